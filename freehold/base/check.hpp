@@ -1,0 +1,35 @@
+// The three kinds of error (docs/guarantees): exhaustion is a return value; misuse and corruption end in fatal();
+// a broken invariant of our own is a FREEHOLD_ASSERT, compiled out of release builds.
+// fatal() prints one fixed line and aborts; it allocates nothing and takes no lock, so it works in the middle of a
+// malloc. Tests replace the handler to see a check fire.
+#pragma once
+#include <cstdint>
+
+namespace freehold::base {
+
+enum class Crime : std::uint8_t {
+  kDoubleFree,       // the slot's free bit is set already
+  kForeignPointer,   // not ours: outside the arena and unknown to the registry
+  kInteriorPointer,  // ours, but not the start of a block
+  kCorruption,       // metadata contradict themselves
+};
+
+using FatalHandler = void (*)(Crime, const void* address);
+
+// Prints "freehold: <crime> of <address>" to standard error and calls abort(), or calls the test's handler.
+// If a handler returns, the offending operation is dropped. Any thread; async-signal-safe.
+[[gnu::cold, gnu::noinline]] void fatal(Crime crime, const void* address) noexcept;
+// Replaces the handler, returns the former one; nullptr restores the default. For tests.
+FatalHandler set_fatal_handler(FatalHandler handler) noexcept;
+// The fixed text of a crime, e.g. "double free".
+[[nodiscard]] const char* text(Crime crime) noexcept;
+
+[[noreturn, gnu::cold, gnu::noinline]] void assertion_failed(const char* expression, const char* file, int line) noexcept;
+
+}  // namespace freehold::base
+
+#if defined(FREEHOLD_CHECKED)
+#define FREEHOLD_ASSERT(e) ((e) ? static_cast<void>(0) : ::freehold::base::assertion_failed(#e, __FILE__, __LINE__))
+#else
+#define FREEHOLD_ASSERT(e) static_cast<void>(sizeof((e) ? 1 : 0))
+#endif

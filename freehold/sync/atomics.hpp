@@ -1,0 +1,77 @@
+// The Atomics policy: every concurrent algorithm of Freehold is a template over it.
+// NativeAtomics compiles to exactly the instructions of hand-written std::atomic (tests/unit/atomics_cost
+// compares them); sim::SimAtomics (sim/) reports every access to one simulated machine instead, so that what
+// ships is what was explored. There is no second copy of an algorithm.
+//
+//   A::atomic<T>      shared, synchronising; the interface of std::atomic
+//   A::var<T>         shared, plain: ordered by the protocol around it, and checked for data races under sim/
+//   A::fence(order)   std::atomic_thread_fence
+//   A::pause()        spin hint
+//   A::cpu_id()       the current CPU, may be stale at once
+//   A::wait/notify    futex wait on a 32-bit atomic
+//   A::decide(v, d)   a threshold: v natively; the simulator may explore d as well
+#pragma once
+#include <sched.h>
+
+#include <atomic>
+#include <concepts>
+#include <cstdint>
+
+namespace freehold::sync {
+
+template <class A>
+concept Atomics = requires(typename A::template atomic<std::uint32_t>& a, typename A::template atomic<std::uint64_t>& w,
+                           typename A::template var<std::uint64_t>& v, std::uint64_t x, std::uint64_t& r) {
+  { a.load(std::memory_order_acquire) } -> std::same_as<std::uint32_t>;
+  { w.exchange(x, std::memory_order_acq_rel) } -> std::same_as<std::uint64_t>;
+  { w.compare_exchange_weak(r, x, std::memory_order_acq_rel, std::memory_order_relaxed) } -> std::same_as<bool>;
+  { w.fetch_or(x, std::memory_order_acq_rel) } -> std::same_as<std::uint64_t>;
+  { v.load() } -> std::convertible_to<std::uint64_t>;
+  v.store(x);
+  A::fence(std::memory_order_seq_cst);
+  A::pause();
+  { A::cpu_id() } -> std::convertible_to<unsigned>;
+  A::wait(a, std::uint32_t{});
+  A::notify_one(a);
+  A::notify_all(a);
+  { A::decide(x, x) } -> std::same_as<std::uint64_t>;
+};
+
+struct NativeAtomics {
+  template <class T>
+  using atomic = std::atomic<T>;
+
+  template <class T>
+  class var {
+   public:
+    constexpr var() noexcept = default;
+    constexpr explicit var(T value) noexcept : value_(value) {}
+    [[nodiscard]] T load() const noexcept { return value_; }
+    void store(T value) noexcept { value_ = value; }
+
+   private:
+    T value_{};
+  };
+
+  static void fence(std::memory_order order) noexcept { std::atomic_thread_fence(order); }
+  static void pause() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb");
+#endif
+  }
+  static unsigned cpu_id() noexcept { return static_cast<unsigned>(sched_getcpu()); }
+  static void wait(const std::atomic<std::uint32_t>& a, std::uint32_t old) noexcept {
+    a.wait(old, std::memory_order_relaxed);
+  }
+  static void notify_one(std::atomic<std::uint32_t>& a) noexcept { a.notify_one(); }
+  static void notify_all(std::atomic<std::uint32_t>& a) noexcept { a.notify_all(); }
+  template <class T>
+  static constexpr T decide(T value, T) noexcept {
+    return value;
+  }
+};
+static_assert(Atomics<NativeAtomics>);
+
+}  // namespace freehold::sync
