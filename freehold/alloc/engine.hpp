@@ -1,0 +1,32 @@
+// The engine's interface: a general-purpose allocator, an array of word pools over one arena. The exported symbols
+// (freehold/malloc) and everything else that needs memory call these; docs/design.md tells the life of a malloc.
+// Threads: any, at any time between the first instruction of the process and the last, in atexit handlers and in
+// thread-local destructors too. Not async-signal-safe.
+#pragma once
+#include <cstddef>
+
+#include "freehold/alloc/stats.hpp"
+
+namespace freehold::alloc {
+
+// A block of at least `bytes` bytes, aligned to 16 (or to the largest power of two that is at most its size, if smaller
+// than 16, it is still 16). Returns nullptr and sets errno to ENOMEM when memory or address space is exhausted.
+// Cost: 14 instructions from the thread's cache; one atomic per 64 slots otherwise.
+[[nodiscard]] void* allocate(std::size_t bytes) noexcept;
+// The same, zeroed; pages known to be zero are not written.
+[[nodiscard]] void* allocate_zeroed(std::size_t bytes) noexcept;
+// The same, aligned to `alignment`, a power of two of any size up to a quarter of the arena.
+[[nodiscard]] void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept;
+// Grows or shrinks a block, in place where possible; null acts as allocate. On failure the block is untouched.
+[[nodiscard]] void* reallocate(void* block, std::size_t bytes) noexcept;
+// Gives a block back. Null is ignored. A pointer that is not a block ends in fatal() where that is seen for nothing.
+void deallocate(void* block) noexcept;
+// The bytes that the block's owner may use: at least what was asked for; 0 for null.
+[[nodiscard]] std::size_t usable_size(const void* block) noexcept;
+
+// Gives every wholly free page back to the system now, the calling thread's cache included. Returns bytes released.
+std::size_t trim() noexcept;
+// Fills `out` with a snapshot; figures of running threads may be some operations old. Cost: one pass over all spans.
+void stats(Stats& out) noexcept;
+
+}  // namespace freehold::alloc
