@@ -8,12 +8,17 @@
 //   A::fence(order)   std::atomic_thread_fence
 //   A::pause()        spin hint
 //   A::cpu_id()       the current CPU, may be stale at once
-//   A::wait/notify    futex wait on a 32-bit atomic
+//   A::wait/notify    futex wait on a 32-bit atomic; wait may return for no reason, so callers loop
 //   A::decide(v, d)   a threshold: v natively; the simulator may explore d as well
 #pragma once
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <climits>
 #include <concepts>
 #include <cstdint>
 
@@ -62,14 +67,22 @@ struct NativeAtomics {
 #endif
   }
   static unsigned cpu_id() noexcept { return static_cast<unsigned>(sched_getcpu()); }
-  static void wait(const std::atomic<std::uint32_t>& a, std::uint32_t old) noexcept {
-    a.wait(old, std::memory_order_relaxed);
-  }
-  static void notify_one(std::atomic<std::uint32_t>& a) noexcept { a.notify_one(); }
-  static void notify_all(std::atomic<std::uint32_t>& a) noexcept { a.notify_all(); }
+  static void wait(const std::atomic<std::uint32_t>& a, std::uint32_t old) noexcept { futex(&a, FUTEX_WAIT_PRIVATE, old); }
+  static void notify_one(std::atomic<std::uint32_t>& a) noexcept { futex(&a, FUTEX_WAKE_PRIVATE, 1); }
+  static void notify_all(std::atomic<std::uint32_t>& a) noexcept { futex(&a, FUTEX_WAKE_PRIVATE, INT_MAX); }
   template <class T>
   static constexpr T decide(T value, T) noexcept {
     return value;
+  }
+
+ private:
+  // Not std::atomic::wait: that needs libstdc++.so (it throws), and a malloc must not. errno is the caller's: a lock
+  // inside free() may not change it.
+  static void futex(const std::atomic<std::uint32_t>* word, int operation, std::uint32_t value) noexcept {
+    static_assert(sizeof(*word) == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
+    const int saved = errno;
+    syscall(SYS_futex, word, operation, value, nullptr, nullptr, 0);
+    errno = saved;
   }
 };
 static_assert(Atomics<NativeAtomics>);
