@@ -1,0 +1,89 @@
+# How every target of Freehold is compiled, and the one function that defines an engine library.
+#
+#   freehold_options   for everything: C++20, warnings, sanitizers, coverage
+#   freehold_engine    for libraries that end up inside malloc, in addition: no exceptions, no RTTI, TLS that is
+#                      reached without a call, libc reached without the PLT
+include_guard(GLOBAL)
+include(GNUInstallDirs)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+  endif()
+  find_program(FREEHOLD_CCACHE ccache)
+  mark_as_advanced(FREEHOLD_CCACHE)
+  if(FREEHOLD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_C_COMPILER_LAUNCHER ${FREEHOLD_CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${FREEHOLD_CCACHE})
+  endif()
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+add_library(freehold_options INTERFACE)
+target_compile_features(freehold_options INTERFACE cxx_std_20)
+target_compile_options(freehold_options INTERFACE -Wall -Wextra -Wpedantic $<$<BOOL:${FREEHOLD_WERROR}>:-Werror>)
+if(FREEHOLD_SANITIZE)
+  target_compile_options(freehold_options INTERFACE -fsanitize=${FREEHOLD_SANITIZE} -fno-sanitize-recover=all
+                                                    -fno-omit-frame-pointer)
+  target_link_options(freehold_options INTERFACE -fsanitize=${FREEHOLD_SANITIZE})
+endif()
+if(FREEHOLD_COVERAGE)
+  target_compile_options(freehold_options INTERFACE --coverage)
+  target_link_options(freehold_options INTERFACE --coverage)
+endif()
+
+add_library(freehold_engine INTERFACE)
+target_compile_options(freehold_engine INTERFACE -fno-plt -ftls-model=initial-exec
+                                                 $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>)
+target_link_libraries(freehold_engine INTERFACE freehold_options)
+
+# freehold_add_library(<part> [USES <part>...])
+# The library freehold::<part> from every source beside the caller's CMakeLists.txt; header-only while there is none.
+# USES are the parts whose headers its own headers include, as the layer table of script/check_layers allows.
+function(freehold_add_library part)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES")
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  set(target freehold_${part})
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:freehold_engine>)
+    set(scope PUBLIC)
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  add_library(freehold::${part} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${part})
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_definitions(${target} ${scope} $<$<BOOL:${FREEHOLD_CHECKED}>:FREEHOLD_CHECKED>)
+  list(TRANSFORM arg_USES PREPEND freehold::)
+  target_link_libraries(${target} ${scope} ${arg_USES} Threads::Threads)
+  freehold_install(${target})
+endfunction()
+
+# freehold_install(<target>...): part of the exported set that find_package(freehold) gives back.
+function(freehold_install)
+  if(FREEHOLD_INSTALL)
+    install(TARGETS ${ARGN} EXPORT freehold
+            ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  endif()
+endfunction()
+
+# freehold_add_part(<folder> IF <option>): the folder, if the option is on and the folder has been begun.
+function(freehold_add_part folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "IF" "")
+  file(GLOB begun CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/CMakeLists.txt)
+  if(begun AND ${arg_IF})
+    add_subdirectory(${PROJECT_SOURCE_DIR}/${folder} ${PROJECT_BINARY_DIR}/${folder})
+  endif()
+endfunction()
