@@ -1,0 +1,14 @@
+// Linking is enough: no source mentions Freehold or malloc, and still the process's malloc is not libc's.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void) {
+  Dl_info door, libc;
+  if (!dladdr(dlsym(RTLD_DEFAULT, "malloc"), &door) || !dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &libc)) {
+    return EXIT_FAILURE;
+  }
+  printf("malloc is in %s\n", door.dli_fname);
+  return door.dli_fbase != libc.dli_fbase ? EXIT_SUCCESS : EXIT_FAILURE;
+}
