@@ -70,13 +70,14 @@ function(freehold_add_library part)
   freehold_install(${target})
 endfunction()
 
-# freehold_install(<target>...): part of the exported set that find_package(freehold) gives back.
+# freehold_install(<target>...): libraries and commands that are shipped; find_package(freehold) gives them back. The
+# target `freehold_shipped` builds exactly what `cmake --install` lays down.
+add_custom_target(freehold_shipped)
 function(freehold_install)
   if(FREEHOLD_INSTALL)
-    install(TARGETS ${ARGN} EXPORT freehold
-            ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(TARGETS ${ARGN} EXPORT freehold)
   endif()
+  add_dependencies(freehold_shipped ${ARGN})
 endfunction()
 
 # freehold_add_part(<folder> IF <option>): the folder, if the option is on and the folder has been begun.
