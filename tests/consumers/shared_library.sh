@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# What the dynamic linker sees of libfreehold.so: it needs libc alone, has a versioned name, is fully relocated at start
+# (no writable function pointers), and exports the doors and nothing else.
+#   shared_library.sh LIBRARY
+set -euo pipefail
+library=$1
+failed=0
+expect() { # what, wanted, got
+  [[ $2 == "$3" ]] || { printf '%s: wanted\n%s\ngot\n%s\n' "$1" "$2" "$3"; failed=1; }
+}
+dynamic=$(readelf --wide --dynamic "$library")
+expect "needed libraries" "libc.so.6" "$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$dynamic" | grep -v '^ld-linux' | sort)"
+expect "soname" "libfreehold.so.0" "$(sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p' <<<"$dynamic")"
+expect "binding" 1 "$(grep -c 'FLAGS_1.*NOW' <<<"$dynamic" || true)"
+doors='malloc|calloc|realloc|free|reallocarray|posix_memalign|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size'
+doors+='|free_sized|free_aligned_sized|malloc_trim|mallinfo2?|mallopt|malloc_stats|malloc_info|cfree'
+doors+='|_Zn[wa].*|_Zd[la].*|freehold_.*|thread_(alloc|realloc|free)'
+expect "exports that are no door" "" \
+  "$(nm --dynamic --defined-only --format=posix "$library" | cut -d' ' -f1 | grep -vxE "$doors" || true)"
+exit "$failed"
