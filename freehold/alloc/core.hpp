@@ -1,0 +1,161 @@
+// The engine's core: an array of word pools over one arena, and the thread caches before them. Everything here is a slow
+// path; the fast ones are in fast_path.hpp. docs/design.md tells the life of a malloc in numbered steps.
+//
+// Refill: take up to half a bin from one word of the shared bitmap; no word left: claim a span. Drain: the older half of a
+// full bin goes back, grouped by word. Bins begin small and double while they are used; their bytes are granted from the
+// thread's own share and a common budget, so that idle threads hold little; bins that stay idle are drained.
+//
+//   Invariant: sum of capacity * slot_bytes over a cache's bins == granted <= allowance;
+//              sum of (allowance - kThreadBytes) over all caches + budget_ == the common budget.
+//
+// Locks, in the order in which they are taken: registry (caches, records, direct blocks), then the arena's.
+// A template over Atomics, Config and PageSource: the model tests and the fault tests run this code, not a copy.
+#pragma once
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "freehold/alloc/arena.hpp"
+#include "freehold/alloc/metadata.hpp"
+#include "freehold/alloc/stats.hpp"
+#include "freehold/alloc/thread_cache.hpp"
+#include "freehold/base/check.hpp"
+#include "freehold/pool/slot_groups.hpp"
+
+namespace freehold::alloc {
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+class Core {
+ public:
+  using Classes = typename Config::Classes;
+  using Cache = ThreadCache<A, Config>;
+  using ArenaType = Arena<A, Config, Pages>;
+  using Lock = sync::Mutex<A, sync::CountWaits<A>>;
+
+  constexpr Core() noexcept = default;
+
+  // Not thread-safe; false if the page source refused. `budget_bytes`: what caches may hold beyond kThreadBytes each.
+  [[nodiscard]] bool init(Pages& pages, const ArenaSettings& settings, std::size_t budget_bytes) noexcept {
+    pages_ = &pages;
+    metadata_.attach(pages);
+    budget_.store(budget_bytes, std::memory_order_relaxed);
+    return arena_.init(pages, settings);
+  }
+
+  [[nodiscard]] ArenaType& arena() noexcept { return arena_; }
+
+  // A cache for the calling thread; null if there is no memory for one.
+  [[nodiscard]] Cache* attach() noexcept;
+  // Gives back everything the cache holds, and the cache.
+  void detach(Cache* cache) noexcept;
+
+  // A slot of class c when pop() found none. Null: out of memory.
+  [[nodiscard]] void* refill(Cache& cache, unsigned c) noexcept;
+  // Takes a slot of class c that push() had no room for.
+  void drain(Cache& cache, unsigned c, void* slot) noexcept;
+  // The same for threads that have no cache (yet, or any more): one slot, straight from and to the bitmap. Any thread.
+  [[nodiscard]] void* allocate_uncached(unsigned c) noexcept;
+  void free_uncached(unsigned c, void* slot) noexcept;
+  // Empties the cache's bins into the pools.
+  void flush(Cache& cache) noexcept;
+
+  // Blocks above the largest class, or with an alignment that no class has: runs of spans, or mapped one by one where the
+  // arena has no room. `zero` tells whether the block reads as zero.
+  [[nodiscard]] void* allocate_large(std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
+  // Frees anything that is not a slot: null, a run, a direct block; anything else is a crime.
+  void free_large(void* block) noexcept;
+  // Bytes of a block that is not a slot; 0 if there is no such block.
+  [[nodiscard]] std::size_t large_bytes(const void* block) noexcept;
+  // Changes a large block's size without copying; null: not possible, block untouched. May move pages (mremap).
+  [[nodiscard]] void* resize_large(void* block, std::size_t bytes) noexcept;
+
+  std::size_t trim(Cache& cache) noexcept {
+    flush(cache);
+    return arena_.trim(Clock::now());
+  }
+  void stats(Stats& out) noexcept;
+
+  // Around fork: all locks in their order; the child forgets the caches of threads that it does not have.
+  void before_fork() noexcept {
+    registry_.lock();
+    arena_.lock().lock();
+  }
+  void after_fork_in_parent() noexcept {
+    arena_.lock().unlock();
+    registry_.unlock();
+  }
+  void after_fork_in_child(Cache* mine) noexcept {
+    after_fork_in_parent();
+    adopt_orphans(mine);
+  }
+
+  [[nodiscard]] bool check_invariants() noexcept { return arena_.check_invariants(); }
+
+ private:
+  static constexpr unsigned kSlowCallsPerTick = 64;
+  static constexpr unsigned kTicksPerIdleLook = 16;
+  static constexpr std::size_t kReportBytes = 256 * 1024;
+  static constexpr std::size_t kMoveBytes = 256 * 1024;  // below, copying is cheaper than two system calls
+
+  static constexpr unsigned max_slots(unsigned c) noexcept {
+    const std::size_t n = Config::kBinBytes / Classes::slot_bytes(c);
+    return n > Config::kMaxSlots ? Config::kMaxSlots : (n < 2 ? 2 : static_cast<unsigned>(n));
+  }
+  static constexpr unsigned first_slots(unsigned c) noexcept {
+    const std::size_t n = Config::kFirstBytes / Classes::slot_bytes(c);
+    return n > Config::kFirstSlots ? Config::kFirstSlots : (n < 1 ? 1 : static_cast<unsigned>(n));
+  }
+
+  // Marks the owner as being where a fork would catch its cache half changed.
+  class SlowPath {
+   public:
+    explicit SlowPath(Cache& cache) noexcept : cache_(cache) { cache_.in_slow_path.store(1, std::memory_order_relaxed); }
+    ~SlowPath() { cache_.in_slow_path.store(0, std::memory_order_release); }
+
+   private:
+    Cache& cache_;
+  };
+
+  [[nodiscard]] bool grant(Cache& cache, std::size_t bytes) noexcept;
+  void release_grant(Cache& cache, std::size_t bytes) noexcept;
+  [[nodiscard]] bool grow(Cache& cache, unsigned c) noexcept;
+  void shrink(Cache& cache, unsigned c) noexcept;
+  void put_back(unsigned c, void* const* slots, std::size_t n, pool::Leaf& last) noexcept;
+  void put_back_from(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept;
+  void count_slow_call(Cache& cache) noexcept;
+  void look_for_idle_bins(Cache& cache) noexcept;
+  void adopt_orphans(Cache* mine) noexcept;
+  void empty_bin(Cache& cache, unsigned c) noexcept;
+
+  // A block mapped by itself; kept in a list, since there are few.
+  struct Direct {
+    Direct* next;
+    std::uintptr_t block;
+    std::uintptr_t mapping;
+    std::size_t mapping_bytes;
+    std::size_t bytes;
+  };
+  [[nodiscard]] void* map_direct(std::size_t bytes, std::size_t alignment) noexcept;
+  [[nodiscard]] bool in_arena(std::uintptr_t address) const noexcept {
+    return (address - arena_.base()) >> ArenaType::kSpanShift < arena_.span_count();
+  }
+
+  ArenaType arena_;
+  Pages* pages_ = nullptr;
+
+  alignas(base::kCacheLine) Lock registry_;
+  Metadata<Pages> metadata_;
+  Cache* caches_ = nullptr;
+  Direct* direct_ = nullptr;
+  std::uint64_t direct_bytes_ = 0;
+  std::uint64_t threads_ = 0, threads_peak_ = 0;
+  std::uint64_t past_refills_[Classes::kCount] = {}, past_drains_[Classes::kCount] = {};
+
+  alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> budget_{0};
+  typename A::template atomic<std::uint64_t> late_frees_{0};
+};
+
+}  // namespace freehold::alloc
+
+#include "freehold/alloc/core_impl.hpp"

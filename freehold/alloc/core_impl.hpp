@@ -1,0 +1,450 @@
+// The slow paths of Core; see core.hpp.
+#pragma once
+#include <algorithm>
+
+#include "freehold/alloc/core.hpp"
+
+namespace freehold::alloc {
+
+#define FREEHOLD_CORE_TEMPLATE template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+#define FREEHOLD_CORE Core<A, Config, Pages, Clock>
+
+// ---- caches -----------------------------------------------------------------------------------------------------------
+
+FREEHOLD_CORE_TEMPLATE
+typename FREEHOLD_CORE::Cache* FREEHOLD_CORE::attach() noexcept {
+  static_assert(sizeof(Cache) <= 8192);
+  const sync::Guard guard(registry_);
+  void* memory = metadata_.allocate(sizeof(Cache) + 2 * sizeof(void*));
+  if (memory == nullptr) return nullptr;
+  auto* cache = new (memory) Cache(reinterpret_cast<void**>(static_cast<Cache*>(memory) + 1));
+  cache->allowance = Config::kThreadBytes;
+  cache->next = caches_;
+  if (caches_ != nullptr) caches_->previous = cache;
+  caches_ = cache;
+  threads_peak_ = std::max(threads_peak_, ++threads_);
+  return cache;
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::detach(Cache* cache) noexcept {
+  flush(*cache);
+  for (unsigned c = 1; c < Classes::kCount; ++c) shrink(*cache, c);
+  if (cache->freed != 0) arena_.note_freed(cache->freed);
+  // Relaxed: the budget is a number, it publishes nothing.
+  budget_.fetch_add(cache->allowance - Config::kThreadBytes, std::memory_order_relaxed);
+  const sync::Guard guard(registry_);
+  for (unsigned c = 1; c < Classes::kCount; ++c) {
+    past_refills_[c] += cache->bins[c].refills.load(std::memory_order_relaxed);
+    past_drains_[c] += cache->bins[c].drains.load(std::memory_order_relaxed);
+  }
+  if (cache->previous != nullptr)
+    cache->previous->next = cache->next;
+  else
+    caches_ = cache->next;
+  if (cache->next != nullptr) cache->next->previous = cache->previous;
+  --threads_;
+  metadata_.free(cache, sizeof(Cache) + 2 * sizeof(void*));
+}
+
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::grant(Cache& cache, std::size_t bytes) noexcept {
+  if (cache.granted + bytes > cache.allowance) {
+    const std::size_t want = base::align_up(cache.granted + bytes - cache.allowance, Config::kBudgetStepBytes);
+    if (cache.allowance + want > Config::kThreadMaxBytes) return false;
+    std::uint64_t left = budget_.load(std::memory_order_relaxed);
+    do {
+      if (left < want) return false;
+    } while (!budget_.compare_exchange_weak(left, left - want, std::memory_order_relaxed, std::memory_order_relaxed));
+    cache.allowance += want;
+  }
+  cache.granted += bytes;
+  return true;
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::release_grant(Cache& cache, std::size_t bytes) noexcept {
+  cache.granted -= bytes;
+  const std::size_t keep = std::max(cache.granted, Config::kThreadBytes);
+  const std::size_t surplus = base::align_down(cache.allowance - keep, Config::kBudgetStepBytes);
+  if (surplus == 0) return;
+  cache.allowance -= surplus;
+  budget_.fetch_add(surplus, std::memory_order_relaxed);
+}
+
+// Doubles the bin, or makes its first array. False: it stays as it is.
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::grow(Cache& cache, unsigned c) noexcept {
+  auto& bin = cache.bins[c];
+  const unsigned old = bin.capacity;
+  const unsigned capacity = old == 0 ? first_slots(c) : std::min(old * 2, max_slots(c));
+  if (capacity <= old || !grant(cache, (capacity - old) * Classes::slot_bytes(c))) return false;
+  void** array;
+  {
+    const sync::Guard guard(registry_);
+    array = static_cast<void**>(metadata_.allocate(bin_array_bytes(capacity)));
+    if (array == nullptr) {
+      release_grant(cache, (capacity - old) * Classes::slot_bytes(c));
+      return false;
+    }
+    const std::size_t n = cache.entries(c);
+    if (bin.array != nullptr) {
+      std::memcpy(array + 1, bin.array + 1, n * sizeof(void*));
+      metadata_.free(bin.array, bin_array_bytes(old));
+    }
+    cache.top[c] = array + 1 + n;
+  }
+  array[0] = nullptr;
+  bin.array = array;
+  bin.capacity = static_cast<std::uint16_t>(capacity);
+  cache.limit[c] = array + 1 + capacity;
+  return true;
+}
+
+// Takes an empty bin's array away.
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::shrink(Cache& cache, unsigned c) noexcept {
+  auto& bin = cache.bins[c];
+  if (bin.array == nullptr) return;
+  {
+    const sync::Guard guard(registry_);
+    metadata_.free(bin.array, bin_array_bytes(bin.capacity));
+  }
+  release_grant(cache, bin.capacity * Classes::slot_bytes(c));
+  bin.array = nullptr;
+  bin.capacity = 0;
+  void** const nothing = reinterpret_cast<void**>(&cache + 1);
+  cache.top[c] = cache.limit[c] = nothing + 1;
+}
+
+FREEHOLD_CORE_TEMPLATE
+void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
+  const SlowPath mark(cache);
+  auto& bin = cache.bins[c];
+  if (bin.capacity < max_slots(c)) (void)grow(cache, c);
+  bin.active = true;
+  const unsigned want = std::clamp(bin.capacity / 2U, 1U, 64U);
+  auto& pool = arena_.pool(c);
+  pool::Taken taken = pool.take(bin.cursor, want);
+  if (taken.bits != 0) {
+    arena_.note_taken(taken.leaf);
+  } else {
+    taken = arena_.claim(c, want, Clock::now());
+    if (taken.bits == 0) return nullptr;
+    bin.cursor = taken.leaf;
+  }
+  // Relaxed: only this thread writes it.
+  bin.refills.store(bin.refills.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  count_slow_call(cache);
+  const auto& geometry = arena_.geometry(c);
+  if (bin.capacity <= 1) return reinterpret_cast<void*>(geometry.address(taken.leaf, base::lowest_bit(taken.bits)));
+  void** top = bin.array + 1;
+  top += pool::list_slots(geometry, taken, top);
+  // A fragmented word yields little: a few more make the call worth while.
+  for (unsigned tries = 0; tries < 7; ++tries) {
+    const auto have = static_cast<unsigned>(top - (bin.array + 1));
+    if (have * 2 >= want) break;
+    taken = pool.take(bin.cursor, want - have);
+    if (taken.bits == 0) break;
+    arena_.note_taken(taken.leaf);
+    top += pool::list_slots(geometry, taken, top);
+  }
+  cache.top[c] = top - 1;
+  return top[-1];
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::drain(Cache& cache, unsigned c, void* slot) noexcept {
+  const SlowPath mark(cache);
+  auto& bin = cache.bins[c];
+  bin.active = true;
+  bin.drains.store(bin.drains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  count_slow_call(cache);
+  if (bin.capacity < max_slots(c) && grow(cache, c)) {
+    (void)cache.push(c, slot);
+    return;
+  }
+  if (bin.capacity == 0) return put_back_from(cache, c, &slot, 1);
+  const std::size_t n = cache.entries(c);
+  if (n == bin.capacity) {
+    const std::size_t oldest = std::min<std::size_t>((n + 1) / 2, 64);
+    put_back_from(cache, c, bin.array + 1, oldest);
+    std::memmove(bin.array + 1, bin.array + 1 + oldest, (n - oldest) * sizeof(void*));
+    cache.top[c] -= oldest;
+  }
+  (void)cache.push(c, slot);
+}
+
+// Gives n <= kMaxBatch slots back to the bitmap; `last` becomes the word of the last one.
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool::Leaf& last) noexcept {
+  pool::SlotGroups groups;
+  pool::group_slots(arena_.geometry(c), slots, n, groups);
+  if (groups.misplaced != 0) [[unlikely]]
+    base::fatal(base::Crime::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
+  if (groups.repeated != 0) [[unlikely]]
+    base::fatal(base::Crime::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
+  auto& pool = arena_.pool(c);
+  // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
+  for (std::size_t i = 1; i < groups.count; ++i) __builtin_prefetch(arena_.word_address(groups.groups[i].leaf), 1);
+  for (std::size_t i = 0; i < groups.count; ++i) {
+    const auto [leaf, bits] = groups.groups[i];
+    const std::uint64_t old = pool.put(leaf, bits);
+    if ((old & bits) != 0) [[unlikely]] {
+      const unsigned twice = base::lowest_bit(old & bits);
+      base::fatal(base::Crime::kDoubleFree, reinterpret_cast<void*>(arena_.geometry(c).address(leaf, twice)));
+      (void)pool.put(leaf, bits & ~old);  // a test's handler returned: the others are innocent
+      continue;
+    }
+    if ((old | bits) == pool.shape().full(pool::word_of(leaf))) arena_.note_full(c, leaf);
+    last = leaf;
+  }
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::put_back_from(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept {
+  put_back(c, slots, n, cache.bins[c].cursor);
+  cache.freed += n * Classes::slot_bytes(c);
+  if (cache.freed < kReportBytes) return;
+  arena_.note_freed(cache.freed);
+  cache.freed = 0;
+}
+
+FREEHOLD_CORE_TEMPLATE
+void* FREEHOLD_CORE::allocate_uncached(unsigned c) noexcept {
+  pool::Leaf cursor = 0;
+  pool::Taken taken = arena_.pool(c).take(cursor, 1);
+  if (taken.bits != 0)
+    arena_.note_taken(taken.leaf);
+  else
+    taken = arena_.claim(c, 1, Clock::now());
+  if (taken.bits == 0) return nullptr;
+  return reinterpret_cast<void*>(arena_.geometry(c).address(taken.leaf, base::lowest_bit(taken.bits)));
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::free_uncached(unsigned c, void* slot) noexcept {
+  pool::Leaf last = 0;
+  put_back(c, &slot, 1, last);
+  arena_.note_freed(Classes::slot_bytes(c));
+  late_frees_.fetch_add(1, std::memory_order_relaxed);
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::empty_bin(Cache& cache, unsigned c) noexcept {
+  auto& bin = cache.bins[c];
+  if (bin.array == nullptr) return;
+  void** const first = bin.array + 1;
+  for (std::size_t n = cache.entries(c); n != 0; n = cache.entries(c)) {
+    const std::size_t batch = std::min(n, pool::kMaxBatch);
+    cache.top[c] -= batch;
+    put_back_from(cache, c, first + (n - batch), batch);
+  }
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::flush(Cache& cache) noexcept {
+  const SlowPath mark(cache);
+  for (unsigned c = 1; c < Classes::kCount; ++c) empty_bin(cache, c);
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::count_slow_call(Cache& cache) noexcept {
+  if (++cache.slow_calls % kSlowCallsPerTick != 0) return;
+  arena_.tick(Clock::now());
+  if (cache.slow_calls % (kSlowCallsPerTick * kTicksPerIdleLook) == 0) look_for_idle_bins(cache);
+}
+
+// Bins that saw no slow call for a thousand of them give back what they hold; they begin small again.
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::look_for_idle_bins(Cache& cache) noexcept {
+  for (unsigned c = 1; c < Classes::kCount; ++c) {
+    auto& bin = cache.bins[c];
+    if (!bin.active && bin.array != nullptr) {
+      empty_bin(cache, c);
+      shrink(cache, c);
+    }
+    bin.active = false;
+  }
+}
+
+// In a fork's child: other threads' caches have no owner any more. What they hold is free memory, unless the owner was in
+// the middle of a refill or drain; then it is left alone, at most the cache's allowance.
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::adopt_orphans(Cache* mine) noexcept {
+  for (Cache* cache = caches_; cache != nullptr;) {
+    Cache* const next = cache->next;
+    if (cache != mine && cache->in_slow_path.load(std::memory_order_relaxed) == 0) detach(cache);
+    cache = next;
+  }
+}
+
+// ---- large blocks -----------------------------------------------------------------------------------------------------
+
+FREEHOLD_CORE_TEMPLATE
+void* FREEHOLD_CORE::allocate_large(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
+  constexpr std::size_t kSpanBytes = ArenaType::kSpanBytes;
+  if (bytes > PTRDIFF_MAX) return nullptr;
+  const std::size_t length = base::ceil_div(std::max<std::size_t>(bytes, 1), kSpanBytes);
+  const std::size_t align = std::max<std::size_t>(alignment / kSpanBytes, 1);
+  RunPlace place;
+  if (length + align < arena_.span_count() / 2) {
+    const std::uint64_t now = Clock::now();
+    const sync::Guard guard(arena_.lock());
+    place = arena_.allocate_run(static_cast<SpanIndex>(length), static_cast<SpanIndex>(align), now);
+    if (place.first != kNoSpan) {
+      arena_.span(place.first).pages = static_cast<std::uint32_t>(base::ceil_div(bytes, Config::kPageBytes));
+      zero = place.zero;
+      return reinterpret_cast<void*>(arena_.address(place.first));
+    }
+  }
+  zero = true;
+  return map_direct(bytes, alignment);
+}
+
+FREEHOLD_CORE_TEMPLATE
+void* FREEHOLD_CORE::map_direct(std::size_t bytes, std::size_t alignment) noexcept {
+  const std::size_t extra = alignment > Config::kPageBytes ? alignment : 0;
+  const std::size_t want = base::align_up(bytes, Config::kPageBytes);
+  if (want < bytes || want + extra < want) return nullptr;
+  const sync::Guard guard(registry_);
+  auto* record = static_cast<Direct*>(metadata_.allocate(sizeof(Direct)));
+  if (record == nullptr) return nullptr;
+  void* mapping = pages_->map(want + extra);
+  if (mapping == nullptr) {
+    metadata_.free(record, sizeof(Direct));
+    return nullptr;
+  }
+  const auto start = reinterpret_cast<std::uintptr_t>(mapping);
+  *record = {direct_, extra == 0 ? start : base::align_up(start, alignment), start, want + extra, want};
+  direct_ = record;
+  direct_bytes_ += want + extra;
+  return reinterpret_cast<void*>(record->block);
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::free_large(void* block) noexcept {
+  if (block == nullptr) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  if (in_arena(address)) {
+    const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
+    const std::uint64_t now = Clock::now();
+    {
+      const sync::Guard guard(arena_.lock());
+      const bool known = arena_.is_used_run(i);
+      if (known && arena_.address(i) == address) {
+        arena_.free_run(i, now);
+        block = nullptr;
+      }
+    }
+    if (block != nullptr) return base::fatal(base::Crime::kInteriorPointer, block);
+    return arena_.tick(now);
+  }
+  {
+    const sync::Guard guard(registry_);
+    for (Direct** link = &direct_; *link != nullptr; link = &(*link)->next) {
+      Direct* const record = *link;
+      if (record->block != address) continue;
+      *link = record->next;
+      direct_bytes_ -= record->mapping_bytes;
+      pages_->release(reinterpret_cast<void*>(record->mapping), record->mapping_bytes);
+      metadata_.free(record, sizeof(Direct));
+      return;
+    }
+  }
+  base::fatal(base::Crime::kForeignPointer, block);
+}
+
+FREEHOLD_CORE_TEMPLATE
+std::size_t FREEHOLD_CORE::large_bytes(const void* block) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  if (in_arena(address)) {
+    const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
+    const sync::Guard guard(arena_.lock());
+    if (!arena_.is_used_run(i) || arena_.address(i) != address) return 0;
+    return std::size_t{arena_.span(i).pages} * Config::kPageBytes;
+  }
+  const sync::Guard guard(registry_);
+  for (const Direct* d = direct_; d != nullptr; d = d->next)
+    if (d->block == address) return d->bytes;
+  return 0;
+}
+
+FREEHOLD_CORE_TEMPLATE
+void* FREEHOLD_CORE::resize_large(void* block, std::size_t bytes) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  if (!in_arena(address) || bytes <= Classes::kMaxBytes || bytes > PTRDIFF_MAX) return nullptr;
+  const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
+  const std::size_t length = base::ceil_div(bytes, ArenaType::kSpanBytes);
+  if (length >= arena_.span_count() / 2) return nullptr;
+  const std::size_t old_bytes = std::size_t{arena_.span(i).pages} * Config::kPageBytes;
+  const std::uint64_t now = Clock::now();
+  {
+    const sync::Guard guard(arena_.lock());
+    bool zero = false;
+    if (arena_.resize_run(i, static_cast<SpanIndex>(length), now, zero)) {
+      arena_.span(i).pages = static_cast<std::uint32_t>(base::ceil_div(bytes, Config::kPageBytes));
+      return block;
+    }
+  }
+  if (old_bytes < kMoveBytes) return nullptr;
+  bool zero = false;
+  void* const fresh = allocate_large(bytes, 1, zero);
+  if (fresh == nullptr) return nullptr;
+  if (!pages_->move(block, fresh, old_bytes)) std::memcpy(fresh, block, old_bytes);
+  free_large(block);
+  return fresh;
+}
+
+// ---- stats ------------------------------------------------------------------------------------------------------------
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::stats(Stats& out) noexcept {
+  std::memset(&out, 0, sizeof out);
+  out.version = kStatsVersion;
+  out.class_count = Classes::kCount - 1;
+  const sync::Guard registry_guard(registry_);
+  const sync::Guard arena_guard(arena_.lock());
+  for (unsigned c = 1; c < Classes::kCount; ++c) {
+    out.classes[c - 1].slot_bytes = Classes::slot_bytes(c);
+    out.classes[c - 1].refills = past_refills_[c];
+    out.classes[c - 1].drains = past_drains_[c];
+  }
+  for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
+    out.cached_limit_bytes += Config::kThreadBytes;
+    for (unsigned c = 1; c < Classes::kCount; ++c) {
+      out.classes[c - 1].refills += cache->bins[c].refills.load(std::memory_order_relaxed);
+      out.classes[c - 1].drains += cache->bins[c].drains.load(std::memory_order_relaxed);
+    }
+  }
+  arena_.for_each_span([&](SpanIndex i, unsigned c, const auto& span) {
+    if (c != 0) {
+      auto& k = out.classes[c - 1];
+      ++k.spans;
+      k.slots += arena_.pool(c).shape().slots;
+      k.free_slots += arena_.pool(c).free_slots(i);
+      out.small_span_bytes += ArenaType::kSpanBytes;
+    } else if (span.state == SpanState::kRun) {
+      out.run_bytes += std::uint64_t{span.length} << ArenaType::kSpanShift;
+    }
+  });
+  const ArenaCounters& counters = arena_.counters();
+  out.reserved_bytes = arena_.reserved_bytes();
+  out.committed_bytes = arena_.committed_bytes();
+  out.free_dirty_bytes = arena_.free_dirty_bytes();
+  out.direct_bytes = direct_bytes_;
+  out.metadata_bytes = metadata_.mapped_bytes() + arena_.metadata_bytes();
+  out.purged_bytes = counters.purged_bytes;
+  out.purge_calls = counters.purge_calls;
+  out.span_claims = counters.span_claims;
+  out.span_returns = counters.span_returns;
+  out.lock_waits = arena_.lock().waits().count() + registry_.waits().count();
+  out.threads = threads_;
+  out.threads_peak = threads_peak_;
+  out.late_frees = late_frees_.load(std::memory_order_relaxed);
+}
+
+#undef FREEHOLD_CORE
+#undef FREEHOLD_CORE_TEMPLATE
+
+}  // namespace freehold::alloc

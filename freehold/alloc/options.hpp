@@ -1,0 +1,24 @@
+// The one table of what the environment may change. Read once, before the first block; a value that makes no sense is
+// reported on standard error in one line, and the default stands. Setuid programs ignore the environment.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/alloc/arena.hpp"
+
+namespace freehold::alloc {
+
+enum class CacheMode : std::uint8_t { kThread, kCpu, kAuto };
+
+struct Options {
+  std::uint64_t purge_delay_ms = 500;       // FREEHOLD_PURGE_DELAY_MS: free memory goes back after this
+  HugePages huge_pages = HugePages::kAuto;  // FREEHOLD_HUGE_PAGES=off|auto|on
+  CacheMode cache = CacheMode::kAuto;       // FREEHOLD_CACHE=thread|cpu|auto
+  std::size_t cache_bytes = 0;              // FREEHOLD_CACHE_BYTES: all caches beyond their minimum; 0: by CPUs
+  bool verbose = false;                     // FREEHOLD_VERBOSE=1: one line at the start
+  int stats_fd = -1;                        // FREEHOLD_STATS_FD, with FREEHOLD_STATS_PID: where the stats go at exit
+};
+
+[[nodiscard]] Options read_options() noexcept;
+
+}  // namespace freehold::alloc

@@ -1,0 +1,81 @@
+// A thread's share of free slots: one small array of slot addresses per size class. Allocate pops, free pushes; neither
+// touches the slot nor a shared line. The arrays of all classes are found through two tables of pointers, so that the
+// empty and the full check are one compare each, with no check for "is there a cache yet": a thread without one uses a
+// shared cache whose bins are empty and full at once, which sends every call to the slow path.
+//
+//   Invariant, for each bin: array[0] == nullptr (the sentinel that stops pop), entries lie in array[1 … top), and
+//   array + 1 <= top <= limit == array + 1 + capacity. Slots in the array are in nobody's hands and no bit of theirs is set.
+//
+// Owner thread only, but for the counters, which stats read from any thread.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/pool/word_pool.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::alloc {
+
+template <sync::Atomics A, class Config>
+struct ThreadCache {
+  using Classes = typename Config::Classes;
+  using Counter = typename A::template atomic<std::uint64_t>;
+  static constexpr std::size_t kCount = Classes::kCount;
+
+  // Every bin empty and full at once; `nothing` is two null words that outlive the cache.
+  constexpr explicit ThreadCache(void** nothing) noexcept {
+    for (std::size_t c = 0; c < kCount; ++c) top[c] = limit[c] = nothing + 1;
+    for (std::size_t i = 0; i < sizeof class_of_small; ++i)
+      class_of_small[i] = static_cast<std::uint8_t>(Classes::class_of(i * 16 + 1));
+  }
+
+  // The fast path's part: 1.3 KiB, of which a program touches the lines of its classes.
+  void** top[kCount]{};    // one past the newest entry
+  void** limit[kCount]{};  // where the array ends
+  std::uint8_t class_of_small[Classes::kTableBytes / 16]{};
+
+  struct Bin {
+    void** array = nullptr;  // null: no array yet
+    pool::Leaf cursor = 0;   // where this thread took or gave slots last
+    std::uint16_t capacity = 0;
+    bool active = false;  // used since the last look for idle bins
+    Counter refills{0}, drains{0};
+  };
+  Bin bins[kCount];
+
+  std::size_t granted = 0;    // bytes that the bins may hold together
+  std::size_t allowance = 0;  // bytes this thread may grant: its own share and what it took from the common budget
+  std::size_t freed = 0;      // bytes drained and not yet reported to the arena
+  std::uint32_t slow_calls = 0;
+  std::uint8_t exit_rounds = 0;
+  // A fork's child must not trust a cache whose owner was in here when the process was copied.
+  typename A::template atomic<std::uint32_t> in_slow_path{0};
+  ThreadCache* next = nullptr;
+  ThreadCache* previous = nullptr;
+
+  [[nodiscard]] void* pop(unsigned c) noexcept {
+    void** const t = top[c];
+    void* const slot = t[-1];
+    if (slot != nullptr) [[likely]]
+      top[c] = t - 1;
+    return slot;
+  }
+  [[nodiscard]] bool push(unsigned c, void* slot) noexcept {
+    void** const t = top[c];
+    if (t == limit[c]) [[unlikely]]
+      return false;
+    *t = slot;
+    top[c] = t + 1;
+    return true;
+  }
+  [[nodiscard]] std::size_t entries(unsigned c) const noexcept {
+    return bins[c].array == nullptr ? 0 : static_cast<std::size_t>(top[c] - (bins[c].array + 1));
+  }
+};
+
+// An array for `capacity` entries and the sentinel, in bytes.
+[[nodiscard]] constexpr std::size_t bin_array_bytes(std::size_t capacity) noexcept { return (capacity + 1) * sizeof(void*); }
+
+}  // namespace freehold::alloc

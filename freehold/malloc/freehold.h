@@ -1,0 +1,26 @@
+/* Freehold's C API beside malloc itself. All functions: any thread, not async-signal-safe. */
+#ifndef FREEHOLD_MALLOC_FREEHOLD_H
+#define FREEHOLD_MALLOC_FREEHOLD_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* 1 if malloc in this process is Freehold's: asks malloc for a block and looks whose it is. 0 if another malloc won.
+   Cost: one allocation. */
+int freehold_is_active(void);
+
+/* Gives all free memory back to the system now, the calling thread's cache included. Returns bytes given back. */
+size_t freehold_trim(void);
+
+/* Fills `out` with a freehold::alloc::Stats (freehold/alloc/stats.hpp) of at most `size` bytes; returns 0, or -1 with errno
+   EINVAL if `size` is not that of the struct this library was built with. Cost: one pass over all spans. */
+int freehold_stats(void* out, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

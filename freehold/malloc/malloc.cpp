@@ -1,0 +1,137 @@
+// The malloc family as C symbols. No logic: argument checks that the standards ask for, then the engine.
+#include <errno.h>
+#include <malloc.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "freehold/alloc/engine.hpp"
+#include "freehold/alloc/fast_path.hpp"
+#include "freehold/malloc/export.hpp"
+#include "freehold/malloc/freehold.h"
+#include "freehold/os/pages.hpp"
+
+namespace {
+
+namespace alloc = freehold::alloc;
+
+bool is_power_of_two(size_t n) noexcept { return n != 0 && (n & (n - 1)) == 0; }
+
+void* fail(int error) noexcept {
+  errno = error;
+  return nullptr;
+}
+
+void* aligned(size_t alignment, size_t bytes) noexcept {
+  return is_power_of_two(alignment) ? alloc::allocate_aligned(alignment, bytes) : fail(EINVAL);
+}
+
+}  // namespace
+
+extern "C" {
+
+FREEHOLD_EXPORT void* malloc(size_t bytes) noexcept { return alloc::allocate_inline(bytes); }
+
+FREEHOLD_EXPORT void free(void* block) noexcept { alloc::deallocate_inline(block); }
+
+FREEHOLD_EXPORT void* calloc(size_t count, size_t bytes) noexcept {
+  size_t total;
+  return __builtin_mul_overflow(count, bytes, &total) ? fail(ENOMEM) : alloc::allocate_zeroed(total);
+}
+
+FREEHOLD_EXPORT void* realloc(void* block, size_t bytes) noexcept {
+  if (bytes == 0 && block != nullptr) {  // as glibc: free and return null
+    alloc::deallocate(block);
+    return nullptr;
+  }
+  return alloc::reallocate(block, bytes);
+}
+
+FREEHOLD_EXPORT void* reallocarray(void* block, size_t count, size_t bytes) noexcept {
+  size_t total;
+  return __builtin_mul_overflow(count, bytes, &total) ? fail(ENOMEM) : realloc(block, total);
+}
+
+FREEHOLD_EXPORT int posix_memalign(void** out, size_t alignment, size_t bytes) noexcept {
+  if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  const int saved = errno;  // POSIX: the error is returned, errno is left alone
+  void* block = alloc::allocate_aligned(alignment, bytes);
+  errno = saved;
+  if (block == nullptr) return ENOMEM;
+  *out = block;
+  return 0;
+}
+
+FREEHOLD_EXPORT void* aligned_alloc(size_t alignment, size_t bytes) noexcept { return aligned(alignment, bytes); }
+
+FREEHOLD_EXPORT void* memalign(size_t alignment, size_t bytes) noexcept { return aligned(alignment, bytes); }
+
+FREEHOLD_EXPORT void* valloc(size_t bytes) noexcept { return alloc::allocate_aligned(freehold::os::page_bytes(), bytes); }
+
+FREEHOLD_EXPORT void* pvalloc(size_t bytes) noexcept {
+  const size_t page = freehold::os::page_bytes();
+  if (bytes > SIZE_MAX - page) return fail(ENOMEM);
+  return alloc::allocate_aligned(page, bytes == 0 ? page : (bytes + page - 1) / page * page);
+}
+
+FREEHOLD_EXPORT size_t malloc_usable_size(void* block) noexcept { return alloc::usable_size(block); }
+
+// C23. The size and alignment are the caller's promise; the engine knows better and does not need them.
+FREEHOLD_EXPORT void free_sized(void* block, size_t) noexcept { alloc::deallocate_inline(block); }
+FREEHOLD_EXPORT void free_aligned_sized(void* block, size_t, size_t) noexcept { alloc::deallocate_inline(block); }
+// An old name of free that some programs still call.
+FREEHOLD_EXPORT void cfree(void* block) noexcept { alloc::deallocate_inline(block); }
+
+FREEHOLD_EXPORT int malloc_trim(size_t) noexcept { return alloc::trim() != 0 ? 1 : 0; }
+
+FREEHOLD_EXPORT struct mallinfo2 mallinfo2(void) noexcept {
+  alloc::Stats s;
+  alloc::stats(s);
+  size_t free_slot_bytes = 0;
+  for (uint32_t c = 0; c < s.class_count; ++c) free_slot_bytes += s.classes[c].free_slots * s.classes[c].slot_bytes;
+  struct mallinfo2 m;
+  memset(&m, 0, sizeof m);
+  m.arena = s.small_span_bytes + s.run_bytes + s.free_dirty_bytes;
+  m.hblkhd = s.direct_bytes;
+  m.uordblks = s.small_span_bytes - free_slot_bytes + s.run_bytes + s.direct_bytes;
+  m.fordblks = free_slot_bytes + s.free_dirty_bytes;
+  m.keepcost = s.free_dirty_bytes;
+  return m;
+}
+
+FREEHOLD_EXPORT struct mallinfo mallinfo(void) noexcept {
+  const struct mallinfo2 wide = mallinfo2();
+  struct mallinfo m;
+  memset(&m, 0, sizeof m);
+  m.arena = static_cast<int>(wide.arena);
+  m.hblkhd = static_cast<int>(wide.hblkhd);
+  m.uordblks = static_cast<int>(wide.uordblks);
+  m.fordblks = static_cast<int>(wide.fordblks);
+  m.keepcost = static_cast<int>(wide.keepcost);
+  return m;
+}
+
+// ---- freehold.h -------------------------------------------------------------------------------------------------------
+
+FREEHOLD_EXPORT int freehold_is_active(void) {
+  // Through a pointer that the compiler cannot see through: the question is who answers to the name malloc.
+  void* (*volatile allocate)(size_t) = malloc;
+  void (*volatile release)(void*) = free;
+  void* block = allocate(1);
+  const int ours = block != nullptr && alloc::usable_size(block) != 0 ? 1 : 0;
+  release(block);
+  return ours;
+}
+
+FREEHOLD_EXPORT size_t freehold_trim(void) { return alloc::trim(); }
+
+FREEHOLD_EXPORT int freehold_stats(void* out, size_t size) {
+  if (size != sizeof(alloc::Stats)) {
+    errno = EINVAL;
+    return -1;
+  }
+  alloc::stats(*static_cast<alloc::Stats*>(out));
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,21 @@
+// The processors: how many this process may really use, and what they can do.
+#pragma once
+#include <cstdint>
+
+namespace freehold::os {
+
+// CPUs that this process may use: the affinity mask, lowered by the cgroup's quota (cpu.max of v2 or cfs_quota of v1,
+// rounded up). `source` names what decided: "affinity" or "cgroup". Cost: a few system calls; ask once.
+struct CpuCount {
+  unsigned cpus = 1;
+  const char* source = "affinity";
+};
+[[nodiscard]] CpuCount usable_cpus() noexcept;
+// The quota in CPUs, rounded up, from files below `cgroup_root` ("/sys/fs/cgroup") for the cgroup path of `self_cgroup`
+// ("/proc/self/cgroup"); 0 if there is none. Separate for tests.
+[[nodiscard]] unsigned cgroup_quota_cpus(const char* cgroup_root, const char* self_cgroup) noexcept;
+
+// Whether 256-bit integer instructions may be used (the CPU has them and the system saves their registers).
+[[nodiscard]] bool has_avx2() noexcept;
+
+}  // namespace freehold::os

@@ -1,0 +1,194 @@
+#include "freehold/pool/slot_groups.hpp"
+
+#include <atomic>
+#include <bit>
+
+#include "freehold/os/cpu.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define FREEHOLD_VECTOR_DRAIN 1
+#endif
+
+namespace freehold::pool {
+namespace {
+
+// The run that is being gathered; a change of word closes it.
+class Run {
+ public:
+  explicit Run(SlotGroups& out) noexcept : out_(out) {}
+
+  void add(Leaf leaf, std::uint64_t bits) noexcept {
+    if (leaf != leaf_) {
+      close();
+      leaf_ = leaf;
+      bits_ = 0;
+    }
+    bits_ |= bits;
+  }
+  void close() noexcept {
+    if (bits_ != 0) out_.groups[out_.count++] = {leaf_, bits_};
+  }
+  [[nodiscard]] Leaf leaf() const noexcept { return leaf_; }
+
+ private:
+  SlotGroups& out_;
+  Leaf leaf_ = ~Leaf{0};
+  std::uint64_t bits_ = 0;
+};
+
+struct Place {
+  Leaf leaf;
+  unsigned bit;
+  bool exact;
+};
+
+Place place_of(const SlotGeometry& g, std::uintptr_t address) noexcept {
+  const std::uintptr_t offset = address - g.base;
+  const auto within = static_cast<std::uint32_t>(offset & ((std::uintptr_t{1} << g.block_shift) - 1));
+  const std::uint32_t index = g.index(within);
+  return {leaf_of(static_cast<std::uint32_t>(offset >> g.block_shift), index >> 6), index & 63,
+          index * g.slot_bytes == within};
+}
+
+// Something is wrong in the batch: once more, slowly, with names.
+[[gnu::cold, gnu::noinline]] void group_suspicious(const SlotGeometry& g, void* const* slots, std::size_t n,
+                                                   SlotGroups& out) noexcept {
+  out = SlotGroups{};
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto address = reinterpret_cast<std::uintptr_t>(slots[i]);
+    const Place p = place_of(g, address);
+    if (!p.exact) {
+      out.misplaced = address;
+      continue;
+    }
+    Taken* group = out.groups;
+    Taken* const end = out.groups + out.count;
+    while (group != end && group->leaf != p.leaf) ++group;
+    if (group == end) out.groups[out.count++] = {p.leaf, 0};
+    if ((group->bits & base::bit(p.bit)) != 0) out.repeated = address;
+    group->bits |= base::bit(p.bit);
+  }
+}
+
+void finish(const SlotGeometry& g, void* const* slots, std::size_t n, SlotGroups& out, bool exact) noexcept {
+  std::size_t members = 0;
+  for (std::size_t i = 0; i < out.count; ++i) members += static_cast<std::size_t>(std::popcount(out.groups[i].bits));
+  if (!exact || members != n) [[unlikely]]
+    group_suspicious(g, slots, n, out);
+}
+
+#if defined(FREEHOLD_VECTOR_DRAIN)
+
+// Hands the bits that the lanes gathered for word `current` to the run.
+[[gnu::target("avx2")]] void close_vector_run(Run& run, const __m256i& current, __m256i& gathered) noexcept {
+  const __m128i half = _mm_or_si128(_mm256_castsi256_si128(gathered), _mm256_extracti128_si256(gathered, 1));
+  const auto bits = static_cast<std::uint64_t>(_mm_extract_epi64(half, 0) | _mm_extract_epi64(half, 1));
+  if (bits != 0) run.add(static_cast<Leaf>(_mm256_extract_epi32(current, 0)), bits);
+  gathered = _mm256_setzero_si256();
+}
+
+[[gnu::target("avx2")]] void group_slots_avx2(const SlotGeometry& g, void* const* slots, std::size_t n,
+                                              SlotGroups& out) noexcept {
+  out.count = 0;
+  out.misplaced = out.repeated = 0;
+  Run run(out);
+  const __m256i base = _mm256_set1_epi64x(static_cast<long long>(g.base));
+  const __m256i within_mask = _mm256_set1_epi64x((1LL << g.block_shift) - 1);
+  const __m256i reciprocal = _mm256_set1_epi64x(g.reciprocal);
+  const __m256i slot_bytes = _mm256_set1_epi64x(g.slot_bytes);
+  const __m256i low6 = _mm256_set1_epi64x(63);
+  const __m256i one = _mm256_set1_epi64x(1);
+  const __m128i block_shift = _mm_cvtsi32_si128(static_cast<int>(g.block_shift));
+  __m256i exact = _mm256_set1_epi64x(-1);
+  __m256i gathered = _mm256_setzero_si256();  // bits of the current run's word, by lane
+  __m256i current = _mm256_set1_epi64x(-1);   // the current run's leaf, in every lane
+  std::size_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const __m256i offset = _mm256_sub_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(slots + i)), base);
+    const __m256i within = _mm256_and_si256(offset, within_mask);
+    const __m256i index = _mm256_srli_epi64(_mm256_mul_epu32(within, reciprocal), 32);
+    exact = _mm256_and_si256(exact, _mm256_cmpeq_epi64(_mm256_mul_epu32(index, slot_bytes), within));
+    const __m256i leaf =
+        _mm256_or_si256(_mm256_slli_epi64(_mm256_srl_epi64(offset, block_shift), 6), _mm256_srli_epi64(index, 6));
+    const __m256i bits = _mm256_sllv_epi64(one, _mm256_and_si256(index, low6));
+    if (_mm256_movemask_epi8(_mm256_cmpeq_epi64(leaf, current)) == -1) {
+      gathered = _mm256_or_si256(gathered, bits);
+      continue;
+    }
+    close_vector_run(run, current, gathered);
+    alignas(32) std::uint64_t leaves[4];
+    alignas(32) std::uint64_t ones[4];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(leaves), leaf);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(ones), bits);
+    for (unsigned k = 0; k < 4; ++k) run.add(static_cast<Leaf>(leaves[k]), ones[k]);
+    current = _mm256_set1_epi64x(static_cast<long long>(leaves[3]));
+  }
+  close_vector_run(run, current, gathered);
+  bool all_exact = _mm256_movemask_epi8(exact) == -1;
+  for (; i < n; ++i) {
+    const Place p = place_of(g, reinterpret_cast<std::uintptr_t>(slots[i]));
+    all_exact &= p.exact;
+    run.add(p.leaf, base::bit(p.bit));
+  }
+  run.close();
+  finish(g, slots, n, out, all_exact);
+}
+
+#endif
+
+using GroupFunction = void (*)(const SlotGeometry&, void* const*, std::size_t, SlotGroups&) noexcept;
+
+GroupFunction choose() noexcept {
+#if defined(FREEHOLD_VECTOR_DRAIN)
+  if (os::has_avx2()) return group_slots_avx2;
+#endif
+  return group_slots_scalar;
+}
+
+// Relaxed: every thread that finds null computes the same value.
+constinit std::atomic<GroupFunction> g_group{nullptr};
+
+}  // namespace
+
+void group_slots_scalar(const SlotGeometry& g, void* const* slots, std::size_t n, SlotGroups& out) noexcept {
+  out.count = 0;
+  out.misplaced = out.repeated = 0;
+  Run run(out);
+  bool exact = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Place p = place_of(g, reinterpret_cast<std::uintptr_t>(slots[i]));
+    exact &= p.exact;
+    run.add(p.leaf, base::bit(p.bit));
+  }
+  run.close();
+  finish(g, slots, n, out, exact);
+}
+
+void group_slots(const SlotGeometry& geometry, void* const* slots, std::size_t n, SlotGroups& out) noexcept {
+  GroupFunction f = g_group.load(std::memory_order_relaxed);
+  if (f == nullptr) [[unlikely]] {
+    f = choose();
+    g_group.store(f, std::memory_order_relaxed);
+  }
+  f(geometry, slots, n, out);
+}
+
+unsigned vector_width() noexcept { return choose() == group_slots_scalar ? 1 : 4; }
+
+std::size_t list_slots(const SlotGeometry& g, Taken taken, void** out) noexcept {
+  const std::uintptr_t first = g.address(taken.leaf, 0);
+  if (taken.bits == ~std::uint64_t{0}) {  // a whole word: the compiler makes vector stores of this
+    for (unsigned i = 0; i < 64; ++i) out[i] = reinterpret_cast<void*>(first + std::uintptr_t{63 - i} * g.slot_bytes);
+    return 64;
+  }
+  std::size_t n = 0;
+  for (std::uint64_t bits = taken.bits; bits != 0;) {
+    const unsigned top = 63U - static_cast<unsigned>(std::countl_zero(bits));
+    out[n++] = reinterpret_cast<void*>(first + std::uintptr_t{top} * g.slot_bytes);
+    bits ^= base::bit(top);
+  }
+  return n;
+}
+
+}  // namespace freehold::pool

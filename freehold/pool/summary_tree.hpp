@@ -1,0 +1,133 @@
+// A concurrent set of block numbers that answers "which blocks may have free slots?" in a few loads: bitmaps of 64-way
+// summaries, level 0 with one bit a block, the top with one word. Bits are hints that err on one side:
+//
+//   Invariant (at rest): a non-zero word has its bit set in the level above, and a block for which the owner's
+//   predicate holds has its bit set in level 0. A set bit may be stale.
+//
+// set() follows a change that made a block non-empty, retire() clears a stale bit, looks below again, and restores the
+// bit if it was wrong. Both sides write their word before they read the other's (store buffering), hence seq_cst
+// throughout; on x86 that costs nothing, since every write is a locked instruction already.
+// set: one load if the bit stands, else one atomic a level. find: one load a level. Any thread; lock-free.
+// Words of several trees may be interleaved (stride), so that the trees of all size classes of a small heap share a page.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::pool {
+
+template <sync::Atomics A>
+class SummaryTree {
+ public:
+  using Word = typename A::template atomic<std::uint64_t>;
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  static constexpr unsigned kMaxLevels = 5;  // 2^30 blocks
+
+  constexpr SummaryTree() noexcept = default;
+
+  // Words of memory that a tree over `blocks` blocks needs (before the stride).
+  [[nodiscard]] static constexpr std::size_t words_for(std::size_t blocks) noexcept {
+    std::size_t total = 0;
+    do {
+      blocks = base::ceil_div(blocks, 64);
+      total += blocks;
+    } while (blocks > 1);
+    return total;
+  }
+
+  // Lays the tree over zeroed `words`: word i of the tree is words[i * stride]. Not thread-safe.
+  void attach(Word* words, std::size_t stride, std::size_t blocks) noexcept {
+    stride_ = stride;
+    levels_ = 0;
+    do {
+      blocks = base::ceil_div(blocks, 64);
+      level_[levels_++] = Level{words, blocks};
+      words += blocks * stride;
+    } while (blocks > 1);
+  }
+
+  // Puts block `i` into the set. Call after the change that made it non-empty.
+  void set(std::uint32_t i) noexcept { set_from(0, i); }
+
+  [[nodiscard]] bool test(std::uint32_t i) const noexcept {
+    return (at(0, i >> 6).load(std::memory_order_seq_cst) & base::bit(i & 63)) != 0;
+  }
+
+  // Takes block `i` out of the set unless `non_empty()` says, after the bit is gone, that it belongs there.
+  template <class NonEmpty>
+  void retire(std::uint32_t i, NonEmpty&& non_empty) noexcept {
+    Word* word = &at(0, i >> 6);
+    word->fetch_and(~base::bit(i & 63), std::memory_order_seq_cst);
+    if (non_empty()) return set_from(0, i);
+    for (unsigned level = 1; level < levels_ && word->load(std::memory_order_seq_cst) == 0; ++level) {
+      i >>= 6;
+      Word* above = &at(level, i >> 6);
+      above->fetch_and(~base::bit(i & 63), std::memory_order_seq_cst);
+      if (word->load(std::memory_order_seq_cst) != 0) return set_from(level, i);
+      word = above;
+    }
+  }
+
+  // The first block at or after `from` that may be in the set, or kNone. Stale summaries on the way are repaired.
+  [[nodiscard]] std::uint32_t find(std::uint32_t from) noexcept {
+    unsigned level = 0;
+    std::uint32_t i = from;
+    while (level < levels_) {
+      if ((i >> 6) >= level_[level].words) return kNone;
+      const std::uint64_t bits = at(level, i >> 6).load(std::memory_order_seq_cst) & (~std::uint64_t{0} << (i & 63));
+      if (bits == 0) {  // nothing here at or after i: look above, behind this word
+        i = (i >> 6) + 1;
+        ++level;
+        continue;
+      }
+      i = (i & ~std::uint32_t{63}) | base::lowest_bit(bits);
+      if (level == 0) return i;
+      // One level down, at the start of the word that bit i stands for.
+      Word& below = at(level - 1, i);
+      if (below.load(std::memory_order_seq_cst) == 0) {
+        at(level, i >> 6).fetch_and(~base::bit(i & 63), std::memory_order_seq_cst);
+        if (below.load(std::memory_order_seq_cst) != 0) set_from(level, i);
+        continue;
+      }
+      --level;
+      i <<= 6;
+    }
+    return kNone;
+  }
+
+  // The invariant between the levels; call at rest.
+  [[nodiscard]] bool check_invariants() const noexcept {
+    for (unsigned level = 0; level + 1 < levels_; ++level)
+      for (std::uint32_t w = 0; w < level_[level].words; ++w)
+        if (at(level, w).load(std::memory_order_relaxed) != 0 &&
+            (at(level + 1, w >> 6).load(std::memory_order_relaxed) & base::bit(w & 63)) == 0)
+          return false;
+    return true;
+  }
+
+ private:
+  struct Level {
+    Word* first = nullptr;
+    std::size_t words = 0;
+  };
+
+  [[nodiscard]] Word& at(unsigned level, std::size_t word) const noexcept { return level_[level].first[word * stride_]; }
+
+  void set_from(unsigned level, std::uint32_t i) noexcept {
+    for (; level < levels_; ++level, i >>= 6) {
+      Word& word = at(level, i >> 6);
+      if ((word.load(std::memory_order_seq_cst) & base::bit(i & 63)) != 0) return;  // whoever set it sees to the rest
+      word.fetch_or(base::bit(i & 63), std::memory_order_seq_cst);
+    }
+  }
+
+  std::array<Level, kMaxLevels> level_{};
+  std::size_t stride_ = 1;
+  unsigned levels_ = 0;
+};
+
+}  // namespace freehold::pool
