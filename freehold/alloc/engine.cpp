@@ -17,6 +17,9 @@
 namespace freehold::alloc {
 
 constinit NativeCore g_core;
+constinit std::uintptr_t g_base = 0;
+constinit std::size_t g_span_count = 0;
+constinit const std::atomic<std::uint8_t>* g_owners = nullptr;
 
 namespace {
 
@@ -108,6 +111,9 @@ void announce() noexcept {
   // An emulator or a container may refuse what the machine could hold: settle for less.
   for (; !ready && settings.half_bytes >= std::size_t{1} << 26; settings.half_bytes /= 4)
     ready = g_core.init(g_pages, settings, budget);
+  g_base = g_core.arena().base();
+  g_owners = g_core.arena().owners();
+  g_span_count = g_core.arena().span_count();
   g_start.store(ready ? Start::kReady : Start::kFailed, std::memory_order_release);
   return ready;
 }

@@ -20,32 +20,56 @@ struct CoarseClock {
 using NativeCore = Core<sync::NativeAtomics, NativeConfig, os::Pages, CoarseClock>;
 using NativeCache = NativeCore::Cache;
 
-extern constinit NativeCore g_core;
+// Hidden by name: -fvisibility covers definitions only, and an address from the table of offsets is an instruction more.
+[[gnu::visibility("hidden")]] extern constinit NativeCore g_core;
+// What free() needs of the arena, beside each other and reached without an address of g_core: written once, at the start.
+[[gnu::visibility("hidden")]] extern constinit std::uintptr_t g_base;
+[[gnu::visibility("hidden")]] extern constinit std::size_t g_span_count;
+[[gnu::visibility("hidden")]] extern constinit const std::atomic<std::uint8_t>* g_owners;
 // One word of static thread-local storage: a program that loads us late has no more to spare.
-extern constinit thread_local NativeCache* t_cache;
+[[gnu::visibility("hidden")]] extern constinit thread_local NativeCache* t_cache;
 
 [[nodiscard, gnu::noinline]] void* allocate_slow(std::size_t bytes) noexcept;
 [[gnu::noinline]] void deallocate_slow(void* block) noexcept;
 
+// Tells the compiler that `value` may have changed, without an instruction: keeps it from splitting one computation into
+// two (a compare on another form of the same value, an address computed apart from its use).
+template <class T>
+[[gnu::always_inline]] inline void keep_whole(T& value) noexcept {
+  asm("" : "+r"(value));
+}
+
 [[nodiscard, gnu::always_inline]] inline void* allocate_inline(std::size_t bytes) noexcept {
   // 0 becomes huge and goes the slow way, as does everything above the table.
-  const std::size_t granule = (bytes - 1) >> 4;
+  std::size_t granule = (bytes - 1) >> 4;
+  keep_whole(granule);
   if (granule < sizeof(NativeCache::class_of_small)) [[likely]] {
     NativeCache* const cache = t_cache;
-    void* const slot = cache->pop(cache->class_of_small[granule]);
-    if (slot != nullptr) [[likely]]
+    const std::size_t c = cache->class_of_small[granule];
+    void** top = cache->top[c] - 1;
+    void* const slot = *top;
+    if (slot != nullptr) [[likely]] {
+      cache->top[c] = top;
       return slot;
+    }
   }
   return allocate_slow(bytes);
 }
 
 [[gnu::always_inline]] inline void deallocate_inline(void* block) noexcept {
-  const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_core.arena().base()) >> NativeConfig::kSpanShift;
-  if (span < g_core.arena().span_count()) [[likely]] {
+  const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_base) >> NativeConfig::kSpanShift;
+  if (span < g_span_count) [[likely]] {
     // Relaxed: the block is the caller's, so its span cannot change hands. Class 0 (not a slot) has a bin that is full.
-    const unsigned c = g_core.arena().owners()[span].load(std::memory_order_relaxed);
-    if (t_cache->push(c, block)) [[likely]]
+    const std::size_t c = g_owners[span].load(std::memory_order_relaxed);
+    NativeCache* cache = t_cache;
+    void** const top = cache->top[c];
+    keep_whole(cache);
+    if (top != cache->limit[c]) [[likely]] {
+      *top = block;
+      keep_whole(cache);
+      cache->top[c] = top + 1;
       return;
+    }
   }
   deallocate_slow(block);
 }
