@@ -10,6 +10,7 @@ namespace freehold::base {
 namespace {
 
 std::atomic<FatalHandler> g_handler{nullptr};
+std::atomic<AssertionHandler> g_assertion_handler{nullptr};
 
 // A line built by hand: printf may allocate.
 class Line {
@@ -80,7 +81,10 @@ void fatal(Crime crime, const void* address) noexcept {
   line.write_and_abort();
 }
 
+AssertionHandler set_assertion_handler(AssertionHandler handler) noexcept { return g_assertion_handler.exchange(handler); }
+
 void assertion_failed(const char* expression, const char* file, int line_number) noexcept {
+  if (AssertionHandler handler = g_assertion_handler.load(); handler != nullptr) handler(expression, file, line_number);
   Line line;
   line.add("freehold: assertion failed: ");
   line.add(expression);

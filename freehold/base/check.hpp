@@ -24,6 +24,11 @@ FatalHandler set_fatal_handler(FatalHandler handler) noexcept;
 // The fixed text of a crime, e.g. "double free".
 [[nodiscard]] const char* text(Crime crime) noexcept;
 
+// Called instead of printing and aborting when an assertion fails; it must not return. For the simulator.
+using AssertionHandler = void (*)(const char* expression, const char* file, int line);
+// Replaces the handler, returns the former one; nullptr restores the default. For tests.
+AssertionHandler set_assertion_handler(AssertionHandler handler) noexcept;
+
 [[noreturn, gnu::cold, gnu::noinline]] void assertion_failed(const char* expression, const char* file, int line) noexcept;
 
 }  // namespace freehold::base
