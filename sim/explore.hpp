@@ -1,0 +1,129 @@
+// The simulated machine's front door: runs a scenario over and over, each time with another interleaving, other stale
+// reads and other decisions, until all within the bounds are explored, or one of them fails.
+//
+//   Result r = explore({.name = "Queue_TwoPushes"}, [](Execution& run) {
+//     Queue<SimAtomics> queue;                       // fresh state for every execution
+//     run.spawn([&] { queue.push(1); });
+//     run.spawn([&] { queue.push(2); });
+//     run.check([&] { SIM_CHECK(queue.size() == 2); });   // runs the threads, then the check
+//   });
+//   EXPECT_TRUE(r.ok()) << r;
+//
+// A failure is a violated SIM_CHECK, a fatal() or failed assertion of the code under test, an exception, a data race on
+// A::var, a deadlock (a lost wake-up is one), or more steps than the limit (a livelock). Result::replay then names the one
+// execution; FREEHOLD_REPLAY=<string> in the environment, or --replay=<string> on the command line, runs only that one in
+// the explore() of that name and prints its accesses. sim/README.md explains the memory model and its limits.
+//
+// The rules of a scenario: it is deterministic but for what goes through SimAtomics; threads talk through SimAtomics
+// only (other shared variables may record, they may not steer); a thread body owns no heap memory across an access,
+// because an execution that is cut short abandons its threads where they stand. One explore() at a time in a process.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace freehold::sim {
+
+// Threads of one execution; the eighth lane of a vector clock numbers the seq_cst operations.
+inline constexpr unsigned kMaxThreads = 7;
+
+enum class Strategy : std::uint8_t {
+  kExhaustive,  // depth first: every execution within the bounds, equivalent ones once
+  kPct,         // probabilistic concurrency testing (Burckhardt 2010): random priorities, few change points
+  kRoundRobin,  // one execution, another thread after every access
+};
+
+struct Options {
+  std::string name;  // names the explore() in replay strings; unique within a test program
+  Strategy strategy = Strategy::kExhaustive;
+  unsigned preemptions = 2;              // exhaustive: switches away from a thread that could go on
+  unsigned stale = 1;                    // loads that return an older value, spurious failures and wake-ups
+  unsigned depth = 3;                    // PCT: the depth of the bugs it looks for
+  std::uint64_t seed = 1;                // PCT
+  std::uint64_t executions = 2'000'000;  // at most so many; PCT: exactly so many
+  std::uint32_t steps = 20'000;          // of one execution; more is a livelock
+  std::size_t visited_states = 1 << 22;  // exhaustive: remembered states, 16 bytes each
+  bool reduction = true;                 // exhaustive: visit equivalent states once
+  bool print = true;                     // one line with the figures on standard output
+};
+
+enum class Failure : std::uint8_t { kNone, kCheck, kRace, kDeadlock, kLivelock, kScenario };
+
+struct Result {
+  Failure failure = Failure::kNone;
+  std::string message;           // what failed
+  std::string replay;            // for FREEHOLD_REPLAY
+  std::string trace;             // the accesses of the failed execution
+  std::uint64_t executions = 0;  // begun, those cut short included
+  std::uint64_t pruned = 0;      // of these, cut short because they reached a state seen before
+  std::uint64_t steps = 0;       // scheduling points in all
+  bool complete = false;         // everything within the bounds was explored
+
+  // Nothing failed; and an exhaustive exploration came to its end.
+  [[nodiscard]] bool ok() const noexcept { return failure == Failure::kNone && complete; }
+};
+std::ostream& operator<<(std::ostream& out, const Result& result);
+
+// What a scenario gets: the threads of one execution.
+class Execution {
+ public:
+  // Adds a thread; it runs in check(). Pre: fewer than kMaxThreads so far.
+  template <class F>
+  void spawn(F body) {
+    static_assert(sizeof(F) <= kBodyBytes && std::is_nothrow_move_constructible_v<F>);
+    Body& slot = new_body();
+    ::new (static_cast<void*>(slot.storage)) F(std::move(body));
+    slot.call = [](void* f) { (*static_cast<F*>(f))(); };
+    slot.destroy = [](void* f) { static_cast<F*>(f)->~F(); };
+  }
+
+  // Runs the threads to their end, then `final_check`, alone and seeing everything; not if the execution was cut short.
+  // May follow further spawns: phases run one after the other.
+  template <class F>
+  void check(F final_check) {
+    run(&final_check, [](void* f) { (*static_cast<F*>(f))(); });
+  }
+
+ private:
+  friend class Machine;
+  static constexpr std::size_t kBodyBytes = 128;
+  struct Body {
+    alignas(std::max_align_t) std::byte storage[kBodyBytes];
+    void (*call)(void*);
+    void (*destroy)(void*);
+  };
+  Body& new_body();
+  void run(void* final_check, void (*call)(void*));
+  void clear() noexcept;
+
+  Body bodies_[kMaxThreads];
+  unsigned count_ = 0;
+  bool checked_ = false;
+};
+
+// Explores the scenario. Prints one line of figures unless told otherwise.
+Result explore(const Options& options, const std::function<void(Execution&)>& scenario);
+
+// Ends the execution with a failure. From a thread body or the final check; in the set-up it throws.
+[[noreturn]] void fail(std::string message);
+[[noreturn]] void fail(const char* message);
+
+// A name for an atomic or var, for traces.
+void name(const void* address, const char* text);
+
+// The running thread's number within the execution, in the order of spawn.
+[[nodiscard]] unsigned thread_index() noexcept;
+
+}  // namespace freehold::sim
+
+#define FREEHOLD_SIM_STRINGIFY_(x) #x
+#define FREEHOLD_SIM_STRINGIFY(x) FREEHOLD_SIM_STRINGIFY_(x)
+// Ends the execution with a failure unless the condition holds.
+#define SIM_CHECK(condition)          \
+  ((condition) ? static_cast<void>(0) \
+               : ::freehold::sim::fail(#condition " at " __FILE__ ":" FREEHOLD_SIM_STRINGIFY(__LINE__)))

@@ -1,0 +1,641 @@
+#include "sim/machine.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+
+#include "freehold/base/check.hpp"
+
+namespace freehold::sim {
+namespace {
+
+constexpr std::size_t kStackBytes = 256 * 1024;
+constexpr std::size_t kTraceLines = 400;
+
+Machine* g_active = nullptr;
+
+constexpr bool acquires(Order order) noexcept {
+  return order == Order::acquire || order == Order::consume || order == Order::acq_rel || order == Order::seq_cst;
+}
+constexpr bool releases(Order order) noexcept {
+  return order == Order::release || order == Order::acq_rel || order == Order::seq_cst;
+}
+
+constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t with) noexcept {
+  hash = (std::rotl(hash, 23) ^ with) * 0x9e3779b97f4a7c15u;
+  return hash ^ (hash >> 29);
+}
+
+std::uint64_t read_memory(const void* at, unsigned bytes) noexcept {
+  std::uint64_t value = 0;
+  std::memcpy(&value, at, bytes);
+  return value;
+}
+
+const char* text(Order order) noexcept {
+  switch (order) {
+    case Order::relaxed: return "relaxed";
+    case Order::consume: return "consume";
+    case Order::acquire: return "acquire";
+    case Order::release: return "release";
+    case Order::acq_rel: return "acq_rel";
+    case Order::seq_cst: return "seq_cst";
+  }
+  return "?";
+}
+
+const char* text(Modify how) noexcept {
+  switch (how) {
+    case Modify::kExchange: return "exchange";
+    case Modify::kAdd: return "fetch_add";
+    case Modify::kSub: return "fetch_sub";
+    case Modify::kAnd: return "fetch_and";
+    case Modify::kOr: return "fetch_or";
+    case Modify::kXor: return "fetch_xor";
+  }
+  return "?";
+}
+
+constexpr std::uint64_t apply(Modify how, std::uint64_t old, std::uint64_t operand, unsigned bytes) noexcept {
+  std::uint64_t value = 0;
+  switch (how) {
+    case Modify::kExchange: value = operand; break;
+    case Modify::kAdd: value = old + operand; break;
+    case Modify::kSub: value = old - operand; break;
+    case Modify::kAnd: value = old & operand; break;
+    case Modify::kOr: value = old | operand; break;
+    case Modify::kXor: value = old ^ operand; break;
+  }
+  return bytes == 8 ? value : value & ((std::uint64_t{1} << (8 * bytes)) - 1);
+}
+
+std::string hex(std::uint64_t value) {
+  char digits[19];
+  std::snprintf(digits, sizeof digits, "%#llx", static_cast<unsigned long long>(value));
+  return digits;
+}
+
+std::string place(const Site& site) {
+  const char* slash = std::strrchr(site.file_name(), '/');
+  return std::string(slash != nullptr ? slash + 1 : site.file_name()) + ":" + std::to_string(site.line());
+}
+
+std::string stale(std::uint32_t back) { return back == 0 ? "" : " (" + std::to_string(back) + " stores ago)"; }
+
+// fail() outside of the threads and the check: there is nothing to switch to, so it unwinds the scenario.
+struct SetUpFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace
+
+constinit bool report::threads_run = false;
+
+Machine::Machine(const Options& options, Chooser& chooser, bool tracing)
+    : options_(options), chooser_(chooser), tracing_(tracing), checker_(kStackBytes) {}
+
+Machine::~Machine() = default;
+
+Machine* Machine::active() noexcept { return g_active; }
+
+void Machine::fatal_handler(base::Crime crime, const void*) {
+  g_active->message_ = std::string("fatal: ") + base::text(crime);
+  g_active->stop(Failure::kCheck);
+}
+
+void Machine::assertion_handler(const char* expression, const char* file, int line) {
+  g_active->message_ = std::string("assertion failed: ") + expression + " at " + file + ":" + std::to_string(line);
+  g_active->stop(Failure::kCheck);
+}
+
+void Machine::execute(const std::function<void(Execution&)>& scenario) {
+  phase_ = Phase::kSetUp;
+  steps_ = 0;
+  past_phases_ = 0;
+  answers_.clear();
+  pruned_ = false;
+  failure_ = Failure::kNone;
+  trace_.clear();
+  names_.clear();
+  g_active = this;
+  const base::FatalHandler former_fatal = base::set_fatal_handler(&Machine::fatal_handler);
+  const base::AssertionHandler former_assertion = base::set_assertion_handler(&Machine::assertion_handler);
+  Execution run;
+  try {
+    scenario(run);
+    if (!run.checked_ && failure_ == Failure::kNone) throw SetUpFailed("the scenario never called check()");
+  } catch (const SetUpFailed& error) {
+    failure_ = Failure::kScenario;
+    message_ = error.what();
+  } catch (const std::exception& error) {
+    failure_ = Failure::kScenario;
+    message_ = std::string("exception in the scenario's set-up: ") + error.what();
+  }
+  run.clear();
+  base::set_fatal_handler(former_fatal);
+  base::set_assertion_handler(former_assertion);
+  g_active = nullptr;
+}
+
+void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
+  if (failure_ != Failure::kNone || pruned_) return;  // an earlier phase ended the execution
+  spawned_ = run.count_;
+  locations_.clear();
+  cells_.clear();
+  sc_count_ = 0;
+  sc_seen_ = Lanes{};
+  sc_fence_hash_ = sc_sum_ = 0;
+  runnable_ = (1u << spawned_) - 1;
+  paused_ = waiting_ = 0;
+  while (threads_.size() < spawned_) threads_.push_back(std::make_unique<Thread>(kStackBytes));
+  for (unsigned i = 0; i < spawned_; ++i) {
+    Thread& thread = *threads_[i];
+    thread.now = thread.on_acquire = thread.on_release = View{};
+    thread.clock = 0;
+    thread.hash = mix(past_phases_, i + 1);
+    thread.body = run.bodies_[i].storage;
+    thread.call = run.bodies_[i].call;
+    thread.fibre.start(&Machine::thread_main, this);
+  }
+  if (spawned_ != 0) {
+    phase_ = Phase::kThreads;
+    report::threads_run = true;
+    current_ = kMaxThreads;  // nobody ran last
+    current_ = ask_schedule(runnable_);
+    Fibre::change(caller_, self().fibre);
+    report::threads_run = false;
+  }
+  if (failure_ == Failure::kNone && !pruned_) {
+    past_phases_ = state();
+    final_check_ = final_check;
+    final_call_ = call;
+    phase_ = Phase::kCheck;
+    checker_.start(&Machine::check_main, this);
+    Fibre::change(caller_, checker_);
+  }
+  phase_ = Phase::kSetUp;
+}
+
+// Whether the body came to its end; if not, message_ says what it threw.
+bool Machine::guarded(void (*call)(void*), void* body) {
+  try {
+    call(body);
+    return true;
+  } catch (const std::exception& error) {
+    message_ = std::string("exception: ") + error.what();
+    return false;  // and out of the handler, before the fibre is abandoned
+  }
+}
+
+void Machine::thread_main(void* machine) {
+  auto& m = *static_cast<Machine*>(machine);
+  if (!m.guarded(m.self().call, m.self().body)) m.stop(Failure::kCheck);
+  m.runnable_ &= ~(1u << m.current_);
+  m.leave();
+  std::terminate();  // nobody wakes a thread that has ended
+}
+
+void Machine::check_main(void* machine) {
+  auto& m = *static_cast<Machine*>(machine);
+  if (!m.guarded(m.final_call_, m.final_check_)) m.stop(Failure::kCheck);
+  Fibre::change(m.checker_, m.caller_);
+}
+
+void Machine::fail(std::string message) {
+  message_ = std::move(message);
+  stop(Failure::kCheck);
+}
+
+// Ends the execution because of message_. The running fibre is abandoned, so its callers hold no heap memory here.
+void Machine::stop(Failure kind) {
+  if (phase_ == Phase::kSetUp) throw SetUpFailed(message_);
+  failure_ = kind;
+  if (tracing_) trace_.push_back("==> " + message_);
+  Fibre::change(phase_ == Phase::kCheck ? checker_ : self().fibre, caller_);
+  std::terminate();  // nobody resumes it
+}
+
+// ---- scheduling
+
+std::uint64_t Machine::state() const noexcept {
+  std::uint64_t sum = past_phases_;
+  for (unsigned i = 0; i < spawned_; ++i) sum += mix(threads_[i]->hash, i + 1);
+  return sum;
+}
+
+unsigned Machine::ask_schedule(std::uint32_t enabled) {
+  if (std::has_single_bit(enabled)) return static_cast<unsigned>(std::countr_zero(enabled));
+  const unsigned next = chooser_.schedule(current_, enabled);
+  answers_.push_back(static_cast<std::uint8_t>(next));
+  return next;
+}
+
+unsigned Machine::choose(Choice what, unsigned count) {
+  const unsigned answer = chooser_.choose(what, count);
+  answers_.push_back(static_cast<std::uint8_t>(answer));
+  return answer;
+}
+
+void Machine::step() {
+  if (++steps_ <= options_.steps && self().clock < kNever - 8 && sc_count_ < kNever - 8) return;
+  message_ = "livelock: more than " + std::to_string(steps_ - 1) + " steps";
+  stop(Failure::kLivelock);
+}
+
+void Machine::point() {
+  step();
+  hand_over(runnable_ & ~paused_);
+  paused_ = 0;  // this thread takes a step now, so who waits for one may go on
+}
+
+void Machine::hand_over(std::uint32_t enabled) {
+  if (chooser_.visited(mix(state(), current_ | paused_ << 8))) {
+    pruned_ = true;
+    Fibre::change(self().fibre, caller_);
+  }
+  const unsigned next = ask_schedule(enabled);
+  if (next == current_) return;
+  Thread& from = self();
+  current_ = next;
+  Fibre::change(from.fibre, self().fibre);
+}
+
+void Machine::leave() {
+  if (runnable_ == 0) {
+    if (waiting_ != 0) {
+      message_ = describe_deadlock();
+      stop(Failure::kDeadlock);
+    }
+    Fibre::change(self().fibre, caller_);
+  }
+  if ((runnable_ & ~paused_) == 0) paused_ = 0;
+  hand_over(runnable_ & ~paused_);
+}
+
+std::string Machine::describe_deadlock() const {
+  std::string text = "deadlock:";
+  for (unsigned i = 0; i < spawned_; ++i) {
+    if ((waiting_ >> i & 1) != 0) text += " T" + std::to_string(i) + " waits at " + place(threads_[i]->waits_at) + ";";
+  }
+  text.back() = '.';
+  return text;
+}
+
+void Machine::pause() {
+  step();
+  self().hash = mix(self().hash, 1);
+  paused_ |= 1u << current_;
+  if ((runnable_ & ~paused_) == 0) paused_ = 1u << current_;  // everybody has waited for somebody: begin again
+  if (const std::uint32_t others = runnable_ & ~paused_; others != 0) hand_over(others);
+  paused_ &= ~(1u << current_);
+}
+
+// ---- memory
+
+Location& Machine::locate(const void* at, unsigned bytes) {
+  const std::uint64_t in_memory = read_memory(at, bytes);
+  const auto [location, is_new] = locations_.at(at);
+  if (is_new) {
+    location->stores[0] = {in_memory, 1, Lanes{}, View{}};
+    location->count = 1;
+    location->waiting = 0;
+    location->born = 0;
+    location->number = locations_.size();
+    return *location;
+  }
+  if (location->back(0).value != in_memory) {
+    message_ = label(at) + " was changed without the machine's knowledge";
+    stop(Failure::kScenario);
+  }
+  if (location->born != 0 && location->born > self().now.hb[location->born_by] && location->born_by != current_) {
+    message_ = "data race: " + label(at) + " is used by T" + std::to_string(current_) + ", its construction by T" +
+               std::to_string(location->born_by) + " did not happen before";
+    stop(Failure::kRace);
+  }
+  return *location;
+}
+
+std::int16_t Machine::tick() noexcept {
+  Thread& thread = self();
+  ++thread.clock;
+  thread.now.hb[current_] = thread.now.seen[current_] = thread.clock;
+  return thread.clock;
+}
+
+// The number of this access in S, or 0 if it has no place there.
+std::int16_t Machine::enter_sc(Order order) noexcept {
+  if (order != Order::seq_cst) return 0;
+  Thread& thread = self();
+  thread.hash = mix(thread.hash, sc_fence_hash_);
+  return ++sc_count_;
+}
+
+// How many of the newest stores the running thread may read.
+std::uint32_t Machine::readable(Location& location, std::int16_t sc_number) noexcept {
+  Lanes horizon = self().now.seen;
+  if (sc_number != 0) {
+    horizon = join(horizon, sc_seen_);
+    horizon[kScLane] = sc_number;
+  }
+  const std::uint32_t kept = location.kept();
+  std::uint32_t n = 1;
+  while (n < kept && !any(location.back(n - 1).seen <= horizon)) ++n;
+  return n;
+}
+
+// The running thread reads the store.
+void Machine::read(Store& store, Order order, std::int16_t sc_number) noexcept {
+  Thread& thread = self();
+  if (store.seen[current_] == kNever) store.seen[current_] = thread.clock;
+  if (sc_number != 0 && store.seen[kScLane] == kNever) store.seen[kScLane] = sc_number;
+  (acquires(order) ? thread.now : thread.on_acquire).join(store.release);
+  thread.hash = mix(thread.hash, store.hash);
+}
+
+// The running thread writes the next store of the location. `continues`: as a read-modify-write, it carries on the
+// release sequence of the store it replaces.
+void Machine::write(Location& location, void* at, unsigned bytes, std::uint64_t value, Order order, std::int16_t sc_number,
+                    bool continues) noexcept {
+  Thread& thread = self();
+  const Store& former = location.back(0);
+  View release = releases(order) ? thread.now : thread.on_release;
+  if (continues) release.join(former.release);
+  thread.hash = mix(mix(thread.hash, former.hash), value);
+  ++location.count;
+  Store& store = location.back(0);
+  store.value = value;
+  store.hash = thread.hash;
+  store.release = release;
+  store.seen = Lanes{} + kNever;
+  store.seen[current_] = thread.clock;
+  if (sc_number != 0) store.seen[kScLane] = sc_number;
+  std::memcpy(at, &value, bytes);
+}
+
+std::uint64_t Machine::load(const void* at, unsigned bytes, Order order, const Site& site) {
+  point();
+  Location& location = locate(at, bytes);
+  tick();
+  const std::int16_t sc_number = enter_sc(order);
+  const std::uint32_t candidates = readable(location, sc_number);
+  const std::uint32_t back = candidates > 1 ? choose(Choice::kRead, candidates) : 0;
+  Store& store = location.back(back);
+  read(store, order, sc_number);
+  leave_sc(sc_number);
+  if (tracing_) note(site, "load", at, std::string(text(order)) + " -> " + hex(store.value) + stale(back));
+  return store.value;
+}
+
+void Machine::store(void* at, unsigned bytes, std::uint64_t value, Order order, const Site& site) {
+  point();
+  Location& location = locate(at, bytes);
+  tick();
+  const std::int16_t sc_number = enter_sc(order);
+  write(location, at, bytes, value, order, sc_number, false);
+  leave_sc(sc_number);
+  if (tracing_) note(site, "store", at, std::string(text(order)) + " " + hex(value));
+}
+
+std::uint64_t Machine::modify(void* at, unsigned bytes, Modify how, std::uint64_t operand, Order order, const Site& site) {
+  point();
+  Location& location = locate(at, bytes);
+  tick();
+  const std::int16_t sc_number = enter_sc(order);
+  Store& former = location.back(0);
+  const std::uint64_t old = former.value;
+  const std::uint64_t value = apply(how, old, operand, bytes);
+  read(former, order, sc_number);
+  write(location, at, bytes, value, order, sc_number, true);
+  leave_sc(sc_number);
+  if (tracing_) {
+    note(site, text(how), at, std::string(text(order)) + " " + hex(operand) + ": " + hex(old) + " -> " + hex(value));
+  }
+  return old;
+}
+
+bool Machine::compare_exchange(void* at, unsigned bytes, std::uint64_t& expected, std::uint64_t desired, bool weak,
+                               Order success, Order failure, const Site& site) {
+  point();
+  Location& location = locate(at, bytes);
+  tick();
+  const bool matches = location.back(0).value == expected;
+  // What it may do, the ordinary course first: succeed, or fail having read so many stores back.
+  constexpr std::uint8_t kSucceed = 0xff;
+  std::uint8_t outcomes[Location::kHistory + 2];
+  unsigned count = 0;
+  outcomes[count++] = matches ? kSucceed : 0;
+  if (matches && weak) outcomes[count++] = 0;
+  const std::uint32_t candidates =
+      readable(location, failure == Order::seq_cst ? static_cast<std::int16_t>(sc_count_ + 1) : 0);
+  for (std::uint32_t back = 1; back < candidates; ++back) {
+    if (location.back(back).value != expected) outcomes[count++] = static_cast<std::uint8_t>(back);
+  }
+  const std::uint8_t outcome = outcomes[count > 1 ? choose(Choice::kRead, count) : 0];
+  const bool succeeds = outcome == kSucceed;
+  const Order order = succeeds ? success : failure;
+  const std::int16_t sc_number = enter_sc(order);
+  Store& store = location.back(succeeds ? 0 : outcome);
+  const std::uint64_t old = store.value;
+  read(store, order, sc_number);
+  if (succeeds) write(location, at, bytes, desired, order, sc_number, true);
+  leave_sc(sc_number);
+  if (tracing_) {
+    note(site, weak ? "cas_weak" : "cas_strong", at,
+         std::string(text(order)) + " " + hex(expected) + " by " + hex(desired) + ": " +
+             (succeeds ? "succeeds" : "fails, " + hex(old) + stale(outcome)));
+  }
+  expected = old;
+  return succeeds;
+}
+
+// An atomic comes to life in memory that threads may have used before. What was stored there is gone; an access that
+// the construction does not happen before is a data race.
+void Machine::construct(void* at, unsigned bytes) {
+  const std::int16_t clock = tick();
+  const auto [location, is_new] = locations_.at(at);
+  Thread& thread = self();
+  thread.hash = mix(thread.hash, 2);
+  location->stores[0] = {read_memory(at, bytes), thread.hash, Lanes{}, View{}};
+  location->count = 1;
+  location->waiting = 0;
+  location->born = clock;
+  location->born_by = static_cast<std::uint8_t>(current_);
+  if (is_new) location->number = locations_.size();
+}
+
+// Not a scheduling point: if threads are ordered here, it is by atomics, and if not, the clocks tell in any order. An
+// access belongs to the time after the thread's last atomic one, whose release must not cover it, hence clock + 1.
+void Machine::var(const void* at, bool write, const Site& site) {
+  Thread& thread = self();
+  const auto [cell, is_new] = cells_.at(at);
+  if (is_new) {
+    cell->written = 0;
+    cell->read = Lanes{};
+  }
+  const auto now = static_cast<std::int16_t>(thread.clock + 1);
+  const auto race = [&](unsigned other, const char* did, const Site& other_site) {
+    message_ = "data race on " + label(at) + ": T" + std::to_string(current_) + (write ? " writes" : " reads") + " at " +
+               place(site) + ", T" + std::to_string(other) + did + place(other_site) +
+               ", and neither happens before the other";
+    stop(Failure::kRace);
+  };
+  if (cell->written != 0 && cell->writer != current_ && cell->written > thread.now.hb[cell->writer]) {
+    race(cell->writer, " wrote at ", cell->write_site);
+  }
+  if (write) {
+    Lanes known = thread.now.hb;
+    known[current_] = kNever;
+    if (any(cell->read > known)) {
+      unsigned reader = 0;
+      while (cell->read[reader] <= known[reader]) ++reader;
+      race(reader, " read, last of all at ", cell->read_site);
+    }
+    cell->writer = static_cast<std::uint8_t>(current_);
+    cell->written = now;
+    cell->read = Lanes{};
+    cell->write_site = site;
+  } else {
+    cell->read[current_] = now;
+    cell->read_site = site;
+  }
+  if (tracing_) note(site, write ? "var store" : "var load", at, "");
+}
+
+void Machine::fence(Order order, const Site& site) {
+  if (order == Order::relaxed) return;
+  const bool sc = order == Order::seq_cst;
+  if (sc) point();  // the others are local to the thread
+  tick();
+  Thread& thread = self();
+  if (acquires(order)) thread.now.join(thread.on_acquire);
+  if (sc) {
+    thread.now.seen = sim::join(thread.now.seen, sc_seen_);
+    thread.now.seen[kScLane] = ++sc_count_;
+    sc_seen_ = thread.now.seen;
+    thread.hash = mix(thread.hash, sc_sum_);
+    sc_fence_hash_ = thread.hash;
+    sc_sum_ += thread.hash;
+  } else {
+    thread.hash = mix(thread.hash, 3);
+  }
+  if (releases(order)) thread.on_release = thread.now;
+  if (tracing_) note(site, "fence", nullptr, text(order));
+}
+
+// A place among the seq_cst operations that a later fence can tell apart.
+void Machine::leave_sc(std::int16_t sc_number) noexcept {
+  if (sc_number != 0) sc_sum_ += self().hash;
+}
+
+// ---- waiting
+
+void Machine::wait(const void* at, std::uint32_t old, const Site& site) {
+  point();
+  Location& location = locate(at, sizeof old);
+  tick();
+  Thread& thread = self();
+  Store& store = location.back(0);
+  read(store, Order::relaxed, 0);
+  const bool sleeps = static_cast<std::uint32_t>(store.value) == old && choose(Choice::kRead, 2) == 0;
+  if (tracing_) note(site, "wait", at, sleeps ? "sleeps" : "returns at once, " + hex(store.value));
+  if (!sleeps) return;
+  thread.hash = mix(thread.hash, location.waiting);
+  location.waiting = mix(location.waiting, thread.hash);
+  thread.waits_on = at;
+  thread.waits_at = site;
+  runnable_ &= ~(1u << current_);
+  waiting_ |= 1u << current_;
+  leave();
+}
+
+void Machine::notify(void* at, bool all, const Site& site) {
+  point();
+  Location& location = locate(at, sizeof(std::uint32_t));
+  tick();
+  Thread& thread = self();
+  thread.hash = mix(thread.hash, location.waiting);
+  location.waiting = mix(location.waiting, thread.hash);
+  std::uint32_t sleepers = 0;
+  for (std::uint32_t rest = waiting_; rest != 0; rest &= rest - 1) {
+    const auto i = static_cast<unsigned>(std::countr_zero(rest));
+    if (threads_[i]->waits_on == at) sleepers |= 1u << i;
+  }
+  if (!all && std::popcount(sleepers) > 1) {
+    for (unsigned skip = choose(Choice::kNotified, static_cast<unsigned>(std::popcount(sleepers))); skip > 0; --skip) {
+      sleepers &= sleepers - 1;
+    }
+    sleepers &= ~sleepers + 1;
+  }
+  for (std::uint32_t rest = sleepers; rest != 0; rest &= rest - 1) {
+    Thread& woken = *threads_[static_cast<unsigned>(std::countr_zero(rest))];
+    woken.hash = mix(woken.hash, thread.hash);
+  }
+  waiting_ &= ~sleepers;
+  runnable_ |= sleepers;
+  if (tracing_) note(site, all ? "notify_all" : "notify_one", at, "wakes " + std::to_string(std::popcount(sleepers)));
+}
+
+bool Machine::decide() {
+  const unsigned answer = choose(Choice::kDecide, 2);
+  self().hash = mix(self().hash, 4 + answer);
+  if (tracing_)
+    trace_.push_back("T" + std::to_string(current_) + " decides for " + (answer != 0 ? "the alternative" : "the value"));
+  return answer != 0;
+}
+
+// ---- traces
+
+void Machine::name(const void* at, const char* text) {
+  if (tracing_) names_[at] = text;
+}
+
+std::string Machine::label(const void* at) {
+  if (const auto named = names_.find(at); named != names_.end()) return named->second;
+  if (locations_.contains(at)) return "atomic " + std::to_string(locations_.at(at).first->number);
+  return "var at " + hex(reinterpret_cast<std::uintptr_t>(at));
+}
+
+void Machine::note(const Site& site, const char* what, const void* at, const std::string& rest) {
+  char line[256];
+  std::snprintf(line, sizeof line, "T%u  %-22s %-10s %-12s %s", current_, place(site).c_str(), what,
+                at == nullptr ? "" : label(at).c_str(), rest.c_str());
+  trace_.push_back(line);
+}
+
+std::string Machine::trace() const {
+  std::string text;
+  const std::size_t skipped = trace_.size() > kTraceLines ? trace_.size() - kTraceLines : 0;
+  if (skipped != 0) text = "… " + std::to_string(skipped) + " lines\n";
+  for (std::size_t i = skipped; i < trace_.size(); ++i) text += trace_[i] + "\n";
+  return text;
+}
+
+// ---- what SimAtomics reports
+
+namespace report {
+std::uint64_t load(const void* at, unsigned bytes, Order order, const Site& site) {
+  return g_active->load(at, bytes, order, site);
+}
+void store(void* at, unsigned bytes, std::uint64_t value, Order order, const Site& site) {
+  g_active->store(at, bytes, value, order, site);
+}
+std::uint64_t modify(void* at, unsigned bytes, Modify how, std::uint64_t operand, Order order, const Site& site) {
+  return g_active->modify(at, bytes, how, operand, order, site);
+}
+bool compare_exchange(void* at, unsigned bytes, std::uint64_t& expected, std::uint64_t desired, bool weak, Order success,
+                      Order failure, const Site& site) {
+  return g_active->compare_exchange(at, bytes, expected, desired, weak, success, failure, site);
+}
+void construct(void* at, unsigned bytes) { g_active->construct(at, bytes); }
+void var(const void* at, bool write, const Site& site) { g_active->var(at, write, site); }
+void fence(Order order, const Site& site) { g_active->fence(order, site); }
+void pause() { g_active->pause(); }
+unsigned cpu() { return g_active->thread(); }
+void wait(const void* at, std::uint32_t old, const Site& site) { g_active->wait(at, old, site); }
+void notify(void* at, bool all, const Site& site) { g_active->notify(at, all, site); }
+bool decide() { return g_active->decide(); }
+}  // namespace report
+
+}  // namespace freehold::sim

@@ -1,0 +1,203 @@
+// SimAtomics: the Atomics policy on the simulated machine (sim/machine.hpp). Every access of a thread of a running
+// scenario is reported with its place in the source, may be preempted before it takes effect, and reads what the
+// strategy chooses among the values that the memory model allows.
+// The objects have the layout of their native twins and hold the newest value in place; the machine learns of an object
+// when it is first accessed in an execution. So arrays of zeros are atomics already, however large. Outside of the
+// threads of a scenario (set-up, final check, no explore() at all) every access is a plain one.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <source_location>
+#include <type_traits>
+
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::sim {
+
+using Order = std::memory_order;
+using Site = std::source_location;
+
+enum class Modify : std::uint8_t { kExchange, kAdd, kSub, kAnd, kOr, kXor };
+
+// What SimAtomics reports to the machine; implemented in machine.cpp. Values travel as 64 bits, zero-extended.
+namespace report {
+extern constinit bool threads_run;  // else every access is a plain one
+std::uint64_t load(const void* at, unsigned bytes, Order order, const Site& site);
+void store(void* at, unsigned bytes, std::uint64_t value, Order order, const Site& site);
+std::uint64_t modify(void* at, unsigned bytes, Modify how, std::uint64_t operand, Order order, const Site& site);
+bool compare_exchange(void* at, unsigned bytes, std::uint64_t& expected, std::uint64_t desired, bool weak, Order success,
+                      Order failure, const Site& site);
+void construct(void* at, unsigned bytes);
+void var(const void* at, bool write, const Site& site);
+void fence(Order order, const Site& site);
+void pause();
+unsigned cpu();
+void wait(const void* at, std::uint32_t old, const Site& site);
+void notify(void* at, bool all, const Site& site);
+bool decide();
+}  // namespace report
+
+template <class T>
+class atomic {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));
+
+ public:
+  using value_type = T;
+  static constexpr bool is_always_lock_free = true;
+
+  constexpr atomic() noexcept : atomic(T{}) {}
+  constexpr atomic(T value) noexcept : value_(value) {  // NOLINT: as std::atomic
+    if (!std::is_constant_evaluated() && report::threads_run) report::construct(&value_, sizeof(T));
+  }
+  atomic(const atomic&) = delete;
+  atomic& operator=(const atomic&) = delete;
+
+  [[nodiscard]] T load(Order order = Order::seq_cst, Site site = Site::current()) const noexcept {
+    return report::threads_run ? from_bits(report::load(&value_, sizeof(T), order, site)) : value_;
+  }
+  void store(T value, Order order = Order::seq_cst, Site site = Site::current()) noexcept {
+    report::threads_run ? report::store(&value_, sizeof(T), to_bits(value), order, site) : static_cast<void>(value_ = value);
+  }
+  T exchange(T value, Order order = Order::seq_cst, Site site = Site::current()) noexcept {
+    return modify(Modify::kExchange, value, order, site);
+  }
+  bool compare_exchange_weak(T& expected, T desired, Order success, Order failure, Site site = Site::current()) noexcept {
+    return compare_exchange(expected, desired, true, success, failure, site);
+  }
+  bool compare_exchange_weak(T& expected, T desired, Order order = Order::seq_cst, Site site = Site::current()) noexcept {
+    return compare_exchange(expected, desired, true, order, on_failure(order), site);
+  }
+  bool compare_exchange_strong(T& expected, T desired, Order success, Order failure, Site site = Site::current()) noexcept {
+    return compare_exchange(expected, desired, false, success, failure, site);
+  }
+  bool compare_exchange_strong(T& expected, T desired, Order order = Order::seq_cst, Site site = Site::current()) noexcept {
+    return compare_exchange(expected, desired, false, order, on_failure(order), site);
+  }
+  T fetch_add(T value, Order order = Order::seq_cst, Site site = Site::current()) noexcept
+    requires std::is_integral_v<T>
+  {
+    return modify(Modify::kAdd, value, order, site);
+  }
+  T fetch_sub(T value, Order order = Order::seq_cst, Site site = Site::current()) noexcept
+    requires std::is_integral_v<T>
+  {
+    return modify(Modify::kSub, value, order, site);
+  }
+  T fetch_and(T value, Order order = Order::seq_cst, Site site = Site::current()) noexcept
+    requires std::is_integral_v<T>
+  {
+    return modify(Modify::kAnd, value, order, site);
+  }
+  T fetch_or(T value, Order order = Order::seq_cst, Site site = Site::current()) noexcept
+    requires std::is_integral_v<T>
+  {
+    return modify(Modify::kOr, value, order, site);
+  }
+  T fetch_xor(T value, Order order = Order::seq_cst, Site site = Site::current()) noexcept
+    requires std::is_integral_v<T>
+  {
+    return modify(Modify::kXor, value, order, site);
+  }
+
+ private:
+  friend struct SimAtomics;
+
+  static std::uint64_t to_bits(T value) noexcept {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof value);
+    return bits;
+  }
+  static T from_bits(std::uint64_t bits) noexcept {
+    T value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  static constexpr Order on_failure(Order order) noexcept {
+    return order == Order::acq_rel ? Order::acquire : order == Order::release ? Order::relaxed : order;
+  }
+  T modify(Modify how, T operand, Order order, const Site& site) noexcept {
+    if (report::threads_run) return from_bits(report::modify(&value_, sizeof(T), how, to_bits(operand), order, site));
+    const T old = value_;
+    if constexpr (std::is_integral_v<T>) {
+      switch (how) {
+        case Modify::kExchange: value_ = operand; break;
+        case Modify::kAdd: value_ = static_cast<T>(to_bits(old) + to_bits(operand)); break;
+        case Modify::kSub: value_ = static_cast<T>(to_bits(old) - to_bits(operand)); break;
+        case Modify::kAnd: value_ = static_cast<T>(old & operand); break;
+        case Modify::kOr: value_ = static_cast<T>(old | operand); break;
+        case Modify::kXor: value_ = static_cast<T>(old ^ operand); break;
+      }
+    } else {
+      value_ = operand;
+    }
+    return old;
+  }
+  bool compare_exchange(T& expected, T desired, bool weak, Order success, Order failure, const Site& site) noexcept {
+    std::uint64_t bits = to_bits(expected);
+    bool swapped = false;
+    if (report::threads_run) {
+      swapped = report::compare_exchange(&value_, sizeof(T), bits, to_bits(desired), weak, success, failure, site);
+    } else {
+      swapped = to_bits(value_) == bits;
+      bits = to_bits(value_);
+      if (swapped) value_ = desired;
+    }
+    if (!swapped) expected = from_bits(bits);
+    return swapped;
+  }
+
+  T value_;
+};
+
+template <class T>
+class var {
+ public:
+  constexpr var() noexcept = default;
+  constexpr explicit var(T value) noexcept : value_(value) {}
+  [[nodiscard]] T load(Site site = Site::current()) const noexcept {
+    if (report::threads_run) report::var(this, false, site);
+    return value_;
+  }
+  void store(T value, Site site = Site::current()) noexcept {
+    if (report::threads_run) report::var(this, true, site);
+    value_ = value;
+  }
+
+ private:
+  T value_{};
+};
+
+struct SimAtomics {
+  template <class T>
+  using atomic = sim::atomic<T>;
+  template <class T>
+  using var = sim::var<T>;
+
+  static void fence(Order order, Site site = Site::current()) noexcept {
+    if (report::threads_run) report::fence(order, site);
+  }
+  // Lets another thread go first, at no cost in preemptions.
+  static void pause() noexcept {
+    if (report::threads_run) report::pause();
+  }
+  // The thread's number: as many CPUs as threads.
+  static unsigned cpu_id() noexcept { return report::threads_run ? report::cpu() : 0; }
+  static void wait(const atomic<std::uint32_t>& a, std::uint32_t old, Site site = Site::current()) noexcept {
+    if (report::threads_run) report::wait(&a.value_, old, site);
+  }
+  static void notify_one(atomic<std::uint32_t>& a, Site site = Site::current()) noexcept {
+    if (report::threads_run) report::notify(&a.value_, false, site);
+  }
+  static void notify_all(atomic<std::uint32_t>& a, Site site = Site::current()) noexcept {
+    if (report::threads_run) report::notify(&a.value_, true, site);
+  }
+  // Both are explored.
+  template <class T>
+  static T decide(T value, T alternative) noexcept {
+    return report::threads_run && value != alternative && report::decide() ? alternative : value;
+  }
+};
+static_assert(sync::Atomics<SimAtomics>);
+
+}  // namespace freehold::sim

@@ -1,0 +1,353 @@
+// The exploration itself: it finds what it must find, says how to see it again, and its reduction loses no outcome.
+#include "sim/explore.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "freehold/base/check.hpp"
+#include "sim/sim_atomics.hpp"
+#include "sim/strategy.hpp"
+
+namespace freehold::sim {
+namespace {
+
+using A = SimAtomics;
+using Word = A::atomic<std::uint32_t>;
+constexpr Order kRelaxed = Order::relaxed, kAcquire = Order::acquire, kRelease = Order::release;
+
+// A counter incremented by load and store: the simplest lost update.
+void lost_update(Execution& run) {
+  Word counter{0};
+  for (int i = 0; i < 2; ++i) {
+    run.spawn([&] { counter.store(counter.load(kRelaxed) + 1, kRelaxed); });
+  }
+  run.check([&] { SIM_CHECK(counter.load(kRelaxed) == 2); });
+}
+
+TEST(Explore, LostUpdate_OnePreemption_Found) {
+  const Result result = explore({.name = "lost", .preemptions = 1, .stale = 0}, lost_update);
+  EXPECT_EQ(result.failure, Failure::kCheck) << result;
+  EXPECT_NE(result.message.find("counter.load"), std::string::npos);
+  EXPECT_FALSE(result.ok());
+}
+TEST(Explore, LostUpdate_NoPreemptionNoStaleRead_NotFound) {
+  const Result result = explore({.name = "lost", .preemptions = 0, .stale = 0}, lost_update);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Explore, LostUpdate_Pct_Found) {
+  const Result result = explore({.name = "lost", .strategy = Strategy::kPct, .stale = 0, .executions = 1000}, lost_update);
+  EXPECT_EQ(result.failure, Failure::kCheck) << result;
+}
+TEST(Explore, LostUpdate_RoundRobin_Found) {
+  const Result result = explore({.name = "lost", .strategy = Strategy::kRoundRobin}, lost_update);
+  EXPECT_EQ(result.failure, Failure::kCheck) << result;
+  EXPECT_EQ(result.executions, 1u);
+}
+TEST(Explore, LimitOfExecutions_Reached_NotComplete) {
+  const Result result = explore({.name = "limit", .preemptions = 0, .executions = 1}, lost_update);
+  EXPECT_EQ(result.executions, 1u);
+  EXPECT_EQ(result.failure, Failure::kNone);
+  EXPECT_FALSE(result.ok());
+}
+
+TEST(Replay, Failure_Replayed_SameMessageAndTrace) {
+  const Result found = explore({.name = "to replay", .preemptions = 2}, lost_update);
+  ASSERT_EQ(found.failure, Failure::kCheck);
+  setenv("FREEHOLD_REPLAY", found.replay.c_str(), 1);
+  testing::internal::CaptureStdout();
+  const Result again = explore({.name = "to replay", .preemptions = 2}, lost_update);
+  const Result other = explore({.name = "another", .preemptions = 0, .stale = 0}, lost_update);
+  const std::string printed = testing::internal::GetCapturedStdout();
+  unsetenv("FREEHOLD_REPLAY");
+  EXPECT_EQ(again.executions, 1u);
+  EXPECT_EQ(again.message, found.message);
+  EXPECT_EQ(again.trace, found.trace);
+  EXPECT_NE(printed.find("explore_test.cpp"), std::string::npos) << printed;
+  EXPECT_NE(printed.find("store"), std::string::npos) << printed;
+  EXPECT_TRUE(other.ok()) << other;
+}
+TEST(Replay, PctFailure_Replayed_SameTrace) {
+  const Result found = explore({.name = "pct", .strategy = Strategy::kPct, .seed = 7, .executions = 1000}, lost_update);
+  ASSERT_EQ(found.failure, Failure::kCheck);
+  setenv("FREEHOLD_REPLAY", found.replay.c_str(), 1);
+  testing::internal::CaptureStdout();
+  const Result again = explore({.name = "pct"}, lost_update);
+  testing::internal::GetCapturedStdout();
+  unsetenv("FREEHOLD_REPLAY");
+  EXPECT_EQ(again.trace, found.trace);
+}
+TEST(Replay, AnswersOfARun_ToTextAndBack_Same) {
+  const Answers answers = {0, 0, 0, 2, 1, 1, 0};
+  EXPECT_EQ(to_string(answers), "a3cb2a");
+  EXPECT_EQ(parse_answers("a3cb2a"), answers);
+  EXPECT_THROW(parse_answers("a3-"), std::invalid_argument);
+}
+
+TEST(Failures, WaitWithoutNotify_Deadlock) {
+  const Result result = explore({.name = "deadlock", .stale = 0}, [](Execution& run) {
+    Word word{0};
+    run.spawn([&] {
+      while (word.load(kAcquire) == 0) A::wait(word, 0);
+    });
+    run.spawn([&] { word.store(1, kRelease); });
+    run.check([] {});
+  });
+  EXPECT_EQ(result.failure, Failure::kDeadlock) << result;
+  EXPECT_NE(result.message.find("T0 waits at explore_test.cpp"), std::string::npos) << result;
+}
+TEST(Failures, WaitAndNotify_NoDeadlock) {
+  const Result result = explore({.name = "no deadlock", .preemptions = 4, .stale = 2}, [](Execution& run) {
+    Word word{0};
+    A::var<int> data{0};
+    for (int i = 0; i < 2; ++i) {
+      run.spawn([&] {
+        while (word.load(kAcquire) == 0) A::wait(word, 0);
+        SIM_CHECK(data.load() == 1);
+      });
+    }
+    run.spawn([&] {
+      data.store(1);
+      word.store(1, kRelease);
+      A::notify_all(word);
+    });
+    run.check([] {});
+  });
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Failures, NotifyOneForTwoSleepers_DeadlockAndEitherIsWoken) {
+  std::set<unsigned> woken;
+  const Result result = explore({.name = "one of two", .stale = 0}, [&](Execution& run) {
+    Word word{0};
+    for (unsigned i = 0; i < 2; ++i) {
+      run.spawn([&] {
+        while (word.load(kAcquire) == 0) A::wait(word, 0);
+        if (word.fetch_add(1, kRelaxed) == 1) woken.insert(thread_index());
+        A::notify_one(word);
+      });
+    }
+    run.spawn([&] {
+      word.store(1, kRelease);
+      A::notify_one(word);
+    });
+    run.check([] {});
+  });
+  EXPECT_TRUE(result.ok()) << result;
+  EXPECT_EQ(woken, (std::set<unsigned>{0, 1}));
+}
+TEST(Failures, SpinForEver_Livelock) {
+  const Result result = explore({.name = "livelock", .steps = 1000}, [](Execution& run) {
+    Word word{0};
+    for (int i = 0; i < 2; ++i) {
+      run.spawn([&] {
+        while (word.load(kAcquire) == 0) A::pause();
+      });
+    }
+    run.check([] {});
+  });
+  EXPECT_EQ(result.failure, Failure::kLivelock) << result;
+}
+TEST(Failures, SpinUntilTheOther_NoLivelock) {
+  const Result result = explore({.name = "spin", .preemptions = 3, .stale = 2, .steps = 1000}, [](Execution& run) {
+    Word word{0};
+    run.spawn([&] {
+      while (word.load(kAcquire) == 0) A::pause();
+    });
+    run.spawn([&] { word.store(1, kRelease); });
+    run.check([] {});
+  });
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Failures, FatalInAThread_IsAFailure) {
+  const Result result = explore({.name = "fatal"}, [](Execution& run) {
+    run.spawn([] { base::fatal(base::Crime::kDoubleFree, nullptr); });
+    run.check([] {});
+  });
+  EXPECT_EQ(result.failure, Failure::kCheck);
+  EXPECT_EQ(result.message, "fatal: double free");
+}
+TEST(Failures, AssertionInTheFinalCheck_IsAFailure) {
+  const Result result = explore({.name = "assertion"}, [](Execution& run) {
+    run.check([] { base::assertion_failed("two == three", "file.hpp", 7); });
+  });
+  EXPECT_EQ(result.failure, Failure::kCheck);
+  EXPECT_EQ(result.message, "assertion failed: two == three at file.hpp:7");
+}
+TEST(Failures, ExceptionInAThread_IsAFailure) {
+  const Result result = explore({.name = "exception"}, [](Execution& run) {
+    run.spawn([] { throw std::runtime_error("thrown"); });
+    run.check([] {});
+  });
+  EXPECT_EQ(result.failure, Failure::kCheck);
+  EXPECT_EQ(result.message, "exception: thrown");
+}
+TEST(Failures, ScenarioThatCountsItsRuns_NotDeterministic) {
+  int runs = 0;
+  const Result result = explore({.name = "random"}, [&](Execution& run) {
+    Word word{0};
+    const int stores = ++runs % 3;
+    for (int t = 0; t < 2; ++t) {
+      run.spawn([&] {
+        for (int i = 0; i < stores; ++i) word.store(1, kRelaxed);
+      });
+    }
+    run.check([] {});
+  });
+  EXPECT_EQ(result.failure, Failure::kScenario) << result;
+}
+TEST(Failures, AtomicChangedByPlainWrite_Noticed) {
+  const Result result = explore({.name = "behind"}, [](Execution& run) {
+    Word word{0};
+    run.spawn([&] {
+      word.store(1, kRelaxed);
+      *reinterpret_cast<std::uint32_t*>(&word) = 2;
+      static_cast<void>(word.load(kRelaxed));
+    });
+    run.check([] {});
+  });
+  EXPECT_EQ(result.failure, Failure::kScenario) << result;
+}
+TEST(Failures, AtomicUsedBeforeItsConstructionHappened_Race) {
+  const auto scenario = [](Order publish) {
+    return [=](Execution& run) {
+      alignas(Word) std::byte memory[sizeof(Word)] = {};
+      A::atomic<std::uint32_t*> pointer{nullptr};
+      run.spawn([&] { pointer.store(reinterpret_cast<std::uint32_t*>(new (memory) Word(5)), publish); });
+      run.spawn([&] {
+        auto* word = reinterpret_cast<Word*>(pointer.load(kAcquire));
+        if (word != nullptr) SIM_CHECK(word->load(kRelaxed) == 5);
+      });
+      run.check([] {});
+    };
+  };
+  EXPECT_EQ(explore({.name = "construct"}, scenario(kRelaxed)).failure, Failure::kRace);
+  EXPECT_TRUE(explore({.name = "construct, released"}, scenario(kRelease)).ok());
+}
+
+TEST(Choices, Decide_BothAreExplored) {
+  std::set<unsigned> seen;
+  const Result result = explore({.name = "decide"}, [&](Execution& run) {
+    unsigned value = 0;
+    run.spawn([&] { value = A::decide(64u, 1u) + A::decide(7u, 7u); });
+    run.check([&] { seen.insert(value); });
+  });
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(seen, (std::set<unsigned>{71, 8}));
+}
+TEST(Phases, SecondPhase_SeesTheFirst) {
+  std::set<unsigned> seen;
+  const Result result = explore({.name = "phases"}, [&](Execution& run) {
+    Word word{0};
+    for (unsigned i = 1; i < 3; ++i) run.spawn([&word, i] { word.store(i, kRelaxed); });
+    run.check([&] { SIM_CHECK(word.load(kRelaxed) != 0); });
+    unsigned read = 0;
+    run.spawn([&] { read = word.load(kRelaxed); });
+    run.check([&] { seen.insert(read); });
+  });
+  EXPECT_TRUE(result.ok()) << result;
+  EXPECT_EQ(seen, (std::set<unsigned>{1, 2}));
+}
+TEST(Arrays, MillionZeroedAtomics_CostNothingUntilTouched) {
+  static std::vector<std::uint64_t> memory(1'000'000);  // as an arena hands them out
+  const Result result = explore({.name = "array", .preemptions = 4}, [](Execution& run) {
+    auto* words = reinterpret_cast<A::atomic<std::uint64_t>*>(memory.data());
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      run.spawn([words, i] {
+        for (std::size_t k : {0u, 500'000u, 999'999u}) words[k].fetch_or(1u << i, kRelaxed);
+      });
+    }
+    run.check([words] {
+      for (std::size_t k : {0u, 500'000u, 999'999u}) {
+        SIM_CHECK(words[k].load(kRelaxed) == 3);
+        words[k].store(0, kRelaxed);
+      }
+    });
+    for (std::size_t k : {0u, 500'000u, 999'999u}) words[k].store(0, kRelaxed);  // also when cut short
+  });
+  EXPECT_TRUE(result.ok()) << result;
+  EXPECT_GT(result.executions, 10u);
+}
+
+// Random programs of a few operations: with the reduction and without, under every budget, the same outcomes.
+struct Operation {
+  enum Kind { kLoad, kStore, kAdd, kCas, kFence, kKinds } kind;
+  unsigned location;
+  Order order;
+};
+using Program = std::vector<std::vector<Operation>>;
+
+Program random_program(std::mt19937& random) {
+  constexpr Order kOrders[] = {Order::relaxed, Order::acquire, Order::release, Order::acq_rel, Order::seq_cst};
+  Program program(2 + random() % 2);
+  for (auto& thread : program) {
+    thread.resize(program.size() == 2 ? 3 + random() % 2 : 2);
+    for (Operation& o : thread) {
+      o.kind = static_cast<Operation::Kind>(random() % Operation::kKinds);
+      o.location = random() % 2;
+      do {
+        o.order = kOrders[random() % 5];
+      } while ((o.kind == Operation::kLoad && (o.order == Order::release || o.order == Order::acq_rel)) ||
+               (o.kind == Operation::kStore && (o.order == Order::acquire || o.order == Order::acq_rel)));
+    }
+  }
+  return program;
+}
+
+std::set<std::vector<unsigned>> outcomes_of(const Program& program, const Options& options, std::uint64_t& executions) {
+  std::set<std::vector<unsigned>> seen;
+  const Result result = explore(options, [&](Execution& run) {
+    Word words[2];
+    unsigned registers[3][4] = {};
+    for (unsigned t = 0; t < program.size(); ++t) {
+      run.spawn([&, t] {
+        for (unsigned i = 0; i < program[t].size(); ++i) {
+          const Operation& o = program[t][i];
+          Word& word = words[o.location];
+          const unsigned value = 1 + t * 4 + i;  // tells every store from every other
+          std::uint32_t expected = 0;
+          switch (o.kind) {
+            case Operation::kLoad: registers[t][i] = word.load(o.order); break;
+            case Operation::kStore: word.store(value, o.order); break;
+            case Operation::kAdd: registers[t][i] = word.fetch_add(16 * value, o.order); break;
+            case Operation::kCas:
+              word.compare_exchange_strong(expected, value, o.order, kRelaxed);
+              registers[t][i] = expected;
+              break;
+            default: A::fence(o.order);
+          }
+        }
+      });
+    }
+    run.check([&] {
+      std::vector<unsigned> outcome = {words[0].load(kRelaxed), words[1].load(kRelaxed)};
+      for (const auto& row : registers) outcome.insert(outcome.end(), std::begin(row), std::end(row));
+      seen.insert(std::move(outcome));
+    });
+  });
+  EXPECT_TRUE(result.ok()) << result;
+  executions += result.executions;
+  return seen;
+}
+
+TEST(Reduction, RandomPrograms_SameOutcomesWithFewerExecutions) {
+  std::mt19937 random(1);
+  std::uint64_t reduced = 0, full = 0;
+  for (int i = 0; i < 300; ++i) {
+    const Program program = random_program(random);
+    Options options{.name = "program", .preemptions = i % 4u, .stale = i / 4 % 3u, .print = false};
+    const auto with = outcomes_of(program, options, reduced);
+    options.reduction = false;
+    const auto without = outcomes_of(program, options, full);
+    ASSERT_EQ(with, without) << "program " << i;
+  }
+  EXPECT_LT(reduced, full);
+  std::printf("[ explored ] 300 programs: %llu executions instead of %llu\n", static_cast<unsigned long long>(reduced),
+              static_cast<unsigned long long>(full));
+}
+
+}  // namespace
+}  // namespace freehold::sim
