@@ -1,0 +1,18 @@
+"""Dispatches `script/bench WHAT …`."""
+
+import sys
+
+from . import malloc
+
+COMMANDS = {"malloc": malloc.main}
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
+        names = "\n".join(f"  {name:13} {command.__globals__['__doc__'].splitlines()[0]}" for name, command in COMMANDS.items())
+        print(f"usage: script/bench WHAT [--help]\n{names}", file=sys.stderr)
+        return 2
+    return COMMANDS[sys.argv[1]](sys.argv[2:])
+
+
+sys.exit(main())

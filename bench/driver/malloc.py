@@ -1,0 +1,69 @@
+"""`script/bench malloc`: mallocs side by side on every row."""
+
+import argparse
+import json
+import pathlib
+
+from . import machine, peers, report, runs, stats
+from . import rows as catalogue
+
+QUICK_SCALE = 0.25
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(
+        prog="script/bench malloc", description=__doc__,
+        epilog="One row for two allocators: script/bench malloc --rows pair --allocators freehold,snmalloc")
+    parser.add_argument("--rows", help="comma-separated names or prefixes (default: all)")
+    parser.add_argument("--allocators", default=",".join(peers.ALL),
+                        help="comma-separated; any library as name=/path/to/library.so (default: %(default)s)")
+    parser.add_argument("--repeat", type=int, default=5, help="repetitions; rows shorter than 0.15 s get three times as many")
+    parser.add_argument("--quick", action="store_true", help="one repetition at a quarter of the size: a smoke test")
+    parser.add_argument("--json", metavar="FILE", help="write every run and the machine's description")
+    parser.add_argument("--ours", default=peers.OURS, help="the allocator that is compared with the others")
+    parser.add_argument("--list", action="store_true", help="name the rows and end")
+    return parser.parse_args(arguments)
+
+
+def select(rows, wanted):
+    """The rows that have one of the names, or begin with it."""
+    if not wanted:
+        return rows
+    names = [name.strip() for name in wanted.split(",")]
+    unknown = [n for n in names if not any(row.name.startswith(n) for row in rows)]
+    if unknown:
+        raise SystemExit(f"no such row: {', '.join(unknown)}; there are {', '.join(row.name for row in rows)}")
+    exact = {row.name for row in rows}
+    return [row for row in rows if any(row.name == n or (n not in exact and row.name.startswith(n)) for n in names)]
+
+
+def as_json(matrix, rows, allocators, missing, ours, described):
+    compared = report.comparisons(matrix, ours)
+    total = stats.summarise(compared)
+    summary = {"time": total.time, "peak": total.memory, "worst": total.worst.row} if compared else None
+    return {
+        "machine": described,
+        "allocators": {a.name: {"library": a.library, "version": a.version} for a in allocators},
+        "missing": missing,
+        "summary": summary,
+        "rows": {row.name: {"unit": row.unit, "summary": row.summary,
+                            "runs": {name: {"times": c.times, "peaks_mib": c.peaks, "error": c.error}
+                                     for name, c in matrix[row.name].items()}} for row in rows},
+    }
+
+
+def main(arguments):
+    options = parse(arguments)
+    catalogue.build_programs()
+    rows = select(catalogue.macro_rows(QUICK_SCALE if options.quick else 1) + catalogue.program_rows(), options.rows)
+    if options.list:
+        print(report.table(["row", "what"], [[row.name, row.summary.ljust(60)] for row in rows]))
+        return 0
+    allocators, missing = peers.find_all([name.strip() for name in options.allocators.split(",")])
+    described = machine.describe()
+    matrix = runs.run_matrix(rows, allocators, 1 if options.quick else options.repeat, options.quick)
+    print(report.render(matrix, rows, allocators, missing, options.ours))
+    if options.json:
+        pathlib.Path(options.json).write_text(
+            json.dumps(as_json(matrix, rows, allocators, missing, options.ours, described), indent=1) + "\n")
+    return 0

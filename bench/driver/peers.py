@@ -1,0 +1,193 @@
+"""The mallocs to compare with: where each comes from, and how the newer ones are built.
+
+Debian's packages are used as installed. Newer sources are taken from the crates that vendor them: `cargo vendor` into a
+scratch project, then the C or C++ sources are compiled as their own release builds do, into build/bench/peers. Nothing
+of them is shipped. A peer that cannot be had is reported as missing, with the reason; the others still run.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / "bench"
+PEERS = BUILD / "peers"
+CRATES = BUILD / "crates"
+LOGS = BUILD / "logs"
+
+OURS = "freehold"
+SYSTEM = "glibc"
+
+DEBIAN = {  # name -> (library, package)
+    "jemalloc-deb": ("libjemalloc.so.2", "libjemalloc2"),
+    "gperftools": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
+    "onetbb": ("libtbbmalloc_proxy.so.2", "libtbbmalloc2"),
+    "mimalloc-deb": ("libmimalloc.so.2.0", "libmimalloc2.0"),
+}
+CRATE_VERSIONS = {  # pinned, so that two runs compare with the same sources
+    "libmimalloc-sys": "0.1.49",  # mimalloc 3.3.2 and 2.3.2
+    "snmalloc-sys": "0.7.6",
+    "rpmalloc-sys": "0.2.3",  # rpmalloc 1.4.3 (b097fd0)
+    "tikv-jemalloc-sys": "0.7.1",  # jemalloc 5.3.1
+}
+RELEASE = ["-O3", "-DNDEBUG", "-fPIC", "-shared", "-pthread", "-ftls-model=initial-exec", "-fno-builtin-malloc"]
+
+
+class Missing(Exception):
+    """Says why a peer is not there."""
+
+
+@dataclass(frozen=True)
+class Allocator:
+    name: str
+    library: str | None  # None: no preload
+    version: str
+
+
+def debian_allocator(name):
+    library, package = DEBIAN[name]
+    found = next(pathlib.Path("/usr/lib").glob(f"*/{library}"), None)
+    if found is None:
+        raise Missing(f"{library} is not installed (package {package})")
+    query = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
+    return Allocator(name, str(found), query.stdout.strip() or "unknown")
+
+
+def run_logged(log, command, cwd=None, env=None):
+    """Runs a build step; its output goes to a log, whose end becomes the reason if the step fails."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    path = LOGS / f"{log}.log"
+    try:
+        with path.open("a") as out:
+            done = subprocess.run(command, cwd=cwd, env=env, stdout=out, stderr=subprocess.STDOUT, timeout=900, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Missing(f"{command[0]}: {error}") from error
+    if done.returncode != 0:
+        last = [line for line in path.read_text(errors="replace").splitlines() if line.strip()][-1:]
+        raise Missing(f"{command[0]} failed ({' '.join(last)}); see {path.relative_to(ROOT)}")
+
+
+def crate_sources(crate):
+    """The unpacked sources of one crate. Each has a scratch project of its own, so that one that fails hurts no other."""
+    project = CRATES / crate
+    sources = project / "vendor" / crate
+    if sources.exists():
+        return sources
+    if shutil.which("cargo") is None:
+        raise Missing("cargo is not installed, and the sources come from a crate")
+    (project / "src").mkdir(parents=True, exist_ok=True)
+    (project / "src" / "lib.rs").write_text("")
+    (project / "Cargo.toml").write_text(
+        f'[package]\nname = "peer"\nversion = "0.0.0"\nedition = "2021"\n\n[dependencies]\n{crate} = "={CRATE_VERSIONS[crate]}"\n'
+        "\n[workspace]\n"
+    )
+    run_logged(crate, ["cargo", "vendor", "--quiet"], cwd=project)
+    return sources
+
+
+def compiler(language, best=()):
+    """The first compiler there is: the one in CC or CXX, a preferred one, the system's."""
+    chosen = os.environ.get({"c": "CC", "c++": "CXX"}[language])
+    fallback = {"c": "cc", "c++": "c++"}[language]
+    return next((c for c in (chosen, *best) if c and shutil.which(c)), fallback)
+
+
+def build_mimalloc(major, output):
+    sources = crate_sources("libmimalloc-sys") / "c_src" / "mimalloc" / major
+    defines = ["-DMI_MALLOC_OVERRIDE", "-DMI_SHARED_LIB", "-DMI_SHARED_LIB_EXPORT", "-DMI_BUILD_RELEASE"]
+    run_logged(output.stem, [compiler("c"), *RELEASE, "-fvisibility=hidden", *defines, f"-I{sources}/include",
+                             f"{sources}/src/static.c", "-o", str(output)])
+
+
+def build_rpmalloc(output):
+    sources = crate_sources("rpmalloc-sys") / "rpmalloc" / "rpmalloc"
+    defines = ["-D_GNU_SOURCE=1", "-DENABLE_PRELOAD=1", "-DENABLE_OVERRIDE=1"]
+    run_logged(output.stem, [compiler("c"), *RELEASE, "-std=gnu11", *defines, f"{sources}/rpmalloc.c", "-o", str(output)])
+
+
+def build_snmalloc(output):
+    """snmalloc's own CMake project and its shim. It asks for clang: GCC compiles its fast path worse."""
+    sources = crate_sources("snmalloc-sys") / "upstream"
+    tree = BUILD / "trees" / "snmalloc"
+    cxx = compiler("c++", ["clang++-19", "clang++"])
+    run_logged(output.stem, ["cmake", "-S", str(sources), "-B", str(tree), "-DCMAKE_BUILD_TYPE=Release",
+                             "-DSNMALLOC_BUILD_TESTING=OFF", f"-DCMAKE_CXX_COMPILER={cxx}"])
+    run_logged(output.stem, ["cmake", "--build", str(tree), "--target", "snmallocshim", "--parallel", "2"])
+    shutil.copy(tree / "libsnmallocshim.so", output)
+
+
+def build_jemalloc(output):
+    crate = crate_sources("tikv-jemalloc-sys")
+    tree = BUILD / "trees" / "jemalloc"
+    if not tree.exists():
+        shutil.copytree(crate / "jemalloc", tree)
+        shutil.copy(crate / "configure" / "configure", tree / "configure")
+    version = re.search(r'^version = "[^"+]*\+([^"]*)"', (crate / "Cargo.toml").read_text(), re.MULTILINE).group(1)
+    run_logged(output.stem, ["sh", "./configure", f"--with-version={version}", "--disable-static", "--enable-doc=no"], cwd=tree)
+    run_logged(output.stem, ["make", "-j2", "build_lib_shared"], cwd=tree)
+    shutil.copy(tree / "lib" / "libjemalloc.so.2", output)
+
+
+BUILT = {  # name -> (crate, version shown, how to build it)
+    "mimalloc3": ("libmimalloc-sys", "3.3.2", lambda output: build_mimalloc("v3", output)),
+    "mimalloc2": ("libmimalloc-sys", "2.3.2", lambda output: build_mimalloc("v2", output)),
+    "snmalloc": ("snmalloc-sys", "0.7.6", build_snmalloc),
+    "rpmalloc": ("rpmalloc-sys", "1.4.3", build_rpmalloc),
+    "jemalloc": ("tikv-jemalloc-sys", "5.3.1", build_jemalloc),
+}
+
+
+def built_allocator(name):
+    crate, version, build = BUILT[name]
+    output = PEERS / CRATE_VERSIONS[crate] / f"lib{name}.so"
+    if not output.exists():
+        output.parent.mkdir(parents=True, exist_ok=True)
+        print(f"building {name} {version} …", flush=True)
+        build(output)
+    return Allocator(name, str(output), version)
+
+
+def our_library():
+    """FREEHOLD_LIBRARY, or the release build's."""
+    chosen = os.environ.get("FREEHOLD_LIBRARY")
+    candidates = [pathlib.Path(chosen)] if chosen else sorted((ROOT / "build" / "release").rglob("libfreehold.so"))
+    found = next((c for c in candidates if c.exists()), None)
+    if found is None:
+        raise Missing(f"{chosen} does not exist" if chosen else "build/release has no libfreehold.so: build the release preset")
+    return Allocator(OURS, str(found.resolve()), "this tree")
+
+
+ALL = [OURS, SYSTEM, "mimalloc3", "mimalloc2", "snmalloc", "rpmalloc", "jemalloc", "jemalloc-deb", "gperftools", "onetbb",
+       "mimalloc-deb"]
+
+
+def find(name):
+    """The allocator of that name (or name=/path/to/library.so). Raises Missing with the reason."""
+    if "=" in name:
+        label, path = name.split("=", 1)
+        if not os.path.exists(path):
+            raise Missing(f"{path} does not exist")
+        return Allocator(label, os.path.abspath(path), "given")
+    if name == OURS:
+        return our_library()
+    if name == SYSTEM:
+        return Allocator(SYSTEM, None, " ".join(os.confstr("CS_GNU_LIBC_VERSION").split()[1:]))
+    if name in DEBIAN:
+        return debian_allocator(name)
+    if name in BUILT:
+        return built_allocator(name)
+    raise Missing(f"unknown; known are {', '.join(ALL)}, or name=/path/to/library.so")
+
+
+def find_all(names):
+    """([allocator …], {name: reason it is missing})."""
+    found, missing = [], {}
+    for name in names:
+        try:
+            found.append(find(name))
+        except Missing as reason:
+            missing[name] = str(reason)
+    return found, missing

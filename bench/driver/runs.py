@@ -1,0 +1,81 @@
+"""Runs rows under allocators: interleaved, each repetition in a new shuffled order (the first job of a batch can be slow)."""
+
+import json
+import random
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+from . import stats
+from .rows import PROGRAMS, read_time
+
+SHORT_SECONDS = 0.15  # rows below this are cheap and noisy: they are repeated more often
+MORE = 3
+
+
+@dataclass
+class Cell:
+    """All runs of one row under one allocator."""
+
+    times: list = field(default_factory=list)
+    peaks: list = field(default_factory=list)  # MiB
+    walls: list = field(default_factory=list)  # seconds, of the whole process
+    error: str | None = None
+
+    @property
+    def usable(self):
+        return self.error is None and bool(self.times)
+
+    @property
+    def medians(self):
+        return stats.median(self.times), stats.median(self.peaks)
+
+
+def run_once(row, allocator, cell, timeout=120):
+    measure = [str(PROGRAMS / "measure")] + ([] if row.macro else ["--silent"])
+    measure += ["--preload", allocator.library] if allocator.library else ["--plain"]
+    try:
+        done = subprocess.run(measure + ["--", *row.command], capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        cell.error = f"no end after {timeout} s"
+        return
+    lines = done.stdout.strip().splitlines()
+    measured = json.loads(lines[-1]) if lines else {"status": "unknown"}
+    if measured["status"] != 0:
+        cell.error = f"exit status {measured['status']} {done.stderr.strip()[-200:]}".strip()
+        return
+    cell.times.append(read_time(row, lines[0], measured))
+    cell.peaks.append(measured["peak_kib"] / 1024)
+    cell.walls.append(measured["wall_ns"] / 1e9)
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def run_matrix(rows, allocators, repeat, quick=False):
+    """{row name: {allocator name: Cell}}. Interrupted, it returns what was finished."""
+    matrix = {row.name: {a.name: Cell() for a in allocators} for row in rows}
+    try:
+        for row in rows:
+            run_row(row, allocators, repeat, quick, matrix[row.name])
+    except KeyboardInterrupt:
+        print("\ninterrupted: what follows is what was finished", file=sys.stderr)
+    progress("")
+    return matrix
+
+
+def run_row(row, allocators, repeat, quick, cells):
+    """Paired: within a repetition all allocators follow each other on the same row."""
+    done, wanted = 0, repeat
+    while done < wanted:
+        order = random.sample(allocators, len(allocators))
+        for allocator in order:
+            if cells[allocator.name].error is None:
+                progress(f"{row.name} {done + 1}/{wanted} {allocator.name}")
+                run_once(row, allocator, cells[allocator.name])
+        done += 1
+        if done == 1 and not quick:
+            slowest = max((max(c.walls) for c in cells.values() if c.usable), default=0)
+            wanted = repeat * MORE if slowest < SHORT_SECONDS else repeat

@@ -1,0 +1,88 @@
+"""Unit tests of the driver's arithmetic and of its tables: python3 -m unittest discover -s bench -t bench."""
+
+import math
+import unittest
+
+from driver import malloc, report, runs, stats
+from driver.peers import Allocator
+from driver.rows import Row
+
+
+class Statistics(unittest.TestCase):
+    def test_GeometricMean_HalfAndDouble_One(self):
+        self.assertAlmostEqual(stats.geometric_mean([0.5, 2.0, 1.0]), 1.0)
+
+    def test_GeometricMean_Nothing_NaN(self):
+        self.assertTrue(math.isnan(stats.geometric_mean([])))
+
+    def test_Spread_OneValue_Zero(self):
+        self.assertEqual(stats.spread([3.0]), 0.0)
+
+    def test_Spread_FiveValues_HalfQuartileDistanceOverMedian(self):
+        self.assertAlmostEqual(stats.spread([1, 2, 4, 6, 100]), 0.5)
+
+    def test_Compare_DifferentWinners_NamesBoth(self):
+        c = stats.compare("row", {"ours": (3.0, 10.0), "fast": (2.0, 40.0), "small": (9.0, 5.0)}, "ours")
+        self.assertEqual((c.fastest, c.smallest), ("fast", "small"))
+        self.assertAlmostEqual(c.time_ratio, 1.5)
+        self.assertAlmostEqual(c.memory_ratio, 2.0)
+
+    def test_Compare_OursOrAllPeersMissing_None(self):
+        self.assertIsNone(stats.compare("row", {"fast": (1, 1)}, "ours"))
+        self.assertIsNone(stats.compare("row", {"ours": (1, 1)}, "ours"))
+
+    def test_AgainstEach_RowsOfBothOnly(self):
+        cells = {"a": {"ours": (1.0, 1.0), "peer": (2.0, 4.0)}, "b": {"ours": (1.0, 1.0)}, "c": {"peer": (1.0, 1.0)}}
+        self.assertEqual(stats.against_each(cells, "ours"), {"peer": (0.5, 0.25)})
+
+
+def matrix_of(**rows):
+    return {row: {name: runs.Cell(times=[t], peaks=[p], walls=[t]) for name, (t, p) in cells.items()} for row, cells in rows.items()}
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        self.matrix = matrix_of(won={"freehold": (1, 1), "peer": (2, 2)}, lost={"freehold": (3, 2), "peer": (2, 2)})
+        self.rows = [Row("won", "", (), True), Row("lost", "", (), True)]
+        self.allocators = [Allocator("freehold", None, ""), Allocator("peer", None, "")]
+
+    def render(self):
+        return report.render(self.matrix, self.rows, self.allocators, {"gone": "not installed"}, "freehold")
+
+    def test_Render_LostRow_ComesFirst(self):
+        text = self.render()
+        self.assertLess(text.index("- lost"), text.index("  won"))
+        self.assertIn("rows lost: 1", text)
+
+    def test_Render_MissingPeerAndFailedCell_Named(self):
+        self.matrix["won"]["peer"].error = "exit status -11"
+        text = self.render()
+        self.assertIn("missing: gone: not installed", text)
+        self.assertIn("failed: won under peer: exit status -11", text)
+        self.assertNotIn("1.00  freehold", text)
+
+    def test_Json_Summary_GeometricMeans(self):
+        data = malloc.as_json(self.matrix, self.rows, self.allocators, {}, "freehold", {"cpus": 2})
+        self.assertAlmostEqual(data["summary"]["time"], math.sqrt(0.5 * 1.5))
+        self.assertEqual(data["rows"]["lost"]["runs"]["peer"]["times"], [2])
+
+
+class Selection(unittest.TestCase):
+    ROWS = [Row(name, "", (), True) for name in ("pair", "ring_1", "ring_64", "ring_64_4pairs")]
+
+    def names(self, wanted):
+        return [row.name for row in malloc.select(self.ROWS, wanted)]
+
+    def test_Select_Prefix_AllThatBeginWithIt(self):
+        self.assertEqual(self.names("ring"), ["ring_1", "ring_64", "ring_64_4pairs"])
+
+    def test_Select_ExactName_ThatOneOnly(self):
+        self.assertEqual(self.names("ring_64"), ["ring_64"])
+
+    def test_Select_Unknown_Refused(self):
+        with self.assertRaises(SystemExit):
+            malloc.select(self.ROWS, "nonsense")
+
+
+if __name__ == "__main__":
+    unittest.main()
