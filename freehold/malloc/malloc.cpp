@@ -4,16 +4,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/fast_path.hpp"
 #include "freehold/malloc/export.hpp"
 #include "freehold/malloc/freehold.h"
-#include "freehold/os/pages.hpp"
 
 namespace {
 
 namespace alloc = freehold::alloc;
+
+size_t page_bytes() noexcept { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
 bool is_power_of_two(size_t n) noexcept { return n != 0 && (n & (n - 1)) == 0; }
 
@@ -66,10 +68,10 @@ FREEHOLD_EXPORT void* aligned_alloc(size_t alignment, size_t bytes) noexcept { r
 
 FREEHOLD_EXPORT void* memalign(size_t alignment, size_t bytes) noexcept { return aligned(alignment, bytes); }
 
-FREEHOLD_EXPORT void* valloc(size_t bytes) noexcept { return alloc::allocate_aligned(freehold::os::page_bytes(), bytes); }
+FREEHOLD_EXPORT void* valloc(size_t bytes) noexcept { return alloc::allocate_aligned(page_bytes(), bytes); }
 
 FREEHOLD_EXPORT void* pvalloc(size_t bytes) noexcept {
-  const size_t page = freehold::os::page_bytes();
+  const size_t page = page_bytes();
   if (bytes > SIZE_MAX - page) return fail(ENOMEM);
   return alloc::allocate_aligned(page, bytes == 0 ? page : (bytes + page - 1) / page * page);
 }
