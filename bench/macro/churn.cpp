@@ -1,6 +1,6 @@
 // Random sizes, blocks that cross threads, threads that come and go: our own programs after the ideas of the field's
-// classic allocator benchmarks (larson, xmalloc-test, mstress, sh8bench). Every block carries a stamp in its first bytes that
-// depends on its size; it is checked when the block is freed.
+// classic allocator benchmarks (larson, xmalloc-test, mstress, sh8bench). Every block carries a stamp in its first bytes
+// that depends on its size; it is checked when the block is freed.
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -137,7 +137,8 @@ Outcome exchange(double scale) {
     }
   };
   const double seconds = run_threads(
-      kAllocators + kFreers, [](unsigned) {}, [&](unsigned t) { t < kAllocators ? allocating(t) : freeing(t - kAllocators); });
+      kAllocators + kFreers, [](unsigned) {},
+      [&](unsigned t) { t < kAllocators ? allocating(t) : freeing(t - kAllocators); });
   const auto blocks = std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0});
   if (blocks != kAllocators * batches * kBatch) give_up("a block was lost");
   return {blocks, seconds, blocks};

@@ -1,4 +1,5 @@
-// Large blocks: each thread replaces random members of a small set, 32 KiB to 4 MiB, and touches a byte of the first and last page of each.
+// Large blocks: each thread replaces random members of a small set, 32 KiB to 4 MiB, and touches a byte of the first and
+// last page of each.
 #include <numeric>
 
 #include "bench/macro/rows.hpp"

@@ -1,6 +1,6 @@
 // Runs a command under each of several preloads, turn and turn about, and prints one JSON line per run: wall and CPU time,
-// peak memory, page faults, exit status. Python cannot do it: a child's peak memory begins with its parent's at the exec, so the
-// parent must be small (this program is linked statically), and start-up is measured in tenths of a millisecond.
+// peak memory, page faults, exit status. Python cannot do it: a child's peak memory begins with its parent's at the exec, so
+// the parent must be small (this program is linked statically), and start-up is measured in tenths of a millisecond.
 //
 //   measure [--rounds N] [--silent] {--preload LIBRARY | --plain}… -- COMMAND ARGS…
 #include <fcntl.h>
@@ -89,10 +89,11 @@ void run(const Task& task, int which) {
   clock_gettime(CLOCK_MONOTONIC, &end);
   posix_spawn_file_actions_destroy(&actions);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  std::printf("{\"preload\": %d, \"wall_ns\": %lld, \"user_us\": %lld, \"system_us\": %lld, \"peak_kib\": %ld, \"faults\": %ld, "
-              "\"status\": %d}\n",
-              which, nanoseconds(end) - nanoseconds(start), microseconds(usage.ru_utime), microseconds(usage.ru_stime),
-              usage.ru_maxrss, usage.ru_minflt, code);
+  std::printf(
+      "{\"preload\": %d, \"wall_ns\": %lld, \"user_us\": %lld, \"system_us\": %lld, \"peak_kib\": %ld, \"faults\": %ld, "
+      "\"status\": %d}\n",
+      which, nanoseconds(end) - nanoseconds(start), microseconds(usage.ru_utime), microseconds(usage.ru_stime),
+      usage.ru_maxrss, usage.ru_minflt, code);
   std::fflush(stdout);
 }
 
