@@ -66,6 +66,7 @@ class Arena {
     Arena* arena;
     Word& word(pool::Leaf leaf) const noexcept { return arena->spans_[pool::block_of(leaf)].words[pool::word_of(leaf)]; }
     Word& summary(std::uint32_t block) const noexcept { return arena->spans_[block].summary; }
+    auto& holder(std::uint32_t block) const noexcept { return arena->spans_[block].holder; }
     // Acquire: pairs with the release store in claim(); whoever took a slot of a re-given span sees the new owner.
     bool belongs(std::uint32_t block, unsigned tag) const noexcept {
       return arena->owner_[block].load(std::memory_order_acquire) == tag;
@@ -198,10 +199,10 @@ class Arena {
   void release_span(SpanIndex i, std::uint64_t now) noexcept;
   void purge(std::uint64_t now, bool everything) noexcept;
   void purge_run(SpanIndex first, std::uint64_t now) noexcept;
-  void purge_partly_free(bool only_idle) noexcept;
+  void purge_partly_free(unsigned spared, bool only_idle) noexcept;
   void purge_pages_of(SpanIndex i, unsigned c, bool only_idle) noexcept;
   [[nodiscard]] bool purge_range(SpanIndex first, SpanIndex length) noexcept;
-  void consider_scan() noexcept;
+  void consider_scan(unsigned growing) noexcept;
   [[nodiscard]] std::uint64_t used_bytes() const noexcept {
     const std::uint64_t spans = std::uint64_t{dense_.frontier - dense_.begin} + (run_.frontier - run_.begin);
     return (spans - clean_dense_ - runs_.clean_spans()) << kSpanShift;
@@ -230,7 +231,8 @@ class Arena {
   SpanIndex dirty_dense_ = 0, clean_dense_ = 0;   // their numbers
   RunTable<SpanType> runs_;
   ArenaCounters counters_;
-  std::uint64_t next_idle_scan_ = 0;
+  std::uint64_t grown_since_scan_ = 0;  // spans that began to hold pages since the last look for free pages
+  std::uint64_t next_idle_scan_ = 0;    // milliseconds
 };
 
 }  // namespace freehold::alloc

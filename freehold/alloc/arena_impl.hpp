@@ -117,6 +117,7 @@ SpanIndex FREEHOLD_ARENA::advance_frontier(Half& half, SpanIndex length) noexcep
   if (!ensure_committed(half, half.frontier + length)) return kNoSpan;
   const SpanIndex first = half.frontier;
   half.frontier += length;
+  grown_since_scan_ += length;
   return first;
 }
 
@@ -168,8 +169,11 @@ SpanIndex FREEHOLD_ARENA::span_for(unsigned c, std::uint64_t now) noexcept {
   };
   if (const SpanIndex i = take_from(dirty_free_, dirty_dense_); i != kNoSpan) return i;
   if (const SpanIndex i = seize_empty(dense_); i != kNoSpan) return i;
-  consider_scan();
-  if (const SpanIndex i = take_from(clean_free_, clean_dense_); i != kNoSpan) return i;
+  consider_scan(c);
+  if (const SpanIndex i = take_from(clean_free_, clean_dense_); i != kNoSpan) {
+    ++grown_since_scan_;
+    return i;
+  }
   if (const SpanIndex i = advance_frontier(dense_, 1); i != kNoSpan) return i;
   return allocate_run(1, 1, now).first;  // the dense half is full: the other will do
 }
@@ -182,6 +186,7 @@ pool::Taken FREEHOLD_ARENA::claim(unsigned c, unsigned keep, std::uint64_t now) 
     i = span_for(c, now);
     if (i == kNoSpan) return {};
     spans_[i].state = SpanState::kSlots;
+    spans_[i].holder.store(0, std::memory_order_relaxed);
     ++counters_.span_claims;
     // Release: pairs with belongs(). Under the lock, so that a purger sees either no owner or this one.
     owner_[i].store(static_cast<std::uint8_t>(c), std::memory_order_release);
@@ -194,8 +199,11 @@ pool::Taken FREEHOLD_ARENA::claim(unsigned c, unsigned keep, std::uint64_t now) 
 FREEHOLD_ARENA_TEMPLATE
 RunPlace FREEHOLD_ARENA::allocate_run(SpanIndex length, SpanIndex alignment, std::uint64_t now) noexcept {
   const auto phase = static_cast<SpanIndex>(base_ >> kSpanShift);
-  if (const RunPlace place = runs_.allocate(length, alignment, phase); place.first != kNoSpan) return place;
-  consider_scan();
+  if (const RunPlace place = runs_.allocate(length, alignment, phase); place.first != kNoSpan) {
+    if (place.zero) grown_since_scan_ += length;
+    return place;
+  }
+  consider_scan(0);
   const SpanIndex lead = (alignment - ((run_.frontier + phase) & (alignment - 1))) & (alignment - 1);
   if (length <= run_.end - run_.begin) {
     if (const SpanIndex first = advance_frontier(run_, lead + length); first != kNoSpan) {
@@ -293,28 +301,33 @@ void FREEHOLD_ARENA::purge(std::uint64_t now, bool everything) noexcept {
     i = dirty_free_.find(end);
   }
   if (everything) {
-    purge_partly_free(false);
+    purge_partly_free(0, false);
   } else if (now >= next_idle_scan_) {
     next_idle_scan_ = now + std::max<std::uint64_t>(settings_.purge_delay_ms, 10) * 2;
-    if (freed_since_scan_.load(std::memory_order_relaxed) > used_bytes() / 8) purge_partly_free(true);
+    if (freed_since_scan_.load(std::memory_order_relaxed) > used_bytes() / 8) purge_partly_free(0, true);
   }
 }
 
-// The heap is about to grow although much was freed since the last look: give the free pages of partly used spans back
-// first, so that a change of sizes does not add the new to the old.
+// The heap has grown by an eighth and is about to grow more, for class `growing` (0: for a run), although much was freed since the last look: if other classes
+// sit on many free slots, their free pages go back first, so that a change of sizes does not add the new to the old.
 FREEHOLD_ARENA_TEMPLATE
-void FREEHOLD_ARENA::consider_scan() noexcept {
+void FREEHOLD_ARENA::consider_scan(unsigned growing) noexcept {
   const std::uint64_t used = used_bytes();
-  if (used < Config::kScanMinBytes || freed_since_scan_.load(std::memory_order_relaxed) < used / 4) return;
-  purge_partly_free(false);
+  if (grown_since_scan_ << kSpanShift < std::max(used / 8, Config::kScanMinBytes)) return;
+  grown_since_scan_ = 0;
+  if (freed_since_scan_.exchange(0, std::memory_order_relaxed) < used / 4) return;
+  std::uint64_t free_bytes = 0;
+  for_each_span([&](SpanIndex i, unsigned c, const SpanType&) {
+    if (c != 0 && c != growing) free_bytes += pools_[c].free_slots(i) * Classes::slot_bytes(c);
+  });
+  if (free_bytes >= used / 8) purge_partly_free(growing, false);
 }
 
 FREEHOLD_ARENA_TEMPLATE
-void FREEHOLD_ARENA::purge_partly_free(bool only_idle) noexcept {
-  if (!only_idle) freed_since_scan_.store(0, std::memory_order_relaxed);
-  for (const Half* half : {&dense_, &run_})
-    for (SpanIndex i = half->begin; i < half->frontier; ++i)
-      if (const unsigned c = owner_[i].load(std::memory_order_relaxed); c != 0) purge_pages_of(i, c, only_idle);
+void FREEHOLD_ARENA::purge_partly_free(unsigned spared, bool only_idle) noexcept {
+  for_each_span([&](SpanIndex i, unsigned c, const SpanType&) {
+    if (c != 0 && c != spared) purge_pages_of(i, c, only_idle);
+  });
 }
 
 // Returns those pages of span `i` that hold free slots only. The slots are taken while the system call runs.

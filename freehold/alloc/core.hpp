@@ -36,8 +36,10 @@ class Core {
   constexpr Core() noexcept = default;
 
   // Not thread-safe; false if the page source refused. `budget_bytes`: what caches may hold beyond kThreadBytes each.
-  [[nodiscard]] bool init(Pages& pages, const ArenaSettings& settings, std::size_t budget_bytes) noexcept {
+  // `cpus`: how many threads can run at once.
+  [[nodiscard]] bool init(Pages& pages, const ArenaSettings& settings, std::size_t budget_bytes, unsigned cpus) noexcept {
     pages_ = &pages;
+    patience_ = 2 * cpus;
     metadata_.attach(pages);
     budget_.store(budget_bytes, std::memory_order_relaxed);
     return arena_.init(pages, settings);
@@ -93,6 +95,7 @@ class Core {
   [[nodiscard]] bool check_invariants() noexcept { return arena_.check_invariants(); }
 
  private:
+  static constexpr std::uint32_t kNobody = 1;  // the holder's name for threads without a cache
   static constexpr unsigned kSlowCallsPerTick = 64;
   static constexpr unsigned kTicksPerIdleLook = 16;
   static constexpr std::size_t kReportBytes = 256 * 1024;
@@ -117,6 +120,7 @@ class Core {
     Cache& cache_;
   };
 
+  [[nodiscard]] pool::Taken find_slots(Cache& cache, unsigned c, unsigned want) noexcept;
   [[nodiscard]] bool grant(Cache& cache, std::size_t bytes) noexcept;
   void release_grant(Cache& cache, std::size_t bytes) noexcept;
   [[nodiscard]] bool grow(Cache& cache, unsigned c) noexcept;
@@ -143,6 +147,8 @@ class Core {
 
   ArenaType arena_;
   Pages* pages_ = nullptr;
+  // Blocks of a class that threads may work in, each its own, before a new one is no longer worth its memory.
+  unsigned patience_ = 2;
 
   alignas(base::kCacheLine) Lock registry_;
   Metadata<Pages> metadata_;
@@ -150,6 +156,7 @@ class Core {
   Direct* direct_ = nullptr;
   std::uint64_t direct_bytes_ = 0;
   std::uint64_t threads_ = 0, threads_peak_ = 0;
+  std::uint32_t last_id_ = kNobody;
   std::uint64_t past_refills_[Classes::kCount] = {}, past_drains_[Classes::kCount] = {};
 
   alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> budget_{0};

@@ -19,6 +19,7 @@ typename FREEHOLD_CORE::Cache* FREEHOLD_CORE::attach() noexcept {
   if (memory == nullptr) return nullptr;
   auto* cache = new (memory) Cache(reinterpret_cast<void**>(static_cast<Cache*>(memory) + 1));
   cache->allowance = Config::kThreadBytes;
+  cache->id = ++last_id_ == 0 ? ++last_id_ : last_id_;
   cache->next = caches_;
   if (caches_ != nullptr) caches_->previous = cache;
   caches_ = cache;
@@ -29,7 +30,10 @@ typename FREEHOLD_CORE::Cache* FREEHOLD_CORE::attach() noexcept {
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::detach(Cache* cache) noexcept {
   flush(*cache);
-  for (unsigned c = 1; c < Classes::kCount; ++c) shrink(*cache, c);
+  for (unsigned c = 1; c < Classes::kCount; ++c) {
+    shrink(*cache, c);
+    arena_.pool(c).let_go(cache->bins[c].cursor, cache->id);
+  }
   if (cache->freed != 0) arena_.note_freed(cache->freed);
   // Relaxed: the budget is a number, it publishes nothing.
   budget_.fetch_add(cache->allowance - Config::kThreadBytes, std::memory_order_relaxed);
@@ -117,6 +121,26 @@ void FREEHOLD_CORE::shrink(Cache& cache, unsigned c) noexcept {
   cache.top[c] = cache.limit[c] = nothing + 1;
 }
 
+// Free slots where nobody else works; else a new span, unless that many threads work in this class already that sharing is
+// no loss; else, when memory is short, free slots anywhere.
+FREEHOLD_CORE_TEMPLATE
+pool::Taken FREEHOLD_CORE::find_slots(Cache& cache, unsigned c, unsigned want) noexcept {
+  auto& cursor = cache.bins[c].cursor;
+  auto& pool = arena_.pool(c);
+  pool::Taken taken = pool.take(cursor, want, cache.id, patience_);
+  if (taken.bits == 0) {
+    taken = arena_.claim(c, want, Clock::now());
+    if (taken.bits != 0) {
+      cursor.leaf = taken.leaf;
+      pool.hold(cursor, pool::block_of(taken.leaf), cache.id);
+      return taken;
+    }
+    taken = pool.take(cursor, want, cache.id, 0);
+  }
+  if (taken.bits != 0) arena_.note_taken(taken.leaf);
+  return taken;
+}
+
 FREEHOLD_CORE_TEMPLATE
 void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
   const SlowPath mark(cache);
@@ -124,18 +148,12 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
   if (bin.capacity < max_slots(c)) (void)grow(cache, c);
   bin.active = true;
   const unsigned want = std::clamp(bin.capacity / 2U, 1U, 64U);
-  auto& pool = arena_.pool(c);
-  pool::Taken taken = pool.take(bin.cursor, want);
-  if (taken.bits != 0) {
-    arena_.note_taken(taken.leaf);
-  } else {
-    taken = arena_.claim(c, want, Clock::now());
-    if (taken.bits == 0) return nullptr;
-    bin.cursor = taken.leaf;
-  }
+  pool::Taken taken = find_slots(cache, c, want);
+  if (taken.bits == 0) return nullptr;
   // Relaxed: only this thread writes it.
   bin.refills.store(bin.refills.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   count_slow_call(cache);
+  auto& pool = arena_.pool(c);
   const auto& geometry = arena_.geometry(c);
   if (bin.capacity <= 1) return reinterpret_cast<void*>(geometry.address(taken.leaf, base::lowest_bit(taken.bits)));
   void** top = bin.array + 1;
@@ -144,7 +162,7 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
   for (unsigned tries = 0; tries < 7; ++tries) {
     const auto have = static_cast<unsigned>(top - (bin.array + 1));
     if (have * 2 >= want) break;
-    taken = pool.take(bin.cursor, want - have);
+    taken = pool.take(bin.cursor, want - have, cache.id, patience_);
     if (taken.bits == 0) break;
     arena_.note_taken(taken.leaf);
     top += pool::list_slots(geometry, taken, top);
@@ -203,7 +221,7 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
 
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::put_back_from(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept {
-  put_back(c, slots, n, cache.bins[c].cursor);
+  put_back(c, slots, n, cache.bins[c].cursor.leaf);
   cache.freed += n * Classes::slot_bytes(c);
   if (cache.freed < kReportBytes) return;
   arena_.note_freed(cache.freed);
@@ -212,12 +230,13 @@ void FREEHOLD_CORE::put_back_from(Cache& cache, unsigned c, void* const* slots, 
 
 FREEHOLD_CORE_TEMPLATE
 void* FREEHOLD_CORE::allocate_uncached(unsigned c) noexcept {
-  pool::Leaf cursor = 0;
-  pool::Taken taken = arena_.pool(c).take(cursor, 1);
+  pool::Cursor cursor;
+  pool::Taken taken = arena_.pool(c).take(cursor, 1, kNobody, 0);
   if (taken.bits != 0)
     arena_.note_taken(taken.leaf);
   else
     taken = arena_.claim(c, 1, Clock::now());
+  arena_.pool(c).let_go(cursor, kNobody);
   if (taken.bits == 0) return nullptr;
   return reinterpret_cast<void*>(arena_.geometry(c).address(taken.leaf, base::lowest_bit(taken.bits)));
 }

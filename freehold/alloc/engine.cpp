@@ -13,6 +13,7 @@
 
 #include "freehold/alloc/fast_path.hpp"
 #include "freehold/alloc/options.hpp"
+#include "freehold/os/cpu.hpp"
 
 namespace freehold::alloc {
 
@@ -36,6 +37,7 @@ enum class Start : std::uint32_t { kNotYet, kReady, kFailed };
 constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
 constinit std::atomic<Start> g_start{Start::kNotYet};
 constinit Options g_options;
+constinit os::CpuCount g_cpus;
 constinit pthread_key_t g_key;
 
 }  // namespace
@@ -106,11 +108,12 @@ void announce() noexcept {
     return g_start.load(std::memory_order_relaxed) == Start::kReady;
   g_options = read_options();
   ArenaSettings settings = settings_for(g_options);
+  g_cpus = os::usable_cpus();
   const std::size_t budget = g_options.cache_bytes != 0 ? g_options.cache_bytes : NativeConfig::kBudgetBytes;
   bool ready = false;
   // An emulator or a container may refuse what the machine could hold: settle for less.
   for (; !ready && settings.half_bytes >= std::size_t{1} << 26; settings.half_bytes /= 4)
-    ready = g_core.init(g_pages, settings, budget);
+    ready = g_core.init(g_pages, settings, budget, g_cpus.cpus);
   g_base = g_core.arena().base();
   g_owners = g_core.arena().owners();
   g_span_count = g_core.arena().span_count();
@@ -252,6 +255,8 @@ std::size_t trim() noexcept {
 
 void stats(Stats& out) noexcept {
   g_core.stats(out);
+  out.cpus = g_cpus.cpus;
+  std::strcpy(out.cpus_source, g_cpus.source);
   std::strcpy(out.cache_mode, "thread");
   static constexpr const char* kHuge[] = {"off", "auto", "on"};
   std::strcpy(out.huge_pages, kHuge[static_cast<int>(g_options.huge_pages)]);

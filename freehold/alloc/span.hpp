@@ -34,6 +34,7 @@ struct alignas(base::kCacheLine) Span {
   // Any thread.
   typename A::template atomic<std::uint64_t> summary;
   typename A::template atomic<std::uint32_t> page_hints;
+  typename A::template atomic<std::uint32_t> holder;  // the thread that works here, by preference; 0: none
   // Under the arena's lock. Runs: `length` is valid at the first span, `first` at a kFreeTail.
   SpanState state;
   bool dirty;        // free, and may still hold pages

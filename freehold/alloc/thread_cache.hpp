@@ -38,7 +38,7 @@ struct ThreadCache {
 
   struct Bin {
     void** array = nullptr;  // null: no array yet
-    pool::Leaf cursor = 0;   // where this thread took or gave slots last
+    pool::Cursor cursor;     // where this thread took or gave slots last
     std::uint16_t capacity = 0;
     bool active = false;  // used since the last look for idle bins
     Counter refills{0}, drains{0};
@@ -48,6 +48,7 @@ struct ThreadCache {
   std::size_t granted = 0;    // bytes that the bins may hold together
   std::size_t allowance = 0;  // bytes this thread may grant: its own share and what it took from the common budget
   std::size_t freed = 0;      // bytes drained and not yet reported to the arena
+  std::uint32_t id = 0;       // of this cache, never 0, never used again
   std::uint32_t slow_calls = 0;
   std::uint8_t exit_rounds = 0;
   // A fork's child must not trust a cache whose owner was in here when the process was copied.

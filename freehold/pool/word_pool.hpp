@@ -38,6 +38,14 @@ struct Taken {
   std::uint64_t bits = 0;
 };
 
+// Where a thread works: the word where it took or gave slots last, and the block that it holds. Holding is a courtesy, not
+// ownership: others prefer blocks that nobody holds, so that threads meet on a metadata line only when memory is short.
+struct Cursor {
+  static constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
+  Leaf leaf = 0;
+  std::uint32_t held = kNoBlock;
+};
+
 // How slots lie in a block; the last word may be partial.
 struct BlockShape {
   std::uint32_t slots = 0;  // 1 … 4096
@@ -64,7 +72,8 @@ struct WordPoolOrders {
 };
 
 // Config gives: Blocks (storage and ownership of blocks), Orders.
-//   Blocks: Word& word(Leaf); Word& summary(block); bool belongs(block, tag); void give_back(Leaf, bits)
+//   Blocks: Word& word(Leaf); Word& summary(block); Holder& holder(block); bool belongs(block, tag);
+//           void give_back(Leaf, bits); void announce(Leaf)
 template <sync::Atomics A, class Config>
 class WordPool {
  public:
@@ -85,36 +94,51 @@ class WordPool {
 
   [[nodiscard]] BlockShape shape() const noexcept { return shape_; }
 
-  // Takes between 1 and `want` slots of one word, the lowest first; with 64, whatever the word holds by one exchange.
-  // `cursor` says where to look first and is left where slots were found. bits == 0: the pool looks empty; a put that is
-  // under way may be missed.
-  [[nodiscard]] Taken take(Leaf& cursor, unsigned want) noexcept {
-    std::uint32_t block = block_of(cursor);
-    if (blocks_->belongs(block, tag_)) {
-      if (const Taken t = take_in_block(block, word_of(cursor), want); t.bits != 0) {
-        cursor = t.leaf;
-        return t;
-      }
-    }
+  // Takes between 1 and `want` slots of one word, the lowest first; with 64, whatever the word holds by one exchange. Looks
+  // first where `cursor` stands, which then follows. `who` (not 0) names the thread. Blocks that others hold are passed
+  // over unless there are more than `patience` of them. bits == 0: nothing was found under these terms, or the pool looks
+  // empty; a put that is under way may be missed.
+  [[nodiscard]] Taken take(Cursor& cursor, unsigned want, std::uint32_t who, unsigned patience) noexcept {
+    const std::uint32_t home = block_of(cursor.leaf);
+    if (blocks_->belongs(home, tag_) && (patience == 0 || free_for(home, who)))
+      if (const Taken t = take_in_block(home, word_of(cursor.leaf), want); t.bits != 0) return settle(cursor, t, who);
+    let_go(cursor, who);
     bool wrapped = false;
-    for (std::uint32_t from = block;;) {
-      block = tree_.find(from);
+    for (std::uint32_t from = home;;) {
+      const std::uint32_t block = tree_.find(from);
       if (block == SummaryTree<A>::kNone) {
         if (wrapped) return {};
         wrapped = true;
         from = 0;
         continue;
       }
-      if (blocks_->belongs(block, tag_)) {
-        if (const Taken t = take_in_block(block, 0, want); t.bits != 0) {
-          cursor = t.leaf;
-          return t;
-        }
-      }
-      tree_.retire(block,
-                   [&] { return blocks_->summary(block).load(Orders::kRereadWord) != 0 && blocks_->belongs(block, tag_); });
       from = block + 1;
+      if (blocks_->belongs(block, tag_)) {
+        if (patience != 0 && !free_for(block, who)) {
+          --patience;
+          continue;
+        }
+        if (const Taken t = take_in_block(block, 0, want); t.bits != 0) return settle(cursor, t, who);
+      }
+      tree_.retire(block, [&] {
+        return blocks_->summary(block).load(Orders::kRereadWord) != 0 && blocks_->belongs(block, tag_);
+      });
     }
+  }
+
+  // Makes `block` the one that `who` holds.
+  void hold(Cursor& cursor, std::uint32_t block, std::uint32_t who) noexcept {
+    if (cursor.held == block) return;
+    let_go(cursor, who);
+    cursor.held = block;
+    blocks_->holder(block).store(who, std::memory_order_relaxed);  // relaxed: a hint
+  }
+  // Ends holding. The block may belong to another class by now; then its holder is another.
+  void let_go(Cursor& cursor, std::uint32_t who) noexcept {
+    if (cursor.held == Cursor::kNoBlock) return;
+    auto& holder = blocks_->holder(cursor.held);
+    if (holder.load(std::memory_order_relaxed) == who) holder.store(0, std::memory_order_relaxed);
+    cursor.held = Cursor::kNoBlock;
   }
 
   // Gives the slots `bits` of a word back. Returns the word's former value; if it shares a bit with `bits`, a slot was
@@ -202,6 +226,20 @@ class WordPool {
   }
 
  private:
+  // Clearing stale summary bits costs the block's other users a miss each, reading a stale word costs us one.
+  static constexpr int kStaleEnough = 16;
+
+  [[nodiscard]] bool free_for(std::uint32_t block, std::uint32_t who) const noexcept {
+    const std::uint32_t holder = blocks_->holder(block).load(std::memory_order_relaxed);
+    return holder == 0 || holder == who;
+  }
+
+  [[nodiscard]] Taken settle(Cursor& cursor, Taken taken, std::uint32_t who) noexcept {
+    cursor.leaf = taken.leaf;
+    hold(cursor, block_of(taken.leaf), who);
+    return taken;
+  }
+
   [[nodiscard]] Taken take_in_block(std::uint32_t block, unsigned first, unsigned want) noexcept {
     Word& summary = blocks_->summary(block);
     const std::uint64_t candidates = summary.load(Orders::kReadSummary);
@@ -216,7 +254,7 @@ class WordPool {
       }
       if (taken.bits != 0) break;
     }
-    if (stale != 0) clear_stale(block, summary, stale);
+    if (stale != 0 && (taken.bits == 0 || std::popcount(stale) >= kStaleEnough)) clear_stale(block, summary, stale);
     if (taken.bits != 0 && !blocks_->belongs(block, tag_)) [[unlikely]] {
       blocks_->give_back(taken.leaf, taken.bits);
       return {};
