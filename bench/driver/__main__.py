@@ -2,9 +2,9 @@
 
 import sys
 
-from . import malloc
+from . import again, malloc
 
-COMMANDS = {"malloc": malloc.main}
+COMMANDS = {"malloc": malloc.main, "report": again.main}
 
 
 def main():

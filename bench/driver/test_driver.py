@@ -1,9 +1,12 @@
 """Unit tests of the driver's arithmetic and of its tables: python3 -m unittest discover -s bench -t bench."""
 
+import json
 import math
+import pathlib
+import tempfile
 import unittest
 
-from driver import malloc, report, runs, stats
+from driver import again, malloc, report, runs, stats
 from driver.peers import Allocator
 from driver.rows import Row
 
@@ -65,6 +68,13 @@ class Report(unittest.TestCase):
         data = malloc.as_json(self.matrix, self.rows, self.allocators, {}, "freehold", {"cpus": 2})
         self.assertAlmostEqual(data["summary"]["time"], math.sqrt(0.5 * 1.5))
         self.assertEqual(data["rows"]["lost"]["runs"]["peer"]["times"], [2])
+
+
+    def test_Report_WrittenAndReadAgain_SameTable(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "result.json")
+            path.write_text(json.dumps(malloc.as_json(self.matrix, self.rows, self.allocators, {"gone": "not installed"}, "freehold", {})))
+            self.assertEqual(report.render(*again.read([path]), "freehold"), self.render())
 
 
 class Selection(unittest.TestCase):

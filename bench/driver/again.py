@@ -1,0 +1,34 @@
+"""`script/bench report FILE…`: the table of results written with --json before; several files are put together."""
+
+import argparse
+import json
+import pathlib
+
+from . import peers, report, runs
+from .rows import Row
+
+
+def read(paths):
+    """(matrix, rows, allocators, missing) of all files; a row that occurs twice counts from the last."""
+    matrix, rows, allocators, missing = {}, {}, {}, {}
+    for path in paths:
+        data = json.loads(pathlib.Path(path).read_text())
+        missing.update(data["missing"])
+        for name, about in data["allocators"].items():
+            allocators[name] = peers.Allocator(name, about["library"], about["version"])
+        for name, about in data["rows"].items():
+            rows[name] = Row(name, about["summary"], (), about["unit"] == Row("", "", (), True).unit)
+            matrix[name] = {a: runs.Cell(r["times"], r["peaks_mib"], [], r["error"]) for a, r in about["runs"].items()}
+    for cells in matrix.values():
+        for name in allocators:
+            cells.setdefault(name, runs.Cell())
+    return matrix, list(rows.values()), list(allocators.values()), missing
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="script/bench report", description=__doc__)
+    parser.add_argument("files", nargs="+")
+    parser.add_argument("--ours", default=peers.OURS)
+    options = parser.parse_args(arguments)
+    print(report.render(*read(options.files), options.ours))
+    return 0
