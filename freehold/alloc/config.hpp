@@ -31,7 +31,7 @@ struct NativeConfig {
   static constexpr std::uint64_t kScanMinBytes = std::uint64_t{16} << 20;  // heaps below are not searched for free pages
 
   // Thread caches.
-  static constexpr std::size_t kBinBytes = 32 * 1024;  // a bin's slots at most, but for kMinSlots
+  static constexpr std::size_t kBinBytes = 64 * 1024;  // a bin's slots at most, but for kMinSlots
   static constexpr unsigned kMaxSlots = 128;           // a bin's slots at most; half of it, one word, is a batch
   static constexpr std::size_t kFirstBytes = 2048;     // a new bin
   static constexpr unsigned kFirstSlots = 32;

@@ -182,12 +182,11 @@ std::size_t list_slots(const SlotGeometry& g, Taken taken, void** out) noexcept 
     for (unsigned i = 0; i < 64; ++i) out[i] = reinterpret_cast<void*>(first + std::uintptr_t{63 - i} * g.slot_bytes);
     return 64;
   }
-  std::size_t n = 0;
-  for (std::uint64_t bits = taken.bits; bits != 0;) {
-    const unsigned top = 63U - static_cast<unsigned>(std::countl_zero(bits));
-    out[n++] = reinterpret_cast<void*>(first + std::uintptr_t{top} * g.slot_bytes);
-    bits ^= base::bit(top);
-  }
+  // From the lowest bit, written from the end: clearing the lowest bit is the shortest chain from one slot to the next.
+  const auto n = static_cast<std::size_t>(std::popcount(taken.bits));
+  void** at = out + n;
+  for (std::uint64_t bits = taken.bits; bits != 0; bits &= bits - 1)
+    *--at = reinterpret_cast<void*>(first + std::uintptr_t{base::lowest_bit(bits)} * g.slot_bytes);
   return n;
 }
 
