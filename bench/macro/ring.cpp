@@ -63,27 +63,25 @@ Outcome producer_consumer(double scale) {
   std::vector<std::unique_ptr<Ring>> rings;
   for (unsigned i = 0; i < kPairs; ++i) rings.push_back(std::make_unique<Ring>(kPublishEvery));
   std::vector<std::uint64_t> sums(kPairs);
-  const double seconds = run_threads(
-      2 * kPairs, pin_to_cpu,
-      [&](unsigned t) {
-        Ring& ring = *rings[t / 2];
-        if (t % 2 == 0) {
-          for (std::uint64_t i = 0; i < items; ++i) {
-            auto* block = static_cast<std::uint64_t*>(must(std::malloc(kBytes)));
-            *block = i;
-            ring.push(block);
-          }
-          ring.publish();
-        } else {
-          std::uint64_t sum = 0;
-          for (std::uint64_t i = 0; i < items; ++i) {
-            auto* block = static_cast<std::uint64_t*>(ring.pop());
-            sum += *block;
-            std::free(block);
-          }
-          sums[t / 2] = sum;
-        }
-      });
+  const double seconds = run_threads(2 * kPairs, pin_to_cpu, [&](unsigned t) {
+    Ring& ring = *rings[t / 2];
+    if (t % 2 == 0) {
+      for (std::uint64_t i = 0; i < items; ++i) {
+        auto* block = static_cast<std::uint64_t*>(must(std::malloc(kBytes)));
+        *block = i;
+        ring.push(block);
+      }
+      ring.publish();
+    } else {
+      std::uint64_t sum = 0;
+      for (std::uint64_t i = 0; i < items; ++i) {
+        auto* block = static_cast<std::uint64_t*>(ring.pop());
+        sum += *block;
+        std::free(block);
+      }
+      sums[t / 2] = sum;
+    }
+  });
   for (auto sum : sums)
     if (sum != items * (items - 1) / 2) give_up("an item was lost or changed");
   return {kPairs * items, seconds, sums[0]};

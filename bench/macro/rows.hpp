@@ -99,8 +99,8 @@ class Table {
   std::size_t size_;
 };
 
-// Binds the calling thread to the nth of the CPUs that it may use, counted round. For rows about traffic between CPUs: without it
-// the scheduler decides from run to run whether there is any.
+// Binds the calling thread to the nth of the CPUs that it may use, counted round. For rows about traffic between CPUs:
+// without it the scheduler decides from run to run whether there is any.
 inline void pin_to_cpu(unsigned nth) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;

@@ -308,8 +308,9 @@ void FREEHOLD_ARENA::purge(std::uint64_t now, bool everything) noexcept {
   }
 }
 
-// The heap has grown by an eighth and is about to grow more, for class `growing` (0: for a run), although much was freed since the last look: if other classes
-// sit on many free slots, their free pages go back first, so that a change of sizes does not add the new to the old.
+// The heap has grown by an eighth and is about to grow more, for class `growing` (0: for a run), although much was freed
+// since the last look: if other classes sit on many free slots, their free pages go back first, so that a change of sizes
+// does not add the new to the old.
 FREEHOLD_ARENA_TEMPLATE
 void FREEHOLD_ARENA::consider_scan(unsigned growing) noexcept {
   const std::uint64_t used = used_bytes();

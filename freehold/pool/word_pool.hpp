@@ -120,9 +120,8 @@ class WordPool {
         }
         if (const Taken t = take_in_block(block, 0, want); t.bits != 0) return settle(cursor, t, who);
       }
-      tree_.retire(block, [&] {
-        return blocks_->summary(block).load(Orders::kRereadWord) != 0 && blocks_->belongs(block, tag_);
-      });
+      tree_.retire(block,
+                   [&] { return blocks_->summary(block).load(Orders::kRereadWord) != 0 && blocks_->belongs(block, tag_); });
     }
   }
 
