@@ -1,0 +1,97 @@
+// Which 4 KiB pages of the address space are someone's: one bit a page, in a two-level table.
+// OwnerPagesHeap asks it whether a pointer lies in a page of slots or is a large block of the upstream, before it reads
+// anything near the pointer. Nothing is guessed from alignment or from bytes that a program might have written: a page
+// belongs wholly to one side, and its bit is right for as long as anyone rightly holds a pointer into it.
+// Invariant: the bit of a page is set from insert() until erase(). Leaves are never given back.
+// Any thread. contains: two loads. insert, erase: one read-modify-write; a leaf's first page maps the leaf (256 KiB of
+// address space per 8 GiB, of which what is touched is paged in).
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/os/pages.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::alloc {
+
+struct PageMapOrders {
+  // release: pairs with kFind; publishes the leaf, which the mapping thread alone knows to be zero.
+  static constexpr std::memory_order kHang = std::memory_order_release;
+  // acquire: pairs with kHang. The words themselves need no order: the bit of the page that is asked about was set before
+  // its pointer was handed out, and the pointer came to the asking thread by some synchronisation.
+  static constexpr std::memory_order kFind = std::memory_order_acquire;
+};
+
+// Source: map(bytes) and release(address, bytes) of os::PageSource. What map() returns is used as zeroed words without
+// constructing them: that would touch every page of a sparse table.
+template <sync::Atomics A, class Source = os::Pages, unsigned kAddressBits = 48, class Orders = PageMapOrders>
+class PageMap {
+ public:
+  static constexpr std::size_t kPageBytes = 4096;
+
+  constexpr PageMap() noexcept = default;
+
+  // Whether the page of `address` is in the map.
+  [[nodiscard]] bool contains(const void* address) const noexcept {
+    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / kPageBytes;
+    if (page >> kPageBits != 0) [[unlikely]]
+      return false;
+    const Leaf* const leaf = root_[page >> kLeafBits].load(Orders::kFind);
+    if (leaf == nullptr) [[unlikely]]
+      return false;
+    // relaxed: see kFind.
+    return (word(*leaf, page).load(std::memory_order_relaxed) & base::bit(page % 64)) != 0;
+  }
+
+  // Puts a page in. False if there is no memory for its leaf, or the address is beyond the map. Pre: it is not in.
+  [[nodiscard]] bool insert(const void* address) noexcept {
+    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / kPageBytes;
+    if (page >> kPageBits != 0) return false;
+    Leaf* leaf = root_[page >> kLeafBits].load(Orders::kFind);
+    if (leaf == nullptr && (leaf = hang_leaf(root_[page >> kLeafBits])) == nullptr) return false;
+    // relaxed: see kFind.
+    word(*leaf, page).fetch_or(base::bit(page % 64), std::memory_order_relaxed);
+    return true;
+  }
+
+  // Takes a page out. Pre: it is in, and nobody holds a pointer into it.
+  void erase(const void* address) noexcept {
+    const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / kPageBytes;
+    Leaf* const leaf = root_[page >> kLeafBits].load(Orders::kFind);
+    // relaxed: whoever uses the page next gets it from the upstream that we give it to after this.
+    word(*leaf, page).fetch_and(~base::bit(page % 64), std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr unsigned kPageBits = kAddressBits - 12;  // of a page's number
+  static constexpr unsigned kLeafBits = kPageBits < 21 ? kPageBits / 2 : 21;
+  using Word = typename A::template atomic<std::uint64_t>;
+  struct Leaf {
+    std::array<Word, (std::size_t{1} << kLeafBits) / 64> words;
+  };
+
+  template <class L>
+  static auto& word(L& leaf, std::uintptr_t page) noexcept {
+    return leaf.words[(page / 64) % leaf.words.size()];
+  }
+
+  // The leaf at `place`: ours, or that of a thread that was faster; null if there is no memory.
+  [[gnu::noinline]] Leaf* hang_leaf(typename A::template atomic<Leaf*>& place) noexcept {
+    Source source;
+    void* const memory = source.map(sizeof(Leaf));
+    if (memory == nullptr) return nullptr;
+    Leaf* const leaf = std::launder(static_cast<Leaf*>(memory));
+    Leaf* expected = nullptr;
+    if (place.compare_exchange_strong(expected, leaf, Orders::kHang, Orders::kFind)) return leaf;
+    source.release(memory, sizeof(Leaf));
+    return expected;
+  }
+
+  std::array<typename A::template atomic<Leaf*>, std::size_t{1} << (kPageBits - kLeafBits)> root_{};
+};
+
+}  // namespace freehold::alloc

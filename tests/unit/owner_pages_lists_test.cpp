@@ -1,0 +1,126 @@
+// The remote-free lists in one thread, and the page map: what each call returns, by a shadow.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <set>
+#include <vector>
+
+#include "freehold/alloc/page_map.hpp"
+#include "freehold/alloc/remote_free_list.hpp"
+
+namespace freehold::alloc {
+namespace {
+
+using sync::NativeAtomics;
+
+template <class List>
+class RemoteFreeListTest : public testing::Test {
+ public:
+  using Node = typename List::Node;
+  // Pushes a chain of `n` fresh nodes; false if the list refused it.
+  bool push(std::uint32_t n) {
+    const std::size_t first = nodes_.size();
+    for (std::uint32_t i = 0; i < n; ++i) nodes_.emplace_back();
+    for (std::uint32_t i = 1; i < n; ++i) nodes_[first + i - 1].next.store(&nodes_[first + i]);
+    nodes_.back().next.store(&nodes_.front());  // rubbish that push overwrites
+    return list_.push(&nodes_[first], &nodes_.back(), n);
+  }
+  static std::size_t length(const Node* node) {
+    std::size_t n = 0;
+    for (; node != nullptr && n < 1000; node = node->next.load()) ++n;
+    return n;
+  }
+
+  List list_;
+  std::deque<Node> nodes_;
+};
+
+using Lists = testing::Types<MutexPendingList<NativeAtomics>, LockFreeList<NativeAtomics>>;
+TYPED_TEST_SUITE(RemoteFreeListTest, Lists);
+
+TYPED_TEST(RemoteFreeListTest, ChainsPushed_DrainReturnsEachSlotOnce) {
+  EXPECT_EQ(this->list_.drain(), nullptr);
+  EXPECT_TRUE(this->push(1));
+  EXPECT_TRUE(this->push(7));
+  EXPECT_TRUE(this->push(3));
+  auto* const taken = this->list_.drain();
+  std::set<const void*> seen;
+  for (auto* node = taken; node != nullptr; node = node->next.load()) ASSERT_TRUE(seen.insert(node).second);
+  EXPECT_EQ(seen.size(), 11U);
+  for (const auto& node : this->nodes_) EXPECT_TRUE(seen.contains(&node));
+  EXPECT_EQ(this->list_.drain(), nullptr);
+  EXPECT_TRUE(this->push(2));
+  EXPECT_EQ(this->length(this->list_.drain()), 2U);
+}
+
+TYPED_TEST(RemoteFreeListTest, Ready_TurnsTrueAtTheCountAtTheLatest) {
+  EXPECT_FALSE(this->list_.ready(3));
+  this->push(2);
+  this->push(1);
+  EXPECT_TRUE(this->list_.ready(3));
+  EXPECT_EQ(this->length(this->list_.drain()), 3U);
+  EXPECT_FALSE(this->list_.ready(3));
+}
+
+TYPED_TEST(RemoteFreeListTest, Closed_RefusesUntilReopened) {
+  this->push(4);
+  EXPECT_EQ(this->length(this->list_.close()), 4U);
+  EXPECT_FALSE(this->push(1));
+  EXPECT_FALSE(this->push(2));
+  this->list_.reopen();
+  EXPECT_EQ(this->list_.drain(), nullptr);
+  EXPECT_TRUE(this->push(2));
+  EXPECT_EQ(this->length(this->list_.close()), 2U);
+}
+
+// One small leaf, counted; and it can have nothing to give.
+struct OneLeaf {
+  static inline int mapped = 0;
+  static inline bool dry = false;
+  static inline std::array<std::uint64_t, 64> leaf{};
+  static void* map(std::size_t bytes) {
+    if (dry || bytes > sizeof leaf || mapped > 0) return nullptr;
+    ++mapped;
+    return leaf.data();
+  }
+  static void release(void*, std::size_t) { --mapped; }
+};
+
+const void* page(std::uintptr_t number) { return reinterpret_cast<const void*>(number * 4096); }
+
+TEST(PageMap, PagesPutInAndTakenOut_ContainsTellsThem) {
+  static PageMap<NativeAtomics> map;
+  EXPECT_FALSE(map.contains(nullptr));
+  EXPECT_FALSE(map.contains(page(77)));
+  const std::array<std::uintptr_t, 6> numbers{1, 63, 64, (1ULL << 21) - 1, 1ULL << 21, (1ULL << 36) - 1};
+  for (const auto n : numbers) EXPECT_TRUE(map.insert(page(n)));
+  for (const auto n : numbers) {
+    EXPECT_TRUE(map.contains(page(n)));
+    EXPECT_TRUE(map.contains(static_cast<const char*>(page(n)) + 4095));
+    EXPECT_FALSE(map.contains(page(n ^ 8)));
+  }
+  EXPECT_FALSE(map.contains(page(65)));
+  EXPECT_FALSE(map.contains(page(2)));
+  map.erase(page(64));
+  EXPECT_FALSE(map.contains(page(64)));
+  EXPECT_TRUE(map.contains(page(63)));
+  EXPECT_FALSE(map.insert(page(1ULL << 36))) << "beyond the address space";
+  EXPECT_FALSE(map.contains(page(1ULL << 36)));
+  EXPECT_FALSE(map.contains(reinterpret_cast<const void*>(~std::uintptr_t{0})));
+}
+
+TEST(PageMap, NoMemoryForALeaf_InsertFailsAndNothingIsIn) {
+  PageMap<NativeAtomics, OneLeaf, 30> map;
+  OneLeaf::dry = true;
+  EXPECT_FALSE(map.insert(page(5)));
+  EXPECT_FALSE(map.contains(page(5)));
+  OneLeaf::dry = false;
+  EXPECT_TRUE(map.insert(page(5)));
+  EXPECT_TRUE(map.contains(page(5)));
+  EXPECT_TRUE(map.insert(page(6)));
+  EXPECT_EQ(OneLeaf::mapped, 1);
+}
+
+}  // namespace
+}  // namespace freehold::alloc

@@ -1,0 +1,429 @@
+// OwnerPages in one thread: a test plays several owners by turns, so that every step of a remote free is deterministic.
+#include "freehold/alloc/owner_pages.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "freehold/base/check.hpp"
+#include "tests/unit/owner_pages_support.hpp"
+
+namespace freehold::alloc::test {
+namespace {
+
+constexpr std::array<std::size_t, 5> kClasses{16, 32, 48, 64, 128};
+
+std::size_t class_bytes(std::size_t bytes) {
+  for (const std::size_t slot : kClasses)
+    if (bytes <= slot) return slot;
+  return 0;
+}
+
+template <class Config>
+class OwnerPagesTest : public testing::Test {
+ public:
+  using Pages = OwnerPages<sync::NativeAtomics, Config>;
+  using Owner = typename Pages::Owner;
+  static constexpr std::uint32_t kGather = Config::kHandOver;
+
+  ~OwnerPagesTest() override { pages_.release_descriptors(); }
+
+  Owner& join() {
+    Owner* const owner = pages_.join();
+    EXPECT_NE(owner, nullptr);
+    return *owner;
+  }
+  OwnerPagesStats stats() {
+    OwnerPagesStats out;
+    pages_.stats(out);
+    return out;
+  }
+  std::vector<void*> allocate(Owner& owner, std::size_t count, std::size_t bytes) {
+    std::vector<void*> slots;
+    for (std::size_t i = 0; i < count; ++i) {
+      void* const slot = pages_.allocate(owner, bytes);
+      EXPECT_NE(slot, nullptr);
+      std::memset(slot, static_cast<int>(i), bytes);
+      slots.push_back(slot);
+    }
+    return slots;
+  }
+  void free_all(Owner* owner, const std::vector<void*>& slots) {
+    for (void* slot : slots) pages_.deallocate(owner, slot);
+  }
+  // Makes `owner` look at its list: uses up every slot it has without asking the upstream.
+  void make_it_look(Owner& owner, std::size_t bytes, std::vector<void*>& into) {
+    const std::uint64_t drains = stats().drains;
+    for (int i = 0; i < 1000 && stats().drains == drains; ++i) into.push_back(pages_.allocate(owner, bytes));
+    EXPECT_GT(stats().drains, drains);
+  }
+
+  PageBooks books_;
+  Pages pages_{BookedPages{&books_}};
+};
+
+using Policies = testing::Types<GatherMutex<1>, GatherMutex<5>, GatherMutex<100>, GatherLockFree<1>, GatherLockFree<5>>;
+TYPED_TEST_SUITE(OwnerPagesTest, Policies);
+
+TYPED_TEST(OwnerPagesTest, EverySmallSize_FitsItsClassAndIsAligned) {
+  auto& owner = this->join();
+  std::set<std::uintptr_t> starts;
+  std::vector<void*> slots;
+  for (std::size_t bytes = 0; bytes <= 128; ++bytes) {
+    void* const slot = this->pages_.allocate(owner, bytes);
+    ASSERT_NE(slot, nullptr);
+    EXPECT_EQ(this->pages_.usable_size(slot), class_bytes(bytes)) << bytes;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot) % 16, 0U);
+    const auto next = starts.insert(reinterpret_cast<std::uintptr_t>(slot)).first;
+    if (next != starts.begin()) {
+      void* const before = reinterpret_cast<void*>(*std::prev(next));
+      EXPECT_LE(*std::prev(next) + this->pages_.usable_size(before), *next) << "overlap";
+    }
+    slots.push_back(slot);
+  }
+  EXPECT_EQ(this->pages_.slots_in_use(owner), 129U);
+  this->free_all(&owner, slots);
+  EXPECT_EQ(this->pages_.slots_in_use(owner), 0U);
+  this->pages_.leave(owner);
+}
+
+// The shadow knows owner, size and contents of every slot; frees come from any owner, or from a thread that is none.
+TYPED_TEST(OwnerPagesTest, RandomTraceOfThreeOwners_ContentsIntactAndInvariantsHold) {
+  struct Held {
+    unsigned char* slot;
+    std::size_t bytes;
+    unsigned char stamp;
+  };
+  std::mt19937 random(20240601);
+  std::array<typename TestFixture::Owner*, 3> owners{};
+  for (auto& owner : owners) owner = &this->join();
+  std::vector<Held> held;
+  const auto free_one = [&](std::size_t i, typename TestFixture::Owner* by) {
+    const Held h = held[i];
+    held[i] = held.back();
+    held.pop_back();
+    for (std::size_t b = 0; b < h.bytes; ++b) ASSERT_EQ(h.slot[b], h.stamp) << "contents changed";
+    std::memset(h.slot, 0xEE, h.bytes);
+    this->pages_.deallocate(by, h.slot);
+  };
+  std::size_t growth = 0;
+  for (int step = 0; step < 20000; ++step) {
+    if (step % 2000 == 0) growth = random() % 3;  // 0 shrinks, 1 holds, 2 grows
+    auto& self = *owners[random() % owners.size()];
+    if (held.empty() || random() % 4 < growth + 1) {
+      const std::size_t bytes = random() % 129;
+      auto* const slot = static_cast<unsigned char*>(this->pages_.allocate(self, bytes));
+      ASSERT_NE(slot, nullptr);
+      held.push_back({slot, bytes, static_cast<unsigned char>(random())});
+      std::memset(slot, held.back().stamp, bytes);
+    } else {
+      free_one(random() % held.size(), random() % 16 == 0 ? nullptr : &self);
+    }
+    if (random() % 500 == 0) this->pages_.trim(self);
+    if (step % 16 != 0) continue;
+    std::size_t in_use = 0;
+    for (auto* owner : owners) {
+      ASSERT_TRUE(this->pages_.check_invariants(*owner)) << "step " << step;
+      in_use += this->pages_.slots_in_use(*owner);
+    }
+    const OwnerPagesStats stats = this->stats();
+    ASSERT_EQ(in_use, held.size() + stats.gathered + stats.pending) << "step " << step;
+  }
+  EXPECT_GT(this->stats().remote_frees, 1000U);
+  while (!held.empty()) free_one(held.size() - 1, nullptr);
+  for (auto* owner : owners) this->pages_.leave(*owner);
+  EXPECT_EQ(this->stats().pages, 0U);
+}
+
+TYPED_TEST(OwnerPagesTest, OwnerFreesEverything_KeepsCurrentPageAndOneSparePerChain) {
+  auto& owner = this->join();
+  for (const std::size_t bytes : kClasses) {
+    const std::size_t before = this->books_.out();
+    const std::vector<void*> slots = this->allocate(owner, 2000, bytes);
+    EXPECT_GE((this->books_.out() - before) * 4096, 2000 * bytes);
+    EXPECT_LE((this->books_.out() - before) * 4096, 2000 * bytes * 11 / 10 + 4096);
+    this->free_all(&owner, slots);
+    EXPECT_EQ(this->books_.out() - before, 2U) << bytes;
+    EXPECT_TRUE(this->pages_.check_invariants(owner));
+  }
+  EXPECT_EQ(this->stats().pages, 10U);
+  EXPECT_EQ(this->pages_.trim(owner), 10U);
+  EXPECT_EQ(this->books_.out(), 1U) << "the descriptor's page alone";
+  void* const again = this->pages_.allocate(owner, 16);
+  EXPECT_NE(again, nullptr);
+  this->pages_.deallocate(&owner, again);
+  this->pages_.leave(owner);
+}
+
+TYPED_TEST(OwnerPagesTest, ChurnAroundAPageBoundary_AsksTheUpstreamNoMore) {
+  auto& owner = this->join();
+  const std::vector<void*> base = this->allocate(owner, 31, 128);  // exactly a page
+  std::vector<void*> more = this->allocate(owner, 2, 128);
+  this->free_all(&owner, more);
+  const std::uint64_t calls = this->books_.calls();
+  for (int i = 0; i < 1000; ++i) {
+    more = this->allocate(owner, 40, 128);
+    this->free_all(&owner, more);
+  }
+  EXPECT_LE(this->books_.calls() - calls, 1U);
+  this->free_all(&owner, base);
+  this->pages_.leave(owner);
+}
+
+TYPED_TEST(OwnerPagesTest, UpstreamFailsAtCallK_NullWithEnomemAndNothingLost) {
+  for (std::uint64_t k = 1; k <= 12; ++k) {
+    PageBooks books;
+    books.fail_at = k;
+    typename TestFixture::Pages pages{BookedPages{&books}};
+    int failures = 0;
+    auto* owner = pages.join();
+    if (owner == nullptr) {
+      EXPECT_EQ(errno, ENOMEM);
+      ++failures;
+      owner = pages.join();
+    }
+    ASSERT_NE(owner, nullptr);
+    std::vector<void*> slots;
+    while (slots.size() < 300) {
+      errno = 0;
+      void* const slot = pages.allocate(*owner, 128);
+      if (slot == nullptr) {
+        EXPECT_EQ(errno, ENOMEM);
+        ++failures;
+        continue;
+      }
+      slots.push_back(slot);
+    }
+    EXPECT_EQ(failures, k <= books.calls() ? 1 : 0) << k;
+    EXPECT_TRUE(pages.check_invariants(*owner));
+    EXPECT_EQ(std::set<void*>(slots.begin(), slots.end()).size(), slots.size());
+    for (void* slot : slots) pages.deallocate(owner, slot);
+    pages.leave(*owner);
+    pages.release_descriptors();
+    EXPECT_EQ(books.out(), 0U) << k;
+  }
+}
+
+TYPED_TEST(OwnerPagesTest, UpstreamDriesUp_FreedSlotsStillServe) {
+  auto& owner = this->join();
+  auto& other = this->join();
+  std::vector<void*> slots = this->allocate(owner, 31, 128);
+  this->books_.fail_from = this->books_.calls() + 1;
+  EXPECT_EQ(this->pages_.allocate(owner, 128), nullptr);
+  // A remote free, pushed out of the box by the freeing thread's own need, is found although it is below every threshold.
+  this->pages_.deallocate(&other, slots.back());
+  slots.pop_back();
+  EXPECT_EQ(this->pages_.allocate(other, 128), nullptr);
+  void* const reused = this->pages_.allocate(owner, 128);
+  EXPECT_NE(reused, nullptr);
+  this->books_.fail_from = 0;
+  this->pages_.deallocate(&owner, reused);
+  this->free_all(&owner, slots);
+  this->pages_.leave(owner);
+  this->pages_.leave(other);
+}
+
+TYPED_TEST(OwnerPagesTest, RemoteFrees_AreGatheredHandedOverAndTakenBack) {
+  auto& owner = this->join();
+  auto& other = this->join();
+  const std::vector<void*> slots = this->allocate(owner, 2 * TestFixture::kGather + 1, 48);
+  for (std::uint32_t i = 0; i < slots.size(); ++i) {
+    this->pages_.deallocate(&other, slots[i]);
+    const OwnerPagesStats stats = this->stats();
+    EXPECT_EQ(stats.remote_frees, i + 1);
+    EXPECT_EQ(stats.gathered, (i + 1) % TestFixture::kGather);
+    EXPECT_EQ(stats.pending, i + 1 - stats.gathered);
+    EXPECT_EQ(stats.hand_overs, (i + 1) / TestFixture::kGather);
+  }
+  EXPECT_EQ(this->pages_.slots_in_use(owner), slots.size()) << "the owner has not looked";
+  this->pages_.trim(other);
+  EXPECT_EQ(this->stats().gathered, 0U);
+  std::vector<void*> taken;
+  this->make_it_look(owner, 48, taken);
+  EXPECT_EQ(this->stats().pending, 0U);
+  EXPECT_EQ(this->pages_.slots_in_use(owner), taken.size());
+  EXPECT_TRUE(this->pages_.check_invariants(owner));
+  this->free_all(&owner, taken);
+  this->pages_.leave(owner);
+  this->pages_.leave(other);
+}
+
+// The heartbeat: a thread that frees what it allocates never runs out of slots, and still takes back what others freed.
+TYPED_TEST(OwnerPagesTest, OwnerThatReusesOneSlot_StillDrainsWithinAPage) {
+  auto& owner = this->join();
+  const std::vector<void*> slots = this->allocate(owner, 200, 64);
+  this->free_all(nullptr, slots);
+  EXPECT_EQ(this->stats().pending, 200U);
+  for (int i = 0; i < 4096 / 16; ++i) this->pages_.deallocate(&owner, this->pages_.allocate(owner, 16));
+  EXPECT_EQ(this->stats().pending, 0U);
+  EXPECT_EQ(this->pages_.slots_in_use(owner), 0U);
+  this->pages_.leave(owner);
+}
+
+TYPED_TEST(OwnerPagesTest, MoreOwnersThanOutboxes_EverySlotReachesItsOwner) {
+  std::vector<typename TestFixture::Owner*> owners;
+  for (int i = 0; i < 40; ++i) owners.push_back(&this->join());
+  auto& other = this->join();
+  for (int round = 0; round < 7; ++round)
+    for (auto* owner : owners) this->pages_.deallocate(&other, this->pages_.allocate(*owner, 32));
+  this->pages_.leave(other);
+  EXPECT_EQ(this->stats().remote_frees, 280U);
+  EXPECT_EQ(this->stats().gathered, 0U);
+  for (auto* owner : owners) {
+    EXPECT_EQ(this->pages_.slots_in_use(*owner), 7U);
+    this->pages_.trim(*owner);
+    EXPECT_EQ(this->pages_.slots_in_use(*owner), 0U);
+    this->pages_.leave(*owner);
+  }
+  EXPECT_EQ(this->stats().pages, 0U);
+}
+
+TYPED_TEST(OwnerPagesTest, LeaveWithNothingLive_ReturnsEveryPage) {
+  auto& owner = this->join();
+  auto& other = this->join();
+  std::vector<void*> slots = this->allocate(owner, 500, 32);
+  this->free_all(&other, slots);
+  this->pages_.trim(other);
+  EXPECT_GT(this->stats().pending, 0U);
+  this->pages_.leave(owner);
+  EXPECT_EQ(this->stats().pages, 0U);
+  EXPECT_EQ(this->stats().pending, 0U);
+  EXPECT_EQ(this->stats().owners, 1U);
+  EXPECT_EQ(this->stats().owners_left, 0U);
+  this->pages_.leave(other);
+}
+
+TYPED_TEST(OwnerPagesTest, LeaveWithLiveSlots_LastFreeIntoEachPageReturnsIt) {
+  auto& owner = this->join();
+  auto& other = this->join();
+  std::vector<void*> slots = this->allocate(owner, 62, 128);  // two pages
+  void* const third = this->pages_.allocate(owner, 16);
+  this->pages_.deallocate(&other, slots[0]);  // gathered while the owner lives, delivered after it left, unless it is 1
+  this->pages_.leave(owner);
+  EXPECT_EQ(this->stats().owners_left, 1U);
+  EXPECT_EQ(this->stats().pages_left, 3U);
+  EXPECT_EQ(this->books_.out(), 4U);
+  for (std::size_t i = 1; i < 31; ++i) this->pages_.deallocate(nullptr, slots[i]);
+  this->pages_.trim(other);
+  EXPECT_EQ(this->stats().pages_left, 2U) << "the first page is empty";
+  for (std::size_t i = 31; i < 62; ++i) this->pages_.deallocate(&other, slots[i]);
+  this->pages_.trim(other);
+  EXPECT_EQ(this->stats().pages_left, 1U);
+  EXPECT_EQ(this->stats().owners_left, 1U);
+  this->pages_.deallocate(nullptr, third);
+  EXPECT_EQ(this->stats().pages, 0U);
+  EXPECT_EQ(this->stats().owners_left, 0U);
+  EXPECT_EQ(this->books_.out(), 1U);
+  this->pages_.leave(other);
+}
+
+TYPED_TEST(OwnerPagesTest, ThousandShortOwners_DescriptorsAreRecycled) {
+  void* carried = nullptr;
+  for (int i = 0; i < 1000; ++i) {
+    auto& owner = this->join();
+    if (carried != nullptr) this->pages_.deallocate(&owner, carried);  // of the owner before, which has left
+    carried = this->pages_.allocate(owner, 16 + i % 100);
+    this->pages_.leave(owner);
+    ASSERT_LE(this->books_.out(), 3U) << i;
+  }
+  this->pages_.deallocate(nullptr, carried);
+  EXPECT_EQ(this->books_.out(), 1U);
+  EXPECT_EQ(this->stats().owners + this->stats().owners_left, 0U);
+}
+
+base::Crime last_crime;
+int crimes;
+
+TYPED_TEST(OwnerPagesTest, DoubleFreeIntoAnEmptyPage_IsFatal) {
+  const auto former = base::set_fatal_handler([](base::Crime crime, const void*) {
+    last_crime = crime;
+    ++crimes;
+  });
+  crimes = 0;
+  auto& owner = this->join();
+  void* const slot = this->pages_.allocate(owner, 16);
+  this->pages_.deallocate(&owner, slot);
+  EXPECT_EQ(crimes, 0);
+  this->pages_.deallocate(&owner, slot);
+  EXPECT_EQ(crimes, 1);
+  EXPECT_EQ(last_crime, base::Crime::kDoubleFree);
+  EXPECT_TRUE(this->pages_.check_invariants(owner)) << "the second free is dropped";
+  base::set_fatal_handler(former);
+  this->pages_.leave(owner);
+}
+
+// The checker itself: what it must not overlook.
+TYPED_TEST(OwnerPagesTest, CheckInvariants_LinkOverwrittenAfterFree_IsSeen) {
+  auto& owner = this->join();
+  const std::vector<void*> slots = this->allocate(owner, 3, 64);
+  this->pages_.deallocate(&owner, slots[0]);
+  this->pages_.deallocate(&owner, slots[1]);
+  ASSERT_TRUE(this->pages_.check_invariants(owner));
+  void* saved = nullptr;
+  std::memcpy(&saved, slots[1], sizeof saved);
+  std::memset(slots[1], 0, sizeof saved);  // loses the rest of the list
+  EXPECT_FALSE(this->pages_.check_invariants(owner));
+  void* const interior = static_cast<char*>(slots[0]) + 8;
+  std::memcpy(slots[1], &interior, sizeof interior);
+  EXPECT_FALSE(this->pages_.check_invariants(owner));
+  std::memcpy(slots[1], &saved, sizeof saved);
+  EXPECT_TRUE(this->pages_.check_invariants(owner));
+  this->pages_.deallocate(&owner, slots[2]);
+  this->pages_.leave(owner);
+}
+
+// Another table of classes, one of them with a single slot a page.
+struct OddClasses : GatherMutex<3> {
+  static constexpr std::array<std::uint16_t, 3> kSlotBytes{16, 400, 2064};
+};
+
+TEST(OwnerPages, OwnTableOfClasses_ServesIt) {
+  PageBooks books;
+  OwnerPages<sync::NativeAtomics, OddClasses> pages{BookedPages{&books}};
+  static_assert(decltype(pages)::kMaxBytes == 2064);
+  auto& owner = *pages.join();
+  std::vector<void*> slots;
+  for (const std::size_t bytes : {1, 17, 399, 401, 2064, 2064, 2000}) {
+    slots.push_back(pages.allocate(owner, bytes));
+    EXPECT_EQ(pages.usable_size(slots.back()), bytes <= 16 ? 16U : bytes <= 400 ? 400U : 2064U);
+  }
+  EXPECT_EQ(books.out(), 1U + 1 + 1 + 4);
+  EXPECT_TRUE(pages.check_invariants(owner));
+  for (void* slot : slots) pages.deallocate(&owner, slot);
+  EXPECT_TRUE(pages.check_invariants(owner));
+  EXPECT_EQ(books.out(), 1U + 1 + 1 + 2);
+  pages.leave(owner);
+  pages.release_descriptors();
+}
+
+TEST(OwnerPages, Hold_StopsAPushUntilLetGo) {
+  PageBooks books;
+  OwnerPages<sync::NativeAtomics, GatherMutex<1>> pages{BookedPages{&books}};
+  auto& owner = *pages.join();
+  void* const slot = pages.allocate(owner, 16);
+  std::atomic<bool> pushed = false;
+  pages.hold();
+  std::thread other([&] {
+    pages.deallocate(nullptr, slot);
+    pushed = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(pushed);
+  pages.let_go();
+  other.join();
+  OwnerPagesStats stats;
+  pages.stats(stats);
+  EXPECT_EQ(stats.pending, 1U);
+  EXPECT_GE(stats.contention, 1U);
+  pages.leave(owner);
+  pages.release_descriptors();
+}
+
+}  // namespace
+}  // namespace freehold::alloc::test
