@@ -1,0 +1,280 @@
+// OwnerPagesHeap as a process sees it: sizes, reallocation, large blocks beside pages, threads that come and go, fork.
+#include "freehold/alloc/owner_pages_heap.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace freehold::alloc {
+namespace {
+
+// Each test instantiates a heap of its own: a heap is one per policy and process.
+template <class Heap>
+OwnerPagesStats stats_of() {
+  OwnerPagesStats out;
+  Heap::stats(out);
+  return out;
+}
+
+void in_a_thread(const std::function<void()>& work) { std::thread(work).join(); }
+
+template <class Policy>
+class OwnerPagesHeapTest : public testing::Test {};
+using Policies = testing::Types<MutexPages<SystemUpstream>, LockFreePages<SystemUpstream>, MutexPages<>, LockFreePages<>>;
+TYPED_TEST_SUITE(OwnerPagesHeapTest, Policies);
+
+TYPED_TEST(OwnerPagesHeapTest, SizesAcrossTheBorder_AreUsableAlignedAndFreed) {
+  struct Policy : TypeParam {};
+  using Heap = OwnerPagesHeap<Policy>;
+  std::vector<std::pair<unsigned char*, std::size_t>> held;
+  for (std::size_t bytes = 0; bytes < 9000; bytes += bytes < 300 ? 1 : 97) {
+    auto* const block = static_cast<unsigned char*>(Heap::allocate(bytes));
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 16, 0U);
+    ASSERT_GE(Heap::usable_size(block), bytes);
+    EXPECT_LE(Heap::usable_size(block), bytes + bytes / 2 + 64);
+    std::memset(block, static_cast<int>(bytes), Heap::usable_size(block));
+    held.emplace_back(block, bytes);
+  }
+  for (const auto& [block, bytes] : held) {
+    for (std::size_t i = 0; i < Heap::usable_size(block); ++i) ASSERT_EQ(block[i], static_cast<unsigned char>(bytes));
+    Heap::deallocate(block);
+  }
+  Heap::deallocate(nullptr);
+  EXPECT_EQ(Heap::usable_size(nullptr), 0U);
+  Heap::trim();
+  EXPECT_EQ(stats_of<Heap>().pages, 0U);
+}
+
+TYPED_TEST(OwnerPagesHeapTest, Reallocate_KeepsContentsAndSmallBlocksThatFit) {
+  struct Policy : TypeParam {};
+  using Heap = OwnerPagesHeap<Policy>;
+  auto* block = static_cast<unsigned char*>(Heap::reallocate(nullptr, 20));
+  for (unsigned i = 0; i < 20; ++i) block[i] = static_cast<unsigned char>(i);
+  EXPECT_EQ(Heap::reallocate(block, 32), block);
+  EXPECT_EQ(Heap::reallocate(block, 0), block);
+  for (const std::size_t bytes : {33, 100, 128, 129, 5000, 200000, 140, 129}) {
+    block = static_cast<unsigned char*>(Heap::reallocate(block, bytes));
+    ASSERT_NE(block, nullptr);
+    EXPECT_GE(Heap::usable_size(block), bytes);
+    for (unsigned i = 0; i < 20; ++i) ASSERT_EQ(block[i], i) << bytes;
+  }
+  Heap::deallocate(block);
+  Heap::trim();
+  EXPECT_EQ(stats_of<Heap>().pages, 0U);
+}
+
+// An upstream whose large blocks look as much like pages of slots as they can: page-aligned and filled with a page's head.
+struct Impostors {
+  static inline std::atomic<int> large = 0;
+  static inline const void* model = nullptr;
+  static inline std::size_t offset = 0;  // of a block in its page
+  static void* allocate_page() { return std::aligned_alloc(4096, 4096); }
+  static void free_page(void* page) { std::free(page); }
+  static void* allocate(std::size_t) {
+    ++large;
+    auto* const memory = static_cast<char*>(std::aligned_alloc(4096, 8192));
+    if (model != nullptr) std::memcpy(memory, model, 4096);
+    return memory + offset;
+  }
+  static void* reallocate(void* block, std::size_t) { return block; }
+  static void deallocate(void* block) {
+    if (block == nullptr) return;
+    --large;
+    std::free(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(block) & ~std::uintptr_t{4095}));
+  }
+  static std::size_t usable_size(void*) { return 4096; }
+};
+
+TEST(OwnerPagesHeap, LargeBlockWithAForgedPageHead_GoesToTheUpstream) {
+  using Heap = OwnerPagesHeap<MutexPages<Impostors>>;
+  void* const slot = Heap::allocate(128);
+  Impostors::model = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(slot) & ~std::uintptr_t{4095});
+  const std::uint64_t pages = stats_of<Heap>().pages;
+  for (const std::size_t offset : {0, 16, 64, 192}) {
+    Impostors::offset = offset;
+    void* const block = Heap::allocate(1000);
+    EXPECT_EQ(Heap::usable_size(block), 4096U);
+    EXPECT_EQ(Heap::reallocate(block, 2000), block);
+    EXPECT_EQ(Impostors::large, 1);
+    Heap::deallocate(block);
+    EXPECT_EQ(Impostors::large, 0);
+  }
+  EXPECT_EQ(stats_of<Heap>().pages, pages);
+  Heap::deallocate(slot);
+}
+
+// Fails from call number `left` on.
+struct Failing {
+  static inline int left = 1 << 30;
+  static void* allocate_page() { return left-- > 0 ? SystemUpstream::allocate_page() : nullptr; }
+  static void free_page(void* page) { SystemUpstream::free_page(page); }
+  static void* allocate(std::size_t bytes) {
+    if (left-- > 0) return SystemUpstream::allocate(bytes);
+    errno = ENOMEM;
+    return nullptr;
+  }
+  static void* reallocate(void* block, std::size_t bytes) {
+    if (left-- > 0) return SystemUpstream::reallocate(block, bytes);
+    errno = ENOMEM;
+    return nullptr;
+  }
+  static void deallocate(void* block) { SystemUpstream::deallocate(block); }
+  static std::size_t usable_size(void* block) { return SystemUpstream::usable_size(block); }
+};
+
+TEST(OwnerPagesHeap, UpstreamFailsAtCallK_NullWithEnomemAndBlocksStay) {
+  using Heap = OwnerPagesHeap<LockFreePages<Failing>>;
+  for (int k = 0; k < 12; ++k) {
+    in_a_thread([k] {
+      Failing::left = k;
+      std::vector<void*> held;
+      int failures = 0;
+      for (int i = 0; i < 300; ++i) {
+        errno = 0;
+        void* const block = Heap::allocate(i % 50 == 49 ? 500 : 128);
+        if (block == nullptr) {
+          EXPECT_EQ(errno, ENOMEM);
+          ++failures;
+          Failing::left = 1 << 30;
+          continue;
+        }
+        std::memset(block, i, 128);
+        held.push_back(block);
+      }
+      EXPECT_EQ(failures, 1) << k;
+      Failing::left = 0;
+      auto* const first = static_cast<unsigned char*>(held[0]);
+      const unsigned char content = first[0];
+      EXPECT_EQ(Heap::reallocate(first, 4000), nullptr);
+      EXPECT_EQ(first[127], content);
+      for (void* block : held) Heap::deallocate(block);
+    });
+    Failing::left = 1 << 30;
+    EXPECT_EQ(stats_of<Heap>().pages - stats_of<Heap>().pages_left, 0U) << k;
+  }
+}
+
+TYPED_TEST(OwnerPagesHeapTest, ThreadExitsWithLiveBlocks_OthersFreeThemAndPagesGo) {
+  struct Policy : TypeParam {};
+  using Heap = OwnerPagesHeap<Policy>;
+  std::vector<unsigned char*> blocks;
+  in_a_thread([&] {
+    for (int i = 0; i < 1000; ++i) {
+      blocks.push_back(static_cast<unsigned char*>(Heap::allocate(40)));
+      std::memset(blocks.back(), i, 40);
+    }
+  });
+  EXPECT_EQ(stats_of<Heap>().owners_left, 1U);
+  EXPECT_GE(stats_of<Heap>().pages_left, 1000U * 48 / 4096);
+  for (int i = 0; i < 1000; ++i) {
+    for (int b = 0; b < 40; ++b) ASSERT_EQ(blocks[i][b], static_cast<unsigned char>(i));
+    Heap::deallocate(blocks[i]);
+  }
+  Heap::trim();
+  EXPECT_EQ(stats_of<Heap>().pages, 0U);
+  EXPECT_EQ(stats_of<Heap>().owners_left, 0U);
+}
+
+TYPED_TEST(OwnerPagesHeapTest, ManyShortThreads_HoldNoMoreThanOne) {
+  struct Policy : TypeParam {};
+  using Heap = OwnerPagesHeap<Policy>;
+  void* carried = nullptr;
+  for (int i = 0; i < 500; ++i) {
+    in_a_thread([&] {
+      Heap::deallocate(carried);
+      carried = Heap::allocate(64);
+      Heap::deallocate(Heap::allocate(16));
+    });
+    ASSERT_LE(stats_of<Heap>().pages, 2U);
+    ASSERT_LE(stats_of<Heap>().descriptors, 16U);
+  }
+  Heap::deallocate(carried);
+  Heap::trim();
+  EXPECT_EQ(stats_of<Heap>().pages, 0U);
+}
+
+// Destructors of a thread that run after the heap's own: pthread keys are destroyed in the order of their making, and every
+// key set anew by a destructor gets another round.
+TYPED_TEST(OwnerPagesHeapTest, DestructorsLaterThanOurs_AllocateAndFree) {
+  struct Policy : TypeParam {};
+  using Heap = OwnerPagesHeap<Policy>;
+  static std::atomic<int> ran;
+  static pthread_key_t key;
+  static std::vector<void*> left_behind;
+  ran = 0;
+  left_behind.clear();
+  Heap::deallocate(Heap::allocate(1));  // the heap's key comes first
+  const auto destructor = [](void* block) {
+    std::memset(block, 0x5A, 100);
+    Heap::deallocate(block);
+    void* const late = Heap::allocate(100);
+    std::memset(late, 0x33, 100);
+    left_behind.push_back(Heap::allocate(100));
+    if (++ran % 3 != 0)
+      pthread_setspecific(key, late);
+    else
+      Heap::deallocate(late);
+  };
+  ASSERT_EQ(pthread_key_create(&key, destructor), 0);
+  for (int i = 0; i < 5; ++i) in_a_thread([] { pthread_setspecific(key, Heap::allocate(100)); });
+  EXPECT_EQ(ran, 15);
+  pthread_key_delete(key);
+  for (void* block : left_behind) Heap::deallocate(block);
+  Heap::trim();
+  const OwnerPagesStats stats = stats_of<Heap>();
+  EXPECT_EQ(stats.owners_left, 0U);
+  EXPECT_EQ(stats.owners, 2U) << "this thread's and the late owner";
+  EXPECT_LE(stats.pages, 2U) << "the late owner's";
+}
+
+// As many holds of the locks as there can be.
+template <class Policy>
+struct AtOnce : Policy {
+  static constexpr std::uint32_t kHandOver = 1;
+};
+
+// A child of fork has one thread, and every lock in its hands.
+TYPED_TEST(OwnerPagesHeapTest, ForkWhileOthersFreeAcrossThreads_ChildAllocates) {
+  using Heap = OwnerPagesHeap<AtOnce<TypeParam>>;
+  std::atomic<bool> stop = false;
+  std::atomic<void*> box = nullptr;
+  std::thread producer([&] {
+    while (!stop) Heap::deallocate(box.exchange(Heap::allocate(64)));
+  });
+  std::thread consumer([&] {
+    while (!stop) Heap::deallocate(box.exchange(nullptr));
+  });
+  for (int i = 0; i < 30; ++i) {
+    void* const mine = Heap::allocate(64);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(10);
+      Heap::deallocate(mine);
+      Heap::deallocate(box.exchange(nullptr));  // of a thread that the child does not have
+      for (int n = 0; n < 1000; ++n) Heap::deallocate(Heap::allocate(n % 300));
+      std::atomic<bool> ok = false;
+      std::thread([&] { ok = Heap::allocate(10) != nullptr; }).join();
+      _exit(ok ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
+    Heap::deallocate(mine);
+  }
+  stop = true;
+  producer.join();
+  consumer.join();
+  Heap::deallocate(box);
+}
+
+}  // namespace
+}  // namespace freehold::alloc
