@@ -308,13 +308,13 @@ void FREEHOLD_ARENA::purge(std::uint64_t now, bool everything) noexcept {
   }
 }
 
-// The heap has grown by an eighth and is about to grow more, for class `growing` (0: for a run), although much was freed
+// The heap has grown by a sixteenth and is about to grow more, for class `growing` (0: for a run), although much was freed
 // since the last look: if other classes sit on many free slots, their free pages go back first, so that a change of sizes
 // does not add the new to the old.
 FREEHOLD_ARENA_TEMPLATE
 void FREEHOLD_ARENA::consider_scan(unsigned growing) noexcept {
   const std::uint64_t used = used_bytes();
-  if (grown_since_scan_ << kSpanShift < std::max(used / 8, Config::kScanMinBytes)) return;
+  if (grown_since_scan_ << kSpanShift < std::max(used / 16, Config::kScanMinBytes)) return;
   grown_since_scan_ = 0;
   if (freed_since_scan_.exchange(0, std::memory_order_relaxed) < used / 4) return;
   std::uint64_t free_bytes = 0;

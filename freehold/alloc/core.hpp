@@ -59,6 +59,11 @@ class Core {
   // The same for threads that have no cache (yet, or any more): one slot, straight from and to the bitmap. Any thread.
   [[nodiscard]] void* allocate_uncached(unsigned c) noexcept;
   void free_uncached(unsigned c, void* slot) noexcept;
+  // Up to n <= 64 slots of one word, at least one unless out of memory, for a cache that is not a thread's; `cpu` keeps CPUs
+  // apart as thread names keep threads apart. Any thread.
+  [[nodiscard]] std::size_t take_batch(unsigned c, void** slots, std::size_t n, unsigned cpu) noexcept;
+  // Gives n <= kMaxBatch slots back. Any thread.
+  void give_batch(unsigned c, void* const* slots, std::size_t n) noexcept;
   // Empties the cache's bins into the pools.
   void flush(Cache& cache) noexcept;
 
@@ -72,10 +77,8 @@ class Core {
   // Changes a large block's size without copying; null: not possible, block untouched. May move pages (mremap).
   [[nodiscard]] void* resize_large(void* block, std::size_t bytes) noexcept;
 
-  std::size_t trim(Cache& cache) noexcept {
-    flush(cache);
-    return arena_.trim(Clock::now());
-  }
+  // Gives all free pages back to the system; what caches hold stays. Returns bytes.
+  std::size_t trim() noexcept { return arena_.trim(Clock::now()); }
   void stats(Stats& out) noexcept;
 
   // Around fork: all locks in their order; the child forgets the caches of threads that it does not have.
@@ -92,10 +95,13 @@ class Core {
     adopt_orphans(mine);
   }
 
+  // Thread caches alive; a hint.
+  [[nodiscard]] std::uint64_t threads() const noexcept { return threads_.load(std::memory_order_relaxed); }
+
   [[nodiscard]] bool check_invariants() noexcept { return arena_.check_invariants(); }
 
  private:
-  static constexpr std::uint32_t kNobody = 1;  // the holder's name for threads without a cache
+  static constexpr std::uint32_t kFirstCpuName = 1U << 31;
   static constexpr unsigned kSlowCallsPerTick = 64;
   static constexpr unsigned kTicksPerIdleLook = 16;
   static constexpr std::size_t kReportBytes = 256 * 1024;
@@ -120,7 +126,7 @@ class Core {
     Cache& cache_;
   };
 
-  [[nodiscard]] pool::Taken find_slots(Cache& cache, unsigned c, unsigned want) noexcept;
+  [[nodiscard]] pool::Taken find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t who) noexcept;
   [[nodiscard]] bool grant(Cache& cache, std::size_t bytes) noexcept;
   void release_grant(Cache& cache, std::size_t bytes) noexcept;
   [[nodiscard]] bool grow(Cache& cache, unsigned c) noexcept;
@@ -155,8 +161,9 @@ class Core {
   Cache* caches_ = nullptr;
   Direct* direct_ = nullptr;
   std::uint64_t direct_bytes_ = 0;
-  std::uint64_t threads_ = 0, threads_peak_ = 0;
-  std::uint32_t last_id_ = kNobody;
+  typename A::template atomic<std::uint64_t> threads_{0};  // written under the lock
+  std::uint64_t threads_peak_ = 0;
+  std::uint32_t last_id_ = 0;
   std::uint64_t past_refills_[Classes::kCount] = {}, past_drains_[Classes::kCount] = {};
 
   alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> budget_{0};

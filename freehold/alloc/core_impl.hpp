@@ -19,11 +19,13 @@ typename FREEHOLD_CORE::Cache* FREEHOLD_CORE::attach() noexcept {
   if (memory == nullptr) return nullptr;
   auto* cache = new (memory) Cache(reinterpret_cast<void**>(static_cast<Cache*>(memory) + 1));
   cache->allowance = Config::kThreadBytes;
-  cache->id = ++last_id_ == 0 ? ++last_id_ : last_id_;
+  last_id_ = (last_id_ + 1) % kFirstCpuName;  // a name that comes round again costs a hint
+  cache->id = last_id_ + (last_id_ == 0 ? 1 : 0);
   cache->next = caches_;
   if (caches_ != nullptr) caches_->previous = cache;
   caches_ = cache;
-  threads_peak_ = std::max(threads_peak_, ++threads_);
+  threads_.store(threads() + 1, std::memory_order_relaxed);
+  threads_peak_ = std::max(threads_peak_, threads());
   return cache;
 }
 
@@ -47,7 +49,7 @@ void FREEHOLD_CORE::detach(Cache* cache) noexcept {
   else
     caches_ = cache->next;
   if (cache->next != nullptr) cache->next->previous = cache->previous;
-  --threads_;
+  threads_.store(threads() - 1, std::memory_order_relaxed);
   metadata_.free(cache, sizeof(Cache) + 2 * sizeof(void*));
 }
 
@@ -124,18 +126,17 @@ void FREEHOLD_CORE::shrink(Cache& cache, unsigned c) noexcept {
 // Free slots where nobody else works; else a new span, unless that many threads work in this class already that sharing is
 // no loss; else, when memory is short, free slots anywhere.
 FREEHOLD_CORE_TEMPLATE
-pool::Taken FREEHOLD_CORE::find_slots(Cache& cache, unsigned c, unsigned want) noexcept {
-  auto& cursor = cache.bins[c].cursor;
+pool::Taken FREEHOLD_CORE::find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t who) noexcept {
   auto& pool = arena_.pool(c);
-  pool::Taken taken = pool.take(cursor, want, cache.id, patience_);
+  pool::Taken taken = pool.take(cursor, want, who, patience_);
   if (taken.bits == 0) {
     taken = arena_.claim(c, want, Clock::now());
     if (taken.bits != 0) {
       cursor.leaf = taken.leaf;
-      pool.hold(cursor, pool::block_of(taken.leaf), cache.id);
+      pool.hold(cursor, pool::block_of(taken.leaf), who);
       return taken;
     }
-    taken = pool.take(cursor, want, cache.id, 0);
+    taken = pool.take(cursor, want, who, 0);
   }
   if (taken.bits != 0) arena_.note_taken(taken.leaf);
   return taken;
@@ -148,7 +149,7 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
   if (bin.capacity < max_slots(c)) (void)grow(cache, c);
   bin.active = true;
   const unsigned want = std::clamp(bin.capacity / 2U, 1U, 64U);
-  pool::Taken taken = find_slots(cache, c, want);
+  pool::Taken taken = find_slots(bin.cursor, c, want, cache.id);
   if (taken.bits == 0) return nullptr;
   // Relaxed: only this thread writes it.
   bin.refills.store(bin.refills.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -229,23 +230,31 @@ void FREEHOLD_CORE::put_back_from(Cache& cache, unsigned c, void* const* slots, 
 }
 
 FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::allocate_uncached(unsigned c) noexcept {
+std::size_t FREEHOLD_CORE::take_batch(unsigned c, void** slots, std::size_t n, unsigned cpu) noexcept {
   pool::Cursor cursor;
-  pool::Taken taken = arena_.pool(c).take(cursor, 1, kNobody, 0);
-  if (taken.bits != 0)
-    arena_.note_taken(taken.leaf);
-  else
-    taken = arena_.claim(c, 1, Clock::now());
-  arena_.pool(c).let_go(cursor, kNobody);
-  if (taken.bits == 0) return nullptr;
-  return reinterpret_cast<void*>(arena_.geometry(c).address(taken.leaf, base::lowest_bit(taken.bits)));
+  const std::uint32_t who = kFirstCpuName + cpu;
+  const pool::Taken taken = find_slots(cursor, c, static_cast<unsigned>(n), who);
+  arena_.pool(c).let_go(cursor, who);
+  return taken.bits == 0 ? 0 : pool::list_slots(arena_.geometry(c), taken, slots);
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::give_batch(unsigned c, void* const* slots, std::size_t n) noexcept {
+  pool::Leaf last = 0;
+  put_back(c, slots, n, last);
+  arena_.note_freed(n * Classes::slot_bytes(c));
+  arena_.tick(Clock::now());
+}
+
+FREEHOLD_CORE_TEMPLATE
+void* FREEHOLD_CORE::allocate_uncached(unsigned c) noexcept {
+  void* slot;
+  return take_batch(c, &slot, 1, 0) == 1 ? slot : nullptr;
 }
 
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::free_uncached(unsigned c, void* slot) noexcept {
-  pool::Leaf last = 0;
-  put_back(c, &slot, 1, last);
-  arena_.note_freed(Classes::slot_bytes(c));
+  give_batch(c, &slot, 1);
   late_frees_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -458,7 +467,7 @@ void FREEHOLD_CORE::stats(Stats& out) noexcept {
   out.span_claims = counters.span_claims;
   out.span_returns = counters.span_returns;
   out.lock_waits = arena_.lock().waits().count() + registry_.waits().count();
-  out.threads = threads_;
+  out.threads = threads();
   out.threads_peak = threads_peak_;
   out.late_frees = late_frees_.load(std::memory_order_relaxed);
 }

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "freehold/alloc/cpu_cache.hpp"
 #include "freehold/alloc/fast_path.hpp"
 #include "freehold/alloc/options.hpp"
 #include "freehold/os/cpu.hpp"
@@ -31,6 +32,7 @@ constinit void* g_nothing[2] = {nullptr, nullptr};
 
 // Empty and full at once: what a thread uses before it has a cache, and after.
 constinit NativeCache g_no_cache{g_nothing};
+constinit NativeCache g_cpu_mode{g_nothing};    // the same, of a thread that shares the caches of its CPU
 constinit NativeCache g_late_cache{g_nothing};  // the same, of a thread that is ending: it gets no second cache
 
 enum class Start : std::uint32_t { kNotYet, kReady, kFailed };
@@ -38,6 +40,7 @@ constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
 constinit std::atomic<Start> g_start{Start::kNotYet};
 constinit Options g_options;
 constinit os::CpuCount g_cpus;
+constinit CpuCaches<NativeCore, Classes> g_cpu_caches;
 constinit pthread_key_t g_key;
 
 }  // namespace
@@ -131,10 +134,25 @@ void finish_start() noexcept {
   if (g_options.verbose) announce();
 }
 
+// Whether a thread that begins now shares the caches of the CPUs: it was asked for, or there are very many threads.
+[[nodiscard]] bool wants_cpu_mode() noexcept {
+  if (g_options.cache == CacheMode::kThread || !os::rseq_available()) return false;
+  return g_options.cache == CacheMode::kCpu || g_core.threads() >= NativeConfig::kManyThreads * g_cpus.cpus;
+}
+
+[[nodiscard]] bool cpu_caches_ready() noexcept {
+  const sync::Guard guard(g_start_lock);
+  return g_cpu_caches.ready() || g_cpu_caches.init(g_core, g_pages);
+}
+
 // The calling thread's own cache; null if it has none and gets none.
 [[nodiscard, gnu::noinline]] NativeCache* own_cache_slow() noexcept {
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return nullptr;
-  if (t_cache == &g_late_cache) return nullptr;
+  if (wants_cpu_mode() && cpu_caches_ready()) {
+    t_cache = &g_cpu_mode;
+    finish_start();
+    return nullptr;
+  }
   NativeCache* const cache = g_core.attach();
   if (cache == nullptr) return nullptr;
   t_cache = cache;  // before setspecific, which may allocate
@@ -145,7 +163,9 @@ void finish_start() noexcept {
 
 [[nodiscard]] NativeCache* own_cache() noexcept {
   NativeCache* const cache = t_cache;
-  return cache == &g_no_cache || cache == &g_late_cache ? own_cache_slow() : cache;
+  if (cache == &g_no_cache) [[unlikely]]
+    return own_cache_slow();
+  return cache == &g_cpu_mode || cache == &g_late_cache ? nullptr : cache;
 }
 
 [[nodiscard]] unsigned owner_of(const void* block) noexcept {
@@ -164,6 +184,8 @@ void finish_start() noexcept {
   if (cache != nullptr) {
     slot = cache->pop(c);
     if (slot == nullptr) slot = g_core.refill(*cache, c);
+  } else if (t_cache == &g_cpu_mode) {
+    slot = g_cpu_caches.allocate(c);
   } else if (g_start.load(std::memory_order_acquire) == Start::kReady) {
     slot = g_core.allocate_uncached(c);
   }
@@ -191,6 +213,8 @@ void deallocate_slow(void* block) noexcept {
   if (c == 0) return g_core.free_large(block);
   if (NativeCache* const cache = own_cache(); cache != nullptr)
     g_core.drain(*cache, c, block);
+  else if (t_cache == &g_cpu_mode)
+    g_cpu_caches.free(c, block);
   else
     g_core.free_uncached(c, block);
 }
@@ -250,14 +274,19 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
 
 std::size_t trim() noexcept {
   NativeCache* const cache = own_cache();
-  return cache == nullptr ? 0 : g_core.trim(*cache);
+  if (g_start.load(std::memory_order_acquire) != Start::kReady) return 0;
+  if (cache != nullptr) g_core.flush(*cache);
+  if (t_cache == &g_cpu_mode) g_cpu_caches.flush();
+  return g_core.trim();
 }
 
 void stats(Stats& out) noexcept {
   g_core.stats(out);
   out.cpus = g_cpus.cpus;
   std::strcpy(out.cpus_source, g_cpus.source);
-  std::strcpy(out.cache_mode, "thread");
+  const sync::Guard guard(g_start_lock);
+  std::strcpy(out.cache_mode,
+              g_cpu_caches.ready() ? (g_options.cache == CacheMode::kCpu ? "cpu" : "thread, cpu") : "thread");
   static constexpr const char* kHuge[] = {"off", "auto", "on"};
   std::strcpy(out.huge_pages, kHuge[static_cast<int>(g_options.huge_pages)]);
 }

@@ -1,0 +1,36 @@
+// Per-CPU stacks of pointers by restartable sequences: pop and push without an atomic instruction, since the kernel sends a
+// thread that is preempted, migrated or signalled in the middle back to the start. Only glibc's own registration is used
+// (2.35 and later), and of its area only rseq_cs is written, as the ABI asks.
+//
+//   Layout: CPU i's stacks lie at area + (i << kCpuShift); a stack is {top, limit}, its array starts with a null sentinel.
+//   Commit: the store of `top` is the last instruction of the sequence; what it makes visible was written before.
+//
+// Any thread, x86-64 only so far; elsewhere, and under emulators that register nothing, rseq_available() is false and the
+// caller keeps per-thread caches. Cost: about 14 instructions each. Source: Linux's Documentation/userspace-api/rseq.rst.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace freehold::os {
+
+struct CpuStack {
+  void** top;    // one past the newest entry; top[-1] == nullptr: empty
+  void** limit;  // top == limit: full
+};
+static_assert(sizeof(CpuStack) == 16 && offsetof(CpuStack, limit) == 8);
+
+inline constexpr unsigned kCpuShift = 16;  // 64 KiB for the stacks of one CPU
+
+// Whether glibc has registered this thread and the machine is one we have sequences for.
+[[nodiscard]] bool rseq_available() noexcept;
+// CPUs that may ever run a thread: the number of areas needed.
+[[nodiscard]] unsigned possible_cpus() noexcept;
+// The CPU this thread runs on, for hints. Pre: rseq_available().
+[[nodiscard]] unsigned rseq_cpu() noexcept;
+
+// Pops from, pushes to, the current CPU's stack whose CPU 0 instance is `stack`. Null: empty; false: full.
+// Pre: rseq_available().
+[[nodiscard]] void* rseq_pop(CpuStack* stack) noexcept;
+[[nodiscard]] bool rseq_push(CpuStack* stack, void* pointer) noexcept;
+
+}  // namespace freehold::os
