@@ -72,9 +72,9 @@ class Arena {
       return arena->owner_[block].load(std::memory_order_acquire) == tag;
     }
     void give_back(pool::Leaf leaf, std::uint64_t bits) const noexcept { arena->give_back(leaf, bits); }
-    void announce(pool::Leaf leaf) const noexcept {
-      const unsigned c = arena->owner_[pool::block_of(leaf)].load(std::memory_order_acquire);
-      arena->pools_[c == 0 ? 1 : c].announce(leaf);  // of no class: the summary bit is all that matters
+    void enlist(std::uint32_t block) const noexcept {
+      // Acquire: as in belongs(). Of no class: the claim that follows enlists it.
+      if (const unsigned c = arena->owner_[block].load(std::memory_order_acquire); c != 0) arena->pools_[c].enlist(block);
     }
   };
   struct PoolConfig {

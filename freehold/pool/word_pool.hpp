@@ -73,7 +73,7 @@ struct WordPoolOrders {
 
 // Config gives: Blocks (storage and ownership of blocks), Orders.
 //   Blocks: Word& word(Leaf); Word& summary(block); Holder& holder(block); bool belongs(block, tag);
-//           void give_back(Leaf, bits); void announce(Leaf)
+//           void give_back(Leaf, bits); void enlist(block), which calls enlist() of the pool that the block belongs to now
 template <sync::Atomics A, class Config>
 class WordPool {
  public:
@@ -189,12 +189,13 @@ class WordPool {
       blocks_->word(leaf_of(block, w)).store(bits, Orders::kPublish);
       if (bits != 0) summary |= base::bit(w);
     }
-    if (summary != 0) {
-      blocks_->summary(block).fetch_or(summary, Orders::kSetSummary);
-      tree_.set(block);
-    }
+    // Whoever still announces to a former pool of the block has set a bit that we see, or sees us and enlists it here.
+    if ((blocks_->summary(block).fetch_or(summary, Orders::kSetSummary) | summary) != 0) tree_.set(block);
     return {leaf_of(block, 0), mine};
   }
+
+  // Puts a block of this pool where searchers find it.
+  void enlist(std::uint32_t block) noexcept { tree_.set(block); }
 
   // Free slots of `block` now; exact at rest.
   [[nodiscard]] std::uint32_t free_slots(std::uint32_t block) const noexcept {
@@ -273,26 +274,25 @@ class WordPool {
     return {};
   }
 
+  // After a word became non-zero: its summary bit, then the block's. Whose block it is, is asked after the bit is set: we
+  // hold no slot of it any more, so it may have gone to another pool, whose tree would miss it for ever.
+  void announce(Leaf leaf) noexcept {
+    Word& summary = blocks_->summary(block_of(leaf));
+    if ((summary.load(Orders::kReadSummary) & base::bit(word_of(leaf))) != 0) return;
+    summary.fetch_or(base::bit(word_of(leaf)), Orders::kSetSummary);
+    blocks_->enlist(block_of(leaf));
+  }
+
   // Clears summary bits over words that were seen empty, reads the words again, and restores the bits of those that
   // were not: the put whose announce() saw the bit before it was cleared relies on this.
   void clear_stale(std::uint32_t block, Word& summary, std::uint64_t stale) noexcept {
     summary.fetch_and(~stale, Orders::kClearSummary);
     for (; stale != 0; stale &= stale - 1) {
       const Leaf leaf = leaf_of(block, base::lowest_bit(stale));
-      if (blocks_->word(leaf).load(Orders::kRereadWord) != 0) blocks_->announce(leaf);
+      if (blocks_->word(leaf).load(Orders::kRereadWord) != 0) announce(leaf);
     }
   }
 
- public:
-  // After a word became non-zero: its summary bit, then the block's.
-  void announce(Leaf leaf) noexcept {
-    Word& summary = blocks_->summary(block_of(leaf));
-    if ((summary.load(Orders::kReadSummary) & base::bit(word_of(leaf))) != 0) return;
-    summary.fetch_or(base::bit(word_of(leaf)), Orders::kSetSummary);
-    tree_.set(block_of(leaf));
-  }
-
- private:
   Blocks* blocks_ = nullptr;
   SummaryTree<A> tree_;
   BlockShape shape_;
