@@ -3,6 +3,10 @@
 #include <sys/rseq.h>
 #include <unistd.h>
 
+// Defined by glibc 2.35 and later; weak, so that an older one leaves the mode off instead of the program unstarted.
+#pragma weak __rseq_offset
+#pragma weak __rseq_size
+
 namespace freehold::os {
 
 unsigned possible_cpus() noexcept {
@@ -11,12 +15,6 @@ unsigned possible_cpus() noexcept {
 }
 
 #if defined(__x86_64__)
-
-// Defined by glibc 2.35 and later; weak, so that an older one leaves the mode off instead of the program unstarted.
-extern "C" {
-[[gnu::weak]] extern const std::ptrdiff_t __rseq_offset;
-[[gnu::weak]] extern const unsigned int __rseq_size;
-}
 
 namespace {
 
