@@ -16,6 +16,7 @@
 #if defined(FREEHOLD_SIM_ASAN)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
 // An abandoned fibre never returns from its functions, so their fake frames would pile up.
 extern "C" const char* __asan_default_options();
 extern "C" [[gnu::visibility("default")]] const char* __asan_default_options() { return "detect_stack_use_after_return=0"; }
@@ -149,5 +150,13 @@ void Fibre::begin(void* self) noexcept {
   fibre->entry_(fibre->argument_);
   std::abort();
 }
+
+#if defined(FREEHOLD_SIM_ASAN)
+MayLeak::MayLeak() noexcept { __lsan_disable(); }
+MayLeak::~MayLeak() { __lsan_enable(); }
+#else
+MayLeak::MayLeak() noexcept = default;
+MayLeak::~MayLeak() = default;
+#endif
 
 }  // namespace freehold::sim

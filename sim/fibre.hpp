@@ -43,4 +43,13 @@ class Fibre {
 #endif
 };
 
+// While it lives, fibres may be abandoned: a leak checker is told to overlook what is allocated meanwhile.
+class MayLeak {
+ public:
+  MayLeak() noexcept;
+  ~MayLeak();
+  MayLeak(const MayLeak&) = delete;
+  MayLeak& operator=(const MayLeak&) = delete;
+};
+
 }  // namespace freehold::sim

@@ -141,6 +141,7 @@ void Machine::execute(const std::function<void(Execution&)>& scenario) {
 
 void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
   if (failure_ != Failure::kNone || pruned_) return;  // an earlier phase ended the execution
+  const MayLeak fibres_may_be_abandoned;
   spawned_ = run.count_;
   locations_.clear();
   cells_.clear();

@@ -1,0 +1,690 @@
+// pool::WordPool and SummaryTree on the simulated machine: refill against drain, against seizing and re-giving a block,
+// against the purger, in two and three threads; then mutants of the orders and of each step that holds the protocol
+// together.
+// Oracle: every slot carries a plain stamp that its holder writes when taking and clears when giving back, so a slot
+// handed out twice, or without the former holder's writes, is a data race or a wrong stamp; at rest the summaries cover
+// every free slot; and taking until nothing is found yields every slot once.
+#include "freehold/pool/word_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "sim/explore.hpp"
+#include "sim/sim_atomics.hpp"
+
+namespace freehold {
+namespace {
+
+using pool::Leaf;
+using pool::leaf_of;
+using pool::Taken;
+using sim::Failure;
+using sim::Options;
+using sim::Result;
+using sim::SimAtomics;
+
+// What a mutant may change. Each derives and hides one name.
+struct Faithful {
+  using Atomics = SimAtomics;
+  using Orders = pool::WordPoolOrders;
+  static constexpr bool kAnnounces = true;  // the searcher restores summary bits that it cleared wrongly
+  static constexpr bool kVerifies = true;   // what was taken is checked against the block's owner
+  static constexpr bool kGivesBack = true;  // and returned if it was another's
+};
+
+inline constexpr unsigned kWords = 2;        // of a block
+inline constexpr unsigned kSlots = 66;       // 64 in word 0, two in word 1
+inline constexpr unsigned kStamped = 3;      // slots of a word that carry a stamp: all that the scenarios hand out singly
+inline constexpr unsigned kMaxBlocks = 128;  // two levels of summaries
+inline constexpr unsigned kTags = 3;         // 0: nobody's
+
+template <class Traits>
+class World {
+ public:
+  using A = typename Traits::Atomics;
+  using Word = typename A::template atomic<std::uint64_t>;
+
+  struct Blocks {
+    World* world;
+    Word& word(Leaf leaf) const noexcept { return world->words_[pool::block_of(leaf)][pool::word_of(leaf)]; }
+    Word& summary(std::uint32_t block) const noexcept { return world->summaries_[block]; }
+    bool belongs(std::uint32_t block, unsigned tag) const noexcept {
+      return !Traits::kVerifies || world->owners_[block].load(std::memory_order_acquire) == tag;
+    }
+    void give_back(Leaf leaf, std::uint64_t bits) const noexcept {
+      if (Traits::kGivesBack) (void)world->pool_of(leaf).put(leaf, bits);
+    }
+    void announce(Leaf leaf) const noexcept {
+      if (Traits::kAnnounces) world->pool_of(leaf).announce(leaf);
+    }
+  };
+  struct Config {
+    using Blocks = World::Blocks;
+    using Orders = typename Traits::Orders;
+  };
+  using Pool = pool::WordPool<A, Config>;
+
+  explicit World(unsigned blocks = 2) : blocks_(blocks) {
+    current_ = this;
+    for (unsigned tag = 1; tag < kTags; ++tag) {
+      pools_[tag].attach(&storage_, tag, {kSlots}, tree_words_ + tag, kTags, blocks);
+    }
+    for (unsigned b = 0; b < blocks; ++b) owners_[b].store(1, std::memory_order_relaxed);
+  }
+
+  Pool& pool(unsigned tag = 1) { return pools_[tag]; }
+
+  // ---- set-up: everything is in use by nobody at first
+
+  // Makes slots free, with every summary as a put would leave it.
+  void free_at_first(Leaf leaf, std::uint64_t bits) {
+    (void)pool_of(leaf).put(leaf, bits);
+    free_slots_ += static_cast<unsigned>(std::popcount(bits));
+  }
+  void free_block_at_first(std::uint32_t block) {
+    for (unsigned w = 0; w < kWords; ++w) free_at_first(leaf_of(block, w), shape().full(w));
+  }
+  // The next thread to ask for it holds these slots from the start.
+  std::vector<Taken> held_at_first(std::vector<Taken> slots, unsigned holder) {
+    for (const Taken& t : slots) {
+      free_slots_ += static_cast<unsigned>(std::popcount(t.bits));
+      for_each_stamp(t, [&](auto& stamp) { stamp.store(holder + 1); });
+    }
+    return slots;
+  }
+  // Leaves summaries behind that promise slots where there are none.
+  void leave_stale_summaries(std::uint32_t block) {
+    for (unsigned w = 0; w < kWords; ++w) {
+      (void)pool_of(leaf_of(block, w)).put(leaf_of(block, w), 1);
+      words_[block][w].store(0, std::memory_order_relaxed);
+    }
+  }
+
+  // ---- what threads do
+
+  // Takes up to `want` slots; the stamps show whether somebody else has them.
+  Taken take(Leaf& cursor, unsigned want, unsigned tag = 1) {
+    const Taken t = pools_[tag].take(cursor, want);
+    acquired(t);
+    if (t.bits != 0) SIM_CHECK(owners_[pool::block_of(t.leaf)].load(std::memory_order_relaxed) == tag);
+    return t;
+  }
+  void put(const Taken& t) {
+    for_each_stamp(t, [](auto& stamp) {
+      SIM_CHECK(stamp.load() == sim::thread_index() + 1);
+      stamp.store(0);
+    });
+    const std::uint64_t old = pool_of(t.leaf).put(t.leaf, t.bits);
+    SIM_CHECK((old & t.bits) == 0);
+  }
+  // Takes a whole block, gives it to another pool, and keeps its first slot. bits == 0: the block was not empty.
+  Taken move_block(std::uint32_t block, unsigned to) {
+    in_seize_[sim::thread_index()] = true;
+    const bool seized = pool_of(leaf_of(block, 0)).seize(block);
+    in_seize_[sim::thread_index()] = false;
+    if (!seized) return {};
+    for (unsigned w = 0; w < kWords; ++w) {
+      const Taken all{leaf_of(block, w), shape().full(w)};
+      acquired(all);
+      for_each_stamp(all, [](auto& stamp) { stamp.store(0); });
+    }
+    owners_[block].store(static_cast<std::uint8_t>(to), std::memory_order_release);
+    const Taken mine = pools_[to].publish(block, 1);
+    acquired(mine);
+    return mine;
+  }
+  // Takes exactly these slots, as the purger does, and gives them back.
+  bool borrow(const Taken& t) {
+    if (!pool_of(t.leaf).take_exactly(t.leaf, t.bits)) return false;
+    acquired(t);
+    put(t);
+    return true;
+  }
+
+  // ---- the end: `held` is what the threads still hold
+
+  void check_at_rest(const std::vector<Taken>& held) {
+    unsigned count = 0;
+    for (std::uint32_t b = 0; b < blocks_; ++b) {
+      const unsigned owner = owners_[b].load(std::memory_order_relaxed);
+      if (owner != 0) SIM_CHECK(pools_[owner].check_block(b));
+    }
+    std::vector<Taken> all = held;
+    for (const Taken& t : held) count += static_cast<unsigned>(std::popcount(t.bits));
+    for (unsigned tag = 1; tag < kTags; ++tag) {
+      Leaf cursor = 0;
+      for (Taken t = pools_[tag].take(cursor, 64); t.bits != 0; t = pools_[tag].take(cursor, 64)) {
+        count += static_cast<unsigned>(std::popcount(t.bits));
+        for (const Taken& other : all) SIM_CHECK(other.leaf != t.leaf || (other.bits & t.bits) == 0);
+        all.push_back(t);
+      }
+    }
+    SIM_CHECK(count == free_slots_);
+  }
+
+  // For mutants.
+  static void announce_word(const Word* word) {
+    const auto i = static_cast<Leaf>(word - &current_->words_[0][0]);
+    current_->storage_.announce(leaf_of(i / kWords, i % kWords));
+  }
+  static bool in_seize() { return in_seize_[sim::thread_index()]; }
+  static pool::BlockShape shape() { return {kSlots}; }
+
+ private:
+  friend Blocks;
+  Pool& pool_of(Leaf leaf) {
+    const unsigned owner = owners_[pool::block_of(leaf)].load(std::memory_order_acquire);
+    return pools_[owner == 0 ? 1 : owner];
+  }
+  void acquired(const Taken& t) {
+    for_each_stamp(t, [](auto& stamp) {
+      SIM_CHECK(stamp.load() == 0);
+      stamp.store(sim::thread_index() + 1);
+    });
+  }
+  template <class F>
+  void for_each_stamp(const Taken& t, F&& f) {
+    for (std::uint64_t bits = t.bits & base::low_bits(kStamped); bits != 0; bits &= bits - 1) {
+      f(stamps_[pool::block_of(t.leaf) % 4][pool::word_of(t.leaf)][base::lowest_bit(bits)]);
+    }
+  }
+
+  unsigned blocks_;
+  Blocks storage_{this};
+  Word words_[kMaxBlocks][kWords];
+  Word summaries_[kMaxBlocks];
+  typename A::template atomic<std::uint8_t> owners_[kMaxBlocks];
+  Word tree_words_[(kMaxBlocks / 64 + 1) * kTags];
+  Pool pools_[kTags];
+  SimAtomics::var<unsigned> stamps_[4][kWords][kStamped];
+  unsigned free_slots_ = 0;
+  static inline World* current_ = nullptr;
+  static inline bool in_seize_[sim::kMaxThreads + 1] = {};
+};
+
+using Held = std::vector<Taken>;
+
+// ---- scenarios: each is a template over the traits, so that the mutants run them too
+
+// One slot goes round: whoever finds it gives it back.
+template <class Traits>
+Result refill_against_drain(Options options) {
+  options.name += "refill/drain";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.free_at_first(leaf_of(0, 0), 1);
+    for (int i = 0; i < 2; ++i) {
+      run.spawn([&] {
+        Leaf cursor = 0;
+        for (int round = 0; round < 2; ++round) {
+          if (const Taken t = world.take(cursor, 64); t.bits != 0) world.put(t);
+        }
+      });
+    }
+    run.check([&] { world.check_at_rest({}); });
+  });
+}
+
+// One thread gives back to two words of an empty block, whose summaries still promise slots; another searches.
+template <class Traits>
+Result drain_against_stale_summaries(Options options) {
+  options.name += "drain/stale";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    const Held held = world.held_at_first({{leaf_of(0, 0), 1}, {leaf_of(0, 1), 2}}, 0);
+    world.leave_stale_summaries(0);
+    Taken found[2];
+    run.spawn([&] {
+      for (const Taken& t : held) world.put(t);
+    });
+    run.spawn([&] {
+      Leaf cursor = 0;
+      for (Taken& t : found) t = world.take(cursor, 64);
+    });
+    run.check([&] { world.check_at_rest({found[0], found[1]}); });
+  });
+}
+
+// The same across the levels of the summary tree: the blocks lie under different words of level 0.
+template <class Traits>
+Result drain_against_search_in_two_levels(Options options) {
+  options.name += "drain/levels";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world(kMaxBlocks);
+    const Held held = world.held_at_first({{leaf_of(65, 0), 1}}, 0);
+    world.leave_stale_summaries(65);
+    Taken found;
+    run.spawn([&] { world.put(held[0]); });
+    run.spawn([&] {
+      Leaf cursor = 0;
+      found = world.take(cursor, 64);
+    });
+    run.check([&] { world.check_at_rest({found}); });
+  });
+}
+
+// Single slots by compare-exchange, whole words by exchange, and a drain into the same word.
+template <class Traits>
+Result parts_against_wholes(Options options) {
+  options.name += "part/whole";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.free_at_first(leaf_of(0, 0), 3);
+    const Held held = world.held_at_first({{leaf_of(0, 0), 4}}, 0);
+    Taken found[2];
+    run.spawn([&] {
+      Leaf cursor = 0;
+      world.put(held[0]);
+      found[0] = world.take(cursor, 1);
+    });
+    run.spawn([&] {
+      Leaf cursor = 0;
+      found[1] = world.take(cursor, 64);
+    });
+    run.check([&] { world.check_at_rest({found[0], found[1]}); });
+  });
+}
+
+// The last slot of a block comes back while somebody tries to seize the block for another pool.
+template <class Traits>
+Result drain_against_seize(Options options) {
+  options.name += "drain/seize";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.free_at_first(leaf_of(0, 0), ~std::uint64_t{0});
+    world.free_at_first(leaf_of(0, 1), 1);
+    const Held held = world.held_at_first({{leaf_of(0, 1), 2}}, 0);
+    Taken kept;
+    run.spawn([&] { world.put(held[0]); });
+    run.spawn([&] {
+      kept = world.move_block(0, 2);
+      if (kept.bits == 0) kept = world.move_block(0, 2);
+    });
+    run.check([&] { world.check_at_rest({kept}); });
+  });
+}
+
+// A wholly free block moves from pool 1 to pool 2 while a searcher of pool 1 and one of pool 2 pass through.
+template <class Traits>
+Result refill_against_move(Options options, bool both) {
+  options.name += both ? "refill/move/refill" : "refill/move";
+  return sim::explore(options, [=](sim::Execution& run) {
+    World<Traits> world;
+    world.free_block_at_first(0);
+    Taken kept, found[2];
+    run.spawn([&] { kept = world.move_block(0, 2); });
+    for (unsigned i = 0; i < (both ? 2U : 1U); ++i) {
+      run.spawn([&, i] {
+        Leaf cursor = 0;
+        found[i] = world.take(cursor, 64, 1 + i);
+      });
+    }
+    run.check([&] { world.check_at_rest({kept, found[0], found[1]}); });
+  });
+}
+
+// There and back: the block changes hands twice, so what a slow searcher knows is twice out of date.
+template <class Traits>
+Result refill_against_two_moves(Options options) {
+  options.name += "refill/moves";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.free_block_at_first(0);
+    Taken kept, found;
+    run.spawn([&] {
+      kept = world.move_block(0, 2);
+      if (kept.bits == 0) return;
+      world.put(kept);
+      const Taken again = world.move_block(0, 1);
+      kept = again;
+    });
+    run.spawn([&] {
+      Leaf cursor = 0;
+      found = world.take(cursor, 64, 1);
+      if (found.bits != 0) world.put(found);
+    });
+    run.check([&] { world.check_at_rest({kept}); });
+  });
+}
+
+// The last slot comes back, somebody seizes, somebody else searches: who restores what the failed seizure took apart?
+template <class Traits>
+Result drain_against_seize_and_refill(Options options) {
+  options.name += "drain/seize/refill";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.free_at_first(leaf_of(0, 0), ~std::uint64_t{0});
+    world.free_at_first(leaf_of(0, 1), 1);
+    const Held held = world.held_at_first({{leaf_of(0, 1), 2}}, 0);
+    Taken kept, found;
+    run.spawn([&] { world.put(held[0]); });
+    run.spawn([&] { kept = world.move_block(0, 2); });
+    run.spawn([&] {
+      Leaf cursor = leaf_of(0, 1);
+      found = world.take(cursor, 64);
+    });
+    run.check([&] { world.check_at_rest({kept, found}); });
+  });
+}
+
+// Two seize the same block: at most one has it.
+template <class Traits>
+Result seize_against_seize(Options options) {
+  options.name += "seize/seize";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.free_block_at_first(0);
+    Taken kept[2];
+    // In the arena seizing is done under its lock; the pool itself promises that it is safe even without.
+    for (unsigned i = 0; i < 2; ++i) run.spawn([&, i] { kept[i] = world.move_block(0, 2); });
+    run.check([&] { world.check_at_rest({kept[0], kept[1]}); });
+  });
+}
+
+// The purger borrows slots while others take and give.
+template <class Traits>
+Result purge_against_refill_and_drain(Options options) {
+  options.name += "purge/refill/drain";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.free_at_first(leaf_of(0, 0), 3);
+    const Held held = world.held_at_first({{leaf_of(0, 0), 4}}, 0);
+    Taken found;
+    run.spawn([&] { world.put(held[0]); });
+    run.spawn([&] {
+      Leaf cursor = 0;
+      found = world.take(cursor, 64);
+    });
+    run.spawn([&] { (void)world.borrow({leaf_of(0, 0), 3}); });
+    run.check([&] { world.check_at_rest({found}); });
+  });
+}
+
+// Three threads, each taking and giving back, over two words.
+template <class Traits>
+Result three_threads(Options options) {
+  options.name += "three";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.free_at_first(leaf_of(0, 0), 1);
+    const Held held = world.held_at_first({{leaf_of(1, 1), 1}}, 0);
+    Taken found[3];
+    run.spawn([&] { world.put(held[0]); });
+    for (unsigned i = 1; i < 3; ++i) {
+      run.spawn([&, i] {
+        Leaf cursor = 0;
+        found[i] = world.take(cursor, 64);
+        if (i == 1 && found[i].bits != 0) {
+          world.put(found[i]);
+          found[i] = {};
+        }
+      });
+    }
+    run.check([&] { world.check_at_rest({found[0], found[1], found[2]}); });
+  });
+}
+
+// Everything at once, for random schedules.
+template <class Traits>
+Result everything(Options options) {
+  options.name += "everything";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.free_block_at_first(0);
+    world.free_at_first(leaf_of(1, 0), 7);
+    const Held held = world.held_at_first({{leaf_of(1, 1), 3}}, 0);
+    Taken kept[4];
+    run.spawn([&] {
+      world.put(held[0]);
+      Leaf cursor = leaf_of(1, 0);
+      for (int i = 0; i < 3; ++i) {
+        if (const Taken t = world.take(cursor, 64); t.bits != 0) world.put(t);
+      }
+    });
+    run.spawn([&] {
+      Leaf cursor = 0;
+      for (int i = 0; i < 3; ++i) {
+        if (const Taken t = world.take(cursor, 1); t.bits != 0) world.put(t);
+      }
+    });
+    run.spawn([&] {
+      kept[2] = world.move_block(0, 2);
+      if (kept[2].bits != 0) {
+        world.put(kept[2]);
+        kept[2] = world.move_block(0, 1);
+      }
+    });
+    run.spawn([&] {
+      Leaf cursor = 0;
+      (void)world.borrow({leaf_of(1, 0), 3});
+      kept[3] = world.take(cursor, 2, 2);
+    });
+    run.check([&] { world.check_at_rest({kept[0], kept[1], kept[2], kept[3]}); });
+  });
+}
+
+// ---- the shipped algorithm
+
+// Two threads, as good as all interleavings; three threads; mutants, which die early.
+Options deep() { return {.name = "word_pool/", .preemptions = 6, .stale = 2}; }
+Options three() { return {.name = "word_pool/", .preemptions = 4, .stale = 2}; }
+Options shallow() { return {.name = "word_pool/mutant/", .preemptions = 4, .stale = 2, .print = false}; }
+
+TEST(WordPool_Model, RefillAgainstDrain_NothingTwiceNothingLost) {
+  const Result result = refill_against_drain<Faithful>(deep());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, DrainAgainstStaleSummaries_NothingLost) {
+  const Result result = drain_against_stale_summaries<Faithful>(deep());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, DrainAgainstSearchInTwoLevels_NothingLost) {
+  const Result result = drain_against_search_in_two_levels<Faithful>(deep());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, PartsAgainstWholes_NothingTwiceNothingLost) {
+  const Result result = parts_against_wholes<Faithful>(deep());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, DrainAgainstSeize_AllOrNothing) {
+  const Result result = drain_against_seize<Faithful>(deep());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, RefillAgainstMove_NothingTwiceNothingLost) {
+  const Result result = refill_against_move<Faithful>(deep(), false);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, RefillAgainstTwoMoves_NothingTwiceNothingLost) {
+  const Result result = refill_against_two_moves<Faithful>(deep());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, SeizeAgainstSeize_AtMostOne) {
+  const Result result = seize_against_seize<Faithful>(deep());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, RefillsOfBothPoolsAgainstMove_NothingTwiceNothingLost) {
+  const Result result = refill_against_move<Faithful>(three(), true);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, PurgeAgainstRefillAndDrain_NothingTwiceNothingLost) {
+  const Result result = purge_against_refill_and_drain<Faithful>(three());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, DrainAgainstSeizeAndRefill_AllOrNothing) {
+  const Result result = drain_against_seize_and_refill<Faithful>(three());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, ThreeThreads_NothingTwiceNothingLost) {
+  const Result result = three_threads<Faithful>(three());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, EverythingAtOnce_Pct_NothingTwiceNothingLost) {
+  Options options = deep();
+  options.strategy = sim::Strategy::kPct;
+  options.depth = 5;
+  options.executions = 300'000;
+  const Result result = everything<Faithful>(options);
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// ---- mutants
+
+// What the first of the scenarios to notice says; kNone if the mutant survives them all.
+template <class Traits>
+Failure killed() {
+  Options options = shallow();
+  for (auto* scenario : {&refill_against_drain<Traits>, &drain_against_stale_summaries<Traits>,
+                         &drain_against_search_in_two_levels<Traits>, &parts_against_wholes<Traits>,
+                         &drain_against_seize<Traits>, &refill_against_two_moves<Traits>, &seize_against_seize<Traits>}) {
+    if (const Result r = scenario(options); !r.ok()) return r.failure;
+  }
+  options.preemptions = 3;
+  for (auto* scenario :
+       {&purge_against_refill_and_drain<Traits>, &three_threads<Traits>, &drain_against_seize_and_refill<Traits>}) {
+    if (const Result r = scenario(options); !r.ok()) return r.failure;
+  }
+  return refill_against_move<Traits>(options, true).failure;
+}
+
+// Each order by itself, one step weaker where there is one.
+struct TakeRelaxed : Faithful {
+  struct Orders : pool::WordPoolOrders {
+    static constexpr auto kTake = std::memory_order_relaxed;
+  };
+};
+struct PutAcqRel : Faithful {
+  struct Orders : pool::WordPoolOrders {
+    static constexpr auto kPut = std::memory_order_acq_rel;
+  };
+};
+struct PutAcquire : Faithful {
+  struct Orders : pool::WordPoolOrders {
+    static constexpr auto kPut = std::memory_order_acquire;
+  };
+};
+struct ClearSummaryAcqRel : Faithful {
+  struct Orders : pool::WordPoolOrders {
+    static constexpr auto kClearSummary = std::memory_order_acq_rel;
+  };
+};
+struct RereadWordAcquire : Faithful {
+  struct Orders : pool::WordPoolOrders {
+    static constexpr auto kRereadWord = std::memory_order_acquire;
+  };
+};
+struct ReadSummaryAcquire : Faithful {
+  struct Orders : pool::WordPoolOrders {
+    static constexpr auto kReadSummary = std::memory_order_acquire;
+  };
+};
+struct SetSummaryAcqRel : Faithful {
+  struct Orders : pool::WordPoolOrders {
+    static constexpr auto kSetSummary = std::memory_order_acq_rel;
+  };
+};
+struct PublishRelaxed : Faithful {
+  struct Orders : pool::WordPoolOrders {
+    static constexpr auto kPublish = std::memory_order_relaxed;
+  };
+};
+
+TEST(WordPool_Mutants, TakeRelaxed_Killed) { EXPECT_EQ(killed<TakeRelaxed>(), Failure::kRace); }
+TEST(WordPool_Mutants, PutAcqRel_Killed) { EXPECT_EQ(killed<PutAcqRel>(), Failure::kCheck); }
+TEST(WordPool_Mutants, PutAcquire_Killed) { EXPECT_EQ(killed<PutAcquire>(), Failure::kRace); }
+TEST(WordPool_Mutants, ClearSummaryAcqRel_Killed) { EXPECT_EQ(killed<ClearSummaryAcqRel>(), Failure::kCheck); }
+TEST(WordPool_Mutants, RereadWordAcquire_Killed) { EXPECT_EQ(killed<RereadWordAcquire>(), Failure::kCheck); }
+TEST(WordPool_Mutants, ReadSummaryAcquire_Killed) { EXPECT_EQ(killed<ReadSummaryAcquire>(), Failure::kCheck); }
+TEST(WordPool_Mutants, SetSummaryAcqRel_Killed) { EXPECT_EQ(killed<SetSummaryAcqRel>(), Failure::kCheck); }
+TEST(WordPool_Mutants, PublishRelaxed_Killed) { EXPECT_EQ(killed<PublishRelaxed>(), Failure::kRace); }
+
+// Steps left out.
+struct NothingRestored : Faithful {
+  static constexpr bool kAnnounces = false;
+};
+struct OwnerNotVerified : Faithful {
+  static constexpr bool kVerifies = false;
+};
+struct WrongTakeKept : Faithful {
+  static constexpr bool kGivesBack = false;
+};
+TEST(WordPool_Mutants, NothingRestored_Killed) { EXPECT_EQ(killed<NothingRestored>(), Failure::kCheck); }
+TEST(WordPool_Mutants, OwnerNotVerified_Killed) { EXPECT_EQ(killed<OwnerNotVerified>(), Failure::kCheck); }
+TEST(WordPool_Mutants, WrongTakeKept_Killed) { EXPECT_EQ(killed<WrongTakeKept>(), Failure::kCheck); }
+
+// Steps done otherwise, by atomics that misbehave.
+template <template <class> class Atomic>
+struct On : Faithful {
+  struct Atomics : SimAtomics {
+    template <class T>
+    using atomic = Atomic<T>;
+  };
+};
+
+// A word is taken by a load and a store.
+template <class T>
+struct TornExchange : sim::atomic<T> {
+  using sim::atomic<T>::atomic;
+  T exchange(T value, std::memory_order order) noexcept {
+    const T old = this->load(order);
+    this->store(value, std::memory_order_release);
+    return old;
+  }
+};
+// A failed seizure keeps what it got.
+template <class T>
+struct NoPutBack : sim::atomic<T> {
+  using sim::atomic<T>::atomic;
+  T fetch_add(T value, std::memory_order order) noexcept {
+    return World<On<NoPutBack>>::in_seize() ? T{1} << 63 : sim::atomic<T>::fetch_add(value, order);
+  }
+};
+// The summaries without seq_cst, in block and tree.
+constexpr std::memory_order without_seq_cst(std::memory_order order, std::memory_order instead) {
+  return order == std::memory_order_seq_cst ? instead : order;
+}
+template <class T>
+struct NoTotalOrder : sim::atomic<T> {
+  using sim::atomic<T>::atomic;
+  T load(std::memory_order order) const noexcept {
+    return sim::atomic<T>::load(without_seq_cst(order, std::memory_order_acquire));
+  }
+  T fetch_and(T value, std::memory_order order) noexcept {
+    return sim::atomic<T>::fetch_and(value, without_seq_cst(order, std::memory_order_acq_rel));
+  }
+  T fetch_or(T value, std::memory_order order) noexcept {
+    return sim::atomic<T>::fetch_or(value, without_seq_cst(order, std::memory_order_acq_rel));
+  }
+};
+// A part of a word is taken without looking whether the word has changed.
+template <class T>
+struct BlindPart : sim::atomic<T> {
+  using sim::atomic<T>::atomic;
+  bool compare_exchange_weak(T&, T desired, std::memory_order success, std::memory_order) noexcept {
+    sim::atomic<T>::exchange(desired, success);
+    return true;
+  }
+};
+
+// The summary promises a slot before it is there: who follows it finds nothing and clears the promise.
+template <class T>
+struct SummaryBeforeWord : sim::atomic<T> {
+  using sim::atomic<T>::atomic;
+  T fetch_add(T value, std::memory_order order) noexcept {
+    const bool announced = this->load(std::memory_order_seq_cst) == 0;
+    if (announced) World<On<SummaryBeforeWord>>::announce_word(this);
+    const T old = sim::atomic<T>::fetch_add(value, order);
+    return announced ? T{1} << 63 : old;  // so that put() does not announce it once more
+  }
+};
+
+TEST(WordPool_Mutants, TornExchange_Killed) { EXPECT_NE(killed<On<TornExchange>>(), Failure::kNone); }
+TEST(WordPool_Mutants, SeizeWithoutPutBack_Killed) { EXPECT_EQ(killed<On<NoPutBack>>(), Failure::kCheck); }
+TEST(WordPool_Mutants, SummariesWithoutTotalOrder_Killed) { EXPECT_EQ(killed<On<NoTotalOrder>>(), Failure::kCheck); }
+TEST(WordPool_Mutants, SummaryBeforeWord_Killed) { EXPECT_EQ(killed<On<SummaryBeforeWord>>(), Failure::kCheck); }
+TEST(WordPool_Mutants, BlindPart_Killed) { EXPECT_NE(killed<On<BlindPart>>(), Failure::kNone); }
+
+}  // namespace
+}  // namespace freehold
