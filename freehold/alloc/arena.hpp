@@ -186,7 +186,6 @@ class Arena {
   // One half: spans [begin, end) of address space, [begin, frontier) were handed out at least once.
   struct Half {
     SpanIndex begin = 0, frontier = 0, committed = 0, reserved = 0, end = 0;
-    SpanIndex next_step = 0;  // spans to commit next time
   };
 
   static constexpr bool is_dense(unsigned c) noexcept { return Classes::slot_bytes(c) <= Config::kDenseMaxBytes; }

@@ -48,8 +48,8 @@ bool FREEHOLD_ARENA::init(Pages& pages, const ArenaSettings& settings) noexcept 
     geometry_[c] = pool::SlotGeometry::of(base_, kSpanShift, bytes);
     pools_[c].attach(&blocks_, c, {static_cast<std::uint32_t>(kSpanBytes / bytes)}, words + c, trees, count);
   }
-  dense_ = {0, 0, 0, first_step, half_spans, Config::kFirstStepSpans};
-  run_ = {half_spans, half_spans, half_spans, half_spans + first_step, half_spans * 2, Config::kFirstStepSpans};
+  dense_ = {0, 0, 0, first_step, half_spans};
+  run_ = {half_spans, half_spans, half_spans, half_spans + first_step, half_spans * 2};
   runs_.attach(spans_);
   span_count_ = count;  // last: until now nothing is ours
   return true;
@@ -85,7 +85,9 @@ bool FREEHOLD_ARENA::ensure_committed(Half& half, SpanIndex until) noexcept {
       return false;
     }
   }
-  SpanIndex target = std::min(half.reserved, std::max(until, half.committed + half.next_step));
+  // Doubling what there is, so that small programs commit little and steps end on huge-page boundaries.
+  const SpanIndex step = std::clamp(half.committed - half.begin, Config::kFirstStepSpans, Config::kMaxStepSpans);
+  SpanIndex target = std::min(half.reserved, std::max(until, half.committed + step));
   // The records first: a record without memory does no harm. Neighbours may share a page; committing twice is harmless.
   // One record more at either side, since merging looks at the neighbours.
   for (;;) {
@@ -107,7 +109,6 @@ bool FREEHOLD_ARENA::ensure_committed(Half& half, SpanIndex until) noexcept {
     pages_->advise_huge(reinterpret_cast<void*>(address(half.committed)),
                         std::size_t{target - half.committed} << kSpanShift);
   half.committed = target;
-  half.next_step = std::min<SpanIndex>(half.next_step * 2, Config::kMaxStepSpans);
   return true;
 }
 

@@ -24,7 +24,7 @@ struct NativeConfig {
   static constexpr SpanIndex kFirstStepSpans = 16;    // 1 MiB
   static constexpr SpanIndex kMaxStepSpans = 512;     // 32 MiB
   static constexpr SpanIndex kReserveStepSpans = 64;  // 4 MiB, under a limited address space
-  static constexpr SpanIndex kHugeAfterSpans = 64;    // 4 MiB of small objects before huge pages are asked for
+  static constexpr SpanIndex kHugeAfterSpans = 32;    // 2 MiB of small objects before huge pages are asked for
 
   static constexpr std::uint64_t kRetainBytes = std::uint64_t{64}
                                                 << 20;  // dirty runs kept beside a quarter of what is in use
