@@ -18,6 +18,7 @@
 namespace freehold {
 namespace {
 
+using pool::Cursor;
 using pool::Leaf;
 using pool::leaf_of;
 using pool::Taken;
@@ -30,13 +31,14 @@ using sim::SimAtomics;
 struct Faithful {
   using Atomics = SimAtomics;
   using Orders = pool::WordPoolOrders;
-  static constexpr bool kAnnounces = true;  // the searcher restores summary bits that it cleared wrongly
-  static constexpr bool kVerifies = true;   // what was taken is checked against the block's owner
-  static constexpr bool kGivesBack = true;  // and returned if it was another's
+  static constexpr bool kVerifies = true;          // what was taken is checked against the block's owner
+  static constexpr bool kGivesBack = true;         // and returned if it was another's
+  static constexpr bool kEnlistsWithOwner = true;  // an announcement goes to the pool that the block belongs to now
 };
 
 inline constexpr unsigned kWords = 2;        // of a block
-inline constexpr unsigned kSlots = 66;       // 64 in word 0, two in word 1
+inline constexpr unsigned kTwoWords = 66;    // slots: 64 in word 0, two in word 1
+inline constexpr unsigned kOneWord = 2;      // slots of a small block, which can be handed out whole
 inline constexpr unsigned kStamped = 3;      // slots of a word that carry a stamp: all that the scenarios hand out singly
 inline constexpr unsigned kMaxBlocks = 128;  // two levels of summaries
 inline constexpr unsigned kTags = 3;         // 0: nobody's
@@ -49,6 +51,7 @@ class World {
 
   struct Blocks {
     World* world;
+    unsigned tag;  // of the pool that uses this
     Word& word(Leaf leaf) const noexcept { return world->words_[pool::block_of(leaf)][pool::word_of(leaf)]; }
     Word& summary(std::uint32_t block) const noexcept { return world->summaries_[block]; }
     bool belongs(std::uint32_t block, unsigned tag) const noexcept {
@@ -57,8 +60,11 @@ class World {
     void give_back(Leaf leaf, std::uint64_t bits) const noexcept {
       if (Traits::kGivesBack) (void)world->pool_of(leaf).put(leaf, bits);
     }
-    void announce(Leaf leaf) const noexcept {
-      if (Traits::kAnnounces) world->pool_of(leaf).announce(leaf);
+    auto& holder(std::uint32_t block) const noexcept { return world->holders_[block]; }
+    void enlist(std::uint32_t block) const noexcept {
+      const unsigned owner =
+          Traits::kEnlistsWithOwner ? world->owners_[block].load(std::memory_order_acquire) : static_cast<std::uint8_t>(tag);
+      if (owner != 0) world->pools_[owner].enlist(block);
     }
   };
   struct Config {
@@ -67,10 +73,11 @@ class World {
   };
   using Pool = pool::WordPool<A, Config>;
 
-  explicit World(unsigned blocks = 2) : blocks_(blocks) {
+  explicit World(unsigned slots = kTwoWords, unsigned blocks = 2) : shape_{slots}, blocks_(blocks) {
     current_ = this;
     for (unsigned tag = 1; tag < kTags; ++tag) {
-      pools_[tag].attach(&storage_, tag, {kSlots}, tree_words_ + tag, kTags, blocks);
+      storage_[tag] = {this, tag};
+      pools_[tag].attach(&storage_[tag], tag, shape_, tree_words_ + tag, kTags, blocks);
     }
     for (unsigned b = 0; b < blocks; ++b) owners_[b].store(1, std::memory_order_relaxed);
   }
@@ -85,7 +92,7 @@ class World {
     free_slots_ += static_cast<unsigned>(std::popcount(bits));
   }
   void free_block_at_first(std::uint32_t block) {
-    for (unsigned w = 0; w < kWords; ++w) free_at_first(leaf_of(block, w), shape().full(w));
+    for (unsigned w = 0; w < shape_.words(); ++w) free_at_first(leaf_of(block, w), shape_.full(w));
   }
   // The next thread to ask for it holds these slots from the start.
   std::vector<Taken> held_at_first(std::vector<Taken> slots, unsigned holder) {
@@ -97,7 +104,7 @@ class World {
   }
   // Leaves summaries behind that promise slots where there are none.
   void leave_stale_summaries(std::uint32_t block) {
-    for (unsigned w = 0; w < kWords; ++w) {
+    for (unsigned w = 0; w < shape_.words(); ++w) {
       (void)pool_of(leaf_of(block, w)).put(leaf_of(block, w), 1);
       words_[block][w].store(0, std::memory_order_relaxed);
     }
@@ -106,8 +113,8 @@ class World {
   // ---- what threads do
 
   // Takes up to `want` slots; the stamps show whether somebody else has them.
-  Taken take(Leaf& cursor, unsigned want, unsigned tag = 1) {
-    const Taken t = pools_[tag].take(cursor, want);
+  Taken take(Cursor& cursor, unsigned want, unsigned tag = 1, unsigned patience = 0) {
+    const Taken t = pools_[tag].take(cursor, want, sim::thread_index() + 1, patience);
     acquired(t);
     if (t.bits != 0) SIM_CHECK(owners_[pool::block_of(t.leaf)].load(std::memory_order_relaxed) == tag);
     return t;
@@ -120,19 +127,20 @@ class World {
     const std::uint64_t old = pool_of(t.leaf).put(t.leaf, t.bits);
     SIM_CHECK((old & t.bits) == 0);
   }
-  // Takes a whole block, gives it to another pool, and keeps its first slot. bits == 0: the block was not empty.
-  Taken move_block(std::uint32_t block, unsigned to) {
+  // Takes a whole block, gives it to another pool, and keeps its first slots. bits == 0: the block was not empty.
+  Taken move_block(std::uint32_t block, unsigned to, unsigned keep = 1) {
     in_seize_[sim::thread_index()] = true;
     const bool seized = pool_of(leaf_of(block, 0)).seize(block);
     in_seize_[sim::thread_index()] = false;
     if (!seized) return {};
-    for (unsigned w = 0; w < kWords; ++w) {
-      const Taken all{leaf_of(block, w), shape().full(w)};
+    for (unsigned w = 0; w < shape_.words(); ++w) {
+      const Taken all{leaf_of(block, w), shape_.full(w)};
       acquired(all);
       for_each_stamp(all, [](auto& stamp) { stamp.store(0); });
     }
+    owners_[block].store(0, std::memory_order_relaxed);  // as the arena does: nobody's, perhaps for long
     owners_[block].store(static_cast<std::uint8_t>(to), std::memory_order_release);
-    const Taken mine = pools_[to].publish(block, 1);
+    const Taken mine = pools_[to].publish(block, keep);
     acquired(mine);
     return mine;
   }
@@ -155,8 +163,8 @@ class World {
     std::vector<Taken> all = held;
     for (const Taken& t : held) count += static_cast<unsigned>(std::popcount(t.bits));
     for (unsigned tag = 1; tag < kTags; ++tag) {
-      Leaf cursor = 0;
-      for (Taken t = pools_[tag].take(cursor, 64); t.bits != 0; t = pools_[tag].take(cursor, 64)) {
+      Cursor cursor;
+      for (Taken t = pools_[tag].take(cursor, 64, 1, 0); t.bits != 0; t = pools_[tag].take(cursor, 64, 1, 0)) {
         count += static_cast<unsigned>(std::popcount(t.bits));
         for (const Taken& other : all) SIM_CHECK(other.leaf != t.leaf || (other.bits & t.bits) == 0);
         all.push_back(t);
@@ -168,10 +176,11 @@ class World {
   // For mutants.
   static void announce_word(const Word* word) {
     const auto i = static_cast<Leaf>(word - &current_->words_[0][0]);
-    current_->storage_.announce(leaf_of(i / kWords, i % kWords));
+    const std::uint32_t block = i / kWords;
+    current_->summaries_[block].fetch_or(base::bit(i % kWords), std::memory_order_seq_cst);
+    current_->storage_[1].enlist(block);
   }
   static bool in_seize() { return in_seize_[sim::thread_index()]; }
-  static pool::BlockShape shape() { return {kSlots}; }
 
  private:
   friend Blocks;
@@ -192,11 +201,13 @@ class World {
     }
   }
 
+  pool::BlockShape shape_;
   unsigned blocks_;
-  Blocks storage_{this};
+  Blocks storage_[kTags];
   Word words_[kMaxBlocks][kWords];
   Word summaries_[kMaxBlocks];
   typename A::template atomic<std::uint8_t> owners_[kMaxBlocks];
+  typename A::template atomic<std::uint32_t> holders_[kMaxBlocks];
   Word tree_words_[(kMaxBlocks / 64 + 1) * kTags];
   Pool pools_[kTags];
   SimAtomics::var<unsigned> stamps_[4][kWords][kStamped];
@@ -218,7 +229,7 @@ Result refill_against_drain(Options options) {
     world.free_at_first(leaf_of(0, 0), 1);
     for (int i = 0; i < 2; ++i) {
       run.spawn([&] {
-        Leaf cursor = 0;
+        Cursor cursor;
         for (int round = 0; round < 2; ++round) {
           if (const Taken t = world.take(cursor, 64); t.bits != 0) world.put(t);
         }
@@ -241,7 +252,7 @@ Result drain_against_stale_summaries(Options options) {
       for (const Taken& t : held) world.put(t);
     });
     run.spawn([&] {
-      Leaf cursor = 0;
+      Cursor cursor;
       for (Taken& t : found) t = world.take(cursor, 64);
     });
     run.check([&] { world.check_at_rest({found[0], found[1]}); });
@@ -253,13 +264,13 @@ template <class Traits>
 Result drain_against_search_in_two_levels(Options options) {
   options.name += "drain/levels";
   return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world(kMaxBlocks);
+    World<Traits> world(kTwoWords, kMaxBlocks);
     const Held held = world.held_at_first({{leaf_of(65, 0), 1}}, 0);
     world.leave_stale_summaries(65);
     Taken found;
     run.spawn([&] { world.put(held[0]); });
     run.spawn([&] {
-      Leaf cursor = 0;
+      Cursor cursor;
       found = world.take(cursor, 64);
     });
     run.check([&] { world.check_at_rest({found}); });
@@ -276,12 +287,12 @@ Result parts_against_wholes(Options options) {
     const Held held = world.held_at_first({{leaf_of(0, 0), 4}}, 0);
     Taken found[2];
     run.spawn([&] {
-      Leaf cursor = 0;
+      Cursor cursor;
       world.put(held[0]);
       found[0] = world.take(cursor, 1);
     });
     run.spawn([&] {
-      Leaf cursor = 0;
+      Cursor cursor;
       found[1] = world.take(cursor, 64);
     });
     run.check([&] { world.check_at_rest({found[0], found[1]}); });
@@ -318,7 +329,7 @@ Result refill_against_move(Options options, bool both) {
     run.spawn([&] { kept = world.move_block(0, 2); });
     for (unsigned i = 0; i < (both ? 2U : 1U); ++i) {
       run.spawn([&, i] {
-        Leaf cursor = 0;
+        Cursor cursor;
         found[i] = world.take(cursor, 64, 1 + i);
       });
     }
@@ -342,7 +353,7 @@ Result refill_against_two_moves(Options options) {
       kept = again;
     });
     run.spawn([&] {
-      Leaf cursor = 0;
+      Cursor cursor;
       found = world.take(cursor, 64, 1);
       if (found.bits != 0) world.put(found);
     });
@@ -363,10 +374,52 @@ Result drain_against_seize_and_refill(Options options) {
     run.spawn([&] { world.put(held[0]); });
     run.spawn([&] { kept = world.move_block(0, 2); });
     run.spawn([&] {
-      Leaf cursor = leaf_of(0, 1);
+      Cursor cursor{.leaf = leaf_of(0, 1)};
       found = world.take(cursor, 64);
     });
     run.check([&] { world.check_at_rest({kept, found}); });
+  });
+}
+
+// A block is filled by its last put, seized before that put has announced it, handed out whole by its new pool, and
+// filled again: the late announcement may not make the new pool's put believe that the block is enlisted.
+template <class Traits>
+Result late_announcement(Options options, bool searched) {
+  options.name += searched ? "late/search" : "late";
+  return sim::explore(options, [=](sim::Execution& run) {
+    World<Traits> world(kOneWord);
+    const Held held = world.held_at_first({{leaf_of(0, 0), 3}}, 0);
+    run.spawn([&] { world.put(held[0]); });
+    run.spawn([&] {
+      const Taken all = world.move_block(0, 2, kOneWord);
+      if (all.bits != 0) world.put(all);
+    });
+    if (searched) {
+      run.spawn([&] {
+        Cursor cursor;
+        if (const Taken t = world.take(cursor, 64, 2); t.bits != 0) world.put(t);
+      });
+    }
+    run.check([&] { world.check_at_rest({}); });
+  });
+}
+
+// Threads that prefer blocks which nobody else holds.
+template <class Traits>
+Result patient_refills(Options options) {
+  options.name += "patient";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.free_at_first(leaf_of(0, 0), 3);
+    world.free_at_first(leaf_of(1, 0), 1);
+    for (int i = 0; i < 2; ++i) {
+      run.spawn([&] {
+        Cursor cursor;
+        const Taken t = world.take(cursor, 1, 1, 4);
+        if (t.bits != 0) world.put(t);
+      });
+    }
+    run.check([&] { world.check_at_rest({}); });
   });
 }
 
@@ -395,7 +448,7 @@ Result purge_against_refill_and_drain(Options options) {
     Taken found;
     run.spawn([&] { world.put(held[0]); });
     run.spawn([&] {
-      Leaf cursor = 0;
+      Cursor cursor;
       found = world.take(cursor, 64);
     });
     run.spawn([&] { (void)world.borrow({leaf_of(0, 0), 3}); });
@@ -415,7 +468,7 @@ Result three_threads(Options options) {
     run.spawn([&] { world.put(held[0]); });
     for (unsigned i = 1; i < 3; ++i) {
       run.spawn([&, i] {
-        Leaf cursor = 0;
+        Cursor cursor;
         found[i] = world.take(cursor, 64);
         if (i == 1 && found[i].bits != 0) {
           world.put(found[i]);
@@ -439,13 +492,13 @@ Result everything(Options options) {
     Taken kept[4];
     run.spawn([&] {
       world.put(held[0]);
-      Leaf cursor = leaf_of(1, 0);
+      Cursor cursor{.leaf = leaf_of(1, 0)};
       for (int i = 0; i < 3; ++i) {
         if (const Taken t = world.take(cursor, 64); t.bits != 0) world.put(t);
       }
     });
     run.spawn([&] {
-      Leaf cursor = 0;
+      Cursor cursor;
       for (int i = 0; i < 3; ++i) {
         if (const Taken t = world.take(cursor, 1); t.bits != 0) world.put(t);
       }
@@ -458,7 +511,7 @@ Result everything(Options options) {
       }
     });
     run.spawn([&] {
-      Leaf cursor = 0;
+      Cursor cursor;
       (void)world.borrow({leaf_of(1, 0), 3});
       kept[3] = world.take(cursor, 2, 2);
     });
@@ -499,6 +552,18 @@ TEST(WordPool_Model, RefillAgainstMove_NothingTwiceNothingLost) {
 }
 TEST(WordPool_Model, RefillAgainstTwoMoves_NothingTwiceNothingLost) {
   const Result result = refill_against_two_moves<Faithful>(deep());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, LateAnnouncement_NothingLost) {
+  const Result result = late_announcement<Faithful>(deep(), false);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, LateAnnouncementAgainstSearch_NothingLost) {
+  const Result result = late_announcement<Faithful>(three(), true);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(WordPool_Model, PatientRefills_NothingTwiceNothingLost) {
+  const Result result = patient_refills<Faithful>(deep());
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(WordPool_Model, SeizeAgainstSeize_AtMostOne) {
@@ -545,6 +610,9 @@ Failure killed() {
   for (auto* scenario :
        {&purge_against_refill_and_drain<Traits>, &three_threads<Traits>, &drain_against_seize_and_refill<Traits>}) {
     if (const Result r = scenario(options); !r.ok()) return r.failure;
+  }
+  for (const bool searched : {false, true}) {
+    if (const Result r = late_announcement<Traits>(options, searched); !r.ok()) return r.failure;
   }
   return refill_against_move<Traits>(options, true).failure;
 }
@@ -601,16 +669,16 @@ TEST(WordPool_Mutants, SetSummaryAcqRel_Killed) { EXPECT_EQ(killed<SetSummaryAcq
 TEST(WordPool_Mutants, PublishRelaxed_Killed) { EXPECT_EQ(killed<PublishRelaxed>(), Failure::kRace); }
 
 // Steps left out.
-struct NothingRestored : Faithful {
-  static constexpr bool kAnnounces = false;
-};
 struct OwnerNotVerified : Faithful {
   static constexpr bool kVerifies = false;
 };
 struct WrongTakeKept : Faithful {
   static constexpr bool kGivesBack = false;
 };
-TEST(WordPool_Mutants, NothingRestored_Killed) { EXPECT_EQ(killed<NothingRestored>(), Failure::kCheck); }
+struct EnlistedWithFormerPool : Faithful {
+  static constexpr bool kEnlistsWithOwner = false;
+};
+TEST(WordPool_Mutants, EnlistedWithFormerPool_Killed) { EXPECT_EQ(killed<EnlistedWithFormerPool>(), Failure::kCheck); }
 TEST(WordPool_Mutants, OwnerNotVerified_Killed) { EXPECT_EQ(killed<OwnerNotVerified>(), Failure::kCheck); }
 TEST(WordPool_Mutants, WrongTakeKept_Killed) { EXPECT_EQ(killed<WrongTakeKept>(), Failure::kCheck); }
 
@@ -623,6 +691,28 @@ struct On : Faithful {
   };
 };
 
+// The searcher does not look again after it cleared a summary bit. That load alone has this order here.
+template <class T>
+struct BlindReread : sim::atomic<T> {
+  using sim::atomic<T>::atomic;
+  T load(std::memory_order order) const noexcept {
+    return order == std::memory_order_consume ? T{} : sim::atomic<T>::load(order);
+  }
+};
+struct NothingRestored : On<BlindReread> {
+  struct Orders : pool::WordPoolOrders {
+    static constexpr auto kRereadWord = std::memory_order_consume;
+  };
+};
+// A claimer does not see the summary bits that late announcements left.
+template <class T>
+struct BlindPublish : sim::atomic<T> {
+  using sim::atomic<T>::atomic;
+  T fetch_or(T value, std::memory_order order) noexcept {
+    const T old = sim::atomic<T>::fetch_or(value, order);
+    return value == 0 ? T{} : old;
+  }
+};
 // A word is taken by a load and a store.
 template <class T>
 struct TornExchange : sim::atomic<T> {
@@ -680,6 +770,8 @@ struct SummaryBeforeWord : sim::atomic<T> {
   }
 };
 
+TEST(WordPool_Mutants, NothingRestored_Killed) { EXPECT_EQ(killed<NothingRestored>(), Failure::kCheck); }
+TEST(WordPool_Mutants, LateBitsOverlooked_Killed) { EXPECT_EQ(killed<On<BlindPublish>>(), Failure::kCheck); }
 TEST(WordPool_Mutants, TornExchange_Killed) { EXPECT_NE(killed<On<TornExchange>>(), Failure::kNone); }
 TEST(WordPool_Mutants, SeizeWithoutPutBack_Killed) { EXPECT_EQ(killed<On<NoPutBack>>(), Failure::kCheck); }
 TEST(WordPool_Mutants, SummariesWithoutTotalOrder_Killed) { EXPECT_EQ(killed<On<NoTotalOrder>>(), Failure::kCheck); }
