@@ -15,9 +15,10 @@
 namespace freehold::os {
 namespace {
 
-// A small file's text in a fixed buffer; stdio may allocate. Empty if it cannot be read.
+// A small file's text in a fixed buffer; stdio may allocate. Empty if it cannot be read. /proc/self/cgroup has a line for
+// each of a dozen hierarchies of version 1, each with a path of up to 150 characters under Kubernetes.
 struct SmallFile {
-  char text[1024];
+  char text[4096];
 
   explicit SmallFile(const char* path) noexcept {
     std::size_t n = 0;
@@ -103,6 +104,18 @@ unsigned quota_v1(const char* root, const char* group, std::size_t group_length)
   return 0;
 }
 
+// Whether the comma-separated list has the controller "cpu".
+bool has_cpu(const char* list, std::size_t length) noexcept {
+  const char* const end = list + length;
+  while (list < end) {
+    const auto* comma = static_cast<const char*>(std::memchr(list, ',', static_cast<std::size_t>(end - list)));
+    const char* const stop = comma == nullptr ? end : comma;
+    if (stop - list == 3 && std::memcmp(list, "cpu", 3) == 0) return true;
+    list = stop + 1;
+  }
+  return false;
+}
+
 }  // namespace
 
 unsigned cgroup_quota_cpus(const char* cgroup_root, const char* self_cgroup) noexcept {
@@ -121,7 +134,7 @@ unsigned cgroup_quota_cpus(const char* cgroup_root, const char* self_cgroup) noe
       const std::size_t path_length = static_cast<std::size_t>(end - path - 1);
       if (controllers_length == 0) {
         if (const unsigned cpus = quota_v2(cgroup_root, path + 1, path_length); cpus != 0) return cpus;
-      } else if (std::strncmp(controllers + 1, "cpu,", 4) == 0 || std::strncmp(controllers + 1, "cpu:", 4) == 0) {
+      } else if (has_cpu(controllers + 1, controllers_length)) {
         if (const unsigned cpus = quota_v1(cgroup_root, path + 1, path_length); cpus != 0) return cpus;
       }
     }

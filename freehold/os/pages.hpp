@@ -36,8 +36,9 @@ struct Pages {
   static void* map(std::size_t bytes) noexcept;
   // Asks for transparent huge pages; advice only.
   static void advise_huge(void* address, std::size_t bytes) noexcept;
-  // Moves the pages of a committed range to another committed range without copying; the old range reads as zero.
-  // False, and nothing moved, where the kernel cannot (before 5.7, or under an emulator).
+  // Moves the content of a committed range to another committed range, as far as possible by moving its pages; what the
+  // old range reads as is unspecified then. False, and nothing moved, where the kernel cannot (before 5.7, or under an
+  // emulator).
   static bool move(void* from, void* to, std::size_t bytes) noexcept;
   // Ends a reservation or mapping.
   static void release(void* address, std::size_t bytes) noexcept;

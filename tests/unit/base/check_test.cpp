@@ -1,0 +1,80 @@
+#include "freehold/base/check.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace freehold::base {
+namespace {
+
+struct Seen {
+  Crime crime;
+  const void* address;
+};
+std::vector<Seen> g_seen;
+void note(Crime crime, const void* address) { g_seen.push_back({crime, address}); }
+void note_and_forget(Crime, const void*) {}
+
+constexpr Crime kCrimes[] = {Crime::kDoubleFree, Crime::kForeignPointer, Crime::kInteriorPointer, Crime::kCorruption};
+
+TEST(Fatal, WithHandler_HandlerSeesCrimeAndAddressAndTheCallReturns) {
+  g_seen.clear();
+  const FatalHandler former = set_fatal_handler(note);
+  int here = 0;
+  for (const Crime crime : kCrimes) fatal(crime, &here);
+  set_fatal_handler(former);
+  ASSERT_EQ(g_seen.size(), std::size(kCrimes));
+  for (std::size_t i = 0; i < g_seen.size(); ++i) {
+    EXPECT_EQ(g_seen[i].crime, kCrimes[i]);
+    EXPECT_EQ(g_seen[i].address, &here);
+  }
+}
+
+TEST(Fatal, SetHandler_ReturnsTheFormerOne) {
+  const FatalHandler first = set_fatal_handler(note);
+  EXPECT_EQ(set_fatal_handler(note_and_forget), &note);
+  EXPECT_EQ(set_fatal_handler(nullptr), &note_and_forget);
+  EXPECT_EQ(set_fatal_handler(first), nullptr);
+}
+
+TEST(Fatal, Text_EveryCrimeHasItsOwn) {
+  std::set<std::string> texts;
+  for (const Crime crime : kCrimes) texts.insert(text(crime));
+  EXPECT_EQ(texts.size(), std::size(kCrimes));
+  EXPECT_STREQ(text(static_cast<Crime>(200)), "unknown crime");
+}
+
+using FatalDeathTest = testing::Test;
+
+TEST(FatalDeathTest, WithoutHandler_PrintsOneLineAndAborts) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(fatal(Crime::kDoubleFree, reinterpret_cast<void*>(0x1230)), testing::KilledBySignal(SIGABRT),
+              "^freehold: double free: 0x1230\n$");
+  EXPECT_EXIT(fatal(Crime::kForeignPointer, nullptr), testing::KilledBySignal(SIGABRT),
+              "^freehold: free of a pointer that is not from this allocator: 0x0\n$");
+}
+
+TEST(FatalDeathTest, AssertionFails_PrintsExpressionAndPlace) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(assertion_failed("a == b", "file.cpp", 120), testing::KilledBySignal(SIGABRT),
+              "^freehold: assertion failed: a == b at file.cpp:120\n$");
+  const std::string longer(1000, 'x');  // longer than the line's buffer: cut, not overrun
+  EXPECT_EXIT(assertion_failed(longer.c_str(), "file.cpp", 1), testing::KilledBySignal(SIGABRT), "assertion failed: xxx");
+}
+
+struct Caught {
+  std::string expression;
+  int line;
+};
+[[noreturn]] void throw_it(const char* expression, const char*, int line) { throw Caught{expression, line}; }
+
+TEST(AssertionHandler, TrueExpression_IsNotCalled) {
+  const AssertionHandler former = set_assertion_handler(throw_it);
+  FREEHOLD_ASSERT(1 + 1 == 2);
+  EXPECT_EQ(set_assertion_handler(former), &throw_it);
+}
+
+}  // namespace
+}  // namespace freehold::base
