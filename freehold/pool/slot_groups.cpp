@@ -54,7 +54,8 @@ Place place_of(const SlotGeometry& g, std::uintptr_t address) noexcept {
 // Something is wrong in the batch: once more, slowly, with names.
 [[gnu::cold, gnu::noinline]] void group_suspicious(const SlotGeometry& g, void* const* slots, std::size_t n,
                                                    SlotGroups& out) noexcept {
-  out = SlotGroups{};
+  out.count = 0;
+  out.misplaced = out.repeated = 0;
   for (std::size_t i = 0; i < n; ++i) {
     const auto address = reinterpret_cast<std::uintptr_t>(slots[i]);
     const Place p = place_of(g, address);
@@ -62,8 +63,8 @@ Place place_of(const SlotGeometry& g, std::uintptr_t address) noexcept {
       out.misplaced = address;
       continue;
     }
-    Taken* group = out.groups;
-    Taken* const end = out.groups + out.count;
+    SlotGroup* group = out.groups;
+    SlotGroup* const end = out.groups + out.count;
     while (group != end && group->leaf != p.leaf) ++group;
     if (group == end) out.groups[out.count++] = {p.leaf, 0};
     if ((group->bits & base::bit(p.bit)) != 0) out.repeated = address;

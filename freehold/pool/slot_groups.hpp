@@ -33,11 +33,19 @@ struct SlotGeometry {
 
 inline constexpr std::size_t kMaxBatch = 128;  // slots
 
+// Slots of one word, without initial values: a batch needs a few of them, and clearing all costs more than filling those.
+struct SlotGroup {
+  Leaf leaf;
+  std::uint64_t bits;
+};
+
 struct SlotGroups {
+  SlotGroups() noexcept {}  // leaves groups[] as it is
+
   std::size_t count = 0;
   std::uintptr_t misplaced = 0;  // an address that is not the start of a slot, left out; 0 if all are
   std::uintptr_t repeated = 0;   // an address that stands twice in one run, counted once; 0 if none does
-  Taken groups[kMaxBatch];
+  SlotGroup groups[kMaxBatch];
 };
 
 // Groups slots[0 .. n), n <= kMaxBatch. Cost: about 1.5 (vector) to 5 instructions a slot.
