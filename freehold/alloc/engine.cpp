@@ -1,6 +1,7 @@
 // The process's one engine: start, threads' coming and going, fork, and the functions of engine.hpp.
 #include "freehold/alloc/engine.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -72,6 +73,7 @@ void after_fork_in_parent() noexcept {
   g_start_lock.unlock();
 }
 void after_fork_in_child() noexcept {
+  g_options.stats_fd = -1;  // it inherits the exit handler, but it is not the process that was asked for stats
   g_core.after_fork_in_child(t_cache);
   g_start_lock.unlock();
 }
@@ -93,7 +95,16 @@ void after_fork_in_child() noexcept {
   return s;
 }
 
+// Whether the descriptor still is what the parent passed: memory, sealed to its size. A program that closes what it did not
+// open may have a file of its own under this number by now.
+[[nodiscard]] bool is_stats_file(int fd) noexcept {
+  constexpr int kSealed = F_SEAL_GROW | F_SEAL_SHRINK;
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & kSealed) == kSealed;
+}
+
 void write_stats_at_exit() noexcept {
+  if (!is_stats_file(g_options.stats_fd)) return;
   static Stats stats;
   g_core.stats(stats);
   const char* from = reinterpret_cast<const char*>(&stats);
