@@ -1,0 +1,29 @@
+#include "cli/command.hpp"
+
+#include <iterator>
+
+namespace freehold::cli {
+namespace {
+
+bool takes_value(const CLI::App& command, const std::string& word) {
+  const CLI::Option* option = command.get_option_no_throw(word);
+  return option != nullptr && option->get_expected_min() > 0;
+}
+
+}  // namespace
+
+std::vector<std::string> cut_program(const CLI::App& command, std::vector<std::string>& words) {
+  auto word = words.begin();
+  while (word != words.end() && word->size() > 1 && word->front() == '-' && *word != "--") {
+    const bool value_follows = takes_value(command, *word);
+    ++word;
+    if (value_follows && word != words.end() && *word != "--") ++word;
+  }
+  const auto end_of_own = word;
+  if (word != words.end() && *word == "--") ++word;
+  std::vector<std::string> program(std::make_move_iterator(word), std::make_move_iterator(words.end()));
+  words.erase(end_of_own, words.end());
+  return program;
+}
+
+}  // namespace freehold::cli

@@ -1,0 +1,23 @@
+// What a subcommand is to main(): a function that adds itself to the parser. Its callback does the work, leaves the exit
+// code in Invocation and throws Failure if it cannot go on.
+#pragma once
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <string>
+#include <vector>
+
+namespace freehold::cli {
+
+struct Invocation {
+  std::vector<std::string> program;  // for subcommands that run one: PROGRAM ARGS…, taken off before parsing
+  int exit_code = 0;
+};
+
+void add_run(CLI::App& app, Invocation& invocation);
+
+// Cuts `words` (the arguments of `command`) where the command's own options end: at "--", or at the first word that is
+// neither an option of the command nor the value of one. What follows is returned; it is not the parser's to understand.
+[[nodiscard]] std::vector<std::string> cut_program(const CLI::App& command, std::vector<std::string>& words);
+
+}  // namespace freehold::cli

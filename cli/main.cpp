@@ -1,0 +1,64 @@
+// The freehold command: finds the subcommand, turns every error into one line and an exit code.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <iterator>
+
+#include "cli/command.hpp"
+#include "cli/support/failure.hpp"
+
+namespace {
+using namespace freehold::cli;
+
+// Subcommands whose arguments end in somebody else's command line.
+bool runs_a_program(const std::string& subcommand) { return subcommand == "run"; }
+
+bool has_subcommand(CLI::App& app, const std::string& name) {
+  return !app.get_subcommands([&name](const CLI::App* command) { return command->get_name() == name; }).empty();
+}
+
+// The words behind "freehold", in the parser's order (last first), without the program to run.
+std::vector<std::string> own_words(const CLI::App& app, std::vector<std::string> words, Invocation& invocation) {
+  if (!words.empty() && runs_a_program(words.front())) {
+    std::vector<std::string> behind(std::make_move_iterator(words.begin() + 1), std::make_move_iterator(words.end()));
+    invocation.program = cut_program(*app.get_subcommand(words.front()), behind);
+    words.resize(1);
+    std::ranges::move(behind, std::back_inserter(words));
+  }
+  std::ranges::reverse(words);
+  return words;
+}
+
+int execute(int argc, char** argv) {
+  CLI::App app("Freehold: memory-hungry multithreaded programs that scale", "freehold");
+  app.set_version_flag("--version", "freehold " FREEHOLD_VERSION);
+  app.require_subcommand(1);
+  Invocation invocation;
+  add_run(app, invocation);
+  if (argc > 1 && argv[1][0] != '-' && !has_subcommand(app, argv[1])) {
+    throw Failure(kExitRefused, fmt::format("there is no subcommand '{}'; see freehold --help", printable(argv[1])));
+  }
+  try {
+    app.parse(own_words(app, {argv + 1, argv + argc}, invocation));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    throw Failure(kExitRefused, fmt::format("{}; see freehold --help", error.what()));
+  }
+  return invocation.exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return execute(argc, argv);
+  } catch (const Failure& failure) {
+    fmt::print(stderr, "freehold: {}\n", failure.what());
+    return failure.exit_code();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "freehold: {}\n", error.what());
+    return kExitRefused;
+  }
+}

@@ -1,0 +1,99 @@
+#include "cli/run/elf.hpp"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+namespace freehold::cli {
+namespace {
+
+constexpr unsigned char kNativeBits = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+constexpr unsigned char kNativeOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+constexpr std::size_t kMaxProgramHeaders = 1024;  // real programs have about a dozen
+constexpr std::size_t kMaxInterpreter = 4096;     // PATH_MAX: the kernel's own limit
+constexpr std::size_t kMaxDynamic = 1 << 20;
+
+bool read_exactly(int fd, void* to, std::size_t bytes, std::uint64_t offset) {
+  return ::pread(fd, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+}
+
+std::optional<std::vector<ElfW(Phdr)>> program_headers(int fd, const ElfW(Ehdr) & header) {
+  if (header.e_phnum == 0 || header.e_phnum > kMaxProgramHeaders || header.e_phentsize != sizeof(ElfW(Phdr))) return {};
+  std::vector<ElfW(Phdr)> table(header.e_phnum);
+  if (!read_exactly(fd, table.data(), table.size() * sizeof(ElfW(Phdr)), header.e_phoff)) return {};
+  return table;
+}
+
+std::optional<std::string> interpreter(int fd, const ElfW(Phdr) & segment) {
+  if (segment.p_filesz < 2 || segment.p_filesz > kMaxInterpreter) return {};
+  std::string text(segment.p_filesz, '\0');
+  if (!read_exactly(fd, text.data(), text.size(), segment.p_offset) || text.back() != '\0') return {};
+  text.resize(std::strlen(text.c_str()));
+  return text;
+}
+
+bool has_soname(int fd, const ElfW(Phdr) & segment) {
+  if (segment.p_filesz > kMaxDynamic) return false;
+  std::vector<ElfW(Dyn)> entries(segment.p_filesz / sizeof(ElfW(Dyn)));
+  if (!read_exactly(fd, entries.data(), entries.size() * sizeof(ElfW(Dyn)), segment.p_offset)) return false;
+  for (const ElfW(Dyn) & entry : entries) {
+    if (entry.d_tag == DT_NULL) break;
+    if (entry.d_tag == DT_SONAME) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Elf read_elf(int fd) {
+  Elf elf;
+  unsigned char ident[EI_NIDENT];
+  if (!read_exactly(fd, ident, SELFMAG, 0) || std::memcmp(ident, ELFMAG, SELFMAG) != 0) return elf;
+  elf.kind = Elf::Kind::kMalformed;
+  std::uint16_t machine = 0;
+  if (!read_exactly(fd, ident, sizeof ident, 0)) return elf;
+  if (!read_exactly(fd, &machine, sizeof machine, offsetof(ElfW(Ehdr), e_machine))) return elf;
+  elf.bits = ident[EI_CLASS];
+  elf.byte_order = ident[EI_DATA];
+  elf.machine = elf.byte_order == kNativeOrder ? machine : __builtin_bswap16(machine);
+  if (elf.bits != kNativeBits || elf.byte_order != kNativeOrder) {
+    elf.kind = Elf::Kind::kElf;  // foreign: its machine is all that anyone asks for
+    return elf;
+  }
+
+  ElfW(Ehdr) header;
+  if (!read_exactly(fd, &header, sizeof header, 0)) return elf;
+  const auto segments = program_headers(fd, header);
+  if (!segments) return elf;
+  for (const ElfW(Phdr) & segment : *segments) {
+    if (segment.p_type == PT_DYNAMIC) elf.is_library = has_soname(fd, segment);
+    if (segment.p_type != PT_INTERP) continue;
+    auto text = interpreter(fd, segment);
+    if (!text) return elf;
+    elf.interpreter = *std::move(text);
+  }
+  elf.kind = Elf::Kind::kElf;
+  return elf;
+}
+
+std::string machine_text(const Elf& elf) {
+  const char* bits = elf.bits == ELFCLASS32 ? "32-bit" : "64-bit";
+  switch (elf.machine) {
+    case EM_386: return "32-bit x86";
+    case EM_X86_64: return fmt::format("{} x86-64", bits);
+    case EM_ARM: return "32-bit ARM";
+    case EM_AARCH64: return "64-bit ARM";
+    case EM_RISCV: return fmt::format("{} RISC-V", bits);
+    case EM_PPC64: return "64-bit PowerPC";
+    case EM_S390: return "IBM Z";
+    default: return fmt::format("{} machine {}", bits, elf.machine);
+  }
+}
+
+}  // namespace freehold::cli

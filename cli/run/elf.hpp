@@ -1,0 +1,32 @@
+// What the kernel and the dynamic linker will make of a program file, read from its ELF headers alone.
+// Only what decides whether LD_PRELOAD can work: the machine, and the dynamic linker that the program asks for.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace freehold::cli {
+
+struct Elf {
+  enum class Kind : std::uint8_t {
+    kNotElf,     // no ELF magic: a script, or data
+    kMalformed,  // ELF magic, but the headers are cut short or contradict themselves
+    kElf,
+  };
+  Kind kind = Kind::kNotElf;
+  unsigned char bits = 0;        // EI_CLASS: ELFCLASS32 or ELFCLASS64
+  unsigned char byte_order = 0;  // EI_DATA
+  std::uint16_t machine = 0;     // e_machine
+  std::string interpreter;       // PT_INTERP: the dynamic linker; empty for a static program, and for foreign machines
+  bool is_library = false;       // has a DT_SONAME: libc.so.6, or the dynamic linker itself
+
+  [[nodiscard]] bool same_machine(const Elf& other) const noexcept {
+    return bits == other.bits && byte_order == other.byte_order && machine == other.machine;
+  }
+};
+
+// Reads the headers of an open file. Never throws for what it finds in the file; a read error counts as kNotElf.
+[[nodiscard]] Elf read_elf(int fd);
+// For people: "32-bit x86", "64-bit ARM", "machine 243".
+[[nodiscard]] std::string machine_text(const Elf& elf);
+
+}  // namespace freehold::cli

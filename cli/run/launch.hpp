@@ -1,0 +1,36 @@
+// Starts a program under a preloaded library. Without a wish for stats the command becomes the program (same process:
+// its signals, exit status and job control are its own). With it, the command stays as a parent that is hard to notice:
+// it forwards every signal that can be forwarded, stops and continues with the program, and ends the way it ended.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "freehold/alloc/stats.hpp"
+
+namespace freehold::cli {
+
+struct Launch {
+  std::string program;                 // path of the file to execute
+  std::vector<std::string> arguments;  // argv, the name as the user typed it first
+  std::string library;                 // to preload
+};
+
+struct Outcome {
+  int wait_status = 0;  // as of waitpid
+  double elapsed_seconds = 0;
+  double user_seconds = 0;
+  double system_seconds = 0;
+  std::uint64_t peak_rss_bytes = 0;  // the program's, not its children's
+  bool has_stats = false;            // false: it did not load the library, or did not end by exit()
+  alloc::Stats stats{};
+};
+
+// Becomes the program. Throws Failure if that fails.
+[[noreturn]] void become(const Launch& launch);
+// Runs the program to its end. Throws Failure if it could not be started.
+[[nodiscard]] Outcome supervise(const Launch& launch);
+// Ends this process as the program ended: with its exit code, or by its signal (128 + n where signals do not kill: as
+// process 1 of a container).
+[[noreturn]] void end_like(int wait_status);
+
+}  // namespace freehold::cli

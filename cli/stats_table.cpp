@@ -1,0 +1,66 @@
+#include "cli/stats_table.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <iterator>
+
+namespace freehold::cli {
+namespace {
+
+template <std::size_t N>
+std::string text(const char (&array)[N]) {
+  return {array, ::strnlen(array, N)};
+}
+
+std::string percent(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? "-" : fmt::format("{:.0f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+bool saw_work(const alloc::ClassStats& c) { return c.spans != 0 || c.refills != 0; }
+
+}  // namespace
+
+std::string bytes_text(std::uint64_t bytes) {
+  static constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; value >= 999.5 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  return fmt::format("{:.{}f} {}", value, unit > 0 && value < 9.95 ? 1 : 0, kUnits[unit]);
+}
+
+std::string stats_table(const alloc::Stats& s) {
+  std::string out;
+  const auto line = [&out](const char* name, const std::string& value, const char* meaning) {
+    fmt::format_to(std::back_inserter(out), "  {:<22}{:>10}   {}\n", name, value, meaning);
+  };
+  out += "memory\n";
+  line("reserved", bytes_text(s.reserved_bytes), "address space, costs nothing");
+  line("committed", bytes_text(s.committed_bytes), "readable and writable");
+  line("small blocks", bytes_text(s.small_span_bytes), "spans of size classes");
+  line("page runs", bytes_text(s.run_bytes), "blocks above 32 KiB");
+  line("mapped one by one", bytes_text(s.direct_bytes), "blocks too large for the arena");
+  line("free, kept", bytes_text(s.free_dirty_bytes), "for reuse, until purged");
+  line("caches, at most", bytes_text(s.cached_limit_bytes), "what thread caches may hold now");
+  line("metadata, at most", bytes_text(s.metadata_bytes), "bitmaps, caches and maps");
+  out += "events\n";
+  line("given back", bytes_text(s.purged_bytes), fmt::format("to the system, in {} calls", s.purge_calls).c_str());
+  line("spans claimed", std::to_string(s.span_claims), fmt::format("and {} returned", s.span_returns).c_str());
+  line("threads, peak", std::to_string(s.threads_peak), fmt::format("{} at the end", s.threads).c_str());
+  line("waits for a lock", std::to_string(s.lock_waits), "of the engine's own locks");
+  line("late frees", std::to_string(s.late_frees), "after a thread's cache was gone");
+  fmt::format_to(std::back_inserter(out), "in force: {} CPUs ({}), caches by {}, huge pages {}\n", s.cpus,
+                 text(s.cpus_source), text(s.cache_mode), text(s.huge_pages));
+  fmt::format_to(std::back_inserter(out), "{:>10} {:>8} {:>12} {:>8} {:>12} {:>12}\n", "slot", "spans", "slots", "free",
+                 "refills", "drains");
+  for (std::uint32_t i = 0; i < s.class_count; ++i) {
+    const alloc::ClassStats& c = s.classes[i];
+    if (!saw_work(c)) continue;
+    fmt::format_to(std::back_inserter(out), "{:>10} {:>8} {:>12} {:>8} {:>12} {:>12}\n", bytes_text(c.slot_bytes), c.spans,
+                   c.slots, percent(c.free_slots, c.slots), c.refills, c.drains);
+  }
+  return out;
+}
+
+}  // namespace freehold::cli

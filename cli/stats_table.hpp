@@ -1,0 +1,14 @@
+// The engine's stats for people: what is held and why, then the size classes that saw work.
+#pragma once
+#include <string>
+
+#include "freehold/alloc/stats.hpp"
+
+namespace freehold::cli {
+
+// Several lines, each ending in a newline. Pre: as of stats_json.
+[[nodiscard]] std::string stats_table(const alloc::Stats& stats);
+// "1.5 MiB", "96 KiB", "12 B": at most three digits before the point.
+[[nodiscard]] std::string bytes_text(std::uint64_t bytes);
+
+}  // namespace freehold::cli

@@ -1,0 +1,16 @@
+#include "cli/support/failure.hpp"
+
+#include <algorithm>
+#include <system_error>
+
+namespace freehold::cli {
+
+std::string error_text(int error_number) { return std::generic_category().message(error_number); }
+
+std::string printable(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace_if(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+}  // namespace freehold::cli

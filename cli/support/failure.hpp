@@ -1,0 +1,30 @@
+// A command that cannot go on throws a Failure: one line that says what is wrong and the way out, and the exit code.
+// main() prints the line and exits; nothing else prints errors. Exit codes are documented in docs/run.md and docs/scale.md.
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace freehold::cli {
+
+inline constexpr int kExitPartial = 1;  // it ran, but not everything succeeded
+inline constexpr int kExitRefused = 2;  // bad arguments, a program that cannot be helped, output that cannot be written
+inline constexpr int kExitCannotExecute = 126;  // the program exists but cannot be executed (the shells' convention)
+inline constexpr int kExitNotFound = 127;       // the program does not exist (the shells' convention)
+inline constexpr int kExitInterrupted = 130;    // Ctrl-C
+
+class Failure : public std::runtime_error {
+ public:
+  Failure(int exit_code, const std::string& line) : std::runtime_error(line), exit_code_(exit_code) {}
+  [[nodiscard]] int exit_code() const noexcept { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+// The text of an errno value, e.g. "No space left on device".
+[[nodiscard]] std::string error_text(int error_number);
+// `name` with control characters replaced by '?': a file name must not drive the terminal or break the one line.
+[[nodiscard]] std::string printable(std::string_view name);
+
+}  // namespace freehold::cli

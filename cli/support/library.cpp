@@ -1,0 +1,132 @@
+#include "cli/support/library.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include "cli/support/failure.hpp"
+
+namespace freehold::cli {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::string_view kLibrary = "libfreehold.so";
+
+struct Peer {
+  std::string_view name;
+  std::string_view file;
+  std::string_view package;  // Debian's
+};
+constexpr std::array kPeers{
+    Peer{"jemalloc", "libjemalloc.so.2", "libjemalloc2"},
+    Peer{"tcmalloc", "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"},
+    Peer{"tbbmalloc", "libtbbmalloc_proxy.so.2", "libtbbmalloc2"},
+    Peer{"mimalloc", "libmimalloc.so.2", "libmimalloc2.0"},
+};
+
+// Debian's folder of this architecture first, then what other distributions and `make install` use.
+#if defined(__x86_64__)
+constexpr const char* kMultiarch = "x86_64-linux-gnu";
+#elif defined(__aarch64__)
+constexpr const char* kMultiarch = "aarch64-linux-gnu";
+#else
+constexpr const char* kMultiarch = "";
+#endif
+
+std::vector<fs::path> library_folders(const fs::path& prefix) {
+  return {prefix / "lib" / kMultiarch, prefix / "lib64", prefix / "lib"};
+}
+
+fs::path command_folder() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+bool is_readable_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && ::access(path.c_str(), R_OK) == 0;
+}
+
+// The absolute path of a library that LD_PRELOAD can name.
+std::string checked(const fs::path& path) {
+  if (!is_readable_file(path)) {
+    throw Failure(kExitRefused, fmt::format("no readable library at {}", printable(path.string())));
+  }
+  std::string absolute = fs::canonical(path).string();
+  if (absolute.find_first_of(" :") != std::string::npos) {
+    throw Failure(kExitRefused, fmt::format("LD_PRELOAD cannot name {}: its path has a space or a colon; copy it elsewhere",
+                                            printable(absolute)));
+  }
+  return absolute;
+}
+
+// "libjemalloc.so.2" -> "jemalloc"
+std::string short_name(const fs::path& path) {
+  std::string name = path.filename().string();
+  name.erase(std::min(name.find(".so"), name.size()));
+  return name.starts_with("lib") ? name.substr(3) : name;
+}
+
+std::string find_peer(const Peer& peer) {
+  for (const char* prefix : {"/usr", "/usr/local", "/"}) {
+    for (const fs::path& folder : library_folders(prefix)) {
+      if (is_readable_file(folder / peer.file)) return checked(folder / peer.file);
+    }
+  }
+  throw Failure(kExitRefused, fmt::format("{} is not installed: {} not found; apt install {}, or give its path", peer.name,
+                                          peer.file, peer.package));
+}
+
+}  // namespace
+
+std::vector<fs::path> freehold_candidates(const fs::path& command_folder) {
+  const fs::path prefix = command_folder.parent_path();
+  std::vector<fs::path> candidates{prefix / kLibrary};
+  for (const fs::path& folder : library_folders(prefix)) candidates.push_back(folder / kLibrary);
+  return candidates;
+}
+
+std::string find_freehold_library() {
+  if (const char* chosen = std::getenv("FREEHOLD_LIBRARY"); chosen != nullptr && *chosen != '\0') {
+    if (!is_readable_file(chosen)) {
+      throw Failure(kExitRefused, fmt::format("FREEHOLD_LIBRARY names no readable library: {}", printable(chosen)));
+    }
+    return checked(chosen);
+  }
+  const fs::path folder = command_folder();
+  for (const fs::path& candidate : freehold_candidates(folder)) {
+    if (is_readable_file(candidate)) return checked(candidate);
+  }
+  throw Failure(kExitRefused,
+                fmt::format("{} not found near {}; set FREEHOLD_LIBRARY to its path", kLibrary, printable(folder.string())));
+}
+
+Allocator find_allocator(const std::string& text) {
+  if (text == "system") return {text, ""};
+  if (text == "freehold") return {text, find_freehold_library()};
+  const auto peer = std::ranges::find(kPeers, text, &Peer::name);
+  if (peer != kPeers.end()) return {text, find_peer(*peer)};
+  if (const auto equals = text.find('='); equals != std::string::npos && equals > 0) {
+    return {text.substr(0, equals), checked(text.substr(equals + 1))};
+  }
+  if (text.find('/') != std::string::npos) return {short_name(text), checked(text)};
+  throw Failure(kExitRefused, fmt::format("unknown allocator '{}': system, freehold, {} or a path with a '/'",
+                                          printable(text), fmt::join(known_peers(), ", ")));
+}
+
+std::vector<std::string> known_peers() {
+  std::vector<std::string> names;
+  for (const Peer& peer : kPeers) names.emplace_back(peer.name);
+  return names;
+}
+
+std::string preload_value(const std::string& library, const char* existing) {
+  if (existing == nullptr || *existing == '\0') return library;
+  return library + ':' + existing;
+}
+
+}  // namespace freehold::cli

@@ -1,0 +1,27 @@
+// Where the allocators' shared libraries are: libfreehold.so beside this command, the peers where Debian puts them.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace freehold::cli {
+
+// An allocator to run programs under. No library: the one that the program itself was built with.
+struct Allocator {
+  std::string name;     // as the user calls it
+  std::string library;  // absolute path for LD_PRELOAD, or empty
+};
+
+// Where libfreehold.so may lie, best first, for a command that lies in `command_folder`: the installed tree, the build tree.
+[[nodiscard]] std::vector<std::filesystem::path> freehold_candidates(const std::filesystem::path& command_folder);
+// The library of this installation: FREEHOLD_LIBRARY if set, otherwise found relative to the running command.
+// Throws Failure(kExitRefused) when there is none.
+[[nodiscard]] std::string find_freehold_library();
+// "system", "freehold", a peer's name, a path, or "name=path". Throws Failure(kExitRefused).
+[[nodiscard]] Allocator find_allocator(const std::string& text);
+// The peers that find_allocator knows by name.
+[[nodiscard]] std::vector<std::string> known_peers();
+// LD_PRELOAD with `library` in front of what it holds already, so that the library's malloc is the one that is used.
+[[nodiscard]] std::string preload_value(const std::string& library, const char* existing);
+
+}  // namespace freehold::cli

@@ -1,0 +1,75 @@
+// Runs the freehold command as a user does: another process, its exit status, what it printed. Nothing runs for ever.
+#pragma once
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace freehold::tests {
+
+struct Ended {
+  int status = 0;  // as of waitpid
+  std::string out;
+  std::string err;
+
+  [[nodiscard]] bool exited_with(int code) const;
+  [[nodiscard]] bool killed_by(int signal) const;
+};
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+// A process whose outputs go through pipes. Killed with its process group if the test ends before it.
+class Process {
+ public:
+  // `prepare` runs in the child before exec.
+  explicit Process(std::vector<std::string> words, const Environment& extra = {}, const std::function<void()>& prepare = {});
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  // Reads standard output until it contains `text`. False at its end, or when time is up.
+  bool wait_for_output(const std::string& text);
+  // Reads to the end of both outputs and waits for the process. Killed, which fails most tests, when time is up.
+  Ended wait(std::chrono::seconds limit = std::chrono::seconds(60));
+
+ private:
+  bool read_some(std::chrono::steady_clock::time_point deadline);
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  Ended ended_;
+};
+
+// The command with these arguments, from start to end.
+Ended freehold(std::vector<std::string> arguments, const Environment& extra = {});
+// Its path, and those of the programs and libraries that the tests build.
+std::string command_path();
+std::string built(const std::string& name);
+
+// A folder of the test's own, removed at its end.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ / name; }
+  // A file of this content. Returns its path.
+  std::string file(const std::string& name, const std::string& content, unsigned mode = 0644) const;
+  [[nodiscard]] std::vector<std::string> names() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string content_of(const std::string& path);
+// How many lines a text has: an error is one.
+long lines_of(const std::string& text);
+
+}  // namespace freehold::tests

@@ -1,0 +1,2 @@
+/* Linked with -static: LD_PRELOAD means nothing to it. */
+int main(void) { return 0; }

@@ -1,0 +1,58 @@
+// freehold run with the real library: the stats arrive, and arrive nowhere else.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command.hpp"
+
+namespace freehold::tests {
+namespace {
+
+TEST(RunStats, ProgramThatAllocates_TableOnStandardError) {
+  const Ended ended = freehold({"run", "--stats", "ls", "/"});
+  EXPECT_TRUE(ended.exited_with(0));
+  EXPECT_NE(ended.out.find("tmp"), std::string::npos);
+  EXPECT_EQ(ended.out.find("committed"), std::string::npos);
+  for (const char* word : {"freehold: ls: ", "peak memory", "committed", "spans claimed", "in force: ", "refills"}) {
+    EXPECT_NE(ended.err.find(word), std::string::npos) << word << '\n' << ended.err;
+  }
+}
+
+TEST(RunStats, ProgramThatAllocates_JsonHoldsTheEnginesFigures) {
+  const Folder folder;
+  EXPECT_TRUE(freehold({"run", "--json", folder / "run.json", "ls", "/"}).exited_with(0));
+  const auto json = nlohmann::json::parse(content_of(folder / "run.json"));
+  EXPECT_EQ(json.at("format"), "freehold-run");
+  const auto& stats = json.at("stats");
+  EXPECT_GT(stats.at("reserved_bytes"), 0);
+  EXPECT_GE(stats.at("reserved_bytes"), stats.at("committed_bytes"));
+  EXPECT_EQ(stats.at("threads_peak"), 1);
+  ASSERT_FALSE(stats.at("classes").empty());
+  std::uint64_t spans = 0;
+  for (const auto& c : stats.at("classes")) {
+    spans += c.at("spans").get<std::uint64_t>();
+    EXPECT_GE(c.at("slots"), c.at("free_slots"));
+  }
+  EXPECT_GT(spans, 0u);
+  EXPECT_GT(json.at("peak_rss_bytes"), 0);
+}
+
+TEST(RunStats, ProgramThatReusesTheDescriptor_ItsFileIsItsOwn) {
+  const Folder folder;
+  const Ended ended = freehold({"run", "--stats", built("reuses_descriptors"), folder / "data"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.status;
+  EXPECT_TRUE(content_of(folder / "data") == "precious") << "somebody else wrote into it";
+  EXPECT_NE(ended.err.find("left no stats"), std::string::npos) << ended.err;
+}
+
+TEST(RunStats, ChildThatExitsBeforeItsParentIsKilled_StatsAreNotTheChilds) {
+  const Folder folder;
+  const Ended ended = freehold({"run", "--json", folder / "run.json", built("child_exits_first")});
+  EXPECT_TRUE(ended.killed_by(SIGKILL)) << ended.status;
+  EXPECT_NE(ended.err.find("killed by signal 9"), std::string::npos) << ended.err;
+  EXPECT_TRUE(nlohmann::json::parse(content_of(folder / "run.json")).at("stats").is_null());
+}
+
+}  // namespace
+}  // namespace freehold::tests

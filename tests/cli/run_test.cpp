@@ -1,0 +1,288 @@
+// freehold run from outside. The preloaded library does nothing here: what is tested holds for any.
+#include <elf.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command.hpp"
+
+namespace freehold::tests {
+namespace {
+
+Environment with_library() { return {{"FREEHOLD_LIBRARY", built("libpreloadable.so")}}; }
+
+Ended run(std::vector<std::string> words) {
+  words.insert(words.begin(), "run");
+  return freehold(std::move(words), with_library());
+}
+
+// One line on standard error, and nothing else.
+void expect_refusal(const Ended& ended, int code, const std::string& words) {
+  EXPECT_TRUE(ended.exited_with(code)) << ended.status;
+  EXPECT_EQ(ended.out, "");
+  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+  EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
+  EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
+}
+
+TEST(Run, ProgramThatExits_CodeAndOutputPassThrough) {
+  for (const int code : {0, 7, 255}) {
+    const Ended ended = run({"sh", "-c", "echo out; echo err >&2; exit " + std::to_string(code)});
+    EXPECT_TRUE(ended.exited_with(code));
+    EXPECT_EQ(ended.out, "out\n");
+    EXPECT_EQ(ended.err, "err\n");
+  }
+}
+
+TEST(Run, ProgramThatExitsUnderASupervisor_CodeAndOutputPassThrough) {
+  const Folder folder;
+  for (const int code : {0, 7, 255}) {
+    const Ended ended = run({"--json", folder / "run.json", "sh", "-c", "echo out; exit " + std::to_string(code)});
+    EXPECT_TRUE(ended.exited_with(code));
+    EXPECT_EQ(ended.out, "out\n");
+  }
+}
+
+TEST(Run, ProgramThatIsKilled_EndsByTheSameSignal) {
+  for (const bool supervised : {false, true}) {
+    std::vector<std::string> words{"--", "sh", "-c", "kill -SEGV $$"};
+    if (supervised) words.insert(words.begin(), "--stats");
+    EXPECT_TRUE(run(words).killed_by(SIGSEGV)) << supervised;
+  }
+}
+
+TEST(Run, OptionsBehindTheProgram_AreTheProgramsOwn) {
+  EXPECT_EQ(run({"echo", "--stats", "--json", "x", "--", "-y"}).out, "--stats --json x -- -y\n");
+  EXPECT_EQ(run({"--", "echo", "run", "--help", ""}).out, "run --help \n");
+}
+
+TEST(Run, ExistingPreload_IsKeptBehindOurs) {
+  Environment environment = with_library();
+  environment.emplace_back("LD_PRELOAD", built("libpreloadable.so"));
+  const Ended ended = freehold({"run", "sh", "-c", "echo $LD_PRELOAD"}, environment);
+  EXPECT_EQ(ended.out, built("libpreloadable.so") + ':' + built("libpreloadable.so") + '\n');
+}
+
+TEST(Run, SignalToTheCommand_ReachesTheProgram) {
+  const std::string script = "trap 'exit 42' TERM; echo ready; while :; do sleep 0.02; done";
+  for (const char* option : {"--", "--stats"}) {
+    Process process({command_path(), "run", option, "sh", "-c", script}, with_library());
+    ASSERT_TRUE(process.wait_for_output("ready"));
+    ::kill(process.pid(), SIGTERM);
+    EXPECT_TRUE(process.wait().exited_with(42)) << option;
+  }
+}
+
+TEST(Run, HangupIgnoredByTheCaller_IsIgnoredByTheProgram) {
+  const std::string script = "kill -HUP $$; echo alive";
+  for (const char* option : {"--", "--stats"}) {
+    Process process({command_path(), "run", option, "sh", "-c", script}, with_library(), [] { ::signal(SIGHUP, SIG_IGN); });
+    EXPECT_EQ(process.wait().out, "alive\n") << option;
+  }
+}
+
+TEST(Run, ChildSignalIgnoredByTheCaller_ExitCodeStillPassesThrough) {
+  Process process({command_path(), "run", "--stats", "sh", "-c", "exit 9"}, with_library(),
+                  [] { ::signal(SIGCHLD, SIG_IGN); });
+  EXPECT_TRUE(process.wait().exited_with(9));
+}
+
+TEST(Run, StoppedAndContinued_CommandStopsAndContinuesWithTheProgram) {
+  const std::string script = "echo ready; while ! test -e \"$0\"; do sleep 0.02; done; exit 5";
+  const Folder folder;
+  Process process({command_path(), "run", "--stats", "sh", "-c", script, folder / "go"}, with_library());
+  ASSERT_TRUE(process.wait_for_output("ready"));
+  ::kill(process.pid(), SIGTSTP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(process.pid(), &status, WUNTRACED), process.pid());
+  ASSERT_TRUE(WIFSTOPPED(status)) << status;
+  ::kill(process.pid(), SIGCONT);
+  folder.file("go", "");
+  EXPECT_TRUE(process.wait().exited_with(5));
+}
+
+TEST(Run, MissingProgram_Refused127) {
+  expect_refusal(run({"freehold-no-such-program"}), 127, "no such program in PATH");
+  expect_refusal(run({"./freehold-no-such-program"}), 127, "no such program");
+}
+
+TEST(Run, FileThatIsNotExecutable_Refused126) {
+  const Folder folder;
+  expect_refusal(run({folder.file("data", "text")}), 126, "chmod +x");
+  expect_refusal(run({folder / "."}), 126, "Is a directory");
+}
+
+TEST(Run, NoProgram_Refused) {
+  expect_refusal(run({}), 2, "which program?");
+  expect_refusal(run({"--stats", "--"}), 2, "which program?");
+}
+
+TEST(Run, UnknownOption_Refused) { expect_refusal(run({"--statistics", "true"}), 2, "--statistics"); }
+
+TEST(Run, StaticProgram_RefusedWithTheWayOut) {
+  expect_refusal(run({built("static_program")}), 2, "link it with freehold::malloc");
+}
+
+TEST(Run, SetuidProgramOfSomebodyElse_Refused) {
+  if (::getuid() != 0) GTEST_SKIP() << "only root can make one";
+  const Folder folder;
+  const std::string program = folder.file("program", content_of("/bin/true"));
+  ASSERT_EQ(::chown(program.c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::chmod(program.c_str(), 04755), 0);
+  expect_refusal(run({program}), 2, "setuid");
+  ASSERT_EQ(::chmod(program.c_str(), 02755), 0);
+  expect_refusal(run({program}), 2, "setgid");
+  ASSERT_EQ(::chmod(program.c_str(), 0755), 0);
+  EXPECT_TRUE(run({program}).exited_with(0));
+}
+
+// The setuid bit that changes nothing is no reason to refuse.
+TEST(Run, SetuidProgramOfTheUser_Runs) {
+  const Folder folder;
+  EXPECT_TRUE(run({folder.file("program", content_of("/bin/true"), 04755)}).exited_with(0));
+}
+
+TEST(Run, ProgramForAnotherMachine_Refused) {
+  const Folder folder;
+  std::string foreign = content_of("/bin/true");
+  const Elf64_Half machine = EM_S390;
+  std::memcpy(foreign.data() + offsetof(Elf64_Ehdr, e_machine), &machine, sizeof machine);
+  expect_refusal(run({folder.file("foreign", foreign, 0755)}), 2, "IBM Z");
+  foreign[EI_CLASS] = ELFCLASS32;
+  expect_refusal(run({folder.file("narrow", foreign, 0755)}), 2, "FREEHOLD_LIBRARY");
+}
+
+TEST(Run, DamagedProgram_Refused126) {
+  const Folder folder;
+  expect_refusal(run({folder.file("short", content_of("/bin/true").substr(0, 40), 0755)}), 126, "damaged");
+}
+
+TEST(Run, ScriptOfAStaticInterpreter_Refused) {
+  const Folder folder;
+  expect_refusal(run({folder.file("script", "#!" + built("static_program") + "\n", 0755)}), 2, "static program");
+  const Folder deep;
+  const std::string inner = deep.file("inner", "#!" + built("static_program") + "\n", 0755);
+  expect_refusal(run({deep.file("outer", "#!" + inner + " -x\n", 0755)}), 2, "static program");
+}
+
+TEST(Run, ScriptOfAStaticProgramThroughEnv_Refused) {
+  const Folder folder;
+  const std::string name = "freehold-test-static";
+  folder.file(name, content_of(built("static_program")), 0755);
+  Environment environment = with_library();
+  environment.emplace_back("PATH", folder / "" + ":/usr/bin:/bin");
+  expect_refusal(freehold({"run", folder.file("script", "#!/usr/bin/env " + name + "\n", 0755)}, environment), 2,
+                 "static program");
+}
+
+TEST(Run, ScriptOfAMissingInterpreter_Refused126) {
+  const Folder folder;
+  expect_refusal(run({folder.file("script", "#!/no/such/interpreter\n", 0755)}), 126,
+                 "its interpreter /no/such/interpreter");
+}
+
+TEST(Run, ScriptThatInterpretsItself_Refused126) {
+  const Folder folder;
+  const std::string script = folder / "script";
+  expect_refusal(run({folder.file("script", "#!" + script + "\n", 0755)}), 126, "symbolic links");
+}
+
+TEST(Run, Scripts_Run) {
+  const Folder folder;
+  EXPECT_EQ(run({folder.file("plain", "#!/bin/sh\necho $0 $1\n", 0755), "x"}).out, folder / "plain" + " x\n");
+  EXPECT_EQ(run({folder.file("env", "#!/usr/bin/env -S sh -e\necho env\n", 0755)}).out, "env\n");
+  EXPECT_EQ(run({folder.file("headless", "echo headless\n", 0755)}).out, "headless\n");
+}
+
+TEST(Run, LibraryThatDoesNotExist_Refused) {
+  expect_refusal(freehold({"run", "true"}, {{"FREEHOLD_LIBRARY", "/no/such/library.so"}}), 2, "FREEHOLD_LIBRARY");
+}
+
+TEST(Run, LibraryWithAColonInItsPath_Refused) {
+  const Folder folder;
+  const std::string library = folder.file("a:b.so", content_of(built("libpreloadable.so")));
+  expect_refusal(freehold({"run", "true"}, {{"FREEHOLD_LIBRARY", library}}), 2, "colon");
+}
+
+TEST(Run, ProgramWithoutStats_SaysSoAndWritesNull) {
+  const Folder folder;
+  const Ended ended = run({"--json", folder / "run.json", "sh", "-c", "exit 3"});
+  EXPECT_TRUE(ended.exited_with(3));
+  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+  EXPECT_NE(ended.err.find("left no stats"), std::string::npos);
+  const auto json = nlohmann::json::parse(content_of(folder / "run.json"));
+  EXPECT_EQ(json.at("exit").at("code"), 3);
+  EXPECT_TRUE(json.at("stats").is_null());
+  EXPECT_EQ(json.at("program"), (std::vector<std::string>{"sh", "-c", "exit 3"}));
+}
+
+TEST(Run, ArgumentsThatAreNotUtf8_JsonStillParses) {
+  const Folder folder;
+  EXPECT_TRUE(run({"--json", folder / "run.json", "sh", "-c", "exit 0", "\xff\xfe"}).exited_with(0));
+  EXPECT_TRUE(nlohmann::json::accept(content_of(folder / "run.json")));
+}
+
+TEST(Run, OutputThatCannotBeWritten_RefusedBeforeTheProgramRuns) {
+  expect_refusal(run({"--json", "/no/such/folder/run.json", "sh", "-c", "echo ran"}), 2, "No such file");
+  expect_refusal(run({"--json", "/", "sh", "-c", "echo ran"}), 2, "Is a directory");
+}
+
+TEST(Run, JsonToAFullDevice_OneLineAndExit2) {
+  const Ended ended = run({"--json", "/dev/full", "sh", "-c", "exit 3"});
+  EXPECT_TRUE(ended.exited_with(2));
+  EXPECT_NE(ended.err.find("cannot write /dev/full: No space left on device\n"), std::string::npos) << ended.err;
+}
+
+TEST(Run, JsonToAFullDisk_OldFileStaysAndNothingElseIsLeft) {
+  const Folder folder;
+  const std::string disk = folder / "disk";
+  ASSERT_EQ(::mkdir(disk.c_str(), 0755), 0);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=8k,mode=755") != 0) GTEST_SKIP() << "cannot mount a small disk";
+  struct Unmount {
+    std::string disk;
+    ~Unmount() { ::umount2(disk.c_str(), MNT_DETACH); }
+  } const unmount{disk};
+  folder.file("disk/run.json", "old\n");
+  folder.file("disk/filler", std::string(4096, 'x'));  // the disk's last page
+  const Ended ended = run({"--json", disk + "/run.json", "true"});
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
+  EXPECT_NE(ended.err.find("No space left on device\n"), std::string::npos) << ended.err;
+  EXPECT_EQ(content_of(disk + "/run.json"), "old\n");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(disk), {}), 2);
+}
+
+TEST(Run, JsonThroughASymbolicLink_LinkStaysAndModeIsKept) {
+  const Folder folder;
+  const std::string target = folder.file("target.json", "old", 0600);
+  ASSERT_EQ(::symlink("target.json", (folder / "link.json").c_str()), 0);
+  EXPECT_TRUE(run({"--json", folder / "link.json", "true"}).exited_with(0));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.json"));
+  EXPECT_TRUE(nlohmann::json::accept(content_of(target)));
+  struct stat info{};
+  ASSERT_EQ(::stat(target.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"link.json", "target.json"}));
+}
+
+TEST(Command, NoOrUnknownSubcommand_Refused) {
+  expect_refusal(freehold({}), 2, "subcommand");
+  expect_refusal(freehold({"dance"}), 2, "dance");
+}
+
+TEST(Command, HelpAndVersion_ExitZero) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--help"}, {"--version"}, {"run", "--help"}}) {
+    const Ended ended = freehold(words);
+    EXPECT_TRUE(ended.exited_with(0));
+    EXPECT_NE(ended.out, "");
+    EXPECT_EQ(ended.err, "");
+  }
+}
+
+}  // namespace
+}  // namespace freehold::tests
