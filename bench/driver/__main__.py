@@ -2,9 +2,9 @@
 
 import sys
 
-from . import again, malloc
+from . import again, instructions, malloc, startup
 
-COMMANDS = {"malloc": malloc.main, "report": again.main}
+COMMANDS = {"malloc": malloc.main, "instructions": instructions.main, "startup": startup.main, "report": again.main}
 
 
 def main():

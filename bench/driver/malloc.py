@@ -7,7 +7,7 @@ import pathlib
 from . import machine, peers, report, runs, stats
 from . import rows as catalogue
 
-QUICK_SCALE = 0.25
+QUICK_SCALE = 0.1
 
 
 def parse(arguments):
@@ -18,9 +18,11 @@ def parse(arguments):
     parser.add_argument("--allocators", default=",".join(peers.ALL),
                         help="comma-separated; any library as name=/path/to/library.so (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=5, help="repetitions; rows shorter than 0.15 s get three times as many")
-    parser.add_argument("--quick", action="store_true", help="one repetition at a quarter of the size: a smoke test")
+    parser.add_argument("--quick", action="store_true", help="one repetition at a tenth of the size: a smoke test")
     parser.add_argument("--json", metavar="FILE", help="write every run and the machine's description")
     parser.add_argument("--ours", default=peers.OURS, help="the allocator that is compared with the others")
+    parser.add_argument("--gate", type=float, metavar="RATIO",
+                        help="fail if a run failed, or the geometric mean of our time against the best peers is above this")
     parser.add_argument("--list", action="store_true", help="name the rows and end")
     return parser.parse_args(arguments)
 
@@ -52,6 +54,12 @@ def as_json(matrix, rows, allocators, missing, ours, described):
     }
 
 
+def passes(matrix, ours, most):
+    """A ratio of interleaved runs, so that it holds on a slow or busy machine as well."""
+    compared = report.comparisons(matrix, ours)
+    return len(compared) == len(matrix) and not report.failures(matrix, {}) and stats.summarise(compared).time <= most
+
+
 def main(arguments):
     options = parse(arguments)
     catalogue.build_programs()
@@ -66,4 +74,4 @@ def main(arguments):
     if options.json:
         pathlib.Path(options.json).write_text(
             json.dumps(as_json(matrix, rows, allocators, missing, options.ours, described), indent=1) + "\n")
-    return 0
+    return 0 if options.gate is None or passes(matrix, options.ours, options.gate) else 1

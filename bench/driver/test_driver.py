@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-from driver import again, malloc, report, runs, stats
+from driver import again, instructions, malloc, report, runs, startup, stats
 from driver.peers import Allocator
 from driver.rows import Row
 
@@ -75,6 +75,48 @@ class Report(unittest.TestCase):
             path = pathlib.Path(folder, "result.json")
             path.write_text(json.dumps(malloc.as_json(self.matrix, self.rows, self.allocators, {"gone": "not installed"}, "freehold", {})))
             self.assertEqual(report.render(*again.read([path]), "freehold"), self.render())
+
+
+class Gate(unittest.TestCase):
+    def test_Gate_MeanBelowAndAbove_PassesAndFails(self):
+        matrix = matrix_of(a={"freehold": (1, 1), "peer": (4, 1)}, b={"freehold": (3, 1), "peer": (3, 1)})
+        self.assertTrue(malloc.passes(matrix, "freehold", 0.51))
+        self.assertFalse(malloc.passes(matrix, "freehold", 0.49))
+
+    def test_Gate_FailedRun_Fails(self):
+        matrix = matrix_of(a={"freehold": (1, 1), "peer": (4, 1)})
+        matrix["a"]["freehold"].error = "exit status -6"
+        self.assertFalse(malloc.passes(matrix, "freehold", 9))
+
+
+class Instructions(unittest.TestCase):
+    PROFILE = """\
+fn=(1) main
+10 7
+cfn=(2) fast_path_allocate
+calls=5 20
+11 100
+fn=(2)
+20 30
+cob=(3) other.so
+cfn=(4) malloc
+calls=5 1
+21 70
++1 5
+fn=(4)
+1 70
+"""
+
+    def test_CostOfCalls_CallerWithOwnCosts_CalleesOnly(self):
+        self.assertEqual(instructions.cost_of_calls(self.PROFILE, "fast_path_allocate"), 70)
+
+    def test_CostOfCalls_CallerThatIsNotThere_Zero(self):
+        self.assertEqual(instructions.cost_of_calls(self.PROFILE, "fast_path_free"), 0)
+
+
+class Startup(unittest.TestCase):
+    def test_Added_OneSlowRound_MedianOfThePairs(self):
+        self.assertEqual(startup.added([(1, 10), (9, 10), (1, 10)], [(2, 12), (10, 12), (90, 12)]), (1, 2))
 
 
 class Selection(unittest.TestCase):

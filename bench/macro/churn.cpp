@@ -251,14 +251,14 @@ Outcome generations(double scale, std::uint64_t rounds, std::size_t blocks) {
   return {total, seconds, total};
 }
 
-Outcome mixed(double scale) { return generations<8, 4, 10>(scale, 250, 2000); }
+Outcome mixed(double scale) { return generations<8, 4, 10>(scale, 1000, 2000); }
 
 // The same range as a real program's: 16 B to 32 KiB, many small. Threads hand whole sets round through shared slots.
 Outcome wide(double scale) {
   constexpr unsigned kThreads = 4;
   constexpr std::size_t kSets = 8;
   constexpr std::size_t kBlocks = 400;
-  const auto rounds = scaled(scale, 400);
+  const auto rounds = scaled(scale, 1500);
   std::vector<std::atomic<std::vector<Block>*>> slots(kSets);
   for (auto& slot : slots) slot = new std::vector<Block>;
   std::vector<std::uint64_t> dropped(kThreads);
