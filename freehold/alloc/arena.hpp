@@ -38,6 +38,7 @@ enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
 struct ArenaSettings {
   std::size_t half_bytes = 0;  // address space of each half; a power of two
   bool in_steps = false;       // reserve as it grows, for a limited address space
+  unsigned lanes = 8;          // of the word pools' trees: a power of two, about four a CPU
   std::uint64_t purge_delay_ms = 500;
   HugePages huge_pages = HugePages::kAuto;
 };
@@ -58,6 +59,7 @@ class Arena {
   using SpanType = Span<A, Config::kWordsPerSpan>;
   using Word = typename A::template atomic<std::uint64_t>;
   using Owner = typename A::template atomic<std::uint8_t>;
+  using HolderWord = typename A::template atomic<std::uint32_t>;
   static constexpr unsigned kSpanShift = Config::kSpanShift;
   static constexpr std::size_t kSpanBytes = std::size_t{1} << kSpanShift;
 
@@ -66,7 +68,7 @@ class Arena {
     Arena* arena;
     Word& word(pool::Leaf leaf) const noexcept { return arena->spans_[pool::block_of(leaf)].words[pool::word_of(leaf)]; }
     Word& summary(std::uint32_t block) const noexcept { return arena->spans_[block].summary; }
-    auto& holder(std::uint32_t block) const noexcept { return arena->spans_[block].holder; }
+    auto& holder(std::uint32_t block) const noexcept { return arena->holders_[block]; }
     // Acquire: pairs with the release store in claim(); whoever took a slot of a re-given span sees the new owner.
     bool belongs(std::uint32_t block, unsigned tag) const noexcept {
       return arena->owner_[block].load(std::memory_order_acquire) == tag;
@@ -134,8 +136,8 @@ class Arena {
   using Lock = sync::Mutex<A, sync::CountWaits<A>>;
   [[nodiscard]] Lock& lock() noexcept { return lock_; }
 
-  // Gives class `c` a span and the caller `keep` of its slots (at most 64). bits == 0: out of memory.
-  [[nodiscard]] pool::Taken claim(unsigned c, unsigned keep, std::uint64_t now) noexcept;
+  // Gives class `c` a span, held by `who`, and the caller `keep` of its slots (at most 64). bits == 0: out of memory.
+  [[nodiscard]] pool::Taken claim(unsigned c, unsigned keep, std::uint32_t who, std::uint64_t now) noexcept;
 
   // A run of `length` spans at a multiple of `alignment` spans; kNoSpan when out of memory.
   [[nodiscard]] RunPlace allocate_run(SpanIndex length, SpanIndex alignment, std::uint64_t now) noexcept;
@@ -194,7 +196,8 @@ class Arena {
   [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex advance_frontier(Half& half, SpanIndex length) noexcept;
   [[nodiscard]] bool ensure_committed(Half& half, SpanIndex until) noexcept;
-  [[nodiscard]] SpanIndex seize_empty(const Half& half) noexcept;
+  [[nodiscard]] SpanIndex seize_empty(const Half& half, SpanIndex from, bool only_idle) noexcept;
+  void release_empties(const Half& half, std::uint64_t now, bool only_idle) noexcept;
   void release_span(SpanIndex i, std::uint64_t now) noexcept;
   void purge(std::uint64_t now, bool everything) noexcept;
   void purge_run(SpanIndex first, std::uint64_t now) noexcept;
@@ -211,6 +214,7 @@ class Arena {
   std::uintptr_t base_ = 0;
   std::size_t span_count_ = 0;
   Owner* owner_ = nullptr;
+  HolderWord* holders_ = nullptr;  // apart from the spans: a search reads many, and they seldom change
   SpanType* spans_ = nullptr;
   Pages* pages_ = nullptr;
   Blocks blocks_{this};

@@ -15,11 +15,14 @@ bool FREEHOLD_ARENA::init(Pages& pages, const ArenaSettings& settings) noexcept 
   const std::size_t count = std::size_t{half_spans} * 2;
   const SpanIndex first_step = settings.in_steps ? std::min<SpanIndex>(half_spans, Config::kReserveStepSpans) : half_spans;
 
-  // Tables: owner bytes, then the summary trees (one a class, and three of the arena's), each of zero pages.
+  // Tables: owner bytes, holders, then the summary trees (one a class, and three of the arena's), each of zero pages.
   const std::size_t tree_words = pool::SummaryTree<A>::words_for(count);
-  const std::size_t trees = Classes::kCount + 2;  // class 0 is not a class: its tree is empties_
+  const std::size_t lanes = settings.lanes;
+  const std::size_t trees = Classes::kCount * lanes + 2;  // class 0 is not a class: its first lane is empties_
   const std::size_t owner_bytes = base::align_up(count * sizeof(Owner), base::kCacheLine);
-  const std::size_t table_bytes = base::align_up(owner_bytes + tree_words * trees * sizeof(Word), Config::kPageBytes);
+  const std::size_t holder_bytes = base::align_up(count * sizeof(HolderWord), base::kCacheLine);
+  const std::size_t table_bytes =
+      base::align_up(owner_bytes + holder_bytes + tree_words * trees * sizeof(Word), Config::kPageBytes);
   const std::size_t span_bytes = base::align_up((count + 1) * sizeof(SpanType), Config::kPageBytes);
 
   void* table = pages.map(table_bytes);
@@ -37,16 +40,18 @@ bool FREEHOLD_ARENA::init(Pages& pages, const ArenaSettings& settings) noexcept 
   }
 
   owner_ = Config::template table<Owner>(table, count);
+  holders_ = Config::template table<HolderWord>(static_cast<char*>(table) + owner_bytes, count);
   spans_ = Config::template table<SpanType>(spans, count + 1);
-  Word* words = Config::template table<Word>(static_cast<char*>(table) + owner_bytes, tree_words * trees);
+  Word* words = Config::template table<Word>(static_cast<char*>(table) + owner_bytes + holder_bytes, tree_words * trees);
   empties_.attach(words, trees, count);
-  dirty_free_.attach(words + Classes::kCount, trees, half_spans);
-  clean_free_.attach(words + Classes::kCount + 1, trees, half_spans);
+  dirty_free_.attach(words + Classes::kCount * lanes, trees, half_spans);
+  clean_free_.attach(words + Classes::kCount * lanes + 1, trees, half_spans);
   base_ = reinterpret_cast<std::uintptr_t>(memory);
   for (unsigned c = 1; c < Classes::kCount; ++c) {
     const auto bytes = static_cast<std::uint32_t>(Classes::slot_bytes(c));
     geometry_[c] = pool::SlotGeometry::of(base_, kSpanShift, bytes);
-    pools_[c].attach(&blocks_, c, {static_cast<std::uint32_t>(kSpanBytes / bytes)}, words + c, trees, count);
+    pools_[c].attach(&blocks_, c, {static_cast<std::uint32_t>(kSpanBytes / bytes)}, words + c * lanes, trees, count,
+                     settings.lanes);
   }
   dense_ = {0, 0, 0, first_step, half_spans};
   run_ = {half_spans, half_spans, half_spans, half_spans + first_step, half_spans * 2};
@@ -124,21 +129,33 @@ SpanIndex FREEHOLD_ARENA::advance_frontier(Half& half, SpanIndex length) noexcep
 
 // ---- spans of classes -------------------------------------------------------------------------------------------------
 
-// Takes one wholly free span of `half` back from its class; the span is the caller's, of no class.
+// Takes one wholly free span of `half`, at or after `from`, back from its class; the span is the caller's, of no class.
+// With `only_idle`, spans of which slots were handed out since the last such look are left alone: a thread that empties and
+// fills its spans again and again keeps them, and its cache keeps their lines.
 FREEHOLD_ARENA_TEMPLATE
-SpanIndex FREEHOLD_ARENA::seize_empty(const Half& half) noexcept {
-  for (SpanIndex from = half.begin;;) {
-    const SpanIndex i = empties_.find(from);
-    if (i == pool::SummaryTree<A>::kNone || i >= half.frontier) return kNoSpan;
-    empties_.retire(i, [] { return false; });
-    const unsigned c = owner_[i].load(std::memory_order_relaxed);  // relaxed: changes under our lock only
-    if (c != 0 && pools_[c].seize(i)) {
-      owner_[i].store(0, std::memory_order_relaxed);  // nobody holds a slot: nobody asks
-      ++counters_.span_returns;
-      return i;
+SpanIndex FREEHOLD_ARENA::seize_empty(const Half& half, SpanIndex from, bool only_idle) noexcept {
+  for (;; ++from) {
+    from = empties_.find(from);
+    if (from == pool::SummaryTree<A>::kNone || from >= half.frontier) return kNoSpan;
+    const unsigned c = owner_[from].load(std::memory_order_relaxed);  // relaxed: changes under our lock only
+    auto& hints = spans_[from].page_hints;
+    if (only_idle && c != 0 && (hints.load(std::memory_order_relaxed) & PageHints::kLooked) == 0) {
+      hints.store(hints.load(std::memory_order_relaxed) | PageHints::kLooked, std::memory_order_relaxed);
+      continue;
     }
-    from = i + 1;
+    empties_.retire(from, [] { return false; });
+    if (c != 0 && pools_[c].seize(from)) {
+      owner_[from].store(0, std::memory_order_relaxed);  // nobody holds a slot: nobody asks
+      ++counters_.span_returns;
+      return from;
+    }
   }
+}
+
+FREEHOLD_ARENA_TEMPLATE
+void FREEHOLD_ARENA::release_empties(const Half& half, std::uint64_t now, bool only_idle) noexcept {
+  for (SpanIndex i = seize_empty(half, half.begin, only_idle); i != kNoSpan; i = seize_empty(half, i + 1, only_idle))
+    release_span(i, now);
 }
 
 // Puts a span that is nobody's among the free ones; it may hold pages.
@@ -157,7 +174,7 @@ FREEHOLD_ARENA_TEMPLATE
 SpanIndex FREEHOLD_ARENA::span_for(unsigned c, std::uint64_t now) noexcept {
   if (!is_dense(c)) {
     if (runs_.dirty_spans() == 0)
-      if (const SpanIndex i = seize_empty(run_); i != kNoSpan) return i;
+      if (const SpanIndex i = seize_empty(run_, run_.begin, false); i != kNoSpan) return i;
     return allocate_run(1, 1, now).first;
   }
   const auto take_from = [&](pool::SummaryTree<A>& set, SpanIndex& count) {
@@ -169,7 +186,7 @@ SpanIndex FREEHOLD_ARENA::span_for(unsigned c, std::uint64_t now) noexcept {
     return i;
   };
   if (const SpanIndex i = take_from(dirty_free_, dirty_dense_); i != kNoSpan) return i;
-  if (const SpanIndex i = seize_empty(dense_); i != kNoSpan) return i;
+  if (const SpanIndex i = seize_empty(dense_, dense_.begin, false); i != kNoSpan) return i;
   consider_scan(c);
   if (const SpanIndex i = take_from(clean_free_, clean_dense_); i != kNoSpan) {
     ++grown_since_scan_;
@@ -180,14 +197,14 @@ SpanIndex FREEHOLD_ARENA::span_for(unsigned c, std::uint64_t now) noexcept {
 }
 
 FREEHOLD_ARENA_TEMPLATE
-pool::Taken FREEHOLD_ARENA::claim(unsigned c, unsigned keep, std::uint64_t now) noexcept {
+pool::Taken FREEHOLD_ARENA::claim(unsigned c, unsigned keep, std::uint32_t who, std::uint64_t now) noexcept {
   SpanIndex i;
   {
     const sync::Guard guard(lock_);
     i = span_for(c, now);
     if (i == kNoSpan) return {};
     spans_[i].state = SpanState::kSlots;
-    spans_[i].holder.store(0, std::memory_order_relaxed);
+    holders_[i].store(pool::Holder::at_work(who).value, std::memory_order_relaxed);
     ++counters_.span_claims;
     // Release: pairs with belongs(). Under the lock, so that a purger sees either no owner or this one.
     owner_[i].store(static_cast<std::uint8_t>(c), std::memory_order_release);
@@ -214,7 +231,7 @@ RunPlace FREEHOLD_ARENA::allocate_run(SpanIndex length, SpanIndex alignment, std
     }
   }
   // Address space is short: make clean neighbours of everything and try once more.
-  for (SpanIndex i = seize_empty(run_); i != kNoSpan; i = seize_empty(run_)) release_span(i, now);
+  release_empties(run_, now, false);
   for (SpanIndex i = runs_.oldest_dirty(~std::uint64_t{0}); i != kNoSpan; i = runs_.oldest_dirty(~std::uint64_t{0})) {
     if (!purge_range(i, spans_[i].length)) break;
     purge_run(i, now);
@@ -272,8 +289,7 @@ void FREEHOLD_ARENA::purge_run(SpanIndex first, std::uint64_t now) noexcept {
 
 FREEHOLD_ARENA_TEMPLATE
 void FREEHOLD_ARENA::purge(std::uint64_t now, bool everything) noexcept {
-  for (const Half* half : {&dense_, &run_})
-    for (SpanIndex i = seize_empty(*half); i != kNoSpan; i = seize_empty(*half)) release_span(i, now);
+  for (const Half* half : {&dense_, &run_}) release_empties(*half, now, !everything);
   const std::uint64_t before = everything ? now : (now > settings_.purge_delay_ms ? now - settings_.purge_delay_ms : 0);
 
   for (SpanIndex i = runs_.oldest_dirty(before); i != kNoSpan; i = runs_.oldest_dirty(before)) {
@@ -336,13 +352,13 @@ void FREEHOLD_ARENA::purge_partly_free(unsigned spared, bool only_idle) noexcept
 FREEHOLD_ARENA_TEMPLATE
 void FREEHOLD_ARENA::purge_pages_of(SpanIndex i, unsigned c, bool only_idle) noexcept {
   constexpr unsigned kPages = kSpanBytes / Config::kPageBytes;
-  static_assert(kPages <= PageHints::kIdleShift);
+  static_assert(kPages <= PageHints::kPages);
   Pool& pool = pools_[c];
   const pool::BlockShape shape = pool.shape();
   if (pool.free_slots(i) * 4 < shape.slots) return;
   const auto bytes = static_cast<std::uint32_t>(Classes::slot_bytes(c));
   SpanType& span = spans_[i];
-  const std::uint32_t hints = span.page_hints.load(std::memory_order_relaxed);
+  const std::uint64_t hints = span.page_hints.load(std::memory_order_relaxed);
 
   const auto first_slot = [&](unsigned page) { return static_cast<std::uint32_t>(page * Config::kPageBytes / bytes); };
   const auto end_slot = [&](unsigned page) {  // one past the last slot that touches the page
@@ -366,11 +382,12 @@ void FREEHOLD_ARENA::purge_pages_of(SpanIndex i, unsigned c, bool only_idle) noe
   for (unsigned p = 0; p < kPages; ++p)
     if (all_free(first_slot(p), end_slot(p))) free_pages |= 1U << p;
   if (only_idle) {
-    const std::uint32_t idle = hints >> PageHints::kIdleShift;
-    span.page_hints.store((hints & 0xffff) | free_pages << PageHints::kIdleShift, std::memory_order_relaxed);
+    const auto idle = static_cast<std::uint32_t>(hints >> PageHints::kIdleShift);
+    span.page_hints.store((hints & PageHints::kReturned) | std::uint64_t{free_pages} << PageHints::kIdleShift,
+                          std::memory_order_relaxed);
     free_pages &= idle;
   }
-  free_pages &= ~hints;  // given back already
+  free_pages &= ~static_cast<std::uint32_t>(hints & PageHints::kReturned);  // given back already
   for (unsigned p = 0; p < kPages; ++p) {
     if ((free_pages >> p & 1) == 0) continue;
     unsigned end = p + 1;

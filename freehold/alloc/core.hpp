@@ -39,7 +39,7 @@ class Core {
   // `cpus`: how many threads can run at once.
   [[nodiscard]] bool init(Pages& pages, const ArenaSettings& settings, std::size_t budget_bytes, unsigned cpus) noexcept {
     pages_ = &pages;
-    patience_ = 2 * cpus;
+    patience_ = cpus;
     metadata_.attach(pages);
     budget_.store(budget_bytes, std::memory_order_relaxed);
     return arena_.init(pages, settings);
@@ -101,7 +101,7 @@ class Core {
   [[nodiscard]] bool check_invariants() noexcept { return arena_.check_invariants(); }
 
  private:
-  static constexpr std::uint32_t kFirstCpuName = 1U << 31;
+  static constexpr std::uint32_t kFirstCpuName = 1U << 30;
   static constexpr unsigned kSlowCallsPerTick = 64;
   static constexpr unsigned kTicksPerIdleLook = 16;
   static constexpr std::size_t kReportBytes = 256 * 1024;

@@ -130,7 +130,7 @@ pool::Taken FREEHOLD_CORE::find_slots(pool::Cursor& cursor, unsigned c, unsigned
   auto& pool = arena_.pool(c);
   pool::Taken taken = pool.take(cursor, want, who, patience_);
   if (taken.bits == 0) {
-    taken = arena_.claim(c, want, Clock::now());
+    taken = arena_.claim(c, want, who, Clock::now());
     if (taken.bits != 0) {
       cursor.leaf = taken.leaf;
       pool.hold(cursor, pool::block_of(taken.leaf), who);

@@ -84,6 +84,7 @@ void after_fork_in_child() noexcept {
   ArenaSettings s;
   s.purge_delay_ms = options.purge_delay_ms;
   s.huge_pages = options.huge_pages;
+  s.lanes = std::clamp(std::bit_ceil(4 * g_cpus.cpus), 8U, 64U);
   const std::size_t limit = os::address_space_limit();
   if (limit != SIZE_MAX) {
     s.in_steps = true;
@@ -121,8 +122,8 @@ void announce() noexcept {
   if (g_start.load(std::memory_order_relaxed) != Start::kNotYet)
     return g_start.load(std::memory_order_relaxed) == Start::kReady;
   g_options = read_options();
-  ArenaSettings settings = settings_for(g_options);
   g_cpus = os::usable_cpus();
+  ArenaSettings settings = settings_for(g_options);
   const std::size_t budget = g_options.cache_bytes != 0 ? g_options.cache_bytes : NativeConfig::kBudgetBytes;
   bool ready = false;
   // An emulator or a container may refuse what the machine could hold: settle for less.

@@ -22,19 +22,20 @@ enum class SpanState : std::uint8_t {
   kFreeTail  // last span of a free run of two or more
 };
 
-// One bit a page, two facts about pages of a span whose slots are partly in use.
+// What a look at a span found, in bits that are dropped when slots of the span are handed out. All are hints: a stale one
+// costs a system call or a missed purge.
 struct PageHints {
-  // Low half: the page was given back to the system. High half: it was wholly free at the last look. Both are dropped
-  // when slots of the span are handed out; they are hints, and a stale one costs a system call or a missed purge.
-  static constexpr unsigned kIdleShift = 16;
+  static constexpr unsigned kPages = 16;
+  static constexpr std::uint64_t kReturned = 0xffff;                // one bit a page: it was given back to the system
+  static constexpr unsigned kIdleShift = kPages;                    // one bit a page: it was wholly free at the last look
+  static constexpr std::uint64_t kLooked = std::uint64_t{1} << 32;  // the span looked wholly free at the last look
 };
 
 template <sync::Atomics A, unsigned kWords>
 struct alignas(base::kCacheLine) Span {
   // Any thread.
   typename A::template atomic<std::uint64_t> summary;
-  typename A::template atomic<std::uint32_t> page_hints;
-  typename A::template atomic<std::uint32_t> holder;  // the thread that works here, by preference; 0: none
+  typename A::template atomic<std::uint64_t> page_hints;
   // Under the arena's lock. Runs: `length` is valid at the first span, `first` at a kFreeTail.
   SpanState state;
   bool dirty;        // free, and may still hold pages

@@ -8,7 +8,8 @@
 // bit if it was wrong. Both sides write their word before they read the other's (store buffering), hence seq_cst
 // throughout; on x86 that costs nothing, since every write is a locked instruction already.
 // set: one load if the bit stands, else one atomic a level. find: one load a level. Any thread; lock-free.
-// Words of several trees may be interleaved (stride), so that the trees of all size classes of a small heap share a page.
+// Words of several trees are interleaved (stride), so that those of all size classes of a small heap share a page; a tree
+// may have several lanes, sets of their own side by side.
 #pragma once
 #include <array>
 #include <atomic>
@@ -39,7 +40,7 @@ class SummaryTree {
     return total;
   }
 
-  // Lays the tree over zeroed `words`: word i of the tree is words[i * stride]. Not thread-safe.
+  // Lays the tree over zeroed `words`: word i of lane l is words[i * stride + l], l < stride. Not thread-safe.
   void attach(Word* words, std::size_t stride, std::size_t blocks) noexcept {
     stride_ = stride;
     levels_ = 0;
@@ -51,34 +52,34 @@ class SummaryTree {
   }
 
   // Puts block `i` into the set. Call after the change that made it non-empty.
-  void set(std::uint32_t i) noexcept { set_from(0, i); }
+  void set(std::uint32_t i, unsigned lane = 0) noexcept { set_from(0, i, lane); }
 
-  [[nodiscard]] bool test(std::uint32_t i) const noexcept {
-    return (at(0, i >> 6).load(std::memory_order_seq_cst) & base::bit(i & 63)) != 0;
+  [[nodiscard]] bool test(std::uint32_t i, unsigned lane = 0) const noexcept {
+    return (at(0, i >> 6, lane).load(std::memory_order_seq_cst) & base::bit(i & 63)) != 0;
   }
 
   // Takes block `i` out of the set unless `non_empty()` says, after the bit is gone, that it belongs there.
   template <class NonEmpty>
-  void retire(std::uint32_t i, NonEmpty&& non_empty) noexcept {
-    Word* word = &at(0, i >> 6);
+  void retire(std::uint32_t i, NonEmpty&& non_empty, unsigned lane = 0) noexcept {
+    Word* word = &at(0, i >> 6, lane);
     word->fetch_and(~base::bit(i & 63), std::memory_order_seq_cst);
-    if (non_empty()) return set_from(0, i);
+    if (non_empty()) return set_from(0, i, lane);
     for (unsigned level = 1; level < levels_ && word->load(std::memory_order_seq_cst) == 0; ++level) {
       i >>= 6;
-      Word* above = &at(level, i >> 6);
+      Word* above = &at(level, i >> 6, lane);
       above->fetch_and(~base::bit(i & 63), std::memory_order_seq_cst);
-      if (word->load(std::memory_order_seq_cst) != 0) return set_from(level, i);
+      if (word->load(std::memory_order_seq_cst) != 0) return set_from(level, i, lane);
       word = above;
     }
   }
 
   // The first block at or after `from` that may be in the set, or kNone. Stale summaries on the way are repaired.
-  [[nodiscard]] std::uint32_t find(std::uint32_t from) noexcept {
+  [[nodiscard]] std::uint32_t find(std::uint32_t from, unsigned lane = 0) noexcept {
     unsigned level = 0;
     std::uint32_t i = from;
     while (level < levels_) {
       if ((i >> 6) >= level_[level].words) return kNone;
-      const std::uint64_t bits = at(level, i >> 6).load(std::memory_order_seq_cst) & (~std::uint64_t{0} << (i & 63));
+      const std::uint64_t bits = at(level, i >> 6, lane).load(std::memory_order_seq_cst) & (~std::uint64_t{0} << (i & 63));
       if (bits == 0) {  // nothing here at or after i: look above, behind this word
         i = (i >> 6) + 1;
         ++level;
@@ -87,10 +88,10 @@ class SummaryTree {
       i = (i & ~std::uint32_t{63}) | base::lowest_bit(bits);
       if (level == 0) return i;
       // One level down, at the start of the word that bit i stands for.
-      Word& below = at(level - 1, i);
+      Word& below = at(level - 1, i, lane);
       if (below.load(std::memory_order_seq_cst) == 0) {
-        at(level, i >> 6).fetch_and(~base::bit(i & 63), std::memory_order_seq_cst);
-        if (below.load(std::memory_order_seq_cst) != 0) set_from(level, i);
+        at(level, i >> 6, lane).fetch_and(~base::bit(i & 63), std::memory_order_seq_cst);
+        if (below.load(std::memory_order_seq_cst) != 0) set_from(level, i, lane);
         continue;
       }
       --level;
@@ -100,11 +101,11 @@ class SummaryTree {
   }
 
   // The invariant between the levels; call at rest.
-  [[nodiscard]] bool check_invariants() const noexcept {
+  [[nodiscard]] bool check_invariants(unsigned lane = 0) const noexcept {
     for (unsigned level = 0; level + 1 < levels_; ++level)
       for (std::uint32_t w = 0; w < level_[level].words; ++w)
-        if (at(level, w).load(std::memory_order_relaxed) != 0 &&
-            (at(level + 1, w >> 6).load(std::memory_order_relaxed) & base::bit(w & 63)) == 0)
+        if (at(level, w, lane).load(std::memory_order_relaxed) != 0 &&
+            (at(level + 1, w >> 6, lane).load(std::memory_order_relaxed) & base::bit(w & 63)) == 0)
           return false;
     return true;
   }
@@ -115,11 +116,13 @@ class SummaryTree {
     std::size_t words = 0;
   };
 
-  [[nodiscard]] Word& at(unsigned level, std::size_t word) const noexcept { return level_[level].first[word * stride_]; }
+  [[nodiscard]] Word& at(unsigned level, std::size_t word, unsigned lane) const noexcept {
+    return level_[level].first[word * stride_ + lane];
+  }
 
-  void set_from(unsigned level, std::uint32_t i) noexcept {
+  void set_from(unsigned level, std::uint32_t i, unsigned lane) noexcept {
     for (; level < levels_; ++level, i >>= 6) {
-      Word& word = at(level, i >> 6);
+      Word& word = at(level, i >> 6, lane);
       if ((word.load(std::memory_order_seq_cst) & base::bit(i & 63)) != 0) return;  // whoever set it sees to the rest
       word.fetch_or(base::bit(i & 63), std::memory_order_seq_cst);
     }

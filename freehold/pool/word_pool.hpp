@@ -5,7 +5,11 @@
 // SummaryTree over its blocks.
 //
 //   Invariants: a bit is set in a word  <=>  the slot is free and in nobody's hands.
-//               word w of block b non-zero, at rest  =>  bit w of summary(b) set, and b in the tree of b's pool.
+//               word w of block b non-zero, at rest  =>  bit w of summary(b) set, and b in a lane of its pool's tree.
+//
+// The tree has lanes, and a block is enlisted in the lane of the thread that worked in it last, so that threads find the
+// memory they used before: what they free and allocate again stays in their caches. A bit in another lane does no harm,
+// since a search that finds nothing in its own lane looks into all.
 //
 // Blocks may change hands between pools (the engine gives an empty span to another size class). A hint may therefore
 // name a block of another pool; what was taken is verified against blocks.belongs() afterwards: whoever holds a bit
@@ -38,8 +42,18 @@ struct Taken {
   std::uint64_t bits = 0;
 };
 
-// Where a thread works: the word where it took or gave slots last, and the block that it holds. Holding is a courtesy, not
-// ownership: others prefer blocks that nobody holds, so that threads meet on a metadata line only when memory is short.
+// Who works, or worked last, in a block: a courtesy, not ownership. Threads prefer blocks they have used before (whose slots
+// are in their cache) and blocks that nobody has used, and take over another's when memory would grow otherwise.
+struct Holder {
+  std::uint32_t value = 0;  // name << 1 | at work; 0: nobody yet
+  [[nodiscard]] static constexpr Holder at_work(std::uint32_t who) noexcept { return {who << 1 | 1}; }
+  [[nodiscard]] static constexpr Holder gone(std::uint32_t who) noexcept { return {who << 1}; }
+  [[nodiscard]] constexpr std::uint32_t name() const noexcept { return value >> 1; }
+  [[nodiscard]] constexpr bool is_foreign(std::uint32_t who) const noexcept { return value != 0 && name() != who; }
+  [[nodiscard]] constexpr bool is_at_work() const noexcept { return (value & 1) != 0; }
+};
+
+// Where a thread works: the word where it took or gave slots last, and the block that it holds.
 struct Cursor {
   static constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
   Leaf leaf = 0;
@@ -72,7 +86,8 @@ struct WordPoolOrders {
 };
 
 // Config gives: Blocks (storage and ownership of blocks), Orders.
-//   Blocks: Word& word(Leaf); Word& summary(block); Holder& holder(block); bool belongs(block, tag);
+//   Blocks: Word& word(Leaf); Word& summary(block); atomic<uint32_t>& holder(block), a Holder's value; bool belongs(block,
+//   tag);
 //           void give_back(Leaf, bits); void enlist(block), which calls enlist() of the pool that the block belongs to now
 template <sync::Atomics A, class Config>
 class WordPool {
@@ -83,46 +98,37 @@ class WordPool {
 
   constexpr WordPool() noexcept = default;
 
-  // Not thread-safe. `tree_words` must be zeroed: SummaryTree::words_for(block_count) words at `stride`.
-  void attach(Blocks* blocks, unsigned tag, BlockShape shape, Word* tree_words, std::size_t stride,
-              std::size_t block_count) noexcept {
+  // Not thread-safe. `tree_words` must be zeroed: SummaryTree::words_for(block_count) words of each of `lanes` (a power of
+  // two, at most `stride`) lanes at `stride`.
+  void attach(Blocks* blocks, unsigned tag, BlockShape shape, Word* tree_words, std::size_t stride, std::size_t block_count,
+              unsigned lanes = 1) noexcept {
     blocks_ = blocks;
     tag_ = tag;
     shape_ = shape;
+    lanes_ = lanes;
     tree_.attach(tree_words, stride, block_count);
   }
 
   [[nodiscard]] BlockShape shape() const noexcept { return shape_; }
 
   // Takes between 1 and `want` slots of one word, the lowest first; with 64, whatever the word holds by one exchange. Looks
-  // first where `cursor` stands, which then follows. `who` (not 0) names the thread. Blocks that others hold are passed
-  // over unless there are more than `patience` of them. bits == 0: nothing was found under these terms, or the pool looks
-  // empty; a put that is under way may be missed.
+  // first where `cursor` stands, which then follows. `who` (1 … 2^31 - 1) names the thread: its own blocks and fresh ones
+  // come first; another's is taken over if more than `patience` of those were seen. bits == 0: nothing was found under these
+  // terms, or the pool looks empty; a put that is under way may be missed.
   [[nodiscard]] Taken take(Cursor& cursor, unsigned want, std::uint32_t who, unsigned patience) noexcept {
     const std::uint32_t home = block_of(cursor.leaf);
-    if (blocks_->belongs(home, tag_) && (patience == 0 || free_for(home, who)))
+    if (blocks_->belongs(home, tag_) && (patience == 0 || !holder_of(home).is_foreign(who)))
       if (const Taken t = take_in_block(home, word_of(cursor.leaf), want); t.bits != 0) return settle(cursor, t, who);
     let_go(cursor, who);
-    bool wrapped = false;
-    for (std::uint32_t from = home;;) {
-      const std::uint32_t block = tree_.find(from);
-      if (block == SummaryTree<A>::kNone) {
-        if (wrapped) return {};
-        wrapped = true;
-        from = 0;
-        continue;
-      }
-      from = block + 1;
-      if (blocks_->belongs(block, tag_)) {
-        if (patience != 0 && !free_for(block, who)) {
-          --patience;
-          continue;
-        }
-        if (const Taken t = take_in_block(block, 0, want); t.bits != 0) return settle(cursor, t, who);
-      }
-      tree_.retire(block,
-                   [&] { return blocks_->summary(block).load(Orders::kRereadWord) != 0 && blocks_->belongs(block, tag_); });
+    Foreign foreign;
+    for (unsigned i = 0; i < lanes_ && foreign.seen < kForeignLook; ++i) {
+      const unsigned lane = (who + i) & (lanes_ - 1);
+      if (const Taken t = take_in_lane(lane, i == 0 ? home : 0, want, who, patience, foreign); t.bits != 0)
+        return settle(cursor, t, who);
     }
+    if (foreign.seen == 0 || foreign.seen <= patience) return {};
+    if (const Taken t = take_found(foreign.best(), want); t.bits != 0) return settle(cursor, t, who);
+    return take(cursor, want, who, 0);
   }
 
   // Makes `block` the one that `who` holds.
@@ -130,13 +136,14 @@ class WordPool {
     if (cursor.held == block) return;
     let_go(cursor, who);
     cursor.held = block;
-    blocks_->holder(block).store(who, std::memory_order_relaxed);  // relaxed: a hint
+    blocks_->holder(block).store(Holder::at_work(who).value, std::memory_order_relaxed);  // relaxed: a hint
   }
   // Ends holding. The block may belong to another class by now; then its holder is another.
   void let_go(Cursor& cursor, std::uint32_t who) noexcept {
     if (cursor.held == Cursor::kNoBlock) return;
     auto& holder = blocks_->holder(cursor.held);
-    if (holder.load(std::memory_order_relaxed) == who) holder.store(0, std::memory_order_relaxed);
+    if (holder.load(std::memory_order_relaxed) == Holder::at_work(who).value)
+      holder.store(Holder::gone(who).value, std::memory_order_relaxed);
     cursor.held = Cursor::kNoBlock;
   }
 
@@ -167,15 +174,14 @@ class WordPool {
     return true;
   }
 
-  // Whether all slots of `block` look free; starts beside `near`, since frees come in order more often than not.
+  // Whether all slots of `block` look free. Looks first at the words on the cache line of `near`, which the caller has just
+  // written: frees come in order more often than not, and the answer is mostly there, without another miss.
   [[nodiscard]] bool looks_full(std::uint32_t block, unsigned near = 0) const noexcept {
     const unsigned n = shape_.words();
-    const auto full = [&](unsigned w) {
-      return blocks_->word(leaf_of(block, w)).load(std::memory_order_relaxed) == shape_.full(w);  // relaxed: seize verifies
-    };
-    if (near > 0 && !full(near - 1)) return false;
-    for (unsigned i = 1; i <= n; ++i)
-      if (!full((near + i) % n)) return false;
+    const unsigned line = near & ~(kWordsPerLine - 1);
+    for (unsigned i = 0, w = line; i < n; ++i, w = w + 1 == n ? 0 : w + 1)
+      if (blocks_->word(leaf_of(block, w)).load(std::memory_order_relaxed) != shape_.full(w))
+        return false;  // seize verifies
     return true;
   }
 
@@ -190,12 +196,12 @@ class WordPool {
       if (bits != 0) summary |= base::bit(w);
     }
     // Whoever still announces to a former pool of the block has set a bit that we see, or sees us and enlists it here.
-    if ((blocks_->summary(block).fetch_or(summary, Orders::kSetSummary) | summary) != 0) tree_.set(block);
+    if ((blocks_->summary(block).fetch_or(summary, Orders::kSetSummary) | summary) != 0) enlist(block);
     return {leaf_of(block, 0), mine};
   }
 
   // Puts a block of this pool where searchers find it.
-  void enlist(std::uint32_t block) noexcept { tree_.set(block); }
+  void enlist(std::uint32_t block) noexcept { tree_.set(block, lane_of(block)); }
 
   // Free slots of `block` now; exact at rest.
   [[nodiscard]] std::uint32_t free_slots(std::uint32_t block) const noexcept {
@@ -220,18 +226,80 @@ class WordPool {
     for (unsigned w = 0; w < shape_.words(); ++w) {
       const std::uint64_t bits = blocks_->word(leaf_of(block, w)).load(std::memory_order_relaxed);
       if ((bits & ~shape_.full(w)) != 0) return false;
-      if (bits != 0 && ((summary & base::bit(w)) == 0 || !tree_.test(block))) return false;
+      if (bits != 0 && ((summary & base::bit(w)) == 0 || !is_enlisted(block))) return false;
     }
-    return tree_.check_invariants();
+    for (unsigned lane = 0; lane < lanes_; ++lane)
+      if (!tree_.check_invariants(lane)) return false;
+    return true;
   }
 
  private:
   // Clearing stale summary bits costs the block's other users a miss each, reading a stale word costs us one.
   static constexpr int kStaleEnough = 16;
+  static constexpr unsigned kWordsPerLine = base::kCacheLine / sizeof(std::uint64_t);
 
-  [[nodiscard]] bool free_for(std::uint32_t block, std::uint32_t who) const noexcept {
-    const std::uint32_t holder = blocks_->holder(block).load(std::memory_order_relaxed);
-    return holder == 0 || holder == who;
+  // How many blocks of others a search looks at: each costs a walk of the tree and a line of holders.
+  static constexpr unsigned kForeignLook = 8;
+
+  // Blocks of others that a search passed: one whose holder has left it is better than one where somebody works.
+  struct Foreign {
+    unsigned seen = 0;
+    std::uint32_t left = Cursor::kNoBlock;
+    std::uint32_t busy = Cursor::kNoBlock;
+
+    [[nodiscard]] bool note(std::uint32_t block, Holder holder, std::uint32_t who) noexcept {
+      if (!holder.is_foreign(who)) return false;
+      ++seen;
+      std::uint32_t& place = holder.is_at_work() ? busy : left;
+      if (place == Cursor::kNoBlock) place = block;
+      return true;
+    }
+    [[nodiscard]] std::uint32_t best() const noexcept { return left != Cursor::kNoBlock ? left : busy; }
+  };
+
+  [[nodiscard]] Holder holder_of(std::uint32_t block) const noexcept {
+    return {blocks_->holder(block).load(std::memory_order_relaxed)};
+  }
+
+  [[nodiscard]] unsigned lane_of(std::uint32_t block) const noexcept { return holder_of(block).name() & (lanes_ - 1); }
+
+  [[nodiscard]] bool is_enlisted(std::uint32_t block) const noexcept {
+    for (unsigned lane = 0; lane < lanes_; ++lane)
+      if (tree_.test(block, lane)) return true;
+    return false;
+  }
+
+  [[nodiscard]] bool has_slots(std::uint32_t block) const noexcept {
+    return blocks_->summary(block).load(Orders::kRereadWord) != 0 && blocks_->belongs(block, tag_);
+  }
+
+  [[nodiscard]] Taken take_found(std::uint32_t block, unsigned want) noexcept {
+    return blocks_->belongs(block, tag_) ? take_in_block(block, 0, want) : Taken{};
+  }
+
+  // Searches one lane, from block `from` round; blocks with nothing leave it, blocks that moved to another lane go there.
+  [[nodiscard]] Taken take_in_lane(unsigned lane, std::uint32_t from, unsigned want, std::uint32_t who, unsigned patience,
+                                   Foreign& foreign) noexcept {
+    const std::uint32_t start = from;
+    for (bool wrapped = start == 0; foreign.seen < kForeignLook;) {
+      const std::uint32_t block = tree_.find(from, lane);
+      if (block == SummaryTree<A>::kNone || (wrapped && start != 0 && block >= start)) {
+        if (wrapped) return {};
+        wrapped = true;
+        from = 0;
+        continue;
+      }
+      from = block + 1;
+      if (const unsigned proper = lane_of(block); proper != lane && has_slots(block)) {
+        tree_.set(block, proper);  // before it leaves this lane: it is always in one
+        tree_.retire(block, [&] { return lane_of(block) == lane && has_slots(block); }, lane);
+        if (patience != 0) continue;  // else take what is at hand
+      }
+      if (patience != 0 && blocks_->belongs(block, tag_) && foreign.note(block, holder_of(block), who)) continue;
+      if (const Taken t = take_found(block, want); t.bits != 0) return t;
+      tree_.retire(block, [&] { return has_slots(block); }, lane);
+    }
+    return {};
   }
 
   [[nodiscard]] Taken settle(Cursor& cursor, Taken taken, std::uint32_t who) noexcept {
@@ -297,6 +365,7 @@ class WordPool {
   SummaryTree<A> tree_;
   BlockShape shape_;
   unsigned tag_ = 0;
+  unsigned lanes_ = 1;
 };
 
 }  // namespace freehold::pool

@@ -136,9 +136,9 @@ TEST(WordPool, LetGo_AnothersHold_IsLeftAlone) {
   (void)blocks.pool(1).take(a, 1, kMe, kAnywhere);
   (void)blocks.pool(1).take(b, 1, kOther, kAnywhere);  // b holds it now
   blocks.pool(1).let_go(a, kMe);
-  EXPECT_EQ(blocks.holder(0).load(std::memory_order_relaxed), kOther);
+  EXPECT_EQ(blocks.holder(0).load(std::memory_order_relaxed), Holder::at_work(kOther).value);
   blocks.pool(1).let_go(b, kOther);
-  EXPECT_EQ(blocks.holder(0).load(std::memory_order_relaxed), 0U);
+  EXPECT_EQ(blocks.holder(0).load(std::memory_order_relaxed), Holder::gone(kOther).value);
 }
 
 TEST(WordPool, Put_EmptyWord_IsFoundAgain) {
