@@ -185,6 +185,15 @@ void finish_start() noexcept {
   return span < g_core.arena().span_count() ? g_core.arena().owners()[span].load(std::memory_order_relaxed) : 0;
 }
 
+class KeepErrno {
+ public:
+  KeepErrno() noexcept = default;
+  ~KeepErrno() { errno = saved_; }
+
+ private:
+  int saved_ = errno;
+};
+
 [[nodiscard]] void* out_of_memory() noexcept {
   errno = ENOMEM;
   return nullptr;
@@ -221,6 +230,7 @@ void* allocate_slow(std::size_t bytes) noexcept {
 }
 
 void deallocate_slow(void* block) noexcept {
+  const KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
   const unsigned c = owner_of(block);
   if (c == 0) return g_core.free_large(block);
   if (NativeCache* const cache = own_cache(); cache != nullptr)
@@ -240,7 +250,6 @@ void deallocate(void* block) noexcept { deallocate_inline(block); }
 void* allocate_zeroed(std::size_t bytes) noexcept {
   if (bytes <= Classes::kMaxBytes) {
     void* slot = allocate_inline(bytes);
-    // The whole slot, not only what was asked for: usable_size() promises it.
     return slot == nullptr ? nullptr : std::memset(slot, 0, bytes);
   }
   bool zero;
