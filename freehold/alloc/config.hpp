@@ -36,7 +36,7 @@ struct NativeConfig {
   static constexpr std::size_t kFirstBytes = 2048;     // a new bin
   static constexpr unsigned kFirstSlots = 32;
   static constexpr std::size_t kThreadBytes = 16 * 1024;   // every thread may cache this much
-  static constexpr std::size_t kThreadMaxBytes = 2 << 20;  // and more from the common budget, up to here
+  static constexpr std::size_t kThreadMaxBytes = 4 << 20;  // and more from the common budget, up to here
   static constexpr std::size_t kBudgetStepBytes = 32 * 1024;
   static constexpr unsigned kManyThreads = 256;          // per CPU; threads beyond share per-CPU caches
   static constexpr std::size_t kBudgetBytes = 16 << 20;  // the common budget
