@@ -45,6 +45,8 @@ def matrix_of(**rows):
 
 
 class Report(unittest.TestCase):
+    MACHINE = {"processor": "Z80", "cpus": 1, "kernel": "1", "libc": "glibc 2.36", "line_round_trip_ns": None}
+
     def setUp(self):
         self.matrix = matrix_of(won={"freehold": (1, 1), "peer": (2, 2)}, lost={"freehold": (3, 2), "peer": (2, 2)})
         self.rows = [Row("won", "", (), True), Row("lost", "", (), True)]
@@ -74,8 +76,10 @@ class Report(unittest.TestCase):
     def test_Report_WrittenAndReadAgain_SameTable(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "result.json")
-            path.write_text(json.dumps(malloc.as_json(self.matrix, self.rows, self.allocators, {"gone": "not installed"}, "freehold", {})))
-            self.assertEqual(report.render(*again.read([path]), "freehold"), self.render())
+            path.write_text(json.dumps(malloc.as_json(self.matrix, self.rows, self.allocators, {"gone": "not installed"}, "freehold", self.MACHINE)))
+            machines, results = again.read([path])
+        self.assertEqual(report.render(*results, "freehold"), self.render())
+        self.assertEqual(machines, ["Z80, 1 CPUs, kernel 1, glibc 2.36, a cache line's round trip ? ns"])
 
 
 class Gate(unittest.TestCase):
