@@ -9,6 +9,7 @@
 //   Invariants: owner(s) == c  <=>  s is in state kSlots and belongs to pools[c]; owner changes only while the changer
 //               holds every slot of s (so no pointer into s is live and no drain can be under way).
 //               dirty + clean free spans + spans in use == frontier, in each half.
+//               A span of a class whose slots are all free, at rest, is in the set of empties.
 //
 // Lock: everything but note_full(), give_back() and the word pools themselves runs under one mutex; it is taken once per
 // 64 KiB of new memory and per block above 32 KiB. System calls that return memory are made under it, in bounded steps.
@@ -110,22 +111,19 @@ class Arena {
     return touched && spans_[i].state == SpanState::kRun;
   }
 
-  // Puts slots back that were taken from a span of an unexpected class.
+  // Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Whoever
+  // freed the span's other slots meanwhile did not find it full, so it is for us to tell.
   void give_back(pool::Leaf leaf, std::uint64_t bits) noexcept {
-    (void)pools_[owner_[pool::block_of(leaf)].load(std::memory_order_acquire)].put(leaf, bits);
+    const unsigned c = owner_[pool::block_of(leaf)].load(std::memory_order_acquire);
+    const std::uint64_t old = pools_[c].put(leaf, bits);
+    if ((old | bits) == pools_[c].shape().full(pool::word_of(leaf))) note_full(c, leaf);
   }
 
   // Tells that `leaf` became full: its span may be wholly free. One bit set, once per span that empties.
   void note_full(unsigned c, pool::Leaf leaf) noexcept {
     const SpanIndex block = pool::block_of(leaf);
-    if (!empties_.test(block) && pools_[c].looks_full(block, pool::word_of(leaf))) {
-      empties_.set(block);
-      note_due();
-    }
+    if (!empties_.test(block) && pools_[c].looks_full(block, pool::word_of(leaf))) empties_.set(block);
   }
-
-  // Whether memory waits to be given back, so that a look at the clock is worth while.
-  [[nodiscard]] bool something_due() const noexcept { return something_due_.load(std::memory_order_relaxed); }
 
   // Tells that slots of `leaf` were handed out: what was known of its span's pages no longer holds.
   void note_taken(pool::Leaf leaf) noexcept {
@@ -201,12 +199,8 @@ class Arena {
   [[nodiscard]] void* reserve_first_steps(std::size_t step_bytes) noexcept;
   [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex advance_frontier(Half& half, SpanIndex length) noexcept;
-  [[nodiscard]] bool give_up_tail(Half& half) noexcept;
   [[nodiscard]] bool ensure_committed(Half& half, SpanIndex until) noexcept;
   [[nodiscard]] SpanIndex seize_empty(const Half& half, SpanIndex from, bool only_idle) noexcept;
-  void note_due() noexcept {
-    if (!something_due()) something_due_.store(true, std::memory_order_relaxed);
-  }
   void release_empties(const Half& half, std::uint64_t now, bool only_idle) noexcept;
   void release_span(SpanIndex i, std::uint64_t now) noexcept;
   void purge(std::uint64_t now, bool everything) noexcept;
@@ -215,6 +209,7 @@ class Arena {
   void purge_pages_of(SpanIndex i, unsigned c, bool only_idle) noexcept;
   [[nodiscard]] bool purge_range(SpanIndex first, SpanIndex length) noexcept;
   void consider_scan(unsigned growing) noexcept;
+  [[nodiscard]] bool check_span_of_class(SpanIndex i) noexcept;
   [[nodiscard]] std::uint64_t used_bytes() const noexcept {
     const std::uint64_t spans = std::uint64_t{dense_.frontier - dense_.begin} + (run_.frontier - run_.begin);
     return (spans - clean_dense_ - runs_.clean_spans()) << kSpanShift;
@@ -236,7 +231,6 @@ class Arena {
   alignas(base::kCacheLine) pool::SummaryTree<A> empties_;  // spans that looked wholly free
   typename A::template atomic<std::uint64_t> freed_since_scan_{0};
   typename A::template atomic<std::uint64_t> next_tick_{0};
-  typename A::template atomic<bool> something_due_{false};
 
   // Under the lock.
   alignas(base::kCacheLine) Lock lock_;

@@ -120,34 +120,11 @@ bool FREEHOLD_ARENA::ensure_committed(Half& half, SpanIndex until) noexcept {
 FREEHOLD_ARENA_TEMPLATE
 SpanIndex FREEHOLD_ARENA::advance_frontier(Half& half, SpanIndex length) noexcept {
   if (length > half.end - half.frontier) return kNoSpan;
-  if (!ensure_committed(half, half.frontier + length)) {
-    if (!settings_.in_steps || !give_up_tail(&half == &dense_ ? run_ : dense_)) return kNoSpan;
-    if (!ensure_committed(half, half.frontier + length)) return kNoSpan;
-  }
+  if (!ensure_committed(half, half.frontier + length)) return kNoSpan;
   const SpanIndex first = half.frontier;
   half.frontier += length;
   grown_since_scan_ += length;
   return first;
-}
-
-// Where address space is limited, what one half does not use at its end is for the other: hands it back to the system.
-FREEHOLD_ARENA_TEMPLATE
-bool FREEHOLD_ARENA::give_up_tail(Half& half) noexcept {
-  release_empties(half, 0, false);
-  if (&half == &dense_) {
-    for (; half.frontier > half.begin && spans_[half.frontier - 1].state == SpanState::kFree; --half.frontier) {
-      SpanType& span = spans_[half.frontier - 1];
-      (span.dirty ? dirty_free_ : clean_free_).retire(half.frontier - 1, [] { return false; });
-      --(span.dirty ? dirty_dense_ : clean_dense_);
-      span.state = SpanState::kNone;
-    }
-  } else {
-    for (SpanIndex i = half.frontier; i != kNoSpan; i = runs_.remove_before(half.frontier, half.begin)) half.frontier = i;
-  }
-  if (half.reserved == half.frontier) return false;
-  pages_->release(reinterpret_cast<void*>(address(half.frontier)), std::size_t{half.reserved - half.frontier} << kSpanShift);
-  half.committed = half.reserved = half.frontier;
-  return true;
 }
 
 // ---- spans of classes -------------------------------------------------------------------------------------------------
@@ -172,6 +149,8 @@ SpanIndex FREEHOLD_ARENA::seize_empty(const Half& half, SpanIndex from, bool onl
       ++counters_.span_returns;
       return from;
     }
+    // What was missing may have come back while we held other words, unseen by whoever brought it.
+    if (c != 0 && pools_[c].looks_full(from)) empties_.set(from);
   }
 }
 
@@ -227,6 +206,7 @@ pool::Taken FREEHOLD_ARENA::claim(unsigned c, unsigned keep, std::uint32_t who, 
     i = span_for(c, now);
     if (i == kNoSpan) return {};
     spans_[i].state = SpanState::kSlots;
+    spans_[i].page_hints.store(0, std::memory_order_relaxed);
     holders_[i].store(pool::Holder::at_work(who).value, std::memory_order_relaxed);
     ++counters_.span_claims;
     // Release: pairs with belongs(). Under the lock, so that a purger sees either no owner or this one.
@@ -265,7 +245,6 @@ RunPlace FREEHOLD_ARENA::allocate_run(SpanIndex length, SpanIndex alignment, std
 FREEHOLD_ARENA_TEMPLATE
 void FREEHOLD_ARENA::free_run(SpanIndex first, std::uint64_t now) noexcept {
   runs_.free(first, spans_[first].length, true, now);
-  note_due();
   // Retention is bounded: a quarter of what is in use, and 64 MiB, wait for the delay; more goes back at once.
   const std::uint64_t in_use = used_bytes() - free_dirty_bytes();
   while (runs_.dirty_spans() << kSpanShift > Config::kRetainBytes + in_use / 4) {
@@ -347,9 +326,6 @@ void FREEHOLD_ARENA::purge(std::uint64_t now, bool everything) noexcept {
     next_idle_scan_ = now + std::max<std::uint64_t>(settings_.purge_delay_ms, 10) * 2;
     if (freed_since_scan_.load(std::memory_order_relaxed) > used_bytes() / 8) purge_partly_free(0, true);
   }
-  // Relaxed: a note that comes while this runs may be lost until the next span empties.
-  if (free_dirty_bytes() == 0 && empties_.find(0) == pool::SummaryTree<A>::kNone)
-    something_due_.store(false, std::memory_order_relaxed);
 }
 
 // The heap has grown by a sixteenth and is about to grow more, for class `growing` (0: for a run), although much was freed
@@ -430,26 +406,37 @@ void FREEHOLD_ARENA::purge_pages_of(SpanIndex i, unsigned c, bool only_idle) noe
       const std::uint32_t mask = static_cast<std::uint32_t>(base::low_bits(end) & ~base::low_bits(p));
       span.page_hints.store(span.page_hints.load(std::memory_order_relaxed) | mask, std::memory_order_relaxed);
     }
-    while (w-- > first_word) (void)pool.put(pool::leaf_of(i, w), bits_of(w, from_slot, to_slot));
+    while (w-- > first_word) give_back(pool::leaf_of(i, w), bits_of(w, from_slot, to_slot));
     p = end;
   }
+}
+
+FREEHOLD_ARENA_TEMPLATE
+bool FREEHOLD_ARENA::check_span_of_class(SpanIndex i) noexcept {
+  const unsigned c = owner_[i].load(std::memory_order_relaxed);
+  if ((c != 0) != (spans_[i].state == SpanState::kSlots)) return false;
+  return c == 0 || (pools_[c].check_block(i) && (!pools_[c].looks_full(i) || empties_.test(i)));
 }
 
 FREEHOLD_ARENA_TEMPLATE
 bool FREEHOLD_ARENA::check_invariants() noexcept {
   SpanIndex free_dense[2] = {0, 0};
   for (SpanIndex i = dense_.begin; i < dense_.frontier; ++i) {
-    const unsigned c = owner_[i].load(std::memory_order_relaxed);
-    if ((c != 0) != (spans_[i].state == SpanState::kSlots)) return false;
-    if (c != 0 && !pools_[c].check_block(i)) return false;
-    if (c == 0 && spans_[i].state == SpanState::kFree) ++free_dense[spans_[i].dirty ? 1 : 0];
+    if (!check_span_of_class(i)) return false;
+    if (spans_[i].state == SpanState::kSlots) continue;
+    const bool dirty = spans_[i].dirty;
+    if (spans_[i].state != SpanState::kFree || dirty_free_.test(i) != dirty || clean_free_.test(i) == dirty) return false;
+    ++free_dense[dirty ? 1 : 0];
   }
-  for (SpanIndex i = run_.begin; i < run_.frontier; ++i) {
-    const unsigned c = owner_[i].load(std::memory_order_relaxed);
-    if ((c != 0) != (spans_[i].state == SpanState::kSlots)) return false;
-    if (c != 0 && !pools_[c].check_block(i)) return false;
+  if (free_dense[1] != dirty_dense_ || free_dense[0] != clean_dense_) return false;
+  SpanIndex i = run_.begin;  // from run to run
+  while (i < run_.frontier) {
+    if (!check_span_of_class(i)) return false;
+    const SpanState state = spans_[i].state;
+    if (state != SpanState::kSlots && state != SpanState::kRun && state != SpanState::kFreeRun) return false;
+    i += state == SpanState::kSlots ? 1 : spans_[i].length;
   }
-  return free_dense[1] == dirty_dense_ && free_dense[0] == clean_dense_ && runs_.check_invariants(run_.begin, run_.frontier);
+  return i == run_.frontier && runs_.check_invariants(run_.begin, run_.frontier);
 }
 
 #undef FREEHOLD_ARENA

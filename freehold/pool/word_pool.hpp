@@ -81,6 +81,9 @@ struct WordPoolOrders {
   static constexpr auto kRereadWord = std::memory_order_seq_cst;
   static constexpr auto kReadSummary = std::memory_order_seq_cst;
   static constexpr auto kSetSummary = std::memory_order_seq_cst;
+  // seq_cst: of two threads that complete the last two words of a block, one at least sees the other's (store buffering
+  // with their puts), so that an empty block does not go unnoticed.
+  static constexpr auto kLookFull = std::memory_order_seq_cst;
   // Release: the new owner's tag (blocks.belongs) is visible to whoever takes a published slot.
   static constexpr auto kPublish = std::memory_order_release;
 };
@@ -180,8 +183,7 @@ class WordPool {
     const unsigned n = shape_.words();
     const unsigned line = near & ~(kWordsPerLine - 1);
     for (unsigned i = 0, w = line; i < n; ++i, w = w + 1 == n ? 0 : w + 1)
-      if (blocks_->word(leaf_of(block, w)).load(std::memory_order_relaxed) != shape_.full(w))
-        return false;  // seize verifies
+      if (blocks_->word(leaf_of(block, w)).load(Orders::kLookFull) != shape_.full(w)) return false;
     return true;
   }
 
