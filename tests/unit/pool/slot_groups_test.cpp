@@ -1,0 +1,188 @@
+#include "freehold/pool/slot_groups.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "freehold/alloc/size_classes.hpp"
+
+namespace freehold::pool {
+namespace {
+
+using Classes = alloc::SizeClasses;
+constexpr unsigned kShift = 16;
+constexpr std::uintptr_t kBase = std::uintptr_t{3} << 40;
+
+void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+std::vector<SlotGeometry> every_class() {
+  std::vector<SlotGeometry> all;
+  for (unsigned c = 1; c < Classes::kCount; ++c)
+    all.push_back(SlotGeometry::of(kBase, kShift, static_cast<std::uint32_t>(Classes::slot_bytes(c))));
+  return all;
+}
+
+using GroupMap = std::map<Leaf, std::uint64_t>;
+
+GroupMap united(const SlotGroups& groups) {
+  GroupMap all;
+  for (std::size_t i = 0; i < groups.count; ++i) {
+    EXPECT_NE(groups.groups[i].bits, 0U);
+    EXPECT_EQ(all[groups.groups[i].leaf] & groups.groups[i].bits, 0U) << "a slot in two groups";
+    all[groups.groups[i].leaf] |= groups.groups[i].bits;
+  }
+  return all;
+}
+
+// By division, slot by slot.
+GroupMap expected(const SlotGeometry& g, const std::vector<void*>& slots) {
+  GroupMap all;
+  for (void* slot : slots) {
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(slot) - g.base;
+    const std::uint32_t index = static_cast<std::uint32_t>(offset % (1U << kShift)) / g.slot_bytes;
+    all[leaf_of(static_cast<std::uint32_t>(offset >> kShift), index / 64)] |= base::bit(index % 64);
+  }
+  return all;
+}
+
+TEST(SlotGeometry, Index_EveryOffsetOfEveryClass_IsTheQuotient) {
+  for (const SlotGeometry& g : every_class())
+    for (std::uint32_t offset = 0; offset < 1U << kShift; ++offset) ASSERT_EQ(g.index(offset), offset / g.slot_bytes);
+}
+
+TEST(SlotGeometry, Address_EverySlot_IsItsOwnIndexAgain) {
+  for (const SlotGeometry& g : every_class())
+    for (std::uint32_t i = 0; i < (1U << kShift) / g.slot_bytes; ++i) {
+      const std::uintptr_t address = g.address(leaf_of(7, i / 64), i % 64);
+      ASSERT_EQ(address, kBase + (std::uintptr_t{7} << kShift) + std::uintptr_t{i} * g.slot_bytes);
+    }
+}
+
+class EveryVersion : public testing::TestWithParam<decltype(&group_slots)> {};
+INSTANTIATE_TEST_SUITE_P(SlotGroups, EveryVersion, testing::Values(&group_slots, &group_slots_scalar),
+                         [](const auto& info) { return info.index == 0 ? std::string("chosen") : std::string("scalar"); });
+
+TEST_P(EveryVersion, RandomBatches_EveryClass_GroupsAreThoseOfDivision) {
+  std::mt19937 random(5);
+  SlotGroups groups;
+  for (const SlotGeometry& g : every_class()) {
+    const std::uint32_t per_block = (1U << kShift) / g.slot_bytes;
+    for (int round = 0; round < 40; ++round) {
+      const std::uint32_t blocks = 1 + random() % 4;
+      std::set<void*> distinct;
+      const std::size_t n = std::min<std::size_t>(random() % (kMaxBatch + 1), std::size_t{blocks} * per_block / 2);
+      while (distinct.size() < n)
+        distinct.insert(at(g.address(leaf_of(random() % blocks, 0), 0) + std::size_t{random() % per_block} * g.slot_bytes));
+      std::vector<void*> slots(distinct.begin(), distinct.end());
+      if (round % 2 == 0) std::shuffle(slots.begin(), slots.end(), random);
+      GetParam()(g, slots.data(), slots.size(), groups);
+      ASSERT_EQ(groups.misplaced, 0U);
+      ASSERT_EQ(groups.repeated, 0U);
+      ASSERT_EQ(united(groups), expected(g, slots)) << g.slot_bytes << " bytes, " << n << " slots";
+      ASSERT_LE(groups.count, n);
+    }
+  }
+}
+
+TEST_P(EveryVersion, EveryLength_InOrder_OneGroupAWord) {
+  SlotGroups groups;
+  const SlotGeometry g = SlotGeometry::of(kBase, kShift, 64);
+  for (std::size_t first = 0; first < 5; ++first)
+    for (std::size_t n = 0; n <= kMaxBatch; ++n) {
+      std::vector<void*> slots;
+      for (std::size_t i = 0; i < n; ++i) slots.push_back(at(kBase + (first + i) * 64));
+      GetParam()(g, slots.data(), n, groups);
+      ASSERT_EQ(united(groups), expected(g, slots));
+      ASSERT_EQ(groups.count, united(groups).size()) << "neighbours are one group";
+    }
+}
+
+TEST_P(EveryVersion, MisplacedAddress_EveryPosition_IsReportedAndTheOthersGrouped) {
+  SlotGroups groups;
+  for (const SlotGeometry& g : every_class())
+    for (const std::uint32_t shift : {1U, 8U, g.slot_bytes - 1})
+      for (std::size_t wrong = 0; wrong < 9; ++wrong) {
+        std::vector<void*> slots, right;
+        for (std::size_t i = 0; i < 9; ++i) {
+          slots.push_back(at(kBase + (std::uintptr_t{i} << kShift)));
+          if (i != wrong) right.push_back(slots.back());
+        }
+        slots[wrong] = static_cast<char*>(slots[wrong]) + shift;
+        GetParam()(g, slots.data(), slots.size(), groups);
+        ASSERT_EQ(groups.misplaced, reinterpret_cast<std::uintptr_t>(slots[wrong])) << g.slot_bytes << " + " << shift;
+        ASSERT_EQ(united(groups), expected(g, right));
+      }
+}
+
+TEST_P(EveryVersion, RepeatedAddress_AnyTwoPositionsOfARun_IsReportedAndCountedOnce) {
+  SlotGroups groups;
+  const SlotGeometry g = SlotGeometry::of(kBase, kShift, 48);
+  for (std::size_t n = 2; n < 20; ++n)
+    for (std::size_t a = 0; a < n; ++a)
+      for (std::size_t b = a + 1; b < n; ++b) {
+        std::vector<void*> slots;
+        for (std::size_t i = 0; i < n; ++i) slots.push_back(at(kBase + (i * 37 % 64) * 48));
+        slots[b] = slots[a];
+        GetParam()(g, slots.data(), n, groups);
+        ASSERT_EQ(groups.repeated, reinterpret_cast<std::uintptr_t>(slots[a])) << n << ": " << a << ", " << b;
+        ASSERT_EQ(united(groups), expected(g, slots));
+      }
+}
+
+TEST(SlotGroups, RandomBatches_ChosenVersionAndScalar_Agree) {
+  std::mt19937 random(11);
+  SlotGroups chosen, scalar;
+  for (const SlotGeometry& g : every_class())
+    for (int round = 0; round < 30; ++round) {  // slots, nonsense and repetitions mixed
+      std::vector<void*> slots(random() % (kMaxBatch + 1));
+      for (void*& slot : slots) {
+        slot = at(kBase + (random() % (3U << kShift)) / g.slot_bytes * g.slot_bytes);
+        if (random() % 64 == 0) slot = static_cast<char*>(slot) + 1;
+      }
+      group_slots(g, slots.data(), slots.size(), chosen);
+      group_slots_scalar(g, slots.data(), slots.size(), scalar);
+      ASSERT_EQ(chosen.count, scalar.count);
+      for (std::size_t i = 0; i < chosen.count; ++i) {
+        ASSERT_EQ(chosen.groups[i].leaf, scalar.groups[i].leaf);
+        ASSERT_EQ(chosen.groups[i].bits, scalar.groups[i].bits);
+      }
+      ASSERT_EQ(chosen.misplaced, scalar.misplaced);
+      ASSERT_EQ(chosen.repeated, scalar.repeated);
+    }
+}
+
+TEST(SlotGroups, VectorWidth_IsFourWhereTheCpuCan) {
+#if defined(__x86_64__)
+  EXPECT_EQ(vector_width(), __builtin_cpu_supports("avx2") != 0 ? 4U : 1U);
+#else
+  EXPECT_EQ(vector_width(), 1U);
+#endif
+}
+
+TEST(ListSlots, AnyBits_HighestAddressFirstAndGroupedBackTheSame) {
+  std::mt19937_64 random(3);
+  for (const SlotGeometry& g : every_class()) {
+    const std::uint32_t per_block = (1U << kShift) / g.slot_bytes;
+    for (int round = 0; round < 40; ++round) {
+      const unsigned w = static_cast<unsigned>(random() % ((per_block + 63) / 64));
+      std::uint64_t bits = round == 0 ? ~std::uint64_t{0} : (round == 1 ? 0 : random() & random());
+      bits &= BlockShape{per_block}.full(w);
+      void* slots[64];
+      const std::size_t n = list_slots(g, {leaf_of(9, w), bits}, slots);
+      ASSERT_EQ(n, static_cast<std::size_t>(std::popcount(bits)));
+      ASSERT_TRUE(std::is_sorted(slots, slots + n, std::greater<>())) << "popped from the end, the lowest comes first";
+      SlotGroups groups;
+      group_slots(g, slots, n, groups);
+      ASSERT_EQ(groups.misplaced, 0U);
+      ASSERT_EQ(united(groups), bits == 0 ? GroupMap{} : (GroupMap{{leaf_of(9, w), bits}}));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace freehold::pool

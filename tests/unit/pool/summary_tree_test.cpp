@@ -1,0 +1,173 @@
+#include "freehold/pool/summary_tree.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/hooked_atomics.hpp"
+
+namespace freehold::pool {
+namespace {
+
+template <class A = sync::NativeAtomics>
+struct Storage {
+  using Tree = SummaryTree<A>;
+  explicit Storage(std::size_t blocks, std::size_t stride = 1, std::size_t offset = 0)
+      : words(std::make_unique<typename Tree::Word[]>(Tree::words_for(blocks) * stride)) {
+    tree.attach(words.get() + offset, stride, blocks);
+  }
+  std::unique_ptr<typename Tree::Word[]> words;
+  Tree tree;
+};
+constexpr auto kEmpty = [] { return false; };
+constexpr auto kNonEmpty = [] { return true; };
+constexpr std::uint32_t kNone = SummaryTree<sync::NativeAtomics>::kNone;
+
+TEST(SummaryTree, WordsFor_EveryLevel_OneBitAChild) {
+  using Tree = SummaryTree<sync::NativeAtomics>;
+  EXPECT_EQ(Tree::words_for(1), 1U);
+  EXPECT_EQ(Tree::words_for(64), 1U);
+  EXPECT_EQ(Tree::words_for(65), 2U + 1);
+  EXPECT_EQ(Tree::words_for(4096), 64U + 1);
+  EXPECT_EQ(Tree::words_for(4097), 65U + 2 + 1);
+  EXPECT_EQ(Tree::words_for(std::size_t{1} << 30), (std::size_t{1} << 24) + (1 << 18) + (1 << 12) + 64 + 1);
+}
+
+TEST(SummaryTree, Find_EveryPlaceAlone_IsFoundFromBelowNotFromAbove) {
+  for (const std::size_t blocks : {1U, 63U, 64U, 65U, 4096U, 4097U, 300'000U}) {
+    Storage<> s(blocks);
+    EXPECT_EQ(s.tree.find(0), kNone);
+    for (const std::uint32_t i : {std::uint32_t{0}, static_cast<std::uint32_t>(blocks / 3),
+                                  static_cast<std::uint32_t>(blocks / 2), static_cast<std::uint32_t>(blocks - 1)}) {
+      s.tree.set(i);
+      EXPECT_TRUE(s.tree.test(i));
+      EXPECT_EQ(s.tree.find(0), i);
+      EXPECT_EQ(s.tree.find(i), i);
+      EXPECT_EQ(s.tree.find(i + 1), kNone);
+      EXPECT_TRUE(s.tree.check_invariants());
+      s.tree.retire(i, kEmpty);
+      EXPECT_FALSE(s.tree.test(i));
+      EXPECT_EQ(s.tree.find(0), kNone);
+      EXPECT_TRUE(s.tree.check_invariants());
+    }
+    EXPECT_EQ(s.tree.find(static_cast<std::uint32_t>(blocks)), kNone);
+    EXPECT_EQ(s.tree.find(kNone - 1), kNone);
+  }
+}
+
+TEST(SummaryTree, Retire_NonEmptyBlock_Stays) {
+  Storage<> s(5000);
+  s.tree.set(4999);
+  s.tree.retire(4999, kNonEmpty);
+  EXPECT_EQ(s.tree.find(0), 4999U);
+  EXPECT_TRUE(s.tree.check_invariants());
+}
+
+TEST(SummaryTree, Strides_InterleavedTrees_DoNotTouchEachOther) {
+  using Tree = SummaryTree<sync::NativeAtomics>;
+  constexpr std::size_t kTrees = 5, kBlocks = 5000;
+  const auto words = std::make_unique<Tree::Word[]>(Tree::words_for(kBlocks) * kTrees);
+  Tree trees[kTrees];
+  for (std::size_t t = 0; t < kTrees; ++t) trees[t].attach(words.get() + t, kTrees, kBlocks);
+  for (std::uint32_t t = 0; t < kTrees; ++t) trees[t].set(1000 * t);
+  for (std::uint32_t t = 0; t < kTrees; ++t) {
+    EXPECT_EQ(trees[t].find(0), 1000 * t);
+    EXPECT_EQ(trees[t].find(1000 * t + 1), kNone);
+  }
+}
+
+TEST(SummaryTree, RandomOperations_AgreeWithASet) {
+  std::mt19937 random(1);
+  for (const std::uint32_t blocks : {50U, 70U, 4096U, 20'000U}) {
+    Storage<> s(blocks);
+    std::set<std::uint32_t> model;
+    for (int step = 0; step < 20'000; ++step) {
+      const std::uint32_t i = random() % blocks;
+      switch (random() % 4) {
+        case 0:
+          s.tree.set(i);
+          model.insert(i);
+          break;
+        case 1:
+          s.tree.retire(i, kEmpty);
+          model.erase(i);
+          break;
+        case 2: ASSERT_EQ(s.tree.test(i), model.count(i) == 1); break;
+        default: {
+          const auto next = model.lower_bound(i);
+          ASSERT_EQ(s.tree.find(i), next == model.end() ? kNone : *next);
+        }
+      }
+      ASSERT_TRUE(step % 256 != 0 || s.tree.check_invariants());
+    }
+  }
+}
+
+// A stale upper bit (a retirer cleared the word, another set made it stand again) is repaired on the way and misleads
+// nobody.
+TEST(SummaryTree, Find_StaleUpperBit_IsRepaired) {
+  Storage<> s(5000);
+  s.tree.set(100);
+  s.tree.set(4000);
+  s.words[1].store(0);  // block 100's word of level 0, behind the tree's back
+  EXPECT_EQ(s.tree.find(0), 4000U);
+  EXPECT_TRUE(s.tree.check_invariants());
+}
+
+// A set comes between a retirer's look at the emptied word and his clearing of the bit above.
+TEST(SummaryTree, Retire_NeighbourIsSetMeanwhile_StaysFindable) {
+  for (const std::size_t level_word : {std::size_t{79}, std::size_t{79 + 2}}) {  // the words above block 70's, two levels
+    Storage<test::HookedAtomics> s(79 * 64);
+    s.tree.set(70);
+    test::HookedAtomics::interrupt_before_change_of(&s.words[level_word], [&] { s.tree.set(71); });
+    s.tree.retire(70, kEmpty);
+    EXPECT_EQ(s.tree.find(0), 71U);
+    EXPECT_TRUE(s.tree.check_invariants());
+  }
+}
+
+// A searcher repairs a bit that became right again just before.
+TEST(SummaryTree, Find_BlockIsSetDuringTheRepair_StaysFindable) {
+  Storage<test::HookedAtomics> s(79 * 64);
+  s.tree.set(70);
+  s.words[1].store(0);
+  test::HookedAtomics::interrupt_before_change_of(&s.words[79], [&] { s.tree.set(70); });
+  (void)s.tree.find(0);
+  EXPECT_EQ(s.tree.find(0), 70U);
+  EXPECT_TRUE(s.tree.check_invariants());
+}
+
+TEST(SummaryTree, Threads_EachSetsAndRetiresItsOwn_NothingIsLost) {
+  constexpr std::uint32_t kBlocks = 4096 * 2, kThreads = 4;
+  Storage<> s(kBlocks);
+  std::vector<std::set<std::uint32_t>> mine(kThreads);
+  std::vector<std::thread> threads;
+  for (std::uint32_t t = 0; t < kThreads; ++t)
+    threads.emplace_back([&s, &own = mine[t], t] {
+      std::mt19937 random(t);
+      for (int step = 0; step < 30'000; ++step) {
+        const std::uint32_t i = random() % (kBlocks / kThreads) * kThreads + t;  // words are shared, blocks are not
+        if (random() % 2 == 0) {
+          s.tree.set(i);
+          own.insert(i);
+        } else {
+          s.tree.retire(i, [&] { return own.count(i) != 0 && random() % 2 == 0; });
+          if (!s.tree.test(i)) own.erase(i);
+        }
+        (void)s.tree.find(random() % kBlocks);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_TRUE(s.tree.check_invariants());
+  std::set<std::uint32_t> expected, found;
+  for (const auto& own : mine) expected.insert(own.begin(), own.end());
+  for (std::uint32_t i = s.tree.find(0); i != kNone; i = s.tree.find(i + 1)) found.insert(i);
+  EXPECT_EQ(found, expected);
+}
+
+}  // namespace
+}  // namespace freehold::pool
