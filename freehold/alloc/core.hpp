@@ -41,6 +41,7 @@ class Core {
     pages_ = &pages;
     patience_ = cpus;
     metadata_.attach(pages);
+    common_budget_ = budget_bytes;
     budget_.store(budget_bytes, std::memory_order_relaxed);
     return arena_.init(pages, settings);
   }
@@ -98,7 +99,8 @@ class Core {
   // Thread caches alive; a hint.
   [[nodiscard]] std::uint64_t threads() const noexcept { return threads_.load(std::memory_order_relaxed); }
 
-  [[nodiscard]] bool check_invariants() noexcept { return arena_.check_invariants(); }
+  // The invariants of caches, budget and arena; call at rest.
+  [[nodiscard]] bool check_invariants() noexcept;
 
  private:
   static constexpr std::uint32_t kFirstCpuName = 1U << 30;
@@ -137,6 +139,7 @@ class Core {
   void look_for_idle_bins(Cache& cache) noexcept;
   void adopt_orphans(Cache* mine) noexcept;
   void empty_bin(Cache& cache, unsigned c) noexcept;
+  [[nodiscard]] bool check_bin(const Cache& cache, unsigned c) noexcept;
 
   // A block mapped by itself; kept in a list, since there are few.
   struct Direct {
@@ -155,6 +158,7 @@ class Core {
   Pages* pages_ = nullptr;
   // Blocks of a class that threads may work in, each its own, before a new one is no longer worth its memory.
   unsigned patience_ = 2;
+  std::size_t common_budget_ = 0;
 
   alignas(base::kCacheLine) Lock registry_;
   Metadata<Pages> metadata_;

@@ -207,7 +207,13 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
   // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
   for (std::size_t i = 1; i < groups.count; ++i) __builtin_prefetch(arena_.word_address(groups.groups[i].leaf), 1);
   for (std::size_t i = 0; i < groups.count; ++i) {
-    const auto [leaf, bits] = groups.groups[i];
+    auto [leaf, bits] = groups.groups[i];
+    const std::uint64_t full = pool.shape().full(pool::word_of(leaf));
+    if ((bits & ~full) != 0) [[unlikely]] {  // the end of a span, too short for one more slot
+      const unsigned beyond = base::lowest_bit(bits & ~full);
+      base::fatal(base::Crime::kInteriorPointer, reinterpret_cast<void*>(arena_.geometry(c).address(leaf, beyond)));
+      bits &= full;
+    }
     const std::uint64_t old = pool.put(leaf, bits);
     if ((old & bits) != 0) [[unlikely]] {
       const unsigned twice = base::lowest_bit(old & bits);
@@ -215,7 +221,7 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
       (void)pool.put(leaf, bits & ~old);  // a test's handler returned: the others are innocent
       continue;
     }
-    if ((old | bits) == pool.shape().full(pool::word_of(leaf))) arena_.note_full(c, leaf);
+    if ((old | bits) == full) arena_.note_full(c, leaf);
     last = leaf;
   }
 }
@@ -278,8 +284,7 @@ void FREEHOLD_CORE::flush(Cache& cache) noexcept {
 
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::count_slow_call(Cache& cache) noexcept {
-  // Every 64th call, or every one while memory waits to be given back: a program that went quiet makes few.
-  if (++cache.slow_calls % kSlowCallsPerTick != 0 && !arena_.something_due()) return;
+  if (++cache.slow_calls % kSlowCallsPerTick != 0) return;
   arena_.tick(Clock::now());
   if (cache.slow_calls % (kSlowCallsPerTick * kTicksPerIdleLook) == 0) look_for_idle_bins(cache);
 }
@@ -440,7 +445,6 @@ void FREEHOLD_CORE::stats(Stats& out) noexcept {
     out.classes[c - 1].drains = past_drains_[c];
   }
   for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
-    out.cached_limit_bytes += Config::kThreadBytes;
     for (unsigned c = 1; c < Classes::kCount; ++c) {
       out.classes[c - 1].refills += cache->bins[c].refills.load(std::memory_order_relaxed);
       out.classes[c - 1].drains += cache->bins[c].drains.load(std::memory_order_relaxed);
@@ -462,6 +466,8 @@ void FREEHOLD_CORE::stats(Stats& out) noexcept {
   out.committed_bytes = arena_.committed_bytes();
   out.free_dirty_bytes = arena_.free_dirty_bytes();
   out.direct_bytes = direct_bytes_;
+  // Relaxed: what is lent of the common budget, give or take a thread that is just borrowing.
+  out.cached_limit_bytes = threads() * Config::kThreadBytes + common_budget_ - budget_.load(std::memory_order_relaxed);
   out.metadata_bytes = metadata_.mapped_bytes() + arena_.metadata_bytes();
   out.purged_bytes = counters.purged_bytes;
   out.purge_calls = counters.purge_calls;
@@ -471,6 +477,51 @@ void FREEHOLD_CORE::stats(Stats& out) noexcept {
   out.threads = threads();
   out.threads_peak = threads_peak_;
   out.late_frees = late_frees_.load(std::memory_order_relaxed);
+}
+
+// ---- invariants -------------------------------------------------------------------------------------------------------
+
+// The invariant of thread_cache.hpp for one bin, and that its slots are of its class and not free in the bitmap as well.
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::check_bin(const Cache& cache, unsigned c) noexcept {
+  const auto& bin = cache.bins[c];
+  if (bin.array == nullptr) return bin.capacity == 0 && cache.top[c] == cache.limit[c] && cache.top[c][-1] == nullptr;
+  void** const first = bin.array + 1;
+  if (bin.array[0] != nullptr || cache.limit[c] != first + bin.capacity) return false;
+  if (cache.top[c] < first || cache.top[c] > cache.limit[c]) return false;
+  pool::SlotGroups groups;
+  for (void** slot = first; slot != cache.top[c]; ++slot) {
+    const std::size_t span = (reinterpret_cast<std::uintptr_t>(*slot) - arena_.base()) >> ArenaType::kSpanShift;
+    if (span >= arena_.span_count() || arena_.owners()[span].load(std::memory_order_relaxed) != c) return false;
+    pool::group_slots(arena_.geometry(c), slot, 1, groups);
+    if (groups.misplaced != 0) return false;
+    const auto [leaf, bits] = groups.groups[0];
+    if ((bits & ~arena_.pool(c).shape().full(pool::word_of(leaf))) != 0) return false;
+    if ((arena_.word_address(leaf)->load(std::memory_order_relaxed) & bits) != 0) return false;
+  }
+  return true;
+}
+
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::check_invariants() noexcept {
+  const sync::Guard registry_guard(registry_);
+  const sync::Guard arena_guard(arena_.lock());
+  std::uint64_t caches = 0;
+  std::size_t lent = 0;
+  for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
+    std::size_t granted = 0;
+    for (unsigned c = 1; c < Classes::kCount; ++c) {
+      if (!check_bin(*cache, c)) return false;
+      granted += cache->bins[c].capacity * Classes::slot_bytes(c);
+    }
+    if (granted != cache->granted || granted > cache->allowance || cache->allowance < Config::kThreadBytes) return false;
+    lent += cache->allowance - Config::kThreadBytes;
+    ++caches;
+  }
+  std::uint64_t direct = 0;
+  for (const Direct* d = direct_; d != nullptr; d = d->next) direct += d->mapping_bytes;
+  return caches == threads() && lent + budget_.load(std::memory_order_relaxed) == common_budget_ &&
+         direct == direct_bytes_ && arena_.check_invariants();
 }
 
 #undef FREEHOLD_CORE

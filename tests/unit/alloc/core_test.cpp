@@ -1,0 +1,654 @@
+#include "freehold/alloc/core.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "freehold/base/check.hpp"
+#include "tests/unit/alloc/support.hpp"
+
+namespace freehold::alloc {
+namespace {
+
+using test::FakeClock;
+using test::FakePages;
+using test::kSpan;
+using test::small_settings;
+using test::SmallConfig;
+using test::Stamped;
+using Machine = test::TestCore<>;
+using Thread = test::Thread<Machine>;
+using Classes = SizeClasses;
+
+constexpr unsigned kTiny = Classes::class_of(16);
+constexpr unsigned kBig = Classes::class_of(16 * 1024);
+
+// Crimes that were reported while it lives; the operations go on without the culprit.
+class Crimes {
+ public:
+  Crimes() : former_(base::set_fatal_handler(note)) { seen.clear(); }
+  ~Crimes() { base::set_fatal_handler(former_); }
+  Crimes(const Crimes&) = delete;
+  Crimes& operator=(const Crimes&) = delete;
+  struct Seen {
+    base::Crime crime;
+    const void* address;
+    bool operator==(const Seen&) const = default;
+  };
+  static inline std::vector<Seen> seen;
+
+ private:
+  static void note(base::Crime crime, const void* address) { seen.push_back({crime, address}); }
+  base::FatalHandler former_;
+};
+
+// Everything was freed and every thread left: not a slot, not a span is missing.
+void expect_whole(Machine& machine) {
+  EXPECT_TRUE(machine->check_invariants());
+  (void)machine->trim();
+  EXPECT_TRUE(machine->check_invariants());
+  const Stats s = machine.stats();
+  EXPECT_EQ(s.small_span_bytes, 0U) << "spans still belong to a class";
+  EXPECT_EQ(s.run_bytes, 0U);
+  EXPECT_EQ(s.direct_bytes, 0U);
+  EXPECT_EQ(s.free_dirty_bytes, 0U);
+  EXPECT_EQ(s.threads, 0U);
+}
+
+// ---- a thread's bins --------------------------------------------------------------------------------------------------
+
+TEST(Core, Attach_NewCache_HoldsNothingAndHasItsShare) {
+  Machine machine;
+  Thread thread(machine);
+  ASSERT_NE(thread.cache(), nullptr);
+  EXPECT_EQ(thread.cache()->granted, 0U);
+  EXPECT_EQ(thread.cache()->allowance, SmallConfig::kThreadBytes);
+  for (unsigned c = 0; c < Classes::kCount; ++c) {
+    EXPECT_EQ(thread.cache()->pop(c), nullptr);
+    EXPECT_FALSE(thread.cache()->push(c, thread.cache()));
+  }
+  EXPECT_TRUE(machine->check_invariants());
+}
+
+TEST(Core, Refill_EveryClass_GivesDistinctSlotsAndTheBinGrows) {
+  Machine machine(small_settings(), std::size_t{64} << 20);
+  Thread thread(machine);
+  for (unsigned c = 1; c < Classes::kCount; ++c) {
+    std::set<void*> slots;
+    unsigned capacity = 0;
+    for (int i = 0; i < 300; ++i) {
+      void* slot = thread.allocate_class(c);
+      ASSERT_NE(slot, nullptr);
+      ASSERT_TRUE(slots.insert(slot).second) << "a slot given twice";
+      ASSERT_EQ(machine.class_of(slot), c);
+      ASSERT_GE(thread.cache()->bins[c].capacity, capacity);
+      capacity = thread.cache()->bins[c].capacity;
+    }
+    EXPECT_LE(capacity, SmallConfig::kMaxSlots);
+    EXPECT_LE(capacity * Classes::slot_bytes(c), std::max(SmallConfig::kBinBytes, 2 * Classes::slot_bytes(c)));
+    for (void* slot : slots) thread.free(slot);
+    ASSERT_TRUE(machine->check_invariants()) << c;
+  }
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(Core, Refill_NoBudget_StaysWithinTheThreadsShare) {
+  Machine machine(small_settings(), 0);
+  Thread thread(machine);
+  std::vector<void*> blocks;
+  for (int round = 0; round < 2000; ++round) {
+    blocks.push_back(thread.allocate_class(1 + static_cast<unsigned>(round) % (Classes::kCount - 1)));
+    ASSERT_NE(blocks.back(), nullptr);
+    ASSERT_LE(thread.cache()->granted, SmallConfig::kThreadBytes);
+  }
+  EXPECT_EQ(thread.cache()->allowance, SmallConfig::kThreadBytes);
+  for (void* block : blocks) thread.free(block);
+  EXPECT_TRUE(machine->check_invariants());
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(Core, Budget_ManyThreads_CachesStayWithinIt) {
+  constexpr std::size_t kThreads = 100;
+  Machine machine(small_settings(std::size_t{256} << 20));
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (std::size_t t = 0; t < kThreads; ++t) {
+    auto& thread = *threads.emplace_back(std::make_unique<Thread>(machine));
+    std::vector<void*> blocks;
+    for (int i = 0; i < 200; ++i)
+      for (const unsigned c : {kTiny, Classes::class_of(512), Classes::class_of(4096)})
+        blocks.push_back(thread.allocate_class(c));
+    for (void* block : blocks) thread.free(block);  // now it idles with what it cached
+  }
+  std::size_t granted = 0, lent = 0;
+  for (auto& thread : threads) {
+    granted += thread->cache()->granted;
+    lent += thread->cache()->allowance - SmallConfig::kThreadBytes;
+    EXPECT_LE(thread->cache()->allowance, SmallConfig::kThreadMaxBytes);
+  }
+  EXPECT_LE(lent, Machine::kBudget);
+  EXPECT_GT(lent, 0U);
+  EXPECT_LE(granted, kThreads * SmallConfig::kThreadBytes + Machine::kBudget);
+  EXPECT_TRUE(machine->check_invariants());
+  EXPECT_EQ(machine.stats().threads, kThreads);
+  threads.clear();
+  expect_whole(machine);
+}
+
+TEST(Core, Drain_FullBin_TheOldestHalfGoesBackTheNewestStay) {
+  Machine machine(small_settings(), std::size_t{64} << 20);
+  Thread thread(machine);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1000; ++i) blocks.push_back(thread.allocate_class(kTiny));
+  for (void* block : blocks) thread.free(block);
+  const auto& bin = thread.cache()->bins[kTiny];
+  EXPECT_EQ(bin.capacity, SmallConfig::kMaxSlots);
+  const std::size_t n = thread.cache()->entries(kTiny);
+  EXPECT_GE(n, bin.capacity / 2U);
+  for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(thread.allocate_class(kTiny), blocks[blocks.size() - 1 - i]) << "LIFO";
+}
+
+TEST(Core, IdleBins_AreDrainedAndTheirGrantGoesBack) {
+  Machine machine(small_settings(), std::size_t{64} << 20);
+  Thread thread(machine);
+  std::vector<void*> blocks;
+  const unsigned idle = Classes::class_of(256);
+  for (int i = 0; i < 500; ++i) blocks.push_back(thread.allocate_class(idle));
+  for (void* block : blocks) thread.free(block);
+  EXPECT_NE(thread.cache()->bins[idle].array, nullptr);
+  for (int i = 0; i < 1000; ++i) {  // slow calls of another class, more than its bin takes
+    std::vector<void*> others(12);
+    for (void*& block : others) block = thread.allocate_class(kBig);
+    for (void* block : others) thread.free(block);
+  }
+  EXPECT_EQ(thread.cache()->bins[idle].array, nullptr);
+  EXPECT_EQ(thread.cache()->granted, thread.cache()->bins[kBig].capacity * Classes::slot_bytes(kBig));
+  EXPECT_TRUE(machine->check_invariants());
+  void* again = thread.allocate_class(idle);
+  EXPECT_NE(again, nullptr) << "it begins anew";
+  thread.free(again);
+}
+
+TEST(Core, Flush_CacheIsEmptyAndWorksOn) {
+  Machine machine;
+  Thread thread(machine);
+  for (unsigned c = 1; c < Classes::kCount; ++c) thread.free(thread.allocate_class(c));
+  machine->flush(*thread.cache());
+  for (unsigned c = 1; c < Classes::kCount; ++c) EXPECT_EQ(thread.cache()->entries(c), 0U);
+  EXPECT_TRUE(machine->check_invariants());
+  EXPECT_NE(thread.allocate(100), nullptr);
+}
+
+// ---- threads come and go ----------------------------------------------------------------------------------------------
+
+TEST(Core, Detach_ReturnsEverything_SlotsGrantAndRecord) {
+  Machine machine;
+  std::size_t metadata = 0;
+  for (int round = 0; round < 200; ++round) {
+    Thread thread(machine);
+    std::vector<void*> blocks;
+    for (unsigned c = 1; c < Classes::kCount; ++c)
+      for (int i = 0; i < 5; ++i) blocks.push_back(thread.allocate_class(c));
+    for (void* block : blocks) thread.free(block);
+    thread.leave();
+    EXPECT_TRUE(machine->check_invariants());
+    if (round == 3) metadata = machine.stats().metadata_bytes;
+  }
+  EXPECT_EQ(machine.stats().metadata_bytes, metadata) << "short threads leave nothing behind";
+  EXPECT_EQ(machine.stats().threads_peak, 1U);
+  expect_whole(machine);
+}
+
+TEST(Core, Free_ByAnotherThread_ThenBothLeave_NothingIsLost) {
+  Machine machine;
+  Thread producer(machine), consumer(machine);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<Stamped> blocks;
+    for (unsigned i = 0; i < 300; ++i) {
+      const std::size_t bytes = 1 + i * 37 % 5000;
+      blocks.emplace_back(producer.allocate(bytes), bytes, i);
+    }
+    for (const Stamped& b : blocks) {
+      ASSERT_TRUE(b.intact());
+      consumer.free(b.memory);
+    }
+    ASSERT_TRUE(machine->check_invariants());
+  }
+  producer.leave();
+  consumer.leave();
+  expect_whole(machine);
+}
+
+TEST(Core, Uncached_AllocateAndFree_EveryClass) {
+  Machine machine(small_settings(std::size_t{64} << 20));
+  Thread thread(machine, Thread::Uncached{});
+  std::vector<Stamped> blocks;
+  for (unsigned c = 1; c < Classes::kCount; ++c)
+    for (unsigned i = 0; i < 70; ++i) {
+      void* slot = thread.allocate_class(c);
+      ASSERT_NE(slot, nullptr);
+      ASSERT_EQ(machine.class_of(slot), c);
+      blocks.emplace_back(slot, Classes::slot_bytes(c), i);
+    }
+  EXPECT_TRUE(machine->check_invariants());
+  for (const Stamped& b : blocks) {
+    EXPECT_TRUE(b.intact());
+    thread.free(b.memory);
+  }
+  EXPECT_EQ(machine.stats().late_frees, blocks.size());
+  expect_whole(machine);
+}
+
+// Frees that come after a thread's end meet threads that live.
+TEST(Core, Uncached_BesideCachedThreads_ShareTheMemory) {
+  Machine machine;
+  Thread living(machine), late(machine, Thread::Uncached{});
+  std::vector<void*> blocks;
+  for (int i = 0; i < 3000; ++i) blocks.push_back((i % 3 == 0 ? late : living).allocate(48));
+  EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), blocks.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) (i % 2 == 0 ? late : living).free(blocks[i]);
+  living.leave();
+  expect_whole(machine);
+}
+
+TEST(Core, Fork_ChildAdoptsOrphans_ButNotOneCaughtInASlowPath) {
+  Machine machine;
+  Thread mine(machine), idle(machine), busy(machine);
+  for (Thread* thread : {&mine, &idle, &busy}) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 40; ++i) blocks.push_back(thread->allocate(64));
+    for (void* block : blocks) thread->free(block);
+  }
+  busy.cache()->in_slow_path.store(1);
+  machine->before_fork();
+  machine->after_fork_in_child(mine.cache());
+  EXPECT_EQ(machine->threads(), 2U);
+  EXPECT_TRUE(machine->check_invariants());
+  EXPECT_NE(mine.allocate(64), nullptr);
+  // `idle` is gone with its thread; `busy` would be in a real child.
+  busy.cache()->in_slow_path.store(0);
+  machine->before_fork();
+  machine->after_fork_in_parent();
+  EXPECT_NE(busy.allocate(64), nullptr) << "the parent goes on";
+  idle.forget();
+}
+
+// ---- large blocks -----------------------------------------------------------------------------------------------------
+
+TEST(Core, Large_SizesAroundEveryBoundary_AreUsableAndApart) {
+  Machine machine(small_settings(std::size_t{64} << 20));
+  Thread thread(machine);
+  std::vector<Stamped> blocks;
+  for (const std::size_t around : {Classes::kMaxBytes + 1, kSpan, 2 * kSpan, 5 * kSpan, std::size_t{1} << 20})
+    for (const std::size_t bytes : {around - 1, around, around + 1, around + 4096}) {
+      if (bytes <= Classes::kMaxBytes) continue;
+      void* block = thread.allocate(bytes);
+      ASSERT_NE(block, nullptr);
+      EXPECT_GE(machine.usable(block), bytes);
+      EXPECT_LT(machine.usable(block), bytes + SmallConfig::kPageBytes);
+      blocks.emplace_back(block, machine.usable(block), static_cast<unsigned>(blocks.size()));
+    }
+  EXPECT_TRUE(machine->check_invariants());
+  for (const Stamped& b : blocks) {
+    EXPECT_TRUE(b.intact());
+    thread.free(b.memory);
+  }
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(Core, Large_ZeroIsOnlyClaimedWhereItHolds) {
+  Machine machine;
+  std::mt19937 random(9);
+  std::vector<void*> blocks;
+  for (int step = 0; step < 2000; ++step) {
+    if (blocks.size() < 12) {
+      const std::size_t bytes = Classes::kMaxBytes + 1 + random() % (6 * kSpan);
+      bool zero = false;
+      void* block = machine->allocate_large(bytes, 1, zero);
+      if (block == nullptr) continue;
+      ASSERT_TRUE(!zero || test::all_zero(block, bytes)) << step;
+      std::memset(block, 0xab, bytes);
+      blocks.push_back(block);
+    } else {
+      while (blocks.size() > random() % 12) {
+        machine->free_large(blocks.back());
+        blocks.pop_back();
+      }
+      if (random() % 4 == 0) (void)machine->trim();
+    }
+  }
+  for (void* block : blocks) machine->free_large(block);
+  expect_whole(machine);
+}
+
+TEST(Core, Aligned_EveryPowerOfTwoUpTo8MiB_Holds) {
+  Machine machine(small_settings(std::size_t{64} << 20));
+  Thread thread(machine);
+  for (std::size_t alignment = 16; alignment <= std::size_t{8} << 20; alignment *= 2)
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{100}, alignment, 3 * alignment / 2 + 1}) {
+      void* block = thread.allocate_aligned(alignment, bytes);
+      ASSERT_NE(block, nullptr) << alignment << ", " << bytes;
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % alignment, 0U);
+      EXPECT_GE(machine.usable(block), bytes);
+      std::memset(block, 1, bytes);
+      thread.free(block);
+    }
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(Core, Large_AbsurdSizesAndAlignments_AreNull) {
+  Machine machine;
+  bool zero = false;
+  for (const std::size_t bytes :
+       {SIZE_MAX, SIZE_MAX - 4095, std::size_t{PTRDIFF_MAX}, std::size_t{PTRDIFF_MAX} + 1, std::size_t{PTRDIFF_MAX} - 4096})
+    for (const std::size_t alignment : {std::size_t{1}, std::size_t{4096}, std::size_t{1} << 40, std::size_t{1} << 63})
+      EXPECT_EQ(machine->allocate_large(bytes, alignment, zero), nullptr);
+  EXPECT_EQ(machine->allocate_large(100'000, std::size_t{1} << 63, zero), nullptr);
+  EXPECT_EQ(machine->allocate_large(100'000, std::size_t{1} << 62, zero), nullptr);
+  expect_whole(machine);
+}
+
+TEST(Core, Direct_LargerThanTheArena_IsMappedByItself) {
+  Machine machine(small_settings(std::size_t{4} << 20));
+  Thread thread(machine);
+  const std::size_t bytes = std::size_t{20} << 20;
+  Stamped a(thread.allocate(bytes), bytes, 1);
+  ASSERT_NE(a.memory, nullptr);
+  EXPECT_EQ(machine.class_of(a.memory), 0U);
+  EXPECT_EQ(machine.usable(a.memory), bytes);
+  for (const std::size_t alignment : {std::size_t{1} << 16, std::size_t{1} << 21, std::size_t{1} << 24}) {
+    void* b = thread.allocate_aligned(alignment, bytes);
+    ASSERT_NE(b, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(b) % alignment, 0U);
+    EXPECT_TRUE(test::all_zero(b, bytes));
+    std::memset(b, 2, machine.usable(b));
+    thread.free(b);
+  }
+  EXPECT_TRUE(a.intact());
+  EXPECT_EQ(machine->resize_large(a.memory, 2 * bytes), nullptr) << "left to the caller";
+  EXPECT_TRUE(machine->check_invariants());
+  EXPECT_EQ(machine.stats().direct_bytes, bytes);
+  thread.free(a.memory);
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(Core, Direct_WhenTheArenaIsFull_ServesLargeBlocks) {
+  Machine machine(small_settings(std::size_t{1} << 20));
+  Thread thread(machine);
+  std::vector<Stamped> blocks;
+  for (unsigned i = 0; i < 40; ++i) blocks.emplace_back(thread.allocate(3 * kSpan), 3 * kSpan, i);  // 7.5 MiB
+  EXPECT_GT(machine.stats().direct_bytes, 0U);
+  for (const Stamped& b : blocks) {
+    EXPECT_TRUE(b.intact());
+    thread.free(b.memory);
+  }
+  thread.leave();
+  expect_whole(machine);
+}
+
+// Random sizes up and down, both ways of growing, with and without a kernel that moves pages.
+TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
+  for (const bool can_move : {true, false}) {
+    Machine machine(small_settings(std::size_t{32} << 20));
+    if (!can_move) machine.pages.fail_from_now_on(FakePages::kMove);
+    std::mt19937 random(4);
+    std::vector<Stamped> blocks;
+    unsigned in_place = 0, moved = 0;
+    bool zero = false;
+    for (unsigned i = 0; i < 6; ++i) blocks.emplace_back(machine->allocate_large(2 * kSpan, 1, zero), 2 * kSpan, i + 1);
+    for (int step = 0; step < 1500; ++step) {
+      Stamped& b = blocks[random() % blocks.size()];
+      const std::size_t bytes = Classes::kMaxBytes + 1 + random() % (40 * kSpan);
+      void* fresh = machine->resize_large(b.memory, bytes);
+      if (fresh != nullptr) {
+        ++(fresh == b.memory ? in_place : moved);
+        b.memory = static_cast<unsigned char*>(fresh);
+        const std::size_t kept = std::min(b.bytes, bytes);
+        b.bytes = kept;
+        ASSERT_TRUE(b.intact()) << step;
+        ASSERT_GE(machine.usable(b.memory), bytes);
+        b.bytes = bytes;
+        b.write(kept);
+      }
+      for (const Stamped& other : blocks) ASSERT_TRUE(other.intact()) << step;
+      ASSERT_TRUE(machine->check_invariants()) << step;
+    }
+    EXPECT_GT(in_place, 100U);
+    EXPECT_GT(moved, 50U);
+    EXPECT_EQ(machine.pages.calls(FakePages::kMove) > 50, true);
+    for (const Stamped& b : blocks) machine->free_large(b.memory);
+    expect_whole(machine);
+  }
+}
+
+TEST(Core, ResizeLarge_ToSmallOrAbsurd_IsLeftToTheCaller) {
+  Machine machine;
+  bool zero = false;
+  void* block = machine->allocate_large(3 * kSpan, 1, zero);
+  EXPECT_EQ(machine->resize_large(block, Classes::kMaxBytes), nullptr);
+  EXPECT_EQ(machine->resize_large(block, SIZE_MAX), nullptr);
+  EXPECT_EQ(machine->resize_large(block, std::size_t{PTRDIFF_MAX}), nullptr);
+  EXPECT_EQ(machine.usable(block), 3 * kSpan);
+  EXPECT_EQ(machine->resize_large(block, 3 * kSpan), block);
+  machine->free_large(block);
+  expect_whole(machine);
+}
+
+// ---- crimes -----------------------------------------------------------------------------------------------------------
+
+TEST(Core, Crime_SlotFreedTwice_IsSeenAtTheDrainAndTheOthersAreSaved) {
+  Machine machine;
+  Thread thread(machine);
+  void* victim = thread.allocate(64);
+  void* other = thread.allocate(64);
+  thread.free(victim);
+  thread.free(other);
+  machine->flush(*thread.cache());
+  const Crimes crimes;
+  thread.free(victim);
+  machine->flush(*thread.cache());
+  EXPECT_EQ(Crimes::seen, (std::vector<Crimes::Seen>{{base::Crime::kDoubleFree, victim}}));
+  EXPECT_TRUE(machine->check_invariants());
+}
+
+TEST(Core, Crime_SlotTwiceInOneBatch_IsSeen) {
+  Machine machine;
+  Thread thread(machine);
+  void* victim = thread.allocate(64);
+  const Crimes crimes;
+  thread.free(victim);
+  thread.free(victim);
+  machine->flush(*thread.cache());
+  EXPECT_EQ(Crimes::seen, (std::vector<Crimes::Seen>{{base::Crime::kDoubleFree, victim}}));
+  EXPECT_TRUE(machine->check_invariants());
+}
+
+TEST(Core, Crime_MiddleOfASlot_IsSeenAtTheDrain) {
+  Machine machine;
+  Thread thread(machine);
+  char* block = static_cast<char*>(thread.allocate(64));
+  const Crimes crimes;
+  thread.free(block + 16);
+  machine->flush(*thread.cache());
+  EXPECT_EQ(Crimes::seen, (std::vector<Crimes::Seen>{{base::Crime::kInteriorPointer, block + 16}}));
+  thread.free(block);
+  EXPECT_TRUE(machine->check_invariants());
+}
+
+// Behind the last slot of a span there may be room for an address that looks like one more slot.
+TEST(Core, Crime_TailOfASpan_IsNoSlot) {
+  Machine machine;
+  Thread thread(machine);
+  for (unsigned c = 1; c < Classes::kCount; ++c) {
+    const std::size_t bytes = Classes::slot_bytes(c), slots = kSpan / bytes;
+    if (slots * bytes == kSpan) continue;
+    char* slot = static_cast<char*>(thread.allocate_class(c));
+    const auto span = reinterpret_cast<std::uintptr_t>(slot) / kSpan * kSpan;
+    void* tail = reinterpret_cast<void*>(span + slots * bytes);
+    {
+      const Crimes crimes;
+      thread.free(tail);
+      machine->flush(*thread.cache());
+      EXPECT_EQ(Crimes::seen, (std::vector<Crimes::Seen>{{base::Crime::kInteriorPointer, tail}})) << bytes;
+    }
+    thread.free(slot);
+    ASSERT_TRUE(machine->check_invariants()) << bytes;
+  }
+}
+
+TEST(Core, Crime_LargeBlocks_MiddleTwiceAndForeign) {
+  Machine machine(small_settings(std::size_t{4} << 20));
+  bool zero = false;
+  char* run = static_cast<char*>(machine->allocate_large(5 * kSpan, 1, zero));
+  char* direct = static_cast<char*>(machine->allocate_large(std::size_t{9} << 20, 1, zero));
+  int local = 0;
+  const Crimes crimes;
+  using base::Crime;
+  machine->free_large(run + 16);
+  machine->free_large(run + kSpan);
+  machine->free_large(direct + 4096);
+  machine->free_large(&local);
+  machine->free_large(run);
+  machine->free_large(run);
+  machine->free_large(direct);
+  machine->free_large(direct);
+  machine->free_large(reinterpret_cast<void*>(machine.arena().base() + (std::size_t{7} << 20)));  // never handed out
+  ASSERT_EQ(Crimes::seen.size(), 7U);
+  EXPECT_EQ(Crimes::seen[0], (Crimes::Seen{Crime::kInteriorPointer, run + 16}));
+  EXPECT_EQ(Crimes::seen[1], (Crimes::Seen{Crime::kInteriorPointer, run + kSpan}));
+  EXPECT_EQ(Crimes::seen[2], (Crimes::Seen{Crime::kForeignPointer, direct + 4096}));
+  EXPECT_EQ(Crimes::seen[3], (Crimes::Seen{Crime::kForeignPointer, &local}));
+  EXPECT_EQ(Crimes::seen[4].address, run);
+  EXPECT_EQ(Crimes::seen[5], (Crimes::Seen{Crime::kForeignPointer, direct}));
+  expect_whole(machine);
+}
+
+TEST(Core, CheckInvariants_SlotBothCachedAndFree_IsSeen) {
+  Machine machine;
+  Thread thread(machine);
+  void* slot = thread.allocate(64);
+  const unsigned c = machine.class_of(slot);
+  thread.free(slot);
+  EXPECT_TRUE(machine->check_invariants());
+  pool::SlotGroups groups;
+  pool::group_slots(machine.arena().geometry(c), &slot, 1, groups);
+  (void)machine.arena().pool(c).put(groups.groups[0].leaf, groups.groups[0].bits);
+  EXPECT_FALSE(machine->check_invariants());
+  EXPECT_TRUE(machine.arena().pool(c).take_exactly(groups.groups[0].leaf, groups.groups[0].bits));
+  thread.cache()->allowance += SmallConfig::kBudgetStepBytes;
+  EXPECT_FALSE(machine->check_invariants()) << "budget out of nothing";
+  thread.cache()->allowance -= SmallConfig::kBudgetStepBytes;
+  EXPECT_TRUE(machine->check_invariants());
+}
+
+// ---- figures and everything together ----------------------------------------------------------------------------------
+
+TEST(Core, Stats_KnownState_AddsUp) {
+  Machine machine(small_settings(std::size_t{4} << 20));
+  Thread thread(machine);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1000; ++i) blocks.push_back(thread.allocate(1024));
+  void* run = thread.allocate(5 * kSpan);
+  void* direct = thread.allocate(std::size_t{9} << 20);
+  const Stats s = machine.stats();
+  const ClassStats& k = s.classes[Classes::class_of(1024) - 1];
+  EXPECT_EQ(k.slot_bytes, 1024U);
+  EXPECT_EQ(k.spans, 16U);
+  EXPECT_EQ(k.slots, 1024U);
+  EXPECT_EQ(k.free_slots + 1000 + thread.cache()->entries(Classes::class_of(1024)), k.slots);
+  EXPECT_GT(k.refills, 10U);
+  EXPECT_EQ(s.small_span_bytes, 16 * kSpan);
+  EXPECT_EQ(s.run_bytes, 5 * kSpan);
+  EXPECT_EQ(s.direct_bytes, std::size_t{9} << 20);
+  EXPECT_EQ(s.reserved_bytes, std::size_t{8} << 20);
+  EXPECT_GE(s.committed_bytes, 21 * kSpan);
+  EXPECT_EQ(s.cached_limit_bytes, thread.cache()->allowance);
+  thread.free(run);
+  thread.free(direct);
+  for (void* block : blocks) thread.free(block);
+  EXPECT_EQ(machine.stats().free_dirty_bytes, 5 * kSpan);
+  thread.leave();
+  EXPECT_GT(machine.stats().classes[Classes::class_of(1024) - 1].drains, 10U) << "a thread's figures outlive it";
+  expect_whole(machine);
+}
+
+// Memory comes back after a spike without anybody asking, while the program goes on with a little.
+TEST(Core, Spike_AfterTheDelay_GoesBackByItself) {
+  Machine machine(small_settings(std::size_t{64} << 20));
+  Thread thread(machine);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100'000; ++i) blocks.push_back(thread.allocate(200));
+  const std::size_t peak = machine.stats().small_span_bytes;
+  for (void* block : blocks) thread.free(block);
+  for (int i = 0; i < 300; ++i) {
+    FakeClock::pass(20);
+    blocks.assign(200, nullptr);
+    for (void*& block : blocks) block = thread.allocate(64);
+    for (void* block : blocks) thread.free(block);
+  }
+  const Stats s = machine.stats();
+  EXPECT_LT(s.small_span_bytes + s.free_dirty_bytes, peak / 10);
+  EXPECT_GT(s.purged_bytes, peak * 8 / 10);
+  EXPECT_TRUE(machine->check_invariants());
+}
+
+// Threads with caches of their own and one without, blocks that wander, sizes of every kind, purges in between.
+TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
+  Machine machine(small_settings(std::size_t{64} << 20), Machine::kBudget, 2);
+  constexpr unsigned kThreads = 4, kShelf = 256;
+  std::atomic<Stamped*> shelf[kShelf] = {};
+  std::atomic<bool> wrong{false};
+  const auto work = [&](unsigned t) {
+    std::mt19937 random(t);
+    const auto life = [&](Thread& thread) {
+      for (int step = 0; step < 4000; ++step) {
+        std::atomic<Stamped*>& place = shelf[random() % kShelf];
+        Stamped* fresh = nullptr;
+        if (random() % 3 != 0) {
+          const unsigned kind = random() % 100;
+          const std::size_t bytes = 1 + (kind < 80 ? random() % 1000 : (kind < 98 ? random() % 40'000 : random() % 400'000));
+          void* block =
+              random() % 8 == 0 ? thread.allocate_aligned(std::size_t{1} << random() % 18, bytes) : thread.allocate(bytes);
+          if (block != nullptr) fresh = new Stamped(block, bytes, random());
+        }
+        if (Stamped* old = place.exchange(fresh); old != nullptr) {
+          if (!old->intact()) wrong = true;
+          thread.free(old->memory);
+          delete old;
+        }
+        if (step % 512 == 0) (void)machine->trim();
+        if (step % 16 == 0) FakeClock::pass(5);
+      }
+    };
+    for (int lives = 0; lives < 3; ++lives) {
+      Thread thread(machine);
+      life(thread);
+    }
+    Thread late(machine, Thread::Uncached{});
+    life(late);
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) threads.emplace_back(work, t);
+  for (auto& thread : threads) thread.join();
+  EXPECT_FALSE(wrong);
+  Thread last(machine);
+  for (auto& place : shelf)
+    if (Stamped* old = place.load(); old != nullptr) {
+      EXPECT_TRUE(old->intact());
+      last.free(old->memory);
+      delete old;
+    }
+  last.leave();
+  expect_whole(machine);
+}
+
+}  // namespace
+}  // namespace freehold::alloc
