@@ -4,15 +4,16 @@ import argparse
 import json
 import pathlib
 
-from . import peers, report, runs
+from . import machine, peers, report, runs
 from .rows import Row
 
 
 def read(paths):
-    """(matrix, rows, allocators, missing) of all files; a row that occurs twice counts from the last."""
-    matrix, rows, allocators, missing = {}, {}, {}, {}
+    """(machines, (matrix, rows, allocators, missing)) of all files; a row that occurs twice counts from the last."""
+    machines, matrix, rows, allocators, missing = [], {}, {}, {}, {}
     for path in paths:
         data = json.loads(pathlib.Path(path).read_text())
+        machines.append(machine.one_line(data["machine"]))
         missing.update(data["missing"])
         for name, about in data["allocators"].items():
             allocators[name] = peers.Allocator(name, about["library"], about["version"])
@@ -22,7 +23,7 @@ def read(paths):
     for cells in matrix.values():
         for name in allocators:
             cells.setdefault(name, runs.Cell())
-    return matrix, list(rows.values()), list(allocators.values()), missing
+    return machines, (matrix, list(rows.values()), list(allocators.values()), missing)
 
 
 def main(arguments):
@@ -30,5 +31,7 @@ def main(arguments):
     parser.add_argument("files", nargs="+")
     parser.add_argument("--ours", default=peers.OURS)
     options = parser.parse_args(arguments)
-    print(report.render(*read(options.files), options.ours))
+    machines, results = read(options.files)
+    print("\n".join(machines) + "\n")
+    print(report.render(*results, options.ours))
     return 0

@@ -70,6 +70,7 @@ def main(arguments):
     allocators, missing = peers.find_all([name.strip() for name in options.allocators.split(",")])
     described = machine.describe()
     matrix = runs.run_matrix(rows, allocators, 1 if options.quick else options.repeat, options.quick)
+    print(machine.one_line(described) + "\n")
     print(report.render(matrix, rows, allocators, missing, options.ours))
     if options.json:
         pathlib.Path(options.json).write_text(

@@ -3,12 +3,13 @@
 import json
 import math
 import pathlib
+import resource
 import tempfile
 import unittest
 
 from driver import again, instructions, malloc, report, runs, startup, stats
 from driver.peers import Allocator
-from driver.rows import Row
+from driver.rows import PROGRAMS, Row, macro_rows
 
 
 class Statistics(unittest.TestCase):
@@ -44,6 +45,8 @@ def matrix_of(**rows):
 
 
 class Report(unittest.TestCase):
+    MACHINE = {"processor": "Z80", "cpus": 1, "kernel": "1", "libc": "glibc 2.36", "line_round_trip_ns": None}
+
     def setUp(self):
         self.matrix = matrix_of(won={"freehold": (1, 1), "peer": (2, 2)}, lost={"freehold": (3, 2), "peer": (2, 2)})
         self.rows = [Row("won", "", (), True), Row("lost", "", (), True)]
@@ -73,8 +76,10 @@ class Report(unittest.TestCase):
     def test_Report_WrittenAndReadAgain_SameTable(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "result.json")
-            path.write_text(json.dumps(malloc.as_json(self.matrix, self.rows, self.allocators, {"gone": "not installed"}, "freehold", {})))
-            self.assertEqual(report.render(*again.read([path]), "freehold"), self.render())
+            path.write_text(json.dumps(malloc.as_json(self.matrix, self.rows, self.allocators, {"gone": "not installed"}, "freehold", self.MACHINE)))
+            machines, results = again.read([path])
+        self.assertEqual(report.render(*results, "freehold"), self.render())
+        self.assertEqual(machines, ["Z80, 1 CPUs, kernel 1, glibc 2.36, a cache line's round trip ? ns"])
 
 
 class Gate(unittest.TestCase):
@@ -117,6 +122,57 @@ fn=(4)
 class Startup(unittest.TestCase):
     def test_Added_OneSlowRound_MedianOfThePairs(self):
         self.assertEqual(startup.added([(1, 10), (9, 10), (1, 10)], [(2, 12), (10, 12), (90, 12)]), (1, 2))
+
+
+@unittest.skipUnless((PROGRAMS / "measure").exists(), "bench/macro is not built")
+class Measured(unittest.TestCase):
+    PLAIN = Allocator("plain", None, "")
+
+    def run_once(self, *command, library=None):
+        cell = runs.Cell()
+        runs.run_once(Row("row", "", command, False), Allocator("any", library, ""), cell, timeout=20)
+        return cell
+
+    def test_Measure_Sleep_ItsTime(self):
+        cell = self.run_once("sleep", "0.05")
+        self.assertGreaterEqual(cell.times[0], 50)
+        self.assertLess(cell.times[0], 5000)
+
+    def test_Measure_SmallChildOfLargeParent_ChildsPeakOnly(self):
+        parents = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        self.assertLess(self.run_once("true").peaks[0], parents / 2)
+
+    def test_Measure_ChildThatTouches64MiB_SeenInThePeak(self):
+        cell = self.run_once("dd", "if=/dev/zero", "of=/dev/null", "bs=64M", "count=1", "status=none")
+        self.assertGreater(cell.peaks[0], 64)
+        self.assertLess(cell.peaks[0], 72)
+
+    def test_Measure_Failure_ErrorAndNoTime(self):
+        cell = self.run_once("sh", "-c", "echo reason >&2; exit 3")
+        self.assertEqual(cell.times, [])
+        self.assertIn("exit status 3 reason", cell.error)
+
+    def test_Measure_Killed_ErrorNamesSignal(self):
+        self.assertIn("-9", self.run_once("sh", "-c", "kill -9 $$").error)
+
+    def test_Measure_Preload_ReachesTheChild(self):
+        cell = self.run_once("sh", "-c", 'test "$LD_PRELOAD" = /nonexistent/library.so', library="/nonexistent/library.so")
+        self.assertIsNone(cell.error)
+
+    def test_RunRow_ShortRow_RepeatedMoreOftenUnlessQuick(self):
+        row = Row("row", "", ("true",), False)
+        for quick, expected in ((False, 2 * runs.MORE), (True, 2)):
+            cells = {"plain": runs.Cell()}
+            runs.run_row(row, [self.PLAIN], 2, quick, cells)
+            self.assertEqual(len(cells["plain"].times), expected)
+
+    def test_MacroRows_EveryRow_DoesItsWork(self):
+        for row in macro_rows(0.001):
+            with self.subTest(row.name):
+                cell = runs.Cell()
+                runs.run_once(row, self.PLAIN, cell, timeout=20)
+                self.assertIsNone(cell.error)
+                self.assertGreater(cell.times[0], 0)
 
 
 class Selection(unittest.TestCase):

@@ -122,8 +122,14 @@ class Arena {
   // Tells that `leaf` became full: its span may be wholly free. One bit set, once per span that empties.
   void note_full(unsigned c, pool::Leaf leaf) noexcept {
     const SpanIndex block = pool::block_of(leaf);
-    if (!empties_.test(block) && pools_[c].looks_full(block, pool::word_of(leaf))) empties_.set(block);
+    if (!empties_.test(block) && pools_[c].looks_full(block, pool::word_of(leaf))) {
+      empties_.set(block);
+      note_due();
+    }
   }
+
+  // Whether memory waits to be given back, so that a look at the clock is worth while.
+  [[nodiscard]] bool something_due() const noexcept { return something_due_.load(std::memory_order_relaxed); }
 
   // Tells that slots of `leaf` were handed out: what was known of its span's pages no longer holds.
   void note_taken(pool::Leaf leaf) noexcept {
@@ -199,8 +205,12 @@ class Arena {
   [[nodiscard]] void* reserve_first_steps(std::size_t step_bytes) noexcept;
   [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex advance_frontier(Half& half, SpanIndex length) noexcept;
+  [[nodiscard]] bool give_up_tail(Half& half) noexcept;
   [[nodiscard]] bool ensure_committed(Half& half, SpanIndex until) noexcept;
   [[nodiscard]] SpanIndex seize_empty(const Half& half, SpanIndex from, bool only_idle) noexcept;
+  void note_due() noexcept {
+    if (!something_due()) something_due_.store(true, std::memory_order_relaxed);
+  }
   void release_empties(const Half& half, std::uint64_t now, bool only_idle) noexcept;
   void release_span(SpanIndex i, std::uint64_t now) noexcept;
   void purge(std::uint64_t now, bool everything) noexcept;
@@ -231,6 +241,7 @@ class Arena {
   alignas(base::kCacheLine) pool::SummaryTree<A> empties_;  // spans that looked wholly free
   typename A::template atomic<std::uint64_t> freed_since_scan_{0};
   typename A::template atomic<std::uint64_t> next_tick_{0};
+  typename A::template atomic<bool> something_due_{false};
 
   // Under the lock.
   alignas(base::kCacheLine) Lock lock_;

@@ -120,11 +120,34 @@ bool FREEHOLD_ARENA::ensure_committed(Half& half, SpanIndex until) noexcept {
 FREEHOLD_ARENA_TEMPLATE
 SpanIndex FREEHOLD_ARENA::advance_frontier(Half& half, SpanIndex length) noexcept {
   if (length > half.end - half.frontier) return kNoSpan;
-  if (!ensure_committed(half, half.frontier + length)) return kNoSpan;
+  if (!ensure_committed(half, half.frontier + length)) {
+    if (!settings_.in_steps || !give_up_tail(&half == &dense_ ? run_ : dense_)) return kNoSpan;
+    if (!ensure_committed(half, half.frontier + length)) return kNoSpan;
+  }
   const SpanIndex first = half.frontier;
   half.frontier += length;
   grown_since_scan_ += length;
   return first;
+}
+
+// Where address space is limited, what one half does not use at its end is for the other: hands it back to the system.
+FREEHOLD_ARENA_TEMPLATE
+bool FREEHOLD_ARENA::give_up_tail(Half& half) noexcept {
+  release_empties(half, 0, false);
+  if (&half == &dense_) {
+    for (; half.frontier > half.begin && spans_[half.frontier - 1].state == SpanState::kFree; --half.frontier) {
+      SpanType& span = spans_[half.frontier - 1];
+      (span.dirty ? dirty_free_ : clean_free_).retire(half.frontier - 1, [] { return false; });
+      --(span.dirty ? dirty_dense_ : clean_dense_);
+      span.state = SpanState::kNone;
+    }
+  } else {
+    for (SpanIndex i = half.frontier; i != kNoSpan; i = runs_.remove_before(half.frontier, half.begin)) half.frontier = i;
+  }
+  if (half.reserved == half.frontier) return false;
+  pages_->release(reinterpret_cast<void*>(address(half.frontier)), std::size_t{half.reserved - half.frontier} << kSpanShift);
+  half.committed = half.reserved = half.frontier;
+  return true;
 }
 
 // ---- spans of classes -------------------------------------------------------------------------------------------------
@@ -245,6 +268,7 @@ RunPlace FREEHOLD_ARENA::allocate_run(SpanIndex length, SpanIndex alignment, std
 FREEHOLD_ARENA_TEMPLATE
 void FREEHOLD_ARENA::free_run(SpanIndex first, std::uint64_t now) noexcept {
   runs_.free(first, spans_[first].length, true, now);
+  note_due();
   // Retention is bounded: a quarter of what is in use, and 64 MiB, wait for the delay; more goes back at once.
   const std::uint64_t in_use = used_bytes() - free_dirty_bytes();
   while (runs_.dirty_spans() << kSpanShift > Config::kRetainBytes + in_use / 4) {
@@ -326,6 +350,9 @@ void FREEHOLD_ARENA::purge(std::uint64_t now, bool everything) noexcept {
     next_idle_scan_ = now + std::max<std::uint64_t>(settings_.purge_delay_ms, 10) * 2;
     if (freed_since_scan_.load(std::memory_order_relaxed) > used_bytes() / 8) purge_partly_free(0, true);
   }
+  // Relaxed: a note that comes while this runs may be lost until the next span empties.
+  if (free_dirty_bytes() == 0 && empties_.find(0) == pool::SummaryTree<A>::kNone)
+    something_due_.store(false, std::memory_order_relaxed);
 }
 
 // The heap has grown by a sixteenth and is about to grow more, for class `growing` (0: for a run), although much was freed

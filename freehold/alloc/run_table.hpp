@@ -106,6 +106,13 @@ class RunTable {
     return length;
   }
 
+  // Takes the free run that ends just before span `end` out of the table; returns its start, kNoSpan if there is none.
+  [[nodiscard]] SpanIndex remove_before(SpanIndex end, SpanIndex begin) noexcept {
+    const SpanIndex first = end > begin ? free_run_ending_at(end - 1) : kNoSpan;
+    if (first != kNoSpan) (void)remove(first);
+    return first;
+  }
+
   [[nodiscard]] std::uint64_t dirty_spans() const noexcept { return free_spans_[1]; }
   [[nodiscard]] std::uint64_t clean_spans() const noexcept { return free_spans_[0]; }
 
