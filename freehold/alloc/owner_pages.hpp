@@ -41,9 +41,12 @@ concept PageUpstream = requires(U& upstream, void* page) {
 };
 
 struct OwnerPagesOrders {
-  // A page left behind: release: pairs with the acquire of the thread that counts it to zero: what the freeing thread did in
-  // the slot happens before the page is reused. acquire: the other half. The same for an owner's last page.
-  static constexpr std::memory_order kCountDown = std::memory_order_acq_rel;
+  // Of a page left behind, `used`. release: pairs with the acquire of the thread that counts it to zero; what each thread
+  // did in its slot happens before the page is reused. acquire: the other half.
+  static constexpr std::memory_order kPageCountDown = std::memory_order_acq_rel;
+  // Of an owner that has left, `pages_`. release and acquire as above: the last look of others at its list, and what it
+  // counted itself, happens before the descriptor's next owner resets it.
+  static constexpr std::memory_order kOwnerCountDown = std::memory_order_acq_rel;
 };
 
 // The article's figures. Copy and change it for other policies; a Config also needs an Upstream.
@@ -515,7 +518,7 @@ void OwnerPages<A, Config>::release_abandoned(Node* node) noexcept {
   Page* const page = page_of(node);
   Owner* const owner = page->owner.load();
   node->~Node();
-  const std::uint32_t used = page->used.fetch_sub(1, Orders::kCountDown);
+  const std::uint32_t used = page->used.fetch_sub(1, Orders::kPageCountDown);
   if (used == 0) return base::fatal(base::Crime::kDoubleFree, node);
   if (used > 1) return;
   page->~Page();
@@ -525,7 +528,7 @@ void OwnerPages<A, Config>::release_abandoned(Node* node) noexcept {
 
 template <sync::Atomics A, class Config>
 void OwnerPages<A, Config>::count_down(Owner& owner) noexcept {
-  if (owner.pages_.fetch_sub(1, Orders::kCountDown) != 1) return;
+  if (owner.pages_.fetch_sub(1, Orders::kOwnerCountDown) != 1) return;
   owner.state_.store(kUnused, std::memory_order_relaxed);  // relaxed: for stats
   const sync::Guard guard(registry_);
   owner.next_unused_.store(unused_.load());

@@ -1,0 +1,511 @@
+// OwnerPages on the simulated machine: remote frees against the owner's allocations, its exit, and each other.
+// The oracles: a slot's payload is plain data, so a slot that two hold is a data race or a wrong stamp; a page that goes
+// back to the upstream is overwritten with plain stores, so who has not done with it races with them, and it goes back once;
+// at the end the upstream has every page but the descriptors', and the equations of check_invariants() hold on the way.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "freehold/alloc/owner_pages.hpp"
+#include "freehold/alloc/page_map.hpp"
+#include "sim/explore.hpp"
+#include "sim/sim_atomics.hpp"
+
+namespace freehold::alloc {
+namespace {
+
+using sim::Execution;
+using sim::Failure;
+using sim::Options;
+using sim::Result;
+using sim::SimAtomics;
+
+constexpr std::size_t kPageBytes = 1024;
+constexpr std::size_t kPages = 12;
+constexpr std::size_t kSlotBytes = 448;  // two slots a page
+
+// An upstream of pages that are used once each; the addresses are the same in every execution.
+class OncePages {
+ public:
+  OncePages() { memory.fill(std::byte{0}); }
+
+  void* allocate_page() {
+    // relaxed: a real upstream synchronises whoever gets the same page again; here nobody does.
+    const std::uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);
+    SIM_CHECK(i < kPages);
+    out_[i].store(1);
+    return &memory[i * kPageBytes];
+  }
+  void free_page(void* page) {
+    const std::size_t i = static_cast<std::size_t>(static_cast<std::byte*>(page) - memory.data()) / kPageBytes;
+    SIM_CHECK(page == &memory[i * kPageBytes] && out_[i].load() == 1);
+    out_[i].store(2);
+    for (std::size_t at = 0; at < kPageBytes; at += 8)
+      if (at < 64 || (at - 64) % kSlotBytes < 16)
+        reinterpret_cast<SimAtomics::var<std::uint64_t>*>(&memory[i * kPageBytes + at])->store(0);
+  }
+  [[nodiscard]] unsigned out() const {
+    unsigned n = 0;
+    for (const auto& page : out_) n += page.load() == 1 ? 1 : 0;
+    return n;
+  }
+
+ private:
+  alignas(kPageBytes) static inline std::array<std::byte, kPages * kPageBytes> memory;
+  SimAtomics::atomic<std::uint32_t> next_{0};
+  std::array<SimAtomics::var<unsigned>, kPages> out_;  // 0 not yet, 1 out, 2 back
+};
+struct Upstream {
+  OncePages* pages;
+  void* allocate_page() noexcept { return pages->allocate_page(); }
+  void free_page(void* page) noexcept { pages->free_page(page); }
+};
+
+template <template <class> class L, std::uint32_t kGather = 1, class O = OwnerPagesOrders>
+struct Small : OwnerPagesConfig {
+  static constexpr std::size_t kPageBytes = alloc::kPageBytes;
+  static constexpr std::array<std::uint16_t, 1> kSlotBytes{alloc::kSlotBytes};
+  static constexpr std::uint32_t kHandOver = kGather;
+  static constexpr std::uint32_t kCollectAt = 2;
+  static constexpr std::uint32_t kOutboxes = 1;
+  static constexpr std::size_t kColours = 1;
+  template <class A>
+  using List = L<A>;
+  using Orders = O;
+  using Upstream = alloc::Upstream;
+};
+template <class A>
+using Mutexed = MutexPendingList<A>;
+template <class A>
+using LockFree = LockFreeList<A>;
+
+// The allocator of one execution, and what the program does with its slots.
+template <class Config, class A = SimAtomics>
+struct Scene {
+  using Pages = OwnerPages<A, Config>;
+  using Owner = typename Pages::Owner;
+  struct Held {
+    FreeNode<A> of_the_allocator;
+    SimAtomics::var<unsigned> stamp;
+  };
+
+  OncePages upstream;
+  Pages pages{Upstream{&upstream}};
+
+  Held* allocate(Owner& owner) {
+    auto* const slot = static_cast<Held*>(pages.allocate(owner, kSlotBytes));
+    SIM_CHECK(slot != nullptr);
+    slot->stamp.store(1);
+    return slot;
+  }
+  void free(Owner* owner, Held* slot) {
+    SIM_CHECK(slot->stamp.load() == 1);
+    slot->stamp.store(2);
+    pages.deallocate(owner, slot);
+  }
+  // Every slot is freed, every owner has left.
+  void check_empty() {
+    OwnerPagesStats stats;
+    pages.stats(stats);
+    SIM_CHECK(stats.pages == 0 && stats.pending == 0 && stats.gathered == 0);
+    SIM_CHECK(stats.owners == 0 && stats.owners_left == 0);
+    pages.release_descriptors();
+    SIM_CHECK(upstream.out() == 0);
+  }
+};
+
+// The owner allocates while another thread frees both slots of its full page.
+template <class S>
+Result allocate_against_frees(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    S scene;
+    auto& owner = *scene.pages.join();
+    auto *a = scene.allocate(owner), *b = scene.allocate(owner), *c = a, *d = a;
+    run.spawn([&] {
+      c = scene.allocate(owner);
+      d = scene.allocate(owner);
+      SIM_CHECK(scene.pages.check_invariants(owner));
+    });
+    run.spawn([&] {
+      scene.free(nullptr, a);
+      scene.free(nullptr, b);
+    });
+    run.check([&] {
+      SIM_CHECK(scene.pages.check_invariants(owner));
+      scene.free(&owner, c);
+      scene.free(&owner, d);
+      scene.pages.leave(owner);
+      scene.check_empty();
+    });
+  });
+}
+
+// The owner leaves while another thread frees one of two slots, or both.
+template <class S>
+Result leave_against_frees(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    S scene;
+    auto& owner = *scene.pages.join();
+    auto *a = scene.allocate(owner), *b = scene.allocate(owner), *c = scene.allocate(owner);
+    run.spawn([&] {
+      scene.free(&owner, c);
+      scene.pages.leave(owner);
+    });
+    run.spawn([&] {
+      scene.free(nullptr, a);
+      scene.free(nullptr, b);
+    });
+    run.check([&] { scene.check_empty(); });
+  });
+}
+
+// The owner leaves; two threads free the two slots of its page: one of three is the last.
+template <class S>
+Result leave_against_two(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    S scene;
+    auto& owner = *scene.pages.join();
+    auto *a = scene.allocate(owner), *b = scene.allocate(owner);
+    run.spawn([&] { scene.pages.leave(owner); });
+    run.spawn([&] { scene.free(nullptr, a); });
+    run.spawn([&] { scene.free(nullptr, b); });
+    run.check([&] { scene.check_empty(); });
+  });
+}
+
+// Two threads free the last two slots of an owner that has left, on one page or on two, and then each becomes an owner: one
+// may get the descriptor again.
+template <class S>
+Result last_frees_then_join(const Options& options, unsigned pages) {
+  return sim::explore(options, [pages](Execution& run) {
+    S scene;
+    auto& owner = *scene.pages.join();
+    auto *a = scene.allocate(owner), *b = scene.allocate(owner);
+    if (pages == 2) {
+      auto* const c = scene.allocate(owner);
+      scene.free(&owner, b);
+      b = c;
+    }
+    scene.pages.leave(owner);
+    for (auto* slot : {a, b}) {
+      run.spawn([&scene, slot] {
+        scene.free(nullptr, slot);
+        auto& self = *scene.pages.join();
+        auto* const own = scene.allocate(self);
+        scene.free(&self, own);
+        scene.pages.leave(self);
+      });
+    }
+    run.check([&] { scene.check_empty(); });
+  });
+}
+template <class S>
+Result last_frees_then_join_one_page(const Options& options) {
+  return last_frees_then_join<S>(options, 1);
+}
+template <class S>
+Result last_frees_then_join_two_pages(const Options& options) {
+  return last_frees_then_join<S>(options, 2);
+}
+
+// A thread that frees the last slot of an owner that is leaving, and then becomes an owner: perhaps with its descriptor.
+template <class S>
+Result leave_against_free_and_join(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    S scene;
+    auto& owner = *scene.pages.join();
+    auto* const a = scene.allocate(owner);
+    run.spawn([&] { scene.pages.leave(owner); });
+    run.spawn([&] {
+      scene.free(nullptr, a);
+      auto& self = *scene.pages.join();
+      auto* const own = scene.allocate(self);
+      scene.free(&self, own);
+      scene.pages.leave(self);
+    });
+    run.check([&] { scene.check_empty(); });
+  });
+}
+
+// A thread gathers slots of an owner that leaves meanwhile, and leaves itself.
+template <class S>
+Result gather_against_leave(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    S scene;
+    auto &owner = *scene.pages.join(), &other = *scene.pages.join();
+    auto *a = scene.allocate(owner), *b = scene.allocate(owner), *c = scene.allocate(owner);
+    run.spawn([&] { scene.pages.leave(owner); });
+    run.spawn([&] {
+      scene.free(&other, a);
+      scene.free(&other, c);
+      scene.free(&other, b);
+      scene.pages.leave(other);
+    });
+    run.check([&] { scene.check_empty(); });
+  });
+}
+
+// Two owners free into each other and leave.
+template <class S>
+Result exchange_and_leave(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    S scene;
+    auto &one = *scene.pages.join(), &two = *scene.pages.join();
+    auto *a = scene.allocate(one), *b = scene.allocate(two);
+    run.spawn([&] {
+      scene.free(&one, b);
+      scene.pages.leave(one);
+    });
+    run.spawn([&] {
+      scene.free(&two, a);
+      scene.pages.leave(two);
+    });
+    run.check([&] { scene.check_empty(); });
+  });
+}
+
+// A thread forks: it holds every lock for a while, beside a remote free and a thread that joins and leaves.
+template <class S>
+Result hold_against_free_and_join(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    S scene;
+    auto& owner = *scene.pages.join();
+    auto* const a = scene.allocate(owner);
+    run.spawn([&] {
+      scene.pages.hold();
+      scene.pages.let_go();
+    });
+    run.spawn([&] { scene.free(nullptr, a); });
+    run.spawn([&] { scene.pages.leave(*scene.pages.join()); });
+    run.check([&] {
+      scene.pages.leave(owner);
+      scene.check_empty();
+    });
+  });
+}
+
+template <class List>
+class OwnerPages_Model : public testing::Test {
+ public:
+  static constexpr bool kMutex = std::is_same_v<List, MutexPendingList<SimAtomics>>;
+  template <class A>
+  using L = std::conditional_t<kMutex, MutexPendingList<A>, LockFreeList<A>>;
+  template <std::uint32_t kGather>
+  using S = Scene<Small<L, kGather>>;
+
+  static Options options(const char* scenario, unsigned preemptions, unsigned stale) {
+    return {.name = std::string("owner_pages/") + (kMutex ? "mutex/" : "lock-free/") + scenario,
+            .preemptions = preemptions,
+            .stale = stale};
+  }
+};
+using Lists = testing::Types<MutexPendingList<SimAtomics>, LockFreeList<SimAtomics>>;
+TYPED_TEST_SUITE(OwnerPages_Model, Lists);
+
+TYPED_TEST(OwnerPages_Model, AllocateAgainstFrees_NoSlotTwice) {
+  const Result result =
+      allocate_against_frees<typename TestFixture::template S<1>>(this->options("allocate, 2 frees", 3, 1));
+  EXPECT_TRUE(result.ok()) << result;
+}
+TYPED_TEST(OwnerPages_Model, LeaveAgainstFrees_EveryPageReturned) {
+  const Result result = leave_against_frees<typename TestFixture::template S<1>>(this->options("leave, 2 frees", 3, 1));
+  EXPECT_TRUE(result.ok()) << result;
+}
+TYPED_TEST(OwnerPages_Model, LeaveAgainstTwoThreads_OneOfThreeReturnsThePage) {
+  const Result result = leave_against_two<typename TestFixture::template S<1>>(this->options("leave, free, free", 2, 1));
+  EXPECT_TRUE(result.ok()) << result;
+}
+TYPED_TEST(OwnerPages_Model, LastFreesThenJoin_PageReturnedOnceDescriptorReused) {
+  using S = typename TestFixture::template S<1>;
+  const Result one = last_frees_then_join_one_page<S>(this->options("last frees of a page, join", 2, 1));
+  EXPECT_TRUE(one.ok()) << one;
+  const Result two = last_frees_then_join_two_pages<S>(this->options("last frees of two pages, join", 2, 1));
+  EXPECT_TRUE(two.ok()) << two;
+}
+TYPED_TEST(OwnerPages_Model, LeaveAgainstFreeAndJoin_DescriptorReusedWhenAllAreDone) {
+  const Result result =
+      leave_against_free_and_join<typename TestFixture::template S<1>>(this->options("leave, free and join", 3, 1));
+  EXPECT_TRUE(result.ok()) << result;
+}
+TYPED_TEST(OwnerPages_Model, GatherAgainstLeave_EveryPageReturned) {
+  const Result result = gather_against_leave<typename TestFixture::template S<2>>(this->options("gather, leave", 3, 1));
+  EXPECT_TRUE(result.ok()) << result;
+}
+TYPED_TEST(OwnerPages_Model, TwoOwnersExchangeAndLeave_EveryPageReturned) {
+  const Result result = exchange_and_leave<typename TestFixture::template S<2>>(this->options("exchange, leave", 3, 1));
+  EXPECT_TRUE(result.ok()) << result;
+}
+TYPED_TEST(OwnerPages_Model, HoldAgainstFreeAndJoin_NoDeadlock) {
+  const Result result =
+      hold_against_free_and_join<typename TestFixture::template S<1>>(this->options("hold, free, join", 2, 0));
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// Mutants, each run through the scenarios of exits; the first failure counts.
+template <class Config, class A = SimAtomics>
+Failure first_failure(const std::string& mutant) {
+  using S = Scene<Config, A>;
+  Options options{.name = "", .preemptions = 2, .stale = 1, .print = false};
+  for (Result (*const scenario)(const Options&) :
+       {leave_against_frees<S>, leave_against_two<S>, leave_against_free_and_join<S>, last_frees_then_join_one_page<S>,
+        last_frees_then_join_two_pages<S>}) {
+    options.name += "owner_pages/" + mutant + "/";
+    if (const Result result = scenario(options); result.failure != Failure::kNone) return result.failure;
+  }
+  return Failure::kNone;
+}
+
+template <std::memory_order kOrder>
+struct PageCountDown : OwnerPagesOrders {
+  static constexpr std::memory_order kPageCountDown = kOrder;
+};
+template <std::memory_order kOrder>
+struct OwnerCountDown : OwnerPagesOrders {
+  static constexpr std::memory_order kOwnerCountDown = kOrder;
+};
+constexpr auto kAcquire = std::memory_order_acquire, kRelease = std::memory_order_release;
+
+TEST(OwnerPages_Mutants, PageCountDownWeakened_Race) {
+  EXPECT_EQ((first_failure<Small<Mutexed, 1, PageCountDown<kAcquire>>>("page acquire, mutex")), Failure::kRace);
+  EXPECT_EQ((first_failure<Small<Mutexed, 1, PageCountDown<kRelease>>>("page release, mutex")), Failure::kRace);
+  EXPECT_EQ((first_failure<Small<LockFree, 1, PageCountDown<kAcquire>>>("page acquire, lock-free")), Failure::kRace);
+  EXPECT_EQ((first_failure<Small<LockFree, 1, PageCountDown<kRelease>>>("page release, lock-free")), Failure::kRace);
+}
+// With the mutex list alone: what a late freer of the lock-free list looks at is one atomic, which needs no such order.
+TEST(OwnerPages_Mutants, OwnerCountDownWeakened_Race) {
+  EXPECT_EQ((first_failure<Small<Mutexed, 1, OwnerCountDown<kAcquire>>>("owner acquire, mutex")), Failure::kRace);
+  EXPECT_EQ((first_failure<Small<Mutexed, 1, OwnerCountDown<kRelease>>>("owner release, mutex")), Failure::kRace);
+}
+
+// The count goes down in two halves.
+template <class T>
+class TornSubtract : public sim::atomic<T> {
+ public:
+  using sim::atomic<T>::atomic;
+  T fetch_sub(T n, std::memory_order) noexcept {
+    const T old = this->load(std::memory_order_acquire);
+    this->store(old - n, std::memory_order_release);
+    return old;
+  }
+};
+struct TearsSubtract : SimAtomics {
+  template <class T>
+  using atomic = TornSubtract<T>;
+};
+TEST(OwnerPages_Mutants, CountDownTorn_PageLostOrReturnedTwice) {
+  EXPECT_NE((first_failure<Small<Mutexed>, TearsSubtract>("torn count, mutex")), Failure::kNone);
+  EXPECT_NE((first_failure<Small<LockFree>, TearsSubtract>("torn count, lock-free")), Failure::kNone);
+}
+
+// The owner leaves and lets others go on pushing.
+template <class A>
+struct NeverClosesMutex : MutexPendingList<A> {
+  FreeNode<A>* close() noexcept { return this->drain(); }
+};
+template <class A>
+struct NeverClosesLockFree : LockFreeList<A> {
+  FreeNode<A>* close() noexcept { return this->drain(); }
+};
+// The owner leaves without a last look.
+template <class List, class A>
+struct LooksAwayList : List {
+  FreeNode<A>* close() noexcept {
+    static_cast<void>(List::close());
+    return nullptr;
+  }
+};
+template <class A>
+using LooksAwayMutex = LooksAwayList<MutexPendingList<A>, A>;
+template <class A>
+using LooksAwayLockFree = LooksAwayList<LockFreeList<A>, A>;
+
+TEST(OwnerPages_Mutants, ExitWithoutCloseOrLastLook_PageLost) {
+  EXPECT_EQ(first_failure<Small<NeverClosesMutex>>("never closes, mutex"), Failure::kCheck);
+  EXPECT_EQ(first_failure<Small<NeverClosesLockFree>>("never closes, lock-free"), Failure::kCheck);
+  EXPECT_EQ(first_failure<Small<LooksAwayMutex>>("looks away, mutex"), Failure::kCheck);
+  EXPECT_EQ(first_failure<Small<LooksAwayLockFree>>("looks away, lock-free"), Failure::kCheck);
+}
+
+// The page map: two threads bring the first two pages of a leaf; both map a leaf, one of which is used.
+struct TwoLeaves {
+  static inline std::array<std::array<std::uint64_t, 8>, 2> leaves;
+  static inline SimAtomics::atomic<std::uint32_t> mapped{0}, released{0};
+  static void* map(std::size_t bytes) {
+    SIM_CHECK(bytes == sizeof leaves[0]);
+    return &leaves[mapped.fetch_add(1, std::memory_order_relaxed)];
+  }
+  static void release(void*, std::size_t) { released.fetch_add(1, std::memory_order_relaxed); }
+};
+
+template <class A>
+Result two_inserts(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    TwoLeaves::leaves = {};
+    TwoLeaves::mapped.store(0);
+    TwoLeaves::released.store(0);
+    PageMap<A, TwoLeaves, 30> map;
+    const auto page = [](unsigned i) { return reinterpret_cast<const void*>((std::uintptr_t{i} + 1) * 4096); };
+    for (unsigned i = 0; i < 2; ++i) {
+      run.spawn([&map, page, i] {
+        SIM_CHECK(map.insert(page(i)));
+        SIM_CHECK(map.contains(page(i)) && !map.contains(page(2)));
+        SIM_CHECK(map.insert(page(i + 3)));
+        map.erase(page(i + 3));
+      });
+    }
+    run.check([&] {
+      SIM_CHECK(map.contains(page(0)) && map.contains(page(1)));
+      SIM_CHECK(!map.contains(page(2)) && !map.contains(page(3)) && !map.contains(page(4)));
+      SIM_CHECK(TwoLeaves::mapped.load() - TwoLeaves::released.load() == 1);
+    });
+  });
+}
+
+TEST(PageMap_Model, TwoThreadsBringALeafsFirstPages_BothAreIn) {
+  const Result result = two_inserts<SimAtomics>({.name = "page_map/two inserts", .preemptions = 5, .stale = 2});
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// A read-modify-write in two halves.
+template <class T>
+class TornBits : public sim::atomic<T> {
+ public:
+  using sim::atomic<T>::atomic;
+  T fetch_or(T bits, std::memory_order order) noexcept {
+    const T old = this->load(order);
+    this->store(old | bits, order);
+    return old;
+  }
+};
+template <class T>
+class TornHanging : public sim::atomic<T> {
+ public:
+  using sim::atomic<T>::atomic;
+  bool compare_exchange_strong(T& expected, T desired, std::memory_order success, std::memory_order failure) noexcept {
+    const T old = this->load(failure);
+    if (old == expected) return this->store(desired, success), true;
+    expected = old;
+    return false;
+  }
+};
+struct TearsBits : SimAtomics {
+  template <class T>
+  using atomic = std::conditional_t<std::is_integral_v<T>, TornBits<T>, sim::atomic<T>>;
+};
+struct TearsHanging : SimAtomics {
+  template <class T>
+  using atomic = TornHanging<T>;
+};
+
+TEST(PageMap_Mutants, StepsTorn_PageMissing) {
+  const Options options{.name = "page_map/torn", .preemptions = 3, .stale = 0, .print = false};
+  EXPECT_EQ(two_inserts<TearsBits>(options).failure, Failure::kCheck);
+  EXPECT_EQ(two_inserts<TearsHanging>(options).failure, Failure::kCheck);
+}
+
+}  // namespace
+}  // namespace freehold::alloc
