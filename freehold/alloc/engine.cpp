@@ -56,7 +56,8 @@ namespace {
 // the cache. What is freed later yet goes straight to the bitmap.
 void thread_ends(void* cache_pointer) noexcept {
   auto* cache = static_cast<NativeCache*>(cache_pointer);
-  if (++cache->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+  // Not the last round: a sanitizer's runtime ends the thread in it, and instrumented code cannot run after that.
+  if (++cache->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
     ::pthread_setspecific(g_key, cache);
     return;
   }
