@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "tests/support/c_api.hpp"
-#include "tests/support/door.hpp"
+#include "tests/support/door_environment.hpp"
 #include "tests/support/pattern.hpp"
 
 namespace freehold::test {

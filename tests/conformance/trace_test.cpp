@@ -5,12 +5,12 @@
 #include <cstdio>
 #include <random>
 
-#include "tests/conformance/trace.hpp"
+#include "tests/support/trace.hpp"
 #if defined(FREEHOLD_TEST_ENGINE)
 #include "freehold/alloc/engine.hpp"
 #else
 #include "tests/support/c_api.hpp"
-#include "tests/support/door.hpp"
+#include "tests/support/door_environment.hpp"
 #endif
 
 namespace freehold::test {

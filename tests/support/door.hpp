@@ -1,10 +1,9 @@
 // Which malloc answers in this process, for tests that run once preloaded, once linked and once with the system's malloc.
-// A test that believes it tests Freehold and does not is worse than none: every program that includes this checks at its
-// start that the door it was promised is the one that answers. The promise is LD_PRELOAD naming libfreehold, or
+// A test that believes it tests Freehold and does not is worse than none: every program checks at its start
+// that the door it was promised is the one that answers. The promise is LD_PRELOAD naming libfreehold, or
 // FREEHOLD_TEST_LINKED at compile time.
 #pragma once
 #include <dlfcn.h>
-#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -26,15 +25,5 @@ inline bool door_is_promised() {
   return preload != nullptr && std::strstr(preload, "libfreehold") != nullptr;
 #endif
 }
-
-class DoorEnvironment : public ::testing::Environment {
- public:
-  void SetUp() override {
-    if (door_is_promised()) {
-      ASSERT_TRUE(door_is_active()) << "another malloc answers";
-    }
-  }
-};
-inline ::testing::Environment* const g_door_environment = ::testing::AddGlobalTestEnvironment(new DoorEnvironment);
 
 }  // namespace freehold::test

@@ -9,8 +9,6 @@
 // The model's own memory is its program's: under a preload the model lives in the allocator that it watches, as any
 // program does.
 #pragma once
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>

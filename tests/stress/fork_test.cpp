@@ -1,0 +1,21 @@
+// fork while all threads allocate: the child allocates, frees, starts threads, exits; nothing hangs, nothing is lost.
+#include "tests/stress/stress.hpp"
+
+namespace freehold::test {
+namespace {
+
+TEST(Fork, AllThreadsAllocating_ChildAllocatesAndExits) { expect_passes("fork_under_load"); }
+TEST(Fork, ManyThreadsForkAtOnce_ChildrenAllocate) { expect_passes("fork_from_many_threads"); }
+TEST(Fork, ThreadsComeAndGo_ChildAllocates) { expect_passes("fork_amid_short_threads"); }
+TEST(Fork, ChildOfChild_Allocates) { expect_passes("fork_nested"); }
+TEST(Fork, BlocksOfThreadsLeftBehind_ChildFreesThem) { expect_passes("fork_child_frees_blocks_of_other_threads"); }
+TEST(Fork, SixtyGenerations_MemoryDoesNotAddUp) { expect_passes("fork_chain_of_daemons"); }
+TEST(Fork, HandlersOfTheProgram_MayAllocate) { expect_passes("fork_handlers_allocate"); }
+TEST(Fork, SpawnAndVforkUnderLoad_Work) { expect_passes("spawn_under_load"); }
+
+TEST(Fork, HandlersRegisteredBeforeTheFirstMalloc_MayAllocate) {
+  expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "atfork"}));
+}
+
+}  // namespace
+}  // namespace freehold::test

@@ -1,0 +1,112 @@
+// Limits of the system: exhaustion is an answer, not a crash, and small programs work under small limits.
+#include <fstream>
+
+#include "tests/stress/stress.hpp"
+
+namespace freehold::test {
+namespace {
+
+constexpr rlim_t kMiB = rlim_t{1} << 20;
+
+struct Limit {
+  const char* name;
+  int resource;
+  rlim_t bytes;
+};
+void PrintTo(const Limit& limit, std::ostream* out) { *out << limit.name; }
+class Limits : public ::testing::TestWithParam<Limit> {
+ protected:
+  static Outcome expect_passes_under_it(const std::string& name) {
+    Command command = scenario({name});
+    command.limits = {{GetParam().resource, GetParam().bytes}};
+    return expect_passes(command);
+  }
+};
+
+TEST_P(Limits, OneSizeAfterAnother_EachGetsMostOfTheMemory) {
+  const double least = figure_of(expect_passes_under_it("limits_exhaust_and_recover"), "least_mib");
+  EXPECT_GE(least, 0.6 * static_cast<double>(GetParam().bytes / kMiB));  // glibc: 0.77
+}
+TEST_P(Limits, FourThreadsExhaustMemory_AllRecover) { expect_passes_under_it("limits_four_threads_exhaust"); }
+TEST_P(Limits, ThreadsBeginAtExhaustion_GetNullOrABlock) { expect_passes_under_it("limits_threads_at_exhaustion"); }
+TEST_P(Limits, OperatorNewAtExhaustion_Throws) { expect_passes_under_it("limits_operator_new_throws"); }
+
+INSTANTIATE_TEST_SUITE_P(Of, Limits,
+                         ::testing::Values(Limit{"AddressSpace200MiB", RLIMIT_AS, 200 * kMiB},
+                                           Limit{"Data64MiB", RLIMIT_DATA, 64 * kMiB}),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST(Limits, SetWhileRunning_AreObeyed) { expect_passes("limits_set_later"); }
+
+TEST(Limits, SmallProgramsUnderUlimit_Work) {
+  const std::pair<rlim_t, std::vector<std::string>> programs[] = {{32 * kMiB, {"/bin/true"}},
+                                                                  {32 * kMiB, {"/bin/ls", "/usr/bin"}},
+                                                                  {32 * kMiB, {FREEHOLD_PLAIN_C, "sizes"}},
+                                                                  {64 * kMiB, {"/usr/bin/perl", "-e", "print 1"}},
+                                                                  {64 * kMiB, {FREEHOLD_SCENARIO, "lifecycle_smoke"}}};
+  for (const auto& [bytes, argv] : programs)
+    for (const int resource : {RLIMIT_AS, RLIMIT_DATA}) {
+      Command command = under(Malloc::kFreehold, argv);
+      command.limits = {{resource, bytes}};
+      command.environment.emplace_back("FREEHOLD_VERBOSE", "1");
+      const Outcome outcome = expect_passes(command);
+      const bool allocates = argv[0] != "/bin/true";
+      EXPECT_EQ(outcome.err.find("freehold: active") != std::string::npos, allocates) << outcome.describe();
+    }
+}
+
+// Strict overcommit concerns the whole machine, so it is asked for: FREEHOLD_TEST_OVERCOMMIT=1, as root, nothing else
+// running.
+class StrictOvercommit {
+ public:
+  StrictOvercommit() {
+    std::ifstream(kFile) >> before_;
+    // Restores the setting even if this process is killed: the pipe's other end closes with it.
+    if (::pipe2(pipe_, O_CLOEXEC) != 0) return;
+    guardian_ = ::fork();
+    if (guardian_ == 0) {
+      ::setsid();
+      ::close(pipe_[1]);
+      char c;
+      [[maybe_unused]] const auto ended = ::read(pipe_[0], &c, 1);
+      write(before_);
+      ::_exit(0);
+    }
+    ::close(pipe_[0]);
+    set_ = write(2);
+  }
+  ~StrictOvercommit() {
+    ::close(pipe_[1]);
+    ::waitpid(guardian_, nullptr, 0);
+  }
+  StrictOvercommit(const StrictOvercommit&) = delete;
+  StrictOvercommit& operator=(const StrictOvercommit&) = delete;
+  [[nodiscard]] bool is_set() const { return set_; }
+  static bool write(int mode) {
+    std::ofstream file(kFile);
+    file << mode << std::flush;
+    return file.good();
+  }
+
+ private:
+  static constexpr const char* kFile = "/proc/sys/vm/overcommit_memory";
+  int before_ = 0;
+  int pipe_[2] = {-1, -1};
+  pid_t guardian_ = -1;
+  bool set_ = false;
+};
+
+TEST(Limits, StrictOvercommit_ProgramsWork) {
+  if (std::getenv("FREEHOLD_TEST_OVERCOMMIT") == nullptr)
+    GTEST_SKIP() << "changes vm.overcommit_memory of the machine; FREEHOLD_TEST_OVERCOMMIT=1 asks for it";
+  const StrictOvercommit strict;
+  if (!strict.is_set()) GTEST_SKIP() << "vm.overcommit_memory cannot be set here";
+  expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "sizes"}));
+  expect_passes("lifecycle_smoke");
+  expect_passes("lifecycle_before_main_and_after_exit");
+  expect_passes("fork_nested");
+  expect_passes(scenario({"memory_of_blocks", "1000"}));
+}
+
+}  // namespace
+}  // namespace freehold::test

@@ -1,0 +1,158 @@
+// Memory that runs out: an answer, not a crash; and memory that comes back can be used again.
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <new>
+
+#include "tests/stress/scenarios/scenario.hpp"
+
+namespace freehold::test {
+namespace {
+
+struct Link {
+  Link* next;
+};
+
+// Takes blocks of n bytes until there are no more. Returns how many bytes there were.
+std::size_t exhaust(std::size_t n, Link*& chain) {
+  std::size_t bytes = 0;
+  for (;;) {
+    errno = 0;
+    auto* link = static_cast<Link*>(CApi::allocate(n));
+    if (link == nullptr) break;
+    std::memset(link, 1, n);
+    link->next = chain;
+    chain = link;
+    bytes += n;
+    require(bytes < std::size_t{8} << 30, "no limit is in force");
+  }
+  require(errno == ENOMEM, "errno is not ENOMEM");
+  return bytes;
+}
+void release(Link*& chain) {
+  while (chain != nullptr) {
+    Link* next = chain->next;
+    CApi::deallocate(chain);
+    chain = next;
+  }
+}
+
+// limits_exhaust_and_recover: the figures are the least and the greatest that a size could get.
+SCENARIO(limits_exhaust_and_recover) {
+  double least = 1e9, greatest = 0;
+  for (const std::size_t n : {std::size_t{64}, std::size_t{1000}, 20 * kKiB, 200 * kKiB, 3 * kMiB, std::size_t{64}}) {
+    Link* chain = nullptr;
+    const std::size_t bytes = exhaust(n, chain);
+    // At the limit all calls still answer.
+    require(CApi::reallocate(chain, 900 * kMiB) == nullptr, "a resize beyond the limit");
+    require(CApi::allocate_zeroed(900 * kMiB) == nullptr, "a block beyond the limit");
+    require(CApi::allocate_aligned(64 * kMiB, 64 * kMiB) == nullptr || bytes < 64 * kMiB,
+            "an aligned block beyond the limit");
+    release(chain);
+    CApi::trim();
+    std::printf("blocks_of %zu %.1f\n", n, static_cast<double>(bytes) / kMiB);
+    least = std::min(least, static_cast<double>(bytes) / kMiB);
+    greatest = std::max(greatest, static_cast<double>(bytes) / kMiB);
+  }
+  figure("least_mib", least);
+  figure("greatest_mib", greatest);
+  Churn(1, 100, 16 * kKiB).run(20'000);
+}
+
+// Starts n threads that wait, with no malloc of their own before; `before` runs, then all of them run `work`.
+template <class Before, class Work>
+void in_waiting_threads(std::size_t n, Before&& before, Work& work) {
+  struct Shared {
+    Work& work;
+    std::atomic<unsigned> next{0};
+    std::atomic<bool> go{false};
+  } shared{work};
+  SmallStacks stacks(256 * kKiB);
+  std::vector<pthread_t> threads(n);
+  for (pthread_t& t : threads)
+    t = stacks.start(
+        [](void* argument) -> void* {
+          auto& common = *static_cast<Shared*>(argument);
+          while (!common.go) ::usleep(100);
+          common.work(common.next++);
+          return nullptr;
+        },
+        &shared);
+  before();
+  shared.go = true;
+  for (pthread_t t : threads) pthread_join(t, nullptr);
+}
+
+SCENARIO(limits_four_threads_exhaust) {
+  for (int round = 0; round < 3; ++round) {
+    auto work = [](unsigned t) {
+      Link* chain = nullptr;
+      exhaust(std::size_t{100} << 3 * t, chain);
+      release(chain);
+    };
+    in_waiting_threads(4, [] {}, work);
+  }
+  CApi::trim();
+  Churn(1, 100, 16 * kKiB).run(20'000);
+}
+
+// Threads that begin and end while there is nothing left: no cache can be made for them.
+SCENARIO(limits_threads_at_exhaustion) {
+  for (int round = 0; round < 5; ++round) {
+    Link* chain = nullptr;
+    auto work = [](unsigned) {
+      for (int i = 0; i < 100; ++i) {
+        void* p = CApi::allocate(100);
+        if (p != nullptr) std::memset(p, 1, 100);
+        CApi::deallocate(p);
+      }
+    };
+    const auto fill_up = [&] {
+      exhaust(32 * kKiB, chain);
+      exhaust(48, chain);
+    };
+    in_waiting_threads(6, fill_up, work);
+    release(chain);
+  }
+  CApi::trim();
+  Churn(1, 100, 16 * kKiB).run(20'000);
+}
+
+SCENARIO(limits_operator_new_throws) {
+  std::vector<char*> blocks;
+  blocks.reserve(1 << 20);
+  bool thrown = false;
+  try {
+    for (;;) {
+      blocks.push_back(new char[50'000]);
+      std::memset(opaque(blocks.back()), 1, 50'000);
+      require(blocks.size() < 100'000, "no limit is in force");
+    }
+  } catch (const std::bad_alloc&) {
+    thrown = true;
+  }
+  require(thrown, "nothing was thrown");
+  for (char* p : blocks) delete[] p;
+  blocks.assign(1000, nullptr);
+  for (char*& p : blocks) p = new char[5000];
+  for (char* p : blocks) delete[] p;
+}
+
+// A limit that is set by the program itself, when the allocator has already begun.
+SCENARIO(limits_set_later) {
+  Churn churn(1);
+  churn.run(5000);
+  const auto in_use = static_cast<rlim_t>(memory_mib("/proc/self/status", "\nVmSize:")) * kMiB;
+  const rlimit limit{in_use + 20 * kMiB, in_use + 20 * kMiB};
+  require(::setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+  // Address space that was reserved before may still be used; what lies beyond is refused, not crashed into.
+  for (std::size_t n = kMiB; n <= std::size_t{1} << 40; n *= 4) {
+    void* p = CApi::allocate(n);
+    if (p != nullptr) static_cast<char*>(p)[n - 1] = 1;
+    CApi::deallocate(p);
+  }
+  churn.run(5000);
+}
+
+}  // namespace
+}  // namespace freehold::test

@@ -1,0 +1,43 @@
+// How the tests of this folder start their scenarios.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/process.hpp"
+
+namespace freehold::test {
+
+enum class Malloc { kSystem, kFreehold };
+
+// Under the given malloc; the rest of the environment, FREEHOLD_… too, is inherited.
+inline Command under(Malloc which, std::vector<std::string> argv) {
+  Command command{std::move(argv)};
+  command.environment = {{"LD_PRELOAD", which == Malloc::kFreehold ? FREEHOLD_LIBRARY : ""}};
+  return command;
+}
+
+inline Command scenario(std::vector<std::string> arguments, Malloc which = Malloc::kFreehold) {
+  arguments.insert(arguments.begin(), FREEHOLD_SCENARIO);
+  return under(which, std::move(arguments));
+}
+
+// Runs a scenario that says itself whether all was well.
+inline Outcome expect_passes(const Command& command) {
+  Outcome outcome = run(command);
+  EXPECT_TRUE(outcome.ok()) << outcome.describe();
+  return outcome;
+}
+inline Outcome expect_passes(const std::string& name) { return expect_passes(scenario({name})); }
+
+// One figure of a scenario that has to pass; NaN if it is not there, which compares as false.
+inline double figure_of(const Outcome& outcome, const std::string& name) {
+  const auto all = outcome.figures();
+  const auto found = all.find(name);
+  return found != all.end() ? found->second : __builtin_nan("");
+}
+inline double figure_of(const Command& command, const std::string& name) { return figure_of(expect_passes(command), name); }
+
+}  // namespace freehold::test

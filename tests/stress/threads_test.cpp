@@ -1,0 +1,45 @@
+// Many threads, short threads, idle threads, threads that end badly: nothing is lost, and what a thread costs is bounded.
+#include "tests/stress/stress.hpp"
+
+namespace freehold::test {
+namespace {
+
+TEST(Threads, TenThousandOneAfterAnother_Work) { expect_passes("threads_ten_thousand"); }
+
+TEST(Threads, TwoThousandAlive_CostLittleEach) {
+  EXPECT_LE(figure_of(scenario({"threads_two_thousand_alive"}), "resident_mib"), 64);  // stacks are 20 MiB of it
+}
+
+TEST(Threads, HundredThousandShortOnes_LeakNothing) {
+  // 90,000 threads; a leak of one cache line each would be 5.5 MiB.
+  EXPECT_LE(figure_of(scenario({"threads_hundred_thousand_leak_nothing"}), "growth_mib"), 4);
+}
+
+TEST(Threads, BlocksFreedByHeirs_LeakNothing) {
+  EXPECT_LE(figure_of(scenario({"threads_heirs_leak_nothing"}), "growth_mib"), 4);
+}
+
+TEST(Threads, FiveHundredIdle_HoldAtMost32MiB) {
+  const Outcome outcome = expect_passes("threads_five_hundred_idle");
+  EXPECT_LE(figure_of(outcome, "held_mib"), 32);
+  EXPECT_LE(figure_of(outcome, "after_exit_mib"), 8);
+}
+
+TEST(Threads, SmallestStack_IsEnough) { expect_passes("threads_with_the_smallest_stack"); }
+
+TEST(Threads, DestructorsAllocateAndFree_NothingLostNothingLeaked) {
+  EXPECT_LE(figure_of(scenario({"threads_destructors_allocate_and_free"}), "growth_mib"), 2);
+}
+
+TEST(Threads, Cancelled_LoseNothing) { expect_passes("threads_cancelled"); }
+
+TEST(Threads, MainReturnsBeforeThem_NoCrash) {
+  for (int i = 0; i < 10; ++i) expect_passes("threads_outlive_main");
+}
+
+TEST(Threads, SignalsAllTheTime_DisturbNothing) { expect_passes("threads_interrupted_by_signals"); }
+
+TEST(Threads, RandomTracesFreeingEachOthersBlocks_LoseNothing) { expect_passes("threads_random_traces"); }
+
+}  // namespace
+}  // namespace freehold::test
