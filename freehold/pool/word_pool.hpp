@@ -129,7 +129,8 @@ class WordPool {
       if (const Taken t = take_in_lane(lane, i == 0 ? home : 0, want, who, patience, foreign); t.bits != 0)
         return settle(cursor, t, who);
     }
-    if (foreign.seen == 0 || foreign.seen <= patience) return {};
+    // As many as a search looks at are enough for the most patient: else memory would grow beside them for ever.
+    if (foreign.seen == 0 || (foreign.seen <= patience && foreign.seen < kForeignLook)) return {};
     if (const Taken t = take_found(foreign.best(), want); t.bits != 0) return settle(cursor, t, who);
     return take(cursor, want, who, 0);
   }
@@ -293,8 +294,10 @@ class WordPool {
       }
       from = block + 1;
       if (const unsigned proper = lane_of(block); proper != lane && has_slots(block)) {
-        tree_.set(block, proper);  // before it leaves this lane: it is always in one
-        tree_.retire(block, [&] { return lane_of(block) == lane && has_slots(block); }, lane);
+        // Before it leaves this lane: it is always in one. Others may move it, too, back to here or on, and rely on a bit
+        // that is about to be cleared: so whoever has cleared one looks whether the other still stands.
+        tree_.set(block, proper);
+        tree_.retire(block, [&] { return has_slots(block) && !tree_.test(block, proper); }, lane);
         if (patience != 0) continue;  // else take what is at hand
       }
       if (patience != 0 && blocks_->belongs(block, tag_) && foreign.note(block, holder_of(block), who)) continue;

@@ -20,22 +20,25 @@ class TestBlocks {
   using Pool = pool::WordPool<A, Config>;
   using Word = typename A::template atomic<std::uint64_t>;
 
-  // Pool number i + 1 has the shape shapes[i].
-  TestBlocks(std::uint32_t blocks, const std::vector<pool::BlockShape>& shapes)
+  // Pool number i + 1 has the shape shapes[i]; each has `lanes` lanes.
+  TestBlocks(std::uint32_t blocks, const std::vector<pool::BlockShape>& shapes, unsigned lanes = 1)
       : count_(blocks),
         words_(std::make_unique<Word[]>(std::size_t{blocks} * 64)),
         summaries_(std::make_unique<Word[]>(blocks)),
         holders_(std::make_unique<typename A::template atomic<std::uint32_t>[]>(blocks)),
         owners_(std::make_unique<typename A::template atomic<std::uint8_t>[]>(blocks)),
-        trees_(std::make_unique<Word[]>(pool::SummaryTree<A>::words_for(blocks) * shapes.size())),
+        trees_(std::make_unique<Word[]>(pool::SummaryTree<A>::words_for(blocks) * shapes.size() * lanes)),
         pools_(std::make_unique<Pool[]>(shapes.size() + 1)) {
     for (std::size_t i = 0; i < shapes.size(); ++i)
-      pools_[i + 1].attach(this, static_cast<unsigned>(i + 1), shapes[i], trees_.get() + i, shapes.size(), blocks);
+      pools_[i + 1].attach(this, static_cast<unsigned>(i + 1), shapes[i], trees_.get() + i * lanes, shapes.size() * lanes,
+                           blocks, lanes);
   }
 
   Word& word(pool::Leaf leaf) const { return words_[leaf]; }
   Word& summary(std::uint32_t block) const { return summaries_[block]; }
   auto& holder(std::uint32_t block) const { return holders_[block]; }
+  // Word 0 of level 0 of a lane of pool 1, for hooks; for at most 64 blocks and one pool.
+  Word& lane_word(unsigned lane) const { return trees_[lane]; }
   bool belongs(std::uint32_t block, unsigned tag) const { return owners_[block].load(std::memory_order_acquire) == tag; }
   void give_back(pool::Leaf leaf, std::uint64_t bits) {
     ++gave_back;

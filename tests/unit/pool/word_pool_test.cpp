@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -289,11 +290,77 @@ TEST(WordPool, StaleSummary_PutDuringTheClearing_IsFound) {
   EXPECT_TRUE(blocks.check());
 }
 
+// Block 0 lies in lane 1, but its holder's lane is 2: a searcher of lane 1 moves it. While it stands between the two steps
+// of that, the holder's lane becomes 1 again, and a searcher of lane 2 moves the block back, where its bit still stands; and
+// a third thread works in the block after that. It may not be lost between the lanes.
+TEST(WordPool, Lanes_BlockIsMovedToAndFro_StaysFindable) {
+  Hooked blocks(8, {{64}}, 4);
+  blocks.holder(0).store(Holder::gone(1).value);
+  blocks.give(0, 1);
+  blocks.holder(0).store(Holder::gone(2).value);
+  constexpr unsigned kPatience = 5;
+  test::HookedAtomics::interrupt_before_change_of(&blocks.lane_word(1), [&] {
+    blocks.holder(0).store(Holder::gone(1).value);
+    Cursor cursor = at(leaf_of(7, 0));
+    EXPECT_EQ(blocks.pool(1).take(cursor, 64, 2 + 4, kPatience).bits, 0U) << "others' block, and few of them";
+    blocks.holder(0).store(Holder::gone(3).value);
+  });
+  Cursor cursor = at(leaf_of(7, 0));
+  EXPECT_EQ(blocks.pool(1).take(cursor, 64, 1 + 4, kPatience).bits, 0U);
+  EXPECT_TRUE(blocks.check());
+  Cursor fresh = at(leaf_of(7, 0));
+  EXPECT_EQ(blocks.pool(1).take(fresh, 64, kMe, kAnywhere).bits, kAll);
+}
+
+TEST(WordPool, Lanes_OwnBlocksFirst_ThenTheOthers) {
+  Blocks blocks(100, {{64}}, 4);
+  for (std::uint32_t b = 0; b < 20; ++b) {
+    blocks.holder(b).store(Holder::gone(1 + b % 4).value);
+    blocks.give(b, 1);
+  }
+  std::set<std::uint32_t> mine, all;
+  Cursor cursor;
+  for (int i = 0; i < 20; ++i) {
+    const Taken t = blocks.pool(1).take(cursor, 64, 2, i < 5 ? 4 : kAnywhere);
+    ASSERT_EQ(t.bits, kAll);
+    all.insert(block_of(t.leaf));
+    if (i < 5) mine.insert(block_of(t.leaf));
+  }
+  EXPECT_EQ(mine, (std::set<std::uint32_t>{1, 5, 9, 13, 17}));
+  EXPECT_EQ(all.size(), 20U);
+  EXPECT_TRUE(blocks.check());
+}
+
+// However patient: with so many free blocks of others, which the search does not even count to the end, memory does not
+// grow any more.
+TEST(WordPool, Take_VeryPatientAmongManyBlocksOfOthers_TakesOneOver) {
+  for (const unsigned lanes : {1U, 8U})
+    for (const unsigned patience : {8U, 16U, 64U, 1000U}) {
+      Blocks blocks(200, {{64}}, lanes);
+      for (std::uint32_t b = 0; b < 200; ++b) {
+        blocks.holder(b).store(Holder::gone(1000 + b).value);
+        blocks.give(b, 1);
+      }
+      Cursor cursor;
+      EXPECT_NE(blocks.pool(1).take(cursor, 64, kMe, patience).bits, 0U) << lanes << " lanes, patience " << patience;
+    }
+}
+
+TEST(WordPool, Take_AmongBlocksOfOthers_PrefersOneThatItsHolderLeft) {
+  Blocks blocks(10, {{64}});
+  for (std::uint32_t b = 0; b < 6; ++b) {
+    blocks.holder(b).store((b == 3 ? Holder::gone(100 + b) : Holder::at_work(100 + b)).value);
+    blocks.give(b, 1);
+  }
+  Cursor cursor = at(leaf_of(9, 0));
+  EXPECT_EQ(block_of(blocks.pool(1).take(cursor, 64, kMe, 2).leaf), 3U);
+}
+
 // Random operations of one thread against a set of slots, the invariants after each.
 TEST(WordPool, RandomTakesAndPuts_AgreeWithASet) {
   std::mt19937 random(20261121);
   constexpr std::uint32_t kBlocks = 70;  // two levels of summaries
-  Blocks blocks(kBlocks, {{64}, {100}, {4096}});
+  Blocks blocks(kBlocks, {{64}, {100}, {4096}}, 4);
   std::vector<std::vector<Taken>> held(4);
   std::vector<std::uint32_t> owner(kBlocks, 0);
   std::vector<std::uint32_t> out(kBlocks, 0);  // slots of the block in our hands
@@ -317,7 +384,7 @@ TEST(WordPool, RandomTakesAndPuts_AgreeWithASet) {
       }
       case 1:
       case 2: {
-        const Taken t = pool.take(cursors[tag], 1 + random() % 64, kMe, kAnywhere);
+        const Taken t = pool.take(cursors[tag], 1 + random() % 64, 1 + random() % 9, kAnywhere);
         if (t.bits == 0) {
           for (std::uint32_t b = 0; b < kBlocks; ++b)
             ASSERT_TRUE(owner[b] != tag || pool.free_slots(b) == 0) << "free slots were not found";
@@ -351,7 +418,7 @@ TEST(WordPool, RandomTakesAndPuts_AgreeWithASet) {
 TEST(WordPool, ThreadsTakePutAndReuse_NoSlotTwiceNoneLost) {
   constexpr std::uint32_t kBlocks = 6;
   constexpr std::uint32_t kSlots[3] = {0, 64, 200};
-  Blocks blocks(kBlocks, {{kSlots[1]}, {kSlots[2]}});
+  Blocks blocks(kBlocks, {{kSlots[1]}, {kSlots[2]}}, 2);
   std::vector<std::atomic<std::uint8_t>> stamps(kBlocks * 4096);
   for (std::uint32_t b = 0; b < kBlocks; ++b) blocks.give(b, 1 + b % 2);
   std::atomic<bool> wrong{false};
