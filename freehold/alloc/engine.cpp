@@ -108,7 +108,7 @@ void after_fork_in_child() noexcept {
 void write_stats_at_exit() noexcept {
   if (!is_stats_file(g_options.stats_fd)) return;
   static Stats stats;
-  g_core.stats(stats);
+  alloc::stats(stats);
   const char* from = reinterpret_cast<const char*>(&stats);
   [[maybe_unused]] const auto written = ::pwrite(g_options.stats_fd, from, sizeof stats, 0);
 }

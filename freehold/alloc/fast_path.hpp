@@ -60,7 +60,8 @@ template <class T>
   const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_base) >> NativeConfig::kSpanShift;
   if (span < g_span_count) [[likely]] {
     // Relaxed: the block is the caller's, so its span cannot change hands. Class 0 (not a slot) has a bin that is full.
-    const std::size_t c = g_owners[span].load(std::memory_order_relaxed);
+    std::size_t c = g_owners[span].load(std::memory_order_relaxed);
+    keep_whole(c);
     NativeCache* cache = t_cache;
     void** const top = cache->top[c];
     keep_whole(cache);
