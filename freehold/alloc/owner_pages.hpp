@@ -121,11 +121,10 @@ class OwnerPages {
   void deallocate(Owner* self, void* slot) noexcept {
     Page* const page = page_of(slot);
     Owner* const owner = page->owner.load();
-    Node* const node = ::new (slot) Node;
     if (owner == self) [[likely]]
-      release(*self, page, node);
+      release(*self, page, slot);
     else
-      release_remote(self, owner, node);
+      release_remote(self, owner, ::new (slot) Node);
   }
 
   // The bytes of the slot's class. Threads: any.
@@ -250,6 +249,7 @@ class OwnerPages {
     return class_of;
   }();
   static_assert(Config::kSlotBytes.front() >= sizeof(Node));
+  static_assert(sizeof(Page) <= base::kCacheLine && alignof(Owner) == base::kCacheLine);
   static_assert(kHeaderBytes + (Config::kColours - 1) * base::kCacheLine + kMaxBytes <= Config::kPageBytes);
 
   // Where a page's header lies in it: headers at the same offset of every page would share a few sets of each cache, and
@@ -299,21 +299,22 @@ class OwnerPages {
     return node;
   }
 
-  void release(Owner& self, Page* page, Node* node) noexcept {
+  void release(Owner& self, Page* page, void* slot) noexcept {
     // relaxed: only the owner writes it while it lives.
     const std::uint32_t used = page->used.load(std::memory_order_relaxed);
-    if (used <= 1 || page->full.load()) [[unlikely]]
-      return release_slow(self, page, node, used);
-    give(page, node, used);
+    if (used <= 1 || page->full.load() || page->given.load() == slot) [[unlikely]]
+      return release_slow(self, page, slot, used);
+    give(page, slot, used);
   }
-  static void give(Page* page, Node* node, std::uint32_t used) noexcept {
+  static void give(Page* page, void* slot, std::uint32_t used) noexcept {
+    Node* const node = ::new (slot) Node;
     node->next.store(page->given.load());
     page->given.store(node);
     page->used.store(used - 1, std::memory_order_relaxed);  // relaxed: as above
   }
 
   [[gnu::noinline]] void* allocate_slow(Owner& self, unsigned c) noexcept;
-  [[gnu::noinline]] void release_slow(Owner& self, Page* page, Node* node, std::uint32_t used) noexcept;
+  [[gnu::noinline]] void release_slow(Owner& self, Page* page, void* slot, std::uint32_t used) noexcept;
   [[gnu::noinline]] void release_remote(Owner* self, Owner* owner, Node* node) noexcept;
   Page* next_page(Owner& self, Chain& chain) noexcept;
   Page* new_page(Owner& self, unsigned c) noexcept;
@@ -416,10 +417,11 @@ auto OwnerPages<A, Config>::new_page(Owner& self, unsigned c) noexcept -> Page* 
 // ---- free by the owner ----
 
 template <sync::Atomics A, class Config>
-void OwnerPages<A, Config>::release_slow(Owner& self, Page* page, Node* node, std::uint32_t used) noexcept {
-  if (used == 0) return base::fatal(base::Crime::kDoubleFree, node);
+void OwnerPages<A, Config>::release_slow(Owner& self, Page* page, void* slot, std::uint32_t used) noexcept {
+  // The double frees that are seen for nothing: into an empty page, and of the slot freed last.
+  if (used == 0 || page->given.load() == slot) return base::fatal(base::Crime::kDoubleFree, slot);
   Chain& chain = self.chains_[page->size_class.load()];
-  give(page, node, used);
+  give(page, slot, used);
   if (page->full.load()) {
     page->full.store(false);
     page->remove();

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "freehold/alloc/owner_pages_heap.hpp"
 #include "tests/unit/owner_pages_support.hpp"
 
 namespace freehold::alloc::test {
@@ -172,6 +173,33 @@ TYPED_TEST(OwnerPagesStress, UpstreamRunsDry_NothingLost) {
   for (auto& thread : threads) thread.join();
   EXPECT_GT(refused, 0U);
   this->finish();
+}
+
+// The process's allocator over the engine: threads whose only trace is a block for the next one to free.
+template <class Policy>
+void ten_thousand_short_threads() {
+  using Heap = OwnerPagesHeap<Policy>;
+  std::array<std::atomic<void*>, 8> carried{};
+  const auto swap_in = [&](unsigned i, void* block) { Heap::deallocate(carried[i % carried.size()].exchange(block)); };
+  std::vector<std::thread> starters;
+  for (unsigned t = 0; t < 4; ++t) {
+    starters.emplace_back([&, t] {
+      for (unsigned i = 0; i < 2500; ++i) std::thread([&] { swap_in(i + t, Heap::allocate(16 + i % 200)); }).join();
+    });
+  }
+  for (auto& starter : starters) starter.join();
+  OwnerPagesStats stats;
+  Heap::stats(stats);
+  EXPECT_LE(stats.pages, carried.size()) << "a page for each block that is left";
+  EXPECT_LE(stats.descriptors, 40U);
+  for (unsigned i = 0; i < carried.size(); ++i) swap_in(i, nullptr);
+  Heap::trim();
+  Heap::stats(stats);
+  EXPECT_EQ(stats.pages + stats.owners_left, 0U);
+}
+TEST(OwnerPagesHeapStress, TenThousandShortThreads_HoldWhatIsLive) {
+  ten_thousand_short_threads<MutexPages<>>();
+  ten_thousand_short_threads<LockFreePages<>>();
 }
 
 }  // namespace

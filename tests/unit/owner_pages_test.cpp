@@ -340,20 +340,26 @@ TYPED_TEST(OwnerPagesTest, ThousandShortOwners_DescriptorsAreRecycled) {
 base::Crime last_crime;
 int crimes;
 
-TYPED_TEST(OwnerPagesTest, DoubleFreeIntoAnEmptyPage_IsFatal) {
+TYPED_TEST(OwnerPagesTest, DoubleFreeSeenForNothing_IsFatalAndDropped) {
   const auto former = base::set_fatal_handler([](base::Crime crime, const void*) {
     last_crime = crime;
     ++crimes;
   });
   crimes = 0;
   auto& owner = this->join();
-  void* const slot = this->pages_.allocate(owner, 16);
-  this->pages_.deallocate(&owner, slot);
+  const std::vector<void*> slots = this->allocate(owner, 3, 16);
+  this->pages_.deallocate(&owner, slots[0]);
+  this->pages_.deallocate(&owner, slots[1]);
   EXPECT_EQ(crimes, 0);
-  this->pages_.deallocate(&owner, slot);
+  this->pages_.deallocate(&owner, slots[1]);
+  EXPECT_EQ(crimes, 1) << "of the slot freed last";
+  EXPECT_TRUE(this->pages_.check_invariants(owner));
+  this->pages_.deallocate(&owner, slots[2]);
   EXPECT_EQ(crimes, 1);
+  this->pages_.deallocate(&owner, slots[0]);
+  EXPECT_EQ(crimes, 2) << "into an empty page";
   EXPECT_EQ(last_crime, base::Crime::kDoubleFree);
-  EXPECT_TRUE(this->pages_.check_invariants(owner)) << "the second free is dropped";
+  EXPECT_TRUE(this->pages_.check_invariants(owner));
   base::set_fatal_handler(former);
   this->pages_.leave(owner);
 }
