@@ -63,6 +63,8 @@ class Arena {
   using HolderWord = typename A::template atomic<std::uint32_t>;
   static constexpr unsigned kSpanShift = Config::kSpanShift;
   static constexpr std::size_t kSpanBytes = std::size_t{1} << kSpanShift;
+  // A Leaf numbers 2^26 spans; 4 TiB together.
+  static constexpr std::size_t kMaxHalfBytes = kSpanBytes << 25;
 
   // The storage that the word pools of all classes share.
   struct Blocks {
@@ -106,9 +108,16 @@ class Arena {
     return &spans_[pool::block_of(leaf)].words[pool::word_of(leaf)];
   }
   // Whether a run in use begins at span i. The caller holds the lock.
-  [[nodiscard]] bool is_used_run(SpanIndex i) const noexcept {
-    const bool touched = i < run_.begin ? i < dense_.frontier : i < run_.frontier;
-    return touched && spans_[i].state == SpanState::kRun;
+  [[nodiscard]] bool is_used_run(SpanIndex i) const noexcept { return was_used(i) && spans_[i].state == SpanState::kRun; }
+  // Whether span i was handed out at least once. The caller holds the lock.
+  [[nodiscard]] bool was_used(SpanIndex i) const noexcept {
+    return i < run_.begin ? i < dense_.frontier : i < run_.frontier;
+  }
+  // Whether span i lies in a run in use. Walks the runs: for reports of crimes. The caller holds the lock.
+  [[nodiscard]] bool is_in_used_run(SpanIndex i) const noexcept {
+    for (SpanIndex run = run_.begin; run <= i && run < run_.frontier; run += length_at(run))
+      if (spans_[run].state == SpanState::kRun && i - run < spans_[run].length) return true;
+    return false;
   }
 
   // Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Whoever
@@ -200,6 +209,10 @@ class Arena {
     SpanIndex begin = 0, frontier = 0, committed = 0, reserved = 0, end = 0;
   };
 
+  // Spans of the run half that belong together, from the first of them on.
+  [[nodiscard]] SpanIndex length_at(SpanIndex i) const noexcept {
+    return spans_[i].state == SpanState::kSlots ? 1 : spans_[i].length;
+  }
   static constexpr bool is_dense(unsigned c) noexcept { return Classes::slot_bytes(c) <= Config::kDenseMaxBytes; }
 
   [[nodiscard]] void* reserve_first_steps(std::size_t step_bytes) noexcept;

@@ -461,7 +461,7 @@ bool FREEHOLD_ARENA::check_invariants() noexcept {
     if (!check_span_of_class(i)) return false;
     const SpanState state = spans_[i].state;
     if (state != SpanState::kSlots && state != SpanState::kRun && state != SpanState::kFreeRun) return false;
-    i += state == SpanState::kSlots ? 1 : spans_[i].length;
+    i += length_at(i);
   }
   return i == run_.frontier && runs_.check_invariants(run_.begin, run_.frontier);
 }

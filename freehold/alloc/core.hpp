@@ -73,6 +73,8 @@ class Core {
   [[nodiscard]] void* allocate_large(std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
   // Frees anything that is not a slot: null, a run, a direct block; anything else is a crime.
   void free_large(void* block) noexcept;
+  // Reports the crime of taking `block`, which is neither a slot nor the start of a large block, for one.
+  [[gnu::cold, gnu::noinline]] void report(const void* block) noexcept;
   // Bytes of a block that is not a slot; 0 if there is no such block.
   [[nodiscard]] std::size_t large_bytes(const void* block) noexcept;
   // Changes a large block's size without copying; null: not possible, block untouched. May move pages (mremap).

@@ -31,8 +31,10 @@ typename FREEHOLD_CORE::Cache* FREEHOLD_CORE::attach() noexcept {
 
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::detach(Cache* cache) noexcept {
-  flush(*cache);
+  // To stay: a fork's child must leave alone what is half taken apart, and the record is given back below.
+  cache->in_slow_path.store(1, std::memory_order_relaxed);
   for (unsigned c = 1; c < Classes::kCount; ++c) {
+    empty_bin(*cache, c);
     shrink(*cache, c);
     arena_.pool(c).let_go(cache->bins[c].cursor, cache->id);
   }
@@ -366,13 +368,12 @@ void FREEHOLD_CORE::free_large(void* block) noexcept {
     const std::uint64_t now = Clock::now();
     {
       const sync::Guard guard(arena_.lock());
-      const bool known = arena_.is_used_run(i);
-      if (known && arena_.address(i) == address) {
+      if (arena_.is_used_run(i) && arena_.address(i) == address) {
         arena_.free_run(i, now);
         block = nullptr;
       }
     }
-    if (block != nullptr) return base::fatal(base::Crime::kInteriorPointer, block);
+    if (block != nullptr) return report(block);
     return arena_.tick(now);
   }
   {
@@ -387,7 +388,19 @@ void FREEHOLD_CORE::free_large(void* block) noexcept {
       return;
     }
   }
-  base::fatal(base::Crime::kForeignPointer, block);
+  report(block);
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::report(const void* block) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  base::Crime crime = base::Crime::kForeignPointer;
+  if (in_arena(address)) {
+    const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
+    const sync::Guard guard(arena_.lock());
+    if (arena_.was_used(i)) crime = arena_.is_in_used_run(i) ? base::Crime::kInteriorPointer : base::Crime::kDoubleFree;
+  }
+  base::fatal(crime, block);
 }
 
 FREEHOLD_CORE_TEMPLATE

@@ -80,12 +80,21 @@ class FakePages {
   void* map(std::size_t bytes) noexcept { return add(allowed(kMap) ? os::Pages::map(bytes) : nullptr, bytes); }
   void advise_huge(void*, std::size_t bytes) noexcept { advised_bytes_ += bytes; }
   bool move(void* from, void* to, std::size_t bytes) noexcept { return allowed(kMove) && os::Pages::move(from, to, bytes); }
+  // A whole mapping, or its end: an arena under a limit gives up what it reserved last.
   void release(void* address, std::size_t bytes) noexcept {
     const std::lock_guard guard(lock_);
-    const auto found = mappings_.find(reinterpret_cast<std::uintptr_t>(address));
-    ASSERT_NE(found, mappings_.end());
-    EXPECT_EQ(found->second, bytes);
-    mappings_.erase(found);
+    const auto start = reinterpret_cast<std::uintptr_t>(address);
+    std::uintptr_t end = start + bytes;
+    while (end > start) {  // the reservation may have grown in steps
+      auto mapping = mappings_.lower_bound(end);
+      ASSERT_NE(mapping, mappings_.begin()) << "release of what is not ours";
+      --mapping;
+      ASSERT_EQ(mapping->first + mapping->second, end) << "release of what is not ours";
+      const std::uintptr_t from = std::max(mapping->first, start);
+      mapping->second -= end - from;
+      if (mapping->second == 0) mappings_.erase(mapping);
+      end = from;
+    }
     os::Pages::release(address, bytes);
   }
 
