@@ -36,13 +36,13 @@ constinit NativeCache g_no_cache{g_nothing};
 constinit NativeCache g_cpu_mode{g_nothing};    // the same, of a thread that shares the caches of its CPU
 constinit NativeCache g_late_cache{g_nothing};  // the same, of a thread that is ending: it gets no second cache
 
-enum class Start : std::uint32_t { kNotYet, kReady, kFailed };
+enum class Start : std::uint32_t { kNotYet, kReady };
 constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
 constinit std::atomic<Start> g_start{Start::kNotYet};
 constinit Options g_options;
 constinit os::CpuCount g_cpus;
 constinit CpuCaches<NativeCore, Classes> g_cpu_caches;
-constinit pthread_key_t g_key;
+constinit pthread_key_t g_key = PTHREAD_KEYS_MAX;  // no key: setspecific refuses it, and threads get no caches
 
 }  // namespace
 
@@ -86,13 +86,14 @@ void after_fork_in_child() noexcept {
   s.purge_delay_ms = options.purge_delay_ms;
   s.huge_pages = options.huge_pages;
   s.lanes = std::clamp(std::bit_ceil(4 * g_cpus.cpus), 8U, 64U);
+  constexpr std::size_t kMost = NativeCore::ArenaType::kMaxHalfBytes;
   const std::size_t limit = os::address_space_limit();
   if (limit != SIZE_MAX) {
     s.in_steps = true;
-    s.half_bytes = std::bit_ceil(std::max<std::size_t>(limit, std::size_t{1} << 26));
+    s.half_bytes = std::bit_ceil(std::clamp(limit, std::size_t{1} << 26, kMost));
   } else {
     // Four times the memory: room for overcommit and for what fragmentation costs in addresses.
-    s.half_bytes = std::max<std::size_t>(std::bit_ceil(os::physical_memory_bytes()) * 4, std::size_t{1} << 36);
+    s.half_bytes = std::clamp(std::bit_ceil(std::min(os::physical_memory_bytes(), kMost)) * 4, std::size_t{1} << 36, kMost);
   }
   return s;
 }
@@ -120,8 +121,7 @@ void announce() noexcept {
 
 [[nodiscard]] bool start() noexcept {
   const sync::Guard guard(g_start_lock);
-  if (g_start.load(std::memory_order_relaxed) != Start::kNotYet)
-    return g_start.load(std::memory_order_relaxed) == Start::kReady;
+  if (g_start.load(std::memory_order_relaxed) == Start::kReady) return true;
   g_options = read_options();
   g_cpus = os::usable_cpus();
   ArenaSettings settings = settings_for(g_options);
@@ -130,18 +130,19 @@ void announce() noexcept {
   // An emulator or a container may refuse what the machine could hold: settle for less.
   for (; !ready && settings.half_bytes >= std::size_t{1} << 26; settings.half_bytes /= 4)
     ready = g_core.init(g_pages, settings, budget, g_cpus.cpus);
+  if (!ready) return false;                   // the next call tries again: memory may be there by then
+  ::pthread_key_create(&g_key, thread_ends);  // before any thread can have a cache; allocates nothing
   g_base = g_core.arena().base();
   g_owners = g_core.arena().owners();
   g_span_count = g_core.arena().span_count();
-  g_start.store(ready ? Start::kReady : Start::kFailed, std::memory_order_release);
-  return ready;
+  g_start.store(Start::kReady, std::memory_order_release);
+  return true;
 }
 
 // What needs the rest of the process: after the engine works, since these may allocate.
 void finish_start() noexcept {
   static constinit std::atomic<bool> done{false};
   if (done.exchange(true, std::memory_order_acq_rel)) return;
-  ::pthread_key_create(&g_key, thread_ends);
   ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   if (g_options.stats_fd >= 0) std::atexit(write_stats_at_exit);
   if (g_options.verbose) announce();
@@ -170,8 +171,10 @@ void finish_start() noexcept {
   if (cache == nullptr) return nullptr;
   t_cache = cache;  // before setspecific, which may allocate
   finish_start();
-  ::pthread_setspecific(g_key, cache);
-  return cache;
+  if (::pthread_setspecific(g_key, cache) == 0) return cache;
+  t_cache = &g_no_cache;  // nobody would give the cache back at the thread's end: do without, and try again
+  g_core.detach(cache);
+  return nullptr;
 }
 
 [[nodiscard]] NativeCache* own_cache() noexcept {
@@ -278,7 +281,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
   if (bytes == 0) bytes = 1;
   const std::size_t old = usable_size(block);
   if (old == 0) {
-    base::fatal(owner_of(block) == 0 ? base::Crime::kForeignPointer : base::Crime::kInteriorPointer, block);
+    g_core.report(block);
     return out_of_memory();
   }
   if (old > Classes::kMaxBytes) {
