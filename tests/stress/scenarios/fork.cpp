@@ -150,20 +150,26 @@ SCENARIO(fork_chain_of_daemons) {
   require(resident_mib() - first < 8, "the chain grew by " + std::to_string(resident_mib() - first) + " MiB");
 }
 
+void spawn_true(const char** argv) {
+  pid_t child = -1;
+  require(::posix_spawn(&child, argv[0], nullptr, nullptr, const_cast<char**>(argv), environ) == 0, "posix_spawn");
+  await(child);
+}
+[[gnu::noinline]] void vfork_true(const char** argv) {
+  const pid_t child = ::vfork();
+  if (child == 0) {
+    ::execve(argv[0], const_cast<char**>(argv), environ);
+    ::_exit(1);
+  }
+  await(child);
+}
 SCENARIO(spawn_under_load) {
   Load load(3);
   in_threads(2, [](unsigned) {
+    const char* argv[] = {"/bin/true", nullptr};
     for (int i = 0; i < 25; ++i) {
-      const char* argv[] = {"/bin/true", nullptr};
-      pid_t child = -1;
-      require(::posix_spawn(&child, argv[0], nullptr, nullptr, const_cast<char**>(argv), environ) == 0, "posix_spawn");
-      await(child);
-      const pid_t vforked = ::vfork();
-      if (vforked == 0) {
-        ::execve(argv[0], const_cast<char**>(argv), environ);
-        ::_exit(1);
-      }
-      await(vforked);
+      spawn_true(argv);
+      vfork_true(argv);
     }
   });
 }
