@@ -145,6 +145,8 @@ void name(const void* address, const char* text) {
 
 unsigned thread_index() noexcept { return report::threads_run ? Machine::active()->thread() : 0; }
 
+std::ostream& operator<<(std::ostream& out, Failure failure) { return out << text(failure); }
+
 std::ostream& operator<<(std::ostream& out, const Result& result) {
   out << result.executions << " executions, " << (result.complete ? "complete" : "not complete");
   if (result.failure == Failure::kNone) return out;

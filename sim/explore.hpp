@@ -38,6 +38,9 @@ enum class Strategy : std::uint8_t {
   kRoundRobin,  // one execution, another thread after every access
 };
 
+// What A::decide(value, alternative) returns in the threads.
+enum class Decide : std::uint8_t { kBoth, kValue, kAlternative };
+
 struct Options {
   std::string name;  // names the explore() in replay strings; unique within a test program
   Strategy strategy = Strategy::kExhaustive;
@@ -48,11 +51,14 @@ struct Options {
   std::uint64_t executions = 2'000'000;  // at most so many; PCT: exactly so many
   std::uint32_t steps = 20'000;          // of one execution; more is a livelock
   std::size_t visited_states = 1 << 22;  // exhaustive: remembered states, 16 bytes each
-  bool reduction = true;                 // exhaustive: visit equivalent states once
-  bool print = true;                     // one line with the figures on standard output
+  Decide decide = Decide::kBoth;
+  bool reduction = true;  // exhaustive: visit equivalent states once
+  bool print = true;      // one line with the figures on standard output
 };
 
 enum class Failure : std::uint8_t { kNone, kCheck, kRace, kDeadlock, kLivelock, kScenario };
+
+std::ostream& operator<<(std::ostream& out, Failure failure);
 
 struct Result {
   Failure failure = Failure::kNone;

@@ -579,6 +579,7 @@ void Machine::notify(void* at, bool all, const Site& site) {
 }
 
 bool Machine::decide() {
+  if (options_.decide != Decide::kBoth) return options_.decide == Decide::kAlternative;
   const unsigned answer = choose(Choice::kDecide, 2);
   self().hash = mix(self().hash, 4 + answer);
   if (tracing_)

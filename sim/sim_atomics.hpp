@@ -192,7 +192,7 @@ struct SimAtomics {
   static void notify_all(atomic<std::uint32_t>& a, Site site = Site::current()) noexcept {
     if (report::threads_run) report::notify(&a.value_, true, site);
   }
-  // Both are explored.
+  // Both are explored, unless Options::decide says otherwise.
   template <class T>
   static T decide(T value, T alternative) noexcept {
     return report::threads_run && value != alternative && report::decide() ? alternative : value;

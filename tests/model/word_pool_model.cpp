@@ -75,6 +75,7 @@ class World {
 
   explicit World(unsigned slots = kTwoWords, unsigned blocks = 2) : shape_{slots}, blocks_(blocks) {
     current_ = this;
+    std::fill(std::begin(in_seize_), std::end(in_seize_), false);  // the former execution may have been cut short
     for (unsigned tag = 1; tag < kTags; ++tag) {
       storage_[tag] = {this, tag};
       pools_[tag].attach(&storage_[tag], tag, shape_, tree_words_ + tag, kTags, blocks);
