@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 #include <vector>
 
 #include "sim/explore.hpp"
@@ -42,6 +43,7 @@ inline constexpr unsigned kOneWord = 2;      // slots of a small block, which ca
 inline constexpr unsigned kStamped = 3;      // slots of a word that carry a stamp: all that the scenarios hand out singly
 inline constexpr unsigned kMaxBlocks = 128;  // two levels of summaries
 inline constexpr unsigned kTags = 3;         // 0: nobody's
+inline constexpr unsigned kLanes = 2;        // of the pools' trees, at most
 
 template <class Traits>
 class World {
@@ -73,12 +75,12 @@ class World {
   };
   using Pool = pool::WordPool<A, Config>;
 
-  explicit World(unsigned slots = kTwoWords, unsigned blocks = 2) : shape_{slots}, blocks_(blocks) {
+  explicit World(unsigned slots = kTwoWords, unsigned blocks = 2, unsigned lanes = 1) : shape_{slots}, blocks_(blocks) {
     current_ = this;
     std::fill(std::begin(in_seize_), std::end(in_seize_), false);  // the former execution may have been cut short
     for (unsigned tag = 1; tag < kTags; ++tag) {
       storage_[tag] = {this, tag};
-      pools_[tag].attach(&storage_[tag], tag, shape_, tree_words_ + tag, kTags, blocks);
+      pools_[tag].attach(&storage_[tag], tag, shape_, tree_words_ + tag * kLanes, kTags * kLanes, blocks, lanes);
     }
     for (unsigned b = 0; b < blocks; ++b) owners_[b].store(1, std::memory_order_relaxed);
   }
@@ -209,7 +211,7 @@ class World {
   Word summaries_[kMaxBlocks];
   typename A::template atomic<std::uint8_t> owners_[kMaxBlocks];
   typename A::template atomic<std::uint32_t> holders_[kMaxBlocks];
-  Word tree_words_[(kMaxBlocks / 64 + 1) * kTags];
+  Word tree_words_[(kMaxBlocks / 64 + 1) * kTags * kLanes];
   Pool pools_[kTags];
   SimAtomics::var<unsigned> stamps_[4][kWords][kStamped];
   unsigned free_slots_ = 0;
@@ -405,22 +407,28 @@ Result late_announcement(Options options, bool searched) {
   });
 }
 
-// Threads that prefer blocks which nobody else holds.
+// Threads that prefer their own blocks, in a tree with two lanes: blocks move from lane to lane with their users, and may
+// not fall between.
 template <class Traits>
-Result patient_refills(Options options) {
-  options.name += "patient";
-  return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world;
+Result refills_in_lanes(Options options, unsigned patience) {
+  options.name += "lanes" + std::to_string(patience);
+  return sim::explore(options, [=](sim::Execution& run) {
+    World<Traits> world(kOneWord, 2, kLanes);
     world.free_at_first(leaf_of(0, 0), 3);
-    world.free_at_first(leaf_of(1, 0), 1);
-    for (int i = 0; i < 2; ++i) {
-      run.spawn([&] {
-        Cursor cursor;
-        const Taken t = world.take(cursor, 1, 1, 4);
-        if (t.bits != 0) world.put(t);
-      });
-    }
-    run.check([&] { world.check_at_rest({}); });
+    const Held held = world.held_at_first({{leaf_of(1, 0), 1}}, 0);
+    Taken found[2];
+    run.spawn([&] {
+      Cursor cursor;
+      world.put(held[0]);
+      found[0] = world.take(cursor, 64, 1, patience);
+    });
+    run.spawn([&] {
+      Cursor cursor;
+      const Taken t = world.take(cursor, 64, 1, patience);
+      if (t.bits != 0) world.put(t);
+      found[1] = world.take(cursor, 64, 1, patience);
+    });
+    run.check([&] { world.check_at_rest({found[0], found[1]}); });
   });
 }
 
@@ -523,7 +531,7 @@ Result everything(Options options) {
 // ---- the shipped algorithm
 
 // Two threads, as good as all interleavings; three threads; mutants, which die early.
-Options deep() { return {.name = "word_pool/", .preemptions = 6, .stale = 2}; }
+Options deep() { return {.name = "word_pool/", .preemptions = 5, .stale = 2}; }
 Options three() { return {.name = "word_pool/", .preemptions = 4, .stale = 2}; }
 Options shallow() { return {.name = "word_pool/mutant/", .preemptions = 4, .stale = 2, .print = false}; }
 
@@ -563,9 +571,11 @@ TEST(WordPool_Model, LateAnnouncementAgainstSearch_NothingLost) {
   const Result result = late_announcement<Faithful>(three(), true);
   EXPECT_TRUE(result.ok()) << result;
 }
-TEST(WordPool_Model, PatientRefills_NothingTwiceNothingLost) {
-  const Result result = patient_refills<Faithful>(deep());
-  EXPECT_TRUE(result.ok()) << result;
+TEST(WordPool_Model, RefillsInLanes_NothingTwiceNothingLost) {
+  for (const unsigned patience : {0U, 2U}) {
+    const Result result = refills_in_lanes<Faithful>(deep(), patience);
+    EXPECT_TRUE(result.ok()) << result;
+  }
 }
 TEST(WordPool_Model, SeizeAgainstSeize_AtMostOne) {
   const Result result = seize_against_seize<Faithful>(deep());
@@ -591,7 +601,7 @@ TEST(WordPool_Model, EverythingAtOnce_Pct_NothingTwiceNothingLost) {
   Options options = deep();
   options.strategy = sim::Strategy::kPct;
   options.depth = 5;
-  options.executions = 300'000;
+  options.executions = 100'000;
   const Result result = everything<Faithful>(options);
   EXPECT_TRUE(result.ok()) << result;
 }

@@ -1,0 +1,394 @@
+// alloc::Core on the simulated machine: thread caches of two slots over the arena of tiny_arena.hpp. Thread exit against
+// drain, refill, claim and another exit; slots freed by another thread than their allocator; frees after a thread's cache
+// is gone. Oracle: the pages' stamps; at rest every slot is free in the bitmap and found, no thread is registered, the
+// common budget is whole, and a trim gives every span back.
+#include "freehold/alloc/core.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "tests/model/tiny_arena.hpp"
+
+namespace freehold {
+namespace {
+
+using model::Faithful;
+using model::kHalf;
+using model::OneWord;
+using sim::Failure;
+using sim::Options;
+using sim::Result;
+
+struct StoppedClock {
+  static std::uint64_t now() noexcept { return 1000; }
+};
+
+inline constexpr std::size_t kRecordBytes = 8192;  // of the chunk, more than a scenario uses
+inline constexpr std::size_t kBudget = 2 * OneWord::kPage;
+
+template <class Traits>
+class World {
+ public:
+  using A = typename Traits::Atomics;
+  using Core = alloc::Core<A, model::TinyConfig<Traits, OneWord>, model::TinyPages<OneWord>, StoppedClock>;
+  using Cache = typename Core::Cache;
+
+  World() {
+    static std::vector<std::byte> chunk(256 * 1024);
+    std::memset(chunk.data(), 0, kRecordBytes);
+    pages_.chunk = chunk.data();
+    const alloc::ArenaSettings settings{
+        .half_bytes = std::size_t{kHalf} << OneWord::kSpanShift, .lanes = 2, .purge_delay_ms = 0};
+    const bool ready = core_.init(pages_, settings, kBudget, 1);
+    SIM_CHECK(ready);
+    std::fill(std::begin(exits_), std::end(exits_), false);  // the former execution may have been cut short
+  }
+
+  Core& core() { return core_; }
+  Cache* attach() {
+    Cache* const cache = core_.attach();
+    SIM_CHECK(cache != nullptr);
+    return cache;
+  }
+  void detach(Cache* cache) {
+    exits_[sim::thread_index()] = true;
+    core_.detach(cache);
+    exits_[sim::thread_index()] = false;
+  }
+
+  // A slot of class c for thread `who`, or null.
+  void* allocate(Cache& cache, unsigned c, unsigned who) {
+    void* slot = cache.pop(c);
+    if (slot == nullptr) slot = core_.refill(cache, c);
+    return taken(slot, c, who);
+  }
+  void* allocate(Cache& cache, unsigned c) { return allocate(cache, c, sim::thread_index()); }
+  void free(Cache& cache, unsigned c, void* slot, unsigned who) {
+    if (slot == nullptr) return;
+    pages_.write_slot(slot, c, who + 1, 0);
+    if (!cache.push(c, slot)) core_.drain(cache, c, slot);
+  }
+  void free(Cache& cache, unsigned c, void* slot) { free(cache, c, slot, sim::thread_index()); }
+  // Without a cache.
+  void* allocate_late(unsigned c, unsigned who) { return taken(core_.allocate_uncached(c), c, who); }
+  void free_late(unsigned c, void* slot, unsigned who) {
+    if (slot == nullptr) return;
+    pages_.write_slot(slot, c, who + 1, 0);
+    core_.free_uncached(c, slot);
+  }
+  // Another thread goes on with the slot.
+  void hand_over(void* slot, unsigned c, unsigned from, unsigned to) { pages_.write_slot(slot, c, from + 1, to + 1); }
+
+  // Uses up all memory but `spare` spans of the dense half; the slots are thread 6's.
+  void crowd(unsigned spare) {
+    for (void*& slot : crowd_) slot = allocate_late(1, 6);
+    crowd_run_ = core_.allocate_large(kHalf * 2 * OneWord::kPage, 1, zero_);
+    for (unsigned i = 0; i < 2 * spare; ++i) free_late(1, std::exchange(crowd_[i], nullptr), 6);
+  }
+
+  // All caches are detached and all slots freed.
+  void check_at_rest() {
+    for (void*& slot : crowd_) free_late(1, slot, 6);
+    core_.free_large(crowd_run_);
+    SIM_CHECK(core_.check_invariants());
+    core_.arena().for_each_span([&](alloc::SpanIndex i, unsigned c, const auto&) {
+      if (c != 0) SIM_CHECK(core_.arena().pool(c).free_slots(i) == core_.arena().pool(c).shape().slots);
+    });
+    SIM_CHECK(core_.threads() == 0);
+    (void)core_.trim();
+    unsigned with_class = 0;
+    core_.arena().for_each_span([&](alloc::SpanIndex, unsigned c, const auto&) { with_class += c != 0 ? 1 : 0; });
+    SIM_CHECK(with_class == 0);
+    SIM_CHECK(core_.arena().free_dirty_bytes() == 0);
+    // BUDGET
+  }
+
+  // For mutants: whether the running thread is in detach().
+  static bool exits() { return exits_[sim::thread_index()]; }
+
+ private:
+  void* taken(void* slot, unsigned c, unsigned who) {
+    if (slot != nullptr) pages_.write_slot(slot, c, 0, who + 1);
+    return slot;
+  }
+
+  model::TinyPages<OneWord> pages_;
+  Core core_;
+  void* crowd_[2 * kHalf] = {};
+  void* crowd_run_ = nullptr;
+  bool zero_ = false;
+  static inline bool exits_[sim::kMaxThreads] = {};
+};
+
+// ---- scenarios
+
+// A thread ends with slots in its cache while another frees more slots of the same span than its cache holds.
+template <class Traits>
+Result exit_against_drain(Options options) {
+  options.name += "exit/drain";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    auto* ending = world.attach();
+    auto* freeing = world.attach();
+    void* cached = world.allocate(*ending, 1, 0);
+    void* other = world.allocate(*ending, 1, 0);
+    void* third = world.allocate(*ending, 1, 0);
+    world.hand_over(other, 1, 0, 1);
+    world.hand_over(third, 1, 0, 1);
+    run.spawn([&] {
+      world.free(*ending, 1, cached);
+      world.detach(ending);
+    });
+    run.spawn([&] {
+      world.free(*freeing, 1, other);
+      world.free(*freeing, 1, third);
+    });
+    run.check([&] {
+      world.detach(freeing);
+      world.check_at_rest();
+    });
+  });
+}
+
+// Memory is short: what an ending thread gives back is all that the other can get.
+template <class Traits>
+Result exit_against_refill(Options options, unsigned c) {
+  options.name += "exit/refill" + std::to_string(c);
+  return sim::explore(options, [=](sim::Execution& run) {
+    World<Traits> world;
+    world.crowd(1);
+    auto* ending = world.attach();
+    auto* asking = world.attach();
+    world.free(*ending, 1, world.allocate(*ending, 1, 0), 0);
+    void* slot = nullptr;
+    run.spawn([&] { world.detach(ending); });
+    run.spawn([&] { slot = world.allocate(*asking, c); });
+    run.check([&] {
+      world.free(*asking, c, slot, 1);
+      world.detach(asking);
+      world.check_at_rest();
+    });
+  });
+}
+
+template <class Traits>
+Result exit_against_exit(Options options) {
+  options.name += "exit/exit";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    typename World<Traits>::Cache* caches[2];
+    for (unsigned i = 0; i < 2; ++i) caches[i] = world.attach();
+    void* slots[2] = {world.allocate(*caches[0], 1, 0), world.allocate(*caches[0], 1, 0)};
+    world.free(*caches[0], 1, slots[0], 0);
+    world.hand_over(slots[1], 1, 0, 1);
+    world.free(*caches[1], 1, slots[1], 1);
+    for (unsigned i = 0; i < 2; ++i) run.spawn([&, i] { world.detach(caches[i]); });
+    run.check([&] { world.check_at_rest(); });
+  });
+}
+
+// Whole lives: attach, allocate, free, detach.
+template <class Traits>
+Result life_against_life(Options options) {
+  options.name += "life/life";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    for (unsigned i = 0; i < 2; ++i) {
+      run.spawn([&, i] {
+        auto* cache = world.attach();
+        world.free(*cache, 1 + i, world.allocate(*cache, 1 + i));
+        world.detach(cache);
+      });
+    }
+    run.check([&] { world.check_at_rest(); });
+  });
+}
+
+// Span claim, thread exit and refill at once: the case in which an earlier prototype crashed.
+template <class Traits>
+Result exit_against_claim_and_refill(Options options) {
+  options.name += "exit/claim/refill";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.crowd(1);
+    auto* ending = world.attach();
+    auto* asking = world.attach();
+    world.free(*ending, 1, world.allocate(*ending, 1, 0), 0);
+    void* small = nullptr;
+    run.spawn([&] { world.detach(ending); });
+    run.spawn([&] { world.free_late(2, world.allocate_late(2, 1), 1); });
+    run.spawn([&] { small = world.allocate(*asking, 1); });
+    run.check([&] {
+      world.free(*asking, 1, small, 2);
+      world.detach(asking);
+      world.check_at_rest();
+    });
+  });
+}
+
+// Frees after the thread's cache is gone, against a thread that lives on.
+template <class Traits>
+Result late_free_against_refill(Options options) {
+  options.name += "late/refill";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.crowd(1);
+    auto* living = world.attach();
+    void* late = world.allocate_late(1, 0);
+    void* slots[2] = {};
+    run.spawn([&] { world.free_late(1, late, 0); });
+    run.spawn([&] {
+      for (void*& slot : slots) slot = world.allocate(*living, 1);
+    });
+    run.check([&] {
+      for (void* slot : slots) world.free(*living, 1, slot, 1);
+      world.detach(living);
+      world.check_at_rest();
+    });
+  });
+}
+
+// Threads that come and go, two classes, slots handed to another thread through a mailbox; for random schedules.
+template <class Traits>
+Result everything(Options options) {
+  options.name += "everything";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.crowd(2);
+    sim::SimAtomics::atomic<void*> mailbox{nullptr};
+    for (unsigned i = 0; i < 4; ++i) {
+      run.spawn([&, i] {
+        for (int life = 0; life < 2; ++life) {
+          auto* cache = world.attach();
+          const unsigned c = 1 + (i + static_cast<unsigned>(life)) % 2;
+          void* slots[2] = {world.allocate(*cache, c), world.allocate(*cache, c)};
+          world.free(*cache, c, slots[0]);
+          if (c == 1 && slots[1] != nullptr) {
+            world.hand_over(slots[1], 1, i, 5);
+            slots[1] = mailbox.exchange(slots[1], std::memory_order_acq_rel);
+            if (slots[1] != nullptr) world.hand_over(slots[1], 1, 5, i);
+          }
+          world.free(*cache, c, slots[1]);
+          world.detach(cache);
+        }
+      });
+    }
+    run.spawn([&] { (void)world.core().trim(); });
+    run.check([&] {
+      world.free_late(1, mailbox.load(std::memory_order_relaxed), 5);
+      world.check_at_rest();
+    });
+  });
+}
+
+// ---- the shipped algorithm; the mutex has a model of its own, so here it never spins
+
+Options options_for(unsigned preemptions, unsigned stale) {
+  return {.name = "core/", .preemptions = preemptions, .stale = stale, .decide = sim::Decide::kAlternative};
+}
+Options deep() { return options_for(4, 1); }
+Options three() { return options_for(2, 1); }
+
+TEST(Core_Model, ExitAgainstDrain_NothingTwiceNothingLost) {
+  const Result result = exit_against_drain<Faithful>(deep());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Core_Model, ExitAgainstRefill_NothingTwiceNothingLost) {
+  for (const unsigned c : {1U, 2U}) {
+    const Result result = exit_against_refill<Faithful>(deep(), c);
+    EXPECT_TRUE(result.ok()) << result;
+  }
+}
+TEST(Core_Model, ExitAgainstExit_NothingTwiceNothingLost) {
+  const Result result = exit_against_exit<Faithful>(deep());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Core_Model, LifeAgainstLife_NothingTwiceNothingLost) {
+  const Result result = life_against_life<Faithful>(three());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Core_Model, LateFreeAgainstRefill_NothingTwiceNothingLost) {
+  const Result result = late_free_against_refill<Faithful>(deep());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Core_Model, ExitAgainstClaimAndRefill_NothingTwiceNothingLost) {
+  const Result result = exit_against_claim_and_refill<Faithful>(three());
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Core_Model, EverythingAtOnce_Pct_NothingTwiceNothingLost) {
+  Options options = three();
+  options.strategy = sim::Strategy::kPct;
+  options.depth = 5;
+  options.stale = 2;
+  options.executions = 20'000;
+  const Result result = everything<Faithful>(options);
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// ---- mutants
+
+// What the first of the scenarios to notice says; kNone if the mutant survives them all.
+template <class Traits>
+Failure killed() {
+  Options options = options_for(2, 1);
+  options.name = "core/mutant/";
+  options.print = false;
+  for (const unsigned c : {1U, 2U}) {
+    if (const Result r = exit_against_refill<Traits>(options, c); !r.ok()) return r.failure;
+  }
+  for (auto* scenario : {&exit_against_drain<Traits>, &exit_against_exit<Traits>, &late_free_against_refill<Traits>,
+                         &life_against_life<Traits>}) {
+    if (const Result r = scenario(options); !r.ok()) return r.failure;
+  }
+  return Failure::kNone;
+}
+
+struct TakeRelaxed : Faithful {
+  struct Orders : pool::WordPoolOrders {
+    static constexpr auto kTake = std::memory_order_relaxed;
+  };
+};
+struct PutAcquire : Faithful {
+  struct Orders : pool::WordPoolOrders {
+    static constexpr auto kPut = std::memory_order_acquire;
+  };
+};
+// An ending thread takes with it what its cache held.
+template <class T>
+struct ExitKeepsItsSlots : sim::atomic<T> {
+  using sim::atomic<T>::atomic;
+  T fetch_add(T value, std::memory_order order) noexcept {
+    return World<model::On<ExitKeepsItsSlots>>::exits() ? T{1} << (8 * sizeof(T) - 1)
+                                                        : sim::atomic<T>::fetch_add(value, order);
+  }
+};
+// An ending thread gives slots back by a load and a store.
+template <class T>
+struct ExitTearsWords : sim::atomic<T> {
+  using sim::atomic<T>::atomic;
+  T fetch_add(T value, std::memory_order order) noexcept {
+    if (!World<model::On<ExitTearsWords>>::exits()) return sim::atomic<T>::fetch_add(value, order);
+    const T old = this->load(std::memory_order_seq_cst);
+    this->store(static_cast<T>(old + value), std::memory_order_seq_cst);
+    return old;
+  }
+};
+// Neither lock keeps anybody out.
+template <class T>
+struct NoLock : sim::atomic<T> {
+  using sim::atomic<T>::atomic;
+  bool compare_exchange_strong(T&, T, std::memory_order, std::memory_order) noexcept { return true; }
+};
+
+TEST(Core_Mutants, TakeRelaxed_Killed) { EXPECT_EQ(killed<TakeRelaxed>(), Failure::kRace); }
+TEST(Core_Mutants, PutAcquire_Killed) { EXPECT_EQ(killed<PutAcquire>(), Failure::kRace); }
+TEST(Core_Mutants, ExitKeepsItsSlots_Killed) { EXPECT_EQ(killed<model::On<ExitKeepsItsSlots>>(), Failure::kCheck); }
+TEST(Core_Mutants, ExitTearsWords_Killed) { EXPECT_NE(killed<model::On<ExitTearsWords>>(), Failure::kNone); }
+TEST(Core_Mutants, NoLock_Killed) { EXPECT_NE(killed<model::On<NoLock>>(), Failure::kNone); }
+
+}  // namespace
+}  // namespace freehold
