@@ -5,8 +5,10 @@
 #include <cstdio>
 #include <exception>
 #include <iterator>
+#include <string_view>
 
 #include "cli/command.hpp"
+#include "cli/scale/worker.hpp"
 #include "cli/support/failure.hpp"
 
 namespace {
@@ -37,6 +39,7 @@ int execute(int argc, char** argv) {
   app.require_subcommand(1);
   Invocation invocation;
   add_run(app, invocation);
+  add_scale(app, invocation);
   if (argc > 1 && argv[1][0] != '-' && !has_subcommand(app, argv[1])) {
     throw Failure(kExitRefused, fmt::format("there is no subcommand '{}'; see freehold --help", printable(argv[1])));
   }
@@ -52,6 +55,8 @@ int execute(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Before anything else has allocated: what it measures is the allocator's own.
+  if (argc > 1 && argv[1] == std::string_view(scale::kWorkerCommand)) return scale::worker_main({argv + 2, argv + argc});
   try {
     return execute(argc, argv);
   } catch (const Failure& failure) {

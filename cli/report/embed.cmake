@@ -1,0 +1,15 @@
+# cmake -DOUTPUT=<file.cpp> "-DASSETS=<name>=<path>;..." -P embed.cmake
+# Writes a C++ source in which every asset is an array of bytes behind a std::string_view of its name. Bytes rather than
+# string literals: nothing in a file can end them early, and no compiler has a limit on them.
+set(text "// Made by cli/report/embed.cmake.\n#include \"cli/report/assets.hpp\"\n\nnamespace freehold::cli::assets {\n")
+foreach(asset IN LISTS ASSETS)
+  string(REGEX MATCH "^([^=]+)=(.+)$" matched "${asset}")
+  set(name ${CMAKE_MATCH_1})
+  file(READ "${CMAKE_MATCH_2}" hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
+  string(APPEND text "static constexpr unsigned char k_${name}[] = {\n${bytes}0};\n"
+                     "const std::string_view ${name}{reinterpret_cast<const char*>(k_${name}), sizeof k_${name} - 1};\n")
+endforeach()
+string(APPEND text "}  // namespace freehold::cli::assets\n")
+file(WRITE "${OUTPUT}" "${text}")

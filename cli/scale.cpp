@@ -1,0 +1,160 @@
+// freehold scale: the classic scaling experiment, under one allocator or several. Does work that allocates get faster with
+// more threads, as it does with more processes? docs/scale.md explains the workloads, the method and the exit codes.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/command.hpp"
+#include "cli/scale/experiment.hpp"
+#include "cli/scale/page.hpp"
+#include "cli/scale/results_json.hpp"
+#include "cli/scale/table.hpp"
+#include "cli/support/failure.hpp"
+#include "cli/support/interrupts.hpp"
+#include "cli/support/output_file.hpp"
+#include "cli/support/progress.hpp"
+
+namespace freehold::cli {
+namespace {
+using namespace scale;
+
+struct ScaleOptions {
+  std::optional<std::string> allocators;
+  std::optional<std::string> workers;
+  std::optional<std::string> iterations;
+  std::optional<std::string> repeat;
+  std::optional<std::string> milliseconds;
+  std::optional<std::string> tests;
+  std::optional<std::string> modes;
+  std::optional<std::string> json;
+  std::optional<std::string> html;
+  bool quick = false;
+};
+
+constexpr std::uint32_t kArticlesIterations = 24;
+constexpr std::uint32_t kQuickMilliseconds = 60;
+
+// What was asked for, or the system's allocator beside Freehold if it can be found.
+std::vector<Allocator> chosen_allocators(const ScaleOptions& options, std::vector<std::string>& notes) {
+  std::vector<Allocator> allocators;
+  if (options.allocators) {
+    for (const std::string& text : split_list("--allocator", *options.allocators))
+      allocators.push_back(find_allocator(text));
+    return allocators;
+  }
+  allocators.push_back(find_allocator("system"));
+  try {
+    allocators.push_back(find_allocator("freehold"));
+  } catch (const Failure& failure) {
+    notes.push_back(fmt::format("Without Freehold: {}.", failure.what()));
+  }
+  return allocators;
+}
+
+std::uint32_t chosen_iterations(const ScaleOptions& options, std::uint32_t most_workers) {
+  const std::uint32_t rounded_up = (most_workers + kArticlesIterations - 1) / kArticlesIterations * kArticlesIterations;
+  if (!options.iterations) return rounded_up;
+  const std::uint32_t iterations = parse_number("--iterations", *options.iterations, 1, 100'000);
+  if (iterations < most_workers) {
+    throw Failure(kExitRefused, fmt::format("--iterations: {} cannot be shared by {} workers", iterations, most_workers));
+  }
+  return iterations;
+}
+
+Settings settings_of(const ScaleOptions& options, std::vector<std::string>& notes) {
+  Settings settings;
+  settings.subjects = subjects_of(chosen_allocators(options, notes));
+  if (options.workers) settings.workers = parse_workers(*options.workers);
+  if (options.tests) settings.tests = parse_tests(*options.tests);
+  if (options.modes) settings.modes = parse_modes(*options.modes);
+  settings.iterations = chosen_iterations(options, settings.workers.back());
+  if (options.quick) {
+    settings.repeat = 1;
+    settings.milliseconds = kQuickMilliseconds;
+  }
+  if (options.repeat) settings.repeat = parse_number("--repeat", *options.repeat, 1, 1000);
+  if (options.milliseconds) settings.milliseconds = parse_number("--time", *options.milliseconds, 1, 60'000);
+  if (cells_of(settings).empty()) {
+    throw Failure(kExitRefused, "--mode: isolation and handover are tests of threads; nothing is left to measure");
+  }
+  return settings;
+}
+
+void print_to_stdout(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0) {
+    throw Failure(kExitRefused, fmt::format("cannot write to standard output: {}", error_text(errno)));
+  }
+}
+
+// Descriptors 0 to 2 are given to workers anew: if a caller closed them, no pipe may take their numbers.
+void open_standard_files() {
+  while (true) {
+    const int fd = ::open("/dev/null", O_RDWR);
+    if (fd > STDERR_FILENO || fd < 0) {
+      ::close(fd);
+      return;
+    }
+  }
+}
+
+int run_scale(const ScaleOptions& options) {
+  open_standard_files();
+  std::vector<std::string> notes;
+  const Settings settings = settings_of(options, notes);
+  for (const auto& file : {options.json, options.html}) {
+    if (file) check_writable(*file);
+  }
+  int signal = 0;
+  Results results;
+  {
+    Interrupts interrupts;
+    Progress progress;
+    results = run_experiment(settings, interrupts, [&](const Step& step) { progress.show(step.done, step.of, step.what); });
+    signal = interrupts.arrived();
+  }
+  results.notes.insert(results.notes.begin(), notes.begin(), notes.end());
+  const Verdict verdict = verdict_of(results);
+  const nlohmann::ordered_json json = results_json(results, verdict);
+  // Files first: a terminal that went away must not cost them.
+  if (options.json)
+    write_file(*options.json, json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
+  if (options.html) write_file(*options.html, page_of(json));
+  print_to_stdout(table_of(results, verdict));
+  if (signal != 0) return 128 + signal;
+  const bool failed = std::ranges::any_of(results.series, [](const Series& series) { return !series.failure.empty(); });
+  return failed ? kExitPartial : 0;
+}
+
+}  // namespace
+
+void add_scale(CLI::App& app, Invocation& invocation) {
+  static ScaleOptions options;
+  CLI::App* command = app.add_subcommand("scale", "Measure how allocators scale: threads against processes");
+  command
+      ->add_option("--allocator", options.allocators,
+                   "system, freehold, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH "
+                   "[system,freehold]")
+      ->type_name("LIST");
+  command->add_option("--workers", options.workers, "Numbers of workers [1,2,3,4,6]")->type_name("LIST");
+  command->add_option("--iterations", options.iterations, "Iterations that the workers share [24]")->type_name("N");
+  command->add_option("--repeat", options.repeat, "Sets of measurements, for medians [3]")->type_name("N");
+  command->add_option("--time", options.milliseconds, "Milliseconds of work for one worker in a measurement [200]")
+      ->type_name("MS");
+  command->add_option("--test", options.tests, "compute, allocate, mixed, memory, isolation, handover [all]")
+      ->type_name("LIST");
+  command->add_option("--mode", options.modes, "threads, processes [both]")->type_name("LIST");
+  command->add_flag("--quick", options.quick, "A glance: one set, 60 ms each");
+  command->add_option("--json", options.json, "Write everything that was measured as JSON")->type_name("FILE");
+  command->add_option("--html", options.html, "Write one self-contained page with plots")->type_name("FILE");
+  command->footer("Ctrl-C ends it early and keeps what was finished. docs/scale.md explains the workloads and the method.");
+  command->callback([&invocation] { invocation.exit_code = run_scale(options); });
+}
+
+}  // namespace freehold::cli

@@ -1,0 +1,118 @@
+// The thread-local article's two tests, over any source of blocks: workers in isolation, and producer and consumer.
+// A Blocks type has static allocate(bytes) and deallocate(block), callable from any thread.
+// Every block carries a stamp that is checked before it is freed: a block handed out twice is seen.
+#pragma once
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "cli/scale/crew.hpp"
+#include "cli/scale/job.hpp"
+#include "cli/scale/work_size.hpp"
+
+namespace freehold::cli::scale {
+
+struct Stamp {
+  std::uint64_t value;
+};
+
+// Sizes 16 to 128 bytes, small ones more often: the range of the article's chains.
+inline constexpr std::array<std::uint16_t, 16> kBlockBytes{16, 24, 16, 32, 48, 16, 64, 32, 24, 128, 16, 48, 32, 96, 16, 64};
+
+template <class Blocks>
+Stamp* make_block(std::uint64_t value) {
+  void* const block = Blocks::allocate(kBlockBytes[value % kBlockBytes.size()]);
+  if (block == nullptr) throw std::bad_alloc();
+  return ::new (block) Stamp{value};
+}
+
+template <class Blocks>
+bool free_block(Stamp* block, std::uint64_t value) {
+  const bool correct = block->value == value;
+  Blocks::deallocate(block);
+  return correct;
+}
+
+// Test 1: every worker allocates a thousand blocks and frees them in the same order; none leaves its thread.
+template <class Blocks>
+bool isolation(const Job& job, Lane& lane) {
+  const std::uint64_t units = share_of(job.iterations, job.workers, lane.index()) * job.units;
+  std::vector<Stamp*> blocks(kIsolationBlocks);
+  std::uint64_t stamp = std::uint64_t{lane.index()} << 40;
+  bool correct = true;
+  lane.start();
+  for (std::uint64_t unit = 0; unit < units; ++unit) {
+    for (std::uint64_t i = 0; i < kIsolationBlocks; ++i) blocks[i] = make_block<Blocks>(stamp + i);
+    for (std::uint64_t i = 0; i < kIsolationBlocks; ++i) correct &= free_block<Blocks>(blocks[i], stamp + i);
+    stamp += kIsolationBlocks;
+  }
+  lane.finish();
+  return correct;
+}
+
+// A ring from one producer to one consumer. Batches are published, not blocks. Whoever has to wait lets others run: there
+// may be fewer CPUs than workers.
+class BlockRing {
+ public:
+  using Batch = std::array<Stamp*, kHandoverBatch>;
+
+  // The place for the next batch, once there is one. Producer.
+  Batch& next_to_fill() {
+    wait_while(
+        [this] { return filled_.load(std::memory_order_relaxed) - emptied_.load(std::memory_order_acquire) == kBatches; });
+    return batches_[filled_.load(std::memory_order_relaxed) % kBatches];
+  }
+  // release: pairs with next_to_empty(); publishes the batch and what its blocks hold.
+  void filled() { filled_.store(filled_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+
+  // The oldest batch, once there is one. Consumer.
+  Batch& next_to_empty() {
+    wait_while([this] { return filled_.load(std::memory_order_acquire) == emptied_.load(std::memory_order_relaxed); });
+    return batches_[emptied_.load(std::memory_order_relaxed) % kBatches];
+  }
+  // release: pairs with next_to_fill(); the batch has been read before it is overwritten.
+  void emptied() { emptied_.store(emptied_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+
+ private:
+  static constexpr std::uint64_t kBatches = 64;
+
+  template <class Condition>
+  static void wait_while(Condition condition) {
+    while (condition()) ::sched_yield();
+  }
+
+  std::array<Batch, kBatches> batches_{};
+  alignas(64) std::atomic<std::uint64_t> filled_{0};   // written by the producer
+  alignas(64) std::atomic<std::uint64_t> emptied_{0};  // written by the consumer
+};
+
+// Test 2: workers 2k and 2k + 1 are a pair; the first allocates blocks, the second frees them.
+// Pre: threads, an even number of workers, and a ring for each pair.
+template <class Blocks>
+bool handover(const Job& job, Lane& lane, std::vector<std::unique_ptr<BlockRing>>& rings) {
+  const std::uint32_t pair = lane.index() / 2;
+  const std::uint64_t units = share_of(job.iterations, job.workers / 2, pair) * job.units;
+  const std::uint64_t batches = units * (kHandoverBlocks / kHandoverBatch);
+  BlockRing& ring = *rings[pair];
+  bool correct = true;
+  std::uint64_t stamp = std::uint64_t{pair} << 40;
+  lane.start();
+  for (std::uint64_t i = 0; i < batches; ++i) {
+    if (lane.index() % 2 == 0) {
+      for (Stamp*& block : ring.next_to_fill()) block = make_block<Blocks>(stamp++);
+      ring.filled();
+    } else {
+      for (Stamp* block : ring.next_to_empty()) correct &= free_block<Blocks>(block, stamp++);
+      ring.emptied();
+    }
+  }
+  lane.finish();
+  return correct;
+}
+
+}  // namespace freehold::cli::scale

@@ -1,0 +1,150 @@
+#include "cli/scale/crew.hpp"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace freehold::cli::scale {
+namespace {
+
+// One clock for threads and processes.
+std::uint64_t now_ns(clockid_t clock = CLOCK_MONOTONIC) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// What a worker leaves for its leader; each on a line of its own, written once at the end.
+struct alignas(64) Result {
+  std::uint64_t started_ns;
+  std::uint64_t finished_ns;
+  std::uint64_t cpu_ns;
+  bool correct;
+};
+
+// The memory in which a crew meets, shared with forked processes too: the start line, then one Result for each worker.
+class MeetingPlace {
+ public:
+  explicit MeetingPlace(std::uint32_t workers) : bytes_(sizeof(Result) * (workers + kHeader)), workers_(workers) {
+    memory_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "shared memory");
+    pthread_barrierattr_t attributes;
+    ::pthread_barrierattr_init(&attributes);
+    ::pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    ::pthread_barrier_init(&line(), &attributes, workers);
+    ::pthread_barrierattr_destroy(&attributes);
+  }
+  ~MeetingPlace() { ::munmap(memory_, bytes_); }
+  MeetingPlace(const MeetingPlace&) = delete;
+  MeetingPlace& operator=(const MeetingPlace&) = delete;
+
+  pthread_barrier_t& line() { return *static_cast<pthread_barrier_t*>(memory_); }
+  std::span<Result> results() { return {static_cast<Result*>(memory_) + kHeader, workers_}; }
+
+ private:
+  static constexpr std::size_t kHeader = 1;
+  static_assert(sizeof(pthread_barrier_t) <= sizeof(Result) * kHeader);
+  std::size_t bytes_;
+  std::uint32_t workers_;
+  void* memory_;
+};
+
+void work(MeetingPlace& place, std::uint32_t index, const Body& body) {
+  Lane lane(index, place.line());
+  const bool correct = body(lane);
+  place.results()[index] = {lane.started_ns(), lane.finished_ns(), lane.cpu_ns(), correct};
+}
+
+void run_threads(MeetingPlace& place, std::uint32_t workers, const Body& body) {
+  std::vector<std::jthread> threads;
+  threads.reserve(workers);
+  try {
+    for (std::uint32_t i = 0; i < workers; ++i) threads.emplace_back([&place, &body, i] { work(place, i, body); });
+  } catch (const std::system_error& error) {
+    std::fprintf(stderr, "cannot start %u threads: %s\n", workers, error.what());
+    ::_exit(1);
+  }
+}
+
+pid_t fork_worker(MeetingPlace& place, std::uint32_t index, const Body& body) {
+  const pid_t leader = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  if (child > 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != leader) ::_exit(1);
+  try {
+    work(place, index, body);
+    ::_exit(0);
+  } catch (...) {
+    ::_exit(1);
+  }
+}
+
+void run_processes(MeetingPlace& place, std::uint32_t workers, const Body& body, Report& report) {
+  for (std::uint32_t i = 0; i < workers; ++i) fork_worker(place, i, body);
+  for (std::uint32_t i = 0; i < workers; ++i) {
+    int status = 0;
+    struct rusage usage{};
+    if (::wait4(-1, &status, 0, &usage) < 0) throw std::system_error(errno, std::generic_category(), "wait");
+    // The others would wait at the start line for ever; they die with this process.
+    if (WIFSIGNALED(status)) throw std::runtime_error("a worker process died by signal " + std::to_string(WTERMSIG(status)));
+    if (WEXITSTATUS(status) != 0) throw std::runtime_error("a worker process failed");
+    report.peak_rss_bytes += static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  }
+}
+
+// VmHWM rather than ru_maxrss, which remembers the process before its exec.
+std::uint64_t peak_rss_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void Lane::start() noexcept {
+  ::pthread_barrier_wait(&line_);
+  cpu_started_ns_ = now_ns(CLOCK_THREAD_CPUTIME_ID);
+  started_ns_ = now_ns();
+}
+
+void Lane::finish() noexcept {
+  finished_ns_ = now_ns();
+  cpu_finished_ns_ = now_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void run_crew(Mode mode, std::uint32_t workers, const Body& body, Report& report) {
+  MeetingPlace place(workers);
+  if (mode == Mode::kThreads) {
+    run_threads(place, workers, body);
+    report.peak_rss_bytes = peak_rss_bytes();
+  } else {
+    run_processes(place, workers, body, report);
+  }
+  const auto results = place.results();
+  for (const Result& result : results) report.cpu_ns += result.cpu_ns;
+  report.elapsed_ns = std::ranges::max(results, {}, &Result::finished_ns).finished_ns -
+                      std::ranges::min(results, {}, &Result::started_ns).started_ns;
+  report.correct = std::ranges::all_of(results, &Result::correct) ? 1 : 0;
+}
+
+}  // namespace freehold::cli::scale

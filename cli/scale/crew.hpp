@@ -1,0 +1,42 @@
+// A crew: N workers, threads or forked processes, that prepare, wait for each other, and do their shares at the same time.
+// Only what lies between the start line and each worker's end is timed. The workers meet in shared memory, so that threads
+// and processes are measured by the same code.
+#pragma once
+#include <pthread.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "cli/scale/job.hpp"
+
+namespace freehold::cli::scale {
+
+// One worker's place in the crew. A body calls start() when prepared and finish() when its timed work is done.
+class Lane {
+ public:
+  Lane(std::uint32_t index, pthread_barrier_t& line) : index_(index), line_(line) {}
+  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+  void start() noexcept;  // waits for the whole crew
+  void finish() noexcept;
+  [[nodiscard]] std::uint64_t started_ns() const noexcept { return started_ns_; }
+  [[nodiscard]] std::uint64_t finished_ns() const noexcept { return finished_ns_; }
+  [[nodiscard]] std::uint64_t cpu_ns() const noexcept { return cpu_finished_ns_ - cpu_started_ns_; }
+
+ private:
+  std::uint32_t index_;
+  pthread_barrier_t& line_;
+  std::uint64_t started_ns_ = 0;
+  std::uint64_t finished_ns_ = 0;
+  std::uint64_t cpu_started_ns_ = 0;
+  std::uint64_t cpu_finished_ns_ = 0;
+};
+
+// Returns whether the worker's checks held.
+using Body = std::function<bool(Lane&)>;
+
+// Runs `body` once per worker and fills in the report's times, memory and correctness.
+// Throws std::exception if a process cannot be started or dies. Where a crew of threads cannot be completed, those that
+// stand at the start line already cannot be called back: the process ends with a line on standard error.
+void run_crew(Mode mode, std::uint32_t workers, const Body& body, Report& report);
+
+}  // namespace freehold::cli::scale

@@ -1,0 +1,70 @@
+#include "cli/scale/job.hpp"
+
+#include <algorithm>
+
+#include "cli/scale/work_size.hpp"
+
+namespace freehold::cli::scale {
+namespace {
+
+template <class T, std::size_t N>
+std::optional<T> find(const std::array<T, N>& all, std::string_view name) {
+  const auto found = std::ranges::find_if(all, [name](T value) { return name_of(value) == name; });
+  return found == all.end() ? std::nullopt : std::optional(*found);
+}
+
+}  // namespace
+
+std::string_view name_of(Workload test) {
+  switch (test) {
+    case Workload::kCompute: return "compute";
+    case Workload::kAllocate: return "allocate";
+    case Workload::kMixed: return "mixed";
+    case Workload::kMemory: return "memory";
+    case Workload::kIsolation: return "isolation";
+    case Workload::kHandover: return "handover";
+  }
+  __builtin_unreachable();
+}
+
+std::string_view name_of(Mode mode) { return mode == Mode::kThreads ? "threads" : "processes"; }
+
+std::string_view name_of(Source source) {
+  switch (source) {
+    case Source::kMalloc: return "malloc";
+    case Source::kOwnerMutex: return "owner-mutex";
+    case Source::kOwnerLockFree: return "owner-lock-free";
+  }
+  __builtin_unreachable();
+}
+
+std::optional<Workload> workload_of(std::string_view name) { return find(kWorkloads, name); }
+std::optional<Mode> mode_of(std::string_view name) { return find(kModes, name); }
+std::optional<Source> source_of(std::string_view name) { return find(kSources, name); }
+
+std::uint64_t operations_of(const Job& job) {
+  const std::uint64_t units = job.iterations * job.units;
+  switch (job.test) {
+    case Workload::kCompute: return units * kComputeRounds;
+    case Workload::kAllocate: return units * kListNodes;
+    case Workload::kMixed: return units * kMixedNodes;
+    case Workload::kMemory: return units * kMemoryWords;
+    case Workload::kIsolation: return units * kIsolationBlocks;
+    case Workload::kHandover: return units * kHandoverBlocks;
+  }
+  __builtin_unreachable();
+}
+
+std::string_view operation_name(Workload test) {
+  switch (test) {
+    case Workload::kCompute: return "round";
+    case Workload::kAllocate:
+    case Workload::kMixed: return "node";
+    case Workload::kMemory: return "word";
+    case Workload::kIsolation:
+    case Workload::kHandover: return "block";
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace freehold::cli::scale

@@ -1,0 +1,65 @@
+// The vocabulary of the scaling experiment: what one measurement is, and what it yields. One measurement runs in a fresh
+// process (freehold scale-worker, the same executable) under one allocator; Job goes in as arguments, Report comes back as
+// bytes through a pipe.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace freehold::cli::scale {
+
+// The scaling article's four workloads, then the thread-local article's two tests.
+enum class Workload : std::uint8_t { kCompute, kAllocate, kMixed, kMemory, kIsolation, kHandover };
+inline constexpr std::array kWorkloads{Workload::kCompute, Workload::kAllocate,  Workload::kMixed,
+                                       Workload::kMemory,  Workload::kIsolation, Workload::kHandover};
+// Workers are threads of one process, or processes of one thread.
+enum class Mode : std::uint8_t { kThreads, kProcesses };
+inline constexpr std::array kModes{Mode::kThreads, Mode::kProcesses};
+// Whose blocks the two tests use: the process's malloc, which a preloaded library may be, or the thread-local article's
+// allocator with either remote-free list, over the process's malloc.
+enum class Source : std::uint8_t { kMalloc, kOwnerMutex, kOwnerLockFree };
+inline constexpr std::array kSources{Source::kMalloc, Source::kOwnerMutex, Source::kOwnerLockFree};
+
+[[nodiscard]] std::string_view name_of(Workload test);
+[[nodiscard]] std::string_view name_of(Mode mode);
+[[nodiscard]] std::string_view name_of(Source source);
+[[nodiscard]] std::optional<Workload> workload_of(std::string_view name);
+[[nodiscard]] std::optional<Mode> mode_of(std::string_view name);
+[[nodiscard]] std::optional<Source> source_of(std::string_view name);
+
+// The first four run as threads and as processes; the two tests of the thread-local article are about threads.
+[[nodiscard]] constexpr bool runs_as_processes(Workload test) { return test <= Workload::kMemory; }
+
+struct Job {
+  Workload test = Workload::kCompute;
+  Mode mode = Mode::kThreads;
+  Source source = Source::kMalloc;
+  std::uint32_t workers = 1;
+  std::uint32_t iterations = 24;  // shared by the workers; handover: by the pairs of workers
+  std::uint64_t units = 1;        // of work in an iteration; calibrated, the same for every allocator and worker count
+
+  friend bool operator==(const Job&, const Job&) = default;
+};
+
+// The iterations of one of `crews` that share them: equal, or one more for the first ones.
+[[nodiscard]] constexpr std::uint32_t share_of(std::uint32_t iterations, std::uint32_t crews, std::uint32_t index) {
+  return iterations / crews + (index < iterations % crews ? 1 : 0);
+}
+
+// Operations (rounds, list nodes, words, blocks) in a job: what its time is divided by.
+[[nodiscard]] std::uint64_t operations_of(const Job& job);
+// What an operation is, for people: "round", "node", "word", "block".
+[[nodiscard]] std::string_view operation_name(Workload test);
+
+struct Report {
+  static constexpr std::uint64_t kMagic = 0x65726f6373663031;
+  std::uint64_t magic = kMagic;
+  std::uint64_t elapsed_ns = 0;      // from the first worker's start to the last one's end
+  std::uint64_t cpu_ns = 0;          // user and system time of all workers
+  std::uint64_t peak_rss_bytes = 0;  // of the process; for processes the sum over the workers
+  std::uint64_t correct = 0;         // 1: every worker's checks held
+  char malloc_library[480] = {};     // the file that malloc came from
+};
+
+}  // namespace freehold::cli::scale

@@ -1,0 +1,60 @@
+// What will be measured and in which order. Every set measures everything once, in an order of its own; within a set the
+// subjects take turns, so that what the machine does meanwhile falls on all of them.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/scale/job.hpp"
+#include "cli/support/library.hpp"
+
+namespace freehold::cli::scale {
+
+// What is compared: an allocator, or the thread-local article's allocator over the system's (for its two tests only).
+struct Subject {
+  std::string name;
+  std::string library;  // preloaded; empty: none
+  Source source = Source::kMalloc;
+};
+
+struct Settings {
+  std::vector<Subject> subjects;
+  std::vector<std::uint32_t> workers{1, 2, 3, 4, 6};
+  std::vector<Workload> tests{kWorkloads.begin(), kWorkloads.end()};
+  std::vector<Mode> modes{kModes.begin(), kModes.end()};
+  std::uint32_t iterations = 24;
+  std::uint32_t repeat = 3;
+  std::uint32_t milliseconds = 200;  // that one worker needs for a job, about
+};
+
+// One cell of the tables: measured once in every set.
+struct Cell {
+  Workload test = Workload::kCompute;
+  Mode mode = Mode::kThreads;
+  std::size_t subject = 0;
+  std::uint32_t workers = 1;
+
+  friend bool operator==(const Cell&, const Cell&) = default;
+};
+
+// "1,2,6" -> sorted, each once, and 1 in any case: everything is normalised to one worker. Throws Failure.
+[[nodiscard]] std::vector<std::uint32_t> parse_workers(const std::string& text);
+// "compute,memory" and "threads". Throws Failure.
+[[nodiscard]] std::vector<Workload> parse_tests(const std::string& text);
+[[nodiscard]] std::vector<Mode> parse_modes(const std::string& text);
+// A number within limits. `option` is for the message. Throws Failure.
+[[nodiscard]] std::uint32_t parse_number(const std::string& option, const std::string& text, std::uint32_t least,
+                                         std::uint32_t most);
+// The words between commas. Throws Failure if one is empty.
+[[nodiscard]] std::vector<std::string> split_list(const std::string& option, const std::string& text);
+// The allocators, then the thread-local article's two. Throws Failure if two have the same name.
+[[nodiscard]] std::vector<Subject> subjects_of(const std::vector<Allocator>& allocators);
+
+// The numbers of workers that make sense for a test: pairs for the handover.
+[[nodiscard]] std::vector<std::uint32_t> workers_of(const Settings& settings, Workload test);
+// Every cell of the experiment, in the order of the tables.
+[[nodiscard]] std::vector<Cell> cells_of(const Settings& settings);
+// Indices into cells_of(settings), in the order in which set number `set` measures them.
+[[nodiscard]] std::vector<std::size_t> order_of(const std::vector<Cell>& cells, std::uint32_t set);
+
+}  // namespace freehold::cli::scale

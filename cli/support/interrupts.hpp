@@ -1,0 +1,29 @@
+// Ctrl-C as something that can be waited for: while an Interrupts lives, SIGINT, SIGTERM and SIGHUP do not kill, they make
+// its descriptor readable. Signals that this process was told to ignore stay ignored. One at a time, in the main thread.
+#pragma once
+#include <signal.h>
+
+#include "cli/support/file_descriptor.hpp"
+
+namespace freehold::cli {
+
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  [[nodiscard]] int fd() const noexcept { return file_.get(); }
+  // The signal that arrived, or 0.
+  [[nodiscard]] int arrived() noexcept;
+  // The signal mask from before, for children.
+  [[nodiscard]] const sigset_t& original_mask() const noexcept { return original_; }
+
+ private:
+  sigset_t original_{};
+  FileDescriptor file_;
+  int arrived_ = 0;
+};
+
+}  // namespace freehold::cli

@@ -1,0 +1,71 @@
+#include "cli/support/machine.hpp"
+
+#include <fmt/format.h>
+#include <gnu/libc-version.h>
+#include <sched.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <thread>
+
+namespace freehold::cli {
+namespace {
+namespace fs = std::filesystem;
+
+// The value behind "key<space>: " in a file of lines.
+std::string value_of(const fs::path& file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(key)) continue;
+    const auto colon = line.find(':');
+    if (colon != std::string::npos && colon + 2 <= line.size()) return line.substr(colon + 2);
+  }
+  return {};
+}
+
+unsigned affinity_cpus() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<unsigned>(CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());  // more CPUs than cpu_set_t has bits for
+}
+
+// "200000 100000" -> 2; "max 100000" -> none.
+std::optional<double> quota_of(const fs::path& file) {
+  std::ifstream in(file);
+  double quota = 0;
+  double period = 0;
+  if (in >> quota >> period && quota > 0 && period > 0) return quota / period;
+  return {};
+}
+
+}  // namespace
+
+std::optional<double> cgroup_cpus(const fs::path& root, const std::string& group) {
+  std::optional<double> least;
+  fs::path folder = root / fs::path(group).relative_path();
+  for (;;) {
+    if (const auto quota = quota_of(folder / "cpu.max")) least = std::min(least.value_or(*quota), *quota);
+    if (folder == root || !folder.has_relative_path()) return least;
+    folder = folder.parent_path();
+  }
+}
+
+Machine this_machine() {
+  Machine machine;
+  machine.cpu_model = value_of("/proc/cpuinfo", "model name");
+  machine.cpus = affinity_cpus();
+  machine.cpus_source = "affinity";
+  const std::string group = value_of("/proc/self/cgroup", "0:").empty() ? "/" : value_of("/proc/self/cgroup", "0:");
+  if (const auto allowed = cgroup_cpus("/sys/fs/cgroup", group); allowed && std::ceil(*allowed) < machine.cpus) {
+    machine.cpus = static_cast<unsigned>(std::ceil(*allowed));
+    machine.cpus_source = "cgroup";
+  }
+  utsname name{};
+  if (::uname(&name) == 0) machine.system = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
+  machine.libc = fmt::format("glibc {}", ::gnu_get_libc_version());
+  return machine;
+}
+
+}  // namespace freehold::cli

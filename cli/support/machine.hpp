@@ -1,0 +1,21 @@
+// What a measurement has to say about the machine it was taken on.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace freehold::cli {
+
+struct Machine {
+  std::string cpu_model;
+  unsigned cpus = 1;        // that this process may use: affinity, and the share that its cgroups allow, rounded up
+  std::string cpus_source;  // what decided: "affinity" or "cgroup"
+  std::string system;       // kernel
+  std::string libc;
+};
+
+[[nodiscard]] Machine this_machine();
+// CPUs that a cgroup (version 2) allows: the smallest quota from `group` up to `root`; none if there is no limit.
+[[nodiscard]] std::optional<double> cgroup_cpus(const std::filesystem::path& root, const std::string& group);
+
+}  // namespace freehold::cli

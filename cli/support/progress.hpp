@@ -1,0 +1,27 @@
+// One line on standard error that says how far a long piece of work has come. Only where standard error is a terminal.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace freehold::cli {
+
+class Progress {
+ public:
+  Progress();
+  ~Progress();  // wipes the line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // `of` 0: how much there is to do is not known yet.
+  void show(std::size_t done, std::size_t of, const std::string& what);
+
+ private:
+  bool terminal_;
+  std::chrono::steady_clock::time_point counting_since_{};
+};
+
+// "1 min 20 s", "12 s"
+[[nodiscard]] std::string duration_text(double seconds);
+
+}  // namespace freehold::cli

@@ -1,0 +1,268 @@
+// freehold scale from outside, on tiny amounts of work: that every row is there, and what happens when things go wrong.
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+#include <tuple>
+
+#include "tests/cli/command.hpp"
+
+namespace freehold::tests {
+namespace {
+using nlohmann::json;
+
+Ended scale(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "scale");
+  return freehold(std::move(arguments));
+}
+
+json results_in(const std::string& path) { return json::parse(content_of(path)); }
+
+TEST(Scale, Quick_EveryRowIsMeasuredAndWritten) {
+  const Folder folder;
+  const Ended ended = scale({"--quick", "--time", "5", "--json", folder / "r.json", "--html", folder / "r.html"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(ended.err, "");  // progress is for terminals
+  for (const char* word : {"THREADS", "PROCESSES", "BLOCKS", "ideal", "owner-lock-free", "On this machine with"}) {
+    EXPECT_NE(ended.out.find(word), std::string::npos) << word << '\n' << ended.out;
+  }
+  const json results = results_in(folder / "r.json");
+  EXPECT_EQ(results.at("complete"), true);
+  EXPECT_EQ(results.at("verdict").at("claims").size(), 3u);
+  std::set<std::tuple<std::string, std::string, std::string, int>> rows;
+  for (const json& series : results.at("series")) {
+    EXPECT_TRUE(series.at("failure").is_null()) << series;
+    EXPECT_GT(series.at("median_seconds"), 0) << series;
+    EXPECT_GT(series.at("peak_rss_bytes"), 1 << 19) << series;
+    EXPECT_EQ(series.at("samples").size(), 1u);
+    EXPECT_GT(series.at("samples")[0].at("cpu_ns"), 0);
+    rows.emplace(series.at("test"), series.at("mode"), series.at("subject"), series.at("workers"));
+  }
+  EXPECT_EQ(rows.size(), 4u * 2 * 2 * 5 + 4 * 5 + 4 * 3);
+  EXPECT_TRUE(content_of(folder / "r.html").starts_with("<!DOCTYPE html>"));
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json"}));
+}
+
+TEST(Scale, ChosenRowsOnly_AreMeasured) {
+  const Folder folder;
+  const Ended ended = scale({"--time", "2", "--repeat", "2", "--allocator", "system", "--workers", "2", "--test", "mixed",
+                             "--mode", "processes", "--iterations", "5", "--json", folder / "r.json"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  const json results = results_in(folder / "r.json");
+  ASSERT_EQ(results.at("series").size(), 2u);  // one worker and two
+  EXPECT_EQ(results.at("series")[1].at("samples").size(), 2u);
+  EXPECT_EQ(results.at("settings").at("ideal_speed")[1], 5.0 / 3);
+}
+
+TEST(Scale, BadArguments_OneLineAndExit2) {
+  const std::vector<std::vector<std::string>> bad{
+      {"--workers", "0"},
+      {"--workers", "1,,2"},
+      {"--workers", ""},
+      {"--workers", "many"},
+      {"--iterations", "0"},
+      {"--iterations", "2"},
+      {"--repeat", "0"},
+      {"--repeat", "1e3"},
+      {"--time", "0"},
+      {"--test", "dance"},
+      {"--mode", "fibers"},
+      {"--allocator", "nomalloc"},
+      {"--allocator", "/no/lib"},
+      {"--allocator", ""},
+      {"--allocator", "system,system"},
+      {"--json", "/no/such/folder/x"},
+      {"--html", "/"},
+      {"--bogus"},
+      {"stray"},
+      {"--mode", "processes", "--test", "handover"},
+      {"--json"},
+      {"--iterations", "-24"},
+      {"--json", ""},
+  };
+  for (const auto& arguments : bad) {
+    const Ended ended = scale(arguments);
+    EXPECT_TRUE(ended.exited_with(2)) << arguments[0] << ' ' << ended.status;
+    EXPECT_EQ(ended.out, "");
+    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+    EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
+  }
+}
+
+TEST(Scale, WithoutFreehold_TheSystemAloneAndANote) {
+  const Ended ended = freehold({"scale", "--time", "1", "--repeat", "1", "--test", "allocate", "--workers", "2"},
+                               {{"FREEHOLD_LIBRARY", "/no/such"}});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_NE(ended.out.find("Without Freehold"), std::string::npos) << ended.out;
+}
+
+TEST(Scale, LibraryThatIsNoAllocator_RowsFailAndSaySo) {
+  const Folder folder;
+  const Ended ended = scale({"--time", "1", "--repeat", "2", "--test", "allocate", "--workers", "2", "--mode", "threads",
+                             "--allocator", "system,none=" + built("libpreloadable.so"), "--json", folder / "r.json"});
+  EXPECT_TRUE(ended.exited_with(1)) << ended.status;
+  EXPECT_NE(ended.out.find("does not replace malloc"), std::string::npos) << ended.out;
+  const json results = results_in(folder / "r.json");
+  for (const json& series : results.at("series")) {
+    EXPECT_EQ(series.at("failure").is_null(), series.at("subject") == "system") << series;
+  }
+}
+
+TEST(Scale, AllocatorThatDies_OthersAreMeasured) {
+  const Folder folder;
+  const Ended ended = scale({"--time", "1", "--repeat", "1", "--test", "allocate", "--workers", "2", "--allocator",
+                             "system,crashing=" + built("libcrashing_malloc.so"), "--json", folder / "r.json"});
+  EXPECT_TRUE(ended.exited_with(1)) << ended.status;
+  int died = 0;
+  const json results = results_in(folder / "r.json");
+  for (const json& series : results.at("series")) {
+    const bool crashes = series.at("subject") == "crashing" && series.at("mode") == "threads";
+    EXPECT_EQ(series.at("failure").is_null(), !crashes) << series;
+    EXPECT_EQ(series.at("median_seconds").is_null(), crashes) << series;
+    if (crashes) {
+      EXPECT_EQ(series.at("failure"), "killed by signal 6");
+      ++died;
+    }
+  }
+  EXPECT_EQ(died, 2);
+}
+
+TEST(Scale, StandardOutputThatIsFull_Exit2) {
+  Process process(
+      {"sh", "-c", "exec \"$0\" scale --time 1 --repeat 1 --test compute --workers 2 >/dev/full", command_path()});
+  const Ended ended = process.wait();
+  EXPECT_TRUE(ended.exited_with(2));
+  EXPECT_NE(ended.err.find("cannot write to standard output: No space left on device"), std::string::npos) << ended.err;
+}
+
+TEST(Scale, StandardFilesThatAreClosed_MeasuresAllTheSame) {
+  const Folder folder;
+  Process process({"sh", "-c", "exec \"$0\" scale --time 1 --repeat 1 --test compute --workers 2 --json \"$1\" <&- >&- 2>&-",
+                   command_path(), folder / "r.json"});
+  EXPECT_TRUE(process.wait().exited_with(0));
+  const json results = results_in(folder / "r.json");
+  for (const json& series : results.at("series")) EXPECT_TRUE(series.at("failure").is_null()) << series;
+}
+
+// The command on a terminal of its own, for progress and Ctrl-C.
+class OnATerminal {
+ public:
+  explicit OnATerminal(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {command_path(), "scale"});
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    pid_ = ::forkpty(&terminal_, nullptr, nullptr, nullptr);
+    if (pid_ == 0) {
+      ::execv(argv[0], argv.data());
+      ::_exit(99);
+    }
+  }
+  ~OnATerminal() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    ::close(terminal_);
+  }
+  OnATerminal(const OnATerminal&) = delete;
+  OnATerminal& operator=(const OnATerminal&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  bool wait_for(const std::string& text) {
+    char buffer[512];
+    while (seen_.find(text) == std::string::npos) {
+      const ssize_t got = ::read(terminal_, buffer, sizeof buffer);
+      if (got <= 0) return false;
+      seen_.append(buffer, static_cast<std::size_t>(got));
+    }
+    return true;
+  }
+  void type(char key) { ASSERT_EQ(::write(terminal_, &key, 1), 1); }
+  int end() {
+    while (wait_for("text that never comes")) {
+    }
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+  [[nodiscard]] const std::string& seen() const { return seen_; }
+
+ private:
+  pid_t pid_ = -1;
+  int terminal_ = -1;
+  std::string seen_;
+};
+
+constexpr char kCtrlC = 3;
+
+TEST(Scale, CtrlC_KeepsWhatIsFinished) {
+  const Folder folder;
+  OnATerminal command({"--time", "2", "--repeat", "1000", "--test", "allocate", "--workers", "2", "--json",
+                       folder / "r.json", "--html", folder / "r.html"});
+  ASSERT_TRUE(command.wait_for("  20/8000  allocate, ")) << command.seen();
+  command.type(kCtrlC);
+  const int status = command.end();
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_NE(command.seen().find("Interrupted"), std::string::npos) << command.seen();
+  const json results = results_in(folder / "r.json");
+  EXPECT_EQ(results.at("complete"), false);
+  std::size_t samples = 0;
+  for (const json& series : results.at("series")) {
+    EXPECT_TRUE(series.at("failure").is_null()) << series;
+    for (const json& sample : series.at("samples")) samples += sample.is_null() ? 0 : 1;
+  }
+  EXPECT_GE(samples, 19u);
+  EXPECT_LT(samples, 8000u);
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json"}));
+}
+
+TEST(Scale, CtrlCWhileCalibrating_StillEndsWell) {
+  const Folder folder;
+  OnATerminal command({"--time", "2000", "--test", "compute", "--json", folder / "r.json"});
+  ASSERT_TRUE(command.wait_for("calibrating: compute"));
+  command.type(kCtrlC);
+  const int status = command.end();
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_EQ(results_in(folder / "r.json").at("complete"), false);
+}
+
+pid_t child_of(pid_t parent) {
+  const std::string path = "/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children";
+  const std::string children = content_of(path);
+  return children.empty() ? 0 : std::stoi(children);
+}
+
+// Dead, or a zombie that nobody waits for.
+bool is_gone(pid_t pid) {
+  const std::string status = content_of("/proc/" + std::to_string(pid) + "/stat");
+  return status.empty() || status.find(") Z ") != std::string::npos;
+}
+
+TEST(Scale, CommandThatIsKilled_TakesItsWorkersAlong) {
+  OnATerminal command({"--time", "5000", "--repeat", "1", "--test", "compute", "--mode", "processes", "--workers", "2"});
+  ASSERT_TRUE(command.wait_for("   1/"));
+  pid_t worker = 0;
+  while ((worker = child_of(command.pid())) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  pid_t grandchild = 0;
+  for (int i = 0; i < 2000 && (grandchild = child_of(worker)) == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ASSERT_NE(grandchild, 0);
+  ::kill(command.pid(), SIGKILL);
+  for (int i = 0; i < 2000 && !(is_gone(worker) && is_gone(grandchild)); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(is_gone(worker));
+  EXPECT_TRUE(is_gone(grandchild));
+}
+
+}  // namespace
+}  // namespace freehold::tests

@@ -1,0 +1,54 @@
+#include "cli/command.hpp"
+
+#include <gtest/gtest.h>
+
+namespace freehold::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Cut {
+  Words own;
+  Words program;
+  bool operator==(const Cut&) const = default;
+};
+
+Cut cut(Words words) {
+  CLI::App app;
+  bool flag = false;
+  std::string value;
+  app.add_flag("--stats", flag);
+  app.add_option("-j,--json", value);
+  Cut result;
+  result.program = cut_program(app, words);
+  result.own = words;
+  return result;
+}
+
+TEST(CutProgram, DoubleDash_EndsTheOwnOptions) {
+  EXPECT_EQ(cut({"--stats", "--", "prog", "--", "-x"}), (Cut{{"--stats"}, {"prog", "--", "-x"}}));
+  EXPECT_EQ(cut({"--", "--stats"}), (Cut{{}, {"--stats"}}));
+}
+
+TEST(CutProgram, FirstForeignWord_EndsTheOwnOptions) {
+  EXPECT_EQ(cut({"prog", "--stats"}), (Cut{{}, {"prog", "--stats"}}));
+  EXPECT_EQ(cut({"--json", "file", "prog"}), (Cut{{"--json", "file"}, {"prog"}}));
+  EXPECT_EQ(cut({"-j", "file", "--stats", "prog", "-j"}), (Cut{{"-j", "file", "--stats"}, {"prog", "-j"}}));
+  EXPECT_EQ(cut({"--json=file", "prog"}), (Cut{{"--json=file"}, {"prog"}}));
+}
+
+TEST(CutProgram, MissingValue_IsLeftToTheParser) {
+  EXPECT_EQ(cut({"--json", "--", "prog"}), (Cut{{"--json"}, {"prog"}}));
+  EXPECT_EQ(cut({"--json"}), (Cut{{"--json"}, {}}));
+}
+
+TEST(CutProgram, UnknownOption_IsLeftToTheParser) { EXPECT_EQ(cut({"--bogus", "prog"}), (Cut{{"--bogus"}, {"prog"}})); }
+
+TEST(CutProgram, NothingOrALoneDash_IsNoOption) {
+  EXPECT_EQ(cut({}), (Cut{}));
+  EXPECT_EQ(cut({"-", "x"}), (Cut{{}, {"-", "x"}}));
+  EXPECT_EQ(cut({"", "x"}), (Cut{{}, {"", "x"}}));
+}
+
+}  // namespace
+}  // namespace freehold::cli

@@ -1,0 +1,135 @@
+#include "cli/scale/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/scale/experiment.hpp"
+#include "cli/scale/worker.hpp"
+#include "cli/support/failure.hpp"
+
+namespace freehold::cli::scale {
+namespace {
+
+using Counts = std::vector<std::uint32_t>;
+
+Settings two_allocators() {
+  Settings settings;
+  settings.subjects = subjects_of({{"system", ""}, {"freehold", "/l.so"}});
+  return settings;
+}
+
+TEST(ScalePlan, WorkersList_SortedOnceEachWithOne) {
+  EXPECT_EQ(parse_workers("6,2,2,3"), (Counts{1, 2, 3, 6}));
+  EXPECT_EQ(parse_workers("1"), (Counts{1}));
+  EXPECT_EQ(parse_workers("1024"), (Counts{1, 1024}));
+}
+
+TEST(ScalePlan, WorkersThatAreNoCounts_Refused) {
+  for (const char* text : {"", "0", "-1", "2,", ",2", "two", "1025", "2x", "99999999999", "1 2", "+2", "2.5"}) {
+    EXPECT_THROW((void)parse_workers(text), Failure) << text;
+  }
+}
+
+TEST(ScalePlan, TestsAndModes_ByNameInOrder) {
+  EXPECT_EQ(parse_tests("memory,compute,memory"), (std::vector{Workload::kCompute, Workload::kMemory}));
+  EXPECT_EQ(parse_modes("processes"), (std::vector{Mode::kProcesses}));
+  EXPECT_THROW((void)parse_tests("compute,dance"), Failure);
+  EXPECT_THROW((void)parse_tests(""), Failure);
+  EXPECT_THROW((void)parse_modes("fibers"), Failure);
+}
+
+TEST(ScalePlan, NamesOfTestsModesAndSources_FindThemselves) {
+  for (const Workload test : kWorkloads) EXPECT_EQ(workload_of(name_of(test)), test);
+  for (const Mode mode : kModes) EXPECT_EQ(mode_of(name_of(mode)), mode);
+  for (const Source source : kSources) EXPECT_EQ(source_of(name_of(source)), source);
+}
+
+TEST(ScalePlan, SameNameTwice_Refused) {
+  EXPECT_THROW((void)subjects_of({{"a", "/a.so"}, {"a", "/b.so"}}), Failure);
+  EXPECT_THROW((void)subjects_of({{"owner-mutex", "/a.so"}}), Failure);
+}
+
+TEST(ScalePlan, Cells_EveryCombinationOnce) {
+  const auto cells = cells_of(two_allocators());
+  // 4 workloads, 2 modes, 2 allocators, 5 counts; isolation: 4 subjects, 5 counts; handover: 4 subjects, pairs of 2, 4, 6.
+  EXPECT_EQ(cells.size(), 4u * 2 * 2 * 5 + 4 * 5 + 4 * 3);
+  for (const Cell& cell : cells) {
+    EXPECT_EQ(std::ranges::count(cells, cell), 1);
+    if (!runs_as_processes(cell.test)) {
+      EXPECT_EQ(cell.mode, Mode::kThreads);
+    }
+  }
+}
+
+TEST(ScalePlan, ProcessesOnly_NoTestsOfThreads) {
+  Settings settings = two_allocators();
+  settings.modes = {Mode::kProcesses};
+  for (const Cell& cell : cells_of(settings)) EXPECT_EQ(cell.mode, Mode::kProcesses);
+  settings.tests = {Workload::kHandover};
+  EXPECT_TRUE(cells_of(settings).empty());
+}
+
+TEST(ScalePlan, HandoverWorkers_ArePairs) {
+  Settings settings;
+  settings.workers = {1, 3, 4, 5, 8};
+  EXPECT_EQ(workers_of(settings, Workload::kHandover), (Counts{2, 4, 8}));
+  EXPECT_EQ(workers_of(settings, Workload::kIsolation), settings.workers);
+}
+
+TEST(ScalePlan, Order_EverythingOnceSubjectsTogetherAndSetsDiffer) {
+  const auto cells = cells_of(two_allocators());
+  const auto first = order_of(cells, 0);
+  EXPECT_EQ(std::set(first.begin(), first.end()).size(), cells.size());
+  EXPECT_EQ(first.size(), cells.size());
+  EXPECT_EQ(order_of(cells, 0), first);
+  EXPECT_NE(order_of(cells, 1), first);
+  // The subjects of a group follow each other: a group that was left does not come back.
+  std::set<std::tuple<Workload, Mode, std::uint32_t>> left;
+  for (std::size_t i = 1; i < first.size(); ++i) {
+    const auto group = [&](std::size_t at) { return std::tuple(cells[at].test, cells[at].mode, cells[at].workers); };
+    if (group(first[i]) != group(first[i - 1])) {
+      EXPECT_TRUE(left.insert(group(first[i - 1])).second);
+    }
+    EXPECT_FALSE(left.contains(group(first[i])));
+  }
+}
+
+TEST(ScalePlan, Shares_AddUpAndDifferByOneAtMost) {
+  for (std::uint32_t workers = 1; workers <= 24; ++workers) {
+    std::uint32_t sum = 0;
+    for (std::uint32_t i = 0; i < workers; ++i) {
+      sum += share_of(24, workers, i);
+      EXPECT_LE(share_of(24, workers, i), share_of(24, workers, 0));
+      EXPECT_GE(share_of(24, workers, i) + 1, share_of(24, workers, 0));
+    }
+    EXPECT_EQ(sum, 24u);
+  }
+}
+
+TEST(ScalePlan, Operations_DoNotDependOnTheWorkers) {
+  for (const Workload test : kWorkloads) {
+    Job job{.test = test, .mode = Mode::kThreads, .source = Source::kMalloc, .workers = 2, .iterations = 24, .units = 7};
+    const auto operations = operations_of(job);
+    EXPECT_GT(operations, 0u);
+    job.workers = 6;
+    EXPECT_EQ(operations_of(job), operations);
+    job.units = 14;
+    EXPECT_EQ(operations_of(job), 2 * operations);
+  }
+}
+
+TEST(ScalePlan, WorkerArguments_NameTheWholeJob) {
+  const Job job{.test = Workload::kMixed,
+                .mode = Mode::kProcesses,
+                .source = Source::kOwnerMutex,
+                .workers = 3,
+                .iterations = 24,
+                .units = 5'000'000'000};
+  EXPECT_EQ(worker_arguments(job, 3),
+            (std::vector<std::string>{"scale-worker", "3", "mixed", "processes", "owner-mutex", "3", "24", "5000000000"}));
+}
+
+}  // namespace
+}  // namespace freehold::cli::scale

@@ -1,0 +1,141 @@
+#include "cli/scale/results.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/scale/page.hpp"
+#include "cli/scale/results_json.hpp"
+#include "cli/scale/table.hpp"
+#include "cli/scale/verdict.hpp"
+#include "tests/unit/cli/scale_support.hpp"
+
+namespace freehold::cli::scale {
+namespace {
+
+TEST(ScaleStatistics, Median_OddAndEven) {
+  EXPECT_EQ(median({3}), 3);
+  EXPECT_EQ(median({5, 1, 3}), 3);
+  EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
+}
+
+TEST(ScaleStatistics, Spread_RelativeToTheMedian) {
+  EXPECT_EQ(spread(std::vector<double>{}), 0);
+  EXPECT_EQ(spread(std::vector<double>{7}), 0);
+  EXPECT_DOUBLE_EQ(spread(std::vector<double>{9, 10, 12}), 0.3);
+}
+
+TEST(ScaleStatistics, GeometricMean_OfAFactorAndItsInverse_IsOne) {
+  EXPECT_DOUBLE_EQ(geometric_mean(std::vector<double>{0.5, 2}), 1);
+  EXPECT_DOUBLE_EQ(geometric_mean(std::vector<double>{3}), 3);
+}
+
+TEST(ScaleStatistics, IdealSpeed_LimitedByCpusAndByShares) {
+  EXPECT_EQ(ideal_speed(24, 1, 2), 1);
+  EXPECT_EQ(ideal_speed(24, 2, 2), 2);
+  EXPECT_EQ(ideal_speed(24, 6, 2), 2);
+  EXPECT_EQ(ideal_speed(24, 6, 64), 6);
+  EXPECT_EQ(ideal_speed(24, 5, 64), 4.8);  // somebody has five
+}
+
+TEST(ScaleResults, Speed_IsRelativeToOneWorker) {
+  const Results results = results_with(as_in_the_article);
+  EXPECT_DOUBLE_EQ(*speed(results, {Workload::kCompute, Mode::kThreads, kSystem, 4}), 2);
+  EXPECT_DOUBLE_EQ(*speed(results, {Workload::kAllocate, Mode::kThreads, kSystem, 4}), 0.25);
+  EXPECT_DOUBLE_EQ(*speed(results, {Workload::kHandover, Mode::kThreads, kSystem, 4}), 1);  // relative to one pair
+  EXPECT_EQ(speed(results, {Workload::kAllocate, Mode::kThreads, kSystem, 3}), std::nullopt);
+}
+
+TEST(ScaleResults, Speed_ComesFromTheMedians) {
+  const Results results = results_with([](const Cell& cell, std::size_t set) {
+    if (cell.workers == 1) return set == 0 ? 9.0 : 1.0;
+    return set == 1 ? 0.1 : 0.5;
+  });
+  EXPECT_DOUBLE_EQ(*speed(results, {Workload::kCompute, Mode::kThreads, kSystem, 2}), 2);
+  EXPECT_DOUBLE_EQ(*speed_in_set(results, {Workload::kCompute, Mode::kThreads, kSystem, 2}, 1), 10);
+}
+
+TEST(ScaleResults, MissingSample_MakesOnlyItsSetVanish) {
+  Results results = results_with(as_in_the_article);
+  const Cell cell{Workload::kCompute, Mode::kThreads, kSystem, 2};
+  for (Series& series : results.series) {
+    if (series.cell == cell) series.samples[1].reset();
+  }
+  EXPECT_EQ(speed_in_set(results, cell, 1), std::nullopt);
+  EXPECT_DOUBLE_EQ(*speed(results, cell), 2);
+  for (Series& series : results.series) series.samples.clear();
+  EXPECT_EQ(speed(results, cell), std::nullopt);
+  EXPECT_EQ(peak_rss(results.find(cell)), std::nullopt);
+}
+
+TEST(ScaleResults, NanosecondsPerOperation_CountTheWholeJob) {
+  const Results results = results_with([](const Cell&, std::size_t) { return 1.0; });
+  // 24 iterations of 10 units of 10,000 nodes.
+  EXPECT_NEAR(*nanoseconds_per_operation(results, results.find({Workload::kAllocate, Mode::kThreads, kSystem, 1})),
+              1e9 / 2.4e6, 1e-6);
+}
+
+TEST(ScaleTable, Bars_HeightsRelativeToTheGreatest) {
+  EXPECT_EQ(bars(std::vector<std::optional<double>>{0.0, 1.0, 2.0, {}, 3.0}, 2.0), "▁▅█ █");
+}
+
+TEST(ScaleTable, Wrap_NeverBeyondTheWidthUnlessAWordIs) {
+  EXPECT_EQ(wrap("aa bb cc", 6, " "), " aa bb\n cc\n");
+  EXPECT_EQ(wrap("a-very-long-word b", 6, ""), "a-very-long-word\nb\n");
+  EXPECT_EQ(wrap("", 6, ""), "");
+}
+
+TEST(ScaleTable, Rows_OneForEachWorkloadAndSubject) {
+  const Results results = results_with(as_in_the_article);
+  const std::string table = table_of(results, verdict_of(results));
+  EXPECT_NE(table.find("THREADS"), std::string::npos);
+  EXPECT_NE(table.find("PROCESSES"), std::string::npos);
+  EXPECT_NE(table.find("allocate   system            1.00   0.50   0.25  ▅▃▂"), std::string::npos) << table;
+  EXPECT_NE(table.find("owner-lock-free"), std::string::npos);
+  EXPECT_EQ(table.find("  nan"), std::string::npos) << table;
+}
+
+TEST(ScaleTable, NothingMeasured_NoTableBreaks) {
+  Results results = results_with(as_in_the_article);
+  for (Series& series : results.series) series.samples.clear();
+  results.complete = false;
+  const std::string table = table_of(results, verdict_of(results));
+  EXPECT_EQ(table.find("  nan"), std::string::npos) << table;
+  EXPECT_NE(table.find("Interrupted"), std::string::npos);
+}
+
+TEST(ScaleJson, EverySeries_WithItsSamples) {
+  const Results results = results_with(as_in_the_article);
+  const auto json = results_json(results, verdict_of(results));
+  ASSERT_EQ(json.at("series").size(), results.series.size());
+  EXPECT_EQ(json.at("series")[0].at("samples").size(), 3u);
+  EXPECT_EQ(json.at("settings").at("ideal_speed"), (std::vector<double>{1, 2, 2}));
+  EXPECT_EQ(json.at("verdict").at("claims").size(), 3u);
+  EXPECT_EQ(json.at("complete"), true);
+}
+
+TEST(ScalePage, HostileNames_StayData) {
+  Results results = results_with(as_in_the_article);
+  results.settings.subjects[1].name = "</script><script>alert(1)</script><!--";
+  const auto json = results_json(results, verdict_of(results));
+  const std::string page = page_of(json);
+  EXPECT_EQ(page.find("alert(1)</script>"), std::string::npos);
+  EXPECT_EQ(page.find("</script><script>alert"), std::string::npos);
+  const std::string inside = json_for_script(json);
+  EXPECT_EQ(inside.find('<'), std::string::npos);
+  EXPECT_EQ(nlohmann::ordered_json::parse(inside), json);
+}
+
+TEST(ScalePage, NothingIsFetched_AndEveryPartIsInside) {
+  const Results results = results_with(as_in_the_article);
+  const std::string page = page_of(results_json(results, verdict_of(results)));
+  for (const char* mark : {"/*{", "{data}", "src=\"", "@import", "url("}) {
+    EXPECT_EQ(page.find(mark), std::string::npos) << mark;
+  }
+  for (const char* part : {"var uPlot=", ".uplot", "default-src 'none'", "freehold-scale"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+}
+
+}  // namespace
+}  // namespace freehold::cli::scale

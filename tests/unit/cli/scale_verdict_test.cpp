@@ -1,0 +1,125 @@
+#include "cli/scale/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/cli/scale_support.hpp"
+
+namespace freehold::cli::scale {
+namespace {
+
+std::vector<Outcome> outcomes(const Results& results) {
+  std::vector<Outcome> list;
+  for (const Claim& claim : verdict_of(results).claims) list.push_back(claim.outcome);
+  return list;
+}
+
+bool has_note(const Results& results, const std::string& words) {
+  for (const std::string& note : notes_of(results)) {
+    if (note.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(ScaleVerdict, AsInTheArticle_AllReproducedWithFigures) {
+  const Results results = results_with(as_in_the_article);
+  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kReproduced)));
+  const Verdict verdict = verdict_of(results);
+  EXPECT_NE(verdict.paragraph.find("2 CPUs"), std::string::npos);
+  EXPECT_NE(verdict.paragraph.find("0.50 times as fast as one"), std::string::npos) << verdict.paragraph;
+  EXPECT_NEAR(*verdict.claims[0].ratio, 0.1768, 1e-3);  // sqrt(0.25 * 0.125)
+}
+
+TEST(ScaleVerdict, EverythingScales_SystemThreadsRefuted) {
+  const Results results = results_with([](const Cell& cell, std::size_t) { return 0.2 / std::min(cell.workers, 2u); });
+  EXPECT_EQ(outcomes(results), (std::vector{Outcome::kRefuted, Outcome::kReproduced, Outcome::kReproduced}));
+}
+
+TEST(ScaleVerdict, NothingScales_OnlyAgainstTheControl) {
+  // A machine that gives everybody one CPU's worth: lists scale as well as computing does, so nothing degrades.
+  const Results results = results_with([](const Cell&, std::size_t) { return 0.2; });
+  EXPECT_EQ(outcomes(results), (std::vector{Outcome::kRefuted, Outcome::kReproduced, Outcome::kReproduced}));
+}
+
+TEST(ScaleVerdict, FreeholdThatDegrades_Refuted) {
+  const Results results = results_with([](const Cell& cell, std::size_t) {
+    const bool bad = cell.mode == Mode::kThreads && cell.test == Workload::kAllocate;
+    return bad ? 0.2 : 0.2 / std::min(cell.workers, 2u);
+  });
+  EXPECT_EQ(outcomes(results), (std::vector{Outcome::kReproduced, Outcome::kReproduced, Outcome::kRefuted}));
+}
+
+TEST(ScaleVerdict, SetsThatContradictEachOther_Undecided) {
+  const auto seconds = [](const Cell& cell, std::size_t set) { return set % 2 == 0 ? as_in_the_article(cell, set) : 0.2; };
+  EXPECT_EQ(outcomes(results_with(seconds, {1, 2, 4}, 4))[0], Outcome::kUndecided);
+}
+
+TEST(ScaleVerdict, Decide_TwoThirdsCount) {
+  EXPECT_EQ(decide({0.5}, 0.8, true), Outcome::kReproduced);
+  EXPECT_EQ(decide({0.5}, 0.8, false), Outcome::kRefuted);
+  EXPECT_EQ(decide({0.5, 0.6, 0.9}, 0.8, true), Outcome::kReproduced);
+  EXPECT_EQ(decide({0.5, 0.9}, 0.8, true), Outcome::kUndecided);
+  EXPECT_EQ(decide({0.9, 0.9, 0.9, 0.5, 0.5}, 0.8, true), Outcome::kUndecided);
+  EXPECT_EQ(decide({0.8, 0.9}, 0.8, false), Outcome::kReproduced);
+}
+
+TEST(ScaleVerdict, OneCpu_NoVerdict) {
+  Results results = results_with(as_in_the_article);
+  results.machine.cpus = 1;
+  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kNotMeasured)));
+  EXPECT_NE(verdict_of(results).paragraph.find("one CPU"), std::string::npos);
+}
+
+TEST(ScaleVerdict, BusyMachine_NothingIsDecided) {
+  Results results = results_with(as_in_the_article);
+  for (Series& series : results.series) {
+    for (auto& sample : series.samples) sample->cpu_ns /= 2;
+  }
+  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kUndecided)));
+  EXPECT_TRUE(has_note(results, "busy with something else: the workers got 50%"));
+}
+
+TEST(ScaleVerdict, WithoutTheSystemOrWorkers_NoVerdict) {
+  Results results = results_with(as_in_the_article);
+  results.settings.subjects[kSystem].name = "other";
+  EXPECT_TRUE(verdict_of(results).claims.empty());
+  EXPECT_TRUE(verdict_of(results_with(as_in_the_article, {1})).claims.empty());
+}
+
+TEST(ScaleVerdict, InterruptedSet_IsNotJudged) {
+  Results results = results_with(as_in_the_article);
+  for (Series& series : results.series) {
+    if (series.cell.workers == 4) series.samples.resize(1);
+  }
+  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kReproduced)));
+  for (Series& series : results.series) {
+    if (series.cell.workers == 4) series.samples.clear();
+  }
+  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kNotMeasured)));
+}
+
+TEST(ScaleNotes, WorkersBeyondTheCpus_AreNamed) {
+  EXPECT_TRUE(has_note(results_with(as_in_the_article), "4 workers share 2 CPUs"));
+  EXPECT_FALSE(has_note(results_with(as_in_the_article, {1, 2}), "share"));
+}
+
+TEST(ScaleNotes, SetsThatDiffer_AreCounted) {
+  const auto seconds = [](const Cell& cell, std::size_t set) { return as_in_the_article(cell, set) * (set == 0 ? 1.5 : 1); };
+  EXPECT_TRUE(has_note(results_with(seconds), "differ by more than 20%"));
+  EXPECT_FALSE(has_note(results_with(as_in_the_article), "differ by more"));
+  EXPECT_TRUE(has_note(results_with(as_in_the_article, {1, 2}, 1), "One set only"));
+}
+
+TEST(ScaleNotes, FailuresOfOneKind_AreToldOnce) {
+  Results results = results_with(as_in_the_article);
+  for (Series& series : results.series) {
+    if (series.cell.test == Workload::kMixed && series.cell.subject == kFreehold) series.failure = "killed by signal 11";
+  }
+  const auto notes = notes_of(results);
+  EXPECT_EQ(std::ranges::count(notes, "freehold failed in mixed (threads): killed by signal 11."), 1);
+  EXPECT_EQ(std::ranges::count(notes, "freehold failed in mixed (processes): killed by signal 11."), 1);
+}
+
+}  // namespace
+}  // namespace freehold::cli::scale

@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "cli/support/failure.hpp"
+#include "cli/support/library.hpp"
+#include "cli/support/machine.hpp"
+#include "cli/support/output_file.hpp"
+#include "cli/support/progress.hpp"
+
+namespace freehold::cli {
+namespace {
+namespace fs = std::filesystem;
+
+class Support : public testing::Test {
+ protected:
+  Support() {
+    std::string pattern = (fs::temp_directory_path() / "freehold-unit-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~Support() override { fs::remove_all(folder_); }
+
+  std::string file(const std::string& name, const std::string& content) {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name) << content;
+    return folder_ / name;
+  }
+  static std::string content(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static int code_of(auto&& action) {
+    try {
+      action();
+    } catch (const Failure& failure) {
+      return failure.exit_code();
+    }
+    return 0;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Support, OutputFile_NewFile_HasTheTextAndTheUsualMode) {
+  const ::mode_t mask = ::umask(0027);
+  write_file(folder_ / "new", "text");
+  ::umask(mask);
+  EXPECT_EQ(content(folder_ / "new"), "text");
+  EXPECT_EQ(fs::status(folder_ / "new").permissions(), fs::perms(0640));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(Support, OutputFile_FolderThatIsMissing_RefusedBeforeAndAtTheEnd) {
+  const std::string path = folder_ / "missing" / "file";
+  EXPECT_EQ(code_of([&] { check_writable(path); }), kExitRefused);
+  EXPECT_EQ(code_of([&] { write_file(path, "text"); }), kExitRefused);
+  EXPECT_EQ(code_of([&] { check_writable(""); }), kExitRefused);
+  EXPECT_EQ(code_of([&] { check_writable(folder_); }), kExitRefused);
+  EXPECT_EQ(code_of([&] { write_file(folder_, "text"); }), kExitRefused);
+}
+
+TEST_F(Support, OutputFile_Device_IsWrittenDirectly) {
+  check_writable("/dev/null");
+  write_file("/dev/null", "text");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_EQ(code_of([] { write_file("/dev/full", "text"); }), kExitRefused);
+}
+
+TEST_F(Support, Printable_ControlCharacters_Replaced) {
+  EXPECT_EQ(printable("a\x1b[31m\nb\x7f"), "a?[31m?b?");
+  EXPECT_EQ(printable("Größe"), "Größe");
+}
+
+TEST_F(Support, PreloadValue_Existing_StaysBehind) {
+  EXPECT_EQ(preload_value("/l.so", nullptr), "/l.so");
+  EXPECT_EQ(preload_value("/l.so", ""), "/l.so");
+  EXPECT_EQ(preload_value("/l.so", "/a.so /b.so"), "/l.so:/a.so /b.so");
+}
+
+TEST_F(Support, FreeholdCandidates_CommandInBin_LibrariesOfThePrefix) {
+  const auto candidates = freehold_candidates("/opt/x/bin");
+  EXPECT_EQ(candidates.front(), "/opt/x/libfreehold.so");  // the build folder
+  EXPECT_NE(std::ranges::find(candidates, "/opt/x/lib/libfreehold.so"), candidates.end());
+}
+
+TEST_F(Support, FindAllocator_SystemPathAndName) {
+  const std::string path = file("libsome-malloc.so.2", "");
+  EXPECT_EQ(find_allocator("system").library, "");
+  EXPECT_EQ(find_allocator(path).name, "some-malloc");
+  EXPECT_EQ(find_allocator(path).library, fs::canonical(path));
+  EXPECT_EQ(find_allocator("mine=" + path).name, "mine");
+  EXPECT_EQ(find_allocator("mine=" + path).library, fs::canonical(path));
+}
+
+TEST_F(Support, FindAllocator_UnknownOrMissing_Refused) {
+  EXPECT_EQ(code_of([] { (void)find_allocator("nomalloc"); }), kExitRefused);
+  EXPECT_EQ(code_of([] { (void)find_allocator(""); }), kExitRefused);
+  EXPECT_EQ(code_of([] { (void)find_allocator("/no/such/lib.so"); }), kExitRefused);
+  EXPECT_EQ(code_of([&] { (void)find_allocator("x=" + folder_.string()); }), kExitRefused);
+  const std::string spaced = file("a b.so", "");
+  EXPECT_EQ(code_of([&] { (void)find_allocator(spaced); }), kExitRefused);
+}
+
+TEST_F(Support, CgroupCpus_NestedGroups_SmallestQuotaCounts) {
+  file("cpu.max", "max 100000\n");
+  file("a/cpu.max", "150000 100000\n");
+  file("a/b/cpu.max", "400000 100000\n");
+  EXPECT_EQ(cgroup_cpus(folder_, "/a/b"), 1.5);
+  EXPECT_EQ(cgroup_cpus(folder_, "/a"), 1.5);
+  EXPECT_EQ(cgroup_cpus(folder_, "/"), std::nullopt);
+  EXPECT_EQ(cgroup_cpus(folder_ / "a" / "b", "/"), 4.0);
+  EXPECT_EQ(cgroup_cpus(folder_, "/not/there"), std::nullopt);
+}
+
+TEST_F(Support, ThisMachine_HasACpu) { EXPECT_GE(this_machine().cpus, 1u); }
+
+TEST_F(Support, DurationText_RoundsToSeconds) {
+  EXPECT_EQ(duration_text(0.1), "1 s");
+  EXPECT_EQ(duration_text(59.4), "59 s");
+  EXPECT_EQ(duration_text(80), "1 min 20 s");
+}
+
+}  // namespace
+}  // namespace freehold::cli
