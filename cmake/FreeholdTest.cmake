@@ -6,7 +6,7 @@
 #
 # Properties, of both:
 #   LABELS <label>...   beside the kind
-#   TIMEOUT <seconds>   default 60
+#   TIMEOUT <seconds>   default 300: it ends what hangs, a slow machine must not fail a test
 #   PROCESSORS <n>      how many CPUs the test keeps busy (default 1), so that ctest -j starts no others beside it
 #   SERIAL              runs alone: for tests with an upper bound on time
 #   ENVIRONMENT <VAR=value>...
@@ -48,7 +48,7 @@ macro(freehold_register_test kind name)
   set(test ${FREEHOLD_TEST_PREFIX}${kind}.${name})
   add_test(NAME ${test} COMMAND ${ARGN})
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 300)
   endif()
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)
