@@ -56,9 +56,11 @@ template <class T>
   return allocate_slow(bytes);
 }
 
-[[gnu::always_inline]] inline void deallocate_inline(void* block) noexcept {
+// Gives the block to the calling thread's array. False, and nothing done, if it is no slot of the first `span_count` spans
+// or there is no room.
+[[nodiscard, gnu::always_inline]] inline bool push_inline(void* block, std::size_t span_count) noexcept {
   const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_base) >> NativeConfig::kSpanShift;
-  if (span < g_span_count) [[likely]] {
+  if (span < span_count) [[likely]] {
     // Relaxed: the block is the caller's, so its span cannot change hands. Class 0 (not a slot) has a bin that is full.
     std::size_t c = g_owners[span].load(std::memory_order_relaxed);
     keep_whole(c);
@@ -69,10 +71,15 @@ template <class T>
       *top = block;
       keep_whole(cache);
       cache->top[c] = top + 1;
-      return;
+      return true;
     }
   }
-  deallocate_slow(block);
+  return false;
+}
+
+[[gnu::always_inline]] inline void deallocate_inline(void* block) noexcept {
+  if (!push_inline(block, g_span_count)) [[unlikely]]
+    deallocate_slow(block);
 }
 
 }  // namespace freehold::alloc

@@ -1,78 +1,168 @@
-// Every form of operator new and delete. The library must not need libstdc++ (a preloaded C program has none), so the new
-// handler and the throw are reached through weak references: a program that can catch bad_alloc has brought them along.
+// Every form of operator new and delete. A program may replace some of them with its own, and then expects the others to
+// call these, as the standard says of the default ones: so every form but the two basic ones goes through the symbol of a
+// more basic one, and all symbols are weak (in a static link the program's own definition then wins instead of colliding).
+// What happens when memory is exhausted is cxx_runtime.hpp's part.
 #include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <new>
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/fast_path.hpp"
+#include "freehold/malloc/cxx_runtime.hpp"
 #include "freehold/malloc/export.hpp"
-
-extern "C" {
-// std::get_new_handler() and std::__throw_bad_alloc() of libstdc++.
-[[gnu::weak]] std::new_handler _ZSt15get_new_handlerv() noexcept;
-[[gnu::weak]] void _ZSt17__throw_bad_allocv();
-}
 
 namespace {
 
 namespace alloc = freehold::alloc;
+namespace doors = freehold::doors;
 
-// [new.delete.single]: call the new handler until it gives up, then throw (or return null for nothrow).
-template <class Try>
-[[gnu::noinline, gnu::cold]] void* new_slow(Try&& try_again, bool nothrow) {
-  for (;;) {
-    const std::new_handler handler = _ZSt15get_new_handlerv != nullptr ? _ZSt15get_new_handlerv() : nullptr;
-    if (handler == nullptr) break;
-    handler();
-    if (void* block = try_again(); block != nullptr) return block;
-  }
-  if (nothrow) return nullptr;
-  if (_ZSt17__throw_bad_allocv != nullptr) _ZSt17__throw_bad_allocv();
+enum class OnFailure { kThrow, kNull };
+
+// C++ code in a process where no C++ runtime can be found: its runtime is linked into a library that hides it.
+[[noreturn]] void no_runtime_to_throw_with() noexcept {
+  static constexpr char kLine[] = "freehold: operator new: out of memory, and no C++ runtime to throw std::bad_alloc\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, kLine, sizeof kLine - 1);
   abort();
 }
 
-[[gnu::always_inline]] inline void* new_any(size_t bytes, bool nothrow) {
+// [new.delete.single]: call the new handler until it gives up, then throw, or return null for nothrow.
+template <class Try>
+[[gnu::noinline, gnu::cold]] void* new_slow(Try&& try_again, OnFailure on_failure) {
+  const doors::CxxRuntime runtime = doors::find_cxx_runtime();
+  for (;;) {
+    const std::new_handler handler = runtime.get_new_handler != nullptr ? runtime.get_new_handler() : nullptr;
+    if (handler == nullptr) break;
+    if (on_failure == OnFailure::kThrow)
+      handler();
+    else if (!doors::returns(handler))
+      return nullptr;
+    if (void* block = try_again(); block != nullptr) return block;
+  }
+  if (on_failure == OnFailure::kNull) return nullptr;
+  if (runtime.throw_bad_alloc != nullptr) runtime.throw_bad_alloc();
+  no_runtime_to_throw_with();
+}
+
+[[gnu::always_inline]] inline void* new_any(size_t bytes, OnFailure on_failure) {
   if (void* block = alloc::allocate_inline(bytes); block != nullptr) [[likely]]
     return block;
-  return new_slow([=] { return alloc::allocate(bytes); }, nothrow);
+  return new_slow([=] { return alloc::allocate(bytes); }, on_failure);
 }
-void* new_aligned(size_t bytes, std::align_val_t alignment, bool nothrow) {
+
+void* new_aligned(size_t bytes, std::align_val_t alignment, OnFailure on_failure) {
   const auto n = static_cast<size_t>(alignment);
-  if (void* block = alloc::allocate_aligned(n, bytes); block != nullptr) [[likely]]
+  const auto attempt = [=]() -> void* { return n != 0 && (n & (n - 1)) == 0 ? alloc::allocate_aligned(n, bytes) : nullptr; };
+  if (void* block = attempt(); block != nullptr) [[likely]]
     return block;
-  return new_slow([=] { return alloc::allocate_aligned(n, bytes); }, nothrow);
+  return new_slow(attempt, on_failure);
+}
+
+// Whether `current` is still ours; the compiler may not know that it looks at two names of one function.
+template <class F>
+bool is_ours(F* current, F* ours) noexcept {
+  asm("" : "+r"(current));
+  return current == ours;
 }
 
 }  // namespace
 
-FREEHOLD_EXPORT void* operator new(size_t n) { return new_any(n, false); }
-FREEHOLD_EXPORT void* operator new[](size_t n) { return new_any(n, false); }
-FREEHOLD_EXPORT void* operator new(size_t n, const std::nothrow_t&) noexcept { return new_any(n, true); }
-FREEHOLD_EXPORT void* operator new[](size_t n, const std::nothrow_t&) noexcept { return new_any(n, true); }
-FREEHOLD_EXPORT void* operator new(size_t n, std::align_val_t a) { return new_aligned(n, a, false); }
-FREEHOLD_EXPORT void* operator new[](size_t n, std::align_val_t a) { return new_aligned(n, a, false); }
-FREEHOLD_EXPORT void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return new_aligned(n, a, true);
+#define FREEHOLD_REPLACEABLE FREEHOLD_EXPORT __attribute__((weak))
+
+// The throwing forms, under names that nobody can take from us.
+extern "C" {
+void* freehold_new(size_t n) { return new_any(n, OnFailure::kThrow); }
+void* freehold_new_array(size_t n) { return ::operator new(n); }
+void* freehold_new_aligned(size_t n, std::align_val_t a) { return new_aligned(n, a, OnFailure::kThrow); }
+void* freehold_new_array_aligned(size_t n, std::align_val_t a) { return ::operator new(n, a); }
 }
-FREEHOLD_EXPORT void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return new_aligned(n, a, true);
+FREEHOLD_REPLACEABLE __attribute__((alias("freehold_new"))) void* operator new(size_t);
+FREEHOLD_REPLACEABLE __attribute__((alias("freehold_new_array"))) void* operator new[](size_t);
+FREEHOLD_REPLACEABLE __attribute__((alias("freehold_new_aligned"))) void* operator new(size_t, std::align_val_t);
+FREEHOLD_REPLACEABLE __attribute__((alias("freehold_new_array_aligned"))) void* operator new[](size_t, std::align_val_t);
+
+namespace {
+
+// Whether a call of a throwing form would end in ours. Then its nothrow form need not throw and catch to return null.
+bool new_is_ours() noexcept { return is_ours<void*(size_t)>(::operator new, freehold_new); }
+bool new_array_is_ours() noexcept { return is_ours<void*(size_t)>(::operator new[], freehold_new_array) && new_is_ours(); }
+bool new_aligned_is_ours() noexcept {
+  return is_ours<void*(size_t, std::align_val_t)>(::operator new, freehold_new_aligned);
+}
+bool new_array_aligned_is_ours() noexcept {
+  return is_ours<void*(size_t, std::align_val_t)>(::operator new[], freehold_new_array_aligned) && new_aligned_is_ours();
 }
 
-FREEHOLD_EXPORT void operator delete(void* p) noexcept { alloc::deallocate_inline(p); }
-FREEHOLD_EXPORT void operator delete[](void* p) noexcept { alloc::deallocate_inline(p); }
-FREEHOLD_EXPORT void operator delete(void* p, size_t) noexcept { alloc::deallocate_inline(p); }
-FREEHOLD_EXPORT void operator delete[](void* p, size_t) noexcept { alloc::deallocate_inline(p); }
-FREEHOLD_EXPORT void operator delete(void* p, std::align_val_t) noexcept { alloc::deallocate_inline(p); }
-FREEHOLD_EXPORT void operator delete[](void* p, std::align_val_t) noexcept { alloc::deallocate_inline(p); }
-FREEHOLD_EXPORT void operator delete(void* p, size_t, std::align_val_t) noexcept { alloc::deallocate_inline(p); }
-FREEHOLD_EXPORT void operator delete[](void* p, size_t, std::align_val_t) noexcept { alloc::deallocate_inline(p); }
-FREEHOLD_EXPORT void operator delete(void* p, const std::nothrow_t&) noexcept { alloc::deallocate_inline(p); }
-FREEHOLD_EXPORT void operator delete[](void* p, const std::nothrow_t&) noexcept { alloc::deallocate_inline(p); }
-FREEHOLD_EXPORT void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept {
-  alloc::deallocate_inline(p);
+}  // namespace
+
+FREEHOLD_REPLACEABLE void* operator new(size_t n, const std::nothrow_t&) noexcept {
+  return new_is_ours() ? new_any(n, OnFailure::kNull) : doors::new_or_null(n);
 }
-FREEHOLD_EXPORT void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept {
-  alloc::deallocate_inline(p);
+FREEHOLD_REPLACEABLE void* operator new[](size_t n, const std::nothrow_t&) noexcept {
+  return new_array_is_ours() ? new_any(n, OnFailure::kNull) : doors::new_array_or_null(n);
+}
+FREEHOLD_REPLACEABLE void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return new_aligned_is_ours() ? new_aligned(n, a, OnFailure::kNull) : doors::new_or_null(n, a);
+}
+FREEHOLD_REPLACEABLE void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+  return new_array_aligned_is_ours() ? new_aligned(n, a, OnFailure::kNull) : doors::new_array_or_null(n, a);
+}
+
+extern "C" void freehold_delete(void* p) noexcept { alloc::deallocate_inline(p); }
+FREEHOLD_REPLACEABLE __attribute__((alias("freehold_delete"))) void operator delete(void*) noexcept;
+
+// The sized and array forms are what programs call most. They take the fast path themselves once it is known that the forms
+// which they stand for are ours: until then, and for ever if they are not, there are no spans for them.
+extern "C" void freehold_delete_array(void* p) noexcept;
+
+namespace {
+
+constinit std::atomic<size_t> g_default_spans{0};
+
+void learn_defaults() noexcept {
+  if (is_ours<void(void*) noexcept>(::operator delete, freehold_delete) &&
+      is_ours<void(void*) noexcept>(::operator delete[], freehold_delete_array))
+    g_default_spans.store(alloc::g_span_count, std::memory_order_relaxed);  // relaxed: the same value from every thread
+}
+[[gnu::noinline]] void delete_slow(void* p) noexcept {
+  learn_defaults();
+  ::operator delete(p);
+}
+[[gnu::noinline]] void delete_array_slow(void* p) noexcept {
+  learn_defaults();
+  ::operator delete[](p);
+}
+[[gnu::always_inline]] inline bool take_back(void* p) noexcept {
+  return alloc::push_inline(p, g_default_spans.load(std::memory_order_relaxed));
+}
+
+}  // namespace
+
+extern "C" void freehold_delete_array(void* p) noexcept {
+  if (!take_back(p)) [[unlikely]]
+    delete_slow(p);
+}
+FREEHOLD_REPLACEABLE __attribute__((alias("freehold_delete_array"))) void operator delete[](void*) noexcept;
+FREEHOLD_REPLACEABLE void operator delete(void* p, size_t) noexcept {
+  if (!take_back(p)) [[unlikely]]
+    delete_slow(p);
+}
+FREEHOLD_REPLACEABLE void operator delete[](void* p, size_t) noexcept {
+  if (!take_back(p)) [[unlikely]]
+    delete_array_slow(p);
+}
+FREEHOLD_REPLACEABLE void operator delete(void* p, const std::nothrow_t&) noexcept { ::operator delete(p); }
+FREEHOLD_REPLACEABLE void operator delete[](void* p, const std::nothrow_t&) noexcept { ::operator delete[](p); }
+
+FREEHOLD_REPLACEABLE void operator delete(void* p, std::align_val_t) noexcept { alloc::deallocate_inline(p); }
+FREEHOLD_REPLACEABLE void operator delete[](void* p, std::align_val_t a) noexcept { ::operator delete(p, a); }
+FREEHOLD_REPLACEABLE void operator delete(void* p, size_t, std::align_val_t a) noexcept { ::operator delete(p, a); }
+FREEHOLD_REPLACEABLE void operator delete[](void* p, size_t, std::align_val_t a) noexcept { ::operator delete[](p, a); }
+FREEHOLD_REPLACEABLE void operator delete(void* p, std::align_val_t a, const std::nothrow_t&) noexcept {
+  ::operator delete(p, a);
+}
+FREEHOLD_REPLACEABLE void operator delete[](void* p, std::align_val_t a, const std::nothrow_t&) noexcept {
+  ::operator delete[](p, a);
 }

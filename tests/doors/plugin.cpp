@@ -1,0 +1,34 @@
+// A C++ library that a C program loads: what it throws and catches must work although its runtime came late.
+#include <cstddef>
+#include <new>
+
+namespace {
+volatile std::size_t g_too_much = std::size_t{1} << 62;
+}
+
+extern "C" __attribute__((visibility("default"))) int plugin_catches_bad_alloc() {
+  int caught = 0;
+  for (int i = 0; i < 3; ++i) {
+    try {
+      ::operator delete(::operator new(g_too_much));
+    } catch (const std::bad_alloc&) {
+      ++caught;
+    }
+    if (::operator new[](g_too_much, std::nothrow) == nullptr) ++caught;
+  }
+  return caught;
+}
+
+extern "C" __attribute__((visibility("default"))) int plugin_calls_its_handler() {
+  static int calls;
+  calls = 0;
+  std::set_new_handler([] {
+    if (++calls == 2) std::set_new_handler(nullptr);
+  });
+  try {
+    ::operator delete(::operator new(g_too_much));
+  } catch (const std::bad_alloc&) {
+    return calls;
+  }
+  return 0;
+}
