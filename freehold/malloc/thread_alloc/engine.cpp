@@ -1,0 +1,15 @@
+// thread_alloc on Freehold's engine. The interface is thread_alloc.h; nothing is decided here.
+#include "freehold/alloc/engine.hpp"
+#include "freehold/alloc/fast_path.hpp"
+#include "freehold/malloc/thread_alloc.h"
+
+namespace alloc = freehold::alloc;
+
+extern "C" {
+
+void* thread_alloc(size_t bytes) noexcept { return alloc::allocate_inline(bytes); }
+void* thread_alloc_aligned(size_t alignment, size_t bytes) noexcept { return alloc::allocate_aligned(alignment, bytes); }
+void* thread_realloc(void* block, size_t bytes) noexcept { return alloc::reallocate(block, bytes); }
+void thread_free(void* block) noexcept { alloc::deallocate_inline(block); }
+
+}  // extern "C"
