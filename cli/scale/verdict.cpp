@@ -217,7 +217,8 @@ Verdict verdict_of(const Results& results) {
   } else if (results.machine.cpus == 1) {
     for (Claim& claim : verdict.claims) claim.outcome = Outcome::kNotMeasured;
     verdict.paragraph = "No verdict: on one CPU nothing can scale.";
-  } else if (std::ranges::all_of(verdict.claims, [](const Claim& claim) { return claim.outcome == Outcome::kNotMeasured; })) {
+  } else if (std::ranges::all_of(verdict.claims,
+                                 [](const Claim& claim) { return claim.outcome == Outcome::kNotMeasured; })) {
     verdict.paragraph = "No verdict: it needs whole sets of the workloads compute and allocate.";
   } else {
     verdict.paragraph = paragraph_of(results, verdict.claims);
