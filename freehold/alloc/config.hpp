@@ -5,6 +5,7 @@
 
 #include "freehold/alloc/size_classes.hpp"
 #include "freehold/alloc/span.hpp"
+#include "freehold/os/pages.hpp"
 #include "freehold/pool/word_pool.hpp"
 
 namespace freehold::alloc {
@@ -15,7 +16,7 @@ struct NativeConfig {
 
   static constexpr unsigned kSpanShift = 16;  // 64 KiB: 4096 slots of 16 bytes are 64 words, one summary word
   static constexpr unsigned kWordsPerSpan = 64;
-  static constexpr std::size_t kPageBytes = 4096;
+  static constexpr std::size_t kPageBytes = os::kLargestPageBytes;
   static constexpr std::size_t kBaseAlignment = std::size_t{1} << 30;
   static constexpr std::size_t kDenseMaxBytes =
       2048;  // larger slots leave page tails untouched, which huge pages would fill

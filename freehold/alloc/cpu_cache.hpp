@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <new>
 
+#include "freehold/os/cpu.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/os/rseq.hpp"
 
@@ -29,6 +30,7 @@ class CpuCaches {
   [[nodiscard]] bool init(CoreType& core, Pages& pages) noexcept {
     static_assert(area_bytes() <= std::size_t{1} << os::kCpuShift);
     const unsigned cpus = os::possible_cpus();
+    if (cpus == 0) return false;
     char* area = static_cast<char*>(pages.map(std::size_t{cpus} << os::kCpuShift));
     if (area == nullptr) return false;
     for (unsigned cpu = 0; cpu < cpus; ++cpu) {

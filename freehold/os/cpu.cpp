@@ -156,6 +156,20 @@ CpuCount usable_cpus() noexcept {
   return count;
 }
 
+unsigned possible_cpus(const char* list) noexcept {
+  const SmallFile file(list);
+  std::uint64_t highest = 0;
+  bool any = false;
+  for (const char* s = file.text; *s != '\0'; ++s) {
+    std::uint64_t number = 0;
+    if (!read_number(s, number)) continue;
+    highest = number > highest ? number : highest;
+    any = true;
+    if (*s == '\0') break;
+  }
+  return any ? static_cast<unsigned>(highest) + 1 : 0;
+}
+
 bool has_avx2() noexcept {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;

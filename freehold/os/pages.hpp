@@ -46,6 +46,13 @@ struct Pages {
 static_assert(PageSource<Pages>);
 
 [[nodiscard]] std::size_t page_bytes() noexcept;
+// The largest page that a kernel of this architecture may be built with: what is asked for in multiples of it is in
+// multiples of page_bytes() as well.
+#if defined(__x86_64__)
+inline constexpr std::size_t kLargestPageBytes = 4096;
+#else
+inline constexpr std::size_t kLargestPageBytes = 64 * 1024;
+#endif
 // The smaller of RLIMIT_AS and RLIMIT_DATA in bytes; SIZE_MAX when neither limits.
 [[nodiscard]] std::size_t address_space_limit() noexcept;
 [[nodiscard]] std::size_t physical_memory_bytes() noexcept;

@@ -1,18 +1,12 @@
 #include "freehold/os/rseq.hpp"
 
 #include <sys/rseq.h>
-#include <unistd.h>
 
 // Defined by glibc 2.35 and later; weak, so that an older one leaves the mode off instead of the program unstarted.
 #pragma weak __rseq_offset
 #pragma weak __rseq_size
 
 namespace freehold::os {
-
-unsigned possible_cpus() noexcept {
-  const long n = ::sysconf(_SC_NPROCESSORS_CONF);
-  return n > 0 ? static_cast<unsigned>(n) : 1;
-}
 
 #if defined(__x86_64__)
 

@@ -23,8 +23,6 @@ inline constexpr unsigned kCpuShift = 16;  // 64 KiB for the stacks of one CPU
 
 // Whether glibc has registered this thread and the machine is one we have sequences for.
 [[nodiscard]] bool rseq_available() noexcept;
-// CPUs that may ever run a thread: the number of areas needed.
-[[nodiscard]] unsigned possible_cpus() noexcept;
 // The CPU this thread runs on, for hints. Pre: rseq_available().
 [[nodiscard]] unsigned rseq_cpu() noexcept;
 

@@ -127,6 +127,22 @@ TEST_F(CgroupQuota, MalformedLines_AreSkipped) {
 
 TEST_F(CgroupQuota, PathTooLong_NoneAndNoOverrun) { EXPECT_EQ(quota("0::/" + std::string(3000, 'x') + "\n"), 0U); }
 
+TEST_F(CgroupQuota, PossibleCpus_IsOneMoreThanTheHighestNumber) {
+  for (const auto& [text, cpus] :
+       {std::pair{"0\n", 1U}, {"0-1\n", 2U}, {"0-127\n", 128U}, {"0-3,8-11\n", 12U}, {"5", 6U}, {"", 0U}, {"\n", 0U}}) {
+    write("possible", text);
+    EXPECT_EQ(possible_cpus((root_ / "possible").c_str()), cpus) << text;
+  }
+  EXPECT_EQ(possible_cpus((root_ / "missing").c_str()), 0U);
+}
+
+TEST(PossibleCpus, CoverTheCpuThatWeRunOn) {
+  const unsigned cpus = possible_cpus();
+  if (cpus == 0) GTEST_SKIP() << "no /sys here";
+  EXPECT_LT(static_cast<unsigned>(::sched_getcpu()), cpus);
+  EXPECT_GE(cpus, usable_cpus().cpus);
+}
+
 // In a child, since the mask stays.
 TEST(UsableCpus, AffinityToOneCpu_IsOne) {
   const pid_t child = ::fork();

@@ -18,6 +18,11 @@ namespace {
 
 const std::size_t kPage = page_bytes();
 
+TEST(PageBytes, DivideTheLargestPage) {
+  EXPECT_EQ(kLargestPageBytes % page_bytes(), 0U);
+  EXPECT_TRUE(base::is_aligned(kLargestPageBytes, 4096));
+}
+
 // A range from Pages, released at the end of the test.
 class Range {
  public:

@@ -1,0 +1,236 @@
+// The page source fails at the k-th call, for every k of a scripted life: the answer is null (or what was there before), and
+// nothing is lost: what was allocated keeps its content and can be freed, and with the source healed the machine holds as
+// many blocks as one that never saw a fault.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/alloc/support.hpp"
+
+namespace freehold::alloc {
+namespace {
+
+using test::FakeClock;
+using test::FakePages;
+using test::kSpan;
+using test::small_settings;
+using test::Stamped;
+using Machine = test::TestCore<>;
+using Thread = test::Thread<Machine>;
+using Classes = SizeClasses;
+
+constexpr std::size_t kHalf = std::size_t{4} << 20;
+
+struct Life {
+  std::uint64_t refused = 0;  // requests that ended in null
+  bool intact = true;         // contents, at every look
+};
+
+// Small and large blocks, alignments, growing and shrinking, threads that come and go, trims. Frees everything.
+Life live(Machine& machine) {
+  Life life;
+  std::vector<Stamped> blocks;
+  const auto keep = [&](void* block, std::size_t bytes) {
+    if (block == nullptr)
+      ++life.refused;
+    else
+      blocks.emplace_back(block, bytes, static_cast<unsigned>(blocks.size() * 7 + 1));
+  };
+  const auto drop_every = [&](Thread& thread, std::size_t step) {
+    std::vector<Stamped> rest;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      if (i % step != 0) {
+        rest.push_back(blocks[i]);
+        continue;
+      }
+      life.intact &= blocks[i].intact();
+      thread.free(blocks[i].memory);
+    }
+    blocks = std::move(rest);
+  };
+  {
+    Thread first(machine);
+    for (const std::size_t bytes : {16, 100, 1000, 3000, 20'000, 32'768})
+      for (int i = 0; i < 40; ++i) keep(first.allocate(bytes), bytes);
+    for (const std::size_t bytes : {std::size_t{40'000}, 2 * kSpan, 9 * kSpan, 2 * kHalf})
+      keep(first.allocate(bytes), bytes);
+    for (std::size_t alignment = 64; alignment <= std::size_t{1} << 20; alignment *= 8)
+      keep(first.allocate_aligned(alignment, 3000), 3000);
+    {
+      Thread second(machine);
+      for (int i = 0; i < 200; ++i) keep(second.allocate(512), 512);
+      drop_every(second, 3);
+    }
+    {  // many at once: their records, and then their bins, need more than one chunk of metadata each
+      std::vector<std::unique_ptr<Thread>> threads;
+      for (int t = 0; t < 80; ++t) threads.push_back(std::make_unique<Thread>(machine));
+      for (auto& thread : threads)
+        for (unsigned c = 1; c < 9; ++c) keep(thread->allocate_class(c), 16);
+      for (auto& thread : threads) drop_every(*thread, 60);
+    }
+    for (int i = 0; i < 4; ++i) keep(first.allocate(5 * kSpan), 5 * kSpan);  // side by side: to grow, one has to move
+    for (Stamped& b : blocks) {                                              // grow what is large, in place or by moving
+      if (b.bytes <= Classes::kMaxBytes) continue;
+      void* moved = machine->resize_large(b.memory, b.bytes + 6 * kSpan);
+      if (moved == nullptr) continue;
+      b.memory = static_cast<unsigned char*>(moved);
+      life.intact &= b.intact();
+      const std::size_t before = b.bytes;
+      b.bytes += 6 * kSpan;
+      b.write(before);
+    }
+    (void)machine->trim();
+    for (int i = 0; i < 10; ++i) {
+      FakeClock::pass(300);
+      drop_every(first, 5);
+      keep(first.allocate(5 * kSpan), 5 * kSpan);
+      for (int k = 0; k < 100; ++k) keep(first.allocate(2000), 2000);
+    }
+  }
+  Thread late(machine, Thread::Uncached{});
+  for (int i = 0; i < 20; ++i) keep(late.allocate(300), 300);
+  drop_every(late, 1);
+  (void)machine->trim();
+  return life;
+}
+
+// How many blocks of a span's size and of 1 KiB fit, taken until null, and given back.
+std::size_t capacity(Machine& machine) {
+  std::vector<void*> runs, slots;
+  {
+    const sync::Guard guard(machine.arena().lock());
+    for (RunPlace place; (place = machine.arena().allocate_run(1, 1, FakeClock::now())).first != kNoSpan;)
+      runs.push_back(reinterpret_cast<void*>(machine.arena().address(place.first)));
+  }
+  Thread thread(machine);
+  for (void* slot; (slot = thread.allocate(1024)) != nullptr;) slots.push_back(slot);
+  for (void* slot : slots) thread.free(slot);
+  for (void* run : runs) machine->free_large(run);
+  return runs.size() * 64 + slots.size();
+}
+
+void expect_as_good_as_new(Machine& machine) {
+  machine.pages.heal();
+  EXPECT_TRUE(machine->check_invariants());
+  static const std::size_t whole = [] {
+    Machine fresh(small_settings(kHalf));
+    return capacity(fresh);
+  }();
+  EXPECT_EQ(capacity(machine), whole) << "memory is lost";
+  EXPECT_TRUE(machine->check_invariants());
+  (void)machine->trim();
+  const Stats s = machine.stats();
+  EXPECT_EQ(s.small_span_bytes + s.run_bytes + s.direct_bytes + s.threads, 0U);
+}
+
+// Whether the arena grows in steps: both where it makes a difference to the calls that fail.
+std::vector<bool> ways_to_grow(unsigned kind) {
+  if (kind == FakePages::kReserveAt) return {true};
+  if (kind == FakePages::kCommit || kind == FakePages::kKinds) return {false, true};
+  return {false};
+}
+
+class Faults : public testing::TestWithParam<unsigned> {};  // the kind of call that fails; the last is any
+
+const char* const kNames[] = {"reserve", "reserve_at", "commit", "purge", "map", "move", "any"};
+INSTANTIATE_TEST_SUITE_P(EveryKind, Faults, testing::Range(1U, FakePages::kKinds + 1U),  // reserve: at the start only
+                         [](const auto& info) { return std::string(kNames[info.param]); });
+
+TEST_P(Faults, TheKthCallAlone_NothingIsLost) {
+  if (GetParam() == FakePages::kKinds) return;  // the others have seen every call
+  for (const bool in_steps : ways_to_grow(GetParam()))
+    for (std::uint64_t k = 1;; ++k) {
+      Machine machine(small_settings(kHalf, in_steps));
+      ASSERT_TRUE(machine.ready());
+      machine.pages.fail(k, k, GetParam());
+      const Life life = live(machine);
+      ASSERT_TRUE(life.intact) << k;
+      ASSERT_TRUE(machine->check_invariants()) << k;
+      const bool done = machine.pages.counted() < k;
+      expect_as_good_as_new(machine);
+      ASSERT_FALSE(testing::Test::HasFailure()) << "call " << k << ", in steps: " << in_steps;
+      if (done) break;
+    }
+}
+
+TEST_P(Faults, EveryCallFromTheKthOn_EndsInNullAndNothingIsLost) {
+  for (const bool in_steps : ways_to_grow(GetParam()))
+    for (std::uint64_t k = 1;; k += 1 + k / 16) {
+      Machine machine(small_settings(kHalf, in_steps));
+      ASSERT_TRUE(machine.ready());
+      machine.pages.fail(k, FakePages::kNever, GetParam());
+      const Life life = live(machine);
+      ASSERT_TRUE(life.intact) << k;
+      ASSERT_TRUE(machine->check_invariants()) << k;
+      if (k == 1 && GetParam() == FakePages::kKinds) {
+        EXPECT_GT(life.refused, 1000U) << "without memory nothing can be had";
+      }
+      const bool done = machine.pages.counted() < k;
+      expect_as_good_as_new(machine);
+      ASSERT_FALSE(testing::Test::HasFailure()) << "from call " << k << ", in steps: " << in_steps;
+      if (done) break;
+    }
+}
+
+// The scripts above reach every kind of call: else they would show nothing.
+TEST(FaultsScript, ReachesEveryKindOfCall) {
+  std::uint64_t calls[FakePages::kKinds] = {};
+  for (const bool in_steps : {false, true}) {
+    Machine machine(small_settings(kHalf, in_steps));
+    const Life life = live(machine);
+    EXPECT_EQ(life.refused, 0U);
+    EXPECT_TRUE(life.intact);
+    for (unsigned kind = 0; kind < FakePages::kKinds; ++kind)
+      calls[kind] += machine.pages.calls(static_cast<FakePages::Kind>(kind));
+    expect_as_good_as_new(machine);
+  }
+  for (unsigned kind = 1; kind < FakePages::kKinds; ++kind) EXPECT_GE(calls[kind], 2U) << kNames[kind];
+}
+
+// Threads meet a source that refuses now and then.
+TEST(FaultsThreads, SourceRefusesNowAndThen_ContentsHoldAndNothingIsLost) {
+  Machine machine(small_settings(kHalf), Machine::kBudget, 2);
+  std::atomic<bool> wrong{false}, stop{false};
+  std::thread saboteur([&] {
+    std::mt19937 random(1);
+    while (!stop) {
+      const std::uint64_t first = 1 + random() % 8;
+      machine.pages.fail(first, first + random() % 4);
+      std::this_thread::yield();
+    }
+    machine.pages.heal();
+  });
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int lives = 0; lives < 8; ++lives) {
+        Thread thread(machine);
+        std::vector<Stamped> blocks;
+        for (int step = 0; step < 1500; ++step) {
+          if (random() % 2 == 0 && blocks.size() < 150) {
+            const std::size_t bytes = 1 + random() % (random() % 8 == 0 ? 4 * kSpan : 5000);
+            if (void* block = thread.allocate(bytes); block != nullptr) blocks.emplace_back(block, bytes, random());
+          } else if (!blocks.empty()) {
+            std::swap(blocks[random() % blocks.size()], blocks.back());
+            if (!blocks.back().intact()) wrong = true;
+            thread.free(blocks.back().memory);
+            blocks.pop_back();
+          }
+          if (step % 128 == 0) (void)machine->trim();
+        }
+        for (const Stamped& b : blocks) thread.free(b.memory);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  stop = true;
+  saboteur.join();
+  EXPECT_FALSE(wrong);
+  expect_as_good_as_new(machine);
+}
+
+}  // namespace
+}  // namespace freehold::alloc
