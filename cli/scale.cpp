@@ -145,7 +145,7 @@ void add_scale(CLI::App& app, Invocation& invocation) {
   command->add_option("--workers", options.workers, "Numbers of workers [1,2,3,4,6]")->type_name("LIST");
   command->add_option("--iterations", options.iterations, "Iterations that the workers share [24]")->type_name("N");
   command->add_option("--repeat", options.repeat, "Sets of measurements, for medians [3]")->type_name("N");
-  command->add_option("--time", options.milliseconds, "Milliseconds of work for one worker in a measurement [200]")
+  command->add_option("--time", options.milliseconds, "Milliseconds of work for one worker in a measurement [150]")
       ->type_name("MS");
   command->add_option("--test", options.tests, "compute, allocate, mixed, memory, isolation, handover [all]")
       ->type_name("LIST");

@@ -24,7 +24,7 @@ struct Settings {
   std::vector<Mode> modes{kModes.begin(), kModes.end()};
   std::uint32_t iterations = 24;
   std::uint32_t repeat = 3;
-  std::uint32_t milliseconds = 200;  // that one worker needs for a job, about
+  std::uint32_t milliseconds = 150;  // that one worker needs for a job, about
 };
 
 // One cell of the tables: measured once in every set.
