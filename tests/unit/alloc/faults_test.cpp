@@ -26,7 +26,7 @@ constexpr std::size_t kHalf = std::size_t{4} << 20;
 
 struct Life {
   std::uint64_t refused = 0;  // requests that ended in null
-  bool intact = true;         // contents, at every look
+  bool intact = true;         // contents and invariants, at every look
 };
 
 // Small and large blocks, alignments, growing and shrinking, threads that come and go, trims. Frees everything.
@@ -69,6 +69,7 @@ Life live(Machine& machine) {
       for (int t = 0; t < 80; ++t) threads.push_back(std::make_unique<Thread>(machine));
       for (auto& thread : threads)
         for (unsigned c = 1; c < 9; ++c) keep(thread->allocate_class(c), 16);
+      life.intact &= machine->check_invariants();
       for (auto& thread : threads) drop_every(*thread, 60);
     }
     for (int i = 0; i < 4; ++i) keep(first.allocate(5 * kSpan), 5 * kSpan);  // side by side: to grow, one has to move
@@ -83,6 +84,7 @@ Life live(Machine& machine) {
       b.write(before);
     }
     (void)machine->trim();
+    life.intact &= machine->check_invariants();
     for (int i = 0; i < 10; ++i) {
       FakeClock::pass(300);
       drop_every(first, 5);
