@@ -3,8 +3,9 @@
 #include <malloc.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <unistd.h>
+
+#include <bit>
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/fast_path.hpp"
@@ -22,10 +23,6 @@ bool is_power_of_two(size_t n) noexcept { return n != 0 && (n & (n - 1)) == 0; }
 void* fail(int error) noexcept {
   errno = error;
   return nullptr;
-}
-
-void* aligned(size_t alignment, size_t bytes) noexcept {
-  return is_power_of_two(alignment) ? alloc::allocate_aligned(alignment, bytes) : fail(EINVAL);
 }
 
 }  // namespace
@@ -64,9 +61,16 @@ FREEHOLD_EXPORT int posix_memalign(void** out, size_t alignment, size_t bytes) n
   return 0;
 }
 
-FREEHOLD_EXPORT void* aligned_alloc(size_t alignment, size_t bytes) noexcept { return aligned(alignment, bytes); }
+// C23: an alignment that does not exist is refused; the size need not be a multiple of it.
+FREEHOLD_EXPORT void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
+  return is_power_of_two(alignment) ? alloc::allocate_aligned(alignment, bytes) : fail(EINVAL);
+}
 
-FREEHOLD_EXPORT void* memalign(size_t alignment, size_t bytes) noexcept { return aligned(alignment, bytes); }
+// As glibc: rounded up to one that exists.
+FREEHOLD_EXPORT void* memalign(size_t alignment, size_t bytes) noexcept {
+  constexpr size_t kLargest = SIZE_MAX / 2 + 1;
+  return alignment <= kLargest ? alloc::allocate_aligned(std::bit_ceil(alignment), bytes) : fail(EINVAL);
+}
 
 FREEHOLD_EXPORT void* valloc(size_t bytes) noexcept { return alloc::allocate_aligned(page_bytes(), bytes); }
 
@@ -85,33 +89,6 @@ FREEHOLD_EXPORT void free_aligned_sized(void* block, size_t, size_t) noexcept { 
 FREEHOLD_EXPORT void cfree(void* block) noexcept { alloc::deallocate_inline(block); }
 
 FREEHOLD_EXPORT int malloc_trim(size_t) noexcept { return alloc::trim() != 0 ? 1 : 0; }
-
-FREEHOLD_EXPORT struct mallinfo2 mallinfo2(void) noexcept {
-  alloc::Stats s;
-  alloc::stats(s);
-  size_t free_slot_bytes = 0;
-  for (uint32_t c = 0; c < s.class_count; ++c) free_slot_bytes += s.classes[c].free_slots * s.classes[c].slot_bytes;
-  struct mallinfo2 m;
-  memset(&m, 0, sizeof m);
-  m.arena = s.small_span_bytes + s.run_bytes + s.free_dirty_bytes;
-  m.hblkhd = s.direct_bytes;
-  m.uordblks = s.small_span_bytes - free_slot_bytes + s.run_bytes + s.direct_bytes;
-  m.fordblks = free_slot_bytes + s.free_dirty_bytes;
-  m.keepcost = s.free_dirty_bytes;
-  return m;
-}
-
-FREEHOLD_EXPORT struct mallinfo mallinfo(void) noexcept {
-  const struct mallinfo2 wide = mallinfo2();
-  struct mallinfo m;
-  memset(&m, 0, sizeof m);
-  m.arena = static_cast<int>(wide.arena);
-  m.hblkhd = static_cast<int>(wide.hblkhd);
-  m.uordblks = static_cast<int>(wide.uordblks);
-  m.fordblks = static_cast<int>(wide.fordblks);
-  m.keepcost = static_cast<int>(wide.keepcost);
-  return m;
-}
 
 // ---- freehold.h -------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,110 @@
+// What a program may ask glibc's malloc about itself, answered with the engine's figures. A program that is linked
+// statically needs all of it here: one name left to libc.a would bring glibc's malloc along, and collide with ours.
+#include <errno.h>
+#include <inttypes.h>
+#include <malloc.h>
+#include <stdio.h>
+
+#include "freehold/alloc/engine.hpp"
+#include "freehold/malloc/export.hpp"
+
+namespace {
+
+namespace alloc = freehold::alloc;
+
+constexpr uint64_t kKiB = 1024;
+
+struct Totals {
+  uint64_t free_slots = 0, free_slot_bytes = 0;
+};
+
+Totals totals_of(const alloc::Stats& s) noexcept {
+  Totals t;
+  for (uint32_t c = 0; c < s.class_count; ++c) {
+    t.free_slots += s.classes[c].free_slots;
+    t.free_slot_bytes += s.classes[c].free_slots * s.classes[c].slot_bytes;
+  }
+  return t;
+}
+
+}  // namespace
+
+extern "C" {
+
+// glibc's equations hold: arena == uordblks + fordblks, and hblkhd is beside them. Slots in thread caches count as used, and
+// so do the tails of spans.
+FREEHOLD_EXPORT struct mallinfo2 mallinfo2(void) noexcept {
+  alloc::Stats s;
+  alloc::stats(s);
+  const Totals t = totals_of(s);
+  struct mallinfo2 m{};
+  m.arena = s.small_span_bytes + s.run_bytes + s.free_dirty_bytes;
+  m.ordblks = t.free_slots;
+  m.hblkhd = s.direct_bytes;
+  m.uordblks = s.small_span_bytes - t.free_slot_bytes + s.run_bytes;
+  m.fordblks = t.free_slot_bytes + s.free_dirty_bytes;
+  m.keepcost = s.free_dirty_bytes;
+  return m;
+}
+
+// The old form, whose figures wrap at 2 GiB.
+FREEHOLD_EXPORT struct mallinfo mallinfo(void) noexcept {
+  const struct mallinfo2 wide = mallinfo2();
+  struct mallinfo m{};
+  m.arena = static_cast<int>(wide.arena);
+  m.ordblks = static_cast<int>(wide.ordblks);
+  m.hblkhd = static_cast<int>(wide.hblkhd);
+  m.uordblks = static_cast<int>(wide.uordblks);
+  m.fordblks = static_cast<int>(wide.fordblks);
+  m.keepcost = static_cast<int>(wide.keepcost);
+  return m;
+}
+
+// Knobs that only tune glibc's malloc are accepted: there is nothing to turn. Those that would change what a program sees
+// are refused, and so are unknown ones.
+FREEHOLD_EXPORT int mallopt(int knob, int) noexcept {
+  switch (knob) {
+    case M_MXFAST:
+    case M_NLBLKS:
+    case M_GRAIN:
+    case M_KEEP:
+    case M_TRIM_THRESHOLD:
+    case M_TOP_PAD:
+    case M_MMAP_THRESHOLD:
+    case M_MMAP_MAX:
+    case M_ARENA_TEST:
+    case M_ARENA_MAX: return 1;
+    default: return 0;
+  }
+}
+
+FREEHOLD_EXPORT void malloc_stats(void) noexcept {
+  alloc::Stats s;
+  alloc::stats(s);
+  fprintf(stderr,
+          "freehold: small spans %" PRIu64 " KiB, of it free %" PRIu64 " KiB; runs %" PRIu64 " KiB; retained %" PRIu64
+          " KiB; mapped alone %" PRIu64 " KiB; given back %" PRIu64 " KiB; threads %" PRIu64 "\n",
+          s.small_span_bytes / kKiB, totals_of(s).free_slot_bytes / kKiB, s.run_bytes / kKiB, s.free_dirty_bytes / kKiB,
+          s.direct_bytes / kKiB, s.purged_bytes / kKiB, s.threads);
+}
+
+FREEHOLD_EXPORT int malloc_info(int options, FILE* stream) noexcept {
+  if (options != 0) return EINVAL;  // as glibc: returned, not set
+  alloc::Stats s;
+  alloc::stats(s);
+  fprintf(stream, "<malloc version=\"freehold-%" PRIu32 "\">\n<sizes>\n", s.version);
+  for (uint32_t c = 0; c < s.class_count; ++c) {
+    const alloc::ClassStats& k = s.classes[c];
+    if (k.spans != 0)
+      fprintf(stream, "<class slot=\"%" PRIu64 "\" spans=\"%" PRIu64 "\" slots=\"%" PRIu64 "\" free=\"%" PRIu64 "\"/>\n",
+              k.slot_bytes, k.spans, k.slots, k.free_slots);
+  }
+  fprintf(stream,
+          "</sizes>\n<runs size=\"%" PRIu64 "\"/>\n<retained size=\"%" PRIu64 "\"/>\n<mapped size=\"%" PRIu64
+          "\"/>\n<system type=\"committed\" size=\"%" PRIu64 "\"/>\n<system type=\"reserved\" size=\"%" PRIu64
+          "\"/>\n</malloc>\n",
+          s.run_bytes, s.free_dirty_bytes, s.direct_bytes, s.committed_bytes, s.reserved_bytes);
+  return 0;
+}
+
+}  // extern "C"
