@@ -29,6 +29,8 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 add_library(freehold_options INTERFACE)
 target_compile_features(freehold_options INTERFACE cxx_std_20)
 target_compile_options(freehold_options INTERFACE -Wall -Wextra -Wpedantic $<$<BOOL:${FREEHOLD_WERROR}>:-Werror>)
+# Debian 12's valgrind gives up on some of the DWARF 5 that Clang writes.
+target_compile_options(freehold_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-fdebug-default-version=4>)
 if(FREEHOLD_SANITIZE)
   target_compile_options(freehold_options INTERFACE -fsanitize=${FREEHOLD_SANITIZE} -fno-sanitize-recover=all
                                                     -fno-omit-frame-pointer)
