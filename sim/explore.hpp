@@ -27,10 +27,9 @@
 #include <type_traits>
 #include <utility>
 
-namespace freehold::sim {
+#include "sim/sim_atomics.hpp"
 
-// Threads of one execution; the eighth lane of a vector clock numbers the seq_cst operations.
-inline constexpr unsigned kMaxThreads = 7;
+namespace freehold::sim {
 
 enum class Strategy : std::uint8_t {
   kExhaustive,  // depth first: every execution within the bounds, equivalent ones once

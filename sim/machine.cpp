@@ -15,6 +15,7 @@ constexpr std::size_t kStackBytes = 256 * 1024;
 constexpr std::size_t kTraceLines = 400;
 
 Machine* g_active = nullptr;
+std::uint64_t g_executions = 0;
 
 constexpr bool acquires(Order order) noexcept {
   return order == Order::acquire || order == Order::consume || order == Order::acq_rel || order == Order::seq_cst;
@@ -120,6 +121,7 @@ void Machine::execute(const std::function<void(Execution&)>& scenario) {
   trace_.clear();
   names_.clear();
   g_active = this;
+  ++g_executions;
   const base::FatalHandler former_fatal = base::set_fatal_handler(&Machine::fatal_handler);
   const base::AssertionHandler former_assertion = base::set_assertion_handler(&Machine::assertion_handler);
   Execution run;
@@ -512,17 +514,38 @@ void Machine::fence(Order order, const Site& site) {
   Thread& thread = self();
   if (acquires(order)) thread.now.join(thread.on_acquire);
   if (sc) {
-    thread.now.seen = sim::join(thread.now.seen, sc_seen_);
-    thread.now.seen[kScLane] = ++sc_count_;
-    sc_seen_ = thread.now.seen;
-    thread.hash = mix(thread.hash, sc_sum_);
-    sc_fence_hash_ = thread.hash;
-    sc_sum_ += thread.hash;
+    fence_sc(thread);
   } else {
     thread.hash = mix(thread.hash, 3);
   }
   if (releases(order)) thread.on_release = thread.now;
   if (tracing_) note(site, "fence", nullptr, text(order));
+}
+
+// Its place in the order S.
+void Machine::fence_sc(Thread& thread) noexcept {
+  thread.now.seen = sim::join(thread.now.seen, sc_seen_);
+  thread.now.seen[kScLane] = ++sc_count_;
+  sc_seen_ = thread.now.seen;
+  thread.hash = mix(thread.hash, sc_sum_);
+  sc_fence_hash_ = thread.hash;
+  sc_sum_ += thread.hash;
+}
+
+// A full fence in every thread, wherever it stands: what membarrier's interrupts do.
+void Machine::heavy_fence(const Site& site) {
+  point();
+  tick();
+  const auto fence_fully = [this](Thread& thread) {
+    thread.now.join(thread.on_acquire);
+    fence_sc(thread);
+    thread.on_release = thread.now;
+  };
+  fence_fully(self());
+  for (unsigned i = 0; i < spawned_; ++i)
+    if (i != current_) fence_fully(*threads_[i]);
+  fence_fully(self());
+  if (tracing_) note(site, "heavy fence", nullptr, "");
 }
 
 // A place among the seq_cst operations that a later fence can tell apart.
@@ -634,7 +657,10 @@ void construct(void* at, unsigned bytes) { g_active->construct(at, bytes); }
 void var(const void* at, bool write, const Site& site) { g_active->var(at, write, site); }
 void fence(Order order, const Site& site) { g_active->fence(order, site); }
 void pause() { g_active->pause(); }
+void heavy_fence(const Site& site) { g_active->heavy_fence(site); }
 unsigned cpu() { return g_active->thread(); }
+unsigned thread() { return threads_run ? g_active->thread() : kMaxThreads; }
+std::uint64_t execution() { return g_executions; }
 void wait(const void* at, std::uint32_t old, const Site& site) { g_active->wait(at, old, site); }
 void notify(void* at, bool all, const Site& site) { g_active->notify(at, all, site); }
 bool decide() { return g_active->decide(); }

@@ -165,6 +165,7 @@ class Machine {
   void construct(void* at, unsigned bytes);
   void var(const void* at, bool write, const Site& site);
   void fence(Order order, const Site& site);
+  void heavy_fence(const Site& site);
   void pause();
   void wait(const void* at, std::uint32_t old, const Site& site);
   void notify(void* at, bool all, const Site& site);
@@ -214,6 +215,7 @@ class Machine {
   // Memory, for the running thread.
   Location& locate(const void* at, unsigned bytes);
   std::int16_t tick() noexcept;
+  void fence_sc(Thread& thread) noexcept;
   std::int16_t enter_sc(Order order) noexcept;
   void leave_sc(std::int16_t sc_number) noexcept;
   std::uint32_t readable(Location& location, std::int16_t sc_number) noexcept;

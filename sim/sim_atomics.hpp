@@ -18,6 +18,9 @@ namespace freehold::sim {
 using Order = std::memory_order;
 using Site = std::source_location;
 
+// Threads of one execution; the eighth lane of a vector clock numbers the seq_cst operations.
+inline constexpr unsigned kMaxThreads = 7;
+
 enum class Modify : std::uint8_t { kExchange, kAdd, kSub, kAnd, kOr, kXor };
 
 // What SimAtomics reports to the machine; implemented in machine.cpp. Values travel as 64 bits, zero-extended.
@@ -31,8 +34,11 @@ bool compare_exchange(void* at, unsigned bytes, std::uint64_t& expected, std::ui
 void construct(void* at, unsigned bytes);
 void var(const void* at, bool write, const Site& site);
 void fence(Order order, const Site& site);
+void heavy_fence(const Site& site);
 void pause();
 unsigned cpu();
+unsigned thread();          // kMaxThreads outside of the threads
+std::uint64_t execution();  // numbers the executions of this process, from 1
 void wait(const void* at, std::uint32_t old, const Site& site);
 void notify(void* at, bool all, const Site& site);
 bool decide();
@@ -176,6 +182,26 @@ struct SimAtomics {
 
   static void fence(Order order, Site site = Site::current()) noexcept {
     if (report::threads_run) report::fence(order, site);
+  }
+  static void light_fence() noexcept {}  // accesses take effect in program order; stale reads are what a heavy fence ends
+  static void heavy_fence(Site site = Site::current()) noexcept {
+    if (report::threads_run) report::heavy_fence(site);
+  }
+  static bool may_fence_heavily() noexcept { return true; }
+  static std::uint32_t thread_number() noexcept { return report::thread(); }
+  // As far apart as a system's ids may be.
+  static std::uint32_t thread_id() noexcept { return 1000 + 8 * report::thread(); }
+  // One for each thread, and one for what is outside of them; zero again in every execution.
+  template <class T>
+  static T& per_thread() noexcept {
+    static_assert(std::is_trivially_destructible_v<T>);
+    static T objects[kMaxThreads + 1]{};
+    static std::uint64_t of_execution = 0;
+    if (of_execution != report::execution()) {
+      of_execution = report::execution();
+      std::memset(static_cast<void*>(objects), 0, sizeof objects);
+    }
+    return objects[report::thread()];
   }
   // Lets another thread go first, at no cost in preemptions.
   static void pause() noexcept {

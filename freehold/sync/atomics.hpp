@@ -7,11 +7,18 @@
 //   A::var<T>         shared, plain: ordered by the protocol around it, and checked for data races under sim/
 //   A::fence(order)   std::atomic_thread_fence
 //   A::pause()        spin hint
+//   A::light_fence()  orders this thread's accesses against another thread's heavy_fence(): free, a compiler barrier
+//   A::heavy_fence()  makes every running thread of the process execute a full fence: membarrier, microseconds.
+//                     Pre: may_fence_heavily(), which registers the process and says whether the kernel can
 //   A::cpu_id()       the current CPU, may be stale at once
+//   A::thread_number()  of the calling thread: 0, 1, 2, … in the order in which threads first asked
+//   A::thread_id()    the system's id of the calling thread
+//   A::per_thread<T>()  the calling thread's own T, zero at first; T is trivially destructible and needs no constructor
 //   A::wait/notify    futex wait on a 32-bit atomic; wait may return for no reason, so callers loop
 //   A::decide(v, d)   a threshold: v natively; the simulator may explore d as well
 #pragma once
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,6 +28,7 @@
 #include <climits>
 #include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 namespace freehold::sync {
 
@@ -35,7 +43,13 @@ concept Atomics = requires(typename A::template atomic<std::uint32_t>& a, typena
   v.store(x);
   A::fence(std::memory_order_seq_cst);
   A::pause();
+  A::light_fence();
+  A::heavy_fence();
+  { A::may_fence_heavily() } -> std::same_as<bool>;
   { A::cpu_id() } -> std::convertible_to<unsigned>;
+  { A::thread_number() } -> std::same_as<std::uint32_t>;
+  { A::thread_id() } -> std::same_as<std::uint32_t>;
+  { A::template per_thread<std::uint64_t>() } -> std::same_as<std::uint64_t&>;
   A::wait(a, std::uint32_t{});
   A::notify_one(a);
   A::notify_all(a);
@@ -66,6 +80,29 @@ struct NativeAtomics {
     asm volatile("isb");
 #endif
   }
+  static void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
+  static void heavy_fence() noexcept { membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
+  static bool may_fence_heavily() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
+  static std::uint32_t thread_number() noexcept {
+    static constinit std::atomic<std::uint32_t> asked{0};
+    static thread_local constinit std::uint32_t number = 0;  // plus one
+    if (number == 0) [[unlikely]]
+      number = asked.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only distinct numbers are wanted
+    return number - 1;
+  }
+  static std::uint32_t thread_id() noexcept {
+    static thread_local constinit std::uint32_t id = 0;
+    if (id == 0) [[unlikely]]
+      id = static_cast<std::uint32_t>(syscall(SYS_gettid));
+    return id;
+  }
+  // No constructor, hence no check in the access.
+  template <class T>
+  static T& per_thread() noexcept {
+    static_assert(std::is_trivially_destructible_v<T>);
+    static thread_local constinit T object{};
+    return object;
+  }
   static unsigned cpu_id() noexcept { return static_cast<unsigned>(sched_getcpu()); }
   static void wait(const std::atomic<std::uint32_t>& a, std::uint32_t old) noexcept { futex(&a, FUTEX_WAIT_PRIVATE, old); }
   static void notify_one(std::atomic<std::uint32_t>& a) noexcept { futex(&a, FUTEX_WAKE_PRIVATE, 1); }
@@ -83,6 +120,12 @@ struct NativeAtomics {
     const int saved = errno;
     syscall(SYS_futex, word, operation, value, nullptr, nullptr, 0);
     errno = saved;
+  }
+  static bool membarrier(int command) noexcept {
+    const int saved = errno;
+    const long result = syscall(SYS_membarrier, command, 0, 0);
+    errno = saved;
+    return result == 0;
   }
 };
 static_assert(Atomics<NativeAtomics>);

@@ -1,0 +1,57 @@
+// What every pool of this folder is: a number of slots of one size, handed out and taken back, from any thread.
+//
+//   acquire()      a free slot, aligned as asked, contents unspecified; null when there is none (never an exception)
+//   release(slot)  takes back what acquire() of the same pool gave; any thread may, not only the one that acquired it
+//   capacity()     how many slots there can be at most
+//   contention()   what the Contention policy counted; zeros under IgnoreContention
+//
+// A strategy is one header with a pool template and a struct that describes it (registry.hpp lists them):
+//
+//   struct TaggedStack {
+//     static constexpr std::string_view kName = "tagged-stack";         // on command lines and in tables
+//     static constexpr std::string_view kSource = "article 1, Pool_t";  // where it comes from
+//     static constexpr TaggedStackOrders kOrders{};                     // an aggregate of memory orders, may be empty
+//     template <sync::Atomics A, class Contention = sync::IgnoreContention, TaggedStackOrders O = kOrders>
+//     using Pool = TaggedStackPool<A, Contention, O>;
+//   };
+//
+// Tests, model exploration, order mutants, coherence goldens, stress, benchmarks and the command find it from there.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <string_view>
+
+#include "freehold/sync/atomics.hpp"
+#include "freehold/sync/contention.hpp"
+
+namespace freehold::pool {
+
+// What a pool is made with.
+struct PoolShape {
+  std::size_t slots = 0;                              // capacity
+  std::size_t slot_bytes = 0;                         // of each, rounded up to the alignment
+  std::size_t alignment = alignof(std::max_align_t);  // a power of two
+};
+
+template <class P>
+concept SlotPool = std::constructible_from<P, const PoolShape&> && requires(P& pool, const P& seen, void* slot) {
+  { pool.acquire() } noexcept -> std::same_as<void*>;
+  { pool.release(slot) } noexcept -> std::same_as<void>;
+  { seen.capacity() } noexcept -> std::same_as<std::size_t>;
+  { seen.contention() } noexcept -> std::same_as<sync::Contention>;
+};
+
+// The pool of a strategy, as programs use it.
+template <class S>
+using NativePool = typename S::template Pool<sync::NativeAtomics>;
+template <class S>
+using CountedPool = typename S::template Pool<sync::NativeAtomics, sync::CountContention<sync::NativeAtomics>>;
+
+template <class S>
+concept PoolStrategy = requires {
+  { S::kName } -> std::convertible_to<std::string_view>;
+  { S::kSource } -> std::convertible_to<std::string_view>;
+  S::kOrders;
+} && SlotPool<NativePool<S>> && SlotPool<CountedPool<S>>;
+
+}  // namespace freehold::pool

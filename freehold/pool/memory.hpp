@@ -1,0 +1,93 @@
+// Zeroed memory for a pool and its bookkeeping: pages of the system, huge ones where that pays; the heap for what is less
+// than a page. Owner: the object that holds it; freed by its destructor.
+// Errors: std::bad_alloc. Cost: one or two system calls from a page on.
+#pragma once
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/os/pages.hpp"
+
+namespace freehold::pool {
+
+class Memory {
+ public:
+  Memory() noexcept = default;
+  Memory(std::size_t bytes, std::size_t alignment)
+      : alignment_(alignment < base::kCacheLine ? base::kCacheLine : alignment) {
+    if (bytes < kPageWorth && alignment_ < kPageWorth) {
+      bytes_ = base::align_up(bytes == 0 ? 1 : bytes, alignment_);
+      start_ = ::operator new(bytes_, std::align_val_t{alignment_});
+      std::memset(start_, 0, bytes_);
+      return;
+    }
+    const std::size_t page = os::page_bytes();
+    if (bytes > ~std::size_t{0} - 2 * kHugePage) throw std::bad_alloc();
+    bytes_ = base::align_up(bytes, page);
+    if (alignment_ < page) alignment_ = page;
+    if (bytes_ >= kHugePage && alignment_ < kHugePage) alignment_ = kHugePage;
+    start_ = os::Pages::reserve(bytes_, alignment_);
+    if (start_ == nullptr) throw std::bad_alloc();
+    if (!os::Pages::commit(start_, bytes_)) {
+      os::Pages::release(start_, bytes_);
+      throw std::bad_alloc();
+    }
+    mapped_ = true;
+    if (bytes_ >= kHugePage) os::Pages::advise_huge(start_, base::align_down(bytes_, kHugePage));
+  }
+  Memory(Memory&& other) noexcept { swap(other); }
+  Memory& operator=(Memory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Memory() {
+    if (mapped_)
+      os::Pages::release(start_, bytes_);
+    else if (start_ != nullptr)
+      ::operator delete(start_, bytes_, std::align_val_t{alignment_});
+  }
+
+  [[nodiscard]] void* start() const noexcept { return start_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  static constexpr std::size_t kPageWorth = 4096;
+  static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+  void swap(Memory& other) noexcept {
+    std::swap(start_, other.start_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(alignment_, other.alignment_);
+    std::swap(mapped_, other.mapped_);
+  }
+
+  void* start_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::size_t alignment_ = base::kCacheLine;
+  bool mapped_ = false;
+};
+
+// `count` objects of T whose zero bytes are a valid initial value, as those of integers and of atomics of integers are.
+template <class T>
+class ZeroedArray {
+ public:
+  ZeroedArray() noexcept = default;
+  explicit ZeroedArray(std::size_t count) : memory_(checked_bytes(count), alignof(T)), size_(count) {}
+
+  [[nodiscard]] T& operator[](std::size_t i) const noexcept { return data()[i]; }
+  [[nodiscard]] T* data() const noexcept { return static_cast<T*>(memory_.start()); }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+ private:
+  static std::size_t checked_bytes(std::size_t count) {
+    if (count > ~std::size_t{0} / sizeof(T)) throw std::bad_alloc();
+    return count * sizeof(T);
+  }
+
+  Memory memory_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace freehold::pool

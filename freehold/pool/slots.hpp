@@ -1,0 +1,130 @@
+// The memory of a pool's slots: one array, addresses to numbers and back, and what the memory checkers are told.
+//
+//   Invariant: slot i lies at start + i * bytes, i < count; it is revealed to the checkers while it is handed out.
+//
+// In a checked build (FREEHOLD_CHECKED) a bit for each slot says whether it is handed out, so that a second release, or an
+// address that is none of a slot, ends in fatal() always, not by luck.
+// Any thread. hand_out, take_back: a multiplication each (a division where the size is no power of two), no shared line
+// written but in a checked build.
+#pragma once
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/base/check.hpp"
+#include "freehold/base/poison.hpp"
+#include "freehold/pool/concept.hpp"
+#include "freehold/pool/memory.hpp"
+
+namespace freehold::pool {
+
+#if defined(FREEHOLD_CHECKED)
+inline constexpr bool kChecked = true;
+#else
+inline constexpr bool kChecked = false;
+#endif
+
+// Which slots are handed out, one bit each. Its atomics are native ones under the simulator, too: it is an observer.
+class HandedOut {
+ public:
+  explicit HandedOut(std::size_t slots) : words_(kChecked ? (slots + 63) / 64 : 0) {}
+
+  void begins(std::size_t slot, const void* address) const noexcept {
+    if constexpr (kChecked) {
+      const std::uint64_t mask = base::bit(slot & 63);
+      if ((words_[slot >> 6].fetch_or(mask, std::memory_order_relaxed) & mask) != 0)
+        base::fatal(base::Crime::kCorruption, address);  // handed out twice
+    }
+  }
+  // False: it was not handed out, and the handler of fatal() returned.
+  [[nodiscard]] bool ends(std::size_t slot, const void* address) const noexcept {
+    if constexpr (kChecked) {
+      const std::uint64_t mask = base::bit(slot & 63);
+      if ((words_[slot >> 6].fetch_and(~mask, std::memory_order_relaxed) & mask) == 0) {
+        base::fatal(base::Crime::kDoubleFree, address);
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  ZeroedArray<std::atomic<std::uint64_t>> words_;
+};
+
+class Slots {
+ public:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  // Pre: at least one slot of at least one byte, the alignment a power of two.
+  // Errors: std::bad_alloc.
+  explicit Slots(const PoolShape& shape)
+      : count_(shape.slots),
+        bytes_(base::align_up(shape.slot_bytes, shape.alignment)),
+        memory_(checked_bytes(shape), shape.alignment),
+        handed_out_(shape.slots) {
+    poison_.conceal_all(memory_.start(), count_ * bytes_);
+  }
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+  ~Slots() { poison_.forget(memory_.start(), count_ * bytes_); }
+
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  // Of one slot, rounded up to the alignment.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] bool watched() const noexcept { return poison_.watched(); }
+
+  [[nodiscard]] void* address(std::size_t slot) const noexcept { return start() + slot * bytes_; }
+  // Pre: the address of a slot.
+  [[nodiscard]] std::size_t number(const void* address) const noexcept {
+    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - start());
+    return std::has_single_bit(bytes_) ? offset >> std::countr_zero(bytes_) : offset / bytes_;
+  }
+  [[nodiscard]] bool contains(const void* address) const noexcept {
+    const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(start());
+    return offset < count_ * bytes_ && offset % bytes_ == 0;
+  }
+
+  // The address of slot `slot`, which is the caller's from now on.
+  [[nodiscard]] void* hand_out(std::size_t slot) const noexcept {
+    void* const mine = address(slot);
+    handed_out_.begins(slot, mine);
+    poison_.reveal(mine, bytes_);
+    return mine;
+  }
+  // The number of a slot that comes back. kNone: misuse was detected and the handler of fatal() returned.
+  [[nodiscard]] std::size_t take_back(const void* address) const noexcept {
+    if constexpr (kChecked) {
+      if (!contains(address)) {
+        base::fatal(is_inside(address) ? base::Crime::kInteriorPointer : base::Crime::kForeignPointer, address);
+        return kNone;
+      }
+    }
+    const std::size_t slot = number(address);
+    if (!handed_out_.ends(slot, address)) return kNone;
+    poison_.conceal(address, bytes_);
+    return slot;
+  }
+
+ private:
+  [[nodiscard]] std::byte* start() const noexcept { return static_cast<std::byte*>(memory_.start()); }
+  [[nodiscard]] bool is_inside(const void* address) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(start()) < count_ * bytes_;
+  }
+  static std::size_t checked_bytes(const PoolShape& shape) {
+    FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(shape.slots, base::align_up(shape.slot_bytes, shape.alignment), &bytes))
+      throw std::bad_alloc();
+    return bytes;
+  }
+
+  std::size_t count_;
+  std::size_t bytes_;
+  Memory memory_;
+  HandedOut handed_out_;
+  [[no_unique_address]] base::Poison poison_;
+};
+
+}  // namespace freehold::pool
