@@ -1,6 +1,7 @@
 // What every pool of this folder is: a number of slots of one size, handed out and taken back, from any thread.
 //
-//   acquire()      a free slot, aligned as asked, contents unspecified; null when there is none (never an exception)
+//   acquire()      a free slot, aligned as asked, contents unspecified; null when there is none (never an exception), or,
+//                  unless kFindsLast, when those that are free lie in other threads' caches
 //   release(slot)  takes back what acquire() of the same pool gave; any thread may, not only the one that acquired it
 //   capacity()     how many slots there can be at most
 //   contention()   what the Contention policy counted; zeros under IgnoreContention
@@ -10,6 +11,7 @@
 //   struct TaggedStack {
 //     static constexpr std::string_view kName = "tagged-stack";         // on command lines and in tables
 //     static constexpr std::string_view kSource = "article 1, Pool_t";  // where it comes from
+//     static constexpr bool kFindsLast = true;                          // the last free slot, whoever released it
 //     static constexpr TaggedStackOrders kOrders{};                     // an aggregate of memory orders, may be empty
 //     template <sync::Atomics A, class Contention = sync::IgnoreContention, TaggedStackOrders O = kOrders>
 //     using Pool = TaggedStackPool<A, Contention, O>;
@@ -51,6 +53,7 @@ template <class S>
 concept PoolStrategy = requires {
   { S::kName } -> std::convertible_to<std::string_view>;
   { S::kSource } -> std::convertible_to<std::string_view>;
+  { S::kFindsLast } -> std::convertible_to<bool>;
   S::kOrders;
 } && SlotPool<NativePool<S>> && SlotPool<CountedPool<S>>;
 

@@ -88,6 +88,7 @@ class TaggedStackPool {
 struct TaggedStack {
   static constexpr std::string_view kName = "tagged-stack";
   static constexpr std::string_view kSource = "article 1, Pool_t (SList)";
+  static constexpr bool kFindsLast = true;
   static constexpr TaggedStackOrders kOrders{};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, TaggedStackOrders O = kOrders>
   using Pool = TaggedStackPool<A, Contention, O>;
