@@ -160,6 +160,7 @@ void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
     thread.hash = mix(past_phases_, i + 1);
     thread.body = run.bodies_[i].storage;
     thread.call = run.bodies_[i].call;
+    thread.at_exit = {};
     thread.fibre.start(&Machine::thread_main, this);
   }
   if (spawned_ != 0) {
@@ -195,6 +196,7 @@ bool Machine::guarded(void (*call)(void*), void* body) {
 void Machine::thread_main(void* machine) {
   auto& m = *static_cast<Machine*>(machine);
   if (!m.guarded(m.self().call, m.self().body)) m.stop(Failure::kCheck);
+  m.self().at_exit.run();
   m.runnable_ &= ~(1u << m.current_);
   m.leave();
   std::terminate();  // nobody wakes a thread that has ended
@@ -657,6 +659,7 @@ void construct(void* at, unsigned bytes) { g_active->construct(at, bytes); }
 void var(const void* at, bool write, const Site& site) { g_active->var(at, write, site); }
 void fence(Order order, const Site& site) { g_active->fence(order, site); }
 void pause() { g_active->pause(); }
+void at_thread_exit(sync::ExitCall call) { g_active->at_thread_exit(call); }
 void heavy_fence(const Site& site) { g_active->heavy_fence(site); }
 unsigned cpu() { return g_active->thread(); }
 unsigned thread() { return threads_run ? g_active->thread() : kMaxThreads; }

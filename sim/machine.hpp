@@ -166,6 +166,7 @@ class Machine {
   void var(const void* at, bool write, const Site& site);
   void fence(Order order, const Site& site);
   void heavy_fence(const Site& site);
+  void at_thread_exit(sync::ExitCall call) noexcept { self().at_exit.add(call); }
   void pause();
   void wait(const void* at, std::uint32_t old, const Site& site);
   void notify(void* at, bool all, const Site& site);
@@ -191,6 +192,7 @@ class Machine {
     Site waits_at;
     void* body;
     void (*call)(void*);
+    sync::ExitCalls at_exit;
   };
   enum class Phase : std::uint8_t { kSetUp, kThreads, kCheck };
 

@@ -35,6 +35,7 @@ void construct(void* at, unsigned bytes);
 void var(const void* at, bool write, const Site& site);
 void fence(Order order, const Site& site);
 void heavy_fence(const Site& site);
+void at_thread_exit(sync::ExitCall call);
 void pause();
 unsigned cpu();
 unsigned thread();          // kMaxThreads outside of the threads
@@ -202,6 +203,10 @@ struct SimAtomics {
       std::memset(static_cast<void*>(objects), 0, sizeof objects);
     }
     return objects[report::thread()];
+  }
+  // At the end of the thread's body, as steps of the thread; nothing outside of the threads.
+  static void at_thread_exit(sync::ExitCall call) noexcept {
+    if (report::threads_run) report::at_thread_exit(call);
   }
   // Lets another thread go first, at no cost in preemptions.
   static void pause() noexcept {

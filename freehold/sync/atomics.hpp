@@ -14,6 +14,8 @@
 //   A::thread_number()  of the calling thread: 0, 1, 2, … in the order in which threads first asked
 //   A::thread_id()    the system's id of the calling thread
 //   A::per_thread<T>()  the calling thread's own T, zero at first; T is trivially destructible and needs no constructor
+//   A::at_thread_exit(f)  calls f when the calling thread ends, once however often it is asked; at most kMaxExitCalls
+//                     functions, and none that is asked for after they were called
 //   A::wait/notify    futex wait on a 32-bit atomic; wait may return for no reason, so callers loop
 //   A::decide(v, d)   a threshold: v natively; the simulator may explore d as well
 #pragma once
@@ -31,6 +33,28 @@
 #include <type_traits>
 
 namespace freehold::sync {
+
+using ExitCall = void (*)() noexcept;
+inline constexpr unsigned kMaxExitCalls = 4;
+
+// The functions that a thread calls when it ends.
+struct ExitCalls {
+  ExitCall calls[kMaxExitCalls];
+
+  constexpr void add(ExitCall call) noexcept {
+    for (ExitCall& place : calls) {
+      if (place == call) return;
+      if (place == nullptr) {
+        place = call;
+        return;
+      }
+    }
+  }
+  void run() noexcept {
+    for (ExitCall& call : calls)
+      if (call != nullptr) call();
+  }
+};
 
 template <class A>
 concept Atomics = requires(typename A::template atomic<std::uint32_t>& a, typename A::template atomic<std::uint64_t>& w,
@@ -50,6 +74,7 @@ concept Atomics = requires(typename A::template atomic<std::uint32_t>& a, typena
   { A::thread_number() } -> std::same_as<std::uint32_t>;
   { A::thread_id() } -> std::same_as<std::uint32_t>;
   { A::template per_thread<std::uint64_t>() } -> std::same_as<std::uint64_t&>;
+  A::at_thread_exit(static_cast<ExitCall>(nullptr));
   A::wait(a, std::uint32_t{});
   A::notify_one(a);
   A::notify_all(a);
@@ -102,6 +127,13 @@ struct NativeAtomics {
     static_assert(std::is_trivially_destructible_v<T>);
     static thread_local constinit T object{};
     return object;
+  }
+  static void at_thread_exit(ExitCall call) noexcept {
+    struct RunsThem : ExitCalls {
+      ~RunsThem() { run(); }
+    };
+    static thread_local RunsThem calls{};
+    calls.add(call);
   }
   static unsigned cpu_id() noexcept { return static_cast<unsigned>(sched_getcpu()); }
   static void wait(const std::atomic<std::uint32_t>& a, std::uint32_t old) noexcept { futex(&a, FUTEX_WAIT_PRIVATE, old); }
