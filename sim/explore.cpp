@@ -143,6 +143,10 @@ void name(const void* address, const char* text) {
   if (Machine::active() != nullptr) Machine::active()->name(address, text);
 }
 
+void end_outside_thread() {
+  if (Machine::active() != nullptr) Machine::active()->end_outside_thread();
+}
+
 unsigned thread_index() noexcept { return report::threads_run ? Machine::active()->thread() : 0; }
 
 std::ostream& operator<<(std::ostream& out, Failure failure) { return out << text(failure); }

@@ -121,6 +121,10 @@ Result explore(const Options& options, const std::function<void(Execution&)>& sc
 // A name for an atomic or var, for traces.
 void name(const void* address, const char* text);
 
+// What the set-up or the final check has done was done by a thread that ends now: its at_thread_exit() calls are made, its
+// per_thread() objects are gone, and what follows is another thread's.
+void end_outside_thread();
+
 // The running thread's number within the execution, in the order of spawn.
 [[nodiscard]] unsigned thread_index() noexcept;
 

@@ -15,7 +15,7 @@ constexpr std::size_t kStackBytes = 256 * 1024;
 constexpr std::size_t kTraceLines = 400;
 
 Machine* g_active = nullptr;
-std::uint64_t g_executions = 0;
+std::uint64_t g_epochs = 0;  // of all threads so far
 
 constexpr bool acquires(Order order) noexcept {
   return order == Order::acquire || order == Order::consume || order == Order::acq_rel || order == Order::seq_cst;
@@ -121,7 +121,8 @@ void Machine::execute(const std::function<void(Execution&)>& scenario) {
   trace_.clear();
   names_.clear();
   g_active = this;
-  ++g_executions;
+  outside_epoch_ = ++g_epochs;
+  outside_at_exit_ = {};
   const base::FatalHandler former_fatal = base::set_fatal_handler(&Machine::fatal_handler);
   const base::AssertionHandler former_assertion = base::set_assertion_handler(&Machine::assertion_handler);
   Execution run;
@@ -145,6 +146,7 @@ void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
   if (failure_ != Failure::kNone || pruned_) return;  // an earlier phase ended the execution
   const MayLeak fibres_may_be_abandoned;
   spawned_ = run.count_;
+  threads_epoch_ = ++g_epochs;
   locations_.clear();
   cells_.clear();
   sc_count_ = 0;
@@ -180,6 +182,12 @@ void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
     Fibre::change(caller_, checker_);
   }
   phase_ = Phase::kSetUp;
+}
+
+void Machine::end_outside_thread() noexcept {
+  outside_at_exit_.run();
+  outside_at_exit_ = {};
+  outside_epoch_ = ++g_epochs;
 }
 
 // Whether the body came to its end; if not, message_ says what it threw.
@@ -659,11 +667,13 @@ void construct(void* at, unsigned bytes) { g_active->construct(at, bytes); }
 void var(const void* at, bool write, const Site& site) { g_active->var(at, write, site); }
 void fence(Order order, const Site& site) { g_active->fence(order, site); }
 void pause() { g_active->pause(); }
-void at_thread_exit(sync::ExitCall call) { g_active->at_thread_exit(call); }
+void at_thread_exit(sync::ExitCall call) {
+  if (g_active != nullptr) g_active->at_thread_exit(call);
+}
 void heavy_fence(const Site& site) { g_active->heavy_fence(site); }
 unsigned cpu() { return g_active->thread(); }
 unsigned thread() { return threads_run ? g_active->thread() : kMaxThreads; }
-std::uint64_t execution() { return g_executions; }
+std::uint64_t epoch() { return g_active != nullptr ? g_active->epoch() : 0; }
 void wait(const void* at, std::uint32_t old, const Site& site) { g_active->wait(at, old, site); }
 void notify(void* at, bool all, const Site& site) { g_active->notify(at, all, site); }
 bool decide() { return g_active->decide(); }

@@ -166,7 +166,11 @@ class Machine {
   void var(const void* at, bool write, const Site& site);
   void fence(Order order, const Site& site);
   void heavy_fence(const Site& site);
-  void at_thread_exit(sync::ExitCall call) noexcept { self().at_exit.add(call); }
+  void at_thread_exit(sync::ExitCall call) noexcept {
+    (phase_ == Phase::kThreads ? self().at_exit : outside_at_exit_).add(call);
+  }
+  void end_outside_thread() noexcept;
+  [[nodiscard]] std::uint64_t epoch() const noexcept { return phase_ == Phase::kThreads ? threads_epoch_ : outside_epoch_; }
   void pause();
   void wait(const void* at, std::uint32_t old, const Site& site);
   void notify(void* at, bool all, const Site& site);
@@ -240,6 +244,8 @@ class Machine {
   std::uint32_t runnable_ = 0, paused_ = 0, waiting_ = 0;
   unsigned current_ = 0;
   unsigned spawned_ = 0;
+  std::uint64_t threads_epoch_ = 0, outside_epoch_ = 0;
+  sync::ExitCalls outside_at_exit_{};
   std::uint32_t steps_ = 0;
 
   AddressMap<Location> locations_;

@@ -38,8 +38,8 @@ void heavy_fence(const Site& site);
 void at_thread_exit(sync::ExitCall call);
 void pause();
 unsigned cpu();
-unsigned thread();          // kMaxThreads outside of the threads
-std::uint64_t execution();  // numbers the executions of this process, from 1
+unsigned thread();      // kMaxThreads outside of the threads
+std::uint64_t epoch();  // another one for every new life of the running thread, or of what is outside of the threads
 void wait(const void* at, std::uint32_t old, const Site& site);
 void notify(void* at, bool all, const Site& site);
 bool decide();
@@ -192,22 +192,21 @@ struct SimAtomics {
   static std::uint32_t thread_number() noexcept { return report::thread(); }
   // As far apart as a system's ids may be.
   static std::uint32_t thread_id() noexcept { return 1000 + 8 * report::thread(); }
-  // One for each thread, and one for what is outside of them; zero again in every execution.
+  // One for each thread, and one for what is outside of them; zero again when a thread begins.
   template <class T>
   static T& per_thread() noexcept {
     static_assert(std::is_trivially_destructible_v<T>);
     static T objects[kMaxThreads + 1]{};
-    static std::uint64_t of_execution = 0;
-    if (of_execution != report::execution()) {
-      of_execution = report::execution();
-      std::memset(static_cast<void*>(objects), 0, sizeof objects);
+    static std::uint64_t epochs[kMaxThreads + 1]{};
+    T& mine = objects[report::thread()];
+    if (std::uint64_t& epoch = epochs[report::thread()]; epoch != report::epoch()) {
+      epoch = report::epoch();
+      std::memset(static_cast<void*>(&mine), 0, sizeof mine);
     }
-    return objects[report::thread()];
+    return mine;
   }
-  // At the end of the thread's body, as steps of the thread; nothing outside of the threads.
-  static void at_thread_exit(sync::ExitCall call) noexcept {
-    if (report::threads_run) report::at_thread_exit(call);
-  }
+  // At the end of the thread's body, as steps of the thread; outside of the threads, in sim::end_outside_thread().
+  static void at_thread_exit(sync::ExitCall call) noexcept { report::at_thread_exit(call); }
   // Lets another thread go first, at no cost in preemptions.
   static void pause() noexcept {
     if (report::threads_run) report::pause();

@@ -1,0 +1,83 @@
+// Every pool of the registry on the simulated machine: all interleavings of two and three threads within bounds, random ones
+// of more, and each of its memory orders weakened in turn. A new strategy is explored because it is registered.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/model/pool_scenarios.hpp"
+
+namespace freehold::model {
+namespace {
+
+template <class List>
+struct AsTypes;
+template <class... S>
+struct AsTypes<pool::StrategyList<S...>> {
+  using type = testing::Types<S...>;
+};
+
+struct NameOf {
+  template <class S>
+  static std::string GetName(int) {
+    std::string name(S::kName);
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+  }
+};
+
+template <class S>
+class Pools_Model : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kIsModelled<S>) GTEST_SKIP() << "nothing of it goes through the simulated machine";
+  }
+};
+TYPED_TEST_SUITE(Pools_Model, AsTypes<pool::Strategies>::type, NameOf);
+
+TYPED_TEST(Pools_Model, TwoAndThreeThreads_NoSlotTwiceNoneLost) {
+  if constexpr (kIsModelled<TypeParam>) {
+    const Effort effort = effort_from_environment();
+    std::uint64_t executions = 0;
+    for (const Scenario& scenario : small_scenarios()) {
+      const sim::Result result = explore(scenario, subject<TypeParam>(), effort);
+      executions += result.executions;
+      EXPECT_TRUE(result.ok()) << scenario.name << ": " << result;
+    }
+    this->RecordProperty("executions", std::to_string(executions));
+  }
+}
+
+TYPED_TEST(Pools_Model, ManyThreads_Pct_NoSlotTwiceNoneLost) {
+  if constexpr (kIsModelled<TypeParam>) {
+    const Effort effort = effort_from_environment();
+    for (const Scenario& scenario : large_scenarios()) {
+      const sim::Result result = explore_randomly(scenario, subject<TypeParam>(), effort);
+      EXPECT_TRUE(result.ok()) << scenario.name << ": " << result;
+    }
+  }
+}
+
+TYPED_TEST(Pools_Model, EachOrderWeakened_SeenOrExplained) {
+  if constexpr (kIsModelled<TypeParam>) {
+    Effort effort = effort_from_environment();
+    effort.print = false;
+    unsigned killed = 0, explained = 0;
+    for (const OrderMutant& mutant : order_mutants<TypeParam>()) {
+      if (!mutant.unobservable.empty()) {
+        ++explained;
+        std::printf("[ survives ] %s: %s\n", mutant.subject.name.c_str(), std::string(mutant.unobservable).c_str());
+        continue;
+      }
+      const sim::Result result = hunt(mutant.subject, effort);
+      EXPECT_NE(result.failure, sim::Failure::kNone)
+          << mutant.subject.name << " survives: relax the order or say why it stays";
+      EXPECT_NE(result.failure, sim::Failure::kScenario) << mutant.subject.name << ": " << result;
+      ++killed;
+    }
+    std::printf("[ mutants  ] %s: %u orders weakened and seen, %u explained\n", std::string(TypeParam::kName).c_str(),
+                killed, explained);
+  }
+}
+
+}  // namespace
+}  // namespace freehold::model
