@@ -1,0 +1,267 @@
+// Counts coherence misses of a pool on 1 to 256 simulated cores. CoherentAtomics reports every access to one simulated
+// machine: a thread for each core, run in turn for a quantum of accesses, and a directory that knows which core has which
+// line of memory (MESI, caches without bounds). Which threads get into each other's way is thus seen without having the
+// cores.
+//
+//   const CoherenceCount count = coherence<Pool<CoherentAtomics>>(shape, {.cores = 64, .quantum = 16});
+//   count.misses_per_pair();
+//
+// A miss is an access for which the line has to come from elsewhere, or other cores' copies have to go: the line was taken
+// away by another core's write, or a write finds copies elsewhere. A core's first access to a line is `cold`, and counted
+// apart. Only what goes through the Atomics policy is counted, after a warm-up: what is private to a thread costs nothing
+// here, nor do the slots' contents.
+// The figures depend on the source alone, as long as the objects lie as aligned as they are in every run: a pool is made at
+// the beginning of a page, and its arrays begin on a line (pool/memory.hpp).
+// One count at a time in a process, no threads. Cost: about 20 ns an access.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <type_traits>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::sim {
+
+inline constexpr unsigned kMaxCores = 256;
+
+enum class Workload : std::uint8_t {
+  kOwnSlots,  // each core acquires a few slots and releases them itself
+  kExchange,  // each slot is released by the next core
+};
+
+struct CoherenceOptions {
+  unsigned cores = 1;     // 1 … kMaxCores
+  unsigned quantum = 1;   // accesses after which the next core goes on
+  unsigned pairs = 64;    // acquire and release, by each core
+  unsigned warm_up = 32;  // pairs before that, uncounted
+  Workload workload = Workload::kOwnSlots;
+  unsigned held = 4;  // own slots: how many a core holds at a time
+};
+
+// So many slots that the caches of a pool's threads do not run it dry.
+[[nodiscard]] constexpr std::size_t coherence_slots(const CoherenceOptions& options) noexcept {
+  return std::size_t{512} * options.cores;
+}
+
+struct CoherenceCount {
+  std::uint64_t pairs = 0;
+  std::uint64_t accesses = 0;
+  std::uint64_t misses = 0;
+  std::uint64_t cold = 0;
+
+  [[nodiscard]] double misses_per_pair() const noexcept {
+    return pairs == 0 ? 0.0 : static_cast<double>(misses) / static_cast<double>(pairs);
+  }
+};
+
+// What CoherentAtomics reports to the machine; implemented in coherence.cpp.
+namespace coherent {
+extern constinit bool cores_run;                  // else every access is a plain one
+void touch(const void* at, bool write) noexcept;  // the running core is about to access it; others may go first
+void pause() noexcept;
+void wait(const void* at) noexcept;
+void notify(const void* at, bool all) noexcept;
+void at_thread_exit(sync::ExitCall call) noexcept;
+[[nodiscard]] unsigned core() noexcept;        // kMaxCores outside of the cores' threads
+[[nodiscard]] std::uint64_t epoch() noexcept;  // another one for every count
+}  // namespace coherent
+
+struct CoherentAtomics {
+  template <class T>
+  class atomic {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));
+
+   public:
+    using value_type = T;
+    static constexpr bool is_always_lock_free = true;
+
+    constexpr atomic() noexcept : value_{} {}
+    constexpr atomic(T value) noexcept : value_(value) {}  // NOLINT: as std::atomic
+    atomic(const atomic&) = delete;
+    atomic& operator=(const atomic&) = delete;
+
+    [[nodiscard]] T load(std::memory_order = std::memory_order_seq_cst) const noexcept { return touch(false), value_; }
+    void store(T value, std::memory_order = std::memory_order_seq_cst) noexcept { touch(true), value_ = value; }
+    T exchange(T value, std::memory_order = std::memory_order_seq_cst) noexcept {
+      return change([=](T) { return value; });
+    }
+    bool compare_exchange_strong(T& expected, T desired, std::memory_order, std::memory_order) noexcept {
+      touch(true);  // the line comes exclusively, whether or not it succeeds
+      if (std::memcmp(&value_, &expected, sizeof(T)) == 0) {
+        value_ = desired;
+        return true;
+      }
+      expected = value_;
+      return false;
+    }
+    bool compare_exchange_strong(T& expected, T desired, std::memory_order order = std::memory_order_seq_cst) noexcept {
+      return compare_exchange_strong(expected, desired, order, order);
+    }
+    bool compare_exchange_weak(T& expected, T desired, std::memory_order success, std::memory_order failure) noexcept {
+      return compare_exchange_strong(expected, desired, success, failure);
+    }
+    bool compare_exchange_weak(T& expected, T desired, std::memory_order order = std::memory_order_seq_cst) noexcept {
+      return compare_exchange_strong(expected, desired, order, order);
+    }
+    T fetch_add(T value, std::memory_order = std::memory_order_seq_cst) noexcept
+      requires std::is_integral_v<T>
+    {
+      return change([=](T old) { return static_cast<T>(old + value); });
+    }
+    T fetch_sub(T value, std::memory_order = std::memory_order_seq_cst) noexcept
+      requires std::is_integral_v<T>
+    {
+      return change([=](T old) { return static_cast<T>(old - value); });
+    }
+    T fetch_and(T value, std::memory_order = std::memory_order_seq_cst) noexcept
+      requires std::is_integral_v<T>
+    {
+      return change([=](T old) { return static_cast<T>(old & value); });
+    }
+    T fetch_or(T value, std::memory_order = std::memory_order_seq_cst) noexcept
+      requires std::is_integral_v<T>
+    {
+      return change([=](T old) { return static_cast<T>(old | value); });
+    }
+    T fetch_xor(T value, std::memory_order = std::memory_order_seq_cst) noexcept
+      requires std::is_integral_v<T>
+    {
+      return change([=](T old) { return static_cast<T>(old ^ value); });
+    }
+
+   private:
+    friend struct CoherentAtomics;
+    void touch(bool write) const noexcept {
+      if (coherent::cores_run) coherent::touch(&value_, write);
+    }
+    template <class F>
+    T change(F&& f) noexcept {
+      touch(true);
+      const T old = value_;
+      value_ = f(old);
+      return old;
+    }
+
+    T value_;
+  };
+
+  template <class T>
+  class var {
+   public:
+    constexpr var() noexcept = default;
+    constexpr explicit var(T value) noexcept : value_(value) {}
+    [[nodiscard]] T load() const noexcept {
+      if (coherent::cores_run) coherent::touch(this, false);
+      return value_;
+    }
+    void store(T value) noexcept {
+      if (coherent::cores_run) coherent::touch(this, true);
+      value_ = value;
+    }
+
+   private:
+    T value_{};
+  };
+
+  // One core runs at a time, and what it does takes effect at once.
+  static void fence(std::memory_order) noexcept {}
+  static void light_fence() noexcept {}
+  static void heavy_fence() noexcept {}
+  static bool may_fence_heavily() noexcept { return true; }
+  static void pause() noexcept {
+    if (coherent::cores_run) coherent::pause();
+  }
+  static unsigned cpu_id() noexcept { return coherent::core(); }
+  static std::uint32_t thread_number() noexcept { return coherent::core(); }
+  static std::uint32_t thread_id() noexcept { return 1000 + 8 * coherent::core(); }
+  // One for each core, on lines of their own, and one for what is outside of them; zero again in every count.
+  template <class T>
+  static T& per_thread() noexcept {
+    static_assert(std::is_trivially_destructible_v<T>);
+    struct alignas(base::kCacheLine) Place {
+      T object;
+      std::uint64_t epoch;
+    };
+    static Place places[kMaxCores + 1]{};
+    Place& mine = places[coherent::core()];
+    if (mine.epoch != coherent::epoch()) {
+      std::memset(static_cast<void*>(&mine), 0, sizeof mine);
+      mine.epoch = coherent::epoch();
+    }
+    return mine.object;
+  }
+  static void at_thread_exit(sync::ExitCall call) noexcept { coherent::at_thread_exit(call); }
+  static void wait(const atomic<std::uint32_t>& a, std::uint32_t old) noexcept {
+    if (a.load() == old && coherent::cores_run) coherent::wait(&a.value_);
+  }
+  static void notify_one(atomic<std::uint32_t>& a) noexcept {
+    if (coherent::cores_run) coherent::notify(&a.value_, false);
+  }
+  static void notify_all(atomic<std::uint32_t>& a) noexcept {
+    if (coherent::cores_run) coherent::notify(&a.value_, true);
+  }
+  template <class T>
+  static constexpr T decide(T value, T) noexcept {
+    return value;
+  }
+};
+static_assert(sync::Atomics<CoherentAtomics>);
+
+// A pool with its type left behind.
+struct PoolDoor {
+  void* pool;
+  void* (*acquire)(void* pool);
+  void (*release)(void* pool, void* slot);
+};
+
+// Runs the workload on the pool and counts. Errors: std::invalid_argument; std::runtime_error if the cores wait for each
+// other for ever, or the pool has fewer slots than the workload holds.
+[[nodiscard]] CoherenceCount count_misses(const CoherenceOptions& options, const PoolDoor& door);
+
+// Ends the thread that made the pool: its at_thread_exit() calls are made, its per_thread() objects are gone.
+void end_outside_of_cores() noexcept;
+
+// A pool at the beginning of a page, made and destroyed by a thread of its own.
+template <class P>
+class PoolAtPage {
+ public:
+  template <class Shape>
+  explicit PoolAtPage(const Shape& shape) {
+    end_outside_of_cores();
+    void* const memory = ::operator new(sizeof(P), kAlignment);
+    try {
+      pool_ = ::new (memory) P(shape);
+    } catch (...) {
+      ::operator delete(memory, kAlignment);
+      throw;
+    }
+  }
+  PoolAtPage(const PoolAtPage&) = delete;
+  PoolAtPage& operator=(const PoolAtPage&) = delete;
+  ~PoolAtPage() {
+    pool_->~P();
+    end_outside_of_cores();
+    ::operator delete(pool_, kAlignment);
+  }
+  [[nodiscard]] PoolDoor door() const noexcept {
+    return {pool_, [](void* pool) { return static_cast<P*>(pool)->acquire(); },
+            [](void* pool, void* slot) { static_cast<P*>(pool)->release(slot); }};
+  }
+
+ private:
+  static constexpr std::align_val_t kAlignment{alignof(P) > 4096 ? alignof(P) : 4096};
+  P* pool_ = nullptr;
+};
+
+// The same of a pool over CoherentAtomics, made for the occasion from its shape.
+template <class P, class Shape>
+[[nodiscard]] CoherenceCount coherence(const Shape& shape, const CoherenceOptions& options) {
+  const PoolAtPage<P> pool(shape);
+  return count_misses(options, pool.door());
+}
+
+}  // namespace freehold::sim
