@@ -13,6 +13,8 @@
 namespace freehold::test {
 
 struct HookedAtomics {
+  using Native = sync::NativeAtomics;
+
   // Called with the address of the atomic that is about to change. Not called from within itself.
   static inline std::function<void(const void*)> hook;
 
@@ -57,10 +59,20 @@ struct HookedAtomics {
   };
 
   template <class T>
-  using var = sync::NativeAtomics::var<T>;
+  using var = Native::var<T>;
 
   static void fence(std::memory_order order) noexcept { std::atomic_thread_fence(order); }
   static void pause() noexcept {}
+  static void light_fence() noexcept { Native::light_fence(); }
+  static void heavy_fence() noexcept { Native::heavy_fence(); }
+  static bool may_fence_heavily() noexcept { return Native::may_fence_heavily(); }
+  static std::uint32_t thread_number() noexcept { return Native::thread_number(); }
+  static std::uint32_t thread_id() noexcept { return Native::thread_id(); }
+  template <class T>
+  static T& per_thread() noexcept {
+    return Native::per_thread<T>();
+  }
+  static void at_thread_exit(sync::ExitCall call) noexcept { Native::at_thread_exit(call); }
   static unsigned cpu_id() noexcept { return 0; }
   static void wait(const atomic<std::uint32_t>&, std::uint32_t) noexcept { std::abort(); }  // one thread: a deadlock
   static void notify_one(atomic<std::uint32_t>&) noexcept {}
