@@ -1,14 +1,17 @@
 #include "freehold/os/rseq.hpp"
 
-#include <sys/rseq.h>
-
-// Defined by glibc 2.35 and later; weak, so that an older one leaves the mode off instead of the program unstarted.
-#pragma weak __rseq_offset
-#pragma weak __rseq_size
+// ThreadSanitizer does not see that what one CPU runs is ordered, and would take every slot handed on for a race.
+#if defined(__SANITIZE_THREAD__)
+#define FREEHOLD_NO_SEQUENCES
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FREEHOLD_NO_SEQUENCES
+#endif
+#endif
 
 namespace freehold::os {
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(FREEHOLD_NO_SEQUENCES)
 
 namespace {
 
