@@ -3,7 +3,8 @@
 //   acquire()      a free slot, aligned as asked, contents unspecified; null when there is none (never an exception), or,
 //                  unless kFindsLast, when those that are free lie in other threads' caches
 //   release(slot)  takes back what acquire() of the same pool gave; any thread may, not only the one that acquired it
-//   capacity()     how many slots there can be at most
+//   capacity()     how many slots there can be at most; kUnlimited where only memory ends it
+//   flush()        optional: gives back what the pool keeps for the calling thread, as the end of a thread does
 //   contention()   what the Contention policy counted; zeros under IgnoreContention
 //
 // A strategy is one header with a pool template and a struct that describes it (registry.hpp lists them):
@@ -16,6 +17,12 @@
 //     template <sync::Atomics A, class Contention = sync::IgnoreContention, TaggedStackOrders O = kOrders>
 //     using Pool = TaggedStackPool<A, Contention, O>;
 //   };
+//
+// and may say more:
+//
+//     static constexpr bool kBounded = false;              // acquire() goes on beyond PoolShape::slots
+//     static constexpr double kBookkeepingBytes = 4;       // a slot, at most, beside a constant for each pool and thread
+//     static constexpr std::array kUnobservable{Unobservable{1, "why"}};  // orders whose weakening no test can see
 //
 // Tests, model exploration, order mutants, coherence goldens, stress, benchmarks and the command find it from there.
 #pragma once
@@ -33,7 +40,11 @@ struct PoolShape {
   std::size_t slots = 0;                              // capacity
   std::size_t slot_bytes = 0;                         // of each, rounded up to the alignment
   std::size_t alignment = alignof(std::max_align_t);  // a power of two
+  unsigned shards = 0;                                // of a pool that is made of several; 0: one for each usable CPU
+  void* memory = nullptr;                             // where the slots are to lie; null: the pool makes its own
 };
+
+inline constexpr std::size_t kUnlimited = ~std::size_t{0};
 
 template <class P>
 concept SlotPool = std::constructible_from<P, const PoolShape&> && requires(P& pool, const P& seen, void* slot) {
@@ -56,5 +67,27 @@ concept PoolStrategy = requires {
   { S::kFindsLast } -> std::convertible_to<bool>;
   S::kOrders;
 } && SlotPool<NativePool<S>> && SlotPool<CountedPool<S>>;
+
+// An order of S::kOrders, by its place among the members (nested ones counted where they stand), that stays although its
+// weakening cannot be observed, and why.
+struct Unobservable {
+  std::size_t order = 0;
+  std::string_view reason;
+};
+
+// The reason why a mutant of S with this order weakened may survive; empty: it must be killed.
+template <class S>
+[[nodiscard]] constexpr std::string_view why_unobservable(std::size_t order) noexcept {
+  if constexpr (requires { S::kUnobservable; })
+    for (const Unobservable& known : S::kUnobservable)
+      if (known.order == order) return known.reason;
+  return {};
+}
+
+template <class S>
+[[nodiscard]] constexpr bool is_bounded() noexcept {
+  if constexpr (requires { S::kBounded; }) return S::kBounded;
+  return true;
+}
 
 }  // namespace freehold::pool

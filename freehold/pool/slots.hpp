@@ -62,34 +62,39 @@ class Slots {
   explicit Slots(const PoolShape& shape)
       : count_(shape.slots),
         bytes_(base::align_up(shape.slot_bytes, shape.alignment)),
-        memory_(checked_bytes(shape), shape.alignment),
+        memory_(shape.memory != nullptr ? Memory() : Memory(checked_bytes(shape), shape.alignment)),
+        start_(static_cast<std::byte*>(shape.memory != nullptr ? shape.memory : memory_.start())),
         handed_out_(shape.slots) {
-    poison_.conceal_all(memory_.start(), count_ * bytes_);
+    poison_.conceal_all(start_, count_ * bytes_);
   }
   Slots(const Slots&) = delete;
   Slots& operator=(const Slots&) = delete;
-  ~Slots() { poison_.forget(memory_.start(), count_ * bytes_); }
+  ~Slots() { poison_.forget(start_, count_ * bytes_); }
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   // Of one slot, rounded up to the alignment.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] bool watched() const noexcept { return poison_.watched(); }
 
-  [[nodiscard]] void* address(std::size_t slot) const noexcept { return start() + slot * bytes_; }
+  [[nodiscard]] void* address(std::size_t slot) const noexcept { return start_ + slot * bytes_; }
   // Pre: the address of a slot.
   [[nodiscard]] std::size_t number(const void* address) const noexcept {
-    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - start());
-    return std::has_single_bit(bytes_) ? offset >> std::countr_zero(bytes_) : offset / bytes_;
+    return std::has_single_bit(bytes_) ? offset(address) >> std::countr_zero(bytes_) : offset(address) / bytes_;
   }
   [[nodiscard]] bool contains(const void* address) const noexcept {
-    const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(start());
-    return offset < count_ * bytes_ && offset % bytes_ == 0;
+    return is_inside(address) && number(address) * bytes_ == offset(address);
   }
 
   // The address of slot `slot`, which is the caller's from now on.
   [[nodiscard]] void* hand_out(std::size_t slot) const noexcept {
     void* const mine = address(slot);
     handed_out_.begins(slot, mine);
+    poison_.reveal(mine, bytes_);
+    return mine;
+  }
+  // The same for a pool that keeps addresses. Returns `mine`.
+  void* hand_out_at(void* mine) const noexcept {
+    if constexpr (kChecked) handed_out_.begins(number(mine), mine);
     poison_.reveal(mine, bytes_);
     return mine;
   }
@@ -107,11 +112,8 @@ class Slots {
     return slot;
   }
 
- private:
-  [[nodiscard]] std::byte* start() const noexcept { return static_cast<std::byte*>(memory_.start()); }
-  [[nodiscard]] bool is_inside(const void* address) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(start()) < count_ * bytes_;
-  }
+  // Bytes that the slots of a pool need, for who gives it PoolShape::memory.
+  // Errors: std::bad_alloc.
   static std::size_t checked_bytes(const PoolShape& shape) {
     FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
     std::size_t bytes = 0;
@@ -120,9 +122,16 @@ class Slots {
     return bytes;
   }
 
+ private:
+  [[nodiscard]] std::size_t offset(const void* address) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(start_);
+  }
+  [[nodiscard]] bool is_inside(const void* address) const noexcept { return offset(address) < count_ * bytes_; }
+
   std::size_t count_;
   std::size_t bytes_;
-  Memory memory_;
+  Memory memory_;  // none if another's is used
+  std::byte* start_;
   HandedOut handed_out_;
   [[no_unique_address]] base::Poison poison_;
 };

@@ -20,55 +20,61 @@
 namespace freehold::pool {
 
 struct TaggedStackOrders {
-  // acquire: pairs with kPush; the link below the top, and what the slot's former owner did, are visible.
+  // acquire: pairs with push; the link below the top, and what the slot's former owner did, are visible.
   std::memory_order pop_look = std::memory_order_acquire;
   // acquire: a failed compare-exchange is the next look.
   std::memory_order pop_again = std::memory_order_acquire;
+  // relaxed: the look was the acquire, and the release sequence of the last push goes on through us.
+  std::memory_order pop = std::memory_order_relaxed;
   // release: publishes the slot's link and its former owner's last use.
   std::memory_order push = std::memory_order_release;
 };
 
-template <sync::Atomics A, class Contention, TaggedStackOrders O>
-class TaggedStackPool {
+// What several stacks over one array of links need, too, where a look at all must not miss a slot (shortage.hpp).
+inline constexpr TaggedStackOrders kSequentialStack{std::memory_order_seq_cst, std::memory_order_seq_cst,
+                                                    std::memory_order_seq_cst, std::memory_order_seq_cst};
+
+// The link of each slot to the one below it.
+template <sync::Atomics A>
+using StackLinks = ZeroedArray<typename A::template atomic<std::uint32_t>>;
+
+template <sync::Atomics A, TaggedStackOrders O>
+class TaggedHead {
  public:
-  explicit TaggedStackPool(const PoolShape& shape) : slots_(shape), next_(shape.slots) {
-    FREEHOLD_ASSERT(shape.slots < kEmpty);
-    for (std::uint32_t i = 0; i < shape.slots; ++i)
-      next_[i].store(i + 1 < shape.slots ? i + 1 : kEmpty, std::memory_order_relaxed);  // relaxed: nobody looks yet
+  static constexpr std::uint32_t kEmpty = ~std::uint32_t{0};
+
+  // The slots first, first + 1, ... end - 1, in this order from the top. Not thread-safe.
+  void fill(const StackLinks<A>& links, std::size_t first, std::size_t end) noexcept {
+    FREEHOLD_ASSERT(end < kEmpty);
+    for (std::size_t i = first; i < end; ++i)
+      links[i].store(i + 1 < end ? static_cast<std::uint32_t>(i + 1) : kEmpty, std::memory_order_relaxed);
+    head_.store(first < end ? first : kEmpty, std::memory_order_relaxed);
   }
 
-  [[nodiscard]] void* acquire() noexcept {
-    contention_.operated();
+  // The newest slot, or kEmpty.
+  template <class Contention>
+  [[nodiscard]] std::uint32_t pop(const StackLinks<A>& links, Contention& contention) noexcept {
     std::uint64_t seen = head_.load(O.pop_look);
     while (index_of(seen) != kEmpty) {
       // relaxed: may be stale; then the tag has changed and the compare-exchange fails.
-      const std::uint32_t below = next_[index_of(seen)].load(std::memory_order_relaxed);
-      // relaxed on success: the look was the acquire, and the release sequence of the last push goes on through us.
-      if (head_.compare_exchange_weak(seen, successor(seen, below), std::memory_order_relaxed, O.pop_again))
-        return slots_.hand_out(index_of(seen));
-      contention_.retried();
+      const std::uint32_t below = links[index_of(seen)].load(std::memory_order_relaxed);
+      if (head_.compare_exchange_weak(seen, successor(seen, below), O.pop, O.pop_again)) break;
+      contention.retried();
     }
-    return nullptr;
+    return index_of(seen);
   }
 
-  void release(void* slot) noexcept {
-    const std::size_t number = slots_.take_back(slot);
-    if (number == Slots::kNone) return;
-    contention_.operated();
-    const auto mine = static_cast<std::uint32_t>(number);
+  template <class Contention>
+  void push(const StackLinks<A>& links, std::uint32_t slot, Contention& contention) noexcept {
     std::uint64_t seen = head_.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
     for (;;) {
-      next_[mine].store(index_of(seen), std::memory_order_relaxed);  // relaxed: published by the push
-      if (head_.compare_exchange_weak(seen, successor(seen, mine), O.push, std::memory_order_relaxed)) return;
-      contention_.retried();
+      links[slot].store(index_of(seen), std::memory_order_relaxed);  // relaxed: published by the push
+      if (head_.compare_exchange_weak(seen, successor(seen, slot), O.push, std::memory_order_relaxed)) return;
+      contention.retried();
     }
   }
 
-  [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
-  [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
-
  private:
-  static constexpr std::uint32_t kEmpty = ~std::uint32_t{0};
   [[nodiscard]] static constexpr std::uint32_t index_of(std::uint64_t head) noexcept {
     return static_cast<std::uint32_t>(head);
   }
@@ -77,11 +83,40 @@ class TaggedStackPool {
     return ((head >> 32) + 1) << 32 | index;
   }
 
+  typename A::template atomic<std::uint64_t> head_{kEmpty};
+};
+
+template <sync::Atomics A, class Contention, TaggedStackOrders O>
+class TaggedStackPool {
+ public:
+  explicit TaggedStackPool(const PoolShape& shape) : slots_(shape), links_(shape.slots) {
+    head_.fill(links_, 0, shape.slots);
+  }
+
+  [[nodiscard]] void* acquire() noexcept {
+    contention_.operated();
+    const std::uint32_t slot = head_.pop(links_, contention_);
+    return slot == Head::kEmpty ? nullptr : slots_.hand_out(slot);
+  }
+
+  void release(void* slot) noexcept {
+    const std::size_t number = slots_.take_back(slot);
+    if (number == Slots::kNone) return;
+    contention_.operated();
+    head_.push(links_, static_cast<std::uint32_t>(number), contention_);
+  }
+
+  [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
+  [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
+
+ private:
+  using Head = TaggedHead<A, O>;
+
   // Nobody writes after construction.
   Slots slots_;
-  ZeroedArray<typename A::template atomic<std::uint32_t>> next_;
+  StackLinks<A> links_;
   // Any thread.
-  alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> head_{0};
+  alignas(base::kCacheLine) Head head_;
   alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
 };
 
@@ -89,6 +124,7 @@ struct TaggedStack {
   static constexpr std::string_view kName = "tagged-stack";
   static constexpr std::string_view kSource = "article 1, Pool_t (SList)";
   static constexpr bool kFindsLast = true;
+  static constexpr double kBookkeepingBytes = 4;
   static constexpr TaggedStackOrders kOrders{};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, TaggedStackOrders O = kOrders>
   using Pool = TaggedStackPool<A, Contention, O>;
