@@ -15,7 +15,19 @@ struct StrategyList {
 };
 
 // In the order of the tables.
-using Strategies = StrategyList<TaggedStack  //
+using Strategies = StrategyList<SystemNew,           //
+                                LockFreeFlags,       //
+                                LockedFlags,         //
+                                LockedBits,          //
+                                LockedBitmapTree,    //
+                                LockFreeBits,        //
+                                LockFreeBitmapTree,  //
+                                TaggedStack,         //
+                                StacksByThread,      //
+                                StacksByHash,        //
+                                StacksByCpu,         //
+                                RoamingStacksByCpu,  //
+                                CpuStacks            //
                                 >;
 
 // Calls f.template operator()<S>() for every strategy of the list, in its order.

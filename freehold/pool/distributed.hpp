@@ -1,0 +1,177 @@
+// Several pools as one: the Array_of_pools_t of "Testing distributed memory pools". acquire turns to the shard that the
+// Spread names; release goes to the slot's home, the shard it came from, which its address tells: the shards' slots lie in
+// one range, at equal distances that are a power of two. So slots never move between shards, whoever releases them.
+//
+//   Invariant: shard i has slots / shards slots, rounded up or down, at start + (i << part_shift_).
+//
+// WhenEmpty says what an acquire does that finds its shard empty: Fail (null, though others may have slots), or
+// TakeFromNeighbour (looks at the others in turn; null only if none had any, see shortage.hpp, provided that the shard's
+// reads and writes of what is free are seq_cst; else it may miss a release that does not happen before it).
+//
+// Any thread. Cost: the shard's, the spread's, a shift; PoolShape::shards says how many. Bookkeeping: the shards'; up to
+// twice the slots' address space is reserved, of which only the slots are touched.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <new>
+
+#include "freehold/os/cpu.hpp"
+#include "freehold/pool/concept.hpp"
+#include "freehold/pool/memory.hpp"
+#include "freehold/pool/shortage.hpp"
+#include "freehold/pool/slots.hpp"
+#include "freehold/pool/spread.hpp"
+#include "freehold/pool/tagged_stack.hpp"
+
+namespace freehold::pool {
+
+struct Fail {
+  static constexpr bool kAsksNeighbours = false;
+};
+struct TakeFromNeighbour {
+  static constexpr bool kAsksNeighbours = true;
+};
+
+// How many shards a pool of this shape is made of: as many as asked for, but each has a slot.
+[[nodiscard]] inline unsigned shards_of(const PoolShape& shape) noexcept {
+  static const unsigned cpus = os::usable_cpus().cpus;  // asks the system, so once
+  return static_cast<unsigned>(std::min<std::size_t>(shape.shards != 0 ? shape.shards : cpus, shape.slots));
+}
+
+// P takes its slots' memory from PoolShape::memory. Contention counts the operations; the shards count what befalls them.
+template <SlotPool P, Spread S, class WhenEmpty = TakeFromNeighbour, class Contention = sync::IgnoreContention,
+          ShortageOrders O = ShortageOrders{}>
+class Distributed {
+ public:
+  // Errors: std::bad_alloc.
+  explicit Distributed(const PoolShape& shape)
+      : count_(shards_of(shape)),
+        part_shift_(shift_of(shape, count_)),
+        memory_(bytes_of(count_, part_shift_), shape.alignment),
+        shards_(count_) {
+    PoolShape part = shape;
+    part.shards = 1;
+    for (unsigned i = 0; i < count_; ++i) {
+      part.slots = shape.slots / count_ + (i < shape.slots % count_ ? 1 : 0);
+      part.memory = static_cast<std::byte*>(memory_.start()) + (std::size_t{i} << part_shift_);
+      shards_.emplace(part);
+      capacity_ += part.slots;
+    }
+  }
+
+  [[nodiscard]] void* acquire() noexcept {
+    contention_.operated();
+    const unsigned home = S::shard(count_);
+    if (void* slot = shards_[home].acquire(); slot != nullptr) [[likely]]
+      return slot;
+    if constexpr (!WhenEmpty::kAsksNeighbours) return nullptr;
+    if (void* slot = take_from(home + 1 == count_ ? 0 : home + 1); slot != nullptr) return slot;
+    return shortage_.search(static_cast<void*>(nullptr), [&] { return take_from(home); });
+  }
+
+  void release(void* slot) noexcept {
+    contention_.operated();
+    shards_[home_of(slot)].release(slot);
+    if constexpr (WhenEmpty::kAsksNeighbours) shortage_.released();
+  }
+
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] unsigned shards() const noexcept { return count_; }
+
+  // The shards' retries and waits; operations as the callers see them, not the shards that a search asked.
+  [[nodiscard]] sync::Contention contention() const noexcept {
+    sync::Contention sum;
+    for (unsigned i = 0; i < count_; ++i) sum += shards_[i].contention();
+    sum.operations = contention_.total().operations;
+    return sum;
+  }
+
+ private:
+  // `count` objects that cannot move, made one after the other.
+  class Shards {
+   public:
+    explicit Shards(unsigned count) : memory_(count * sizeof(P), alignof(P)) {}
+    Shards(const Shards&) = delete;
+    Shards& operator=(const Shards&) = delete;
+    ~Shards() {
+      while (made_ > 0) (*this)[--made_].~P();
+    }
+    void emplace(const PoolShape& shape) {
+      ::new (static_cast<void*>(&(*this)[made_])) P(shape);
+      ++made_;
+    }
+    [[nodiscard]] P& operator[](unsigned i) const noexcept { return static_cast<P*>(memory_.start())[i]; }
+
+   private:
+    Memory memory_;
+    unsigned made_ = 0;
+  };
+
+  // Of the distance between two shards' slots.
+  static unsigned shift_of(const PoolShape& shape, unsigned shards) {
+    PoolShape part = shape;
+    part.slots = base::ceil_div(shape.slots, shards);
+    const std::size_t bytes = Slots::checked_bytes(part);
+    if (bytes > ~std::size_t{0} / 2) throw std::bad_alloc();
+    return static_cast<unsigned>(std::countr_zero(std::bit_ceil(bytes)));
+  }
+  static std::size_t bytes_of(unsigned shards, unsigned part_shift) {
+    if (shards > ~std::size_t{0} >> part_shift) throw std::bad_alloc();
+    return std::size_t{shards} << part_shift;
+  }
+
+  [[nodiscard]] unsigned home_of(const void* slot) const noexcept {
+    const auto offset = reinterpret_cast<std::uintptr_t>(slot) - reinterpret_cast<std::uintptr_t>(memory_.start());
+    const std::size_t home = offset >> part_shift_;
+    if constexpr (kChecked)
+      if (home >= count_) return 0;  // which finds that it is foreign
+    return static_cast<unsigned>(home);
+  }
+
+  [[nodiscard]] void* take_from(unsigned first) noexcept {
+    for (unsigned i = 0, shard = first; i < count_; ++i, shard = shard + 1 == count_ ? 0 : shard + 1)
+      if (void* slot = shards_[shard].acquire(); slot != nullptr) return slot;
+    return nullptr;
+  }
+
+  // Nobody writes after construction.
+  unsigned count_;
+  unsigned part_shift_;
+  std::size_t capacity_ = 0;
+  Memory memory_;  // the slots of all
+  Shards shards_;
+  // Any thread.
+  Shortage<typename S::Atomics, O> shortage_;
+  alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
+};
+
+struct DistributedStackOrders {
+  TaggedStackOrders stack = kSequentialStack;
+  ShortageOrders shortage;
+};
+
+// Tagged stacks, a slot always returning to its own.
+template <template <class> class SpreadOf>
+struct DistributedStacks {
+  static constexpr bool kFindsLast = true;
+  static constexpr double kBookkeepingBytes = 4;
+  static constexpr DistributedStackOrders kOrders{};
+  template <sync::Atomics A, class Contention = sync::IgnoreContention, DistributedStackOrders O = kOrders>
+  using Pool = Distributed<TaggedStackPool<A, Contention, O.stack>, SpreadOf<A>, TakeFromNeighbour, Contention, O.shortage>;
+};
+
+struct StacksByThread : DistributedStacks<ByThread> {
+  static constexpr std::string_view kName = "stacks-by-thread";
+  static constexpr std::string_view kSource = "article 1, Array_of_pools_t, round robin";
+};
+struct StacksByHash : DistributedStacks<ByHash> {
+  static constexpr std::string_view kName = "stacks-by-hash";
+  static constexpr std::string_view kSource = "article 1, Array_of_pools_t, hash of the thread id";
+};
+struct StacksByCpu : DistributedStacks<ByCpu> {
+  static constexpr std::string_view kName = "stacks-by-cpu";
+  static constexpr std::string_view kSource = "article 1, Array_of_pools_t, current processor";
+};
+
+}  // namespace freehold::pool

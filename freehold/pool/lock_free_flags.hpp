@@ -1,0 +1,96 @@
+// An array of 32-bit flags, one for each slot, and a cursor that goes round: the lock-free pool S2 of "Memory management,
+// pools compared". acquire looks from the cursor on for a flag that is free and takes it by compare-exchange; release
+// clears the flag.
+//
+//   Invariant: a flag is kFree  <=>  its slot is free. The cursor is a hint.
+//
+// Linearisation: acquire at its compare-exchange (null: where shortage.hpp says), release at its exchange. Any thread;
+// lock-free. Cost: one atomic each on the flag's line, a store to the cursor's line that all share, and one load for every
+// slot that is taken before the next free one: the fuller the pool, the longer. Bookkeeping: 4 bytes a slot and a constant.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/pool/concept.hpp"
+#include "freehold/pool/memory.hpp"
+#include "freehold/pool/shortage.hpp"
+#include "freehold/pool/slots.hpp"
+
+namespace freehold::pool {
+
+struct LockFreeFlagsOrders {
+  // seq_cst: a sweep that finds nothing relies on having seen what was released before it began.
+  std::memory_order look = std::memory_order_seq_cst;
+  // seq_cst: acquire, pairs with free; the slot's former owner is done with it. And a sweep that sees the flag taken sees,
+  // too, what its taker told before.
+  std::memory_order take = std::memory_order_seq_cst;
+  // seq_cst: release, pairs with take; and before the look at who searches.
+  std::memory_order free = std::memory_order_seq_cst;
+  ShortageOrders shortage;
+};
+
+template <sync::Atomics A, class Contention, LockFreeFlagsOrders O>
+class LockFreeFlagsPool {
+ public:
+  explicit LockFreeFlagsPool(const PoolShape& shape) : slots_(shape), flags_(shape.slots) {}
+
+  [[nodiscard]] void* acquire() noexcept {
+    contention_.operated();
+    std::size_t slot = sweep();
+    if (slot == Slots::kNone) [[unlikely]]
+      slot = shortage_.search(Slots::kNone, [&] { return sweep(); });
+    return slot == Slots::kNone ? nullptr : slots_.hand_out(slot);
+  }
+
+  void release(void* slot) noexcept {
+    const std::size_t number = slots_.take_back(slot);
+    if (number == Slots::kNone) return;
+    contention_.operated();
+    flags_[number].exchange(kFree, O.free);
+    shortage_.released();
+  }
+
+  [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
+  [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
+
+ private:
+  static constexpr std::uint32_t kFree = 0, kTaken = 1;
+
+  [[nodiscard]] std::size_t next(std::size_t slot) const noexcept { return slot + 1 == slots_.count() ? 0 : slot + 1; }
+
+  // Takes the first free slot from the cursor on.
+  [[nodiscard]] std::size_t sweep() noexcept {
+    std::size_t slot = cursor_.load(std::memory_order_relaxed);  // relaxed: a hint
+    for (std::size_t i = 0; i < slots_.count(); ++i, slot = next(slot)) {
+      std::uint32_t flag = flags_[slot].load(O.look);
+      if (flag != kFree) continue;
+      if (flags_[slot].compare_exchange_strong(flag, kTaken, O.take, O.look)) {
+        cursor_.store(next(slot), std::memory_order_relaxed);
+        return slot;
+      }
+      contention_.retried();
+    }
+    return Slots::kNone;
+  }
+
+  // Nobody writes after construction.
+  Slots slots_;
+  ZeroedArray<typename A::template atomic<std::uint32_t>> flags_;
+  // Any thread.
+  alignas(base::kCacheLine) typename A::template atomic<std::size_t> cursor_{0};
+  Shortage<A, O.shortage> shortage_;
+  alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
+};
+
+struct LockFreeFlags {
+  static constexpr std::string_view kName = "lock-free-flags";
+  static constexpr std::string_view kSource = "article 2, S2";
+  static constexpr bool kFindsLast = true;
+  static constexpr double kBookkeepingBytes = 4;
+  static constexpr LockFreeFlagsOrders kOrders{};
+  template <sync::Atomics A, class Contention = sync::IgnoreContention, LockFreeFlagsOrders O = kOrders>
+  using Pool = LockFreeFlagsPool<A, Contention, O>;
+};
+
+}  // namespace freehold::pool
