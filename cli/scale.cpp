@@ -1,24 +1,23 @@
 // freehold scale: the classic scaling experiment, under one allocator or several. Does work that allocates get faster with
 // more threads, as it does with more processes? docs/scale.md explains the workloads, the method and the exit codes.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/command.hpp"
+#include "cli/report/json.hpp"
 #include "cli/scale/experiment.hpp"
 #include "cli/scale/page.hpp"
 #include "cli/scale/results_json.hpp"
 #include "cli/scale/table.hpp"
+#include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
 #include "cli/support/output_file.hpp"
 #include "cli/support/progress.hpp"
+#include "cli/support/standard_streams.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -86,24 +85,6 @@ Settings settings_of(const ScaleOptions& options, std::vector<std::string>& note
   return settings;
 }
 
-void print_to_stdout(const std::string& text) {
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0) {
-    throw Failure(kExitRefused, fmt::format("cannot write to standard output: {}", error_text(errno)));
-  }
-}
-
-// Descriptors 0 to 2 are given to workers anew: if a caller closed them, no pipe may take their numbers.
-void open_standard_files() {
-  while (true) {
-    const int fd = ::open("/dev/null", O_RDWR);
-    if (fd > STDERR_FILENO || fd < 0) {
-      ::close(fd);
-      return;
-    }
-  }
-}
-
 int run_scale(const ScaleOptions& options) {
   open_standard_files();
   std::vector<std::string> notes;
@@ -123,8 +104,7 @@ int run_scale(const ScaleOptions& options) {
   const Verdict verdict = verdict_of(results);
   const nlohmann::ordered_json json = results_json(results, verdict);
   // Files first: a terminal that went away must not cost them.
-  if (options.json)
-    write_file(*options.json, json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n');
+  if (options.json) write_file(*options.json, text_of(json));
   if (options.html) write_file(*options.html, page_of(json));
   print_to_stdout(table_of(results, verdict));
   if (signal != 0) return 128 + signal;

@@ -2,18 +2,16 @@
 // A Blocks type has static allocate(bytes) and deallocate(block), callable from any thread.
 // Every block carries a stamp that is checked before it is freed: a block handed out twice is seen.
 #pragma once
-#include <sched.h>
-
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <vector>
 
-#include "cli/scale/crew.hpp"
 #include "cli/scale/job.hpp"
 #include "cli/scale/work_size.hpp"
+#include "cli/support/batch_ring.hpp"
+#include "cli/support/crew.hpp"
 
 namespace freehold::cli::scale {
 
@@ -55,41 +53,7 @@ bool isolation(const Job& job, Lane& lane) {
   return correct;
 }
 
-// A ring from one producer to one consumer. Batches are published, not blocks. Whoever has to wait lets others run: there
-// may be fewer CPUs than workers.
-class BlockRing {
- public:
-  using Batch = std::array<Stamp*, kHandoverBatch>;
-
-  // The place for the next batch, once there is one. Producer.
-  Batch& next_to_fill() {
-    wait_while(
-        [this] { return filled_.load(std::memory_order_relaxed) - emptied_.load(std::memory_order_acquire) == kBatches; });
-    return batches_[filled_.load(std::memory_order_relaxed) % kBatches];
-  }
-  // release: pairs with next_to_empty(); publishes the batch and what its blocks hold.
-  void filled() { filled_.store(filled_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
-
-  // The oldest batch, once there is one. Consumer.
-  Batch& next_to_empty() {
-    wait_while([this] { return filled_.load(std::memory_order_acquire) == emptied_.load(std::memory_order_relaxed); });
-    return batches_[emptied_.load(std::memory_order_relaxed) % kBatches];
-  }
-  // release: pairs with next_to_fill(); the batch has been read before it is overwritten.
-  void emptied() { emptied_.store(emptied_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
-
- private:
-  static constexpr std::uint64_t kBatches = 64;
-
-  template <class Condition>
-  static void wait_while(Condition condition) {
-    while (condition()) ::sched_yield();
-  }
-
-  std::array<Batch, kBatches> batches_{};
-  alignas(64) std::atomic<std::uint64_t> filled_{0};   // written by the producer
-  alignas(64) std::atomic<std::uint64_t> emptied_{0};  // written by the consumer
-};
+using BlockRing = BatchRing<Stamp*, kHandoverBatch>;
 
 // Test 2: workers 2k and 2k + 1 are a pair; the first allocates blocks, the second frees them.
 // Pre: threads, an even number of workers, and a ring for each pair.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 
 #include "cli/scale/measure.hpp"
 
@@ -15,15 +14,6 @@ using Clock = std::chrono::steady_clock;
 // A worker that needs fifty times its time is not slow but stuck; ten seconds are for machines that are busy.
 std::chrono::seconds limit_of(const Settings& settings) {
   return std::chrono::seconds(10 + 50 * settings.milliseconds / 1000);
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
 }
 
 std::string describe(const Settings& settings, const Cell& cell) {
@@ -66,7 +56,7 @@ class Experiment {
       results_.notes.push_back(fmt::format("{} could not be calibrated: {}", name_of(test), none->why));
     }
     return report == nullptr ? std::nullopt
-                             : std::optional(static_cast<double>(std::max<std::uint64_t>(report->elapsed_ns, 1)));
+                             : std::optional(static_cast<double>(std::max<std::uint64_t>(report->crew.elapsed_ns, 1)));
   }
 
   // Units in an iteration so that all iterations take the wished time. Grows in steps: the first unit also pays for a cold
@@ -119,7 +109,7 @@ class Experiment {
       series.failure = none->why;
       return true;
     }
-    const Report& report = std::get<Report>(measured);
+    const CrewReport& report = std::get<Report>(measured).crew;
     series.samples.resize(set + 1);
     series.samples[set] = Sample{report.elapsed_ns, report.cpu_ns, report.peak_rss_bytes};
     return true;

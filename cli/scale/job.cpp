@@ -1,19 +1,9 @@
 #include "cli/scale/job.hpp"
 
-#include <algorithm>
-
 #include "cli/scale/work_size.hpp"
+#include "cli/support/arguments.hpp"
 
 namespace freehold::cli::scale {
-namespace {
-
-template <class T, std::size_t N>
-std::optional<T> find(const std::array<T, N>& all, std::string_view name) {
-  const auto found = std::ranges::find_if(all, [name](T value) { return name_of(value) == name; });
-  return found == all.end() ? std::nullopt : std::optional(*found);
-}
-
-}  // namespace
 
 std::string_view name_of(Workload test) {
   switch (test) {
@@ -27,8 +17,6 @@ std::string_view name_of(Workload test) {
   __builtin_unreachable();
 }
 
-std::string_view name_of(Mode mode) { return mode == Mode::kThreads ? "threads" : "processes"; }
-
 std::string_view name_of(Source source) {
   switch (source) {
     case Source::kMalloc: return "malloc";
@@ -38,9 +26,8 @@ std::string_view name_of(Source source) {
   __builtin_unreachable();
 }
 
-std::optional<Workload> workload_of(std::string_view name) { return find(kWorkloads, name); }
-std::optional<Mode> mode_of(std::string_view name) { return find(kModes, name); }
-std::optional<Source> source_of(std::string_view name) { return find(kSources, name); }
+std::optional<Workload> workload_of(std::string_view name) { return value_of<Workload>(kWorkloads, name); }
+std::optional<Source> source_of(std::string_view name) { return value_of<Source>(kSources, name); }
 
 std::uint64_t operations_of(const Job& job) {
   const std::uint64_t units = job.iterations * job.units;

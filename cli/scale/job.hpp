@@ -7,25 +7,22 @@
 #include <optional>
 #include <string_view>
 
+#include "cli/support/crew.hpp"
+
 namespace freehold::cli::scale {
 
 // The scaling article's four workloads, then the thread-local article's two tests.
 enum class Workload : std::uint8_t { kCompute, kAllocate, kMixed, kMemory, kIsolation, kHandover };
 inline constexpr std::array kWorkloads{Workload::kCompute, Workload::kAllocate,  Workload::kMixed,
                                        Workload::kMemory,  Workload::kIsolation, Workload::kHandover};
-// Workers are threads of one process, or processes of one thread.
-enum class Mode : std::uint8_t { kThreads, kProcesses };
-inline constexpr std::array kModes{Mode::kThreads, Mode::kProcesses};
 // Whose blocks the two tests use: the process's malloc, which a preloaded library may be, or the thread-local article's
 // allocator with either remote-free list, over the process's malloc.
 enum class Source : std::uint8_t { kMalloc, kOwnerMutex, kOwnerLockFree };
 inline constexpr std::array kSources{Source::kMalloc, Source::kOwnerMutex, Source::kOwnerLockFree};
 
 [[nodiscard]] std::string_view name_of(Workload test);
-[[nodiscard]] std::string_view name_of(Mode mode);
 [[nodiscard]] std::string_view name_of(Source source);
 [[nodiscard]] std::optional<Workload> workload_of(std::string_view name);
-[[nodiscard]] std::optional<Mode> mode_of(std::string_view name);
 [[nodiscard]] std::optional<Source> source_of(std::string_view name);
 
 // The first four run as threads and as processes; the two tests of the thread-local article are about threads.
@@ -55,11 +52,8 @@ struct Job {
 struct Report {
   static constexpr std::uint64_t kMagic = 0x65726f6373663031;
   std::uint64_t magic = kMagic;
-  std::uint64_t elapsed_ns = 0;      // from the first worker's start to the last one's end
-  std::uint64_t cpu_ns = 0;          // user and system time of all workers
-  std::uint64_t peak_rss_bytes = 0;  // of the process; for processes the sum over the workers
-  std::uint64_t correct = 0;         // 1: every worker's checks held
-  char malloc_library[480] = {};     // the file that malloc came from
+  CrewReport crew;
+  char malloc_library[480] = {};  // the file that malloc came from
 };
 
 }  // namespace freehold::cli::scale

@@ -1,20 +1,14 @@
-// One measurement: starts this executable anew as a scale-worker, under the allocator, waits for its report, and checks that
-// the allocator was the one that was asked for. A worker that hangs is killed; so is one that is under way at Ctrl-C.
+// One measurement: a scale-worker under the allocator, and the check that the allocator was the one that was asked for.
 #pragma once
 #include <chrono>
 #include <string>
 #include <variant>
 
 #include "cli/scale/job.hpp"
-#include "cli/support/interrupts.hpp"
+#include "cli/support/worker_process.hpp"
 
 namespace freehold::cli::scale {
 
-// Why there is no report, in a few words: "killed by signal 11", "does not replace malloc ...".
-struct NoReport {
-  std::string why;
-};
-struct Interrupted {};
 using Measured = std::variant<Report, NoReport, Interrupted>;
 
 // `library` is an absolute path, or empty for the system's allocator. Throws Failure if no process can be started.

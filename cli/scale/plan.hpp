@@ -42,11 +42,6 @@ struct Cell {
 // "compute,memory" and "threads". Throws Failure.
 [[nodiscard]] std::vector<Workload> parse_tests(const std::string& text);
 [[nodiscard]] std::vector<Mode> parse_modes(const std::string& text);
-// A number within limits. `option` is for the message. Throws Failure.
-[[nodiscard]] std::uint32_t parse_number(const std::string& option, const std::string& text, std::uint32_t least,
-                                         std::uint32_t most);
-// The words between commas. Throws Failure if one is empty.
-[[nodiscard]] std::vector<std::string> split_list(const std::string& option, const std::string& text);
 // The allocators, then the thread-local article's two. Throws Failure if two have the same name.
 [[nodiscard]] std::vector<Subject> subjects_of(const std::vector<Allocator>& allocators);
 

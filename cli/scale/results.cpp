@@ -1,7 +1,6 @@
 #include "cli/scale/results.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace freehold::cli::scale {
 namespace {
@@ -13,24 +12,6 @@ double seconds_of(const Sample& sample) { return 1e-9 * static_cast<double>(samp
 const Series* Results::find(const Cell& cell) const {
   const auto found = std::ranges::find(series, cell, &Series::cell);
   return found == series.end() ? nullptr : &*found;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-double spread(std::span<const double> values) {
-  if (values.size() < 2) return 0;
-  const auto [least, greatest] = std::ranges::minmax(values);
-  return (greatest - least) / median({values.begin(), values.end()});
-}
-
-double geometric_mean(std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += std::log(value);
-  return std::exp(sum / static_cast<double>(values.size()));
 }
 
 Job job_of(const Results& results, const Series& series) {

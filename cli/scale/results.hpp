@@ -2,12 +2,12 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "cli/scale/plan.hpp"
 #include "cli/support/machine.hpp"
+#include "cli/support/statistics.hpp"
 
 namespace freehold::cli::scale {
 
@@ -35,13 +35,6 @@ struct Results {
 
   [[nodiscard]] const Series* find(const Cell& cell) const;
 };
-
-// Pre: not empty. Of an even number the mean of the two in the middle.
-[[nodiscard]] double median(std::vector<double> values);
-// (greatest − least) / median; 0 for fewer than two values.
-[[nodiscard]] double spread(std::span<const double> values);
-// Pre: not empty, all positive.
-[[nodiscard]] double geometric_mean(std::span<const double> values);
 
 [[nodiscard]] Job job_of(const Results& results, const Series& series);
 // In seconds, of the sets that were measured.

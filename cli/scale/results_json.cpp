@@ -2,21 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/report/json.hpp"
+
 namespace freehold::cli::scale {
 namespace {
 using nlohmann::ordered_json;
-
-template <class T>
-ordered_json or_null(const std::optional<T>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
-}
-
-template <class T>
-ordered_json names_json(const std::vector<T>& values) {
-  ordered_json names = ordered_json::array();
-  for (const T value : values) names.push_back(name_of(value));
-  return names;
-}
 
 ordered_json subjects_json(const std::vector<Subject>& subjects) {
   ordered_json list = ordered_json::array();
@@ -81,12 +71,7 @@ ordered_json results_json(const Results& results, const Verdict& verdict) {
       {"date", results.date},
       {"complete", results.complete},
       {"seconds", results.seconds},
-      {"machine",
-       {{"cpu_model", results.machine.cpu_model},
-        {"cpus", results.machine.cpus},
-        {"cpus_source", results.machine.cpus_source},
-        {"system", results.machine.system},
-        {"libc", results.machine.libc}}},
+      {"machine", machine_json(results.machine)},
       {"settings",
        {{"subjects", subjects_json(settings.subjects)},
         {"workers", settings.workers},

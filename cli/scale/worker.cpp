@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -12,8 +11,9 @@
 #include <stdexcept>
 
 #include "cli/scale/block_tests.hpp"
-#include "cli/scale/crew.hpp"
 #include "cli/scale/workloads.hpp"
+#include "cli/support/crew.hpp"
+#include "cli/support/worker_process.hpp"
 #include "freehold/alloc/owner_pages_heap.hpp"
 
 namespace freehold::cli::scale {
@@ -62,13 +62,13 @@ T require(std::optional<T> value) {
 }
 
 Job job_of(const std::vector<std::string>& words) {
-  if (words.size() != 7) throw std::runtime_error("scale-worker is started by freehold scale");
-  return {.test = require(workload_of(words[1])),
-          .mode = require(mode_of(words[2])),
-          .source = require(source_of(words[3])),
-          .workers = static_cast<std::uint32_t>(std::stoul(words[4])),
-          .iterations = static_cast<std::uint32_t>(std::stoul(words[5])),
-          .units = std::stoull(words[6])};
+  if (words.size() != 6) throw std::runtime_error("scale-worker is started by freehold scale");
+  return {.test = require(workload_of(words[0])),
+          .mode = require(mode_of(words[1])),
+          .source = require(source_of(words[2])),
+          .workers = static_cast<std::uint32_t>(std::stoul(words[3])),
+          .iterations = static_cast<std::uint32_t>(std::stoul(words[4])),
+          .units = std::stoull(words[5])};
 }
 
 // Whose malloc this process really has: a library that could not be preloaded is ignored by the dynamic linker.
@@ -82,9 +82,8 @@ void note_malloc_library(Report& report) {
 
 }  // namespace
 
-std::vector<std::string> worker_arguments(const Job& job, int report_fd) {
+std::vector<std::string> worker_arguments(const Job& job) {
   return {kWorkerCommand,
-          std::to_string(report_fd),
           std::string(name_of(job.test)),
           std::string(name_of(job.mode)),
           std::string(name_of(job.source)),
@@ -98,9 +97,8 @@ int worker_main(const std::vector<std::string>& arguments) try {
   const Job job = job_of(arguments);
   Report report;
   note_malloc_library(report);
-  run_crew(job.mode, job.workers, body_of(job), report);
-  const int fd = std::stoi(arguments[0]);
-  return ::write(fd, &report, sizeof report) == static_cast<ssize_t>(sizeof report) ? 0 : 1;
+  run_crew(job.mode, job.workers, body_of(job), report.crew);
+  return write_report(&report, sizeof report) ? 0 : 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

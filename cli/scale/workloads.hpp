@@ -1,8 +1,8 @@
 // The scaling article's four workloads, on whatever malloc the process has. Each does a worker's share of a job's
 // iterations between lane.start() and lane.finish(), and returns whether its own arithmetic came out right.
 #pragma once
-#include "cli/scale/crew.hpp"
 #include "cli/scale/job.hpp"
+#include "cli/support/crew.hpp"
 
 namespace freehold::cli::scale {
 

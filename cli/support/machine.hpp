@@ -18,4 +18,7 @@ struct Machine {
 // CPUs that a cgroup (version 2) allows: the smallest quota from `group` up to `root`; none if there is no limit.
 [[nodiscard]] std::optional<double> cgroup_cpus(const std::filesystem::path& root, const std::string& group);
 
+// The time, UTC, ISO 8601.
+[[nodiscard]] std::string today();
+
 }  // namespace freehold::cli

@@ -127,8 +127,8 @@ TEST(ScalePlan, WorkerArguments_NameTheWholeJob) {
                 .workers = 3,
                 .iterations = 24,
                 .units = 5'000'000'000};
-  EXPECT_EQ(worker_arguments(job, 3),
-            (std::vector<std::string>{"scale-worker", "3", "mixed", "processes", "owner-mutex", "3", "24", "5000000000"}));
+  EXPECT_EQ(worker_arguments(job),
+            (std::vector<std::string>{"scale-worker", "mixed", "processes", "owner-mutex", "3", "24", "5000000000"}));
 }
 
 }  // namespace

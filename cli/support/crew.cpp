@@ -1,4 +1,4 @@
-#include "cli/scale/crew.hpp"
+#include "cli/support/crew.hpp"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -20,7 +20,9 @@
 #include <thread>
 #include <vector>
 
-namespace freehold::cli::scale {
+#include "cli/support/arguments.hpp"
+
+namespace freehold::cli {
 namespace {
 
 // One clock for threads and processes.
@@ -97,7 +99,7 @@ pid_t fork_worker(MeetingPlace& place, std::uint32_t index, const Body& body) {
   }
 }
 
-void run_processes(MeetingPlace& place, std::uint32_t workers, const Body& body, Report& report) {
+void run_processes(MeetingPlace& place, std::uint32_t workers, const Body& body, CrewReport& report) {
   for (std::uint32_t i = 0; i < workers; ++i) fork_worker(place, i, body);
   for (std::uint32_t i = 0; i < workers; ++i) {
     int status = 0;
@@ -121,6 +123,10 @@ std::uint64_t peak_rss_bytes() {
 
 }  // namespace
 
+std::string_view name_of(Mode mode) { return mode == Mode::kThreads ? "threads" : "processes"; }
+
+std::optional<Mode> mode_of(std::string_view name) { return value_of<Mode>(kModes, name); }
+
 void Lane::start() noexcept {
   ::pthread_barrier_wait(&line_);
   cpu_started_ns_ = now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -132,7 +138,7 @@ void Lane::finish() noexcept {
   cpu_finished_ns_ = now_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-void run_crew(Mode mode, std::uint32_t workers, const Body& body, Report& report) {
+void run_crew(Mode mode, std::uint32_t workers, const Body& body, CrewReport& report) {
   MeetingPlace place(workers);
   if (mode == Mode::kThreads) {
     run_threads(place, workers, body);
@@ -147,4 +153,4 @@ void run_crew(Mode mode, std::uint32_t workers, const Body& body, Report& report
   report.correct = std::ranges::all_of(results, &Result::correct) ? 1 : 0;
 }
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::cli

@@ -4,12 +4,27 @@
 #pragma once
 #include <pthread.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string_view>
 
-#include "cli/scale/job.hpp"
+namespace freehold::cli {
 
-namespace freehold::cli::scale {
+// Workers are threads of one process, or processes of one thread.
+enum class Mode : std::uint8_t { kThreads, kProcesses };
+inline constexpr std::array kModes{Mode::kThreads, Mode::kProcesses};
+[[nodiscard]] std::string_view name_of(Mode mode);
+[[nodiscard]] std::optional<Mode> mode_of(std::string_view name);
+
+// What a crew leaves, as bytes that may go through a pipe.
+struct CrewReport {
+  std::uint64_t elapsed_ns = 0;      // from the first worker's start to the last one's end
+  std::uint64_t cpu_ns = 0;          // user and system time of all workers
+  std::uint64_t peak_rss_bytes = 0;  // of the process; for processes the sum over the workers
+  std::uint64_t correct = 0;         // 1: every worker's checks held
+};
 
 // One worker's place in the crew. A body calls start() when prepared and finish() when its timed work is done.
 class Lane {
@@ -37,6 +52,6 @@ using Body = std::function<bool(Lane&)>;
 // Runs `body` once per worker and fills in the report's times, memory and correctness.
 // Throws std::exception if a process cannot be started or dies. Where a crew of threads cannot be completed, those that
 // stand at the start line already cannot be called back: the process ends with a line on standard error.
-void run_crew(Mode mode, std::uint32_t workers, const Body& body, Report& report);
+void run_crew(Mode mode, std::uint32_t workers, const Body& body, CrewReport& report);
 
-}  // namespace freehold::cli::scale
+}  // namespace freehold::cli

@@ -1,0 +1,18 @@
+#include "cli/report/json.hpp"
+
+namespace freehold::cli {
+using nlohmann::ordered_json;
+
+ordered_json machine_json(const Machine& machine) {
+  return {{"cpu_model", machine.cpu_model},
+          {"cpus", machine.cpus},
+          {"cpus_source", machine.cpus_source},
+          {"system", machine.system},
+          {"libc", machine.libc}};
+}
+
+std::string text_of(const ordered_json& json) {
+  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace freehold::cli

@@ -1,0 +1,38 @@
+#include "cli/report/text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <sstream>
+
+namespace freehold::cli {
+
+std::string bars(std::span<const std::optional<double>> values, double greatest) {
+  static constexpr std::array kBars{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  std::string text;
+  for (const auto& value : values) {
+    if (!value) {
+      text += ' ';
+      continue;
+    }
+    const double height = std::clamp(*value / greatest, 0.0, 1.0) * (kBars.size() - 1);
+    text += kBars[static_cast<std::size_t>(std::lround(height))];
+  }
+  return text;
+}
+
+std::string wrap(const std::string& text, std::size_t width, const std::string& indent) {
+  std::string out;
+  std::string line;
+  std::istringstream in(text);
+  for (std::string word; in >> word;) {
+    if (!line.empty() && indent.size() + line.size() + 1 + word.size() > width) {
+      out += indent + line + '\n';
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return line.empty() ? out : out + indent + line + '\n';
+}
+
+}  // namespace freehold::cli

@@ -1,0 +1,51 @@
+// The values of options: lists, numbers within limits, names out of a fixed set. Each throws Failure(kExitRefused) with one
+// line that names the option.
+#pragma once
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/support/failure.hpp"
+
+namespace freehold::cli {
+
+// The words between commas, none of them empty.
+[[nodiscard]] std::vector<std::string> split_list(const std::string& option, const std::string& text);
+[[nodiscard]] std::uint32_t parse_number(const std::string& option, const std::string& text, std::uint32_t least,
+                                         std::uint32_t most);
+// "1,2,6" and `always` -> sorted, each once.
+[[nodiscard]] std::vector<std::uint32_t> parse_numbers(const std::string& option, const std::string& text,
+                                                       std::uint32_t least, std::uint32_t most,
+                                                       std::vector<std::uint32_t> always = {});
+
+// "compute,memory" -> the values of these names, in the order of `all`, each once. `find`: name -> optional value.
+template <class T>
+[[nodiscard]] std::vector<T> parse_names(const std::string& option, const std::string& text, const auto& all, auto find) {
+  std::vector<T> chosen;
+  for (const std::string& name : split_list(option, text)) {
+    const std::optional<T> value = find(name);
+    if (!value) {
+      std::vector<std::string_view> names;
+      for (const T known : all) names.push_back(name_of(known));
+      throw Failure(kExitRefused, fmt::format("{}: '{}' is none of {}", option, printable(name), fmt::join(names, ", ")));
+    }
+    chosen.push_back(*value);
+  }
+  std::ranges::sort(chosen);
+  chosen.erase(std::ranges::unique(chosen).begin(), chosen.end());
+  return chosen;
+}
+
+// Of `all`, the value of this name.
+template <class T>
+[[nodiscard]] std::optional<T> value_of(const auto& all, std::string_view name) {
+  const auto found = std::ranges::find_if(all, [name](T value) { return name_of(value) == name; });
+  return found == all.end() ? std::nullopt : std::optional<T>(*found);
+}
+
+}  // namespace freehold::cli

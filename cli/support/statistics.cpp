@@ -1,0 +1,26 @@
+#include "cli/support/statistics.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace freehold::cli {
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double spread(std::span<const double> values) {
+  if (values.size() < 2) return 0;
+  const auto [least, greatest] = std::ranges::minmax(values);
+  return (greatest - least) / median({values.begin(), values.end()});
+}
+
+double geometric_mean(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += std::log(value);
+  return std::exp(sum / static_cast<double>(values.size()));
+}
+
+}  // namespace freehold::cli
