@@ -2,9 +2,9 @@
 
 import sys
 
-from . import again, instructions, malloc, startup
+from . import again, instructions, malloc, pools, startup
 
-COMMANDS = {"malloc": malloc.main, "instructions": instructions.main, "startup": startup.main, "report": again.main}
+COMMANDS = {"malloc": malloc.main, "pools": pools.main, "instructions": instructions.main, "startup": startup.main, "report": again.main}
 
 
 def main():

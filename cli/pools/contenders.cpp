@@ -1,0 +1,60 @@
+#include "cli/pools/contenders.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "cli/pools/library_pools.hpp"
+#include "cli/pools/run.hpp"
+#include "freehold/pool/registry.hpp"
+
+namespace freehold::cli::pools {
+namespace {
+
+template <class P>
+Report run_plain(const Job& job) {
+  return run_on<P>(job, [](const pool::PoolShape& shape, const Job&) { return P(shape); });
+}
+
+// Counting pools for article 1's experiment only: they are slower.
+template <class S>
+Report run_strategy(const Job& job) {
+  if (job.counted) return run_plain<pool::CountedPool<S>>(job);
+  return run_plain<pool::NativePool<S>>(job);
+}
+
+template <class P>
+inline constexpr bool kIsDistributed = requires(const P& pool) { pool.shards(); };
+
+std::vector<Contender> make_contenders() {
+  std::vector<Contender> all;
+  pool::for_each_strategy([&all]<class S> {
+    all.push_back({std::string(S::kName), std::string(S::kSource), Kind::kStrategy, kIsDistributed<pool::NativePool<S>>,
+                   run_strategy<S>});
+  });
+  all.push_back({"boost-pool", "Boost.Pool with a mutex", Kind::kLibrary, false, run_plain<BoostPool>});
+  all.push_back({"pmr-synchronized", "std::pmr::synchronized_pool_resource", Kind::kLibrary, false,
+                 run_plain<SynchronizedPoolResource>});
+  all.push_back({"floor", "a bare thread-local list of free slots", Kind::kFloor, false, run_plain<ThreadFreeList>});
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Contender>& contenders() {
+  static const std::vector<Contender> all = make_contenders();
+  return all;
+}
+
+const Contender* find_contender(std::string_view name) {
+  const auto found = std::ranges::find(contenders(), name, &Contender::name);
+  return found == contenders().end() ? nullptr : &*found;
+}
+
+bool runs(const Contender& contender, Test test, Context context) {
+  // The floor's slots do not travel between threads, and are no array that could be half used.
+  if (contender.kind == Kind::kFloor) return test != Test::kRing && context == Context::kFresh;
+  return true;
+}
+
+}  // namespace freehold::cli::pools

@@ -1,0 +1,11 @@
+// Carries a plan out, set after set. Keeps what it has when interrupted, and goes on when a pool fails.
+#pragma once
+#include "cli/pools/results.hpp"
+#include "cli/support/interrupts.hpp"
+#include "cli/support/progress.hpp"
+
+namespace freehold::cli::pools {
+
+[[nodiscard]] Results run_experiment(const Settings& settings, Interrupts& interrupts, Progress& progress);
+
+}  // namespace freehold::cli::pools

@@ -1,0 +1,61 @@
+// The vocabulary of the pools' experiments: what one measurement is, and what it yields. One measurement runs in a fresh
+// process (freehold pools-worker, the same executable) on one pool; Job goes in as arguments, Report comes back as bytes.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/support/crew.hpp"
+
+namespace freehold::cli::pools {
+
+// Article 2's tests 1 to 3, then what today's programs do: blocks released in random order, handed from producer to
+// consumer, and the bare acquire/release pair. kCrc is article 1's experiment.
+enum class Test : std::uint8_t { kShort, kLong, kSingle, kRandom, kRing, kPair, kCrc };
+inline constexpr std::array kTests{Test::kShort, Test::kLong, Test::kSingle, Test::kRandom,
+                                   Test::kRing,  Test::kPair, Test::kCrc};
+// The state of the pool when a test begins.
+enum class Context : std::uint8_t { kFresh, kPolluted, kHalfUsed, kAlmostFull };
+inline constexpr std::array kContexts{Context::kFresh, Context::kPolluted, Context::kHalfUsed, Context::kAlmostFull};
+
+[[nodiscard]] std::string_view name_of(Test test);
+[[nodiscard]] std::string_view name_of(Context context);
+[[nodiscard]] std::optional<Test> test_of(std::string_view name);
+[[nodiscard]] std::optional<Context> context_of(std::string_view name);
+// One thread whatever is asked for.
+[[nodiscard]] constexpr bool is_single_threaded(Test test) { return test == Test::kSingle || test == Test::kPair; }
+// Which tests are run in every context; the others in a fresh pool only.
+[[nodiscard]] constexpr bool has_contexts(Test test) { return test <= Test::kSingle; }
+
+struct Job {
+  std::string pool;  // the name of a contender
+  Test test = Test::kShort;
+  Context context = Context::kFresh;
+  std::uint32_t threads = 1;
+  std::uint64_t operations = 0;  // acquire/release pairs of each thread, if time allows
+  std::uint32_t slot_bytes = 0;
+  std::uint32_t milliseconds = 0;  // a thread that is still at work then ends early, with fewer operations
+  std::uint32_t shards = 0;        // that the slots are distributed over; 0: what the strategy chooses
+  bool counted = false;            // contention is counted, which costs time
+
+  friend bool operator==(const Job&, const Job&) = default;
+};
+
+struct Report {
+  static constexpr std::uint64_t kMagic = 0x736c6f6f70303031;
+  std::uint64_t magic = kMagic;
+  CrewReport crew;
+  std::uint64_t operations = 0;  // acquire/release pairs of all threads
+  std::uint64_t failures = 0;    // acquires that found no slot, and were repeated
+  std::uint64_t counted = 0;     // acquires and releases that were counted
+  std::uint64_t conflicts = 0;   // compare-exchanges repeated and locks waited for, among those
+};
+
+[[nodiscard]] std::vector<std::string> words_of(const Job& job);
+// The inverse. Throws std::runtime_error.
+[[nodiscard]] Job job_of(const std::vector<std::string>& words);
+
+}  // namespace freehold::cli::pools

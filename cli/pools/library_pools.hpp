@@ -1,0 +1,92 @@
+// Pools that others wrote, with the interface of ours, and the floor.
+#pragma once
+#include <atomic>
+#include <boost/pool/pool.hpp>
+#include <cstddef>
+#include <memory_resource>
+#include <mutex>
+#include <new>
+
+#include "freehold/pool/concept.hpp"
+#include "freehold/pool/memory.hpp"
+
+namespace freehold::cli::pools {
+
+// boost::pool is not for several threads; its documentation asks for a lock around it.
+class BoostPool {
+ public:
+  explicit BoostPool(const pool::PoolShape& shape) : capacity_(shape.slots), pool_(shape.slot_bytes) {}
+
+  [[nodiscard]] void* acquire() noexcept {
+    const std::lock_guard guard(mutex_);
+    return pool_.malloc();
+  }
+  void release(void* slot) noexcept {
+    const std::lock_guard guard(mutex_);
+    pool_.free(slot);
+  }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
+
+ private:
+  std::size_t capacity_;
+  std::mutex mutex_;
+  boost::pool<> pool_;
+};
+static_assert(pool::SlotPool<BoostPool>);
+
+class SynchronizedPoolResource {
+ public:
+  explicit SynchronizedPoolResource(const pool::PoolShape& shape) : shape_(shape) {}
+
+  [[nodiscard]] void* acquire() noexcept { return resource_.allocate(shape_.slot_bytes, shape_.alignment); }
+  void release(void* slot) noexcept { resource_.deallocate(slot, shape_.slot_bytes, shape_.alignment); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return shape_.slots; }
+  [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
+
+ private:
+  pool::PoolShape shape_;
+  std::pmr::synchronized_pool_resource resource_;
+};
+static_assert(pool::SlotPool<SynchronizedPoolResource>);
+
+// A list of free slots for each thread, and nothing else: no capacity, no way back from another thread. The slots that a
+// thread releases are the only ones it has; the first ones are cut from a piece of memory of its own.
+class ThreadFreeList {
+ public:
+  static constexpr bool kThreadsShare = false;
+
+  explicit ThreadFreeList(const pool::PoolShape& shape)
+      : slot_bytes_(base::align_up(shape.slot_bytes, shape.alignment)),
+        memory_(shape.slots * slot_bytes_, shape.alignment) {}
+
+  [[nodiscard]] void* acquire() noexcept {
+    Node* const top = top_;
+    if (top == nullptr) [[unlikely]]
+      return cut();
+    top_ = top->below;
+    return top;
+  }
+  void release(void* slot) noexcept {
+    Node* const node = ::new (slot) Node{top_};
+    top_ = node;
+  }
+  [[nodiscard]] std::size_t capacity() const noexcept { return memory_.bytes() / slot_bytes_; }
+  [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
+
+ private:
+  struct Node {
+    Node* below;
+  };
+  static constexpr std::size_t kCutAtOnce = 64;
+
+  [[gnu::noinline]] void* cut() noexcept;
+
+  static inline thread_local constinit Node* top_ = nullptr;
+  std::size_t slot_bytes_;
+  pool::Memory memory_;
+  std::atomic<std::size_t> used_{0};
+};
+static_assert(pool::SlotPool<ThreadFreeList>);
+
+}  // namespace freehold::cli::pools

@@ -1,0 +1,62 @@
+// What will be measured and in which order. Every set measures everything once, in an order of its own; within a set the
+// pools take turns, so that what the machine does meanwhile falls on all of them.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/pools/contenders.hpp"
+#include "cli/pools/job.hpp"
+
+namespace freehold::cli::pools {
+
+struct Settings {
+  std::vector<const Contender*> pools;
+  std::vector<Test> tests{kTests.begin(), kTests.end()};
+  std::vector<Context> contexts{kContexts.begin(), kContexts.end()};
+  std::uint32_t threads = 8;
+  std::uint64_t operations = 1'000'000;  // of each thread
+  std::uint32_t slot_bytes = 12;
+  std::uint32_t repeat = 5;
+  std::uint32_t milliseconds = 150;  // that a measurement takes at the most, about
+  // Article 1's experiment.
+  std::vector<std::uint32_t> crc_threads{8, 16, 32};
+  std::vector<std::uint32_t> crc_pools{1, 2, 4, 8, 16};
+  std::uint32_t crc_bytes = 64;
+};
+
+// One line of the tables: what the pools are compared in.
+struct Row {
+  Test test = Test::kShort;
+  Context context = Context::kFresh;
+  std::uint32_t threads = 1;
+
+  friend bool operator==(const Row&, const Row&) = default;
+};
+
+// One cell of the tables: measured once in every set.
+struct Cell {
+  Row row;
+  std::size_t pool = 0;      // of Settings::pools
+  std::uint32_t shards = 0;  // of a distributed pool in article 1's experiment; 0: not said
+  bool counted = false;
+
+  friend bool operator==(const Cell&, const Cell&) = default;
+};
+
+// "short, polluted"; "crc, 16 threads"
+[[nodiscard]] std::string text_of(const Row& row);
+// The pools of these names, "best-pool,boost-pool", in the order of the tables. Throws Failure.
+[[nodiscard]] std::vector<const Contender*> parse_pools(const std::string& text);
+// In the order of the tables.
+[[nodiscard]] std::vector<Row> rows_of(const Settings& settings);
+// The numbers of pools that a contender distributes its slots over in a row; 0: it is not asked to.
+[[nodiscard]] std::vector<std::uint32_t> shards_of(const Settings& settings, const Row& row, const Contender& contender);
+// Every cell of the experiments. A contender that has no part in a row has no cell there.
+[[nodiscard]] std::vector<Cell> cells_of(const Settings& settings);
+// Indices into cells_of(settings), in the order in which set number `set` measures them: rows in random order, within a row
+// the pools in random order.
+[[nodiscard]] std::vector<std::size_t> order_of(const std::vector<Cell>& cells, std::uint32_t set);
+[[nodiscard]] Job job_of(const Settings& settings, const Cell& cell);
+
+}  // namespace freehold::cli::pools

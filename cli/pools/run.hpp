@@ -1,0 +1,112 @@
+// One measurement on one type of pool, from its construction to the report.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "cli/pools/crc.hpp"
+#include "cli/pools/loops.hpp"
+#include "cli/pools/memory.hpp"
+
+namespace freehold::cli::pools {
+
+// Whether acquiring takes memory from malloc, as against a pool that has it all from the start.
+template <class P, class Make>
+bool takes_from_heap(const Make& make, const Job& job) {
+  constexpr std::size_t kTried = 64;
+  P pool = make({.slots = 16 * kTried, .slot_bytes = job.slot_bytes}, job);
+  void* slots[kTried];
+  const std::size_t before = heap_bytes();
+  for (void*& slot : slots) slot = pool.acquire();
+  const bool takes = heap_bytes() >= before + kTried * job.slot_bytes;
+  for (void* const slot : slots) {
+    if (slot != nullptr) pool.release(slot);
+  }
+  return takes;
+}
+
+// The floor's threads have slots of their own each.
+template <class P>
+inline constexpr bool kThreadsShare = true;
+template <class P>
+  requires requires { P::kThreadsShare; }
+inline constexpr bool kThreadsShare<P> = P::kThreadsShare;
+
+// Brings the pool into the job's context: acquires everything, then releases what shall be free. A pool with a cursor has it
+// at the start again.
+template <class P>
+void prepare(P& pool, const Job& job, std::size_t slots) {
+  if (job.context == Context::kFresh) return;
+  const pool::ZeroedArray<void*> held(slots);
+  std::size_t n = 0;
+  while (n < slots && (held[n] = pool.acquire()) != nullptr) ++n;
+  if (!std::is_sorted(held.data(), held.data() + n)) std::sort(held.data(), held.data() + n);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!is_used(job.context, i, n)) pool.release(held[i]);
+  }
+}
+
+struct alignas(64) LineOfShare {
+  Share share;
+};
+
+template <class P>
+void run_lane(P& pool, const Job& job, Lane& lane, Share& share, std::vector<std::unique_ptr<SlotRing>>& rings,
+              bool comparable) {
+  switch (job.test) {
+    case Test::kShort: return short_life(pool, job, lane, share);
+    case Test::kPair: return pair(pool, job, lane, share);
+    case Test::kLong:
+    case Test::kSingle:
+    case Test::kRandom: return long_life(pool, job, lane, share);
+    case Test::kCrc: return write_and_read(pool, job, lane, share, comparable);
+    case Test::kRing: {
+      SlotRing& ring = *rings[lane.index() / 2];
+      return lane.index() % 2 == 0 ? produce(pool, job, lane, share, ring) : consume(pool, lane, share, ring);
+    }
+  }
+}
+
+// `make(shape, job)` gives the pool. Pre: a ring has an even number of threads.
+template <class P, class Make>
+Report run_on(const Job& job, const Make& make) {
+  const pool::PoolShape shape = shape_of(job);
+  const bool from_heap = takes_from_heap<P>(make, job);
+  if (from_heap) keep_heap();
+  P pool = make(shape, job);
+  make_resident(4 * shape.slots * std::max<std::size_t>(shape.slot_bytes, 16) + (std::size_t{64} << 20));
+  bool comparable = false;
+  // A thread of its own: what a pool caches for it goes back when it ends.
+  std::thread([&] {
+    if (job.test != Test::kCrc)
+      prepare(pool, job, shape.slots);
+    else if constexpr (kThreadsShare<P>)
+      comparable = fill_all(pool, job, shape.slots);
+  }).join();
+  std::vector<std::unique_ptr<SlotRing>> rings;
+  if (job.test == Test::kRing) {
+    for (std::uint32_t i = 0; i < job.threads / 2; ++i) rings.push_back(std::make_unique<SlotRing>());
+  }
+  std::vector<LineOfShare> shares(job.threads);
+  const sync::Contention before = pool.contention();
+  Report report;
+  const Body body = [&](Lane& lane) {
+    if (from_heap) warm_heap(batch_of(job) * (shape.slot_bytes + 32));
+    Share share;
+    run_lane(pool, job, lane, share, rings, comparable);
+    shares[lane.index()].share = share;
+    return share.correct;
+  };
+  run_crew(Mode::kThreads, job.threads, body, report.crew);
+  const sync::Contention after = pool.contention();
+  for (const LineOfShare& line : shares) {
+    report.operations += line.share.operations;
+    report.failures += line.share.failures;
+  }
+  report.counted = after.operations - before.operations;
+  report.conflicts = after.retries + after.waits - before.retries - before.waits;
+  return report;
+}
+
+}  // namespace freehold::cli::pools

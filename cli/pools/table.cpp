@@ -1,0 +1,159 @@
+#include "cli/pools/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+
+#include "cli/report/text.hpp"
+#include "cli/support/failure.hpp"
+
+namespace freehold::cli::pools {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+constexpr std::size_t kColumns = 8;  // of figures beside each other
+constexpr double kTie = 1.05;
+
+// Three digits that count.
+std::string number(double value) { return fmt::format("{:.{}f}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0); }
+
+std::string_view heading(Test test) {
+  switch (test) {
+    case Test::kShort: return "short life";
+    case Test::kLong: return "long life";
+    case Test::kSingle: return "one thread";
+    case Test::kRandom: return "random order";
+    case Test::kRing: return "ring";
+    case Test::kPair: return "bare pair";
+    case Test::kCrc: return "crc";
+  }
+  __builtin_unreachable();
+}
+
+std::string_view subheading(const Row& row) {
+  if (row.test == Test::kRing) return "handed on";
+  if (row.test == Test::kPair) return "1 thread";
+  return name_of(row.context);
+}
+
+class Tables {
+ public:
+  explicit Tables(const Results& results) : results_(results) {
+    for (const Contender* pool : results.settings.pools) width_ = std::max(width_, pool->name.size());
+  }
+
+  void head() {
+    const Settings& s = results_.settings;
+    print("{} · {} CPU{} ({}) · {} · {}\n", printable(results_.machine.cpu_model), results_.machine.cpus,
+          results_.machine.cpus == 1 ? "" : "s", results_.machine.cpus_source, results_.machine.system,
+          results_.machine.libc);
+    print("{} threads, {} operations each, slots of {} bytes; medians of {} set{}\n", s.threads, s.operations, s.slot_bytes,
+          s.repeat, s.repeat == 1 ? "" : "s");
+  }
+
+  void compared() {
+    const std::vector<Comparison> all = comparisons(results_);
+    if (all.empty()) return;
+    print("\n{:<20}{:>11}{:>9}  {:<{}} {:>8}{:>14}\n", "", kOurs, "best", "of the others", width_, "ratio", "in the sets");
+    for (const Comparison& c : all) {
+      print("{} {:<18}{:>11}{:>9}  {:<{}} {:>8.2f}{:>14}\n", c.ratio() > kTie ? '-' : ' ', text_of(c.row), number(c.ours),
+            number(c.other), c.name, width_, c.ratio(), fmt::format("{:.2f}-{:.2f}", c.least, c.greatest));
+    }
+  }
+
+  void figures() {
+    std::vector<Row> rows = rows_of(results_.settings);
+    std::erase_if(rows, [](const Row& row) { return row.test == Test::kCrc; });
+    if (rows.empty()) return;
+    print("\nNANOSECONDS per acquire and release, over all threads; * the best of the row\n");
+    for (std::size_t first = 0; first < rows.size(); first += kColumns)
+      block(std::span(rows).subspan(first, std::min(kColumns, rows.size() - first)));
+  }
+
+  // Article 1.
+  void crc() {
+    std::vector<Row> rows = rows_of(results_.settings);
+    std::erase_if(rows, [](const Row& row) { return row.test != Test::kCrc; });
+    if (rows.empty()) return;
+    print("\nCRC: microseconds per buffer and contention, {} bytes, half of the threads write, half read\n{:<{}}",
+          results_.settings.crc_bytes, "threads", width_ + 5);
+    for (const Row& row : rows) print("{:>9}{:>7}", row.threads, "");
+    print("\n");
+    for (std::size_t pool = 0; pool < results_.settings.pools.size(); ++pool) {
+      const Contender& contender = *results_.settings.pools[pool];
+      for (const std::uint32_t shards : shards_of(results_.settings, rows.front(), contender)) {
+        print("{:<{}}{}", contender.name, width_, shards == 0 ? "     " : fmt::format(" ×{:<3}", shards));
+        for (const Row& row : rows) crc_figure(row, pool, shards);
+        print("\n");
+      }
+    }
+  }
+
+  void notes() {
+    print("\n");
+    for (const std::string& note : notes_of(results_)) print("{}", wrap("* " + printable(note), kWidth, "  "));
+  }
+
+  std::string text() && { return std::move(out_); }
+
+ private:
+  template <class... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+  }
+
+  void block(std::span<const Row> rows) {
+    print("\n{:<{}}", "", width_);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      print(" {:>11}",
+            i == 0 || rows[i].test != rows[i - 1].test || !has_contexts(rows[i].test) ? heading(rows[i].test) : "");
+    print("\n{:<{}}", "", width_);
+    for (const Row& row : rows) print(" {:>11}", subheading(row));
+    print("\n");
+    for (std::size_t pool = 0; pool < results_.settings.pools.size(); ++pool) {
+      print("{:<{}}", results_.settings.pools[pool]->name, width_);
+      for (const Row& row : rows) print(" {:>11}", figure(row, pool));
+      print("\n");
+    }
+  }
+
+  void crc_figure(const Row& row, std::size_t pool, std::uint32_t shards) {
+    const auto time = cost(results_.find(row, pool, shards));
+    const auto share = contention(results_.find(row, pool, shards, true));
+    print("{:>9}{:>7}", time ? fmt::format("{:.3f}", 1e-3 * *time) : "-", share ? fmt::format("{:.1f}%", 100 * *share) : "");
+  }
+
+  std::string figure(const Row& row, std::size_t pool) {
+    const Series* const series = results_.find(row, pool);
+    const auto value = cost(series);
+    if (!value) return "-";
+    return fmt::format("{}{}{}", is_shortened(results_, *series) ? "~" : "", number(*value),
+                       series == best_of(results_, row) ? "*" : " ");
+  }
+
+  const Results& results_;
+  std::size_t width_ = 8;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string table_of(const Results& results) {
+  Tables tables(results);
+  tables.head();
+  tables.compared();
+  tables.figures();
+  tables.crc();
+  tables.notes();
+  return std::move(tables).text();
+}
+
+std::string list_of_contenders() {
+  std::string out;
+  for (const Contender& contender : contenders()) out += fmt::format("{:<22} {}\n", contender.name, contender.source);
+  return out;
+}
+
+}  // namespace freehold::cli::pools

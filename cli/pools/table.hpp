@@ -1,0 +1,13 @@
+// The results for a terminal: our pool against the best of each row, rows that it loses first; then every figure.
+#pragma once
+#include <string>
+
+#include "cli/pools/results.hpp"
+
+namespace freehold::cli::pools {
+
+[[nodiscard]] std::string table_of(const Results& results);
+// Names and sources of everything that can be measured.
+[[nodiscard]] std::string list_of_contenders();
+
+}  // namespace freehold::cli::pools
