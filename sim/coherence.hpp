@@ -70,7 +70,50 @@ void at_thread_exit(sync::ExitCall call) noexcept;
 [[nodiscard]] std::uint64_t epoch() noexcept;  // another one for every count
 }  // namespace coherent
 
+// Bounded stacks of pointers, one for each CPU, as restartable sequences make them (os/rseq.hpp): nobody is preempted within
+// one here. Each lies on lines of its own.
+template <class A>
+class CoherentCpuStacks {
+ public:
+  [[nodiscard]] static constexpr bool available() noexcept { return true; }
+
+  explicit CoherentCpuStacks(unsigned entries) : entries_(entries), stride_(base::align_up(1 + entries, kPerLine)) {
+    const std::size_t words = stride_ * (kMaxCores + 1);
+    words_ = static_cast<Word*>(::operator new(words * sizeof(Word), std::align_val_t{base::kCacheLine}));
+    for (std::size_t i = 0; i < words; ++i) ::new (static_cast<void*>(words_ + i)) Word(0);
+  }
+  CoherentCpuStacks(const CoherentCpuStacks&) = delete;
+  CoherentCpuStacks& operator=(const CoherentCpuStacks&) = delete;
+  ~CoherentCpuStacks() { ::operator delete(words_, std::align_val_t{base::kCacheLine}); }
+
+  [[nodiscard]] void* pop() noexcept {
+    Word* const mine = words_ + A::cpu_id() * stride_;
+    const std::uintptr_t top = mine[0].load();
+    if (top == 0) return nullptr;
+    const std::uintptr_t pointer = mine[top].load();
+    mine[0].store(top - 1);
+    return reinterpret_cast<void*>(pointer);
+  }
+  [[nodiscard]] bool push(void* pointer) noexcept {
+    Word* const mine = words_ + A::cpu_id() * stride_;
+    const std::uintptr_t top = mine[0].load();
+    if (top == entries_) return false;
+    mine[top + 1].store(reinterpret_cast<std::uintptr_t>(pointer));
+    mine[0].store(top + 1);
+    return true;
+  }
+
+ private:
+  using Word = typename A::template atomic<std::uintptr_t>;
+  static constexpr std::size_t kPerLine = base::kCacheLine / sizeof(Word);
+  std::size_t entries_;
+  std::size_t stride_;  // words from one stack to the next: the number of pointers, the pointers
+  Word* words_;
+};
+
 struct CoherentAtomics {
+  using CpuStacks = CoherentCpuStacks<CoherentAtomics>;
+
   template <class T>
   class atomic {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));

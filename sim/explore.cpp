@@ -69,6 +69,7 @@ Result explore_all(const Options& options, const std::function<void(Execution&)>
     ++result.executions;
     result.pruned += machine.pruned() ? 1 : 0;
     result.steps += machine.steps();
+    result.asked_cpu |= machine.asked_cpu();
     chooser->end(machine.steps());
     if (const char* why = chooser->inconsistency(); why != nullptr) {
       result.failure = Failure::kScenario;
@@ -145,6 +146,10 @@ void name(const void* address, const char* text) {
 
 void end_outside_thread() {
   if (Machine::active() != nullptr) Machine::active()->end_outside_thread();
+}
+
+void set_outside_cpu(unsigned cpu) {
+  if (Machine::active() != nullptr) Machine::active()->set_outside_cpu(cpu);
 }
 
 unsigned thread_index() noexcept { return report::threads_run ? Machine::active()->thread() : 0; }

@@ -43,7 +43,8 @@ enum class Decide : std::uint8_t { kBoth, kValue, kAlternative };
 struct Options {
   std::string name;  // names the explore() in replay strings; unique within a test program
   Strategy strategy = Strategy::kExhaustive;
-  unsigned preemptions = 2;              // exhaustive: switches away from a thread that could go on
+  unsigned cpus = 0;                     // 0: one for each thread; else threads share so many, and move between them
+  unsigned preemptions = 2;              // exhaustive: switches away from a thread that could go on, and its moves
   unsigned stale = 1;                    // loads that return an older value, spurious failures and wake-ups
   unsigned depth = 3;                    // PCT: the depth of the bugs it looks for
   std::uint64_t seed = 1;                // PCT
@@ -67,6 +68,7 @@ struct Result {
   std::uint64_t executions = 0;  // begun, those cut short included
   std::uint64_t pruned = 0;      // of these, cut short because they reached a state seen before
   std::uint64_t steps = 0;       // scheduling points in all
+  bool asked_cpu = false;        // a thread wanted to know its CPU, so Options::cpus makes a difference
   bool complete = false;         // everything within the bounds was explored
 
   // Nothing failed; and an exhaustive exploration came to its end.
@@ -124,6 +126,9 @@ void name(const void* address, const char* text);
 // What the set-up or the final check has done was done by a thread that ends now: its at_thread_exit() calls are made, its
 // per_thread() objects are gone, and what follows is another thread's.
 void end_outside_thread();
+
+// On which CPU the set-up or the final check goes on; at first on CPU 0.
+void set_outside_cpu(unsigned cpu);
 
 // The running thread's number within the execution, in the order of spawn.
 [[nodiscard]] unsigned thread_index() noexcept;

@@ -123,6 +123,7 @@ void Machine::execute(const std::function<void(Execution&)>& scenario) {
   g_active = this;
   outside_epoch_ = ++g_epochs;
   outside_at_exit_ = {};
+  outside_cpu_ = 0;
   const base::FatalHandler former_fatal = base::set_fatal_handler(&Machine::fatal_handler);
   const base::AssertionHandler former_assertion = base::set_assertion_handler(&Machine::assertion_handler);
   Execution run;
@@ -149,6 +150,7 @@ void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
   threads_epoch_ = ++g_epochs;
   locations_.clear();
   cells_.clear();
+  cpus_ = {};
   sc_count_ = 0;
   sc_seen_ = Lanes{};
   sc_fence_hash_ = sc_sum_ = 0;
@@ -163,6 +165,8 @@ void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
     thread.body = run.bodies_[i].storage;
     thread.call = run.bodies_[i].call;
     thread.at_exit = {};
+    thread.cpu = options_.cpus == 0 ? i : i % options_.cpus;
+    thread.in_sequence = false;
     thread.fibre.start(&Machine::thread_main, this);
   }
   if (spawned_ != 0) {
@@ -272,6 +276,7 @@ void Machine::hand_over(std::uint32_t enabled) {
   if (next == current_) return;
   Thread& from = self();
   current_ = next;
+  arrive_on_cpu(self());
   Fibre::change(from.fibre, self().fibre);
 }
 
@@ -303,6 +308,84 @@ void Machine::pause() {
   if ((runnable_ & ~paused_) == 0) paused_ = 1u << current_;  // everybody has waited for somebody: begin again
   if (const std::uint32_t others = runnable_ & ~paused_; others != 0) hand_over(others);
   paused_ &= ~(1u << current_);
+}
+
+// ---- CPUs
+
+// Whoever is within a restartable sequence on the CPU where another thread runs has been preempted.
+void Machine::arrive_on_cpu(const Thread& runner) noexcept {
+  for (unsigned i = 0; i < spawned_; ++i) {
+    Thread& other = *threads_[i];
+    if (&other != &runner && other.in_sequence && other.cpu == runner.cpu) interrupt(other);
+  }
+}
+
+void Machine::interrupt(Thread& thread) noexcept {
+  thread.in_sequence = false;
+  thread.hash = mix(thread.hash, 7);
+}
+
+// Where it makes a difference, the running thread may find itself on another CPU, or, in a sequence, interrupted on its own.
+void Machine::perhaps_move(bool in_sequence) {
+  if (options_.cpus == 0) return;
+  const unsigned answers = options_.cpus + (in_sequence ? 1 : 0);
+  if (answers < 2) return;
+  const unsigned answer = choose(Choice::kMove, answers);
+  if (answer == 0) return;
+  Thread& thread = self();
+  if (answer < options_.cpus) {
+    thread.cpu = (thread.cpu + answer) % options_.cpus;
+    thread.hash = mix(thread.hash, 8 + thread.cpu);
+    arrive_on_cpu(thread);
+  }
+  if (in_sequence) interrupt(thread);
+  if (tracing_) {
+    trace_.push_back("T" + std::to_string(current_) +
+                     (answer < options_.cpus ? " moves to CPU " + std::to_string(thread.cpu) : " is interrupted"));
+  }
+}
+
+unsigned Machine::cpu() {
+  asked_cpu_ = true;
+  if (phase_ != Phase::kThreads) return outside_cpu_;
+  perhaps_move(false);
+  return self().cpu;
+}
+
+unsigned Machine::sequence_begin() {
+  asked_cpu_ = true;
+  if (phase_ != Phase::kThreads) return outside_cpu_;
+  perhaps_move(false);
+  point();
+  Thread& thread = self();
+  const Cpu& here = cpus_[thread.cpu];
+  tick();
+  thread.now.join(here.view);
+  thread.hash = mix(mix(thread.hash, 6), here.hash);
+  thread.in_sequence = true;
+  if (tracing_) trace_.push_back("T" + std::to_string(current_) + " begins a sequence on CPU " + std::to_string(thread.cpu));
+  return thread.cpu;
+}
+
+bool Machine::sequence_store(void* at, unsigned bytes, std::uint64_t value, bool commits, const Site& site) {
+  point();
+  Thread& thread = self();
+  if (thread.in_sequence) perhaps_move(true);
+  if (!thread.in_sequence) {
+    if (tracing_) note(site, "abort", at, "");
+    return false;
+  }
+  Location& location = locate(at, bytes);
+  tick();
+  write(location, at, bytes, value, Order::relaxed, 0, false);
+  if (commits) {
+    Cpu& here = cpus_[thread.cpu];
+    here.view.join(thread.now);
+    here.hash = thread.hash;
+    thread.in_sequence = false;
+  }
+  if (tracing_) note(site, commits ? "commit" : "seq. store", at, hex(value));
+  return true;
 }
 
 // ---- memory
@@ -671,7 +754,14 @@ void at_thread_exit(sync::ExitCall call) {
   if (g_active != nullptr) g_active->at_thread_exit(call);
 }
 void heavy_fence(const Site& site) { g_active->heavy_fence(site); }
-unsigned cpu() { return g_active->thread(); }
+unsigned cpu() { return g_active != nullptr ? g_active->cpu() : 0; }
+unsigned cpus() { return g_active != nullptr ? g_active->cpus() : 0; }
+unsigned sequence_begin() { return g_active != nullptr ? g_active->sequence_begin() : 0; }
+bool sequence_store(void* at, unsigned bytes, std::uint64_t value, bool commits, const Site& site) {
+  return g_active->sequence_store(at, bytes, value, commits, site);
+}
+bool sequence_goes_on() { return g_active->sequence_goes_on(); }
+void sequence_end() { g_active->sequence_end(); }
 unsigned thread() { return threads_run ? g_active->thread() : kMaxThreads; }
 std::uint64_t epoch() { return g_active != nullptr ? g_active->epoch() : 0; }
 void wait(const void* at, std::uint32_t old, const Site& site) { g_active->wait(at, old, site); }

@@ -175,6 +175,16 @@ class Machine {
   void wait(const void* at, std::uint32_t old, const Site& site);
   void notify(void* at, bool all, const Site& site);
   bool decide();
+  unsigned cpu();
+  [[nodiscard]] unsigned cpus() const noexcept { return options_.cpus; }
+  [[nodiscard]] bool asked_cpu() const noexcept { return asked_cpu_; }
+  void set_outside_cpu(unsigned cpu) noexcept { outside_cpu_ = cpu; }
+  // A restartable sequence of the running thread: begin returns its CPU. A store or the commit is made unless the thread was
+  // moved or interrupted since; if it was, the sequence is over.
+  unsigned sequence_begin();
+  bool sequence_store(void* at, unsigned bytes, std::uint64_t value, bool commits, const Site& site);
+  void sequence_end() noexcept { self().in_sequence = false; }
+  [[nodiscard]] bool sequence_goes_on() noexcept { return self().in_sequence; }
   [[nodiscard]] unsigned thread() const noexcept { return current_; }
   void name(const void* at, const char* text);
 
@@ -197,6 +207,8 @@ class Machine {
     void* body;
     void (*call)(void*);
     sync::ExitCalls at_exit;
+    unsigned cpu;
+    bool in_sequence;  // a restartable one, which has not been interrupted
   };
   enum class Phase : std::uint8_t { kSetUp, kThreads, kCheck };
 
@@ -216,6 +228,9 @@ class Machine {
   unsigned ask_schedule(std::uint32_t enabled);
   unsigned choose(Choice what, unsigned count);
   [[nodiscard]] std::uint64_t state() const noexcept;
+  void arrive_on_cpu(const Thread& runner) noexcept;
+  void interrupt(Thread& thread) noexcept;
+  void perhaps_move(bool in_sequence);
   [[nodiscard]] std::string describe_deadlock() const;
 
   // Memory, for the running thread.
@@ -244,6 +259,14 @@ class Machine {
   std::uint32_t runnable_ = 0, paused_ = 0, waiting_ = 0;
   unsigned current_ = 0;
   unsigned spawned_ = 0;
+  // What happened in the restartable sequences of each CPU: each of them sees all of the former.
+  struct Cpu {
+    View view;
+    std::uint64_t hash = 0;
+  };
+  std::array<Cpu, kMaxThreads> cpus_{};
+  unsigned outside_cpu_ = 0;
+  bool asked_cpu_ = false;
   std::uint64_t threads_epoch_ = 0, outside_epoch_ = 0;
   sync::ExitCalls outside_at_exit_{};
   std::uint32_t steps_ = 0;

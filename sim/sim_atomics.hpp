@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <source_location>
 #include <type_traits>
 
@@ -38,6 +39,11 @@ void heavy_fence(const Site& site);
 void at_thread_exit(sync::ExitCall call);
 void pause();
 unsigned cpu();
+unsigned cpus();  // Options::cpus
+unsigned sequence_begin();
+bool sequence_store(void* at, unsigned bytes, std::uint64_t value, bool commits, const Site& site);
+bool sequence_goes_on();
+void sequence_end();
 unsigned thread();      // kMaxThreads outside of the threads
 std::uint64_t epoch();  // another one for every new life of the running thread, or of what is outside of the threads
 void wait(const void* at, std::uint32_t old, const Site& site);
@@ -109,6 +115,7 @@ class atomic {
 
  private:
   friend struct SimAtomics;
+  friend class Sequence;
 
   static std::uint64_t to_bits(T value) noexcept {
     std::uint64_t bits = 0;
@@ -175,7 +182,87 @@ class var {
   T value_{};
 };
 
+// A restartable sequence of the running thread, as the kernel has them: loads, then stores, of which the last one, the
+// commit, makes it happen. If the thread was preempted on its CPU by another one, moved, or interrupted before a store, then
+// neither that store is made nor any later one. What a sequence did is visible to the later ones of its CPU.
+class Sequence {
+ public:
+  Sequence() noexcept : cpu_(report::sequence_begin()) {}
+  ~Sequence() {
+    if (report::threads_run) report::sequence_end();
+  }
+  Sequence(const Sequence&) = delete;
+  Sequence& operator=(const Sequence&) = delete;
+
+  [[nodiscard]] unsigned cpu() const noexcept { return cpu_; }
+  // Whether it still holds what was read; if not, nothing more may be done with it.
+  [[nodiscard]] static bool goes_on() noexcept { return !report::threads_run || report::sequence_goes_on(); }
+  // False: the store was not made, and the sequence is over.
+  template <class T>
+  [[nodiscard]] static bool store(atomic<T>& to, T value, Site site = Site::current()) noexcept {
+    return put(to, value, false, site);
+  }
+  template <class T>
+  [[nodiscard]] static bool commit(atomic<T>& to, T value, Site site = Site::current()) noexcept {
+    return put(to, value, true, site);
+  }
+
+ private:
+  template <class T>
+  static bool put(atomic<T>& to, T value, bool commits, const Site& site) noexcept {
+    if (report::threads_run) return report::sequence_store(&to.value_, sizeof(T), atomic<T>::to_bits(value), commits, site);
+    to.value_ = value;
+    return true;
+  }
+
+  unsigned cpu_;
+};
+
+// Bounded stacks of pointers, one for each CPU, by such sequences: what os/rseq.hpp does natively. A mutant's Sequence may
+// misbehave.
+template <class S>
+class SequenceStacks {
+ public:
+  [[nodiscard]] static bool available() noexcept { return report::cpus() != 0; }
+
+  explicit SequenceStacks(unsigned entries) : entries_(entries) {
+    for (Stack& stack : stacks_) stack.pointers = std::make_unique<atomic<void*>[]>(entries);
+  }
+
+  [[nodiscard]] void* pop() noexcept {
+    for (;;) {
+      const S sequence;
+      Stack& mine = stacks_[sequence.cpu()];
+      // relaxed, all: on one CPU everything happens in order.
+      const unsigned top = mine.top.load(Order::relaxed);
+      if (!sequence.goes_on()) continue;
+      if (top == 0) return nullptr;
+      void* const pointer = mine.pointers[top - 1].load(Order::relaxed);
+      if (sequence.commit(mine.top, top - 1)) return pointer;
+    }
+  }
+  [[nodiscard]] bool push(void* pointer) noexcept {
+    for (;;) {
+      const S sequence;
+      Stack& mine = stacks_[sequence.cpu()];
+      const unsigned top = mine.top.load(Order::relaxed);
+      if (!sequence.goes_on()) continue;
+      if (top == entries_) return false;
+      if (sequence.store(mine.pointers[top], pointer) && sequence.commit(mine.top, top + 1)) return true;
+    }
+  }
+
+ private:
+  struct Stack {
+    atomic<unsigned> top{0};
+    std::unique_ptr<atomic<void*>[]> pointers;
+  };
+  unsigned entries_;
+  Stack stacks_[kMaxThreads];
+};
+
 struct SimAtomics {
+  using CpuStacks = SequenceStacks<Sequence>;
   template <class T>
   using atomic = sim::atomic<T>;
   template <class T>
@@ -211,8 +298,8 @@ struct SimAtomics {
   static void pause() noexcept {
     if (report::threads_run) report::pause();
   }
-  // The thread's number: as many CPUs as threads.
-  static unsigned cpu_id() noexcept { return report::threads_run ? report::cpu() : 0; }
+  // May be another one at the next call, if Options::cpus lets threads move.
+  static unsigned cpu_id() noexcept { return report::cpu(); }
   static void wait(const atomic<std::uint32_t>& a, std::uint32_t old, Site site = Site::current()) noexcept {
     if (report::threads_run) report::wait(&a.value_, old, site);
   }

@@ -103,11 +103,12 @@ class Exhaustive final : public Chooser {
     if (at_ < path_.size()) {
       answer = repeat(question);
     } else {
-      const bool dear = what == Choice::kRead && stale_left_ == 0;
+      const bool dear = (what == Choice::kRead && stale_left_ == 0) || (what == Choice::kMove && preemptions_left_ == 0);
       path_.push_back({question, dear ? 0 : all & ~1u, 0});
       ++at_;
     }
     if (what == Choice::kRead && answer != 0) --stale_left_;
+    if (what == Choice::kMove && answer != 0) --preemptions_left_;
     return answer;
   }
 
@@ -177,6 +178,7 @@ class Pct final : public Chooser {
   }
 
   unsigned choose(Choice what, unsigned count) override {
+    if (what == Choice::kMove) return below(8) != 0 ? 0 : 1 + below(count - 1);
     if (what != Choice::kRead) return below(count);
     if (stale_left_ == 0 || below(4) != 0) return 0;
     --stale_left_;

@@ -12,6 +12,7 @@
 // word. Bookkeeping: 1 bit a slot, and 8 bytes an entry for each CPU; without sequences 4 bytes a slot.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -27,7 +28,8 @@
 
 namespace freehold::pool {
 
-// One bounded stack of pointers for each CPU, by restartable sequences of the machine A. Specialised for each that has them:
+// One bounded stack of pointers for each CPU, by restartable sequences of the machine A. A simulated machine that has them
+// brings its own, as A::CpuStacks:
 //
 //   available()   whether the calling thread may use them; the rest has this as a precondition
 //   CpuSequences(entries)   makes the stacks, for so many pointers each; entries > 0. Errors: std::bad_alloc
@@ -43,6 +45,13 @@ class CpuSequences {
   explicit CpuSequences(unsigned) noexcept {}
   [[nodiscard]] static constexpr void* pop() noexcept { return nullptr; }
   [[nodiscard]] static constexpr bool push(void*) noexcept { return false; }
+};
+
+template <sync::Atomics A>
+  requires requires { typename A::CpuStacks; }
+class CpuSequences<A> : public A::CpuStacks {
+ public:
+  using A::CpuStacks::CpuStacks;
 };
 
 template <>
@@ -181,6 +190,13 @@ struct CpuStacks {
   static constexpr bool kFindsLast = false;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr CpuStacksOrders kOrders{};
+  // Those of the tree below: an acquire may find nothing here, so only the model of lock-free-bitmap-tree sees them.
+  static constexpr std::string_view kSeenInTree = "seen by the model of lock-free-bitmap-tree";
+  static constexpr std::array kUnobservable{
+      Unobservable{0, kSeenInTree},           Unobservable{1, kSeenInShortageModel}, Unobservable{2, kSeenInTree},
+      Unobservable{3, kSeenInShortageModel},  Unobservable{4, kSeenInShortageModel}, Unobservable{7, kSeenInShortageModel},
+      Unobservable{8, kSeenInShortageModel},  Unobservable{9, kSeenInShortageModel}, Unobservable{10, kSeenInShortageModel},
+      Unobservable{11, kSeenInShortageModel}, Unobservable{12, kSeenInShortageModel}};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, CpuStacksOrders O = kOrders>
   using Pool = CpuStacksPool<A, Contention, O>;
 };

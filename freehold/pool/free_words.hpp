@@ -18,9 +18,9 @@ namespace freehold::pool {
 struct FreeWordsOrders {
   // seq_cst: a sweep that finds nothing relies on having seen what was put before it began (shortage.hpp).
   std::memory_order look = std::memory_order_seq_cst;
-  // seq_cst: acquire, pairs with put; the slot's former owner is done with it. And a sweep that sees the bit gone sees, too,
+  // acquire: pairs with put; the slot's former owner is done with it. release: a sweep that sees the bit gone sees, too,
   // what its taker told before.
-  std::memory_order take = std::memory_order_seq_cst;
+  std::memory_order take = std::memory_order_acq_rel;
   // seq_cst: release, pairs with take; and before the look at who searches, or whether a summary's bit is set.
   std::memory_order put = std::memory_order_seq_cst;
 };

@@ -14,6 +14,7 @@
 // word was empty. An acquire that fails: a load for every 64 slots. Bookkeeping: 1 bit a slot, a 63rd of that, and a
 // constant.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -154,6 +155,8 @@ struct LockFreeBitmapTree {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 64.0 / 63 / 8;
   static constexpr LockFreeBitmapTreeOrders kOrders{};
+  static constexpr std::array kUnobservable{Unobservable{1, kSeenInShortageModel}, Unobservable{3, kSeenInShortageModel},
+                                            Unobservable{4, kSeenInShortageModel}};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, LockFreeBitmapTreeOrders O = kOrders>
   using Pool = LockFreeBitmapTreePool<A, Contention, O>;
 };

@@ -7,6 +7,7 @@
 // lock-free. Cost: one atomic each on the word's line, and one load for every word without a free slot before the next that
 // has one. Bookkeeping: 1 bit a slot and a constant.
 #pragma once
+#include <array>
 #include <cstddef>
 
 #include "freehold/pool/concept.hpp"
@@ -65,6 +66,9 @@ struct LockFreeBits {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 1.0 / 8;
   static constexpr LockFreeBitsOrders kOrders{};
+  static constexpr std::array kUnobservable{Unobservable{0, kSeenInShortageModel}, Unobservable{1, kSeenInShortageModel},
+                                            Unobservable{2, kSeenInShortageModel}, Unobservable{3, kSeenInShortageModel},
+                                            Unobservable{4, kSeenInShortageModel}};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, LockFreeBitsOrders O = kOrders>
   using Pool = LockFreeBitsPool<A, Contention, O>;
 };

@@ -8,6 +8,7 @@
 // lock-free. Cost: one atomic each on the flag's line, a store to the cursor's line that all share, and one load for every
 // slot that is taken before the next free one: the fuller the pool, the longer. Bookkeeping: 4 bytes a slot and a constant.
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,9 +23,9 @@ namespace freehold::pool {
 struct LockFreeFlagsOrders {
   // seq_cst: a sweep that finds nothing relies on having seen what was released before it began.
   std::memory_order look = std::memory_order_seq_cst;
-  // seq_cst: acquire, pairs with free; the slot's former owner is done with it. And a sweep that sees the flag taken sees,
+  // acquire: pairs with free; the slot's former owner is done with it. release: a sweep that sees the flag taken sees,
   // too, what its taker told before.
-  std::memory_order take = std::memory_order_seq_cst;
+  std::memory_order take = std::memory_order_acq_rel;
   // seq_cst: release, pairs with take; and before the look at who searches.
   std::memory_order free = std::memory_order_seq_cst;
   ShortageOrders shortage;
@@ -89,6 +90,9 @@ struct LockFreeFlags {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr LockFreeFlagsOrders kOrders{};
+  static constexpr std::array kUnobservable{Unobservable{0, kSeenInShortageModel}, Unobservable{1, kSeenInShortageModel},
+                                            Unobservable{2, kSeenInShortageModel}, Unobservable{3, kSeenInShortageModel},
+                                            Unobservable{4, kSeenInShortageModel}};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, LockFreeFlagsOrders O = kOrders>
   using Pool = LockFreeFlagsPool<A, Contention, O>;
 };

@@ -7,6 +7,7 @@
 // Linearisation: as tagged_stack.hpp; null where shortage.hpp says. Any thread; lock-free.
 // Cost: one compare-exchange each on a stack's line, plus the line of the link. Bookkeeping: 4 bytes a slot, a line a stack.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -100,6 +101,9 @@ struct RoamingStacksByCpu {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr DistributedStackOrders kOrders{};
+  static constexpr std::array kUnobservable{Unobservable{0, kSeenInShortageModel}, Unobservable{1, kSeenInShortageModel},
+                                            Unobservable{2, kSeenInShortageModel}, Unobservable{3, kSeenInShortageModel},
+                                            Unobservable{4, kSeenInShortageModel}, Unobservable{5, kSeenInShortageModel}};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, DistributedStackOrders O = kOrders>
   using Pool = RoamingStacksPool<ByCpu<A>, Contention, O>;
 };

@@ -6,13 +6,14 @@
 //   Invariant: a release that ends during a sweep changed releases_ in between.
 //   (Its slot became visible before it read searchers_, the searcher registered before it read the slots: store buffering,
 //   hence seq_cst for these four, of which the slots' two belong to the pool. A release that has not ended yet counts as
-//   one that comes later.)
+//   one that comes later. Who then takes another slot does so by a release: a sweep that sees it gone sees what was told.)
 //
 // Any thread; lock-free: a sweep is repeated only because another thread released. Cost: released() one load of a line that
 // is written only when the pool runs dry; search() two atomics and at least one sweep.
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/sync/atomics.hpp"
@@ -24,10 +25,14 @@ struct ShortageOrders {
   std::memory_order ask = std::memory_order_seq_cst;
   // seq_cst: before the sweep's loads; pairs with ask.
   std::memory_order enter = std::memory_order_seq_cst;
-  // seq_cst: before whatever the releasing thread does next, which a sweep that saw it can rely on; pairs with compare.
-  std::memory_order tell = std::memory_order_seq_cst;
-  std::memory_order compare = std::memory_order_seq_cst;
+  // relaxed, both: what a sweep must not miss was told before its thread took another slot, and that take is a release.
+  std::memory_order tell = std::memory_order_relaxed;
+  std::memory_order compare = std::memory_order_relaxed;
 };
+
+// Why a strategy's orders for this may stay although the general scenarios do not see them weakened: it takes a thread that
+// walks from slot to slot behind another's sweep, which is all that happens there.
+inline constexpr std::string_view kSeenInShortageModel = "seen by tests/model/shortage_model.cpp";
 
 template <sync::Atomics A, ShortageOrders O = ShortageOrders{}>
 class Shortage {

@@ -32,7 +32,7 @@ struct TaggedStackOrders {
 
 // What several stacks over one array of links need, too, where a look at all must not miss a slot (shortage.hpp).
 inline constexpr TaggedStackOrders kSequentialStack{std::memory_order_seq_cst, std::memory_order_seq_cst,
-                                                    std::memory_order_seq_cst, std::memory_order_seq_cst};
+                                                    std::memory_order_release, std::memory_order_seq_cst};
 
 // The link of each slot to the one below it.
 template <sync::Atomics A>

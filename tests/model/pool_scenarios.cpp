@@ -10,6 +10,8 @@ namespace {
 
 using sim::SimAtomics;
 
+constexpr unsigned kMostCpus = 2;  // that the scenarios run on, and shards
+
 // The links that an intrusive pool keeps in free slots lie at their start.
 struct SlotContents {
   std::byte links[16];
@@ -20,7 +22,9 @@ struct SlotContents {
 class World {
  public:
   World(const Subject& subject, std::size_t slots)
-      : subject_(subject), slots_(slots), pool_(subject.make({.slots = slots, .slot_bytes = sizeof(SlotContents)})) {}
+      : subject_(subject),
+        slots_(slots),
+        pool_(subject.make({.slots = slots, .slot_bytes = sizeof(SlotContents), .shards = kMostCpus})) {}
 
   // ---- in threads
 
@@ -67,18 +71,23 @@ class World {
   }
 
   // When the threads have ended: `held` are still out, everything else is found, and nothing twice.
+  // A pool that keeps something for a thread gives it back when the thread ends.
   void check_at_rest(const std::vector<void*>& held) {
     SIM_CHECK(pool_->invariants_hold());
     std::set<void*> known;
     for (void* slot : held)
       if (slot != nullptr) SIM_CHECK(known.insert(slot).second && "a slot was handed out twice");
-    while (known.size() <= slots_) {
-      void* const slot = pool_->acquire();
-      if (slot == nullptr) break;
-      SIM_CHECK(known.insert(slot).second && "a slot was handed out twice");
+    // What lies by for a CPU is found there.
+    for (unsigned cpu = 0; cpu < kMostCpus; ++cpu) {
+      sim::set_outside_cpu(cpu);
+      while (known.size() <= slots_) {
+        void* const slot = pool_->acquire();
+        if (slot == nullptr) break;
+        SIM_CHECK(known.insert(slot).second && "a slot was handed out twice");
+      }
     }
     SIM_CHECK(known.size() <= slots_ && "more slots than there are");
-    if (subject_.finds_last) SIM_CHECK(known.size() == slots_ && "a slot is lost");
+    SIM_CHECK(known.size() == slots_ && "a slot is lost");
     for (void* slot : known) pool_->release(slot);
   }
 
@@ -289,6 +298,21 @@ sim::Options options_of(const Scenario& scenario, const Subject& subject, const 
           .print = effort.print};
 }
 
+// Each thread on a CPU of its own; and, if the pool asks for the CPU, on fewer, from `fewest` on.
+sim::Result on_all_cpus(const Scenario& scenario, const Subject& subject, sim::Options options, unsigned fewest) {
+  const auto body = [&](sim::Execution& run) { scenario.body(run, subject); };
+  sim::Result sum = sim::explore(options, body);
+  const std::string name = options.name;
+  for (options.cpus = fewest; sum.asked_cpu && sum.ok() && options.cpus <= kMostCpus; ++options.cpus) {
+    if (options.cpus == 2) --options.preemptions;  // moves count as such, and there are many
+    options.name = name + ", CPUs: " + std::to_string(options.cpus);
+    sim::Result result = sim::explore(options, body);
+    result.executions += sum.executions;
+    sum = std::move(result);
+  }
+  return sum;
+}
+
 std::uint64_t number_from(const char* variable, std::uint64_t fallback) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
@@ -332,7 +356,7 @@ Effort effort_from_environment() {
 sim::Result explore(const Scenario& scenario, const Subject& subject, const Effort& effort) {
   sim::Options options = options_of(scenario, subject, effort);
   options.preemptions = scenario.threads == 2 ? effort.preemptions_of_two : effort.preemptions_of_three;
-  return sim::explore(options, [&](sim::Execution& run) { scenario.body(run, subject); });
+  return on_all_cpus(scenario, subject, options, 1);
 }
 
 sim::Result explore_randomly(const Scenario& scenario, const Subject& subject, const Effort& effort) {
@@ -342,10 +366,10 @@ sim::Result explore_randomly(const Scenario& scenario, const Subject& subject, c
   options.depth = 4;
   options.stale = effort.stale + 2;
   options.executions = effort.random_executions;
-  return sim::explore(options, [&](sim::Execution& run) { scenario.body(run, subject); });
+  return on_all_cpus(scenario, subject, options, kMostCpus);
 }
 
-sim::Result hunt(const Subject& mutant, const Effort& effort) {
+sim::Result hunt(const Subject& mutant, const Effort& effort, bool briefly) {
   sim::Result result;
   // Cheap ones first: most mutants die of two threads and few preemptions.
   for (const unsigned preemptions : {2u, effort.preemptions_of_two}) {
@@ -356,6 +380,7 @@ sim::Result hunt(const Subject& mutant, const Effort& effort) {
       result = explore(scenario, mutant, now);
       if (result.failure != sim::Failure::kNone) return result;
     }
+    if (briefly) return result;
   }
   for (const Scenario& scenario : large_scenarios()) {
     result = explore_randomly(scenario, mutant, effort);

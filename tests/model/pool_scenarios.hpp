@@ -43,7 +43,7 @@ sim::Result explore(const Scenario& scenario, const Subject& subject, const Effo
 // At random.
 sim::Result explore_randomly(const Scenario& scenario, const Subject& subject, const Effort& effort);
 
-// Runs scenarios until one fails. The result of that one, or of the last.
-sim::Result hunt(const Subject& mutant, const Effort& effort);
+// Runs scenarios until one fails, `briefly` the cheapest only. The result of that one, or of the last.
+sim::Result hunt(const Subject& mutant, const Effort& effort, bool briefly = false);
 
 }  // namespace freehold::model

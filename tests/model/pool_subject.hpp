@@ -106,15 +106,6 @@ constexpr std::string_view text(std::memory_order order) noexcept {
   return "?";
 }
 
-// Why nobody can see that this order is weaker, as the strategy says; empty: a mutant must be killed.
-template <class S>
-std::string_view why_unobservable(std::size_t order) noexcept {
-  if constexpr (requires { S::kUnobservable; })
-    for (const auto& known : S::kUnobservable)
-      if (known.order == order) return known.reason;
-  return {};
-}
-
 struct OrderMutant {
   std::size_t order;  // its place among the members
   Subject subject;
@@ -135,7 +126,7 @@ void add_order_mutant(std::vector<OrderMutant>& mutants) {
     using P = typename S::template Pool<sim::SimAtomics, sync::IgnoreContention, weakened_orders<S, kIndex, kWhich>()>;
     std::string name = std::string(S::kName) + "/order " + std::to_string(kIndex) + " " + std::string(text(kOrder)) +
                        " to " + std::string(text(weaker(kOrder, kWhich)));
-    mutants.push_back({kIndex, subject_of<P>(std::move(name), S::kFindsLast), why_unobservable<S>(kIndex)});
+    mutants.push_back({kIndex, subject_of<P>(std::move(name), S::kFindsLast), pool::why_unobservable<S>(kIndex)});
   }
 }
 
