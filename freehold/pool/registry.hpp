@@ -27,7 +27,8 @@ using Strategies = StrategyList<SystemNew,           //
                                 StacksByHash,        //
                                 StacksByCpu,         //
                                 RoamingStacksByCpu,  //
-                                CpuStacks            //
+                                CpuStacks,           //
+                                Magazines            //
                                 >;
 
 // Calls f.template operator()<S>() for every strategy of the list, in its order.
