@@ -68,6 +68,9 @@ concept PoolStrategy = requires {
   S::kOrders;
 } && SlotPool<NativePool<S>> && SlotPool<CountedPool<S>>;
 
+// For a strategy without orders of its own.
+struct NoOrders {};
+
 // An order of S::kOrders, by its place among the members (nested ones counted where they stand), that stays although its
 // weakening cannot be observed, and why.
 struct Unobservable {

@@ -81,12 +81,8 @@ class CpuSequences<sync::NativeAtomics> {
   os::CpuStack* first_;
 };
 
-struct CpuStacksOrders {
-  LockFreeBitmapTreeOrders below;   // with sequences
-  DistributedStackOrders fallback;  // without
-};
-
-template <sync::Atomics A, class Contention, CpuStacksOrders O>
+// No orders of its own: those of the tree and of the stacks are in the strategies of these names.
+template <sync::Atomics A, class Contention>
 class CpuStacksPool {
  public:
   explicit CpuStacksPool(const PoolShape& shape) : slots_(shape) {
@@ -130,8 +126,8 @@ class CpuStacksPool {
   [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
 
  private:
-  using Tree = FreeSlotTree<A, O.below>;
-  using Roaming = RoamingStacks<ByCpu<A>, O.fallback>;
+  using Tree = FreeSlotTree<A>;
+  using Roaming = RoamingStacks<ByCpu<A>, DistributedStackOrders{}>;
 
   struct Cached {
     // Half of the slots at most lie in stacks, if all CPUs fill theirs.
@@ -189,16 +185,9 @@ struct CpuStacks {
   static constexpr std::string_view kSource = "restartable sequences";
   static constexpr bool kFindsLast = false;
   static constexpr double kBookkeepingBytes = 4;
-  static constexpr CpuStacksOrders kOrders{};
-  // Those of the tree below: an acquire may find nothing here, so only the model of lock-free-bitmap-tree sees them.
-  static constexpr std::string_view kSeenInTree = "seen by the model of lock-free-bitmap-tree";
-  static constexpr std::array kUnobservable{
-      Unobservable{0, kSeenInTree},           Unobservable{1, kSeenInShortageModel}, Unobservable{2, kSeenInTree},
-      Unobservable{3, kSeenInShortageModel},  Unobservable{4, kSeenInShortageModel}, Unobservable{7, kSeenInShortageModel},
-      Unobservable{8, kSeenInShortageModel},  Unobservable{9, kSeenInShortageModel}, Unobservable{10, kSeenInShortageModel},
-      Unobservable{11, kSeenInShortageModel}, Unobservable{12, kSeenInShortageModel}};
-  template <sync::Atomics A, class Contention = sync::IgnoreContention, CpuStacksOrders O = kOrders>
-  using Pool = CpuStacksPool<A, Contention, O>;
+  static constexpr NoOrders kOrders{};
+  template <sync::Atomics A, class Contention = sync::IgnoreContention, NoOrders O = kOrders>
+  using Pool = CpuStacksPool<A, Contention>;
 };
 
 }  // namespace freehold::pool

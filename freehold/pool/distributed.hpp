@@ -148,7 +148,7 @@ class Distributed {
 };
 
 struct DistributedStackOrders {
-  TaggedStackOrders stack = kSequentialStack;
+  TaggedStackOrders stack = kStackAmongOthers;
   ShortageOrders shortage;
 };
 
@@ -158,9 +158,9 @@ struct DistributedStacks {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr DistributedStackOrders kOrders{};
-  static constexpr std::array kUnobservable{Unobservable{0, kSeenInShortageModel}, Unobservable{1, kSeenInShortageModel},
-                                            Unobservable{2, kSeenInShortageModel}, Unobservable{3, kSeenInShortageModel},
-                                            Unobservable{4, kSeenInShortageModel}, Unobservable{5, kSeenInShortageModel}};
+  static constexpr std::array kUnobservable{Unobservable{0, kSeenInShortageModel}, Unobservable{2, kSeenInShortageModel},
+                                            Unobservable{3, kSeenInShortageModel}, Unobservable{4, kSeenInShortageModel},
+                                            Unobservable{5, kSeenInShortageModel}};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, DistributedStackOrders O = kOrders>
   using Pool = Distributed<TaggedStackPool<A, Contention, O.stack>, SpreadOf<A>, TakeFromNeighbour, Contention, O.shortage>;
 };

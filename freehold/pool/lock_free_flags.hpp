@@ -20,15 +20,42 @@
 
 namespace freehold::pool {
 
-struct LockFreeFlagsOrders {
+struct FreeFlagsOrders {
   // seq_cst: a sweep that finds nothing relies on having seen what was released before it began.
   std::memory_order look = std::memory_order_seq_cst;
-  // acquire: pairs with free; the slot's former owner is done with it. release: a sweep that sees the flag taken sees,
-  // too, what its taker told before.
+  // acquire: pairs with put; the slot's former owner is done with it. release: a sweep that sees the flag taken sees, too,
+  // what its taker told before.
   std::memory_order take = std::memory_order_acq_rel;
   // seq_cst: release, pairs with take; and before the look at who searches.
-  std::memory_order free = std::memory_order_seq_cst;
+  std::memory_order put = std::memory_order_seq_cst;
+};
+
+struct LockFreeFlagsOrders {
+  FreeFlagsOrders flags;
   ShortageOrders shortage;
+};
+
+// A flag for each slot, all free at first.
+template <sync::Atomics A, FreeFlagsOrders O>
+class FreeFlags {
+ public:
+  // Errors: std::bad_alloc.
+  explicit FreeFlags(std::size_t slots) : flags_(slots) {}
+
+  // Takes the slot if it is free.
+  template <class Contention>
+  [[nodiscard]] bool take(std::size_t slot, Contention& contention) noexcept {
+    std::uint32_t flag = flags_[slot].load(O.look);
+    if (flag != kFree) return false;
+    if (flags_[slot].compare_exchange_strong(flag, kTaken, O.take, O.look)) return true;
+    contention.retried();
+    return false;
+  }
+  void put(std::size_t slot) noexcept { flags_[slot].exchange(kFree, O.put); }
+
+ private:
+  static constexpr std::uint32_t kFree = 0, kTaken = 1;
+  ZeroedArray<typename A::template atomic<std::uint32_t>> flags_;
 };
 
 template <sync::Atomics A, class Contention, LockFreeFlagsOrders O>
@@ -48,7 +75,7 @@ class LockFreeFlagsPool {
     const std::size_t number = slots_.take_back(slot);
     if (number == Slots::kNone) return;
     contention_.operated();
-    flags_[number].exchange(kFree, O.free);
+    flags_.put(number);
     shortage_.released();
   }
 
@@ -56,29 +83,23 @@ class LockFreeFlagsPool {
   [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
 
  private:
-  static constexpr std::uint32_t kFree = 0, kTaken = 1;
-
   [[nodiscard]] std::size_t next(std::size_t slot) const noexcept { return slot + 1 == slots_.count() ? 0 : slot + 1; }
 
   // Takes the first free slot from the cursor on.
   [[nodiscard]] std::size_t sweep() noexcept {
     std::size_t slot = cursor_.load(std::memory_order_relaxed);  // relaxed: a hint
     for (std::size_t i = 0; i < slots_.count(); ++i, slot = next(slot)) {
-      std::uint32_t flag = flags_[slot].load(O.look);
-      if (flag != kFree) continue;
-      if (flags_[slot].compare_exchange_strong(flag, kTaken, O.take, O.look)) {
-        cursor_.store(next(slot), std::memory_order_relaxed);
-        return slot;
-      }
-      contention_.retried();
+      if (!flags_.take(slot, contention_)) continue;
+      cursor_.store(next(slot), std::memory_order_relaxed);
+      return slot;
     }
     return Slots::kNone;
   }
 
   // Nobody writes after construction.
   Slots slots_;
-  ZeroedArray<typename A::template atomic<std::uint32_t>> flags_;
   // Any thread.
+  FreeFlags<A, O.flags> flags_;
   alignas(base::kCacheLine) typename A::template atomic<std::size_t> cursor_{0};
   Shortage<A, O.shortage> shortage_;
   alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;

@@ -33,6 +33,8 @@ class RoamingStacks {
     for (std::size_t i = 0; i < count; ++i) heads_[i].head.fill(links_, slots * i / count, slots * (i + 1) / count);
   }
 
+  [[nodiscard]] unsigned count() const noexcept { return count_; }
+
   template <class Contention>
   [[nodiscard]] std::uint32_t pop(Contention& contention) noexcept {
     const unsigned here = S::shard(count_);
@@ -85,6 +87,7 @@ class RoamingStacksPool {
   }
 
   [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
+  [[nodiscard]] unsigned shards() const noexcept { return stacks_.count(); }
   [[nodiscard]] sync::Contention contention() const noexcept { return contention_.total(); }
 
  private:
@@ -101,9 +104,9 @@ struct RoamingStacksByCpu {
   static constexpr bool kFindsLast = true;
   static constexpr double kBookkeepingBytes = 4;
   static constexpr DistributedStackOrders kOrders{};
-  static constexpr std::array kUnobservable{Unobservable{0, kSeenInShortageModel}, Unobservable{1, kSeenInShortageModel},
-                                            Unobservable{2, kSeenInShortageModel}, Unobservable{3, kSeenInShortageModel},
-                                            Unobservable{4, kSeenInShortageModel}, Unobservable{5, kSeenInShortageModel}};
+  static constexpr std::array kUnobservable{Unobservable{0, kSeenInShortageModel}, Unobservable{2, kSeenInShortageModel},
+                                            Unobservable{3, kSeenInShortageModel}, Unobservable{4, kSeenInShortageModel},
+                                            Unobservable{5, kSeenInShortageModel}};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, DistributedStackOrders O = kOrders>
   using Pool = RoamingStacksPool<ByCpu<A>, Contention, O>;
 };

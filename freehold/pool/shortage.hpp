@@ -32,7 +32,7 @@ struct ShortageOrders {
 
 // Why a strategy's orders for this may stay although the general scenarios do not see them weakened: it takes a thread that
 // walks from slot to slot behind another's sweep, which is all that happens there.
-inline constexpr std::string_view kSeenInShortageModel = "seen by tests/model/shortage_model.cpp";
+inline constexpr std::string_view kSeenInShortageModel = "seen by tests/model/shortage_model.cpp and search_model.cpp";
 
 template <sync::Atomics A, ShortageOrders O = ShortageOrders{}>
 class Shortage {

@@ -12,8 +12,6 @@
 
 namespace freehold::pool {
 
-struct NoOrders {};
-
 template <class Contention>
 class SystemNewPool {
  public:

@@ -30,9 +30,10 @@ struct TaggedStackOrders {
   std::memory_order push = std::memory_order_release;
 };
 
-// What several stacks over one array of links need, too, where a look at all must not miss a slot (shortage.hpp).
-inline constexpr TaggedStackOrders kSequentialStack{std::memory_order_seq_cst, std::memory_order_seq_cst,
-                                                    std::memory_order_release, std::memory_order_seq_cst};
+// What several stacks need, where a look at all must not miss a slot (shortage.hpp): seq_cst looks and pushes, and a pop
+// that releases, so that who sees a stack empty sees what its popper told before. A look again is newer than the look.
+inline constexpr TaggedStackOrders kStackAmongOthers{std::memory_order_seq_cst, std::memory_order_acquire,
+                                                     std::memory_order_release, std::memory_order_seq_cst};
 
 // The link of each slot to the one below it.
 template <sync::Atomics A>
