@@ -1,8 +1,8 @@
 // Threads: very many, very short, idle, with small stacks, with destructors of their own, cancelled, interrupted.
-#include <algorithm>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <algorithm>
 
 #include <barrier>
 #include <latch>

@@ -1,0 +1,64 @@
+// The registry's strategies as types of a GoogleTest typed suite:
+//
+//   TYPED_TEST_SUITE(Pools, test::StrategyTypes, test::StrategyName);
+#pragma once
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "freehold/pool/registry.hpp"
+
+namespace freehold::test {
+
+template <class List>
+struct AsTypes;
+template <class... S>
+struct AsTypes<pool::StrategyList<S...>> {
+  using type = testing::Types<S...>;
+};
+using StrategyTypes = AsTypes<pool::Strategies>::type;
+
+struct StrategyName {
+  template <class S>
+  static std::string GetName(int) {
+    std::string name(S::kName);
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+  }
+};
+
+// Keeps this thread, and those that it starts, on one CPU: then a pool that keeps slots for a CPU finds them all.
+class OnOneCpu {
+ public:
+  OnOneCpu() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+      if (CPU_ISSET(cpu, &before_)) CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  OnOneCpu(const OnOneCpu&) = delete;
+  OnOneCpu& operator=(const OnOneCpu&) = delete;
+  ~OnOneCpu() { sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_;
+};
+
+// Every slot that can be had, up to `limit`.
+template <class P>
+std::vector<void*> acquire_all(P& pool, std::size_t limit) {
+  std::vector<void*> slots;
+  while (slots.size() < limit) {
+    void* const slot = pool.acquire();
+    if (slot == nullptr) break;
+    slots.push_back(slot);
+  }
+  return slots;
+}
+
+}  // namespace freehold::test
