@@ -237,6 +237,17 @@ struct CoherentAtomics {
     }
     return mine.object;
   }
+  template <class T>
+  static T& per_process() noexcept {
+    static_assert(std::is_trivially_destructible_v<T>);
+    alignas(base::kCacheLine) alignas(T) static std::byte object[sizeof(T)]{};
+    static std::uint64_t epoch = 0;
+    if (epoch != coherent::epoch()) {
+      std::memset(object, 0, sizeof object);
+      epoch = coherent::epoch();
+    }
+    return *reinterpret_cast<T*>(object);
+  }
   static void at_thread_exit(sync::ExitCall call) noexcept { coherent::at_thread_exit(call); }
   static void wait(const atomic<std::uint32_t>& a, std::uint32_t old) noexcept {
     if (a.load() == old && coherent::cores_run) coherent::wait(&a.value_);

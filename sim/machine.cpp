@@ -15,6 +15,7 @@ constexpr std::size_t kStackBytes = 256 * 1024;
 constexpr std::size_t kTraceLines = 400;
 
 Machine* g_active = nullptr;
+std::uint64_t g_executions = 0;
 std::uint64_t g_epochs = 0;  // of all threads so far
 
 constexpr bool acquires(Order order) noexcept {
@@ -121,6 +122,7 @@ void Machine::execute(const std::function<void(Execution&)>& scenario) {
   trace_.clear();
   names_.clear();
   g_active = this;
+  ++g_executions;
   outside_epoch_ = ++g_epochs;
   outside_at_exit_ = {};
   outside_cpu_ = 0;
@@ -185,6 +187,7 @@ void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
     checker_.start(&Machine::check_main, this);
     Fibre::change(caller_, checker_);
   }
+  if (failure_ != Failure::kNone || pruned_) ++g_executions;  // abandoned threads leave locks behind
   phase_ = Phase::kSetUp;
 }
 
@@ -763,6 +766,7 @@ bool sequence_store(void* at, unsigned bytes, std::uint64_t value, bool commits,
 bool sequence_goes_on() { return g_active->sequence_goes_on(); }
 void sequence_end() { g_active->sequence_end(); }
 unsigned thread() { return threads_run ? g_active->thread() : kMaxThreads; }
+std::uint64_t execution() { return g_executions; }
 std::uint64_t epoch() { return g_active != nullptr ? g_active->epoch() : 0; }
 void wait(const void* at, std::uint32_t old, const Site& site) { g_active->wait(at, old, site); }
 void notify(void* at, bool all, const Site& site) { g_active->notify(at, all, site); }

@@ -6,6 +6,7 @@
 // threads of a scenario (set-up, final check, no explore() at all) every access is a plain one.
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -44,8 +45,9 @@ unsigned sequence_begin();
 bool sequence_store(void* at, unsigned bytes, std::uint64_t value, bool commits, const Site& site);
 bool sequence_goes_on();
 void sequence_end();
-unsigned thread();      // kMaxThreads outside of the threads
-std::uint64_t epoch();  // another one for every new life of the running thread, or of what is outside of the threads
+unsigned thread();          // kMaxThreads outside of the threads
+std::uint64_t epoch();      // another one for every new life of the running thread, or of what is outside of the threads
+std::uint64_t execution();  // another one for every execution, and when one was cut short
 void wait(const void* at, std::uint32_t old, const Site& site);
 void notify(void* at, bool all, const Site& site);
 bool decide();
@@ -279,18 +281,31 @@ struct SimAtomics {
   static std::uint32_t thread_number() noexcept { return report::thread(); }
   // As far apart as a system's ids may be.
   static std::uint32_t thread_id() noexcept { return 1000 + 8 * report::thread(); }
-  // One for each thread, and one for what is outside of them; zero again when a thread begins.
+  // One for each thread, and one for what is outside of them; zero again when a thread begins. Bytes: objects would be
+  // constructed by the thread that comes first, in the first execution only.
   template <class T>
   static T& per_thread() noexcept {
     static_assert(std::is_trivially_destructible_v<T>);
-    static T objects[kMaxThreads + 1]{};
+    alignas(T) static std::byte objects[kMaxThreads + 1][sizeof(T)]{};
     static std::uint64_t epochs[kMaxThreads + 1]{};
-    T& mine = objects[report::thread()];
+    std::byte* const mine = objects[report::thread()];
     if (std::uint64_t& epoch = epochs[report::thread()]; epoch != report::epoch()) {
       epoch = report::epoch();
-      std::memset(static_cast<void*>(&mine), 0, sizeof mine);
+      std::memset(mine, 0, sizeof(T));
     }
-    return mine;
+    return *reinterpret_cast<T*>(mine);
+  }
+  // Zero again in every execution, and after one was cut short: its threads may have left a lock behind.
+  template <class T>
+  static T& per_process() noexcept {
+    static_assert(std::is_trivially_destructible_v<T>);
+    alignas(T) static std::byte object[sizeof(T)]{};
+    static std::uint64_t execution = 0;
+    if (execution != report::execution()) {
+      execution = report::execution();
+      std::memset(object, 0, sizeof object);
+    }
+    return *reinterpret_cast<T*>(object);
   }
   // At the end of the thread's body, as steps of the thread; outside of the threads, in sim::end_outside_thread().
   static void at_thread_exit(sync::ExitCall call) noexcept { report::at_thread_exit(call); }

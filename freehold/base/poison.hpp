@@ -47,6 +47,8 @@ class Poison {
   // Whether every hand-over has to be told: then fast paths stay off.
   [[nodiscard]] bool watched() const noexcept { return kAddressSanitizer || memcheck_; }
 
+  [[nodiscard]] bool memcheck() const noexcept { return memcheck_; }
+
   void conceal_all(const void* start, std::size_t bytes) const noexcept {
     asan_conceal(start, bytes);
     if (memcheck_) memcheck_conceal(start, bytes);

@@ -22,6 +22,7 @@
 //
 //     static constexpr bool kBounded = false;              // acquire() goes on beyond PoolShape::slots
 //     static constexpr double kBookkeepingBytes = 4;       // a slot, at most, beside a constant for each pool and thread
+//     static constexpr bool kManySteps = true;             // models explore stale reads with fewer preemptions
 //     static constexpr std::array kUnobservable{Unobservable{1, "why"}};  // orders whose weakening no test can see
 //
 // Tests, model exploration, order mutants, coherence goldens, stress, benchmarks and the command find it from there.

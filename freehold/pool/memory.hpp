@@ -15,6 +15,14 @@ namespace freehold::pool {
 class Memory {
  public:
   Memory() noexcept = default;
+  // Address space only, however large; commit() makes it usable piece by piece.
+  [[nodiscard]] static Memory reserved(std::size_t bytes, std::size_t alignment) {
+    Memory memory;
+    memory.alignment_ = alignment;
+    memory.reserve(bytes);
+    return memory;
+  }
+  // Usable at once.
   Memory(std::size_t bytes, std::size_t alignment)
       : alignment_(alignment < base::kCacheLine ? base::kCacheLine : alignment) {
     if (bytes < kPageWorth && alignment_ < kPageWorth) {
@@ -23,19 +31,12 @@ class Memory {
       std::memset(start_, 0, bytes_);
       return;
     }
-    const std::size_t page = os::page_bytes();
-    if (bytes > ~std::size_t{0} - 2 * kHugePage) throw std::bad_alloc();
-    bytes_ = base::align_up(bytes, page);
-    if (alignment_ < page) alignment_ = page;
-    if (bytes_ >= kHugePage && alignment_ < kHugePage) alignment_ = kHugePage;
-    start_ = os::Pages::reserve(bytes_, alignment_);
-    if (start_ == nullptr) throw std::bad_alloc();
+    reserve(bytes);
     if (!os::Pages::commit(start_, bytes_)) {
       os::Pages::release(start_, bytes_);
+      mapped_ = false;
       throw std::bad_alloc();
     }
-    mapped_ = true;
-    if (bytes_ >= kHugePage) os::Pages::advise_huge(start_, base::align_down(bytes_, kHugePage));
   }
   Memory(Memory&& other) noexcept { swap(other); }
   Memory& operator=(Memory&& other) noexcept {
@@ -51,10 +52,31 @@ class Memory {
 
   [[nodiscard]] void* start() const noexcept { return start_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] bool is_pages() const noexcept { return mapped_; }
+
+  // Makes [from, end) of reserved memory usable, which parts of it may be already. False: there is no memory.
+  [[nodiscard]] bool commit(std::size_t from, std::size_t end) const noexcept {
+    const std::size_t page = os::page_bytes();
+    from = base::align_down(from, page);
+    end = end < bytes_ ? base::align_up(end, page) : bytes_;
+    return os::Pages::commit(static_cast<std::byte*>(start_) + from, end - from);
+  }
 
  private:
   static constexpr std::size_t kPageWorth = 4096;
   static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+  void reserve(std::size_t bytes) {
+    const std::size_t page = os::page_bytes();
+    if (bytes > ~std::size_t{0} - 2 * kHugePage) throw std::bad_alloc();
+    bytes_ = base::align_up(bytes, page);
+    if (alignment_ < page) alignment_ = page;
+    if (bytes_ >= kHugePage && alignment_ < kHugePage) alignment_ = kHugePage;
+    start_ = os::Pages::reserve(bytes_, alignment_);
+    if (start_ == nullptr) throw std::bad_alloc();
+    mapped_ = true;
+    if (bytes_ >= kHugePage) os::Pages::advise_huge(start_, base::align_down(bytes_, kHugePage));
+  }
 
   void swap(Memory& other) noexcept {
     std::swap(start_, other.start_);

@@ -15,7 +15,8 @@ struct StrategyList {
 };
 
 // In the order of the tables.
-using Strategies = StrategyList<SystemNew,           //
+using Strategies = StrategyList<Best,                //
+                                SystemNew,           //
                                 LockFreeFlags,       //
                                 LockedFlags,         //
                                 LockedBits,          //

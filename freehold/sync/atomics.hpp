@@ -14,6 +14,7 @@
 //   A::thread_number()  of the calling thread: 0, 1, 2, … in the order in which threads first asked
 //   A::thread_id()    the system's id of the calling thread
 //   A::per_thread<T>()  the calling thread's own T, zero at first; T is trivially destructible and needs no constructor
+//   A::per_process<T>()  the one T of the process, zero at first
 //   A::at_thread_exit(f)  calls f when the calling thread ends, once however often it is asked; at most kMaxExitCalls
 //                     functions, and none that is asked for after they were called
 //   A::wait/notify    futex wait on a 32-bit atomic; wait may return for no reason, so callers loop
@@ -74,6 +75,7 @@ concept Atomics = requires(typename A::template atomic<std::uint32_t>& a, typena
   { A::thread_number() } -> std::same_as<std::uint32_t>;
   { A::thread_id() } -> std::same_as<std::uint32_t>;
   { A::template per_thread<std::uint64_t>() } -> std::same_as<std::uint64_t&>;
+  { A::template per_process<std::uint64_t>() } -> std::same_as<std::uint64_t&>;
   A::at_thread_exit(static_cast<ExitCall>(nullptr));
   A::wait(a, std::uint32_t{});
   A::notify_one(a);
@@ -126,6 +128,12 @@ struct NativeAtomics {
   static T& per_thread() noexcept {
     static_assert(std::is_trivially_destructible_v<T>);
     static thread_local constinit T object{};
+    return object;
+  }
+  template <class T>
+  static T& per_process() noexcept {
+    static_assert(std::is_trivially_destructible_v<T>);
+    static constinit T object{};
     return object;
   }
   static void at_thread_exit(ExitCall call) noexcept {

@@ -356,7 +356,18 @@ Effort effort_from_environment() {
 sim::Result explore(const Scenario& scenario, const Subject& subject, const Effort& effort) {
   sim::Options options = options_of(scenario, subject, effort);
   options.preemptions = scenario.threads == 2 ? effort.preemptions_of_two : effort.preemptions_of_three;
-  return on_all_cpus(scenario, subject, options, 1);
+  if (!subject.many_steps || scenario.threads != 2 || options.preemptions < 4)
+    return on_all_cpus(scenario, subject, options, 1);
+  // Too many executions with both at once: all interleavings first, then stale reads with fewer preemptions.
+  options.stale = 0;
+  const sim::Result exact = on_all_cpus(scenario, subject, options, 1);
+  if (!exact.ok()) return exact;
+  options.stale = effort.stale;
+  options.preemptions -= 2;
+  options.name += ", stale";
+  sim::Result stale = on_all_cpus(scenario, subject, options, 1);
+  stale.executions += exact.executions;
+  return stale;
 }
 
 sim::Result explore_randomly(const Scenario& scenario, const Subject& subject, const Effort& effort) {

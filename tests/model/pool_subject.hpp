@@ -50,18 +50,25 @@ class AnyPoolOf final : public AnyPool {
 struct Subject {
   std::string name;
   bool finds_last = true;
+  bool many_steps = false;
   std::unique_ptr<AnyPool> (*make)(const pool::PoolShape&) = nullptr;
 };
 
 template <class P>
-Subject subject_of(std::string name, bool finds_last) {
-  return {std::move(name), finds_last,
+Subject subject_of(std::string name, bool finds_last, bool many_steps = false) {
+  return {std::move(name), finds_last, many_steps,
           [](const pool::PoolShape& shape) -> std::unique_ptr<AnyPool> { return std::make_unique<AnyPoolOf<P>>(shape); }};
+}
+
+template <class S>
+constexpr bool has_many_steps() noexcept {
+  if constexpr (requires { S::kManySteps; }) return S::kManySteps;
+  return false;
 }
 
 template <class S, class A = sim::SimAtomics>
 Subject subject() {
-  return subject_of<typename S::template Pool<A>>(std::string(S::kName), S::kFindsLast);
+  return subject_of<typename S::template Pool<A>>(std::string(S::kName), S::kFindsLast, has_many_steps<S>());
 }
 
 // Whether anything of the pool goes through its Atomics: a pool around somebody else's code does not.

@@ -72,6 +72,10 @@ struct HookedAtomics {
   static T& per_thread() noexcept {
     return Native::per_thread<T>();
   }
+  template <class T>
+  static T& per_process() noexcept {
+    return Native::per_process<T>();
+  }
   static void at_thread_exit(sync::ExitCall call) noexcept { Native::at_thread_exit(call); }
   static unsigned cpu_id() noexcept { return 0; }
   static void wait(const atomic<std::uint32_t>&, std::uint32_t) noexcept { std::abort(); }  // one thread: a deadlock

@@ -1,0 +1,537 @@
+// BestPool: the one pool. A small array of free slots for each thread over one-bit-a-slot words that nobody owns (WordPool,
+// the core of the malloc engine, too). acquire pops the array, release pushes it: no atomic read-modify-write, no shared
+// line, and the slot itself is not touched. An empty array takes a whole word at once (64 slots by one exchange), a full
+// one gives its older half back, grouped by word. Memory is opened as it is needed, in ascending order.
+//
+//   Invariants:  start <= bottom <= top <= limit for each array, at rest; the entries in [bottom, top) are free slots.
+//                A slot is in exactly one place: in a word (its bit is set), in one array, not yet opened, or in use.
+//
+// The last free slot is found even in another thread's array. Who finds nothing elsewhere takes the pool's lock, raises
+// `stealing` at every other array, keeps its owner out of its slow path, sets `bottom` beyond its top and fences heavily:
+// from then on the owner's pop, which has stored its new top before it looks at bottom, either shows in `top`, or sees the
+// raised bottom and goes to the slow path, where it waits. That is Dekker's protocol with the fence on one side only
+// (membarrier): the fast path pays for it with a compare that it needs anyhow.
+//
+// Any thread; acquire never throws and returns null only if no slot is free (growing: or memory is out). Lock-free but where
+// memory is opened and where slots are stolen. A thread's array goes back when the thread ends.
+// Cost: 7 instructions each; one atomic on a word per 64 slots each way; a steal takes some microseconds.
+// Bookkeeping: 1 bit a slot and 1/64 of it for summaries; a thread that uses the pool 1.1 KiB, and 4 KiB of thread-local
+// storage for its first 128 pools (with more alive at once, the others work without arrays). Held in a thread's array: at
+// most kMaxEntries slots, 64 KiB, or an eighth of a pool of fixed capacity, whichever is least.
+// Fork: a child of a multithreaded program finds what lay in its other threads' arrays by stealing; it must not be made
+// while another thread is in a slow path.
+// Source: what "Memory management, pools compared" wished for in its end; docs/design.md has the way there.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "freehold/base/check.hpp"
+#include "freehold/pool/concept.hpp"
+#include "freehold/pool/memory.hpp"
+#include "freehold/pool/slot_groups.hpp"
+#include "freehold/pool/slot_layout.hpp"
+#include "freehold/pool/slots.hpp"
+#include "freehold/pool/thread_arrays.hpp"
+#include "freehold/pool/word_pool.hpp"
+#include "freehold/sync/lock.hpp"
+
+namespace freehold::pool {
+
+enum class Growth : std::uint8_t {
+  kFixed,    // all memory is there from the beginning: acquire fails only when every slot is in use
+  kGrowing,  // address space for the capacity, memory as it is needed: acquire fails when that cannot be had, too
+};
+
+struct BestPoolOrders {
+  // release: a thief who reads this top reads the entries below it. Every store of top, since in C++20 a later relaxed one
+  // would not continue the release sequence of an earlier one.
+  std::memory_order owner_sets_top = std::memory_order_release;
+  // acquire: pairs with owner_sets_top.
+  std::memory_order thief_reads_top = std::memory_order_acquire;
+  // release: what the owner did to its array in the slow path, for a thief that waited for its end.
+  std::memory_order owner_leaves = std::memory_order_release;
+  // acquire: pairs with owner_leaves.
+  std::memory_order thief_waits = std::memory_order_acquire;
+  // release: the thief is done with the array. (The owner, who waits by taking the lock, would do without.)
+  std::memory_order thief_leaves = std::memory_order_release;
+  // acquire: pairs with thief_leaves; the entries that the thief took may be overwritten.
+  std::memory_order owner_enters = std::memory_order_acquire;
+};
+
+template <sync::Atomics A, class Contention, BestPoolOrders O, unsigned kMaxEntries = 127>
+class BestPool {
+  using Arrays = ThreadArrays<A>;
+  using Array = typename Arrays::Array;
+  using Entry = typename Arrays::Entry;
+  static constexpr std::intptr_t kEntryBytes = sizeof(Entry);
+
+ public:
+  explicit BestPool(const PoolShape& shape) : BestPool(shape, Growth::kFixed) {}
+  // Errors: std::bad_alloc.
+  BestPool(const PoolShape& shape, Growth growth)
+      : layout_(shape, growth == Growth::kFixed ? SlotLayout::Backing::kCommitted : SlotLayout::Backing::kReserved),
+        blocks_(layout_.blocks(), layout_.shape().words()),
+        handed_out_(layout_.numbers()),
+        entries_(entries_for(shape, growth)),
+        batch_(std::clamp((entries_ + 1) / 2, 1U, 64U)),
+        growing_(growth == Growth::kGrowing) {
+    blocks_.pool = &words_;
+    words_.attach(&blocks_, 0, layout_.shape(), blocks_.tree.data(), 1, layout_.blocks());
+    const bool arrays = !layout_.watched_by_memcheck() && (growing_ || A::may_fence_heavily());
+    if (arrays) place_ = Arrays::claim_place();
+  }
+  BestPool(const BestPool&) = delete;
+  BestPool& operator=(const BestPool&) = delete;
+  // Pre: no thread uses the pool any more. Slots in use end with it.
+  ~BestPool() {
+    const sync::Guard global(Arrays::lock());
+    while (caches_ != nullptr) {
+      Cache* const cache = caches_;
+      caches_ = cache->next;
+      if (cache->array != nullptr) cache->array->clear();
+      delete cache;
+    }
+    Arrays::give_place_up(place_);
+  }
+
+  // A free slot, or null.
+  [[nodiscard]] void* acquire() noexcept {
+    contention_.operated();
+    Array& array = Arrays::mine(place_);
+    const std::intptr_t top = array.top.load(std::memory_order_relaxed) - kEntryBytes;  // relaxed: ours
+    array.top.store(top, O.owner_sets_top);  // in time for a thief by its heavy fence
+    A::light_fence();
+    // relaxed: a raised bottom only sends us to the slow path.
+    if (top >= array.bottom.load(std::memory_order_relaxed)) [[likely]]
+      return hand_out(Arrays::entry(top)->load());
+    return hand_out(acquire_slow(array));
+  }
+
+  // Takes a slot back that acquire() of this pool gave, from any thread.
+  void release(void* slot) noexcept {
+    if (!take_back(slot)) return;
+    contention_.operated();
+    Array& array = Arrays::mine(place_);
+    const std::intptr_t top = array.top.load(std::memory_order_relaxed);  // relaxed: ours
+    if (top >= array.limit) [[unlikely]]
+      return release_slow(array, slot);
+    Arrays::entry(top)->store(slot);
+    array.top.store(top + kEntryBytes, O.owner_sets_top);
+  }
+
+  [[nodiscard]] std::size_t capacity() const noexcept { return layout_.slots(); }
+  [[nodiscard]] std::size_t slot_bytes() const noexcept { return layout_.slot_bytes(); }
+  // The most slots that were out at once, counted when memory was opened: at least as many as were in use, and at most an
+  // eighth more, a thread's array for each thread, and 64.
+  [[nodiscard]] std::size_t high_water() const noexcept {
+    return layout_.slots_before(opened_.load(std::memory_order_relaxed));  // relaxed: a statistic
+  }
+  // Slots that are free without opening memory, in words and arrays; exact at rest.
+  [[nodiscard]] std::size_t free_slots() noexcept {
+    const sync::Guard guard(lock_);
+    std::size_t n = 0;
+    for (std::uint32_t block = 0; block < layout_.blocks(); ++block) n += words_.free_slots(block);
+    for (const Cache* cache = caches_; cache != nullptr; cache = cache->next)
+      if (cache->array != nullptr) n += Arrays::entries(*cache->array);
+    return n;
+  }
+  [[nodiscard]] sync::Contention contention() const noexcept {
+    sync::Contention all = contention_.total();
+    all.waits += lock_.waits().count();
+    return all;
+  }
+
+  // Gives the memory of blocks that are wholly free back to the system; they stay usable. Returns bytes.
+  // Any thread. Cost: a pass over the blocks that were opened.
+  std::size_t trim() noexcept {
+    std::size_t bytes = 0;
+    const std::uint32_t whole = opened_.load(std::memory_order_relaxed) / layout_.shape().words();
+    for (std::uint32_t block = 0; block < whole; ++block) {
+      if (!layout_.is_whole(block) || !words_.seize(block)) continue;
+      bytes += layout_.purge(block);
+      for (unsigned w = 0; w < layout_.shape().words(); ++w) (void)words_.put(leaf_of(block, w), layout_.shape().full(w));
+    }
+    return bytes;
+  }
+
+  // The invariants in the head; call at rest.
+  [[nodiscard]] bool check_invariants() noexcept {
+    const sync::Guard guard(lock_);
+    for (std::uint32_t block = 0; block < layout_.blocks(); ++block)
+      if (!words_.check_block(block)) return false;
+    for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
+      if (cache->array == nullptr) continue;
+      const Array& array = *cache->array;
+      const std::intptr_t bottom = array.bottom.load(std::memory_order_relaxed);
+      const std::intptr_t top = array.top.load(std::memory_order_relaxed);
+      if (cache->start() > bottom || bottom > top || top > array.limit) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Blocks;
+  struct WordsConfig {
+    using Blocks = BestPool::Blocks;
+    using Orders = WordPoolOrders;
+  };
+  using Words = WordPool<A, WordsConfig>;
+  using Word = typename Words::Word;
+
+  // The bitmap. A block never changes hands here.
+  struct Blocks {
+    Blocks(std::size_t blocks, unsigned words_a_block)
+        : words_a_block(words_a_block),
+          bits(blocks * words_a_block),
+          summaries(blocks),
+          holders(blocks),
+          tree(SummaryTree<A>::words_for(blocks)) {}
+
+    Word& word(Leaf leaf) const noexcept { return bits[std::size_t{block_of(leaf)} * words_a_block + word_of(leaf)]; }
+    Word& summary(std::uint32_t block) const noexcept { return summaries[block]; }
+    auto& holder(std::uint32_t block) const noexcept { return holders[block]; }
+    static constexpr bool belongs(std::uint32_t, unsigned) noexcept { return true; }
+    void give_back(Leaf leaf, std::uint64_t slots) const noexcept { (void)pool->put(leaf, slots); }
+    void enlist(std::uint32_t block) const noexcept { pool->enlist(block); }
+
+    std::size_t words_a_block;
+    ZeroedArray<Word> bits, summaries;
+    ZeroedArray<typename A::template atomic<std::uint32_t>> holders;
+    ZeroedArray<Word> tree;
+    Words* pool = nullptr;
+  };
+
+  // A thread's share. The array's ends lie in the thread's own storage (ThreadArrays), where the fast path finds them.
+  struct Cache : ThreadCacheBase {
+    BestPool* pool = nullptr;
+    Array* array = nullptr;  // under the pool's lock; null: its thread has ended
+    Cache* next = nullptr;
+    Cursor cursor;
+    std::uint32_t who = 0;
+    // Owner: it is in its slow path. Thief, under the pool's lock: it wants the array.
+    typename A::template atomic<std::uint32_t> in_slow_path{0};
+    typename A::template atomic<std::uint32_t> stealing{0};
+    Entry entries[kMaxEntries];
+
+    [[nodiscard]] std::intptr_t start() const noexcept { return Arrays::address(entries); }
+  };
+
+  // Keeps thieves out for as long as the owner works on its array and cursor.
+  class SlowPath {
+   public:
+    SlowPath(BestPool& pool, Cache& cache) noexcept : cache_(cache) {
+      for (;;) {
+        cache.in_slow_path.store(1, std::memory_order_relaxed);  // relaxed: the thief's heavy fence makes it visible
+        A::light_fence();
+        if (cache.stealing.load(O.owner_enters) == 0) return;
+        cache.in_slow_path.store(0, std::memory_order_relaxed);  // relaxed: nothing was done
+        pool.lock_.lock();                                       // the thief holds it
+        pool.lock_.unlock();
+      }
+    }
+    ~SlowPath() { cache_.in_slow_path.store(0, O.owner_leaves); }
+    SlowPath(const SlowPath&) = delete;
+    SlowPath& operator=(const SlowPath&) = delete;
+
+   private:
+    Cache& cache_;
+  };
+
+  static unsigned entries_for(const PoolShape& shape, Growth growth) noexcept {
+    constexpr std::size_t kMaxBytes = 64 * 1024;
+    std::size_t n = std::min<std::size_t>(kMaxEntries, std::max<std::size_t>(kMaxBytes / shape.slot_bytes, 1));
+    if (growth == Growth::kFixed) n = std::min(n, std::max<std::size_t>(shape.slots / 8, 1));
+    return static_cast<unsigned>(n);
+  }
+
+  // ---- what checkers are told
+
+  // Else only memcheck may watch, and arrays are off then: the slow paths tell it.
+  static constexpr bool kMarksAlways = kChecked || base::kAddressSanitizer;
+
+  [[nodiscard]] void* hand_out(void* slot) noexcept {
+    if constexpr (kMarksAlways) {
+      if (slot == nullptr) return nullptr;
+      if constexpr (kChecked) handed_out_.begins(layout_.number(slot), slot);
+      layout_.reveal(slot);
+    }
+    return slot;
+  }
+  [[nodiscard]] bool take_back(void* slot) noexcept {
+    if constexpr (kChecked) {
+      if (!layout_.is_slot(slot)) {
+        base::fatal(layout_.contains(slot) ? base::Crime::kInteriorPointer : base::Crime::kForeignPointer, slot);
+        return false;
+      }
+      if (!handed_out_.ends(layout_.number(slot), slot)) return false;
+    }
+    if constexpr (kMarksAlways) layout_.conceal(slot);
+    return true;
+  }
+
+  // ---- slow paths
+
+  [[gnu::noinline]] void* acquire_slow(Array& array) noexcept {
+    array.top.store(array.top.load(std::memory_order_relaxed) + kEntryBytes, O.owner_sets_top);
+    Cache* const cache = cache_of(array);
+    if (cache == nullptr) {
+      void* const slot = acquire_directly();
+      if constexpr (!kMarksAlways)
+        if (slot != nullptr && layout_.watched_by_memcheck()) layout_.reveal(slot);
+      return slot;
+    }
+    if (void* const slot = refill(array, *cache); slot != nullptr) return slot;
+    return acquire_last(cache);
+  }
+
+  [[nodiscard]] void* refill(Array& array, Cache& cache) noexcept {
+    const SlowPath mark(*this, cache);
+    const std::intptr_t top = array.top.load(std::memory_order_relaxed);
+    if (top > array.bottom.load(std::memory_order_relaxed)) {  // a thief had raised bottom, and left
+      array.top.store(top - kEntryBytes, O.owner_sets_top);
+      return Arrays::entry(top - kEntryBytes)->load();
+    }
+    return fill(array, cache, words_.take(cache.cursor, batch_, cache.who, 0));
+  }
+
+  // The slots `taken` become the empty array's; returns one of them. Pre: in the slow path.
+  [[nodiscard]] void* fill(Array& array, Cache& cache, Taken taken) noexcept {
+    if (taken.bits == 0) return nullptr;
+    void* slots[64];
+    const std::size_t n = layout_.list(taken, slots);
+    for (std::size_t i = 0; i + 1 < n; ++i) cache.entries[i].store(slots[i]);
+    array.bottom.store(cache.start(), std::memory_order_relaxed);
+    array.top.store(cache.start() + static_cast<std::intptr_t>((n - 1) * sizeof(Entry)), O.owner_sets_top);
+    return slots[n - 1];
+  }
+
+  [[gnu::noinline]] void release_slow(Array& array, void* slot) noexcept {
+    Cache* const cache = cache_of(array);
+    if (cache == nullptr) {
+      if constexpr (!kMarksAlways)
+        if (layout_.watched_by_memcheck()) layout_.conceal(slot);
+      return put(&slot, 1, nullptr);
+    }
+    const SlowPath mark(*this, *cache);
+    std::intptr_t top = array.top.load(std::memory_order_relaxed);
+    const std::intptr_t bottom = array.bottom.load(std::memory_order_relaxed);
+    if (top >= array.limit) {
+      // Entries that a thief took have left room below; else the older half goes back.
+      std::intptr_t keep = bottom;
+      if (bottom == cache->start()) {
+        const std::size_t n = std::min<std::size_t>((Arrays::entries(array) + 1) / 2, 64);
+        void* slots[64];
+        for (std::size_t i = 0; i < n; ++i) slots[i] = cache->entries[i].load();
+        put(slots, n, cache);
+        keep = bottom + static_cast<std::intptr_t>(n * sizeof(Entry));
+      }
+      top = move_down(keep, top, cache->start());
+      array.bottom.store(cache->start(), std::memory_order_relaxed);
+    }
+    Arrays::entry(top)->store(slot);
+    array.top.store(top + kEntryBytes, O.owner_sets_top);
+  }
+
+  // Moves the entries [from, top) to `to`; returns their new end.
+  static std::intptr_t move_down(std::intptr_t from, std::intptr_t top, std::intptr_t to) noexcept {
+    Entry* out = Arrays::entry(to);
+    for (const Entry* in = Arrays::entry(from); in != Arrays::entry(top); ++in) (out++)->store(in->load());
+    return Arrays::address(out);
+  }
+
+  // Gives n <= kMaxBatch slots back to the words.
+  void put(void* const* slots, std::size_t n, Cache* cache) noexcept {
+    SlotGroups groups;
+    layout_.group(slots, n, groups);
+    if (groups.misplaced != 0) [[unlikely]]
+      base::fatal(base::Crime::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
+    if (groups.repeated != 0) [[unlikely]]
+      base::fatal(base::Crime::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
+    for (std::size_t i = 0; i < groups.count; ++i) {
+      const auto [leaf, bits] = groups.groups[i];
+      if ((words_.put(leaf, bits) & bits) != 0) [[unlikely]]
+        base::fatal(base::Crime::kDoubleFree, layout_.address(leaf, base::lowest_bit(bits)));
+      if (cache != nullptr) cache->cursor.leaf = leaf;
+    }
+  }
+
+  // Without an array: more pools are alive than have a place, the thread is about to end, a checker watches, or memory for
+  // the array is out.
+  [[nodiscard]] void* acquire_directly() noexcept {
+    const Taken taken = take_some(nullptr);
+    return taken.bits != 0 ? settle(nullptr, taken) : acquire_last(nullptr);
+  }
+
+  // Nothing in the words: opens memory, or steals. `cache`: the caller's, if it has one; it is not in its slow path.
+  [[gnu::noinline]] void* acquire_last(Cache* cache) noexcept {
+    const sync::Guard guard(lock_);
+    // Again, since others may have opened or stolen before us. No thief is about: we hold the lock.
+    Taken taken = take_some(cache);
+    if (taken.bits == 0) taken = open(cache != nullptr ? batch_ : 1);
+    return taken.bits != 0 ? settle(cache, taken) : steal(cache);
+  }
+
+  [[nodiscard]] Taken take_some(Cache* cache) noexcept {
+    Cursor cursor;
+    const std::uint32_t who = cache != nullptr ? cache->who : A::thread_number() + 1;
+    const Taken taken = words_.take(cursor, cache != nullptr ? batch_ : 1, who, 0);
+    words_.let_go(cursor, who);
+    return taken;
+  }
+
+  // One of the slots for the caller, the others into its array. Pre: the lock is held or the cache is in its slow path.
+  [[nodiscard]] void* settle(Cache* cache, Taken taken) noexcept {
+    if (cache == nullptr) return layout_.address(taken.leaf, base::lowest_bit(taken.bits));
+    cache->cursor.leaf = taken.leaf;
+    return fill(*cache->array, *cache, taken);
+  }
+
+  // Opens the next words; `want` slots of the first are the caller's. Pre: the lock is held. Larger steps as the pool grows,
+  // so that the high-water mark is off by an eighth at most.
+  [[nodiscard]] Taken open(unsigned want) noexcept {
+    const std::uint32_t first = opened_.load(std::memory_order_relaxed);  // relaxed: written under the lock
+    const std::uint32_t all = layout_.words();
+    if (first == all) return {};
+    const unsigned a_block = layout_.shape().words();
+    const std::uint32_t n = std::min({std::max(first / 8, 1U), a_block - first % a_block, all - first});
+    if (growing_ && !layout_.commit(first, n)) return {};
+    const std::uint32_t block = first / a_block;
+    Taken mine{leaf_of(block, first % a_block), layout_.full(first)};
+    for (std::uint32_t w = first + 1; w < first + n; ++w) (void)words_.put(leaf_of(block, w % a_block), layout_.full(w));
+    std::uint64_t rest = mine.bits;
+    for (unsigned i = 0; i < want && rest != 0; ++i) rest &= rest - 1;
+    mine.bits &= ~rest;
+    if (rest != 0) (void)words_.put(mine.leaf, rest);
+    opened_.store(first + n, std::memory_order_relaxed);
+    return mine;
+  }
+
+  // Empties the other threads' arrays; one slot is the caller's, the rest goes to the words. Null: at the moment when all
+  // were stopped, no slot was free. Pre: the lock is held.
+  [[nodiscard]] void* steal(Cache* mine) noexcept {
+    bool any = false;
+    for_each_victim(mine, [&](Cache&) { any = true; });
+    if (!any) return nullptr;
+    for_each_victim(mine,
+                    [](Cache& cache) { cache.stealing.store(1, std::memory_order_relaxed); });  // relaxed: fenced below
+    A::heavy_fence();
+    // From here on no owner enters its slow path; those that are in it come to its end.
+    for_each_victim(mine, [](Cache& cache) {
+      while (cache.in_slow_path.load(O.thief_waits) != 0) A::pause();
+      cache.bottom_before = cache.array->bottom.load(std::memory_order_relaxed);
+      cache.array->bottom.store(Arrays::kRaised, std::memory_order_relaxed);  // relaxed: fenced below
+    });
+    A::heavy_fence();
+    // From here on no owner pops either: slots that are free stay free.
+    const Taken taken = take_some(mine);
+    void* slot = taken.bits != 0 ? settle(mine, taken) : nullptr;
+    for_each_victim(mine, [&](Cache& cache) {
+      const std::intptr_t bottom = cache.bottom_before;
+      // An owner that has stored its new top and not yet looked at bottom shows one entry less: it will be its own.
+      const std::intptr_t top = std::max(cache.array->top.load(O.thief_reads_top), bottom);
+      std::intptr_t from = bottom;
+      if (slot == nullptr && from < top) {
+        slot = Arrays::entry(from)->load();
+        from += kEntryBytes;
+      }
+      if (taken.bits == 0) {
+        put_entries(from, top);
+        from = top;
+      }
+      cache.array->bottom.store(from, std::memory_order_relaxed);  // relaxed: the owner's pop may miss it and wait for us
+      cache.stealing.store(0, O.thief_leaves);
+    });
+    return slot;
+  }
+
+  template <class F>
+  void for_each_victim(const Cache* mine, F&& f) noexcept {
+    for (Cache* cache = caches_; cache != nullptr; cache = cache->next)
+      if (cache != mine && cache->array != nullptr) f(*cache);
+  }
+
+  // Gives the entries [from, top) of an array back to the words.
+  void put_entries(std::intptr_t from, std::intptr_t top) noexcept {
+    while (from < top) {
+      void* slots[64];
+      std::size_t n = 0;
+      for (; n < 64 && from < top; from += kEntryBytes) slots[n++] = Arrays::entry(from)->load();
+      put(slots, n, nullptr);
+    }
+  }
+
+  // ---- a thread's coming and going
+
+  [[nodiscard]] Cache* cache_of(Array& array) noexcept {
+    if (array.cache != nullptr) [[likely]]
+      return static_cast<Cache*>(array.cache);
+    return Arrays::may_join(place_) ? join(array) : nullptr;
+  }
+
+  // Makes `array` the thread's array of this pool, on the cache of a thread that has ended or on a new one.
+  [[nodiscard]] Cache* join(Array& array) noexcept {
+    const sync::Guard guard(lock_);
+    Cache* cache = caches_;
+    while (cache != nullptr && cache->array != nullptr) cache = cache->next;
+    if (cache == nullptr) {
+      cache = new (std::nothrow) Cache;
+      if (cache == nullptr) return nullptr;
+      cache->pool = this;
+      cache->leave = [](ThreadCacheBase* leaving) noexcept {
+        auto* const mine = static_cast<Cache*>(leaving);
+        mine->pool->leave(*mine);
+      };
+      cache->next = caches_;
+      caches_ = cache;
+    }
+    cache->array = &array;
+    cache->who = A::thread_number() + 1;
+    array.cache = cache;
+    array.limit = cache->start() + static_cast<std::intptr_t>(entries_) * kEntryBytes;
+    array.bottom.store(cache->start(), std::memory_order_relaxed);  // relaxed: thieves read it after our slow paths
+    array.top.store(cache->start(), std::memory_order_relaxed);
+    Arrays::at_exit();
+    return cache;
+  }
+
+  // The owner's end: its slots go back to the words.
+  void leave(Cache& cache) noexcept {
+    const sync::Guard guard(lock_);
+    Array& array = *cache.array;
+    put_entries(array.bottom.load(std::memory_order_relaxed), array.top.load(std::memory_order_relaxed));
+    words_.let_go(cache.cursor, cache.who);
+    cache.array = nullptr;
+    array.clear();
+  }
+
+  // Nobody writes after construction.
+  SlotLayout layout_;
+  std::uint32_t place_ = 0;
+  Blocks blocks_;
+  HandedOut handed_out_;
+  unsigned entries_;
+  unsigned batch_;
+  bool growing_;
+  Words words_;
+  // Slow paths, under the lock (opened_ is read by anyone).
+  alignas(base::kCacheLine) sync::Mutex<A, sync::CountWaits<A>> lock_;
+  typename A::template atomic<std::uint32_t> opened_{0};  // words
+  Cache* caches_ = nullptr;
+  alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
+};
+
+struct Best {
+  static constexpr std::string_view kName = "best";
+  static constexpr std::string_view kSource = "article 2, the pool its author wished for";
+  static constexpr bool kFindsLast = true;
+  static constexpr bool kManySteps = true;
+  static constexpr double kBookkeepingBytes = 0.5;  // slots of 1 KiB; 0.14 for small ones
+  static constexpr BestPoolOrders kOrders{};
+  template <sync::Atomics A, class Contention = sync::IgnoreContention, BestPoolOrders O = kOrders>
+  using Pool = BestPool<A, Contention, O>;
+};
+
+}  // namespace freehold::pool

@@ -1,0 +1,177 @@
+// How BestPool's slots lie in memory: in blocks, as WordPool has them, so that the blocks of small slots are 64 KiB long and
+// a batch of addresses is grouped by word in vectors (slot_groups.hpp). Slots above 1 KiB lie one after the other, 4,096 to
+// a block, and are found by a division: their use costs more than that.
+//
+//   Invariant: slot i of block b lies at base + b * block_bytes + i * slot_bytes; block_bytes >= slots a block * slot_bytes.
+//   Every block is whole but the last one, which has what is left of the capacity.
+//
+// Immutable after construction, but for the memory behind it. Any thread.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/base/check.hpp"
+#include "freehold/base/poison.hpp"
+#include "freehold/os/pages.hpp"
+#include "freehold/pool/concept.hpp"
+#include "freehold/pool/memory.hpp"
+#include "freehold/pool/slot_groups.hpp"
+#include "freehold/pool/word_pool.hpp"
+
+namespace freehold::pool {
+
+class SlotLayout {
+ public:
+  enum class Backing : std::uint8_t { kCommitted, kReserved };
+
+  // Errors: std::bad_alloc.
+  SlotLayout(const PoolShape& shape, Backing backing)
+      : slots_(shape.slots),
+        slot_bytes_(base::align_up(shape.slot_bytes, shape.alignment)),
+        vectors_(slot_bytes_ <= kVectorBytes && shape.alignment <= kVectorBytes &&
+                 (shape.memory == nullptr || std::has_single_bit(slot_bytes_))),  // else there would be gaps
+        shape_{static_cast<std::uint32_t>(vectors_ ? std::min(kMaxBlockBytes / slot_bytes_, kBlockSlots) : kBlockSlots)} {
+    FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
+    if (slots_ > kMaxBlocks * shape_.slots || slot_bytes_ > ~std::size_t{0} / kBlockSlots / 2) throw std::bad_alloc();
+    // A pool of one block needs no room behind its last slot; one of less than a word has a shape of its own.
+    shape_.slots = static_cast<std::uint32_t>(std::min<std::size_t>(shape_.slots, slots_));
+    block_bytes_ = vectors_ ? std::bit_ceil(shape_.slots * slot_bytes_) : shape_.slots * slot_bytes_;
+    blocks_ = base::ceil_div(slots_, shape_.slots);
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(blocks_ - 1, block_bytes_, &bytes) ||
+        __builtin_add_overflow(bytes, slots_in(static_cast<std::uint32_t>(blocks_ - 1)) * slot_bytes_, &bytes))
+      throw std::bad_alloc();
+    if (shape.memory == nullptr)
+      memory_ = backing == Backing::kCommitted ? Memory(bytes, shape.alignment) : Memory::reserved(bytes, shape.alignment);
+    start_ = static_cast<std::byte*>(shape.memory != nullptr ? shape.memory : memory_.start());
+    bytes_ = bytes;
+    geometry_ =
+        SlotGeometry::of(reinterpret_cast<std::uintptr_t>(start_), static_cast<unsigned>(std::countr_zero(block_bytes_)),
+                         static_cast<std::uint32_t>(vectors_ ? slot_bytes_ : kVectorBytes));
+    if (backing == Backing::kCommitted) conceal_new(0, bytes);
+  }
+  SlotLayout(const SlotLayout&) = delete;
+  SlotLayout& operator=(const SlotLayout&) = delete;
+  ~SlotLayout() { poison_.forget(start_, concealed_end_); }
+
+  [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
+  [[nodiscard]] std::size_t slot_bytes() const noexcept { return slot_bytes_; }
+  [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+  // Of every block but the last, which may have fewer.
+  [[nodiscard]] BlockShape shape() const noexcept { return shape_; }
+  // Words that hold slots, over all blocks.
+  [[nodiscard]] std::uint32_t words() const noexcept {
+    return static_cast<std::uint32_t>((blocks_ - 1) * shape_.words() +
+                                      base::ceil_div(slots_in(static_cast<std::uint32_t>(blocks_ - 1)), 64));
+  }
+  // The slots of word number `word`, counted over all blocks.
+  [[nodiscard]] std::uint64_t full(std::uint32_t word) const noexcept {
+    const std::size_t left = slots_in(word / shape_.words()) - std::size_t{word % shape_.words()} * 64;
+    return base::low_bits(left < 64 ? static_cast<unsigned>(left) : 64);
+  }
+  [[nodiscard]] std::size_t slots_before(std::uint32_t word) const noexcept {
+    return std::min(slots_, std::size_t{word / shape_.words()} * shape_.slots +
+                                std::min<std::size_t>(std::size_t{word % shape_.words()} * 64, shape_.slots));
+  }
+  [[nodiscard]] bool is_whole(std::uint32_t block) const noexcept { return slots_in(block) == shape_.slots; }
+
+  [[nodiscard]] void* address(Leaf leaf, unsigned bit) const noexcept {
+    return start_ + block_of(leaf) * block_bytes_ + std::size_t{word_of(leaf) * 64 + bit} * slot_bytes_;
+  }
+  // Writes the addresses of the slots to out, the highest first; returns their number.
+  std::size_t list(Taken taken, void** out) const noexcept {
+    if (vectors_) return list_slots(geometry_, taken, out);
+    const auto n = static_cast<std::size_t>(std::popcount(taken.bits));
+    void** at = out + n;
+    for (std::uint64_t bits = taken.bits; bits != 0; bits &= bits - 1) *--at = address(taken.leaf, base::lowest_bit(bits));
+    return n;
+  }
+  // Addresses to words. Pre: n <= kMaxBatch.
+  void group(void* const* slots, std::size_t n, SlotGroups& out) const noexcept {
+    if (vectors_) return group_slots(geometry_, slots, n, out);
+    out.count = n;
+    out.misplaced = out.repeated = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::size_t slot = number(slots[i]);
+      out.groups[i] = {static_cast<Leaf>(slot / kBlockSlots << 6 | (slot % kBlockSlots) >> 6), base::bit(slot & 63)};
+    }
+  }
+
+  // A slot's number among numbers(): dense within a block only.
+  [[nodiscard]] std::size_t number(const void* slot) const noexcept {
+    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(slot) - start_);
+    return offset / block_bytes_ * kBlockSlots + offset % block_bytes_ / slot_bytes_;
+  }
+  [[nodiscard]] std::size_t numbers() const noexcept { return blocks_ * kBlockSlots; }
+  [[nodiscard]] bool contains(const void* address) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(start_) < bytes_;
+  }
+  [[nodiscard]] bool is_slot(const void* address) const noexcept {
+    if (!contains(address)) return false;
+    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - start_);
+    const std::size_t within = offset % block_bytes_;
+    return within % slot_bytes_ == 0 && within / slot_bytes_ < slots_in(static_cast<std::uint32_t>(offset / block_bytes_));
+  }
+
+  // Makes the memory of `n` words from `word` on, all of one block, usable. False: there is none.
+  // Pre: called by one thread at a time, in ascending order.
+  [[nodiscard]] bool commit(std::uint32_t word, std::uint32_t n) noexcept {
+    const std::size_t from = offset_of(word);
+    const std::size_t end = std::min(offset_of(word + n - 1) + 64 * slot_bytes_, bytes_);
+    if (!memory_.commit(from, end)) return false;
+    conceal_new(from, std::min(end, slots_end(word)));
+    return true;
+  }
+  // Gives the whole pages of a block back to the system; returns bytes.
+  [[nodiscard]] std::size_t purge(std::uint32_t block) const noexcept {
+    const std::size_t page = os::page_bytes();
+    const std::size_t from = base::align_up(block * block_bytes_, page);
+    const std::size_t end = base::align_down(block * block_bytes_ + shape_.slots * slot_bytes_, page);
+    return memory_.is_pages() && from < end && os::Pages::purge(start_ + from, end - from) ? end - from : 0;
+  }
+
+  [[nodiscard]] bool watched_by_memcheck() const noexcept { return poison_.memcheck(); }
+  void reveal(const void* slot) const noexcept { poison_.reveal(slot, slot_bytes_); }
+  void conceal(const void* slot) const noexcept { poison_.conceal(slot, slot_bytes_); }
+
+ private:
+  static constexpr std::size_t kMaxBlockBytes = 64 * 1024;
+  static constexpr std::size_t kVectorBytes = 1024;                // at least 64 slots to a block
+  static constexpr std::size_t kBlockSlots = 4096;                 // what a block's summary word covers
+  static constexpr std::size_t kMaxBlocks = std::size_t{1} << 26;  // a leaf has 32 bits
+
+  [[nodiscard]] std::size_t slots_in(std::uint32_t block) const noexcept {
+    return std::min<std::size_t>(shape_.slots, slots_ - std::size_t{block} * shape_.slots);
+  }
+  [[nodiscard]] std::size_t offset_of(std::uint32_t word) const noexcept {
+    return word / shape_.words() * block_bytes_ + std::size_t{word % shape_.words()} * 64 * slot_bytes_;
+  }
+  void conceal_new(std::size_t from, std::size_t end) noexcept {
+    poison_.conceal_all(start_ + from, end - from);
+    concealed_end_ = end;
+  }
+  // Where the slots of the word's block end.
+  [[nodiscard]] std::size_t slots_end(std::uint32_t word) const noexcept {
+    const std::uint32_t block = word / shape_.words();
+    return block * block_bytes_ + slots_in(block) * slot_bytes_;
+  }
+
+  std::size_t slots_;
+  std::size_t slot_bytes_;
+  bool vectors_;
+  BlockShape shape_;
+  std::size_t block_bytes_ = 0;
+  std::size_t blocks_ = 0;
+  Memory memory_;  // none if the slots lie in the caller's
+  std::byte* start_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::size_t concealed_end_ = 0;
+  SlotGeometry geometry_;
+  [[no_unique_address]] base::Poison poison_;
+};
+
+}  // namespace freehold::pool

@@ -1,0 +1,103 @@
+// Where a thread finds its array of free slots of a pool: a table in thread-local storage, indexed by the pool's place. Zero
+// bytes are an array that is empty and full at once, so that neither fast path asks whether there is one yet.
+//
+//   Invariant: an entry of a thread's table is all zero, or its cache points back to it and is in the list of its pool.
+//   Entry 0 is nobody's and stays zero: the place of pools that have none.
+//
+// Places: any thread, under lock(), when pools come and go. An entry: its thread, but for `top` and `bottom`, which a thief
+// reads and raises (best_pool.hpp).
+// The lock ranks before the pools' own locks: thread exit and the pools' destruction take it to keep each other out.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/sync/atomics.hpp"
+#include "freehold/sync/lock.hpp"
+
+namespace freehold::pool {
+
+// What the table knows of a pool's cache: how to end it with its thread.
+struct ThreadCacheBase {
+  void (*leave)(ThreadCacheBase*) noexcept = nullptr;
+  std::intptr_t bottom_before = 0;  // a thief's note
+};
+
+template <sync::Atomics A>
+class ThreadArrays {
+ public:
+  static constexpr std::uint32_t kPlaces = 128;
+  // Above every address: an array whose bottom is raised looks empty.
+  static constexpr std::intptr_t kRaised = std::numeric_limits<std::intptr_t>::max();
+
+  using Entry = typename A::template var<void*>;
+
+  // Addresses as signed numbers: below the start of the zero array lies -8, which is less than its bottom.
+  struct Array {
+    typename A::template atomic<std::intptr_t> top{0};     // one past the newest entry; owner writes
+    typename A::template atomic<std::intptr_t> bottom{0};  // the oldest entry; owner in its slow path, or thief
+    std::intptr_t limit = 0;                               // where the array ends
+    ThreadCacheBase* cache = nullptr;
+
+    void clear() noexcept {
+      top.store(0, std::memory_order_relaxed);
+      bottom.store(0, std::memory_order_relaxed);
+      limit = 0;
+      cache = nullptr;
+    }
+  };
+
+  [[nodiscard]] static Array& mine(std::uint32_t place) noexcept { return A::template per_thread<Table>().arrays[place]; }
+
+  [[nodiscard]] static std::intptr_t address(const Entry* entry) noexcept { return reinterpret_cast<std::intptr_t>(entry); }
+  [[nodiscard]] static Entry* entry(std::intptr_t address) noexcept { return reinterpret_cast<Entry*>(address); }
+  [[nodiscard]] static std::size_t entries(const Array& array) noexcept {
+    // relaxed: the owner, or at rest
+    const std::intptr_t bytes = array.top.load(std::memory_order_relaxed) - array.bottom.load(std::memory_order_relaxed);
+    return static_cast<std::size_t>(bytes) / sizeof(Entry);
+  }
+
+  // Whether the calling thread may have an array at `place`: not when the pool has none, nor when the thread is ending.
+  [[nodiscard]] static bool may_join(std::uint32_t place) noexcept {
+    return place != 0 && !A::template per_thread<Table>().ended;
+  }
+  // Has the calling thread's caches leave their pools when it ends.
+  static void at_exit() noexcept { A::at_thread_exit(&ThreadArrays::thread_ends); }
+
+  // A free place, or 0.
+  [[nodiscard]] static std::uint32_t claim_place() noexcept {
+    const sync::Guard guard(lock());
+    for (std::uint32_t place = 1; place < kPlaces; ++place) {
+      bool& taken = A::template per_process<Places>().taken[place];
+      if (taken) continue;
+      taken = true;
+      return place;
+    }
+    return 0;
+  }
+  // Pre: lock() is held; no thread's entry at `place` is in use.
+  static void give_place_up(std::uint32_t place) noexcept { A::template per_process<Places>().taken[place] = false; }
+
+  [[nodiscard]] static auto& lock() noexcept { return A::template per_process<Places>().lock; }
+
+ private:
+  struct Table {
+    Array arrays[kPlaces];
+    bool ended;
+  };
+  struct Places {
+    sync::Mutex<A> lock;
+    bool taken[kPlaces];
+  };
+
+  static void thread_ends() noexcept {
+    const sync::Guard guard(lock());
+    Table& table = A::template per_thread<Table>();
+    table.ended = true;
+    for (Array& array : table.arrays)
+      if (array.cache != nullptr) array.cache->leave(array.cache);
+  }
+};
+
+}  // namespace freehold::pool

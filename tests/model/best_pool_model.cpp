@@ -1,0 +1,275 @@
+// BestPool on the simulated machine: what its own design adds to the word pool, whose model stands beside this one. The
+// scenarios that every strategy goes through are in pools_model.cpp.
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "freehold/pool/best_pool.hpp"
+#include "sim/explore.hpp"
+#include "sim/sim_atomics.hpp"
+
+namespace freehold {
+namespace {
+
+using pool::BestPool;
+using pool::BestPoolOrders;
+using pool::PoolShape;
+using sim::Execution;
+using sim::Failure;
+using sim::Options;
+using sim::Result;
+using sim::SimAtomics;
+
+using Payload = SimAtomics::var<std::uint64_t>;
+
+// Uses a slot as its owner may; two owners at once, or one that does not see the former one's use, are a data race.
+void use(void* slot) {
+  auto* const payload = static_cast<Payload*>(slot);
+  payload->store(payload->load() + 1);
+}
+
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+using Pool = BestPool<A, sync::IgnoreContention, O>;
+
+// What is free at the end, found by one thread alone.
+template <class P>
+void expect_free(P& pool, unsigned slots) {
+  SIM_CHECK(pool.check_invariants());
+  unsigned found = 0;
+  while (pool.acquire() != nullptr) ++found;
+  SIM_CHECK(found == slots);
+}
+
+Options bounds(const char* name, unsigned preemptions, unsigned stale) {
+  // The lock has a model of its own: nobody spins here.
+  return {.name = name,
+          .preemptions = preemptions,
+          .stale = stale,
+          .executions = 20'000'000,
+          .decide = sim::Decide::kAlternative};
+}
+
+constexpr PoolShape kTiny{.slots = 2, .slot_bytes = 8, .alignment = 8};
+// Arrays of two entries.
+constexpr PoolShape kSmall{.slots = 16, .slot_bytes = 8, .alignment = 8};
+
+// A slot lies in the array of a thread that does not use it; the other thread needs it.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result last_slot(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool(kTiny);
+    run.spawn([&] {
+      if (void* const slot = pool.acquire(); slot != nullptr) {
+        use(slot);
+        pool.release(slot);
+      }
+    });
+    run.spawn([&] {
+      void* const first = pool.acquire();
+      SIM_CHECK(first != nullptr);
+      use(first);
+      if (void* const second = pool.acquire(); second != nullptr) {
+        use(second);
+        pool.release(second);
+      }
+      pool.release(first);
+    });
+    run.check([&] { expect_free(pool, 2); });
+  });
+}
+
+// Two slots, of which each thread holds at most one: nobody may be told that there is none.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result never_refused(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool(kTiny);
+    // Both lie in the array of a third thread, that of the set-up.
+    void* const a = pool.acquire();
+    void* const b = pool.acquire();
+    pool.release(a);
+    pool.release(b);
+    for (unsigned t = 0; t < 2; ++t) {
+      run.spawn([&] {
+        for (unsigned i = 0; i < 2; ++i) {
+          void* const slot = pool.acquire();
+          SIM_CHECK(slot != nullptr);
+          use(slot);
+          pool.release(slot);
+        }
+      });
+    }
+    run.check([&] { expect_free(pool, 2); });
+  });
+}
+
+// The owner of an array with entries pops and pushes while a thief empties it.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result thief_and_owner(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool(kSmall);
+    for (unsigned i = 0; i < 14; ++i) (void)pool.acquire();
+    run.spawn([&] {
+      void* const a = pool.acquire();
+      void* const b = pool.acquire();
+      if (a != nullptr) use(a), pool.release(a);
+      if (b != nullptr) use(b), pool.release(b);
+      void* const c = pool.acquire();
+      if (c != nullptr) use(c), pool.release(c);
+    });
+    run.spawn([&] {
+      void* const a = pool.acquire();
+      void* const b = pool.acquire();
+      if (a != nullptr) use(a), pool.release(a);
+      if (b != nullptr) use(b), pool.release(b);
+    });
+    run.check([&] { expect_free(pool, 2); });
+  });
+}
+
+// Slots released by another thread than the one that acquired them, through arrays that overflow.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result handed_over(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool(kSmall);
+    void* slots[16];
+    for (void*& slot : slots) slot = pool.acquire();
+    run.spawn([&] {
+      for (unsigned i = 0; i < 4; ++i) use(slots[i]), pool.release(slots[i]);
+    });
+    run.spawn([&] {
+      for (unsigned i = 0; i < 2; ++i)
+        if (void* const slot = pool.acquire(); slot != nullptr) use(slot), pool.release(slot);
+    });
+    run.check([&] { expect_free(pool, 4); });
+  });
+}
+
+// A thread ends while another looks for its slots.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result end_against_steal(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool(kTiny);
+    void* const held = pool.acquire();
+    run.spawn([&] {
+      void* const slot = pool.acquire();
+      if (slot != nullptr) use(slot), pool.release(slot);
+    });
+    run.spawn([&] {
+      void* const slot = pool.acquire();
+      if (slot != nullptr) use(slot), pool.release(slot);
+      void* const again = pool.acquire();
+      if (again != nullptr) use(again), pool.release(again);
+    });
+    run.check([&] {
+      pool.release(held);
+      expect_free(pool, 2);
+    });
+  });
+}
+
+// Memory is opened by two threads at once.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result opening(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool({.slots = 65, .slot_bytes = 8, .alignment = 8}, pool::Growth::kGrowing);
+    for (unsigned t = 0; t < 2; ++t) {
+      run.spawn([&] {
+        void* const slot = pool.acquire();
+        SIM_CHECK(slot != nullptr);
+        use(slot);
+        pool.release(slot);
+      });
+    }
+    run.check([&] { expect_free(pool, 65); });
+  });
+}
+
+// Every interleaving with four preemptions (three where there are too many), and those with two in which a read may be stale
+// as well.
+TEST(BestPool_Model, LastSlotInAnothersArray_Found) {
+  const Result exact = last_slot<SimAtomics>(bounds("best/last", 4, 0));
+  EXPECT_TRUE(exact.ok()) << exact;
+  const Result stale = last_slot<SimAtomics>(bounds("best/last_stale", 2, 1));
+  EXPECT_TRUE(stale.ok()) << stale;
+}
+TEST(BestPool_Model, EnoughForAll_NobodyIsRefused) {
+  const Result exact = never_refused<SimAtomics>(bounds("best/enough", 4, 0));
+  EXPECT_TRUE(exact.ok()) << exact;
+  const Result stale = never_refused<SimAtomics>(bounds("best/enough_stale", 2, 1));
+  EXPECT_TRUE(stale.ok()) << stale;
+}
+TEST(BestPool_Model, ThiefAgainstOwner_NothingTwiceNothingLost) {
+  const Result exact = thief_and_owner<SimAtomics>(bounds("best/thief", 3, 0));
+  EXPECT_TRUE(exact.ok()) << exact;
+  const Result stale = thief_and_owner<SimAtomics>(bounds("best/thief_stale", 2, 1));
+  EXPECT_TRUE(stale.ok()) << stale;
+}
+TEST(BestPool_Model, HandedOver_NothingTwiceNothingLost) {
+  const Result exact = handed_over<SimAtomics>(bounds("best/handed", 4, 0));
+  EXPECT_TRUE(exact.ok()) << exact;
+  const Result stale = handed_over<SimAtomics>(bounds("best/handed_stale", 2, 1));
+  EXPECT_TRUE(stale.ok()) << stale;
+}
+TEST(BestPool_Model, EndOfThreadAgainstSteal_NothingTwiceNothingLost) {
+  const Result exact = end_against_steal<SimAtomics>(bounds("best/end", 4, 0));
+  EXPECT_TRUE(exact.ok()) << exact;
+  const Result stale = end_against_steal<SimAtomics>(bounds("best/end_stale", 2, 1));
+  EXPECT_TRUE(stale.ok()) << stale;
+}
+TEST(BestPool_Model, OpeningByTwo_NothingTwiceNothingLost) {
+  const Result exact = opening<SimAtomics>(bounds("best/open", 4, 0));
+  EXPECT_TRUE(exact.ok()) << exact;
+  const Result stale = opening<SimAtomics>(bounds("best/open_stale", 2, 1));
+  EXPECT_TRUE(stale.ok()) << stale;
+}
+
+// ---- mutants
+
+// The first scenario that fails under the mutant, with the bounds of its test.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Failure killed() {
+  const auto quietly = [](const char* name, unsigned preemptions, unsigned stale) {
+    Options options = bounds(name, preemptions, stale);
+    options.print = false;
+    return options;
+  };
+  Failure failure = thief_and_owner<A, O>(quietly("mutant/thief", 3, 1)).failure;
+  if (failure == Failure::kNone) failure = never_refused<A, O>(quietly("mutant/enough", 3, 1)).failure;
+  if (failure == Failure::kNone) failure = last_slot<A, O>(quietly("mutant/last", 3, 1)).failure;
+  if (failure == Failure::kNone) failure = end_against_steal<A, O>(quietly("mutant/end", 3, 1)).failure;
+  return failure;
+}
+
+// The fence costs a system call: somebody will want to do without.
+struct NoHeavyFence : SimAtomics {
+  static void heavy_fence() noexcept {}
+};
+
+TEST(BestPool_Mutants, WithoutHeavyFence_Killed) { EXPECT_NE(killed<NoHeavyFence>(), Failure::kNone); }
+TEST(BestPool_Mutants, OwnerSetsTopRelaxed_Killed) {
+  constexpr BestPoolOrders kMutant{.owner_sets_top = std::memory_order_relaxed};
+  EXPECT_EQ((killed<SimAtomics, kMutant>()), Failure::kRace);
+}
+TEST(BestPool_Mutants, ThiefReadsTopRelaxed_Killed) {
+  constexpr BestPoolOrders kMutant{.thief_reads_top = std::memory_order_relaxed};
+  EXPECT_EQ((killed<SimAtomics, kMutant>()), Failure::kRace);
+}
+TEST(BestPool_Mutants, OwnerLeavesRelaxed_Killed) {
+  constexpr BestPoolOrders kMutant{.owner_leaves = std::memory_order_relaxed};
+  EXPECT_NE((killed<SimAtomics, kMutant>()), Failure::kNone);
+}
+TEST(BestPool_Mutants, ThiefWaitsRelaxed_Killed) {
+  constexpr BestPoolOrders kMutant{.thief_waits = std::memory_order_relaxed};
+  EXPECT_NE((killed<SimAtomics, kMutant>()), Failure::kNone);
+}
+TEST(BestPool_Mutants, ThiefLeavesRelaxed_Killed) {
+  constexpr BestPoolOrders kMutant{.thief_leaves = std::memory_order_relaxed};
+  EXPECT_NE((killed<SimAtomics, kMutant>()), Failure::kNone);
+}
+TEST(BestPool_Mutants, OwnerEntersRelaxed_Killed) {
+  constexpr BestPoolOrders kMutant{.owner_enters = std::memory_order_relaxed};
+  EXPECT_NE((killed<SimAtomics, kMutant>()), Failure::kNone);
+}
+
+}  // namespace
+}  // namespace freehold
