@@ -22,6 +22,29 @@ std::string requested_replay() {
   return {};
 }
 
+std::uint64_t number_from(const char* variable, std::uint64_t fallback) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
+}
+
+// A search beyond the bounds that a test has chosen, as script/soak asks for.
+struct Beyond {
+  bool asked = std::getenv("FREEHOLD_SIM_SEED") != nullptr;
+  std::uint64_t seed = number_from("FREEHOLD_SIM_SEED", 0);
+  unsigned preemptions = static_cast<unsigned>(number_from("FREEHOLD_SIM_PREEMPTIONS", 0));
+  unsigned stale = static_cast<unsigned>(number_from("FREEHOLD_SIM_STALE", 0));
+
+  [[nodiscard]] Options of(Options options) const {
+    if (!asked) return options;
+    options.seed += seed;
+    options.depth += preemptions;
+    options.preemptions += preemptions;
+    options.stale += stale;
+    if (options.strategy == Strategy::kPct) options.executions *= number_from("FREEHOLD_SIM_TIMES", 1);
+    return options;
+  }
+};
+
 const char* text(Failure failure) noexcept {
   switch (failure) {
     case Failure::kNone: return "none";
@@ -110,7 +133,9 @@ void Execution::clear() noexcept {
   }
 }
 
-Result explore(const Options& options, const std::function<void(Execution&)>& scenario) {
+Result explore(const Options& chosen, const std::function<void(Execution&)>& scenario) {
+  const Beyond beyond;
+  const Options options = beyond.of(chosen);
   const std::string requested = requested_replay();
   const std::size_t colon = requested.rfind(':');
   Result result;
@@ -119,6 +144,7 @@ Result explore(const Options& options, const std::function<void(Execution&)>& sc
     std::printf("[ replayed ] %s\n%s", options.name.c_str(), result.trace.c_str());
   } else {
     result = explore_all(options, scenario);
+    if (beyond.asked && result.executions == options.executions) result.complete = true;  // as far as it goes
     if (options.print) {
       std::printf("[ explored ] %s: %llu executions (%llu cut short), %llu steps%s%s\n", options.name.c_str(),
                   static_cast<unsigned long long>(result.executions), static_cast<unsigned long long>(result.pruned),

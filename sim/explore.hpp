@@ -14,6 +14,10 @@
 // execution; FREEHOLD_REPLAY=<string> in the environment, or --replay=<string> on the command line, runs only that one in
 // the explore() of that name and prints its accesses. sim/README.md explains the memory model and its limits.
 //
+// FREEHOLD_SIM_SEED in the environment asks every explore() to search beyond its bounds, with seeds moved by this,
+// FREEHOLD_SIM_PREEMPTIONS and FREEHOLD_SIM_STALE more of these, and FREEHOLD_SIM_TIMES as many random executions; a bounded
+// search then counts as complete when it comes to its limit of executions. script/soak does that.
+//
 // The rules of a scenario: it is deterministic but for what goes through SimAtomics; threads talk through SimAtomics
 // only (other shared variables may record, they may not steer); a thread body owns no heap memory across an access,
 // because an execution that is cut short abandons its threads where they stand. One explore() at a time in a process.

@@ -133,23 +133,27 @@ CoherenceCount count(CoherenceOptions options, unsigned shards = 0) {
 
 std::string_view text(Workload workload) { return workload == Workload::kOwnSlots ? "own" : "exchange"; }
 
+CoherenceOptions options_for(unsigned cores, unsigned quantum, Workload workload) {
+  return {.cores = cores,
+          .quantum = quantum,
+          .pairs = quantum == 1 ? std::clamp(2048 / cores, 16u, 64u) : std::max(quantum, 64u),
+          .warm_up = 16,
+          .workload = workload};
+}
+
 // One line for each strategy, workload and quantum; the figures of all numbers of cores.
 std::string row_name(std::string_view strategy, Workload workload, unsigned quantum) {
   return std::string(strategy) + " " + std::string(text(workload)) + " " + std::to_string(quantum);
 }
+std::string figure(double misses) {
+  char text[32];
+  std::snprintf(text, sizeof text, " %7.3f", misses);
+  return text;
+}
 template <class S>
 std::string row(Workload workload, unsigned quantum) {
   std::string figures;
-  for (const unsigned cores : kCores) {
-    const CoherenceOptions options{.cores = cores,
-                                   .quantum = quantum,
-                                   .pairs = quantum == 1 ? std::clamp(2048 / cores, 16u, 64u) : std::max(quantum, 64u),
-                                   .warm_up = 16,
-                                   .workload = workload};
-    char figure[32];
-    std::snprintf(figure, sizeof figure, " %7.3f", count<S>(options).misses_per_pair());
-    figures += figure;
-  }
+  for (const unsigned cores : kCores) figures += figure(count<S>(options_for(cores, quantum, workload)).misses_per_pair());
   return figures;
 }
 
@@ -209,6 +213,60 @@ TEST(Coherence, Strategies_MissesPerPair_AsInTheGolden) {
     return;
   }
   for (const auto& [name, figures] : known) ADD_FAILURE() << name << ": no such strategy any more";
+}
+
+// ---- what the figures say
+
+template <class S>
+double misses(unsigned cores, unsigned quantum, Workload workload = Workload::kOwnSlots, unsigned shards = 0) {
+  return count<S>(options_for(cores, quantum, workload), shards).misses_per_pair();
+}
+
+TEST(Coherence, OneSharedStack_GrowsWithTheCores) {
+  double former = misses<pool::TaggedStack>(2, 1);
+  for (const unsigned cores : {4u, 16u, 64u, 256u}) {
+    const double now = misses<pool::TaggedStack>(cores, 1);
+    EXPECT_GT(now, 1.5 * former) << cores;
+    former = now;
+  }
+}
+
+// Article 1 on 8 cores, 1 to 16 pools: "more pools than cores do not help".
+constexpr unsigned kPools[] = {1, 2, 4, 8, 16};
+template <class S>
+std::vector<double> by_pools(unsigned quantum, Workload workload) {
+  std::vector<double> figures;
+  std::string line = row_name(S::kName, workload, quantum) + ", 8 cores, pools 1 2 4 8 16:";
+  for (const unsigned pools : kPools) {
+    figures.push_back(misses<S>(8, quantum, workload, pools));
+    line += figure(figures.back());
+  }
+  std::printf("[ pools    ] %s\n", line.c_str());
+  return figures;
+}
+template <class S>
+void more_pools_than_cores_do_not_help() {
+  for (const unsigned quantum : kQuanta) {
+    const std::vector<double> own = by_pools<S>(quantum, Workload::kOwnSlots);
+    EXPECT_GT(own[0], own[3]) << "as many pools as cores help";
+    EXPECT_EQ(own[3], 0.0);
+    EXPECT_EQ(own[4], own[3]) << "more do not";
+    // A slot that goes home to the pool of another core meets that core there, however many pools there are.
+    const std::vector<double> exchange = by_pools<S>(quantum, Workload::kExchange);
+    EXPECT_EQ(exchange[4], exchange[3]);
+  }
+}
+TEST(Coherence, Article1_RoundRobin_MorePoolsThanCoresDoNotHelp) {
+  more_pools_than_cores_do_not_help<pool::StacksByThread>();
+}
+TEST(Coherence, Article1_CurrentProcessor_MorePoolsThanCoresDoNotHelp) {
+  more_pools_than_cores_do_not_help<pool::StacksByCpu>();
+}
+// A hash lets threads meet while pools stay empty: there more pools do help.
+TEST(Coherence, Article1_Hash_MorePoolsThanCoresHelp) {
+  const std::vector<double> own = by_pools<pool::StacksByHash>(1, Workload::kOwnSlots);
+  EXPECT_GT(own[3], 0.0);
+  EXPECT_LT(own[4], own[3]);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <set>
 
 namespace freehold::model {
@@ -293,7 +292,6 @@ sim::Options options_of(const Scenario& scenario, const Subject& subject, const 
   // What waits for a lock sleeps at once: the lock has a model of its own (mutex_model.cpp).
   return {.name = subject.name + "/" + scenario.name,
           .stale = effort.stale,
-          .seed = effort.seed,
           .decide = sim::Decide::kAlternative,
           .print = effort.print};
 }
@@ -311,11 +309,6 @@ sim::Result on_all_cpus(const Scenario& scenario, const Subject& subject, sim::O
     sum = std::move(result);
   }
   return sum;
-}
-
-std::uint64_t number_from(const char* variable, std::uint64_t fallback) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
 }
 
 }  // namespace
@@ -340,17 +333,6 @@ const std::vector<Scenario>& large_scenarios() {
       {"5 threads, crowded border", 5, crowded_border},
   };
   return scenarios;
-}
-
-Effort effort_from_environment() {
-  Effort effort;
-  const auto more = static_cast<unsigned>(number_from("FREEHOLD_MODEL_PREEMPTIONS", 0));
-  effort.preemptions_of_two += more;
-  effort.preemptions_of_three += more;
-  effort.stale += static_cast<unsigned>(number_from("FREEHOLD_MODEL_STALE", 0));
-  effort.random_executions = number_from("FREEHOLD_MODEL_EXECUTIONS", effort.random_executions);
-  effort.seed = number_from("FREEHOLD_MODEL_SEED", effort.seed);
-  return effort;
 }
 
 sim::Result explore(const Scenario& scenario, const Subject& subject, const Effort& effort) {

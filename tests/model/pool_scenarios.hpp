@@ -30,13 +30,8 @@ struct Effort {
   unsigned preemptions_of_three = 2;
   unsigned stale = 1;
   std::uint64_t random_executions = 2'000;  // of each large scenario
-  std::uint64_t seed = 1;
   bool print = true;
 };
-
-// From the environment: FREEHOLD_MODEL_PREEMPTIONS is added to the bounds, FREEHOLD_MODEL_STALE to the stale reads,
-// FREEHOLD_MODEL_EXECUTIONS and FREEHOLD_MODEL_SEED replace those; script/soak sets them.
-Effort effort_from_environment();
 
 // All of a scenario within these bounds.
 sim::Result explore(const Scenario& scenario, const Subject& subject, const Effort& effort);

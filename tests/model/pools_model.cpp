@@ -36,7 +36,7 @@ TYPED_TEST_SUITE(Pools_Model, AsTypes<pool::Strategies>::type, NameOf);
 
 TYPED_TEST(Pools_Model, TwoAndThreeThreads_NoSlotTwiceNoneLost) {
   if constexpr (kIsModelled<TypeParam>) {
-    const Effort effort = effort_from_environment();
+    const Effort effort;
     std::uint64_t executions = 0;
     for (const Scenario& scenario : small_scenarios()) {
       const sim::Result result = explore(scenario, subject<TypeParam>(), effort);
@@ -49,7 +49,7 @@ TYPED_TEST(Pools_Model, TwoAndThreeThreads_NoSlotTwiceNoneLost) {
 
 TYPED_TEST(Pools_Model, ManyThreads_Pct_NoSlotTwiceNoneLost) {
   if constexpr (kIsModelled<TypeParam>) {
-    const Effort effort = effort_from_environment();
+    const Effort effort;
     for (const Scenario& scenario : large_scenarios()) {
       const sim::Result result = explore_randomly(scenario, subject<TypeParam>(), effort);
       EXPECT_TRUE(result.ok()) << scenario.name << ": " << result;
@@ -59,7 +59,7 @@ TYPED_TEST(Pools_Model, ManyThreads_Pct_NoSlotTwiceNoneLost) {
 
 TYPED_TEST(Pools_Model, EachOrderWeakened_SeenOrExplained) {
   if constexpr (kIsModelled<TypeParam>) {
-    Effort effort = effort_from_environment();
+    Effort effort;
     effort.print = false;
     unsigned killed = 0, explained = 0;
     for (const OrderMutant& mutant : order_mutants<TypeParam>()) {
