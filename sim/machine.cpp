@@ -352,6 +352,7 @@ unsigned Machine::cpu() {
   asked_cpu_ = true;
   if (phase_ != Phase::kThreads) return outside_cpu_;
   perhaps_move(false);
+  self().hash = mix(self().hash, 16 + self().cpu);  // it knows where it is now
   return self().cpu;
 }
 
@@ -364,7 +365,7 @@ unsigned Machine::sequence_begin() {
   const Cpu& here = cpus_[thread.cpu];
   tick();
   thread.now.join(here.view);
-  thread.hash = mix(mix(thread.hash, 6), here.hash);
+  thread.hash = mix(mix(thread.hash, 24 + thread.cpu), here.hash);
   thread.in_sequence = true;
   if (tracing_) trace_.push_back("T" + std::to_string(current_) + " begins a sequence on CPU " + std::to_string(thread.cpu));
   return thread.cpu;

@@ -211,6 +211,66 @@ TEST(Litmus, StoreBuffering_AcqRelExchangeOfAnotherLocation_BothOld) {
                   .contains("00"));
 }
 
+// A heavy fence is a full one in every thread: whoever has a light fence there need pay nothing (membarrier).
+template <bool kFirstHeavy, bool kSecondHeavy>
+const std::vector<Body> kStoreBufferingMembarrier = {
+    [](Shared& s) {
+      s.x.store(1, kRelaxed);
+      kFirstHeavy ? A::heavy_fence() : A::light_fence();
+      s.r[0] = s.y.load(kRelaxed);
+    },
+    [](Shared& s) {
+      s.y.store(1, kRelaxed);
+      kSecondHeavy ? A::heavy_fence() : A::light_fence();
+      s.r[1] = s.x.load(kRelaxed);
+    },
+};
+TEST(Litmus, StoreBuffering_LightAgainstHeavyFence_NotBothOld) {
+  EXPECT_EQ(outcomes_of(kStoreBufferingMembarrier<false, true>, 2), (Outcomes{"01", "10", "11"}));
+  EXPECT_EQ(outcomes_of(kStoreBufferingMembarrier<true, false>, 2,
+                        [] {
+                          Options options = all_of();
+                          options.name += "/mirrored";
+                          return options;
+                        }()),
+            (Outcomes{"01", "10", "11"}));
+}
+TEST(Litmus, StoreBuffering_HeavyFences_NotBothOld) {
+  EXPECT_EQ(outcomes_of(kStoreBufferingMembarrier<true, true>, 2), (Outcomes{"01", "10", "11"}));
+}
+TEST(Litmus, StoreBuffering_LightFences_BothOld) {
+  EXPECT_EQ(outcomes_of(kStoreBufferingMembarrier<false, false>, 2), (Outcomes{"00", "01", "10", "11"}));
+}
+// The reader's heavy fence stands for both fences of message passing ...
+TEST(Litmus, MessagePassing_HeavyFenceOfTheReader_NeverOld) {
+  EXPECT_EQ(outcomes_of({[](Shared& s) {
+                           s.x.store(1, kRelaxed);
+                           A::light_fence();
+                           s.y.store(1, kRelaxed);
+                         },
+                         [](Shared& s) {
+                           s.r[0] = s.y.load(kRelaxed);
+                           A::heavy_fence();
+                           s.r[1] = s.x.load(kRelaxed);
+                         }},
+                        2),
+            (Outcomes{"00", "01", "11"}));
+}
+// ... and one that comes after the read is too late.
+TEST(Litmus, MessagePassing_HeavyFenceAfterTheReads_MayBeOld) {
+  EXPECT_TRUE(outcomes_of({[](Shared& s) {
+                             s.x.store(1, kRelaxed);
+                             s.y.store(1, kRelaxed);
+                           },
+                           [](Shared& s) {
+                             s.r[0] = s.y.load(kRelaxed);
+                             s.r[1] = s.x.load(kRelaxed);
+                             A::heavy_fence();
+                           }},
+                          2)
+                  .contains("10"));
+}
+
 // Load buffering: values out of thin air are one step further. C++ allows 11 with relaxed orders; the machine never
 // shows it, since its loads read stores already made. A stated limit: this test is here to notice if it changes.
 TEST(Litmus, LoadBuffering_Relaxed_NotShownByThisMachine) {
@@ -237,6 +297,26 @@ TEST(Litmus, Coherence_ReadRead_NeverBackwards) {
                          }},
                         2),
             (Outcomes{"00", "01", "02", "11", "12", "22"}));
+}
+TEST(Litmus, Coherence_WriteWrite_InProgramOrder) {
+  Outcomes seen;
+  const Result result = explore(all_of(), [&](Execution& run) {
+    Shared s;
+    run.spawn([&] { s.x.store(1, kRelaxed), s.x.store(2, kRelaxed); });
+    run.spawn([&] { s.x.store(3, kRelaxed); });
+    run.check([&] { seen.insert(std::to_string(s.x.load(kRelaxed))); });
+  });
+  EXPECT_TRUE(result.ok()) << result;
+  EXPECT_EQ(seen, (Outcomes{"2", "3"}));
+}
+TEST(Litmus, Coherence_ReadWrite_NeverReadsItsOwnFuture) {
+  EXPECT_EQ(outcomes_of({[](Shared& s) {
+                           s.r[0] = s.x.load(kRelaxed);
+                           s.x.store(1, kRelaxed);
+                         },
+                         [](Shared& s) { s.x.store(2, kRelaxed); }},
+                        1),
+            (Outcomes{"0", "2"}));
 }
 TEST(Litmus, Coherence_WriteRead_OwnStoreOrLater) {
   EXPECT_EQ(outcomes_of({[](Shared& s) {
