@@ -224,7 +224,7 @@ class Cores {
     }
   }
 
-  static constexpr unsigned kMaxHeld = 64;
+  static constexpr unsigned kMaxHeld = 256;
   friend CoherenceCount sim::count_misses(const CoherenceOptions& options, const PoolDoor& door);
 
   const CoherenceOptions& options_;
