@@ -1,0 +1,173 @@
+// Distributed pools: where slots come from and go back to, what happens when a shard is empty, and the spreads.
+#include "freehold/pool/distributed.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "freehold/pool/cpu_stacks.hpp"
+#include "freehold/pool/locked_flags.hpp"
+#include "freehold/pool/roaming_stacks.hpp"
+
+namespace freehold::test {
+namespace {
+
+using sync::NativeAtomics;
+
+// A spread that the test sets.
+struct Chosen {
+  using Atomics = NativeAtomics;
+  static inline unsigned choice = 0;
+  [[nodiscard]] static unsigned shard(unsigned shards) noexcept { return choice % shards; }
+};
+
+using Count = sync::CountContention<NativeAtomics>;
+template <class WhenEmpty>
+using Pool = pool::Distributed<pool::LockedFlags::Pool<NativeAtomics, Count>, Chosen, WhenEmpty, Count>;
+
+std::vector<void*> take(auto& pool, unsigned shard, std::size_t n) {
+  Chosen::choice = shard;
+  std::vector<void*> slots;
+  for (std::size_t i = 0; i < n; ++i)
+    if (void* const slot = pool.acquire(); slot != nullptr) slots.push_back(slot);
+  return slots;
+}
+
+TEST(Distributed, SlotsOfUnevenShards_AllDistinctAndCapacityExact) {
+  for (const unsigned shards : {1u, 2u, 3u, 7u, 16u, 100u}) {
+    Pool<pool::TakeFromNeighbour> pool({.slots = 50, .slot_bytes = 24, .shards = shards});
+    EXPECT_EQ(pool.capacity(), 50u);
+    EXPECT_EQ(pool.shards(), std::min(shards, 50u));
+    const std::vector<void*> slots = take(pool, 0, 60);
+    EXPECT_EQ(slots.size(), 50u);
+    EXPECT_EQ(std::set<void*>(slots.begin(), slots.end()).size(), 50u);
+    for (void* slot : slots) pool.release(slot);
+  }
+}
+
+TEST(Distributed, ReleasedElsewhere_GoesHome) {
+  Pool<pool::Fail> pool({.slots = 30, .slot_bytes = 40, .alignment = 8, .shards = 3});
+  std::set<void*> of[3];
+  for (unsigned shard = 0; shard < 3; ++shard) {
+    const std::vector<void*> slots = take(pool, shard, 20);
+    EXPECT_EQ(slots.size(), 10u) << shard;  // its own, and no more
+    of[shard].insert(slots.begin(), slots.end());
+  }
+  for (int round = 0; round < 2; ++round) {
+    for (unsigned shard = 0; shard < 3; ++shard) {
+      Chosen::choice = shard + 1;  // by whoever is in another shard
+      for (void* slot : of[shard]) pool.release(slot);
+    }
+    for (unsigned shard = 0; shard < 3; ++shard) {
+      const std::vector<void*> slots = take(pool, shard, 20);
+      EXPECT_EQ(std::set<void*>(slots.begin(), slots.end()), of[shard]);
+    }
+  }
+  for (const auto& slots : of)
+    for (void* slot : slots) pool.release(slot);
+}
+
+TEST(Distributed, ShardEmpty_NextInTurnHelps) {
+  Pool<pool::TakeFromNeighbour> pool({.slots = 9, .slot_bytes = 16, .shards = 3});
+  const auto shard_of = [&, base = take(pool, 0, 1).front()](void* slot) {
+    return (static_cast<char*>(slot) - static_cast<char*>(base)) / 64;  // three slots of 16 bytes, 64 bytes apart
+  };
+  EXPECT_EQ(take(pool, 0, 2).size(), 2u);
+  std::vector<void*> more = take(pool, 0, 1);
+  EXPECT_EQ(shard_of(more.front()), 1);
+  more = take(pool, 2, 4);
+  EXPECT_EQ(std::vector({shard_of(more[0]), shard_of(more[1]), shard_of(more[2]), shard_of(more[3])}),
+            (std::vector<std::ptrdiff_t>{2, 2, 2, 1}));
+  pool.release(more[3]);
+  EXPECT_EQ(take(pool, 0, 2).size(), 2u);
+  EXPECT_EQ(take(pool, 0, 1).size(), 0u);
+}
+
+TEST(Distributed, Contention_OperationsOfCallersAndConflictsOfShards) {
+  Pool<pool::TakeFromNeighbour> pool({.slots = 4, .slot_bytes = 16, .shards = 4});
+  std::vector<void*> slots = take(pool, 1, 5);  // the last three ask neighbours, the fifth finds none
+  for (void* slot : slots) pool.release(slot);
+  EXPECT_EQ(pool.contention().operations, 9u);
+  EXPECT_EQ(pool.contention().retries, 0u);
+  EXPECT_EQ(pool.contention().waits, 0u);
+}
+
+TEST(RoamingStacks, ReleasedElsewhere_IsThere) {
+  pool::RoamingStacksPool<Chosen, sync::IgnoreContention, pool::DistributedStackOrders{}> pool(
+      {.slots = 4, .slot_bytes = 16, .shards = 2});
+  const std::vector<void*> slots = take(pool, 0, 4);
+  ASSERT_EQ(slots.size(), 4u);
+  Chosen::choice = 1;
+  pool.release(slots[0]);
+  Chosen::choice = 0;
+  pool.release(slots[3]);
+  EXPECT_EQ(take(pool, 0, 1).front(), slots[3]);
+  EXPECT_EQ(take(pool, 0, 1).front(), slots[0]);  // the neighbour's
+  EXPECT_EQ(take(pool, 0, 1).size(), 0u);
+}
+
+// ---- spreads
+
+struct NumberedThreads : NativeAtomics {
+  static inline std::uint32_t number = 0, id = 0;
+  static inline unsigned cpu = 0;
+  static std::uint32_t thread_number() noexcept { return number; }
+  static std::uint32_t thread_id() noexcept { return id; }
+  static unsigned cpu_id() noexcept { return cpu; }
+};
+
+TEST(Spread, ByThread_RoundRobin) {
+  for (unsigned n = 0; n < 20; ++n) {
+    NumberedThreads::number = n;
+    EXPECT_EQ(pool::ByThread<NumberedThreads>::shard(7), n % 7);
+  }
+}
+
+TEST(Spread, ByCpu_Modulo) {
+  for (unsigned n = 0; n < 20; ++n) {
+    NumberedThreads::cpu = n;
+    EXPECT_EQ(pool::ByCpu<NumberedThreads>::shard(6), n % 6);
+  }
+  EXPECT_LT(pool::ByCpu<NativeAtomics>::shard(1000000), static_cast<unsigned>(CPU_SETSIZE));
+}
+
+// Ids of threads started one after the other, as a rule consecutive, meet no shard much more often than the others.
+TEST(Spread, ByHash_ConsecutiveIdsEvenly) {
+  for (const unsigned shards : {1u, 2u, 3u, 8u, 16u, 17u}) {
+    std::map<unsigned, int> met;
+    for (std::uint32_t id = 4711; id < 4711 + 32 * shards; ++id) {
+      NumberedThreads::id = id;
+      const unsigned shard = pool::ByHash<NumberedThreads>::shard(shards);
+      ASSERT_LT(shard, shards);
+      ++met[shard];
+    }
+    EXPECT_EQ(met.size(), shards);
+    for (const auto& [shard, times] : met) EXPECT_NEAR(times, 32, 8) << shard << " of " << shards;
+  }
+}
+
+// ---- per-CPU stacks on a machine without sequences
+
+TEST(CpuStacks, NoSequences_TaggedStacksFindTheLast) {
+  static_assert(!pool::CpuSequences<NumberedThreads>::available());
+  pool::CpuStacks::Pool<NumberedThreads> pool({.slots = 10, .slot_bytes = 8, .shards = 4});
+  std::set<void*> slots;
+  for (unsigned i = 0; i < 10; ++i) {
+    NumberedThreads::cpu = i;
+    slots.insert(pool.acquire());
+  }
+  EXPECT_EQ(slots.size(), 10u);
+  EXPECT_EQ(slots.count(nullptr), 0u);
+  EXPECT_EQ(pool.acquire(), nullptr);
+  pool.release(*slots.begin());
+  NumberedThreads::cpu = 2;
+  EXPECT_EQ(pool.acquire(), *slots.begin());
+  for (void* slot : slots) pool.release(slot);
+}
+
+}  // namespace
+}  // namespace freehold::test
