@@ -30,20 +30,28 @@ struct StrategyName {
   }
 };
 
-// Keeps this thread, and those that it starts, on one CPU: then a pool that keeps slots for a CPU finds them all.
+// Keeps this thread, and those that it starts, on one CPU of those it may use: then a pool that keeps slots for a CPU finds
+// them all.
 class OnOneCpu {
  public:
-  OnOneCpu() {
+  explicit OnOneCpu(int which = 0) {
     sched_getaffinity(0, sizeof before_, &before_);
     cpu_set_t one;
     CPU_ZERO(&one);
     for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
-      if (CPU_ISSET(cpu, &before_)) CPU_SET(cpu, &one);
+      if (CPU_ISSET(cpu, &before_) && which-- == 0) CPU_SET(cpu, &one);
     sched_setaffinity(0, sizeof one, &one);
   }
   OnOneCpu(const OnOneCpu&) = delete;
   OnOneCpu& operator=(const OnOneCpu&) = delete;
   ~OnOneCpu() { sched_setaffinity(0, sizeof before_, &before_); }
+
+  // How many this thread may use.
+  [[nodiscard]] static int choices() {
+    cpu_set_t all;
+    sched_getaffinity(0, sizeof all, &all);
+    return CPU_COUNT(&all);
+  }
 
  private:
   cpu_set_t before_;
@@ -57,6 +65,18 @@ std::vector<void*> acquire_all(P& pool, std::size_t limit) {
     void* const slot = pool.acquire();
     if (slot == nullptr) break;
     slots.push_back(slot);
+  }
+  return slots;
+}
+
+// The same, whichever CPU the pool keeps them for.
+template <class P>
+std::vector<void*> acquire_all_everywhere(P& pool, std::size_t limit) {
+  std::vector<void*> slots;
+  for (int which = OnOneCpu::choices(); which-- > 0;) {
+    const OnOneCpu here(which);
+    const std::vector<void*> found = acquire_all(pool, limit - slots.size());
+    slots.insert(slots.end(), found.begin(), found.end());
   }
   return slots;
 }
