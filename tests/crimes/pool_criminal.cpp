@@ -1,0 +1,47 @@
+// Under valgrind: for every strategy of the registry, a use of a slot before its release that memcheck must not mind, and
+// one after it that it must. Says which it misjudged; code 0: none. 77: not under valgrind.
+#include <valgrind/memcheck.h>
+
+#include <cstdio>
+
+#include "freehold/pool/registry.hpp"
+
+namespace freehold::test {
+namespace {
+
+// Reads, and tells whether memcheck complained.
+template <class T>
+bool is_reported(const volatile T* address) {
+  const unsigned before = VALGRIND_COUNT_ERRORS;
+  [[maybe_unused]] const volatile T read = *address;
+  return VALGRIND_COUNT_ERRORS > before;
+}
+
+template <class S>
+int misjudged() {
+  pool::NativePool<S> pool({.slots = 10, .slot_bytes = 24});
+  auto* const kept = static_cast<char*>(pool.acquire());
+  auto* slot = static_cast<char*>(pool.acquire());
+  kept[0] = slot[0] = slot[23] = 1;
+  asm volatile("" : "+r"(slot));
+  const bool innocent = is_reported(slot) || is_reported(slot + 23);
+  pool.release(slot);
+  asm volatile("" : "+r"(slot));
+  const bool guilty = is_reported(slot) && is_reported(slot + 23);
+  const bool other = is_reported(kept);
+  pool.release(kept);
+  if (innocent) std::printf("%s: a use of a slot in use is reported\n", S::kName.data());
+  if (!guilty) std::printf("%s: a use after release is not reported\n", S::kName.data());
+  if (other) std::printf("%s: the release of one slot conceals another\n", S::kName.data());
+  return innocent || !guilty || other;
+}
+
+}  // namespace
+}  // namespace freehold::test
+
+int main() {
+  if (RUNNING_ON_VALGRIND == 0) return 77;
+  int wrong = 0;
+  freehold::pool::for_each_strategy([&]<class S>() { wrong += freehold::test::misjudged<S>(); });
+  return wrong == 0 ? 0 : 1;
+}
