@@ -32,7 +32,8 @@ class SlotLayout {
   SlotLayout(const PoolShape& shape, Backing backing)
       : slots_(shape.slots),
         slot_bytes_(base::align_up(shape.slot_bytes, shape.alignment)),
-        vectors_(slot_bytes_ <= kVectorBytes && shape.alignment <= kVectorBytes &&
+        vectors_(slot_bytes_ > 1 && slot_bytes_ <= kVectorBytes &&  // the reciprocal of 1 has 33 bits
+                 shape.alignment <= kVectorBytes &&
                  (shape.memory == nullptr || std::has_single_bit(slot_bytes_))),  // else there would be gaps
         shape_{static_cast<std::uint32_t>(vectors_ ? std::min(kMaxBlockBytes / slot_bytes_, kBlockSlots) : kBlockSlots)} {
     FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
