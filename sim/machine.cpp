@@ -18,6 +18,28 @@ Machine* g_active = nullptr;
 std::uint64_t g_executions = 0;
 std::uint64_t g_epochs = 0;  // of all threads so far
 
+// The per_thread() objects of all types, one after the other by thread.
+struct PerThread {
+  std::byte* objects;
+  std::size_t bytes_each;
+};
+std::vector<PerThread>& per_thread_objects() {
+  static std::vector<PerThread> all;
+  return all;
+}
+// A thread's storage is gone with the thread.
+void forget_per_thread(unsigned thread) noexcept {
+  for (const PerThread& type : per_thread_objects())
+    std::memset(type.objects + thread * type.bytes_each, 0, type.bytes_each);
+}
+bool is_per_thread(const void* at) noexcept {
+  for (const PerThread& type : per_thread_objects()) {
+    const auto offset = reinterpret_cast<std::uintptr_t>(at) - reinterpret_cast<std::uintptr_t>(type.objects);
+    if (offset < type.bytes_each * (kMaxThreads + 1)) return true;
+  }
+  return false;
+}
+
 constexpr bool acquires(Order order) noexcept {
   return order == Order::acquire || order == Order::consume || order == Order::acq_rel || order == Order::seq_cst;
 }
@@ -194,6 +216,7 @@ void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
 void Machine::end_outside_thread() noexcept {
   outside_at_exit_.run();
   outside_at_exit_ = {};
+  forget_per_thread(kMaxThreads);
   outside_epoch_ = ++g_epochs;
 }
 
@@ -212,6 +235,7 @@ void Machine::thread_main(void* machine) {
   auto& m = *static_cast<Machine*>(machine);
   if (!m.guarded(m.self().call, m.self().body)) m.stop(Failure::kCheck);
   m.self().at_exit.run();
+  forget_per_thread(m.current_);
   m.runnable_ &= ~(1u << m.current_);
   m.leave();
   std::terminate();  // nobody wakes a thread that has ended
@@ -406,8 +430,10 @@ Location& Machine::locate(const void* at, unsigned bytes) {
     return *location;
   }
   if (location->back(0).value != in_memory) {
-    message_ = label(at) + " was changed without the machine's knowledge";
-    stop(Failure::kScenario);
+    const bool ended = is_per_thread(at);
+    message_ = label(at) +
+               (ended ? " is used, the storage of a thread that has ended" : " was changed without the machine's knowledge");
+    stop(ended ? Failure::kCheck : Failure::kScenario);
   }
   if (location->born != 0 && location->born > self().now.hb[location->born_by] && location->born_by != current_) {
     message_ = "data race: " + label(at) + " is used by T" + std::to_string(current_) + ", its construction by T" +
@@ -766,6 +792,7 @@ bool sequence_store(void* at, unsigned bytes, std::uint64_t value, bool commits,
 }
 bool sequence_goes_on() { return g_active->sequence_goes_on(); }
 void sequence_end() { g_active->sequence_end(); }
+void keep_per_thread(std::byte* objects, std::size_t bytes_each) { per_thread_objects().push_back({objects, bytes_each}); }
 unsigned thread() { return threads_run ? g_active->thread() : kMaxThreads; }
 std::uint64_t execution() { return g_executions; }
 std::uint64_t epoch() { return g_active != nullptr ? g_active->epoch() : 0; }

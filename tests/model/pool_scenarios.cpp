@@ -145,6 +145,20 @@ void last_slot(sim::Execution& run, const Subject& subject) {
   run.check([&] { world.check_at_rest({}); });
 }
 
+// Threads come and go: what two of them leave behind, a third finds, and can use for its own.
+void two_generations(sim::Execution& run, const Subject& subject) {
+  World world(subject, 3);
+  world.begin();
+  for (unsigned i = 0; i < 2; ++i) run.spawn([&] { world.give(world.take_surely()); });
+  run.check([&] { world.check_at_rest({}); });
+  world.begin();
+  run.spawn([&] {
+    void* const slots[3] = {world.take_surely(), world.take_surely(), world.take_surely()};
+    for (void* slot : slots) world.give(slot);
+  });
+  run.check([&] { world.check_at_rest({}); });
+}
+
 // The same between two threads that search: a slot that the one gives back is what the other finds, or a third.
 void last_slot_of_three(sim::Execution& run, const Subject& subject) {
   World world(subject, 2);
@@ -315,11 +329,17 @@ sim::Result on_all_cpus(const Scenario& scenario, const Subject& subject, sim::O
 
 const std::vector<Scenario>& small_scenarios() {
   static const std::vector<Scenario> scenarios = {
-      {"2 threads, 1 slot", 2, pairs<2, 1, 2>},   {"2 threads, 2 slots", 2, pairs<2, 2, 2>},
-      {"2 threads, the last slot", 2, last_slot}, {"2 threads, 2 each of 3", 2, two_each},
-      {"2 threads, handed on", 2, handed_on},     {"2 threads, border", 2, border<1, 1>},
-      {"2 threads, both words", 2, both_words},   {"3 threads, 2 slots", 3, pairs<3, 2, 1>},
-      {"3 threads, 3 slots", 3, pairs<3, 3, 1>},  {"3 threads, the last slot", 3, last_slot_of_three},
+      {"2 threads, 1 slot", 2, pairs<2, 1, 2>},
+      {"2 threads, 2 slots", 2, pairs<2, 2, 2>},
+      {"2 threads, the last slot", 2, last_slot},
+      {"2 threads, 2 each of 3", 2, two_each},
+      {"2 threads, then another", 2, two_generations},
+      {"2 threads, handed on", 2, handed_on},
+      {"2 threads, border", 2, border<1, 1>},
+      {"2 threads, both words", 2, both_words},
+      {"3 threads, 2 slots", 3, pairs<3, 2, 1>},
+      {"3 threads, 3 slots", 3, pairs<3, 3, 1>},
+      {"3 threads, the last slot", 3, last_slot_of_three},
       {"3 threads, border", 3, border<2, 1>},
   };
   return scenarios;

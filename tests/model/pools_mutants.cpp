@@ -13,8 +13,8 @@ using sim::SimAtomics;
 
 // The failure that the first scenario to notice reports.
 template <class P>
-Failure killed(const char* name, bool finds_last = true) {
-  const Subject mutant = subject_of<P>(name, finds_last);
+Failure killed(const char* name, bool finds_last = true, bool many_steps = false) {
+  const Subject mutant = subject_of<P>(name, finds_last, many_steps);
   Effort effort;
   effort.print = false;
   const sim::Result result = hunt(mutant, effort);
@@ -25,7 +25,7 @@ Failure killed(const char* name, bool finds_last = true) {
 }
 template <class S, class A>
 Failure killed_on(const char* name) {
-  return killed<typename S::template Pool<A>>(name, S::kFindsLast);
+  return killed<typename S::template Pool<A>>(name, S::kFindsLast, has_many_steps<S>());
 }
 
 // Atomics of 64 bits that differ from sim::atomic, which all others are.
@@ -146,6 +146,43 @@ struct NeverRestarts : SimAtomics {
 };
 TEST(Pools_Mutants, CpuStacksWithoutRestart_Killed) {
   EXPECT_NE((killed_on<pool::CpuStacks, NeverRestarts>("cpu-stacks without restart")), Failure::kNone);
+}
+
+// A thief without its fences: the owner of an array does not learn of it, nor it of the owner's last steps.
+struct NoHeavyFence : SimAtomics {
+  static void heavy_fence() noexcept {}
+};
+TEST(Pools_Mutants, BestStealingWithoutHeavyFence_Killed) {
+  EXPECT_NE((killed_on<pool::Best, NoHeavyFence>("best, stealing without heavy fence")), Failure::kNone);
+}
+// One of the two is not enough either.
+template <unsigned kLeftOut>
+struct OneHeavyFence : SimAtomics {
+  static void heavy_fence() noexcept {
+    if (turns_++ % 2 != kLeftOut) SimAtomics::heavy_fence();
+  }
+  // A steal makes two in a row, under the pool's lock; an execution that was cut short may have left one out.
+  static bool may_fence_heavily() noexcept { return turns_ = 0, true; }
+
+ private:
+  static inline unsigned turns_ = 0;
+};
+TEST(Pools_Mutants, BestStealingWithoutFirstHeavyFence_Killed) {
+  EXPECT_NE((killed_on<pool::Best, OneHeavyFence<0>>("best, stealing without its first heavy fence")), Failure::kNone);
+}
+TEST(Pools_Mutants, BestStealingWithoutSecondHeavyFence_Killed) {
+  EXPECT_NE((killed_on<pool::Best, OneHeavyFence<1>>("best, stealing without its second heavy fence")), Failure::kNone);
+}
+
+// A thread that ends and leaves behind what it kept.
+struct NobodyLeaves : SimAtomics {
+  static void at_thread_exit(sync::ExitCall) noexcept {}
+};
+TEST(Pools_Mutants, BestKeptByThreadsThatEnded_Killed) {
+  EXPECT_NE((killed_on<pool::Best, NobodyLeaves>("best, kept by threads that ended")), Failure::kNone);
+}
+TEST(Pools_Mutants, MagazinesKeptByThreadsThatEnded_Killed) {
+  EXPECT_NE((killed_on<pool::Magazines, NobodyLeaves>("magazines, kept by threads that ended")), Failure::kNone);
 }
 
 // Shards that take back what is another's: a release to the wrong home.
