@@ -105,14 +105,13 @@ class CpuStacksPool {
   }
 
   void release(void* slot) noexcept {
-    const std::size_t number = slots_.take_back(slot);
-    if (number == Slots::kNone) return;
+    if (!slots_.take_back_at(slot)) return;
     contention_.operated();
     if (cached_) [[likely]] {
       if (!cached_->stacks.push(slot)) [[unlikely]]
-        drain(number, cached_->batch());
+        drain(slots_.number(slot), cached_->batch());
     } else {
-      roaming_->push(static_cast<std::uint32_t>(number), contention_);
+      roaming_->push(static_cast<std::uint32_t>(slots_.number(slot)), contention_);
     }
   }
 

@@ -79,7 +79,7 @@ class MagazinesPool {
   }
 
   void release(void* slot) noexcept {
-    if (slots_.take_back(slot) == Slots::kNone) return;
+    if (!slots_.take_back_at(slot)) return;
     contention_.operated();
     Cache* const cache = caches_.mine();
     if (cache == nullptr) [[unlikely]]

@@ -112,6 +112,13 @@ class Slots {
     return slot;
   }
 
+  // The same for a pool that keeps addresses. False: misuse was detected.
+  [[nodiscard]] bool take_back_at(const void* address) const noexcept {
+    if constexpr (kChecked) return take_back(address) != kNone;
+    poison_.conceal(address, bytes_);
+    return true;
+  }
+
   // Bytes that the slots of a pool need, for who gives it PoolShape::memory.
   // Errors: std::bad_alloc.
   static std::size_t checked_bytes(const PoolShape& shape) {
