@@ -80,5 +80,39 @@ TYPED_TEST(Pools_Model, EachOrderWeakened_SeenOrExplained) {
   }
 }
 
+// ---- pools that no strategy of the registry is
+
+void explore_other(const Subject& subject) {
+  const Effort effort{.preemptions_of_two = 3};
+  for (const Scenario& scenario : small_scenarios()) {
+    const sim::Result result = explore(scenario, subject, effort);
+    EXPECT_TRUE(result.ok()) << scenario.name << ": " << result;
+  }
+}
+
+// An empty shard does not ask the others.
+TEST(Pools_Others, DistributedBits_EmptyShardFails_NoSlotTwiceNoneLost) {
+  explore_other(
+      subject_of<pool::Distributed<pool::LockFreeBits::Pool<sim::SimAtomics>, pool::ByCpu<sim::SimAtomics>, pool::Fail>>(
+          "distributed-bits, fail", false));
+}
+// Shards with a lock; and what is not found at home is found elsewhere.
+TEST(Pools_Others, DistributedLockedBits_NoSlotTwiceNoneLost) {
+  explore_other(subject_of<pool::Distributed<pool::LockedBits::Pool<sim::SimAtomics>, pool::ByThread<sim::SimAtomics>>>(
+      "distributed-locked-bits", false));
+}
+
+class GrowingBest : public pool::Best::Pool<sim::SimAtomics> {
+ public:
+  explicit GrowingBest(const pool::PoolShape& shape) : pool::Best::Pool<sim::SimAtomics>(shape, pool::Growth::kGrowing) {}
+};
+TEST(Pools_Others, GrowingBest_NoSlotTwiceNoneLost) {
+  const Subject subject = subject_of<GrowingBest>("best, growing", true, true);
+  for (const Scenario& scenario : small_scenarios()) {
+    const sim::Result result = explore(scenario, subject, {.preemptions_of_two = 2, .preemptions_of_three = 1});
+    EXPECT_TRUE(result.ok()) << scenario.name << ": " << result;
+  }
+}
+
 }  // namespace
 }  // namespace freehold::model
