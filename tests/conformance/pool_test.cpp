@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <optional>
 #include <random>
 #include <set>
@@ -76,6 +77,13 @@ TYPED_TEST(Pools, Fresh_CapacityDistinctAlignedSlotsThenNull) {
     }
     release_all(pool, slots);
   }
+}
+
+TYPED_TEST(Pools, MoreThanThereCanBe_BadAlloc) {
+  if constexpr (!pool::is_bounded<TypeParam>()) GTEST_SKIP() << "takes nothing at first";
+  constexpr std::size_t kMost = ~std::size_t{0};
+  EXPECT_THROW(NativePool<TypeParam>({.slots = kMost / 8, .slot_bytes = 64}), std::bad_alloc);
+  EXPECT_THROW(NativePool<TypeParam>({.slots = 3, .slot_bytes = kMost / 2 - 64}), std::bad_alloc);
 }
 
 TYPED_TEST(Pools, ReleasedInAnyOrder_EverythingComesBack) {

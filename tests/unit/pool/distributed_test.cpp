@@ -12,6 +12,7 @@
 #include "freehold/pool/cpu_stacks.hpp"
 #include "freehold/pool/locked_flags.hpp"
 #include "freehold/pool/roaming_stacks.hpp"
+#include "tests/support/strategies.hpp"
 
 namespace freehold::test {
 namespace {
@@ -94,6 +95,34 @@ TEST(Distributed, Contention_OperationsOfCallersAndConflictsOfShards) {
   EXPECT_EQ(pool.contention().operations, 9u);
   EXPECT_EQ(pool.contention().retries, 0u);
   EXPECT_EQ(pool.contention().waits, 0u);
+}
+
+// Whatever the shards are, slots go home and all are found: by address, so a shard must lay them where it is told to.
+template <class S>
+class DistributedOf : public testing::Test {};
+using Inner = testing::Types<pool::Best, pool::LockFreeFlags, pool::LockedBits, pool::LockedBitmapTree, pool::LockFreeBits,
+                             pool::LockFreeBitmapTree, pool::TaggedStack, pool::CpuStacks, pool::Magazines>;
+TYPED_TEST_SUITE(DistributedOf, Inner, StrategyName);
+
+TYPED_TEST(DistributedOf, ReleasedInAnotherShard_AllFoundAgain) {
+  const OnOneCpu one;
+  for (const std::size_t bytes : {1u, 16u, 24u, 3000u}) {
+    pool::Distributed<pool::NativePool<TypeParam>, Chosen> pool(
+        {.slots = 333, .slot_bytes = bytes, .alignment = bytes == 1 ? 1u : 8u, .shards = 4});
+    Chosen::choice = 0;
+    std::vector<void*> slots = acquire_all(pool, 400);
+    const std::set<void*> all(slots.begin(), slots.end());
+    EXPECT_EQ(all.size(), 333u);
+    for (unsigned round = 0; round < 4; ++round) {
+      Chosen::choice = round;
+      std::reverse(slots.begin(), slots.begin() + 100);
+      for (void* slot : slots) pool.release(slot);
+      slots = acquire_all(pool, 400);
+      EXPECT_EQ(std::set<void*>(slots.begin(), slots.end()), all);
+      EXPECT_EQ(slots.size(), 333u);
+    }
+    for (void* slot : slots) pool.release(slot);
+  }
 }
 
 TEST(RoamingStacks, ReleasedElsewhere_IsThere) {
