@@ -8,6 +8,7 @@
 
 #include "cli/command.hpp"
 #include "cli/pools/experiment.hpp"
+#include "cli/pools/page.hpp"
 #include "cli/pools/results_json.hpp"
 #include "cli/pools/table.hpp"
 #include "cli/report/json.hpp"
@@ -34,6 +35,8 @@ struct PoolsOptions {
   std::optional<std::string> repeat;
   std::optional<std::string> milliseconds;
   std::optional<std::string> json;
+  std::optional<std::string> html;
+  bool simulate = false;
   bool quick = false;
   bool list = false;
 };
@@ -60,7 +63,9 @@ Settings settings_of(const PoolsOptions& options) {
   } else {
     for (const Contender& contender : contenders()) settings.pools.push_back(&contender);
   }
-  if (options.tests) settings.tests = parse_names<Test>("--tests", *options.tests, kTests, test_of);
+  settings.simulate = options.simulate;
+  if (options.simulate) settings.tests.clear();
+  if (options.tests) settings.tests = parse_names<Trial>("--tests", *options.tests, kTests, test_of);
   if (options.contexts) settings.contexts = parse_names<Context>("--contexts", *options.contexts, kContexts, context_of);
   if (options.quick) {
     settings.repeat = 1;
@@ -68,7 +73,7 @@ Settings settings_of(const PoolsOptions& options) {
     settings.operations = 100'000;
   }
   add_numbers(options, settings);
-  if (cells_of(settings).empty())
+  if (cells_of(settings).empty() && !options.simulate)
     throw Failure(kExitRefused,
                   "--pools: the floor takes part in fresh tests within one thread only; nothing is left to measure");
   return settings;
@@ -81,7 +86,9 @@ int run_pools(const PoolsOptions& options) {
     return 0;
   }
   const Settings settings = settings_of(options);
-  if (options.json) check_writable(*options.json);
+  for (const auto& file : {options.json, options.html}) {
+    if (file) check_writable(*file);
+  }
   int signal = 0;
   Results results;
   {
@@ -91,7 +98,9 @@ int run_pools(const PoolsOptions& options) {
     signal = interrupts.arrived();
   }
   // Files first: a terminal that went away must not cost them.
-  if (options.json) write_file(*options.json, text_of(results_json(results)));
+  const nlohmann::ordered_json json = results_json(results);
+  if (options.json) write_file(*options.json, text_of(json));
+  if (options.html) write_file(*options.html, page_of(json));
   print_to_stdout(table_of(results));
   if (signal != 0) return 128 + signal;
   const bool failed = std::ranges::any_of(results.series, [](const Series& series) { return !series.failure.empty(); });
@@ -116,8 +125,11 @@ void add_pools(CLI::App& app, Invocation& invocation) {
   command->add_option("--repeat", options.repeat, "Sets of measurements, for medians [5]")->type_name("N");
   command->add_option("--time", options.milliseconds, "Milliseconds after which a test ends, with fewer operations [150]")
       ->type_name("MS");
+  command->add_flag("--simulate", options.simulate,
+                    "Count coherence misses on 1 to 256 simulated cores; measures only the --tests that are named");
   command->add_flag("--quick", options.quick, "A glance: one set, 100000 operations, 40 ms each");
   command->add_option("--json", options.json, "Write everything that was measured as JSON")->type_name("FILE");
+  command->add_option("--html", options.html, "Write one self-contained page with plots")->type_name("FILE");
   command->footer("Ctrl-C ends it early and keeps what was finished. docs/pools.md explains the tests and the method.");
   command->callback([&invocation] { invocation.exit_code = run_pools(options); });
 }

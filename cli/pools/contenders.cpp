@@ -51,9 +51,9 @@ const Contender* find_contender(std::string_view name) {
   return found == contenders().end() ? nullptr : &*found;
 }
 
-bool runs(const Contender& contender, Test test, Context context) {
+bool runs(const Contender& contender, Trial test, Context context) {
   // The floor's slots do not travel between threads, and are no array that could be half used.
-  if (contender.kind == Kind::kFloor) return test != Test::kRing && context == Context::kFresh;
+  if (contender.kind == Kind::kFloor) return test != Trial::kRing && context == Context::kFresh;
   return true;
 }
 

@@ -27,6 +27,6 @@ struct Contender {
 // Null: there is none of this name.
 [[nodiscard]] const Contender* find_contender(std::string_view name);
 // Whether the floor and a library that cannot count are asked for what they do not have.
-[[nodiscard]] bool runs(const Contender& contender, Test test, Context context);
+[[nodiscard]] bool runs(const Contender& contender, Trial test, Context context);
 
 }  // namespace freehold::cli::pools

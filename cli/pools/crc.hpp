@@ -66,7 +66,7 @@ bool fill_all(P& pool, const Job& job, std::size_t slots) {
 }
 
 template <class P>
-void write_and_read(P& pool, const Job& job, Lane& lane, Share& share, bool comparable) {
+[[gnu::flatten, gnu::noinline]] void write_and_read(P& pool, const Job& job, Lane& lane, Share& share, bool comparable) {
   std::uint64_t random = 88172645463325252 + lane.index();
   const bool writes = lane.index() % 2 == 0;
   repeat(job, lane, share, [&](std::uint64_t) {

@@ -59,6 +59,10 @@ Results run_experiment(const Settings& settings, Interrupts& interrupts, Progres
   for (const Cell& cell : cells_of(settings)) results.series.push_back({.cell = cell, .samples = {}, .failure = {}});
   const auto begin = std::chrono::steady_clock::now();
   results.complete = measure_sets(results, interrupts, progress);
+  if (settings.simulate && results.complete) {
+    results.simulated = simulate(settings.pools, interrupts, progress);
+    results.complete = interrupts.arrived() == 0;
+  }
   results.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return results;
 }

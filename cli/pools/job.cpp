@@ -19,15 +19,15 @@ std::uint32_t number(const std::string& word) { return static_cast<std::uint32_t
 
 }  // namespace
 
-std::string_view name_of(Test test) {
+std::string_view name_of(Trial test) {
   switch (test) {
-    case Test::kShort: return "short";
-    case Test::kLong: return "long";
-    case Test::kSingle: return "single";
-    case Test::kRandom: return "random";
-    case Test::kRing: return "ring";
-    case Test::kPair: return "pair";
-    case Test::kCrc: return "crc";
+    case Trial::kShort: return "short";
+    case Trial::kLong: return "long";
+    case Trial::kSingle: return "single";
+    case Trial::kRandom: return "random";
+    case Trial::kRing: return "ring";
+    case Trial::kPair: return "pair";
+    case Trial::kCrc: return "crc";
   }
   __builtin_unreachable();
 }
@@ -42,7 +42,7 @@ std::string_view name_of(Context context) {
   __builtin_unreachable();
 }
 
-std::optional<Test> test_of(std::string_view name) { return value_of<Test>(kTests, name); }
+std::optional<Trial> test_of(std::string_view name) { return value_of<Trial>(kTests, name); }
 std::optional<Context> context_of(std::string_view name) { return value_of<Context>(kContexts, name); }
 
 std::vector<std::string> words_of(const Job& job) {

@@ -14,25 +14,25 @@ namespace freehold::cli::pools {
 
 // Article 2's tests 1 to 3, then what today's programs do: blocks released in random order, handed from producer to
 // consumer, and the bare acquire/release pair. kCrc is article 1's experiment.
-enum class Test : std::uint8_t { kShort, kLong, kSingle, kRandom, kRing, kPair, kCrc };
-inline constexpr std::array kTests{Test::kShort, Test::kLong, Test::kSingle, Test::kRandom,
-                                   Test::kRing,  Test::kPair, Test::kCrc};
+enum class Trial : std::uint8_t { kShort, kLong, kSingle, kRandom, kRing, kPair, kCrc };
+inline constexpr std::array kTests{Trial::kShort, Trial::kLong, Trial::kSingle, Trial::kRandom,
+                                   Trial::kRing,  Trial::kPair, Trial::kCrc};
 // The state of the pool when a test begins.
 enum class Context : std::uint8_t { kFresh, kPolluted, kHalfUsed, kAlmostFull };
 inline constexpr std::array kContexts{Context::kFresh, Context::kPolluted, Context::kHalfUsed, Context::kAlmostFull};
 
-[[nodiscard]] std::string_view name_of(Test test);
+[[nodiscard]] std::string_view name_of(Trial test);
 [[nodiscard]] std::string_view name_of(Context context);
-[[nodiscard]] std::optional<Test> test_of(std::string_view name);
+[[nodiscard]] std::optional<Trial> test_of(std::string_view name);
 [[nodiscard]] std::optional<Context> context_of(std::string_view name);
 // One thread whatever is asked for.
-[[nodiscard]] constexpr bool is_single_threaded(Test test) { return test == Test::kSingle || test == Test::kPair; }
+[[nodiscard]] constexpr bool is_single_threaded(Trial test) { return test == Trial::kSingle || test == Trial::kPair; }
 // Which tests are run in every context; the others in a fresh pool only.
-[[nodiscard]] constexpr bool has_contexts(Test test) { return test <= Test::kSingle; }
+[[nodiscard]] constexpr bool has_contexts(Trial test) { return test <= Trial::kSingle; }
 
 struct Job {
   std::string pool;  // the name of a contender
-  Test test = Test::kShort;
+  Trial test = Trial::kShort;
   Context context = Context::kFresh;
   std::uint32_t threads = 1;
   std::uint64_t operations = 0;  // acquire/release pairs of each thread, if time allows

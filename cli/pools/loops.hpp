@@ -1,4 +1,5 @@
-// The timed loops, as templates over the pool: nothing is called through a pointer per operation. Every loop runs on each
+// The timed loops, as templates over the pool: nothing is called through a pointer per operation, and acquire and release
+// are compiled into each loop (flatten), as in a program that has one loop and one pool. Every loop runs on each
 // thread of a crew; it ends after the job's operations, or, a block of operations at a time, when time is up.
 #pragma once
 #include <sched.h>
@@ -82,7 +83,7 @@ void repeat(const Job& job, Lane& lane, Share& share, Step step) {
 
 // Test 1: a slot is released at once.
 template <class P>
-void short_life(P& pool, const Job& job, Lane& lane, Share& share) {
+[[gnu::flatten, gnu::noinline]] void short_life(P& pool, const Job& job, Lane& lane, Share& share) {
   repeat(job, lane, share, [&](std::uint64_t i) {
     void* const slot = acquire_surely(pool, share.failures);
     stamp(slot, static_cast<std::uint32_t>(i));
@@ -92,7 +93,7 @@ void short_life(P& pool, const Job& job, Lane& lane, Share& share) {
 
 // The same without any use of the slot: what the pair alone costs.
 template <class P>
-void pair(P& pool, const Job& job, Lane& lane, Share& share) {
+[[gnu::flatten, gnu::noinline]] void pair(P& pool, const Job& job, Lane& lane, Share& share) {
   repeat(job, lane, share, [&](std::uint64_t) {
     void* const slot = acquire_surely(pool, share.failures);
     keep(slot);
@@ -102,8 +103,9 @@ void pair(P& pool, const Job& job, Lane& lane, Share& share) {
 
 // Up to `most` slots into `held`, fewer if there are no more or half of the time is over. Returns how many.
 template <class P>
-std::uint64_t acquire_many(P& pool, void** held, std::uint64_t most, std::uint32_t first_stamp, const Deadline& deadline,
-                           Share& share) {
+[[gnu::flatten, gnu::noinline]] std::uint64_t acquire_many(P& pool, void** held, std::uint64_t most,
+                                                           std::uint32_t first_stamp, const Deadline& deadline,
+                                                           Share& share) {
   std::uint64_t n = 0;
   while (n < most && (n == 0 || !deadline.is_half_passed())) {
     for (const std::uint64_t end = std::min(n + kBlock, most); n < end; ++n) {
@@ -121,8 +123,8 @@ std::uint64_t acquire_many(P& pool, void** held, std::uint64_t most, std::uint32
 
 // In the order `at` gives, which visits 0…n-1 among others.
 template <class P, class Order>
-void release_many(P& pool, void* const* held, std::uint64_t n, std::uint64_t entries, std::uint32_t first_stamp, Order at,
-                  Share& share) {
+[[gnu::flatten, gnu::noinline]] void release_many(P& pool, void* const* held, std::uint64_t n, std::uint64_t entries,
+                                                  std::uint32_t first_stamp, Order at, Share& share) {
   for (std::uint64_t i = 0; i < entries; ++i) {
     const std::uint64_t which = at(i);
     if (which >= n) continue;
@@ -138,7 +140,7 @@ void long_life(P& pool, const Job& job, Lane& lane, Share& share) {
   const pool::ZeroedArray<void*> held(batch);
   std::fill_n(held.data(), batch, &share);  // its pages are there
   std::vector<std::uint32_t> order;
-  if (job.test == Test::kRandom) {
+  if (job.test == Trial::kRandom) {
     order.resize(batch);
     std::iota(order.begin(), order.end(), 0);
     std::ranges::shuffle(order, std::mt19937(lane.index()));
@@ -162,7 +164,7 @@ void long_life(P& pool, const Job& job, Lane& lane, Share& share) {
 using SlotRing = BatchRing<void*, kRingBatch>;
 
 template <class P>
-void produce(P& pool, const Job& job, Lane& lane, Share& share, SlotRing& ring) {
+[[gnu::flatten, gnu::noinline]] void produce(P& pool, const Job& job, Lane& lane, Share& share, SlotRing& ring) {
   lane.start();
   const Deadline deadline(job.milliseconds);
   do {
@@ -181,7 +183,7 @@ void produce(P& pool, const Job& job, Lane& lane, Share& share, SlotRing& ring) 
 }
 
 template <class P>
-void consume(P& pool, Lane& lane, Share& share, SlotRing& ring) {
+[[gnu::flatten, gnu::noinline]] void consume(P& pool, Lane& lane, Share& share, SlotRing& ring) {
   lane.start();
   for (;;) {
     const SlotRing::Batch& batch = ring.next_to_empty();

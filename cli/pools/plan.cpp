@@ -12,21 +12,21 @@
 namespace freehold::cli::pools {
 namespace {
 
-std::uint32_t threads_of(const Settings& settings, Test test) {
+std::uint32_t threads_of(const Settings& settings, Trial test) {
   if (is_single_threaded(test)) return 1;
-  if (test == Test::kRing) return std::max(2u, settings.threads / 2 * 2);
+  if (test == Trial::kRing) return std::max(2u, settings.threads / 2 * 2);
   return settings.threads;
 }
 
 }  // namespace
 
 std::vector<std::uint32_t> shards_of(const Settings& settings, const Row& row, const Contender& contender) {
-  if (row.test == Test::kCrc && contender.distributed) return settings.crc_pools;
+  if (row.test == Trial::kCrc && contender.distributed) return settings.crc_pools;
   return {0};
 }
 
 std::string text_of(const Row& row) {
-  if (row.test == Test::kCrc) return fmt::format("crc, {} threads", row.threads);
+  if (row.test == Trial::kCrc) return fmt::format("crc, {} threads", row.threads);
   if (!has_contexts(row.test)) return std::string(name_of(row.test));
   return fmt::format("{}, {}", name_of(row.test), name_of(row.context));
 }
@@ -48,8 +48,8 @@ std::vector<const Contender*> parse_pools(const std::string& text) {
 
 std::vector<Row> rows_of(const Settings& settings) {
   std::vector<Row> rows;
-  for (const Test test : settings.tests) {
-    if (test == Test::kCrc) {
+  for (const Trial test : settings.tests) {
+    if (test == Trial::kCrc) {
       for (const std::uint32_t threads : settings.crc_threads) rows.push_back({test, Context::kFresh, threads});
     } else if (has_contexts(test)) {
       for (const Context context : settings.contexts) rows.push_back({test, context, threads_of(settings, test)});
@@ -68,7 +68,7 @@ std::vector<Cell> cells_of(const Settings& settings) {
       if (!runs(contender, row.test, row.context)) continue;
       for (const std::uint32_t shards : shards_of(settings, row, contender)) {
         cells.push_back({row, pool, shards, false});
-        if (row.test == Test::kCrc && contender.kind == Kind::kStrategy) cells.push_back({row, pool, shards, true});
+        if (row.test == Trial::kCrc && contender.kind == Kind::kStrategy) cells.push_back({row, pool, shards, true});
       }
     }
   }
@@ -82,7 +82,7 @@ std::vector<std::size_t> order_of(const std::vector<Cell>& cells, std::uint32_t 
 }
 
 Job job_of(const Settings& settings, const Cell& cell) {
-  const bool crc = cell.row.test == Test::kCrc;
+  const bool crc = cell.row.test == Trial::kCrc;
   return {.pool = settings.pools[cell.pool]->name,
           .test = cell.row.test,
           .context = cell.row.context,

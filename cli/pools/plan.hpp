@@ -12,7 +12,7 @@ namespace freehold::cli::pools {
 
 struct Settings {
   std::vector<const Contender*> pools;
-  std::vector<Test> tests{kTests.begin(), kTests.end()};
+  std::vector<Trial> tests{kTests.begin(), kTests.end()};
   std::vector<Context> contexts{kContexts.begin(), kContexts.end()};
   std::uint32_t threads = 8;
   std::uint64_t operations = 1'000'000;  // of each thread
@@ -23,11 +23,12 @@ struct Settings {
   std::vector<std::uint32_t> crc_threads{8, 16, 32};
   std::vector<std::uint32_t> crc_pools{1, 2, 4, 8, 16};
   std::uint32_t crc_bytes = 64;
+  bool simulate = false;  // count coherence misses on simulated cores, too
 };
 
 // One line of the tables: what the pools are compared in.
 struct Row {
-  Test test = Test::kShort;
+  Trial test = Trial::kShort;
   Context context = Context::kFresh;
   std::uint32_t threads = 1;
 

@@ -17,7 +17,7 @@ double cost_of(const Sample& sample) {
 std::uint64_t wished_operations(const Results& results, const Series& series) {
   const Row& row = series.cell.row;
   // Of a pair of threads at a ring one acquires, the other releases.
-  return results.settings.operations * (row.test == Test::kRing ? row.threads / 2 : row.threads);
+  return results.settings.operations * (row.test == Trial::kRing ? row.threads / 2 : row.threads);
 }
 
 std::string name_of(const Results& results, const Series& series) { return results.settings.pools[series.cell.pool]->name; }

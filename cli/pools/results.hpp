@@ -7,12 +7,15 @@
 #include <vector>
 
 #include "cli/pools/plan.hpp"
+#include "cli/pools/simulate.hpp"
 #include "cli/support/machine.hpp"
 #include "cli/support/statistics.hpp"
+#include "freehold/pool/best_pool.hpp"
 
 namespace freehold::cli::pools {
 
-inline constexpr std::string_view kOurs = "best-pool";
+// The strategy that is compared with all others: BestPool.
+inline constexpr std::string_view kOurs = pool::Best::kName;
 
 struct Sample {
   std::uint64_t elapsed_ns = 0;
@@ -34,9 +37,10 @@ struct Results {
   Settings settings;
   Machine machine;
   std::string date;
-  std::vector<Series> series;  // in the order of cells_of(settings)
-  bool complete = true;        // false: interrupted
-  double seconds = 0;          // that it all took
+  std::vector<Series> series;        // in the order of cells_of(settings)
+  std::vector<Simulated> simulated;  // if that was asked for
+  bool complete = true;              // false: interrupted
+  double seconds = 0;                // that it all took
 
   [[nodiscard]] const Series* find(const Row& row, std::size_t pool, std::uint32_t shards = 0, bool counted = false) const;
 };

@@ -83,6 +83,14 @@ ordered_json settings_json(const Settings& settings) {
           {"crc_bytes", settings.crc_bytes}};
 }
 
+ordered_json simulated_json(const Results& results) {
+  ordered_json series = ordered_json::array();
+  for (const Simulated& one : results.simulated) {
+    series.push_back({{"pool", one.pool}, {"workload", one.workload}, {"quantum", one.quantum}, {"misses", one.misses}});
+  }
+  return {{"cores", kSimulatedCores}, {"series", std::move(series)}};
+}
+
 }  // namespace
 
 ordered_json results_json(const Results& results) {
@@ -97,6 +105,7 @@ ordered_json results_json(const Results& results) {
           {"settings", settings_json(results.settings)},
           {"ours", kOurs},
           {"comparisons", comparisons_json(results)},
+          {"simulated", simulated_json(results)},
           {"notes", notes_of(results)},
           {"series", std::move(series)}};
 }

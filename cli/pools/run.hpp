@@ -55,13 +55,13 @@ template <class P>
 void run_lane(P& pool, const Job& job, Lane& lane, Share& share, std::vector<std::unique_ptr<SlotRing>>& rings,
               bool comparable) {
   switch (job.test) {
-    case Test::kShort: return short_life(pool, job, lane, share);
-    case Test::kPair: return pair(pool, job, lane, share);
-    case Test::kLong:
-    case Test::kSingle:
-    case Test::kRandom: return long_life(pool, job, lane, share);
-    case Test::kCrc: return write_and_read(pool, job, lane, share, comparable);
-    case Test::kRing: {
+    case Trial::kShort: return short_life(pool, job, lane, share);
+    case Trial::kPair: return pair(pool, job, lane, share);
+    case Trial::kLong:
+    case Trial::kSingle:
+    case Trial::kRandom: return long_life(pool, job, lane, share);
+    case Trial::kCrc: return write_and_read(pool, job, lane, share, comparable);
+    case Trial::kRing: {
       SlotRing& ring = *rings[lane.index() / 2];
       return lane.index() % 2 == 0 ? produce(pool, job, lane, share, ring) : consume(pool, lane, share, ring);
     }
@@ -79,13 +79,13 @@ Report run_on(const Job& job, const Make& make) {
   bool comparable = false;
   // A thread of its own: what a pool caches for it goes back when it ends.
   std::thread([&] {
-    if (job.test != Test::kCrc)
+    if (job.test != Trial::kCrc)
       prepare(pool, job, shape.slots);
     else if constexpr (kThreadsShare<P>)
-      comparable = fill_all(pool, job, shape.slots);
+      comparable = fill_all(pool, job, shape.slots) && pool.capacity() != pool::kUnlimited;
   }).join();
   std::vector<std::unique_ptr<SlotRing>> rings;
-  if (job.test == Test::kRing) {
+  if (job.test == Trial::kRing) {
     for (std::uint32_t i = 0; i < job.threads / 2; ++i) rings.push_back(std::make_unique<SlotRing>());
   }
   std::vector<LineOfShare> shares(job.threads);

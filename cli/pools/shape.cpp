@@ -11,13 +11,13 @@ constexpr std::uint64_t kLeastPerThread = 1024;
 constexpr std::uint64_t kLeastBatch = 32;
 
 std::uint64_t free_slots(const Job& job) {
-  const bool all_at_once = job.test == Test::kLong || job.test == Test::kRandom;
+  const bool all_at_once = job.test == Trial::kLong || job.test == Trial::kRandom;
   const std::uint64_t needed = job.operations * (all_at_once ? job.threads : 1);
   return needed + needed / 16 + kLeastPerThread * job.threads;
 }
 
 std::uint64_t slots_of(const Job& job) {
-  if (job.test == Test::kCrc) return kCrcSlots;
+  if (job.test == Trial::kCrc) return kCrcSlots;
   switch (job.context) {
     case Context::kFresh: return free_slots(job);
     case Context::kPolluted:
@@ -31,7 +31,7 @@ std::uint64_t slots_of(const Job& job) {
 
 pool::PoolShape shape_of(const Job& job) {
   return {.slots = slots_of(job),
-          .slot_bytes = job.slot_bytes + (job.test == Test::kCrc ? kCrcHeader : 0),
+          .slot_bytes = job.slot_bytes + (job.test == Trial::kCrc ? kCrcHeader : 0),
           .shards = job.shards};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <span>
 
@@ -19,22 +20,22 @@ constexpr double kTie = 1.05;
 // Three digits that count.
 std::string number(double value) { return fmt::format("{:.{}f}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0); }
 
-std::string_view heading(Test test) {
+std::string_view heading(Trial test) {
   switch (test) {
-    case Test::kShort: return "short life";
-    case Test::kLong: return "long life";
-    case Test::kSingle: return "one thread";
-    case Test::kRandom: return "random order";
-    case Test::kRing: return "ring";
-    case Test::kPair: return "bare pair";
-    case Test::kCrc: return "crc";
+    case Trial::kShort: return "short life";
+    case Trial::kLong: return "long life";
+    case Trial::kSingle: return "one thread";
+    case Trial::kRandom: return "random order";
+    case Trial::kRing: return "ring";
+    case Trial::kPair: return "bare pair";
+    case Trial::kCrc: return "crc";
   }
   __builtin_unreachable();
 }
 
 std::string_view subheading(const Row& row) {
-  if (row.test == Test::kRing) return "handed on";
-  if (row.test == Test::kPair) return "1 thread";
+  if (row.test == Trial::kRing) return "handed on";
+  if (row.test == Trial::kPair) return "1 thread";
   return name_of(row.context);
 }
 
@@ -49,6 +50,7 @@ class Tables {
     print("{} · {} CPU{} ({}) · {} · {}\n", printable(results_.machine.cpu_model), results_.machine.cpus,
           results_.machine.cpus == 1 ? "" : "s", results_.machine.cpus_source, results_.machine.system,
           results_.machine.libc);
+    if (results_.series.empty()) return;
     print("{} threads, {} operations each, slots of {} bytes; medians of {} set{}\n", s.threads, s.operations, s.slot_bytes,
           s.repeat, s.repeat == 1 ? "" : "s");
   }
@@ -56,7 +58,8 @@ class Tables {
   void compared() {
     const std::vector<Comparison> all = comparisons(results_);
     if (all.empty()) return;
-    print("\n{:<20}{:>11}{:>9}  {:<{}} {:>8}{:>14}\n", "", kOurs, "best", "of the others", width_, "ratio", "in the sets");
+    print("\n{:<20}{:>11}{:>9}  {:<{}} {:>8}{:>14}\n", "", "BestPool", "best of", "the others", width_, "ratio",
+          "in the sets");
     for (const Comparison& c : all) {
       print("{} {:<18}{:>11}{:>9}  {:<{}} {:>8.2f}{:>14}\n", c.ratio() > kTie ? '-' : ' ', text_of(c.row), number(c.ours),
             number(c.other), c.name, width_, c.ratio(), fmt::format("{:.2f}-{:.2f}", c.least, c.greatest));
@@ -65,7 +68,7 @@ class Tables {
 
   void figures() {
     std::vector<Row> rows = rows_of(results_.settings);
-    std::erase_if(rows, [](const Row& row) { return row.test == Test::kCrc; });
+    std::erase_if(rows, [](const Row& row) { return row.test == Trial::kCrc; });
     if (rows.empty()) return;
     print("\nNANOSECONDS per acquire and release, over all threads; * the best of the row\n");
     for (std::size_t first = 0; first < rows.size(); first += kColumns)
@@ -75,7 +78,7 @@ class Tables {
   // Article 1.
   void crc() {
     std::vector<Row> rows = rows_of(results_.settings);
-    std::erase_if(rows, [](const Row& row) { return row.test != Test::kCrc; });
+    std::erase_if(rows, [](const Row& row) { return row.test != Trial::kCrc; });
     if (rows.empty()) return;
     print("\nCRC: microseconds per buffer and contention, {} bytes, half of the threads write, half read\n{:<{}}",
           results_.settings.crc_bytes, "threads", width_ + 5);
@@ -88,6 +91,22 @@ class Tables {
         for (const Row& row : rows) crc_figure(row, pool, shards);
         print("\n");
       }
+    }
+  }
+
+  void simulated() {
+    if (results_.simulated.empty()) return;
+    constexpr std::array kShown{std::size_t{1}, std::size_t{4}, kSimulatedCores.size() - 1};  // 2, 16 and 256 cores
+    for (const std::string_view workload : kSimulatedWorkloads) {
+      print("\nMISSES per acquire and release on simulated cores, {}\n{:<{}}",
+            workload == "own" ? "each releases its own slots" : "the next core releases them", "accesses in a turn", width_);
+      for (const unsigned quantum : kSimulatedQuanta) print("{:>10}{:16}", quantum, "");
+      print("\n{:<{}}", "cores", width_);
+      for (std::size_t i = 0; i < kSimulatedQuanta.size(); ++i) {
+        for (const std::size_t at : kShown) print("{:>{}}", kSimulatedCores[at], at == kShown[0] ? 10 : 8);
+      }
+      print("\n");
+      for (const Contender* pool : results_.settings.pools) simulated_row(*pool, workload, kShown);
     }
   }
 
@@ -119,6 +138,15 @@ class Tables {
     }
   }
 
+  void simulated_row(const Contender& pool, std::string_view workload, std::span<const std::size_t> shown) {
+    std::string figures;
+    for (const Simulated& one : results_.simulated) {
+      if (one.pool != pool.name || one.workload != workload) continue;
+      for (const std::size_t at : shown) figures += fmt::format("{:>{}.2f}", one.misses[at], at == shown[0] ? 10 : 8);
+    }
+    if (!figures.empty()) print("{:<{}}{}\n", pool.name, width_, figures);
+  }
+
   void crc_figure(const Row& row, std::size_t pool, std::uint32_t shards) {
     const auto time = cost(results_.find(row, pool, shards));
     const auto share = contention(results_.find(row, pool, shards, true));
@@ -146,6 +174,7 @@ std::string table_of(const Results& results) {
   tables.compared();
   tables.figures();
   tables.crc();
+  tables.simulated();
   tables.notes();
   return std::move(tables).text();
 }

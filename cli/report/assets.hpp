@@ -1,13 +1,16 @@
-// Files that are part of the command: the page of results, and the plot library that it carries along.
+// Files that are part of the command: the pages of results, and the plot library that it carries along.
 // cli/CMakeLists.txt names them; cli/report/embed.cmake turns them into a source.
 #pragma once
 #include <string_view>
 
 namespace freehold::cli::assets {
 
-extern const std::string_view page_html;
+extern const std::string_view scale_html;
+extern const std::string_view scale_js;
+extern const std::string_view pools_html;
+extern const std::string_view pools_js;
 extern const std::string_view page_css;
-extern const std::string_view page_js;
+extern const std::string_view plots_js;
 extern const std::string_view uplot_css;
 extern const std::string_view uplot_js;
 

@@ -5,34 +5,16 @@
 
 #include "cli/scale/page.hpp"
 #include "cli/scale/results_json.hpp"
-#include "tests/cli/browser.hpp"
-#include "tests/cli/command.hpp"
+#include "tests/cli/page_fixture.hpp"
 #include "tests/unit/cli/scale_support.hpp"
 
 namespace freehold::tests {
 namespace {
 using namespace cli::scale;
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
-class Page : public testing::Test {
+class Page : public PageTest {
  protected:
-  void SetUp() override {
-    if (!has_browser()) GTEST_SKIP() << "no Chromium";
-  }
-  Seen look_at_page_of(const Results& results) {
-    return look_at(folder_.file("page.html", page_of(results_json(results, verdict_of(results)))));
-  }
-  static void expect_quiet(const Seen& seen) {
-    EXPECT_EQ(seen.console, std::vector<std::string>{});
-    EXPECT_EQ(seen.requested, std::vector<std::string>{});
-  }
-
-  const Folder folder_;
+  Seen look_at_page_of(const Results& results) { return look_at_text(page_of(results_json(results, verdict_of(results)))); }
 };
 
 // Otherwise the other tests would prove nothing.

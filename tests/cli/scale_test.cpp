@@ -1,6 +1,5 @@
 // freehold scale from outside, on tiny amounts of work: that every row is there, and what happens when things go wrong.
 #include <gtest/gtest.h>
-#include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <tuple>
 
 #include "tests/cli/command.hpp"
+#include "tests/cli/terminal.hpp"
 
 namespace freehold::tests {
 namespace {
@@ -149,62 +149,9 @@ TEST(Scale, StandardFilesThatAreClosed_MeasuresAllTheSame) {
   for (const json& series : results.at("series")) EXPECT_TRUE(series.at("failure").is_null()) << series;
 }
 
-// The command on a terminal of its own, for progress and Ctrl-C.
-class OnATerminal {
- public:
-  explicit OnATerminal(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {command_path(), "scale"});
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    pid_ = ::forkpty(&terminal_, nullptr, nullptr, nullptr);
-    if (pid_ == 0) {
-      ::execv(argv[0], argv.data());
-      ::_exit(99);
-    }
-  }
-  ~OnATerminal() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
-    ::close(terminal_);
-  }
-  OnATerminal(const OnATerminal&) = delete;
-  OnATerminal& operator=(const OnATerminal&) = delete;
-
-  [[nodiscard]] pid_t pid() const { return pid_; }
-  bool wait_for(const std::string& text) {
-    char buffer[512];
-    while (seen_.find(text) == std::string::npos) {
-      const ssize_t got = ::read(terminal_, buffer, sizeof buffer);
-      if (got <= 0) return false;
-      seen_.append(buffer, static_cast<std::size_t>(got));
-    }
-    return true;
-  }
-  void type(char key) { ASSERT_EQ(::write(terminal_, &key, 1), 1); }
-  int end() {
-    while (wait_for("text that never comes")) {
-    }
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return status;
-  }
-  [[nodiscard]] const std::string& seen() const { return seen_; }
-
- private:
-  pid_t pid_ = -1;
-  int terminal_ = -1;
-  std::string seen_;
-};
-
-constexpr char kCtrlC = 3;
-
 TEST(Scale, CtrlC_KeepsWhatIsFinished) {
   const Folder folder;
-  OnATerminal command({"--time", "2", "--repeat", "1000", "--test", "allocate", "--workers", "2", "--json",
+  OnATerminal command({"scale", "--time", "2", "--repeat", "1000", "--test", "allocate", "--workers", "2", "--json",
                        folder / "r.json", "--html", folder / "r.html"});
   ASSERT_TRUE(command.wait_for("  20/8000  allocate, ")) << command.seen();
   command.type(kCtrlC);
@@ -226,7 +173,7 @@ TEST(Scale, CtrlC_KeepsWhatIsFinished) {
 
 TEST(Scale, CtrlCWhileCalibrating_StillEndsWell) {
   const Folder folder;
-  OnATerminal command({"--time", "2000", "--test", "compute", "--json", folder / "r.json"});
+  OnATerminal command({"scale", "--time", "2000", "--test", "compute", "--json", folder / "r.json"});
   ASSERT_TRUE(command.wait_for("calibrating: compute"));
   command.type(kCtrlC);
   const int status = command.end();
@@ -248,7 +195,8 @@ bool is_gone(pid_t pid) {
 }
 
 TEST(Scale, CommandThatIsKilled_TakesItsWorkersAlong) {
-  OnATerminal command({"--time", "5000", "--repeat", "1", "--test", "compute", "--mode", "processes", "--workers", "2"});
+  OnATerminal command(
+      {"scale", "--time", "5000", "--repeat", "1", "--test", "compute", "--mode", "processes", "--workers", "2"});
   ASSERT_TRUE(command.wait_for("   1/"));
   pid_t worker = 0;
   while ((worker = child_of(command.pid())) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));

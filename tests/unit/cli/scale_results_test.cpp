@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/report/page.hpp"
 #include "cli/report/text.hpp"
 #include "cli/scale/page.hpp"
 #include "cli/scale/results_json.hpp"

@@ -1,8 +1,8 @@
-// Draws the page from the JSON in #data. Every text from the data goes through textContent: names are never markup.
+// Draws the page of freehold scale from its JSON.
 'use strict';
 (() => {
-  const data = JSON.parse(document.getElementById('data').textContent);
-  const { settings, machine } = data;
+  const { data, make, byId, number, megabytes, legend, plotInto, plural } = page;
+  const { settings } = data;
   const workloads = settings.tests.filter((t) => ['compute', 'allocate', 'mixed', 'memory'].includes(t));
   const blockTests = settings.tests.filter((t) => ['isolation', 'handover'].includes(t));
   const allocators = settings.subjects.filter((s) => s.source === 'malloc').map((s) => s.name);
@@ -13,30 +13,6 @@
   const byKey = new Map(data.series.map((s) => [key(s.test, s.mode, s.subject, s.workers), s]));
   function key(...parts) { return JSON.stringify(parts); }
   function find(test, mode, subject, workers) { return byKey.get(key(test, mode, subject, workers)); }
-
-  // An element with attributes and children; texts are texts.
-  function make(tag, attributes = {}, ...children) {
-    const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    element.append(...children);
-    return element;
-  }
-  const byId = (id) => document.getElementById(id);
-  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const number = (value, digits) => (value === null || value === undefined ? '–' : value.toFixed(digits));
-  const megabytes = (bytes) => (bytes === null ? '–' : `${(bytes / 1048576).toFixed(1)} MiB`);
-  const plural = (n, word) => `${n} ${word}${n === 1 ? '' : 's'}`;
-
-  function head() {
-    byId('machine').textContent = [
-      machine.cpu_model, `${plural(machine.cpus, 'CPU')} (${machine.cpus_source})`, machine.system, machine.libc,
-      `${settings.iterations} iterations shared, medians of ${plural(settings.repeat, 'set')}`,
-      data.date.replace('T', ' ').replace('Z', ' UTC'),
-    ].filter(Boolean).join(' · ');
-    byId('notes').append(...data.notes.map((note) => make('li', {}, note)));
-    const minutes = data.seconds < 90 ? `${data.seconds.toFixed(0)} s` : `${(data.seconds / 60).toFixed(1)} min`;
-    byId('footer').textContent = `Measured in ${minutes} by “freehold scale”. Plots by uPlot (MIT licence). This page fetches nothing.`;
-  }
 
   function verdict() {
     const { claims, paragraph } = data.verdict;
@@ -49,85 +25,6 @@
       make('span', { class: `pill ${claim.outcome.replace(' ', '-')}` }, `${sign[claim.outcome]} ${claim.outcome}`),
       make('h3', {}, claim.statement[0].toUpperCase() + claim.statement.slice(1)),
       make('p', {}, claim.figures === '' ? 'Not part of this run.' : `${claim.figures[0].toUpperCase()}${claim.figures.slice(1)}.`)))));
-  }
-
-  function legend(id, entries, ideal) {
-    const swatch = (name) => make('i', { class: 'swatch', style: `color: var(${name})` });
-    byId(id).append(...entries.map(([text, name]) => make('span', {}, swatch(name), text)));
-    if (ideal) byId(id).append(make('span', {}, make('i', { class: 'swatch dashed' }), 'what the CPUs allow'));
-  }
-
-  const plots = [];
-
-  // Vertical lines from the least to the greatest value of the sets.
-  function drawWhiskers(plot, lines) {
-    const { ctx } = plot;
-    ctx.save();
-    ctx.globalAlpha = 0.55;
-    ctx.lineWidth = 1.5 * devicePixelRatio;
-    for (const line of lines) {
-      if (!line.ranges) continue;
-      ctx.strokeStyle = color(line.color);
-      line.ranges.forEach((range, i) => {
-        if (!range) return;
-        const x = Math.round(plot.valToPos(plot.data[0][i], 'x', true));
-        ctx.beginPath();
-        ctx.moveTo(x, plot.valToPos(range[0], 'y', true));
-        ctx.lineTo(x, plot.valToPos(range[1], 'y', true));
-        ctx.stroke();
-      });
-    }
-    ctx.restore();
-  }
-
-  // A box beside the pointer with every line's value at the nearest number of workers.
-  function showTip(plot, tip, lines, x, unit, digits) {
-    const i = plot.cursor.idx;
-    const inside = plot.cursor.left >= 0 && i !== null && i !== undefined;
-    tip.style.display = inside ? 'block' : 'none';
-    if (!inside) return;
-    tip.replaceChildren(make('b', {}, plural(x[i], 'worker')), ...lines.map((line) => make('div', {},
-      make('i', { style: line.color ? `color: var(${line.color})` : '' }, line.label),
-      make('span', {}, `${number(line.values[i], digits)}${unit}`))));
-    const over = plot.over;
-    const left = over.offsetLeft + plot.valToPos(x[i], 'x');
-    const toTheLeft = left + tip.offsetWidth + 24 > over.offsetLeft + over.clientWidth;
-    tip.style.left = `${toTheLeft ? left - tip.offsetWidth - 4 : left + 20}px`;
-    tip.style.top = `${over.offsetTop + 34}px`;
-  }
-
-  // lines: {label, values, color (a CSS variable), ranges?, dashed?}
-  function plotInto(parent, title, x, lines, { top, unit, digits, label }) {
-    const canvas = make('div', { class: 'canvas', role: 'img', 'aria-label': `${title}: ${label}` });
-    const tip = make('div', { class: 'tip' });
-    const card = make('div', { class: 'card plot' }, make('h4', {}, title), canvas, tip);
-    parent.append(card);
-    const wide = x[x.length - 1] > 16;
-    const axis = { stroke: () => color('--muted'), grid: { stroke: () => color('--grid'), width: 1 }, ticks: { show: false },
-      font: '12px system-ui, sans-serif', labelFont: '12px system-ui, sans-serif', labelSize: 18 };
-    const options = {
-      width: canvas.clientWidth || 400, height: 250, legend: { show: false }, padding: [10, 16, 0, 0],
-      scales: {
-        x: { time: false, distr: wide ? 3 : 1, log: 2, range: () => (wide ? [x[0], x[x.length - 1]] : [x[0] - 0.25, x[x.length - 1] + 0.25]) },
-        y: { range: () => [0, top] },
-      },
-      axes: [
-        { ...axis, size: 30, label: 'workers', splits: () => x, values: (u, splits) => splits.map(String), grid: { show: false } },
-        { ...axis, size: 44, label },
-      ],
-      cursor: { y: false, drag: { x: false, y: false }, points: { size: 9 } },
-      series: [{}, ...lines.map((line) => ({
-        label: line.label, spanGaps: true,
-        stroke: () => color(line.color || '--muted'), width: line.dashed ? 1.5 : 2.25, dash: line.dashed ? [6, 5] : undefined,
-        points: line.dashed ? { show: false } : { show: true, size: 7, fill: () => color(line.color), stroke: () => color('--card'), width: 1 },
-      }))],
-      hooks: { draw: [(plot) => drawWhiskers(plot, lines)], setCursor: [(plot) => showTip(plot, tip, lines, x, unit, digits)] },
-    };
-    const plot = new uPlot(options, [x, ...lines.map((line) => line.values)], canvas);
-    plots.push(plot);
-    new ResizeObserver(() => {
-      if (Math.abs(canvas.clientWidth - plot.width) > 1) plot.setSize({ width: canvas.clientWidth, height: 250 });
-    }).observe(canvas);
   }
 
   const measuredTimes = (series) => series.samples.filter(Boolean).map((s) => s.elapsed_ns * 1e-9);
@@ -151,13 +48,13 @@
       settings.modes.map((mode) => [mode, [ideal, ...workloads.map((test) => speedLine(test, mode, subject))]])]);
     const all = rows.flatMap(([, modes]) => modes.flatMap(([, lines]) => lines.flatMap((line) => [...line.values, ...(line.ranges || []).flat()])));
     const top = 1.1 * Math.max(1, ...all.filter((value) => value !== null));
-    legend('workload-legend', workloads.map((test) => [test, workloadColor[test]]), true);
+    legend('workload-legend', workloads.map((test) => [test, workloadColor[test]]), 'what the CPUs allow');
     for (const [subject, modes] of rows) {
       const grid = make('div', { class: 'plots' });
       byId('diagram-rows').append(make('div', { class: 'row' }, make('h3', {}, subject), grid));
       for (const [mode, lines] of modes) {
         plotInto(grid, mode[0].toUpperCase() + mode.slice(1), settings.workers, lines,
-          { top, unit: '×', digits: 2, label: 'times as fast as one' });
+          { top, unit: '×', digits: 2, label: 'times as fast as one', xName: 'worker' });
       }
     }
   }
@@ -165,7 +62,7 @@
   function compared() {
     const tests = workloads.filter((test) => test === 'allocate' || test === 'mixed');
     if (tests.length === 0 || allocators.length < 2 || !settings.modes.includes('threads')) return byId('compared').remove();
-    legend('allocator-legend', allocators.map((name) => [name, subjectColor.get(name)]), false);
+    legend('allocator-legend', allocators.map((name) => [name, subjectColor.get(name)]));
     for (const test of tests) {
       const lines = allocators.map((subject) => {
         const all = settings.workers.map((n) => find(test, 'threads', subject, n));
@@ -180,7 +77,7 @@
       });
       const values = lines.flatMap((line) => [...line.values, ...line.ranges.flat()]).filter((value) => value !== null);
       plotInto(byId('compared-plots'), test[0].toUpperCase() + test.slice(1), settings.workers, lines,
-        { top: 1.1 * Math.max(1e-3, ...values), unit: ' ms', digits: 1, label: 'milliseconds' });
+        { top: 1.1 * Math.max(1e-3, ...values), unit: ' ms', digits: 1, label: 'milliseconds', xName: 'worker' });
     }
   }
 
@@ -223,12 +120,11 @@
     byId('figures').append(make('thead', {}, header), make('tbody', {}, ...rows));
   }
 
-  head();
+  page.frame(data, [`${settings.iterations} iterations shared, medians of ${plural(settings.repeat, 'set')}`], 'freehold scale');
   verdict();
   diagrams();
   compared();
   blocks();
   figures();
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => plots.forEach((plot) => plot.redraw(false)));
-  document.documentElement.dataset.ready = String(plots.length);
+  page.finish();
 })();

@@ -1,0 +1,147 @@
+// What the pages share: elements, legends, plots. Every text from the data goes through textContent: names are never markup.
+'use strict';
+const page = (() => {
+  // An element with attributes and children; texts are texts.
+  function make(tag, attributes = {}, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
+  }
+  const byId = (id) => document.getElementById(id);
+  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const number = (value, digits) => (value === null || value === undefined ? '–' : value.toFixed(digits));
+  const megabytes = (bytes) => (bytes === null ? '–' : `${(bytes / 1048576).toFixed(1)} MiB`);
+  const plural = (n, word) => `${n} ${word}${n === 1 ? '' : 's'}`;
+
+  // entries: [text, colour]; ideal: what the dashed line is, if there is one.
+  function legend(id, entries, ideal) {
+    const swatch = (name) => make('i', { class: 'swatch', style: `color: var(${name})` });
+    byId(id).append(...entries.map(([text, name]) => make('span', {}, swatch(name), text)));
+    if (ideal) byId(id).append(make('span', {}, make('i', { class: 'swatch dashed' }), ideal));
+  }
+
+  const plots = [];
+
+  // Vertical lines from the least to the greatest value of the sets.
+  function drawWhiskers(plot, lines) {
+    const { ctx } = plot;
+    ctx.save();
+    ctx.globalAlpha = 0.55;
+    ctx.lineWidth = 1.5 * devicePixelRatio;
+    for (const line of lines) {
+      if (!line.ranges) continue;
+      ctx.strokeStyle = color(line.color);
+      line.ranges.forEach((range, i) => {
+        if (!range) return;
+        const x = Math.round(plot.valToPos(plot.data[0][i], 'x', true));
+        ctx.beginPath();
+        ctx.moveTo(x, plot.valToPos(range[0], 'y', true));
+        ctx.lineTo(x, plot.valToPos(range[1], 'y', true));
+        ctx.stroke();
+      });
+    }
+    ctx.restore();
+  }
+
+  const hasRoomForNames = (plot) => plot.width >= 480;
+  // Names at the right end of the lines, moved apart where they would overlap.
+  function drawNames(plot, lines) {
+    if (!hasRoomForNames(plot)) return;
+    const { ctx } = plot;
+    const height = 13 * devicePixelRatio;
+    const ends = lines.filter((line) => line.name).map((line, i) => {
+      const last = plot.data[lines.indexOf(line) + 1].findLast((value) => value !== null);
+      return { line, y: last === undefined ? null : plot.valToPos(last, 'y', true) };
+    }).filter((end) => end.y !== null).sort((a, b) => a.y - b.y);
+    const bottom = plot.bbox.top + plot.bbox.height;
+    for (let i = 1; i < ends.length; ++i) ends[i].y = Math.max(ends[i].y, ends[i - 1].y + height);
+    for (let i = ends.length - 1; i >= 0; --i) ends[i].y = Math.min(ends[i].y, i + 1 < ends.length ? ends[i + 1].y - height : bottom);
+    ctx.save();
+    ctx.textBaseline = 'middle';
+    ctx.textAlign = 'left';
+    for (const { line, y } of ends) {
+      ctx.font = `${line.strong ? 'bold ' : ''}${11 * devicePixelRatio}px system-ui, sans-serif`;
+      ctx.fillStyle = color(line.color);
+      ctx.fillText(line.name, plot.bbox.left + plot.bbox.width + 6 * devicePixelRatio, y);
+    }
+    ctx.restore();
+  }
+
+  // A box beside the pointer with every line's value at the nearest x.
+  function showTip(plot, tip, lines, x, { unit, digits, xName }) {
+    const i = plot.cursor.idx;
+    const inside = plot.cursor.left >= 0 && i !== null && i !== undefined;
+    tip.style.display = inside ? 'block' : 'none';
+    if (!inside) return;
+    tip.replaceChildren(make('b', {}, plural(x[i], xName)), ...lines.map((line) => make('div', {},
+      make('i', { style: line.color ? `color: var(${line.color})` : '' }, line.label),
+      make('span', {}, `${number((line.tips || line.values)[i], digits)}${unit}`))));
+    const over = plot.over;
+    const left = over.offsetLeft + plot.valToPos(x[i], 'x');
+    const toTheLeft = left + tip.offsetWidth + 24 > over.offsetLeft + over.clientWidth;
+    tip.style.left = `${toTheLeft ? left - tip.offsetWidth - 4 : left + 20}px`;
+    tip.style.top = `${over.offsetTop + 34}px`;
+  }
+
+  // lines: {label, values, color (a CSS variable), ranges?, dashed?, strong?, name? (written at its end), tips? (told
+  // instead of the values)}. scale: {top, unit, digits, label, xName, bottom? (of a logarithmic scale), height?}
+  function plotInto(parent, title, x, lines, scale) {
+    const { top, label, xName, bottom, height = 250 } = scale;
+    const canvas = make('div', { class: 'canvas', role: 'img', 'aria-label': `${title}: ${label}` });
+    const tip = make('div', { class: 'tip' });
+    const card = make('div', { class: 'card plot' }, make('h4', {}, title), canvas, tip);
+    parent.append(card);
+    const wide = x[x.length - 1] > 15;
+    const named = lines.some((line) => line.name);
+    const axis = { stroke: () => color('--muted'), grid: { stroke: () => color('--grid'), width: 1 }, ticks: { show: false },
+      font: '12px system-ui, sans-serif', labelFont: '12px system-ui, sans-serif', labelSize: 18 };
+    const options = {
+      width: canvas.clientWidth || 400, height, legend: { show: false }, padding: [10, (plot) => (named && hasRoomForNames(plot) ? 150 : 16), 0, 0],
+      scales: {
+        x: { time: false, distr: wide ? 3 : 1, log: 2, range: () => (wide ? [x[0], x[x.length - 1]] : [x[0] - 0.25, x[x.length - 1] + 0.25]) },
+        y: bottom ? { distr: 3, range: () => [bottom, top] } : { range: () => [0, top] },
+      },
+      axes: [
+        { ...axis, size: 30, label: `${xName}s`, splits: () => x, filter: (u, splits) => splits, values: (u, splits) => splits.map(String), grid: { show: false } },
+        bottom ? { ...axis, size: 52, label, values: (u, splits) => splits.map((v) => (v === null ? '' : v <= bottom ? '0' : String(v))) }
+          : { ...axis, size: 44, label },
+      ],
+      cursor: { y: false, drag: { x: false, y: false }, points: { size: 9 } },
+      series: [{}, ...lines.map((line) => ({
+        label: line.label, spanGaps: true,
+        stroke: () => color(line.color || '--muted'), width: line.dashed ? 1.5 : line.strong ? 3.5 : named ? 1.5 : 2.25, dash: line.dashed ? [6, 5] : undefined,
+        points: line.dashed || (named && !line.strong) ? { show: false } : { show: true, size: 7, fill: () => color(line.color), stroke: () => color('--card'), width: 1 },
+      }))],
+      hooks: {
+        draw: [(plot) => drawWhiskers(plot, lines), (plot) => drawNames(plot, lines)],
+        setCursor: [(plot) => showTip(plot, tip, lines, x, scale)],
+      },
+    };
+    const plot = new uPlot(options, [x, ...lines.map((line) => line.values)], canvas);
+    plots.push(plot);
+    new ResizeObserver(() => {
+      if (Math.abs(canvas.clientWidth - plot.width) > 1) plot.setSize({ width: canvas.clientWidth, height });
+    }).observe(canvas);
+  }
+
+  // The machine, notes and footer that every page has. `texts` come behind the machine's.
+  function frame(data, texts, command) {
+    const { machine } = data;
+    byId('machine').textContent = [
+      machine.cpu_model, `${plural(machine.cpus, 'CPU')} (${machine.cpus_source})`, machine.system, machine.libc, ...texts,
+      data.date.replace('T', ' ').replace('Z', ' UTC'),
+    ].filter(Boolean).join(' · ');
+    byId('notes').append(...data.notes.map((note) => make('li', {}, note)));
+    const minutes = data.seconds < 90 ? `${data.seconds.toFixed(0)} s` : `${(data.seconds / 60).toFixed(1)} min`;
+    byId('footer').textContent = `Measured in ${minutes} by “${command}”. Plots by uPlot (MIT licence). This page fetches nothing.`;
+  }
+
+  // To be called last.
+  function finish() {
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => plots.forEach((plot) => plot.redraw(false)));
+    document.documentElement.dataset.ready = String(plots.length);
+  }
+
+  return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, legend, plotInto, frame, finish };
+})();

@@ -1,0 +1,69 @@
+// The freehold command on a terminal: progress, and Ctrl-C.
+#pragma once
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/cli/command.hpp"
+
+namespace freehold::tests {
+
+// The command on a terminal of its own, for progress and Ctrl-C.
+class OnATerminal {
+ public:
+  explicit OnATerminal(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), command_path());
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    pid_ = ::forkpty(&terminal_, nullptr, nullptr, nullptr);
+    if (pid_ == 0) {
+      ::execv(argv[0], argv.data());
+      ::_exit(99);
+    }
+  }
+  ~OnATerminal() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+    }
+    ::close(terminal_);
+  }
+  OnATerminal(const OnATerminal&) = delete;
+  OnATerminal& operator=(const OnATerminal&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  bool wait_for(const std::string& text) {
+    char buffer[512];
+    while (seen_.find(text) == std::string::npos) {
+      const ssize_t got = ::read(terminal_, buffer, sizeof buffer);
+      if (got <= 0) return false;
+      seen_.append(buffer, static_cast<std::size_t>(got));
+    }
+    return true;
+  }
+  void type(char key) { EXPECT_EQ(::write(terminal_, &key, 1), 1); }
+  int end() {
+    while (wait_for("text that never comes")) {
+    }
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+  [[nodiscard]] const std::string& seen() const { return seen_; }
+
+ private:
+  pid_t pid_ = -1;
+  int terminal_ = -1;
+  std::string seen_;
+};
+
+inline constexpr char kCtrlC = 3;
+
+}  // namespace freehold::tests
