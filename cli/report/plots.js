@@ -27,6 +27,7 @@ const page = (() => {
   function drawWhiskers(plot, lines) {
     const { ctx } = plot;
     ctx.save();
+    ctx.setLineDash([]);
     ctx.globalAlpha = 0.55;
     ctx.lineWidth = 1.5 * devicePixelRatio;
     for (const line of lines) {
