@@ -3,8 +3,9 @@
 // line, and the slot itself is not touched. An empty array takes a whole word at once (64 slots by one exchange), a full
 // one gives its older half back, grouped by word. Memory is opened as it is needed, in ascending order.
 //
-//   Invariants:  start <= bottom <= top <= limit for each array, at rest; the entries in [bottom, top) are free slots.
-//                A slot is in exactly one place: in a word (its bit is set), in one array, not yet opened, or in use.
+//   Invariants:  start <= bottom <= top <= end for each array, at rest; the entries in [bottom, top) are free slots.
+//                A slot is in exactly one place: in a word (its bit is set), in one array, in a batch of the transfer cache
+//                (transfer_cache.hpp), not yet opened, or in use.
 //
 // The last free slot is found even in another thread's array. Who finds nothing elsewhere takes the pool's lock, raises
 // `stealing` at every other array, keeps its owner out of its slow path, sets `bottom` beyond its top and fences heavily:
@@ -15,12 +16,12 @@
 // Any thread; acquire never throws and returns null only if no slot is free (growing: or memory is out). Lock-free but where
 // memory is opened and where slots are stolen. A thread's array goes back when the thread ends.
 // Cost: 7 instructions each; one atomic on a word per 64 slots each way; a steal takes some microseconds.
-// Bookkeeping: 1 bit a slot and 1/64 of it for summaries; a thread that uses the pool 1.1 KiB, and 4 KiB of thread-local
-// storage for its first 128 pools (with more alive at once, the others work without arrays). Held in a thread's array: at
-// most kMaxEntries slots, 64 KiB, or an eighth of a pool of fixed capacity, whichever is least.
-// Fork: a child of a multithreaded program finds what lay in its other threads' arrays by stealing; it must not be made
-// while another thread is in a slow path.
-// Source: what "Memory management, pools compared" wished for in its end; docs/design.md has the way there.
+// Bookkeeping: 1 bit a slot and 1/64 of it for summaries; up to half a byte more while scattered slots are on their way; a
+// thread that uses the pool 1 KiB, and 4 KiB of thread-local storage for its first 128 pools (with more alive at once, the
+// others work without arrays). Held in a thread's array: at most kMaxEntries slots, 64 KiB, or an eighth of a pool of fixed
+// capacity, whichever is least. Fork: a child of a multithreaded program finds what lay in its other threads' arrays by
+// stealing; it must not be made while another thread is in a slow path. Source: what "Memory management, pools compared"
+// wished for in its end; docs/design.md has the way there.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -35,6 +36,7 @@
 #include "freehold/pool/slot_layout.hpp"
 #include "freehold/pool/slots.hpp"
 #include "freehold/pool/thread_arrays.hpp"
+#include "freehold/pool/transfer_cache.hpp"
 #include "freehold/pool/word_pool.hpp"
 #include "freehold/sync/lock.hpp"
 
@@ -59,14 +61,19 @@ struct BestPoolOrders {
   std::memory_order thief_leaves = std::memory_order_release;
   // acquire: pairs with thief_leaves; the entries that the thief took may be overwritten.
   std::memory_order owner_enters = std::memory_order_acquire;
+  // Of batches of scattered slots on their way between threads.
+  TaggedStackOrders transfer{};
 };
 
-template <sync::Atomics A, class Contention, BestPoolOrders O, unsigned kMaxEntries = 127>
+template <sync::Atomics A, class Contention, BestPoolOrders O>
 class BestPool {
   using Arrays = ThreadArrays<A>;
   using Array = typename Arrays::Array;
   using Entry = typename Arrays::Entry;
   static constexpr std::intptr_t kEntryBytes = sizeof(Entry);
+  using Transfer = TransferCache<A, O.transfer>;
+  static constexpr unsigned kTries = 8;      // words that a refill looks at for half a batch
+  static constexpr unsigned kScattered = 2;  // slots for each atomic: fewer are kept as a list
 
  public:
   explicit BestPool(const PoolShape& shape) : BestPool(shape, Growth::kFixed) {}
@@ -75,8 +82,9 @@ class BestPool {
       : layout_(shape, growth == Growth::kFixed ? SlotLayout::Backing::kCommitted : SlotLayout::Backing::kReserved),
         blocks_(layout_.blocks(), layout_.shape().words()),
         handed_out_(layout_.numbers()),
+        transfer_(layout_.slots()),
         entries_(entries_for(shape, growth)),
-        batch_(std::clamp((entries_ + 1) / 2, 1U, 64U)),
+        batch_(entries_ >= kWholeWords ? 64 : (entries_ + 1) / 2),
         growing_(growth == Growth::kGrowing) {
     blocks_.pool = &words_;
     words_.attach(&blocks_, 0, layout_.shape(), blocks_.tree.data(), 1, layout_.blocks());
@@ -98,7 +106,7 @@ class BestPool {
   }
 
   // A free slot, or null.
-  [[nodiscard]] void* acquire() noexcept {
+  [[nodiscard, gnu::always_inline]] inline void* acquire() noexcept {
     contention_.operated();
     Array& array = Arrays::mine(place_);
     const std::intptr_t top = array.top.load(std::memory_order_relaxed) - kEntryBytes;  // relaxed: ours
@@ -111,12 +119,12 @@ class BestPool {
   }
 
   // Takes a slot back that acquire() of this pool gave, from any thread.
-  void release(void* slot) noexcept {
+  [[gnu::always_inline]] inline void release(void* slot) noexcept {
     if (!take_back(slot)) return;
     contention_.operated();
     Array& array = Arrays::mine(place_);
     const std::intptr_t top = array.top.load(std::memory_order_relaxed);  // relaxed: ours
-    if (top >= array.limit) [[unlikely]]
+    if (Arrays::is_end(top)) [[unlikely]]
       return release_slow(array, slot);
     Arrays::entry(top)->store(slot);
     array.top.store(top + kEntryBytes, O.owner_sets_top);
@@ -132,7 +140,7 @@ class BestPool {
   // Slots that are free without opening memory, in words and arrays; exact at rest.
   [[nodiscard]] std::size_t free_slots() noexcept {
     const sync::Guard guard(lock_);
-    std::size_t n = 0;
+    std::size_t n = transfer_.kept();
     for (std::uint32_t block = 0; block < layout_.blocks(); ++block) n += words_.free_slots(block);
     for (const Cache* cache = caches_; cache != nullptr; cache = cache->next)
       if (cache->array != nullptr) n += Arrays::entries(*cache->array);
@@ -148,6 +156,8 @@ class BestPool {
   // Any thread. Cost: a pass over the blocks that were opened.
   std::size_t trim() noexcept {
     std::size_t bytes = 0;
+    void* slots[Transfer::kBatch];
+    while (const std::size_t n = transfer_.take(slots, contention_)) put(slots, n, nullptr);
     const std::uint32_t whole = opened_.load(std::memory_order_relaxed) / layout_.shape().words();
     for (std::uint32_t block = 0; block < whole; ++block) {
       if (!layout_.is_whole(block) || !words_.seize(block)) continue;
@@ -167,13 +177,14 @@ class BestPool {
       const Array& array = *cache->array;
       const std::intptr_t bottom = array.bottom.load(std::memory_order_relaxed);
       const std::intptr_t top = array.top.load(std::memory_order_relaxed);
-      if (cache->start() > bottom || bottom > top || top > array.limit) return false;
+      if (cache->start() > bottom || bottom > top || top > cache->end()) return false;
     }
     return true;
   }
 
  private:
   struct Blocks;
+  struct Cache;
   struct WordsConfig {
     using Blocks = BestPool::Blocks;
     using Orders = WordPoolOrders;
@@ -205,19 +216,29 @@ class BestPool {
   };
 
   // A thread's share. The array's ends lie in the thread's own storage (ThreadArrays), where the fast path finds them.
-  struct Cache : ThreadCacheBase {
+  struct CacheHead : ThreadCacheBase {
     BestPool* pool = nullptr;
     Array* array = nullptr;  // under the pool's lock; null: its thread has ended
     Cache* next = nullptr;
     Cursor cursor;
     std::uint32_t who = 0;
+    unsigned capacity = 0;
     // Owner: it is in its slow path. Thief, under the pool's lock: it wants the array.
     typename A::template atomic<std::uint32_t> in_slow_path{0};
     typename A::template atomic<std::uint32_t> stealing{0};
-    Entry entries[kMaxEntries];
-
-    [[nodiscard]] std::intptr_t start() const noexcept { return Arrays::address(entries); }
   };
+  static constexpr unsigned kMaxEntries = (Arrays::kBytes - sizeof(CacheHead)) / sizeof(Entry);
+  struct alignas(Arrays::kBytes) Cache : CacheHead {
+    Entry entries[kMaxEntries];  // the last `capacity` of them
+
+    [[nodiscard]] Entry* first() noexcept { return entries + (kMaxEntries - this->capacity); }
+    [[nodiscard]] std::intptr_t start() const noexcept { return Arrays::address(entries + (kMaxEntries - this->capacity)); }
+    [[nodiscard]] std::intptr_t end() const noexcept { return Arrays::address(entries + kMaxEntries); }
+  };
+  static_assert(sizeof(CacheHead) % sizeof(Entry) == 0 && sizeof(Cache) == Arrays::kBytes, "no room behind the last entry");
+  // Arrays of so many entries trade whole words, which costs least; a refill that begins with half a batch must fit, too.
+  static constexpr unsigned kWholeWords = 96;
+  static_assert(kMaxEntries >= kWholeWords && Transfer::kBatch >= 64);
 
   // Keeps thieves out for as long as the owner works on its array and cursor.
   class SlowPath {
@@ -294,15 +315,22 @@ class BestPool {
       array.top.store(top - kEntryBytes, O.owner_sets_top);
       return Arrays::entry(top - kEntryBytes)->load();
     }
-    return fill(array, cache, words_.take(cache.cursor, batch_, cache.who, 0));
+    void* slots[kMaxBatch];
+    std::size_t n = transfer_.take(slots, contention_);
+    // A word with a slot or two makes the way here hardly worth while: a few more of them.
+    for (unsigned tries = 0; n * 2 < batch_ && tries < kTries; ++tries) {
+      const Taken taken = words_.take(cache.cursor, batch_, cache.who, 0);
+      if (taken.bits == 0) break;
+      n += layout_.list(taken, slots + n);
+    }
+    return fill(array, cache, slots, n);
   }
 
-  // The slots `taken` become the empty array's; returns one of them. Pre: in the slow path.
-  [[nodiscard]] void* fill(Array& array, Cache& cache, Taken taken) noexcept {
-    if (taken.bits == 0) return nullptr;
-    void* slots[64];
-    const std::size_t n = layout_.list(taken, slots);
-    for (std::size_t i = 0; i + 1 < n; ++i) cache.entries[i].store(slots[i]);
+  // The slots become the empty array's; returns the last of them, null if there is none. Pre: in the slow path, or the lock
+  // is held; n <= capacity of the array + 1.
+  [[nodiscard]] void* fill(Array& array, Cache& cache, void* const* slots, std::size_t n) noexcept {
+    if (n == 0) return nullptr;
+    for (std::size_t i = 0; i + 1 < n; ++i) cache.first()[i].store(slots[i]);
     array.bottom.store(cache.start(), std::memory_order_relaxed);
     array.top.store(cache.start() + static_cast<std::intptr_t>((n - 1) * sizeof(Entry)), O.owner_sets_top);
     return slots[n - 1];
@@ -318,13 +346,13 @@ class BestPool {
     const SlowPath mark(*this, *cache);
     std::intptr_t top = array.top.load(std::memory_order_relaxed);
     const std::intptr_t bottom = array.bottom.load(std::memory_order_relaxed);
-    if (top >= array.limit) {
+    if (Arrays::is_end(top)) {
       // Entries that a thief took have left room below; else the older half goes back.
       std::intptr_t keep = bottom;
       if (bottom == cache->start()) {
-        const std::size_t n = std::min<std::size_t>((Arrays::entries(array) + 1) / 2, 64);
+        const std::size_t n = batch_;
         void* slots[64];
-        for (std::size_t i = 0; i < n; ++i) slots[i] = cache->entries[i].load();
+        for (std::size_t i = 0; i < n; ++i) slots[i] = cache->first()[i].load();
         put(slots, n, cache);
         keep = bottom + static_cast<std::intptr_t>(n * sizeof(Entry));
       }
@@ -342,7 +370,7 @@ class BestPool {
     return Arrays::address(out);
   }
 
-  // Gives n <= kMaxBatch slots back to the words.
+  // Gives n <= TransferCache::kBatch slots back.
   void put(void* const* slots, std::size_t n, Cache* cache) noexcept {
     SlotGroups groups;
     layout_.group(slots, n, groups);
@@ -350,6 +378,8 @@ class BestPool {
       base::fatal(base::Crime::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
     if (groups.repeated != 0) [[unlikely]]
       base::fatal(base::Crime::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
+    // Hardly two slots in a word: they stay together. The array's owner only: it is in its slow path, where thieves wait.
+    if (cache != nullptr && groups.count * kScattered > n && transfer_.put(slots, n, contention_)) return;
     for (std::size_t i = 0; i < groups.count; ++i) {
       const auto [leaf, bits] = groups.groups[i];
       if ((words_.put(leaf, bits) & bits) != 0) [[unlikely]]
@@ -369,9 +399,21 @@ class BestPool {
   [[gnu::noinline]] void* acquire_last(Cache* cache) noexcept {
     const sync::Guard guard(lock_);
     // Again, since others may have opened or stolen before us. No thief is about: we hold the lock.
+    void* const slot = take_kept(cache);
+    if (slot != nullptr) return slot;
     Taken taken = take_some(cache);
     if (taken.bits == 0) taken = open(cache != nullptr ? batch_ : 1);
     return taken.bits != 0 ? settle(cache, taken) : steal(cache);
+  }
+
+  // A batch from another thread's drain: one slot for the caller, the others into its array or to the words. Pre: the lock
+  // is held.
+  [[nodiscard]] void* take_kept(Cache* cache) noexcept {
+    void* slots[Transfer::kBatch];
+    const std::size_t n = transfer_.take(slots, contention_);
+    if (cache != nullptr || n == 0) return n == 0 ? nullptr : fill(*cache->array, *cache, slots, n);
+    put(slots, n - 1, nullptr);
+    return slots[n - 1];
   }
 
   [[nodiscard]] Taken take_some(Cache* cache) noexcept {
@@ -386,7 +428,8 @@ class BestPool {
   [[nodiscard]] void* settle(Cache* cache, Taken taken) noexcept {
     if (cache == nullptr) return layout_.address(taken.leaf, base::lowest_bit(taken.bits));
     cache->cursor.leaf = taken.leaf;
-    return fill(*cache->array, *cache, taken);
+    void* slots[64];
+    return fill(*cache->array, *cache, slots, layout_.list(taken, slots));
   }
 
   // Opens the next words; `want` slots of the first are the caller's. Pre: the lock is held. Larger steps as the pool grows,
@@ -426,8 +469,10 @@ class BestPool {
     });
     A::heavy_fence();
     // From here on no owner pops either: slots that are free stay free.
-    const Taken taken = take_some(mine);
-    void* slot = taken.bits != 0 ? settle(mine, taken) : nullptr;
+    void* slot = take_kept(mine);
+    if (slot == nullptr)
+      if (const Taken taken = take_some(mine); taken.bits != 0) slot = settle(mine, taken);
+    const bool found = slot != nullptr;
     for_each_victim(mine, [&](Cache& cache) {
       const std::intptr_t bottom = cache.bottom_before;
       // An owner that has stored its new top and not yet looked at bottom shows one entry less: it will be its own.
@@ -437,7 +482,7 @@ class BestPool {
         slot = Arrays::entry(from)->load();
         from += kEntryBytes;
       }
-      if (taken.bits == 0) {
+      if (!found) {
         put_entries(from, top);
         from = top;
       }
@@ -488,9 +533,9 @@ class BestPool {
       caches_ = cache;
     }
     cache->array = &array;
+    cache->capacity = entries_;
     cache->who = A::thread_number() + 1;
     array.cache = cache;
-    array.limit = cache->start() + static_cast<std::intptr_t>(entries_) * kEntryBytes;
     array.bottom.store(cache->start(), std::memory_order_relaxed);  // relaxed: thieves read it after our slow paths
     array.top.store(cache->start(), std::memory_order_relaxed);
     Arrays::at_exit();
@@ -509,9 +554,10 @@ class BestPool {
 
   // Nobody writes after construction.
   SlotLayout layout_;
-  std::uint32_t place_ = 0;
+  typename Arrays::Place place_{};
   Blocks blocks_;
   HandedOut handed_out_;
+  Transfer transfer_;
   unsigned entries_;
   unsigned batch_;
   bool growing_;
@@ -528,7 +574,7 @@ struct Best {
   static constexpr std::string_view kSource = "article 2, the pool its author wished for";
   static constexpr bool kFindsLast = true;
   static constexpr bool kManySteps = true;
-  static constexpr double kBookkeepingBytes = 0.5;  // slots of 1 KiB; 0.14 for small ones
+  static constexpr double kBookkeepingBytes = 0.9;  // slots of 1 KiB; 0.65 for small ones
   static constexpr BestPoolOrders kOrders{};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, BestPoolOrders O = kOrders>
   using Pool = BestPool<A, Contention, O>;

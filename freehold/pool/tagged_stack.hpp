@@ -52,6 +52,14 @@ class TaggedHead {
     head_.store(first < end ? first : kEmpty, std::memory_order_relaxed);
   }
 
+  // Calls f(slot) for every slot, the newest first; at rest.
+  template <class F>
+  void for_each(const StackLinks<A>& links, F&& f) const noexcept {
+    for (std::uint32_t i = index_of(head_.load(std::memory_order_acquire)); i != kEmpty;
+         i = links[i].load(std::memory_order_relaxed))
+      f(i);
+  }
+
   // The newest slot, or kEmpty.
   template <class Contention>
   [[nodiscard]] std::uint32_t pop(const StackLinks<A>& links, Contention& contention) noexcept {

@@ -27,28 +27,39 @@ struct ThreadCacheBase {
 template <sync::Atomics A>
 class ThreadArrays {
  public:
-  static constexpr std::uint32_t kPlaces = 128;
+  static constexpr std::size_t kPlaces = 128;
   // Above every address: an array whose bottom is raised looks empty.
   static constexpr std::intptr_t kRaised = std::numeric_limits<std::intptr_t>::max();
 
   using Entry = typename A::template var<void*>;
 
+  // An array ends at a multiple of this, and nowhere else is one of its tops such a multiple: "full" needs no look at
+  // memory.
+  static constexpr std::intptr_t kBytes = 1024;
+  [[nodiscard, gnu::always_inline]] static constexpr bool is_end(std::intptr_t top) noexcept {
+    return (top & (kBytes - 1)) == 0;
+  }
+
   // Addresses as signed numbers: below the start of the zero array lies -8, which is less than its bottom.
   struct Array {
     typename A::template atomic<std::intptr_t> top{0};     // one past the newest entry; owner writes
     typename A::template atomic<std::intptr_t> bottom{0};  // the oldest entry; owner in its slow path, or thief
-    std::intptr_t limit = 0;                               // where the array ends
     ThreadCacheBase* cache = nullptr;
 
     void clear() noexcept {
       top.store(0, std::memory_order_relaxed);
       bottom.store(0, std::memory_order_relaxed);
-      limit = 0;
       cache = nullptr;
     }
   };
 
-  [[nodiscard]] static Array& mine(std::uint32_t place) noexcept { return A::template per_thread<Table>().arrays[place]; }
+  // An index into the table, times the size of an array: saves the fast paths a shift.
+  enum class Place : std::size_t { kNone = 0 };
+
+  [[nodiscard, gnu::always_inline]] static Array& mine(Place place) noexcept {
+    return *reinterpret_cast<Array*>(reinterpret_cast<std::byte*>(A::template per_thread<Table>().arrays) +
+                                     static_cast<std::size_t>(place));
+  }
 
   [[nodiscard]] static std::intptr_t address(const Entry* entry) noexcept { return reinterpret_cast<std::intptr_t>(entry); }
   [[nodiscard]] static Entry* entry(std::intptr_t address) noexcept { return reinterpret_cast<Entry*>(address); }
@@ -59,25 +70,27 @@ class ThreadArrays {
   }
 
   // Whether the calling thread may have an array at `place`: not when the pool has none, nor when the thread is ending.
-  [[nodiscard]] static bool may_join(std::uint32_t place) noexcept {
-    return place != 0 && !A::template per_thread<Table>().ended;
+  [[nodiscard]] static bool may_join(Place place) noexcept {
+    return place != Place::kNone && !A::template per_thread<Table>().ended;
   }
   // Has the calling thread's caches leave their pools when it ends.
   static void at_exit() noexcept { A::at_thread_exit(&ThreadArrays::thread_ends); }
 
-  // A free place, or 0.
-  [[nodiscard]] static std::uint32_t claim_place() noexcept {
+  // A free place, or kNone.
+  [[nodiscard]] static Place claim_place() noexcept {
     const sync::Guard guard(lock());
-    for (std::uint32_t place = 1; place < kPlaces; ++place) {
-      bool& taken = A::template per_process<Places>().taken[place];
+    for (std::size_t i = 1; i < kPlaces; ++i) {
+      bool& taken = A::template per_process<Places>().taken[i];
       if (taken) continue;
       taken = true;
-      return place;
+      return Place{i * sizeof(Array)};
     }
-    return 0;
+    return Place::kNone;
   }
   // Pre: lock() is held; no thread's entry at `place` is in use.
-  static void give_place_up(std::uint32_t place) noexcept { A::template per_process<Places>().taken[place] = false; }
+  static void give_place_up(Place place) noexcept {
+    A::template per_process<Places>().taken[static_cast<std::size_t>(place) / sizeof(Array)] = false;
+  }
 
   [[nodiscard]] static auto& lock() noexcept { return A::template per_process<Places>().lock; }
 
