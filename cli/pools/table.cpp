@@ -47,9 +47,7 @@ class Tables {
 
   void head() {
     const Settings& s = results_.settings;
-    print("{} · {} CPU{} ({}) · {} · {}\n", printable(results_.machine.cpu_model), results_.machine.cpus,
-          results_.machine.cpus == 1 ? "" : "s", results_.machine.cpus_source, results_.machine.system,
-          results_.machine.libc);
+    print("{}", machine_line(results_.machine));
     if (results_.series.empty()) return;
     print("{} threads, {} operations each, slots of {} bytes; medians of {} set{}\n", s.threads, s.operations, s.slot_bytes,
           s.repeat, s.repeat == 1 ? "" : "s");
@@ -111,8 +109,8 @@ class Tables {
   }
 
   void notes() {
-    print("\n");
-    for (const std::string& note : notes_of(results_)) print("{}", wrap("* " + printable(note), kWidth, "  "));
+    const std::string notes = list_of(notes_of(results_), kWidth);
+    if (!notes.empty()) print("\n{}", notes);
   }
 
   std::string text() && { return std::move(out_); }

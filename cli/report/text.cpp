@@ -1,9 +1,13 @@
 #include "cli/report/text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <sstream>
+
+#include "cli/support/failure.hpp"
 
 namespace freehold::cli {
 
@@ -33,6 +37,17 @@ std::string wrap(const std::string& text, std::size_t width, const std::string& 
     line += (line.empty() ? "" : " ") + word;
   }
   return line.empty() ? out : out + indent + line + '\n';
+}
+
+std::string list_of(const std::vector<std::string>& notes, std::size_t width) {
+  std::string out;
+  for (const std::string& note : notes) out += wrap("* " + printable(note), width, "  ");
+  return out;
+}
+
+std::string machine_line(const Machine& machine) {
+  return fmt::format("{} · {} CPU{} ({}) · {} · {}\n", printable(machine.cpu_model), machine.cpus,
+                     machine.cpus == 1 ? "" : "s", machine.cpus_source, machine.system, machine.libc);
 }
 
 }  // namespace freehold::cli

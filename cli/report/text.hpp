@@ -4,6 +4,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
+
+#include "cli/support/machine.hpp"
 
 namespace freehold::cli {
 
@@ -11,5 +14,9 @@ namespace freehold::cli {
 [[nodiscard]] std::string bars(std::span<const std::optional<double>> values, double greatest);
 // Words broken into lines of at most `width` characters, each indented and ending in a newline.
 [[nodiscard]] std::string wrap(const std::string& text, std::size_t width, const std::string& indent);
+// Notes, one after the other, each behind an asterisk and wrapped.
+[[nodiscard]] std::string list_of(const std::vector<std::string>& notes, std::size_t width);
+// What a measurement was taken on, as a line.
+[[nodiscard]] std::string machine_line(const Machine& machine);
 
 }  // namespace freehold::cli

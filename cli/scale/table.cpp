@@ -33,9 +33,7 @@ class Tables {
 
   void head() {
     const Settings& s = results_.settings;
-    print("{} · {} CPU{} ({}) · {} · {}\n", printable(results_.machine.cpu_model), results_.machine.cpus,
-          results_.machine.cpus == 1 ? "" : "s", results_.machine.cpus_source, results_.machine.system,
-          results_.machine.libc);
+    print("{}", machine_line(results_.machine));
     print("{} iterations shared by the workers, about {} ms of work; medians of {} set{}\n", s.iterations, s.milliseconds,
           s.repeat, s.repeat == 1 ? "" : "s");
   }
@@ -72,7 +70,7 @@ class Tables {
 
   void verdict(const Verdict& verdict) {
     print("\n{}", wrap(verdict.paragraph, kWidth, ""));
-    for (const std::string& note : notes_of(results_)) print("{}", wrap("* " + printable(note), kWidth, "  "));
+    print("{}", list_of(notes_of(results_), kWidth));
   }
 
   std::string text() && { return std::move(out_); }
