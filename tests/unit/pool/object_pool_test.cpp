@@ -1,0 +1,189 @@
+#include "freehold/pool/object_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "freehold/pool/registry.hpp"
+
+namespace freehold::pool {
+namespace {
+
+// Counts its living copies.
+struct Counted {
+  explicit Counted(int value) : value(value) { ++alive; }
+  ~Counted() { --alive; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  int value;
+  static inline std::atomic<int> alive{0};
+};
+
+TEST(ObjectPool, HandleEnds_ObjectEndsAndSlotIsFree) {
+  ObjectPool<Counted> pool(1);
+  {
+    const auto first = pool.make(7);
+    ASSERT_NE(first, nullptr);
+    EXPECT_EQ(first->value, 7);
+    EXPECT_EQ(Counted::alive, 1);
+    EXPECT_EQ(pool.make(8), nullptr) << "one slot, two objects";
+    EXPECT_EQ(Counted::alive, 1);
+  }
+  EXPECT_EQ(Counted::alive, 0);
+  EXPECT_NE(pool.make(9), nullptr);
+}
+
+TEST(ObjectPool, Full_NullOrBadAllocAsTold) {
+  ObjectPool<Counted> quiet(2), loud(2, WhenFull::kThrow);
+  const auto a = quiet.make(1), b = quiet.make(2), c = loud.make(3), d = loud.make(4);
+  EXPECT_EQ(quiet.make(5), nullptr);
+  EXPECT_THROW((void)loud.make(6), std::bad_alloc);
+  EXPECT_EQ(Counted::alive, 4);
+}
+
+TEST(ObjectPool, ConstructorThrows_SlotIsBack) {
+  struct Picky {
+    explicit Picky(bool wrong) {
+      if (wrong) throw std::invalid_argument("wrong");
+    }
+  };
+  ObjectPool<Picky> pool(1);
+  for (int i = 0; i < 100; ++i) EXPECT_THROW((void)pool.make(true), std::invalid_argument);
+  EXPECT_NE(pool.make(false), nullptr);
+}
+
+TEST(ObjectPool, MovedHandle_OneOwner) {
+  ObjectPool<std::string> pool(4);
+  auto first = pool.make("a string that is too long to lie within itself");
+  auto second = std::move(first);
+  EXPECT_EQ(first, nullptr);
+  EXPECT_EQ(*second, "a string that is too long to lie within itself");
+  second = pool.make("another one, so that the first must end");
+  EXPECT_EQ(second->substr(0, 7), "another");
+}
+
+TEST(ObjectPool, OverAlignedType_AlignedAndDistinct) {
+  struct alignas(256) Wide {
+    std::uint64_t values[40];
+  };
+  ObjectPool<Wide> pool(100);
+  std::vector<ObjectPool<Wide>::Handle> all;
+  std::set<Wide*> places;
+  for (int i = 0; i < 100; ++i) {
+    all.push_back(pool.make());
+    ASSERT_NE(all.back(), nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(all.back().get()) % 256, 0u);
+    EXPECT_TRUE(places.insert(all.back().get()).second);
+  }
+  EXPECT_EQ(pool.make(), nullptr);
+}
+
+TEST(ObjectPool, Growing_TakesMemoryAsNeededUpToTheLimit) {
+  constexpr std::size_t kLimit = std::size_t{1} << 24;
+  auto pool = ObjectPool<std::uint64_t>::growing(kLimit);
+  EXPECT_EQ(pool.capacity(), kLimit);
+  EXPECT_EQ(pool.high_water(), 0u);
+  std::vector<ObjectPool<std::uint64_t>::Handle> held;
+  for (std::uint64_t i = 0; i < 100'000; ++i) {
+    held.push_back(pool.make(i));
+    ASSERT_NE(held.back(), nullptr);
+  }
+  for (std::uint64_t i = 0; i < held.size(); ++i) EXPECT_EQ(*held[i], i);
+  EXPECT_GE(pool.high_water(), 100'000u);
+  EXPECT_LE(pool.high_water(), 100'000u * 9 / 8 + 128 + 64);
+  held.clear();
+  EXPECT_GT(pool.trim(), 100'000u * sizeof(std::uint64_t) / 2) << "free blocks go back to the system";
+  EXPECT_NE(pool.make(1u), nullptr);
+}
+
+TEST(ObjectPool, LastFreeObjectInAnotherThreadsArray_Found) {
+  ObjectPool<int> pool(1000);
+  std::atomic<int> stage{0};
+  std::thread other([&] {
+    std::vector<ObjectPool<int>::Handle> all;
+    while (auto object = pool.make(1)) all.push_back(std::move(object));
+    EXPECT_EQ(all.size(), 1000u);
+    all.clear();  // some stay in this thread's array
+    stage = 1;
+    stage.notify_one();
+    stage.wait(1);
+  });
+  stage.wait(0);
+  std::vector<ObjectPool<int>::Handle> all;
+  while (auto object = pool.make(2)) all.push_back(std::move(object));
+  EXPECT_EQ(all.size(), 1000u);
+  stage = 2;
+  stage.notify_one();
+  other.join();
+}
+
+TEST(ObjectPool, MorePoolsThanPlaces_AllWork) {
+  std::vector<std::unique_ptr<ObjectPool<int>>> pools;
+  for (int i = 0; i < 300; ++i) {
+    pools.push_back(std::make_unique<ObjectPool<int>>(10));
+    for (int k = 0; k < 3; ++k) {
+      const auto object = pools.back()->make(i);
+      ASSERT_NE(object, nullptr);
+      EXPECT_EQ(*object, i);
+    }
+  }
+  for (auto& pool : pools) {
+    std::vector<ObjectPool<int>::Handle> all;
+    while (auto object = pool->make(1)) all.push_back(std::move(object));
+    EXPECT_EQ(all.size(), 10u);
+  }
+}
+
+TEST(ObjectPool, PoolsComeAndGoUnderOtherThreads_NothingIsLeftBehind) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([] {
+      for (int i = 0; i < 300; ++i) {
+        ObjectPool<int> pool(100);
+        std::thread([&] { (void)pool.make(1); }).join();
+        std::vector<ObjectPool<int>::Handle> all;
+        while (auto object = pool.make(2)) all.push_back(std::move(object));
+        EXPECT_EQ(all.size(), 100u);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(ObjectPool, OverAnyStrategy_Works) {
+  for_each_strategy([]<class S>() {
+    ObjectPool<std::uint64_t, NativePool<S>> pool(64);
+    const auto object = pool.make(42u);
+    ASSERT_NE(object, nullptr) << S::kName;
+    EXPECT_EQ(*object, 42u);
+  });
+}
+
+TEST(BestPool, ImpossibleShape_BadAlloc) {
+  PoolShape shape;
+  shape.slots = ~std::size_t{0} / 64;
+  shape.slot_bytes = 64;
+  EXPECT_THROW(NativePool<Best> pool(shape), std::bad_alloc);
+}
+
+TEST(BestPool, SlotReleasedTwiceAndManyTimesOver_IsCaughtWhenItGoesBack) {
+  if (kChecked) GTEST_SKIP() << "a checked build catches it at once (conformance)";
+  PoolShape shape;
+  shape.slots = 10'000;
+  shape.slot_bytes = 16;
+  EXPECT_DEATH(
+      {
+        NativePool<Best> pool(shape);
+        void* const slot = pool.acquire();
+        for (int i = 0; i < 1000; ++i) pool.release(slot);
+      },
+      "double free");
+}
+
+}  // namespace
+}  // namespace freehold::pool
