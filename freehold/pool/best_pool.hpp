@@ -27,6 +27,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 
 #include "freehold/base/check.hpp"
@@ -72,8 +73,8 @@ class BestPool {
   using Entry = typename Arrays::Entry;
   static constexpr std::intptr_t kEntryBytes = sizeof(Entry);
   using Transfer = TransferCache<A, O.transfer>;
-  static constexpr unsigned kTries = 8;      // words that a refill looks at for half a batch
-  static constexpr unsigned kScattered = 2;  // slots for each atomic: fewer are kept as a list
+  static constexpr unsigned kTries = 8;   // words that a refill looks at for half a batch
+  static constexpr unsigned kSample = 8;  // entries that decide whether a batch is scattered
 
  public:
   explicit BestPool(const PoolShape& shape) : BestPool(shape, Growth::kFixed) {}
@@ -156,8 +157,9 @@ class BestPool {
   // Any thread. Cost: a pass over the blocks that were opened.
   std::size_t trim() noexcept {
     std::size_t bytes = 0;
-    void* slots[Transfer::kBatch];
-    while (const std::size_t n = transfer_.take(slots, contention_)) put(slots, n, nullptr);
+    Entry batch[Transfer::kBatch];
+    while (const std::size_t n = transfer_.take(batch, contention_))
+      put_entries(Arrays::address(batch), Arrays::address(batch + n));
     const std::uint32_t whole = opened_.load(std::memory_order_relaxed) / layout_.shape().words();
     for (std::uint32_t block = 0; block < whole; ++block) {
       if (!layout_.is_whole(block) || !words_.seize(block)) continue;
@@ -315,25 +317,32 @@ class BestPool {
       array.top.store(top - kEntryBytes, O.owner_sets_top);
       return Arrays::entry(top - kEntryBytes)->load();
     }
-    void* slots[kMaxBatch];
-    std::size_t n = transfer_.take(slots, contention_);
-    // A word with a slot or two makes the way here hardly worth while: a few more of them.
-    for (unsigned tries = 0; n * 2 < batch_ && tries < kTries; ++tries) {
+    std::size_t n = transfer_.take(cache.first(), contention_);
+    // Half a word or less makes the way here hardly worth while: a few more of them.
+    for (unsigned tries = 0; n * 2 <= batch_ && tries < kTries; ++tries) {
       const Taken taken = words_.take(cache.cursor, batch_, cache.who, 0);
       if (taken.bits == 0) break;
-      n += layout_.list(taken, slots + n);
+      n += list(taken, cache.first() + n);
     }
-    return fill(array, cache, slots, n);
+    return filled(array, cache, n);
   }
 
-  // The slots become the empty array's; returns the last of them, null if there is none. Pre: in the slow path, or the lock
-  // is held; n <= capacity of the array + 1.
-  [[nodiscard]] void* fill(Array& array, Cache& cache, void* const* slots, std::size_t n) noexcept {
+  // Writes the addresses of the slots to entries of an array; returns their number.
+  [[nodiscard]] std::size_t list(Taken taken, Entry* out) const noexcept {
+    if constexpr (Arrays::kPlain) return layout_.list(taken, Arrays::plain(out));
+    void* slots[64];
+    const std::size_t n = layout_.list(taken, slots);
+    for (std::size_t i = 0; i < n; ++i) out[i].store(slots[i]);
+    return n;
+  }
+
+  // The first n entries of the array are new; returns the last of them, which the caller takes, null if there is none. Pre:
+  // in the slow path, or the lock is held; the array was empty.
+  [[nodiscard]] void* filled(Array& array, Cache& cache, std::size_t n) noexcept {
     if (n == 0) return nullptr;
-    for (std::size_t i = 0; i + 1 < n; ++i) cache.first()[i].store(slots[i]);
     array.bottom.store(cache.start(), std::memory_order_relaxed);
-    array.top.store(cache.start() + static_cast<std::intptr_t>((n - 1) * sizeof(Entry)), O.owner_sets_top);
-    return slots[n - 1];
+    array.top.store(cache.start() + static_cast<std::intptr_t>(n - 1) * kEntryBytes, O.owner_sets_top);
+    return cache.first()[n - 1].load();
   }
 
   [[gnu::noinline]] void release_slow(Array& array, void* slot) noexcept {
@@ -351,9 +360,8 @@ class BestPool {
       std::intptr_t keep = bottom;
       if (bottom == cache->start()) {
         const std::size_t n = batch_;
-        void* slots[64];
-        for (std::size_t i = 0; i < n; ++i) slots[i] = cache->first()[i].load();
-        put(slots, n, cache);
+        if (!are_scattered(cache->first(), n) || !transfer_.put(cache->first(), n, contention_))
+          put_entries(bottom, bottom + static_cast<std::intptr_t>(n) * kEntryBytes, cache);
         keep = bottom + static_cast<std::intptr_t>(n * sizeof(Entry));
       }
       top = move_down(keep, top, cache->start());
@@ -365,12 +373,16 @@ class BestPool {
 
   // Moves the entries [from, top) to `to`; returns their new end.
   static std::intptr_t move_down(std::intptr_t from, std::intptr_t top, std::intptr_t to) noexcept {
+    if constexpr (Arrays::kPlain) {
+      std::memmove(Arrays::entry(to), Arrays::entry(from), static_cast<std::size_t>(top - from));
+      return to + (top - from);
+    }
     Entry* out = Arrays::entry(to);
     for (const Entry* in = Arrays::entry(from); in != Arrays::entry(top); ++in) (out++)->store(in->load());
     return Arrays::address(out);
   }
 
-  // Gives n <= TransferCache::kBatch slots back.
+  // Gives n <= kMaxBatch slots back to the words.
   void put(void* const* slots, std::size_t n, Cache* cache) noexcept {
     SlotGroups groups;
     layout_.group(slots, n, groups);
@@ -378,8 +390,6 @@ class BestPool {
       base::fatal(base::Crime::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
     if (groups.repeated != 0) [[unlikely]]
       base::fatal(base::Crime::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
-    // Hardly two slots in a word: they stay together. The array's owner only: it is in its slow path, where thieves wait.
-    if (cache != nullptr && groups.count * kScattered > n && transfer_.put(slots, n, contention_)) return;
     for (std::size_t i = 0; i < groups.count; ++i) {
       const auto [leaf, bits] = groups.groups[i];
       if ((words_.put(leaf, bits) & bits) != 0) [[unlikely]]
@@ -409,11 +419,12 @@ class BestPool {
   // A batch from another thread's drain: one slot for the caller, the others into its array or to the words. Pre: the lock
   // is held.
   [[nodiscard]] void* take_kept(Cache* cache) noexcept {
-    void* slots[Transfer::kBatch];
-    const std::size_t n = transfer_.take(slots, contention_);
-    if (cache != nullptr || n == 0) return n == 0 ? nullptr : fill(*cache->array, *cache, slots, n);
-    put(slots, n - 1, nullptr);
-    return slots[n - 1];
+    if (cache != nullptr) return filled(*cache->array, *cache, transfer_.take(cache->first(), contention_));
+    Entry batch[Transfer::kBatch];
+    const std::size_t n = transfer_.take(batch, contention_);
+    if (n == 0) return nullptr;
+    put_entries(Arrays::address(batch), Arrays::address(batch + n - 1));
+    return batch[n - 1].load();
   }
 
   [[nodiscard]] Taken take_some(Cache* cache) noexcept {
@@ -428,8 +439,7 @@ class BestPool {
   [[nodiscard]] void* settle(Cache* cache, Taken taken) noexcept {
     if (cache == nullptr) return layout_.address(taken.leaf, base::lowest_bit(taken.bits));
     cache->cursor.leaf = taken.leaf;
-    void* slots[64];
-    return fill(*cache->array, *cache, slots, layout_.list(taken, slots));
+    return filled(*cache->array, *cache, list(taken, cache->first()));
   }
 
   // Opens the next words; `want` slots of the first are the caller's. Pre: the lock is held. Larger steps as the pool grows,
@@ -498,13 +508,33 @@ class BestPool {
       if (cache != mine && cache->array != nullptr) f(*cache);
   }
 
+  // Whether most entries, of a sample, lie so far from the one before that each would cost an atomic in the words. They stay
+  // together then. Only the array's owner may do so, in its slow path: thieves wait for that.
+  [[nodiscard]] bool are_scattered(const Entry* entries, std::size_t n) const noexcept {
+    const std::size_t word = 64 * layout_.slot_bytes();
+    const std::size_t stride = n / kSample + 1;
+    std::size_t far = 0, looked = 0;
+    for (std::size_t i = 1; i < n; i += stride, ++looked) {
+      const auto here = reinterpret_cast<std::uintptr_t>(entries[i].load());
+      const auto before = reinterpret_cast<std::uintptr_t>(entries[i - 1].load());
+      far += here - before + word / 2 > word ? 1 : 0;
+    }
+    return far * 2 >= looked;
+  }
+
   // Gives the entries [from, top) of an array back to the words.
-  void put_entries(std::intptr_t from, std::intptr_t top) noexcept {
+  void put_entries(std::intptr_t from, std::intptr_t top, Cache* cache = nullptr) noexcept {
     while (from < top) {
-      void* slots[64];
-      std::size_t n = 0;
-      for (; n < 64 && from < top; from += kEntryBytes) slots[n++] = Arrays::entry(from)->load();
-      put(slots, n, nullptr);
+      const std::size_t n = std::min<std::size_t>(static_cast<std::size_t>(top - from) / sizeof(Entry), 64);
+      Entry* const entries = Arrays::entry(from);
+      if constexpr (Arrays::kPlain) {
+        put(Arrays::plain(entries), n, cache);
+      } else {
+        void* slots[64];
+        for (std::size_t i = 0; i < n; ++i) slots[i] = entries[i].load();
+        put(slots, n, cache);
+      }
+      from += static_cast<std::intptr_t>(n) * kEntryBytes;
     }
   }
 

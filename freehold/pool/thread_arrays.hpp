@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/sync/atomics.hpp"
@@ -63,6 +64,14 @@ class ThreadArrays {
 
   [[nodiscard]] static std::intptr_t address(const Entry* entry) noexcept { return reinterpret_cast<std::intptr_t>(entry); }
   [[nodiscard]] static Entry* entry(std::intptr_t address) noexcept { return reinterpret_cast<Entry*>(address); }
+  // Natively an entry is a pointer and nothing else: whole arrays can be filled, read and moved as such.
+  static constexpr bool kPlain = std::is_same_v<A, sync::NativeAtomics>;
+  [[nodiscard]] static void** plain(Entry* entries) noexcept
+    requires kPlain
+  {
+    static_assert(sizeof(Entry) == sizeof(void*) && std::is_standard_layout_v<Entry>);
+    return reinterpret_cast<void**>(entries);
+  }
   [[nodiscard]] static std::size_t entries(const Array& array) noexcept {
     // relaxed: the owner, or at rest
     const std::intptr_t bytes = array.top.load(std::memory_order_relaxed) - array.bottom.load(std::memory_order_relaxed);

@@ -23,6 +23,7 @@ namespace freehold::pool {
 template <sync::Atomics A, TaggedStackOrders O>
 class TransferCache {
  public:
+  using Entry = typename A::template var<void*>;
   static constexpr unsigned kBatch = 64;  // slots: what one word has
 
   // For a pool of so many slots.
@@ -33,11 +34,11 @@ class TransferCache {
 
   // Keeps n <= kBatch slots. False: there is no room.
   template <class Contention>
-  [[nodiscard]] bool put(void* const* slots, std::size_t n, Contention& contention) noexcept {
+  [[nodiscard]] bool put(const Entry* slots, std::size_t n, Contention& contention) noexcept {
     const std::uint32_t mine = empty_.pop(links_, contention);
     if (mine == Head::kEmpty) return false;
     Batch& batch = batches_[mine];
-    for (std::size_t i = 0; i < n; ++i) batch.slots[i].store(slots[i]);
+    for (std::size_t i = 0; i < n; ++i) batch.slots[i].store(slots[i].load());
     batch.count.store(n);
     full_.push(links_, mine, contention);
     return true;
@@ -45,12 +46,12 @@ class TransferCache {
 
   // The slots of one batch, at most kBatch, to `out`; returns their number, 0 if there is none.
   template <class Contention>
-  [[nodiscard]] std::size_t take(void** out, Contention& contention) noexcept {
+  [[nodiscard]] std::size_t take(Entry* out, Contention& contention) noexcept {
     const std::uint32_t mine = full_.pop(links_, contention);
     if (mine == Head::kEmpty) return 0;
     Batch& batch = batches_[mine];
     const std::size_t n = batch.count.load();
-    for (std::size_t i = 0; i < n; ++i) out[i] = batch.slots[i].load();
+    for (std::size_t i = 0; i < n; ++i) out[i].store(batch.slots[i].load());
     empty_.push(links_, mine, contention);
     return n;
   }
@@ -68,7 +69,7 @@ class TransferCache {
   using Head = TaggedHead<A, O>;
   struct Batch {
     typename A::template var<std::size_t> count;
-    typename A::template var<void*> slots[kBatch];
+    Entry slots[kBatch];
   };
 
   ZeroedArray<Batch> batches_;
