@@ -318,8 +318,8 @@ class BestPool {
       return Arrays::entry(top - kEntryBytes)->load();
     }
     std::size_t n = transfer_.take(cache.first(), contention_);
-    // Half a word or less makes the way here hardly worth while: a few more of them.
-    for (unsigned tries = 0; n * 2 <= batch_ && tries < kTries; ++tries) {
+    // Less than half a word makes the way here hardly worth while: a few more of them.
+    for (unsigned tries = 0; n * 2 < batch_ && tries < kTries; ++tries) {
       const Taken taken = words_.take(cache.cursor, batch_, cache.who, 0);
       if (taken.bits == 0) break;
       n += list(taken, cache.first() + n);
