@@ -25,6 +25,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -317,14 +318,18 @@ class BestPool {
       array.top.store(top - kEntryBytes, O.owner_sets_top);
       return Arrays::entry(top - kEntryBytes)->load();
     }
-    std::size_t n = transfer_.take(cache.first(), contention_);
-    // Less than half a word makes the way here hardly worth while: a few more of them.
-    for (unsigned tries = 0; n * 2 < batch_ && tries < kTries; ++tries) {
+    if (const std::size_t n = transfer_.take(cache.first(), contention_); n != 0) return filled(array, cache, 0, n);
+    // Half a word or less makes the way here hardly worth while: a few more of them. From the top down, so that pops go
+    // through memory upwards, which the CPU foresees.
+    const std::size_t end = batch_ + batch_ / 2;
+    std::size_t begin = end;
+    for (unsigned tries = 0; (end - begin) * 2 <= batch_ && tries < kTries; ++tries) {
       const Taken taken = words_.take(cache.cursor, batch_, cache.who, 0);
       if (taken.bits == 0) break;
-      n += list(taken, cache.first() + n);
+      begin -= static_cast<std::size_t>(std::popcount(taken.bits));
+      (void)list(taken, cache.first() + begin);
     }
-    return filled(array, cache, n);
+    return filled(array, cache, begin, end);
   }
 
   // Writes the addresses of the slots to entries of an array; returns their number.
@@ -336,13 +341,13 @@ class BestPool {
     return n;
   }
 
-  // The first n entries of the array are new; returns the last of them, which the caller takes, null if there is none. Pre:
-  // in the slow path, or the lock is held; the array was empty.
-  [[nodiscard]] void* filled(Array& array, Cache& cache, std::size_t n) noexcept {
-    if (n == 0) return nullptr;
-    array.bottom.store(cache.start(), std::memory_order_relaxed);
-    array.top.store(cache.start() + static_cast<std::intptr_t>(n - 1) * kEntryBytes, O.owner_sets_top);
-    return cache.first()[n - 1].load();
+  // The entries from `begin` to `end` of the array are new; returns the last of them, which the caller takes, null if there
+  // is none. Pre: in the slow path, or the lock is held; the array was empty.
+  [[nodiscard]] void* filled(Array& array, Cache& cache, std::size_t begin, std::size_t end) noexcept {
+    if (begin == end) return nullptr;
+    array.bottom.store(cache.start() + static_cast<std::intptr_t>(begin) * kEntryBytes, std::memory_order_relaxed);
+    array.top.store(cache.start() + static_cast<std::intptr_t>(end - 1) * kEntryBytes, O.owner_sets_top);
+    return cache.first()[end - 1].load();
   }
 
   [[gnu::noinline]] void release_slow(Array& array, void* slot) noexcept {
@@ -419,7 +424,7 @@ class BestPool {
   // A batch from another thread's drain: one slot for the caller, the others into its array or to the words. Pre: the lock
   // is held.
   [[nodiscard]] void* take_kept(Cache* cache) noexcept {
-    if (cache != nullptr) return filled(*cache->array, *cache, transfer_.take(cache->first(), contention_));
+    if (cache != nullptr) return filled(*cache->array, *cache, 0, transfer_.take(cache->first(), contention_));
     Entry batch[Transfer::kBatch];
     const std::size_t n = transfer_.take(batch, contention_);
     if (n == 0) return nullptr;
@@ -439,7 +444,7 @@ class BestPool {
   [[nodiscard]] void* settle(Cache* cache, Taken taken) noexcept {
     if (cache == nullptr) return layout_.address(taken.leaf, base::lowest_bit(taken.bits));
     cache->cursor.leaf = taken.leaf;
-    return filled(*cache->array, *cache, list(taken, cache->first()));
+    return filled(*cache->array, *cache, 0, list(taken, cache->first()));
   }
 
   // Opens the next words; `want` slots of the first are the caller's. Pre: the lock is held. Larger steps as the pool grows,

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <bit>
+#include <cstring>
 
 #include "freehold/os/cpu.hpp"
 
@@ -174,6 +175,36 @@ void finish(const SlotGeometry& g, void* const* slots, std::size_t n, SlotGroups
 
 #endif
 
+// Which of a nibble's bits are set, the highest first, and how many: with them four addresses come from one addition.
+struct Nibbles {
+  alignas(32) std::uint64_t set[16][4]{};
+  std::uint8_t count[16]{};
+
+  constexpr Nibbles() noexcept {
+    for (unsigned nibble = 0; nibble < 16; ++nibble)
+      for (unsigned bit = 4; bit-- > 0;)
+        if ((nibble & base::bit(bit)) != 0) set[nibble][count[nibble]++] = bit;
+  }
+};
+constexpr Nibbles kNibbles;
+
+[[gnu::target("avx2")]] std::size_t list_bits_avx2(std::uintptr_t first, std::uint32_t slot_bytes, std::uint64_t bits,
+                                                   void** out) noexcept {
+  void* addresses[64 + 3];  // a nibble is written whole
+  std::size_t n = 0;
+  const __m256i size = _mm256_set1_epi64x(slot_bytes);
+  for (unsigned shift = 64; shift != 0;) {
+    shift -= 4;
+    const unsigned nibble = bits >> shift & 15;
+    const __m256i start = _mm256_set1_epi64x(static_cast<long long>(first + std::uintptr_t{shift} * slot_bytes));
+    const __m256i set = _mm256_load_si256(reinterpret_cast<const __m256i*>(kNibbles.set[nibble]));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(addresses + n), _mm256_add_epi64(start, _mm256_mul_epu32(set, size)));
+    n += kNibbles.count[nibble];
+  }
+  std::memcpy(out, addresses, n * sizeof(void*));
+  return n;
+}
+
 using GroupFunction = void (*)(const SlotGeometry&, void* const*, std::size_t, SlotGroups&) noexcept;
 
 GroupFunction choose() noexcept {
@@ -185,6 +216,18 @@ GroupFunction choose() noexcept {
 
 // Relaxed: every thread that finds null computes the same value.
 constinit std::atomic<GroupFunction> g_group{nullptr};
+
+// Unknown until the first batch was grouped: lists come out the same either way.
+enum class Vectors : std::uint8_t { kUnknown, kNo, kYes };
+constinit std::atomic<Vectors> g_list_in_vectors{Vectors::kUnknown};
+
+// From the lowest bit, written from the end: clearing the lowest bit is the shortest chain from one slot to the next.
+std::size_t list_bits(std::uintptr_t first, std::uint32_t slot_bytes, std::uint64_t bits, void** out) noexcept {
+  const auto n = static_cast<std::size_t>(std::popcount(bits));
+  for (void** at = out + n; bits != 0; bits &= bits - 1)
+    *--at = reinterpret_cast<void*>(first + std::uintptr_t{base::lowest_bit(bits)} * slot_bytes);
+  return n;
+}
 
 }  // namespace
 
@@ -207,6 +250,7 @@ void group_slots(const SlotGeometry& geometry, void* const* slots, std::size_t n
   if (f == nullptr) [[unlikely]] {
     f = choose();
     g_group.store(f, std::memory_order_relaxed);
+    g_list_in_vectors.store(f == group_slots_scalar ? Vectors::kNo : Vectors::kYes, std::memory_order_relaxed);
   }
   f(geometry, slots, n, out);
 }
@@ -219,12 +263,12 @@ std::size_t list_slots(const SlotGeometry& g, Taken taken, void** out) noexcept 
     for (unsigned i = 0; i < 64; ++i) out[i] = reinterpret_cast<void*>(first + std::uintptr_t{63 - i} * g.slot_bytes);
     return 64;
   }
-  // From the lowest bit, written from the end: clearing the lowest bit is the shortest chain from one slot to the next.
-  const auto n = static_cast<std::size_t>(std::popcount(taken.bits));
-  void** at = out + n;
-  for (std::uint64_t bits = taken.bits; bits != 0; bits &= bits - 1)
-    *--at = reinterpret_cast<void*>(first + std::uintptr_t{base::lowest_bit(bits)} * g.slot_bytes);
-  return n;
+#if defined(FREEHOLD_VECTOR_DRAIN)
+  // Below eight slots the loop over them is shorter than that over the nibbles.
+  if (std::popcount(taken.bits) >= 8 && g_list_in_vectors.load(std::memory_order_relaxed) == Vectors::kYes)
+    return list_bits_avx2(first, g.slot_bytes, taken.bits, out);
+#endif
+  return list_bits(first, g.slot_bytes, taken.bits, out);
 }
 
 }  // namespace freehold::pool

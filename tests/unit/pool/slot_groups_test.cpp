@@ -102,6 +102,26 @@ TEST_P(EveryVersion, EveryLength_InOrder_OneGroupAWord) {
     }
 }
 
+TEST_P(EveryVersion, RunsAcrossWordsAndBlocks_EveryClass_GroupsAreThoseOfDivision) {
+  SlotGroups groups;
+  for (const SlotGeometry& g : every_class()) {
+    const std::uint32_t per_block = (1U << kShift) / g.slot_bytes;
+    for (std::uint32_t first = per_block > 70 ? per_block - 70 : 0; first < per_block; ++first)
+      for (const std::uint32_t n : {8U, 60U, 64U, 128U})
+        for (const std::uint32_t wrong : {0U, 1U}) {  // bytes off, all of them
+          std::vector<void*> slots;
+          for (std::uint32_t i = 0; i < n; ++i)  // one after the other, as if there were no blocks
+            slots.push_back(at(kBase + std::uintptr_t{first + i} * g.slot_bytes + wrong));
+          std::vector<void*> right;
+          for (void* slot : slots)
+            if ((reinterpret_cast<std::uintptr_t>(slot) - kBase) % (1U << kShift) % g.slot_bytes == 0) right.push_back(slot);
+          GetParam()(g, slots.data(), n, groups);
+          ASSERT_EQ(groups.misplaced != 0, right.size() != n) << g.slot_bytes << " bytes, " << n << " from " << first;
+          ASSERT_EQ(united(groups), expected(g, right));
+        }
+  }
+}
+
 TEST_P(EveryVersion, MisplacedAddress_EveryPosition_IsReportedAndTheOthersGrouped) {
   SlotGroups groups;
   for (const SlotGeometry& g : every_class())
