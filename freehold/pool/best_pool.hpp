@@ -15,13 +15,15 @@
 //
 // Any thread; acquire never throws and returns null only if no slot is free (growing: or memory is out). Lock-free but where
 // memory is opened and where slots are stolen. A thread's array goes back when the thread ends.
-// Cost: 7 instructions each; one atomic on a word per 64 slots each way; a steal takes some microseconds.
+// Cost: 8 or 9 instructions each; one atomic on a word per 64 slots each way; a steal takes some microseconds.
 // Bookkeeping: 1 bit a slot and 1/64 of it for summaries; up to half a byte more while scattered slots are on their way; a
-// thread that uses the pool 1 KiB, and 4 KiB of thread-local storage for its first 128 pools (with more alive at once, the
+// thread that uses the pool 1 KiB, and 4 KiB of thread-local storage for its first 127 pools (with more alive at once, the
 // others work without arrays). Held in a thread's array: at most kMaxEntries slots, 64 KiB, or an eighth of a pool of fixed
-// capacity, whichever is least. Fork: a child of a multithreaded program finds what lay in its other threads' arrays by
-// stealing; it must not be made while another thread is in a slow path. Source: what "Memory management, pools compared"
-// wished for in its end; docs/design.md has the way there.
+// capacity, whichever is least.
+//
+// Fork: a child of a multithreaded program finds what lay in its other threads' arrays by stealing; it must not be made
+// while another thread is in a slow path.
+// Source: what "Memory management, pools compared" wished for in its end; docs/design.md has the way there.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -155,8 +157,10 @@ class BestPool {
   }
 
   // Gives the memory of blocks that are wholly free back to the system; they stay usable. Returns bytes.
-  // Any thread. Cost: a pass over the blocks that were opened.
+  // Any thread. Cost: a pass over the blocks that were opened, under the lock: who finds no slot meanwhile waits and looks
+  // again, since what is passing through here is free.
   std::size_t trim() noexcept {
+    const sync::Guard guard(lock_);
     std::size_t bytes = 0;
     Entry batch[Transfer::kBatch];
     while (const std::size_t n = transfer_.take(batch, contention_))

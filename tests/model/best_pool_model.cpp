@@ -184,8 +184,35 @@ Result opening(const Options& options) {
   });
 }
 
+// One thread gives memory back while another one asks for a slot of a pool that nobody uses.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result trimming(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool(kTiny);
+    void* const a = pool.acquire();
+    void* const b = pool.acquire();
+    pool.release(a);
+    pool.release(b);
+    sim::end_outside_thread();  // all slots lie in words, in opened memory
+    run.spawn([&] { (void)pool.trim(); });
+    run.spawn([&] {
+      void* const slot = pool.acquire();
+      SIM_CHECK(slot != nullptr);
+      use(slot);
+      pool.release(slot);
+    });
+    run.check([&] { expect_free(pool, 2); });
+  });
+}
+
 // Every interleaving with four preemptions (three where there are too many), and those with two in which a read may be stale
 // as well.
+TEST(BestPool_Model, TrimAgainstAcquire_NobodyIsRefused) {
+  const Result exact = trimming<SimAtomics>(bounds("best/trim", 4, 0));
+  EXPECT_TRUE(exact.ok()) << exact;
+  const Result stale = trimming<SimAtomics>(bounds("best/trim_stale", 2, 1));
+  EXPECT_TRUE(stale.ok()) << stale;
+}
 TEST(BestPool_Model, LastSlotInAnothersArray_Found) {
   const Result exact = last_slot<SimAtomics>(bounds("best/last", 4, 0));
   EXPECT_TRUE(exact.ok()) << exact;
