@@ -89,10 +89,12 @@ class BestPool {
         transfer_(layout_.slots()),
         entries_(entries_for(shape, growth)),
         batch_(entries_ >= kWholeWords ? 64 : (entries_ + 1) / 2),
-        growing_(growth == Growth::kGrowing) {
+        growing_(growth == Growth::kGrowing),
+        steals_(A::may_fence_heavily()) {
     blocks_.pool = &words_;
     words_.attach(&blocks_, 0, layout_.shape(), blocks_.tree.data(), 1, layout_.blocks());
-    const bool arrays = !layout_.watched_by_memcheck() && (growing_ || A::may_fence_heavily());
+    // Without stealing, a pool of fixed capacity has no arrays to hide its last slots in; a growing one stops short of them.
+    const bool arrays = !layout_.watched_by_memcheck() && (growing_ || steals_);
     if (arrays) place_ = Arrays::claim_place();
   }
   BestPool(const BestPool&) = delete;
@@ -474,6 +476,7 @@ class BestPool {
   // Empties the other threads' arrays; one slot is the caller's, the rest goes to the words. Null: at the moment when all
   // were stopped, no slot was free. Pre: the lock is held.
   [[nodiscard]] void* steal(Cache* mine) noexcept {
+    if (!steals_) return nullptr;
     bool any = false;
     for_each_victim(mine, [&](Cache&) { any = true; });
     if (!any) return nullptr;
@@ -600,6 +603,7 @@ class BestPool {
   unsigned entries_;
   unsigned batch_;
   bool growing_;
+  bool steals_;  // the kernel has membarrier
   Words words_;
   // Slow paths, under the lock (opened_ is read by anyone).
   alignas(base::kCacheLine) sync::Mutex<A, sync::CountWaits<A>> lock_;
