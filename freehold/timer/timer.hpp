@@ -1,0 +1,114 @@
+// What every timer structure of this folder has in common: handles, callbacks, time, and the concept `Timers`.
+//
+//   TimerWheel<> timers;                                            // or TimerQueue<>, or ContainerTimerQueue<>
+//   const TimerId id = timers.create(callback, context);
+//   timers.set(id, Clock::now() + 30s);                             // arms it, or arms it anew
+//   timers.cancel(id);                                              // true: it was armed, and will not fire
+//   if (const auto at = timers.next_expiry()) sleep_until(*at);
+//   timers.advance(Clock::now(), 1000);                             // calls what is due, at most 1000 steps of work
+//
+// The promises, of all structures and of both locking policies (locking.hpp):
+//  - A timer fires once for the last set() that no cancel(), destroy() or other set() followed; never before its time.
+//  - Time is the latest `now` that advance() was told; one that lies before it counts as it. So a clock that jumps back
+//    does no harm, and one that jumps ahead makes all fire that is due by then.
+//  - A callback may create, set, cancel and destroy any timer, its own included, but not call advance(). A timer whose
+//    callback has run does not fire again within the same advance(): one that is set to a time which has come already
+//    fires in the next call, so that every call ends.
+//  - Timers fire in the order of their times, as exactly as the structure knows them (a wheel: to a tick); equal times in
+//    any order.
+//  - A handle of a timer that was destroyed does nothing: every operation says that there is no such timer.
+#pragma once
+#include <chrono>
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+
+namespace freehold::timer {
+
+using Clock = std::chrono::steady_clock;
+using TimePoint = Clock::time_point;
+
+// Names a timer of one structure; trivially copied, safe after the timer's end.
+class TimerId {
+ public:
+  constexpr TimerId() noexcept = default;  // none
+  constexpr TimerId(std::uint32_t index, std::uint32_t generation) noexcept
+      : value_(std::uint64_t{generation} << 32 | index) {}
+  constexpr explicit TimerId(std::uint64_t value) noexcept : value_(value) {}
+
+  [[nodiscard]] constexpr explicit operator bool() const noexcept { return value_ != 0; }
+  [[nodiscard]] constexpr std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(value_); }
+  [[nodiscard]] constexpr std::uint32_t generation() const noexcept { return static_cast<std::uint32_t>(value_ >> 32); }
+  [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
+  friend constexpr auto operator<=>(TimerId, TimerId) noexcept = default;
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+// Called by advance(), in its thread, without any lock. It must not throw.
+using Callback = void (*)(void* context, TimerId timer);
+
+enum class SetResult : std::uint8_t {
+  kNoTimer,   // destroyed, or never created
+  kNoMemory,  // not armed (and it was not)
+  kArmed,     // it was not armed before
+  kRearmed,   // it was, and its former time is forgotten
+};
+[[nodiscard]] constexpr bool is_set(SetResult result) noexcept { return result >= SetResult::kArmed; }
+
+struct Progress {
+  std::size_t fired = 0;
+  bool more = false;  // there may be more to do at once: the budget was used up, or a callback set a timer that is due
+};
+
+inline constexpr std::size_t kUnlimited = ~std::size_t{0};
+
+// create       a timer that is not armed; none if there is no memory or no room.
+// set          see SetResult.
+// cancel       true: it was armed and will not fire. False: no such timer, or not armed; its callback may be running in
+//              another thread right now, or have run.
+// destroy      ends it, armed or not, also from its own callback; true: it was there. Another thread's callback may still
+// run. next_expiry  when advance() should be called next; none while no timer is armed. Never later than the earliest
+// timer's
+//              time (a wheel: than the tick in which that ends), and not later than the last `now` when something is due.
+// advance      calls what is due at `now`. A call does at most `budget` steps of work: timers fired, moved or forgotten.
+//              Pre: budget > 0; not called by a callback, nor by two threads at once.
+template <class T>
+concept Timers = requires(T& timers, Callback callback, void* context, TimerId id, TimePoint time, std::size_t budget) {
+  { timers.create(callback, context) } -> std::same_as<TimerId>;
+  { timers.set(id, time) } -> std::same_as<SetResult>;
+  { timers.cancel(id) } -> std::same_as<bool>;
+  { timers.destroy(id) } -> std::same_as<bool>;
+  { timers.next_expiry() } -> std::same_as<std::optional<TimePoint>>;
+  { timers.advance(time, budget) } -> std::same_as<Progress>;
+  { timers.advance(time) } -> std::same_as<Progress>;
+};
+
+// `delay` from now; at the end of time if that is further away. Units: any of std::chrono.
+template <class Rep, class Period>
+[[nodiscard]] TimePoint after(std::chrono::duration<Rep, Period> delay, TimePoint now = Clock::now()) noexcept {
+  using Seconds = std::chrono::duration<double>;
+  if (Seconds(delay) >= Seconds(TimePoint::max() - now)) return TimePoint::max();
+  return now + std::chrono::ceil<Clock::duration>(delay);
+}
+
+// A timer that calls `f(id)`, or `f()`. Pre: f outlives the timer. Cost: as create(); nothing is copied or allocated for f.
+template <class T, class F>
+[[nodiscard]] TimerId create_calling(T& timers, F& f) {
+  return timers.create(
+      [](void* context, TimerId id) {
+        F& call = *static_cast<F*>(context);
+        if constexpr (std::is_invocable_v<F&, TimerId>)
+          call(id);
+        else
+          call();
+      },
+      const_cast<void*>(static_cast<const void*>(std::addressof(f))));
+}
+
+}  // namespace freehold::timer

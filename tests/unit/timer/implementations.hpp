@@ -1,0 +1,22 @@
+// Every timer structure with every locking policy, for typed tests, and times to test them at.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "freehold/timer/container_timer_queue.hpp"
+
+namespace freehold::test {
+
+// Multiples of every wheel's tick in the tests.
+using Step = std::chrono::milliseconds;
+inline constexpr timer::TimePoint kStart{std::chrono::hours(1000)};
+[[nodiscard]] constexpr timer::TimePoint at(std::int64_t steps) { return kStart + Step(steps); }
+
+using TimerTypes =
+    testing::Types<timer::ContainerTimerQueue<>, timer::ContainerTimerQueue<std::allocator<int>, timer::AnyThread>>;
+
+}  // namespace freehold::test

@@ -1,0 +1,302 @@
+// What every timer structure promises (freehold/timer/timer.hpp), asked of each with each locking policy.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "tests/unit/timer/implementations.hpp"
+
+namespace freehold::test {
+namespace {
+
+using timer::Clock;
+using timer::Progress;
+using timer::SetResult;
+using timer::TimePoint;
+using timer::TimerId;
+using namespace std::chrono_literals;
+
+template <class T>
+class Timers : public testing::Test {
+ protected:
+  Timers() { timers_.advance(at(0)); }
+
+  // A timer that writes down when it fires, and then does what `then` says.
+  struct Recorder {
+    Timers* test;
+    int name;
+    std::function<void(TimerId)> then;
+  };
+  TimerId create(int name, std::function<void(TimerId)> then = nullptr) {
+    recorders_.push_back(std::make_unique<Recorder>(Recorder{this, name, std::move(then)}));
+    return timers_.create(
+        [](void* context, TimerId id) {
+          auto& recorder = *static_cast<Recorder*>(context);
+          recorder.test->fired_.push_back(recorder.name);
+          if (recorder.then) recorder.then(id);
+        },
+        recorders_.back().get());
+  }
+  std::vector<int> advance(TimePoint now, std::size_t budget = timer::kUnlimited) {
+    fired_.clear();
+    last_ = timers_.advance(now, budget);
+    EXPECT_EQ(last_.fired, fired_.size());
+    return fired_;
+  }
+  using Fired = std::vector<int>;
+
+  T timers_;
+  Progress last_;
+  std::vector<int> fired_;
+  std::vector<std::unique_ptr<Recorder>> recorders_;
+};
+TYPED_TEST_SUITE(Timers, TimerTypes);
+
+TYPED_TEST(Timers, Fresh_NothingIsDue) {
+  EXPECT_EQ(this->timers_.next_expiry(), std::nullopt);
+  EXPECT_EQ(this->advance(at(1'000'000)), typename TestFixture::Fired{});
+  EXPECT_FALSE(this->last_.more);
+  EXPECT_TRUE(this->create(1));
+  EXPECT_EQ(this->timers_.next_expiry(), std::nullopt);
+}
+
+TYPED_TEST(Timers, Set_FiresOnceAtItsTimeAndNotBefore) {
+  const TimerId id = this->create(1);
+  EXPECT_EQ(this->timers_.set(id, at(10)), SetResult::kArmed);
+  EXPECT_EQ(this->timers_.next_expiry(), at(10));
+  EXPECT_TRUE(this->advance(at(9)).empty());
+  EXPECT_TRUE(this->advance(at(10) - 1ns).empty());
+  EXPECT_EQ(this->advance(at(10)), (std::vector{1}));
+  EXPECT_TRUE(this->advance(at(1000)).empty());
+  EXPECT_EQ(this->timers_.set(id, at(1001)), SetResult::kArmed);
+  EXPECT_EQ(this->advance(at(1001)), (std::vector{1}));
+}
+
+TYPED_TEST(Timers, SetAgain_OnlyTheLastTimeCounts) {
+  const TimerId later = this->create(1), earlier = this->create(2);
+  this->timers_.set(later, at(10));
+  this->timers_.set(earlier, at(5000));
+  EXPECT_EQ(this->timers_.set(later, at(300)), SetResult::kRearmed);
+  EXPECT_EQ(this->timers_.set(earlier, at(70)), SetResult::kRearmed);
+  EXPECT_EQ(this->advance(at(299)), (std::vector{2}));
+  EXPECT_EQ(this->advance(at(10'000)), (std::vector{1}));
+}
+
+TYPED_TEST(Timers, Cancel_TellsWhetherItWasArmedAndNothingFires) {
+  const TimerId id = this->create(1);
+  EXPECT_FALSE(this->timers_.cancel(id));
+  this->timers_.set(id, at(10));
+  EXPECT_TRUE(this->timers_.cancel(id));
+  EXPECT_FALSE(this->timers_.cancel(id));
+  EXPECT_EQ(this->timers_.next_expiry(), std::nullopt);
+  EXPECT_TRUE(this->advance(at(20)).empty());
+  EXPECT_EQ(this->timers_.set(id, at(30)), SetResult::kArmed);
+  EXPECT_EQ(this->advance(at(30)), (std::vector{1}));
+  EXPECT_FALSE(this->timers_.cancel(id));
+}
+
+TYPED_TEST(Timers, CancelledAndSetSooner_FiresSooner) {
+  const TimerId id = this->create(1);
+  this->timers_.set(id, at(100'000));
+  this->timers_.cancel(id);
+  this->timers_.set(id, at(3));
+  EXPECT_EQ(this->timers_.next_expiry(), at(3));
+  EXPECT_EQ(this->advance(at(3)), (std::vector{1}));
+  EXPECT_TRUE(this->advance(at(200'000)).empty());
+}
+
+TYPED_TEST(Timers, Destroyed_NothingFiresAndItsHandleIsDeadForEver) {
+  const TimerId id = this->create(1);
+  this->timers_.set(id, at(10));
+  EXPECT_TRUE(this->timers_.destroy(id));
+  EXPECT_EQ(this->timers_.next_expiry(), std::nullopt);
+  std::vector<TimerId> others;
+  for (int i = 0; i < 100; ++i) others.push_back(this->create(2));
+  EXPECT_TRUE(this->advance(at(10)).empty());
+  for (int i = 0; i < 100; ++i) others.push_back(this->create(2));
+  for (const TimerId other : others) EXPECT_NE(other, id);
+  EXPECT_FALSE(this->timers_.destroy(id));
+  EXPECT_FALSE(this->timers_.cancel(id));
+  EXPECT_EQ(this->timers_.set(id, at(20)), SetResult::kNoTimer);
+  EXPECT_TRUE(this->advance(at(30)).empty());
+  EXPECT_FALSE(this->timers_.destroy(TimerId{}));
+  EXPECT_FALSE(this->timers_.cancel(TimerId(123'456, 7)));
+  for (const TimerId other : others) EXPECT_TRUE(this->timers_.destroy(other));
+}
+
+TYPED_TEST(Timers, ManyTimesFarApart_FireInOrder) {
+  std::vector<int> expected;
+  std::vector<TimePoint> times;
+  for (int bits = 0; bits < 40; ++bits) times.push_back(at(std::int64_t{1} << bits));
+  std::vector<TimerId> ids(times.size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const std::size_t k = i * 7 % times.size();  // 7 and 40 have no common divisor
+    ids[k] = this->create(static_cast<int>(k));
+    this->timers_.set(ids[k], times[k]);
+    expected.push_back(static_cast<int>(i));
+  }
+  EXPECT_EQ(this->advance(times.back()), expected);
+}
+
+TYPED_TEST(Timers, TheEndOfTime_NeverComes) {
+  const TimerId id = this->create(1), soon = this->create(2);
+  EXPECT_EQ(this->timers_.set(id, TimePoint::max()), SetResult::kArmed);
+  this->timers_.set(soon, at(1));
+  EXPECT_EQ(this->advance(kStart + 24h * 365 * 100), (std::vector{2}));
+  EXPECT_TRUE(this->timers_.next_expiry().has_value());
+  EXPECT_TRUE(this->timers_.cancel(id));
+}
+
+TYPED_TEST(Timers, TimesThatHaveCome_FireInTheNextCall) {
+  const TimerId now = this->create(1), past = this->create(2), longPast = this->create(3);
+  this->timers_.set(now, at(0));
+  this->timers_.set(past, at(-50));
+  this->timers_.set(longPast, TimePoint::min());
+  const auto next = this->timers_.next_expiry();
+  ASSERT_TRUE(next.has_value());
+  EXPECT_LE(*next, at(0));
+  EXPECT_EQ(this->advance(at(0)).size(), 3u);
+}
+
+TYPED_TEST(Timers, ClockGoesBack_NothingIsLostNothingTwice) {
+  const TimerId a = this->create(1), b = this->create(2), c = this->create(3);
+  this->timers_.set(a, at(100));
+  this->timers_.set(b, at(200));
+  EXPECT_EQ(this->advance(at(150)), (std::vector{1}));
+  EXPECT_TRUE(this->advance(at(50)).empty());
+  this->timers_.set(c, at(120));  // it has come: the latest `now` counts
+  EXPECT_EQ(this->advance(at(60)), (std::vector{3}));
+  EXPECT_TRUE(this->advance(TimePoint::min()).empty());
+  EXPECT_EQ(this->timers_.next_expiry(), at(200));
+  EXPECT_EQ(this->advance(at(200)), (std::vector{2}));
+}
+
+TYPED_TEST(Timers, ClockJumpsByDays_EverythingFiresInOrder) {
+  std::vector<int> expected;
+  for (int i = 0; i < 1000; ++i) {
+    this->timers_.set(this->create(i), at(1 + i * 997));
+    expected.push_back(i);
+  }
+  EXPECT_EQ(this->advance(kStart + 24h * 30), expected);
+  EXPECT_EQ(this->timers_.next_expiry(), std::nullopt);
+}
+
+TYPED_TEST(Timers, Budget_NoCallFiresMoreAndAllFireInTheEnd) {
+  constexpr int kTimers = 500;
+  for (int i = 0; i < kTimers; ++i) this->timers_.set(this->create(i), at(1 + i / 2 * 77));
+  int fired = 0, calls = 0;
+  do {
+    const std::vector<int> now = this->advance(at(1'000'000), 7);
+    ASSERT_LE(now.size(), 7u);
+    for (const int name : now) ASSERT_EQ(name / 2, fired++ / 2);
+    ASSERT_LT(++calls, 10 * kTimers);
+    if (this->last_.more) {
+      const auto next = this->timers_.next_expiry();
+      ASSERT_TRUE(next.has_value() && *next <= at(1'000'000));
+    }
+  } while (this->last_.more);
+  EXPECT_EQ(fired, kTimers);
+}
+
+// ---- callbacks
+
+TYPED_TEST(Timers, CallbackSetsItself_FiresAgainInALaterCallOnly) {
+  const TimerId id = this->create(1, [this](TimerId self) { this->timers_.set(self, at(-1)); });
+  this->timers_.set(id, at(1));
+  EXPECT_EQ(this->advance(at(1)), (std::vector{1}));
+  EXPECT_TRUE(this->last_.more);
+  const auto next = this->timers_.next_expiry();
+  ASSERT_TRUE(next.has_value());
+  EXPECT_LE(*next, at(1));
+  EXPECT_EQ(this->advance(at(1)), (std::vector{1}));
+  EXPECT_TRUE(this->timers_.cancel(id));
+  EXPECT_TRUE(this->advance(at(2)).empty());
+}
+
+TYPED_TEST(Timers, CallbackSetsItselfPeriodically_OncePerPeriod) {
+  std::int64_t next = 10;
+  const TimerId id = this->create(1, [&, this](TimerId self) { this->timers_.set(self, at(next += 10)); });
+  this->timers_.set(id, at(next));
+  std::size_t fired = 0;
+  for (int step = 0; step <= 1000; ++step) fired += this->advance(at(step)).size();
+  EXPECT_EQ(fired, 100u);
+}
+
+TYPED_TEST(Timers, CallbackCancelsDestroysAndSetsOthers_TheyObey) {
+  const TimerId cancelled = this->create(10), destroyed = this->create(11), moved = this->create(12),
+                called = this->create(13);
+  const TimerId first = this->create(1, [&, this](TimerId self) {
+    EXPECT_FALSE(this->timers_.cancel(self));  // it is not armed any more
+    EXPECT_TRUE(this->timers_.cancel(cancelled));
+    EXPECT_TRUE(this->timers_.destroy(destroyed));
+    EXPECT_EQ(this->timers_.set(moved, at(100)), SetResult::kRearmed);
+    EXPECT_EQ(this->timers_.set(called, at(7)), SetResult::kArmed);
+  });
+  this->timers_.set(first, at(1));
+  for (const TimerId id : {cancelled, destroyed, moved}) this->timers_.set(id, at(2));
+  EXPECT_EQ(this->advance(at(5)), (std::vector{1}));
+  EXPECT_EQ(this->advance(at(50)), (std::vector{13}));
+  EXPECT_EQ(this->advance(at(500)), (std::vector{12}));
+}
+
+TYPED_TEST(Timers, CallbackDealsWithThoseDueAtTheSameTime_TheyObey) {
+  // Whichever comes first ends the other two.
+  std::vector<TimerId> ids(3);
+  for (int i = 0; i < 3; ++i)
+    ids[static_cast<std::size_t>(i)] = this->create(i, [&, this](TimerId self) {
+      bool by_cancel = true;
+      for (const TimerId id : ids) {
+        if (id == self) continue;
+        EXPECT_TRUE(by_cancel ? this->timers_.cancel(id) : this->timers_.destroy(id));
+        by_cancel = false;
+      }
+    });
+  for (const TimerId id : ids) this->timers_.set(id, at(64));
+  EXPECT_EQ(this->advance(at(64)).size(), 1u);
+  EXPECT_TRUE(this->advance(at(1000)).empty());
+}
+
+TYPED_TEST(Timers, CallbackDestroysItselfAndCreatesAnother_TheOldHandleIsDead) {
+  TimerId successor;
+  const TimerId id = this->create(1, [&, this](TimerId self) {
+    EXPECT_TRUE(this->timers_.destroy(self));
+    EXPECT_FALSE(this->timers_.destroy(self));
+    successor = this->create(2);
+    EXPECT_NE(successor, self);
+    this->timers_.set(successor, at(20));
+  });
+  this->timers_.set(id, at(10));
+  EXPECT_EQ(this->advance(at(10)), (std::vector{1}));
+  EXPECT_EQ(this->timers_.set(id, at(15)), SetResult::kNoTimer);
+  EXPECT_EQ(this->advance(at(20)), (std::vector{2}));
+}
+
+// ---- conveniences
+
+TYPED_TEST(Timers, CreateCalling_CallsTheFunctionObject) {
+  int calls = 0;
+  TimerId seen;
+  auto plain = [&] { ++calls; };
+  const auto with_id = [&](TimerId id) { seen = id; };
+  const TimerId a = create_calling(this->timers_, plain), b = create_calling(this->timers_, with_id);
+  this->timers_.set(a, at(1));
+  this->timers_.set(b, at(1));
+  this->timers_.advance(at(1));
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(seen, b);
+}
+
+TEST(After, AnyUnit_RoundedUpAndNeverPastTheEndOfTime) {
+  EXPECT_EQ(timer::after(5s, at(0)), at(5000));
+  EXPECT_EQ(timer::after(-5ms, at(0)), at(-5));
+  EXPECT_EQ(timer::after(std::chrono::duration<double, std::micro>(0.5), at(0)), at(0) + 500ns);
+  EXPECT_EQ(timer::after(std::chrono::duration<double, std::nano>(0.5), at(0)), at(0) + 1ns);
+  EXPECT_EQ(timer::after(std::chrono::hours(24) * 365 * 1000, at(0)), TimePoint::max());
+  EXPECT_EQ(timer::after(std::chrono::duration<double>(std::numeric_limits<double>::infinity()), at(0)), TimePoint::max());
+}
+
+}  // namespace
+}  // namespace freehold::test
