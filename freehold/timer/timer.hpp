@@ -14,8 +14,8 @@
 //  - A callback may create, set, cancel and destroy any timer, its own included, but not call advance(). A timer whose
 //    callback has run does not fire again within the same advance(): one that is set to a time which has come already
 //    fires in the next call, so that every call ends.
-//  - Timers fire in the order of their times, as exactly as the structure knows them (a wheel: to a tick); equal times in
-//    any order.
+//  - Timers fire in the order of their times, as exactly as the structure knows them (a wheel: to a tick); equal times, and
+//    those that had come already when they were set, in any order.
 //  - A handle of a timer that was destroyed does nothing: every operation says that there is no such timer.
 #pragma once
 #include <chrono>

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "freehold/timer/container_timer_queue.hpp"
+#include "freehold/timer/timer_queue.hpp"
 
 namespace freehold::test {
 
@@ -17,6 +18,7 @@ inline constexpr timer::TimePoint kStart{std::chrono::hours(1000)};
 [[nodiscard]] constexpr timer::TimePoint at(std::int64_t steps) { return kStart + Step(steps); }
 
 using TimerTypes =
-    testing::Types<timer::ContainerTimerQueue<>, timer::ContainerTimerQueue<std::allocator<int>, timer::AnyThread>>;
+    testing::Types<timer::ContainerTimerQueue<>, timer::ContainerTimerQueue<std::allocator<int>, timer::AnyThread>,
+                   timer::TimerQueue<>, timer::TimerQueue<timer::AnyThread>>;
 
 }  // namespace freehold::test

@@ -1,0 +1,163 @@
+// The intrusive containers against their standard counterparts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "freehold/timer/intrusive_list.hpp"
+#include "freehold/timer/intrusive_multimap.hpp"
+
+namespace freehold::test {
+namespace {
+
+struct Entry : timer::MultimapHook<Entry, int> {
+  int name = 0;
+};
+using List = timer::IntrusiveList<Entry>;
+using Multimap = timer::IntrusiveMultimap<Entry, int>;
+
+std::vector<int> names(const List& list) {
+  std::vector<int> all;
+  list.for_each([&](const Entry& entry) { all.push_back(entry.name); });
+  return all;
+}
+std::vector<int> names(const Multimap& map) {
+  std::vector<int> all;
+  map.for_each([&](const Entry& entry) { all.push_back(entry.name); });
+  return all;
+}
+std::deque<Entry> named(std::initializer_list<int> keys) {
+  std::deque<Entry> entries(keys.size());
+  int name = 0;
+  for (const int key : keys) {
+    entries[static_cast<std::size_t>(name)].key = key;
+    entries[static_cast<std::size_t>(name)].name = name;
+    ++name;
+  }
+  return entries;
+}
+
+TEST(IntrusiveList, PushEraseSplice_OrderIsKept) {
+  std::deque<Entry> e = named({0, 0, 0, 0, 0});
+  List a, b, empty;
+  for (int i = 0; i < 3; ++i) a.push_back(e[static_cast<std::size_t>(i)]);
+  b.push_back(e[3]);
+  b.push_back(e[4]);
+  a.splice_back(b);
+  a.splice_back(empty);
+  a.check_invariants();
+  EXPECT_TRUE(b.empty());
+  EXPECT_EQ(names(a), (std::vector{0, 1, 2, 3, 4}));
+  List::erase(e[2]);
+  EXPECT_FALSE(e[2].is_linked());
+  EXPECT_EQ(&a.pop_front(), &e[0]);
+  b.splice_back(a);
+  EXPECT_EQ(names(b), (std::vector{1, 3, 4}));
+  b.push_back(e[0]);
+  EXPECT_EQ(names(b), (std::vector{1, 3, 4, 0}));
+  b.check_invariants();
+}
+
+TEST(IntrusiveMultimap, EqualKeys_StayInTheOrderOfInsertionWhicheverLeaves) {
+  for (std::size_t leaves = 0; leaves < 4; ++leaves) {
+    std::deque<Entry> e = named({5, 5, 5, 5, 3, 7});
+    Multimap map;
+    for (Entry& entry : e) map.insert(entry);
+    map.check_invariants();
+    EXPECT_EQ(names(map), (std::vector{4, 0, 1, 2, 3, 5}));
+    map.erase(e[leaves]);
+    map.check_invariants();
+    std::vector<int> rest{0, 1, 2, 3};
+    rest.erase(rest.begin() + static_cast<int>(leaves));
+    List taken;
+    map.take_all(5, taken);
+    map.check_invariants();
+    EXPECT_EQ(names(taken), rest);
+    EXPECT_EQ(names(map), (std::vector{4, 5}));
+    map.take_all(5, taken);  // none
+    map.take_front(taken);
+    rest.push_back(4);
+    EXPECT_EQ(names(taken), rest);
+    EXPECT_EQ(&map.front(), &e[5]);
+    map.erase(*std::find_if(e.begin(), e.end(), [](const Entry& entry) { return entry.name == 4; }));  // of the list
+    rest.pop_back();
+    EXPECT_EQ(names(taken), rest);
+    taken.check_invariants();
+  }
+}
+
+// Nothing is looked at but the head: what was made unreadable for a k-step walk would not be found by this, a count is.
+struct CountedLess {
+  static inline std::size_t comparisons = 0;
+  bool operator()(int a, int b) const {
+    ++comparisons;
+    return a < b;
+  }
+};
+TEST(IntrusiveMultimap, TakeAllOfAHundredThousand_ComparesAsOftenAsALookUp) {
+  constexpr std::size_t kEqual = 100'000;
+  std::vector<Entry> e(kEqual + 100);
+  timer::IntrusiveMultimap<Entry, int, CountedLess> map;
+  for (std::size_t i = 0; i < e.size(); ++i) {
+    e[i].key = i < kEqual ? 50 : static_cast<int>(i - kEqual);
+    map.insert(e[i]);
+  }
+  CountedLess::comparisons = 0;
+  List taken;
+  map.take_all(50, taken);
+  EXPECT_LE(CountedLess::comparisons, 16u);
+  EXPECT_EQ(names(taken).size(), kEqual + 1);
+}
+
+TEST(IntrusiveMultimap, RandomOperations_AsStdMultimap) {
+  std::mt19937 random(7);
+  std::vector<Entry> e(300);
+  Multimap map;
+  std::multimap<int, const Entry*> reference;
+  for (std::size_t i = 0; i < e.size(); ++i) e[i].name = static_cast<int>(i);
+  const auto erase_from_reference = [&](const Entry& entry) {
+    auto [at, end] = reference.equal_range(entry.key);
+    while (at->second != &entry) ++at;
+    ASSERT_NE(at, end);
+    reference.erase(at);
+  };
+  for (int step = 0; step < 20'000; ++step) {
+    Entry& entry = e[random() % e.size()];
+    if (random() % 50 == 0) {
+      List taken;
+      const int key = static_cast<int>(random() % 40);
+      map.take_all(key, taken);
+      const auto [from, to] = reference.equal_range(key);
+      auto at = from;
+      while (!taken.empty()) {
+        ASSERT_NE(at, to);
+        ASSERT_EQ(&taken.pop_front(), at++->second);
+      }
+      ASSERT_EQ(at, to);
+      reference.erase(from, to);
+    } else if (entry.is_linked()) {
+      map.erase(entry);
+      erase_from_reference(entry);
+    } else {
+      entry.key = static_cast<int>(random() % 40);
+      map.insert(entry);
+      reference.emplace(entry.key, &entry);
+    }
+    ASSERT_EQ(map.empty(), reference.empty());
+    if (!map.empty()) {
+      ASSERT_EQ(&map.front(), reference.begin()->second);
+    }
+    if (step % 16 == 0) {
+      map.check_invariants();
+      std::vector<int> expected;
+      for (const auto& [key, each] : reference) expected.push_back(each->name);
+      ASSERT_EQ(names(map), expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace freehold::test
