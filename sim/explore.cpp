@@ -178,6 +178,10 @@ void set_outside_cpu(unsigned cpu) {
   if (Machine::active() != nullptr) Machine::active()->set_outside_cpu(cpu);
 }
 
+std::uint32_t await_end(std::uint32_t known, Site site) { return Machine::active()->await_end(known, site); }
+
+bool is_dead(unsigned thread) noexcept { return Machine::active()->is_dead(thread); }
+
 unsigned thread_index() noexcept { return report::threads_run ? Machine::active()->thread() : 0; }
 
 std::ostream& operator<<(std::ostream& out, Failure failure) { return out << text(failure); }

@@ -50,6 +50,8 @@ struct Options {
   unsigned cpus = 0;                     // 0: one for each thread; else threads share so many, and move between them
   unsigned preemptions = 2;              // exhaustive: switches away from a thread that could go on, and its moves
   unsigned stale = 1;                    // loads that return an older value, spurious failures and wake-ups
+  unsigned crashes = 0;                  // so many threads may stop for ever, each at any of its steps
+  std::uint32_t mortal = ~0u;            // which ones, as bits in the order of spawn
   unsigned depth = 3;                    // PCT: the depth of the bugs it looks for
   std::uint64_t seed = 1;                // PCT
   std::uint64_t executions = 2'000'000;  // at most so many; PCT: exactly so many
@@ -136,6 +138,12 @@ void set_outside_cpu(unsigned cpu);
 
 // The running thread's number within the execution, in the order of spawn.
 [[nodiscard]] unsigned thread_index() noexcept;
+
+// Waits until threads have ended, by themselves or by a crash, of which `known` (as bits) has none. Returns all that have
+// ended; what they did happens before. Called by a thread: the simulated supervisor, whom the kernel tells.
+std::uint32_t await_end(std::uint32_t known, Site site = Site::current());
+// Whether a thread whose end await_end() told has crashed.
+[[nodiscard]] bool is_dead(unsigned thread) noexcept;
 
 }  // namespace freehold::sim
 

@@ -179,7 +179,8 @@ void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
   sc_seen_ = Lanes{};
   sc_fence_hash_ = sc_sum_ = 0;
   runnable_ = (1u << spawned_) - 1;
-  paused_ = waiting_ = 0;
+  paused_ = waiting_ = ended_ = dead_ = 0;
+  crashes_left_ = options_.crashes;
   while (threads_.size() < spawned_) threads_.push_back(std::make_unique<Thread>(kStackBytes));
   for (unsigned i = 0; i < spawned_; ++i) {
     Thread& thread = *threads_[i];
@@ -236,8 +237,7 @@ void Machine::thread_main(void* machine) {
   if (!m.guarded(m.self().call, m.self().body)) m.stop(Failure::kCheck);
   m.self().at_exit.run();
   forget_per_thread(m.current_);
-  m.runnable_ &= ~(1u << m.current_);
-  m.leave();
+  m.end();
   std::terminate();  // nobody wakes a thread that has ended
 }
 
@@ -292,6 +292,29 @@ void Machine::point() {
   step();
   hand_over(runnable_ & ~paused_);
   paused_ = 0;  // this thread takes a step now, so who waits for one may go on
+  perhaps_die();
+}
+
+// Where a thread may be preempted it may also stop for ever.
+void Machine::perhaps_die() {
+  if (crashes_left_ == 0 || (options_.mortal >> current_ & 1) == 0 || choose(Choice::kCrash, 2) == 0) return;
+  --crashes_left_;
+  dead_ |= 1u << current_;
+  self().hash = mix(self().hash, 5);
+  if (tracing_) trace_.push_back("T" + std::to_string(current_) + " dies");
+  end();
+}
+
+void Machine::end() {
+  tick();  // what it wrote since its last atomic access belongs to the past of who learns of its end
+  ended_ |= 1u << current_;
+  runnable_ &= ~(1u << current_);
+  for (unsigned i = 0; i < spawned_; ++i) {
+    if ((waiting_ >> i & 1) == 0 || threads_[i]->waits_on != &ended_) continue;
+    waiting_ &= ~(1u << i);
+    runnable_ |= 1u << i;
+  }
+  leave();
 }
 
 void Machine::hand_over(std::uint32_t enabled) {
@@ -678,28 +701,49 @@ void Machine::leave_sc(std::int16_t sc_number) noexcept {
 
 // ---- waiting
 
-void Machine::wait(const void* at, std::uint32_t old, const Site& site) {
-  point();
-  Location& location = locate(at, sizeof old);
-  tick();
-  Thread& thread = self();
-  Store& store = location.back(0);
-  read(store, Order::relaxed, 0);
-  const bool sleeps = static_cast<std::uint32_t>(store.value) == old && choose(Choice::kRead, 2) == 0;
-  if (tracing_) note(site, "wait", at, sleeps ? "sleeps" : "returns at once, " + hex(store.value));
-  if (!sleeps) return;
-  thread.hash = mix(thread.hash, location.waiting);
-  location.waiting = mix(location.waiting, thread.hash);
-  thread.waits_on = at;
-  thread.waits_at = site;
+void Machine::sleep(const void* on, const Site& site) {
+  self().waits_on = on;
+  self().waits_at = site;
   runnable_ &= ~(1u << current_);
   waiting_ |= 1u << current_;
   leave();
 }
 
-void Machine::notify(void* at, bool all, const Site& site) {
+// Waits until threads have ended that are not in `known`; all that have. Who learns of an end has all of that thread's
+// doings in its past, as after waitpid.
+std::uint32_t Machine::await_end(std::uint32_t known, const Site& site) {
   point();
-  Location& location = locate(at, sizeof(std::uint32_t));
+  if ((ended_ & ~known) == 0) sleep(&ended_, site);
+  tick();
+  Thread& thread = self();
+  for (unsigned i = 0; i < spawned_; ++i) {
+    if ((ended_ >> i & 1) == 0) continue;
+    thread.now.join(threads_[i]->now);
+    thread.hash = mix(thread.hash, threads_[i]->hash + i);
+  }
+  if (tracing_) note(site, "await_end", nullptr, hex(ended_));
+  return ended_;
+}
+
+void Machine::wait(const void* at, unsigned bytes, std::uint64_t old, const Site& site) {
+  point();
+  Location& location = locate(at, bytes);
+  tick();
+  Thread& thread = self();
+  Store& store = location.back(0);
+  read(store, Order::relaxed, 0);
+  const bool sleeps =
+      static_cast<std::uint32_t>(store.value) == static_cast<std::uint32_t>(old) && choose(Choice::kRead, 2) == 0;
+  if (tracing_) note(site, "wait", at, sleeps ? "sleeps" : "returns at once, " + hex(store.value));
+  if (!sleeps) return;
+  thread.hash = mix(thread.hash, location.waiting);
+  location.waiting = mix(location.waiting, thread.hash);
+  sleep(at, site);
+}
+
+void Machine::notify(void* at, unsigned bytes, bool all, const Site& site) {
+  point();
+  Location& location = locate(at, bytes);
   tick();
   Thread& thread = self();
   thread.hash = mix(thread.hash, location.waiting);
@@ -796,8 +840,8 @@ void keep_per_thread(std::byte* objects, std::size_t bytes_each) { per_thread_ob
 unsigned thread() { return threads_run ? g_active->thread() : kMaxThreads; }
 std::uint64_t execution() { return g_executions; }
 std::uint64_t epoch() { return g_active != nullptr ? g_active->epoch() : 0; }
-void wait(const void* at, std::uint32_t old, const Site& site) { g_active->wait(at, old, site); }
-void notify(void* at, bool all, const Site& site) { g_active->notify(at, all, site); }
+void wait(const void* at, unsigned bytes, std::uint64_t old, const Site& site) { g_active->wait(at, bytes, old, site); }
+void notify(void* at, unsigned bytes, bool all, const Site& site) { g_active->notify(at, bytes, all, site); }
 bool decide() { return g_active->decide(); }
 }  // namespace report
 

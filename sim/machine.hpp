@@ -172,8 +172,10 @@ class Machine {
   void end_outside_thread() noexcept;
   [[nodiscard]] std::uint64_t epoch() const noexcept { return phase_ == Phase::kThreads ? threads_epoch_ : outside_epoch_; }
   void pause();
-  void wait(const void* at, std::uint32_t old, const Site& site);
-  void notify(void* at, bool all, const Site& site);
+  void wait(const void* at, unsigned bytes, std::uint64_t old, const Site& site);
+  void notify(void* at, unsigned bytes, bool all, const Site& site);
+  std::uint32_t await_end(std::uint32_t known, const Site& site);
+  [[nodiscard]] bool is_dead(unsigned thread) const noexcept { return (dead_ >> thread & 1) != 0; }
   bool decide();
   unsigned cpu();
   [[nodiscard]] unsigned cpus() const noexcept { return options_.cpus; }
@@ -225,6 +227,9 @@ class Machine {
   void point();
   void hand_over(std::uint32_t enabled);
   void leave();  // it cannot go on: somebody else does, or the phase ends
+  void end();    // it is over, and who waits for that goes on
+  void perhaps_die();
+  void sleep(const void* on, const Site& site);
   unsigned ask_schedule(std::uint32_t enabled);
   unsigned choose(Choice what, unsigned count);
   [[nodiscard]] std::uint64_t state() const noexcept;
@@ -257,6 +262,8 @@ class Machine {
 
   // Threads as bits.
   std::uint32_t runnable_ = 0, paused_ = 0, waiting_ = 0;
+  std::uint32_t ended_ = 0, dead_ = 0;  // the dead are among the ended
+  unsigned crashes_left_ = 0;
   unsigned current_ = 0;
   unsigned spawned_ = 0;
   // What happened in the restartable sequences of each CPU: each of them sees all of the former.

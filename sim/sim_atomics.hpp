@@ -49,8 +49,8 @@ void keep_per_thread(std::byte* objects, std::size_t bytes_each);  // they end w
 unsigned thread();                                                 // kMaxThreads outside of the threads
 std::uint64_t epoch();      // another one for every new life of the running thread, or of what is outside of the threads
 std::uint64_t execution();  // another one for every execution, and when one was cut short
-void wait(const void* at, std::uint32_t old, const Site& site);
-void notify(void* at, bool all, const Site& site);
+void wait(const void* at, unsigned bytes, std::uint64_t old, const Site& site);
+void notify(void* at, unsigned bytes, bool all, const Site& site);
 bool decide();
 }  // namespace report
 
@@ -319,13 +319,26 @@ struct SimAtomics {
   // May be another one at the next call, if Options::cpus lets threads move.
   static unsigned cpu_id() noexcept { return report::cpu(); }
   static void wait(const atomic<std::uint32_t>& a, std::uint32_t old, Site site = Site::current()) noexcept {
-    if (report::threads_run) report::wait(&a.value_, old, site);
+    if (report::threads_run) report::wait(&a.value_, sizeof old, old, site);
   }
   static void notify_one(atomic<std::uint32_t>& a, Site site = Site::current()) noexcept {
-    if (report::threads_run) report::notify(&a.value_, false, site);
+    if (report::threads_run) report::notify(&a.value_, sizeof a.value_, false, site);
   }
   static void notify_all(atomic<std::uint32_t>& a, Site site = Site::current()) noexcept {
-    if (report::threads_run) report::notify(&a.value_, true, site);
+    if (report::threads_run) report::notify(&a.value_, sizeof a.value_, true, site);
+  }
+  // Time passes as the strategy chooses: a time-out is a wake-up for no reason.
+  template <class T>
+  static void wait_shared(const atomic<T>& a, T old, std::uint64_t = sync::kForever, Site site = Site::current()) noexcept {
+    if (report::threads_run) report::wait(&a.value_, sizeof(T), old, site);
+  }
+  template <class T>
+  static void notify_one_shared(atomic<T>& a, Site site = Site::current()) noexcept {
+    if (report::threads_run) report::notify(&a.value_, sizeof(T), false, site);
+  }
+  template <class T>
+  static void notify_all_shared(atomic<T>& a, Site site = Site::current()) noexcept {
+    if (report::threads_run) report::notify(&a.value_, sizeof(T), true, site);
   }
   // Both are explored, unless Options::decide says otherwise.
   template <class T>
@@ -333,6 +346,6 @@ struct SimAtomics {
     return report::threads_run && value != alternative && report::decide() ? alternative : value;
   }
 };
-static_assert(sync::Atomics<SimAtomics>);
+static_assert(sync::Atomics<SimAtomics> && sync::SharedAtomics<SimAtomics>);
 
 }  // namespace freehold::sim

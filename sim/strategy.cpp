@@ -98,7 +98,7 @@ class Exhaustive final : public Chooser {
 
   unsigned choose(Choice what, unsigned count) override {
     const std::uint32_t all = count >= 32 ? ~0u : (1u << count) - 1;
-    const std::uint32_t question = all ^ (static_cast<std::uint32_t>(what) << 30);
+    const std::uint32_t question = all ^ (static_cast<std::uint32_t>(what) << 29);
     unsigned answer = 0;
     if (at_ < path_.size()) {
       answer = repeat(question);
@@ -179,6 +179,7 @@ class Pct final : public Chooser {
 
   unsigned choose(Choice what, unsigned count) override {
     if (what == Choice::kMove) return below(8) != 0 ? 0 : 1 + below(count - 1);
+    if (what == Choice::kCrash) return below(longest_) == 0 ? 1 : 0;
     if (what != Choice::kRead) return below(count);
     if (stale_left_ == 0 || below(4) != 0) return 0;
     --stale_left_;

@@ -16,6 +16,7 @@ enum class Choice : std::uint8_t {
   kRead,      // how many stores back a load reads; a spurious failure or wake-up. Not 0: costs one of Options::stale
   kDecide,    // A::decide: 0 the value, 1 the alternative
   kNotified,  // which of the waiting threads is woken
+  kCrash,     // not 0: the running thread stops for ever. Asked while Options::crashes are left
   kMove,      // not 0: the thread goes to another CPU, or is interrupted on its own. Costs a preemption
 };
 

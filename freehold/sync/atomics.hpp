@@ -18,6 +18,9 @@
 //   A::at_thread_exit(f)  calls f when the calling thread ends, once however often it is asked; at most kMaxExitCalls
 //                     functions, and none that is asked for after they were called
 //   A::wait/notify    futex wait on a 32-bit atomic; wait may return for no reason, so callers loop
+//   A::wait_shared, A::notify_one_shared, A::notify_all_shared
+//                     the same across processes, in shared memory (SharedAtomics, which not every policy is). Of a 64-bit
+//                     atomic the lower half is compared, as the kernel does. With a time-out: it may return for that, too
 //   A::decide(v, d)   a threshold: v natively; the simulator may explore d as well
 #pragma once
 #include <linux/futex.h>
@@ -27,10 +30,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <climits>
 #include <concepts>
 #include <cstdint>
+#include <ctime>
 #include <type_traits>
 
 namespace freehold::sync {
@@ -82,6 +87,18 @@ concept Atomics = requires(typename A::template atomic<std::uint32_t>& a, typena
   A::notify_all(a);
   { A::decide(x, x) } -> std::same_as<std::uint64_t>;
 };
+
+template <class A>
+concept SharedAtomics = Atomics<A> && requires(typename A::template atomic<std::uint32_t>& a,
+                                               typename A::template atomic<std::uint64_t>& w, std::uint64_t nanoseconds) {
+  A::wait_shared(a, std::uint32_t{}, nanoseconds);
+  A::wait_shared(w, std::uint64_t{}, nanoseconds);
+  A::notify_one_shared(a);
+  A::notify_all_shared(w);
+};
+
+// wait_shared() without a time-out.
+inline constexpr std::uint64_t kForever = ~std::uint64_t{0};  // nanoseconds
 
 struct NativeAtomics {
   template <class T>
@@ -144,21 +161,43 @@ struct NativeAtomics {
     calls.add(call);
   }
   static unsigned cpu_id() noexcept { return static_cast<unsigned>(sched_getcpu()); }
-  static void wait(const std::atomic<std::uint32_t>& a, std::uint32_t old) noexcept { futex(&a, FUTEX_WAIT_PRIVATE, old); }
-  static void notify_one(std::atomic<std::uint32_t>& a) noexcept { futex(&a, FUTEX_WAKE_PRIVATE, 1); }
-  static void notify_all(std::atomic<std::uint32_t>& a) noexcept { futex(&a, FUTEX_WAKE_PRIVATE, INT_MAX); }
+  static void wait(const std::atomic<std::uint32_t>& a, std::uint32_t old) noexcept {
+    futex(lower_half(a), FUTEX_WAIT_PRIVATE, old);
+  }
+  static void notify_one(std::atomic<std::uint32_t>& a) noexcept { futex(lower_half(a), FUTEX_WAKE_PRIVATE, 1); }
+  static void notify_all(std::atomic<std::uint32_t>& a) noexcept { futex(lower_half(a), FUTEX_WAKE_PRIVATE, INT_MAX); }
+  // Waits for at most so long; returns for no reason, too.
+  template <class T>
+  static void wait_shared(const std::atomic<T>& a, T old, std::uint64_t nanoseconds = kForever) noexcept {
+    const timespec time{static_cast<std::time_t>(nanoseconds / 1'000'000'000),
+                        static_cast<long>(nanoseconds % 1'000'000'000)};
+    futex(lower_half(a), FUTEX_WAIT, static_cast<std::uint32_t>(old), nanoseconds == kForever ? nullptr : &time);
+  }
+  template <class T>
+  static void notify_one_shared(std::atomic<T>& a) noexcept {
+    futex(lower_half(a), FUTEX_WAKE, 1);
+  }
+  template <class T>
+  static void notify_all_shared(std::atomic<T>& a) noexcept {
+    futex(lower_half(a), FUTEX_WAKE, INT_MAX);
+  }
   template <class T>
   static constexpr T decide(T value, T) noexcept {
     return value;
   }
 
  private:
+  template <class T>
+  static const void* lower_half(const std::atomic<T>& a) noexcept {
+    static_assert(std::endian::native == std::endian::little && (sizeof(T) == 4 || sizeof(T) == 8));
+    static_assert(sizeof(a) == sizeof(T) && std::atomic<T>::is_always_lock_free);
+    return &a;
+  }
   // Not std::atomic::wait: that needs libstdc++.so (it throws), and a malloc must not. errno is the caller's: a lock
   // inside free() may not change it.
-  static void futex(const std::atomic<std::uint32_t>* word, int operation, std::uint32_t value) noexcept {
-    static_assert(sizeof(*word) == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
+  static void futex(const void* word, int operation, std::uint32_t value, const timespec* time = nullptr) noexcept {
     const int saved = errno;
-    syscall(SYS_futex, word, operation, value, nullptr, nullptr, 0);
+    syscall(SYS_futex, word, operation, value, time, nullptr, 0);
     errno = saved;
   }
   static bool membarrier(int command) noexcept {
@@ -168,6 +207,6 @@ struct NativeAtomics {
     return result == 0;
   }
 };
-static_assert(Atomics<NativeAtomics>);
+static_assert(Atomics<NativeAtomics> && SharedAtomics<NativeAtomics>);
 
 }  // namespace freehold::sync
