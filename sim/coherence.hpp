@@ -218,6 +218,7 @@ struct CoherentAtomics {
   static void pause() noexcept {
     if (coherent::cores_run) coherent::pause();
   }
+  static void yield() noexcept { pause(); }
   static unsigned cpu_id() noexcept { return coherent::core(); }
   static std::uint32_t thread_number() noexcept { return coherent::core(); }
   static std::uint32_t thread_id() noexcept { return 1000 + 8 * coherent::core(); }

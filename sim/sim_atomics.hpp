@@ -316,6 +316,7 @@ struct SimAtomics {
   static void pause() noexcept {
     if (report::threads_run) report::pause();
   }
+  static void yield() noexcept { pause(); }
   // May be another one at the next call, if Options::cpus lets threads move.
   static unsigned cpu_id() noexcept { return report::cpu(); }
   static void wait(const atomic<std::uint32_t>& a, std::uint32_t old, Site site = Site::current()) noexcept {

@@ -33,6 +33,15 @@ AssertionHandler set_assertion_handler(AssertionHandler handler) noexcept;
 
 }  // namespace freehold::base
 
+// Whether this is a checked build: assertions of our own, and bookkeeping that finds every misuse rather than some.
+namespace freehold::base {
+#if defined(FREEHOLD_CHECKED)
+inline constexpr bool kChecked = true;
+#else
+inline constexpr bool kChecked = false;
+#endif
+}  // namespace freehold::base
+
 #if defined(FREEHOLD_CHECKED)
 #define FREEHOLD_ASSERT(e) ((e) ? static_cast<void>(0) : ::freehold::base::assertion_failed(#e, __FILE__, __LINE__))
 #else

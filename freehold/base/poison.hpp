@@ -40,6 +40,12 @@ void memcheck_block_begins(const void* start, std::size_t bytes) noexcept;
 void memcheck_block_ends(const void* start) noexcept;
 void memcheck_conceal(const void* start, std::size_t bytes) noexcept;
 void memcheck_forget(const void* start, std::size_t bytes) noexcept;
+void memcheck_define(const void* start, std::size_t bytes) noexcept;
+// The blocks of a heap, known by its address: all of them end when it does.
+void memcheck_heap_begins(const void* heap) noexcept;
+void memcheck_heap_ends(const void* heap) noexcept;
+void memcheck_block_begins_in(const void* heap, const void* start, std::size_t bytes) noexcept;
+void memcheck_block_ends_in(const void* heap, const void* start) noexcept;
 
 // The marking of one pool: remembers whether memcheck looks on.
 class Poison {
@@ -60,6 +66,53 @@ class Poison {
   void conceal(const void* block, std::size_t bytes) const noexcept {
     asan_conceal(block, bytes);
     if (memcheck_) memcheck_block_ends(block);
+  }
+  void forget(const void* start, std::size_t bytes) const noexcept {
+    asan_reveal(start, bytes);
+    if (memcheck_) memcheck_forget(start, bytes);
+  }
+
+ private:
+  bool memcheck_ = under_memcheck();
+};
+
+// The marking of one heap, whose free blocks hold links, and whose blocks may end all at once.
+class HeapPoison {
+ public:
+  HeapPoison() noexcept {
+    if (memcheck_) memcheck_heap_begins(this);
+  }
+  HeapPoison(const HeapPoison&) = delete;
+  HeapPoison& operator=(const HeapPoison&) = delete;
+  ~HeapPoison() {
+    if (memcheck_) memcheck_heap_ends(this);
+  }
+
+  [[nodiscard]] bool watched() const noexcept { return kAddressSanitizer || memcheck_; }
+
+  void conceal_all(const void* start, std::size_t bytes) const noexcept {
+    asan_conceal(start, bytes);
+    if (memcheck_) memcheck_conceal(start, bytes);
+  }
+  void reveal(const void* block, std::size_t bytes) const noexcept {
+    asan_reveal(block, bytes);
+    if (memcheck_) memcheck_block_begins_in(this, block, bytes);
+  }
+  void conceal(const void* block, std::size_t bytes) const noexcept {
+    asan_conceal(block, bytes);
+    if (memcheck_) memcheck_block_ends_in(this, block);
+  }
+  // For the moment in which the heap itself reads or writes the link in a free block.
+  void reveal_link(const void* link, std::size_t bytes) const noexcept {
+    asan_reveal(link, bytes);
+    if (memcheck_) memcheck_define(link, bytes);
+  }
+  void conceal_link(const void* link, std::size_t bytes) const noexcept { conceal_all(link, bytes); }
+  // All blocks end now.
+  void end_all() const noexcept {
+    if (!memcheck_) return;
+    memcheck_heap_ends(this);
+    memcheck_heap_begins(this);
   }
   void forget(const void* start, std::size_t bytes) const noexcept {
     asan_reveal(start, bytes);

@@ -19,11 +19,7 @@
 
 namespace freehold::pool {
 
-#if defined(FREEHOLD_CHECKED)
-inline constexpr bool kChecked = true;
-#else
-inline constexpr bool kChecked = false;
-#endif
+using base::kChecked;
 
 // Which slots are handed out, one bit each. Its atomics are native ones under the simulator, too: it is an observer.
 class HandedOut {

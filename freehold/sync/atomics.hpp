@@ -7,6 +7,7 @@
 //   A::var<T>         shared, plain: ordered by the protocol around it, and checked for data races under sim/
 //   A::fence(order)   std::atomic_thread_fence
 //   A::pause()        spin hint
+//   A::yield()        lets other threads run first, such as the one that is waited for
 //   A::light_fence()  orders this thread's accesses against another thread's heavy_fence(): free, a compiler barrier
 //   A::heavy_fence()  makes every running thread of the process execute a full fence: membarrier, microseconds.
 //                     Pre: may_fence_heavily(), which registers the process and says whether the kernel can
@@ -73,6 +74,7 @@ concept Atomics = requires(typename A::template atomic<std::uint32_t>& a, typena
   v.store(x);
   A::fence(std::memory_order_seq_cst);
   A::pause();
+  A::yield();
   A::light_fence();
   A::heavy_fence();
   { A::may_fence_heavily() } -> std::same_as<bool>;
@@ -124,6 +126,7 @@ struct NativeAtomics {
     asm volatile("isb");
 #endif
   }
+  static void yield() noexcept { sched_yield(); }
   static void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
   static void heavy_fence() noexcept { membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
   static bool may_fence_heavily() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }

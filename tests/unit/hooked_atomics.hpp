@@ -63,6 +63,7 @@ struct HookedAtomics {
 
   static void fence(std::memory_order order) noexcept { std::atomic_thread_fence(order); }
   static void pause() noexcept {}
+  static void yield() noexcept { Native::yield(); }
   static void light_fence() noexcept { Native::light_fence(); }
   static void heavy_fence() noexcept { Native::heavy_fence(); }
   static bool may_fence_heavily() noexcept { return Native::may_fence_heavily(); }

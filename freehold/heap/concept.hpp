@@ -1,0 +1,32 @@
+// What the faces of the C++ library ask of a private heap: PrivateHeap and OwnerLockedHeap are the two.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+
+namespace freehold::heap {
+
+template <class H>
+concept PrivateHeapLike = requires(H& heap, void* block, std::size_t bytes) {
+  { heap.allocate(bytes, bytes) } noexcept -> std::same_as<void*>;
+  { heap.deallocate(block, bytes, bytes) } noexcept;
+  { heap.deallocate(block) } noexcept;
+  { H::heap_of(block) } noexcept -> std::same_as<H&>;
+  { heap.release_all() } noexcept;
+};
+
+// realloc for a heap that knows a block's usable size.
+template <class Heap>
+[[nodiscard]] void* reallocate_in(Heap& heap, void* block, std::size_t bytes) noexcept {
+  if (block == nullptr) return heap.allocate(bytes);
+  const std::size_t usable = heap.usable_size(block);
+  if (bytes <= usable && bytes >= usable / 2) return block;
+  void* const fresh = heap.allocate(bytes);
+  if (fresh == nullptr) return nullptr;
+  std::memcpy(fresh, block, std::min(bytes, usable));
+  heap.deallocate(block);
+  return fresh;
+}
+
+}  // namespace freehold::heap

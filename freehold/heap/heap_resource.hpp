@@ -1,0 +1,42 @@
+// A private heap as a std::pmr::memory_resource.
+//
+//   heap::PrivateHeap heap;
+//   heap::HeapResource resource(heap);
+//   std::pmr::vector<std::pmr::string> words(&resource);
+//
+// Two resources are equal if they are of the same heap. Threads: those of the heap. Cost: the heap's and a virtual call.
+// Errors: std::bad_alloc.
+#pragma once
+#include <cstddef>
+#include <memory_resource>
+#include <new>
+
+#include "freehold/heap/private_heap.hpp"
+
+namespace freehold::heap {
+
+template <PrivateHeapLike Heap = PrivateHeap>
+class HeapResource final : public std::pmr::memory_resource {
+ public:
+  // Pre: the heap outlives the resource and what is allocated from it.
+  explicit HeapResource(Heap& heap) noexcept : heap_(&heap) {}
+  [[nodiscard]] Heap& heap() const noexcept { return *heap_; }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    void* const block = heap_->allocate(bytes, alignment);
+    if (block == nullptr) throw std::bad_alloc();
+    return block;
+  }
+  void do_deallocate(void* block, std::size_t bytes, std::size_t alignment) override {
+    heap_->deallocate(block, bytes, alignment);
+  }
+  bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
+    const auto* const same = dynamic_cast<const HeapResource*>(&other);
+    return same != nullptr && same->heap_ == heap_;
+  }
+
+  Heap* heap_;
+};
+
+}  // namespace freehold::heap

@@ -1,0 +1,207 @@
+// A private heap for one thread at a time: what HEAP_NO_SERIALIZE was. The caller's lock, which guards the objects anyhow,
+// guards their memory too; there is no lock and no atomic inside.
+//
+// A free list and a bump pointer for each size class; memory comes in slabs from the engine (slabs.hpp). An object costs its
+// size, rounded up to 8 bytes; contents and free list are in the same place, which the caller has in his cache.
+//
+//   Invariant: live objects of class c + its free slots + its uncut slots == slots of the runs that belong to c.
+//
+// Threads: externally locked, as a whole, every member function but name() and limit_bytes().
+// allocate, deallocate: seven instructions where the size is a constant. release_all and the destructor: a call to the
+// engine for each slab of 64 KiB, however many objects live.
+// Source: "Practical testing 30: reducing contention", and "Scaling of memory intensive applications" (a heap per object).
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/base/check.hpp"
+#include "freehold/heap/bins.hpp"
+#include "freehold/heap/concept.hpp"
+#include "freehold/heap/heap_options.hpp"
+#include "freehold/heap/slabs.hpp"
+
+namespace freehold::heap {
+
+template <sync::Atomics A, class Geometry, SlabSource Source>
+class BasicOwnerLockedHeap {
+ public:
+  using Classes = typename Geometry::Classes;
+  static constexpr std::size_t kDefaultAlignment = alignof(std::max_align_t);
+  static constexpr bool kShared = false;
+
+  explicit BasicOwnerLockedHeap(const HeapOptions& options = {}, Source source = {}) noexcept
+      : slabs_(this, options.limit_bytes, source), options_(options) {
+    FREEHOLD_ASSERT(options.when_limited != WhenLimited::kWait);  // nobody else could give anything back
+  }
+  BasicOwnerLockedHeap(const BasicOwnerLockedHeap&) = delete;
+  BasicOwnerLockedHeap& operator=(const BasicOwnerLockedHeap&) = delete;
+  // Ends every block.
+  ~BasicOwnerLockedHeap() = default;
+
+  // A block of at least `bytes` bytes, aligned to `alignment`, a power of two. Null: the limit or memory stands against it.
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
+    if (!is_small(bytes, alignment)) [[unlikely]]
+      return allocate_large(bytes, alignment);
+    const unsigned c = Classes::class_of(bytes, alignment);
+    if (void* const slot = fast_->pop(c); slot != nullptr) [[likely]]
+      return slot;
+    return allocate_slow(c);
+  }
+
+  // Gives a block back. Pre: `bytes` and `alignment` are those that it was allocated with, or the block is null.
+  void deallocate(void* block, std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
+    if (block == nullptr) return;
+    if (!is_small(bytes, alignment)) [[unlikely]]
+      return deallocate_large(block);
+    push(Classes::class_of(bytes, alignment), block);
+  }
+
+  // The same without the size, which the block's slab knows: one more cache line.
+  void deallocate(void* block) noexcept {
+    if (block == nullptr) return;
+    SlabType* const slab = slabs_.find(block);
+    if (slab == nullptr) return;
+    if (slab->kind.load() == SlabKind::kLarge) [[unlikely]]
+      return deallocate_large(block);
+    if (const unsigned c = slabs_.class_in(*slab, block); c != SlabsType::kNoClass) push(c, block);
+  }
+
+  // Grows or shrinks a block, in place while at least half of it stays in use. Null: the block is untouched.
+  // A null block acts as allocate. The result is aligned to kDefaultAlignment.
+  [[nodiscard]] void* reallocate(void* block, std::size_t bytes) noexcept { return reallocate_in(*this, block, bytes); }
+
+  // The bytes of a block that may be used: at least what was asked for.
+  [[nodiscard]] std::size_t usable_size(const void* block) const noexcept { return slabs_.usable_size(block); }
+  // The heap that a block of an OwnerLockedHeap belongs to.
+  [[nodiscard]] static BasicOwnerLockedHeap& heap_of(const void* block) noexcept {
+    return *static_cast<BasicOwnerLockedHeap*>(SlabType::of(block)->heap.load());
+  }
+
+  // Ends every block; destructors do not run. All memory goes back to the engine, but for one slab.
+  void release_all() noexcept {
+    slabs_.release_all();
+    if (core_ != nullptr) core_->clear();
+    reclaim_from_bytes_ = kReclaimBytes;
+  }
+
+  // Gives wholly free slabs back. Returns bytes. Cost: O(free slots).
+  std::size_t trim() noexcept { return core_ == nullptr ? 0 : reclaim(); }
+
+  // Takes slabs for `bytes` more in advance. False: there is no memory.
+  [[nodiscard]] bool reserve(std::size_t bytes) noexcept { return start() && slabs_.reserve(bytes); }
+
+  [[nodiscard]] HeapStats stats() const noexcept {
+    HeapStats stats;
+    stats.name = options_.name;
+    if (core_ != nullptr) core_->add_live(stats);
+    slabs_.add_to(stats);
+    return stats;
+  }
+  [[nodiscard]] const char* name() const noexcept { return options_.name; }
+
+  void check_invariants() noexcept {
+    slabs_.check_invariants();
+    for (unsigned c = 0; core_ != nullptr && c < Classes::kCount; ++c)
+      FREEHOLD_ASSERT(static_cast<std::size_t>(core_->bins[c].live.load()) + core_->free_slots(c, slabs_) ==
+                      slabs_.slots_of(c));
+  }
+
+ private:
+  using SlabsType = Slabs<A, Geometry, Source>;
+  using SlabType = typename SlabsType::SlabType;
+  using BinsType = Bins<A, Geometry>;
+
+  // Free slots are looked through for whole pages when the heap would grow beyond this, and has grown by a half since.
+  static constexpr std::size_t kReclaimBytes = std::size_t{1} << 20;
+
+  [[nodiscard]] static constexpr bool is_small(std::size_t bytes, std::size_t alignment) noexcept {
+    return bytes <= Classes::kMaxBytes && alignment <= Classes::kMaxAlignment;
+  }
+  // Whether every block's coming and going has to be looked at; the fast paths are off then.
+  [[nodiscard]] bool is_careful() const noexcept { return base::kChecked || slabs_.poison().watched(); }
+
+  [[nodiscard]] bool start() noexcept {
+    if (core_ != nullptr) return true;
+    void* const room = slabs_.start(sizeof(BinsType));
+    if (room == nullptr) return false;
+    core_ = ::new (room) BinsType;
+    if (!is_careful()) fast_ = core_;
+    return true;
+  }
+
+  [[gnu::noinline]] void* allocate_slow(unsigned c) noexcept {
+    if (!start()) return nullptr;
+    for (;;) {
+      if (void* const slot = core_->pop_watched(c, slabs_); slot != nullptr) {
+        slabs_.begins(c, slot);
+        return slot;
+      }
+      if (!refill(c) && !asks_for_room(Classes::slot_bytes(c))) return nullptr;
+    }
+  }
+  // A run for class c: twice as long as the last one, up to a slab.
+  [[nodiscard]] bool refill(unsigned c) noexcept {
+    if (slabs_.used_bytes() >= reclaim_from_bytes_) reclaim();
+    typename BinsType::Bin& bin = core_->bins[c];
+    auto chunk = slabs_.take_pages(c, pages_[c] + 1U);
+    if (chunk.begin == nullptr && slabs_.refusal() == Refusal::kLimit && reclaim_pages()) chunk = slabs_.take_pages(c, 1);
+    if (chunk.begin == nullptr) return false;
+    bin.next.store(chunk.begin);
+    bin.end.store(chunk.end);
+    pages_[c] = static_cast<std::uint8_t>(std::min(2 * pages_[c] + 1, 15));
+    return true;
+  }
+  std::size_t reclaim() noexcept {
+    const std::size_t bytes = slabs_.reclaim([this](unsigned c) -> auto& { return core_->bins[c].free; },
+                                             [this](const auto& visit) {
+                                               for (unsigned c = 0; c < Classes::kCount; ++c) {
+                                                 auto& bin = core_->bins[c];
+                                                 if (visit(c, bin.next.load(), bin.end.load()))
+                                                   bin.next.store(bin.end.load());
+                                               }
+                                             });
+    reclaim_from_bytes_ = std::max(kReclaimBytes, slabs_.used_bytes() + slabs_.used_bytes() / 2);
+    return bytes;
+  }
+  // Whether there is more room below the limit now.
+  [[nodiscard]] bool reclaim_pages() noexcept {
+    const std::size_t before = slabs_.used_bytes();
+    reclaim();
+    return slabs_.used_bytes() < before;
+  }
+  [[nodiscard]] bool asks_for_room(std::size_t bytes) noexcept {
+    return slabs_.refusal() == Refusal::kLimit && options_.on_limit != nullptr &&
+           options_.on_limit(options_.on_limit_context, bytes);
+  }
+
+  void push(unsigned c, void* block) noexcept {
+    if (!is_careful()) [[likely]]
+      return core_->push(c, block);
+    if (slabs_.ends(c, block)) core_->push_watched(c, block, slabs_);
+  }
+
+  [[gnu::noinline]] void* allocate_large(std::size_t bytes, std::size_t alignment) noexcept {
+    for (;;) {
+      if (void* const block = slabs_.take_large(bytes, alignment); block != nullptr) return block;
+      if (slabs_.refusal() == Refusal::kLimit && core_ != nullptr && reclaim_pages()) continue;
+      if (!asks_for_room(bytes)) return nullptr;
+    }
+  }
+  [[gnu::noinline]] void deallocate_large(void* block) noexcept { slabs_.give_large(block); }
+
+  inline static constinit BinsType g_nothing{};  // what pop() finds before the first block, and where it may not look
+
+  BinsType* fast_ = &g_nothing;
+  BinsType* core_ = nullptr;
+  SlabsType slabs_;
+  HeapOptions options_;
+  std::size_t reclaim_from_bytes_ = kReclaimBytes;
+  std::array<std::uint8_t, Classes::kCount> pages_{};  // of the class's last run, minus one; grows to a slab's
+};
+
+using OwnerLockedHeap = BasicOwnerLockedHeap<sync::NativeAtomics, HeapGeometry, EngineSlabs>;
+static_assert(sizeof(OwnerLockedHeap) <= 512);
+
+}  // namespace freehold::heap

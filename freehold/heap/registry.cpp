@@ -1,0 +1,69 @@
+#include "freehold/heap/registry.hpp"
+
+#include <pthread.h>
+
+#include "freehold/alloc/engine.hpp"
+#include "freehold/sync/lock.hpp"
+
+namespace freehold::heap {
+
+struct Registry {
+  sync::Mutex<sync::NativeAtomics> lock;
+  RegisteredHeap* heaps = nullptr;
+  bool knows_of_fork = false;
+
+  void hold_all() noexcept {
+    lock.lock();
+    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_.hold(place->heap_);
+  }
+  void let_all_go() noexcept {
+    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_.let_go(place->heap_);
+    lock.unlock();
+  }
+  void add(RegisteredHeap& place) noexcept {
+    const sync::Guard guard(lock);
+    place.next_ = heaps;
+    if (heaps != nullptr) heaps->previous_ = &place;
+    heaps = &place;
+  }
+  void remove(RegisteredHeap& place) noexcept {
+    const sync::Guard guard(lock);
+    (place.previous_ != nullptr ? place.previous_->next_ : heaps) = place.next_;
+    if (place.next_ != nullptr) place.next_->previous_ = place.previous_;
+  }
+  void report(void (*to)(void*, const HeapStats&), void* context) {
+    const sync::Guard guard(lock);
+    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_)
+      to(context, place->calls_.stats(place->heap_));
+  }
+  void learn_of_fork() noexcept;
+};
+
+namespace {
+constinit Registry g_registry;
+}  // namespace
+
+// Handlers that are registered later run earlier before a fork: the engine's locks come after ours, so its handlers must be
+// there when ours are registered. pthread_atfork allocates, perhaps by an engine that is preloaded: no lock is held.
+void Registry::learn_of_fork() noexcept {
+  {
+    const sync::Guard guard(lock);
+    if (knows_of_fork) return;
+    knows_of_fork = true;
+  }
+  alloc::deallocate(alloc::allocate(1));
+  pthread_atfork([] { g_registry.hold_all(); }, [] { g_registry.let_all_go(); }, [] { g_registry.let_all_go(); });
+}
+
+RegisteredHeap::RegisteredHeap(void* heap, const Calls& calls) noexcept : heap_(heap), calls_(calls) {
+  g_registry.learn_of_fork();
+  g_registry.add(*this);
+}
+
+void RegisteredHeap::end() noexcept { g_registry.remove(*this); }
+
+void for_each_heap(void (*report)(void* context, const HeapStats& stats), void* context) {
+  g_registry.report(report, context);
+}
+
+}  // namespace freehold::heap

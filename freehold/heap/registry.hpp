@@ -1,0 +1,55 @@
+// The private heaps of the process that any thread may use: for fork, whose child must not find one half changed, and for
+// reports.
+//
+//   Invariant: while a thread is in fork(), it holds the registry's lock, then every heap's locks.
+//
+// Any thread. A heap's beginning and end: one lock, a handful of instructions.
+#pragma once
+#include <cstddef>
+
+#include "freehold/heap/heap_options.hpp"
+
+namespace freehold::heap {
+
+// A heap's place in the registry; what may be done with it.
+class RegisteredHeap {
+ public:
+  struct Calls {
+    void (*hold)(void* heap) noexcept;
+    void (*let_go)(void* heap) noexcept;
+    HeapStats (*stats)(void* heap) noexcept;
+  };
+
+  RegisteredHeap(void* heap, const Calls& calls) noexcept;
+  void end() noexcept;
+
+ private:
+  friend struct Registry;
+  void* heap_;
+  const Calls& calls_;
+  RegisteredHeap* next_ = nullptr;
+  RegisteredHeap* previous_ = nullptr;
+};
+
+// The policy of heaps that are registered; the other one is none, for heaps of a simulated machine.
+class Registered {
+ public:
+  template <class Heap>
+  explicit Registered(Heap& heap) noexcept : place_(&heap, kCalls<Heap>) {}
+  void end() noexcept { place_.end(); }
+
+ private:
+  template <class Heap>
+  static constexpr RegisteredHeap::Calls kCalls{
+      [](void* heap) noexcept { static_cast<Heap*>(heap)->hold(); },
+      [](void* heap) noexcept { static_cast<Heap*>(heap)->let_go(); },
+      [](void* heap) noexcept { return static_cast<Heap*>(heap)->stats(); },
+  };
+  RegisteredHeap place_;
+};
+
+// Calls `report(context, stats)` for every PrivateHeap of the process, youngest first. The call must neither make nor end
+// one. Cost: O(heaps), while none can begin or end.
+void for_each_heap(void (*report)(void* context, const HeapStats& stats), void* context);
+
+}  // namespace freehold::heap

@@ -1,0 +1,134 @@
+// A slab: 64 KiB of one private heap, cut into pages, each of which belongs to a size class; and the header that begins it,
+// by which a bare pointer leads to its heap and its class. Blocks above the largest class have the same header before them.
+//
+//   slab:         | header | perhaps the heap's own data | slots ... | page | page ...
+//   large block:  | header | the block ...                       at a multiple of the slab's size; where the block itself
+//                                                                must be at one, the header is the kHeaderBytes before it
+//
+//   Invariant: page_class[i] is 0 for a free page, whose bit in `open` is set; kInternal for the heap's own data; else
+//              one more than the class. chunk_of[i] is the first page of the run that was given out together with page i.
+//
+// A header's heap, kind and classes do not change while a block in it is in use, so that reading them needs no lock.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/base/check.hpp"
+#include "freehold/base/poison.hpp"
+#include "freehold/heap/size_classes.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::heap {
+
+struct HeapGeometry {
+  static constexpr unsigned kPageShift = 12;
+  using Classes = HeapClasses<16384>;
+  // What travels between a CPU's free slots and the heap's, in one go.
+  static constexpr std::size_t kChainBytes = 8192, kLeastChain = 4, kMostChain = 64;
+  // CPUs that are kept apart. Cost: a load.
+  [[nodiscard]] static unsigned shards() noexcept;
+};
+
+// A free slot holds the address of the next one.
+template <sync::Atomics A>
+struct FreeSlot {
+  typename A::template var<FreeSlot*> next;
+};
+
+// Which blocks of a slab are handed out, one bit for every place where one may begin; nothing but in a checked build. Its
+// atomics are native ones under the simulator, too: it is an observer.
+template <std::size_t Places>
+class HandedOut {
+ public:
+  // Returns whether it was handed out before.
+  bool begins(std::size_t place) noexcept { return (words_[place / 64].fetch_or(mask(place)) & mask(place)) != 0; }
+  bool ends(std::size_t place) noexcept { return (words_[place / 64].fetch_and(~mask(place)) & mask(place)) != 0; }
+  void all_end() noexcept {
+    for (auto& word : words_) word.store(0);
+  }
+
+ private:
+  [[nodiscard]] static constexpr std::uint64_t mask(std::size_t place) noexcept { return base::bit(place % 64); }
+  std::atomic<std::uint64_t> words_[Places / 64]{};
+};
+template <>
+class HandedOut<0> {
+ public:
+  static constexpr bool begins(std::size_t) noexcept { return false; }
+  static constexpr bool ends(std::size_t) noexcept { return true; }
+  static constexpr void all_end() noexcept {}
+};
+
+enum class SlabKind : std::uint8_t { kPages, kLarge };
+
+template <sync::Atomics A, class Geometry>
+struct Slab {
+  static constexpr unsigned kPages = 16;
+  static constexpr std::size_t kPageBytes = std::size_t{1} << Geometry::kPageShift;
+  static constexpr std::size_t kBytes = kPages * kPageBytes;
+  static constexpr std::size_t kHeaderBytes = base::kChecked ? 256 + kBytes / (8 * Geometry::Classes::kGranule) : 256;
+  static constexpr std::uint8_t kFree = 0, kInternal = 255;
+  static constexpr std::uint16_t kAllPages = 0xffff;
+  static_assert(Geometry::Classes::kCount < kInternal - 1U && Geometry::Classes::kMaxBytes <= kBytes / 4);
+
+  template <class T>
+  using var = typename A::template var<T>;
+
+  var<void*> heap;
+  var<SlabKind> kind;
+  var<std::uint8_t> page_class[kPages];
+  var<void*> memory;  // what came from the source, and at which alignment
+  var<std::size_t> alignment;
+  var<std::size_t> large_bytes;  // of a large block; 0 for a slab
+  var<Slab*> next;               // all slabs of the heap, or all its large blocks
+  var<Slab*> previous;
+  var<Slab*> next_open;  // the slabs that have free pages
+  var<Slab*> previous_open;
+  var<std::uint32_t> slots_begin;  // bytes from the slab's beginning to where slots may lie; a multiple of kMaxAlignment
+  var<std::uint16_t> open;
+  var<std::uint8_t> chunk_of[kPages];
+  [[no_unique_address]] HandedOut<base::kChecked ? kBytes / Geometry::Classes::kGranule : 0> handed_out;
+  var<std::uint16_t> free_slots[kPages];  // by the run's first page, while they are counted; else 0
+
+  // The header of the slab, or of the large block, that `block` lies in. Pre: a block of a private heap.
+  [[nodiscard]] static Slab* of(const void* block) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(block);
+    const std::uintptr_t offset = address & (kBytes - 1);
+    return reinterpret_cast<Slab*>(offset == 0 ? address - kHeaderBytes : address - offset);
+  }
+  [[nodiscard]] std::byte* start() noexcept { return reinterpret_cast<std::byte*>(this); }
+  [[nodiscard]] unsigned page_of(const void* block) const noexcept {
+    return static_cast<unsigned>((reinterpret_cast<std::uintptr_t>(block) & (kBytes - 1)) >> Geometry::kPageShift);
+  }
+  [[nodiscard]] static std::size_t place_of(const void* block) noexcept {
+    return (reinterpret_cast<std::uintptr_t>(block) & (kBytes - 1)) / Geometry::Classes::kGranule;
+  }
+  // The slots of the run that begins with page `first`.
+  [[nodiscard]] std::byte* chunk_begin(unsigned first) noexcept {
+    const std::size_t begin = first * kPageBytes;
+    return start() + (begin < slots_begin.load() ? slots_begin.load() : begin);
+  }
+  [[nodiscard]] unsigned chunk_end_page(unsigned first) const noexcept {
+    unsigned end = first + 1;
+    while (end < kPages && page_class[end].load() != kFree && chunk_of[end].load() == first) ++end;
+    return end;
+  }
+  [[nodiscard]] std::size_t chunk_slots(unsigned first) noexcept {
+    const std::byte* const end = start() + chunk_end_page(first) * kPageBytes;
+    return static_cast<std::size_t>(end - chunk_begin(first)) / Geometry::Classes::slot_bytes(page_class[first].load() - 1U);
+  }
+  // Whether `block` is the beginning of a slot of class c.
+  [[nodiscard]] bool is_slot(const void* block, unsigned c) noexcept {
+    const unsigned page = page_of(block);
+    if (page_class[page].load() != c + 1) return false;
+    const std::byte* const begin = chunk_begin(chunk_of[page].load());
+    const auto offset = static_cast<const std::byte*>(block) - begin;
+    return offset >= 0 && static_cast<std::size_t>(offset) % Geometry::Classes::slot_bytes(c) == 0;
+  }
+};
+static_assert(sizeof(Slab<sync::NativeAtomics, HeapGeometry>) <= Slab<sync::NativeAtomics, HeapGeometry>::kHeaderBytes);
+
+}  // namespace freehold::heap

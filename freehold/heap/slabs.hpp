@@ -1,0 +1,543 @@
+// The memory of one private heap: its slabs, their pages, and its large blocks. Whoever uses it sees to it that one thread
+// does at a time.
+//
+//   Invariants: pages of slabs that are not open + bytes of large blocks == used_bytes() <= the limit;
+//               a slab is in the list of open ones iff it has a free page.
+//
+// Externally locked. take_pages: a look at kLooks slabs; a new slab costs a call to the source. release_all: one call to the
+// source for each slab and large block, however many objects they hold.
+#pragma once
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/base/check.hpp"
+#include "freehold/base/poison.hpp"
+#include "freehold/heap/heap_options.hpp"
+#include "freehold/heap/slab.hpp"
+#include "freehold/heap/slab_source.hpp"
+
+namespace freehold::heap {
+
+// Why there is no memory.
+enum class Refusal : std::uint8_t { kNone, kLimit, kMemory };
+
+template <sync::Atomics A, class Geometry, SlabSource Source>
+class Slabs {
+ public:
+  using SlabType = Slab<A, Geometry>;
+  using Classes = typename Geometry::Classes;
+  using Free = FreeSlot<A>;
+  template <class T>
+  using var = typename A::template var<T>;
+
+  // Memory for slots of one class.
+  struct Chunk {
+    std::byte* begin = nullptr;
+    std::byte* end = nullptr;
+  };
+
+  Slabs(void* heap, std::size_t limit_bytes, Source source) noexcept
+      : heap_(heap), limit_bytes_(limit_bytes), source_(source) {}
+  Slabs(const Slabs&) = delete;
+  Slabs& operator=(const Slabs&) = delete;
+  ~Slabs() {
+    release_all();
+    if (SlabType* const first = first_.load(); first != nullptr) give_back(first);
+  }
+
+  // The first slab, with `bytes` at its beginning for the heap's own data, which lives until the heap's end. Null: no
+  // memory; may be called again. The data counts as used, but no limit refuses it.
+  [[nodiscard]] void* start(std::size_t bytes) noexcept {
+    SlabType* const slab = take_slab(bytes);
+    if (slab == nullptr) return nullptr;
+    first_.store(slab);
+    return slab->start() + SlabType::kHeaderBytes;
+  }
+
+  // Up to `pages` pages for slots of class c, at least enough for one. Begin is null: refused, see refusal().
+  [[nodiscard]] Chunk take_pages(unsigned c, unsigned pages) noexcept {
+    const unsigned least = kLeastPages[c];
+    if (pages < least) pages = least;
+    if (!allows(least * SlabType::kPageBytes)) return refuse(Refusal::kLimit);
+    const std::size_t room = (limit_bytes_ - used_bytes_.load()) >> Geometry::kPageShift;
+    if (pages > room) pages = static_cast<unsigned>(room);
+    Run run = best_run(c, pages, least);
+    if (run.slab == nullptr) {
+      SlabType* const slab = take_slab(0);
+      if (slab == nullptr) return refuse(Refusal::kMemory);
+      run = run_in(*slab, c, pages);
+    }
+    mark(run, static_cast<std::uint8_t>(c + 1));
+    const std::size_t slots = run.slab->chunk_slots(run.first);
+    std::byte* const begin = run.slab->chunk_begin(run.first);
+    return {begin, begin + slots * Classes::slot_bytes(c)};
+  }
+
+  // Whole pages for the heap's own data, beyond any limit. Null: no memory.
+  [[nodiscard]] void* take_internal(std::size_t bytes) noexcept {
+    const auto pages = static_cast<unsigned>(base::ceil_div(bytes, SlabType::kPageBytes));
+    FREEHOLD_ASSERT(pages < SlabType::kPages);
+    for (SlabType* slab = open_.load(); slab != nullptr; slab = slab->next_open.load()) {
+      if (void* const taken = internal_pages(*slab, pages); taken != nullptr) return taken;
+    }
+    SlabType* const slab = take_slab(0);
+    return slab == nullptr ? nullptr : internal_pages(*slab, pages);
+  }
+
+  // A block above the largest class, or aligned beyond what classes are. Null: refused.
+  [[nodiscard]] void* take_large(std::size_t bytes, std::size_t alignment) noexcept {
+    const bool apart = alignment >= SlabType::kBytes;
+    const std::size_t before = base::align_up(SlabType::kHeaderBytes, alignment);
+    const std::size_t at = apart ? alignment : SlabType::kBytes;
+    if (before > kMaxLargeAlignment || bytes > ~std::size_t{0} / 2 - before) return refuse(Refusal::kMemory).begin;
+    if (!allows(bytes + before)) return refuse(Refusal::kLimit).begin;
+    auto* const memory = static_cast<std::byte*>(source_.take(bytes + before, at));
+    if (memory == nullptr) return refuse(Refusal::kMemory).begin;
+    auto* const header = new_header(memory + (apart ? before - SlabType::kHeaderBytes : 0), memory, at, SlabKind::kLarge);
+    header->large_bytes.store(bytes);
+    header->slots_begin.store(static_cast<std::uint32_t>(before));
+    link(larges_, *header);
+    larges_count_.store(larges_count_.load() + 1);
+    add_used(bytes + before);
+    add_held(bytes + before);
+    poison_.reveal(memory + before, bytes);
+    return memory + before;
+  }
+  // Pre: what take_large() returned. Misuse ends in fatal().
+  void give_large(void* block) noexcept {
+    SlabType* const header = find(block);
+    if (header == nullptr) return;
+    if (header->kind.load() != SlabKind::kLarge || large_block(*header) != block)
+      return base::fatal(base::Crime::kInteriorPointer, block);
+    unlink(larges_, *header);
+    larges_count_.store(larges_count_.load() - 1);
+    poison_.conceal(block, header->large_bytes.load());
+    drop_large(header);
+  }
+
+  // The slab or large block that `block` lies in. Null: it is none of this heap's, and the handler of fatal() returned.
+  // A checked build looks before it believes; otherwise a pointer that is nobody's may end the process in another way.
+  [[nodiscard]] SlabType* find(const void* block) const noexcept {
+    SlabType* const slab = SlabType::of(block);
+    const bool mine = (!base::kChecked || looks_like_ours(slab)) && slab->heap.load() == heap_;
+    if (mine) [[likely]]
+      return slab;
+    base::fatal(base::Crime::kForeignPointer, block);
+    return nullptr;
+  }
+  static constexpr unsigned kNoClass = ~0U;
+  // The class of a slot of `slab`. kNoClass: there is no slot, and the handler of fatal() returned.
+  [[nodiscard]] static unsigned class_in(const SlabType& slab, const void* block) noexcept {
+    const unsigned c = slab.page_class[slab.page_of(block)].load() - 1U;
+    if (c < Classes::kCount) [[likely]]
+      return c;
+    base::fatal(base::Crime::kForeignPointer, block);
+    return kNoClass;
+  }
+  // The bytes that a block may use; 0 after a misuse.
+  [[nodiscard]] std::size_t usable_size(const void* block) const noexcept {
+    SlabType* const slab = find(block);
+    if (slab == nullptr) return 0;
+    if (slab->kind.load() == SlabKind::kLarge) return slab->large_bytes.load();
+    const unsigned c = class_in(*slab, block);
+    return c == kNoClass ? 0 : Classes::slot_bytes(c);
+  }
+  // A block is handed out, comes back: what a checked build and the memory checkers need to know. False: misuse, and the
+  // handler of fatal() returned.
+  void begins(unsigned c, void* block) const noexcept {
+    if constexpr (base::kChecked) {
+      SlabType* const slab = SlabType::of(block);
+      if (slab->handed_out.begins(SlabType::place_of(block))) base::fatal(base::Crime::kCorruption, block);
+    }
+    poison_.reveal(block, Classes::slot_bytes(c));
+  }
+  [[nodiscard]] bool ends(unsigned c, void* block) const noexcept {
+    if constexpr (base::kChecked) {
+      SlabType* const slab = find(block);
+      if (slab == nullptr) return false;
+      if (slab->kind.load() != SlabKind::kPages || !slab->is_slot(block, c)) {
+        base::fatal(base::Crime::kInteriorPointer, block);
+        return false;
+      }
+      if (!slab->handed_out.ends(SlabType::place_of(block))) {
+        base::fatal(base::Crime::kDoubleFree, block);
+        return false;
+      }
+    }
+    poison_.conceal(block, Classes::slot_bytes(c));
+    return true;
+  }
+
+  // The block behind the header of a large one.
+  [[nodiscard]] static void* large_block(const SlabType& header) noexcept {
+    return static_cast<std::byte*>(header.memory.load()) + header.slots_begin.load();
+  }
+
+  // Makes at least `bytes` of free pages. False: there is no memory; what was found stays.
+  [[nodiscard]] bool reserve(std::size_t bytes) noexcept {
+    while (held_bytes_.load() - used_bytes_.load() < bytes) {
+      if (take_slab(0) == nullptr) return false;
+    }
+    return true;
+  }
+
+  // Takes back the pages of runs whose slots are all free, and gives wholly free slabs back to the source. `list(c)` is the
+  // list of class c's free slots; `bumps(f)` calls f(c, begin, end) for each run that is handed out from its beginning on:
+  // f's result tells that the run was taken back, and nothing of it may be handed out any more.
+  // Returns the bytes of the slabs that went back. Cost: three passes over the free slots.
+  template <class Lists, class Bumps>
+  std::size_t reclaim(const Lists& list, const Bumps& bumps) noexcept {
+    for (unsigned c = 0; c < Classes::kCount; ++c) {
+      for (Free* slot = list(c).load(); slot != nullptr; slot = next(slot)) count(slot, 1);
+    }
+    bumps([this](unsigned c, std::byte* begin, std::byte* end) noexcept {
+      if (begin != end) count(begin, static_cast<std::uint16_t>((end - begin) / Classes::slot_bytes(c)));
+      return false;
+    });
+    for (unsigned c = 0; c < Classes::kCount; ++c) drop_free_runs(list(c));
+    bumps([this](unsigned, std::byte* begin, std::byte* end) noexcept { return begin != end && is_in_free_run(begin); });
+    return give_free_runs_back();
+  }
+
+  // Gives everything back but the heap's own data. What was handed out is no longer anybody's.
+  void release_all() noexcept {
+    poison_.end_all();
+    for (SlabType* large = larges_.load(); large != nullptr;) {
+      SlabType* const following = large->next.load();
+      drop_large(large);
+      large = following;
+    }
+    larges_.store(nullptr);
+    larges_count_.store(0);
+    for (SlabType* slab = slabs_.load(); slab != nullptr;) {
+      SlabType* const following = slab->next.load();
+      free_pages_of(*slab);
+      slab->handed_out.all_end();
+      if (is_wholly_free(*slab)) give_back(slab);
+      slab = following;
+    }
+  }
+
+  // The next free slot; and what links it. Under a memory checker the slot may not be touched otherwise.
+  [[nodiscard]] Free* next(Free* slot) const noexcept {
+    if (!poison_.watched()) [[likely]]
+      return slot->next.load();
+    poison_.reveal_link(slot, sizeof(Free));
+    Free* const following = slot->next.load();
+    poison_.conceal_link(slot, sizeof(Free));
+    return following;
+  }
+  void set_next(Free* slot, Free* following) const noexcept {
+    if (!poison_.watched()) [[likely]]
+      return slot->next.store(following);
+    poison_.reveal_link(slot, sizeof(Free));
+    slot->next.store(following);
+    poison_.conceal_link(slot, sizeof(Free));
+  }
+  [[nodiscard]] const base::HeapPoison& poison() const noexcept { return poison_; }
+
+  [[nodiscard]] Refusal refusal() const noexcept { return refusal_.load(); }
+  [[nodiscard]] std::size_t held_bytes() const noexcept { return held_bytes_.load(); }
+  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_bytes_.load(); }
+  void add_to(HeapStats& stats) const noexcept {
+    stats.used_bytes += used_bytes_.load();
+    stats.held_bytes += held_bytes_.load();
+    stats.limit_bytes = limit_bytes_;
+    stats.slabs += slabs_count_.load();
+    stats.large_blocks += larges_count_.load();
+    stats.live_objects += larges_count_.load();
+    for (const SlabType* large = larges_.load(); large != nullptr; large = large->next.load())
+      stats.live_bytes += large->large_bytes.load();
+  }
+  // Slots of the runs that belong to class c. Cost: a pass over all slabs; for tests.
+  [[nodiscard]] std::size_t slots_of(unsigned c) noexcept {
+    std::size_t slots = 0;
+    for (SlabType* slab = slabs_.load(); slab != nullptr; slab = slab->next.load())
+      for (unsigned page = 0; page < SlabType::kPages; ++page)
+        if (slab->page_class[page].load() == c + 1 && slab->chunk_of[page].load() == page) slots += slab->chunk_slots(page);
+    return slots;
+  }
+
+  void check_invariants() noexcept {
+    std::size_t used = 0, slabs = 0, open = 0;
+    for (SlabType* slab = slabs_.load(); slab != nullptr; slab = slab->next.load(), ++slabs) {
+      open += slab->open.load() != 0;
+      for (unsigned page = 0; page < SlabType::kPages; ++page) {
+        const bool is_free = slab->page_class[page].load() == SlabType::kFree;
+        FREEHOLD_ASSERT(is_free == ((slab->open.load() >> page & 1) != 0));
+        if (!is_free) used += SlabType::kPageBytes;
+        FREEHOLD_ASSERT(slab->free_slots[page].load() == 0);
+      }
+    }
+    for (SlabType* slab = open_.load(); slab != nullptr; slab = slab->next_open.load()) {
+      FREEHOLD_ASSERT(slab->open.load() != 0);
+      --open;
+    }
+    FREEHOLD_ASSERT(open == 0 && slabs == slabs_count_.load());
+    for (SlabType* large = larges_.load(); large != nullptr; large = large->next.load()) used += large_extent(*large);
+    FREEHOLD_ASSERT(used == used_bytes_.load() && used <= held_bytes_.load());
+    static_cast<void>(used);
+  }
+
+ private:
+  // Slabs that are looked at for a run of pages before another one is taken.
+  static constexpr unsigned kLooks = 8;
+
+  struct Run {
+    SlabType* slab = nullptr;
+    unsigned first = 0;
+    unsigned pages = 0;
+  };
+
+  // The fewest pages whose slots leave at most an eighth of them unused, be they the first ones of a slab.
+  static constexpr std::array<std::uint8_t, Classes::kCount> kLeastPages = [] {
+    std::array<std::uint8_t, Classes::kCount> least{};
+    for (unsigned c = 0; c < Classes::kCount; ++c) {
+      unsigned pages = 1;
+      const auto wasted = [&] {
+        const std::size_t bytes = pages * SlabType::kPageBytes - SlabType::kHeaderBytes;
+        return bytes < Classes::slot_bytes(c) ? bytes : bytes % Classes::slot_bytes(c);
+      };
+      while (wasted() * 8 > pages * SlabType::kPageBytes && pages < SlabType::kPages / 2) ++pages;
+      least[c] = static_cast<std::uint8_t>(pages);
+    }
+    return least;
+  }();
+
+  [[nodiscard]] bool allows(std::size_t bytes) const noexcept {
+    return bytes <= limit_bytes_ && used_bytes_.load() <= limit_bytes_ - bytes;
+  }
+  Chunk refuse(Refusal why) noexcept {
+    refusal_.store(why);
+    return {};
+  }
+  void add_used(std::size_t bytes) noexcept { used_bytes_.store(used_bytes_.load() + bytes); }
+  void add_held(std::size_t bytes) noexcept { held_bytes_.store(held_bytes_.load() + bytes); }
+
+  [[nodiscard]] SlabType* new_header(void* at, void* memory, std::size_t alignment, SlabKind kind) noexcept {
+    auto* const header = ::new (at) SlabType;
+    header->heap.store(heap_);
+    header->memory.store(memory);
+    header->alignment.store(alignment);
+    header->kind.store(kind);
+    return header;
+  }
+
+  [[nodiscard]] SlabType* take_slab(std::size_t internal_bytes) noexcept {
+    void* const memory = source_.take(SlabType::kBytes, SlabType::kBytes);
+    if (memory == nullptr) return nullptr;
+    SlabType* const slab = new_header(memory, memory, SlabType::kBytes, SlabKind::kPages);
+    const std::size_t begin = base::align_up(SlabType::kHeaderBytes + internal_bytes, Classes::kMaxAlignment);
+    FREEHOLD_ASSERT(begin < SlabType::kBytes);
+    slab->slots_begin.store(static_cast<std::uint32_t>(begin));
+    const auto internal = static_cast<unsigned>(begin >> Geometry::kPageShift);
+    for (unsigned page = 0; page < internal; ++page) slab->page_class[page].store(SlabType::kInternal);
+    slab->open.store(static_cast<std::uint16_t>(SlabType::kAllPages << internal));
+    poison_.conceal_all(slab->start() + begin, SlabType::kBytes - begin);
+    link(slabs_, *slab);
+    link_open(*slab);
+    slabs_count_.store(slabs_count_.load() + 1);
+    add_used(internal * SlabType::kPageBytes);
+    add_held(SlabType::kBytes);
+    return slab;
+  }
+  // Pre: nothing of it is used but what release_all() leaves.
+  void give_back(SlabType* slab) noexcept {
+    unlink(slabs_, *slab);
+    if (slab->open.load() != 0) unlink_open(*slab);
+    slabs_count_.store(slabs_count_.load() - 1);
+    held_bytes_.store(held_bytes_.load() - SlabType::kBytes);
+    give_memory_back(slab, SlabType::kBytes);
+  }
+
+  [[nodiscard]] static std::size_t large_extent(const SlabType& header) noexcept {
+    return header.large_bytes.load() + header.slots_begin.load();
+  }
+  // Whether the header may be read. (Before a block that is aligned as slabs are, one is taken on trust.)
+  [[nodiscard]] bool looks_like_ours(const SlabType* slab) const noexcept {
+    return !base::is_aligned(reinterpret_cast<std::uintptr_t>(slab), SlabType::kBytes) || source_.is_from(slab);
+  }
+  void drop_large(SlabType* header) noexcept {
+    const std::size_t extent = large_extent(*header);
+    used_bytes_.store(used_bytes_.load() - extent);
+    held_bytes_.store(held_bytes_.load() - extent);
+    give_memory_back(header, extent);
+  }
+  void give_memory_back(SlabType* header, std::size_t bytes) noexcept {
+    void* const memory = header->memory.load();
+    const std::size_t alignment = header->alignment.load();
+    poison_.forget(memory, bytes);
+    source_.give_back(memory, alignment);
+  }
+
+  // ---- pages ----
+
+  // The first run of `pages` free pages among kLooks slabs, else the longest one that holds a slot, from `least` pages on.
+  [[nodiscard]] Run best_run(unsigned c, unsigned pages, unsigned least) noexcept {
+    Run best;
+    unsigned looks = kLooks;
+    for (SlabType* slab = open_.load(); slab != nullptr && looks > 0; slab = slab->next_open.load(), --looks) {
+      const Run run = run_in(*slab, c, pages);
+      if (run.pages > best.pages) best = run;
+      if (best.pages == pages) break;
+    }
+    return best.pages < least ? Run{} : best;
+  }
+  [[nodiscard]] static Run run_in(SlabType& slab, unsigned c, unsigned pages) noexcept {
+    Run best;
+    for (unsigned open = slab.open.load(), first = 0; open >> first != 0;) {
+      first += static_cast<unsigned>(std::countr_zero(open >> first));
+      const auto free = static_cast<unsigned>(std::countr_one(open >> first));
+      const Run run{&slab, first, free < pages ? free : pages};
+      const std::byte* const end = slab.start() + (first + run.pages) * SlabType::kPageBytes;
+      const bool holds_a_slot = static_cast<std::size_t>(end - slab.chunk_begin(first)) >= Classes::slot_bytes(c);
+      if (holds_a_slot && run.pages > best.pages) best = run;
+      if (best.pages == pages) break;
+      first += free;
+    }
+    return best;
+  }
+  void mark(const Run& run, std::uint8_t page_class) noexcept {
+    for (unsigned page = run.first; page < run.first + run.pages; ++page) {
+      run.slab->page_class[page].store(page_class);
+      run.slab->chunk_of[page].store(static_cast<std::uint8_t>(run.first));
+    }
+    const auto mask = static_cast<std::uint16_t>(base::low_bits(run.pages) << run.first);
+    run.slab->open.store(static_cast<std::uint16_t>(run.slab->open.load() & ~mask));
+    if (run.slab->open.load() == 0) unlink_open(*run.slab);
+    add_used(run.pages * SlabType::kPageBytes);
+  }
+  [[nodiscard]] void* internal_pages(SlabType& slab, unsigned pages) noexcept {
+    const auto fits = static_cast<std::uint16_t>(base::low_bits(pages));
+    // Page 0 may have something before its slots.
+    for (unsigned first = 1; first + pages <= SlabType::kPages; ++first) {
+      if ((slab.open.load() >> first & fits) != fits) continue;
+      mark({&slab, first, pages}, SlabType::kInternal);
+      std::byte* const begin = slab.start() + first * SlabType::kPageBytes;
+      poison_.forget(begin, pages * SlabType::kPageBytes);
+      return begin;
+    }
+    return nullptr;
+  }
+  void free_page(SlabType& slab, unsigned page) noexcept {
+    if (slab.open.load() == 0) link_open(slab);
+    slab.page_class[page].store(SlabType::kFree);
+    slab.open.store(static_cast<std::uint16_t>(slab.open.load() | base::bit(page)));
+    used_bytes_.store(used_bytes_.load() - SlabType::kPageBytes);
+  }
+  void free_pages_of(SlabType& slab) noexcept {
+    for (unsigned page = 0; page < SlabType::kPages; ++page) {
+      const std::uint8_t c = slab.page_class[page].load();
+      if (c == SlabType::kFree || c == SlabType::kInternal) continue;
+      free_page(slab, page);
+      poison_.conceal_all(slab.chunk_begin(page), SlabType::kPageBytes - offset_in_page(slab.chunk_begin(page)));
+    }
+  }
+  [[nodiscard]] static std::size_t offset_in_page(const void* at) noexcept {
+    return reinterpret_cast<std::uintptr_t>(at) & (SlabType::kPageBytes - 1);
+  }
+  [[nodiscard]] bool is_wholly_free(const SlabType& slab) const noexcept {
+    return slab.open.load() == SlabType::kAllPages && &slab != first_.load();
+  }
+
+  // ---- reclaim ----
+
+  static void count(const void* slot, std::uint16_t slots) noexcept {
+    SlabType* const slab = SlabType::of(slot);
+    auto& counted = slab->free_slots[slab->chunk_of[slab->page_of(slot)].load()];
+    counted.store(static_cast<std::uint16_t>(counted.load() + slots));
+  }
+  [[nodiscard]] static bool is_in_free_run(const void* slot) noexcept {
+    SlabType* const slab = SlabType::of(slot);
+    return is_free_run(*slab, slab->chunk_of[slab->page_of(slot)].load());
+  }
+  [[nodiscard]] static bool is_free_run(SlabType& slab, unsigned first) noexcept {
+    return slab.free_slots[first].load() == slab.chunk_slots(first);
+  }
+  void drop_free_runs(var<Free*>& list) noexcept {
+    Free* kept = nullptr;
+    Free* slot = list.load();
+    list.store(nullptr);
+    for (Free* following; slot != nullptr; slot = following) {
+      following = next(slot);
+      if (is_in_free_run(slot)) continue;
+      if (kept == nullptr)
+        list.store(slot);
+      else
+        set_next(kept, slot);
+      kept = slot;
+    }
+    if (kept != nullptr) set_next(kept, nullptr);
+  }
+  std::size_t give_free_runs_back() noexcept {
+    std::size_t bytes = 0;
+    for (SlabType* slab = slabs_.load(); slab != nullptr;) {
+      SlabType* const following = slab->next.load();
+      for (unsigned first = 0; first < SlabType::kPages; ++first) {
+        if (slab->free_slots[first].load() == 0) continue;
+        const bool is_free = is_free_run(*slab, first);
+        slab->free_slots[first].store(0);
+        if (!is_free) continue;
+        const unsigned end = slab->chunk_end_page(first);
+        for (unsigned page = first; page < end; ++page) free_page(*slab, page);
+      }
+      if (is_wholly_free(*slab)) {
+        give_back(slab);
+        bytes += SlabType::kBytes;
+      }
+      slab = following;
+    }
+    return bytes;
+  }
+
+  // ---- lists ----
+
+  static void link(var<SlabType*>& list, SlabType& slab) noexcept {
+    SlabType* const following = list.load();
+    slab.next.store(following);
+    slab.previous.store(nullptr);
+    if (following != nullptr) following->previous.store(&slab);
+    list.store(&slab);
+  }
+  static void unlink(var<SlabType*>& list, SlabType& slab) noexcept {
+    SlabType* const before = slab.previous.load();
+    SlabType* const after = slab.next.load();
+    before != nullptr ? before->next.store(after) : list.store(after);
+    if (after != nullptr) after->previous.store(before);
+  }
+  void link_open(SlabType& slab) noexcept {
+    SlabType* const following = open_.load();
+    slab.next_open.store(following);
+    slab.previous_open.store(nullptr);
+    if (following != nullptr) following->previous_open.store(&slab);
+    open_.store(&slab);
+  }
+  void unlink_open(SlabType& slab) noexcept {
+    SlabType* const before = slab.previous_open.load();
+    SlabType* const after = slab.next_open.load();
+    before != nullptr ? before->next_open.store(after) : open_.store(after);
+    if (after != nullptr) after->previous_open.store(before);
+  }
+
+  static constexpr std::size_t kMaxLargeAlignment = std::size_t{1} << 31;
+
+  void* heap_;
+  std::size_t limit_bytes_;
+  [[no_unique_address]] Source source_;
+  [[no_unique_address]] base::HeapPoison poison_;
+  alignas(base::kCacheLine) var<SlabType*> first_{nullptr};  // holds the heap's own data
+  var<SlabType*> slabs_{nullptr};
+  var<SlabType*> open_{nullptr};
+  var<SlabType*> larges_{nullptr};
+  var<std::size_t> slabs_count_{0};
+  var<std::size_t> larges_count_{0};
+  var<std::size_t> used_bytes_{0};
+  var<std::size_t> held_bytes_{0};
+  var<Refusal> refusal_{Refusal::kNone};
+};
+
+}  // namespace freehold::heap
