@@ -1,0 +1,246 @@
+// What a wheel knows of one timer beside its links: who it is, whether it is armed, for which tick, and where its owner will
+// look at it. A timer that is cancelled, or set to a later tick, stays linked where it is: its owner finds it there in time
+// and forgets it or moves it on. So the hot case, set and cancel, touches this state and nothing else.
+//
+//   Invariant: an armed timer is linked in a slot that begins at tick `place` <= `due`, or its owner has been told of it.
+//
+// PlainState is for one thread; SharedState is the same for any thread beside an owner, in one word and two numbers:
+//   arm      holds the word (kSetting) while it writes `due`, and tells the owner unless `place` is early enough. Another
+//            arm() of the same timer waits for it, which is a handful of instructions; nobody else does.
+//   disarm   one compare-exchange. During an arm() it leaves a mark, and that arm() ends as if it had come before.
+//   end      one compare-exchange, and the owner is told.
+//   settle   the owner, who has unlinked the node: writes the new `place`, then changes the word. Whoever read the former
+//            place fails its own compare-exchange and looks again; so neither side misses what the other did.
+// Every arm and settle counts the version up, so that nothing that came and went in between is overlooked (no ABA within
+// 2^27 of them).
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "freehold/sync/atomics.hpp"
+#include "freehold/timer/timer.hpp"
+
+namespace freehold::timer {
+
+using Ticks = std::uint64_t;
+// The place of what is linked nowhere.
+inline constexpr Ticks kNowhere = ~Ticks{0};
+
+struct ArmResult {
+  SetResult result;
+  bool tell;  // the owner has to look at the timer
+};
+struct EndResult {
+  bool ended;
+  bool tell;
+};
+// What the owner found, and has to do: call it, link it at `place`, forget it, give its memory back, look again later.
+enum class Settled : std::uint8_t { kDue, kPlaced, kIdle, kEnded, kBusy };
+
+class PlainState {
+ public:
+  // A new life. Returns its generation.
+  std::uint32_t begin() noexcept {
+    live_ = true;
+    return generation_;
+  }
+  [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
+  [[nodiscard]] bool is_armed() const noexcept { return armed_; }
+  [[nodiscard]] bool is_told() const noexcept { return false; }
+  [[nodiscard]] Ticks due() const noexcept { return due_; }
+  [[nodiscard]] Ticks place() const noexcept { return place_; }
+
+  ArmResult arm(std::uint32_t generation, Ticks due) noexcept {
+    if (!is(generation)) [[unlikely]]
+      return {SetResult::kNoTimer, false};
+    const bool was_armed = armed_;
+    armed_ = true;
+    due_ = due;
+    return {was_armed ? SetResult::kRearmed : SetResult::kArmed, due < place_};
+  }
+  bool disarm(std::uint32_t generation) noexcept {
+    if (!is(generation) || !armed_) return false;
+    armed_ = false;
+    return true;
+  }
+  EndResult end(std::uint32_t generation) noexcept {
+    if (!is(generation)) return {false, false};
+    armed_ = live_ = false;
+    place_ = kNowhere;
+    if (++generation_ == 0) generation_ = 1;
+    return {true, true};
+  }
+  // Pre: not linked. `place_of(due)` is where a timer belongs that may not fire yet, none of them kNowhere; `position` until
+  // where they may.
+  template <class PlaceOf>
+  Settled settle(bool, bool may_fire, Ticks position, PlaceOf&& place_of) noexcept {
+    place_ = kNowhere;
+    if (!armed_) return Settled::kIdle;
+    if (may_fire && due_ <= position) {
+      armed_ = false;
+      return Settled::kDue;
+    }
+    place_ = place_of(due_);
+    return Settled::kPlaced;
+  }
+
+ private:
+  [[nodiscard]] bool is(std::uint32_t generation) const noexcept { return generation_ == generation && live_; }
+
+  std::uint32_t generation_ = 1;
+  bool live_ = false;
+  bool armed_ = false;
+  Ticks due_ = 0;
+  Ticks place_ = kNowhere;
+};
+
+struct TimerOrders {
+  // acquire: pairs with settle (the place that goes with this word) and, for whoever will tell the owner, with the settle
+  // after which the link of the owner's list is free again.
+  static constexpr std::memory_order kLook = std::memory_order_acquire;
+  // acquire: the same, when the look was outdated; and the due tick is written after the word is held.
+  static constexpr std::memory_order kHold = std::memory_order_acquire;
+  // release: pairs with kOwnerLook; publishes the due tick, and what the caller did before, to the callback.
+  static constexpr std::memory_order kArm = std::memory_order_release;
+  // acquire: pairs with arm, by which the due tick is there.
+  static constexpr std::memory_order kOwnerLook = std::memory_order_acquire;
+  // release: pairs with kLook; publishes the place, and that the link of the owner's list was read.
+  static constexpr std::memory_order kSettle = std::memory_order_release;
+};
+
+template <sync::Atomics A, class Orders = TimerOrders>
+class SharedState {
+ public:
+  // Pre: nobody else knows of this life yet; the owner gave the former one back.
+  std::uint32_t begin() noexcept {
+    // relaxed, both: the handle travels by the caller's means, and the node's memory came through the slab's lock.
+    const std::uint64_t word = word_.load(std::memory_order_relaxed);
+    word_.store(word & ~kDead, std::memory_order_relaxed);
+    return generation_of(word);
+  }
+  // The owner, for which only the flags of others can change.
+  [[nodiscard]] std::uint32_t generation() const noexcept { return generation_of(word_.load(std::memory_order_relaxed)); }
+  // What the owner sees now; an arm() that is under way tells it later.
+  [[nodiscard]] bool is_armed() const noexcept {
+    const std::uint64_t word = word_.load(Orders::kOwnerLook);
+    return (word & (kArmed | kSetting)) == kArmed;
+  }
+  [[nodiscard]] bool is_told() const noexcept { return (word_.load(std::memory_order_relaxed) & (kTold | kSetting)) != 0; }
+  [[nodiscard]] Ticks due() const noexcept { return due_.load(std::memory_order_relaxed); }
+  [[nodiscard]] Ticks place() const noexcept { return place_.load(std::memory_order_relaxed); }
+
+  ArmResult arm(std::uint32_t generation, Ticks due) noexcept {
+    std::uint64_t word = word_.load(Orders::kLook);
+    for (;;) {
+      if (!is(word, generation)) return {SetResult::kNoTimer, false};
+      if ((word & kSetting) != 0) {
+        A::pause();
+        word = word_.load(Orders::kLook);
+      } else if (word_.compare_exchange_weak(word, (word | kSetting) & ~kArmed, Orders::kHold, Orders::kLook)) {
+        break;
+      }
+    }
+    const bool was_armed = (word & kArmed) != 0;
+    word = (word | kSetting) & ~kArmed;
+    due_.store(due, std::memory_order_relaxed);  // relaxed: kArm publishes it, and only who holds the word writes it
+    for (;;) {
+      bool tell = false;
+      std::uint64_t next = word & ~(kSetting | kCancelled);
+      if (!is(word, generation)) {
+        // It was destroyed meanwhile.
+      } else if ((word & kCancelled) == 0) {
+        // relaxed: not older than the word, which was acquired; if it is newer, the owner's settle fails or we do.
+        tell = due < place_.load(std::memory_order_relaxed);
+        next = counted_up(next) | kArmed | (tell ? kTold : 0);
+      }
+      if (word_.compare_exchange_weak(word, next, Orders::kArm, Orders::kLook)) {
+        if (!is(next, generation)) return {SetResult::kNoTimer, false};
+        return {was_armed ? SetResult::kRearmed : SetResult::kArmed, tell && (word & kTold) == 0};
+      }
+    }
+  }
+
+  bool disarm(std::uint32_t generation) noexcept {
+    // relaxed: nothing is read but the word, and nothing is told to anybody.
+    std::uint64_t word = word_.load(std::memory_order_relaxed);
+    for (;;) {
+      if (!is(word, generation)) return false;
+      std::uint64_t next = word & ~kArmed;
+      if ((word & (kSetting | kCancelled)) == kSetting)
+        next = word | kCancelled;
+      else if ((word & kArmed) == 0)
+        return false;
+      if (word_.compare_exchange_weak(word, next, std::memory_order_relaxed, std::memory_order_relaxed)) return true;
+    }
+  }
+
+  EndResult end(std::uint32_t generation) noexcept {
+    std::uint64_t word = word_.load(Orders::kLook);
+    for (;;) {
+      if (!is(word, generation)) return {false, false};
+      const std::uint64_t next = (word & ~kArmed) | kDead | kTold;
+      // Releases nothing: what the owner needs is published by the list by which it is told.
+      if (word_.compare_exchange_weak(word, next, Orders::kLook, Orders::kLook)) return {true, (word & kTold) == 0};
+    }
+  }
+
+  // The owner. `was_told`: the node was taken from the list by which the owner is told, and may come there again.
+  template <class PlaceOf>
+  Settled settle(bool was_told, bool may_fire, Ticks position, PlaceOf&& place_of) noexcept {
+    std::uint64_t word = word_.load(Orders::kOwnerLook);
+    for (;;) {
+      if ((word & kDead) != 0 && was_told) {
+        if ((word & kSetting) != 0) return Settled::kBusy;  // an arm() has not noticed yet; the owner stays told
+        next_life(word);
+        return Settled::kEnded;
+      }
+      std::uint64_t next = counted_up(was_told ? word & ~kTold : word);
+      Ticks place = kNowhere;
+      Settled found = Settled::kIdle;
+      // While it is being set, arm() will fail to change the word, find it nowhere, and tell.
+      if ((word & (kArmed | kSetting)) == kArmed) {
+        // relaxed: published by the arm whose word we saw; a later one makes us look again.
+        const Ticks due = due_.load(std::memory_order_relaxed);
+        found = may_fire && due <= position ? Settled::kDue : Settled::kPlaced;
+        if (found == Settled::kDue)
+          next &= ~kArmed;
+        else
+          place = place_of(due);
+      }
+      place_.store(place, std::memory_order_relaxed);  // relaxed: kSettle publishes it
+      if (word_.compare_exchange_weak(word, next, Orders::kSettle, Orders::kOwnerLook)) return found;
+    }
+  }
+
+ private:
+  // {generation: 32, version: 27, flags: 5}
+  static constexpr std::uint64_t kArmed = 1;      // fires at due_, unless something else comes first
+  static constexpr std::uint64_t kSetting = 2;    // an arm() holds the word
+  static constexpr std::uint64_t kCancelled = 4;  // that arm() was cancelled
+  static constexpr std::uint64_t kTold = 8;       // on the owner's list, or about to be
+  static constexpr std::uint64_t kDead = 16;      // destroyed, or not created
+  static constexpr unsigned kVersionShift = 5, kGenerationShift = 32;
+  static constexpr std::uint64_t kVersionMask = ((std::uint64_t{1} << 27) - 1) << kVersionShift;
+
+  [[nodiscard]] static std::uint32_t generation_of(std::uint64_t word) noexcept {
+    return static_cast<std::uint32_t>(word >> kGenerationShift);
+  }
+  [[nodiscard]] static bool is(std::uint64_t word, std::uint32_t generation) noexcept {
+    return generation_of(word) == generation && (word & kDead) == 0;
+  }
+  [[nodiscard]] static std::uint64_t counted_up(std::uint64_t word) noexcept {
+    return (word & ~kVersionMask) | ((word + (std::uint64_t{1} << kVersionShift)) & kVersionMask);
+  }
+  // Pre: dead, and nobody holds it: then only reads and failing compare-exchanges of others can come.
+  void next_life(std::uint64_t word) noexcept {
+    place_.store(kNowhere, std::memory_order_relaxed);
+    const std::uint32_t next = generation_of(word) + 1;
+    word_.store(std::uint64_t{next == 0 ? 1 : next} << kGenerationShift | kDead, std::memory_order_relaxed);
+  }
+
+  typename A::template atomic<std::uint64_t> word_{std::uint64_t{1} << kGenerationShift | kDead};
+  typename A::template atomic<Ticks> due_{0};
+  typename A::template atomic<Ticks> place_{kNowhere};
+};
+
+}  // namespace freehold::timer
