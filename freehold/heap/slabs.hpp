@@ -1,7 +1,7 @@
 // The memory of one private heap: its slabs, their pages, and its large blocks. Whoever uses it sees to it that one thread
 // does at a time.
 //
-//   Invariants: pages of slabs that are not open + bytes of large blocks == used_bytes() <= the limit;
+//   Invariants: pages of slabs that belong to a class + bytes of large blocks == used_bytes() <= the limit;
 //               a slab is in the list of open ones iff it has a free page.
 //
 // Externally locked. take_pages: a look at kLooks slabs; a new slab costs a call to the source. release_all: one call to the
@@ -50,7 +50,7 @@ class Slabs {
   }
 
   // The first slab, with `bytes` at its beginning for the heap's own data, which lives until the heap's end. Null: no
-  // memory; may be called again. The data counts as used, but no limit refuses it.
+  // memory; may be called again. No limit counts it.
   [[nodiscard]] void* start(std::size_t bytes) noexcept {
     SlabType* const slab = take_slab(bytes);
     if (slab == nullptr) return nullptr;
@@ -177,9 +177,10 @@ class Slabs {
     return static_cast<std::byte*>(header.memory.load()) + header.slots_begin.load();
   }
 
-  // Makes at least `bytes` of free pages. False: there is no memory; what was found stays.
+  // Makes at least `bytes` of free pages, up to what slabs keep for themselves. False: there is no memory; what was found
+  // stays.
   [[nodiscard]] bool reserve(std::size_t bytes) noexcept {
-    while (held_bytes_.load() - used_bytes_.load() < bytes) {
+    for (std::size_t open = open_bytes(); open < bytes; open += SlabType::kBytes) {
       if (take_slab(0) == nullptr) return false;
     }
     return true;
@@ -269,7 +270,7 @@ class Slabs {
       for (unsigned page = 0; page < SlabType::kPages; ++page) {
         const bool is_free = slab->page_class[page].load() == SlabType::kFree;
         FREEHOLD_ASSERT(is_free == ((slab->open.load() >> page & 1) != 0));
-        if (!is_free) used += SlabType::kPageBytes;
+        if (!is_free && slab->page_class[page].load() != SlabType::kInternal) used += SlabType::kPageBytes;
         FREEHOLD_ASSERT(slab->free_slots[page].load() == 0);
       }
     }
@@ -293,13 +294,13 @@ class Slabs {
     unsigned pages = 0;
   };
 
-  // The fewest pages whose slots leave at most an eighth of them unused, be they the first ones of a slab.
+  // The fewest pages whose slots leave at most an eighth of them unused.
   static constexpr std::array<std::uint8_t, Classes::kCount> kLeastPages = [] {
     std::array<std::uint8_t, Classes::kCount> least{};
     for (unsigned c = 0; c < Classes::kCount; ++c) {
       unsigned pages = 1;
       const auto wasted = [&] {
-        const std::size_t bytes = pages * SlabType::kPageBytes - SlabType::kHeaderBytes;
+        const std::size_t bytes = pages * SlabType::kPageBytes;
         return bytes < Classes::slot_bytes(c) ? bytes : bytes % Classes::slot_bytes(c);
       };
       while (wasted() * 8 > pages * SlabType::kPageBytes && pages < SlabType::kPages / 2) ++pages;
@@ -308,6 +309,12 @@ class Slabs {
     return least;
   }();
 
+  [[nodiscard]] std::size_t open_bytes() const noexcept {
+    std::size_t pages = 0;
+    for (SlabType* slab = open_.load(); slab != nullptr; slab = slab->next_open.load())
+      pages += static_cast<std::size_t>(std::popcount(slab->open.load()));
+    return pages * SlabType::kPageBytes;
+  }
   [[nodiscard]] bool allows(std::size_t bytes) const noexcept {
     return bytes <= limit_bytes_ && used_bytes_.load() <= limit_bytes_ - bytes;
   }
@@ -341,7 +348,6 @@ class Slabs {
     link(slabs_, *slab);
     link_open(*slab);
     slabs_count_.store(slabs_count_.load() + 1);
-    add_used(internal * SlabType::kPageBytes);
     add_held(SlabType::kBytes);
     return slab;
   }
@@ -409,7 +415,7 @@ class Slabs {
     const auto mask = static_cast<std::uint16_t>(base::low_bits(run.pages) << run.first);
     run.slab->open.store(static_cast<std::uint16_t>(run.slab->open.load() & ~mask));
     if (run.slab->open.load() == 0) unlink_open(*run.slab);
-    add_used(run.pages * SlabType::kPageBytes);
+    if (page_class != SlabType::kInternal) add_used(run.pages * SlabType::kPageBytes);
   }
   [[nodiscard]] void* internal_pages(SlabType& slab, unsigned pages) noexcept {
     const auto fits = static_cast<std::uint16_t>(base::low_bits(pages));
