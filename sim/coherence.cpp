@@ -27,6 +27,12 @@ class CoreSet {
     only.add(core);
     return words_ == only.words_;
   }
+  // Whether it holds one of the first `n` cores and one of the others.
+  [[nodiscard]] bool is_on_both_sides_of(unsigned n) const noexcept {
+    bool below = false, above = false;
+    for (unsigned core = 0; core < kMaxCores; ++core) (core < n ? below : above) |= has(core);
+    return below && above;
+  }
   void become(unsigned core) noexcept {
     words_ = {};
     add(core);
@@ -46,6 +52,10 @@ struct Line {
 // Lines by address; open addressing, growing.
 class Directory {
  public:
+  [[nodiscard]] std::uint64_t lines_on_both_sides_of(unsigned cores) const noexcept {
+    return static_cast<std::uint64_t>(
+        std::ranges::count_if(lines_, [cores](const Line& line) { return line.known.is_on_both_sides_of(cores); }));
+  }
   Line& at(std::uintptr_t line) {
     std::size_t i = find(line);
     if (keys_[i] == 0) {
@@ -165,7 +175,7 @@ class Cores {
   };
 
   [[nodiscard]] CoherenceCount count_of(const Core& core) const noexcept {
-    return {options_.pairs, core.accesses, core.misses, core.cold};
+    return {.pairs = options_.pairs, .accesses = core.accesses, .misses = core.misses, .cold = core.cold};
   }
 
   static void core_main(void* self) {
@@ -254,12 +264,14 @@ CoherenceCount Cores::run() {
   g_cores = nullptr;
   if (hang_) throw std::runtime_error("the simulated cores wait for each other for ever");
   CoherenceCount sum;
-  for (const auto& core : cores_) {
+  for (unsigned i = 0; i < options_.cores && i < options_.counted; ++i) {
+    const auto& core = cores_[i];
     sum.pairs += options_.pairs;
     sum.accesses += core->done.accesses - core->warm.accesses;
     sum.misses += core->done.misses - core->warm.misses;
     sum.cold += core->done.cold - core->warm.cold;
   }
+  sum.lines_with_company = directory_.lines_on_both_sides_of(options_.counted);
   return sum;
 }
 

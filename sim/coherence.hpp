@@ -39,7 +39,8 @@ struct CoherenceOptions {
   unsigned pairs = 64;    // acquire and release, by each core
   unsigned warm_up = 32;  // pairs before that, uncounted
   Workload workload = Workload::kOwnSlots;
-  unsigned held = 4;  // own slots: how many a core holds at a time
+  unsigned held = 4;             // own slots: how many a core holds at a time
+  unsigned counted = kMaxCores;  // only the first so many cores are counted; the others are company
 };
 
 // So many slots that the caches of a pool's threads do not run it dry.
@@ -52,6 +53,7 @@ struct CoherenceCount {
   std::uint64_t accesses = 0;
   std::uint64_t misses = 0;
   std::uint64_t cold = 0;
+  std::uint64_t lines_with_company = 0;  // lines that a counted core and one that is not both touched
 
   [[nodiscard]] double misses_per_pair() const noexcept {
     return pairs == 0 ? 0.0 : static_cast<double>(misses) / static_cast<double>(pairs);

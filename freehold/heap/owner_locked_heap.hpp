@@ -45,8 +45,10 @@ class BasicOwnerLockedHeap {
     if (!is_small(bytes, alignment)) [[unlikely]]
       return allocate_large(bytes, alignment);
     const unsigned c = Classes::class_of(bytes, alignment);
-    if (void* const slot = fast_->pop(c); slot != nullptr) [[likely]]
-      return slot;
+    if constexpr (!base::kChecked) {
+      if (void* const slot = fast_->pop(c); slot != nullptr) [[likely]]
+        return slot;
+    }
     return allocate_slow(c);
   }
 

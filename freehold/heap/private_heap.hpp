@@ -237,9 +237,11 @@ class BasicPrivateHeap {
 
   // A shard that nobody else works on until give_shard(). Null: none is there, or those that were tried are taken.
   [[nodiscard]] Shard* take_shard() noexcept {
-    Core* const core = core_.load(Orders::kFind);
-    if (core == nullptr) [[unlikely]]
-      return nullptr;
+    Core* core = core_.load(Orders::kFind);
+    if (core == nullptr) [[unlikely]] {
+      core = make_core();
+      if (core == nullptr) return nullptr;
+    }
     const unsigned shards = core->shard_count;
     unsigned i = A::cpu_id() % shards;
     Shard* shard = core->shards[i].load(Orders::kFind);
@@ -275,6 +277,10 @@ class BasicPrivateHeap {
     auto* const shard = ::new (room) Shard;
     place.store(shard, Orders::kPublish);
     return shard;
+  }
+  [[gnu::noinline]] Core* make_core() noexcept {
+    const sync::Guard guard(lock_);
+    return start() ? core_.load(std::memory_order_relaxed) : nullptr;
   }
   // Pre: the heap's lock is held.
   [[nodiscard]] bool start() noexcept {
