@@ -66,6 +66,7 @@ class IntrusiveMultimap {
         heads_.replace_node(heads_.iterator_to(entry), next);
         hook(next).is_head_ = true;
       }
+      hook(entry).is_head_ = false;
     }
     hook(entry).unlink();
   }

@@ -93,7 +93,8 @@ concept Timers = requires(T& timers, Callback callback, void* context, TimerId i
 template <class Rep, class Period>
 [[nodiscard]] TimePoint after(std::chrono::duration<Rep, Period> delay, TimePoint now = Clock::now()) noexcept {
   using Seconds = std::chrono::duration<double>;
-  if (Seconds(delay) >= Seconds(TimePoint::max() - now)) return TimePoint::max();
+  if (Seconds(delay) >= Seconds(TimePoint::max().time_since_epoch()) - Seconds(now.time_since_epoch()))
+    return TimePoint::max();
   return now + std::chrono::ceil<Clock::duration>(delay);
 }
 

@@ -67,12 +67,13 @@ class TimerWheel {
     Node* const node = find(id);
     if (node == nullptr) [[unlikely]]
       return SetResult::kNoTimer;
-    const ArmResult armed = node->state.arm(id.generation(), tick_after(time));
-    if (armed.tell) {
-      if constexpr (Locking::kShared)
-        tell(*node, id.index());
-      else
-        relink(*node, id.index());
+    const Ticks due = tick_after(time);
+    const ArmResult armed = node->state.arm(id.generation(), due);
+    if constexpr (Locking::kShared) {
+      if (armed.tell) tell(*node, id.index());
+    } else {
+      // In a callback, the slot in which it is linked may come in this very call, which may have called the timer already.
+      if (armed.tell || (due <= target_ && is_set(armed.result))) relink(*node, id.index());
     }
     return armed.result;
   }
@@ -108,7 +109,7 @@ class TimerWheel {
     }
     std::size_t looks = kLooks;
     for (const std::uint16_t list : {kDueLists[0], kDueLists[1], emptying_})
-      if (list != kNoList && has_armed(list, looks)) return time_of(target_);
+      if (list != kNoList && has_due(list, looks)) return time_of(target_);
     while (slots_.any()) {
       const WheelPlace first = slots_.first(position_);
       if (const auto tick = earliest_in(first, looks)) return time_of(*tick);
@@ -219,7 +220,7 @@ class TimerWheel {
 
   static constexpr Ticks kSign = Ticks{1} << 63;
   [[nodiscard]] static Ticks biased(std::int64_t ticks) noexcept { return static_cast<Ticks>(ticks) ^ kSign; }
-  // The first tick that begins at `time` or after it; kNowhere is none.
+  // The first tick that begins at `time` or after it. The last one is that of the end of time; kNowhere is none.
   [[nodiscard]] static Ticks tick_after(TimePoint time) noexcept {
     const std::int64_t count = time.time_since_epoch().count();
     const Ticks tick = biased(count / kTick + (count % kTick > 0 ? 1 : 0));
@@ -230,6 +231,7 @@ class TimerWheel {
     return biased(count / kTick - (count % kTick < 0 ? 1 : 0));
   }
   [[nodiscard]] static TimePoint time_of(Ticks tick) noexcept {
+    if (tick == kNowhere - 1) return TimePoint::max();
     const auto count = static_cast<std::int64_t>(tick ^ kSign);
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / kTick;
     if (count > kMost) return TimePoint::max();
@@ -351,11 +353,11 @@ class TimerWheel {
     }
   }
 
-  // Whether a list of timers that are to be looked at has an armed one; forgets those that are not. Takes from `looks`; when
-  // they are used up: true.
-  bool has_armed(std::uint16_t list, std::size_t& looks) noexcept {
+  // Whether one of a list is due; moves on those that are not. Takes from `looks`; when they are used up: true.
+  bool has_due(std::uint16_t list, std::size_t& looks) noexcept {
     while (!slots_.empty(list)) {
-      if (looks == 0 || nodes_[slots_.head(list)].state.is_armed()) return true;
+      const auto& state = nodes_[slots_.head(list)].state;
+      if (looks == 0 || (state.is_armed() && state.due() <= target_)) return true;
       --looks;
       forget(slots_.head(list));
     }
