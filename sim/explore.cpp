@@ -178,7 +178,9 @@ void set_outside_cpu(unsigned cpu) {
   if (Machine::active() != nullptr) Machine::active()->set_outside_cpu(cpu);
 }
 
-std::uint32_t await_end(std::uint32_t known, Site site) { return Machine::active()->await_end(known, site); }
+std::uint32_t await_end(std::uint32_t known, std::uint32_t of, Site site) {
+  return Machine::active()->await_end(known, of, site);
+}
 
 bool is_dead(unsigned thread) noexcept { return Machine::active()->is_dead(thread); }
 

@@ -139,9 +139,9 @@ void set_outside_cpu(unsigned cpu);
 // The running thread's number within the execution, in the order of spawn.
 [[nodiscard]] unsigned thread_index() noexcept;
 
-// Waits until threads have ended, by themselves or by a crash, of which `known` (as bits) has none. Returns all that have
-// ended; what they did happens before. Called by a thread: the simulated supervisor, whom the kernel tells.
-std::uint32_t await_end(std::uint32_t known, Site site = Site::current());
+// Waits until threads of `of` (as bits) have ended, by themselves or by a crash, which are not in `known`. Returns all that
+// have ended; what they did happens before. Called by a thread: the simulated supervisor, whom the kernel tells.
+std::uint32_t await_end(std::uint32_t known, std::uint32_t of = ~0u, Site site = Site::current());
 // Whether a thread whose end await_end() told has crashed.
 [[nodiscard]] bool is_dead(unsigned thread) noexcept;
 

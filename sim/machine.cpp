@@ -311,6 +311,7 @@ void Machine::end() {
   runnable_ &= ~(1u << current_);
   for (unsigned i = 0; i < spawned_; ++i) {
     if ((waiting_ >> i & 1) == 0 || threads_[i]->waits_on != &ended_) continue;
+    if ((threads_[i]->waits_for_end_of >> current_ & 1) == 0) continue;
     waiting_ &= ~(1u << i);
     runnable_ |= 1u << i;
   }
@@ -709,11 +710,15 @@ void Machine::sleep(const void* on, const Site& site) {
   leave();
 }
 
-// Waits until threads have ended that are not in `known`; all that have. Who learns of an end has all of that thread's
-// doings in its past, as after waitpid.
-std::uint32_t Machine::await_end(std::uint32_t known, const Site& site) {
+// Waits until threads of `of` have ended that are not in `known`; all that have. Who learns of an end has all of that
+// thread's doings in its past, as after waitpid.
+std::uint32_t Machine::await_end(std::uint32_t known, std::uint32_t of, const Site& site) {
   point();
-  if ((ended_ & ~known) == 0) sleep(&ended_, site);
+  if ((ended_ & of & ~known) == 0) {
+    self().waits_for_end_of = of & ~known;
+    self().hash = mix(self().hash, 6);  // asleep is another state than about to ask
+    sleep(&ended_, site);
+  }
   tick();
   Thread& thread = self();
   for (unsigned i = 0; i < spawned_; ++i) {

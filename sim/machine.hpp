@@ -174,7 +174,7 @@ class Machine {
   void pause();
   void wait(const void* at, unsigned bytes, std::uint64_t old, const Site& site);
   void notify(void* at, unsigned bytes, bool all, const Site& site);
-  std::uint32_t await_end(std::uint32_t known, const Site& site);
+  std::uint32_t await_end(std::uint32_t known, std::uint32_t of, const Site& site);
   [[nodiscard]] bool is_dead(unsigned thread) const noexcept { return (dead_ >> thread & 1) != 0; }
   bool decide();
   unsigned cpu();
@@ -205,6 +205,7 @@ class Machine {
     std::int16_t clock;  // its accesses so far
     std::uint64_t hash;  // identifies its past within the happens-before graph
     const void* waits_on;
+    std::uint32_t waits_for_end_of;  // while waits_on is &ended_
     Site waits_at;
     void* body;
     void (*call)(void*);

@@ -95,6 +95,43 @@ TEST(Crash, AwaitEnd_OfOneWhoSleeps_Deadlock) {
   });
   EXPECT_EQ(result.failure, Failure::kDeadlock) << result;
 }
+// The two who sleep have to be seen together, whoever fell asleep first.
+TEST(Crash, AwaitEnd_WhileAnotherSleeps_DeadlockFound) {
+  const Result result = explore({.name = "crash/both sleep", .preemptions = 2, .stale = 0}, [](Execution& run) {
+    Word word{0};
+    run.spawn([&] { A::wait_shared(word, 0u); });
+    run.spawn([&] { static_cast<void>(word.load(kRelaxed)); });
+    run.spawn([&] { await_end(2); });
+    run.check([] {});
+  });
+  EXPECT_EQ(result.failure, Failure::kDeadlock) << result;
+}
+// Random programs: the reduction loses no outcome of a crash, nor what who awaits it sees.
+TEST(Crash, Reduction_SameOutcomes) {
+  std::set<std::uint32_t> outcomes[2];
+  for (const bool reduction : {false, true}) {
+    const Result result =
+        explore({.name = "crash/reduction", .preemptions = 2, .crashes = 2, .mortal = 3, .reduction = reduction},
+                [&](Execution& run) {
+                  Word words[2]{};
+                  std::uint32_t saw = 0;
+                  for (unsigned i = 0; i < 2; ++i) {
+                    run.spawn([&, i] {
+                      words[i].store(1, kRelaxed);
+                      words[i].store(2 + words[1 - i].load(kRelaxed), kRelaxed);
+                    });
+                  }
+                  run.spawn([&] {
+                    const std::uint32_t ended = await_end(0);
+                    saw = ended | (is_dead(0) && (ended & 1) != 0 ? 4u : 0u) | words[0].load(kRelaxed) << 4;
+                  });
+                  run.check([&] { outcomes[reduction].insert(saw | words[0].load() << 8 | words[1].load() << 12); });
+                });
+    EXPECT_TRUE(result.ok()) << result;
+  }
+  EXPECT_EQ(outcomes[0], outcomes[1]);
+  EXPECT_GT(outcomes[0].size(), 20u);
+}
 TEST(Crash, AtExitCalls_NotMadeForTheDead) {
   static unsigned calls;
   const Result result = explore({.name = "crash/exit", .crashes = 1}, [](Execution& run) {
