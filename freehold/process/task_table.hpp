@@ -1,0 +1,598 @@
+// The task table: clients put tasks into shared memory, workers in other processes run them, a supervisor cleans up after
+// whoever dies. Any process may be killed between any two instructions, and the rest goes on.
+//
+// Each entry's state word (task_word.hpp) says who owns the entry; it changes by compare-exchange only, and nothing else
+// decides. Bits per entry say where to look: for a free entry, for a task that is ready. A bit is set after the word and
+// cleared before it, so a bit may promise too much (who follows it looks at the word) and, when somebody dies in between,
+// too little: then sweep() sets it again from the word. Sleepers leave a bit or a flag behind, too; sweep() wakes them all.
+//
+//   Invariant (at rest, or after a sweep): every free entry has its free bit, every ready one its ready bit.
+//
+// Order: clients take entries, and workers tasks, round and round the table from where the last one was found. So a task
+// is passed by at most by one task of each other entry, and nobody starves.
+//
+// Buffers: an entry has one input and one output area at fixed places, as large as the largest task may be. In memory of the
+// system's (memfd) only pages that were used exist, so there is no allocator of large buffers that could lose one in a
+// crash. There is never a second writer: a task goes to another worker only after its former one is known to be dead, and
+// its memory with it. An overdue worker is marked in the word first, so that it cannot finish while it is being killed.
+//
+// Pre of everything: at most one supervisor at a time; recover_*(x) only when x is dead, as waitpid or a closed socket
+// tells. Threads: any thread of the client, the worker or the supervisor that its name says. Lock-free, but for those that
+// wait. Cost: submit to result, nobody sleeping: 4 compare-exchanges on the entry, 4 operations on bits, each on a shared
+// line.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/base/check.hpp"
+#include "freehold/process/task_word.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::process {
+
+struct TableShape {
+  std::uint32_t entries = 256;                              // tasks at a time
+  std::uint32_t workers = 4;                                // slots of worker processes, at most TaskWord::kMaxWorkers
+  std::uint32_t clients = 64;                               // slots of client processes, at most TaskWord::kMaxClients
+  std::uint64_t max_input = 1 << 20, max_output = 1 << 20;  // bytes of one task
+
+  friend constexpr bool operator==(const TableShape&, const TableShape&) noexcept = default;
+};
+
+// Why a task has no output.
+enum class FailureKind : std::uint32_t {
+  kNone,
+  kSignal,     // its worker was killed by a signal: value is the number
+  kExit,       // its worker exited: value is the status
+  kDeadline,   // it ran for longer than it may: value is the limit in milliseconds
+  kMemory,     // its worker held more memory than it may: value is the limit in MiB
+  kComponent,  // the component refused it: value is what it returned
+  kNoWorker,   // no worker could be started, or the pool was shut down
+};
+struct Failure {
+  FailureKind kind = FailureKind::kNone;
+  std::int32_t value = 0;
+  friend constexpr bool operator==(const Failure&, const Failure&) noexcept = default;
+};
+
+// A task of a client, while the client has not taken its result.
+struct Ticket {
+  std::uint32_t entry = 0;
+  std::uint32_t generation = 0;
+};
+// A task that a worker runs.
+struct Claim {
+  std::uint32_t entry = 0;
+  TaskWord word;
+};
+
+struct TaskTableOrders {
+  // The state word.
+  // acquire: pairs with kGive; who takes an entry sees what its former owner wrote into it.
+  static constexpr std::memory_order kTake = std::memory_order_acquire;
+  // release: pairs with kTake; publishes input, output or failure, and for a freed entry that they were read.
+  static constexpr std::memory_order kGive = std::memory_order_release;
+
+  // The bits, and sleeping. Who sets a bit asks afterwards who sleeps; who goes to sleep says so and then looks at the
+  // bits. All four seq_cst, or both could miss the other (store buffering).
+  // release, too: the entry's word is seen by whoever clears the bit.
+  static constexpr std::memory_order kSetBit = std::memory_order_seq_cst;
+  static constexpr std::memory_order kAskSleepers = std::memory_order_seq_cst;
+  static constexpr std::memory_order kSaySleep = std::memory_order_seq_cst;
+  static constexpr std::memory_order kLastLook = std::memory_order_seq_cst;
+  // acquire: pairs with kSetBit; else the word could seem older than its bit, and the bit would be lost.
+  static constexpr std::memory_order kClearBit = std::memory_order_acquire;
+
+  // acquire and release: who is called by close() sees that the table is closed.
+  static constexpr std::memory_order kHear = std::memory_order_acquire;
+  static constexpr std::memory_order kCall = std::memory_order_release;
+};
+
+template <sync::SharedAtomics A, class Orders = TaskTableOrders>
+class TaskTable {
+  template <class T>
+  using atomic = typename A::template atomic<T>;
+  template <class T>
+  using var = typename A::template var<T>;
+
+ public:
+  static constexpr std::uint64_t kMagic = 0x656c626174687266;  // "frhtable"
+  static constexpr std::uint32_t kVersion = 1;
+
+  // Bytes that a table of this shape takes, areas included; 0 if the shape is impossible.
+  [[nodiscard]] static std::uint64_t bytes(const TableShape& shape) noexcept {
+    if (shape.entries == 0 || shape.entries > kMaxEntries || shape.workers == 0 || shape.workers > TaskWord::kMaxWorkers ||
+        shape.clients == 0 || shape.clients > TaskWord::kMaxClients || shape.max_input == 0 || shape.max_output == 0 ||
+        shape.max_input > kMaxArea || shape.max_output > kMaxArea)
+      return 0;
+    return Layout(shape).end;
+  }
+
+  // Makes a table of zeroed memory. Pre: `memory` is aligned to a cache line and has bytes(shape) != 0 bytes, all zero.
+  static void create(void* memory, const TableShape& shape) noexcept {
+    auto& header = *static_cast<Header*>(memory);
+    header.version = kVersion;
+    header.shape = shape;
+    header.bytes = bytes(shape);
+    header.magic = kMagic;
+    TaskTable table(memory);
+    for (std::uint32_t i = 0; i < shape.entries; ++i)
+      table.free_[i / 64].bits.fetch_or(base::bit(i % 64), std::memory_order_relaxed);
+  }
+
+  // Whether `size` bytes at `memory` are a table that create() made, of this version and as large as it should be.
+  [[nodiscard]] static bool valid(const void* memory, std::uint64_t size) noexcept {
+    if (size < sizeof(Header)) return false;
+    const auto& header = *static_cast<const Header*>(memory);
+    return header.magic == kMagic && header.version == kVersion && header.bytes == size && bytes(header.shape) == size;
+  }
+
+  // A process's view of the table. Pre: valid(memory, its size); the memory outlives the view.
+  explicit TaskTable(void* memory) noexcept : TaskTable(memory, static_cast<Header*>(memory)->shape) {}
+
+  [[nodiscard]] const TableShape& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::byte* input(std::uint32_t entry) const noexcept { return areas_ + entry * area_bytes_; }
+  [[nodiscard]] std::byte* output(std::uint32_t entry) const noexcept { return input(entry) + output_offset_; }
+  // Of input and output area together.
+  [[nodiscard]] std::uint64_t area_bytes() const noexcept { return area_bytes_; }
+  [[nodiscard]] std::uint64_t areas_offset() const noexcept { return Layout(shape_).areas; }
+
+  // ---- the client
+
+  // Takes a free entry to fill. Returns none if the table is full.
+  [[nodiscard]] std::optional<Ticket> try_acquire(unsigned client) noexcept {
+    return find(free_, free_cursor_, [&](std::uint32_t i) -> std::optional<Ticket> {
+      std::uint64_t seen = entries_[i].state.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
+      const TaskWord taken = TaskWord(seen).taken_by(client);
+      if (TaskWord(seen).stage() != Stage::kFree || !change(i, seen, taken, Orders::kTake)) return std::nullopt;
+      return Ticket{i, taken.generation()};
+    });
+  }
+
+  // Sleeps until an entry may be free, or for so long, or for no reason.
+  void wait_for_space(std::uint64_t nanoseconds = sync::kForever) noexcept {
+    const std::uint32_t seen = space_->fetch_or(1, Orders::kSaySleep) | 1;
+    if (any(free_, Orders::kLastLook)) return;
+    A::wait_shared(*space_, seen, nanoseconds);
+    // The caller took the flag away when it woke us, and cannot know whether others sleep.
+    space_->fetch_or(1, Orders::kSaySleep);
+  }
+  // After an entry was found at last: another one may be free, of which nobody was told.
+  void pass_on_space() noexcept {
+    if (any(free_, Orders::kLastLook)) tell_space();
+  }
+
+  // Gives the filled entry to the workers. `limit`: it may run for so many nanoseconds, 0 for ever.
+  // Pre: the caller holds the ticket from try_acquire(). Returns false if the entry was taken from its client.
+  bool submit(Ticket ticket, unsigned client, std::uint64_t input_bytes, std::uint64_t limit = 0) noexcept {
+    Entry& entry = entries_[ticket.entry];
+    entry.input_bytes.store(input_bytes);
+    entry.limit.store(limit, std::memory_order_relaxed);  // relaxed: published by the word
+    std::uint64_t seen = TaskWord::filling(ticket.generation, client).bits();
+    if (!change(ticket.entry, seen, TaskWord(seen).with(Stage::kReady), Orders::kGive)) return false;
+    announce(ticket.entry);
+    return true;
+  }
+
+  // Where the client's task stands; none once it is over and was taken.
+  [[nodiscard]] std::optional<TaskWord> look(Ticket ticket) const noexcept {
+    const TaskWord word(entries_[ticket.entry].state.load(Orders::kTake));
+    if (word.generation() != ticket.generation || word.stage() == Stage::kFree) return std::nullopt;
+    return word;
+  }
+
+  // Sleeps until the task may be over, or for so long, or for no reason.
+  void wait_for_result(Ticket ticket, std::uint64_t nanoseconds = sync::kForever) noexcept {
+    const std::optional<TaskWord> word = look(ticket);
+    if (!word || word->is_over() || word->stage() == Stage::kTaking) return;
+    std::uint64_t seen = word->bits();
+    // relaxed: asks to be woken; nothing is read or published.
+    if (!word->waited() && !change(ticket.entry, seen, word->with_waited(), std::memory_order_relaxed)) return;
+    A::wait_shared(entries_[ticket.entry].state, word->with_waited().bits(), nanoseconds);
+  }
+
+  // Takes the result of a task that is over; release() gives the entry back. Returns false to all but one caller.
+  [[nodiscard]] bool take(Ticket ticket) noexcept {
+    const std::optional<TaskWord> word = look(ticket);
+    if (!word || !word->is_over()) return false;
+    std::uint64_t seen = word->bits();
+    return change(ticket.entry, seen, word->with(Stage::kTaking), Orders::kTake);
+  }
+  // Of a task that was taken, or that runs: its output, its failure, its input.
+  [[nodiscard]] std::uint64_t output_bytes(std::uint32_t entry) const noexcept {
+    return entries_[entry].output_bytes.load();
+  }
+  [[nodiscard]] Failure failure(std::uint32_t entry) const noexcept { return entries_[entry].failure.load(); }
+  [[nodiscard]] std::uint64_t input_bytes(std::uint32_t entry) const noexcept { return entries_[entry].input_bytes.load(); }
+
+  // Ends the client's task wherever it stands, filling and taking included: the entry is free again, or will be when its
+  // worker has done. Returns false if it was the client's no more.
+  bool drop(Ticket ticket) noexcept {
+    for (;;) {
+      const std::optional<TaskWord> word = look(ticket);
+      if (!word || word->abandoned()) return false;
+      if (drop_from(ticket.entry, *word)) return true;
+    }
+  }
+
+  // ---- the worker
+
+  // Takes the next task. Returns none if no task is ready.
+  [[nodiscard]] std::optional<Claim> try_claim(unsigned worker) noexcept {
+    return find(ready_, ready_cursor_, [&](std::uint32_t i) -> std::optional<Claim> { return claim(i, worker); });
+  }
+
+  // Sleeps until a task may be ready or the table is closed, or for so long, or for no reason. Returns whether nobody has
+  // called the worker meanwhile; only then may it end instead of looking for a task.
+  bool wait_for_work(unsigned worker, std::uint64_t nanoseconds = sync::kForever) noexcept {
+    atomic<std::uint32_t>& calls = workers_[worker].calls;
+    atomic<std::uint64_t>& sleepers = sleeping_[worker / 64].bits;
+    const std::uint32_t seen = calls.load(Orders::kHear);
+    sleepers.fetch_or(base::bit(worker % 64), Orders::kSaySleep);
+    if (!any(ready_, Orders::kLastLook) && !closed()) A::wait_shared(calls, seen, nanoseconds);
+    // relaxed: the bit is a token; whoever clears it has it.
+    return (sleepers.fetch_and(~base::bit(worker % 64), std::memory_order_relaxed) & base::bit(worker % 64)) != 0;
+  }
+  [[nodiscard]] bool closed() const noexcept { return closed_->load(std::memory_order_relaxed) != 0; }
+
+  // The task is over, with so many bytes of output or with a failure. Returns false if the supervisor is about to kill this
+  // worker, or has believed it dead: it must not touch the task any more, and has nothing to do but to die.
+  bool complete(const Claim& claim, std::uint64_t output_bytes, Failure failure = {}) noexcept {
+    std::uint64_t seen = claim.word.bits();
+    entries_[claim.entry].output_bytes.store(output_bytes);
+    entries_[claim.entry].failure.store(failure);
+    const Stage stage = failure.kind == FailureKind::kNone ? Stage::kDone : Stage::kFailed;
+    return finish(claim.entry, TaskWord(seen), stage);
+  }
+
+  // When the claim's task began, in nanoseconds of the clock that the supervisor uses. A hint for find_overdue().
+  void began(const Claim& claim, std::uint64_t now) noexcept {
+    entries_[claim.entry].started.store(now, std::memory_order_relaxed);
+  }
+
+  // ---- the supervisor
+
+  // The worker is dead (or, kSupervisor, the former supervisor): its tasks go to the others, or fail if this was attempt
+  // number `attempts`. Returns how many tasks it held.
+  unsigned recover_worker(unsigned worker, Failure reason, unsigned attempts) noexcept {
+    if (worker < shape_.workers) {
+      // relaxed: a sleeper's bit, and it sleeps no more.
+      sleeping_[worker / 64].bits.fetch_and(~base::bit(worker % 64), std::memory_order_relaxed);
+    }
+    unsigned held = 0;
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      if (word.worker() != worker) continue;
+      if (word.stage() == Stage::kRunning) {
+        ++held;
+        put_back(i, word, reason, attempts);
+      } else if (word.is_over()) {
+        A::notify_all_shared(entries_[i].state);  // it may have died before it did
+      }
+    }
+    sweep();
+    return held;
+  }
+
+  // The client process is dead: all its tasks are dropped.
+  void recover_client(unsigned client) noexcept {
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      for (;;) {
+        const TaskWord word(entries_[i].state.load(Orders::kTake));
+        if (word.stage() == Stage::kFree || word.client() != client || word.abandoned()) break;
+        if (drop_from(i, word)) break;
+      }
+    }
+    sweep();
+  }
+
+  // Sets every bit that a dead process has left unset and wakes whoever it has left asleep.
+  void sweep() noexcept {
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const Stage stage = TaskWord(entries_[i].state.load(Orders::kTake)).stage();
+      if (stage == Stage::kFree) free_[i / 64].bits.fetch_or(base::bit(i % 64), Orders::kSetBit);
+      if (stage == Stage::kReady) ready_[i / 64].bits.fetch_or(base::bit(i % 64), Orders::kSetBit);
+    }
+    call_all_workers();
+    space_->fetch_add(2, std::memory_order_relaxed);  // relaxed: only has to differ; the flag stays
+    A::notify_all_shared(*space_);
+  }
+
+  // The worker's task that has run out of time, and for which it has to be killed: it cannot finish any more.
+  [[nodiscard]] std::optional<Claim> find_overdue(std::uint64_t now) noexcept {
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      if (word.stage() != Stage::kRunning || word.overdue()) continue;
+      // relaxed: both belong to the word that is still there when it is marked, or marking fails.
+      const std::uint64_t limit = entries_[i].limit.load(std::memory_order_relaxed);
+      const std::uint64_t started = entries_[i].started.load(std::memory_order_relaxed);
+      if (limit == 0 || started == 0 || now < started || now - started <= limit) continue;
+      if (condemn(Claim{i, word})) return Claim{i, word};
+    }
+    return std::nullopt;
+  }
+  // Marks the running task so that its worker cannot finish it. Returns false if it has.
+  bool condemn(const Claim& claim) noexcept {
+    std::uint64_t seen = claim.word.bits();
+    // relaxed: nothing is read or published; the worker's compare-exchange fails.
+    return change(claim.entry, seen, claim.word.with_overdue(), std::memory_order_relaxed);
+  }
+  // What the worker runs now, if anything.
+  [[nodiscard]] std::optional<Claim> running(unsigned worker) const noexcept {
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      if (word.stage() == Stage::kRunning && word.worker() == worker) return Claim{i, word};
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] std::uint64_t limit(std::uint32_t entry) const noexcept {
+    return entries_[entry].limit.load(std::memory_order_relaxed);
+  }
+
+  // Every task that waits for a worker fails: there will be none.
+  void fail_ready(Failure reason) noexcept {
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const std::optional<Claim> task = claim(i, TaskWord::kSupervisor);
+      if (task) complete(*task, 0, reason);
+    }
+  }
+
+  // The supervisor wants to be told when a task finds no worker asleep. Returns whether a task is ready already.
+  [[nodiscard]] bool want_calls() noexcept {
+    wanted_->store(1, Orders::kSaySleep);
+    return any(ready_, Orders::kLastLook);
+  }
+  // For who has submitted: whether the supervisor has to be told, once for each want_calls().
+  [[nodiscard]] bool supervisor_wanted() noexcept {
+    // relaxed: a token.
+    return wanted_->load(Orders::kAskSleepers) != 0 && wanted_->exchange(0, std::memory_order_relaxed) != 0;
+  }
+  [[nodiscard]] bool any_ready() const noexcept { return any(ready_, std::memory_order_relaxed); }
+
+  // The workers end when they have nothing to do.
+  void close() noexcept {
+    closed_->store(1, std::memory_order_relaxed);  // relaxed: published by the calls
+    call_all_workers();
+  }
+
+  // Entries in this stage; exact at rest.
+  [[nodiscard]] std::uint32_t count(Stage stage) const noexcept {
+    std::uint32_t n = 0;
+    for (std::uint32_t i = 0; i < shape_.entries; ++i)
+      n += TaskWord(entries_[i].state.load(std::memory_order_relaxed)).stage() == stage ? 1 : 0;
+    return n;
+  }
+
+  // The invariant at the head, at rest.
+  void check_invariants() const noexcept {
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const Stage stage = TaskWord(entries_[i].state.load(std::memory_order_relaxed)).stage();
+      FREEHOLD_ASSERT(stage != Stage::kFree || has_bit(free_, i));
+      FREEHOLD_ASSERT(stage != Stage::kReady || has_bit(ready_, i));
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kMaxEntries = 1 << 16;
+  static constexpr std::uint64_t kMaxArea = std::uint64_t{1} << 40;
+  static constexpr std::uint64_t kPage = 4096;
+
+  // Nobody writes after create().
+  struct alignas(base::kCacheLine) Header {
+    std::uint64_t magic;
+    std::uint32_t version;
+    TableShape shape;
+    std::uint64_t bytes;
+  };
+  struct alignas(base::kCacheLine) Bits {
+    atomic<std::uint64_t> bits;
+  };
+  struct alignas(base::kCacheLine) Line {
+    atomic<std::uint32_t> word;
+  };
+  struct alignas(base::kCacheLine) Worker {
+    atomic<std::uint32_t> calls;  // a futex: one more for each time that the worker is woken
+  };
+  struct alignas(base::kCacheLine) Entry {
+    atomic<std::uint64_t> state;
+    // Written by the entry's owner.
+    var<std::uint64_t> input_bytes, output_bytes;
+    var<Failure> failure;
+    // Hints for the supervisor.
+    atomic<std::uint64_t> limit, started;  // nanoseconds
+  };
+  static_assert(sizeof(Header) == base::kCacheLine && sizeof(Bits) == base::kCacheLine && sizeof(Line) == base::kCacheLine);
+  static_assert(sizeof(Worker) == base::kCacheLine && sizeof(Entry) == base::kCacheLine);
+
+  // Offsets from the table's beginning.
+  struct Layout {
+    explicit Layout(const TableShape& shape) noexcept
+        : free(sizeof(Header)),
+          ready(free + words(shape.entries) * sizeof(Bits)),
+          sleeping(ready + words(shape.entries) * sizeof(Bits)),
+          lines(sleeping + words(shape.workers) * sizeof(Bits)),
+          workers(lines + 5 * sizeof(Line)),
+          entries(workers + shape.workers * sizeof(Worker)),
+          areas(base::align_up(entries + shape.entries * sizeof(Entry), kPage)),
+          output_offset(base::align_up(shape.max_input, area_alignment(shape))),
+          area_bytes(output_offset + base::align_up(shape.max_output, area_alignment(shape))),
+          end(areas + base::align_up(area_bytes * shape.entries, kPage)) {}
+    static std::uint64_t words(std::uint32_t n) noexcept { return base::ceil_div(n, 64); }
+    // Small tasks lie side by side; large ones begin at a page, so that what they used can be given back.
+    static std::uint64_t area_alignment(const TableShape& shape) noexcept {
+      return shape.max_input + shape.max_output <= kPage ? base::kCacheLine : kPage;
+    }
+    std::uint64_t free, ready, sleeping, lines, workers, entries, areas, output_offset, area_bytes, end;
+  };
+
+  TaskTable(void* memory, const TableShape& shape) noexcept : shape_(shape) {
+    const Layout layout(shape);
+    auto* const start = static_cast<std::byte*>(memory);
+    const auto at = [start]<class T>(T*& pointer, std::uint64_t offset) { pointer = reinterpret_cast<T*>(start + offset); };
+    at(free_, layout.free);
+    at(ready_, layout.ready);
+    at(sleeping_, layout.sleeping);
+    at(workers_, layout.workers);
+    at(entries_, layout.entries);
+    Line* lines = nullptr;
+    at(lines, layout.lines);
+    free_cursor_ = &lines[0].word;
+    ready_cursor_ = &lines[1].word;
+    space_ = &lines[2].word;
+    closed_ = &lines[3].word;
+    wanted_ = &lines[4].word;
+    areas_ = start + layout.areas;
+    output_offset_ = layout.output_offset;
+    area_bytes_ = layout.area_bytes;
+  }
+
+  // The one way in which an entry's state changes. On failure `seen` is what it is.
+  bool change(std::uint32_t i, std::uint64_t& seen, TaskWord to, std::memory_order order) noexcept {
+    // relaxed on failure: whoever acts on what it sees tries again.
+    return entries_[i].state.compare_exchange_strong(seen, to.bits(), order, std::memory_order_relaxed);
+  }
+
+  static bool has_bit(const Bits* words, std::uint32_t i) noexcept {
+    return (words[i / 64].bits.load(std::memory_order_relaxed) & base::bit(i % 64)) != 0;
+  }
+  [[nodiscard]] bool any(const Bits* words, std::memory_order order) const noexcept {
+    for (std::uint64_t w = 0; w < Layout::words(shape_.entries); ++w)
+      if (words[w].bits.load(order) != 0) return true;
+    return false;
+  }
+
+  // Offers each entry whose bit it could clear to `take`, once round the table from the cursor, until it takes one.
+  template <class Take>
+  auto find(Bits* words, atomic<std::uint32_t>* cursor, Take take) noexcept -> decltype(take(0u)) {
+    // relaxed: where to begin; any entry is right.
+    const std::uint32_t begin = cursor->load(std::memory_order_relaxed) % shape_.entries;
+    const auto count = static_cast<std::uint32_t>(Layout::words(shape_.entries));
+    for (std::uint32_t step = 0; step <= count; ++step) {
+      const std::uint32_t w = (begin / 64 + step) % count;
+      std::uint64_t mask = ~std::uint64_t{0};
+      if (step == 0) mask = ~base::low_bits(begin % 64);
+      if (step == count) mask = base::low_bits(begin % 64);
+      // relaxed: clearing the bit decides. What is missed here is found by the last look before sleeping.
+      std::uint64_t bits = words[w].bits.load(std::memory_order_relaxed) & mask;
+      for (; bits != 0; bits &= bits - 1) {
+        const std::uint32_t i = w * 64 + base::lowest_bit(bits);
+        if ((words[w].bits.fetch_and(~base::bit(i % 64), Orders::kClearBit) & base::bit(i % 64)) == 0) continue;
+        const auto taken = take(i);
+        if (!taken) continue;
+        cursor->store(i + 1, std::memory_order_relaxed);
+        return taken;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The entry is ready: it gets its bit, and a worker that sleeps is called.
+  void announce(std::uint32_t i) noexcept {
+    ready_[i / 64].bits.fetch_or(base::bit(i % 64), Orders::kSetBit);
+    call_worker();
+  }
+  void call_worker() noexcept {
+    for (std::uint64_t w = 0; w < Layout::words(shape_.workers); ++w) {
+      std::uint64_t bits = sleeping_[w].bits.load(Orders::kAskSleepers);
+      for (; bits != 0; bits &= bits - 1) {
+        const std::uint64_t one = bits & (~bits + 1);
+        // relaxed: the bit is a token; whoever clears it calls.
+        if ((sleeping_[w].bits.fetch_and(~one, std::memory_order_relaxed) & one) == 0) continue;
+        call(static_cast<unsigned>(w * 64 + base::lowest_bit(one)));
+        return;
+      }
+    }
+  }
+  void call(unsigned worker) noexcept {
+    workers_[worker].calls.fetch_add(1, Orders::kCall);
+    A::notify_one_shared(workers_[worker].calls);
+  }
+  void call_all_workers() noexcept {
+    for (unsigned worker = 0; worker < shape_.workers; ++worker) call(worker);
+  }
+
+  // Wakes one client that waits for an entry, if any does.
+  void tell_space() noexcept {
+    std::uint32_t seen = space_->load(Orders::kAskSleepers);
+    // Odd: somebody may sleep. One more is even. relaxed: it only has to differ.
+    if ((seen & 1) != 0 &&
+        space_->compare_exchange_strong(seen, seen + 1, std::memory_order_relaxed, std::memory_order_relaxed))
+      A::notify_one_shared(*space_);
+  }
+
+  // Frees the entry if it is still as `word` says. Returns whether it was.
+  bool free_from(std::uint32_t i, TaskWord word) noexcept {
+    std::uint64_t seen = word.bits();
+    if (!change(i, seen, word.freed(), Orders::kGive)) return false;
+    free_[i / 64].bits.fetch_or(base::bit(i % 64), Orders::kSetBit);
+    tell_space();
+    return true;
+  }
+  bool drop_from(std::uint32_t i, TaskWord word) noexcept {
+    if (word.stage() != Stage::kRunning) return free_from(i, word);
+    std::uint64_t seen = word.bits();
+    return change(i, seen, word.with_abandoned(), std::memory_order_relaxed);  // relaxed: a wish; publishes nothing
+  }
+
+  std::optional<Claim> claim(std::uint32_t i, unsigned worker) noexcept {
+    std::uint64_t seen = entries_[i].state.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
+    while (TaskWord(seen).stage() == Stage::kReady) {
+      const TaskWord taken = TaskWord(seen).with(Stage::kRunning).with_worker(worker);
+      // Again when the client asked to be woken meanwhile.
+      if (change(i, seen, taken, Orders::kTake)) return Claim{i, taken};
+    }
+    return std::nullopt;
+  }
+
+  // From running to over, or to free if the client has gone. `word` is the attempt that ends.
+  bool finish(std::uint32_t i, TaskWord word, Stage stage) noexcept {
+    for (std::uint64_t seen = word.bits();;) {
+      const TaskWord now(seen);
+      if (!now.same_attempt(word) || now.overdue()) return false;
+      if (now.abandoned()) {
+        if (free_from(i, now)) return true;
+        seen = entries_[i].state.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
+        continue;
+      }
+      if (!change(i, seen, now.with(stage).without_flags(), Orders::kGive)) continue;
+      if (now.waited()) A::notify_all_shared(entries_[i].state);
+      return true;
+    }
+  }
+
+  // From running by a dead worker to ready again, failed, or free.
+  void put_back(std::uint32_t i, TaskWord word, Failure reason, unsigned attempts) noexcept {
+    for (;; word = TaskWord(entries_[i].state.load(Orders::kTake))) {
+      std::uint64_t seen = word.bits();
+      if (word.abandoned()) {
+        if (free_from(i, word)) return;
+      } else if (word.attempt() + 1 < attempts) {
+        if (!change(i, seen, word.next_attempt(), Orders::kGive)) continue;
+        announce(i);
+        return;
+      } else {
+        entries_[i].failure.store(reason);
+        if (!change(i, seen, word.with(Stage::kFailed).without_flags(), Orders::kGive)) continue;
+        A::notify_all_shared(entries_[i].state);
+        return;
+      }
+    }
+  }
+
+  const TableShape shape_;
+  // Where things lie in this process.
+  Bits *free_ = nullptr, *ready_ = nullptr, *sleeping_ = nullptr;
+  atomic<std::uint32_t>*free_cursor_ = nullptr, *ready_cursor_ = nullptr;
+  atomic<std::uint32_t>* space_ = nullptr;  // a futex; odd: a client may wait for an entry
+  atomic<std::uint32_t>* closed_ = nullptr;
+  atomic<std::uint32_t>* wanted_ = nullptr;  // the supervisor wants to be told of the next task that finds no worker
+  Worker* workers_ = nullptr;
+  Entry* entries_ = nullptr;
+  std::byte* areas_ = nullptr;
+  std::uint64_t output_offset_ = 0, area_bytes_ = 0;
+};
+
+}  // namespace freehold::process

@@ -1,0 +1,84 @@
+// The state word of a task table's entry: all that decides who may touch the entry, in one atomic of 64 bits.
+//
+//   bits  0…2   stage                     bits  6…11  attempt, from 0
+//   bit   3     waited: the client sleeps bits 12…21  slot of the worker that runs it, or ran it last
+//   bit   4     abandoned by its client   bits 22…31  slot of the client that it belongs to
+//   bit   5     overdue: about to die     bits 32…63  generation: one more each time the entry is taken
+//
+// What may change while somebody sleeps is in the lower half, which is what a futex compares.
+#pragma once
+#include <cstdint>
+
+namespace freehold::process {
+
+enum class Stage : std::uint8_t {
+  kFree,     // nobody's
+  kFilling,  // the client writes the input
+  kReady,    // waits for a worker
+  kRunning,  // the worker reads the input and writes the output
+  kDone,     // the output waits for the client
+  kFailed,   // so does the reason why there is none
+  kTaking,   // the client reads either
+};
+
+class TaskWord {
+ public:
+  static constexpr unsigned kMaxAttempts = 63, kMaxWorkers = 1023, kMaxClients = 1023;
+  static constexpr unsigned kSupervisor = kMaxWorkers;  // a worker's slot for what the supervisor ends itself
+
+  constexpr TaskWord() noexcept = default;
+  constexpr explicit TaskWord(std::uint64_t bits) noexcept : bits_(bits) {}
+  [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
+
+  [[nodiscard]] constexpr Stage stage() const noexcept { return static_cast<Stage>(bits_ & 7); }
+  [[nodiscard]] constexpr bool waited() const noexcept { return (bits_ & kWaited) != 0; }
+  [[nodiscard]] constexpr bool abandoned() const noexcept { return (bits_ & kAbandoned) != 0; }
+  [[nodiscard]] constexpr bool overdue() const noexcept { return (bits_ & kOverdue) != 0; }
+  [[nodiscard]] constexpr unsigned attempt() const noexcept { return field(6, 6); }
+  [[nodiscard]] constexpr unsigned worker() const noexcept { return field(12, 10); }
+  [[nodiscard]] constexpr unsigned client() const noexcept { return field(22, 10); }
+  [[nodiscard]] constexpr std::uint32_t generation() const noexcept { return static_cast<std::uint32_t>(bits_ >> 32); }
+  [[nodiscard]] constexpr bool is_over() const noexcept { return stage() == Stage::kDone || stage() == Stage::kFailed; }
+
+  [[nodiscard]] constexpr TaskWord with(Stage stage) const noexcept {
+    return TaskWord((bits_ & ~std::uint64_t{7}) | static_cast<std::uint64_t>(stage));
+  }
+  [[nodiscard]] constexpr TaskWord with_waited() const noexcept { return TaskWord(bits_ | kWaited); }
+  [[nodiscard]] constexpr TaskWord with_abandoned() const noexcept { return TaskWord(bits_ | kAbandoned); }
+  [[nodiscard]] constexpr TaskWord with_overdue() const noexcept { return TaskWord(bits_ | kOverdue); }
+  [[nodiscard]] constexpr TaskWord with_worker(unsigned worker) const noexcept { return with_field(12, 10, worker); }
+  // Over, free or begun anew: nobody sleeps for it and nothing is said about it.
+  [[nodiscard]] constexpr TaskWord without_flags() const noexcept { return TaskWord(bits_ & ~kFlags); }
+  // Back to the other workers after its worker has died.
+  [[nodiscard]] constexpr TaskWord next_attempt() const noexcept {
+    return TaskWord(bits_ & ~kOverdue).with(Stage::kReady).with_field(6, 6, attempt() + 1);
+  }
+  // Of a free entry that the client takes.
+  [[nodiscard]] constexpr TaskWord taken_by(unsigned client) const noexcept {
+    return TaskWord(std::uint64_t{generation() + 1u} << 32).with(Stage::kFilling).with_field(22, 10, client);
+  }
+  // What taken_by() made.
+  [[nodiscard]] static constexpr TaskWord filling(std::uint32_t generation, unsigned client) noexcept {
+    return TaskWord(std::uint64_t{generation - 1} << 32).taken_by(client);
+  }
+  [[nodiscard]] constexpr TaskWord freed() const noexcept { return TaskWord(std::uint64_t{generation()} << 32); }
+  // Whether both are the same attempt of the same task, whatever its client has said meanwhile.
+  [[nodiscard]] constexpr bool same_attempt(TaskWord other) const noexcept { return ((bits_ ^ other.bits_) & ~kFlags) == 0; }
+  friend constexpr bool operator==(TaskWord, TaskWord) noexcept = default;
+
+ private:
+  static constexpr std::uint64_t kWaited = 8, kAbandoned = 16, kOverdue = 32;
+  static constexpr std::uint64_t kFlags = kWaited | kAbandoned | kOverdue;
+
+  [[nodiscard]] constexpr unsigned field(unsigned at, unsigned width) const noexcept {
+    return static_cast<unsigned>(bits_ >> at) & ((1u << width) - 1);
+  }
+  [[nodiscard]] constexpr TaskWord with_field(unsigned at, unsigned width, unsigned value) const noexcept {
+    const std::uint64_t mask = ((std::uint64_t{1} << width) - 1) << at;
+    return TaskWord((bits_ & ~mask) | (std::uint64_t{value} << at & mask));
+  }
+
+  std::uint64_t bits_ = 0;
+};
+
+}  // namespace freehold::process

@@ -1,0 +1,446 @@
+// The task table with clients, workers and supervisors of which any may stop for ever at any step. The oracle: who lives
+// gets every result once and the right one, nobody sleeps for ever, the buffers are free of races, and at the end every
+// entry is free. Mutants: every order weakened, and every step of the protocol that a crash needs.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "freehold/process/task_table.hpp"
+#include "sim/explore.hpp"
+#include "sim/sim_atomics.hpp"
+
+namespace freehold::process {
+namespace {
+
+using sim::Result;
+using sim::SimAtomics;
+
+constexpr std::uint64_t kAnswer = 1000;  // what a worker adds to the input, which is the number of bytes
+
+// A table in zeroed memory of its own.
+template <class Table>
+class Memory {
+ public:
+  explicit Memory(const TableShape& shape)
+      : bytes_(static_cast<std::byte*>(std::aligned_alloc(4096, base::align_up(Table::bytes(shape), 4096)))) {
+    std::memset(bytes_.get(), 0, Table::bytes(shape));
+    Table::create(bytes_.get(), shape);
+  }
+  [[nodiscard]] std::byte* get() const noexcept { return bytes_.get(); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* bytes) const noexcept { std::free(bytes); }
+  };
+  std::unique_ptr<std::byte, Free> bytes_;
+};
+
+struct Cast {
+  unsigned clients = 1, tasks = 1;  // threads, and tasks of each
+  unsigned entries = 1;
+  bool supervisor_dies = false;
+};
+
+// Everything that runs. Threads in this order: clients, the worker, the spare worker that begins when the worker ends badly,
+// the supervisor, the one that takes over from it.
+template <class Table>
+struct Play {
+  explicit Play(const Cast& cast)
+      : cast_(cast),
+        memory_({.entries = cast.entries, .workers = 2, .clients = 2, .max_input = 64, .max_output = 64}),
+        table_(memory_.get()) {}
+
+  [[nodiscard]] unsigned worker() const noexcept { return cast_.clients; }
+  [[nodiscard]] unsigned supervisor() const noexcept { return cast_.clients + 2; }
+  [[nodiscard]] std::uint32_t all_clients() const noexcept { return (1u << cast_.clients) - 1; }
+
+  void client(unsigned c) {
+    for (unsigned task = 0; task < cast_.tasks; ++task) {
+      std::optional<Ticket> ticket = table_.try_acquire(c);
+      if (!ticket) {
+        while (!(ticket = table_.try_acquire(c))) table_.wait_for_space();
+        table_.pass_on_space();
+      }
+      const std::uint64_t input = 10 * c + task;
+      SIM_CHECK(table_.submit(*ticket, c, input));
+      while (!table_.take(*ticket)) {
+        SIM_CHECK(table_.look(*ticket).has_value());
+        table_.wait_for_result(*ticket);
+      }
+      SIM_CHECK(table_.failure(ticket->entry).kind == FailureKind::kNone);
+      SIM_CHECK(table_.output_bytes(ticket->entry) == input + kAnswer);
+      SIM_CHECK(!table_.take(*ticket));
+      SIM_CHECK(table_.drop(*ticket));
+      SIM_CHECK(!table_.drop(*ticket));
+      ++delivered[c];
+    }
+  }
+
+  void work(unsigned slot) {
+    for (;;) {
+      if (const std::optional<Claim> claim = table_.try_claim(slot)) {
+        if (!table_.complete(*claim, table_.input_bytes(claim->entry) + kAnswer)) return;
+      } else if (table_.closed()) {
+        return;
+      } else {
+        table_.wait_for_work(slot);
+      }
+    }
+  }
+  void spare_worker() {
+    sim::await_end(0, 1u << worker());
+    if (sim::is_dead(worker())) work(1);
+  }
+
+  void supervise(std::uint32_t known) {
+    while ((known & all_clients()) != all_clients()) {
+      const std::uint32_t ended = sim::await_end(known);
+      recover(ended & ~known);
+      known = ended;
+    }
+    table_.close();
+    // The worker may die yet, holding what the last client has abandoned.
+    while ((known >> worker() & 1) == 0) {
+      const std::uint32_t ended = sim::await_end(known);
+      recover(ended & ~known);
+      known = ended;
+    }
+  }
+  void recover(std::uint32_t ended) {
+    for (unsigned c = 0; c < cast_.clients; ++c)
+      if ((ended >> c & 1) != 0 && sim::is_dead(c)) table_.recover_client(c);
+    if ((ended >> worker() & 1) != 0 && sim::is_dead(worker())) table_.recover_worker(0, {FailureKind::kSignal, 9}, 3);
+  }
+  void second_supervisor() {
+    sim::await_end(0, 1u << supervisor());
+    if (!sim::is_dead(supervisor())) return;
+    table_.sweep();
+    supervise(0);  // everybody's end is news to it
+  }
+
+  void run(sim::Execution& run) {
+    for (unsigned c = 0; c < cast_.clients; ++c) run.spawn([this, c] { client(c); });
+    run.spawn([this] { work(0); });
+    run.spawn([this] { spare_worker(); });
+    run.spawn([this] { supervise(0); });
+    if (cast_.supervisor_dies) run.spawn([this] { second_supervisor(); });
+    run.check([this] {
+      for (unsigned c = 0; c < cast_.clients; ++c) SIM_CHECK(delivered[c] == cast_.tasks || sim::is_dead(c));
+      SIM_CHECK(table_.count(Stage::kFree) == cast_.entries);
+      table_.check_invariants();
+    });
+  }
+
+  const Cast cast_;
+  Memory<Table> memory_;
+  Table table_;
+  unsigned delivered[2] = {};
+};
+
+template <class Table>
+Result play(const sim::Options& options, const Cast& cast) {
+  return sim::explore(options, [&](sim::Execution& run) {
+    Play<Table> scene(cast);
+    scene.run(run);
+  });
+}
+using Shipped = TaskTable<SimAtomics>;
+
+constexpr std::uint32_t kClient = 0b0001, kWorker = 0b0010, kSupervisor = 0b1000;  // of a cast with one client
+
+TEST(TaskTable_Model, OneTask_WorkerDies_DeliveredOnce) {
+  const Result result =
+      play<Shipped>({.name = "table/worker", .preemptions = 1, .stale = 0, .crashes = 1, .mortal = kWorker}, {});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Model, OneTask_WorkerDies_StaleReads_DeliveredOnce) {
+  const Result result =
+      play<Shipped>({.name = "table/worker, stale", .preemptions = 0, .stale = 1, .crashes = 1, .mortal = kWorker}, {});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Model, OneTask_ClientDies_EntryFree) {
+  const Result result = play<Shipped>({.name = "table/client", .preemptions = 1, .crashes = 1, .mortal = kClient}, {});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Model, OneTask_ClientAndWorkerDie_EntryFree) {
+  const Result result =
+      play<Shipped>({.name = "table/both", .preemptions = 0, .stale = 0, .crashes = 2, .mortal = kClient | kWorker}, {});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Model, OneTask_SupervisorDies_AnotherTakesOver) {
+  const Result result =
+      play<Shipped>({.name = "table/supervisor", .preemptions = 1, .stale = 0, .crashes = 1, .mortal = kSupervisor},
+                    {.supervisor_dies = true});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Model, OneTask_WorkerAndSupervisorDie_DeliveredOnce) {
+  const Result result =
+      play<Shipped>({.name = "table/two dead", .preemptions = 0, .stale = 0, .crashes = 2, .mortal = kWorker | kSupervisor},
+                    {.supervisor_dies = true});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Model, TwoClientsOneEntry_OneDies_TheOtherGetsIn) {
+  const Result result =
+      play<Shipped>({.name = "table/space", .preemptions = 1, .stale = 0, .crashes = 1, .mortal = 0b001}, {.clients = 2});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Model, TwoClientsTwoEntries_NobodyDies) {
+  const Result result = play<Shipped>({.name = "table/two", .preemptions = 1, .stale = 0}, {.clients = 2, .entries = 2});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Model, TwoTasksEach_Pct_AnybodyDies) {
+  const Result result = play<Shipped>({.name = "table/pct",
+                                       .strategy = sim::Strategy::kPct,
+                                       .stale = 2,
+                                       .crashes = 2,
+                                       .mortal = 0b010111,
+                                       .depth = 4,
+                                       .executions = 100'000},
+                                      {.clients = 2, .tasks = 2, .entries = 2, .supervisor_dies = true});
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// A client that changes its mind at any moment, and a worker that finishes, dies, or is condemned meanwhile.
+TEST(TaskTable_Model, Dropped_WhileItRuns_EntryFreeOnce) {
+  const Result result = sim::explore({.name = "table/drop", .preemptions = 3, .stale = 0}, [](sim::Execution& run) {
+    Memory<Shipped> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Shipped table(memory.get());
+    const std::optional<Ticket> ticket = table.try_acquire(0);
+    table.submit(*ticket, 0, 1);
+    run.spawn([&] {
+      if (const std::optional<Claim> claim = table.try_claim(0)) {
+        SIM_CHECK(table.input_bytes(claim->entry) == 1);
+        SIM_CHECK(table.complete(*claim, 2));
+      }
+    });
+    run.spawn([&] {
+      SIM_CHECK(table.drop(*ticket));
+      SIM_CHECK(!table.drop(*ticket));
+      if (const std::optional<Ticket> again = table.try_acquire(0)) SIM_CHECK(table.submit(*again, 0, 1));
+    });
+    run.check([&] {
+      SIM_CHECK(table.count(Stage::kFree) + table.count(Stage::kReady) + table.count(Stage::kDone) == 1);
+      table.check_invariants();
+    });
+  });
+  EXPECT_TRUE(result.ok()) << result;
+}
+template <bool kWaitsForTheEnd>
+Result condemned() {
+  return sim::explore({.name = "table/condemned", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
+    Memory<Shipped> memory({.entries = 1, .workers = 2, .clients = 1, .max_input = 64, .max_output = 64});
+    Shipped table(memory.get());
+    const std::optional<Ticket> ticket = table.try_acquire(0);
+    table.submit(*ticket, 0, 1, 5);
+    const std::optional<Claim> slow = table.try_claim(0);
+    table.began(*slow, 10);
+    bool finished = false;
+    run.spawn([&] { finished = table.complete(*slow, 2); });
+    run.spawn([&] {
+      SIM_CHECK(!table.find_overdue(15));
+      if (!table.find_overdue(16)) return;
+      if (kWaitsForTheEnd) sim::await_end(0);
+      table.recover_worker(0, {FailureKind::kDeadline, 5}, 2);
+      const std::optional<Claim> again = table.try_claim(1);
+      SIM_CHECK(again && table.complete(*again, 3));
+    });
+    run.check([&] {
+      SIM_CHECK(table.take(*ticket));
+      SIM_CHECK(table.output_bytes(ticket->entry) == (finished ? 2u : 3u));
+    });
+  });
+}
+TEST(TaskTable_Model, OverdueWorkerFinishesLate_TheOtherResultStands) {
+  const Result result = condemned<true>();
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Mutants, HandedOnBeforeTheFormerWorkerIsDead_Race) {
+  EXPECT_EQ(condemned<false>().failure, sim::Failure::kRace);
+}
+TEST(TaskTable_Model, LastAttemptDies_FailsWithTheReason) {
+  const Result result = sim::explore(
+      {.name = "table/fails", .preemptions = 2, .stale = 1, .crashes = 1, .mortal = 1}, [](sim::Execution& run) {
+        Memory<Shipped> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+        Shipped table(memory.get());
+        const std::optional<Ticket> ticket = table.try_acquire(0);
+        table.submit(*ticket, 0, 1);
+        run.spawn([&] {
+          const std::optional<Claim> claim = table.try_claim(0);
+          SIM_CHECK(table.complete(*claim, 2));
+        });
+        run.spawn([&] {
+          while (!table.take(*ticket)) table.wait_for_result(*ticket);
+          const Failure failure = table.failure(ticket->entry);
+          SIM_CHECK(failure.kind == FailureKind::kNone || (failure == Failure{FailureKind::kSignal, 11} && sim::is_dead(0)));
+          table.drop(*ticket);
+        });
+        run.spawn([&] {
+          sim::await_end(0b010);
+          if (!sim::is_dead(0)) return;
+          table.recover_worker(0, {FailureKind::kSignal, 11}, 1);
+          table.fail_ready({FailureKind::kSignal, 11});
+        });
+        run.check([&] { SIM_CHECK(table.count(Stage::kFree) == 1); });
+      });
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// The supervisor sleeps while there is no task, with a bell of its own (natively an eventfd).
+template <class Table>
+Result supervisor_called() {
+  return sim::explore({.name = "table/call", .preemptions = 3, .stale = 1, .print = false}, [](sim::Execution& run) {
+    Memory<Table> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Table table(memory.get());
+    SimAtomics::atomic<std::uint32_t> bell{0};
+    run.spawn([&] {
+      const std::optional<Ticket> ticket = table.try_acquire(0);
+      table.submit(*ticket, 0, 1);
+      if (!table.supervisor_wanted()) return;
+      bell.store(1);
+      SimAtomics::notify_all(bell);
+    });
+    run.spawn([&] {
+      if (!table.want_calls())
+        while (bell.load() == 0) SimAtomics::wait(bell, 0);
+      SIM_CHECK(table.try_claim(0));
+    });
+    run.check([] {});
+  });
+}
+TEST(TaskTable_Model, TaskWithoutWorkers_SupervisorIsCalled) {
+  const Result result = supervisor_called<Shipped>();
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// A sleeping worker is told that there will be no more.
+template <class Table>
+Result closing() {
+  return sim::explore({.name = "table/close", .preemptions = 3, .stale = 2, .print = false}, [](sim::Execution& run) {
+    Memory<Table> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Table table(memory.get());
+    run.spawn([&] {
+      while (!table.closed()) table.wait_for_work(0);
+    });
+    run.spawn([&] { table.close(); });
+    run.check([] {});
+  });
+}
+TEST(TaskTable_Model, Closed_SleepingWorkerEnds) {
+  const Result result = closing<Shipped>();
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// Mutants of the orders: each one step weaker.
+using Order = std::memory_order;
+struct WeakTake : TaskTableOrders {
+  static constexpr Order kTake = std::memory_order_relaxed;
+};
+struct WeakGive : TaskTableOrders {
+  static constexpr Order kGive = std::memory_order_relaxed;
+};
+struct WeakSetBit : TaskTableOrders {
+  static constexpr Order kSetBit = std::memory_order_acq_rel;
+};
+struct WeakAskSleepers : TaskTableOrders {
+  static constexpr Order kAskSleepers = std::memory_order_acquire;
+};
+struct WeakSaySleep : TaskTableOrders {
+  static constexpr Order kSaySleep = std::memory_order_release;
+};
+struct WeakLastLook : TaskTableOrders {
+  static constexpr Order kLastLook = std::memory_order_acquire;
+};
+struct WeakClearBit : TaskTableOrders {
+  static constexpr Order kClearBit = std::memory_order_relaxed;
+};
+struct WeakHear : TaskTableOrders {
+  static constexpr Order kHear = std::memory_order_relaxed;
+};
+struct WeakCall : TaskTableOrders {
+  static constexpr Order kCall = std::memory_order_relaxed;
+};
+
+// The first failure that the scenarios show.
+template <class Table>
+sim::Failure seen_by_any() {
+  const sim::Options options{.name = "table/mutant", .preemptions = 2, .stale = 1, .executions = 300'000, .print = false};
+  for (const Cast& cast : {Cast{}, Cast{.clients = 2}})
+    if (const Result result = play<Table>(options, cast); result.failure != sim::Failure::kNone) return result.failure;
+  if (const Result result = supervisor_called<Table>(); result.failure != sim::Failure::kNone) return result.failure;
+  return closing<Table>().failure;
+}
+template <class Orders>
+class TaskTable_WeakOrders : public testing::Test {};
+using EachWeaker = testing::Types<WeakTake, WeakGive, WeakSetBit, WeakAskSleepers, WeakSaySleep, WeakLastLook, WeakClearBit,
+                                  WeakHear, WeakCall>;
+TYPED_TEST_SUITE(TaskTable_WeakOrders, EachWeaker);
+TYPED_TEST(TaskTable_WeakOrders, Mutant_Noticed) {
+  EXPECT_NE((seen_by_any<TaskTable<SimAtomics, TypeParam>>()), sim::Failure::kNone);
+}
+
+// Mutants of the steps, by atomics that misbehave in the thread of the supervisor of a cast with one client, or everywhere.
+bool in_supervisor() { return sim::thread_index() == 3; }
+
+struct NobodyWakesClients : SimAtomics {
+  template <class T>
+  static void notify_all_shared(atomic<T>&) noexcept {}
+};
+struct NobodyIsCalled : SimAtomics {
+  template <class T>
+  static void notify_one_shared(atomic<T>&) noexcept {}
+};
+// A worker died between its result and the wake-up, and nobody makes up for it.
+struct SupervisorWakesNobody : SimAtomics {
+  template <class T>
+  static void notify_all_shared(atomic<T>& a) noexcept {
+    if (!in_supervisor()) SimAtomics::notify_all_shared(a);
+  }
+};
+// A worker died between clearing the bit and claiming the task, and the bit stays lost.
+template <class T>
+class UnsweptAtomic : public sim::atomic<T> {
+ public:
+  using sim::atomic<T>::atomic;
+  T fetch_or(T value, Order order) noexcept { return sim::atomic<T>::fetch_or(in_supervisor() ? T{0} : value, order); }
+};
+struct SupervisorSetsNoBits : SimAtomics {
+  template <class T>
+  using atomic = UnsweptAtomic<T>;
+};
+// Takes and gives without looking whether the word is still the same.
+template <class T>
+class BlindAtomic : public sim::atomic<T> {
+ public:
+  using sim::atomic<T>::atomic;
+  bool compare_exchange_strong(T&, T desired, Order success, Order) noexcept {
+    this->exchange(desired, success == Order::acquire ? Order::acq_rel : success);
+    return true;
+  }
+};
+struct Blind : SimAtomics {
+  template <class T>
+  using atomic = BlindAtomic<T>;
+};
+
+template <class Atomics>
+sim::Failure mutant(std::uint32_t mortal, const Cast& cast = {}) {
+  return play<TaskTable<Atomics>>(
+             {.name = "table/mutant step", .preemptions = 2, .stale = 0, .crashes = 1, .mortal = mortal, .print = false},
+             cast)
+      .failure;
+}
+TEST(TaskTable_Mutants, ClientsNotWoken_Deadlock) { EXPECT_EQ(mutant<NobodyWakesClients>(0), sim::Failure::kDeadlock); }
+TEST(TaskTable_Mutants, WorkersNotCalled_Deadlock) { EXPECT_EQ(mutant<NobodyIsCalled>(0), sim::Failure::kDeadlock); }
+TEST(TaskTable_Mutants, DeadWorkersWakeUpNotMade_Deadlock) {
+  EXPECT_EQ(mutant<SupervisorWakesNobody>(kWorker), sim::Failure::kDeadlock);
+}
+TEST(TaskTable_Mutants, LostBitNotSweptUp_Noticed) {
+  EXPECT_NE(mutant<SupervisorSetsNoBits>(kWorker), sim::Failure::kNone);
+  EXPECT_NE(mutant<SupervisorSetsNoBits>(kClient), sim::Failure::kNone);
+}
+TEST(TaskTable_Mutants, WordChangedBlindly_Noticed) { EXPECT_NE(mutant<Blind>(0, {.clients = 2}), sim::Failure::kNone); }
+
+}  // namespace
+}  // namespace freehold::process
