@@ -46,7 +46,7 @@ class Slabs {
   Slabs& operator=(const Slabs&) = delete;
   ~Slabs() {
     release_all();
-    if (SlabType* const first = first_.load(); first != nullptr) give_back(first);
+    while (SlabType* const slab = slabs_.load()) give_back(slab);  // those with the heap's own data
   }
 
   // The first slab, with `bytes` at its beginning for the heap's own data, which lives until the heap's end. Null: no
@@ -177,9 +177,10 @@ class Slabs {
     return static_cast<std::byte*>(header.memory.load()) + header.slots_begin.load();
   }
 
-  // Makes at least `bytes` of free pages, up to what slabs keep for themselves. False: there is no memory; what was found
-  // stays.
+  // Makes at least `bytes` of free pages, up to what slabs keep for themselves. False: the limit does not allow them, or
+  // there is no memory; what was found stays.
   [[nodiscard]] bool reserve(std::size_t bytes) noexcept {
+    if (!allows(bytes)) return false;
     for (std::size_t open = open_bytes(); open < bytes; open += SlabType::kBytes) {
       if (take_slab(0) == nullptr) return false;
     }
@@ -195,12 +196,12 @@ class Slabs {
     for (unsigned c = 0; c < Classes::kCount; ++c) {
       for (Free* slot = list(c).load(); slot != nullptr; slot = next(slot)) count(slot, 1);
     }
-    bumps([this](unsigned c, std::byte* begin, std::byte* end) noexcept {
+    bumps([](unsigned c, std::byte* begin, std::byte* end) noexcept {
       if (begin != end) count(begin, static_cast<std::uint16_t>((end - begin) / Classes::slot_bytes(c)));
       return false;
     });
     for (unsigned c = 0; c < Classes::kCount; ++c) drop_free_runs(list(c));
-    bumps([this](unsigned, std::byte* begin, std::byte* end) noexcept { return begin != end && is_in_free_run(begin); });
+    bumps([](unsigned, std::byte* begin, std::byte* end) noexcept { return begin != end && is_in_free_run(begin); });
     return give_free_runs_back();
   }
 
@@ -403,7 +404,7 @@ class Slabs {
       const bool holds_a_slot = static_cast<std::size_t>(end - slab.chunk_begin(first)) >= Classes::slot_bytes(c);
       if (holds_a_slot && run.pages > best.pages) best = run;
       if (best.pages == pages) break;
-      first += free;
+      first += holds_a_slot ? free : 1;  // from a slab's second page on, all of the pages is slots
     }
     return best;
   }
@@ -419,8 +420,9 @@ class Slabs {
   }
   [[nodiscard]] void* internal_pages(SlabType& slab, unsigned pages) noexcept {
     const auto fits = static_cast<std::uint16_t>(base::low_bits(pages));
-    // Page 0 may have something before its slots.
-    for (unsigned first = 1; first + pages <= SlabType::kPages; ++first) {
+    // The pages with the slab's header, and with what start() gave, may be open for slots behind these.
+    auto first = static_cast<unsigned>(base::ceil_div(slab.slots_begin.load(), SlabType::kPageBytes));
+    for (; first + pages <= SlabType::kPages; ++first) {
       if ((slab.open.load() >> first & fits) != fits) continue;
       mark({&slab, first, pages}, SlabType::kInternal);
       std::byte* const begin = slab.start() + first * SlabType::kPageBytes;
