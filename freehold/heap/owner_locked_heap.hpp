@@ -91,7 +91,7 @@ class BasicOwnerLockedHeap {
   // Gives wholly free slabs back. Returns bytes. Cost: O(free slots).
   std::size_t trim() noexcept { return core_ == nullptr ? 0 : reclaim(); }
 
-  // Takes slabs for `bytes` more in advance. False: there is no memory.
+  // Takes slabs for `bytes` more in advance. False: there is no memory, or the limit does not allow so much.
   [[nodiscard]] bool reserve(std::size_t bytes) noexcept { return start() && slabs_.reserve(bytes); }
 
   [[nodiscard]] HeapStats stats() const noexcept {

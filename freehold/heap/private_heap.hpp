@@ -123,7 +123,7 @@ class BasicPrivateHeap {
     return core_.load(std::memory_order_relaxed) == nullptr ? 0 : reclaim();
   }
 
-  // Takes slabs for `bytes` more in advance. False: there is no memory.
+  // Takes slabs for `bytes` more in advance. False: there is no memory, or the limit does not allow so much.
   [[nodiscard]] bool reserve(std::size_t bytes) noexcept {
     const sync::Guard guard(lock_);
     return start() && slabs_.reserve(bytes);
