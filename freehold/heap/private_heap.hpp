@@ -187,6 +187,7 @@ class BasicPrivateHeap {
 
   struct Bin : Bins<A, Geometry>::Bin {
     var<std::uint32_t> count{0};  // in the free list
+    var<std::uint32_t> pages{1};  // of the next run
     var<Free*> spare{nullptr};
   };
   struct Shard {
@@ -197,6 +198,7 @@ class BasicPrivateHeap {
       for (Bin& bin : bins) {
         bin.clear();
         bin.count.store(0);
+        bin.pages.store(1);
         bin.spare.store(nullptr);
       }
     }
@@ -209,8 +211,7 @@ class BasicPrivateHeap {
     const unsigned shard_count = Geometry::shards();
     atomic<Shard*> shards[kMaxShards]{};
     alignas(base::kCacheLine) Bins<A, Geometry> centre;
-    var<Free*> depots[Classes::kCount]{};        // lists of chains
-    var<std::uint8_t> pages[Classes::kCount]{};  // of the class's last run, minus one
+    var<Free*> depots[Classes::kCount]{};  // lists of chains
   };
 
   // Holds every lock of the heap.
@@ -371,7 +372,9 @@ class BasicPrivateHeap {
     }
     if (take_loose(core.centre.bins[c], bin, c)) return true;
     due = slabs_.used_bytes() >= reclaim_from_bytes_.load();
-    return take_run(bin, c);
+    if (!take_run(bin, c, bin.pages.load())) return false;
+    bin.pages.store(std::min(2 * bin.pages.load(), SlabType::kPages));  // the more it takes, the more it gets
+    return true;
   }
   [[nodiscard]] bool take_loose(typename Bins<A, Geometry>::Bin& loose, Bin& bin, unsigned c) noexcept {
     Free* const first = loose.free.load();
@@ -385,15 +388,12 @@ class BasicPrivateHeap {
     bin.count.store(n);
     return true;
   }
-  // A run for class c: twice as long as the last one, up to a slab. Pre: the heap's lock is held.
-  template <class AnyBin>
-  [[nodiscard]] bool take_run(AnyBin& bin, unsigned c) noexcept {
-    auto& pages = core_.load(std::memory_order_relaxed)->pages[c];
-    const auto chunk = slabs_.take_pages(c, pages.load() + 1U);
+  // A run for class c, of at most so many pages. Pre: the heap's lock is held.
+  [[nodiscard]] bool take_run(typename Bins<A, Geometry>::Bin& bin, unsigned c, unsigned pages) noexcept {
+    const auto chunk = slabs_.take_pages(c, pages);
     if (chunk.begin == nullptr) return false;
     bin.next.store(chunk.begin);
     bin.end.store(chunk.end);
-    pages.store(static_cast<std::uint8_t>(std::min(2 * pages.load() + 1, 15)));
     return true;
   }
   // Where no shard is to be had.
@@ -410,7 +410,7 @@ class BasicPrivateHeap {
         bin.free.store(chain);
       }
       slot = core.centre.pop_watched(c, slabs_);
-      if (slot == nullptr && take_run(bin, c)) slot = bin.cut(Classes::slot_bytes(c));
+      if (slot == nullptr && take_run(bin, c, 1)) slot = bin.cut(Classes::slot_bytes(c));
     }
     if (slot == nullptr) return allocate_scarce([this, c] { return find_slot(c); }, Classes::slot_bytes(c));
     return handed_out(c, slot);
@@ -454,7 +454,7 @@ class BasicPrivateHeap {
     });
     if (slot == nullptr) {
       reclaim();
-      if (take_run(core.centre.bins[c], c)) slot = core.centre.cut(c);
+      if (take_run(core.centre.bins[c], c, 1)) slot = core.centre.cut(c);
     }
     return slot == nullptr ? nullptr : handed_out(c, slot);
   }

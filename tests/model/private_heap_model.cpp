@@ -175,12 +175,16 @@ Result scarce(const Options& options, WhenLimited when) {
   return sim::explore(options, [=](Execution& run) {
     start_afresh();
     HeapOptions heap_options;
-    heap_options.when_limited = when;
     heap_options.limit_bytes = 512;
-    H heap(heap_options);
-    void* kept[4] = {};
     unsigned live = 0;
-    while (heap.stats().used_bytes < 512 || live < 3) kept[live++] = heap.allocate(kBytes);
+    {
+      H measure(heap_options);
+      while (measure.allocate(kBytes) != nullptr) ++live;
+    }
+    heap_options.when_limited = when;
+    H heap(heap_options);
+    std::array<void*, 8> kept{};
+    for (unsigned i = 0; i < live; ++i) kept[i] = heap.allocate(kBytes);
     heap.deallocate(kept[--live]);
     for (int t = 0; t < 2; ++t) {
       run.spawn([&heap, when] {
