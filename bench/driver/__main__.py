@@ -2,9 +2,10 @@
 
 import sys
 
-from . import again, instructions, malloc, pools, startup
+from . import again, heaps, instructions, malloc, pools, startup
 
-COMMANDS = {"malloc": malloc.main, "pools": pools.main, "instructions": instructions.main, "startup": startup.main, "report": again.main}
+COMMANDS = {"malloc": malloc.main, "pools": pools.main, "heaps": heaps.main,
+            "instructions": instructions.main, "startup": startup.main, "report": again.main}
 
 
 def main():
