@@ -7,7 +7,7 @@ import pathlib
 import random
 import subprocess
 
-from . import machine, peers, report, stats
+from . import machine, peers, report, rows, stats
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS = {"map-ordered": "keys ascending, put at the end", "map-random": "keys at random"}
@@ -41,11 +41,11 @@ def contenders(names):
     return found, missing
 
 
-def run_all(program, rows, found, entries, repeat):
+def run_all(program, row_names, found, entries, repeat):
     """{row: {contender: {"fill_ms", "drop_ms", "total_ms": [...], "peak_kib": [...]}}}, in an order that is mixed anew each time."""
-    results = {row: {name: {"fill_ms": [], "drop_ms": [], "total_ms": [], "peak_kib": []} for name, _, _ in found} for row in rows}
+    results = {row: {name: {"fill_ms": [], "drop_ms": [], "total_ms": [], "peak_kib": []} for name, _, _ in found} for row in row_names}
     for _ in range(repeat):
-        jobs = [(row, contender) for row in rows for contender in found]
+        jobs = [(row, contender) for row in row_names for contender in found]
         random.shuffle(jobs)
         for row, (name, memory, library) in jobs:
             done = subprocess.run([program, row, *memory, str(entries), *library], capture_output=True, text=True, check=True)
@@ -100,6 +100,7 @@ def main(arguments):
     if lacking := [name for name in (OURS, "nodes") if name not in wanted]:
         parser.error(f"--memories must name {' and '.join(lacking)}: the others are compared with them")
     found, missing = contenders(wanted)
+    rows.build_programs()
     described = machine.describe()
     results = run_all(built_program(), ROWS, found, options.entries, options.repeat)
     print(machine.one_line(described) + "\n")
