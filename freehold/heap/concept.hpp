@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
-
-#include "freehold/base/bits.hpp"
 
 namespace freehold::heap {
 
@@ -19,15 +16,13 @@ concept PrivateHeapLike = requires(H& heap, void* block, std::size_t bytes) {
   { heap.release_all() } noexcept;
 };
 
-// realloc for a heap that knows a block's usable size. The result is aligned to kDefaultAlignment, also where the block was
-// less.
+// realloc for a heap that knows a block's usable size, and whether it may stay where it is.
 template <class Heap>
 [[nodiscard]] void* reallocate_in(Heap& heap, void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return heap.allocate(bytes);
   const std::size_t usable = heap.usable_size(block);
   if (usable == 0) return nullptr;  // no block of this heap, and the handler of fatal() returned
-  const bool is_aligned = base::is_aligned(reinterpret_cast<std::uintptr_t>(block), Heap::kDefaultAlignment);
-  if (bytes <= usable && bytes >= usable / 2 && is_aligned) return block;
+  if (heap.may_stay(block, bytes)) return block;
   void* const fresh = heap.allocate(bytes);
   if (fresh == nullptr) return nullptr;
   std::memcpy(fresh, block, std::min(bytes, usable));

@@ -7,8 +7,9 @@ namespace freehold::heap {
 
 inline constexpr std::size_t kNoLimit = ~std::size_t{0};
 
-// What an allocation does that the limit stands against and for which on_limit found nothing. When memory itself is out, it
-// always fails. Failing is null from the heap and its C interface, std::bad_alloc from the faces of the C++ library.
+// What an allocation does that the limit stands against and for which on_limit found nothing. When memory itself is out, or
+// the limit were too low even for an empty heap, it always fails, and on_limit is not called. Failing is null from the heap
+// and its C interface, std::bad_alloc from the faces of the C++ library.
 enum class WhenLimited : std::uint8_t {
   kFail,
   kWait,  // waits until somebody gives memory back; PrivateHeap only

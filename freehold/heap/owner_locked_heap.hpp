@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/heap/bins.hpp"
 #include "freehold/heap/concept.hpp"
@@ -70,9 +71,17 @@ class BasicOwnerLockedHeap {
     if (const unsigned c = slabs_.class_in(*slab, block); c != SlabsType::kNoClass) push(c, block);
   }
 
-  // Grows or shrinks a block, in place while at least half of it stays in use. Null: the block is untouched.
-  // A null block acts as allocate. The result is aligned to kDefaultAlignment.
+  // Grows or shrinks a block, which stays where it is if it may_stay(). Null: the block is untouched. A null block acts as
+  // allocate. The result is one of `bytes` bytes and of kDefaultAlignment, whatever the block was.
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes) noexcept { return reallocate_in(*this, block, bytes); }
+  // Whether reallocate() leaves the block where it is: in the class of its new size, or large, with at least half of it in
+  // use.
+  [[nodiscard]] bool may_stay(const void* block, std::size_t bytes) const noexcept {
+    const unsigned c =
+        is_small(bytes, kDefaultAlignment) ? Classes::class_of(bytes, kDefaultAlignment) : SlabsType::kNoClass;
+    return base::is_aligned(reinterpret_cast<std::uintptr_t>(block), kDefaultAlignment) &&
+           SlabsType::serves_as(block, c, bytes);
+  }
 
   // The bytes of a block that may be used: at least what was asked for.
   [[nodiscard]] std::size_t usable_size(const void* block) const noexcept { return slabs_.usable_size(block); }

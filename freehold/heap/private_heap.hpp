@@ -95,9 +95,16 @@ class BasicPrivateHeap {
     if (const unsigned c = slabs_.class_in(*slab, block); c != SlabsType::kNoClass) push(c, block);
   }
 
-  // Grows or shrinks a block, in place while at least half of it stays in use. Null: the block is untouched.
-  // A null block acts as allocate. The result is aligned to kDefaultAlignment.
+  // Grows or shrinks a block, which stays where it is if it may_stay(). Null: the block is untouched. A null block acts as
+  // allocate. The result is one of `bytes` bytes and of kDefaultAlignment, whatever the block was.
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes) noexcept { return reallocate_in(*this, block, bytes); }
+  // Whether reallocate() leaves the block where it is: in the class of its new size, or large, with at least half of it in
+  // use.
+  [[nodiscard]] bool may_stay(const void* block, std::size_t bytes) const noexcept {
+    const unsigned c = is_small(bytes, kDefaultAlignment) ? class_of(bytes, kDefaultAlignment) : SlabsType::kNoClass;
+    return base::is_aligned(reinterpret_cast<std::uintptr_t>(block), kDefaultAlignment) &&
+           SlabsType::serves_as(block, c, bytes);
+  }
   // The bytes of a block that may be used: at least what was asked for.
   [[nodiscard]] std::size_t usable_size(const void* block) const noexcept { return slabs_.usable_size(block); }
   // The heap that a block of a PrivateHeap belongs to.
@@ -107,14 +114,19 @@ class BasicPrivateHeap {
 
   // Ends every block; destructors do not run. Memory goes back to the engine, but for slabs with data of the heap's own.
   void release_all() noexcept {
-    const All all(*this);
-    slabs_.release_all();
-    Core* const core = core_.load(std::memory_order_relaxed);  // under the lock
-    if (core == nullptr) return;
-    core->centre.clear();
-    for (auto& depot : core->depots) depot.store(nullptr);
-    for_each_shard([](Shard& shard) { shard.clear(); });
-    reclaim_from_bytes_.store(kReclaimBytes);
+    bool awaited = false;
+    {
+      const All all(*this);
+      slabs_.release_all();
+      if (Core* const core = core_.load(std::memory_order_relaxed); core != nullptr) {  // relaxed: under the lock
+        core->centre.clear();
+        for (auto& depot : core->depots) depot.store(nullptr);
+        for_each_shard([](Shard& shard) { shard.clear(); });
+      }
+      reclaim_from_bytes_.store(kReclaimBytes);
+      awaited = waiters_.load(std::memory_order_relaxed) != 0;  // relaxed: the flags order it, see push()
+    }
+    if (awaited) tell_waiters();
   }
 
   // Gives wholly free slabs back. Returns bytes. Cost: O(free slots), with the heap locked.

@@ -22,8 +22,8 @@
 
 namespace freehold::heap {
 
-// Why there is no memory.
-enum class Refusal : std::uint8_t { kNone, kLimit, kMemory };
+// Why there is no memory: the limit, for now; the limit, whatever else is freed; the source has none.
+enum class Refusal : std::uint8_t { kNone, kLimit, kBeyondLimit, kMemory };
 
 template <sync::Atomics A, class Geometry, SlabSource Source>
 class Slabs {
@@ -53,7 +53,7 @@ class Slabs {
   // memory; may be called again. No limit counts it.
   [[nodiscard]] void* start(std::size_t bytes) noexcept {
     SlabType* const slab = take_slab(bytes);
-    if (slab == nullptr) return nullptr;
+    if (slab == nullptr) return refuse(Refusal::kMemory).begin;
     first_.store(slab);
     return slab->start() + SlabType::kHeaderBytes;
   }
@@ -62,7 +62,7 @@ class Slabs {
   [[nodiscard]] Chunk take_pages(unsigned c, unsigned pages) noexcept {
     const unsigned least = kLeastPages[c];
     if (pages < least) pages = least;
-    if (!allows(least * SlabType::kPageBytes)) return refuse(Refusal::kLimit);
+    if (const std::size_t bytes = least * SlabType::kPageBytes; !allows(bytes)) return refuse_limited(bytes);
     const std::size_t room = (limit_bytes_ - used_bytes_.load()) >> Geometry::kPageShift;
     if (pages > room) pages = static_cast<unsigned>(room);
     Run run = best_run(c, pages, least);
@@ -94,7 +94,7 @@ class Slabs {
     const std::size_t before = base::align_up(SlabType::kHeaderBytes, alignment);
     const std::size_t at = apart ? alignment : SlabType::kBytes;
     if (before > kMaxLargeAlignment || bytes > ~std::size_t{0} / 2 - before) return refuse(Refusal::kMemory).begin;
-    if (!allows(bytes + before)) return refuse(Refusal::kLimit).begin;
+    if (!allows(bytes + before)) return refuse_limited(bytes + before).begin;
     auto* const memory = static_cast<std::byte*>(source_.take(bytes + before, at));
     if (memory == nullptr) return refuse(Refusal::kMemory).begin;
     auto* const header = new_header(memory + (apart ? before - SlabType::kHeaderBytes : 0), memory, at, SlabKind::kLarge);
@@ -145,6 +145,14 @@ class Slabs {
     if (slab->kind.load() == SlabKind::kLarge) return slab->large_bytes.load();
     const unsigned c = class_in(*slab, block);
     return c == kNoClass ? 0 : Classes::slot_bytes(c);
+  }
+  // Whether the block could have been allocated as one of class c (kNoClass: a large one) and of `bytes`, so that it can be
+  // given back as such. Pre: a block of this heap.
+  [[nodiscard]] static bool serves_as(const void* block, unsigned c, std::size_t bytes) noexcept {
+    const SlabType* const slab = SlabType::of(block);
+    if (slab->kind.load() == SlabKind::kPages) return class_in(*slab, block) == c;
+    const std::size_t has = slab->large_bytes.load();
+    return c == kNoClass && bytes <= has && bytes >= has / 2;
   }
   // A block is handed out, comes back: what a checked build and the memory checkers need to know. False: misuse, and the
   // handler of fatal() returned.
@@ -322,6 +330,9 @@ class Slabs {
   Chunk refuse(Refusal why) noexcept {
     refusal_.store(why);
     return {};
+  }
+  Chunk refuse_limited(std::size_t bytes) noexcept {
+    return refuse(bytes > limit_bytes_ ? Refusal::kBeyondLimit : Refusal::kLimit);
   }
   void add_used(std::size_t bytes) noexcept { used_bytes_.store(used_bytes_.load() + bytes); }
   void add_held(std::size_t bytes) noexcept { held_bytes_.store(held_bytes_.load() + bytes); }

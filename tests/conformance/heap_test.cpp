@@ -189,6 +189,18 @@ TYPED_TEST(Heaps, ReallocateOfABlockThatWasLessAligned_Aligned) {
   }
 }
 
+TYPED_TEST(Heaps, ReallocatedBlock_GivenBackWithItsNewSize) {
+  TypeParam heap({}, this->source());
+  for (const std::size_t before : {16U, 100U, 1024U, 16'384U, 30'000U})
+    for (const std::size_t alignment : {8U, 16U, 256U, 4096U})
+      for (std::size_t bytes = 1; bytes < 40'000; bytes += bytes / 4 + 1) {
+        void* const block = heap.reallocate(heap.allocate(before, alignment), bytes);
+        ASSERT_NE(block, nullptr);
+        heap.deallocate(block, bytes);
+      }
+  this->expect_empty(heap);
+}
+
 TYPED_TEST(Heaps, ReallocateWithoutMemory_BlockUntouched) {
   TypeParam heap({.limit_bytes = 256 * kKiB}, this->source());
   const Block block = this->make(heap, 1000);
@@ -486,11 +498,11 @@ template <class Test, class H>
 void exercise(Test& test, H& heap) {
   std::vector<Block> blocks;
   static_cast<void>(heap.reserve(100 * kKiB));
-  for (std::size_t i = 0; i < 3000; ++i) {
+  for (std::size_t i = 0; i < 1500; ++i) {
     const Block block = test.make_(heap, i * 29 % 700, std::size_t{1} << i % 7);
     if (block.at != nullptr) blocks.push_back(block);
-    if (i % 500 == 250) {
-      const Block large = test.make_(heap, 10'000 * (i / 500 + 1), std::size_t{1} << (i / 500 * 3));
+    if (i % 250 == 125) {
+      const Block large = test.make_(heap, 10'000 * (i / 250 + 1), std::size_t{1} << (i / 250 * 3));
       if (large.at != nullptr) blocks.push_back(large);
     }
     if (i % 3 == 0 && !blocks.empty()) {

@@ -1,0 +1,498 @@
+// What PrivateHeap promises to threads: waiting for room, release and destruction by any of them, fork, bounded memory.
+#include "freehold/heap/private_heap.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "freehold/os/cpu.hpp"
+#include "tests/support/heaps.hpp"
+#include "tests/support/pattern.hpp"
+
+namespace freehold::heap {
+namespace {
+
+using test::fill;
+using test::intact;
+using test::Random;
+
+constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
+#if defined(FREEHOLD_TEST_SANITIZED)
+constexpr int kLess = 10;
+#else
+constexpr int kLess = 1;
+#endif
+
+// Threads that must end: a hang is a failure with a name.
+class Threads {
+ public:
+  template <class F>
+  void start(F f) {
+    ++running_;
+    threads_.emplace_back([this, f = std::move(f)] {
+      f();
+      --running_;
+    });
+  }
+  [[nodiscard]] bool all_done_within(std::chrono::milliseconds time) const {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (running_ != 0) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
+  ~Threads() {
+    if (!all_done_within(std::chrono::seconds(60))) {
+      std::fprintf(stderr, "%d threads hang\n", running_.load());
+      std::_Exit(1);
+    }
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<int> running_{0};
+  std::vector<std::thread> threads_;
+};
+
+std::vector<void*> allocate_all(PrivateHeap& heap, std::size_t bytes) {
+  std::vector<void*> blocks;
+  while (void* const block = heap.allocate(bytes)) blocks.push_back(block);
+  return blocks;
+}
+
+// ---- waiting ----
+
+// A heap that waits, full; filled by one that fails would be another heap, so the last blocks are counted first.
+class Waiting : public testing::Test {
+ protected:
+  static constexpr std::size_t kLimit = 16 * test::kHeapPageBytes;
+
+  // How many blocks of so many bytes a heap of that limit gives.
+  static std::size_t room_for(std::size_t bytes) {
+    PrivateHeap heap({.limit_bytes = kLimit});
+    return allocate_all(heap, bytes).size();
+  }
+  // The same as in a heap that is filled: fewer may fit on more CPUs.
+  void fill_with(std::size_t bytes) {
+    for (std::size_t n = room_for(bytes); n > 0; --n) blocks_.push_back(heap_.allocate(bytes));
+  }
+  static bool give_up(void* context, std::size_t) noexcept {
+    static_cast<std::atomic<int>*>(context)->fetch_add(1);
+    return false;
+  }
+
+  std::atomic<int> asked_{0};  // on_limit is asked before anybody waits
+  PrivateHeap heap_{
+      {.limit_bytes = kLimit, .on_limit = give_up, .on_limit_context = &asked_, .when_limited = WhenLimited::kWait}};
+  std::vector<void*> blocks_;
+
+  // Whether an allocation of `bytes` waits until free_some() was called.
+  template <class F>
+  void expect_waits(std::size_t bytes, const F& free_some) {
+    std::atomic<void*> got{nullptr};
+    const int asked = asked_;
+    {
+      Threads threads;
+      threads.start([&] { got = heap_.allocate(bytes); });
+      while (asked_ < asked + 2) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      EXPECT_EQ(got, nullptr) << "there was no room";
+      free_some();
+    }
+    EXPECT_NE(got, nullptr);
+    heap_.check_invariants();
+  }
+};
+
+TEST_F(Waiting, FreeOfTheSameClass_Wakes) {
+  fill_with(64);
+  expect_waits(64, [&] { heap_.deallocate(blocks_.back(), 64); });
+}
+
+TEST_F(Waiting, FreeOfTheLastOfAPageOfAnotherClass_Wakes) {
+  fill_with(64);
+  const std::size_t before = blocks_.size();
+  expect_waits(2048, [&] {
+    for (void* block : blocks_) heap_.deallocate(block);
+  });
+  EXPECT_GT(before, 0U);
+}
+
+TEST_F(Waiting, FreeOfALargeBlock_Wakes) {
+  void* const large = heap_.allocate(kLimit - 8 * kKiB);
+  ASSERT_NE(large, nullptr);
+  blocks_.push_back(heap_.allocate(4000));
+  expect_waits(9000, [&] { heap_.deallocate(large); });
+}
+
+TEST_F(Waiting, LargeBlockWaitsForSlots_Woken) {
+  fill_with(1000);
+  expect_waits(kLimit - 4 * kKiB, [&] {
+    for (void* block : blocks_) heap_.deallocate(block, 1000);
+  });
+}
+
+TEST_F(Waiting, ReleaseAll_Wakes) {
+  fill_with(64);
+  expect_waits(64, [&] { heap_.release_all(); });
+}
+
+TEST_F(Waiting, Reallocate_Wakes) {
+  void* const large = heap_.allocate(kLimit - 8 * kKiB);
+  expect_waits(20'000, [&] {
+    void* const moved = heap_.reallocate(large, 10);
+    EXPECT_NE(moved, nullptr);
+  });
+}
+
+TEST_F(Waiting, MoreThanTheLimit_NullAtOnce) {
+  EXPECT_EQ(heap_.allocate(kLimit), nullptr) << "with its header that is more than the limit";
+  EXPECT_EQ(heap_.allocate(10 * kMiB), nullptr);
+  PrivateHeap none({.limit_bytes = 100, .when_limited = WhenLimited::kWait});
+  EXPECT_EQ(none.allocate(1), nullptr);
+  EXPECT_EQ(none.allocate(16'000), nullptr);
+}
+
+TEST_F(Waiting, SeveralWaiters_EachGetsItsTurn) {
+  fill_with(64);
+  std::atomic<int> got{0};
+  Threads threads;
+  for (int i = 0; i < 6; ++i)
+    threads.start([&] {
+      void* const block = heap_.allocate(64);
+      if (block != nullptr) ++got;
+      heap_.deallocate(block);
+    });
+  while (asked_ < 6) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(got, 0);
+  heap_.deallocate(blocks_.back(), 64);  // one slot, handed on from one to the next
+  EXPECT_TRUE(threads.all_done_within(std::chrono::seconds(10)));
+  EXPECT_EQ(got, 6);
+}
+
+// Many threads, little room, all sizes: a wake-up that is lost ends in a hang.
+TEST_F(Waiting, MoreWishesThanRoom_NobodyHangs) {
+  std::atomic<int> wrong{0};
+  {
+    Threads threads;
+    for (unsigned t = 0; t < 4; ++t)
+      threads.start([&, t] {
+        Random random(t);
+        for (int step = 0; step < 3000 / kLess; ++step) {
+          static constexpr std::size_t kSizes[] = {16, 3000, 14'000, 40'000};
+          const std::size_t bytes = kSizes[random.below(4)];
+          void* const block = heap_.allocate(bytes);
+          if (block == nullptr) {
+            ++wrong;
+            continue;
+          }
+          fill(block, bytes, t);
+          if (step % 8 == 0) std::this_thread::yield();
+          if (!intact(block, bytes, t)) ++wrong;
+          if (step % 2 == 0)
+            heap_.deallocate(block);
+          else
+            heap_.deallocate(block, bytes);
+        }
+      });
+  }
+  EXPECT_EQ(wrong, 0);
+  heap_.check_invariants();
+  EXPECT_EQ(heap_.stats().live_objects, 0U);
+}
+
+// ---- threads ----
+
+TEST(PrivateHeap, BlocksChangeHands_ContentsStayAndNoneIsLost) {
+  constexpr unsigned kThreads = 4;
+  struct Mail {
+    std::uint64_t stamp;
+    std::size_t bytes;
+  };
+  PrivateHeap heap;
+  std::atomic<Mail*> boxes[kThreads * 16]{};
+  std::atomic<int> wrong{0};
+  const auto end = [&](Mail* mail, bool with_size) {
+    if (mail == nullptr) return;
+    const std::size_t bytes = mail->bytes;
+    if (!intact(mail + 1, bytes - sizeof(Mail), mail->stamp)) ++wrong;
+    with_size ? heap.deallocate(mail, bytes) : heap.deallocate(mail);
+  };
+  {
+    Threads threads;
+    for (unsigned t = 0; t < kThreads; ++t)
+      threads.start([&, t] {
+        Random random(t);
+        for (int step = 0; step < 40'000 / kLess; ++step) {
+          std::size_t bytes = sizeof(Mail) + random.below(random.below(50) == 0 ? 40'000 : 400);
+          auto* mail = static_cast<Mail*>(heap.allocate(bytes));
+          if (random.below(8) == 0)
+            mail = static_cast<Mail*>(heap.reallocate(mail, bytes = sizeof(Mail) + random.below(1000)));
+          *mail = {t + random.next(), bytes};
+          fill(mail + 1, bytes - sizeof(Mail), mail->stamp);
+          end(boxes[random.below(std::size(boxes))].exchange(mail), step % 2 == 0);
+          if (step % 4096 == 0) heap.trim();
+          if (step % 4096 == 1) heap.check_invariants();
+          if (step % 512 == 2) {
+            const HeapStats stats = heap.stats();
+            if (stats.live_bytes > stats.used_bytes || stats.used_bytes > stats.held_bytes) ++wrong;
+          }
+        }
+      });
+  }
+  for (auto& box : boxes) end(box, false);
+  EXPECT_EQ(wrong, 0);
+  heap.check_invariants();
+  EXPECT_EQ(heap.stats().live_objects, 0U);
+}
+
+TEST(PrivateHeap, ReleasedByAnotherThread_AllIsFreeAndTheHeapGoesOn) {
+  PrivateHeap heap;
+  for (int round = 0; round < 5; ++round) {
+    {
+      Threads threads;
+      for (int t = 0; t < 3; ++t)
+        threads.start([&] {
+          std::vector<void*> blocks;
+          for (std::size_t i = 0; i < 3000; ++i) blocks.push_back(heap.allocate(i * 7 % 900));
+          for (std::size_t i = 0; i < blocks.size(); i += 2) heap.deallocate(blocks[i]);
+          if (heap.allocate(100'000) == nullptr) ADD_FAILURE();
+        });
+    }
+    EXPECT_EQ(heap.stats().live_objects, 3U * 1500 + 3);
+    std::thread([&] { heap.release_all(); }).join();
+    EXPECT_EQ(heap.stats().live_objects, 0U);
+    EXPECT_EQ(heap.stats().used_bytes, 0U);
+    heap.check_invariants();
+  }
+}
+
+TEST(PrivateHeap, EndedByAnotherThread_Works) {
+  for (int round = 0; round < 20; ++round) {
+    auto heap = std::make_unique<PrivateHeap>();
+    for (int i = 0; i < 1000; ++i) ASSERT_NE(heap->allocate(50), nullptr);
+    std::thread([heap = std::move(heap)]() mutable { heap.reset(); }).join();
+  }
+}
+
+TEST(PrivateHeap, HundredThousandComeAndGoOnThirtyTwoThreads_Work) {
+  constexpr int kHeaps = 100'000 / (kLess * 3) / 32;
+  std::atomic<int> wrong{0};
+  {
+    Threads threads;
+    for (int t = 0; t < 32; ++t)
+      threads.start([&, t] {
+        for (int i = 0; i < kHeaps; ++i) {
+          PrivateHeap heap;
+          void* const block = heap.allocate(static_cast<std::size_t>(i % 500));
+          fill(block, static_cast<std::size_t>(i % 500), static_cast<std::uint64_t>(t));
+          if (!intact(block, static_cast<std::size_t>(i % 500), static_cast<std::uint64_t>(t))) ++wrong;
+          if (i % 4 == 0) heap.release_all();
+          if (i % 4 == 1) heap.deallocate(block);
+          if (heap.stats().live_objects != (i % 4 < 2 ? 0U : 1U)) ++wrong;
+        }
+      });
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+std::size_t resident_bytes() {
+  std::size_t pages = 0, unused = 0;
+  if (std::FILE* const file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%zu %zu", &unused, &pages) != 2) pages = 0;
+    std::fclose(file);
+  }
+  return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+template <class Heap>
+void expect_cheap() {
+  constexpr std::size_t kHeaps = 100'000;
+  static_assert(sizeof(Heap) <= 512);
+  const std::align_val_t alignment{alignof(Heap)};
+  auto* const heaps = static_cast<Heap*>(::operator new(kHeaps * sizeof(Heap), alignment));
+  const std::size_t before = resident_bytes();
+  for (std::size_t i = 0; i < kHeaps; ++i) ::new (heaps + i) Heap;
+  const std::size_t after = resident_bytes();
+  for (std::size_t i = 0; i < kHeaps; ++i) ASSERT_EQ(heaps[i].stats().held_bytes, 0U);
+#if !defined(FREEHOLD_TEST_SANITIZED)
+  EXPECT_LE(after - before, kHeaps * 512 + 64 * kKiB);
+#else
+  static_cast<void>(after - before);
+#endif
+  std::destroy_n(heaps, kHeaps);
+  ::operator delete(heaps, alignment);
+}
+TEST(PrivateHeap, HundredThousandEmptyOnes_AtMost512BytesEach) { expect_cheap<PrivateHeap>(); }
+TEST(OwnerLockedHeap, HundredThousandEmptyOnes_AtMost512BytesEach) { expect_cheap<OwnerLockedHeap>(); }
+
+// Producers allocate, a consumer only frees: what the heap holds stays near what was in use at the peak.
+TEST(PrivateHeap, ConsumerThatOnlyFrees_HeldNearThePeak) {
+  constexpr std::size_t kSizes[] = {24, 100, 250, 600, 1000};
+  constexpr std::size_t kMost = 16 * kMiB / kLess;  // in the queue
+  constexpr int kBlocks = 400'000 / kLess;
+  PrivateHeap heap;
+  std::mutex mutex;
+  std::condition_variable turn;
+  std::deque<std::pair<void*, std::size_t>> queue;
+  std::size_t queued = 0, held = 0, peak = 0;
+  bool drains = false;
+  int producing = 2;
+  const auto look = [&] {
+    const HeapStats stats = heap.stats();
+    held = std::max<std::size_t>(held, stats.held_bytes);
+    peak = std::max<std::size_t>(peak, stats.live_bytes);
+  };
+  {
+    Threads threads;
+    for (unsigned t = 0; t < 2; ++t)
+      threads.start([&, t] {
+        Random random(t);
+        for (int i = 0; i < kBlocks / 2; ++i) {
+          const std::size_t bytes = kSizes[random.below(5)];
+          void* const block = heap.allocate(bytes);
+          std::unique_lock lock(mutex);
+          // Fills up, is drained to a quarter, and so on.
+          turn.wait(lock, [&] { return !drains; });
+          queue.emplace_back(block, bytes);
+          if ((queued += bytes) > kMost) {
+            look();
+            drains = true;
+            turn.notify_all();
+          }
+        }
+        const std::lock_guard lock(mutex);
+        --producing;
+        drains = true;
+        turn.notify_all();
+      });
+    threads.start([&] {
+      for (;;) {
+        std::unique_lock lock(mutex);
+        turn.wait(lock, [&] { return drains; });
+        while (!queue.empty() && (queued > kMost / 4 || producing < 2)) {
+          heap.deallocate(queue.front().first, queue.front().second);
+          queued -= queue.front().second;
+          queue.pop_front();
+        }
+        look();
+        if (producing == 0 && queue.empty()) return;
+        drains = producing == 0;
+        turn.notify_all();
+      }
+    });
+  }
+  const std::size_t caches = std::size(kSizes) * os::possible_cpus() * (16 + 60) * kKiB + test::kSlabBytes;
+  EXPECT_LE(held, peak * 13 / 10 + caches);
+  EXPECT_EQ(heap.stats().live_objects, 0U);
+  heap.trim();
+  EXPECT_LE(heap.stats().held_bytes, 4 * test::kSlabBytes);
+}
+
+// ---- registry and fork ----
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for_each_heap(
+      [](void* context, const HeapStats& stats) {
+        static_cast<std::vector<std::string>*>(context)->push_back(stats.name + std::string(":") +
+                                                                   std::to_string(stats.live_objects));
+      },
+      &all);
+  return all;
+}
+
+TEST(Registry, HeapsComeAndGo_ThoseThatLiveAreReportedYoungestFirst) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(), Names());
+  PrivateHeap first({.name = "first"});
+  auto second = std::make_unique<PrivateHeap>(HeapOptions{.name = "second"});
+  OwnerLockedHeap other({.name = "owner-locked"});
+  PrivateHeap third({.name = "third"});
+  static_cast<void>(first.allocate(10));
+  static_cast<void>(third.allocate(100'000));
+  static_cast<void>(third.allocate(1));
+  EXPECT_EQ(names(), Names({"third:2", "second:0", "first:1"}));
+  second.reset();
+  EXPECT_EQ(names(), Names({"third:2", "first:1"}));
+}
+
+int exit_code_of(pid_t child) {
+  int status = -1;
+  for (int i = 0; i < 20'000; ++i) {
+    if (waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+  return -1;
+}
+
+TEST(PrivateHeap, ForkWhileThreadsAllocate_ChildUsesTheHeap) {
+  PrivateHeap heap;
+  std::atomic<bool> done{false};
+  void* const kept = heap.allocate(300);
+  fill(kept, 300, 77);
+  Threads threads;
+  for (unsigned t = 0; t < 3; ++t)
+    threads.start([&, t] {
+      Random random(t);
+      std::vector<void*> blocks(200);
+      while (!done) {
+        void*& block = blocks[random.below(blocks.size())];
+        if (block == nullptr) {
+          block = heap.allocate(random.below(random.below(100) == 0 ? 50'000 : 2000));
+        } else {
+          heap.deallocate(block);
+          block = nullptr;
+        }
+        if (random.below(1000) == 0) static_cast<void>(PrivateHeap().allocate(0));
+      }
+      for (void* block : blocks) heap.deallocate(block);
+    });
+  for (int i = 0; i < 15; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      bool good = intact(kept, 300, 77);
+      heap.check_invariants();
+      for (std::size_t n = 0; n < 2000; ++n) {
+        void* const block = heap.allocate(n);
+        good &= block != nullptr;
+        fill(block, n, n);
+        good &= intact(block, n, n);
+        heap.deallocate(block, n);
+      }
+      heap.deallocate(kept);
+      heap.trim();
+      {
+        PrivateHeap own;
+        good &= own.allocate(10) != nullptr;
+      }
+      heap.release_all();
+      good &= heap.stats().live_objects == 0;
+      _exit(good ? 0 : 1);
+    }
+    ASSERT_GT(child, 0);
+    EXPECT_EQ(exit_code_of(child), 0) << "-1: it hung";
+    if (HasFailure()) break;
+  }
+  done = true;
+}
+
+}  // namespace
+}  // namespace freehold::heap
