@@ -96,10 +96,9 @@ class PlainState {
 
 struct TimerOrders {
   // acquire: pairs with settle (the place that goes with this word) and, for whoever will tell the owner, with the settle
-  // after which the link of the owner's list is free again.
+  // after which the link of the owner's list is free again. For disarm and end: who finds the timer called knows that the
+  // call has begun, and can wait for its end (driver.hpp).
   static constexpr std::memory_order kLook = std::memory_order_acquire;
-  // acquire: the same, when the look was outdated; and the due tick is written after the word is held.
-  static constexpr std::memory_order kHold = std::memory_order_acquire;
   // release: pairs with kOwnerLook; publishes the due tick, and what the caller did before, to the callback.
   static constexpr std::memory_order kArm = std::memory_order_release;
   // acquire: pairs with arm, by which the due tick is there.
@@ -136,7 +135,7 @@ class SharedState {
       if ((word & kSetting) != 0) {
         A::pause();
         word = word_.load(Orders::kLook);
-      } else if (word_.compare_exchange_weak(word, (word | kSetting) & ~kArmed, Orders::kHold, Orders::kLook)) {
+      } else if (word_.compare_exchange_weak(word, (word | kSetting) & ~kArmed, Orders::kLook, Orders::kLook)) {
         break;
       }
     }
@@ -161,8 +160,7 @@ class SharedState {
   }
 
   bool disarm(std::uint32_t generation) noexcept {
-    // relaxed: nothing is read but the word, and nothing is told to anybody.
-    std::uint64_t word = word_.load(std::memory_order_relaxed);
+    std::uint64_t word = word_.load(Orders::kLook);
     for (;;) {
       if (!is(word, generation)) return false;
       std::uint64_t next = word & ~kArmed;
@@ -170,7 +168,7 @@ class SharedState {
         next = word | kCancelled;
       else if ((word & kArmed) == 0)
         return false;
-      if (word_.compare_exchange_weak(word, next, std::memory_order_relaxed, std::memory_order_relaxed)) return true;
+      if (word_.compare_exchange_weak(word, next, Orders::kLook, Orders::kLook)) return true;
     }
   }
 

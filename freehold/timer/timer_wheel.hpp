@@ -316,21 +316,22 @@ class TimerWheel {
     return kNoNode;
   }
 
-  // Looks at the timers of which other threads have told, at most `budget`; returns what is left of it. Zero: there may be
-  // more.
+  // Looks at the timers of which other threads told before the call, at most `budget`; returns what is left of it. Zero:
+  // there may be more.
   std::size_t listen(std::size_t budget) noexcept
     requires Locking::kShared
   {
-    while (budget > 0) {
+    bool took = false;  // once: a timer that is told again at once, see kBusy, is for the next call
+    for (; budget > 0; --budget) {
       if (listening_ == kNoNode) {
-        // relaxed: a glance; what is told after it is for the next time.
-        if (told_.load(std::memory_order_relaxed) == kNoNode) return budget;
+        // relaxed: a glance; what is told after it is for the next call, too.
+        if (took || told_.load(std::memory_order_relaxed) == kNoNode) return budget;
         listening_ = told_.exchange(kNoNode, Orders::kTake);
+        took = true;
       }
       const std::uint32_t index = listening_;
       listening_ = nodes_[index].told_below.load();
       heed(index);
-      --budget;
     }
     return 0;
   }

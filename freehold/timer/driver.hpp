@@ -1,0 +1,124 @@
+// Timers on a thread of their own: it sleeps until the next one is due, calls what is, and sleeps again.
+//
+//   freehold::timer::Driver<> timers;                      // a TimerWheel of milliseconds; or Driver<TimerQueue<AnyThread>>
+//   const auto id = timers.create(callback, context);
+//   timers.set_after(id, 30s);                             // from any thread
+//   timers.destroy(id);
+//   timers.quiesce();                                      // now no callback of it runs: the context may go
+//
+// Threads: any, for create, set, cancel, destroy and quiesce; callbacks run in the driver's thread, one after the other.
+// Cost: those of the timers, and of Alarm: one fence for a set(), and a system call when it is the earliest by far.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <utility>
+
+#include "freehold/sync/atomics.hpp"
+#include "freehold/timer/alarm.hpp"
+#include "freehold/timer/timer_wheel.hpp"
+
+namespace freehold::timer {
+
+// Tells from the outside whether a callback may be running: odd while the owner is in advance(). Who knows that a callback
+// has begun, by what cancel() or destroy() read, knows the round in which it began.
+struct RoundsOrders {
+  // acquire: pairs with kEnd; what the callbacks did is visible.
+  static constexpr std::memory_order kLook = std::memory_order_acquire;
+  // release: pairs with kLook.
+  static constexpr std::memory_order kEnd = std::memory_order_release;
+  // seq_cst: between telling that one waits and looking at the round, and between ending the round and looking who waits.
+  static constexpr std::memory_order kFence = std::memory_order_seq_cst;
+};
+
+template <sync::Atomics A = sync::NativeAtomics, class Orders = RoundsOrders>
+class Rounds {
+ public:
+  // The owner, around advance().
+  void begin() noexcept {
+    // relaxed, both: only the owner writes it; the word of a timer that is called publishes it.
+    round_.store(round_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  void end() noexcept {
+    round_.store(round_.load(std::memory_order_relaxed) + 1, Orders::kEnd);
+    A::fence(Orders::kFence);
+    if (waiting_.load(std::memory_order_relaxed) != 0) A::notify_all(round_);  // relaxed: the fence orders it
+  }
+  // Another thread: returns when the callbacks that ran when it was called have ended.
+  void quiesce() noexcept {
+    const std::uint32_t round = round_.load(Orders::kLook);
+    if (round % 2 == 0) return;
+    waiting_.fetch_add(1, std::memory_order_relaxed);  // relaxed, both: the fence orders it, the other only saves a wake
+    A::fence(Orders::kFence);
+    while (round_.load(Orders::kLook) == round) A::wait(round_, round);
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+ private:
+  typename A::template atomic<std::uint32_t> round_{0};
+  typename A::template atomic<std::uint32_t> waiting_{0};
+};
+
+template <Timers T = TimerWheel<AnyThread>>
+class Driver {
+ public:
+  // Starts the thread. The arguments are the timers'. Errors: std::system_error, and what their constructor throws.
+  template <class... Args>
+  explicit Driver(Args&&... args) : timers_(std::forward<Args>(args)...), thread_([this] { run(); }) {}
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+  ~Driver() { stop(); }
+
+  // As those of the timers; see timer.hpp.
+  [[nodiscard]] TimerId create(Callback callback, void* context) noexcept { return timers_.create(callback, context); }
+  SetResult set(TimerId id, TimePoint time) noexcept {
+    const SetResult result = timers_.set(id, time);
+    if (is_set(result)) alarm_.wake_for(time);
+    return result;
+  }
+  template <class Rep, class Period>
+  SetResult set_after(TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
+    return set(id, after(delay));
+  }
+  bool cancel(TimerId id) noexcept { return timers_.cancel(id); }
+  bool destroy(TimerId id) noexcept { return timers_.destroy(id); }
+
+  // Returns when no callback runs that ran when it was called: after a cancel() or destroy(), that timer's callback is not
+  // running, and what it did is visible. In a callback: at once.
+  void quiesce() noexcept {
+    if (std::this_thread::get_id() != thread_.get_id()) rounds_.quiesce();
+  }
+
+  // Ends the thread after the callback that runs; timers that are armed stay so and do not fire. Idempotent.
+  // Pre: one thread calls it, and not in a callback.
+  void stop() noexcept {
+    if (!thread_.joinable()) return;
+    stopped_.store(true, std::memory_order_relaxed);  // relaxed: published by the wake
+    alarm_.wake();
+    thread_.join();
+  }
+
+ private:
+  // Timers for one advance(): how long stop() and quiesce() may have to wait.
+  static constexpr std::size_t kBudget = 256;
+
+  void run() noexcept {
+    for (;;) {
+      const std::uint32_t looked = alarm_.look();
+      if (stopped_.load(std::memory_order_relaxed)) return;
+      rounds_.begin();
+      const Progress progress = timers_.advance(Clock::now(), kBudget);
+      rounds_.end();
+      if (!progress.more) alarm_.sleep(timers_, looked);
+    }
+  }
+
+  T timers_;
+  Alarm<> alarm_;
+  Rounds<> rounds_;
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;  // the last: it uses the others
+};
+
+}  // namespace freehold::timer

@@ -1,0 +1,147 @@
+// Drivers of every structure that any thread may use: real time, real threads.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "freehold/timer/container_timer_queue.hpp"
+#include "freehold/timer/driver.hpp"
+#include "freehold/timer/timer_queue.hpp"
+
+namespace freehold::test {
+namespace {
+
+using timer::AnyThread;
+using timer::Clock;
+using timer::TimePoint;
+using timer::TimerId;
+using namespace std::chrono_literals;
+
+// Counts calls, lets a thread wait for them, remembers when the last one came.
+class Calls {
+ public:
+  static void count(void* context, TimerId) {
+    auto& self = *static_cast<Calls*>(context);
+    const std::lock_guard guard(self.mutex_);
+    ++self.count_;
+    self.last_ = Clock::now();
+    self.changed_.notify_all();
+  }
+  bool wait_for(int calls) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 30s, [&] { return count_ >= calls; });
+  }
+  int count() {
+    const std::lock_guard guard(mutex_);
+    return count_;
+  }
+  TimePoint last() {
+    const std::lock_guard guard(mutex_);
+    return last_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+  TimePoint last_;
+};
+
+template <class T>
+class Drivers : public testing::Test {};
+using DrivenTypes =
+    testing::Types<timer::TimerWheel<AnyThread>, timer::TimerWheel<AnyThread, std::chrono::microseconds>,
+                   timer::TimerQueue<AnyThread>, timer::ContainerTimerQueue<std::allocator<char>, AnyThread>>;
+TYPED_TEST_SUITE(Drivers, DrivenTypes);
+
+TYPED_TEST(Drivers, Set_CallsAfterTheTimeInAnotherThread) {
+  Calls calls;
+  timer::Driver<TypeParam> driver;
+  const TimerId id = driver.create(Calls::count, &calls);
+  const TimePoint due = Clock::now() + 5ms;
+  EXPECT_EQ(driver.set(id, due), timer::SetResult::kArmed);
+  ASSERT_TRUE(calls.wait_for(1));
+  EXPECT_GE(calls.last(), due);
+  EXPECT_FALSE(driver.cancel(id));
+}
+
+TYPED_TEST(Drivers, SleepsLong_AnEarlierTimeWakesIt) {
+  Calls late, soon;
+  timer::Driver<TypeParam> driver;
+  const TimerId hour = driver.create(Calls::count, &late), now = driver.create(Calls::count, &soon);
+  driver.set_after(hour, 1h);
+  for (int i = 1; i <= 20; ++i) {
+    if (i % 2 == 0) std::this_thread::sleep_for(1ms);  // so that it sleeps
+    driver.set_after(now, 0ms);
+    ASSERT_TRUE(soon.wait_for(i)) << "a wake-up was missed";
+  }
+  EXPECT_TRUE(driver.cancel(hour));
+  EXPECT_EQ(late.count(), 0);
+}
+
+TYPED_TEST(Drivers, NothingArmed_ItSleepsUntilSomethingIsAndStopEndsIt) {
+  Calls calls;
+  timer::Driver<TypeParam> driver;
+  std::this_thread::sleep_for(2ms);
+  const TimerId id = driver.create(Calls::count, &calls);
+  driver.set_after(id, 1ms);
+  ASSERT_TRUE(calls.wait_for(1));
+  driver.set_after(id, 1h);
+  driver.stop();
+  driver.stop();
+  EXPECT_TRUE(driver.destroy(id));
+}
+
+TYPED_TEST(Drivers, Quiesce_TheContextMayGo) {
+  // Under a sanitizer, a callback that still runs uses memory that is gone.
+  struct Context {
+    std::atomic<int>* running;
+    std::vector<int> data = std::vector<int>(100, 1);
+  };
+  std::atomic<int> running{0};
+  timer::Driver<TypeParam> driver;
+  for (int i = 0; i < 50; ++i) {
+    auto context = std::make_unique<Context>();
+    context->running = &running;
+    const TimerId id = driver.create(
+        [](void* pointer, TimerId) {
+          auto& mine = *static_cast<Context*>(pointer);
+          ++*mine.running;
+          for (int& each : mine.data) each += 1;
+          if (mine.data[99] % 2 == 0) std::this_thread::yield();
+          --*mine.running;
+        },
+        context.get());
+    driver.set_after(id, 0ms);
+    if (i % 3 != 0) std::this_thread::yield();
+    driver.destroy(id);
+    driver.quiesce();
+    EXPECT_EQ(running.load(), 0);
+    context.reset();
+  }
+}
+
+TYPED_TEST(Drivers, CallbackQuiescesAndSetsItself_NoDeadlock) {
+  struct Again {
+    timer::Driver<TypeParam> driver;
+    Calls calls;
+  } again;
+  const TimerId id = again.driver.create(
+      [](void* context, TimerId self) {
+        auto& mine = *static_cast<Again*>(context);
+        mine.driver.quiesce();
+        mine.driver.set_after(self, 1ms);
+        Calls::count(&mine.calls, self);
+      },
+      &again);
+  again.driver.set_after(id, 1ms);
+  EXPECT_TRUE(again.calls.wait_for(5));
+  again.driver.stop();
+}
+
+}  // namespace
+}  // namespace freehold::test
