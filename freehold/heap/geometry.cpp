@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 
 #include "freehold/heap/slab.hpp"
 #include "freehold/os/cpu.hpp"
@@ -7,7 +8,12 @@ namespace freehold::heap {
 
 unsigned HeapGeometry::shards() noexcept {
   static constexpr unsigned kMost = 64;
-  static const unsigned shards = std::clamp(os::possible_cpus(), 1U, kMost);
+  // Not a static that is initialised once, whose guard is libstdc++'s. relaxed: everybody finds the same number.
+  static constinit std::atomic<unsigned> found{0};
+  if (const unsigned shards = found.load(std::memory_order_relaxed); shards != 0) [[likely]]
+    return shards;
+  const unsigned shards = std::clamp(os::possible_cpus(), 1U, kMost);
+  found.store(shards, std::memory_order_relaxed);
   return shards;
 }
 

@@ -1,0 +1,149 @@
+// The C interface of private heaps: freehold_heap.h on PrivateHeap and OwnerLockedHeap. Errors become errno here; nothing
+// else is decided.
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#include "freehold/alloc/engine.hpp"
+#include "freehold/heap/owner_locked_heap.hpp"
+#include "freehold/heap/private_heap.hpp"
+
+#pragma GCC visibility push(default)
+#include "freehold/heap/freehold_heap.h"
+#pragma GCC visibility pop
+
+namespace alloc = freehold::alloc;
+namespace heap = freehold::heap;
+
+// One of the two heaps, by kind.
+struct freehold_heap {
+  explicit freehold_heap(const freehold_heap_options& o) noexcept : options(o), is_shared(o.kind == FREEHOLD_HEAP_SHARED) {
+    is_shared ? static_cast<void>(::new (&shared) heap::PrivateHeap(translated()))
+              : static_cast<void>(::new (&owner_locked) heap::OwnerLockedHeap(translated()));
+  }
+  freehold_heap(const freehold_heap&) = delete;
+  freehold_heap& operator=(const freehold_heap&) = delete;
+  ~freehold_heap() { is_shared ? shared.~BasicPrivateHeap() : owner_locked.~BasicOwnerLockedHeap(); }
+
+  [[nodiscard]] heap::HeapOptions translated() noexcept {
+    heap::HeapOptions t;
+    if (options.name != nullptr) t.name = options.name;
+    if (options.limit_bytes != 0) t.limit_bytes = options.limit_bytes;
+    if (options.on_limit != nullptr) t.on_limit = ask;
+    t.on_limit_context = this;
+    if (options.waits != 0) t.when_limited = heap::WhenLimited::kWait;
+    return t;
+  }
+  static bool ask(void* self, std::size_t bytes) noexcept {
+    const freehold_heap_options& o = static_cast<freehold_heap*>(self)->options;
+    return o.on_limit(o.on_limit_context, bytes) != 0;
+  }
+
+  const freehold_heap_options options;
+  const bool is_shared;
+  union {
+    heap::PrivateHeap shared;
+    heap::OwnerLockedHeap owner_locked;
+  };
+};
+
+namespace {
+
+// Calls f with the heap that it is.
+template <class F>
+auto on(freehold_heap* h, const F& f) noexcept {
+  return h->is_shared ? f(h->shared) : f(h->owner_locked);
+}
+[[nodiscard]] void* or_enomem(void* block) noexcept {
+  if (block == nullptr) [[unlikely]]
+    errno = ENOMEM;
+  return block;
+}
+[[nodiscard]] std::nullptr_t invalid() noexcept {
+  errno = EINVAL;
+  return nullptr;
+}
+
+// Options from a program of this version, an older one (whose struct is shorter), or a younger one that says nothing that we
+// do not know. Returns whether they can be met.
+[[nodiscard]] bool read(const freehold_heap_options* from, freehold_heap_options& to) noexcept {
+  constexpr std::size_t kFirstVersion = sizeof(freehold_heap_options);
+  if (from == nullptr) return true;
+  if (from->size < kFirstVersion) return false;
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(from);
+  if (std::any_of(bytes + sizeof to, bytes + from->size, [](unsigned char byte) { return byte != 0; })) return false;
+  std::memcpy(&to, from, sizeof to);
+  if (to.kind == FREEHOLD_HEAP_OWNER_LOCKED) return to.waits == 0;  // nobody else could give anything back
+  return to.kind == FREEHOLD_HEAP_SHARED;
+}
+
+}  // namespace
+
+extern "C" {
+
+freehold_heap* freehold_heap_create(const freehold_heap_options* options) noexcept {
+  freehold_heap_options known{};
+  if (!read(options, known)) return invalid();
+  void* const room = or_enomem(alloc::allocate_aligned(alignof(freehold_heap), sizeof(freehold_heap)));
+  return room == nullptr ? nullptr : ::new (room) freehold_heap(known);
+}
+void freehold_heap_destroy(freehold_heap* h) noexcept {
+  if (h == nullptr) return;
+  h->~freehold_heap();
+  alloc::deallocate(h);
+}
+
+void* freehold_heap_malloc(freehold_heap* h, size_t bytes) noexcept {
+  return or_enomem(on(h, [=](auto& any) { return any.allocate(bytes); }));
+}
+void* freehold_heap_calloc(freehold_heap* h, size_t count, size_t bytes) noexcept {
+  size_t product;
+  if (__builtin_mul_overflow(count, bytes, &product)) return or_enomem(nullptr);
+  void* const block = freehold_heap_malloc(h, product);
+  return block == nullptr ? nullptr : std::memset(block, 0, product);
+}
+void* freehold_heap_aligned_alloc(freehold_heap* h, size_t alignment, size_t bytes) noexcept {
+  if (!std::has_single_bit(alignment)) return invalid();
+  return or_enomem(on(h, [=](auto& any) { return any.allocate(bytes, alignment); }));
+}
+void* freehold_heap_realloc(freehold_heap* h, void* block, size_t bytes) noexcept {
+  return or_enomem(on(h, [=](auto& any) { return any.reallocate(block, bytes); }));
+}
+void freehold_heap_free(freehold_heap* h, void* block) noexcept {
+  on(h, [=](auto& any) { any.deallocate(block); });
+}
+void freehold_heap_free_sized(freehold_heap* h, void* block, size_t bytes) noexcept {
+  on(h, [=](auto& any) { any.deallocate(block, bytes); });
+}
+size_t freehold_heap_usable_size(freehold_heap* h, const void* block) noexcept {
+  return block == nullptr ? 0 : on(h, [=](auto& any) { return any.usable_size(block); });
+}
+
+void freehold_heap_release_all(freehold_heap* h) noexcept {
+  on(h, [](auto& any) { any.release_all(); });
+}
+int freehold_heap_reserve(freehold_heap* h, size_t bytes) noexcept {
+  if (on(h, [=](auto& any) { return any.reserve(bytes); })) return 0;
+  errno = ENOMEM;
+  return -1;
+}
+size_t freehold_heap_trim(freehold_heap* h) noexcept {
+  return on(h, [](auto& any) { return any.trim(); });
+}
+int freehold_heap_get_stats(freehold_heap* h, freehold_heap_stats* out, size_t size) noexcept {
+  if (size > sizeof(freehold_heap_stats)) {
+    errno = EINVAL;
+    return -1;
+  }
+  const heap::HeapStats s = on(h, [](auto& any) { return any.stats(); });
+  const freehold_heap_stats all{s.name,        s.live_objects, s.live_bytes,   s.used_bytes, s.held_bytes,
+                                s.limit_bytes, s.slabs,        s.large_blocks, s.conflicts};
+  std::memcpy(out, &all, size);
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,194 @@
+/* The private heaps' C interface from C, linked as C. Exits with 1 and the line of the first failure. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "freehold/heap/freehold_heap.h"
+
+static void check(int holds, const char* what, int line) {
+  if (holds) return;
+  fprintf(stderr, "line %d: %s\n", line, what);
+  exit(EXIT_FAILURE);
+}
+#define CHECK(condition) check(condition, #condition, __LINE__)
+
+static int reads_back(const unsigned char* block, size_t bytes, unsigned char value) {
+  for (size_t i = 0; i < bytes; ++i)
+    if (block[i] != value) return 0;
+  return 1;
+}
+static uint64_t live(freehold_heap* heap) {
+  freehold_heap_stats stats;
+  CHECK(freehold_heap_get_stats(heap, &stats, sizeof stats) == 0);
+  CHECK(stats.live_bytes <= stats.used_bytes && stats.used_bytes <= stats.held_bytes);
+  return stats.live_objects;
+}
+
+static void check_blocks(freehold_heap* heap) {
+  freehold_heap_free(heap, NULL);
+  freehold_heap_free_sized(heap, NULL, 10);
+  CHECK(freehold_heap_usable_size(heap, NULL) == 0);
+  /* Dirty memory first, so that calloc has something to zero. */
+  for (size_t bytes = 0; bytes < 60000; bytes += bytes / 2 + 1) {
+    unsigned char* block = freehold_heap_malloc(heap, bytes);
+    CHECK(block != NULL && (uintptr_t)block % 16 == 0 && freehold_heap_usable_size(heap, block) >= bytes);
+    memset(block, 0xab, freehold_heap_usable_size(heap, block));
+    freehold_heap_free_sized(heap, block, bytes);
+    block = freehold_heap_calloc(heap, bytes, 1);
+    CHECK(block != NULL && reads_back(block, bytes, 0));
+    memset(block, 0xab, bytes);
+    freehold_heap_free_sized(heap, block, bytes);
+    block = freehold_heap_calloc(heap, 7, bytes / 7);
+    CHECK(block != NULL && reads_back(block, bytes / 7 * 7, 0));
+    freehold_heap_free(heap, block);
+  }
+  for (size_t alignment = 1; alignment <= (size_t)1 << 20; alignment *= 2) {
+    void* block = freehold_heap_aligned_alloc(heap, alignment, 100);
+    CHECK(block != NULL && (uintptr_t)block % alignment == 0);
+    memset(block, 1, 100);
+    freehold_heap_free(heap, block);
+  }
+  unsigned char* block = freehold_heap_realloc(heap, NULL, 10);
+  CHECK(block != NULL);
+  memset(block, 7, 10);
+  for (size_t bytes = 10; bytes < 200000; bytes += bytes / 3) {
+    block = freehold_heap_realloc(heap, block, bytes);
+    CHECK(block != NULL && (uintptr_t)block % 16 == 0 && reads_back(block, 10, 7));
+    memset(block + 10, 8, bytes - 10);
+  }
+  block = freehold_heap_realloc(heap, block, 5);
+  CHECK(block != NULL && reads_back(block, 5, 7) && live(heap) == 1);
+  freehold_heap_free_sized(heap, block, 5);
+  CHECK(live(heap) == 0);
+}
+
+static void check_errors(freehold_heap* heap) {
+  /* Not constants, which the compilers would warn of. */
+  volatile size_t most = SIZE_MAX, huge = (size_t)1 << 40, zero = 0, odd = 24;
+  unsigned char* block = freehold_heap_malloc(heap, 5);
+  memset(block, 7, 5);
+#define FAILS(call, error) (errno = 0, (call) == NULL && errno == (error))
+  CHECK(FAILS(freehold_heap_malloc(heap, most), ENOMEM));
+  CHECK(FAILS(freehold_heap_malloc(heap, most - 15), ENOMEM));
+  CHECK(FAILS(freehold_heap_calloc(heap, most / 2, 3), ENOMEM));
+  CHECK(FAILS(freehold_heap_calloc(heap, 1, most), ENOMEM));
+  CHECK(FAILS(freehold_heap_realloc(heap, block, most - 100), ENOMEM));
+  CHECK(FAILS(freehold_heap_aligned_alloc(heap, huge, 10), ENOMEM));
+  CHECK(FAILS(freehold_heap_aligned_alloc(heap, zero, 10), EINVAL));
+  CHECK(FAILS(freehold_heap_aligned_alloc(heap, odd, 10), EINVAL));
+  CHECK(FAILS(freehold_heap_aligned_alloc(heap, most, 10), EINVAL));
+  freehold_heap_stats stats[2];
+  errno = 0;
+  CHECK(freehold_heap_get_stats(heap, stats, sizeof stats) == -1 && errno == EINVAL);
+  CHECK(reads_back(block, 5, 7));
+  freehold_heap_free(heap, block);
+}
+
+static void check_whole(freehold_heap* heap) {
+  freehold_heap_stats stats;
+  for (int i = 0; i < 20000; ++i) CHECK(freehold_heap_malloc(heap, (size_t)(i % 300)) != NULL);
+  CHECK(freehold_heap_malloc(heap, 100000) != NULL && live(heap) == 20001);
+  freehold_heap_release_all(heap);
+  CHECK(live(heap) == 0);
+  CHECK(freehold_heap_reserve(heap, 1 << 20) == 0);
+  CHECK(freehold_heap_get_stats(heap, &stats, sizeof stats) == 0 && stats.held_bytes >= 1 << 20);
+  CHECK(freehold_heap_trim(heap) >= 15 << 16);
+  uint64_t few[2] = {0, 0}; /* what a program of an older version might ask for */
+  CHECK(freehold_heap_get_stats(heap, (freehold_heap_stats*)(void*)few, sizeof few) == 0 && few[1] == 0);
+}
+
+static int refuses(void* context, size_t bytes) {
+  *(size_t*)context += bytes;
+  return 0;
+}
+static void check_limit(int kind) {
+  size_t asked = 0;
+  freehold_heap_options options = {.size = sizeof options};
+  options.kind = kind;
+  options.name = "limited";
+  options.limit_bytes = 100000;
+  options.on_limit = refuses;
+  options.on_limit_context = &asked;
+  freehold_heap* heap = freehold_heap_create(&options);
+  CHECK(heap != NULL);
+  unsigned char* block = freehold_heap_malloc(heap, 90000);
+  CHECK(block != NULL && asked == 0);
+  errno = 0;
+  CHECK(freehold_heap_malloc(heap, 20000) == NULL && errno == ENOMEM && asked == 20000);
+  errno = 0;
+  CHECK(freehold_heap_reserve(heap, 20000) == -1 && errno == ENOMEM);
+  freehold_heap_stats stats;
+  CHECK(freehold_heap_get_stats(heap, &stats, sizeof stats) == 0);
+  CHECK(strcmp(stats.name, "limited") == 0 && stats.limit_bytes == 100000 && stats.large_blocks == 1);
+  freehold_heap_destroy(heap);
+}
+
+static void check_options(void) {
+  freehold_heap_options options = {.size = sizeof options};
+  freehold_heap_destroy(NULL);
+  options.size = sizeof options - 1;
+  CHECK(FAILS(freehold_heap_create(&options), EINVAL));
+  options.size = 0;
+  CHECK(FAILS(freehold_heap_create(&options), EINVAL));
+  options.size = sizeof options;
+  options.kind = 2;
+  CHECK(FAILS(freehold_heap_create(&options), EINVAL));
+  options.kind = FREEHOLD_HEAP_OWNER_LOCKED;
+  options.waits = 1;
+  CHECK(FAILS(freehold_heap_create(&options), EINVAL));
+  /* From a later version: good as long as it says nothing that is not known here. */
+  struct {
+    freehold_heap_options known;
+    size_t more;
+  } later = {{.size = sizeof later}, 0};
+  freehold_heap* heap = freehold_heap_create(&later.known);
+  CHECK(heap != NULL);
+  freehold_heap_destroy(heap);
+  later.more = 1;
+  CHECK(FAILS(freehold_heap_create(&later.known), EINVAL));
+}
+
+static void* waits_for_room(void* heap) {
+  void* block = freehold_heap_malloc(heap, 60000);
+  CHECK(block != NULL);
+  freehold_heap_free(heap, block);
+  return NULL;
+}
+static void check_waiting(void) {
+  freehold_heap_options options = {.size = sizeof options};
+  options.limit_bytes = 100000;
+  options.waits = 1;
+  freehold_heap* heap = freehold_heap_create(&options);
+  void* block = freehold_heap_malloc(heap, 60000);
+  CHECK(heap != NULL && block != NULL);
+  pthread_t thread;
+  CHECK(pthread_create(&thread, NULL, waits_for_room, heap) == 0);
+  freehold_heap_free_sized(heap, block, 60000);
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(live(heap) == 0);
+  freehold_heap_destroy(heap);
+}
+
+int main(void) {
+  for (int kind = FREEHOLD_HEAP_SHARED; kind <= FREEHOLD_HEAP_OWNER_LOCKED; ++kind) {
+    freehold_heap_options options = {.size = sizeof options};
+    options.kind = kind;
+    freehold_heap* heap = freehold_heap_create(&options);
+    CHECK(heap != NULL);
+    check_blocks(heap);
+    check_errors(heap);
+    check_whole(heap);
+    CHECK(freehold_heap_malloc(heap, 10) != NULL); /* ends with the heap */
+    freehold_heap_destroy(heap);
+    check_limit(kind);
+  }
+  freehold_heap* heap = freehold_heap_create(NULL);
+  CHECK(heap != NULL && freehold_heap_malloc(heap, 1) != NULL);
+  freehold_heap_destroy(heap);
+  check_options();
+  check_waiting();
+  return EXIT_SUCCESS;
+}
