@@ -1,0 +1,136 @@
+#include "freehold/process/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "freehold/base/bits.hpp"
+
+namespace freehold::process {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+// Above what a process that is started gets its own descriptors as.
+constexpr int kLowestDescriptor = 10;
+
+int closed_with_errno(int fd) noexcept {
+  const int saved = errno;
+  if (fd >= 0) ::close(fd);
+  errno = saved;
+  return -1;
+}
+
+}  // namespace
+
+SharedMemory SharedMemory::create(const char* name, std::uint64_t bytes) noexcept {
+  const int low = ::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (low < 0) return {};
+  const int fd = ::fcntl(low, F_DUPFD_CLOEXEC, kLowestDescriptor);
+  closed_with_errno(low);
+  if (fd < 0) return {};
+  if (::fchmod(fd, S_IRUSR | S_IWUSR) != 0 || ::ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
+      ::fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
+    closed_with_errno(fd);
+    return {};
+  }
+  return attach(fd);
+}
+
+SharedMemory SharedMemory::attach(int fd) noexcept {
+  SharedMemory memory;
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) return memory;
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  void* data = MAP_FAILED;
+  if (seals >= 0 && (seals & kSeals) == kSeals)
+    data = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  else
+    errno = EINVAL;
+  if (data == MAP_FAILED) {
+    closed_with_errno(fd);
+    return memory;
+  }
+  memory.fd_ = fd;
+  memory.data_ = data;
+  memory.bytes_ = static_cast<std::uint64_t>(status.st_size);
+  return memory;
+}
+
+SharedMemory::~SharedMemory() {
+  if (data_ == nullptr) return;
+  ::munmap(data_, bytes_);
+  ::close(fd_);
+}
+
+SharedMemory::SharedMemory(SharedMemory&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void SharedMemory::give_back(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+  constexpr std::uint64_t kPage = 4096;
+  const std::uint64_t begin = base::align_up(offset, kPage);
+  const std::uint64_t end = base::align_down(offset + bytes, kPage);
+  if (begin >= end) return;
+  ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+}
+
+bool send_descriptor(int socket, int fd) noexcept {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
+  if (peer.uid != ::geteuid()) {
+    errno = EACCES;
+    return false;
+  }
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+}
+
+int receive_descriptor(int socket) noexcept {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  if (got < 0) return -1;
+  const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  if (got == 0 || rights == nullptr || rights->cmsg_type != SCM_RIGHTS) {
+    errno = ENODATA;
+    return -1;
+  }
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+  return fd;
+}
+
+}  // namespace freehold::process
