@@ -58,6 +58,13 @@ struct Failure {
   friend constexpr bool operator==(const Failure&, const Failure&) noexcept = default;
 };
 
+// What submit() did.
+enum class Submitted : std::uint8_t {
+  kNo,  // the entry was taken from its client
+  kYes,
+  kCallSupervisor,  // yes; no worker sleeps, and the supervisor wants to know
+};
+
 // A task of a client, while the client has not taken its result.
 struct Ticket {
   std::uint32_t entry = 0;
@@ -166,15 +173,17 @@ class TaskTable {
   }
 
   // Gives the filled entry to the workers. `limit`: it may run for so many nanoseconds, 0 for ever.
-  // Pre: the caller holds the ticket from try_acquire(). Returns false if the entry was taken from its client.
-  bool submit(Ticket ticket, unsigned client, std::uint64_t input_bytes, std::uint64_t limit = 0) noexcept {
+  // Pre: the caller holds the ticket from try_acquire().
+  Submitted submit(Ticket ticket, unsigned client, std::uint64_t input_bytes, std::uint64_t limit = 0) noexcept {
     Entry& entry = entries_[ticket.entry];
     entry.input_bytes.store(input_bytes);
     entry.limit.store(limit, std::memory_order_relaxed);  // relaxed: published by the word
     std::uint64_t seen = TaskWord::filling(ticket.generation, client).bits();
-    if (!change(ticket.entry, seen, TaskWord(seen).with(Stage::kReady), Orders::kGive)) return false;
-    announce(ticket.entry);
-    return true;
+    if (!change(ticket.entry, seen, TaskWord(seen).with(Stage::kReady), Orders::kGive)) return Submitted::kNo;
+    if (announce(ticket.entry)) return Submitted::kYes;
+    // relaxed: a token.
+    const bool wanted = wanted_->load(Orders::kAskSleepers) != 0 && wanted_->exchange(0, std::memory_order_relaxed) != 0;
+    return wanted ? Submitted::kCallSupervisor : Submitted::kYes;
   }
 
   // Where the client's task stands; none once it is over and was taken.
@@ -251,6 +260,31 @@ class TaskTable {
   // When the claim's task began, in nanoseconds of the clock that the supervisor uses. A hint for find_overdue().
   void began(const Claim& claim, std::uint64_t now) noexcept {
     entries_[claim.entry].started.store(now, std::memory_order_relaxed);
+  }
+
+  // The worker says which process it is before it takes its first task. Returns false if another supervisor has taken over
+  // since `epoch`: then it must end, because nobody would know when it dies.
+  [[nodiscard]] bool enter(unsigned worker, std::uint64_t identity, std::uint32_t epoch) noexcept {
+    workers_[worker].identity.store(identity, Orders::kSaySleep);
+    return epoch_->load(Orders::kLastLook) == epoch;
+  }
+  // A supervisor begins. Afterwards identity() is every process that may yet touch the table as a worker.
+  std::uint32_t new_epoch() noexcept { return epoch_->fetch_add(1, Orders::kSetBit) + 1; }
+  [[nodiscard]] std::uint64_t identity(unsigned worker) const noexcept {
+    return workers_[worker].identity.load(Orders::kAskSleepers);
+  }
+  void leave(unsigned worker) noexcept {
+    workers_[worker].identity.store(0, std::memory_order_relaxed);  // relaxed: by the supervisor, for the next one
+  }
+
+  // For the supervisor and the stats; relaxed: they publish nothing.
+  void set_up(unsigned worker, bool up) noexcept { workers_[worker].up.store(up ? 1 : 0, std::memory_order_relaxed); }
+  [[nodiscard]] bool is_up(unsigned worker) const noexcept {
+    return workers_[worker].up.load(std::memory_order_relaxed) != 0;
+  }
+  void count_ended(unsigned worker) noexcept { workers_[worker].ended.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t ended(unsigned worker) const noexcept {
+    return workers_[worker].ended.load(std::memory_order_relaxed);
   }
 
   // ---- the supervisor
@@ -340,15 +374,10 @@ class TaskTable {
     }
   }
 
-  // The supervisor wants to be told when a task finds no worker asleep. Returns whether a task is ready already.
+  // The supervisor wants to be told, once, when a task finds no worker asleep. Returns whether a task is ready already.
   [[nodiscard]] bool want_calls() noexcept {
     wanted_->store(1, Orders::kSaySleep);
     return any(ready_, Orders::kLastLook);
-  }
-  // For who has submitted: whether the supervisor has to be told, once for each want_calls().
-  [[nodiscard]] bool supervisor_wanted() noexcept {
-    // relaxed: a token.
-    return wanted_->load(Orders::kAskSleepers) != 0 && wanted_->exchange(0, std::memory_order_relaxed) != 0;
   }
   [[nodiscard]] bool any_ready() const noexcept { return any(ready_, std::memory_order_relaxed); }
 
@@ -394,7 +423,10 @@ class TaskTable {
     atomic<std::uint32_t> word;
   };
   struct alignas(base::kCacheLine) Worker {
-    atomic<std::uint32_t> calls;  // a futex: one more for each time that the worker is woken
+    atomic<std::uint32_t> calls;     // a futex: one more for each time that the worker is woken
+    atomic<std::uint32_t> up;        // whether its process has come as far as its loop
+    atomic<std::uint64_t> ended;     // tasks that it has completed; statistics
+    atomic<std::uint64_t> identity;  // of its process, 0: none
   };
   struct alignas(base::kCacheLine) Entry {
     atomic<std::uint64_t> state;
@@ -414,7 +446,7 @@ class TaskTable {
           ready(free + words(shape.entries) * sizeof(Bits)),
           sleeping(ready + words(shape.entries) * sizeof(Bits)),
           lines(sleeping + words(shape.workers) * sizeof(Bits)),
-          workers(lines + 5 * sizeof(Line)),
+          workers(lines + 6 * sizeof(Line)),
           entries(workers + shape.workers * sizeof(Worker)),
           areas(base::align_up(entries + shape.entries * sizeof(Entry), kPage)),
           output_offset(base::align_up(shape.max_input, area_alignment(shape))),
@@ -444,6 +476,7 @@ class TaskTable {
     space_ = &lines[2].word;
     closed_ = &lines[3].word;
     wanted_ = &lines[4].word;
+    epoch_ = &lines[5].word;
     areas_ = start + layout.areas;
     output_offset_ = layout.output_offset;
     area_bytes_ = layout.area_bytes;
@@ -490,11 +523,12 @@ class TaskTable {
   }
 
   // The entry is ready: it gets its bit, and a worker that sleeps is called.
-  void announce(std::uint32_t i) noexcept {
+  // Returns whether one was.
+  bool announce(std::uint32_t i) noexcept {
     ready_[i / 64].bits.fetch_or(base::bit(i % 64), Orders::kSetBit);
-    call_worker();
+    return call_worker();
   }
-  void call_worker() noexcept {
+  bool call_worker() noexcept {
     for (std::uint64_t w = 0; w < Layout::words(shape_.workers); ++w) {
       std::uint64_t bits = sleeping_[w].bits.load(Orders::kAskSleepers);
       for (; bits != 0; bits &= bits - 1) {
@@ -502,9 +536,10 @@ class TaskTable {
         // relaxed: the bit is a token; whoever clears it calls.
         if ((sleeping_[w].bits.fetch_and(~one, std::memory_order_relaxed) & one) == 0) continue;
         call(static_cast<unsigned>(w * 64 + base::lowest_bit(one)));
-        return;
+        return true;
       }
     }
+    return false;
   }
   void call(unsigned worker) noexcept {
     workers_[worker].calls.fetch_add(1, Orders::kCall);
@@ -588,6 +623,7 @@ class TaskTable {
   atomic<std::uint32_t>*free_cursor_ = nullptr, *ready_cursor_ = nullptr;
   atomic<std::uint32_t>* space_ = nullptr;  // a futex; odd: a client may wait for an entry
   atomic<std::uint32_t>* closed_ = nullptr;
+  atomic<std::uint32_t>* epoch_ = nullptr;   // supervisors so far
   atomic<std::uint32_t>* wanted_ = nullptr;  // the supervisor wants to be told of the next task that finds no worker
   Worker* workers_ = nullptr;
   Entry* entries_ = nullptr;

@@ -64,7 +64,7 @@ struct Play {
         table_.pass_on_space();
       }
       const std::uint64_t input = 10 * c + task;
-      SIM_CHECK(table_.submit(*ticket, c, input));
+      SIM_CHECK(table_.submit(*ticket, c, input) != Submitted::kNo);
       while (!table_.take(*ticket)) {
         SIM_CHECK(table_.look(*ticket).has_value());
         table_.wait_for_result(*ticket);
@@ -218,7 +218,7 @@ TEST(TaskTable_Model, Dropped_WhileItRuns_EntryFreeOnce) {
     run.spawn([&] {
       SIM_CHECK(table.drop(*ticket));
       SIM_CHECK(!table.drop(*ticket));
-      if (const std::optional<Ticket> again = table.try_acquire(0)) SIM_CHECK(table.submit(*again, 0, 1));
+      if (const std::optional<Ticket> again = table.try_acquire(0)) SIM_CHECK(table.submit(*again, 0, 1) != Submitted::kNo);
     });
     run.check([&] {
       SIM_CHECK(table.count(Stage::kFree) + table.count(Stage::kReady) + table.count(Stage::kDone) == 1);
@@ -296,8 +296,7 @@ Result supervisor_called() {
     SimAtomics::atomic<std::uint32_t> bell{0};
     run.spawn([&] {
       const std::optional<Ticket> ticket = table.try_acquire(0);
-      table.submit(*ticket, 0, 1);
-      if (!table.supervisor_wanted()) return;
+      if (table.submit(*ticket, 0, 1) != Submitted::kCallSupervisor) return;
       bell.store(1);
       SimAtomics::notify_all(bell);
     });
@@ -311,6 +310,27 @@ Result supervisor_called() {
 }
 TEST(TaskTable_Model, TaskWithoutWorkers_SupervisorIsCalled) {
   const Result result = supervisor_called<Shipped>();
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// A worker that its supervisor has just started when that dies: the next one knows of it, or it does not begin.
+template <class Table>
+Result taking_over() {
+  return sim::explore({.name = "table/take over", .preemptions = 3, .stale = 2, .print = false}, [](sim::Execution& run) {
+    Memory<Table> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Table table(memory.get());
+    SIM_CHECK(table.new_epoch() == 1);
+    bool enters = false, known = false;
+    run.spawn([&] { enters = table.enter(0, 77, 1); });
+    run.spawn([&] {
+      table.new_epoch();
+      known = table.identity(0) == 77;
+    });
+    run.check([&] { SIM_CHECK(known || !enters); });
+  });
+}
+TEST(TaskTable_Model, SupervisorTakesOver_NoWorkerUnknown) {
+  const Result result = taking_over<Shipped>();
   EXPECT_TRUE(result.ok()) << result;
 }
 
@@ -361,6 +381,10 @@ struct WeakHear : TaskTableOrders {
 struct WeakCall : TaskTableOrders {
   static constexpr Order kCall = std::memory_order_relaxed;
 };
+
+TEST(TaskTable_Mutants, TakingOverWithWeakOrders_WorkerUnknown) {
+  EXPECT_EQ((taking_over<TaskTable<SimAtomics, WeakSaySleep>>().failure), sim::Failure::kCheck);
+}
 
 // The first failure that the scenarios show.
 template <class Table>

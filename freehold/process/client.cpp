@@ -1,0 +1,184 @@
+#include "freehold/process/client.hpp"
+
+#include <cstring>
+#include <utility>
+
+namespace freehold::process {
+namespace {
+
+// One for each thread: threads differ in what they wait for.
+thread_local constinit AdaptiveSpin t_spin{};
+
+// When a wait of so long ends; kForever if never.
+std::uint64_t end_of(Nanoseconds time) noexcept {
+  if (time == kWaitForEver) return sync::kForever;
+  return now() + static_cast<std::uint64_t>(time.count() < 0 ? 0 : time.count());
+}
+// How long it is until then, kForever if for ever, 0 if it is over.
+std::uint64_t left_until(std::uint64_t end) noexcept {
+  if (end == sync::kForever) return sync::kForever;
+  const std::uint64_t time = now();
+  return time < end ? end - time : 0;
+}
+
+// Areas that used more are given back to the system with the task.
+constexpr std::uint64_t kKeptBytes = 64 * 1024;
+
+}  // namespace
+
+// ---- Result and Future
+
+Result::~Result() {
+  if (client_ != nullptr) client_->release(ticket_);
+}
+Result::Result(Result&& other) noexcept
+    : client_(std::exchange(other.client_, nullptr)),
+      ticket_(other.ticket_),
+      failure_(other.failure_),
+      bytes_(std::exchange(other.bytes_, {})) {}
+Result& Result::operator=(Result&& other) noexcept {
+  std::swap(client_, other.client_);
+  std::swap(ticket_, other.ticket_);
+  std::swap(failure_, other.failure_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Future::Future(Future&& other) noexcept
+    : client_(std::exchange(other.client_, nullptr)),
+      ticket_(other.ticket_),
+      begun_(other.begun_),
+      refusal_(other.refusal_) {}
+Future& Future::operator=(Future&& other) noexcept {
+  std::swap(client_, other.client_);
+  std::swap(ticket_, other.ticket_);
+  std::swap(begun_, other.begun_);
+  std::swap(refusal_, other.refusal_);
+  return *this;
+}
+
+bool Future::wait_for(Nanoseconds time) noexcept {
+  const auto over = [this] { return client_->is_over(ticket_); };
+  if (over() || (time.count() > 0 && t_spin.until(over))) return true;
+  const std::uint64_t end = end_of(time);
+  while (!over()) {
+    const std::uint64_t left = left_until(end);
+    if (left == 0) return false;
+    client_->table_.wait_for_result(ticket_, left);
+  }
+  return true;
+}
+
+Result Future::get() noexcept {
+  Result result;
+  wait();
+  if (!client_->table_.take(ticket_)) {
+    // Not ours any more: the supervisor has believed this process dead.
+    result.failure_ = {FailureKind::kNoWorker, 0};
+    client_ = nullptr;
+    return result;
+  }
+  Client& client = *std::exchange(client_, nullptr);
+  result.client_ = &client;
+  result.ticket_ = ticket_;
+  result.failure_ = client.table_.failure(ticket_.entry);
+  if (result.ok())
+    result.bytes_ = {client.table_.output(ticket_.entry),
+                     static_cast<std::size_t>(client.table_.output_bytes(ticket_.entry))};
+  else
+    client.failed_.fetch_add(1, std::memory_order_relaxed);
+  client.latencies_.add(now() - begun_);
+  return result;
+}
+
+void Future::cancel() noexcept {
+  if (client_ != nullptr) std::exchange(client_, nullptr)->table_.drop(ticket_);
+}
+
+// ---- Client
+
+Future Client::submit(std::span<const std::byte> input, const TaskOptions& options) noexcept {
+  const auto refuse = [this](Refusal why) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return Future(why);
+  };
+  if (input.size() > table_.shape().max_input) return refuse(Refusal::kTooLarge);
+  if (table_.closed()) return refuse(Refusal::kNoWorker);
+  const std::uint64_t begun = now();
+  const std::optional<Ticket> ticket = acquire(options.wait_while_full);
+  if (!ticket) return refuse(Refusal::kFull);
+  if (!input.empty()) std::memcpy(table_.input(ticket->entry), input.data(), input.size());
+  const auto limit = static_cast<std::uint64_t>(options.limit.count());
+  if (table_.submit(*ticket, slot_, input.size(), limit) == Submitted::kCallSupervisor) ring(bell_);
+  submitted_.fetch_add(1, std::memory_order_relaxed);
+  return {*this, *ticket, begun};
+}
+
+std::size_t Client::submit_all(std::span<const std::span<const std::byte>> inputs, std::span<Future> futures,
+                               const TaskOptions& options) noexcept {
+  std::size_t n = 0;
+  for (; n < inputs.size(); ++n) {
+    futures[n] = submit(inputs[n], options);
+    if (!futures[n].valid()) break;
+  }
+  return n;
+}
+
+std::optional<Ticket> Client::acquire(Nanoseconds wait) noexcept {
+  std::optional<Ticket> ticket = table_.try_acquire(slot_);
+  if (ticket || wait.count() <= 0) return ticket;
+  const std::uint64_t end = end_of(wait);
+  while (!(ticket = table_.try_acquire(slot_))) {
+    const std::uint64_t left = left_until(end);
+    if (left == 0) return std::nullopt;
+    table_.wait_for_space(left);
+  }
+  table_.pass_on_space();
+  return ticket;
+}
+
+bool Client::is_over(Ticket ticket) const noexcept {
+  const std::optional<TaskWord> word = table_.look(ticket);
+  return !word || word->is_over();
+}
+
+// Of a task that was taken.
+void Client::release(Ticket ticket) noexcept {
+  const std::uint64_t area = table_.areas_offset() + ticket.entry * table_.area_bytes();
+  const std::uint64_t outputs = static_cast<std::uint64_t>(table_.output(ticket.entry) - table_.input(ticket.entry));
+  if (const std::uint64_t used = table_.input_bytes(ticket.entry); used > kKeptBytes)
+    memory_.give_back(area + kKeptBytes, used - kKeptBytes + 4095);
+  if (table_.output_bytes(ticket.entry) > kKeptBytes)
+    memory_.give_back(area + outputs + kKeptBytes, table_.shape().max_output - kKeptBytes);
+  table_.drop(ticket);
+}
+
+ClientStats Client::stats() const noexcept {
+  ClientStats stats;
+  stats.submitted = submitted_.load(std::memory_order_relaxed);
+  stats.failed = failed_.load(std::memory_order_relaxed);
+  stats.refused = refused_.load(std::memory_order_relaxed);
+  stats.delivered = latencies_.count();
+  stats.median = latencies_.percentile(0.5);
+  stats.p90 = latencies_.percentile(0.9);
+  stats.p99 = latencies_.percentile(0.99);
+  return stats;
+}
+
+std::uint64_t Histogram::count() const noexcept {
+  std::uint64_t n = 0;
+  for (const auto& bucket : buckets_) n += bucket.load(std::memory_order_relaxed);
+  return n;
+}
+
+std::uint64_t Histogram::percentile(double share) const noexcept {
+  const auto wanted = static_cast<double>(count()) * share;
+  std::uint64_t n = 0;
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    n += buckets_[i].load(std::memory_order_relaxed);
+    if (n != 0 && static_cast<double>(n) >= wanted) return i >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << i) - 1;
+  }
+  return 0;
+}
+
+}  // namespace freehold::process

@@ -1,0 +1,158 @@
+// A client of a task table: any thread puts tasks in and gets their results out. Input is copied in once, output is read
+// where the worker has written it (or copied out once).
+//
+// A task is not lost and its result is not delivered twice, whoever is killed: it ends with its output, or with the reason
+// why there is none. A task may run more than once, when a worker dies in the middle of it.
+//
+// Threads: any, on Client; a Future or Result belongs to one thread at a time. None may outlive the client.
+#pragma once
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "freehold/process/shared_memory.hpp"
+#include "freehold/process/spin.hpp"
+#include "freehold/process/task_table.hpp"
+#include "freehold/process/worker.hpp"
+
+namespace freehold::process {
+
+class Client;
+using Nanoseconds = std::chrono::nanoseconds;
+inline constexpr Nanoseconds kWaitForEver = Nanoseconds::max();
+
+// How a task ended: with output, or with the reason why there is none. Holds the task's place in the table until it is
+// destroyed.
+class Result {
+ public:
+  Result() noexcept = default;
+  explicit Result(Failure failure) noexcept : failure_(failure) {}
+  ~Result();
+  Result(Result&& other) noexcept;
+  Result& operator=(Result&& other) noexcept;
+
+  [[nodiscard]] bool ok() const noexcept { return client_ != nullptr && failure_.kind == FailureKind::kNone; }
+  [[nodiscard]] Failure failure() const noexcept { return failure_; }
+  // The output, in the shared memory. Empty unless ok().
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
+
+ private:
+  friend class Future;
+  Client* client_ = nullptr;
+  Ticket ticket_;
+  Failure failure_;
+  std::span<const std::byte> bytes_;
+};
+
+// Why submit() gave no future.
+enum class Refusal : std::uint8_t {
+  kNone,
+  kFull,      // the table, for as long as the caller would wait
+  kTooLarge,  // the input: more than max_input
+  kNoWorker,  // no worker can be started, or the pool is not there
+};
+
+// A task that was submitted. Destroying it drops the task.
+class Future {
+ public:
+  Future() noexcept = default;
+  explicit Future(Refusal refusal) noexcept : refusal_(refusal) {}
+  ~Future() { cancel(); }
+  Future(Future&& other) noexcept;
+  Future& operator=(Future&& other) noexcept;
+
+  // Whether there is a task, whose result was not got yet.
+  [[nodiscard]] bool valid() const noexcept { return client_ != nullptr; }
+  [[nodiscard]] Refusal refusal() const noexcept { return refusal_; }
+
+  // Waits until the task is over, or for so long. Returns whether it is over. Pre: valid().
+  bool wait_for(Nanoseconds time) noexcept;
+  void wait() noexcept { wait_for(kWaitForEver); }
+  // Waits for the result and takes it. Pre: valid(), which it is not afterwards.
+  [[nodiscard]] Result get() noexcept;
+  // Drops the task: it does not begin if it has not; if it runs, its output will be nobody's.
+  void cancel() noexcept;
+
+ private:
+  friend class Client;
+  Future(Client& client, Ticket ticket, std::uint64_t begun) noexcept : client_(&client), ticket_(ticket), begun_(begun) {}
+
+  Client* client_ = nullptr;
+  Ticket ticket_;
+  std::uint64_t begun_ = 0;
+  Refusal refusal_ = Refusal::kNone;
+};
+
+struct TaskOptions {
+  Nanoseconds limit{0};                        // it may run for so long, then its worker is killed; 0: for ever
+  Nanoseconds wait_while_full = kWaitForEver;  // 0: refuse at once
+};
+
+// Latencies from submit() to get() by powers of two: exact to a factor of two, and cheap.
+class Histogram {
+ public:
+  void add(std::uint64_t nanoseconds) noexcept {
+    buckets_[std::bit_width(nanoseconds)].fetch_add(1, std::memory_order_relaxed);  // relaxed: a statistic
+  }
+  [[nodiscard]] std::uint64_t count() const noexcept;
+  // No more than `share` (0 to 1) of the latencies are longer than so many nanoseconds beyond it; 0 if there are none.
+  [[nodiscard]] std::uint64_t percentile(double share) const noexcept;
+
+ private:
+  std::array<std::atomic<std::uint64_t>, 65> buckets_{};
+};
+
+struct ClientStats {
+  std::uint64_t submitted = 0, delivered = 0, failed = 0, refused = 0;
+  std::uint64_t median = 0, p90 = 0, p99 = 0;  // nanoseconds from submit() to get()
+};
+
+class Client {
+ public:
+  // Pre: `memory` is a valid table and outlives the client, `slot` is nobody else's, `bell` is its supervisor's.
+  Client(const SharedMemory& memory, unsigned slot, int bell) noexcept
+      : memory_(memory), table_(memory.data()), slot_(slot), bell_(bell) {}
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Gives a task to the workers. Errors: a future that is not valid() says why by refusal().
+  [[nodiscard]] Future submit(std::span<const std::byte> input, const TaskOptions& options = {}) noexcept;
+  [[nodiscard]] Future submit(std::string_view input, const TaskOptions& options = {}) noexcept {
+    return submit(std::as_bytes(std::span(input)), options);
+  }
+  // Submits each of the inputs, in order, until one is refused. Returns how many were; their futures are in `futures`.
+  // Pre: there are as many futures as inputs.
+  std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<Future> futures,
+                         const TaskOptions& options = {}) noexcept;
+
+  [[nodiscard]] Table& table() noexcept { return table_; }
+  [[nodiscard]] ClientStats stats() const noexcept;
+
+ private:
+  friend class Future;
+  friend class Result;
+
+  [[nodiscard]] std::optional<Ticket> acquire(Nanoseconds wait) noexcept;
+  [[nodiscard]] bool is_over(Ticket ticket) const noexcept;
+  void release(Ticket ticket) noexcept;
+
+  const SharedMemory& memory_;
+  Table table_;
+  const unsigned slot_;
+  const int bell_;
+  // Statistics; relaxed.
+  alignas(base::kCacheLine) std::atomic<std::uint64_t> submitted_{0};
+  std::atomic<std::uint64_t> failed_{0}, refused_{0};
+  Histogram latencies_;
+};
+
+}  // namespace freehold::process

@@ -1,0 +1,128 @@
+#include "freehold/process/process_pool.hpp"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "freehold/os/cpu.hpp"
+
+namespace freehold {
+
+using namespace process;
+
+std::string find_worker_program() {
+  if (const char* named = std::getenv("FREEHOLD_WORKER_PROGRAM"); named != nullptr) return named;
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length > 0) {
+    std::string folder(path, static_cast<std::size_t>(length));
+    folder.resize(folder.rfind('/') + 1);
+    for (const char* place : {"freehold-worker", "../libexec/freehold/freehold-worker", "../bin/freehold-worker"})
+      if (::access((folder + place).c_str(), X_OK) == 0) return folder + place;
+  }
+  return "freehold-worker";
+}
+
+ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
+  const auto nanoseconds = [](Nanoseconds time) { return static_cast<std::uint64_t>(std::max<long>(time.count(), 0)); };
+  defaults_.limit = options.limit;
+  SupervisorOptions how;
+  how.command = options.command;
+  if (how.command.empty() && !options.component.empty())
+    how.command = {options.worker_program.empty() ? find_worker_program() : options.worker_program, options.component};
+  how.max_workers =
+      std::min(options.max_workers != 0 ? options.max_workers : 2 * os::usable_cpus().cpus, TaskWord::kMaxWorkers);
+  how.min_workers = options.min_workers;
+  how.attempts = std::clamp(options.attempts, 1u, TaskWord::kMaxAttempts);
+  how.limits = {.idle = nanoseconds(options.idle),
+                .max_age = nanoseconds(options.max_age),
+                .max_tasks = options.max_tasks,
+                .max_rss = options.max_rss};
+  how.kill_rss = options.kill_rss;
+  const TableShape shape{.entries = options.entries,
+                         .workers = how.max_workers,
+                         .clients = 1,
+                         .max_input = options.max_input,
+                         .max_output = options.max_output};
+  const std::uint64_t bytes = Table::bytes(shape);
+  if (how.command.empty() || bytes == 0) {
+    setup_error_ = how.command.empty() ? "neither a component nor a command" : "a table of that shape cannot be";
+    return;
+  }
+  memory_ = SharedMemory::create("freehold tasks", bytes);
+  const int low = memory_.ok() ? ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+  bell_ = low >= 0 ? ::fcntl(low, F_DUPFD_CLOEXEC, 10) : -1;  // above what a worker gets
+  if (low >= 0) ::close(low);
+  if (bell_ >= 0) {
+    Table::create(memory_.data(), shape);
+    client_ = std::make_unique<Client>(memory_, 0, bell_);
+    supervisor_ = std::make_unique<Supervisor>(memory_, bell_, std::move(how));
+    if (supervisor_->start()) return;
+    supervisor_.reset();
+  }
+  setup_error_ = std::string("the system refuses: ") + std::strerror(errno);
+}
+
+ProcessPool::~ProcessPool() {
+  supervisor_.reset();
+  client_.reset();
+  if (bell_ >= 0) ::close(bell_);
+}
+
+std::string ProcessPool::error() const { return supervisor_ ? supervisor_->broken() : setup_error_; }
+
+Future ProcessPool::submit(std::span<const std::byte> input, const TaskOptions& options) {
+  return supervisor_ && !supervisor_->is_broken() ? client_->submit(input, options) : Future(Refusal::kNoWorker);
+}
+
+std::size_t ProcessPool::submit_all(std::span<const std::span<const std::byte>> inputs, std::span<Future> futures) {
+  return supervisor_ ? client_->submit_all(inputs, futures, defaults_) : 0;
+}
+
+Result ProcessPool::call(std::string_view input) {
+  Future future = submit(input);
+  return future.valid() ? future.get() : Result(Failure{FailureKind::kNoWorker, 0});
+}
+
+ProcessPoolStats ProcessPool::stats() const {
+  ProcessPoolStats stats;
+  if (!supervisor_) return stats;
+  const Table table(memory_.data());
+  stats.tasks = client_->stats();
+  stats.workers = supervisor_->stats();
+  stats.waiting = table.count(Stage::kReady);
+  stats.running = table.count(Stage::kRunning);
+  stats.entries = table.shape().entries;
+  return stats;
+}
+
+std::string ProcessPool::status() const {
+  const ProcessPoolStats s = stats();
+  char line[512];
+  int used =
+      std::snprintf(line, sizeof line,
+                    "waiting %u, running %u of %u; %u workers; %llu done, %llu failed, %llu refused; median %.0f us, "
+                    "99%% %.0f us; %llu handed on; ended:",
+                    s.waiting, s.running, s.entries, s.workers.live, static_cast<unsigned long long>(s.tasks.delivered),
+                    static_cast<unsigned long long>(s.tasks.failed), static_cast<unsigned long long>(s.tasks.refused),
+                    static_cast<double>(s.tasks.median) / 1e3, static_cast<double>(s.tasks.p99) / 1e3,
+                    static_cast<unsigned long long>(s.workers.handed_on));
+  std::string text(line, static_cast<std::size_t>(used));
+  for (std::size_t i = 0; i < kEnds; ++i) {
+    if (s.workers.ended[i] == 0) continue;
+    used = std::snprintf(line, sizeof line, " %s %llu", process::text(static_cast<End>(i)),
+                         static_cast<unsigned long long>(s.workers.ended[i]));
+    text.append(line, static_cast<std::size_t>(used));
+  }
+  return text;
+}
+
+std::vector<int> ProcessPool::worker_pids() const { return supervisor_ ? supervisor_->pids() : std::vector<int>{}; }
+
+}  // namespace freehold

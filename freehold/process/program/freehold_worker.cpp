@@ -1,0 +1,22 @@
+// freehold-worker COMPONENT.so: the worker program for components in shared objects. Started by a supervisor only.
+#include <dlfcn.h>
+
+#include <cstdio>
+
+#include "freehold/process/worker.hpp"
+
+int main(int argc, char** argv) {
+  using freehold::process::WorkerExit;
+  freehold::process::Worker worker;
+  if (!worker.ok() || argc != 2) {
+    std::fprintf(stderr, "freehold-worker: is started by a process pool, as freehold-worker COMPONENT.so\n");
+    return static_cast<int>(WorkerExit::kNoTable);
+  }
+  void* const object = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+  void* const symbol = object != nullptr ? dlsym(object, FREEHOLD_COMPONENT_NAME) : nullptr;
+  if (symbol == nullptr) {
+    std::fprintf(stderr, "freehold-worker: %s\n", dlerror());
+    return static_cast<int>(WorkerExit::kNoComponent);
+  }
+  return worker.run(reinterpret_cast<freehold_component*>(symbol));
+}

@@ -1,0 +1,325 @@
+#include "freehold/process/supervisor.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+extern char** environ;
+
+namespace freehold::process {
+namespace {
+
+int open_process(int pid) noexcept { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+void kill_process(int pidfd) noexcept { ::syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0); }
+
+End end_of(WorkerExit status) noexcept {
+  switch (status) {
+    case WorkerExit::kClosed: return End::kClosed;
+    case WorkerExit::kIdle: return End::kIdle;
+    case WorkerExit::kMaxTasks: return End::kMaxTasks;
+    case WorkerExit::kMaxRss: return End::kMaxRss;
+    case WorkerExit::kMaxAge: return End::kMaxAge;
+    case WorkerExit::kNoTable:
+    case WorkerExit::kNoComponent: break;
+  }
+  return End::kExit;
+}
+
+bool retired(End end) noexcept {
+  return end == End::kClosed || end == End::kIdle || end == End::kMaxTasks || end == End::kMaxRss || end == End::kMaxAge;
+}
+
+}  // namespace
+
+const char* text(End end) noexcept {
+  switch (end) {
+    case End::kSignal: return "signal";
+    case End::kExit: return "exit";
+    case End::kDeadline: return "deadline";
+    case End::kMemory: return "memory";
+    case End::kIdle: return "idle";
+    case End::kMaxTasks: return "max_tasks";
+    case End::kMaxRss: return "max_rss";
+    case End::kMaxAge: return "max_age";
+    case End::kClosed: return "closed";
+    case End::kNeverUp: return "never up";
+  }
+  return "?";
+}
+
+Supervisor::Supervisor(const SharedMemory& memory, int bell, SupervisorOptions options)
+    : memory_(memory), table_(memory.data()), bell_(bell), options_(std::move(options)) {
+  slots_ = std::make_unique<Slot[]>(table_.shape().workers);
+}
+
+Supervisor::~Supervisor() { stop(); }
+
+bool Supervisor::start() noexcept {
+  // The client's signals are the client's threads' business.
+  sigset_t all, former;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &former);
+  const int error = ::pthread_create(&thread_, nullptr, &Supervisor::thread_main, this);
+  ::pthread_sigmask(SIG_SETMASK, &former, nullptr);
+  has_thread_ = error == 0;
+  errno = error;
+  return has_thread_;
+}
+
+void Supervisor::stop() noexcept {
+  stopping_.store(true);
+  ring(bell_);
+  if (!std::exchange(has_thread_, false)) return;
+  ::pthread_join(thread_, nullptr);
+}
+
+void* Supervisor::thread_main(void* supervisor) {
+  static_cast<Supervisor*>(supervisor)->run();
+  return nullptr;
+}
+
+void Supervisor::run() {
+  take_over();
+  while (!stopping_.load()) {
+    const std::uint64_t time = now();
+    condemn_overdue(time);
+    condemn_large(time);
+    start_workers(time);
+    if (broken_.load(std::memory_order_relaxed)) table_.fail_ready({FailureKind::kNoWorker, 0});
+    wait(time);
+    reap_all();
+  }
+  shut_down();
+}
+
+// What a former supervisor of this table has left: its workers are dead or dying, since they die with it.
+void Supervisor::take_over() noexcept {
+  epoch_ = table_.new_epoch();
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
+    if (const std::uint64_t identity = table_.identity(slot); identity != 0) {
+      const int pidfd = open_process(pid_of(identity));
+      if (pidfd >= 0) {
+        if (identity_of(pid_of(identity)) == identity) {
+          kill_process(pidfd);
+          pollfd dead{pidfd, POLLIN, 0};
+          while (::poll(&dead, 1, -1) < 0 && errno == EINTR) {
+          }
+        }
+        ::close(pidfd);
+      }
+    }
+    handed_on_ += table_.recover_worker(slot, {FailureKind::kSignal, SIGKILL}, options_.attempts);
+    table_.leave(slot);
+  }
+  table_.recover_worker(TaskWord::kSupervisor, {FailureKind::kNoWorker, 0}, 1);
+}
+
+unsigned Supervisor::live() const noexcept {
+  unsigned n = 0;
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) n += slots_[slot].pid.load(std::memory_order_relaxed) != 0;
+  return n;
+}
+unsigned Supervisor::starting() const noexcept {
+  unsigned n = 0;
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
+    n += slots_[slot].pid.load(std::memory_order_relaxed) != 0 && !table_.is_up(slot);
+  return n;
+}
+
+// One at a time comes up for waiting work, so that short tasks do not start as many workers as they are.
+void Supervisor::start_workers(std::uint64_t time) {
+  const unsigned most = std::min(options_.max_workers, table_.shape().workers);
+  while (!broken_.load(std::memory_order_relaxed) && time >= not_before_ && live() < most) {
+    if (live() >= options_.min_workers && (starting() != 0 || !table_.want_calls())) return;
+    unsigned slot = 0;
+    while (slots_[slot].pid.load(std::memory_order_relaxed) != 0) ++slot;
+    spawn(slot);  // if it fails, retry_later() says when to try again
+  }
+}
+
+void Supervisor::spawn(unsigned slot) {
+  table_.set_up(slot, false);
+  char variable[256];
+  const WorkerLimits& l = options_.limits;
+  std::snprintf(variable, sizeof variable, "%s=%u %d %u %llu %llu %llu %llu", kWorkerVariable, slot, ::getpid(), epoch_,
+                static_cast<unsigned long long>(l.idle), static_cast<unsigned long long>(l.max_age),
+                static_cast<unsigned long long>(l.max_tasks), static_cast<unsigned long long>(l.max_rss));
+  std::vector<char*> arguments, environment;
+  for (const std::string& argument : options_.command) arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  const std::size_t name = std::strlen(kWorkerVariable);
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (std::strncmp(*entry, kWorkerVariable, name) != 0 || (*entry)[name] != '=') environment.push_back(*entry);
+  environment.push_back(variable);
+  environment.push_back(nullptr);
+
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_adddup2(&files, memory_.fd(), kTableDescriptor);
+  ::posix_spawn_file_actions_adddup2(&files, bell_, kBellDescriptor);
+  ::posix_spawn_file_actions_addclosefrom_np(&files, kBellDescriptor + 1);
+  posix_spawnattr_t how;
+  ::posix_spawnattr_init(&how);
+  sigset_t none, all;
+  ::sigemptyset(&none);
+  ::sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&how, &none);
+  ::posix_spawnattr_setsigdefault(&how, &all);
+  ::posix_spawnattr_setpgroup(&how, 0);
+  ::posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  pid_t pid = 0;
+  const int error = arguments[0] == nullptr
+                        ? ENOENT
+                        : ::posix_spawnp(&pid, arguments[0], &files, &how, arguments.data(), environment.data());
+  ::posix_spawnattr_destroy(&how);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (error != 0) {
+    never_up("cannot be started: error", error);
+    return;
+  }
+  Slot& started = slots_[slot];
+  started.pidfd = open_process(pid);  // not reaped yet, so it is this one
+  started.condemned = {};
+  started.ended_before = table_.ended(slot);
+  started.pid.store(pid, std::memory_order_relaxed);
+  started_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// A worker could not begin. After enough of them in a row none will.
+void Supervisor::never_up(const char* how, int value) {
+  ended_[static_cast<std::size_t>(End::kNeverUp)].fetch_add(1, std::memory_order_relaxed);
+  retry_later();
+  if (++start_failures_ < options_.start_failures || broken_.load(std::memory_order_relaxed)) return;
+  std::snprintf(why_, sizeof why_, "the worker program %.60s %s %d",
+                options_.command.empty() ? "" : options_.command[0].c_str(), how, value);
+  broken_.store(true, std::memory_order_release);
+}
+
+void Supervisor::retry_later() noexcept {
+  constexpr std::uint64_t kMillisecond = 1'000'000;
+  if (++fruitless_ <= 2) return;
+  not_before_ = now() + (kMillisecond << std::min(fruitless_ - 3, 10u));
+}
+
+void Supervisor::condemn_overdue(std::uint64_t time) noexcept {
+  while (const std::optional<Claim> claim = table_.find_overdue(time)) {
+    const auto milliseconds = static_cast<std::int32_t>(table_.limit(claim->entry) / 1'000'000);
+    slots_[claim->word.worker()].condemned = {FailureKind::kDeadline, milliseconds};
+    kill(claim->word.worker());
+  }
+}
+
+void Supervisor::condemn_large(std::uint64_t time) noexcept {
+  if (options_.kill_rss == 0 || time - last_look_at_memory_ < options_.tick) return;
+  last_look_at_memory_ = time;
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
+    const int pid = slots_[slot].pid.load(std::memory_order_relaxed);
+    if (pid == 0 || resident_bytes(pid) <= options_.kill_rss) continue;
+    const std::optional<Claim> claim = table_.running(slot);
+    if (claim && !claim->word.overdue() && !table_.condemn(*claim)) continue;  // it has just finished: not now
+    slots_[slot].condemned = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss >> 20)};
+    kill(slot);
+  }
+}
+
+void Supervisor::kill(unsigned slot) noexcept { kill_process(slots_[slot].pidfd); }
+
+// Until the bell rings, a worker ends, or it is time to look again.
+void Supervisor::wait(std::uint64_t time) {
+  std::vector<pollfd> events{{bell_, POLLIN, 0}};
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
+    if (slots_[slot].pid.load(std::memory_order_relaxed) != 0) events.push_back({slots_[slot].pidfd, POLLIN, 0});
+  const bool look = events.size() > 1 || broken_.load(std::memory_order_relaxed);
+  std::uint64_t sleep = look ? options_.tick : sync::kForever;
+  if (not_before_ > time) sleep = std::min(sleep, not_before_ - time);
+  const int milliseconds = sleep == sync::kForever ? -1 : static_cast<int>(sleep / 1'000'000 + 1);
+  if (::poll(events.data(), events.size(), milliseconds) <= 0 || (events[0].revents & POLLIN) == 0) return;
+  std::uint64_t rings = 0;
+  [[maybe_unused]] const ssize_t read = ::read(bell_, &rings, sizeof rings);
+}
+
+void Supervisor::reap_all() noexcept {
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
+    if (slots_[slot].pid.load(std::memory_order_relaxed) != 0) reap(slot);
+}
+
+// Nothing happens if the worker lives.
+void Supervisor::reap(unsigned slot) noexcept {
+  Slot& worker = slots_[slot];
+  siginfo_t info{};
+  const int pid = worker.pid.load(std::memory_order_relaxed);
+  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+  ::close(worker.pidfd);
+  worker.pidfd = -1;
+  worker.pid.store(0, std::memory_order_relaxed);
+
+  const bool exited = info.si_code == CLD_EXITED;
+  End end = exited ? end_of(static_cast<WorkerExit>(info.si_status)) : End::kSignal;
+  Failure reason{exited ? FailureKind::kExit : FailureKind::kSignal, info.si_status};
+  if (worker.condemned.kind != FailureKind::kNone) {
+    reason = worker.condemned;
+    end = reason.kind == FailureKind::kDeadline ? End::kDeadline : End::kMemory;
+  }
+  const bool was_up = table_.is_up(slot);
+  const unsigned held = table_.recover_worker(slot, reason, options_.attempts);
+  table_.leave(slot);
+  handed_on_.fetch_add(held, std::memory_order_relaxed);
+  if (held != 0 && retired(end)) end = End::kExit;  // the component called exit()
+  if (was_up) {
+    start_failures_ = 0;
+    ended_[static_cast<std::size_t>(end)].fetch_add(1, std::memory_order_relaxed);
+    if (retired(end) || table_.ended(slot) != worker.ended_before)
+      fruitless_ = 0;
+    else
+      retry_later();
+  } else {
+    never_up(exited ? "ends before it takes a task, with status" : "is killed before it takes a task, by signal",
+             info.si_status);
+  }
+}
+
+void Supervisor::shut_down() {
+  table_.close();
+  const std::uint64_t end = now() + options_.grace;
+  while (live() != 0) {
+    if (now() >= end)
+      for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
+        if (slots_[slot].pid.load(std::memory_order_relaxed) != 0) kill(slot);
+    std::vector<pollfd> workers;
+    for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
+      if (slots_[slot].pid.load(std::memory_order_relaxed) != 0) workers.push_back({slots_[slot].pidfd, POLLIN, 0});
+    ::poll(workers.data(), workers.size(), 10);
+    reap_all();
+  }
+  table_.fail_ready({FailureKind::kNoWorker, 0});
+}
+
+SupervisorStats Supervisor::stats() const noexcept {
+  SupervisorStats stats;
+  stats.live = live();
+  stats.started = started_.load(std::memory_order_relaxed);
+  stats.handed_on = handed_on_.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < kEnds; ++i) stats.ended[i] = ended_[i].load(std::memory_order_relaxed);
+  return stats;
+}
+
+std::string Supervisor::broken() const { return broken_.load(std::memory_order_acquire) ? why_ : ""; }
+
+std::vector<int> Supervisor::pids() const {
+  std::vector<int> pids;
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
+    if (const int pid = slots_[slot].pid.load(std::memory_order_relaxed); pid != 0) pids.push_back(pid);
+  return pids;
+}
+
+}  // namespace freehold::process

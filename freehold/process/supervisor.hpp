@@ -1,0 +1,136 @@
+// Keeps as many worker processes as there is work for: starts one when a task finds none asleep, up to a cap; replaces one
+// that died and hands its task on; kills one whose task has run out of time or memory; reaps all. Workers end by themselves
+// when they are idle, old, large or tired (worker.hpp).
+//
+// One thread, which starts the workers and therefore has to live as long as they: they die with it, by PR_SET_PDEATHSIG,
+// whatever ends it. Nothing of it lies outside of this process and the table, so after a kill -9 there is nothing to clean
+// up; the next supervisor of the same table waits until the former one's workers are dead and hands on what they held.
+//
+// Workers are started by posix_spawn (vfork and exec), with the table, the bell and nothing else open, in a process group of
+// their own so that a terminal's Ctrl-C is the client's business, with default signal dispositions.
+//
+// Storms: a worker that dies without ever having ended a task is followed by the next one after 1 ms, 2 ms, 4 ms … 1 s (the
+// first two at once). If `start_failures` in a row do not even come up, the supervisor gives up: broken() says why, and all
+// tasks that wait fail.
+#pragma once
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "freehold/process/shared_memory.hpp"
+#include "freehold/process/task_table.hpp"
+#include "freehold/process/worker.hpp"
+
+namespace freehold::process {
+
+struct SupervisorOptions {
+  std::vector<std::string> command;  // of the worker program
+  unsigned min_workers = 0;          // kept even when there is no work
+  unsigned max_workers = 1;
+  unsigned attempts = 3;        // of one task, when its workers die
+  unsigned start_failures = 5;  // in a row
+  WorkerLimits limits;
+  std::uint64_t kill_rss = 0;           // bytes: a worker above it is killed in the middle of its task; 0: none
+  std::uint64_t tick = 10'000'000;      // nanoseconds between two looks at deadlines and memory
+  std::uint64_t grace = 1'000'000'000;  // nanoseconds that a task may go on for when the pool ends
+};
+
+// Why workers ended.
+enum class End : std::uint8_t {
+  kSignal,
+  kExit,  // by itself, but not as a worker does
+  kDeadline,
+  kMemory,
+  kIdle,
+  kMaxTasks,
+  kMaxRss,
+  kMaxAge,
+  kClosed,
+  kNeverUp,  // before it could take a task
+};
+inline constexpr std::size_t kEnds = 10;
+[[nodiscard]] const char* text(End end) noexcept;
+
+struct SupervisorStats {
+  unsigned live = 0;
+  std::uint64_t started = 0;
+  std::uint64_t handed_on = 0;  // tasks whose worker died
+  std::array<std::uint64_t, kEnds> ended{};
+};
+
+class Supervisor {
+ public:
+  // Pre: `memory` is a valid table and outlives the supervisor; `bell` is an eventfd that submitters ring.
+  Supervisor(const SharedMemory& memory, int bell, SupervisorOptions options);
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  // Starts the thread. Returns false and errno.
+  bool start() noexcept;
+  // Ends the workers and the thread. What still waits or runs after the grace period fails.
+  void stop() noexcept;
+  // The same without a thread: supervises in this one until stop() is called by another.
+  void run();
+
+  // Any thread.
+  [[nodiscard]] SupervisorStats stats() const noexcept;
+  // Why no worker can be started; empty while all is well.
+  [[nodiscard]] std::string broken() const;
+  [[nodiscard]] bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
+  // The processes of the live workers.
+  [[nodiscard]] std::vector<int> pids() const;
+
+ private:
+  struct Slot {
+    std::atomic<int> pid{0};  // 0: no worker; written by the supervisor's thread
+    int pidfd = -1;
+    std::uint64_t ended_before = 0;  // the table's count when it was started
+    Failure condemned;               // why we killed it, if we did
+  };
+
+  static void* thread_main(void* supervisor);
+  void take_over() noexcept;
+  void start_workers(std::uint64_t time);
+  void spawn(unsigned slot);
+  void never_up(const char* how, int value);
+  void condemn_overdue(std::uint64_t time) noexcept;
+  void condemn_large(std::uint64_t time) noexcept;
+  void kill(unsigned slot) noexcept;
+  void wait(std::uint64_t time);
+  void reap_all() noexcept;
+  void reap(unsigned slot) noexcept;
+  void retry_later() noexcept;
+  void shut_down();
+  [[nodiscard]] unsigned live() const noexcept;
+  [[nodiscard]] unsigned starting() const noexcept;
+
+  const SharedMemory& memory_;
+  Table table_;
+  const int bell_;
+  const SupervisorOptions options_;
+  std::unique_ptr<Slot[]> slots_;
+  pthread_t thread_{};
+  bool has_thread_ = false;
+  std::atomic<bool> stopping_{false};
+
+  // The supervisor's thread only.
+  std::uint32_t epoch_ = 0;
+  unsigned fruitless_ = 0;        // workers in a row that ended no task
+  unsigned start_failures_ = 0;   // in a row
+  std::uint64_t not_before_ = 0;  // the time of the next start
+  std::uint64_t last_look_at_memory_ = 0;
+
+  // Written by the supervisor's thread, read by any.
+  std::atomic<std::uint64_t> started_{0}, handed_on_{0};
+  std::array<std::atomic<std::uint64_t>, kEnds> ended_{};
+  std::atomic<bool> broken_{false};
+  char why_[128] = {};  // written before broken_ is set
+};
+
+}  // namespace freehold::process

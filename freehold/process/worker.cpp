@@ -1,0 +1,125 @@
+#include "freehold/process/worker.hpp"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "freehold/process/spin.hpp"
+
+namespace freehold::process {
+
+std::uint64_t now() noexcept {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+std::uint64_t resident_bytes(int pid) noexcept {
+  char path[32];
+  if (pid == 0)
+    std::snprintf(path, sizeof path, "/proc/self/statm");
+  else
+    std::snprintf(path, sizeof path, "/proc/%d/statm", pid);
+  std::FILE* const file = std::fopen(path, "re");
+  if (file == nullptr) return 0;
+  unsigned long total = 0, resident = 0;
+  const bool read = std::fscanf(file, "%lu %lu", &total, &resident) == 2;
+  std::fclose(file);
+  return read ? resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+}
+
+std::uint64_t identity_of(int pid) noexcept {
+  char text[1024];
+  if (pid == 0)
+    std::snprintf(text, sizeof text, "/proc/self/stat");
+  else
+    std::snprintf(text, sizeof text, "/proc/%d/stat", pid);
+  std::FILE* const file = std::fopen(text, "re");
+  if (file == nullptr) return 0;
+  const std::size_t length = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  text[length] = '\0';
+  // The 22nd field is the start time; the second one, in parentheses, may hold anything.
+  const char* at = std::strrchr(text, ')');
+  for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
+  if (at == nullptr) return 0;
+  return std::strtoull(text, nullptr, 10) | std::strtoull(at, nullptr, 10) << 22;
+}
+
+void ring(int bell) noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(bell, &one, sizeof one);
+}
+
+Worker::Worker() noexcept : born_(now()) {
+  const char* const text = std::getenv(kWorkerVariable);
+  int parent = 0;
+  unsigned epoch = 0;
+  unsigned long long idle = 0, age = 0, tasks = 0, rss = 0;
+  if (text == nullptr ||
+      std::sscanf(text, "%u %d %u %llu %llu %llu %llu", &slot_, &parent, &epoch, &idle, &age, &tasks, &rss) != 7)
+    return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(static_cast<int>(WorkerExit::kClosed));  // it died before we asked
+  limits_ = {.idle = idle, .max_age = age, .max_tasks = tasks, .max_rss = rss};
+  SharedMemory memory = SharedMemory::attach(kTableDescriptor);
+  if (!memory.ok() || !Table::valid(memory.data(), memory.bytes())) return;
+  Table table(memory.data());
+  if (slot_ >= table.shape().workers) return;
+  if (!table.enter(slot_, identity_of(0), epoch)) ::_exit(static_cast<int>(WorkerExit::kClosed));
+  memory_ = static_cast<SharedMemory&&>(memory);
+}
+
+int Worker::run(freehold_component* component) noexcept {
+  Table table(memory_.data());
+  table.set_up(slot_, true);
+  ring(kBellDescriptor);
+  std::uint64_t tasks = 0;
+  AdaptiveSpin spin;
+  for (;;) {
+    if (const std::optional<Claim> claim = table.try_claim(slot_)) {
+      run_task(table, *claim, component);
+      if (const int status = retire(++tasks); status != 0) return status;
+      continue;
+    }
+    if (table.closed()) return static_cast<int>(WorkerExit::kClosed);
+    if (spin.until([&] { return table.any_ready(); })) continue;
+    const std::uint64_t begun = limits_.idle == 0 ? 0 : now();
+    const bool uncalled = table.wait_for_work(slot_, limits_.idle == 0 ? sync::kForever : limits_.idle);
+    if (uncalled && limits_.idle != 0 && now() - begun >= limits_.idle && !table.any_ready())
+      return static_cast<int>(WorkerExit::kIdle);
+  }
+}
+
+void Worker::run_task(Table& table, const Claim& claim, freehold_component* component) noexcept {
+  if (table.limit(claim.entry) != 0) table.began(claim, now());
+  std::size_t bytes = 0;
+  const int code = component(table.input(claim.entry), table.input_bytes(claim.entry), table.output(claim.entry),
+                             table.shape().max_output, &bytes);
+  Failure failure;
+  if (code != 0) failure = {FailureKind::kComponent, code};
+  if (code == 0 && bytes > table.shape().max_output)
+    failure = {FailureKind::kComponent, -1};  // it has written beyond its buffer
+  if (!table.complete(claim, bytes, failure))
+    for (;;) ::pause();  // condemned: the supervisor's SIGKILL is under way
+  table.count_ended(slot_);
+}
+
+// The exit status if this was the last task, else 0.
+int Worker::retire(std::uint64_t tasks) noexcept {
+  constexpr std::uint64_t kTasksBetweenLooks = 64;
+  if (limits_.max_tasks != 0 && tasks >= limits_.max_tasks) return static_cast<int>(WorkerExit::kMaxTasks);
+  if (limits_.max_age == 0 && limits_.max_rss == 0) return 0;
+  const std::uint64_t time = now();
+  if (limits_.max_age != 0 && time - born_ >= limits_.max_age) return static_cast<int>(WorkerExit::kMaxAge);
+  if (limits_.max_rss == 0 || (tasks % kTasksBetweenLooks != 0 && time - looked_at_rss_ < 1'000'000)) return 0;
+  looked_at_rss_ = time;
+  return resident_bytes(0) > limits_.max_rss ? static_cast<int>(WorkerExit::kMaxRss) : 0;
+}
+
+}  // namespace freehold::process

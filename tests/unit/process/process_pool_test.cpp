@@ -1,0 +1,264 @@
+// The pool with a component that misbehaves as it is told to: every kind of failure has its reason, and hurts no other task.
+#include "freehold/process/process_pool.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace freehold {
+namespace {
+
+using namespace std::chrono_literals;
+using process::End;
+using process::Failure;
+using process::FailureKind;
+using process::Future;
+using process::Refusal;
+using process::Result;
+
+ProcessPoolOptions options() {
+  ProcessPoolOptions how;
+  how.component = FREEHOLD_COMPONENT;
+  how.worker_program = FREEHOLD_WORKER_PROGRAM;
+  how.max_workers = 2;
+  how.max_input = how.max_output = 8192;
+  return how;
+}
+std::uint64_t ended(const ProcessPool& pool, End why) { return pool.stats().workers.ended[static_cast<std::size_t>(why)]; }
+// Looks until it holds, for at most ten seconds.
+template <class Holds>
+bool comes_true(Holds holds) {
+  for (int i = 0; i < 2000; ++i) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+std::size_t open_descriptors() {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator{}));
+}
+bool has_children() { return ::waitpid(-1, nullptr, WNOHANG) != -1; }
+
+TEST(ProcessPool_Unit, Call_OutputOfTheComponent) {
+  ProcessPool pool(options());
+  ASSERT_TRUE(pool.ok()) << pool.error();
+  EXPECT_EQ(pool.call("echo hello").text(), "hello");
+  EXPECT_EQ(pool.call("size 8192").bytes().size(), 8192u);
+  EXPECT_EQ(pool.call("echo ").bytes().size(), 0u);
+  EXPECT_NE(std::stoi(std::string(pool.call("pid").text())), ::getpid());
+  const ProcessPoolStats stats = pool.stats();
+  EXPECT_EQ(stats.tasks.submitted, 4u);
+  EXPECT_EQ(stats.tasks.delivered, 4u);
+  EXPECT_GT(stats.tasks.median, 0u);
+  EXPECT_NE(pool.status().find("4 done, 0 failed"), std::string::npos) << pool.status();
+}
+TEST(ProcessPool_Unit, Batch_EachItsOwnResult) {
+  ProcessPool pool(options());
+  std::vector<std::string> texts;
+  std::vector<std::span<const std::byte>> inputs;
+  for (int i = 0; i < 100; ++i) texts.push_back("echo " + std::to_string(i));
+  for (const std::string& text : texts) inputs.push_back(std::as_bytes(std::span(text)));
+  std::vector<Future> futures(100);
+  ASSERT_EQ(pool.submit_all(inputs, futures), 100u);
+  for (int i = 99; i >= 0; --i) EXPECT_EQ(futures[static_cast<unsigned>(i)].get().text(), std::to_string(i));
+}
+TEST(ProcessPool_Unit, ComponentRefuses_ReasonAndNoSecondAttempt) {
+  ProcessPool pool(options());
+  EXPECT_EQ(pool.call("fail 42").failure(), (Failure{FailureKind::kComponent, 42}));
+  EXPECT_EQ(pool.stats().workers.handed_on, 0u);
+}
+TEST(ProcessPool_Unit, PoisonTasks_FailAfterTheirAttempts_OthersGoOn) {
+  ProcessPool pool(options());
+  Future crashes = pool.submit("crash"), exits = pool.submit("exit 7"), closes = pool.submit("exit 0");
+  std::vector<Future> good;
+  for (int i = 0; i < 20; ++i) good.push_back(pool.submit("echo " + std::to_string(i)));
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(good[static_cast<unsigned>(i)].get().text(), std::to_string(i));
+  EXPECT_EQ(crashes.get().failure(), (Failure{FailureKind::kSignal, SIGKILL}));
+  EXPECT_EQ(exits.get().failure(), (Failure{FailureKind::kExit, 7}));
+  EXPECT_EQ(closes.get().failure(), (Failure{FailureKind::kExit, 0}));
+  // A client may know of a task's end before the worker is counted.
+  EXPECT_TRUE(comes_true([&] { return ended(pool, End::kSignal) == 3 && ended(pool, End::kExit) == 6; })) << pool.status();
+  EXPECT_EQ(pool.stats().workers.handed_on, 9u);
+  EXPECT_TRUE(pool.ok()) << pool.error();
+}
+TEST(ProcessPool_Unit, WorkerKilledInATask_TaskRestartedWithin50ms) {
+  const std::string mark = testing::TempDir() + "freehold_once_" + std::to_string(::getpid());
+  std::filesystem::remove(mark);
+  ProcessPool pool(options());
+  ASSERT_TRUE(pool.call("echo up").ok());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(pool.call("once " + mark).ok());
+  const auto took = std::chrono::steady_clock::now() - begin;
+#if defined(NDEBUG) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+  EXPECT_LT(took, 500ms);  // 50 ms on a machine with nothing else to do; a loaded one must not fail the test
+#endif
+  RecordProperty("milliseconds", static_cast<int>(took / 1ms));
+  EXPECT_EQ(pool.stats().workers.handed_on, 1u);
+  std::filesystem::remove(mark);
+}
+TEST(ProcessPool_Unit, Deadline_WorkerKilled_OthersUnharmed) {
+  ProcessPoolOptions how = options();
+  how.attempts = 2;
+  ProcessPool pool(how);
+  Future hangs = pool.submit("hang", {.limit = 50ms});
+  Future slow = pool.submit("sleep 150");
+  EXPECT_EQ(hangs.get().failure(), (Failure{FailureKind::kDeadline, 50}));
+  EXPECT_TRUE(slow.get().ok());
+  EXPECT_TRUE(comes_true([&] { return ended(pool, End::kDeadline) == 2; })) << pool.status();
+  EXPECT_EQ(ended(pool, End::kSignal), 0u);
+}
+TEST(ProcessPool_Unit, TooMuchMemoryInATask_Killed) {
+  ProcessPoolOptions how = options();
+  how.attempts = 1;
+  how.kill_rss = 512u << 20;
+  ProcessPool pool(how);
+  ASSERT_TRUE(pool.call("echo small").ok());
+  EXPECT_EQ(pool.call("hold 600").failure(), (Failure{FailureKind::kMemory, 512}));
+  EXPECT_TRUE(pool.call("echo small").ok());
+}
+TEST(ProcessPool_Unit, MaxTasks_WorkersReplaced) {
+  ProcessPoolOptions how = options();
+  how.max_tasks = 10;
+  how.max_workers = 1;
+  ProcessPool pool(how);
+  for (int i = 0; i < 35; ++i) ASSERT_EQ(pool.call("echo x").text(), "x");
+  EXPECT_TRUE(comes_true([&] { return ended(pool, End::kMaxTasks) == 3; })) << pool.status();
+  EXPECT_EQ(pool.stats().workers.handed_on, 0u);
+}
+TEST(ProcessPool_Unit, MaxRssAndMaxAge_WorkersReplaced) {
+  ProcessPoolOptions how = options();
+  how.max_rss = 256u << 20;
+  ProcessPool large(how);
+  ASSERT_TRUE(large.call("hold 300").ok());
+  EXPECT_TRUE(comes_true([&] { return ended(large, End::kMaxRss) == 1; })) << large.status();
+  how.max_rss = 0;
+  how.max_age = 1ms;
+  ProcessPool old(how);
+  ASSERT_TRUE(old.call("sleep 5").ok());
+  EXPECT_TRUE(comes_true([&] { return ended(old, End::kMaxAge) == 1; })) << old.status();
+}
+TEST(ProcessPool_Unit, Idle_WorkersEnd_AndComeBack) {
+  ProcessPoolOptions how = options();
+  how.idle = 20ms;
+  ProcessPool pool(how);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(pool.call("echo x").ok());
+    EXPECT_TRUE(comes_true([&] { return pool.stats().workers.live == 0; })) << pool.status();
+  }
+  EXPECT_GE(ended(pool, End::kIdle), 2u);
+}
+TEST(ProcessPool_Unit, TableFull_RefusesTimesOutOrBlocks) {
+  ProcessPoolOptions how = options();
+  how.entries = 2;
+  how.max_workers = 1;
+  ProcessPool pool(how);
+  Future first = pool.submit("sleep 100"), second = pool.submit("echo 2");
+  EXPECT_EQ(pool.submit("echo 3", {.wait_while_full = 0ns}).refusal(), Refusal::kFull);
+  EXPECT_EQ(pool.submit("echo 3", {.wait_while_full = 5ms}).refusal(), Refusal::kFull);
+  std::thread drains([&] { static_cast<void>(first.get()); });
+  Future third = pool.submit("echo 3");  // blocks
+  EXPECT_EQ(third.get().text(), "3");
+  drains.join();
+  EXPECT_EQ(second.get().text(), "2");
+  EXPECT_EQ(pool.submit(std::string(8193, 'x')).refusal(), Refusal::kTooLarge);
+}
+TEST(ProcessPool_Unit, Cancelled_WaitingAndRunning_EntriesFree) {
+  ProcessPoolOptions how = options();
+  how.entries = 2;
+  how.max_workers = 1;
+  ProcessPool pool(how);
+  Future running = pool.submit("sleep 50"), waiting = pool.submit("echo 2");
+  ASSERT_TRUE(comes_true([&] { return pool.stats().running == 1; }));
+  running.cancel();
+  waiting.cancel();
+  EXPECT_FALSE(running.valid());
+  std::vector<Future> both;
+  for (int i = 0; i < 2; ++i) both.push_back(pool.submit("echo " + std::to_string(i)));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(both[static_cast<unsigned>(i)].get().text(), std::to_string(i));
+}
+TEST(ProcessPool_Unit, WaitFor_TimesOutThenGets) {
+  ProcessPool pool(options());
+  Future future = pool.submit("sleep 100");
+  EXPECT_FALSE(future.wait_for(1ms));
+  EXPECT_TRUE(future.wait_for(10s));
+  EXPECT_TRUE(future.get().ok());
+}
+TEST(ProcessPool_Unit, NoComponent_BrokenWithAReason_TasksFail) {
+  ProcessPoolOptions how = options();
+  how.component = "/nowhere/none.so";
+  ProcessPool pool(how);
+  EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
+  EXPECT_NE(pool.error().find("status 85"), std::string::npos) << pool.error();
+  EXPECT_EQ(pool.submit("echo x").refusal(), Refusal::kNoWorker);
+  EXPECT_EQ(pool.stats().workers.started, 5u);
+}
+TEST(ProcessPool_Unit, NoProgramOrNothingAtAll_BrokenWithAReason) {
+  ProcessPoolOptions how = options();
+  how.worker_program = "/nowhere/program";
+  ProcessPool pool(how);
+  EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
+  EXPECT_NE(pool.error().find("cannot be started"), std::string::npos) << pool.error();
+  EXPECT_FALSE(ProcessPool({}).ok());
+}
+TEST(ProcessPool_Unit, Worker_HasNoOtherDescriptors) {
+  const int leaked = ::dup(0);  // not closed on exec
+  ProcessPool pool(options());
+  const Result result = pool.call("open");
+  EXPECT_EQ(result.text(), "0 1 2 3 4 ");
+  ::close(leaked);
+}
+TEST(ProcessPool_Unit, PoolEnds_NoProcessNoDescriptorLeft) {
+  const std::size_t before = open_descriptors();
+  {
+    ProcessPool pool(options());
+    Future drops = pool.submit("sleep 20");
+    ASSERT_TRUE(pool.call("echo x").ok());
+    drops.cancel();
+    EXPECT_GT(open_descriptors(), before);
+  }
+  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_FALSE(has_children());
+}
+// The process of pool and supervisor is killed: its workers die, too.
+TEST(ProcessPool_Unit, ClientKilled_WorkersDieWithIt) {
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe2(pipe_ends, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ProcessPoolOptions how = options();
+    how.min_workers = 2;
+    ProcessPool pool(how);
+    Future hangs = pool.submit("hang");
+    static_cast<void>(pool.call("echo up"));
+    comes_true([&] { return pool.worker_pids().size() == 2; });
+    const std::vector<int> pids = pool.worker_pids();
+    [[maybe_unused]] const ssize_t written = ::write(pipe_ends[1], pids.data(), 2 * sizeof(int));
+    ::pause();
+  }
+  int pids[2] = {};
+  ASSERT_EQ(::read(pipe_ends[0], pids, sizeof pids), static_cast<ssize_t>(sizeof pids));
+  ::kill(child, SIGKILL);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  // Whoever inherits the dead reaps them some time; until then they are zombies, which run no more.
+  const auto gone = [](int pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string text;
+    return !std::getline(stat, text) || text.find(") Z ") != std::string::npos;
+  };
+  for (const int pid : pids) EXPECT_TRUE(comes_true([&] { return gone(pid); })) << pid;
+  ::close(pipe_ends[0]);
+  ::close(pipe_ends[1]);
+}
+
+}  // namespace
+}  // namespace freehold

@@ -1,0 +1,62 @@
+#include "freehold/process/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace freehold::process {
+namespace {
+
+TEST(SharedMemory_Unit, Created_SealedPrivateAndZero) {
+  SharedMemory memory = SharedMemory::create("test", 1 << 20);
+  ASSERT_TRUE(memory.ok());
+  EXPECT_EQ(memory.bytes(), 1u << 20);
+  EXPECT_EQ(static_cast<char*>(memory.data())[12345], 0);
+  EXPECT_NE(::ftruncate(memory.fd(), 4096), 0);
+  EXPECT_NE(::ftruncate(memory.fd(), 1 << 21), 0);
+  struct stat status{};
+  ASSERT_EQ(::fstat(memory.fd(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  EXPECT_NE(::fcntl(memory.fd(), F_GETFD) & FD_CLOEXEC, 0);
+}
+TEST(SharedMemory_Unit, AttachedThroughASocket_SameMemory) {
+  SharedMemory memory = SharedMemory::create("test", 4096);
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  ASSERT_TRUE(send_descriptor(ends[0], memory.fd()));
+  const int fd = receive_descriptor(ends[1]);
+  ASSERT_GE(fd, 0);
+  SharedMemory other = SharedMemory::attach(fd);
+  ASSERT_TRUE(other.ok());
+  static_cast<char*>(memory.data())[7] = 'x';
+  EXPECT_EQ(static_cast<char*>(other.data())[7], 'x');
+  ::close(ends[0]);
+  EXPECT_EQ(receive_descriptor(ends[1]), -1);
+  ::close(ends[1]);
+}
+TEST(SharedMemory_Unit, NotSealed_Refused) {
+  const int fd = ::memfd_create("not ours", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_EQ(::ftruncate(fd, 4096), 0);
+  EXPECT_FALSE(SharedMemory::attach(fd).ok());
+  EXPECT_EQ(errno, EINVAL);
+}
+TEST(SharedMemory_Unit, GivenBack_NoPagesAndZeroAgain) {
+  SharedMemory memory = SharedMemory::create("test", 1 << 20);
+  std::memset(memory.data(), 1, 1 << 20);
+  struct stat before{}, after{};
+  ::fstat(memory.fd(), &before);
+  memory.give_back(4000, (1 << 20) - 4000);
+  ::fstat(memory.fd(), &after);
+  EXPECT_EQ(before.st_blocks - after.st_blocks, ((1 << 20) - 4096) / 512);
+  EXPECT_EQ(static_cast<char*>(memory.data())[4095], 1);
+  EXPECT_EQ(static_cast<char*>(memory.data())[4096], 0);
+}
+
+}  // namespace
+}  // namespace freehold::process

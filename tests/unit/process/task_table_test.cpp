@@ -1,0 +1,112 @@
+// The table's words and layout, in one thread; what threads and crashes do to it is tests/model/task_table_model.cpp's.
+#include "freehold/process/task_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "freehold/process/worker.hpp"
+
+namespace freehold::process {
+namespace {
+
+class TaskTable_Unit : public testing::Test {
+ protected:
+  void make(const TableShape& shape) {
+    memory_ = SharedMemory::create("table", Table::bytes(shape));
+    ASSERT_TRUE(memory_.ok());
+    Table::create(memory_.data(), shape);
+  }
+  SharedMemory memory_;
+};
+
+TEST(TaskWord_Unit, Fields_DoNotTouchEachOther) {
+  const TaskWord word = TaskWord{}.taken_by(1022).with(Stage::kReady).with(Stage::kRunning).with_worker(1023).with_waited();
+  EXPECT_EQ(word.stage(), Stage::kRunning);
+  EXPECT_EQ(word.client(), 1022u);
+  EXPECT_EQ(word.worker(), 1023u);
+  EXPECT_EQ(word.generation(), 1u);
+  EXPECT_TRUE(word.waited() && !word.abandoned() && !word.overdue());
+  const TaskWord again = word.with_overdue().next_attempt();
+  EXPECT_EQ(again.attempt(), 1u);
+  EXPECT_EQ(again.stage(), Stage::kReady);
+  EXPECT_TRUE(again.waited() && !again.overdue());
+  EXPECT_EQ(again.freed(), TaskWord(std::uint64_t{1} << 32));
+  EXPECT_EQ(TaskWord::filling(1, 1022), TaskWord{}.taken_by(1022));
+  EXPECT_EQ(TaskWord(~std::uint64_t{0}).freed().taken_by(0).generation(), 0u);  // wraps
+}
+TEST_F(TaskTable_Unit, Shapes_ImpossibleOnesAreRefused) {
+  EXPECT_EQ(Table::bytes({.entries = 0}), 0u);
+  EXPECT_EQ(Table::bytes({.workers = 1024}), 0u);
+  EXPECT_EQ(Table::bytes({.clients = 1024}), 0u);
+  EXPECT_EQ(Table::bytes({.max_input = 0}), 0u);
+  EXPECT_NE(Table::bytes({}), 0u);
+}
+TEST_F(TaskTable_Unit, Header_OtherVersionOrSize_NotValid) {
+  make({});
+  EXPECT_TRUE(Table::valid(memory_.data(), memory_.bytes()));
+  EXPECT_FALSE(Table::valid(memory_.data(), memory_.bytes() - 4096));
+  ++static_cast<char*>(memory_.data())[8];
+  EXPECT_FALSE(Table::valid(memory_.data(), memory_.bytes()));
+}
+TEST_F(TaskTable_Unit, Areas_AlignedAndApart) {
+  for (const std::uint64_t size : {1u, 1024u, 5000u}) {
+    make({.entries = 70, .max_input = size, .max_output = size + 1});
+    const Table table(memory_.data());
+    const auto end = reinterpret_cast<std::uintptr_t>(memory_.data()) + memory_.bytes();
+    std::uintptr_t last = 0;
+    for (std::uint32_t i = 0; i < 70; ++i) {
+      const auto input = reinterpret_cast<std::uintptr_t>(table.input(i));
+      const auto output = reinterpret_cast<std::uintptr_t>(table.output(i));
+      EXPECT_EQ((input | output) % 64, 0u);
+      EXPECT_GE(input, last);
+      EXPECT_GE(output, input + size);
+      last = output + size + 1;
+    }
+    EXPECT_LE(last, end);
+  }
+}
+TEST_F(TaskTable_Unit, AllEntries_TakenOnce_ThenFull) {
+  make({.entries = 130, .max_input = 8, .max_output = 8});
+  Table table(memory_.data());
+  std::set<std::uint32_t> seen;
+  for (int i = 0; i < 130; ++i) seen.insert(table.try_acquire(0)->entry);
+  EXPECT_EQ(seen.size(), 130u);
+  EXPECT_FALSE(table.try_acquire(0));
+  EXPECT_TRUE(table.drop({77, 1}));
+  EXPECT_EQ(table.try_acquire(0)->entry, 77u);
+}
+TEST_F(TaskTable_Unit, Tasks_ClaimedInTheOrderOfSubmission) {
+  make({.entries = 130, .max_input = 8, .max_output = 8});
+  Table table(memory_.data());
+  for (std::uint64_t round = 0; round < 10; ++round) {
+    for (std::uint64_t i = 0; i < 60; ++i) table.submit(*table.try_acquire(0), 0, round * 60 + i);
+    for (std::uint64_t i = 0; i < 60; ++i) {
+      const std::optional<Claim> claim = table.try_claim(0);
+      EXPECT_EQ(table.input_bytes(claim->entry), round * 60 + i);
+      EXPECT_TRUE(table.complete(*claim, 0));
+      const Ticket ticket{claim->entry, claim->word.generation()};
+      EXPECT_TRUE(table.take(ticket) && table.drop(ticket));
+    }
+  }
+  table.check_invariants();
+}
+TEST_F(TaskTable_Unit, NewestEntriesReusedAllTheTime_OldTaskNotStarved) {
+  make({.entries = 8, .max_input = 8, .max_output = 8});
+  Table table(memory_.data());
+  table.submit(*table.try_acquire(0), 0, 1000);
+  for (int i = 0; i < 6; ++i) table.submit(*table.try_acquire(0), 0, 1);
+  for (int passed = 0;; ++passed) {
+    ASSERT_LE(passed, 8);
+    const std::optional<Claim> claim = table.try_claim(0);
+    if (table.input_bytes(claim->entry) == 1000) break;
+    table.complete(*claim, 0);
+    table.drop({claim->entry, claim->word.generation()});
+    table.submit(*table.try_acquire(0), 0, 1);
+  }
+}
+
+}  // namespace
+}  // namespace freehold::process
