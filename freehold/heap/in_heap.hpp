@@ -45,6 +45,7 @@ struct InHeap {
 template <class T, PrivateHeapLike Heap = PrivateHeap>
 class HeapDelete {
  public:
+  HeapDelete() noexcept = default;  // for a pointer without an object
   explicit HeapDelete(Heap& heap) noexcept : heap_(&heap) {}
   void operator()(T* object) const noexcept {
     std::destroy_at(object);
@@ -52,7 +53,7 @@ class HeapDelete {
   }
 
  private:
-  Heap* heap_;
+  Heap* heap_ = nullptr;
 };
 
 template <class T, PrivateHeapLike Heap = PrivateHeap>
