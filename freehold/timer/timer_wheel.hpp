@@ -202,18 +202,18 @@ class TimerWheel {
   // Notices two owners, and advance() in a callback.
   class Owner {
    public:
-#if defined(FREEHOLD_CHECKED)
     explicit Owner(TimerWheel& wheel) noexcept : wheel_(wheel) {
-      FREEHOLD_ASSERT(!wheel.owned_);
-      wheel.owned_ = true;
+      FREEHOLD_ASSERT(!wheel_.owned_);
+      if constexpr (base::kChecked) wheel_.owned_ = true;
     }
-    ~Owner() { wheel_.owned_ = false; }
+    ~Owner() {
+      if constexpr (base::kChecked) wheel_.owned_ = false;
+    }
+    Owner(const Owner&) = delete;
+    Owner& operator=(const Owner&) = delete;
 
    private:
     TimerWheel& wheel_;
-#else
-    explicit Owner(TimerWheel&) noexcept {}
-#endif
   };
 
   // ---- times and ticks. Ticks are counted from the earliest one there can be, so that all are positive.
@@ -406,9 +406,7 @@ class TimerWheel {
   std::uint32_t listening_ = kNoNode;  // what was taken from told_ and not looked at yet
   std::uint16_t emptying_ = kNoList;   // the slot at the position, while it is not empty
   std::uint8_t turn_ = 0;
-#if defined(FREEHOLD_CHECKED)
-  bool owned_ = false;
-#endif
+  bool owned_ = false;  // in a checked build
 };
 static_assert(Timers<TimerWheel<>>);
 static_assert(Timers<TimerWheel<AnyThread>>);

@@ -274,6 +274,77 @@ TYPED_TEST(Timers, CallbackDestroysItselfAndCreatesAnother_TheOldHandleIsDead) {
   EXPECT_EQ(this->advance(at(20)), (std::vector{2}));
 }
 
+// ---- limits
+
+// Nothing is thrown, what is armed stays so, and room comes back.
+template <class T>
+void expect_refusal_and_recovery(T& timers) {
+  int calls = 0;
+  auto count = [&] { ++calls; };
+  std::vector<TimerId> ids;
+  for (;;) {
+    const TimerId id = create_calling(timers, count);
+    if (!id) break;
+    ids.push_back(id);
+    if (timers.set(id, at(1)) == SetResult::kNoMemory) break;
+    ASSERT_LT(ids.size(), 1'000'000u);
+  }
+  ASSERT_FALSE(ids.empty());
+  const TimerId first = ids.front();
+  EXPECT_EQ(timers.set(first, at(2)), SetResult::kRearmed);
+  timers.destroy(ids.back());
+  ids.pop_back();
+  timers.advance(at(1));
+  EXPECT_EQ(calls, static_cast<int>(ids.size()) - 1);
+  timers.advance(at(2));
+  EXPECT_EQ(calls, static_cast<int>(ids.size()));
+  const TimerId again = create_calling(timers, count);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(timers.set(again, at(3)), SetResult::kArmed);
+  timers.advance(at(3));
+  EXPECT_EQ(calls, static_cast<int>(ids.size()) + 1);
+}
+TEST(TimersLimited, NoRoom_NoneOrNoMemoryAndRoomComesBack) {
+  timer::TimerWheel<> wheel(100);
+  expect_refusal_and_recovery(wheel);
+  timer::TimerWheel<timer::AnyThread> shared_wheel(100);
+  expect_refusal_and_recovery(shared_wheel);
+  timer::TimerQueue<> queue(100);
+  expect_refusal_and_recovery(queue);
+  timer::HeapTimerQueue<> on_heap({.name = "limited", .limit_bytes = 128 * 1024});
+  expect_refusal_and_recovery(on_heap);
+}
+
+// Budgets count what is moved and forgotten, too: a call never looks at more timers than it was allowed.
+TEST(TimersLimited, WheelOfFarAndCancelledTimers_BudgetBoundsTheWork) {
+  timer::TimerWheel<> wheel;
+  int calls = 0;
+  auto count = [&] { ++calls; };
+  constexpr int kTimers = 10'000;
+  wheel.advance(at(0));
+  for (int i = 0; i < kTimers; ++i) {
+    const TimerId id = create_calling(wheel, count);
+    wheel.set(id, at(1'000'000 + i % 100));  // on a high level, in one slot or two
+    if (i % 2 == 0) wheel.cancel(id);
+  }
+  // Each is looked at once on each of at most four levels, so so many calls with a budget of 10 are enough, and the work of
+  // every one of them shows in how many it takes.
+  int advances = 0;
+  Progress progress;
+  do {
+    progress = wheel.advance(at(2'000'000), 10);
+    ASSERT_LE(progress.fired, 10u);
+    ++advances;
+    if (progress.more) {
+      const auto next = wheel.next_expiry();
+      ASSERT_TRUE(!next || *next <= at(2'000'000));  // none: the others were cancelled
+    }
+  } while (progress.more);
+  EXPECT_EQ(calls, kTimers / 2);
+  EXPECT_GE(advances, kTimers / 10);
+  EXPECT_LE(advances, 4 * kTimers / 10);
+}
+
 // ---- conveniences
 
 TYPED_TEST(Timers, CreateCalling_CallsTheFunctionObject) {
