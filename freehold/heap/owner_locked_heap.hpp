@@ -13,6 +13,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -43,6 +44,7 @@ class BasicOwnerLockedHeap {
 
   // A block of at least `bytes` bytes, aligned to `alignment`, a power of two. Null: the limit or memory stands against it.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
+    FREEHOLD_ASSERT(std::has_single_bit(alignment));
     if (!is_small(bytes, alignment)) [[unlikely]]
       return allocate_large(bytes, alignment);
     const unsigned c = Classes::class_of(bytes, alignment);

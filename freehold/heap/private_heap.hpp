@@ -21,6 +21,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -64,6 +65,7 @@ class BasicPrivateHeap {
   // A block of at least `bytes` bytes, aligned to `alignment`, a power of two. Null: the limit (after on_limit and waiting,
   // as the options say) or memory stands against it.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
+    FREEHOLD_ASSERT(std::has_single_bit(alignment));
     if (!is_small(bytes, alignment)) [[unlikely]]
       return allocate_large(bytes, alignment);
     const unsigned c = class_of(bytes, alignment);

@@ -1,0 +1,240 @@
+// Misuse of private heaps: found in a checked build, always and at once; use after the end of a block, and beyond it, by
+// AddressSanitizer. (memcheck: tests/crimes/heap_criminal.cpp.)
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "freehold/base/check.hpp"
+#include "freehold/base/poison.hpp"
+#include "freehold/heap/in_heap.hpp"
+#include "freehold/heap/owner_locked_heap.hpp"
+#include "freehold/heap/private_heap.hpp"
+
+namespace freehold::heap {
+namespace {
+
+using base::Crime;
+
+std::vector<std::pair<Crime, const void*>> g_crimes;
+
+template <class H>
+class Misuse : public testing::Test {
+ protected:
+  Misuse() : former_(base::set_fatal_handler([](Crime crime, const void* at) { g_crimes.emplace_back(crime, at); })) {
+    g_crimes.clear();
+  }
+  ~Misuse() override { base::set_fatal_handler(former_); }
+  void SetUp() override {
+    if (!base::kChecked) GTEST_SKIP() << "only a checked build promises to see it";
+  }
+  // Exactly this crime was seen since the last call, and the heap goes on.
+  void expect(Crime crime, const void* at) {
+    ASSERT_EQ(g_crimes.size(), 1U);
+    EXPECT_EQ(base::text(g_crimes[0].first), base::text(crime));
+    EXPECT_EQ(g_crimes[0].second, at);
+    g_crimes.clear();
+    const std::uint64_t before = heap_.stats().live_objects;
+    void* const block = heap_.allocate(48);
+    EXPECT_NE(block, nullptr);
+    heap_.deallocate(block);
+    EXPECT_EQ(heap_.stats().live_objects, before);
+    heap_.check_invariants();
+    EXPECT_TRUE(g_crimes.empty());
+  }
+  [[nodiscard]] static std::byte* inside(void* block, std::size_t bytes) { return static_cast<std::byte*>(block) + bytes; }
+
+  H heap_, other_;
+
+ private:
+  base::FatalHandler former_;
+};
+struct MisuseName {
+  template <class H>
+  static std::string GetName(int) {
+    return std::is_same_v<H, PrivateHeap> ? "PrivateHeap" : "OwnerLockedHeap";
+  }
+};
+using Kinds = testing::Types<OwnerLockedHeap, PrivateHeap>;
+TYPED_TEST_SUITE(Misuse, Kinds, MisuseName);
+
+TYPED_TEST(Misuse, FreedTwice_DoubleFree) {
+  for (const std::size_t bytes : {1U, 48U, 3000U, 16'384U}) {
+    void* const kept = this->heap_.allocate(bytes);
+    void* const block = this->heap_.allocate(bytes);
+    this->heap_.deallocate(block);
+    this->heap_.deallocate(block);
+    this->expect(Crime::kDoubleFree, block);
+    this->heap_.deallocate(block, bytes);
+    this->expect(Crime::kDoubleFree, block);
+    this->heap_.deallocate(kept);
+  }
+}
+
+TYPED_TEST(Misuse, FreedTwiceAmongOthers_DoubleFree) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1000; ++i) blocks.push_back(this->heap_.allocate(40));
+  for (void* block : blocks) this->heap_.deallocate(block);
+  this->heap_.deallocate(blocks[500], 40);
+  this->expect(Crime::kDoubleFree, blocks[500]);
+  for (int i = 0; i < 1000; ++i) static_cast<void>(this->heap_.allocate(40));
+  EXPECT_EQ(this->heap_.stats().live_objects, 1000U);
+  this->heap_.check_invariants();
+}
+
+TYPED_TEST(Misuse, IntoTheWrongHeap_ForeignPointer) {
+  for (const std::size_t bytes : {1U, 48U, 16'384U, 20'000U, 300'000U}) {
+    void* const block = this->heap_.allocate(bytes);
+    void* const warm = this->other_.allocate(bytes);
+    this->other_.deallocate(block);
+    this->expect(Crime::kForeignPointer, block);
+    this->other_.deallocate(block, bytes);
+    this->expect(Crime::kForeignPointer, block);
+    EXPECT_EQ(this->other_.usable_size(block), 0U);
+    this->expect(Crime::kForeignPointer, block);
+    EXPECT_EQ(this->other_.reallocate(block, 100), nullptr);
+    this->expect(Crime::kForeignPointer, block);
+    this->heap_.deallocate(block);
+    this->other_.deallocate(warm, bytes);
+    this->other_.check_invariants();
+    EXPECT_TRUE(g_crimes.empty());
+  }
+}
+
+TYPED_TEST(Misuse, IntoAHeapThatWasNeverUsed_ForeignPointer) {
+  void* const block = this->heap_.allocate(48);
+  this->other_.deallocate(block, 48);
+  this->expect(Crime::kForeignPointer, block);
+  this->other_.deallocate(block);
+  this->expect(Crime::kForeignPointer, block);
+}
+
+TYPED_TEST(Misuse, TheMiddleOfABlock_InteriorPointer) {
+  for (const std::size_t bytes : {48U, 3000U, 16'384U}) {
+    void* const block = this->heap_.allocate(bytes);
+    for (const std::size_t offset : {8U, 16U}) {
+      this->heap_.deallocate(this->inside(block, offset));
+      this->expect(Crime::kInteriorPointer, this->inside(block, offset));
+      this->heap_.deallocate(this->inside(block, offset), bytes);
+      this->expect(Crime::kInteriorPointer, this->inside(block, offset));
+    }
+    this->heap_.deallocate(block);
+    EXPECT_TRUE(g_crimes.empty());
+  }
+}
+
+TYPED_TEST(Misuse, TheMiddleOfALargeBlock_InteriorPointer) {
+  void* const block = this->heap_.allocate(60'000);
+  this->heap_.deallocate(this->inside(block, 4096));
+  this->expect(Crime::kInteriorPointer, this->inside(block, 4096));
+  this->heap_.deallocate(this->inside(block, 16), 60'000);
+  this->expect(Crime::kInteriorPointer, this->inside(block, 16));
+  this->heap_.deallocate(block);
+}
+
+TYPED_TEST(Misuse, WrongSize_InteriorPointer) {
+  void* const block = this->heap_.allocate(48);
+  this->heap_.deallocate(block, 480);
+  this->expect(Crime::kInteriorPointer, block);
+  this->heap_.deallocate(block, 48'000);
+  this->expect(Crime::kInteriorPointer, block);
+  this->heap_.deallocate(block, 48);
+  void* const large = this->heap_.allocate(48'000);
+  this->heap_.deallocate(large, 48);
+  this->expect(Crime::kInteriorPointer, large);
+  this->heap_.deallocate(large, 48'000);
+}
+
+TYPED_TEST(Misuse, NobodysPointer_ForeignPointer) {
+  if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer sees it first";
+  static int global = 0;
+  int local = 0;
+  void* const warm = this->heap_.allocate(10);
+  for (void* nobodys : {static_cast<void*>(&global), static_cast<void*>(&local), reinterpret_cast<void*>(0x12345678U)}) {
+    this->heap_.deallocate(nobodys);
+    this->expect(Crime::kForeignPointer, nobodys);
+    this->heap_.deallocate(nobodys, 16);
+    this->expect(Crime::kForeignPointer, nobodys);
+  }
+  this->heap_.deallocate(warm);
+}
+
+TYPED_TEST(Misuse, LargeBlockFreedTwice_Seen) {
+  if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer sees it first";
+  void* const block = this->heap_.allocate(60'000);
+  this->heap_.deallocate(block);
+  this->heap_.deallocate(block);
+  this->expect(Crime::kForeignPointer, block);
+}
+
+TYPED_TEST(Misuse, AfterReleaseAll_Seen) {
+  void* const block = this->heap_.allocate(48);
+  this->heap_.release_all();
+  this->heap_.deallocate(block, 48);
+  EXPECT_EQ(g_crimes.size(), 1U);
+  g_crimes.clear();
+  this->heap_.check_invariants();
+}
+
+TYPED_TEST(Misuse, AlignmentThatIsNoPowerOfTwo_Asserted) {
+  EXPECT_DEATH(static_cast<void>(this->heap_.allocate(100, 24)), "has_single_bit");
+  EXPECT_DEATH(static_cast<void>(this->heap_.allocate(100'000, 4095)), "has_single_bit");
+}
+
+// ---- AddressSanitizer ----
+
+char* another(void* pointer) {
+  asm volatile("" : "+r"(pointer));  // compilers see through what is done to memory of operator new
+  return static_cast<char*>(pointer);
+}
+
+template <class H>
+class Watched : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!base::kAddressSanitizer) GTEST_SKIP() << "without AddressSanitizer";
+  }
+  H heap_;
+};
+TYPED_TEST_SUITE(Watched, Kinds, MisuseName);
+
+constexpr const char* kUsedLate = "AddressSanitizer: (use-after-poison|heap-use-after-free)";
+constexpr const char* kBeyond = "AddressSanitizer: (use-after-poison|heap-buffer-overflow)";
+
+TYPED_TEST(Watched, UseAfterFree_Reported) {
+  for (const std::size_t bytes : {16U, 40U, 1000U, 60'000U}) {
+    char* const kept = another(this->heap_.allocate(bytes));
+    char* const block = another(this->heap_.allocate(bytes));
+    kept[0] = block[0] = block[bytes - 1] = 1;
+    this->heap_.deallocate(block);
+    EXPECT_DEATH(another(block)[0] = 2, kUsedLate) << bytes;
+    EXPECT_DEATH(another(block)[bytes - 1] = 2, kUsedLate) << bytes;
+    kept[bytes - 1] = 1;
+    this->heap_.deallocate(kept);
+  }
+}
+
+TYPED_TEST(Watched, UseAfterReleaseAll_Reported) {
+  char* const block = another(this->heap_.allocate(40));
+  char* const large = another(this->heap_.allocate(60'000));
+  this->heap_.release_all();
+  EXPECT_DEATH(another(block)[8] = 2, kUsedLate);
+  EXPECT_DEATH(another(large)[8] = 2, kUsedLate);
+}
+
+TYPED_TEST(Watched, OverrunIntoFreeMemory_Reported) {
+  for (const std::size_t bytes : {16U, 48U, 1024U, 60'000U}) {
+    char* const block = another(this->heap_.allocate(bytes));
+    char* const next = another(this->heap_.allocate(bytes));
+    this->heap_.deallocate(next);
+    const std::size_t usable = this->heap_.usable_size(block);
+    block[usable - 1] = 1;
+    EXPECT_DEATH(another(block)[usable] = 1, kBeyond) << bytes;
+    this->heap_.deallocate(block);
+  }
+}
+
+}  // namespace
+}  // namespace freehold::heap
