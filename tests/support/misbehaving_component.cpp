@@ -1,6 +1,6 @@
-// A component that does what its input says: "echo TEXT", "pid", "size N" (so many bytes), "sleep MS", "hang", "crash",
-// "exit N", "fail N", "hold MIB", "once FILE" (crashes unless the file is there, which it makes), "children" (open
-// descriptors).
+// A component that does what its input says: "echo TEXT", "pid", "size N" (so many bytes), "slow TEXT" (an echo that takes
+// 0.3 ms), "sleep MS", "hang", "crash", "exit N", "fail N", "hold MIB", "once FILE" (crashes unless the file is there, which
+// it makes), "children" (open descriptors).
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -43,6 +43,7 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
   if (verb == "fail") return static_cast<int>(number);
   if (verb == "crash") ::kill(::getpid(), SIGKILL);  // a sanitizer would catch others
   if (verb == "exit") std::_Exit(static_cast<int>(number));
+  if (verb == "slow") ::usleep(300);
   if (verb == "sleep") ::usleep(number * 1000);
   if (verb == "hang")
     for (;;) ::pause();

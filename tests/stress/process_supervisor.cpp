@@ -1,0 +1,19 @@
+// process_supervisor WORKERS PROGRAM COMPONENT: a supervisor in a process of its own, so that it can be killed. The table is
+// descriptor 3, the bell 4.
+#include <cstdio>
+#include <cstdlib>
+
+#include "freehold/process/supervisor.hpp"
+
+int main(int argc, char** argv) {
+  using namespace freehold::process;
+  if (argc != 4) return 2;
+  const SharedMemory memory = SharedMemory::attach(kTableDescriptor);
+  if (!memory.ok() || !Table::valid(memory.data(), memory.bytes())) return 3;
+  SupervisorOptions how;
+  how.command = {argv[2], argv[3]};
+  how.max_workers = static_cast<unsigned>(std::atoi(argv[1]));
+  how.attempts = TaskWord::kMaxAttempts;
+  Supervisor(memory, kBellDescriptor, how).run();
+  return 0;
+}

@@ -1,0 +1,206 @@
+// Workers and supervisors are killed at random moments while clients call. The oracle: every task is delivered once, with
+// its own output; afterwards the table is empty and no process, descriptor or mapping is left. FREEHOLD_TEST_SCALE
+// multiplies the kills (script/soak: 3; 20 makes the 1,000 workers and 50 supervisors of the promise in docs/process.md).
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "freehold/process/process_pool.hpp"
+
+extern char** environ;
+
+namespace freehold::process {
+namespace {
+
+using namespace std::chrono_literals;
+
+unsigned scale() {
+  const char* const text = std::getenv("FREEHOLD_TEST_SCALE");
+  return text == nullptr ? 1 : static_cast<unsigned>(std::strtoul(text, nullptr, 10));
+}
+unsigned seed() {
+  const char* const text = std::getenv("FREEHOLD_TEST_SEED");
+  const unsigned value = text == nullptr ? std::random_device{}() : static_cast<unsigned>(std::strtoul(text, nullptr, 10));
+  std::printf("FREEHOLD_TEST_SEED=%u\n", value);
+  return value;
+}
+std::size_t open_descriptors() {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator{}));
+}
+std::size_t mapped_tables() {
+  std::size_t n = 0;
+  std::FILE* const maps = std::fopen("/proc/self/maps", "re");
+  for (char line[512]; std::fgets(line, sizeof line, maps) != nullptr;) n += std::strstr(line, "memfd:") != nullptr;
+  std::fclose(maps);
+  return n;
+}
+
+// Threads that call until they are told to stop, by one task after the other or by several at a time.
+class Clients {
+ public:
+  Clients(unsigned threads, Client& client) {
+    for (unsigned t = 0; t < threads; ++t) threads_.emplace_back([this, t, &client] { run(t, client); });
+  }
+  ~Clients() { stop(); }
+  void stop() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
+  [[nodiscard]] std::uint64_t wrong() const { return wrong_; }
+
+ private:
+  void run(unsigned thread, Client& client) {
+    for (std::uint64_t n = 0; !stop_; ++n) {
+      std::vector<std::string> texts;
+      std::vector<Future> futures;
+      for (unsigned i = 0; i <= thread; ++i) {
+        texts.push_back(std::to_string(thread) + "/" + std::to_string(n) + "/" + std::to_string(i));
+        futures.push_back(client.submit((i % 2 == 0 ? "slow " : "echo ") + texts.back()));
+      }
+      for (unsigned i = 0; i <= thread; ++i) {
+        const Result result = futures[i].get();
+        if (result.ok() && result.text() == texts[i]) {
+          ++delivered_;
+        } else {
+          ++wrong_;
+          ADD_FAILURE() << texts[i] << " gave '" << result.text() << "', failure " << static_cast<int>(result.failure().kind)
+                        << " " << result.failure().value;
+        }
+      }
+    }
+  }
+
+  std::vector<std::thread> threads_;
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> delivered_{0}, wrong_{0};
+};
+
+// Whether more tasks are delivered, within half a minute.
+bool goes_on(const Clients& clients) {
+  const std::uint64_t before = clients.delivered();
+  for (const auto end = std::chrono::steady_clock::now() + 30s; std::chrono::steady_clock::now() < end;) {
+    if (clients.delivered() >= before + 20) return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return false;
+}
+
+class Process_Stress : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans become ours, and are counted
+    descriptors_ = open_descriptors();
+  }
+  void TearDown() override {
+    int orphans = 0;
+    for (int i = 0; i < 1000 && ::waitpid(-1, nullptr, WNOHANG) >= 0; ++i) {
+      ++orphans;
+      std::this_thread::sleep_for(5ms);
+    }
+    EXPECT_LT(orphans, 1000) << "a process is left";
+    EXPECT_EQ(open_descriptors(), descriptors_);
+    EXPECT_EQ(mapped_tables(), 0u);
+  }
+  std::size_t descriptors_ = 0;
+};
+
+TEST_F(Process_Stress, WorkersKilledUnderLoad_EveryTaskDeliveredOnce) {
+  std::mt19937 random(seed());
+  const unsigned kills = 50 * scale();
+  {
+    SharedMemory memory = SharedMemory::create("stress", Table::bytes({.entries = 16, .workers = 3}));
+    Table::create(memory.data(), {.entries = 16, .workers = 3});
+    const int bell = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), high_bell = ::fcntl(bell, F_DUPFD_CLOEXEC, 10);
+    ::close(bell);
+    Client client(memory, 0, high_bell);
+    SupervisorOptions how;
+    how.command = {FREEHOLD_WORKER_PROGRAM, FREEHOLD_COMPONENT};
+    how.max_workers = 3;
+    how.attempts = TaskWord::kMaxAttempts;
+    how.start_failures = kills;  // they may be killed before they are up
+    Supervisor supervisor(memory, high_bell, how);
+    ASSERT_TRUE(supervisor.start());
+    Clients clients(4, client);
+    for (unsigned killed = 0; killed < kills;) {
+      ASSERT_TRUE(goes_on(clients)) << "after " << killed << " kills";
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
+      const std::vector<int> pids = supervisor.pids();
+      // A number that the supervisor has just reaped is hardly another process's already.
+      if (!pids.empty() && ::kill(pids[random() % pids.size()], SIGKILL) == 0) ++killed;
+    }
+    clients.stop();
+    EXPECT_EQ(clients.wrong(), 0u);
+    const ClientStats stats = client.stats();
+    EXPECT_EQ(stats.submitted, clients.delivered());
+    EXPECT_EQ(stats.delivered, stats.submitted);
+    const SupervisorStats workers = supervisor.stats();
+    EXPECT_GT(workers.handed_on, 0u);
+    EXPECT_EQ(client.table().count(Stage::kFree), 16u);
+    EXPECT_GT(workers.ended[static_cast<std::size_t>(End::kSignal)], kills / 4);
+    std::printf("%llu tasks, %u kills, %llu handed on\n", static_cast<unsigned long long>(stats.delivered), kills,
+                static_cast<unsigned long long>(workers.handed_on));
+    supervisor.stop();
+    client.table().check_invariants();
+    ::close(high_bell);
+  }
+}
+
+pid_t spawn_supervisor(const SharedMemory& memory, int bell) {
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_adddup2(&files, memory.fd(), kTableDescriptor);
+  ::posix_spawn_file_actions_adddup2(&files, bell, kBellDescriptor);
+  std::string program = FREEHOLD_SUPERVISOR, workers = "3", worker = FREEHOLD_WORKER_PROGRAM, component = FREEHOLD_COMPONENT;
+  char* const arguments[] = {program.data(), workers.data(), worker.data(), component.data(), nullptr};
+  pid_t pid = 0;
+  EXPECT_EQ(::posix_spawn(&pid, program.c_str(), &files, nullptr, arguments, environ), 0);
+  ::posix_spawn_file_actions_destroy(&files);
+  return pid;
+}
+
+TEST_F(Process_Stress, SupervisorsKilledUnderLoad_TheNextTakesOver) {
+  std::mt19937 random(seed());
+  const unsigned kills = 3 * scale();
+  SharedMemory memory = SharedMemory::create("stress", Table::bytes({.entries = 16, .workers = 3}));
+  Table::create(memory.data(), {.entries = 16, .workers = 3});
+  const int low_bell = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), bell = ::fcntl(low_bell, F_DUPFD_CLOEXEC, 10);
+  ::close(low_bell);
+  Client client(memory, 0, bell);
+  Clients clients(4, client);
+  for (unsigned i = 0; i <= kills; ++i) {
+    const pid_t supervisor = spawn_supervisor(memory, bell);
+    EXPECT_TRUE(goes_on(clients)) << "after " << i << " supervisors";
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
+    if (i == kills) clients.stop();  // the last one lives until all is done
+    ::kill(supervisor, SIGKILL);
+    ASSERT_EQ(::waitpid(supervisor, nullptr, 0), supervisor);
+  }
+  EXPECT_EQ(clients.wrong(), 0u);
+  EXPECT_EQ(client.stats().submitted, clients.delivered());
+  EXPECT_EQ(client.table().count(Stage::kFree), 16u);
+  std::printf("%llu tasks, %u supervisors\n", static_cast<unsigned long long>(clients.delivered()), kills + 1);
+  memory = SharedMemory();
+  ::close(bell);
+}
+
+}  // namespace
+}  // namespace freehold::process
