@@ -1,0 +1,82 @@
+// What the probe writes and the doctor reads: one file for each process, made of extents, each of which one thread fills
+// with records. The file is mapped by the probe, so that what was recorded is there however the process ends.
+//
+//   file:    FileHeader, then extents of kExtentBytes
+//   extent:  ExtentHeader, then records; `used` bytes of it are valid
+//   record:  RecordHeader, its body, and for samples `depth` return addresses, innermost first
+//
+// Times are ticks of the CPU's clock; FileHeader says what a tick is. All fields are little-endian machine words.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace freehold::doctor {
+
+inline constexpr std::uint64_t kTraceMagic = 0x31656361'72746866;  // "fhtrace1"
+inline constexpr std::size_t kExtentBytes = std::size_t{64} << 10;
+inline constexpr unsigned kMaxDepth = 48;
+// Blocks from this size on are all recorded: there are few of them, and they decide what is held.
+inline constexpr std::size_t kLargeBytes = std::size_t{64} << 10;
+
+// Two readings of both clocks tell what a tick is.
+struct ClockReading {
+  std::uint64_t ticks;
+  std::uint64_t ns;  // CLOCK_MONOTONIC
+};
+
+struct FileHeader {
+  std::uint64_t magic;
+  std::uint32_t pid;
+  std::uint32_t parent;  // the process that forked this one while it was recorded; else 0
+  ClockReading begin, last;
+  std::uint64_t extents;                // handed out, this header's place included
+  std::uint64_t dropped;                // records that found no room
+  std::uint64_t empty_call_ticks;       // what measuring one call costs by itself: to be taken off
+  std::uint64_t fast_path_picoseconds;  // what the probe adds to a call that it does not sample
+};
+
+struct ExtentHeader {
+  std::uint32_t thread;  // the system's id
+  std::uint32_t used;    // bytes of records
+};
+
+enum class RecordKind : std::uint16_t {
+  kAllocate = 1,  // a sampled allocation
+  kFree,          // the end of a block whose allocation was sampled
+  kTimedFree,     // a sampled call of free, for its duration
+  kPageAllocate,  // any allocation in a page that is watched, for blocks that share a line
+  kPageFree,      // the end of any block in such a page
+  kThread,        // a thread's totals so far; the latest counts
+};
+
+struct RecordHeader {
+  RecordKind kind;
+  std::uint16_t depth;  // return addresses behind the body
+  std::uint32_t bytes;  // of the whole record, a multiple of 8
+};
+
+struct Sample {
+  std::uint64_t ticks;  // when
+  std::uint64_t block;
+  std::uint64_t size;       // asked for; 0 for ends
+  std::uint64_t weight;     // calls that this one stands for
+  std::uint32_t duration;   // ticks of the call
+  std::uint32_t waited_us;  // of these, asleep
+};
+
+struct PageEvent {
+  std::uint64_t ticks;
+  std::uint64_t block;
+  std::uint64_t size;
+  std::uint64_t epoch;  // pages are watched for one epoch
+};
+
+struct ThreadTotals {
+  std::uint64_t allocations;
+  std::uint64_t frees;
+  std::uint64_t cpu_ns;       // of the thread
+  std::uint64_t probe_ticks;  // spent in recording
+  std::uint64_t ended;        // 1: at its end
+};
+
+}  // namespace freehold::doctor

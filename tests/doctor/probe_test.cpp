@@ -1,0 +1,198 @@
+// The probe in a program whose behaviour is known: what comes out of its recording is compared with what the program did.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "freehold/doctor/recording.hpp"
+#include "tests/support/process.hpp"
+
+namespace freehold {
+namespace {
+namespace fs = std::filesystem;
+using doctor::Recording;
+
+constexpr double kMany = 400'000;
+
+class Probe : public testing::Test {
+ protected:
+  Probe() {
+    std::string pattern = (fs::temp_directory_path() / "freehold-probe-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~Probe() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] test::Outcome run(const std::string& role,
+                                  std::vector<std::pair<std::string, std::string>> more = {}) const {
+    std::vector<std::pair<std::string, std::string>> environment{{"LD_PRELOAD", FREEHOLD_PROBE},
+                                                                 {"FREEHOLD_PROBE_DIRECTORY", folder_.string()}};
+    environment.insert(environment.end(), more.begin(), more.end());
+    return test::run({.argv = {FREEHOLD_SUBJECT, role}, .environment = environment});
+  }
+  [[nodiscard]] std::vector<Recording> recordings() const {
+    std::vector<Recording> found;
+    for (const auto& file : fs::directory_iterator(folder_)) {
+      doctor::NoRecording no;
+      auto recording = doctor::read_recording(file.path(), no);
+      EXPECT_TRUE(recording) << no.why;
+      if (recording) found.push_back(std::move(*recording));
+    }
+    return found;
+  }
+  // Of a role that ends well, in one process.
+  [[nodiscard]] Recording recorded(const std::string& role) const {
+    const test::Outcome outcome = run(role);
+    EXPECT_TRUE(outcome.ok()) << outcome.describe();
+    EXPECT_EQ(outcome.out, "ok\n");
+    auto found = recordings();
+    EXPECT_EQ(found.size(), 1U);
+    return found.empty() ? Recording{} : found[0];
+  }
+
+  fs::path folder_;
+};
+
+double allocations(const Recording& recording) {
+  double sum = 0;
+  for (const auto& block : recording.blocks) sum += block.weight;
+  return sum;
+}
+
+TEST_F(Probe, Counts_WeightsAddUpToWhatWasAllocated) {
+  const Recording recording = recorded("counts");
+  EXPECT_EQ(recording.dropped, 0U);
+  ASSERT_FALSE(recording.blocks.empty());
+  EXPECT_LT(recording.blocks.size(), 20'000U) << "that is no sample";
+  EXPECT_NEAR(allocations(recording), kMany, 0.01 * kMany);
+  double frees = 0;
+  for (const auto& end : recording.frees) frees += end.weight;
+  EXPECT_NEAR(frees, kMany, 0.01 * kMany);
+  // Each block lives for 64 others.
+  double ended = 0, lived = 0;
+  for (const auto& block : recording.blocks) {
+    if (block.bytes != 100 || !block.ended_s) continue;
+    ++ended;
+    lived += *block.ended_s - block.began_s;
+    EXPECT_EQ(block.thread, block.ending_thread);
+  }
+  EXPECT_GT(ended, 0.9 * static_cast<double>(recording.blocks.size()) - 20);
+  EXPECT_LT(lived / ended, 0.1 * recording.seconds);
+}
+
+TEST_F(Probe, Counts_TheStackNamesTheProgram) {
+  const Recording recording = recorded("counts");
+  std::map<std::size_t, unsigned> depths;
+  for (const auto& block : recording.blocks)
+    if (block.bytes == 100) ++depths[recording.stacks[block.stack].size()];
+  ASSERT_FALSE(depths.empty());
+  for (const auto& [depth, blocks] : depths) EXPECT_GE(depth, 4U) << "site, counts, main and what calls it";
+}
+
+TEST_F(Probe, Remote_FreesByTheOtherThreadAreSeen) {
+  const Recording recording = recorded("remote");
+  double all = 0, remote = 0;
+  for (const auto& block : recording.blocks) {
+    if (block.bytes != 64 || !block.ended_s) continue;
+    all += block.weight;
+    if (block.ending_thread != block.thread) remote += block.weight;
+  }
+  EXPECT_GT(all, 0.8 * kMany);
+  EXPECT_EQ(remote, all);
+  EXPECT_GE(recording.threads.size(), 2U);
+}
+
+// One arena: what the threads allocate in turn lies side by side.
+const std::vector<std::pair<std::string, std::string>> kOneArena{
+    {"GLIBC_TUNABLES", "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0"}};
+
+TEST_F(Probe, NeighboursOfTwoThreadsInOneArena_SharedLinesAreSeen) {
+  ASSERT_TRUE(run("neighbours", kOneArena).ok());
+  const auto found = recordings();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_GT(found[0].lines_watched, 0U);
+  ASSERT_FALSE(found[0].shared_lines.empty());
+  for (const auto& shared : found[0].shared_lines) EXPECT_NE(shared.threads[0], shared.threads[1]);
+}
+TEST_F(Probe, BlocksOfWholeLines_NoneIsShared) {
+  ASSERT_TRUE(run("apart", kOneArena).ok());
+  const auto found = recordings();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_GT(found[0].lines_watched, 0U);
+  for (const auto& shared : found[0].shared_lines) EXPECT_NE(shared.bytes[0] + shared.bytes[1], 128U);
+}
+
+TEST_F(Probe, EveryEntryPoint_KeepsItsPromise) {
+  const Recording recording = recorded("entries");
+  EXPECT_NEAR(allocations(recording), 9000, 200);
+}
+
+TEST_F(Probe, ForkAndExec_ARecordingForEachProcess) {
+  const test::Outcome outcome = run("forks");
+  ASSERT_TRUE(outcome.ok()) << outcome.describe();
+  const auto found = recordings();
+  unsigned children = 0, busy = 0;
+  for (const Recording& recording : found) {
+    children += recording.parent != 0;
+    busy += allocations(recording) > 0.5 * kMany;  // a child that ends by _exit() leaves no totals
+  }
+  EXPECT_EQ(children, 2U) << "the one that worked on, and the one before it became another program";
+  EXPECT_EQ(busy, 2U);
+}
+
+TEST_F(Probe, Killed_WhatWasRecordedIsThere) {
+  const test::Outcome outcome = run("killed");
+  EXPECT_EQ(outcome.signal, SIGKILL);
+  const auto found = recordings();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NEAR(allocations(found[0]), kMany, 0.3 * kMany);
+}
+
+TEST_F(Probe, AllocationsAfterTheThreadsEnd_NothingIsLost) {
+  const Recording recording = recorded("late");
+  EXPECT_GE(recording.threads.size(), 200U);
+}
+
+TEST_F(Probe, NoRoom_TheProgramGoesOn) {
+  const test::Outcome outcome = run("remote", {{"FREEHOLD_PROBE_BYTES", "1"}});
+  EXPECT_TRUE(outcome.ok()) << outcome.describe();
+  const auto found = recordings();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_LE(fs::file_size(fs::directory_iterator(folder_)->path()), 4 * doctor::kExtentBytes);
+}
+
+TEST_F(Probe, NowhereToWrite_TheProgramGoesOn) {
+  for (const char* folder : {"/nonexistent", "/proc"}) {
+    const test::Outcome outcome = run("entries", {{"FREEHOLD_PROBE_DIRECTORY", folder}});
+    EXPECT_TRUE(outcome.ok()) << outcome.describe();
+  }
+}
+
+TEST_F(Probe, NotARecording_SaysWhy) {
+  doctor::NoRecording no;
+  EXPECT_FALSE(doctor::read_recording(folder_ / "missing", no));
+  EXPECT_NE(no.why.find("cannot be read"), std::string::npos);
+  const fs::path text = folder_ / "text";
+  std::ofstream(text) << std::string(500, 'x');
+  EXPECT_FALSE(doctor::read_recording(text, no));
+  EXPECT_NE(no.why.find("not a recording"), std::string::npos);
+}
+
+// A recording that ends in the middle of anything is read as far as it is whole.
+TEST_F(Probe, CutShort_ReadAsFarAsWhole) {
+  ASSERT_TRUE(run("counts").ok());
+  const fs::path file = fs::directory_iterator(folder_)->path();
+  const auto whole = fs::file_size(file);
+  std::size_t last = ~std::size_t{0};
+  for (auto bytes = whole; bytes > doctor::kExtentBytes; bytes -= std::min<std::uintmax_t>(bytes, 4999)) {
+    fs::resize_file(file, bytes);
+    doctor::NoRecording no;
+    const auto recording = doctor::read_recording(file, no);
+    ASSERT_TRUE(recording);
+    EXPECT_LE(recording->blocks.size(), last);
+    last = recording->blocks.size();
+  }
+}
+
+}  // namespace
+}  // namespace freehold

@@ -1,0 +1,167 @@
+// A program for the probe to watch: each role does one thing, of known amount. Prints "ok" at its end.
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr unsigned kMany = 400'000;
+
+// A million bytes a thousand at a time: `kMany` allocations and as many frees, all by one thread.
+[[gnu::noinline]] void* site_of_counts(std::size_t bytes) { return std::malloc(bytes); }
+void counts() {
+  void* held[64] = {};
+  for (unsigned i = 0; i < kMany; ++i) {
+    void*& place = held[i % 64];
+    std::free(place);
+    place = site_of_counts(100);
+  }
+  for (void* block : held) std::free(block);
+}
+
+// Every block is allocated here and freed there.
+void remote() {
+  constexpr unsigned kRing = 1024;
+  static std::atomic<void*> ring[kRing];
+  std::thread consumer([] {
+    for (unsigned i = 0; i < kMany; ++i) {
+      void* block = nullptr;
+      while ((block = ring[i % kRing].exchange(nullptr)) == nullptr) sched_yield();
+      std::free(block);
+    }
+  });
+  for (unsigned i = 0; i < kMany; ++i) {
+    while (ring[i % kRing].load() != nullptr) sched_yield();
+    ring[i % kRing].store(std::malloc(64));
+  }
+  consumer.join();
+}
+
+// Two threads allocate 16 bytes in turn, so that neighbours belong to different threads: the allocator's doing. `apart`: a
+// line for each.
+void neighbours(std::size_t bytes) {
+  static std::atomic<unsigned> turn{0};
+  const auto body = [bytes](unsigned me) {
+    std::vector<void*> held;
+    held.reserve(40'000);
+    for (unsigned i = 0; i < 40'000; ++i) {
+      while (turn.load() % 2 != me) sched_yield();
+      held.push_back(aligned_alloc(bytes, bytes));
+      turn.fetch_add(1);
+    }
+    for (void* block : held) std::free(block);
+  };
+  std::thread other(body, 1);
+  body(0);
+  other.join();
+}
+
+// Every entry point, with what each must keep to.
+void entries() {
+  for (unsigned i = 0; i < 1000; ++i) {
+    auto* a = static_cast<unsigned char*>(std::calloc(10, 20));
+    for (unsigned b = 0; b < 200; ++b)
+      if (a[b] != 0) std::abort();
+    std::memset(a, 7, 200);
+    a = static_cast<unsigned char*>(std::realloc(a, 5000));
+    for (unsigned b = 0; b < 200; ++b)
+      if (a[b] != 7) std::abort();
+    a = static_cast<unsigned char*>(reallocarray(a, 10, 10));
+    std::free(a);
+    void* b = nullptr;
+    if (posix_memalign(&b, 256, 100) != 0 || reinterpret_cast<std::uintptr_t>(b) % 256 != 0) std::abort();
+    std::free(b);
+    for (void* block :
+         {memalign(64, 10), aligned_alloc(128, 128), valloc(10), pvalloc(10), static_cast<void*>(new char[9])}) {
+      if (block == nullptr || malloc_usable_size(block) < 9) std::abort();
+      std::free(block);
+    }
+  }
+  errno = 0;
+  volatile std::size_t too_many = ~std::size_t{0} / 2;
+  if (reallocarray(nullptr, too_many, 4) != nullptr || errno != ENOMEM) std::abort();
+  if (std::malloc(too_many) != nullptr) std::abort();
+  void* untouched = &errno;
+  if (posix_memalign(&untouched, 3, 10) != EINVAL || untouched != &errno) std::abort();
+}
+
+// A child that works on, and one that becomes another program.
+void forks() {
+  void* before = std::malloc(100'000);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::free(before);
+    counts();
+    std::fflush(stdout);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0) std::abort();
+  if (fork() == 0) {
+    execl("/proc/self/exe", "subject", "counts", nullptr);
+    _exit(1);
+  }
+  waitpid(-1, &status, 0);
+  if (status != 0) std::abort();
+  std::free(before);
+}
+
+// Threads wait for one lock inside an allocator-like section: not the allocator's time.
+void killed() {
+  counts();
+  std::puts("ok");
+  std::fflush(stdout);
+  raise(SIGKILL);
+}
+
+// Thread-local destructors of the program run after the probe's own.
+void late() {
+  static pthread_key_t key;
+  pthread_key_create(&key, [](void* rounds) {
+    std::free(std::malloc(200));
+    const auto left = reinterpret_cast<std::uintptr_t>(rounds) - 1;
+    if (left > 0) pthread_setspecific(key, reinterpret_cast<void*>(left));
+  });
+  for (unsigned i = 0; i < 200; ++i)
+    std::thread([] {
+      pthread_setspecific(key, reinterpret_cast<void*>(std::uintptr_t{3}));
+      std::free(std::malloc(300));
+    }).join();
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const std::string_view role = count > 1 ? words[1] : "";
+  if (role == "counts")
+    counts();
+  else if (role == "remote")
+    remote();
+  else if (role == "neighbours")
+    neighbours(16);
+  else if (role == "apart")
+    neighbours(64);
+  else if (role == "entries")
+    entries();
+  else if (role == "forks")
+    forks();
+  else if (role == "killed")
+    killed();
+  else if (role == "late")
+    late();
+  else
+    return 2;
+  std::puts("ok");
+}
