@@ -15,6 +15,7 @@ struct RawRecord {
   RecordKind kind{};
   std::uint32_t thread = 0;
   std::uint64_t ticks = 0;
+  std::size_t order = 0;  // in the file
   StackId stack = 0;
   Sample sample{};
   PageEvent page{};
@@ -35,7 +36,7 @@ class Reader {
                      static_cast<double>(header_.last.ticks - header_.begin.ticks);
     static_cast<void>(stack_id({}));  // 0: no stack
     for (std::size_t at = kExtentBytes; at + sizeof(ExtentHeader) <= bytes_.size(); at += kExtentBytes) read_extent(at);
-    std::ranges::stable_sort(records_, {}, &RawRecord::ticks);
+    std::ranges::sort(records_, {}, [](const RawRecord& record) { return std::pair(record.ticks, record.order); });
     put_blocks_together();
     weigh_by_totals();
     find_shared_lines();
@@ -96,6 +97,7 @@ class Reader {
       }
       default: return;
     }
+    record.order = records_.size();
     records_.push_back(record);
   }
 
