@@ -1,5 +1,8 @@
 #include "freehold/process/client.hpp"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <cstring>
 #include <utility>
 
@@ -64,7 +67,8 @@ bool Future::wait_for(Nanoseconds time) noexcept {
   while (!over()) {
     const std::uint64_t left = left_until(end);
     if (left == 0) return false;
-    client_->table_.wait_for_result(ticket_, left);
+    client_->table_.wait_for_result(ticket_, client_->longest_wait(left));
+    if (client_->pool_is_gone()) return true;  // and get() says so
   }
   return true;
 }
@@ -73,7 +77,7 @@ Result Future::get() noexcept {
   Result result;
   wait();
   if (!client_->table_.take(ticket_)) {
-    // Not ours any more: the supervisor has believed this process dead.
+    // The pool's process is dead, or it has believed this one to be.
     result.failure_ = {FailureKind::kNoWorker, 0};
     client_ = nullptr;
     return result;
@@ -103,7 +107,7 @@ Future Client::submit(std::span<const std::byte> input, const TaskOptions& optio
     return Future(why);
   };
   if (input.size() > table_.shape().max_input) return refuse(Refusal::kTooLarge);
-  if (table_.closed()) return refuse(Refusal::kNoWorker);
+  if (table_.closed() || pool_is_gone()) return refuse(Refusal::kNoWorker);
   const std::uint64_t begun = now();
   const std::optional<Ticket> ticket = acquire(options.wait_while_full);
   if (!ticket) return refuse(Refusal::kFull);
@@ -131,7 +135,8 @@ std::optional<Ticket> Client::acquire(Nanoseconds wait) noexcept {
   while (!(ticket = table_.try_acquire(slot_))) {
     const std::uint64_t left = left_until(end);
     if (left == 0) return std::nullopt;
-    table_.wait_for_space(left);
+    table_.wait_for_space(longest_wait(left));
+    if (pool_is_gone()) return std::nullopt;
   }
   table_.pass_on_space();
   return ticket;
@@ -140,6 +145,17 @@ std::optional<Ticket> Client::acquire(Nanoseconds wait) noexcept {
 bool Client::is_over(Ticket ticket) const noexcept {
   const std::optional<TaskWord> word = table_.look(ticket);
   return !word || word->is_over();
+}
+
+// A pool that is gone wakes nobody.
+std::uint64_t Client::longest_wait(std::uint64_t nanoseconds) const noexcept {
+  constexpr std::uint64_t kLook = 100'000'000;
+  return pool_ < 0 || nanoseconds < kLook ? nanoseconds : kLook;
+}
+bool Client::pool_is_gone() const noexcept {
+  if (pool_ < 0) return false;
+  pollfd socket{pool_, POLLRDHUP, 0};
+  return ::poll(&socket, 1, 0) != 0;
 }
 
 // Of a task that was taken.
@@ -163,6 +179,21 @@ ClientStats Client::stats() const noexcept {
   stats.p90 = latencies_.percentile(0.9);
   stats.p99 = latencies_.percentile(0.99);
   return stats;
+}
+
+AttachedClient::AttachedClient(int socket) noexcept : socket_(socket) {
+  Passed passed;
+  if (!receive_passed(socket, passed)) return;
+  bell_ = passed.bell;
+  memory_ = SharedMemory::attach(passed.memory);
+  if (!memory_.ok() || !Table::valid(memory_.data(), memory_.bytes())) return;
+  client_.emplace(memory_, passed.number, bell_);
+  client_->pool_ = socket;
+}
+AttachedClient::~AttachedClient() {
+  client_.reset();
+  if (bell_ >= 0) ::close(bell_);
+  ::close(socket_);
 }
 
 std::uint64_t Histogram::count() const noexcept {

@@ -140,19 +140,46 @@ class Client {
  private:
   friend class Future;
   friend class Result;
+  friend class AttachedClient;
 
   [[nodiscard]] std::optional<Ticket> acquire(Nanoseconds wait) noexcept;
   [[nodiscard]] bool is_over(Ticket ticket) const noexcept;
+  [[nodiscard]] bool pool_is_gone() const noexcept;
+  [[nodiscard]] std::uint64_t longest_wait(std::uint64_t nanoseconds) const noexcept;
   void release(Ticket ticket) noexcept;
 
   const SharedMemory& memory_;
   Table table_;
   const unsigned slot_;
   const int bell_;
+  int pool_ = -1;  // in a process of its own: the socket to the pool's
   // Statistics; relaxed.
   alignas(base::kCacheLine) std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> failed_{0}, refused_{0};
   Histogram latencies_;
+};
+
+// A client in another process than the pool's: any number of them share one table. Their threads are as good as the pool's
+// own. If the pool's process dies, what waits fails with kNoWorker within 0.1 s.
+class AttachedClient {
+ public:
+  // `socket`: connected to the pool's process, which passes the other end to ProcessPool::serve(). Waits for its answer.
+  // Takes the socket over, and keeps it open: that is how the pool knows that this process lives. Errors: !ok().
+  explicit AttachedClient(int socket) noexcept;
+  // Pre: no future, result or caller of submit() is left.
+  ~AttachedClient();
+  AttachedClient(const AttachedClient&) = delete;
+  AttachedClient& operator=(const AttachedClient&) = delete;
+
+  [[nodiscard]] bool ok() const noexcept { return client_.has_value(); }
+  // Pre: ok().
+  [[nodiscard]] Client& client() noexcept { return *client_; }
+
+ private:
+  const int socket_;
+  int bell_ = -1;
+  SharedMemory memory_;
+  std::optional<Client> client_;
 };
 
 }  // namespace freehold::process

@@ -47,7 +47,7 @@ ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
   how.kill_rss = options.kill_rss;
   const TableShape shape{.entries = options.entries,
                          .workers = how.max_workers,
-                         .clients = 1,
+                         .clients = std::min(options.client_processes, TaskWord::kMaxClients - 1) + 1,
                          .max_input = options.max_input,
                          .max_output = options.max_output};
   const std::uint64_t bytes = Table::bytes(shape);
@@ -88,6 +88,13 @@ std::size_t ProcessPool::submit_all(std::span<const std::span<const std::byte>> 
 Result ProcessPool::call(std::string_view input) {
   Future future = submit(input);
   return future.valid() ? future.get() : Result(Failure{FailureKind::kNoWorker, 0});
+}
+
+void ProcessPool::serve(int socket) {
+  if (supervisor_)
+    supervisor_->serve(socket);
+  else
+    ::close(socket);
 }
 
 ProcessPoolStats ProcessPool::stats() const {

@@ -28,6 +28,7 @@ struct ProcessPoolOptions {
   unsigned min_workers = 0;          // kept even when there is no work
   std::uint32_t entries = 256;       // tasks at a time, waiting and running
   std::uint64_t max_input = 1 << 20, max_output = 1 << 20;  // bytes of one task; what is not used costs nothing
+  unsigned client_processes = 63;                           // others that may attach, see serve()
   unsigned attempts = 3;                                    // of a task whose workers die
   process::Nanoseconds limit{0};                        // a task may run for so long unless it says otherwise; 0: for ever
   process::Nanoseconds idle{std::chrono::seconds(10)};  // a worker without a task ends after so long; 0: never
@@ -65,6 +66,10 @@ class ProcessPool {
   std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<process::Future> futures);
   // Submits and waits. A refused task is a failure kNoWorker.
   [[nodiscard]] process::Result call(std::string_view input);
+
+  // Lets the process at the other end of a connected Unix socket use this pool, by process::AttachedClient, until it closes
+  // the socket or dies. Takes the socket over. Processes of other users are refused.
+  void serve(int socket);
 
   [[nodiscard]] ProcessPoolStats stats() const;
   // "waiting 3, running 4 of 256; 4 workers; 1200 done, 2 failed; median 34 us …": one line for people.

@@ -88,7 +88,7 @@ void SharedMemory::give_back(std::uint64_t offset, std::uint64_t bytes) const no
   ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
 }
 
-bool send_descriptor(int socket, int fd) noexcept {
+bool send_passed(int socket, const Passed& passed) noexcept {
   ucred peer{};
   socklen_t length = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
@@ -96,9 +96,10 @@ bool send_descriptor(int socket, int fd) noexcept {
     errno = EACCES;
     return false;
   }
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  std::uint32_t number = passed.number;
+  const int fds[2] = {passed.memory, passed.bell};
+  iovec data{&number, sizeof number};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
@@ -107,30 +108,32 @@ bool send_descriptor(int socket, int fd) noexcept {
   cmsghdr* const rights = CMSG_FIRSTHDR(&message);
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+  rights->cmsg_len = CMSG_LEN(sizeof fds);
+  std::memcpy(CMSG_DATA(rights), fds, sizeof fds);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof number;
 }
 
-int receive_descriptor(int socket) noexcept {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+bool receive_passed(int socket, Passed& passed) noexcept {
+  int fds[2] = {-1, -1};
+  iovec data{&passed.number, sizeof passed.number};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
   msghdr message{};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  if (got < 0) return -1;
+  if (got < 0) return false;
   const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  if (got == 0 || rights == nullptr || rights->cmsg_type != SCM_RIGHTS) {
+  if (got != sizeof passed.number || rights == nullptr || rights->cmsg_type != SCM_RIGHTS ||
+      rights->cmsg_len != CMSG_LEN(sizeof fds)) {
     errno = ENODATA;
-    return -1;
+    return false;
   }
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
-  return fd;
+  std::memcpy(fds, CMSG_DATA(rights), sizeof fds);
+  passed.memory = fds[0];
+  passed.bell = fds[1];
+  return true;
 }
 
 }  // namespace freehold::process

@@ -33,10 +33,15 @@ class SharedMemory {
   std::uint64_t bytes_ = 0;
 };
 
-// Sends a descriptor to the process at the other end of a connected Unix socket. Returns false, with EACCES, if that process
-// belongs to another user; with the system's errno otherwise.
-bool send_descriptor(int socket, int fd) noexcept;
-// Receives one; closed on exec. Returns -1 and errno, ENODATA if the other end sent none.
-int receive_descriptor(int socket) noexcept;
+// Two descriptors and a number, as they go from one process to another.
+struct Passed {
+  int memory = -1, bell = -1;
+  std::uint32_t number = 0;
+};
+// Sends them to the process at the other end of a connected Unix socket. Returns false, with EACCES, if that process belongs
+// to another user; with the system's errno otherwise. Does not block.
+bool send_passed(int socket, const Passed& passed) noexcept;
+// Receives them; closed on exec, the caller's to close. Returns false and errno, ENODATA if the other end sent none.
+bool receive_passed(int socket, Passed& passed) noexcept;
 
 }  // namespace freehold::process

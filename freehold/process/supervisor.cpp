@@ -60,9 +60,43 @@ const char* text(End end) noexcept {
 Supervisor::Supervisor(const SharedMemory& memory, int bell, SupervisorOptions options)
     : memory_(memory), table_(memory.data()), bell_(bell), options_(std::move(options)) {
   slots_ = std::make_unique<Slot[]>(table_.shape().workers);
+  sockets_.assign(table_.shape().clients, -1);
 }
 
-Supervisor::~Supervisor() { stop(); }
+Supervisor::~Supervisor() {
+  stop();
+  for (const int socket : guests_) ::close(socket);
+}
+
+void Supervisor::serve(int socket) {
+  {
+    const std::lock_guard guard(guests_lock_);
+    guests_.push_back(socket);
+  }
+  ring(bell_);
+}
+
+void Supervisor::welcome_clients() {
+  std::vector<int> guests;
+  {
+    const std::lock_guard guard(guests_lock_);
+    guests.swap(guests_);
+  }
+  for (const int socket : guests) {
+    unsigned slot = 1;
+    while (slot < sockets_.size() && sockets_[slot] >= 0) ++slot;
+    if (slot < sockets_.size() && send_passed(socket, {memory_.fd(), bell_, slot}))
+      sockets_[slot] = socket;
+    else
+      ::close(socket);
+  }
+}
+
+// Its end of the socket is closed, which the system does after its memory is gone.
+void Supervisor::forget_client(unsigned slot) noexcept {
+  ::close(std::exchange(sockets_[slot], -1));
+  table_.recover_client(slot);
+}
 
 bool Supervisor::start() noexcept {
   // The client's signals are the client's threads' business.
@@ -92,6 +126,7 @@ void Supervisor::run() {
   take_over();
   while (!stopping_.load()) {
     const std::uint64_t time = now();
+    welcome_clients();
     condemn_overdue(time);
     condemn_large(time);
     start_workers(time);
@@ -243,7 +278,17 @@ void Supervisor::wait(std::uint64_t time) {
   std::uint64_t sleep = look ? options_.tick : sync::kForever;
   if (not_before_ > time) sleep = std::min(sleep, not_before_ - time);
   const int milliseconds = sleep == sync::kForever ? -1 : static_cast<int>(sleep / 1'000'000 + 1);
-  if (::poll(events.data(), events.size(), milliseconds) <= 0 || (events[0].revents & POLLIN) == 0) return;
+  std::vector<unsigned> clients;
+  const std::size_t first_client = events.size();
+  for (unsigned slot = 1; slot < sockets_.size(); ++slot) {
+    if (sockets_[slot] < 0) continue;
+    clients.push_back(slot);
+    events.push_back({sockets_[slot], POLLIN | POLLRDHUP, 0});
+  }
+  if (::poll(events.data(), events.size(), milliseconds) <= 0) return;
+  for (std::size_t i = 0; i < clients.size(); ++i)
+    if (events[first_client + i].revents != 0) forget_client(clients[i]);
+  if ((events[0].revents & POLLIN) == 0) return;
   std::uint64_t rings = 0;
   [[maybe_unused]] const ssize_t read = ::read(bell_, &rings, sizeof rings);
 }
@@ -302,6 +347,8 @@ void Supervisor::shut_down() {
     reap_all();
   }
   table_.fail_ready({FailureKind::kNoWorker, 0});
+  for (unsigned slot = 1; slot < sockets_.size(); ++slot)
+    if (sockets_[slot] >= 0) ::close(std::exchange(sockets_[slot], -1));
 }
 
 SupervisorStats Supervisor::stats() const noexcept {

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,11 @@ class Supervisor {
   // The same without a thread: supervises in this one until stop() is called by another.
   void run();
 
+  // Lets the process at the other end of a connected Unix socket be a client, by AttachedClient (client.hpp), until it
+  // closes the socket or dies; then its tasks are dropped. Takes the socket over. A process of another user is refused, and
+  // so is one for which no slot is left: the socket is closed. Any thread.
+  void serve(int socket);
+
   // Any thread.
   [[nodiscard]] SupervisorStats stats() const noexcept;
   // Why no worker can be started; empty while all is well.
@@ -107,6 +113,8 @@ class Supervisor {
   void reap(unsigned slot) noexcept;
   void retry_later() noexcept;
   void shut_down();
+  void welcome_clients();
+  void forget_client(unsigned slot) noexcept;
   [[nodiscard]] unsigned live() const noexcept;
   [[nodiscard]] unsigned starting() const noexcept;
 
@@ -119,7 +127,12 @@ class Supervisor {
   bool has_thread_ = false;
   std::atomic<bool> stopping_{false};
 
+  // Sockets that serve() has brought.
+  std::mutex guests_lock_;
+  std::vector<int> guests_;
+
   // The supervisor's thread only.
+  std::vector<int> sockets_;  // of the client in each slot; -1: free. Slot 0 is this process's own
   std::uint32_t epoch_ = 0;
   unsigned fruitless_ = 0;        // workers in a row that ended no task
   unsigned start_failures_ = 0;   // in a row

@@ -29,15 +29,19 @@ TEST(SharedMemory_Unit, AttachedThroughASocket_SameMemory) {
   SharedMemory memory = SharedMemory::create("test", 4096);
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  ASSERT_TRUE(send_descriptor(ends[0], memory.fd()));
-  const int fd = receive_descriptor(ends[1]);
-  ASSERT_GE(fd, 0);
-  SharedMemory other = SharedMemory::attach(fd);
+  ASSERT_TRUE(send_passed(ends[0], {memory.fd(), 0, 77}));
+  Passed passed;
+  ASSERT_TRUE(receive_passed(ends[1], passed));
+  EXPECT_EQ(passed.number, 77u);
+  EXPECT_NE(::fcntl(passed.bell, F_GETFD) & FD_CLOEXEC, 0);
+  ::close(passed.bell);
+  SharedMemory other = SharedMemory::attach(passed.memory);
   ASSERT_TRUE(other.ok());
   static_cast<char*>(memory.data())[7] = 'x';
   EXPECT_EQ(static_cast<char*>(other.data())[7], 'x');
   ::close(ends[0]);
-  EXPECT_EQ(receive_descriptor(ends[1]), -1);
+  EXPECT_FALSE(receive_passed(ends[1], passed));
+  EXPECT_EQ(errno, ENODATA);
   ::close(ends[1]);
 }
 TEST(SharedMemory_Unit, NotSealed_Refused) {
