@@ -82,8 +82,7 @@ void entries() {
     void* b = nullptr;
     if (posix_memalign(&b, 256, 100) != 0 || reinterpret_cast<std::uintptr_t>(b) % 256 != 0) std::abort();
     std::free(b);
-    for (void* block :
-         {memalign(64, 10), aligned_alloc(128, 128), valloc(10), pvalloc(10)}) {
+    for (void* block : {memalign(64, 10), aligned_alloc(128, 128), valloc(10), pvalloc(10)}) {
       if (block == nullptr || malloc_usable_size(block) < 9) std::abort();
       std::free(block);
     }
