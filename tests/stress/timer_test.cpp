@@ -41,7 +41,7 @@ void call(void* context, TimerId) {
 }
 
 constexpr unsigned kThreads = 3;
-std::uint64_t rounds() { return 60'000 * number_from_environment("FREEHOLD_TEST_SCALE", 1); }
+std::uint64_t rounds() { return 30'000 * number_from_environment("FREEHOLD_TEST_SCALE", 1); }
 
 // All threads on the same few timers.
 TYPED_TEST(TimerThreads, SetAndCancelTheSameTimers_EveryArmingEndsOnce) {
