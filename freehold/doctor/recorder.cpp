@@ -47,6 +47,7 @@ struct File {
   std::atomic<std::uint32_t> generation{1};
   int fd = -1;
   FileHeader* header = nullptr;
+  char maps_path[4096] = {};
   std::uint64_t most_bytes = kMostBytes;
   double ticks_per_ns = 1;
   std::atomic<std::uint64_t> next_epoch_ticks{0};
@@ -92,11 +93,25 @@ class KeepErrno {
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }
 
+// The memory map beside the records, for names: written anew when there may be new libraries in it. Names are cut where the
+// file cannot be written; nothing else is.
+void write_maps() noexcept {
+  const int from = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  const int to = ::open(g_file.maps_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  char buffer[4096];
+  ssize_t bytes = 0;
+  while (from >= 0 && to >= 0 && (bytes = ::read(from, buffer, sizeof buffer)) > 0 &&
+         ::write(to, buffer, static_cast<std::size_t>(bytes)) == bytes) {
+  }
+  if (from >= 0) ::close(from);
+  if (to >= 0) ::close(to);
+}
+
 // Pre: the lock is held, or there is only one thread.
 [[nodiscard]] bool open_file(std::uint32_t parent) noexcept {
   const char* const directory = std::getenv("FREEHOLD_PROBE_DIRECTORY");
   if (directory == nullptr) return false;
-  char path[4096];
+  char path[sizeof g_file.maps_path];
   for (unsigned n = 0; n < 1000; ++n) {  // a process that executes another program keeps its number
     const int length = std::snprintf(path, sizeof path, "%s/%d-%u.trace", directory, static_cast<int>(getpid()), n);
     if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) return false;
@@ -108,6 +123,9 @@ class KeepErrno {
     ::close(g_file.fd);
     return false;
   }
+  std::memcpy(g_file.maps_path, path, sizeof path);
+  std::strcpy(std::strrchr(g_file.maps_path, '.'), ".maps");  // shorter than ".trace"
+  write_maps();
   const ClockReading now = read_clocks();
   *g_file.header = {.magic = kTraceMagic,
                     .pid = static_cast<std::uint32_t>(getpid()),
@@ -147,6 +165,7 @@ void add_totals(Thread& thread, bool ended) noexcept {
     return false;
   }
   ++g_file.header->extents;
+  write_maps();
   thread.generation = g_file.generation.load(std::memory_order_relaxed);  // relaxed: changes in a child of fork only
   thread.cursor = thread.extent + sizeof(ExtentHeader);
   thread.end = thread.extent + kExtentBytes;
@@ -379,6 +398,8 @@ void finish() noexcept {
   if (!is_on() || t_thread.inside || t_thread.id == 0) return;
   const Entry entry;
   add_totals(t_thread, true);
+  const sync::Guard guard(g_file.lock);
+  write_maps();
 }
 
 void sampled_allocation(const Measured& call, void* block, std::size_t bytes) noexcept {

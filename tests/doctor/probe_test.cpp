@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "freehold/doctor/recording.hpp"
+#include "freehold/doctor/symbols.hpp"
 #include "tests/support/process.hpp"
 
 namespace freehold {
@@ -33,12 +34,18 @@ class Probe : public testing::Test {
   [[nodiscard]] std::vector<Recording> recordings() const {
     std::vector<Recording> found;
     for (const auto& file : fs::directory_iterator(folder_)) {
+      if (file.path().extension() != ".trace") continue;
       doctor::NoRecording no;
       auto recording = doctor::read_recording(file.path(), no);
       EXPECT_TRUE(recording) << no.why;
       if (recording) found.push_back(std::move(*recording));
     }
     return found;
+  }
+  [[nodiscard]] fs::path trace() const {
+    for (const auto& file : fs::directory_iterator(folder_))
+      if (file.path().extension() == ".trace") return file.path();
+    return {};
   }
   // Of a role that ends well, in one process.
   [[nodiscard]] Recording recorded(const std::string& role) const {
@@ -87,6 +94,18 @@ TEST_F(Probe, Counts_TheStackNamesTheProgram) {
     if (block.bytes == 100) ++depths[recording.stacks[block.stack].size()];
   ASSERT_FALSE(depths.empty());
   for (const auto& [depth, blocks] : depths) EXPECT_GE(depth, 4U) << "site, counts, main and what calls it";
+
+  doctor::Symbols symbols(trace().replace_extension(".maps"));
+  for (const auto& block : recording.blocks) {
+    if (block.bytes != 100) continue;
+    std::vector<std::string> names;
+    for (const std::uint64_t address : recording.stacks[block.stack])
+      for (const auto& frame : symbols.frames(address)) names.push_back(frame.text());
+    ASSERT_GE(names.size(), 3U);
+    EXPECT_EQ(names[0].find("(anonymous namespace)::site_of_counts(unsigned long) at subject.cpp:"), 0U) << names[0];
+    EXPECT_EQ(names[1].find("(anonymous namespace)::counts() at subject.cpp:"), 0U) << names[1];
+    EXPECT_EQ(names[2].find("main at subject.cpp:"), 0U) << names[2];
+  }
 }
 
 TEST_F(Probe, Remote_FreesByTheOtherThreadAreSeen) {
@@ -159,7 +178,7 @@ TEST_F(Probe, NoRoom_TheProgramGoesOn) {
   EXPECT_TRUE(outcome.ok()) << outcome.describe();
   const auto found = recordings();
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_LE(fs::file_size(fs::directory_iterator(folder_)->path()), 4 * doctor::kExtentBytes);
+  EXPECT_LE(fs::file_size(trace()), 4 * doctor::kExtentBytes);
 }
 
 TEST_F(Probe, NowhereToWrite_TheProgramGoesOn) {
@@ -182,7 +201,7 @@ TEST_F(Probe, NotARecording_SaysWhy) {
 // A recording that ends in the middle of anything is read as far as it is whole.
 TEST_F(Probe, CutShort_ReadAsFarAsWhole) {
   ASSERT_TRUE(run("counts").ok());
-  const fs::path file = fs::directory_iterator(folder_)->path();
+  const fs::path file = trace();
   const auto whole = fs::file_size(file);
   std::size_t last = ~std::size_t{0};
   for (auto bytes = whole; bytes > doctor::kExtentBytes; bytes -= std::min<std::uintmax_t>(bytes, 4999)) {

@@ -1,0 +1,139 @@
+#include "freehold/doctor/symbols.hpp"
+
+#include <cxxabi.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+namespace freehold::doctor {
+namespace {
+
+std::string demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
+  return status == 0 ? text.get() : name;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+// The name that the linker knows, or that the source has.
+std::string name_of(Dwarf_Die* function) {
+  Dwarf_Attribute attribute;
+  for (const unsigned which : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name})
+    if (const char* const name = dwarf_formstring(dwarf_attr_integrate(function, which, &attribute)); name != nullptr)
+      return demangled(name);
+  const char* const name = dwarf_diename(function);
+  return name == nullptr ? "" : name;
+}
+
+// Where an inlined function was called from.
+void set_call_site(Dwarf_Die* compilation_unit, Dwarf_Die* inlined, Frame& caller) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word file = 0, line = 0;
+  Dwarf_Files* files = nullptr;
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) != 0 ||
+      dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) != 0 ||
+      dwarf_getsrcfiles(compilation_unit, &files, nullptr) != 0)
+    return;
+  if (const char* const name = dwarf_filesrc(files, file, nullptr, nullptr); name != nullptr) {
+    caller.file = name;
+    caller.line = static_cast<unsigned>(line);
+  }
+}
+
+}  // namespace
+
+std::string Frame::text() const {
+  std::ostringstream text;
+  text << (function.empty() ? "?" : function);
+  if (!file.empty())
+    text << " at " << base_name(file) << ':' << line;
+  else if (!module.empty())
+    text << " in " << base_name(module);
+  return text.str();
+}
+
+struct Symbols::Library {
+  Dwfl_Callbacks callbacks{.find_elf = dwfl_linux_proc_find_elf,
+                           .find_debuginfo = dwfl_standard_find_debuginfo,
+                           .section_address = nullptr,
+                           .debuginfo_path = nullptr};
+  Dwfl* dwfl = nullptr;
+
+  explicit Library(const std::filesystem::path& maps) : dwfl(dwfl_begin(&callbacks)) {
+    const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(maps.c_str(), "re"), std::fclose);
+    if (dwfl == nullptr || file == nullptr) return;
+    dwfl_linux_proc_maps_report(dwfl, file.get());
+    dwfl_report_end(dwfl, nullptr, nullptr);
+  }
+  ~Library() {
+    if (dwfl != nullptr) dwfl_end(dwfl);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  [[nodiscard]] std::vector<Frame> frames(std::uint64_t address) const {
+    std::ostringstream number;
+    number << std::hex << "0x" << address;
+    Frame outermost;
+    outermost.function = number.str();
+    Dwfl_Module* const module = dwfl == nullptr ? nullptr : dwfl_addrmodule(dwfl, address);
+    if (module == nullptr) return {outermost};
+    if (const char* const name = dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+        name != nullptr)
+      outermost.module = name;
+    GElf_Off offset = 0;
+    GElf_Sym symbol;
+    if (const char* const name = dwfl_module_addrinfo(module, address, &offset, &symbol, nullptr, nullptr, nullptr);
+        name != nullptr)
+      outermost.function = demangled(name);
+    if (Dwfl_Line* const line = dwfl_module_getsrc(module, address); line != nullptr) {
+      int number_of_line = 0;
+      if (const char* const file = dwfl_lineinfo(line, nullptr, &number_of_line, nullptr, nullptr, nullptr);
+          file != nullptr) {
+        outermost.file = file;
+        outermost.line = static_cast<unsigned>(number_of_line);
+      }
+    }
+    return with_inlined(module, address, outermost);
+  }
+
+  // The address's own line belongs to the innermost function; each caller's is that of the call.
+  [[nodiscard]] static std::vector<Frame> with_inlined(Dwfl_Module* module, std::uint64_t address, const Frame& outermost) {
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* const unit = dwfl_module_addrdie(module, address, &bias);
+    Dwarf_Die* scopes = nullptr;
+    const int count = unit == nullptr ? 0 : dwarf_getscopes(unit, address - bias, &scopes);
+    const std::unique_ptr<Dwarf_Die, void (*)(void*)> owner(scopes, std::free);
+    std::vector<Frame> frames;
+    Frame current = outermost;
+    for (int i = 0; i < count; ++i) {
+      const int tag = dwarf_tag(&scopes[i]);
+      if (tag == DW_TAG_subprogram) break;
+      if (tag != DW_TAG_inlined_subroutine) continue;
+      Frame inlined = current;
+      inlined.function = name_of(&scopes[i]);
+      inlined.inlined = true;
+      frames.push_back(std::move(inlined));
+      set_call_site(unit, &scopes[i], current);
+    }
+    frames.push_back(current);
+    return frames;
+  }
+};
+
+Symbols::Symbols(const std::filesystem::path& maps) : library_(std::make_unique<Library>(maps)) {}
+Symbols::~Symbols() = default;
+
+const std::vector<Frame>& Symbols::frames(std::uint64_t address) {
+  const auto [found, is_new] = known_.try_emplace(address);
+  // A return address is the one behind the call, which may be the next line's, or the next function's.
+  if (is_new) found->second = library_->frames(address - 1);
+  return found->second;
+}
+
+}  // namespace freehold::doctor

@@ -1,0 +1,43 @@
+// Names for the return addresses of a recording, from the memory map that the probe left beside it and the files that it
+// names. Debug information gives file and line, and functions that were inlined; without it, the symbol table's names must
+// do. One thread. Cost: reading a file's debug information at its first address, then microseconds an address; remembered.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace freehold::doctor {
+
+struct Frame {
+  std::string function;  // demangled; empty: unknown
+  std::string file;      // of the source; empty: unknown
+  unsigned line = 0;
+  std::string module;  // the program's or library's file
+  bool inlined = false;
+
+  // "parse(std::string const&) at parse.cpp:210", "malloc in libc.so.6", "0x1234 in prog"
+  [[nodiscard]] std::string text() const;
+};
+
+class Symbols {
+ public:
+  // Of the recording's .maps file. One that cannot be read gives addresses without names.
+  explicit Symbols(const std::filesystem::path& maps);
+  Symbols(const Symbols&) = delete;
+  Symbols& operator=(const Symbols&) = delete;
+  ~Symbols();
+
+  // The frames of a call whose return address is `address`: the innermost inlined function first, the one that is really
+  // called last. Never empty.
+  [[nodiscard]] const std::vector<Frame>& frames(std::uint64_t address);
+
+ private:
+  struct Library;
+  std::unique_ptr<Library> library_;
+  std::map<std::uint64_t, std::vector<Frame>> known_;
+};
+
+}  // namespace freehold::doctor
