@@ -7,7 +7,7 @@
 //
 // Threads: as the policy says, by one lock, which is not held while a callback runs.
 // Cost: set O(log of the number of distinct times), cancel mostly O(1), create, destroy and next_expiry O(1).
-// Memory: 128 bytes a timer; that of destroyed ones is used again, and goes back to the system at the queue's end.
+// Memory: 88 bytes a timer; that of destroyed ones is used again, and goes back to the system at the queue's end.
 // Errors: the constructor throws std::bad_alloc when there is no address space.
 #pragma once
 #include <cstddef>
