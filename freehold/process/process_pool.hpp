@@ -64,6 +64,8 @@ class ProcessPool {
   }
   // Each of the inputs, until one is refused. Returns how many were submitted. Pre: as many futures as inputs.
   std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<process::Future> futures);
+  // What submit() without options uses.
+  [[nodiscard]] const process::TaskOptions& defaults() const noexcept { return defaults_; }
   // Submits and waits. A refused task is a failure kNoWorker.
   [[nodiscard]] process::Result call(std::string_view input);
 

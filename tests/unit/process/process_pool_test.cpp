@@ -28,7 +28,7 @@ using process::Result;
 
 ProcessPoolOptions options() {
   ProcessPoolOptions how;
-  how.component = FREEHOLD_COMPONENT;
+  how.component = FREEHOLD_TEST_COMPONENT;
   how.worker_program = FREEHOLD_WORKER_PROGRAM;
   how.max_workers = 2;
   how.max_input = how.max_output = 8192;

@@ -1,0 +1,137 @@
+#include "freehold/process/freehold_process.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "freehold/process/process_pool.hpp"
+
+#define FREEHOLD_PROCESS_EXPORT extern "C" __attribute__((visibility("default")))
+
+struct freehold_pool {
+  freehold::ProcessPool pool;
+};
+struct freehold_task {
+  freehold::process::Future future;
+  freehold::process::Result result;  // once it was got
+};
+
+namespace {
+
+using namespace freehold::process;
+
+static_assert(FREEHOLD_SIGNAL == static_cast<int>(FailureKind::kSignal) &&
+              FREEHOLD_EXIT == static_cast<int>(FailureKind::kExit) &&
+              FREEHOLD_DEADLINE == static_cast<int>(FailureKind::kDeadline) &&
+              FREEHOLD_MEMORY == static_cast<int>(FailureKind::kMemory) &&
+              FREEHOLD_COMPONENT == static_cast<int>(FailureKind::kComponent) &&
+              FREEHOLD_NO_WORKER == static_cast<int>(FailureKind::kNoWorker));
+
+// More than the clock has room for is for ever.
+Nanoseconds milliseconds(std::uint64_t ms) noexcept {
+  constexpr std::uint64_t kMost = 1'000'000'000'000;
+  return ms > kMost ? kWaitForEver : Nanoseconds(static_cast<std::int64_t>(ms) * 1'000'000);
+}
+
+freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
+  freehold::ProcessPoolOptions how;
+  const auto text = [](const char* s) { return std::string(s == nullptr ? "" : s); };
+  const auto set = [](auto& to, auto value) {
+    if (value != 0) to = value;
+  };
+  how.component = text(c.component);
+  how.worker_program = text(c.worker_program);
+  set(how.max_workers, c.max_workers);
+  set(how.entries, c.entries);
+  set(how.max_input, c.max_input);
+  set(how.max_output, c.max_output);
+  set(how.attempts, c.attempts);
+  if (c.limit_ms != 0) how.limit = milliseconds(c.limit_ms);
+  if (c.idle_ms != 0) how.idle = milliseconds(c.idle_ms);
+  if (c.max_age_ms != 0) how.max_age = milliseconds(c.max_age_ms);
+  set(how.max_tasks, c.max_tasks);
+  set(how.max_rss, c.max_rss);
+  set(how.kill_rss, c.kill_rss);
+  return how;
+}
+
+int code_of(Refusal refusal) noexcept {
+  switch (refusal) {
+    case Refusal::kNone: return FREEHOLD_OK;
+    case Refusal::kFull: return FREEHOLD_FULL;
+    case Refusal::kTooLarge: return FREEHOLD_TOO_LARGE;
+    case Refusal::kNoWorker: break;
+  }
+  return FREEHOLD_NO_WORKER;
+}
+
+int deliver(const Result& result, void* output, size_t capacity, size_t* output_bytes, int* detail) noexcept {
+  if (output_bytes != nullptr) *output_bytes = result.bytes().size();
+  if (detail != nullptr) *detail = result.failure().value;
+  if (!result.ok()) return static_cast<int>(result.failure().kind);
+  if (result.bytes().size() > capacity) return FREEHOLD_OUTPUT_TOO_SMALL;
+  if (!result.bytes().empty()) std::memcpy(output, result.bytes().data(), result.bytes().size());
+  return FREEHOLD_OK;
+}
+
+Future submit(freehold_pool* pool, const void* input, size_t input_bytes, Nanoseconds wait) {
+  TaskOptions options = pool->pool.defaults();
+  options.wait_while_full = wait;
+  return pool->pool.submit(std::span(static_cast<const std::byte*>(input), input_bytes), options);
+}
+
+}  // namespace
+
+FREEHOLD_PROCESS_EXPORT freehold_pool* freehold_pool_open(const freehold_pool_options* options, char* error,
+                                                          size_t error_bytes) {
+  // What an older caller does not know of is 0.
+  freehold_pool_options all{};
+  std::memcpy(&all, options, std::min(options->size, sizeof all));
+  std::unique_ptr<freehold_pool> pool(new (std::nothrow) freehold_pool{freehold::ProcessPool(options_of(all))});
+  const std::string why = pool ? pool->pool.error() : "no memory";
+  if (error != nullptr && error_bytes != 0) std::snprintf(error, error_bytes, "%s", why.c_str());
+  return why.empty() ? pool.release() : nullptr;
+}
+
+FREEHOLD_PROCESS_EXPORT void freehold_pool_close(freehold_pool* pool) { delete pool; }
+
+FREEHOLD_PROCESS_EXPORT int freehold_pool_call(freehold_pool* pool, const void* input, size_t input_bytes, void* output,
+                                               size_t capacity, size_t* output_bytes, int* detail) {
+  if (output_bytes != nullptr) *output_bytes = 0;
+  if (detail != nullptr) *detail = 0;
+  Future future = submit(pool, input, input_bytes, kWaitForEver);
+  return future.valid() ? deliver(future.get(), output, capacity, output_bytes, detail) : code_of(future.refusal());
+}
+
+FREEHOLD_PROCESS_EXPORT int freehold_pool_submit(freehold_pool* pool, const void* input, size_t input_bytes,
+                                                 uint64_t wait_ms, freehold_task** task) {
+  *task = nullptr;
+  Future future = submit(pool, input, input_bytes, milliseconds(wait_ms));
+  if (!future.valid()) return code_of(future.refusal());
+  *task = new freehold_task{std::move(future), {}};
+  return FREEHOLD_OK;
+}
+
+FREEHOLD_PROCESS_EXPORT int freehold_task_wait(freehold_task* task, uint64_t wait_ms) {
+  return !task->future.valid() || task->future.wait_for(milliseconds(wait_ms)) ? 1 : 0;
+}
+
+FREEHOLD_PROCESS_EXPORT int freehold_task_get(freehold_task* task, void* output, size_t capacity, size_t* output_bytes,
+                                              int* detail) {
+  if (task->future.valid()) task->result = task->future.get();
+  const int code = deliver(task->result, output, capacity, output_bytes, detail);
+  if (code != FREEHOLD_OUTPUT_TOO_SMALL) delete task;
+  return code;
+}
+
+FREEHOLD_PROCESS_EXPORT void freehold_task_cancel(freehold_task* task) { delete task; }
+
+FREEHOLD_PROCESS_EXPORT size_t freehold_pool_status(freehold_pool* pool, char* text, size_t bytes) {
+  const std::string status = pool->pool.status();
+  if (bytes != 0) std::snprintf(text, bytes, "%s", status.c_str());
+  return status.size();
+}

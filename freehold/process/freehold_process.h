@@ -1,0 +1,79 @@
+/* The process pool for C and for every language that can load a shared library (libfreehold_process.so). No state but what
+ * the handles hold; every function may be called from any thread at any time, a handle's end excepted. docs/process.md says
+ * what happens when something fails.
+ *
+ *   freehold_pool_options options = {.size = sizeof options, .component = "./slow.so"};
+ *   char error[256];
+ *   freehold_pool* pool = freehold_pool_open(&options, error, sizeof error);
+ *   int result = freehold_pool_call(pool, input, input_bytes, output, sizeof output, &output_bytes, NULL);
+ *   freehold_pool_close(pool); */
+#ifndef FREEHOLD_PROCESS_FREEHOLD_PROCESS_H
+#define FREEHOLD_PROCESS_FREEHOLD_PROCESS_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct freehold_pool freehold_pool;
+typedef struct freehold_task freehold_task;
+
+/* What is 0 has its default. */
+typedef struct freehold_pool_options {
+  size_t size;                    /* sizeof(freehold_pool_options), so that later versions may add to the end */
+  const char* component;          /* a shared object that exports freehold_run (component.h) */
+  const char* worker_program;     /* which loads it; default: freehold-worker where it can be found */
+  uint32_t max_workers;           /* default: two for each CPU that this process may use */
+  uint32_t entries;               /* tasks at a time, waiting and running; default 256 */
+  uint64_t max_input, max_output; /* bytes of one task; default 1 MiB */
+  uint32_t attempts;              /* of a task whose workers die; default 3 */
+  uint32_t reserved;              /* 0 */
+  uint64_t limit_ms;              /* a task may run for so long; default: for ever */
+  uint64_t idle_ms;               /* a worker without a task ends after so long; default 10 s */
+  uint64_t max_tasks, max_rss,
+      max_age_ms;    /* a worker is replaced after so many tasks, bytes, milliseconds; default: never */
+  uint64_t kill_rss; /* a worker is killed in a task beyond so many bytes; default: never */
+} freehold_pool_options;
+
+/* How a task ended, or why there is none. */
+enum {
+  FREEHOLD_OK = 0,
+  FREEHOLD_SIGNAL = 1,           /* its worker was killed; detail: the signal */
+  FREEHOLD_EXIT = 2,             /* its worker exited; detail: the status */
+  FREEHOLD_DEADLINE = 3,         /* detail: the limit in milliseconds */
+  FREEHOLD_MEMORY = 4,           /* detail: the limit in MiB */
+  FREEHOLD_COMPONENT = 5,        /* the component refused it; detail: what it returned */
+  FREEHOLD_NO_WORKER = 6,        /* no worker can be started, or the pool has ended */
+  FREEHOLD_FULL = 32,            /* the table, for as long as the caller would wait */
+  FREEHOLD_TOO_LARGE = 33,       /* the input */
+  FREEHOLD_OUTPUT_TOO_SMALL = 34 /* the caller's buffer; *output_bytes says what is needed */
+};
+#define FREEHOLD_FOR_EVER UINT64_MAX
+
+/* Returns NULL if the pool cannot be, and why in `error` (may be NULL). */
+freehold_pool* freehold_pool_open(const freehold_pool_options* options, char* error, size_t error_bytes);
+/* Every task of the pool must be over with. NULL does nothing. */
+void freehold_pool_close(freehold_pool* pool);
+
+/* Submits a task and waits for its output. `detail` may be NULL. With FREEHOLD_OUTPUT_TOO_SMALL the output is lost: give
+ * max_output bytes of room, or submit and get. */
+int freehold_pool_call(freehold_pool* pool, const void* input, size_t input_bytes, void* output, size_t capacity,
+                       size_t* output_bytes, int* detail);
+
+/* Submits a task; waits for so long while the table is full. FREEHOLD_OK, FULL, TOO_LARGE or NO_WORKER. */
+int freehold_pool_submit(freehold_pool* pool, const void* input, size_t input_bytes, uint64_t wait_ms, freehold_task** task);
+/* Waits for at most so long. Returns 1 if the task is over, else 0. */
+int freehold_task_wait(freehold_task* task, uint64_t wait_ms);
+/* Waits for the task and takes its output; the task is gone, unless the result is FREEHOLD_OUTPUT_TOO_SMALL. */
+int freehold_task_get(freehold_task* task, void* output, size_t capacity, size_t* output_bytes, int* detail);
+/* The task is gone, and its output nobody's. NULL does nothing. */
+void freehold_task_cancel(freehold_task* task);
+
+/* One line for people, cut to fit. Returns its whole length. */
+size_t freehold_pool_status(freehold_pool* pool, char* text, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
