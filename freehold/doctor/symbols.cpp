@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
 
 namespace freehold::doctor {
@@ -15,7 +16,10 @@ namespace {
 std::string demangled(const char* name) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
-  return status == 0 ? text.get() : name;
+  std::string found = status == 0 ? text.get() : name;
+  // What the compiler made of a function is the same function to a reader.
+  if (const auto clone = found.find(" [clone "); clone != std::string::npos) found.resize(clone);
+  return found;
 }
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
@@ -76,7 +80,7 @@ struct Symbols::Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  [[nodiscard]] std::vector<Frame> frames(std::uint64_t address) const {
+  [[nodiscard]] std::vector<Frame> frames(std::uint64_t address) {
     std::ostringstream number;
     number << std::hex << "0x" << address;
     Frame outermost;
@@ -91,23 +95,55 @@ struct Symbols::Library {
     if (const char* const name = dwfl_module_addrinfo(module, address, &offset, &symbol, nullptr, nullptr, nullptr);
         name != nullptr)
       outermost.function = demangled(name);
-    if (Dwfl_Line* const line = dwfl_module_getsrc(module, address); line != nullptr) {
-      int number_of_line = 0;
-      if (const char* const file = dwfl_lineinfo(line, nullptr, &number_of_line, nullptr, nullptr, nullptr);
-          file != nullptr) {
-        outermost.file = file;
-        outermost.line = static_cast<unsigned>(number_of_line);
-      }
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* const unit = unit_of(module, address, bias);
+    if (unit == nullptr) return {outermost};
+    set_line(unit, address - bias, outermost);
+    return with_inlined(unit, address - bias, outermost);
+  }
+
+  // The compilation unit of an address. Not dwfl_module_addrdie(), which needs a section that Clang does not write.
+  [[nodiscard]] Dwarf_Die* unit_of(Dwfl_Module* module, Dwarf_Addr address, Dwarf_Addr& bias) {
+    auto [found, is_new] = units.try_emplace(module);
+    if (is_new) {
+      for (Dwarf_Die* unit = dwfl_module_nextcu(module, nullptr, &bias); unit != nullptr;
+           unit = dwfl_module_nextcu(module, unit, &bias))
+        add_ranges(found->second, unit, bias);
     }
-    return with_inlined(module, address, outermost);
+    const auto after = found->second.upper_bound(address);
+    if (after == found->second.begin()) return nullptr;
+    const Range& range = std::prev(after)->second;
+    bias = range.bias;
+    return address < range.end ? range.unit : nullptr;
+  }
+
+  struct Range {
+    Dwarf_Addr end, bias;
+    Dwarf_Die* unit;
+  };
+  using Ranges = std::map<Dwarf_Addr, Range>;  // by their beginnings
+  std::map<Dwfl_Module*, Ranges> units;
+
+  static void add_ranges(Ranges& ranges, Dwarf_Die* unit, Dwarf_Addr bias) {
+    Dwarf_Addr base = 0, begin = 0, end = 0;
+    for (std::ptrdiff_t offset = 0; (offset = dwarf_ranges(unit, offset, &base, &begin, &end)) > 0;)
+      ranges[begin + bias] = {end + bias, bias, unit};
+  }
+
+  static void set_line(Dwarf_Die* unit, Dwarf_Addr address, Frame& frame) {
+    Dwarf_Line* const line = dwarf_getsrc_die(unit, address);
+    int number = 0;
+    if (line == nullptr || dwarf_lineno(line, &number) != 0) return;
+    if (const char* const file = dwarf_linesrc(line, nullptr, nullptr); file != nullptr) {
+      frame.file = file;
+      frame.line = static_cast<unsigned>(number);
+    }
   }
 
   // The address's own line belongs to the innermost function; each caller's is that of the call.
-  [[nodiscard]] static std::vector<Frame> with_inlined(Dwfl_Module* module, std::uint64_t address, const Frame& outermost) {
-    Dwarf_Addr bias = 0;
-    Dwarf_Die* const unit = dwfl_module_addrdie(module, address, &bias);
+  [[nodiscard]] static std::vector<Frame> with_inlined(Dwarf_Die* unit, Dwarf_Addr address, const Frame& outermost) {
     Dwarf_Die* scopes = nullptr;
-    const int count = unit == nullptr ? 0 : dwarf_getscopes(unit, address - bias, &scopes);
+    const int count = dwarf_getscopes(unit, address, &scopes);
     const std::unique_ptr<Dwarf_Die, void (*)(void*)> owner(scopes, std::free);
     std::vector<Frame> frames;
     Frame current = outermost;

@@ -24,7 +24,7 @@ constexpr unsigned kMany = 400'000;
   asm volatile("" : "+r"(made));  // no tail call, which would leave no frame
   return made;
 }
-void counts() {
+[[gnu::noinline]] void counts() {
   void* held[64] = {};
   for (unsigned i = 0; i < kMany; ++i) {
     void*& place = held[i % 64];
