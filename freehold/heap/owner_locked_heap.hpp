@@ -47,7 +47,7 @@ class BasicOwnerLockedHeap {
     FREEHOLD_ASSERT(std::has_single_bit(alignment));
     if (!is_small(bytes, alignment)) [[unlikely]]
       return allocate_large(bytes, alignment);
-    const unsigned c = Classes::class_of(bytes, alignment);
+    const unsigned c = class_of(bytes, alignment);
     if constexpr (!base::kChecked) {
       if (void* const slot = fast_->pop(c); slot != nullptr) [[likely]]
         return slot;
@@ -60,7 +60,7 @@ class BasicOwnerLockedHeap {
     if (block == nullptr) return;
     if (!is_small(bytes, alignment)) [[unlikely]]
       return deallocate_large(block);
-    push(Classes::class_of(bytes, alignment), block);
+    push(class_of(bytes, alignment), block);
   }
 
   // The same without the size, which the block's slab knows: one more cache line.
@@ -79,8 +79,7 @@ class BasicOwnerLockedHeap {
   // Whether reallocate() leaves the block where it is: in the class of its new size, or large, with at least half of it in
   // use.
   [[nodiscard]] bool may_stay(const void* block, std::size_t bytes) const noexcept {
-    const unsigned c =
-        is_small(bytes, kDefaultAlignment) ? Classes::class_of(bytes, kDefaultAlignment) : SlabsType::kNoClass;
+    const unsigned c = is_small(bytes, kDefaultAlignment) ? class_of(bytes, kDefaultAlignment) : SlabsType::kNoClass;
     return base::is_aligned(reinterpret_cast<std::uintptr_t>(block), kDefaultAlignment) &&
            SlabsType::serves_as(block, c, bytes);
   }
@@ -130,7 +129,10 @@ class BasicOwnerLockedHeap {
   static constexpr std::size_t kReclaimBytes = std::size_t{1} << 20;
 
   [[nodiscard]] static constexpr bool is_small(std::size_t bytes, std::size_t alignment) noexcept {
-    return bytes <= Classes::kMaxBytes && alignment <= Classes::kMaxAlignment;
+    return bytes <= Classes::kMaxBytes - SlabsType::kRedZone && alignment <= Classes::kMaxAlignment;
+  }
+  [[nodiscard]] static constexpr unsigned class_of(std::size_t bytes, std::size_t alignment) noexcept {
+    return Classes::class_of(bytes + SlabsType::kRedZone, alignment);
   }
   // Whether every block's coming and going has to be looked at; the fast paths are off then.
   [[nodiscard]] bool is_careful() const noexcept { return base::kChecked || slabs_.poison().watched(); }

@@ -242,9 +242,10 @@ class BasicPrivateHeap {
   };
 
   [[nodiscard]] static constexpr bool is_small(std::size_t bytes, std::size_t alignment) noexcept {
-    return bytes <= Classes::kMaxBytes && alignment <= Classes::kMaxAlignment;
+    return bytes <= Classes::kMaxBytes - SlabsType::kRedZone && alignment <= Classes::kMaxAlignment;
   }
   [[nodiscard]] static constexpr unsigned class_of(std::size_t bytes, std::size_t alignment) noexcept {
+    bytes += SlabsType::kRedZone;
     return Classes::class_of(bytes < kLeastBytes ? kLeastBytes : bytes, alignment);
   }
 

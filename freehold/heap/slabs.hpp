@@ -34,6 +34,10 @@ class Slabs {
   template <class T>
   using var = typename A::template var<T>;
 
+  // The last bytes of a slot, which are nobody's, so that AddressSanitizer sees an overrun beside a neighbour in use.
+  static constexpr std::size_t kRedZone = base::kAddressSanitizer ? 16 : 0;
+  [[nodiscard]] static constexpr std::size_t usable_bytes(unsigned c) noexcept { return Classes::slot_bytes(c) - kRedZone; }
+
   // Memory for slots of one class.
   struct Chunk {
     std::byte* begin = nullptr;
@@ -144,7 +148,7 @@ class Slabs {
     if (slab == nullptr) return 0;
     if (slab->kind.load() == SlabKind::kLarge) return slab->large_bytes.load();
     const unsigned c = class_in(*slab, block);
-    return c == kNoClass ? 0 : Classes::slot_bytes(c);
+    return c == kNoClass ? 0 : usable_bytes(c);
   }
   // Whether the block could have been allocated as one of class c (kNoClass: a large one) and of `bytes`, so that it can be
   // given back as such. Pre: a block of this heap.
@@ -161,7 +165,7 @@ class Slabs {
       SlabType* const slab = SlabType::of(block);
       if (slab->handed_out.begins(SlabType::place_of(block))) base::fatal(base::Crime::kCorruption, block);
     }
-    poison_.reveal(block, Classes::slot_bytes(c));
+    poison_.reveal(block, usable_bytes(c));
   }
   [[nodiscard]] bool ends(unsigned c, void* block) const noexcept {
     if constexpr (base::kChecked) {

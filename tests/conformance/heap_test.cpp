@@ -17,6 +17,7 @@ using heap::HeapOptions;
 using heap::HeapStats;
 
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB;
+constexpr std::size_t kRedZone = base::kAddressSanitizer ? 16 : 0;  // of every slot
 
 struct HeapName {
   template <class Heap>
@@ -124,7 +125,7 @@ TYPED_TEST(Heaps, UsableSize_AllOfItIsTheBlocks) {
     for (int twice = 0; twice < 2; ++twice) {
       Block block = this->make(heap, bytes);
       block.bytes = heap.usable_size(block.at);
-      EXPECT_LE(block.bytes, std::max<std::size_t>(bytes + bytes / 7 + 16, 16));
+      EXPECT_LE(block.bytes, bytes + bytes / 7 + 16 + kRedZone);
       fill(block.at, block.bytes, block.stamp);
       block.stamp &= ~std::uint64_t{1};  // the size is not the one that was asked for
       fill(block.at, block.bytes, block.stamp);
@@ -261,7 +262,7 @@ TYPED_TEST(Heaps, Trim_GivesWhollyFreeSlabsBack) {
   const std::size_t trimmed = heap.trim();
   EXPECT_EQ(before - this->ledger_.bytes(), trimmed);
   EXPECT_EQ(heap.stats().held_bytes, this->ledger_.bytes());
-  EXPECT_LE(this->ledger_.bytes(), 20'000U * 112 * 10 / 9 + 3 * kSlabBytes);
+  EXPECT_LE(this->ledger_.bytes(), 20'000U * (112 + kRedZone) * 10 / 9 + 3 * kSlabBytes);
   heap.check_invariants();
   for (const Block& block : kept) this->check(block);
   this->end(heap, kept);
@@ -296,7 +297,7 @@ TYPED_TEST(Heaps, Reserve_NoTakesUntilItIsUsedUp) {
   ASSERT_TRUE(heap.reserve(kMiB));
   const Block first = this->make(heap, 64);
   const std::size_t asked = this->ledger_.asked();
-  std::vector<Block> blocks = this->make_all(heap, 64, kMiB / 64 * 9 / 10);
+  std::vector<Block> blocks = this->make_all(heap, 64, kMiB / (64 + kRedZone) * 9 / 10);
   EXPECT_EQ(this->ledger_.asked(), asked);
   EXPECT_TRUE(heap.reserve(0));
   EXPECT_EQ(this->ledger_.asked(), asked);
@@ -329,7 +330,7 @@ TYPED_TEST(Heaps, Stats_AddUp) {
   std::size_t usable = 0;
   for (std::size_t i = 0; i < 3000; ++i) {
     blocks.push_back(this->make(heap, i * 37 % 2000));
-    usable += heap.usable_size(blocks.back().at);
+    usable += heap.usable_size(blocks.back().at) + kRedZone;
   }
   for (std::size_t i = 0; i < 4; ++i) {
     blocks.push_back(this->make(heap, 50'000 + i));
@@ -359,10 +360,10 @@ TYPED_TEST(Heaps, LimitOfPages_ExactAndAllOfItUsable) {
     SCOPED_TRACE(limit);
     TypeParam heap({.limit_bytes = limit}, this->source());
     for (const std::size_t bytes : {16U, 1024U, 64U, 4096U}) {
-      std::vector<Block> blocks = this->make_all(heap, bytes);
+      std::vector<Block> blocks = this->make_all(heap, bytes - kRedZone);
       const HeapStats stats = heap.stats();
       EXPECT_LE(stats.used_bytes, limit);
-      EXPECT_EQ(this->make(heap, bytes).at, nullptr);
+      EXPECT_EQ(this->make(heap, bytes - kRedZone).at, nullptr);
       if (limit >= 2 * bytes) {
         const std::size_t pages = limit / kHeapPageBytes;
         // All pages of slots, except what the slabs' own heads take of them.
@@ -403,7 +404,7 @@ TYPED_TEST(Heaps, LimitAndFreeSlotsOfAnotherClass_TheirPagesAreUsed) {
   TypeParam heap({.limit_bytes = 256 * kKiB}, this->source());
   for (int round = 0; round < 3; ++round) {
     std::vector<Block> small = this->make_all(heap, 24);  // take 32, being aligned to 16
-    EXPECT_GT(small.size(), 256 * kKiB / 32 * 9 / 10);
+    EXPECT_GT(small.size(), 256 * kKiB / (32 + kRedZone) * 9 / 10);
     this->end(heap, small);
     const Block large = this->make(heap, 250'000);
     EXPECT_NE(large.at, nullptr) << "free slots stand in the way of a large block";
@@ -477,7 +478,7 @@ TYPED_TEST(Heaps, OnLimitThatReleasesAll_GoesOn) {
   relief.heap = &heap;
   std::size_t n = 0;
   while (heap.allocate(48) != nullptr) ++n;
-  EXPECT_GT(n, 11 * 64 * kKiB / 64 * 8 / 10);
+  EXPECT_GT(n, 11 * 64 * kKiB / (48 + kRedZone) * 7 / 10);
   heap.check_invariants();
 }
 
@@ -558,13 +559,13 @@ TYPED_TEST(FaultyHeaps, EveryTakeRefusedInTurn_HeapStaysWhole) {
 TYPED_TEST(FaultyHeaps, NoMoreSlabs_PagesOfTheOldestAreFound) {
   for (const std::size_t first : {16'384U, 12'000U, 5000U}) {
     TypeParam heap({}, this->source());
-    const Block oldest = this->make(heap, first);
+    const Block oldest = this->make(heap, first - kRedZone);
     // Slabs with one free page each, more of them than are looked at in passing: two pages are the fewest for this class.
-    std::vector<Block> blocks = this->make_all(heap, 2560, 16 * kSlabBytes / 2560);
+    std::vector<Block> blocks = this->make_all(heap, 2560 - kRedZone, 16 * kSlabBytes / 2560);
     this->end(heap, oldest);
     heap.trim();
     this->ledger_.refuse_from = 0;
-    const Block other = this->make(heap, 8192 - 16);
+    const Block other = this->make(heap, 8192 - kRedZone);
     EXPECT_NE(other.at, nullptr) << first;
     this->end(heap, other);
     this->end(heap, blocks);
@@ -584,7 +585,7 @@ TYPED_TEST(Heaps, Destruction_OneCallASlabHoweverManyObjects) {
     slabs = heap.stats().slabs;
     larges = heap.stats().large_blocks;
     EXPECT_EQ(this->ledger_.gives(), 0U);
-    EXPECT_LE(slabs, 100'000U * 32 / (15 * kHeapPageBytes) + 2);
+    EXPECT_LE(slabs, 100'000U * (32 + kRedZone) / (15 * kHeapPageBytes) + 3);
   }
   EXPECT_EQ(this->ledger_.gives(), slabs + larges);
 }
