@@ -106,11 +106,14 @@ bool Supervisor::start() noexcept {
   const int error = ::pthread_create(&thread_, nullptr, &Supervisor::thread_main, this);
   ::pthread_sigmask(SIG_SETMASK, &former, nullptr);
   has_thread_ = error == 0;
+  owner_ = ::getpid();
   errno = error;
   return has_thread_;
 }
 
 void Supervisor::stop() noexcept {
+  // A child of fork has neither the thread nor the workers.
+  if (has_thread_ && owner_ != ::getpid()) return;
   stopping_.store(true);
   ring(bell_);
   if (!std::exchange(has_thread_, false)) return;
@@ -224,6 +227,16 @@ void Supervisor::spawn(unsigned slot) {
   }
   Slot& started = slots_[slot];
   started.pidfd = open_process(pid);  // not reaped yet, so it is this one
+  if (started.pidfd < 0) {
+    const int refused = errno;
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    // It may have come far enough to take a task.
+    handed_on_.fetch_add(table_.recover_worker(slot, {FailureKind::kSignal, SIGKILL}, options_.attempts));
+    table_.leave(slot);
+    never_up("cannot be watched: error", refused);
+    return;
+  }
   started.condemned = {};
   started.ended_before = table_.ended(slot);
   started.pid.store(pid, std::memory_order_relaxed);
@@ -302,8 +315,15 @@ void Supervisor::reap_all() noexcept {
 void Supervisor::reap(unsigned slot) noexcept {
   Slot& worker = slots_[slot];
   siginfo_t info{};
-  const int pid = worker.pid.load(std::memory_order_relaxed);
-  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+  if (::waitid(P_PIDFD, static_cast<id_t>(worker.pidfd), &info, WEXITED | WNOHANG) == 0) {
+    if (info.si_pid == 0) return;
+  } else {
+    // Somebody else has reaped it, or the program ignores SIGCHLD: only that it has ended can be known.
+    pollfd dead{worker.pidfd, POLLIN, 0};
+    if (::poll(&dead, 1, 0) != 1) return;
+    info.si_code = CLD_KILLED;
+    info.si_status = 0;
+  }
   ::close(worker.pidfd);
   worker.pidfd = -1;
   worker.pid.store(0, std::memory_order_relaxed);

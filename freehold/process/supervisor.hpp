@@ -125,6 +125,7 @@ class Supervisor {
   std::unique_ptr<Slot[]> slots_;
   pthread_t thread_{};
   bool has_thread_ = false;
+  int owner_ = 0;  // the process that has it
   std::atomic<bool> stopping_{false};
 
   // Sockets that serve() has brought.

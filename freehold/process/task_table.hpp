@@ -45,7 +45,7 @@ struct TableShape {
 // Why a task has no output.
 enum class FailureKind : std::uint32_t {
   kNone,
-  kSignal,     // its worker was killed by a signal: value is the number
+  kSignal,     // its worker was killed by a signal: value is the number, 0 if somebody else has reaped it
   kExit,       // its worker exited: value is the status
   kDeadline,   // it ran for longer than it may: value is the limit in milliseconds
   kMemory,     // its worker held more memory than it may: value is the limit in MiB

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -228,6 +229,29 @@ TEST(ProcessPool_Unit, PoolEnds_NoProcessNoDescriptorLeft) {
   }
   EXPECT_EQ(open_descriptors(), before);
   EXPECT_FALSE(has_children());
+}
+TEST(ProcessPool_Unit, ProgramIgnoresItsChildren_DeathsAreNoticedAllTheSame) {
+  const auto former = ::signal(SIGCHLD, SIG_IGN);
+  ProcessPoolOptions how = options();
+  how.attempts = 2;
+  ProcessPool pool(how);
+  EXPECT_EQ(pool.call("crash").failure(), (Failure{FailureKind::kSignal, 0}));
+  EXPECT_EQ(pool.call("echo x").text(), "x");
+  ::signal(SIGCHLD, former);
+}
+TEST(ProcessPool_Unit, ForkedChildDestroysItsCopy_ParentGoesOn) {
+  auto pool = std::make_unique<ProcessPool>(options());
+  ASSERT_TRUE(pool->call("echo x").ok());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(10);
+    pool.reset();
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(pool->call("echo x").text(), "x");
 }
 // Two more processes use the pool; one is killed with tasks under way.
 TEST(ProcessPool_Unit, OtherProcessesAttach_OneIsKilled_ItsTasksAreDropped) {
