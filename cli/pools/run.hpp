@@ -7,7 +7,7 @@
 
 #include "cli/pools/crc.hpp"
 #include "cli/pools/loops.hpp"
-#include "cli/pools/memory.hpp"
+#include "cli/support/memory.hpp"
 
 namespace freehold::cli::pools {
 

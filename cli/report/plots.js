@@ -21,6 +21,21 @@ const page = (() => {
     if (ideal) byId(id).append(make('span', {}, make('i', { class: 'swatch dashed' }), ideal));
   }
 
+  const known = (values) => values.filter((value) => value !== null && value !== undefined);
+  // Three digits that count.
+  const figure = (value) => number(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+  // The classes of a matrix, by the ratio to the best.
+  const heats = [[1.05, 'within 5%'], [1.5, 'to 1.5×'], [3, 'to 3×'], [10, 'to 10×'], [Infinity, 'more']];
+  const heat = (ratio) => heats.findIndex(([limit]) => ratio <= limit);
+  // A bar from 0 to `top` with a line at `mark`.
+  function ratioBar(ratio, least, greatest, mark, good, top) {
+    const percent = (value) => `${(100 * Math.min(value, top)) / top}%`;
+    return make('div', { class: 'ratio' },
+      make('div', { class: `fill ${good ? 'won' : 'lost'}`, style: `width: ${percent(ratio)}` }),
+      make('div', { class: 'whisker', style: `left: ${percent(least)}; right: calc(100% - ${percent(greatest)})` }),
+      make('div', { class: 'one', style: `left: ${percent(mark)}` }));
+  }
+
   const plots = [];
 
   // Vertical lines from the least to the greatest value of the sets.
@@ -86,9 +101,9 @@ const page = (() => {
   }
 
   // lines: {label, values, color (a CSS variable), ranges?, dashed?, strong?, name? (written at its end), tips? (told
-  // instead of the values)}. scale: {top, unit, digits, label, xName, bottom? (of a logarithmic scale), height?}
+  // instead of the values)}. scale: {top, unit, digits, label, xName, bottom? (of a logarithmic scale), bottomText?, height?}
   function plotInto(parent, title, x, lines, scale) {
-    const { top, label, xName, bottom, height = 250 } = scale;
+    const { top, label, xName, bottom, bottomText, height = 250 } = scale;
     const canvas = make('div', { class: 'canvas', role: 'img', 'aria-label': `${title}: ${label}` });
     const tip = make('div', { class: 'tip' });
     const card = make('div', { class: 'card plot' }, make('h4', {}, title), canvas, tip);
@@ -105,7 +120,7 @@ const page = (() => {
       },
       axes: [
         { ...axis, size: 30, label: `${xName}s`, splits: () => x, filter: (u, splits) => splits, values: (u, splits) => splits.map(String), grid: { show: false } },
-        bottom ? { ...axis, size: 52, label, values: (u, splits) => splits.map((v) => (v === null ? '' : v <= bottom ? '0' : String(v))) }
+        bottom ? { ...axis, size: 52, label, values: (u, splits) => splits.map((v) => (v === null ? '' : bottomText && v <= bottom ? bottomText : String(v))) }
           : { ...axis, size: 44, label },
       ],
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 9 } },
@@ -144,5 +159,5 @@ const page = (() => {
     document.documentElement.dataset.ready = String(plots.length);
   }
 
-  return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, legend, plotInto, frame, finish };
+  return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, known, figure, heats, heat, ratioBar, legend, plotInto, frame, finish };
 })();

@@ -1,14 +1,12 @@
 // Draws the page of freehold pools from its JSON.
 'use strict';
 (() => {
-  const { data, make, byId, number, megabytes, legend, plotInto, plural } = page;
+  const { data, make, byId, number, megabytes, legend, plotInto, plural, known, figure, heats, heat, ratioBar } = page;
   const { settings, ours } = data;
   const tests = { short: 'Short life', long: 'Long life', single: 'One thread', random: 'Random', ring: 'Ring', pair: 'Pair' };
   const palette = ['--c0', '--c1', '--c2', '--c4', '--c5', '--c6', '--c7'];
   const plain = data.series.filter((s) => s.test !== 'crc');
   const crc = data.series.filter((s) => s.test === 'crc');
-  const figure = (ns) => number(ns, ns < 9.995 ? 2 : ns < 99.95 ? 1 : 0);
-  const known = (values) => values.filter((value) => value !== null && value !== undefined);
   const colorOf = (name, i) => (name === ours ? '--c3' : palette[i % palette.length]);
   const isFloor = new Set(settings.pools.filter((p) => p.kind === 'floor').map((p) => p.name));
 
@@ -18,21 +16,13 @@
     const good = rows.filter((row) => row.ratio <= 1.05).length;
     byId('compared-title').textContent = `BestPool: the fastest or within 5% of it in ${good} of ${plural(rows.length, 'row')}`;
     const width = Math.max(1.5, ...rows.map((row) => Math.min(row.greatest_ratio, 3)));
-    const percent = (ratio) => `${(100 * Math.min(ratio, width)) / width}%`;
-    const bar = (row) => make('div', { class: 'ratio' },
-      make('div', { class: `fill ${row.ratio <= 1.05 ? 'won' : 'lost'}`, style: `width: ${percent(row.ratio)}` }),
-      make('div', { class: 'whisker', style: `left: ${percent(row.least_ratio)}; right: calc(100% - ${percent(row.greatest_ratio)})` }),
-      make('div', { class: 'one', style: `left: ${percent(1)}` }));
+    const bar = (row) => ratioBar(row.ratio, row.least_ratio, row.greatest_ratio, 1, row.ratio <= 1.05, width);
     byId('compared-table').append(
       make('thead', {}, make('tr', {}, make('th', { class: 'name' }, 'row'), make('th', { class: 'name' }, 'ratio'), make('th', {}, ''),
         make('th', {}, 'BestPool, ns'), make('th', {}, 'best other, ns'), make('th', { class: 'name' }, 'which'))),
       make('tbody', {}, ...rows.map((row) => make('tr', {}, make('td', { class: 'name' }, row.text), make('td', { class: 'name bars' }, bar(row)),
         make('td', {}, number(row.ratio, 2)), make('td', {}, figure(row.ours)), make('td', {}, figure(row.best)), make('td', { class: 'name' }, row.pool)))));
   }
-
-  // The classes of the matrix, by the ratio to the best of the row.
-  const heats = [[1.05, 'within 5%'], [1.5, 'to 1.5×'], [3, 'to 3×'], [10, 'to 10×'], [Infinity, 'more']];
-  const heat = (ratio) => heats.findIndex(([limit]) => ratio <= limit);
 
   function matrix() {
     if (plain.length === 0) return byId('matrix').remove();
@@ -122,7 +112,7 @@
           const misses = series.find((s) => s.pool === name && s.workload === workload && s.quantum === quantum).misses;
           return { label: name, name, color: colorOf(name, i), strong: name === ours, tips: misses, values: misses.map((value) => Math.max(value, least)) };
         });
-        plotInto(grid, turn(quantum), cores, lines, { top, bottom: least, unit: '', digits: 2, label: 'misses per pair', xName: 'core', height: 320 });
+        plotInto(grid, turn(quantum), cores, lines, { top, bottom: least, bottomText: '0', unit: '', digits: 2, label: 'misses per pair', xName: 'core', height: 320 });
       }
     }
   }

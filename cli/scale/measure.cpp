@@ -1,27 +1,13 @@
 #include "cli/scale/measure.hpp"
 
-#include <fmt/format.h>
-
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "cli/scale/worker.hpp"
-#include "cli/support/failure.hpp"
+#include "cli/support/library.hpp"
 
 namespace freehold::cli::scale {
 namespace {
-
-bool is_libc(const std::string& file) { return std::filesystem::path(file).filename().string().starts_with("libc.so"); }
-
-// Whether malloc came from where it should: empty, or the complaint.
-std::string wrong_malloc(const std::string& library, const std::string& actual) {
-  std::error_code error;
-  const std::string from = std::filesystem::weakly_canonical(actual, error).string();
-  if (library.empty() ? is_libc(from) : from == library) return {};
-  if (library.empty()) return fmt::format("malloc is not the system's: it comes from {}", printable(from));
-  return fmt::format("{} does not replace malloc, which comes from {}", printable(library), printable(from));
-}
 
 Measured judge(const std::string& bytes, const std::string& library) {
   Report report;

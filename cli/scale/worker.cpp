@@ -1,18 +1,17 @@
 #include "cli/scale/worker.hpp"
 
-#include <dlfcn.h>
 #include <signal.h>
 #include <sys/prctl.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <stdexcept>
 
 #include "cli/scale/block_tests.hpp"
 #include "cli/scale/workloads.hpp"
 #include "cli/support/crew.hpp"
+#include "cli/support/library.hpp"
 #include "cli/support/worker_process.hpp"
 #include "freehold/alloc/owner_pages_heap.hpp"
 
@@ -71,15 +70,6 @@ Job job_of(const std::vector<std::string>& words) {
           .units = std::stoull(words[5])};
 }
 
-// Whose malloc this process really has: a library that could not be preloaded is ignored by the dynamic linker.
-void note_malloc_library(Report& report) {
-  Dl_info info{};
-  void* const symbol = ::dlsym(RTLD_DEFAULT, "malloc");
-  if (symbol != nullptr && ::dladdr(symbol, &info) != 0 && info.dli_fname != nullptr) {
-    std::strncpy(report.malloc_library, info.dli_fname, sizeof report.malloc_library - 1);
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> worker_arguments(const Job& job) {
@@ -96,7 +86,7 @@ int worker_main(const std::vector<std::string>& arguments) try {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody measures on when the one who asked is gone
   const Job job = job_of(arguments);
   Report report;
-  note_malloc_library(report);
+  note_malloc_library(report.malloc_library);
   run_crew(job.mode, job.workers, body_of(job), report.crew);
   return write_report(&report, sizeof report) ? 0 : 1;
 } catch (const std::exception& error) {

@@ -1,11 +1,13 @@
 #include "cli/support/library.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "cli/support/failure.hpp"
@@ -127,6 +129,22 @@ std::vector<std::string> known_peers() {
 std::string preload_value(const std::string& library, const char* existing) {
   if (existing == nullptr || *existing == '\0') return library;
   return library + ':' + existing;
+}
+
+void note_malloc_library(std::span<char> name) {
+  Dl_info info{};
+  void* const symbol = ::dlsym(RTLD_DEFAULT, "malloc");
+  if (symbol != nullptr && ::dladdr(symbol, &info) != 0 && info.dli_fname != nullptr) {
+    std::strncpy(name.data(), info.dli_fname, name.size() - 1);
+  }
+}
+
+std::string wrong_malloc(const std::string& library, const std::string& actual) {
+  std::error_code error;
+  const fs::path from = fs::weakly_canonical(actual, error);
+  if (library.empty() ? from.filename().string().starts_with("libc.so") : from == library) return {};
+  if (library.empty()) return fmt::format("malloc is not the system's: it comes from {}", printable(from.string()));
+  return fmt::format("{} does not replace malloc, which comes from {}", printable(library), printable(from.string()));
 }
 
 }  // namespace freehold::cli

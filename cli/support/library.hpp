@@ -1,6 +1,7 @@
 // Where the allocators' shared libraries are: libfreehold.so beside this command, the peers where Debian puts them.
 #pragma once
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,5 +24,11 @@ struct Allocator {
 [[nodiscard]] std::vector<std::string> known_peers();
 // LD_PRELOAD with `library` in front of what it holds already, so that the library's malloc is the one that is used.
 [[nodiscard]] std::string preload_value(const std::string& library, const char* existing);
+
+// In a worker: the file that this process's malloc really comes from. A library that could not be preloaded is ignored by
+// the dynamic linker.
+void note_malloc_library(std::span<char> name);
+// For who started it: whether malloc came from where it should, `library` or (empty) libc. Empty, or the complaint.
+[[nodiscard]] std::string wrong_malloc(const std::string& library, const std::string& actual);
 
 }  // namespace freehold::cli

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 
-namespace freehold::cli::pools {
+namespace freehold::cli {
 
 // Makes resident what this process has mapped, mappings above `most_bytes` excepted: a pool's memory after construction.
 // Nothing of it changes. Pre: one thread.
@@ -14,4 +14,4 @@ void keep_heap();
 // Bytes that the program has from malloc.
 [[nodiscard]] std::size_t heap_bytes();
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::cli

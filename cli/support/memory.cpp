@@ -1,4 +1,4 @@
-#include "cli/pools/memory.hpp"
+#include "cli/support/memory.hpp"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -15,7 +15,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-namespace freehold::cli::pools {
+namespace freehold::cli {
 namespace {
 
 struct Mapping {
@@ -67,4 +67,4 @@ void warm_heap(std::size_t bytes) {
 
 std::size_t heap_bytes() { return ::mallinfo2().uordblks; }
 
-}  // namespace freehold::cli::pools
+}  // namespace freehold::cli
