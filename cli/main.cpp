@@ -11,6 +11,7 @@
 #include "cli/pools/worker.hpp"
 #include "cli/scale/worker.hpp"
 #include "cli/support/failure.hpp"
+#include "cli/timers/worker.hpp"
 
 namespace {
 using namespace freehold::cli;
@@ -42,6 +43,7 @@ int execute(int argc, char** argv) {
   add_run(app, invocation);
   add_scale(app, invocation);
   add_pools(app, invocation);
+  add_timers(app, invocation);
   if (argc > 1 && argv[1][0] != '-' && !has_subcommand(app, argv[1])) {
     throw Failure(kExitRefused, fmt::format("there is no subcommand '{}'; see freehold --help", printable(argv[1])));
   }
@@ -60,6 +62,7 @@ int main(int argc, char** argv) {
   // Before anything else has allocated: what it measures is the allocator's own.
   if (argc > 1 && argv[1] == std::string_view(scale::kWorkerCommand)) return scale::worker_main({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view(pools::kWorkerCommand)) return pools::worker_main({argv + 2, argv + argc});
+  if (argc > 1 && argv[1] == std::string_view(timers::kWorkerCommand)) return timers::worker_main({argv + 2, argv + argc});
   try {
     return execute(argc, argv);
   } catch (const Failure& failure) {

@@ -1,0 +1,120 @@
+// Draws the page of freehold timers from its JSON.
+'use strict';
+(() => {
+  const { data, make, byId, number, megabytes, legend, plotInto, plural, known, heats, heat, figure, ratioBar } = page;
+  const { settings } = data;
+  const names = settings.structures.map((s) => s.name);
+  const palette = ['--c1', '--c4', '--c0', '--c2', '--c5', '--c6', '--c7'];
+  const others = names.filter((name) => name !== 'wheel');
+  const colorOf = (name) => (name === 'wheel' ? '--c3' : palette[others.indexOf(name) % palette.length]);
+  const sources = new Map(settings.structures.map((s) => [s.name, s.source]));
+  const loads = { alone: 'nothing else runs', busy: 'beside threads that touch memory', heap: 'beside threads that allocate and free' };
+  const phaseOf = (series, phase) => (series ? series.phases.find((p) => p.phase === phase) : undefined);
+  const find = (text, load, structure) => data.series.find((s) => s.text === text && s.load === load && s.structure === structure);
+  const rows = [...new Map(data.series.map((s) => [s.text, s])).values()];
+  const sumOf = (row) => row.phases[row.phases.length - 1].phase;
+
+  function targets() {
+    const all = data.targets;
+    if (all.length === 0) return byId('targets').remove();
+    byId('targets-title').textContent = `${all.filter((t) => t.reached).length} of ${plural(all.length, 'target')} reached`;
+    byId('targets-table').append(
+      make('thead', {}, make('tr', {}, make('th', { class: 'name' }, 'target'), make('th', { class: 'name' }, 'ratio'), ...['', 'in the sets', 'wanted'].map((n) => make('th', {}, n)))),
+      make('tbody', {}, ...all.map((t) => {
+        const top = Math.max(1.5 * t.wanted, Math.min(t.greatest_ratio, 4 * t.wanted));
+        return make('tr', {}, make('td', { class: 'name' }, t.text), make('td', { class: 'name bars' }, ratioBar(t.ratio, t.least_ratio, t.greatest_ratio, t.wanted, t.reached, top)),
+          make('td', {}, number(t.ratio, 2)), make('td', {}, `${number(t.least_ratio, 2)}–${number(t.greatest_ratio, 2)}`), make('td', {}, `${t.at_least ? '≥' : '≤'} ${t.wanted}`));
+      })));
+  }
+
+  function rearm() {
+    const series = data.series.filter((s) => s.test === 'rearm');
+    const counts = [...new Set(series.map((s) => s.timers))].sort((a, b) => a - b);
+    if (counts.length === 0) return byId('rearm').remove();
+    const shown = names.filter((name) => series.some((s) => s.structure === name));
+    legend('rearm-legend', shown.map((name) => [name, colorOf(name)]));
+    const costs = known(series.map((s) => phaseOf(s, 'set-then-cancel').cpu_ns)).filter((ns) => ns > 0);
+    const top = 2 * Math.max(1, ...costs);
+    const bottom = 10 ** Math.floor(Math.log10(Math.min(top, ...costs)));
+    for (const load of settings.loads) {
+      const lines = shown.map((name) => {
+        const all = counts.map((n) => series.find((s) => s.timers === n && s.load === load && s.structure === name));
+        return { label: name, name, color: colorOf(name), strong: name === 'wheel',
+          values: all.map((s) => (s ? phaseOf(s, 'set-then-cancel').cpu_ns : null)),
+          ranges: all.map((s) => {
+            const samples = s ? s.samples.filter(Boolean).map((x) => x['set-then-cancel'].cpu_ns / x['set-then-cancel'].operations) : [];
+            return samples.length > 1 ? [Math.min(...samples), Math.max(...samples)] : null;
+          }) };
+      });
+      plotInto(byId('rearm-plots'), `${loads[load][0].toUpperCase()}${loads[load].slice(1)}`, counts, lines,
+        { top, bottom, unit: ' ns', digits: 1, label: 'ns a pair', xName: 'timer', height: 320 });
+    }
+  }
+
+  function matrix() {
+    const columns = rows.flatMap((row) => row.phases.map((p, i) => ({ row, phase: p.phase, first: i === 0 })));
+    const value = (column, name) => (phaseOf(find(column.row.text, 'alone', name), column.phase) || { cpu_ns: null }).cpu_ns;
+    if (columns.every((column) => known(names.map((name) => value(column, name))).length === 0)) return byId('matrix').remove();
+    byId('matrix-legend').append(...heats.map(([, text], i) => make('span', {}, make('i', { class: `patch h${i}` }), text)));
+    const cell = (column, name) => {
+      const ns = value(column, name);
+      const side = column.first ? ' first' : '';
+      const best = Math.min(...known(names.map((other) => value(column, other))));
+      if (ns === null) return make('td', { class: `none${side}`, title: 'not measured' }, '–');
+      const ratio = ns / Math.max(best, 1e-3);
+      return make('td', { class: `h${heat(ratio)}${ns === best ? ' best' : ''}${side}`, title: `${name}, ${column.row.text}, ${column.phase}: ${figure(ns)} ns, ${number(ratio, 2)}× the best` }, figure(ns));
+    };
+    byId('matrix-table').append(
+      make('thead', {},
+        make('tr', {}, make('th', { class: 'name' }), ...rows.map((row) => make('th', { colspan: row.phases.length, class: 'group first' }, row.text))),
+        make('tr', {}, make('th', { class: 'name' }), ...columns.map((c) => make('th', { class: c.first ? 'first' : '' }, c.phase === 'set-then-cancel' ? 'a pair' : c.phase)))),
+      make('tbody', {}, ...names.map((name) => make('tr', { class: name.startsWith('wheel') || name === 'queue' ? 'ours' : '' },
+        make('td', { class: 'name', title: sources.get(name) }, name), ...columns.map((column) => cell(column, name))))));
+  }
+
+  // A table for each row: alone, and beside each load.
+  function loadTables() {
+    const beside = settings.loads.filter((load) => load !== 'alone');
+    if (beside.length === 0 || rows.length === 0) return byId('loads').remove();
+    byId('loads-lead').textContent = `Nanoseconds of CPU time per timer (a pair where timers are re-armed) with ${plural(settings.background, 'thread')} beside the timers', and how often per thousand the timers' thread slept. The threads take turns on the CPUs, which CPU time leaves out and the wall's clock does not.`;
+    const card = (row) => {
+      const phase = sumOf(row);
+      const line = (name) => {
+        const alone = phaseOf(find(row.text, 'alone', name), phase);
+        const cells = beside.flatMap((load) => {
+          const p = phaseOf(find(row.text, load, name), phase);
+          if (!p || p.cpu_ns === null) return [make('td', { class: 'none' }, '–'), make('td', {}), make('td', {}), make('td', {})];
+          return [make('td', {}, figure(p.cpu_ns)), make('td', {}, p.to_alone === null ? '' : `× ${number(p.to_alone, 2)}`), make('td', {}, number(p.sleeps_per_thousand, 2)), make('td', {}, figure(p.wall_ns))];
+        });
+        return make('tr', {}, make('td', { class: 'name', title: sources.get(name) }, name), make('td', {}, alone && alone.cpu_ns !== null ? figure(alone.cpu_ns) : '–'), ...cells);
+      };
+      const shown = names.filter((name) => settings.loads.some((load) => find(row.text, load, name)));
+      return make('div', { class: 'card' }, make('h3', {}, row.text), make('div', { class: 'scroll' }, make('table', {},
+        make('thead', {}, make('tr', {}, make('th', { class: 'name' }), make('th', {}, 'alone'), ...beside.flatMap((load) => [load, '', 'sleeps', 'wall'].map((n) => make('th', {}, n))))),
+        make('tbody', {}, ...shown.map(line)))));
+    };
+    byId('loads-tables').append(...rows.map(card));
+  }
+
+  function figures() {
+    const header = make('tr', {}, ...['row', 'load', 'structure', 'phase'].map((n) => make('th', { class: 'name' }, n)),
+      ...['CPU ns', 'spread', 'wall ns', 'sleeps ‰', 'waits ‰', 'to base', 'to alone', 'peak'].map((n) => make('th', {}, n)));
+    const lines = data.series.flatMap((s) => s.phases.map((p) => {
+      const samples = s.samples.filter(Boolean);
+      const texts = s.failure ? [s.failure, '', '', '', '', '', '', ''] : [
+        ...[p.cpu_ns].map((v) => (v === null ? '–' : figure(v))), `${number(100 * p.spread, 0)}%`, p.wall_ns === null ? '–' : figure(p.wall_ns),
+        number(p.sleeps_per_thousand, 2), number(p.waits_per_thousand, 2), number(p.to_base, 2), number(p.to_alone, 2),
+        megabytes(samples.length ? Math.max(...samples.map((x) => x.peak_rss_bytes)) : null)];
+      return make('tr', {}, ...[s.text, s.load, s.structure, p.phase].map((t) => make('td', { class: 'name' }, t)), ...texts.map((t) => make('td', {}, t)));
+    }));
+    byId('figures').append(make('thead', {}, header), make('tbody', {}, ...lines));
+  }
+
+  page.frame(data, [`${plural(settings.background, 'thread')} of load`, `medians of ${plural(settings.repeat, 'set')}`], 'freehold timers');
+  targets();
+  rearm();
+  matrix();
+  loadTables();
+  figures();
+  page.finish();
+})();

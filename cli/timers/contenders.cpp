@@ -1,0 +1,73 @@
+#include "cli/timers/contenders.hpp"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/timers/library_timers.hpp"
+#include "cli/timers/own_timers.hpp"
+#include "cli/timers/run.hpp"
+
+namespace freehold::cli::timers {
+namespace {
+
+template <template <class Locking> class Home>
+Report run_alone(const Job& job) {
+  return run_on<OwnTimers<Home<timer::SingleThreaded>>>(job);
+}
+template <template <class Locking> class Home>
+Report run_shared(const Job& job) {
+  return run_on<OwnTimers<Home<CountedAnyThread>>>(job);
+}
+
+// glibc's malloc with a single lock, as the heap of the article's system had.
+template <Report (*kRun)(const Job&)>
+Report in_one_arena(const Job& job) {
+  ::mallopt(M_ARENA_MAX, 1);
+  return kRun(job);
+}
+
+std::vector<Contender> make_contenders() {
+  constexpr auto kAlone = run_alone<ContainerOnProgramHeap>;
+  constexpr auto kShared = run_shared<ContainerOnProgramHeap>;
+  std::vector<Contender> all;
+  const auto add = [&all](std::string_view name, std::string source, auto run, auto shared, Kind kind = Kind::kOurs,
+                          bool preloads = false) {
+    all.push_back({std::string(name), std::move(source), kind, preloads, run, shared});
+  };
+  add(kBase, "the article's map and multimap, on the program's heap: glibc's malloc", kAlone, kShared);
+  add("container-1-arena", "the same; malloc has a single arena, so one lock for all", in_one_arena<kAlone>,
+      in_one_arena<kShared>);
+  add("container-freehold", "the same; Freehold is the program's malloc", kAlone, kShared, Kind::kOurs, true);
+  add(kPrivate, "the same containers on an owner-locked private heap", run_alone<ContainerOnPrivateHeap>,
+      run_shared<ContainerOnPrivateHeap>);
+  add(kQueue, "TimerQueue: intrusive nodes", run_alone<IntrusiveQueue>, run_shared<IntrusiveQueue>);
+  add(kWheel, "TimerWheel: a hierarchical wheel, ticks of a millisecond", run_alone<Wheel>, run_shared<Wheel>);
+  add("wheel-any-thread", "the same, with the policy for any thread", run_shared<Wheel>, nullptr);
+  add("libuv", "libuv: uv_timer_t, a binary heap", run_on<UvTimers>, nullptr, Kind::kLibrary);
+  add("asio", "Boost.Asio: steady_timer::async_wait, a binary heap", run_on<AsioTimers>, nullptr, Kind::kLibrary);
+  add("asio-queue", "the heap inside Boost.Asio by itself (detail::timer_queue)", run_on<AsioQueue>, nullptr,
+      Kind::kLibrary);
+  add(kFloor, "no timers, but a line of memory for each", run_on<Lines>, nullptr, Kind::kFloor);
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Contender>& contenders() {
+  static const std::vector<Contender> all = make_contenders();
+  return all;
+}
+
+const Contender* find_contender(std::string_view name) {
+  const auto found = std::ranges::find(contenders(), name, &Contender::name);
+  return found == contenders().end() ? nullptr : &*found;
+}
+
+bool runs(const Contender& contender, Trial test) {
+  if (contender.kind == Kind::kFloor && test != Trial::kRearm) return false;
+  return (test == Trial::kShared ? contender.run_shared : contender.run) != nullptr;
+}
+
+}  // namespace freehold::cli::timers

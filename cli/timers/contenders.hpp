@@ -1,0 +1,40 @@
+// Everything that is measured: the article's queue on several heaps, its successors, and timers of libraries.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/timers/job.hpp"
+
+namespace freehold::cli::timers {
+
+enum class Kind : std::uint8_t {
+  kOurs,
+  kLibrary,  // somebody else's
+  kFloor,    // no timers: what the memory costs that any structure has for each; of rearm only
+};
+
+struct Contender {
+  std::string name;
+  std::string source;
+  Kind kind = Kind::kOurs;
+  bool preloads_freehold = false;              // Freehold is the program's heap
+  Report (*run)(const Job&) = nullptr;         // one thread uses it; null: only for several
+  Report (*run_shared)(const Job&) = nullptr;  // any thread may use it; null: it cannot be shared
+};
+
+// What the others are compared with: the article's queue on the system's heap.
+inline constexpr std::string_view kBase = "container";
+inline constexpr std::string_view kPrivate = "container-private";
+inline constexpr std::string_view kQueue = "queue";
+inline constexpr std::string_view kWheel = "wheel";
+inline constexpr std::string_view kFloor = "floor";
+
+// In the order of the tables.
+[[nodiscard]] const std::vector<Contender>& contenders();
+// Null: there is none of this name.
+[[nodiscard]] const Contender* find_contender(std::string_view name);
+// Whether it takes part in a test.
+[[nodiscard]] bool runs(const Contender& contender, Trial test);
+
+}  // namespace freehold::cli::timers

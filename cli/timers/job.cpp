@@ -1,0 +1,107 @@
+#include "cli/timers/job.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "cli/support/arguments.hpp"
+
+namespace freehold::cli::timers {
+namespace {
+
+constexpr std::size_t kWords = 7;
+
+template <class T>
+T require(std::optional<T> value) {
+  if (!value) throw std::runtime_error("a word that timers-worker does not know");
+  return *value;
+}
+
+std::uint32_t number(const std::string& word) { return static_cast<std::uint32_t>(std::stoul(word)); }
+
+}  // namespace
+
+std::string_view name_of(Trial test) {
+  switch (test) {
+    case Trial::kFreshRandom: return "fresh-random";
+    case Trial::kFreshAscending: return "fresh-ascending";
+    case Trial::kRandom: return "random";
+    case Trial::kAscending: return "ascending";
+    case Trial::kCancel: return "cancel";
+    case Trial::kRearm: return "rearm";
+    case Trial::kShared: return "shared";
+  }
+  __builtin_unreachable();
+}
+
+std::string_view name_of(Load load) {
+  switch (load) {
+    case Load::kAlone: return "alone";
+    case Load::kBusy: return "busy";
+    case Load::kHeap: return "heap";
+  }
+  __builtin_unreachable();
+}
+
+std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::kCreate: return "create";
+    case Phase::kSet: return "set";
+    case Phase::kCancel: return "cancel";
+    case Phase::kHandle: return "handle";
+    case Phase::kRearm: return "set-then-cancel";
+    case Phase::kAll: return "all";
+  }
+  __builtin_unreachable();
+}
+
+std::optional<Trial> test_of(std::string_view name) { return value_of<Trial>(kTests, name); }
+std::optional<Load> load_of(std::string_view name) { return value_of<Load>(kLoads, name); }
+
+const std::vector<Phase>& phases_of(Trial test) {
+  static const std::vector<Phase> life{Phase::kCreate, Phase::kSet, Phase::kHandle, Phase::kAll};
+  // What a structure left for later when timers were cancelled is done in handle.
+  static const std::vector<Phase> cancelled{Phase::kCreate, Phase::kSet, Phase::kCancel, Phase::kHandle, Phase::kAll};
+  static const std::vector<Phase> rearmed{Phase::kRearm};
+  switch (test) {
+    case Trial::kFreshRandom:
+    case Trial::kFreshAscending:
+    case Trial::kRandom:
+    case Trial::kAscending: return life;
+    case Trial::kCancel: return cancelled;
+    case Trial::kRearm:
+    case Trial::kShared: return rearmed;
+  }
+  __builtin_unreachable();
+}
+
+Cost& Cost::operator+=(const Cost& other) noexcept {
+  operations += other.operations;
+  cpu_ns += other.cpu_ns;
+  wall_ns += other.wall_ns;
+  sleeps += other.sleeps;
+  waits += other.waits;
+  return *this;
+}
+
+std::vector<std::string> words_of(const Job& job) {
+  return {job.structure,
+          std::string(name_of(job.test)),
+          std::string(name_of(job.load)),
+          std::to_string(job.timers),
+          std::to_string(job.users),
+          std::to_string(job.background),
+          std::to_string(job.milliseconds)};
+}
+
+Job job_of(const std::vector<std::string>& words) {
+  if (words.size() != kWords) throw std::runtime_error("timers-worker is started by freehold timers");
+  return {.structure = words[0],
+          .test = require(test_of(words[1])),
+          .load = require(load_of(words[2])),
+          .timers = number(words[3]),
+          .users = number(words[4]),
+          .background = number(words[5]),
+          .milliseconds = number(words[6])};
+}
+
+}  // namespace freehold::cli::timers
