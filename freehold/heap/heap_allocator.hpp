@@ -57,3 +57,7 @@ class HeapAllocator {
 };
 
 }  // namespace freehold::heap
+
+namespace freehold {
+using heap::HeapAllocator;
+}  // namespace freehold

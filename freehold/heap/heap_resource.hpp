@@ -40,3 +40,7 @@ class HeapResource final : public std::pmr::memory_resource {
 };
 
 }  // namespace freehold::heap
+
+namespace freehold {
+using heap::HeapResource;
+}  // namespace freehold

@@ -220,3 +220,7 @@ using OwnerLockedHeap = BasicOwnerLockedHeap<sync::NativeAtomics, HeapGeometry, 
 static_assert(sizeof(OwnerLockedHeap) <= 512);
 
 }  // namespace freehold::heap
+
+namespace freehold {
+using heap::OwnerLockedHeap;
+}  // namespace freehold

@@ -633,3 +633,7 @@ static_assert(sizeof(PrivateHeap) <= 512);
 static_assert(PrivateHeapLike<PrivateHeap> && PrivateHeapLike<OwnerLockedHeap>);
 
 }  // namespace freehold::heap
+
+namespace freehold {
+using heap::PrivateHeap;
+}  // namespace freehold

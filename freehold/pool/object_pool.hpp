@@ -125,3 +125,7 @@ class ObjectPool {
 };
 
 }  // namespace freehold::pool
+
+namespace freehold {
+using pool::ObjectPool;
+}  // namespace freehold

@@ -163,3 +163,7 @@ class TimerQueue {
 static_assert(Timers<TimerQueue<>>);
 
 }  // namespace freehold::timer
+
+namespace freehold {
+using timer::TimerQueue;
+}  // namespace freehold

@@ -412,3 +412,7 @@ static_assert(Timers<TimerWheel<>>);
 static_assert(Timers<TimerWheel<AnyThread>>);
 
 }  // namespace freehold::timer
+
+namespace freehold {
+using timer::TimerWheel;
+}  // namespace freehold
