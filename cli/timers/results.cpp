@@ -32,8 +32,8 @@ Ratio ratio_within(const std::vector<double>& ratios) {
   return {median(ratios), least, greatest};
 }
 
-// (series - its floor) / (other - its floor), in the sets that have all four and a difference.
-std::optional<Ratio> ratio_above(const Series* series, const Series* floor, const Series* other, const Series* other_floor) {
+// (series / its floor) / (other / its floor), in the sets that have all four.
+std::optional<Ratio> ratio_over_floors(const Series* series, const Series* floor, const Series* other, const Series* other_floor) {
   std::vector<double> ratios;
   const auto cost = [](const Series* one, std::size_t set) -> std::optional<double> {
     if (one == nullptr || set >= one->samples.size() || !one->samples[set]) return {};
@@ -41,7 +41,7 @@ std::optional<Ratio> ratio_above(const Series* series, const Series* floor, cons
   };
   for (std::size_t set = 0; series != nullptr && set < series->samples.size(); ++set) {
     const auto a = cost(series, set), b = cost(floor, set), c = cost(other, set), d = cost(other_floor, set);
-    if (a && b && c && d && *c > *d) ratios.push_back((*a - *b) / (*c - *d));
+    if (a && b && c && d) ratios.push_back((*a / *b) / (*c / *d));
   }
   return ratios.empty() ? std::nullopt : std::optional(ratio_within(ratios));
 }
@@ -81,7 +81,7 @@ class Targets {
       }
     }
   }
-  // O(1): as many nanoseconds for millions as for a thousand. Memory is not: what a line for each timer costs is the floor.
+  // O(1): as many nanoseconds for millions as for a thousand. Memory is not: one line for each timer costs the floor.
   void growth() {
     if (results_.settings.live.size() < 2) return;
     const std::uint32_t fewest = results_.settings.live.front(), most = results_.settings.live.back();
@@ -90,8 +90,8 @@ class Targets {
     };
     const std::string text = fmt::format("set-then-cancel, {}: {} timers / {}", kWheel, most, fewest);
     add(text, ratio_of(series(kWheel, most), series(kWheel, fewest), Phase::kRearm, Figure::kCpu), 1.3, false);
-    add(text + ", above the floor",
-        ratio_above(series(kWheel, most), series(kFloor, most), series(kWheel, fewest), series(kFloor, fewest)), 1.3, false);
+    add(text + ", both over the floor",
+        ratio_over_floors(series(kWheel, most), series(kFloor, most), series(kWheel, fewest), series(kFloor, fewest)), 1.3, false);
   }
 
   std::vector<Target> all() && { return std::move(all_); }

@@ -208,7 +208,7 @@ TEST(TimersResults, Targets_MissedOnesAreMarked) {
   const Results results = results_with(wheel_suffers);
   const std::vector<Target> targets = targets_of(results);
   // Four gains; two structures, two tests, two loads to compare with; four numbers of timers; the wheel's growth,
-  // and that above the floor.
+  // and that over the floor's.
   ASSERT_EQ(targets.size(), 4u + 2 * 2 * 2 + 4 + 2);
   for (const Target& target : targets)
     EXPECT_EQ(target.is_reached(), !target.text.starts_with("wheel, ")) << target.text << ' ' << target.ratio.median;
