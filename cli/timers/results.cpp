@@ -33,7 +33,8 @@ Ratio ratio_within(const std::vector<double>& ratios) {
 }
 
 // (series / its floor) / (other / its floor), in the sets that have all four.
-std::optional<Ratio> ratio_over_floors(const Series* series, const Series* floor, const Series* other, const Series* other_floor) {
+std::optional<Ratio> ratio_over_floors(const Series* series, const Series* floor, const Series* other,
+                                       const Series* other_floor) {
   std::vector<double> ratios;
   const auto cost = [](const Series* one, std::size_t set) -> std::optional<double> {
     if (one == nullptr || set >= one->samples.size() || !one->samples[set]) return {};
@@ -91,7 +92,8 @@ class Targets {
     const std::string text = fmt::format("set-then-cancel, {}: {} timers / {}", kWheel, most, fewest);
     add(text, ratio_of(series(kWheel, most), series(kWheel, fewest), Phase::kRearm, Figure::kCpu), 1.3, false);
     add(text + ", both over the floor",
-        ratio_over_floors(series(kWheel, most), series(kFloor, most), series(kWheel, fewest), series(kFloor, fewest)), 1.3, false);
+        ratio_over_floors(series(kWheel, most), series(kFloor, most), series(kWheel, fewest), series(kFloor, fewest)), 1.3,
+        false);
   }
 
   std::vector<Target> all() && { return std::move(all_); }
