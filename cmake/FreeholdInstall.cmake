@@ -13,7 +13,7 @@ install(DIRECTORY freehold DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHIN
 
 # pkg-config: `freehold` is the shared library, `freehold-static` the archives, top layer first.
 set(archives "")
-foreach(part IN ITEMS malloc alloc pool sync os base)
+foreach(part IN ITEMS malloc process heap alloc pool sync os base)
   if(TARGET freehold_${part})
     get_target_property(type freehold_${part} TYPE)
     if(type STREQUAL "STATIC_LIBRARY")

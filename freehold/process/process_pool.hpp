@@ -21,12 +21,12 @@
 namespace freehold {
 
 struct ProcessPoolOptions {
-  std::string component;             // a shared object that exports freehold_run (component.h), or
-  std::vector<std::string> command;  // a worker program of one's own (worker.hpp) and its arguments
-  std::string worker_program;        // loads the component; default: freehold-worker, see find_worker_program()
-  unsigned max_workers = 0;          // 0: two for each CPU that this process may use (affinity and cgroup)
-  unsigned min_workers = 0;          // kept even when there is no work
-  std::uint32_t entries = 256;       // tasks at a time, waiting and running
+  std::string component{};             // a shared object that exports freehold_run (component.h), or
+  std::vector<std::string> command{};  // a worker program of one's own (worker.hpp) and its arguments
+  std::string worker_program{};        // loads the component; default: freehold-worker, see find_worker_program()
+  unsigned max_workers = 0;            // 0: two for each CPU that this process may use (affinity and cgroup)
+  unsigned min_workers = 0;            // kept even when there is no work
+  std::uint32_t entries = 256;         // tasks at a time, waiting and running
   std::uint64_t max_input = 1 << 20, max_output = 1 << 20;  // bytes of one task; what is not used costs nothing
   unsigned client_processes = 63;                           // others that may attach, see serve()
   unsigned attempts = 3;                                    // of a task whose workers die

@@ -202,5 +202,50 @@ TEST_F(Process_Stress, SupervisorsKilledUnderLoad_TheNextTakesOver) {
   ::close(bell);
 }
 
+// Resident bytes of a process; 0 if it is gone.
+std::size_t resident_bytes(int pid) {
+  const std::string name = "/proc/" + std::to_string(pid) + "/statm";
+  unsigned long all = 0, resident = 0;
+  if (std::FILE* const file = std::fopen(name.c_str(), "re"); file != nullptr) {
+    if (std::fscanf(file, "%lu %lu", &all, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// Ten million at scale 50.
+TEST_F(Process_Stress, ManyTasks_NobodyGrows) {
+  const std::uint64_t tasks = std::uint64_t{200'000} * scale();
+  {
+    ProcessPool pool(
+        {.component = FREEHOLD_COMPONENT, .worker_program = FREEHOLD_WORKER_PROGRAM, .max_workers = 2, .min_workers = 2});
+    ASSERT_TRUE(pool.ok()) << pool.error();
+    const std::string input = "echo " + std::string(1000, 'x');
+    std::vector<Future> futures(64);
+    std::uint64_t delivered = 0;
+    std::size_t own = 0, workers = 0;
+    const auto sizes = [&](std::size_t& mine, std::size_t& theirs) {
+      mine = resident_bytes(::getpid());
+      theirs = 0;
+      for (const int pid : pool.worker_pids()) theirs += resident_bytes(pid);
+    };
+    for (std::uint64_t n = 0; n < tasks; ++n) {
+      Future& future = futures[n % futures.size()];
+      if (future.valid()) delivered += future.get().text().size() == 1000;
+      future = pool.submit(input);
+      if (n == tasks / 4) sizes(own, workers);
+    }
+    for (Future& future : futures) delivered += future.get().text().size() == 1000;
+    EXPECT_EQ(delivered, tasks);
+    std::size_t own_at_end = 0, workers_at_end = 0;
+    sizes(own_at_end, workers_at_end);
+    EXPECT_LT(own_at_end, own + (1 << 20));
+    EXPECT_LT(workers_at_end, workers + (1 << 20));
+    std::printf("%llu tasks; client %zu KiB, then %zu; workers %zu, then %zu\n", static_cast<unsigned long long>(tasks),
+                own >> 10, own_at_end >> 10, workers >> 10, workers_at_end >> 10);
+    EXPECT_EQ(pool.stats().workers.ended[static_cast<std::size_t>(End::kSignal)], 0u);
+  }
+}
+
 }  // namespace
 }  // namespace freehold::process
