@@ -24,9 +24,7 @@ std::size_t terminal_width() {
 
 Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-Progress::~Progress() {
-  if (terminal_) fmt::print(stderr, "\r\033[K");
-}
+Progress::~Progress() { wipe(); }
 
 void Progress::show(std::size_t done, std::size_t of, const std::string& what) {
   if (!terminal_) return;
@@ -37,8 +35,17 @@ void Progress::show(std::size_t done, std::size_t of, const std::string& what) {
     const double per_step = std::chrono::duration<double>(now - counting_since_).count() / static_cast<double>(done);
     line += fmt::format("  ({} left)", duration_text(per_step * static_cast<double>(of - done)));
   }
+  show(line);
+}
+
+void Progress::show(const std::string& line) {
+  if (!terminal_) return;
   fmt::print(stderr, "\r\033[K{}", printable(line).substr(0, terminal_width() - 1));
   std::fflush(stderr);
+}
+
+void Progress::wipe() {
+  if (terminal_) fmt::print(stderr, "\r\033[K");
 }
 
 std::string duration_text(double seconds) {

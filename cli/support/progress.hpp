@@ -15,6 +15,11 @@ class Progress {
 
   // `of` 0: how much there is to do is not known yet.
   void show(std::size_t done, std::size_t of, const std::string& what);
+  // The line as it stands, cut to the terminal's width.
+  void show(const std::string& line);
+  // Makes room for something else on the terminal.
+  void wipe();
+  [[nodiscard]] bool is_shown() const noexcept { return terminal_; }
 
  private:
   bool terminal_;

@@ -1,0 +1,144 @@
+// freehold workers: a pool of worker processes from the shell. Every line of a file is a task; docs/process.md explains the
+// pool, the framing and the exit codes.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "cli/command.hpp"
+#include "cli/report/json.hpp"
+#include "cli/support/arguments.hpp"
+#include "cli/support/failure.hpp"
+#include "cli/support/output_file.hpp"
+#include "cli/support/standard_streams.hpp"
+#include "cli/workers/run.hpp"
+#include "cli/workers/summary.hpp"
+
+namespace freehold::cli {
+namespace {
+using namespace workers;
+
+struct WorkersOptions {
+  std::optional<std::string> component;
+  std::optional<std::string> command;
+  std::optional<std::string> tasks;
+  std::optional<std::string> workers;
+  std::optional<std::string> entries;
+  std::optional<std::string> limit;
+  std::optional<std::string> attempts;
+  std::optional<std::string> idle;
+  std::optional<std::string> max_tasks;
+  std::optional<std::string> max_rss;
+  std::optional<std::string> max_age;
+  std::optional<std::string> kill_rss;
+  std::optional<std::string> max_input;
+  std::optional<std::string> max_output;
+  std::optional<std::string> json;
+  bool length_prefixed = false;
+  bool quiet = false;
+};
+
+constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kMostWorkers = process::TaskWord::kMaxWorkers;
+constexpr std::uint32_t kMostAttempts = process::TaskWord::kMaxAttempts;
+constexpr std::uint32_t kMostEntries = 65'536;
+constexpr std::uint32_t kMostBytes = 1u << 30;
+
+void add_numbers(const WorkersOptions& options, ProcessPoolOptions& pool) {
+  const auto number = [](const auto& text, const char* option, std::uint32_t least, std::uint32_t most, auto& value) {
+    if (text) value = parse_number(option, *text, least, most);
+  };
+  const auto milliseconds = [](const auto& text, const char* option, std::uint32_t least, process::Nanoseconds& value) {
+    if (text) value = std::chrono::milliseconds(parse_number(option, *text, least, kMost));
+  };
+  const auto mebibytes = [](const auto& text, const char* option, std::uint64_t& value) {
+    if (text) value = std::uint64_t{parse_number(option, *text, 1, 1u << 24)} << 20;
+  };
+  number(options.workers, "--workers", 1, kMostWorkers, pool.max_workers);
+  number(options.entries, "--entries", 1, kMostEntries, pool.entries);
+  number(options.attempts, "--attempts", 1, kMostAttempts, pool.attempts);
+  number(options.max_tasks, "--max-tasks", 1, kMost, pool.max_tasks);
+  number(options.max_input, "--max-input", 1, kMostBytes, pool.max_input);
+  number(options.max_output, "--max-output", 1, kMostBytes, pool.max_output);
+  milliseconds(options.limit, "--limit", 1, pool.limit);
+  milliseconds(options.idle, "--idle", 0, pool.idle);
+  milliseconds(options.max_age, "--max-age", 1, pool.max_age);
+  mebibytes(options.max_rss, "--max-rss", pool.max_rss);
+  mebibytes(options.kill_rss, "--kill-rss", pool.kill_rss);
+}
+
+Settings settings_of(const WorkersOptions& options) {
+  Settings settings;
+  if (options.component.has_value() == options.command.has_value())
+    throw Failure(kExitRefused, "what the workers run is told by --component or by --command");
+  if (!options.tasks) throw Failure(kExitRefused, "--tasks FILE is missing, or --tasks - for standard input");
+  settings.tasks = *options.tasks;
+  settings.framing = options.length_prefixed ? Framing::kNetstrings : Framing::kLines;
+  add_numbers(options, settings.pool);
+  if (options.command) {
+    std::istringstream words(*options.command);
+    for (std::string word; words >> word;) settings.pool.command.push_back(word);
+    if (settings.pool.command.empty()) throw Failure(kExitRefused, "--command: it is empty");
+  } else {
+    // With a folder in its name it is not looked for among the libraries.
+    settings.pool.component = std::filesystem::absolute(*options.component).string();
+  }
+  return settings;
+}
+
+int exit_code_of(const Settings& settings, const Results& results) {
+  if (results.signal != 0) return 128 + results.signal;
+  if (!results.broken.empty()) throw Failure(kExitRefused, fmt::format("no worker can be started: {}", results.broken));
+  if (!results.input_error.empty())
+    throw Failure(kExitRefused, fmt::format("{}: {}", printable(settings.tasks), results.input_error));
+  return results.failed > 0 ? kExitPartial : 0;
+}
+
+int run_workers(const WorkersOptions& options) {
+  open_standard_files();
+  const Settings settings = settings_of(options);
+  if (options.json) check_writable(*options.json);
+  if (options.component) check_component(settings.pool.component);
+  const Results results = run(settings);
+  if (options.json) write_file(*options.json, text_of(results_json(settings, results)));
+  if (!options.quiet && results.broken.empty()) fmt::print(stderr, "{}", summary_of(results));
+  return exit_code_of(settings, results);
+}
+
+}  // namespace
+
+void add_workers(CLI::App& app, Invocation& invocation) {
+  static WorkersOptions options;
+  CLI::App* command = app.add_subcommand("workers", "Run tasks in a pool of worker processes, and watch it");
+  command->add_option("--component", options.component, "What runs a task: a shared object that exports freehold_run")
+      ->type_name("FILE");
+  command->add_option("--command", options.command, "Or a worker program of one's own, with arguments; blanks part them")
+      ->type_name("WORDS");
+  command->add_option("--tasks", options.tasks, "Each line is a task; - for standard input")->type_name("FILE");
+  command->add_flag("--length-prefixed", options.length_prefixed,
+                    "Tasks and outputs are netstrings (5:hello,), which take any bytes");
+  command->add_option("--workers", options.workers, "Most processes [two for each CPU]")->type_name("N");
+  command->add_option("--entries", options.entries, "Tasks under way at a time [256]")->type_name("N");
+  command->add_option("--limit", options.limit, "A task may run for so long [for ever]")->type_name("MS");
+  command->add_option("--attempts", options.attempts, "For a task whose workers die [3]")->type_name("N");
+  command->add_option("--idle", options.idle, "A worker without a task ends after so long; 0: never [10000]")
+      ->type_name("MS");
+  command->add_option("--max-tasks", options.max_tasks, "A worker is replaced after so many tasks [never]")->type_name("N");
+  command->add_option("--max-rss", options.max_rss, "Or when it holds so much memory [never]")->type_name("MIB");
+  command->add_option("--max-age", options.max_age, "Or after so long [never]")->type_name("MS");
+  command->add_option("--kill-rss", options.kill_rss, "A worker is killed in a task when it holds so much [never]")
+      ->type_name("MIB");
+  command->add_option("--max-input", options.max_input, "Longest task [1048576]")->type_name("BYTES");
+  command->add_option("--max-output", options.max_output, "Room for an output [1048576]")->type_name("BYTES");
+  command->add_option("--json", options.json, "Write the statistics as JSON")->type_name("FILE");
+  command->add_flag("--quiet", options.quiet, "No summary at the end");
+  command->footer(
+      "Outputs come in the order of the tasks; failed ones are empty, and named on standard error. docs/process.md "
+      "explains more.");
+  command->callback([&invocation] { invocation.exit_code = run_workers(options); });
+}
+
+}  // namespace freehold::cli

@@ -1,0 +1,246 @@
+#include "cli/workers/run.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <deque>
+#include <optional>
+
+#include "cli/support/failure.hpp"
+#include "cli/support/interrupts.hpp"
+#include "cli/support/progress.hpp"
+#include "cli/workers/output.hpp"
+
+namespace freehold::cli::workers {
+namespace {
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr auto kPatience = 10ms;  // with the task whose turn it is, before others' results are taken
+constexpr auto kLook = 100ms;     // between two looks at signals, and two lines of status
+constexpr std::size_t kMostHeldBytes = 64u << 20;
+constexpr std::size_t kMostHeldTasks = 65'536;
+
+FileDescriptor open_tasks(const std::string& path) {
+  FileDescriptor file(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  char nothing = 0;
+  if (!file || (::read(file.get(), &nothing, 0) < 0 && errno != EAGAIN))
+    throw Failure(kExitRefused, fmt::format("--tasks: cannot read {}: {}", printable(path), error_text(errno)));
+  return file;
+}
+
+// Workers inherit the standard files. A component that reads must not eat tasks, nor one that prints spoil the outputs: what
+// it reads is empty, what it prints goes to standard error.
+FileDescriptor take_standard_output() {
+  FileDescriptor output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!output || ::dup2(null.get(), STDIN_FILENO) < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+    throw Failure(kExitRefused, fmt::format("cannot set up the standard files: {}", error_text(errno)));
+  return output;
+}
+
+std::string reason(process::Failure failure, unsigned attempts) {
+  const std::string times = attempts == 1 ? "" : fmt::format(", {} times", attempts);
+  switch (failure.kind) {
+    case process::FailureKind::kNone: return "";
+    case process::FailureKind::kSignal:
+      if (failure.value == 0) return fmt::format("its worker was killed{}", times);
+      return fmt::format("its worker was killed by signal {} ({}){}", failure.value, ::strsignal(failure.value), times);
+    case process::FailureKind::kExit: return fmt::format("its worker exited with status {}{}", failure.value, times);
+    case process::FailureKind::kDeadline: return fmt::format("it took longer than {} ms{}", failure.value, times);
+    case process::FailureKind::kMemory: return fmt::format("its worker grew beyond {} MiB{}", failure.value, times);
+    case process::FailureKind::kComponent:
+      if (failure.value == -1) return "the component returned -1, or says it wrote more than --max-output allows";
+      return fmt::format("the component returned {}", failure.value);
+    case process::FailureKind::kNoWorker: return "no worker";
+  }
+  __builtin_unreachable();
+}
+
+// A task that was read. It is under way, or it has ended and waits for its turn.
+struct Entry {
+  std::uint64_t number = 0;
+  process::Future future;
+  std::string output;
+  std::string failure;
+};
+
+class Run {
+ public:
+  explicit Run(const Settings& settings)
+      : settings_(settings),
+        reader_(open_tasks(settings.tasks), settings.framing, settings.pool.max_input),
+        output_(take_standard_output()),
+        interrupts_(std::in_place),
+        pool_(settings.pool) {
+    if (!pool_.ok()) throw Failure(kExitRefused, pool_.error());
+    submission_ = pool_.defaults();
+    submission_.wait_while_full = process::Nanoseconds(0);
+  }
+
+  Results run() {
+    const auto begin = Clock::now();
+    while (step()) {
+    }
+    // The next Ctrl-C ends this process at once; its workers go with it.
+    results_.signal = interrupts_->arrived();
+    interrupts_.reset();
+    output_.flush_some();
+    results_.unanswered = read_ - results_.done - results_.failed;
+    results_.input_error = reader_.error();
+    results_.pool = pool_.stats();
+    results_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    entries_.clear();
+    return std::move(results_);
+  }
+
+ private:
+  // False: it is over.
+  bool step() {
+    if (!look()) return false;
+    read_and_submit();
+    bool some = false;
+    while (!entries_.empty() && settle(entries_.front(), 0ms)) {
+      some = true;
+      write_front();
+      if (output_.is_large() && !output_.flush(*interrupts_)) return false;
+    }
+    if (!results_.broken.empty()) return output_.flush(*interrupts_), false;
+    if (some && !entries_.empty()) return true;
+    if (!output_.flush(*interrupts_)) return false;
+    if (!entries_.empty()) {
+      if (!settle(entries_.front(), kPatience)) take_early_results();
+      return true;
+    }
+    if (ended_) return false;
+    if (!some) wait_for_tasks();
+    return true;
+  }
+
+  // Now and then: signals and the line of status. False: a signal has come.
+  bool look() {
+    const auto now = Clock::now();
+    if (now < next_look_) return true;
+    next_look_ = now + kLook;
+    if (progress_.is_shown()) progress_.show(pool_.status());
+    return interrupts_->arrived() == 0;
+  }
+
+  void read_and_submit() {
+    while (!ended_ && held_bytes_ < kMostHeldBytes && entries_.size() < kMostHeldTasks) {
+      if (!has_next_) {
+        const TaskReader::Next found = reader_.next(next_);
+        ended_ = found == TaskReader::Next::kEnd;
+        if (found != TaskReader::Next::kTask) return;
+        has_next_ = true;
+        ++read_;
+      }
+      process::Future future = pool_.submit(next_, submission_);
+      std::string failure;
+      if (!future.valid()) {
+        if (future.refusal() == process::Refusal::kFull) return;
+        if (future.refusal() == process::Refusal::kNoWorker) return note_broken();
+        failure = fmt::format("it is longer than --max-input {}", settings_.pool.max_input);
+      }
+      has_next_ = false;
+      entries_.push_back({.number = read_, .future = std::move(future), .output = {}, .failure = std::move(failure)});
+    }
+  }
+
+  void note_broken() {
+    results_.broken = pool_.error();
+    if (results_.broken.empty()) results_.broken = "no worker";
+  }
+
+  // Takes the result if it is there, or comes in that time. Returns whether the task has ended.
+  bool settle(Entry& entry, Clock::duration patience) {
+    if (!entry.future.valid()) return true;
+    if (!entry.future.wait_for(patience)) return false;
+    const process::Result result = entry.future.get();
+    if (result.failure().kind == process::FailureKind::kNoWorker) note_broken();
+    if (result.ok()) {
+      entry.output = result.text();
+      held_bytes_ += entry.output.size();
+    } else {
+      entry.failure = reason(result.failure(), settings_.pool.attempts);
+    }
+    return true;
+  }
+
+  void take_early_results() {
+    for (Entry& entry : entries_) {
+      if (held_bytes_ >= kMostHeldBytes) return;
+      settle(entry, 0ms);
+    }
+  }
+
+  void write_front() {
+    Entry& entry = entries_.front();
+    held_bytes_ -= entry.output.size();
+    if (!results_.broken.empty() && !entry.failure.empty()) {
+      entries_.pop_front();  // nobody has run it: that is said once, for all
+      return;
+    }
+    if (entry.failure.empty() && settings_.framing == Framing::kLines) check_line(entry);
+    if (entry.failure.empty()) {
+      ++results_.done;
+    } else {
+      ++results_.failed;
+      progress_.wipe();
+      fmt::print(stderr, "freehold: task {}: {}\n", entry.number, printable(entry.failure));
+      if (results_.failures.size() < kFailuresKept) results_.failures.push_back({entry.number, entry.failure});
+    }
+    write_framed(entry.output);
+    entries_.pop_front();
+  }
+
+  // One line for each task: a line end at its end is the line's own.
+  static void check_line(Entry& entry) {
+    if (entry.output.ends_with('\n')) entry.output.pop_back();
+    if (entry.output.find('\n') == std::string::npos) return;
+    entry.output.clear();
+    entry.failure = "its output has several lines: --length-prefixed takes any";
+  }
+
+  // A task that failed has an empty output, so that the others stay in their places.
+  void write_framed(const std::string& bytes) {
+    if (settings_.framing == Framing::kNetstrings) output_.append(fmt::format("{}:", bytes.size()));
+    output_.append(bytes);
+    output_.append(settings_.framing == Framing::kNetstrings ? "," : "\n");
+  }
+
+  void wait_for_tasks() {
+    pollfd files[]{{reader_.fd(), POLLIN, 0}, {interrupts_->fd(), POLLIN, 0}};
+    ::poll(files, 2, static_cast<int>(kLook / 1ms));
+    if (files[1].revents != 0) next_look_ = {};
+  }
+
+  const Settings& settings_;
+  TaskReader reader_;
+  Output output_;
+  std::optional<Interrupts> interrupts_;  // before the pool: its thread inherits the mask
+  ProcessPool pool_;
+  process::TaskOptions submission_;
+  Progress progress_;
+  Results results_;
+
+  std::deque<Entry> entries_;   // in the order of the tasks
+  std::size_t held_bytes_ = 0;  // of outputs in them
+  std::string next_;            // a task that was read and found the table full
+  bool has_next_ = false;
+  bool ended_ = false;      // all tasks were read
+  std::uint64_t read_ = 0;  // tasks
+  Clock::time_point next_look_{};
+};
+
+}  // namespace
+
+Results run(const Settings& settings) { return Run(settings).run(); }
+
+}  // namespace freehold::cli::workers

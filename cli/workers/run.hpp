@@ -1,0 +1,48 @@
+// Runs tasks through a ProcessPool: keeps its table full, writes the outputs in the order of the tasks, and says what
+// failed.
+//
+// Results that are there before their turn are taken out of the table, so that one slow task does not keep the others from
+// running; at most some 64 MiB of them are held.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/workers/task_reader.hpp"
+#include "freehold/process/process_pool.hpp"
+
+namespace freehold::cli::workers {
+
+struct Settings {
+  ProcessPoolOptions pool;
+  std::string tasks;  // a file, or "-"
+  Framing framing = Framing::kLines;
+};
+
+struct TaskFailure {
+  std::uint64_t task = 0;  // the first is 1
+  std::string why;
+};
+
+struct Results {
+  std::uint64_t done = 0, failed = 0;
+  std::uint64_t unanswered = 0;       // were read, and are neither
+  std::vector<TaskFailure> failures;  // the first of them
+  ProcessPoolStats pool;
+  double seconds = 0;
+  int signal = 0;           // that ended it
+  std::string broken;       // why no worker can be started
+  std::string input_error;  // why no more tasks could be read
+
+  [[nodiscard]] bool complete() const { return signal == 0 && broken.empty() && input_error.empty(); }
+};
+
+inline constexpr std::size_t kFailuresKept = 1000;
+
+// Throws Failure if the tasks cannot be read at all, if the pool cannot be, or if nobody takes the outputs.
+[[nodiscard]] Results run(const Settings& settings);
+
+// Throws Failure(kExitRefused) unless a process can load `path` and finds the function in it. Pre: no other threads.
+void check_component(const std::string& path);
+
+}  // namespace freehold::cli::workers

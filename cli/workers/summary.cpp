@@ -1,0 +1,103 @@
+#include "cli/workers/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/support/failure.hpp"
+
+namespace freehold::cli::workers {
+namespace {
+using nlohmann::ordered_json;
+
+std::string time_text(std::uint64_t nanoseconds) {
+  const auto value = static_cast<double>(nanoseconds);
+  if (nanoseconds < 1'000'000) return fmt::format("{:.0f} us", value / 1e3);
+  if (nanoseconds < 1'000'000'000) return fmt::format("{:.1f} ms", value / 1e6);
+  return fmt::format("{:.1f} s", value / 1e9);
+}
+
+double rate(const Results& results) {
+  return results.seconds > 0 ? static_cast<double>(results.done + results.failed) / results.seconds : 0;
+}
+
+ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
+
+// Reasons that occurred, in the order of the enumeration.
+template <class Visit>
+void for_each_end(const Results& results, Visit visit) {
+  for (std::size_t i = 0; i < process::kEnds; ++i)
+    if (const std::uint64_t count = results.pool.workers.ended[i]; count > 0)
+      visit(process::text(static_cast<process::End>(i)), count);
+}
+
+}  // namespace
+
+std::string summary_of(const Results& results) {
+  const process::ClientStats& tasks = results.pool.tasks;
+  const process::SupervisorStats& workers = results.pool.workers;
+  std::string text;
+  const auto out = std::back_inserter(text);
+  fmt::format_to(out, "freehold workers: {} done, {} failed", results.done, results.failed);
+  if (results.unanswered > 0) fmt::format_to(out, ", {} unanswered", results.unanswered);
+  fmt::format_to(out, " in {:.2f} s: {:.0f} a second", results.seconds, rate(results));
+  if (tasks.delivered > 0)
+    fmt::format_to(out, "; from submission to result 50% {}, 90% {}, 99% {}", time_text(tasks.median), time_text(tasks.p90),
+                   time_text(tasks.p99));
+  fmt::format_to(out, "; {} workers started", workers.started);
+  std::string separator = ", ended: ";
+  for_each_end(results, [&](const char* why, std::uint64_t count) {
+    fmt::format_to(out, "{}{} {}", separator, why, count);
+    separator = ", ";
+  });
+  if (workers.handed_on > 0) fmt::format_to(out, "; {} tasks of dead workers handed on", workers.handed_on);
+  if (results.signal != 0) fmt::format_to(out, "; interrupted");
+  return text + '\n';
+}
+
+ordered_json results_json(const Settings& settings, const Results& results) {
+  const ProcessPoolOptions& pool = settings.pool;
+  ordered_json failures = ordered_json::array();
+  for (const TaskFailure& failure : results.failures) failures.push_back({{"task", failure.task}, {"why", failure.why}});
+  ordered_json ended = ordered_json::object();
+  for_each_end(results, [&](const char* why, std::uint64_t count) { ended[why] = count; });
+  const auto milliseconds = [](process::Nanoseconds time) { return time.count() / 1'000'000; };
+  return {
+      {"format", "freehold-workers"},
+      {"version", 1},
+      {"complete", results.complete()},
+      {"seconds", results.seconds},
+      {"settings",
+       {{"component", text_or_null(pool.component)},
+        {"command", pool.command},
+        {"workers", pool.max_workers},
+        {"entries", pool.entries},
+        {"limit_ms", milliseconds(pool.limit)},
+        {"attempts", pool.attempts},
+        {"idle_ms", milliseconds(pool.idle)},
+        {"max_tasks", pool.max_tasks},
+        {"max_rss_bytes", pool.max_rss},
+        {"max_age_ms", milliseconds(pool.max_age)},
+        {"kill_rss_bytes", pool.kill_rss},
+        {"max_input", pool.max_input},
+        {"max_output", pool.max_output}}},
+      {"tasks",
+       {{"done", results.done},
+        {"failed", results.failed},
+        {"unanswered", results.unanswered},
+        {"per_second", rate(results)}}},
+      {"latency_ns",
+       {{"median", results.pool.tasks.median}, {"p90", results.pool.tasks.p90}, {"p99", results.pool.tasks.p99}}},
+      {"workers",
+       {{"started", results.pool.workers.started},
+        {"handed_on", results.pool.workers.handed_on},
+        {"ended", std::move(ended)}}},
+      {"failures", std::move(failures)},
+      {"broken", text_or_null(results.broken)},
+      {"input_error", text_or_null(results.input_error)},
+  };
+}
+
+}  // namespace freehold::cli::workers

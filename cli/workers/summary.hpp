@@ -1,0 +1,13 @@
+// What a run of tasks came to: for people, and as JSON.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cli/workers/run.hpp"
+
+namespace freehold::cli::workers {
+
+[[nodiscard]] std::string summary_of(const Results& results);
+[[nodiscard]] nlohmann::ordered_json results_json(const Settings& settings, const Results& results);
+
+}  // namespace freehold::cli::workers

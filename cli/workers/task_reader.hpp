@@ -1,0 +1,50 @@
+// Tasks out of a file or a pipe: each line is one, or each netstring ("5:hello,"), which takes any bytes. Never waits for a
+// pipe, so that outputs go on while the next task is still being typed. Memory: a buffer, and one task cut beyond its limit.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "cli/support/file_descriptor.hpp"
+
+namespace freehold::cli::workers {
+
+enum class Framing : std::uint8_t { kLines, kNetstrings };
+
+class TaskReader {
+ public:
+  enum class Next : std::uint8_t { kTask, kNotYet, kEnd };
+
+  // Of a task longer than `most_bytes` one byte more is kept, so that it is seen to be too long.
+  TaskReader(FileDescriptor file, Framing framing, std::size_t most_bytes);
+
+  // The next task, if it is there. A line's end is no part of it.
+  [[nodiscard]] Next next(std::string& task);
+  // Readable when next() may have more.
+  [[nodiscard]] int fd() const noexcept { return file_.get(); }
+  // Why it ended before its end; empty if it did not.
+  [[nodiscard]] const std::string& error() const noexcept { return error_; }
+
+ private:
+  enum class Filled : std::uint8_t { kSome, kNotYet, kEnd };
+  Filled fill();
+  Next next_line(std::string& task);
+  Next next_netstring(std::string& task);
+  Next fail(std::string why);
+  void keep(const char* bytes, std::size_t count);
+
+  FileDescriptor file_;
+  const Framing framing_;
+  const std::size_t most_;
+  std::string buffer_;
+  std::size_t position_ = 0;  // in the buffer
+  std::string task_;          // what is there of the next one
+  bool begun_ = false;        // whether there is something of the next one
+  // Netstrings: what is still to come.
+  bool in_bytes_ = false;  // behind the colon
+  std::uint64_t left_ = 0;
+  std::uint64_t tasks_ = 0;
+  std::string error_;
+};
+
+}  // namespace freehold::cli::workers
