@@ -46,12 +46,16 @@ target_compile_options(freehold_engine INTERFACE -fno-plt -ftls-model=initial-ex
                                                  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>)
 target_link_libraries(freehold_engine INTERFACE freehold_options)
 
-# freehold_add_library(<part> [USES <part>...])
-# The library freehold::<part> from every source beside the caller's CMakeLists.txt; header-only while there is none.
+# freehold_add_library(<part> [USES <part>...] [EXCEPT <source>...])
+# The library freehold::<part> from every source beside the caller's CMakeLists.txt but EXCEPT; header-only while there is
+# none.
 # USES are the parts whose headers its own headers include, as the layer table of script/check_layers allows.
 function(freehold_add_library part)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;EXCEPT")
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  foreach(source IN LISTS arg_EXCEPT)
+    list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+  endforeach()
   set(target freehold_${part})
   if(sources)
     add_library(${target} STATIC ${sources})

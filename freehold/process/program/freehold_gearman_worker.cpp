@@ -1,0 +1,65 @@
+// freehold-gearman-worker: a machine that works for Gearman job servers (gearman_backend.hpp). Ends by SIGTERM or SIGINT,
+// with status 1 when its workers cannot be started.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+
+#include "freehold/process/gearman_backend.hpp"
+
+namespace {
+
+constexpr const char* kUsage =
+    "usage: freehold-gearman-worker -s HOST[:PORT] [-s ...] [option ...] COMPONENT.so\n"
+    "  -s HOST[:PORT]  a job server; all of them serve\n"
+    "  -f FUNCTION     the component's name there (freehold)\n"
+    "  -n SLOTS        worker processes (two for each CPU)\n"
+    "  -a ATTEMPTS     of a task whose workers die (3)\n"
+    "  -t TASKS        a worker is replaced after so many (never)\n"
+    "  -m MIB          a worker is killed in the middle of a task when it holds so much (never)\n"
+    "  -b BYTES        of one task, in and out (1048576)\n"
+    "  -w PROGRAM      the worker program (freehold-worker)\n";
+
+bool parse(int argc, char** argv, freehold::GearmanSupervisorOptions& options) {
+  const auto number = [] { return std::strtoull(optarg, nullptr, 10); };
+  for (int option = 0; (option = ::getopt(argc, argv, "s:f:n:a:t:m:b:w:")) != -1;) {
+    switch (option) {
+      case 's': options.servers.emplace_back(optarg); break;
+      case 'f': options.function = optarg; break;
+      case 'n': options.workers.max_workers = static_cast<unsigned>(number()); break;
+      case 'a': options.workers.attempts = static_cast<unsigned>(number()); break;
+      case 't': options.workers.max_tasks = number(); break;
+      case 'm': options.workers.kill_rss = number() << 20; break;
+      case 'b': options.workers.max_input = options.workers.max_output = number(); break;
+      case 'w': options.workers.worker_program = optarg; break;
+      default: return false;
+    }
+  }
+  if (optind + 1 != argc) return false;
+  options.workers.component = argv[optind];
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  freehold::GearmanSupervisorOptions options;
+  if (!parse(argc, argv, options)) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  sigset_t ends;
+  ::sigemptyset(&ends);
+  ::sigaddset(&ends, SIGTERM);
+  ::sigaddset(&ends, SIGINT);
+  ::sigprocmask(SIG_BLOCK, &ends, nullptr);
+  const freehold::GearmanSupervisor supervisor(options);
+  constexpr timespec kLook{0, 100'000'000};
+  while (supervisor.ok())
+    if (::sigtimedwait(&ends, nullptr, &kLook) > 0) return 0;
+  std::fprintf(stderr, "freehold-gearman-worker: %s\n", supervisor.error().c_str());
+  return 1;
+}
