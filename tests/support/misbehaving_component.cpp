@@ -1,6 +1,7 @@
 // A component that does what its input says: "echo TEXT", "pid", "size N" (so many bytes), "slow TEXT" (an echo that takes
 // 0.3 ms), "sleep MS", "hang", "crash", "exit N", "fail N", "hold MIB", "once FILE" (crashes unless the file is there, which
-// it makes), "children" (open descriptors).
+// it makes), "log FILE" (adds a byte to the file and crashes), "count FILE" (adds a byte and takes 0.15 s), "patricide FILE"
+// (kills the supervisor unless the file is there, which it makes), "open" (descriptors).
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -50,6 +51,18 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
   if (verb == "once" && ::access(rest.c_str(), F_OK) != 0) {
     ::close(::open(rest.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     ::kill(::getpid(), SIGKILL);
+  }
+  if (verb == "log" || verb == "count") {
+    const int file = ::open(rest.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+    if (::write(file, "x", 1) != 1) return 1001;
+    ::close(file);
+    if (verb == "log") ::kill(::getpid(), SIGKILL);
+    ::usleep(150'000);
+  }
+  if (verb == "patricide" && ::access(rest.c_str(), F_OK) != 0) {
+    ::close(::open(rest.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    ::kill(::getppid(), SIGKILL);
+    for (;;) ::pause();
   }
   if (verb == "hold") {
     static volatile char* held;  // and used, so the compiler and the leak checker leave it

@@ -1,0 +1,379 @@
+// What every process pool must do, asked of the shared-memory table and, where libgearman and gearmand are there, of two job
+// servers and three machines on loopback. Then workers, machines and a server are killed under load, and everything is
+// counted.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "freehold/process/process_pool.hpp"
+#ifdef FREEHOLD_GEARMAN_WORKER
+#include "freehold/process/gearman_backend.hpp"
+#include "tests/support/gearmand.hpp"
+#endif
+
+namespace freehold {
+namespace {
+
+using namespace std::chrono_literals;
+using process::Failure;
+using process::FailureKind;
+using process::Refusal;
+
+constexpr std::uint32_t kEntries = 32;
+constexpr unsigned kAttempts = 2;
+constexpr std::size_t kMaxBytes = 64 << 10;
+
+// Looks until it holds, for at most twenty seconds.
+template <class Holds>
+bool comes_true(Holds holds) {
+  for (int i = 0; i < 4000; ++i) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(5ms);
+  }
+  return false;
+}
+
+struct Table {
+  using Pool = ProcessPool;
+  static std::string missing() { return ""; }
+  static void start() {}
+  static void stop() {}
+  static ProcessPoolOptions options() {
+    ProcessPoolOptions how;
+    how.component = FREEHOLD_TEST_COMPONENT;
+    how.worker_program = FREEHOLD_WORKER_PROGRAM;
+    how.max_workers = 6;
+    how.entries = kEntries;
+    how.max_input = how.max_output = kMaxBytes;
+    how.attempts = kAttempts;
+    return how;
+  }
+};
+
+#ifdef FREEHOLD_GEARMAN_WORKER
+using test::ChildProcess;
+using test::JobServer;
+
+// Two servers and machines with two slots each.
+struct Cluster {
+  std::vector<JobServer> servers;
+  std::vector<ChildProcess> machines;
+
+  explicit Cluster(unsigned how_many, unsigned retries = 5) {
+    for (int i = 0; i < 2; ++i) servers.emplace_back(retries);
+    for (unsigned i = 0; i < how_many; ++i) add_machine();
+  }
+  void add_machine(const std::string& component = FREEHOLD_TEST_COMPONENT) {
+    std::vector<std::string> command = {
+        FREEHOLD_GEARMAN_WORKER, "-n", "2", "-a", std::to_string(kAttempts), "-b", std::to_string(kMaxBytes), "-w",
+        FREEHOLD_WORKER_PROGRAM};
+    for (const JobServer& server : servers) command.insert(command.end(), {"-s", server.address()});
+    command.push_back(component);
+    machines.emplace_back(command);
+  }
+  [[nodiscard]] std::size_t dead() {
+    return static_cast<std::size_t>(std::ranges::count_if(machines, [](ChildProcess& machine) { return !machine.lives(); }));
+  }
+  [[nodiscard]] GearmanPoolOptions options() const {
+    GearmanPoolOptions how;
+    for (const JobServer& server : servers) how.servers.push_back(server.address());
+    how.entries = kEntries;
+    how.connections = kEntries;
+    how.max_input = kMaxBytes;
+    return how;
+  }
+};
+
+struct Gearman {
+  using Pool = GearmanPool;
+  static std::string missing() { return JobServer::program().empty() ? "gearmand is not installed" : ""; }
+  static void start() {
+    if (missing().empty()) cluster = std::make_unique<Cluster>(3);
+  }
+  static void stop() { cluster.reset(); }
+  static GearmanPoolOptions options() { return cluster->options(); }
+  static inline std::unique_ptr<Cluster> cluster;
+};
+using Backends = testing::Types<Table, Gearman>;
+#else
+using Backends = testing::Types<Table>;
+#endif
+
+template <class Backend>
+class ProcessBackend_Conformance : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { Backend::start(); }
+  static void TearDownTestSuite() { Backend::stop(); }
+  void SetUp() override {
+    if (!Backend::missing().empty()) GTEST_SKIP() << Backend::missing();
+    pool = std::make_unique<typename Backend::Pool>(Backend::options());
+    ASSERT_TRUE(pool->ok()) << pool->error();
+  }
+  std::unique_ptr<typename Backend::Pool> pool;
+};
+TYPED_TEST_SUITE(ProcessBackend_Conformance, Backends);
+
+TYPED_TEST(ProcessBackend_Conformance, SmallAndLarge_ResultsOfTheComponent) {
+  EXPECT_EQ(this->pool->call("echo hello").text(), "hello");
+  const auto empty = this->pool->call("echo ");
+  EXPECT_TRUE(empty.ok());
+  EXPECT_EQ(empty.bytes().size(), 0u);
+  EXPECT_EQ(this->pool->call("size " + std::to_string(kMaxBytes)).text(), std::string(kMaxBytes, 'x'));
+  std::string large(kMaxBytes - 5, '\0');
+  for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 7 + i / 256);
+  EXPECT_EQ(this->pool->call("echo " + large).text(), large);
+  const auto stats = this->pool->stats();
+  EXPECT_EQ(stats.tasks.submitted, 4u);
+  EXPECT_EQ(stats.tasks.delivered, 4u);
+  EXPECT_GT(stats.tasks.median, 0u);
+}
+TYPED_TEST(ProcessBackend_Conformance, Batch_EachItsOwnResult) {
+  std::vector<std::string> texts;
+  std::vector<std::span<const std::byte>> inputs;
+  for (unsigned i = 0; i < kEntries; ++i) texts.push_back("echo " + std::to_string(i));
+  for (const std::string& text : texts) inputs.push_back(std::as_bytes(std::span(text)));
+  std::vector<decltype(this->pool->submit(""))> futures(kEntries);
+  ASSERT_EQ(this->pool->submit_all(inputs, futures), kEntries);
+  for (unsigned i = kEntries; i-- > 0;) EXPECT_EQ(futures[i].get().text(), std::to_string(i));
+}
+TYPED_TEST(ProcessBackend_Conformance, InputTooLarge_Refused) {
+  EXPECT_EQ(this->pool->submit(std::string(kMaxBytes + 1, 'x')).refusal(), Refusal::kTooLarge);
+  EXPECT_EQ(this->pool->stats().tasks.refused, 1u);
+}
+TYPED_TEST(ProcessBackend_Conformance, ComponentRefuses_ItsNumber) {
+  EXPECT_EQ(this->pool->call("fail 42").failure(), (Failure{FailureKind::kComponent, 42}));
+  EXPECT_EQ(this->pool->call("fail -7").failure().kind, FailureKind::kComponent);
+  EXPECT_EQ(this->pool->stats().tasks.failed, 2u);
+}
+TYPED_TEST(ProcessBackend_Conformance, WorkerCrashesOnce_TaskIsTriedAgain) {
+  const std::string mark = testing::TempDir() + "freehold_once_" + std::to_string(::getpid());
+  std::filesystem::remove(mark);
+  EXPECT_TRUE(this->pool->call("once " + mark).ok());
+  EXPECT_TRUE(std::filesystem::exists(mark)) << "it did not crash";
+  std::filesystem::remove(mark);
+}
+TYPED_TEST(ProcessBackend_Conformance, PoisonTasks_FailWithTheReasonAfterTheirAttempts_OthersGoOn) {
+  const std::string log = testing::TempDir() + "freehold_log_" + std::to_string(::getpid());
+  std::filesystem::remove(log);
+  auto crashes = this->pool->submit("crash"), exits = this->pool->submit("exit 7"), logs = this->pool->submit("log " + log);
+  std::vector<decltype(this->pool->submit(""))> good;
+  for (int i = 0; i < 20; ++i) good.push_back(this->pool->submit("echo " + std::to_string(i)));
+  for (unsigned i = 0; i < 20; ++i) EXPECT_EQ(good[i].get().text(), std::to_string(i));
+  EXPECT_EQ(crashes.get().failure(), (Failure{FailureKind::kSignal, SIGKILL}));
+  EXPECT_EQ(exits.get().failure(), (Failure{FailureKind::kExit, 7}));
+  EXPECT_EQ(logs.get().failure(), (Failure{FailureKind::kSignal, SIGKILL}));
+  EXPECT_EQ(std::filesystem::file_size(log), kAttempts);
+  std::filesystem::remove(log);
+}
+TYPED_TEST(ProcessBackend_Conformance, Deadline_Reason_OthersUnharmed) {
+  auto hangs = this->pool->submit("hang", {.limit = 50ms});
+  auto slow = this->pool->submit("sleep 80");
+  EXPECT_EQ(hangs.get().failure(), (Failure{FailureKind::kDeadline, 50}));
+  EXPECT_TRUE(slow.get().ok());
+}
+TYPED_TEST(ProcessBackend_Conformance, WaitFor_TimesOutThenGets) {
+  auto future = this->pool->submit("sleep 50");
+  EXPECT_FALSE(future.wait_for(1ms));
+  EXPECT_TRUE(future.wait_for(20s));
+  EXPECT_TRUE(future.get().ok());
+  EXPECT_FALSE(future.valid());
+}
+TYPED_TEST(ProcessBackend_Conformance, Full_RefusesTimesOut_CancelMakesRoom) {
+  std::vector<decltype(this->pool->submit(""))> sleep;
+  for (unsigned i = 0; i < kEntries; ++i) sleep.push_back(this->pool->submit("sleep 100"));
+  EXPECT_EQ(this->pool->submit("echo x", {.wait_while_full = 0ns}).refusal(), Refusal::kFull);
+  EXPECT_EQ(this->pool->submit("echo x", {.wait_while_full = 1ms}).refusal(), Refusal::kFull);
+  sleep.clear();  // drops them all
+  auto next = this->pool->submit("echo x");
+  ASSERT_TRUE(next.valid());
+  EXPECT_EQ(next.get().text(), "x");
+}
+TYPED_TEST(ProcessBackend_Conformance, Cancelled_WaitingTaskDoesNotBegin) {
+  const std::string mark = testing::TempDir() + "freehold_cancelled_" + std::to_string(::getpid());
+  std::filesystem::remove(mark);
+  std::vector<decltype(this->pool->submit(""))> busy;
+  for (int i = 0; i < 12; ++i) busy.push_back(this->pool->submit("sleep 60"));  // twice the workers
+  auto waits = this->pool->submit("once " + mark);
+  waits.cancel();
+  EXPECT_FALSE(waits.valid());
+  for (auto& future : busy) EXPECT_TRUE(future.get().ok());
+  EXPECT_EQ(this->pool->call("echo after").text(), "after");
+  EXPECT_FALSE(std::filesystem::exists(mark));
+}
+TYPED_TEST(ProcessBackend_Conformance, ManyClients_EveryTaskItsOwnResult) {
+  constexpr unsigned kClients = 8, kTasks = 100;
+  std::atomic<unsigned> right{0};
+  std::vector<std::thread> clients;
+  for (unsigned c = 0; c < kClients; ++c)
+    clients.emplace_back([&, c] {
+      for (unsigned i = 0; i < kTasks; ++i) {
+        const std::string text = std::to_string(c) + "/" + std::to_string(i);
+        if (this->pool->call("echo " + text).text() == text) ++right;
+      }
+    });
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(right, kClients * kTasks);
+  EXPECT_EQ(this->pool->stats().tasks.delivered, kClients * kTasks);
+  EXPECT_EQ(this->pool->stats().tasks.failed, 0u);
+}
+
+#ifdef FREEHOLD_GEARMAN_WORKER
+TEST(Gearman_Conformance, WrongOptions_SaysSo) {
+  EXPECT_FALSE(GearmanPool(GearmanPoolOptions{}).ok());
+  for (const char* server : {"", ":4730", "host:", "host:x", "host:70000", "host:0"}) {
+    GearmanPoolOptions how;
+    how.servers = {server};
+    GearmanPool pool(how);
+    EXPECT_FALSE(pool.ok()) << server;
+    EXPECT_EQ(pool.submit("x").refusal(), Refusal::kNoWorker);
+  }
+}
+TEST(Gearman_Conformance, NoServer_FailsInTime) {
+  GearmanPoolOptions how;
+  how.servers = {"127.0.0.1:" + std::to_string(test::free_port()), "[::1]:" + std::to_string(test::free_port())};
+  how.without_server = 100ms;
+  GearmanPool pool(how);
+  ASSERT_TRUE(pool.ok());
+  EXPECT_EQ(pool.call("echo x").failure(), (Failure{FailureKind::kNoWorker, 0}));
+}
+
+class Gearman_Failures : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (JobServer::program().empty()) GTEST_SKIP() << "gearmand is not installed";
+    file = testing::TempDir() + "freehold_gearman_" + std::to_string(::getpid());
+    std::filesystem::remove(file);
+  }
+  void TearDown() override { std::filesystem::remove(file); }
+  std::string file;
+};
+
+TEST_F(Gearman_Failures, ServerLostInATask_TheFirstRunsAnswer_NoSecondRun) {
+  Cluster cluster(1);
+  GearmanPool pool(cluster.options());
+  auto future = pool.submit("count " + file);  // the first connection is to the first server
+  ASSERT_TRUE(comes_true([&] { return std::filesystem::exists(file); }));
+  cluster.servers[0].kill();
+  const auto result = future.get();
+  EXPECT_EQ(result.text(), file);
+  EXPECT_EQ(std::filesystem::file_size(file), 1u) << "it was run again";
+  EXPECT_EQ(pool.stats().resubmitted, 1u);
+}
+TEST_F(Gearman_Failures, MachineKilledInATask_AnotherRunsItAtOnce) {
+  Cluster cluster(2);
+  GearmanPool pool(cluster.options());
+  ASSERT_TRUE(pool.call("echo up").ok());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(pool.call("patricide " + file).text(), file);
+  RecordProperty("milliseconds", static_cast<int>((std::chrono::steady_clock::now() - begin) / 1ms));
+  EXPECT_TRUE(comes_true([&] { return cluster.dead() == 1; }));  // its connections are closed before it can be reaped
+  EXPECT_EQ(pool.stats().resubmitted, 0u);
+}
+TEST_F(Gearman_Failures, TaskKillsItsMachines_FailsAfterTheServersRetries) {
+  Cluster cluster(4, 2);
+  GearmanPool pool(cluster.options());
+  EXPECT_EQ(pool.call("patricide /no/such/folder/file").failure(), (Failure{FailureKind::kSignal, 0}));
+  EXPECT_EQ(pool.call("echo x").text(), "x");
+  EXPECT_TRUE(comes_true([&] { return cluster.dead() == 2; }));
+}
+TEST_F(Gearman_Failures, MachineWithoutItsComponent_LeavesTheTasksToOthersAndEnds) {
+  Cluster cluster(0);
+  cluster.add_machine("/no/such/component.so");
+  GearmanPool pool(cluster.options());
+  auto future = pool.submit("echo x");
+  EXPECT_TRUE(comes_true([&] { return cluster.dead() == 1; }));
+  EXPECT_FALSE(future.wait_for(0ns));
+  cluster.add_machine();
+  EXPECT_EQ(future.get().text(), "x");
+}
+
+// The children of the machines, from /proc.
+std::vector<int> workers_of(const std::vector<ChildProcess>& machines) {
+  std::vector<int> pids;
+  for (const ChildProcess& machine : machines) {
+    const std::string tasks = "/proc/" + std::to_string(machine.pid()) + "/task";
+    std::error_code gone;
+    for (std::filesystem::directory_iterator thread(tasks, gone), end; !gone && thread != end; thread.increment(gone)) {
+      std::ifstream children(thread->path() / "children");
+      for (int pid = 0; children >> pid;) pids.push_back(pid);
+    }
+  }
+  return pids;
+}
+
+TEST_F(Gearman_Failures, WorkersMachinesAndAServerKilledUnderLoad_NothingLostNoneTwice) {
+  Cluster cluster(3);
+  GearmanPool pool(cluster.options());
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> submitted{0}, right{0};
+  std::mutex lock;
+  std::vector<std::string> wrong;
+  std::vector<std::thread> clients;
+  for (unsigned c = 0; c < 4; ++c)
+    clients.emplace_back([&, c] {
+      for (unsigned n = 0; !stop; ++n) {
+        std::vector<process::GearmanFuture> futures;
+        for (unsigned i = 0; i < 4; ++i) {
+          futures.push_back(pool.submit("slow " + std::to_string(c) + "/" + std::to_string(n) + "/" + std::to_string(i)));
+          ++submitted;
+        }
+        for (unsigned i = 0; i < 4; ++i) {
+          const std::string text = std::to_string(c) + "/" + std::to_string(n) + "/" + std::to_string(i);
+          const auto result = futures[i].get();
+          if (result.ok() && result.text() == text) {
+            ++right;
+          } else {
+            const std::lock_guard guard(lock);
+            wrong.push_back(text + ": '" + std::string(result.text()) + "', failure " +
+                            std::to_string(static_cast<int>(result.failure().kind)) + " " +
+                            std::to_string(result.failure().value));
+          }
+        }
+      }
+    });
+  const auto goes_on = [&] { return comes_true([&, before = right.load()] { return right > before + 50; }); };
+  std::mt19937 random(std::random_device{}());
+  EXPECT_TRUE(goes_on());
+  // A task fails when its worker is killed twice; between two kills it has long been run again.
+  unsigned killed = 0;
+  for (int i = 0; i < 12; ++i) {
+    const std::vector<int> workers = workers_of(cluster.machines);
+    if (!workers.empty()) killed += ::kill(workers[random() % workers.size()], SIGKILL) == 0;
+    EXPECT_TRUE(goes_on()) << "after a worker";
+    if (i % 4 == 1) {
+      cluster.machines.erase(cluster.machines.begin() + static_cast<long>(random() % 3));  // kills it
+      EXPECT_TRUE(goes_on()) << "after a machine";
+      cluster.add_machine();
+    }
+    if (i == 6) {
+      cluster.servers[1].kill();
+      EXPECT_TRUE(goes_on()) << "after the server";
+    }
+  }
+  EXPECT_GT(killed, 6u);
+  stop = true;
+  for (std::thread& client : clients) client.join();
+  for (const std::string& what : wrong) ADD_FAILURE() << what;
+  EXPECT_EQ(right, submitted);
+  const GearmanPoolStats stats = pool.stats();
+  EXPECT_EQ(stats.tasks.submitted, submitted);
+  EXPECT_EQ(stats.tasks.delivered, submitted);
+  std::printf("%s\n", pool.status().c_str());
+}
+#endif
+
+}  // namespace
+}  // namespace freehold
