@@ -9,6 +9,7 @@
 
 #include "cli/command.hpp"
 #include "cli/pools/worker.hpp"
+#include "cli/scale/via_pool.hpp"
 #include "cli/scale/worker.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/timers/worker.hpp"
@@ -64,6 +65,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && argv[1] == std::string_view(scale::kWorkerCommand)) return scale::worker_main({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view(pools::kWorkerCommand)) return pools::worker_main({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view(timers::kWorkerCommand)) return timers::worker_main({argv + 2, argv + argc});
+  if (argc > 1 && argv[1] == std::string_view(scale::kPoolWorkerCommand)) return scale::pool_worker_main();
   try {
     return execute(argc, argv);
   } catch (const Failure& failure) {

@@ -12,6 +12,7 @@
 #include "cli/scale/page.hpp"
 #include "cli/scale/results_json.hpp"
 #include "cli/scale/table.hpp"
+#include "cli/scale/via_pool.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
@@ -31,6 +32,7 @@ struct ScaleOptions {
   std::optional<std::string> milliseconds;
   std::optional<std::string> tests;
   std::optional<std::string> modes;
+  std::optional<std::string> via;
   std::optional<std::string> json;
   std::optional<std::string> html;
   bool quick = false;
@@ -70,8 +72,16 @@ Settings settings_of(const ScaleOptions& options, std::vector<std::string>& note
   Settings settings;
   settings.subjects = subjects_of(chosen_allocators(options, notes));
   if (options.workers) settings.workers = parse_workers(*options.workers);
+  if (options.via) {
+    if (*options.via != name_of(Mode::kPool))
+      throw Failure(kExitRefused, fmt::format("--via: '{}' is not pool", printable(*options.via)));
+    settings.modes.push_back(Mode::kPool);
+    settings.tests.assign(kPoolWorkloads.begin(), kPoolWorkloads.end());
+  }
   if (options.tests) settings.tests = parse_tests(*options.tests);
   if (options.modes) settings.modes = parse_modes(*options.modes);
+  if (std::ranges::count(settings.modes, Mode::kPool) > 0 && settings.workers.back() > kMostPoolWorkers)
+    throw Failure(kExitRefused, fmt::format("--workers: a pool has {} at most", kMostPoolWorkers));
   settings.iterations = chosen_iterations(options, settings.workers.back());
   if (options.quick) {
     settings.repeat = 1;
@@ -80,7 +90,9 @@ Settings settings_of(const ScaleOptions& options, std::vector<std::string>& note
   if (options.repeat) settings.repeat = parse_number("--repeat", *options.repeat, 1, 1000);
   if (options.milliseconds) settings.milliseconds = parse_number("--time", *options.milliseconds, 1, 60'000);
   if (cells_of(settings).empty()) {
-    throw Failure(kExitRefused, "--mode: isolation and handover are tests of threads; nothing is left to measure");
+    throw Failure(
+        kExitRefused,
+        "--mode: isolation and handover are tests of threads, memory is none of a pool; nothing is left to measure");
   }
   return settings;
 }
@@ -127,9 +139,12 @@ void add_scale(CLI::App& app, Invocation& invocation) {
   command->add_option("--repeat", options.repeat, "Sets of measurements, for medians [3]")->type_name("N");
   command->add_option("--time", options.milliseconds, "Milliseconds of work for one worker in a measurement [150]")
       ->type_name("MS");
-  command->add_option("--test", options.tests, "compute, allocate, mixed, memory, isolation, handover [all]")
+  command
+      ->add_option("--test", options.tests, "compute, allocate, mixed, memory, locked, isolation, handover [all but locked]")
       ->type_name("LIST");
-  command->add_option("--mode", options.modes, "threads, processes [both]")->type_name("LIST");
+  command->add_option("--mode", options.modes, "threads, processes, pool [threads,processes]")->type_name("LIST");
+  command->add_option("--via", options.via, "pool: also through a pool of worker processes; tests compute, allocate, locked")
+      ->type_name("pool");
   command->add_flag("--quick", options.quick, "A glance: one set, 60 ms each");
   command->add_option("--json", options.json, "Write everything that was measured as JSON")->type_name("FILE");
   command->add_option("--html", options.html, "Write one self-contained page with plots")->type_name("FILE");

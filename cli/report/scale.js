@@ -3,10 +3,10 @@
 (() => {
   const { data, make, byId, number, megabytes, legend, plotInto, plural } = page;
   const { settings } = data;
-  const workloads = settings.tests.filter((t) => ['compute', 'allocate', 'mixed', 'memory'].includes(t));
+  const workloads = settings.tests.filter((t) => ['compute', 'allocate', 'mixed', 'memory', 'locked'].includes(t));
   const blockTests = settings.tests.filter((t) => ['isolation', 'handover'].includes(t));
   const allocators = settings.subjects.filter((s) => s.source === 'malloc').map((s) => s.name);
-  const workloadColor = { compute: '--c0', allocate: '--c1', mixed: '--c2', memory: '--c3' };
+  const workloadColor = { compute: '--c0', allocate: '--c1', mixed: '--c2', memory: '--c3', locked: '--c4' };
   const subjectColor = new Map([['system', '--c1'], ['freehold', '--c3'], ['owner-mutex', '--c0'], ['owner-lock-free', '--c2']]);
   settings.subjects.filter((s) => !subjectColor.has(s.name)).forEach((s, i) => subjectColor.set(s.name, `--c${4 + (i % 4)}`));
 
@@ -53,7 +53,7 @@
       const grid = make('div', { class: 'plots' });
       byId('diagram-rows').append(make('div', { class: 'row' }, make('h3', {}, subject), grid));
       for (const [mode, lines] of modes) {
-        plotInto(grid, mode[0].toUpperCase() + mode.slice(1), settings.workers, lines,
+        plotInto(grid, mode === 'pool' ? 'Threads that call a pool' : mode[0].toUpperCase() + mode.slice(1), settings.workers, lines,
           { top, unit: '×', digits: 2, label: 'times as fast as one', xName: 'worker' });
       }
     }

@@ -11,6 +11,7 @@ std::string_view name_of(Workload test) {
     case Workload::kAllocate: return "allocate";
     case Workload::kMixed: return "mixed";
     case Workload::kMemory: return "memory";
+    case Workload::kLocked: return "locked";
     case Workload::kIsolation: return "isolation";
     case Workload::kHandover: return "handover";
   }
@@ -36,6 +37,7 @@ std::uint64_t operations_of(const Job& job) {
     case Workload::kAllocate: return units * kListNodes;
     case Workload::kMixed: return units * kMixedNodes;
     case Workload::kMemory: return units * kMemoryWords;
+    case Workload::kLocked: return units * kListNodes;
     case Workload::kIsolation: return units * kIsolationBlocks;
     case Workload::kHandover: return units * kHandoverBlocks;
   }
@@ -46,7 +48,8 @@ std::string_view operation_name(Workload test) {
   switch (test) {
     case Workload::kCompute: return "round";
     case Workload::kAllocate:
-    case Workload::kMixed: return "node";
+    case Workload::kMixed:
+    case Workload::kLocked: return "node";
     case Workload::kMemory: return "word";
     case Workload::kIsolation:
     case Workload::kHandover: return "block";

@@ -11,10 +11,14 @@
 
 namespace freehold::cli::scale {
 
-// The scaling article's four workloads, then the thread-local article's two tests.
-enum class Workload : std::uint8_t { kCompute, kAllocate, kMixed, kMemory, kIsolation, kHandover };
-inline constexpr std::array kWorkloads{Workload::kCompute, Workload::kAllocate,  Workload::kMixed,
-                                       Workload::kMemory,  Workload::kIsolation, Workload::kHandover};
+// The scaling article's four workloads; a component that somebody else has locked; the thread-local article's two tests.
+enum class Workload : std::uint8_t { kCompute, kAllocate, kMixed, kMemory, kLocked, kIsolation, kHandover };
+inline constexpr std::array kWorkloads{Workload::kCompute, Workload::kAllocate,  Workload::kMixed,   Workload::kMemory,
+                                       Workload::kLocked,  Workload::kIsolation, Workload::kHandover};
+// What is measured unless somebody chooses; and what a pool is about.
+inline constexpr std::array kUsualWorkloads{Workload::kCompute, Workload::kAllocate,  Workload::kMixed,
+                                            Workload::kMemory,  Workload::kIsolation, Workload::kHandover};
+inline constexpr std::array kPoolWorkloads{Workload::kCompute, Workload::kAllocate, Workload::kLocked};
 // Whose blocks the two tests use: the process's malloc, which a preloaded library may be, or the thread-local article's
 // allocator with either remote-free list, over the process's malloc.
 enum class Source : std::uint8_t { kMalloc, kOwnerMutex, kOwnerLockFree };
@@ -25,8 +29,10 @@ inline constexpr std::array kSources{Source::kMalloc, Source::kOwnerMutex, Sourc
 [[nodiscard]] std::optional<Workload> workload_of(std::string_view name);
 [[nodiscard]] std::optional<Source> source_of(std::string_view name);
 
-// The first four run as threads and as processes; the two tests of the thread-local article are about threads.
-[[nodiscard]] constexpr bool runs_as_processes(Workload test) { return test <= Workload::kMemory; }
+// The first five run as threads and as processes; the two tests of the thread-local article are about threads.
+[[nodiscard]] constexpr bool runs_as_processes(Workload test) { return test <= Workload::kLocked; }
+// And as tasks of a pool, those that keep nothing from one task to the next.
+[[nodiscard]] constexpr bool runs_in_a_pool(Workload test) { return runs_as_processes(test) && test != Workload::kMemory; }
 
 struct Job {
   Workload test = Workload::kCompute;

@@ -61,7 +61,7 @@ std::vector<Cell> cells_of(const Settings& settings) {
   std::vector<Cell> cells;
   for (const Mode mode : settings.modes) {
     for (const Workload test : settings.tests) {
-      if (runs_as_processes(test)) add_cells(cells, settings, test, mode);
+      if (mode == Mode::kPool ? runs_in_a_pool(test) : runs_as_processes(test)) add_cells(cells, settings, test, mode);
     }
   }
   const bool threads = std::ranges::find(settings.modes, Mode::kThreads) != settings.modes.end();

@@ -20,8 +20,8 @@ struct Subject {
 struct Settings {
   std::vector<Subject> subjects;
   std::vector<std::uint32_t> workers{1, 2, 3, 4, 6};
-  std::vector<Workload> tests{kWorkloads.begin(), kWorkloads.end()};
-  std::vector<Mode> modes{kModes.begin(), kModes.end()};
+  std::vector<Workload> tests{kUsualWorkloads.begin(), kUsualWorkloads.end()};
+  std::vector<Mode> modes{Mode::kThreads, Mode::kProcesses};
   std::uint32_t iterations = 24;
   std::uint32_t repeat = 3;
   std::uint32_t milliseconds = 150;  // that one worker needs for a job, about

@@ -25,6 +25,15 @@ std::size_t name_width(const Results& results) {
   return std::min<std::size_t>(width, 20);
 }
 
+std::string_view heading(Mode mode) {
+  switch (mode) {
+    case Mode::kThreads: return "THREADS";
+    case Mode::kProcesses: return "PROCESSES";
+    case Mode::kPool: return "THREADS THAT CALL A POOL OF AS MANY WORKER PROCESSES";
+  }
+  __builtin_unreachable();
+}
+
 std::string clipped(const std::string& name, std::size_t width) { return printable(name).substr(0, width); }
 
 class Tables {
@@ -41,7 +50,7 @@ class Tables {
   // One diagram of the scaling article as a table.
   void workloads(Mode mode) {
     if (!has(mode)) return;
-    print("\n{}: how many times as fast as one\n", mode == Mode::kThreads ? "THREADS" : "PROCESSES");
+    print("\n{}: how many times as fast as one\n", heading(mode));
     print("{:10} {:{}}", "", "", width_);
     for (const std::uint32_t workers : results_.settings.workers) print("{:>7}", workers);
     print("  {:{}}{:>11} {:>11}\n", "", results_.settings.workers.size(), "time of one", "peak memory");

@@ -103,6 +103,51 @@ Claim freehold_threads(const Results& results, std::size_t system, std::optional
   return judge(results, claim, of, to, kLikeProcesses, false);
 }
 
+bool has_pool(const Results& results) { return std::ranges::count(results.settings.modes, Mode::kPool) > 0; }
+
+Claim pool(const Results& results, std::size_t system, std::optional<std::size_t> freehold, std::uint32_t n) {
+  const Cell of{Workload::kAllocate, Mode::kPool, system, n};
+  const Cell control{Workload::kCompute, Mode::kPool, system, n};
+  Claim claim{
+      .id = "pool-scales", .statement = "a pool of worker processes scales", .outcome = {}, .figures = {}, .ratio = {}};
+  claim.figures = fmt::format(
+      "{} threads that call a pool have lists built and freed {} times as fast as one, and compute "
+      "{} times as fast",
+      n, speed_text(results, of), speed_text(results, control));
+  const auto time = median_time(results.find(of));
+  const auto threads = median_time(results.find({Workload::kAllocate, Mode::kThreads, system, n}));
+  const auto ours = freehold ? median_time(results.find({Workload::kAllocate, Mode::kThreads, *freehold, n})) : std::nullopt;
+  if (time && threads && ours)
+    claim.figures += fmt::format(
+        "; the same lists take {:.0f} ms in the pool, {:.0f} ms in threads, {:.0f} ms in threads "
+        "under Freehold",
+        1e3 * *time, 1e3 * *threads, 1e3 * *ours);
+  return judge(results, claim, of, control, kScales, false);
+}
+
+Claim pool_unlocks(const Results& results, std::size_t system, std::uint32_t n) {
+  Claim claim{.id = "pool-unlocks",
+              .statement = "a pool frees a component from its own lock",
+              .outcome = {},
+              .figures = {},
+              .ratio = {}};
+  const Series* threads = results.find({Workload::kLocked, Mode::kThreads, system, n});
+  const Series* pooled = results.find({Workload::kLocked, Mode::kPool, system, n});
+  if (threads == nullptr || pooled == nullptr) return claim;
+  std::vector<double> sets;
+  for (std::size_t set = 0; set < std::min(threads->samples.size(), pooled->samples.size()); ++set) {
+    const auto& a = threads->samples[set];
+    const auto& b = pooled->samples[set];
+    if (a && b) sets.push_back(static_cast<double>(a->elapsed_ns) / static_cast<double>(b->elapsed_ns));
+  }
+  if (sets.empty()) return claim;
+  claim.ratio = median(sets);
+  claim.outcome = decide(sets, kUnlocks, false);
+  claim.figures = fmt::format("{} workers of a pool do {:.2f} times what {} threads do with a component that holds one lock",
+                              n, *claim.ratio, n);
+  return claim;
+}
+
 // How much of their CPUs the compute workers got. They never wait: what they did not get went to somebody else.
 std::optional<double> share_of_cpus(const Results& results) {
   std::vector<double> shares;
@@ -207,6 +252,10 @@ Verdict verdict_of(const Results& results) {
     const std::uint32_t n = telling_count(results);
     verdict.claims = {system_threads(results, *system, n), processes(results, *system, n),
                       freehold_threads(results, *system, subject_named(results, "freehold"), n)};
+    if (has_pool(results)) {
+      verdict.claims.push_back(pool(results, *system, subject_named(results, "freehold"), n));
+      verdict.claims.push_back(pool_unlocks(results, *system, n));
+    }
   }
   const bool busy = share_of_cpus(results).value_or(1) < kBusyMachine;
   for (Claim& claim : verdict.claims) {

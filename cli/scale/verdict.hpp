@@ -1,4 +1,4 @@
-// What the figures say about the scaling article's three findings, on this machine: reproduced, refuted, or undecided.
+// What the figures say about the scaling article's findings, on this machine: reproduced, refuted, or undecided.
 //
 // Each finding is a ratio of two scaling curves, the geometric mean over the worker counts above one, computed in every set
 // on its own. It is decided when two thirds of the sets lie on the same side of its threshold; otherwise the sets contradict
@@ -22,6 +22,8 @@ enum class Outcome : std::uint8_t { kNotMeasured, kReproduced, kRefuted, kUndeci
 // A workload that reaches less than this much of what it is compared with does not scale like it.
 inline constexpr double kScales = 0.80;         // of the compute workload
 inline constexpr double kLikeProcesses = 0.85;  // of the processes
+// A pool is worth it for a locked component from so many times the threads' speed on: the scaling article's gain.
+inline constexpr double kUnlocks = 1.5;
 
 struct Claim {
   std::string_view id;

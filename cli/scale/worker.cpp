@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "cli/scale/block_tests.hpp"
+#include "cli/scale/via_pool.hpp"
 #include "cli/scale/workloads.hpp"
 #include "cli/support/crew.hpp"
 #include "cli/support/library.hpp"
@@ -42,18 +43,6 @@ Body block_test_of_source(const Job& job) {
   __builtin_unreachable();
 }
 
-Body body_of(const Job& job) {
-  switch (job.test) {
-    case Workload::kCompute: return [job](Lane& lane) { return compute(job, lane); };
-    case Workload::kAllocate: return [job](Lane& lane) { return allocate(job, lane); };
-    case Workload::kMixed: return [job](Lane& lane) { return mixed(job, lane); };
-    case Workload::kMemory: return [job](Lane& lane) { return memory(job, lane); };
-    case Workload::kIsolation:
-    case Workload::kHandover: return block_test_of_source(job);
-  }
-  __builtin_unreachable();
-}
-
 template <class T>
 T require(std::optional<T> value) {
   if (!value) throw std::runtime_error("a word that scale-worker does not know");
@@ -72,6 +61,19 @@ Job job_of(const std::vector<std::string>& words) {
 
 }  // namespace
 
+Body body_of(const Job& job) {
+  switch (job.test) {
+    case Workload::kCompute: return [job](Lane& lane) { return compute(job, lane); };
+    case Workload::kAllocate: return [job](Lane& lane) { return allocate(job, lane); };
+    case Workload::kMixed: return [job](Lane& lane) { return mixed(job, lane); };
+    case Workload::kMemory: return [job](Lane& lane) { return memory(job, lane); };
+    case Workload::kLocked: return [job](Lane& lane) { return locked(job, lane); };
+    case Workload::kIsolation:
+    case Workload::kHandover: return block_test_of_source(job);
+  }
+  __builtin_unreachable();
+}
+
 std::vector<std::string> worker_arguments(const Job& job) {
   return {kWorkerCommand,
           std::string(name_of(job.test)),
@@ -87,7 +89,10 @@ int worker_main(const std::vector<std::string>& arguments) try {
   const Job job = job_of(arguments);
   Report report;
   note_malloc_library(report.malloc_library);
-  run_crew(job.mode, job.workers, body_of(job), report.crew);
+  if (job.mode == Mode::kPool)
+    run_in_pool(job, report.crew);
+  else
+    run_crew(job.mode, job.workers, body_of(job), report.crew);
   return write_report(&report, sizeof report) ? 0 : 1;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());

@@ -11,6 +11,8 @@ namespace freehold::cli::scale {
 inline constexpr const char* kWorkerCommand = "scale-worker";
 
 [[nodiscard]] std::vector<std::string> worker_arguments(const Job& job);
+// What each worker of the job does.
+[[nodiscard]] Body body_of(const Job& job);
 // Runs the job and hands over the Report. `arguments` are those behind kWorkerCommand. Returns the exit code.
 int worker_main(const std::vector<std::string>& arguments);
 

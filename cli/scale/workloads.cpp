@@ -2,6 +2,7 @@
 
 #include <array>
 #include <list>
+#include <mutex>
 #include <vector>
 
 #include "cli/scale/work_size.hpp"
@@ -51,6 +52,12 @@ constexpr std::uint64_t expected_sum(std::uint64_t nodes) {
   return sum;
 }
 
+bool list_comes_out_right() {
+  std::list<char> list;
+  build(list, kListNodes);
+  return sum_of(list) == expected_sum(kListNodes);
+}
+
 // The worker's share between start and finish: `unit` once per unit of work, which returns whether it came out right.
 template <class Unit>
 bool run_share(const Job& job, Lane& lane, Unit unit) {
@@ -70,11 +77,13 @@ bool compute(const Job& job, Lane& lane) {
   return run_share(job, lane, [&] { return arithmetic.run(kComputeRounds) == expected; });
 }
 
-bool allocate(const Job& job, Lane& lane) {
+bool allocate(const Job& job, Lane& lane) { return run_share(job, lane, list_comes_out_right); }
+
+bool locked(const Job& job, Lane& lane) {
   return run_share(job, lane, [] {
-    std::list<char> list;
-    build(list, kListNodes);
-    return sum_of(list) == expected_sum(kListNodes);
+    static std::mutex lock;
+    const std::lock_guard guard(lock);
+    return list_comes_out_right();
   });
 }
 

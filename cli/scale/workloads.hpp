@@ -1,5 +1,5 @@
-// The scaling article's four workloads, on whatever malloc the process has. Each does a worker's share of a job's
-// iterations between lane.start() and lane.finish(), and returns whether its own arithmetic came out right.
+// The scaling article's four workloads and a fifth, on whatever malloc the process has. Each does a worker's share of a
+// job's iterations between lane.start() and lane.finish(), and returns whether its own arithmetic came out right.
 #pragma once
 #include "cli/scale/job.hpp"
 #include "cli/support/crew.hpp"
@@ -14,5 +14,8 @@ bool allocate(const Job& job, Lane& lane);
 bool mixed(const Job& job, Lane& lane);
 // Reads and writes every word of a buffer larger than the caches: what the memory bus can do.
 bool memory(const Job& job, Lane& lane);
+
+// allocate, in somebody else's component: it holds its one lock all the while.
+bool locked(const Job& job, Lane& lane);
 
 }  // namespace freehold::cli::scale

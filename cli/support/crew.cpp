@@ -123,7 +123,14 @@ std::uint64_t peak_rss_bytes() {
 
 }  // namespace
 
-std::string_view name_of(Mode mode) { return mode == Mode::kThreads ? "threads" : "processes"; }
+std::string_view name_of(Mode mode) {
+  switch (mode) {
+    case Mode::kThreads: return "threads";
+    case Mode::kProcesses: return "processes";
+    case Mode::kPool: return "pool";
+  }
+  __builtin_unreachable();
+}
 
 std::optional<Mode> mode_of(std::string_view name) { return value_of<Mode>(kModes, name); }
 
@@ -140,7 +147,7 @@ void Lane::finish() noexcept {
 
 void run_crew(Mode mode, std::uint32_t workers, const Body& body, CrewReport& report) {
   MeetingPlace place(workers);
-  if (mode == Mode::kThreads) {
+  if (mode != Mode::kProcesses) {
     run_threads(place, workers, body);
     report.peak_rss_bytes = peak_rss_bytes();
   } else {

@@ -12,9 +12,10 @@
 
 namespace freehold::cli {
 
-// Workers are threads of one process, or processes of one thread.
-enum class Mode : std::uint8_t { kThreads, kProcesses };
-inline constexpr std::array kModes{Mode::kThreads, Mode::kProcesses};
+// Workers are threads of one process, or processes of one thread; or threads that have everything done by the worker
+// processes of a ProcessPool.
+enum class Mode : std::uint8_t { kThreads, kProcesses, kPool };
+inline constexpr std::array kModes{Mode::kThreads, Mode::kProcesses, Mode::kPool};
 [[nodiscard]] std::string_view name_of(Mode mode);
 [[nodiscard]] std::optional<Mode> mode_of(std::string_view name);
 
@@ -49,7 +50,8 @@ class Lane {
 // Returns whether the worker's checks held.
 using Body = std::function<bool(Lane&)>;
 
-// Runs `body` once per worker and fills in the report's times, memory and correctness.
+// Runs `body` once per worker; of a pool, the clients' threads. Its processes are the caller's to start and to account for.
+// Fills in the report's times, memory and correctness.
 // Throws std::exception if a process cannot be started or dies. Where a crew of threads cannot be completed, those that
 // stand at the start line already cannot be called back: the process ends with a line on standard error.
 void run_crew(Mode mode, std::uint32_t workers, const Body& body, CrewReport& report);

@@ -38,6 +38,14 @@ TEST_F(Page, OfARun_DrawsEveryPlotAndTable) {
             results.series.size());
 }
 
+TEST_F(Page, OfARunViaAPool_DrawsThePoolToo) {
+  const Results results = results_with(as_in_the_article, {1, 2, 4}, 3, true);
+  const Seen seen = look_at_page_of(results);
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "<canvas"), 7u);  // two allocators in three modes; allocate compared
+  EXPECT_EQ(count(seen.dom, "<td class=\"name\">pool</td>"), 3u * 2 * 3);
+}
+
 TEST_F(Page, HostileNames_AreShownAsText) {
   Results results = results_with(as_in_the_article);
   const std::string name = "</script><img src=x onerror=\"document.body.remove()\">&amp;";

@@ -59,6 +59,26 @@ TEST(Scale, ChosenRowsOnly_AreMeasured) {
   EXPECT_EQ(results.at("settings").at("ideal_speed")[1], 5.0 / 3);
 }
 
+TEST(Scale, ViaPool_MeasuredBesideThreadsAndProcesses) {
+  const Folder folder;
+  const Ended ended =
+      scale({"--via", "pool", "--time", "5", "--repeat", "1", "--workers", "2", "--json", folder / "r.json"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+  EXPECT_NE(ended.out.find("THREADS THAT CALL A POOL"), std::string::npos) << ended.out;
+  const json results = results_in(folder / "r.json");
+  EXPECT_EQ(results.at("verdict").at("claims").size(), 5u);
+  int in_pool = 0;
+  for (const json& series : results.at("series")) {
+    EXPECT_TRUE(series.at("failure").is_null()) << series;
+    if (series.at("mode") != "pool") continue;
+    ++in_pool;
+    // The work is done by other processes, whose CPU time counts.
+    const json& sample = series.at("samples")[0];
+    EXPECT_GT(sample.at("cpu_ns").get<double>(), sample.at("elapsed_ns").get<double>() / 10) << series;
+  }
+  EXPECT_EQ(in_pool, 3 * 2 * 2);
+}
+
 TEST(Scale, BadArguments_OneLineAndExit2) {
   const std::vector<std::vector<std::string>> bad{
       {"--workers", "0"},
@@ -72,6 +92,8 @@ TEST(Scale, BadArguments_OneLineAndExit2) {
       {"--time", "0"},
       {"--test", "dance"},
       {"--mode", "fibers"},
+      {"--via", "telepathy"},
+      {"--via", "pool", "--workers", "1024", "--iterations", "1024"},
       {"--allocator", "nomalloc"},
       {"--allocator", "/no/lib"},
       {"--allocator", ""},

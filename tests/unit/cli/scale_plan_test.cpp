@@ -71,6 +71,17 @@ TEST(ScalePlan, ProcessesOnly_NoTestsOfThreads) {
   EXPECT_TRUE(cells_of(settings).empty());
 }
 
+TEST(ScalePlan, Pool_OnlyWhatKeepsNothingBetweenTasks) {
+  Settings settings = two_allocators();
+  settings.modes = {Mode::kPool};
+  settings.tests.assign(kWorkloads.begin(), kWorkloads.end());
+  for (const Cell& cell : cells_of(settings)) {
+    EXPECT_TRUE(runs_as_processes(cell.test));
+    EXPECT_NE(cell.test, Workload::kMemory);
+  }
+  EXPECT_EQ(cells_of(settings).size(), 4u * 2 * 5);  // compute, allocate, mixed, locked
+}
+
 TEST(ScalePlan, HandoverWorkers_ArePairs) {
   Settings settings;
   settings.workers = {1, 3, 4, 5, 8};

@@ -10,9 +10,13 @@ namespace freehold::cli::scale {
 // Seconds that a cell takes in a set.
 using Seconds = std::function<double(const Cell&, std::size_t set)>;
 
-inline Results results_with(const Seconds& seconds, std::vector<std::uint32_t> workers = {1, 2, 4},
-                            std::uint32_t repeat = 3) {
+inline Results results_with(const Seconds& seconds, std::vector<std::uint32_t> workers = {1, 2, 4}, std::uint32_t repeat = 3,
+                            bool via_pool = false) {
   Results results;
+  if (via_pool) {
+    results.settings.modes.push_back(Mode::kPool);
+    results.settings.tests.assign(kPoolWorkloads.begin(), kPoolWorkloads.end());
+  }
   results.settings.subjects = subjects_of({{"system", ""}, {"freehold", "/lib/libfreehold.so"}});
   results.settings.workers = std::move(workers);
   results.settings.repeat = repeat;

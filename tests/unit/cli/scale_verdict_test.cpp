@@ -50,6 +50,28 @@ TEST(ScaleVerdict, FreeholdThatDegrades_Refuted) {
   EXPECT_EQ(outcomes(results), (std::vector{Outcome::kReproduced, Outcome::kReproduced, Outcome::kRefuted}));
 }
 
+TEST(ScaleVerdict, ViaPool_TwoMoreFindings) {
+  // A locked component: threads wait for each other, whatever the number; the pool's workers take `pooled` seconds.
+  const auto findings = [](double pooled) {
+    const auto seconds = [=](const Cell& cell, std::size_t set) {
+      if (cell.test == Workload::kLocked && cell.mode == Mode::kThreads) return 0.3;
+      if (cell.test == Workload::kLocked && cell.mode == Mode::kPool) return pooled;
+      return as_in_the_article(cell, set);
+    };
+    return verdict_of(results_with(seconds, {1, 2, 4}, 3, true)).claims;
+  };
+  const std::vector<Claim> faster = findings(0.19);
+  ASSERT_EQ(faster.size(), 5u);
+  EXPECT_EQ(faster[3].id, "pool-scales");
+  EXPECT_EQ(faster[3].outcome, Outcome::kReproduced);
+  EXPECT_NE(faster[3].figures.find("100 ms in the pool, 400 ms in threads, 100 ms in threads under"), std::string::npos)
+      << faster[3].figures;
+  EXPECT_EQ(faster[4].id, "pool-unlocks");
+  EXPECT_EQ(faster[4].outcome, Outcome::kReproduced);
+  EXPECT_NEAR(*faster[4].ratio, 0.3 / 0.19, 1e-6);
+  EXPECT_EQ(findings(0.21)[4].outcome, Outcome::kRefuted);  // 1.43 times, the article's gain is 1.5
+}
+
 TEST(ScaleVerdict, SetsThatContradictEachOther_Undecided) {
   const auto seconds = [](const Cell& cell, std::size_t set) { return set % 2 == 0 ? as_in_the_article(cell, set) : 0.2; };
   EXPECT_EQ(outcomes(results_with(seconds, {1, 2, 4}, 4))[0], Outcome::kUndecided);
