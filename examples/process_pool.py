@@ -1,0 +1,74 @@
+"""The process pool from Python, through libfreehold_process.so: no packages, any number of threads.
+
+    process_pool.py LIBRARY COMPONENT
+"""
+import concurrent.futures
+import ctypes
+import sys
+
+
+class Options(ctypes.Structure):
+    """freehold_pool_options: what is 0 has its default."""
+    _fields_ = ([("size", ctypes.c_size_t), ("component", ctypes.c_char_p), ("worker_program", ctypes.c_char_p)] +
+                [(name, ctypes.c_uint32) for name in ("max_workers", "entries")] +
+                [(name, ctypes.c_uint64) for name in ("max_input", "max_output")] +
+                [(name, ctypes.c_uint32) for name in ("attempts", "reserved")] +
+                [(name, ctypes.c_uint64) for name in ("limit_ms", "idle_ms", "max_tasks", "max_rss", "max_age_ms", "kill_rss")])
+
+
+class TaskFailed(Exception):
+    """`kind` is one of freehold_process.h, `detail` the signal, the status, what the component returned."""
+
+    def __init__(self, kind, detail):
+        super().__init__(f"kind {kind}, detail {detail}")
+        self.kind, self.detail = kind, detail
+
+
+class Pool:
+    """Calls a component in worker processes. Threads: any; ctypes gives up the interpreter's lock meanwhile."""
+
+    def __init__(self, library, component, max_output=1 << 20, **options):
+        self._c = ctypes.CDLL(library)
+        self._c.freehold_pool_open.restype = ctypes.c_void_p
+        self._c.freehold_pool_call.argtypes = [
+            ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t,
+            ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_int)]
+        self._c.freehold_pool_close.argtypes = [ctypes.c_void_p]
+        self._max_output = max_output
+        chosen = Options(size=ctypes.sizeof(Options), component=component.encode(), max_output=max_output, **options)
+        error = ctypes.create_string_buffer(256)
+        self._pool = self._c.freehold_pool_open(ctypes.byref(chosen), error, ctypes.c_size_t(len(error)))
+        if not self._pool:
+            raise OSError(error.value.decode())
+
+    def __call__(self, data):
+        output = ctypes.create_string_buffer(self._max_output)
+        length, detail = ctypes.c_size_t(), ctypes.c_int()
+        kind = self._c.freehold_pool_call(self._pool, data, len(data), output, len(output),
+                                          ctypes.byref(length), ctypes.byref(detail))
+        if kind != 0:
+            raise TaskFailed(kind, detail.value)
+        return output.raw[:length.value]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._c.freehold_pool_close(self._pool)
+
+
+def main(library, component):
+    with (Pool(library, component, max_output=4096, attempts=2, limit_ms=10_000) as square,
+          concurrent.futures.ThreadPoolExecutor(4) as threads):
+        futures = [threads.submit(square, b"%d" % number) for number in range(1, 101)]
+        total = 0
+        for number, future in enumerate(futures, start=1):
+            try:
+                total += int(future.result())
+            except TaskFailed as failure:
+                print(f"{number}: failed by signal {failure.detail}")
+        print(f"sum of the squares {total}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
