@@ -2,9 +2,9 @@
 
 import sys
 
-from . import again, heaps, instructions, malloc, pools, startup
+from . import again, heaps, instructions, malloc, pools, processes, startup
 
-COMMANDS = {"malloc": malloc.main, "pools": pools.main, "heaps": heaps.main,
+COMMANDS = {"malloc": malloc.main, "pools": pools.main, "heaps": heaps.main, "processes": processes.main,
             "instructions": instructions.main, "startup": startup.main, "report": again.main}
 
 
