@@ -71,20 +71,23 @@ struct Bins {
     return slot;
   }
   [[nodiscard]] void* cut(unsigned c) noexcept { return bins[c].cut(Classes::slot_bytes(c)); }
-  void push(unsigned c, void* block) noexcept {
+  // Returns whether it was the last one that was out.
+  bool push(unsigned c, void* block) noexcept {
     Bin& bin = bins[c];
     Free* const slot = ::new (block) Free;
     slot->next.store(bin.free.load());
     bin.free.store(slot);
     bin.live.store(bin.live.load() - 1);
+    return bin.live.load() == 0;
   }
   template <class S>
-  void push_watched(unsigned c, void* block, const S& slabs) noexcept {
+  bool push_watched(unsigned c, void* block, const S& slabs) noexcept {
     Bin& bin = bins[c];
     auto* const slot = static_cast<Free*>(block);
     slabs.set_next(slot, bin.free.load());
     bin.free.store(slot);
     bin.live.store(bin.live.load() - 1);
+    return bin.live.load() == 0;
   }
   void clear() noexcept {
     for (Bin& bin : bins) bin.clear();

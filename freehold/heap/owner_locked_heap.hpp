@@ -94,7 +94,7 @@ class BasicOwnerLockedHeap {
   // Ends every block; destructors do not run. All memory goes back to the engine, but for one slab.
   void release_all() noexcept {
     slabs_.release_all();
-    if (core_ != nullptr) core_->clear();
+    if (core_ != nullptr) core_->begin();
     reclaim_from_bytes_ = kReclaimBytes;
   }
 
@@ -124,7 +124,18 @@ class BasicOwnerLockedHeap {
   using SlabsType = Slabs<A, Geometry, Source>;
   using SlabType = typename SlabsType::SlabType;
   using BinsType = Bins<A, Geometry>;
+  struct Core : BinsType {
+    std::size_t run_bytes[Classes::kCount]{};  // of the runs that each class was given since it began anew
 
+    void begin() noexcept {
+      this->clear();
+      for (std::size_t& bytes : run_bytes) bytes = 0;
+    }
+  };
+
+  // A class begins anew when its runs have so many bytes, and so large a share of the heap's slabs that the pass costs
+  // little for each of their slots.
+  static constexpr std::size_t kAnewBytes = std::size_t{64} << 10, kAnewShare = 16;
   // Free slots are looked through for whole pages when the heap would grow beyond this, and has grown by a half since.
   static constexpr std::size_t kReclaimBytes = std::size_t{1} << 20;
 
@@ -139,9 +150,9 @@ class BasicOwnerLockedHeap {
 
   [[nodiscard]] bool start() noexcept {
     if (core_ != nullptr) return true;
-    void* const room = slabs_.start(sizeof(BinsType));
+    void* const room = slabs_.start(sizeof(Core));
     if (room == nullptr) return false;
-    core_ = ::new (room) BinsType;
+    core_ = ::new (room) Core;
     if (!is_careful()) fast_ = core_;
     return true;
   }
@@ -165,6 +176,7 @@ class BasicOwnerLockedHeap {
     if (chunk.begin == nullptr) return false;
     bin.next.store(chunk.begin);
     bin.end.store(chunk.end);
+    core_->run_bytes[c] += static_cast<std::size_t>(chunk.end - chunk.begin);
     pages_[c] = static_cast<std::uint8_t>(std::min(2 * pages_[c] + 1, 15));
     return true;
   }
@@ -192,9 +204,22 @@ class BasicOwnerLockedHeap {
   }
 
   void push(unsigned c, void* block) noexcept {
-    if (!is_careful()) [[likely]]
-      return core_->push(c, block);
-    if (slabs_.ends(c, block)) core_->push_watched(c, block, slabs_);
+    if (is_careful()) [[unlikely]]
+      return push_carefully(c, block);
+    if (core_->push(c, block)) [[unlikely]]
+      begin_anew(c);
+  }
+  [[gnu::noinline]] void push_carefully(unsigned c, void* block) noexcept {
+    if (slabs_.ends(c, block) && core_->push_watched(c, block, slabs_)) begin_anew(c);
+  }
+  // The last object of a class has ended: its runs are free pages again. The next objects lie side by side in the order in
+  // which they are made, not in that in which the former ones ended. Only where that is worth a pass over all slabs.
+  [[gnu::noinline]] void begin_anew(unsigned c) noexcept {
+    std::size_t& run_bytes = core_->run_bytes[c];
+    if (run_bytes < kAnewBytes || run_bytes < slabs_.held_bytes() / kAnewShare) return;
+    slabs_.take_runs_back(c);
+    run_bytes = 0;
+    core_->bins[c].clear();
   }
 
   [[gnu::noinline]] void* allocate_large(std::size_t bytes, std::size_t alignment) noexcept {
@@ -209,7 +234,7 @@ class BasicOwnerLockedHeap {
   inline static constinit BinsType g_nothing{};  // what pop() finds before the first block, and where it may not look
 
   BinsType* fast_ = &g_nothing;
-  BinsType* core_ = nullptr;
+  Core* core_ = nullptr;
   SlabsType slabs_;
   HeapOptions options_;
   std::size_t reclaim_from_bytes_ = kReclaimBytes;

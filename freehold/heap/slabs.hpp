@@ -217,6 +217,14 @@ class Slabs {
     return give_free_runs_back();
   }
 
+  // Makes all pages of class c free ones. Pre: none of its slots is out. Cost: a pass over the slabs.
+  void take_runs_back(unsigned c) noexcept {
+    for (SlabType* slab = slabs_.load(); slab != nullptr; slab = slab->next.load()) {
+      for (unsigned page = 0; page < SlabType::kPages; ++page)
+        if (slab->page_class[page].load() == c + 1) free_page(*slab, page);
+    }
+  }
+
   // Gives everything back but the heap's own data. What was handed out is no longer anybody's.
   void release_all() noexcept {
     poison_.end_all();
