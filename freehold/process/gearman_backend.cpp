@@ -33,6 +33,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kClientTick(50), kSlotTick(250);
 // A server that has not accepted a task for so long is given up for another.
 constexpr Nanoseconds kAcceptTime = std::chrono::seconds(3);
+// A slot leaves its connections when a server says neither that it has a job nor that it has none for so long, or when one
+// takes nothing of an answer.
+constexpr Nanoseconds kAnswerTime = milliseconds(500), kSendTime = std::chrono::seconds(10);
 
 // ---- What goes over the wire before input and output.
 
@@ -539,7 +542,7 @@ struct GearmanSupervisor::Slots {
   Slots(const GearmanSupervisorOptions& options, std::vector<Server> servers)
       : options_(options), servers_(std::move(servers)), runs_(options.kept_answers), pool_(pool_options(options.workers)) {
     for (unsigned i = 0; pool_.ok() && i < slots_of(options.workers); ++i)
-      threads_.push_back(thread_without_signals([this] { run(); }));
+      threads_.push_back(thread_without_signals([this, i] { run(i); }));
   }
   ~Slots() {
     stopping_.store(now());
@@ -552,40 +555,57 @@ struct GearmanSupervisor::Slots {
   }
 
  private:
-  void run() {
+  void run(std::size_t first) {
     gearman_worker_st* worker = nullptr;
-    for (std::size_t first = 0; stopping_ == 0 && pool_.ok();) {
+    std::uint64_t unanswered_since = 0;  // 0: no server owes an answer
+    while (stopping_ == 0 && pool_.ok()) {
       if (worker == nullptr) worker = open(first++);
       const gearman_return_t code = gearman_worker_work(worker);
-      if (code == GEARMAN_SUCCESS || code == GEARMAN_TIMEOUT) continue;
-      // A server is not there; the next round begins with another, so that one that does not even refuse is not always asked
-      // before those that have work.
+      if (code != GEARMAN_IO_WAIT)
+        unanswered_since = 0;
+      else if (unanswered_since == 0)
+        unanswered_since = now();
+      const bool late = unanswered_since != 0 && now() - unanswered_since > static_cast<std::uint64_t>(kAnswerTime.count());
+      if (code == GEARMAN_SUCCESS) continue;
+      if ((code == GEARMAN_IO_WAIT || code == GEARMAN_NO_JOBS) && !late && wait(worker)) continue;
+      // A server is lost, or says nothing; the next round begins with another one.
       gearman_worker_free(std::exchange(worker, nullptr));
+      unanswered_since = 0;
       std::this_thread::sleep_for(milliseconds(20));
     }
     if (worker != nullptr) gearman_worker_free(worker);
   }
+  // Until a server says something, or a tick.
+  static bool wait(gearman_worker_st* worker) {
+    const gearman_return_t code = gearman_worker_wait(worker);
+    return code == GEARMAN_SUCCESS || code == GEARMAN_TIMEOUT;
+  }
 
-  // By gearman_worker_work() alone: gearman_worker_grab_job() of 1.1.20 is not made to be called from outside of it.
+  // By gearman_worker_work() alone: gearman_worker_grab_job() of 1.1.20 is not made to be called from outside of it. It does
+  // not block, so that a server that says nothing can be told from one that has no job.
   // No timeout is registered: the server would run an overdue task again on the same worker.
   gearman_worker_st* open(std::size_t first) {
     gearman_worker_st* const worker = gearman_worker_create(nullptr);
     gearman_worker_remove_servers(worker);  // those of $GEARMAN_SERVERS
     gearman_worker_add_options(worker, GEARMAN_WORKER_GRAB_UNIQ);
-    gearman_worker_add_options(worker, GEARMAN_WORKER_TIMEOUT_RETURN);
+    gearman_worker_add_options(worker, GEARMAN_WORKER_NON_BLOCKING);
     gearman_worker_set_timeout(worker, static_cast<int>(kSlotTick.count()));
     for (std::size_t i = 0; i < servers_.size(); ++i) {
       const Server& server = servers_[(first + i) % servers_.size()];
       gearman_worker_add_server(worker, server.host.c_str(), server.port);
     }
-    const gearman_function_t function = gearman_function_create(
-        [](gearman_job_st* job, void* slots) -> gearman_return_t { return static_cast<Slots*>(slots)->serve(job); });
-    gearman_worker_define_function(worker, options_.function.data(), options_.function.size(), function, 0, this);
+    const gearman_function_t function =
+        gearman_function_create([](gearman_job_st* job, void* worker_of_job) -> gearman_return_t {
+          auto* const own = static_cast<gearman_worker_st*>(worker_of_job);
+          return static_cast<Slots*>(gearman_worker_context(own))->serve(own, job);
+        });
+    gearman_worker_set_context(worker, this);
+    gearman_worker_define_function(worker, options_.function.data(), options_.function.size(), function, 0, worker);
     return worker;
   }
 
   // GEARMAN_ERROR closes the slot's connections, which hands the job on if it was not answered.
-  gearman_return_t serve(gearman_job_st* job) {
+  gearman_return_t serve(gearman_worker_st* worker, gearman_job_st* job) {
     const void* const workload = gearman_job_workload(job);
     const std::size_t bytes = gearman_job_workload_size(job);
     const std::optional<JobHead> head = head_of<JobHead>(workload, bytes);
@@ -603,7 +623,11 @@ struct GearmanSupervisor::Slots {
       if (stopping_ == 0) std::this_thread::sleep_for(2 * kSlotTick);
       return GEARMAN_ERROR;
     }
-    if (gearman_job_send_complete(job, run->answer.data(), run->answer.size()) != GEARMAN_SUCCESS) return GEARMAN_ERROR;
+    const std::uint64_t begun = now();
+    gearman_return_t code = GEARMAN_SUCCESS;
+    while ((code = gearman_job_send_complete(job, run->answer.data(), run->answer.size())) == GEARMAN_IO_WAIT)
+      if (now() - begun > static_cast<std::uint64_t>(kSendTime.count()) || !wait(worker)) break;
+    if (code != GEARMAN_SUCCESS) return GEARMAN_ERROR;
     answered_.fetch_add(1);
     if (!first) repeated_.fetch_add(1);
     return GEARMAN_SUCCESS;

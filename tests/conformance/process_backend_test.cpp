@@ -34,7 +34,7 @@ using process::Refusal;
 
 constexpr std::uint32_t kEntries = 32;
 constexpr unsigned kAttempts = 2;
-constexpr std::size_t kMaxBytes = 64 << 10;
+constexpr std::size_t kMaxBytes = 256 << 10;
 
 // Looks until it holds, for at most twenty seconds.
 template <class Holds>
@@ -271,6 +271,16 @@ TEST_F(Gearman_Failures, ServerLostInATask_TheFirstRunsAnswer_NoSecondRun) {
   EXPECT_EQ(result.text(), file);
   EXPECT_EQ(std::filesystem::file_size(file), 1u) << "it was run again";
   EXPECT_EQ(pool.stats().resubmitted, 1u);
+}
+TEST_F(Gearman_Failures, ServerSaysNothing_TheOthersTasksAreRun) {
+  Cluster cluster(1);
+  GearmanPoolOptions how = cluster.options();
+  how.servers = {cluster.servers[1].address()};
+  GearmanPool pool(how);
+  ASSERT_TRUE(pool.call("echo up").ok());
+  cluster.servers[0].stop();
+  std::this_thread::sleep_for(300ms);  // both slots have asked it again
+  EXPECT_EQ(pool.call("echo x").text(), "x");
 }
 TEST_F(Gearman_Failures, MachineKilledInATask_AnotherRunsItAtOnce) {
   Cluster cluster(2);

@@ -103,6 +103,8 @@ class JobServer {
   [[nodiscard]] bool ok() const { return up_; }
   [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
   void kill() { process_.kill(); }
+  // It keeps its connections and says nothing any more.
+  void stop() const { ::kill(process_.pid(), SIGSTOP); }
 
  private:
   unsigned port_ = 0;
