@@ -1,4 +1,4 @@
-// gearman_rows [SECONDS]: empty tasks of 1 KiB in and out, 4 workers, 8 client threads; over one gearmand on loopback and
+// gearman_pool_rows [SECONDS]: empty tasks of 1 KiB in and out, 4 workers, 8 client threads; over one gearmand on loopback and
 // through the shared-memory table, alternately, medians of 5. Rows as JSON, one a line.
 #include <algorithm>
 #include <atomic>
@@ -23,7 +23,7 @@ constexpr unsigned kClients = 8, kRounds = 5;
 template <class Result>
 void check(const Result& result) {
   if (result.bytes().size() == kBytes) return;
-  std::fprintf(stderr, "gearman_rows: a task failed\n");
+  std::fprintf(stderr, "gearman_pool_rows: a task failed\n");
   std::_Exit(1);
 }
 
@@ -71,7 +71,7 @@ double median(std::vector<double> values) {
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 1;
   if (test::JobServer::program().empty()) {
-    std::fprintf(stderr, "gearman_rows: gearmand is not installed\n");
+    std::fprintf(stderr, "gearman_pool_rows: gearmand is not installed\n");
     return 1;
   }
   const test::JobServer server(5);
