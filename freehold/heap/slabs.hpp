@@ -139,8 +139,12 @@ class Slabs {
     const unsigned c = slab.page_class[slab.page_of(block)].load() - 1U;
     if (c < Classes::kCount) [[likely]]
       return c;
-    base::fatal(base::Crime::kForeignPointer, block);
+    base::fatal(is_free_page(slab, block) ? base::Crime::kDoubleFree : base::Crime::kForeignPointer, block);
     return kNoClass;
+  }
+  // Whether no class has the page: if `block` ever was one, it has ended, and the last of its page with it.
+  [[nodiscard]] static bool is_free_page(const SlabType& slab, const void* block) noexcept {
+    return slab.page_class[slab.page_of(block)].load() == SlabType::kFree;
   }
   // The bytes that a block may use; 0 after a misuse.
   [[nodiscard]] std::size_t usable_size(const void* block) const noexcept {
@@ -172,7 +176,8 @@ class Slabs {
       SlabType* const slab = find(block);
       if (slab == nullptr) return false;
       if (slab->kind.load() != SlabKind::kPages || !slab->is_slot(block, c)) {
-        base::fatal(base::Crime::kInteriorPointer, block);
+        const bool was_slot = slab->kind.load() == SlabKind::kPages && is_free_page(*slab, block);
+        base::fatal(was_slot ? base::Crime::kDoubleFree : base::Crime::kInteriorPointer, block);
         return false;
       }
       if (!slab->handed_out.ends(SlabType::place_of(block))) {
