@@ -50,7 +50,7 @@ struct Cell {
   Setting setting;
   std::vector<Trial> trials;  // that ended well; of copies one each: the mean of all of a run, but for the wall time, which
                               // is the longest
-  std::string failure;  // how it ended otherwise, in words: exit code 3, SIGSEGV; empty: never
+  std::string failure;        // how it ended otherwise, in words: exit code 3, SIGSEGV; empty: never
 };
 
 // What this machine gives to somebody who shares nothing, measured between the trials: time of one copy among as many as

@@ -1,0 +1,79 @@
+// Everything that one `freehold doctor` found out, and what it was asked: the terminal's summary, the JSON and the page are
+// three views of it. Plain data; filled once by the experiment, then only read.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/support/machine.hpp"
+#include "freehold/doctor/experiment.hpp"
+#include "freehold/doctor/verdict.hpp"
+
+namespace freehold::cli::doctor {
+
+// Whether more threads share the same work or bring work of their own.
+enum class Work : std::uint8_t { kAuto, kFixed, kPerThread };
+
+// A program that serves until it is told to end.
+struct Server {
+  double seconds = 0;        // that it runs after it is ready: --for; 0: it ends by itself, or with its load
+  std::string load;          // shell command that uses it; empty: none
+  std::string ready;         // shell command that succeeds once it serves; empty: it listens, or ready_after_s is over
+  double ready_after_s = 0;  // 0: not given
+  std::string throughput;    // regular expression: its first group in the load's output is units a second; empty: none
+  bool used() const noexcept { return seconds > 0 || !load.empty(); }
+};
+
+// What was asked for.
+struct Settings {
+  std::vector<std::string> command;  // the program as typed, and its arguments; an argument may hold {n}
+  freehold::doctor::Knob knob = freehold::doctor::Knob::kAffinity;
+  std::string knob_text;         // OMP_NUM_THREADS, or "-t {n}"; empty for affinity
+  std::vector<unsigned> widths;  // the sweep: threads, or CPUs for affinity; ascending
+  Work work = Work::kAuto;
+  double budget_s = 0;  // time for all runs; 0: `rounds` decides
+  unsigned rounds = 0;  // of --repeat; 0: the budget decides
+  std::string input;    // file for standard input; empty: /dev/null
+  bool show_output = false;
+  bool allow_failure = false;
+  std::string keep_recording;  // folder; empty: recordings are removed
+  Server server;
+};
+
+// How to do by hand what the doctor did.
+struct Repetition {
+  std::string what;   // "freehold, 2 CPUs"
+  std::string shell;  // "env LD_PRELOAD=/usr/lib/libfreehold.so taskset -c 0,1 ./prog --size 3"
+};
+
+struct Diagnosis {
+  Settings settings;
+  std::string program;   // the file that was run
+  bool example = false;  // the bundled one
+  Machine machine;
+  std::string date;    // UTC, ISO 8601
+  double seconds = 0;  // that it all took
+  int signal = 0;      // that ended it early, or 0
+
+  freehold::doctor::Experiment experiment;
+  // Of the program as it is, in the sweep's last setting and in its first; null: there is none, and a note says why.
+  std::shared_ptr<const freehold::doctor::Attribution> recorded, recorded_alone;
+  // The runs that were recorded, for what recording costs: to be compared with the same cell's.
+  std::optional<freehold::doctor::Trial> recorded_trial, recorded_alone_trial;
+  freehold::doctor::Verdict verdict;
+
+  std::vector<std::string> notes;  // sentences: what could not be done, and why
+  std::vector<Repetition> repetitions;
+};
+
+// What recording added to the program's time, as a share of it: 0.06. None: nothing to compare.
+[[nodiscard]] std::optional<double> recording_cost(const Diagnosis& diagnosis);
+// "freehold, 2 threads", "system, 4 copies on one CPU each"
+[[nodiscard]] std::string describe(const freehold::doctor::Experiment& experiment, std::size_t variant,
+                                   const freehold::doctor::Setting& setting);
+// "2 threads", "2 CPUs", "4 copies"
+[[nodiscard]] std::string describe(const freehold::doctor::Setting& setting);
+
+}  // namespace freehold::cli::doctor
