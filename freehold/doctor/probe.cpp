@@ -3,71 +3,31 @@
 // operator new is not here: that of the C++ library calls malloc, and a program's own one is its own business.
 //
 // Where there is no FREEHOLD_PROBE_DIRECTORY, calls are passed on and nothing else.
-#include <dlfcn.h>
-
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
+#include "freehold/doctor/next_malloc.hpp"
 #include "freehold/doctor/recorder.hpp"
 
 #define FREEHOLD_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
 using namespace freehold::doctor::probe;
+using freehold::doctor::Beginning;
+using freehold::doctor::NextMalloc;
 
-// What dlsym() itself allocates before the next malloc is found. Never freed.
-class Beginning {
- public:
-  [[nodiscard]] void* take(std::size_t bytes) noexcept {
-    const std::size_t at = (used_ + 15) & ~std::size_t{15};
-    if (bytes > sizeof room_ - at) return nullptr;
-    used_ = at + bytes;
-    return room_ + at;
-  }
-  [[nodiscard]] bool has(const void* block) const noexcept { return block >= room_ && block < room_ + sizeof room_; }
-
- private:
-  alignas(16) std::byte room_[8192]{};
-  std::size_t used_ = 0;
-};
 constinit Beginning g_beginning;
-
-struct Next {
-  void* (*malloc)(std::size_t);
-  void (*free)(void*);
-  void* (*calloc)(std::size_t, std::size_t);
-  void* (*realloc)(void*, std::size_t);
-  void* (*memalign)(std::size_t, std::size_t);
-  void* (*aligned_alloc)(std::size_t, std::size_t);
-  int (*posix_memalign)(void**, std::size_t, std::size_t);
-  void* (*valloc)(std::size_t);
-  void* (*pvalloc)(std::size_t);
-};
-constinit Next g_next{};
+constinit NextMalloc g_next{};
 constinit bool g_looking = false;
 
-template <class F>
-void find(F*& function, const char* name) noexcept {
-  function = reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
-}
 // Before main and before any thread: the first call of malloc, in the dynamic linker's own start-up at the latest.
 [[gnu::noinline]] bool look() noexcept {
   if (g_looking) return false;
   g_looking = true;
-  Next next{};
-  find(next.malloc, "malloc");
-  find(next.free, "free");
-  find(next.calloc, "calloc");
-  find(next.realloc, "realloc");
-  find(next.memalign, "memalign");
-  find(next.aligned_alloc, "aligned_alloc");
-  find(next.posix_memalign, "posix_memalign");
-  find(next.valloc, "valloc");
-  find(next.pvalloc, "pvalloc");
-  g_next = next;
+  g_next = NextMalloc::look_up();
   start();
   g_looking = false;
   return true;
@@ -141,7 +101,7 @@ FREEHOLD_EXPORT void* realloc(void* block, std::size_t bytes) {
     return g_beginning.take(bytes);
   if (g_beginning.has(block)) {
     void* const moved = malloc(bytes);
-    if (moved != nullptr) std::memcpy(moved, block, bytes);  // reads on in the beginning's room at most
+    if (moved != nullptr) std::memcpy(moved, block, g_beginning.bytes_behind(block, bytes));
     return moved;
   }
   if (block != nullptr) end(block);

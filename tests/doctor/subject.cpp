@@ -4,14 +4,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -149,6 +152,37 @@ void late() {
     }).join();
 }
 
+// Small blocks of all sizes, by every way to ask for them: how many begin on a line that another one ends on?
+void lines() {
+  std::vector<std::pair<std::uintptr_t, std::size_t>> blocks;
+  for (std::size_t bytes = 1; bytes <= 200; ++bytes) {
+    void* aligned = nullptr;
+    if (posix_memalign(&aligned, 32, bytes) != 0) std::abort();
+    for (void* block : {std::malloc(bytes), std::calloc(1, bytes), std::realloc(std::malloc(1), bytes),
+                        std::aligned_alloc(16, bytes), memalign(64, bytes), aligned})
+      blocks.emplace_back(reinterpret_cast<std::uintptr_t>(block), bytes);
+  }
+  std::sort(blocks.begin(), blocks.end());
+  unsigned shared = 0;
+  for (std::size_t i = 1; i < blocks.size(); ++i)
+    shared += (blocks[i - 1].first + blocks[i - 1].second - 1) / 64 == blocks[i].first / 64;
+  std::printf("%u lines shared\n", shared);
+}
+
+// What cannot be had is refused, and what was there stays.
+void impossible() {
+  volatile std::size_t most = SIZE_MAX;
+  char* const block = static_cast<char*>(std::malloc(10));
+  std::strcpy(block, "untouched");
+  for (std::size_t below = 0; below < 200; ++below) {
+    if (std::malloc(most - below) != nullptr || std::realloc(block, most - below) != nullptr ||
+        std::calloc(most - below, 2) != nullptr || memalign(64, most - below) != nullptr)
+      std::exit(1);
+  }
+  if (std::strcmp(block, "untouched") != 0 || errno != ENOMEM) std::exit(1);
+  std::free(block);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -169,6 +203,10 @@ int main(int count, char** words) {
     killed();
   else if (role == "late")
     late();
+  else if (role == "lines")
+    lines();
+  else if (role == "impossible")
+    impossible();
   else
     return 2;
   std::puts("ok");
