@@ -8,7 +8,12 @@
 namespace freehold::cli::pools {
 
 std::string page_of(const nlohmann::ordered_json& results) {
-  return cli::page_of(assets::pools_html, assets::pools_js, results);
+  return cli::page_of({.title = "Freehold: the pools",
+                       .brand = "Freehold · pools of fixed-size slots",
+                       .question = "Which pool is the fastest, and where?",
+                       .sections = assets::pools_html,
+                       .script = assets::pools_js},
+                      results);
 }
 
 }  // namespace freehold::cli::pools

@@ -5,6 +5,7 @@
 
 namespace freehold::cli::assets {
 
+extern const std::string_view shell_html;
 extern const std::string_view scale_html;
 extern const std::string_view scale_js;
 extern const std::string_view pools_html;

@@ -11,7 +11,7 @@ namespace freehold::cli {
 namespace {
 using nlohmann::ordered_json;
 
-// The template with each mark replaced once; what is put in is not searched again.
+// The shell with each mark replaced once; what is put in is not searched again.
 std::string fill(std::string_view page, std::span<const std::pair<std::string_view, std::string_view>> parts) {
   std::string out;
   for (const auto& [mark, text] : parts) {
@@ -36,18 +36,22 @@ std::string json_for_script(const ordered_json& json) {
   return out;
 }
 
-std::string page_of(std::string_view html, std::string_view script, const ordered_json& json) {
+std::string page_of(const PageParts& own, const ordered_json& json) {
   const std::string data = json_for_script(json);
-  // In the order of the template.
-  const std::array<std::pair<std::string_view, std::string_view>, 6> parts{{
+  // In the order of the shell.
+  const std::array<std::pair<std::string_view, std::string_view>, 10> parts{{
+      {"{title}", own.title},
       {"/*{uplot.css}*/", assets::uplot_css},
       {"/*{page.css}*/", assets::page_css},
+      {"{brand}", own.brand},
+      {"{question}", own.question},
+      {"{sections}", own.sections},
       {"{data}", data},
       {"/*{uplot.js}*/", assets::uplot_js},
       {"/*{plots.js}*/", assets::plots_js},
-      {"/*{page.js}*/", script},
+      {"/*{page.js}*/", own.script},
   }};
-  return fill(html, parts);
+  return fill(assets::shell_html, parts);
 }
 
 }  // namespace freehold::cli
