@@ -11,11 +11,10 @@
 #include "cli/pools/page.hpp"
 #include "cli/pools/results_json.hpp"
 #include "cli/pools/table.hpp"
-#include "cli/report/json.hpp"
+#include "cli/report/result_files.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
-#include "cli/support/output_file.hpp"
 #include "cli/support/progress.hpp"
 #include "cli/support/standard_streams.hpp"
 
@@ -34,8 +33,7 @@ struct PoolsOptions {
   std::optional<std::string> crc_pools;
   std::optional<std::string> repeat;
   std::optional<std::string> milliseconds;
-  std::optional<std::string> json;
-  std::optional<std::string> html;
+  ResultFiles files;
   bool simulate = false;
   bool quick = false;
   bool list = false;
@@ -86,9 +84,7 @@ int run_pools(const PoolsOptions& options) {
     return 0;
   }
   const Settings settings = settings_of(options);
-  for (const auto& file : {options.json, options.html}) {
-    if (file) check_writable(*file);
-  }
+  options.files.check();
   int signal = 0;
   Results results;
   {
@@ -98,9 +94,7 @@ int run_pools(const PoolsOptions& options) {
     signal = interrupts.arrived();
   }
   // Files first: a terminal that went away must not cost them.
-  const nlohmann::ordered_json json = results_json(results);
-  if (options.json) write_file(*options.json, text_of(json));
-  if (options.html) write_file(*options.html, page_of(json));
+  options.files.write(results_json(results), page_of);
   print_to_stdout(table_of(results));
   if (signal != 0) return 128 + signal;
   const bool failed = std::ranges::any_of(results.series, [](const Series& series) { return !series.failure.empty(); });
@@ -128,8 +122,7 @@ void add_pools(CLI::App& app, Invocation& invocation) {
   command->add_flag("--simulate", options.simulate,
                     "Count coherence misses on 1 to 256 simulated cores; measures only the --tests that are named");
   command->add_flag("--quick", options.quick, "A glance: one set, 100000 operations, 40 ms each");
-  command->add_option("--json", options.json, "Write everything that was measured as JSON")->type_name("FILE");
-  command->add_option("--html", options.html, "Write one self-contained page with plots")->type_name("FILE");
+  options.files.add_options(*command);
   command->footer("Ctrl-C ends it early and keeps what was finished. docs/pools.md explains the tests and the method.");
   command->callback([&invocation] { invocation.exit_code = run_pools(options); });
 }

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "cli/command.hpp"
-#include "cli/report/json.hpp"
+#include "cli/report/result_files.hpp"
 #include "cli/scale/experiment.hpp"
 #include "cli/scale/page.hpp"
 #include "cli/scale/results_json.hpp"
@@ -16,7 +16,6 @@
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
-#include "cli/support/output_file.hpp"
 #include "cli/support/progress.hpp"
 #include "cli/support/standard_streams.hpp"
 
@@ -33,8 +32,7 @@ struct ScaleOptions {
   std::optional<std::string> tests;
   std::optional<std::string> modes;
   std::optional<std::string> via;
-  std::optional<std::string> json;
-  std::optional<std::string> html;
+  ResultFiles files;
   bool quick = false;
 };
 
@@ -101,9 +99,7 @@ int run_scale(const ScaleOptions& options) {
   open_standard_files();
   std::vector<std::string> notes;
   const Settings settings = settings_of(options, notes);
-  for (const auto& file : {options.json, options.html}) {
-    if (file) check_writable(*file);
-  }
+  options.files.check();
   int signal = 0;
   Results results;
   {
@@ -114,10 +110,8 @@ int run_scale(const ScaleOptions& options) {
   }
   results.notes.insert(results.notes.begin(), notes.begin(), notes.end());
   const Verdict verdict = verdict_of(results);
-  const nlohmann::ordered_json json = results_json(results, verdict);
   // Files first: a terminal that went away must not cost them.
-  if (options.json) write_file(*options.json, text_of(json));
-  if (options.html) write_file(*options.html, page_of(json));
+  options.files.write(results_json(results, verdict), page_of);
   print_to_stdout(table_of(results, verdict));
   if (signal != 0) return 128 + signal;
   const bool failed = std::ranges::any_of(results.series, [](const Series& series) { return !series.failure.empty(); });
@@ -146,8 +140,7 @@ void add_scale(CLI::App& app, Invocation& invocation) {
   command->add_option("--via", options.via, "pool: also through a pool of worker processes; tests compute, allocate, locked")
       ->type_name("pool");
   command->add_flag("--quick", options.quick, "A glance: one set, 60 ms each");
-  command->add_option("--json", options.json, "Write everything that was measured as JSON")->type_name("FILE");
-  command->add_option("--html", options.html, "Write one self-contained page with plots")->type_name("FILE");
+  options.files.add_options(*command);
   command->footer("Ctrl-C ends it early and keeps what was finished. docs/scale.md explains the workloads and the method.");
   command->callback([&invocation] { invocation.exit_code = run_scale(options); });
 }

@@ -7,12 +7,11 @@
 #include <optional>
 
 #include "cli/command.hpp"
-#include "cli/report/json.hpp"
+#include "cli/report/result_files.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
 #include "cli/support/library.hpp"
-#include "cli/support/output_file.hpp"
 #include "cli/support/progress.hpp"
 #include "cli/support/standard_streams.hpp"
 #include "cli/timers/experiment.hpp"
@@ -34,8 +33,7 @@ struct TimersOptions {
   std::optional<std::string> background;
   std::optional<std::string> repeat;
   std::optional<std::string> milliseconds;
-  std::optional<std::string> json;
-  std::optional<std::string> html;
+  ResultFiles files;
   bool large = false;
   bool quick = false;
   bool list = false;
@@ -93,9 +91,7 @@ int run_timers(const TimersOptions& options) {
     return 0;
   }
   const Settings settings = settings_of(options);
-  for (const auto& file : {options.json, options.html}) {
-    if (file) check_writable(*file);
-  }
+  options.files.check();
   int signal = 0;
   Results results;
   {
@@ -105,9 +101,7 @@ int run_timers(const TimersOptions& options) {
     signal = interrupts.arrived();
   }
   // Files first: a terminal that went away must not cost them.
-  const nlohmann::ordered_json json = results_json(results);
-  if (options.json) write_file(*options.json, text_of(json));
-  if (options.html) write_file(*options.html, page_of(json));
+  options.files.write(results_json(results), page_of);
   print_to_stdout(table_of(results));
   if (signal != 0) return 128 + signal;
   const bool failed = std::ranges::any_of(results.series, [](const Series& series) { return !series.failure.empty(); });
@@ -134,8 +128,7 @@ void add_timers(CLI::App& app, Invocation& invocation) {
   command->add_option("--time", options.milliseconds, "Milliseconds of CPU time for a measurement, about [100]")
       ->type_name("MS");
   command->add_flag("--quick", options.quick, "A glance: one set, 10000 timers, 10 ms each, no busy threads");
-  command->add_option("--json", options.json, "Write everything that was measured as JSON")->type_name("FILE");
-  command->add_option("--html", options.html, "Write one self-contained page with plots")->type_name("FILE");
+  options.files.add_options(*command);
   command->footer("Ctrl-C ends it early and keeps what was finished. docs/timers.md explains the tests and the method.");
   command->callback([&invocation] { invocation.exit_code = run_timers(options); });
 }
