@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "cli/pools/worker.hpp"
+#include "cli/support/sets.hpp"
 
 namespace freehold::cli::pools {
 namespace {
@@ -19,34 +20,24 @@ std::string describe(const Settings& settings, const Cell& cell) {
 bool measure_cell(const Settings& settings, Series& series, std::uint32_t set, Interrupts& interrupts) {
   if (!series.failure.empty()) return true;  // it would fail again, perhaps by waiting for its time limit
   const Measured measured = measure(job_of(settings, series.cell), interrupts);
-  if (std::holds_alternative<Interrupted>(measured)) return false;
-  if (const NoReport* none = std::get_if<NoReport>(&measured)) {
-    series.failure = none->why;
-    return true;
-  }
-  const Report& report = std::get<Report>(measured);
-  series.samples.resize(set + 1);
-  series.samples[set] = Sample{.elapsed_ns = report.crew.elapsed_ns,
-                               .operations = report.operations,
-                               .failures = report.failures,
-                               .counted = report.counted,
-                               .conflicts = report.conflicts,
-                               .cpu_ns = report.crew.cpu_ns,
-                               .peak_rss_bytes = report.crew.peak_rss_bytes};
-  return true;
+  return keep(measured, series, set, [](const Report& report) {
+    return Sample{.elapsed_ns = report.crew.elapsed_ns,
+                  .operations = report.operations,
+                  .failures = report.failures,
+                  .counted = report.counted,
+                  .conflicts = report.conflicts,
+                  .cpu_ns = report.crew.cpu_ns,
+                  .peak_rss_bytes = report.crew.peak_rss_bytes};
+  });
 }
 
-bool measure_sets(Results& results, Interrupts& interrupts, Progress& progress) {
+bool measure_all(Results& results, Interrupts& interrupts, Progress& progress) {
   const Settings& settings = results.settings;
   const std::vector<Cell> cells = cells_of(settings);
-  std::size_t done = 0;
-  for (std::uint32_t set = 0; set < settings.repeat; ++set) {
-    for (const std::size_t i : order_of(cells, set)) {
-      progress.show(done++, cells.size() * settings.repeat, describe(settings, cells[i]));
-      if (!measure_cell(settings, results.series[i], set, interrupts)) return false;
-    }
-  }
-  return true;
+  return measure_sets(
+      settings.repeat, cells.size(), [&](std::uint32_t set) { return order_of(cells, set); },
+      [&](std::size_t done, std::size_t of, std::size_t i) { progress.show(done, of, describe(settings, cells[i])); },
+      [&](std::size_t i, std::uint32_t set) { return measure_cell(settings, results.series[i], set, interrupts); });
 }
 
 }  // namespace
@@ -58,7 +49,7 @@ Results run_experiment(const Settings& settings, Interrupts& interrupts, Progres
   results.date = today();
   for (const Cell& cell : cells_of(settings)) results.series.push_back({.cell = cell, .samples = {}, .failure = {}});
   const auto begin = std::chrono::steady_clock::now();
-  results.complete = measure_sets(results, interrupts, progress);
+  results.complete = measure_all(results, interrupts, progress);
   if (settings.simulate && results.complete) {
     results.simulated = simulate(settings.pools, interrupts, progress);
     results.complete = interrupts.arrived() == 0;

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "cli/scale/measure.hpp"
+#include "cli/support/sets.hpp"
 
 namespace freehold::cli::scale {
 namespace {
@@ -33,7 +34,7 @@ class Experiment {
 
   Results run() {
     const auto begin = Clock::now();
-    results_.complete = calibrate() && measure_sets();
+    results_.complete = calibrate() && measure_all();
     results_.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     return std::move(results_);
   }
@@ -87,16 +88,14 @@ class Experiment {
     return true;
   }
 
-  bool measure_sets() {
+  bool measure_all() {
     const std::vector<Cell> cells = cells_of(settings());
-    std::size_t done = 0;
-    for (std::uint32_t set = 0; set < settings().repeat; ++set) {
-      for (const std::size_t i : order_of(cells, set)) {
-        watch_({.done = done++, .of = cells.size() * settings().repeat, .what = describe(settings(), cells[i])});
-        if (!measure_cell(results_.series[i], set)) return false;
-      }
-    }
-    return true;
+    return measure_sets(
+        settings().repeat, cells.size(), [&](std::uint32_t set) { return order_of(cells, set); },
+        [&](std::size_t done, std::size_t of, std::size_t i) {
+          watch_({.done = done, .of = of, .what = describe(settings(), cells[i])});
+        },
+        [&](std::size_t i, std::uint32_t set) { return measure_cell(results_.series[i], set); });
   }
 
   // False: interrupted.
@@ -104,15 +103,9 @@ class Experiment {
     const Subject& subject = settings().subjects[series.cell.subject];
     if (!series.failure.empty()) return true;  // it would fail again, perhaps by waiting for its time limit
     const Measured measured = measure(job_of(results_, series), subject.library, limit_of(settings()), interrupts_);
-    if (std::holds_alternative<Interrupted>(measured)) return false;
-    if (const NoReport* none = std::get_if<NoReport>(&measured)) {
-      series.failure = none->why;
-      return true;
-    }
-    const CrewReport& report = std::get<Report>(measured).crew;
-    series.samples.resize(set + 1);
-    series.samples[set] = Sample{report.elapsed_ns, report.cpu_ns, report.peak_rss_bytes};
-    return true;
+    return keep(measured, series, set, [](const Report& report) {
+      return Sample{report.crew.elapsed_ns, report.crew.cpu_ns, report.crew.peak_rss_bytes};
+    });
   }
 
   Results results_;
