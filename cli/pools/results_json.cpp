@@ -41,7 +41,7 @@ ordered_json series_json(const Results& results, const Series& series) {
                {"spread", spread(costs_of(series))},
                {"contention", or_null(contention(&series))},
                {"shortened", is_shortened(results, series)},
-               {"failure", series.failure.empty() ? ordered_json(nullptr) : ordered_json(series.failure)}});
+               {"failure", text_or_null(series.failure)}});
   ordered_json samples = ordered_json::array();
   for (const auto& sample : series.samples) samples.push_back(sample_json(sample));
   json["samples"] = std::move(samples);
@@ -96,18 +96,14 @@ ordered_json simulated_json(const Results& results) {
 ordered_json results_json(const Results& results) {
   ordered_json series = ordered_json::array();
   for (const Series& one : results.series) series.push_back(series_json(results, one));
-  return {{"format", "freehold-pools"},
-          {"version", 1},
-          {"date", results.date},
-          {"complete", results.complete},
-          {"seconds", results.seconds},
-          {"machine", machine_json(results.machine)},
-          {"settings", settings_json(results.settings)},
-          {"ours", kOurs},
-          {"comparisons", comparisons_json(results)},
-          {"simulated", simulated_json(results)},
-          {"notes", notes_of(results)},
-          {"series", std::move(series)}};
+  ordered_json json = head_json("freehold-pools", results);
+  json.update({{"settings", settings_json(results.settings)},
+               {"ours", kOurs},
+               {"comparisons", comparisons_json(results)},
+               {"simulated", simulated_json(results)},
+               {"notes", notes_of(results)},
+               {"series", std::move(series)}});
+  return json;
 }
 
 }  // namespace freehold::cli::pools

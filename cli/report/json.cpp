@@ -11,6 +11,8 @@ ordered_json machine_json(const Machine& machine) {
           {"libc", machine.libc}};
 }
 
+ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
+
 std::string text_of(const ordered_json& json) {
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }

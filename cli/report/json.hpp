@@ -21,7 +21,17 @@ template <class T>
   return names;
 }
 
+// Null for an empty text.
+[[nodiscard]] nlohmann::ordered_json text_or_null(const std::string& text);
+
 [[nodiscard]] nlohmann::ordered_json machine_json(const Machine& machine);
+// What the results of an experiment begin with.
+template <class Results>
+[[nodiscard]] nlohmann::ordered_json head_json(const char* format, const Results& results) {
+  return {{"format", format},           {"version", 1},
+          {"date", results.date},       {"complete", results.complete},
+          {"seconds", results.seconds}, {"machine", machine_json(results.machine)}};
+}
 // For a file: one line per field, invalid UTF-8 replaced.
 [[nodiscard]] std::string text_of(const nlohmann::ordered_json& json);
 

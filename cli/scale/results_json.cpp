@@ -38,7 +38,7 @@ ordered_json series_json(const Results& results, const Series& series) {
       {"ns_per_operation", or_null(nanoseconds_per_operation(results, &series))},
       {"speed", or_null(speed(results, series.cell))},
       {"peak_rss_bytes", or_null(peak_rss(&series))},
-      {"failure", series.failure.empty() ? ordered_json(nullptr) : ordered_json(series.failure)},
+      {"failure", text_or_null(series.failure)},
       {"samples", std::move(samples)},
   };
 }
@@ -65,26 +65,20 @@ ordered_json results_json(const Results& results, const Verdict& verdict) {
   }
   ordered_json series = ordered_json::array();
   for (const Series& one : results.series) series.push_back(series_json(results, one));
-  return {
-      {"format", "freehold-scale"},
-      {"version", 1},
-      {"date", results.date},
-      {"complete", results.complete},
-      {"seconds", results.seconds},
-      {"machine", machine_json(results.machine)},
-      {"settings",
-       {{"subjects", subjects_json(settings.subjects)},
-        {"workers", settings.workers},
-        {"ideal_speed", std::move(ideal)},
-        {"tests", names_json(settings.tests)},
-        {"modes", names_json(settings.modes)},
-        {"iterations", settings.iterations},
-        {"repeat", settings.repeat},
-        {"milliseconds", settings.milliseconds}}},
-      {"verdict", verdict_json(verdict)},
-      {"notes", notes_of(results)},
-      {"series", std::move(series)},
-  };
+  ordered_json json = head_json("freehold-scale", results);
+  json.update({{"settings",
+                {{"subjects", subjects_json(settings.subjects)},
+                 {"workers", settings.workers},
+                 {"ideal_speed", std::move(ideal)},
+                 {"tests", names_json(settings.tests)},
+                 {"modes", names_json(settings.modes)},
+                 {"iterations", settings.iterations},
+                 {"repeat", settings.repeat},
+                 {"milliseconds", settings.milliseconds}}},
+               {"verdict", verdict_json(verdict)},
+               {"notes", notes_of(results)},
+               {"series", std::move(series)}});
+  return json;
 }
 
 }  // namespace freehold::cli::scale

@@ -62,7 +62,7 @@ ordered_json series_json(const Results& results, const Series& series) {
           {"load", name_of(series.cell.load)},
           {"structure", results.settings.structures[series.cell.structure]->name},
           {"phases", std::move(phases)},
-          {"failure", series.failure.empty() ? ordered_json(nullptr) : ordered_json(series.failure)},
+          {"failure", text_or_null(series.failure)},
           {"samples", std::move(samples)}};
 }
 
@@ -102,17 +102,13 @@ ordered_json settings_json(const Settings& settings) {
 ordered_json results_json(const Results& results) {
   ordered_json series = ordered_json::array();
   for (const Series& one : results.series) series.push_back(series_json(results, one));
-  return {{"format", "freehold-timers"},
-          {"version", 1},
-          {"date", results.date},
-          {"complete", results.complete},
-          {"seconds", results.seconds},
-          {"machine", machine_json(results.machine)},
-          {"settings", settings_json(results.settings)},
-          {"base", kBase},
-          {"targets", targets_json(results)},
-          {"notes", notes_of(results)},
-          {"series", std::move(series)}};
+  ordered_json json = head_json("freehold-timers", results);
+  json.update({{"settings", settings_json(results.settings)},
+               {"base", kBase},
+               {"targets", targets_json(results)},
+               {"notes", notes_of(results)},
+               {"series", std::move(series)}});
+  return json;
 }
 
 }  // namespace freehold::cli::timers
