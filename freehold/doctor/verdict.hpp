@@ -90,9 +90,8 @@ struct Verdict {
   bool noisy = false;  // the machine was busy with something else: believe less
 };
 
-// Pre: the experiment has trials of variant 0 in at least one setting. The recordings may be missing: `recorded` of the
-// program on all of its CPUs, `recorded_alone` on one.
-[[nodiscard]] Verdict verdict_of(const Experiment& experiment, const Attribution* recorded,
-                                 const Attribution* recorded_alone);
+// Pre: the experiment has trials of variant 0 in at least one setting. `recorded`: of the program as it is on all of its
+// CPUs; may be missing.
+[[nodiscard]] Verdict verdict_of(const Experiment& experiment, const Attribution* recorded);
 
 }  // namespace freehold::doctor

@@ -1,0 +1,60 @@
+// What a figure could have been, had the same trials been repeated: every cell's trials are drawn again with replacement,
+// many times, and whatever is computed from their medians is computed again for each draw (the bootstrap). Few trials tell
+// little about their own spread, so each draw is also shaken by what trials of this experiment usually differ by.
+//
+// Repeatable: the draws depend on nothing but the experiment. One thread. Cost: O(cells x trials) for a thousand draws.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "freehold/doctor/experiment.hpp"
+#include "freehold/doctor/verdict.hpp"
+
+namespace freehold::doctor {
+
+// Pre: not empty. Of an even number the mean of the two in the middle.
+[[nodiscard]] double median(std::vector<double> values);
+
+class Resampled {
+ public:
+  static constexpr std::size_t kDraws = 1000;
+
+  explicit Resampled(const Experiment& experiment);
+
+  // The costs of one draw, or (at first) as they were measured.
+  class Costs {
+   public:
+    // Pre: the cell is one of the experiment's and has trials.
+    [[nodiscard]] double operator()(const Cell& cell) const {
+      return of_.medians_[static_cast<std::size_t>(&cell - of_.experiment_.cells.data())][draw_];
+    }
+
+   private:
+    friend Resampled;
+    Costs(const Resampled& of, std::size_t draw) : of_(of), draw_(draw) {}
+    const Resampled& of_;
+    std::size_t draw_;
+  };
+
+  // What `figure(costs)` is, and the limits that nine of ten draws keep. Pre: figure is finite for every draw.
+  template <class Figure>
+  [[nodiscard]] Estimate estimate(const Figure& figure) const {
+    std::vector<double> drawn;
+    drawn.reserve(kDraws);
+    for (std::size_t draw = 1; draw <= kDraws; ++draw) drawn.push_back(figure(Costs(*this, draw)));
+    std::ranges::sort(drawn);
+    const double value = figure(Costs(*this, 0));
+    return {std::min(drawn[kDraws / 20], value), value, std::max(drawn[kDraws - kDraws / 20 - 1], value)};
+  }
+
+  // What trials of one cell usually differ by, relative to their median.
+  [[nodiscard]] double usual_spread() const noexcept { return usual_spread_; }
+
+ private:
+  const Experiment& experiment_;
+  double usual_spread_ = 0;
+  std::vector<std::vector<double>> medians_;  // of each cell: as measured, then of each draw
+};
+
+}  // namespace freehold::doctor

@@ -1,0 +1,327 @@
+// The reasoning, on experiments of which the truth is known because they are made up.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "freehold/doctor/attribution.hpp"
+#include "freehold/doctor/resampled.hpp"
+#include "freehold/doctor/scalability.hpp"
+#include "freehold/doctor/verdict.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+constexpr unsigned kCpus = 4;
+
+// A program of one second's work for one CPU; what it takes on all of them, with each treatment, is up to the test.
+class Made {
+ public:
+  explicit Made(double spread = 0.01, unsigned trials = 5, std::uint64_t seed = 1)
+      : spread_(spread), trials_(trials), random_(seed) {
+    experiment_.machine_cpus = experiment_.affinity_cpus = experiment_.online_cpus = kCpus;
+    experiment_.variants = {{Treatment::kNone, "system", {}},
+                            {Treatment::kCappedArenas, "glibc, 1 arena", {}},
+                            {Treatment::kPadded, "padded", {}},
+                            {Treatment::kFreehold, "freehold", {}},
+                            {Treatment::kPeer, "jemalloc", {}}};
+  }
+  // Seconds on one CPU, and on all.
+  Made& takes(std::size_t variant, double alone, double all) {
+    add(variant, {.cpus = 1}, alone, 1);
+    add(variant, {.cpus = kCpus}, all, kCpus);
+    return *this;
+  }
+  // The same for all treatments from the second on.
+  Made& treated(double alone, double all) {
+    for (std::size_t v = 1; v < experiment_.variants.size(); ++v) takes(v, alone, all);
+    return *this;
+  }
+  Made& copies(double each) {
+    add(0, {.cpus = 1, .copies = kCpus}, each, 1);
+    return *this;
+  }
+  template <class Change>
+  Made& trials(std::size_t variant, const Change& change) {
+    for (Cell& cell : experiment_.cells)
+      if (cell.variant == variant && cell.setting.copies == 1)
+        for (Trial& trial : cell.trials) change(trial);
+    return *this;
+  }
+  // Of each CPU's time this much is spent.
+  Made& busy(std::size_t variant, double share) {
+    return trials(variant, [=](Trial& trial) { trial.user_s *= share; });
+  }
+
+  [[nodiscard]] Verdict verdict(const Attribution* recorded = nullptr) const { return verdict_of(experiment_, recorded); }
+  Experiment experiment_;
+
+ private:
+  void add(std::size_t variant, const Setting& setting, double seconds, unsigned cpus) {
+    Cell cell{.variant = variant, .setting = setting, .trials = {}, .failure = {}};
+    std::normal_distribution<double> noise(0, spread_);
+    for (unsigned i = 0; i < trials_; ++i) {
+      Trial trial;
+      trial.wall_s = seconds * std::exp(noise(random_));
+      trial.user_s = trial.wall_s * cpus;
+      trial.peak_rss_bytes = 100 << 20;
+      cell.trials.push_back(trial);
+    }
+    experiment_.cells.push_back(cell);
+  }
+
+  double spread_;
+  unsigned trials_;
+  std::mt19937_64 random_;
+};
+
+std::string_view found(const Verdict& verdict) { return name_of(verdict.cause); }
+
+TEST(Verdict, Scales_None) {
+  const Verdict verdict = Made().takes(0, 1, 0.26).treated(1, 0.26).copies(1).verdict();
+  EXPECT_EQ(found(verdict), "none");
+  EXPECT_NEAR(verdict.speedup.value, 3.85, 0.1);
+  EXPECT_EQ(verdict.ideal_speedup, 4);
+  EXPECT_FALSE(verdict.best_fix);
+}
+
+TEST(Verdict, ScalesButFasterWithAnother_NoneAndAFix) {
+  const Verdict verdict = Made().takes(0, 1, 0.26).treated(0.7, 0.18).copies(1).verdict();
+  EXPECT_EQ(found(verdict), "none");
+  ASSERT_TRUE(verdict.best_fix);
+  EXPECT_NEAR(verdict.fixes[*verdict.best_fix].gain.value, 1.44, 0.05);
+}
+
+TEST(Verdict, OnlyOtherAllocatorsScale_AllocatorLock) {
+  const Verdict verdict = Made().takes(0, 1, 0.8).takes(1, 1, 0.9).takes(2, 1, 0.8).takes(3, 1, 0.25).copies(1).verdict();
+  EXPECT_EQ(found(verdict), "allocator-lock");
+  EXPECT_NEAR(verdict.allocator_share.value, 1, 0.05);
+  EXPECT_NEAR(verdict.lost.value, 1 - 0.25 / 0.8, 0.02);
+  ASSERT_TRUE(verdict.best_fix);
+  EXPECT_EQ(verdict.fixes[*verdict.best_fix].variant, 3U);
+}
+
+TEST(Verdict, BlocksFreedByOthers_RemoteFrees) {
+  Attribution recorded;
+  recorded.remote_share = 0.8;
+  EXPECT_EQ(found(Made().takes(0, 1, 0.8).treated(1, 0.27).takes(2, 1, 0.8).copies(1).verdict(&recorded)),
+            "allocator-false-sharing")
+      << "padding is among the treated";
+  const Verdict verdict = Made().takes(0, 1, 0.8).takes(2, 1, 0.8).takes(3, 1, 0.27).copies(1).verdict(&recorded);
+  EXPECT_EQ(found(verdict), "remote-frees");
+}
+
+TEST(Verdict, OnlyPaddingHelps_AllocatorFalseSharing) {
+  const Verdict verdict = Made().takes(0, 1, 0.8).takes(1, 1, 0.8).takes(2, 1, 0.3).takes(3, 1, 0.8).copies(1).verdict();
+  EXPECT_EQ(found(verdict), "allocator-false-sharing");
+  ASSERT_TRUE(verdict.best_fix);
+  EXPECT_EQ(verdict.fixes[*verdict.best_fix].variant, 2U);
+}
+
+TEST(Verdict, FaultsGoWithAnotherAllocator_PageFaults) {
+  const Verdict verdict = Made()
+                              .takes(0, 1, 0.8)
+                              .takes(3, 0.9, 0.25)
+                              .copies(1)
+                              .trials(0, [](Trial& trial) { trial.system_s = trial.user_s, trial.page_faults = 100'000; })
+                              .verdict();
+  EXPECT_EQ(found(verdict), "page-faults");
+}
+
+TEST(Verdict, ProcessesLoseAsMuch_MemoryBandwidth) {
+  const Verdict verdict = Made().takes(0, 1, 0.75).treated(1, 0.74).copies(3).verdict();
+  EXPECT_EQ(found(verdict), "memory-bandwidth");
+  EXPECT_NEAR(verdict.parts.front().share.value, 1, 0.05);
+}
+
+TEST(Verdict, ThreadsWaitOnALock_OwnLock) {
+  Attribution recorded;
+  recorded.lock_wait_share = 0.7;
+  const Made made = Made().takes(0, 1, 1).treated(1, 0.99).copies(1).busy(0, 0.3).busy(1, 0.3);
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-lock");
+  EXPECT_EQ(found(made.verdict()), "serial") << "nobody saw what they wait for";
+}
+
+TEST(Verdict, CpusAreBusyForNothing_OwnSharing) {
+  EXPECT_EQ(found(Made().takes(0, 1, 0.9).treated(1, 0.9).copies(1).verdict()), "own-sharing");
+}
+
+TEST(Verdict, FaultsStayWithAnyAllocator_OwnPageFaults) {
+  Made made;
+  made.takes(0, 1, 0.9).treated(1, 0.9).copies(1);
+  for (std::size_t v = 0; v < made.experiment_.variants.size(); ++v)
+    made.trials(v, [](Trial& trial) { trial.system_s = trial.user_s, trial.page_faults = 100'000; });
+  EXPECT_EQ(found(made.verdict()), "own-page-faults");
+}
+
+TEST(Verdict, ProgramConfinesItself_CpuQuota) {
+  Made made;
+  made.takes(0, 1, 1).treated(1, 1).copies(4).experiment_.own_cpus = 1;
+  const Verdict verdict = made.verdict();
+  EXPECT_EQ(found(verdict), "cpu-quota");
+  EXPECT_EQ(verdict.parts.size(), 1U) << "the copies are confined, too";
+}
+
+TEST(Verdict, Throttled_CpuQuota) {
+  const Verdict verdict = Made()
+                              .takes(0, 1, 0.5)
+                              .treated(1, 0.5)
+                              .trials(0, [](Trial& trial) { trial.throttled_s = trial.wall_s, trial.user_s /= 2; })
+                              .verdict();
+  EXPECT_EQ(found(verdict), "cpu-quota");
+}
+
+TEST(Verdict, LessMemoryWithFewerArenas_ArenaBloat) {
+  const Verdict verdict = Made()
+                              .takes(0, 1, 0.26)
+                              .takes(1, 1, 0.26)
+                              .copies(1)
+                              .trials(1, [](Trial& trial) { trial.peak_rss_bytes /= 2; })
+                              .verdict();
+  EXPECT_EQ(found(verdict), "arena-bloat");
+}
+
+TEST(Verdict, HalfAndHalf_MixedWithItsShares) {
+  // Of 0.75 s that are lost 0.375 s go with another allocator.
+  Attribution recorded;
+  recorded.lock_wait_share = 0.4;
+  const Verdict verdict = Made().takes(0, 1, 1).takes(3, 1, 0.625).copies(1).verdict(&recorded);
+  EXPECT_EQ(found(verdict), "mixed");
+  EXPECT_NEAR(verdict.allocator_share.value, 0.5, 0.05);
+  ASSERT_EQ(verdict.parts.size(), 2U);
+  for (const Part& part : verdict.parts) {
+    EXPECT_NEAR(part.share.value, 0.5, 0.05);
+    EXPECT_LT(part.share.low, part.share.value);
+    EXPECT_GT(part.share.high, part.share.value);
+    EXPECT_LT(part.share.high - part.share.low, 0.2);
+  }
+}
+
+TEST(Verdict, AFixThatFails_IsNoFix) {
+  Made made;
+  made.takes(0, 1, 0.8).takes(3, 1, 0.3).copies(1);
+  for (Cell& cell : made.experiment_.cells)
+    if (cell.variant == 3) cell.failure = "exit code 1";
+  const Verdict verdict = made.verdict();
+  EXPECT_FALSE(verdict.best_fix);
+  EXPECT_EQ(verdict.allocator_share.value, 0);
+  ASSERT_EQ(verdict.fixes.size(), 1U);
+  EXPECT_TRUE(verdict.fixes[0].failed);
+}
+
+TEST(Verdict, EveryThreadBringsItsWork_TimeThatStaysIsScaling) {
+  Made made;
+  made.takes(0, 1, 1.03).treated(1, 1.03).copies(1).experiment_.work_grows = true;
+  EXPECT_EQ(found(made.verdict()), "none");
+  EXPECT_NEAR(made.verdict().speedup.value, 4 / 1.03, 0.1);
+  Made worse;
+  worse.takes(0, 1, 3).takes(3, 1, 1.02).copies(1).experiment_.work_grows = true;
+  EXPECT_EQ(found(worse.verdict()), "allocator-lock");
+}
+
+TEST(Verdict, OnlyOneSetting_UndecidedButFixesAreJudged) {
+  Made made;
+  made.takes(0, 1, 1).takes(3, 1, 0.5);
+  std::erase_if(made.experiment_.cells, [](const Cell& cell) { return cell.setting.cpus == 1; });
+  const Verdict verdict = made.verdict();
+  EXPECT_EQ(found(verdict), "undecided");
+  ASSERT_TRUE(verdict.best_fix);
+  EXPECT_NEAR(verdict.fixes[0].gain.value, 2, 0.1);
+  made.experiment_.machine_cpus = 1;
+  made.experiment_.most_threads = 8;
+  EXPECT_EQ(found(made.verdict()), "cpu-quota");
+}
+
+TEST(Verdict, NoTrialsAtAll_Undecided) {
+  Made made;
+  EXPECT_EQ(found(made.verdict()), "undecided");
+}
+
+// However noisy the machine, and however few the trials: no difference is no verdict against the allocator.
+TEST(Verdict, NoiseAlone_SeldomBlamesTheAllocator) {
+  for (const unsigned trials : {1U, 3U, 5U, 9U}) {
+    for (const double spread : {0.02, 0.1}) {
+      unsigned wrong = 0;
+      for (std::uint64_t seed = 0; seed < 50; ++seed) {
+        const Verdict verdict = Made(spread, trials, seed).takes(0, 1, 0.6).treated(1, 0.6).copies(1).verdict();
+        wrong += blames_allocator(verdict.cause);
+      }
+      EXPECT_LE(wrong, trials == 1 && spread > 0.05 ? 7U : 2U) << trials << " trials that differ by " << spread;
+    }
+  }
+}
+
+// And a real difference is found through it.
+TEST(Verdict, AClearCase_IsFoundThroughNoise) {
+  unsigned right = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed)
+    right += found(Made(0.1, 3, seed).takes(0, 1, 0.8).takes(3, 1, 0.3).copies(1).verdict()) == "allocator-lock";
+  EXPECT_GE(right, 97U);
+}
+
+TEST(Verdict, Repeated_SaysTheSame) {
+  const Made made = Made(0.1).takes(0, 1, 0.8).takes(3, 1, 0.5).copies(1);
+  EXPECT_EQ(made.verdict().allocator_share.low, made.verdict().allocator_share.low);
+}
+
+TEST(Cause, EveryName_ReadBack) {
+  for (std::size_t i = 0; i < kCauses; ++i) {
+    const auto cause = static_cast<Cause>(i);
+    EXPECT_FALSE(name_of(cause).empty());
+    EXPECT_EQ(cause_of(name_of(cause)), cause);
+  }
+  EXPECT_FALSE(cause_of("the weather"));
+}
+
+// Nine of ten intervals of a median's estimate should hold the truth; few trials make them wide, not wrong.
+TEST(Resampled, Intervals_HoldTheTruth) {
+  for (const unsigned trials : {3U, 5U, 9U}) {
+    unsigned held = 0;
+    constexpr unsigned kTimes = 100;
+    for (std::uint64_t seed = 0; seed < kTimes; ++seed) {
+      const Made made = Made(0.05, trials, seed).takes(0, 1, 0.8).takes(3, 1, 0.4);
+      const Estimate gain = made.verdict().fixes[0].gain;
+      held += gain.low <= 2 && 2 <= gain.high;
+    }
+    EXPECT_GE(held, kTimes * 85 / 100) << trials;
+  }
+}
+
+TEST(Resampled, DisturbedTrials_LeftOut) {
+  Made made(0.01, 5);
+  made.takes(0, 1, 0.5);
+  for (unsigned i = 0; i < 2; ++i) {
+    made.experiment_.cells[1].trials[i].wall_s = 2;
+    made.experiment_.cells[1].trials[i].stolen_s = 1.5;
+  }
+  EXPECT_NEAR(made.verdict().speedup.value, 2, 0.05);
+}
+
+TEST(Scalability, PointsOfTheLaw_FoundAgain) {
+  const Scalability truth{.contention = 0.1, .coherency = 0.02};
+  std::vector<Speed> speeds;
+  for (const double n : {1.0, 2.0, 4.0, 8.0, 16.0}) speeds.push_back({n, speed_at(truth, n)});
+  const Scalability law = fit(speeds);
+  EXPECT_NEAR(law.contention, 0.1, 1e-9);
+  EXPECT_NEAR(law.coherency, 0.02, 1e-9);
+  EXPECT_LT(law.worst_error, 1e-9);
+  EXPECT_TRUE(law.has_coherency);
+}
+
+TEST(Scalability, TwoPoints_ContentionOnly) {
+  const std::vector<Speed> speeds{{1, 1}, {2, 1.25}};
+  const Scalability law = fit(speeds);
+  EXPECT_FALSE(law.has_coherency);
+  EXPECT_NEAR(law.contention, 0.6, 1e-9);
+  EXPECT_NEAR(speed_at(law, 2), 1.25, 1e-9);
+}
+
+TEST(Scalability, BetterThanIdeal_NeverNegative) {
+  const std::vector<Speed> speeds{{1, 1}, {2, 2.1}, {4, 4.4}, {8, 9}};
+  const Scalability law = fit(speeds);
+  EXPECT_EQ(law.contention, 0);
+  EXPECT_EQ(law.coherency, 0);
+}
+
+}  // namespace
+}  // namespace freehold::doctor
