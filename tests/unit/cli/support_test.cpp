@@ -11,6 +11,7 @@
 #include "cli/support/machine.hpp"
 #include "cli/support/output_file.hpp"
 #include "cli/support/progress.hpp"
+#include "cli/support/shell.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -117,6 +118,18 @@ TEST_F(Support, CgroupCpus_NestedGroups_SmallestQuotaCounts) {
 }
 
 TEST_F(Support, ThisMachine_HasACpu) { EXPECT_GE(this_machine().cpus, 1u); }
+
+// The shell itself is asked.
+TEST_F(Support, ShellWords_AShellReadsThem_AreTheSame) {
+  const std::vector<std::string> words{"./prog", "--size=3",  "",  "two words", "it's",  "$HOME `date` \\ \"x\"",
+                                       "a\nb",   "</script>", "*", "~",         "-t{n}", "ü"};
+  const std::string out = folder_ / "words";
+  ASSERT_EQ(std::system(("printf '%s\\0' " + shell_words(words) + " > " + shell_word(out)).c_str()), 0);
+  std::string expected;
+  for (const std::string& word : words) expected += word + '\0';
+  EXPECT_EQ(content(out), expected);
+  EXPECT_EQ(shell_words(std::vector<std::string>{"./prog", "--size=3"}), "./prog --size=3");
+}
 
 TEST_F(Support, DurationText_RoundsToSeconds) {
   EXPECT_EQ(duration_text(0.1), "1 s");
