@@ -48,6 +48,14 @@ class Resampled {
     return {std::min(drawn[kDraws / 20], value), value, std::max(drawn[kDraws - kDraws / 20 - 1], value)};
   }
 
+  // The share of draws in which `holds(costs)`.
+  template <class Condition>
+  [[nodiscard]] double confidence(const Condition& holds) const {
+    std::size_t held = 0;
+    for (std::size_t draw = 1; draw <= kDraws; ++draw) held += holds(Costs(*this, draw)) ? 1 : 0;
+    return static_cast<double>(held) / kDraws;
+  }
+
   // What trials of one cell usually differ by, relative to their median.
   [[nodiscard]] double usual_spread() const noexcept { return usual_spread_; }
 

@@ -20,7 +20,8 @@ constexpr double kPartFrom = 0.25;         // a part that is named
 constexpr double kSurePartFrom = 0.10;     // its lower limit
 constexpr double kWholeFrom = 0.75;        // a part that is the whole answer
 constexpr double kGainFrom = 1.05;         // a fix that is worth it
-constexpr double kSureGainFrom = 1.02;     // its lower limit
+constexpr double kSureGainFrom = 1.02;     // and surely more than this
+constexpr double kSure = 0.99;             // of the draws: several fixes are tried, one of them is lucky
 constexpr double kPaddingExplains = 0.6;   // of the allocator's part: lines that blocks share
 constexpr double kManyRemote = 0.4;        // of the frees
 constexpr double kSystemTime = 0.25;       // of the CPU time: the kernel is busy for the program
@@ -183,7 +184,9 @@ class Examination {
         fix.gain = costs_.estimate([&](const Costs& costs) { return costs(*all_) / costs(*with); });
         const double ratio = peak_bytes(*with) / std::max(1.0, peak_bytes(*all_));
         fix.memory = {ratio, ratio, ratio};
-        fix.helps = !fix.failed && fix.gain.value >= kGainFrom && fix.gain.low >= kSureGainFrom;
+        fix.helps = !fix.failed && fix.gain.value >= kGainFrom && costs_.confidence([&](const Costs& costs) {
+          return costs(*all_) / costs(*with) >= kSureGainFrom;
+        }) >= kSure;
       }
       verdict.fixes.push_back(fix);
     }
