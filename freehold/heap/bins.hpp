@@ -74,8 +74,7 @@ struct Bins {
   // Returns whether it was the last one that was out.
   bool push(unsigned c, void* block) noexcept {
     Bin& bin = bins[c];
-    Free* const slot = ::new (block) Free;
-    slot->next.store(bin.free.load());
+    Free* const slot = ::new (block) Free{typename A::template var<Free*>(bin.free.load())};
     bin.free.store(slot);
     bin.live.store(bin.live.load() - 1);
     return bin.live.load() == 0;

@@ -7,8 +7,8 @@
 //   Invariant: live objects of class c + its free slots + its uncut slots == slots of the runs that belong to c.
 //
 // Threads: externally locked, as a whole, every member function but name() and limit_bytes().
-// allocate, deallocate: seven instructions where the size is a constant. release_all and the destructor: a call to the
-// engine for each slab of 64 KiB, however many objects live.
+// allocate, deallocate: nine and eleven instructions where the size is a constant, the return included. release_all and the
+// destructor: a call to the engine for each slab of 64 KiB, however many objects live.
 // Source: "Practical testing 30: reducing contention", and "Scaling of memory intensive applications" (a heap per object).
 #pragma once
 #include <algorithm>
