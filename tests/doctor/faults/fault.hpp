@@ -1,0 +1,92 @@
+// What the seeded faults share: their command line, threads that divide a fixed amount of work, and work that needs a CPU
+// and nothing else. Everything a program of the suite does beside that is its fault.
+#pragma once
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace fault {
+
+struct Options {
+  unsigned threads = 4;
+  double scale = 1;  // of the amount of work
+  const char* setting = "";
+
+  [[nodiscard]] bool is(const char* name) const { return std::strcmp(setting, name) == 0; }
+  // A thread's part of the whole work, of which `amount` is done at scale 1.
+  [[nodiscard]] std::size_t part(double amount) const { return static_cast<std::size_t>(amount * scale / threads); }
+};
+
+// prog [-t THREADS] [-n SCALE] SETTING. Ends the program with exit code 2 if that is not what was typed.
+inline Options options(int count, char** words, const char* settings, unsigned threads = 4) {
+  Options made;
+  made.threads = threads;
+  for (int option; (option = getopt(count, words, "t:n:")) != -1;) {
+    if (option == 't') made.threads = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10));
+    if (option == 'n') made.scale = std::strtod(optarg, nullptr);
+    if (option == '?') std::exit(2);
+  }
+  if (optind + 1 != count || made.threads == 0 || made.scale <= 0) {
+    std::fprintf(stderr, "usage: %s [-t THREADS] [-n SCALE] %s\n", words[0], settings);
+    std::exit(2);
+  }
+  made.setting = words[optind];
+  return made;
+}
+
+// As many threads as the machine has CPUs, at least two, whichever of them the program may use.
+inline unsigned machine_threads() {
+  const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+  return cpus > 2 ? static_cast<unsigned>(cpus) : 2;
+}
+
+// No such setting: says which there are.
+[[noreturn]] inline void no_such_setting(const char* settings) {
+  std::fprintf(stderr, "no such setting; there are %s\n", settings);
+  std::exit(2);
+}
+
+// body(0) .. body(threads - 1), each in a thread of its own.
+template <class Body>
+void in_threads(unsigned threads, const Body& body) {
+  std::vector<std::thread> running;
+  for (unsigned i = 0; i < threads; ++i) running.emplace_back(body, i);
+  for (std::thread& thread : running) thread.join();
+}
+
+// A pseudo-random sequence; one step takes about a nanosecond.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15U + 1) {}
+  std::uint64_t operator()() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return state_;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// Makes the compiler believe that `value` is used.
+template <class T>
+void keep(const T& value) {
+  asm volatile("" : : "g"(value) : "memory");
+}
+
+// Work in registers alone: about a nanosecond a step.
+inline void compute(std::size_t steps) {
+  Random random(steps + 1);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < steps; ++i) sum += random();
+  keep(sum);
+}
+
+}  // namespace fault

@@ -1,0 +1,45 @@
+// Two faults at once, of known shares: a heap with one lock (as in allocator_lock) and a mutex of the program's own. First
+// the one, then the other, so that what is lost adds up. Each alone, in the amount of its full share, takes as much longer
+// on two CPUs than half the time on one as the other.
+#include <malloc.h>
+
+#include <barrier>
+#include <memory>
+#include <mutex>
+
+#include "tests/doctor/faults/fault.hpp"
+
+namespace {
+
+void buffers(unsigned me, std::size_t rounds) {
+  fault::Random random(me);
+  std::unique_ptr<char[]> held[64];
+  for (std::size_t i = 0; i < rounds; ++i) {
+    std::unique_ptr<char[]>& place = held[random() % 64];
+    place.reset(new char[1100 + random() % 2000]);
+    place[0] = 'x';
+  }
+}
+
+void locked_work(std::size_t rounds) {
+  static std::mutex lock;
+  for (std::size_t i = 0; i < rounds; ++i) {
+    const std::lock_guard guard(lock);
+    fault::compute(10'000);
+  }
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  constexpr const char* kSettings = "30|50|70";
+  const fault::Options options = fault::options(count, words, kSettings);
+  const double share = std::strtod(options.setting, nullptr) / 100;  // of the loss that is the allocator's
+  mallopt(M_ARENA_MAX, 1);
+  std::barrier between(options.threads);
+  fault::in_threads(options.threads, [&](unsigned me) {
+    buffers(me, options.part(1.6e6 * share));
+    between.arrive_and_wait();
+    locked_work(options.part(40e3 * (1 - share)));
+  });
+}

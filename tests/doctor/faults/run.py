@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""Asks `freehold doctor` about programs that are each limited by one known cause, and counts how often it is right.
+
+    run.py --doctor FREEHOLD --programs FOLDER [--quick] [--budget SECONDS] [PROGRAM[/SETTING]...]
+
+FREEHOLD is the command, FOLDER holds the programs that the sources beside this file were built into; faults.json says what is
+wrong with each. Without names all are run, with --quick one setting of each program. A wrong answer is asked for once more,
+since the machine may have been busy with something else, and the table says so; not so if the allocator was blamed where it
+is innocent.
+Exit code: 0 at least 95% right and the allocator never blamed in vain, 1 otherwise, 77 nothing to be seen on this machine
+(one CPU), 2 bad usage.
+"""
+import argparse
+import collections
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+RIGHT_FROM = 0.95
+SHARE_WITHIN = 0.2  # of the share that is the allocator's, where two causes are mixed
+BLAME = {"allocator-lock", "remote-frees", "allocator-false-sharing", "page-faults", "arena-bloat", "mixed"}
+SKIPPED = 77
+NO_ANSWER = "(no answer)"
+
+
+@dataclasses.dataclass
+class Case:
+    program: str
+    setting: str
+    expected: str
+    quick: bool = False
+    half_the_cpus: bool = False  # in a control group that allows the doctor half of the machine
+    allocator_share: float | None = None
+
+    @property
+    def name(self):
+        return f"{self.program}/{self.setting}"
+
+
+@dataclasses.dataclass
+class Answer:
+    cause: str
+    details: str  # what a person wants to see of a wrong one
+    allocator_share: float | None = None
+
+    def is_right(self, case):
+        if self.cause != case.expected:
+            return False
+        return case.allocator_share is None or (
+            self.allocator_share is not None and abs(self.allocator_share - case.allocator_share) <= SHARE_WITHIN)
+
+    def blames_in_vain(self, case):
+        return self.cause in BLAME and case.expected not in BLAME
+
+
+class NoControlGroup(Exception):
+    """Control groups cannot be made here; the text says why."""
+
+
+@contextlib.contextmanager
+def half_the_cpus():
+    """A control group with a quota of half the CPUs: the file that a process enters it by."""
+    period = 100_000
+    quota = period * os.cpu_count() // 2
+    first, second = pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")
+    parent = first if first.is_dir() else second
+    group = parent / f"freehold-faults-{os.getpid()}"
+    try:
+        if parent is second and "cpu" not in (second / "cgroup.subtree_control").read_text().split():
+            raise NoControlGroup("the cpu controller is not handed on to groups")
+        group.mkdir()
+    except OSError as error:
+        raise NoControlGroup(str(error)) from error
+    try:
+        try:
+            if parent is first:
+                (group / "cpu.cfs_period_us").write_text(str(period))
+                (group / "cpu.cfs_quota_us").write_text(str(quota))
+            else:
+                (group / "cpu.max").write_text(f"{quota} {period}")
+        except OSError as error:
+            raise NoControlGroup(str(error)) from error
+        yield group / "cgroup.procs"
+    finally:
+        group.rmdir()
+
+
+def ask(options, case):
+    """The doctor's answer for one program. Throws NoControlGroup."""
+    program = [str(options.programs / case.program), *(["-n", str(options.scale)] if options.scale != 1 else []), case.setting]
+    with contextlib.ExitStack() as stack:
+        result = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())) / "doctor.json"
+        enter = stack.enter_context(half_the_cpus()) if case.half_the_cpus else None
+        command = [options.doctor, "doctor", "--json", result, "--budget", str(options.budget), "--", *program]
+        before = (lambda: enter.write_text("0")) if enter else None
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  preexec_fn=before, timeout=60 + 5 * options.budget, text=True, check=False)
+        except subprocess.TimeoutExpired:
+            return Answer(NO_ANSWER, "it did not end")
+        if not result.is_file():
+            return Answer(NO_ANSWER, f"exit code {done.returncode}: {done.stdout[-500:]}")
+        if options.keep:
+            (options.keep / f"{case.program}-{case.setting}.json").write_bytes(result.read_bytes())
+            (options.keep / f"{case.program}-{case.setting}.txt").write_text(done.stdout)
+        return answer_of(json.loads(result.read_text()))
+
+
+def answer_of(diagnosis):
+    verdict = diagnosis["verdict"]
+    parts = ", ".join(f"{part['cause']} {part['share']['value']:.0%}" for part in verdict["parts"])
+    return Answer(verdict["cause"], f"lost {verdict['lost']['value']:.0%} of the time: {parts or 'no parts'}",
+                  verdict["allocator_share"]["value"])
+
+
+def print_matrix(counts):
+    """Expected causes as rows, found ones as columns."""
+    expected = sorted({row for row, _ in counts})
+    found = sorted({column for _, column in counts})
+    width = max(map(len, expected + ["expected \\ found"]))
+    for i, cause in enumerate(found):
+        print(f"  {chr(ord('a') + i)} = {cause}")
+    print(f"{'expected / found':{width}}" + "".join(f"{chr(ord('a') + i):>4}" for i in range(len(found))))
+    for row in expected:
+        print(f"{row:{width}}" + "".join(f"{counts.get((row, column)) or '.':>4}" for column in found))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--doctor", required=True, help="the freehold command")
+    parser.add_argument("--programs", required=True, type=pathlib.Path, help="folder of the programs")
+    parser.add_argument("--quick", action="store_true", help="one setting of each program")
+    parser.add_argument("--budget", type=float, default=30, help="seconds for each")
+    parser.add_argument("--scale", type=float, default=1, help="of the programs' work")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for the doctor's reports")
+    parser.add_argument("only", nargs="*", metavar="PROGRAM[/SETTING]")
+    options = parser.parse_args()
+    if len(os.sched_getaffinity(0)) < 2:
+        print("skipped: one CPU shows nothing of how a program scales")
+        return SKIPPED
+    cases = [Case(**case) for case in json.loads((pathlib.Path(__file__).parent / "faults.json").read_text())]
+    if unknown := [name for name in options.only if not any(name in (case.program, case.name) for case in cases)]:
+        parser.error(f"no such program: {' '.join(unknown)}")
+    if options.only:
+        cases = [case for case in cases if case.program in options.only or case.name in options.only]
+    elif options.quick:
+        cases = [case for case in cases if case.quick]
+
+    counts = collections.Counter()
+    right = blamed = 0
+    for case in cases:
+        began = time.monotonic()
+        try:
+            answer = ask(options, case)
+            again = not answer.is_right(case) and not answer.blames_in_vain(case)
+            if again:
+                print(f"{case.name}: {answer.cause}, not {case.expected} ({answer.details}); asked once more", flush=True)
+                answer = ask(options, case)
+        except NoControlGroup as why:
+            print(f"{case.name}: skipped, no control group: {why}")
+            continue
+        counts[case.expected, answer.cause] += 1
+        right += answer.is_right(case)
+        blamed += answer.blames_in_vain(case)
+        mark = ("right at the second time" if again else "right") if answer.is_right(case) else f"WRONG, it is {case.expected}"
+        print(f"{case.name}: {answer.cause}: {mark} ({answer.details}; {time.monotonic() - began:.0f} s)", flush=True)
+    asked = counts.total()
+    print()
+    print_matrix(counts)
+    print(f"\n{right} of {asked} right ({right / max(1, asked):.1%}; at least {RIGHT_FROM:.0%} wanted)"
+          f"\nthe allocator was blamed in vain {blamed} times (never wanted)")
+    return 0 if asked and right >= RIGHT_FROM * asked and not blamed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
