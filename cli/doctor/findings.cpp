@@ -1,0 +1,111 @@
+// What is to be known beside the verdict.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/doctor/figures.hpp"
+#include "cli/doctor/measured.hpp"
+#include "cli/doctor/words.hpp"
+#include "freehold/doctor/attribution.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using namespace freehold::doctor;
+
+constexpr double kBusyControl = 1.15;  // arithmetic alone took so much longer on all CPUs at once
+constexpr double kMemoryChange = 0.1;
+constexpr std::size_t kFewTrials = 3;
+constexpr std::uint64_t kManyLines = 16;
+
+using Sentences = std::vector<std::string>;
+
+void add_failures(const Experiment& experiment, Sentences& out) {
+  for (const Cell& cell : experiment.cells) {
+    if (cell.failure.empty()) continue;
+    const std::string where = describe(cell.setting);
+    out.push_back(cell.variant == 0 ? fmt::format("The program as it is ended badly with {}: {}.", where, cell.failure)
+                                    : fmt::format("With {} and {} the program ended otherwise than it does by itself: {}.",
+                                                  text_of(experiment.variants[cell.variant]), where, cell.failure));
+  }
+}
+
+void add_noise(const Diagnosis& diagnosis, Sentences& out) {
+  const Experiment& experiment = diagnosis.experiment;
+  if (diagnosis.verdict.noisy) {
+    std::string text = "The machine was busy with something else meanwhile: believe the figures less";
+    if (experiment.control.compute > kBusyControl)
+      text += fmt::format(" (plain arithmetic took {:.1f} times as long on all CPUs at once)", experiment.control.compute);
+    out.push_back(text + ". A quiet machine or --repeat gives better ones.");
+  }
+  std::size_t least = 1000;
+  for (const Cell& cell : experiment.cells) {
+    if (!cell.trials.empty()) least = std::min(least, cell.trials.size());
+  }
+  if (least < kFewTrials)
+    out.push_back(fmt::format("Some settings were run only {}: what is said of chance is rough there.",
+                              least == 1 ? "once" : "twice"));
+}
+
+void add_memory(const Diagnosis& diagnosis, Sentences& out) {
+  std::string less, more;
+  for (const Fix& fix : diagnosis.verdict.fixes) {
+    if (fix.memory.value <= 0 || (fix.failed && fix.gain.value <= 0)) continue;
+    if (fix.memory.value > 1 - kMemoryChange && fix.memory.value < 1 + kMemoryChange) continue;
+    std::string& list = fix.memory.value < 1 ? less : more;
+    list += fmt::format("{}{:.1f} times with {}", list.empty() ? "" : ", ", fix.memory.value,
+                        text_of(diagnosis.experiment.variants[fix.variant]));
+  }
+  if (!less.empty()) out.push_back(fmt::format("Its peak memory is lower with another allocator: {}.", less));
+  if (!more.empty()) out.push_back(fmt::format("Its peak memory is higher with another allocator: {}.", more));
+}
+
+void add_recording(const Diagnosis& diagnosis, Sentences& out) {
+  if (diagnosis.recorded == nullptr) return;
+  if (const auto cost = recording_cost(diagnosis)) {
+    out.push_back(*cost < 0.01 ? std::string("Recording did not slow the program down measurably.")
+                               : fmt::format("Recording made the program {} slower; shares of its time have that taken off.",
+                                             percent_text(*cost)));
+  }
+  if (diagnosis.recorded->dropped > 0)
+    out.push_back(fmt::format("{} records found no room: the call sites below are a part of all.",
+                              count_text(static_cast<double>(diagnosis.recorded->dropped))));
+}
+
+// Lines that blocks of different threads share, where it did not show in the time.
+void add_hazard(const Diagnosis& diagnosis, Sentences& out) {
+  const Attribution* const recorded = diagnosis.recorded.get();
+  if (recorded == nullptr || diagnosis.verdict.cause == Cause::kAllocatorFalseSharing) return;
+  if (recorded->lines_shared_for_long < kManyLines || recorded->sharing.empty()) return;
+  const SharingSites& first = recorded->sharing.front();
+  out.push_back(fmt::format(
+      "Blocks of different threads lay on the same cache line for long, {} lines of those that were watched, for "
+      "example from {} and {}. It costs nothing unless both are written often.",
+      count_text(static_cast<double>(recorded->lines_shared_for_long)), short_text(first.places[0].frame()),
+      short_text(first.places[1].frame())));
+}
+
+void add_quota(const Diagnosis& diagnosis, Sentences& out) {
+  const Experiment& experiment = diagnosis.experiment;
+  if (diagnosis.verdict.cause == Cause::kCpuQuota) return;
+  if (experiment.quota_cpus > 0 && experiment.quota_cpus < experiment.affinity_cpus)
+    out.push_back(fmt::format("A control group allows {:.3g} CPU{} here, though {} are visible.", experiment.quota_cpus,
+                              experiment.quota_cpus == 1 ? "" : "s", experiment.affinity_cpus));
+}
+
+}  // namespace
+
+std::vector<std::string> findings_of(const Diagnosis& diagnosis) {
+  Sentences out;
+  if (!diagnosis.experiment.complete)
+    out.emplace_back(diagnosis.signal != 0 ? "Interrupted: this is what was finished until then."
+                                           : "Time ran out: this is what was finished until then.");
+  add_failures(diagnosis.experiment, out);
+  add_noise(diagnosis, out);
+  add_quota(diagnosis, out);
+  add_memory(diagnosis, out);
+  add_hazard(diagnosis, out);
+  add_recording(diagnosis, out);
+  return out;
+}
+
+}  // namespace freehold::cli::doctor

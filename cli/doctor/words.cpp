@@ -1,0 +1,353 @@
+#include "cli/doctor/words.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/doctor/figures.hpp"
+#include "cli/doctor/measured.hpp"
+#include "freehold/doctor/attribution.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using namespace freehold::doctor;
+
+constexpr double kWorthAWord = 0.02;  // shares below this do not help to understand a verdict
+
+// Of things that have been counted by place: "nearly all", "most", "a third".
+std::string portion(double share) {
+  if (share >= 0.9) return "nearly all";
+  if (share >= 0.6) return "most";
+  if (share >= 0.4) return "about half";
+  return fmt::format("{} of them", percent_text(share));
+}
+
+// What the allocator does that costs scaling, as the end of a sentence.
+std::string_view doing_of(Cause cause) {
+  switch (cause) {
+    case Cause::kAllocatorLock: return "threads wait for each other inside malloc and free";
+    case Cause::kRemoteFrees: return "threads free blocks that other threads allocated, which its malloc makes them pay for";
+    case Cause::kAllocatorFalseSharing:
+      return "it puts blocks of different threads on one cache line, which CPUs then fight for";
+    case Cause::kPageFaults: return "it takes memory from the kernel and gives it back all the time";
+    default: return "";
+  }
+}
+
+std::string width_text(const Setting& setting) { return describe(setting); }
+
+// "on 4 CPUs", "with 4 threads"
+std::string at(const Setting& setting) {
+  return fmt::format("{} {}", setting.threads != 0 && setting.copies == 1 ? "with" : "on", width_text(setting));
+}
+
+bool was_compared(const Verdict& verdict) { return !(verdict.alone == verdict.all); }
+
+// ---- the headline
+
+std::string own_lock(const Diagnosis& diagnosis) {
+  const Attribution* const recorded = diagnosis.recorded.get();
+  std::string text = "Not the allocator: the program waits on its own lock";
+  if (recorded != nullptr && !recorded->lock_waits.empty())
+    text += ", taken at " + short_text(recorded->lock_waits.front().place.frame());
+  return text + '.';
+}
+
+std::string quota(const Experiment& experiment) {
+  if (experiment.quota_cpus > 0)
+    return fmt::format(
+        "Not the allocator: the program is limited by its CPU quota: its control group allows it {:.3g} CPU{}.",
+        experiment.quota_cpus, experiment.quota_cpus == 1 ? "" : "s");
+  const unsigned allowed = experiment.own_cpus != 0 ? experiment.own_cpus : experiment.affinity_cpus;
+  return fmt::format("Not the allocator: the program is limited to {}, fewer than it has threads for.",
+                     counted(allowed, "CPU"));
+}
+
+std::string mixed(const Verdict& verdict) {
+  std::string others;
+  for (const Part& part : verdict.parts) {
+    if (blames_allocator(part.cause) || part.cause == Cause::kNone) continue;
+    others += fmt::format("{}{} ({})", others.empty() ? "" : ", ", text_of(part.cause), percent_text(part.share.value));
+  }
+  return fmt::format("The allocator explains {} of the scaling that this program loses; the rest is its own doing{}{}.",
+                     percent_text(verdict.allocator_share), others.empty() ? "" : ": ", others);
+}
+
+std::string headline_of(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  if (const Cell* failed = own_failure(diagnosis.experiment))
+    return fmt::format("No verdict: the program itself fails ({}).", failed->failure);
+  if (!was_compared(verdict) && verdict.cause == Cause::kUndecided)
+    return "No verdict: on one CPU there is no scaling to look at.";
+  switch (verdict.cause) {
+    case Cause::kNone: return "Not the allocator: the program does not lose scaling.";
+    case Cause::kAllocatorLock:
+    case Cause::kRemoteFrees:
+    case Cause::kAllocatorFalseSharing:
+    case Cause::kPageFaults:
+      return fmt::format("The allocator explains {} of the scaling that this program loses: {}.",
+                         percent_text(verdict.allocator_share), doing_of(verdict.cause));
+    case Cause::kArenaBloat:
+      return "The allocator costs this program memory, not time: it keeps free memory for each thread apart (arenas).";
+    case Cause::kOwnLock: return own_lock(diagnosis);
+    case Cause::kOwnSharing:
+      return "Not the allocator: the program's own threads write the same cache lines, or spin for each other.";
+    case Cause::kOwnPageFaults:
+      return "Not the allocator: the program takes memory from the kernel and gives it back itself.";
+    case Cause::kMemoryBandwidth: return "Not the allocator: the program is limited by memory bandwidth.";
+    case Cause::kCpuQuota: return quota(diagnosis.experiment);
+    case Cause::kSerial: return "Not the allocator: CPUs idle, because too little of the program runs at the same time.";
+    case Cause::kMixed: return mixed(verdict);
+    case Cause::kUndecided: return "Undecided: what was measured does not tell the allocator's part from chance.";
+  }
+  __builtin_unreachable();
+}
+
+// ---- the figures behind it
+
+using Sentences = std::vector<std::string>;
+
+void add_scaling(const Diagnosis& diagnosis, Sentences& out) {
+  const Verdict& verdict = diagnosis.verdict;
+  if (!was_compared(verdict) || verdict.speedup.value <= 0) return;
+  const std::string speed = fmt::format("{} it runs {} as fast as {}, where {:.3g} would be ideal", at(verdict.all),
+                                        times_text(verdict.speedup), at(verdict.alone), verdict.ideal_speedup);
+  std::string sentence = speed;
+  sentence[0] = static_cast<char>(sentence[0] == 'o' ? 'O' : 'W');
+  if (verdict.cause != Cause::kNone && verdict.lost.value > kWorthAWord)
+    sentence += fmt::format(": {} of its time there is lost", percent_text(verdict.lost));
+  out.push_back(sentence + '.');
+}
+
+void add_allocator_time(const Diagnosis& diagnosis, Sentences& out) {
+  const Attribution& recorded = *diagnosis.recorded;
+  std::string text = fmt::format("malloc and free take {} of its CPU time", percent_text(recorded.cpu_share));
+  if (recorded.blocked_share > kWorthAWord)
+    text += fmt::format(", and its threads are asleep in them for {} of their lives", percent_text(recorded.blocked_share));
+  out.push_back(text + '.');
+}
+
+void add_remote_frees(const Attribution& recorded, Sentences& out) {
+  if (recorded.remote_share < kWorthAWord) return;
+  std::string text =
+      fmt::format("{} of the frees cross threads: another thread allocated the block", percent_text(recorded.remote_share));
+  if (!recorded.remote_sites.empty()) {
+    const RemoteSites& first = recorded.remote_sites.front();
+    if (first.site < recorded.sites.size())
+      text += fmt::format(", {} at {}", portion(first.share), short_text(recorded.sites[first.site].place.frame()));
+  }
+  out.push_back(text + '.');
+}
+
+void add_false_sharing(const Attribution& recorded, Sentences& out) {
+  if (recorded.shared_line_share < kWorthAWord) return;
+  std::string text =
+      fmt::format("{} of the cache lines with blocks on them are shared by threads that have nothing else in common",
+                  percent_text(recorded.shared_line_share));
+  if (!recorded.sharing.empty()) {
+    const SharingSites& first = recorded.sharing.front();
+    const std::string one = short_text(first.places[0].frame()), other = short_text(first.places[1].frame());
+    text += one == other ? fmt::format(", most with blocks from {}", one)
+                         : fmt::format(", most with blocks from {} and {}", one, other);
+  }
+  out.push_back(text + '.');
+}
+
+void add_own_waits(const Attribution& recorded, Sentences& out) {
+  if (recorded.lock_wait_share < kWorthAWord) return;
+  std::string text =
+      fmt::format("Its threads wait for locks of its own for {} of their lives", percent_text(recorded.lock_wait_share));
+  if (!recorded.lock_waits.empty() && recorded.lock_wait_share > 0) {
+    const WaitSite& first = recorded.lock_waits.front();
+    text += fmt::format(", {} at {}", portion(std::min(first.share / recorded.lock_wait_share, 1.0)),
+                        short_text(first.place.frame()));
+  }
+  out.push_back(text + '.');
+}
+
+void add_page_faults(const Diagnosis& diagnosis, Sentences& out) {
+  const auto faults = page_faults_per_second(diagnosis.experiment.find(0, diagnosis.verdict.all));
+  if (!faults) return;
+  std::string text = fmt::format("The kernel hands it {} pages a second", count_text(*faults));
+  if (const auto best = diagnosis.verdict.best_fix) {
+    const std::size_t variant = diagnosis.verdict.fixes[*best].variant;
+    if (const auto with = page_faults_per_second(diagnosis.experiment.find(variant, diagnosis.verdict.all)))
+      text += fmt::format(", {} with {}", count_text(*with), text_of(diagnosis.experiment.variants[variant]));
+  }
+  out.push_back(text + '.');
+}
+
+void add_copies(const Diagnosis& diagnosis, Sentences& out) {
+  const auto slowdown = copies_slowdown(diagnosis.experiment);
+  if (!slowdown) return;
+  out.push_back(
+      fmt::format("{} processes of it, each on a CPU of its own, share nothing and still take {:.1f} times as long as one.",
+                  slowdown->copies, slowdown->ratio));
+}
+
+void add_busy_cpus(const Diagnosis& diagnosis, Sentences& out) {
+  const Setting& all = diagnosis.verdict.all;
+  const auto busy = busy_cpus(diagnosis.experiment.find(0, all));
+  if (!busy) return;
+  out.push_back(fmt::format("Of {} that it may use it keeps {:.1f} busy.", counted(all.cpus, "CPU"), *busy));
+}
+
+void add_quota(const Diagnosis& diagnosis, Sentences& out) {
+  const Experiment& experiment = diagnosis.experiment;
+  std::string text;
+  if (experiment.most_threads > 1) text = fmt::format("It starts {}", counted(experiment.most_threads, "thread"));
+  const auto throttled = throttled_share(experiment.find(0, diagnosis.verdict.all));
+  if (throttled && *throttled > kWorthAWord)
+    text += fmt::format("{} stands still for {} of its time because its quota is used up", text.empty() ? "It" : " and",
+                        percent_text(*throttled));
+  if (!text.empty()) out.push_back(text + '.');
+}
+
+void add_memory(const Diagnosis& diagnosis, Sentences& out) {
+  for (const Fix& fix : diagnosis.verdict.fixes) {
+    if (fix.failed || fix.memory.value <= 0 || fix.memory.value > 0.8) continue;
+    out.push_back(fmt::format("With {} its peak memory is {} what it was.",
+                              text_of(diagnosis.experiment.variants[fix.variant]), times_text(fix.memory)));
+  }
+}
+
+void add_evidence(const Diagnosis& diagnosis, Sentences& out) {
+  const Cause cause = diagnosis.verdict.cause;
+  const Attribution* const recorded = diagnosis.recorded.get();
+  if (cause == Cause::kPageFaults || cause == Cause::kOwnPageFaults) add_page_faults(diagnosis, out);
+  if (cause == Cause::kMemoryBandwidth) add_copies(diagnosis, out);
+  if (cause == Cause::kSerial) add_busy_cpus(diagnosis, out);
+  if (cause == Cause::kCpuQuota) add_quota(diagnosis, out);
+  if (cause == Cause::kArenaBloat) add_memory(diagnosis, out);
+  if (recorded == nullptr) return;
+  if (recorded->allocating.calls > 0) add_allocator_time(diagnosis, out);
+  if (blames_allocator(cause)) {
+    add_remote_frees(*recorded, out);
+    add_false_sharing(*recorded, out);
+  }
+  if (cause == Cause::kOwnLock || cause == Cause::kMixed || cause == Cause::kSerial) add_own_waits(*recorded, out);
+}
+
+// ---- what was tried
+
+std::string effect(const Fix& fix) {
+  if (fix.failed) return "makes the program fail";
+  if (!is_beyond_chance(fix)) {
+    const std::string range = range_text(fix.gain);
+    return range.empty() ? "no difference" : fmt::format("no difference ({})", range);
+  }
+  return times_text(fix.gain) + " as fast";
+}
+
+std::string tried_of(const Diagnosis& diagnosis) {
+  std::vector<const Fix*> fixes;
+  for (const Fix& fix : diagnosis.verdict.fixes) {
+    if (fix.failed || fix.gain.value > 0) fixes.push_back(&fix);
+  }
+  std::ranges::stable_sort(fixes, [](const Fix* a, const Fix* b) {
+    return std::pair(a->failed, -a->gain.value) < std::pair(b->failed, -b->gain.value);
+  });
+  std::string text;
+  for (const Fix* fix : fixes)
+    text += fmt::format("{}{} {}", text.empty() ? "Tried: " : ", ", text_of(diagnosis.experiment.variants[fix->variant]),
+                        effect(*fix));
+  return text.empty() ? text : text + '.';
+}
+
+// ---- what to do
+
+std::string use_of(const Diagnosis& diagnosis, const Fix& fix) {
+  const Variant& variant = diagnosis.experiment.variants[fix.variant];
+  switch (variant.treatment) {
+    case Treatment::kNone: return {};
+    case Treatment::kFreehold: return "run it with Freehold, or link Freehold into it";
+    case Treatment::kCappedArenas: return fmt::format("run it with {}", text_of(variant));
+    case Treatment::kPadded: return "give the blocks that threads hold a cache line each (alignas(64))";
+    case Treatment::kPeer: return fmt::format("run it with {}", variant.name);
+  }
+  __builtin_unreachable();
+}
+
+std::string_view way_out_of(Cause cause) {
+  switch (cause) {
+    case Cause::kOwnLock: return "hold that lock for less time, or split what it guards";
+    case Cause::kOwnSharing: return "find the lines that threads write in turns, and give each thread its own";
+    case Cause::kOwnPageFaults: return "keep memory that will be needed again instead of unmapping it";
+    case Cause::kMemoryBandwidth: return "touch less memory: smaller elements, pieces that fit the caches";
+    case Cause::kCpuQuota: return "raise the quota, or start as many threads as it has CPUs";
+    case Cause::kSerial: return "find what runs alone, and divide it or let it overlap";
+    case Cause::kUndecided: return "ask again on a quiet machine, with more repetitions (--repeat)";
+    default: return "";
+  }
+}
+
+std::string advice_of(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  if (own_failure(diagnosis.experiment)) return "Do: make it run by itself first; then ask again.";
+  if (!was_compared(verdict) && verdict.cause == Cause::kUndecided)
+    return "Do: ask again where it may use more than one CPU.";
+  const std::string_view own = way_out_of(verdict.cause);
+  const std::string use = verdict.best_fix ? use_of(diagnosis, verdict.fixes[*verdict.best_fix]) : "";
+  if (own.empty() && use.empty()) return {};
+  if (own.empty()) return fmt::format("Do: {}.", use);
+  return use.empty() ? fmt::format("Do: {}.", own) : fmt::format("Do: {}. Beside that, {}.", own, use);
+}
+
+}  // namespace
+
+std::string_view text_of(Cause cause) noexcept {
+  switch (cause) {
+    case Cause::kNone: return "nothing";
+    case Cause::kAllocatorLock: return "locks inside malloc and free";
+    case Cause::kRemoteFrees: return "blocks that other threads free";
+    case Cause::kAllocatorFalseSharing: return "cache lines that malloc makes threads share";
+    case Cause::kPageFaults: return "memory that malloc takes and gives back";
+    case Cause::kArenaBloat: return "memory that arenas hold";
+    case Cause::kOwnLock: return "its own locks";
+    case Cause::kOwnSharing: return "data that its threads share";
+    case Cause::kOwnPageFaults: return "memory that it maps and unmaps itself";
+    case Cause::kMemoryBandwidth: return "memory bandwidth";
+    case Cause::kCpuQuota: return "its CPU quota";
+    case Cause::kSerial: return "parts that run alone";
+    case Cause::kMixed: return "several causes";
+    case Cause::kUndecided: return "not known";
+  }
+  __builtin_unreachable();
+}
+
+std::string text_of(const Variant& variant) {
+  switch (variant.treatment) {
+    case Treatment::kFreehold: return "Freehold";
+    case Treatment::kPadded: return "every block a cache line longer";
+    case Treatment::kNone:
+    case Treatment::kPeer: return variant.name;
+    case Treatment::kCappedArenas: break;
+  }
+  const std::size_t comma = variant.name.find(", ");
+  return comma == std::string::npos ? variant.name
+                                    : variant.name.substr(0, comma) + " with " + variant.name.substr(comma + 2);
+}
+
+std::string program_name(const Diagnosis& diagnosis) {
+  const std::string& path = diagnosis.settings.command.empty() ? diagnosis.program : diagnosis.settings.command.front();
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool is_beyond_chance(const Fix& fix) noexcept {
+  return fix.helps || (fix.gain.low > 1 && fix.gain.high > 1) || (fix.gain.low < 1 && fix.gain.high < 1);
+}
+
+Words words_of(const Diagnosis& diagnosis) {
+  Words words;
+  words.headline = headline_of(diagnosis);
+  if (!own_failure(diagnosis.experiment)) {
+    add_scaling(diagnosis, words.because);
+    add_evidence(diagnosis, words.because);
+    words.tried = tried_of(diagnosis);
+  }
+  words.advice = advice_of(diagnosis);
+  return words;
+}
+
+}  // namespace freehold::cli::doctor

@@ -1,0 +1,156 @@
+// The verdict in words.
+#include <gtest/gtest.h>
+
+#include "cli/doctor/figures.hpp"
+#include "cli/doctor/words.hpp"
+#include "tests/unit/cli/doctor_support.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+
+std::string joined(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& sentence : sentences) text += sentence + '\n';
+  return text;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(DoctorWords, OfRemoteFrees_AreThoseOfTheIssue) {
+  const Words words = words_of(diagnosis_with(Cause::kRemoteFrees));
+  EXPECT_EQ(words.headline,
+            "The allocator explains 60% (50 to 70%) of the scaling that this program loses: threads free blocks that other "
+            "threads allocated, which its malloc makes them pay for.");
+  ASSERT_GE(words.because.size(), 3u);
+  EXPECT_EQ(
+      words.because[0],
+      "On 4 CPUs it runs 1.6 times (1.5 to 1.7) as fast as on 1 CPU, where 4 would be ideal: 60% (57 to 62%) of its time "
+      "there is lost.");
+  EXPECT_EQ(words.because[1],
+            "malloc and free take 37% of its CPU time, and its threads are asleep in them for 15% of their lives.");
+  EXPECT_EQ(words.because[2],
+            "83% of the frees cross threads: another thread allocated the block, nearly all at parse.cpp:210.");
+  EXPECT_EQ(words.tried,
+            "Tried: Freehold 1.9 times (1.8 to 2.0) as fast, jemalloc 1.8 times (1.7 to 1.9) as fast, glibc with 2 arenas "
+            "1.1 times (1.0 to 1.2) as fast.");
+  EXPECT_EQ(words.advice, "Do: run it with Freehold, or link Freehold into it.");
+}
+
+TEST(DoctorWords, OfEveryCause_SayFirstWhetherItIsTheAllocator) {
+  for (std::size_t i = 0; i < freehold::doctor::kCauses; ++i) {
+    const auto cause = static_cast<Cause>(i);
+    const std::string line = words_of(diagnosis_with(cause)).headline;
+    const std::string first = cause == Cause::kUndecided ? "Undecided"
+                              : blames_allocator(cause)  ? "The allocator"
+                                                         : "Not the allocator";
+    EXPECT_EQ(line.substr(0, first.size()), first) << name_of(cause);
+    EXPECT_EQ(line.back(), '.') << line;
+    EXPECT_FALSE(text_of(cause).empty());
+  }
+}
+
+TEST(DoctorWords, OfAnOwnLock_NameThePlace) {
+  Diagnosis d = diagnosis_with(Cause::kOwnLock);
+  d.verdict.best_fix.reset();
+  const Words words = words_of(d);
+  EXPECT_EQ(words.headline, "Not the allocator: the program waits on its own lock, taken at queue.hpp:33.");
+  EXPECT_TRUE(
+      has(joined(words.because), "Its threads wait for locks of its own for 3% of their lives, most at queue.hpp:33."));
+  EXPECT_EQ(words.advice, "Do: hold that lock for less time, or split what it guards.");
+  d.recorded = nullptr;
+  EXPECT_EQ(words_of(d).headline, "Not the allocator: the program waits on its own lock.");
+}
+
+TEST(DoctorWords, OfOtherCauses_GiveTheFiguresThatSaySo) {
+  Diagnosis d = diagnosis_with(Cause::kMemoryBandwidth);
+  d.experiment.cells.back().trials.assign(3, trial_of(7.2));
+  EXPECT_TRUE(has(joined(words_of(d).because),
+                  "4 processes of it, each on a CPU of its own, share nothing and still take 1.8 times as long"));
+  d = diagnosis_with(Cause::kSerial);
+  EXPECT_TRUE(has(joined(words_of(d).because), "Of 4 CPUs that it may use it keeps 3.6 busy."));
+  d = diagnosis_with(Cause::kCpuQuota);
+  d.experiment.quota_cpus = 1.5;
+  EXPECT_TRUE(has(words_of(d).headline, "its control group allows it 1.5 CPUs"));
+  EXPECT_TRUE(has(joined(words_of(d).because), "It starts 5 threads"));
+  d = diagnosis_with(Cause::kMixed);
+  EXPECT_TRUE(has(words_of(d).headline, "its own locks (25%), memory bandwidth (14%)"));
+  d = diagnosis_with(Cause::kArenaBloat);
+  EXPECT_TRUE(has(joined(words_of(d).because),
+                  "With glibc with 2 arenas its peak memory is 0.62 times (0.60 to 0.65) what it was."));
+}
+
+TEST(DoctorWords, WithoutEnoughToSay_SayNoMore) {
+  Diagnosis d = diagnosis_with(Cause::kUndecided);
+  d.verdict.all = d.verdict.alone;
+  EXPECT_EQ(words_of(d).headline, "No verdict: on one CPU there is no scaling to look at.");
+  d = diagnosis_with(Cause::kUndecided);
+  d.experiment.cells.front().trials.clear();
+  d.experiment.cells.front().failure = "exit code 3";
+  EXPECT_EQ(words_of(d).headline, "No verdict: the program itself fails (exit code 3).");
+  EXPECT_TRUE(words_of(d).tried.empty());
+  EXPECT_TRUE(steps_of(d).empty());
+  d = diagnosis_with(Cause::kUndecided);
+  d.verdict.best_fix.reset();
+  d.verdict.fixes[1].gain = {0.9, 1.05, 1.2};
+  d.verdict.fixes[1].helps = false;
+  d.verdict.fixes[2].failed = true;
+  EXPECT_TRUE(has(words_of(d).tried, "Freehold no difference (0.9–1.2), jemalloc makes the program fail."));
+  EXPECT_TRUE(has(words_of(d).advice, "--repeat"));
+  EXPECT_EQ(steps_of(d).front().lines, "freehold doctor --repeat 15 -- ./bin/parser --input 'two words.txt'");
+}
+
+TEST(DoctorSteps, ThatUseFreehold_AreExact) {
+  Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
+  d.settings.command = {"./bin/parser", "-t{n}"};
+  d.settings.knob = freehold::doctor::Knob::kArgument;
+  const std::vector<Step> steps = steps_of(d);
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].lines, "freehold run -- ./bin/parser -t4");
+  EXPECT_EQ(steps[1].lines, "LD_PRELOAD=/usr/lib/libfreehold.so ./bin/parser -t4");
+  EXPECT_TRUE(has(steps[2].lines, "target_link_libraries(parser PRIVATE freehold::malloc)"));
+  d.verdict.best_fix = 0;
+  EXPECT_EQ(steps_of(d).front().lines, "MALLOC_ARENA_MAX=2 ./bin/parser -t4");
+  EXPECT_EQ(steps_of(d).size(), 4u);  // and Freehold, which helps, too
+}
+
+TEST(DoctorFindings, OfWhatWentWrong_AreAllThere) {
+  Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
+  d.verdict.noisy = true;
+  d.experiment.complete = false;
+  d.signal = 2;
+  d.experiment.cells.back().trials.resize(1);
+  d.experiment.cells[14].failure = "SIGSEGV";
+  auto recorded = attribution_with(3);
+  recorded.dropped = 1'234'567;
+  d.recorded = std::make_shared<const Attribution>(recorded);
+  const std::string text = joined(findings_of(d));
+  for (const char* part :
+       {"Interrupted", "With jemalloc and 3 CPUs the program ended otherwise than it does by itself: SIGSEGV.",
+        "busy with something else", "run only once", "lower with another allocator: 0.6 times with glibc with 2 arenas",
+        "6% slower", "1.2 million records", "counter.cpp:8"})
+    EXPECT_TRUE(has(text, part)) << part << "\n" << text;
+}
+
+TEST(DoctorFigures, AreNoMoreExactThanTheirRange) {
+  EXPECT_EQ(percent_text(Estimate{0.5, 0.61, 0.7}), "60% (50 to 70%)");
+  EXPECT_EQ(percent_text(Estimate{0.605, 0.612, 0.622}), "61% (61 to 62%)");
+  EXPECT_EQ(percent_text(Estimate{0.2, 0.43, 0.71}), "40% (20 to 70%)");
+  EXPECT_EQ(percent_text(Estimate{0.3, 0.3, 0.3}), "30%");
+  EXPECT_EQ(percent_text(0.001), "less than 1%");
+  EXPECT_EQ(times_text({1.8, 1.9, 2.0}), "1.9 times (1.8 to 2.0)");
+  EXPECT_EQ(times_text({1.91, 1.93, 1.94}), "1.93 times (1.91 to 1.94)");
+  EXPECT_EQ(times_text({4.2, 7.1, 9.8}), "7 times (4 to 10)");
+  EXPECT_EQ(times_text({1.9, 1.9, 1.9}), "1.9 times");
+  EXPECT_EQ(seconds_text(0.0831), "83.1 ms");
+  EXPECT_EQ(count_text(3400), "3,400");
+  EXPECT_EQ(count_text(1.23e6), "1.2 million");
+}
+
+TEST(DoctorFigures, FrameWithoutSource_IsNamedByItsFunction) {
+  EXPECT_EQ(short_text({"parse", "/src/a/parse.cpp", 210, "/bin/p", false}), "parse.cpp:210");
+  EXPECT_EQ(short_text({"parse", "", 0, "/usr/lib/libp.so.1", false}), "parse in libp.so.1");
+  EXPECT_EQ(short_text({std::string(100, 'x'), "", 0, "", false}), std::string(60, 'x') + "…");
+}
+
+}  // namespace
+}  // namespace freehold::cli::doctor
