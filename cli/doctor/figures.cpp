@@ -81,4 +81,9 @@ std::string short_text(const freehold::doctor::Frame& frame) {
   return frame.module.empty() ? function : fmt::format("{} in {}", function, base_name(frame.module));
 }
 
+std::string short_text(const freehold::doctor::Frame& one, const freehold::doctor::Frame& other) {
+  const std::string first = short_text(one), second = short_text(other);
+  return first == second ? first : fmt::format("{} and {}", first, second);
+}
+
 }  // namespace freehold::cli::doctor

@@ -26,5 +26,7 @@ namespace freehold::cli::doctor {
 
 // Where a frame is, as short as it can be found again: "parse.cpp:210"; "parse in libparse.so" without debug information.
 [[nodiscard]] std::string short_text(const freehold::doctor::Frame& frame);
+// "a.cpp:1 and b.cpp:2"; once where both are the same.
+[[nodiscard]] std::string short_text(const freehold::doctor::Frame& one, const freehold::doctor::Frame& other);
 
 }  // namespace freehold::cli::doctor

@@ -79,9 +79,9 @@ void add_hazard(const Diagnosis& diagnosis, Sentences& out) {
   const SharingSites& first = recorded->sharing.front();
   out.push_back(fmt::format(
       "Blocks of different threads lay on the same cache line for long, {} lines of those that were watched, for "
-      "example from {} and {}. It costs nothing unless both are written often.",
-      count_text(static_cast<double>(recorded->lines_shared_for_long)), short_text(first.places[0].frame()),
-      short_text(first.places[1].frame())));
+      "example from {}. It costs nothing unless both are written often.",
+      count_text(static_cast<double>(recorded->lines_shared_for_long)),
+      short_text(first.places[0].frame(), first.places[1].frame())));
 }
 
 void add_quota(const Diagnosis& diagnosis, Sentences& out) {

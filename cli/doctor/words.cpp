@@ -147,9 +147,7 @@ void add_false_sharing(const Attribution& recorded, Sentences& out) {
                   percent_text(recorded.shared_line_share));
   if (!recorded.sharing.empty()) {
     const SharingSites& first = recorded.sharing.front();
-    const std::string one = short_text(first.places[0].frame()), other = short_text(first.places[1].frame());
-    text += one == other ? fmt::format(", most with blocks from {}", one)
-                         : fmt::format(", most with blocks from {} and {}", one, other);
+    text += fmt::format(", most with blocks from {}", short_text(first.places[0].frame(), first.places[1].frame()));
   }
   out.push_back(text + '.');
 }

@@ -1,0 +1,227 @@
+#include "cli/doctor/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "cli/doctor/figures.hpp"
+#include "cli/doctor/measured.hpp"
+#include "cli/doctor/words.hpp"
+#include "cli/report/text.hpp"
+#include "cli/stats_table.hpp"
+#include "cli/support/failure.hpp"
+#include "cli/support/shell.hpp"
+#include "cli/support/statistics.hpp"
+#include "freehold/doctor/attribution.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using namespace freehold::doctor;
+
+constexpr std::size_t kWidth = 100;
+constexpr std::size_t kColumns = 5;  // settings side by side
+constexpr std::size_t kRows = 8;     // call sites, and of each of the other lists
+constexpr std::size_t kLongestName = 34;
+
+// In characters, not bytes.
+std::size_t length_of(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string clipped(const std::string& text, std::size_t width) {
+  std::string out = printable(text);
+  if (length_of(out) <= width) return out;
+  std::size_t bytes = 0;
+  for (std::size_t seen = 0; bytes < out.size(); ++bytes) {
+    if ((out[bytes] & 0xC0) != 0x80 && seen++ == width - 1) break;
+  }
+  return out.substr(0, bytes) + "…";
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  const std::size_t length = length_of(text);
+  return length < width ? text + std::string(width - length, ' ') : text;
+}
+
+// The first, the last, and others evenly between them.
+template <class T>
+std::vector<T> thinned(const std::vector<T>& all, std::size_t most) {
+  if (all.size() <= most) return all;
+  std::vector<T> some;
+  for (std::size_t i = 0; i < most; ++i) some.push_back(all[i * (all.size() - 1) / (most - 1)]);
+  return some;
+}
+
+class Summary {
+ public:
+  explicit Summary(const Diagnosis& diagnosis) : of_(diagnosis), recorded_(diagnosis.recorded.get()) {}
+
+  void verdict() {
+    const Words words = words_of(of_);
+    print("{}\n", wrap(printable(words.headline), kWidth, ""));
+    std::string because;
+    for (const std::string& sentence : words.because) because += sentence + ' ';
+    print("{}", wrap(printable(because), kWidth, ""));
+    print("{}", wrap(printable(words.tried), kWidth, ""));
+    print("{}", wrap(printable(words.advice), kWidth, ""));
+  }
+
+  void steps() {
+    for (const Step& step : steps_of(of_)) {
+      print("\n{}", wrap(printable(step.what) + ":", kWidth, "  "));
+      std::string line;
+      for (const char c : step.lines + '\n') {
+        if (c != '\n') {
+          line += c;
+          continue;
+        }
+        print("    {}\n", printable(line));
+        line.clear();
+      }
+    }
+  }
+
+  // Seconds, and how many times as fast as the same allocator in the first setting.
+  void measurements() {
+    const std::vector<Setting> settings = thinned(of_.experiment.sweep(), kColumns);
+    if (settings.empty()) return;
+    print("\nMEASURED: time, and how many times as fast as in the first column\n{:<{}}", "", kLongestName - 8);
+    for (const Setting& setting : settings) print("{:>15}", describe(setting));
+    print("{:>9}{:>11}\n", "spread", "peak");
+    for (std::size_t variant = 0; variant < of_.experiment.variants.size(); ++variant) variant_row(variant, settings);
+    copies_row();
+  }
+
+  void fixes() {
+    if (of_.verdict.fixes.empty()) return;
+    print("\nTRIED on {}: how many times as fast; peak memory\n", describe(of_.verdict.all));
+    for (const Fix& fix : of_.verdict.fixes) {
+      const bool measured = fix.gain.value > 0;
+      print("{}{:>6}  {}{:>7}  {}\n",
+            padded(clipped(text_of(of_.experiment.variants[fix.variant]), kLongestName - 2), kLongestName),
+            measured ? value_text(fix.gain) : "-", padded(measured ? range_text(fix.gain) : "", 12),
+            fix.memory.value > 0 ? fmt::format("× {:.2f}", fix.memory.value) : "-",
+            fix.failed               ? "the program fails"
+            : !is_beyond_chance(fix) ? "may be chance"
+            : fix.helps              ? "helps"
+                                     : "");
+    }
+  }
+
+  void sites() {
+    if (recorded_ == nullptr || recorded_->sites.empty()) return;
+    print("\nCALL SITES: share of the time in malloc and free, and who frees the blocks\n");
+    print("{:>6} {:>13} {:>8} {:>10} {:>10}  {}\n", "share", "allocations", "ns each", "bytes each", "by others", "where");
+    for (const AllocationSite& site : firsts(recorded_->sites)) {
+      print("{:>6} {:>13} {:>8.0f} {:>10} {:>10}  {}\n", share(site.time_share), count_text(site.time.calls),
+            site.time.mean_ns(), fmt::format("{}{:.0f}", site.fixed_size ? "" : "~", site.typical_bytes),
+            share(site.freed_elsewhere), where(site.place, 48));
+    }
+    more(recorded_->sites.size());
+  }
+
+  void locks() {
+    if (recorded_ == nullptr || recorded_->lock_waits.empty()) return;
+    print("\nLOCKS of the program that its threads wait for: share of their lives\n{:>6} {:>10}  {}\n", "share", "waits",
+          "where");
+    for (const WaitSite& site : firsts(recorded_->lock_waits))
+      print("{:>6} {:>10}  {}\n", share(site.share), count_text(site.count), where(site.place, 80));
+    more(recorded_->lock_waits.size());
+  }
+
+  void notes() {
+    std::vector<std::string> notes = findings_of(of_);
+    notes.insert(notes.end(), of_.notes.begin(), of_.notes.end());
+    notes.emplace_back("A range is where nine of ten repetitions of all this would end.");
+    print("\n{}", list_of(notes, kWidth));
+  }
+
+  void head() {
+    const std::vector<std::string>& command = of_.settings.command;
+    print("freehold doctor: {}\n{}\n",
+          of_.example || command.empty() ? "the bundled example" : printable(shell_words(command)),
+          machine_line(of_.machine));
+  }
+
+  void page(const std::string& file) {
+    if (!file.empty()) print("\nThe whole report: {}\n", printable(file));
+  }
+
+  std::string text() && { return std::move(out_); }
+
+ private:
+  template <class... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+  }
+
+  static std::string share(double value) { return value > 0 && value < 0.005 ? "<1%" : fmt::format("{:.0f}%", 100 * value); }
+  template <class T>
+  static std::vector<T> firsts(const std::vector<T>& all) {
+    return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kRows))};
+  }
+  void more(std::size_t all) {
+    if (all > kRows) print("       and {} more\n", all - kRows);
+  }
+  // "parse.cpp:210 parse(std::string const&)"
+  static std::string where(const Place& place, std::size_t width) {
+    const Frame& frame = place.frame();
+    const std::string at = short_text(frame);
+    return clipped(frame.file.empty() || frame.function.empty() ? at : at + "  " + frame.function, width);
+  }
+
+  void variant_row(std::size_t variant, const std::vector<Setting>& settings) {
+    std::string cells;
+    const Cell* last = nullptr;
+    for (const Setting& setting : settings) {
+      const Cell* const cell = of_.experiment.find(variant, setting);
+      const auto cost = median_cost(cell);
+      if (cost) last = cell;
+      const auto faster = cell == nullptr ? std::nullopt : speed(of_.experiment, *cell);
+      cells += fmt::format("{:>9}{:>6}",
+                           cost                                        ? seconds_text(*cost)
+                           : cell != nullptr && !cell->failure.empty() ? "failed"
+                                                                       : "-",
+                           faster ? fmt::format("{:.2f}", *faster) : "");
+    }
+    const auto peak = median_peak(last);
+    print("{}{}{:>9}{:>11}\n",
+          padded(clipped(text_of(of_.experiment.variants[variant]), kLongestName - 9), kLongestName - 8), cells,
+          last != nullptr && last->trials.size() > 1 ? fmt::format("{:.0f}%", 100 * spread(costs_of(*last))) : "-",
+          peak ? bytes_text(*peak) : "-");
+  }
+
+  void copies_row() {
+    for (const Cell& cell : of_.experiment.cells) {
+      if (cell.variant != 0 || cell.setting.copies < 2) continue;
+      const auto cost = median_cost(&cell);
+      const auto faster = speed(of_.experiment, cell);
+      if (cost && faster)
+        print("{} as processes that share nothing, {} times the work: {}, {:.2f} times as fast\n", describe(cell.setting),
+              cell.setting.copies, seconds_text(*cost), *faster);
+    }
+  }
+
+  const Diagnosis& of_;
+  const Attribution* recorded_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string summary_of(const Diagnosis& diagnosis, const std::string& page) {
+  Summary summary(diagnosis);
+  summary.head();
+  summary.verdict();
+  summary.steps();
+  summary.measurements();
+  summary.fixes();
+  summary.sites();
+  summary.locks();
+  summary.notes();
+  summary.page(page);
+  return std::move(summary).text();
+}
+
+}  // namespace freehold::cli::doctor

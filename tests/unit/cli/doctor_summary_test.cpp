@@ -1,0 +1,67 @@
+// The report on the terminal.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+#include "cli/doctor/summary.hpp"
+#include "tests/unit/cli/doctor_support.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+
+TEST(DoctorSummary, OfADiagnosis_HasTheVerdictBeforeTheFigures) {
+  const std::string text = summary_of(diagnosis_with(Cause::kRemoteFrees), "/tmp/report.html");
+  std::size_t at = 0;
+  for (const char* part :
+       {"./bin/parser --input 'two words.txt'", "The allocator explains 60% (50 to 70%)", "Tried: Freehold",
+        "Do: run it with Freehold", "freehold run -- ./bin/parser", "MEASURED", "jemalloc", "4 copies", "TRIED", "1.8–2.0",
+        "CALL SITES", "parse.cpp:210", "LOCKS", "queue.hpp:33", "/tmp/report.html"}) {
+    const std::size_t found = text.find(part, at);
+    ASSERT_NE(found, std::string::npos) << part << "\n" << text;
+    at = found;
+  }
+  if (std::getenv("FREEHOLD_TEST_SHOW") != nullptr) std::fputs(text.c_str(), stdout);
+}
+
+TEST(DoctorSummary, OfAnything_HasNoLineThatIsTooLong) {
+  std::istringstream lines(summary_of(diagnosis_with(Cause::kMixed, 30), ""));
+  for (std::string line; std::getline(lines, line);) {
+    const auto length = std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; });
+    EXPECT_LE(length, 120) << line;
+  }
+}
+
+TEST(DoctorSummary, HostileNames_DriveNoTerminal) {
+  Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
+  const std::string evil = "\x1b]0;owned\x07\n\rrm";
+  d.settings.command = {evil, evil};
+  d.notes = {evil};
+  d.experiment.variants[kPeerAt].name = evil;
+  d.experiment.cells[0].failure = evil;
+  auto recorded = attribution_with(1);
+  recorded.sites[0].place.stacks[0].frames[0] = {evil, evil, 1, evil, false};
+  recorded.lock_waits[0].place = recorded.sites[0].place;
+  d.recorded = std::make_shared<const Attribution>(recorded);
+  const std::string text = summary_of(d, evil);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find('\x07'), std::string::npos);
+  EXPECT_EQ(text.find('\r'), std::string::npos);
+}
+
+TEST(DoctorSummary, WithNothingMeasured_StandsAllTheSame) {
+  Diagnosis d = diagnosis_with(Cause::kUndecided);
+  d.recorded = nullptr;
+  d.verdict.fixes.clear();
+  d.verdict.best_fix.reset();
+  d.repetitions.clear();
+  for (auto& cell : d.experiment.cells) cell.trials.clear();
+  EXPECT_NE(summary_of(d, "").find("Undecided"), std::string::npos);
+  d.experiment.cells.clear();
+  EXPECT_NE(summary_of(d, "").find("Undecided"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace freehold::cli::doctor
