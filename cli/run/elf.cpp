@@ -18,6 +18,8 @@ constexpr unsigned char kNativeOrder = std::endian::native == std::endian::littl
 constexpr std::size_t kMaxProgramHeaders = 1024;  // real programs have about a dozen
 constexpr std::size_t kMaxInterpreter = 4096;     // PATH_MAX: the kernel's own limit
 constexpr std::size_t kMaxDynamic = 1 << 20;
+constexpr std::size_t kMaxSections = 65535;
+constexpr std::size_t kMaxSymbolBytes = std::size_t{1} << 28;
 
 bool read_exactly(int fd, void* to, std::size_t bytes, std::uint64_t offset) {
   return ::pread(fd, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
@@ -47,6 +49,15 @@ bool has_soname(int fd, const ElfW(Phdr) & segment) {
     if (entry.d_tag == DT_SONAME) return true;
   }
   return false;
+}
+
+// The content of a section, one `Entry` after the other; empty if it is not whole.
+template <class Entry>
+std::vector<Entry> content(int fd, const ElfW(Shdr) & section) {
+  if (section.sh_size > kMaxSymbolBytes) return {};
+  std::vector<Entry> entries(section.sh_size / sizeof(Entry));
+  if (!read_exactly(fd, entries.data(), entries.size() * sizeof(Entry), section.sh_offset)) return {};
+  return entries;
 }
 
 }  // namespace
@@ -80,6 +91,26 @@ Elf read_elf(int fd) {
   }
   elf.kind = Elf::Kind::kElf;
   return elf;
+}
+
+bool exports_function(int fd, std::string_view function) {
+  ElfW(Ehdr) header;
+  if (read_elf(fd).kind != Elf::Kind::kElf || !read_exactly(fd, &header, sizeof header, 0)) return false;
+  if (header.e_ident[EI_CLASS] != kNativeBits || header.e_ident[EI_DATA] != kNativeOrder) return false;
+  if (header.e_shentsize != sizeof(ElfW(Shdr)) || header.e_shnum == 0 || header.e_shnum > kMaxSections) return false;
+  std::vector<ElfW(Shdr)> sections(header.e_shnum);
+  if (!read_exactly(fd, sections.data(), sections.size() * sizeof(ElfW(Shdr)), header.e_shoff)) return false;
+  for (const ElfW(Shdr) & section : sections) {
+    if (section.sh_type != SHT_DYNSYM || section.sh_link >= sections.size()) continue;
+    const auto names = content<char>(fd, sections[section.sh_link]);
+    const std::string_view all(names.data(), names.size());
+    for (const ElfW(Sym) & symbol : content<ElfW(Sym)>(fd, section)) {
+      if (symbol.st_shndx == SHN_UNDEF || symbol.st_name >= all.size()) continue;
+      const std::string_view name = all.substr(symbol.st_name);
+      if (name.substr(0, name.find('\0')) == function) return true;
+    }
+  }
+  return false;
 }
 
 std::string machine_text(const Elf& elf) {

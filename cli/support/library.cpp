@@ -107,6 +107,23 @@ std::string find_freehold_library() {
                 fmt::format("{} not found near {}; set FREEHOLD_LIBRARY to its path", kLibrary, printable(folder.string())));
 }
 
+std::string find_own_library(const std::string& name) {
+  const fs::path folder = command_folder();
+  for (const fs::path& candidate : freehold_candidates(folder)) {
+    const fs::path path = candidate.parent_path() / name;
+    if (is_readable_file(path)) return checked(path);
+  }
+  throw Failure(kExitRefused, fmt::format("{} not found near {}", name, printable(folder.string())));
+}
+
+std::string find_own_program(const std::string& name) {
+  const fs::path folder = command_folder();
+  for (const fs::path& path : {folder / name, folder.parent_path() / "libexec" / "freehold" / name}) {
+    if (is_readable_file(path) && ::access(path.c_str(), X_OK) == 0) return path;
+  }
+  throw Failure(kExitRefused, fmt::format("{} not found near {}", name, printable(folder.string())));
+}
+
 Allocator find_allocator(const std::string& text) {
   if (text == "system") return {text, ""};
   if (text == "freehold") return {text, find_freehold_library()};

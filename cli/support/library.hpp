@@ -18,6 +18,11 @@ struct Allocator {
 // The library of this installation: FREEHOLD_LIBRARY if set, otherwise found relative to the running command.
 // Throws Failure(kExitRefused) when there is none.
 [[nodiscard]] std::string find_freehold_library();
+// Another library of this installation, "libfreehold-probe.so": beside libfreehold.so's usual places.
+// Throws Failure(kExitRefused) when it is not there.
+[[nodiscard]] std::string find_own_library(const std::string& name);
+// A program of this installation that lies beside the command, or in its libexec folder. Throws Failure(kExitRefused).
+[[nodiscard]] std::string find_own_program(const std::string& name);
 // "system", "freehold", a peer's name, a path, or "name=path". Throws Failure(kExitRefused).
 [[nodiscard]] Allocator find_allocator(const std::string& text);
 // The peers that find_allocator knows by name.

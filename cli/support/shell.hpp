@@ -1,13 +1,18 @@
-// Commands that a person can paste into a shell.
+// Commands that a person can paste into a shell, and words that a person wrote as for a shell.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace freehold::cli {
 
 // The word as a shell reads it back: bare where nothing in it is special, else in single quotes.
 [[nodiscard]] std::string shell_word(std::string_view word);
 [[nodiscard]] std::string shell_words(std::span<const std::string> words);
+// "-t 4 'two words' a\ b" -> -t, 4, "two words", "a b". Quotes and backslashes as in POSIX; nothing is expanded.
+// None: a quote that does not end.
+[[nodiscard]] std::optional<std::vector<std::string>> split_words(const std::string& text);
 
 }  // namespace freehold::cli
