@@ -15,6 +15,7 @@ struct Invocation {
 };
 
 void add_run(CLI::App& app, Invocation& invocation);
+void add_doctor(CLI::App& app, Invocation& invocation);
 void add_scale(CLI::App& app, Invocation& invocation);
 void add_pools(CLI::App& app, Invocation& invocation);
 void add_timers(CLI::App& app, Invocation& invocation);

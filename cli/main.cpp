@@ -18,7 +18,7 @@ namespace {
 using namespace freehold::cli;
 
 // Subcommands whose arguments end in somebody else's command line.
-bool runs_a_program(const std::string& subcommand) { return subcommand == "run"; }
+bool runs_a_program(const std::string& subcommand) { return subcommand == "run" || subcommand == "doctor"; }
 
 bool has_subcommand(CLI::App& app, const std::string& name) {
   return !app.get_subcommands([&name](const CLI::App* command) { return command->get_name() == name; }).empty();
@@ -42,6 +42,7 @@ int execute(int argc, char** argv) {
   app.require_subcommand(1);
   Invocation invocation;
   add_run(app, invocation);
+  add_doctor(app, invocation);
   add_scale(app, invocation);
   add_pools(app, invocation);
   add_timers(app, invocation);

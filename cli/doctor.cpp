@@ -1,0 +1,282 @@
+// freehold doctor [options] -- PROGRAM ARGS…: is the allocator why the program does not scale, where, and what mends it?
+// Runs the program under several allocators on one CPU and on all, records it, and says what that means. docs/doctor.md.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/command.hpp"
+#include "cli/doctor/experiment.hpp"
+#include "cli/doctor/throughput.hpp"
+#include "cli/report/json.hpp"
+#include "cli/run/program.hpp"
+#include "cli/support/arguments.hpp"
+#include "cli/support/failure.hpp"
+#include "cli/support/interrupts.hpp"
+#include "cli/support/library.hpp"
+#include "cli/support/output_file.hpp"
+#include "cli/support/progress.hpp"
+#include "cli/support/shell.hpp"
+#include "cli/support/standard_streams.hpp"
+#include "cli/support/statistics.hpp"
+#include "freehold/doctor/program.hpp"
+
+namespace freehold::cli {
+namespace {
+using namespace doctor;
+using freehold::doctor::Knob;
+
+constexpr unsigned kMostThreads = 4096;
+constexpr unsigned kMostRounds = 1000;
+constexpr double kBudget_s = 100;
+constexpr double kQuickBudget_s = 20;
+constexpr double kExampleBudget_s = 40;
+constexpr double kLongest_s = 1e6;
+constexpr const char* kExample = "freehold-doctor-example";
+
+struct DoctorOptions {
+  std::optional<std::string> threads, env, arg, work, allocators;
+  std::optional<std::string> budget, repeat;
+  std::optional<std::string> input, output;
+  std::optional<std::string> serve_for, load, ready, ready_after, throughput;
+  std::optional<std::string> keep_recording, json, html;
+  bool quick = false;
+  bool allow_failure = false;
+};
+
+// "10", "2.5s", "300ms", "2m", "1h" -> seconds.
+double parse_seconds(const std::string& option, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, text.data() + text.size());
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (error != std::errc() || !std::isfinite(value) || value * factor <= 0 || value * factor > kLongest_s)
+    throw Failure(kExitRefused, fmt::format("{}: '{}' is not a time: 10, 2.5s, 300ms, 2m", option, printable(text)));
+  return value * factor;
+}
+
+Work parse_work(const std::string& text) {
+  if (text == "auto") return Work::kAuto;
+  if (text == "fixed") return Work::kFixed;
+  if (text == "per-thread") return Work::kPerThread;
+  throw Failure(kExitRefused, fmt::format("--work: '{}' is none of fixed, per-thread, auto", printable(text)));
+}
+
+// 1, 2, 4… up to `most`, which is always among them.
+std::vector<unsigned> doubling(unsigned most) {
+  std::vector<unsigned> widths;
+  for (unsigned width = 1; width < most; width *= 2) widths.push_back(width);
+  widths.push_back(most);
+  return widths;
+}
+
+bool has_number_mark(const std::vector<std::string>& words) {
+  return std::ranges::any_of(words, [](const std::string& word) { return word.find("{n}") != std::string::npos; });
+}
+
+void set_argument_knob(Settings& settings, const std::string& text) {
+  const auto words = split_words(text);
+  if (!words) throw Failure(kExitRefused, fmt::format("--arg: a quote in '{}' does not end", printable(text)));
+  if (!has_number_mark(*words))
+    throw Failure(kExitRefused,
+                  fmt::format("--arg: '{}' has no {{n}} where the number of threads belongs", printable(text)));
+  settings.knob = Knob::kArgument;
+  settings.knob_text = text;
+  // Before the program's other arguments: options end where operands begin.
+  settings.command.insert(settings.command.begin() + 1, words->begin(), words->end());
+}
+
+void set_knob(Settings& settings, const DoctorOptions& options) {
+  const auto cpus = static_cast<unsigned>(freehold::doctor::cpus_in_order().size());
+  const bool marked = has_number_mark(settings.command);
+  if (options.env && (options.arg || marked))
+    throw Failure(kExitRefused, "--env and {n} in an argument: the program is told its threads by one of them");
+  if (options.env) {
+    if (options.env->empty() || options.env->find('=') != std::string::npos)
+      throw Failure(kExitRefused, fmt::format("--env: '{}' is not a variable's name", printable(*options.env)));
+    settings.knob = Knob::kEnvironment;
+    settings.knob_text = *options.env;
+  } else if (options.arg) {
+    set_argument_knob(settings, *options.arg);
+  } else if (marked && options.threads) {
+    settings.knob = Knob::kArgument;
+    settings.knob_text = "{n}";
+  } else if (options.threads) {
+    throw Failure(kExitRefused, "--threads: how is the program told? --env NAME, or --arg '-t {n}'");
+  } else if (cpus < 2) {
+    throw Failure(kExitRefused,
+                  "one CPU is all that this process may use, so that nothing can be seen of scaling; --threads 1,2 with "
+                  "--env NAME or --arg '-t {n}' goes without");
+  }
+  settings.widths = doubling(cpus);
+  if (options.threads) settings.widths = parse_numbers("--threads", *options.threads, 1, kMostThreads);
+  if (settings.widths.size() < 2) throw Failure(kExitRefused, "--threads: two numbers are needed to see scaling: 1,2");
+}
+
+void set_server(Settings& settings, const DoctorOptions& options) {
+  Server& server = settings.server;
+  if (options.serve_for) server.seconds = parse_seconds("--for", *options.serve_for);
+  server.load = options.load.value_or("");
+  server.ready = options.ready.value_or("");
+  if (options.ready_after) server.ready_after_s = parse_seconds("--ready-after", *options.ready_after);
+  server.throughput = options.throughput.value_or("");
+  if (options.throughput) static_cast<void>(Throughput(server.throughput));
+  if ((options.load && server.load.empty()) || (options.ready && server.ready.empty()))
+    throw Failure(kExitRefused, "--load and --ready: the command is empty");
+  if (server.load.empty() && (!server.ready.empty() || server.ready_after_s > 0))
+    throw Failure(kExitRefused, "--ready and --ready-after: for which load? --load 'COMMAND'");
+  if (server.seconds > 0 && server.throughput.empty())
+    throw Failure(kExitRefused,
+                  "--for: where all runs take the same time, what is measured? --throughput 'rate: ([0-9.]+)'");
+}
+
+void set_effort(Settings& settings, const DoctorOptions& options) {
+  settings.budget_s = options.quick ? kQuickBudget_s : kBudget_s;
+  if (options.budget) settings.budget_s = parse_seconds("--budget", *options.budget);
+  if (!options.repeat) return;
+  if (options.budget || options.quick)
+    throw Failure(kExitRefused, "--repeat is instead of --budget and --quick: how often, not how long");
+  settings.rounds = parse_number("--repeat", *options.repeat, 1, kMostRounds);
+  settings.budget_s = 0;
+}
+
+void set_files(Settings& settings, const DoctorOptions& options) {
+  if (options.input) {
+    settings.input = *options.input;
+    if (::access(settings.input.c_str(), R_OK) != 0)
+      throw Failure(kExitRefused, fmt::format("cannot read {}: {}", printable(settings.input), error_text(errno)));
+  }
+  if (options.output && *options.output != "show" && *options.output != "hide")
+    throw Failure(kExitRefused, fmt::format("--output: '{}' is none of show, hide", printable(*options.output)));
+  settings.show_output = options.output == "show";
+  settings.keep_recording = options.keep_recording.value_or("");
+  if (options.keep_recording && settings.keep_recording.empty())
+    throw Failure(kExitRefused, "--keep-recording: the folder's name is empty");
+}
+
+// Says now what nobody should wait for.
+void check_program_and_files(const Examination& asked, const DoctorOptions& options) {
+  std::string library = "/proc/self/exe";
+  try {
+    library = find_freehold_library();
+  } catch (const Failure&) {
+    // A note will say so; the command itself is for the same machine.
+  }
+  check_program(asked.program, library);
+  for (const auto& file : {options.json, options.html}) {
+    if (file && *file != "-") check_writable(*file);
+  }
+  if (options.html == "-") throw Failure(kExitRefused, "--html: the page goes to a file");
+}
+
+Examination examination_of(const DoctorOptions& options, const std::vector<std::string>& program) {
+  Examination asked;
+  asked.allocators = options.allocators;
+  Settings& settings = asked.settings;
+  settings.command = program;
+  if (program.empty()) {
+    asked.example = true;
+    asked.program = find_own_program(kExample);
+    settings.command = {asked.program};
+  }
+  set_knob(settings, options);
+  if (options.work) settings.work = parse_work(*options.work);
+  set_server(settings, options);
+  set_effort(settings, options);
+  if (asked.example && settings.rounds == 0 && !options.budget && !options.quick) settings.budget_s = kExampleBudget_s;
+  settings.allow_failure = options.allow_failure;
+  set_files(settings, options);
+  if (!asked.example) asked.program = find_program(program.front());
+  check_program_and_files(asked, options);
+  return asked;
+}
+
+std::string plain_figures(const Diagnosis& diagnosis) {
+  std::string text;
+  for (const auto& cell : diagnosis.experiment.cells) {
+    text += fmt::format("{:<28}", describe(diagnosis.experiment, cell.variant, cell.setting));
+    std::vector<double> costs;
+    for (const auto& trial : cell.trials) costs.push_back(trial.cost());
+    if (!costs.empty()) text += fmt::format("{:10.4g} s ±{:.0f}% ({})", median(costs), 50 * spread(costs), costs.size());
+    text += cell.failure.empty() ? "\n" : "  " + cell.failure + '\n';
+  }
+  text += fmt::format("verdict: {}\n", name_of(diagnosis.verdict.cause));
+  for (const auto& note : diagnosis.notes) text += note + '\n';
+  return text;
+}
+
+int run_doctor(const DoctorOptions& options, const std::vector<std::string>& program) {
+  open_standard_files();
+  const Examination asked = examination_of(options, program);
+  Diagnosis diagnosis;
+  {
+    Interrupts interrupts;
+    Progress progress;
+    diagnosis = examine(asked, interrupts, progress);
+  }
+  print_to_stdout(plain_figures(diagnosis));
+  if (diagnosis.signal != 0) return 128 + diagnosis.signal;
+  const bool failed =
+      std::ranges::any_of(diagnosis.experiment.cells, [](const auto& cell) { return !cell.failure.empty(); });
+  return failed ? kExitPartial : 0;
+}
+
+void add_options_of_experiment(CLI::App& command, DoctorOptions& options) {
+  command.add_option("--threads", options.threads, "Numbers of threads to try, as --env or --arg tells them [1,2,4… CPUs]")
+      ->type_name("LIST");
+  command.add_option("--env", options.env, "Environment variable that says how many threads: OMP_NUM_THREADS")
+      ->type_name("NAME");
+  command.add_option("--arg", options.arg, "Arguments that say how many threads, with {n} for the number: '-t {n}'")
+      ->type_name("TEXT");
+  command.add_option("--work", options.work, "fixed: threads share the work; per-thread: each brings its own; auto [auto]")
+      ->type_name("KIND");
+  command
+      .add_option("--allocators", options.allocators,
+                  "freehold, arenas, padded, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH [all]")
+      ->type_name("LIST");
+  command.add_option("--budget", options.budget, "Time for all runs [100s]")->type_name("TIME");
+  command.add_option("--repeat", options.repeat, "Run everything so many times, however long it takes")->type_name("N");
+  command.add_flag("--quick", options.quick, "A glance: --budget 20s");
+  command.add_option("--stdin", options.input, "File for the program's standard input [/dev/null]")->type_name("FILE");
+  command.add_option("--output", options.output, "show: pass the program's output on, to standard error; hide [hide]")
+      ->type_name("WHAT");
+  command.add_flag("--allow-failure", options.allow_failure,
+                   "The exit code of the first run is the right one, even if not 0");
+}
+
+void add_options_of_servers(CLI::App& command, DoctorOptions& options) {
+  command.add_option("--for", options.serve_for, "End the program after that: it serves, it does not end by itself")
+      ->type_name("TIME");
+  command.add_option("--load", options.load, "Shell command that uses the program while it serves")->type_name("COMMAND");
+  command.add_option("--ready", options.ready, "Shell command that succeeds once the program serves [it listens]")
+      ->type_name("COMMAND");
+  command.add_option("--ready-after", options.ready_after, "Take the program to serve after that")->type_name("TIME");
+  command
+      .add_option("--throughput", options.throughput,
+                  "Regular expression for the load's output, with a group around units a second [the load's time counts]")
+      ->type_name("REGEX");
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Invocation& invocation) {
+  static DoctorOptions options;
+  CLI::App* command =
+      app.add_subcommand("doctor", "Say whether the allocator is why a program does not scale: freehold doctor -- PROGRAM");
+  add_options_of_experiment(*command, options);
+  add_options_of_servers(*command, options);
+  command->add_option("--keep-recording", options.keep_recording, "Keep what the probe recorded in this folder")
+      ->type_name("FOLDER");
+  command->add_option("--json", options.json, "Write everything as JSON; - for standard output")->type_name("FILE");
+  command->add_option("--html", options.html, "Write one self-contained page")->type_name("FILE");
+  command->footer(
+      "Without a program it examines a bundled example. Ctrl-C ends it early and keeps what was finished. docs/doctor.md "
+      "explains the method and the exit codes.");
+  command->callback([&invocation] { invocation.exit_code = run_doctor(options, invocation.program); });
+}
+
+}  // namespace freehold::cli

@@ -1,0 +1,403 @@
+#include "cli/doctor/experiment.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <random>
+
+#include "cli/doctor/control.hpp"
+#include "cli/doctor/placement.hpp"
+#include "cli/doctor/plan.hpp"
+#include "cli/doctor/recordings.hpp"
+#include "cli/doctor/throughput.hpp"
+#include "cli/doctor/variants.hpp"
+#include "cli/support/failure.hpp"
+#include "cli/support/statistics.hpp"
+#include "freehold/doctor/attribution.hpp"
+#include "freehold/doctor/child.hpp"
+#include "freehold/doctor/cpu_group.hpp"
+#include "freehold/doctor/program.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using freehold::doctor::Cell;
+using freehold::doctor::Ending;
+using freehold::doctor::Experiment;
+using freehold::doctor::Host;
+using freehold::doctor::now_s;
+using freehold::doctor::Run;
+using freehold::doctor::Setting;
+using freehold::doctor::Surroundings;
+using freehold::doctor::Treatment;
+using freehold::doctor::Trial;
+using freehold::doctor::Variant;
+namespace fs = std::filesystem;
+
+constexpr double kPatience = 4;              // times what a run is expected to take, before it is said to hang
+constexpr double kLeastPatience_s = 5;       // and on top of that
+constexpr double kFirstPatience_s = 600;     // for the first run, where there is no budget
+constexpr double kReadyPatience_s = 30;      // for a program that serves
+constexpr double kWarmUpShare = 0.04;        // of the budget: a first run that takes no more is there to warm up the machine
+constexpr double kWarmUp_s = 4;              // the same without a budget
+constexpr double kRecordingCost = 1.3;       // what a recorded run is expected to take, of one that is not
+constexpr double kGrowth = 0.75;             // of the factor that threads grow by: work that grows so much, grows with them
+constexpr double kManyAllocations = 10'000;  // that say more of the work than the CPU time
+
+class Examiner {
+ public:
+  Examiner(const Examination& asked, Interrupts& interrupts, Progress& progress)
+      : asked_(asked),
+        interrupts_(interrupts),
+        progress_(progress),
+        host_{.mask = interrupts.original_mask(), .stop_fd = interrupts.fd()},
+        cpus_(freehold::doctor::cpus_in_order()),
+        control_(cpus_),
+        recordings_(asked.settings.keep_recording) {
+    if (!settings().server.throughput.empty()) throughput_.emplace(settings().server.throughput);
+  }
+
+  Diagnosis examine() {
+    const double begin = now_s();
+    describe_case();
+    show("the machine", 0);
+    control_.read();
+    begun_s_ = now_s();
+    const Run first = first_run();
+    plan(first);
+    const bool complete = run_rounds();
+    if (complete) control_.read();
+    conclude(complete);
+    diagnosis_.seconds = now_s() - begin;
+    return std::move(diagnosis_);
+  }
+
+ private:
+  [[nodiscard]] const Settings& settings() const { return asked_.settings; }
+  [[nodiscard]] Experiment& experiment() { return diagnosis_.experiment; }
+  [[nodiscard]] unsigned cpu_count() const { return static_cast<unsigned>(cpus_.size()); }
+  [[nodiscard]] bool interrupted() { return interrupts_.arrived() != 0; }
+  [[nodiscard]] std::string program_name() const { return printable(settings().command.front()); }
+
+  void describe_case() {
+    diagnosis_.settings = settings();
+    diagnosis_.program = asked_.program;
+    diagnosis_.example = asked_.example;
+    diagnosis_.machine = this_machine();
+    diagnosis_.date = today();
+    experiment().knob = settings().knob;
+    experiment().affinity_cpus = cpu_count();
+    experiment().online_cpus = static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+    experiment().quota_cpus = freehold::doctor::CpuGroup(freehold::doctor::membership_of(::getpid())).quota_cpus();
+    experiment().machine_cpus = cpu_count();
+    if (const double quota = std::ceil(experiment().quota_cpus); quota > 0 && quota < cpu_count())
+      experiment().machine_cpus = static_cast<unsigned>(quota);
+  }
+
+  void show(const std::string& what, double seconds_left) {
+    if (settings().show_output) return;
+    progress_.show(seconds_left > 0 ? fmt::format("{}  ({} left)", what, duration_text(seconds_left)) : what);
+  }
+
+  [[nodiscard]] Run perform(const Variant& variant, const Setting& setting, double seconds, const std::string& recording) {
+    const auto command = command_of(settings(), asked_.program, setting);
+    auto places = places_of(settings(), variant, setting, cpus_);
+    if (!recording.empty()) recordings_.prepare(recording, probe_, places.front());
+    const Server& server = settings().server;
+    Run run = server.used() ? freehold::doctor::run_service(command, places.front(),
+                                                            {.ready = server.ready,
+                                                             .ready_after_s = server.ready_after_s,
+                                                             .load = server.load,
+                                                             .seconds = server.seconds},
+                                                            seconds, host_)
+                            : freehold::doctor::run_copies(command, places, seconds, host_);
+    if (throughput_) run.trial.throughput = throughput_->find(run.output);
+    return run;
+  }
+
+  // Why the run is no trial; empty: it is one.
+  [[nodiscard]] std::string failure_of(const Run& run, const Variant& variant, double seconds) const {
+    if (!(run.ending == Ending::kEnded && expected_status_ && run.trial.wait_status == *expected_status_)) {
+      if (const std::string failure = freehold::doctor::failure_of(run, seconds); !failure.empty()) return failure;
+      if (expected_status_ && *expected_status_ != 0) return "exit code 0, unlike with its own allocator";
+    }
+    if (throughput_ && !run.trial.throughput) return "no throughput was found in the output";
+    for (const std::string& library : variant.preload) {
+      if (!run.files.empty() && !run.files.contains(library))
+        return fmt::format("{} was not loaded", fs::path(library).filename().string());
+    }
+    return {};
+  }
+
+  // The program as it is, on all that there is: says how long a run takes, and whether the program works at all.
+  Run first_run() {
+    const Setting setting = sweep_of(settings(), cpu_count()).back();
+    const Variant as_it_is{.treatment = Treatment::kNone, .name = "system", .preload = {}};
+    const double patience = settings().budget_s > 0 ? std::max(settings().budget_s, 10.0) : kFirstPatience_s;
+    show(fmt::format("first run of {}, {}", program_name(), describe(setting)), 0);
+    const double begin = now_s();
+    Run run = perform(as_it_is, setting, patience, "");
+    first_elapsed_s_ = now_s() - begin;
+    if (run.ending == Ending::kStopped)
+      throw Failure(128 + interrupts_.arrived(), "interrupted before the program had ended for the first time");
+    refuse_hopeless(run, patience);
+    if (settings().allow_failure && run.ending == Ending::kEnded) expected_status_ = run.trial.wait_status;
+    if (const std::string failure = failure_of(run, as_it_is, patience); !failure.empty()) {
+      const std::string last_line = run.last_words.substr(run.last_words.rfind('\n') + 1);
+      throw Failure(kExitRefused, fmt::format("{} fails as it is: {}{}{}; to examine it all the same: --allow-failure",
+                                              program_name(), failure, last_line.empty() ? "" : ": ", printable(last_line)));
+    }
+    return run;
+  }
+
+  void refuse_hopeless(const Run& run, double patience) const {
+    switch (run.ending) {
+      case Ending::kNotStarted:
+        throw Failure(kExitCannotExecute, fmt::format("cannot execute {}: {}", printable(asked_.program), run.why));
+      case Ending::kOutOfTime:
+        if (settings().server.used())
+          throw Failure(kExitRefused, fmt::format("the load of {} did not end within {:.0f} s; end it with --for 10s",
+                                                  program_name(), patience));
+        throw Failure(kExitRefused,
+                      fmt::format("{} did not end within {:.0f} s; if it serves until it is told to end, say how long it "
+                                  "shall: --for 10s --load 'COMMAND'; if it takes so long, give it time: --budget {:.0f}",
+                                  program_name(), patience, 10 * patience));
+      case Ending::kNotReady:
+        throw Failure(
+            kExitRefused,
+            fmt::format("{} did not become ready: no socket of its listens{}; say when it is: --ready-after SECONDS "
+                        "or --ready 'COMMAND'",
+                        program_name(), settings().server.ready.empty() ? "" : ", or the command of --ready fails"));
+      default: break;
+    }
+  }
+
+  void plan(const Run& first) {
+    first_cpu_s_ = first.trial.cpu_s();
+    const MallocOrigin origin = malloc_origin(first.files, asked_.program);
+    experiment().variants = variants_of(asked_.allocators, origin, cpu_count(), diagnosis_.notes);
+    probe_ = find_probe(origin, diagnosis_.notes);
+    tasks_ = tasks_of(settings(), experiment().variants, cpu_count(), !probe_.empty());
+    goals_ = settings().rounds > 0 ? goals_of(tasks_, settings().rounds) : goals_of(tasks_, experiment().variants);
+    done_.assign(tasks_.size(), 0);
+    elapsed_s_.assign(tasks_.size(), 0);
+    for (const Task& task : tasks_) {
+      if (!task.recording)
+        experiment().cells.push_back({.variant = task.variant, .setting = task.setting, .trials = {}, .failure = {}});
+    }
+    note_facts(first);
+    const double warm_up_s = settings().budget_s > 0 ? kWarmUpShare * settings().budget_s : kWarmUp_s;
+    if (first_elapsed_s_ <= warm_up_s) return;
+    const auto same = std::ranges::find(tasks_, Task{0, sweep_of(settings(), cpu_count()).back()});
+    keep(static_cast<std::size_t>(same - tasks_.begin()), first, first_elapsed_s_);
+  }
+
+  // What a run of the task will take.
+  [[nodiscard]] double estimate(std::size_t i) const {
+    if (done_[i] > 0) return elapsed_s_[i] / done_[i];
+    const Task& task = tasks_[i];
+    const Task plain{.variant = 0, .setting = task.setting};
+    const auto known = std::ranges::find(tasks_, plain);
+    const double factor = task.recording ? kRecordingCost : 1;
+    if (const auto k = static_cast<std::size_t>(known - tasks_.begin()); known != tasks_.end() && done_[k] > 0)
+      return factor * elapsed_s_[k] / done_[k];
+    if (settings().server.used()) return factor * first_elapsed_s_;
+    return factor * std::max(first_elapsed_s_, first_cpu_s_ / task.setting.width());
+  }
+
+  [[nodiscard]] std::vector<double> estimates() const {
+    std::vector<double> seconds(tasks_.size());
+    for (std::size_t i = 0; i < tasks_.size(); ++i) seconds[i] = estimate(i);
+    return seconds;
+  }
+  [[nodiscard]] std::vector<unsigned> targets() const {
+    const double left = settings().rounds > 0 ? -1 : std::max(0.0, begun_s_ + settings().budget_s - now_s());
+    return targets_of(goals_, done_, estimates(), left);
+  }
+  [[nodiscard]] double seconds_left(const std::vector<unsigned>& targets) const {
+    double seconds = 0;
+    for (std::size_t i = 0; i < tasks_.size(); ++i) seconds += (targets[i] - std::min(targets[i], done_[i])) * estimate(i);
+    return seconds;
+  }
+
+  // False: interrupted.
+  bool run_rounds() {
+    for (unsigned round = 0;; ++round) {
+      const std::vector<std::size_t> order = order_of_round(round, targets());
+      if (order.empty()) return true;
+      for (const std::size_t task : order) {
+        const std::vector<unsigned> wanted = targets();
+        if (wanted[task] <= done_[task]) continue;  // time is running out
+        const Task& what = tasks_[task];
+        show(fmt::format("round {}: {}{}", round + 1, describe(experiment(), what.variant, what.setting),
+                         what.recording ? ", recorded" : ""),
+             seconds_left(wanted));
+        if (!run_task(task)) return false;
+      }
+    }
+  }
+
+  // The first time by importance, so that an early end leaves the most; then the recordings, and all else by chance, so
+  // that what drifts in the machine hits everybody alike.
+  [[nodiscard]] std::vector<std::size_t> order_of_round(unsigned round, const std::vector<unsigned>& targets) const {
+    std::vector<std::size_t> order;
+    for (const Goal& goal : goals_) {
+      const bool is_new = std::ranges::find(order, goal.task) == order.end();
+      if (is_new && targets[goal.task] > done_[goal.task] && (round > 0 || !tasks_[goal.task].recording))
+        order.push_back(goal.task);
+    }
+    if (round == 0 && !order.empty()) return order;
+    const auto trials = std::ranges::stable_partition(order, [this](std::size_t i) { return tasks_[i].recording; });
+    std::ranges::shuffle(trials, std::mt19937(round));
+    return order;
+  }
+
+  // False: interrupted.
+  bool run_task(std::size_t index) {
+    const Task& task = tasks_[index];
+    const bool all = task.setting == sweep_of(settings(), cpu_count()).back();
+    double patience = kPatience * estimate(index) + kLeastPatience_s;
+    if (settings().server.used()) patience += kReadyPatience_s;
+    const double begin = now_s();
+    const Variant& variant = experiment().variants[task.variant];
+    const Run run = perform(variant, task.setting, patience, task.recording ? (all ? "all" : "alone") : "");
+    if (run.ending == Ending::kStopped || interrupted()) return false;
+    note_facts(run);
+    const std::string failure = failure_of(run, variant, patience);
+    if (task.recording) {
+      ++done_[index];
+      elapsed_s_[index] = now_s() - begin;
+      if (failure.empty()) (all ? diagnosis_.recorded_trial : diagnosis_.recorded_alone_trial) = run.trial;
+      if (!failure.empty())
+        diagnosis_.notes.push_back(fmt::format("The recorded run, {}, failed: {}.", describe(task.setting), failure));
+    } else if (failure.empty()) {
+      keep(index, run, now_s() - begin);
+    } else {
+      cell_of(task).failure = with_last_words(failure, run);
+      give_up(index);
+    }
+    return true;
+  }
+
+  [[nodiscard]] static std::string with_last_words(const std::string& failure, const Run& run) {
+    const std::string last_line = run.last_words.substr(run.last_words.rfind('\n') + 1);
+    return last_line.empty() ? failure : fmt::format("{}: {}", failure, printable(last_line));
+  }
+
+  // It would fail again, perhaps by waiting for its deadline.
+  void give_up(std::size_t index) {
+    std::erase_if(goals_, [index](const Goal& goal) { return goal.task == index; });
+  }
+
+  [[nodiscard]] Cell& cell_of(const Task& task) {
+    return *std::ranges::find_if(experiment().cells, [&task](const Cell& cell) {
+      return cell.variant == task.variant && cell.setting == task.setting;
+    });
+  }
+
+  void keep(std::size_t index, const Run& run, double elapsed_s) {
+    ++done_[index];
+    elapsed_s_[index] += elapsed_s;
+    cell_of(tasks_[index]).trials.push_back(run.trial);
+  }
+
+  void note_facts(const Run& run) {
+    Experiment& facts = experiment();
+    facts.most_threads = std::max(facts.most_threads, run.most_threads);
+    facts.own_cpus = std::max(facts.own_cpus, run.own_cpus);
+    if (run.quota_cpus > 0 && (facts.quota_cpus == 0 || run.quota_cpus < facts.quota_cpus))
+      facts.quota_cpus = run.quota_cpus;
+  }
+
+  void conclude(bool complete) {
+    Experiment& facts = experiment();
+    diagnosis_.signal = interrupts_.arrived();
+    facts.complete = complete && std::ranges::none_of(facts.cells, [](const Cell& cell) {
+                       return cell.trials.empty() && cell.failure.empty();
+                     });
+    if (!complete && facts.cells.front().trials.empty())
+      throw Failure(128 + diagnosis_.signal, "interrupted before there was anything to tell");
+    std::erase_if(facts.cells, [](const Cell& cell) { return cell.trials.empty() && cell.failure.empty(); });
+    facts.control = control_.control();
+    show("reading what was recorded", 0);
+    diagnosis_.recorded = read_recording("all");
+    diagnosis_.recorded_alone = read_recording("alone");
+    facts.work_grows = work_grows();
+    diagnosis_.verdict = verdict_of(facts, diagnosis_.recorded.get());
+    diagnosis_.repetitions = repetitions_of(diagnosis_, cpus_);
+    progress_.wipe();
+  }
+
+  [[nodiscard]] std::shared_ptr<const freehold::doctor::Attribution> read_recording(const std::string& name) {
+    const Setting setting =
+        name == "all" ? sweep_of(settings(), cpu_count()).back() : sweep_of(settings(), cpu_count()).front();
+    const auto task = std::ranges::find(tasks_, Task{.variant = 0, .setting = setting, .recording = true});
+    if (task == tasks_.end() || done_[static_cast<std::size_t>(task - tasks_.begin())] == 0) return nullptr;
+    auto read = recordings_.read(name, diagnosis_.notes);
+    if (read == nullptr)
+      diagnosis_.notes.push_back(
+          fmt::format("Nothing was recorded with {}: libfreehold-probe.so was not loaded, as by a static program, or found "
+                      "no room for its files.",
+                      describe(setting)));
+    return read;
+  }
+
+  // By what each thread does: its allocations, or where it has few, its CPU time under the allocator that wastes the least.
+  [[nodiscard]] bool work_grows() {
+    if (settings().work != Work::kAuto) return settings().work == Work::kPerThread;
+    const std::vector<Setting> sweep = experiment().sweep();
+    if (settings().server.used() || sweep.size() < 2) return false;
+    const auto threads = [](const Setting& setting) { return setting.threads != 0 ? setting.threads : setting.cpus; };
+    const double factor = static_cast<double>(threads(sweep.back())) / threads(sweep.front());
+    if (diagnosis_.recorded && diagnosis_.recorded_alone) {
+      const double alone = diagnosis_.recorded_alone->allocating.calls;
+      if (alone >= kManyAllocations) return diagnosis_.recorded->allocating.calls / alone >= kGrowth * factor;
+    }
+    // On fewer CPUs a program starts no fewer threads, as a rule.
+    if (settings().knob == freehold::doctor::Knob::kAffinity) return false;
+    double least = INFINITY;
+    for (std::size_t variant = 0; variant < experiment().variants.size(); ++variant) {
+      const auto all = cpu_of(variant, sweep.back());
+      const auto alone = cpu_of(variant, sweep.front());
+      if (all && alone) least = std::min(least, *all / *alone);
+    }
+    return std::isfinite(least) && least >= kGrowth * factor;
+  }
+  [[nodiscard]] std::optional<double> cpu_of(std::size_t variant, const Setting& setting) {
+    const Cell* cell = experiment().find(variant, setting);
+    if (cell == nullptr || cell->trials.empty()) return std::nullopt;
+    std::vector<double> seconds;
+    for (const Trial& trial : cell->trials) seconds.push_back(trial.cpu_s());
+    return median(seconds);
+  }
+
+  const Examination& asked_;
+  Interrupts& interrupts_;
+  Progress& progress_;
+  Host host_;
+  std::vector<unsigned> cpus_;
+  MachineControl control_;
+  Recordings recordings_;
+  std::optional<Throughput> throughput_;
+  Diagnosis diagnosis_;
+  std::string probe_;
+  double begun_s_ = 0;
+  double first_elapsed_s_ = 0;
+  double first_cpu_s_ = 0;
+  std::optional<int> expected_status_;
+  std::vector<Task> tasks_;
+  std::vector<Goal> goals_;
+  std::vector<unsigned> done_;     // by task
+  std::vector<double> elapsed_s_;  // by task, of all that were done
+};
+
+}  // namespace
+
+Diagnosis examine(const Examination& examination, Interrupts& interrupts, Progress& progress) {
+  return Examiner(examination, interrupts, progress).examine();
+}
+
+}  // namespace freehold::cli::doctor

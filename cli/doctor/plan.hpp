@@ -1,0 +1,49 @@
+// What an experiment consists of, and what of it fits into the time that there is. Pure functions.
+//
+// The time is spent by importance: first what a verdict cannot do without (the program as it is, on one CPU and on all),
+// then what tells most for its time. What was repeated less often than wished gets its turn while time remains.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cli/doctor/diagnosis.hpp"
+#include "freehold/doctor/experiment.hpp"
+
+namespace freehold::cli::doctor {
+
+inline constexpr unsigned kMostRounds = 9;  // of short programs: medians get no better for it
+
+// Something that can be run, any number of times: a cell of the experiment, or with the probe.
+struct Task {
+  std::size_t variant = 0;
+  freehold::doctor::Setting setting;
+  bool recording = false;
+
+  friend bool operator==(const Task&, const Task&) = default;
+};
+
+// That a task be done so many times.
+struct Goal {
+  std::size_t task = 0;
+  unsigned runs = 0;
+};
+
+// The settings with one copy, least first.
+[[nodiscard]] std::vector<freehold::doctor::Setting> sweep_of(const Settings& settings, unsigned cpus);
+// All there is to do. `record`: the probe can be loaded.
+[[nodiscard]] std::vector<Task> tasks_of(const Settings& settings, std::span<const freehold::doctor::Variant> variants,
+                                         unsigned cpus, bool record);
+// In the order of importance. Those of the first kEssential goals are not for the budget to refuse.
+[[nodiscard]] std::vector<Goal> goals_of(std::span<const Task> tasks, std::span<const freehold::doctor::Variant> variants);
+inline constexpr std::size_t kEssential = 2;
+// With a number of rounds instead of a budget.
+[[nodiscard]] std::vector<Goal> goals_of(std::span<const Task> tasks, unsigned rounds);
+
+// For each task the runs that it shall have in the end: `done` and what of the goals fits into `seconds_left`, where one
+// run of it takes `seconds` of the task. No limit: seconds_left < 0.
+[[nodiscard]] std::vector<unsigned> targets_of(std::span<const Goal> goals, std::span<const unsigned> done,
+                                               std::span<const double> seconds, double seconds_left);
+
+}  // namespace freehold::cli::doctor

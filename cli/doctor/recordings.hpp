@@ -1,0 +1,32 @@
+// The recorded runs: where the probe writes, and what came of it. The folder is removed at the end, unless it is to be kept.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "freehold/doctor/trial.hpp"
+#include "freehold/doctor/verdict.hpp"
+
+namespace freehold::cli::doctor {
+
+class Recordings {
+ public:
+  // `keep`: the folder for them, which is made if need be and must be empty; empty: a temporary one. Throws Failure.
+  explicit Recordings(const std::string& keep);
+  Recordings(const Recordings&) = delete;
+  Recordings& operator=(const Recordings&) = delete;
+  ~Recordings();
+
+  // Lets a run be recorded under `name`.
+  void prepare(const std::string& name, const std::string& probe, freehold::doctor::Surroundings& surroundings);
+  // What was recorded under `name`, the names of the program's functions looked up; null, with a note, if nothing was.
+  [[nodiscard]] std::shared_ptr<const freehold::doctor::Attribution> read(const std::string& name,
+                                                                          std::vector<std::string>& notes) const;
+
+ private:
+  std::filesystem::path folder_;
+  bool keep_ = false;
+};
+
+}  // namespace freehold::cli::doctor

@@ -1,0 +1,48 @@
+#include "cli/doctor/throughput.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <regex>
+#include <sstream>
+
+#include "cli/support/failure.hpp"
+
+namespace freehold::cli::doctor {
+
+struct Throughput::Expression {
+  std::regex regex;
+};
+
+Throughput::Throughput(const std::string& expression) {
+  try {
+    expression_ = std::make_unique<Expression>(Expression{std::regex(expression, std::regex::ECMAScript)});
+  } catch (const std::regex_error&) {
+    throw Failure(kExitRefused, fmt::format("--throughput: '{}' is not a regular expression", printable(expression)));
+  }
+  if (expression_->regex.mark_count() == 0)
+    throw Failure(kExitRefused, fmt::format("--throughput: '{}' has no group around the number: 'rate: ([0-9.]+)'",
+                                            printable(expression)));
+}
+
+Throughput::~Throughput() = default;
+
+std::optional<double> Throughput::find(const std::string& output) const {
+  // Line by line: the library's matcher recurses over what it looks through.
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    constexpr std::size_t kLongestLine = 4096;
+    line.resize(std::min(line.size(), kLongestLine));
+    std::smatch match;
+    if (!std::regex_search(line, match, expression_->regex)) continue;
+    std::string number = match[1];
+    std::erase(number, ',');
+    double value = 0;
+    const auto parsed = std::from_chars(number.data(), number.data() + number.size(), value);
+    if (parsed.ec == std::errc() && value > 0) return value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace freehold::cli::doctor

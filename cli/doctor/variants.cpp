@@ -1,0 +1,132 @@
+#include "cli/doctor/variants.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/run/elf.hpp"
+#include "cli/support/arguments.hpp"
+#include "cli/support/failure.hpp"
+#include "cli/support/file_descriptor.hpp"
+#include "cli/support/library.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using freehold::doctor::Treatment;
+using freehold::doctor::Variant;
+namespace fs = std::filesystem;
+
+constexpr std::string_view kArenas = "arenas";
+constexpr std::string_view kPadded = "padded";
+
+bool has_malloc(const std::string& file) {
+  const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  return descriptor && exports_function(descriptor.get(), "malloc");
+}
+
+// The C library and the dynamic linker, which has a malloc of its own for the time before.
+bool is_libc(const std::string& file) {
+  const std::string name = fs::path(file).filename();
+  return name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-linux") || name.starts_with("ld-");
+}
+
+Variant capped_arenas(unsigned cpus) {
+  const unsigned arenas = std::max(1u, cpus);
+  return {.treatment = Treatment::kCappedArenas,
+          .name = fmt::format("glibc, {} arena{}", arenas, arenas == 1 ? "" : "s"),
+          .preload = {},
+          .environment = {{"MALLOC_ARENA_MAX", std::to_string(arenas)}}};
+}
+
+Variant preloaded(Treatment treatment, const std::string& name, const std::string& library) {
+  return {.treatment = treatment, .name = name, .preload = {library}};
+}
+
+// What is not there is left out with a note, if nobody asked for it.
+void add_if_there(std::vector<Variant>& variants, const std::string& name, std::vector<std::string>& notes) {
+  try {
+    if (name == kPadded)
+      variants.push_back(preloaded(Treatment::kPadded, name, find_own_library("libfreehold-pad.so")));
+    else
+      variants.push_back(
+          preloaded(name == "freehold" ? Treatment::kFreehold : Treatment::kPeer, name, find_allocator(name).library));
+  } catch (const Failure& failure) {
+    if (name == "freehold" || name == kPadded) notes.push_back(fmt::format("Without {}: {}.", name, failure.what()));
+  }
+}
+
+Variant wished_variant(const std::string& word, unsigned cpus) {
+  if (word == kArenas) return capped_arenas(cpus);
+  if (word == kPadded) return preloaded(Treatment::kPadded, word, find_own_library("libfreehold-pad.so"));
+  const Allocator allocator = find_allocator(word);
+  return preloaded(word == "freehold" ? Treatment::kFreehold : Treatment::kPeer, allocator.name, allocator.library);
+}
+
+std::vector<Variant> wished_variants(const std::string& wished, unsigned cpus) {
+  std::vector<Variant> variants;
+  for (const std::string& word : split_list("--allocators", wished)) {
+    if (word == "system") continue;  // is always there
+    variants.push_back(wished_variant(word, cpus));
+    const auto same = [&](const Variant& other) { return other.name == variants.back().name; };
+    if (std::ranges::count_if(variants, same) > 1)
+      throw Failure(kExitRefused, fmt::format("--allocators: the name '{}' is taken; give one of them another as NAME=PATH",
+                                              printable(variants.back().name)));
+  }
+  return variants;
+}
+
+}  // namespace
+
+MallocOrigin malloc_origin(const std::set<std::string>& files, const std::string& program) {
+  std::error_code error;
+  const std::string own = fs::canonical(program, error).string();
+  for (const std::string& file : files) {
+    if (!is_libc(file) && has_malloc(file)) return {.glibc = false, .built_in = file == own, .file = file};
+  }
+  return {};
+}
+
+std::vector<Variant> variants_of(const std::optional<std::string>& wished, const MallocOrigin& origin, unsigned cpus,
+                                 std::vector<std::string>& notes) {
+  std::vector<Variant> others;
+  if (wished) {
+    others = wished_variants(*wished, cpus);
+  } else {
+    others.push_back(capped_arenas(cpus));
+    for (const std::string& name : {std::string(kPadded), std::string("freehold")}) add_if_there(others, name, notes);
+    for (const std::string& name : known_peers()) add_if_there(others, name, notes);
+  }
+  std::vector<Variant> variants{{.treatment = Treatment::kNone, .name = "system", .preload = {}}};
+  if (!origin.glibc) {
+    const std::string file = printable(fs::path(origin.file).filename().string());
+    variants.front().name = "its own";
+    if (origin.built_in) {
+      notes.push_back(
+          fmt::format("{} has a malloc of its own built in, which no library can replace from outside: nothing else was "
+                      "tried. Link it with freehold::malloc instead.",
+                      file));
+      return variants;
+    }
+    notes.push_back(fmt::format("The program brings its own malloc, that of {}; the others were put before it.", file));
+    std::erase_if(others, [](const Variant& variant) { return variant.treatment == Treatment::kCappedArenas; });
+  }
+  variants.insert(variants.end(), others.begin(), others.end());
+  return variants;
+}
+
+std::string find_probe(const MallocOrigin& origin, std::vector<std::string>& notes) {
+  if (origin.built_in) {
+    notes.push_back("Nothing was recorded: calls of a malloc that is built into the program cannot be seen from outside.");
+    return {};
+  }
+  try {
+    return find_own_library("libfreehold-probe.so");
+  } catch (const Failure& failure) {
+    notes.push_back(fmt::format("Nothing was recorded: {}.", failure.what()));
+    return {};
+  }
+}
+
+}  // namespace freehold::cli::doctor
