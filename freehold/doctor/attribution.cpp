@@ -64,6 +64,10 @@ constexpr auto kPlumbingModules = std::to_array<std::string_view>(
 constexpr auto kPlumbingFolders =
     std::to_array<std::string_view>({"/include/c++/", "/c++/bits/", "/include/boost/", "/bits/gthr"});
 
+bool is_library_source(const Frame& frame) {
+  return std::ranges::any_of(kPlumbingFolders,
+                             [&](std::string_view folder) { return frame.file.find(folder) != std::string::npos; });
+}
 bool is_system_module(const Frame& frame) { return begins_with_any(base_name(frame.module), kPlumbingModules); }
 
 // ---- places ----
@@ -99,6 +103,11 @@ class Stacks {
         frames.insert(frames.end(), here.begin(), here.end());
       }
     if (frames.empty()) frames.emplace_back();
+    for (Frame& frame : frames)
+      if (!frame.inlined && is_library_source(frame)) {  // inlined there, by a compiler that did not say so
+        frame.file.clear();
+        frame.line = 0;
+      }
     return frames;
   }
 
@@ -444,14 +453,6 @@ class Attributor {
     if (rows.size() > kTopRows) rows.resize(kTopRows);
   }
 
-  // Whether somebody uses both blocks, so that they may well share a line.
-  [[nodiscard]] static bool has_common_user(const SharedLine& shared) {
-    for (const std::uint32_t one : {shared.threads[0], shared.ending_threads[0]})
-      for (const std::uint32_t other : {shared.threads[1], shared.ending_threads[1]})
-        if (one != 0 && one == other) return true;
-    return false;
-  }
-
   void set_sharing() {
     struct Pair {
       Tally stacks[2];
@@ -546,10 +547,9 @@ class Attributor {
 
 bool is_plumbing(const Frame& frame) {
   const std::string_view name = qualified_name(frame.function);
-  return is_system_module(frame) || begins_with_any(name, kPlumbingNames) ||
-         std::ranges::find(kAllocationNames, name) != kAllocationNames.end() ||
-         std::ranges::any_of(kPlumbingFolders,
-                             [&](std::string_view folder) { return frame.file.find(folder) != std::string::npos; });
+  // Only what was inlined is what its line says: a function of the program's own may have a library's code in it.
+  return is_system_module(frame) || (frame.inlined && is_library_source(frame)) || begins_with_any(name, kPlumbingNames) ||
+         std::ranges::find(kAllocationNames, name) != kAllocationNames.end();
 }
 
 Attribution attribution_of(std::span<const Evidence> processes) { return Attributor(processes).attribute(); }

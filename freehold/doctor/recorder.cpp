@@ -5,6 +5,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,11 +32,12 @@ constinit std::atomic<std::uint64_t> g_epoch{1};
 
 namespace {
 
-constexpr std::int64_t kFirstInterval = 64;
+constexpr std::int64_t kFirstInterval = 1;  // what a thread allocates first often lives for long
 constexpr std::int64_t kMostInterval = std::int64_t{1} << 24;
-constexpr std::uint64_t kAimNs = 1'000'000;     // between two samples of a kind and thread
-constexpr std::uint64_t kEpochNs = 20'000'000;  // for which the same pages are watched
-constexpr std::uint32_t kPageTokens = 64;       // events of a thread in watched pages, for each epoch: about 1% of its time
+constexpr std::uint64_t kAimNs = 1'000'000;                       // between two samples of a kind and thread
+constexpr std::uint64_t kMostWaitTicks = std::uint64_t{1} << 32;  // about a second
+constexpr std::uint64_t kEpochNs = 20'000'000;                    // for which the same pages are watched
+constexpr std::uint32_t kPageTokens = 64;  // events of a thread in watched pages, for each epoch: about 1% of its time
 constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
 
 alignas(64) constinit std::atomic<std::uint64_t> g_table[std::size_t{1} << kTableBits]{};
@@ -51,6 +53,8 @@ struct File {
   std::uint64_t most_bytes = kMostBytes;
   double ticks_per_ns = 1;
   std::atomic<std::uint64_t> next_epoch_ticks{0};
+  std::atomic<std::uint64_t> wait_interval_ticks[2] = {};  // of locks, of idleness: waiting that one sample stands for
+  std::atomic<std::uint64_t> last_wait_ticks[2] = {};      // when one was recorded
   pthread_key_t key{};
   std::uintptr_t own_begin = 0, own_end = 0;  // the probe's code, which is in no stack
 };
@@ -73,6 +77,13 @@ class KeepErrno {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
 }
 [[nodiscard]] ClockReading read_clocks() noexcept { return {ticks(), monotonic_ns(CLOCK_MONOTONIC)}; }
+
+// How often the thread went to sleep.
+[[nodiscard]] std::uint64_t sleeps() noexcept {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return static_cast<std::uint64_t>(usage.ru_nvcsw);
+}
 
 [[nodiscard]] std::uint64_t draw(Thread& thread) noexcept {
   thread.random ^= thread.random << 13;  // Marsaglia's xorshift64
@@ -132,6 +143,7 @@ void write_maps() noexcept {
                     .parent = parent,
                     .begin = now,
                     .last = now,
+                    .cpu_ns = 0,
                     .extents = 1,
                     .dropped = 0,
                     .empty_call_ticks = 0,
@@ -147,12 +159,14 @@ void add_totals(Thread& thread, bool ended) noexcept {
   if (at == nullptr) return;
   const auto seen = [](const Countdown& calls) { return calls.calls + static_cast<std::uint64_t>(calls.gap - calls.left); };
   ::new (at) RecordHeader{RecordKind::kThread, 0, sizeof(RecordHeader) + sizeof(ThreadTotals)};
-  ::new (at + sizeof(RecordHeader)) ThreadTotals{.allocations = seen(thread.allocations),
+  ::new (at + sizeof(RecordHeader)) ThreadTotals{.ticks = ticks(),
+                                                 .allocations = seen(thread.allocations),
                                                  .frees = seen(thread.frees),
-                                                 .cpu_ns = thread_cpu_ns(),
+                                                 .cpu_ns = monotonic_ns(CLOCK_THREAD_CPUTIME_ID),
                                                  .probe_ticks = thread.probe_ticks,
                                                  .ended = ended ? 1U : 0U};
   g_file.header->last = read_clocks();
+  g_file.header->cpu_ns = monotonic_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 [[nodiscard]] bool new_extent(Thread& thread) noexcept {
@@ -254,6 +268,7 @@ class Entry {
       thread.id = static_cast<std::uint32_t>(syscall(SYS_gettid));
       thread.random = mix(began_ ^ thread.id) | 1;
       pthread_setspecific(g_file.key, &thread);
+      add_totals(thread, false);  // its beginning
     }
   }
   ~Entry() {
@@ -276,12 +291,14 @@ class Entry {
     if (g_table[(line << kPlacesBits) + i].load() != 0) return false;
   return true;
 }
-// One place for each hash: a block that finds it taken is recorded without its end.
-void remember(const void* block) noexcept {
+// One place for each hash: of a block that finds it taken, the end is not recorded. Returns whether it will be.
+[[nodiscard]] bool remember(const void* block) noexcept {
   std::uint64_t none = 0;
   const std::size_t place = place_of(block), line = place >> kPlacesBits;
-  if (g_table[place].compare_exchange_strong(none, reinterpret_cast<std::uintptr_t>(block)))
-    g_filter[line / 64].fetch_or(base::bit(line % 64));
+  if (!g_table[place].compare_exchange_strong(none, reinterpret_cast<std::uintptr_t>(block)))
+    return none == reinterpret_cast<std::uintptr_t>(block);  // an end that nobody saw
+  g_filter[line / 64].fetch_or(base::bit(line % 64));
+  return true;
 }
 // Whoever takes a place sets the line's bit after that: either it is seen here, or the bit is set again after it was
 // cleared.
@@ -346,6 +363,8 @@ void calibrate() noexcept {
   }
   std::nth_element(empty, empty + kTimes / 2, empty + kTimes);
   g_file.header->empty_call_ticks = empty[kTimes / 2];
+  for (auto& interval : g_file.wait_interval_ticks)
+    interval.store(static_cast<std::uint64_t>(kAimNs * g_file.ticks_per_ns), std::memory_order_relaxed);
   constexpr unsigned kCalls = 20'000;
   const std::uint64_t before = ticks();
   unsigned seen = 0;
@@ -369,14 +388,16 @@ std::uint64_t ticks() noexcept {
   return count;
 #endif
 }
-std::uint64_t thread_cpu_ns() noexcept { return monotonic_ns(CLOCK_THREAD_CPUTIME_ID); }
 
-std::uint32_t Measured::waited_us() const noexcept {
+Measured::Measured() noexcept : sleeps_(sleeps()), cpu_ns_(monotonic_ns(CLOCK_THREAD_CPUTIME_ID)), ticks_(ticks()) {}
+OffCpu Measured::off_cpu() const noexcept {
   constexpr double kWorthALookNs = 3000;  // shorter calls did not sleep
   const double wall = static_cast<double>(duration_) / g_file.ticks_per_ns;
-  if (wall < kWorthALookNs) return 0;
-  const double ran = static_cast<double>(thread_cpu_ns() - cpu_ns_);
-  return wall <= ran ? 0 : static_cast<std::uint32_t>(std::min((wall - ran) / 1000, 4e9));
+  if (wall < kWorthALookNs) return {};
+  const auto ran = static_cast<double>(monotonic_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns_);
+  const auto off_us = wall <= ran ? 0 : static_cast<std::uint32_t>(std::min((wall - ran) / 1000, 4e9));
+  return sleeps() != sleeps_ ? OffCpu{.waited_us = off_us, .preempted_us = 0}
+                             : OffCpu{.waited_us = 0, .preempted_us = off_us};
 }
 
 void start() noexcept {
@@ -407,19 +428,21 @@ void sampled_allocation(const Measured& call, void* block, std::size_t bytes) no
   Thread& thread = t_thread;
   // A large block stands for itself and leaves the countdown alone.
   const bool is_due = thread.allocations.left <= 0;
-  const auto weight = is_due ? static_cast<std::uint64_t>(thread.allocations.gap) : 1;
-  remember(block);
+  const auto weight = is_due ? static_cast<std::uint64_t>(std::max<std::int64_t>(thread.allocations.gap, 1)) : 1;
+  const OffCpu off = call.off_cpu();
   record(RecordKind::kAllocate,
          Sample{.ticks = call.began(),
                 .block = reinterpret_cast<std::uintptr_t>(block),
                 .size = bytes,
                 .weight = weight,
                 .duration = static_cast<std::uint32_t>(std::min<std::uint64_t>(call.duration(), UINT32_MAX)),
-                .waited_us = call.waited_us()},
+                .waited_us = off.waited_us,
+                .preempted_us = off.preempted_us,
+                .end_is_watched = remember(block) ? 1U : 0U},
          true);
   next_epoch(call.began());
   if (!is_due) return;
-  thread.allocations.calls += static_cast<std::uint64_t>(thread.allocations.gap);
+  thread.allocations.calls += weight;
   draw_gap(thread, thread.allocations);
   if ((draw(thread) & 63) == 0) add_totals(thread, false);
 }
@@ -427,15 +450,19 @@ void sampled_allocation(const Measured& call, void* block, std::size_t bytes) no
 void sampled_free(const Measured& call, void* block) noexcept {
   const Entry entry;
   Thread& thread = t_thread;
+  const OffCpu off = call.off_cpu();
+  const auto weight = static_cast<std::uint64_t>(std::max<std::int64_t>(thread.frees.gap, 1));
   record(RecordKind::kTimedFree,
          Sample{.ticks = call.began(),
                 .block = reinterpret_cast<std::uintptr_t>(block),
                 .size = 0,
-                .weight = static_cast<std::uint64_t>(thread.frees.gap),
+                .weight = weight,
                 .duration = static_cast<std::uint32_t>(std::min<std::uint64_t>(call.duration(), UINT32_MAX)),
-                .waited_us = call.waited_us()},
+                .waited_us = off.waited_us,
+                .preempted_us = off.preempted_us,
+                .end_is_watched = 0},
          true);
-  thread.frees.calls += static_cast<std::uint64_t>(thread.frees.gap);
+  thread.frees.calls += weight;
   draw_gap(thread, thread.frees);
 }
 
@@ -446,7 +473,15 @@ void end_of_sampled(void* block) noexcept {
   if (g_table[place].load(std::memory_order_relaxed) != address) return;
   const Entry entry;
   record(RecordKind::kFree,
-         Sample{.ticks = ticks(), .block = address, .size = 0, .weight = 0, .duration = 0, .waited_us = 0}, true);
+         Sample{.ticks = ticks(),
+                .block = address,
+                .size = 0,
+                .weight = 0,
+                .duration = 0,
+                .waited_us = 0,
+                .preempted_us = 0,
+                .end_is_watched = 0},
+         true);
   forget(place);
 }
 
@@ -479,6 +514,35 @@ void page_free(void* block) noexcept {
       RecordKind::kPageFree,
       PageEvent{.ticks = ticks(), .block = reinterpret_cast<std::uintptr_t>(block), .size = 0, .epoch = t_thread.page_epoch},
       false);
+}
+
+// One draw for each wait, with a chance in proportion to its length: unbiased, whatever the lengths are.
+void waited(WaitKind kind, const void* lock, std::uint64_t began, std::uint64_t ended) noexcept {
+  Thread& thread = t_thread;
+  if (thread.id == 0) {
+    const Entry first;
+  }
+  const std::uint64_t duration = std::max<std::uint64_t>(ended - began, 1);
+  auto& interval_ticks = g_file.wait_interval_ticks[is_idleness(kind)];
+  const std::uint64_t interval = interval_ticks.load(std::memory_order_relaxed);  // relaxed: any recent one will do
+  if (duration < interval && draw(thread) % interval >= duration) return;
+  const Entry entry;
+  record(RecordKind::kWait,
+         Wait{.ticks = began,
+              .lock = reinterpret_cast<std::uintptr_t>(lock),
+              .duration = duration,
+              .weight = duration < interval ? static_cast<double>(interval) / static_cast<double>(duration) : 1,
+              .kind = static_cast<std::uint64_t>(kind)},
+         true);
+  // relaxed: a lost change is made up for by the next one
+  const std::uint64_t last = g_file.last_wait_ticks[is_idleness(kind)].exchange(ended, std::memory_order_relaxed);
+  const double since_ns = last < ended ? static_cast<double>(ended - last) / g_file.ticks_per_ns : 0;
+  if (since_ns < kAimNs / 2.0)
+    interval_ticks.store(std::min(interval * 2, kMostWaitTicks), std::memory_order_relaxed);
+  else if (since_ns > kAimNs * 2.0)
+    interval_ticks.store(std::max(interval / 2, static_cast<std::uint64_t>(kAimNs * g_file.ticks_per_ns)),
+                         std::memory_order_relaxed);
+  if ((draw(thread) & 63) == 0) add_totals(thread, false);
 }
 
 }  // namespace freehold::doctor::probe

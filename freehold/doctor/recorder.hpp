@@ -6,6 +6,9 @@
 // other frees the look. Blocks that share cache lines are found apart: for some milliseconds at a time every call in a few
 // pages is recorded, then in others.
 //
+// Waits for the program's own locks are sampled by their length: each millisecond of waiting in the whole process is as
+// likely to be chosen as any other, so that a sample's cost, which a lock's holder may have to bear, is spent seldom enough.
+//
 //   Invariant: a bit of the filter is set while its line of the table holds a block (and for a moment before and after).
 //
 // Any thread; takes memory from the system alone, keeps errno. Unsampled calls: a decrement, two hashes, a look at the
@@ -73,19 +76,25 @@ void finish() noexcept;
 
 // The clock of durations.
 [[nodiscard]] std::uint64_t ticks() noexcept;
-[[nodiscard]] std::uint64_t thread_cpu_ns() noexcept;
+
+// Time of a call in which the thread did not run.
+struct OffCpu {
+  std::uint32_t waited_us;     // asleep of its own accord; what it then waited for a CPU included
+  std::uint32_t preempted_us;  // it never slept, but others had its CPU
+};
 
 // A call that was measured: what the thread's clocks said before it.
 class Measured {
  public:
-  Measured() noexcept : cpu_ns_(thread_cpu_ns()), ticks_(ticks()) {}
+  Measured() noexcept;
   void end() noexcept { duration_ = ticks() - ticks_; }
   [[nodiscard]] std::uint64_t began() const noexcept { return ticks_; }
   [[nodiscard]] std::uint64_t duration() const noexcept { return duration_; }
-  // Time of the call in which the thread did not run.
-  [[nodiscard]] std::uint32_t waited_us() const noexcept;
+  // Soon after end().
+  [[nodiscard]] OffCpu off_cpu() const noexcept;
 
  private:
+  std::uint64_t sleeps_;
   std::uint64_t cpu_ns_;
   std::uint64_t ticks_;
   std::uint64_t duration_ = 0;
@@ -100,5 +109,7 @@ void end_of_sampled(void* block) noexcept;
 // Records what happens in a page that is watched.
 void page_allocation(void* block, std::size_t bytes) noexcept;
 void page_free(void* block) noexcept;
+// Records, or leaves out, a wait from `began` to `ended` for `lock`, which the caller may now hold: so this is seldom slow.
+void waited(WaitKind kind, const void* lock, std::uint64_t began, std::uint64_t ended) noexcept;
 
 }  // namespace freehold::doctor::probe

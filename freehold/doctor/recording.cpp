@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <set>
 #include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace freehold::doctor {
 namespace {
@@ -17,8 +17,96 @@ struct RawRecord {
   std::uint64_t ticks = 0;
   std::size_t order = 0;  // in the file
   StackId stack = 0;
-  Sample sample{};
-  PageEvent page{};
+  union {
+    Sample sample{};
+    PageEvent page;
+    Wait wait;
+  };
+};
+
+// Blocks on the cache lines in which they begin and end, in the order of what happens to them; lines between these are their
+// own. Finds the lines on which blocks of two threads lie at the same time.
+class Lines {
+ public:
+  Lines(std::vector<SharedLine>& found, bool is_in_watched) : found_(found), is_in_watched_(is_in_watched) {}
+
+  void begin(std::uint64_t block, std::uint64_t bytes, std::uint32_t thread, StackId stack, double at_s) {
+    each_line(block, bytes, [&](std::uint64_t line) {
+      auto& residents = lines_[line];
+      std::erase_if(residents, [&](Resident& r) {
+        const bool has_ended_unseen =
+            r.block < block + std::max<std::uint64_t>(bytes, 1) && block < r.block + std::max<std::uint64_t>(r.bytes, 1);
+        if (has_ended_unseen) close(r, 0, at_s);
+        return has_ended_unseen;
+      });
+      Resident made{block, bytes, thread, stack, {}};
+      for (Resident& r : residents)
+        if (r.thread != thread) meet(line, r, made, at_s);
+      residents.push_back(std::move(made));
+    });
+  }
+  void end(std::uint64_t block, std::uint32_t thread, double at_s) {
+    const auto first = lines_.find(block / 64);
+    if (first == lines_.end()) return;
+    const auto known = std::ranges::find(first->second, block, &Resident::block);
+    if (known == first->second.end()) return;
+    each_line(block, known->bytes, [&](std::uint64_t line) {
+      std::erase_if(lines_[line], [&](Resident& r) {
+        if (r.block == block) close(r, thread, at_s);
+        return r.block == block;
+      });
+    });
+  }
+  // Nothing is known of any line from here on.
+  void clear(double at_s) {
+    for (auto& [line, residents] : lines_)
+      for (Resident& r : residents) close(r, 0, at_s);
+    lines_.clear();
+  }
+
+ private:
+  struct Resident {
+    std::uint64_t block, bytes;
+    std::uint32_t thread;
+    StackId stack;
+    std::vector<std::pair<std::size_t, unsigned>> met;  // of found_, and which of the two it is
+  };
+
+  template <class Visit>
+  static void each_line(std::uint64_t block, std::uint64_t bytes, const Visit& visit) {
+    const std::uint64_t first = block / 64, last = (block + (bytes == 0 ? 0 : bytes - 1)) / 64;
+    visit(first);
+    if (last != first) visit(last);
+  }
+  // Once for each line and pair of stacks, and again as long as a thread came to use both.
+  void meet(std::uint64_t line, Resident& one, Resident& other, double at_s) {
+    const auto key = std::tuple(line, std::min(one.stack, other.stack), std::max(one.stack, other.stack));
+    const auto [known, is_new] = known_.try_emplace(key, found_.size());
+    if (!is_new && (found_.size() >= kMostFound || !has_common_user(found_[known->second]))) return;
+    known->second = found_.size();
+    one.met.emplace_back(found_.size(), 0);
+    other.met.emplace_back(found_.size(), 1);
+    found_.push_back({.line = line,
+                      .threads = {one.thread, other.thread},
+                      .stacks = {one.stack, other.stack},
+                      .bytes = {one.bytes, other.bytes},
+                      .together_s = -at_s,  // until one of them ends
+                      .is_in_watched = is_in_watched_});
+  }
+  void close(const Resident& resident, std::uint32_t thread, double at_s) {
+    for (const auto& [at, side] : resident.met) {
+      SharedLine& shared = found_[at];
+      shared.ending_threads[side] = thread;
+      if (shared.together_s <= 0) shared.together_s = std::max(at_s + shared.together_s, 1e-9);
+    }
+  }
+
+  static constexpr std::size_t kMostFound = 200'000;
+
+  std::vector<SharedLine>& found_;
+  bool is_in_watched_;
+  std::unordered_map<std::uint64_t, std::vector<Resident>> lines_;
+  std::map<std::tuple<std::uint64_t, StackId, StackId>, std::size_t> known_;
 };
 
 class Reader {
@@ -30,6 +118,8 @@ class Reader {
     result_.parent = header_.parent;
     result_.dropped = header_.dropped;
     result_.fast_path_ns = static_cast<double>(header_.fast_path_picoseconds) / 1000;
+    result_.began_s = static_cast<double>(header_.begin.ns) / 1e9;
+    result_.cpu_s = static_cast<double>(header_.cpu_ns) / 1e9;
     result_.seconds = static_cast<double>(header_.last.ns - header_.begin.ns) / 1e9;
     if (header_.last.ticks > header_.begin.ticks)
       ns_per_tick_ = static_cast<double>(header_.last.ns - header_.begin.ns) /
@@ -40,6 +130,7 @@ class Reader {
     put_blocks_together();
     weigh_by_totals();
     find_shared_lines();
+    find_lines_of_sampled();
     return std::move(result_);
   }
 
@@ -67,7 +158,9 @@ class Reader {
     const auto is_whole = [&](std::size_t body_bytes) {
       return bytes >= body_bytes + header.depth * sizeof(std::uint64_t) && header.depth <= kMaxDepth;
     };
-    RawRecord record{.kind = header.kind, .thread = thread};
+    RawRecord record;
+    record.kind = header.kind;
+    record.thread = thread;
     switch (header.kind) {
       case RecordKind::kAllocate:
       case RecordKind::kFree:
@@ -88,17 +181,44 @@ class Reader {
         if (!is_whole(sizeof(ThreadTotals))) return;
         const auto totals = load<ThreadTotals>(body);
         auto& known = result_.threads[thread];
+        saw(known, totals.ticks);
         if (totals.allocations + totals.frees < known.allocations + known.frees) return;  // the latest are the largest
-        known = {.allocations = totals.allocations,
-                 .frees = totals.frees,
-                 .cpu_s = static_cast<double>(totals.cpu_ns) / 1e9,
-                 .probe_s = static_cast<double>(totals.probe_ticks) * ns_per_tick_ / 1e9};
+        known.allocations = totals.allocations;
+        known.frees = totals.frees;
+        known.cpu_s = static_cast<double>(totals.cpu_ns) / 1e9;
+        known.probe_s = static_cast<double>(totals.probe_ticks) * ns_per_tick_ / 1e9;
         return;
       }
+      case RecordKind::kWait:
+        if (!is_whole(sizeof(Wait))) return;
+        record.wait = load<Wait>(body);
+        record.ticks = record.wait.ticks;
+        record.stack = read_stack(body + sizeof(Wait), header.depth);
+        add_wait(record);
+        saw(result_.threads[thread], record.ticks);
+        saw(result_.threads[thread], record.ticks + record.wait.duration);
+        return;
       default: return;
     }
+    saw(result_.threads[thread], record.ticks);
     record.order = records_.size();
     records_.push_back(record);
+  }
+
+  void saw(RecordedThread& thread, std::uint64_t ticks) const {
+    const double at_s = seconds(ticks);
+    thread.began_s = thread.last_s == 0 ? at_s : std::min(thread.began_s, at_s);
+    thread.last_s = std::max(thread.last_s, at_s);
+  }
+  void add_wait(const RawRecord& record) {
+    const Wait& wait = record.wait;
+    if (wait.kind > static_cast<std::uint64_t>(WaitKind::kSemaphore) || !(wait.weight >= 1)) return;
+    result_.waits.push_back({.weight = wait.weight,
+                             .waited_s = static_cast<double>(wait.duration) * ns_per_tick_ / 1e9,
+                             .kind = static_cast<WaitKind>(wait.kind),
+                             .lock = wait.lock,
+                             .thread = record.thread,
+                             .stack = record.stack});
   }
 
   [[nodiscard]] StackId read_stack(std::size_t at, unsigned depth) {
@@ -126,7 +246,9 @@ class Reader {
       const Sample& sample = record.sample;
       if (record.kind == RecordKind::kAllocate) {
         // Another block at this place has ended, though nobody saw it.
-        living[sample.block] = result_.blocks.size();
+        const auto [place, is_new] = living.try_emplace(sample.block, result_.blocks.size());
+        if (!is_new) result_.blocks[place->second].is_end_watched = false;
+        place->second = result_.blocks.size();
         BlockSample& block = result_.blocks.emplace_back();
         block.address = sample.block;
         block.bytes = sample.size;
@@ -134,6 +256,8 @@ class Reader {
         block.began_s = seconds(sample.ticks);
         block.call_ns = call_ns(sample);
         block.waited_s = sample.waited_us / 1e6;
+        block.preempted_s = sample.preempted_us / 1e6;
+        block.is_end_watched = sample.end_is_watched != 0;
         block.thread = record.thread;
         block.stack = record.stack;
       } else if (record.kind == RecordKind::kFree) {
@@ -148,6 +272,7 @@ class Reader {
         result_.frees.push_back({.weight = static_cast<double>(sample.weight),
                                  .call_ns = call_ns(sample),
                                  .waited_s = sample.waited_us / 1e6,
+                                 .preempted_s = sample.preempted_us / 1e6,
                                  .thread = record.thread,
                                  .stack = record.stack});
       }
@@ -173,57 +298,42 @@ class Reader {
       end.weight *= factor(static_cast<double>(result_.threads[end.thread].frees), sums[end.thread].frees);
   }
 
-  // Goes through the pages' events in order and looks at who lives on the lines in which a new block begins and ends. Lines
-  // between these are its own.
+  // The pages' events, in order.
   void find_shared_lines() {
-    struct Resident {
-      std::uint64_t block, bytes;
-      std::uint32_t thread;
-      StackId stack;
-    };
-    std::unordered_map<std::uint64_t, std::vector<Resident>> lines;
-    std::set<std::tuple<std::uint64_t, StackId, StackId>> known;
-    std::set<std::uint64_t> watched;
+    Lines lines(result_.shared_lines, true);
+    std::unordered_set<std::uint64_t> watched;
     std::uint64_t epoch = 0;
     for (const RawRecord& record : records_) {
       if (record.kind != RecordKind::kPageAllocate && record.kind != RecordKind::kPageFree) continue;
       const PageEvent& event = record.page;
+      const double at_s = seconds(event.ticks);
       if (event.epoch != epoch) {
         epoch = event.epoch;
-        lines.clear();
+        lines.clear(at_s);
       }
-      const auto each_line = [&](std::uint64_t block, std::uint64_t bytes, auto&& visit) {
-        const std::uint64_t first = block / 64, last = (block + (bytes == 0 ? 0 : bytes - 1)) / 64;
-        visit(first);
-        if (last != first) visit(last);
-      };
-      const auto end_block = [&](std::uint64_t line) {
-        std::erase_if(lines[line], [&](const Resident& r) { return r.block == event.block; });
-      };
       if (record.kind == RecordKind::kPageFree) {
-        end_block(event.block / 64);  // its last line is put right when something else begins there
+        lines.end(event.block, record.thread, at_s);
         continue;
       }
-      each_line(event.block, event.size, [&](std::uint64_t line) {
-        watched.insert(line);
-        auto& residents = lines[line];
-        // What overlaps has ended unseen.
-        std::erase_if(residents, [&](const Resident& r) {
-          return r.block < event.block + std::max<std::uint64_t>(event.size, 1) &&
-                 event.block < r.block + std::max<std::uint64_t>(r.bytes, 1);
-        });
-        for (const Resident& r : residents) {
-          if (r.thread == record.thread) continue;
-          if (!known.emplace(line, std::min(r.stack, record.stack), std::max(r.stack, record.stack)).second) continue;
-          result_.shared_lines.push_back({.line = line,
-                                          .threads = {r.thread, record.thread},
-                                          .stacks = {r.stack, record.stack},
-                                          .bytes = {r.bytes, event.size}});
-        }
-        residents.push_back({event.block, event.size, record.thread, record.stack});
-      });
+      lines.begin(event.block, event.size, record.thread, record.stack, at_s);
+      watched.insert(event.block / 64);
+      watched.insert((event.block + std::max<std::uint64_t>(event.size, 1) - 1) / 64);
     }
+    lines.clear(result_.seconds);
     result_.lines_watched = watched.size();
+  }
+
+  // A block that lives for long is seldom allocated while its page is watched, but it may have been sampled.
+  void find_lines_of_sampled() {
+    Lines lines(result_.shared_lines, false);
+    for (const RawRecord& record : records_) {
+      const Sample& sample = record.sample;
+      if (record.kind == RecordKind::kAllocate && sample.end_is_watched != 0)
+        lines.begin(sample.block, sample.size, record.thread, record.stack, seconds(sample.ticks));
+      else if (record.kind == RecordKind::kFree)
+        lines.end(sample.block, record.thread, seconds(sample.ticks));
+    }
+    lines.clear(result_.seconds);
   }
 
   std::vector<char> bytes_;
@@ -236,13 +346,24 @@ class Reader {
 
 }  // namespace
 
+bool has_common_user(const SharedLine& shared) {
+  for (const std::uint32_t one : {shared.threads[0], shared.ending_threads[0]})
+    for (const std::uint32_t other : {shared.threads[1], shared.ending_threads[1]})
+      if (one != 0 && one == other) return true;
+  return false;
+}
+
 std::optional<Recording> read_recording(const std::filesystem::path& file, NoRecording& no) {
   std::ifstream in(file, std::ios::binary);
   if (!in) {
     no.why = file.string() + " cannot be read";
     return std::nullopt;
   }
-  std::vector<char> bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  std::error_code none;
+  std::vector<char> bytes(std::filesystem::file_size(file, none));
+  if (none) bytes.clear();
+  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(in.gcount()));
   FileHeader header;
   if (bytes.size() < sizeof header) {
     no.why = file.string() + " is too short for a recording";

@@ -41,13 +41,6 @@ struct FreeSample {
   StackId stack = 0;
 };
 
-enum class WaitKind : std::uint8_t { kMutex, kReadLock, kWriteLock, kSpinLock, kCondition, kSemaphore };
-
-// Waiting for work, rather than for somebody who holds something.
-[[nodiscard]] constexpr bool is_idleness(WaitKind kind) {
-  return kind == WaitKind::kCondition || kind == WaitKind::kSemaphore;
-}
-
 // A wait in a call of the program's own, which had to wait.
 struct WaitSample {
   double weight = 0;  // waits that it stands for
@@ -77,6 +70,9 @@ struct SharedLine {
   double together_s = 0;      // for how long, as far as was seen
   bool is_in_watched = true;  // found while every call in its page was recorded; else between blocks that were sampled
 };
+
+// Whether a thread allocated or freed both: it then uses both, as far as that is seen.
+[[nodiscard]] bool has_common_user(const SharedLine& shared);
 
 struct Recording {
   std::uint32_t pid = 0;

@@ -140,22 +140,63 @@ struct Symbols::Library {
     }
   }
 
+  // The code of a unit, by address. Not dwarf_getscopes(), which finds no function that is defined within another one: no
+  // lambda.
+  struct Function {
+    Dwarf_Addr end;
+    Dwarf_Die die;
+  };
+  using Functions = std::map<Dwarf_Addr, Function>;  // by their beginnings
+  std::map<Dwarf_Die*, Functions> functions;
+
+  // Visits the DIE's children.
+  template <class Visit>
+  static void each_child(Dwarf_Die& of, const Visit& visit) {
+    Dwarf_Die child;
+    if (dwarf_child(&of, &child) != 0) return;
+    do {
+      visit(child);
+    } while (dwarf_siblingof(&child, &child) == 0);
+  }
+  static void add_functions(Functions& to, Dwarf_Die& of) {
+    each_child(of, [&](Dwarf_Die& child) {
+      const int tag = dwarf_tag(&child);
+      if (tag != DW_TAG_subprogram && tag != DW_TAG_namespace && tag != DW_TAG_lexical_block &&
+          tag != DW_TAG_structure_type && tag != DW_TAG_class_type)
+        return;
+      Dwarf_Addr base = 0, begin = 0, end = 0;
+      if (tag == DW_TAG_subprogram)
+        for (std::ptrdiff_t offset = 0; (offset = dwarf_ranges(&child, offset, &base, &begin, &end)) > 0;)
+          to.try_emplace(begin, Function{end, child});
+      add_functions(to, child);
+    });
+  }
+  // The calls inlined into `of` that are going on at the address, the outermost first.
+  static void add_inlined(std::vector<Dwarf_Die>& to, Dwarf_Die& of, Dwarf_Addr address) {
+    each_child(of, [&](Dwarf_Die& child) {
+      const int tag = dwarf_tag(&child);
+      if ((tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) || dwarf_haspc(&child, address) <= 0) return;
+      if (tag == DW_TAG_inlined_subroutine) to.push_back(child);
+      add_inlined(to, child, address);
+    });
+  }
+
   // The address's own line belongs to the innermost function; each caller's is that of the call.
-  [[nodiscard]] static std::vector<Frame> with_inlined(Dwarf_Die* unit, Dwarf_Addr address, const Frame& outermost) {
-    Dwarf_Die* scopes = nullptr;
-    const int count = dwarf_getscopes(unit, address, &scopes);
-    const std::unique_ptr<Dwarf_Die, void (*)(void*)> owner(scopes, std::free);
+  [[nodiscard]] std::vector<Frame> with_inlined(Dwarf_Die* unit, Dwarf_Addr address, const Frame& outermost) {
+    const auto [known, is_new] = functions.try_emplace(unit);
+    if (is_new) add_functions(known->second, *unit);
+    const auto after = known->second.upper_bound(address);
+    if (after == known->second.begin() || address >= std::prev(after)->second.end) return {outermost};
+    std::vector<Dwarf_Die> inlined_calls;
+    add_inlined(inlined_calls, std::prev(after)->second.die, address);
     std::vector<Frame> frames;
     Frame current = outermost;
-    for (int i = 0; i < count; ++i) {
-      const int tag = dwarf_tag(&scopes[i]);
-      if (tag == DW_TAG_subprogram) break;
-      if (tag != DW_TAG_inlined_subroutine) continue;
+    for (auto call = inlined_calls.rbegin(); call != inlined_calls.rend(); ++call) {
       Frame inlined = current;
-      inlined.function = name_of(&scopes[i]);
+      inlined.function = name_of(&*call);
       inlined.inlined = true;
       frames.push_back(std::move(inlined));
-      set_call_site(unit, &scopes[i], current);
+      set_call_site(unit, &*call, current);
     }
     frames.push_back(current);
     return frames;

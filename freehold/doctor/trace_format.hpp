@@ -12,7 +12,7 @@
 
 namespace freehold::doctor {
 
-inline constexpr std::uint64_t kTraceMagic = 0x31656361'72746866;  // "fhtrace1"
+inline constexpr std::uint64_t kTraceMagic = 0x32656361'72746866;  // "fhtrace2"
 inline constexpr std::size_t kExtentBytes = std::size_t{64} << 10;
 inline constexpr unsigned kMaxDepth = 48;
 // Blocks from this size on are all recorded: there are few of them, and they decide what is held.
@@ -29,6 +29,7 @@ struct FileHeader {
   std::uint32_t pid;
   std::uint32_t parent;  // the process that forked this one while it was recorded; else 0
   ClockReading begin, last;
+  std::uint64_t cpu_ns;                 // of the process, at `last`
   std::uint64_t extents;                // handed out, this header's place included
   std::uint64_t dropped;                // records that found no room
   std::uint64_t empty_call_ticks;       // what measuring one call costs by itself: to be taken off
@@ -47,7 +48,15 @@ enum class RecordKind : std::uint16_t {
   kPageAllocate,  // any allocation in a page that is watched, for blocks that share a line
   kPageFree,      // the end of any block in such a page
   kThread,        // a thread's totals so far; the latest counts
+  kWait,          // a sampled wait in a call of the program's own
 };
+
+enum class WaitKind : std::uint8_t { kMutex, kReadLock, kWriteLock, kSpinLock, kCondition, kSemaphore };
+
+// Waiting for work, rather than for somebody who holds something.
+[[nodiscard]] constexpr bool is_idleness(WaitKind kind) {
+  return kind == WaitKind::kCondition || kind == WaitKind::kSemaphore;
+}
 
 struct RecordHeader {
   RecordKind kind;
@@ -58,10 +67,12 @@ struct RecordHeader {
 struct Sample {
   std::uint64_t ticks;  // when
   std::uint64_t block;
-  std::uint64_t size;       // asked for; 0 for ends
-  std::uint64_t weight;     // calls that this one stands for
-  std::uint32_t duration;   // ticks of the call
-  std::uint32_t waited_us;  // of these, asleep
+  std::uint64_t size;            // asked for; 0 for ends
+  std::uint64_t weight;          // calls that this one stands for
+  std::uint32_t duration;        // ticks of the call
+  std::uint32_t waited_us;       // of these, asleep of its own accord
+  std::uint32_t preempted_us;    // of these, without a CPU though it wanted one
+  std::uint32_t end_is_watched;  // of an allocation: 0: its end will not be recorded
 };
 
 struct PageEvent {
@@ -71,7 +82,16 @@ struct PageEvent {
   std::uint64_t epoch;  // pages are watched for one epoch
 };
 
+struct Wait {
+  std::uint64_t ticks;  // its beginning
+  std::uint64_t lock;
+  std::uint64_t duration;  // ticks
+  double weight;           // waits that this one stands for
+  std::uint64_t kind;      // WaitKind
+};
+
 struct ThreadTotals {
+  std::uint64_t ticks;  // when
   std::uint64_t allocations;
   std::uint64_t frees;
   std::uint64_t cpu_ns;       // of the thread

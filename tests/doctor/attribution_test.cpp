@@ -15,6 +15,12 @@ Frame frame(const std::string& function, const std::string& file = "prog.cpp", u
   return {.function = function, .file = file, .line = line, .module = module, .inlined = false};
 }
 
+Frame inlined(const std::string& function, const std::string& file) {
+  Frame made = frame(function, file);
+  made.inlined = true;
+  return made;
+}
+
 // A recording together with what its addresses are called.
 class HandMade {
  public:
@@ -115,7 +121,7 @@ TEST(Attribution, Site_IsTheFirstFrameOfTheProgramsOwn) {
   HandMade made;
   const Frame caller = frame("parse(std::string const&)", "parse.cpp", 210);
   const StackId vector = made.stack({frame("operator new(unsigned long)", "", 0, "/lib/libstdc++.so.6"),
-                                     frame("allocate", "/usr/include/c++/12/bits/new_allocator.h", 137),
+                                     inlined("allocate", "/usr/include/c++/12/bits/new_allocator.h"),
                                      frame("void std::vector<int, std::allocator<int> >::_M_realloc_insert<int>(int&&)"),
                                      caller, frame("main")});
   const StackId plain = made.stack({caller, frame("main")});
@@ -171,7 +177,8 @@ TEST(Attribution, Plumbing_IsToldFromTheProgramByNameModuleAndFolder) {
                                      ""};
   for (const auto& name : own) EXPECT_FALSE(is_plumbing(frame(name))) << name;
   EXPECT_TRUE(is_plumbing(frame("printf", "", 0, "/lib/x86_64-linux-gnu/libc.so.6")));
-  EXPECT_TRUE(is_plumbing(frame("allocate", "/usr/include/c++/12/bits/allocator.h")));
+  EXPECT_TRUE(is_plumbing(inlined("allocate", "/usr/include/c++/12/bits/allocator.h")));
+  EXPECT_FALSE(is_plumbing(frame("parse()", "/usr/include/c++/12/bits/std_mutex.h"))) << "inlined, but nobody said so";
   EXPECT_FALSE(is_plumbing(frame("xmlNewNode", "", 0, "/lib/libxml2.so.2")));
 }
 

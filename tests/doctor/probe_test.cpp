@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "freehold/doctor/attribution.hpp"
 #include "freehold/doctor/recording.hpp"
 #include "freehold/doctor/symbols.hpp"
 #include "tests/support/process.hpp"
@@ -139,6 +140,47 @@ TEST_F(Probe, BlocksOfWholeLines_NoneIsShared) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_GT(found[0].lines_watched, 0U);
   for (const auto& shared : found[0].shared_lines) EXPECT_NE(shared.bytes[0] + shared.bytes[1], 128U);
+}
+
+// Two threads take turns at a lock of which the one that waits waits for nearly all of its turn, and nothing at their own.
+TEST_F(Probe, ContendedMutex_ItsSiteIsFoundWithItsShare) {
+  const Recording recording = recorded("locks");
+  doctor::Symbols symbols(trace().replace_extension(".maps"));
+  const doctor::Attribution found = doctor::attribution_of(recording, symbols);
+  ASSERT_FALSE(found.lock_waits.empty());
+  EXPECT_NE(found.lock_waits[0].place.text().find("subject.cpp:"), std::string::npos) << found.lock_waits[0].place.text();
+  EXPECT_EQ(found.lock_waits[0].kind, doctor::WaitKind::kMutex);
+  double waited = 0;
+  for (const auto& wait : recording.waits)
+    if (!doctor::is_idleness(wait.kind)) waited += wait.weight * wait.waited_s;
+  EXPECT_GT(found.lock_waits[0].seconds, 0.9 * waited) << "at the one lock that is shared";
+  // While one thread sleeps the other waits: 0.4 s in all.
+  EXPECT_GT(waited, 0.3);
+  EXPECT_LT(waited, 0.6);
+  EXPECT_NEAR(found.idle_s, 0.2, 0.08);
+}
+TEST_F(Probe, UncontendedMutex_NoWaits) {
+  const Recording recording = recorded("counts");
+  for (const auto& wait : recording.waits) EXPECT_TRUE(doctor::is_idleness(wait.kind));
+}
+TEST_F(Probe, LockResults_AreThoseOfTheLibrary) { static_cast<void>(recorded("lock_results")); }
+
+TEST_F(Probe, Remote_AttributionNamesWhoAllocatesAndWhoFrees) {
+  const Recording recording = recorded("remote");
+  doctor::Symbols symbols(trace().replace_extension(".maps"));
+  const doctor::Attribution found = doctor::attribution_of(recording, symbols);
+  EXPECT_GT(found.remote_share, 0.95);
+  ASSERT_FALSE(found.remote_sites.empty());
+  const auto& row = found.remote_sites[0];
+  EXPECT_GT(row.share, 0.95);
+  EXPECT_NE(found.sites[row.site].place.text().find("subject.cpp:"), std::string::npos)
+      << found.sites[row.site].place.text();
+  EXPECT_NE(row.freed_at.text().find("subject.cpp:"), std::string::npos) << row.freed_at.text();
+  EXPECT_NE(row.freed_at.text(), found.sites[row.site].place.text());
+  EXPECT_TRUE(found.sites[row.site].fixed_size);
+  EXPECT_EQ(found.sites[row.site].typical_bytes, 64);
+  EXPECT_NEAR(found.sites[row.site].time.calls, kMany, 0.05 * kMany);
+  EXPECT_GT(found.cpu_share, 0);
 }
 
 TEST_F(Probe, EveryEntryPoint_KeepsItsPromise) {

@@ -1,12 +1,15 @@
 // A program for the probe to watch: each role does one thing, of known amount. Prints "ok" at its end.
 #include <malloc.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -72,6 +75,106 @@ void neighbours(std::size_t bytes) {
   std::thread other(body, 1);
   body(0);
   other.join();
+}
+
+// Two threads, of which one sleeps with a mutex that the other waits for meanwhile. Beside it, a mutex of its own for each,
+// and each waits for work at the end.
+void locks() {
+  static std::mutex shared;
+  std::mutex own[2];
+  static std::mutex asking;
+  static std::condition_variable asked;
+  const auto until = [](int ms) { return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms); };
+  const auto hammer = [&](unsigned me) {
+    for (const auto end = until(400); std::chrono::steady_clock::now() < end;) {
+      {
+        const std::lock_guard alone(own[me]);
+        std::free(std::malloc(100));
+      }
+      const std::lock_guard held(shared);  // the line that is waited at
+      usleep(2'000);
+    }
+    std::unique_lock lock(asking);
+    asked.wait_for(lock, std::chrono::milliseconds(100), [] { return false; });
+  };
+  std::thread other(hammer, 1);
+  hammer(0);
+  other.join();
+}
+
+// What a preloaded library must not change about locks.
+void lock_results() {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutex_t mutex;
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
+  pthread_mutex_init(&mutex, &attributes);
+  if (pthread_mutex_lock(&mutex) != 0 || pthread_mutex_lock(&mutex) != EDEADLK || pthread_mutex_unlock(&mutex) != 0)
+    std::abort();
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&mutex, &attributes);
+  for (int i = 0; i < 3; ++i)
+    if (pthread_mutex_lock(&mutex) != 0) std::abort();
+  for (int i = 0; i < 3; ++i)
+    if (pthread_mutex_unlock(&mutex) != 0) std::abort();
+  if (pthread_mutex_unlock(&mutex) != EPERM) std::abort();
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_NORMAL);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  for (const bool is_held_at_first : {false, true}) {
+    pthread_mutex_init(&mutex, &attributes);
+    std::atomic<bool> has_it{false};
+    std::thread dies([&] {
+      pthread_mutex_lock(&mutex);
+      has_it = true;
+      if (is_held_at_first) usleep(50'000);
+    });
+    if (!is_held_at_first) dies.join();
+    while (!has_it) sched_yield();
+    if (pthread_mutex_lock(&mutex) != EOWNERDEAD || pthread_mutex_consistent(&mutex) != 0) std::abort();
+    pthread_mutex_unlock(&mutex);
+    if (is_held_at_first) dies.join();
+  }
+  pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+  if (pthread_rwlock_rdlock(&rwlock) != 0 || pthread_rwlock_rdlock(&rwlock) != 0) std::abort();
+  pthread_rwlock_unlock(&rwlock);
+  pthread_rwlock_unlock(&rwlock);
+  if (pthread_rwlock_wrlock(&rwlock) != 0 || pthread_rwlock_wrlock(&rwlock) != EDEADLK) std::abort();
+  const timespec past{};
+  sem_t semaphore;
+  sem_init(&semaphore, 0, 1);
+  errno = 0;
+  if (sem_wait(&semaphore) != 0 || errno != 0 || sem_timedwait(&semaphore, &past) != -1 || errno != ETIMEDOUT) std::abort();
+  pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+  pthread_mutex_lock(&plain);
+  if (pthread_cond_timedwait(&condition, &plain, &past) != ETIMEDOUT) std::abort();
+  // A thread that is cancelled in a wait runs its destructors.
+  static std::atomic<int> cleaned{0};
+  for (const bool by_semaphore : {false, true}) {
+    pthread_t thread;
+    static sem_t* waits_for;
+    waits_for = by_semaphore ? &semaphore : nullptr;
+    pthread_create(
+        &thread, nullptr,
+        [](void*) -> void* {
+          struct Cleaner {
+            ~Cleaner() { ++cleaned; }
+          } cleaner;
+          std::mutex own;
+          std::unique_lock lock(own);
+          pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+          if (waits_for != nullptr)
+            sem_wait(waits_for);
+          else
+            pthread_cond_wait(&never, own.native_handle());
+          return nullptr;
+        },
+        nullptr);
+    usleep(20'000);
+    pthread_cancel(thread);
+    pthread_join(thread, nullptr);
+  }
+  if (cleaned != 2) std::abort();
 }
 
 // Every entry point, with what each must keep to.
@@ -203,6 +306,10 @@ int main(int count, char** words) {
     killed();
   else if (role == "late")
     late();
+  else if (role == "locks")
+    locks();
+  else if (role == "lock_results")
+    lock_results();
   else if (role == "lines")
     lines();
   else if (role == "impossible")
