@@ -11,6 +11,8 @@
 
 #include "cli/command.hpp"
 #include "cli/doctor/experiment.hpp"
+#include "cli/doctor/results_json.hpp"
+#include "cli/doctor/summary.hpp"
 #include "cli/doctor/throughput.hpp"
 #include "cli/report/json.hpp"
 #include "cli/run/program.hpp"
@@ -22,7 +24,6 @@
 #include "cli/support/progress.hpp"
 #include "cli/support/shell.hpp"
 #include "cli/support/standard_streams.hpp"
-#include "cli/support/statistics.hpp"
 #include "freehold/doctor/program.hpp"
 
 namespace freehold::cli {
@@ -195,20 +196,6 @@ Examination examination_of(const DoctorOptions& options, const std::vector<std::
   return asked;
 }
 
-std::string plain_figures(const Diagnosis& diagnosis) {
-  std::string text;
-  for (const auto& cell : diagnosis.experiment.cells) {
-    text += fmt::format("{:<28}", describe(diagnosis.experiment, cell.variant, cell.setting));
-    std::vector<double> costs;
-    for (const auto& trial : cell.trials) costs.push_back(trial.cost());
-    if (!costs.empty()) text += fmt::format("{:10.4g} s ±{:.0f}% ({})", median(costs), 50 * spread(costs), costs.size());
-    text += cell.failure.empty() ? "\n" : "  " + cell.failure + '\n';
-  }
-  text += fmt::format("verdict: {}\n", name_of(diagnosis.verdict.cause));
-  for (const auto& note : diagnosis.notes) text += note + '\n';
-  return text;
-}
-
 int run_doctor(const DoctorOptions& options, const std::vector<std::string>& program) {
   open_standard_files();
   const Examination asked = examination_of(options, program);
@@ -218,7 +205,15 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
     Progress progress;
     diagnosis = examine(asked, interrupts, progress);
   }
-  print_to_stdout(plain_figures(diagnosis));
+  // Files first: a terminal that went away must not cost them.
+  if (options.json && *options.json != "-") write_file(*options.json, text_of(results_json(diagnosis)));
+  const std::string summary = summary_of(diagnosis, options.html.value_or(""));
+  if (options.json == "-") {
+    fmt::print(stderr, "{}", summary);
+    print_to_stdout(text_of(results_json(diagnosis)));
+  } else {
+    print_to_stdout(summary);
+  }
   if (diagnosis.signal != 0) return 128 + diagnosis.signal;
   const bool failed =
       std::ranges::any_of(diagnosis.experiment.cells, [](const auto& cell) { return !cell.failure.empty(); });
