@@ -29,11 +29,13 @@ std::string_view name_of(WaitKind kind) {
 // Frames recur in thousands of stacks: each is written once, stacks name it by its place.
 class Frames {
  public:
+  explicit Frames(std::size_t longest_name) : longest_name_(longest_name) {}
+
   std::size_t place_of(const Frame& frame) {
     const auto key = std::tuple(frame.function, frame.file, frame.line, frame.module, frame.inlined);
     const auto [found, is_new] = places_.try_emplace(key, json_.size());
     if (is_new)
-      json_.push_back({{"function", text_or_null(frame.function)},
+      json_.push_back({{"function", text_or_null(clipped(frame.function))},
                        {"file", text_or_null(frame.file)},
                        {"line", frame.line == 0 ? ordered_json(nullptr) : ordered_json(frame.line)},
                        {"module", text_or_null(frame.module)},
@@ -41,15 +43,19 @@ class Frames {
     return found->second;
   }
   ordered_json json() && { return std::move(json_); }
+  [[nodiscard]] std::string clipped(const std::string& name) const {
+    return name.size() > longest_name_ ? name.substr(0, longest_name_) + "…" : name;
+  }
 
  private:
+  std::size_t longest_name_;
   std::map<std::tuple<std::string, std::string, unsigned, std::string, bool>, std::size_t> places_;
   ordered_json json_ = ordered_json::array();
 };
 
 class Writer {
  public:
-  explicit Writer(const Limits& limits) : limits_(limits) {}
+  explicit Writer(const Limits& limits) : limits_(limits), frames_(limits.characters_of_a_name) {}
 
   ordered_json recording(const Attribution& of) {
     ordered_json json = totals(of);
@@ -152,7 +158,7 @@ class Writer {
       stacks.push_back({{"share", stack.share}, {"frames", std::move(frames)}, {"all_frames", stack.frames.size()}});
     }
     return {{"text", text_of(place)},
-            {"via", text_or_null(place.via)},
+            {"via", text_or_null(frames_.clipped(place.via))},
             {"stacks", std::move(stacks)},
             {"all_stacks", place.all_stacks}};
   }

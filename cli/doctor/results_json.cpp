@@ -207,7 +207,7 @@ ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits) {
           {"experiment", experiment_json(diagnosis.experiment)},
           {"recording_cost", or_null(recording_cost(diagnosis))},
           {"recording", recording(diagnosis.recorded)},
-          {"recording_alone", recording(diagnosis.recorded_alone)},
+          {"recording_alone", limits.alone ? recording(diagnosis.recorded_alone) : ordered_json(nullptr)},
           {"repetitions", repetitions_json(diagnosis)}};
 }
 

@@ -13,6 +13,8 @@ struct Limits {
   std::size_t sites = std::numeric_limits<std::size_t>::max();
   std::size_t stacks_of_a_site = std::numeric_limits<std::size_t>::max();
   std::size_t frames_of_a_stack = std::numeric_limits<std::size_t>::max();
+  std::size_t characters_of_a_name = std::numeric_limits<std::size_t>::max();
+  bool alone = true;  // the recording on one CPU, too
 };
 
 inline constexpr const char* kSchema = "freehold-doctor/1";

@@ -1,6 +1,7 @@
 // What the pages share: elements, legends, plots. Every text from the data goes through textContent: names are never markup.
 'use strict';
 const page = (() => {
+  const began = performance.now();
   // An element with attributes and children; texts are texts.
   function make(tag, attributes = {}, ...children) {
     const element = document.createElement(tag);
@@ -85,12 +86,13 @@ const page = (() => {
   }
 
   // A box beside the pointer with every line's value at the nearest x.
-  function showTip(plot, tip, lines, x, { unit, digits, xName }) {
+  function showTip(plot, tip, lines, x, { unit, digits, xName, continuous }) {
     const i = plot.cursor.idx;
     const inside = plot.cursor.left >= 0 && i !== null && i !== undefined;
     tip.style.display = inside ? 'block' : 'none';
     if (!inside) return;
-    tip.replaceChildren(make('b', {}, plural(x[i], xName)), ...lines.map((line) => make('div', {},
+    const told = lines.filter((line) => !line.silent && (!line.ifKnown || line.values[i] !== null));
+    tip.replaceChildren(make('b', {}, continuous ? `${figure(x[i])} ${xName}s` : plural(x[i], xName)), ...told.map((line) => make('div', {},
       make('i', { style: line.color ? `color: var(${line.color})` : '' }, line.label),
       make('span', {}, `${number((line.tips || line.values)[i], digits)}${unit}`))));
     const over = plot.over;
@@ -101,33 +103,37 @@ const page = (() => {
   }
 
   // lines: {label, values, color (a CSS variable), ranges?, dashed?, strong?, name? (written at its end), tips? (told
-  // instead of the values)}. scale: {top, unit, digits, label, xName, bottom? (of a logarithmic scale), bottomText?, height?}
+  // instead of the values), noPoints?, onlyPoints?, silent? (nothing in the box), ifKnown? (there only with a value)}.
+  // scale: {top, unit, digits, label, xName, bottom? (of a logarithmic scale), bottomText?, height?, ticks? (on the x axis; else
+  // every x), continuous? (x is no count)}
   function plotInto(parent, title, x, lines, scale) {
-    const { top, label, xName, bottom, bottomText, height = 250 } = scale;
+    const { top, label, xName, bottom, bottomText, height = 250, ticks = x, continuous } = scale;
     const canvas = make('div', { class: 'canvas', role: 'img', 'aria-label': `${title}: ${label}` });
     const tip = make('div', { class: 'tip' });
     const card = make('div', { class: 'card plot' }, make('h4', {}, title), canvas, tip);
     parent.append(card);
-    const wide = x[x.length - 1] > 15;
+    const wide = !continuous && x[x.length - 1] > 15;
+    const margin = continuous ? 0 : 0.25;
     const named = lines.some((line) => line.name);
     const axis = { stroke: () => color('--muted'), grid: { stroke: () => color('--grid'), width: 1 }, ticks: { show: false },
       font: '12px system-ui, sans-serif', labelFont: '12px system-ui, sans-serif', labelSize: 18 };
     const options = {
       width: canvas.clientWidth || 400, height, legend: { show: false }, padding: [10, (plot) => (named && hasRoomForNames(plot) ? 150 : 16), 0, 0],
       scales: {
-        x: { time: false, distr: wide ? 3 : 1, log: 2, range: () => (wide ? [x[0], x[x.length - 1]] : [x[0] - 0.25, x[x.length - 1] + 0.25]) },
+        x: { time: false, distr: wide ? 3 : 1, log: 2, range: () => (wide ? [x[0], x[x.length - 1]] : [x[0] - margin, x[x.length - 1] + margin]) },
         y: bottom ? { distr: 3, range: () => [bottom, top] } : { range: () => [0, top] },
       },
       axes: [
-        { ...axis, size: 30, label: `${xName}s`, splits: () => x, filter: (u, splits) => splits, values: (u, splits) => splits.map(String), grid: { show: false } },
+        continuous ? { ...axis, size: 30, label: `${xName}s`, grid: { show: false } }
+          : { ...axis, size: 30, label: `${xName}s`, splits: () => ticks, filter: (u, splits) => splits, values: (u, splits) => splits.map(String), grid: { show: false } },
         bottom ? { ...axis, size: 52, label, values: (u, splits) => splits.map((v) => (v === null ? '' : bottomText && v <= bottom ? bottomText : String(v))) }
           : { ...axis, size: 44, label },
       ],
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 9 } },
       series: [{}, ...lines.map((line) => ({
-        label: line.label, spanGaps: true,
+        label: line.label, spanGaps: true, paths: line.onlyPoints ? () => null : undefined,
         stroke: () => color(line.color || '--muted'), width: line.dashed ? 1.5 : line.strong ? 3.5 : named ? 1.5 : 2.25, dash: line.dashed ? [6, 5] : undefined,
-        points: line.dashed || (named && !line.strong) ? { show: false } : { show: true, size: 7, fill: () => color(line.color), stroke: () => color('--card'), width: 1 },
+        points: line.dashed || line.noPoints || (named && !line.strong) ? { show: false } : { show: true, size: 7, fill: () => color(line.color), stroke: () => color('--card'), width: 1 },
       }))],
       hooks: {
         draw: [(plot) => drawWhiskers(plot, lines), (plot) => drawNames(plot, lines)],
@@ -157,6 +163,7 @@ const page = (() => {
   function finish() {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => plots.forEach((plot) => plot.redraw(false)));
     document.documentElement.dataset.ready = String(plots.length);
+    document.documentElement.dataset.milliseconds = String(Math.round(performance.now() - began));
   }
 
   return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, known, figure, heats, heat, ratioBar, legend, plotInto, frame, finish };

@@ -39,13 +39,28 @@ std::vector<std::string> requests_of_the_page(const json& log) {
 
 bool has_browser() { return ::access(kBrowser, X_OK) == 0; }
 
-Seen look_at(const std::string& page) {
+Seen look_at(const std::string& page, const View& view) {
   const Folder folder;
-  Process browser({kBrowser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-                   "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
-                   "--host-resolver-rules=MAP * ~NOTFOUND", "--user-data-dir=" + (folder / "profile"),
-                   "--virtual-time-budget=3000", "--enable-logging=stderr", "--log-net-log=" + (folder / "net.json"),
-                   "--dump-dom", "file://" + page});
+  std::vector<std::string> words{kBrowser,
+                                 "--headless",
+                                 "--no-sandbox",
+                                 "--disable-gpu",
+                                 "--no-first-run",
+                                 "--disable-background-networking",
+                                 "--disable-component-update",
+                                 "--disable-sync",
+                                 "--disable-extensions",
+                                 "--host-resolver-rules=MAP * ~NOTFOUND",
+                                 "--user-data-dir=" + (folder / "profile"),
+                                 "--virtual-time-budget=3000",
+                                 "--enable-logging=stderr",
+                                 "--log-net-log=" + (folder / "net.json"),
+                                 "--dump-dom",
+                                 "--window-size=" + std::to_string(view.width) + ',' + std::to_string(view.height)};
+  if (view.dark) words.insert(words.end(), {"--blink-settings=preferredColorScheme=0"});
+  if (!view.screenshot.empty()) words.push_back("--screenshot=" + view.screenshot);
+  words.push_back("file://" + page);
+  Process browser(words);
   const Ended ended = browser.wait(std::chrono::seconds(60));
   if (!ended.exited_with(0)) throw std::runtime_error("the browser failed: " + ended.err);
   return {ended.out, console_lines(ended.err), requests_of_the_page(json::parse(content_of(folder / "net.json")))};

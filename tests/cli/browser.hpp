@@ -11,8 +11,15 @@ struct Seen {
   std::vector<std::string> requested;  // addresses that the page itself asked for, its own file not included
 };
 
+struct View {
+  unsigned width = 800;
+  unsigned height = 600;
+  bool dark = false;
+  std::string screenshot = {};  // a file for a picture of it; empty: none
+};
+
 [[nodiscard]] bool has_browser();
 // Throws std::runtime_error if the browser does not come to an end.
-[[nodiscard]] Seen look_at(const std::string& page);
+[[nodiscard]] Seen look_at(const std::string& page, const View& view = {});
 
 }  // namespace freehold::tests

@@ -165,10 +165,10 @@ inline Diagnosis diagnosis_with(Cause cause, std::size_t sites = 6) {
              {kFreeholdAt, {1.8, 1.9, 2.0}, {1, 1, 1}, true, false},
              {kPeerAt, {1.7, 1.8, 1.9}, {1, 1, 1}, true, false}};
   v.best_fix = 1;
-  v.scalability = {{kSystemAt, 0.28, 0.02, true, 0.03},
-                   {kCappedAt, 0.22, 0.02, true, 0.03},
-                   {kFreeholdAt, 0.01, 0.001, true, 0.02},
-                   {kPeerAt, 0.03, 0, true, 0.02}};
+  v.scalability = {{kSystemAt, 0.43, 0.02, true, 0.03},
+                   {kCappedAt, 0.37, 0.01, true, 0.03},
+                   {kFreeholdAt, 0.01, 0.027, true, 0.02},
+                   {kPeerAt, 0.01, 0.033, true, 0.02}};
 
   d.recorded = std::make_shared<const Attribution>(attribution_with(sites));
   d.recorded_trial = trial_of(2.7);

@@ -1,0 +1,177 @@
+// The page of freehold doctor in a browser: it draws everything, complains about nothing, fetches nothing, and can be used.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "cli/doctor/page.hpp"
+#include "tests/cli/page_fixture.hpp"
+#include "tests/unit/cli/doctor_support.hpp"
+
+namespace freehold::tests {
+namespace {
+using namespace cli::doctor;
+
+// What a script of the test's own found out about the page stands in the attribute data-told of its root.
+std::string told_by(const Seen& seen) {
+  const std::string mark = "data-told=\"";
+  const std::size_t at = seen.dom.find(mark);
+  if (at == std::string::npos) return "nothing";
+  const std::size_t begin = at + mark.size();
+  return seen.dom.substr(begin, seen.dom.find('"', begin) - begin);
+}
+
+class DoctorPage : public PageTest {
+ protected:
+  Seen look_at_page_of(const Diagnosis& diagnosis, const View& view = {}, const std::string& script = {}) {
+    std::string page = page_of(diagnosis);
+    if (!script.empty()) page += "<script>document.documentElement.dataset.told = (() => {" + script + "})()</script>";
+    return look_at(folder_.file("page.html", page), view);
+  }
+};
+
+TEST_F(DoctorPage, OfADiagnosis_DrawsEveryPart) {
+  const Seen seen = look_at_page_of(diagnosis_with(Cause::kRemoteFrees));
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "data-ready=\"3\""), 1u);  // speed-up, memory, allocations
+  EXPECT_EQ(count(seen.dom, "<canvas"), 3u);
+  EXPECT_EQ(count(seen.dom, "<section"), 11u);
+  EXPECT_EQ(count(seen.dom, "The allocator explains 60% (50 to 70%) of the scaling"), 1u + 1u);  // and in the data
+  EXPECT_EQ(count(seen.dom, "Is the allocator why parser does not scale?"), 1u);
+  EXPECT_EQ(count(seen.dom, "class=\"fill won\""), 3u);
+  EXPECT_EQ(count(seen.dom, "class=\"step\""), 3u + 2u);
+  EXPECT_EQ(count(seen.dom, "NaN") + count(seen.dom, ">undefined<"), 0u);
+}
+
+// Sorted by share at first. Pressing a title sorts by it, pressing it again turns the order; a place unfolds its stacks.
+TEST_F(DoctorPage, CallSites_SortAndUnfold) {
+  const Seen seen = look_at_page_of(diagnosis_with(Cause::kRemoteFrees), {}, R"(
+    const table = document.getElementById('sites-table');
+    const first = () => table.querySelector('tbody b').textContent;
+    const press = (title) => [...table.querySelectorAll('button')].find((b) => b.textContent === title).click();
+    const sorted = () => table.querySelector('[aria-sort$="cending"]').textContent + ' ' + table.querySelector('[aria-sort$="cending"]').ariaSort;
+    const told = [first(), sorted()];
+    press('bytes each'); told.push(first(), sorted());
+    press('bytes each'); told.push(sorted());
+    press('where'); told.push(first(), sorted());
+    const place = table.querySelector('details');
+    told.push(place.querySelectorAll('li').length);
+    place.open = true; place.dispatchEvent(new Event('toggle'));
+    told.push(place.querySelectorAll('li').length);
+    table.querySelector('button').focus();
+    told.push(document.activeElement.tagName);
+    return told.join('|');)");
+  expect_quiet(seen);
+  EXPECT_EQ(told_by(seen),
+            "parse.cpp:210|share of time descending|parse.cpp:222|bytes each descending|bytes each ascending|"
+            "parse.cpp:210|where ascending|0|6|BUTTON");
+}
+
+TEST_F(DoctorPage, InTheDarkAndOnAPhone_FitsTheWidth) {
+  const std::string script = R"(
+    return [matchMedia('(prefers-color-scheme: dark)').matches, getComputedStyle(document.body).backgroundColor,
+      document.documentElement.scrollWidth - document.documentElement.clientWidth].join('|');)";
+  const Seen light = look_at_page_of(diagnosis_with(Cause::kRemoteFrees), {.width = 1280, .height = 900}, script);
+  const Seen dark =
+      look_at_page_of(diagnosis_with(Cause::kRemoteFrees), {.width = 500, .height = 900, .dark = true}, script);
+  expect_quiet(light);
+  expect_quiet(dark);
+  EXPECT_EQ(told_by(light), "false|rgb(251, 250, 247)|0");
+  EXPECT_EQ(told_by(dark), "true|rgb(20, 23, 26)|0");
+}
+
+TEST_F(DoctorPage, HostileNames_AreShownAsText) {
+  Diagnosis d = diagnosis_with(Cause::kOwnLock);
+  const std::string evil = "</script><img src=x onerror=\"document.body.remove()\">&amp;<!--";
+  d.settings.command = {evil, evil};
+  d.program = evil;
+  d.notes = {evil};
+  d.machine.cpu_model = evil;
+  d.repetitions = {{evil, evil}};
+  d.experiment.variants[kPeerAt].name = evil;
+  d.experiment.cells[0].failure = evil;
+  auto recorded = attribution_with(3);
+  for (auto& site : recorded.sites) {
+    for (auto& stack : site.place.stacks) stack.frames[0] = {evil, evil, 1, evil, false};
+    site.place.via = evil;
+  }
+  recorded.lock_waits[0].place = recorded.sites[0].place;
+  recorded.remote_sites[0].freed_at = recorded.sites[0].place;
+  recorded.sharing[0].places[0] = recorded.sites[0].place;
+  d.recorded = std::make_shared<const Attribution>(recorded);
+  const Seen seen = look_at_page_of(d, {}, R"(
+    document.querySelectorAll('details').forEach((one) => { one.open = true; one.dispatchEvent(new Event('toggle')); });
+    return document.images.length + '|' + document.querySelectorAll('section').length;)");
+  expect_quiet(seen);
+  EXPECT_EQ(told_by(seen), "0|11");
+  EXPECT_EQ(count(seen.dom, "<img"), 0u);
+  EXPECT_GT(count(seen.dom, "&lt;/script&gt;&lt;img src=x"), 20u);
+}
+
+TEST_F(DoctorPage, OfAThousandSites_IsSmallAndDrawnAtOnce) {
+  Diagnosis d = diagnosis_with(Cause::kRemoteFrees);
+  auto recorded = attribution_with(1000);
+  unsigned line = 0;
+  for (auto& site : recorded.sites) {
+    site.place.stacks.resize(freehold::doctor::kStacksOfASite, site.place.stacks.front());
+    for (auto& stack : site.place.stacks) {
+      while (stack.frames.size() < 40)
+        stack.frames.push_back(
+            {"deep_" + std::to_string(line % 3000) + std::string(400, 'x'), "src/deep.cpp", ++line % 3000, "/bin/p", false});
+    }
+  }
+  d.recorded = std::make_shared<const Attribution>(recorded);
+  EXPECT_LT(page_of(d).size(), std::size_t{2} << 20);
+  const Seen seen = look_at_page_of(d, {}, R"(
+    const rows = () => document.querySelectorAll('#sites-table tbody tr').length;
+    const told = [rows()];
+    document.getElementById('sites-more').click();
+    told.push(rows(), document.documentElement.dataset.milliseconds < 1000);
+    return told.join('|');)");
+  expect_quiet(seen);
+  EXPECT_EQ(told_by(seen), "20|300|true");
+  EXPECT_EQ(count(seen.dom, "700 sites with less time left out here"), 1u);
+}
+
+TEST_F(DoctorPage, WithLittleToShow_LeavesTheRestOut) {
+  Diagnosis d = diagnosis_with(Cause::kUndecided);
+  d.recorded = nullptr;
+  d.verdict.fixes.clear();
+  d.verdict.best_fix.reset();
+  d.verdict.parts.clear();
+  d.verdict.scalability.clear();
+  d.repetitions.clear();
+  d.experiment.complete = false;
+  for (auto& cell : d.experiment.cells) {
+    if (cell.setting.cpus > 2 || cell.variant == kPeerAt) cell.trials.clear();
+  }
+  const Seen some = look_at_page_of(d);
+  expect_quiet(some);
+  EXPECT_EQ(count(some.dom, "<canvas"), 1u);
+  EXPECT_EQ(count(some.dom, "id=\"sites\"") + count(some.dom, "id=\"fixes\"") + count(some.dom, "id=\"repeat\""), 0u);
+  d.experiment.cells.clear();
+  const Seen none = look_at_page_of(d);
+  expect_quiet(none);
+  EXPECT_EQ(count(none.dom, "<canvas") + count(none.dom, "NaN"), 0u);
+}
+
+// For people: FREEHOLD_TEST_PICTURES=/folder has pictures of the page, as it looks in the light, in the dark and on a phone.
+TEST_F(DoctorPage, Pictures_AreTakenForWhoAsks) {
+  const char* const to = std::getenv("FREEHOLD_TEST_PICTURES");
+  if (to == nullptr) GTEST_SKIP() << "nobody asks";
+  const std::string folder = to;
+  const Diagnosis d = diagnosis_with(Cause::kRemoteFrees, 40);
+  const std::string below =
+      "for (const id of ['verdict', 'steps', 'fixes', 'scaling', 'sites']) document.getElementById(id).remove(); return 0;";
+  for (const bool dark : {false, true}) {
+    const std::string name = folder + (dark ? "/dark" : "/light");
+    expect_quiet(look_at_page_of(d, {.width = 1280, .height = 2100, .dark = dark, .screenshot = name + ".png"}));
+    expect_quiet(
+        look_at_page_of(d, {.width = 1280, .height = 2100, .dark = dark, .screenshot = name + "-below.png"}, below));
+  }
+  expect_quiet(look_at_page_of(d, {.width = 500, .height = 2100, .dark = false, .screenshot = folder + "/phone.png"}));
+  expect_quiet(
+      look_at_page_of(d, {.width = 500, .height = 2100, .dark = true, .screenshot = folder + "/phone-below.png"}, below));
+}
+
+}  // namespace
+}  // namespace freehold::tests
