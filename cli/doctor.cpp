@@ -11,6 +11,7 @@
 
 #include "cli/command.hpp"
 #include "cli/doctor/experiment.hpp"
+#include "cli/doctor/page.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "cli/doctor/summary.hpp"
 #include "cli/doctor/throughput.hpp"
@@ -207,6 +208,7 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
   }
   // Files first: a terminal that went away must not cost them.
   if (options.json && *options.json != "-") write_file(*options.json, text_of(results_json(diagnosis)));
+  if (options.html) write_file(*options.html, page_of(diagnosis));
   const std::string summary = summary_of(diagnosis, options.html.value_or(""));
   if (options.json == "-") {
     fmt::print(stderr, "{}", summary);

@@ -18,6 +18,8 @@
   }
   const count = (value) => units(value, ['', ' k', ' M', ' G'], 1000);
   const bytes = (value) => units(value, [' B', ' KiB', ' MiB', ' GiB', ' TiB'], 1024);
+  // Limits of bins, which are powers of ten: "10 µs".
+  const power = (value) => (value >= 0.9995 ? `${number(value, 0)} s` : value >= 0.9995e-3 ? `${number(1e3 * value, 0)} ms` : value >= 0.9995e-6 ? `${number(1e6 * value, 0)} µs` : `${number(1e9 * value, 0)} ns`);
   const seconds = (value) => (value === null ? '–' : value >= 0.9995 ? `${figure(value)} s` : value >= 0.9995e-3 ? `${figure(1e3 * value)} ms`
     : value >= 0.9995e-6 ? `${figure(1e6 * value)} µs` : `${number(1e9 * value, 0)} ns`);
 
@@ -251,7 +253,7 @@
       ['share of lives', (w) => w.share, (w) => cell(percent(w.share))],
       ['waits', (w) => w.count, (w) => cell(count(w.count))],
       ['seconds', (w) => w.seconds, (w) => cell(figure(w.seconds))],
-      ['kind', (w) => w.kind, (w) => name(w.kind)],
+      ['kind', (w) => w.kind, (w) => cell(w.kind)],
     ], recording.lock_waits, 1);
   }
 
@@ -276,8 +278,8 @@
       plot('Memory in use', history.map((point) => point.live_bytes / 1048576), ' MiB', 1, 'MiB');
       plot('Allocations', history.map((point) => point.allocations_per_s / 1e6), ' million/s', 2, 'millions a second');
     }
-    histogram('sizes', recording.sizes.map((bin) => ({ text: `to ${bytes(bin.most_bytes)}`, value: bin.allocations })));
-    histogram('lifetimes', [...recording.lifetimes.map((bin) => ({ text: `to ${seconds(bin.most_s)}`, value: bin.blocks })), ...(recording.lived_on ? [{ text: 'lived on', value: recording.lived_on, color: '--c6' }] : [])]);
+    histogram('sizes', recording.sizes.map((bin) => ({ text: `to ${bytes(bin.most_bytes).replace('.0', '')}`, value: bin.allocations })));
+    histogram('lifetimes', [...recording.lifetimes.map((bin) => ({ text: `to ${power(bin.most_s)}`, value: bin.blocks })), ...(recording.lived_on ? [{ text: 'lived on', value: recording.lived_on, color: '--c6' }] : [])]);
   }
 
   // ---- everything
