@@ -368,15 +368,14 @@ sim::Result explore(const Scenario& scenario, const Subject& subject, const Effo
   // A pool of many steps takes minutes for the last preemption; the long search (script/soak) takes it.
   if (subject.many_steps && test::number_from_environment("FREEHOLD_TEST_SCALE", 1) == 1)
     options.preemptions = std::min(options.preemptions, 3U);
-  constexpr unsigned kWithStale = 2;
-  if (!subject.many_steps || scenario.threads != 2 || options.preemptions <= kWithStale)
-    return on_all_cpus(scenario, subject, options, 1);
+  const unsigned with_stale = scenario.threads == 2 ? 2 : 1;
+  if (!subject.many_steps || options.preemptions <= with_stale) return on_all_cpus(scenario, subject, options, 1);
   // Too many executions with both at once: all interleavings first, then stale reads with fewer preemptions.
   options.stale = 0;
   const sim::Result exact = on_all_cpus(scenario, subject, options, 1);
   if (!exact.ok()) return exact;
   options.stale = effort.stale;
-  options.preemptions = kWithStale;
+  options.preemptions = with_stale;
   options.name += ", stale";
   sim::Result stale = on_all_cpus(scenario, subject, options, 1);
   stale.executions += exact.executions;
