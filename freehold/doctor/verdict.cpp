@@ -130,15 +130,17 @@ class Examination {
     return cpus;
   }
 
-  // How much longer one copy takes among as many as there are CPUs than alone.
-  [[nodiscard]] double slowdown_of_copies(const Costs& costs) const {
+  // How much more CPU time one copy needs among as many as there are CPUs than alone: whoever waits for memory is busy. The
+  // time that passes would say the same, but also that other programs had the CPUs meanwhile.
+  [[nodiscard]] double slowdown_of_copies() const {
     const auto copies = std::ranges::find_if(
         experiment_.cells, [](const Cell& of) { return of.variant == 0 && of.setting.copies > 1 && !of.trials.empty(); });
     if (copies == experiment_.cells.end()) return 1;
     Setting one = copies->setting;
     one.copies = 1;
     const Cell* const single = cell(0, one);
-    return std::max(1.0, costs(*copies) / costs(single != nullptr ? *single : *alone_));
+    const double alone = median_of(single != nullptr ? *single : *alone_, &Trial::cpu_s);
+    return alone > 0 ? std::max(1.0, median_of(*copies, &Trial::cpu_s) / alone) : 1;
   }
 
   // What a variant loses on all CPUs. Without its own time on one CPU the program's must do.
@@ -162,7 +164,7 @@ class Examination {
       split.allocator =
           std::clamp(split.lost - std::max(0.0, lost_with(costs, best_allocator_)), 0.0, split.lost - split.quota);
     if (split.quota == 0)
-      split.machine = std::clamp(ideal_cost * (slowdown_of_copies(costs) - 1), 0.0, split.lost - split.allocator);
+      split.machine = std::clamp(ideal_cost * (slowdown_of_copies() - 1), 0.0, split.lost - split.allocator);
     return split;
   }
   [[nodiscard]] Estimate share(double Split::* part) const {

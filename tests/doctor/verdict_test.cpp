@@ -48,9 +48,12 @@ class Made {
         for (Trial& trial : cell.trials) change(trial);
     return *this;
   }
-  // Of each CPU's time this much is spent.
+  // Of all CPUs' time this much is spent.
   Made& busy(std::size_t variant, double share) {
-    return trials(variant, [=](Trial& trial) { trial.user_s *= share; });
+    for (Cell& cell : experiment_.cells)
+      if (cell.variant == variant && cell.setting.cpus == kCpus)
+        for (Trial& trial : cell.trials) trial.user_s *= share;
+    return *this;
   }
 
   [[nodiscard]] Verdict verdict(const Attribution* recorded = nullptr) const { return verdict_of(experiment_, recorded); }
@@ -132,6 +135,14 @@ TEST(Verdict, ProcessesLoseAsMuch_MemoryBandwidth) {
   const Verdict verdict = Made().takes(0, 1, 0.75).treated(1, 0.74).copies(3).verdict();
   EXPECT_EQ(found(verdict), "memory-bandwidth");
   EXPECT_NEAR(verdict.parts.front().share.value, 1, 0.05);
+}
+
+// What copies wait for CPUs that others use is not what they wait for memory.
+TEST(Verdict, CopiesHadNoCpu_NotMemoryBandwidth) {
+  Made made;
+  made.takes(0, 1, 0.75).treated(1, 0.75).copies(3);
+  for (Trial& trial : made.experiment_.cells.back().trials) trial.user_s = 1;
+  EXPECT_EQ(found(made.verdict()), "own-sharing");
 }
 
 TEST(Verdict, ThreadsWaitOnALock_OwnLock) {
