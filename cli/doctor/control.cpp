@@ -21,7 +21,6 @@ namespace freehold::cli::doctor {
 namespace {
 using freehold::doctor::now_s;
 
-constexpr int kReadings = 3;
 constexpr std::uint64_t kSteps = 12'000'000;  // of arithmetic: some 20 ms
 // Streamed through twice: more than any cache that a CPU has for itself, and with all CPUs' together more than what they
 // share.
@@ -116,9 +115,9 @@ void read_one(Load load, std::span<const unsigned> cpus, std::vector<double>& ra
 
 }  // namespace
 
-void MachineControl::read() {
+void MachineControl::read(unsigned readings) {
   if (cpus_.size() < 2) return;
-  for (int i = 0; i < kReadings; ++i) {
+  for (unsigned i = 0; i < readings; ++i) {
     read_one(Load::kCompute, cpus_, compute_);
     read_one(Load::kMemory, cpus_, memory_);
   }

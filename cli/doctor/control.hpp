@@ -1,5 +1,5 @@
 // What the machine gives to processes that share nothing: arithmetic, and streaming through memory, by one process alone and
-// by one on each CPU at the same time. Needs no program; takes about a third of a second and no files.
+// by one on each CPU at the same time. A reading takes about 70 ms.
 #pragma once
 #include <vector>
 
@@ -13,7 +13,7 @@ class MachineControl {
   // Pre: one thread; `cpus` may be used by this process, the first stands for "alone".
   explicit MachineControl(std::vector<unsigned> cpus) : cpus_(std::move(cpus)) {}
 
-  void read();
+  void read(unsigned readings);
   // Of what has been read; 1 without.
   [[nodiscard]] freehold::doctor::Control control() const;
 

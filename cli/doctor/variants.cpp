@@ -61,6 +61,8 @@ Variant wished_variant(const std::string& word, unsigned cpus) {
   if (word == kArenas) return capped_arenas(cpus);
   if (word == kPadded) return preloaded(Treatment::kPadded, word, find_own_library("libfreehold-pad.so"));
   const Allocator allocator = find_allocator(word);
+  if (!has_malloc(allocator.library))
+    throw Failure(kExitRefused, fmt::format("--allocators: {} has no malloc", printable(allocator.library)));
   return preloaded(word == "freehold" ? Treatment::kFreehold : Treatment::kPeer, allocator.name, allocator.library);
 }
 

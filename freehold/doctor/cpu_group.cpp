@@ -53,7 +53,9 @@ double throttled_in(const fs::path& folder) {
 
 bool has_any_of_it(const fs::path& folder) {
   std::error_code error;
-  return fs::exists(folder / "cpu.stat", error) || fs::exists(folder / "cpu.max", error);
+  for (const char* file : {"cpu.stat", "cpu.max", "cpu.cfs_quota_us"})
+    if (fs::exists(folder / file, error)) return true;
+  return false;
 }
 
 // The folder and all above it, up to `root`.

@@ -1,6 +1,8 @@
 #include "cli/run/elf.hpp"
 
+#include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -137,6 +139,18 @@ TEST(Elf, SameMachine_BitsOrderAndMachineCount) {
   EXPECT_TRUE(a.same_machine(b));
   b.bits = 1;  // x32
   EXPECT_FALSE(a.same_machine(b));
+}
+
+TEST(Elf, ExportsFunction_LibcHasMallocThisProgramHasNot) {
+  const FileDescriptor own(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  EXPECT_FALSE(exports_function(own.get(), "no_such_function"));
+  Dl_info info{};
+  ASSERT_NE(::dladdr(::dlsym(RTLD_DEFAULT, "getpid"), &info), 0);
+  const FileDescriptor libc(::open(info.dli_fname, O_RDONLY | O_CLOEXEC));
+  EXPECT_TRUE(exports_function(libc.get(), "malloc"));
+  EXPECT_FALSE(exports_function(libc.get(), "mallo"));
+  EXPECT_FALSE(exports_function(libc.get(), "malloc_"));
+  EXPECT_FALSE(exports_function(-1, "malloc"));
 }
 
 }  // namespace

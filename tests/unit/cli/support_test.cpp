@@ -131,6 +131,23 @@ TEST_F(Support, ShellWords_AShellReadsThem_AreTheSame) {
   EXPECT_EQ(shell_words(std::vector<std::string>{"./prog", "--size=3"}), "./prog --size=3");
 }
 
+TEST_F(Support, SplitWords_AsAShellReadsThem) {
+  for (const std::string text :
+       {"-t {n}", "  a\tb  c ", "'two words' \"and 'more'\"", "a\\ b\\'c", "\"q\\\"x\\y\" ''", "x'y'\"z\""}) {
+    const auto words = split_words(text);
+    ASSERT_TRUE(words) << text;
+    const std::string out = folder_ / "split";
+    ASSERT_EQ(std::system(("printf '%s\\0' " + text + " > " + shell_word(out)).c_str()), 0);
+    std::string ours;
+    for (const std::string& word : *words) ours += word + '\0';
+    EXPECT_EQ(ours, content(out)) << text;
+  }
+  EXPECT_EQ(split_words("a\nb").value().size(), 2u);
+  EXPECT_EQ(split_words("").value().size(), 0u);
+  EXPECT_FALSE(split_words("'never closed"));
+  EXPECT_FALSE(split_words("x \"never closed"));
+}
+
 TEST_F(Support, DurationText_RoundsToSeconds) {
   EXPECT_EQ(duration_text(0.1), "1 s");
   EXPECT_EQ(duration_text(59.4), "59 s");

@@ -1,0 +1,341 @@
+// freehold doctor from outside: options, what it leaves behind, and programs that misbehave. What it says of programs with a
+// known fault is tests/doctor's business.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/cli/command.hpp"
+#include "tests/cli/terminal.hpp"
+
+namespace freehold::tests {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+Ended doctor(std::vector<std::string> arguments, const Environment& extra = {}) {
+  arguments.insert(arguments.begin(), "doctor");
+  return freehold(std::move(arguments), extra);
+}
+
+// The bundled example, which allocates in as many threads as there are CPUs, for some hundredths of a second.
+std::string example() { return fs::path(command_path()).parent_path() / "freehold-doctor-example"; }
+
+json results_in(const std::string& path) { return json::parse(content_of(path)); }
+
+// Processes whose command line has this word.
+int processes_with(const std::string& word) {
+  int found = 0;
+  for (const auto& entry : fs::directory_iterator("/proc"))
+    if (content_of(entry.path() / "cmdline").find(word) != std::string::npos) ++found;
+  return found;
+}
+bool all_gone(const std::string& word) {
+  for (int i = 0; i < 5000 && processes_with(word) > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return processes_with(word) == 0;
+}
+
+// The variant's first cell: that of all CPUs. Null: the variant was not tried.
+json cell_of(const json& results, const std::string& variant) {
+  const json& experiment = results.at("experiment");
+  for (const json& cell : experiment.at("cells"))
+    if (experiment.at("variants").at(cell.at("variant").get<std::size_t>()).at("name") == variant) return cell;
+  return nullptr;
+}
+
+TEST(Doctor, ShortProgram_VerdictAndNothingLeftBehind) {
+  const Folder folder;
+  fs::create_directory(folder / "tmp");
+  const Ended ended =
+      doctor({"--repeat", "2", "--json", folder / "r.json", "--", example(), "20000"}, {{"TMPDIR", folder / "tmp"}});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+  EXPECT_EQ(ended.err, "");  // progress is for terminals
+  EXPECT_NE(ended.out.find("freehold-doctor-example"), std::string::npos) << ended.out;
+  const json results = results_in(folder / "r.json");
+  EXPECT_EQ(results.at("complete"), true);
+  EXPECT_EQ(results.at("settings").at("knob"), "affinity");
+  EXPECT_FALSE(results.at("recording").is_null()) << results.at("notes");
+  for (const json& cell : results.at("experiment").at("cells")) {
+    EXPECT_EQ(cell.at("trials").size(), 2u) << cell;
+    for (const json& trial : cell.at("trials")) EXPECT_GT(trial.at("wall_s"), 0) << trial;
+  }
+  EXPECT_TRUE(fs::is_empty(folder / "tmp"));
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.json", "tmp"}));
+}
+
+TEST(Doctor, JsonToStandardOutput_SummaryToStandardError) {
+  const Ended ended = doctor({"--repeat", "1", "--allocators", "freehold", "--json", "-", "--", example(), "2000"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(json::parse(ended.out).at("schema"), "freehold-doctor/1");
+  EXPECT_NE(ended.err.find("freehold-doctor-example"), std::string::npos);
+}
+
+TEST(Doctor, NoProgram_TheExampleIsExamined) {
+  const Folder folder;
+  const Ended ended = doctor({"--budget", "3s", "--allocators", "freehold", "--json", folder / "r.json"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_NE(ended.out.find("freehold-doctor-example"), std::string::npos) << ended.out;
+}
+
+TEST(Doctor, ThreadsByArgument_ProgramGetsThem) {
+  const Folder folder;
+  // Notes what it was called with; options come before what was there.
+  const std::string script = folder.file("prog", "#!/bin/sh\necho \"$*\" >> " + folder / "calls" + "\n", 0755);
+  const Ended ended = doctor({"--threads", "1,3", "--arg", "-t '{n} threads'", "--repeat", "1", "--allocators", "freehold",
+                              "--json", folder / "r.json", "--", script, "file"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  const std::string calls = content_of(folder / "calls");
+  EXPECT_NE(calls.find("-t 1 threads file\n"), std::string::npos) << calls;
+  EXPECT_NE(calls.find("-t 3 threads file\n"), std::string::npos) << calls;
+  EXPECT_EQ(results_in(folder / "r.json").at("settings").at("knob"), "argument");
+}
+
+TEST(Doctor, ThreadsByEnvironment_ProgramGetsThem) {
+  const Ended ended =
+      doctor({"--threads", "1,2", "--env", "FREEHOLD_TEST_THREADS", "--repeat", "1", "--allocators", "freehold", "--", "sh",
+              "-c", "[ $FREEHOLD_TEST_THREADS = 1 ] || [ $FREEHOLD_TEST_THREADS = 2 ]"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+}
+
+TEST(Doctor, BadArguments_OneLineAndExit2) {
+  const std::vector<std::vector<std::string>> bad{
+      {"--threads", "0"},
+      {"--threads", "1,,2", "--env", "N"},
+      {"--threads", "1,2"},  // how is it told?
+      {"--threads", "2", "--env", "N"},
+      {"--threads", "1,2", "--arg", "-t 4"},
+      {"--threads", "1,2", "--arg", "'{n}"},
+      {"--env", ""},
+      {"--env", "A=B"},
+      {"--env", "N", "--arg", "{n}"},
+      {"--work", "hard"},
+      {"--allocators", "nomalloc"},
+      {"--allocators", "freehold,freehold"},
+      {"--allocators", ""},
+      {"--allocators", "none=" + built("libpreloadable.so")},
+      {"--budget", "0"},
+      {"--budget", "-3"},
+      {"--budget", "soon"},
+      {"--budget", "nan"},
+      {"--budget", "5 parsecs"},
+      {"--repeat", "0"},
+      {"--repeat", "2", "--budget", "5s"},
+      {"--repeat", "2", "--quick"},
+      {"--stdin", "/no/such/file"},
+      {"--output", "loud"},
+      {"--for", "5s"},
+      {"--for", "never", "--throughput", "(x)"},
+      {"--ready", "true"},
+      {"--ready-after", "1s"},
+      {"--load", ""},
+      {"--load", "true", "--throughput", "(open"},
+      {"--load", "true", "--throughput", "no group"},
+      {"--keep-recording", ""},
+      {"--keep-recording", "/proc"},
+      {"--json", "/no/such/folder/x"},
+      {"--html", "/"},
+      {"--html", "-"},
+      {"--bogus"},
+      {"--json"},
+  };
+  for (auto arguments : bad) {
+    const std::string what = arguments[0] + ' ' + (arguments.size() > 1 ? arguments[1] : "");
+    arguments.insert(arguments.end(), {"--", "true"});
+    const Ended ended = doctor(arguments);
+    EXPECT_TRUE(ended.exited_with(2)) << what << ' ' << ended.status;
+    EXPECT_EQ(ended.out, "") << what;
+    EXPECT_EQ(lines_of(ended.err), 1) << what << '\n' << ended.err;
+    EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
+  }
+}
+
+TEST(Doctor, ProgramsThatCannotBeExamined_OneLine) {
+  const Folder folder;
+  const std::vector<std::tuple<std::vector<std::string>, int, std::string>> programs{
+      {{folder / "missing"}, 127, "no such program"},
+      {{"no-such-program-in-path"}, 127, "no such program"},
+      {{folder.file("text", "words")}, 126, "chmod +x"},
+      {{built("static_program")}, 2, "a static program has no dynamic linker"},
+      {{"false"}, 2, "false fails as it is: exit code 1; to examine it all the same: --allow-failure"},
+      {{"sh", "-c", "echo first >&2; echo the reason >&2; exit 3"}, 2, "exit code 3: the reason;"},
+      {{"sh", "-c", "kill -SEGV $$"}, 2, "SIGSEGV"},
+  };
+  for (const auto& [program, code, text] : programs) {
+    std::vector<std::string> arguments{"--quick", "--"};
+    arguments.insert(arguments.end(), program.begin(), program.end());
+    const Ended ended = doctor(arguments);
+    EXPECT_TRUE(ended.exited_with(code)) << program[0] << ' ' << ended.status;
+    EXPECT_NE(ended.err.find(text), std::string::npos) << ended.err;
+    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+    EXPECT_EQ(ended.out, "");
+  }
+}
+
+TEST(Doctor, ProgramThatDoesNotEnd_WayOutIsNamed) {
+  const Ended ended = doctor({"--budget", "1s", "--", "sleep", "4712.5"});
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
+  EXPECT_NE(ended.err.find("did not end within 1 s"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("--for"), std::string::npos) << ended.err;
+  EXPECT_EQ(lines_of(ended.err), 1);
+  EXPECT_EQ(processes_with("4712.5"), 0);
+}
+
+TEST(Doctor, AllowFailure_ItsExitCodeIsTheRightOne) {
+  const Folder folder;
+  const Ended ended = doctor({"--allow-failure", "--repeat", "1", "--allocators", "freehold", "--json", folder / "r.json",
+                              "--", "sh", "-c", "case $LD_PRELOAD in *libfreehold.so*) exit 0;; esac; exit 4"});
+  EXPECT_TRUE(ended.exited_with(1)) << ended.err;  // a finding: it ends well where it should not
+  const json results = results_in(folder / "r.json");
+  EXPECT_TRUE(cell_of(results, "system").at("failure").is_null());
+  EXPECT_FALSE(cell_of(results, "freehold").at("failure").is_null());
+}
+
+TEST(Doctor, CrashUnderOneAllocator_IsAFinding) {
+  const Folder folder;
+  const Ended ended = doctor({"--repeat", "2", "--allocators", "freehold,padded", "--json", folder / "r.json", "--", "sh",
+                              "-c", "case $LD_PRELOAD in *libfreehold.so*) echo my last words >&2; kill -SEGV $$;; esac"});
+  EXPECT_TRUE(ended.exited_with(1)) << ended.status << ended.err;
+  const json results = results_in(folder / "r.json");
+  EXPECT_EQ(cell_of(results, "freehold").at("failure"), "SIGSEGV: my last words");
+  EXPECT_TRUE(cell_of(results, "padded").at("failure").is_null());
+  EXPECT_EQ(cell_of(results, "system").at("trials").size(), 2u);
+  EXPECT_NE(ended.out.find("SIGSEGV"), std::string::npos) << ended.out;
+}
+
+TEST(Doctor, MallocBuiltIn_IsSaidAndNothingElseTried) {
+  const Folder folder;
+  const Ended ended = doctor({"--repeat", "1", "--json", folder / "r.json", "--", built("own_malloc")});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  const json results = results_in(folder / "r.json");
+  EXPECT_EQ(cell_of(results, "freehold"), nullptr);
+  EXPECT_NE(results.at("notes").dump().find("malloc of its own built in"), std::string::npos) << results.at("notes");
+  EXPECT_TRUE(results.at("recording").is_null());
+}
+
+TEST(Doctor, WithoutFreehold_TheOthersAndANote) {
+  const Folder folder;
+  const Ended ended =
+      doctor({"--repeat", "1", "--json", folder / "r.json", "--", "sleep", "0.02"}, {{"FREEHOLD_LIBRARY", "/no/such"}});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_NE(results_in(folder / "r.json").at("notes").dump().find("Without freehold"), std::string::npos);
+}
+
+TEST(Doctor, StandardInput_IsTheFileInEachRun) {
+  const Folder folder;
+  const std::string input = folder.file("in", "hello\n");
+  const Ended ended = doctor(
+      {"--repeat", "2", "--allocators", "freehold", "--stdin", input, "--", "sh", "-c", "read word; [ $word = hello ]"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+}
+
+TEST(Doctor, OutputShow_GoesToStandardError) {
+  const std::vector<std::string> program{"--", "sh", "-c", "echo to-out; echo to-err >&2"};
+  for (const bool show : {false, true}) {
+    std::vector<std::string> arguments{"--repeat", "1", "--allocators", "freehold", "--output", show ? "show" : "hide"};
+    arguments.insert(arguments.end(), program.begin(), program.end());
+    const Ended ended = doctor(arguments);
+    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+    EXPECT_EQ(ended.err.find("to-out\n") != std::string::npos, show);
+    EXPECT_EQ(ended.err.find("to-err\n") != std::string::npos, show);
+    EXPECT_EQ(ended.out.find("to-out\n"), std::string::npos);
+  }
+}
+
+TEST(Doctor, KeepRecording_FolderHasIt) {
+  const Folder folder;
+  const Ended ended =
+      doctor({"--repeat", "1", "--allocators", "freehold", "--keep-recording", folder / "kept", "--", example(), "2000"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  for (const char* name : {"kept/all", "kept/alone"}) {
+    int traces = 0;
+    for (const auto& file : fs::directory_iterator(folder / name)) traces += file.path().extension() == ".trace" ? 1 : 0;
+    EXPECT_EQ(traces, 1) << name;
+  }
+  EXPECT_TRUE(doctor({"--keep-recording", folder / "kept", "--", "true"}).exited_with(2));  // not empty
+}
+
+TEST(Doctor, FullDisk_Exit2) {
+  const Ended ended = doctor({"--repeat", "1", "--allocators", "freehold", "--json", "/dev/full", "--", "true"});
+  EXPECT_TRUE(ended.exited_with(2));
+  EXPECT_NE(ended.err.find("No space left on device"), std::string::npos) << ended.err;
+}
+
+TEST(Doctor, Server_ThroughputOfItsLoadIsWhatCounts) {
+  const Folder folder;
+  const std::string socket = folder / "socket";
+  const Ended ended =
+      doctor({"--repeat", "1", "--allocators", "freehold", "--load", built("serving") + ' ' + socket + " 2000",
+              "--throughput", "rate: ([0-9.]+)/s", "--json", folder / "r.json", "--", built("serving"), socket});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+  const json results = results_in(folder / "r.json");
+  for (const json& cell : results.at("experiment").at("cells")) {
+    EXPECT_TRUE(cell.at("failure").is_null()) << cell;
+    EXPECT_GT(cell.at("trials").at(0).at("throughput"), 100) << cell;
+  }
+  EXPECT_TRUE(all_gone(socket));
+}
+
+TEST(Doctor, ServerForATime_LoadThatDoesNotEndIsEnded) {
+  const Folder folder;
+  const std::string socket = folder / "socket";
+  const Ended ended = doctor({"--repeat", "1", "--allocators", "freehold", "--for", "200ms", "--load",
+                              "while :; do " + built("serving") + ' ' + socket + " 50; done", "--throughput",
+                              "rate: ([0-9.]+)/s", "--", built("serving"), socket});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+  EXPECT_TRUE(all_gone(socket));
+}
+
+TEST(Doctor, ServerThatIsNeverReady_WayOutIsNamed) {
+  const Ended ended = doctor({"--budget", "1s", "--load", "true", "--", "sleep", "4713.5"});
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
+  EXPECT_NE(ended.err.find("--ready-after"), std::string::npos) << ended.err;
+  EXPECT_EQ(processes_with("4713.5"), 0);
+}
+
+TEST(Doctor, CtrlC_KeepsWhatIsFinished) {
+  const Folder folder;
+  fs::create_directory(folder / "tmp");
+  ::setenv("TMPDIR", (folder / "tmp").c_str(), 1);
+  OnATerminal command({"doctor", "--repeat", "1000", "--allocators", "freehold", "--json", folder / "r.json", "--", "sh",
+                       "-c", "sleep 0.0471; : 4714.5"});
+  ::unsetenv("TMPDIR");
+  ASSERT_TRUE(command.wait_for("round 3: ")) << command.seen();
+  command.type(kCtrlC);
+  const int status = command.end();
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_NE(command.seen().find(" left)"), std::string::npos) << "no time left was shown";
+  EXPECT_NE(command.seen().find("MEASURED"), std::string::npos) << command.seen();
+  const json results = results_in(folder / "r.json");
+  EXPECT_EQ(results.at("complete"), false);
+  EXPECT_GE(cell_of(results, "system").at("trials").size(), 2u);
+  EXPECT_TRUE(all_gone("4714.5"));
+  EXPECT_TRUE(fs::is_empty(folder / "tmp"));
+}
+
+TEST(Doctor, CtrlCInTheFirstRun_EndsAtOnce) {
+  OnATerminal command({"doctor", "--", "sleep", "4715.5"});
+  ASSERT_TRUE(command.wait_for("first run"));
+  command.type(kCtrlC);
+  const int status = command.end();
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_NE(command.seen().find("interrupted before"), std::string::npos) << command.seen();
+  EXPECT_TRUE(all_gone("4715.5"));
+}
+
+TEST(Doctor, CommandThatIsKilled_TakesTheProgramAlong) {
+  OnATerminal command({"doctor", "--", "sleep", "4716.5"});
+  ASSERT_TRUE(command.wait_for("first run"));
+  for (int i = 0; i < 5000 && processes_with("4716.5") < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ::kill(command.pid(), SIGKILL);
+  static_cast<void>(command.end());
+  EXPECT_TRUE(all_gone("4716.5"));
+}
+
+}  // namespace
+}  // namespace freehold::tests

@@ -1,0 +1,266 @@
+// Runs of programs whose end, time and needs are known.
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "freehold/doctor/child.hpp"
+#include "freehold/doctor/cpu_group.hpp"
+#include "freehold/doctor/program.hpp"
+
+namespace freehold::doctor {
+namespace {
+namespace fs = std::filesystem;
+
+Command shell(const std::string& text) { return {.file = "/bin/sh", .arguments = {"sh", "-c", text}}; }
+
+Host host() {
+  Host host;
+  sigemptyset(&host.mask);
+  return host;
+}
+
+Run run_shell(const std::string& text, const Surroundings& surroundings = {}, double seconds = 20) {
+  return run(shell(text), surroundings, seconds, host());
+}
+
+// Processes whose command line has this word.
+int processes_with(const std::string& word) {
+  int found = 0;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream in(entry.path() / "cmdline");
+    std::string line;
+    std::getline(in, line);
+    if (line.find(word) != std::string::npos) ++found;
+  }
+  return found;
+}
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "freehold-program-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string file(const std::string& name, const std::string& content) const {
+    fs::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << content;
+    return path_ / name;
+  }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+TEST(Program, True_EndsWellAndIsTimed) {
+  const auto done = run({.file = "/bin/true", .arguments = {"true"}}, {}, 20, host());
+  EXPECT_EQ(done.ending, Ending::kEnded);
+  EXPECT_EQ(failure_of(done, 20), "");
+  EXPECT_GT(done.trial.wall_s, 0);
+  EXPECT_LT(done.trial.wall_s, 10);
+  EXPECT_GT(done.trial.peak_rss_bytes, 100'000u);
+}
+
+TEST(Program, False_ExitCodeInWords) {
+  const auto done = run({.file = "/bin/false", .arguments = {"false"}}, {}, 20, host());
+  EXPECT_EQ(failure_of(done, 20), "exit code 1");
+}
+
+TEST(Program, Crash_SignalInWords) { EXPECT_EQ(failure_of(run_shell("kill -SEGV $$"), 20), "SIGSEGV"); }
+
+TEST(Program, Missing_IsNotStarted) {
+  const auto done = run({.file = "/no/such/program", .arguments = {"x"}}, {}, 20, host());
+  EXPECT_EQ(done.ending, Ending::kNotStarted);
+  EXPECT_EQ(done.why, "No such file or directory");
+}
+
+TEST(Program, ScriptWithoutInterpreterLine_IsRunByTheShell) {
+  const Folder folder;
+  const std::string script = folder.file("script", "exit 7\n");
+  fs::permissions(script, fs::perms::owner_all);
+  EXPECT_EQ(failure_of(run({.file = script, .arguments = {"script"}}, {}, 20, host()), 20), "exit code 7");
+}
+
+TEST(Program, StandardError_LastWordsAreKept) {
+  const auto done = run_shell("i=0; while [ $i -lt 3000 ]; do echo line $i >&2; i=$((i+1)); done; echo the end >&2; exit 3");
+  EXPECT_EQ(failure_of(done, 20), "exit code 3");
+  EXPECT_TRUE(done.last_words.ends_with("\nline 2999\nthe end")) << done.last_words;
+  EXPECT_LE(done.last_words.size(), 2048u);
+  EXPECT_TRUE(done.last_words.starts_with("line ")) << "a line was cut: " << done.last_words.substr(0, 20);
+}
+
+TEST(Program, Deadline_EndsEvenWhatIgnoresSigterm) {
+  const double begin = now_s();
+  const auto done = run_shell("trap '' TERM; while :; do sleep 0.01; done", {}, 0.2);
+  EXPECT_EQ(done.ending, Ending::kOutOfTime);
+  EXPECT_EQ(failure_of(done, 0.2), "no end after 0.2 s");
+  EXPECT_LT(now_s() - begin, 8);
+}
+
+TEST(Program, StopDescriptor_EndsTheRun) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "x", 1), 1);
+  Host stopping = host();
+  stopping.stop_fd = ends[0];
+  const double begin = now_s();
+  EXPECT_EQ(run(shell("sleep 60"), {}, 60, stopping).ending, Ending::kStopped);
+  EXPECT_LT(now_s() - begin, 8);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST(Program, ProcessesLeftBehind_AreKilled) {
+  // One in the program's group, one that made itself a daemon.
+  EXPECT_EQ(failure_of(run_shell("sleep 4711.5 & setsid sh -c 'sleep 4711.5' & exit 0"), 20), "");
+  EXPECT_EQ(processes_with("4711.5"), 0);
+}
+
+TEST(Program, Copies_EachOnItsOwnCpu_LongestWallCounts) {
+  std::vector<Surroundings> places;
+  for (const unsigned cpu : cpus_in_order())
+    places.push_back({.preload = {}, .environment = {{"PAUSE", "0.1"}}, .cpus = {cpu}});
+  places.back().environment = {{"PAUSE", "0.4"}};
+  const auto done = run_copies(shell("[ $(nproc) = 1 ] && sleep $PAUSE"), places, 20, host());
+  EXPECT_EQ(failure_of(done, 20), "");
+  EXPECT_GE(done.trial.wall_s, 0.4);
+}
+
+TEST(Program, Copies_OneFails_AllFail) {
+  std::vector<Surroundings> places{{.preload = {}, .environment = {{"CODE", "0"}}},
+                                   {.preload = {}, .environment = {{"CODE", "5"}}}};
+  EXPECT_EQ(failure_of(run_copies(shell("exit $CODE"), places, 20, host()), 20), "exit code 5");
+}
+
+TEST(Program, Surroundings_EnvironmentAndPreloadReachIt) {
+  ::setenv("FREEHOLD_TEST_OUTER", "outer", 1);
+  ::setenv("FREEHOLD_TEST_CHANGED", "before", 1);
+  const Surroundings surroundings{.preload = {"/a.so", "/b.so"}, .environment = {{"FREEHOLD_TEST_CHANGED", "after"}}};
+  EXPECT_EQ(failure_of(run_shell("[ $FREEHOLD_TEST_OUTER$FREEHOLD_TEST_CHANGED = outerafter ]", surroundings), 20), "");
+  EXPECT_EQ(failure_of(run_shell("[ $LD_PRELOAD = /a.so:/b.so ]", surroundings), 20), "");
+  ::setenv("LD_PRELOAD", "/own.so", 1);
+  EXPECT_EQ(failure_of(run_shell("[ $LD_PRELOAD = /a.so:/b.so:/own.so ]", surroundings), 20), "");
+  ::unsetenv("LD_PRELOAD");
+}
+
+TEST(Program, Input_OpenedAnewForEachRun) {
+  const Folder folder;
+  Command command = shell("read word && [ $word = hello ]");
+  command.input = folder.file("input", "hello\n");
+  EXPECT_EQ(failure_of(run(command, {}, 20, host()), 20), "");
+  EXPECT_EQ(failure_of(run(command, {}, 20, host()), 20), "");
+  EXPECT_EQ(failure_of(run_shell("! read word"), 20), "");  // nothing otherwise
+}
+
+TEST(Program, KeptOutput_IsThere) {
+  Command command = shell("echo rate 17");
+  command.keep_output = true;
+  EXPECT_EQ(run(command, {}, 20, host()).output, "rate 17\n");
+}
+
+TEST(Program, CpuTime_CountsChildrenThatWereWaitedFor) {
+  const auto done = run_shell("sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; exit 0");
+  EXPECT_GT(done.trial.cpu_s(), 0.02);
+  EXPECT_LT(done.trial.cpu_s(), done.trial.wall_s * 1.5 + 0.1);
+}
+
+TEST(Program, OwnAffinity_IsSeen) {
+  const std::string busy = "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done";
+  const std::string first = std::to_string(cpus_in_order().front());
+  EXPECT_EQ(run_shell("taskset -c " + first + " sh -c '" + busy + "'; exit 0").own_cpus, 1u);
+  EXPECT_EQ(run_shell(busy).own_cpus, cpus_in_order().size());
+}
+
+TEST(Program, FilesOfItsCode_AreSeen) {
+  const auto done = run_shell("sleep 0.2");
+  const bool libc =
+      std::ranges::any_of(done.files, [](const std::string& file) { return file.find("/libc.so") != std::string::npos; });
+  EXPECT_TRUE(libc);
+  EXPECT_EQ(done.most_threads, 2u);  // the shell and what it started
+}
+
+TEST(Service, LoadIsTimed_ProgramIsEnded) {
+  Service service{.ready = "test -e \"$0\"", .ready_after_s = 0, .load = "sleep 0.2; echo done 5", .seconds = 0};
+  const Folder folder;
+  const std::string mark = folder.path() / "ready";
+  service.ready = "test -e " + mark;
+  const auto done = run_service(shell("sleep 0.2; touch " + mark + "; exec sleep 60"), {}, service, 30, host());
+  EXPECT_EQ(done.ending, Ending::kEnded);
+  EXPECT_EQ(failure_of(done, 30), "");
+  EXPECT_EQ(done.output, "done 5\n");
+  EXPECT_GE(done.trial.wall_s, 0.2);
+  EXPECT_LT(done.trial.wall_s, 5);
+}
+
+TEST(Service, TimeIsUp_LoadIsEndedAndItsOutputKept) {
+  const Service service{.ready = "", .ready_after_s = 0.01, .load = "echo rate 9; exec sleep 60", .seconds = 0.3};
+  const auto done = run_service(shell("exec sleep 60"), {}, service, 30, host());
+  EXPECT_EQ(failure_of(done, 30), "");
+  EXPECT_EQ(done.output, "rate 9\n");
+  EXPECT_LT(done.trial.wall_s, 5);
+}
+
+TEST(Service, ProgramThatEndsEarly_SaysSo) {
+  const Service service{.ready = "", .ready_after_s = 0.01, .load = "sleep 60", .seconds = 0};
+  const auto done = run_service(shell("sleep 0.2; exit 4"), {}, service, 30, host());
+  EXPECT_EQ(done.ending, Ending::kEndedEarly);
+  EXPECT_EQ(failure_of(done, 30), "it ended before its load: exit code 4");
+}
+
+TEST(Service, NeverReady_IsNotWaitedForLongerThanTheDeadline) {
+  const Service service{.ready = "false", .ready_after_s = 0, .load = "true", .seconds = 0};
+  EXPECT_EQ(run_service(shell("exec sleep 60"), {}, service, 0.5, host()).ending, Ending::kNotReady);
+}
+
+TEST(Service, LoadThatFails_SaysWhy) {
+  const Service service{.ready = "", .ready_after_s = 0.01, .load = "echo no route >&2; exit 1", .seconds = 0};
+  const auto done = run_service(shell("exec sleep 60"), {}, service, 30, host());
+  EXPECT_EQ(failure_of(done, 30), "its load failed: no route");
+}
+
+TEST(CpuGroup, Version2_TightestOfTheBranchCounts) {
+  const Folder folder;
+  folder.file("a/cpu.max", "150000 100000\n");
+  folder.file("a/cpu.stat", "usage_usec 5\nnr_throttled 1\nthrottled_usec 2500000\n");
+  folder.file("a/b/cpu.max", "max 100000\n");
+  folder.file("a/b/cpu.stat", "usage_usec 5\nthrottled_usec 1000\n");
+  const CpuGroup group("0::/a/b\n", folder.path());
+  EXPECT_EQ(group.quota_cpus(), 1.5);
+  EXPECT_EQ(group.throttled_s(), 2.5);
+  EXPECT_EQ(CpuGroup("0::/elsewhere\n", folder.path()).quota_cpus(), 0);
+}
+
+TEST(CpuGroup, Version1_QuotaAndNanoseconds) {
+  const Folder folder;
+  folder.file("cpu/x/cpu.cfs_quota_us", "50000\n");
+  folder.file("cpu/x/cpu.cfs_period_us", "100000\n");
+  folder.file("cpu/x/cpu.stat", "nr_periods 9\nthrottled_time 3000000000\n");
+  folder.file("cpu/cpu.cfs_quota_us", "-1\n");
+  folder.file("cpu/cpu.cfs_period_us", "100000\n");
+  const CpuGroup group("3:memory:/m\n1:cpu,cpuacct:/x\n0::/\n", folder.path());
+  EXPECT_EQ(group.quota_cpus(), 0.5);
+  EXPECT_EQ(group.throttled_s(), 3);
+  // A container's own group is mounted as the root.
+  folder.file("cpu/cpu.cfs_quota_us", "200000\n");
+  EXPECT_EQ(CpuGroup("1:cpu:/not/here\n", folder.path()).quota_cpus(), 2);
+}
+
+TEST(Cpus, InOrder_AreThoseOfTheMask) {
+  cpu_set_t set;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  const auto cpus = cpus_in_order();
+  EXPECT_EQ(cpus.size(), static_cast<std::size_t>(CPU_COUNT(&set)));
+  for (const unsigned cpu : cpus) EXPECT_TRUE(CPU_ISSET(cpu, &set));
+}
+
+}  // namespace
+}  // namespace freehold::doctor
