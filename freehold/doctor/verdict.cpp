@@ -26,6 +26,7 @@ constexpr double kPaddingExplains = 0.6;   // of the allocator's part: lines tha
 constexpr double kManyRemote = 0.4;        // of the frees
 constexpr double kSystemTime = 0.25;       // of the CPU time: the kernel is busy for the program
 constexpr double kFewerFaults = 0.5;       // that are left with another allocator
+constexpr double kSystemTimeAlone = 0.1;   // the same on one CPU, where it is not threads that wake each other
 constexpr double kFaultsPerSecond = 5000;
 constexpr double kLockWaits = 0.5;        // of the time that its part of the CPUs was lost
 constexpr double kIdleShare = 0.5;        // of what is lost: CPUs had nothing to do
@@ -270,10 +271,15 @@ class Examination {
     if (best_allocator_ == 0) return Cause::kAllocatorLock;
     if (padding_explains()) return Cause::kAllocatorFalseSharing;
     const Cell& best = *cell(best_allocator_, all_->setting);
-    const bool fewer_faults = faults(best) <= kFewerFaults * faults(*all_) && faults_per_second(*all_) >= kFaultsPerSecond;
-    if (fewer_faults && system_share(*all_) >= kSystemTime) return Cause::kPageFaults;
+    if (faults(best) <= kFewerFaults * faults(*all_) && is_faulting(*all_)) return Cause::kPageFaults;
     if (recorded_ != nullptr && recorded_->remote_share >= kManyRemote) return Cause::kRemoteFrees;
     return Cause::kAllocatorLock;
+  }
+  // Whether the kernel's time goes to page faults. Threads that wait for locks need the kernel too, and may have many faults
+  // beside, but not on one CPU; a page costs about the same there.
+  [[nodiscard]] bool is_faulting(const Cell& on_all) const {
+    return faults_per_second(on_all) >= kFaultsPerSecond && system_share(on_all) >= kSystemTime &&
+           system_share(*alone_) >= kSystemTimeAlone;
   }
   [[nodiscard]] bool padding_explains() const {
     const Variant* const padded = experiment_.find(Treatment::kPadded);
@@ -296,7 +302,7 @@ class Examination {
         rest, [&](const Trial& trial) { return std::max(0.0, 1 - trial.cpu_s() / (trial.wall_s * all_->setting.width())); });
     const double lost = verdict.lost.value;
     if (recorded_ != nullptr && recorded_->lock_wait_share >= kLockWaits * std::min(lost, 0.5)) return Cause::kOwnLock;
-    if (system_share(rest) >= kSystemTime && faults_per_second(rest) >= kFaultsPerSecond) return Cause::kOwnPageFaults;
+    if (is_faulting(rest)) return Cause::kOwnPageFaults;
     return idle >= kIdleShare * lost ? Cause::kSerial : Cause::kOwnSharing;
   }
 

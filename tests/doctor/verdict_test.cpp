@@ -114,6 +114,18 @@ TEST(Verdict, BlocksFreedByOthers_RemoteFrees) {
   EXPECT_EQ(found(verdict), "remote-frees");
 }
 
+// Waking threads is the kernel's work, too: a third of the time on all CPUs, none on one, and some faults beside.
+TEST(Verdict, LocksKeepTheKernelBusy_FaultsAreNotTheCause) {
+  Attribution recorded;
+  recorded.remote_share = 0.8;
+  Made made = Made().takes(0, 1, 1.5).takes(1, 1, 1.5).takes(2, 1, 1.5).takes(3, 1, 0.26).takes(4, 1, 0.26).copies(1);
+  made.trials(0, [](Trial& trial) {
+    trial.page_faults = 30'000;
+    trial.system_s = trial.wall_s > 1.2 ? trial.user_s : 0.02;
+  });
+  EXPECT_EQ(found(made.verdict(&recorded)), "remote-frees");
+}
+
 TEST(Verdict, OnlyPaddingHelps_AllocatorFalseSharing) {
   const Verdict verdict = Made().takes(0, 1, 0.8).takes(1, 1, 0.8).takes(2, 1, 0.3).takes(3, 1, 0.8).copies(1).verdict();
   EXPECT_EQ(found(verdict), "allocator-false-sharing");
