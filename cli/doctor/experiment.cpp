@@ -192,7 +192,7 @@ class Examiner {
       if (!task.recording)
         experiment().cells.push_back({.variant = task.variant, .setting = task.setting, .trials = {}, .failure = {}});
     }
-    note_facts(first);
+    note_facts(first, sweep_of(settings(), cpu_count()).back());
     const double warm_up_s = settings().budget_s > 0 ? kWarmUpShare * settings().budget_s : kWarmUp_s;
     if (first_elapsed_s_ <= warm_up_s) return;
     const auto same = std::ranges::find(tasks_, Task{0, sweep_of(settings(), cpu_count()).back()});
@@ -269,7 +269,7 @@ class Examiner {
     const Variant& variant = experiment().variants[task.variant];
     const Run run = perform(variant, task.setting, patience, task.recording ? (all ? "all" : "alone") : "");
     if (run.ending == Ending::kStopped || interrupted()) return false;
-    note_facts(run);
+    note_facts(run, task.setting);
     const std::string failure = failure_of(run, variant, patience);
     if (task.recording) {
       ++done_[index];
@@ -308,10 +308,10 @@ class Examiner {
     cell_of(tasks_[index]).trials.push_back(run.trial);
   }
 
-  void note_facts(const Run& run) {
+  void note_facts(const Run& run, const Setting& setting) {
     Experiment& facts = experiment();
     facts.most_threads = std::max(facts.most_threads, run.most_threads);
-    facts.own_cpus = std::max(facts.own_cpus, run.own_cpus);
+    if (run.own_cpus > 0 && setting == sweep_of(settings(), cpu_count()).back()) own_cpus_.push_back(run.own_cpus);
     if (run.quota_cpus > 0 && (facts.quota_cpus == 0 || run.quota_cpus < facts.quota_cpus))
       facts.quota_cpus = run.quota_cpus;
   }
@@ -326,6 +326,7 @@ class Examiner {
       throw Failure(128 + diagnosis_.signal, "interrupted before there was anything to tell");
     std::erase_if(facts.cells, [](const Cell& cell) { return cell.trials.empty() && cell.failure.empty(); });
     facts.control = control_.control();
+    if (!own_cpus_.empty()) facts.own_cpus = static_cast<unsigned>(median(own_cpus_));
     show("reading what was recorded", 0);
     diagnosis_.recorded = read_recording("all");
     diagnosis_.recorded_alone = read_recording("alone");
@@ -388,6 +389,7 @@ class Examiner {
   std::optional<Throughput> throughput_;
   Diagnosis diagnosis_;
   std::string probe_;
+  std::vector<double> own_cpus_;  // in each run on all CPUs; a short one may be seen before it confines itself
   double begun_s_ = 0;
   double first_elapsed_s_ = 0;
   double first_cpu_s_ = 0;
