@@ -25,7 +25,7 @@ double percent_step(const Estimate& percents) {
 // Decimals of a ratio: a step of less than two thirds of the range would be guessed.
 int decimals_of(const Estimate& ratio) {
   const double width = has_range(ratio) ? ratio.high - ratio.low : 0.15;
-  return width >= 1.5 ? 0 : width >= 0.15 ? 1 : 2;
+  return width >= 3 ? 0 : width >= 0.15 ? 1 : 2;
 }
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -43,6 +43,12 @@ std::string percent_text(const Estimate& share) {
   const double step = percent_step(percents);
   return fmt::format("{:.0f}% ({:.0f} to {:.0f}%)", rounded(percents.value, step), rounded(percents.low, step),
                      rounded(percents.high, step));
+}
+
+std::string percent_value_text(const Estimate& share) {
+  if (!has_range(share)) return percent_text(share.value);
+  const double step = percent_step({100 * share.low, 100 * share.value, 100 * share.high});
+  return fmt::format("{:.0f}%", rounded(100 * share.value, step));
 }
 
 std::string value_text(const Estimate& ratio) { return fmt::format("{:.{}f}", ratio.value, decimals_of(ratio)); }

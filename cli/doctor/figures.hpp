@@ -12,6 +12,8 @@ namespace freehold::cli::doctor {
 // Of 0 to 1: "60% (50 to 70%)". Without a range, where it was measured once: "61%".
 [[nodiscard]] std::string percent_text(const freehold::doctor::Estimate& share);
 [[nodiscard]] std::string percent_text(double share);
+// The value alone, rounded as its range demands: "60%".
+[[nodiscard]] std::string percent_value_text(const freehold::doctor::Estimate& share);
 // "1.9 times (1.8 to 2.0)"; "1.93 times (1.91 to 1.94)"
 [[nodiscard]] std::string times_text(const freehold::doctor::Estimate& ratio);
 // The same without words: "1.9", "1.8–2.0" (empty: no range).

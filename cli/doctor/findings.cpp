@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/doctor/figures.hpp"
 #include "cli/doctor/measured.hpp"
@@ -12,8 +13,9 @@ namespace freehold::cli::doctor {
 namespace {
 using namespace freehold::doctor;
 
-constexpr double kBusyControl = 1.15;  // arithmetic alone took so much longer on all CPUs at once
-constexpr double kMemoryChange = 0.1;
+constexpr double kBusyControl = 1.15;            // arithmetic alone took so much longer on all CPUs at once
+constexpr double kMemoryChange = 0.1;            // of the peak; and
+constexpr double kMemoryChangeBytes = 16 << 20;  // less is not worth a word
 constexpr std::size_t kFewTrials = 3;
 constexpr std::uint64_t kManyLines = 16;
 
@@ -32,7 +34,7 @@ void add_failures(const Experiment& experiment, Sentences& out) {
 void add_noise(const Diagnosis& diagnosis, Sentences& out) {
   const Experiment& experiment = diagnosis.experiment;
   if (diagnosis.verdict.noisy) {
-    std::string text = "The machine was busy with something else meanwhile: believe the figures less";
+    std::string text = "The machine was busy with something else";
     if (experiment.control.compute > kBusyControl)
       text += fmt::format(" (plain arithmetic took {:.1f} times as long on all CPUs at once)", experiment.control.compute);
     out.push_back(text + ". A quiet machine or --repeat gives better ones.");
@@ -47,16 +49,16 @@ void add_noise(const Diagnosis& diagnosis, Sentences& out) {
 }
 
 void add_memory(const Diagnosis& diagnosis, Sentences& out) {
-  std::string less, more;
-  for (const Fix& fix : diagnosis.verdict.fixes) {
-    if (fix.memory.value <= 0 || (fix.failed && fix.gain.value <= 0)) continue;
-    if (fix.memory.value > 1 - kMemoryChange && fix.memory.value < 1 + kMemoryChange) continue;
-    std::string& list = fix.memory.value < 1 ? less : more;
-    list += fmt::format("{}{:.1f} times with {}", list.empty() ? "" : ", ", fix.memory.value,
-                        text_of(diagnosis.experiment.variants[fix.variant]));
+  const auto own = median_peak(diagnosis.experiment.find(0, diagnosis.verdict.all));
+  std::string list;
+  for (const Fix* fix : best_first(diagnosis.verdict)) {
+    const double change = fix->memory.value - 1;
+    if (fix->memory.value <= 0 || std::abs(change) < kMemoryChange) continue;
+    if (own && std::abs(change) * static_cast<double>(*own) < kMemoryChangeBytes) continue;
+    list += fmt::format("{}{:.1f} times with {}", list.empty() ? "" : ", ", fix->memory.value,
+                        text_of(diagnosis.experiment.variants[fix->variant]));
   }
-  if (!less.empty()) out.push_back(fmt::format("Its peak memory is lower with another allocator: {}.", less));
-  if (!more.empty()) out.push_back(fmt::format("Its peak memory is higher with another allocator: {}.", more));
+  if (!list.empty()) out.push_back(fmt::format("Its peak memory would change: {}.", list));
 }
 
 void add_recording(const Diagnosis& diagnosis, Sentences& out) {

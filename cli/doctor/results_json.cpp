@@ -87,19 +87,18 @@ ordered_json verdict_json(const Diagnosis& diagnosis) {
 ordered_json fixes_json(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
   ordered_json list = ordered_json::array();
-  for (std::size_t i = 0; i < verdict.fixes.size(); ++i) {
-    const Fix& fix = verdict.fixes[i];
-    const bool measured = fix.gain.value > 0;
-    list.push_back({{"variant", fix.variant},
-                    {"text", text_of(diagnosis.experiment.variants[fix.variant])},
-                    {"gain", measured ? estimate_json(fix.gain) : ordered_json(nullptr)},
-                    {"memory", fix.memory.value > 0 ? estimate_json(fix.memory) : ordered_json(nullptr)},
-                    {"gain_text", measured ? value_text(fix.gain) : "–"},
-                    {"range_text", measured ? range_text(fix.gain) : ""},
-                    {"beyond_chance", measured && is_beyond_chance(fix)},
-                    {"helps", fix.helps},
-                    {"failed", fix.failed},
-                    {"best", verdict.best_fix == i}});
+  for (const Fix* fix : best_first(verdict)) {
+    const bool measured = fix->gain.value > 0;
+    list.push_back({{"variant", fix->variant},
+                    {"text", text_of(diagnosis.experiment.variants[fix->variant])},
+                    {"gain", measured ? estimate_json(fix->gain) : ordered_json(nullptr)},
+                    {"memory", fix->memory.value > 0 ? estimate_json(fix->memory) : ordered_json(nullptr)},
+                    {"gain_text", measured ? value_text(fix->gain) : "–"},
+                    {"range_text", measured ? range_text(fix->gain) : ""},
+                    {"judgement", judgement_of(*fix)},
+                    {"helps", fix->helps},
+                    {"failed", fix->failed},
+                    {"best", verdict.best_fix && &verdict.fixes[*verdict.best_fix] == fix}});
   }
   return list;
 }

@@ -23,6 +23,7 @@ constexpr std::size_t kWidth = 100;
 constexpr std::size_t kColumns = 5;  // settings side by side
 constexpr std::size_t kRows = 8;     // call sites, and of each of the other lists
 constexpr std::size_t kLongestName = 34;
+constexpr std::string_view kAnonymous = "(anonymous namespace)::";
 
 // In characters, not bytes.
 std::size_t length_of(std::string_view text) {
@@ -96,16 +97,12 @@ class Summary {
   void fixes() {
     if (of_.verdict.fixes.empty()) return;
     print("\nTRIED on {}: how many times as fast; peak memory\n", describe(of_.verdict.all));
-    for (const Fix& fix : of_.verdict.fixes) {
-      const bool measured = fix.gain.value > 0;
+    for (const Fix* fix : best_first(of_.verdict)) {
+      const bool measured = fix->gain.value > 0;
       print("{}{:>6}  {}{:>7}  {}\n",
-            padded(clipped(text_of(of_.experiment.variants[fix.variant]), kLongestName - 2), kLongestName),
-            measured ? value_text(fix.gain) : "-", padded(measured ? range_text(fix.gain) : "", 12),
-            fix.memory.value > 0 ? fmt::format("× {:.2f}", fix.memory.value) : "-",
-            fix.failed               ? "the program fails"
-            : !is_beyond_chance(fix) ? "may be chance"
-            : fix.helps              ? "helps"
-                                     : "");
+            padded(clipped(text_of(of_.experiment.variants[fix->variant]), kLongestName - 2), kLongestName),
+            measured ? value_text(fix->gain) : "-", padded(measured ? range_text(fix->gain) : "", 12),
+            fix->memory.value > 0 ? fmt::format("× {:.2f}", fix->memory.value) : "-", judgement_of(*fix));
     }
   }
 
@@ -168,7 +165,11 @@ class Summary {
   static std::string where(const Place& place, std::size_t width) {
     const Frame& frame = place.frame();
     const std::string at = short_text(frame);
-    return clipped(frame.file.empty() || frame.function.empty() ? at : at + "  " + frame.function, width);
+    if (frame.file.empty() || frame.function.empty()) return clipped(at, width);
+    std::string function = frame.function;
+    for (std::size_t found; (found = function.find(kAnonymous)) != std::string::npos;)
+      function.erase(found, kAnonymous.size());
+    return clipped(at + "  " + function, width);
   }
 
   void variant_row(std::size_t variant, const std::vector<Setting>& settings) {

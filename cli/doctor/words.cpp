@@ -68,10 +68,10 @@ std::string mixed(const Verdict& verdict) {
   std::string others;
   for (const Part& part : verdict.parts) {
     if (blames_allocator(part.cause) || part.cause == Cause::kNone) continue;
-    others += fmt::format("{}{} ({})", others.empty() ? "" : ", ", text_of(part.cause), percent_text(part.share.value));
+    others += fmt::format("{}{} ({})", others.empty() ? "" : ", ", text_of(part.cause), percent_value_text(part.share));
   }
-  return fmt::format("The allocator explains {} of the scaling that this program loses; the rest is its own doing{}{}.",
-                     percent_text(verdict.allocator_share), others.empty() ? "" : ": ", others);
+  return fmt::format("The allocator explains {} of the scaling that this program loses{}{}.",
+                     percent_text(verdict.allocator_share), others.empty() ? "" : "; beside it, ", others);
 }
 
 std::string headline_of(const Diagnosis& diagnosis) {
@@ -233,21 +233,14 @@ std::string effect(const Fix& fix) {
   if (fix.failed) return "makes the program fail";
   if (!is_beyond_chance(fix)) {
     const std::string range = range_text(fix.gain);
-    return range.empty() ? "no difference" : fmt::format("no difference ({})", range);
+    return range.empty() ? "no clear difference" : fmt::format("no clear difference ({})", range);
   }
   return times_text(fix.gain) + " as fast";
 }
 
 std::string tried_of(const Diagnosis& diagnosis) {
-  std::vector<const Fix*> fixes;
-  for (const Fix& fix : diagnosis.verdict.fixes) {
-    if (fix.failed || fix.gain.value > 0) fixes.push_back(&fix);
-  }
-  std::ranges::stable_sort(fixes, [](const Fix* a, const Fix* b) {
-    return std::pair(a->failed, -a->gain.value) < std::pair(b->failed, -b->gain.value);
-  });
   std::string text;
-  for (const Fix* fix : fixes)
+  for (const Fix* fix : best_first(diagnosis.verdict))
     text += fmt::format("{}{} {}", text.empty() ? "Tried: " : ", ", text_of(diagnosis.experiment.variants[fix->variant]),
                         effect(*fix));
   return text.empty() ? text : text + '.';
@@ -317,7 +310,7 @@ std::string_view text_of(Cause cause) noexcept {
 std::string text_of(const Variant& variant) {
   switch (variant.treatment) {
     case Treatment::kFreehold: return "Freehold";
-    case Treatment::kPadded: return "every block a cache line longer";
+    case Treatment::kPadded: return "padded blocks";
     case Treatment::kNone:
     case Treatment::kPeer: return variant.name;
     case Treatment::kCappedArenas: break;
@@ -332,6 +325,24 @@ std::string program_name(const Diagnosis& diagnosis) {
   return path.substr(path.rfind('/') + 1);
 }
 
+std::vector<const Fix*> best_first(const Verdict& verdict) {
+  std::vector<const Fix*> fixes;
+  for (const Fix& fix : verdict.fixes) {
+    if (fix.failed || fix.gain.value > 0) fixes.push_back(&fix);
+  }
+  std::ranges::stable_sort(fixes, [](const Fix* a, const Fix* b) {
+    return std::pair(a->failed, -a->gain.value) < std::pair(b->failed, -b->gain.value);
+  });
+  return fixes;
+}
+
+std::string_view judgement_of(const Fix& fix) noexcept {
+  if (fix.failed) return "the program fails";
+  if (fix.helps) return "helps";
+  if (!is_beyond_chance(fix)) return "may be chance";
+  return fix.gain.value > 1 ? "probably helps a little" : "does harm";
+}
+
 bool is_beyond_chance(const Fix& fix) noexcept {
   return fix.helps || (fix.gain.low > 1 && fix.gain.high > 1) || (fix.gain.low < 1 && fix.gain.high < 1);
 }
@@ -342,6 +353,8 @@ Words words_of(const Diagnosis& diagnosis) {
   if (!own_failure(diagnosis.experiment)) {
     add_scaling(diagnosis, words.because);
     add_evidence(diagnosis, words.because);
+    if (diagnosis.verdict.noisy)
+      words.because.emplace_back("The machine was busy with something else meanwhile, so believe all this less.");
     words.tried = tried_of(diagnosis);
   }
   words.advice = advice_of(diagnosis);

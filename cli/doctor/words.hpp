@@ -2,6 +2,7 @@
 // what to do. The terminal, the JSON and the page all show these sentences.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/doctor/diagnosis.hpp"
@@ -33,6 +34,10 @@ struct Step {
 [[nodiscard]] std::string text_of(const freehold::doctor::Variant& variant);
 // The program's name without its folder.
 [[nodiscard]] std::string program_name(const Diagnosis& diagnosis);
+// The fixes that were tried: the greatest gain first, those that failed last.
+[[nodiscard]] std::vector<const freehold::doctor::Fix*> best_first(const freehold::doctor::Verdict& verdict);
+// "helps", "may be chance", "the program fails"
+[[nodiscard]] std::string_view judgement_of(const freehold::doctor::Fix& fix) noexcept;
 // Whether the treatment made a difference that is not chance, to the better or to the worse.
 [[nodiscard]] bool is_beyond_chance(const freehold::doctor::Fix& fix) noexcept;
 

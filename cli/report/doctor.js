@@ -27,7 +27,7 @@
   const isRange = (estimate) => estimate.high > estimate.low;
   function timesOf(estimate) {
     const width = isRange(estimate) ? estimate.high - estimate.low : 0.15;
-    const digits = width >= 1.5 ? 0 : width >= 0.15 ? 1 : 2;
+    const digits = width >= 3 ? 0 : width >= 0.15 ? 1 : 2;
     return (value) => `${number(value, digits)}×`;
   }
   function percentOf(estimate) {
@@ -94,12 +94,11 @@
     if (data.fixes.length === 0) return byId('fixes').remove();
     byId('fixes-lead').textContent = `The program as it was, with another allocator, on ${verdict.all.text}: how many times as fast. The line is where nothing changes, the bar reaches to the median, the whisker is the range in which nine of ten repetitions would end.`;
     const top = Math.max(1.5, ...data.fixes.filter((fix) => fix.gain).map((fix) => 1.05 * fix.gain.high));
-    const word = (fix) => (fix.failed ? 'the program fails' : !fix.beyond_chance ? 'may be chance' : fix.helps ? 'helps' : '');
     const header = [['with', 'name'], ['times as fast', ''], ['', 'name'], ['peak memory', ''], ['', 'name']].map(([text, side]) => make('th', { class: side }, text));
     byId('fixes-table').append(make('thead', {}, make('tr', {}, ...header)), make('tbody', {}, ...data.fixes.map((fix) => make('tr', { class: fix.best ? 'ours' : '' },
       name(fix.text), make('td', {}, fix.gain_text, make('div', { class: 'muted range' }, fix.range_text)),
       make('td', { class: 'name bars' }, fix.gain ? page.ratioBar(fix.gain.value, fix.gain.low, fix.gain.high, 1, fix.gain.value >= 1, top) : ''),
-      cell(fix.memory ? `× ${number(fix.memory.value, 2)}` : '–'), name(word(fix))))));
+      cell(fix.memory ? `× ${number(fix.memory.value, 2)}` : '–'), name(fix.judgement)))));
   }
 
   // ---- scaling
