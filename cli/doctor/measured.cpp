@@ -82,9 +82,10 @@ std::optional<Slowdown> copies_slowdown(const Experiment& experiment) {
   one.copies = 1;
   const Cell* single = experiment.find(0, one);
   if (single == nullptr || single->trials.empty()) single = base_of(experiment, 0);
-  const auto alone = median_cost(single);
-  if (!alone || *alone <= 0) return std::nullopt;
-  return Slowdown{most->setting.copies, *median_cost(most) / *alone};
+  const auto cpu = [](const Trial& trial) { return trial.cpu_s(); };
+  const auto alone = median_of(single, cpu), beside = median_of(most, cpu);
+  if (!alone || !beside || *alone <= 0) return std::nullopt;
+  return Slowdown{most->setting.copies, *beside / *alone};
 }
 
 const Cell* own_failure(const Experiment& experiment) {

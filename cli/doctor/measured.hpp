@@ -26,7 +26,7 @@ namespace freehold::cli::doctor {
 
 struct Slowdown {
   unsigned copies = 0;
-  double ratio = 1;  // the time of the copies divided by that of one of them alone
+  double ratio = 1;  // the CPU time that each needs divided by that of one alone: who waits for memory is busy
 };
 // Of the program as it is, as the most copies that were tried.
 [[nodiscard]] std::optional<Slowdown> copies_slowdown(const freehold::doctor::Experiment& experiment);

@@ -179,9 +179,9 @@ void add_page_faults(const Diagnosis& diagnosis, Sentences& out) {
 void add_copies(const Diagnosis& diagnosis, Sentences& out) {
   const auto slowdown = copies_slowdown(diagnosis.experiment);
   if (!slowdown) return;
-  out.push_back(
-      fmt::format("{} processes of it, each on a CPU of its own, share nothing and still take {:.1f} times as long as one.",
-                  slowdown->copies, slowdown->ratio));
+  out.push_back(fmt::format(
+      "{} processes of it, each on a CPU of its own, share nothing and still need {:.1f} times the CPU time of one alone.",
+      slowdown->copies, slowdown->ratio));
 }
 
 void add_busy_cpus(const Diagnosis& diagnosis, Sentences& out) {

@@ -11,6 +11,7 @@
 
 #include "tests/cli/command.hpp"
 #include "tests/cli/terminal.hpp"
+#include "tests/unit/cli/doctor_schema.hpp"
 
 namespace freehold::tests {
 namespace {
@@ -51,11 +52,14 @@ TEST(Doctor, ShortProgram_VerdictAndNothingLeftBehind) {
   const Folder folder;
   fs::create_directory(folder / "tmp");
   const Ended ended =
-      doctor({"--repeat", "2", "--json", folder / "r.json", "--", example(), "20000"}, {{"TMPDIR", folder / "tmp"}});
+      doctor({"--repeat", "2", "--json", folder / "r.json", "--html", folder / "r.html", "--", example(), "20000"},
+             {{"TMPDIR", folder / "tmp"}});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
   EXPECT_EQ(ended.err, "");  // progress is for terminals
   EXPECT_NE(ended.out.find("freehold-doctor-example"), std::string::npos) << ended.out;
   const json results = results_in(folder / "r.json");
+  DoctorSchema(FREEHOLD_DOCTOR_SCHEMA).value("report", results, "report");
+  EXPECT_EQ(content_of(folder / "r.html").substr(0, 15), "<!DOCTYPE html>");
   EXPECT_EQ(results.at("complete"), true);
   EXPECT_EQ(results.at("settings").at("knob"), "affinity");
   EXPECT_FALSE(results.at("recording").is_null()) << results.at("notes");
@@ -64,7 +68,7 @@ TEST(Doctor, ShortProgram_VerdictAndNothingLeftBehind) {
     for (const json& trial : cell.at("trials")) EXPECT_GT(trial.at("wall_s"), 0) << trial;
   }
   EXPECT_TRUE(fs::is_empty(folder / "tmp"));
-  EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.json", "tmp"}));
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json", "tmp"}));
 }
 
 TEST(Doctor, JsonToStandardOutput_SummaryToStandardError) {

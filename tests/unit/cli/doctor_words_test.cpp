@@ -63,9 +63,9 @@ TEST(DoctorWords, OfAnOwnLock_NameThePlace) {
 
 TEST(DoctorWords, OfOtherCauses_GiveTheFiguresThatSaySo) {
   Diagnosis d = diagnosis_with(Cause::kMemoryBandwidth);
-  d.experiment.cells.back().trials.assign(3, trial_of(7.2));
+  for (auto& trial : d.experiment.cells.back().trials) trial.user_s = 6.6;
   EXPECT_TRUE(has(joined(words_of(d).because),
-                  "4 processes of it, each on a CPU of its own, share nothing and still take 1.8 times as long"));
+                  "4 processes of it, each on a CPU of its own, share nothing and still need 1.8 times the CPU time"));
   d = diagnosis_with(Cause::kSerial);
   EXPECT_TRUE(has(joined(words_of(d).because), "Of 4 CPUs that it may use it keeps 3.6 busy."));
   d = diagnosis_with(Cause::kCpuQuota);
