@@ -72,6 +72,31 @@ bool is_system_module(const Frame& frame) { return begins_with_any(base_name(fra
 
 // ---- places ----
 
+std::vector<Frame> named(const Evidence& of, StackId stack) {
+  std::vector<Frame> frames;
+  if (stack < of.recording.stacks.size())
+    for (const std::uint64_t address : of.recording.stacks[stack]) {
+      const auto& here = of.frames(address);
+      frames.insert(frames.end(), here.begin(), here.end());
+    }
+  if (frames.empty()) frames.emplace_back();
+  for (Frame& frame : frames)
+    if (!frame.inlined && is_library_source(frame)) {  // inlined there, by a compiler that did not say so
+      frame.file.clear();
+      frame.line = 0;
+    }
+  return frames;
+}
+
+// The first frame of the program's own. If there is none, the outermost that is at least not of a system library.
+std::size_t site_among(const std::vector<Frame>& frames) {
+  const auto own = std::ranges::find_if_not(frames, is_plumbing);
+  if (own != frames.end()) return static_cast<std::size_t>(own - frames.begin());
+  for (std::size_t i = frames.size(); i-- > 0;)
+    if (!is_system_module(frames[i])) return i;
+  return 0;
+}
+
 using StackIndex = std::size_t;  // of Stacks
 
 // The stacks of all processes, by what they say rather than by address, cut at their sites.
@@ -87,45 +112,19 @@ class Stacks {
 
   [[nodiscard]] StackIndex of(std::size_t process, StackId stack) {
     const auto [found, is_new] = seen_[process].try_emplace(stack);
-    if (is_new) found->second = add(named(process, stack));
+    if (is_new) found->second = add(named(processes_[process], stack));
     return found->second;
   }
   [[nodiscard]] std::size_t place(StackIndex stack) const { return known_[stack].place; }
   [[nodiscard]] const Known& operator[](StackIndex stack) const { return known_[stack]; }
 
  private:
-  [[nodiscard]] std::vector<Frame> named(std::size_t process, StackId stack) const {
-    std::vector<Frame> frames;
-    const Evidence& of = processes_[process];
-    if (stack < of.recording.stacks.size())
-      for (const std::uint64_t address : of.recording.stacks[stack]) {
-        const auto& here = of.frames(address);
-        frames.insert(frames.end(), here.begin(), here.end());
-      }
-    if (frames.empty()) frames.emplace_back();
-    for (Frame& frame : frames)
-      if (!frame.inlined && is_library_source(frame)) {  // inlined there, by a compiler that did not say so
-        frame.file.clear();
-        frame.line = 0;
-      }
-    return frames;
-  }
-
-  // The first frame of the program's own. If there is none, the outermost that is at least not of a system library.
-  [[nodiscard]] static std::size_t site_of(const std::vector<Frame>& frames) {
-    const auto own = std::ranges::find_if_not(frames, is_plumbing);
-    if (own != frames.end()) return static_cast<std::size_t>(own - frames.begin());
-    for (std::size_t i = frames.size(); i-- > 0;)
-      if (!is_system_module(frames[i])) return i;
-    return 0;
-  }
-
   [[nodiscard]] static std::string key_of(const Frame& frame) {
     return frame.function + '\n' + frame.file + '\n' + std::to_string(frame.line) + '\n' + frame.module + '\n';
   }
 
   [[nodiscard]] StackIndex add(std::vector<Frame> frames) {
-    const std::size_t site = site_of(frames);
+    const std::size_t site = site_among(frames);
     Known made;
     made.via = site > 0 ? frames[site - 1].function : "";
     frames.erase(frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(site));
@@ -544,6 +543,14 @@ class Attributor {
 };
 
 }  // namespace
+
+Frame site_of(const Evidence& process, StackId stack) {
+  const std::vector<Frame> frames = named(process, stack);
+  return frames[site_among(frames)];
+}
+bool is_same_site(const Frame& one, const Frame& other) {
+  return one.function == other.function && one.file == other.file && one.line == other.line && one.module == other.module;
+}
 
 bool is_plumbing(const Frame& frame) {
   const std::string_view name = qualified_name(frame.function);

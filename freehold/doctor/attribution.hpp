@@ -171,6 +171,10 @@ struct Evidence {
 [[nodiscard]] Attribution attribution_of(std::span<const Evidence> processes);
 [[nodiscard]] Attribution attribution_of(const Recording& recording, Symbols& symbols);
 
+// The site that a stack of the process belongs to.
+[[nodiscard]] Frame site_of(const Evidence& process, StackId stack);
+[[nodiscard]] bool is_same_site(const Frame& one, const Frame& other);
+
 // Whether the frame is of an allocator, the C library, the C++ library or container code, and so never a site.
 [[nodiscard]] bool is_plumbing(const Frame& frame);
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "freehold/doctor/site_trace.hpp"
+
 namespace freehold::doctor {
 namespace {
 
@@ -373,6 +375,63 @@ TEST(Attribution, TwoProcesses_OneProgram) {
   ASSERT_EQ(found.sites.size(), 1U);
   EXPECT_DOUBLE_EQ(found.sites[0].time.calls, 2);
   EXPECT_DOUBLE_EQ(found.peak_live_bytes, 2000) << "both from 0.5 s to 0.75 s";
+}
+
+// A site that allocates 1000 blocks a second by one thread, each of which lives for 20 ms and is freed by another.
+class SteadySite : public testing::Test {
+ protected:
+  SteadySite() {
+    made_.recording.seconds = 10;
+    const StackId stack = made_.stack({frame("hot()"), frame("main")});
+    for (int i = 1; i <= 100; ++i) {
+      BlockSample& block = made_.block(stack, 100, 48, 7);
+      block.call_ns = 50;
+      block.began_s = i * 0.1;
+      made_.end(block, block.began_s + 0.02, 9, stack);
+    }
+  }
+  [[nodiscard]] SiteTrace trace(std::size_t most_steps) {
+    const Evidence one = made_.evidence();
+    const auto traces = site_traces_of(std::span(&one, 1), attribution_of(std::span(&one, 1)), {.steps = most_steps});
+    EXPECT_EQ(traces.size(), 1U);
+    return traces.empty() ? SiteTrace{} : traces[0];
+  }
+  HandMade made_;
+};
+
+TEST_F(SteadySite, Trace_HasEveryAllocationWithItsEnd) {
+  const SiteTrace found = trace(2'000'000);
+  EXPECT_EQ(fault_of(found), "");
+  EXPECT_EQ(found.site, "hot() at prog.cpp:1");
+  EXPECT_EQ(found.bytes, 48U);
+  EXPECT_EQ(found.threads, 2U);
+  EXPECT_EQ(found.blocks, 10'000U);
+  EXPECT_EQ(found.steps.size(), 20'000U);
+  EXPECT_EQ(found.set_up, 0U);
+  for (const TraceStep& step : found.steps) EXPECT_EQ(step.thread, step.is_end ? 1 : 0);
+}
+TEST_F(SteadySite, TraceCutOut_KeepsRateAndLiveBlocks) {
+  const SiteTrace found = trace(8'000);
+  EXPECT_EQ(fault_of(found), "");
+  EXPECT_LE(found.steps.size(), 8'000U);
+  EXPECT_NEAR(static_cast<double>(found.set_up), 20, 1) << "1000 a second for 20 ms each";
+  EXPECT_NEAR(found.peak_live, 21, 1);
+  EXPECT_NEAR(static_cast<double>(found.blocks - found.set_up) / found.window_s, 1000, 20);
+}
+TEST_F(SteadySite, TraceThatIsTamperedWith_FaultIsFound) {
+  const SiteTrace good = trace(8'000);
+  const auto fault = [&](const auto& change) {
+    SiteTrace bad = good;
+    change(bad);
+    return fault_of(bad);
+  };
+  EXPECT_NE(fault([](SiteTrace& t) { t.bytes = 0; }), "");
+  EXPECT_NE(fault([](SiteTrace& t) { t.threads = 1; }), "");
+  EXPECT_NE(fault([](SiteTrace& t) { t.steps.front().block = 3; }), "");
+  EXPECT_NE(fault([](SiteTrace& t) { t.steps.back().block = 1U << 30; }), "");
+  EXPECT_NE(fault([](SiteTrace& t) { t.steps.push_back(t.steps.back()); }), "");
+  EXPECT_NE(fault([](SiteTrace& t) { t.peak_live = 1; }), "");
+  EXPECT_NE(fault([](SiteTrace& t) { t.set_up = t.steps.size(); }), "");
 }
 
 }  // namespace
