@@ -20,6 +20,7 @@ void add_scale(CLI::App& app, Invocation& invocation);
 void add_pools(CLI::App& app, Invocation& invocation);
 void add_timers(CLI::App& app, Invocation& invocation);
 void add_workers(CLI::App& app, Invocation& invocation);
+void add_replay(CLI::App& app, Invocation& invocation);
 
 // Cuts `words` (the arguments of `command`) where the command's own options end: at "--", or at the first word that is
 // neither an option of the command nor the value of one. What follows is returned; it is not the parser's to understand.

@@ -43,6 +43,7 @@ int execute(int argc, char** argv) {
   Invocation invocation;
   add_run(app, invocation);
   add_doctor(app, invocation);
+  add_replay(app, invocation);
   add_scale(app, invocation);
   add_pools(app, invocation);
   add_timers(app, invocation);

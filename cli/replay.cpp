@@ -1,0 +1,72 @@
+// freehold replay: what a site of a recorded program would cost with each of Freehold's parts. docs/replay.md.
+#include <filesystem>
+#include <optional>
+
+#include "cli/command.hpp"
+#include "cli/replay/advice.hpp"
+#include "cli/replay/table.hpp"
+#include "cli/replay/trace_json.hpp"
+#include "cli/report/json.hpp"
+#include "cli/support/arguments.hpp"
+#include "cli/support/interrupts.hpp"
+#include "cli/support/output_file.hpp"
+#include "cli/support/standard_streams.hpp"
+
+namespace freehold::cli {
+namespace {
+using namespace replay;
+
+struct ReplayOptions {
+  std::string source;
+  std::optional<std::string> repeat, json, save;
+};
+
+int run_replay(const ReplayOptions& options) {
+  open_standard_files();
+  ReplaySettings settings;
+  if (options.repeat) settings.repeat = parse_number("--repeat", *options.repeat, 1, 1000);
+  for (const auto& file : {options.json, options.save})
+    if (file) check_writable(*file);
+  std::error_code none;
+  const auto traces = std::filesystem::is_directory(options.source, none) ? traces_of_recordings(options.source)
+                                                                          : read_traces(options.source);
+  if (options.save) {
+    write_file(*options.save, replay::json_of(traces).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+    if (!options.json && !options.repeat) return 0;
+  }
+  Advice advice;
+  int signal = 0;
+  {
+    Interrupts interrupts;
+    advice = advice_of(traces, settings, [&] { return interrupts.arrived() != 0; });
+    signal = interrupts.arrived();
+  }
+  if (options.json) {
+    nlohmann::ordered_json json{{"format", "freehold-replay"},
+                                {"version", 1},
+                                {"date", today()},
+                                {"machine", machine_json(this_machine())},
+                                {"advice", replay::json_of(advice)}};
+    write_file(*options.json, text_of(json));
+  }
+  print_to_stdout(table_of(advice));
+  return signal != 0 ? 128 + signal : 0;
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, Invocation& invocation) {
+  static ReplayOptions options;
+  CLI::App* command =
+      app.add_subcommand("replay", "Replay what a recorded program allocated through every pool and heap, and advise");
+  command->add_option("TRACE", options.source, "A trace, or the folder of freehold doctor --keep-recording")->required();
+  command->add_option("--repeat", options.repeat, "Sets of measurements, for medians [5]")->type_name("N");
+  command->add_option("--json", options.json, "Write the results")->type_name("FILE");
+  command
+      ->add_option("--save", options.save, "Write the trace itself, and replay it only if --repeat or --json is there, too")
+      ->type_name("FILE");
+  command->footer("docs/replay.md explains the method and the files.");
+  command->callback([&invocation] { invocation.exit_code = run_replay(options); });
+}
+
+}  // namespace freehold::cli

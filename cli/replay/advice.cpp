@@ -1,0 +1,188 @@
+#include "cli/replay/advice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cctype>
+#include <exception>
+
+#include "cli/replay/replay.hpp"
+#include "cli/support/failure.hpp"
+#include "cli/support/machine.hpp"
+#include "cli/support/statistics.hpp"
+
+namespace freehold::cli::replay {
+namespace {
+using freehold::doctor::SiteTrace;
+
+constexpr double kWorthAChange = 0.9;    // of malloc's time: less is no reason to change code
+constexpr double kWorthMoreCode = 0.85;  // of the drop-in library's time
+constexpr double kLeastTime = 0.02;      // of malloc's: what is left of a time when the floor is off
+
+struct Measured {
+  std::vector<double> pair_ns, resident;
+  std::string failure;
+};
+
+void measure(const Program& program, const Maker& maker, unsigned cpus, Measured& into) {
+  if (!into.failure.empty()) return;
+  try {
+    const Outcome outcome = replay(program, maker);
+    if (!outcome.complete) into.failure = "ran out of slots while threads held free ones";
+    if (!outcome.correct) into.failure = "a block was overwritten";
+    const double pairs = static_cast<double>(std::max<std::uint64_t>(program.begins + program.ends, 2)) / 2;
+    const auto busy = static_cast<double>(std::min<std::size_t>(cpus, program.threads.size()));
+    into.pair_ns.push_back(static_cast<double>(outcome.elapsed_ns) * busy / pairs);
+    into.resident.push_back(static_cast<double>(outcome.resident_bytes));
+  } catch (const std::exception& error) {
+    into.failure = error.what();
+  }
+}
+
+std::string type_name(const std::string& strategy) {
+  std::string name;
+  bool begins = true;
+  for (const char c : strategy) {
+    if (c != '-') name += begins ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    begins = c == '-';
+  }
+  return name;
+}
+
+std::string code_of(const SiteAdvice& advice, Kind kind) {
+  const std::string head = fmt::format("struct Node {{ unsigned char bytes[{}]; }};  // the type that is made in {}\n",
+                                       advice.bytes, printable(advice.site));
+  if (kind == Kind::kEngine) return {};
+  if (kind == Kind::kPool) {
+    return fmt::format(
+        "#include \"freehold/pool/object_pool.hpp\"\n"
+        "#include \"freehold/pool/registry.hpp\"\n\n"
+        "{}"
+        "using Pool = freehold::pool::NativePool<freehold::pool::{}>;\n"
+        "freehold::ObjectPool<Node, Pool> g_nodes({});\n\n"
+        "void use() {{\n"
+        "  auto node = g_nodes.make();  // instead of new; null when all are in use; back when it ends, in any thread\n"
+        "}}\n",
+        head, type_name(advice.best), advice.capacity);
+  }
+  const bool shared = advice.best == "private-heap";
+  return fmt::format(
+      "#include \"freehold/heap/{}.hpp\"\n"
+      "#include <new>\n\n"
+      "{}"
+      "freehold::{} g_heap;{}\n\n"
+      "Node* make() {{ return new (g_heap.allocate(sizeof(Node))) Node; }}  // check for null if the heap has a limit\n"
+      "void end(Node* node) {{\n"
+      "  node->~Node();\n"
+      "  g_heap.deallocate(node, sizeof(Node));\n"
+      "}}\n",
+      shared ? "private_heap" : "owner_locked_heap", head, shared ? "PrivateHeap" : "OwnerLockedHeap",
+      shared ? "" : "  // for one thread");
+}
+
+class Judge {
+ public:
+  Judge(const SiteTrace& trace, const Program& program, const std::vector<Measured>& measured) : measured_(measured) {
+    advice_.site = trace.site;
+    advice_.bytes = trace.bytes;
+    advice_.threads = trace.threads;
+    advice_.blocks = trace.blocks;
+    advice_.peak_live = trace.peak_live;
+    advice_.cpu_share = trace.cpu_share;
+    advice_.program_pair_ns = trace.pair_ns;
+    advice_.capacity = std::bit_ceil(std::max<std::size_t>(2 * trace.peak_live, 64 * program.threads.size()));
+  }
+
+  SiteAdvice judge() {
+    add_rows();
+    const Row* const malloc = find(Kind::kMalloc);
+    advice_.best = "malloc";
+    if (malloc != nullptr) choose(*malloc);
+    return std::move(advice_);
+  }
+
+ private:
+  void add_rows() {
+    for (std::size_t i = 0; i < measured_.size(); ++i) {
+      const Measured& of = measured_[i];
+      if (of.pair_ns.empty() && of.failure.empty()) continue;  // not tried
+      Row row{.name = makers()[i].name, .kind = makers()[i].kind, .failure = of.failure};
+      if (of.failure.empty()) {
+        row.pair_ns = median(of.pair_ns);
+        row.spread = spread(of.pair_ns);
+        row.resident_bytes = median(of.resident);
+      }
+      if (row.kind == Kind::kFloor) floor_ns_ = row.pair_ns;
+      advice_.rows.push_back(std::move(row));
+    }
+    std::ranges::sort(advice_.rows, {}, [](const Row& row) {
+      return std::tuple(row.kind == Kind::kFloor, !row.failure.empty(), row.pair_ns);
+    });
+  }
+  [[nodiscard]] const Row* find(Kind kind) const {
+    const auto found =
+        std::ranges::find_if(advice_.rows, [&](const Row& row) { return row.kind == kind && row.failure.empty(); });
+    return found == advice_.rows.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] double ratio(const Row& row, const Row& malloc) const {
+    const double all = std::max(malloc.pair_ns - floor_ns_, 1e-3);
+    return std::max((row.pair_ns - floor_ns_) / all, kLeastTime);
+  }
+
+  void choose(const Row& malloc) {
+    const Row* best = nullptr;
+    for (const Row& row : advice_.rows)
+      if (row.failure.empty() && (row.kind == Kind::kPool || row.kind == Kind::kHeap) && row.name != "system-new") {
+        best = &row;
+        break;  // the fastest first
+      }
+    const Row* const drop_in = find(Kind::kEngine);
+    if (drop_in != nullptr && (best == nullptr || ratio(*best, malloc) > kWorthMoreCode * ratio(*drop_in, malloc)))
+      best = drop_in;
+    if (best == nullptr || ratio(*best, malloc) > kWorthAChange) {
+      advice_.sentence = "The system's malloc serves this site as well as anything here: leave it.";
+      return;
+    }
+    advice_.best = best->name;
+    advice_.ratio = ratio(*best, malloc);
+    advice_.gain = advice_.cpu_share * (1 - advice_.ratio);
+    advice_.code = code_of(advice_, best->kind);
+    advice_.sentence =
+        best->kind == Kind::kEngine
+            ? fmt::format(
+                  "Run the program under libfreehold (freehold run -- …): {:.2f} of malloc's time, and no pool is so much "
+                  "faster that it would be worth code. Saves about {:.1f}% of the program's CPU time.",
+                  advice_.ratio, 100 * advice_.gain)
+            : fmt::format("Use {}: {:.2f} of malloc's time. Saves about {:.1f}% of the program's CPU time.", best->name,
+                          advice_.ratio, 100 * advice_.gain);
+  }
+
+  const std::vector<Measured>& measured_;
+  SiteAdvice advice_;
+  double floor_ns_ = 0;
+};
+
+}  // namespace
+
+Advice advice_of(const std::vector<SiteTrace>& traces, const ReplaySettings& settings,
+                 const std::function<bool()>& is_interrupted) {
+  const unsigned cpus = this_machine().cpus;
+  Advice advice;
+  for (const SiteTrace& trace : traces) {
+    const Program program = program_of(trace);
+    std::vector<Measured> measured(makers().size());
+    for (unsigned round = 0; round < settings.repeat; ++round)
+      for (std::size_t i = 0; i < makers().size(); ++i) {
+        if (is_interrupted()) {
+          advice.complete = false;
+          return advice;
+        }
+        if (trace.threads == 1 || !makers()[i].one_thread) measure(program, makers()[i], cpus, measured[i]);
+      }
+    advice.sites.push_back(Judge(trace, program, measured).judge());
+  }
+  return advice;
+}
+
+}  // namespace freehold::cli::replay

@@ -1,0 +1,53 @@
+// Which of Freehold's parts a site should use: its trace is replayed through all of them, several times in turn, and the
+// medians compared. What the replay costs by itself (the floor) is taken off before ratios are formed.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/replay/memories.hpp"
+#include "freehold/doctor/site_trace.hpp"
+
+namespace freehold::cli::replay {
+
+struct Row {
+  std::string name;
+  Kind kind = Kind::kPool;
+  double pair_ns = 0;         // CPUs' time for an allocation and a free, the floor's included
+  double spread = 0;          // (greatest − least) / median
+  double resident_bytes = 0;  // that the process grew by
+  std::string failure;        // a sentence; empty: none
+};
+
+struct SiteAdvice {
+  std::string site;
+  std::uint64_t bytes = 0;
+  unsigned threads = 0;
+  std::uint32_t blocks = 0, peak_live = 0;
+  double cpu_share = 0;        // of the program's CPU time, now
+  double program_pair_ns = 0;  // what a pair cost in the program
+  std::vector<Row> rows;       // the fastest first; the floor last
+  std::string best;            // "malloc": nothing is worth a change
+  double ratio = 1;            // its time to malloc's
+  double gain = 0;             // share of the program's CPU time that it would save
+  std::size_t capacity = 0;    // for the pool
+  std::string sentence;
+  std::string code;  // to paste; empty: nothing is to be changed
+};
+
+struct Advice {
+  std::vector<SiteAdvice> sites;
+  bool complete = true;  // false: ended early
+};
+
+struct ReplaySettings {
+  unsigned repeat = 5;
+};
+
+// Ends early, with the sites that are complete, once `is_interrupted` says so. Pre: the traces have no fault; this process
+// has one thread.
+[[nodiscard]] Advice advice_of(const std::vector<freehold::doctor::SiteTrace>& traces, const ReplaySettings& settings,
+                               const std::function<bool()>& is_interrupted);
+
+}  // namespace freehold::cli::replay

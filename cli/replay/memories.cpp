@@ -1,0 +1,101 @@
+#include "cli/replay/memories.hpp"
+
+#include <cstdlib>
+
+#include "freehold/alloc/engine.hpp"
+#include "freehold/heap/owner_locked_heap.hpp"
+#include "freehold/heap/private_heap.hpp"
+#include "freehold/pool/registry.hpp"
+
+namespace freehold::cli::replay {
+namespace {
+
+// Hands out the same few blocks again and again.
+class Floor final : public Memory {
+ public:
+  explicit Floor(std::size_t bytes) : bytes_(bytes) {}
+  void* acquire() noexcept override {
+    alignas(64) static thread_local std::byte blocks[std::size_t{64} << 10];
+    static thread_local std::size_t next = 0;
+    next = next + 2 * bytes_ > sizeof blocks ? 0 : next + bytes_;
+    return blocks + next;
+  }
+  void release(void*) noexcept override {}
+
+ private:
+  std::size_t bytes_;
+};
+
+class SystemMalloc final : public Memory {
+ public:
+  explicit SystemMalloc(std::size_t bytes) : bytes_(bytes) {}
+  void* acquire() noexcept override { return std::malloc(bytes_); }
+  void release(void* block) noexcept override { std::free(block); }
+
+ private:
+  std::size_t bytes_;
+};
+
+class Engine final : public Memory {
+ public:
+  explicit Engine(std::size_t bytes) : bytes_(bytes) {}
+  void* acquire() noexcept override { return alloc::allocate(bytes_); }
+  void release(void* block) noexcept override { alloc::deallocate(block); }
+
+ private:
+  std::size_t bytes_;
+};
+
+template <class Pool>
+class PoolMemory final : public Memory {
+ public:
+  explicit PoolMemory(const pool::PoolShape& shape) : pool_(shape) {}
+  void* acquire() noexcept override { return pool_.acquire(); }
+  void release(void* block) noexcept override { pool_.release(block); }
+
+ private:
+  Pool pool_;
+};
+
+template <class Heap>
+class HeapMemory final : public Memory {
+ public:
+  explicit HeapMemory(std::size_t bytes) : bytes_(bytes) {}
+  void* acquire() noexcept override { return heap_.allocate(bytes_); }
+  void release(void* block) noexcept override { heap_.deallocate(block, bytes_); }
+
+ private:
+  Heap heap_;
+  std::size_t bytes_;
+};
+
+template <class M>
+std::unique_ptr<Memory> make_sized(std::size_t, std::size_t bytes) {
+  return std::make_unique<M>(bytes);
+}
+template <class S>
+std::unique_ptr<Memory> make_pool(std::size_t slots, std::size_t bytes) {
+  pool::PoolShape shape;
+  shape.slots = slots;
+  shape.slot_bytes = bytes;
+  return std::make_unique<PoolMemory<pool::NativePool<S>>>(shape);
+}
+
+std::vector<Maker> make_makers() {
+  std::vector<Maker> all{{"floor", Kind::kFloor, false, make_sized<Floor>},
+                         {"malloc", Kind::kMalloc, false, make_sized<SystemMalloc>},
+                         {"libfreehold", Kind::kEngine, false, make_sized<Engine>}};
+  pool::for_each_strategy([&all]<class S> { all.push_back({std::string(S::kName), Kind::kPool, false, make_pool<S>}); });
+  all.push_back({"private-heap", Kind::kHeap, false, make_sized<HeapMemory<PrivateHeap>>});
+  all.push_back({"owner-locked-heap", Kind::kHeap, true, make_sized<HeapMemory<OwnerLockedHeap>>});
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Maker>& makers() {
+  static const std::vector<Maker> all = make_makers();
+  return all;
+}
+
+}  // namespace freehold::cli::replay

@@ -1,0 +1,53 @@
+#include "cli/replay/table.hpp"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "cli/report/text.hpp"
+#include "cli/support/failure.hpp"
+
+namespace freehold::cli::replay {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+
+double malloc_ns(const SiteAdvice& site) {
+  for (const Row& row : site.rows)
+    if (row.kind == Kind::kMalloc) return row.pair_ns;
+  return 0;
+}
+
+void add_row(std::string& text, const Row& row, double malloc) {
+  auto out = std::back_inserter(text);
+  if (!row.failure.empty()) {
+    fmt::format_to(out, "  {:<24}  {}\n", row.name, row.failure);
+    return;
+  }
+  fmt::format_to(out, "  {:<24}{:>9.1f}{:>9}{:>8.0f}%{:>11.1f}\n", row.name, row.pair_ns,
+                 malloc > 0 ? fmt::format("{:.2f}", row.pair_ns / malloc) : "", 100 * row.spread,
+                 row.resident_bytes / 1048576);
+}
+
+}  // namespace
+
+std::string table_of(const Advice& advice) {
+  std::string text;
+  auto out = std::back_inserter(text);
+  for (const SiteAdvice& site : advice.sites) {
+    fmt::format_to(out, "{}\n  {} blocks of {} bytes, {} alive at most, {} thread{}; {:.1f}% of the program's CPU time\n\n",
+                   printable(site.site), site.blocks, site.bytes, site.peak_live, site.threads, site.threads == 1 ? "" : "s",
+                   100 * site.cpu_share);
+    fmt::format_to(out, "  {:<24}{:>9}{:>9}{:>9}{:>11}\n", "", "ns/pair", "/malloc", "spread", "MiB more");
+    for (const Row& row : site.rows) add_row(text, row, malloc_ns(site));
+    fmt::format_to(out, "\n{}", wrap(site.sentence, kWidth, "  "));
+    if (!site.code.empty()) fmt::format_to(out, "\n{}", site.code);
+    text += '\n';
+  }
+  if (advice.sites.empty())
+    text += "No site allocates blocks of one size often enough: there is nothing for a pool. Try freehold run.\n";
+  if (!advice.complete) text += "Ended early: sites are missing.\n";
+  return text;
+}
+
+}  // namespace freehold::cli::replay

@@ -1,0 +1,169 @@
+#include "cli/replay/trace_json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+#include "cli/report/json.hpp"
+#include "cli/support/failure.hpp"
+
+namespace freehold::cli::replay {
+namespace {
+namespace fs = std::filesystem;
+using freehold::doctor::SiteTrace;
+using freehold::doctor::TraceStep;
+using nlohmann::ordered_json;
+
+constexpr const char* kFormat = "freehold-trace";
+
+std::string_view name_of(Kind kind) {
+  switch (kind) {
+    case Kind::kFloor: return "floor";
+    case Kind::kMalloc: return "malloc";
+    case Kind::kEngine: return "engine";
+    case Kind::kPool: return "pool";
+    case Kind::kHeap: return "heap";
+  }
+  return {};
+}
+
+// Two numbers a step: the thread, and the block that ends or -1 for the next one that begins.
+std::vector<std::int64_t> numbers_of(const std::vector<TraceStep>& steps) {
+  std::vector<std::int64_t> numbers;
+  numbers.reserve(2 * steps.size());
+  for (const TraceStep& step : steps) {
+    numbers.push_back(step.thread);
+    numbers.push_back(step.is_end ? std::int64_t{step.block} : -1);
+  }
+  return numbers;
+}
+
+// Numbers that no step has become ones that fault_of() finds.
+std::vector<TraceStep> steps_of(const std::vector<std::int64_t>& numbers) {
+  std::vector<TraceStep> steps;
+  steps.reserve(numbers.size() / 2);
+  std::uint32_t begun = 0;
+  for (std::size_t i = 0; i + 1 < numbers.size(); i += 2) {
+    const auto thread = static_cast<std::uint16_t>(std::clamp<std::int64_t>(numbers[i], -1, 0xffff));
+    if (numbers[i + 1] < 0)
+      steps.push_back({.block = begun++, .thread = thread, .is_end = false});
+    else
+      steps.push_back({.block = static_cast<std::uint32_t>(std::min<std::int64_t>(numbers[i + 1], 0xffff'ffff)),
+                       .thread = thread,
+                       .is_end = true});
+  }
+  return steps;
+}
+
+SiteTrace trace_of(const nlohmann::json& json) {
+  SiteTrace trace;
+  json.at("site").get_to(trace.site);
+  json.at("bytes").get_to(trace.bytes);
+  json.at("threads").get_to(trace.threads);
+  json.at("blocks").get_to(trace.blocks);
+  json.at("peak_live").get_to(trace.peak_live);
+  json.at("set_up").get_to(trace.set_up);
+  json.at("window_s").get_to(trace.window_s);
+  json.at("cpu_share").get_to(trace.cpu_share);
+  json.at("pair_ns").get_to(trace.pair_ns);
+  trace.steps = steps_of(json.at("steps").get<std::vector<std::int64_t>>());
+  return trace;
+}
+
+}  // namespace
+
+ordered_json json_of(const std::vector<SiteTrace>& traces) {
+  ordered_json all = ordered_json::array();
+  for (const SiteTrace& trace : traces)
+    all.push_back({{"site", trace.site},
+                   {"bytes", trace.bytes},
+                   {"threads", trace.threads},
+                   {"blocks", trace.blocks},
+                   {"peak_live", trace.peak_live},
+                   {"set_up", trace.set_up},
+                   {"window_s", trace.window_s},
+                   {"cpu_share", trace.cpu_share},
+                   {"pair_ns", trace.pair_ns},
+                   {"steps", numbers_of(trace.steps)}});
+  return {{"format", kFormat}, {"version", 1}, {"traces", std::move(all)}};
+}
+
+std::vector<SiteTrace> read_traces(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) throw Failure(kExitRefused, fmt::format("{} cannot be read", printable(path)));
+  std::vector<SiteTrace> traces;
+  try {
+    const auto json = nlohmann::json::parse(in);
+    if (json.at("format") != kFormat || json.at("version") != 1)
+      throw Failure(kExitRefused, fmt::format("{} is not a trace of this version; see docs/replay.md", printable(path)));
+    for (const auto& trace : json.at("traces")) traces.push_back(trace_of(trace));
+  } catch (const nlohmann::json::exception&) {
+    throw Failure(kExitRefused, fmt::format("{} is not a trace; freehold replay FOLDER --save FILE makes one of a recording "
+                                            "that freehold doctor --keep-recording FOLDER has left",
+                                            printable(path)));
+  }
+  for (std::size_t i = 0; i < traces.size(); ++i)
+    if (const std::string fault = fault_of(traces[i]); !fault.empty())
+      throw Failure(kExitRefused, fmt::format("{}: trace {} cannot be replayed: {}", printable(path), i + 1, fault));
+  return traces;
+}
+
+std::vector<SiteTrace> traces_of_recordings(const fs::path& folder) {
+  using namespace freehold::doctor;
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (at->path().extension() == ".trace") files.push_back(at->path());
+  std::ranges::sort(files);
+  std::vector<Recording> recordings;
+  std::vector<std::unique_ptr<Symbols>> symbols;
+  for (fs::path& file : files) {
+    NoRecording no;
+    auto recording = read_recording(file, no);
+    if (!recording) throw Failure(kExitRefused, printable(no.why));
+    recordings.push_back(std::move(*recording));
+    symbols.push_back(std::make_unique<Symbols>(file.replace_extension(".maps")));
+  }
+  if (recordings.empty())
+    throw Failure(kExitRefused,
+                  fmt::format("there is no recording in {}; freehold doctor --keep-recording FOLDER leaves one",
+                              printable(folder.string())));
+  std::vector<Evidence> processes;
+  for (std::size_t i = 0; i < recordings.size(); ++i)
+    processes.push_back(
+        {recordings[i], [&names = *symbols[i]](std::uint64_t address) -> const auto& { return names.frames(address); }});
+  return site_traces_of(processes, attribution_of(processes));
+}
+
+ordered_json json_of(const Advice& advice) {
+  ordered_json sites = ordered_json::array();
+  for (const SiteAdvice& site : advice.sites) {
+    ordered_json rows = ordered_json::array();
+    for (const Row& row : site.rows)
+      rows.push_back({{"name", row.name},
+                      {"kind", name_of(row.kind)},
+                      {"pair_ns", row.failure.empty() ? ordered_json(row.pair_ns) : ordered_json(nullptr)},
+                      {"spread", row.spread},
+                      {"resident_bytes", row.resident_bytes},
+                      {"failure", text_or_null(row.failure)}});
+    sites.push_back({{"site", site.site},
+                     {"bytes", site.bytes},
+                     {"threads", site.threads},
+                     {"blocks", site.blocks},
+                     {"peak_live", site.peak_live},
+                     {"cpu_share", site.cpu_share},
+                     {"program_pair_ns", site.program_pair_ns},
+                     {"best", site.best},
+                     {"ratio", site.ratio},
+                     {"gain", site.gain},
+                     {"capacity", site.capacity},
+                     {"sentence", site.sentence},
+                     {"code", text_or_null(site.code)},
+                     {"rows", std::move(rows)}});
+  }
+  return {{"complete", advice.complete}, {"sites", std::move(sites)}};
+}
+
+}  // namespace freehold::cli::replay

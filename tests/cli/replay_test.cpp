@@ -1,0 +1,122 @@
+// freehold replay from outside: a trace of known shape through every memory, and files that are none.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "freehold/pool/registry.hpp"
+#include "tests/cli/command.hpp"
+
+namespace freehold::tests {
+namespace {
+using nlohmann::json;
+
+Ended replay(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "replay");
+  return freehold(std::move(arguments));
+}
+
+// Thread 0 allocates, thread 1 frees: `blocks` of them, sixteen alive, eight from the beginning and to the end.
+json handed_over(int blocks, unsigned bytes = 48) {
+  json steps = json::array();
+  const auto step = [&steps](int thread, int block) {
+    steps.push_back(thread);
+    steps.push_back(block);
+  };
+  for (int i = 0; i < blocks; ++i) {
+    step(0, -1);
+    if (i >= 15 && i - 15 < blocks - 8) step(1, i - 15);
+  }
+  for (int i = blocks - 15; i < blocks - 8; ++i) step(1, i);
+  return {{"format", "freehold-trace"},
+          {"version", 1},
+          {"traces",
+           {{{"site", "parse() at <parse>.cpp:1"},
+             {"bytes", bytes},
+             {"threads", 2},
+             {"blocks", blocks},
+             {"peak_live", 16},
+             {"set_up", 8},
+             {"window_s", 1.0},
+             {"cpu_share", 0.5},
+             {"pair_ns", 100.0},
+             {"steps", steps}}}}};
+}
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+TEST(Replay, EveryMemory_IsMeasuredAndNoBlockOverwritten) {
+  const Folder folder;
+  write(folder / "t.json", handed_over(20'000).dump());
+  const Ended ended = replay({folder / "t.json", "--repeat", "1", "--json", folder / "r.json"});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  const json result = json::parse(content_of(folder / "r.json"));
+  EXPECT_EQ(result["format"], "freehold-replay");
+  EXPECT_EQ(result["advice"]["complete"], true);
+  ASSERT_EQ(result["advice"]["sites"].size(), 1U);
+  const json& site = result["advice"]["sites"][0];
+  std::set<std::string> expected{"floor", "malloc", "libfreehold", "private-heap"}, found;
+  pool::for_each_strategy([&]<class S> { expected.insert(std::string(S::kName)); });
+  for (const json& row : site["rows"]) {
+    found.insert(row["name"]);
+    EXPECT_TRUE(row["failure"].is_null()) << row;
+    EXPECT_GT(row["pair_ns"], 0.0) << row;
+    EXPECT_NE(ended.out.find(row["name"].get<std::string>()), std::string::npos);
+  }
+  EXPECT_EQ(found, expected) << "all but the heap for one thread";
+  EXPECT_EQ(site["rows"].back()["name"], "floor");
+  EXPECT_NEAR(site["gain"].get<double>(), 0.5 * (1 - site["ratio"].get<double>()), 1e-9);
+  EXPECT_NE(ended.out.find(site["best"].get<std::string>()), std::string::npos);
+}
+
+// One thread, so that the heap with no lock takes part, too; the code for the best is compiled.
+TEST(Replay, AdvisedCode_Compiles) {
+  const Folder folder;
+  json trace = handed_over(20'000);
+  auto& steps = trace["traces"][0]["steps"];
+  for (std::size_t i = 0; i < steps.size(); i += 2) steps[i] = 0;
+  trace["traces"][0]["threads"] = 1;
+  write(folder / "t.json", trace.dump());
+  const Ended ended = replay({folder / "t.json", "--repeat", "1", "--json", folder / "r.json"});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  const json site = json::parse(content_of(folder / "r.json"))["advice"]["sites"][0];
+  EXPECT_TRUE(std::ranges::any_of(site["rows"], [](const json& row) { return row["name"] == "owner-locked-heap"; }));
+  if (site["code"].is_null()) GTEST_SKIP() << "nothing to be changed: " << site["best"];
+  write(folder / "advice.cpp", site["code"]);
+  EXPECT_EQ(std::system((std::string(std::getenv("FREEHOLD_COMPILE")) + " " + folder / "advice.cpp").c_str()), 0)
+      << site["code"];
+}
+
+TEST(Replay, NoTrace_OneLineAndTheWayOut) {
+  const Folder folder;
+  const auto refused = [&](const std::string& text, const std::string& why) {
+    write(folder / "bad.json", text);
+    const Ended ended = replay({folder / "bad.json"});
+    EXPECT_TRUE(ended.exited_with(2)) << text.substr(0, 100);
+    EXPECT_NE(ended.err.find(why), std::string::npos) << ended.err;
+    EXPECT_EQ(std::ranges::count(ended.err, '\n'), 1) << ended.err;
+  };
+  refused("", "--keep-recording");
+  refused("{}", "--keep-recording");
+  json trace = handed_over(100);
+  trace["version"] = 2;
+  refused(trace.dump(), "version");
+  trace = handed_over(100, 0);
+  refused(trace.dump(), "cannot be replayed");
+  trace = handed_over(100);
+  trace["traces"][0]["steps"].back() = 20;
+  refused(trace.dump(), "a block ends that does not live");
+  trace = handed_over(100);
+  trace["traces"][0]["steps"].back() = "x";
+  refused(trace.dump(), "not a trace");
+  EXPECT_TRUE(replay({folder / "missing"}).exited_with(2));
+  const Ended empty = replay({folder / "."});
+  EXPECT_TRUE(empty.exited_with(2));
+  EXPECT_NE(empty.err.find("no recording"), std::string::npos) << empty.err;
+}
+
+}  // namespace
+}  // namespace freehold::tests
