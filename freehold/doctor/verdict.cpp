@@ -28,6 +28,8 @@ constexpr double kSystemTime = 0.25;       // of the CPU time: the kernel is bus
 constexpr double kFewerFaults = 0.5;       // that are left with another allocator
 constexpr double kSystemTimeAlone = 0.1;   // the same on one CPU, where it is not threads that wake each other
 constexpr double kFaultsPerSecond = 5000;
+constexpr double kPageBytes = 4096;
+constexpr double kGrownOnce = 1.5;        // of the peak memory was faulted in: it is not given back and fetched again
 constexpr double kLockWaits = 0.5;        // of the time that its part of the CPUs was lost
 constexpr double kIdleShare = 0.5;        // of what is lost: CPUs had nothing to do
 constexpr double kThrottled = 0.1;        // of the time: the quota is what limits it
@@ -254,7 +256,7 @@ class Examination {
       const Split s = split(costs);
       return s.lost > 0 ? s.own() / s.lost : 0;
     });
-    verdict.parts = {{allocator_cause(), verdict.allocator_share},
+    verdict.parts = {{allocator_cause(verdict), verdict.allocator_share},
                      {Cause::kCpuQuota, share(&Split::quota)},
                      {Cause::kMemoryBandwidth, share(&Split::machine)},
                      {own_cause(verdict), own}};
@@ -267,11 +269,16 @@ class Examination {
   }
 
   // Of what kind the allocator's part is.
-  [[nodiscard]] Cause allocator_cause() const {
+  [[nodiscard]] Cause allocator_cause(const Verdict& verdict) const {
     if (best_allocator_ == 0) return Cause::kAllocatorLock;
     if (padding_explains()) return Cause::kAllocatorFalseSharing;
     const Cell& best = *cell(best_allocator_, all_->setting);
-    if (faults(best) <= kFewerFaults * faults(*all_) && is_faulting(*all_)) return Cause::kPageFaults;
+    if (faults(best) <= kFewerFaults * faults(*all_)) {
+      // What arenas hold had to be faulted in, once: little time, and most of it the kernel's.
+      const bool only_growth = faults(*all_) * kPageBytes <= kGrownOnce * peak_bytes(*all_);
+      if (only_growth && is_bloated(verdict) && system_share(*alone_) >= kSystemTimeAlone) return Cause::kArenaBloat;
+      if (is_faulting(*all_)) return Cause::kPageFaults;
+    }
     if (recorded_ != nullptr && recorded_->remote_share >= kManyRemote) return Cause::kRemoteFrees;
     return Cause::kAllocatorLock;
   }
@@ -311,7 +318,7 @@ class Examination {
       if (verdict.lost.value >= 2 * kLosesFrom) return Cause::kUndecided;
       return is_bloated(verdict) ? Cause::kArenaBloat : Cause::kNone;
     }
-    const Cause kind = allocator_cause();
+    const Cause kind = allocator_cause(verdict);
     const Estimate& allocator = verdict.allocator_share;
     const bool surely = allocator.value >= kPartFrom && allocator.low >= kSurePartFrom;
     if (surely && allocator.value >= kWholeFrom) return kind;

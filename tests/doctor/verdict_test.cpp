@@ -204,6 +204,16 @@ TEST(Verdict, LessMemoryWithFewerArenas_ArenaBloat) {
   EXPECT_EQ(found(verdict), "arena-bloat");
 }
 
+// Memory that is held had to be fetched once, which other allocators are spared.
+TEST(Verdict, BloatCostsSomeTime_StillArenaBloat) {
+  Made made = Made().takes(0, 1, 0.35).takes(1, 0.8, 0.2).takes(2, 1, 0.35).takes(3, 0.8, 0.2).takes(4, 0.8, 0.2).copies(1);
+  for (const std::size_t v : {0, 2}) made.trials(v, [](Trial& trial) { trial.page_faults = 30'000, trial.system_s = 0.2; });
+  for (const std::size_t v : {1, 3}) made.trials(v, [](Trial& trial) { trial.peak_rss_bytes /= 4; });
+  EXPECT_EQ(found(made.verdict()), "arena-bloat");
+  made.trials(0, [](Trial& trial) { trial.page_faults = 300'000, trial.system_s = 0.5 * trial.user_s; });
+  EXPECT_EQ(found(made.verdict()), "page-faults") << "it is fetched ten times";
+}
+
 TEST(Verdict, HalfAndHalf_MixedWithItsShares) {
   // Of 0.75 s that are lost 0.375 s go with another allocator.
   Attribution recorded;
