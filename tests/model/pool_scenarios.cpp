@@ -371,10 +371,13 @@ sim::Result explore(const Scenario& scenario, const Subject& subject, const Effo
   const unsigned with_stale = scenario.threads == 2 ? 2 : 1;
   if (!subject.many_steps || options.preemptions <= with_stale) return on_all_cpus(scenario, subject, options, 1);
   // Too many executions with both at once: all interleavings first, then stale reads with fewer preemptions.
-  options.stale = 0;
-  const sim::Result exact = on_all_cpus(scenario, subject, options, 1);
-  if (!exact.ok()) return exact;
-  options.stale = effort.stale;
+  sim::Result exact;
+  if (!effort.only_stale) {
+    options.stale = 0;
+    exact = on_all_cpus(scenario, subject, options, 1);
+    if (!exact.ok()) return exact;
+    options.stale = effort.stale;
+  }
   options.preemptions = with_stale;
   options.name += ", stale";
   sim::Result stale = on_all_cpus(scenario, subject, options, 1);
