@@ -31,6 +31,15 @@ void add_failures(const Experiment& experiment, Sentences& out) {
   }
 }
 
+void add_untried(const Experiment& experiment, Sentences& out) {
+  std::string list;
+  for (std::size_t variant = 0; variant < experiment.variants.size(); ++variant) {
+    if (!was_tried(experiment, variant))
+      list += fmt::format("{}{}", list.empty() ? "" : ", ", text_of(experiment.variants[variant]));
+  }
+  if (!list.empty()) out.push_back(fmt::format("There was no time for {}; a longer --budget has it.", list));
+}
+
 void add_noise(const Diagnosis& diagnosis, Sentences& out) {
   const Experiment& experiment = diagnosis.experiment;
   if (diagnosis.verdict.noisy) {
@@ -101,6 +110,7 @@ std::vector<std::string> findings_of(const Diagnosis& diagnosis) {
   if (!diagnosis.experiment.complete)
     out.emplace_back(diagnosis.signal != 0 ? "Interrupted: this is what was finished until then."
                                            : "Time ran out: this is what was finished until then.");
+  add_untried(diagnosis.experiment, out);
   add_failures(diagnosis.experiment, out);
   add_noise(diagnosis, out);
   add_quota(diagnosis, out);

@@ -19,13 +19,11 @@ std::optional<double> median_of(const Cell* cell, Figure figure) {
   return values.empty() ? std::nullopt : std::optional(median(std::move(values)));
 }
 
-// The sweep's first setting in which the variant was measured.
+// The variant in the sweep's first setting; null: it was not measured there.
 const Cell* base_of(const Experiment& experiment, std::size_t variant) {
-  for (const Setting& setting : experiment.sweep()) {
-    const Cell* const cell = experiment.find(variant, setting);
-    if (cell != nullptr && !cell->trials.empty()) return cell;
-  }
-  return nullptr;
+  const std::vector<Setting> sweep = experiment.sweep();
+  const Cell* const cell = sweep.empty() ? nullptr : experiment.find(variant, sweep.front());
+  return cell != nullptr && !cell->trials.empty() ? cell : nullptr;
 }
 
 }  // namespace
@@ -86,6 +84,12 @@ std::optional<Slowdown> copies_slowdown(const Experiment& experiment) {
   const auto alone = median_of(single, cpu), beside = median_of(most, cpu);
   if (!alone || !beside || *alone <= 0) return std::nullopt;
   return Slowdown{most->setting.copies, *beside / *alone};
+}
+
+bool was_tried(const Experiment& experiment, std::size_t variant) {
+  return std::ranges::any_of(experiment.cells, [variant](const Cell& cell) {
+    return cell.variant == variant && cell.setting.copies == 1 && (!cell.trials.empty() || !cell.failure.empty());
+  });
 }
 
 const Cell* own_failure(const Experiment& experiment) {

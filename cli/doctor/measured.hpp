@@ -18,7 +18,8 @@ namespace freehold::cli::doctor {
 // Share of the wall time that a quota kept it from running.
 [[nodiscard]] std::optional<double> throttled_share(const freehold::doctor::Cell* cell);
 
-// How many times as fast as the same variant in the sweep's first setting. Copies count with the work of all.
+// How many times as fast as the same variant in the sweep's first setting; none: it was not measured there. Copies count
+// with the work of all.
 [[nodiscard]] std::optional<double> speed(const freehold::doctor::Experiment& experiment,
                                           const freehold::doctor::Cell& cell);
 // What the best allocator would reach: the width of the setting, relative to that of the sweep's first.
@@ -30,6 +31,9 @@ struct Slowdown {
 };
 // Of the program as it is, as the most copies that were tried.
 [[nodiscard]] std::optional<Slowdown> copies_slowdown(const freehold::doctor::Experiment& experiment);
+
+// Whether there is anything to show of it: a trial in the sweep, or a failure.
+[[nodiscard]] bool was_tried(const freehold::doctor::Experiment& experiment, std::size_t variant);
 
 // The cell in which the program as it is did not come to a good end, if it never did in that setting.
 [[nodiscard]] const freehold::doctor::Cell* own_failure(const freehold::doctor::Experiment& experiment);

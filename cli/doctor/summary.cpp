@@ -90,7 +90,9 @@ class Summary {
     print("\nMEASURED: time, and how many times as fast as in the first column\n{:<{}}", "", kLongestName - 8);
     for (const Setting& setting : settings) print("{:>15}", describe(setting));
     print("{:>9}{:>11}\n", "spread", "peak");
-    for (std::size_t variant = 0; variant < of_.experiment.variants.size(); ++variant) variant_row(variant, settings);
+    for (std::size_t variant = 0; variant < of_.experiment.variants.size(); ++variant) {
+      if (was_tried(of_.experiment, variant)) variant_row(variant, settings);
+    }
     copies_row();
   }
 

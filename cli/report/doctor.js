@@ -292,7 +292,7 @@
   function figures() {
     const header = make('tr', {}, ...['with', 'setting'].map((text) => make('th', { class: 'name' }, text)),
       ...['median', 'fastest', 'slowest', 'spread', 'times as fast', 'ideal', 'CPUs busy', 'peak memory', 'runs'].map((text) => make('th', {}, text)));
-    const rows = experiment.cells.map((c) => make('tr', {}, name(variants[c.variant].text), name(c.setting.text),
+    const rows = experiment.cells.filter((c) => c.cost !== null || c.failure).map((c) => make('tr', {}, name(variants[c.variant].text), name(c.setting.text),
       ...(c.cost === null ? [cell(c.failure || 'not measured', { colspan: '9', class: 'name' })]
         : [seconds(c.cost), seconds(c.least_cost), seconds(c.greatest_cost), percent(c.spread), number(c.speed, 2), number(c.ideal_speed, 2), number(c.busy_cpus, 1), megabytes(c.peak_rss_bytes), String(c.trials.length)].map((text) => cell(text)))));
     byId('figures').append(make('thead', {}, header), make('tbody', {}, ...rows));

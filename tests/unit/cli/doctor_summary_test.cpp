@@ -51,6 +51,20 @@ TEST(DoctorSummary, HostileNames_DriveNoTerminal) {
   EXPECT_EQ(text.find('\r'), std::string::npos);
 }
 
+// jemalloc was not run at all, the capped arenas not on one CPU: no row of dashes, no speed-up over something else.
+TEST(DoctorSummary, OutOfTime_ShowsWhatWasMeasured) {
+  Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
+  for (auto& cell : d.experiment.cells) {
+    if (cell.variant == kPeerAt || (cell.variant == kCappedAt && cell.setting.cpus == 1)) cell.trials.clear();
+  }
+  d.verdict.fixes.pop_back();
+  const std::string text = summary_of(d, "");
+  EXPECT_NE(text.find("There was no time for jemalloc"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\njemalloc"), std::string::npos);
+  EXPECT_NE(text.find("glibc with 2 arenas               -         2.96 s         2.45 s         2.32 s"), std::string::npos)
+      << text;
+}
+
 TEST(DoctorSummary, WithNothingMeasured_StandsAllTheSame) {
   Diagnosis d = diagnosis_with(Cause::kUndecided);
   d.recorded = nullptr;
