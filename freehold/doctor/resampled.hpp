@@ -37,6 +37,8 @@ class Resampled {
     std::size_t draw_;
   };
 
+  // The costs as they were measured.
+  [[nodiscard]] Costs measured() const { return Costs(*this, 0); }
   // What `figure(costs)` is, and the limits that nine of ten draws keep. Pre: figure is finite for every draw.
   template <class Figure>
   [[nodiscard]] Estimate estimate(const Figure& figure) const {

@@ -24,6 +24,10 @@ constexpr double kSureGainFrom = 1.02;     // and surely more than this
 constexpr double kSure = 0.99;             // of the draws: several fixes are tried, one of them is lucky
 constexpr double kPaddingExplains = 0.6;   // of the allocator's part: lines that blocks share
 constexpr double kManyRemote = 0.4;        // of the frees
+constexpr double kInMalloc = 0.05;         // of the time: what happens there can be the cause
+constexpr double kAsleepInMalloc = 0.005;  // of the threads' lives: they wait for each other there
+constexpr double kMoreWork = 1.3;          // CPU time on all CPUs, of that on one: they do so without sleeping
+constexpr double kMoreWorkRemotely = 1.1;  // the same where blocks are freed by others, which is costly by itself
 constexpr double kSystemTime = 0.25;       // of the CPU time: the kernel is busy for the program
 constexpr double kFewerFaults = 0.5;       // that are left with another allocator
 constexpr double kSystemTimeAlone = 0.1;   // the same on one CPU, where it is not threads that wake each other
@@ -58,6 +62,7 @@ double faults(const Cell& cell) {
 double faults_per_second(const Cell& cell) {
   return median_of(cell, [](const Trial& trial) { return static_cast<double>(trial.page_faults) / trial.wall_s; });
 }
+double cpu_seconds(const Cell& cell) { return median_of(cell, &Trial::cpu_s); }
 double peak_bytes(const Cell& cell) {
   return median_of(cell, [](const Trial& trial) { return trial.peak_rss_bytes; });
 }
@@ -88,6 +93,7 @@ class Examination {
       verdict.cause = cause_without_comparison(verdict);
       return verdict;
     }
+    if (!is_credible(allocator_cause(verdict))) best_allocator_ = 0;
     judge_loss(verdict);
     verdict.cause = cause(verdict);
     return verdict;
@@ -281,6 +287,26 @@ class Examination {
     }
     if (recorded_ != nullptr && recorded_->remote_share >= kManyRemote) return Cause::kRemoteFrees;
     return Cause::kAllocatorLock;
+  }
+  // Whether the recording bears out what the trials say. Another allocator puts everything elsewhere, also what the program
+  // shares by itself, and can be faster by that, or by chance.
+  [[nodiscard]] bool is_credible(Cause kind) const {
+    if (recorded_ == nullptr || best_allocator_ == 0) return true;
+    const double more_work = cpu_seconds(*all_) / std::max(1e-9, cpu_seconds(*alone_));
+    const bool is_hot = recorded_->cpu_share + recorded_->blocked_share >= kInMalloc;
+    switch (kind) {
+      case Cause::kAllocatorLock: return is_hot && (recorded_->blocked_share >= kAsleepInMalloc || more_work >= kMoreWork);
+      case Cause::kRemoteFrees:
+        return is_hot && (recorded_->blocked_share >= kAsleepInMalloc || more_work >= kMoreWorkRemotely);
+      case Cause::kAllocatorFalseSharing: {
+        // Whose blocks are neighbours is not always seen: who frees them may not be who uses them.
+        if (recorded_->lines_shared > 0) return true;
+        const Costs costs = costs_.measured();
+        const double lost = lost_with(costs, 0);
+        return lost - lost_with(costs, best_allocator_) >= kPaddingExplains * lost;
+      }
+      default: return true;
+    }
   }
   // Whether the kernel's time goes to page faults. Threads that wait for locks need the kernel too, and may have many faults
   // beside, but not on one CPU; a page costs about the same there.

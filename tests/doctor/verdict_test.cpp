@@ -106,7 +106,7 @@ TEST(Verdict, OnlyOtherAllocatorsScale_AllocatorLock) {
 
 TEST(Verdict, BlocksFreedByOthers_RemoteFrees) {
   Attribution recorded;
-  recorded.remote_share = 0.8;
+  recorded.remote_share = recorded.cpu_share = 0.8;
   EXPECT_EQ(found(Made().takes(0, 1, 0.8).treated(1, 0.27).takes(2, 1, 0.8).copies(1).verdict(&recorded)),
             "allocator-false-sharing")
       << "padding is among the treated";
@@ -117,7 +117,7 @@ TEST(Verdict, BlocksFreedByOthers_RemoteFrees) {
 // Waking threads is the kernel's work, too: a third of the time on all CPUs, none on one, and some faults beside.
 TEST(Verdict, LocksKeepTheKernelBusy_FaultsAreNotTheCause) {
   Attribution recorded;
-  recorded.remote_share = 0.8;
+  recorded.remote_share = recorded.cpu_share = 0.8;
   Made made = Made().takes(0, 1, 1.5).takes(1, 1, 1.5).takes(2, 1, 1.5).takes(3, 1, 0.26).takes(4, 1, 0.26).copies(1);
   made.trials(0, [](Trial& trial) {
     trial.page_faults = 30'000;
@@ -204,6 +204,21 @@ TEST(Verdict, LessMemoryWithFewerArenas_ArenaBloat) {
   EXPECT_EQ(found(verdict), "arena-bloat");
 }
 
+// Layout and chance make other allocators faster, too. Where the threads neither work nor wait inside malloc, it is not
+// that.
+TEST(Verdict, FasterElsewhereButMallocIsIdle_NotTheAllocator) {
+  Attribution recorded;
+  Made made = Made().takes(0, 1, 0.8).treated(1, 0.5).copies(1);
+  EXPECT_EQ(found(made.verdict()), "mixed") << "without a recording the trials decide";
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-sharing");
+  made = Made().takes(0, 1, 0.4).takes(3, 1, 0.26).copies(1);
+  recorded.cpu_share = 0.5;
+  made.busy(0, 0.6);
+  EXPECT_FALSE(blames_allocator(made.verdict(&recorded).cause)) << "calls that cost no more than on one CPU";
+  recorded.blocked_share = 0.1;
+  EXPECT_EQ(found(made.verdict(&recorded)), "allocator-lock");
+}
+
 // Memory that is held had to be fetched once, which other allocators are spared.
 TEST(Verdict, BloatCostsSomeTime_StillArenaBloat) {
   Made made = Made().takes(0, 1, 0.35).takes(1, 0.8, 0.2).takes(2, 1, 0.35).takes(3, 0.8, 0.2).takes(4, 0.8, 0.2).copies(1);
@@ -217,6 +232,7 @@ TEST(Verdict, BloatCostsSomeTime_StillArenaBloat) {
 TEST(Verdict, HalfAndHalf_MixedWithItsShares) {
   // Of 0.75 s that are lost 0.375 s go with another allocator.
   Attribution recorded;
+  recorded.cpu_share = recorded.blocked_share = 0.3;
   recorded.lock_wait_share = 0.4;
   const Verdict verdict = Made().takes(0, 1, 1).takes(3, 1, 0.625).copies(1).verdict(&recorded);
   EXPECT_EQ(found(verdict), "mixed");
