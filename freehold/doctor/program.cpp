@@ -27,6 +27,7 @@ constexpr double kLookShare = 0.01;  // of a CPU, that looking may cost
 constexpr double kGrace_s = 3;       // between SIGTERM and SIGKILL
 constexpr double kGraceStopped_s = 0.3;
 constexpr double kReadyEvery_s = 0.1;
+constexpr double kOverslept_s = 0.5;  // a sleep longer by that was no sleep: the whole session was stopped
 
 // CPU time that somebody had on these CPUs since boot, in steps of 10 ms.
 double busy_s(const std::vector<unsigned>& cpus) {
@@ -121,6 +122,10 @@ class Attendance {
     return host_.stop_fd >= 0 && ::poll(&file, 1, 0) > 0;
   }
 
+  // Seconds without those in which this process could not look after anything, because it was stopped itself.
+  [[nodiscard]] double now() const { return now_s() - absent_s_; }
+  [[nodiscard]] double absent_s() const noexcept { return absent_s_; }
+
   // Sleeps until something happens, `until` at the latest; attends to all children.
   void wait(double until) {
     std::vector<pollfd> files{{host_.stop_fd, POLLIN, 0}};
@@ -130,12 +135,14 @@ class Attendance {
       for (const int fd : {child->end_fd(), child->out().fd(), child->err().fd()}) files.push_back({fd, POLLIN, 0});
       blind = blind || child->end_fd() < 0;
     }
-    double left = std::max(0.0, until - now_s());
-    if (watch_) left = std::clamp(next_look_s_ - now_s(), 0.0, left);
+    double left = std::max(0.0, until - now());
+    if (watch_) left = std::clamp(next_look_s_ - now(), 0.0, left);
     if (blind) left = std::min(left, 0.001);
     const timespec timeout{static_cast<time_t>(left),
                            static_cast<long>((left - static_cast<double>(static_cast<time_t>(left))) * 1e9)};
+    const double before = now();
     ::ppoll(files.data(), files.size(), &timeout, nullptr);
+    if (const double overslept = now() - before - left; overslept > kOverslept_s) absent_s_ += overslept;
     for (const auto& child : children_) child->attend();
     look();
   }
@@ -146,12 +153,12 @@ class Attendance {
     for (const int signal : {SIGTERM, SIGKILL}) {
       for (const Child* child : ending)
         if (child->is_up()) child->signal_group(signal);
-      for (const double until = now_s() + grace_s; std::ranges::any_of(ending, is_up);) {
-        if (signal == SIGTERM && (now_s() >= until || (grace_s > kGraceStopped_s && stopped()))) break;
+      for (const double until = now() + grace_s; std::ranges::any_of(ending, is_up);) {
+        if (signal == SIGTERM && (now() >= until || (grace_s > kGraceStopped_s && stopped()))) break;
         // Polling a host that has said stop would not sleep.
         const timespec moment{0, 1'000'000};
         if (stopped()) ::nanosleep(&moment, nullptr);
-        wait(signal == SIGTERM ? until : now_s() + kGrace_s);
+        wait(signal == SIGTERM ? until : now() + kGrace_s);
       }
     }
   }
@@ -179,16 +186,16 @@ class Attendance {
 
  private:
   void look() {
-    if (!watch_ || now_s() < next_look_s_ || !children_[0]->is_up()) {
-      if (watch_ && !children_[0]->is_up()) next_look_s_ = now_s() + kLooksEvery_s;
+    if (!watch_ || now() < next_look_s_ || !children_[0]->is_up()) {
+      if (watch_ && !children_[0]->is_up()) next_look_s_ = now() + kLooksEvery_s;
       return;
     }
-    const double begin = now_s();
+    const double begin = now();
     watch_->look();
     throttling_.look(children_[0]->pid());
-    const double taken = now_s() - begin;
+    const double taken = now() - begin;
     pause_s_ = std::min(2 * pause_s_, kLooksEvery_s);
-    next_look_s_ = now_s() + std::max(pause_s_, taken / kLookShare);
+    next_look_s_ = now() + std::max(pause_s_, taken / kLookShare);
   }
 
   const Host& host_;
@@ -197,7 +204,8 @@ class Attendance {
   std::vector<std::unique_ptr<Child>> children_;
   std::optional<Watch> watch_;
   double pause_s_ = kFirstLook_s;
-  double next_look_s_ = now_s() + kFirstLook_s;
+  double absent_s_ = 0;
+  double next_look_s_ = now() + kFirstLook_s;
 };
 
 bool ended_well(const Trial& trial) { return WIFEXITED(trial.wait_status) && WEXITSTATUS(trial.wait_status) == 0; }
@@ -259,7 +267,8 @@ class Serving {
     if (run.ending == Ending::kEnded) run.ending = serve(run, wall_s, load_cpu_s);
     finish(run);
     run.trial.wall_s = wall_s;
-    run.trial.stolen_s = -load_cpu_s;  // to be taken off what others had
+    // To be taken off what others had.
+    run.trial.stolen_s = attendance_.absent_s() - load_cpu_s;
     return run;
   }
 
@@ -268,39 +277,39 @@ class Serving {
   Ending look_around(double deadline) const {
     if (attendance_.stopped()) return Ending::kStopped;
     if (!program_.is_up()) return Ending::kEndedEarly;
-    return now_s() >= deadline ? Ending::kOutOfTime : Ending::kEnded;
+    return attendance_.now() >= deadline ? Ending::kOutOfTime : Ending::kEnded;
   }
 
   bool says_ready() {
     if (service_.ready.empty()) return listens(program_.pid());
     Child& asked = attendance_.start(shell(service_.ready), {});
-    const double until = now_s() + kGrace_s;
-    while (asked.is_up() && now_s() < until && !attendance_.stopped()) attendance_.wait(until);
+    const double until = attendance_.now() + kGrace_s;
+    while (asked.is_up() && attendance_.now() < until && !attendance_.stopped()) attendance_.wait(until);
     const bool yes = !asked.is_up() && asked.why_not().empty() && ended_well(asked.trial());
     attendance_.forget_last();
     return yes;
   }
 
   Ending get_ready() {
-    const double begin = now_s();
+    const double begin = attendance_.now();
     if (service_.load.empty()) return Ending::kEnded;
     for (;;) {
       if (const Ending ending = look_around(deadline_); ending != Ending::kEnded)
         return ending == Ending::kOutOfTime ? Ending::kNotReady : ending;
       if (service_.ready_after_s > 0) {
-        if (now_s() >= begin + service_.ready_after_s) return Ending::kEnded;
+        if (attendance_.now() >= begin + service_.ready_after_s) return Ending::kEnded;
         attendance_.wait(begin + service_.ready_after_s);
       } else {
         if (says_ready()) return Ending::kEnded;
-        const double until = now_s() + kReadyEvery_s;
-        while (now_s() < until && look_around(until) == Ending::kEnded) attendance_.wait(until);
+        const double until = attendance_.now() + kReadyEvery_s;
+        while (attendance_.now() < until && look_around(until) == Ending::kEnded) attendance_.wait(until);
       }
     }
   }
 
   // The load, or just the time.
   Ending serve(Run& run, double& wall_s, double& load_cpu_s) {
-    const double begin = now_s();
+    const double begin = attendance_.now();
     const double until = service_.seconds > 0 ? std::min(deadline_, begin + service_.seconds) : deadline_;
     Child* const load = service_.load.empty() ? nullptr : &attendance_.start(shell(service_.load), {});
     Ending ending = Ending::kEnded;
@@ -308,7 +317,7 @@ class Serving {
       attendance_.wait(until);
       ending = load == nullptr || load->is_up() ? look_around(until) : Ending::kEnded;
     }
-    wall_s = now_s() - begin;
+    wall_s = attendance_.now() - begin;
     const bool time_is_up = ending == Ending::kOutOfTime && service_.seconds > 0 && until < deadline_;
     if (load != nullptr) {
       if (load->is_up()) attendance_.end(std::span<Child* const>(&load, 1), kGrace_s);
@@ -364,7 +373,7 @@ Run run_copies(const Command& command, std::span<const Surroundings> places, dou
   Attendance attendance(host);
   const std::vector<unsigned> cpus = cpus_of(places);
   const double busy_before = busy_s(cpus);
-  const double deadline = now_s() + seconds;
+  const double deadline = attendance.now() + seconds;
   for (const Surroundings& place : places) {
     const Child& child = attendance.start(command, place);
     if (child.why_not().empty()) continue;
@@ -377,13 +386,14 @@ Run run_copies(const Command& command, std::span<const Surroundings> places, dou
     attendance.wait(deadline);
     if (!attendance.any_up()) break;
     if (attendance.stopped()) run.ending = Ending::kStopped;
-    if (run.ending == Ending::kEnded && now_s() >= deadline) run.ending = Ending::kOutOfTime;
+    if (run.ending == Ending::kEnded && attendance.now() >= deadline) run.ending = Ending::kOutOfTime;
   }
   if (attendance.any_up()) attendance.end_all();
   const double count = static_cast<double>(places.size());
   run.trial = mean_of(attendance.all());
   attendance.report(run);
   run.trial.throttled_s /= count;
+  run.trial.stolen_s = attendance.absent_s() * count;  // who was stopped took nothing, but cost the program its time
   add_stolen(run, busy_s(cpus) - busy_before, run.trial.cpu_s() * count, count);
   for (const auto& child : attendance.all()) {
     if (run.last_words.empty() || !ended_well(child->trial())) run.last_words = last_words_of(*child);

@@ -106,6 +106,22 @@ TEST(Program, Deadline_EndsEvenWhatIgnoresSigterm) {
   EXPECT_LT(now_s() - begin, 8);
 }
 
+// Ctrl-Z, or a laptop that was closed: the time does not count against the program, but the trial is known to be disturbed.
+TEST(Program, RunnerThatWasStopped_DeadlineWaits) {
+  const pid_t runner = ::fork();
+  if (runner == 0) {
+    const auto done = run_shell("sleep 0.6", {}, 1);
+    ::_exit(done.ending != Ending::kEnded ? 1 : done.trial.stolen_s < 0.8 ? 2 : 0);
+  }
+  ::usleep(200'000);
+  ::kill(runner, SIGSTOP);
+  ::usleep(1'200'000);
+  ::kill(runner, SIGCONT);
+  int status = 0;
+  ::waitpid(runner, &status, 0);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+}
+
 TEST(Program, StopDescriptor_EndsTheRun) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
