@@ -129,8 +129,11 @@ class Examiner {
       if (expected_status_ && *expected_status_ != 0) return "exit code 0, unlike with its own allocator";
     }
     if (throughput_ && !run.trial.throughput) return "no throughput was found in the output";
+    // What is preloaded is there before the C library is.
+    const bool has_libc =
+        std::ranges::any_of(run.files, [](const std::string& file) { return file.find("/libc.so.") != std::string::npos; });
     for (const std::string& library : variant.preload) {
-      if (!run.files.empty() && !run.files.contains(library))
+      if (has_libc && !run.files.contains(library))
         return fmt::format("{} was not loaded", fs::path(library).filename().string());
     }
     return {};
@@ -181,7 +184,7 @@ class Examiner {
 
   void plan(const Run& first) {
     first_cpu_s_ = first.trial.cpu_s();
-    const MallocOrigin origin = malloc_origin(first.files, asked_.program);
+    const MallocOrigin origin = malloc_origin(first.files);
     experiment().variants = variants_of(asked_.allocators, origin, cpu_count(), diagnosis_.notes);
     probe_ = find_probe(origin, diagnosis_.notes);
     tasks_ = tasks_of(settings(), experiment().variants, cpu_count(), !probe_.empty());
@@ -322,8 +325,11 @@ class Examiner {
     facts.complete = complete && std::ranges::none_of(facts.cells, [](const Cell& cell) {
                        return cell.trials.empty() && cell.failure.empty();
                      });
-    if (!complete && facts.cells.front().trials.empty())
-      throw Failure(128 + diagnosis_.signal, "interrupted before there was anything to tell");
+    if (std::ranges::none_of(facts.cells, [](const Cell& cell) { return cell.variant == 0 && !cell.trials.empty(); })) {
+      if (!complete) throw Failure(128 + diagnosis_.signal, "interrupted before there was anything to tell");
+      throw Failure(kExitRefused,
+                    fmt::format("{} works once and then no more: {}", program_name(), facts.cells.front().failure));
+    }
     std::erase_if(facts.cells, [](const Cell& cell) { return cell.trials.empty() && cell.failure.empty(); });
     facts.control = control_.control();
     if (!own_cpus_.empty()) facts.own_cpus = static_cast<unsigned>(median(own_cpus_));

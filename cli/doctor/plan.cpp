@@ -139,7 +139,8 @@ std::vector<Goal> goals_of(std::span<const Task> tasks, std::span<const Variant>
   std::vector<Goal> goals;
   for (const Level& level : kLevels) {
     for (std::size_t task = 0; task < tasks.size(); ++task) {
-      if (classifier.is_in(level.group, tasks[task])) goals.push_back({.task = task, .runs = level.runs});
+      if (classifier.is_in(level.group, tasks[task]))
+        goals.push_back({.task = task, .runs = level.runs, .essential = level.group == Group::kSystemEnds});
     }
   }
   return goals;
@@ -148,7 +149,7 @@ std::vector<Goal> goals_of(std::span<const Task> tasks, std::span<const Variant>
 std::vector<Goal> goals_of(std::span<const Task> tasks, unsigned rounds) {
   std::vector<Goal> goals;
   for (std::size_t task = 0; task < tasks.size(); ++task)
-    goals.push_back({.task = task, .runs = tasks[task].recording ? 1 : rounds});
+    goals.push_back({.task = task, .runs = tasks[task].recording ? 1 : rounds, .essential = true});
   return goals;
 }
 
@@ -156,12 +157,11 @@ std::vector<unsigned> targets_of(std::span<const Goal> goals, std::span<const un
                                  std::span<const double> seconds, double seconds_left) {
   std::vector<unsigned> targets(done.begin(), done.end());
   double left = seconds_left;
-  for (std::size_t i = 0; i < goals.size(); ++i) {
-    unsigned& target = targets[goals[i].task];
-    while (target < goals[i].runs) {
-      const double cost = seconds[goals[i].task];
-      const bool essential = i < kEssential && target == 0;
-      if (seconds_left >= 0 && cost > left && !essential) break;
+  for (const Goal& goal : goals) {
+    unsigned& target = targets[goal.task];
+    while (target < goal.runs) {
+      const double cost = seconds[goal.task];
+      if (seconds_left >= 0 && cost > left && !goal.essential) break;
       left -= cost;
       ++target;
     }

@@ -28,6 +28,7 @@ struct Task {
 struct Goal {
   std::size_t task = 0;
   unsigned runs = 0;
+  bool essential = false;  // the budget cannot refuse it
 };
 
 // The settings with one copy, least first.
@@ -35,9 +36,8 @@ struct Goal {
 // All there is to do. `record`: the probe can be loaded.
 [[nodiscard]] std::vector<Task> tasks_of(const Settings& settings, std::span<const freehold::doctor::Variant> variants,
                                          unsigned cpus, bool record);
-// In the order of importance. Those of the first kEssential goals are not for the budget to refuse.
+// In the order of importance.
 [[nodiscard]] std::vector<Goal> goals_of(std::span<const Task> tasks, std::span<const freehold::doctor::Variant> variants);
-inline constexpr std::size_t kEssential = 2;
 // With a number of rounds instead of a budget.
 [[nodiscard]] std::vector<Goal> goals_of(std::span<const Task> tasks, unsigned rounds);
 

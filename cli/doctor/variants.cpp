@@ -26,6 +26,12 @@ bool has_malloc(const std::string& file) {
   return descriptor && exports_function(descriptor.get(), "malloc");
 }
 
+// Libraries have no dynamic linker to ask for; but for libc, which can be run.
+bool is_program(const std::string& file) {
+  const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  return descriptor && !read_elf(descriptor.get()).interpreter.empty();
+}
+
 // The C library and the dynamic linker, which has a malloc of its own for the time before.
 bool is_libc(const std::string& file) {
   const std::string name = fs::path(file).filename();
@@ -81,13 +87,14 @@ std::vector<Variant> wished_variants(const std::string& wished, unsigned cpus) {
 
 }  // namespace
 
-MallocOrigin malloc_origin(const std::set<std::string>& files, const std::string& program) {
-  std::error_code error;
-  const std::string own = fs::canonical(program, error).string();
+MallocOrigin malloc_origin(const std::set<std::string>& files) {
+  MallocOrigin origin;
   for (const std::string& file : files) {
-    if (!is_libc(file) && has_malloc(file)) return {.glibc = false, .built_in = file == own, .file = file};
+    if (is_libc(file) || !has_malloc(file)) continue;
+    origin = {.glibc = false, .built_in = is_program(file), .file = file};
+    if (origin.built_in) break;  // comes before any library
   }
-  return {};
+  return origin;
 }
 
 std::vector<Variant> variants_of(const std::optional<std::string>& wished, const MallocOrigin& origin, unsigned cpus,

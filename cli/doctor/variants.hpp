@@ -12,10 +12,10 @@ namespace freehold::cli::doctor {
 // Where the malloc of a program comes from, told from the files that it had mapped as code.
 struct MallocOrigin {
   bool glibc = true;
-  bool built_in = false;  // in the program's own file, where no library can come before it
+  bool built_in = false;  // in a program's own file, where no library can come before it
   std::string file;       // that has it, if it is not glibc's
 };
-[[nodiscard]] MallocOrigin malloc_origin(const std::set<std::string>& files, const std::string& program);
+[[nodiscard]] MallocOrigin malloc_origin(const std::set<std::string>& files);
 
 // The variants, the program as it is first. `wished`: the words of --allocators; none: all that are there.
 // Throws Failure for a word that cannot be understood, or a library that is asked for by name and not there.

@@ -179,6 +179,13 @@ TEST(Doctor, ProgramsThatCannotBeExamined_OneLine) {
   }
 }
 
+TEST(Doctor, ProgramThatWorksOnlyOnce_SaysSo) {
+  const Folder folder;
+  const Ended ended = doctor({"--repeat", "1", "--allocators", "freehold", "--", "mkdir", folder / "once"});
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
+  EXPECT_NE(ended.err.find("works once and then no more: exit code 1: mkdir: "), std::string::npos) << ended.err;
+}
+
 TEST(Doctor, ProgramThatDoesNotEnd_WayOutIsNamed) {
   const Ended ended = doctor({"--budget", "1s", "--", "sleep", "4712.5"});
   EXPECT_TRUE(ended.exited_with(2)) << ended.status;
@@ -291,6 +298,22 @@ TEST(Doctor, ServerForATime_LoadThatDoesNotEndIsEnded) {
                               "rate: ([0-9.]+)/s", "--", built("serving"), socket});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
   EXPECT_TRUE(all_gone(socket));
+}
+
+TEST(Doctor, ServerWithoutALoad_ItsOwnOutputCounts) {
+  const Folder folder;
+  const Ended ended =
+      doctor({"--repeat", "1", "--allocators", "freehold", "--for", "100ms", "--throughput", "rate: ([0-9]+)", "--json",
+              folder / "r.json", "--", "sh", "-c", "echo rate: 1234; exec sleep 4718.5"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+  EXPECT_EQ(cell_of(results_in(folder / "r.json"), "freehold").at("trials").at(0).at("throughput"), 1234);
+  EXPECT_TRUE(all_gone("4718.5"));
+}
+
+TEST(Doctor, ThroughputThatIsNotFound_OneLine) {
+  const Ended ended = doctor({"--repeat", "1", "--throughput", "rate: ([0-9]+)", "--", "true"});
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
+  EXPECT_NE(ended.err.find("no throughput was found"), std::string::npos) << ended.err;
 }
 
 TEST(Doctor, ServerThatIsNeverReady_WayOutIsNamed) {
