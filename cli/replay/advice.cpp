@@ -50,37 +50,6 @@ std::string type_name(const std::string& strategy) {
   return name;
 }
 
-std::string code_of(const SiteAdvice& advice, Kind kind) {
-  const std::string head = fmt::format("struct Node {{ unsigned char bytes[{}]; }};  // the type that is made in {}\n",
-                                       advice.bytes, printable(advice.site));
-  if (kind == Kind::kEngine) return {};
-  if (kind == Kind::kPool) {
-    return fmt::format(
-        "#include \"freehold/pool/object_pool.hpp\"\n"
-        "#include \"freehold/pool/registry.hpp\"\n\n"
-        "{}"
-        "using Pool = freehold::pool::NativePool<freehold::pool::{}>;\n"
-        "freehold::ObjectPool<Node, Pool> g_nodes({});\n\n"
-        "void use() {{\n"
-        "  auto node = g_nodes.make();  // instead of new; null when all are in use; back when it ends, in any thread\n"
-        "}}\n",
-        head, type_name(advice.best), advice.capacity);
-  }
-  const bool shared = advice.best == "private-heap";
-  return fmt::format(
-      "#include \"freehold/heap/{}.hpp\"\n"
-      "#include <new>\n\n"
-      "{}"
-      "freehold::{} g_heap;{}\n\n"
-      "Node* make() {{ return new (g_heap.allocate(sizeof(Node))) Node; }}  // check for null if the heap has a limit\n"
-      "void end(Node* node) {{\n"
-      "  node->~Node();\n"
-      "  g_heap.deallocate(node, sizeof(Node));\n"
-      "}}\n",
-      shared ? "private_heap" : "owner_locked_heap", head, shared ? "PrivateHeap" : "OwnerLockedHeap",
-      shared ? "" : "  // for one thread");
-}
-
 class Judge {
  public:
   Judge(const SiteTrace& trace, const Program& program, const std::vector<Measured>& measured) : measured_(measured) {
@@ -147,7 +116,7 @@ class Judge {
     advice_.best = best->name;
     advice_.ratio = ratio(*best, malloc);
     advice_.gain = advice_.cpu_share * (1 - advice_.ratio);
-    advice_.code = code_of(advice_, best->kind);
+    advice_.code = code_for(best->name, best->kind, advice_.site, advice_.bytes, advice_.capacity);
     advice_.sentence =
         best->kind == Kind::kEngine
             ? fmt::format(
@@ -164,6 +133,38 @@ class Judge {
 };
 
 }  // namespace
+
+std::string code_for(const std::string& name, Kind kind, const std::string& site, std::uint64_t bytes,
+                     std::size_t capacity) {
+  const std::string head =
+      fmt::format("struct Node {{ unsigned char bytes[{}]; }};  // the type that is made in {}\n", bytes, printable(site));
+  if (kind != Kind::kPool && kind != Kind::kHeap) return {};
+  if (kind == Kind::kPool) {
+    return fmt::format(
+        "#include \"freehold/pool/object_pool.hpp\"\n"
+        "#include \"freehold/pool/registry.hpp\"\n\n"
+        "{}"
+        "using Pool = freehold::pool::NativePool<freehold::pool::{}>;\n"
+        "freehold::ObjectPool<Node, Pool> g_nodes({});\n\n"
+        "void use() {{\n"
+        "  auto node = g_nodes.make();  // instead of new; null when all are in use; back when it ends, in any thread\n"
+        "}}\n",
+        head, type_name(name), capacity);
+  }
+  const bool shared = name == "private-heap";
+  return fmt::format(
+      "#include \"freehold/heap/{}.hpp\"\n"
+      "#include <new>\n\n"
+      "{}"
+      "freehold::{} g_heap;{}\n\n"
+      "Node* make() {{ return new (g_heap.allocate(sizeof(Node))) Node; }}  // check for null if the heap has a limit\n"
+      "void end(Node* node) {{\n"
+      "  node->~Node();\n"
+      "  g_heap.deallocate(node, sizeof(Node));\n"
+      "}}\n",
+      shared ? "private_heap" : "owner_locked_heap", head, shared ? "PrivateHeap" : "OwnerLockedHeap",
+      shared ? "" : "  // for one thread");
+}
 
 Advice advice_of(const std::vector<SiteTrace>& traces, const ReplaySettings& settings,
                  const std::function<bool()>& is_interrupted) {

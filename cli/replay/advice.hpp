@@ -50,4 +50,8 @@ struct ReplaySettings {
 [[nodiscard]] Advice advice_of(const std::vector<freehold::doctor::SiteTrace>& traces, const ReplaySettings& settings,
                                const std::function<bool()>& is_interrupted);
 
+// The lines to paste for what `makers()` calls `name`; empty for the mallocs, which need none.
+[[nodiscard]] std::string code_for(const std::string& name, Kind kind, const std::string& site, std::uint64_t bytes,
+                                   std::size_t capacity);
+
 }  // namespace freehold::cli::replay
