@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <tuple>
 
 #include "cli/doctor/figures.hpp"
 #include "cli/doctor/measured.hpp"
@@ -330,8 +330,8 @@ std::vector<const Fix*> best_first(const Verdict& verdict) {
   for (const Fix& fix : verdict.fixes) {
     if (fix.failed || fix.gain.value > 0) fixes.push_back(&fix);
   }
-  std::ranges::stable_sort(fixes, [](const Fix* a, const Fix* b) {
-    return std::pair(a->failed, -a->gain.value) < std::pair(b->failed, -b->gain.value);
+  std::ranges::sort(fixes, [](const Fix* a, const Fix* b) {
+    return std::tuple(a->failed, -a->gain.value, a->variant) < std::tuple(b->failed, -b->gain.value, b->variant);
   });
   return fixes;
 }
