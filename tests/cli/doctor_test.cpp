@@ -356,7 +356,10 @@ TEST(Doctor, CtrlCInTheFirstRun_EndsAtOnce) {
 }
 
 TEST(Doctor, CommandThatIsKilled_TakesTheProgramAlong) {
+  const Folder folder;  // who is killed cannot remove its temporary files
+  ::setenv("TMPDIR", (folder / "").c_str(), 1);
   OnATerminal command({"doctor", "--", "sleep", "4716.5"});
+  ::unsetenv("TMPDIR");
   ASSERT_TRUE(command.wait_for("first run"));
   for (int i = 0; i < 5000 && processes_with("4716.5") < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   ::kill(command.pid(), SIGKILL);
