@@ -37,6 +37,7 @@ class Case:
     quick: bool = False
     half_the_cpus: bool = False  # in a control group that allows the doctor half of the machine
     allocator_share: float | None = None
+    budget_times: float = 1  # for what is told apart only by trials that come late
 
     @property
     def name(self):
@@ -97,11 +98,12 @@ def ask(options, case):
     with contextlib.ExitStack() as stack:
         result = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())) / "doctor.json"
         enter = stack.enter_context(half_the_cpus()) if case.half_the_cpus else None
-        command = [options.doctor, "doctor", "--json", result, "--budget", str(options.budget), "--", *program]
+        budget = options.budget * case.budget_times
+        command = [options.doctor, "doctor", "--json", result, "--budget", str(budget), "--", *program]
         before = (lambda: enter.write_text("0")) if enter else None
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  preexec_fn=before, timeout=60 + 5 * options.budget, text=True, check=False)
+                                  preexec_fn=before, timeout=60 + 5 * budget, text=True, check=False)
         except subprocess.TimeoutExpired:
             return Answer(NO_ANSWER, "it did not end")
         if not result.is_file():
