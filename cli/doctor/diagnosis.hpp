@@ -11,6 +11,10 @@
 #include "freehold/doctor/experiment.hpp"
 #include "freehold/doctor/verdict.hpp"
 
+namespace freehold::cli::replay {
+struct Advice;
+}
+
 namespace freehold::cli::doctor {
 
 // Whether more threads share the same work or bring work of their own.
@@ -62,6 +66,8 @@ struct Diagnosis {
   std::shared_ptr<const freehold::doctor::Attribution> recorded, recorded_alone;
   // The runs that were recorded, for what recording costs: to be compared with the same cell's.
   std::optional<freehold::doctor::Trial> recorded_trial, recorded_alone_trial;
+  // What pools and heaps would do for the hottest sites of one size; null: nothing was recorded.
+  std::shared_ptr<const replay::Advice> advice;
   freehold::doctor::Verdict verdict;
 
   std::vector<std::string> notes;  // sentences: what could not be done, and why

@@ -15,6 +15,7 @@
 #include "cli/doctor/recordings.hpp"
 #include "cli/doctor/throughput.hpp"
 #include "cli/doctor/variants.hpp"
+#include "cli/replay/advice.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/statistics.hpp"
 #include "freehold/doctor/attribution.hpp"
@@ -43,6 +44,7 @@ constexpr double kFirstPatience_s = 600;     // for the first run, where there i
 constexpr double kReadyPatience_s = 30;      // for a program that serves
 constexpr double kWarmUpShare = 0.04;        // of the budget: a first run that takes no more is there to warm up the machine
 constexpr double kWarmUp_s = 4;              // the same without a budget
+constexpr unsigned kReplays = 3;             // of a site through every pool and heap
 constexpr double kRecordingCost = 1.3;       // what a recorded run is expected to take, of one that is not
 constexpr double kGrowth = 0.75;             // of the factor that threads grow by: work that grows so much, grows with them
 constexpr double kManyAllocations = 10'000;  // that say more of the work than the CPU time
@@ -334,21 +336,27 @@ class Examiner {
     facts.control = control_.control();
     if (!own_cpus_.empty()) facts.own_cpus = static_cast<unsigned>(median(own_cpus_));
     show("reading what was recorded", 0);
-    diagnosis_.recorded = read_recording("all");
-    diagnosis_.recorded_alone = read_recording("alone");
+    Recordings::Read recorded = read_recording("all");
+    diagnosis_.recorded = std::move(recorded.attribution);
+    diagnosis_.recorded_alone = read_recording("alone").attribution;
+    if (diagnosis_.recorded != nullptr) {
+      show("trying pools and heaps on what was recorded", 0);
+      diagnosis_.advice = std::make_shared<const replay::Advice>(
+          replay::advice_of(recorded.traces, {.repeat = kReplays}, [this] { return interrupted(); }));
+    }
     facts.work_grows = work_grows();
     diagnosis_.verdict = verdict_of(facts, diagnosis_.recorded.get());
     diagnosis_.repetitions = repetitions_of(diagnosis_, cpus_);
     progress_.wipe();
   }
 
-  [[nodiscard]] std::shared_ptr<const freehold::doctor::Attribution> read_recording(const std::string& name) {
+  [[nodiscard]] Recordings::Read read_recording(const std::string& name) {
     const Setting setting =
         name == "all" ? sweep_of(settings(), cpu_count()).back() : sweep_of(settings(), cpu_count()).front();
     const auto task = std::ranges::find(tasks_, Task{.variant = 0, .setting = setting, .recording = true});
-    if (task == tasks_.end() || done_[static_cast<std::size_t>(task - tasks_.begin())] == 0) return nullptr;
+    if (task == tasks_.end() || done_[static_cast<std::size_t>(task - tasks_.begin())] == 0) return {};
     auto read = recordings_.read(name, diagnosis_.notes);
-    if (read == nullptr)
+    if (read.attribution == nullptr)
       diagnosis_.notes.push_back(
           fmt::format("Nothing was recorded with {}: libfreehold-probe.so was not loaded, as by a static program, or found "
                       "no room for its files.",

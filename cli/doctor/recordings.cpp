@@ -34,6 +34,9 @@ fs::path temporary_folder() {
   return pattern;
 }
 
+// A site is replayed within a second or two.
+constexpr std::size_t kReplayedSteps = 400'000;
+
 std::vector<fs::path> traces_in(const fs::path& folder) {
   std::vector<fs::path> traces;
   std::error_code error;
@@ -62,8 +65,7 @@ void Recordings::prepare(const std::string& name, const std::string& probe, free
   surroundings.environment.emplace_back("FREEHOLD_PROBE_DIRECTORY", made(folder_ / name).string());
 }
 
-std::shared_ptr<const freehold::doctor::Attribution> Recordings::read(const std::string& name,
-                                                                      std::vector<std::string>& notes) const {
+Recordings::Read Recordings::read(const std::string& name, std::vector<std::string>& notes) const {
   std::vector<Recording> recordings;
   std::vector<std::unique_ptr<Symbols>> symbols;
   for (const fs::path& trace : traces_in(folder_ / name)) {
@@ -77,12 +79,15 @@ std::shared_ptr<const freehold::doctor::Attribution> Recordings::read(const std:
     symbols.push_back(std::make_unique<Symbols>(maps.replace_extension(".maps")));
     recordings.push_back(std::move(*recording));
   }
-  if (recordings.empty()) return nullptr;
+  if (recordings.empty()) return {};
   std::vector<Evidence> processes;
   for (std::size_t i = 0; i < recordings.size(); ++i)
     processes.push_back(
         {recordings[i], [&names = *symbols[i]](std::uint64_t address) -> const auto& { return names.frames(address); }});
-  return std::make_shared<const freehold::doctor::Attribution>(freehold::doctor::attribution_of(processes));
+  Read read;
+  read.attribution = std::make_shared<const freehold::doctor::Attribution>(freehold::doctor::attribution_of(processes));
+  read.traces = freehold::doctor::site_traces_of(processes, *read.attribution, {.steps = kReplayedSteps});
+  return read;
 }
 
 }  // namespace freehold::cli::doctor

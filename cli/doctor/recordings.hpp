@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "freehold/doctor/site_trace.hpp"
 #include "freehold/doctor/trial.hpp"
 #include "freehold/doctor/verdict.hpp"
 
@@ -20,9 +21,12 @@ class Recordings {
 
   // Lets a run be recorded under `name`.
   void prepare(const std::string& name, const std::string& probe, freehold::doctor::Surroundings& surroundings);
-  // What was recorded under `name`, the names of the program's functions looked up; null, with a note, if nothing was.
-  [[nodiscard]] std::shared_ptr<const freehold::doctor::Attribution> read(const std::string& name,
-                                                                          std::vector<std::string>& notes) const;
+  struct Read {
+    std::shared_ptr<const freehold::doctor::Attribution> attribution;  // null: nothing was recorded
+    std::vector<freehold::doctor::SiteTrace> traces;                   // of the hottest sites of one size
+  };
+  // What was recorded under `name`, the names of the program's functions looked up. Notes say what could not be read.
+  [[nodiscard]] Read read(const std::string& name, std::vector<std::string>& notes) const;
 
  private:
   std::filesystem::path folder_;

@@ -7,6 +7,7 @@
 #include "cli/doctor/measured.hpp"
 #include "cli/doctor/recording_json.hpp"
 #include "cli/doctor/words.hpp"
+#include "cli/replay/trace_json.hpp"
 #include "cli/report/json.hpp"
 #include "cli/support/statistics.hpp"
 
@@ -207,6 +208,7 @@ ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits) {
           {"recording_cost", or_null(recording_cost(diagnosis))},
           {"recording", recording(diagnosis.recorded)},
           {"recording_alone", limits.alone ? recording(diagnosis.recorded_alone) : ordered_json(nullptr)},
+          {"advice", diagnosis.advice == nullptr ? ordered_json(nullptr) : replay::json_of(*diagnosis.advice)},
           {"repetitions", repetitions_json(diagnosis)}};
 }
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 
 #include "cli/doctor/figures.hpp"
 #include "cli/doctor/measured.hpp"
 #include "cli/doctor/words.hpp"
+#include "cli/replay/advice.hpp"
 #include "cli/report/text.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
@@ -129,6 +131,16 @@ class Summary {
     more(recorded_->lock_waits.size());
   }
 
+  void advice() {
+    if (of_.advice == nullptr || of_.advice->sites.empty()) return;
+    print("\nADVISED for the hottest sites of one size, from replaying them through every pool and heap\n");
+    for (const replay::SiteAdvice& site : of_.advice->sites) {
+      print("{}", wrap(printable(site.sentence), kWidth, "  "));
+      for (const auto line : std::views::split(site.code, '\n'))
+        if (!line.empty()) print("    {}\n", printable(std::string_view(line.begin(), line.end())));
+    }
+  }
+
   void notes() {
     std::vector<std::string> notes = findings_of(of_);
     notes.insert(notes.end(), of_.notes.begin(), of_.notes.end());
@@ -222,6 +234,7 @@ std::string summary_of(const Diagnosis& diagnosis, const std::string& page) {
   summary.fixes();
   summary.sites();
   summary.locks();
+  summary.advice();
   summary.notes();
   summary.page(page);
   return std::move(summary).text();

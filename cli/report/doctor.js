@@ -88,6 +88,20 @@
     byId('steps-list').append(...lines(data.steps.map((step) => [step.what, step.lines])));
   }
 
+  function advised() {
+    const sites = data.advice === null ? [] : data.advice.sites;
+    if (sites.length === 0) return byId('advised').remove();
+    for (const site of sites) {
+      const rows = site.rows.filter((row) => row.pair_ns !== null).map((row) => make('tr', { class: row.name === site.best ? 'ours' : '' },
+        name(row.name), cell(number(row.pair_ns, 1)), cell(bytes(row.resident_bytes))));
+      const header = [['with', 'name'], ['ns a pair', ''], ['memory', '']].map(([text, side]) => make('th', { class: side }, text));
+      byId('advised-list').append(make('div', { class: 'step' }, make('p', {}, site.sentence),
+        site.code === null ? '' : make('pre', { tabindex: '0' }, make('code', {}, site.code)),
+        make('details', {}, make('summary', {}, 'All that was tried'),
+          make('div', { class: 'scroll' }, make('table', {}, make('thead', {}, make('tr', {}, ...header)), make('tbody', {}, ...rows))))));
+    }
+  }
+
   // ---- what was tried
 
   function fixes() {
@@ -308,6 +322,7 @@
     if (recording) draw();
     else byId(id).remove();
   }
+  advised();
   repetitions();
   figures();
   page.finish();

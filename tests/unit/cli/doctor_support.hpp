@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/doctor/diagnosis.hpp"
+#include "cli/replay/advice.hpp"
 #include "freehold/doctor/attribution.hpp"
 
 namespace freehold::cli::doctor {
@@ -149,6 +150,19 @@ inline Diagnosis diagnosis_with(Cause cause, std::size_t sites = 6) {
   Cell copies{0, {.threads = 0, .cpus = 1, .copies = 4}, {}, {}};
   copies.trials.assign(5, trial_of(4.1, 120u << 20));
   e.cells.push_back(copies);
+
+  replay::SiteAdvice site;
+  site.site = "parse(std::string const&) at parse.cpp:210";
+  site.bytes = 48;
+  site.best = "best";
+  site.ratio = 0.3;
+  site.gain = 0.12;
+  site.sentence = "An ObjectPool for the blocks of parse.cpp:210 saves 12% of the CPU time.";
+  site.code = "#include <freehold/pool.hpp>\nfreehold::ObjectPool<Item> items(4096);\n";
+  site.rows = {{.name = "best", .pair_ns = 4, .failure = {}},
+               {.name = "malloc", .kind = replay::Kind::kMalloc, .pair_ns = 13.4, .failure = {}},
+               {.name = "broken", .failure = "it failed"}};
+  d.advice = std::make_shared<const replay::Advice>(replay::Advice{.sites = {site}});
 
   Verdict& v = d.verdict;
   v.cause = cause;
