@@ -41,8 +41,13 @@ constinit bool g_looking = false;
 }
 template <class Allocate>
 [[gnu::noinline]] void* allocate_recorded(std::size_t bytes, const Allocate& allocate) noexcept {
-  if (t_thread.inside || !is_on()) return allocate();
-  Measured call;
+  Thread& thread = t_thread;
+  if (thread.inside || !is_on()) return allocate();
+  if (thread.allocations.left <= 0 && thread.allocations.behind > 0) {
+    get_ready(thread.allocations);
+    if (bytes < freehold::doctor::kLargeBytes) return allocate();
+  }
+  Measured call(thread.allocations);
   void* const block = allocate();
   call.end();
   if (block != nullptr) sampled_allocation(call, block, bytes);
@@ -63,8 +68,13 @@ inline void end(void* block) noexcept {
     page_free(block);
 }
 [[gnu::noinline]] void free_recorded(void* block) noexcept {
-  if (t_thread.inside || !is_on()) return g_next.free(block);
-  Measured call;
+  Thread& thread = t_thread;
+  if (thread.inside || !is_on()) return g_next.free(block);
+  if (thread.frees.behind > 0) {
+    get_ready(thread.frees);
+    return g_next.free(block);
+  }
+  Measured call(thread.frees);
   g_next.free(block);
   call.end();
   sampled_free(call, block);

@@ -33,6 +33,7 @@ constinit std::atomic<std::uint64_t> g_epoch{1};
 namespace {
 
 constexpr std::int64_t kFirstInterval = 1;  // what a thread allocates first often lives for long
+constexpr std::int64_t kWarmCalls = 16;     // between reading the slow clocks and a sample
 constexpr std::int64_t kMostInterval = std::int64_t{1} << 24;
 constexpr std::uint64_t kAimNs = 1'000'000;                       // between two samples of a kind and thread
 constexpr std::uint64_t kMostWaitTicks = std::uint64_t{1} << 32;  // about a second
@@ -157,7 +158,9 @@ void write_maps() noexcept {
 void add_totals(Thread& thread, bool ended) noexcept {
   std::byte* const at = room_for(thread, sizeof(RecordHeader) + sizeof(ThreadTotals));
   if (at == nullptr) return;
-  const auto seen = [](const Countdown& calls) { return calls.calls + static_cast<std::uint64_t>(calls.gap - calls.left); };
+  const auto seen = [](const Countdown& calls) {
+    return calls.calls + static_cast<std::uint64_t>(calls.gap - calls.left - calls.behind);
+  };
   ::new (at) RecordHeader{RecordKind::kThread, 0, sizeof(RecordHeader) + sizeof(ThreadTotals)};
   ::new (at + sizeof(RecordHeader)) ThreadTotals{.ticks = ticks(),
                                                  .allocations = seen(thread.allocations),
@@ -246,7 +249,9 @@ void draw_gap(Thread& thread, Countdown& calls) noexcept {
     calls.interval = std::max<std::int64_t>(calls.interval / 2, 1);
   calls.last_ticks = now;
   calls.gap = 1 + static_cast<std::int64_t>(draw(thread) % static_cast<std::uint64_t>(2 * calls.interval - 1));
-  calls.left = calls.gap;
+  calls.behind = calls.gap >= 2 * kWarmCalls ? kWarmCalls : 0;
+  calls.left = calls.gap - calls.behind;
+  calls.clocks = {};
 }
 
 void next_epoch(std::uint64_t now) noexcept {
@@ -389,15 +394,34 @@ std::uint64_t ticks() noexcept {
 #endif
 }
 
-Measured::Measured() noexcept : sleeps_(sleeps()), cpu_ns_(monotonic_ns(CLOCK_THREAD_CPUTIME_ID)), ticks_(ticks()) {}
+namespace {
+// The ticks last: what follows is what they are compared with.
+[[nodiscard]] SlowClocks slow_clocks() noexcept {
+  SlowClocks now{.ticks = 0, .cpu_ns = monotonic_ns(CLOCK_THREAD_CPUTIME_ID), .sleeps = sleeps()};
+  now.ticks = ticks();
+  return now;
+}
+}  // namespace
+
+void get_ready(Countdown& calls) noexcept {
+  const KeepErrno keep;
+  calls.left = std::exchange(calls.behind, 0);
+  calls.clocks = slow_clocks();
+}
+
+Measured::Measured() noexcept : before_(slow_clocks()), ticks_(ticks()) {}
+Measured::Measured(const Countdown& calls) noexcept
+    : before_(calls.clocks.ticks != 0 ? calls.clocks : slow_clocks()), ticks_(ticks()) {}
+// Of all that the thread was off its CPU since the clocks were read, this call's part is at most as long as it was itself.
 OffCpu Measured::off_cpu() const noexcept {
   constexpr double kWorthALookNs = 3000;  // shorter calls did not sleep
   const double wall = static_cast<double>(duration_) / g_file.ticks_per_ns;
   if (wall < kWorthALookNs) return {};
-  const auto ran = static_cast<double>(monotonic_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns_);
-  const auto off_us = wall <= ran ? 0 : static_cast<std::uint32_t>(std::min((wall - ran) / 1000, 4e9));
-  return sleeps() != sleeps_ ? OffCpu{.waited_us = off_us, .preempted_us = 0}
-                             : OffCpu{.waited_us = 0, .preempted_us = off_us};
+  const auto ran = static_cast<double>(monotonic_ns(CLOCK_THREAD_CPUTIME_ID) - before_.cpu_ns);
+  const double since = static_cast<double>(ticks_ + duration_ - before_.ticks) / g_file.ticks_per_ns;
+  const auto off_us = since <= ran ? 0 : static_cast<std::uint32_t>(std::min({since - ran, wall, 4e12}) / 1000);
+  return sleeps() != before_.sleeps ? OffCpu{.waited_us = off_us, .preempted_us = 0}
+                                    : OffCpu{.waited_us = 0, .preempted_us = off_us};
 }
 
 void start() noexcept {
@@ -427,7 +451,7 @@ void sampled_allocation(const Measured& call, void* block, std::size_t bytes) no
   const Entry entry;
   Thread& thread = t_thread;
   // A large block stands for itself and leaves the countdown alone.
-  const bool is_due = thread.allocations.left <= 0;
+  const bool is_due = thread.allocations.left <= 0 && thread.allocations.behind == 0;
   const auto weight = is_due ? static_cast<std::uint64_t>(std::max<std::int64_t>(thread.allocations.gap, 1)) : 1;
   const OffCpu off = call.off_cpu();
   record(RecordKind::kAllocate,

@@ -27,9 +27,19 @@ inline constexpr unsigned kPlacesBits = 3;  // places in a line of the table
 inline constexpr unsigned kFilterBits = kTableBits - kPlacesBits;
 inline constexpr unsigned kWatchedBits = 6;  // one page in 64 is watched
 
-// Counts one kind of call down to its next sample.
+// The clocks of a thread that only a system call tells.
+struct SlowClocks {
+  std::uint64_t ticks;  // when they were read; 0: they were not
+  std::uint64_t cpu_ns;
+  std::uint64_t sleeps;
+};
+
+// Counts one kind of call down to its next sample. Some calls before it the slow clocks are read: a call right after system
+// calls would take several times as long as one among others.
 struct Countdown {
-  std::int64_t left;
+  std::int64_t left;    // until the clocks are to be read, if some are left behind that; else until the sample
+  std::int64_t behind;  // from there to the sample
+  SlowClocks clocks;
   std::int64_t gap;       // what it was drawn as
   std::int64_t interval;  // mean of the gaps
   std::uint64_t last_ticks;
@@ -83,10 +93,14 @@ struct OffCpu {
   std::uint32_t preempted_us;  // it never slept, but others had its CPU
 };
 
-// A call that was measured: what the thread's clocks said before it.
+// Reads the clocks for a sample that is some calls away. Pre: calls.behind > 0.
+void get_ready(Countdown& calls) noexcept;
+
+// A call that was measured: what the thread's clocks said before it, or a few calls before.
 class Measured {
  public:
   Measured() noexcept;
+  explicit Measured(const Countdown& calls) noexcept;
   void end() noexcept { duration_ = ticks() - ticks_; }
   [[nodiscard]] std::uint64_t began() const noexcept { return ticks_; }
   [[nodiscard]] std::uint64_t duration() const noexcept { return duration_; }
@@ -94,8 +108,7 @@ class Measured {
   [[nodiscard]] OffCpu off_cpu() const noexcept;
 
  private:
-  std::uint64_t sleeps_;
-  std::uint64_t cpu_ns_;
+  SlowClocks before_;
   std::uint64_t ticks_;
   std::uint64_t duration_ = 0;
 };
