@@ -135,7 +135,7 @@ class Summary {
     if (of_.advice == nullptr || of_.advice->sites.empty()) return;
     print("\nADVISED for the hottest sites of one size, from replaying them through every pool and heap\n");
     for (const replay::SiteAdvice& site : of_.advice->sites) {
-      print("{}", wrap(printable(site.sentence), kWidth, "  "));
+      print("{}", wrap(printable(fmt::format("{}: {}", clipped(site.site, kWidth / 2), site.sentence)), kWidth, "  "));
       for (const auto line : std::views::split(site.code, '\n'))
         if (!line.empty()) print("    {}\n", printable(std::string_view(line.begin(), line.end())));
     }

@@ -123,8 +123,8 @@ class Judge {
                   "Run the program under libfreehold (freehold run -- …): {:.2f} of malloc's time, and no pool is so much "
                   "faster that it would be worth code. Saves about {:.1f}% of the program's CPU time.",
                   advice_.ratio, 100 * advice_.gain)
-            : fmt::format("Use {}: {:.2f} of malloc's time. Saves about {:.1f}% of the program's CPU time.", best->name,
-                          advice_.ratio, 100 * advice_.gain);
+            : fmt::format("Use the {} {}: {:.2f} of malloc's time. Saves about {:.0f}% of the program's CPU time.",
+                          best->kind == Kind::kHeap ? "heap" : "pool", best->name, advice_.ratio, 100 * advice_.gain);
   }
 
   const std::vector<Measured>& measured_;

@@ -95,7 +95,7 @@
       const rows = site.rows.filter((row) => row.pair_ns !== null).map((row) => make('tr', { class: row.name === site.best ? 'ours' : '' },
         name(row.name), cell(number(row.pair_ns, 1)), cell(bytes(row.resident_bytes))));
       const header = [['with', 'name'], ['ns a pair', ''], ['memory', '']].map(([text, side]) => make('th', { class: side }, text));
-      byId('advised-list').append(make('div', { class: 'step' }, make('p', {}, site.sentence),
+      byId('advised-list').append(make('div', { class: 'step' }, make('p', {}, `${site.site}: ${site.sentence}`),
         site.code === null ? '' : make('pre', { tabindex: '0' }, make('code', {}, site.code)),
         make('details', {}, make('summary', {}, 'All that was tried'),
           make('div', { class: 'scroll' }, make('table', {}, make('thead', {}, make('tr', {}, ...header)), make('tbody', {}, ...rows))))));

@@ -157,7 +157,7 @@ inline Diagnosis diagnosis_with(Cause cause, std::size_t sites = 6) {
   site.best = "best";
   site.ratio = 0.3;
   site.gain = 0.12;
-  site.sentence = "An ObjectPool for the blocks of parse.cpp:210 saves 12% of the CPU time.";
+  site.sentence = "Use a pool: saves 12%.";
   site.code = "#include <freehold/pool.hpp>\nfreehold::ObjectPool<Item> items(4096);\n";
   site.rows = {{.name = "best", .pair_ns = 4, .failure = {}},
                {.name = "malloc", .kind = replay::Kind::kMalloc, .pair_ns = 13.4, .failure = {}},
