@@ -397,19 +397,21 @@ sim::Result explore_randomly(const Scenario& scenario, const Subject& subject, c
 
 sim::Result hunt(const Subject& mutant, const Effort& effort, bool briefly) {
   sim::Result result;
-  // Cheap ones first: most mutants die of two threads and few preemptions.
-  for (const unsigned preemptions : {2u, effort.preemptions_of_two}) {
-    Effort now = effort;
-    now.preemptions_of_two = preemptions;
-    for (const Scenario& scenario : small_scenarios()) {
-      if (scenario.threads != 2 && preemptions == 2) continue;
-      result = explore(scenario, mutant, now);
-      if (result.failure != sim::Failure::kNone) return result;
-    }
-    if (briefly) return result;
+  // Cheap ones first: most mutants die of two threads and few preemptions, most others at random.
+  Effort cheap = effort;
+  cheap.preemptions_of_two = 2;
+  for (const Scenario& scenario : small_scenarios()) {
+    if (scenario.threads != 2) continue;
+    result = explore(scenario, mutant, cheap);
+    if (result.failure != sim::Failure::kNone) return result;
   }
+  if (briefly) return result;
   for (const Scenario& scenario : large_scenarios()) {
     result = explore_randomly(scenario, mutant, effort);
+    if (result.failure != sim::Failure::kNone) return result;
+  }
+  for (const Scenario& scenario : small_scenarios()) {
+    result = explore(scenario, mutant, effort);
     if (result.failure != sim::Failure::kNone) return result;
   }
   return result;
