@@ -281,10 +281,11 @@ bool is_refused(void* block) {
 // What cannot be had is refused, and what was there stays.
 void impossible() {
   volatile std::size_t most = SIZE_MAX;
+  void* (*volatile reallocate)(void*, std::size_t) = std::realloc;  // GCC would hold the block to be gone
   char* const block = static_cast<char*>(std::malloc(10));
   std::strcpy(block, "untouched");
   for (std::size_t below = 0; below < 200; ++below) {
-    if (!is_refused(std::malloc(most - below)) || !is_refused(std::realloc(block, most - below)) ||
+    if (!is_refused(std::malloc(most - below)) || !is_refused(reallocate(block, most - below)) ||
         !is_refused(std::calloc(most - below, 2)) || !is_refused(memalign(64, most - below)))
       std::exit(1);
   }
