@@ -206,7 +206,17 @@ class Examination {
       if (fix.helps && (!verdict.best_fix || fix.gain.value > verdict.fixes[*verdict.best_fix].gain.value))
         verdict.best_fix = i;
     }
+    prefer_freehold(verdict);
     choose_allocator(verdict);
+  }
+
+  // What cannot be told from the best by these trials is as good, and Freehold is here already.
+  void prefer_freehold(Verdict& verdict) const {
+    for (std::size_t i = 0; i < verdict.fixes.size(); ++i) {
+      const Fix& fix = verdict.fixes[i];
+      const bool is_ours = experiment_.variants[fix.variant].treatment == Treatment::kFreehold;
+      if (is_ours && fix.helps && fix.gain.high >= verdict.fixes[*verdict.best_fix].gain.low) verdict.best_fix = i;
+    }
   }
 
   // The treatment that the allocator's part is measured by: the one under which least is lost, of those that surely help.

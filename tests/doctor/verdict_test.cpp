@@ -104,6 +104,15 @@ TEST(Verdict, OnlyOtherAllocatorsScale_AllocatorLock) {
   EXPECT_EQ(verdict.fixes[*verdict.best_fix].variant, 3U);
 }
 
+TEST(Verdict, AsGoodAsTheBest_FreeholdIsTheFix) {
+  const auto fix_with = [](double freehold, double peer) {
+    const Verdict verdict = Made().takes(0, 1, 0.8).takes(3, 1, freehold).takes(4, 1, peer).copies(1).verdict();
+    return verdict.fixes.at(verdict.best_fix.value()).variant;
+  };
+  EXPECT_EQ(fix_with(0.302, 0.3), 3U);
+  EXPECT_EQ(fix_with(0.4, 0.3), 4U) << "but not where another one is better";
+}
+
 TEST(Verdict, BlocksFreedByOthers_RemoteFrees) {
   Attribution recorded;
   recorded.remote_share = recorded.cpu_share = 0.8;
