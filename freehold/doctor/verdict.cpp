@@ -363,6 +363,8 @@ class Examination {
       if (part.cause != kind && part.share.value > greatest.share.value) greatest = part;
     }
     if (surely) return greatest.share.value >= kPartFrom ? Cause::kMixed : kind;
+    // A little time is lost, much memory is held: that is what to mend first.
+    if (verdict.lost.value < 2 * kLosesFrom && is_bloated(verdict)) return Cause::kArenaBloat;
     return greatest.share.value > 0 ? greatest.cause : Cause::kUndecided;
   }
 

@@ -238,6 +238,15 @@ TEST(Verdict, BloatCostsSomeTime_StillArenaBloat) {
   EXPECT_EQ(found(made.verdict()), "page-faults") << "it is fetched ten times";
 }
 
+TEST(Verdict, MuchMemoryAndALittleTime_ArenaBloat) {
+  const auto found_with = [](double all) {
+    const auto halve = [](Trial& trial) { trial.peak_rss_bytes /= 2; };
+    return std::string(found(Made().takes(0, 1, all).takes(1, 1, all).copies(1).trials(1, halve).verdict()));
+  };
+  EXPECT_EQ(found_with(0.3), "arena-bloat");
+  EXPECT_EQ(found_with(0.6), "own-sharing") << "more than half of its time is lost";
+}
+
 TEST(Verdict, HalfAndHalf_MixedWithItsShares) {
   // Of 0.75 s that are lost 0.375 s go with another allocator.
   Attribution recorded;
