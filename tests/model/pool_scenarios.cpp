@@ -1,5 +1,4 @@
 #include "tests/model/pool_scenarios.hpp"
-#include "tests/support/trace.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -365,20 +364,14 @@ const std::vector<Scenario>& large_scenarios() {
 sim::Result explore(const Scenario& scenario, const Subject& subject, const Effort& effort) {
   sim::Options options = options_of(scenario, subject, effort);
   options.preemptions = scenario.threads == 2 ? effort.preemptions_of_two : effort.preemptions_of_three;
-  // A pool of many steps takes minutes for the last preemption; the long search (script/soak) takes it.
-  if (subject.many_steps && test::number_from_environment("FREEHOLD_TEST_SCALE", 1) == 1)
-    options.preemptions = std::min(options.preemptions, 3U);
-  const unsigned with_stale = scenario.threads == 2 ? 2 : 1;
-  if (!subject.many_steps || options.preemptions <= with_stale) return on_all_cpus(scenario, subject, options, 1);
+  if (!subject.many_steps || scenario.threads != 2 || options.preemptions < 4)
+    return on_all_cpus(scenario, subject, options, 1);
   // Too many executions with both at once: all interleavings first, then stale reads with fewer preemptions.
-  sim::Result exact;
-  if (!effort.only_stale) {
-    options.stale = 0;
-    exact = on_all_cpus(scenario, subject, options, 1);
-    if (!exact.ok()) return exact;
-    options.stale = effort.stale;
-  }
-  options.preemptions = with_stale;
+  options.stale = 0;
+  const sim::Result exact = on_all_cpus(scenario, subject, options, 1);
+  if (!exact.ok()) return exact;
+  options.stale = effort.stale;
+  options.preemptions -= 2;
   options.name += ", stale";
   sim::Result stale = on_all_cpus(scenario, subject, options, 1);
   stale.executions += exact.executions;

@@ -29,7 +29,6 @@ struct Effort {
   unsigned preemptions_of_two = 4;
   unsigned preemptions_of_three = 2;
   unsigned stale = 1;
-  bool only_stale = false;  // where stale reads are looked for apart: nothing else, as only they show an order
   std::uint64_t random_executions = 10'000;  // of each large scenario
   bool print = true;
 };

@@ -61,7 +61,6 @@ TYPED_TEST(Pools_Model, EachOrderWeakened_SeenOrExplained) {
   if constexpr (kIsModelled<TypeParam>) {
     Effort effort;
     effort.print = false;
-    effort.only_stale = true;
     unsigned killed = 0, explained = 0;
     for (const OrderMutant& mutant : order_mutants<TypeParam>()) {
       const bool may_survive = !mutant.unobservable.empty();

@@ -7,7 +7,7 @@ FREEHOLD is the command, FOLDER holds the programs that the sources beside this 
 wrong with each. Without names all are run, with --quick one setting of each program. A wrong answer is asked for once more,
 since the machine may have been busy with something else, and the table says so; not so if the allocator was blamed where it
 is innocent.
-Exit code: 0 at least 95% right (with --quick: all but one) and the allocator never blamed in vain, 1 otherwise, 77 nothing to be seen on this machine
+Exit code: 0 at least 95% right and the allocator never blamed in vain, 1 otherwise, 77 nothing to be seen on this machine
 (one CPU), 2 bad usage.
 """
 import argparse
@@ -177,8 +177,7 @@ def main():
     print_matrix(counts)
     print(f"\n{right} of {asked} right ({right / max(1, asked):.1%}; at least {RIGHT_FROM:.0%} wanted)"
           f"\nthe allocator was blamed in vain {blamed} times (never wanted)")
-    few = 1 if options.quick else 0  # of so few, one that the machine disturbed is no verdict on the doctor
-    return 0 if asked and right >= RIGHT_FROM * asked - few and not blamed else 1
+    return 0 if asked and right >= RIGHT_FROM * asked and not blamed else 1
 
 
 if __name__ == "__main__":
