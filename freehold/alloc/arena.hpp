@@ -1,18 +1,19 @@
-// The arena: one range of address space, cut into spans of 64 KiB, in two halves of equal size.
-// The dense half holds the spans of classes up to 2 KiB, packed from the bottom, so that transparent huge pages pay; the
-// run half holds single spans of larger classes and runs of spans (blocks above 32 KiB). A span belongs to a size class
-// (owner byte != 0), to a run, or is free; a wholly free span of a class is *seized* (all its slots are taken out of the
-// word pool) and may then be given to any class, be purged, or join a run.
+// The arena: one range of address space, cut into spans of 64 KiB and chunks of 64 spans, that grows chunk by chunk.
+// A span belongs to a size class (span_class != 0), to a run (a block above 32 KiB), or is free. Chunks of kind kSlots hold the
+// spans of classes up to 2 KiB, packed, so that transparent huge pages pay; chunks of kind kRuns hold runs and spans of
+// larger classes; when memory is short either serves both. A wholly free span of a class is *seized* (all its slots are
+// taken out of the word pool) and may then be given to any class, be purged, or join a run.
 //
-// Life of a span: frontier -> claim -> slots or run -> free and dirty -> (after a delay) purged, clean -> claim …
+// Life of a span: new chunk -> claim or run -> free and dirty -> (over budget, or after a delay) purged, clean -> claim …
 //
-//   Invariants: owner(s) == c  <=>  s is in state kSlots and belongs to pools[c]; owner changes only while the changer
-//               holds every slot of s (so no pointer into s is live and no drain can be under way).
-//               dirty + clean free spans + spans in use == frontier, in each half.
+//   Invariants: span_class(s) == c  <=>  s belongs to pools[c]; it changes only while the changer holds every slot of s (so
+//               no pointer into s is live and no drain can be under way).
+//               run_pages(s) != 0  <=>  a run in use begins at s.
 //               A span of a class whose slots are all free, at rest, is in the set of empties.
+//               A span of a class in which slots became free since its pages were last looked at is in the set of drained.
 //
-// Lock: everything but note_full(), give_back() and the word pools themselves runs under one mutex; it is taken once per
-// 64 KiB of new memory and per block above 32 KiB. System calls that return memory are made under it, in bounded steps.
+// Locks: none to allocate, free or hand over spans. grow_lock_ serialises new chunks; purge_lock_ makes one thread at a time
+// give memory back (others pass by), in bounded steps; free memory that is being purged is in nobody's hands meanwhile.
 // Errors: kNoSpan when address space, memory or the page source is exhausted; nothing is lost then.
 // Source: spans and purge delay after tcmalloc and mimalloc; seizing by the free bits alone is docs/design.md's.
 #pragma once
@@ -21,7 +22,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "freehold/alloc/run_table.hpp"
+#include "freehold/alloc/arena_space.hpp"
+#include "freehold/alloc/budget.hpp"
+#include "freehold/alloc/chunk_pool.hpp"
 #include "freehold/alloc/span.hpp"
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
@@ -37,20 +40,24 @@ namespace freehold::alloc {
 enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
 
 struct ArenaSettings {
-  std::size_t half_bytes = 0;  // address space of each half; a power of two
-  bool in_steps = false;       // reserve as it grows, for a limited address space
-  unsigned lanes = 8;          // of the word pools' trees: a power of two, about four a CPU
+  std::size_t capacity_bytes = 0;  // at most this much memory; a power of two
+  unsigned lanes = 8;              // of the word pools' trees: a power of two, about four a CPU
   std::uint64_t purge_delay_ms = 500;
   HugePages huge_pages = HugePages::kAuto;
+  bool prefault = false;          // new chunks get their pages at once
+  std::uint64_t limit_bytes = 0;  // of what is in use and kept; 0: none
 };
 
-// What the arena did since its start; under its lock.
+// What the arena did since its start.
+template <sync::Atomics A>
 struct ArenaCounters {
-  std::uint64_t purged_bytes = 0;
-  std::uint64_t purge_calls = 0;
-  std::uint64_t span_claims = 0;
-  std::uint64_t span_returns = 0;
-  std::uint64_t partly_purged_bytes = 0;  // in spans that are partly in use, estimated
+  typename A::template atomic<std::uint64_t> purged_bytes{0}, purge_calls{0}, span_claims{0}, span_returns{0};
+};
+
+// A run of spans.
+struct RunPlace {
+  SpanIndex first = kNoSpan;
+  bool zero = false;  // its pages read as zero
 };
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
@@ -59,12 +66,16 @@ class Arena {
   using Classes = typename Config::Classes;
   using SpanType = Span<A, Config::kWordsPerSpan>;
   using Word = typename A::template atomic<std::uint64_t>;
-  using Owner = typename A::template atomic<std::uint8_t>;
-  using HolderWord = typename A::template atomic<std::uint32_t>;
+  using ClassByte = typename A::template atomic<std::uint8_t>;
+  using HintWord = typename A::template atomic<std::uint32_t>;
+  using BudgetType = Budget<A, Config>;
   static constexpr unsigned kSpanShift = Config::kSpanShift;
   static constexpr std::size_t kSpanBytes = std::size_t{1} << kSpanShift;
-  // A Leaf numbers 2^26 spans; 4 TiB together.
-  static constexpr std::size_t kMaxHalfBytes = kSpanBytes << 25;
+  static constexpr unsigned kChunkSpans = Config::kChunkSpans;
+  static constexpr std::size_t kChunkBytes = kSpanBytes * kChunkSpans;
+  static constexpr unsigned kPagesPerSpan = kSpanBytes / Config::kPageBytes;
+  // A Leaf numbers 2^26 spans.
+  static constexpr std::size_t kMaxCapacityBytes = kSpanBytes << 26;
 
   // The storage that the word pools of all classes share.
   struct Blocks {
@@ -72,14 +83,12 @@ class Arena {
     Word& word(pool::Leaf leaf) const noexcept { return arena->spans_[pool::block_of(leaf)].words[pool::word_of(leaf)]; }
     Word& summary(std::uint32_t block) const noexcept { return arena->spans_[block].summary; }
     auto& holder(std::uint32_t block) const noexcept { return arena->holders_[block]; }
-    // Acquire: pairs with the release store in claim(); whoever took a slot of a re-given span sees the new owner.
-    bool belongs(std::uint32_t block, unsigned tag) const noexcept {
-      return arena->owner_[block].load(std::memory_order_acquire) == tag;
-    }
+    // Acquire: pairs with the release store in claim(); a thread that took a slot of a re-given span sees the new class.
+    bool belongs(std::uint32_t block, unsigned tag) const noexcept { return arena->class_of_span(block) == tag; }
     void give_back(pool::Leaf leaf, std::uint64_t bits) const noexcept { arena->give_back(leaf, bits); }
     void enlist(std::uint32_t block) const noexcept {
-      // Acquire: as in belongs(). Of no class: the claim that follows enlists it.
-      if (const unsigned c = arena->owner_[block].load(std::memory_order_acquire); c != 0) arena->pools_[c].enlist(block);
+      // Of no class: the claim that follows enlists it.
+      if (const unsigned c = arena->class_of_span(block); c != 0) arena->pools_[c].enlist(block);
     }
   };
   struct PoolConfig {
@@ -90,44 +99,47 @@ class Arena {
 
   constexpr Arena() noexcept = default;
 
-  // Reserves address space and lays out the tables. False: the page source refused; may be tried again. Not thread-safe.
+  // Finds a place in the address space. False: the page source refused; may be tried again. Not thread-safe.
   [[nodiscard]] bool init(Pages& pages, const ArenaSettings& settings) noexcept;
 
-  // --- lock-free -----------------------------------------------------------------------------------------------------
+  // --- look-ups, any thread ------------------------------------------------------------------------------------------
 
   [[nodiscard]] Pool& pool(unsigned c) noexcept { return pools_[c]; }
   [[nodiscard]] const pool::SlotGeometry& geometry(unsigned c) const noexcept { return geometry_[c]; }
   [[nodiscard]] std::uintptr_t base() const noexcept { return base_; }
-  // Spans in address range of the arena; anything beyond is not ours.
-  [[nodiscard]] std::size_t span_count() const noexcept { return span_count_; }
-  [[nodiscard]] const Owner* owners() const noexcept { return owner_; }
+  // Spans that exist; an address beyond is not ours. Relaxed: a block's user was told its address after it grew.
+  [[nodiscard]] std::size_t span_count() const noexcept { return span_count_.load(std::memory_order_relaxed); }
+  [[nodiscard]] const ClassByte* span_classes() const noexcept { return span_class_; }
   [[nodiscard]] SpanType& span(SpanIndex i) noexcept { return spans_[i]; }
   [[nodiscard]] std::uintptr_t address(SpanIndex i) const noexcept { return base_ + (std::uintptr_t{i} << kSpanShift); }
-
   [[nodiscard]] const Word* word_address(pool::Leaf leaf) const noexcept {
     return &spans_[pool::block_of(leaf)].words[pool::word_of(leaf)];
   }
-  // Whether a run in use begins at span i. The caller holds the lock.
-  [[nodiscard]] bool is_used_run(SpanIndex i) const noexcept { return was_used(i) && spans_[i].state == SpanState::kRun; }
-  // Whether span i was handed out at least once. The caller holds the lock.
-  [[nodiscard]] bool was_used(SpanIndex i) const noexcept {
-    return i < run_.begin ? i < dense_.frontier : i < run_.frontier;
+  // Acquire: pairs with the release store in claim().
+  [[nodiscard]] unsigned class_of_span(SpanIndex i) const noexcept { return span_class_[i].load(std::memory_order_acquire); }
+  // Pages of the run in use that begins at span i; 0: none does.
+  [[nodiscard]] std::uint32_t run_pages(SpanIndex i) const noexcept {
+    return run_pages_[i].load(std::memory_order_relaxed);  // relaxed: the block is the caller's
   }
-  // Whether span i lies in a run in use. Walks the runs: for reports of crimes. The caller holds the lock.
+  // Whether span i lies in a run in use. Searches the chunk: for reports of misuse.
   [[nodiscard]] bool is_in_used_run(SpanIndex i) const noexcept {
-    for (SpanIndex run = run_.begin; run <= i && run < run_.frontier; run += length_at(run))
-      if (spans_[run].state == SpanState::kRun && i - run < spans_[run].length) return true;
+    for (SpanIndex first = i - i % kChunkSpans; first <= i; ++first)
+      if (i - first < spans_of(run_pages(first))) return true;
     return false;
   }
 
-  // Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Whoever
-  // freed the span's other slots meanwhile did not find it full, so it is for us to tell.
+  // --- slots ---------------------------------------------------------------------------------------------------------
+
+  // Gives class `c` a span, worked in by `thread_id`, and the caller `keep` of its slots (at most 64). bits == 0: out of memory.
+  [[nodiscard]] pool::Taken claim(unsigned c, unsigned keep, std::uint32_t thread_id, std::uint64_t now) noexcept;
+
+  // Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Concurrent
+  // frees saw these slots as taken and did not report the span as empty, so we must.
   void give_back(pool::Leaf leaf, std::uint64_t bits) noexcept {
-    const unsigned c = owner_[pool::block_of(leaf)].load(std::memory_order_acquire);
+    const unsigned c = class_of_span(pool::block_of(leaf));
     const std::uint64_t old = pools_[c].put(leaf, bits);
     if ((old | bits) == pools_[c].shape().full(pool::word_of(leaf))) note_full(c, leaf);
   }
-
   // Tells that `leaf` became full: its span may be wholly free. One bit set, once per span that empties.
   void note_full(unsigned c, pool::Leaf leaf) noexcept {
     const SpanIndex block = pool::block_of(leaf);
@@ -136,135 +148,200 @@ class Arena {
       note_due();
     }
   }
+  // Tells that slots of a span were given back: its pages are worth a look. One bit set, once per look.
+  void note_drained(SpanIndex i) noexcept {
+    if (drained_.test(i)) return;
+    drained_.set(i);
+    note_due();
+  }
+  // Tells that slots of `leaf` were handed out: what was known of its span's pages no longer holds.
+  void note_taken(pool::Leaf leaf) noexcept {
+    if (spans_[pool::block_of(leaf)].page_hints.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      drop_hints(pool::block_of(leaf), true);
+  }
+  // Reports what caches took from the pools (positive) or gave back since their last report, in bytes.
+  void report_slots(std::int64_t bytes, std::uint64_t now) noexcept {
+    budget_.slots_taken(bytes);
+    if (bytes < 0 && budget_.excess() > kSlackBytes) relieve(now);
+  }
+
+  // --- runs ----------------------------------------------------------------------------------------------------------
+
+  // A run of `pages` pages, at most a chunk, at a multiple of `alignment` spans; kNoSpan when out of memory.
+  [[nodiscard]] RunPlace allocate_run(std::uint32_t pages, unsigned alignment, std::uint64_t now) noexcept;
+  // False, and nothing done: no run in use begins at `first`.
+  [[nodiscard]] bool free_run(SpanIndex first, std::uint64_t now) noexcept;
+  // Makes the run `pages` pages long where it is. False: not possible, nothing changed.
+  [[nodiscard]] bool resize_run(SpanIndex first, std::uint32_t pages, std::uint64_t now) noexcept;
+
+  // --- giving memory back --------------------------------------------------------------------------------------------
 
   // Whether memory waits to be given back, so that a look at the clock is worth while.
   [[nodiscard]] bool something_due() const noexcept { return something_due_.load(std::memory_order_relaxed); }
-
-  // Tells that slots of `leaf` were handed out: what was known of its span's pages no longer holds.
-  void note_taken(pool::Leaf leaf) noexcept {
-    auto& hints = spans_[pool::block_of(leaf)].page_hints;
-    if (hints.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      hints.store(0, std::memory_order_relaxed);
-  }
-
-  // Tells that about `bytes` of slots were given back since the last call; batched by the caller.
-  void note_freed(std::uint64_t bytes) noexcept { freed_since_scan_.fetch_add(bytes, std::memory_order_relaxed); }
-
-  // --- under the lock ------------------------------------------------------------------------------------------------
-
-  using Lock = sync::Mutex<A, sync::CountWaits<A>>;
-  [[nodiscard]] Lock& lock() noexcept { return lock_; }
-
-  // Gives class `c` a span, held by `who`, and the caller `keep` of its slots (at most 64). bits == 0: out of memory.
-  [[nodiscard]] pool::Taken claim(unsigned c, unsigned keep, std::uint32_t who, std::uint64_t now) noexcept;
-
-  // A run of `length` spans at a multiple of `alignment` spans; kNoSpan when out of memory.
-  [[nodiscard]] RunPlace allocate_run(SpanIndex length, SpanIndex alignment, std::uint64_t now) noexcept;
-  void free_run(SpanIndex first, std::uint64_t now) noexcept;
-  // Makes the run `length` spans long without moving it. False: not possible, nothing changed.
-  [[nodiscard]] bool resize_run(SpanIndex first, SpanIndex length, std::uint64_t now, bool& zero) noexcept;
-
-  // Does what is due: takes back wholly free spans, returns what has been free for the delay. Cheap when nothing is due.
-  // Call now and then from slow paths; `now` in milliseconds.
+  // Gives back what has been free for the delay, in a bounded step. Call now and then from slow paths; `now` in
+  // milliseconds.
   void tick(std::uint64_t now) noexcept {
     // Relaxed: a lost race makes a tick early or late.
-    if (now < next_tick_.load(std::memory_order_relaxed) || !lock_.try_lock()) return;
-    next_tick_.store(now + std::max<std::uint64_t>(settings_.purge_delay_ms / 4, 10), std::memory_order_relaxed);
-    purge(now, false);
-    lock_.unlock();
+    if (now < next_tick_.load(std::memory_order_relaxed) || !purge_lock_.try_lock()) return;
+    tick_locked(now);
+    purge_lock_.unlock();
   }
-  // Gives everything back that is wholly free, at page granularity, at once. Returns bytes. Takes the lock.
-  std::size_t trim(std::uint64_t now) noexcept {
-    const sync::Guard guard(lock_);
-    const std::uint64_t before = counters_.purged_bytes;
-    purge(now, true);
-    return counters_.purged_bytes - before;
+  // Gives back what is beyond the budget, in a bounded step.
+  void relieve(std::uint64_t now) noexcept;
+  // Gives everything back that is wholly free, at page granularity, at once. Returns bytes. Frees do not wait meanwhile.
+  std::size_t trim(std::uint64_t now) noexcept;
+  // Whether `bytes` more may be in use under the limit, if need be after everything free has gone back.
+  [[nodiscard]] bool admit(std::uint64_t bytes, std::uint64_t now) noexcept;
+  void set_limit(std::uint64_t bytes) noexcept { limit_.store(bytes, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
+  [[nodiscard]] BudgetType& budget() noexcept { return budget_; }
+  [[nodiscard]] std::uint64_t purge_delay_ms() const noexcept { return settings_.purge_delay_ms; }
+
+  // --- around fork ---------------------------------------------------------------------------------------------------
+
+  void before_fork() noexcept {
+    purge_lock_.lock();
+    grow_lock_.lock();
+  }
+  void after_fork() noexcept {
+    grow_lock_.unlock();
+    purge_lock_.unlock();
   }
 
-  // For stats; the caller holds the lock.
-  [[nodiscard]] const ArenaCounters& counters() const noexcept { return counters_; }
-  [[nodiscard]] std::uint64_t free_dirty_bytes() const noexcept {
-    return (dirty_dense_ + runs_.dirty_spans()) << kSpanShift;
-  }
-  [[nodiscard]] std::uint64_t committed_bytes() const noexcept {
-    return (std::uint64_t{dense_.committed - dense_.begin} + (run_.committed - run_.begin)) << kSpanShift;
-  }
-  [[nodiscard]] std::uint64_t reserved_bytes() const noexcept {
-    return (std::uint64_t{dense_.reserved - dense_.begin} + (run_.reserved - run_.begin)) << kSpanShift;
-  }
-  [[nodiscard]] std::uint64_t metadata_bytes() const noexcept {
-    return (std::uint64_t{dense_.frontier - dense_.begin} + (run_.frontier - run_.begin)) * sizeof(SpanType);
-  }
+  // --- for statistics and tests --------------------------------------------------------------------------------------
+
+  [[nodiscard]] const ArenaCounters<A>& counters() const noexcept { return counters_; }
+  [[nodiscard]] std::uint64_t lock_waits() const noexcept { return grow_lock_.waits().count() + purge_lock_.waits().count(); }
+  // Free spans that may hold pages. Counts: one pass over the chunks.
+  [[nodiscard]] std::uint64_t free_dirty_bytes() const noexcept;
+  [[nodiscard]] std::uint64_t committed_bytes() const noexcept { return space_.memory_bytes(); }
+  [[nodiscard]] std::uint64_t metadata_bytes() const noexcept { return space_.table_bytes(); }
+  // Calls f(span, size class or 0) for every span that exists.
   template <class F>
   void for_each_span(F&& f) noexcept {
-    for (const Half* half : {&dense_, &run_})
-      for (SpanIndex i = half->begin; i < half->frontier; ++i) f(i, owner_[i].load(std::memory_order_relaxed), spans_[i]);
+    const auto count = static_cast<SpanIndex>(span_count());
+    for (SpanIndex i = 0; i < count; ++i)
+      if (chunks_.chunk(i / kChunkSpans).kind.load(std::memory_order_relaxed) != ChunkKind::kNone)
+        f(i, unsigned{span_class_[i].load(std::memory_order_relaxed)});
   }
-
   [[nodiscard]] bool check_invariants() noexcept;
 
  private:
-  // One half: spans [begin, end) of address space, [begin, frontier) were handed out at least once.
-  struct Half {
-    SpanIndex begin = 0, frontier = 0, committed = 0, reserved = 0, end = 0;
+  using Lock = sync::Mutex<A, sync::CountWaits<A>>;
+  using Chunks = ChunkPool<A, kChunkSpans, typename Config::ChunkOrders>;
+  using Tree = pool::SummaryTree<A>;
+
+  static constexpr std::int64_t kSlackBytes = 256 * 1024;  // over the budget before a step is worth while
+  static constexpr unsigned kShards = Config::kShards;
+  static constexpr unsigned kMostStepSpans = std::min(16U, kChunkSpans);  // returned by one system call
+
+  // What one CPU uses.
+  struct alignas(base::kCacheLine) Shard {
+    typename Chunks::Cursor slots{Chunks::kNoChunk}, runs{Chunks::kNoChunk};
+    typename BudgetType::Shard budget;
+    [[nodiscard]] typename Chunks::Cursor& cursor(ChunkKind kind) noexcept { return kind == ChunkKind::kSlots ? slots : runs; }
   };
+  // Chunks [next, end) are set aside for a kind, so that kinds do not alternate in the address space: under huge pages each
+  // change is a mapping of its own.
+  struct Extent {
+    std::uint32_t next = 0, end = 0, chunks = 0;
+  };
+  // How much one call may still do.
+  struct Effort {
+    unsigned calls;
+    std::size_t bytes;
+    [[nodiscard]] bool left() const noexcept { return calls != 0 && bytes != 0; }
+    void spend(std::size_t n) noexcept {
+      calls -= calls != 0 ? 1 : 0;
+      bytes -= std::min(bytes, n);
+    }
+  };
+  static constexpr Effort kStep{32, std::size_t{1} << 20};
 
-  // Spans of the run half that belong together, from the first of them on.
-  [[nodiscard]] SpanIndex length_at(SpanIndex i) const noexcept {
-    return spans_[i].state == SpanState::kSlots ? 1 : spans_[i].length;
+  [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
+    return (pages + kPagesPerSpan - 1) / kPagesPerSpan;
   }
-  static constexpr bool is_dense(unsigned c) noexcept { return Classes::slot_bytes(c) <= Config::kDenseMaxBytes; }
+  [[nodiscard]] static constexpr bool is_dense(unsigned c) noexcept { return Classes::slot_bytes(c) <= Config::kDenseMaxBytes; }
+  [[nodiscard]] static constexpr ChunkKind other(ChunkKind kind) noexcept {
+    return kind == ChunkKind::kSlots ? ChunkKind::kRuns : ChunkKind::kSlots;
+  }
+  [[nodiscard]] unsigned shard_number() const noexcept { return A::cpu_id() % kShards; }
 
-  [[nodiscard]] void* reserve_first_steps(std::size_t step_bytes) noexcept;
+  void lay_out_tables(std::size_t spans) noexcept;
+  void attach_tables(std::size_t spans) noexcept;
+
+  [[nodiscard]] TakenSpans take_spans(ChunkKind kind, unsigned n, unsigned alignment, bool reuse, std::uint64_t now) noexcept;
+  [[nodiscard]] TakenSpans take_or_reuse(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard, bool reuse) noexcept;
+  [[nodiscard]] TakenSpans take_or_grow(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard) noexcept;
+  [[nodiscard]] TakenSpans take_anywhere(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard,
+                                         std::uint64_t now) noexcept;
+  [[nodiscard]] bool grow(ChunkKind kind) noexcept;
+  [[nodiscard]] std::uint32_t next_chunk(ChunkKind kind) noexcept;
+  void advise_chunk(std::uint32_t chunk, ChunkKind kind) noexcept;
+  void give_spans(SpanIndex first, unsigned n, std::uint64_t now) noexcept;
+  void account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;
-  [[nodiscard]] SpanIndex advance_frontier(Half& half, SpanIndex length) noexcept;
-  [[nodiscard]] bool give_up_tail(Half& half) noexcept;
-  [[nodiscard]] bool ensure_committed(Half& half, SpanIndex until) noexcept;
-  [[nodiscard]] SpanIndex seize_empty(const Half& half, SpanIndex from, bool only_idle) noexcept;
+
   void note_due() noexcept {
     if (!something_due()) something_due_.store(true, std::memory_order_relaxed);
   }
-  void release_empties(const Half& half, std::uint64_t now, bool only_idle) noexcept;
-  void release_span(SpanIndex i, std::uint64_t now) noexcept;
-  void purge(std::uint64_t now, bool everything) noexcept;
-  void purge_run(SpanIndex first, std::uint64_t now) noexcept;
-  void purge_partly_free(unsigned spared, bool only_idle) noexcept;
-  void purge_pages_of(SpanIndex i, unsigned c, bool only_idle) noexcept;
-  [[nodiscard]] bool purge_range(SpanIndex first, SpanIndex length) noexcept;
-  void consider_scan(unsigned growing) noexcept;
-  [[nodiscard]] bool check_span_of_class(SpanIndex i) noexcept;
-  [[nodiscard]] std::uint64_t used_bytes() const noexcept {
-    const std::uint64_t spans = std::uint64_t{dense_.frontier - dense_.begin} + (run_.frontier - run_.begin);
-    return (spans - clean_dense_ - runs_.clean_spans()) << kSpanShift;
-  }
+  void drop_hints(SpanIndex i, bool wanted) noexcept;
+  [[nodiscard]] SpanIndex seize_empty(SpanIndex from) noexcept;
+  [[nodiscard]] bool seize(SpanIndex i, unsigned c) noexcept;
+  void tick_locked(std::uint64_t now) noexcept;
+  [[nodiscard]] bool look_at_empties(std::uint64_t now) noexcept;
+  [[nodiscard]] bool look_at_drained(std::uint64_t now, Effort& effort) noexcept;
+  [[nodiscard]] bool purge_due(std::uint64_t now, Effort& effort) noexcept;
+  [[nodiscard]] bool purge_something(std::uint64_t now, Effort& effort) noexcept;
+  [[nodiscard]] std::uint32_t oldest_dirty_chunk() noexcept;
+  [[nodiscard]] bool purge_chunk(std::uint32_t chunk, std::uint64_t now, Effort& effort) noexcept;
+  void purge_pages_of(SpanIndex i, unsigned c, std::uint64_t now, Effort& effort) noexcept;
+  [[nodiscard]] std::uint32_t free_pages_of(SpanIndex i, unsigned c) noexcept;
+  void purge_pages(SpanIndex i, unsigned c, unsigned page, unsigned end, Effort& effort) noexcept;
+  [[nodiscard]] bool purge_range(std::uintptr_t at, std::size_t bytes, Effort& effort) noexcept;
+  void forbid_huge_pages() noexcept;
 
-  // Read by every allocation and free; written by init() only.
+  // Read by every allocation and free; all but span_count_ written by init() only.
   std::uintptr_t base_ = 0;
-  std::size_t span_count_ = 0;
-  Owner* owner_ = nullptr;
-  HolderWord* holders_ = nullptr;  // apart from the spans: a search reads many, and they seldom change
+  typename A::template atomic<std::size_t> span_count_{0};
+  ClassByte* span_class_ = nullptr;
+  HintWord* holders_ = nullptr;  // apart from the spans: a search reads many, and they seldom change
+  HintWord* run_pages_ = nullptr;
   SpanType* spans_ = nullptr;
   Pages* pages_ = nullptr;
   Blocks blocks_{this};
   Pool pools_[Classes::kCount];
   pool::SlotGeometry geometry_[Classes::kCount];
   ArenaSettings settings_;
+  Chunks chunks_;
+  Tree empties_;  // spans that looked wholly free
+  Tree drained_;  // spans in which slots became free since their pages were looked at
 
-  // Any thread.
-  alignas(base::kCacheLine) pool::SummaryTree<A> empties_;  // spans that looked wholly free
-  typename A::template atomic<std::uint64_t> freed_since_scan_{0};
-  typename A::template atomic<std::uint64_t> next_tick_{0};
+  Shard shards_[kShards];
+  BudgetType budget_;
+  ArenaCounters<A> counters_;
+
+  // Hints and clocks, any thread.
+  alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> next_tick_{0};
+  typename A::template atomic<std::uint64_t> limit_{0};
+  typename A::template atomic<std::uint64_t> swept_at_{0};  // milliseconds, when pages inside spans went back last
   typename A::template atomic<bool> something_due_{false};
+  typename A::template atomic<bool> some_huge_{false};  // huge pages were asked for since they were forbidden
+  typename A::template atomic<bool> limit_reported_{false};
 
-  // Under the lock.
-  alignas(base::kCacheLine) Lock lock_;
-  Half dense_, run_;
-  pool::SummaryTree<A> dirty_free_, clean_free_;  // free spans of the dense half
-  SpanIndex dirty_dense_ = 0, clean_dense_ = 0;   // their numbers
-  RunTable<SpanType> runs_;
-  ArenaCounters counters_;
-  std::uint64_t grown_since_scan_ = 0;  // spans that began to hold pages since the last look for free pages
-  std::uint64_t next_idle_scan_ = 0;    // milliseconds
+  // Under purge_lock_.
+  alignas(base::kCacheLine) Lock purge_lock_;
+  std::uint32_t purge_cursor_ = 0;
+  SpanIndex empties_cursor_ = 0, drained_cursor_ = 0;
+  std::uint64_t next_drained_look_ = 0;  // milliseconds
+
+  // Under grow_lock_.
+  alignas(base::kCacheLine) Lock grow_lock_;
+  ArenaSpace<Config, Pages> space_;
+  Extent extents_[3]{};        // by ChunkKind
+  std::uint32_t chunks_end_ = 0;  // chunks that belong to an extent
+  std::uint32_t max_chunks_ = 0;
+  unsigned table_numbers_[6]{};
 };
 
 }  // namespace freehold::alloc

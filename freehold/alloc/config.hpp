@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/alloc/chunk_pool.hpp"
 #include "freehold/alloc/size_classes.hpp"
 #include "freehold/alloc/span.hpp"
 #include "freehold/os/pages.hpp"
@@ -21,15 +22,18 @@ struct NativeConfig {
   static constexpr std::size_t kDenseMaxBytes =
       2048;  // larger slots leave page tails untouched, which huge pages would fill
 
-  // Growth, in spans. The first step covers a small program and is too small for a huge page under THP=always.
-  static constexpr SpanIndex kFirstStepSpans = 16;    // 1 MiB
-  static constexpr SpanIndex kMaxStepSpans = 512;     // 32 MiB
-  static constexpr SpanIndex kReserveStepSpans = 64;  // 4 MiB, under a limited address space
-  static constexpr SpanIndex kHugeAfterSpans = 32;    // 2 MiB of small objects before huge pages are asked for
+  using ChunkOrders = ChunkPoolOrders;
 
-  static constexpr std::uint64_t kRetainBytes = std::uint64_t{64}
-                                                << 20;  // dirty runs kept beside a quarter of what is in use
-  static constexpr std::uint64_t kScanMinBytes = std::uint64_t{16} << 20;  // heaps below are not searched for free pages
+  // Growth. A chunk is mapped at once; its pages come when they are touched.
+  static constexpr unsigned kChunkSpans = 64;                 // 4 MiB: a word of free bits
+  static constexpr std::uint32_t kMaxExtentChunks = 32;       // 128 MiB set aside for one kind at a time
+  static constexpr std::size_t kTableStepSpans = 4096;        // tables grow for 256 MiB of memory at once: 2.8 MiB
+  static constexpr unsigned kShards = 64;                     // CPUs that work apart; more share
+
+  // What may be kept free, beside what was regretted: enough that a small program never purges, and a share that costs a
+  // large one little. Measured: docs/benchmarks.md, giving memory back.
+  static constexpr std::int64_t kKeepBytes = std::int64_t{2} << 20;
+  static constexpr std::int64_t kKeepShare = 16;
 
   // Thread caches.
   static constexpr std::size_t kBinBytes = 64 * 1024;  // a bin's slots at most, but for kMinSlots
@@ -41,20 +45,6 @@ struct NativeConfig {
   static constexpr std::size_t kBudgetStepBytes = 32 * 1024;
   static constexpr unsigned kManyThreads = 256;          // per CPU; threads beyond share per-CPU caches
   static constexpr std::size_t kBudgetBytes = 16 << 20;  // the common budget
-
-  // Where an arena that grows in steps may lie: far below the mappings of the system, above the program and its brk heap.
-  static constexpr unsigned kStepPlaces = 16;
-  static std::uintptr_t step_place(unsigned attempt, std::size_t bytes) noexcept {
-    const auto stack = reinterpret_cast<std::uintptr_t>(&attempt);  // address space randomisation's bits
-    const std::size_t alignment = bytes < kBaseAlignment ? kBaseAlignment : bytes;
-    return (std::uintptr_t{1} << 44) + ((stack >> 12 & 0x3ff) + attempt) * alignment;
-  }
-
-  // Zeroed memory as an array of trivially constructed T: atomics of integers are valid as zero bytes here.
-  template <class T>
-  static T* table(void* memory, std::size_t) noexcept {
-    return static_cast<T*>(memory);
-  }
 };
 
 }  // namespace freehold::alloc

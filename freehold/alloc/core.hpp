@@ -8,7 +8,7 @@
 //   Invariant: sum of capacity * slot_bytes over a cache's bins == granted <= allowance;
 //              sum of (allowance - kThreadBytes) over all caches + budget_ == the common budget.
 //
-// Locks, in the order in which they are taken: registry (caches, records, direct blocks), then the arena's.
+// Locks, in the order in which they are taken: registry (caches and their records), direct blocks, then the arena's.
 // A template over Atomics, Config and PageSource: the model tests and the fault tests run this code, not a copy.
 #pragma once
 #include <cerrno>
@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "freehold/alloc/arena.hpp"
+#include "freehold/alloc/direct_blocks.hpp"
 #include "freehold/alloc/metadata.hpp"
 #include "freehold/alloc/stats.hpp"
 #include "freehold/alloc/thread_cache.hpp"
@@ -43,6 +44,7 @@ class Core {
     metadata_.attach(pages);
     common_budget_ = budget_bytes;
     budget_.store(budget_bytes, std::memory_order_relaxed);
+    direct_.attach(pages, arena_.budget());
     return arena_.init(pages, settings);
   }
 
@@ -81,16 +83,20 @@ class Core {
   [[nodiscard]] void* resize_large(void* block, std::size_t bytes) noexcept;
 
   // Gives all free pages back to the system; what caches hold stays. Returns bytes.
-  std::size_t trim() noexcept { return arena_.trim(Clock::now()); }
+  std::size_t trim() noexcept { return direct_.drop_kept(~std::uint64_t{0}) + arena_.trim(Clock::now()); }
+  // Gives back what has been free for the delay, in a bounded step. Returns whether more may become due.
+  [[nodiscard]] bool purge_due() noexcept;
   void stats(Stats& out) noexcept;
 
   // Around fork: all locks in their order; the child forgets the caches of threads that it does not have.
   void before_fork() noexcept {
     registry_.lock();
-    arena_.lock().lock();
+    direct_.lock().lock();
+    arena_.before_fork();
   }
   void after_fork_in_parent() noexcept {
-    arena_.lock().unlock();
+    arena_.after_fork();
+    direct_.lock().unlock();
     registry_.unlock();
   }
   void after_fork_in_child(Cache* mine) noexcept {
@@ -108,7 +114,7 @@ class Core {
   static constexpr std::uint32_t kFirstCpuName = 1U << 30;
   static constexpr unsigned kSlowCallsPerTick = 64;
   static constexpr unsigned kTicksPerIdleLook = 16;
-  static constexpr std::size_t kReportBytes = 256 * 1024;
+  static constexpr std::int64_t kReportBytes = 64 * 1024;
   static constexpr std::size_t kMoveBytes = 256 * 1024;  // below, copying is cheaper than two system calls
 
   static constexpr unsigned max_slots(unsigned c) noexcept {
@@ -143,15 +149,9 @@ class Core {
   void empty_bin(Cache& cache, unsigned c) noexcept;
   [[nodiscard]] bool check_bin(const Cache& cache, unsigned c) noexcept;
 
-  // A block mapped by itself; kept in a list, since there are few.
-  struct Direct {
-    Direct* next;
-    std::uintptr_t block;
-    std::uintptr_t mapping;
-    std::size_t mapping_bytes;
-    std::size_t bytes;
-  };
-  [[nodiscard]] void* map_direct(std::size_t bytes, std::size_t alignment) noexcept;
+  void report_slots(Cache& cache, std::int64_t bytes) noexcept;
+  [[nodiscard]] void* allocate_direct(std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
+  [[nodiscard]] void* move_out_of_arena(void* block, std::size_t old_bytes, std::size_t bytes) noexcept;
   [[nodiscard]] bool in_arena(std::uintptr_t address) const noexcept {
     return (address - arena_.base()) >> ArenaType::kSpanShift < arena_.span_count();
   }
@@ -165,12 +165,12 @@ class Core {
   alignas(base::kCacheLine) Lock registry_;
   Metadata<Pages> metadata_;
   Cache* caches_ = nullptr;
-  Direct* direct_ = nullptr;
-  std::uint64_t direct_bytes_ = 0;
   typename A::template atomic<std::uint64_t> threads_{0};  // written under the lock
   std::uint64_t threads_peak_ = 0;
   std::uint32_t last_id_ = 0;
   std::uint64_t past_refills_[Classes::kCount] = {}, past_drains_[Classes::kCount] = {};
+
+  DirectBlocks<A, Config, Pages> direct_;
 
   alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> budget_{0};
   typename A::template atomic<std::uint64_t> late_frees_{0};

@@ -1,6 +1,8 @@
 // The slow paths of Core; see core.hpp.
 #pragma once
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "freehold/alloc/core.hpp"
 
@@ -38,7 +40,7 @@ void FREEHOLD_CORE::detach(Cache* cache) noexcept {
     shrink(*cache, c);
     arena_.pool(c).let_go(cache->bins[c].cursor, cache->id);
   }
-  if (cache->freed != 0) arena_.note_freed(cache->freed);
+  report_slots(*cache, 0);
   // Relaxed: the budget is a number, it publishes nothing.
   budget_.fetch_add(cache->allowance - Config::kThreadBytes, std::memory_order_relaxed);
   const sync::Guard guard(registry_);
@@ -144,6 +146,16 @@ pool::Taken FREEHOLD_CORE::find_slots(pool::Cursor& cursor, unsigned c, unsigned
   return taken;
 }
 
+// Adds to what the cache took (positive) or gave back since its last report, and reports when it is worth while; 0 reports
+// what there is.
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::report_slots(Cache& cache, std::int64_t bytes) noexcept {
+  const std::int64_t unreported = cache.unreported += bytes;
+  if (bytes != 0 && unreported < kReportBytes && unreported > -kReportBytes) return;
+  const std::int64_t sum = std::exchange(cache.unreported, 0);
+  arena_.report_slots(sum, sum < 0 ? Clock::now() : 0);
+}
+
 FREEHOLD_CORE_TEMPLATE
 void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
   const SlowPath mark(cache);
@@ -158,6 +170,8 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
   count_slow_call(cache);
   auto& pool = arena_.pool(c);
   const auto& geometry = arena_.geometry(c);
+  const auto slot_bytes = static_cast<std::int64_t>(Classes::slot_bytes(c));
+  report_slots(cache, std::popcount(taken.bits) * slot_bytes);
   if (bin.capacity <= 1) return reinterpret_cast<void*>(geometry.address(taken.leaf, base::lowest_bit(taken.bits)));
   void** top = bin.array + 1;
   top += pool::list_slots(geometry, taken, top);
@@ -168,6 +182,7 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
     taken = pool.take(bin.cursor, want - have, cache.id, patience_);
     if (taken.bits == 0) break;
     arena_.note_taken(taken.leaf);
+    report_slots(cache, std::popcount(taken.bits) * slot_bytes);
     top += pool::list_slots(geometry, taken, top);
   }
   cache.top[c] = top - 1;
@@ -224,6 +239,7 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
       continue;
     }
     if ((old | bits) == full) arena_.note_full(c, leaf);
+    if (i == 0 || pool::block_of(leaf) != pool::block_of(last)) arena_.note_drained(pool::block_of(leaf));
     last = leaf;
   }
 }
@@ -231,10 +247,7 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::put_back_from(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept {
   put_back(c, slots, n, cache.bins[c].cursor.leaf);
-  cache.freed += n * Classes::slot_bytes(c);
-  if (cache.freed < kReportBytes) return;
-  arena_.note_freed(cache.freed);
-  cache.freed = 0;
+  report_slots(cache, -static_cast<std::int64_t>(n * Classes::slot_bytes(c)));
 }
 
 FREEHOLD_CORE_TEMPLATE
@@ -243,15 +256,18 @@ std::size_t FREEHOLD_CORE::take_batch(unsigned c, void** slots, std::size_t n, u
   const std::uint32_t who = kFirstCpuName + cpu;
   const pool::Taken taken = find_slots(cursor, c, static_cast<unsigned>(n), who);
   arena_.pool(c).let_go(cursor, who);
-  return taken.bits == 0 ? 0 : pool::list_slots(arena_.geometry(c), taken, slots);
+  if (taken.bits == 0) return 0;
+  arena_.report_slots(std::popcount(taken.bits) * static_cast<std::int64_t>(Classes::slot_bytes(c)), 0);
+  return pool::list_slots(arena_.geometry(c), taken, slots);
 }
 
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::give_batch(unsigned c, void* const* slots, std::size_t n) noexcept {
   pool::Leaf last = 0;
   put_back(c, slots, n, last);
-  arena_.note_freed(n * Classes::slot_bytes(c));
-  arena_.tick(Clock::now());
+  const std::uint64_t now = Clock::now();
+  arena_.report_slots(-static_cast<std::int64_t>(n * Classes::slot_bytes(c)), now);
+  arena_.tick(now);
 }
 
 FREEHOLD_CORE_TEMPLATE
@@ -320,75 +336,41 @@ void FREEHOLD_CORE::adopt_orphans(Cache* mine) noexcept {
 
 FREEHOLD_CORE_TEMPLATE
 void* FREEHOLD_CORE::allocate_large(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
-  constexpr std::size_t kSpanBytes = ArenaType::kSpanBytes;
   if (bytes > PTRDIFF_MAX) return nullptr;
-  const std::size_t length = base::ceil_div(std::max<std::size_t>(bytes, 1), kSpanBytes);
-  const std::size_t align = std::max<std::size_t>(alignment / kSpanBytes, 1);
-  RunPlace place;
-  if (length + align < arena_.span_count() / 2) {
-    const std::uint64_t now = Clock::now();
-    const sync::Guard guard(arena_.lock());
-    place = arena_.allocate_run(static_cast<SpanIndex>(length), static_cast<SpanIndex>(align), now);
+  if (bytes <= ArenaType::kChunkBytes && alignment <= ArenaType::kChunkBytes) {
+    const auto pages = static_cast<std::uint32_t>(base::ceil_div(std::max<std::size_t>(bytes, 1), Config::kPageBytes));
+    const auto align = static_cast<unsigned>(std::max<std::size_t>(alignment >> ArenaType::kSpanShift, 1));
+    const RunPlace place = arena_.allocate_run(pages, align, Clock::now());
     if (place.first != kNoSpan) {
-      arena_.span(place.first).pages = static_cast<std::uint32_t>(base::ceil_div(bytes, Config::kPageBytes));
       zero = place.zero;
       return reinterpret_cast<void*>(arena_.address(place.first));
     }
   }
-  zero = true;
-  return map_direct(bytes, alignment);
+  return allocate_direct(bytes, alignment, zero);
 }
 
 FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::map_direct(std::size_t bytes, std::size_t alignment) noexcept {
-  const std::size_t extra = alignment > Config::kPageBytes ? alignment : 0;
-  const std::size_t want = base::align_up(bytes, Config::kPageBytes);
-  if (want < bytes || want + extra < want) return nullptr;
-  const sync::Guard guard(registry_);
-  auto* record = static_cast<Direct*>(metadata_.allocate(sizeof(Direct)));
-  if (record == nullptr) return nullptr;
-  void* mapping = pages_->map(want + extra);
-  if (mapping == nullptr) {
-    metadata_.free(record, sizeof(Direct));
+void* FREEHOLD_CORE::allocate_direct(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
+  const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);
+  if (want < bytes) return nullptr;
+  const std::uint64_t now = Clock::now();
+  if (arena_.limit() != 0 && !arena_.admit(want, now) && (direct_.drop_kept(now) == 0 || !arena_.admit(want, now)))
     return nullptr;
-  }
-  const auto start = reinterpret_cast<std::uintptr_t>(mapping);
-  *record = {direct_, extra == 0 ? start : base::align_up(start, alignment), start, want + extra, want};
-  direct_ = record;
-  direct_bytes_ += want + extra;
-  return reinterpret_cast<void*>(record->block);
+  return direct_.allocate(want, alignment, zero, now);
 }
 
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::free_large(void* block) noexcept {
   if (block == nullptr) return;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  if (in_arena(address)) {
-    const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-    const std::uint64_t now = Clock::now();
-    {
-      const sync::Guard guard(arena_.lock());
-      if (arena_.is_used_run(i) && arena_.address(i) == address) {
-        arena_.free_run(i, now);
-        block = nullptr;
-      }
-    }
-    if (block != nullptr) return report(block);
-    return arena_.tick(now);
+  const std::uint64_t now = Clock::now();
+  if (!in_arena(address)) {
+    if (!direct_.free(block, now)) report(block);
+    return;
   }
-  {
-    const sync::Guard guard(registry_);
-    for (Direct** link = &direct_; *link != nullptr; link = &(*link)->next) {
-      Direct* const record = *link;
-      if (record->block != address) continue;
-      *link = record->next;
-      direct_bytes_ -= record->mapping_bytes;
-      pages_->release(reinterpret_cast<void*>(record->mapping), record->mapping_bytes);
-      metadata_.free(record, sizeof(Direct));
-      return;
-    }
-  }
-  report(block);
+  const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
+  if (arena_.address(i) != address || !arena_.free_run(i, now)) return report(block);
+  arena_.tick(now);
 }
 
 FREEHOLD_CORE_TEMPLATE
@@ -397,8 +379,7 @@ void FREEHOLD_CORE::report(const void* block) noexcept {
   base::Crime crime = base::Crime::kForeignPointer;
   if (in_arena(address)) {
     const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-    const sync::Guard guard(arena_.lock());
-    if (arena_.was_used(i)) crime = arena_.is_in_used_run(i) ? base::Crime::kInteriorPointer : base::Crime::kDoubleFree;
+    crime = arena_.is_in_used_run(i) ? base::Crime::kInteriorPointer : base::Crime::kDoubleFree;
   }
   base::fatal(crime, block);
 }
@@ -406,42 +387,45 @@ void FREEHOLD_CORE::report(const void* block) noexcept {
 FREEHOLD_CORE_TEMPLATE
 std::size_t FREEHOLD_CORE::large_bytes(const void* block) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  if (in_arena(address)) {
-    const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-    const sync::Guard guard(arena_.lock());
-    if (!arena_.is_used_run(i) || arena_.address(i) != address) return 0;
-    return std::size_t{arena_.span(i).pages} * Config::kPageBytes;
-  }
-  const sync::Guard guard(registry_);
-  for (const Direct* d = direct_; d != nullptr; d = d->next)
-    if (d->block == address) return d->bytes;
-  return 0;
+  if (!in_arena(address)) return direct_.bytes_of(block);
+  const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
+  return arena_.address(i) == address ? std::size_t{arena_.run_pages(i)} * Config::kPageBytes : 0;
 }
 
 FREEHOLD_CORE_TEMPLATE
 void* FREEHOLD_CORE::resize_large(void* block, std::size_t bytes) noexcept {
+  if (bytes <= Classes::kMaxBytes || bytes > PTRDIFF_MAX - Config::kPageBytes) return nullptr;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  if (!in_arena(address) || bytes <= Classes::kMaxBytes || bytes > PTRDIFF_MAX) return nullptr;
-  const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-  const std::size_t length = base::ceil_div(bytes, ArenaType::kSpanBytes);
-  if (length >= arena_.span_count() / 2) return nullptr;
-  const std::size_t old_bytes = std::size_t{arena_.span(i).pages} * Config::kPageBytes;
-  const std::uint64_t now = Clock::now();
-  {
-    const sync::Guard guard(arena_.lock());
-    bool zero = false;
-    if (arena_.resize_run(i, static_cast<SpanIndex>(length), now, zero)) {
-      arena_.span(i).pages = static_cast<std::uint32_t>(base::ceil_div(bytes, Config::kPageBytes));
-      return block;
-    }
+  const std::size_t want = base::align_up(bytes, Config::kPageBytes);
+  if (!in_arena(address)) {
+    const std::size_t old = direct_.bytes_of(block);
+    if (want > old && arena_.limit() != 0 && !arena_.admit(want - old, Clock::now())) return nullptr;
+    return direct_.resize(block, want);
   }
-  if (old_bytes < kMoveBytes) return nullptr;
-  bool zero = false;
-  void* const fresh = allocate_large(bytes, 1, zero);
-  if (fresh == nullptr) return nullptr;
-  if (!pages_->move(block, fresh, old_bytes)) std::memcpy(fresh, block, old_bytes);
-  free_large(block);
-  return fresh;
+  const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
+  const std::size_t old = std::size_t{arena_.run_pages(i)} * Config::kPageBytes;
+  if (bytes <= ArenaType::kChunkBytes &&
+      arena_.resize_run(i, static_cast<std::uint32_t>(want / Config::kPageBytes), Clock::now()))
+    return block;
+  return old < kMoveBytes || want < old ? nullptr : move_out_of_arena(block, old, want);
+}
+
+// A large block that outgrows its place goes to a mapping of its own, where it grows without being copied.
+FREEHOLD_CORE_TEMPLATE
+void* FREEHOLD_CORE::move_out_of_arena(void* block, std::size_t old_bytes, std::size_t bytes) noexcept {
+  if (arena_.limit() != 0 && !arena_.admit(bytes, Clock::now())) return nullptr;
+  void* const moved = direct_.adopt(block, old_bytes, bytes);
+  if (moved != nullptr) free_large(block);
+  return moved;
+}
+
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::purge_due() noexcept {
+  const std::uint64_t now = Clock::now();
+  const std::uint64_t delay = arena_.purge_delay_ms();
+  (void)direct_.drop_kept(now > delay ? now - delay : 0);
+  arena_.tick(now);
+  return arena_.something_due() || direct_.keeps_some();
 }
 
 // ---- stats ------------------------------------------------------------------------------------------------------------
@@ -452,7 +436,6 @@ void FREEHOLD_CORE::stats(Stats& out) noexcept {
   out.version = kStatsVersion;
   out.class_count = Classes::kCount - 1;
   const sync::Guard registry_guard(registry_);
-  const sync::Guard arena_guard(arena_.lock());
   for (unsigned c = 1; c < Classes::kCount; ++c) {
     out.classes[c - 1].slot_bytes = Classes::slot_bytes(c);
     out.classes[c - 1].refills = past_refills_[c];
@@ -464,30 +447,31 @@ void FREEHOLD_CORE::stats(Stats& out) noexcept {
       out.classes[c - 1].drains += cache->bins[c].drains.load(std::memory_order_relaxed);
     }
   }
-  arena_.for_each_span([&](SpanIndex i, unsigned c, const auto& span) {
+  arena_.for_each_span([&](SpanIndex i, unsigned c) {
     if (c != 0) {
       auto& k = out.classes[c - 1];
       ++k.spans;
       k.slots += arena_.pool(c).shape().slots;
       k.free_slots += arena_.pool(c).free_slots(i);
       out.small_span_bytes += ArenaType::kSpanBytes;
-    } else if (span.state == SpanState::kRun) {
-      out.run_bytes += std::uint64_t{span.length} << ArenaType::kSpanShift;
+    } else {
+      out.run_bytes += base::align_up(std::uint64_t{arena_.run_pages(i)} * Config::kPageBytes, ArenaType::kSpanBytes);
     }
   });
-  const ArenaCounters& counters = arena_.counters();
-  out.reserved_bytes = arena_.reserved_bytes();
+  // Relaxed: figures that need not fit together.
+  const auto& counters = arena_.counters();
+  out.reserved_bytes = arena_.committed_bytes() + arena_.metadata_bytes();
   out.committed_bytes = arena_.committed_bytes();
-  out.free_dirty_bytes = arena_.free_dirty_bytes();
-  out.direct_bytes = direct_bytes_;
-  // Relaxed: what is lent of the common budget, give or take a thread that is just borrowing.
+  out.free_dirty_bytes = arena_.free_dirty_bytes() + direct_.kept_bytes();
+  out.direct_bytes = direct_.live_bytes();
+  // What is lent of the common budget, give or take a thread that is just borrowing.
   out.cached_limit_bytes = threads() * Config::kThreadBytes + common_budget_ - budget_.load(std::memory_order_relaxed);
-  out.metadata_bytes = metadata_.mapped_bytes() + arena_.metadata_bytes();
-  out.purged_bytes = counters.purged_bytes;
-  out.purge_calls = counters.purge_calls;
-  out.span_claims = counters.span_claims;
-  out.span_returns = counters.span_returns;
-  out.lock_waits = arena_.lock().waits().count() + registry_.waits().count();
+  out.metadata_bytes = metadata_.mapped_bytes() + direct_.metadata_bytes() + arena_.metadata_bytes();
+  out.purged_bytes = counters.purged_bytes.load(std::memory_order_relaxed);
+  out.purge_calls = counters.purge_calls.load(std::memory_order_relaxed);
+  out.span_claims = counters.span_claims.load(std::memory_order_relaxed);
+  out.span_returns = counters.span_returns.load(std::memory_order_relaxed);
+  out.lock_waits = arena_.lock_waits() + registry_.waits().count() + direct_.lock().waits().count();
   out.threads = threads();
   out.threads_peak = threads_peak_;
   out.late_frees = late_frees_.load(std::memory_order_relaxed);
@@ -506,7 +490,7 @@ bool FREEHOLD_CORE::check_bin(const Cache& cache, unsigned c) noexcept {
   pool::SlotGroups groups;
   for (void** slot = first; slot != cache.top[c]; ++slot) {
     const std::size_t span = (reinterpret_cast<std::uintptr_t>(*slot) - arena_.base()) >> ArenaType::kSpanShift;
-    if (span >= arena_.span_count() || arena_.owners()[span].load(std::memory_order_relaxed) != c) return false;
+    if (span >= arena_.span_count() || arena_.span_classes()[span].load(std::memory_order_relaxed) != c) return false;
     pool::group_slots(arena_.geometry(c), slot, 1, groups);
     if (groups.misplaced != 0) return false;
     const auto [leaf, bits] = groups.groups[0];
@@ -519,7 +503,6 @@ bool FREEHOLD_CORE::check_bin(const Cache& cache, unsigned c) noexcept {
 FREEHOLD_CORE_TEMPLATE
 bool FREEHOLD_CORE::check_invariants() noexcept {
   const sync::Guard registry_guard(registry_);
-  const sync::Guard arena_guard(arena_.lock());
   std::uint64_t caches = 0;
   std::size_t lent = 0;
   for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
@@ -532,10 +515,8 @@ bool FREEHOLD_CORE::check_invariants() noexcept {
     lent += cache->allowance - Config::kThreadBytes;
     ++caches;
   }
-  std::uint64_t direct = 0;
-  for (const Direct* d = direct_; d != nullptr; d = d->next) direct += d->mapping_bytes;
   return caches == threads() && lent + budget_.load(std::memory_order_relaxed) == common_budget_ &&
-         direct == direct_bytes_ && arena_.check_invariants();
+         direct_.check_invariants() && arena_.check_invariants();
 }
 
 #undef FREEHOLD_CORE

@@ -21,8 +21,7 @@ namespace freehold::alloc {
 
 constinit NativeCore g_core;
 constinit std::uintptr_t g_base = 0;
-constinit std::size_t g_span_count = 0;
-constinit const std::atomic<std::uint8_t>* g_owners = nullptr;
+constinit const std::atomic<std::uint8_t>* g_span_classes = nullptr;
 
 namespace {
 
@@ -86,15 +85,10 @@ void after_fork_in_child() noexcept {
   s.purge_delay_ms = options.purge_delay_ms;
   s.huge_pages = options.huge_pages;
   s.lanes = std::clamp(std::bit_ceil(4 * g_cpus.cpus), 8U, 64U);
-  constexpr std::size_t kMost = NativeCore::ArenaType::kMaxHalfBytes;
-  const std::size_t limit = os::address_space_limit();
-  if (limit != SIZE_MAX) {
-    s.in_steps = true;
-    s.half_bytes = std::bit_ceil(std::clamp(limit, std::size_t{1} << 26, kMost));
-  } else {
-    // Four times the memory: room for overcommit and for what fragmentation costs in addresses.
-    s.half_bytes = std::clamp(std::bit_ceil(std::min(os::physical_memory_bytes(), kMost)) * 4, std::size_t{1} << 36, kMost);
-  }
+  // Room for overcommit and for what fragmentation costs in addresses; nothing is reserved.
+  constexpr std::size_t kMost = NativeCore::ArenaType::kMaxCapacityBytes;
+  const std::size_t memory = std::min(os::physical_memory_bytes(), kMost);
+  s.capacity_bytes = std::clamp(std::bit_ceil(memory) * 8, std::size_t{1} << 36, kMost);
   return s;
 }
 
@@ -128,13 +122,12 @@ void announce() noexcept {
   const std::size_t budget = g_options.cache_bytes != 0 ? g_options.cache_bytes : NativeConfig::kBudgetBytes;
   bool ready = false;
   // An emulator or a container may refuse what the machine could hold: settle for less.
-  for (; !ready && settings.half_bytes >= std::size_t{1} << 26; settings.half_bytes /= 4)
+  for (; !ready && settings.capacity_bytes >= std::size_t{1} << 27; settings.capacity_bytes /= 4)
     ready = g_core.init(g_pages, settings, budget, g_cpus.cpus);
   if (!ready) return false;                   // the next call tries again: memory may be there by then
   ::pthread_key_create(&g_key, thread_ends);  // before any thread can have a cache; allocates nothing
   g_base = g_core.arena().base();
-  g_owners = g_core.arena().owners();
-  g_span_count = g_core.arena().span_count();
+  g_span_classes = g_core.arena().span_classes();
   g_start.store(Start::kReady, std::memory_order_release);
   return true;
 }
@@ -184,9 +177,9 @@ void finish_start() noexcept {
   return cache == &g_cpu_mode || cache == &g_late_cache ? nullptr : cache;
 }
 
-[[nodiscard]] unsigned owner_of(const void* block) noexcept {
+[[nodiscard]] unsigned size_class_of(const void* block) noexcept {
   const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_core.arena().base()) >> NativeConfig::kSpanShift;
-  return span < g_core.arena().span_count() ? g_core.arena().owners()[span].load(std::memory_order_relaxed) : 0;
+  return span < span_count() ? g_core.arena().span_classes()[span].load(std::memory_order_relaxed) : 0;
 }
 
 class KeepErrno {
@@ -235,7 +228,7 @@ void* allocate_slow(std::size_t bytes) noexcept {
 
 void deallocate_slow(void* block) noexcept {
   const KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
-  const unsigned c = owner_of(block);
+  const unsigned c = size_class_of(block);
   if (c == 0) return g_core.free_large(block);
   if (NativeCache* const cache = own_cache(); cache != nullptr)
     g_core.drain(*cache, c, block);
@@ -272,7 +265,7 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
 
 std::size_t usable_size(const void* block) noexcept {
   if (block == nullptr) return 0;
-  const unsigned c = owner_of(block);
+  const unsigned c = size_class_of(block);
   return c != 0 ? Classes::slot_bytes(c) : g_core.large_bytes(block);
 }
 

@@ -24,8 +24,9 @@ using NativeCache = NativeCore::Cache;
 [[gnu::visibility("hidden")]] extern constinit NativeCore g_core;
 // What free() needs of the arena, beside each other and reached without an address of g_core: written once, at the start.
 [[gnu::visibility("hidden")]] extern constinit std::uintptr_t g_base;
-[[gnu::visibility("hidden")]] extern constinit std::size_t g_span_count;
-[[gnu::visibility("hidden")]] extern constinit const std::atomic<std::uint8_t>* g_owners;
+[[gnu::visibility("hidden")]] extern constinit const std::atomic<std::uint8_t>* g_span_classes;
+// Spans that exist by now; a block lies in one of them, or is none of the arena's.
+[[nodiscard, gnu::always_inline]] inline std::size_t span_count() noexcept { return g_core.arena().span_count(); }
 // One word of static thread-local storage: a program that loads us late has no more to spare.
 [[gnu::visibility("hidden")]] extern constinit thread_local NativeCache* t_cache;
 
@@ -62,7 +63,7 @@ template <class T>
   const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_base) >> NativeConfig::kSpanShift;
   if (span < span_count) [[likely]] {
     // Relaxed: the block is the caller's, so its span cannot change hands. Class 0 (not a slot) has a bin that is full.
-    std::size_t c = g_owners[span].load(std::memory_order_relaxed);
+    std::size_t c = g_span_classes[span].load(std::memory_order_relaxed);
     keep_whole(c);
     NativeCache* cache = t_cache;
     void** const top = cache->top[c];
@@ -78,7 +79,7 @@ template <class T>
 }
 
 [[gnu::always_inline]] inline void deallocate_inline(void* block) noexcept {
-  if (!push_inline(block, g_span_count)) [[unlikely]]
+  if (!push_inline(block, span_count())) [[unlikely]]
     deallocate_slow(block);
 }
 

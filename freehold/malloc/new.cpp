@@ -124,7 +124,7 @@ constinit std::atomic<size_t> g_default_spans{0};
 void learn_defaults() noexcept {
   if (is_ours<void(void*) noexcept>(::operator delete, freehold_delete) &&
       is_ours<void(void*) noexcept>(::operator delete[], freehold_delete_array))
-    g_default_spans.store(alloc::g_span_count, std::memory_order_relaxed);  // relaxed: the same value from every thread
+    g_default_spans.store(alloc::span_count(), std::memory_order_relaxed);  // relaxed: a smaller value is asked again
 }
 [[gnu::noinline]] void delete_slow(void* p) noexcept {
   learn_defaults();

@@ -1,6 +1,7 @@
 #include "freehold/os/pages.hpp"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,9 +16,44 @@ namespace {
 
 constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
+// Newer than some C libraries.
 #ifndef MREMAP_DONTUNMAP
-constexpr int MREMAP_DONTUNMAP = 4;
+#define MREMAP_DONTUNMAP 4
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
+#endif
+
+// Advice that the system does not take is no error of the caller's.
+class KeepErrno {
+ public:
+  KeepErrno() noexcept = default;
+  ~KeepErrno() { errno = saved_; }
+
+ private:
+  int saved_ = errno;
+};
+
+// Address ranges that the system leaves empty: it puts mappings and the stack at the top and programs far below that.
+// Emulators and small address spaces end earlier.
+struct Zone {
+  std::uintptr_t begin, end;
+  unsigned attempts;
+};
+constexpr Zone kZones[] = {{std::uintptr_t{1} << 44, std::uintptr_t{1} << 46, 8},
+                           {std::uintptr_t{1} << 42, std::uintptr_t{1} << 43, 4},
+                           {std::uintptr_t{1} << 40, std::uintptr_t{1} << 41, 2},
+                           {std::uintptr_t{1} << 37, std::uintptr_t{1} << 38, 2}};
+
+// As random as the system's own placing of stacks and libraries.
+std::uintptr_t random_bits(unsigned attempt) noexcept {
+  const auto stack = reinterpret_cast<std::uintptr_t>(&attempt), library = reinterpret_cast<std::uintptr_t>(&::sysconf);
+  return ((stack >> 4) ^ (library >> 12) * 0x9e3779b97f4a7c15U) + attempt * std::uintptr_t{0x632be59bd9b4e019U};
+}
 
 }  // namespace
 
@@ -35,12 +71,30 @@ void* Pages::reserve(std::size_t bytes, std::size_t alignment) noexcept {
   return reinterpret_cast<void*>(aligned);
 }
 
-bool Pages::reserve_at(void* address, std::size_t bytes) noexcept {
-  void* got = ::mmap(address, bytes, PROT_NONE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
+void* Pages::place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept {
+  for (const Zone& zone : kZones) {
+    if (bytes + alignment >= zone.end - zone.begin) continue;
+    if (attempt >= zone.attempts) {
+      attempt -= zone.attempts;
+      continue;
+    }
+    const std::uintptr_t places = (zone.end - zone.begin - bytes) / alignment;  // at least one
+    return reinterpret_cast<void*>(base::align_up(zone.begin, alignment) + (random_bits(attempt) >> 8) % places * alignment);
+  }
+  if (attempt >= 2) return nullptr;
+  void* const found = reserve(bytes, alignment);  // where the system would put it now
+  if (found != nullptr) release(found, bytes);
+  return found;
+}
+
+bool Pages::map_at(void* address, std::size_t bytes) noexcept {
+  void* got = ::mmap(address, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
   if (got == address) return true;
   if (got != MAP_FAILED) ::munmap(got, bytes);  // a kernel before 4.17 takes the address as a hint only
   return false;
 }
+
+bool Pages::unmap(void* address, std::size_t bytes) noexcept { return ::munmap(address, bytes) == 0; }
 
 bool Pages::commit(void* address, std::size_t bytes) noexcept {
   return ::mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
@@ -53,36 +107,35 @@ void* Pages::map(std::size_t bytes) noexcept {
   return p == MAP_FAILED ? nullptr : p;
 }
 
-void Pages::advise_huge(void* address, std::size_t bytes) noexcept { ::madvise(address, bytes, MADV_HUGEPAGE); }
+void Pages::advise_huge(void* address, std::size_t bytes, bool wanted) noexcept {
+  const KeepErrno keep;
+  ::madvise(address, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
 
-// Straight onto `to` (MREMAP_FIXED) the kernel unmaps `to` before it looks at `from`; up to 6.16 it then refuses a range
-// that lies in several mappings, as a block does that was moved before and has grown since. `to` would be a hole, open to
-// another thread's mmap. So each piece goes to a place of the kernel's choice first, where a refusal harms nothing, and
-// from there, one mapping now, to its end: 9 us for 256 KiB where the copy takes 115, most of it page faults.
-// DONTUNMAP keeps the old range ours.
-bool Pages::move(void* from, void* to, std::size_t bytes) noexcept {
-  constexpr std::size_t kCopyBytes = 64 * 1024;  // smaller pieces are not worth the search for their mappings' ends
-  const std::size_t page = page_bytes();
-  for (std::size_t done = 0, piece = bytes; done < bytes; done += piece, piece = bytes - done) {
-    char* const source = static_cast<char*>(from) + done;
-    char* const target = static_cast<char*>(to) + done;
-    void* between = ::mremap(source, piece, piece, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
-    while (between == MAP_FAILED && errno == EFAULT && piece > kCopyBytes) {
-      piece = base::align_up(piece / 2, page);
-      between = ::mremap(source, piece, piece, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
-    }
-    if (between == MAP_FAILED) {
-      if (done == 0 && errno != EFAULT) return false;
-      std::memcpy(target, source, piece);
-    } else if (::mremap(between, piece, piece, MREMAP_MAYMOVE | MREMAP_FIXED, target) == MAP_FAILED) {
-      // The kernel is out of memory for its own records, and may have unmapped the target before it noticed.
-      [[maybe_unused]] const bool again =
-          ::mmap(target, piece, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0) != MAP_FAILED;
-      std::memcpy(target, between, piece);
-      ::munmap(between, piece);
-    }
-  }
-  return true;
+void Pages::populate(void* address, std::size_t bytes) noexcept {
+  const KeepErrno keep;
+  ::madvise(address, bytes, MADV_POPULATE_WRITE);
+}
+
+void Pages::name(void* address, std::size_t bytes, const char* name) noexcept {
+  const KeepErrno keep;
+  ::prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, address, bytes, name);
+}
+
+void* Pages::remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept {
+  void* const moved = ::mremap(mapping, bytes, new_bytes, MREMAP_MAYMOVE);
+  return moved == MAP_FAILED ? nullptr : moved;
+}
+
+// DONTUNMAP keeps the old range one mapping of ours. The kernel moves the pages first and grows the new mapping then; if it
+// cannot, they are copied back, since the new mapping is lost.
+void* Pages::move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept {
+  void* const out = ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
+  if (out == MAP_FAILED) return nullptr;
+  if (void* const grown = remap(out, bytes, new_bytes); grown != nullptr) return grown;
+  std::memcpy(from, out, bytes);
+  ::munmap(out, bytes);
+  return nullptr;
 }
 
 void Pages::release(void* address, std::size_t bytes) noexcept { ::munmap(address, bytes); }

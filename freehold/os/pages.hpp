@@ -11,35 +11,52 @@ namespace freehold::os {
 
 // What the arena asks of the system. Tests put in one that fails at the k-th call.
 template <class P>
-concept PageSource = requires(P& p, void* address, std::size_t bytes) {
-  { p.reserve(bytes, bytes) } -> std::same_as<void*>;
-  { p.reserve_at(address, bytes) } -> std::same_as<bool>;
-  { p.commit(address, bytes) } -> std::same_as<bool>;
-  { p.purge(address, bytes) } -> std::same_as<bool>;
+concept PageSource = requires(P& p, void* address, std::size_t bytes, unsigned attempt, const char* name) {
+  { p.place(attempt, bytes, bytes) } -> std::same_as<void*>;
+  { p.map_at(address, bytes) } -> std::same_as<bool>;
   { p.map(bytes) } -> std::same_as<void*>;
-  { p.advise_huge(address, bytes) } -> std::same_as<void>;
-  { p.move(address, address, bytes) } -> std::same_as<bool>;
-  { p.release(address, bytes) } -> std::same_as<void>;
+  { p.unmap(address, bytes) } -> std::same_as<bool>;
+  { p.purge(address, bytes) } -> std::same_as<bool>;
+  { p.remap(address, bytes, bytes) } -> std::same_as<void*>;
+  { p.move_out(address, bytes, bytes) } -> std::same_as<void*>;
+  { p.advise_huge(address, bytes, true) } -> std::same_as<void>;
+  { p.populate(address, bytes) } -> std::same_as<void>;
+  { p.name(address, bytes, name) } -> std::same_as<void>;
 };
 
 struct Pages {
-  // Address space of `bytes`, aligned to `alignment`, without access; null if there is none.
-  static void* reserve(std::size_t bytes, std::size_t alignment) noexcept;
-  // The same at exactly `address`; false if something is there already. An existing mapping is never replaced.
-  static bool reserve_at(void* address, std::size_t bytes) noexcept;
-  // Makes reserved memory readable and writable; strict overcommit accounts it now.
-  static bool commit(void* address, std::size_t bytes) noexcept;
+  // Where `bytes` of address space may be used by map_at(), a multiple of `alignment`: far from where the system puts
+  // mappings of its own, another place for each attempt, at random where the system randomises. Nothing is reserved. Null:
+  // no more places.
+  static void* place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept;
+  // A committed mapping at exactly `address`; false if something is there already, which is never replaced, or the system
+  // refuses.
+  static bool map_at(void* address, std::size_t bytes) noexcept;
+  // A committed mapping anywhere; null if there is none.
+  static void* map(std::size_t bytes) noexcept;
+  // Ends a mapping or a part of one. False: the system would have to split a mapping and cannot; it stays.
+  static bool unmap(void* address, std::size_t bytes) noexcept;
   // Gives the pages back to the system at once (MADV_DONTNEED); the range stays committed and reads as zero.
   static bool purge(void* address, std::size_t bytes) noexcept;
-  // A committed mapping of its own anywhere, for blocks that do not fit the arena and for sparse tables; null if there is
-  // none.
-  static void* map(std::size_t bytes) noexcept;
-  // Asks for transparent huge pages; advice only.
-  static void advise_huge(void* address, std::size_t bytes) noexcept;
-  // Moves the content of a committed range to another committed range, as far as possible by moving its pages; what the
-  // old range reads as is unspecified then. False, and nothing moved, where the kernel cannot (before 5.7, or under an
-  // emulator).
-  static bool move(void* from, void* to, std::size_t bytes) noexcept;
+  // Makes a whole mapping of map(), remap() or move_out() `new_bytes` long, elsewhere if need be; new pages read as zero. Null:
+  // not possible, nothing changed.
+  static void* remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept;
+  // A mapping of `new_bytes` with the content of the `bytes` at `from`, whose pages are moved, not copied; `from` stays
+  // mapped, its content is unspecified then. Null: not possible (before Linux 5.7, under an emulator, over locked memory),
+  // nothing changed.
+  static void* move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept;
+  // Asks for transparent huge pages, or forbids them; advice only.
+  static void advise_huge(void* address, std::size_t bytes, bool wanted = true) noexcept;
+  // Has all pages made resident now (MADV_POPULATE_WRITE, Linux 5.14); advice only.
+  static void populate(void* address, std::size_t bytes) noexcept;
+  // Names a range in /proc/PID/maps and smaps, if the kernel can.
+  static void name(void* address, std::size_t bytes, const char* name) noexcept;
+
+  // For pools, which reserve what they may grow to. Address space of `bytes`, aligned to `alignment`, without access; null
+  // if there is none.
+  static void* reserve(std::size_t bytes, std::size_t alignment) noexcept;
+  // Makes reserved memory readable and writable; strict overcommit accounts it now.
+  static bool commit(void* address, std::size_t bytes) noexcept;
   // Ends a reservation or mapping.
   static void release(void* address, std::size_t bytes) noexcept;
 };

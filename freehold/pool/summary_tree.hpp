@@ -100,6 +100,13 @@ class SummaryTree {
     return kNone;
   }
 
+  // Whether block `i` is in the set and found from the top; call at rest.
+  [[nodiscard]] bool check_path(std::uint32_t i, unsigned lane = 0) const noexcept {
+    for (unsigned level = 0; level < levels_; ++level, i >>= 6)
+      if ((at(level, i >> 6, lane).load(std::memory_order_relaxed) & base::bit(i & 63)) == 0) return false;
+    return true;
+  }
+
   // The invariant between the levels; call at rest.
   [[nodiscard]] bool check_invariants(unsigned lane = 0) const noexcept {
     for (unsigned level = 0; level + 1 < levels_; ++level)
@@ -108,6 +115,20 @@ class SummaryTree {
             (at(level + 1, w >> 6, lane).load(std::memory_order_relaxed) & base::bit(w & 63)) == 0)
           return false;
     return true;
+  }
+
+  // The words of a tree over `capacity` blocks that matter while only the blocks below `blocks` are used: calls
+  // f(first word, number of words) for each level. Words count from the tree's first, before the stride. A search may look
+  // one word further than the last block.
+  template <class F>
+  static constexpr void for_used_words(std::size_t capacity, std::size_t blocks, F&& f) {
+    std::size_t first = 0;
+    do {
+      capacity = base::ceil_div(capacity, 64);
+      blocks = base::ceil_div(blocks, 64);
+      f(first, blocks < capacity ? blocks + 1 : capacity);
+      first += capacity;
+    } while (capacity > 1);
   }
 
  private:

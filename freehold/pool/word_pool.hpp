@@ -36,6 +36,12 @@ using Leaf = std::uint32_t;
 [[nodiscard]] constexpr unsigned word_of(Leaf leaf) noexcept { return leaf & 63; }
 [[nodiscard]] constexpr Leaf leaf_of(std::uint32_t block, unsigned word) noexcept { return block << 6 | word; }
 
+// The slots [from, end) of a block, as bits of its word `word`.
+[[nodiscard]] constexpr std::uint64_t bits_of_word(unsigned word, std::uint32_t from, std::uint32_t end) noexcept {
+  const std::uint32_t low = from > word * 64 ? from : word * 64, high = end < word * 64 + 64 ? end : word * 64 + 64;
+  return base::low_bits(high - word * 64) & ~base::low_bits(low - word * 64);
+}
+
 // Slots of one word; bits == 0 means none.
 struct Taken {
   Leaf leaf = 0;
@@ -231,8 +237,6 @@ class WordPool {
       if ((bits & ~shape_.full(w)) != 0) return false;
       if (bits != 0 && ((summary & base::bit(w)) == 0 || !is_enlisted(block))) return false;
     }
-    for (unsigned lane = 0; lane < lanes_; ++lane)
-      if (!tree_.check_invariants(lane)) return false;
     return true;
   }
 
@@ -268,7 +272,7 @@ class WordPool {
 
   [[nodiscard]] bool is_enlisted(std::uint32_t block) const noexcept {
     for (unsigned lane = 0; lane < lanes_; ++lane)
-      if (tree_.test(block, lane)) return true;
+      if (tree_.check_path(block, lane)) return true;
     return false;
   }
 

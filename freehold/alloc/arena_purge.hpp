@@ -1,0 +1,258 @@
+// How the arena gives memory back; see arena.hpp and budget.hpp.
+//
+// In one order, oldest first: free spans that hold pages; wholly free spans of classes; wholly free pages of spans that are
+// partly in use. Whoever gives back takes the spans or slots first, makes the system call, and puts them back clean, so that
+// nobody waits for it: an allocation that comes meanwhile takes other memory. A step is bounded (kStep).
+#pragma once
+#include "freehold/alloc/arena.hpp"
+
+namespace freehold::alloc {
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::purge_range(std::uintptr_t at, std::size_t bytes, Effort& effort) noexcept {
+  constexpr std::size_t kHugeBytes = std::size_t{2} << 20;
+  effort.spend(bytes);
+  // The system's collector of huge pages would fill again what is given back in part.
+  if (some_huge_.load(std::memory_order_relaxed) && ((at | bytes) & (kHugeBytes - 1)) != 0) forbid_huge_pages();
+  if (!pages_->purge(reinterpret_cast<void*>(at), bytes)) return false;
+  counters_.purge_calls.fetch_add(1, std::memory_order_relaxed);
+  counters_.purged_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+// For all of the memory at once, so that the system keeps one mapping.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::forbid_huge_pages() noexcept {
+  if (settings_.huge_pages == HugePages::kOn) return;
+  some_huge_.store(false, std::memory_order_relaxed);
+  pages_->advise_huge(reinterpret_cast<void*>(base_), span_count() << kSpanShift, false);
+}
+
+// ---- pages inside spans -----------------------------------------------------------------------------------------------
+
+// Slots were handed out (`wanted`) or the span changes hands: all of its pages count as resident.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::drop_hints(SpanIndex i, bool wanted) noexcept {
+  const std::uint64_t old = spans_[i].page_hints.exchange(0, std::memory_order_relaxed);  // relaxed: hints
+  const auto bytes =
+      static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(old & PageHints::kReturned)) * Config::kPageBytes);
+  if (bytes == 0) return;
+  budget_.pages_returned(-bytes);
+  // The clock of the last tick is good enough here.
+  const std::uint64_t now = next_tick_.load(std::memory_order_relaxed);
+  if (wanted && BudgetType::is_soon(static_cast<std::uint32_t>(swept_at_.load(std::memory_order_relaxed)), now))
+    budget_.regret(bytes, now);
+}
+
+// One bit for each page of span `i` on which all slots look free.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+std::uint32_t Arena<A, Config, Pages>::free_pages_of(SpanIndex i, unsigned c) noexcept {
+  const auto shape = pools_[c].shape();
+  const std::size_t bytes = Classes::slot_bytes(c);
+  std::uint32_t pages = 0;
+  for (unsigned p = 0; p < kPagesPerSpan; ++p) {
+    const auto from = static_cast<std::uint32_t>(p * Config::kPageBytes / bytes);
+    const auto end = std::min(shape.slots, static_cast<std::uint32_t>(base::ceil_div((p + 1) * Config::kPageBytes, bytes)));
+    bool free = from < end;
+    for (unsigned w = from / 64; free && w <= (end - 1) / 64; ++w) {
+      const std::uint64_t bits = pool::bits_of_word(w, from, end);
+      free = (spans_[i].words[w].load(std::memory_order_relaxed) & bits) == bits;
+    }
+    if (free) pages |= 1U << p;
+  }
+  return pages;
+}
+
+// Returns the pages [page, end) of span `i`, all of whose slots are taken while the system call runs. Nothing happens if one
+// is not free, or the span has changed its class, which cannot be once we hold slots.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::purge_pages(SpanIndex i, unsigned c, unsigned page, unsigned end, Effort& effort) noexcept {
+  Pool& pool = pools_[c];
+  const std::size_t bytes = Classes::slot_bytes(c);
+  const auto from = static_cast<std::uint32_t>(page * Config::kPageBytes / bytes);
+  const auto to =
+      std::min(pool.shape().slots, static_cast<std::uint32_t>(base::ceil_div(end * Config::kPageBytes, bytes)));
+  const unsigned first_word = from / 64, last_word = (to - 1) / 64;
+  unsigned w = first_word;
+  while (w <= last_word && pool.take_exactly(pool::leaf_of(i, w), pool::bits_of_word(w, from, to))) ++w;
+  if (w > last_word && class_of_span(i) == c &&
+      purge_range(address(i) + page * Config::kPageBytes, (end - page) * Config::kPageBytes, effort)) {
+    const std::uint64_t mask = base::low_bits(end) & ~base::low_bits(page);
+    const std::uint64_t fresh = mask & ~spans_[i].page_hints.fetch_or(mask, std::memory_order_relaxed);
+    budget_.pages_returned(
+        static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(fresh)) * Config::kPageBytes));
+  }
+  while (w-- > first_word) give_back(pool::leaf_of(i, w), pool::bits_of_word(w, from, to));
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::purge_pages_of(SpanIndex i, unsigned c, std::uint64_t now, Effort& effort) noexcept {
+  const auto returned =
+      static_cast<std::uint32_t>(spans_[i].page_hints.load(std::memory_order_relaxed) & PageHints::kReturned);
+  const std::uint32_t pages = free_pages_of(i, c) & ~returned;
+  for (unsigned p = 0; p < kPagesPerSpan; ++p) {
+    if ((pages >> p & 1) == 0) continue;
+    const unsigned end = p + static_cast<unsigned>(std::countr_one(pages >> p));
+    purge_pages(i, c, p, end, effort);
+    swept_at_.store(now, std::memory_order_relaxed);
+    p = end;
+  }
+}
+
+// ---- one thing at a time ----------------------------------------------------------------------------------------------
+
+// Of a few chunks behind the cursor, the one where spans became free least lately; kNoChunk if none holds pages.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+std::uint32_t Arena<A, Config, Pages>::oldest_dirty_chunk() noexcept {
+  constexpr unsigned kLooks = 4;
+  std::uint32_t c = chunks_.find_dirty(purge_cursor_);
+  if (c == Chunks::kNoChunk) c = chunks_.find_dirty(0);
+  std::uint32_t oldest = c, oldest_at = 0;
+  for (unsigned i = 0; c != Chunks::kNoChunk && i < kLooks; ++i, c = chunks_.find_dirty(c + 1)) {
+    const std::uint32_t at = chunks_.chunk(c).freed_at.load(std::memory_order_relaxed);
+    if (i != 0 && static_cast<std::int32_t>(at - oldest_at) >= 0) continue;
+    oldest = c;
+    oldest_at = at;
+  }
+  purge_cursor_ = oldest == Chunks::kNoChunk ? 0 : oldest;
+  return oldest;
+}
+
+// Returns the pages of up to kMostStepSpans neighbouring free spans. False: the system refuses.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::purge_chunk(std::uint32_t chunk, std::uint64_t now, Effort& effort) noexcept {
+  unsigned n = 0;
+  const SpanIndex i = chunks_.take_dirty(chunk, kMostStepSpans, n);
+  if (i == kNoSpan) return true;
+  const auto time = static_cast<std::uint32_t>(now);
+  if (!purge_range(address(i), std::size_t{n} << kSpanShift, effort)) {
+    chunks_.give(i, n, true, time);
+    return false;
+  }
+  chunks_.give_clean(i, n, time);
+  (void)budget_.spans_changed(shards_[shard_number()].budget, -static_cast<std::int64_t>(n * kSpanBytes), 0);
+  return true;
+}
+
+// False: nothing is left that can go back.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort) noexcept {
+  constexpr std::size_t kLookBytes = 8 * 1024;  // what a look costs, beside giving pages back
+  if (const std::uint32_t c = oldest_dirty_chunk(); c != Chunks::kNoChunk && purge_chunk(c, now, effort)) return true;
+  if (const SpanIndex i = seize_empty(0); i != kNoSpan) {
+    give_spans(i, 1, now);
+    return true;
+  }
+  SpanIndex i = drained_.find(drained_cursor_);
+  if (i == Tree::kNone) i = drained_.find(0);
+  drained_cursor_ = i == Tree::kNone ? 0 : i + 1;
+  if (i == Tree::kNone) return false;
+  drained_.retire(i, [] { return false; });
+  effort.bytes -= std::min(effort.bytes, kLookBytes);
+  if (const unsigned c = class_of_span(i); c != 0) purge_pages_of(i, c, now, effort);
+  return true;
+}
+
+// ---- when -------------------------------------------------------------------------------------------------------------
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::relieve(std::uint64_t now) noexcept {
+  if (!purge_lock_.try_lock()) return;
+  Effort effort = kStep;
+  while (budget_.excess() > 0 && effort.left())
+    if (!purge_something(now, effort)) {
+      budget_.nothing_left();
+      break;
+    }
+  purge_lock_.unlock();
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+std::size_t Arena<A, Config, Pages>::trim(std::uint64_t now) noexcept {
+  const std::uint64_t before = counters_.purged_bytes.load(std::memory_order_relaxed);
+  for (bool more = true; more;) {
+    const sync::Guard guard(purge_lock_);
+    for (Effort effort = kStep; more && effort.left();) more = purge_something(now, effort);
+  }
+  budget_.nothing_left();
+  return counters_.purged_bytes.load(std::memory_order_relaxed) - before;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::admit(std::uint64_t bytes, std::uint64_t now) noexcept {
+  const auto fits = [&] {
+    const std::uint64_t most = limit();
+    return most == 0 || budget_.footprint() + static_cast<std::int64_t>(bytes) <= static_cast<std::int64_t>(most);
+  };
+  if (fits()) return true;
+  (void)trim(now);
+  return fits();
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::tick_locked(std::uint64_t now) noexcept {
+  next_tick_.store(now + std::max<std::uint64_t>(settings_.purge_delay_ms / 4, 10), std::memory_order_relaxed);
+  budget_.forget(now);
+  Effort effort = kStep;
+  bool more = purge_due(now, effort);
+  more = look_at_empties(now) || more;
+  more = look_at_drained(now, effort) || more;
+  if (!effort.left()) next_tick_.store(now, std::memory_order_relaxed);  // go on at the next slow call
+  // Relaxed: a note that comes while this runs may be lost until the next span empties.
+  if (!more) something_due_.store(false, std::memory_order_relaxed);
+}
+
+// Free spans whose chunk saw no free for the delay. Returns whether some are left.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::purge_due(std::uint64_t now, Effort& effort) noexcept {
+  std::uint32_t c = chunks_.find_dirty(0);
+  for (; c != Chunks::kNoChunk; c = chunks_.find_dirty(c + 1)) {
+    const std::uint32_t at = chunks_.chunk(c).freed_at.load(std::memory_order_relaxed);
+    if (static_cast<std::uint32_t>(now) - at < settings_.purge_delay_ms) continue;
+    for (unsigned i = 0; i < kChunkSpans && effort.left() && chunks_.find_dirty(c) == c; ++i)
+      if (!purge_chunk(c, now, effort)) return true;
+    if (!effort.left()) return true;
+  }
+  return chunks_.find_dirty(0) != Chunks::kNoChunk;
+}
+
+// Wholly free spans of which no slot was handed out between two looks: a thread that empties and fills its spans again and
+// again keeps them, and its cache keeps their lines. Returns whether some are left.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::look_at_empties(std::uint64_t now) noexcept {
+  constexpr unsigned kLooks = 128;
+  SpanIndex i = empties_.find(empties_cursor_);
+  if (i == Tree::kNone) i = empties_.find(0);
+  for (unsigned looks = 0; i != Tree::kNone && looks < kLooks; ++looks, i = empties_.find(i + 1)) {
+    const unsigned c = class_of_span(i);
+    if (c != 0 && (spans_[i].page_hints.fetch_or(PageHints::kLooked, std::memory_order_relaxed) & PageHints::kLooked) == 0)
+      continue;
+    empties_.retire(i, [] { return false; });
+    if (c != 0 && seize(i, c)) give_spans(i, 1, now);
+  }
+  empties_cursor_ = i == Tree::kNone ? 0 : i;
+  return empties_.find(0) != Tree::kNone;
+}
+
+// The same for wholly free pages of spans that are partly in use, if there is much to be had.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort) noexcept {
+  constexpr unsigned kLooks = 128;
+  if (budget_.scattered() < static_cast<std::int64_t>(Config::kKeepBytes) / 2 + budget_.in_use() / Config::kKeepShare)
+    return false;
+  if (now < next_drained_look_) return true;
+  SpanIndex i = drained_.find(drained_cursor_);
+  for (unsigned looks = 0; i != Tree::kNone && looks < kLooks && effort.left(); ++looks, i = drained_.find(i + 1)) {
+    const unsigned c = class_of_span(i);
+    if (c != 0 &&
+        (spans_[i].page_hints.fetch_or(PageHints::kDrained, std::memory_order_relaxed) & PageHints::kDrained) == 0)
+      continue;
+    drained_.retire(i, [] { return false; });
+    if (c != 0) purge_pages_of(i, c, now, effort);
+  }
+  drained_cursor_ = i == Tree::kNone ? 0 : i;
+  if (i == Tree::kNone) next_drained_look_ = now + settings_.purge_delay_ms;  // a whole round was made
+  return true;
+}
+
+}  // namespace freehold::alloc

@@ -1,0 +1,116 @@
+// How much free memory may stay resident: the one account of the engine's memory, and the one rule.
+//
+//   free and resident = slots of class spans that are free - their pages that went back + free spans that may hold pages
+//                       + freed mappings that are kept
+//   allowed           = kKeepBytes + a sixteenth of what is in use + regret + what cannot go back
+//
+// The rule holds at every moment, not after a delay, so that a program that frees everything and then sleeps leaves little
+// behind although nobody runs. *Regret* is what makes that cheap for a program that saws up and down: memory that is asked
+// for within a second of its return to the system raises the allowance by as much, up to the largest size seen; seconds
+// without regret halve it. *What cannot go back* are free slots on pages that others still use, as the last search found.
+//
+//   Invariant, at rest with all caches and shards flushed: the figures are exact sums over the spans.
+//
+// Any thread; every figure is a relaxed counter of its own meaning that publishes nothing. CPUs report runs through a Shard
+// each, so that the counters' line is written once per kStep of change.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::alloc {
+
+template <sync::Atomics A, class Config>
+class Budget {
+ public:
+  using Bytes = typename A::template atomic<std::int64_t>;
+
+  // What one CPU has not reported yet.
+  struct Shard {
+    Bytes dirty{0};  // free spans that may hold pages
+    Bytes runs{0};   // runs in use
+  };
+
+  constexpr Budget() noexcept = default;
+
+  void slots_taken(std::int64_t bytes) noexcept { add(live_, bytes); }  // negative: given back
+  void class_spans(std::int64_t bytes) noexcept { note_peak(add(class_spans_, bytes) + get(runs_)); }
+  void pages_returned(std::int64_t bytes) noexcept { add(returned_, bytes); }
+  void direct(std::int64_t bytes) noexcept { note_peak(add(direct_, bytes) + get(class_spans_) + get(runs_)); }
+  void kept(std::int64_t bytes) noexcept { add(kept_, bytes); }
+
+  // Returns whether the counters were brought up to date, so that a look at over() is worth while.
+  bool spans_changed(Shard& shard, std::int64_t dirty, std::int64_t runs) noexcept {
+    const bool reported = report(shard.dirty, dirty_, dirty);
+    return report(shard.runs, runs_, runs) || reported;
+  }
+
+  // Memory was needed so soon after it went back. `now` in milliseconds.
+  void regret(std::int64_t bytes, std::uint64_t now) noexcept {
+    const std::int64_t most = get(peak_);
+    const std::int64_t next = get(regret_) + 2 * bytes;
+    regret_.store(next < most ? next : most, std::memory_order_relaxed);
+    regretted_at_.store(now, std::memory_order_relaxed);
+  }
+  [[nodiscard]] static constexpr bool is_soon(std::uint32_t purged_at, std::uint64_t now) noexcept {
+    return purged_at != 0 && static_cast<std::uint32_t>(now) - purged_at < kSoonMs;
+  }
+  // Halves the regret now and then.
+  void forget(std::uint64_t now) noexcept {
+    if (get(regret_) == 0 || now - regretted_at_.load(std::memory_order_relaxed) < kSoonMs) return;
+    regretted_at_.store(now, std::memory_order_relaxed);
+    regret_.store(get(regret_) / 2, std::memory_order_relaxed);
+  }
+
+  // Free bytes in spans of classes, but for the pages that went back.
+  [[nodiscard]] std::int64_t free_in_spans() const noexcept { return get(class_spans_) - get(live_) - get(returned_); }
+  // Of those, what a search may still give back.
+  [[nodiscard]] std::int64_t scattered() const noexcept { return free_in_spans() - get(stuck_); }
+  [[nodiscard]] std::int64_t in_use() const noexcept { return get(live_) + get(runs_) + get(direct_); }
+  [[nodiscard]] std::int64_t dirty() const noexcept { return get(dirty_); }
+  // What the program holds and what is kept for it: never more than what is resident but for untouched pages.
+  [[nodiscard]] std::int64_t footprint() const noexcept {
+    return get(class_spans_) - get(returned_) + get(runs_) + get(direct_) + get(dirty_) + get(kept_);
+  }
+  [[nodiscard]] std::int64_t allowance() const noexcept {
+    return Config::kKeepBytes + in_use() / Config::kKeepShare + get(regret_);
+  }
+  // By how much the rule is broken; at most 0: it holds.
+  [[nodiscard]] std::int64_t excess() noexcept {
+    const std::int64_t scattered = free_in_spans();
+    if (scattered < get(stuck_)) stuck_.store(scattered > 0 ? scattered : 0, std::memory_order_relaxed);
+    return scattered - get(stuck_) + get(dirty_) + get(kept_) - allowance();
+  }
+  // A search found nothing more that can go back.
+  void nothing_left() noexcept { stuck_.store(free_in_spans(), std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::uint32_t kSoonMs = 1000;
+  static constexpr std::int64_t kStep = std::int64_t{1} << 20;
+
+  [[nodiscard]] static std::int64_t get(const Bytes& b) noexcept { return b.load(std::memory_order_relaxed); }
+  static std::int64_t add(Bytes& b, std::int64_t bytes) noexcept {
+    return b.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  }
+  static bool report(Bytes& mine, Bytes& all, std::int64_t bytes) noexcept {
+    if (bytes == 0) return false;
+    const std::int64_t sum = add(mine, bytes);
+    if (sum < kStep && sum > -kStep) return false;
+    add(all, mine.exchange(0, std::memory_order_relaxed));
+    return true;
+  }
+  void note_peak(std::int64_t bytes) noexcept {
+    if (bytes > get(peak_)) peak_.store(bytes, std::memory_order_relaxed);
+  }
+
+  alignas(base::kCacheLine) Bytes live_{0};  // slots that the caches took
+  Bytes class_spans_{0}, returned_{0}, dirty_{0}, runs_{0}, direct_{0}, kept_{0};
+  Bytes stuck_{0};
+  alignas(base::kCacheLine) Bytes regret_{0};
+  Bytes peak_{0};
+  typename A::template atomic<std::uint64_t> regretted_at_{0};
+};
+
+}  // namespace freehold::alloc

@@ -1,0 +1,309 @@
+// Free spans as one bit each: the page level of the engine. The arena is cut into chunks of 64 spans (4 MiB); a chunk has one
+// word of free bits and one of dirty bits, so a run of up to 64 spans is allocated by one compare-exchange and freed by one
+// fetch_or. Neighbouring free runs merge by themselves, since they are neighbouring bits. No lock, any thread.
+//
+// A chunk serves one kind of span: kSlots (spans of small size classes, packed, under huge pages) or kRuns (blocks above
+// 32 KiB, and spans of classes above 2 KiB). Summary trees over the chunks say which may hold a free run of 2^k spans, and
+// which hold free spans that may still have pages. A CPU works in a chunk of its own while it can (`user`), so that CPUs
+// neither share a word nor each other's memory; the hint costs nothing when it is wrong.
+//
+//   Invariants: bit s of `free` set  <=>  span s of the chunk is nobody's. At rest, a free run of 2^k spans has its chunk in
+//               trees k and below, and a span that is free and dirty has its chunk in the dirty tree.
+//               `dirty` is meaningful for free spans only; a span is marked dirty before it is published as free.
+//
+// Linearisation: take at the compare-exchange, give at the fetch_or.
+// Cost: take and give one atomic each on the chunk's line, and a few loads of tree words that seldom change.
+// Source: LLFree (Wrenger et al., USENIX ATC 2023) keeps page frames so; the summary protocol is word_pool.hpp's.
+#pragma once
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/alloc/span.hpp"
+#include "freehold/base/bits.hpp"
+#include "freehold/pool/summary_tree.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::alloc {
+
+enum class ChunkKind : std::uint8_t { kNone, kSlots, kRuns };
+
+struct ChunkPoolOrders {
+  // acquire: pairs with kGive; the span's former user, or the purger, is done with it.
+  static constexpr auto kTake = std::memory_order_acquire;
+  // seq_cst: release for the pages' contents, and ordered against the loads of the trees that follow (store buffering with
+  // the searcher, who clears a tree's bit and then reads the free word again).
+  static constexpr auto kGive = std::memory_order_seq_cst;
+  static constexpr auto kReread = std::memory_order_seq_cst;
+};
+
+template <sync::Atomics A>
+struct alignas(base::kCacheLine) Chunk {
+  typename A::template atomic<std::uint64_t> free{0};
+  typename A::template atomic<std::uint64_t> dirty{0};
+  typename A::template atomic<std::uint32_t> freed_at{0};   // milliseconds, when a span became free last
+  typename A::template atomic<std::uint32_t> purged_at{0};  // milliseconds, when pages of free spans went back last; 0: never
+  typename A::template atomic<std::uint32_t> user{0};       // the CPU that works here, plus one: a hint
+  typename A::template atomic<ChunkKind> kind{ChunkKind::kNone};
+};
+static_assert(sizeof(Chunk<sync::NativeAtomics>) == base::kCacheLine);
+
+// Spans that were taken.
+struct TakenSpans {
+  SpanIndex first = kNoSpan;
+  unsigned dirty = 0;           // how many may still hold pages; 0: all read as zero
+  std::uint32_t purged_at = 0;  // of the chunk, if some do not
+};
+
+template <sync::Atomics A, unsigned kChunkSpans, class Orders = ChunkPoolOrders>
+class ChunkPool {
+ public:
+  using ChunkType = Chunk<A>;
+  using Tree = pool::SummaryTree<A>;
+  using Word = typename Tree::Word;
+  using Cursor = typename A::template atomic<std::uint32_t>;  // where a CPU works: a chunk, or kNoChunk
+  static constexpr std::uint32_t kNoChunk = ~std::uint32_t{0};
+  static constexpr std::uint64_t kAll = base::low_bits(kChunkSpans);
+  static constexpr unsigned kOrders = std::bit_width(kChunkSpans);  // runs of 1, 2, 4 … kChunkSpans spans
+  // One line for the trees that every free looks at.
+  static constexpr unsigned kTrees = 16;
+  static_assert(std::has_single_bit(kChunkSpans) && kChunkSpans <= 64 && kOrders + 3 <= kTrees);
+
+  constexpr ChunkPool() noexcept = default;
+
+  // Not thread-safe. `chunks`: zeroed, `count` of them; `tree_words`: zeroed, Tree::words_for(count) * kTrees.
+  void attach(ChunkType* chunks, Word* tree_words, std::size_t count) noexcept {
+    chunks_ = chunks;
+    for (unsigned t = 0; t < kTrees; ++t) trees_[t].attach(tree_words + t, kTrees, count);
+  }
+
+  // A new chunk whose spans are all free and clean. The caller serialises.
+  void add(std::uint32_t chunk, ChunkKind kind) noexcept {
+    chunks_[chunk].kind.store(kind, std::memory_order_relaxed);  // relaxed: published by the give
+    publish(chunk, kind, kAll);
+  }
+
+  // Takes `n` neighbouring spans, 1 <= n <= kChunkSpans, whose first is a multiple of `alignment` (a power of two, at most
+  // kChunkSpans): where `cursor` stands, else dirty ones, else any, of chunks that no other CPU works in unless `anywhere`.
+  // first == kNoSpan: there is none under these terms.
+  [[nodiscard]] TakenSpans take(ChunkKind kind, unsigned n, unsigned alignment, unsigned cpu, Cursor& cursor,
+                                bool anywhere) noexcept {
+    const std::uint32_t here = cursor.load(std::memory_order_relaxed);  // relaxed: a hint, the chunk's word decides
+    if (here != kNoChunk)
+      if (const TakenSpans t = take_in(here, kind, n, alignment); t.first != kNoSpan) return t;
+    const Search search{kind, n, alignment, cpu, anywhere};
+    TakenSpans found = take_dirty_in_any(search);
+    if (found.first == kNoSpan) found = take_in_any(search);
+    if (found.first != kNoSpan) move_to(found.first / kChunkSpans, cpu, cursor);
+    return found;
+  }
+
+  // Takes exactly the spans [first, first + n) of one chunk, all or nothing.
+  [[nodiscard]] TakenSpans take_exactly(SpanIndex first, unsigned n) noexcept {
+    ChunkType& chunk = chunks_[first / kChunkSpans];
+    const std::uint64_t mask = mask_of(first, n);
+    std::uint64_t seen = chunk.free.load(std::memory_order_relaxed);  // relaxed: the exchange decides
+    while ((seen & mask) == mask)
+      if (chunk.free.compare_exchange_weak(seen, seen & ~mask, Orders::kTake, std::memory_order_relaxed))
+        return taken(chunk, first, mask);
+    return {};
+  }
+
+  // Gives spans of one chunk back. `dirty`: they may hold pages.
+  void give(SpanIndex first, unsigned n, bool dirty, std::uint32_t now) noexcept {
+    const std::uint32_t c = first / kChunkSpans;
+    ChunkType& chunk = chunks_[c];
+    const std::uint64_t mask = mask_of(first, n);
+    if (dirty) {
+      // relaxed: published by the give below, and nobody else's while we hold the spans.
+      if ((chunk.dirty.load(std::memory_order_relaxed) & mask) != mask)
+        chunk.dirty.fetch_or(mask, std::memory_order_relaxed);
+      chunk.freed_at.store(now, std::memory_order_relaxed);
+    }
+    const ChunkKind kind = chunk.kind.load(std::memory_order_relaxed);
+    publish(c, kind, mask);
+    if (dirty) trees_[kDirtyTree].set(c);
+  }
+
+  // --- for the purger ------------------------------------------------------------------------------------------------
+
+  // The first chunk at or after `from` that may hold free spans with pages; kNoChunk if there is none.
+  [[nodiscard]] std::uint32_t find_dirty(std::uint32_t from) noexcept { return trees_[kDirtyTree].find(from); }
+  // Takes up to `most` neighbouring spans of the chunk that are free and dirty; `n` says how many. kNoSpan: none, and the
+  // chunk leaves the dirty tree until something is freed there.
+  [[nodiscard]] SpanIndex take_dirty(std::uint32_t c, unsigned most, unsigned& n) noexcept {
+    ChunkType& chunk = chunks_[c];
+    std::uint64_t seen = chunk.free.load(std::memory_order_relaxed);
+    for (;;) {
+      const std::uint64_t bits = seen & chunk.dirty.load(std::memory_order_relaxed);  // relaxed: a glance; we look again
+      if (bits == 0) {
+        trees_[kDirtyTree].retire(c, [&] { return has_dirty(chunk); });
+        return kNoSpan;
+      }
+      const unsigned low = base::lowest_bit(bits);
+      n = std::min(most, static_cast<unsigned>(std::countr_one(bits >> low)));
+      const std::uint64_t mask = base::low_bits(n) << low;
+      if (chunk.free.compare_exchange_weak(seen, seen & ~mask, Orders::kTake, std::memory_order_relaxed))
+        return c * kChunkSpans + low;
+    }
+  }
+  // Gives spans back whose pages went back to the system.
+  void give_clean(SpanIndex first, unsigned n, std::uint32_t now) noexcept {
+    ChunkType& chunk = chunks_[first / kChunkSpans];
+    // relaxed: the spans are ours, the give below publishes.
+    chunk.dirty.fetch_and(~mask_of(first, n), std::memory_order_relaxed);
+    chunk.purged_at.store(now | 1, std::memory_order_relaxed);
+    give(first, n, false, now);
+  }
+
+  [[nodiscard]] ChunkType& chunk(std::uint32_t c) noexcept { return chunks_[c]; }
+  [[nodiscard]] const ChunkType& chunk(std::uint32_t c) const noexcept { return chunks_[c]; }
+  [[nodiscard]] bool is_free(SpanIndex i) const noexcept {
+    return (chunks_[i / kChunkSpans].free.load(std::memory_order_relaxed) & mask_of(i, 1)) != 0;
+  }
+
+  // The invariants above for the chunks below `count`; call at rest.
+  [[nodiscard]] bool check_invariants(std::uint32_t count) const noexcept {
+    for (std::uint32_t c = 0; c < count; ++c) {
+      const ChunkType& chunk = chunks_[c];
+      const ChunkKind kind = chunk.kind.load(std::memory_order_relaxed);
+      const std::uint64_t free = chunk.free.load(std::memory_order_relaxed);
+      if ((free & ~kAll) != 0 || (kind == ChunkKind::kNone && free != 0)) return false;
+      for (unsigned k = 0; kind == ChunkKind::kRuns && k < kOrders; ++k)
+        if (has_run(free, 1U << k) && !trees_[kRunTrees + k].check_path(c)) return false;
+      if (kind == ChunkKind::kSlots && free != 0 && !trees_[kSlotTree].check_path(c)) return false;
+      if (has_dirty(chunk) && !trees_[kDirtyTree].check_path(c)) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr unsigned kSlotTree = 0, kRunTrees = 1, kDirtyTree = kRunTrees + kOrders;
+  static constexpr unsigned kLooks = 8;  // chunks that may be too fragmented which a search looks at
+
+  struct Search {
+    ChunkKind kind;
+    unsigned n, alignment, cpu;
+    bool anywhere;
+  };
+
+  [[nodiscard]] static constexpr std::uint64_t mask_of(SpanIndex first, unsigned n) noexcept {
+    return base::low_bits(n) << (first % kChunkSpans);
+  }
+  // Bit s: the spans s … s + n - 1 are all among `bits`.
+  [[nodiscard]] static constexpr std::uint64_t starts(std::uint64_t bits, unsigned n) noexcept {
+    for (unsigned have = 1; have < n && bits != 0;) {
+      const unsigned step = have < n - have ? have : n - have;
+      bits &= bits >> step;
+      have += step;
+    }
+    return bits;
+  }
+  [[nodiscard]] static constexpr bool has_run(std::uint64_t bits, unsigned n) noexcept { return starts(bits, n) != 0; }
+  [[nodiscard]] static constexpr std::uint64_t multiples_of(unsigned alignment) noexcept {
+    std::uint64_t mask = 1;
+    for (unsigned step = alignment; step < kChunkSpans; step *= 2) mask |= mask << step;
+    return mask;
+  }
+  [[nodiscard]] static bool has_dirty(const ChunkType& chunk) noexcept {
+    return (chunk.free.load(Orders::kReread) & chunk.dirty.load(std::memory_order_relaxed)) != 0;
+  }
+
+  [[nodiscard]] TakenSpans taken(ChunkType& chunk, SpanIndex first, std::uint64_t mask) const noexcept {
+    // relaxed: the acquire of the taking exchange made what the givers wrote visible.
+    const std::uint64_t dirty = chunk.dirty.load(std::memory_order_relaxed) & mask;
+    const bool all = dirty == mask;
+    return {first, static_cast<unsigned>(std::popcount(dirty)), all ? 0 : chunk.purged_at.load(std::memory_order_relaxed)};
+  }
+
+  // Where a run may begin: among dirty spans if that can be.
+  [[nodiscard]] static std::uint64_t places(std::uint64_t free, std::uint64_t dirty, unsigned n, unsigned alignment) noexcept {
+    const std::uint64_t aligned = multiples_of(alignment);
+    const std::uint64_t warm = starts(free & dirty, n) & aligned;
+    return warm != 0 ? warm : starts(free, n) & aligned;
+  }
+
+  [[nodiscard]] TakenSpans take_in(std::uint32_t c, ChunkKind kind, unsigned n, unsigned alignment) noexcept {
+    ChunkType& chunk = chunks_[c];
+    if (chunk.kind.load(std::memory_order_relaxed) != kind) return {};
+    std::uint64_t seen = chunk.free.load(std::memory_order_relaxed);  // relaxed: the exchange decides
+    while (seen != 0) {
+      const std::uint64_t fit = places(seen, chunk.dirty.load(std::memory_order_relaxed), n, alignment);
+      if (fit == 0) return {};
+      const unsigned low = base::lowest_bit(fit);
+      const std::uint64_t mask = base::low_bits(n) << low;
+      if (chunk.free.compare_exchange_weak(seen, seen & ~mask, Orders::kTake, std::memory_order_relaxed))
+        return taken(chunk, c * kChunkSpans + low, mask);
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool is_anothers(std::uint32_t c, const Search& s) const noexcept {
+    const std::uint32_t user = chunks_[c].user.load(std::memory_order_relaxed);  // relaxed: a hint
+    return !s.anywhere && user != 0 && user != s.cpu + 1;
+  }
+
+  [[nodiscard]] TakenSpans take_dirty_in_any(const Search& s) noexcept {
+    std::uint32_t c = trees_[kDirtyTree].find(0);
+    for (unsigned looks = 0; c != kNoChunk && looks < kLooks; ++looks, c = trees_[kDirtyTree].find(c + 1)) {
+      if (is_anothers(c, s)) continue;
+      const ChunkType& chunk = chunks_[c];
+      if (!has_run(chunk.free.load(std::memory_order_relaxed) & chunk.dirty.load(std::memory_order_relaxed), s.n)) continue;
+      if (const TakenSpans t = take_in(c, s.kind, s.n, s.alignment); t.first != kNoSpan) return t;
+    }
+    return {};
+  }
+
+  // Chunks with a free run of the greatest power of two up to n may do; those of the next power of two surely do.
+  [[nodiscard]] TakenSpans take_in_any(const Search& s) noexcept {
+    if (s.kind == ChunkKind::kSlots) return take_in_tree(kSlotTree, 1, s, ~0U);
+    const unsigned below = static_cast<unsigned>(std::bit_width(s.n)) - 1;
+    if (const TakenSpans t = take_in_tree(kRunTrees + below, 1U << below, s, kLooks); t.first != kNoSpan) return t;
+    // An aligned run of n lies in every free run of n + alignment - 1.
+    const unsigned most = s.n + s.alignment - 1 < kChunkSpans ? s.n + s.alignment - 1 : kChunkSpans;
+    const unsigned above = static_cast<unsigned>(std::bit_width(most - 1));
+    return take_in_tree(kRunTrees + above, 1U << above, s, ~0U);
+  }
+
+  // Chunks of a tree that turn out to have no run of `promised` spans leave it.
+  [[nodiscard]] TakenSpans take_in_tree(unsigned t, unsigned promised, const Search& s, unsigned looks) noexcept {
+    Tree& tree = trees_[t];
+    for (std::uint32_t c = tree.find(0); c != kNoChunk; c = tree.find(c + 1)) {
+      if (is_anothers(c, s)) continue;
+      if (const TakenSpans found = take_in(c, s.kind, s.n, s.alignment); found.first != kNoSpan) return found;
+      ChunkType& chunk = chunks_[c];
+      if (!has_run(chunk.free.load(std::memory_order_relaxed), promised))
+        tree.retire(c, [&] { return has_run(chunk.free.load(Orders::kReread), promised); });
+      else if (looks-- == 0)
+        break;
+    }
+    return {};
+  }
+
+  // A CPU leaves the chunk where it worked and says where it works now.
+  void move_to(std::uint32_t c, unsigned cpu, Cursor& cursor) noexcept {
+    const std::uint32_t before = cursor.load(std::memory_order_relaxed);  // relaxed, all of it: hints
+    if (before == c) return;
+    if (before != kNoChunk && chunks_[before].user.load(std::memory_order_relaxed) == cpu + 1)
+      chunks_[before].user.store(0, std::memory_order_relaxed);
+    cursor.store(c, std::memory_order_relaxed);
+    chunks_[c].user.store(cpu + 1, std::memory_order_relaxed);
+  }
+
+  // Sets free bits, then the trees' of the run that they are part of now.
+  void publish(std::uint32_t c, ChunkKind kind, std::uint64_t mask) noexcept {
+    const std::uint64_t free = chunks_[c].free.fetch_or(mask, Orders::kGive) | mask;
+    if (kind == ChunkKind::kSlots) return trees_[kSlotTree].set(c);
+    const unsigned low = base::lowest_bit(mask);
+    const auto behind = static_cast<unsigned>(std::countr_one(free >> low));
+    const auto before = low == 0 ? 0U : static_cast<unsigned>(std::countl_one(free << (64 - low)));
+    const auto top = static_cast<unsigned>(std::bit_width(before + behind)) - 1;
+    for (unsigned k = 0; k <= top; ++k) trees_[kRunTrees + k].set(c);
+  }
+
+  ChunkType* chunks_ = nullptr;
+  Tree trees_[kTrees];
+};
+
+}  // namespace freehold::alloc
