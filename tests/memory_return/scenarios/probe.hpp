@@ -3,6 +3,7 @@
 #pragma once
 #include <dirent.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,22 +126,33 @@ inline void* allocate_written(std::size_t bytes) {
   return p;
 }
 
-// How long single calls took: a histogram with four steps an octave, and the worst.
+// How often the system took the CPU away from this thread.
+inline long preemptions() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nivcsw;
+}
+
+// How long single calls took: a histogram with four steps an octave, and the worst. Of a call during which the system took
+// the CPU away, only the CPU time counts: other programs made it long. Waiting for a lock counts.
 class Latencies {
  public:
   template <class Call>
   auto time(Call&& call) {
+    const long before = preemptions();
     const double wall = wall_seconds(), cpu = cpu_seconds();
     auto result = call();
-    add(wall_seconds() - wall, cpu_seconds() - cpu);
+    const double wall_after = wall_seconds(), cpu_after = cpu_seconds();
+    const bool slow = wall_after - wall > 1e-3;
+    add(slow && preemptions() != before ? cpu_after - cpu : wall_after - wall, cpu_after - cpu);
     return result;
   }
-  void add(double wall, double cpu) {
+  void add(double seconds, double cpu) {
     ++count_;
     cpu_total_ += cpu;
-    worst_ = std::max(worst_, wall);
+    worst_ = std::max(worst_, seconds);
     worst_cpu_ = std::max(worst_cpu_, cpu);
-    ++steps_[step_of(wall)];
+    ++steps_[step_of(seconds)];
   }
   [[nodiscard]] double worst_ms() const { return worst_ * 1e3; }
   [[nodiscard]] double worst_cpu_ms() const { return worst_cpu_ * 1e3; }

@@ -1,0 +1,70 @@
+// Peak of what is resident while sizes change over the same small amount of live memory.
+#include "tests/memory_return/scenarios/probe.hpp"
+
+namespace freehold::test {
+namespace {
+
+// 63 sizes, one after the other: 12.5 MiB of each, of which one block per 64 KiB stays.
+SCENARIO(peak_one_survivor_per_64_kib) {
+  constexpr std::size_t kSizes = 63, kStep = 192, kGroups = 200, kGroupBytes = 64 * kKiB;
+  Table<void*> blocks(kGroups * (kGroupBytes / kStep + 1)), survivors(kSizes * kGroups);
+  std::size_t stay = 0, live = 0;
+  const double cpu = cpu_seconds();
+  for (std::size_t k = 1; k <= kSizes; ++k) {
+    const std::size_t bytes = k * kStep, per_group = kGroupBytes / bytes, n = kGroups * per_group;
+    for (std::size_t i = 0; i < n; ++i) blocks[i] = allocate_written(bytes);
+    for (std::size_t i = 0; i < n; ++i)
+      if (i % per_group == 0) {
+        survivors[stay++] = blocks[i];
+        live += bytes;
+      } else {
+        CApi::deallocate(blocks[i]);
+      }
+  }
+  figure("live_mib", static_cast<double>(live) / static_cast<double>(kMiB));
+  figure("peak_mib", peak_mib() - memory_mib("/proc/self/status", "\nRssShmem:"));
+  figure("cpu_ms", (cpu_seconds() - cpu) * 1e3);
+  for (std::size_t i = 0; i < stay; ++i) CApi::deallocate(survivors[i]);
+}
+
+// A size at a time: fills up to 64 MiB live, then frees nine tenths at random. Sizes rise by a quarter from 64 bytes to 30
+// KiB and begin again, twice.
+SCENARIO(peak_sawtooth_of_sizes) {
+  constexpr std::size_t kLive = 64 * kMiB, kSmallest = 64, kLargest = 30 * kKiB;
+  struct Block {
+    void* address;
+    std::size_t bytes;
+  };
+  Table<Block> blocks(kLive / kSmallest + 1);
+  Random random(17);
+  std::size_t n = 0, live = 0;
+  const double cpu = cpu_seconds();
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t bytes = kSmallest; bytes <= kLargest; bytes += bytes / 4) {
+      while (live + bytes <= kLive) {
+        blocks[n++] = {allocate_written(bytes), bytes};
+        live += bytes;
+      }
+      while (live > kLive / 10) {
+        const std::size_t i = random.below(n);
+        live -= blocks[i].bytes;
+        CApi::deallocate(blocks[i].address);
+        blocks[i] = blocks[--n];
+      }
+    }
+  figure("live_mib", static_cast<double>(kLive) / static_cast<double>(kMiB));
+  figure("peak_mib", peak_mib() - memory_mib("/proc/self/status", "\nRssShmem:"));
+  figure("cpu_ms", (cpu_seconds() - cpu) * 1e3);
+}
+
+// Blocks of a little more than half of 64 KiB, written whole.
+SCENARIO(peak_blocks_of_34000_bytes) {
+  constexpr std::size_t kBlocks = 8000, kBytes = 34'000;
+  Table<void*> blocks(kBlocks);
+  for (void*& block : blocks) block = allocate_written(kBytes);
+  figure("requested_mib", static_cast<double>(kBlocks * kBytes) / static_cast<double>(kMiB));
+  figure("resident_mib", private_mib());
+}
+
+}  // namespace
+}  // namespace freehold::test
