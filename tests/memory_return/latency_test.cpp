@@ -1,7 +1,7 @@
 // No call of malloc or free does unbounded work. The machine may be busy, so the best of three runs counts, with a bound
 // that is generous: 20 ms for what is meant to be below one. Distributions are printed.
-// jemalloc, busy machine: 200,000 free runs 6 to 8 ms (0.09 of CPU; 0.28 us on average), beside a trim 13 to 28, a million
-// spans 9 to 23 (0.08 of CPU); glibc 19 to 32, 272 to 485, 16.
+// jemalloc on a busy machine, in ms: freeing 200,000 runs 0.1 to 1, beside a trim 0.7 to 1, a million runs 0.1, a million
+// spans half free 1.6.
 #include <algorithm>
 
 #include "tests/memory_return/memory_return.hpp"
@@ -22,10 +22,10 @@ double figure_in_time(std::vector<std::string> arguments, const std::string& nam
   return figure_of(outcome, name);
 }
 
-double best_worst_ms(const std::vector<std::string>& arguments, const std::string& name = "worst_ms") {
+double best_worst_ms(const std::vector<std::string>& arguments) {
   double best = __builtin_inf();
   for (int i = 0; i < 3 && best > kWorstMs; ++i) {
-    const double worst = figure_in_time(arguments, name);
+    const double worst = figure_in_time(arguments, "worst_ms");
     if (worst == __builtin_inf()) break;
     best = std::min(best, worst);
   }
@@ -34,7 +34,6 @@ double best_worst_ms(const std::vector<std::string>& arguments, const std::strin
 
 TEST(Latency, TwoHundredThousandRunsAreFreed_EachFreeIsBounded) {
   EXPECT_LE(best_worst_ms({"latency_of_freeing_runs", "200000"}), kWorstMs);
-  EXPECT_LE(best_worst_ms({"latency_of_freeing_runs", "200000"}, "worst_after_ms"), kWorstMs);
 }
 // Of the thread's own CPU time: ten times the runs may cost each free a little more, for the processor's caches.
 TEST(Latency, TenTimesTheFreeRuns_FreeCostsAboutTheSame) {
@@ -49,8 +48,12 @@ TEST(Latency, TenTimesTheFreeRuns_FreeCostsAboutTheSame) {
 TEST(Latency, AnotherThreadTrims_EachCallIsBounded) {
   EXPECT_LE(best_worst_ms({"latency_beside_a_trim", "200000"}), kWorstMs);
 }
-TEST(Latency, AMillionSpansLive_EachCallIsBounded) {
-  EXPECT_LE(best_worst_ms({"latency_with_many_spans", "1000000"}), kWorstMs);
+// A run each; and two small blocks each, of which one was freed.
+TEST(Latency, AMillionRunsLive_EachCallIsBounded) {
+  EXPECT_LE(best_worst_ms({"latency_with_many_spans", "1000000", "33000", "0"}), kWorstMs);
+}
+TEST(Latency, AMillionSpansHalfFree_EachCallIsBounded) {
+  EXPECT_LE(best_worst_ms({"latency_with_many_spans", "2000000", "30000", "2"}), kWorstMs);
 }
 
 }  // namespace
