@@ -54,6 +54,14 @@ struct ArenaCounters {
   typename A::template atomic<std::uint64_t> purged_bytes{0}, purge_calls{0}, span_claims{0}, span_returns{0};
 };
 
+// The memory orders of the hand-over of spans between classes, so that the model tests can weaken each.
+struct ArenaOrders {
+  // seq_cst: release for threads that take the span's slots, and ordered against note_full()'s look into the set of empties
+  // (store buffering with seize_empty(), which leaves the set first and then asks for the class).
+  static constexpr auto kSetClass = std::memory_order_seq_cst;
+  static constexpr auto kAskClass = std::memory_order_seq_cst;
+};
+
 // A run of spans.
 struct RunPlace {
   SpanIndex first = kNoSpan;
@@ -83,7 +91,7 @@ class Arena {
     Word& word(pool::Leaf leaf) const noexcept { return arena->spans_[pool::block_of(leaf)].words[pool::word_of(leaf)]; }
     Word& summary(std::uint32_t block) const noexcept { return arena->spans_[block].summary; }
     auto& holder(std::uint32_t block) const noexcept { return arena->holders_[block]; }
-    // Acquire: pairs with the release store in claim(); a thread that took a slot of a re-given span sees the new class.
+    // A thread that took a slot of a re-given span sees the new class.
     bool belongs(std::uint32_t block, unsigned tag) const noexcept { return arena->class_of_span(block) == tag; }
     void give_back(pool::Leaf leaf, std::uint64_t bits) const noexcept { arena->give_back(leaf, bits); }
     void enlist(std::uint32_t block) const noexcept {
@@ -115,7 +123,7 @@ class Arena {
   [[nodiscard]] const Word* word_address(pool::Leaf leaf) const noexcept {
     return &spans_[pool::block_of(leaf)].words[pool::word_of(leaf)];
   }
-  // Acquire: pairs with the release store in claim().
+  // Acquire: pairs with kSetClass in claim().
   [[nodiscard]] unsigned class_of_span(SpanIndex i) const noexcept { return span_class_[i].load(std::memory_order_acquire); }
   // Pages of the run in use that begins at span i; 0: none does.
   [[nodiscard]] std::uint32_t run_pages(SpanIndex i) const noexcept {
@@ -282,6 +290,10 @@ class Arena {
   void account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;
 
+  // The class of a span that has just left a set of spans; 0: none.
+  [[nodiscard]] unsigned class_after_leaving(SpanIndex i) const noexcept {
+    return span_class_[i].load(Config::SpanOrders::kAskClass);
+  }
   void note_due() noexcept {
     if (!something_due()) something_due_.store(true, std::memory_order_relaxed);
   }

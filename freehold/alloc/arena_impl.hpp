@@ -104,17 +104,17 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind) noexcept {
 }
 
 // Huge pages only once the heap is clearly not small: a small program pays for what it uses, also where the system's
-// default would be huge.
+// default would be huge. Never asked for under runs, of which only the last span's first pages may be touched.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::advise_chunk(std::uint32_t chunk, ChunkKind kind) noexcept {
   void* const at = reinterpret_cast<void*>(address(chunk * kChunkSpans));
   const bool first = extents_[static_cast<unsigned>(kind)].chunks == 0;
-  const bool wanted = settings_.huge_pages == HugePages::kOn ||
-                      (settings_.huge_pages == HugePages::kAuto && kind == ChunkKind::kSlots && !first);
+  const bool wanted = kind == ChunkKind::kSlots && (settings_.huge_pages == HugePages::kOn ||
+                                                    (settings_.huge_pages == HugePages::kAuto && !first));
   if (wanted) {
     pages_->advise_huge(at, kChunkBytes, true);
     some_huge_.store(true, std::memory_order_relaxed);
-  } else if (settings_.huge_pages == HugePages::kOff || first) {
+  } else if (settings_.huge_pages == HugePages::kOff || (settings_.huge_pages == HugePages::kAuto && first)) {
     pages_->advise_huge(at, kChunkBytes, false);
   }
   if (settings_.prefault) pages_->populate(at, kChunkBytes);
@@ -220,7 +220,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 SpanIndex Arena<A, Config, Pages>::seize_empty(SpanIndex from) noexcept {
   for (SpanIndex i = empties_.find(from); i != Tree::kNone; i = empties_.find(i + 1)) {
     empties_.retire(i, [] { return false; });
-    if (const unsigned c = class_of_span(i); c != 0 && seize(i, c)) return i;
+    if (const unsigned c = class_after_leaving(i); c != 0 && seize(i, c)) return i;
   }
   return kNoSpan;
 }
@@ -246,8 +246,7 @@ pool::Taken Arena<A, Config, Pages>::claim(unsigned c, unsigned keep, std::uint3
   holders_[i].store(pool::Holder::at_work(thread_id).value, std::memory_order_relaxed);
   counters_.span_claims.fetch_add(1, std::memory_order_relaxed);
   budget_.class_spans(kSpanBytes);
-  // Release: pairs with class_of_span().
-  span_class_[i].store(static_cast<std::uint8_t>(c), std::memory_order_release);
+  span_class_[i].store(static_cast<std::uint8_t>(c), Config::SpanOrders::kSetClass);
   return pools_[c].publish(i, keep);
 }
 

@@ -149,7 +149,7 @@ bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort)
   if (i == Tree::kNone) return false;
   drained_.retire(i, [] { return false; });
   effort.bytes -= std::min(effort.bytes, kLookBytes);
-  if (const unsigned c = class_of_span(i); c != 0) purge_pages_of(i, c, now, effort);
+  if (const unsigned c = class_after_leaving(i); c != 0) purge_pages_of(i, c, now, effort);
   return true;
 }
 
@@ -228,7 +228,7 @@ bool Arena<A, Config, Pages>::look_at_empties(std::uint64_t now) noexcept {
     if (c != 0 && (spans_[i].page_hints.fetch_or(PageHints::kLooked, std::memory_order_relaxed) & PageHints::kLooked) == 0)
       continue;
     empties_.retire(i, [] { return false; });
-    if (c != 0 && seize(i, c)) give_spans(i, 1, now);
+    if (const unsigned left = class_after_leaving(i); left != 0 && seize(i, left)) give_spans(i, 1, now);
   }
   empties_cursor_ = i == Tree::kNone ? 0 : i;
   return empties_.find(0) != Tree::kNone;
@@ -248,7 +248,7 @@ bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort)
         (spans_[i].page_hints.fetch_or(PageHints::kDrained, std::memory_order_relaxed) & PageHints::kDrained) == 0)
       continue;
     drained_.retire(i, [] { return false; });
-    if (c != 0) purge_pages_of(i, c, now, effort);
+    if (const unsigned left = class_after_leaving(i); left != 0) purge_pages_of(i, left, now, effort);
   }
   drained_cursor_ = i == Tree::kNone ? 0 : i;
   if (i == Tree::kNone) next_drained_look_ = now + settings_.purge_delay_ms;  // a whole round was made

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/alloc/arena.hpp"
 #include "freehold/alloc/chunk_pool.hpp"
 #include "freehold/alloc/size_classes.hpp"
 #include "freehold/alloc/span.hpp"
@@ -23,6 +24,7 @@ struct NativeConfig {
       2048;  // larger slots leave page tails untouched, which huge pages would fill
 
   using ChunkOrders = ChunkPoolOrders;
+  using SpanOrders = ArenaOrders;
 
   // Growth. A chunk is mapped at once; its pages come when they are touched.
   static constexpr unsigned kChunkSpans = 64;                 // 4 MiB: a word of free bits

@@ -17,7 +17,7 @@ namespace freehold {
 namespace {
 
 using model::Faithful;
-using model::kHalf;
+using model::kChunk;
 using model::OneWord;
 using sim::Failure;
 using sim::Options;
@@ -42,9 +42,10 @@ class World {
     std::memset(chunk.data(), 0, kRecordBytes);
     pages_.chunk = chunk.data();
     const alloc::ArenaSettings settings{
-        .half_bytes = std::size_t{kHalf} << OneWord::kSpanShift, .lanes = 2, .purge_delay_ms = 0};
+        .capacity_bytes = std::size_t{2 * kChunk} << OneWord::kSpanShift, .lanes = 2, .purge_delay_ms = 0};
     const bool ready = core_.init(pages_, settings, kBudget, 1);
     SIM_CHECK(ready);
+    pages_.memory = core_.arena().base();
     std::fill(std::begin(exits_), std::end(exits_), false);  // the former execution may have been cut short
   }
 
@@ -83,10 +84,10 @@ class World {
   // Another thread goes on with the slot.
   void hand_over(void* slot, unsigned c, unsigned from, unsigned to) { pages_.write_slot(slot, c, from + 1, to + 1); }
 
-  // Uses up all memory but `spare` spans of the dense half; the slots are thread 6's.
+  // Uses up all memory but `spare` spans of the chunk of small classes; the slots are thread 6's.
   void crowd(unsigned spare) {
     for (void*& slot : crowd_) slot = allocate_late(1, 6);
-    crowd_run_ = core_.allocate_large(kHalf * 2 * OneWord::kPage, 1, zero_);
+    crowd_run_ = core_.allocate_large(kChunk * 2 * OneWord::kPage, 1, zero_);
     for (unsigned i = 0; i < 2 * spare; ++i) free_late(1, std::exchange(crowd_[i], nullptr), 6);
   }
 
@@ -95,13 +96,13 @@ class World {
     for (void*& slot : crowd_) free_late(1, slot, 6);
     core_.free_large(crowd_run_);
     SIM_CHECK(core_.check_invariants());
-    core_.arena().for_each_span([&](alloc::SpanIndex i, unsigned c, const auto&) {
+    core_.arena().for_each_span([&](alloc::SpanIndex i, unsigned c) {
       if (c != 0) SIM_CHECK(core_.arena().pool(c).free_slots(i) == core_.arena().pool(c).shape().slots);
     });
     SIM_CHECK(core_.threads() == 0);
     (void)core_.trim();
     unsigned with_class = 0;
-    core_.arena().for_each_span([&](alloc::SpanIndex, unsigned c, const auto&) { with_class += c != 0 ? 1 : 0; });
+    core_.arena().for_each_span([&](alloc::SpanIndex, unsigned c) { with_class += c != 0 ? 1 : 0; });
     SIM_CHECK(with_class == 0);
     SIM_CHECK(core_.arena().free_dirty_bytes() == 0);
     // BUDGET
@@ -118,7 +119,7 @@ class World {
 
   model::TinyPages<OneWord> pages_;
   Core core_;
-  void* crowd_[2 * kHalf] = {};
+  void* crowd_[2 * kChunk] = {};
   void* crowd_run_ = nullptr;
   bool zero_ = false;
   static inline bool exits_[sim::kMaxThreads] = {};

@@ -1,4 +1,4 @@
-// What the models of the arena and of the core share: a configuration with eight spans of two pages, and a page source
+// What the models of the arena and of the core share: a configuration with two chunks of four spans of two pages, and a page source
 // whose pages are stamps. Each page carries a plain stamp, 0 when nobody uses it, else 1 + the number of the thread that
 // does; the page source writes the stamps of what it purges. So a page handed out twice, purged while in use, or reused
 // without its former user's writes, is a data race or a wrong stamp.
@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/alloc/arena.hpp"
+#include "freehold/alloc/chunk_pool.hpp"
 #include "freehold/alloc/span.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/pool/word_pool.hpp"
@@ -18,10 +20,12 @@ namespace freehold::model {
 struct Faithful {
   using Atomics = sim::SimAtomics;
   using Orders = pool::WordPoolOrders;
+  using ChunkOrders = alloc::ChunkPoolOrders;
+  using SpanOrders = alloc::ArenaOrders;
 };
 
 // Spans of two pages. Class 1: slots of `kSlotBytes`; classes 2 and 3: one slot that touches both pages; 3 is too large
-// for the dense half.
+// for chunks of small classes.
 struct OneWord {
   static constexpr unsigned kSpanShift = 8;
   static constexpr std::size_t kPage = 128;
@@ -33,8 +37,8 @@ struct TwoWords {
   static constexpr std::size_t kSlotBytes = 16;  // 128 slots, in two words
 };
 
-inline constexpr alloc::SpanIndex kHalf = 4;            // spans of each half
-inline constexpr unsigned kPagesInAll = 2 * kHalf * 2;  // of both halves
+inline constexpr alloc::SpanIndex kChunk = 4;            // spans of a chunk, of which there are two: one of each kind at first
+inline constexpr unsigned kPagesInAll = 2 * kChunk * 2;  // of both
 
 template <class Traits, class Layout>
 struct TinyConfig {
@@ -54,10 +58,13 @@ struct TinyConfig {
   static constexpr std::size_t kPageBytes = Layout::kPage;
   static constexpr std::size_t kBaseAlignment = 2 * Layout::kPage;
   static constexpr std::size_t kDenseMaxBytes = Classes::slot_bytes(2);
-  static constexpr alloc::SpanIndex kFirstStepSpans = 1, kMaxStepSpans = 1, kReserveStepSpans = 1, kHugeAfterSpans = 100;
-  static constexpr std::uint64_t kRetainBytes = 1 << 20, kScanMinBytes = 1 << 20;
-  static constexpr unsigned kStepPlaces = 1;
-  static std::uintptr_t step_place(unsigned, std::size_t) noexcept { return 0; }
+  using ChunkOrders = typename Traits::ChunkOrders;
+  using SpanOrders = typename Traits::SpanOrders;
+  static constexpr unsigned kChunkSpans = kChunk;
+  static constexpr std::uint32_t kMaxExtentChunks = 1;
+  static constexpr std::size_t kTableStepSpans = 2 * kChunk;
+  static constexpr unsigned kShards = 2;
+  static constexpr std::int64_t kKeepBytes = 1 << 20, kKeepShare = 1;
 
   // Thread caches of two slots a class, which begin with one.
   static constexpr std::size_t kBinBytes = 4 * Layout::kPage;
@@ -66,35 +73,30 @@ struct TinyConfig {
   static constexpr std::size_t kThreadBytes = 8 * Layout::kPage;
   static constexpr std::size_t kThreadMaxBytes = 16 * Layout::kPage;
   static constexpr std::size_t kBudgetStepBytes = Layout::kPage;
-
-  template <class T>
-  static T* table(void* memory, std::size_t) noexcept {
-    return static_cast<T*>(memory);
-  }
 };
 
 // A page source over arrays of its own. The arena's memory is addresses only.
 template <class Layout>
 struct TinyPages {
   static constexpr std::size_t kPage = Layout::kPage;
+  static constexpr std::size_t kStorageBytes = 12 * 1024 + kPagesInAll * kPage;
 
-  void* map(std::size_t bytes) {
-    if (bytes > sizeof table) return chunk;  // of records
-    return table;
+  void* place(unsigned attempt, std::size_t bytes, std::size_t) {
+    SIM_CHECK(bytes <= sizeof storage);
+    return attempt == 0 ? storage : nullptr;
   }
-  void* reserve(std::size_t bytes, std::size_t alignment) {
-    SIM_CHECK(bytes <= (alignment == kPage ? sizeof spans : sizeof memory));
-    return alignment == kPage ? spans : memory;
-  }
+  bool map_at(void*, std::size_t) { return true; }
+  void* map(std::size_t) { return chunk; }  // of records
+  bool unmap(void*, std::size_t) { return true; }
   bool purge(void* address, std::size_t bytes) {
     write(page_of(address), static_cast<unsigned>(bytes / kPage), 0, 0);
     return true;
   }
-  bool reserve_at(void*, std::size_t) { return false; }
-  bool commit(void*, std::size_t) { return true; }
-  void advise_huge(void*, std::size_t) {}
-  bool move(void*, void*, std::size_t) { return false; }
-  void release(void*, std::size_t) {}
+  void* remap(void*, std::size_t, std::size_t) { return nullptr; }
+  void* move_out(void*, std::size_t, std::size_t) { return nullptr; }
+  void advise_huge(void*, std::size_t, bool) {}
+  void populate(void*, std::size_t) {}
+  void name(void*, std::size_t, const char*) {}
 
   // Changes the stamps of `count` pages, which must all be `expected`.
   void write(unsigned first, unsigned count, unsigned expected, unsigned next) {
@@ -108,12 +110,11 @@ struct TinyPages {
     if (c != 1 || Layout::kSlotBytes == kPage) write(page_of(slot), c == 1 ? 1 : 2, expected, next);
   }
   unsigned page_of(const void* address) const {
-    return static_cast<unsigned>((static_cast<const std::byte*>(address) - memory) / static_cast<std::ptrdiff_t>(kPage));
+    return static_cast<unsigned>((reinterpret_cast<std::uintptr_t>(address) - memory) / kPage);
   }
 
-  alignas(kPage) std::byte table[1024] = {};
-  alignas(kPage) std::byte spans[4096] = {};
-  alignas(2 * kPage) std::byte memory[kPagesInAll * kPage];  // never touched
+  alignas(2 * kPage) std::byte storage[kStorageBytes] = {};  // the arena's tables, and its memory, which is never touched
+  std::uintptr_t memory = 0;                                 // where the arena begins
   std::byte* chunk = nullptr;                                // zeroed memory for records, if any are needed
   sim::SimAtomics::var<unsigned> stamps[kPagesInAll];
 };
