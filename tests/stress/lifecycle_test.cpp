@@ -24,6 +24,9 @@ TEST(Lifecycle, LinkedAndPreloaded_MallocWorks) {
 TEST(Lifecycle, LoadedByDlopen_WorksBesideTheProgramsMalloc) {
   expect_passes(scenario({"lifecycle_dlopen", FREEHOLD_LIBRARY}, Malloc::kSystem));
 }
+TEST(Lifecycle, ClosedWhileThreadsHaveCaches_TheyEndAndForkWorks) {
+  expect_passes(scenario({"lifecycle_dlclose", FREEHOLD_LIBRARY}, Malloc::kSystem));
+}
 TEST(Lifecycle, PluginsComeAndGo_MallocWorks) { expect_passes(scenario({"lifecycle_plugin", FREEHOLD_PLUGIN})); }
 TEST(Lifecycle, ProgramInCLoadsPluginInCpp_ItCatchesBadAlloc) {
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "plugin", FREEHOLD_PLUGIN}));

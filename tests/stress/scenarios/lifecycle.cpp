@@ -1,5 +1,6 @@
 // Before main, after exit, libraries that come and go.
 #include <dlfcn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <memory>
@@ -78,6 +79,31 @@ SCENARIO(lifecycle_dlopen) {
     ::dlclose(library);  // may stay loaded; must not leave a thread's end pointing nowhere
     std::thread([] { Churn(9).run(300); }).join();
   }
+}
+
+// lifecycle_dlclose LIBRARY: threads that allocated by Freehold end after the program has closed it; a fork follows.
+SCENARIO(lifecycle_dlclose) {
+  require(arguments.size() == 1, "which library?");
+  void* library = ::dlopen(arguments[0].c_str(), RTLD_NOW | RTLD_LOCAL);
+  require(library != nullptr, library == nullptr ? ::dlerror() : "");
+  const auto allocate = reinterpret_cast<void* (*)(std::size_t)>(::dlsym(library, "malloc"));
+  std::atomic<int> ready{0};
+  std::atomic<bool> closed{false};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (std::size_t k = 0; k < 100; ++k) fill(allocate(k), k, k);
+      ++ready;
+      while (!closed) std::this_thread::yield();
+    });
+  while (ready < 4) std::this_thread::yield();
+  require(::dlclose(library) == 0, "dlclose");
+  closed = true;
+  for (std::thread& t : threads) t.join();
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  int status = 1;
+  require(::waitpid(child, &status, 0) == child && status == 0, "the child");
 }
 
 // lifecycle_plugin PLUGIN: a library with constructors, destructors, thread-local data and exceptions, again and again.
