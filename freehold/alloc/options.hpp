@@ -14,7 +14,7 @@ struct Options {
   std::uint64_t purge_delay_ms = 500;       // FREEHOLD_PURGE_DELAY_MS: free memory goes back after this
   HugePages huge_pages = HugePages::kAuto;  // FREEHOLD_HUGE_PAGES=off|auto|on
   CacheMode cache = CacheMode::kAuto;       // FREEHOLD_CACHE=thread|cpu|auto
-  std::size_t cache_bytes = 0;              // FREEHOLD_CACHE_BYTES: all caches beyond their minimum; 0: by CPUs
+  std::size_t cache_bytes = 0;              // FREEHOLD_CACHE_BYTES: all caches beyond their minimum; 0: kBudgetBytes
   bool verbose = false;                     // FREEHOLD_VERBOSE=1: one line at the start
   int stats_fd = -1;                        // FREEHOLD_STATS_FD, with FREEHOLD_STATS_PID: where the stats go at exit
 };

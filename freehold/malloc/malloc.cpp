@@ -88,6 +88,20 @@ FREEHOLD_EXPORT void free_aligned_sized(void* block, size_t, size_t) noexcept { 
 // An old name of free that some programs still call.
 FREEHOLD_EXPORT void cfree(void* block) noexcept { alloc::deallocate_inline(block); }
 
+// The names under which glibc exports its own malloc beside the standard ones. A program that takes a block by one of them
+// (to get round a wrapper of malloc, say) gives it back by either.
+FREEHOLD_EXPORT void* __libc_malloc(size_t bytes) noexcept { return alloc::allocate_inline(bytes); }
+FREEHOLD_EXPORT void __libc_free(void* block) noexcept { alloc::deallocate_inline(block); }
+FREEHOLD_EXPORT void __libc_cfree(void* block) noexcept { alloc::deallocate_inline(block); }
+FREEHOLD_EXPORT void* __libc_calloc(size_t count, size_t bytes) noexcept { return calloc(count, bytes); }
+FREEHOLD_EXPORT void* __libc_realloc(void* block, size_t bytes) noexcept { return realloc(block, bytes); }
+FREEHOLD_EXPORT void* __libc_memalign(size_t alignment, size_t bytes) noexcept { return memalign(alignment, bytes); }
+FREEHOLD_EXPORT void* __libc_valloc(size_t bytes) noexcept { return valloc(bytes); }
+FREEHOLD_EXPORT void* __libc_pvalloc(size_t bytes) noexcept { return pvalloc(bytes); }
+FREEHOLD_EXPORT int __posix_memalign(void** out, size_t alignment, size_t bytes) noexcept {
+  return posix_memalign(out, alignment, bytes);
+}
+
 FREEHOLD_EXPORT int malloc_trim(size_t) noexcept { return alloc::trim() != 0 ? 1 : 0; }
 
 // ---- freehold.h -------------------------------------------------------------------------------------------------------

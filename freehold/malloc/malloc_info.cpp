@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "freehold/alloc/engine.hpp"
@@ -26,6 +27,18 @@ Totals totals_of(const alloc::Stats& s) noexcept {
   }
   return t;
 }
+
+// As in glibc, printing is no cancellation point, though writing to a stream is one elsewhere.
+class NotCancelled {
+ public:
+  NotCancelled() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }
+  ~NotCancelled() { pthread_setcancelstate(former_, nullptr); }
+  NotCancelled(const NotCancelled&) = delete;
+  NotCancelled& operator=(const NotCancelled&) = delete;
+
+ private:
+  int former_ = PTHREAD_CANCEL_ENABLE;
+};
 
 }  // namespace
 
@@ -79,6 +92,7 @@ FREEHOLD_EXPORT int mallopt(int knob, int) noexcept {
 }
 
 FREEHOLD_EXPORT void malloc_stats(void) noexcept {
+  const NotCancelled whole;
   alloc::Stats s;
   alloc::stats(s);
   fprintf(stderr,
@@ -90,6 +104,7 @@ FREEHOLD_EXPORT void malloc_stats(void) noexcept {
 
 FREEHOLD_EXPORT int malloc_info(int options, FILE* stream) noexcept {
   if (options != 0) return EINVAL;  // as glibc: returned, not set
+  const NotCancelled whole;
   alloc::Stats s;
   alloc::stats(s);
   fprintf(stream, "<malloc version=\"freehold-%" PRIu32 "\">\n<sizes>\n", s.version);

@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,12 +17,24 @@
 #include <new>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "tests/support/c_api.hpp"
 #include "tests/support/door_environment.hpp"
 #include "tests/support/pattern.hpp"
+
+// No header of glibc declares these.
+extern "C" {
+void* __libc_malloc(std::size_t);
+void __libc_free(void*);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+void* __libc_valloc(std::size_t);
+void* __libc_pvalloc(std::size_t);
+}
 
 namespace freehold::test {
 namespace {
@@ -469,6 +483,43 @@ TEST(OldKnobs, AllOfThem_DoNoHarm) {
   malloc_info(0, stream);
   std::fclose(stream);
   CApi::deallocate(text);
+}
+
+// glibc prints its own whole, whether the thread is to be cancelled or not.
+TEST(MallocStats, CancelledThread_PrintsAllTheSame) {
+  const int file = ::memfd_create("stderr", 0);
+  const int saved = ::dup(STDERR_FILENO);
+  std::fflush(stderr);
+  ::dup2(file, STDERR_FILENO);
+  std::thread([] {
+    ::pthread_cancel(::pthread_self());
+    opaque (&malloc_stats)();
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  }).join();
+  std::fflush(stderr);
+  ::dup2(saved, STDERR_FILENO);
+  ::close(saved);
+  EXPECT_GT(::lseek(file, 0, SEEK_END), 20);
+  ::close(file);
+}
+
+// ---- glibc's private names ----------------------------------------------------------------------------------------------
+
+TEST(LibcNames, Blocks_CrossBothWays) {
+  for (const std::size_t n : {std::size_t{1}, std::size_t{1000}, 50 * kKiB, 3 * kMiB}) {
+    for (void* p : {opaque(&__libc_malloc)(n), opaque(&__libc_calloc)(1, n), opaque(&__libc_memalign)(64, n),
+                    opaque(&__libc_valloc)(n), opaque(&__libc_pvalloc)(n)}) {
+      ASSERT_NE(p, nullptr);
+      EXPECT_GE(CApi::usable_size(p), n);
+      fill(p, n, n);
+      p = CApi::reallocate(p, n + 100);
+      EXPECT_TRUE(intact(p, n, n));
+      CApi::deallocate(p);
+    }
+    void* const ours = opaque(&__libc_realloc)(CApi::allocate(n), n * 2);
+    EXPECT_GE(CApi::usable_size(ours), n * 2);
+    opaque (&__libc_free)(ours);
+  }
 }
 
 // ---- operator new and delete ------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ expect "soname" "libfreehold.so.0" "$(sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p' <<<
 expect "binding" 1 "$(grep -c 'FLAGS_1.*NOW' <<<"$dynamic" || true)"
 doors='malloc|calloc|realloc|free|reallocarray|posix_memalign|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size'
 doors+='|free_sized|free_aligned_sized|malloc_trim|mallinfo2?|mallopt|malloc_stats|malloc_info|cfree'
+doors+='|__libc_(malloc|free|cfree|calloc|realloc|memalign|valloc|pvalloc)|__posix_memalign'
 doors+='|_Zn[wa].*|_Zd[la].*|freehold_.*|thread_(alloc|realloc|free)'
 expect "exports that are no door" "" \
   "$(nm --dynamic --defined-only --format=posix "$library" | cut -d' ' -f1 | grep -vxE "$doors" || true)"
