@@ -205,15 +205,10 @@ class Arena {
   [[nodiscard]] BudgetType& budget() noexcept { return budget_; }
   [[nodiscard]] std::uint64_t purge_delay_ms() const noexcept { return settings_.purge_delay_ms; }
 
-  // --- around fork ---------------------------------------------------------------------------------------------------
-
-  void before_fork() noexcept {
-    purge_lock_.lock();
-    grow_lock_.lock();
-  }
-  void after_fork() noexcept {
-    grow_lock_.unlock();
-    purge_lock_.unlock();
+  // In a fork's child, whose only thread holds none.
+  void reset_locks() noexcept {
+    grow_lock_.reset();
+    purge_lock_.reset();
   }
 
   // --- for statistics and tests --------------------------------------------------------------------------------------

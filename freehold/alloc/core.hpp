@@ -23,6 +23,7 @@
 #include "freehold/alloc/thread_cache.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/pool/slot_groups.hpp"
+#include "freehold/sync/fork_gate.hpp"
 
 namespace freehold::alloc {
 
@@ -88,19 +89,19 @@ class Core {
   [[nodiscard]] bool purge_due() noexcept;
   void stats(Stats& out) noexcept;
 
-  // Around fork: all locks in their order; the child forgets the caches of threads that it does not have.
-  void before_fork() noexcept {
-    registry_.lock();
-    direct_.lock().lock();
-    arena_.before_fork();
+  // For fork: whether no thread but the owner of `mine` has marked itself as inside.
+  [[nodiscard]] bool others_are_outside(const Cache* mine) noexcept {
+    const sync::Guard guard(registry_);
+    for (const Cache* cache = caches_; cache != nullptr; cache = cache->next)
+      if (cache != mine && !sync::ForkGate<A>::is_quiet(cache->inside)) return false;
+    return true;
   }
-  void after_fork_in_parent() noexcept {
-    arena_.after_fork();
-    direct_.lock().unlock();
-    registry_.unlock();
-  }
+  // In a fork's child, which begins with nobody inside: a lock may have been held by a thread that only read. The child
+  // forgets the caches of threads that it does not have.
   void after_fork_in_child(Cache* mine) noexcept {
-    after_fork_in_parent();
+    registry_.reset();
+    direct_.lock().reset();
+    arena_.reset_locks();
     adopt_orphans(mine);
   }
 

@@ -48,27 +48,29 @@ class CpuCaches {
 
   [[nodiscard]] bool ready() const noexcept { return stacks_ != nullptr; }
 
-  // A slot of class c; null: out of memory.
-  [[nodiscard]] void* allocate(unsigned c) noexcept {
-    if (void* slot = os::rseq_pop(stacks_ + c); slot != nullptr) [[likely]]
-      return slot;
+  // A slot of class c from this CPU's stack; null: it is empty.
+  [[nodiscard]] void* pop(unsigned c) noexcept { return os::rseq_pop(stacks_ + c); }
+  // False: this CPU's stack is full.
+  [[nodiscard]] bool push(unsigned c, void* slot) noexcept { return os::rseq_push(stacks_ + c, slot); }
+
+  // A slot of class c when pop() found none. Null: out of memory.
+  [[nodiscard]] void* refill(unsigned c) noexcept {
     void* slots[kBatch];
     std::size_t n = core_->take_batch(c, slots, batch(c), os::rseq_cpu());
     if (n == 0) return nullptr;
     void* const mine = slots[--n];
     std::size_t stored = 0;
-    while (stored < n && os::rseq_push(stacks_ + c, slots[stored])) ++stored;
+    while (stored < n && push(c, slots[stored])) ++stored;
     if (stored < n) core_->give_batch(c, slots + stored, n - stored);
     return mine;
   }
 
-  void free(unsigned c, void* slot) noexcept {
-    if (os::rseq_push(stacks_ + c, slot)) [[likely]]
-      return;
+  // Takes a slot that push() had no room for.
+  void drain(unsigned c, void* slot) noexcept {
     void* slots[kBatch + 1] = {slot};
     std::size_t n = 1;
     while (n <= batch(c)) {
-      void* other = os::rseq_pop(stacks_ + c);
+      void* other = pop(c);
       if (other == nullptr) break;
       slots[n++] = other;
     }
@@ -78,7 +80,7 @@ class CpuCaches {
   // Empties the stacks of the CPU that this runs on.
   void flush() noexcept {
     for (unsigned c = 1; c < Classes::kCount; ++c)
-      while (void* slot = os::rseq_pop(stacks_ + c)) core_->give_batch(c, &slot, 1);
+      while (void* slot = pop(c)) core_->give_batch(c, &slot, 1);
   }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,11 +12,14 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "freehold/alloc/cpu_cache.hpp"
 #include "freehold/alloc/fast_path.hpp"
+#include "freehold/alloc/fork_work.hpp"
 #include "freehold/alloc/options.hpp"
 #include "freehold/os/cpu.hpp"
+#include "freehold/sync/fork_gate.hpp"
 
 namespace freehold::alloc {
 
@@ -41,6 +45,7 @@ constinit std::atomic<Start> g_start{Start::kNotYet};
 constinit Options g_options;
 constinit os::CpuCount g_cpus;
 constinit CpuCaches<NativeCore, Classes> g_cpu_caches;
+constinit sync::ForkGate<sync::NativeAtomics> g_gate;
 constinit pthread_key_t g_key = PTHREAD_KEYS_MAX;  // no key: setspecific refuses it, and threads get no caches
 
 }  // namespace
@@ -49,7 +54,130 @@ constinit thread_local NativeCache* t_cache = &g_no_cache;
 
 namespace {
 
+// ---- fork -------------------------------------------------------------------------------------------------------------
+
+// The calling thread in the eyes of fork.
+struct ForkState {
+  std::uint16_t inside = 0;  // how often it is inside the gate: more than once if a signal's handler came amid a slow path
+  std::uint16_t forks = 0;   // forks that it has under way
+};
+constinit thread_local ForkState t_fork;
+
+// The calling thread's own cache; null if it has none now.
+[[nodiscard]] NativeCache* present_cache() noexcept {
+  NativeCache* const cache = t_cache;
+  return cache != &g_no_cache && cache != &g_cpu_mode && cache != &g_late_cache ? cache : nullptr;
+}
+
+// Inside the gate for a scope, unless another thread forks. What changes the engine needs one; what only reads does not.
+class [[nodiscard]] Inside {
+ public:
+  // `cache`: the calling thread's own, or null.
+  explicit Inside(NativeCache* cache) noexcept : own_(cache != nullptr ? &cache->inside : nullptr) {
+    // First and last, as a handler of signals sees it: it may fork amid all this.
+    ++t_fork.inside;
+    sync::NativeAtomics::light_fence();
+    if (own_ != nullptr) {
+      entered_ = g_gate.enter(*own_, t_fork.forks);
+    } else {
+      shared_ = &g_gate.shared_mark(sync::NativeAtomics::thread_number());
+      entered_ = g_gate.enter_shared(*shared_, t_fork.forks);
+    }
+  }
+  ~Inside() {
+    if (entered_) own_ != nullptr ? g_gate.leave(*own_) : g_gate.leave_shared(*shared_);
+    sync::NativeAtomics::light_fence();
+    --t_fork.inside;
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  explicit operator bool() const noexcept { return entered_; }
+
+ private:
+  using Mark = sync::ForkGate<sync::NativeAtomics>::Mark;
+  Mark* own_;
+  Mark* shared_ = nullptr;
+  bool entered_;
+};
+
+// A thread that another's fork keeps out waits this long before it looks for another way: most forks are over by then, but
+// this one may be waiting for a lock that the thread holds.
+constexpr std::uint64_t kForkPatienceNs = 1'000'000;
+constexpr unsigned kForkTurns = 50;     // times that, before a thread that forks no longer waits for another's fork
+constexpr unsigned kForkTries = 1'000;  // and before malloc fails because the system refuses a mapping meanwhile
+
+void wait_for_forks() noexcept {
+  const std::uint32_t forks = g_gate.forks();
+  if (forks != t_fork.forks) sync::NativeAtomics::wait_shared(g_gate.word(), forks, kForkPatienceNs);
+}
+
+struct Freed {
+  Freed* next;
+};
+constinit PutOff<sync::NativeAtomics, Freed, &Freed::next> g_put_off_frees;
+constinit PutOff<sync::NativeAtomics, NativeCache, &NativeCache::next_ended> g_ended;
+constinit ForkBlocks<sync::NativeAtomics, os::Pages> g_fork_blocks;
+
+// Does what was put off while threads forked; what yet another fork keeps from being done is put off again.
+void catch_up() noexcept {
+  for (NativeCache *cache = g_ended.take_all(), *next = nullptr; cache != nullptr; cache = next) {
+    next = cache->next_ended;
+    if (const Inside inside(nullptr); inside)
+      g_core.detach(cache);
+    else
+      g_ended.push(cache);
+  }
+  for (Freed *block = g_put_off_frees.take_all(), *next = nullptr; block != nullptr; block = next) {
+    next = block->next;
+    deallocate_slow(block);
+  }
+}
+
+void put_off(Freed* block) noexcept {
+  g_put_off_frees.push(block);
+  if (g_gate.forks() == 0) catch_up();  // the fork ended meanwhile: nobody else may look
+}
+
+// The engine is left by all other threads, and they stay out; no lock is held.
+void before_fork() noexcept {
+  if (t_fork.inside != 0) return;  // a signal's handler forks, amid a slow path of this thread: it continues in both
+  ++t_fork.inside;
+  // One after the other, as far as they do not wait for each other.
+  for (unsigned turn = 0; turn < kForkTurns && g_gate.forks() != t_fork.forks; ++turn) wait_for_forks();
+  ++t_fork.forks;
+  g_gate.close();
+  NativeCache* const mine = present_cache();
+  for (unsigned looks = 0; !g_gate.shared_marks_are_quiet() || !g_core.others_are_outside(mine); ++looks) {
+    constexpr timespec kNap{0, 50'000};  // a thread of a lower priority may have to run first
+    looks < 20 ? static_cast<void>(::sched_yield()) : static_cast<void>(::nanosleep(&kNap, nullptr));
+  }
+  --t_fork.inside;
+}
+void after_fork_in_parent() noexcept {
+  if (t_fork.inside != 0) return;
+  --t_fork.forks;
+  if (g_gate.open()) catch_up();
+}
+void after_fork_in_child() noexcept {
+  g_options.stats_fd = -1;  // it inherits the exit handler, but it is not the process that was asked for stats
+  if (t_fork.inside != 0) return;
+  --t_fork.forks;
+  g_start_lock.reset();
+  g_fork_blocks.reset();
+  g_ended.forget();  // adopted with all others
+  g_core.after_fork_in_child(present_cache());
+  g_gate.reset(t_fork.forks);
+  catch_up();
+}
+
 // ---- threads ----------------------------------------------------------------------------------------------------------
+
+// Ends a cache that no thread uses any more.
+void give_back(NativeCache* cache) noexcept {
+  if (const Inside inside(nullptr); inside) return g_core.detach(cache);
+  g_ended.push(cache);
+  if (g_gate.forks() == 0) catch_up();
+}
 
 // Runs after thread-local destructors, among the destructors of keys; waits for the last round, so that theirs still find
 // the cache. What is freed later yet goes straight to the bitmap.
@@ -61,21 +189,7 @@ void thread_ends(void* cache_pointer) noexcept {
     return;
   }
   t_cache = &g_late_cache;
-  g_core.detach(cache);
-}
-
-void before_fork() noexcept {
-  g_start_lock.lock();
-  g_core.before_fork();
-}
-void after_fork_in_parent() noexcept {
-  g_core.after_fork_in_parent();
-  g_start_lock.unlock();
-}
-void after_fork_in_child() noexcept {
-  g_options.stats_fd = -1;  // it inherits the exit handler, but it is not the process that was asked for stats
-  g_core.after_fork_in_child(t_cache);
-  g_start_lock.unlock();
+  give_back(cache);
 }
 
 // ---- start ------------------------------------------------------------------------------------------------------------
@@ -124,7 +238,8 @@ void announce() noexcept {
   // An emulator or a container may refuse what the machine could hold: settle for less.
   for (; !ready && settings.capacity_bytes >= std::size_t{1} << 27; settings.capacity_bytes /= 4)
     ready = g_core.init(g_pages, settings, budget, g_cpus.cpus);
-  if (!ready) return false;                   // the next call tries again: memory may be there by then
+  if (!ready) return false;  // the next call tries again: memory may be there by then
+  g_gate.init();
   ::pthread_key_create(&g_key, thread_ends);  // before any thread can have a cache; allocates nothing
   g_base = g_core.arena().base();
   g_span_classes = g_core.arena().span_classes();
@@ -148,8 +263,15 @@ void finish_start() noexcept {
 }
 
 [[nodiscard]] bool cpu_caches_ready() noexcept {
+  const Inside inside(nullptr);
+  if (!inside) return false;
   const sync::Guard guard(g_start_lock);
   return g_cpu_caches.ready() || g_cpu_caches.init(g_core, g_pages);
+}
+
+[[nodiscard]] NativeCache* attach() noexcept {
+  const Inside inside(nullptr);
+  return inside ? g_core.attach() : nullptr;
 }
 
 // The calling thread's own cache; null if it has none and gets none.
@@ -160,22 +282,17 @@ void finish_start() noexcept {
     finish_start();
     return nullptr;
   }
-  NativeCache* const cache = g_core.attach();
+  NativeCache* const cache = attach();
   if (cache == nullptr) return nullptr;
   t_cache = cache;  // before setspecific, which may allocate
   finish_start();
   if (::pthread_setspecific(g_key, cache) == 0) return cache;
   t_cache = &g_no_cache;  // nobody would give the cache back at the thread's end: do without, and try again
-  g_core.detach(cache);
+  give_back(cache);
   return nullptr;
 }
 
-[[nodiscard]] NativeCache* own_cache() noexcept {
-  NativeCache* const cache = t_cache;
-  if (cache == &g_no_cache) [[unlikely]]
-    return own_cache_slow();
-  return cache == &g_cpu_mode || cache == &g_late_cache ? nullptr : cache;
-}
+[[nodiscard]] NativeCache* own_cache() noexcept { return t_cache == &g_no_cache ? own_cache_slow() : present_cache(); }
 
 [[nodiscard]] unsigned size_class_of(const void* block) noexcept {
   const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_core.arena().base()) >> NativeConfig::kSpanShift;
@@ -196,44 +313,67 @@ class KeepErrno {
   return nullptr;
 }
 
-[[nodiscard]] void* allocate_class(unsigned c) noexcept {
-  NativeCache* const cache = own_cache();
-  void* slot = nullptr;
-  if (cache != nullptr) {
-    slot = cache->pop(c);
-    if (slot == nullptr) slot = g_core.refill(*cache, c);
-  } else if (t_cache == &g_cpu_mode) {
-    slot = g_cpu_caches.allocate(c);
-  } else if (g_start.load(std::memory_order_acquire) == Start::kReady) {
-    slot = g_core.allocate_uncached(c);
+// Runs `take` inside the gate, or maps a block if another thread's fork takes long.
+template <class Take>
+[[nodiscard]] void* allocate_inside(NativeCache* cache, std::size_t bytes, std::size_t alignment, Take take) noexcept {
+  for (unsigned tries = 0; tries < kForkTries; ++tries) {
+    if (const Inside inside(cache); inside) {
+      void* const block = take();
+      return block != nullptr ? block : out_of_memory();
+    }
+    const KeepErrno keep;
+    wait_for_forks();
+    if (g_gate.forks() == t_fork.forks) continue;
+    if (void* const block = g_fork_blocks.allocate(g_pages, bytes, alignment); block != nullptr) return block;
   }
-  return slot != nullptr ? slot : out_of_memory();
+  return out_of_memory();
+}
+
+[[nodiscard]] void* allocate_class(unsigned c, std::size_t bytes, std::size_t alignment) noexcept {
+  NativeCache* const cache = own_cache();
+  if (cache != nullptr) {
+    if (void* const slot = cache->pop(c); slot != nullptr) return slot;
+    return allocate_inside(cache, bytes, alignment, [=] { return g_core.refill(*cache, c); });
+  }
+  if (t_cache == &g_cpu_mode) {
+    if (void* const slot = g_cpu_caches.pop(c); slot != nullptr) return slot;
+    return allocate_inside(nullptr, bytes, alignment, [=] { return g_cpu_caches.refill(c); });
+  }
+  if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
+  return allocate_inside(nullptr, bytes, alignment, [=] { return g_core.allocate_uncached(c); });
 }
 
 [[nodiscard]] void* allocate_run(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
   zero = false;
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return out_of_memory();
-  void* block = g_core.allocate_large(bytes, alignment, zero);
-  return block != nullptr ? block : out_of_memory();
+  return allocate_inside(present_cache(), bytes, alignment,
+                         [=, &zero] { return g_core.allocate_large(bytes, alignment, zero); });
 }
 
 }  // namespace
 
 void* allocate_slow(std::size_t bytes) noexcept {
   if (bytes == 0) bytes = 1;
-  if (bytes <= Classes::kMaxBytes) return allocate_class(Classes::class_of(bytes));
+  if (bytes <= Classes::kMaxBytes) return allocate_class(Classes::class_of(bytes), bytes, 1);
   bool zero;
   return allocate_run(bytes, 1, zero);
 }
 
 void deallocate_slow(void* block) noexcept {
+  if (block == nullptr) return;
   const KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
   const unsigned c = size_class_of(block);
-  if (c == 0) return g_core.free_large(block);
-  if (NativeCache* const cache = own_cache(); cache != nullptr)
+  NativeCache* const cache = c != 0 ? own_cache() : present_cache();
+  const bool shares = t_cache == &g_cpu_mode;
+  if (c != 0 && shares && g_cpu_caches.push(c, block)) return;
+  const Inside inside(cache);
+  if (!inside) return put_off(static_cast<Freed*>(block));
+  if (c == 0)
+    g_fork_blocks.free(g_pages, block) ? void() : g_core.free_large(block);
+  else if (cache != nullptr)
     g_core.drain(*cache, c, block);
-  else if (t_cache == &g_cpu_mode)
-    g_cpu_caches.free(c, block);
+  else if (shares)
+    g_cpu_caches.drain(c, block);
   else
     g_core.free_uncached(c, block);
 }
@@ -258,7 +398,7 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
   if (bytes == 0) bytes = 1;
   if (alignment <= 16) return allocate_inline(bytes);
   if (alignment <= Classes::kMaxBytes && bytes <= Classes::kMaxBytes)
-    if (const unsigned c = Classes::aligned_class_of(alignment, bytes); c != 0) return allocate_class(c);
+    if (const unsigned c = Classes::aligned_class_of(alignment, bytes); c != 0) return allocate_class(c, bytes, alignment);
   bool zero;
   return allocate_run(std::max(bytes, Classes::kMaxBytes + 1), alignment, zero);
 }
@@ -266,8 +406,19 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
 std::size_t usable_size(const void* block) noexcept {
   if (block == nullptr) return 0;
   const unsigned c = size_class_of(block);
-  return c != 0 ? Classes::slot_bytes(c) : g_core.large_bytes(block);
+  if (c != 0) return Classes::slot_bytes(c);
+  const std::size_t bytes = g_core.large_bytes(block);
+  return bytes != 0 ? bytes : g_fork_blocks.bytes_of(block);
 }
+
+namespace {
+
+[[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept {
+  const Inside inside(present_cache());
+  return inside ? g_core.resize_large(block, bytes) : nullptr;
+}
+
+}  // namespace
 
 void* reallocate(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return allocate_inline(bytes);
@@ -279,7 +430,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
   }
   if (old > Classes::kMaxBytes) {
     if (bytes > Classes::kMaxBytes)
-      if (void* moved = g_core.resize_large(block, bytes); moved != nullptr) return moved;
+      if (void* moved = resize(block, bytes); moved != nullptr) return moved;
   } else if (bytes <= old && bytes >= old / 2) {
     return block;  // a smaller slot would save less than half
   }
@@ -293,6 +444,9 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
 std::size_t trim() noexcept {
   NativeCache* const cache = own_cache();
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return 0;
+  wait_for_forks();
+  const Inside inside(cache);
+  if (!inside) return 0;
   if (cache != nullptr) g_core.flush(*cache);
   if (t_cache == &g_cpu_mode) g_cpu_caches.flush();
   return g_core.trim();

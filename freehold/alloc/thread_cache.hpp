@@ -53,6 +53,9 @@ struct ThreadCache {
   std::uint8_t exit_rounds = 0;
   // A fork's child must not trust a cache whose owner was in here when the process was copied.
   typename A::template atomic<std::uint32_t> in_slow_path{0};
+  // Set while the owner is inside the engine (sync/fork_gate.hpp); written by the owner, read by threads that fork.
+  typename A::template atomic<std::uint32_t> inside{0};
+  ThreadCache* next_ended = nullptr;  // of those whose threads ended while another forked
   ThreadCache* next = nullptr;
   ThreadCache* previous = nullptr;
 

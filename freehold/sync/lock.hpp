@@ -63,6 +63,9 @@ class Mutex {
     if (state_.exchange(kFree, Orders::kGive) == kContended) A::notify_one(state_);
   }
 
+  // In a child of fork, which has one thread: whoever held the lock is gone.
+  void reset() noexcept { state_.store(kFree, std::memory_order_relaxed); }  // relaxed: there is no other thread
+
   [[nodiscard]] const Waits& waits() const noexcept { return waits_; }
 
  private:

@@ -17,5 +17,14 @@ TEST(Fork, HandlersRegisteredBeforeTheFirstMalloc_MayAllocate) {
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "atfork"}));
 }
 
+TEST(Fork, HandlersRegisteredBeforeTheFirstMalloc_MayWaitForThreadsThatAllocate) {
+  expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "atfork_lock"}));
+}
+TEST(Fork, OthersFlushAllStreams_NobodyWaitsForEver) { expect_passes("fork_amid_stdio"); }
+TEST(Fork, OthersLookUpNamesAndLoadLibraries_NobodyWaitsForEver) {
+  expect_passes(scenario({"fork_amid_names_and_libraries", FREEHOLD_PLUGIN}));
+}
+TEST(Fork, SignalHandlerOfOneThread_ParentAndChildGoOn) { expect_passes("fork_from_signal_handler"); }
+
 }  // namespace
 }  // namespace freehold::test

@@ -1,6 +1,12 @@
 // Children of a process whose other threads were in the middle of malloc. A child that hangs is ended by its alarm.
+#include <dlfcn.h>
+#include <netdb.h>
 #include <pthread.h>
+#include <pwd.h>
+#include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "tests/stress/scenarios/scenario.hpp"
@@ -187,6 +193,126 @@ SCENARIO(fork_handlers_allocate) {
   ::pthread_atfork(allocate_all_sizes, allocate_all_sizes, allocate_all_sizes);
   Load load(3);
   for (int i = 0; i < 10; ++i) await(start_child([] { use_malloc(5); }));
+}
+
+// ---- fork waits for locks of libc and of others, whose holders allocate --------------------------------------------------
+
+// Threads that repeat something until they are told to stop.
+class Background {
+ public:
+  template <class Work>
+  void add(unsigned threads, Work work) {
+    for (unsigned t = 0; t < threads; ++t)
+      threads_.emplace_back([this, work] {
+        while (!stop_.load(std::memory_order_relaxed)) work();
+      });
+  }
+  ~Background() {
+    stop_ = true;
+    for (std::thread& t : threads_) t.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+// Reads a line of 60,000 bytes, again and again: the line grows by realloc while the stream's lock is held.
+void read_long_lines(const std::atomic<bool>& stop) {
+  std::string text(60'000, 'x');
+  text.back() = '\n';
+  std::FILE* const stream = ::fdopen(::memfd_create("line", 0), "r+");
+  require(stream != nullptr && std::fwrite(text.data(), 1, text.size(), stream) == text.size(), "fwrite");
+  while (!stop.load(std::memory_order_relaxed)) {
+    std::rewind(stream);
+    char* line = nullptr;
+    std::size_t room = 0;
+    require(::getline(&line, &room, stream) == static_cast<ssize_t>(text.size()), "getline");
+    CApi::deallocate(line);
+    ::usleep(50);  // stdio's locks are not fair: others would wait for long
+  }
+  std::fclose(stream);
+}
+
+// fflush(nullptr) holds stdio's list, which fork wants, and waits for streams whose holders wait for malloc.
+SCENARIO(fork_amid_stdio) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  for (int t = 0; t < 4; ++t) others.emplace_back([&] { read_long_lines(stop); });
+  others.emplace_back([&] {
+    while (!stop.load(std::memory_order_relaxed)) std::fflush(nullptr);
+  });
+  in_threads(3, [](unsigned t) {
+    for (unsigned i = 0; i < 150; ++i)
+      await(start_child([=] {
+        if (i % 50 != 0) return;
+        use_malloc(t);
+      }));
+  });
+  stop = true;
+  for (std::thread& t : others) t.join();
+}
+
+// The databases of names have a lock that fork takes; their readers allocate under it. The dynamic linker has one, too.
+SCENARIO(fork_amid_names_and_libraries) {
+  require(arguments.size() == 1, "which plug-in?");
+  Background others;
+  others.add(1, [] {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_flags = AI_NUMERICSERV;
+    if (::getaddrinfo("localhost", "80", &hints, &found) == 0) ::freeaddrinfo(found);
+  });
+  others.add(1, [] {
+    passwd entry{}, *found = nullptr;
+    char text[4096];
+    (void)::getpwnam_r("root", &entry, text, sizeof text, &found);
+  });
+  others.add(1, [&arguments] {
+    void* const plugin = ::dlopen(arguments[0].c_str(), RTLD_NOW | RTLD_LOCAL);
+    require(plugin != nullptr, "dlopen");
+    ::dlclose(plugin);
+  });
+  for (int i = 0; i < 60; ++i) await(start_child([] { use_malloc(4); }));
+}
+
+// ---- fork from a signal's handler ----------------------------------------------------------------------------------------
+
+volatile sig_atomic_t g_forks = 0, g_failures = 0;
+volatile sig_atomic_t g_is_child = 0;
+
+void fork_in_handler(int) {
+  if (g_is_child != 0) return;
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::alarm(30);
+    g_is_child = 1;
+    if (g_forks % 2 == 0) ::_exit(0);
+    return;  // and goes on where malloc was interrupted
+  }
+  int status = 1;
+  if (pid < 0 || ::waitpid(pid, &status, 0) != pid || status != 0) g_failures = g_failures + 1;
+  g_forks = g_forks + 1;
+}
+
+// A program of one thread, whose handler forks wherever the program may be; both processes go on.
+SCENARIO(fork_from_signal_handler) {
+  struct sigaction action{};
+  action.sa_handler = fork_in_handler;
+  ::sigaction(SIGALRM, &action, nullptr);
+  const itimerval period{{0, 3000}, {0, 3000}};
+  ::setitimer(ITIMER_REAL, &period, nullptr);
+  Churn churn(11);
+  while (g_forks < 200 && g_is_child == 0) churn.run(20);
+  const itimerval never{};
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  churn.check_all();
+  churn.run(500);
+  churn.check_all();
+  if (g_is_child != 0) {
+    use_malloc(12);
+    std::_Exit(0);
+  }
+  require(g_failures == 0, "children failed");
 }
 
 }  // namespace

@@ -266,15 +266,12 @@ TEST(Core, Fork_ChildAdoptsOrphans_ButNotOneCaughtInASlowPath) {
     for (void* block : blocks) thread->free(block);
   }
   busy.cache()->in_slow_path.store(1);
-  machine->before_fork();
   machine->after_fork_in_child(mine.cache());
   EXPECT_EQ(machine->threads(), 2U);
   EXPECT_TRUE(machine->check_invariants());
   EXPECT_NE(mine.allocate(64), nullptr);
   // `idle` is gone with its thread; `busy` would be in a real child.
   busy.cache()->in_slow_path.store(0);
-  machine->before_fork();
-  machine->after_fork_in_parent();
   EXPECT_NE(busy.allocate(64), nullptr) << "the parent goes on";
   idle.forget();
 }

@@ -1,0 +1,109 @@
+// Lets fork copy a process in which nothing is half changed, without a lock that is held while fork waits for others.
+//
+// Between our handler and the copy, fork waits: for handlers that were registered before ours, for the lists of stdio, for
+// the databases of names. Whoever holds one of those may be in the middle of a malloc. So the handler only closes the gate
+// and waits until each thread that is inside has left; from then on nobody who comes is let in. A thread that is refused
+// does not wait for the fork's end either: it does what it wants in another way, or puts it off.
+//
+//   Invariant: a thread is inside  <=>  it has set its mark, and saw no fork under way but its own afterwards.
+//   Closed and quiet: no thread but the one that forks is inside, until open() or reset().
+//
+// A mark is a thread's own (a plain store), or shared by some (a read-modify-write). The marks and `forks_` are a store
+// buffering pair; the fence of the threads that enter is free, and the one of close() makes them all execute one
+// (membarrier). Any thread. enter and leave: a store and a load each; close: a system call.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::sync {
+
+struct ForkGateOrders {
+  // Acquire: pairs with the release of open() and of leave(); what was changed before the fork is visible.
+  static constexpr auto kEnter = std::memory_order_acquire;
+  // Release: pairs with kLook; the thread that forks sees what was changed, whole.
+  static constexpr auto kLeave = std::memory_order_release;
+  static constexpr auto kLook = std::memory_order_acquire;
+  // Release: pairs with kEnter; the copy was read before anybody changes what it shows.
+  static constexpr auto kOpen = std::memory_order_release;
+};
+
+template <Atomics A, class Orders = ForkGateOrders, unsigned kSharedMarks = 16>
+class ForkGate {
+ public:
+  using Mark = typename A::template atomic<std::uint32_t>;
+
+  constexpr ForkGate() noexcept = default;
+
+  // Not thread-safe; before the first enter(). Asks whether the system can fence other threads; if not, they fence.
+  void init() noexcept { asymmetric_ = A::may_fence_heavily(); }
+
+  // For threads that have no mark of their own.
+  [[nodiscard]] Mark& shared_mark(std::uint32_t thread) noexcept { return shared_[thread % kSharedMarks].mark; }
+
+  // True: the caller is inside, until leave() with the same mark. False: another thread forks. `forks`: how many forks the
+  // caller has under way itself, whose handlers may want memory.
+  [[nodiscard]] bool enter(Mark& own, std::uint32_t forks) noexcept {
+    own.store(1, std::memory_order_relaxed);  // relaxed: the fences below and in close() order it
+    fence();
+    if (forks_.load(Orders::kEnter) == forks) [[likely]]
+      return true;
+    leave(own);
+    return false;
+  }
+  void leave(Mark& own) noexcept { own.store(0, Orders::kLeave); }
+
+  [[nodiscard]] bool enter_shared(Mark& mark, std::uint32_t forks) noexcept {
+    mark.fetch_add(1, std::memory_order_relaxed);  // relaxed: as in enter()
+    fence();
+    if (forks_.load(Orders::kEnter) == forks) [[likely]]
+      return true;
+    leave_shared(mark);
+    return false;
+  }
+  void leave_shared(Mark& mark) noexcept { mark.fetch_sub(1, Orders::kLeave); }
+
+  // The calling thread is about to fork: refuses all others. Then the caller waits until every mark but its own is_quiet().
+  void close() noexcept {
+    forks_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the fence orders it
+    asymmetric_ ? A::heavy_fence() : A::fence(std::memory_order_seq_cst);
+  }
+  [[nodiscard]] static bool is_quiet(const Mark& mark) noexcept { return mark.load(Orders::kLook) == 0; }
+  [[nodiscard]] bool shared_marks_are_quiet() const noexcept {
+    for (const SharedMark& shared : shared_)
+      if (!is_quiet(shared.mark)) return false;
+    return true;
+  }
+  // In the parent, afterwards. True: no other fork is under way.
+  bool open() noexcept {
+    const bool last = forks_.fetch_sub(1, Orders::kOpen) == 1;
+    if (last) A::notify_all_shared(forks_);
+    return last;
+  }
+  // In the child, whose only thread has `forks` others under way: of handlers of signals that came amid one.
+  void reset(std::uint32_t forks) noexcept {
+    forks_.store(forks, std::memory_order_relaxed);  // relaxed: there is no other thread
+    for (SharedMark& shared : shared_) shared.mark.store(0, std::memory_order_relaxed);
+    asymmetric_ = A::may_fence_heavily();  // the child is a process of its own
+  }
+
+  // Forks under way, in any thread. Relaxed: a glance, or ordered by PutOff.
+  [[nodiscard]] std::uint32_t forks() const noexcept { return forks_.load(std::memory_order_relaxed); }
+  // To wait on (wait_shared) until it changes.
+  [[nodiscard]] const Mark& word() const noexcept { return forks_; }
+
+ private:
+  struct alignas(base::kCacheLine) SharedMark {
+    Mark mark{0};
+  };
+
+  void fence() const noexcept { asymmetric_ ? A::light_fence() : A::fence(std::memory_order_seq_cst); }
+
+  alignas(base::kCacheLine) Mark forks_{0};
+  bool asymmetric_ = false;
+  SharedMark shared_[kSharedMarks];
+};
+
+}  // namespace freehold::sync

@@ -1,0 +1,266 @@
+// sync::ForkGate and alloc::PutOff on the simulated machine. Threads change two words that belong together, under a lock, as
+// the engine's slow paths do; others fork. Oracle: at the moment of the copy the words agree and no lock is held; nobody
+// waits for ever, even if fork waits for a lock whose holder wants memory; nothing that was put off is left behind.
+#include <gtest/gtest.h>
+
+#include "freehold/alloc/fork_work.hpp"
+#include "freehold/sync/fork_gate.hpp"
+#include "freehold/sync/lock.hpp"
+#include "sim/explore.hpp"
+#include "sim/sim_atomics.hpp"
+
+namespace freehold {
+namespace {
+
+using sim::Failure;
+using sim::Options;
+using sim::Result;
+using sim::SimAtomics;
+
+struct Note {
+  Note* next = nullptr;
+  bool done = false;
+};
+
+// The engine, and what fork does with it.
+template <class A, class Orders, class PutOffOrders>
+class World {
+ public:
+  using Gate = sync::ForkGate<A, Orders, 2>;
+  using Mark = typename Gate::Mark;
+
+  World() { gate_.init(); }
+
+  // A thread's slow path. False: it was refused.
+  bool change(Mark* own, std::uint32_t forks = 0) {
+    Mark& mark = own != nullptr ? *own : gate_.shared_mark(0);
+    if (!(own != nullptr ? gate_.enter(mark, forks) : gate_.enter_shared(mark, forks))) return false;
+    {
+      const sync::Guard guard(engine_);
+      locked_.store(true);
+      left_.store(left_.load() + 1);
+      right_.store(right_.load() + 1);
+      locked_.store(false);
+    }
+    own != nullptr ? gate_.leave(mark) : gate_.leave_shared(mark);
+    return true;
+  }
+  // A free, which is put off where it is refused.
+  void free(Mark& own, Note& note) {
+    if (change(&own)) {
+      note.done = true;
+      return;
+    }
+    put_off_.push(&note);
+    if (gate_.forks() == 0) catch_up();
+  }
+
+  void before_fork(const Mark* mine = nullptr) {
+    gate_.close();
+    for (const Mark& mark : marks) {
+      if (&mark == mine) continue;
+      while (!Gate::is_quiet(mark)) A::yield();
+    }
+    while (!gate_.shared_marks_are_quiet()) A::yield();
+  }
+  void copy() {
+    SIM_CHECK(left_.load() == right_.load());
+    SIM_CHECK(!locked_.load());
+  }
+  void after_fork() {
+    if (gate_.open()) catch_up();
+  }
+
+  Mark marks[3]{};
+  sync::Mutex<A> others_lock;  // of a library or of libc: fork takes it, and so do threads that allocate under it
+  unsigned changes() { return static_cast<unsigned>(left_.load()); }
+
+ private:
+  void catch_up() {
+    for (Note *note = put_off_.take_all(), *next = nullptr; note != nullptr; note = next) {
+      next = note->next;
+      note->done = true;
+    }
+  }
+
+  Gate gate_;
+  sync::Mutex<A> engine_;
+  alloc::PutOff<A, Note, &Note::next, PutOffOrders> put_off_;
+  typename A::template var<unsigned> left_{0}, right_{0};
+  typename A::template var<bool> locked_{false};
+};
+
+using Orders = sync::ForkGateOrders;
+
+template <class A = SimAtomics, class O = Orders, class P = alloc::PutOffOrders>
+Result copy_amid_changes(Options options, bool shared_marks) {
+  return sim::explore(options, [=](sim::Execution& run) {
+    World<A, O, P> world;
+    for (unsigned t = 0; t < 2; ++t)
+      run.spawn([&, t] {
+        for (unsigned i = 0; i <= t; ++i) (void)world.change(shared_marks ? nullptr : &world.marks[t]);
+      });
+    run.spawn([&] {
+      world.before_fork();
+      world.copy();
+      world.after_fork();
+    });
+    run.check([&] { SIM_CHECK(world.changes() <= 3); });
+  });
+}
+
+// Fork waits for a lock that a thread holds while it allocates. `waits`: the mutant, in which a refused thread waits.
+template <class A = SimAtomics, class O = Orders, class P = alloc::PutOffOrders>
+Result copy_behind_anothers_lock(Options options, bool waits) {
+  return sim::explore(options, [=](sim::Execution& run) {
+    World<A, O, P> world;
+    run.spawn([&] {
+      const sync::Guard guard(world.others_lock);
+      while (!world.change(&world.marks[0]) && waits) A::yield();
+    });
+    run.spawn([&] { (void)world.change(&world.marks[1]); });
+    run.spawn([&] {
+      world.before_fork();
+      world.others_lock.lock();
+      world.copy();
+      world.others_lock.unlock();
+      world.after_fork();
+    });
+    run.check([&] { SIM_CHECK(world.changes() >= (waits ? 1 : 0)); });
+  });
+}
+
+// Two threads fork, and their handlers allocate.
+template <class A = SimAtomics, class O = Orders, class P = alloc::PutOffOrders>
+Result two_forks(Options options) {
+  return sim::explore(options, [](sim::Execution& run) {
+    World<A, O, P> world;
+    for (unsigned t = 0; t < 2; ++t)
+      run.spawn([&, t] {
+        world.before_fork(&world.marks[t]);
+        (void)world.change(&world.marks[t], 1);
+        world.copy();
+        world.after_fork();
+      });
+    run.check([&] { SIM_CHECK(world.change(&world.marks[2])); });
+  });
+}
+
+template <class A = SimAtomics, class O = Orders, class P = alloc::PutOffOrders>
+Result put_off_frees(Options options) {
+  return sim::explore(options, [](sim::Execution& run) {
+    World<A, O, P> world;
+    Note notes[2];
+    for (unsigned t = 0; t < 2; ++t) run.spawn([&, t] { world.free(world.marks[t], notes[t]); });
+    run.spawn([&] {
+      world.before_fork();
+      world.copy();
+      world.after_fork();
+    });
+    run.check([&] { SIM_CHECK(notes[0].done && notes[1].done); });
+  });
+}
+
+TEST(ForkGate_Model, OwnMarks_TheCopyIsWhole) {
+  const Result result = copy_amid_changes({.name = "fork/own", .preemptions = 3, .stale = 2}, false);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(ForkGate_Model, SharedMarks_TheCopyIsWhole) {
+  const Result result = copy_amid_changes({.name = "fork/shared", .preemptions = 3, .stale = 1}, true);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(ForkGate_Model, ForkWaitsForALockUnderWhichOthersAllocate_NobodyWaitsForEver) {
+  const Result result = copy_behind_anothers_lock({.name = "fork/lock", .preemptions = 3, .stale = 1}, false);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(ForkGate_Model, TwoForksWhoseHandlersAllocate_BothCopiesAreWhole) {
+  const Result result = two_forks({.name = "fork/two", .preemptions = 3, .stale = 1});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(ForkGate_Model, FreesPutOff_NoneIsLeftBehind) {
+  const Result result = put_off_frees({.name = "fork/put off", .preemptions = 3, .stale = 1});
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// Where the kernel cannot fence other threads, each fences for itself.
+struct NoMembarrier : SimAtomics {
+  static bool may_fence_heavily() noexcept { return false; }
+  static void heavy_fence() noexcept {}
+};
+TEST(ForkGate_Model, NoMembarrier_TheCopyIsWhole) {
+  const Result result = copy_amid_changes<NoMembarrier>({.name = "fork/fences", .preemptions = 3, .stale = 2}, false);
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// ---- mutants
+
+struct LeavesRelaxed : Orders {
+  static constexpr auto kLeave = std::memory_order_relaxed;
+};
+struct LooksRelaxed : Orders {
+  static constexpr auto kLook = std::memory_order_relaxed;
+};
+struct OpensRelaxed : Orders {
+  static constexpr auto kOpen = std::memory_order_relaxed;
+};
+struct EntersRelaxed : Orders {
+  static constexpr auto kEnter = std::memory_order_relaxed;
+};
+struct PushesWithoutLooking : alloc::PutOffOrders {
+  static constexpr auto kPush = std::memory_order_release;
+};
+struct TakesWithoutTelling : alloc::PutOffOrders {
+  static constexpr auto kTake = std::memory_order_acquire;
+};
+struct NoHeavyFence : SimAtomics {
+  static void heavy_fence() noexcept {}
+};
+struct NoFenceAtAll : NoMembarrier {
+  static void fence(std::memory_order) noexcept {}
+};
+
+Options mutant(const char* name) { return {.name = name, .preemptions = 3, .stale = 2, .print = false}; }
+
+template <class A, class O = Orders>
+Failure copy_fails_by(const char* name) {
+  return copy_amid_changes<A, O>(mutant(name), false).failure;
+}
+template <class P>
+Failure putting_off_fails_by(const char* name) {
+  return put_off_frees<SimAtomics, Orders, P>(mutant(name)).failure;
+}
+
+TEST(ForkGate_Mutants, NoHeavyFence_TheCopyIsTorn) {
+  EXPECT_EQ(copy_fails_by<NoHeavyFence>("fork/no fence"), Failure::kRace);
+}
+TEST(ForkGate_Mutants, NoFenceOfEither_TheCopyIsTorn) {
+  EXPECT_EQ(copy_fails_by<NoFenceAtAll>("fork/no fences"), Failure::kRace);
+}
+TEST(ForkGate_Mutants, RelaxedLeave_Race) {
+  EXPECT_EQ((copy_fails_by<SimAtomics, LeavesRelaxed>("fork/leave")), Failure::kRace);
+}
+TEST(ForkGate_Mutants, RelaxedLook_Race) {
+  EXPECT_EQ((copy_fails_by<SimAtomics, LooksRelaxed>("fork/look")), Failure::kRace);
+}
+// A thread comes in after the fork: it may not change what the copy still reads.
+TEST(ForkGate_Mutants, RelaxedEnter_Race) {
+  EXPECT_EQ((copy_fails_by<SimAtomics, EntersRelaxed>("fork/enter")), Failure::kRace);
+}
+TEST(ForkGate_Mutants, RelaxedOpen_Race) {
+  EXPECT_EQ((copy_fails_by<SimAtomics, OpensRelaxed>("fork/open")), Failure::kRace);
+}
+TEST(ForkGate_Mutants, PushesWithoutLooking_OneIsLeftBehind) {
+  EXPECT_EQ(putting_off_fails_by<PushesWithoutLooking>("fork/push"), Failure::kCheck);
+}
+TEST(ForkGate_Mutants, TakesWithoutTelling_OneIsLeftBehind) {
+  EXPECT_EQ(putting_off_fails_by<TakesWithoutTelling>("fork/take"), Failure::kCheck);
+}
+// What locks that are taken in the handler come to.
+TEST(ForkGate_Mutants, RefusedThreadWaits_NobodyGoesOn) {
+  Options options = mutant("fork/waits");
+  options.steps = 2000;
+  EXPECT_EQ(copy_behind_anothers_lock(options, true).failure, Failure::kLivelock);
+}
+
+}  // namespace
+}  // namespace freehold
