@@ -5,12 +5,15 @@
 #include <cstdlib>
 #include <cstring>
 
+// The program's own, where it defines one (freehold.h).
+extern "C" [[gnu::weak, gnu::visibility("default")]] const char* freehold_options;
+
 namespace freehold::alloc {
 namespace {
 
 // Built by hand: this runs inside the first malloc.
 void complain(const char* name, const char* expected) noexcept {
-  char line[160] = "freehold: ignoring ";
+  char line[240] = "freehold: ignoring ";
   std::size_t n = std::strlen(line);
   for (const char* part : {name, ": expected ", expected, "\n"}) {
     const std::size_t length = std::strlen(part);
@@ -32,40 +35,115 @@ bool parse_number(const char* text, std::uint64_t& out) noexcept {
   return true;
 }
 
-// Reads a number; a missing variable leaves `value` alone.
-void read_number(const char* name, std::uint64_t& value) noexcept {
-  const char* text = ::secure_getenv(name);
-  if (text != nullptr && !parse_number(text, value)) complain(name, "a whole number");
+// Where a value was found: what to call it in a complaint, and its text (null: nowhere).
+struct Found {
+  const char* name;
+  const char* text;
+};
+
+constexpr std::size_t kMostBytes = 64;  // of one option in the program's string; longer ones make no sense
+
+// An option: its variable, and its name in the program's string.
+struct Name {
+  const char* variable;
+  const char* compiled;
+};
+constexpr Name kPurgeDelay{"FREEHOLD_PURGE_DELAY_MS", "purge_delay_ms"};
+constexpr Name kHugePages{"FREEHOLD_HUGE_PAGES", "huge_pages"};
+constexpr Name kCache{"FREEHOLD_CACHE", "cache"};
+constexpr Name kCacheBytes{"FREEHOLD_CACHE_BYTES", "cache_bytes"};
+constexpr Name kVerbose{"FREEHOLD_VERBOSE", "verbose"};
+constexpr Name kCompiled[] = {kPurgeDelay, kHugePages, kCache, kCacheBytes, kVerbose};
+
+// Calls visit(name, length of the name, value, length of the value) for each option in the program's string; a part without
+// a colon has a null value.
+template <class Visit>
+void for_each_compiled(Visit visit) noexcept {
+  if (&freehold_options == nullptr || freehold_options == nullptr) return;
+  for (const char* at = freehold_options; *at != '\0';) {
+    const std::size_t length = std::strcspn(at, ",");
+    const auto* const colon = static_cast<const char*>(std::memchr(at, ':', length));
+    if (length != 0)
+      visit(at, colon != nullptr ? static_cast<std::size_t>(colon - at) : length, colon != nullptr ? colon + 1 : nullptr,
+            colon != nullptr ? static_cast<std::size_t>(at + length - colon - 1) : 0);
+    at += length;
+    if (*at == ',') ++at;
+  }
+}
+
+bool is(const char* text, std::size_t length, const char* word) noexcept {
+  return std::strlen(word) == length && std::memcmp(text, word, length) == 0;
+}
+
+// The value of an option: the environment's, else the program's. `room` holds a copy of the latter.
+[[nodiscard]] Found look_up(Name option, char (&room)[kMostBytes]) noexcept {
+  if (const char* const text = ::secure_getenv(option.variable); text != nullptr) return {option.variable, text};
+  Found found{option.compiled, nullptr};
+  for_each_compiled([&](const char* name, std::size_t name_length, const char* value, std::size_t length) {
+    if (value == nullptr || !is(name, name_length, option.compiled) || length >= kMostBytes) return;
+    std::memcpy(room, value, length);
+    room[length] = '\0';
+    found.text = room;
+  });
+  return found;
+}
+
+// Reports what no option can be read from.
+void complain_of_unknown_options() noexcept {
+  for_each_compiled([](const char* name, std::size_t name_length, const char* value, std::size_t length) {
+    if (value != nullptr && length < kMostBytes)
+      for (const Name& option : kCompiled)
+        if (is(name, name_length, option.compiled)) return;
+    char copy[kMostBytes] = {};
+    std::memcpy(copy, name, name_length < kMostBytes ? name_length : kMostBytes - 1);
+    complain(copy, "purge_delay_ms, huge_pages, cache, cache_bytes or verbose, a colon and a value, in freehold_options");
+  });
+}
+
+// Reads a number; where there is none, `value` stays.
+void read_number(Found found, std::uint64_t& value) noexcept {
+  if (found.text != nullptr && !parse_number(found.text, value)) complain(found.name, "a whole number");
+}
+void read_number(Name option, std::uint64_t& value) noexcept {
+  char room[kMostBytes];
+  read_number(look_up(option, room), value);
 }
 
 // Reads one of three words; returns its place, or `otherwise`.
 template <class E>
-E read_word(const char* name, const char* const (&words)[3], const char* expected, E otherwise) noexcept {
-  const char* text = ::secure_getenv(name);
-  if (text == nullptr) return otherwise;
+E read_word(Name option, const char* const (&words)[3], const char* expected, E otherwise) noexcept {
+  char room[kMostBytes];
+  const Found found = look_up(option, room);
+  if (found.text == nullptr) return otherwise;
   for (std::uint8_t i = 0; i < 3; ++i)
-    if (std::strcmp(text, words[i]) == 0) return static_cast<E>(i);
-  complain(name, expected);
+    if (std::strcmp(found.text, words[i]) == 0) return static_cast<E>(i);
+  complain(found.name, expected);
   return otherwise;
+}
+
+// Only from the environment: for `freehold run`.
+void read_variable(const char* name, std::uint64_t& value) noexcept {
+  read_number(Found{name, ::secure_getenv(name)}, value);
 }
 
 }  // namespace
 
 Options read_options() noexcept {
   Options o;
-  read_number("FREEHOLD_PURGE_DELAY_MS", o.purge_delay_ms);
-  o.huge_pages = read_word("FREEHOLD_HUGE_PAGES", {"off", "auto", "on"}, "off, auto or on", o.huge_pages);
-  o.cache = read_word("FREEHOLD_CACHE", {"thread", "cpu", "auto"}, "thread, cpu or auto", o.cache);
+  complain_of_unknown_options();
+  read_number(kPurgeDelay, o.purge_delay_ms);
+  o.huge_pages = read_word(kHugePages, {"off", "auto", "on"}, "off, auto or on", o.huge_pages);
+  o.cache = read_word(kCache, {"thread", "cpu", "auto"}, "thread, cpu or auto", o.cache);
   std::uint64_t number = 0;
-  read_number("FREEHOLD_CACHE_BYTES", number);
+  read_number(kCacheBytes, number);
   o.cache_bytes = static_cast<std::size_t>(number);
   number = 0;
-  read_number("FREEHOLD_VERBOSE", number);
+  read_number(kVerbose, number);
   o.verbose = number != 0;
   number = 0;
-  read_number("FREEHOLD_STATS_PID", number);
+  read_variable("FREEHOLD_STATS_PID", number);
   if (number != 0 && number == static_cast<std::uint64_t>(::getpid())) {
-    read_number("FREEHOLD_STATS_FD", number);
+    read_variable("FREEHOLD_STATS_FD", number);
     o.stats_fd = static_cast<int>(number);
   }
   return o;

@@ -8,6 +8,18 @@
 extern "C" {
 #endif
 
+/* Options compiled into a program that cannot set its environment: define this variable, with C linkage and default
+   visibility, as a list of NAME:VALUE with commas between. Names and values are those of the FREEHOLD_... variables of
+   docs/tuning.md in lower case; a variable that is set wins. Read once, before the first block. Example:
+
+     const char* freehold_options = "purge_delay_ms:100,huge_pages:off";
+
+   Under LD_PRELOAD the program must export it (-rdynamic, or -Wl,--export-dynamic-symbol=freehold_options). */
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+extern const char* freehold_options;
+
 /* 1 if malloc in this process is Freehold's: asks malloc for a block and looks whose it is. 0 if another malloc won.
    Cost: one allocation. */
 int freehold_is_active(void);
