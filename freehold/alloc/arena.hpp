@@ -194,6 +194,8 @@ class Arena {
     tick_locked(now);
     purge_lock_.unlock();
   }
+  // The same until nothing is due now, in steps; for a thread that has nothing else to do. Returns whether more will be.
+  [[nodiscard]] bool purge_idle(std::uint64_t now) noexcept;
   // Gives back what is beyond the budget, in a bounded step.
   void relieve(std::uint64_t now) noexcept;
   // Gives everything back that is wholly free, at page granularity, at once. Returns bytes. Frees do not wait meanwhile.
@@ -202,6 +204,7 @@ class Arena {
   [[nodiscard]] bool admit(std::uint64_t bytes, std::uint64_t now) noexcept;
   void set_limit(std::uint64_t bytes) noexcept { limit_.store(bytes, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t limit() const noexcept { return limit_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool limit_was_met() const noexcept { return limit_was_met_.load(std::memory_order_relaxed); }
   [[nodiscard]] BudgetType& budget() noexcept { return budget_; }
   [[nodiscard]] std::uint64_t purge_delay_ms() const noexcept { return settings_.purge_delay_ms; }
 
@@ -296,12 +299,14 @@ class Arena {
   [[nodiscard]] SpanIndex seize_empty(SpanIndex from) noexcept;
   [[nodiscard]] bool seize(SpanIndex i, unsigned c) noexcept;
   void tick_locked(std::uint64_t now) noexcept;
+  [[nodiscard]] bool is_much_scattered() noexcept;
   [[nodiscard]] bool look_at_empties(std::uint64_t now) noexcept;
   [[nodiscard]] bool look_at_drained(std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] bool purge_due(std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] bool purge_something(std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] std::uint32_t oldest_dirty_chunk() noexcept;
   [[nodiscard]] bool purge_chunk(std::uint32_t chunk, std::uint64_t now, Effort& effort) noexcept;
+  void purge_records_of(std::uint32_t chunk, std::uint64_t now) noexcept;
   void purge_pages_of(SpanIndex i, unsigned c, std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] std::uint32_t free_pages_of(SpanIndex i, unsigned c) noexcept;
   void purge_pages(SpanIndex i, unsigned c, unsigned page, unsigned end, Effort& effort) noexcept;
@@ -334,7 +339,7 @@ class Arena {
   typename A::template atomic<std::uint64_t> swept_at_{0};  // milliseconds, when pages inside spans went back last
   typename A::template atomic<bool> something_due_{false};
   typename A::template atomic<bool> some_huge_{false};  // huge pages were asked for since they were forbidden
-  typename A::template atomic<bool> limit_reported_{false};
+  typename A::template atomic<bool> limit_was_met_{false};
 
   // Under purge_lock_.
   alignas(base::kCacheLine) Lock purge_lock_;

@@ -107,17 +107,19 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind) noexcept {
 // default would be huge. Never asked for under runs, of which only the last span's first pages may be touched.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::advise_chunk(std::uint32_t chunk, ChunkKind kind) noexcept {
-  void* const at = reinterpret_cast<void*>(address(chunk * kChunkSpans));
+  const std::uintptr_t at = address(chunk * kChunkSpans);
+  const auto advise = [&](std::size_t from, std::size_t end, bool wanted) {
+    if (from < end) pages_->advise_huge(reinterpret_cast<void*>(at + from), end - from, wanted);
+    if (wanted) some_huge_.store(true, std::memory_order_relaxed);
+  };
   const bool first = extents_[static_cast<unsigned>(kind)].chunks == 0;
-  const bool wanted = kind == ChunkKind::kSlots && (settings_.huge_pages == HugePages::kOn ||
-                                                    (settings_.huge_pages == HugePages::kAuto && !first));
-  if (wanted) {
-    pages_->advise_huge(at, kChunkBytes, true);
-    some_huge_.store(true, std::memory_order_relaxed);
-  } else if (settings_.huge_pages == HugePages::kOff || (settings_.huge_pages == HugePages::kAuto && first)) {
-    pages_->advise_huge(at, kChunkBytes, false);
-  }
-  if (settings_.prefault) pages_->populate(at, kChunkBytes);
+  const std::size_t small = first && settings_.huge_pages == HugePages::kAuto ? Config::kHugeAfterBytes : 0;
+  if (settings_.huge_pages == HugePages::kOff)
+    advise(0, kChunkBytes, false);
+  else
+    advise(0, small, false);
+  if (settings_.huge_pages != HugePages::kOff && kind == ChunkKind::kSlots) advise(small, kChunkBytes, true);
+  if (settings_.prefault) pages_->populate(reinterpret_cast<void*>(at), kChunkBytes);
 }
 
 // For a span of a class (`reuse`): before clean memory, a span of another class that has become wholly free.
@@ -244,6 +246,8 @@ pool::Taken Arena<A, Config, Pages>::claim(unsigned c, unsigned keep, std::uint3
   const SpanIndex i = span_for(c, now);
   if (i == kNoSpan) return {};
   holders_[i].store(pool::Holder::at_work(thread_id).value, std::memory_order_relaxed);
+  auto& chunk = chunks_.chunk(i / kChunkSpans);
+  if (!chunk.has_records.load(std::memory_order_relaxed)) chunk.has_records.store(true, std::memory_order_relaxed);
   counters_.span_claims.fetch_add(1, std::memory_order_relaxed);
   budget_.class_spans(kSpanBytes);
   span_class_[i].store(static_cast<std::uint8_t>(c), Config::SpanOrders::kSetClass);

@@ -40,7 +40,7 @@ void Arena<A, Config, Pages>::drop_hints(SpanIndex i, bool wanted) noexcept {
   budget_.pages_returned(-bytes);
   // The clock of the last tick is good enough here.
   const std::uint64_t now = next_tick_.load(std::memory_order_relaxed);
-  if (wanted && BudgetType::is_soon(static_cast<std::uint32_t>(swept_at_.load(std::memory_order_relaxed)), now))
+  if (wanted && BudgetType::is_soon(BudgetType::stamp(swept_at_.load(std::memory_order_relaxed)), now))
     budget_.regret(bytes, now);
 }
 
@@ -131,7 +131,25 @@ bool Arena<A, Config, Pages>::purge_chunk(std::uint32_t chunk, std::uint64_t now
   }
   chunks_.give_clean(i, n, time);
   (void)budget_.spans_changed(shards_[shard_number()].budget, -static_cast<std::int64_t>(n * kSpanBytes), 0);
+  purge_records_of(chunk, now);
   return true;
+}
+
+// The records of the spans of a chunk that is wholly free and clean are zero but for stale hints, and zero is what they may
+// read as. We hold all of its spans meanwhile.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::purge_records_of(std::uint32_t chunk, std::uint64_t now) noexcept {
+  auto& c = chunks_.chunk(chunk);
+  if (!c.has_records.load(std::memory_order_relaxed)) return;
+  if (c.free.load(std::memory_order_relaxed) != Chunks::kAll || c.dirty.load(std::memory_order_relaxed) != 0) return;
+  const SpanIndex first = chunk * kChunkSpans;
+  if (chunks_.take_exactly(first, kChunkSpans).first == kNoSpan) return;
+  const auto records = reinterpret_cast<std::uintptr_t>(spans_ + first);
+  const std::uintptr_t from = base::align_up(records, Config::kPageBytes);
+  const std::uintptr_t end = base::align_down(records + kChunkSpans * sizeof(SpanType), Config::kPageBytes);
+  if (end > from) (void)pages_->purge(reinterpret_cast<void*>(from), end - from);
+  c.has_records.store(false, std::memory_order_relaxed);
+  chunks_.give(first, kChunkSpans, false, static_cast<std::uint32_t>(now));
 }
 
 // False: nothing is left that can go back.
@@ -186,7 +204,9 @@ bool Arena<A, Config, Pages>::admit(std::uint64_t bytes, std::uint64_t now) noex
   };
   if (fits()) return true;
   (void)trim(now);
-  return fits();
+  if (fits()) return true;
+  limit_was_met_.store(true, std::memory_order_relaxed);
+  return false;
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
@@ -200,6 +220,23 @@ void Arena<A, Config, Pages>::tick_locked(std::uint64_t now) noexcept {
   if (!effort.left()) next_tick_.store(now, std::memory_order_relaxed);  // go on at the next slow call
   // Relaxed: a note that comes while this runs may be lost until the next span empties.
   if (!more) something_due_.store(false, std::memory_order_relaxed);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::purge_idle(std::uint64_t now) noexcept {
+  budget_.forget(now);
+  // Cleared first: a note that comes while we look stays.
+  something_due_.store(false, std::memory_order_seq_cst);
+  bool more = false;
+  for (Effort effort{0, 0}; !effort.left();) {
+    const sync::Guard guard(purge_lock_);
+    effort = kStep;
+    more = purge_due(now, effort);
+    more = look_at_empties(now) || more;
+    more = (look_at_drained(now, effort) && is_much_scattered()) || more;
+  }
+  if (more) note_due();
+  return more;
 }
 
 // Free spans whose chunk saw no free for the delay. Returns whether some are left.
@@ -234,12 +271,17 @@ bool Arena<A, Config, Pages>::look_at_empties(std::uint64_t now) noexcept {
   return empties_.find(0) != Tree::kNone;
 }
 
+// Whether partly used spans may have enough free pages for a search to be worth while.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::is_much_scattered() noexcept {
+  return budget_.scattered() >= Config::kKeepBytes / 2 + budget_.in_use() / Config::kKeepShare;
+}
+
 // The same for wholly free pages of spans that are partly in use, if there is much to be had.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort) noexcept {
   constexpr unsigned kLooks = 128;
-  if (budget_.scattered() < static_cast<std::int64_t>(Config::kKeepBytes) / 2 + budget_.in_use() / Config::kKeepShare)
-    return false;
+  if (!is_much_scattered()) return false;
   if (now < next_drained_look_) return true;
   SpanIndex i = drained_.find(drained_cursor_);
   for (unsigned looks = 0; i != Tree::kNone && looks < kLooks && effort.left(); ++looks, i = drained_.find(i + 1)) {
@@ -251,8 +293,9 @@ bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort)
     if (const unsigned left = class_after_leaving(i); left != 0) purge_pages_of(i, left, now, effort);
   }
   drained_cursor_ = i == Tree::kNone ? 0 : i;
-  if (i == Tree::kNone) next_drained_look_ = now + settings_.purge_delay_ms;  // a whole round was made
-  return true;
+  if (i != Tree::kNone) return true;
+  next_drained_look_ = now + settings_.purge_delay_ms;  // a whole round was made
+  return drained_.find(0) != Tree::kNone;
 }
 
 }  // namespace freehold::alloc

@@ -27,7 +27,7 @@ class ArenaSpace {
   // without gaps between those that follow a call with `joined`.
   unsigned add_table(std::size_t bytes, unsigned shift, std::size_t entries, bool joined = false) noexcept {
     Table& table = tables_[count_];
-    table = {joined ? end_ : base::align_up(end_, base::kCacheLine), bytes, entries, shift, 0};
+    table = {joined ? end_ : base::align_up(end_, Config::kPageBytes), bytes, entries, shift, 0};
     end_ = table.offset + bytes * entries;
     return count_++;
   }

@@ -6,8 +6,8 @@
 //
 // The rule holds at every moment, not after a delay, so that a program that frees everything and then sleeps leaves little
 // behind although nobody runs. *Regret* is what makes that cheap for a program that saws up and down: memory that is asked
-// for within a second of its return to the system raises the allowance by as much, up to the largest size seen; seconds
-// without regret halve it. *What cannot go back* are free slots on pages that others still use, as the last search found.
+// for within a second of its return to the system raises the allowance by twice as much, up to kRegretBytes, and up to the
+// largest size seen where a thread of ours gives memory back in time; seconds without regret halve it. *What cannot go back* are free slots on pages that others still use, as the last search found.
 //
 //   Invariant, at rest with all caches and shards flushed: the figures are exact sums over the spans.
 //
@@ -36,7 +36,7 @@ class Budget {
   constexpr Budget() noexcept = default;
 
   void slots_taken(std::int64_t bytes) noexcept { add(live_, bytes); }  // negative: given back
-  void class_spans(std::int64_t bytes) noexcept { note_peak(add(class_spans_, bytes) + get(runs_)); }
+  void class_spans(std::int64_t bytes) noexcept { note_peak(add(class_spans_, bytes) + get(runs_) + get(direct_)); }
   void pages_returned(std::int64_t bytes) noexcept { add(returned_, bytes); }
   void direct(std::int64_t bytes) noexcept { note_peak(add(direct_, bytes) + get(class_spans_) + get(runs_)); }
   void kept(std::int64_t bytes) noexcept { add(kept_, bytes); }
@@ -44,18 +44,28 @@ class Budget {
   // Returns whether the counters were brought up to date, so that a look at over() is worth while.
   bool spans_changed(Shard& shard, std::int64_t dirty, std::int64_t runs) noexcept {
     const bool reported = report(shard.dirty, dirty_, dirty);
-    return report(shard.runs, runs_, runs) || reported;
+    if (!report(shard.runs, runs_, runs)) return reported;
+    note_peak(get(class_spans_) + get(runs_) + get(direct_));
+    return true;
   }
 
   // Memory was needed so soon after it went back. `now` in milliseconds.
   void regret(std::int64_t bytes, std::uint64_t now) noexcept {
-    const std::int64_t most = get(peak_);
+    const std::int64_t peak = purged_in_time_.load(std::memory_order_relaxed) ? get(peak_) : 0;
+    const std::int64_t most = peak > Config::kRegretBytes ? peak : Config::kRegretBytes;
     const std::int64_t next = get(regret_) + 2 * bytes;
     regret_.store(next < most ? next : most, std::memory_order_relaxed);
     regretted_at_.store(now, std::memory_order_relaxed);
   }
+  // A time in 32 bits, never 0.
+  [[nodiscard]] static constexpr std::uint32_t stamp(std::uint64_t now) noexcept { return static_cast<std::uint32_t>(now) | 1; }
   [[nodiscard]] static constexpr bool is_soon(std::uint32_t purged_at, std::uint64_t now) noexcept {
-    return purged_at != 0 && static_cast<std::uint32_t>(now) - purged_at < kSoonMs;
+    return purged_at != 0 && stamp(now) - purged_at < kSoonMs;
+  }
+  // Whether a thread gives back what has been free for the delay, whatever the program does.
+  void set_purged_in_time(bool is) noexcept {
+    purged_in_time_.store(is, std::memory_order_relaxed);
+    if (!is && get(regret_) > Config::kRegretBytes) regret_.store(Config::kRegretBytes, std::memory_order_relaxed);
   }
   // Halves the regret now and then.
   void forget(std::uint64_t now) noexcept {
@@ -111,6 +121,7 @@ class Budget {
   alignas(base::kCacheLine) Bytes regret_{0};
   Bytes peak_{0};
   typename A::template atomic<std::uint64_t> regretted_at_{0};
+  typename A::template atomic<bool> purged_in_time_{false};
 };
 
 }  // namespace freehold::alloc

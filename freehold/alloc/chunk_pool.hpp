@@ -46,6 +46,7 @@ struct alignas(base::kCacheLine) Chunk {
   typename A::template atomic<std::uint32_t> purged_at{0};  // milliseconds, when pages of free spans went back last; 0: never
   typename A::template atomic<std::uint32_t> user{0};       // the CPU that works here, plus one: a hint
   typename A::template atomic<ChunkKind> kind{ChunkKind::kNone};
+  typename A::template atomic<bool> has_records{false};  // spans of it had a size class since their records were purged
 };
 static_assert(sizeof(Chunk<sync::NativeAtomics>) == base::kCacheLine);
 
@@ -85,15 +86,17 @@ class ChunkPool {
   }
 
   // Takes `n` neighbouring spans, 1 <= n <= kChunkSpans, whose first is a multiple of `alignment` (a power of two, at most
-  // kChunkSpans): where `cursor` stands, else dirty ones, else any, of chunks that no other CPU works in unless `anywhere`.
+  // kChunkSpans): dirty ones where `cursor` stands, else dirty ones, else where `cursor` stands, else any, of chunks that no other CPU works in
+  // unless `anywhere`.
   // first == kNoSpan: there is none under these terms.
   [[nodiscard]] TakenSpans take(ChunkKind kind, unsigned n, unsigned alignment, unsigned cpu, Cursor& cursor,
                                 bool anywhere) noexcept {
+    const Search search{kind, n, alignment, cpu, anywhere};
     const std::uint32_t here = cursor.load(std::memory_order_relaxed);  // relaxed: a hint, the chunk's word decides
     if (here != kNoChunk)
-      if (const TakenSpans t = take_in(here, kind, n, alignment); t.first != kNoSpan) return t;
-    const Search search{kind, n, alignment, cpu, anywhere};
+      if (const TakenSpans t = take_in(here, search, true); t.first != kNoSpan) return t;
     TakenSpans found = take_dirty_in_any(search);
+    if (found.first == kNoSpan && here != kNoChunk) found = take_in(here, search, false);
     if (found.first == kNoSpan) found = take_in_any(search);
     if (found.first != kNoSpan) move_to(found.first / kChunkSpans, cpu, cursor);
     return found;
@@ -153,7 +156,7 @@ class ChunkPool {
     ChunkType& chunk = chunks_[first / kChunkSpans];
     // relaxed: the spans are ours, the give below publishes.
     chunk.dirty.fetch_and(~mask_of(first, n), std::memory_order_relaxed);
-    chunk.purged_at.store(now | 1, std::memory_order_relaxed);
+    chunk.purged_at.store(now | 1, std::memory_order_relaxed);  // never 0
     give(first, n, false, now);
   }
 
@@ -185,7 +188,7 @@ class ChunkPool {
   struct Search {
     ChunkKind kind;
     unsigned n, alignment, cpu;
-    bool anywhere;
+    bool anywhere;  // also in chunks where other CPUs work
   };
 
   [[nodiscard]] static constexpr std::uint64_t mask_of(SpanIndex first, unsigned n) noexcept {
@@ -217,22 +220,16 @@ class ChunkPool {
     return {first, static_cast<unsigned>(std::popcount(dirty)), all ? 0 : chunk.purged_at.load(std::memory_order_relaxed)};
   }
 
-  // Where a run may begin: among dirty spans if that can be.
-  [[nodiscard]] static std::uint64_t places(std::uint64_t free, std::uint64_t dirty, unsigned n, unsigned alignment) noexcept {
-    const std::uint64_t aligned = multiples_of(alignment);
-    const std::uint64_t warm = starts(free & dirty, n) & aligned;
-    return warm != 0 ? warm : starts(free, n) & aligned;
-  }
-
-  [[nodiscard]] TakenSpans take_in(std::uint32_t c, ChunkKind kind, unsigned n, unsigned alignment) noexcept {
+  [[nodiscard]] TakenSpans take_in(std::uint32_t c, const Search& s, bool only_dirty) noexcept {
     ChunkType& chunk = chunks_[c];
-    if (chunk.kind.load(std::memory_order_relaxed) != kind) return {};
+    if (chunk.kind.load(std::memory_order_relaxed) != s.kind) return {};
     std::uint64_t seen = chunk.free.load(std::memory_order_relaxed);  // relaxed: the exchange decides
     while (seen != 0) {
-      const std::uint64_t fit = places(seen, chunk.dirty.load(std::memory_order_relaxed), n, alignment);
+      const std::uint64_t bits = only_dirty ? seen & chunk.dirty.load(std::memory_order_relaxed) : seen;
+      const std::uint64_t fit = starts(bits, s.n) & multiples_of(s.alignment);
       if (fit == 0) return {};
       const unsigned low = base::lowest_bit(fit);
-      const std::uint64_t mask = base::low_bits(n) << low;
+      const std::uint64_t mask = base::low_bits(s.n) << low;
       if (chunk.free.compare_exchange_weak(seen, seen & ~mask, Orders::kTake, std::memory_order_relaxed))
         return taken(chunk, c * kChunkSpans + low, mask);
     }
@@ -248,9 +245,7 @@ class ChunkPool {
     std::uint32_t c = trees_[kDirtyTree].find(0);
     for (unsigned looks = 0; c != kNoChunk && looks < kLooks; ++looks, c = trees_[kDirtyTree].find(c + 1)) {
       if (is_anothers(c, s)) continue;
-      const ChunkType& chunk = chunks_[c];
-      if (!has_run(chunk.free.load(std::memory_order_relaxed) & chunk.dirty.load(std::memory_order_relaxed), s.n)) continue;
-      if (const TakenSpans t = take_in(c, s.kind, s.n, s.alignment); t.first != kNoSpan) return t;
+      if (const TakenSpans t = take_in(c, s, true); t.first != kNoSpan) return t;
     }
     return {};
   }
@@ -271,7 +266,7 @@ class ChunkPool {
     Tree& tree = trees_[t];
     for (std::uint32_t c = tree.find(0); c != kNoChunk; c = tree.find(c + 1)) {
       if (is_anothers(c, s)) continue;
-      if (const TakenSpans found = take_in(c, s.kind, s.n, s.alignment); found.first != kNoSpan) return found;
+      if (const TakenSpans found = take_in(c, s, false); found.first != kNoSpan) return found;
       ChunkType& chunk = chunks_[c];
       if (!has_run(chunk.free.load(std::memory_order_relaxed), promised))
         tree.retire(c, [&] { return has_run(chunk.free.load(Orders::kReread), promised); });

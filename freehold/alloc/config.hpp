@@ -28,6 +28,7 @@ struct NativeConfig {
 
   // Growth. A chunk is mapped at once; its pages come when they are touched.
   static constexpr unsigned kChunkSpans = 64;                 // 4 MiB: a word of free bits
+  static constexpr std::size_t kHugeAfterBytes = std::size_t{2} << 20;  // of small objects before huge pages are asked for
   static constexpr std::uint32_t kMaxExtentChunks = 32;       // 128 MiB set aside for one kind at a time
   static constexpr std::size_t kTableStepSpans = 4096;        // tables grow for 256 MiB of memory at once: 2.8 MiB
   static constexpr unsigned kShards = 64;                     // CPUs that work apart; more share
@@ -36,6 +37,7 @@ struct NativeConfig {
   // large one little. Measured: docs/benchmarks.md, giving memory back.
   static constexpr std::int64_t kKeepBytes = std::int64_t{2} << 20;
   static constexpr std::int64_t kKeepShare = 16;
+  static constexpr std::int64_t kRegretBytes = std::int64_t{64} << 20;  // the most that regret adds for one thread
 
   // Thread caches.
   static constexpr std::size_t kBinBytes = 64 * 1024;  // a bin's slots at most, but for kMinSlots

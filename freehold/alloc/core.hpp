@@ -85,8 +85,16 @@ class Core {
 
   // Gives all free pages back to the system; what caches hold stays. Returns bytes.
   std::size_t trim() noexcept { return direct_.drop_kept(~std::uint64_t{0}) + arena_.trim(Clock::now()); }
-  // Gives back what has been free for the delay, in a bounded step. Returns whether more may become due.
-  [[nodiscard]] bool purge_due() noexcept;
+  // Gives back what has been free for the delay, all of it. Returns whether more will become due later.
+  [[nodiscard]] bool purge_idle() noexcept;
+  [[nodiscard]] bool keeps_mappings() const noexcept { return direct_.keeps_some(); }
+  // See engine.hpp. Returns the former limit.
+  std::uint64_t set_limit(std::uint64_t bytes) noexcept {
+    const std::uint64_t former = arena_.limit();
+    arena_.set_limit(bytes);
+    return former;
+  }
+  [[nodiscard]] bool limit_was_met() const noexcept { return arena_.limit_was_met(); }
   void stats(Stats& out) noexcept;
 
   // For fork: whether no thread but the owner of `mine` has marked itself as inside.

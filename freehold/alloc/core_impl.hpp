@@ -420,12 +420,12 @@ void* FREEHOLD_CORE::move_out_of_arena(void* block, std::size_t old_bytes, std::
 }
 
 FREEHOLD_CORE_TEMPLATE
-bool FREEHOLD_CORE::purge_due() noexcept {
+bool FREEHOLD_CORE::purge_idle() noexcept {
   const std::uint64_t now = Clock::now();
   const std::uint64_t delay = arena_.purge_delay_ms();
   (void)direct_.drop_kept(now > delay ? now - delay : 0);
-  arena_.tick(now);
-  return arena_.something_due() || direct_.keeps_some();
+  const bool more = arena_.purge_idle(now);
+  return more || direct_.keeps_some();
 }
 
 // ---- stats ------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "freehold/alloc/fast_path.hpp"
 #include "freehold/alloc/fork_work.hpp"
 #include "freehold/alloc/options.hpp"
+#include "freehold/alloc/purger_thread.hpp"
 #include "freehold/os/cpu.hpp"
 #include "freehold/sync/fork_gate.hpp"
 
@@ -46,6 +48,7 @@ constinit Options g_options;
 constinit os::CpuCount g_cpus;
 constinit CpuCaches<NativeCore, Classes> g_cpu_caches;
 constinit sync::ForkGate<sync::NativeAtomics> g_gate;
+constinit PurgerThread g_purger;
 constinit pthread_key_t g_key = PTHREAD_KEYS_MAX;  // no key: setspecific refuses it, and threads get no caches
 
 }  // namespace
@@ -165,6 +168,7 @@ void after_fork_in_child() noexcept {
   g_start_lock.reset();
   g_fork_blocks.reset();
   g_ended.forget();  // adopted with all others
+  g_purger.forget();
   g_core.after_fork_in_child(present_cache());
   g_gate.reset(t_fork.forks);
   catch_up();
@@ -190,7 +194,28 @@ void thread_ends(void* cache_pointer) noexcept {
   }
   t_cache = &g_late_cache;
   give_back(cache);
+  if (g_core.threads() <= 1 && g_options.background_thread != BackgroundThread::kOn) g_purger.end();
 }
+
+// ---- the thread that gives memory back --------------------------------------------------------------------------------
+
+[[nodiscard]] bool purge_round(bool last) noexcept {
+  const Inside inside(nullptr);
+  if (!inside) return true;
+  g_core.arena().budget().set_purged_in_time(!last);
+  return last ? g_core.trim() != 0 : g_core.purge_idle();
+}
+
+// Called where memory is allocated, outside the gate: a program with threads that holds enough to give some back gets one.
+void consider_purger() noexcept {
+  constexpr std::int64_t kEnoughBytes = std::int64_t{8} << 20;
+  if (g_purger.exists() || g_options.background_thread == BackgroundThread::kOff) return;
+  if (g_core.threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
+  if (g_core.arena().budget().footprint() < kEnoughBytes || t_fork.inside != 0 || g_gate.forks() != 0) return;
+  g_purger.start(purge_round, std::max<std::uint64_t>(g_options.purge_delay_ms / 2, 10));
+}
+
+void end_purger_at_exit() noexcept { g_purger.end_and_wait(); }
 
 // ---- start ------------------------------------------------------------------------------------------------------------
 
@@ -198,6 +223,8 @@ void thread_ends(void* cache_pointer) noexcept {
   ArenaSettings s;
   s.purge_delay_ms = options.purge_delay_ms;
   s.huge_pages = options.huge_pages;
+  s.prefault = options.prefault;
+  s.limit_bytes = options.limit_bytes;
   s.lanes = std::clamp(std::bit_ceil(4 * g_cpus.cpus), 8U, 64U);
   // Room for overcommit and for what fragmentation costs in addresses; nothing is reserved.
   constexpr std::size_t kMost = NativeCore::ArenaType::kMaxCapacityBytes;
@@ -253,6 +280,8 @@ void finish_start() noexcept {
   if (done.exchange(true, std::memory_order_acq_rel)) return;
   ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   if (g_options.stats_fd >= 0) std::atexit(write_stats_at_exit);
+  if (::getauxval(AT_SECURE) != 0) g_options.background_thread = BackgroundThread::kOff;
+  if (g_options.background_thread != BackgroundThread::kOff) std::atexit(end_purger_at_exit);
   if (g_options.verbose) announce();
 }
 
@@ -308,7 +337,16 @@ class KeepErrno {
   int saved_ = errno;
 };
 
+// Once: a program that meets its limit does so again and again.
+[[gnu::cold]] void report_limit() noexcept {
+  static constinit std::atomic<bool> reported{false};
+  static constexpr char kLine[] = "freehold: the memory limit is reached (FREEHOLD_LIMIT_BYTES or freehold_set_limit)\n";
+  if (reported.exchange(true, std::memory_order_relaxed)) return;
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kLine, sizeof kLine - 1);
+}
+
 [[nodiscard]] void* out_of_memory() noexcept {
+  if (g_core.limit_was_met()) report_limit();
   errno = ENOMEM;
   return nullptr;
 }
@@ -333,6 +371,7 @@ template <class Take>
   NativeCache* const cache = own_cache();
   if (cache != nullptr) {
     if (void* const slot = cache->pop(c); slot != nullptr) return slot;
+    consider_purger();
     return allocate_inside(cache, bytes, alignment, [=] { return g_core.refill(*cache, c); });
   }
   if (t_cache == &g_cpu_mode) {
@@ -346,8 +385,9 @@ template <class Take>
 [[nodiscard]] void* allocate_run(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
   zero = false;
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return out_of_memory();
-  return allocate_inside(present_cache(), bytes, alignment,
-                         [=, &zero] { return g_core.allocate_large(bytes, alignment, zero); });
+  NativeCache* const cache = own_cache();  // for its mark, which no other thread writes
+  if (cache != nullptr) consider_purger();
+  return allocate_inside(cache, bytes, alignment, [=, &zero] { return g_core.allocate_large(bytes, alignment, zero); });
 }
 
 }  // namespace
@@ -376,6 +416,7 @@ void deallocate_slow(void* block) noexcept {
     g_cpu_caches.drain(c, block);
   else
     g_core.free_uncached(c, block);
+  if (g_core.arena().something_due()) g_purger.wake();
 }
 
 // ---- engine.hpp -------------------------------------------------------------------------------------------------------
@@ -450,6 +491,20 @@ std::size_t trim() noexcept {
   if (cache != nullptr) g_core.flush(*cache);
   if (t_cache == &g_cpu_mode) g_cpu_caches.flush();
   return g_core.trim();
+}
+
+std::size_t idle() noexcept {
+  if (g_start.load(std::memory_order_acquire) != Start::kReady) return 0;
+  NativeCache* const cache = present_cache();
+  const Inside inside(cache);
+  if (!inside) return 0;
+  if (cache != nullptr) g_core.flush(*cache);
+  return g_core.arena().something_due() || g_core.keeps_mappings() ? g_core.trim() : 0;
+}
+
+std::size_t set_limit(std::size_t bytes) noexcept {
+  if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return 0;
+  return g_core.set_limit(bytes);
 }
 
 void stats(Stats& out) noexcept {

@@ -9,8 +9,7 @@
 
 namespace freehold::alloc {
 
-// A block of at least `bytes` bytes, aligned to 16 (or to the largest power of two that is at most its size, if smaller
-// than 16, it is still 16). Returns nullptr and sets errno to ENOMEM when memory or address space is exhausted.
+// A block of at least `bytes` bytes, aligned to 16 bytes, whatever the size. Returns nullptr and sets errno to ENOMEM when memory or address space is exhausted.
 // Cost: 14 instructions from the thread's cache; one atomic per 64 slots otherwise.
 [[nodiscard]] void* allocate(std::size_t bytes) noexcept;
 // The same, zeroed; pages known to be zero are not written.
@@ -26,6 +25,12 @@ void deallocate(void* block) noexcept;
 
 // Gives every wholly free page back to the system now, the calling thread's cache included. Returns bytes released.
 std::size_t trim() noexcept;
+// For event loops, when there is nothing to do: the same, but quick when nothing is due, and other threads' work goes on.
+// Returns bytes released.
+std::size_t idle() noexcept;
+// Limits what blocks and the memory kept for them take together, in bytes; 0: no limit. Beyond it free memory goes back
+// first, then requests fail with ENOMEM. What is in use already stays. Returns the former limit.
+std::size_t set_limit(std::size_t bytes) noexcept;
 // Fills `out` with a snapshot; figures of running threads may be some operations old. Cost: one pass over all spans.
 void stats(Stats& out) noexcept;
 

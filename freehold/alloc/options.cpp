@@ -53,7 +53,10 @@ constexpr Name kHugePages{"FREEHOLD_HUGE_PAGES", "huge_pages"};
 constexpr Name kCache{"FREEHOLD_CACHE", "cache"};
 constexpr Name kCacheBytes{"FREEHOLD_CACHE_BYTES", "cache_bytes"};
 constexpr Name kVerbose{"FREEHOLD_VERBOSE", "verbose"};
-constexpr Name kCompiled[] = {kPurgeDelay, kHugePages, kCache, kCacheBytes, kVerbose};
+constexpr Name kBackgroundThread{"FREEHOLD_BACKGROUND_THREAD", "background_thread"};
+constexpr Name kLimitBytes{"FREEHOLD_LIMIT_BYTES", "limit_bytes"};
+constexpr Name kPrefault{"FREEHOLD_PREFAULT", "prefault"};
+constexpr Name kCompiled[] = {kPurgeDelay, kHugePages, kCache, kCacheBytes, kVerbose, kBackgroundThread, kLimitBytes, kPrefault};
 
 // Calls visit(name, length of the name, value, length of the value) for each option in the program's string; a part without
 // a colon has a null value.
@@ -96,7 +99,9 @@ void complain_of_unknown_options() noexcept {
         if (is(name, name_length, option.compiled)) return;
     char copy[kMostBytes] = {};
     std::memcpy(copy, name, name_length < kMostBytes ? name_length : kMostBytes - 1);
-    complain(copy, "purge_delay_ms, huge_pages, cache, cache_bytes or verbose, a colon and a value, in freehold_options");
+    complain(copy,
+             "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, prefault or verbose, a colon and "
+             "a value, in freehold_options");
   });
 }
 
@@ -137,6 +142,11 @@ Options read_options() noexcept {
   std::uint64_t number = 0;
   read_number(kCacheBytes, number);
   o.cache_bytes = static_cast<std::size_t>(number);
+  o.background_thread = read_word(kBackgroundThread, {"off", "auto", "on"}, "off, auto or on", o.background_thread);
+  read_number(kLimitBytes, o.limit_bytes);
+  number = 0;
+  read_number(kPrefault, number);
+  o.prefault = number != 0;
   number = 0;
   read_number(kVerbose, number);
   o.verbose = number != 0;

@@ -10,12 +10,16 @@
 namespace freehold::alloc {
 
 enum class CacheMode : std::uint8_t { kThread, kCpu, kAuto };
+enum class BackgroundThread : std::uint8_t { kOff, kAuto, kOn };
 
 struct Options {
   std::uint64_t purge_delay_ms = 500;       // FREEHOLD_PURGE_DELAY_MS: free memory goes back after this
   HugePages huge_pages = HugePages::kAuto;  // FREEHOLD_HUGE_PAGES=off|auto|on
   CacheMode cache = CacheMode::kAuto;       // FREEHOLD_CACHE=thread|cpu|auto
   std::size_t cache_bytes = 0;              // FREEHOLD_CACHE_BYTES: all caches beyond their minimum; 0: kBudgetBytes
+  BackgroundThread background_thread = BackgroundThread::kAuto;  // FREEHOLD_BACKGROUND_THREAD=off|auto|on
+  std::uint64_t limit_bytes = 0;            // FREEHOLD_LIMIT_BYTES: of blocks and what is kept for them; 0: none
+  bool prefault = false;                    // FREEHOLD_PREFAULT=1: memory is resident before it is handed out
   bool verbose = false;                     // FREEHOLD_VERBOSE=1: one line at the start
   int stats_fd = -1;                        // FREEHOLD_STATS_FD, with FREEHOLD_STATS_PID: where the stats go at exit
 };

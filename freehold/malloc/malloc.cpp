@@ -118,6 +118,10 @@ FREEHOLD_EXPORT int freehold_is_active(void) {
 
 FREEHOLD_EXPORT size_t freehold_trim(void) { return alloc::trim(); }
 
+FREEHOLD_EXPORT size_t freehold_idle(void) { return alloc::idle(); }
+
+FREEHOLD_EXPORT size_t freehold_set_limit(size_t bytes) { return alloc::set_limit(bytes); }
+
 FREEHOLD_EXPORT int freehold_stats(void* out, size_t size) {
   if (size != sizeof(alloc::Stats)) {
     errno = EINVAL;
