@@ -22,6 +22,7 @@ namespace freehold::cli::timers {
 // How often the calling thread slept for the lock of a structure.
 inline thread_local std::uint64_t t_lock_waits = 0;
 struct CountLockWaits {
+  static void taken() noexcept {}
   static void waited() noexcept { ++t_lock_waits; }
 };
 struct CountedAnyThread : timer::AnyThread {

@@ -13,9 +13,10 @@
 
 namespace freehold::sync {
 
-// The default policy: nobody asks how often the lock made a thread sleep.
+// The default policy: nobody asks how often the lock was taken, or made a thread sleep.
 struct IgnoreWaits {
-  static constexpr void waited() noexcept {}
+  static constexpr void taken() noexcept {}   // by the calling thread, which holds the lock now
+  static constexpr void waited() noexcept {}  // the calling thread is about to sleep
 };
 
 // Counts how often a thread went to sleep for the lock; for the stats.
@@ -23,6 +24,7 @@ template <Atomics A>
 class CountWaits {
  public:
   constexpr CountWaits() noexcept = default;
+  static constexpr void taken() noexcept {}
   // relaxed: a statistic, it publishes nothing.
   void waited() noexcept { waits_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t count() const noexcept { return waits_.load(std::memory_order_relaxed); }
@@ -55,7 +57,9 @@ class Mutex {
   [[nodiscard]] bool try_lock() noexcept {
     std::uint32_t expected = kFree;
     // relaxed on failure: nothing is read under a lock that was not taken.
-    return state_.compare_exchange_strong(expected, kLocked, Orders::kTake, std::memory_order_relaxed);
+    const bool took = state_.compare_exchange_strong(expected, kLocked, Orders::kTake, std::memory_order_relaxed);
+    if (took) waits_.taken();
+    return took;
   }
 
   // Pre: the calling thread, or in a child of fork its parent, holds the lock.
@@ -84,6 +88,7 @@ class Mutex {
       waits_.waited();
       A::wait(state_, kContended);
     }
+    waits_.taken();
   }
 
   typename A::template atomic<std::uint32_t> state_{kFree};
