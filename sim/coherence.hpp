@@ -1,7 +1,5 @@
-// Counts coherence misses of a pool on 1 to 256 simulated cores. CoherentAtomics reports every access to one simulated
-// machine: a thread for each core, run in turn for a quantum of accesses, and a directory that knows which core has which
-// line of memory (MESI, caches without bounds). Which threads get into each other's way is thus seen without having the
-// cores.
+// Counts coherence misses of a pool on 1 to 256 simulated cores (cores.hpp): CoherentAtomics reports every access to them.
+// Which threads get into each other's way is thus seen without having the cores.
 //
 //   const CoherenceCount count = coherence<Pool<CoherentAtomics>>(shape, {.cores = 64, .quantum = 16});
 //   count.misses_per_pair();
@@ -19,14 +17,14 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <source_location>
 #include <type_traits>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/sync/atomics.hpp"
+#include "sim/cores.hpp"
 
 namespace freehold::sim {
-
-inline constexpr unsigned kMaxCores = 256;
 
 enum class Workload : std::uint8_t {
   kOwnSlots,  // each core acquires a few slots and releases them itself
@@ -59,18 +57,6 @@ struct CoherenceCount {
     return pairs == 0 ? 0.0 : static_cast<double>(misses) / static_cast<double>(pairs);
   }
 };
-
-// What CoherentAtomics reports to the machine; implemented in coherence.cpp.
-namespace coherent {
-extern constinit bool cores_run;                  // else every access is a plain one
-void touch(const void* at, bool write) noexcept;  // the running core is about to access it; others may go first
-void pause() noexcept;
-void wait(const void* at) noexcept;
-void notify(const void* at, bool all) noexcept;
-void at_thread_exit(sync::ExitCall call) noexcept;
-[[nodiscard]] unsigned core() noexcept;        // kMaxCores outside of the cores' threads
-[[nodiscard]] std::uint64_t epoch() noexcept;  // another one for every count
-}  // namespace coherent
 
 // Bounded stacks of pointers, one for each CPU, as restartable sequences make them (os/rseq.hpp): nobody is preempted within
 // one here. Each lies on lines of its own.
@@ -129,13 +115,17 @@ struct CoherentAtomics {
     atomic(const atomic&) = delete;
     atomic& operator=(const atomic&) = delete;
 
-    [[nodiscard]] T load(std::memory_order = std::memory_order_seq_cst) const noexcept { return touch(false), value_; }
-    void store(T value, std::memory_order = std::memory_order_seq_cst) noexcept { touch(true), value_ = value; }
-    T exchange(T value, std::memory_order = std::memory_order_seq_cst) noexcept {
-      return change([=](T) { return value; });
+    using Order = std::memory_order;
+    using Site = std::source_location;
+    [[nodiscard]] T load(Order = Order::seq_cst, Site site = Site::current()) const noexcept {
+      return touch(false, site), value_;
     }
-    bool compare_exchange_strong(T& expected, T desired, std::memory_order, std::memory_order) noexcept {
-      touch(true);  // the line comes exclusively, whether or not it succeeds
+    void store(T value, Order = Order::seq_cst, Site site = Site::current()) noexcept { touch(true, site), value_ = value; }
+    T exchange(T value, Order = Order::seq_cst, Site site = Site::current()) noexcept {
+      return change([=](T) { return value; }, site);
+    }
+    bool compare_exchange_strong(T& expected, T desired, Order, Order, Site site = Site::current()) noexcept {
+      touch(true, site);  // the line comes exclusively, whether or not it succeeds
       if (std::memcmp(&value_, &expected, sizeof(T)) == 0) {
         value_ = desired;
         return true;
@@ -143,49 +133,50 @@ struct CoherentAtomics {
       expected = value_;
       return false;
     }
-    bool compare_exchange_strong(T& expected, T desired, std::memory_order order = std::memory_order_seq_cst) noexcept {
-      return compare_exchange_strong(expected, desired, order, order);
+    bool compare_exchange_strong(T& expected, T desired, Order order = Order::seq_cst,
+                                 Site site = Site::current()) noexcept {
+      return compare_exchange_strong(expected, desired, order, order, site);
     }
-    bool compare_exchange_weak(T& expected, T desired, std::memory_order success, std::memory_order failure) noexcept {
-      return compare_exchange_strong(expected, desired, success, failure);
+    bool compare_exchange_weak(T& expected, T desired, Order success, Order failure, Site site = Site::current()) noexcept {
+      return compare_exchange_strong(expected, desired, success, failure, site);
     }
-    bool compare_exchange_weak(T& expected, T desired, std::memory_order order = std::memory_order_seq_cst) noexcept {
-      return compare_exchange_strong(expected, desired, order, order);
+    bool compare_exchange_weak(T& expected, T desired, Order order = Order::seq_cst, Site site = Site::current()) noexcept {
+      return compare_exchange_strong(expected, desired, order, order, site);
     }
-    T fetch_add(T value, std::memory_order = std::memory_order_seq_cst) noexcept
+    T fetch_add(T value, Order = Order::seq_cst, Site site = Site::current()) noexcept
       requires std::is_integral_v<T>
     {
-      return change([=](T old) { return static_cast<T>(old + value); });
+      return change([=](T old) { return static_cast<T>(old + value); }, site);
     }
-    T fetch_sub(T value, std::memory_order = std::memory_order_seq_cst) noexcept
+    T fetch_sub(T value, Order = Order::seq_cst, Site site = Site::current()) noexcept
       requires std::is_integral_v<T>
     {
-      return change([=](T old) { return static_cast<T>(old - value); });
+      return change([=](T old) { return static_cast<T>(old - value); }, site);
     }
-    T fetch_and(T value, std::memory_order = std::memory_order_seq_cst) noexcept
+    T fetch_and(T value, Order = Order::seq_cst, Site site = Site::current()) noexcept
       requires std::is_integral_v<T>
     {
-      return change([=](T old) { return static_cast<T>(old & value); });
+      return change([=](T old) { return static_cast<T>(old & value); }, site);
     }
-    T fetch_or(T value, std::memory_order = std::memory_order_seq_cst) noexcept
+    T fetch_or(T value, Order = Order::seq_cst, Site site = Site::current()) noexcept
       requires std::is_integral_v<T>
     {
-      return change([=](T old) { return static_cast<T>(old | value); });
+      return change([=](T old) { return static_cast<T>(old | value); }, site);
     }
-    T fetch_xor(T value, std::memory_order = std::memory_order_seq_cst) noexcept
+    T fetch_xor(T value, Order = Order::seq_cst, Site site = Site::current()) noexcept
       requires std::is_integral_v<T>
     {
-      return change([=](T old) { return static_cast<T>(old ^ value); });
+      return change([=](T old) { return static_cast<T>(old ^ value); }, site);
     }
 
    private:
     friend struct CoherentAtomics;
-    void touch(bool write) const noexcept {
-      if (coherent::cores_run) coherent::touch(&value_, write);
+    void touch(bool write, const Site& site) const noexcept {
+      if (coherent::cores_run) coherent::touch(&value_, write, site);
     }
     template <class F>
-    T change(F&& f) noexcept {
-      touch(true);
+    T change(F&& f, const Site& site) noexcept {
+      touch(true, site);
       const T old = value_;
       value_ = f(old);
       return old;
@@ -199,12 +190,12 @@ struct CoherentAtomics {
    public:
     constexpr var() noexcept = default;
     constexpr explicit var(T value) noexcept : value_(value) {}
-    [[nodiscard]] T load() const noexcept {
-      if (coherent::cores_run) coherent::touch(this, false);
+    [[nodiscard]] T load(std::source_location site = std::source_location::current()) const noexcept {
+      if (coherent::cores_run) coherent::touch(this, false, site);
       return value_;
     }
-    void store(T value) noexcept {
-      if (coherent::cores_run) coherent::touch(this, true);
+    void store(T value, std::source_location site = std::source_location::current()) noexcept {
+      if (coherent::cores_run) coherent::touch(this, true, site);
       value_ = value;
     }
 
@@ -278,9 +269,6 @@ struct PoolDoor {
 // Runs the workload on the pool and counts. Errors: std::invalid_argument; std::runtime_error if the cores wait for each
 // other for ever, or the pool has fewer slots than the workload holds.
 [[nodiscard]] CoherenceCount count_misses(const CoherenceOptions& options, const PoolDoor& door);
-
-// Ends the thread that made the pool: its at_thread_exit() calls are made, its per_thread() objects are gone.
-void end_outside_of_cores() noexcept;
 
 // A pool at the beginning of a page, made and destroyed by a thread of its own.
 template <class P>

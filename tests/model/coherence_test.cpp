@@ -113,6 +113,72 @@ TEST(Coherence, ImpossibleOptions_Refused) {
   EXPECT_THROW((void)sim::coherence<Dry>(0, {.cores = 1, .held = 257}), std::invalid_argument);
 }
 
+// ---- the cores beneath it
+
+using Counter = CoherentAtomics::atomic<std::uint64_t>;
+
+sim::Tally sum_of(const sim::Cores& cores, unsigned n) {
+  sim::Tally sum;
+  for (unsigned i = 0; i < n; ++i) sum += cores.tally(i);
+  return sum;
+}
+
+TEST(Cores, SharedCounter_OneMissAnOperationFromTwoCoresOn) {
+  for (const unsigned n : kCores) {
+    Counter counter{0};
+    sim::Cores cores(n, 1);
+    cores.run([&](unsigned) {
+      for (int i = 0; i < 100; ++i) counter.fetch_add(1);
+    });
+    const sim::Tally sum = sum_of(cores, n);
+    EXPECT_EQ(sum.accesses, n * 100u);
+    EXPECT_EQ(sum.first + sum.fetched, n) << "one a core";
+    EXPECT_EQ(sum.first, 1u) << "the others fetch it from a core";
+    EXPECT_EQ(sum.misses, n == 1 ? 0u : n * 99u);
+    EXPECT_EQ(counter.load(), n * 100u);
+  }
+}
+TEST(Cores, PrivateLines_NoMissInAnyTurns) {
+  struct alignas(base::kCacheLine) Line {
+    Counter counter{0};
+  };
+  for (const sim::Turns turns : {sim::Turns::kInOrder, sim::Turns::kRandom}) {
+    std::vector<Line> lines(64);
+    sim::Cores cores(64, 1, turns);
+    cores.run([&](unsigned core) {
+      for (int i = 0; i < 100; ++i) lines[core].counter.fetch_add(1);
+    });
+    EXPECT_EQ(sum_of(cores, 64).misses + sum_of(cores, 64).fetched, 0u);
+  }
+}
+TEST(Cores, RandomTurns_SameInEveryRun) {
+  const auto misses = [](unsigned quantum) {
+    Counter counter{0};
+    sim::Cores cores(8, quantum, sim::Turns::kRandom);
+    cores.run([&](unsigned) {
+      for (int i = 0; i < 500; ++i) counter.fetch_add(1);
+    });
+    return sum_of(cores, 8).misses;
+  };
+  EXPECT_EQ(misses(1), misses(1));
+  EXPECT_EQ(misses(16), misses(16));
+  EXPECT_GT(misses(1), 3000u) << "seven of eight accesses follow another core's";
+  EXPECT_LT(misses(16), 500u);
+}
+TEST(Cores, Places_NameTheLineAndTheSource) {
+  Counter counter{0};
+  sim::Cores cores(2, 1);
+  cores.note_places(true);
+  constexpr std::uint32_t kHere = __LINE__ + 1;
+  cores.run([&](unsigned) { counter.fetch_add(1); });
+  ASSERT_EQ(cores.places().size(), 1u);
+  const auto& [place, misses] = *cores.places().begin();
+  EXPECT_EQ(place.line, reinterpret_cast<std::uintptr_t>(&counter) / base::kCacheLine * base::kCacheLine);
+  EXPECT_TRUE(std::string(place.file).ends_with("coherence_test.cpp"));
+  EXPECT_EQ(place.row, kHere);
+  EXPECT_EQ(misses, 1u);
+}
+
 // ---- the strategies
 
 template <class S>
