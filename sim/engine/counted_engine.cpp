@@ -1,0 +1,71 @@
+#include "sim/engine/counted_engine.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <memory>
+#include <stdexcept>
+
+namespace freehold::sim {
+namespace {
+
+constexpr std::size_t kHalfBytes = std::size_t{1} << 34;  // room for 256 cores that hold blocks of 1 MiB
+
+}  // namespace
+
+CountedPages::~CountedPages() {
+  for (const Mapping& mapping : mappings_) ::munmap(reinterpret_cast<void*>(mapping.begin), mapping.bytes);
+}
+
+void* CountedPages::reserve(std::size_t bytes, std::size_t alignment) noexcept {
+  // The engine asks for its tables, its spans, the blocks' memory, then for records.
+  static constexpr std::array kWhats{"tables", "spans", "blocks"};
+  coherent::called_system();
+  const std::size_t extra = alignment > 4096 ? alignment : 0;
+  void* const memory =
+      ::mmap(nullptr, bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  ::madvise(memory, bytes + extra, MADV_NOHUGEPAGE);  // stamps are few and far between
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const char* const what = mappings_.size() < kWhats.size() ? kWhats[mappings_.size()] : "records";
+  mappings_.push_back({begin, bytes + extra, what});
+  return reinterpret_cast<void*>(extra == 0 ? begin : base::align_up(begin, alignment));
+}
+
+void CountedPages::release(void* address, std::size_t bytes) noexcept {
+  coherent::called_system();
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  std::erase_if(mappings_, [begin](const Mapping& mapping) { return mapping.begin == begin; });
+  ::munmap(address, bytes);
+}
+
+CountedEngine::CountedEngine(unsigned cores) {
+  alloc::ArenaSettings settings;
+  settings.half_bytes = kHalfBytes;
+  settings.lanes = std::clamp(std::bit_ceil(4 * cores), 8U, 64U);  // as alloc/engine.cpp chooses them
+  if (!core_.init(pages_, settings, alloc::NativeConfig::kBudgetBytes, cores))
+    throw std::runtime_error("too little address space for a simulated engine");
+}
+
+bool CountedEngine::is_empty_and_sound() noexcept {
+  const auto stats = std::make_unique<alloc::Stats>();
+  core_.stats(*stats);
+  bool empty = stats->threads == 0 && stats->run_bytes == 0 && stats->direct_bytes == 0;
+  for (std::size_t c = 0; c < stats->class_count; ++c) empty &= stats->classes[c].slots == stats->classes[c].free_slots;
+  return empty && core_.check_invariants();
+}
+
+std::ptrdiff_t CountedEngine::offset_in_core(std::uintptr_t address) const noexcept {
+  const std::uintptr_t offset = address - reinterpret_cast<std::uintptr_t>(&core_);
+  return offset < sizeof core_ ? static_cast<std::ptrdiff_t>(offset) : -1;
+}
+
+std::string_view CountedEngine::object_at(std::uintptr_t address) const noexcept {
+  for (const auto& mapping : pages_.mappings())
+    if (address - mapping.begin < mapping.bytes) return mapping.what;
+  return offset_in_core(address) >= 0 ? "engine" : "elsewhere";
+}
+
+}  // namespace freehold::sim
