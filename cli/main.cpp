@@ -46,6 +46,7 @@ int execute(int argc, char** argv) {
   add_replay(app, invocation);
   add_scale(app, invocation);
   add_pools(app, invocation);
+  add_simulate(app, invocation);
   add_timers(app, invocation);
   add_workers(app, invocation);
   if (argc > 1 && argv[1][0] != '-' && !has_subcommand(app, argv[1])) {

@@ -170,6 +170,12 @@ void Cores::took_lock(const void* lock) {
   place->second = current_;
 }
 
+bool Cores::has_lock(std::uintptr_t line) const noexcept {
+  return std::ranges::any_of(last_holder_, [line](const auto& lock) {
+    return reinterpret_cast<std::uintptr_t>(lock.first) - line < base::kCacheLine;
+  });
+}
+
 namespace coherent {
 constinit bool cores_run = false;
 void touch(const void* at, bool write, const std::source_location& site) noexcept { g_cores->touch(at, write, site); }

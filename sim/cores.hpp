@@ -154,6 +154,8 @@ class Cores {
 
   [[nodiscard]] const Tally& tally(unsigned core) const noexcept { return cores_[core]->tally; }
   [[nodiscard]] const Directory& directory() const noexcept { return directory_; }
+  // Whether a lock that was taken lies on the line at this address.
+  [[nodiscard]] bool has_lock(std::uintptr_t line) const noexcept;
   [[nodiscard]] const Places& places() const noexcept { return places_; }
 
  private:

@@ -256,6 +256,7 @@ void Run::add_places(EngineCount& count) const {
     std::string object(engine_.object_at(place.line));
     if (const std::ptrdiff_t offset = engine_.offset_in_core(place.line); offset >= 0)
       object += '+' + std::to_string(offset);
+    if (cores_.has_lock(place.line)) object += " (a lock)";
     MissPlace& sum = merged[{source, object}];
     sum.source = source;
     sum.object = object;

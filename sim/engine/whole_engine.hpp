@@ -48,7 +48,7 @@ struct EngineOptions {
 // Misses by the place in the source and by what was accessed, while all cores were counted.
 struct MissPlace {
   std::string source;  // "lock.hpp:58"
-  std::string object;  // "engine+1856", "tables", "spans", "records"
+  std::string object;  // "engine+1856 (a lock)", "tables", "spans", "records"
   double misses_per_pair = 0;
   std::uint64_t lines = 0;  // that these misses were on
 };

@@ -1,0 +1,48 @@
+#include "cli/simulate/simulation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace freehold::cli::simulate {
+
+std::optional<bool> is_flat(const Settings& settings, const Row& row) {
+  const auto from = std::ranges::find(settings.cores, kFlatFrom);
+  if (from == settings.cores.end()) return std::nullopt;
+  const auto first = static_cast<std::size_t>(from - settings.cores.begin());
+  if (first + 1 >= row.counts.size()) return std::nullopt;
+  const auto misses = [&](std::size_t i) { return row.counts[i].per_pair(row.counts[i].misses); };
+  const double bound = kFlatRatio * misses(first) + kFlatSlack;
+  for (std::size_t i = first + 1; i < row.counts.size(); ++i)
+    if (misses(i) > bound) return false;
+  return true;
+}
+
+Results run(const Settings& settings, Interrupts& interrupts, Progress& progress) {
+  Results results{.settings = settings, .machine = this_machine(), .date = today(), .rows = {}};
+  const auto begin = std::chrono::steady_clock::now();
+  const std::size_t of = settings.workloads.size() * settings.sizes.size() * settings.cores.size();
+  std::size_t done = 0;
+  for (const EngineWorkload workload : settings.workloads) {
+    for (const std::uint32_t bytes : settings.sizes) {
+      results.rows.push_back({workload, bytes, {}});
+      for (const std::uint32_t cores : settings.cores) {
+        if (interrupts.arrived() != 0) break;
+        progress.show(done++, of, fmt::format("{}, {} bytes, {} simulated cores", name_of(workload), bytes, cores));
+        results.rows.back().counts.push_back(
+            sim::count_engine({.workload = workload,
+                               .bytes = bytes,
+                               .cores = cores,
+                               .quantum = settings.quantum,
+                               .pairs = settings.pairs,
+                               .note_places = settings.places != 0 && cores == settings.cores.back()}));
+      }
+    }
+  }
+  results.complete = done == of;
+  results.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return results;
+}
+
+}  // namespace freehold::cli::simulate

@@ -1,0 +1,11 @@
+// The results for a terminal: coherence misses and lock hand-overs per pair by cores, and where the misses are.
+#pragma once
+#include <string>
+
+#include "cli/simulate/simulation.hpp"
+
+namespace freehold::cli::simulate {
+
+[[nodiscard]] std::string table_of(const Results& results);
+
+}  // namespace freehold::cli::simulate

@@ -1,0 +1,89 @@
+// freehold simulate from outside: that every row is there, the same in every run, and what happens when things go wrong.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command.hpp"
+#include "tests/cli/terminal.hpp"
+
+namespace freehold::tests {
+namespace {
+using nlohmann::json;
+
+Ended simulate(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "simulate");
+  return freehold(std::move(arguments));
+}
+
+TEST(Simulate, SomeRows_TableAndJson) {
+  const Folder folder;
+  const auto rows = [&] {
+    const Ended ended =
+        simulate({"--workload", "own,producer", "--size", "64,65536", "--cores", "1,4,8", "--json", folder / "s.json"});
+    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+    EXPECT_EQ(ended.err, "");  // progress is for terminals
+    for (const char* word : {"MISSES", "LOCKS", "producer", "65536", "flat", "grows"})
+      EXPECT_NE(ended.out.find(word), std::string::npos) << word << '\n' << ended.out;
+    const json results = json::parse(content_of(folder / "s.json"));
+    EXPECT_EQ(results.at("format"), "freehold-simulate");
+    EXPECT_EQ(results.at("complete"), true);
+    return results.at("rows");
+  };
+  const json first = rows();
+  ASSERT_EQ(first.size(), 4u);
+  for (const json& row : first) {
+    ASSERT_EQ(row.at("counts").size(), 3u);
+    EXPECT_EQ(row.at("counts")[0].at("misses"), 0.0) << "one core has nobody to take lines from";
+    for (const json& count : row.at("counts")) EXPECT_GT(count.at("pairs"), 0);
+  }
+  EXPECT_EQ(first[0].at("flat"), true) << "own small blocks";
+  EXPECT_EQ(rows(), first);
+}
+
+TEST(Simulate, Places_NameTheSourceAndTheObject) {
+  const Ended ended = simulate({"--workload", "own", "--size", "65536", "--cores", "4", "--places", "2"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  for (const char* word : {"PLACES", "lock.hpp:", "(a lock)"})
+    EXPECT_NE(ended.out.find(word), std::string::npos) << word << '\n' << ended.out;
+}
+
+TEST(Simulate, BadArguments_OneLineAndExit2) {
+  const std::vector<std::vector<std::string>> bad{
+      {"--workload", "dance"},
+      {"--workload", ""},
+      {"--size", "0"},
+      {"--size", "1048577"},
+      {"--size", "64,,16"},
+      {"--cores", "0"},
+      {"--cores", "257"},
+      {"--cores", "few"},
+      {"--quantum", "0"},
+      {"--pairs", "0"},
+      {"--pairs", "-1"},
+      {"--places", "0"},
+      {"--places", "all"},
+      {"--json", "/no/such/folder/x"},
+      {"--bogus"},
+      {"stray"},
+  };
+  for (const auto& arguments : bad) {
+    const Ended ended = simulate(arguments);
+    EXPECT_TRUE(ended.exited_with(2)) << arguments.front() << ended.err;
+    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+    EXPECT_EQ(ended.out, "");
+  }
+}
+
+TEST(Simulate, OnATerminalCtrlC_KeepsWhatWasFinished) {
+  OnATerminal command({"simulate", "--workload", "many", "--cores", "64,128"});
+  ASSERT_TRUE(command.wait_for("simulated cores"));
+  command.type(kCtrlC);
+  const int status = command.end();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGINT) << status;
+  EXPECT_NE(command.seen().find("Interrupted"), std::string::npos) << command.seen();
+}
+
+}  // namespace
+}  // namespace freehold::tests
