@@ -104,6 +104,21 @@ class Core {
       if (cache != mine && !sync::ForkGate<A>::is_quiet(cache->inside)) return false;
     return true;
   }
+  // Detaches every cache of which is_gone(cache): its thread has ended and cannot do it.
+  template <class IsGone>
+  void detach_all(IsGone is_gone) noexcept {
+    for (;;) {
+      Cache* gone[16];
+      unsigned n = 0;
+      {
+        const sync::Guard guard(registry_);
+        for (Cache* cache = caches_; cache != nullptr && n < 16; cache = cache->next)
+          if (is_gone(*cache)) gone[n++] = cache;
+      }
+      for (unsigned i = 0; i < n; ++i) detach(gone[i]);
+      if (n < 16) return;
+    }
+  }
   // In a fork's child, which begins with nobody inside: a lock may have been held by a thread that only read. The child
   // forgets the caches of threads that it does not have.
   void after_fork_in_child(Cache* mine) noexcept {

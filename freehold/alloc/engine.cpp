@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,9 @@
 #include "freehold/os/cpu.hpp"
 #include "freehold/sync/fork_gate.hpp"
 
+// glibc's, for destructors of thread-local objects.
+extern "C" [[gnu::weak]] int __cxa_thread_atexit_impl(void (*call)(void*), void* object, void* library) noexcept;
+
 namespace freehold::alloc {
 
 constinit NativeCore g_core;
@@ -40,6 +44,9 @@ constinit void* g_nothing[2] = {nullptr, nullptr};
 constinit NativeCache g_no_cache{g_nothing};
 constinit NativeCache g_cpu_mode{g_nothing};    // the same, of a thread that shares the caches of its CPU
 constinit NativeCache g_late_cache{g_nothing};  // the same, of a thread that is ending: it gets no second cache
+constinit NativeCache g_perturbed{g_nothing};   // the same, while blocks are filled: every call has to come by
+constinit std::atomic<std::uint8_t> g_perturb{
+    0};  // what freed blocks are filled with, new ones with its complement; 0: nothing
 
 enum class Start : std::uint32_t { kNotYet, kReady };
 constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
@@ -49,7 +56,8 @@ constinit os::CpuCount g_cpus;
 constinit CpuCaches<NativeCore, Classes> g_cpu_caches;
 constinit sync::ForkGate<sync::NativeAtomics> g_gate;
 constinit PurgerThread g_purger;
-constinit pthread_key_t g_key = PTHREAD_KEYS_MAX;  // no key: setspecific refuses it, and threads get no caches
+constexpr pthread_key_t kNoKey = PTHREAD_KEYS_MAX;
+constinit pthread_key_t g_key = kNoKey;
 
 }  // namespace
 
@@ -69,7 +77,9 @@ constinit thread_local ForkState t_fork;
 // The calling thread's own cache; null if it has none now.
 [[nodiscard]] NativeCache* present_cache() noexcept {
   NativeCache* const cache = t_cache;
-  return cache != &g_no_cache && cache != &g_cpu_mode && cache != &g_late_cache ? cache : nullptr;
+  for (const NativeCache* mode : {&g_no_cache, &g_cpu_mode, &g_late_cache, &g_perturbed})
+    if (cache == mode) return nullptr;
+  return cache;
 }
 
 // Inside the gate for a scope, unless another thread forks. What changes the engine needs one; what only reads does not.
@@ -114,6 +124,11 @@ void wait_for_forks() noexcept {
   if (forks != t_fork.forks) sync::NativeAtomics::wait_shared(g_gate.word(), forks, kForkPatienceNs);
 }
 
+// For look_for_dead_threads().
+constexpr std::uint64_t kFirstLook = 64;
+constinit std::atomic<std::uint64_t> g_look_at{kFirstLook};
+constinit pid_t g_process = 0;  // the one whose threads are looked for; another may share our memory (vfork, clone)
+
 struct Freed {
   Freed* next;
 };
@@ -121,14 +136,13 @@ constinit PutOff<sync::NativeAtomics, Freed, &Freed::next> g_put_off_frees;
 constinit PutOff<sync::NativeAtomics, NativeCache, &NativeCache::next_ended> g_ended;
 constinit ForkBlocks<sync::NativeAtomics, os::Pages> g_fork_blocks;
 
+void give_back(NativeCache* cache) noexcept;
+
 // Does what was put off while threads forked; what yet another fork keeps from being done is put off again.
 void catch_up() noexcept {
   for (NativeCache *cache = g_ended.take_all(), *next = nullptr; cache != nullptr; cache = next) {
     next = cache->next_ended;
-    if (const Inside inside(nullptr); inside)
-      g_core.detach(cache);
-    else
-      g_ended.push(cache);
+    give_back(cache);
   }
   for (Freed *block = g_put_off_frees.take_all(), *next = nullptr; block != nullptr; block = next) {
     next = block->next;
@@ -169,6 +183,9 @@ void after_fork_in_child() noexcept {
   g_fork_blocks.reset();
   g_ended.forget();  // adopted with all others
   g_purger.forget();
+  g_process = ::getpid();
+  if (NativeCache* const mine = present_cache(); mine != nullptr) mine->thread.store(g_process);
+  g_look_at.store(kFirstLook, std::memory_order_relaxed);  // relaxed: there is no other thread
   g_core.after_fork_in_child(present_cache());
   g_gate.reset(t_fork.forks);
   catch_up();
@@ -187,6 +204,7 @@ void give_back(NativeCache* cache) noexcept {
 // the cache. What is freed later yet goes straight to the bitmap.
 void thread_ends(void* cache_pointer) noexcept {
   auto* cache = static_cast<NativeCache*>(cache_pointer);
+  if (cache != t_cache) return;  // it was given back before
   // Not the last round: a sanitizer's runtime ends the thread in it, and instrumented code cannot run after that.
   if (++cache->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
     ::pthread_setspecific(g_key, cache);
@@ -216,6 +234,45 @@ void consider_purger() noexcept {
 }
 
 void end_purger_at_exit() noexcept { g_purger.end_and_wait(); }
+// Runs among the destructors of thread-local objects, where the program has taken all keys: what theirs free later, and
+// those of keys, goes straight to the bitmap.
+void thread_ends_without_key(void* cache) noexcept {
+  if (cache != t_cache) return;
+  t_cache = &g_late_cache;
+  give_back(static_cast<NativeCache*>(cache));
+}
+
+// Asks for a call when the calling thread ends. False: nobody would give the cache back.
+[[nodiscard]] bool hear_of_the_end(NativeCache* cache) noexcept {
+  if (g_key != kNoKey) return ::pthread_setspecific(g_key, cache) == 0;
+  if (&__cxa_thread_atexit_impl == nullptr) return false;
+  // glibc's list of destructors ends the process where it gets no memory: see to it that there is some.
+  constexpr std::size_t kEntryBytes = 64;
+  void* const probe = allocate(kEntryBytes);
+  if (probe == nullptr) return false;
+  deallocate(probe);
+  return ::__cxa_thread_atexit_impl(thread_ends_without_key, cache, &g_key) == 0;
+}
+
+// A thread whose first malloc comes in the last round of its keys' destructors ends unheard. Its cache is found when there
+// are twice as many caches as after the last look: one call to the system for each cache, and at most two for each thread.
+
+void look_for_dead_threads() noexcept {
+  const std::uint64_t threads = g_core.threads();
+  std::uint64_t look_at = g_look_at.load(std::memory_order_relaxed);  // relaxed: who changes it, looks
+  if (threads < look_at || ::getpid() != g_process) return;
+  if (!g_look_at.compare_exchange_strong(look_at, UINT64_MAX, std::memory_order_relaxed)) return;
+  {
+    const int saved = errno;
+    const auto is_dead = [](const NativeCache& cache) {
+      const std::int32_t thread = cache.thread.load(std::memory_order_relaxed);  // relaxed: 0, or the id
+      return thread != 0 && ::syscall(SYS_tgkill, g_process, thread, 0) != 0 && errno == ESRCH;
+    };
+    if (const Inside inside(nullptr); inside) g_core.detach_all(is_dead);
+    errno = saved;
+  }
+  g_look_at.store(2 * g_core.threads() + kFirstLook, std::memory_order_relaxed);
+}
 
 // ---- start ------------------------------------------------------------------------------------------------------------
 
@@ -267,7 +324,9 @@ void announce() noexcept {
     ready = g_core.init(g_pages, settings, budget, g_cpus.cpus);
   if (!ready) return false;  // the next call tries again: memory may be there by then
   g_gate.init();
-  ::pthread_key_create(&g_key, thread_ends);  // before any thread can have a cache; allocates nothing
+  g_process = ::getpid();
+  if (::pthread_key_create(&g_key, thread_ends) != 0)
+    g_key = kNoKey;  // before any thread can have a cache; allocates nothing
   g_base = g_core.arena().base();
   g_span_classes = g_core.arena().span_classes();
   g_start.store(Start::kReady, std::memory_order_release);
@@ -300,7 +359,11 @@ void finish_start() noexcept {
 
 [[nodiscard]] NativeCache* attach() noexcept {
   const Inside inside(nullptr);
-  return inside ? g_core.attach() : nullptr;
+  if (!inside) return nullptr;
+  NativeCache* const cache = g_core.attach();
+  if (cache != nullptr && ::getpid() == g_process)
+    cache->thread.store(static_cast<pid_t>(::syscall(SYS_gettid)), std::memory_order_relaxed);  // relaxed: an id
+  return cache;
 }
 
 // The calling thread's own cache; null if it has none and gets none.
@@ -311,17 +374,48 @@ void finish_start() noexcept {
     finish_start();
     return nullptr;
   }
+  if (g_perturb.load(std::memory_order_relaxed) != 0) {
+    t_cache = &g_perturbed;
+    finish_start();
+    return nullptr;
+  }
+  look_for_dead_threads();
   NativeCache* const cache = attach();
   if (cache == nullptr) return nullptr;
-  t_cache = cache;  // before setspecific, which may allocate
+  t_cache = cache;  // before hear_of_the_end, which may allocate
   finish_start();
-  if (::pthread_setspecific(g_key, cache) == 0) return cache;
-  t_cache = &g_no_cache;  // nobody would give the cache back at the thread's end: do without, and try again
+  if (hear_of_the_end(cache)) return cache;
+  // Do without. Where there is a key it was memory that failed, and may be there next time.
+  t_cache = g_key != kNoKey ? &g_no_cache : &g_late_cache;
   give_back(cache);
   return nullptr;
 }
 
-[[nodiscard]] NativeCache* own_cache() noexcept { return t_cache == &g_no_cache ? own_cache_slow() : present_cache(); }
+// The modes of a thread meet those of the process: called by slow paths, so that fast ones need not ask.
+void heed_perturbation() noexcept {
+  const bool fills = g_perturb.load(std::memory_order_relaxed) != 0;  // relaxed: a mode, it publishes nothing
+  if (fills == (t_cache == &g_perturbed)) [[likely]]
+    return;
+  if (!fills) {
+    t_cache = &g_no_cache;
+  } else if (NativeCache* const cache = present_cache(); cache != nullptr) {
+    t_cache = &g_perturbed;
+    give_back(cache);
+  } else if (t_cache == &g_cpu_mode) {
+    t_cache = &g_perturbed;
+  }
+}
+
+[[nodiscard]] NativeCache* own_cache() noexcept {
+  heed_perturbation();
+  return t_cache == &g_no_cache ? own_cache_slow() : present_cache();
+}
+
+// A new block of the program's. Relaxed: a mode, it publishes nothing.
+[[nodiscard]] void* filled(void* block, std::size_t bytes) noexcept {
+  const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed);
+  return byte == 0 || block == nullptr ? block : std::memset(block, static_cast<std::uint8_t>(~byte), bytes);
+}
 
 [[nodiscard]] unsigned size_class_of(const void* block) noexcept {
   const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_core.arena().base()) >> NativeConfig::kSpanShift;
@@ -393,15 +487,18 @@ template <class Take>
 }  // namespace
 
 void* allocate_slow(std::size_t bytes) noexcept {
-  if (bytes == 0) bytes = 1;
-  if (bytes <= Classes::kMaxBytes) return allocate_class(Classes::class_of(bytes), bytes, 1);
+  const std::size_t room = std::max<std::size_t>(bytes, 1);
+  if (room <= Classes::kMaxBytes) return filled(allocate_class(Classes::class_of(room), room, 1), bytes);
   bool zero;
-  return allocate_run(bytes, 1, zero);
+  return filled(allocate_run(room, 1, zero), bytes);
 }
 
 void deallocate_slow(void* block) noexcept {
   if (block == nullptr) return;
   const KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
+  const unsigned c = size_class_of(block);
+  if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
+    std::memset(block, byte, usable_size(block));
   const unsigned c = size_class_of(block);
   NativeCache* const cache = c != 0 ? own_cache() : present_cache();
   const bool shares = t_cache == &g_cpu_mode;
@@ -439,9 +536,10 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
   if (bytes == 0) bytes = 1;
   if (alignment <= 16) return allocate_inline(bytes);
   if (alignment <= Classes::kMaxBytes && bytes <= Classes::kMaxBytes)
-    if (const unsigned c = Classes::aligned_class_of(alignment, bytes); c != 0) return allocate_class(c, bytes, alignment);
+    if (const unsigned c = Classes::aligned_class_of(alignment, bytes); c != 0)
+      return filled(allocate_class(c, bytes, alignment), bytes);
   bool zero;
-  return allocate_run(std::max(bytes, Classes::kMaxBytes + 1), alignment, zero);
+  return filled(allocate_run(std::max(bytes, Classes::kMaxBytes + 1), alignment, zero), bytes);
 }
 
 std::size_t usable_size(const void* block) noexcept {
@@ -480,6 +578,11 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
   std::memcpy(fresh, block, old < bytes ? old : bytes);
   deallocate_inline(block);
   return fresh;
+}
+
+void set_perturbation(std::uint8_t byte) noexcept {
+  g_perturb.store(byte, std::memory_order_relaxed);
+  heed_perturbation();
 }
 
 std::size_t trim() noexcept {

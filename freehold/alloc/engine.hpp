@@ -4,6 +4,7 @@
 // thread-local destructors too. Not async-signal-safe.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 
 #include "freehold/alloc/stats.hpp"
 
@@ -22,6 +23,10 @@ namespace freehold::alloc {
 void deallocate(void* block) noexcept;
 // The bytes that the block's owner may use: at least what was asked for; 0 for null.
 [[nodiscard]] std::size_t usable_size(const void* block) noexcept;
+
+// Fills blocks with `byte` when they are freed, and with its complement when they are allocated, but for zeroed ones; 0 ends
+// that. In force for the calling thread at once, for others from their next slow path on. Cost, while it is on: no caches.
+void set_perturbation(std::uint8_t byte) noexcept;
 
 // Gives every wholly free page back to the system now, the calling thread's cache included. Returns bytes released.
 std::size_t trim() noexcept;

@@ -55,7 +55,8 @@ struct ThreadCache {
   typename A::template atomic<std::uint32_t> in_slow_path{0};
   // Set while the owner is inside the engine (sync/fork_gate.hpp); written by the owner, read by threads that fork.
   typename A::template atomic<std::uint32_t> inside{0};
-  ThreadCache* next_ended = nullptr;  // of those whose threads ended while another forked
+  typename A::template atomic<std::int32_t> thread{0};  // the system's id of the owner; 0: unknown
+  ThreadCache* next_ended = nullptr;                    // of those whose threads ended while another forked
   ThreadCache* next = nullptr;
   ThreadCache* previous = nullptr;
 

@@ -73,10 +73,11 @@ FREEHOLD_EXPORT struct mallinfo mallinfo(void) noexcept {
   return m;
 }
 
-// Knobs that only tune glibc's malloc are accepted: there is nothing to turn. Those that would change what a program sees
-// are refused, and so are unknown ones.
-FREEHOLD_EXPORT int mallopt(int knob, int) noexcept {
+// M_PERTURB is heeded. Knobs that only tune glibc's malloc, and M_CHECK_ACTION, which glibc has come to ignore, are
+// accepted: there is nothing to turn. Unknown ones are refused.
+FREEHOLD_EXPORT int mallopt(int knob, int value) noexcept {
   switch (knob) {
+    case M_PERTURB: alloc::set_perturbation(static_cast<uint8_t>(value)); return 1;
     case M_MXFAST:
     case M_NLBLKS:
     case M_GRAIN:
@@ -86,7 +87,8 @@ FREEHOLD_EXPORT int mallopt(int knob, int) noexcept {
     case M_MMAP_THRESHOLD:
     case M_MMAP_MAX:
     case M_ARENA_TEST:
-    case M_ARENA_MAX: return 1;
+    case M_ARENA_MAX:
+    case M_CHECK_ACTION: return 1;
     default: return 0;
   }
 }

@@ -375,8 +375,10 @@ TEST(PosixMemalign, ImpossibleSize_EnomemAndNothingTouched) {
   for (const std::size_t n : kImpossible) {
     int marker = 0;
     void* p = &marker;
+    errno = 0;
     EXPECT_EQ(opaque(&posix_memalign)(&p, 64, n), ENOMEM);
     EXPECT_EQ(p, &marker);
+    EXPECT_EQ(errno, ENOMEM);  // POSIX leaves it open; programs that know glibc look there
   }
 }
 
@@ -483,6 +485,31 @@ TEST(OldKnobs, AllOfThem_DoNoHarm) {
   malloc_info(0, stream);
   std::fclose(stream);
   CApi::deallocate(text);
+}
+
+// M_PERTURB: new blocks hold the complement of the byte, but for zeroed ones. In a thread of its own, and off again.
+TEST(Perturb, OnAndOff_FillsNewBlocks) {
+  std::thread([] {
+    CApi::deallocate(CApi::allocate(100));  // the thread has a cache by now
+    ASSERT_EQ(mallopt(M_PERTURB, 0xa5), 1);
+    for (int round = 0; round < 3; ++round)
+      for (const std::size_t n : {std::size_t{1}, std::size_t{100}, 5 * kKiB, 50 * kKiB, 3 * kMiB}) {
+        auto* const fresh = static_cast<unsigned char*>(CApi::allocate(n));
+        auto* const aligned = static_cast<unsigned char*>(CApi::allocate_aligned(64, n));
+        auto* const zeroed = static_cast<unsigned char*>(CApi::allocate_zeroed(n));
+        EXPECT_EQ(std::count(fresh, fresh + n, 0x5a), static_cast<std::ptrdiff_t>(n));
+        EXPECT_EQ(std::count(aligned, aligned + n, 0x5a), static_cast<std::ptrdiff_t>(n));
+        EXPECT_EQ(std::count(zeroed, zeroed + n, 0), static_cast<std::ptrdiff_t>(n));
+        for (void* p : {fresh, aligned, zeroed}) CApi::deallocate(p);
+      }
+    EXPECT_EQ(mallopt(M_PERTURB, 0), 1);
+    auto* const kept = static_cast<unsigned char*>(CApi::allocate(64));
+    std::fill(kept, kept + 64, 7);
+    CApi::deallocate(kept);
+    auto* const again = static_cast<unsigned char*>(CApi::allocate(64));
+    EXPECT_NE(again[63], 0x5a);
+    CApi::deallocate(again);
+  }).join();
 }
 
 // glibc prints its own whole, whether the thread is to be cancelled or not.

@@ -1,9 +1,13 @@
 /* A program in C, linked with libc alone.
  *   plain_c atfork          registers fork handlers that allocate, before its first malloc; forks
  *   plain_c atfork_lock     the same with handlers that take a lock under which other threads allocate
+ *   plain_c keys            takes all keys of threads before its first malloc; threads still have caches, and give them back
+ *   plain_c last_round      threads whose first malloc comes in the last round of their keys' destructors
  *   plain_c plugin LIBRARY  loads a plug-in written in C++ and uses it
  *   plain_c sizes           allocates, checks and frees blocks of many sizes */
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +28,86 @@ static void use_all_sizes(void) {
       free(blocks[i]);
     }
   }
+}
+
+/* Before anything of libc's allocates. */
+static pthread_key_t g_keys[PTHREAD_KEYS_MAX];
+__attribute__((constructor(102))) static void take_keys(int argc, char** argv) {
+  if (argc != 2 || strcmp(argv[1], "keys") != 0) return;
+  for (int i = 0; i < PTHREAD_KEYS_MAX; ++i)
+    if (pthread_key_create(&g_keys[i], NULL) != 0) return;
+}
+
+static long resident_kib(void) {
+  long pages = 0;
+  char text[64] = "";
+  const int file = open("/proc/self/statm", O_RDONLY);
+  if (file < 0 || read(file, text, sizeof text - 1) <= 0) abort();
+  close(file);
+  if (sscanf(text, "%*s %ld", &pages) != 1) abort();
+  return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* What body's threads leave behind, beyond the first of them. */
+static int threads_leave_little(void* (*body)(void*)) {
+  long before = 0;
+  for (int i = 0; i < 3000; ++i) {
+    pthread_t thread;
+    if (i == 300) before = resident_kib();
+    if (pthread_create(&thread, NULL, body, NULL) != 0) return 1;
+    pthread_join(thread, NULL);
+  }
+  const long grown = resident_kib() - before;
+  printf("growth_kib %ld\n", grown);
+  return grown > 1024;
+}
+
+/* With a cache the block that was freed last is the next; without, it is the lowest. */
+static int has_cache(void) {
+  char* volatile low = malloc(100);
+  char* volatile high = malloc(100);
+  if (low > high) {
+    char* const other = low;
+    low = high;
+    high = other;
+  }
+  free(low);
+  free(high);
+  char* volatile next = malloc(100);
+  const int result = next == high;
+  free(next);
+  return result;
+}
+
+static void* needs_cache(void* nothing) {
+  if (!has_cache()) {
+    fputs("no cache\n", stderr);
+    _exit(1);
+  }
+  return nothing;
+}
+static int all_keys_taken(void) {
+  if (pthread_key_create(&g_keys[0], NULL) == 0) return 1; /* or this test shows nothing */
+  needs_cache(NULL);
+  return threads_leave_little(needs_cache);
+}
+
+static pthread_key_t g_round_key;
+static void next_round(void* round) {
+  if ((size_t)round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+    pthread_setspecific(g_round_key, (char*)round + 1);
+    return;
+  }
+  for (size_t n = 16; n < 2000; n *= 2) free(malloc(n));
+}
+static void* begins_rounds(void* nothing) {
+  pthread_setspecific(g_round_key, (void*)1);
+  return nothing;
+}
+static int last_round(void) {
+  /* A key of the first block: storing its value takes no memory. */
+  if (pthread_key_create(&g_round_key, next_round) != 0) return 1;
+  return threads_leave_little(begins_rounds);
 }
 
 static pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -93,6 +177,8 @@ static int use_plugin(const char* path) {
 int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "atfork") == 0) return fork_once();
   if (argc == 2 && strcmp(argv[1], "atfork_lock") == 0) return fork_amid_lock();
+  if (argc == 2 && strcmp(argv[1], "keys") == 0) return all_keys_taken();
+  if (argc == 2 && strcmp(argv[1], "last_round") == 0) return last_round();
   if (argc == 3 && strcmp(argv[1], "plugin") == 0) return use_plugin(argv[2]);
   if (argc == 2 && strcmp(argv[1], "sizes") == 0) {
     use_all_sizes();

@@ -41,5 +41,12 @@ TEST(Threads, SignalsAllTheTime_DisturbNothing) { expect_passes("threads_interru
 
 TEST(Threads, RandomTracesFreeingEachOthersBlocks_LoseNothing) { expect_passes("threads_random_traces"); }
 
+TEST(Threads, ProgramTookAllKeys_TheyHaveCachesAndGiveThemBack) {
+  expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "keys"}));
+}
+TEST(Threads, FirstMallocInTheLastRoundOfDestructors_LeaksNothing) {
+  expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "last_round"}));
+}
+
 }  // namespace
 }  // namespace freehold::test
