@@ -1,0 +1,3 @@
+#include <stddef.h>
+
+#define array_length(array) (sizeof(array) / sizeof((array)[0]))

@@ -1,0 +1,26 @@
+/* Processes and files, whose functions set errno when they fail. */
+#ifndef FREEHOLD_FOREIGN_XUNISTD_H
+#define FREEHOLD_FOREIGN_XUNISTD_H
+
+#if !defined(_GNU_SOURCE)
+#define _GNU_SOURCE
+#endif
+
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/foreign/glibc/support/check.h"
+
+static inline pid_t foreign_not_negative(pid_t result) {
+  if (result < 0) FAIL_EXIT1("%s", strerror(errno));
+  return result;
+}
+static inline pid_t xfork(void) { return foreign_not_negative(fork()); }
+static inline int xwaitpid(pid_t pid, int* status, int flags) { return foreign_not_negative(waitpid(pid, status, flags)); }
+static inline void xclose(int file) { foreign_not_negative(close(file)); }
+static inline void xpipe(int files[2]) { foreign_not_negative(pipe(files)); }
+static inline int xdup2(int from, int to) { return foreign_not_negative(dup2(from, to)); }
+static inline long xsysconf(int name) { return sysconf(name); }
+
+#endif
