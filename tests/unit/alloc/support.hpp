@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "freehold/alloc/config.hpp"
@@ -20,15 +21,17 @@
 
 namespace freehold::test {
 
-// The system's pages, of which the k-th request fails. Everything is released at the end; a range that is purged or moved
-// without being committed is an error of the engine.
+// The system's pages, of which the k-th request fails. Everything is unmapped at the end; a range that is purged, moved or
+// unmapped without being mapped is an error of the engine.
 class FakePages {
  public:
-  enum Kind : unsigned { kReserve, kReserveAt, kCommit, kPurge, kMap, kMove, kKinds };
+  // The last three are advice: a refusal is not told.
+  enum Kind : unsigned { kPlace, kMapAt, kMap, kUnmap, kPurge, kRemap, kMoveOut, kAdviseHuge, kPopulate, kName, kKinds };
+  static constexpr unsigned kAnswered = kAdviseHuge;  // kinds below tell whether they were refused
   struct Call {
-    Kind kind;
     std::uintptr_t address;
     std::size_t bytes;
+    bool wanted;  // of advice about huge pages
   };
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
@@ -36,7 +39,7 @@ class FakePages {
   FakePages(const FakePages&) = delete;
   FakePages& operator=(const FakePages&) = delete;
   ~FakePages() {
-    for (const auto& [start, bytes] : mappings_) os::Pages::release(reinterpret_cast<void*>(start), bytes);
+    for (const auto& [start, end] : ranges_) os::Pages::release(reinterpret_cast<void*>(start), end - start);
   }
 
   // The calls [first, last] from now fail, counted from 1; of one kind or of all.
@@ -52,76 +55,127 @@ class FakePages {
   // Calls since the last fail() or heal(), of the kind that it named.
   [[nodiscard]] std::uint64_t counted() const { return counted_; }
   [[nodiscard]] std::uint64_t calls(Kind kind) const { return calls_[kind]; }
-  // Purge calls that succeeded.
-  [[nodiscard]] const std::vector<Call>& purges() const { return purges_; }
-  void forget_purges() { purges_.clear(); }
-  [[nodiscard]] std::size_t advised_bytes() const { return advised_bytes_; }
+  // Calls that succeeded.
+  [[nodiscard]] const std::vector<Call>& purges() const { return log_[kPurge]; }
+  [[nodiscard]] const std::vector<Call>& huge_advice() const { return log_[kAdviseHuge]; }
+  [[nodiscard]] const std::vector<Call>& populated() const { return log_[kPopulate]; }
+  void forget_log() {
+    for (auto& calls : log_) calls.clear();
+  }
   [[nodiscard]] std::size_t mapped_bytes() const {
     std::size_t sum = 0;
-    for (const auto& [start, bytes] : mappings_) sum += bytes;
+    for (const auto& [start, end] : ranges_) sum += end - start;
     return sum;
   }
+  // The next map() answers with a mapping here.
+  void next_map_at(void* address) { next_map_ = address; }
 
-  void* reserve(std::size_t bytes, std::size_t alignment) noexcept {
-    return add(allowed(kReserve) ? os::Pages::reserve(bytes, alignment) : nullptr, bytes);
+  void* place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept {
+    return allowed(kPlace) ? os::Pages::place(attempt, bytes, alignment) : nullptr;
   }
-  bool reserve_at(void* address, std::size_t bytes) noexcept {
-    return allowed(kReserveAt) && os::Pages::reserve_at(address, bytes) && add(address, bytes) != nullptr;
+  bool map_at(void* address, std::size_t bytes) noexcept {
+    return allowed(kMapAt) && os::Pages::map_at(address, bytes) && add(address, bytes) != nullptr;
   }
-  bool commit(void* address, std::size_t bytes) noexcept { return allowed(kCommit) && os::Pages::commit(address, bytes); }
+  void* map(std::size_t bytes) noexcept {
+    if (!allowed(kMap)) return nullptr;
+    void* const wanted = std::exchange(next_map_, nullptr);
+    if (wanted != nullptr) return os::Pages::map_at(wanted, bytes) ? add(wanted, bytes) : nullptr;
+    return add(os::Pages::map(bytes), bytes);
+  }
+  bool unmap(void* address, std::size_t bytes) noexcept {
+    if (!allowed(kUnmap)) return false;
+    EXPECT_TRUE(is_ours(address, bytes)) << "unmapping what is not ours: " << address << ", " << bytes;
+    forget(address, bytes);  // before others may get the place
+    return os::Pages::unmap(address, bytes);
+  }
   bool purge(void* address, std::size_t bytes) noexcept {
     if (!allowed(kPurge)) return false;
-    const bool done = os::Pages::purge(address, bytes);
-    EXPECT_TRUE(done) << "purge of what is not ours: " << address << ", " << bytes;
-    const std::lock_guard guard(lock_);
-    purges_.push_back({kPurge, reinterpret_cast<std::uintptr_t>(address), bytes});
-    return done;
+    EXPECT_TRUE(is_ours(address, bytes)) << "purging what is not ours: " << address << ", " << bytes;
+    return os::Pages::purge(address, bytes) && note(kPurge, address, bytes);
   }
-  void* map(std::size_t bytes) noexcept { return add(allowed(kMap) ? os::Pages::map(bytes) : nullptr, bytes); }
-  void advise_huge(void*, std::size_t bytes) noexcept { advised_bytes_ += bytes; }
-  bool move(void* from, void* to, std::size_t bytes) noexcept { return allowed(kMove) && os::Pages::move(from, to, bytes); }
-  // A whole mapping, or its end: an arena under a limit gives up what it reserved last.
-  void release(void* address, std::size_t bytes) noexcept {
-    const std::lock_guard guard(lock_);
-    const auto start = reinterpret_cast<std::uintptr_t>(address);
-    std::uintptr_t end = start + bytes;
-    while (end > start) {  // the reservation may have grown in steps
-      auto mapping = mappings_.lower_bound(end);
-      ASSERT_NE(mapping, mappings_.begin()) << "release of what is not ours";
-      --mapping;
-      ASSERT_EQ(mapping->first + mapping->second, end) << "release of what is not ours";
-      const std::uintptr_t from = std::max(mapping->first, start);
-      mapping->second -= end - from;
-      if (mapping->second == 0) mappings_.erase(mapping);
-      end = from;
-    }
-    os::Pages::release(address, bytes);
+  void* remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept {
+    if (!allowed(kRemap)) return nullptr;
+    EXPECT_TRUE(is_ours(mapping, bytes)) << "remapping what is not ours";
+    forget(mapping, bytes);
+    void* const moved = os::Pages::remap(mapping, bytes, new_bytes);
+    return moved != nullptr ? add(moved, new_bytes) : (add(mapping, bytes), nullptr);
+  }
+  void* move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept {
+    if (!allowed(kMoveOut)) return nullptr;
+    EXPECT_TRUE(is_ours(from, bytes)) << "moving what is not ours";
+    return add(os::Pages::move_out(from, bytes, new_bytes), new_bytes);
+  }
+  void advise_huge(void* address, std::size_t bytes, bool wanted) noexcept {
+    if (allowed(kAdviseHuge)) note(kAdviseHuge, address, bytes, wanted);
+  }
+  void populate(void* address, std::size_t bytes) noexcept {
+    if (allowed(kPopulate)) note(kPopulate, address, bytes);
+  }
+  void name(void* address, std::size_t bytes, const char* what) noexcept {
+    EXPECT_NE(what, nullptr);
+    EXPECT_TRUE(is_ours(address, bytes)) << "naming what is not ours";
+    (void)allowed(kName);
   }
 
  private:
   [[nodiscard]] bool allowed(Kind kind) noexcept {
     const std::lock_guard guard(lock_);
     ++calls_[kind];
-    if (fail_kind_ != kKinds && fail_kind_ != kind) return true;
+    if (fail_kind_ != kKinds ? fail_kind_ != kind : kind >= kAnswered) return true;
     ++counted_;
     if (counted_ < fail_first_ || counted_ > fail_last_) return true;
     errno = ENOMEM;
     return false;
   }
-  void* add(void* start, std::size_t bytes) noexcept {
+  bool note(Kind kind, void* address, std::size_t bytes, bool wanted = true) noexcept {
     const std::lock_guard guard(lock_);
-    if (start != nullptr) mappings_[reinterpret_cast<std::uintptr_t>(start)] = bytes;
-    return start;
+    log_[kind].push_back({reinterpret_cast<std::uintptr_t>(address), bytes, wanted});
+    return true;
+  }
+  // Neighbouring ranges are joined.
+  void* add(void* address, std::size_t bytes) noexcept {
+    if (address == nullptr) return nullptr;
+    const std::lock_guard guard(lock_);
+    auto start = reinterpret_cast<std::uintptr_t>(address), end = start + bytes;
+    if (const auto next = ranges_.find(end); next != ranges_.end()) {
+      end = next->second;
+      ranges_.erase(next);
+    }
+    const auto next = ranges_.lower_bound(start);
+    if (next != ranges_.begin() && std::prev(next)->second == start)
+      std::prev(next)->second = end;
+    else
+      ranges_[start] = end;
+    return address;
+  }
+  void forget(void* address, std::size_t bytes) noexcept {
+    const std::lock_guard guard(lock_);
+    const auto start = reinterpret_cast<std::uintptr_t>(address), end = start + bytes;
+    auto range = ranges_.upper_bound(start);
+    if (range == ranges_.begin()) return;
+    --range;
+    const std::uintptr_t range_end = range->second;
+    if (range->first == start)
+      ranges_.erase(range);
+    else
+      range->second = start;
+    if (end < range_end) ranges_[end] = range_end;
+  }
+  [[nodiscard]] bool is_ours(void* address, std::size_t bytes) noexcept {
+    const std::lock_guard guard(lock_);
+    const auto start = reinterpret_cast<std::uintptr_t>(address);
+    const auto next = ranges_.upper_bound(start);
+    return next != ranges_.begin() && start + bytes <= std::prev(next)->second;
   }
 
   std::mutex lock_;
-  std::map<std::uintptr_t, std::size_t> mappings_;
-  std::vector<Call> purges_;
+  std::map<std::uintptr_t, std::uintptr_t> ranges_;  // [start, end)
+  std::vector<Call> log_[kKinds];
   std::atomic<std::uint64_t> calls_[kKinds]{};
   std::atomic<std::uint64_t> counted_{0};
   std::uint64_t fail_first_ = kNever, fail_last_ = kNever;
   unsigned fail_kind_ = kKinds;
-  std::atomic<std::size_t> advised_bytes_{0};
+  void* next_map_ = nullptr;
 };
 static_assert(os::PageSource<FakePages>);
 
@@ -135,20 +189,19 @@ struct FakeClock {
 // The machine's configuration with small steps, so that a few MiB see every one of them.
 struct SmallConfig : alloc::NativeConfig {
   static constexpr std::size_t kBaseAlignment = std::size_t{1} << 20;
-  static constexpr alloc::SpanIndex kFirstStepSpans = 2;
-  static constexpr alloc::SpanIndex kMaxStepSpans = 8;
-  static constexpr alloc::SpanIndex kReserveStepSpans = 4;
-  static constexpr alloc::SpanIndex kHugeAfterSpans = 16;
-  static constexpr std::uint64_t kRetainBytes = std::uint64_t{2} << 20;
-  static constexpr std::uint64_t kScanMinBytes = std::uint64_t{1} << 20;
+  static constexpr unsigned kChunkSpans = 16;  // 1 MiB
+  static constexpr std::uint32_t kMaxExtentChunks = 4;
+  static constexpr std::size_t kTableStepSpans = 64;
+  static constexpr unsigned kShards = 4;
+  static constexpr std::int64_t kKeepBytes = std::int64_t{1} << 20;
   static constexpr std::size_t kThreadMaxBytes = 512 * 1024;
 };
 
 inline constexpr std::size_t kSpan = std::size_t{1} << SmallConfig::kSpanShift;
+inline constexpr std::size_t kChunk = kSpan * SmallConfig::kChunkSpans;
 
-[[nodiscard]] inline alloc::ArenaSettings small_settings(std::size_t half_bytes = std::size_t{16} << 20,
-                                                         bool in_steps = false) {
-  return {.half_bytes = half_bytes, .in_steps = in_steps, .purge_delay_ms = 500, .huge_pages = alloc::HugePages::kOff};
+[[nodiscard]] inline alloc::ArenaSettings small_settings(std::size_t capacity_bytes = std::size_t{32} << 20) {
+  return {.capacity_bytes = capacity_bytes, .purge_delay_ms = 500, .huge_pages = alloc::HugePages::kOff};
 }
 
 // A core with its pages, and blocks in it by size, as the engine hands them out. One thread of its own; others attach a
@@ -177,7 +230,7 @@ class TestCore {
   }
   [[nodiscard]] unsigned class_of(const void* block) {
     const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - arena().base()) >> Config::kSpanShift;
-    return span < arena().span_count() ? arena().owners()[span].load(std::memory_order_relaxed) : 0;
+    return span < arena().span_count() ? arena().span_classes()[span].load(std::memory_order_relaxed) : 0;
   }
   [[nodiscard]] std::size_t usable(const void* block) {
     const unsigned c = class_of(block);
