@@ -183,7 +183,8 @@ class ChunkPool {
 
  private:
   static constexpr unsigned kSlotTree = 0, kRunTrees = 1, kDirtyTree = kRunTrees + kOrders;
-  static constexpr unsigned kLooks = 8;  // chunks that may be too fragmented which a search looks at
+  // Chunks that may be too fragmented which a search looks at, unless memory is short (`anywhere`).
+  static constexpr unsigned kLooks = 8;
 
   struct Search {
     ChunkKind kind;
@@ -254,7 +255,9 @@ class ChunkPool {
   [[nodiscard]] TakenSpans take_in_any(const Search& s) noexcept {
     if (s.kind == ChunkKind::kSlots) return take_in_tree(kSlotTree, 1, s, ~0U);
     const unsigned below = static_cast<unsigned>(std::bit_width(s.n)) - 1;
-    if (const TakenSpans t = take_in_tree(kRunTrees + below, 1U << below, s, kLooks); t.first != kNoSpan) return t;
+    if (const TakenSpans t = take_in_tree(kRunTrees + below, 1U << below, s, s.anywhere ? ~0U : kLooks);
+        t.first != kNoSpan)
+      return t;
     // An aligned run of n lies in every free run of n + alignment - 1.
     const unsigned most = s.n + s.alignment - 1 < kChunkSpans ? s.n + s.alignment - 1 : kChunkSpans;
     const unsigned above = static_cast<unsigned>(std::bit_width(most - 1));

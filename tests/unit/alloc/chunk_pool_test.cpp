@@ -1,0 +1,488 @@
+#include "freehold/alloc/chunk_pool.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "freehold/sync/atomics.hpp"
+#include "tests/unit/hooked_atomics.hpp"
+
+namespace freehold::alloc {
+namespace {
+
+constexpr unsigned kSpans = 16;  // of a chunk
+
+template <unsigned kChunkSpans, class A = sync::NativeAtomics>
+class TestChunks {
+ public:
+  using Type = ChunkPool<A, kChunkSpans>;
+  using Cursor = typename Type::Cursor;
+
+  explicit TestChunks(std::size_t count)
+      : chunks_(std::make_unique<Chunk<A>[]>(count)),
+        words_(std::make_unique<typename Type::Word[]>(Type::Tree::words_for(count) * Type::kTrees)) {
+    pool_.attach(chunks_.get(), words_.get(), count);
+    count_ = static_cast<std::uint32_t>(count);
+  }
+  Type* operator->() { return &pool_; }
+  [[nodiscard]] bool check() const { return pool_.check_invariants(count_); }
+  [[nodiscard]] TakenSpans take(ChunkKind kind, unsigned n, unsigned alignment = 1, bool anywhere = false,
+                                unsigned cpu = 0) {
+    return pool_.take(kind, n, alignment, cpu, cursors_[cpu], anywhere);
+  }
+  [[nodiscard]] TakenSpans run(unsigned n, unsigned alignment = 1) { return take(ChunkKind::kRuns, n, alignment, true); }
+  void dirty(SpanIndex first, unsigned n, std::uint32_t now = 1) { pool_.give(first, n, true, now); }
+
+ private:
+  std::unique_ptr<Chunk<A>[]> chunks_;
+  std::unique_ptr<typename Type::Word[]> words_;
+  Type pool_;
+  Cursor cursors_[4]{Type::kNoChunk, Type::kNoChunk, Type::kNoChunk, Type::kNoChunk};
+  std::uint32_t count_ = 0;
+};
+using Small = TestChunks<kSpans>;
+
+TEST(ChunkPool, NoChunk_NothingCanBeHad) {
+  Small pool(70);
+  EXPECT_EQ(pool.run(1).first, kNoSpan);
+  EXPECT_EQ(pool.take(ChunkKind::kSlots, 1).first, kNoSpan);
+  EXPECT_EQ(pool->find_dirty(0), Small::Type::kNoChunk);
+  EXPECT_TRUE(pool.check());
+}
+
+TEST(ChunkPool, NewChunk_GivesEverySpanOnceAndClean) {
+  for (const ChunkKind kind : {ChunkKind::kSlots, ChunkKind::kRuns}) {
+    Small pool(70);
+    pool->add(66, kind);
+    EXPECT_TRUE(pool.check());
+    for (SpanIndex i = 0; i < kSpans; ++i) {
+      const TakenSpans t = pool.take(kind, 1);
+      EXPECT_EQ(t.first, 66 * kSpans + i) << "packed, from the bottom";
+      EXPECT_EQ(t.dirty, 0U);
+      EXPECT_EQ(t.purged_at, 0U) << "new, not purged";
+      EXPECT_FALSE(pool->is_free(t.first));
+      EXPECT_TRUE(pool.check());
+    }
+    EXPECT_EQ(pool.take(kind, 1, 1, true).first, kNoSpan);
+    EXPECT_TRUE(pool.check());
+  }
+}
+
+TEST(ChunkPool, Kinds_AreApart) {
+  Small pool(4);
+  pool->add(0, ChunkKind::kSlots);
+  pool->add(2, ChunkKind::kRuns);
+  EXPECT_EQ(pool.run(1).first, 2 * kSpans);
+  EXPECT_EQ(pool.take(ChunkKind::kSlots, 1).first, 0U);
+  EXPECT_EQ(pool.run(kSpans).first, kNoSpan) << "a whole chunk of slots is no chunk of runs";
+  EXPECT_TRUE(pool.check());
+}
+
+TEST(ChunkPool, Chunk64_WholeWordRuns) {
+  TestChunks<64> pool(3);
+  pool->add(1, ChunkKind::kRuns);
+  const TakenSpans whole = pool.run(64, 64);
+  EXPECT_EQ(whole.first, 64U);
+  EXPECT_EQ(pool.run(1).first, kNoSpan);
+  pool.dirty(64, 64);
+  EXPECT_TRUE(pool.check());
+  const TakenSpans top = pool.run(33);
+  EXPECT_EQ(top.dirty, 33U);
+  EXPECT_EQ(pool.run(32).first, kNoSpan);
+  EXPECT_EQ(pool.run(31).first, 64U + 33);
+  pool.dirty(64 + 33, 31);
+  pool.dirty(64, 33);
+  unsigned n = 0;
+  EXPECT_EQ(pool->take_dirty(1, 64, n), 64U);
+  EXPECT_EQ(n, 64U) << "neighbours are one run again";
+}
+
+TEST(ChunkPool, Run_EveryLengthAndAlignment_LiesWhereItShould) {
+  for (unsigned alignment = 1; alignment <= kSpans; alignment *= 2)
+    for (unsigned n = 1; n <= kSpans; ++n) {
+      Small pool(2);
+      pool->add(1, ChunkKind::kRuns);
+      ASSERT_EQ(pool.run(1).first, kSpans);  // so that an aligned one must look further
+      const TakenSpans t = pool.run(n, alignment);
+      const unsigned at = std::max(1U, alignment);  // the first multiple behind the first span
+      if (at + n > kSpans) {
+        EXPECT_EQ(t.first, kNoSpan) << n << " at " << alignment;
+        continue;
+      }
+      EXPECT_EQ(t.first, kSpans + at);
+      for (SpanIndex i = 0; i < kSpans; ++i) EXPECT_EQ(pool->is_free(kSpans + i), i != 0 && (i < at || i >= at + n));
+      EXPECT_TRUE(pool.check());
+    }
+}
+
+TEST(ChunkPool, Give_BetweenFreeNeighbours_AreOneRun) {
+  Small pool(2);
+  pool->add(1, ChunkKind::kRuns);
+  (void)pool.run(kSpans);
+  for (const unsigned i : {3U, 5U, 4U}) pool.dirty(kSpans + i, 1);
+  EXPECT_TRUE(pool.check());
+  EXPECT_EQ(pool.run(3).first, kSpans + 3);
+  EXPECT_EQ(pool.run(1).first, kNoSpan);
+}
+
+// ---- which one --------------------------------------------------------------------------------------------------------
+
+TEST(ChunkPool, Take_DirtySpansFirst) {
+  Small pool(4);
+  for (std::uint32_t c = 0; c < 3; ++c) pool->add(c, ChunkKind::kRuns);
+  (void)pool->take_exactly(2 * kSpans + 4, 2);
+  pool.dirty(2 * kSpans + 4, 2);
+  const TakenSpans t = pool.run(2);
+  EXPECT_EQ(t.first, 2 * kSpans + 4);
+  EXPECT_EQ(t.dirty, 2U);
+  EXPECT_EQ(pool.run(2).first, 2 * kSpans) << "then where it was last";
+}
+
+TEST(ChunkPool, Take_PartlyDirty_SaysHowManyAndWhenTheRestWentBack) {
+  Small pool(1);
+  pool->add(0, ChunkKind::kRuns);
+  ASSERT_EQ(pool.run(kSpans).first, 0U);
+  pool.dirty(0, kSpans, 10);
+  unsigned n = 0;
+  ASSERT_EQ(pool->take_dirty(0, 6, n), 0U);
+  ASSERT_EQ(n, 6U);
+  pool->give_clean(0, 6, 1000);
+  EXPECT_TRUE(pool.check());
+  EXPECT_EQ(pool->chunk(0).freed_at.load(), 10U) << "giving back is no use of the chunk";
+  const TakenSpans both = pool.run(kSpans);
+  EXPECT_EQ(both.first, 0U);
+  EXPECT_EQ(both.dirty, kSpans - 6);
+  EXPECT_EQ(both.purged_at, 1001U) << "odd, so that never is another";
+  pool.dirty(0, kSpans, 20);
+  const TakenSpans warm = pool.run(kSpans);
+  EXPECT_EQ(warm.dirty, kSpans) << "used meanwhile: all of them may hold pages";
+  EXPECT_EQ(warm.purged_at, 0U);
+}
+
+TEST(ChunkPool, Take_UntouchedSpansGivenBackClean_StayClean) {
+  Small pool(1);
+  pool->add(0, ChunkKind::kRuns);
+  const TakenSpans t = pool.run(3);
+  pool->give(t.first, 3, false, 5);
+  EXPECT_EQ(pool->find_dirty(0), Small::Type::kNoChunk);
+  EXPECT_EQ(pool.run(3).dirty, 0U);
+}
+
+TEST(ChunkPool, Cpus_WorkApartUntilMemoryIsShort) {
+  Small pool(3);
+  pool->add(0, ChunkKind::kSlots);
+  pool->add(1, ChunkKind::kSlots);
+  const auto take = [&](unsigned cpu, bool anywhere) { return pool.take(ChunkKind::kSlots, 1, 1, anywhere, cpu).first; };
+  EXPECT_EQ(take(0, false), 0U);
+  EXPECT_EQ(take(1, false), kSpans);
+  EXPECT_EQ(take(2, false), kNoSpan) << "each chunk has its user";
+  EXPECT_EQ(take(2, true), 1U);
+  EXPECT_EQ(take(0, false), 2U) << "a hint only: the former user stays";
+  for (unsigned i = 3; i < kSpans; ++i) EXPECT_EQ(take(0, false), i);
+  EXPECT_EQ(take(0, false), kNoSpan);
+  EXPECT_EQ(take(0, true), kSpans + 1);
+  EXPECT_TRUE(pool.check());
+}
+
+TEST(ChunkPool, Move_LeavesTheFormerChunkToOthers) {
+  Small pool(2);
+  pool->add(0, ChunkKind::kRuns);
+  EXPECT_EQ(pool.take(ChunkKind::kRuns, 10).first, 0U);
+  pool->add(1, ChunkKind::kRuns);
+  EXPECT_EQ(pool.take(ChunkKind::kRuns, 10).first, kSpans);
+  EXPECT_EQ(pool.take(ChunkKind::kRuns, 6, 1, false, 1).first, 10U);
+}
+
+// ---- fragmentation ----------------------------------------------------------------------------------------------------
+
+// Very many chunks that have runs, but too short ones, lie before the one that will do: a power of two is found at once.
+TEST(ChunkPool, Run_BehindManyFragmentedChunks_IsFound) {
+  constexpr std::uint32_t kChunks = 300;
+  Small pool(kChunks);
+  for (std::uint32_t c = 0; c < kChunks; ++c) {
+    pool->add(c, ChunkKind::kRuns);
+    if (c + 1 < kChunks) (void)pool->take_exactly(c * kSpans + 5, 1);
+    if (c + 1 < kChunks) (void)pool->take_exactly(c * kSpans + 11, 1);
+  }
+  EXPECT_TRUE(pool.check());
+  EXPECT_EQ(pool.run(8).first, (kChunks - 1) * kSpans);
+  EXPECT_EQ(pool.run(6).first, (kChunks - 1) * kSpans + 8);
+  EXPECT_TRUE(pool.check());
+}
+
+// The greatest power of two below the length says "perhaps" of all these chunks; the next one says nothing of the last.
+TEST(ChunkPool, Run_BetweenTwoPowersBehindManyThatMislead_IsFoundWhenMemoryIsShort) {
+  constexpr std::uint32_t kChunks = 100;
+  for (const unsigned alignment : {1U, 2U}) {
+    Small pool(kChunks);
+    for (std::uint32_t c = 0; c < kChunks; ++c) {
+      pool->add(c, ChunkKind::kRuns);
+      const bool last = c + 1 == kChunks;
+      (void)pool->take_exactly(c * kSpans + (last ? 6 : 4), 1);  // runs of 4, or 6
+      (void)pool->take_exactly(c * kSpans + (last ? 7 : 9), 1);
+      (void)pool->take_exactly(c * kSpans + 13, 3);
+    }
+    EXPECT_EQ(pool.run(8).first, kNoSpan);
+    const TakenSpans t = pool.run(6, alignment);
+    EXPECT_EQ(t.first, (kChunks - 1) * kSpans) << "memory is short, and there is a run: it may not be overlooked";
+    EXPECT_TRUE(pool.check());
+  }
+}
+
+// ---- for the purger ---------------------------------------------------------------------------------------------------
+
+TEST(ChunkPool, TakeDirty_NeighboursAtMostSoMany_ThenTheChunkLeavesTheTree) {
+  Small pool(2);
+  pool->add(1, ChunkKind::kRuns);
+  (void)pool.run(kSpans);
+  pool.dirty(kSpans + 1, 5);
+  pool.dirty(kSpans + 8, 2);
+  unsigned n = 0;
+  EXPECT_EQ(pool->find_dirty(0), 1U);
+  EXPECT_EQ(pool->take_dirty(1, 4, n), kSpans + 1);
+  EXPECT_EQ(n, 4U);
+  EXPECT_EQ(pool->take_dirty(1, 4, n), kSpans + 5);
+  EXPECT_EQ(n, 1U);
+  EXPECT_EQ(pool->take_dirty(1, 4, n), kSpans + 8);
+  EXPECT_EQ(n, 2U);
+  EXPECT_EQ(pool->take_dirty(1, 4, n), kNoSpan);
+  EXPECT_EQ(pool->find_dirty(0), Small::Type::kNoChunk);
+  pool->give_clean(kSpans + 1, 4, 7);
+  EXPECT_EQ(pool->find_dirty(0), Small::Type::kNoChunk);
+  pool.dirty(kSpans + 5, 1);
+  EXPECT_EQ(pool->find_dirty(0), 1U);
+  EXPECT_TRUE(pool.check());
+}
+
+// A free comes between the purger's look and its leaving: the chunk is found again.
+TEST(ChunkPool, TakeDirty_SpanFreedWhileTheChunkLeavesTheTree_IsFoundAgain) {
+  TestChunks<kSpans, test::HookedAtomics> pool(1);
+  pool->add(0, ChunkKind::kRuns);
+  (void)pool.run(kSpans);
+  pool.dirty(0, 1);
+  unsigned n = 0;
+  ASSERT_EQ(pool->take_dirty(0, 1, n), 0U);
+  unsigned changes = 0;
+  test::HookedAtomics::hook = [&](const void*) {
+    if (++changes == 1) pool.dirty(3, 1);  // the first change is the tree's
+  };
+  EXPECT_EQ(pool->take_dirty(0, 1, n), kNoSpan);
+  test::HookedAtomics::hook = nullptr;
+  EXPECT_GE(changes, 1U);
+  EXPECT_EQ(pool->find_dirty(0), 0U);
+  EXPECT_TRUE(pool.check());
+}
+
+TEST(ChunkPool, TakeExactly_AllOrNothing) {
+  Small pool(1);
+  pool->add(0, ChunkKind::kRuns);
+  EXPECT_EQ(pool->take_exactly(4, 4).first, 4U);
+  EXPECT_EQ(pool->take_exactly(3, 2).first, kNoSpan);
+  EXPECT_EQ(pool->take_exactly(7, 2).first, kNoSpan);
+  EXPECT_TRUE(pool->is_free(3));
+  EXPECT_TRUE(pool->is_free(8));
+  EXPECT_EQ(pool->take_exactly(8, 8).first, 8U);
+  EXPECT_TRUE(pool.check());
+}
+
+TEST(ChunkPool, CheckInvariants_ABitThatNoTreeKnows_IsSeen) {
+  for (const ChunkKind kind : {ChunkKind::kSlots, ChunkKind::kRuns}) {
+    Small pool(1);
+    pool->add(0, kind);
+    while (pool.take(kind, 1, 1, true).first != kNoSpan) {
+    }
+    EXPECT_EQ(pool.take(kind, 1, 1, true).first, kNoSpan);  // no tree holds the chunk any more
+    EXPECT_TRUE(pool.check());
+    pool->chunk(0).free.fetch_or(2);
+    EXPECT_FALSE(pool.check());
+    pool->chunk(0).free.store(std::uint64_t{1} << kSpans);
+    EXPECT_FALSE(pool.check()) << "no such span";
+  }
+}
+
+// ---- everything at random, against a plain table ----------------------------------------------------------------------
+
+// What each span is, kept without any cleverness.
+struct Model {
+  enum State : unsigned char { kNone, kClean, kDirty, kUsed };
+  std::vector<State> spans;
+  std::vector<ChunkKind> kinds;
+
+  [[nodiscard]] bool is_free(std::size_t i) const { return spans[i] == kClean || spans[i] == kDirty; }
+  [[nodiscard]] bool fits(std::size_t first, unsigned n) const {
+    if (first % kSpans + n > kSpans) return false;
+    for (unsigned i = 0; i < n; ++i)
+      if (!is_free(first + i)) return false;
+    return true;
+  }
+  [[nodiscard]] bool exists(ChunkKind kind, unsigned n, unsigned alignment) const {
+    for (std::size_t i = 0; i < spans.size(); i += alignment)
+      if (kinds[i / kSpans] == kind && fits(i, n)) return true;
+    return false;
+  }
+  // Whether `t` is what a take of n spans may answer; marks them used.
+  void take(const TakenSpans& t, unsigned n) {
+    ASSERT_TRUE(fits(t.first, n));
+    unsigned dirty = 0;
+    for (unsigned i = 0; i < n; ++i) dirty += spans[t.first + i] == kDirty ? 1 : 0;
+    ASSERT_EQ(t.dirty, dirty) << "a wrong claim about zero pages";
+    std::fill_n(spans.begin() + t.first, n, kUsed);
+  }
+  void give(SpanIndex first, unsigned n, State state) { std::fill_n(spans.begin() + first, n, state); }
+};
+
+class RandomLife {
+ public:
+  static constexpr std::uint32_t kChunks = 40;
+
+  explicit RandomLife(unsigned seed) : random_(seed), pool_(kChunks) {
+    model_.spans.assign(std::size_t{kChunks} * kSpans, Model::kNone);
+    model_.kinds.assign(kChunks, ChunkKind::kNone);
+  }
+  void step() {
+    switch (random_() % 8) {
+      case 0: return add();
+      case 1:
+      case 2:
+      case 3: return take();
+      case 4: return purge();
+      case 5: return extend();
+      default: return give();
+    }
+  }
+  void check() {
+    ASSERT_TRUE(pool_.check());
+    for (SpanIndex i = 0; i < model_.spans.size(); ++i) ASSERT_EQ(pool_->is_free(i), model_.is_free(i)) << i;
+  }
+
+ private:
+  struct Held {
+    SpanIndex first;
+    unsigned n;
+  };
+  void add() {
+    const std::uint32_t c = random_() % kChunks;
+    if (model_.kinds[c] != ChunkKind::kNone || random_() % 4 != 0) return;
+    model_.kinds[c] = random_() % 3 == 0 ? ChunkKind::kSlots : ChunkKind::kRuns;
+    pool_->add(c, model_.kinds[c]);
+    model_.give(c * kSpans, kSpans, Model::kClean);
+  }
+  void take() {
+    const ChunkKind kind = random_() % 3 == 0 ? ChunkKind::kSlots : ChunkKind::kRuns;
+    const unsigned n = 1 + random_() % (random_() % 4 == 0 ? kSpans : 4), alignment = 1U << random_() % 5;
+    const bool anywhere = random_() % 2 == 0;
+    const TakenSpans t = pool_.take(kind, n, alignment, anywhere, random_() % 4);
+    if (t.first == kNoSpan) {
+      ASSERT_FALSE(anywhere && model_.exists(kind, n, alignment)) << n << " spans at " << alignment << " are overlooked";
+      return;
+    }
+    EXPECT_EQ(t.first % alignment, 0U);
+    EXPECT_EQ(model_.kinds[t.first / kSpans], kind);
+    model_.take(t, n);
+    held_.push_back({t.first, n});
+  }
+  void give() {
+    if (held_.empty()) return;
+    std::swap(held_[random_() % held_.size()], held_.back());
+    Held& held = held_.back();
+    const unsigned n = 1 + random_() % held.n;  // the tail of it, or all
+    const SpanIndex first = held.first + held.n - n;
+    // Untouched spans may be given back as they were.
+    const auto marks = static_cast<std::uint32_t>(pool_->chunk(first / kSpans).dirty.load() >> first % kSpans);
+    const bool dirty = (marks & base::low_bits(n)) != 0 || random_() % 4 != 0;
+    model_.give(first, n, dirty ? Model::kDirty : Model::kClean);
+    pool_->give(first, n, dirty, ++now_);
+    if ((held.n -= n) == 0) held_.pop_back();
+  }
+  void extend() {
+    if (held_.empty()) return;
+    Held& held = held_[random_() % held_.size()];
+    const unsigned n = 1 + random_() % 4;
+    const SpanIndex first = held.first + held.n;
+    if (first % kSpans == 0 || first % kSpans + n > kSpans) return;
+    const bool fits = model_.fits(first, n);
+    const TakenSpans t = pool_->take_exactly(first, n);
+    ASSERT_EQ(t.first != kNoSpan, fits);
+    if (!fits) return;
+    model_.take(t, n);
+    held.n += n;
+  }
+  void purge() {
+    const std::uint32_t c = pool_->find_dirty(random_() % kChunks);
+    if (c == Small::Type::kNoChunk) return;
+    unsigned n = 0;
+    const SpanIndex first = pool_->take_dirty(c, 1 + random_() % kSpans, n);
+    if (first == kNoSpan) return;
+    for (unsigned i = 0; i < n; ++i) ASSERT_EQ(model_.spans[first + i], Model::kDirty);
+    const bool refused = random_() % 4 == 0;
+    if (refused)
+      pool_->give(first, n, true, ++now_);
+    else
+      pool_->give_clean(first, n, ++now_);
+    model_.give(first, n, refused ? Model::kDirty : Model::kClean);
+  }
+
+  std::mt19937 random_;
+  Small pool_;
+  Model model_;
+  std::vector<Held> held_;
+  std::uint32_t now_ = 0;
+};
+
+TEST(ChunkPool, RandomLife_AgreesWithAPlainTableAfterEveryStep) {
+  for (unsigned seed = 1; seed <= 6; ++seed) {
+    RandomLife life(seed);
+    for (int step = 0; step < 3000; ++step) {
+      life.step();
+      life.check();
+      ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed << ", step " << step;
+    }
+  }
+}
+
+// Several threads; each writes its number where it holds spans.
+TEST(ChunkPool, Threads_NoSpanIsHadTwiceAndNoneIsLost) {
+  constexpr std::uint32_t kChunks = 6;
+  Small pool(kChunks);
+  for (std::uint32_t c = 0; c < kChunks; ++c) pool->add(c, c < 3 ? ChunkKind::kSlots : ChunkKind::kRuns);
+  std::vector<unsigned> owner(std::size_t{kChunks} * kSpans);  // plain: a span had twice is a data race, too
+  std::atomic<bool> wrong{false};
+  const auto work = [&](unsigned me) {
+    std::mt19937 random(me);
+    for (int step = 0; step < 100'000; ++step) {
+      const unsigned n = 1 + random() % 5;
+      TakenSpans t;
+      unsigned got = n;
+      if (me == 1) {
+        const std::uint32_t c = pool->find_dirty(random() % kChunks);
+        if (c != Small::Type::kNoChunk) t.first = pool->take_dirty(c, n, got);
+      } else {
+        t = pool.take(random() % 2 == 0 ? ChunkKind::kSlots : ChunkKind::kRuns, n, 1U << random() % 3, random() % 2 == 0,
+                      me);
+      }
+      if (t.first == kNoSpan) continue;
+      for (unsigned i = 0; i < got; ++i) {
+        if (std::exchange(owner[t.first + i], me) != 0) wrong = true;
+      }
+      for (unsigned i = 0; i < got; ++i)
+        if (std::exchange(owner[t.first + i], 0U) != me) wrong = true;
+      if (me == 1)
+        pool->give_clean(t.first, got, static_cast<std::uint32_t>(step));
+      else
+        pool->give(t.first, got, true, static_cast<std::uint32_t>(step));
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 1; t < 4; ++t) threads.emplace_back(work, t);
+  for (auto& thread : threads) thread.join();
+  EXPECT_FALSE(wrong);
+  EXPECT_TRUE(pool.check());
+  for (SpanIndex i = 0; i < owner.size(); ++i) EXPECT_TRUE(pool->is_free(i)) << i;
+}
+
+}  // namespace
+}  // namespace freehold::alloc
