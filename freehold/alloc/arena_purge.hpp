@@ -40,7 +40,7 @@ void Arena<A, Config, Pages>::drop_hints(SpanIndex i, bool wanted) noexcept {
   budget_.pages_returned(-bytes);
   // The clock of the last tick is good enough here.
   const std::uint64_t now = next_tick_.load(std::memory_order_relaxed);
-  if (wanted && BudgetType::is_soon(BudgetType::stamp(swept_at_.load(std::memory_order_relaxed)), now))
+  if (wanted && BudgetType::is_soon(static_cast<std::uint32_t>(swept_at_.load(std::memory_order_relaxed)), now))
     budget_.regret(bytes, now);
 }
 

@@ -57,10 +57,10 @@ class Budget {
     regret_.store(next < most ? next : most, std::memory_order_relaxed);
     regretted_at_.store(now, std::memory_order_relaxed);
   }
-  // A time in 32 bits, never 0.
-  [[nodiscard]] static constexpr std::uint32_t stamp(std::uint64_t now) noexcept { return static_cast<std::uint32_t>(now) | 1; }
+  // Either moment may be a little later than the other: threads read the clock before they come here, and `purged_at` was
+  // made odd, to differ from never.
   [[nodiscard]] static constexpr bool is_soon(std::uint32_t purged_at, std::uint64_t now) noexcept {
-    return purged_at != 0 && stamp(now) - purged_at < kSoonMs;
+    return purged_at != 0 && static_cast<std::uint32_t>(now) - purged_at + kSoonMs < 2 * kSoonMs;
   }
   // Whether a thread gives back what has been free for the delay, whatever the program does.
   void set_purged_in_time(bool is) noexcept {
@@ -69,7 +69,7 @@ class Budget {
   }
   // Halves the regret now and then.
   void forget(std::uint64_t now) noexcept {
-    if (get(regret_) == 0 || now - regretted_at_.load(std::memory_order_relaxed) < kSoonMs) return;
+    if (get(regret_) == 0 || now - regretted_at_.load(std::memory_order_relaxed) + kSoonMs < 2 * kSoonMs) return;
     regretted_at_.store(now, std::memory_order_relaxed);
     regret_.store(get(regret_) / 2, std::memory_order_relaxed);
   }
@@ -92,6 +92,13 @@ class Budget {
     const std::int64_t scattered = free_in_spans();
     if (scattered < get(stuck_)) stuck_.store(scattered > 0 ? scattered : 0, std::memory_order_relaxed);
     return scattered - get(stuck_) + get(dirty_) + get(kept_) - allowance();
+  }
+  // What was reported so far; the shards' part is theirs to add.
+  struct Figures {
+    std::int64_t live, class_spans, returned, dirty, runs, direct, kept;
+  };
+  [[nodiscard]] Figures figures() const noexcept {
+    return {get(live_), get(class_spans_), get(returned_), get(dirty_), get(runs_), get(direct_), get(kept_)};
   }
   // A search found nothing more that can go back.
   void nothing_left() noexcept { stuck_.store(free_in_spans(), std::memory_order_relaxed); }

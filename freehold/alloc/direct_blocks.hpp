@@ -265,7 +265,7 @@ void DirectBlocks<A, Config, Pages>::regret_if_soon(std::size_t bytes, std::uint
   const sync::Guard guard(lock_);
   for (Kept& e : ended_) {
     if (e.bytes < bytes || e.bytes > bytes + bytes / 4) continue;
-    if (BudgetType::is_soon(BudgetType::stamp(e.freed_at), now))
+    if (BudgetType::is_soon(static_cast<std::uint32_t>(e.freed_at | 1), now))
       budget_->regret(static_cast<std::int64_t>(e.bytes), now);
     e = {};
     return;

@@ -1,0 +1,209 @@
+#include "freehold/alloc/budget.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::alloc {
+namespace {
+
+struct Config {
+  static constexpr std::int64_t kKeepBytes = 1000;
+  static constexpr std::int64_t kKeepShare = 10;
+};
+using TestBudget = Budget<sync::NativeAtomics, Config>;
+constexpr std::int64_t kReport = std::int64_t{1} << 20;  // a shard reports after so much change
+
+TEST(Budget, Nothing_ObeysTheRule) {
+  TestBudget budget;
+  EXPECT_EQ(budget.allowance(), 1000);
+  EXPECT_EQ(budget.excess(), -1000);
+  EXPECT_EQ(budget.footprint(), 0);
+  EXPECT_EQ(budget.in_use(), 0);
+}
+
+TEST(Budget, EveryKindOfFreeMemory_CountsOnce) {
+  TestBudget budget;
+  TestBudget::Shard shard;
+  budget.class_spans(50'000);
+  budget.slots_taken(30'000);
+  budget.pages_returned(4000);
+  EXPECT_EQ(budget.free_in_spans(), 16'000);
+  EXPECT_EQ(budget.in_use(), 30'000);
+  EXPECT_EQ(budget.excess(), 16'000 - (1000 + 3000));
+  EXPECT_EQ(budget.footprint(), 46'000);
+  budget.kept(700);
+  EXPECT_EQ(budget.excess(), 16'700 - 4000);
+  budget.direct(10'000);
+  EXPECT_EQ(budget.in_use(), 40'000);
+  EXPECT_EQ(budget.excess(), 16'700 - 5000);
+  EXPECT_TRUE(budget.spans_changed(shard, 2 * kReport, 3 * kReport));
+  EXPECT_EQ(budget.dirty(), 2 * kReport);
+  EXPECT_EQ(budget.in_use(), 40'000 + 3 * kReport);
+  EXPECT_EQ(budget.footprint(), 46'000 + 700 + 10'000 + 5 * kReport);
+  EXPECT_EQ(budget.excess(), 16'700 + 2 * kReport - 1000 - (40'000 + 3 * kReport) / 10);
+}
+
+TEST(Budget, EverythingFreedAgain_EveryFigureIsZero) {
+  TestBudget budget;
+  TestBudget::Shard shard;
+  std::mt19937 random(3);
+  std::int64_t sums[7] = {};
+  for (int i = 0; i < 10'000; ++i) {
+    const auto bytes = static_cast<std::int64_t>(random() % 300'000);
+    std::int64_t& sum = sums[random() % 7];
+    const std::int64_t change = i < 9990 && random() % 2 == 0 ? bytes : -sum;
+    sum += change;
+    switch (&sum - sums) {
+      case 0: budget.slots_taken(change); break;
+      case 1: budget.class_spans(change); break;
+      case 2: budget.pages_returned(change); break;
+      case 3: budget.direct(change); break;
+      case 4: budget.kept(change); break;
+      case 5: (void)budget.spans_changed(shard, change, 0); break;
+      default: (void)budget.spans_changed(shard, 0, change);
+    }
+    const auto f = budget.figures();
+    ASSERT_EQ(f.live, sums[0]);
+    ASSERT_EQ(f.class_spans, sums[1]);
+    ASSERT_EQ(f.returned, sums[2]);
+    ASSERT_EQ(f.direct, sums[3]);
+    ASSERT_EQ(f.kept, sums[4]);
+    ASSERT_EQ(f.dirty + shard.dirty.load(), sums[5]);
+    ASSERT_EQ(f.runs + shard.runs.load(), sums[6]);
+    ASSERT_LT(std::abs(shard.dirty.load()), kReport);
+    ASSERT_LT(std::abs(shard.runs.load()), kReport);
+  }
+}
+
+TEST(Budget, Shard_ReportsAWholeStepAndTellsSo) {
+  TestBudget budget;
+  TestBudget::Shard shard;
+  EXPECT_FALSE(budget.spans_changed(shard, kReport - 1, 0));
+  EXPECT_EQ(budget.dirty(), 0);
+  EXPECT_FALSE(budget.spans_changed(shard, 0, 0));
+  EXPECT_TRUE(budget.spans_changed(shard, 1, 5));
+  EXPECT_EQ(budget.dirty(), kReport);
+  EXPECT_EQ(shard.dirty.load(), 0);
+  EXPECT_EQ(shard.runs.load(), 5);
+  EXPECT_FALSE(budget.spans_changed(shard, 1 - kReport, 0));
+  EXPECT_TRUE(budget.spans_changed(shard, -1, 0));
+  EXPECT_EQ(budget.dirty(), 0);
+}
+
+TEST(Budget, Shards_OfManyThreads_AddUp) {
+  TestBudget budget;
+  TestBudget::Shard shards[2];
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20'000; ++i) {
+        (void)budget.spans_changed(shards[t % 2], 65'536, -65'536);
+        if (i % 2 == 1) (void)budget.spans_changed(shards[(t + 1) % 2], -2 * 65'536, 2 * 65'536);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(budget.dirty() + shards[0].dirty.load() + shards[1].dirty.load(), 0);
+  EXPECT_EQ(budget.figures().runs + shards[0].runs.load() + shards[1].runs.load(), 0);
+}
+
+// ---- regret -----------------------------------------------------------------------------------------------------------
+
+TEST(Budget, Regret_RaisesTheAllowance_UpToTheLargestSizeSeen) {
+  TestBudget budget;
+  budget.class_spans(10'000);
+  budget.class_spans(-10'000);
+  budget.regret(3000, 5000);
+  EXPECT_EQ(budget.allowance(), 1000 + 6000) << "twice what was regretted, so that few steps reach the sawtooth's height";
+  budget.regret(3000, 5000);
+  EXPECT_EQ(budget.allowance(), 1000 + 10'000);
+  budget.regret(std::int64_t{1} << 40, 5000);
+  EXPECT_EQ(budget.allowance(), 1000 + 10'000);
+  budget.direct(50'000);
+  budget.direct(-50'000);
+  budget.regret(30'000, 5000);
+  EXPECT_EQ(budget.allowance(), 1000 + 50'000);
+}
+
+TEST(Budget, Forget_HalvesOnceASecondWithoutRegret) {
+  TestBudget budget;
+  budget.direct(80'000);
+  budget.direct(-80'000);
+  budget.regret(40'000, 10'000);
+  budget.forget(10'999);
+  EXPECT_EQ(budget.allowance(), 81'000);
+  budget.forget(11'000);
+  EXPECT_EQ(budget.allowance(), 41'000);
+  budget.forget(11'999);
+  EXPECT_EQ(budget.allowance(), 41'000);
+  budget.forget(12'000);
+  EXPECT_EQ(budget.allowance(), 21'000);
+  budget.regret(100, 12'500);
+  budget.forget(13'400);
+  EXPECT_EQ(budget.allowance(), 21'200) << "a new regret is a new second";
+  for (std::uint64_t now = 14'000; now < 60'000; now += 1000) budget.forget(now);
+  EXPECT_EQ(budget.allowance(), 1000) << "forgotten at last";
+}
+
+// Clocks are read by many threads, so a regret may carry a later moment than the tick that follows.
+TEST(Budget, Forget_AMomentBeforeTheRegret_ForgetsNothing) {
+  TestBudget budget;
+  budget.direct(80'000);
+  budget.direct(-80'000);
+  budget.regret(40'000, 10'005);
+  budget.forget(10'000);
+  EXPECT_EQ(budget.allowance(), 81'000);
+}
+
+TEST(Budget, IsSoon_WithinASecondAndAcrossTheWrapOf32Bits) {
+  EXPECT_FALSE(TestBudget::is_soon(0, 500)) << "never";
+  EXPECT_TRUE(TestBudget::is_soon(1001, 1001));
+  EXPECT_TRUE(TestBudget::is_soon(1001, 2000));
+  EXPECT_FALSE(TestBudget::is_soon(1001, 2001));
+  const std::uint64_t wrap = std::uint64_t{7} << 32;
+  EXPECT_TRUE(TestBudget::is_soon(static_cast<std::uint32_t>(wrap - 99), wrap + 500));
+  EXPECT_FALSE(TestBudget::is_soon(static_cast<std::uint32_t>(wrap - 99), wrap + 2000));
+}
+
+// A moment is kept as an odd number, so that it is not "never": in the same millisecond it lies in the future.
+TEST(Budget, IsSoon_InTheSameMillisecond_IsSoon) {
+  for (const std::uint64_t now : {std::uint64_t{1000}, std::uint64_t{1001}, std::uint64_t{5} << 32})
+    EXPECT_TRUE(TestBudget::is_soon(static_cast<std::uint32_t>(now | 1), now)) << now;
+}
+
+// ---- what cannot go back ----------------------------------------------------------------------------------------------
+
+TEST(Budget, NothingLeft_WhatIsStuckIsNoExcessUntilMoreIsFreed) {
+  TestBudget budget;
+  budget.class_spans(100'000);
+  budget.slots_taken(20'000);
+  EXPECT_EQ(budget.excess(), 80'000 - 3000);
+  budget.nothing_left();
+  EXPECT_EQ(budget.excess(), -3000);
+  EXPECT_EQ(budget.scattered(), 0);
+  budget.slots_taken(-10'000);
+  EXPECT_EQ(budget.scattered(), 10'000);
+  EXPECT_EQ(budget.excess(), 10'000 - 2000);
+}
+
+TEST(Budget, Stuck_ShrinksWithWhatIsFree) {
+  TestBudget budget;
+  budget.class_spans(100'000);
+  budget.nothing_left();
+  budget.slots_taken(90'000);  // used again
+  EXPECT_EQ(budget.excess(), 0 - (1000 + 9000));
+  budget.slots_taken(-90'000);
+  EXPECT_EQ(budget.excess(), 90'000 - 1000) << "freed again: it may go back now";
+  budget.nothing_left();
+  budget.slots_taken(200'000);  // a cache reports before a span is counted
+  EXPECT_LT(budget.excess(), 0);
+  budget.slots_taken(-200'000);
+  EXPECT_EQ(budget.excess(), 100'000 - 1000);
+}
+
+}  // namespace
+}  // namespace freehold::alloc
