@@ -1,15 +1,17 @@
-// Blocks with a mapping of their own: larger than a chunk, aligned beyond one, or moved out of the arena by realloc. They are
-// found by address in a hash table; a freed mapping is kept for the next block of about its size while the budget allows,
-// and grows by mremap, so that contents are not copied and never held twice.
+// Blocks with a mapping of their own: larger than a chunk, aligned beyond one, or moved out of the arena by realloc. They
+// are found by address in a hash table; a freed mapping is kept for the next block of about its size while the budget
+// allows, and grows by mremap, so that contents are not copied and never held twice.
 //
-//   Invariant: live_bytes() is the sum of the mappings in the table; at most kMaxSmall of them are smaller than a chunk, so
-//              that the system's mappings are bounded by a constant and by what large blocks live.
+//   Invariant: live_bytes() is the sum of the mappings in the table. realloc makes none smaller than a chunk once there are
+//              kMaxSmall, so that the system's mappings are bounded by a constant and by what large blocks live; more are
+//              made only while the arena cannot serve.
 //
 // Locked inside; system calls are made outside the lock. Any thread. Cost: one lock and O(1), and a system call where memory
 // comes or goes. Errors: null when the system refuses.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "freehold/alloc/budget.hpp"
 #include "freehold/alloc/metadata.hpp"
@@ -44,6 +46,8 @@ class DirectBlocks {
   // Takes the content of `bytes` pages in the arena into a block of its own of `new_bytes`. Null: not possible, untouched.
   [[nodiscard]] void* adopt(void* content, std::size_t bytes, std::size_t new_bytes) noexcept;
 
+  // Ends kept mappings, the oldest first, while the budget's rule is broken.
+  void relieve(std::uint64_t now) noexcept;
   // Ends kept mappings that were freed at or before `before`. Returns bytes.
   std::size_t drop_kept(std::uint64_t before) noexcept;
   [[nodiscard]] bool keeps_some() const noexcept { return kept_count_.load(std::memory_order_relaxed) != 0; }
@@ -86,6 +90,10 @@ class DirectBlocks {
   [[nodiscard]] static bool is_small(std::size_t bytes) noexcept {
     return bytes < (std::size_t{Config::kChunkSpans} << Config::kSpanShift);
   }
+  [[nodiscard]] bool has_most_small() noexcept {
+    const sync::Guard guard(lock_);
+    return small_ >= kMaxSmall;
+  }
   [[nodiscard]] std::size_t bucket_of(std::uintptr_t block) const noexcept {
     return (block / Config::kPageBytes * 0x9e3779b97f4a7c15U >> 32) & (bucket_count_ - 1);
   }
@@ -103,6 +111,8 @@ class DirectBlocks {
   void* insert(Record* record, const Record& value) noexcept;
   [[nodiscard]] Record* remove(std::uintptr_t block) noexcept;
   [[nodiscard]] Kept take_kept(std::size_t bytes) noexcept;
+  [[nodiscard]] Kept take_oldest(std::uint64_t before) noexcept;
+  [[nodiscard]] Kept take_out(Kept& kept) noexcept;
   [[nodiscard]] bool keep(std::uintptr_t mapping, std::size_t bytes, std::uint64_t now) noexcept;
   void end(std::uintptr_t mapping, std::size_t bytes) noexcept;
   void remember(std::size_t bytes, std::uint64_t now) noexcept;
@@ -197,9 +207,23 @@ typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::ta
   Kept* best = nullptr;
   for (Kept& k : kept_)
     if (k.bytes >= bytes && k.bytes <= bytes + bytes / 4 && (best == nullptr || k.bytes < best->bytes)) best = &k;
-  if (best == nullptr) return {};
-  const Kept found = *best;
-  *best = {};
+  return best == nullptr ? Kept{} : take_out(*best);
+}
+
+// The kept mapping that was freed first, if that was at or before `before`.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_oldest(std::uint64_t before) noexcept {
+  const sync::Guard guard(lock_);
+  Kept* oldest = nullptr;
+  for (Kept& k : kept_)
+    if (k.bytes != 0 && k.freed_at <= before && (oldest == nullptr || k.freed_at < oldest->freed_at)) oldest = &k;
+  return oldest == nullptr ? Kept{} : take_out(*oldest);
+}
+
+// Under the lock.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_out(Kept& kept) noexcept {
+  const Kept found = std::exchange(kept, {});
   kept_count_.store(kept_count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   kept_bytes_.store(kept_bytes() - found.bytes, std::memory_order_relaxed);
   budget_->kept(-static_cast<std::int64_t>(found.bytes));
@@ -226,23 +250,23 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 std::size_t DirectBlocks<A, Config, Pages>::drop_kept(std::uint64_t before) noexcept {
   std::size_t bytes = 0;
   while (keeps_some()) {
-    Kept old;
-    {
-      const sync::Guard guard(lock_);
-      Kept* found = nullptr;
-      for (Kept& k : kept_)
-        if (k.bytes != 0 && k.freed_at <= before) found = &k;
-      if (found == nullptr) break;
-      old = *found;
-      *found = {};
-      kept_count_.store(kept_count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-      kept_bytes_.store(kept_bytes() - old.bytes, std::memory_order_relaxed);
-      budget_->kept(-static_cast<std::int64_t>(old.bytes));
-    }
+    const Kept old = take_oldest(before);
+    if (old.bytes == 0) break;
     end(old.mapping, old.bytes);
     bytes += old.bytes;
   }
   return bytes;
+}
+
+// What was kept while more was in use may be too much now.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void DirectBlocks<A, Config, Pages>::relieve(std::uint64_t now) noexcept {
+  while (keeps_some() && budget_->excess() > 0) {
+    const Kept old = take_oldest(~std::uint64_t{0});
+    if (old.bytes == 0) break;
+    end(old.mapping, old.bytes);
+    remember(old.bytes, now);
+  }
 }
 
 // The system may refuse to split one mapping into two: then at least the memory goes back.
@@ -310,6 +334,7 @@ bool DirectBlocks<A, Config, Pages>::free(const void* block, std::uint64_t now) 
     end(old.mapping, old.mapping_bytes);
     remember(old.mapping_bytes, now);
   }
+  relieve(now);
   return true;
 }
 
@@ -324,6 +349,8 @@ void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noe
     if (value.block + bytes <= value.mapping + value.mapping_bytes && bytes >= value.bytes / 2) result = block;
   } else if (bytes == value.mapping_bytes) {
     result = block;
+  } else if (is_small(bytes) && !is_small(value.mapping_bytes) && has_most_small()) {
+    result = nullptr;
   } else if (void* const moved = pages_->remap(block, value.mapping_bytes, bytes); moved != nullptr) {
     value.block = value.mapping = reinterpret_cast<std::uintptr_t>(moved);
     value.mapping_bytes = bytes;
@@ -336,10 +363,7 @@ void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noe
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void* DirectBlocks<A, Config, Pages>::adopt(void* content, std::size_t bytes, std::size_t new_bytes) noexcept {
-  {
-    const sync::Guard guard(lock_);
-    if (is_small(new_bytes) && small_ >= kMaxSmall) return nullptr;
-  }
+  if (is_small(new_bytes) && has_most_small()) return nullptr;
   Record* const record = new_record();
   if (record == nullptr) return nullptr;
   void* const mapping = pages_->move_out(content, bytes, new_bytes);

@@ -1,0 +1,442 @@
+#include "freehold/alloc/direct_blocks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/alloc/support.hpp"
+
+namespace freehold::alloc {
+namespace {
+
+using test::all_zero;
+using test::FakePages;
+using test::SmallConfig;
+using test::Stamped;
+
+constexpr std::size_t kPage = SmallConfig::kPageBytes;
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+class TestBlocks {
+ public:
+  using BudgetType = Budget<sync::NativeAtomics, SmallConfig>;
+  using Type = DirectBlocks<sync::NativeAtomics, SmallConfig, FakePages>;
+
+  TestBlocks() { blocks_->attach(pages, budget); }
+  Type* operator->() { return blocks_.get(); }
+
+  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = 1) {
+    bool zero = false;
+    void* const block = blocks_->allocate(bytes, alignment, zero, now);
+    if (block != nullptr && zero) {
+      EXPECT_TRUE(all_zero(block, bytes)) << "a wrong claim";
+    }
+    return block;
+  }
+  void free(void* block) { EXPECT_TRUE(blocks_->free(block, now)); }
+  [[nodiscard]] bool check() {
+    const auto f = budget.figures();
+    return blocks_->check_invariants() && f.direct == static_cast<std::int64_t>(blocks_->live_bytes()) &&
+           f.kept == static_cast<std::int64_t>(blocks_->kept_bytes()) &&
+           pages.mapped_bytes() == blocks_->live_bytes() + blocks_->kept_bytes() + blocks_->metadata_bytes();
+  }
+
+  FakePages pages;
+  BudgetType budget;
+  std::uint64_t now = 1'000'001;
+
+ private:
+  std::unique_ptr<Type> blocks_ = std::make_unique<Type>();
+};
+
+TEST(DirectBlocks, Empty_KnowsNothing) {
+  TestBlocks blocks;
+  int local = 0;
+  EXPECT_FALSE(blocks->free(&local, 0));
+  EXPECT_EQ(blocks->bytes_of(&local), 0U);
+  EXPECT_EQ(blocks->resize(&local, kMiB), nullptr);
+  EXPECT_EQ(blocks->drop_kept(blocks.now), 0U);
+  EXPECT_TRUE(blocks.check());
+}
+
+TEST(DirectBlocks, Block_IsKnownByItsStartUntilFreed) {
+  TestBlocks blocks;
+  char* block = static_cast<char*>(blocks.allocate(3 * kMiB));
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(blocks->bytes_of(block), 3 * kMiB);
+  EXPECT_EQ(blocks->bytes_of(block + kPage), 0U);
+  EXPECT_FALSE(blocks->free(block + kPage, 0));
+  EXPECT_EQ(blocks->live_bytes(), 3 * kMiB);
+  blocks.free(block);
+  EXPECT_FALSE(blocks->free(block, 0)) << "twice";
+  EXPECT_EQ(blocks->bytes_of(block), 0U);
+  EXPECT_EQ(blocks->live_bytes(), 0U);
+  EXPECT_TRUE(blocks.check());
+}
+
+// More than the first table holds, and more than the second.
+TEST(DirectBlocks, Table_GrowsAndEveryBlockIsFound) {
+  TestBlocks blocks;
+  std::vector<void*> all;
+  for (std::size_t i = 0; i < 1500; ++i) {
+    all.push_back(blocks.allocate((1 + i % 3) * kPage));
+    ASSERT_NE(all.back(), nullptr);
+    ASSERT_TRUE(i % 50 != 0 || blocks.check()) << i;
+  }
+  EXPECT_EQ(std::set<void*>(all.begin(), all.end()).size(), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(blocks->bytes_of(all[i]), (1 + i % 3) * kPage) << i;
+  std::shuffle(all.begin(), all.end(), std::mt19937(5));
+  for (void* block : all) blocks.free(block);
+  (void)blocks->drop_kept(blocks.now);
+  EXPECT_TRUE(blocks.check());
+  EXPECT_EQ(blocks.pages.mapped_bytes(), blocks->metadata_bytes()) << "former tables went back";
+}
+
+TEST(DirectBlocks, TableCannotGrow_ServesOnWithTheOldOne) {
+  TestBlocks blocks;
+  std::vector<void*> all;
+  for (int i = 0; i < 64; ++i) all.push_back(blocks.allocate(kPage));
+  for (int i = 0; i < 40; ++i) {
+    blocks.pages.fail(1, 1, FakePages::kMap);  // the table's
+    all.push_back(blocks.allocate(kPage));
+    ASSERT_NE(all.back(), nullptr) << i;
+  }
+  EXPECT_EQ(blocks->metadata_bytes(), kPage + 256 * 1024);
+  blocks.pages.heal();
+  for (void* block : all) {
+    EXPECT_EQ(blocks->bytes_of(block), kPage);
+    blocks.free(block);
+  }
+  EXPECT_TRUE(blocks.check());
+}
+
+TEST(DirectBlocks, Alignments_Hold) {
+  TestBlocks blocks;
+  for (std::size_t alignment = 1; alignment <= 64 * kMiB; alignment *= 4) {
+    void* const block = blocks.allocate(3 * kPage, alignment);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % std::max(alignment, kPage), 0U);
+    std::memset(block, 1, 3 * kPage);
+    EXPECT_EQ(blocks->bytes_of(block), 3 * kPage);
+    EXPECT_TRUE(blocks.check());
+    blocks.free(block);
+    (void)blocks->drop_kept(blocks.now);
+  }
+  bool zero = false;
+  EXPECT_EQ(blocks->allocate(std::size_t{1} << 63, std::size_t{1} << 63, zero, 0), nullptr) << "the sum is zero";
+  EXPECT_TRUE(blocks.check());
+}
+
+// ---- kept mappings ----------------------------------------------------------------------------------------------------
+
+TEST(DirectBlocks, Freed_IsKeptForTheNextOfItsSizeAndNotCalledZero) {
+  TestBlocks blocks;
+  void* const block = blocks.allocate(kMiB);
+  std::memset(block, 7, kMiB);
+  blocks.free(block);
+  EXPECT_EQ(blocks->kept_bytes(), kMiB);
+  EXPECT_EQ(blocks.pages.calls(FakePages::kUnmap), 0U);
+  EXPECT_TRUE(blocks.check());
+  bool zero = true;
+  EXPECT_EQ(blocks->allocate(kMiB - 10 * kPage, 1, zero, blocks.now), block);
+  EXPECT_FALSE(zero);
+  EXPECT_EQ(blocks->bytes_of(block), kMiB - 10 * kPage);
+  EXPECT_EQ(blocks->live_bytes(), kMiB);
+  EXPECT_FALSE(blocks->keeps_some());
+  EXPECT_TRUE(blocks.check());
+}
+
+TEST(DirectBlocks, Kept_TooSmallOrMuchTooLarge_IsNotTaken) {
+  TestBlocks blocks;
+  blocks.free(blocks.allocate(100 * kPage));
+  void* const larger = blocks.allocate(101 * kPage);
+  EXPECT_EQ(blocks->kept_bytes(), 100 * kPage);
+  void* const smaller = blocks.allocate(79 * kPage);
+  EXPECT_EQ(blocks->kept_bytes(), 100 * kPage) << "more than a quarter would be wasted";
+  void* const fits = blocks.allocate(80 * kPage);
+  EXPECT_EQ(blocks->kept_bytes(), 0U);
+  for (void* block : {larger, smaller, fits}) blocks.free(block);
+  EXPECT_TRUE(blocks.check());
+}
+
+TEST(DirectBlocks, Kept_TheBestFitIsTaken) {
+  TestBlocks blocks;
+  void* const a = blocks.allocate(60 * kPage);
+  void* const b = blocks.allocate(52 * kPage);
+  void* const c = blocks.allocate(56 * kPage);
+  for (void* block : {a, b, c}) blocks.free(block);
+  EXPECT_EQ(blocks.allocate(50 * kPage), b);
+  EXPECT_EQ(blocks.allocate(50 * kPage), c);
+  EXPECT_EQ(blocks.allocate(50 * kPage), a);
+}
+
+TEST(DirectBlocks, Kept_NoMoreThanTheBudgetAllows) {
+  TestBlocks blocks;
+  std::vector<void*> all;
+  for (int i = 0; i < 30; ++i) all.push_back(blocks.allocate(kMiB / 4));
+  for (void* block : all) {
+    blocks.free(block);
+    EXPECT_LE(blocks.budget.excess(), 0);
+    EXPECT_TRUE(blocks.check());
+  }
+  EXPECT_GT(blocks->kept_bytes(), 0U);
+  EXPECT_LE(blocks->kept_bytes(), static_cast<std::uint64_t>(SmallConfig::kKeepBytes));
+}
+
+TEST(DirectBlocks, DropKept_OnlyWhatIsOldEnough) {
+  TestBlocks blocks;
+  void* const a = blocks.allocate(10 * kPage);
+  void* const b = blocks.allocate(20 * kPage);
+  blocks.free(a);
+  blocks.now += 100;
+  blocks.free(b);
+  EXPECT_EQ(blocks->drop_kept(blocks.now - 101), 0U);
+  EXPECT_EQ(blocks->drop_kept(blocks.now - 100), 10 * kPage);
+  EXPECT_EQ(blocks->kept_bytes(), 20 * kPage);
+  EXPECT_EQ(blocks->drop_kept(blocks.now), 20 * kPage);
+  EXPECT_FALSE(blocks->keeps_some());
+  EXPECT_TRUE(blocks.check());
+}
+
+// A program whose large blocks come and go: soon they are kept although they are larger than what every program may keep.
+TEST(DirectBlocks, EndedAndAskedForAgainSoon_IsRegrettedAndKeptThen) {
+  TestBlocks blocks;
+  for (const std::uint64_t start : {1'000'001, 1'000'000}) {  // an odd millisecond and an even one
+    TestBlocks soon;
+    soon.now = start;
+    for (int i = 0; i < 3; ++i) soon.free(soon.allocate(8 * kMiB));
+    EXPECT_EQ(soon->kept_bytes(), 8 * kMiB) << start;
+    const auto unmaps = soon.pages.calls(FakePages::kUnmap);
+    for (int i = 0; i < 100; ++i) soon.free(soon.allocate(8 * kMiB));
+    EXPECT_EQ(soon.pages.calls(FakePages::kUnmap), unmaps);
+    EXPECT_TRUE(soon.check());
+  }
+  for (int i = 0; i < 10; ++i) {
+    blocks.free(blocks.allocate(8 * kMiB));
+    blocks.now += 1500;
+  }
+  EXPECT_EQ(blocks->kept_bytes(), 0U) << "not soon";
+  EXPECT_TRUE(blocks.check());
+}
+
+TEST(DirectBlocks, NoMemoryWhileSomeIsKept_ItGoesFirst) {
+  TestBlocks blocks;
+  blocks.free(blocks.allocate(kMiB / 2));
+  blocks.pages.fail(1, 1, FakePages::kMap);
+  EXPECT_NE(blocks.allocate(4 * kMiB), nullptr);
+  EXPECT_EQ(blocks->kept_bytes(), 0U);
+  EXPECT_TRUE(blocks.check());
+}
+
+// ---- other sizes ------------------------------------------------------------------------------------------------------
+
+TEST(DirectBlocks, Resize_UpAndDown_KeepsTheContentAndCopiesNothing) {
+  TestBlocks blocks;
+  std::mt19937 random(2);
+  std::vector<Stamped> all;
+  for (unsigned i = 0; i < 8; ++i) all.emplace_back(blocks.allocate(kMiB), kMiB, i + 1);
+  for (int step = 0; step < 500; ++step) {
+    Stamped& b = all[random() % all.size()];
+    const std::size_t bytes = (1 + random() % 700) * kPage, kept = std::min(b.bytes, bytes);
+    void* const moved = blocks->resize(b.memory, bytes);
+    ASSERT_NE(moved, nullptr);
+    EXPECT_EQ(blocks->bytes_of(moved), bytes);
+    EXPECT_TRUE(moved == b.memory || blocks->bytes_of(b.memory) == 0U);
+    b.memory = static_cast<unsigned char*>(moved);
+    EXPECT_TRUE(all_zero(b.memory + b.bytes, bytes > b.bytes ? bytes - b.bytes : 0)) << "new pages read as zero";
+    b.bytes = kept;
+    ASSERT_TRUE(b.intact()) << step;
+    b.bytes = bytes;
+    b.write(kept);
+    ASSERT_TRUE(blocks.check()) << step;
+  }
+  for (const Stamped& b : all) {
+    EXPECT_TRUE(b.intact());
+    blocks.free(b.memory);
+  }
+  EXPECT_TRUE(blocks.check());
+}
+
+TEST(DirectBlocks, Resize_Refused_TheBlockIsUntouched) {
+  TestBlocks blocks;
+  Stamped b(blocks.allocate(kMiB), kMiB, 9);
+  blocks.pages.fail_from_now_on(FakePages::kRemap);
+  EXPECT_EQ(blocks->resize(b.memory, 2 * kMiB), nullptr);
+  EXPECT_EQ(blocks->bytes_of(b.memory), kMiB);
+  EXPECT_TRUE(b.intact());
+  EXPECT_TRUE(blocks.check());
+  blocks.free(b.memory);
+}
+
+TEST(DirectBlocks, Resize_AlignedBlock_StaysAlignedOrIsLeftToTheCaller) {
+  TestBlocks blocks;
+  const std::size_t alignment = 8 * kMiB;
+  void* const block = blocks.allocate(kMiB, alignment);
+  EXPECT_EQ(blocks->resize(block, kMiB / 2), block);
+  EXPECT_EQ(blocks->bytes_of(block), kMiB / 2);
+  EXPECT_EQ(blocks->resize(block, kMiB / 4 - kPage), nullptr) << "it would hold much more than it says";
+  EXPECT_EQ(blocks->resize(block, 64 * kMiB), nullptr);
+  EXPECT_EQ(blocks->bytes_of(block), kMiB / 2);
+  EXPECT_TRUE(blocks.check());
+  blocks.free(block);
+}
+
+TEST(DirectBlocks, Adopt_TakesTheContentAndLeavesTheRangeMapped) {
+  TestBlocks blocks;
+  void* const from = blocks.pages.map(kMiB);
+  for (const std::size_t bytes : {kMiB, 3 * kMiB}) {
+    std::memset(from, 5, kMiB);
+    void* const block = blocks->adopt(from, kMiB, bytes);
+    if (block == nullptr) GTEST_SKIP() << "the kernel cannot";
+    EXPECT_EQ(blocks->bytes_of(block), bytes);
+    const auto* p = static_cast<const unsigned char*>(block);
+    EXPECT_EQ(std::count(p, p + kMiB, 5), static_cast<std::ptrdiff_t>(kMiB));
+    EXPECT_TRUE(all_zero(p + kMiB, bytes - kMiB));
+    std::memset(from, 6, kMiB);
+    EXPECT_EQ(p[0], 5) << "apart";
+    blocks.free(block);
+  }
+  blocks.pages.fail_from_now_on(FakePages::kMoveOut);
+  EXPECT_EQ(blocks->adopt(from, kMiB, 2 * kMiB), nullptr);
+  EXPECT_EQ(static_cast<unsigned char*>(from)[kMiB - 1], 6) << "untouched";
+  EXPECT_TRUE(blocks.pages.unmap(from, kMiB));
+  EXPECT_TRUE(blocks.check());
+}
+
+// Many small mappings of one program would use up what the system allows it: whoever made them small keeps them elsewhere.
+TEST(DirectBlocks, SmallMappings_MadeByAdoptingOrShrinking_AreBounded) {
+  constexpr std::size_t kMost = 1024;
+  TestBlocks adopting, shrinking;
+  void* const from = adopting.pages.map(10 * kPage);
+  std::memset(from, 5, 10 * kPage);
+  std::size_t adopted = 0, shrunk = 0;
+  for (std::size_t i = 0; i < kMost + 50; ++i) adopted += adopting->adopt(from, 10 * kPage, 10 * kPage) != nullptr ? 1 : 0;
+  EXPECT_LE(adopted, kMost);
+  for (std::size_t i = 0; i < kMost + 50; ++i) {
+    Stamped b(shrinking.allocate(kMiB + kPage), 1, 3);
+    if (shrinking->resize(b.memory, 10 * kPage) != nullptr) {
+      ++shrunk;
+    } else {
+      EXPECT_EQ(shrinking->bytes_of(b.memory), kMiB + kPage);
+    }
+  }
+  EXPECT_EQ(shrunk, kMost);
+  EXPECT_TRUE(shrinking.check());
+}
+
+// ---- the system refuses -----------------------------------------------------------------------------------------------
+
+// A life in which every kind of call is made; frees everything. Returns the requests that were refused.
+unsigned live(TestBlocks& blocks) {
+  constexpr std::size_t kUnit = 8 * kPage;
+  unsigned refused = 0;
+  std::vector<Stamped> all;
+  for (unsigned i = 0; i < 70; ++i) {
+    const std::size_t bytes = (1 + i % 5) * kUnit;
+    void* const block = blocks.allocate(bytes, i % 7 == 0 ? 8 * kUnit : 1);
+    block == nullptr ? ++refused : (all.emplace_back(block, bytes, i + 1), 0U);
+    if (i % 3 == 0 && !all.empty()) {
+      EXPECT_TRUE(all.front().intact());
+      blocks.free(all.front().memory);
+      all.erase(all.begin());
+    }
+    if (i % 5 == 0 && i % 7 != 0 && !all.empty()) {
+      Stamped& b = all.back();
+      const std::size_t more = b.bytes + 4 * kUnit;
+      if (void* const moved = blocks->resize(b.memory, more); moved != nullptr) {
+        b.memory = static_cast<unsigned char*>(moved);
+        EXPECT_TRUE(b.intact());
+      } else {
+        ++refused;
+      }
+    }
+    EXPECT_TRUE(blocks->check_invariants());
+  }
+  void* const from = blocks.pages.map(kUnit);
+  if (from != nullptr) {
+    std::memset(from, 8, kUnit);
+    void* const block = blocks->adopt(from, kUnit, 2 * kUnit);
+    EXPECT_EQ(static_cast<unsigned char*>(block != nullptr ? block : from)[kUnit - 1], 8);
+    if (block != nullptr) blocks.free(block);
+  }
+  for (const Stamped& b : all) {
+    EXPECT_TRUE(b.intact());
+    blocks.free(b.memory);
+  }
+  (void)blocks->drop_kept(~std::uint64_t{0});
+  return refused;
+}
+
+TEST(DirectBlocks, EveryCallRefusedOnceOrForEver_NothingIsLost) {
+  for (const bool once : {true, false})
+    for (std::uint64_t k = 1;; k += once ? 1 : 1 + k / 8) {
+      TestBlocks blocks;
+      blocks.pages.fail(k, once ? k : FakePages::kNever);
+      (void)live(blocks);
+      ASSERT_EQ(blocks->live_bytes() + blocks->kept_bytes(), 0U) << k;
+      ASSERT_TRUE(blocks->check_invariants()) << k;
+      ASSERT_EQ(blocks.budget.footprint(), 0) << k;
+      const bool done = blocks.pages.counted() < k;
+      blocks.pages.heal();
+      ASSERT_EQ(live(blocks), 0U) << k << ": as good as new";
+      ASSERT_FALSE(testing::Test::HasFailure()) << "call " << k;
+      if (done) break;
+    }
+}
+
+TEST(DirectBlocks, UnmapRefused_TheMemoryGoesBackAllTheSame) {
+  TestBlocks blocks;
+  void* const block = blocks.allocate(8 * kMiB);
+  blocks.pages.fail_from_now_on(FakePages::kUnmap);
+  blocks.free(block);
+  ASSERT_EQ(blocks.pages.purges().size(), 1U);
+  EXPECT_EQ(blocks.pages.purges()[0].bytes, 8 * kMiB);
+}
+
+// ---- threads ----------------------------------------------------------------------------------------------------------
+
+TEST(DirectBlocks, Threads_BlocksStayApartAndFiguresAddUp) {
+  TestBlocks blocks;
+  std::atomic<bool> wrong{false};
+  const auto work = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<Stamped> mine;
+    for (int step = 0; step < 1500; ++step) {
+      bool zero = false;
+      const std::uint64_t now = 1'000'000 + static_cast<std::uint64_t>(step);
+      if (random() % 2 == 0 && mine.size() < 20) {
+        const std::size_t bytes = (1 + random() % 16) * kPage;
+        void* const block = blocks->allocate(bytes, random() % 4 == 0 ? 16 * kPage : 1, zero, now);
+        if (zero && !all_zero(block, bytes)) wrong = true;
+        mine.emplace_back(block, bytes, random());
+      } else if (!mine.empty()) {
+        std::swap(mine[random() % mine.size()], mine.back());
+        Stamped& b = mine.back();
+        if (!b.intact()) wrong = true;
+        if (random() % 3 == 0) {
+          if (void* const moved = blocks->resize(b.memory, b.bytes + kPage); moved != nullptr) {
+            b.memory = static_cast<unsigned char*>(moved);
+            if (!b.intact()) wrong = true;
+          }
+        }
+        if (!blocks->free(b.memory, now)) wrong = true;
+        mine.pop_back();
+      }
+      if (step % 100 == 0) (void)blocks->drop_kept(now - 50);
+    }
+    for (const Stamped& b : mine)
+      if (!b.intact() || !blocks->free(b.memory, 0)) wrong = true;
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t) threads.emplace_back(work, t + 1);
+  for (auto& thread : threads) thread.join();
+  EXPECT_FALSE(wrong);
+  EXPECT_EQ(blocks->live_bytes(), 0U);
+  EXPECT_TRUE(blocks.check());
+}
+
+}  // namespace
+}  // namespace freehold::alloc
