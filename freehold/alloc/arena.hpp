@@ -231,6 +231,9 @@ class Arena {
         f(i, unsigned{span_class_[i].load(std::memory_order_relaxed)});
   }
   [[nodiscard]] bool check_invariants() noexcept;
+  // Whether the budget's figures are what a count over the spans says; `unreported`: bytes of slots that caches took and did
+  // not report. Call at rest.
+  [[nodiscard]] bool check_accounts(std::int64_t unreported) noexcept;
 
  private:
   using Lock = sync::Mutex<A, sync::CountWaits<A>>;

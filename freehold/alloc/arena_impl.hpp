@@ -304,8 +304,7 @@ bool Arena<A, Config, Pages>::resize_run(SpanIndex first, std::uint32_t pages, s
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept {
   constexpr auto kBytes = static_cast<std::int64_t>(kSpanBytes);
-  const bool reported =
-      budget_.spans_changed(shards_[shard_number()].budget, dirty_spans * kBytes, run_spans * kBytes);
+  const bool reported = budget_.spans_changed(shards_[shard_number()].budget, dirty_spans * kBytes, run_spans * kBytes);
   if (reported && run_spans < 0 && budget_.excess() > kSlackBytes) relieve(now);
 }
 
@@ -339,6 +338,27 @@ bool Arena<A, Config, Pages>::check_invariants() noexcept {
     good = good && pools_[c].check_block(i) && (!pools_[c].looks_full(i) || empties_.check_path(i));
   });
   return good;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::check_accounts(std::int64_t unreported) noexcept {
+  std::int64_t live = 0, class_spans = 0, returned = 0, run_spans = 0;
+  for_each_span([&](SpanIndex i, unsigned c) {
+    run_spans += spans_of(run_pages(i));
+    returned += std::popcount(spans_[i].page_hints.load(std::memory_order_relaxed) & PageHints::kReturned);
+    if (c == 0) return;
+    ++class_spans;
+    live += static_cast<std::int64_t>((pools_[c].shape().slots - pools_[c].free_slots(i)) * Classes::slot_bytes(c));
+  });
+  auto told = budget_.figures();
+  for (const Shard& shard : shards_) {
+    told.dirty += shard.budget.dirty.load(std::memory_order_relaxed);
+    told.runs += shard.budget.runs.load(std::memory_order_relaxed);
+  }
+  constexpr auto kBytes = static_cast<std::int64_t>(kSpanBytes);
+  return told.live + unreported == live && told.class_spans == class_spans * kBytes &&
+         told.returned == returned * static_cast<std::int64_t>(Config::kPageBytes) && told.runs == run_spans * kBytes &&
+         told.dirty == static_cast<std::int64_t>(free_dirty_bytes());
 }
 
 }  // namespace freehold::alloc

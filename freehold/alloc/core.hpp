@@ -133,6 +133,8 @@ class Core {
 
   // The invariants of caches, budget and arena; call at rest.
   [[nodiscard]] bool check_invariants() noexcept;
+  // Whether the budget's figures are what a recount says; call at rest, unless a crime was seen.
+  [[nodiscard]] bool check_accounts() noexcept;
 
  private:
   static constexpr std::uint32_t kFirstCpuName = 1U << 30;

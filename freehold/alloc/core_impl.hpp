@@ -370,6 +370,7 @@ void FREEHOLD_CORE::free_large(void* block) noexcept {
   }
   const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
   if (arena_.address(i) != address || !arena_.free_run(i, now)) return report(block);
+  direct_.relieve(now);
   arena_.tick(now);
 }
 
@@ -517,6 +518,16 @@ bool FREEHOLD_CORE::check_invariants() noexcept {
   }
   return caches == threads() && lent + budget_.load(std::memory_order_relaxed) == common_budget_ &&
          direct_.check_invariants() && arena_.check_invariants();
+}
+
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::check_accounts() noexcept {
+  const sync::Guard registry_guard(registry_);
+  std::int64_t unreported = 0;
+  for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) unreported += cache->unreported;
+  const auto told = arena_.budget().figures();
+  return told.direct == static_cast<std::int64_t>(direct_.live_bytes()) &&
+         told.kept == static_cast<std::int64_t>(direct_.kept_bytes()) && arena_.check_accounts(unreported);
 }
 
 #undef FREEHOLD_CORE
