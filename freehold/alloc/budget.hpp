@@ -36,16 +36,22 @@ class Budget {
   constexpr Budget() noexcept = default;
 
   void slots_taken(std::int64_t bytes) noexcept { add(live_, bytes); }  // negative: given back
-  void class_spans(std::int64_t bytes) noexcept { note_peak(add(class_spans_, bytes) + get(runs_) + get(direct_)); }
+  void class_spans(std::int64_t bytes) noexcept {
+    add(class_spans_, bytes);
+    if (bytes > 0) note_peak();
+  }
   void pages_returned(std::int64_t bytes) noexcept { add(returned_, bytes); }
-  void direct(std::int64_t bytes) noexcept { note_peak(add(direct_, bytes) + get(class_spans_) + get(runs_)); }
+  void direct(std::int64_t bytes) noexcept {
+    add(direct_, bytes);
+    if (bytes > 0) note_peak();
+  }
   void kept(std::int64_t bytes) noexcept { add(kept_, bytes); }
 
   // Returns whether the counters were brought up to date, so that a look at over() is worth while.
   bool spans_changed(Shard& shard, std::int64_t dirty, std::int64_t runs) noexcept {
     const bool reported = report(shard.dirty, dirty_, dirty);
     if (!report(shard.runs, runs_, runs)) return reported;
-    note_peak(get(class_spans_) + get(runs_) + get(direct_));
+    note_peak();
     return true;
   }
 
@@ -118,7 +124,8 @@ class Budget {
     add(all, mine.exchange(0, std::memory_order_relaxed));
     return true;
   }
-  void note_peak(std::int64_t bytes) noexcept {
+  void note_peak() noexcept {
+    const std::int64_t bytes = get(class_spans_) + get(runs_) + get(direct_);
     if (bytes > get(peak_)) peak_.store(bytes, std::memory_order_relaxed);
   }
 
