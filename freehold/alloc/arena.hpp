@@ -196,8 +196,8 @@ class Arena {
   }
   // The same until nothing is due now, in steps; for a thread that has nothing else to do. Returns whether more will be.
   [[nodiscard]] bool purge_idle(std::uint64_t now) noexcept;
-  // Gives back what is beyond the budget, in a bounded step.
-  void relieve(std::uint64_t now) noexcept;
+  // Gives back what is beyond the budget, in a step that is bounded by a constant and by what was freed just now.
+  void relieve(std::uint64_t now, std::size_t freed = 0) noexcept;
   // Gives everything back that is wholly free, at page granularity, at once. Returns bytes. Frees do not wait meanwhile.
   std::size_t trim(std::uint64_t now) noexcept;
   // Whether `bytes` more may be in use under the limit, if need be after everything free has gone back.

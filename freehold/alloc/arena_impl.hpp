@@ -305,7 +305,8 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept {
   constexpr auto kBytes = static_cast<std::int64_t>(kSpanBytes);
   const bool reported = budget_.spans_changed(shards_[shard_number()].budget, dirty_spans * kBytes, run_spans * kBytes);
-  if (reported && run_spans < 0 && budget_.excess() > kSlackBytes) relieve(now);
+  if (reported && run_spans < 0 && budget_.excess() > kSlackBytes)
+    relieve(now, static_cast<std::size_t>(-run_spans) << kSpanShift);
 }
 
 // ---- invariants -------------------------------------------------------------------------------------------------------

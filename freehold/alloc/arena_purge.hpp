@@ -174,9 +174,10 @@ bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort)
 // ---- when -------------------------------------------------------------------------------------------------------------
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::relieve(std::uint64_t now) noexcept {
+void Arena<A, Config, Pages>::relieve(std::uint64_t now, std::size_t freed) noexcept {
   if (!purge_lock_.try_lock()) return;
-  Effort effort = kStep;
+  // Twice what came, so that what others could not give back meanwhile goes, too.
+  Effort effort{kStep.calls + static_cast<unsigned>(freed >> kSpanShift), kStep.bytes + 2 * freed};
   while (budget_.excess() > 0 && effort.left())
     if (!purge_something(now, effort)) {
       budget_.nothing_left();
