@@ -310,9 +310,9 @@ class Arena {
   [[nodiscard]] std::uint32_t oldest_dirty_chunk() noexcept;
   [[nodiscard]] bool purge_chunk(std::uint32_t chunk, std::uint64_t now, Effort& effort) noexcept;
   void purge_records_of(std::uint32_t chunk, std::uint64_t now) noexcept;
-  void purge_pages_of(SpanIndex i, unsigned c, std::uint64_t now, Effort& effort) noexcept;
+  [[nodiscard]] bool purge_pages_of(SpanIndex i, unsigned c, std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] std::uint32_t free_pages_of(SpanIndex i, unsigned c) noexcept;
-  void purge_pages(SpanIndex i, unsigned c, unsigned page, unsigned end, Effort& effort) noexcept;
+  [[nodiscard]] bool purge_pages(SpanIndex i, unsigned c, unsigned page, unsigned end, Effort& effort) noexcept;
   [[nodiscard]] bool purge_range(std::uintptr_t at, std::size_t bytes, Effort& effort) noexcept;
   void forbid_huge_pages() noexcept;
 

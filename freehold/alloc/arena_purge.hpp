@@ -64,9 +64,9 @@ std::uint32_t Arena<A, Config, Pages>::free_pages_of(SpanIndex i, unsigned c) no
 }
 
 // Returns the pages [page, end) of span `i`, all of whose slots are taken while the system call runs. Nothing happens if one
-// is not free, or the span has changed its class, which cannot be once we hold slots.
+// is not free, or the span has changed its class, which cannot be once we hold slots. False: the system refuses.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::purge_pages(SpanIndex i, unsigned c, unsigned page, unsigned end, Effort& effort) noexcept {
+bool Arena<A, Config, Pages>::purge_pages(SpanIndex i, unsigned c, unsigned page, unsigned end, Effort& effort) noexcept {
   Pool& pool = pools_[c];
   const std::size_t bytes = Classes::slot_bytes(c);
   const auto from = static_cast<std::uint32_t>(page * Config::kPageBytes / bytes);
@@ -75,28 +75,36 @@ void Arena<A, Config, Pages>::purge_pages(SpanIndex i, unsigned c, unsigned page
   const unsigned first_word = from / 64, last_word = (to - 1) / 64;
   unsigned w = first_word;
   while (w <= last_word && pool.take_exactly(pool::leaf_of(i, w), pool::bits_of_word(w, from, to))) ++w;
-  if (w > last_word && class_of_span(i) == c &&
-      purge_range(address(i) + page * Config::kPageBytes, (end - page) * Config::kPageBytes, effort)) {
+  const bool ours = w > last_word && class_of_span(i) == c;
+  const bool done =
+      ours && purge_range(address(i) + page * Config::kPageBytes, (end - page) * Config::kPageBytes, effort);
+  if (done) {
     const std::uint64_t mask = base::low_bits(end) & ~base::low_bits(page);
     const std::uint64_t fresh = mask & ~spans_[i].page_hints.fetch_or(mask, std::memory_order_relaxed);
     budget_.pages_returned(
         static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(fresh)) * Config::kPageBytes));
   }
   while (w-- > first_word) give_back(pool::leaf_of(i, w), pool::bits_of_word(w, from, to));
+  return done || !ours;
 }
 
+// False: the system refuses; the span stays in the set of drained.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::purge_pages_of(SpanIndex i, unsigned c, std::uint64_t now, Effort& effort) noexcept {
+bool Arena<A, Config, Pages>::purge_pages_of(SpanIndex i, unsigned c, std::uint64_t now, Effort& effort) noexcept {
   const auto returned =
       static_cast<std::uint32_t>(spans_[i].page_hints.load(std::memory_order_relaxed) & PageHints::kReturned);
   const std::uint32_t pages = free_pages_of(i, c) & ~returned;
   for (unsigned p = 0; p < kPagesPerSpan; ++p) {
     if ((pages >> p & 1) == 0) continue;
     const unsigned end = p + static_cast<unsigned>(std::countr_one(pages >> p));
-    purge_pages(i, c, p, end, effort);
+    if (!purge_pages(i, c, p, end, effort)) {
+      drained_.set(i);
+      return false;
+    }
     swept_at_.store(now, std::memory_order_relaxed);
     p = end;
   }
+  return true;
 }
 
 // ---- one thing at a time ----------------------------------------------------------------------------------------------
@@ -167,8 +175,8 @@ bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort)
   if (i == Tree::kNone) return false;
   drained_.retire(i, [] { return false; });
   effort.bytes -= std::min(effort.bytes, kLookBytes);
-  if (const unsigned c = class_after_leaving(i); c != 0) purge_pages_of(i, c, now, effort);
-  return true;
+  const unsigned c = class_after_leaving(i);
+  return c == 0 || purge_pages_of(i, c, now, effort);
 }
 
 // ---- when -------------------------------------------------------------------------------------------------------------
@@ -291,7 +299,8 @@ bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort)
         (spans_[i].page_hints.fetch_or(PageHints::kDrained, std::memory_order_relaxed) & PageHints::kDrained) == 0)
       continue;
     drained_.retire(i, [] { return false; });
-    if (const unsigned left = class_after_leaving(i); left != 0) purge_pages_of(i, left, now, effort);
+    const unsigned left = class_after_leaving(i);
+    if (left != 0 && !purge_pages_of(i, left, now, effort)) break;
   }
   drained_cursor_ = i == Tree::kNone ? 0 : i;
   if (i != Tree::kNone) return true;
