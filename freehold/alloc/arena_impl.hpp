@@ -178,7 +178,8 @@ TakenSpans Arena<A, Config, Pages>::take_spans(ChunkKind kind, unsigned n, unsig
   const std::size_t fresh = std::size_t{n - t.dirty} * kSpanBytes;
   (void)budget_.spans_changed(shard.budget, -static_cast<std::int64_t>(t.dirty * kSpanBytes), 0);
   if (fresh == 0) return t;
-  if (limit() != 0 && !admit(fresh, now)) {
+  // All of it: the warm part is accounted for as no longer free, and not yet as used.
+  if (limit() != 0 && !admit(std::size_t{n} * kSpanBytes, now)) {
     give_spans(t.first, n, now);
     return {};
   }

@@ -209,7 +209,10 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::admit(std::uint64_t bytes, std::uint64_t now) noexcept {
   const auto fits = [&] {
     const std::uint64_t most = limit();
-    return most == 0 || budget_.footprint() + static_cast<std::int64_t>(bytes) <= static_cast<std::int64_t>(most);
+    if (most == 0) return true;
+    for (Shard& shard : shards_) budget_.settle(shard.budget);
+    const std::int64_t held = budget_.footprint();
+    return bytes <= most && (held <= 0 || static_cast<std::uint64_t>(held) <= most - bytes);
   };
   if (fits()) return true;
   (void)trim(now);

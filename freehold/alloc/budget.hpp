@@ -55,6 +55,12 @@ class Budget {
     return true;
   }
 
+  // Brings the counters up to date with a shard.
+  void settle(Shard& shard) noexcept {
+    if (get(shard.dirty) != 0) add(dirty_, shard.dirty.exchange(0, std::memory_order_relaxed));
+    if (get(shard.runs) != 0) add(runs_, shard.runs.exchange(0, std::memory_order_relaxed));
+  }
+
   // Memory was needed so soon after it went back. `now` in milliseconds.
   void regret(std::int64_t bytes, std::uint64_t now) noexcept {
     const std::int64_t peak = purged_in_time_.load(std::memory_order_relaxed) ? get(peak_) : 0;
