@@ -286,7 +286,7 @@ class Arena {
                                          std::uint64_t now) noexcept;
   [[nodiscard]] bool grow(ChunkKind kind) noexcept;
   [[nodiscard]] std::uint32_t next_chunk(ChunkKind kind) noexcept;
-  void advise_chunk(std::uint32_t chunk, ChunkKind kind) noexcept;
+  void advise_chunk(std::uint32_t chunk, ChunkKind kind, bool first) noexcept;
   void give_spans(SpanIndex first, unsigned n, std::uint64_t now) noexcept;
   void account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;

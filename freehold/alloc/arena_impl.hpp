@@ -1,5 +1,7 @@
 // The slow parts of Arena; see arena.hpp. How memory goes back stands in arena_purge.hpp.
 #pragma once
+#include <cerrno>
+
 #include "freehold/alloc/arena.hpp"
 
 namespace freehold::alloc {
@@ -89,12 +91,18 @@ std::uint32_t Arena<A, Config, Pages>::next_chunk(ChunkKind kind) noexcept {
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::grow(ChunkKind kind) noexcept {
-  const std::uint32_t c = next_chunk(kind);
-  if (c == Chunks::kNoChunk) return false;
-  const std::size_t end = (std::size_t{c} + 1) * kChunkSpans;
-  if (!space_.grow_tables(end) || !space_.map_memory(std::size_t{c} * kChunkBytes, kChunkBytes)) return false;
   Extent& extent = extents_[static_cast<unsigned>(kind)];
-  advise_chunk(c, kind);
+  std::uint32_t c;
+  std::size_t end;
+  for (;; ++extent.next) {  // somebody else's mapping in a chunk stays there: the next one serves
+    c = next_chunk(kind);
+    if (c == Chunks::kNoChunk) return false;
+    end = (std::size_t{c} + 1) * kChunkSpans;
+    if (!space_.grow_tables(end)) return false;
+    if (space_.map_memory(std::size_t{c} * kChunkBytes, kChunkBytes)) break;
+    if (errno != EEXIST) return false;
+  }
+  advise_chunk(c, kind, extent.chunks == 0);
   ++extent.next;
   ++extent.chunks;
   // Before the chunk's spans can be had: relaxed, published with them.
@@ -106,13 +114,12 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind) noexcept {
 // Huge pages only once the heap is clearly not small: a small program pays for what it uses, also where the system's
 // default would be huge. Never asked for under runs, of which only the last span's first pages may be touched.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::advise_chunk(std::uint32_t chunk, ChunkKind kind) noexcept {
+void Arena<A, Config, Pages>::advise_chunk(std::uint32_t chunk, ChunkKind kind, bool first) noexcept {
   const std::uintptr_t at = address(chunk * kChunkSpans);
   const auto advise = [&](std::size_t from, std::size_t end, bool wanted) {
     if (from < end) pages_->advise_huge(reinterpret_cast<void*>(at + from), end - from, wanted);
     if (wanted) some_huge_.store(true, std::memory_order_relaxed);
   };
-  const bool first = extents_[static_cast<unsigned>(kind)].chunks == 0;
   const std::size_t small = first && settings_.huge_pages == HugePages::kAuto ? Config::kHugeAfterBytes : 0;
   if (settings_.huge_pages == HugePages::kOff)
     advise(0, kChunkBytes, false);
@@ -238,7 +245,7 @@ SpanIndex Arena<A, Config, Pages>::span_for(unsigned c, std::uint64_t now) noexc
   const auto& chunk = chunks_.chunk(t.first / kChunkSpans);
   if (t.purged_at != 0 && chunk.dirty.load(std::memory_order_relaxed) == 0 &&
       std::popcount(chunk.free.load(std::memory_order_relaxed)) == static_cast<int>(kChunkSpans) - 1)
-    advise_chunk(t.first / kChunkSpans, kind);
+    advise_chunk(t.first / kChunkSpans, chunk.kind.load(std::memory_order_relaxed), false);
   return t.first;
 }
 

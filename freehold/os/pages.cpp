@@ -90,7 +90,10 @@ void* Pages::place(unsigned attempt, std::size_t bytes, std::size_t alignment) n
 bool Pages::map_at(void* address, std::size_t bytes) noexcept {
   void* got = ::mmap(address, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
   if (got == address) return true;
-  if (got != MAP_FAILED) ::munmap(got, bytes);  // a kernel before 4.17 takes the address as a hint only
+  if (got != MAP_FAILED) {  // a kernel before 4.17 takes the address as a hint only
+    ::munmap(got, bytes);
+    errno = EEXIST;
+  }
   return false;
 }
 

@@ -29,8 +29,8 @@ struct Pages {
   // mappings of its own, another place for each attempt, at random where the system randomises. Nothing is reserved. Null:
   // no more places.
   static void* place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept;
-  // A committed mapping at exactly `address`; false if something is there already, which is never replaced, or the system
-  // refuses.
+  // A committed mapping at exactly `address`; false if something is there already, which is never replaced (errno is EEXIST),
+  // or the system refuses.
   static bool map_at(void* address, std::size_t bytes) noexcept;
   // A committed mapping anywhere; null if there is none.
   static void* map(std::size_t bytes) noexcept;
