@@ -181,6 +181,13 @@ class Core {
   [[nodiscard]] bool in_arena(std::uintptr_t address) const noexcept {
     return (address - arena_.base()) >> ArenaType::kSpanShift < arena_.span_count();
   }
+  // The first span of the run in use that begins at `address`; kNoSpan: none does. The system may have put a direct block
+  // between the arena's chunks, since nothing is reserved there.
+  [[nodiscard]] SpanIndex run_at(std::uintptr_t address) const noexcept {
+    if (!in_arena(address)) return kNoSpan;
+    const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
+    return arena_.address(i) == address && arena_.run_pages(i) != 0 ? i : kNoSpan;
+  }
 
   ArenaType arena_;
   Pages* pages_ = nullptr;

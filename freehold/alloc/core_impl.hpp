@@ -364,12 +364,11 @@ void FREEHOLD_CORE::free_large(void* block) noexcept {
   if (block == nullptr) return;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const std::uint64_t now = Clock::now();
-  if (!in_arena(address)) {
+  const SpanIndex i = run_at(address);
+  if (i == kNoSpan || !arena_.free_run(i, now)) {
     if (!direct_.free(block, now)) report(block);
     return;
   }
-  const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-  if (arena_.address(i) != address || !arena_.free_run(i, now)) return report(block);
   direct_.relieve(now);
   arena_.tick(now);
 }
@@ -388,9 +387,8 @@ void FREEHOLD_CORE::report(const void* block) noexcept {
 FREEHOLD_CORE_TEMPLATE
 std::size_t FREEHOLD_CORE::large_bytes(const void* block) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  if (!in_arena(address)) return direct_.bytes_of(block);
-  const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-  return arena_.address(i) == address ? std::size_t{arena_.run_pages(i)} * Config::kPageBytes : 0;
+  const SpanIndex i = run_at(address);
+  return i == kNoSpan ? direct_.bytes_of(block) : std::size_t{arena_.run_pages(i)} * Config::kPageBytes;
 }
 
 FREEHOLD_CORE_TEMPLATE
@@ -398,12 +396,12 @@ void* FREEHOLD_CORE::resize_large(void* block, std::size_t bytes) noexcept {
   if (bytes <= Classes::kMaxBytes || bytes > PTRDIFF_MAX - Config::kPageBytes) return nullptr;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const std::size_t want = base::align_up(bytes, Config::kPageBytes);
-  if (!in_arena(address)) {
+  const SpanIndex i = run_at(address);
+  if (i == kNoSpan) {
     const std::size_t old = direct_.bytes_of(block);
     if (want > old && arena_.limit() != 0 && !arena_.admit(want - old, Clock::now())) return nullptr;
     return direct_.resize(block, want);
   }
-  const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
   const std::size_t old = std::size_t{arena_.run_pages(i)} * Config::kPageBytes;
   if (bytes <= ArenaType::kChunkBytes &&
       arena_.resize_run(i, static_cast<std::uint32_t>(want / Config::kPageBytes), Clock::now()))
