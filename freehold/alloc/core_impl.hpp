@@ -135,6 +135,8 @@ pool::Taken FREEHOLD_CORE::find_slots(pool::Cursor& cursor, unsigned c, unsigned
   pool::Taken taken = pool.take(cursor, want, who, patience_);
   if (taken.bits == 0) {
     taken = arena_.claim(c, want, who, Clock::now());
+    // Kept mappings count under every limit.
+    if (taken.bits == 0 && direct_.drop_kept(~std::uint64_t{0}) != 0) taken = arena_.claim(c, want, who, Clock::now());
     if (taken.bits != 0) {
       cursor.leaf = taken.leaf;
       pool.hold(cursor, pool::block_of(taken.leaf), who);
@@ -354,7 +356,7 @@ void* FREEHOLD_CORE::allocate_direct(std::size_t bytes, std::size_t alignment, b
   const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);
   if (want < bytes) return nullptr;
   const std::uint64_t now = Clock::now();
-  if (arena_.limit() != 0 && !arena_.admit(want, now) && (direct_.drop_kept(now) == 0 || !arena_.admit(want, now)))
+  if (arena_.limit() != 0 && !arena_.admit(want, now) && (direct_.drop_kept(~std::uint64_t{0}) == 0 || !arena_.admit(want, now)))
     return nullptr;
   return direct_.allocate(want, alignment, zero, now);
 }
