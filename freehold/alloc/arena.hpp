@@ -288,6 +288,7 @@ class Arena {
   [[nodiscard]] std::uint32_t next_chunk(ChunkKind kind) noexcept;
   void advise_chunk(std::uint32_t chunk, ChunkKind kind, bool first) noexcept;
   void give_spans(SpanIndex first, unsigned n, std::uint64_t now) noexcept;
+  void give_untouched(const TakenSpans& t, unsigned n) noexcept;
   void account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;
 

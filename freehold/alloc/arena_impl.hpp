@@ -138,7 +138,7 @@ TakenSpans Arena<A, Config, Pages>::take_or_reuse(ChunkKind kind, unsigned n, un
   if (!reuse || t.dirty != 0) return t;
   const SpanIndex i = seize_empty(0);
   if (i == kNoSpan) return t;
-  if (t.first != kNoSpan) chunks_.give(t.first, n, false, 0);
+  if (t.first != kNoSpan) chunks_.give_untouched(t, n);
   (void)budget_.spans_changed(shard.budget, static_cast<std::int64_t>(kSpanBytes), 0);
   return {i, 1, 0};
 }
@@ -187,7 +187,7 @@ TakenSpans Arena<A, Config, Pages>::take_spans(ChunkKind kind, unsigned n, unsig
   if (fresh == 0) return t;
   // All of it: the warm part is accounted for as no longer free, and not yet as used.
   if (limit() != 0 && !admit(std::size_t{n} * kSpanBytes, now)) {
-    give_spans(t.first, n, now);
+    give_untouched(t, n);
     return {};
   }
   if (BudgetType::is_soon(t.purged_at, now)) budget_.regret(static_cast<std::int64_t>(fresh), now);
@@ -199,6 +199,14 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::give_spans(SpanIndex first, unsigned n, std::uint64_t now) noexcept {
   chunks_.give(first, n, true, static_cast<std::uint32_t>(now));
   (void)budget_.spans_changed(shards_[shard_number()].budget, static_cast<std::int64_t>(n * kSpanBytes), 0);
+  note_due();
+}
+
+// The same for spans that nobody touched since they were taken: what was clean is.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::give_untouched(const TakenSpans& t, unsigned n) noexcept {
+  chunks_.give_untouched(t, n);
+  (void)budget_.spans_changed(shards_[shard_number()].budget, static_cast<std::int64_t>(t.dirty * kSpanBytes), 0);
   note_due();
 }
 
@@ -296,7 +304,7 @@ bool Arena<A, Config, Pages>::resize_run(SpanIndex first, std::uint32_t pages, s
     account(-static_cast<std::int64_t>(t.dirty), n - old, now);
     if (t.dirty < n - old && limit() != 0 && !admit(0, now)) {
       account(0, -static_cast<std::int64_t>(n - old), now);
-      give_spans(first + old, n - old, now);
+      give_untouched(t, n - old);
       return false;
     }
   }

@@ -129,6 +129,12 @@ class ChunkPool {
     if (dirty) trees_[kDirtyTree].set(c);
   }
 
+  // Gives the `n` spans of a take back, of which nobody touched a page.
+  void give_untouched(const TakenSpans& t, unsigned n) noexcept {
+    give(t.first, n, false, 0);
+    if (t.dirty != 0) trees_[kDirtyTree].set(t.first / kChunkSpans);  // their marks still stand
+  }
+
   // --- for the purger ------------------------------------------------------------------------------------------------
 
   // The first chunk at or after `from` that may hold free spans with pages; kNoChunk if there is none.
