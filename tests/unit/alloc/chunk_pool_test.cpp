@@ -172,6 +172,21 @@ TEST(ChunkPool, Take_UntouchedSpansGivenBackClean_StayClean) {
   EXPECT_EQ(pool.run(3).dirty, 0U);
 }
 
+TEST(ChunkPool, GiveUntouched_PartlyDirty_StaysSo) {
+  Small pool(1);
+  pool->add(0, ChunkKind::kRuns);
+  (void)pool->take_exactly(2, 1);
+  pool.dirty(2, 1);
+  const TakenSpans t = pool.run(kSpans);
+  EXPECT_EQ(t.dirty, 1U);
+  unsigned n = 0;
+  EXPECT_EQ(pool->take_dirty(0, 1, n), kNoSpan);  // the chunk leaves the tree
+  pool->give_untouched(t, kSpans);
+  EXPECT_TRUE(pool.check());
+  EXPECT_EQ(pool->take_dirty(0, kSpans, n), 2U);
+  EXPECT_EQ(n, 1U);
+}
+
 TEST(ChunkPool, Cpus_WorkApartUntilMemoryIsShort) {
   Small pool(3);
   pool->add(0, ChunkKind::kSlots);
