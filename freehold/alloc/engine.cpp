@@ -200,6 +200,11 @@ void give_back(NativeCache* cache) noexcept {
   if (g_gate.forks() == 0) catch_up();
 }
 
+// The program has one thread again, which may want to be the only one.
+void end_purger_if_alone() noexcept {
+  if (g_core.threads() <= 1 && g_options.background_thread != BackgroundThread::kOn) g_purger.end();
+}
+
 // Runs after thread-local destructors, among the destructors of keys; waits for the last round, so that theirs still find
 // the cache. What is freed later yet goes straight to the bitmap.
 void thread_ends(void* cache_pointer) noexcept {
@@ -212,7 +217,7 @@ void thread_ends(void* cache_pointer) noexcept {
   }
   t_cache = &g_late_cache;
   give_back(cache);
-  if (g_core.threads() <= 1 && g_options.background_thread != BackgroundThread::kOn) g_purger.end();
+  end_purger_if_alone();
 }
 
 // ---- the thread that gives memory back --------------------------------------------------------------------------------
@@ -240,6 +245,7 @@ void thread_ends_without_key(void* cache) noexcept {
   if (cache != t_cache) return;
   t_cache = &g_late_cache;
   give_back(static_cast<NativeCache*>(cache));
+  end_purger_if_alone();
 }
 
 // Asks for a call when the calling thread ends. False: nobody would give the cache back.
@@ -496,7 +502,6 @@ void* allocate_slow(std::size_t bytes) noexcept {
 void deallocate_slow(void* block) noexcept {
   if (block == nullptr) return;
   const KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
-  const unsigned c = size_class_of(block);
   if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
     std::memset(block, byte, usable_size(block));
   const unsigned c = size_class_of(block);
