@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <memory>
 #include <stdexcept>
@@ -11,7 +10,7 @@
 namespace freehold::sim {
 namespace {
 
-constexpr std::size_t kHalfBytes = std::size_t{1} << 34;  // room for 256 cores that hold blocks of 1 MiB
+constexpr std::size_t kCapacityBytes = std::size_t{1} << 35;  // room for 256 cores that hold blocks of 1 MiB
 
 }  // namespace
 
@@ -19,31 +18,34 @@ CountedPages::~CountedPages() {
   for (const Mapping& mapping : mappings_) ::munmap(reinterpret_cast<void*>(mapping.begin), mapping.bytes);
 }
 
-void* CountedPages::reserve(std::size_t bytes, std::size_t alignment) noexcept {
-  // The engine asks for its tables, its spans, the blocks' memory, then for records.
-  static constexpr std::array kWhats{"tables", "spans", "blocks"};
-  coherent::called_system();
-  const std::size_t extra = alignment > 4096 ? alignment : 0;
-  void* const memory =
-      ::mmap(nullptr, bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
-  ::madvise(memory, bytes + extra, MADV_NOHUGEPAGE);  // stamps are few and far between
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  const char* const what = mappings_.size() < kWhats.size() ? kWhats[mappings_.size()] : "records";
-  mappings_.push_back({begin, bytes + extra, what});
-  return reinterpret_cast<void*>(extra == 0 ? begin : base::align_up(begin, alignment));
+// The arena's tables and memory, as one mapping.
+void* CountedPages::place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept {
+  if (attempt != 0) return nullptr;
+  void* const memory = map(bytes + alignment);
+  if (memory == nullptr) return nullptr;
+  mappings_.back().what = "arena";
+  return reinterpret_cast<void*>(base::align_up(reinterpret_cast<std::uintptr_t>(memory), alignment));
 }
 
-void CountedPages::release(void* address, std::size_t bytes) noexcept {
+void* CountedPages::map(std::size_t bytes) noexcept {
+  coherent::called_system();
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  ::madvise(memory, bytes, MADV_NOHUGEPAGE);  // stamps are few and far between
+  mappings_.push_back({reinterpret_cast<std::uintptr_t>(memory), bytes, "records"});
+  return memory;
+}
+
+bool CountedPages::unmap(void* address, std::size_t bytes) noexcept {
   coherent::called_system();
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   std::erase_if(mappings_, [begin](const Mapping& mapping) { return mapping.begin == begin; });
-  ::munmap(address, bytes);
+  return ::munmap(address, bytes) == 0;
 }
 
 CountedEngine::CountedEngine(unsigned cores) {
   alloc::ArenaSettings settings;
-  settings.half_bytes = kHalfBytes;
+  settings.capacity_bytes = kCapacityBytes;
   settings.lanes = std::clamp(std::bit_ceil(4 * cores), 8U, 64U);  // as alloc/engine.cpp chooses them
   if (!core_.init(pages_, settings, alloc::NativeConfig::kBudgetBytes, cores))
     throw std::runtime_error("too little address space for a simulated engine");

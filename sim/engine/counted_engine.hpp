@@ -25,14 +25,16 @@ class CountedPages {
   CountedPages& operator=(const CountedPages&) = delete;
   ~CountedPages();
 
-  void* reserve(std::size_t bytes, std::size_t alignment) noexcept;
-  bool reserve_at(void*, std::size_t) noexcept { return false; }
-  bool commit(void*, std::size_t) noexcept { return coherent::called_system(), true; }
+  void* place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept;
+  bool map_at(void*, std::size_t) noexcept { return coherent::called_system(), true; }
+  void* map(std::size_t bytes) noexcept;
+  bool unmap(void* address, std::size_t bytes) noexcept;
   bool purge(void*, std::size_t) noexcept { return coherent::called_system(), true; }  // nobody asks for zeros
-  void* map(std::size_t bytes) noexcept { return reserve(bytes, 4096); }
-  void advise_huge(void*, std::size_t) noexcept { coherent::called_system(); }
-  bool move(void*, void*, std::size_t) noexcept { return false; }
-  void release(void* address, std::size_t bytes) noexcept;
+  void* remap(void*, std::size_t, std::size_t) noexcept { return nullptr; }
+  void* move_out(void*, std::size_t, std::size_t) noexcept { return nullptr; }
+  void advise_huge(void*, std::size_t, bool) noexcept { coherent::called_system(); }
+  void populate(void*, std::size_t) noexcept {}
+  void name(void*, std::size_t, const char*) noexcept {}
 
   [[nodiscard]] const std::vector<Mapping>& mappings() const noexcept { return mappings_; }
 
@@ -86,7 +88,7 @@ class CountedEngine {
   [[nodiscard]] unsigned class_of_block(const void* block) noexcept {
     const auto& arena = core_.arena();
     const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - arena.base()) >> alloc::NativeConfig::kSpanShift;
-    return span < arena.span_count() ? arena.owners()[span].load(std::memory_order_relaxed) : 0;
+    return span < arena.span_count() ? arena.span_classes()[span].load(std::memory_order_relaxed) : 0;
   }
 
   CountedPages pages_;
