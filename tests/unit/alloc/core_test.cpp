@@ -50,8 +50,16 @@ class Crimes {
 // Everything was freed and every thread left: not a slot, not a span is missing.
 void expect_whole(Machine& machine) {
   EXPECT_TRUE(machine->check_invariants());
+  EXPECT_TRUE(machine->check_accounts());
   (void)machine->trim();
   EXPECT_TRUE(machine->check_invariants());
+  EXPECT_TRUE(machine->check_accounts());
+  const auto told = machine.arena().budget().figures();
+  EXPECT_EQ(told.live, 0);
+  EXPECT_EQ(told.class_spans, 0);
+  EXPECT_EQ(told.returned, 0);
+  EXPECT_EQ(told.direct, 0);
+  EXPECT_EQ(told.kept, 0);
   const Stats s = machine.stats();
   EXPECT_EQ(s.small_span_bytes, 0U) << "spans still belong to a class";
   EXPECT_EQ(s.run_bytes, 0U);
@@ -375,8 +383,8 @@ TEST(Core, Large_AbsurdSizesAndAlignments_AreNull) {
   expect_whole(machine);
 }
 
-TEST(Core, Direct_LargerThanTheArena_IsMappedByItself) {
-  Machine machine(small_settings(std::size_t{4} << 20));
+TEST(Core, Direct_LargerThanAChunk_IsMappedByItself) {
+  Machine machine;
   Thread thread(machine);
   const std::size_t bytes = std::size_t{20} << 20;
   Stamped a(thread.allocate(bytes), bytes, 1);
@@ -392,12 +400,48 @@ TEST(Core, Direct_LargerThanTheArena_IsMappedByItself) {
     thread.free(b);
   }
   EXPECT_TRUE(a.intact());
-  EXPECT_EQ(machine->resize_large(a.memory, 2 * bytes), nullptr) << "left to the caller";
+  void* const moved = machine->resize_large(a.memory, 2 * bytes);
+  ASSERT_NE(moved, nullptr) << "grows without a copy";
+  a.memory = static_cast<unsigned char*>(moved);
+  EXPECT_TRUE(a.intact());
+  EXPECT_TRUE(test::all_zero(a.memory + bytes, bytes));
   EXPECT_TRUE(machine->check_invariants());
-  EXPECT_EQ(machine.stats().direct_bytes, bytes);
+  EXPECT_TRUE(machine->check_accounts());
+  EXPECT_EQ(machine.stats().direct_bytes, 2 * bytes);
   thread.free(a.memory);
   thread.leave();
   expect_whole(machine);
+}
+
+// Nothing of the arena's range is reserved, so the system may put a mapping of ours there.
+TEST(Core, Direct_BetweenTheArenasChunks_IsABlockLikeAnyOther) {
+  Machine machine;
+  Thread thread(machine);
+  thread.free(thread.allocate(100));
+  thread.free(thread.allocate(100'000));  // two chunks, one of either kind
+  const std::size_t bytes = std::size_t{2} << 20;
+  char* const place = reinterpret_cast<char*>(machine.arena().base()) + 3 * test::kChunk;
+  bool zero = false;
+  (void)machine->allocate_large(bytes, 1, zero);  // the records are mapped
+  machine.pages.next_map_at(place);
+  Stamped block(machine->allocate_large(bytes, 1, zero), bytes, 5);
+  ASSERT_EQ(static_cast<void*>(block.memory), place);
+  std::vector<void*> others;
+  for (int i = 0; i < 12; ++i) others.push_back(machine->allocate_large(test::kChunk, 1, zero));
+  ASSERT_GT(machine.arena().span_count() * kSpan, 5 * test::kChunk) << "the arena has grown past it";
+  EXPECT_TRUE(block.intact());
+  EXPECT_EQ(machine.usable(place), bytes);
+  void* const moved = machine->resize_large(place, 2 * bytes);
+  ASSERT_NE(moved, nullptr);
+  block.memory = static_cast<unsigned char*>(moved);
+  EXPECT_TRUE(block.intact());
+  const Crimes crimes;
+  machine->free_large(moved);
+  EXPECT_TRUE(Crimes::seen.empty());
+  for (void* other : others) machine->free_large(other);
+  EXPECT_TRUE(Crimes::seen.empty());
+  EXPECT_TRUE(machine->check_invariants());
+  EXPECT_TRUE(machine->check_accounts());
 }
 
 TEST(Core, Direct_WhenTheArenaIsFull_ServesLargeBlocks) {
@@ -414,20 +458,29 @@ TEST(Core, Direct_WhenTheArenaIsFull_ServesLargeBlocks) {
   expect_whole(machine);
 }
 
-// Random sizes up and down, both ways of growing, with and without a kernel that moves pages.
+// Random sizes up and down, every way of growing, with and without a kernel that moves pages.
 TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
   for (const bool can_move : {true, false}) {
-    Machine machine(small_settings(std::size_t{32} << 20));
-    if (!can_move) machine.pages.fail_from_now_on(FakePages::kMove);
+    Machine machine;
+    if (!can_move) machine.pages.fail_from_now_on(FakePages::kMoveOut);
     std::mt19937 random(4);
     std::vector<Stamped> blocks;
-    unsigned in_place = 0, moved = 0;
-    bool zero = false;
-    for (unsigned i = 0; i < 6; ++i) blocks.emplace_back(machine->allocate_large(2 * kSpan, 1, zero), 2 * kSpan, i + 1);
+    unsigned in_place = 0, moved = 0, refused = 0;
+    const auto fresh_block = [&](unsigned stamp) {
+      const std::size_t bytes = (1 + random() % 12) * kSpan;
+      bool zero = false;
+      return Stamped(machine->allocate_large(bytes, 1, zero), bytes, stamp);
+    };
+    for (unsigned i = 0; i < 6; ++i) blocks.push_back(fresh_block(i + 1));
     for (int step = 0; step < 1500; ++step) {
       Stamped& b = blocks[random() % blocks.size()];
+      if (step % 8 == 0) {  // in the arena again
+        ASSERT_TRUE(b.intact());
+        machine->free_large(b.memory);
+        b = fresh_block(b.stamp);
+      }
       const std::size_t bytes = Classes::kMaxBytes + 1 + random() % (40 * kSpan);
-      void* fresh = machine->resize_large(b.memory, bytes);
+      void* const fresh = machine->resize_large(b.memory, bytes);
       if (fresh != nullptr) {
         ++(fresh == b.memory ? in_place : moved);
         b.memory = static_cast<unsigned char*>(fresh);
@@ -437,13 +490,16 @@ TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
         ASSERT_GE(machine.usable(b.memory), bytes);
         b.bytes = bytes;
         b.write(kept);
+      } else {
+        ++refused;
       }
       for (const Stamped& other : blocks) ASSERT_TRUE(other.intact()) << step;
       ASSERT_TRUE(machine->check_invariants()) << step;
+      ASSERT_TRUE(machine->check_accounts()) << step;
     }
     EXPECT_GT(in_place, 100U);
-    EXPECT_GT(moved, 50U);
-    EXPECT_EQ(machine.pages.calls(FakePages::kMove) > 50, true);
+    EXPECT_GT(can_move ? moved : refused, 100U);
+    EXPECT_GT(machine.pages.calls(FakePages::kMoveOut), 50U);
     for (const Stamped& b : blocks) machine->free_large(b.memory);
     expect_whole(machine);
   }
@@ -459,6 +515,64 @@ TEST(Core, ResizeLarge_ToSmallOrAbsurd_IsLeftToTheCaller) {
   EXPECT_EQ(machine.usable(block), 3 * kSpan);
   EXPECT_EQ(machine->resize_large(block, 3 * kSpan), block);
   machine->free_large(block);
+  expect_whole(machine);
+}
+
+// ---- the limit --------------------------------------------------------------------------------------------------------
+
+ArenaSettings limited(std::size_t bytes) {
+  ArenaSettings settings = small_settings(std::size_t{64} << 20);
+  settings.limit_bytes = bytes;
+  return settings;
+}
+
+TEST(Core, Limit_BlocksOfEveryKind_StayWithinItAndServeAgain) {
+  constexpr std::size_t kLimit = std::size_t{16} << 20;
+  Machine machine(limited(kLimit));
+  Thread thread(machine);
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{2000}, std::size_t{20'000}, 3 * kSpan, kLimit / 4}) {
+    std::vector<void*> blocks;
+    for (void* block = thread.allocate(bytes); block != nullptr; block = thread.allocate(bytes)) blocks.push_back(block);
+    EXPECT_LE(blocks.size() * bytes, kLimit);
+    EXPECT_GE(blocks.size() * bytes, kLimit * 3 / 4) << bytes;
+    const Stats s = machine.stats();
+    EXPECT_LE(s.small_span_bytes + s.run_bytes + s.direct_bytes + s.free_dirty_bytes, kLimit) << bytes;
+    for (void* block : blocks) thread.free(block);
+    machine->flush(*thread.cache());
+  }
+  thread.leave();
+  expect_whole(machine);
+}
+
+// A freed mapping is kept for the next large block: it counts, and goes when a small block needs its room.
+TEST(Core, Limit_KeptMappings_GoBeforeASmallBlockIsRefused) {
+  constexpr std::size_t kLimit = std::size_t{16} << 20;
+  Machine machine(limited(kLimit));
+  Thread thread(machine);
+  void* const large = thread.allocate(test::kChunk + 4096);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 6000; ++i) blocks.push_back(thread.allocate(2000));
+  thread.free(large);
+  ASSERT_GT(machine.stats().free_dirty_bytes, test::kChunk) << "it is kept";
+  for (void* block = thread.allocate(2000); block != nullptr; block = thread.allocate(2000)) blocks.push_back(block);
+  EXPECT_GE(blocks.size() * 2048, kLimit - 2 * kSpan);
+  for (void* block : blocks) thread.free(block);
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(Core, Limit_Resize_IsRefusedBeyondItAndTheBlockIsUntouched) {
+  Machine machine(limited(std::size_t{8} << 20));
+  bool zero = false;
+  for (const std::size_t bytes : {5 * kSpan, std::size_t{3} << 20}) {
+    Stamped block(machine->allocate_large(bytes, 1, zero), bytes, 4);
+    ASSERT_NE(block.memory, nullptr);
+    EXPECT_EQ(machine->resize_large(block.memory, std::size_t{9} << 20), nullptr);
+    EXPECT_EQ(machine->resize_large(block.memory, std::size_t{PTRDIFF_MAX} - 8191), nullptr);
+    EXPECT_EQ(machine.usable(block.memory), bytes);
+    EXPECT_TRUE(block.intact());
+    machine->free_large(block.memory);
+  }
   expect_whole(machine);
 }
 
@@ -589,7 +703,7 @@ TEST(Core, Stats_KnownState_AddsUp) {
   EXPECT_EQ(s.small_span_bytes, 16 * kSpan);
   EXPECT_EQ(s.run_bytes, 5 * kSpan);
   EXPECT_EQ(s.direct_bytes, std::size_t{9} << 20);
-  EXPECT_EQ(s.reserved_bytes, std::size_t{8} << 20);
+  EXPECT_EQ(s.reserved_bytes, s.committed_bytes + machine.arena().metadata_bytes());
   EXPECT_GE(s.committed_bytes, 21 * kSpan);
   EXPECT_EQ(s.cached_limit_bytes, thread.cache()->allowance);
   thread.free(run);
