@@ -11,6 +11,14 @@
 
 #include "freehold/base/bits.hpp"
 
+#if defined(__SANITIZE_THREAD__)
+#define FREEHOLD_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FREEHOLD_TSAN 1
+#endif
+#endif
+
 namespace freehold::os {
 namespace {
 
@@ -44,10 +52,15 @@ struct Zone {
   std::uintptr_t begin, end;
   unsigned attempts;
 };
+#if defined(FREEHOLD_TSAN)
+// The others are ThreadSanitizer's own: it makes a mapping there one at address 0, and ends the program.
+constexpr Zone kZones[] = {{std::uintptr_t{1} << 37, std::uintptr_t{1} << 38, 16}};
+#else
 constexpr Zone kZones[] = {{std::uintptr_t{1} << 44, std::uintptr_t{1} << 46, 8},
                            {std::uintptr_t{1} << 42, std::uintptr_t{1} << 43, 4},
                            {std::uintptr_t{1} << 40, std::uintptr_t{1} << 41, 2},
                            {std::uintptr_t{1} << 37, std::uintptr_t{1} << 38, 2}};
+#endif
 
 // As random as the system's own placing of stacks and libraries.
 std::uintptr_t random_bits(unsigned attempt) noexcept {
