@@ -78,7 +78,7 @@ class FakePages {
   }
   void* map(std::size_t bytes) noexcept {
     if (!allowed(kMap)) return nullptr;
-    void* const wanted = std::exchange(next_map_, nullptr);
+    void* const wanted = next_map_.exchange(nullptr);
     if (wanted != nullptr) return os::Pages::map_at(wanted, bytes) ? add(wanted, bytes) : nullptr;
     return add(os::Pages::map(bytes), bytes);
   }
@@ -175,7 +175,7 @@ class FakePages {
   std::atomic<std::uint64_t> counted_{0};
   std::uint64_t fail_first_ = kNever, fail_last_ = kNever;
   unsigned fail_kind_ = kKinds;
-  void* next_map_ = nullptr;
+  std::atomic<void*> next_map_{nullptr};
 };
 static_assert(os::PageSource<FakePages>);
 
