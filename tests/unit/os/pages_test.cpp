@@ -8,8 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <vector>
+#include <fstream>
+#include <set>
+#include <string>
 
 #include "freehold/base/bits.hpp"
 
@@ -72,33 +76,86 @@ TEST(Pages, Reserve_TooMuch_ReturnsNull) {
 
 TEST(Pages, Reserve_LeavesNothingAround) {  // what was trimmed off can be mapped by others
   const Range r = Range::reserved(4 * kPage, std::size_t{1} << 26);
-  EXPECT_TRUE(Pages::reserve_at(r.start() - kPage, kPage));
-  EXPECT_TRUE(Pages::reserve_at(r.start() + 4 * kPage, kPage));
+  EXPECT_TRUE(Pages::map_at(r.start() - kPage, kPage));
+  EXPECT_TRUE(Pages::map_at(r.start() + 4 * kPage, kPage));
   Pages::release(r.start() - kPage, kPage);
   Pages::release(r.start() + 4 * kPage, kPage);
 }
 
-TEST(Pages, ReserveAt_Occupied_FailsAndReplacesNothing) {
-  const Range r = Range::mapped(4 * kPage);
-  std::memset(r.start(), 7, 4 * kPage);
-  EXPECT_FALSE(Pages::reserve_at(r.start() + kPage, kPage));
-  EXPECT_FALSE(Pages::reserve_at(r.start() - kPage, 2 * kPage)) << "only its end is occupied";
-  EXPECT_TRUE(r.all(7, 0, 4 * kPage));
-}
+// ---- at a place -------------------------------------------------------------------------------------------------------
 
-TEST(Pages, ReserveAt_Free_IsInaccessibleUntilCommitted) {
+TEST(Pages, MapAt_Free_IsCommittedAndZero) {
   void* place = nullptr;
   {
     place = Range::reserved(4 * kPage, kPage).start();
   }  // free again
-  ASSERT_TRUE(Pages::reserve_at(place, 4 * kPage));
+  ASSERT_TRUE(Pages::map_at(place, 4 * kPage));
   const Range r(place, 4 * kPage);
-  EXPECT_FALSE(readable(r.start()));
-  EXPECT_TRUE(Pages::commit(r.start() + kPage, 2 * kPage));
-  EXPECT_FALSE(readable(r.start()));
-  EXPECT_FALSE(readable(r.start() + 3 * kPage));
-  EXPECT_TRUE(r.all(0, kPage, 3 * kPage));
+  EXPECT_TRUE(r.all(0, 0, 4 * kPage));
+  std::memset(r.start(), 1, 4 * kPage);
 }
+
+TEST(Pages, MapAt_Occupied_FailsAndReplacesNothing) {
+  const Range r = Range::mapped(4 * kPage);
+  std::memset(r.start(), 7, 4 * kPage);
+  for (const std::ptrdiff_t from : {-1, 0, 1, 3}) {
+    errno = 0;
+    EXPECT_FALSE(Pages::map_at(r.start() + from * static_cast<std::ptrdiff_t>(kPage), 2 * kPage)) << from;
+    EXPECT_EQ(errno, EEXIST) << "so that the caller looks elsewhere";
+  }
+  EXPECT_TRUE(r.all(7, 0, 4 * kPage));
+}
+
+TEST(Pages, MapAt_ReservedBySomebody_Fails) {
+  const Range r = Range::reserved(4 * kPage, kPage);
+  EXPECT_FALSE(Pages::map_at(r.start() + kPage, kPage));
+  EXPECT_FALSE(readable(r.start() + kPage));
+}
+
+TEST(Pages, MapAt_TooMuch_FailsWithAnotherError) {
+  errno = 0;
+  EXPECT_FALSE(Pages::map_at(Pages::place(0, kPage, kPage), std::size_t{1} << 60));
+  EXPECT_NE(errno, 0);
+  EXPECT_NE(errno, EEXIST);
+}
+
+TEST(Pages, Place_EveryAttempt_IsAlignedAndUsable) {
+  const std::size_t bytes = std::size_t{1} << 33, alignment = std::size_t{1} << 30;
+  std::set<void*> places;
+  unsigned usable = 0, attempt = 0;
+  for (; attempt < 100; ++attempt) {
+    char* const place = static_cast<char*>(Pages::place(attempt, bytes, alignment));
+    if (place == nullptr) break;
+    EXPECT_TRUE(base::is_aligned(reinterpret_cast<std::uintptr_t>(place), alignment));
+    places.insert(place);
+    if (!Pages::map_at(place, kPage)) continue;  // taken, or beyond this machine's address space
+    EXPECT_TRUE(Pages::map_at(place + bytes - kPage, kPage)) << "to its end";
+    place[0] = place[bytes - 1] = 1;
+    Pages::release(place, kPage);
+    Pages::release(place + bytes - kPage, kPage);
+    ++usable;
+  }
+  EXPECT_GE(attempt, 4U);
+  EXPECT_LT(attempt, 100U) << "somewhere it ends";
+  EXPECT_GE(usable, 2U);
+  EXPECT_GE(places.size(), 4U) << "another place for each attempt";
+}
+
+TEST(Pages, Place_ReservesNothing) {
+  void* const place = Pages::place(0, std::size_t{1} << 36, std::size_t{1} << 30);
+  ASSERT_NE(place, nullptr);
+  EXPECT_FALSE(readable(place));
+  EXPECT_TRUE(Pages::map_at(place, kPage));
+  Pages::release(place, kPage);
+}
+
+TEST(Pages, Place_MoreThanThereIs_EndsInNull) {
+  for (unsigned attempt = 0; attempt < 40; ++attempt)
+    if (Pages::place(attempt, std::size_t{1} << 60, kPage) == nullptr) return;
+  FAIL() << "places without end";
+}
+
+// ---- commit, purge, unmap ---------------------------------------------------------------------------------------------
 
 TEST(Pages, Commit_Twice_KeepsTheContent) {
   const Range r = Range::reserved(4 * kPage, kPage);
@@ -132,40 +189,124 @@ TEST(Pages, Purge_ReadsZero_NeighboursKeepTheirContent) {
 
 TEST(Pages, Map_TooMuch_ReturnsNull) { EXPECT_EQ(Pages::map(std::size_t{1} << 60), nullptr); }
 
-TEST(Pages, Move_Content_ArrivesAndBothRangesStayOurs) {
-  for (const std::size_t pages : {1, 16, 64, 1024}) {
-    const Range r = Range::mapped(2 * pages * kPage);
-    for (std::size_t i = 0; i < pages; ++i) std::memset(r.start() + i * kPage, static_cast<int>(i % 251 + 1), kPage);
-    if (!Pages::move(r.start(), r.start() + pages * kPage, pages * kPage)) GTEST_SKIP() << "the kernel cannot";
-    for (std::size_t i = 0; i < pages; ++i)
-      ASSERT_TRUE(r.all(static_cast<unsigned char>(i % 251 + 1), (pages + i) * kPage, (pages + i + 1) * kPage));
-    std::memset(r.start(), 3, 2 * pages * kPage);
-    EXPECT_FALSE(Pages::reserve_at(r.start(), kPage)) << "the old place may not be free for others";
-  }
+TEST(Pages, Unmap_PartOfAMapping_IsFreeForOthers) {
+  const Range r = Range::mapped(4 * kPage);
+  std::memset(r.start(), 5, 4 * kPage);
+  EXPECT_TRUE(Pages::unmap(r.start() + kPage, kPage));
+  EXPECT_FALSE(readable(r.start() + kPage));
+  EXPECT_TRUE(r.all(5, 0, kPage));
+  EXPECT_TRUE(r.all(5, 2 * kPage, 4 * kPage));
+  EXPECT_TRUE(Pages::map_at(r.start() + kPage, kPage));
+  EXPECT_TRUE(r.all(0, kPage, 2 * kPage));
 }
 
-// What realloc does again and again: a block is moved, grows behind what was moved, and is moved again. Its range lies in
-// several mappings then, wherever the boundaries are.
-TEST(Pages, Move_RangeOfSeveralMappings_ArrivesWhole) {
-  constexpr std::size_t kSlots = 6;
-  for (const std::size_t first : {1, 3, 15, 16, 17, 64, 100, 255}) {
-    const std::size_t pages = 256;
-    const Range r = Range::mapped(kSlots * pages * kPage);
-    unsigned char* block = r.start();
-    std::size_t length = first;
-    std::memset(block, 11, length * kPage);
-    for (std::size_t place = 1; place < kSlots; ++place) {
-      unsigned char* const next = r.start() + place * pages * kPage;
-      if (!Pages::move(block, next, length * kPage)) GTEST_SKIP() << "the kernel cannot";
-      const std::size_t longer = std::min(pages, length + 1 + place * 7);
-      std::memset(next + length * kPage, 11, (longer - length) * kPage);
-      block = next;
-      length = longer;
-      ASSERT_TRUE(r.all(11, place * pages * kPage, (place * pages + length) * kPage)) << first << " pages, move " << place;
-    }
-    std::memset(r.start(), 1, kSlots * pages * kPage);  // no hole anywhere
+// ---- remap and move_out -----------------------------------------------------------------------------------------------
+
+TEST(Pages, Remap_UpAndDown_KeepsTheContentAndNewPagesAreZero) {
+  std::size_t pages = 3;
+  auto* mapping = static_cast<unsigned char*>(Pages::map(pages * kPage));
+  ASSERT_NE(mapping, nullptr);
+  std::memset(mapping, 9, pages * kPage);
+  for (const std::size_t next : {4, 1024, 2, 2, 700, 1}) {
+    auto* const moved = static_cast<unsigned char*>(Pages::remap(mapping, pages * kPage, next * kPage));
+    ASSERT_NE(moved, nullptr);
+    const std::size_t kept = std::min(pages, next);
+    EXPECT_TRUE(std::all_of(moved, moved + kept * kPage, [](unsigned char byte) { return byte == 9; }));
+    EXPECT_TRUE(std::all_of(moved + kept * kPage, moved + next * kPage, [](unsigned char byte) { return byte == 0; }));
+    std::memset(moved, 9, next * kPage);
+    mapping = moved;
+    pages = next;
   }
+  Pages::release(mapping, pages * kPage);
 }
+
+TEST(Pages, Remap_TooMuch_NullAndNothingChanged) {
+  const Range r = Range::mapped(2 * kPage);
+  std::memset(r.start(), 4, 2 * kPage);
+  EXPECT_EQ(Pages::remap(r.start(), 2 * kPage, std::size_t{1} << 60), nullptr);
+  EXPECT_TRUE(r.all(4, 0, 2 * kPage));
+}
+
+TEST(Pages, MoveOut_Content_ArrivesAndTheOldRangeStaysOurs) {
+  for (const std::size_t pages : {1, 16, 64, 1024})
+    for (const std::size_t more : {std::size_t{0}, std::size_t{1}, pages}) {
+      const Range r = Range::mapped((pages + 2) * kPage);
+      std::memset(r.start(), 77, (pages + 2) * kPage);
+      for (std::size_t i = 1; i <= pages; ++i) std::memset(r.start() + i * kPage, static_cast<int>(i % 70 + 1), kPage);
+      void* const out = Pages::move_out(r.start() + kPage, pages * kPage, (pages + more) * kPage);
+      if (out == nullptr) GTEST_SKIP() << "the kernel cannot";
+      const Range moved(out, (pages + more) * kPage);
+      for (std::size_t i = 0; i < pages; ++i)
+        ASSERT_TRUE(moved.all(static_cast<unsigned char>((i + 1) % 70 + 1), i * kPage, (i + 1) * kPage));
+      EXPECT_TRUE(moved.all(0, pages * kPage, (pages + more) * kPage));
+      EXPECT_TRUE(r.all(77, 0, kPage)) << "its neighbours";
+      EXPECT_TRUE(r.all(77, (pages + 1) * kPage, (pages + 2) * kPage));
+      EXPECT_FALSE(Pages::map_at(r.start() + kPage, kPage)) << "the old place may not be free for others";
+      std::memset(r.start(), 3, (pages + 2) * kPage);
+      EXPECT_TRUE(moved.all(2, 0, kPage)) << "apart";
+    }
+}
+
+// The pages are moved before the new mapping grows: they come back.
+TEST(Pages, MoveOut_CannotGrow_NullAndTheContentIsWhereItWas) {
+  const Range r = Range::mapped(64 * kPage);
+  std::memset(r.start(), 6, 64 * kPage);
+  EXPECT_EQ(Pages::move_out(r.start() + kPage, 32 * kPage, std::size_t{1} << 60), nullptr);
+  EXPECT_TRUE(r.all(6, 0, 64 * kPage));
+}
+
+// realloc moves a block out that was in parts purged, given out again, and moved out before.
+TEST(Pages, MoveOut_AgainAndAgainFromOneRange_ArrivesWhole) {
+  const std::size_t pages = 256;
+  const Range r = Range::mapped(pages * kPage);
+  for (const std::size_t length : {1, 3, 15, 64, 100, 255}) {
+    std::memset(r.start(), static_cast<int>(length % 99), pages * kPage);
+    EXPECT_TRUE(Pages::purge(r.start(), kPage));
+    void* const out = Pages::move_out(r.start(), length * kPage, 2 * length * kPage);
+    if (out == nullptr) GTEST_SKIP() << "the kernel cannot";
+    const Range moved(out, 2 * length * kPage);
+    EXPECT_TRUE(moved.all(0, 0, kPage));
+    EXPECT_TRUE(moved.all(static_cast<unsigned char>(length % 99), kPage, length * kPage)) << length;
+    EXPECT_TRUE(r.all(static_cast<unsigned char>(length % 99), length * kPage, pages * kPage)) << length;
+  }
+  std::memset(r.start(), 1, pages * kPage);  // no hole anywhere
+}
+
+// ---- advice -----------------------------------------------------------------------------------------------------------
+
+TEST(Pages, Advice_ChangesNeitherContentNorErrno) {
+  const Range r = Range::mapped(4 * kPage);
+  std::memset(r.start(), 8, 4 * kPage);
+  errno = 123;
+  Pages::advise_huge(r.start(), 4 * kPage);
+  Pages::advise_huge(r.start(), 4 * kPage, false);
+  Pages::populate(r.start(), 4 * kPage);
+  Pages::name(r.start(), 4 * kPage, "freehold test");
+  void* const nothing = Pages::place(0, kPage, kPage);
+  Pages::advise_huge(nothing, kPage);
+  Pages::populate(nothing, kPage);
+  Pages::name(nothing, kPage, "freehold test");
+  EXPECT_EQ(errno, 123) << "advice that is not taken is no error";
+  EXPECT_TRUE(r.all(8, 0, 4 * kPage));
+}
+
+TEST(Pages, Name_IsSeenInMaps_IfTheKernelCan) {
+  const Range r = Range::mapped(4 * kPage);
+  Pages::name(r.start(), 4 * kPage, "freehold test");
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  bool any = false, ours = false;
+  char start[32];
+  std::snprintf(start, sizeof start, "%lx-", static_cast<unsigned long>(reinterpret_cast<std::uintptr_t>(r.start())));
+  while (std::getline(maps, line)) {
+    any = any || line.find("[anon:") != std::string::npos;
+    ours = ours || (line.rfind(start, 0) == 0 && line.find("[anon:freehold test]") != std::string::npos);
+  }
+  if (!any) GTEST_SKIP() << "this kernel names nothing";
+  EXPECT_TRUE(ours);
+}
+
+// ---- the machine ------------------------------------------------------------------------------------------------------
 
 TEST(AddressSpaceLimit, Unlimited_IsTheLargestSize) {
   rlimit as{}, data{};
