@@ -117,20 +117,6 @@ class SummaryTree {
     return true;
   }
 
-  // The words of a tree over `capacity` blocks that matter while only the blocks below `blocks` are used: calls
-  // f(first word, number of words) for each level. Words count from the tree's first, before the stride. A search may look
-  // one word further than the last block.
-  template <class F>
-  static constexpr void for_used_words(std::size_t capacity, std::size_t blocks, F&& f) {
-    std::size_t first = 0;
-    do {
-      capacity = base::ceil_div(capacity, 64);
-      blocks = base::ceil_div(blocks, 64);
-      f(first, blocks < capacity ? blocks + 1 : capacity);
-      first += capacity;
-    } while (capacity > 1);
-  }
-
  private:
   struct Level {
     Word* first = nullptr;

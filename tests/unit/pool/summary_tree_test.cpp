@@ -141,6 +141,17 @@ TEST(SummaryTree, Find_BlockIsSetDuringTheRepair_StaysFindable) {
   EXPECT_TRUE(s.tree.check_invariants());
 }
 
+TEST(SummaryTree, CheckPath_OnlyWhatIsFoundFromTheTop) {
+  Storage<> s(79 * 64);
+  s.tree.set(70);
+  EXPECT_TRUE(s.tree.check_path(70));
+  EXPECT_FALSE(s.tree.check_path(71)) << "not in the set";
+  EXPECT_FALSE(s.tree.check_path(6));
+  s.words[79].store(0);  // the level above
+  EXPECT_TRUE(s.tree.test(70));
+  EXPECT_FALSE(s.tree.check_path(70)) << "in the set, but no search comes by";
+}
+
 TEST(SummaryTree, Threads_EachSetsAndRetiresItsOwn_NothingIsLost) {
   constexpr std::uint32_t kBlocks = 4096 * 2, kThreads = 4;
   Storage<> s(kBlocks);
