@@ -472,7 +472,7 @@ TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
       return Stamped(machine->allocate_large(bytes, 1, zero), bytes, stamp);
     };
     for (unsigned i = 0; i < 6; ++i) blocks.push_back(fresh_block(i + 1));
-    for (int step = 0; step < 1500; ++step) {
+    for (int step = 0; step < 1000; ++step) {
       Stamped& b = blocks[random() % blocks.size()];
       if (step % 8 == 0) {  // in the arena again
         ASSERT_TRUE(b.intact());
@@ -493,9 +493,10 @@ TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
       } else {
         ++refused;
       }
-      for (const Stamped& other : blocks) ASSERT_TRUE(other.intact()) << step;
       ASSERT_TRUE(machine->check_invariants()) << step;
       ASSERT_TRUE(machine->check_accounts()) << step;
+      if (step % 16 != 0) continue;
+      for (const Stamped& other : blocks) ASSERT_TRUE(other.intact()) << step;
     }
     EXPECT_GT(in_place, 100U);
     EXPECT_GT(can_move ? moved : refused, 100U);
