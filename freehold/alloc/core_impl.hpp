@@ -356,7 +356,8 @@ void* FREEHOLD_CORE::allocate_direct(std::size_t bytes, std::size_t alignment, b
   const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);
   if (want < bytes) return nullptr;
   const std::uint64_t now = Clock::now();
-  if (arena_.limit() != 0 && !arena_.admit(want, now) && (direct_.drop_kept(~std::uint64_t{0}) == 0 || !arena_.admit(want, now)))
+  if (arena_.limit() != 0 && !arena_.admit(want, now) &&
+      (direct_.drop_kept(~std::uint64_t{0}) == 0 || !arena_.admit(want, now)))
     return nullptr;
   return direct_.allocate(want, alignment, zero, now);
 }
