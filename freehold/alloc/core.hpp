@@ -176,6 +176,12 @@ class Core {
   [[nodiscard]] bool check_bin(const Cache& cache, unsigned c) noexcept;
 
   void report_slots(Cache& cache, std::int64_t bytes) noexcept;
+  // Gives back what has been free for the delay, in a bounded step.
+  void tick(std::uint64_t now) noexcept {
+    const std::uint64_t delay = arena_.purge_delay_ms();
+    if (direct_.keeps_some() && now > delay) (void)direct_.drop_kept(now - delay);
+    arena_.tick(now);
+  }
   [[nodiscard]] void* allocate_direct(std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
   [[nodiscard]] void* move_out_of_arena(void* block, std::size_t old_bytes, std::size_t bytes) noexcept;
   [[nodiscard]] bool in_arena(std::uintptr_t address) const noexcept {

@@ -269,7 +269,7 @@ void FREEHOLD_CORE::give_batch(unsigned c, void* const* slots, std::size_t n) no
   put_back(c, slots, n, last);
   const std::uint64_t now = Clock::now();
   arena_.report_slots(-static_cast<std::int64_t>(n * Classes::slot_bytes(c)), now);
-  arena_.tick(now);
+  tick(now);
 }
 
 FREEHOLD_CORE_TEMPLATE
@@ -306,7 +306,7 @@ FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::count_slow_call(Cache& cache) noexcept {
   // Every 64th call, or every one while memory waits to be given back: a program that went quiet makes few.
   if (++cache.slow_calls % kSlowCallsPerTick != 0 && !arena_.something_due()) return;
-  arena_.tick(Clock::now());
+  tick(Clock::now());
   if (cache.slow_calls % (kSlowCallsPerTick * kTicksPerIdleLook) == 0) look_for_idle_bins(cache);
 }
 
@@ -369,11 +369,11 @@ void FREEHOLD_CORE::free_large(void* block) noexcept {
   const std::uint64_t now = Clock::now();
   const SpanIndex i = run_at(address);
   if (i == kNoSpan || !arena_.free_run(i, now)) {
-    if (!direct_.free(block, now)) report(block);
-    return;
+    if (!direct_.free(block, now)) return report(block);
+    return tick(now);
   }
   direct_.relieve(now);
-  arena_.tick(now);
+  tick(now);
 }
 
 FREEHOLD_CORE_TEMPLATE

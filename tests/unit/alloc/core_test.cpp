@@ -736,6 +736,26 @@ TEST(Core, Spike_AfterTheDelay_GoesBackByItself) {
   EXPECT_TRUE(machine->check_invariants());
 }
 
+// The same for a mapping that was kept for the next large block.
+TEST(Core, KeptMapping_AfterTheDelay_GoesBackByItself) {
+  for (const std::size_t bytes : {std::size_t{64}, std::size_t{100'000}}) {
+    Machine machine;
+    Thread thread(machine);
+    void* const use = thread.allocate(4 * test::kChunk);  // so that the budget has room
+    thread.free(thread.allocate(test::kChunk + 4096));
+    const auto kept = [&] { return machine.arena().budget().figures().kept; };
+    ASSERT_EQ(kept(), static_cast<std::int64_t>(test::kChunk + 4096));
+    for (int i = 0; i < 100; ++i) {
+      FakeClock::pass(10);
+      std::vector<void*> blocks(200);
+      for (void*& block : blocks) block = thread.allocate(bytes);
+      for (void* block : blocks) thread.free(block);
+    }
+    EXPECT_EQ(kept(), 0) << bytes;
+    thread.free(use);
+  }
+}
+
 // Threads with caches of their own and one without, blocks that wander, sizes of every kind, purges in between.
 TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
   Machine machine(small_settings(std::size_t{64} << 20), Machine::kBudget, 2);
