@@ -220,8 +220,14 @@ class Arena {
   [[nodiscard]] std::uint64_t lock_waits() const noexcept { return grow_lock_.waits().count() + purge_lock_.waits().count(); }
   // Free spans that may hold pages. Counts: one pass over the chunks.
   [[nodiscard]] std::uint64_t free_dirty_bytes() const noexcept;
-  [[nodiscard]] std::uint64_t committed_bytes() const noexcept { return space_.memory_bytes(); }
-  [[nodiscard]] std::uint64_t metadata_bytes() const noexcept { return space_.table_bytes(); }
+  [[nodiscard]] std::uint64_t committed_bytes() noexcept {
+    const sync::Guard guard(grow_lock_);
+    return space_.memory_bytes();
+  }
+  [[nodiscard]] std::uint64_t metadata_bytes() noexcept {
+    const sync::Guard guard(grow_lock_);
+    return space_.table_bytes();
+  }
   // Calls f(span, size class or 0) for every span that exists.
   template <class F>
   void for_each_span(F&& f) noexcept {

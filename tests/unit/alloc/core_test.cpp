@@ -781,6 +781,7 @@ TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
           delete old;
         }
         if (step % 512 == 0) (void)machine->trim();
+        if (step % 512 == 256) (void)machine.stats();
         if (step % 16 == 0) FakeClock::pass(5);
       }
     };
