@@ -14,6 +14,7 @@ namespace {
 struct Config {
   static constexpr std::int64_t kKeepBytes = 1000;
   static constexpr std::int64_t kKeepShare = 10;
+  static constexpr std::int64_t kRegretBytes = 5000;
 };
 using TestBudget = Budget<sync::NativeAtomics, Config>;
 constexpr std::int64_t kReport = std::int64_t{1} << 20;  // a shard reports after so much change
@@ -113,8 +114,24 @@ TEST(Budget, Shards_OfManyThreads_AddUp) {
 
 // ---- regret -----------------------------------------------------------------------------------------------------------
 
-TEST(Budget, Regret_RaisesTheAllowance_UpToTheLargestSizeSeen) {
+TEST(Budget, Regret_NobodyPurgesInTime_RaisesTheAllowanceUpToAConstant) {
   TestBudget budget;
+  budget.class_spans(10'000);
+  budget.class_spans(-10'000);
+  budget.regret(2000, 5000);
+  EXPECT_EQ(budget.allowance(), 1000 + 4000) << "twice what was regretted, so that few steps reach the sawtooth's height";
+  budget.regret(2000, 5000);
+  EXPECT_EQ(budget.allowance(), 1000 + 5000);
+  budget.set_purged_in_time(true);
+  budget.regret(2000, 5000);
+  EXPECT_EQ(budget.allowance(), 1000 + 9000);
+  budget.set_purged_in_time(false);
+  EXPECT_EQ(budget.allowance(), 1000 + 5000) << "nobody purges any more";
+}
+
+TEST(Budget, Regret_PurgedInTime_RaisesTheAllowanceUpToTheLargestSizeSeen) {
+  TestBudget budget;
+  budget.set_purged_in_time(true);
   budget.class_spans(10'000);
   budget.class_spans(-10'000);
   budget.regret(3000, 5000);
@@ -131,6 +148,7 @@ TEST(Budget, Regret_RaisesTheAllowance_UpToTheLargestSizeSeen) {
 
 TEST(Budget, Forget_HalvesOnceASecondWithoutRegret) {
   TestBudget budget;
+  budget.set_purged_in_time(true);
   budget.direct(80'000);
   budget.direct(-80'000);
   budget.regret(40'000, 10'000);
@@ -152,6 +170,7 @@ TEST(Budget, Forget_HalvesOnceASecondWithoutRegret) {
 // Clocks are read by many threads, so a regret may carry a later moment than the tick that follows.
 TEST(Budget, Forget_AMomentBeforeTheRegret_ForgetsNothing) {
   TestBudget budget;
+  budget.set_purged_in_time(true);
   budget.direct(80'000);
   budget.direct(-80'000);
   budget.regret(40'000, 10'005);
