@@ -116,7 +116,7 @@ class [[nodiscard]] Inside {
 // A thread that another's fork keeps out waits this long before it looks for another way: most forks are over by then, but
 // this one may be waiting for a lock that the thread holds.
 constexpr std::uint64_t kForkPatienceNs = 1'000'000;
-constexpr unsigned kForkTurns = 50;     // times that, before a thread that forks no longer waits for another's fork
+constexpr unsigned kForkTurns = 1'000;  // times that, before a thread that forks no longer waits for another's fork
 constexpr unsigned kForkTries = 1'000;  // and before malloc fails because the system refuses a mapping meanwhile
 
 void wait_for_forks() noexcept {
@@ -161,6 +161,7 @@ void before_fork() noexcept {
   ++t_fork.inside;
   // One after the other, as far as they do not wait for each other.
   for (unsigned turn = 0; turn < kForkTurns && g_gate.forks() != t_fork.forks; ++turn) wait_for_forks();
+  catch_up();  // where forks follow each other closely, nobody else may get to it
   ++t_fork.forks;
   g_gate.close();
   NativeCache* const mine = present_cache();
@@ -508,10 +509,11 @@ void deallocate_slow(void* block) noexcept {
   NativeCache* const cache = c != 0 ? own_cache() : present_cache();
   const bool shares = t_cache == &g_cpu_mode;
   if (c != 0 && shares && g_cpu_caches.push(c, block)) return;
+  if (c == 0 && g_fork_blocks.free(g_pages, block)) return;
   const Inside inside(cache);
   if (!inside) return put_off(static_cast<Freed*>(block));
   if (c == 0)
-    g_fork_blocks.free(g_pages, block) ? void() : g_core.free_large(block);
+    g_core.free_large(block);
   else if (cache != nullptr)
     g_core.drain(*cache, c, block);
   else if (shares)

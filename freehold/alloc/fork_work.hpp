@@ -1,11 +1,12 @@
 // What threads do whose malloc or free comes while another thread forks (sync/fork_gate.hpp), when the engine may not be
 // changed: a block is mapped by itself, a free is put off.
 //
-//   Blocks: a mapping each, its record in front. The list grows at its head by whoever forks or not; a block leaves it under
-//   the lock, by threads inside the gate only, so that a child never finds it half unlinked.
-//   Frees: a stack, its links in the blocks' first words, taken whole by whoever comes when the fork is over.
+//   Blocks: a mapping each, its record in front, in lists by address. A list grows at its head; a block leaves it under the
+//   lock, by one store. They come and go while threads fork.
+//   Frees, of blocks that are older than the fork: a stack, its links in the blocks' first words, taken whole by whoever
+//   comes when the fork is over.
 //
-// Both are found whole in a copy of the process that is made at any moment: each grows by one compare-exchange.
+// Both are found whole in a copy of the process that is made at any moment: each changes by one store.
 // Any thread. Allocating: a system call.
 #pragma once
 #include <algorithm>
@@ -51,7 +52,7 @@ class ForkBlocks {
  public:
   constexpr ForkBlocks() noexcept = default;
 
-  // Zeroed, like every fresh mapping. Null: the system refused. Any thread, inside the gate or not.
+  // Null: the system refused. Any thread, inside the gate or not.
   [[nodiscard]] void* allocate(Pages& pages, std::size_t bytes, std::size_t alignment) noexcept {
     const std::size_t lead = std::max(alignment, sizeof(Block));
     std::size_t want = 0;
@@ -65,23 +66,24 @@ class ForkBlocks {
     block->mapping = mapping;
     block->mapping_bytes = want;
     block->bytes = start + want - address;
-    Block* head = head_.load(std::memory_order_relaxed);  // relaxed: the exchange looks again
+    auto& list = list_of(block + 1);
+    Block* head = list.load(std::memory_order_relaxed);  // relaxed: the exchange looks again
     do block->next = head;
-    while (!head_.compare_exchange_weak(head, block, std::memory_order_release, std::memory_order_relaxed));
-    return reinterpret_cast<void*>(address);
+    while (!list.compare_exchange_weak(head, block, std::memory_order_release, std::memory_order_relaxed));
+    return block + 1;
   }
 
   // The bytes of a block; 0: it is none of these. Any thread.
   [[nodiscard]] std::size_t bytes_of(const void* address) noexcept {
-    if (empty()) return 0;
+    if (is_empty(list_of(address))) return 0;
     const sync::Guard guard(lock_);
     const Block* const block = find(address);
     return block != nullptr ? block->bytes : 0;
   }
 
-  // False: it is none of these. Only inside the gate.
+  // False: it is none of these. Any thread, inside the gate or not.
   [[nodiscard]] bool free(Pages& pages, void* address) noexcept {
-    if (empty()) return false;
+    if (is_empty(list_of(address))) return false;
     const sync::Guard guard(lock_);
     Block* const block = find(address);
     if (block == nullptr) return false;
@@ -90,7 +92,7 @@ class ForkBlocks {
     return true;
   }
 
-  // In a child of fork: a thread that only looked may have held the lock.
+  // In a child of fork: whoever held the lock is gone.
   void reset() noexcept { lock_.reset(); }
 
  private:
@@ -101,11 +103,18 @@ class ForkBlocks {
     std::size_t bytes;
   };
 
+  using List = typename A::template atomic<Block*>;
+  static constexpr unsigned kListShift = 8;
+
+  [[nodiscard]] List& list_of(const void* address) noexcept {
+    constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;  // Knuth's multiplicative hash
+    return lists_[(reinterpret_cast<std::uintptr_t>(address) >> 12) * kGolden >> (64 - kListShift)];
+  }
   // Acquire: pairs with the release in allocate().
-  [[nodiscard]] bool empty() const noexcept { return head_.load(std::memory_order_acquire) == nullptr; }
+  [[nodiscard]] static bool is_empty(const List& list) noexcept { return list.load(std::memory_order_acquire) == nullptr; }
 
   [[nodiscard]] Block* find(const void* address) noexcept {
-    Block* block = head_.load(std::memory_order_acquire);  // as in empty()
+    Block* block = list_of(address).load(std::memory_order_acquire);  // as in is_empty()
     while (block != nullptr && block + 1 != address) block = block->next;
     return block;
   }
@@ -113,12 +122,14 @@ class ForkBlocks {
   // Others may push meanwhile: they change the head alone.
   void unlink(Block* block) noexcept {
     Block* before = block;
-    if (head_.compare_exchange_strong(before, block->next, std::memory_order_acq_rel, std::memory_order_acquire)) return;
+    if (list_of(block + 1).compare_exchange_strong(before, block->next, std::memory_order_acq_rel,
+                                                   std::memory_order_acquire))
+      return;
     while (before->next != block) before = before->next;
     before->next = block->next;
   }
 
-  typename A::template atomic<Block*> head_{nullptr};
+  List lists_[1U << kListShift]{};
   sync::Mutex<A> lock_;
 };
 

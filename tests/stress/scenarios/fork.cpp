@@ -251,6 +251,7 @@ SCENARIO(fork_amid_stdio) {
   });
   stop = true;
   for (std::thread& t : others) t.join();
+  require(peak_mib() < 64, "what was put off during forks added up");
 }
 
 // The databases of names have a lock that fork takes; their readers allocate under it. The dynamic linker has one, too.
