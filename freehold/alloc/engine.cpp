@@ -485,8 +485,8 @@ template <class Take>
 
 [[nodiscard]] void* allocate_run(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
   zero = false;
-  if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return out_of_memory();
-  NativeCache* const cache = own_cache();  // for its mark, which no other thread writes
+  NativeCache* const cache = own_cache();  // for its mark, which no other thread writes; and it starts the engine
+  if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
   if (cache != nullptr) consider_purger();
   return allocate_inside(cache, bytes, alignment, [=, &zero] { return g_core.allocate_large(bytes, alignment, zero); });
 }
