@@ -40,13 +40,17 @@ using Classes = NativeConfig::Classes;
 constinit os::Pages g_pages;
 constinit void* g_nothing[2] = {nullptr, nullptr};
 
-// Empty and full at once: what a thread uses before it has a cache, and after.
-constinit NativeCache g_no_cache{g_nothing};
-constinit NativeCache g_cpu_mode{g_nothing};    // the same, of a thread that shares the caches of its CPU
-constinit NativeCache g_late_cache{g_nothing};  // the same, of a thread that is ending: it gets no second cache
-constinit NativeCache g_perturbed{g_nothing};   // the same, while blocks are filled: every call has to come by
-constinit std::atomic<std::uint8_t> g_perturb{
-    0};  // what freed blocks are filled with, new ones with its complement; 0: nothing
+// Empty and full at once: what a thread uses before it has a cache, and after. Side by side, so that one compare tells them
+// from a cache of a thread's own.
+struct Modes {
+  NativeCache no_cache{g_nothing};
+  NativeCache cpu{g_nothing};        // of a thread that shares the caches of its CPU
+  NativeCache late{g_nothing};       // of a thread that is ending: it gets no second cache
+  NativeCache perturbed{g_nothing};  // while blocks are filled: every call has to come by
+};
+constinit Modes g_modes;
+// What freed blocks are filled with, new ones with its complement; 0: nothing.
+constinit std::atomic<std::uint8_t> g_perturb{0};
 
 enum class Start : std::uint32_t { kNotYet, kReady };
 constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
@@ -61,7 +65,7 @@ constinit pthread_key_t g_key = kNoKey;
 
 }  // namespace
 
-constinit thread_local NativeCache* t_cache = &g_no_cache;
+constinit thread_local NativeCache* t_cache = &g_modes.no_cache;
 
 namespace {
 
@@ -77,9 +81,8 @@ constinit thread_local ForkState t_fork;
 // The calling thread's own cache; null if it has none now.
 [[nodiscard]] NativeCache* present_cache() noexcept {
   NativeCache* const cache = t_cache;
-  for (const NativeCache* mode : {&g_no_cache, &g_cpu_mode, &g_late_cache, &g_perturbed})
-    if (cache == mode) return nullptr;
-  return cache;
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(cache) - reinterpret_cast<std::uintptr_t>(&g_modes);
+  return offset < sizeof g_modes ? nullptr : cache;
 }
 
 // Inside the gate for a scope, unless another thread forks. What changes the engine needs one; what only reads does not.
@@ -216,7 +219,7 @@ void thread_ends(void* cache_pointer) noexcept {
     ::pthread_setspecific(g_key, cache);
     return;
   }
-  t_cache = &g_late_cache;
+  t_cache = &g_modes.late;
   give_back(cache);
   end_purger_if_alone();
 }
@@ -240,11 +243,12 @@ void consider_purger() noexcept {
 }
 
 void end_purger_at_exit() noexcept { g_purger.end_and_wait(); }
+
 // Runs among the destructors of thread-local objects, where the program has taken all keys: what theirs free later, and
 // those of keys, goes straight to the bitmap.
 void thread_ends_without_key(void* cache) noexcept {
   if (cache != t_cache) return;
-  t_cache = &g_late_cache;
+  t_cache = &g_modes.late;
   give_back(static_cast<NativeCache*>(cache));
   end_purger_if_alone();
 }
@@ -377,12 +381,12 @@ void finish_start() noexcept {
 [[nodiscard, gnu::noinline]] NativeCache* own_cache_slow() noexcept {
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return nullptr;
   if (wants_cpu_mode() && cpu_caches_ready()) {
-    t_cache = &g_cpu_mode;
+    t_cache = &g_modes.cpu;
     finish_start();
     return nullptr;
   }
   if (g_perturb.load(std::memory_order_relaxed) != 0) {
-    t_cache = &g_perturbed;
+    t_cache = &g_modes.perturbed;
     finish_start();
     return nullptr;
   }
@@ -393,7 +397,7 @@ void finish_start() noexcept {
   finish_start();
   if (hear_of_the_end(cache)) return cache;
   // Do without. Where there is a key it was memory that failed, and may be there next time.
-  t_cache = g_key != kNoKey ? &g_no_cache : &g_late_cache;
+  t_cache = g_key != kNoKey ? &g_modes.no_cache : &g_modes.late;
   give_back(cache);
   return nullptr;
 }
@@ -401,21 +405,21 @@ void finish_start() noexcept {
 // The modes of a thread meet those of the process: called by slow paths, so that fast ones need not ask.
 void heed_perturbation() noexcept {
   const bool fills = g_perturb.load(std::memory_order_relaxed) != 0;  // relaxed: a mode, it publishes nothing
-  if (fills == (t_cache == &g_perturbed)) [[likely]]
+  if (fills == (t_cache == &g_modes.perturbed)) [[likely]]
     return;
   if (!fills) {
-    t_cache = &g_no_cache;
+    t_cache = &g_modes.no_cache;
   } else if (NativeCache* const cache = present_cache(); cache != nullptr) {
-    t_cache = &g_perturbed;
+    t_cache = &g_modes.perturbed;
     give_back(cache);
-  } else if (t_cache == &g_cpu_mode) {
-    t_cache = &g_perturbed;
+  } else if (t_cache == &g_modes.cpu) {
+    t_cache = &g_modes.perturbed;
   }
 }
 
 [[nodiscard]] NativeCache* own_cache() noexcept {
   heed_perturbation();
-  return t_cache == &g_no_cache ? own_cache_slow() : present_cache();
+  return t_cache == &g_modes.no_cache ? own_cache_slow() : present_cache();
 }
 
 // A new block of the program's. Relaxed: a mode, it publishes nothing.
@@ -475,7 +479,7 @@ template <class Take>
     consider_purger();
     return allocate_inside(cache, bytes, alignment, [=] { return g_core.refill(*cache, c); });
   }
-  if (t_cache == &g_cpu_mode) {
+  if (t_cache == &g_modes.cpu) {
     if (void* const slot = g_cpu_caches.pop(c); slot != nullptr) return slot;
     return allocate_inside(nullptr, bytes, alignment, [=] { return g_cpu_caches.refill(c); });
   }
@@ -507,7 +511,7 @@ void deallocate_slow(void* block) noexcept {
     std::memset(block, byte, usable_size(block));
   const unsigned c = size_class_of(block);
   NativeCache* const cache = c != 0 ? own_cache() : present_cache();
-  const bool shares = t_cache == &g_cpu_mode;
+  const bool shares = t_cache == &g_modes.cpu;
   if (c != 0 && shares && g_cpu_caches.push(c, block)) return;
   if (c == 0 && g_fork_blocks.free(g_pages, block)) return;
   const Inside inside(cache);
@@ -599,7 +603,7 @@ std::size_t trim() noexcept {
   const Inside inside(cache);
   if (!inside) return 0;
   if (cache != nullptr) g_core.flush(*cache);
-  if (t_cache == &g_cpu_mode) g_cpu_caches.flush();
+  if (t_cache == &g_modes.cpu) g_cpu_caches.flush();
   return g_core.trim();
 }
 
