@@ -1,5 +1,6 @@
-// Large blocks: each thread replaces random members of a small set, 32 KiB to 4 MiB, and touches a byte of the first and
-// last page of each.
+// Large blocks: each thread replaces random members of a small set and touches a byte of the first and last page of each,
+// or all of it. And buffers that grow side by side through realloc, as those of an interpreter do.
+#include <cstring>
 #include <numeric>
 
 #include "bench/macro/rows.hpp"
@@ -14,9 +15,12 @@ struct Held {
   std::size_t bytes = 0;
 };
 
-template <unsigned kThreads>
+enum class Touch { kEnds, kWhole };
+
+// Blocks of 2^kLow to 2^kHigh bytes.
+template <unsigned kThreads, unsigned kLow, unsigned kHigh, Touch kTouch>
 Outcome large(double scale) {
-  const auto replacements = scaled(scale, 40'000 / kThreads);
+  const auto replacements = scaled(scale, (kTouch == Touch::kWhole ? 16'000 : kHigh < 22 ? 400'000 : 40'000) / kThreads);
   std::vector<std::uint64_t> sums(kThreads);
   const double seconds = run_threads(
       kThreads, [](unsigned) {},
@@ -32,8 +36,9 @@ Outcome large(double scale) {
         for (std::uint64_t i = 0; i < replacements; ++i) {
           Held& block = held[random.below(kHeld)];
           drop(block);
-          block.bytes = random.log_size(15, 22);
+          block.bytes = random.log_size(kLow, kHigh);
           block.memory = static_cast<char*>(must(std::malloc(block.bytes)));
+          if (kTouch == Touch::kWhole) std::memset(block.memory, 3, block.bytes);
           block.memory[0] = 1;
           block.memory[block.bytes - 1] = 2;
         }
@@ -44,9 +49,48 @@ Outcome large(double scale) {
   return {total, seconds, total};
 }
 
+// Many buffers grow in turn, by an eighth, from 64 bytes to 512 KiB; the new part is written. Then they are freed. An
+// operation is one realloc.
+template <unsigned kThreads>
+Outcome grow(double scale) {
+  constexpr std::size_t kBuffers = 64;
+  constexpr std::size_t kMost = 512 * 1024;
+  const auto rounds = scaled(scale, 12 / kThreads);
+  std::vector<std::uint64_t> calls(kThreads);
+  const double seconds = run_threads(
+      kThreads, [](unsigned) {},
+      [&](unsigned t) {
+        for (std::uint64_t round = 0; round < rounds; ++round) {
+          char* buffers[kBuffers] = {};
+          std::size_t old_bytes = 0;
+          for (std::size_t bytes = 64; bytes <= kMost; bytes += bytes / 8) {
+            for (std::size_t i = 0; i < kBuffers; ++i) {
+              buffers[i] = static_cast<char*>(must(std::realloc(buffers[i], bytes)));
+              std::memset(buffers[i] + old_bytes, static_cast<int>(i), bytes - old_bytes);
+              ++calls[t];
+            }
+            old_bytes = bytes;
+          }
+          for (std::size_t i = 0; i < kBuffers; ++i) {
+            if (buffers[i][0] != static_cast<char>(i) || buffers[i][old_bytes / 2] != static_cast<char>(i))
+              give_up("a buffer was not copied");
+            std::free(buffers[i]);
+          }
+        }
+      });
+  const auto total = std::accumulate(calls.begin(), calls.end(), std::uint64_t{0});
+  return {total, seconds, total};
+}
+
 constexpr Row kRows[] = {
-    {"large_1t", "1 thread, random 32 KiB-4 MiB, 16 held", large<1>},
-    {"large_4t", "4 threads, the same", large<4>},
+    {"large_1t", "1 thread, random 32 KiB-4 MiB, 16 held, ends touched", large<1, 15, 22, Touch::kEnds>},
+    {"large_4t", "4 threads, the same", large<4, 15, 22, Touch::kEnds>},
+    {"buffers_1t", "1 thread, random 64 KiB-1 MiB, 16 held, ends touched", large<1, 16, 20, Touch::kEnds>},
+    {"buffers_4t", "4 threads, the same", large<4, 16, 20, Touch::kEnds>},
+    {"buffers_whole_1t", "1 thread, random 64 KiB-1 MiB, 16 held, written whole", large<1, 16, 20, Touch::kWhole>},
+    {"buffers_whole_4t", "4 threads, the same", large<4, 16, 20, Touch::kWhole>},
+    {"grow_1t", "1 thread, 64 buffers grow in turn through realloc, to 512 KiB", grow<1>},
+    {"grow_4t", "4 threads, the same", grow<4>},
 };
 
 }  // namespace

@@ -11,9 +11,9 @@ using freehold::bench::Outcome;
 using freehold::bench::Row;
 using freehold::bench::Rows;
 
-std::array<Rows, 5> all_rows() {
+std::array<Rows, 6> all_rows() {
   using namespace freehold::bench;
-  return {pair_rows(), ring_rows(), list_rows(), churn_rows(), large_rows()};
+  return {pair_rows(), ring_rows(), list_rows(), churn_rows(), large_rows(), program_like_rows()};
 }
 
 int list() {

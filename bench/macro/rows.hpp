@@ -155,5 +155,6 @@ Rows ring_rows();
 Rows list_rows();
 Rows churn_rows();
 Rows large_rows();
+Rows program_like_rows();
 
 }  // namespace freehold::bench
