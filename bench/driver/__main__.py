@@ -2,10 +2,11 @@
 
 import sys
 
-from . import again, heaps, instructions, malloc, pools, processes, startup
+from . import again, heaps, instructions, latency, malloc, pools, processes, startup, stored
 
-COMMANDS = {"malloc": malloc.main, "pools": pools.main, "heaps": heaps.main, "processes": processes.main,
-            "instructions": instructions.main, "startup": startup.main, "report": again.main}
+COMMANDS = {"malloc": malloc.main, "latency": latency.main, "pools": pools.main, "heaps": heaps.main, "processes": processes.main,
+            "instructions": instructions.main, "startup": startup.main, "report": again.main,
+            "docs": stored.main}
 
 
 def main():

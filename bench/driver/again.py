@@ -16,10 +16,10 @@ def read(paths):
         machines.append(machine.one_line(data["machine"]))
         missing.update(data["missing"])
         for name, about in data["allocators"].items():
-            allocators[name] = peers.Allocator(name, about["library"], about["version"])
+            allocators[name] = peers.Allocator(name, None, about["version"], about.get("source", ""))
         for name, about in data["rows"].items():
             rows[name] = Row(name, about["summary"], (), about["unit"] == Row("", "", (), True).unit)
-            matrix[name] = {a: runs.Cell(r["times"], r["peaks_mib"], [], r["error"]) for a, r in about["runs"].items()}
+            matrix[name] = {a: runs.Cell(r["times"], r["peaks_mib"], r["user_ms"], r["system_ms"], r["faults"], [], r["error"]) for a, r in about["runs"].items()}
     for cells in matrix.values():
         for name in allocators:
             cells.setdefault(name, runs.Cell())

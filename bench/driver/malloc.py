@@ -1,10 +1,9 @@
 """`script/bench malloc`: mallocs side by side on every row."""
 
 import argparse
-import json
 import pathlib
 
-from . import machine, peers, report, runs, stats
+from . import machine, peers, report, runs, stats, stored
 from . import rows as catalogue
 
 QUICK_SCALE = 0.1
@@ -17,9 +16,11 @@ def parse(arguments):
     parser.add_argument("--rows", help="comma-separated names or prefixes (default: all)")
     parser.add_argument("--allocators", default=",".join(peers.ALL),
                         help="comma-separated; any library as name=/path/to/library.so (default: %(default)s)")
-    parser.add_argument("--repeat", type=int, default=5, help="repetitions; rows shorter than 0.15 s get three times as many")
+    parser.add_argument("--repeat", "--rounds", type=int, default=5, help="repetitions; rows shorter than 0.15 s get three times as many")
     parser.add_argument("--quick", action="store_true", help="one repetition at a tenth of the size: a smoke test")
     parser.add_argument("--json", metavar="FILE", help="write every run and the machine's description")
+    parser.add_argument("--docs", action="store_true",
+                        help="keep the run in docs/benchmarks and write its tables into docs/benchmarks.md and README.md")
     parser.add_argument("--ours", default=peers.OURS, help="the allocator that is compared with the others")
     parser.add_argument("--gate", type=float, metavar="RATIO",
                         help="fail if a run failed, or the geometric mean of our time against the best peers is above this")
@@ -39,17 +40,24 @@ def select(rows, wanted):
     return [row for row in rows if any(row.name == n or (n not in exact and row.name.startswith(n)) for n in names)]
 
 
+def rounded(values):
+    """Four digits: beyond is noise, and a stored run is small."""
+    return [float(f"{value:.4g}") for value in values]
+
+
 def as_json(matrix, rows, allocators, missing, ours, described):
     compared = report.comparisons(matrix, ours)
     total = stats.summarise(compared)
-    summary = {"time": total.time, "peak": total.memory, "worst": total.worst.row} if compared else None
+    summary = {"time": round(total.time, 3), "peak": round(total.memory, 3), "user": round(total.user, 3),
+               "worst": total.worst.row} if compared else None
     return {
         "machine": described,
-        "allocators": {a.name: {"library": a.library, "version": a.version} for a in allocators},
+        "allocators": {a.name: {"version": a.version, "source": a.source} for a in allocators},
         "missing": missing,
         "summary": summary,
         "rows": {row.name: {"unit": row.unit, "summary": row.summary,
-                            "runs": {name: {"times": c.times, "peaks_mib": c.peaks, "error": c.error}
+                            "runs": {name: {"times": rounded(c.times), "peaks_mib": rounded(c.peaks), "user_ms": rounded(c.users),
+                                            "system_ms": rounded(c.systems), "faults": c.faults, "error": c.error}
                                      for name, c in matrix[row.name].items()}} for row in rows},
     }
 
@@ -74,5 +82,7 @@ def main(arguments):
     print(report.render(matrix, rows, allocators, missing, options.ours))
     if options.json:
         pathlib.Path(options.json).write_text(
-            json.dumps(as_json(matrix, rows, allocators, missing, options.ours, described), indent=1) + "\n")
+            stored.dumps(as_json(matrix, rows, allocators, missing, options.ours, described)))
+    if options.docs:
+        stored.keep("malloc", as_json(matrix, rows, allocators, missing, options.ours, described))
     return 0 if options.gate is None or passes(matrix, options.ours, options.gate) else 1

@@ -1,8 +1,9 @@
 """The mallocs to compare with: where each comes from, and how the newer ones are built.
 
 Debian's packages are used as installed. Newer sources are taken from the crates that vendor them: `cargo vendor` into a
-scratch project, then the C or C++ sources are compiled as their own release builds do, into build/bench/peers. Nothing
-of them is shipped. A peer that cannot be had is reported as missing, with the reason; the others still run.
+scratch project, then the C or C++ sources are compiled as their own release builds do, into build/bench/peers. Wheels of
+PyPI are installed into build/bench/wheels. Nothing of them is shipped. A peer that cannot be had is reported as missing,
+with the reason and the command that gets it; the others still run.
 """
 
 import os
@@ -10,12 +11,14 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "bench"
 PEERS = BUILD / "peers"
 CRATES = BUILD / "crates"
+WHEELS = BUILD / "wheels"
 LOGS = BUILD / "logs"
 
 OURS = "freehold"
@@ -28,11 +31,13 @@ DEBIAN = {  # name -> (library, package)
     "mimalloc-deb": ("libmimalloc.so.2.0", "libmimalloc2.0"),
 }
 CRATE_VERSIONS = {  # pinned, so that two runs compare with the same sources
-    "libmimalloc-sys": "0.1.49",  # mimalloc 3.3.2 and 2.3.2
+    "libmimalloc-sys": "0.1.49",  # mimalloc 2.3.2
     "snmalloc-sys": "0.7.6",
     "rpmalloc-sys": "0.2.3",  # rpmalloc 1.4.3 (b097fd0)
     "tikv-jemalloc-sys": "0.7.1",  # jemalloc 5.3.1
+    "libtcmalloc-sys": "0.1.14",  # google/tcmalloc of June 2025, which has no version numbers
 }
+WHEEL_VERSIONS = {"cmeel-mimalloc": "3.4.3"}
 RELEASE = ["-O3", "-DNDEBUG", "-fPIC", "-shared", "-pthread", "-ftls-model=initial-exec", "-fno-builtin-malloc"]
 
 
@@ -45,15 +50,23 @@ class Allocator:
     name: str
     library: str | None  # None: no preload
     version: str
+    source: str = ""  # the package, crate or wheel that it comes from
+
+    @property
+    def label(self):
+        """For tables: a peer's version decides what was compared; ours is said above them."""
+        return self.name if self.name == OURS or not self.version else f"{re.sub('[23]$', '', self.name)} {self.version}"
 
 
 def debian_allocator(name):
     library, package = DEBIAN[name]
     found = next(pathlib.Path("/usr/lib").glob(f"*/{library}"), None)
     if found is None:
-        raise Missing(f"{library} is not installed (package {package})")
+        raise Missing(f"{library} is not installed: script/bootstrap peers, or apt-get install {package}")
     query = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
-    return Allocator(name, str(found), query.stdout.strip() or "unknown")
+    package_version = query.stdout.strip() or "unknown"
+    version = re.sub(r"[+-](ds|dfsg|\d).*$", "", package_version.rpartition("-")[0] or package_version)
+    return Allocator(name, str(found), version, f"package {package} {package_version}")
 
 
 def run_logged(log, command, cwd=None, env=None):
@@ -77,7 +90,7 @@ def crate_sources(crate):
     if sources.exists():
         return sources
     if shutil.which("cargo") is None:
-        raise Missing("cargo is not installed, and the sources come from a crate")
+        raise Missing(f"its sources come from the crate {crate}, and cargo is not installed: script/bootstrap crates")
     (project / "src").mkdir(parents=True, exist_ok=True)
     (project / "src" / "lib.rs").write_text("")
     (project / "Cargo.toml").write_text(
@@ -95,8 +108,8 @@ def compiler(language, best=()):
     return next((c for c in (chosen, *best) if c and shutil.which(c)), fallback)
 
 
-def build_mimalloc(major, output):
-    sources = crate_sources("libmimalloc-sys") / "c_src" / "mimalloc" / major
+def build_mimalloc2(output):
+    sources = crate_sources("libmimalloc-sys") / "c_src" / "mimalloc" / "v2"
     defines = ["-DMI_MALLOC_OVERRIDE", "-DMI_SHARED_LIB", "-DMI_SHARED_LIB_EXPORT", "-DMI_BUILD_RELEASE"]
     run_logged(output.stem, [compiler("c"), *RELEASE, "-fvisibility=hidden", *defines, f"-I{sources}/include",
                              f"{sources}/src/static.c", "-o", str(output)])
@@ -131,12 +144,45 @@ def build_jemalloc(output):
     shutil.copy(tree / "lib" / "libjemalloc.so.2", output)
 
 
+def build_tcmalloc(output):
+    """The crate's own list of source files; its bridge to Rust is replaced by the exported malloc family."""
+    crate = crate_sources("libtcmalloc-sys")
+    listed = re.findall(r'"(c_src/[^"]+\.(?:cc|S))"', (crate / "build.rs").read_text())
+    sources = [f for f in listed if "bridge" not in f] + ["c_src/tcmalloc/tcmalloc/tcmalloc.cc"]
+    tree = BUILD / "trees" / "tcmalloc"
+    tree.mkdir(parents=True, exist_ok=True)
+    files = "\n".join(f"  {crate / f}" for f in sources)
+    (tree / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.25)
+project(tcmalloc LANGUAGES CXX ASM)
+find_package(Threads REQUIRED)
+add_library(tcmalloc SHARED
+{files})
+target_compile_features(tcmalloc PRIVATE cxx_std_17)
+target_compile_definitions(tcmalloc PRIVATE NOMINMAX TCMALLOC_INTERNAL_8K_PAGES)
+target_compile_options(tcmalloc PRIVATE -w -O2 -fno-omit-frame-pointer -ftls-model=initial-exec
+                       $<$<COMPILE_LANGUAGE:CXX>:-fno-builtin-malloc>)
+target_include_directories(tcmalloc PRIVATE {crate}/c_src/abseil-cpp {crate}/c_src/tcmalloc)
+target_link_libraries(tcmalloc PRIVATE Threads::Threads)
+""")
+    cxx = compiler("c++", ["clang++-19", "clang++"])  # its authors' compiler
+    cc = cxx.replace("clang++", "clang")
+    run_logged(output.stem, ["cmake", "-S", str(tree), "-B", str(tree / "build"), "-DCMAKE_BUILD_TYPE=Release",
+                             f"-DCMAKE_CXX_COMPILER={cxx}", f"-DCMAKE_ASM_COMPILER={cc}"])
+    run_logged(output.stem, ["cmake", "--build", str(tree / "build"), "--target", "tcmalloc", "--parallel", "2"])
+    shutil.copy(tree / "build" / "libtcmalloc.so", output)
+
+
 BUILT = {  # name -> (crate, version shown, how to build it)
-    "mimalloc3": ("libmimalloc-sys", "3.3.2", lambda output: build_mimalloc("v3", output)),
-    "mimalloc2": ("libmimalloc-sys", "2.3.2", lambda output: build_mimalloc("v2", output)),
+    "mimalloc2": ("libmimalloc-sys", "2.3.2", build_mimalloc2),
     "snmalloc": ("snmalloc-sys", "0.7.6", build_snmalloc),
     "rpmalloc": ("rpmalloc-sys", "1.4.3", build_rpmalloc),
     "jemalloc": ("tikv-jemalloc-sys", "5.3.1", build_jemalloc),
+    "tcmalloc": ("libtcmalloc-sys", "2025-06", build_tcmalloc),
+}
+# What a peer's own documents ask for: tcmalloc's per-CPU caches need the rseq area that glibc takes otherwise.
+ENVIRONMENT = {"tcmalloc": {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}}
+WHEEL = {  # name -> (wheel, the library in it)
+    "mimalloc3": ("cmeel-mimalloc", "cmeel.prefix/lib/libmimalloc.so.3"),
 }
 
 
@@ -147,7 +193,27 @@ def built_allocator(name):
         output.parent.mkdir(parents=True, exist_ok=True)
         print(f"building {name} {version} …", flush=True)
         build(output)
-    return Allocator(name, str(output), version)
+    return Allocator(name, str(output), version, f"crate {crate} {CRATE_VERSIONS[crate]}")
+
+
+def wheel_allocator(name):
+    wheel, library = WHEEL[name]
+    version = WHEEL_VERSIONS[wheel]
+    folder = WHEELS / f"{wheel}-{version}"
+    output = folder / library
+    if not output.exists():
+        if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode != 0:
+            raise Missing(f"it comes from the wheel {wheel}, and pip is not installed: script/bootstrap wheels")
+        run_logged(wheel, [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
+                           "--target", str(folder), f"{wheel}=={version}"])
+    if not output.exists():
+        raise Missing(f"the wheel {wheel} {version} has no {library}")
+    return Allocator(name, str(output.resolve()), version, f"wheel {wheel} {version}")
+
+
+def our_version():
+    described = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return described.stdout.strip() or "this tree"
 
 
 def our_library():
@@ -157,11 +223,11 @@ def our_library():
     found = next((c for c in candidates if c.exists()), None)
     if found is None:
         raise Missing(f"{chosen} does not exist" if chosen else "build/release has no libfreehold.so: build the release preset")
-    return Allocator(OURS, str(found.resolve()), "this tree")
+    return Allocator(OURS, str(found.resolve()), our_version(), "FREEHOLD_LIBRARY" if chosen else "build/release")
 
 
-ALL = [OURS, SYSTEM, "mimalloc3", "mimalloc2", "snmalloc", "rpmalloc", "jemalloc", "jemalloc-deb", "gperftools", "onetbb",
-       "mimalloc-deb"]
+ALL = [OURS, SYSTEM, "mimalloc3", "mimalloc2", "snmalloc", "rpmalloc", "jemalloc", "tcmalloc", "gperftools", "onetbb"]
+OLDER = ["jemalloc-deb", "mimalloc-deb"]  # what Debian's users have; only when asked for
 
 
 def find(name):
@@ -170,16 +236,18 @@ def find(name):
         label, path = name.split("=", 1)
         if not os.path.exists(path):
             raise Missing(f"{path} does not exist")
-        return Allocator(label, os.path.abspath(path), "given")
+        return Allocator(label, os.path.abspath(path), "given", path)
     if name == OURS:
         return our_library()
     if name == SYSTEM:
-        return Allocator(SYSTEM, None, " ".join(os.confstr("CS_GNU_LIBC_VERSION").split()[1:]))
+        return Allocator(SYSTEM, None, " ".join(os.confstr("CS_GNU_LIBC_VERSION").split()[1:]), "the system")
     if name in DEBIAN:
         return debian_allocator(name)
     if name in BUILT:
         return built_allocator(name)
-    raise Missing(f"unknown; known are {', '.join(ALL)}, or name=/path/to/library.so")
+    if name in WHEEL:
+        return wheel_allocator(name)
+    raise Missing(f"unknown; known are {', '.join(ALL + OLDER)}, or name=/path/to/library.so")
 
 
 def find_all(names):

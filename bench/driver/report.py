@@ -3,14 +3,18 @@
 from . import stats
 
 TIE = 1.0
+TIME, PEAK, USER = range(3)  # the places in Cell.medians
 
 
 def table(header, lines):
-    """Plain text, first column to the left, the others to the right."""
-    widths = [max(len(str(line[i])) for line in [header, *lines]) for i in range(len(header))]
+    """Plain text, first column to the left, the others to the right. A heading may have several lines."""
+    headings = [str(h).split("\n") for h in header]
+    tall = max(map(len, headings))
+    heads = [[h[i] if i < len(h) else "" for h in headings] for i in range(tall)]
+    widths = [max(len(str(line[i])) for line in [*heads, *lines]) for i in range(len(header))]
     def layout(line):
-        return "  ".join(str(c).ljust(w) if i == 0 else str(c).rjust(w) for i, (c, w) in enumerate(zip(line, widths)))
-    return "\n".join([layout(header), "  ".join("-" * w for w in widths), *map(layout, lines)])
+        return "  ".join(str(c).ljust(w) if i == 0 else str(c).rjust(w) for i, (c, w) in enumerate(zip(line, widths))).rstrip()
+    return "\n".join([*map(layout, heads), "  ".join("-" * w for w in widths), *map(layout, lines)])
 
 
 def number(value):
@@ -26,27 +30,36 @@ def comparisons(matrix, ours):
     return sorted((c for c in found if c), key=lambda c: -c.time_ratio)
 
 
-def compared_table(compared):
-    lines = [[("- " if c.time_ratio > TIE else "  ") + c.row, f"{c.time_ratio:.2f}", number(c.time), number(c.best_time), c.fastest,
-              f"{c.memory_ratio:.2f}", number(c.memory), number(c.best_memory), c.smallest] for c in compared]
-    return table(["row (- lost)", "time", "ours", "best", "of", "peak", "ours MiB", "least", "of"], lines)
+def labels(allocators):
+    return {a.name: a.label for a in allocators}
+
+
+def heading(allocator):
+    """Name and version below each other: columns stay narrow."""
+    return allocator.label.replace(" ", "\n", 1)
+
+
+def compared_table(compared, label):
+    lines = [[("- " if c.time_ratio > TIE else "  ") + c.row, f"{c.time_ratio:.2f}", number(c.time), number(c.best_time), label[c.fastest],
+              f"{c.memory_ratio:.2f}", number(c.memory), number(c.best_memory), label[c.smallest],
+              f"{c.user_ratio:.2f}", number(c.user), number(c.best_user), label[c.thriftiest]] for c in compared]
+    return table(["row (- lost)", "time", "ours", "best", "of", "peak", "ours MiB", "least", "of", "user", "ours ms", "least", "of"], lines)
 
 
 def matrix_table(matrix, rows, allocators, index):
-    """index 0: time with its spread; 1: peak memory."""
-    names = [a.name for a in allocators]
+    """index: TIME, with its spread; PEAK; USER."""
     lines = []
     for row in rows:
-        cells = [matrix[row.name][name] for name in names]
+        cells = [matrix[row.name][a.name] for a in allocators]
         best = min((c.medians[index] for c in cells if c.usable), default=None)
         def show(cell):
             if not cell.usable:
                 return "failed" if cell.error else "-"
             mark = "*" if cell.medians[index] == best else " "
-            noise = f" ±{100 * stats.spread(cell.times):.0f}%" if index == 0 else ""
+            noise = f" ±{100 * stats.spread(cell.times):.0f}%" if index == TIME else ""
             return f"{number(cell.medians[index])}{mark}{noise}"
-        lines.append([row.name, row.unit if index == 0 else "MiB", *map(show, cells)])
-    return table(["row", "unit", *names], lines)
+        lines.append([row.name, {TIME: row.unit, PEAK: "MiB", USER: "ms"}[index], *map(show, cells)])
+    return table(["row", "unit", *map(heading, allocators)], lines)
 
 
 def best_of_all(matrix, allocators):
@@ -57,27 +70,35 @@ def best_of_all(matrix, allocators):
         mine = {row: c for row, c in cells.items() if allocator.name in c}
         if not mine:
             continue
-        time = {row: c[allocator.name][0] / min(v[0] for v in c.values()) for row, c in mine.items()}
-        peak = {row: c[allocator.name][1] / min(v[1] for v in c.values()) for row, c in mine.items()}
+        def against_best(index):
+            floor = stats.USER_RESOLUTION if index == USER else 0
+            return {row: max(c[allocator.name][index], floor) / max(min(v[index] for v in c.values()), floor) for row, c in mine.items()}
+        time, peak, user = map(against_best, (TIME, PEAK, USER))
         worst = max(time, key=time.get)
-        lines.append([allocator.name, f"{stats.geometric_mean(list(time.values())):.2f}",
-                      f"{stats.geometric_mean(list(peak.values())):.2f}", f"{time[worst]:.1f}", worst, len(mine)])
-    return table(["each against the best of the row", "time", "peak", "worst", "row", "rows"], lines)
+        mean = [f"{stats.geometric_mean(list(ratios.values())):.2f}" for ratios in (time, peak, user)]
+        lines.append([allocator.label, *mean, f"{time[worst]:.1f}", worst, len(mine)])
+    return table(["each against the best of the row", "time", "peak", "user", "worst", "row", "rows"], lines)
 
 
-def summary_lines(matrix, ours):
+def summary_lines(matrix, allocators, ours):
     compared = comparisons(matrix, ours)
     if not compared:
         return []
-    total = stats.summarise(compared)
+    total, label = stats.summarise(compared), labels(allocators)
     lost = [c for c in compared if c.time_ratio > TIE]
     each = stats.against_each(usable_cells(matrix), ours)
-    lines = [compared_table(compared), "",
+    lines = [compared_table(compared, label), "",
              f"time, ours / best peer of each row, geometric mean of {len(compared)} rows:  {total.time:.2f}",
              f"peak, ours / smallest peer of each row, geometric mean:            {total.memory:.2f}",
-             f"worst row: {total.worst.row}, {total.worst.time_ratio:.2f} x {total.worst.fastest}; rows lost: {len(lost)}", "",
-             table(["ours against", "time", "peak"], [[peer, f"{t:.2f}", f"{m:.2f}"] for peer, (t, m) in sorted(each.items())]), ""]
+             f"user time, ours / thriftiest peer of each row, geometric mean:     {total.user:.2f}",
+             f"worst row: {total.worst.row}, {total.worst.time_ratio:.2f} x {label[total.worst.fastest]}; rows lost: {len(lost)}", "",
+             table(["ours against", "time", "peak", "user"],
+                   [[label[peer], *(f"{r:.2f}" for r in ratios)] for peer, ratios in sorted(each.items())]), ""]
     return lines
+
+
+def versions(allocators):
+    return table(["malloc", "version", "from"], [[a.name, a.version, a.source.ljust(50)] for a in allocators])
 
 
 def failures(matrix, missing):
@@ -87,7 +108,9 @@ def failures(matrix, missing):
 
 
 def render(matrix, rows, allocators, missing, ours):
-    parts = summary_lines(matrix, ours)
-    parts += ["time (median ± half the quartile distance; * best)", matrix_table(matrix, rows, allocators, 0), "",
-              "peak memory, MiB", matrix_table(matrix, rows, allocators, 1), "", best_of_all(matrix, allocators)]
+    parts = [versions(allocators), "", *summary_lines(matrix, allocators, ours)]
+    parts += ["time (median ± half the quartile distance; * best)", matrix_table(matrix, rows, allocators, TIME), "",
+              "peak memory, MiB", matrix_table(matrix, rows, allocators, PEAK), "",
+              "user time of the whole process, all threads, ms", matrix_table(matrix, rows, allocators, USER), "",
+              best_of_all(matrix, allocators)]
     return "\n".join(parts + [""] + failures(matrix, missing))

@@ -1,12 +1,13 @@
 """Runs rows under allocators: interleaved, each repetition in a new shuffled order (the first job of a batch can be slow)."""
 
 import json
+import os
 import random
 import subprocess
 import sys
 from dataclasses import dataclass, field
 
-from . import stats
+from . import peers, stats
 from .rows import PROGRAMS, read_time
 
 SHORT_SECONDS = 0.15  # rows below this are cheap and noisy: they are repeated more often
@@ -19,6 +20,9 @@ class Cell:
 
     times: list = field(default_factory=list)
     peaks: list = field(default_factory=list)  # MiB
+    users: list = field(default_factory=list)  # milliseconds of CPU in the program, all its threads, of the whole process
+    systems: list = field(default_factory=list)  # milliseconds of CPU in the kernel
+    faults: list = field(default_factory=list)
     walls: list = field(default_factory=list)  # seconds, of the whole process
     error: str | None = None
 
@@ -28,14 +32,16 @@ class Cell:
 
     @property
     def medians(self):
-        return stats.median(self.times), stats.median(self.peaks)
+        """(time, peak memory, user time)."""
+        return stats.median(self.times), stats.median(self.peaks), stats.median(self.users)
 
 
 def run_once(row, allocator, cell, timeout=120):
     measure = [str(PROGRAMS / "measure")] + ([] if row.macro else ["--silent"])
     measure += ["--preload", allocator.library] if allocator.library else ["--plain"]
     try:
-        done = subprocess.run(measure + ["--", *row.command], capture_output=True, text=True, timeout=timeout, check=False)
+        done = subprocess.run(measure + ["--", *row.command], capture_output=True, text=True, timeout=timeout,
+                              env={**os.environ, **peers.ENVIRONMENT.get(allocator.name, {})}, check=False)
     except subprocess.TimeoutExpired:
         cell.error = f"no end after {timeout} s"
         return
@@ -46,6 +52,9 @@ def run_once(row, allocator, cell, timeout=120):
         return
     cell.times.append(read_time(row, lines[0], measured))
     cell.peaks.append(measured["peak_kib"] / 1024)
+    cell.users.append(measured["user_us"] / 1e3)
+    cell.systems.append(measured["system_us"] / 1e3)
+    cell.faults.append(measured["faults"])
     cell.walls.append(measured["wall_ns"] / 1e9)
 
 

@@ -4,6 +4,8 @@ import math
 import statistics
 from dataclasses import dataclass
 
+USER_RESOLUTION = 1.0  # milliseconds; what is below is noise
+
 
 def median(values):
     return statistics.median(values)
@@ -25,7 +27,7 @@ def geometric_mean(ratios):
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row: ours beside the best of the peers, in time and in peak memory."""
+    """One row: ours beside the best of the peers, in time, in peak memory and in user time."""
 
     row: str
     time: float
@@ -34,6 +36,9 @@ class Comparison:
     memory: float
     best_memory: float
     smallest: str
+    user: float
+    best_user: float
+    thriftiest: str
 
     @property
     def time_ratio(self):
@@ -43,36 +48,47 @@ class Comparison:
     def memory_ratio(self):
         return self.memory / self.best_memory
 
+    @property
+    def user_ratio(self):
+        """A peer that used no CPU that the kernel's clock could see counts as one tick of its reports."""
+        return max(self.user, USER_RESOLUTION) / max(self.best_user, USER_RESOLUTION)
+
 
 def compare(row, cells, ours):
-    """cells: {allocator: (time, memory)} of one row. None if ours or all peers are missing."""
+    """cells: {allocator: (time, memory, user time)} of one row. None if ours or all peers are missing."""
     peers = {name: cell for name, cell in cells.items() if name != ours}
     if ours not in cells or not peers:
         return None
     fastest = min(peers, key=lambda name: peers[name][0])
     smallest = min(peers, key=lambda name: peers[name][1])
-    return Comparison(row, cells[ours][0], peers[fastest][0], fastest, cells[ours][1], peers[smallest][1], smallest)
+    thriftiest = min(peers, key=lambda name: peers[name][2])
+    return Comparison(row, cells[ours][0], peers[fastest][0], fastest, cells[ours][1], peers[smallest][1], smallest,
+                      cells[ours][2], peers[thriftiest][2], thriftiest)
 
 
 @dataclass(frozen=True)
 class Summary:
     time: float  # geometric mean of ours / best peer
     memory: float
+    user: float
     worst: Comparison | None  # the row with the largest time ratio
 
 
 def summarise(comparisons):
     worst = max(comparisons, key=lambda c: c.time_ratio, default=None)
     return Summary(geometric_mean([c.time_ratio for c in comparisons]),
-                   geometric_mean([c.memory_ratio for c in comparisons]), worst)
+                   geometric_mean([c.memory_ratio for c in comparisons]),
+                   geometric_mean([c.user_ratio for c in comparisons]), worst)
 
 
 def against_each(cells_by_row, ours):
-    """{peer: (geometric mean of ours/peer in time, in memory)} over the rows that both have."""
+    """{peer: geometric means of ours/peer in time, memory and user time} over the rows that both have."""
     peers = {name for cells in cells_by_row.values() for name in cells} - {ours}
     result = {}
     for peer in peers:
         both = [(cells[ours], cells[peer]) for cells in cells_by_row.values() if ours in cells and peer in cells]
         if both:
-            result[peer] = tuple(geometric_mean([a[i] / b[i] for a, b in both]) for i in (0, 1))
+            floors = (0, 0, USER_RESOLUTION)
+            result[peer] = tuple(geometric_mean([max(a[i], floor) / max(b[i], floor) for a, b in both])
+                                 for i, floor in enumerate(floors))
     return result

@@ -7,7 +7,7 @@ import resource
 import tempfile
 import unittest
 
-from driver import again, instructions, malloc, report, runs, startup, stats
+from driver import again, instructions, latency, latency_table, malloc, peers, report, runs, startup, stats, stored
 from driver.peers import Allocator
 from driver.rows import PROGRAMS, Row, macro_rows
 
@@ -26,22 +26,27 @@ class Statistics(unittest.TestCase):
         self.assertAlmostEqual(stats.spread([1, 2, 4, 6, 100]), 0.5)
 
     def test_Compare_DifferentWinners_NamesBoth(self):
-        c = stats.compare("row", {"ours": (3.0, 10.0), "fast": (2.0, 40.0), "small": (9.0, 5.0)}, "ours")
-        self.assertEqual((c.fastest, c.smallest), ("fast", "small"))
+        c = stats.compare("row", {"ours": (3.0, 10.0, 30.0), "fast": (2.0, 40.0, 90.0), "small": (9.0, 5.0, 20.0)}, "ours")
+        self.assertEqual((c.fastest, c.smallest, c.thriftiest), ("fast", "small", "small"))
         self.assertAlmostEqual(c.time_ratio, 1.5)
         self.assertAlmostEqual(c.memory_ratio, 2.0)
+        self.assertAlmostEqual(c.user_ratio, 1.5)
+
+    def test_Compare_UserTimeBelowTheClocksTick_RatioOfTicks(self):
+        c = stats.compare("row", {"ours": (1.0, 1.0, 3.0), "peer": (1.0, 1.0, 0.0)}, "ours")
+        self.assertAlmostEqual(c.user_ratio, 3.0)
 
     def test_Compare_OursOrAllPeersMissing_None(self):
-        self.assertIsNone(stats.compare("row", {"fast": (1, 1)}, "ours"))
-        self.assertIsNone(stats.compare("row", {"ours": (1, 1)}, "ours"))
+        self.assertIsNone(stats.compare("row", {"fast": (1, 1, 1)}, "ours"))
+        self.assertIsNone(stats.compare("row", {"ours": (1, 1, 1)}, "ours"))
 
     def test_AgainstEach_RowsOfBothOnly(self):
-        cells = {"a": {"ours": (1.0, 1.0), "peer": (2.0, 4.0)}, "b": {"ours": (1.0, 1.0)}, "c": {"peer": (1.0, 1.0)}}
-        self.assertEqual(stats.against_each(cells, "ours"), {"peer": (0.5, 0.25)})
+        cells = {"a": {"ours": (1.0, 1.0, 4.0), "peer": (2.0, 4.0, 2.0)}, "b": {"ours": (1.0, 1.0, 1.0)}, "c": {"peer": (1.0, 1.0, 1.0)}}
+        self.assertEqual(stats.against_each(cells, "ours"), {"peer": (0.5, 0.25, 2.0)})
 
 
 def matrix_of(**rows):
-    return {row: {name: runs.Cell(times=[t], peaks=[p], walls=[t]) for name, (t, p) in cells.items()} for row, cells in rows.items()}
+    return {row: {name: runs.Cell(times=[t], peaks=[p], users=[t], systems=[0.5], faults=[7], walls=[t]) for name, (t, p) in cells.items()} for row, cells in rows.items()}
 
 
 class Report(unittest.TestCase):
@@ -50,7 +55,7 @@ class Report(unittest.TestCase):
     def setUp(self):
         self.matrix = matrix_of(won={"freehold": (1, 1), "peer": (2, 2)}, lost={"freehold": (3, 2), "peer": (2, 2)})
         self.rows = [Row("won", "", (), True), Row("lost", "", (), True)]
-        self.allocators = [Allocator("freehold", None, ""), Allocator("peer", None, "")]
+        self.allocators = [Allocator("freehold", None, ""), Allocator("peer", None, "2.1", "wheel peer 2.1")]
 
     def render(self):
         return report.render(self.matrix, self.rows, self.allocators, {"gone": "not installed"}, "freehold")
@@ -67,19 +72,81 @@ class Report(unittest.TestCase):
         self.assertIn("failed: won under peer: exit status -11", text)
         self.assertNotIn("1.00  freehold", text)
 
+    def test_Render_PeersVersion_InEveryTable(self):
+        tables = self.render().split("\n\n")
+        naming = [t for t in tables if "peer" in t and not t.startswith(("missing", "time, ours"))]
+        self.assertEqual(len(naming), 7)
+        for one in naming:
+            self.assertIn("2.1", one)
+
+    def test_Table_HeadingOfTwoLines_AlignedWithTheColumn(self):
+        self.assertEqual(report.table(["row", "long\n2"], [["a", 5]]), "row  long\n        2\n---  ----\na       5")
+
     def test_Json_Summary_GeometricMeans(self):
         data = malloc.as_json(self.matrix, self.rows, self.allocators, {}, "freehold", {"cpus": 2})
-        self.assertAlmostEqual(data["summary"]["time"], math.sqrt(0.5 * 1.5))
+        self.assertAlmostEqual(data["summary"]["time"], math.sqrt(0.5 * 1.5), places=3)
         self.assertEqual(data["rows"]["lost"]["runs"]["peer"]["times"], [2])
 
 
     def test_Report_WrittenAndReadAgain_SameTable(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "result.json")
-            path.write_text(json.dumps(malloc.as_json(self.matrix, self.rows, self.allocators, {"gone": "not installed"}, "freehold", self.MACHINE)))
+            path.write_text(stored.dumps(malloc.as_json(self.matrix, self.rows, self.allocators, {"gone": "not installed"}, "freehold", self.MACHINE)))
             machines, results = again.read([path])
         self.assertEqual(report.render(*results, "freehold"), self.render())
         self.assertEqual(machines, ["Z80, 1 CPUs, kernel 1, glibc 2.36, a cache line's round trip ? ns"])
+
+
+class Stored(unittest.TestCase):
+    MARKED = "before\n<!-- begin x: written by script/bench docs -->\nold\n<!-- end x -->\nafter"
+
+    def test_BetweenMarks_OldContent_Replaced(self):
+        self.assertEqual(stored.between_marks(self.MARKED, "x", "new\ntable"), self.MARKED.replace("old", "new\ntable"))
+
+    def test_BetweenMarks_NoMarksOrTwice_Refused(self):
+        for text in ("nothing", self.MARKED + self.MARKED, self.MARKED.replace("end", "bend")):
+            with self.assertRaises(SystemExit):
+                stored.between_marks(text, "x", "new")
+
+    def test_Dumps_RowsOfAnyShape_ReadBack(self):
+        data = {"machine": {"cpus": 2}, "rows": {"a": {"summary": "s", "runs": {"p": {"times": [1]}, "q": {"times": []}}}, "b": {"runs": {"p": {}}}}}
+        self.assertEqual(json.loads(stored.dumps(data)), data)
+
+    def test_Documents_Tables_AreThoseOfTheStoredRuns(self):
+        self.assertEqual(stored.main(["--check"]), 0)
+
+
+class Peers(unittest.TestCase):
+    def test_Label_NameThatEndsInItsMajorVersion_VersionOnce(self):
+        self.assertEqual(Allocator("mimalloc3", None, "3.4.3").label, "mimalloc 3.4.3")
+        self.assertEqual(Allocator("freehold", None, "3d60011").label, "freehold")
+
+    def test_Find_UnknownName_ReasonNamesTheKnown(self):
+        found, missing = peers.find_all(["nonsense"])
+        self.assertEqual(found, [])
+        self.assertIn("mimalloc3", missing["nonsense"])
+
+
+class Latency(unittest.TestCase):
+    def test_Short_EachMagnitude_ThreeDigits(self):
+        self.assertEqual([latency_table.short(ns) for ns in (7.4, 640, 1530, 54_100, 4_070_000, 123_000_000)],
+                         ["7", "640", "1.53k", "54.1k", "4.07M", "123M"])
+
+    def test_Medians_ThreeRuns_MedianOfEachQuantileAndTheWorstOfAll(self):
+        runs_of_it = [{"malloc": [1, 5, 9]}, {"malloc": [2, 4, 80]}, {"malloc": [3, 6, 7]}]
+        self.assertEqual(latency_table.medians(runs_of_it, "malloc"), [2, 5, 80])
+
+    @unittest.skipUnless((PROGRAMS / "latency").exists(), "bench/macro is not built")
+    def test_Mixes_EveryOne_QuantilesAscend(self):
+        plain = Allocator("plain", None, "")
+        for mix in latency.mixes(0.002):
+            with self.subTest(mix.name):
+                cell = {"ns": [], "error": None}
+                latency.run_once(mix, plain, cell, timeout=20)
+                self.assertIsNone(cell["error"])
+                for quantiles in cell["ns"][0].values():
+                    self.assertEqual(len(quantiles), len(latency_table.QUANTILES))
+                    self.assertEqual(quantiles, sorted(quantiles))
 
 
 class Gate(unittest.TestCase):

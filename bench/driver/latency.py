@@ -1,0 +1,87 @@
+"""`script/bench latency`: how long single calls of malloc and free take, as a distribution."""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import subprocess
+
+from . import latency_table, machine, peers, runs, stored
+from .rows import PROGRAMS, Row, build_programs
+
+DEFAULT_REPEAT = 3
+
+
+def mixes(scale):
+    listing = subprocess.run([PROGRAMS / "latency", "--list"], capture_output=True, text=True, check=True).stdout
+    return [Row(name, summary, (str(PROGRAMS / "latency"), name, str(scale)), True)
+            for name, summary in (line.split("\t") for line in listing.splitlines())]
+
+
+def run_once(mix, allocator, cell, timeout=120):
+    environment = {**os.environ, **peers.ENVIRONMENT.get(allocator.name, {})}
+    if allocator.library:
+        environment["LD_PRELOAD"] = allocator.library
+    try:
+        done = subprocess.run(mix.command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        cell["error"] = f"no end after {timeout} s"
+        return
+    if done.returncode != 0:
+        cell["error"] = f"exit status {done.returncode} {done.stderr.strip()[-200:]}".strip()
+        return
+    printed = json.loads(done.stdout)
+    cell["ns"].append({call: printed[call]["ns"] for call in ("malloc", "free")})
+
+
+def measure(chosen, allocators, repeat):
+    """{mix: {"summary", "runs": {allocator: {"ns": [{"malloc": quantiles, "free": quantiles} …], "error"}}}}, interleaved."""
+    results = {}
+    for mix in chosen:
+        found = allocators if mix.name != "clock" else [a for a in allocators if a.name == peers.SYSTEM] or allocators[:1]
+        cells = {a.name: {"ns": [], "error": None} for a in found}
+        for _ in range(repeat):
+            for allocator in random.sample(found, len(found)):
+                if cells[allocator.name]["error"] is None:
+                    runs.progress(f"{mix.name} {allocator.name}")
+                    run_once(mix, allocator, cells[allocator.name])
+        results[mix.name] = {"summary": mix.summary, "runs": cells}
+    runs.progress("")
+    return results
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="script/bench latency", description=__doc__)
+    parser.add_argument("--mixes", help="comma-separated names (default: all)")
+    parser.add_argument("--allocators", default=",".join(peers.ALL), help="as for script/bench malloc")
+    parser.add_argument("--repeat", "--rounds", type=int, default=DEFAULT_REPEAT, help="runs of each (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="one run at a tenth of the size: a smoke test")
+    parser.add_argument("--json", metavar="FILE", help="write every run and the machine's description")
+    parser.add_argument("--docs", action="store_true", help="keep the run in docs/benchmarks and write its tables into docs/benchmarks.md")
+    options = parser.parse_args(arguments)
+    if options.repeat < 1:
+        parser.error("--repeat must be at least 1")
+    return options
+
+
+def main(arguments):
+    options = parse(arguments)
+    build_programs()
+    known = mixes(0.1 if options.quick else 1)
+    wanted = [name.strip() for name in options.mixes.split(",")] if options.mixes else [mix.name for mix in known]
+    if unknown := [name for name in wanted if name not in {mix.name for mix in known}]:
+        raise SystemExit(f"no such mix: {', '.join(unknown)}; there are {', '.join(mix.name for mix in known)}")
+    allocators, missing = peers.find_all([name.strip() for name in options.allocators.split(",")])
+    if not allocators:
+        raise SystemExit("\n".join(f"missing: {name}: {reason}" for name, reason in missing.items()))
+    data = {"machine": machine.describe(), "allocators": {a.name: {"version": a.version, "source": a.source} for a in allocators},
+            "missing": missing}
+    data["rows"] = measure([mix for mix in known if mix.name in wanted], allocators, 1 if options.quick else options.repeat)
+    print(machine.one_line(data["machine"]) + "\n")
+    print(latency_table.render(data))
+    if options.json:
+        pathlib.Path(options.json).write_text(stored.dumps(data))
+    if options.docs:
+        stored.keep("latency", data)
+    return 1 if any(cell["error"] for about in data["rows"].values() for cell in about["runs"].values()) else 0

@@ -1,0 +1,88 @@
+"""`script/bench docs`: writes the tables of docs/benchmarks.md and README.md again, from the runs stored in docs/benchmarks."""
+
+import argparse
+import json
+import pathlib
+
+from . import again, latency_table, machine, peers, report, stats
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STORE = ROOT / "docs" / "benchmarks"
+NAMES = {"glibc": "glibc", "gperftools": "gperftools", "jemalloc": "jemalloc", "mimalloc2": "mimalloc", "mimalloc3": "mimalloc",
+         "onetbb": "oneTBB", "rpmalloc": "rpmalloc", "snmalloc": "snmalloc", "tcmalloc": "google/tcmalloc"}
+
+
+def dumps(data):
+    """One line for each row under each malloc: a diff shows what changed, and the file stays small."""
+    head = {key: value for key, value in data.items() if key != "rows"}
+    rows = []
+    for name, about in data["rows"].items():
+        runs = ",\n".join(f"   {json.dumps(a)}: {json.dumps(r)}" for a, r in about["runs"].items())
+        rest = "".join(f"{json.dumps(key)}: {json.dumps(value)}, " for key, value in about.items() if key != "runs")
+        rows.append(f"  {json.dumps(name)}: {{{rest}\"runs\": {{\n{runs}\n  }}}}")
+    return json.dumps(head, indent=1)[:-2] + ',\n "rows": {\n' + ",\n".join(rows) + "\n }\n}\n"
+
+
+def between_marks(text, name, content):
+    """`text` with `content` between the marks of that name. Pre: both marks are there, once."""
+    begin, end = f"<!-- begin {name}: written by script/bench docs -->\n", f"<!-- end {name} -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed or begin in after:
+        raise SystemExit(f"the marks '{begin.strip()}' and '{end}' must stand in the text, once")
+    return f"{before}{begin}{content}\n{end}{after}"
+
+
+def malloc_tables(path):
+    machines, results = again.read([path])
+    return "```\n" + "\n".join(machines) + "\n\n" + report.render(*results, peers.OURS).rstrip() + "\n```"
+
+
+def readme_table(path):
+    """Ours against each peer, as Markdown."""
+    _, (matrix, _, allocators, _) = again.read([path])
+    each = stats.against_each(report.usable_cells(matrix), peers.OURS)
+    shown = [a for a in allocators if a.name in each]
+    names = [f"{NAMES.get(a.name, a.name)} {a.version}" for a in shown]
+    lines = [f"| geometric mean of Freehold against | {' | '.join(names)} |", "|---" * (len(shown) + 1) + "|"]
+    for index, what in ((report.TIME, "time"), (report.PEAK, "peak memory")):
+        lines.append(f"| {what} | {' | '.join(f'{each[a.name][index]:.2f}' for a in shown)} |")
+    return "\n".join(lines)
+
+
+def latency_tables(path):
+    data = json.loads(path.read_text())
+    return "```\n" + machine.one_line(data["machine"]) + "\n\n" + latency_table.render(data).rstrip() + "\n```"
+
+
+WRITTEN = [  # (text, mark, stored run, how it is shown)
+    (ROOT / "docs" / "benchmarks.md", "malloc", STORE / "malloc.json", malloc_tables),
+    (ROOT / "README.md", "malloc", STORE / "malloc.json", readme_table),
+    (ROOT / "docs" / "benchmarks.md", "latency", STORE / "latency.json", latency_tables),
+]
+
+
+def write_tables():
+    for text, mark, run, show in WRITTEN:
+        if run.exists():
+            text.write_text(between_marks(text.read_text(), mark, show(run)))
+
+
+def keep(name, data):
+    STORE.mkdir(exist_ok=True)
+    (STORE / f"{name}.json").write_text(dumps(data))
+    write_tables()
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="script/bench docs", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a table is not that of the stored run")
+    options = parser.parse_args(arguments)
+    if not options.check:
+        write_tables()
+        return 0
+    stale = [f"{text.relative_to(ROOT)}: {mark}" for text, mark, run, show in WRITTEN
+             if run.exists() and between_marks(text.read_text(), mark, show(run)) != text.read_text()]
+    for one in stale:
+        print(f"not of the stored run: {one}; script/bench docs writes it again")
+    return 1 if stale else 0
