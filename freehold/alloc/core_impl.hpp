@@ -181,7 +181,8 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
   for (unsigned tries = 0; tries < 7; ++tries) {
     const auto have = static_cast<unsigned>(top - (bin.array + 1));
     if (have * 2 >= want) break;
-    taken = pool.take(bin.cursor, want - have, cache.id, patience_);
+    // Again `want`, not what is missing: the rest of a word that was cut would be the next call's fragment, and so on.
+    taken = pool.take(bin.cursor, want, cache.id, patience_);
     if (taken.bits == 0) break;
     arena_.note_taken(taken.leaf);
     report_slots(cache, std::popcount(taken.bits) * slot_bytes);
@@ -225,9 +226,12 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
   auto& pool = arena_.pool(c);
   // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
   for (std::size_t i = 1; i < groups.count; ++i) __builtin_prefetch(arena_.word_address(groups.groups[i].leaf), 1);
+  const unsigned last_word = pool.shape().words() - 1;
+  const std::uint64_t last_full = pool.shape().full(last_word);
   for (std::size_t i = 0; i < groups.count; ++i) {
     auto [leaf, bits] = groups.groups[i];
-    const std::uint64_t full = pool.shape().full(pool::word_of(leaf));
+    const unsigned word = pool::word_of(leaf);
+    const std::uint64_t full = word < last_word ? ~std::uint64_t{0} : word == last_word ? last_full : 0;
     if ((bits & ~full) != 0) [[unlikely]] {  // the end of a span, too short for one more slot
       const unsigned beyond = base::lowest_bit(bits & ~full);
       base::fatal(base::Crime::kInteriorPointer, reinterpret_cast<void*>(arena_.geometry(c).address(leaf, beyond)));

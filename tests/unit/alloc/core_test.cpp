@@ -106,6 +106,35 @@ TEST(Core, Refill_EveryClass_GivesDistinctSlotsAndTheBinGrows) {
   expect_whole(machine);
 }
 
+// A word that was cut to the number of slots that were missing left a fragment, which cut the next word, and so on for ever:
+// each refill came as the end of one word after the beginning of the next.
+TEST(Core, Refill_AfterAFragment_WholeWordsInOrderAgain) {
+  constexpr std::size_t kSlots = 64 * 64;  // a span
+  Machine machine(small_settings(), std::size_t{1} << 20);
+  Thread thread(machine);
+  std::vector<void*> blocks;
+  for (std::size_t i = 0; i < kSlots; ++i) blocks.push_back(thread.allocate_class(kTiny));
+  std::sort(blocks.begin(), blocks.end());
+  ASSERT_EQ(thread.cache()->bins[kTiny].capacity, 128U) << "a batch is not a word";
+  for (std::size_t i = 50; i < kSlots; ++i) thread.free(blocks[i]);  // of the first word a fragment is free
+  blocks.resize(50);
+  machine->flush(*thread.cache());
+
+  unsigned descents = 0;
+  void* former = nullptr;
+  for (std::size_t i = 0; i < kSlots - 64; ++i) {
+    void* slot = thread.allocate_class(kTiny);
+    ASSERT_NE(slot, nullptr);
+    descents += slot < former ? 1 : 0;
+    former = slot;
+    blocks.push_back(slot);
+  }
+  EXPECT_LE(descents, 5U) << "about one for each of the 63 refills if words are cut";
+  for (void* block : blocks) thread.free(block);
+  thread.leave();
+  expect_whole(machine);
+}
+
 TEST(Core, Refill_NoBudget_StaysWithinTheThreadsShare) {
   Machine machine(small_settings(), 0);
   Thread thread(machine);
