@@ -225,7 +225,7 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
     base::fatal(base::Crime::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
   auto& pool = arena_.pool(c);
   // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
-  for (std::size_t i = 1; i < groups.count; ++i) __builtin_prefetch(arena_.word_address(groups.groups[i].leaf), 1);
+  for (std::size_t i = 1; i < groups.count; ++i) base::prefetch_for_write(arena_.word_address(groups.groups[i].leaf));
   const unsigned last_word = pool.shape().words() - 1;
   const std::uint64_t last_full = pool.shape().full(last_word);
   for (std::size_t i = 0; i < groups.count; ++i) {
