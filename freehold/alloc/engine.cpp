@@ -472,7 +472,7 @@ template <class Take>
   return out_of_memory();
 }
 
-[[nodiscard]] void* allocate_class(unsigned c, std::size_t bytes, std::size_t alignment) noexcept {
+[[nodiscard, gnu::noinline]] void* allocate_class_slow(unsigned c, std::size_t bytes, std::size_t alignment) noexcept {
   NativeCache* const cache = own_cache();
   if (cache != nullptr) {
     if (void* const slot = cache->pop(c); slot != nullptr) return slot;
@@ -487,6 +487,15 @@ template <class Take>
   return allocate_inside(nullptr, bytes, alignment, [=] { return g_core.allocate_uncached(c); });
 }
 
+// Blocks above the fast path's table come here, too, and most find a slot: look before anything is saved on the stack. The
+// caches of threads without one are empty, and so are those of threads whose blocks are to be filled.
+[[nodiscard, gnu::always_inline]] inline void* allocate_class(unsigned c, std::size_t bytes, std::size_t alignment) noexcept {
+  void* const slot = t_cache->pop(c);
+  if (slot != nullptr) [[likely]]
+    return slot;
+  return filled(allocate_class_slow(c, bytes, alignment), bytes);
+}
+
 [[nodiscard]] void* allocate_run(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
   zero = false;
   NativeCache* const cache = own_cache();  // for its mark, which no other thread writes; and it starts the engine
@@ -498,10 +507,11 @@ template <class Take>
 }  // namespace
 
 void* allocate_slow(std::size_t bytes) noexcept {
-  const std::size_t room = std::max<std::size_t>(bytes, 1);
-  if (room <= Classes::kMaxBytes) return filled(allocate_class(Classes::class_of(room), room, 1), bytes);
+  if (bytes - 1 < Classes::kMaxBytes) [[likely]]
+    return allocate_class(Classes::class_of(bytes), bytes, 1);
+  if (bytes == 0) return allocate_class(1, 1, 1);
   bool zero;
-  return filled(allocate_run(room, 1, zero), bytes);
+  return filled(allocate_run(bytes, 1, zero), bytes);
 }
 
 void deallocate_slow(void* block) noexcept {
@@ -548,7 +558,7 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
   if (alignment <= 16) return allocate_inline(bytes);
   if (alignment <= Classes::kMaxBytes && bytes <= Classes::kMaxBytes)
     if (const unsigned c = Classes::aligned_class_of(alignment, bytes); c != 0)
-      return filled(allocate_class(c, bytes, alignment), bytes);
+      return allocate_class(c, bytes, alignment);
   bool zero;
   return filled(allocate_run(std::max(bytes, Classes::kMaxBytes + 1), alignment, zero), bytes);
 }
