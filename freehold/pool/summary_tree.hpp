@@ -58,6 +58,11 @@ class SummaryTree {
     return (at(0, i >> 6, lane).load(std::memory_order_seq_cst) & base::bit(i & 63)) != 0;
   }
 
+  // Whether the set looks empty, from the top word alone: one load, where find() would climb all levels to say so.
+  [[nodiscard]] bool looks_empty(unsigned lane = 0) const noexcept {
+    return at(levels_ - 1, 0, lane).load(std::memory_order_seq_cst) == 0;
+  }
+
   // Takes block `i` out of the set unless `non_empty()` says, after the bit is gone, that it belongs there.
   template <class NonEmpty>
   void retire(std::uint32_t i, NonEmpty&& non_empty, unsigned lane = 0) noexcept {

@@ -132,6 +132,7 @@ class WordPool {
     Foreign foreign;
     for (unsigned i = 0; i < lanes_ && foreign.seen < kForeignLook; ++i) {
       const unsigned lane = (who + i) & (lanes_ - 1);
+      if (i != 0 && tree_.looks_empty(lane)) continue;
       if (const Taken t = take_in_lane(lane, i == 0 ? home : 0, want, who, patience, foreign); t.bits != 0)
         return settle(cursor, t, who);
     }
