@@ -120,7 +120,7 @@ class Arena {
   [[nodiscard]] const ClassByte* span_classes() const noexcept { return span_class_; }
   [[nodiscard]] SpanType& span(SpanIndex i) noexcept { return spans_[i]; }
   [[nodiscard]] std::uintptr_t address(SpanIndex i) const noexcept { return base_ + (std::uintptr_t{i} << kSpanShift); }
-  [[nodiscard]] const Word* word_address(pool::Leaf leaf) const noexcept {
+  [[nodiscard]] Word* word_address(pool::Leaf leaf) const noexcept {
     return &spans_[pool::block_of(leaf)].words[pool::word_of(leaf)];
   }
   // Acquire: pairs with kSetClass in claim().

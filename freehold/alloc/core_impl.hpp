@@ -225,7 +225,11 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
     base::fatal(base::Crime::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
   auto& pool = arena_.pool(c);
   // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
-  for (std::size_t i = 1; i < groups.count; ++i) base::prefetch_for_write(arena_.word_address(groups.groups[i].leaf));
+  typename ArenaType::Word* words[pool::kMaxBatch];
+  for (std::size_t i = 0; i < groups.count; ++i) {
+    words[i] = arena_.word_address(groups.groups[i].leaf);
+    base::prefetch_for_write(words[i]);
+  }
   const unsigned last_word = pool.shape().words() - 1;
   const std::uint64_t last_full = pool.shape().full(last_word);
   for (std::size_t i = 0; i < groups.count; ++i) {
@@ -237,7 +241,7 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
       base::fatal(base::Crime::kInteriorPointer, reinterpret_cast<void*>(arena_.geometry(c).address(leaf, beyond)));
       bits &= full;
     }
-    const std::uint64_t old = pool.put(leaf, bits);
+    const std::uint64_t old = pool.put(leaf, bits, *words[i]);
     if ((old & bits) != 0) [[unlikely]] {
       const unsigned twice = base::lowest_bit(old & bits);
       base::fatal(base::Crime::kDoubleFree, reinterpret_cast<void*>(arena_.geometry(c).address(leaf, twice)));

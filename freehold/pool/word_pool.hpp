@@ -137,8 +137,9 @@ class WordPool {
         return settle(cursor, t, who);
     }
     // As many as a search looks at are enough for the most patient: else memory would grow beside them for ever.
-    if (foreign.seen == 0 || (foreign.seen <= patience && foreign.seen < kForeignLook)) return {};
-    if (const Taken t = take_found(foreign.best(), want); t.bits != 0) return settle(cursor, t, who);
+    const std::uint32_t found = foreign.best();
+    if (found == Cursor::kNoBlock || (foreign.seen <= patience && foreign.seen < kForeignLook)) return {};
+    if (const Taken t = take_found(found, want); t.bits != 0) return settle(cursor, t, who);
     return take(cursor, want, who, 0);
   }
 
@@ -160,8 +161,9 @@ class WordPool {
 
   // Gives the slots `bits` of a word back. Returns the word's former value; if it shares a bit with `bits`, a slot was
   // free already, and nothing was changed (a second release that races with the first is seen but not undone).
-  [[nodiscard]] std::uint64_t put(Leaf leaf, std::uint64_t bits) noexcept {
-    Word& word = blocks_->word(leaf);
+  [[nodiscard]] std::uint64_t put(Leaf leaf, std::uint64_t bits) noexcept { return put(leaf, bits, blocks_->word(leaf)); }
+  // The same for a caller who knows the word's place.
+  [[nodiscard]] std::uint64_t put(Leaf leaf, std::uint64_t bits, Word& word) noexcept {
     // Relaxed: only a double release is looked for, and fetch_add looks again.
     if (const std::uint64_t seen = word.load(std::memory_order_relaxed); (seen & bits) != 0) [[unlikely]]
       return seen;
