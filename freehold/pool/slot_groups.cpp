@@ -56,7 +56,7 @@ Place place_of(const SlotGeometry& g, std::uintptr_t address) noexcept {
 bool group_run(const SlotGeometry& g, std::uintptr_t first, std::size_t n, SlotGroups& out) noexcept {
   const Place p = place_of(g, first);
   std::size_t index = word_of(p.leaf) * 64 + p.bit;
-  if (!p.exact || index + n > (std::size_t{1} << g.block_shift) / g.slot_bytes) return false;
+  if (!p.exact || (index + n) * g.slot_bytes > std::size_t{1} << g.block_shift) return false;
   for (std::size_t left = n; left != 0;) {
     const auto bit = static_cast<unsigned>(index & 63);
     const std::size_t here = left < 64 - bit ? left : 64 - bit;
@@ -164,7 +164,10 @@ bool group_run(const SlotGeometry& g, std::uintptr_t first, std::size_t n, SlotG
     alignas(32) std::uint64_t ones[4];
     _mm256_store_si256(reinterpret_cast<__m256i*>(leaves), leaf);
     _mm256_store_si256(reinterpret_cast<__m256i*>(ones), bits);
-    for (unsigned k = 0; k < 4; ++k) run.add(static_cast<Leaf>(leaves[k]), ones[k]);
+    run.add(static_cast<Leaf>(leaves[0]), ones[0]);
+    run.add(static_cast<Leaf>(leaves[1]), ones[1]);
+    run.add(static_cast<Leaf>(leaves[2]), ones[2]);
+    run.add(static_cast<Leaf>(leaves[3]), ones[3]);
     current = _mm256_set1_epi64x(static_cast<long long>(leaves[3]));
   }
   if (any_gathered) run.add(run.leaf(), fold(gathered));
@@ -208,6 +211,18 @@ constexpr Nibbles kNibbles;
   }
   std::memcpy(out, addresses, n * sizeof(void*));
   return n;
+}
+
+// A whole word: 64 neighbours, the highest first.
+[[gnu::target("avx2")]] void list_word_avx2(std::uintptr_t first, std::uint32_t slot_bytes, void** out) noexcept {
+  const auto bytes = static_cast<long long>(slot_bytes);
+  __m256i now = _mm256_add_epi64(_mm256_set1_epi64x(static_cast<long long>(first) + 60 * bytes),
+                                 _mm256_set_epi64x(0, bytes, 2 * bytes, 3 * bytes));
+  const __m256i step = _mm256_set1_epi64x(-4 * bytes);
+  for (unsigned i = 0; i < 64; i += 4) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), now);
+    now = _mm256_add_epi64(now, step);
+  }
 }
 
 using GroupFunction = void (*)(const SlotGeometry&, void* const*, std::size_t, SlotGroups&) noexcept;
@@ -264,14 +279,15 @@ unsigned vector_width() noexcept { return choose() == group_slots_scalar ? 1 : 4
 
 std::size_t list_slots(const SlotGeometry& g, Taken taken, void** out) noexcept {
   const std::uintptr_t first = g.address(taken.leaf, 0);
-  if (taken.bits == ~std::uint64_t{0}) {  // a whole word: the compiler makes vector stores of this
-    for (unsigned i = 0; i < 64; ++i) out[i] = reinterpret_cast<void*>(first + std::uintptr_t{63 - i} * g.slot_bytes);
-    return 64;
-  }
 #if defined(FREEHOLD_VECTOR_DRAIN)
-  // Below eight slots the loop over them is shorter than that over the nibbles.
-  if (std::popcount(taken.bits) >= 8 && g_list_in_vectors.load(std::memory_order_relaxed) == Vectors::kYes)
-    return list_bits_avx2(first, g.slot_bytes, taken.bits, out);
+  if (g_list_in_vectors.load(std::memory_order_relaxed) == Vectors::kYes) {
+    if (taken.bits == ~std::uint64_t{0}) {
+      list_word_avx2(first, g.slot_bytes, out);
+      return 64;
+    }
+    // Below eight slots the loop over them is shorter than that over the nibbles.
+    if (std::popcount(taken.bits) >= 8) return list_bits_avx2(first, g.slot_bytes, taken.bits, out);
+  }
 #endif
   return list_bits(first, g.slot_bytes, taken.bits, out);
 }
