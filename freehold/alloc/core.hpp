@@ -169,7 +169,8 @@ class Core {
   void shrink(Cache& cache, unsigned c) noexcept;
   void put_back(unsigned c, void* const* slots, std::size_t n, pool::Leaf& last) noexcept;
   void put_back_from(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept;
-  void count_slow_call(Cache& cache) noexcept;
+  [[gnu::always_inline]] inline void count_slow_call(Cache& cache) noexcept;
+  [[gnu::noinline]] void tick_slow(Cache& cache) noexcept;
   void look_for_idle_bins(Cache& cache) noexcept;
   void adopt_orphans(Cache* mine) noexcept;
   void empty_bin(Cache& cache, unsigned c) noexcept;

@@ -313,7 +313,12 @@ void FREEHOLD_CORE::flush(Cache& cache) noexcept {
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::count_slow_call(Cache& cache) noexcept {
   // Every 64th call, or every one while memory waits to be given back: a program that went quiet makes few.
-  if (++cache.slow_calls % kSlowCallsPerTick != 0 && !arena_.something_due()) return;
+  if (++cache.slow_calls % kSlowCallsPerTick == 0 || arena_.something_due()) [[unlikely]]
+    tick_slow(cache);
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::tick_slow(Cache& cache) noexcept {
   tick(Clock::now());
   if (cache.slow_calls % (kSlowCallsPerTick * kTicksPerIdleLook) == 0) look_for_idle_bins(cache);
 }

@@ -326,13 +326,11 @@ class WordPool {
     std::uint64_t stale = 0;
     Taken taken;
     // From `first` upwards, then from the bottom: slots that were given back last are warm.
-    for (const std::uint64_t part : {candidates & ~base::low_bits(first), candidates & base::low_bits(first)}) {
-      for (std::uint64_t bits = part; bits != 0 && taken.bits == 0; bits &= bits - 1) {
-        const unsigned w = base::lowest_bit(bits);
-        taken = take_word(leaf_of(block, w), want);
-        if (taken.bits == 0) stale |= base::bit(w);
-      }
+    for (std::uint64_t left = std::rotr(candidates, static_cast<int>(first)); left != 0; left &= left - 1) {
+      const unsigned w = (first + base::lowest_bit(left)) & 63;
+      taken = take_word(leaf_of(block, w), want);
       if (taken.bits != 0) break;
+      stale |= base::bit(w);
     }
     if (stale != 0 && (taken.bits == 0 || std::popcount(stale) >= kStaleEnough)) clear_stale(block, summary, stale);
     if (taken.bits != 0 && !blocks_->belongs(block, tag_)) [[unlikely]] {
