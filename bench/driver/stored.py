@@ -1,10 +1,12 @@
-"""`script/bench docs`: writes the tables of docs/benchmarks.md and README.md again, from the runs stored in docs/benchmarks."""
+"""`script/bench docs`: writes the tables of docs/benchmarks.md and README.md from the runs stored in docs/benchmarks, or runs again."""
 
 import argparse
 import json
 import pathlib
+import subprocess
+import sys
 
-from . import again, latency_table, machine, peers, report, stats
+from . import again, floors_table, latency_table, machine, peers, report, stats
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STORE = ROOT / "docs" / "benchmarks"
@@ -14,6 +16,8 @@ NAMES = {"glibc": "glibc", "gperftools": "gperftools", "jemalloc": "jemalloc", "
 
 def dumps(data):
     """One line for each row under each malloc: a diff shows what changed, and the file stays small."""
+    if "rows" not in data:
+        return json.dumps(data, indent=1) + "\n"
     head = {key: value for key, value in data.items() if key != "rows"}
     rows = []
     for name, about in data["rows"].items():
@@ -55,9 +59,15 @@ def latency_tables(path):
     return "```\n" + machine.one_line(data["machine"]) + "\n\n" + latency_table.render(data).rstrip() + "\n```"
 
 
+def floors_table_of(path):
+    data = json.loads(path.read_text())
+    return "```\n" + machine.one_line(data["machine"]) + "\n\n" + floors_table.render(data) + "\n```"
+
+
 WRITTEN = [  # (text, mark, stored run, how it is shown)
     (ROOT / "docs" / "benchmarks.md", "malloc", STORE / "malloc.json", malloc_tables),
     (ROOT / "README.md", "malloc", STORE / "malloc.json", readme_table),
+    (ROOT / "docs" / "benchmarks.md", "floors", STORE / "floors.json", floors_table_of),
     (ROOT / "docs" / "benchmarks.md", "latency", STORE / "latency.json", latency_tables),
 ]
 
@@ -74,10 +84,24 @@ def keep(name, data):
     write_tables()
 
 
+def run_all():
+    """Each in a process of its own, so that none is measured beside what the one before left behind."""
+    for command in (["malloc", "--rounds", "3"], ["latency"], ["floors"]):
+        if subprocess.run([ROOT / "script" / "bench", *command, "--docs"], check=False).returncode != 0:
+            print(f"script/bench {' '.join(command)} failed: docs/benchmarks holds its last good run", file=sys.stderr)
+            return 1
+    return 0
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(prog="script/bench docs", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a table is not that of the stored run")
+    parser.add_argument("--run", action="store_true", help="measure everything first: malloc, latency and floors, about ten minutes")
     options = parser.parse_args(arguments)
+    if options.run and options.check:
+        parser.error("--run measures and writes, --check writes nothing: choose one")
+    if options.run:
+        return run_all()
     if not options.check:
         write_tables()
         return 0

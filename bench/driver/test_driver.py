@@ -7,7 +7,7 @@ import resource
 import tempfile
 import unittest
 
-from driver import again, instructions, latency, latency_table, malloc, peers, report, runs, startup, stats, stored
+from driver import again, floors, floors_table, instructions, latency, latency_table, malloc, peers, report, runs, startup, stats, stored
 from driver.peers import Allocator
 from driver.rows import PROGRAMS, Row, macro_rows
 
@@ -147,6 +147,18 @@ class Latency(unittest.TestCase):
                 for quantiles in cell["ns"][0].values():
                     self.assertEqual(len(quantiles), len(latency_table.QUANTILES))
                     self.assertEqual(quantiles, sorted(quantiles))
+
+
+class Floors(unittest.TestCase):
+    @unittest.skipUnless((PROGRAMS / "floors").exists(), "bench/macro is not built")
+    def test_Floors_EveryOne_LeastMedianMostAscend(self):
+        measured = floors.measure()
+        self.assertIn("free_atomic", measured)
+        for name, about in measured.items():
+            self.assertTrue(0 < about["least"] <= about["median"] <= about["most"], name)
+        table = floors_table.render({"floors": measured})
+        for name in measured:
+            self.assertIn(name, table)
 
 
 class Gate(unittest.TestCase):
