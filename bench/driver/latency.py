@@ -60,6 +60,8 @@ def parse(arguments):
     parser.add_argument("--json", metavar="FILE", help="write every run and the machine's description")
     parser.add_argument("--docs", action="store_true", help="keep the run in docs/benchmarks and write its tables into docs/benchmarks.md")
     options = parser.parse_args(arguments)
+    if options.docs and (options.mixes or options.quick):
+        parser.error("--docs keeps a whole run: not with --mixes or --quick (use --json)")
     if options.repeat < 1:
         parser.error("--repeat must be at least 1")
     return options

@@ -25,7 +25,10 @@ def parse(arguments):
     parser.add_argument("--gate", type=float, metavar="RATIO",
                         help="fail if a run failed, or the geometric mean of our time against the best peers is above this")
     parser.add_argument("--list", action="store_true", help="name the rows and end")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.docs and (options.rows or options.quick):
+        parser.error("--docs keeps a whole run: not with --rows or --quick (use --json)")
+    return options
 
 
 def select(rows, wanted):

@@ -51,6 +51,12 @@ def readme_table(path):
     lines = [f"| geometric mean of Freehold against | {' | '.join(names)} |", "|---" * (len(shown) + 1) + "|"]
     for index, what in ((report.TIME, "time"), (report.PEAK, "peak memory")):
         lines.append(f"| {what} | {' | '.join(f'{each[a.name][index]:.2f}' for a in shown)} |")
+    compared = report.comparisons(matrix, peers.OURS)
+    total = stats.summarise(compared)
+    first, second, *_, last = [f"`{c.row}` ({c.time_ratio:.2f})" for c in compared]
+    lines += ["", "No one malloc wins every row. Against the best peer *of each row*, over "
+              f"{len(compared)} rows, Freehold's time is {total.time:.2f}, its peak memory {total.memory:.2f}:",
+              f"it loses most in {first} and {second}, and wins most in {last}."]
     return "\n".join(lines)
 
 

@@ -1,5 +1,7 @@
 """Unit tests of the driver's arithmetic and of its tables: python3 -m unittest discover -s bench -t bench."""
 
+import contextlib
+import io
 import json
 import math
 import pathlib
@@ -159,6 +161,14 @@ class Floors(unittest.TestCase):
         table = floors_table.render({"floors": measured})
         for name in measured:
             self.assertIn(name, table)
+
+
+class PartOfARun(unittest.TestCase):
+    def test_Docs_OfSomeRowsOrMixes_Refused(self):
+        for parse, part in ((malloc.parse, ["--rows", "pair"]), (malloc.parse, ["--quick"]), (latency.parse, ["--mixes", "clock"])):
+            with self.assertRaises(SystemExit) as refused, contextlib.redirect_stderr(io.StringIO()):
+                parse(["--docs", *part])
+            self.assertEqual(refused.exception.code, 2)
 
 
 class Gate(unittest.TestCase):
