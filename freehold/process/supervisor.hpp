@@ -98,6 +98,10 @@ class Supervisor {
     int pidfd = -1;
     std::uint64_t ended_before = 0;  // the table's count when it was started
     Failure condemned;               // why we killed it, if we did
+    // Its task that was seen beyond its limit, and when; how long the worker had waited for a CPU until then.
+    TaskWord suspect;
+    std::uint32_t suspect_entry = 0;
+    std::uint64_t suspect_since = 0, suspect_waited = 0;
   };
 
   static void* thread_main(void* supervisor);
@@ -106,6 +110,7 @@ class Supervisor {
   void spawn(unsigned slot);
   void never_up(const char* how, int value);
   void condemn_overdue(std::uint64_t time) noexcept;
+  [[nodiscard]] bool has_had_its_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept;
   void condemn_large(std::uint64_t time) noexcept;
   void kill(unsigned slot) noexcept;
   void wait(std::uint64_t time);

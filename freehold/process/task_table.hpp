@@ -177,7 +177,9 @@ class TaskTable {
   Submitted submit(Ticket ticket, unsigned client, std::uint64_t input_bytes, std::uint64_t limit = 0) noexcept {
     Entry& entry = entries_[ticket.entry];
     entry.input_bytes.store(input_bytes);
-    entry.limit.store(limit, std::memory_order_relaxed);  // relaxed: published by the word
+    // relaxed, both: published by the word.
+    entry.limit.store(limit, std::memory_order_relaxed);
+    entry.started.store(0, std::memory_order_relaxed);
     std::uint64_t seen = TaskWord::filling(ticket.generation, client).bits();
     if (!change(ticket.entry, seen, TaskWord(seen).with(Stage::kReady), Orders::kGive)) return Submitted::kNo;
     if (announce(ticket.entry)) return Submitted::kYes;
@@ -335,8 +337,10 @@ class TaskTable {
     A::notify_all_shared(*space_);
   }
 
-  // The worker's task that has run out of time, and for which it has to be killed: it cannot finish any more.
-  [[nodiscard]] std::optional<Claim> find_overdue(std::uint64_t now) noexcept {
+  // The worker's task that has run out of time, and for which it has to be killed: it cannot finish any more. Only one about
+  // which `agrees(claim, nanoseconds beyond the limit)` says so.
+  template <class Agrees>
+  [[nodiscard]] std::optional<Claim> find_overdue(std::uint64_t now, Agrees agrees) noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const TaskWord word(entries_[i].state.load(Orders::kTake));
       if (word.stage() != Stage::kRunning || word.overdue()) continue;
@@ -344,9 +348,12 @@ class TaskTable {
       const std::uint64_t limit = entries_[i].limit.load(std::memory_order_relaxed);
       const std::uint64_t started = entries_[i].started.load(std::memory_order_relaxed);
       if (limit == 0 || started == 0 || now < started || now - started <= limit) continue;
-      if (condemn(Claim{i, word})) return Claim{i, word};
+      if (agrees(Claim{i, word}, now - started - limit) && condemn(Claim{i, word})) return Claim{i, word};
     }
     return std::nullopt;
+  }
+  [[nodiscard]] std::optional<Claim> find_overdue(std::uint64_t now) noexcept {
+    return find_overdue(now, [](const Claim&, std::uint64_t) { return true; });
   }
   // Marks the running task so that its worker cannot finish it. Returns false if it has.
   bool condemn(const Claim& claim) noexcept {
@@ -433,8 +440,9 @@ class TaskTable {
     // Written by the entry's owner.
     var<std::uint64_t> input_bytes, output_bytes;
     var<Failure> failure;
-    // Hints for the supervisor.
-    atomic<std::uint64_t> limit, started;  // nanoseconds
+    // Hints for the supervisor, nanoseconds. Whoever makes the entry ready sets `started` to 0, so that nobody takes the
+    // time of the former task, or attempt, for this one's.
+    atomic<std::uint64_t> limit, started;
   };
   static_assert(sizeof(Header) == base::kCacheLine && sizeof(Bits) == base::kCacheLine && sizeof(Line) == base::kCacheLine);
   static_assert(sizeof(Worker) == base::kCacheLine && sizeof(Entry) == base::kCacheLine);
@@ -605,6 +613,7 @@ class TaskTable {
       if (word.abandoned()) {
         if (free_from(i, word)) return;
       } else if (word.attempt() + 1 < attempts) {
+        entries_[i].started.store(0, std::memory_order_relaxed);  // relaxed: published by the word
         if (!change(i, seen, word.next_attempt(), Orders::kGive)) continue;
         announce(i);
         return;

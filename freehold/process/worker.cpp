@@ -33,6 +33,17 @@ std::uint64_t resident_bytes(int pid) noexcept {
   return read ? resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
 }
 
+std::uint64_t time_without_cpu(int pid) noexcept {
+  char path[40];
+  std::snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
+  std::FILE* const file = std::fopen(path, "re");
+  if (file == nullptr) return 0;
+  unsigned long long ran = 0, waited = 0;
+  const bool read = std::fscanf(file, "%llu %llu", &ran, &waited) == 2;
+  std::fclose(file);
+  return read ? waited : 0;
+}
+
 std::uint64_t identity_of(int pid) noexcept {
   char text[1024];
   if (pid == 0)

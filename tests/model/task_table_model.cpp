@@ -227,6 +227,74 @@ TEST(TaskTable_Model, Dropped_WhileItRuns_EntryFreeOnce) {
   });
   EXPECT_TRUE(result.ok()) << result;
 }
+// A supervisor that looks at the clock while workers take, begin, finish and die: only a task that has begun is ever
+// overdue, and only by its own time. Two tasks use one entry in turn, and each may go to a second worker.
+template <class Table>
+Result timed(std::uint32_t mortal) {
+  return sim::explore({.name = mortal == 0 ? "table/timed" : "table/timed, worker dies",
+                       .preemptions = mortal == 0 ? 2u : 1u,
+                       .stale = mortal == 0 ? 1u : 0u,
+                       .crashes = mortal == 0 ? 0u : 1u,
+                       .mortal = mortal},
+                      [](sim::Execution& run) {
+                        constexpr std::uint64_t kLimit = 5;
+                        Memory<Table> memory({.entries = 1, .workers = 2, .clients = 1, .max_input = 64, .max_output = 64});
+                        Table table(memory.get());
+                        SimAtomics::atomic<std::uint64_t> clock{1};
+                        std::uint64_t begun[2][2] = {};  // by task and attempt
+                        const auto work = [&](unsigned slot) {
+                          while (!table.closed()) {
+                            const std::optional<Claim> claim = table.try_claim(slot);
+                            if (!claim) {
+                              table.wait_for_work(slot);
+                              continue;
+                            }
+                            const std::uint64_t time = clock.load();
+                            begun[claim->word.generation() - 1][claim->word.attempt()] = time;
+                            table.began(*claim, time);
+                            if (!table.complete(*claim, 0)) return;
+                          }
+                        };
+                        run.spawn([&] { work(0); });
+                        run.spawn([&] {
+                          for (unsigned task = 0; task < 2; ++task) {
+                            const std::optional<Ticket> ticket = table.try_acquire(0);
+                            SIM_CHECK(table.submit(*ticket, 0, 1, kLimit) != Submitted::kNo);
+                            while (!table.take(*ticket)) table.wait_for_result(*ticket);
+                            table.drop(*ticket);
+                          }
+                          table.close();
+                        });
+                        run.spawn([&] {
+                          for (std::uint64_t time : {std::uint64_t{4}, std::uint64_t{8}}) {
+                            clock.store(time);
+                            if (sim::is_dead(0)) break;
+                            const std::optional<Claim> claim = table.find_overdue(time);
+                            if (!claim) continue;
+                            const std::uint64_t since = begun[claim->word.generation() - 1][claim->word.attempt()];
+                            SIM_CHECK(since != 0 && time - since > kLimit);
+                            sim::await_end(0, 1);
+                            break;
+                          }
+                          sim::await_end(0, 1);
+                          table.recover_worker(0, {FailureKind::kDeadline, 5}, 2);
+                          clock.store(12);
+                          const std::optional<Claim> next = table.try_claim(1);
+                          SIM_CHECK(!table.find_overdue(12));
+                          if (next) SIM_CHECK(table.complete(*next, 0));
+                          work(1);
+                        });
+                        run.check([] {});
+                      });
+}
+TEST(TaskTable_Model, TwoTasksInTurn_OnlyWhatHasBegunIsOverdue) {
+  const Result result = timed<Shipped>(0);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Model, WorkerDies_TheNextOnesTimeIsItsOwn) {
+  const Result result = timed<Shipped>(1);
+  EXPECT_TRUE(result.ok()) << result;
+}
 template <bool kWaitsForTheEnd>
 Result condemned() {
   return sim::explore({.name = "table/condemned", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
@@ -448,6 +516,21 @@ struct Blind : SimAtomics {
   using atomic = BlindAtomic<T>;
 };
 
+// The time of the entry's former task, or of the former attempt, stays.
+template <class T, unsigned kThread>
+class KeptTimeAtomic : public sim::atomic<T> {
+ public:
+  using sim::atomic<T>::atomic;
+  void store(T value, Order order = std::memory_order_seq_cst) noexcept {
+    if (value != T{0} || sim::thread_index() != kThread) sim::atomic<T>::store(value, order);
+  }
+};
+template <unsigned kThread>
+struct TimeKeptBy : SimAtomics {
+  template <class T>
+  using atomic = KeptTimeAtomic<T, kThread>;
+};
+
 template <class Atomics>
 sim::Failure mutant(std::uint32_t mortal, const Cast& cast = {}) {
   return play<TaskTable<Atomics>>(
@@ -463,6 +546,12 @@ TEST(TaskTable_Mutants, DeadWorkersWakeUpNotMade_Deadlock) {
 TEST(TaskTable_Mutants, LostBitNotSweptUp_Noticed) {
   EXPECT_NE(mutant<SupervisorSetsNoBits>(kWorker), sim::Failure::kNone);
   EXPECT_NE(mutant<SupervisorSetsNoBits>(kClient), sim::Failure::kNone);
+}
+TEST(TaskTable_Mutants, TimeOfTheFormerTaskStays_Noticed) {
+  EXPECT_EQ((timed<TaskTable<TimeKeptBy<1>>>(0).failure), sim::Failure::kCheck);
+}
+TEST(TaskTable_Mutants, TimeOfTheFormerAttemptStays_Noticed) {
+  EXPECT_EQ((timed<TaskTable<TimeKeptBy<2>>>(1).failure), sim::Failure::kCheck);
 }
 TEST(TaskTable_Mutants, WordChangedBlindly_Noticed) { EXPECT_NE(mutant<Blind>(0, {.clients = 2}), sim::Failure::kNone); }
 

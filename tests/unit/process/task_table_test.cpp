@@ -108,5 +108,26 @@ TEST_F(TaskTable_Unit, NewestEntriesReusedAllTheTime_OldTaskNotStarved) {
   }
 }
 
+TEST_F(TaskTable_Unit, NextTaskOfTheEntry_NotOverdueByTheFormerOnesTime) {
+  make({.entries = 1, .max_input = 8, .max_output = 8});
+  Table table(memory_.data());
+  const auto take = [&] {
+    table.submit(*table.try_acquire(0), 0, 1, 10);
+    return *table.try_claim(0);
+  };
+  const Claim first = take();
+  table.began(first, 100);
+  EXPECT_TRUE(table.complete(first, 0));
+  EXPECT_TRUE(table.drop({first.entry, first.word.generation()}));
+  static_cast<void>(take());
+  EXPECT_FALSE(table.find_overdue(1000));
+  table.recover_worker(0, {FailureKind::kSignal, 9}, 3);
+  const std::optional<Claim> again = table.try_claim(0);
+  EXPECT_FALSE(table.find_overdue(1000));
+  table.began(*again, 990);
+  EXPECT_FALSE(table.find_overdue(1000));
+  EXPECT_TRUE(table.find_overdue(1001));
+}
+
 }  // namespace
 }  // namespace freehold::process
