@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "freehold/os/cpu.hpp"
 
@@ -29,13 +30,28 @@ std::string find_worker_program() {
   return "freehold-worker";
 }
 
+namespace {
+
+// What a worker that is started later finds, whatever the current folder is then. A name without a folder is looked for
+// among the programs, or the libraries, unless there is such a file here.
+std::string absolute(const std::string& path) {
+  std::error_code none;
+  if (path.empty() || (path.find('/') == std::string::npos && !std::filesystem::exists(path, none))) return path;
+  const std::filesystem::path full = std::filesystem::absolute(path, none);
+  return none ? path : full.string();
+}
+
+}  // namespace
+
 ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
   const auto nanoseconds = [](Nanoseconds time) { return static_cast<std::uint64_t>(std::max<long>(time.count(), 0)); };
   defaults_.limit = options.limit;
   SupervisorOptions how;
   how.command = options.command;
   if (how.command.empty() && !options.component.empty())
-    how.command = {options.worker_program.empty() ? find_worker_program() : options.worker_program, options.component};
+    how.command = {options.worker_program.empty() ? find_worker_program() : options.worker_program,
+                   absolute(options.component)};
+  if (!how.command.empty() && how.command[0].find('/') != std::string::npos) how.command[0] = absolute(how.command[0]);
   how.max_workers =
       std::min(options.max_workers != 0 ? options.max_workers : 2 * os::usable_cpus().cpus, TaskWord::kMaxWorkers);
   how.min_workers = options.min_workers;

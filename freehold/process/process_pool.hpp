@@ -52,7 +52,7 @@ class ProcessPool {
   ProcessPool(const ProcessPool&) = delete;
   ProcessPool& operator=(const ProcessPool&) = delete;
 
-  // Whether it was set up and workers can be started.
+  // Whether it was set up and workers can be started, as far as is known at the moment.
   [[nodiscard]] bool ok() const { return error().empty(); }
   [[nodiscard]] std::string error() const;
 

@@ -132,6 +132,7 @@ void Supervisor::run() {
     welcome_clients();
     condemn_overdue(time);
     condemn_large(time);
+    note_up();
     start_workers(time);
     if (broken_.load(std::memory_order_relaxed)) table_.fail_ready({FailureKind::kNoWorker, 0});
     wait(time);
@@ -177,8 +178,9 @@ unsigned Supervisor::starting() const noexcept {
 // One at a time comes up for waiting work, so that short tasks do not start as many workers as they are.
 void Supervisor::start_workers(std::uint64_t time) {
   const unsigned most = std::min(options_.max_workers, table_.shape().workers);
-  while (!broken_.load(std::memory_order_relaxed) && time >= not_before_ && live() < most) {
-    if (live() >= options_.min_workers && (starting() != 0 || !table_.want_calls())) return;
+  while (time >= not_before_ && live() < most) {
+    const bool wanted = broken_.load(std::memory_order_relaxed) ? live() == 0 : starting() == 0 && table_.want_calls();
+    if (live() >= options_.min_workers && !wanted) return;
     unsigned slot = 0;
     while (slots_[slot].pid.load(std::memory_order_relaxed) != 0) ++slot;
     spawn(slot);  // if it fails, retry_later() says when to try again
@@ -222,7 +224,8 @@ void Supervisor::spawn(unsigned slot) {
   ::posix_spawnattr_destroy(&how);
   ::posix_spawn_file_actions_destroy(&files);
   if (error != 0) {
-    never_up("cannot be started: error", error);
+    const bool may_pass = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == ETXTBSY;
+    never_up(std::string("cannot be started: ") + std::strerror(error), may_pass);
     return;
   }
   Slot& started = slots_[slot];
@@ -234,7 +237,7 @@ void Supervisor::spawn(unsigned slot) {
     // It may have come far enough to take a task.
     handed_on_.fetch_add(table_.recover_worker(slot, {FailureKind::kSignal, SIGKILL}, options_.attempts));
     table_.leave(slot);
-    never_up("cannot be watched: error", refused);
+    never_up(std::string("cannot be watched: ") + std::strerror(refused), true);
     return;
   }
   started.condemned = {};
@@ -243,14 +246,38 @@ void Supervisor::spawn(unsigned slot) {
   started_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// A worker could not begin. After enough of them in a row none will.
-void Supervisor::never_up(const char* how, int value) {
+// A worker could not begin. `may_pass`: for a reason that is not its program's.
+void Supervisor::never_up(const std::string& why, bool may_pass) {
   ended_[static_cast<std::size_t>(End::kNeverUp)].fetch_add(1, std::memory_order_relaxed);
+  const std::uint64_t time = now();
+  if (start_failures_++ == 0) {
+    failing_since_ = time;
+    may_pass_ = false;
+  }
+  may_pass_ = may_pass_ || may_pass;
   retry_later();
-  if (++start_failures_ < options_.start_failures || broken_.load(std::memory_order_relaxed)) return;
-  std::snprintf(why_, sizeof why_, "the worker program %.60s %s %d",
-                options_.command.empty() ? "" : options_.command[0].c_str(), how, value);
-  broken_.store(true, std::memory_order_release);
+  if (live() != 0 || keeps_hoping(time)) return;
+  {
+    const std::lock_guard guard(why_lock_);
+    why_ = "the worker program " + (options_.command.empty() ? "" : options_.command[0]) + " " + why;
+  }
+  broken_.store(true, std::memory_order_release);  // pairs with is_broken()
+}
+
+// Whether the next worker may come up although the last ones in a row did not.
+bool Supervisor::keeps_hoping(std::uint64_t time) const noexcept {
+  if (start_failures_ < options_.start_failures) return true;
+  return (was_up_ || may_pass_) && time - failing_since_ < options_.patience;
+}
+
+void Supervisor::note_up() noexcept {
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
+    if (slots_[slot].pid.load(std::memory_order_relaxed) == 0 || !table_.is_up(slot)) continue;
+    was_up_ = true;
+    start_failures_ = 0;
+    broken_.store(false, std::memory_order_relaxed);
+    return;
+  }
 }
 
 void Supervisor::retry_later() noexcept {
@@ -360,15 +387,18 @@ void Supervisor::reap(unsigned slot) noexcept {
   handed_on_.fetch_add(held, std::memory_order_relaxed);
   if (held != 0 && retired(end)) end = End::kExit;  // the component called exit()
   if (was_up) {
+    was_up_ = true;
     start_failures_ = 0;
+    broken_.store(false, std::memory_order_relaxed);
     ended_[static_cast<std::size_t>(end)].fetch_add(1, std::memory_order_relaxed);
     if (retired(end) || table_.ended(slot) != worker.ended_before)
       fruitless_ = 0;
     else
       retry_later();
   } else {
-    never_up(exited ? "ends before it takes a task, with status" : "is killed before it takes a task, by signal",
-             info.si_status);
+    never_up((exited ? "ends before it takes a task, with status " : "is killed before it takes a task, by signal ") +
+                 std::to_string(info.si_status),
+             !exited && info.si_status == SIGKILL);
   }
 }
 
@@ -399,7 +429,11 @@ SupervisorStats Supervisor::stats() const noexcept {
   return stats;
 }
 
-std::string Supervisor::broken() const { return broken_.load(std::memory_order_acquire) ? why_ : ""; }
+std::string Supervisor::broken() const {
+  if (!is_broken()) return "";
+  const std::lock_guard guard(why_lock_);
+  return why_;
+}
 
 std::vector<int> Supervisor::pids() const {
   std::vector<int> pids;

@@ -10,8 +10,9 @@
 // their own so that a terminal's Ctrl-C is the client's business, with default signal dispositions.
 //
 // Storms: a worker that dies without ever having ended a task is followed by the next one after 1 ms, 2 ms, 4 ms … 1 s (the
-// first two at once). If `start_failures` in a row do not even come up, the supervisor gives up: broken() says why, and all
-// tasks that wait fail.
+// first two at once). While no worker lives and `start_failures` in a row did not even come up, for `patience` if workers
+// did before or the system is short of something, the table is broken: broken() says why, and all tasks that wait fail. The
+// supervisor goes on trying, and the first worker that comes up mends it.
 #pragma once
 #include <pthread.h>
 
@@ -33,8 +34,9 @@ struct SupervisorOptions {
   std::vector<std::string> command;  // of the worker program
   unsigned min_workers = 0;          // kept even when there is no work
   unsigned max_workers = 1;
-  unsigned attempts = 3;        // of one task, when its workers die
-  unsigned start_failures = 5;  // in a row
+  unsigned attempts = 3;                   // of one task, when its workers die
+  unsigned start_failures = 5;             // in a row, see above
+  std::uint64_t patience = 5'000'000'000;  // nanoseconds, see above
   WorkerLimits limits;
   std::uint64_t kill_rss = 0;           // bytes: a worker above it is killed in the middle of its task; 0: none
   std::uint64_t tick = 10'000'000;      // nanoseconds between two looks at deadlines and memory
@@ -86,7 +88,7 @@ class Supervisor {
 
   // Any thread.
   [[nodiscard]] SupervisorStats stats() const noexcept;
-  // Why no worker can be started; empty while all is well.
+  // Why no worker can be started at the moment; empty while all is well.
   [[nodiscard]] std::string broken() const;
   [[nodiscard]] bool is_broken() const noexcept { return broken_.load(std::memory_order_acquire); }
   // The processes of the live workers.
@@ -108,7 +110,9 @@ class Supervisor {
   void take_over() noexcept;
   void start_workers(std::uint64_t time);
   void spawn(unsigned slot);
-  void never_up(const char* how, int value);
+  void never_up(const std::string& why, bool may_pass);
+  void note_up() noexcept;
+  [[nodiscard]] bool keeps_hoping(std::uint64_t time) const noexcept;
   void condemn_overdue(std::uint64_t time) noexcept;
   [[nodiscard]] bool has_had_its_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept;
   void condemn_large(std::uint64_t time) noexcept;
@@ -140,16 +144,20 @@ class Supervisor {
   // The supervisor's thread only.
   std::vector<int> sockets_;  // of the client in each slot; -1: free. Slot 0 is this process's own
   std::uint32_t epoch_ = 0;
-  unsigned fruitless_ = 0;        // workers in a row that ended no task
-  unsigned start_failures_ = 0;   // in a row
-  std::uint64_t not_before_ = 0;  // the time of the next start
+  unsigned fruitless_ = 0;           // workers in a row that ended no task
+  unsigned start_failures_ = 0;      // in a row
+  std::uint64_t failing_since_ = 0;  // the first of them
+  bool may_pass_ = false;            // one of them was of a kind that passes
+  bool was_up_ = false;              // a worker, ever
+  std::uint64_t not_before_ = 0;     // the time of the next start
   std::uint64_t last_look_at_memory_ = 0;
 
   // Written by the supervisor's thread, read by any.
   std::atomic<std::uint64_t> started_{0}, handed_on_{0};
   std::array<std::atomic<std::uint64_t>, kEnds> ended_{};
   std::atomic<bool> broken_{false};
-  char why_[128] = {};  // written before broken_ is set
+  mutable std::mutex why_lock_;
+  std::string why_;
 };
 
 }  // namespace freehold::process

@@ -137,7 +137,6 @@ TEST_F(Process_Stress, WorkersKilledUnderLoad_EveryTaskDeliveredOnce) {
     how.command = {FREEHOLD_WORKER_PROGRAM, FREEHOLD_COMPONENT};
     how.max_workers = 3;
     how.attempts = TaskWord::kMaxAttempts;
-    how.start_failures = kills;  // they may be killed before they are up
     Supervisor supervisor(memory, high_bell, how);
     ASSERT_TRUE(supervisor.start());
     Clients clients(4, client);
