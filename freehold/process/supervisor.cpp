@@ -60,6 +60,7 @@ const char* text(End end) noexcept {
 Supervisor::Supervisor(const SharedMemory& memory, int bell, SupervisorOptions options)
     : memory_(memory), table_(memory.data()), bell_(bell), options_(std::move(options)) {
   slots_ = std::make_unique<Slot[]>(table_.shape().workers);
+  seen_.resize(table_.shape().entries);
   sockets_.assign(table_.shape().clients, -1);
 }
 
@@ -132,6 +133,7 @@ void Supervisor::run() {
     welcome_clients();
     condemn_overdue(time);
     condemn_large(time);
+    help_stuck_tasks(time);
     note_up();
     start_workers(time);
     if (broken_.load(std::memory_order_relaxed)) table_.fail_ready({FailureKind::kNoWorker, 0});
@@ -287,12 +289,35 @@ void Supervisor::retry_later() noexcept {
 }
 
 void Supervisor::condemn_overdue(std::uint64_t time) noexcept {
-  const auto agrees = [&](const Claim& claim, std::uint64_t beyond) { return has_had_its_time(claim, time, beyond); };
-  while (const std::optional<Claim> claim = table_.find_overdue(time, agrees)) {
+  // A worker that was stopped before it could say when it began has begun when it was first seen.
+  const auto since = [&](const Claim& claim, std::uint64_t started, std::uint64_t limit) -> std::uint64_t {
+    const std::uint64_t seen = seen_since(claim.entry, claim.word, time);
+    const std::uint64_t begun = started != 0 ? started : seen;
+    if (time <= begun || time - begun <= limit) return begun;
+    return has_had_its_time(claim, time, time - begun - limit) ? begun : 0;
+  };
+  while (const std::optional<Claim> claim = table_.find_overdue(time, since)) {
     const auto milliseconds = static_cast<std::int32_t>(table_.limit(claim->entry) / 1'000'000);
     slots_[claim->word.worker()].condemned = {FailureKind::kDeadline, milliseconds};
     kill(claim->word.worker());
   }
+}
+
+// When a look first found the entry as it stands now.
+std::uint64_t Supervisor::seen_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept {
+  Seen& seen = seen_[entry];
+  if (!seen.word.same_attempt(word)) seen = {.word = word, .since = time};
+  return seen.since;
+}
+
+void Supervisor::help_stuck_tasks(std::uint64_t time) noexcept {
+  const auto stuck = [&](std::uint32_t entry, TaskWord word) {
+    const bool is_stuck = time - seen_since(entry, word, time) >= options_.tick;
+    if (!word.is_over()) return is_stuck;
+    // Once: a result may wait for its client for as long as that likes.
+    return is_stuck && !std::exchange(seen_[entry].helped, true);
+  };
+  table_.help_stuck(stuck);
 }
 
 // A worker that waited for a CPU when its task's limit passed gets 5 ms of its own before it is killed. Without that 1 of a
@@ -328,13 +353,24 @@ void Supervisor::condemn_large(std::uint64_t time) noexcept {
 
 void Supervisor::kill(unsigned slot) noexcept { kill_process(slots_[slot].pidfd); }
 
+// Not while tasks come and go, or each of them would have to tell us.
+bool Supervisor::may_rest(std::uint64_t time) noexcept {
+  std::uint64_t ended = 0;
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) ended += table_.ended(slot);
+  if (std::exchange(ended_in_all_, ended) != ended) restless_until_ = time + options_.tick;
+  return time >= restless_until_ && starting() == 0;
+}
+
 // Until the bell rings, a worker ends, or it is time to look again.
 void Supervisor::wait(std::uint64_t time) {
   std::vector<pollfd> events{{bell_, POLLIN, 0}};
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
     if (slots_[slot].pid.load(std::memory_order_relaxed) != 0) events.push_back({slots_[slot].pidfd, POLLIN, 0});
-  const bool look = events.size() > 1 || broken_.load(std::memory_order_relaxed);
-  std::uint64_t sleep = look ? options_.tick : sync::kForever;
+  const auto open = [&](std::uint32_t entry, TaskWord word) {
+    static_cast<void>(seen_since(entry, word, time));
+    return !seen_[entry].helped;
+  };
+  std::uint64_t sleep = may_rest(time) && table_.rest(open) ? sync::kForever : options_.tick;
   if (not_before_ > time) sleep = std::min(sleep, not_before_ - time);
   const int milliseconds = sleep == sync::kForever ? -1 : static_cast<int>(sleep / 1'000'000 + 1);
   std::vector<unsigned> clients;

@@ -9,6 +9,9 @@
 // Workers are started by posix_spawn (vfork and exec), with the table, the bell and nothing else open, in a process group of
 // their own so that a terminal's Ctrl-C is the client's business, with default signal dispositions.
 //
+// While tasks wait or run it looks at them every `tick`; an idle supervisor sleeps until it is told of a task. A task that
+// still waits at the next look is announced again: the worker that was called for it may have been stopped.
+//
 // Storms: a worker that dies without ever having ended a task is followed by the next one after 1 ms, 2 ms, 4 ms … 1 s (the
 // first two at once). While no worker lives and `start_failures` in a row did not even come up, for `patience` if workers
 // did before or the system is short of something, the table is broken: broken() says why, and all tasks that wait fail. The
@@ -105,6 +108,12 @@ class Supervisor {
     std::uint32_t suspect_entry = 0;
     std::uint64_t suspect_since = 0, suspect_waited = 0;
   };
+  // What a look found in an entry, and since when it stands so.
+  struct Seen {
+    TaskWord word;
+    std::uint64_t since = 0;
+    bool helped = false;  // its client was woken once more
+  };
 
   static void* thread_main(void* supervisor);
   void take_over() noexcept;
@@ -115,8 +124,11 @@ class Supervisor {
   [[nodiscard]] bool keeps_hoping(std::uint64_t time) const noexcept;
   void condemn_overdue(std::uint64_t time) noexcept;
   [[nodiscard]] bool has_had_its_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept;
+  [[nodiscard]] std::uint64_t seen_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept;
+  void help_stuck_tasks(std::uint64_t time) noexcept;
   void condemn_large(std::uint64_t time) noexcept;
   void kill(unsigned slot) noexcept;
+  [[nodiscard]] bool may_rest(std::uint64_t time) noexcept;
   void wait(std::uint64_t time);
   void reap_all() noexcept;
   void reap(unsigned slot) noexcept;
@@ -132,6 +144,7 @@ class Supervisor {
   const int bell_;
   const SupervisorOptions options_;
   std::unique_ptr<Slot[]> slots_;
+  std::vector<Seen> seen_;  // the supervisor's thread only
   pthread_t thread_{};
   bool has_thread_ = false;
   int owner_ = 0;  // the process that has it
@@ -151,6 +164,7 @@ class Supervisor {
   bool was_up_ = false;              // a worker, ever
   std::uint64_t not_before_ = 0;     // the time of the next start
   std::uint64_t last_look_at_memory_ = 0;
+  std::uint64_t ended_in_all_ = 0, restless_until_ = 0;
 
   // Written by the supervisor's thread, read by any.
   std::atomic<std::uint64_t> started_{0}, handed_on_{0};

@@ -62,7 +62,7 @@ struct Failure {
 enum class Submitted : std::uint8_t {
   kNo,  // the entry was taken from its client
   kYes,
-  kCallSupervisor,  // yes; no worker sleeps, and the supervisor wants to know
+  kCallSupervisor,  // yes, and the supervisor wants to know
 };
 
 // A task of a client, while the client has not taken its result.
@@ -182,9 +182,10 @@ class TaskTable {
     entry.started.store(0, std::memory_order_relaxed);
     std::uint64_t seen = TaskWord::filling(ticket.generation, client).bits();
     if (!change(ticket.entry, seen, TaskWord(seen).with(Stage::kReady), Orders::kGive)) return Submitted::kNo;
-    if (announce(ticket.entry)) return Submitted::kYes;
+    const Calls least = announce(ticket.entry) ? Calls::kEveryTask : Calls::kTaskWithoutWorker;
     // relaxed: a token.
-    const bool wanted = wanted_->load(Orders::kAskSleepers) != 0 && wanted_->exchange(0, std::memory_order_relaxed) != 0;
+    const bool wanted = wanted_->load(Orders::kAskSleepers) >= static_cast<std::uint32_t>(least) &&
+                        wanted_->exchange(0, std::memory_order_relaxed) != 0;
     return wanted ? Submitted::kCallSupervisor : Submitted::kYes;
   }
 
@@ -337,23 +338,36 @@ class TaskTable {
     A::notify_all_shared(*space_);
   }
 
-  // The worker's task that has run out of time, and for which it has to be killed: it cannot finish any more. Only one about
-  // which `agrees(claim, nanoseconds beyond the limit)` says so.
-  template <class Agrees>
-  [[nodiscard]] std::optional<Claim> find_overdue(std::uint64_t now, Agrees agrees) noexcept {
+  // The worker's task that has run out of time, and for which it has to be killed: it cannot finish any more. It runs since
+  // `since(claim, started, limit)`; 0: not yet. `started`: when the worker says that it began, 0 if it has not.
+  template <class Since>
+  [[nodiscard]] std::optional<Claim> find_overdue(std::uint64_t now, Since since) noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const TaskWord word(entries_[i].state.load(Orders::kTake));
       if (word.stage() != Stage::kRunning || word.overdue()) continue;
       // relaxed: both belong to the word that is still there when it is marked, or marking fails.
       const std::uint64_t limit = entries_[i].limit.load(std::memory_order_relaxed);
-      const std::uint64_t started = entries_[i].started.load(std::memory_order_relaxed);
-      if (limit == 0 || started == 0 || now < started || now - started <= limit) continue;
-      if (agrees(Claim{i, word}, now - started - limit) && condemn(Claim{i, word})) return Claim{i, word};
+      if (limit == 0) continue;
+      const std::uint64_t begun = since(Claim{i, word}, entries_[i].started.load(std::memory_order_relaxed), limit);
+      if (begun == 0 || now < begun || now - begun <= limit) continue;
+      if (condemn(Claim{i, word})) return Claim{i, word};
     }
     return std::nullopt;
   }
   [[nodiscard]] std::optional<Claim> find_overdue(std::uint64_t now) noexcept {
-    return find_overdue(now, [](const Claim&, std::uint64_t) { return true; });
+    return find_overdue(now, [](const Claim&, std::uint64_t started, std::uint64_t) { return started; });
+  }
+  // Announces each task once more that waits for too long, as `stuck(entry, word)` says: the worker that was called, or that
+  // cleared its bit, may have been stopped. Wakes its client once more if it is over: its worker may have been stopped
+  // before.
+  template <class Stuck>
+  void help_stuck(Stuck stuck) noexcept {
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      // While all are busy it only has to be found.
+      if (word.stage() == Stage::kReady && stuck(i, word) && (!has_bit(ready_, i) || any_sleeps())) announce(i);
+      if (word.is_over() && stuck(i, word)) A::notify_all_shared(entries_[i].state);
+    }
   }
   // Marks the running task so that its worker cannot finish it. Returns false if it has.
   bool condemn(const Claim& claim) noexcept {
@@ -383,8 +397,23 @@ class TaskTable {
 
   // The supervisor wants to be told, once, when a task finds no worker asleep. Returns whether a task is ready already.
   [[nodiscard]] bool want_calls() noexcept {
-    wanted_->store(1, Orders::kSaySleep);
+    wanted_->store(static_cast<std::uint32_t>(Calls::kTaskWithoutWorker), Orders::kSaySleep);
     return any(ready_, Orders::kLastLook);
+  }
+  // It wants to be told, once, of the next task. Returns whether there is none now, neither waiting nor running, nor one
+  // that is over and about which `open(entry, word)` says that it has to be helped yet.
+  template <class Open>
+  [[nodiscard]] bool rest(Open open) noexcept {
+    const std::uint32_t former = wanted_->exchange(static_cast<std::uint32_t>(Calls::kEveryTask), Orders::kSaySleep);
+    // A task whose bit somebody has cleared meanwhile shows in its word: the last look is an acquire load, too.
+    bool none = !any(ready_, Orders::kLastLook);
+    for (std::uint32_t i = 0; none && i < shape_.entries; ++i) {
+      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      none = word.stage() != Stage::kReady && word.stage() != Stage::kRunning && !(word.is_over() && open(i, word));
+    }
+    if (!none)
+      wanted_->store(former, std::memory_order_relaxed);  // relaxed: who has seen the other one calls, which is more
+    return none;
   }
   [[nodiscard]] bool any_ready() const noexcept { return any(ready_, std::memory_order_relaxed); }
 
@@ -415,6 +444,9 @@ class TaskTable {
   static constexpr std::uint32_t kMaxEntries = 1 << 16;
   static constexpr std::uint64_t kMaxArea = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kPage = 4096;
+
+  // Of which tasks the supervisor wants to be told.
+  enum class Calls : std::uint32_t { kNone, kTaskWithoutWorker, kEveryTask };
 
   // Nobody writes after create().
   struct alignas(base::kCacheLine) Header {
@@ -536,6 +568,12 @@ class TaskTable {
     ready_[i / 64].bits.fetch_or(base::bit(i % 64), Orders::kSetBit);
     return call_worker();
   }
+  // relaxed: a hint.
+  [[nodiscard]] bool any_sleeps() const noexcept {
+    for (std::uint64_t w = 0; w < Layout::words(shape_.workers); ++w)
+      if (sleeping_[w].bits.load(std::memory_order_relaxed) != 0) return true;
+    return false;
+  }
   bool call_worker() noexcept {
     for (std::uint64_t w = 0; w < Layout::words(shape_.workers); ++w) {
       std::uint64_t bits = sleeping_[w].bits.load(Orders::kAskSleepers);
@@ -633,7 +671,7 @@ class TaskTable {
   atomic<std::uint32_t>* space_ = nullptr;  // a futex; odd: a client may wait for an entry
   atomic<std::uint32_t>* closed_ = nullptr;
   atomic<std::uint32_t>* epoch_ = nullptr;   // supervisors so far
-  atomic<std::uint32_t>* wanted_ = nullptr;  // the supervisor wants to be told of the next task that finds no worker
+  atomic<std::uint32_t>* wanted_ = nullptr;  // Calls
   Worker* workers_ = nullptr;
   Entry* entries_ = nullptr;
   std::byte* areas_ = nullptr;

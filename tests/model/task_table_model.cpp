@@ -381,6 +381,88 @@ TEST(TaskTable_Model, TaskWithoutWorkers_SupervisorIsCalled) {
   EXPECT_TRUE(result.ok()) << result;
 }
 
+// The supervisor rests while there is nothing to do: the next task calls it, whoever else was called and is done already.
+template <class Table>
+Result resting() {
+  return sim::explore({.name = "table/rest", .preemptions = 3, .stale = 1, .print = false}, [](sim::Execution& run) {
+    Memory<Table> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Table table(memory.get());
+    SimAtomics::atomic<std::uint32_t> bell{0};
+    run.spawn([&] {
+      const std::optional<Ticket> ticket = table.try_acquire(0);
+      if (table.submit(*ticket, 0, 1) != Submitted::kCallSupervisor) return;
+      bell.store(1);
+      SimAtomics::notify_all(bell);
+    });
+    run.spawn([&] { static_cast<void>(table.try_claim(0)); });
+    run.spawn([&] {
+      if (table.rest([](std::uint32_t, TaskWord) { return true; }))
+        while (bell.load() == 0) SimAtomics::wait(bell, 0);
+      SIM_CHECK(table.count(Stage::kFree) == 0 && table.count(Stage::kFilling) == 0);
+    });
+    run.check([] {});
+  });
+}
+TEST(TaskTable_Model, TaskWhileTheSupervisorRests_SupervisorIsCalled) {
+  const Result result = resting<Shipped>();
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// A worker is stopped at any step, like one that is debugged: it is not dead, and nobody recovers what it holds. The task
+// that it has not claimed is done by the other one, which slept.
+template <bool kAnnounced>
+Result stopped() {
+  return sim::explore(
+      {.name = kAnnounced ? "table/stopped" : "table/stopped, not announced",
+       .preemptions = 1,
+       .stale = 0,
+       .crashes = 1,
+       .mortal = 1},
+      [](sim::Execution& run) {
+        Memory<Shipped> memory({.entries = 1, .workers = 2, .clients = 1, .max_input = 64, .max_output = 64});
+        Shipped table(memory.get());
+        SimAtomics::atomic<std::uint32_t> bell{0};
+        const auto work = [&table](unsigned slot) {
+          while (!table.closed()) {
+            if (const std::optional<Claim> claim = table.try_claim(slot))
+              static_cast<void>(table.complete(*claim, 1));
+            else
+              table.wait_for_work(slot);
+          }
+        };
+        run.spawn([&] { work(0); });
+        run.spawn([&] { work(1); });
+        run.spawn([&] {
+          const std::optional<Ticket> ticket = table.try_acquire(0);
+          const auto ring = [&bell] {
+            bell.store(1);
+            SimAtomics::notify_all(bell);
+          };
+          if (table.submit(*ticket, 0, 1) == Submitted::kCallSupervisor) ring();
+          while (!table.take(*ticket)) table.wait_for_result(*ticket);
+          table.close();
+          ring();
+        });
+        run.spawn([&] {
+          sim::await_end(0, 1);  // stopped, or closed
+          if (!sim::is_dead(0) || table.closed()) return;
+          if (table.rest([](std::uint32_t, TaskWord) { return true; }))
+            while (bell.load() == 0) SimAtomics::wait(bell, 0);
+          if (table.running(0)) table.recover_worker(0, {FailureKind::kDeadline, 1}, 2);
+          // The first time it may call the stopped worker itself.
+          for (int look = 0; kAnnounced && look < 2; ++look) table.help_stuck([](std::uint32_t, TaskWord) { return true; });
+        });
+        run.check([] {});
+      });
+}
+TEST(TaskTable_Model, StoppedWorkerWasCalled_AnotherOneTakesTheTask) {
+  const Result result = stopped<true>();
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Mutants, StoppedWorkersTaskNotAnnounced_Deadlock) {
+  EXPECT_EQ(stopped<false>().failure, sim::Failure::kDeadlock);
+}
+
 // A worker that its supervisor has just started when that dies: the next one knows of it, or it does not begin.
 template <class Table>
 Result taking_over() {
@@ -461,6 +543,7 @@ sim::Failure seen_by_any() {
   for (const Cast& cast : {Cast{}, Cast{.clients = 2}})
     if (const Result result = play<Table>(options, cast); result.failure != sim::Failure::kNone) return result.failure;
   if (const Result result = supervisor_called<Table>(); result.failure != sim::Failure::kNone) return result.failure;
+  if (const Result result = resting<Table>(); result.failure != sim::Failure::kNone) return result.failure;
   return closing<Table>().failure;
 }
 template <class Orders>

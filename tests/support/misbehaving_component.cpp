@@ -1,7 +1,7 @@
 // A component that does what its input says: "echo TEXT", "pid", "size N" (so many bytes), "slow TEXT" (an echo that takes
-// 0.3 ms), "sleep MS", "hang", "crash", "exit N", "fail N", "hold MIB", "once FILE" (crashes unless the file is there, which
-// it makes), "log FILE" (adds a byte to the file and crashes), "count FILE" (adds a byte and takes 0.15 s), "patricide FILE"
-// (kills the supervisor unless the file is there, which it makes), "open" (descriptors).
+// 0.3 ms), "sleep MS", "hang", "stop", "crash", "exit N", "fail N", "hold MIB", "once FILE" (crashes unless the file is
+// there, which it makes), "log FILE" (adds a byte to the file and crashes), "count FILE" (adds a byte and takes 0.15 s),
+// "patricide FILE" (kills the supervisor unless the file is there, which it makes), "open" (descriptors).
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -46,6 +46,7 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
   if (verb == "exit") std::_Exit(static_cast<int>(number));
   if (verb == "slow") ::usleep(300);
   if (verb == "sleep") ::usleep(number * 1000);
+  if (verb == "stop") ::kill(::getpid(), SIGSTOP);
   if (verb == "hang")
     for (;;) ::pause();
   if (verb == "once" && ::access(rest.c_str(), F_OK) != 0) {

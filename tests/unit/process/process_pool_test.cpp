@@ -120,6 +120,55 @@ TEST(ProcessPool_Unit, Deadline_WorkerKilled_OthersUnharmed) {
   EXPECT_TRUE(comes_true([&] { return ended(pool, End::kDeadline) == 2; })) << pool.status();
   EXPECT_EQ(ended(pool, End::kSignal), 0u);
 }
+// Like one in a debugger: it is not dead, and sleeps for tasks.
+TEST(ProcessPool_Unit, IdleWorkerIsStopped_TheOthersTakeTheTasks) {
+  ProcessPoolOptions how = options();
+  how.max_workers = how.min_workers = 3;
+  how.idle = 0ns;
+  ProcessPool pool(how);
+  ASSERT_TRUE(comes_true([&] { return pool.worker_pids().size() == 3; }));
+  std::vector<Future> all;
+  for (int i = 0; i < 3; ++i) all.push_back(pool.submit("sleep 20"));
+  for (Future& task : all) EXPECT_TRUE(task.get().ok());
+  const int stopped = pool.worker_pids()[0];
+  ::kill(stopped, SIGSTOP);
+  for (int i = 0; i < 8; ++i) {
+    Future task = pool.submit("echo x");
+    EXPECT_TRUE(task.wait_for(10s)) << pool.status();
+  }
+  ::kill(stopped, SIGCONT);
+}
+TEST(ProcessPool_Unit, WorkerStoppedInATaskWithALimit_TaskGoesToAnother) {
+  ProcessPoolOptions how = options();
+  how.max_workers = 1;
+  ProcessPool pool(how);
+  const int worker = std::stoi(std::string(pool.call("pid").text()));
+  Future task = pool.submit("stop", {.limit = 50ms});
+  EXPECT_TRUE(task.wait_for(10s)) << pool.status();
+  EXPECT_EQ(task.get().failure(), (Failure{FailureKind::kDeadline, 50}));
+  EXPECT_NE(std::stoi(std::string(pool.call("pid").text())), worker);
+}
+TEST(ProcessPool_Unit, NothingToDo_SupervisorSleeps) {
+  ProcessPoolOptions how = options();
+  how.min_workers = 2;
+  ProcessPool pool(how);
+  ASSERT_TRUE(pool.call("echo x").ok());
+  const auto switches = [] {
+    long n = 0;
+    for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream status(thread.path() / "status");
+      for (std::string word; status >> word;)
+        if (word == "voluntary_ctxt_switches:" && status >> word) n += std::stol(word);
+    }
+    return n;
+  };
+  ASSERT_TRUE(comes_true([&] {
+    const long before = switches();
+    std::this_thread::sleep_for(100ms);
+    return switches() - before <= 3;  // this thread's own; a tick would be ten
+  }));
+  EXPECT_EQ(pool.call("echo x").text(), "x");
+}
 TEST(ProcessPool_Unit, TooMuchMemoryInATask_Killed) {
   ProcessPoolOptions how = options();
   how.attempts = 1;
