@@ -177,15 +177,24 @@ unsigned Supervisor::starting() const noexcept {
   return n;
 }
 
-// One at a time comes up for waiting work, so that short tasks do not start as many workers as they are.
+// One comes up for waiting work, so that short tasks do not start as many workers as they are. While it is not up and tasks
+// still wait, each tick doubles how many may come up at once.
 void Supervisor::start_workers(std::uint64_t time) {
   const unsigned most = std::min(options_.max_workers, table_.shape().workers);
+  if (time - doubled_ >= options_.tick && at_once_ < most) {
+    doubled_ = time;
+    at_once_ *= 2;
+  }
   while (time >= not_before_ && live() < most) {
-    const bool wanted = broken_.load(std::memory_order_relaxed) ? live() == 0 : starting() == 0 && table_.want_calls();
+    const unsigned coming = starting();
+    if (coming == 0) at_once_ = 1;
+    const bool may_come = coming < at_once_ && table_.want_calls() && (coming == 0 || coming < table_.count(Stage::kReady));
+    const bool wanted = broken_.load(std::memory_order_relaxed) ? live() == 0 : may_come;
     if (live() >= options_.min_workers && !wanted) return;
     unsigned slot = 0;
     while (slots_[slot].pid.load(std::memory_order_relaxed) != 0) ++slot;
     spawn(slot);  // if it fails, retry_later() says when to try again
+    if (coming == 0) doubled_ = time;
   }
 }
 
@@ -427,7 +436,8 @@ void Supervisor::reap(unsigned slot) noexcept {
     start_failures_ = 0;
     broken_.store(false, std::memory_order_relaxed);
     ended_[static_cast<std::size_t>(end)].fetch_add(1, std::memory_order_relaxed);
-    if (retired(end) || table_.ended(slot) != worker.ended_before)
+    // One that died of its task says nothing about the next worker.
+    if (retired(end) || held != 0 || table_.ended(slot) != worker.ended_before)
       fruitless_ = 0;
     else
       retry_later();

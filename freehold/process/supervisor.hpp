@@ -12,10 +12,10 @@
 // While tasks wait or run it looks at them every `tick`; an idle supervisor sleeps until it is told of a task. A task that
 // still waits at the next look is announced again: the worker that was called for it may have been stopped.
 //
-// Storms: a worker that dies without ever having ended a task is followed by the next one after 1 ms, 2 ms, 4 ms … 1 s (the
-// first two at once). While no worker lives and `start_failures` in a row did not even come up, for `patience` if workers
-// did before or the system is short of something, the table is broken: broken() says why, and all tasks that wait fail. The
-// supervisor goes on trying, and the first worker that comes up mends it.
+// Storms: a worker that dies without a task, and without ever having ended one, is followed by the next one after 1 ms, 2
+// ms, 4 ms … 1 s (the first two at once). While no worker lives and `start_failures` in a row did not even come up, for
+// `patience` if workers did before or the system is short of something, the table is broken: broken() says why, and all
+// tasks that wait fail. The supervisor goes on trying, and the first worker that comes up mends it.
 #pragma once
 #include <pthread.h>
 
@@ -157,7 +157,9 @@ class Supervisor {
   // The supervisor's thread only.
   std::vector<int> sockets_;  // of the client in each slot; -1: free. Slot 0 is this process's own
   std::uint32_t epoch_ = 0;
-  unsigned fruitless_ = 0;           // workers in a row that ended no task
+  unsigned fruitless_ = 0;           // workers in a row that ended no task, nor died of one
+  unsigned at_once_ = 1;             // workers that may be coming up together
+  std::uint64_t doubled_ = 0;        // when that was doubled
   unsigned start_failures_ = 0;      // in a row
   std::uint64_t failing_since_ = 0;  // the first of them
   bool may_pass_ = false;            // one of them was of a kind that passes
