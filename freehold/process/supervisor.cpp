@@ -21,6 +21,8 @@ namespace {
 
 int open_process(int pid) noexcept { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 void kill_process(int pidfd) noexcept { ::syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0); }
+// The component's children, which are in the worker's group. Pre: the worker was not reaped, so its number is nobody else's.
+void kill_group(int pid) noexcept { ::kill(-pid, SIGKILL); }
 
 End end_of(WorkerExit status) noexcept {
   switch (status) {
@@ -29,6 +31,7 @@ End end_of(WorkerExit status) noexcept {
     case WorkerExit::kMaxTasks: return End::kMaxTasks;
     case WorkerExit::kMaxRss: return End::kMaxRss;
     case WorkerExit::kMaxAge: return End::kMaxAge;
+    case WorkerExit::kCondemned:
     case WorkerExit::kNoTable:
     case WorkerExit::kNoComponent: break;
   }
@@ -151,6 +154,7 @@ void Supervisor::take_over() noexcept {
       const int pidfd = open_process(pid_of(identity));
       if (pidfd >= 0) {
         if (identity_of(pid_of(identity)) == identity) {
+          kill_group(pid_of(identity));
           kill_process(pidfd);
           pollfd dead{pidfd, POLLIN, 0};
           while (::poll(&dead, 1, -1) < 0 && errno == EINTR) {
@@ -360,7 +364,10 @@ void Supervisor::condemn_large(std::uint64_t time) noexcept {
   }
 }
 
-void Supervisor::kill(unsigned slot) noexcept { kill_process(slots_[slot].pidfd); }
+void Supervisor::kill(unsigned slot) noexcept {
+  kill_group(slots_[slot].pid.load(std::memory_order_relaxed));
+  kill_process(slots_[slot].pidfd);
+}
 
 // Not while tasks come and go, or each of them would have to tell us.
 bool Supervisor::may_rest(std::uint64_t time) noexcept {
@@ -406,12 +413,16 @@ void Supervisor::reap_all() noexcept {
 void Supervisor::reap(unsigned slot) noexcept {
   Slot& worker = slots_[slot];
   siginfo_t info{};
-  if (::waitid(P_PIDFD, static_cast<id_t>(worker.pidfd), &info, WEXITED | WNOHANG) == 0) {
+  const auto id = static_cast<id_t>(worker.pidfd);
+  if (::waitid(P_PIDFD, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
     if (info.si_pid == 0) return;
+    kill_group(info.si_pid);
+    ::waitid(P_PIDFD, id, &info, WEXITED | WNOHANG);
   } else {
     // Somebody else has reaped it, or the program ignores SIGCHLD: only that it has ended can be known.
     pollfd dead{worker.pidfd, POLLIN, 0};
     if (::poll(&dead, 1, 0) != 1) return;
+    kill_group(worker.pid.load(std::memory_order_relaxed));  // numbers are not used again so soon
     info.si_code = CLD_KILLED;
     info.si_status = 0;
   }

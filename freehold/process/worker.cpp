@@ -1,6 +1,8 @@
 #include "freehold/process/worker.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -8,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <new>
 
 #include "freehold/process/spin.hpp"
 
@@ -67,6 +70,10 @@ void ring(int bell) noexcept {
   [[maybe_unused]] const ssize_t written = ::write(bell, &one, sizeof one);
 }
 
+namespace {
+constexpr int kForkedChild = 127;  // as a shell's child whose exec has failed
+}
+
 Worker::Worker() noexcept : born_(now()) {
   const char* const text = std::getenv(kWorkerVariable);
   int parent = 0;
@@ -80,10 +87,23 @@ Worker::Worker() noexcept : born_(now()) {
   limits_ = {.idle = idle, .max_age = age, .max_tasks = tasks, .max_rss = rss};
   SharedMemory memory = SharedMemory::attach(kTableDescriptor);
   if (!memory.ok() || !Table::valid(memory.data(), memory.bytes())) return;
+  if (!leave_children_alone(memory)) return;
   Table table(memory.data());
   if (slot_ >= table.shape().workers) return;
   if (!table.enter(slot_, identity_of(0), epoch)) ::_exit(static_cast<int>(WorkerExit::kClosed));
   memory_ = static_cast<SharedMemory&&>(memory);
+}
+
+// What fork gives to a child of the component, and exec to its program.
+bool Worker::leave_children_alone(const SharedMemory& memory) noexcept {
+  for (const int fd : {kTableDescriptor, kBellDescriptor}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const mark = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mark == MAP_FAILED || ::madvise(mark, page, MADV_WIPEONFORK) != 0 ||
+      ::madvise(memory.data(), memory.bytes(), MADV_DONTFORK) != 0)
+    return false;
+  original_ = ::new (mark) bool(true);
+  return true;
 }
 
 int Worker::run(freehold_component* component) noexcept {
@@ -110,14 +130,15 @@ int Worker::run(freehold_component* component) noexcept {
 void Worker::run_task(Table& table, const Claim& claim, freehold_component* component) noexcept {
   if (table.limit(claim.entry) != 0) table.began(claim, now());
   std::size_t bytes = 0;
+  const bool& original = *original_;
   const int code = component(table.input(claim.entry), table.input_bytes(claim.entry), table.output(claim.entry),
                              table.shape().max_output, &bytes);
+  if (!original) ::_exit(kForkedChild);  // the component's fork came back, because an exec failed, say
   Failure failure;
   if (code != 0) failure = {FailureKind::kComponent, code};
   if (code == 0 && bytes > table.shape().max_output)
     failure = {FailureKind::kComponent, -1};  // it has written beyond its buffer
-  if (!table.complete(claim, bytes, failure))
-    for (;;) ::pause();  // condemned: the supervisor's SIGKILL is under way
+  if (!table.complete(claim, bytes, failure)) ::_exit(static_cast<int>(WorkerExit::kCondemned));
   table.count_ended(slot_);
 }
 

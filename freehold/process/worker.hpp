@@ -10,6 +10,10 @@
 // The worker ends by itself, between two tasks, when it has been idle for too long or has grown old, large or tired; exit
 // statuses tell the supervisor why. Whatever else ends it is a crash, and the supervisor hands its task on.
 // Threads: the main thread only. Nothing else of the process matters to the table.
+//
+// A component may fork. Its children have neither the table (MADV_DONTFORK), input and output included, nor, once they exec,
+// its descriptor and the bell's; one that returns from the component ends. They are in the worker's process group, which is
+// killed when the worker ends.
 #pragma once
 #include <cstdint>
 
@@ -39,6 +43,7 @@ enum class WorkerExit : int {
   kMaxAge = 83,
   kNoTable = 84,      // it did not find the table that its supervisor should have given it
   kNoComponent = 85,  // the shared object could not be loaded
+  kCondemned = 86,    // the task is its own no more
 };
 
 // What a supervisor gives a worker: the table as this descriptor, the bell, and the variable with the rest.
@@ -67,10 +72,12 @@ class Worker {
   int run(freehold_component* component) noexcept;
 
  private:
+  [[nodiscard]] bool leave_children_alone(const SharedMemory& memory) noexcept;
   void run_task(Table& table, const Claim& claim, freehold_component* component) noexcept;
   [[nodiscard]] int retire(std::uint64_t tasks) noexcept;
 
   SharedMemory memory_;
+  const bool* original_ = nullptr;  // false in a forked child, where the page is wiped
   unsigned slot_ = 0;
   WorkerLimits limits_;
   std::uint64_t born_ = 0;

@@ -1,9 +1,12 @@
 // A component that does what its input says: "echo TEXT", "pid", "size N" (so many bytes), "slow TEXT" (an echo that takes
 // 0.3 ms), "sleep MS", "hang", "stop", "crash", "exit N", "fail N", "hold MIB", "once FILE" (crashes unless the file is
 // there, which it makes), "log FILE" (adds a byte to the file and crashes), "count FILE" (adds a byte and takes 0.15 s),
-// "patricide FILE" (kills the supervisor unless the file is there, which it makes), "open" (descriptors).
+// "patricide FILE" (kills the supervisor unless the file is there, which it makes), "open" (descriptors), "openexec" (those
+// of a program that it runs), "fork" (a child of it returns from the component, too, and first), "leave FILE" (a child lives
+// on, its number in the file), "leavehang FILE" (and so does the task).
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -64,6 +67,28 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
     ::close(::open(rest.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     ::kill(::getppid(), SIGKILL);
     for (;;) ::pause();
+  }
+  if (verb == "openexec") {
+    char names[512];
+    std::FILE* const ls = ::popen("ls /proc/self/fd | tr '\\n' ' '", "r");
+    const std::size_t length = ls == nullptr ? 0 : std::fread(names, 1, sizeof names, ls);
+    ::pclose(ls);
+    return answer(std::string(names, length), output, capacity, output_bytes);
+  }
+  if (verb == "fork") {
+    const pid_t child = ::fork();
+    if (child == 0) return 0;
+    ::waitpid(child, nullptr, 0);
+  }
+  if (verb == "leave" || verb == "leavehang") {
+    const pid_t child = ::fork();
+    if (child == 0)
+      for (;;) ::pause();
+    std::FILE* const file = std::fopen(rest.c_str(), "we");
+    std::fprintf(file, "%d", child);
+    std::fclose(file);
+    if (verb == "leavehang")
+      for (;;) ::pause();
   }
   if (verb == "hold") {
     static volatile char* held;  // and used, so the compiler and the leak checker leave it

@@ -377,6 +377,45 @@ TEST(ProcessPool_Unit, Worker_HasNoOtherDescriptors) {
   EXPECT_EQ(result.text(), "0 1 2 3 4 ");
   ::close(leaked);
 }
+TEST(ProcessPool_Unit, ComponentsPrograms_HaveNeitherTableNorBell) {
+  ProcessPool pool(options());
+  const Result result = pool.call("openexec");
+  EXPECT_EQ(result.text().find('4'), std::string::npos) << result.text();  // ls has opened 3 itself
+}
+TEST(ProcessPool_Unit, ComponentForks_ChildReturns_ItIsNoSecondWorker) {
+  ProcessPool pool(options());
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(pool.call("fork " + std::to_string(i)).text(), std::to_string(i));
+  EXPECT_EQ(pool.stats().workers.handed_on, 0u);
+}
+// Whoever inherits the dead reaps them some time; until then they are zombies, which run no more.
+bool is_gone(int pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  return !std::getline(stat, text) || text.find(") Z ") != std::string::npos;
+}
+int number_in(const std::string& file) {
+  int number = 0;
+  std::ifstream(file) >> number;
+  return number;
+}
+TEST(ProcessPool_Unit, ComponentLeavesAChild_GoneWithTheWorker) {
+  const std::string file = testing::TempDir() + "freehold_child_" + std::to_string(::getpid());
+  ProcessPoolOptions how = options();
+  how.attempts = 1;
+  int children[2] = {};
+  {
+    ProcessPool pool(how);
+    ASSERT_TRUE(pool.call("leave " + file).ok());
+    children[0] = number_in(file);
+    EXPECT_FALSE(is_gone(children[0]));
+    Future hangs = pool.submit("leavehang " + file, {.limit = 100ms});
+    EXPECT_EQ(hangs.get().failure().kind, FailureKind::kDeadline);
+    children[1] = number_in(file);
+    EXPECT_TRUE(comes_true([&] { return is_gone(children[1]); }));
+  }
+  EXPECT_TRUE(comes_true([&] { return is_gone(children[0]); }));
+  std::filesystem::remove(file);
+}
 TEST(ProcessPool_Unit, PoolEnds_NoProcessNoDescriptorLeft) {
   const std::size_t before = open_descriptors();
   {
@@ -508,13 +547,7 @@ TEST(ProcessPool_Unit, ClientKilled_WorkersDieWithIt) {
   ASSERT_EQ(::read(pipe_ends[0], pids, sizeof pids), static_cast<ssize_t>(sizeof pids));
   ::kill(child, SIGKILL);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-  // Whoever inherits the dead reaps them some time; until then they are zombies, which run no more.
-  const auto gone = [](int pid) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    std::string text;
-    return !std::getline(stat, text) || text.find(") Z ") != std::string::npos;
-  };
-  for (const int pid : pids) EXPECT_TRUE(comes_true([&] { return gone(pid); })) << pid;
+  for (const int pid : pids) EXPECT_TRUE(comes_true([&] { return is_gone(pid); })) << pid;
   ::close(pipe_ends[0]);
   ::close(pipe_ends[1]);
 }
