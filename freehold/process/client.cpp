@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -68,6 +69,7 @@ bool Future::wait_for(Nanoseconds time) noexcept {
     const std::uint64_t left = left_until(end);
     if (left == 0) return false;
     client_->table_.wait_for_result(ticket_, client_->longest_wait(left));
+    if (!over()) client_->check_up(ticket_);
     if (client_->pool_is_gone()) return true;  // and get() says so
   }
   return true;
@@ -77,8 +79,10 @@ Result Future::get() noexcept {
   Result result;
   wait();
   if (!client_->table_.take(ticket_)) {
-    // The pool's process is dead, or it has believed this one to be.
-    result.failure_ = {FailureKind::kNoWorker, 0};
+    // The pool's process is dead, or something has written into the table.
+    result.failure_ = {client_->pool_is_gone() ? FailureKind::kNoWorker : FailureKind::kCorrupt, 0};
+    client_->held_.fetch_sub(1, std::memory_order_relaxed);
+    client_->failed_.fetch_add(1, std::memory_order_relaxed);
     client_ = nullptr;
     return result;
   }
@@ -86,9 +90,13 @@ Result Future::get() noexcept {
   result.client_ = &client;
   result.ticket_ = ticket_;
   result.failure_ = client.table_.failure(ticket_.entry);
+  const std::uint64_t bytes = client.table_.output_bytes(ticket_.entry);
+  if (result.failure_.kind > FailureKind::kCorrupt || bytes > client.table_.shape().max_output) {
+    result.failure_ = {FailureKind::kCorrupt, 0};
+    client.suspect();
+  }
   if (result.ok())
-    result.bytes_ = {client.table_.output(ticket_.entry),
-                     static_cast<std::size_t>(client.table_.output_bytes(ticket_.entry))};
+    result.bytes_ = {client.table_.output(ticket_.entry), static_cast<std::size_t>(bytes)};
   else
     client.failed_.fetch_add(1, std::memory_order_relaxed);
   client.latencies_.add(now() - begun_);
@@ -96,7 +104,9 @@ Result Future::get() noexcept {
 }
 
 void Future::cancel() noexcept {
-  if (client_ != nullptr) std::exchange(client_, nullptr)->table_.drop(ticket_);
+  if (client_ == nullptr) return;
+  client_->table_.drop(ticket_);
+  std::exchange(client_, nullptr)->held_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // ---- Client
@@ -129,17 +139,40 @@ std::size_t Client::submit_all(std::span<const std::span<const std::byte>> input
 }
 
 std::optional<Ticket> Client::acquire(Nanoseconds wait) noexcept {
+  held_.fetch_add(1, std::memory_order_relaxed);
   std::optional<Ticket> ticket = table_.try_acquire(slot_);
-  if (ticket || wait.count() <= 0) return ticket;
+  if (ticket) return ticket;
   const std::uint64_t end = end_of(wait);
-  while (!(ticket = table_.try_acquire(slot_))) {
+  while (wait.count() > 0 && !(ticket = table_.try_acquire(slot_))) {
     const std::uint64_t left = left_until(end);
-    if (left == 0) return std::nullopt;
+    if (left == 0) break;
     table_.wait_for_space(longest_wait(left));
-    if (pool_is_gone()) return std::nullopt;
+    if (pool_is_gone()) break;
+    look_for_lost_entries();
   }
-  table_.pass_on_space();
+  if (ticket)
+    table_.pass_on_space();
+  else
+    held_.fetch_sub(1, std::memory_order_relaxed);
   return ticket;
+}
+
+// Now and then while a client waits: damage wakes nobody, and the supervisor may be at rest.
+void Client::check_up(Ticket ticket) noexcept {
+  const std::optional<TaskWord> word = table_.look(ticket);
+  if (!word || word->is_over()) return;
+  if (word->stage() != Stage::kReady && word->stage() != Stage::kRunning) suspect();
+  ring(bell_);
+}
+// The table is full, by more entries of ours than we hold.
+void Client::look_for_lost_entries() noexcept {
+  for (int look = 0; look < 3; ++look)
+    if (table_.count_of(slot_) <= held_.load(std::memory_order_relaxed)) return;
+  suspect();
+}
+void Client::suspect() noexcept {
+  suspicious_.store(true, std::memory_order_relaxed);
+  ring(bell_);
 }
 
 bool Client::is_over(Ticket ticket) const noexcept {
@@ -147,10 +180,9 @@ bool Client::is_over(Ticket ticket) const noexcept {
   return !word || word->is_over();
 }
 
-// A pool that is gone wakes nobody.
+// A pool that is gone wakes nobody, nor does one whose table is damaged.
 std::uint64_t Client::longest_wait(std::uint64_t nanoseconds) const noexcept {
-  constexpr std::uint64_t kLook = 100'000'000;
-  return pool_ < 0 || nanoseconds < kLook ? nanoseconds : kLook;
+  return std::min<std::uint64_t>(nanoseconds, pool_ < 0 ? 250'000'000 : 100'000'000);
 }
 bool Client::pool_is_gone() const noexcept {
   if (pool_ < 0) return false;
@@ -162,11 +194,12 @@ bool Client::pool_is_gone() const noexcept {
 void Client::release(Ticket ticket) noexcept {
   const std::uint64_t area = table_.areas_offset() + ticket.entry * table_.area_bytes();
   const std::uint64_t outputs = static_cast<std::uint64_t>(table_.output(ticket.entry) - table_.input(ticket.entry));
-  if (const std::uint64_t used = table_.input_bytes(ticket.entry); used > kKeptBytes)
+  if (const std::uint64_t used = std::min(table_.input_bytes(ticket.entry), table_.shape().max_input); used > kKeptBytes)
     memory_.give_back(area + kKeptBytes, used - kKeptBytes + 4095);
   if (table_.output_bytes(ticket.entry) > kKeptBytes)
     memory_.give_back(area + outputs + kKeptBytes, table_.shape().max_output - kKeptBytes);
   table_.drop(ticket);
+  held_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 ClientStats Client::stats() const noexcept {
@@ -186,8 +219,10 @@ AttachedClient::AttachedClient(int socket) noexcept : socket_(socket) {
   if (!receive_passed(socket, passed)) return;
   bell_ = passed.bell;
   memory_ = SharedMemory::attach(passed.memory);
-  if (!memory_.ok() || !Table::valid(memory_.data(), memory_.bytes())) return;
-  client_.emplace(memory_, passed.number, bell_);
+  const std::optional<TableShape> shape =
+      memory_.ok() ? Table::shape_of(memory_.data(), memory_.bytes()) : std::optional<TableShape>();
+  if (!shape || passed.number >= shape->clients) return;
+  client_.emplace(memory_, *shape, passed.number, bell_);
   client_->pool_ = socket;
 }
 AttachedClient::~AttachedClient() {

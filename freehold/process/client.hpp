@@ -120,7 +120,9 @@ class Client {
  public:
   // Pre: `memory` is a valid table and outlives the client, `slot` is nobody else's, `bell` is its supervisor's.
   Client(const SharedMemory& memory, unsigned slot, int bell) noexcept
-      : memory_(memory), table_(memory.data()), slot_(slot), bell_(bell) {}
+      : Client(memory, static_cast<const TableShape&>(Table(memory.data()).shape()), slot, bell) {}
+  Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int bell) noexcept
+      : memory_(memory), table_(memory.data(), shape), slot_(slot), bell_(bell) {}
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -135,6 +137,8 @@ class Client {
                          const TaskOptions& options = {}) noexcept;
 
   [[nodiscard]] Table& table() noexcept { return table_; }
+  // Whether it has seen something in the table that cannot be, since it was asked last.
+  [[nodiscard]] bool take_suspicion() noexcept { return suspicious_.exchange(false, std::memory_order_relaxed); }
   [[nodiscard]] ClientStats stats() const noexcept;
 
  private:
@@ -144,6 +148,9 @@ class Client {
 
   [[nodiscard]] std::optional<Ticket> acquire(Nanoseconds wait) noexcept;
   [[nodiscard]] bool is_over(Ticket ticket) const noexcept;
+  void check_up(Ticket ticket) noexcept;
+  void look_for_lost_entries() noexcept;
+  void suspect() noexcept;
   [[nodiscard]] bool pool_is_gone() const noexcept;
   [[nodiscard]] std::uint64_t longest_wait(std::uint64_t nanoseconds) const noexcept;
   void release(Ticket ticket) noexcept;
@@ -153,6 +160,9 @@ class Client {
   const unsigned slot_;
   const int bell_;
   int pool_ = -1;  // in a process of its own: the socket to the pool's
+  // Tickets that it holds or is about to hold: never fewer than the table's entries say. relaxed: a count.
+  alignas(base::kCacheLine) std::atomic<std::uint64_t> held_{0};
+  std::atomic<bool> suspicious_{false};
   // Statistics; relaxed.
   alignas(base::kCacheLine) std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> failed_{0}, refused_{0};

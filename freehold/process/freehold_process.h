@@ -45,6 +45,7 @@ enum {
   FREEHOLD_MEMORY = 4,           /* detail: the limit in MiB */
   FREEHOLD_COMPONENT = 5,        /* the component refused it; detail: what it returned */
   FREEHOLD_NO_WORKER = 6,        /* no worker can be started, or the pool has ended */
+  FREEHOLD_CORRUPT = 7,          /* the component has written into the pool's memory, and the task is lost */
   FREEHOLD_FULL = 32,            /* the table, for as long as the caller would wait */
   FREEHOLD_TOO_LARGE = 33,       /* the input */
   FREEHOLD_OUTPUT_TOO_SMALL = 34 /* the caller's buffer; *output_bytes says what is needed */

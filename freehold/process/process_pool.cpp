@@ -78,6 +78,7 @@ ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
   if (bell_ >= 0) {
     Table::create(memory_.data(), shape);
     client_ = std::make_unique<Client>(memory_, 0, bell_);
+    how.local_client = client_.get();
     supervisor_ = std::make_unique<Supervisor>(memory_, bell_, std::move(how));
     if (supervisor_->start()) return;
     supervisor_.reset();
@@ -116,7 +117,7 @@ void ProcessPool::serve(int socket) {
 ProcessPoolStats ProcessPool::stats() const {
   ProcessPoolStats stats;
   if (!supervisor_) return stats;
-  const Table table(memory_.data());
+  const Table& table = client_->table();
   stats.tasks = client_->stats();
   stats.workers = supervisor_->stats();
   stats.waiting = table.count(Stage::kReady);

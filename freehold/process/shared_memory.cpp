@@ -19,6 +19,22 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 // Above what a process that is started gets its own descriptors as.
 constexpr int kLowestDescriptor = 10;
 
+constexpr std::uint64_t kPage = 4096;
+
+void* map_guarded(int fd, std::size_t bytes) noexcept {
+  const std::size_t all = base::align_up(bytes, kPage) + 2 * kPage;
+  void* const room = ::mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return room;
+  void* const data =
+      ::mmap(static_cast<std::byte*>(room) + kPage, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (data == MAP_FAILED) {
+    const int saved = errno;
+    ::munmap(room, all);
+    errno = saved;
+  }
+  return data;
+}
+
 int closed_with_errno(int fd) noexcept {
   const int saved = errno;
   if (fd >= 0) ::close(fd);
@@ -49,7 +65,7 @@ SharedMemory SharedMemory::attach(int fd) noexcept {
   const int seals = ::fcntl(fd, F_GET_SEALS);
   void* data = MAP_FAILED;
   if (seals >= 0 && (seals & kSeals) == kSeals)
-    data = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    data = map_guarded(fd, static_cast<std::size_t>(status.st_size));
   else
     errno = EINVAL;
   if (data == MAP_FAILED) {
@@ -64,7 +80,7 @@ SharedMemory SharedMemory::attach(int fd) noexcept {
 
 SharedMemory::~SharedMemory() {
   if (data_ == nullptr) return;
-  ::munmap(data_, bytes_);
+  ::munmap(static_cast<std::byte*>(data_) - kPage, base::align_up(bytes_, kPage) + 2 * kPage);
   ::close(fd_);
 }
 
@@ -81,7 +97,6 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
 }
 
 void SharedMemory::give_back(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-  constexpr std::uint64_t kPage = 4096;
   const std::uint64_t begin = base::align_up(offset, kPage);
   const std::uint64_t end = base::align_down(offset + bytes, kPage);
   if (begin >= end) return;

@@ -29,7 +29,7 @@ class SharedMemory {
 
  private:
   int fd_ = -1;
-  void* data_ = nullptr;
+  void* data_ = nullptr;  // with a page before and after it that nobody can touch
   std::uint64_t bytes_ = 0;
 };
 

@@ -12,7 +12,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <utility>
+
+#include "freehold/process/client.hpp"
 
 extern char** environ;
 
@@ -134,6 +137,7 @@ void Supervisor::run() {
   while (!stopping_.load()) {
     const std::uint64_t time = now();
     welcome_clients();
+    look_for_damage(time);
     condemn_overdue(time);
     condemn_large(time);
     help_stuck_tasks(time);
@@ -310,6 +314,7 @@ void Supervisor::condemn_overdue(std::uint64_t time) noexcept {
     return has_had_its_time(claim, time, time - begun - limit) ? begun : 0;
   };
   while (const std::optional<Claim> claim = table_.find_overdue(time, since)) {
+    if (claim->word.worker() >= table_.shape().workers) continue;  // damage, which the next look sees
     const auto milliseconds = static_cast<std::int32_t>(table_.limit(claim->entry) / 1'000'000);
     slots_[claim->word.worker()].condemned = {FailureKind::kDeadline, milliseconds};
     kill(claim->word.worker());
@@ -459,9 +464,59 @@ void Supervisor::reap(unsigned slot) noexcept {
   }
 }
 
+namespace {
+
+// What the supervisor knows of the table by itself.
+struct Known {
+  std::uint32_t own_epoch;
+  const std::function<bool(unsigned)> is_live, is_connected;
+  const std::function<bool(std::uint32_t, TaskWord)> lasts;
+  std::vector<bool> asked;
+
+  [[nodiscard]] static bool closed() noexcept { return false; }
+  [[nodiscard]] std::uint32_t epoch() const noexcept { return own_epoch; }
+  [[nodiscard]] bool has_another(unsigned worker) {
+    const bool before = asked[worker];
+    asked[worker] = true;
+    return before;
+  }
+};
+
+}  // namespace
+
+void Supervisor::look_for_damage(std::uint64_t time) {
+  Known known{.own_epoch = epoch_,
+              .is_live = [&](unsigned worker) { return slots_[worker].pid.load(std::memory_order_relaxed) != 0; },
+              .is_connected = [&](unsigned client) { return client == 0 || sockets_[client] >= 0; },
+              .lasts = [&](std::uint32_t i, TaskWord word) { return time - seen_since(i, word, time) >= 2 * options_.tick; },
+              .asked = std::vector<bool>(table_.shape().workers)};
+  const char* what = table_.find_damage(known);
+  if (what == nullptr && options_.local_client != nullptr && options_.local_client->take_suspicion())
+    what = "a task's state";
+  if (what != nullptr) start_afresh(what);
+}
+
+void Supervisor::start_afresh(const char* what) {
+  std::fprintf(stderr, "freehold: a component has written into the task table (%s): all its workers and tasks begin anew\n",
+               what);
+  wait_for_deaths(0);
+  damaged_.fetch_add(1, std::memory_order_relaxed);
+  epoch_ = static_cast<std::uint32_t>(damaged_.load(std::memory_order_relaxed) << 16 | (now() >> 20 & 0xffff));
+  // Odd multiples of the time: no ticket has this generation, but by a chance of 2^-32.
+  table_.reset(static_cast<std::uint32_t>(now() * 0x9e3779b97f4a7c15 >> 32), epoch_);
+  for (Seen& seen : seen_) seen = {};
+}
+
 void Supervisor::shut_down() {
   table_.close();
-  const std::uint64_t end = now() + options_.grace;
+  wait_for_deaths(now() + options_.grace);
+  table_.fail_ready({FailureKind::kNoWorker, 0});
+  for (unsigned slot = 1; slot < sockets_.size(); ++slot)
+    if (sockets_[slot] >= 0) ::close(std::exchange(sockets_[slot], -1));
+}
+
+// Kills the workers that live then.
+void Supervisor::wait_for_deaths(std::uint64_t end) {
   while (live() != 0) {
     if (now() >= end)
       for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
@@ -472,15 +527,13 @@ void Supervisor::shut_down() {
     ::poll(workers.data(), workers.size(), 10);
     reap_all();
   }
-  table_.fail_ready({FailureKind::kNoWorker, 0});
-  for (unsigned slot = 1; slot < sockets_.size(); ++slot)
-    if (sockets_[slot] >= 0) ::close(std::exchange(sockets_[slot], -1));
 }
 
 SupervisorStats Supervisor::stats() const noexcept {
   SupervisorStats stats;
   stats.live = live();
   stats.started = started_.load(std::memory_order_relaxed);
+  stats.damaged = damaged_.load(std::memory_order_relaxed);
   stats.handed_on = handed_on_.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < kEnds; ++i) stats.ended[i] = ended_[i].load(std::memory_order_relaxed);
   return stats;

@@ -12,6 +12,9 @@
 // While tasks wait or run it looks at them every `tick`; an idle supervisor sleeps until it is told of a task. A task that
 // still waits at the next look is announced again: the worker that was called for it may have been stopped.
 //
+// Damage: a component that writes wildly may write into the table. What cannot be is looked for at every tick, and said by
+// clients that see it: then all workers are killed, the table is made anew, and every task that it held fails with kCorrupt.
+//
 // Storms: a worker that dies without a task, and without ever having ended one, is followed by the next one after 1 ms, 2
 // ms, 4 ms … 1 s (the first two at once). While no worker lives and `start_failures` in a row did not even come up, for
 // `patience` if workers did before or the system is short of something, the table is broken: broken() says why, and all
@@ -33,6 +36,8 @@
 
 namespace freehold::process {
 
+class Client;
+
 struct SupervisorOptions {
   std::vector<std::string> command;  // of the worker program
   unsigned min_workers = 0;          // kept even when there is no work
@@ -41,6 +46,7 @@ struct SupervisorOptions {
   unsigned start_failures = 5;             // in a row, see above
   std::uint64_t patience = 5'000'000'000;  // nanoseconds, see above
   WorkerLimits limits;
+  Client* local_client = nullptr;       // of this process, in slot 0; outlives the supervisor
   std::uint64_t kill_rss = 0;           // bytes: a worker above it is killed in the middle of its task; 0: none
   std::uint64_t tick = 10'000'000;      // nanoseconds between two looks at deadlines and memory
   std::uint64_t grace = 1'000'000'000;  // nanoseconds that a task may go on for when the pool ends
@@ -66,6 +72,7 @@ struct SupervisorStats {
   unsigned live = 0;
   std::uint64_t started = 0;
   std::uint64_t handed_on = 0;  // tasks whose worker died
+  std::uint64_t damaged = 0;    // times that the table was made anew, because something had written into it
   std::array<std::uint64_t, kEnds> ended{};
 };
 
@@ -126,6 +133,9 @@ class Supervisor {
   [[nodiscard]] bool has_had_its_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept;
   [[nodiscard]] std::uint64_t seen_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept;
   void help_stuck_tasks(std::uint64_t time) noexcept;
+  void look_for_damage(std::uint64_t time);
+  void start_afresh(const char* why);
+  void wait_for_deaths(std::uint64_t until);
   void condemn_large(std::uint64_t time) noexcept;
   void kill(unsigned slot) noexcept;
   [[nodiscard]] bool may_rest(std::uint64_t time) noexcept;
@@ -169,7 +179,7 @@ class Supervisor {
   std::uint64_t ended_in_all_ = 0, restless_until_ = 0;
 
   // Written by the supervisor's thread, read by any.
-  std::atomic<std::uint64_t> started_{0}, handed_on_{0};
+  std::atomic<std::uint64_t> started_{0}, handed_on_{0}, damaged_{0};
   std::array<std::atomic<std::uint64_t>, kEnds> ended_{};
   std::atomic<bool> broken_{false};
   mutable std::mutex why_lock_;

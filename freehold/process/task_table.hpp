@@ -16,6 +16,9 @@
 // crash. There is never a second writer: a task goes to another worker only after its former one is known to be dead, and
 // its memory with it. An overdue worker is marked in the word first, so that it cannot finish while it is being killed.
 //
+// Damage: a worker may write anywhere in the table. Nobody believes an index or a length that was read from it before it was
+// compared with the shape, of which every process has a copy; find_damage() and reset() are the supervisor's.
+//
 // Pre of everything: at most one supervisor at a time; recover_*(x) only when x is dead, as waitpid or a closed socket
 // tells. Threads: any thread of the client, the worker or the supervisor that its name says. Lock-free, but for those that
 // wait. Cost: submit to result, nobody sleeping: 4 compare-exchanges on the entry, 4 operations on bits, each on a shared
@@ -24,6 +27,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 
 #include "freehold/base/bits.hpp"
@@ -51,6 +55,7 @@ enum class FailureKind : std::uint32_t {
   kMemory,     // its worker held more memory than it may: value is the limit in MiB
   kComponent,  // the component refused it: value is what it returned
   kNoWorker,   // no worker could be started, or the pool was shut down
+  kCorrupt,    // something has written into the table: what is known of the task is not to be believed
 };
 struct Failure {
   FailureKind kind = FailureKind::kNone;
@@ -107,7 +112,7 @@ class TaskTable {
 
  public:
   static constexpr std::uint64_t kMagic = 0x656c626174687266;  // "frhtable"
-  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::uint32_t kVersion = 2;
 
   // Bytes that a table of this shape takes, areas included; 0 if the shape is impossible.
   [[nodiscard]] static std::uint64_t bytes(const TableShape& shape) noexcept {
@@ -130,15 +135,44 @@ class TaskTable {
       table.free_[i / 64].bits.fetch_or(base::bit(i % 64), std::memory_order_relaxed);
   }
 
-  // Whether `size` bytes at `memory` are a table that create() made, of this version and as large as it should be.
+  // The shape, if `size` bytes at `memory` are a table that create() made, of this version and as large as it should be.
+  [[nodiscard]] static std::optional<TableShape> shape_of(const void* memory, std::uint64_t size) noexcept {
+    if (size < sizeof(Header)) return std::nullopt;
+    Header header;  // a copy: a worker that writes wildly may do so now
+    std::memcpy(&header, memory, sizeof header);
+    const bool valid =
+        header.magic == kMagic && header.version == kVersion && header.bytes == size && bytes(header.shape) == size;
+    return valid ? std::optional(header.shape) : std::nullopt;
+  }
   [[nodiscard]] static bool valid(const void* memory, std::uint64_t size) noexcept {
-    if (size < sizeof(Header)) return false;
-    const auto& header = *static_cast<const Header*>(memory);
-    return header.magic == kMagic && header.version == kVersion && header.bytes == size && bytes(header.shape) == size;
+    return shape_of(memory, size).has_value();
   }
 
-  // A process's view of the table. Pre: valid(memory, its size); the memory outlives the view.
+  // A process's view of the table. Pre: valid(memory, its size); the memory outlives the view, and nobody writes wildly yet.
   explicit TaskTable(void* memory) noexcept : TaskTable(memory, static_cast<Header*>(memory)->shape) {}
+  // The same with what shape_of() has said.
+  TaskTable(void* memory, const TableShape& shape) noexcept : shape_(shape), header_(static_cast<Header*>(memory)) {
+    const Layout layout(shape);
+    auto* const start = static_cast<std::byte*>(memory);
+    const auto at = [start]<class T>(T*& pointer, std::uint64_t offset) { pointer = reinterpret_cast<T*>(start + offset); };
+    at(free_, layout.free);
+    at(ready_, layout.ready);
+    at(sleeping_, layout.sleeping);
+    at(workers_, layout.workers);
+    at(entries_, layout.entries);
+    Line* lines = nullptr;
+    at(lines, layout.lines);
+    free_cursor_ = &lines[0].word;
+    ready_cursor_ = &lines[1].word;
+    space_ = &lines[2].word;
+    closed_ = &lines[3].word;
+    wanted_ = &lines[4].word;
+    epoch_ = &lines[5].word;
+    areas_ = start + layout.areas;
+    output_offset_ = layout.output_offset;
+    area_bytes_ = layout.area_bytes;
+    guarded_ = layout.guarded;
+  }
 
   [[nodiscard]] const TableShape& shape() const noexcept { return shape_; }
   [[nodiscard]] std::byte* input(std::uint32_t entry) const noexcept { return areas_ + entry * area_bytes_; }
@@ -146,6 +180,15 @@ class TaskTable {
   // Of input and output area together.
   [[nodiscard]] std::uint64_t area_bytes() const noexcept { return area_bytes_; }
   [[nodiscard]] std::uint64_t areas_offset() const noexcept { return Layout(shape_).areas; }
+  // Calls `guard(address)` for each page that lies between two regions, for no use.
+  template <class Guard>
+  void for_each_guard(Guard guard) const {
+    guard(areas_ - kPage);
+    for (std::uint32_t i = 0; guarded_ && i < shape_.entries; ++i) {
+      guard(output(i) - kPage);
+      guard(input(i) + area_bytes_ - kPage);
+    }
+  }
 
   // ---- the client
 
@@ -387,6 +430,56 @@ class TaskTable {
     return entries_[entry].limit.load(std::memory_order_relaxed);
   }
 
+  // What shows that something has written into the table that should not have; null if nothing does. `known` has what the
+  // supervisor knows by itself: closed(), epoch(), is_live(worker), is_connected(client), lasts(entry, word): it was so at a
+  // former look, has_another(worker): that was asked about it before.
+  template <class Known>
+  [[nodiscard]] const char* find_damage(Known& known) const noexcept {
+    if (header_->magic != kMagic || header_->version != kVersion || header_->shape != shape_ ||
+        header_->bytes != bytes(shape_))
+      return "its header";
+    if (closed_->load(std::memory_order_relaxed) != (known.closed() ? 1u : 0u)) return "whether it is closed";
+    if (epoch_->load(std::memory_order_relaxed) != known.epoch()) return "its epoch";
+    if (has_more(free_, shape_.entries) || has_more(ready_, shape_.entries) || has_more(sleeping_, shape_.workers))
+      return "its bits";
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      if (word.stage() > Stage::kTaking) return "a task's stage";
+      if (word.stage() == Stage::kFree) continue;
+      if (word.client() >= shape_.clients) return "a task's client";
+      if (!word.abandoned() && !known.is_connected(word.client())) return "a task's client";
+      if (word.stage() != Stage::kRunning) continue;
+      const unsigned worker = word.worker();
+      if (worker >= shape_.workers) return "a task's worker";
+      if (!known.lasts(i, word)) continue;
+      if (!known.is_live(worker) || has_bit(sleeping_, worker) || known.has_another(worker)) return "a task's worker";
+    }
+    return nullptr;
+  }
+
+  // Makes the table anew after damage: every task is its client's no more. `generation`: of the entries, unlikely to be that
+  // of a ticket. Pre: no worker lives.
+  void reset(std::uint32_t generation, std::uint32_t epoch) noexcept {
+    header_->magic = kMagic;
+    header_->version = kVersion;
+    header_->shape = shape_;
+    header_->bytes = bytes(shape_);
+    for (Bits* words : {free_, ready_})
+      for (std::uint64_t w = 0; w < Layout::words(shape_.entries); ++w) words[w].bits.store(0, std::memory_order_relaxed);
+    for (std::uint64_t w = 0; w < Layout::words(shape_.workers); ++w) sleeping_[w].bits.store(0, std::memory_order_relaxed);
+    for (unsigned worker = 0; worker < shape_.workers; ++worker) {
+      set_up(worker, false);
+      leave(worker);
+    }
+    closed_->store(0, std::memory_order_relaxed);
+    epoch_->store(epoch, std::memory_order_relaxed);
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      entries_[i].state.store(TaskWord(std::uint64_t{generation} << 32).bits(), Orders::kGive);
+      A::notify_all_shared(entries_[i].state);
+    }
+    sweep();
+  }
+
   // Every task that waits for a worker fails: there will be none.
   void fail_ready(Failure reason) noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
@@ -428,6 +521,16 @@ class TaskTable {
     std::uint32_t n = 0;
     for (std::uint32_t i = 0; i < shape_.entries; ++i)
       n += TaskWord(entries_[i].state.load(std::memory_order_relaxed)).stage() == stage ? 1 : 0;
+    return n;
+  }
+
+  // Entries that are the client's; too many or too few while it takes and drops some.
+  [[nodiscard]] std::uint32_t count_of(unsigned client) const noexcept {
+    std::uint32_t n = 0;
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const TaskWord word(entries_[i].state.load(std::memory_order_relaxed));
+      n += word.stage() != Stage::kFree && word.client() == client && !word.abandoned() ? 1 : 0;
+    }
     return n;
   }
 
@@ -488,39 +591,23 @@ class TaskTable {
           lines(sleeping + words(shape.workers) * sizeof(Bits)),
           workers(lines + 6 * sizeof(Line)),
           entries(workers + shape.workers * sizeof(Worker)),
-          areas(base::align_up(entries + shape.entries * sizeof(Entry), kPage)),
-          output_offset(base::align_up(shape.max_input, area_alignment(shape))),
-          area_bytes(output_offset + base::align_up(shape.max_output, area_alignment(shape))),
+          areas(base::align_up(entries + shape.entries * sizeof(Entry), kPage) + kPage),
+          guarded(area_alignment(shape) == kPage && shape.entries <= kMostGuarded),
+          output_offset(base::align_up(shape.max_input, area_alignment(shape)) + (guarded ? kPage : 0)),
+          area_bytes(output_offset + base::align_up(shape.max_output, area_alignment(shape)) + (guarded ? kPage : 0)),
           end(areas + base::align_up(area_bytes * shape.entries, kPage)) {}
     static std::uint64_t words(std::uint32_t n) noexcept { return base::ceil_div(n, 64); }
-    // Small tasks lie side by side; large ones begin at a page, so that what they used can be given back.
+    // Each guard costs a worker two mappings, of which it may have 65,530.
+    static constexpr std::uint32_t kMostGuarded = 8192;
+    // Small tasks lie side by side; large ones begin at a page, so that what they used can be given back, with a page after
+    // them that workers cannot touch.
     static std::uint64_t area_alignment(const TableShape& shape) noexcept {
       return shape.max_input + shape.max_output <= kPage ? base::kCacheLine : kPage;
     }
-    std::uint64_t free, ready, sleeping, lines, workers, entries, areas, output_offset, area_bytes, end;
+    std::uint64_t free, ready, sleeping, lines, workers, entries, areas;
+    bool guarded;
+    std::uint64_t output_offset, area_bytes, end;
   };
-
-  TaskTable(void* memory, const TableShape& shape) noexcept : shape_(shape) {
-    const Layout layout(shape);
-    auto* const start = static_cast<std::byte*>(memory);
-    const auto at = [start]<class T>(T*& pointer, std::uint64_t offset) { pointer = reinterpret_cast<T*>(start + offset); };
-    at(free_, layout.free);
-    at(ready_, layout.ready);
-    at(sleeping_, layout.sleeping);
-    at(workers_, layout.workers);
-    at(entries_, layout.entries);
-    Line* lines = nullptr;
-    at(lines, layout.lines);
-    free_cursor_ = &lines[0].word;
-    ready_cursor_ = &lines[1].word;
-    space_ = &lines[2].word;
-    closed_ = &lines[3].word;
-    wanted_ = &lines[4].word;
-    epoch_ = &lines[5].word;
-    areas_ = start + layout.areas;
-    output_offset_ = layout.output_offset;
-    area_bytes_ = layout.area_bytes;
-  }
 
   // The one way in which an entry's state changes. On failure `seen` is what it is.
   bool change(std::uint32_t i, std::uint64_t& seen, TaskWord to, std::memory_order order) noexcept {
@@ -530,6 +617,9 @@ class TaskTable {
 
   static bool has_bit(const Bits* words, std::uint32_t i) noexcept {
     return (words[i / 64].bits.load(std::memory_order_relaxed) & base::bit(i % 64)) != 0;
+  }
+  static bool has_more(const Bits* words, std::uint32_t n) noexcept {
+    return n % 64 != 0 && (words[n / 64].bits.load(std::memory_order_relaxed) & ~base::low_bits(n % 64)) != 0;
   }
   [[nodiscard]] bool any(const Bits* words, std::memory_order order) const noexcept {
     for (std::uint64_t w = 0; w < Layout::words(shape_.entries); ++w)
@@ -553,6 +643,7 @@ class TaskTable {
       for (; bits != 0; bits &= bits - 1) {
         const std::uint32_t i = w * 64 + base::lowest_bit(bits);
         if ((words[w].bits.fetch_and(~base::bit(i % 64), Orders::kClearBit) & base::bit(i % 64)) == 0) continue;
+        if (i >= shape_.entries) continue;  // damage
         const auto taken = take(i);
         if (!taken) continue;
         cursor->store(i + 1, std::memory_order_relaxed);
@@ -581,7 +672,9 @@ class TaskTable {
         const std::uint64_t one = bits & (~bits + 1);
         // relaxed: the bit is a token; whoever clears it calls.
         if ((sleeping_[w].bits.fetch_and(~one, std::memory_order_relaxed) & one) == 0) continue;
-        call(static_cast<unsigned>(w * 64 + base::lowest_bit(one)));
+        const auto worker = static_cast<unsigned>(w * 64 + base::lowest_bit(one));
+        if (worker >= shape_.workers) continue;  // damage
+        call(worker);
         return true;
       }
     }
@@ -665,6 +758,7 @@ class TaskTable {
   }
 
   const TableShape shape_;
+  Header* const header_;
   // Where things lie in this process.
   Bits *free_ = nullptr, *ready_ = nullptr, *sleeping_ = nullptr;
   atomic<std::uint32_t>*free_cursor_ = nullptr, *ready_cursor_ = nullptr;
@@ -676,6 +770,7 @@ class TaskTable {
   Entry* entries_ = nullptr;
   std::byte* areas_ = nullptr;
   std::uint64_t output_offset_ = 0, area_bytes_ = 0;
+  bool guarded_ = false;
 };
 
 }  // namespace freehold::process

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -86,9 +87,14 @@ Worker::Worker() noexcept : born_(now()) {
   if (::getppid() != parent) ::_exit(static_cast<int>(WorkerExit::kClosed));  // it died before we asked
   limits_ = {.idle = idle, .max_age = age, .max_tasks = tasks, .max_rss = rss};
   SharedMemory memory = SharedMemory::attach(kTableDescriptor);
-  if (!memory.ok() || !Table::valid(memory.data(), memory.bytes())) return;
+  const std::optional<TableShape> shape =
+      memory.ok() ? Table::shape_of(memory.data(), memory.bytes()) : std::optional<TableShape>();
+  if (!shape) return;
+  shape_ = *shape;
   if (!leave_children_alone(memory)) return;
-  Table table(memory.data());
+  Table table(memory.data(), shape_);
+  // A component that runs over its buffer, or over the table's end, meets these.
+  table.for_each_guard([](std::byte* page) { ::mprotect(page, 4096, PROT_NONE); });
   if (slot_ >= table.shape().workers) return;
   if (!table.enter(slot_, identity_of(0), epoch)) ::_exit(static_cast<int>(WorkerExit::kClosed));
   memory_ = static_cast<SharedMemory&&>(memory);
@@ -107,7 +113,7 @@ bool Worker::leave_children_alone(const SharedMemory& memory) noexcept {
 }
 
 int Worker::run(freehold_component* component) noexcept {
-  Table table(memory_.data());
+  Table table(memory_.data(), shape_);
   table.set_up(slot_, true);
   ring(kBellDescriptor);
   std::uint64_t tasks = 0;
@@ -131,8 +137,8 @@ void Worker::run_task(Table& table, const Claim& claim, freehold_component* comp
   if (table.limit(claim.entry) != 0) table.began(claim, now());
   std::size_t bytes = 0;
   const bool& original = *original_;
-  const int code = component(table.input(claim.entry), table.input_bytes(claim.entry), table.output(claim.entry),
-                             table.shape().max_output, &bytes);
+  const int code = component(table.input(claim.entry), std::min(table.input_bytes(claim.entry), shape_.max_input),
+                             table.output(claim.entry), table.shape().max_output, &bytes);
   if (!original) ::_exit(kForkedChild);  // the component's fork came back, because an exec failed, say
   Failure failure;
   if (code != 0) failure = {FailureKind::kComponent, code};

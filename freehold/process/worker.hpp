@@ -77,6 +77,7 @@ class Worker {
   [[nodiscard]] int retire(std::uint64_t tasks) noexcept;
 
   SharedMemory memory_;
+  TableShape shape_;
   const bool* original_ = nullptr;  // false in a forked child, where the page is wiped
   unsigned slot_ = 0;
   WorkerLimits limits_;

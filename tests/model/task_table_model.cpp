@@ -463,6 +463,37 @@ TEST(TaskTable_Mutants, StoppedWorkersTaskNotAnnounced_Deadlock) {
   EXPECT_EQ(stopped<false>().failure, sim::Failure::kDeadlock);
 }
 
+// The table is made anew while a client does anything: the client finds its task gone, and goes on.
+TEST(TaskTable_Model, MadeAnewBesideAClient_NothingLost) {
+  const Result result = sim::explore({.name = "table/reset", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
+    Memory<Shipped> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Shipped table(memory.get());
+    run.spawn([&] {
+      std::optional<Ticket> ticket;
+      while (!(ticket = table.try_acquire(0))) table.wait_for_space();
+      if (table.submit(*ticket, 0, 1) != Submitted::kNo) {
+        for (std::optional<TaskWord> word; (word = table.look(*ticket)) && !word->is_over();) table.wait_for_result(*ticket);
+      }
+      table.drop(*ticket);
+      table.close();
+    });
+    run.spawn([&] {
+      table.reset(77, 2);
+      while (!table.closed()) {
+        if (const std::optional<Claim> next = table.try_claim(0))
+          table.complete(*next, 1);
+        else
+          table.wait_for_work(0);
+      }
+    });
+    run.check([&] {
+      SIM_CHECK(table.count(Stage::kFree) == 1);
+      table.check_invariants();
+    });
+  });
+  EXPECT_TRUE(result.ok()) << result;
+}
+
 // A worker that its supervisor has just started when that dies: the next one knows of it, or it does not begin.
 template <class Table>
 Result taking_over() {

@@ -202,6 +202,59 @@ TEST_F(Process_Stress, SupervisorsKilledUnderLoad_TheNextTakesOver) {
   ::close(bell);
 }
 
+// A component writes anywhere in the table, a few words or thousands, while good tasks run. Tasks may fail or be wrong; the
+// client lives, nobody waits for ever, and afterwards all is well. A million writes at scale 20.
+TEST_F(Process_Stress, ComponentWritesWildly_ClientLivesAndPoolMendsItself) {
+  std::mt19937 random(seed());
+  const unsigned writes = 50'000 * scale();
+  {
+    ProcessPool pool({.component = FREEHOLD_COMPONENT,
+                      .worker_program = FREEHOLD_WORKER_PROGRAM,
+                      .max_workers = 3,
+                      .entries = 70,
+                      .max_input = 4096,
+                      .max_output = 4096});
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> good{0}, bad{0};
+    std::vector<std::thread> clients;
+    for (int c = 0; c < 3; ++c) {
+      clients.emplace_back([&] {
+        while (!stop) {
+          const bool right = pool.call("echo some text").text() == "some text";
+          ++(right ? good : bad);
+          if (!right) std::this_thread::sleep_for(100us);
+        }
+      });
+    }
+    for (unsigned done = 0; done < writes;) {
+      const unsigned n = 1 + (random() % 4 != 0 ? random() % 20 : random() % 10'000);
+      Future wild = pool.submit("wild " + std::to_string(random()) + " " + std::to_string(n));
+      if (!wild.valid()) {
+        std::this_thread::sleep_for(1ms);  // the damage says that the pool is closed
+        continue;
+      }
+      ASSERT_TRUE(wild.wait_for(60s)) << pool.status();
+      if (wild.get().ok()) done += n;
+    }
+    stop = true;
+    for (std::thread& client : clients) client.join();
+    for (int i = 0; i < 100; ++i) {
+      Future future;
+      const auto accepted = [&] { return (future = pool.submit("echo x")).valid(); };
+      for (const auto end = std::chrono::steady_clock::now() + 30s; !accepted() && std::chrono::steady_clock::now() < end;)
+        std::this_thread::sleep_for(5ms);
+      ASSERT_TRUE(future.valid()) << pool.error();
+      ASSERT_TRUE(future.wait_for(30s)) << pool.status();
+      const Result result = future.get();
+      EXPECT_TRUE(i < 50 || result.text() == "x") << i;  // the last damage may be seen late
+    }
+    std::printf("%u writes, %llu good tasks, %llu bad ones, made anew %llu times\n", writes,
+                static_cast<unsigned long long>(good), static_cast<unsigned long long>(bad),
+                static_cast<unsigned long long>(pool.stats().workers.damaged));
+    EXPECT_GT(pool.stats().workers.damaged, 0u);
+  }
+}
+
 // Resident bytes of a process; 0 if it is gone.
 std::size_t resident_bytes(int pid) {
   const std::string name = "/proc/" + std::to_string(pid) + "/statm";

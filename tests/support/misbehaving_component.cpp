@@ -3,15 +3,18 @@
 // there, which it makes), "log FILE" (adds a byte to the file and crashes), "count FILE" (adds a byte and takes 0.15 s),
 // "patricide FILE" (kills the supervisor unless the file is there, which it makes), "open" (descriptors), "openexec" (those
 // of a program that it runs), "fork" (a child of it returns from the component, too, and first), "leave FILE" (a child lives
-// on, its number in the file), "leavehang FILE" (and so does the task).
+// on, its number in the file), "leavehang FILE" (and so does the task), "wild SEED N" (writes N times into the table's
+// words), "header" (and over its first 64 bytes), "over" (and a page beyond its output).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <string>
 
 #include "freehold/process/component.h"
@@ -30,6 +33,34 @@ std::string open_descriptors() {
   for (int fd = 0; fd < 1024; ++fd)
     if (::fcntl(fd, F_GETFD) >= 0) open += std::to_string(fd) + " ";
   return open;
+}
+
+// Where the table's words lie: the first mapping of its memory that can be written to.
+std::uint64_t* table_words(std::size_t& count) {
+  std::FILE* const maps = std::fopen("/proc/self/maps", "re");
+  unsigned long begin = 0, end = 0;
+  for (char line[512]; std::fgets(line, sizeof line, maps) != nullptr;)
+    if (std::strstr(line, "memfd:") != nullptr && std::sscanf(line, "%lx-%lx rw", &begin, &end) == 2) break;
+  std::fclose(maps);
+  count = (end - begin) / sizeof(std::uint64_t);
+  return reinterpret_cast<std::uint64_t*>(begin);
+}
+// "SEED N": writes into N words of the table at random.
+void write_wildly(const char* how) {
+  unsigned seed = 0, n = 0;
+  std::sscanf(how, "%u %u", &seed, &n);
+  std::size_t count = 0;
+  std::uint64_t* const words = table_words(count);
+  std::mt19937_64 random(seed);
+  for (; n > 0; --n) {
+    volatile std::uint64_t& word = words[random() % count];
+    switch (random() % 4) {
+      case 0: word = random(); break;
+      case 1: word = random() % 1024; break;
+      case 2: word = word ^ std::uint64_t{1} << (random() % 64); break;
+      default: word = 0;
+    }
+  }
 }
 
 }  // namespace
@@ -68,6 +99,12 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
     ::kill(::getppid(), SIGKILL);
     for (;;) ::pause();
   }
+  if (verb == "wild") write_wildly(rest.c_str());
+  if (verb == "header") {
+    std::size_t count = 0;
+    std::memset(table_words(count), 0x5a, 64);
+  }
+  if (verb == "over") std::memset(output, 'x', capacity + 4096);
   if (verb == "openexec") {
     char names[512];
     std::FILE* const ls = ::popen("ls /proc/self/fd | tr '\\n' ' '", "r");

@@ -29,7 +29,8 @@ static_assert(FREEHOLD_SIGNAL == static_cast<int>(FailureKind::kSignal) &&
               FREEHOLD_DEADLINE == static_cast<int>(FailureKind::kDeadline) &&
               FREEHOLD_MEMORY == static_cast<int>(FailureKind::kMemory) &&
               FREEHOLD_COMPONENT == static_cast<int>(FailureKind::kComponent) &&
-              FREEHOLD_NO_WORKER == static_cast<int>(FailureKind::kNoWorker));
+              FREEHOLD_NO_WORKER == static_cast<int>(FailureKind::kNoWorker) &&
+              FREEHOLD_CORRUPT == static_cast<int>(FailureKind::kCorrupt));
 
 // More than the clock has room for is for ever.
 Nanoseconds milliseconds(std::uint64_t ms) noexcept {

@@ -377,6 +377,24 @@ TEST(ProcessPool_Unit, Worker_HasNoOtherDescriptors) {
   EXPECT_EQ(result.text(), "0 1 2 3 4 ");
   ::close(leaked);
 }
+TEST(ProcessPool_Unit, ComponentWritesOverTheHeader_PoolBeginsAnew) {
+  ProcessPool pool(options());
+  for (int i = 0; i < 3; ++i) {
+    const Result result = pool.call("header");  // it may be told before the damage is seen
+    EXPECT_TRUE(result.ok() || result.failure().kind == FailureKind::kCorrupt) << static_cast<int>(result.failure().kind);
+    EXPECT_TRUE(comes_true([&] { return pool.stats().workers.damaged == static_cast<unsigned>(i) + 1; })) << pool.status();
+    EXPECT_EQ(pool.call("echo x").text(), "x");
+  }
+}
+TEST(ProcessPool_Unit, ComponentRunsOverItsBuffer_CrashesAlone) {
+  ProcessPoolOptions how = options();
+  how.attempts = 1;
+  ProcessPool pool(how);
+  Future neighbour = pool.submit("sleep 50");
+  EXPECT_NE(pool.call("over").failure().kind, FailureKind::kNone);
+  EXPECT_TRUE(neighbour.get().ok());
+  EXPECT_EQ(pool.stats().workers.damaged, 0u);
+}
 TEST(ProcessPool_Unit, ComponentsPrograms_HaveNeitherTableNorBell) {
   ProcessPool pool(options());
   const Result result = pool.call("openexec");
