@@ -59,6 +59,7 @@ std::string reason(process::Failure failure, unsigned attempts) {
       if (failure.value == -1) return "the component returned -1, or says it wrote more than --max-output allows";
       return fmt::format("the component returned {}", failure.value);
     case process::FailureKind::kNoWorker: return "no worker";
+    case process::FailureKind::kRefused: return "it was refused";
     case process::FailureKind::kCorrupt: return "a component has written into the table of tasks";
   }
   __builtin_unreachable();

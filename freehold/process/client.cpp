@@ -28,6 +28,11 @@ std::uint64_t left_until(std::uint64_t end) noexcept {
 // Areas that used more are given back to the system with the task.
 constexpr std::uint64_t kKeptBytes = 64 * 1024;
 
+// Nanoseconds for which submit() waits for an entry before it moves results out of the table, at first and at most.
+constexpr std::uint64_t kFirstPatience = 100'000, kLongestPatience = 5'000'000;
+
+std::uint64_t key_of(Ticket ticket) noexcept { return std::uint64_t{ticket.generation} << 32 | ticket.entry; }
+
 }  // namespace
 
 // ---- Result and Future
@@ -39,12 +44,16 @@ Result::Result(Result&& other) noexcept
     : client_(std::exchange(other.client_, nullptr)),
       ticket_(other.ticket_),
       failure_(other.failure_),
-      bytes_(std::exchange(other.bytes_, {})) {}
+      has_output_(std::exchange(other.has_output_, false)),
+      bytes_(std::exchange(other.bytes_, {})),
+      copy_(std::move(other.copy_)) {}
 Result& Result::operator=(Result&& other) noexcept {
   std::swap(client_, other.client_);
   std::swap(ticket_, other.ticket_);
   std::swap(failure_, other.failure_);
+  std::swap(has_output_, other.has_output_);
   std::swap(bytes_, other.bytes_);
+  std::swap(copy_, other.copy_);
   return *this;
 }
 
@@ -62,6 +71,7 @@ Future& Future::operator=(Future&& other) noexcept {
 }
 
 bool Future::wait_for(Nanoseconds time) noexcept {
+  if (client_ == nullptr) return true;
   const auto over = [this] { return client_->is_over(ticket_); };
   if (over() || (time.count() > 0 && t_spin.until(over))) return true;
   const std::uint64_t end = end_of(time);
@@ -77,36 +87,38 @@ bool Future::wait_for(Nanoseconds time) noexcept {
 
 Result Future::get() noexcept {
   Result result;
-  wait();
-  if (!client_->table_.take(ticket_)) {
-    // The pool's process is dead, or something has written into the table.
-    result.failure_ = {client_->pool_is_gone() ? FailureKind::kNoWorker : FailureKind::kCorrupt, 0};
-    client_->held_.fetch_sub(1, std::memory_order_relaxed);
-    client_->failed_.fetch_add(1, std::memory_order_relaxed);
-    client_ = nullptr;
+  if (client_ == nullptr) {
+    result.failure_ = failure_of(refusal_);
     return result;
   }
+  wait();
   Client& client = *std::exchange(client_, nullptr);
-  result.client_ = &client;
-  result.ticket_ = ticket_;
-  result.failure_ = client.table_.failure(ticket_.entry);
-  const std::uint64_t bytes = client.table_.output_bytes(ticket_.entry);
-  if (result.failure_.kind > FailureKind::kCorrupt || bytes > client.table_.shape().max_output) {
-    result.failure_ = {FailureKind::kCorrupt, 0};
-    client.suspect();
+  if (client.table_.take(ticket_)) {
+    result.client_ = &client;
+    result.ticket_ = ticket_;
+    const auto [failure, bytes, none] = client.read_result(ticket_);
+    result.failure_ = failure;
+    result.bytes_ = {client.table_.output(ticket_.entry), bytes};
+  } else if (std::optional<Client::Stored> stored = client.take_stored(ticket_)) {
+    result.failure_ = stored->failure;
+    result.copy_ = std::move(stored->output);
+    result.bytes_ = {result.copy_.get(), stored->bytes};
+  } else {
+    // The pool's process is dead, or something has written into the table.
+    result.failure_ = {client.pool_is_gone() ? FailureKind::kNoWorker : FailureKind::kCorrupt, 0};
+    client.held_.fetch_sub(1, std::memory_order_relaxed);
   }
-  if (result.ok())
-    result.bytes_ = {client.table_.output(ticket_.entry), static_cast<std::size_t>(bytes)};
-  else
-    client.failed_.fetch_add(1, std::memory_order_relaxed);
+  result.has_output_ = result.failure_.kind == FailureKind::kNone;
+  if (!result.has_output_) client.failed_.fetch_add(1, std::memory_order_relaxed);
   client.latencies_.add(now() - begun_);
   return result;
 }
 
 void Future::cancel() noexcept {
   if (client_ == nullptr) return;
-  client_->table_.drop(ticket_);
-  std::exchange(client_, nullptr)->held_.fetch_sub(1, std::memory_order_relaxed);
+  Client& client = *std::exchange(client_, nullptr);
+  if (!client.table_.drop(ticket_) && client.take_stored(ticket_)) return;  // no entry of ours any more
+  client.held_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // ---- Client
@@ -143,12 +155,18 @@ std::optional<Ticket> Client::acquire(Nanoseconds wait) noexcept {
   std::optional<Ticket> ticket = table_.try_acquire(slot_);
   if (ticket) return ticket;
   const std::uint64_t end = end_of(wait);
+  // Others may be about to get results, which saves the copy. Who has submitted all these tasks may be waiting right here.
+  std::uint64_t patience = kFirstPatience;
   while (wait.count() > 0 && !(ticket = table_.try_acquire(slot_))) {
     const std::uint64_t left = left_until(end);
     if (left == 0) break;
-    table_.wait_for_space(longest_wait(left));
+    table_.wait_for_space(std::min(left, patience));
     if (pool_is_gone()) break;
-    look_for_lost_entries();
+    store_results();
+    if (patience < kLongestPatience)
+      patience *= 2;
+    else
+      look_for_lost_entries();
   }
   if (ticket)
     table_.pass_on_space();
@@ -157,11 +175,50 @@ std::optional<Ticket> Client::acquire(Nanoseconds wait) noexcept {
   return ticket;
 }
 
+// What a task that was taken has left, checked; without its output.
+Client::Stored Client::read_result(Ticket ticket) noexcept {
+  Stored result{.failure = table_.failure(ticket.entry), .bytes = 0, .output = nullptr};
+  const std::uint64_t bytes = table_.output_bytes(ticket.entry);
+  if (result.failure.kind > FailureKind::kCorrupt || bytes > table_.shape().max_output) {
+    result.failure = {FailureKind::kCorrupt, 0};
+    suspect();
+  }
+  if (result.failure.kind == FailureKind::kNone) result.bytes = static_cast<std::size_t>(bytes);
+  return result;
+}
+
+// Moves all results of this client that are there out of the table.
+void Client::store_results() noexcept {
+  const std::lock_guard guard(stored_lock_);
+  for (std::uint32_t i = 0; i < table_.shape().entries; ++i) {
+    const std::optional<Ticket> ticket = table_.result_of(i, slot_);
+    if (!ticket || !table_.take(*ticket)) continue;
+    Stored result = read_result(*ticket);
+    if (result.bytes != 0) {
+      result.output = std::make_unique_for_overwrite<std::byte[]>(result.bytes);
+      std::memcpy(result.output.get(), table_.output(i), result.bytes);
+    }
+    stored_.emplace(key_of(*ticket), std::move(result));
+    release(*ticket);
+  }
+}
+std::optional<Client::Stored> Client::take_stored(Ticket ticket) noexcept {
+  const std::lock_guard guard(stored_lock_);
+  const auto found = stored_.find(key_of(ticket));
+  if (found == stored_.end()) return std::nullopt;
+  Stored result = std::move(found->second);
+  stored_.erase(found);
+  return result;
+}
+
 // Now and then while a client waits: damage wakes nobody, and the supervisor may be at rest.
 void Client::check_up(Ticket ticket) noexcept {
   const std::optional<TaskWord> word = table_.look(ticket);
   if (!word || word->is_over()) return;
-  if (word->stage() != Stage::kReady && word->stage() != Stage::kRunning) suspect();
+  if (word->stage() != Stage::kReady && word->stage() != Stage::kRunning) {
+    const std::lock_guard guard(stored_lock_);  // its result is not on its way out
+    if (table_.look(ticket) == word) suspect();
+  }
   ring(bell_);
 }
 // The table is full, by more entries of ours than we hold.

@@ -12,9 +12,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 
 #include "freehold/process/shared_memory.hpp"
 #include "freehold/process/spin.hpp"
@@ -28,7 +31,7 @@ using Nanoseconds = std::chrono::nanoseconds;
 inline constexpr Nanoseconds kWaitForEver = Nanoseconds::max();
 
 // How a task ended: with output, or with the reason why there is none. Holds the task's place in the table until it is
-// destroyed.
+// destroyed, unless the place was wanted meanwhile.
 class Result {
  public:
   Result() noexcept = default;
@@ -37,9 +40,9 @@ class Result {
   Result(Result&& other) noexcept;
   Result& operator=(Result&& other) noexcept;
 
-  [[nodiscard]] bool ok() const noexcept { return client_ != nullptr && failure_.kind == FailureKind::kNone; }
+  [[nodiscard]] bool ok() const noexcept { return has_output_ && failure_.kind == FailureKind::kNone; }
   [[nodiscard]] Failure failure() const noexcept { return failure_; }
-  // The output, in the shared memory. Empty unless ok().
+  // The output, in the shared memory or in a copy of this result's own. Empty unless ok().
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::string_view text() const noexcept {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
@@ -50,7 +53,9 @@ class Result {
   Client* client_ = nullptr;
   Ticket ticket_;
   Failure failure_;
+  bool has_output_ = false;
   std::span<const std::byte> bytes_;
+  std::unique_ptr<std::byte[]> copy_;
 };
 
 // Why submit() gave no future.
@@ -60,6 +65,12 @@ enum class Refusal : std::uint8_t {
   kTooLarge,  // the input: more than max_input
   kNoWorker,  // no worker can be started, or the pool is not there
 };
+
+// What get() of a future without a task says.
+[[nodiscard]] constexpr Failure failure_of(Refusal refusal) noexcept {
+  return {refusal == Refusal::kNoWorker ? FailureKind::kNoWorker : FailureKind::kRefused,
+          static_cast<std::int32_t>(refusal)};
+}
 
 // A task that was submitted. Destroying it drops the task.
 class Future {
@@ -74,10 +85,10 @@ class Future {
   [[nodiscard]] bool valid() const noexcept { return client_ != nullptr; }
   [[nodiscard]] Refusal refusal() const noexcept { return refusal_; }
 
-  // Waits until the task is over, or for so long. Returns whether it is over. Pre: valid().
+  // Waits until the task is over, or for so long. Returns whether it is over; without a task it is.
   bool wait_for(Nanoseconds time) noexcept;
   void wait() noexcept { wait_for(kWaitForEver); }
-  // Waits for the result and takes it. Pre: valid(), which it is not afterwards.
+  // Waits for the result and takes it. Without a task the result is a failure, kRefused or kNoWorker. !valid() afterwards.
   [[nodiscard]] Result get() noexcept;
   // Drops the task: it does not begin if it has not; if it runs, its output will be nobody's.
   void cancel() noexcept;
@@ -93,8 +104,9 @@ class Future {
 };
 
 struct TaskOptions {
-  Nanoseconds limit{0};                        // it may run for so long, then its worker is killed; 0: for ever
-  Nanoseconds wait_while_full = kWaitForEver;  // 0: refuse at once
+  Nanoseconds limit{0};  // it may run for so long, then its worker is killed; 0: for ever
+  // 0: refuse at once. Else results that nobody has got yet move out of the table, so any number of futures may be kept.
+  Nanoseconds wait_while_full = kWaitForEver;
 };
 
 // Latencies from submit() to get() by powers of two: exact to a factor of two, and cheap.
@@ -148,6 +160,15 @@ class Client {
 
   [[nodiscard]] std::optional<Ticket> acquire(Nanoseconds wait) noexcept;
   [[nodiscard]] bool is_over(Ticket ticket) const noexcept;
+  // A result that was moved out of the table.
+  struct Stored {
+    Failure failure;
+    std::size_t bytes = 0;
+    std::unique_ptr<std::byte[]> output;
+  };
+  void store_results() noexcept;
+  [[nodiscard]] std::optional<Stored> take_stored(Ticket ticket) noexcept;
+  [[nodiscard]] Stored read_result(Ticket ticket) noexcept;
   void check_up(Ticket ticket) noexcept;
   void look_for_lost_entries() noexcept;
   void suspect() noexcept;
@@ -163,6 +184,8 @@ class Client {
   // Tickets that it holds or is about to hold: never fewer than the table's entries say. relaxed: a count.
   alignas(base::kCacheLine) std::atomic<std::uint64_t> held_{0};
   std::atomic<bool> suspicious_{false};
+  std::mutex stored_lock_;  // held from the taking of a result until it is in here
+  std::unordered_map<std::uint64_t, Stored> stored_;
   // Statistics; relaxed.
   alignas(base::kCacheLine) std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> failed_{0}, refused_{0};

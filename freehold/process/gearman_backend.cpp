@@ -400,11 +400,13 @@ GearmanFuture& GearmanFuture::operator=(GearmanFuture&& other) noexcept {
 }
 
 bool GearmanFuture::wait_for(Nanoseconds time) {
+  if (task_ == nullptr) return true;
   std::unique_lock guard(task_->lock);
   return wait_until(task_->ended, guard, time, [this] { return task_->over; });
 }
 
 GearmanResult GearmanFuture::get() {
+  if (task_ == nullptr) return GearmanResult(failure_of(refusal_));
   wait();
   const std::shared_ptr<GearmanTask> task = std::move(task_);
   GearmanResult result(task->failure);
@@ -645,7 +647,9 @@ struct GearmanSupervisor::Slots {
     while (!future.wait_for(milliseconds(100)))
       if (out_of_time()) return std::nullopt;
     const Result result = future.get();
-    if (result.failure().kind == FailureKind::kNoWorker) return std::nullopt;
+    // The component of another task has written into this machine's table: it is run again.
+    if (result.failure().kind == FailureKind::kNoWorker || result.failure().kind == FailureKind::kCorrupt)
+      return std::nullopt;
     AnswerHead head;
     head.kind = result.failure().kind;
     head.value = result.failure().value;

@@ -56,6 +56,7 @@ enum class FailureKind : std::uint32_t {
   kComponent,  // the component refused it: value is what it returned
   kNoWorker,   // no worker could be started, or the pool was shut down
   kCorrupt,    // something has written into the table: what is known of the task is not to be believed
+  kRefused,    // there is no task: value is the Refusal (client.hpp) of submit()
 };
 struct Failure {
   FailureKind kind = FailureKind::kNone;
@@ -249,6 +250,12 @@ class TaskTable {
     A::wait_shared(entries_[ticket.entry].state, word->with_waited().bits(), nanoseconds);
   }
 
+  // The ticket of the client's task in this entry, if that is over.
+  [[nodiscard]] std::optional<Ticket> result_of(std::uint32_t entry, unsigned client) const noexcept {
+    const TaskWord word(entries_[entry].state.load(std::memory_order_relaxed));  // relaxed: taking it decides
+    if (!word.is_over() || word.client() != client) return std::nullopt;
+    return Ticket{entry, word.generation()};
+  }
   // Takes the result of a task that is over; release() gives the entry back. Returns false to all but one caller.
   [[nodiscard]] bool take(Ticket ticket) noexcept {
     const std::optional<TaskWord> word = look(ticket);

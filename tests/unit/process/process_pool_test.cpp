@@ -223,6 +223,49 @@ TEST(ProcessPool_Unit, TableFull_RefusesTimesOutOrBlocks) {
   EXPECT_EQ(second.get().text(), "2");
   EXPECT_EQ(pool.submit(std::string(8193, 'x')).refusal(), Refusal::kTooLarge);
 }
+TEST(ProcessPool_Unit, MoreFuturesThanEntries_AllAreDelivered) {
+  ProcessPoolOptions how = options();
+  how.entries = 16;
+  ProcessPool pool(how);
+  std::vector<Future> futures;
+  for (int i = 0; i < 300; ++i) futures.push_back(pool.submit(i % 50 == 7 ? "fail 42" : "echo " + std::to_string(i)));
+  futures[20].cancel();
+  for (int i = 299; i >= 0; --i) {
+    const Result result = futures[static_cast<unsigned>(i)].get();
+    if (i == 20)
+      EXPECT_EQ(result.failure().kind, FailureKind::kRefused);
+    else if (i % 50 == 7)
+      EXPECT_EQ(result.failure(), (Failure{FailureKind::kComponent, 42}));
+    else
+      EXPECT_EQ(result.text(), std::to_string(i));
+  }
+  EXPECT_EQ(pool.stats().tasks.delivered, 299u);
+  EXPECT_EQ(pool.submit("echo x", {.wait_while_full = 0ns}).get().text(), "x");
+}
+TEST(ProcessPool_Unit, ManyThreadsKeepTheirFutures_AllAreDelivered) {
+  ProcessPoolOptions how = options();
+  how.entries = 8;
+  ProcessPool pool(how);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&pool, t] {
+      for (int round = 0; round < 20; ++round) {
+        std::vector<Future> futures;
+        for (int i = 0; i < 20; ++i) futures.push_back(pool.submit("echo " + std::to_string(100 * t + i)));
+        for (int i = 0; i < 20; ++i) EXPECT_EQ(futures[static_cast<unsigned>(i)].get().text(), std::to_string(100 * t + i));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+TEST(ProcessPool_Unit, RefusedTasksFuture_FailsWithWords) {
+  ProcessPool pool(options());
+  Future large = pool.submit(std::string(8193, 'x'));
+  EXPECT_TRUE(large.wait_for(0ns));
+  EXPECT_EQ(large.get().failure(), (Failure{FailureKind::kRefused, static_cast<int>(Refusal::kTooLarge)}));
+  EXPECT_EQ(ProcessPool({}).submit("x").get().failure().kind, FailureKind::kNoWorker);
+  EXPECT_EQ(Future().get().failure().kind, FailureKind::kRefused);
+}
 TEST(ProcessPool_Unit, Cancelled_WaitingAndRunning_EntriesFree) {
   ProcessPoolOptions how = options();
   how.entries = 2;
