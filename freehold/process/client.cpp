@@ -121,6 +121,20 @@ void Future::cancel() noexcept {
   client.held_.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void Future::kill() noexcept {
+  if (client_ == nullptr) return;
+  {
+    const std::lock_guard guard(client_->stored_lock_);  // or the entry might be another task's by now
+    if (client_->table_.kill(ticket_)) {
+      ring(client_->bell_);
+      client_->held_.fetch_sub(1, std::memory_order_relaxed);
+      client_ = nullptr;
+      return;
+    }
+  }
+  cancel();
+}
+
 // ---- Client
 
 Future Client::submit(std::span<const std::byte> input, const TaskOptions& options) noexcept {
@@ -243,8 +257,8 @@ std::uint64_t Client::longest_wait(std::uint64_t nanoseconds) const noexcept {
 }
 bool Client::pool_is_gone() const noexcept {
   if (pool_ < 0) return false;
-  pollfd socket{pool_, POLLRDHUP, 0};
-  return ::poll(&socket, 1, 0) != 0;
+  pollfd ends[2]{{pool_, POLLRDHUP, 0}, {pool_process_, POLLIN, 0}};
+  return ::poll(ends, 2, 0) != 0;
 }
 
 // Of a task that was taken.
@@ -275,16 +289,19 @@ AttachedClient::AttachedClient(int socket) noexcept : socket_(socket) {
   Passed passed;
   if (!receive_passed(socket, passed)) return;
   bell_ = passed.bell;
+  process_ = passed.process;
   memory_ = SharedMemory::attach(passed.memory);
   const std::optional<TableShape> shape =
       memory_.ok() ? Table::shape_of(memory_.data(), memory_.bytes()) : std::optional<TableShape>();
   if (!shape || passed.number >= shape->clients) return;
   client_.emplace(memory_, *shape, passed.number, bell_);
   client_->pool_ = socket;
+  client_->pool_process_ = process_;
 }
 AttachedClient::~AttachedClient() {
   client_.reset();
   if (bell_ >= 0) ::close(bell_);
+  if (process_ >= 0) ::close(process_);
   ::close(socket_);
 }
 

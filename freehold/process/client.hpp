@@ -92,6 +92,8 @@ class Future {
   [[nodiscard]] Result get() noexcept;
   // Drops the task: it does not begin if it has not; if it runs, its output will be nobody's.
   void cancel() noexcept;
+  // The same, and if it runs, its worker is killed within some 20 ms.
+  void kill() noexcept;
 
  private:
   friend class Client;
@@ -180,7 +182,7 @@ class Client {
   Table table_;
   const unsigned slot_;
   const int bell_;
-  int pool_ = -1;  // in a process of its own: the socket to the pool's
+  int pool_ = -1, pool_process_ = -1;  // in a process of its own: the socket to the pool's, and its pidfd
   // Tickets that it holds or is about to hold: never fewer than the table's entries say. relaxed: a count.
   alignas(base::kCacheLine) std::atomic<std::uint64_t> held_{0};
   std::atomic<bool> suspicious_{false};
@@ -210,7 +212,7 @@ class AttachedClient {
 
  private:
   const int socket_;
-  int bell_ = -1;
+  int bell_ = -1, process_ = -1;
   SharedMemory memory_;
   std::optional<Client> client_;
 };

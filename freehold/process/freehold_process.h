@@ -70,6 +70,8 @@ int freehold_task_wait(freehold_task* task, uint64_t wait_ms);
 int freehold_task_get(freehold_task* task, void* output, size_t capacity, size_t* output_bytes, int* detail);
 /* The task is gone, and its output nobody's. NULL does nothing. */
 void freehold_task_cancel(freehold_task* task);
+/* The same, and if it runs, its worker is killed. */
+void freehold_task_kill(freehold_task* task);
 
 /* One line for people, cut to fit. Returns its whole length. */
 size_t freehold_pool_status(freehold_pool* pool, char* text, size_t bytes);

@@ -69,10 +69,10 @@ class GearmanFuture {
 
   [[nodiscard]] bool valid() const noexcept { return task_ != nullptr; }
   [[nodiscard]] Refusal refusal() const noexcept { return refusal_; }
-  // Waits until the task is over, or for so long. Returns whether it is over. Pre: valid().
+  // Waits until the task is over, or for so long. Returns whether it is over; without a task it is.
   bool wait_for(Nanoseconds time);
   void wait() { wait_for(kWaitForEver); }
-  // Waits for the result and takes it. Pre: valid(), which it is not afterwards.
+  // Waits for the result and takes it; without a task it is a failure. !valid() afterwards.
   [[nodiscard]] GearmanResult get();
   // Drops the task: it does not begin if it has not (its connection is closed within 0.1 s, and the server forgets it); if
   // it runs, its output will be nobody's.

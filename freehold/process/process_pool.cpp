@@ -56,6 +56,7 @@ ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
       std::min(options.max_workers != 0 ? options.max_workers : 2 * os::usable_cpus().cpus, TaskWord::kMaxWorkers);
   how.min_workers = options.min_workers;
   how.attempts = std::clamp(options.attempts, 1u, TaskWord::kMaxAttempts);
+  how.load_limit = nanoseconds(options.load_limit);
   how.limits = {.idle = nanoseconds(options.idle),
                 .max_age = nanoseconds(options.max_age),
                 .max_tasks = options.max_tasks,

@@ -30,12 +30,13 @@ struct ProcessPoolOptions {
   std::uint64_t max_input = 1 << 20, max_output = 1 << 20;  // bytes of one task; what is not used costs nothing
   unsigned client_processes = 63;                           // others that may attach, see serve()
   unsigned attempts = 3;                                    // of a task whose workers die
-  process::Nanoseconds limit{0};                        // a task may run for so long unless it says otherwise; 0: for ever
-  process::Nanoseconds idle{std::chrono::seconds(10)};  // a worker without a task ends after so long; 0: never
-  process::Nanoseconds max_age{0};                      // a worker ends after so long, between two tasks
-  std::uint64_t max_tasks = 0;                          // or after so many tasks
-  std::uint64_t max_rss = 0;                            // or when it holds so many bytes
-  std::uint64_t kill_rss = 0;                           // in the middle of a task, when it holds so many bytes
+  process::Nanoseconds limit{0};  // a task may run for so long unless it says otherwise; 0: for ever
+  process::Nanoseconds load_limit{std::chrono::seconds(60)};  // a worker that has not loaded by then is killed; 0: never
+  process::Nanoseconds idle{std::chrono::seconds(10)};        // a worker without a task ends after so long; 0: never
+  process::Nanoseconds max_age{0};                            // a worker ends after so long, between two tasks
+  std::uint64_t max_tasks = 0;                                // or after so many tasks
+  std::uint64_t max_rss = 0;                                  // or when it holds so many bytes
+  std::uint64_t kill_rss = 0;                                 // in the middle of a task, when it holds so many bytes
 };
 
 struct ProcessPoolStats {

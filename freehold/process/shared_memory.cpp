@@ -112,7 +112,7 @@ bool send_passed(int socket, const Passed& passed) noexcept {
     return false;
   }
   std::uint32_t number = passed.number;
-  const int fds[2] = {passed.memory, passed.bell};
+  const int fds[3] = {passed.memory, passed.bell, passed.process};
   iovec data{&number, sizeof number};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
   msghdr message{};
@@ -129,7 +129,7 @@ bool send_passed(int socket, const Passed& passed) noexcept {
 }
 
 bool receive_passed(int socket, Passed& passed) noexcept {
-  int fds[2] = {-1, -1};
+  int fds[3] = {-1, -1, -1};
   iovec data{&passed.number, sizeof passed.number};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
   msghdr message{};
@@ -148,6 +148,7 @@ bool receive_passed(int socket, Passed& passed) noexcept {
   std::memcpy(fds, CMSG_DATA(rights), sizeof fds);
   passed.memory = fds[0];
   passed.bell = fds[1];
+  passed.process = fds[2];
   return true;
 }
 

@@ -33,9 +33,10 @@ class SharedMemory {
   std::uint64_t bytes_ = 0;
 };
 
-// Two descriptors and a number, as they go from one process to another.
+// Descriptors and a number, as they go from one process to another.
 struct Passed {
   int memory = -1, bell = -1;
+  int process = -1;  // the sender's, as a pidfd
   std::uint32_t number = 0;
 };
 // Sends them to the process at the other end of a connected Unix socket. Returns false, with EACCES, if that process belongs

@@ -59,6 +59,7 @@ const char* text(End end) noexcept {
     case End::kMaxAge: return "max_age";
     case End::kClosed: return "closed";
     case End::kNeverUp: return "never up";
+    case End::kCancelled: return "cancelled";
   }
   return "?";
 }
@@ -92,10 +93,13 @@ void Supervisor::welcome_clients() {
   for (const int socket : guests) {
     unsigned slot = 1;
     while (slot < sockets_.size() && sockets_[slot] >= 0) ++slot;
-    if (slot < sockets_.size() && send_passed(socket, {memory_.fd(), bell_, slot}))
+    // Where a child of ours has a copy of the socket, its closing does not tell the client that we are dead; this does.
+    const int self = slot < sockets_.size() ? open_process(::getpid()) : -1;
+    if (self >= 0 && send_passed(socket, {memory_.fd(), bell_, self, slot}))
       sockets_[slot] = socket;
     else
       ::close(socket);
+    if (self >= 0) ::close(self);
   }
 }
 
@@ -140,6 +144,7 @@ void Supervisor::run() {
     look_for_damage(time);
     condemn_overdue(time);
     condemn_large(time);
+    condemn_hung_starts(time);
     help_stuck_tasks(time);
     note_up();
     start_workers(time);
@@ -260,6 +265,8 @@ void Supervisor::spawn(unsigned slot) {
     return;
   }
   started.condemned = {};
+  started.cancelled = false;
+  started.born = now();
   started.ended_before = table_.ended(slot);
   started.pid.store(pid, std::memory_order_relaxed);
   started_.fetch_add(1, std::memory_order_relaxed);
@@ -317,6 +324,7 @@ void Supervisor::condemn_overdue(std::uint64_t time) noexcept {
     if (claim->word.worker() >= table_.shape().workers) continue;  // damage, which the next look sees
     const auto milliseconds = static_cast<std::int32_t>(table_.limit(claim->entry) / 1'000'000);
     slots_[claim->word.worker()].condemned = {FailureKind::kDeadline, milliseconds};
+    slots_[claim->word.worker()].cancelled = claim->word.abandoned();
     kill(claim->word.worker());
   }
 }
@@ -365,6 +373,16 @@ void Supervisor::condemn_large(std::uint64_t time) noexcept {
     const std::optional<Claim> claim = table_.running(slot);
     if (claim && !claim->word.overdue() && !table_.condemn(*claim)) continue;  // it has just finished: not now
     slots_[slot].condemned = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss >> 20)};
+    kill(slot);
+  }
+}
+
+void Supervisor::condemn_hung_starts(std::uint64_t time) noexcept {
+  for (unsigned slot = 0; options_.load_limit != 0 && slot < table_.shape().workers; ++slot) {
+    Slot& worker = slots_[slot];
+    if (worker.pid.load(std::memory_order_relaxed) == 0 || table_.is_up(slot) || time <= worker.born) continue;
+    if (time - worker.born <= options_.load_limit) continue;
+    worker.condemned = {FailureKind::kDeadline, static_cast<std::int32_t>(options_.load_limit / 1'000'000)};
     kill(slot);
   }
 }
@@ -441,6 +459,7 @@ void Supervisor::reap(unsigned slot) noexcept {
   if (worker.condemned.kind != FailureKind::kNone) {
     reason = worker.condemned;
     end = reason.kind == FailureKind::kDeadline ? End::kDeadline : End::kMemory;
+    if (worker.cancelled) end = End::kCancelled;
   }
   const bool was_up = table_.is_up(slot);
   const unsigned held = table_.recover_worker(slot, reason, options_.attempts);
@@ -457,6 +476,8 @@ void Supervisor::reap(unsigned slot) noexcept {
       fruitless_ = 0;
     else
       retry_later();
+  } else if (worker.condemned.kind == FailureKind::kDeadline) {
+    never_up("does not come up within " + std::to_string(worker.condemned.value) + " ms", true);
   } else {
     never_up((exited ? "ends before it takes a task, with status " : "is killed before it takes a task, by signal ") +
                  std::to_string(info.si_status),

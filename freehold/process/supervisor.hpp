@@ -45,6 +45,7 @@ struct SupervisorOptions {
   unsigned attempts = 3;                   // of one task, when its workers die
   unsigned start_failures = 5;             // in a row, see above
   std::uint64_t patience = 5'000'000'000;  // nanoseconds, see above
+  std::uint64_t load_limit = 0;            // nanoseconds: a worker that is not up by then is killed; 0: none
   WorkerLimits limits;
   Client* local_client = nullptr;       // of this process, in slot 0; outlives the supervisor
   std::uint64_t kill_rss = 0;           // bytes: a worker above it is killed in the middle of its task; 0: none
@@ -63,9 +64,10 @@ enum class End : std::uint8_t {
   kMaxRss,
   kMaxAge,
   kClosed,
-  kNeverUp,  // before it could take a task
+  kNeverUp,    // before it could take a task
+  kCancelled,  // killed because its client wanted it so
 };
-inline constexpr std::size_t kEnds = 10;
+inline constexpr std::size_t kEnds = 11;
 [[nodiscard]] const char* text(End end) noexcept;
 
 struct SupervisorStats {
@@ -110,6 +112,8 @@ class Supervisor {
     int pidfd = -1;
     std::uint64_t ended_before = 0;  // the table's count when it was started
     Failure condemned;               // why we killed it, if we did
+    bool cancelled = false;          // because the client wanted it so
+    std::uint64_t born = 0;          // the time
     // Its task that was seen beyond its limit, and when; how long the worker had waited for a CPU until then.
     TaskWord suspect;
     std::uint32_t suspect_entry = 0;
@@ -137,6 +141,7 @@ class Supervisor {
   void start_afresh(const char* why);
   void wait_for_deaths(std::uint64_t until);
   void condemn_large(std::uint64_t time) noexcept;
+  void condemn_hung_starts(std::uint64_t time) noexcept;
   void kill(unsigned slot) noexcept;
   [[nodiscard]] bool may_rest(std::uint64_t time) noexcept;
   void wait(std::uint64_t time);

@@ -280,6 +280,13 @@ class TaskTable {
     }
   }
 
+  // drop(), and a worker that runs the task is to be killed: it is overdue from now on. Pre: nobody else drops the task.
+  bool kill(Ticket ticket) noexcept {
+    if (!look(ticket)) return false;
+    entries_[ticket.entry].limit.store(1, std::memory_order_relaxed);  // relaxed: a hint; the next look sees it
+    return drop(ticket);
+  }
+
   // ---- the worker
 
   // Takes the next task. Returns none if no task is ready.

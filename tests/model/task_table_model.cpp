@@ -295,6 +295,37 @@ TEST(TaskTable_Model, WorkerDies_TheNextOnesTimeIsItsOwn) {
   const Result result = timed<Shipped>(1);
   EXPECT_TRUE(result.ok()) << result;
 }
+// A client wants its task's worker dead, which finishes or is killed meanwhile.
+TEST(TaskTable_Model, KilledByItsClient_EntryFreeOnce) {
+  const Result result = sim::explore({.name = "table/kill", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
+    Memory<Shipped> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Shipped table(memory.get());
+    const std::optional<Ticket> ticket = table.try_acquire(0);
+    table.submit(*ticket, 0, 1);
+    run.spawn([&] {
+      if (const std::optional<Claim> claim = table.try_claim(0)) static_cast<void>(table.complete(*claim, 2));
+    });
+    run.spawn([&] {
+      SIM_CHECK(table.kill(*ticket));
+      // The entry's next task has a limit of its own.
+      if (const std::optional<Ticket> again = table.try_acquire(0)) {
+        SIM_CHECK(table.submit(*again, 0, 1) != Submitted::kNo);
+        SIM_CHECK(table.limit(again->entry) == 0);
+      }
+    });
+    run.spawn([&] {
+      const auto claim = table.find_overdue(5, [](const Claim&, std::uint64_t, std::uint64_t) { return std::uint64_t{1}; });
+      if (claim) SIM_CHECK(claim->word.generation() == ticket->generation);
+      sim::await_end(0, 1);
+      table.recover_worker(0, {FailureKind::kDeadline, 0}, 3);
+    });
+    run.check([&] {
+      SIM_CHECK(table.count(Stage::kRunning) + table.count(Stage::kFilling) == 0);
+      table.check_invariants();
+    });
+  });
+  EXPECT_TRUE(result.ok()) << result;
+}
 template <bool kWaitsForTheEnd>
 Result condemned() {
   return sim::explore({.name = "table/condemned", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {

@@ -131,6 +131,11 @@ FREEHOLD_PROCESS_EXPORT int freehold_task_get(freehold_task* task, void* output,
 
 FREEHOLD_PROCESS_EXPORT void freehold_task_cancel(freehold_task* task) { delete task; }
 
+FREEHOLD_PROCESS_EXPORT void freehold_task_kill(freehold_task* task) {
+  if (task != nullptr) task->future.kill();
+  delete task;
+}
+
 FREEHOLD_PROCESS_EXPORT size_t freehold_pool_status(freehold_pool* pool, char* text, size_t bytes) {
   const std::string status = pool->pool.status();
   if (bytes != 0) std::snprintf(text, bytes, "%s", status.c_str());

@@ -52,6 +52,26 @@ std::size_t open_descriptors() {
 }
 bool has_children() { return ::waitpid(-1, nullptr, WNOHANG) != -1; }
 
+// A folder with a copy of the component, gone afterwards.
+class Deployed {
+ public:
+  explicit Deployed(const char* name) : folder_(testing::TempDir() + "freehold_" + name + std::to_string(::getpid())) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+  }
+  ~Deployed() { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::string component() const { return folder_ + "/component.so"; }
+  [[nodiscard]] std::string path(const char* name) const { return folder_ + "/" + name; }
+  void put() const {
+    std::filesystem::copy_file(FREEHOLD_TEST_COMPONENT, component() + ".new");
+    std::filesystem::rename(component() + ".new", component());
+  }
+  void remove() const { std::filesystem::remove(component()); }
+
+ private:
+  std::string folder_;
+};
+
 TEST(ProcessPool_Unit, Call_OutputOfTheComponent) {
   ProcessPool pool(options());
   ASSERT_TRUE(pool.ok()) << pool.error();
@@ -280,6 +300,36 @@ TEST(ProcessPool_Unit, Cancelled_WaitingAndRunning_EntriesFree) {
   for (int i = 0; i < 2; ++i) both.push_back(pool.submit("echo " + std::to_string(i)));
   for (int i = 0; i < 2; ++i) EXPECT_EQ(both[static_cast<unsigned>(i)].get().text(), std::to_string(i));
 }
+TEST(ProcessPool_Unit, HungTasksAreKilled_PoolGoesOn) {
+  ProcessPool pool(options());
+  Future first = pool.submit("hang"), second = pool.submit("hang"), waiting = pool.submit("hang");
+  ASSERT_TRUE(comes_true([&] { return pool.stats().running == 2; }));
+  waiting.kill();
+  first.kill();
+  second.kill();
+  EXPECT_FALSE(first.valid());
+  Future good = pool.submit("echo x");
+  EXPECT_TRUE(good.wait_for(10s)) << pool.status();
+  EXPECT_EQ(ended(pool, End::kCancelled), 2u) << pool.status();
+  Future done = pool.submit("echo x");
+  done.wait();
+  done.kill();  // as cancel()
+  EXPECT_EQ(pool.call("echo x").text(), "x");
+}
+TEST(ProcessPool_Unit, LoadingHangs_KilledWithAReason) {
+  const Deployed deployed("hung");
+  ProcessPoolOptions how = options();
+  how.worker_program = deployed.path("hung.sh");
+  std::ofstream(how.worker_program) << "#!/bin/sh\nmkdir 2>/dev/null " << deployed.path("1") << " && exec sleep 1000\n"
+                                    << "exec " FREEHOLD_WORKER_PROGRAM " \"$@\"\n";
+  std::filesystem::permissions(how.worker_program, std::filesystem::perms::owner_all);
+  how.load_limit = 300ms;
+  how.max_workers = 1;
+  ProcessPool pool(how);
+  Future task = pool.submit("echo x");
+  EXPECT_TRUE(task.wait_for(10s)) << pool.status();
+  EXPECT_EQ(ended(pool, End::kNeverUp), 1u);
+}
 TEST(ProcessPool_Unit, WaitFor_TimesOutThenGets) {
   ProcessPool pool(options());
   Future future = pool.submit("sleep 100");
@@ -304,25 +354,6 @@ TEST(ProcessPool_Unit, NoProgramOrNothingAtAll_BrokenWithAReason) {
   EXPECT_NE(pool.error().find("cannot be started"), std::string::npos) << pool.error();
   EXPECT_FALSE(ProcessPool({}).ok());
 }
-// A folder with a copy of the component, gone afterwards.
-class Deployed {
- public:
-  explicit Deployed(const char* name) : folder_(testing::TempDir() + "freehold_" + name + std::to_string(::getpid())) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directory(folder_);
-  }
-  ~Deployed() { std::filesystem::remove_all(folder_); }
-  [[nodiscard]] std::string component() const { return folder_ + "/component.so"; }
-  [[nodiscard]] std::string path(const char* name) const { return folder_ + "/" + name; }
-  void put() const {
-    std::filesystem::copy_file(FREEHOLD_TEST_COMPONENT, component() + ".new");
-    std::filesystem::rename(component() + ".new", component());
-  }
-  void remove() const { std::filesystem::remove(component()); }
-
- private:
-  std::string folder_;
-};
 TEST(ProcessPool_Unit, ComponentComesLate_PoolMendsItself) {
   const Deployed deployed("late");
   ProcessPoolOptions how = options();
@@ -576,6 +607,34 @@ TEST(ProcessPool_Unit, PoolGone_AttachedClientFails_NoHang) {
     ::kill(child, SIGKILL);
     EXPECT_EQ(hangs.get().failure().kind, FailureKind::kNoWorker);
     EXPECT_EQ(attached.client().submit("echo y").refusal(), Refusal::kNoWorker);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+}
+// The pool's process has forked a child that did not exec and has a copy of the socket.
+TEST(ProcessPool_Unit, PoolGoneButForkedChildLives_AttachedClientFails) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[1]);
+    ProcessPool pool(options());
+    pool.serve(ends[0]);
+    static_cast<void>(pool.call("echo up"));
+    if (::fork() == 0) {
+      ::sleep(30);
+      ::_exit(0);
+    }
+    ::pause();
+  }
+  ::close(ends[0]);
+  {
+    process::AttachedClient attached(ends[1]);
+    ASSERT_TRUE(attached.ok());
+    ASSERT_EQ(attached.client().submit("echo y").get().text(), "y");
+    Future hangs = attached.client().submit("hang");
+    ::kill(child, SIGKILL);
+    EXPECT_TRUE(hangs.wait_for(10s));
+    EXPECT_EQ(hangs.get().failure().kind, FailureKind::kNoWorker);
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
 }

@@ -29,12 +29,13 @@ TEST(SharedMemory_Unit, AttachedThroughASocket_SameMemory) {
   SharedMemory memory = SharedMemory::create("test", 4096);
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  ASSERT_TRUE(send_passed(ends[0], {memory.fd(), 0, 77}));
+  ASSERT_TRUE(send_passed(ends[0], {memory.fd(), 0, 1, 77}));
   Passed passed;
   ASSERT_TRUE(receive_passed(ends[1], passed));
   EXPECT_EQ(passed.number, 77u);
   EXPECT_NE(::fcntl(passed.bell, F_GETFD) & FD_CLOEXEC, 0);
   ::close(passed.bell);
+  ::close(passed.process);
   SharedMemory other = SharedMemory::attach(passed.memory);
   ASSERT_TRUE(other.ok());
   static_cast<char*>(memory.data())[7] = 'x';
