@@ -25,9 +25,6 @@ std::uint64_t left_until(std::uint64_t end) noexcept {
   return time < end ? end - time : 0;
 }
 
-// Areas that used more are given back to the system with the task.
-constexpr std::uint64_t kKeptBytes = 64 * 1024;
-
 // Nanoseconds for which submit() waits for an entry before it moves results out of the table, at first and at most.
 constexpr std::uint64_t kFirstPatience = 100'000, kLongestPatience = 5'000'000;
 
@@ -263,12 +260,6 @@ bool Client::pool_is_gone() const noexcept {
 
 // Of a task that was taken.
 void Client::release(Ticket ticket) noexcept {
-  const std::uint64_t area = table_.areas_offset() + ticket.entry * table_.area_bytes();
-  const std::uint64_t outputs = static_cast<std::uint64_t>(table_.output(ticket.entry) - table_.input(ticket.entry));
-  if (const std::uint64_t used = std::min(table_.input_bytes(ticket.entry), table_.shape().max_input); used > kKeptBytes)
-    memory_.give_back(area + kKeptBytes, used - kKeptBytes + 4095);
-  if (table_.output_bytes(ticket.entry) > kKeptBytes)
-    memory_.give_back(area + outputs + kKeptBytes, table_.shape().max_output - kKeptBytes);
   table_.drop(ticket);
   held_.fetch_sub(1, std::memory_order_relaxed);
 }

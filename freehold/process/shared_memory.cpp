@@ -31,6 +31,8 @@ void* map_guarded(int fd, std::size_t bytes) noexcept {
     const int saved = errno;
     ::munmap(room, all);
     errno = saved;
+  } else {
+    ::madvise(data, bytes, MADV_DONTDUMP);  // reading it for a core dump would make all its pages exist
   }
   return data;
 }

@@ -175,6 +175,7 @@ void Supervisor::take_over() noexcept {
     handed_on_ += table_.recover_worker(slot, {FailureKind::kSignal, SIGKILL}, options_.attempts);
     table_.leave(slot);
   }
+  table_.recover_client(TaskWord::kPurger);
   table_.recover_worker(TaskWord::kSupervisor, {FailureKind::kNoWorker, 0}, 1);
 }
 
@@ -324,7 +325,7 @@ void Supervisor::condemn_overdue(std::uint64_t time) noexcept {
     if (claim->word.worker() >= table_.shape().workers) continue;  // damage, which the next look sees
     const auto milliseconds = static_cast<std::int32_t>(table_.limit(claim->entry) / 1'000'000);
     slots_[claim->word.worker()].condemned = {FailureKind::kDeadline, milliseconds};
-    slots_[claim->word.worker()].cancelled = claim->word.abandoned();
+    slots_[claim->word.worker()].cancelled = table_.limit(claim->entry) == Table::kKilled;
     kill(claim->word.worker());
   }
 }
@@ -332,7 +333,7 @@ void Supervisor::condemn_overdue(std::uint64_t time) noexcept {
 // When a look first found the entry as it stands now.
 std::uint64_t Supervisor::seen_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept {
   Seen& seen = seen_[entry];
-  if (!seen.word.same_attempt(word)) seen = {.word = word, .since = time};
+  if (!seen.word.same_attempt(word)) seen = {word, time, false, seen.clean_generation};
   return seen.since;
 }
 
@@ -369,7 +370,7 @@ void Supervisor::condemn_large(std::uint64_t time) noexcept {
   last_look_at_memory_ = time;
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
     const int pid = slots_[slot].pid.load(std::memory_order_relaxed);
-    if (pid == 0 || resident_bytes(pid) <= options_.kill_rss) continue;
+    if (pid == 0 || own_resident_bytes(pid) <= options_.kill_rss) continue;
     const std::optional<Claim> claim = table_.running(slot);
     if (claim && !claim->word.overdue() && !table_.condemn(*claim)) continue;  // it has just finished: not now
     slots_[slot].condemned = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss >> 20)};
@@ -400,16 +401,39 @@ bool Supervisor::may_rest(std::uint64_t time) noexcept {
   return time >= restless_until_ && starting() == 0;
 }
 
+// Gives back what free entries do not need; after a delay, since a task of 1 MiB costs several times as much with fresh
+// pages. Returns after how long to look again.
+std::uint64_t Supervisor::purge(std::uint64_t time) {
+  std::uint64_t next = sync::kForever;
+  for (std::uint32_t i = 0; table_.is_large() && i < table_.shape().entries; ++i) {
+    const TaskWord word = table_.word(i);
+    if (word.stage() != Stage::kFree || word.generation() == seen_[i].clean_generation) continue;
+    const std::uint64_t free_for = time - seen_since(i, word, time);
+    if (free_for < options_.purge_delay) {
+      next = std::min(next, options_.purge_delay - free_for);
+      continue;
+    }
+    const std::optional<Ticket> ticket = table_.try_acquire_entry(i, TaskWord::kPurger);
+    if (!ticket) continue;
+    table_.purge(i, [&](std::uint64_t offset, std::uint64_t bytes) { memory_.give_back(offset, bytes); });
+    seen_[i].clean_generation = ticket->generation;
+    table_.drop(*ticket);
+  }
+  return next;
+}
+
 // Until the bell rings, a worker ends, or it is time to look again.
 void Supervisor::wait(std::uint64_t time) {
   std::vector<pollfd> events{{bell_, POLLIN, 0}};
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
     if (slots_[slot].pid.load(std::memory_order_relaxed) != 0) events.push_back({slots_[slot].pidfd, POLLIN, 0});
+  const std::uint64_t next_purge = purge(time);
   const auto open = [&](std::uint32_t entry, TaskWord word) {
     static_cast<void>(seen_since(entry, word, time));
     return !seen_[entry].helped;
   };
   std::uint64_t sleep = may_rest(time) && table_.rest(open) ? sync::kForever : options_.tick;
+  sleep = std::min(sleep, next_purge);
   if (not_before_ > time) sleep = std::min(sleep, not_before_ - time);
   const int milliseconds = sleep == sync::kForever ? -1 : static_cast<int>(sleep / 1'000'000 + 1);
   std::vector<unsigned> clients;
@@ -525,7 +549,7 @@ void Supervisor::start_afresh(const char* what) {
   epoch_ = static_cast<std::uint32_t>(damaged_.load(std::memory_order_relaxed) << 16 | (now() >> 20 & 0xffff));
   // Odd multiples of the time: no ticket has this generation, but by a chance of 2^-32.
   table_.reset(static_cast<std::uint32_t>(now() * 0x9e3779b97f4a7c15 >> 32), epoch_);
-  for (Seen& seen : seen_) seen = {};
+  for (Seen& seen : seen_) seen = {};  // and what was used is purged later
 }
 
 void Supervisor::shut_down() {

@@ -47,10 +47,11 @@ struct SupervisorOptions {
   std::uint64_t patience = 5'000'000'000;  // nanoseconds, see above
   std::uint64_t load_limit = 0;            // nanoseconds: a worker that is not up by then is killed; 0: none
   WorkerLimits limits;
-  Client* local_client = nullptr;       // of this process, in slot 0; outlives the supervisor
-  std::uint64_t kill_rss = 0;           // bytes: a worker above it is killed in the middle of its task; 0: none
-  std::uint64_t tick = 10'000'000;      // nanoseconds between two looks at deadlines and memory
-  std::uint64_t grace = 1'000'000'000;  // nanoseconds that a task may go on for when the pool ends
+  Client* local_client = nullptr;             // of this process, in slot 0; outlives the supervisor
+  std::uint64_t kill_rss = 0;                 // bytes: a worker above it is killed in the middle of its task; 0: none
+  std::uint64_t tick = 10'000'000;            // nanoseconds between two looks at deadlines and memory
+  std::uint64_t purge_delay = 1'000'000'000;  // nanoseconds for which an entry is free before its pages are given back
+  std::uint64_t grace = 1'000'000'000;        // nanoseconds that a task may go on for when the pool ends
 };
 
 // Why workers ended.
@@ -123,7 +124,8 @@ class Supervisor {
   struct Seen {
     TaskWord word;
     std::uint64_t since = 0;
-    bool helped = false;  // its client was woken once more
+    bool helped = false;                 // its client was woken once more
+    std::uint32_t clean_generation = 0;  // as which it was purged last, or has never been used
   };
 
   static void* thread_main(void* supervisor);
@@ -138,6 +140,7 @@ class Supervisor {
   [[nodiscard]] std::uint64_t seen_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept;
   void help_stuck_tasks(std::uint64_t time) noexcept;
   void look_for_damage(std::uint64_t time);
+  [[nodiscard]] std::uint64_t purge(std::uint64_t time);
   void start_afresh(const char* why);
   void wait_for_deaths(std::uint64_t until);
   void condemn_large(std::uint64_t time) noexcept;

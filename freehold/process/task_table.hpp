@@ -114,6 +114,7 @@ class TaskTable {
  public:
   static constexpr std::uint64_t kMagic = 0x656c626174687266;  // "frhtable"
   static constexpr std::uint32_t kVersion = 2;
+  static constexpr std::uint64_t kKilled = 1;  // the limit of a task that kill() has dropped
 
   // Bytes that a table of this shape takes, areas included; 0 if the shape is impossible.
   [[nodiscard]] static std::uint64_t bytes(const TableShape& shape) noexcept {
@@ -195,12 +196,30 @@ class TaskTable {
 
   // Takes a free entry to fill. Returns none if the table is full.
   [[nodiscard]] std::optional<Ticket> try_acquire(unsigned client) noexcept {
-    return find(free_, free_cursor_, [&](std::uint32_t i) -> std::optional<Ticket> {
-      std::uint64_t seen = entries_[i].state.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
-      const TaskWord taken = TaskWord(seen).taken_by(client);
-      if (TaskWord(seen).stage() != Stage::kFree || !change(i, seen, taken, Orders::kTake)) return std::nullopt;
-      return Ticket{i, taken.generation()};
-    });
+    const auto take = [&](std::uint32_t i) { return take_free(i, client); };
+    if (!is_large()) return find(free_, free_cursor_, take);
+    // The first one, whose pages are there, since the same few entries are used all the time.
+    return find(free_, nullptr, take);
+  }
+  // Takes this one if it is free.
+  [[nodiscard]] std::optional<Ticket> try_acquire_entry(std::uint32_t entry, unsigned client) noexcept {
+    const std::uint64_t bit = base::bit(entry % 64);
+    if ((free_[entry / 64].bits.fetch_and(~bit, Orders::kClearBit) & bit) == 0) return std::nullopt;
+    return take_free(entry, client);
+  }
+  // Whether tasks may use so many pages that these are given back when they are not used.
+  [[nodiscard]] bool is_large() const noexcept { return area_bytes_ > 2 * kKeptBytes; }
+  // Calls `purge(offset, bytes)`, from the table's beginning, for what an entry may have used and need not keep. Pre: the
+  // caller has acquired it.
+  template <class Purge>
+  void purge(std::uint32_t entry, Purge purge) const {
+    const std::uint64_t area = areas_offset() + entry * area_bytes_;
+    if (shape_.max_input > kKeptBytes) purge(area + kKeptBytes, base::align_up(shape_.max_input, kPage) - kKeptBytes);
+    if (shape_.max_output > kKeptBytes)
+      purge(area + output_offset_ + kKeptBytes, base::align_up(shape_.max_output, kPage) - kKeptBytes);
+  }
+  [[nodiscard]] TaskWord word(std::uint32_t entry) const noexcept {
+    return TaskWord(entries_[entry].state.load(std::memory_order_relaxed));  // relaxed: a look
   }
 
   // Sleeps until an entry may be free, or for so long, or for no reason.
@@ -283,7 +302,7 @@ class TaskTable {
   // drop(), and a worker that runs the task is to be killed: it is overdue from now on. Pre: nobody else drops the task.
   bool kill(Ticket ticket) noexcept {
     if (!look(ticket)) return false;
-    entries_[ticket.entry].limit.store(1, std::memory_order_relaxed);  // relaxed: a hint; the next look sees it
+    entries_[ticket.entry].limit.store(kKilled, std::memory_order_relaxed);  // relaxed: a hint; the next look sees it
     return drop(ticket);
   }
 
@@ -561,6 +580,8 @@ class TaskTable {
   static constexpr std::uint32_t kMaxEntries = 1 << 16;
   static constexpr std::uint64_t kMaxArea = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kPage = 4096;
+  // Of each input and output area. More, where it was used, is given back when the entry is free for a while.
+  static constexpr std::uint64_t kKeptBytes = 64 * 1024;
 
   // Of which tasks the supervisor wants to be told.
   enum class Calls : std::uint32_t { kNone, kTaskWithoutWorker, kEveryTask };
@@ -641,11 +662,19 @@ class TaskTable {
     return false;
   }
 
-  // Offers each entry whose bit it could clear to `take`, once round the table from the cursor, until it takes one.
+  std::optional<Ticket> take_free(std::uint32_t i, unsigned client) noexcept {
+    std::uint64_t seen = entries_[i].state.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
+    const TaskWord taken = TaskWord(seen).taken_by(client);
+    if (TaskWord(seen).stage() != Stage::kFree || !change(i, seen, taken, Orders::kTake)) return std::nullopt;
+    return Ticket{i, taken.generation()};
+  }
+
+  // Offers each entry whose bit it could clear to `take`, once round the table from the cursor (or the beginning), until it
+  // takes one.
   template <class Take>
   auto find(Bits* words, atomic<std::uint32_t>* cursor, Take take) noexcept -> decltype(take(0u)) {
     // relaxed: where to begin; any entry is right.
-    const std::uint32_t begin = cursor->load(std::memory_order_relaxed) % shape_.entries;
+    const std::uint32_t begin = cursor == nullptr ? 0 : cursor->load(std::memory_order_relaxed) % shape_.entries;
     const auto count = static_cast<std::uint32_t>(Layout::words(shape_.entries));
     for (std::uint32_t step = 0; step <= count; ++step) {
       const std::uint32_t w = (begin / 64 + step) % count;
@@ -660,7 +689,7 @@ class TaskTable {
         if (i >= shape_.entries) continue;  // damage
         const auto taken = take(i);
         if (!taken) continue;
-        cursor->store(i + 1, std::memory_order_relaxed);
+        if (cursor != nullptr) cursor->store(i + 1, std::memory_order_relaxed);
         return taken;
       }
     }

@@ -25,6 +25,7 @@ class TaskWord {
  public:
   static constexpr unsigned kMaxAttempts = 63, kMaxWorkers = 1023, kMaxClients = 1023;
   static constexpr unsigned kSupervisor = kMaxWorkers;  // a worker's slot for what the supervisor ends itself
+  static constexpr unsigned kPurger = kMaxClients;      // a client's slot for entries whose pages it gives back
 
   constexpr TaskWord() noexcept = default;
   constexpr explicit TaskWord(std::uint64_t bits) noexcept : bits_(bits) {}

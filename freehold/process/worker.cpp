@@ -23,7 +23,7 @@ std::uint64_t now() noexcept {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-std::uint64_t resident_bytes(int pid) noexcept {
+std::uint64_t own_resident_bytes(int pid) noexcept {
   char path[32];
   if (pid == 0)
     std::snprintf(path, sizeof path, "/proc/self/statm");
@@ -31,10 +31,10 @@ std::uint64_t resident_bytes(int pid) noexcept {
     std::snprintf(path, sizeof path, "/proc/%d/statm", pid);
   std::FILE* const file = std::fopen(path, "re");
   if (file == nullptr) return 0;
-  unsigned long total = 0, resident = 0;
-  const bool read = std::fscanf(file, "%lu %lu", &total, &resident) == 2;
+  unsigned long total = 0, resident = 0, shared = 0;
+  const bool read = std::fscanf(file, "%lu %lu %lu", &total, &resident, &shared) == 3;
   std::fclose(file);
-  return read ? resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+  return read ? (resident - shared) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
 }
 
 std::uint64_t time_without_cpu(int pid) noexcept {
@@ -157,7 +157,7 @@ int Worker::retire(std::uint64_t tasks) noexcept {
   if (limits_.max_age != 0 && time - born_ >= limits_.max_age) return static_cast<int>(WorkerExit::kMaxAge);
   if (limits_.max_rss == 0 || (tasks % kTasksBetweenLooks != 0 && time - looked_at_rss_ < 1'000'000)) return 0;
   looked_at_rss_ = time;
-  return resident_bytes(0) > limits_.max_rss ? static_cast<int>(WorkerExit::kMaxRss) : 0;
+  return own_resident_bytes(0) > limits_.max_rss ? static_cast<int>(WorkerExit::kMaxRss) : 0;
 }
 
 }  // namespace freehold::process

@@ -52,8 +52,9 @@ inline constexpr const char* kWorkerVariable = "FREEHOLD_WORKER";
 
 // Nanoseconds of the clock that all processes share.
 [[nodiscard]] std::uint64_t now() noexcept;
-// Bytes that a process holds in memory, /proc/<pid>/statm; 0 if unknown. pid 0: this process.
-[[nodiscard]] std::uint64_t resident_bytes(int pid) noexcept;
+// Bytes that a process holds in memory for itself, so without the table, libraries and mapped files (/proc/<pid>/statm); 0
+// if unknown. pid 0: this process.
+[[nodiscard]] std::uint64_t own_resident_bytes(int pid) noexcept;
 // Nanoseconds for which a process's main thread was ready to run and had no CPU; 0 if unknown.
 [[nodiscard]] std::uint64_t time_without_cpu(int pid) noexcept;
 // A process by its number (the lower 22 bits) and its start time, so that a number used again is noticed; 0 if there is

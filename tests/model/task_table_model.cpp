@@ -295,6 +295,28 @@ TEST(TaskTable_Model, WorkerDies_TheNextOnesTimeIsItsOwn) {
   const Result result = timed<Shipped>(1);
   EXPECT_TRUE(result.ok()) << result;
 }
+// The supervisor takes a free entry for a moment, to give its pages back, and a client may wait for it.
+TEST(TaskTable_Model, EntryIsPurged_ClientGetsIt) {
+  const Result result = sim::explore({.name = "table/purge", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
+    Memory<Shipped> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Shipped table(memory.get());
+    run.spawn([&] {
+      std::optional<Ticket> ticket;
+      while (!(ticket = table.try_acquire(0))) table.wait_for_space();
+      table.pass_on_space();
+      SIM_CHECK(table.drop(*ticket));
+    });
+    run.spawn([&] {
+      if (const std::optional<Ticket> ticket = table.try_acquire_entry(0, TaskWord::kPurger)) SIM_CHECK(table.drop(*ticket));
+    });
+    run.check([&] {
+      SIM_CHECK(table.count(Stage::kFree) == 1);
+      table.check_invariants();
+    });
+  });
+  EXPECT_TRUE(result.ok()) << result;
+}
+
 // A client wants its task's worker dead, which finishes or is killed meanwhile.
 TEST(TaskTable_Model, KilledByItsClient_EntryFreeOnce) {
   const Result result = sim::explore({.name = "table/kill", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
