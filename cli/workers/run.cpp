@@ -93,6 +93,8 @@ class Run {
     // The next Ctrl-C ends this process at once; its workers go with it.
     results_.signal = interrupts_->arrived();
     interrupts_.reset();
+    // What has ended in its turn is not thrown away.
+    while (results_.signal != 0 && !entries_.empty() && settle(entries_.front(), 0ms)) write_front();
     output_.flush_some();
     results_.unanswered = read_ - results_.done - results_.failed;
     results_.input_error = reader_.error();

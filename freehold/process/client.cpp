@@ -28,8 +28,6 @@ std::uint64_t left_until(std::uint64_t end) noexcept {
 // Nanoseconds for which submit() waits for an entry before it moves results out of the table, at first and at most.
 constexpr std::uint64_t kFirstPatience = 100'000, kLongestPatience = 5'000'000;
 
-std::uint64_t key_of(Ticket ticket) noexcept { return std::uint64_t{ticket.generation} << 32 | ticket.entry; }
-
 }  // namespace
 
 // ---- Result and Future
@@ -209,13 +207,13 @@ void Client::store_results() noexcept {
       result.output = std::make_unique_for_overwrite<std::byte[]>(result.bytes);
       std::memcpy(result.output.get(), table_.output(i), result.bytes);
     }
-    stored_.emplace(key_of(*ticket), std::move(result));
+    stored_.emplace(id_of(*ticket), std::move(result));
     release(*ticket);
   }
 }
 std::optional<Client::Stored> Client::take_stored(Ticket ticket) noexcept {
   const std::lock_guard guard(stored_lock_);
-  const auto found = stored_.find(key_of(ticket));
+  const auto found = stored_.find(id_of(ticket));
   if (found == stored_.end()) return std::nullopt;
   Stored result = std::move(found->second);
   stored_.erase(found);
@@ -307,7 +305,7 @@ std::uint64_t Histogram::percentile(double share) const noexcept {
   std::uint64_t n = 0;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     n += buckets_[i].load(std::memory_order_relaxed);
-    if (n != 0 && static_cast<double>(n) >= wanted) return i >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << i) - 1;
+    if (n != 0 && static_cast<double>(n) >= wanted) return middle_of(i);
   }
   return 0;
 }

@@ -34,6 +34,12 @@ typedef struct freehold_pool_options {
   uint64_t max_tasks, max_rss,
       max_age_ms;    /* a worker is replaced after so many tasks, bytes, milliseconds; default: never */
   uint64_t kill_rss; /* a worker is killed in a task beyond so many bytes; default: never */
+  /* Called by the pool's thread with one line for what happens to workers and their tasks; default: none */
+  void (*log)(void* context, const char* line);
+  void* log_context;
+  uint32_t min_workers;         /* kept even when there is no work; default 0 */
+  uint32_t keep_standard_error; /* 1: the last lines of a dead worker's standard error follow in the log; default 0 */
+  uint64_t load_limit_ms;       /* a worker that has not loaded by then is killed; default 60 s */
 } freehold_pool_options;
 
 /* How a task ended, or why there is none. */
@@ -73,6 +79,8 @@ void freehold_task_cancel(freehold_task* task);
 /* The same, and if it runs, its worker is killed. */
 void freehold_task_kill(freehold_task* task);
 
+/* Why no worker can be started at the moment, cut to fit; empty while all is well. Returns its whole length. */
+size_t freehold_pool_error(freehold_pool* pool, char* text, size_t bytes);
 /* One line for people, cut to fit. Returns its whole length. */
 size_t freehold_pool_status(freehold_pool* pool, char* text, size_t bytes);
 

@@ -1,5 +1,6 @@
 #include "freehold/process/process_pool.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -17,17 +18,38 @@ namespace freehold {
 
 using namespace process;
 
+namespace {
+
+constexpr const char* kPlaces[] = {"freehold-worker", "../libexec/freehold/freehold-worker", "../bin/freehold-worker"};
+
+// Beside a file, or where it would lie if both were installed.
+std::string find_beside(std::string file) {
+  const std::size_t slash = file.rfind('/');
+  if (slash == std::string::npos) return "";
+  file.resize(slash + 1);
+  for (const char* place : kPlaces)
+    if (::access((file + place).c_str(), X_OK) == 0) return file + place;
+  return "";
+}
+
+}  // namespace
+
 std::string find_worker_program() {
   if (const char* named = std::getenv("FREEHOLD_WORKER_PROGRAM"); named != nullptr) return named;
   char path[4096];
   const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path - 1);
-  if (length > 0) {
-    std::string folder(path, static_cast<std::size_t>(length));
-    folder.resize(folder.rfind('/') + 1);
-    for (const char* place : {"freehold-worker", "../libexec/freehold/freehold-worker", "../bin/freehold-worker"})
-      if (::access((folder + place).c_str(), X_OK) == 0) return folder + place;
+  std::string found = length > 0 ? find_beside(std::string(path, static_cast<std::size_t>(length))) : "";
+  // This code's own library, for programs of others: Python, say.
+  Dl_info info{};
+  if (found.empty() && ::dladdr(reinterpret_cast<const void*>(&find_worker_program), &info) != 0 &&
+      info.dli_fname != nullptr) {
+    std::error_code none;
+    const std::filesystem::path library = std::filesystem::canonical(info.dli_fname, none);
+    if (!none) found = find_beside(library.string());
+    // A multiarch folder is one deeper: lib/x86_64-linux-gnu.
+    if (!none && found.empty()) found = find_beside(library.parent_path().string());
   }
-  return "freehold-worker";
+  return found.empty() ? "freehold-worker" : found;
 }
 
 namespace {
@@ -56,6 +78,8 @@ ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
       std::min(options.max_workers != 0 ? options.max_workers : 2 * os::usable_cpus().cpus, TaskWord::kMaxWorkers);
   how.min_workers = options.min_workers;
   how.attempts = std::clamp(options.attempts, 1u, TaskWord::kMaxAttempts);
+  how.log = options.log;
+  how.keep_standard_error = options.keep_standard_error;
   how.load_limit = nanoseconds(options.load_limit);
   how.limits = {.idle = nanoseconds(options.idle),
                 .max_age = nanoseconds(options.max_age),

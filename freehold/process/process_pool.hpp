@@ -37,6 +37,10 @@ struct ProcessPoolOptions {
   std::uint64_t max_tasks = 0;                                // or after so many tasks
   std::uint64_t max_rss = 0;                                  // or when it holds so many bytes
   std::uint64_t kill_rss = 0;                                 // in the middle of a task, when it holds so many bytes
+  // Called by the pool's thread for what happens to workers and their tasks; without it damage alone is told, on standard
+  // error.
+  std::function<void(const process::PoolEvent&)> log{};
+  bool keep_standard_error = false;  // workers' standard error goes through the pool, and its last lines into the log
 };
 
 struct ProcessPoolStats {
@@ -88,9 +92,8 @@ class ProcessPool {
   std::unique_ptr<process::Supervisor> supervisor_;
 };
 
-// The worker program for components: $FREEHOLD_WORKER_PROGRAM, or freehold-worker beside this program, in
-// ../libexec/freehold or
-// ../bin from there, or wherever $PATH finds it.
+// The worker program for components: $FREEHOLD_WORKER_PROGRAM, or freehold-worker beside this program or this library, in
+// ../libexec/freehold or ../bin from there, or wherever $PATH finds it.
 [[nodiscard]] std::string find_worker_program();
 
 }  // namespace freehold

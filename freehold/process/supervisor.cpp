@@ -1,5 +1,6 @@
 #include "freehold/process/supervisor.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -60,6 +61,41 @@ const char* text(End end) noexcept {
     case End::kClosed: return "closed";
     case End::kNeverUp: return "never up";
     case End::kCancelled: return "cancelled";
+  }
+  return "?";
+}
+
+std::string text(Failure failure) {
+  const std::string value = std::to_string(failure.value);
+  switch (failure.kind) {
+    case FailureKind::kNone: return "it is well";
+    case FailureKind::kSignal:
+      return failure.value == 0 ? "its worker was killed" : "its worker was killed by signal " + value;
+    case FailureKind::kExit: return "its worker exited with status " + value;
+    case FailureKind::kDeadline: return "it took longer than " + value + " ms";
+    case FailureKind::kMemory: return "its worker grew beyond " + value + " MiB";
+    case FailureKind::kComponent: return "the component returned " + value;
+    case FailureKind::kNoWorker: return "no worker can be started";
+    case FailureKind::kCorrupt: return "a component has written into the table of tasks";
+    case FailureKind::kRefused: return "it was refused";
+  }
+  return "?";
+}
+
+std::string text(const PoolEvent& event) {
+  using What = PoolEvent::What;
+  const std::string worker = "worker " + std::to_string(event.worker);
+  const std::string task =
+      "task " + std::to_string(event.task) + ", attempt " + std::to_string(event.attempt) + ", " + worker;
+  switch (event.what) {
+    case What::kWorkerEnded: return worker + " has ended: " + text(event.end);
+    case What::kTaskHandedOn: return task + ": " + text(event.reason) + "; it goes to another one";
+    case What::kTaskFailed: return task + ": " + text(event.reason) + "; it has failed";
+    case What::kTaskDropped: return task + ": " + text(event.reason) + "; it was cancelled";
+    case What::kStartFailed: return "a worker program " + event.text;
+    case What::kBroken: return event.text;
+    case What::kDamaged:
+      return "a component has written into the task table (" + event.text + "): all its workers and tasks begin anew";
   }
   return "?";
 }
@@ -172,7 +208,8 @@ void Supervisor::take_over() noexcept {
         ::close(pidfd);
       }
     }
-    handed_on_ += table_.recover_worker(slot, {FailureKind::kSignal, SIGKILL}, options_.attempts);
+    unsigned held = 0;
+    recover(slot, pid_of(table_.identity(slot)), End::kSignal, {FailureKind::kSignal, SIGKILL}, held);
     table_.leave(slot);
   }
   table_.recover_client(TaskWord::kPurger);
@@ -228,8 +265,13 @@ void Supervisor::spawn(unsigned slot) {
   environment.push_back(variable);
   environment.push_back(nullptr);
 
+  int standard_error[2] = {-1, -1};
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
+  if (options_.keep_standard_error && ::pipe2(standard_error, O_CLOEXEC) == 0) {
+    ::fcntl(standard_error[0], F_SETFL, O_NONBLOCK);
+    ::posix_spawn_file_actions_adddup2(&files, standard_error[1], STDERR_FILENO);
+  }
   ::posix_spawn_file_actions_adddup2(&files, memory_.fd(), kTableDescriptor);
   ::posix_spawn_file_actions_adddup2(&files, bell_, kBellDescriptor);
   ::posix_spawn_file_actions_addclosefrom_np(&files, kBellDescriptor + 1);
@@ -248,6 +290,8 @@ void Supervisor::spawn(unsigned slot) {
                         : ::posix_spawnp(&pid, arguments[0], &files, &how, arguments.data(), environment.data());
   ::posix_spawnattr_destroy(&how);
   ::posix_spawn_file_actions_destroy(&files);
+  if (standard_error[1] >= 0) ::close(standard_error[1]);
+  if (error != 0 && standard_error[0] >= 0) ::close(standard_error[0]);
   if (error != 0) {
     const bool may_pass = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == ETXTBSY;
     never_up(std::string("cannot be started: ") + std::strerror(error), may_pass);
@@ -257,10 +301,12 @@ void Supervisor::spawn(unsigned slot) {
   started.pidfd = open_process(pid);  // not reaped yet, so it is this one
   if (started.pidfd < 0) {
     const int refused = errno;
+    if (standard_error[0] >= 0) ::close(standard_error[0]);
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
     // It may have come far enough to take a task.
-    handed_on_.fetch_add(table_.recover_worker(slot, {FailureKind::kSignal, SIGKILL}, options_.attempts));
+    unsigned held = 0;
+    recover(slot, pid, End::kSignal, {FailureKind::kSignal, SIGKILL}, held);
     table_.leave(slot);
     never_up(std::string("cannot be watched: ") + std::strerror(refused), true);
     return;
@@ -268,6 +314,8 @@ void Supervisor::spawn(unsigned slot) {
   started.condemned = {};
   started.cancelled = false;
   started.born = now();
+  started.standard_error = standard_error[0];
+  started.last_lines.clear();
   started.ended_before = table_.ended(slot);
   started.pid.store(pid, std::memory_order_relaxed);
   started_.fetch_add(1, std::memory_order_relaxed);
@@ -283,12 +331,14 @@ void Supervisor::never_up(const std::string& why, bool may_pass) {
   }
   may_pass_ = may_pass_ || may_pass;
   retry_later();
+  if (options_.log) tell({.what = PoolEvent::What::kStartFailed, .text = why, .last_lines = {}});
   if (live() != 0 || keeps_hoping(time)) return;
   {
     const std::lock_guard guard(why_lock_);
     why_ = "the worker program " + (options_.command.empty() ? "" : options_.command[0]) + " " + why;
   }
-  broken_.store(true, std::memory_order_release);  // pairs with is_broken()
+  const bool before = broken_.exchange(true, std::memory_order_release);  // pairs with is_broken()
+  if (!before && options_.log) tell({.what = PoolEvent::What::kBroken, .text = broken(), .last_lines = {}});
 }
 
 // Whether the next worker may come up although the last ones in a row did not.
@@ -436,6 +486,10 @@ void Supervisor::wait(std::uint64_t time) {
   sleep = std::min(sleep, next_purge);
   if (not_before_ > time) sleep = std::min(sleep, not_before_ - time);
   const int milliseconds = sleep == sync::kForever ? -1 : static_cast<int>(sleep / 1'000'000 + 1);
+  const std::size_t first_error = events.size();
+  for (unsigned slot = 0; options_.keep_standard_error && slot < table_.shape().workers; ++slot)
+    if (slots_[slot].pid.load(std::memory_order_relaxed) != 0 && slots_[slot].standard_error >= 0)
+      events.push_back({slots_[slot].standard_error, POLLIN, 0});
   std::vector<unsigned> clients;
   const std::size_t first_client = events.size();
   for (unsigned slot = 1; slot < sockets_.size(); ++slot) {
@@ -444,11 +498,52 @@ void Supervisor::wait(std::uint64_t time) {
     events.push_back({sockets_[slot], POLLIN | POLLRDHUP, 0});
   }
   if (::poll(events.data(), events.size(), milliseconds) <= 0) return;
+  if (first_client != first_error)
+    for (unsigned slot = 0; slot < table_.shape().workers; ++slot) pass_standard_error_on(slots_[slot]);
   for (std::size_t i = 0; i < clients.size(); ++i)
     if (events[first_client + i].revents != 0) forget_client(clients[i]);
   if ((events[0].revents & POLLIN) == 0) return;
   std::uint64_t rings = 0;
   [[maybe_unused]] const ssize_t read = ::read(bell_, &rings, sizeof rings);
+}
+
+// What the dead worker held goes to others, or fails.
+void Supervisor::recover(unsigned slot, int pid, End end, Failure reason, unsigned& held) {
+  const auto told = [&](std::uint32_t entry, TaskWord word, bool handed_on) {
+    ++held;
+    handed_on_.fetch_add(handed_on ? 1 : 0, std::memory_order_relaxed);
+    using What = PoolEvent::What;
+    if (options_.log)
+      tell({.what = handed_on          ? What::kTaskHandedOn
+                    : word.abandoned() ? What::kTaskDropped
+                                       : What::kTaskFailed,
+            .worker = pid,
+            .end = end,
+            .reason = reason,
+            .task = id_of({entry, word.generation()}),
+            .attempt = word.attempt() + 1,
+            .text = {},
+            .last_lines = slots_[slot].last_lines});
+  };
+  table_.recover_worker(slot, reason, options_.attempts, told);
+}
+
+void Supervisor::tell(PoolEvent event) {
+  if (options_.log)
+    options_.log(event);
+  else if (event.what == PoolEvent::What::kDamaged)
+    std::fprintf(stderr, "freehold: %s\n", text(event).c_str());
+}
+
+// What is there. Keeps its end.
+void Supervisor::pass_standard_error_on(Slot& slot) noexcept {
+  constexpr std::size_t kKept = 2048;
+  char some[4096];
+  for (ssize_t n = 0; slot.standard_error >= 0 && (n = ::read(slot.standard_error, some, sizeof some)) > 0;) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, some, static_cast<std::size_t>(n));
+    slot.last_lines.append(some, static_cast<std::size_t>(n));
+    if (slot.last_lines.size() > kKept) slot.last_lines.erase(0, slot.last_lines.size() - kKept);
+  }
 }
 
 void Supervisor::reap_all() noexcept {
@@ -475,7 +570,7 @@ void Supervisor::reap(unsigned slot) noexcept {
   }
   ::close(worker.pidfd);
   worker.pidfd = -1;
-  worker.pid.store(0, std::memory_order_relaxed);
+  const int pid = worker.pid.exchange(0, std::memory_order_relaxed);
 
   const bool exited = info.si_code == CLD_EXITED;
   End end = exited ? end_of(static_cast<WorkerExit>(info.si_status)) : End::kSignal;
@@ -486,15 +581,19 @@ void Supervisor::reap(unsigned slot) noexcept {
     if (worker.cancelled) end = End::kCancelled;
   }
   const bool was_up = table_.is_up(slot);
-  const unsigned held = table_.recover_worker(slot, reason, options_.attempts);
+  pass_standard_error_on(worker);
+  unsigned held = 0;
+  recover(slot, pid, end, reason, held);
   table_.leave(slot);
-  handed_on_.fetch_add(held, std::memory_order_relaxed);
+  if (worker.standard_error >= 0) ::close(std::exchange(worker.standard_error, -1));
   if (held != 0 && retired(end)) end = End::kExit;  // the component called exit()
   if (was_up) {
     was_up_ = true;
     start_failures_ = 0;
     broken_.store(false, std::memory_order_relaxed);
     ended_[static_cast<std::size_t>(end)].fetch_add(1, std::memory_order_relaxed);
+    if (options_.log)
+      tell({.what = PoolEvent::What::kWorkerEnded, .worker = pid, .end = end, .text = {}, .last_lines = worker.last_lines});
     // One that died of its task says nothing about the next worker.
     if (retired(end) || held != 0 || table_.ended(slot) != worker.ended_before)
       fruitless_ = 0;
@@ -542,8 +641,7 @@ void Supervisor::look_for_damage(std::uint64_t time) {
 }
 
 void Supervisor::start_afresh(const char* what) {
-  std::fprintf(stderr, "freehold: a component has written into the task table (%s): all its workers and tasks begin anew\n",
-               what);
+  tell({.what = PoolEvent::What::kDamaged, .text = what, .last_lines = {}});
   wait_for_deaths(0);
   damaged_.fetch_add(1, std::memory_order_relaxed);
   epoch_ = static_cast<std::uint32_t>(damaged_.load(std::memory_order_relaxed) << 16 | (now() >> 20 & 0xffff));

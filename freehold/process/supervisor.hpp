@@ -25,6 +25,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,6 +38,7 @@
 namespace freehold::process {
 
 class Client;
+struct PoolEvent;
 
 struct SupervisorOptions {
   std::vector<std::string> command;  // of the worker program
@@ -47,6 +49,10 @@ struct SupervisorOptions {
   std::uint64_t patience = 5'000'000'000;  // nanoseconds, see above
   std::uint64_t load_limit = 0;            // nanoseconds: a worker that is not up by then is killed; 0: none
   WorkerLimits limits;
+  // Called by the supervisor's thread, and not for long. Without it damage alone is told, on standard error.
+  std::function<void(const PoolEvent&)> log;
+  // Workers' standard error goes through the supervisor, which passes it on and knows its last lines.
+  bool keep_standard_error = false;
   Client* local_client = nullptr;             // of this process, in slot 0; outlives the supervisor
   std::uint64_t kill_rss = 0;                 // bytes: a worker above it is killed in the middle of its task; 0: none
   std::uint64_t tick = 10'000'000;            // nanoseconds between two looks at deadlines and memory
@@ -71,10 +77,34 @@ enum class End : std::uint8_t {
 inline constexpr std::size_t kEnds = 11;
 [[nodiscard]] const char* text(End end) noexcept;
 
+// What happened, for a log.
+struct PoolEvent {
+  enum class What : std::uint8_t {
+    kWorkerEnded,   // `end` says why
+    kTaskHandedOn,  // its worker ended, and it goes to another one
+    kTaskFailed,    // its worker ended, and that was its last attempt
+    kTaskDropped,   // its worker ended, and nobody wants it any more
+    kStartFailed,   // a worker did not come up: `text`
+    kBroken,        // no worker can be started: `text`
+    kDamaged,       // a component has written into the table: `text` says where
+  };
+  What what = What::kWorkerEnded;
+  int worker = 0;          // process; 0: none
+  End end = End::kSignal;  // of the worker
+  Failure reason{};        // of a task
+  std::uint64_t task = 0;  // Future::id()
+  unsigned attempt = 0;    // the first is 1
+  std::string text{};
+  std::string last_lines{};  // of the worker's standard error, if that is kept
+};
+// One line for people.
+[[nodiscard]] std::string text(const PoolEvent& event);
+[[nodiscard]] std::string text(Failure failure);
+
 struct SupervisorStats {
   unsigned live = 0;
   std::uint64_t started = 0;
-  std::uint64_t handed_on = 0;  // tasks whose worker died
+  std::uint64_t handed_on = 0;  // tasks whose worker died, and that went to another one
   std::uint64_t damaged = 0;    // times that the table was made anew, because something had written into it
   std::array<std::uint64_t, kEnds> ended{};
 };
@@ -115,6 +145,8 @@ class Supervisor {
     Failure condemned;               // why we killed it, if we did
     bool cancelled = false;          // because the client wanted it so
     std::uint64_t born = 0;          // the time
+    int standard_error = -1;         // the reading end of its pipe
+    std::string last_lines;          // that came from there
     // Its task that was seen beyond its limit, and when; how long the worker had waited for a CPU until then.
     TaskWord suspect;
     std::uint32_t suspect_entry = 0;
@@ -150,6 +182,9 @@ class Supervisor {
   void wait(std::uint64_t time);
   void reap_all() noexcept;
   void reap(unsigned slot) noexcept;
+  void recover(unsigned slot, int pid, End end, Failure reason, unsigned& held);
+  void pass_standard_error_on(Slot& slot) noexcept;
+  void tell(PoolEvent event);
   void retry_later() noexcept;
   void shut_down();
   void welcome_clients();

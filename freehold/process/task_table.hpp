@@ -76,6 +76,9 @@ struct Ticket {
   std::uint32_t entry = 0;
   std::uint32_t generation = 0;
 };
+[[nodiscard]] constexpr std::uint64_t id_of(Ticket ticket) noexcept {
+  return std::uint64_t{ticket.generation} << 32 | ticket.entry;
+}
 // A task that a worker runs.
 struct Claim {
   std::uint32_t entry = 0;
@@ -369,24 +372,28 @@ class TaskTable {
   // ---- the supervisor
 
   // The worker is dead (or, kSupervisor, the former supervisor): its tasks go to the others, or fail if this was attempt
-  // number `attempts`. Returns how many tasks it held.
-  unsigned recover_worker(unsigned worker, Failure reason, unsigned attempts) noexcept {
+  // number `attempts`. Calls `held(entry, word, whether it goes to another)` for each task that it held.
+  template <class Held>
+  void recover_worker(unsigned worker, Failure reason, unsigned attempts, Held held) noexcept {
     if (worker < shape_.workers) {
       // relaxed: a sleeper's bit, and it sleeps no more.
       sleeping_[worker / 64].bits.fetch_and(~base::bit(worker % 64), std::memory_order_relaxed);
     }
-    unsigned held = 0;
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const TaskWord word(entries_[i].state.load(Orders::kTake));
       if (word.worker() != worker) continue;
       if (word.stage() == Stage::kRunning) {
-        ++held;
-        put_back(i, word, reason, attempts);
+        held(i, word, put_back(i, word, reason, attempts));
       } else if (word.is_over()) {
         A::notify_all_shared(entries_[i].state);  // it may have died before it did
       }
     }
     sweep();
+  }
+  // The same. Returns how many tasks it held.
+  unsigned recover_worker(unsigned worker, Failure reason, unsigned attempts) noexcept {
+    unsigned held = 0;
+    recover_worker(worker, reason, attempts, [&held](std::uint32_t, TaskWord, bool) { ++held; });
     return held;
   }
 
@@ -780,22 +787,22 @@ class TaskTable {
     }
   }
 
-  // From running by a dead worker to ready again, failed, or free.
-  void put_back(std::uint32_t i, TaskWord word, Failure reason, unsigned attempts) noexcept {
+  // From running by a dead worker to ready again, failed, or free. Returns whether it is ready.
+  bool put_back(std::uint32_t i, TaskWord word, Failure reason, unsigned attempts) noexcept {
     for (;; word = TaskWord(entries_[i].state.load(Orders::kTake))) {
       std::uint64_t seen = word.bits();
       if (word.abandoned()) {
-        if (free_from(i, word)) return;
+        if (free_from(i, word)) return false;
       } else if (word.attempt() + 1 < attempts) {
         entries_[i].started.store(0, std::memory_order_relaxed);  // relaxed: published by the word
         if (!change(i, seen, word.next_attempt(), Orders::kGive)) continue;
         announce(i);
-        return;
+        return true;
       } else {
         entries_[i].failure.store(reason);
         if (!change(i, seen, word.with(Stage::kFailed).without_flags(), Orders::kGive)) continue;
         A::notify_all_shared(entries_[i].state);
-        return;
+        return false;
       }
     }
   }

@@ -85,7 +85,7 @@ TEST(Workers, FailingTasks_NamedWithTheirReasonsAndTheRestAnswered) {
   EXPECT_EQ(results.at("workers").at("ended").at("signal"), 2);
   EXPECT_EQ(results.at("workers").at("ended").at("exit"), 2);
   EXPECT_EQ(results.at("workers").at("ended").at("deadline"), 2);
-  EXPECT_EQ(results.at("workers").at("handed_on"), 6);
+  EXPECT_EQ(results.at("workers").at("handed_on"), 3);
   EXPECT_GT(results.at("latency_ns").at("p99"), 0);
 }
 

@@ -4,8 +4,8 @@
 // "patricide FILE" (kills the supervisor unless the file is there, which it makes), "open" (descriptors), "openexec" (those
 // of a program that it runs), "fork" (a child of it returns from the component, too, and first), "leave FILE" (a child lives
 // on, its number in the file), "leavehang FILE" (and so does the task), "wild SEED N" (writes N times into the table's
-// words), "header" (and over its first 64 bytes), "over" (and a page beyond its output), "full" (all of its output), "fill"
-// (the same, and crashes).
+// words), "header" (and over its first 64 bytes), "over" (and a page beyond its output), "say TEXT" (on standard error, and
+// exits with 3), "full" (all of its output), "fill" (the same, and crashes).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -99,6 +99,10 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
     ::close(::open(rest.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     ::kill(::getppid(), SIGKILL);
     for (;;) ::pause();
+  }
+  if (verb == "say") {
+    std::fprintf(stderr, "%s\n", rest.c_str());
+    std::_Exit(3);
   }
   if (verb == "fill" || verb == "full") {
     std::memset(output, 'x', capacity);

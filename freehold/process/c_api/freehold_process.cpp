@@ -40,12 +40,12 @@ Nanoseconds milliseconds(std::uint64_t ms) noexcept {
 
 freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
   freehold::ProcessPoolOptions how;
-  const auto text = [](const char* s) { return std::string(s == nullptr ? "" : s); };
+  const auto string = [](const char* s) { return std::string(s == nullptr ? "" : s); };
   const auto set = [](auto& to, auto value) {
     if (value != 0) to = value;
   };
-  how.component = text(c.component);
-  how.worker_program = text(c.worker_program);
+  how.component = string(c.component);
+  how.worker_program = string(c.worker_program);
   set(how.max_workers, c.max_workers);
   set(how.entries, c.entries);
   set(how.max_input, c.max_input);
@@ -57,6 +57,15 @@ freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
   set(how.max_tasks, c.max_tasks);
   set(how.max_rss, c.max_rss);
   set(how.kill_rss, c.kill_rss);
+  set(how.min_workers, c.min_workers);
+  how.keep_standard_error = c.keep_standard_error != 0;
+  if (c.load_limit_ms != 0) how.load_limit = milliseconds(c.load_limit_ms);
+  if (c.log != nullptr)
+    how.log = [log = c.log, context = c.log_context](const PoolEvent& event) {
+      std::string line = text(event);
+      if (!event.last_lines.empty()) line += "; it said:\n" + event.last_lines;
+      log(context, line.c_str());
+    };
   return how;
 }
 
@@ -134,6 +143,12 @@ FREEHOLD_PROCESS_EXPORT void freehold_task_cancel(freehold_task* task) { delete 
 FREEHOLD_PROCESS_EXPORT void freehold_task_kill(freehold_task* task) {
   if (task != nullptr) task->future.kill();
   delete task;
+}
+
+FREEHOLD_PROCESS_EXPORT size_t freehold_pool_error(freehold_pool* pool, char* text, size_t bytes) {
+  const std::string error = pool->pool.error();
+  if (bytes != 0) std::snprintf(text, bytes, "%s", error.c_str());
+  return error.size();
 }
 
 FREEHOLD_PROCESS_EXPORT size_t freehold_pool_status(freehold_pool* pool, char* text, size_t bytes) {

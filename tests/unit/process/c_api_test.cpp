@@ -2,7 +2,11 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <cstring>
+#include <filesystem>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,7 +18,8 @@ namespace {
 #define FREEHOLD_LOAD(name) decltype(&::name) const name = reinterpret_cast<decltype(&::name)>(dlsym(library, #name))
 
 struct Api {
-  void* library = dlopen(FREEHOLD_PROCESS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  explicit Api(const char* path = FREEHOLD_PROCESS_LIBRARY) : library(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {}
+  void* library;
   FREEHOLD_LOAD(freehold_pool_open);
   FREEHOLD_LOAD(freehold_pool_close);
   FREEHOLD_LOAD(freehold_pool_call);
@@ -23,6 +28,7 @@ struct Api {
   FREEHOLD_LOAD(freehold_task_get);
   FREEHOLD_LOAD(freehold_task_cancel);
   FREEHOLD_LOAD(freehold_pool_status);
+  FREEHOLD_LOAD(freehold_pool_error);
 };
 
 class ProcessCApi_Unit : public testing::Test {
@@ -107,6 +113,60 @@ TEST_F(ProcessCApi_Unit, OlderCaller_ShorterOptions_NothingToRunIsSaid) {
   char error[100];
   EXPECT_EQ(api_.freehold_pool_open(&options, error, sizeof error), nullptr);
   EXPECT_STREQ(error, "neither a component nor a command");
+}
+
+// An installed prefix, whose library a program of another place loads: the worker program is found beside the library.
+TEST(ProcessCApiInstalled_Unit, LibraryOfAPrefix_FindsItsWorker) {
+  namespace fs = std::filesystem;
+  const fs::path prefix = fs::path(testing::TempDir()) / ("freehold_prefix_" + std::to_string(::getpid()));
+  for (const char* folder : {"lib", "lib/x86_64-linux-gnu"}) {
+    fs::create_directories(prefix / folder);
+    fs::create_directories(prefix / "bin");
+    const fs::path library = prefix / folder / "libfreehold_process.so";
+    fs::copy_file(FREEHOLD_PROCESS_LIBRARY, library);
+    fs::copy_file(FREEHOLD_WORKER_PROGRAM, prefix / "bin/freehold-worker");
+    const Api api(library.c_str());
+    ASSERT_NE(api.library, nullptr) << dlerror();
+    freehold_pool_options options{};
+    options.size = sizeof options;
+    options.component = FREEHOLD_TEST_COMPONENT;
+    options.max_workers = 1;
+    freehold_pool* const pool = api.freehold_pool_open(&options, nullptr, 0);
+    ASSERT_NE(pool, nullptr);
+    char output[64], error[200];
+    std::size_t bytes = 0;
+    const int code = api.freehold_pool_call(pool, "echo x", 6, output, sizeof output, &bytes, nullptr);
+    EXPECT_EQ(code, FREEHOLD_OK) << (api.freehold_pool_error(pool, error, sizeof error), error);
+    api.freehold_pool_close(pool);
+    dlclose(api.library);
+    fs::remove_all(prefix);
+  }
+}
+TEST(ProcessCApiInstalled_Unit, NoWorkerProgram_ErrorAndLogSayWhy) {
+  struct Lines {
+    std::mutex lock;
+    std::string text;
+  } lines;
+  const Api api;
+  freehold_pool_options options{};
+  options.size = sizeof options;
+  options.component = FREEHOLD_TEST_COMPONENT;
+  options.worker_program = "/nowhere/program";
+  options.log_context = &lines;
+  options.log = [](void* context, const char* line) {
+    auto& to = *static_cast<Lines*>(context);
+    const std::lock_guard guard(to.lock);
+    to.text += std::string(line) + "\n";
+  };
+  freehold_pool* const pool = api.freehold_pool_open(&options, nullptr, 0);
+  ASSERT_NE(pool, nullptr);
+  std::size_t bytes = 0;
+  EXPECT_EQ(api.freehold_pool_call(pool, "echo x", 6, nullptr, 0, &bytes, nullptr), FREEHOLD_NO_WORKER);
+  char error[200];
+  EXPECT_GT(api.freehold_pool_error(pool, error, sizeof error), 0u);
+  EXPECT_NE(std::string(error).find("/nowhere/program cannot be started: No such file"), std::string::npos) << error;
+  api.freehold_pool_close(pool);
+  EXPECT_NE(lines.text.find("cannot be started: No such file"), std::string::npos) << lines.text;
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -112,7 +113,7 @@ TEST(ProcessPool_Unit, PoisonTasks_FailAfterTheirAttempts_OthersGoOn) {
   EXPECT_EQ(closes.get().failure(), (Failure{FailureKind::kExit, 0}));
   // A client may know of a task's end before the worker is counted.
   EXPECT_TRUE(comes_true([&] { return ended(pool, End::kSignal) == 3 && ended(pool, End::kExit) == 6; })) << pool.status();
-  EXPECT_EQ(pool.stats().workers.handed_on, 9u);
+  EXPECT_EQ(pool.stats().workers.handed_on, 6u);
   EXPECT_TRUE(pool.ok()) << pool.error();
 }
 TEST(ProcessPool_Unit, WorkerKilledInATask_TaskRestartedWithin50ms) {
@@ -337,6 +338,47 @@ TEST(ProcessPool_Unit, ManyThreadsKeepTheirFutures_AllAreDelivered) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+TEST(ProcessPool_Unit, WorkerDiesOfATask_LogSaysWhichAndWhyAndItsLastWords) {
+  std::mutex lock;
+  std::vector<process::PoolEvent> events;
+  ProcessPoolOptions how = options();
+  how.attempts = 2;
+  how.keep_standard_error = true;
+  how.log = [&](const process::PoolEvent& event) {
+    const std::lock_guard guard(lock);
+    events.push_back(event);
+  };
+  {
+    ProcessPool pool(how);
+    Future task = pool.submit("say out of luck");
+    const std::uint64_t id = task.id();
+    EXPECT_EQ(task.get().failure(), (Failure{FailureKind::kExit, 3}));
+    using What = process::PoolEvent::What;
+    std::vector<What> seen;
+    ASSERT_TRUE(comes_true([&] {
+      const std::lock_guard guard(lock);
+      return events.size() >= 4;
+    }));
+    for (const process::PoolEvent& event : events) {
+      seen.push_back(event.what);
+      EXPECT_NE(event.last_lines.find("out of luck"), std::string::npos) << text(event);
+      EXPECT_EQ(event.task, event.what == What::kWorkerEnded ? 0 : id);
+    }
+    EXPECT_EQ(seen, (std::vector{What::kTaskHandedOn, What::kWorkerEnded, What::kTaskFailed, What::kWorkerEnded}));
+    EXPECT_NE(text(events[2]).find("attempt 2, worker "), std::string::npos) << text(events[2]);
+  }
+}
+TEST(ProcessPool_Unit, Latencies_ExactToSixPercent) {
+  process::Histogram histogram;
+  for (const std::uint64_t n : {std::uint64_t{3}, std::uint64_t{1000}, std::uint64_t{33'000}, ~std::uint64_t{0} >> 1}) {
+    process::Histogram one;
+    one.add(n);
+    EXPECT_NEAR(static_cast<double>(one.percentile(0.5)), static_cast<double>(n), static_cast<double>(n) * 0.04) << n;
+    histogram.add(n);
+  }
+  EXPECT_EQ(histogram.count(), 4u);
+  EXPECT_EQ(histogram.percentile(0.25), 3u);
 }
 TEST(ProcessPool_Unit, RefusedTasksFuture_FailsWithWords) {
   ProcessPool pool(options());
