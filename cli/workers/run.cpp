@@ -93,8 +93,7 @@ class Run {
     // The next Ctrl-C ends this process at once; its workers go with it.
     results_.signal = interrupts_->arrived();
     interrupts_.reset();
-    // What has ended in its turn is not thrown away.
-    while (results_.signal != 0 && !entries_.empty() && settle(entries_.front(), 0ms)) write_front();
+    if (results_.signal != 0) write_what_has_ended();
     output_.flush_some();
     results_.unanswered = read_ - results_.done - results_.failed;
     results_.input_error = reader_.error();
@@ -175,6 +174,21 @@ class Run {
       entry.failure = reason(result.failure(), settings_.pool.attempts);
     }
     return true;
+  }
+
+  // Not thrown away because one before it has not ended, which leaves an empty output.
+  void write_what_has_ended() {
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+      if (settle(entries_[i], 0ms)) last = i + 1;
+    for (; last > 0; --last) {
+      if (!entries_.front().future.valid()) {
+        write_front();
+        continue;
+      }
+      write_framed("");
+      entries_.pop_front();
+    }
   }
 
   void take_early_results() {

@@ -18,6 +18,9 @@ std::uint64_t end_of(Nanoseconds time) noexcept {
   if (time == kWaitForEver) return sync::kForever;
   return now() + static_cast<std::uint64_t>(time.count() < 0 ? 0 : time.count());
 }
+std::uint64_t nanoseconds_of(Nanoseconds time) noexcept {
+  return time == kWaitForEver ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0));
+}
 // How long it is until then, kForever if for ever, 0 if it is over.
 std::uint64_t left_until(std::uint64_t end) noexcept {
   if (end == sync::kForever) return sync::kForever;
@@ -133,20 +136,67 @@ void Future::kill() noexcept {
 // ---- Client
 
 Future Client::submit(std::span<const std::byte> input, const TaskOptions& options) noexcept {
-  const auto refuse = [this](Refusal why) {
+  if (input.size() > table_.shape().max_input) {
     refused_.fetch_add(1, std::memory_order_relaxed);
-    return Future(why);
-  };
-  if (input.size() > table_.shape().max_input) return refuse(Refusal::kTooLarge);
-  if (table_.closed() || pool_is_gone()) return refuse(Refusal::kNoWorker);
-  const std::uint64_t begun = now();
-  const std::optional<Ticket> ticket = acquire(options.wait_while_full);
-  if (!ticket) return refuse(Refusal::kFull);
-  if (!input.empty()) std::memcpy(table_.input(ticket->entry), input.data(), input.size());
-  const auto limit = static_cast<std::uint64_t>(options.limit.count());
-  if (table_.submit(*ticket, slot_, input.size(), limit) == Submitted::kCallSupervisor) ring(bell_);
-  submitted_.fetch_add(1, std::memory_order_relaxed);
-  return {*this, *ticket, begun};
+    return Future(Refusal::kTooLarge);
+  }
+  Draft draft = this->draft(options);
+  if (!draft.valid()) return Future(draft.refusal());
+  if (!input.empty()) std::memcpy(draft.room().data(), input.data(), input.size());
+  return draft.submit(input.size());
+}
+
+Draft Client::draft(const TaskOptions& options) noexcept {
+  Draft draft;
+  draft.begun_ = now();
+  draft.options_ = options;
+  const bool gone = table_.closed() || pool_is_gone();
+  const std::optional<Ticket> ticket = gone ? std::nullopt : acquire(options.wait_while_full);
+  if (!ticket) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    draft.refusal_ = gone ? Refusal::kNoWorker : Refusal::kFull;
+    return draft;
+  }
+  draft.client_ = this;
+  draft.ticket_ = *ticket;
+  return draft;
+}
+
+Draft::~Draft() {
+  if (client_ != nullptr) client_->release(ticket_);
+}
+Draft::Draft(Draft&& other) noexcept
+    : client_(std::exchange(other.client_, nullptr)),
+      ticket_(other.ticket_),
+      options_(other.options_),
+      begun_(other.begun_),
+      refusal_(other.refusal_) {}
+Draft& Draft::operator=(Draft&& other) noexcept {
+  std::swap(client_, other.client_);
+  std::swap(ticket_, other.ticket_);
+  std::swap(options_, other.options_);
+  std::swap(begun_, other.begun_);
+  std::swap(refusal_, other.refusal_);
+  return *this;
+}
+
+std::span<std::byte> Draft::room() const noexcept {
+  if (client_ == nullptr) return {};
+  return {client_->table_.input(ticket_.entry), static_cast<std::size_t>(client_->table_.shape().max_input)};
+}
+
+Future Draft::submit(std::size_t bytes) noexcept {
+  if (client_ == nullptr) return Future(refusal_);
+  if (bytes > client_->table_.shape().max_input) return Future(Refusal::kTooLarge);
+  Client& client = *std::exchange(client_, nullptr);
+  Terms terms{.limit = nanoseconds_of(options_.limit), .attempts = options_.attempts};
+  if (const std::uint64_t within = nanoseconds_of(options_.within); within != 0) {
+    terms.expires = begun_ + within;
+    terms.within_ms = static_cast<std::uint32_t>(std::min<std::uint64_t>(within / 1'000'000, INT32_MAX));
+  }
+  if (client.table_.submit(ticket_, client.slot_, bytes, terms) == Submitted::kCallSupervisor) ring(client.bell_);
+  client.submitted_.fetch_add(1, std::memory_order_relaxed);
+  return {client, ticket_, begun_};
 }
 
 std::size_t Client::submit_all(std::span<const std::span<const std::byte>> inputs, std::span<Future> futures,

@@ -99,6 +99,7 @@ class Future {
 
  private:
   friend class Client;
+  friend class Draft;
   Future(Client& client, Ticket ticket, std::uint64_t begun) noexcept : client_(&client), ticket_(ticket), begun_(begun) {}
 
   Client* client_ = nullptr;
@@ -108,7 +109,10 @@ class Future {
 };
 
 struct TaskOptions {
-  Nanoseconds limit{0};  // it may run for so long, then its worker is killed; 0: for ever
+  Nanoseconds limit{0};  // it may run for so long, then its worker is killed and it is tried again; 0: for ever
+  Nanoseconds within{
+      0};  // it fails unless it is over so long after its submission, waiting and all attempts together; 0: never
+  unsigned attempts = 0;  // in all, if its workers die; 0: the pool's
   // 0: refuse at once. Else results that nobody has got yet move out of the table, so any number of futures may be kept.
   Nanoseconds wait_while_full = kWaitForEver;
 };
@@ -147,6 +151,31 @@ struct ClientStats {
   std::uint64_t median = 0, p90 = 0, p99 = 0;  // nanoseconds from submit() to get()
 };
 
+// A place in the table whose input its client writes itself, so that nothing is copied. Destroying it gives the place back.
+class Draft {
+ public:
+  Draft() noexcept = default;
+  explicit Draft(Refusal refusal) noexcept : refusal_(refusal) {}
+  ~Draft();
+  Draft(Draft&& other) noexcept;
+  Draft& operator=(Draft&& other) noexcept;
+
+  [[nodiscard]] bool valid() const noexcept { return client_ != nullptr; }
+  [[nodiscard]] Refusal refusal() const noexcept { return refusal_; }
+  // Room for an input of max_input bytes, with what a former task left in it. Empty unless valid().
+  [[nodiscard]] std::span<std::byte> room() const noexcept;
+  // Submits the first `bytes` of it. !valid() afterwards. Errors: as Client::submit.
+  [[nodiscard]] Future submit(std::size_t bytes) noexcept;
+
+ private:
+  friend class Client;
+  Client* client_ = nullptr;
+  Ticket ticket_;
+  TaskOptions options_;
+  std::uint64_t begun_ = 0;
+  Refusal refusal_ = Refusal::kNone;
+};
+
 class Client {
  public:
   // Pre: `memory` is a valid table and outlives the client, `slot` is nobody else's, `bell` is its supervisor's.
@@ -167,12 +196,16 @@ class Client {
   std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<Future> futures,
                          const TaskOptions& options = {}) noexcept;
 
+  // Takes a place to write an input into. Errors: as submit().
+  [[nodiscard]] Draft draft(const TaskOptions& options = {}) noexcept;
+
   [[nodiscard]] Table& table() noexcept { return table_; }
   // Whether it has seen something in the table that cannot be, since it was asked last.
   [[nodiscard]] bool take_suspicion() noexcept { return suspicious_.exchange(false, std::memory_order_relaxed); }
   [[nodiscard]] ClientStats stats() const noexcept;
 
  private:
+  friend class Draft;
   friend class Future;
   friend class Result;
   friend class AttachedClient;

@@ -70,6 +70,18 @@ int freehold_pool_call(freehold_pool* pool, const void* input, size_t input_byte
 
 /* Submits a task; waits for so long while the table is full. FREEHOLD_OK, FULL, TOO_LARGE or NO_WORKER. */
 int freehold_pool_submit(freehold_pool* pool, const void* input, size_t input_bytes, uint64_t wait_ms, freehold_task** task);
+/* Of one task; what is 0 has the pool's default. */
+typedef struct freehold_task_options {
+  size_t size;        /* sizeof(freehold_task_options) */
+  uint64_t wait_ms;   /* waits for so long while the table is full; 0: refuses at once */
+  uint64_t limit_ms;  /* it may run for so long, each attempt */
+  uint64_t within_ms; /* it fails unless it is over so long after its submission */
+  uint32_t attempts;  /* in all, if its workers die */
+  uint32_t reserved;  /* 0 */
+} freehold_task_options;
+/* The same by options; NULL: the pool's, and waits while the table is full. */
+int freehold_pool_submit_with(freehold_pool* pool, const void* input, size_t input_bytes,
+                              const freehold_task_options* options, freehold_task** task);
 /* Waits for at most so long. Returns 1 if the task is over, else 0. */
 int freehold_task_wait(freehold_task* task, uint64_t wait_ms);
 /* Waits for the task and takes its output; the task is gone, unless the result is FREEHOLD_OUTPUT_TOO_SMALL. */
@@ -79,6 +91,10 @@ void freehold_task_cancel(freehold_task* task);
 /* The same, and if it runs, its worker is killed. */
 void freehold_task_kill(freehold_task* task);
 
+/* Refuses tasks from now on, and waits until those that were accepted are over, or for so long. Returns 1 if they are. */
+int freehold_pool_drain(freehold_pool* pool, uint64_t wait_ms);
+/* The pool's figures, cut to fit: 'j' for one JSON object, 'p' for Prometheus' text format. Returns the whole length. */
+size_t freehold_pool_metrics(freehold_pool* pool, char format, char* text, size_t bytes);
 /* Why no worker can be started at the moment, cut to fit; empty while all is well. Returns its whole length. */
 size_t freehold_pool_error(freehold_pool* pool, char* text, size_t bytes);
 /* One line for people, cut to fit. Returns its whole length. */

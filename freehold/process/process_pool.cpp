@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 
 #include "freehold/os/cpu.hpp"
@@ -120,11 +121,31 @@ ProcessPool::~ProcessPool() {
 std::string ProcessPool::error() const { return supervisor_ ? supervisor_->broken() : setup_error_; }
 
 Future ProcessPool::submit(std::span<const std::byte> input, const TaskOptions& options) {
-  return supervisor_ && !supervisor_->is_broken() ? client_->submit(input, options) : Future(Refusal::kNoWorker);
+  return accepts() ? client_->submit(input, options) : Future(Refusal::kNoWorker);
+}
+Draft ProcessPool::draft(const TaskOptions& options) {
+  return accepts() ? client_->draft(options) : Draft(Refusal::kNoWorker);
+}
+bool ProcessPool::accepts() const noexcept {
+  return supervisor_ && !supervisor_->is_broken() && !draining_.load(std::memory_order_relaxed);
+}
+
+bool ProcessPool::drain(Nanoseconds time) {
+  draining_.store(true);
+  if (!supervisor_) return true;
+  const Table& table = client_->table();
+  const std::uint64_t begun = now();
+  for (;;) {
+    if (table.count(Stage::kFilling) + table.count(Stage::kReady) + table.count(Stage::kRunning) == 0) return true;
+    if (time != kWaitForEver && now() - begun >= static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0)))
+      return false;
+    constexpr timespec kLook{0, 2'000'000};
+    ::nanosleep(&kLook, nullptr);
+  }
 }
 
 std::size_t ProcessPool::submit_all(std::span<const std::span<const std::byte>> inputs, std::span<Future> futures) {
-  return supervisor_ ? client_->submit_all(inputs, futures, defaults_) : 0;
+  return accepts() ? client_->submit_all(inputs, futures, defaults_) : 0;
 }
 
 Result ProcessPool::call(std::string_view input) {

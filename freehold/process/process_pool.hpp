@@ -10,6 +10,7 @@
 // docs/process.md says what happens when something fails. Threads: any. The pool's thread is its supervisor
 // (supervisor.hpp); the workers die with this process, whatever ends it.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,6 +50,10 @@ struct ProcessPoolStats {
   std::uint32_t waiting = 0, running = 0, entries = 0;  // of the table
 };
 
+// The same for programs: one JSON object, or Prometheus' text format with each name after `prefix`.
+[[nodiscard]] std::string json_text(const ProcessPoolStats& stats);
+[[nodiscard]] std::string prometheus_text(const ProcessPoolStats& stats, const std::string& prefix = "freehold_pool");
+
 class ProcessPool {
  public:
   explicit ProcessPool(const ProcessPoolOptions& options);
@@ -71,6 +76,11 @@ class ProcessPool {
   std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<process::Future> futures);
   // What submit() without options uses.
   [[nodiscard]] const process::TaskOptions& defaults() const noexcept { return defaults_; }
+  // Takes a place whose input the caller writes itself: pool.draft().room(), then submit(bytes).
+  [[nodiscard]] process::Draft draft() { return draft(defaults_); }
+  [[nodiscard]] process::Draft draft(const process::TaskOptions& options);
+  // Refuses tasks from now on, and waits until those that were accepted are over, or for so long. Returns whether they are.
+  bool drain(process::Nanoseconds time);
   // Submits and waits. A refused task is a failure kNoWorker.
   [[nodiscard]] process::Result call(std::string_view input);
 
@@ -84,7 +94,10 @@ class ProcessPool {
   [[nodiscard]] std::vector<int> worker_pids() const;
 
  private:
+  [[nodiscard]] bool accepts() const noexcept;
+
   std::string setup_error_;
+  std::atomic<bool> draining_{false};
   process::TaskOptions defaults_;
   process::SharedMemory memory_;
   int bell_ = -1;

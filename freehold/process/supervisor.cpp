@@ -181,6 +181,7 @@ void Supervisor::run() {
     condemn_overdue(time);
     condemn_large(time);
     condemn_hung_starts(time);
+    table_.fail_expired(time);
     help_stuck_tasks(time);
     note_up();
     start_workers(time);
@@ -373,7 +374,9 @@ void Supervisor::condemn_overdue(std::uint64_t time) noexcept {
   };
   while (const std::optional<Claim> claim = table_.find_overdue(time, since)) {
     if (claim->word.worker() >= table_.shape().workers) continue;  // damage, which the next look sees
-    const auto milliseconds = static_cast<std::int32_t>(table_.limit(claim->entry) / 1'000'000);
+    const std::uint64_t limit = table_.limit(claim->entry) / 1'000'000;
+    const auto milliseconds =
+        static_cast<std::int32_t>(table_.expired(claim->entry, time) ? table_.within_ms(claim->entry) : limit);
     slots_[claim->word.worker()].condemned = {FailureKind::kDeadline, milliseconds};
     slots_[claim->word.worker()].cancelled = table_.limit(claim->entry) == Table::kKilled;
     kill(claim->word.worker());

@@ -24,6 +24,7 @@
 // wait. Cost: submit to result, nobody sleeping: 4 compare-exchanges on the entry, 4 operations on bits, each on a shared
 // line.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -71,6 +72,14 @@ enum class Submitted : std::uint8_t {
   kCallSupervisor,  // yes, and the supervisor wants to know
 };
 
+// What a task may take; 0 is no limit, or the supervisor's default.
+struct Terms {
+  std::uint64_t limit = 0;      // nanoseconds for which it may run, each attempt
+  std::uint64_t expires = 0;    // the time at which it has to be over
+  std::uint32_t within_ms = 0;  // from its submission until then, for the reason
+  std::uint32_t attempts = 0;
+};
+
 // A task of a client, while the client has not taken its result.
 struct Ticket {
   std::uint32_t entry = 0;
@@ -116,7 +125,7 @@ class TaskTable {
 
  public:
   static constexpr std::uint64_t kMagic = 0x656c626174687266;  // "frhtable"
-  static constexpr std::uint32_t kVersion = 2;
+  static constexpr std::uint32_t kVersion = 3;
   static constexpr std::uint64_t kKilled = 1;  // the limit of a task that kill() has dropped
 
   // Bytes that a table of this shape takes, areas included; 0 if the shape is impossible.
@@ -238,14 +247,18 @@ class TaskTable {
     if (any(free_, Orders::kLastLook)) tell_space();
   }
 
-  // Gives the filled entry to the workers. `limit`: it may run for so many nanoseconds, 0 for ever.
-  // Pre: the caller holds the ticket from try_acquire().
+  // Gives the filled entry to the workers. Pre: the caller holds the ticket from try_acquire().
   Submitted submit(Ticket ticket, unsigned client, std::uint64_t input_bytes, std::uint64_t limit = 0) noexcept {
+    return submit(ticket, client, input_bytes, Terms{.limit = limit});
+  }
+  Submitted submit(Ticket ticket, unsigned client, std::uint64_t input_bytes, const Terms& terms) noexcept {
     Entry& entry = entries_[ticket.entry];
     entry.input_bytes.store(input_bytes);
-    // relaxed, both: published by the word.
-    entry.limit.store(limit, std::memory_order_relaxed);
+    // relaxed, all: published by the word.
+    entry.limit.store(terms.limit, std::memory_order_relaxed);
     entry.started.store(0, std::memory_order_relaxed);
+    entry.expires.store(terms.expires, std::memory_order_relaxed);
+    entry.more.store(std::uint64_t{terms.within_ms} << 32 | terms.attempts, std::memory_order_relaxed);
     std::uint64_t seen = TaskWord::filling(ticket.generation, client).bits();
     if (!change(ticket.entry, seen, TaskWord(seen).with(Stage::kReady), Orders::kGive)) return Submitted::kNo;
     const Calls least = announce(ticket.entry) ? Calls::kEveryTask : Calls::kTaskWithoutWorker;
@@ -430,6 +443,7 @@ class TaskTable {
       if (word.stage() != Stage::kRunning || word.overdue()) continue;
       // relaxed: both belong to the word that is still there when it is marked, or marking fails.
       const std::uint64_t limit = entries_[i].limit.load(std::memory_order_relaxed);
+      if (expired(i, now) && condemn(Claim{i, word})) return Claim{i, word};
       if (limit == 0) continue;
       const std::uint64_t begun = since(Claim{i, word}, entries_[i].started.load(std::memory_order_relaxed), limit);
       if (begun == 0 || now < begun || now - begun <= limit) continue;
@@ -440,6 +454,27 @@ class TaskTable {
   [[nodiscard]] std::optional<Claim> find_overdue(std::uint64_t now) noexcept {
     return find_overdue(now, [](const Claim&, std::uint64_t started, std::uint64_t) { return started; });
   }
+  // Tasks that still wait when they have to be over fail. Running ones are found by find_overdue().
+  void fail_expired(std::uint64_t now) noexcept {
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      if (word.stage() != Stage::kReady || !expired(i, now)) continue;
+      // Not the task that may be there by now.
+      std::uint64_t seen = word.bits();
+      const TaskWord taken = word.with(Stage::kRunning).with_worker(TaskWord::kSupervisor);
+      if (!change(i, seen, taken, Orders::kTake)) continue;
+      complete({i, taken}, 0, {FailureKind::kDeadline, static_cast<std::int32_t>(within_ms(i))});
+    }
+  }
+  // Whether the entry's task has to be over. relaxed: it belongs to a word that is still there when it is changed.
+  [[nodiscard]] bool expired(std::uint32_t entry, std::uint64_t now) const noexcept {
+    const std::uint64_t expires = entries_[entry].expires.load(std::memory_order_relaxed);
+    return expires != 0 && now > expires;
+  }
+  [[nodiscard]] std::uint32_t within_ms(std::uint32_t entry) const noexcept {
+    return static_cast<std::uint32_t>(entries_[entry].more.load(std::memory_order_relaxed) >> 32);
+  }
+
   // Announces each task once more that waits for too long, as `stuck(entry, word)` says: the worker that was called, or that
   // cleared its bit, may have been stopped. Wakes its client once more if it is over: its worker may have been stopped
   // before.
@@ -620,6 +655,8 @@ class TaskTable {
     // Hints for the supervisor, nanoseconds. Whoever makes the entry ready sets `started` to 0, so that nobody takes the
     // time of the former task, or attempt, for this one's.
     atomic<std::uint64_t> limit, started;
+    atomic<std::uint64_t> expires;  // the time
+    atomic<std::uint64_t> more;     // of Terms: attempts, and within_ms above
   };
   static_assert(sizeof(Header) == base::kCacheLine && sizeof(Bits) == base::kCacheLine && sizeof(Line) == base::kCacheLine);
   static_assert(sizeof(Worker) == base::kCacheLine && sizeof(Entry) == base::kCacheLine);
@@ -789,6 +826,8 @@ class TaskTable {
 
   // From running by a dead worker to ready again, failed, or free. Returns whether it is ready.
   bool put_back(std::uint32_t i, TaskWord word, Failure reason, unsigned attempts) noexcept {
+    const auto own = static_cast<std::uint32_t>(entries_[i].more.load(std::memory_order_relaxed));
+    if (own != 0) attempts = std::min(own, TaskWord::kMaxAttempts);
     for (;; word = TaskWord(entries_[i].state.load(Orders::kTake))) {
       std::uint64_t seen = word.bits();
       if (word.abandoned()) {

@@ -201,6 +201,21 @@ TEST(Workers, CtrlC_StopsAndLeavesNoWorker) {
   EXPECT_EQ(json::parse(content_of(folder / "r.json")).at("complete"), false);
 }
 
+TEST(Workers, CtrlC_WhatHasEndedBehindAHungTaskIsWritten) {
+  const Folder folder;
+  const std::string tasks = folder.file("tasks", "sleep 60000\nkept b\nkept c\n");
+  OnATerminal command({"workers", "--component", component(), "--tasks", tasks, "--workers", "2"});
+  ASSERT_TRUE(command.wait_for("running 1 of")) << command.seen();
+  ASSERT_TRUE(command.wait_for("2 done")) << command.seen();
+  EXPECT_FALSE(contains(command.seen(), "KEPT"));
+  command.type(kCtrlC);
+  const int status = command.end();
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_TRUE(contains(command.seen(), "KEPT B")) << command.seen();
+  EXPECT_TRUE(contains(command.seen(), "KEPT C")) << command.seen();
+  EXPECT_TRUE(contains(command.seen(), "2 done, 0 failed, 1 unanswered")) << command.seen();
+}
+
 TEST(Workers, CtrlCAgain_EndsAtOnce) {
   const Folder folder;
   const std::string tasks = folder.file("tasks", "pid\nsleep 60000\n");

@@ -126,6 +126,24 @@ FREEHOLD_PROCESS_EXPORT int freehold_pool_submit(freehold_pool* pool, const void
   return FREEHOLD_OK;
 }
 
+FREEHOLD_PROCESS_EXPORT int freehold_pool_submit_with(freehold_pool* pool, const void* input, size_t input_bytes,
+                                                      const freehold_task_options* options, freehold_task** task) {
+  *task = nullptr;
+  TaskOptions how = pool->pool.defaults();
+  if (options != nullptr) {
+    freehold_task_options all{};
+    std::memcpy(&all, options, std::min(options->size, sizeof all));
+    how.wait_while_full = milliseconds(all.wait_ms);
+    if (all.limit_ms != 0) how.limit = milliseconds(all.limit_ms);
+    if (all.within_ms != 0) how.within = milliseconds(all.within_ms);
+    how.attempts = all.attempts;
+  }
+  Future future = pool->pool.submit(std::span(static_cast<const std::byte*>(input), input_bytes), how);
+  if (!future.valid()) return code_of(future.refusal());
+  *task = new freehold_task{std::move(future), {}};
+  return FREEHOLD_OK;
+}
+
 FREEHOLD_PROCESS_EXPORT int freehold_task_wait(freehold_task* task, uint64_t wait_ms) {
   return !task->future.valid() || task->future.wait_for(milliseconds(wait_ms)) ? 1 : 0;
 }
@@ -143,6 +161,17 @@ FREEHOLD_PROCESS_EXPORT void freehold_task_cancel(freehold_task* task) { delete 
 FREEHOLD_PROCESS_EXPORT void freehold_task_kill(freehold_task* task) {
   if (task != nullptr) task->future.kill();
   delete task;
+}
+
+FREEHOLD_PROCESS_EXPORT int freehold_pool_drain(freehold_pool* pool, uint64_t wait_ms) {
+  return pool->pool.drain(milliseconds(wait_ms)) ? 1 : 0;
+}
+
+FREEHOLD_PROCESS_EXPORT size_t freehold_pool_metrics(freehold_pool* pool, char format, char* text, size_t bytes) {
+  const freehold::ProcessPoolStats stats = pool->pool.stats();
+  const std::string metrics = format == 'p' ? prometheus_text(stats) : json_text(stats);
+  if (bytes != 0) std::snprintf(text, bytes, "%s", metrics.c_str());
+  return metrics.size();
 }
 
 FREEHOLD_PROCESS_EXPORT size_t freehold_pool_error(freehold_pool* pool, char* text, size_t bytes) {

@@ -29,6 +29,10 @@ struct Api {
   FREEHOLD_LOAD(freehold_task_cancel);
   FREEHOLD_LOAD(freehold_pool_status);
   FREEHOLD_LOAD(freehold_pool_error);
+  FREEHOLD_LOAD(freehold_pool_submit_with);
+  FREEHOLD_LOAD(freehold_pool_drain);
+  FREEHOLD_LOAD(freehold_pool_metrics);
+  FREEHOLD_LOAD(freehold_task_kill);
 };
 
 class ProcessCApi_Unit : public testing::Test {
@@ -105,6 +109,29 @@ TEST_F(ProcessCApi_Unit, ManyThreads_EachItsOwnOutput) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+TEST_F(ProcessCApi_Unit, TaskOptionsDrainAndMetrics) {
+  freehold_task* task = nullptr;
+  freehold_task_options how{};
+  how.size = sizeof how;
+  how.limit_ms = 50;
+  how.attempts = 1;
+  EXPECT_EQ(api_.freehold_pool_submit_with(pool_, "hang", 4, &how, &task), FREEHOLD_OK);
+  EXPECT_EQ(api_.freehold_task_get(task, output_, sizeof output_, &bytes_, &detail_), FREEHOLD_DEADLINE);
+  EXPECT_EQ(detail_, 50);
+  EXPECT_EQ(api_.freehold_pool_submit_with(pool_, "hang", 4, nullptr, &task), FREEHOLD_OK);
+  api_.freehold_task_kill(task);
+  EXPECT_EQ(call("echo x"), FREEHOLD_OK);
+  freehold_task* const last = submit("sleep 20");
+  EXPECT_EQ(api_.freehold_pool_drain(pool_, 10'000), 1);
+  EXPECT_EQ(call("echo x"), FREEHOLD_NO_WORKER);
+  EXPECT_EQ(api_.freehold_task_get(last, output_, sizeof output_, &bytes_, &detail_), FREEHOLD_OK);
+  char text[4096];
+  ASSERT_LT(api_.freehold_pool_metrics(pool_, 'j', text, sizeof text), sizeof text);
+  EXPECT_NE(std::string(text).find("\"tasks_submitted\":4,"), std::string::npos) << text;
+  ASSERT_LT(api_.freehold_pool_metrics(pool_, 'p', text, sizeof text), sizeof text);
+  EXPECT_NE(std::string(text).find("\nfreehold_pool_workers_ended_total{reason=\"deadline\"} 1\n"), std::string::npos)
+      << text;
 }
 TEST_F(ProcessCApi_Unit, OlderCaller_ShorterOptions_NothingToRunIsSaid) {
   freehold_pool_options options{};

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -379,6 +380,46 @@ TEST(ProcessPool_Unit, Latencies_ExactToSixPercent) {
   }
   EXPECT_EQ(histogram.count(), 4u);
   EXPECT_EQ(histogram.percentile(0.25), 3u);
+}
+TEST(ProcessPool_Unit, TaskHasToBeOverWithin_WaitingOrRunning_FailsWithDeadline) {
+  ProcessPoolOptions how = options();
+  how.max_workers = 1;
+  how.attempts = 10;
+  ProcessPool pool(how);
+  Future runs = pool.submit("hang", {.within = 60ms});
+  Future waits = pool.submit("echo x", {.within = 30ms});
+  EXPECT_EQ(waits.get().failure(), (Failure{FailureKind::kDeadline, 30}));
+  EXPECT_EQ(runs.get().failure(), (Failure{FailureKind::kDeadline, 60}));
+  EXPECT_EQ(pool.submit("echo x", {.within = 10s}).get().text(), "x");
+}
+TEST(ProcessPool_Unit, AttemptsOfATask_ItsOwn) {
+  ProcessPool pool(options());
+  EXPECT_EQ(pool.submit("crash", {.attempts = 1}).get().failure(), (Failure{FailureKind::kSignal, SIGKILL}));
+  EXPECT_TRUE(comes_true([&] { return ended(pool, End::kSignal) == 1; })) << pool.status();
+  EXPECT_EQ(pool.stats().workers.handed_on, 0u);
+}
+TEST(ProcessPool_Unit, Draft_InputIsWrittenInPlace) {
+  ProcessPoolOptions how = options();
+  how.entries = 1;
+  ProcessPool pool(how);
+  {
+    const process::Draft unused = pool.draft();
+  }
+  process::Draft draft = pool.draft();
+  ASSERT_EQ(draft.room().size(), 8192u);
+  std::memcpy(draft.room().data(), "echo in place", 13);
+  Future future = draft.submit(13);
+  EXPECT_FALSE(draft.valid());
+  EXPECT_EQ(future.get().text(), "in place");
+  EXPECT_EQ(pool.draft().submit(8193).refusal(), Refusal::kTooLarge);
+}
+TEST(ProcessPool_Unit, Drained_AcceptedTasksAreOver_OthersRefused) {
+  ProcessPool pool(options());
+  Future task = pool.submit("sleep 50");
+  EXPECT_FALSE(pool.drain(1ms));
+  EXPECT_TRUE(pool.drain(10s));
+  EXPECT_EQ(pool.submit("echo x").refusal(), Refusal::kNoWorker);
+  EXPECT_TRUE(task.get().ok());
 }
 TEST(ProcessPool_Unit, RefusedTasksFuture_FailsWithWords) {
   ProcessPool pool(options());
