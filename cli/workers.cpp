@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <vector>
 
 #include "cli/command.hpp"
 #include "cli/report/json.hpp"
@@ -14,6 +15,7 @@
 #include "cli/support/failure.hpp"
 #include "cli/support/output_file.hpp"
 #include "cli/support/standard_streams.hpp"
+#include "cli/workers/exec.hpp"
 #include "cli/workers/run.hpp"
 #include "cli/workers/summary.hpp"
 
@@ -37,6 +39,15 @@ struct WorkersOptions {
   std::optional<std::string> max_input;
   std::optional<std::string> max_output;
   std::optional<std::string> json;
+  std::optional<std::string> exec;
+  std::vector<std::string> arguments;
+  std::optional<std::string> job_log;
+  std::optional<std::string> retries;
+  std::optional<std::string> retry_delay;
+  bool keep_order = false;
+  bool bar = false;
+  bool dry_run = false;
+  bool resume = false;
   bool length_prefixed = false;
   bool quiet = false;
 };
@@ -89,6 +100,30 @@ Settings settings_of(const WorkersOptions& options) {
   return settings;
 }
 
+ExecSettings exec_settings_of(const WorkersOptions& options) {
+  ExecSettings settings;
+  settings.pool.max_output = 256u << 20;
+  settings.pool.entries = 16;
+  add_numbers(options, settings.pool);
+  settings.command = *options.exec;
+  settings.arguments = options.arguments;
+  settings.tasks = options.tasks.value_or(options.arguments.empty() ? "-" : "");
+  settings.keep_order = options.keep_order;
+  settings.show_progress = options.bar;
+  settings.dry_run = options.dry_run;
+  settings.resume = options.resume;
+  settings.job_log = options.job_log.value_or("");
+  if (options.retries) settings.retries = parse_number("--retries", *options.retries, 1, 1'000'000);
+  if (options.retry_delay)
+    settings.retry_delay = std::chrono::milliseconds(parse_number("--retry-delay", *options.retry_delay, 0, kMost));
+  if (options.component || options.command)
+    throw Failure(kExitExecError, "--exec runs commands: without --component and --command");
+  if (options.tasks && !options.arguments.empty())
+    throw Failure(kExitExecError, "the arguments come from --tasks or behind the options, not from both");
+  if (options.resume && !options.job_log) throw Failure(kExitExecError, "--resume needs --joblog FILE of the former run");
+  return settings;
+}
+
 int exit_code_of(const Settings& settings, const Results& results) {
   if (results.signal != 0) return 128 + results.signal;
   if (!results.broken.empty()) throw Failure(kExitRefused, fmt::format("no worker can be started: {}", results.broken));
@@ -99,6 +134,10 @@ int exit_code_of(const Settings& settings, const Results& results) {
 
 int run_workers(const WorkersOptions& options) {
   open_standard_files();
+  if (options.exec) return run_exec(exec_settings_of(options));
+  if (!options.arguments.empty() || options.job_log || options.resume || options.keep_order || options.bar ||
+      options.dry_run || options.retries || options.retry_delay)
+    throw Failure(kExitRefused, "arguments, --joblog, --resume, -k, --bar, --dry-run and --retries go with --exec COMMAND");
   const Settings settings = settings_of(options);
   if (options.json) check_writable(*options.json);
   if (options.component) check_component(settings.pool.component);
@@ -134,6 +173,18 @@ void add_workers(CLI::App& app, Invocation& invocation) {
   command->add_option("--max-input", options.max_input, "Longest task [1048576]")->type_name("BYTES");
   command->add_option("--max-output", options.max_output, "Room for an output [1048576]")->type_name("BYTES");
   command->add_option("--json", options.json, "Write the statistics as JSON")->type_name("FILE");
+  command
+      ->add_option("--exec", options.exec, "Run this by the shell for each argument: {} {.} {/} {//} {/.} {#} are filled in")
+      ->type_name("COMMAND");
+  command->add_option("arguments", options.arguments, "With --exec, behind --; else they are the lines of --tasks")
+      ->type_name("ARG");
+  command->add_flag("-k,--keep-order", options.keep_order, "With --exec: outputs in the order of the arguments");
+  command->add_flag("--bar,--eta", options.bar, "With --exec: a line of progress on a terminal");
+  command->add_flag("--dry-run", options.dry_run, "With --exec: only print the commands");
+  command->add_option("--joblog", options.job_log, "With --exec: a line for each job that has ended")->type_name("FILE");
+  command->add_flag("--resume", options.resume, "With --exec: leave out the jobs that are in the job log");
+  command->add_option("--retries", options.retries, "With --exec: runs of a job until one succeeds [1]")->type_name("N");
+  command->add_option("--retry-delay", options.retry_delay, "With --exec: between two of them [0]")->type_name("MS");
   command->add_flag("--quiet", options.quiet, "No summary at the end");
   command->footer(
       "Outputs come in the order of the tasks; failed ones are empty, and named on standard error. docs/process.md "

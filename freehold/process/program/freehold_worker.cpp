@@ -1,8 +1,11 @@
-// freehold-worker COMPONENT.so: the worker program for components in shared objects. Started by a supervisor only.
+// freehold-worker COMPONENT.so: the worker program for components in shared objects. freehold-worker --exec: for commands
+// (command_job.hpp). Started by a supervisor only.
 #include <dlfcn.h>
 
 #include <cstdio>
+#include <cstring>
 
+#include "freehold/process/command_job.hpp"
 #include "freehold/process/worker.hpp"
 
 int main(int argc, char** argv) {
@@ -12,6 +15,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "freehold-worker: is started by a process pool, as freehold-worker COMPONENT.so\n");
     return static_cast<int>(WorkerExit::kNoTable);
   }
+  if (std::strcmp(argv[1], freehold::process::kExecWorker) == 0) return worker.run(&freehold::process::run_command_job);
   void* const object = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   void* const symbol = object != nullptr ? dlsym(object, FREEHOLD_COMPONENT_NAME) : nullptr;
   if (symbol == nullptr) {

@@ -1,0 +1,258 @@
+#include "cli/workers/exec.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+
+#include "cli/support/failure.hpp"
+#include "cli/support/interrupts.hpp"
+#include "cli/support/progress.hpp"
+#include "cli/workers/job_log.hpp"
+#include "cli/workers/output.hpp"
+#include "cli/workers/task_reader.hpp"
+#include "cli/workers/template.hpp"
+#include "freehold/os/cpu.hpp"
+#include "freehold/process/command_job.hpp"
+
+namespace freehold::cli::workers {
+namespace {
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr std::size_t kLongestArgument = 1 << 20;
+constexpr auto kLook = 100ms;
+
+struct Job {
+  std::uint64_t number = 0;
+  std::string command;
+  process::Future future;
+  Clock::time_point not_before{};
+  unsigned runs = 0;
+  bool ended = false;
+  bool failed = false;
+  std::string out, err;
+};
+
+ProcessPoolOptions exec_pool(ProcessPoolOptions pool) {
+  pool.command = {find_worker_program(), process::kExecWorker};
+  pool.max_workers = pool.max_workers != 0 ? pool.max_workers : std::max(1u, os::usable_cpus().cpus);
+  pool.entries = std::max(pool.entries, 2 * pool.max_workers);
+  pool.attempts = 1;
+  return pool;
+}
+
+class Exec {
+ public:
+  explicit Exec(const ExecSettings& settings)
+      : settings_(settings),
+        log_(settings.job_log, settings.resume),
+        reader_(open_arguments(), Framing::kLines, kLongestArgument),
+        output_(FileDescriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3))),
+        interrupts_(std::in_place) {
+    if (!settings.dry_run) pool_.emplace(exec_pool(settings.pool));
+    if (pool_ && !pool_->ok()) throw Failure(kExitExecError, pool_->error());
+  }
+
+  int run() {
+    while (interrupts_->arrived() == 0) {
+      const bool some = read_and_submit() | collect();
+      write_ended();
+      if (!output_.flush(*interrupts_)) break;
+      if (!broken_.empty()) throw Failure(kExitExecError, fmt::format("no worker can be started: {}", broken_));
+      if (ended_ && jobs_.empty()) return exit_code();
+      show();
+      if (!some) wait();
+    }
+    const int signal = interrupts_->arrived();
+    interrupts_.reset();
+    output_.flush_some();
+    return signal != 0 ? 128 + signal : exit_code();
+  }
+
+ private:
+  FileDescriptor open_arguments() const {
+    if (settings_.tasks.empty()) return FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    FileDescriptor file(settings_.tasks == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                               : ::open(settings_.tasks.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file)
+      throw Failure(kExitExecError,
+                    fmt::format("--tasks: cannot read {}: {}", printable(settings_.tasks), error_text(errno)));
+    return file;
+  }
+
+  [[nodiscard]] int exit_code() const {
+    if (!reader_.error().empty()) throw Failure(kExitExecError, reader_.error());
+    return failed_ > 100 ? kExitManyFailed : static_cast<int>(failed_);
+  }
+
+  // False: there is none now.
+  bool next_argument(std::string& argument) {
+    if (settings_.tasks.empty()) {
+      ended_ = read_ == settings_.arguments.size();
+      if (!ended_) argument = settings_.arguments[read_];
+      return !ended_;
+    }
+    const TaskReader::Next found = reader_.next(argument);
+    ended_ = found == TaskReader::Next::kEnd;
+    return found == TaskReader::Next::kTask;
+  }
+
+  bool read_and_submit() {
+    bool some = false;
+    for (Job& job : jobs_)
+      if (!job.ended && !job.future.valid() && Clock::now() >= job.not_before) submit(job), some = true;
+    const std::size_t most = settings_.keep_order ? 4096 : settings_.pool.entries;
+    for (std::string argument; !ended_ && jobs_.size() < most && next_argument(argument); some = true) {
+      ++read_;
+      if (log_.has(read_)) continue;
+      jobs_.push_back({.number = read_,
+                       .command = fill_template(settings_.command, argument, read_),
+                       .future = {},
+                       .out = {},
+                       .err = {}});
+      submit(jobs_.back());
+    }
+    return some;
+  }
+
+  void submit(Job& job) {
+    if (settings_.dry_run) {
+      job.out = job.command + "\n";
+      job.ended = true;
+      return;
+    }
+    ++job.runs;
+    job.future = pool_->submit(std::to_string(job.number) + '\0' + job.command);
+    if (job.future.valid()) return;
+    if (job.future.refusal() == process::Refusal::kTooLarge)
+      end(job, {.exit_value = -1, .command = {}},
+          fmt::format("freehold: job {}: its command is longer than --max-input {}\n", job.number,
+                      settings_.pool.max_input));
+    else
+      note_broken();
+  }
+
+  void note_broken() {
+    broken_ = pool_->error();
+    if (broken_.empty()) broken_ = "no worker";
+  }
+
+  bool collect() {
+    bool some = false;
+    for (Job& job : jobs_) {
+      if (job.ended || !job.future.valid() || !job.future.wait_for(0ns)) continue;
+      some = true;
+      settle(job, job.future.get());
+    }
+    return some;
+  }
+
+  void settle(Job& job, const process::Result& result) {
+    process::JobHead head;
+    if (!result.ok() || result.bytes().size() < sizeof head) {
+      if (result.failure().kind == process::FailureKind::kNoWorker) return note_broken();
+      const bool too_long = result.failure() == process::Failure{process::FailureKind::kComponent, process::kJobTooLong};
+      return end(job, {.exit_value = -1, .signal = too_long ? 0 : SIGKILL, .command = {}},
+                 too_long ? fmt::format("freehold: job {}: it printed more than --max-output {}\n", job.number,
+                                        settings_.pool.max_output)
+                          : fmt::format("freehold: job {}: {}\n", job.number, text(result.failure())));
+    }
+    std::memcpy(&head, result.bytes().data(), sizeof head);
+    const std::string_view printed = result.text().substr(sizeof head);
+    job.out = printed.substr(0, head.out_bytes);
+    JobRecord record{.begin = static_cast<double>(head.begin) / 1e9,
+                     .runtime = static_cast<double>(head.runtime) / 1e9,
+                     .received = head.out_bytes,
+                     .exit_value = WIFEXITED(head.status) ? WEXITSTATUS(head.status) : 0,
+                     .signal = WIFSIGNALED(head.status) ? WTERMSIG(head.status) : 0,
+                     .command = {}};
+    std::string errors(printed.substr(std::min<std::size_t>(head.out_bytes, printed.size())));
+    if (head.started_errno != 0) {
+      record.exit_value = kExitNotFound;
+      errors = fmt::format("freehold: job {}: it cannot be started: {}\n", job.number, error_text(head.started_errno));
+    }
+    end(job, std::move(record), std::move(errors));
+  }
+
+  // Of one run; the job may get another.
+  void end(Job& job, JobRecord record, std::string errors) {
+    job.failed = record.exit_value != 0 || record.signal != 0;
+    if (job.failed && job.runs < settings_.retries) {
+      job.not_before = Clock::now() + settings_.retry_delay;
+      job.out.clear();
+      return;
+    }
+    job.err = std::move(errors);
+    job.ended = true;
+    record.number = job.number;
+    record.command = job.command;
+    log_.add(record);
+    ++done_;
+    failed_ += job.failed ? 1 : 0;
+  }
+
+  void write_ended() {
+    const auto write = [this](Job& job) {
+      output_.append(job.out);
+      if (job.err.empty()) return;
+      progress_.wipe();
+      for (std::string_view left = job.err; !left.empty();) {
+        const ssize_t n = ::write(STDERR_FILENO, left.data(), left.size());
+        if (n < 0 && errno != EINTR) break;
+        left.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+      }
+    };
+    if (settings_.keep_order) {
+      for (; !jobs_.empty() && jobs_.front().ended; jobs_.pop_front()) write(jobs_.front());
+      return;
+    }
+    for (Job& job : jobs_)
+      if (job.ended) write(job);
+    std::erase_if(jobs_, [](const Job& job) { return job.ended; });
+  }
+
+  void show() {
+    if (!settings_.show_progress || !progress_.is_shown() || Clock::now() < next_look_) return;
+    next_look_ = Clock::now() + kLook;
+    progress_.show(done_, ended_ ? done_ + jobs_.size() : 0, fmt::format("jobs, {} failed", failed_));
+  }
+
+  void wait() {
+    const auto first = std::find_if(jobs_.begin(), jobs_.end(), [](const Job& job) { return job.future.valid(); });
+    if (first != jobs_.end()) {
+      first->future.wait_for(2ms);
+      return;
+    }
+    pollfd files[]{{reader_.fd(), POLLIN, 0}, {interrupts_->fd(), POLLIN, 0}};
+    ::poll(ended_ ? files + 1 : files, ended_ ? 1 : 2, jobs_.empty() ? static_cast<int>(kLook / 1ms) : 10);
+  }
+
+  const ExecSettings& settings_;
+  JobLog log_;
+  TaskReader reader_;
+  Output output_;
+  std::optional<Interrupts> interrupts_;  // before the pool: its thread inherits the mask
+  std::optional<ProcessPool> pool_;
+  Progress progress_;
+  std::deque<Job> jobs_;
+  std::string broken_;
+  bool ended_ = false;  // all arguments were read
+  std::uint64_t read_ = 0, done_ = 0, failed_ = 0;
+  Clock::time_point next_look_{};
+};
+
+}  // namespace
+
+int run_exec(const ExecSettings& settings) {
+  Exec exec(settings);
+  return exec.run();
+}
+
+}  // namespace freehold::cli::workers

@@ -1,0 +1,33 @@
+// freehold workers --exec: a command for each argument, as xargs -P and GNU parallel do it, by worker processes that stay.
+// Each job's outputs come in one piece, as the jobs end or, with keep_order, in the order of the arguments.
+#pragma once
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "freehold/process/process_pool.hpp"
+
+namespace freehold::cli::workers {
+
+struct ExecSettings {
+  ProcessPoolOptions pool;             // without a component: exec_pool() completes it
+  std::string command;                 // with places for the argument, template.hpp
+  std::vector<std::string> arguments;  // or one on each line of
+  std::string tasks;                   // a file, or "-"
+  bool keep_order = false;
+  bool show_progress = false;
+  bool dry_run = false;
+  bool resume = false;
+  std::string job_log;
+  unsigned retries = 1;  // runs of a job until one succeeds
+  std::chrono::milliseconds retry_delay{0};
+};
+
+inline constexpr int kExitManyFailed = 101;  // more than 100 jobs; up to there it is their number
+inline constexpr int kExitExecError = 255;   // anything else
+
+// Returns the exit code. Throws Failure.
+[[nodiscard]] int run_exec(const ExecSettings& settings);
+
+}  // namespace freehold::cli::workers

@@ -1,0 +1,26 @@
+// How `freehold workers --exec` tells a worker what to run, and what it hears back. freehold-worker --exec is the worker: it
+// runs each task's text by /bin/sh, in a process group that ends with the worker, and gathers what the command prints.
+//
+//   input    the job's number as text, a zero byte, the command
+//   output   JobHead, then what came on standard output, then what came on standard error
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace freehold::process {
+
+struct JobHead {
+  std::int32_t status = 0;         // as from waitpid
+  std::int32_t started_errno = 0;  // why it could not be started, else 0
+  std::uint64_t begin = 0;         // nanoseconds since 1970
+  std::uint64_t runtime = 0;       // nanoseconds
+  std::uint64_t out_bytes = 0, err_bytes = 0;
+};
+inline constexpr const char* kExecWorker = "--exec";  // instead of a component
+
+// A component (component.h). Returns kJobTooLong if the command prints more than the output has room for.
+inline constexpr int kJobTooLong = 1;
+int run_command_job(const void* input, std::size_t input_bytes, void* output, std::size_t capacity,
+                    std::size_t* output_bytes) noexcept;
+
+}  // namespace freehold::process

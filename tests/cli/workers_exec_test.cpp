@@ -1,0 +1,119 @@
+// freehold workers --exec from outside: what xargs and GNU parallel promise, by the same names.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "tests/cli/command.hpp"
+#include "tests/cli/terminal.hpp"
+
+namespace freehold::tests {
+namespace {
+using namespace std::chrono_literals;
+
+Ended exec(const std::string& command, std::vector<std::string> options, const std::vector<std::string>& arguments = {}) {
+  options.insert(options.begin(), {"workers", "--exec", command});
+  if (!arguments.empty()) options.emplace_back("--");
+  options.insert(options.end(), arguments.begin(), arguments.end());
+  return freehold(std::move(options));
+}
+std::string numbers(int n) {
+  std::string text;
+  for (int i = 1; i <= n; ++i) text += std::to_string(i) + '\n';
+  return text;
+}
+std::size_t lines(const std::string& text) { return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')); }
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(WorkersExec, Template_EveryPlaceIsFilledAndQuoted) {
+  const Ended ended = exec("echo {} {.} {/} {//} {/.} {#} $FREEHOLD_SEQ", {"-k"}, {"a.d/b c.txt", "it's $HOME; `x`", "/e"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(ended.out,
+            "a.d/b c.txt a.d/b c b c.txt a.d b c 1 1\n"
+            "it's $HOME; `x` it's $HOME; `x` it's $HOME; `x` . it's $HOME; `x` 2 2\n"
+            "/e /e e / e 3 3\n");
+  EXPECT_EQ(exec("echo", {}, {"added at the end"}).out, "added at the end\n");
+  EXPECT_EQ(exec("rm -rf", {"--dry-run"}, {"a b"}).out, "rm -rf 'a b'\n");
+}
+TEST(WorkersExec, KeepOrder_OutputsAsTheArguments_EachInOnePiece) {
+  const Folder folder;
+  const std::string tasks = folder.file("tasks", numbers(200));
+  const Ended ended = exec("test {} = 1 && sleep 0.2; echo {}; echo {}", {"-k", "--tasks", tasks, "--workers", "4"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  std::string expected;
+  for (int i = 1; i <= 200; ++i) expected += std::to_string(i) + '\n' + std::to_string(i) + '\n';
+  EXPECT_EQ(ended.out, expected);
+}
+TEST(WorkersExec, WithoutOrder_FirstCome) {
+  const Ended ended = exec("sleep {}; echo {}", {"--workers", "2"}, {"0.5", "0"});
+  EXPECT_EQ(ended.out, "0\n0.5\n") << ended.err;
+}
+TEST(WorkersExec, FailedJobs_ExitCodeIsTheirNumber) {
+  const Folder folder;
+  EXPECT_TRUE(exec("exit {}", {}, {"0", "3", "0", "1"}).exited_with(2));
+  EXPECT_TRUE(exec("false {}", {"--tasks", folder.file("tasks", numbers(150))}).exited_with(101));
+  const Ended killed = exec("kill -9 $$ {}", {}, {"x"});
+  EXPECT_TRUE(killed.exited_with(1)) << killed.err;
+  const Ended missing = exec("true", {"--tasks", folder / "none"});
+  EXPECT_TRUE(missing.exited_with(255)) << missing.err;
+  EXPECT_EQ(lines(missing.err), 1u) << missing.err;
+  EXPECT_TRUE(exec("true", {"--resume"}, {"x"}).exited_with(255));
+}
+TEST(WorkersExec, StandardErrorAndLargeOutput_Whole) {
+  const Ended ended = exec("yes | head -c {}; echo 'said so' >&2", {}, {"3000000"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(ended.out.size(), 3'000'000u);
+  EXPECT_EQ(ended.err, "said so\n");
+  const Ended large = exec("yes | head -c {}", {"--max-output", "100000"}, {"3000000"});
+  EXPECT_TRUE(large.exited_with(1));
+  EXPECT_TRUE(contains(large.err, "job 1: it printed more than --max-output 100000")) << large.err;
+}
+TEST(WorkersExec, Limit_JobAndWhatItHasStartedEnd) {
+  const Folder folder;
+  const Ended ended = exec("sleep 1000 & echo $! > {}; wait", {"--limit", "200"}, {folder / "pid"});
+  EXPECT_TRUE(ended.exited_with(1));
+  EXPECT_TRUE(contains(ended.err, "job 1: it took longer than 200 ms")) << ended.err;
+  const std::string stat = "/proc/" + content_of(folder / "pid").substr(0, content_of(folder / "pid").find('\n')) + "/stat";
+  for (int i = 0; i < 500 && !content_of(stat).empty() && !contains(content_of(stat), ") Z "); ++i)
+    std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(content_of(stat).empty() || contains(content_of(stat), ") Z "));
+}
+TEST(WorkersExec, Retries_UntilItSucceeds) {
+  const Folder folder;
+  const std::string command = "echo x >> {}; test $(wc -l < {}) = 3";
+  EXPECT_TRUE(exec(command, {"--retries", "5", "--retry-delay", "10"}, {folder / "a"}).exited_with(0));
+  EXPECT_EQ(content_of(folder / "a"), "x\nx\nx\n");
+  EXPECT_TRUE(exec(command, {"--retries", "2"}, {folder / "b"}).exited_with(1));
+}
+TEST(WorkersExec, JobLog_ResumedRunDoesTheRest) {
+  const Folder folder;
+  const std::string log = folder / "log";
+  EXPECT_TRUE(exec("test {} != 3", {"--joblog", log, "--tasks", folder.file("tasks", numbers(5))}).exited_with(1));
+  EXPECT_EQ(lines(content_of(log)), 6u);
+  EXPECT_TRUE(content_of(log).starts_with("Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"));
+  EXPECT_TRUE(contains(content_of(log), "\t1\t0\ttest 3 != 3\n")) << content_of(log);
+  std::ofstream(log, std::ios::app) << "6";  // the machine has failed in the middle of a line
+  const Ended rest = exec("echo {}", {"-k", "--joblog", log, "--resume", "--tasks", folder.file("more", numbers(7))});
+  EXPECT_TRUE(rest.exited_with(0)) << rest.err;
+  EXPECT_EQ(rest.out, "6\n7\n");
+  EXPECT_TRUE(contains(content_of(log), "\n6\t:\t")) << content_of(log);
+}
+TEST(WorkersExec, CtrlC_JobsEndToo) {
+  const Folder folder;
+  OnATerminal command({"workers", "--exec", "echo $$ > {}; echo up >&2; sleep 1000", "--", folder / "pid"});
+  for (int i = 0; i < 1000 && content_of(folder / "pid").empty(); ++i) std::this_thread::sleep_for(10ms);
+  command.type(kCtrlC);
+  const int status = command.end();
+  EXPECT_EQ(WEXITSTATUS(status), 130);
+  const std::string stat = "/proc/" + std::to_string(std::stoi(content_of(folder / "pid"))) + "/stat";
+  for (int i = 0; i < 500 && !content_of(stat).empty() && !contains(content_of(stat), ") Z "); ++i)
+    std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(content_of(stat).empty() || contains(content_of(stat), ") Z "));
+}
+
+}  // namespace
+}  // namespace freehold::tests
