@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <thread>
 
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
@@ -18,7 +19,6 @@
 #include "cli/workers/output.hpp"
 #include "cli/workers/task_reader.hpp"
 #include "cli/workers/template.hpp"
-#include "freehold/os/cpu.hpp"
 #include "freehold/process/command_job.hpp"
 
 namespace freehold::cli::workers {
@@ -42,7 +42,7 @@ struct Job {
 
 ProcessPoolOptions exec_pool(ProcessPoolOptions pool) {
   pool.command = {find_worker_program(), process::kExecWorker};
-  pool.max_workers = pool.max_workers != 0 ? pool.max_workers : std::max(1u, os::usable_cpus().cpus);
+  pool.max_workers = pool.max_workers != 0 ? pool.max_workers : std::max(1u, std::thread::hardware_concurrency());
   pool.entries = std::max(pool.entries, 2 * pool.max_workers);
   pool.attempts = 1;
   return pool;
