@@ -5,6 +5,7 @@
 import concurrent.futures
 import ctypes
 import sys
+import threading
 
 
 class Options(ctypes.Structure):
@@ -35,6 +36,7 @@ class Pool:
             ctypes.POINTER(ctypes.c_size_t), ctypes.POINTER(ctypes.c_int)]
         self._c.freehold_pool_close.argtypes = [ctypes.c_void_p]
         self._max_output = max_output
+        self._kept = threading.local()  # a buffer for each thread: a new one for each call would cost more than the call
         chosen = Options(size=ctypes.sizeof(Options), component=component.encode(), max_output=max_output, **options)
         error = ctypes.create_string_buffer(256)
         self._pool = self._c.freehold_pool_open(ctypes.byref(chosen), error, ctypes.c_size_t(len(error)))
@@ -42,13 +44,15 @@ class Pool:
             raise OSError(error.value.decode())
 
     def __call__(self, data):
-        output = ctypes.create_string_buffer(self._max_output)
+        output = getattr(self._kept, "buffer", None)
+        if output is None:
+            output = self._kept.buffer = ctypes.create_string_buffer(self._max_output)
         length, detail = ctypes.c_size_t(), ctypes.c_int()
         kind = self._c.freehold_pool_call(self._pool, data, len(data), output, len(output),
                                           ctypes.byref(length), ctypes.byref(detail))
         if kind != 0:
             raise TaskFailed(kind, detail.value)
-        return output.raw[:length.value]
+        return ctypes.string_at(output, length.value)
 
     def __enter__(self):
         return self

@@ -40,6 +40,8 @@ typedef struct freehold_pool_options {
   uint32_t min_workers;         /* kept even when there is no work; default 0 */
   uint32_t keep_standard_error; /* 1: the last lines of a dead worker's standard error follow in the log; default 0 */
   uint64_t load_limit_ms;       /* a worker that has not loaded by then is killed; default 60 s */
+  const char* const* command;   /* instead of a component: a worker program of one's own and its arguments, then NULL; it
+                                   calls freehold_worker_run */
 } freehold_pool_options;
 
 /* How a task ended, or why there is none. */
@@ -57,6 +59,11 @@ enum {
   FREEHOLD_OUTPUT_TOO_SMALL = 34 /* the caller's buffer; *output_bytes says what is needed */
 };
 #define FREEHOLD_FOR_EVER UINT64_MAX
+
+/* In a worker program of one's own: runs tasks by `component`, with the signature of component.h, until it is time to end.
+ * Returns the exit status, which the program has to end with; another one than 0 at once if no pool has started it. */
+int freehold_worker_run(int (*component)(const void* input, size_t input_bytes, void* output, size_t capacity,
+                                         size_t* output_bytes));
 
 /* Returns NULL if the pool cannot be, and why in `error` (may be NULL). */
 freehold_pool* freehold_pool_open(const freehold_pool_options* options, char* error, size_t error_bytes);

@@ -45,6 +45,7 @@ freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
     if (value != 0) to = value;
   };
   how.component = string(c.component);
+  for (const char* const* word = c.command; word != nullptr && *word != nullptr; ++word) how.command.emplace_back(*word);
   how.worker_program = string(c.worker_program);
   set(how.max_workers, c.max_workers);
   set(how.entries, c.entries);
@@ -95,6 +96,11 @@ Future submit(freehold_pool* pool, const void* input, size_t input_bytes, Nanose
 }
 
 }  // namespace
+
+FREEHOLD_PROCESS_EXPORT int freehold_worker_run(freehold_component* component) {
+  Worker worker;
+  return worker.ok() ? worker.run(component) : static_cast<int>(WorkerExit::kNoTable);
+}
 
 FREEHOLD_PROCESS_EXPORT freehold_pool* freehold_pool_open(const freehold_pool_options* options, char* error,
                                                           size_t error_bytes) {
