@@ -326,13 +326,16 @@ ClientStats Client::stats() const noexcept {
 
 AttachedClient::AttachedClient(int socket) noexcept : socket_(socket) {
   Passed passed;
+  error_ = "the pool has refused: no slot is left for another process, or it is another user's";
   if (!receive_passed(socket, passed)) return;
   bell_ = passed.bell;
   process_ = passed.process;
   memory_ = SharedMemory::attach(passed.memory);
   const std::optional<TableShape> shape =
       memory_.ok() ? Table::shape_of(memory_.data(), memory_.bytes()) : std::optional<TableShape>();
+  error_ = "the pool is of another version of Freehold than this program, or its table is damaged";
   if (!shape || passed.number >= shape->clients) return;
+  error_ = "";
   client_.emplace(memory_, *shape, passed.number, bell_);
   client_->pool_ = socket;
   client_->pool_process_ = process_;

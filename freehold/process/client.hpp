@@ -249,7 +249,7 @@ class Client {
 class AttachedClient {
  public:
   // `socket`: connected to the pool's process, which passes the other end to ProcessPool::serve(). Waits for its answer.
-  // Takes the socket over, and keeps it open: that is how the pool knows that this process lives. Errors: !ok().
+  // Takes the socket over, and keeps it open: that is how the pool knows that this process lives. Errors: !ok(), error().
   explicit AttachedClient(int socket) noexcept;
   // Pre: no future, result or caller of submit() is left.
   ~AttachedClient();
@@ -257,6 +257,8 @@ class AttachedClient {
   AttachedClient& operator=(const AttachedClient&) = delete;
 
   [[nodiscard]] bool ok() const noexcept { return client_.has_value(); }
+  // Why it is not.
+  [[nodiscard]] const char* error() const noexcept { return error_; }
   // Pre: ok().
   [[nodiscard]] Client& client() noexcept { return *client_; }
 
@@ -264,6 +266,7 @@ class AttachedClient {
   const int socket_;
   int bell_ = -1, process_ = -1;
   SharedMemory memory_;
+  const char* error_ = "";
   std::optional<Client> client_;
 };
 

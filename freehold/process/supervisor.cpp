@@ -65,6 +65,19 @@ const char* text(End end) noexcept {
   return "?";
 }
 
+namespace {
+
+// What the exit status of a worker that never came up means.
+const char* meaning(WorkerExit status) noexcept {
+  switch (status) {
+    case WorkerExit::kNoTable: return " (it is of another version of Freehold than the pool, or the table was damaged)";
+    case WorkerExit::kNoComponent: return " (the component cannot be loaded, as it says on standard error)";
+    default: return "";
+  }
+}
+
+}  // namespace
+
 std::string text(Failure failure) {
   const std::string value = std::to_string(failure.value);
   switch (failure.kind) {
@@ -606,7 +619,7 @@ void Supervisor::reap(unsigned slot) noexcept {
     never_up("does not come up within " + std::to_string(worker.condemned.value) + " ms", true);
   } else {
     never_up((exited ? "ends before it takes a task, with status " : "is killed before it takes a task, by signal ") +
-                 std::to_string(info.si_status),
+                 std::to_string(info.si_status) + (exited ? meaning(static_cast<WorkerExit>(info.si_status)) : ""),
              !exited && info.si_status == SIGKILL);
   }
 }

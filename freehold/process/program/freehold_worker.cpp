@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "freehold/process/command_job.hpp"
@@ -12,7 +13,9 @@ int main(int argc, char** argv) {
   using freehold::process::WorkerExit;
   freehold::process::Worker worker;
   if (!worker.ok() || argc != 2) {
-    std::fprintf(stderr, "freehold-worker: is started by a process pool, as freehold-worker COMPONENT.so\n");
+    const bool by_pool = std::getenv(freehold::process::kWorkerVariable) != nullptr && argc == 2;
+    std::fprintf(stderr, by_pool ? "freehold-worker: the pool is of another version of Freehold, or its table is damaged\n"
+                                 : "freehold-worker: is started by a process pool, as freehold-worker COMPONENT.so\n");
     return static_cast<int>(WorkerExit::kNoTable);
   }
   if (std::strcmp(argv[1], freehold::process::kExecWorker) == 0) return worker.run(&freehold::process::run_command_job);

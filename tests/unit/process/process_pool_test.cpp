@@ -781,6 +781,19 @@ TEST(ProcessPool_Unit, PoolGoneButForkedChildLives_AttachedClientFails) {
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
 }
+// As a pool of another version would pass it.
+TEST(ProcessPool_Unit, PoolOfAnotherVersion_RefusedWithWords) {
+  process::SharedMemory memory = process::SharedMemory::create("other", process::Table::bytes({}));
+  process::Table::create(memory.data(), {});
+  static_cast<char*>(memory.data())[8] ^= 0x40;
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  ASSERT_TRUE(process::send_passed(ends[0], {memory.fd(), 0, 1, 1}));
+  const process::AttachedClient client(ends[1]);
+  EXPECT_FALSE(client.ok());
+  EXPECT_NE(std::string(client.error()).find("another version"), std::string::npos) << client.error();
+  ::close(ends[0]);
+}
 TEST(ProcessPool_Unit, NoSlotForAnotherProcess_Refused) {
   ProcessPoolOptions how = options();
   how.client_processes = 0;
@@ -788,7 +801,9 @@ TEST(ProcessPool_Unit, NoSlotForAnotherProcess_Refused) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   pool.serve(ends[0]);
-  EXPECT_FALSE(process::AttachedClient(ends[1]).ok());
+  const process::AttachedClient refused(ends[1]);
+  EXPECT_FALSE(refused.ok());
+  EXPECT_NE(std::string(refused.error()).find("no slot is left"), std::string::npos) << refused.error();
 }
 // The process of pool and supervisor is killed: its workers die, too.
 TEST(ProcessPool_Unit, ClientKilled_WorkersDieWithIt) {
