@@ -399,7 +399,11 @@ void Supervisor::condemn_overdue(std::uint64_t time) noexcept {
 // When a look first found the entry as it stands now.
 std::uint64_t Supervisor::seen_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept {
   Seen& seen = seen_[entry];
-  if (!seen.word.same_attempt(word)) seen = {word, time, false, seen.clean_generation};
+  if (!seen.word.same_attempt(word)) {
+    seen.word = word;
+    seen.since = time;
+    seen.helped = false;
+  }
   return seen.since;
 }
 
@@ -528,6 +532,10 @@ void Supervisor::recover(unsigned slot, int pid, End end, Failure reason, unsign
   const auto told = [&](std::uint32_t entry, TaskWord word, bool handed_on) {
     ++held;
     handed_on_.fetch_add(handed_on ? 1 : 0, std::memory_order_relaxed);
+    // The word counts attempts, unless the component writes into it.
+    Seen& seen = seen_[entry];
+    if (std::exchange(seen.died_generation, word.generation()) != word.generation()) seen.died = 0;
+    if (++seen.died > TaskWord::kMaxAttempts) robbed_ = true;
     using What = PoolEvent::What;
     if (options_.log)
       tell({.what = handed_on          ? What::kTaskHandedOn
@@ -596,6 +604,10 @@ void Supervisor::reap(unsigned slot) noexcept {
     end = reason.kind == FailureKind::kDeadline ? End::kDeadline : End::kMemory;
     if (worker.cancelled) end = End::kCancelled;
   }
+  // Its task was taken from it, and not by us: or a task that makes itself ready again would be run for ever.
+  if (exited && static_cast<WorkerExit>(info.si_status) == WorkerExit::kCondemned &&
+      worker.condemned.kind == FailureKind::kNone)
+    robbed_ = true;
   const bool was_up = table_.is_up(slot);
   pass_standard_error_on(worker);
   unsigned held = 0;
@@ -651,14 +663,15 @@ void Supervisor::look_for_damage(std::uint64_t time) {
               .lasts = [&](std::uint32_t i, TaskWord word) { return time - seen_since(i, word, time) >= 2 * options_.tick; },
               .asked = std::vector<bool>(table_.shape().workers)};
   const char* what = table_.find_damage(known);
-  if (what == nullptr && options_.local_client != nullptr && options_.local_client->take_suspicion())
-    what = "a task's state";
+  const bool told = options_.local_client != nullptr && options_.local_client->take_suspicion();
+  if (what == nullptr && (told || robbed_)) what = "a task's state";
   if (what != nullptr) start_afresh(what);
 }
 
 void Supervisor::start_afresh(const char* what) {
   tell({.what = PoolEvent::What::kDamaged, .text = what, .last_lines = {}});
   wait_for_deaths(0);
+  robbed_ = false;
   damaged_.fetch_add(1, std::memory_order_relaxed);
   epoch_ = static_cast<std::uint32_t>(damaged_.load(std::memory_order_relaxed) << 16 | (now() >> 20 & 0xffff));
   // Odd multiples of the time: no ticket has this generation, but by a chance of 2^-32.

@@ -156,8 +156,9 @@ class Supervisor {
   struct Seen {
     TaskWord word;
     std::uint64_t since = 0;
-    bool helped = false;                 // its client was woken once more
-    std::uint32_t clean_generation = 0;  // as which it was purged last, or has never been used
+    bool helped = false;                          // its client was woken once more
+    std::uint32_t clean_generation = 0;           // as which it was purged last, or has never been used
+    std::uint32_t died_generation = 0, died = 0;  // workers that its task has cost
   };
 
   static void* thread_main(void* supervisor);
@@ -219,6 +220,7 @@ class Supervisor {
   bool was_up_ = false;              // a worker, ever
   std::uint64_t not_before_ = 0;     // the time of the next start
   std::uint64_t last_look_at_memory_ = 0;
+  bool robbed_ = false;  // a worker has found its task changed
   std::uint64_t ended_in_all_ = 0, restless_until_ = 0;
 
   // Written by the supervisor's thread, read by any.

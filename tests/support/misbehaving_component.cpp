@@ -4,8 +4,8 @@
 // "patricide FILE" (kills the supervisor unless the file is there, which it makes), "open" (descriptors), "openexec" (those
 // of a program that it runs), "fork" (a child of it returns from the component, too, and first), "leave FILE" (a child lives
 // on, its number in the file), "leavehang FILE" (and so does the task), "wild SEED N" (writes N times into the table's
-// words), "header" (and over its first 64 bytes), "over" (and a page beyond its output), "say TEXT" (on standard error, and
-// exits with 3), "full" (all of its output), "fill" (the same, and crashes).
+// words), "header" (and over its first 64 bytes), "again" (makes running tasks ready), "over" (writes a page beyond its
+// output), "say TEXT" (on standard error, and exits with 3), "full" (all of its output), "fill" (the same, and crashes).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -114,6 +114,12 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
   if (verb == "header") {
     std::size_t count = 0;
     std::memset(table_words(count), 0x5a, 64);
+  }
+  if (verb == "again") {
+    std::size_t count = 0;
+    std::uint64_t* const words = table_words(count);
+    for (std::size_t i = 0; i < count; ++i)
+      if ((words[i] & 7) == 3 && words[i] >> 32 != 0) words[i] ^= 1;
   }
   if (verb == "over") std::memset(output, 'x', capacity + 4096);
   if (verb == "openexec") {

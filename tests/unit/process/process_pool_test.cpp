@@ -603,6 +603,14 @@ TEST(ProcessPool_Unit, ComponentWritesOverTheHeader_PoolBeginsAnew) {
     EXPECT_EQ(pool.call("echo x").text(), "x");
   }
 }
+// One bit of its word: it would be run again and again.
+TEST(ProcessPool_Unit, ComponentMakesItsOwnTaskReady_TaskFails) {
+  ProcessPool pool(options());
+  Future task = pool.submit("again");
+  ASSERT_TRUE(task.wait_for(10s)) << pool.status();
+  EXPECT_EQ(task.get().failure().kind, FailureKind::kCorrupt);
+  EXPECT_EQ(pool.call("echo x").text(), "x");
+}
 TEST(ProcessPool_Unit, ComponentRunsOverItsBuffer_CrashesAlone) {
   ProcessPoolOptions how = options();
   how.attempts = 1;
