@@ -45,6 +45,7 @@ struct freehold_heap {
 
   const freehold_heap_options options;
   const bool is_shared;
+  void (*const give_back)(void*) noexcept = alloc::deallocate;  // to the engine of the library that made it
   union {
     heap::PrivateHeap shared;
     heap::OwnerLockedHeap owner_locked;
@@ -93,8 +94,9 @@ freehold_heap* freehold_heap_create(const freehold_heap_options* options) noexce
 }
 void freehold_heap_destroy(freehold_heap* h) noexcept {
   if (h == nullptr) return;
+  const auto give_back = h->give_back;
   h->~freehold_heap();
-  alloc::deallocate(h);
+  give_back(h);
 }
 
 void* freehold_heap_malloc(freehold_heap* h, size_t bytes) noexcept {

@@ -55,12 +55,12 @@ void Registry::learn_of_fork() noexcept {
   pthread_atfork([] { g_registry.hold_all(); }, [] { g_registry.let_all_go(); }, [] { g_registry.let_all_go(); });
 }
 
-RegisteredHeap::RegisteredHeap(void* heap, const Calls& calls) noexcept : heap_(heap), calls_(calls) {
-  g_registry.learn_of_fork();
-  g_registry.add(*this);
+RegisteredHeap::RegisteredHeap(void* heap, const Calls& calls) noexcept : registry_(g_registry), heap_(heap), calls_(calls) {
+  registry_.learn_of_fork();
+  registry_.add(*this);
 }
 
-void RegisteredHeap::end() noexcept { g_registry.remove(*this); }
+void RegisteredHeap::end() noexcept { registry_.remove(*this); }
 
 void for_each_heap(void (*report)(void* context, const HeapStats& stats), void* context) {
   g_registry.report(report, context);

@@ -1,5 +1,5 @@
-// The private heaps of the process that any thread may use: for fork, whose child must not find one half changed, and for
-// reports.
+// The private heaps that any thread may use, of one shared object: for fork, whose child must not find one half changed, and
+// for reports. A heap stays in the registry of the shared object that made it, whoever ends it.
 //
 //   Invariant: while a thread is in fork(), it holds the registry's lock, then every heap's locks.
 //
@@ -10,6 +10,8 @@
 #include "freehold/heap/heap_options.hpp"
 
 namespace freehold::heap {
+
+struct Registry;
 
 // A heap's place in the registry; what may be done with it.
 class RegisteredHeap {
@@ -25,6 +27,7 @@ class RegisteredHeap {
 
  private:
   friend struct Registry;
+  Registry& registry_;
   void* heap_;
   const Calls& calls_;
   RegisteredHeap* next_ = nullptr;
@@ -48,8 +51,8 @@ class Registered {
   RegisteredHeap place_;
 };
 
-// Calls `report(context, stats)` for every PrivateHeap of the process, youngest first. The call must neither make nor end
-// one. Cost: O(heaps), while none can begin or end.
+// Calls `report(context, stats)` for every PrivateHeap of the calling shared object, youngest first. The call must neither
+// make nor end one. Cost: O(heaps), while none can begin or end.
 void for_each_heap(void (*report)(void* context, const HeapStats& stats), void* context);
 
 }  // namespace freehold::heap

@@ -35,6 +35,7 @@
 
 #include "freehold/base/check.hpp"
 #include "freehold/pool/concept.hpp"
+#include "freehold/pool/home.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slot_groups.hpp"
 #include "freehold/pool/slot_layout.hpp"
@@ -80,9 +81,9 @@ class BestPool {
   static constexpr unsigned kSample = 8;  // entries that decide whether a batch is scattered
 
  public:
-  explicit BestPool(const PoolShape& shape) : BestPool(shape, Growth::kFixed) {}
+  [[gnu::visibility("hidden")]] explicit BestPool(const PoolShape& shape) : BestPool(shape, Growth::kFixed) {}
   // Errors: std::bad_alloc.
-  BestPool(const PoolShape& shape, Growth growth)
+  [[gnu::visibility("hidden")]] BestPool(const PoolShape& shape, Growth growth)
       : layout_(shape, growth == Growth::kFixed ? SlotLayout::Backing::kCommitted : SlotLayout::Backing::kReserved),
         blocks_(layout_.blocks(), layout_.shape().words()),
         handed_out_(layout_.numbers()),
@@ -95,26 +96,30 @@ class BestPool {
     words_.attach(&blocks_, 0, layout_.shape(), blocks_.tree.data(), 1, layout_.blocks());
     // Without stealing, a pool of fixed capacity has no arrays to hide its last slots in; a growing one stops short of them.
     const bool arrays = !layout_.watched_by_memcheck() && (growing_ || steals_);
-    if (arrays) place_ = Arrays::claim_place();
+    if (arrays) place_ = places_.claim();
   }
   BestPool(const BestPool&) = delete;
   BestPool& operator=(const BestPool&) = delete;
   // Pre: no thread uses the pool any more. Slots in use end with it.
-  ~BestPool() {
-    const sync::Guard global(Arrays::lock());
+  [[gnu::visibility("hidden")]] ~BestPool() {
+    // Asked again: a simulated machine has others when an execution was cut short.
+    auto& places = home_.is_here() ? Arrays::places() : places_;
+    const sync::Guard global(places.lock);
     while (caches_ != nullptr) {
       Cache* const cache = caches_;
       caches_ = cache->next;
       if (cache->array != nullptr) cache->array->clear();
       delete cache;
     }
-    Arrays::give_place_up(place_);
+    places.give_up(place_);
   }
 
   // A free slot, or null.
   [[nodiscard, gnu::always_inline]] inline void* acquire() noexcept {
-    contention_.operated();
     Array& array = Arrays::mine(place_);
+    if (!array.is_of(this)) [[unlikely]]
+      return acquire_unjoined();
+    contention_.operated();
     const std::intptr_t top = array.top.load(std::memory_order_relaxed) - kEntryBytes;  // relaxed: ours
     array.top.store(top, O.owner_sets_top);  // in time for a thief by its heavy fence
     A::light_fence();
@@ -126,9 +131,11 @@ class BestPool {
 
   // Takes a slot back that acquire() of this pool gave, from any thread.
   [[gnu::always_inline]] inline void release(void* slot) noexcept {
+    Array& array = Arrays::mine(place_);
+    if (!array.is_of(this)) [[unlikely]]
+      return release_unjoined(slot);
     if (!take_back(slot)) return;
     contention_.operated();
-    Array& array = Arrays::mine(place_);
     const std::intptr_t top = array.top.load(std::memory_order_relaxed);  // relaxed: ours
     if (Arrays::is_end(top)) [[unlikely]]
       return release_slow(array, slot);
@@ -306,15 +313,33 @@ class BestPool {
 
   [[gnu::noinline]] void* acquire_slow(Array& array) noexcept {
     array.top.store(array.top.load(std::memory_order_relaxed) + kEntryBytes, O.owner_sets_top);
-    Cache* const cache = cache_of(array);
-    if (cache == nullptr) {
-      void* const slot = acquire_directly();
-      if constexpr (!kMarksAlways)
-        if (slot != nullptr && layout_.watched_by_memcheck()) layout_.reveal(slot);
-      return slot;
-    }
-    if (void* const slot = refill(array, *cache); slot != nullptr) return slot;
-    return acquire_last(cache);
+    return acquire_for(cache_of(array));
+  }
+
+  [[nodiscard]] void* acquire_for(Cache& cache) noexcept {
+    if (void* const slot = refill(*cache.array, cache); slot != nullptr) return slot;
+    return acquire_last(&cache);
+  }
+
+  // The calling thread has no array of this pool in the tables of the shared object that calls.
+  [[nodiscard, gnu::noinline, gnu::visibility("hidden")]] void* acquire_unjoined() noexcept {
+    if (!home_.is_here()) return home_.acquire(*this);
+    contention_.operated();
+    if (Cache* const cache = join(); cache != nullptr) return hand_out(acquire_for(*cache));
+    void* const slot = acquire_directly();
+    if constexpr (!kMarksAlways)
+      if (slot != nullptr && layout_.watched_by_memcheck()) layout_.reveal(slot);
+    return hand_out(slot);
+  }
+
+  [[gnu::noinline, gnu::visibility("hidden")]] void release_unjoined(void* slot) noexcept {
+    if (!home_.is_here()) return home_.release(*this, slot);
+    if (!take_back(slot)) return;
+    contention_.operated();
+    if (Cache* const cache = join(); cache != nullptr) return release_slow(*cache->array, slot);
+    if constexpr (!kMarksAlways)
+      if (layout_.watched_by_memcheck()) layout_.conceal(slot);
+    put(&slot, 1, nullptr);
   }
 
   [[nodiscard]] void* refill(Array& array, Cache& cache) noexcept {
@@ -357,12 +382,7 @@ class BestPool {
   }
 
   [[gnu::noinline]] void release_slow(Array& array, void* slot) noexcept {
-    Cache* const cache = cache_of(array);
-    if (cache == nullptr) {
-      if constexpr (!kMarksAlways)
-        if (layout_.watched_by_memcheck()) layout_.conceal(slot);
-      return put(&slot, 1, nullptr);
-    }
+    Cache* const cache = &cache_of(array);
     const SlowPath mark(*this, *cache);
     std::intptr_t top = array.top.load(std::memory_order_relaxed);
     const std::intptr_t bottom = array.bottom.load(std::memory_order_relaxed);
@@ -552,14 +572,14 @@ class BestPool {
 
   // ---- a thread's coming and going
 
-  [[nodiscard]] Cache* cache_of(Array& array) noexcept {
-    if (array.cache != nullptr) [[likely]]
-      return static_cast<Cache*>(array.cache);
-    return Arrays::may_join(place_) ? join(array) : nullptr;
-  }
+  // Pre: a thread's array of this pool.
+  [[nodiscard]] static Cache& cache_of(Array& array) noexcept { return *static_cast<Cache*>(array.cache); }
 
-  // Makes `array` the thread's array of this pool, on the cache of a thread that has ended or on a new one.
-  [[nodiscard]] Cache* join(Array& array) noexcept {
+  // Gives the calling thread an array of this pool, on the cache of a thread that has ended or on a new one. Null: it can
+  // have none. Pre: it has none; we are in the pool's home.
+  [[nodiscard, gnu::visibility("hidden")]] Cache* join() noexcept {
+    if (!Arrays::may_join(place_)) return nullptr;
+    Array& array = Arrays::mine(place_);
     const sync::Guard guard(lock_);
     Cache* cache = caches_;
     while (cache != nullptr && cache->array != nullptr) cache = cache->next;
@@ -578,6 +598,7 @@ class BestPool {
     cache->capacity = entries_;
     cache->who = A::thread_number() + 1;
     array.cache = cache;
+    array.pool.store(this, std::memory_order_relaxed);
     array.bottom.store(cache->start(), std::memory_order_relaxed);  // relaxed: thieves read it after our slow paths
     array.top.store(cache->start(), std::memory_order_relaxed);
     Arrays::at_exit();
@@ -595,8 +616,10 @@ class BestPool {
   }
 
   // Nobody writes after construction.
-  SlotLayout layout_;
   typename Arrays::Place place_{};
+  typename Arrays::Places& places_ = Arrays::places();
+  Home<A, BestPool> home_;
+  SlotLayout layout_;
   Blocks blocks_;
   HandedOut handed_out_;
   Transfer transfer_;

@@ -21,6 +21,7 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/pool/concept.hpp"
+#include "freehold/pool/home.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/pool_lock.hpp"
 #include "freehold/pool/slots.hpp"
@@ -58,7 +59,7 @@ static_assert(sizeof(Magazine<sync::NativeAtomics>) == 512);
 template <sync::Atomics A, class Contention, PoolLockOrders O>
 class MagazinesPool {
  public:
-  explicit MagazinesPool(const PoolShape& shape)
+  [[gnu::visibility("hidden")]] explicit MagazinesPool(const PoolShape& shape)
       : slots_(shape),
         rounds_(static_cast<unsigned>(std::clamp<std::size_t>(shape.slots / 16, 1, Magazine<A>::kMaxRounds))),
         magazines_(base::ceil_div(shape.slots, rounds_)) {
@@ -68,8 +69,10 @@ class MagazinesPool {
   }
 
   [[nodiscard]] void* acquire() noexcept {
-    contention_.operated();
     Cache* const cache = caches_.mine();
+    if (cache == nullptr && !home_.is_here()) [[unlikely]]
+      return home_.acquire(*this);
+    contention_.operated();
     if (cache == nullptr) [[unlikely]]
       return acquire_slow(caches_.make());
     Magazine<A>* const loaded = cache->loaded.load();
@@ -79,9 +82,11 @@ class MagazinesPool {
   }
 
   void release(void* slot) noexcept {
+    Cache* const cache = caches_.mine();
+    if (cache == nullptr && !home_.is_here()) [[unlikely]]
+      return home_.release(*this, slot);
     if (!slots_.take_back_at(slot)) return;
     contention_.operated();
-    Cache* const cache = caches_.mine();
     if (cache == nullptr) [[unlikely]]
       return release_slow(caches_.make(), slot);
     Magazine<A>* const loaded = cache->loaded.load();
@@ -197,6 +202,7 @@ class MagazinesPool {
   }
 
   // Nobody writes after construction.
+  Home<A, MagazinesPool> home_;
   Slots slots_;
   unsigned rounds_;  // of a magazine
   ZeroedArray<Magazine<A>> magazines_;

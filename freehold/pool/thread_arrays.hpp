@@ -1,13 +1,17 @@
 // Where a thread finds its array of free slots of a pool: a table in thread-local storage, indexed by the pool's place. Zero
 // bytes are an array that is empty and full at once, so that neither fast path asks whether there is one yet.
 //
-//   Invariant: an entry of a thread's table is all zero, or its cache points back to it and is in the list of its pool.
-//   Entry 0 is nobody's and stays zero: the place of pools that have none.
+//   Invariant: an entry of a thread's table is all zero, or its cache points back to it and is in the list of its pool,
+//   which `pool` names. Entry 0 is nobody's and stays zero: the place of pools that have none.
 //
-// Places: any thread, under lock(), when pools come and go. An entry: its thread, but for `top` and `bottom`, which a thief
-// reads and raises (best_pool.hpp).
+// Each shared object has tables and places of its own (home.hpp), so two pools of different shared objects may have the same
+// place: the fast paths compare `pool`.
+//
+// Places: any thread, under their lock, when pools come and go. An entry: its thread, but for `top` and `bottom`, which a
+// thief reads and raises (best_pool.hpp), and for the end of the pool, which clears it.
 // The lock ranks before the pools' own locks: thread exit and the pools' destruction take it to keep each other out.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -43,6 +47,9 @@ class ThreadArrays {
 
   // Addresses as signed numbers: below the start of the zero array lies -8, which is less than its bottom.
   struct Array {
+    // relaxed always: what is compared with it is the caller's own pool, and that can only have been written by the caller's
+    // own thread. A native atomic under the simulator, too: no thread learns anything from another's.
+    std::atomic<const void*> pool{nullptr};
     typename A::template atomic<std::intptr_t> top{0};     // one past the newest entry; owner writes
     typename A::template atomic<std::intptr_t> bottom{0};  // the oldest entry; owner in its slow path, or thief
     ThreadCacheBase* cache = nullptr;
@@ -50,7 +57,11 @@ class ThreadArrays {
     void clear() noexcept {
       top.store(0, std::memory_order_relaxed);
       bottom.store(0, std::memory_order_relaxed);
+      pool.store(nullptr, std::memory_order_relaxed);
       cache = nullptr;
+    }
+    [[nodiscard, gnu::always_inline]] bool is_of(const void* other) const noexcept {
+      return pool.load(std::memory_order_relaxed) == other;
     }
   };
 
@@ -79,42 +90,41 @@ class ThreadArrays {
   }
 
   // Whether the calling thread may have an array at `place`: not when the pool has none, nor when the thread is ending.
-  [[nodiscard]] static bool may_join(Place place) noexcept {
+  [[nodiscard, gnu::visibility("hidden")]] static bool may_join(Place place) noexcept {
     return place != Place::kNone && !A::template per_thread<Table>().ended;
   }
   // Has the calling thread's caches leave their pools when it ends.
-  static void at_exit() noexcept { A::at_thread_exit(&ThreadArrays::thread_ends); }
+  [[gnu::visibility("hidden")]] static void at_exit() noexcept { A::at_thread_exit(&ThreadArrays::thread_ends); }
 
-  // A free place, or kNone.
-  [[nodiscard]] static Place claim_place() noexcept {
-    const sync::Guard guard(lock());
-    for (std::size_t i = 1; i < kPlaces; ++i) {
-      bool& taken = A::template per_process<Places>().taken[i];
-      if (taken) continue;
-      taken = true;
-      return Place{i * sizeof(Array)};
+  // Which places are taken, in one shared object.
+  struct Places {
+    sync::Mutex<A> lock;
+    bool taken[kPlaces];
+
+    // A free place, or kNone.
+    [[nodiscard]] Place claim() noexcept {
+      const sync::Guard guard(lock);
+      for (std::size_t i = 1; i < kPlaces; ++i) {
+        if (taken[i]) continue;
+        taken[i] = true;
+        return Place{i * sizeof(Array)};
+      }
+      return Place::kNone;
     }
-    return Place::kNone;
-  }
-  // Pre: lock() is held; no thread's entry at `place` is in use.
-  static void give_place_up(Place place) noexcept {
-    A::template per_process<Places>().taken[static_cast<std::size_t>(place) / sizeof(Array)] = false;
-  }
-
-  [[nodiscard]] static auto& lock() noexcept { return A::template per_process<Places>().lock; }
+    // Pre: the lock is held; no thread's entry at `place` is in use.
+    void give_up(Place place) noexcept { taken[static_cast<std::size_t>(place) / sizeof(Array)] = false; }
+  };
+  // Those of the shared object that asks.
+  [[nodiscard, gnu::visibility("hidden")]] static Places& places() noexcept { return A::template per_process<Places>(); }
 
  private:
   struct Table {
     Array arrays[kPlaces];
     bool ended;
   };
-  struct Places {
-    sync::Mutex<A> lock;
-    bool taken[kPlaces];
-  };
 
-  static void thread_ends() noexcept {
-    const sync::Guard guard(lock());
+  [[gnu::visibility("hidden")]] static void thread_ends() noexcept {
+    const sync::Guard guard(places().lock);
     Table& table = A::template per_thread<Table>();
     table.ended = true;
     for (Array& array : table.arrays)

@@ -31,36 +31,41 @@ class PoolDirectory {
   static constexpr unsigned kPools = 64;  // numbers; as a number: none
   using Leave = void (*)(void* pool, void* cache) noexcept;
 
+  // That of the shared object that asks.
+  [[nodiscard, gnu::visibility("hidden")]] static PoolDirectory& here() noexcept {
+    return sync::NativeAtomics::per_process<PoolDirectory>();
+  }
+
   struct Place {
     unsigned number = kPools;
     std::uint64_t generation = 0;
   };
 
   // Enters a pool. Every place is different from all that were given before.
-  static Place enter(void* pool, Leave leave) noexcept {
+  [[nodiscard]] Place enter(void* pool, Leave leave) noexcept {
     const sync::Guard guard(mutex_);
     for (unsigned i = 0; i < kPools; ++i) {
       if (entries_[i].generation != 0) continue;
-      entries_[i] = Entry{++generations_, pool, leave};
-      return {i, generations_};
+      entries_[i] = Entry{next_generation(), pool, leave};
+      return {i, entries_[i].generation};
     }
-    return {kPools, ++generations_};
+    return {kPools, next_generation()};
   }
 
   // Returns when no thread's end has to do with the pool any more.
-  static void remove(Place place) noexcept {
+  void remove(Place place) noexcept {
     if (place.number == kPools) return;
     const sync::Guard guard(mutex_);
     entries_[place.number] = Entry{};
   }
 
   // Calls the pool's function for a cache of a thread that ends, if the pool lives, which it does until this returns.
-  static void leave(Place place, void* cache) noexcept {
+  void leave(Place place, void* cache) noexcept {
     const sync::Guard guard(mutex_);
     leave_unguarded(place, cache);
   }
   // The same where pools outlive threads: those of models, whose threads may not wait for a lock that is not simulated.
-  static void leave_unguarded(Place place, void* cache) noexcept {
+  void leave_unguarded(Place place, void* cache) noexcept {
     const Entry& entry = entries_[place.number];
     if (entry.generation == place.generation) entry.leave(entry.pool, cache);
   }
@@ -72,10 +77,15 @@ class PoolDirectory {
     Leave leave;
   };
 
-  static inline constinit sync::Mutex<sync::NativeAtomics> mutex_;
+  // Different in all directories, as those lie in different pages: 2^29 pools of each have a generation of their own.
+  [[nodiscard]] std::uint64_t next_generation() noexcept {
+    return (reinterpret_cast<std::uint64_t>(this) >> 12 << 29) + ++generations_;
+  }
+
+  sync::Mutex<sync::NativeAtomics> mutex_;
   // Under the lock.
-  static inline constinit std::uint64_t generations_ = 0;
-  static inline constinit Entry entries_[kPools]{};
+  std::uint64_t generations_ = 0;
+  Entry entries_[kPools]{};
 };
 
 // A thread's entries, one for each number.
@@ -88,19 +98,21 @@ struct ThreadTable {
   Entry entries[PoolDirectory::kPools + 1];  // the last: of the pools without a number, always empty
   bool ended;
 
-  [[nodiscard]] static ThreadTable& mine() noexcept { return A::template per_thread<ThreadTable>(); }
+  [[nodiscard, gnu::visibility("hidden")]] static ThreadTable& mine() noexcept {
+    return A::template per_thread<ThreadTable>();
+  }
 
   // At the end of a thread: its caches go back to their pools.
-  static void thread_ends() noexcept {
+  [[gnu::visibility("hidden")]] static void thread_ends() noexcept {
     ThreadTable& table = mine();
     table.ended = true;
     for (unsigned i = 0; i < PoolDirectory::kPools; ++i) {
       const Entry entry = std::exchange(table.entries[i], Entry{});
       if (entry.generation == 0) continue;
       if constexpr (std::same_as<A, sync::NativeAtomics>)
-        PoolDirectory::leave({i, entry.generation}, entry.cache);
+        PoolDirectory::here().leave({i, entry.generation}, entry.cache);
       else
-        PoolDirectory::leave_unguarded({i, entry.generation}, entry.cache);
+        PoolDirectory::here().leave_unguarded({i, entry.generation}, entry.cache);
     }
   }
 };
@@ -110,22 +122,23 @@ struct ThreadTable {
 template <sync::Atomics A, class P, class Cache, PoolLockOrders O>
 class ThreadCaches {
  public:
-  explicit ThreadCaches(P& pool) noexcept : pool_(pool), place_(PoolDirectory::enter(this, &ThreadCaches::leave)) {}
+  [[gnu::visibility("hidden")]] explicit ThreadCaches(P& pool) noexcept
+      : pool_(pool), directory_(PoolDirectory::here()), place_(directory_.enter(this, &ThreadCaches::leave)) {}
   ThreadCaches(const ThreadCaches&) = delete;
   ThreadCaches& operator=(const ThreadCaches&) = delete;
   ~ThreadCaches() {
-    PoolDirectory::remove(place_);
+    directory_.remove(place_);
     while (all_ != nullptr) delete std::exchange(all_, all_->older);
   }
 
   // The calling thread's; null: it has none.
-  [[nodiscard]] Cache* mine() const noexcept {
+  [[nodiscard, gnu::visibility("hidden")]] Cache* mine() const noexcept {
     const auto& entry = ThreadTable<A>::mine().entries[place_.number];
     return entry.generation == place_.generation ? static_cast<Cache*>(static_cast<Owned*>(entry.cache)) : nullptr;
   }
 
   // Gets the calling thread one; null: it can have none. Pre: mine() is null.
-  [[nodiscard, gnu::noinline]] Cache* make() noexcept {
+  [[nodiscard, gnu::noinline, gnu::visibility("hidden")]] Cache* make() noexcept {
     ThreadTable<A>& table = ThreadTable<A>::mine();
     if (place_.number == PoolDirectory::kPools || table.ended) return nullptr;
     Owned* const cache = idle_or_new();
@@ -167,6 +180,7 @@ class ThreadCaches {
 
   // Nobody writes after construction.
   P& pool_;
+  PoolDirectory& directory_;
   PoolDirectory::Place place_;
   // Under the lock.
   PoolLock<A, O> lock_;

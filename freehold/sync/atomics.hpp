@@ -16,6 +16,7 @@
 //   A::thread_id()    the system's id of the calling thread
 //   A::per_thread<T>()  the calling thread's own T, zero at first; T is trivially destructible and needs no constructor
 //   A::per_process<T>()  the one T of the process, zero at first
+//                     (both: in code of the same shared object; another one has its own)
 //   A::at_thread_exit(f)  calls f when the calling thread ends, once however often it is asked; at most kMaxExitCalls
 //                     functions, and none that is asked for after they were called
 //   A::wait/notify    futex wait on a 32-bit atomic; wait may return for no reason, so callers loop
@@ -143,20 +144,21 @@ struct NativeAtomics {
       id = static_cast<std::uint32_t>(syscall(SYS_gettid));
     return id;
   }
-  // No constructor, hence no check in the access.
+  // No constructor, hence no check in the access. These three are hidden: each shared object has its own, in whatever way
+  // it was linked and loaded, never sometimes that of another (pool/home.hpp relies on it).
   template <class T>
-  static T& per_thread() noexcept {
+  [[gnu::visibility("hidden")]] static T& per_thread() noexcept {
     static_assert(std::is_trivially_destructible_v<T>);
     static thread_local constinit T object{};
     return object;
   }
   template <class T>
-  static T& per_process() noexcept {
+  [[gnu::visibility("hidden")]] static T& per_process() noexcept {
     static_assert(std::is_trivially_destructible_v<T>);
     static constinit T object{};
     return object;
   }
-  static void at_thread_exit(ExitCall call) noexcept {
+  [[gnu::visibility("hidden")]] static void at_thread_exit(ExitCall call) noexcept {
     struct RunsThem : ExitCalls {
       ~RunsThem() { run(); }
     };

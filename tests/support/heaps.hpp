@@ -18,7 +18,7 @@ class Ledger {
     const std::lock_guard guard(mutex_);
     const std::size_t number = asked_++;
     if (number == refuse_at || number >= refuse_from) return nullptr;
-    void* const memory = heap::EngineSlabs::take(bytes, alignment);
+    void* const memory = engine_.take(bytes, alignment);
     if (memory == nullptr) return nullptr;
     out_.emplace(memory, Entry{bytes, alignment});
     ++takes_;
@@ -35,7 +35,7 @@ class Ledger {
     bytes_ -= found->second.bytes;
     ++gives_;
     out_.erase(found);
-    heap::EngineSlabs::give_back(memory, alignment);
+    engine_.give_back(memory, alignment);
   }
   [[nodiscard]] bool has(const void* memory) noexcept {
     const std::lock_guard guard(mutex_);
@@ -56,6 +56,7 @@ class Ledger {
   struct Entry {
     std::size_t bytes, alignment;
   };
+  heap::EngineSlabs engine_;
   std::mutex mutex_;
   std::map<void*, Entry> out_;
   std::size_t asked_ = 0, takes_ = 0, gives_ = 0, bytes_ = 0, strays_ = 0;
