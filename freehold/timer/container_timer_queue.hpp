@@ -30,6 +30,8 @@ namespace freehold::timer {
 template <class Allocator = std::allocator<std::byte>, class Locking = SingleThreaded>
 class ContainerTimerQueue {
  public:
+  static constexpr bool kShared = Locking::kShared;
+
   ContainerTimerQueue() = default;
   explicit ContainerTimerQueue(const Allocator& allocator) : timers_(allocator), queue_(allocator), again_(allocator) {}
   ContainerTimerQueue(const ContainerTimerQueue&) = delete;

@@ -8,6 +8,10 @@
 //
 // Threads: any, for create, set, cancel, destroy and quiesce; callbacks run in the driver's thread, one after the other.
 // Cost: those of the timers, and of Alarm: one fence for a set(), and a system call when it is the earliest by far.
+// Timers whose memory comes back in advance() only (TimerWheel) are reclaimed by the driver's thread: create() wakes it for
+// each kReclaimEvery timers that are more than there ever were, and at the limit waits for it once, unless it runs in a
+// callback. So creating and destroying for ever holds memory for the timers that live and for those that were destroyed
+// while the thread was on its way.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -30,6 +34,9 @@ struct RoundsOrders {
   static constexpr std::memory_order kEnd = std::memory_order_release;
   // seq_cst: between telling that one waits and looking at the round, and between ending the round and looking who waits.
   static constexpr std::memory_order kFence = std::memory_order_seq_cst;
+  // seq_cst: between beginning a round and looking at the timers, and between what pass() is called for and its look at the
+  // round: a round that it takes for one that began later sees what was done before.
+  static constexpr std::memory_order kBegin = std::memory_order_seq_cst;
 };
 
 template <sync::Atomics A = sync::NativeAtomics, class Orders = RoundsOrders>
@@ -39,11 +46,37 @@ class Rounds {
   void begin() noexcept {
     // relaxed, both: only the owner writes it; the word of a timer that is called publishes it.
     round_.store(round_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    A::fence(Orders::kBegin);
   }
   void end() noexcept {
     round_.store(round_.load(std::memory_order_relaxed) + 1, Orders::kEnd);
     A::fence(Orders::kFence);
     if (waiting_.load(std::memory_order_relaxed) != 0) A::notify_all(round_);  // relaxed: the fence orders it
+  }
+  // Another thread: calls `wake()`, which has the owner begin a round that sees what was done before (Alarm), and returns
+  // when a round has begun and ended since then (true), or when no more will.
+  template <class Wake>
+  [[nodiscard]] bool pass(Wake&& wake) noexcept {
+    A::fence(Orders::kBegin);
+    std::uint32_t round = round_.load(Orders::kLook);
+    const std::uint32_t end = round + 2 + round % 2;
+    // relaxed: the wake publishes it to the round that follows, which is the last one at the earliest.
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    wake();
+    bool finished = finished_.load(std::memory_order_relaxed);  // relaxed, twice: published by the round that we saw
+    while (static_cast<std::int32_t>(round - end) < 0 && !finished) {
+      A::wait(round_, round);
+      round = round_.load(Orders::kLook);
+      finished = finished_.load(std::memory_order_relaxed);
+    }
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+    return !finished;
+  }
+  // The owner: there are no more rounds.
+  void finish() noexcept {
+    finished_.store(true, std::memory_order_relaxed);  // relaxed: end() publishes it
+    begin();
+    end();
   }
   // Another thread: returns when the callbacks that ran when it was called have ended.
   void quiesce() noexcept {
@@ -58,9 +91,12 @@ class Rounds {
  private:
   typename A::template atomic<std::uint32_t> round_{0};
   typename A::template atomic<std::uint32_t> waiting_{0};
+  typename A::template atomic<bool> finished_{false};
 };
 
-template <Timers T = TimerWheel<AnyThread>>
+// T: for any thread, such as TimerWheel<AnyThread>. With a structure for one thread, whose set() would race with the
+// driver's thread, there is no driver.
+template <SharedTimers T = TimerWheel<AnyThread>>
 class Driver {
  public:
   // Starts the thread. The arguments are the timers'. Errors: std::system_error, and what their constructor throws.
@@ -71,7 +107,16 @@ class Driver {
   ~Driver() { stop(); }
 
   // As those of the timers; see timer.hpp.
-  [[nodiscard]] TimerId create(Callback callback, void* context) noexcept { return timers_.create(callback, context); }
+  [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
+    const TimerId id = timers_.create(callback, context);
+    if constexpr (kReclaims) {
+      if (!id) [[unlikely]]
+        return create_after_reclaiming(callback, context);
+      if (id.index() >= reclaim_at_.load(std::memory_order_relaxed)) [[unlikely]]
+        reclaim(id.index());
+    }
+    return id;
+  }
   SetResult set(TimerId id, TimePoint time) noexcept {
     const SetResult result = timers_.set(id, time);
     if (is_set(result)) alarm_.wake_for(time);
@@ -102,13 +147,39 @@ class Driver {
  private:
   // Timers for one advance(): how long stop() and quiesce() may have to wait.
   static constexpr std::size_t kBudget = 256;
+  // Some 64 KiB of timers; a wake costs as much as some hundred of them.
+  static constexpr std::uint32_t kReclaimEvery = 1024;
+  static constexpr bool kReclaims = requires { requires T::kReclaimsInAdvance; };
+
+  // relaxed, here and where it is read: only how often the thread is woken depends on it.
+  [[gnu::noinline]] void reclaim(std::uint32_t index) noexcept {
+    reclaim_at_.store(index + kReclaimEvery, std::memory_order_relaxed);
+    alarm_.wake();
+  }
+  // There is no room, but perhaps for the timers that were destroyed and that the thread has not looked at. Each round looks
+  // at kBudget of them.
+  [[gnu::noinline]] TimerId create_after_reclaiming(Callback callback, void* context) noexcept {
+    if (std::this_thread::get_id() == thread_.get_id()) return {};
+    std::uint32_t rests = rests_.load(std::memory_order_acquire);  // acquire: pairs with run()
+    for (unsigned seen = 0; seen < 2;) {                           // the first rest may have come of a look before our call
+      if (!rounds_.pass([this] { alarm_.wake(); })) return {};
+      if (const TimerId id = timers_.create(callback, context); id) return id;
+      if (const std::uint32_t now = rests_.load(std::memory_order_acquire); now != rests) {
+        rests = now;
+        ++seen;
+      }
+    }
+    return {};
+  }
 
   void run() noexcept {
     for (;;) {
       const std::uint32_t looked = alarm_.look();
-      if (stopped_.load(std::memory_order_relaxed)) return;
+      if (stopped_.load(std::memory_order_relaxed)) return rounds_.finish();
       rounds_.begin();
       const Progress progress = timers_.advance(Clock::now(), kBudget);
+      // release: who sees that nothing was left to do sees what was reclaimed.
+      if (!progress.more) rests_.store(rests_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
       rounds_.end();
       if (!progress.more) alarm_.sleep(timers_, looked);
     }
@@ -117,6 +188,8 @@ class Driver {
   T timers_;
   Alarm<> alarm_;
   Rounds<> rounds_;
+  std::atomic<std::uint32_t> rests_{0};  // the thread: rounds after which there was nothing more to do
+  std::atomic<std::uint32_t> reclaim_at_{kReclaimEvery};
   std::atomic<bool> stopped_{false};
   std::thread thread_;  // the last: it uses the others
 };

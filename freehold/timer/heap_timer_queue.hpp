@@ -17,6 +17,8 @@ namespace freehold::timer {
 template <class Locking = SingleThreaded>
 class HeapTimerQueue {
  public:
+  static constexpr bool kShared = Locking::kShared;
+
   // The heap can be limited: create() and set() then find no memory.
   explicit HeapTimerQueue(const heap::HeapOptions& options = {.name = "timers"}) : heap_(options), queue_(heap_) {}
 

@@ -73,8 +73,8 @@ inline constexpr std::size_t kUnlimited = ~std::size_t{0};
 // cancel       true: it was armed and will not fire. False: no such timer, or not armed; its callback may be running in
 //              another thread right now, or have run.
 // destroy      ends it, armed or not, also from its own callback; true: it was there. Another thread's callback may still
-// run. next_expiry  when advance() should be called next; none while no timer is armed. Never later than the earliest
-// timer's
+//              run.
+// next_expiry  when advance() should be called next; none while no timer is armed. Never later than the earliest timer's
 //              time (a wheel: than the tick in which that ends), and not later than the last `now` when something is due.
 // advance      calls what is due at `now`. A call does at most `budget` steps of work: timers fired, moved or forgotten.
 //              Pre: budget > 0; not called by a callback, nor by two threads at once.
@@ -88,6 +88,10 @@ concept Timers = requires(T& timers, Callback callback, void* context, TimerId i
   { timers.advance(time, budget) } -> std::same_as<Progress>;
   { timers.advance(time) } -> std::same_as<Progress>;
 };
+
+// create, set, cancel and destroy may be called by any thread, also while the owner is in advance().
+template <class T>
+concept SharedTimers = Timers<T> && requires { requires T::kShared; };
 
 // `delay` from now; at the end of time if that is further away. Units: any of std::chrono.
 template <class Rep, class Period>

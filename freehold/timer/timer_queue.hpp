@@ -27,6 +27,8 @@ namespace freehold::timer {
 template <class Locking = SingleThreaded>
 class TimerQueue {
  public:
+  static constexpr bool kShared = Locking::kShared;
+
   explicit TimerQueue(std::size_t max_timers = kDefaultTimers) : nodes_(max_timers) {}
   TimerQueue(const TimerQueue&) = delete;
   TimerQueue& operator=(const TimerQueue&) = delete;

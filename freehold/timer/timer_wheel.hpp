@@ -48,6 +48,9 @@ class TimerWheel {
 
  public:
   using TickDuration = Tick;
+  static constexpr bool kShared = Locking::kShared;
+  // A timer that was destroyed can be used again after the next advance() only.
+  static constexpr bool kReclaimsInAdvance = Locking::kShared;
 
   explicit TimerWheel(std::size_t max_timers = kDefaultTimers) : nodes_(max_timers), slots_(nodes_) {}
   TimerWheel(const TimerWheel&) = delete;

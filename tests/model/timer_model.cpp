@@ -594,11 +594,46 @@ Failure quiescence(bool print) {
   return Failure::kNone;
 }
 
+// Who waits for a round to pass finds that the owner saw what was written before; nobody waits for ever.
+template <class A, class Orders>
+Result round_passes(const sim::Options& options) {
+  return sim::explore(options, [=](Execution& run) {
+    timer::Rounds<A, Orders> rounds;
+    typename A::template atomic<std::uint32_t> asked{0}, wakes{0};
+    typename A::template atomic<std::uint32_t> seen{0};
+    run.spawn([&] {
+      for (std::uint32_t round = 0; round < 2; ++round) {
+        while (wakes.load(std::memory_order_acquire) < round) A::wait(wakes, round - 1);
+        rounds.begin();
+        seen.store(asked.load(std::memory_order_relaxed), std::memory_order_relaxed);
+        rounds.end();
+      }
+      rounds.finish();
+    });
+    run.spawn([&] {
+      asked.store(1, std::memory_order_relaxed);
+      const bool passed = rounds.pass([&] {
+        wakes.fetch_add(1, std::memory_order_release);
+        A::notify_one(wakes);
+      });
+      if (passed) SIM_CHECK(seen.load(std::memory_order_relaxed) == 1);
+    });
+    run.check([] {});
+  });
+}
+template <class A, class Orders>
+Failure passing(bool print) {
+  return round_passes<A, Orders>({.name = "timer/round passes", .preemptions = 4, .stale = 2, .print = print}).failure;
+}
+
 struct RelaxedRoundLook : timer::RoundsOrders {
   static constexpr std::memory_order kLook = kRelaxed;
 };
 struct RelaxedEnd : timer::RoundsOrders {
   static constexpr std::memory_order kEnd = kRelaxed;
+};
+struct NoBeginFence : timer::RoundsOrders {
+  static constexpr std::memory_order kBegin = std::memory_order_acq_rel;
 };
 struct NoRoundFence : timer::RoundsOrders {
   static constexpr std::memory_order kFence = std::memory_order_acq_rel;
@@ -611,6 +646,14 @@ TEST(Rounds_Mutants, EachOrderWeakened_RaceOrDeadlock) {
   EXPECT_EQ((quiescence<SimAtomics, RelaxedRoundLook>(false)), Failure::kRace);
   EXPECT_EQ((quiescence<SimAtomics, RelaxedEnd>(false)), Failure::kRace);
   EXPECT_EQ((quiescence<SimAtomics, NoRoundFence>(false)), Failure::kDeadlock);
+}
+TEST(Rounds_Model, RoundAwaited_OwnerSawWhatCameBefore) {
+  EXPECT_EQ((passing<SimAtomics, timer::RoundsOrders>(true)), Failure::kNone);
+}
+TEST(Rounds_Mutants, RoundAwaitedWithOrderWeakened_RaceOrDeadlock) {
+  EXPECT_EQ((passing<SimAtomics, RelaxedRoundLook>(false)), Failure::kCheck);
+  EXPECT_EQ((passing<SimAtomics, RelaxedEnd>(false)), Failure::kCheck);
+  EXPECT_EQ((passing<SimAtomics, NoBeginFence>(false)), Failure::kCheck);
 }
 
 }  // namespace

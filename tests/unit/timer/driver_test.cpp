@@ -1,6 +1,7 @@
 // Drivers of every structure that any thread may use: real time, real threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -10,6 +11,7 @@
 
 #include "freehold/timer/container_timer_queue.hpp"
 #include "freehold/timer/driver.hpp"
+#include "freehold/timer/heap_timer_queue.hpp"
 #include "freehold/timer/timer_queue.hpp"
 
 namespace freehold::test {
@@ -124,6 +126,47 @@ TYPED_TEST(Drivers, Quiesce_TheContextMayGo) {
     context.reset();
   }
 }
+
+// What was destroyed is used again, though nobody but create() has the driver's thread look at it.
+TYPED_TEST(Drivers, OneTimerAliveForEver_MemoryHolds) {
+  timer::Driver<TypeParam> driver;
+  constexpr std::uint32_t kTimes = 1'500'000;
+  std::uint32_t highest = 0;
+  for (std::uint32_t i = 0; i < kTimes; ++i) {
+    const TimerId id = driver.create(Calls::count, nullptr);
+    ASSERT_TRUE(static_cast<bool>(id)) << i;
+    driver.set_after(id, 60s);
+    ASSERT_TRUE(driver.destroy(id));
+    if (!std::is_same_v<TypeParam, timer::ContainerTimerQueue<std::allocator<char>, AnyThread>>)
+      highest = std::max(highest, id.index());
+  }
+  EXPECT_LT(highest, kTimes / 4);
+}
+TEST(Driver, CreatedAndDestroyedForEverAtTheLimit_NeverRunsOut) {
+  timer::Driver<> driver(std::size_t{100});
+  Calls calls;
+  const TimerId kept = driver.create(Calls::count, &calls);
+  for (int i = 0; i < 20'000; ++i) {
+    const TimerId id = driver.create(Calls::count, nullptr);
+    ASSERT_TRUE(static_cast<bool>(id)) << i;
+    if (i % 2 == 0) driver.set_after(id, 60s);
+    ASSERT_TRUE(driver.destroy(id));
+  }
+  std::vector<TimerId> all;
+  while (const TimerId id = driver.create(Calls::count, nullptr)) all.push_back(id);
+  EXPECT_EQ(all.size(), 99U);
+  driver.set_after(kept, 0ms);
+  EXPECT_TRUE(calls.wait_for(1));
+  driver.stop();
+  EXPECT_FALSE(static_cast<bool>(driver.create(Calls::count, nullptr))) << "and does not wait for a thread that ended";
+}
+
+// A structure for one thread has no driver: its set() would race with the driver's thread.
+template <class T>
+concept HasDriver = requires { typename timer::Driver<T>; };
+static_assert(HasDriver<timer::TimerWheel<AnyThread>> && HasDriver<timer::HeapTimerQueue<AnyThread>>);
+static_assert(!HasDriver<timer::TimerWheel<>> && !HasDriver<timer::TimerQueue<>> && !HasDriver<timer::HeapTimerQueue<>> &&
+              !HasDriver<timer::ContainerTimerQueue<>>);
 
 TYPED_TEST(Drivers, CallbackQuiescesAndSetsItself_NoDeadlock) {
   struct Again {
