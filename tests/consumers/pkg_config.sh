@@ -8,21 +8,30 @@ sources=$(dirname "${BASH_SOURCE[0]}")/project
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name freehold.pc)")
 export PKG_CONFIG_PATH
 mkdir -p "$work"
-for package in freehold freehold-static; do
+# use PACKAGE SOURCE NEEDED: builds and runs the program; NEEDED of Freehold's shared libraries it needs.
+use() {
+  local package=$1 source=$2 needed=$3 compiler=$cxx standard="-O2 -std=c++20" program=$work/$1-$2.out
+  if [[ $source == *.c ]]; then compiler=$cc standard=-std=c11; fi
+  local cflags libs libdir
   read -ra cflags <<<"$(pkg-config --cflags "$package")"
   read -ra libs <<<"$(pkg-config --libs "$package")"
   libdir=$(pkg-config --variable=libdir "$package")
-  for source in active.c active.cpp unmentioned.c; do
-    case $source in
-      *.c) compiler=$cc ;;
-      *) compiler=$cxx ;;
-    esac
-    program=$work/$package-$source.out
-    "$compiler" "${cflags[@]}" "$sources/$source" -o "$program" -Wl,--as-needed "${libs[@]}" -Wl,-rpath,"$libdir"
-    echo "$package, $source:"
-    "$program"
-    # Each package is what it claims to be: only the shared one needs libfreehold.so.
-    needs=$(readelf -d "$program" | grep -c 'NEEDED.*libfreehold' || true)
-    [[ $package == freehold && $needs == 1 || $package == freehold-static && $needs == 0 ]]
-  done
+  "$compiler" $standard "${cflags[@]}" "$sources/$source" -o "$program" -Wl,--as-needed "${libs[@]}" -Wl,-rpath,"$libdir"
+  echo "$package, $source:"
+  "$program"
+  [[ $(readelf -d "$program" | grep -c 'NEEDED.*libfreehold' || true) == "$needed" ]]
+}
+for source in active.c active.cpp unmentioned.c; do
+  use freehold "$source" 1
+  use freehold-static "$source" 0
 done
+# Each part by itself, which leaves malloc alone.
+use freehold-pool pool.cpp 0
+use freehold-pool pool_only.cpp 0
+use freehold-heap heap.cpp 0
+use freehold-heap heap.c 0
+use freehold-timer timer.cpp 0
+use freehold-process process.cpp 0
+use freehold-process-c process_c.c 1
+use freehold-thread-alloc thread_alloc.c 0
+use freehold-thread-alloc-owner-pages thread_alloc.c 0

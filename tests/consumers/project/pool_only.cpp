@@ -1,0 +1,14 @@
+// Who asks for a part has that part: the process's malloc is still libc's.
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "freehold/pool/object_pool.hpp"
+
+int main() {
+  Dl_info door, libc;
+  if (dladdr(dlsym(RTLD_DEFAULT, "malloc"), &door) == 0) return EXIT_FAILURE;
+  if (dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &libc) == 0) return EXIT_FAILURE;
+  freehold::ObjectPool<int> pool(8);
+  return pool.make(7) != nullptr && door.dli_fbase == libc.dli_fbase ? EXIT_SUCCESS : EXIT_FAILURE;
+}

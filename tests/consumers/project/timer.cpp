@@ -1,0 +1,19 @@
+// A program with timers, and its malloc as it was.
+#include <chrono>
+#include <cstdlib>
+
+#include "freehold/timer/heap_timer_queue.hpp"
+#include "freehold/timer/timer_wheel.hpp"
+
+int main() {
+  freehold::TimerWheel<> wheel;
+  freehold::timer::HeapTimerQueue<> queue;
+  int fired = 0;
+  const auto call = [&] { ++fired; };
+  const auto now = freehold::timer::Clock::now();
+  wheel.set(create_calling(wheel, call), now);
+  queue.set(create_calling(queue, call), now);
+  wheel.advance(now + std::chrono::seconds(1));
+  queue.advance(now + std::chrono::seconds(1));
+  return fired == 2 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
