@@ -62,6 +62,7 @@ const char* text(Crime crime) noexcept {
     case Crime::kForeignPointer: return "free of a pointer that is not from this allocator";
     case Crime::kInteriorPointer: return "free of a pointer into the middle of a block";
     case Crime::kCorruption: return "corrupted heap metadata";
+    case Crime::kObjectsLive: return "end of a pool with objects that live";
   }
   return "unknown crime";
 }

@@ -12,6 +12,7 @@ enum class Crime : std::uint8_t {
   kForeignPointer,   // not ours: outside the arena and unknown to the registry
   kInteriorPointer,  // ours, but not the start of a block
   kCorruption,       // metadata contradict themselves
+  kObjectsLive,      // a pool ended before its objects
 };
 
 using FatalHandler = void (*)(Crime, const void* address);

@@ -3,7 +3,8 @@
 // it runs: whoever has a fast path asks under_memcheck() once and leaves that path off, which makes it free of charge.
 //
 //   Protocol: conceal() all memory when it is made, reveal() a block when it is handed out, conceal() it when it comes
-//   back, forget() the memory before it is freed.
+//   back, forget() the memory before it is freed. What is concealed already when it comes back comes back a second time:
+//   AddressSanitizer's builds ask asan_is_concealed() before.
 //
 // Any thread. Without either tool: nothing (compiled out), or one call in a slow path.
 #pragma once
@@ -19,6 +20,7 @@
 #if defined(FREEHOLD_ASAN)
 extern "C" void __asan_poison_memory_region(const volatile void* start, std::size_t bytes);
 extern "C" void __asan_unpoison_memory_region(const volatile void* start, std::size_t bytes);
+extern "C" int __asan_address_is_poisoned(const volatile void* address);
 #endif
 
 namespace freehold::base {
@@ -27,10 +29,12 @@ namespace freehold::base {
 inline constexpr bool kAddressSanitizer = true;
 inline void asan_conceal(const void* start, std::size_t bytes) noexcept { __asan_poison_memory_region(start, bytes); }
 inline void asan_reveal(const void* start, std::size_t bytes) noexcept { __asan_unpoison_memory_region(start, bytes); }
+inline bool asan_is_concealed(const void* address) noexcept { return __asan_address_is_poisoned(address) != 0; }
 #else
 inline constexpr bool kAddressSanitizer = false;
 inline void asan_conceal(const void*, std::size_t) noexcept {}
 inline void asan_reveal(const void*, std::size_t) noexcept {}
+inline bool asan_is_concealed(const void*) noexcept { return false; }
 #endif
 
 // Whether the program runs under valgrind (any of its tools). Cost: six instructions.

@@ -21,6 +21,9 @@
 // others work without arrays). Held in a thread's array: at most kMaxEntries slots, 64 KiB, or an eighth of a pool of fixed
 // capacity, whichever is least.
 //
+// Misuse in a build that is not checked: a slot that is released twice, and an address outside of the pool, are seen when
+// their batch goes back to the words, 64 at a time; until then an array may hand them out again.
+//
 // Fork: a child of a multithreaded program finds what lay in its other threads' arrays by stealing; it must not be made
 // while another thread is in a slow path.
 // Source: what "Memory management, pools compared" wished for in its end; docs/design.md has the way there.
@@ -305,7 +308,13 @@ class BestPool {
       }
       if (!handed_out_.ends(layout_.number(slot), slot)) return false;
     }
-    if constexpr (kMarksAlways) layout_.conceal(slot);
+    if constexpr (kMarksAlways) {
+      if (base::asan_is_concealed(slot)) {
+        base::fatal(base::Crime::kDoubleFree, slot);
+        return false;
+      }
+      layout_.conceal(slot);
+    }
     return true;
   }
 
@@ -339,6 +348,8 @@ class BestPool {
     if (Cache* const cache = join(); cache != nullptr) return release_slow(*cache->array, slot);
     if constexpr (!kMarksAlways)
       if (layout_.watched_by_memcheck()) layout_.conceal(slot);
+    Entry entry(slot);
+    expect_own(&entry, 1);
     put(&slot, 1, nullptr);
   }
 
@@ -391,6 +402,7 @@ class BestPool {
       std::intptr_t keep = bottom;
       if (bottom == cache->start()) {
         const std::size_t n = batch_;
+        expect_own(cache->first(), n);
         if (!are_scattered(cache->first(), n) || !transfer_.put(cache->first(), n, contention_))
           put_entries(bottom, bottom + static_cast<std::intptr_t>(n) * kEntryBytes, cache);
         keep = bottom + static_cast<std::intptr_t>(n * sizeof(Entry));
@@ -411,6 +423,20 @@ class BestPool {
     Entry* out = Arrays::entry(to);
     for (const Entry* in = Arrays::entry(from); in != Arrays::entry(top); ++in) (out++)->store(in->load());
     return Arrays::address(out);
+  }
+
+  // Ends the process if one of the entries, of the caller's own array, is no address within this pool's memory: what a wrong
+  // release put there. Natively only: it changes nothing that another thread sees.
+  void expect_own(Entry* entries, std::size_t n) const noexcept {
+    if constexpr (Arrays::kPlain) {
+      void* const* const slots = Arrays::plain(entries);
+      bool foreign = false;
+      for (std::size_t i = 0; i < n; ++i) foreign |= !layout_.contains(slots[i]);
+      if (!foreign) [[likely]]
+        return;
+      for (std::size_t i = 0; i < n; ++i)
+        if (!layout_.contains(slots[i])) base::fatal(base::Crime::kForeignPointer, slots[i]);
+    }
   }
 
   // Gives n <= kMaxBatch slots back to the words.
@@ -559,6 +585,7 @@ class BestPool {
     while (from < top) {
       const std::size_t n = std::min<std::size_t>(static_cast<std::size_t>(top - from) / sizeof(Entry), 64);
       Entry* const entries = Arrays::entry(from);
+      expect_own(entries, n);
       if constexpr (Arrays::kPlain) {
         put(Arrays::plain(entries), n, cache);
       } else {

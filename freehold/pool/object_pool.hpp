@@ -4,9 +4,11 @@
 //   if (auto order = orders.make(customer, amount)) ...          // null when all are in use; back when `order` ends
 //
 // Any pool of this folder can stand below; BestPool unless said otherwise. What every pool below tells AddressSanitizer,
-// memcheck and a checked build holds for objects too: use after the handle's end and a second release are found.
+// memcheck and a checked build holds for objects too: use after the handle's end and a second release are found. A checked
+// build notices a pool that ends before its objects, too.
 // Threads: any, for all but construction and destruction of the pool; a handle may end in another thread than it began in.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +16,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "freehold/base/check.hpp"
 #include "freehold/pool/best_pool.hpp"
 #include "freehold/pool/concept.hpp"
 
@@ -23,6 +26,26 @@ namespace freehold::pool {
 enum class WhenFull : std::uint8_t {
   kNull,   // returns a null handle
   kThrow,  // throws std::bad_alloc
+};
+
+// How many objects of a pool live, if that is to be known.
+template <bool kKnown>
+class LiveCount {
+ public:
+  void begins() noexcept {}
+  void ends() noexcept {}
+  [[nodiscard]] static constexpr bool any() noexcept { return false; }
+};
+template <>
+class LiveCount<true> {
+ public:
+  // relaxed, all: read at the pool's end, when nobody uses it any more.
+  void begins() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void ends() noexcept { count_.fetch_sub(1, std::memory_order_relaxed); }
+  [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
+
+ private:
+  std::atomic<std::size_t> count_{0};
 };
 
 template <class T, SlotPool P = NativePool<Best>>
@@ -43,19 +66,24 @@ class ObjectPool {
   // Two pointers. Null, or the owner of one object. Must end before the pool does.
   using Handle = std::unique_ptr<T, Release>;
 
-  // A pool of at most `capacity` objects, whose memory is there from the beginning.
+  // A pool of at most `capacity` objects, whose memory is there from the beginning. One of none is always full.
   // Units: objects. Errors: std::bad_alloc. Cost: address space for all; physical memory only as objects are made.
   explicit ObjectPool(std::size_t capacity, WhenFull when_full = WhenFull::kNull)
-      : pool_(shape(capacity)), when_full_(when_full) {}
+      : pool_(shape(capacity)), only_slot_(capacity == 0 ? pool_.acquire() : nullptr), when_full_(when_full) {}
 
   // A pool that takes memory as it needs it, up to `limit` objects: full means that the limit is reached or memory is out.
   // Units: objects. Errors: std::bad_alloc when there is no address space for `limit`. Only for pools that can grow.
   [[nodiscard]] static ObjectPool growing(std::size_t limit, WhenFull when_full = WhenFull::kNull)
     requires std::constructible_from<P, const PoolShape&, Growth>
   {
-    return ObjectPool(shape(limit), Growth::kGrowing, when_full);
+    return ObjectPool(limit, Growth::kGrowing, when_full);
   }
 
+  // Pre: no object lives, and no thread uses the pool.
+  ~ObjectPool() {
+    if (live_.any()) base::fatal(base::Crime::kObjectsLive, this);
+    if (only_slot_ != nullptr) pool_.release(only_slot_);
+  }
   ObjectPool(const ObjectPool&) = delete;
   ObjectPool& operator=(const ObjectPool&) = delete;
 
@@ -75,10 +103,10 @@ class ObjectPool {
       return nullptr;
     }
     if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
-      return ::new (slot) T(std::forward<Args>(args)...);
+      return counted(::new (slot) T(std::forward<Args>(args)...));
     } else {
       try {
-        return ::new (slot) T(std::forward<Args>(args)...);
+        return counted(::new (slot) T(std::forward<Args>(args)...));
       } catch (...) {
         pool_.release(slot);
         throw;
@@ -90,16 +118,17 @@ class ObjectPool {
   void destroy(T* object) noexcept {
     if (object == nullptr) return;
     std::destroy_at(object);
+    live_.ends();
     pool_.release(object);
   }
 
   // The most objects that there can be.
-  [[nodiscard]] std::size_t capacity() const noexcept { return pool_.capacity(); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return only_slot_ != nullptr ? 0 : pool_.capacity(); }
   // The most that there were at once, as the pool below counts it (BestPool: from above, see there).
   [[nodiscard]] std::size_t high_water() const noexcept
     requires requires(const P& pool) { pool.high_water(); }
   {
-    return pool_.high_water();
+    return only_slot_ != nullptr ? 0 : pool_.high_water();
   }
   // Gives unused memory back to the system; returns bytes.
   std::size_t trim() noexcept
@@ -110,17 +139,25 @@ class ObjectPool {
   [[nodiscard]] P& pool() noexcept { return pool_; }
 
  private:
-  ObjectPool(const PoolShape& shape, Growth growth, WhenFull when_full) : pool_(shape, growth), when_full_(when_full) {}
+  ObjectPool(std::size_t limit, Growth growth, WhenFull when_full)
+      : pool_(shape(limit), growth), only_slot_(limit == 0 ? pool_.acquire() : nullptr), when_full_(when_full) {}
 
+  [[nodiscard]] T* counted(T* object) noexcept {
+    live_.begins();
+    return object;
+  }
+  // Pools have a slot at least.
   [[nodiscard]] static constexpr PoolShape shape(std::size_t objects) noexcept {
     PoolShape shape;
-    shape.slots = objects;
+    shape.slots = objects == 0 ? 1 : objects;
     shape.slot_bytes = sizeof(T);
     shape.alignment = alignof(T);
     return shape;
   }
 
   P pool_;
+  void* only_slot_;  // of a pool of none: never handed out
+  [[no_unique_address]] LiveCount<base::kChecked> live_;
   WhenFull when_full_;
 };
 

@@ -103,7 +103,7 @@ class Slots {
       }
     }
     const std::size_t slot = number(address);
-    if (!handed_out_.ends(slot, address)) return kNone;
+    if (!handed_out_.ends(slot, address) || is_concealed(address)) return kNone;
     poison_.conceal(address, bytes_);
     return slot;
   }
@@ -111,6 +111,7 @@ class Slots {
   // The same for a pool that keeps addresses. False: misuse was detected.
   [[nodiscard]] bool take_back_at(const void* address) const noexcept {
     if constexpr (kChecked) return take_back(address) != kNone;
+    if (is_concealed(address)) return false;
     poison_.conceal(address, bytes_);
     return true;
   }
@@ -128,6 +129,12 @@ class Slots {
  private:
   [[nodiscard]] std::size_t offset(const void* address) const noexcept {
     return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(start_);
+  }
+  // AddressSanitizer knows of a slot that it is free: it comes back a second time. Compiled out without.
+  [[nodiscard]] static bool is_concealed(const void* address) noexcept {
+    if (!base::asan_is_concealed(address)) return false;
+    base::fatal(base::Crime::kDoubleFree, address);
+    return true;
   }
   [[nodiscard]] bool is_inside(const void* address) const noexcept { return offset(address) < count_ * bytes_; }
 

@@ -171,6 +171,63 @@ TEST(BestPool, ImpossibleShape_BadAlloc) {
   EXPECT_THROW(NativePool<Best> pool(shape), std::bad_alloc);
 }
 
+TEST(ObjectPool, OfNone_IsAlwaysFull) {
+  for_each_strategy([]<class S>() {
+    if constexpr (is_bounded<S>()) {
+      ObjectPool<int, NativePool<S>> pool(0), loud(0, WhenFull::kThrow);
+      EXPECT_EQ(pool.make(1), nullptr) << S::kName;
+      EXPECT_EQ(pool.capacity(), 0u) << S::kName;
+      EXPECT_THROW((void)loud.make(1), std::bad_alloc) << S::kName;
+    }
+  });
+  auto growing = ObjectPool<int>::growing(0);
+  EXPECT_EQ(growing.make(1), nullptr);
+  EXPECT_EQ(growing.high_water(), 0u);
+}
+
+TEST(ObjectPool, EndsBeforeItsObjects_CheckedBuildNoticesIt) {
+  if (!kChecked) GTEST_SKIP() << "only a checked build counts objects";
+  EXPECT_DEATH(
+      {
+        ObjectPool<int> pool(4);
+        (void)pool.construct(1);
+      },
+      "end of a pool with objects that live");
+}
+
+TEST(ObjectPool, ReleasedTwice_AddressSanitizerSeesIt) {
+  if (!base::kAddressSanitizer && !kChecked) GTEST_SKIP() << "else it is seen when a batch goes back";
+  for_each_strategy([]<class S>() {
+    if constexpr (is_bounded<S>()) {
+      EXPECT_DEATH(
+          {
+            NativePool<S> pool({.slots = 64, .slot_bytes = 32});
+            void* const slot = pool.acquire();
+            pool.release(slot);
+            pool.release(slot);
+          },
+          "double free")
+          << S::kName;
+    }
+  });
+}
+
+TEST(BestPool, ForeignAddressesReleased_AreCaughtWhenTheyGoBack) {
+  if (kChecked) GTEST_SKIP() << "a checked build catches it at once (conformance)";
+  if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer takes addresses of another pool for released twice";
+  for (const bool other_pool : {false, true}) {
+    for (const std::size_t bytes : {16u, 48u, 5000u}) {
+      EXPECT_DEATH(
+          {
+            NativePool<Best> pool({.slots = 10'000, .slot_bytes = bytes}), other({.slots = 10'000, .slot_bytes = bytes});
+            static std::byte foreign[1000 * 16];
+            for (int i = 0; i < 1000; ++i) pool.release(other_pool ? other.acquire() : foreign + 16 * i);
+          },
+          "not from this allocator");
+    }
+  }
+}
+
 TEST(BestPool, SlotReleasedTwiceAndManyTimesOver_IsCaughtWhenItGoesBack) {
   if (kChecked) GTEST_SKIP() << "a checked build catches it at once (conformance)";
   PoolShape shape;
