@@ -18,8 +18,8 @@
 // Cost: 8 or 9 instructions each; one atomic on a word per 64 slots each way; a steal takes some microseconds.
 // Bookkeeping: 1 bit a slot and 1/64 of it for summaries; up to half a byte more while scattered slots are on their way; a
 // thread that uses the pool 1 KiB, and 4 KiB of thread-local storage for its first 127 pools (with more alive at once, the
-// others work without arrays). Held in a thread's array: at most kMaxEntries slots, 64 KiB, or an eighth of a pool of fixed
-// capacity, whichever is least.
+// others' arrays are looked up, which costs a pair some 8 ns). Held in a thread's array: at most kMaxEntries slots, 64 KiB,
+// or an eighth of a pool of fixed capacity, whichever is least.
 //
 // Misuse in a build that is not checked: a slot that is released twice, and an address outside of the pool, are seen when
 // their batch goes back to the words, 64 at a time; until then an array may hand them out again.
@@ -98,8 +98,8 @@ class BestPool {
     blocks_.pool = &words_;
     words_.attach(&blocks_, 0, layout_.shape(), blocks_.tree.data(), 1, layout_.blocks());
     // Without stealing, a pool of fixed capacity has no arrays to hide its last slots in; a growing one stops short of them.
-    const bool arrays = !layout_.watched_by_memcheck() && (growing_ || steals_);
-    if (arrays) place_ = places_.claim();
+    arrays_ = !layout_.watched_by_memcheck() && (growing_ || steals_);
+    if (arrays_) place_ = places_.claim();
   }
   BestPool(const BestPool&) = delete;
   BestPool& operator=(const BestPool&) = delete;
@@ -122,14 +122,7 @@ class BestPool {
     Array& array = Arrays::mine(place_);
     if (!array.is_of(this)) [[unlikely]]
       return acquire_unjoined();
-    contention_.operated();
-    const std::intptr_t top = array.top.load(std::memory_order_relaxed) - kEntryBytes;  // relaxed: ours
-    array.top.store(top, O.owner_sets_top);  // in time for a thief by its heavy fence
-    A::light_fence();
-    // relaxed: a raised bottom only sends us to the slow path.
-    if (top >= array.bottom.load(std::memory_order_relaxed)) [[likely]]
-      return hand_out(Arrays::entry(top)->load());
-    return hand_out(acquire_slow(array));
+    return acquire_from(array);
   }
 
   // Takes a slot back that acquire() of this pool gave, from any thread.
@@ -137,13 +130,7 @@ class BestPool {
     Array& array = Arrays::mine(place_);
     if (!array.is_of(this)) [[unlikely]]
       return release_unjoined(slot);
-    if (!take_back(slot)) return;
-    contention_.operated();
-    const std::intptr_t top = array.top.load(std::memory_order_relaxed);  // relaxed: ours
-    if (Arrays::is_end(top)) [[unlikely]]
-      return release_slow(array, slot);
-    Arrays::entry(top)->store(slot);
-    array.top.store(top + kEntryBytes, O.owner_sets_top);
+    release_to(array, slot);
   }
 
   [[nodiscard]] std::size_t capacity() const noexcept { return layout_.slots(); }
@@ -318,6 +305,28 @@ class BestPool {
     return true;
   }
 
+  // ---- fast paths
+
+  [[nodiscard, gnu::always_inline]] inline void* acquire_from(Array& array) noexcept {
+    contention_.operated();
+    const std::intptr_t top = array.top.load(std::memory_order_relaxed) - kEntryBytes;  // relaxed: ours
+    array.top.store(top, O.owner_sets_top);  // in time for a thief by its heavy fence
+    A::light_fence();
+    // relaxed: a raised bottom only sends us to the slow path.
+    if (top >= array.bottom.load(std::memory_order_relaxed)) [[likely]]
+      return hand_out(Arrays::entry(top)->load());
+    return hand_out(acquire_slow(array));
+  }
+  [[gnu::always_inline]] inline void release_to(Array& array, void* slot) noexcept {
+    if (!take_back(slot)) return;
+    contention_.operated();
+    const std::intptr_t top = array.top.load(std::memory_order_relaxed);  // relaxed: ours
+    if (Arrays::is_end(top)) [[unlikely]]
+      return release_slow(array, slot);
+    Arrays::entry(top)->store(slot);
+    array.top.store(top + kEntryBytes, O.owner_sets_top);
+  }
+
   // ---- slow paths
 
   [[gnu::noinline]] void* acquire_slow(Array& array) noexcept {
@@ -333,6 +342,8 @@ class BestPool {
   // The calling thread has no array of this pool in the tables of the shared object that calls.
   [[nodiscard, gnu::noinline, gnu::visibility("hidden")]] void* acquire_unjoined() noexcept {
     if (!home_.is_here()) return home_.acquire(*this);
+    if (place_ == Arrays::Place::kNone)
+      if (Array* const array = Arrays::further(this); array != nullptr) return acquire_from(*array);
     contention_.operated();
     if (Cache* const cache = join(); cache != nullptr) return hand_out(acquire_for(*cache));
     void* const slot = acquire_directly();
@@ -343,6 +354,8 @@ class BestPool {
 
   [[gnu::noinline, gnu::visibility("hidden")]] void release_unjoined(void* slot) noexcept {
     if (!home_.is_here()) return home_.release(*this, slot);
+    if (place_ == Arrays::Place::kNone)
+      if (Array* const array = Arrays::further(this); array != nullptr) return release_to(*array, slot);
     if (!take_back(slot)) return;
     contention_.operated();
     if (Cache* const cache = join(); cache != nullptr) return release_slow(*cache->array, slot);
@@ -516,6 +529,7 @@ class BestPool {
     mine.bits &= ~rest;
     if (rest != 0) (void)words_.put(mine.leaf, rest);
     opened_.store(first + n, std::memory_order_relaxed);
+    layout_.opened(first, first + n);
     return mine;
   }
 
@@ -605,8 +619,9 @@ class BestPool {
   // Gives the calling thread an array of this pool, on the cache of a thread that has ended or on a new one. Null: it can
   // have none. Pre: it has none; we are in the pool's home.
   [[nodiscard, gnu::visibility("hidden")]] Cache* join() noexcept {
-    if (!Arrays::may_join(place_)) return nullptr;
-    Array& array = Arrays::mine(place_);
+    Array* const unused = arrays_ ? Arrays::unused(this, place_) : nullptr;
+    if (unused == nullptr) return nullptr;
+    Array& array = *unused;
     const sync::Guard guard(lock_);
     Cache* cache = caches_;
     while (cache != nullptr && cache->array != nullptr) cache = cache->next;
@@ -653,6 +668,7 @@ class BestPool {
   unsigned entries_;
   unsigned batch_;
   bool growing_;
+  bool arrays_ = false;
   bool steals_;  // the kernel has membarrier
   Words words_;
   // Slow paths, under the lock (opened_ is read by anyone).

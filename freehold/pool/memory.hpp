@@ -3,6 +3,7 @@
 // Errors: std::bad_alloc. Cost: one or two system calls from a page on.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -14,16 +15,19 @@ namespace freehold::pool {
 
 class Memory {
  public:
+  // When huge pages are asked for; later: by advise_huge().
+  enum class Huge : std::uint8_t { kAtOnce, kLater };
+
   Memory() noexcept = default;
   // Address space only, however large; commit() makes it usable piece by piece.
-  [[nodiscard]] static Memory reserved(std::size_t bytes, std::size_t alignment) {
+  [[nodiscard]] static Memory reserved(std::size_t bytes, std::size_t alignment, Huge huge = Huge::kAtOnce) {
     Memory memory;
     memory.alignment_ = alignment;
-    memory.reserve(bytes);
+    memory.reserve(bytes, huge);
     return memory;
   }
   // Usable at once.
-  Memory(std::size_t bytes, std::size_t alignment)
+  Memory(std::size_t bytes, std::size_t alignment, Huge huge = Huge::kAtOnce)
       : alignment_(alignment < base::kCacheLine ? base::kCacheLine : alignment) {
     if (bytes < kPageWorth && alignment_ < kPageWorth) {
       bytes_ = base::align_up(bytes == 0 ? 1 : bytes, alignment_);
@@ -31,7 +35,7 @@ class Memory {
       std::memset(start_, 0, bytes_);
       return;
     }
-    reserve(bytes);
+    reserve(bytes, huge);
     if (!os::Pages::commit(start_, bytes_)) {
       os::Pages::release(start_, bytes_);
       mapped_ = false;
@@ -62,11 +66,18 @@ class Memory {
     return os::Pages::commit(static_cast<std::byte*>(start_) + from, end - from);
   }
 
+  static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+  // Asks for huge pages from the first whole one at or after `from` on.
+  void advise_huge(std::size_t from) const noexcept {
+    from = base::align_up(from, kHugePage);
+    const std::size_t end = base::align_down(bytes_, kHugePage);
+    if (mapped_ && from < end) os::Pages::advise_huge(static_cast<std::byte*>(start_) + from, end - from);
+  }
+
  private:
   static constexpr std::size_t kPageWorth = 4096;
-  static constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-  void reserve(std::size_t bytes) {
+  void reserve(std::size_t bytes, Huge huge) {
     const std::size_t page = os::page_bytes();
     if (bytes > ~std::size_t{0} - 2 * kHugePage) throw std::bad_alloc();
     bytes_ = base::align_up(bytes, page);
@@ -75,7 +86,7 @@ class Memory {
     start_ = os::Pages::reserve(bytes_, alignment_);
     if (start_ == nullptr) throw std::bad_alloc();
     mapped_ = true;
-    if (bytes_ >= kHugePage) os::Pages::advise_huge(start_, base::align_down(bytes_, kHugePage));
+    if (bytes_ >= kHugePage && huge == Huge::kAtOnce) advise_huge(0);
   }
 
   void swap(Memory& other) noexcept {

@@ -67,7 +67,8 @@ class ObjectPool {
   using Handle = std::unique_ptr<T, Release>;
 
   // A pool of at most `capacity` objects, whose memory is there from the beginning. One of none is always full.
-  // Units: objects. Errors: std::bad_alloc. Cost: address space for all; physical memory only as objects are made.
+  // Units: objects. Errors: std::bad_alloc. Cost: address space for all; physical memory as objects are made, by pages, and
+  // beyond the first 2 MiB by huge pages where the system has them.
   explicit ObjectPool(std::size_t capacity, WhenFull when_full = WhenFull::kNull)
       : pool_(shape(capacity)), only_slot_(capacity == 0 ? pool_.acquire() : nullptr), when_full_(when_full) {}
 

@@ -47,7 +47,8 @@ class SlotLayout {
         __builtin_add_overflow(bytes, slots_in(static_cast<std::uint32_t>(blocks_ - 1)) * slot_bytes_, &bytes))
       throw std::bad_alloc();
     if (shape.memory == nullptr)
-      memory_ = backing == Backing::kCommitted ? Memory(bytes, shape.alignment) : Memory::reserved(bytes, shape.alignment);
+      memory_ = backing == Backing::kCommitted ? Memory(bytes, shape.alignment, Memory::Huge::kLater)
+                                               : Memory::reserved(bytes, shape.alignment, Memory::Huge::kLater);
     start_ = static_cast<std::byte*>(shape.memory != nullptr ? shape.memory : memory_.start());
     bytes_ = bytes;
     geometry_ =
@@ -126,6 +127,12 @@ class SlotLayout {
     if (!memory_.commit(from, end)) return false;
     conceal_new(from, std::min(end, slots_end(word)));
     return true;
+  }
+  // The words before `word` were opened, of which those before `former` had been: a pool that has filled its first two
+  // mebibytes has huge pages for the rest, and one that has not holds what it uses.
+  void opened(std::uint32_t former, std::uint32_t word) const noexcept {
+    if (offset_of(former) < Memory::kHugePage && offset_of(word) >= Memory::kHugePage)
+      memory_.advise_huge(Memory::kHugePage);
   }
   // Gives the whole pages of a block back to the system; returns bytes.
   [[nodiscard]] std::size_t purge(std::uint32_t block) const noexcept {

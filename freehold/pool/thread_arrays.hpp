@@ -2,7 +2,8 @@
 // bytes are an array that is empty and full at once, so that neither fast path asks whether there is one yet.
 //
 //   Invariant: an entry of a thread's table is all zero, or its cache points back to it and is in the list of its pool,
-//   which `pool` names. Entry 0 is nobody's and stays zero: the place of pools that have none.
+//   which `pool` names. Entry 0 is nobody's and stays zero: the place of pools that have none. Their arrays are found by a
+//   hash of the pool's address: with more than 127 pools alive, a pair of acquire and release costs some 8 ns more.
 //
 // Each shared object has tables and places of its own (home.hpp), so two pools of different shared objects may have the same
 // place: the fast paths compare `pool`.
@@ -15,7 +16,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <type_traits>
+#include <utility>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/sync/atomics.hpp"
@@ -89,9 +92,25 @@ class ThreadArrays {
     return static_cast<std::size_t>(bytes) / sizeof(Entry);
   }
 
-  // Whether the calling thread may have an array at `place`: not when the pool has none, nor when the thread is ending.
-  [[nodiscard, gnu::visibility("hidden")]] static bool may_join(Place place) noexcept {
-    return place != Place::kNone && !A::template per_thread<Table>().ended;
+  // The calling thread's array of a pool without a place; null: it has none.
+  [[nodiscard, gnu::visibility("hidden")]] static Array* further(const void* pool) noexcept {
+    for (Further* each = bucket(pool); each != nullptr; each = each->next)
+      if (each->is_of(pool)) return each;
+    return nullptr;
+  }
+  // An array that the calling thread may use for the pool, at its place or, without one, elsewhere; null: the thread is
+  // ending, or memory is out. Pre: no lock is held.
+  [[nodiscard, gnu::visibility("hidden")]] static Array* unused(const void* pool, Place place) noexcept {
+    if (A::template per_thread<Table>().ended) return nullptr;
+    if (place != Place::kNone) return &mine(place);
+    const sync::Guard guard(places().lock);  // under which ended pools clear theirs
+    for (Further* each = bucket(pool); each != nullptr; each = each->next)
+      if (each->is_of(nullptr)) return each;
+    auto* const made = new (std::nothrow) Further;
+    if (made == nullptr) return nullptr;
+    made->next = bucket(pool);
+    bucket(pool) = made;
+    return made;
   }
   // Has the calling thread's caches leave their pools when it ends.
   [[gnu::visibility("hidden")]] static void at_exit() noexcept { A::at_thread_exit(&ThreadArrays::thread_ends); }
@@ -118,10 +137,21 @@ class ThreadArrays {
   [[nodiscard, gnu::visibility("hidden")]] static Places& places() noexcept { return A::template per_process<Places>(); }
 
  private:
+  // An array of a pool without a place, in its thread's chain; of no pool, when that has ended.
+  struct Further : Array {
+    Further* next = nullptr;
+  };
+  static constexpr std::size_t kBuckets = 32;
   struct Table {
     Array arrays[kPlaces];
+    Further* further[kBuckets];
     bool ended;
   };
+  [[nodiscard, gnu::visibility("hidden")]] static Further*& bucket(const void* pool) noexcept {
+    constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;  // Knuth's multiplicative hash
+    return A::template per_thread<Table>().further[(reinterpret_cast<std::uint64_t>(pool) * kGolden) >> 59];
+  }
+  static_assert(kBuckets == 1 << (64 - 59));
 
   [[gnu::visibility("hidden")]] static void thread_ends() noexcept {
     const sync::Guard guard(places().lock);
@@ -129,6 +159,13 @@ class ThreadArrays {
     table.ended = true;
     for (Array& array : table.arrays)
       if (array.cache != nullptr) array.cache->leave(array.cache);
+    for (Further*& chain : table.further) {
+      while (chain != nullptr) {
+        Further* const each = std::exchange(chain, chain->next);
+        if (each->cache != nullptr) each->cache->leave(each->cache);
+        delete each;
+      }
+    }
   }
 };
 

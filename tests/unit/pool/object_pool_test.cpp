@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <fstream>
+#include <memory>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -101,6 +103,29 @@ TEST(ObjectPool, Growing_TakesMemoryAsNeededUpToTheLimit) {
   EXPECT_NE(pool.make(1u), nullptr);
 }
 
+TEST(ObjectPool, LargePoolsWithOneObjectEach_HoldLittle) {
+  if (base::kAddressSanitizer || kChecked) GTEST_SKIP() << "shadow memory and bookkeeping come on top";
+  std::string mode;
+  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"), mode);
+  if (mode.find("[always]") != std::string::npos) GTEST_SKIP() << "the system gives huge pages unasked";
+  const auto resident_kib = [] {
+    std::size_t all = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident * 4;
+  };
+  struct Object {
+    char bytes[64];
+  };
+  const std::size_t before = resident_kib();
+  std::vector<std::unique_ptr<ObjectPool<Object>>> pools;
+  std::vector<ObjectPool<Object>::Handle> objects;
+  for (int i = 0; i < 50; ++i) {
+    pools.push_back(std::make_unique<ObjectPool<Object>>(100'000));
+    objects.push_back(pools.back()->make());
+  }
+  EXPECT_LT(resident_kib() - before, 50u * 64);
+}
+
 TEST(ObjectPool, LastFreeObjectInAnotherThreadsArray_Found) {
   ObjectPool<int> pool(1000);
   std::atomic<int> stage{0};
@@ -137,6 +162,38 @@ TEST(ObjectPool, MorePoolsThanPlaces_AllWork) {
     while (auto object = pool->make(1)) all.push_back(std::move(object));
     EXPECT_EQ(all.size(), 10u);
   }
+}
+
+// The pools beyond those with a place have arrays, too, which leave with their thread and end with their pool.
+TEST(ObjectPool, MorePoolsThanPlaces_ThreadsAndPoolsEnd_NothingIsLost) {
+  std::vector<std::unique_ptr<ObjectPool<int>>> pools;
+  for (int i = 0; i < 400; ++i) pools.push_back(std::make_unique<ObjectPool<int>>(64));
+  std::atomic<int> stage{0};
+  std::thread lives([&] {
+    for (int round = 1; round <= 3; ++round) {
+      for (auto& pool : pools)
+        for (int k = 0; k < 5; ++k) EXPECT_NE(pool->make(k), nullptr);
+      stage = 2 * round - 1;
+      stage.notify_all();
+      stage.wait(2 * round - 1);
+    }
+  });
+  for (int round = 1; round <= 3; ++round) {
+    while (stage != 2 * round - 1) std::this_thread::yield();
+    std::thread([&] {
+      for (auto& pool : pools) EXPECT_NE(pool->make(1), nullptr);
+    }).join();
+    for (auto& pool : pools) {
+      std::vector<ObjectPool<int>::Handle> all;
+      while (auto object = pool->make(1)) all.push_back(std::move(object));
+      EXPECT_EQ(all.size(), 64u);
+    }
+    // While the other thread lives, and has arrays of these.
+    for (std::size_t i = 100; i < pools.size(); i += 3) pools[i] = std::make_unique<ObjectPool<int>>(64);
+    stage = 2 * round;
+    stage.notify_all();
+  }
+  lives.join();
 }
 
 TEST(ObjectPool, PoolsComeAndGoUnderOtherThreads_NothingIsLeftBehind) {
