@@ -93,9 +93,7 @@ int run_pools(const PoolsOptions& options) {
     results = run_experiment(settings, interrupts, progress);
     signal = interrupts.arrived();
   }
-  // Files first: a terminal that went away must not cost them.
-  options.files.write(results_json(results), page_of);
-  print_to_stdout(table_of(results));
+  options.files.write(results_json(results), page_of, table_of(results));
   if (signal != 0) return 128 + signal;
   const bool failed = std::ranges::any_of(results.series, [](const Series& series) { return !series.failure.empty(); });
   return failed ? kExitPartial : 0;

@@ -25,8 +25,8 @@ int run_replay(const ReplayOptions& options) {
   open_standard_files();
   ReplaySettings settings;
   if (options.repeat) settings.repeat = parse_number("--repeat", *options.repeat, 1, 1000);
-  for (const auto& file : {options.json, options.save})
-    if (file) check_writable(*file);
+  if (options.json && *options.json != "-") check_writable(*options.json);
+  if (options.save) check_writable(*options.save);
   std::error_code none;
   const auto traces = std::filesystem::is_directory(options.source, none) ? traces_of_recordings(options.source)
                                                                           : read_traces(options.source);
@@ -47,9 +47,12 @@ int run_replay(const ReplayOptions& options) {
                                 {"date", today()},
                                 {"machine", machine_json(this_machine())},
                                 {"advice", replay::json_of(advice)}};
-    write_file(*options.json, text_of(json));
+    if (*options.json != "-")
+      write_file(*options.json, text_of(json));
+    else
+      print_to_stdout(text_of(json));
   }
-  print_to_stdout(table_of(advice));
+  if (options.json != "-") print_to_stdout(table_of(advice));
   return signal != 0 ? 128 + signal : 0;
 }
 
@@ -61,7 +64,7 @@ void add_replay(CLI::App& app, Invocation& invocation) {
       app.add_subcommand("replay", "Replay what a recorded program allocated through every pool and heap, and advise");
   command->add_option("TRACE", options.source, "A trace, or the folder of freehold doctor --keep-recording")->required();
   command->add_option("--repeat", options.repeat, "Sets of measurements, for medians [5]")->type_name("N");
-  command->add_option("--json", options.json, "Write the results")->type_name("FILE");
+  command->add_option("--json", options.json, "Write the results as JSON; - for standard output")->type_name("FILE");
   command
       ->add_option("--save", options.save, "Write the trace itself, and replay it only if --repeat or --json is there, too")
       ->type_name("FILE");

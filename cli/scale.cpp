@@ -110,9 +110,7 @@ int run_scale(const ScaleOptions& options) {
   }
   results.notes.insert(results.notes.begin(), notes.begin(), notes.end());
   const Verdict verdict = verdict_of(results);
-  // Files first: a terminal that went away must not cost them.
-  options.files.write(results_json(results, verdict), page_of);
-  print_to_stdout(table_of(results, verdict));
+  options.files.write(results_json(results, verdict), page_of, table_of(results, verdict));
   if (signal != 0) return 128 + signal;
   const bool failed = std::ranges::any_of(results.series, [](const Series& series) { return !series.failure.empty(); });
   return failed ? kExitPartial : 0;

@@ -18,9 +18,10 @@ struct ResultFiles {
   void add_options(CLI::App& command);
   // Throws Failure if a file certainly cannot be written. To be asked before minutes of work are spent.
   void check() const;
-  // `page` makes the page of the results. Throws Failure if a file cannot be written.
-  void write(const nlohmann::ordered_json& results,
-             const std::function<std::string(const nlohmann::ordered_json&)>& page) const;
+  // `page` makes the page of the results. Standard output has the table, or with `--json -` the JSON. Files first: a
+  // terminal that went away must not cost them. Throws Failure if something cannot be written.
+  void write(const nlohmann::ordered_json& results, const std::function<std::string(const nlohmann::ordered_json&)>& page,
+             const std::string& table) const;
 };
 
 }  // namespace freehold::cli

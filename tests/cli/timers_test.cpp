@@ -86,6 +86,7 @@ TEST(Timers, BadArguments_OneLineAndExit2) {
       {"--time", "0"},
       {"--json", "/no/such/folder/x"},
       {"--html", "/"},
+      {"--html", "-"},
       {"--timers", "libuv", "--tests", "shared"},
       {"--loads", "heap", "--background", "0"},
       {"--bogus"},
