@@ -28,13 +28,14 @@ namespace freehold::sim {
 
 enum class Workload : std::uint8_t {
   kOwnSlots,  // each core acquires a few slots and releases them itself
-  kExchange,  // each slot is released by the next core
+  kExchange,  // each slot is released by the next core, which has acquired one itself
+  kOneWay,    // every second core acquires, the next one releases: caches run dry on one side and over on the other
 };
 
 struct CoherenceOptions {
   unsigned cores = 1;     // 1 … kMaxCores
   unsigned quantum = 1;   // accesses after which the next core goes on
-  unsigned pairs = 64;    // acquire and release, by each core
+  unsigned pairs = 64;    // acquire and release, by each core (one way: by each two of them)
   unsigned warm_up = 32;  // pairs before that, uncounted
   Workload workload = Workload::kOwnSlots;
   unsigned held = 4;             // own slots: how many a core holds at a time

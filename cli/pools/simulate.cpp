@@ -12,16 +12,32 @@ namespace {
 
 constexpr std::size_t kSlotBytes = 16;
 
+sim::CoherenceOptions options_for(std::string_view workload, unsigned cores, unsigned quantum) {
+  sim::CoherenceOptions options{.cores = cores, .quantum = quantum};
+  if (workload == "exchange") options.workload = sim::Workload::kExchange;
+  if (workload == "one-way") {
+    options.workload = sim::Workload::kOneWay;
+    options.warm_up = 256;  // several batches each way
+    options.pairs = 512;
+  }
+  if (workload == "long") {
+    options.held = 256;
+    options.warm_up = 2 * options.held;
+    options.pairs = 4 * options.held;
+  }
+  return options;
+}
+
 // None if the counter sees nothing: the strategy's memory is somebody else's.
 template <class S>
 std::vector<Simulated> simulate_one() {
   std::vector<Simulated> all;
   std::uint64_t accesses = 0;
-  for (const sim::Workload workload : {sim::Workload::kOwnSlots, sim::Workload::kExchange}) {
-    for (const unsigned quantum : kSimulatedQuanta) {
-      Simulated one{std::string(S::kName), kSimulatedWorkloads[static_cast<std::size_t>(workload)], quantum, {}};
+  for (const std::string_view workload : kSimulatedWorkloads) {
+    for (const unsigned quantum : quanta_of(workload)) {
+      Simulated one{std::string(S::kName), workload, quantum, {}};
       for (const unsigned cores : kSimulatedCores) {
-        const sim::CoherenceOptions options{.cores = cores, .quantum = quantum, .workload = workload};
+        const sim::CoherenceOptions options = options_for(workload, cores, quantum);
         const pool::PoolShape shape{.slots = sim::coherence_slots(options), .slot_bytes = kSlotBytes, .shards = cores};
         const auto count = sim::coherence<typename S::template Pool<sim::CoherentAtomics>>(shape, options);
         one.misses.push_back(count.misses_per_pair());

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,14 @@ namespace freehold::cli::pools {
 inline constexpr std::array kSimulatedCores{1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 256u};
 // Accesses to memory after which the next core goes on: in step, as cores that take turns now and then, nearly alone.
 inline constexpr std::array kSimulatedQuanta{1u, 16u, 256u};
-// Each core releases what it acquired; or the next one does.
-inline constexpr std::array<std::string_view, 2> kSimulatedWorkloads{"own", "exchange"};
+// Each core releases what it acquired; the next one does, which acquires as many; only every second core acquires, and the
+// next one releases; each core acquires 256 and then releases them. In the last two, caches must refill and overflow.
+inline constexpr std::array<std::string_view, 4> kSimulatedWorkloads{"own", "exchange", "one-way", "long"};
+// The quanta that a workload runs with. The last two are as many accesses as the other two together: one is enough.
+[[nodiscard]] constexpr std::span<const std::uint32_t> quanta_of(std::string_view workload) noexcept {
+  const std::span<const std::uint32_t> all(kSimulatedQuanta);
+  return workload == "own" || workload == "exchange" ? all : all.subspan(1, 1);
+}
 
 // Misses per pair of acquire and release, for each number of cores.
 struct Simulated {

@@ -96,11 +96,11 @@ class Tables {
     if (results_.simulated.empty()) return;
     constexpr std::array kShown{std::size_t{1}, std::size_t{4}, kSimulatedCores.size() - 1};  // 2, 16 and 256 cores
     for (const std::string_view workload : kSimulatedWorkloads) {
-      print("\nMISSES per acquire and release on simulated cores, {}\n{:<{}}",
-            workload == "own" ? "each releases its own slots" : "the next core releases them", "accesses in a turn", width_);
-      for (const unsigned quantum : kSimulatedQuanta) print("{:>10}{:16}", quantum, "");
+      print("\nMISSES per acquire and release on simulated cores, {}\n{:<{}}", text_of_workload(workload),
+            "accesses in a turn", width_);
+      for (const unsigned quantum : quanta_of(workload)) print("{:>10}{:16}", quantum, "");
       print("\n{:<{}}", "cores", width_);
-      for (std::size_t i = 0; i < kSimulatedQuanta.size(); ++i) {
+      for (std::size_t i = 0; i < quanta_of(workload).size(); ++i) {
         for (const std::size_t at : kShown) print("{:>{}}", kSimulatedCores[at], at == kShown[0] ? 10 : 8);
       }
       print("\n");
@@ -136,6 +136,12 @@ class Tables {
     }
   }
 
+  static std::string_view text_of_workload(std::string_view workload) {
+    if (workload == "own") return "each releases its own slots";
+    if (workload == "exchange") return "the next core releases them";
+    if (workload == "one-way") return "every second core acquires, the next one releases";
+    return "each acquires 256, then releases them";
+  }
   void simulated_row(const Contender& pool, std::string_view workload, std::span<const std::size_t> shown) {
     std::string figures;
     for (const Simulated& one : results_.simulated) {

@@ -102,12 +102,12 @@
     const names = [...new Set(series.map((s) => s.pool))];
     legend('simulated-legend', names.map((name, i) => [name, colorOf(name, i)]));
     const top = 2 * Math.max(1, ...series.flatMap((s) => s.misses));
-    const title = { own: 'Each core releases its own slots', exchange: 'The next core releases them' };
+    const title = { own: 'Each core releases its own slots', exchange: 'The next core releases them', 'one-way': 'Every second core acquires, the next one releases', long: 'Each acquires 256, then releases them' };
     const turn = (quantum) => (quantum === 1 ? 'In step' : `Turns of ${quantum} accesses`);
     for (const workload of [...new Set(series.map((s) => s.workload))]) {
       const grid = make('div', { class: 'plots' });
       byId('simulated-rows').append(make('div', { class: 'row' }, make('h3', {}, title[workload]), grid));
-      for (const quantum of [...new Set(series.map((s) => s.quantum))]) {
+      for (const quantum of [...new Set(series.filter((s) => s.workload === workload).map((s) => s.quantum))]) {
         const lines = names.map((name, i) => {
           const misses = series.find((s) => s.pool === name && s.workload === workload && s.quantum === quantum).misses;
           return { label: name, name, color: colorOf(name, i), strong: name === ours, tips: misses, values: misses.map((value) => Math.max(value, least)) };

@@ -19,7 +19,7 @@ class PoolsPage : public PageTest {
 
 Results with_simulation(Results results) {
   for (const std::string_view workload : kSimulatedWorkloads) {
-    for (const unsigned quantum : kSimulatedQuanta) {
+    for (const unsigned quantum : quanta_of(workload)) {
       for (const std::string_view pool : {kOurs, std::string_view("spread")})
         results.simulated.push_back(
             {std::string(pool), workload, quantum, std::vector<double>(kSimulatedCores.size(), 0.5)});
@@ -32,8 +32,8 @@ TEST_F(PoolsPage, OfARun_DrawsEveryPlotAndTable) {
   const Results results = with_simulation(results_with(ours_loses_the_ring));
   const Seen seen = look_at_page_of(results);
   expect_quiet(seen);
-  EXPECT_EQ(count(seen.dom, "data-ready=\"10\""), 1u);  // time and contention for 8 and 16 threads; six simulations
-  EXPECT_EQ(count(seen.dom, "<canvas"), 10u);
+  EXPECT_EQ(count(seen.dom, "data-ready=\"12\""), 1u);  // time and contention for 8 and 16 threads; eight simulations
+  EXPECT_EQ(count(seen.dom, "<canvas"), 12u);
   EXPECT_EQ(count(seen.dom, "within 5% of it in 16 of 17 rows"), 1u);
   EXPECT_EQ(count(seen.dom, "class=\"fill lost\""), 1u);
   // The row that is lost stands first.
