@@ -73,7 +73,7 @@ TEST_F(PoolsPage, OfSimulationAlone_LeavesTheRestOut) {
   results.series.clear();
   const Seen seen = look_at_page_of(with_simulation(results));
   expect_quiet(seen);
-  EXPECT_EQ(count(seen.dom, "<canvas"), 6u);
+  EXPECT_EQ(count(seen.dom, "<canvas"), 8u);
   for (const char* section : {"compared", "matrix", "crc", "every"})
     EXPECT_EQ(count(seen.dom, std::string("section id=\"") + section), 0u) << section;
 }
