@@ -272,17 +272,15 @@ TEST(ObjectPool, ReleasedTwice_AddressSanitizerSeesIt) {
 TEST(BestPool, ForeignAddressesReleased_AreCaughtWhenTheyGoBack) {
   if (kChecked) GTEST_SKIP() << "a checked build catches it at once (conformance)";
   if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer takes addresses of another pool for released twice";
-  for (const bool other_pool : {false, true}) {
-    for (const std::size_t bytes : {16u, 48u, 5000u}) {
-      EXPECT_DEATH(
-          {
-            NativePool<Best> pool({.slots = 10'000, .slot_bytes = bytes}), other({.slots = 10'000, .slot_bytes = bytes});
-            static std::byte foreign[1000 * 16];
-            for (int i = 0; i < 1000; ++i) pool.release(other_pool ? other.acquire() : foreign + 16 * i);
-          },
-          "not from this allocator");
-    }
-  }
+  const auto release_foreign = [](bool other_pool, std::size_t bytes) {
+    const PoolShape shape{.slots = 10'000, .slot_bytes = bytes};
+    NativePool<Best> pool(shape), other(shape);
+    static std::byte foreign[1000 * 16];
+    for (int i = 0; i < 1000; ++i) pool.release(other_pool ? other.acquire() : foreign + 16 * i);
+  };
+  for (const bool other_pool : {false, true})
+    for (const std::size_t bytes : {16u, 48u, 5000u})
+      EXPECT_DEATH(release_foreign(other_pool, bytes), "not from this allocator");
 }
 
 TEST(BestPool, SlotReleasedTwiceAndManyTimesOver_IsCaughtWhenItGoesBack) {
