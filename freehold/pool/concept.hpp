@@ -58,6 +58,10 @@ concept SlotPool = std::constructible_from<P, const PoolShape&> && requires(P& p
 // The pool of a strategy, as programs use it.
 template <class S>
 using NativePool = typename S::template Pool<sync::NativeAtomics>;
+// The same for one thread at a time: no atomic instruction, and locks that cost nothing. (single_thread.hpp is the pool that
+// was made for one thread.)
+template <class S>
+using UnlockedPool = typename S::template Pool<sync::UnsharedAtomics>;
 template <class S>
 using CountedPool = typename S::template Pool<sync::NativeAtomics, sync::CountContention<sync::NativeAtomics>>;
 

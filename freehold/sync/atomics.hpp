@@ -39,6 +39,7 @@
 #include <cstdint>
 #include <ctime>
 #include <type_traits>
+#include <utility>
 
 namespace freehold::sync {
 
@@ -213,5 +214,78 @@ struct NativeAtomics {
   }
 };
 static_assert(Atomics<NativeAtomics> && SharedAtomics<NativeAtomics>);
+
+// For one thread at a time: plain memory with the interface of atomics, so that every algorithm has an unlocked form.
+// Waiting would be for ever, and does not happen: nobody else is there to be waited for.
+struct UnsharedAtomics {
+  template <class T>
+  class atomic {
+   public:
+    constexpr atomic() noexcept = default;
+    constexpr atomic(T value) noexcept : value_(value) {}  // NOLINT: as std::atomic
+    atomic(const atomic&) = delete;
+    atomic& operator=(const atomic&) = delete;
+
+    [[nodiscard]] T load(std::memory_order = std::memory_order_relaxed) const noexcept { return value_; }
+    void store(T value, std::memory_order = std::memory_order_relaxed) noexcept { value_ = value; }
+    T exchange(T value, std::memory_order = std::memory_order_relaxed) noexcept { return std::exchange(value_, value); }
+    bool compare_exchange_strong(T& expected, T value, std::memory_order = std::memory_order_relaxed,
+                                 std::memory_order = std::memory_order_relaxed) noexcept {
+      if (value_ != expected) return expected = value_, false;
+      return value_ = value, true;
+    }
+    bool compare_exchange_weak(T& expected, T value, std::memory_order = std::memory_order_relaxed,
+                               std::memory_order = std::memory_order_relaxed) noexcept {
+      return compare_exchange_strong(expected, value);
+    }
+    T fetch_add(T value, std::memory_order = std::memory_order_relaxed) noexcept {
+      return std::exchange(value_, value_ + value);
+    }
+    T fetch_sub(T value, std::memory_order = std::memory_order_relaxed) noexcept {
+      return std::exchange(value_, value_ - value);
+    }
+    T fetch_or(T value, std::memory_order = std::memory_order_relaxed) noexcept {
+      return std::exchange(value_, value_ | value);
+    }
+    T fetch_and(T value, std::memory_order = std::memory_order_relaxed) noexcept {
+      return std::exchange(value_, value_ & value);
+    }
+    T fetch_xor(T value, std::memory_order = std::memory_order_relaxed) noexcept {
+      return std::exchange(value_, value_ ^ value);
+    }
+
+   private:
+    T value_{};
+  };
+  template <class T>
+  using var = NativeAtomics::var<T>;
+
+  static constexpr void fence(std::memory_order) noexcept {}
+  static constexpr void pause() noexcept {}
+  static constexpr void yield() noexcept {}
+  static constexpr void light_fence() noexcept {}
+  static constexpr void heavy_fence() noexcept {}
+  static constexpr bool may_fence_heavily() noexcept { return true; }
+  static constexpr std::uint32_t thread_number() noexcept { return 0; }
+  static constexpr std::uint32_t thread_id() noexcept { return 1; }
+  template <class T>
+  [[gnu::visibility("hidden")]] static T& per_thread() noexcept {
+    return NativeAtomics::per_thread<T>();
+  }
+  template <class T>
+  [[gnu::visibility("hidden")]] static T& per_process() noexcept {
+    return NativeAtomics::per_process<T>();
+  }
+  static void at_thread_exit(ExitCall call) noexcept { NativeAtomics::at_thread_exit(call); }
+  static constexpr unsigned cpu_id() noexcept { return 0; }
+  static constexpr void wait(const atomic<std::uint32_t>&, std::uint32_t) noexcept {}
+  static constexpr void notify_one(atomic<std::uint32_t>&) noexcept {}
+  static constexpr void notify_all(atomic<std::uint32_t>&) noexcept {}
+  template <class T>
+  static constexpr T decide(T value, T) noexcept {
+    return value;
+  }
+};
+static_assert(Atomics<UnsharedAtomics>);
 
 }  // namespace freehold::sync

@@ -1,0 +1,88 @@
+// The pool for one thread, and every strategy's form for one thread, against a set of what is in use.
+#include "freehold/pool/single_thread.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "freehold/pool/object_pool.hpp"
+#include "freehold/pool/registry.hpp"
+
+namespace freehold::pool {
+namespace {
+
+// Acquires and releases by chance; every slot carries its stamp, and no slot is there twice.
+template <class P>
+void expect_sound(P& pool, std::size_t slots, bool bounded, bool finds_last) {
+  std::mt19937 random(7);
+  std::vector<std::pair<void*, std::uint32_t>> held;
+  std::set<void*> in_use;
+  for (std::uint32_t i = 0; i < 20'000; ++i) {
+    const bool fills = i / 1000 % 2 == 0;
+    if (held.empty() || random() % 4 < (fills ? 3u : 1u)) {
+      void* const slot = pool.acquire();
+      if (slot == nullptr) {
+        ASSERT_TRUE(!finds_last || held.size() == slots);
+        continue;
+      }
+      ASSERT_TRUE(in_use.insert(slot).second) << "one slot twice";
+      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(slot) % 16, 0u);
+      std::memcpy(slot, &i, sizeof i);
+      held.emplace_back(slot, i);
+      ASSERT_TRUE(!bounded || held.size() <= slots);
+    } else {
+      std::swap(held[random() % held.size()], held.back());
+      const auto [slot, stamp] = held.back();
+      held.pop_back();
+      ASSERT_EQ(std::memcmp(slot, &stamp, sizeof stamp), 0);
+      in_use.erase(slot);
+      pool.release(slot);
+    }
+  }
+  for (const auto& [slot, stamp] : held) pool.release(slot);
+}
+
+TEST(SingleThread, RandomUse_EachSlotOnceAndAllAreFound) {
+  for (const std::size_t slots : {1u, 2u, 63u, 64u, 65u, 1000u}) {
+    SingleThread pool({.slots = slots, .slot_bytes = 24});
+    EXPECT_EQ(pool.capacity(), slots);
+    expect_sound(pool, slots, true, true);
+    EXPECT_EQ(pool.in_use(), 0u);
+    EXPECT_LE(pool.high_water(), slots);
+  }
+}
+TEST(SingleThread, LittleUsed_OpensLittle) {
+  SingleThread pool({.slots = 100'000, .slot_bytes = 64});
+  void* const slot = pool.acquire();
+  EXPECT_LE(pool.high_water(), 64u);
+  EXPECT_EQ(pool.in_use(), 1u);
+  pool.release(slot);
+}
+TEST(SingleThread, BelowObjectPool_Works) {
+  ObjectPool<std::string, SingleThread> pool(2);
+  auto first = pool.make("a string that is too long to lie within itself");
+  const auto second = pool.make("second");
+  EXPECT_EQ(pool.make("third"), nullptr);
+  first.reset();
+  EXPECT_EQ(*pool.make("fourth"), "fourth");
+}
+
+TEST(UnlockedPools, EveryStrategyRandomUse_EachSlotOnce) {
+  for_each_strategy([]<class S>() {
+    SCOPED_TRACE(S::kName);
+    static_assert(SlotPool<UnlockedPool<S>>);
+    for (const std::size_t slots : {1u, 64u, 1000u}) {
+      UnlockedPool<S> pool({.slots = slots, .slot_bytes = 24});
+      expect_sound(pool, slots, is_bounded<S>(), S::kFindsLast && is_bounded<S>());
+    }
+  });
+}
+
+}  // namespace
+}  // namespace freehold::pool
