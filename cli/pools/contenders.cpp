@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "cli/pools/library_pools.hpp"
+#include "cli/pools/results.hpp"
 #include "cli/pools/run.hpp"
 #include "freehold/pool/registry.hpp"
 
@@ -23,6 +24,13 @@ Report run_strategy(const Job& job) {
   return run_plain<pool::NativePool<S>>(job);
 }
 
+// A strategy's form for one thread, as article 2's test 3 has its pools.
+template <class S>
+void add_unlocked(std::vector<Contender>& all) {
+  all.push_back({std::string(S::kName) + "-unlocked", std::string(S::kSource) + ", for one thread", Kind::kUnlocked, false,
+                 run_plain<pool::UnlockedPool<S>>});
+}
+
 template <class P>
 inline constexpr bool kIsDistributed = requires(const P& pool) { pool.shards(); };
 
@@ -35,6 +43,15 @@ std::vector<Contender> make_contenders() {
   all.push_back({"boost-pool", "Boost.Pool with a mutex", Kind::kLibrary, false, run_plain<BoostPool>});
   all.push_back({"pmr-synchronized", "std::pmr::synchronized_pool_resource", Kind::kLibrary, false,
                  run_plain<SynchronizedPoolResource>});
+  all.push_back({std::string(kOursAlone), "for one thread: a stack of addresses", Kind::kUnlocked, false,
+                 run_plain<pool::SingleThread>});
+  add_unlocked<pool::Best>(all);
+  add_unlocked<pool::LockedFlags>(all);
+  add_unlocked<pool::LockedBits>(all);
+  add_unlocked<pool::LockedBitmapTree>(all);
+  all.push_back({"boost-pool-unlocked", "Boost.Pool, for one thread", Kind::kUnlocked, false, run_plain<UnlockedBoostPool>});
+  all.push_back({"pmr-unsynchronized", "std::pmr::unsynchronized_pool_resource, for one thread", Kind::kUnlocked, false,
+                 run_plain<UnsynchronizedPoolResource>});
   all.push_back({"floor", "a bare thread-local list of free slots", Kind::kFloor, false, run_plain<ThreadFreeList>});
   return all;
 }
@@ -51,7 +68,8 @@ const Contender* find_contender(std::string_view name) {
   return found == contenders().end() ? nullptr : &*found;
 }
 
-bool runs(const Contender& contender, Trial test, Context context) {
+bool runs(const Contender& contender, Trial test, Context context, std::uint32_t threads) {
+  if (contender.kind == Kind::kUnlocked) return threads == 1;
   // The floor's slots do not travel between threads, and are no array that could be half used.
   if (contender.kind == Kind::kFloor) return test != Trial::kRing && context == Context::kFresh;
   return true;

@@ -11,6 +11,7 @@ namespace freehold::cli::pools {
 enum class Kind : std::uint8_t {
   kStrategy,  // of freehold/pool/registry.hpp
   kLibrary,   // somebody else's
+  kUnlocked,  // ours or somebody else's, for one thread at a time
   kFloor,     // not a pool: what the least that any pool must do costs
 };
 
@@ -26,7 +27,7 @@ struct Contender {
 [[nodiscard]] const std::vector<Contender>& contenders();
 // Null: there is none of this name.
 [[nodiscard]] const Contender* find_contender(std::string_view name);
-// Whether the floor and a library that cannot count are asked for what they do not have.
-[[nodiscard]] bool runs(const Contender& contender, Trial test, Context context);
+// Whether it is not asked for what it does not have: the floor, and pools for one thread.
+[[nodiscard]] bool runs(const Contender& contender, Trial test, Context context, std::uint32_t threads);
 
 }  // namespace freehold::cli::pools

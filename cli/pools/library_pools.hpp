@@ -35,9 +35,26 @@ class BoostPool {
 };
 static_assert(pool::SlotPool<BoostPool>);
 
-class SynchronizedPoolResource {
+// The same as it is, for one thread.
+class UnlockedBoostPool {
  public:
-  explicit SynchronizedPoolResource(const pool::PoolShape& shape) : shape_(shape) {}
+  explicit UnlockedBoostPool(const pool::PoolShape& shape) : capacity_(shape.slots), pool_(shape.slot_bytes) {}
+
+  [[nodiscard]] void* acquire() noexcept { return pool_.malloc(); }
+  void release(void* slot) noexcept { pool_.free(slot); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
+
+ private:
+  std::size_t capacity_;
+  boost::pool<> pool_;
+};
+static_assert(pool::SlotPool<UnlockedBoostPool>);
+
+template <class Resource>
+class PoolResource {
+ public:
+  explicit PoolResource(const pool::PoolShape& shape) : shape_(shape) {}
 
   [[nodiscard]] void* acquire() noexcept { return resource_.allocate(shape_.slot_bytes, shape_.alignment); }
   void release(void* slot) noexcept { resource_.deallocate(slot, shape_.slot_bytes, shape_.alignment); }
@@ -46,9 +63,11 @@ class SynchronizedPoolResource {
 
  private:
   pool::PoolShape shape_;
-  std::pmr::synchronized_pool_resource resource_;
+  Resource resource_;
 };
-static_assert(pool::SlotPool<SynchronizedPoolResource>);
+using SynchronizedPoolResource = PoolResource<std::pmr::synchronized_pool_resource>;
+using UnsynchronizedPoolResource = PoolResource<std::pmr::unsynchronized_pool_resource>;
+static_assert(pool::SlotPool<SynchronizedPoolResource> && pool::SlotPool<UnsynchronizedPoolResource>);
 
 // A list of free slots for each thread, and nothing else: no capacity, no way back from another thread. The slots that a
 // thread releases are the only ones it has; the first ones are cut from a piece of memory of its own.

@@ -65,7 +65,7 @@ std::vector<Cell> cells_of(const Settings& settings) {
   for (const Row& row : rows_of(settings)) {
     for (std::size_t pool = 0; pool < settings.pools.size(); ++pool) {
       const Contender& contender = *settings.pools[pool];
-      if (!runs(contender, row.test, row.context)) continue;
+      if (!runs(contender, row.test, row.context, row.threads)) continue;
       for (const std::uint32_t shards : shards_of(settings, row, contender)) {
         cells.push_back({row, pool, shards, false});
         if (row.test == Trial::kCrc && contender.kind == Kind::kStrategy) cells.push_back({row, pool, shards, true});

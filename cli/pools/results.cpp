@@ -82,14 +82,21 @@ const Series* best_of(const Results& results, const Row& row, std::string_view e
   return best;
 }
 
+const Contender* ours_in(const Results& results, const Row& row) {
+  const auto& pools = results.settings.pools;
+  auto ours = row.threads == 1 ? std::ranges::find(pools, kOursAlone, &Contender::name) : pools.end();
+  if (ours == pools.end()) ours = std::ranges::find(pools, kOurs, &Contender::name);
+  return ours == pools.end() ? nullptr : *ours;
+}
+
 std::vector<Comparison> comparisons(const Results& results) {
   std::vector<Comparison> all;
   const auto& pools = results.settings.pools;
-  const auto ours = std::ranges::find(pools, kOurs, &Contender::name);
-  if (ours == pools.end()) return all;
   for (const Row& row : rows_of(results.settings)) {
-    const Series* const mine = results.find(row, static_cast<std::size_t>(ours - pools.begin()));
-    const Series* const other = best_of(results, row, kOurs);
+    const Contender* const ours = ours_in(results, row);
+    if (ours == nullptr) continue;
+    const Series* const mine = results.find(row, static_cast<std::size_t>(std::ranges::find(pools, ours) - pools.begin()));
+    const Series* const other = best_of(results, row, ours->name);
     if (!cost(mine) || other == nullptr) continue;
     all.push_back({.row = row, .ours = *cost(mine), .other = *cost(other), .name = name_of(results, *other)});
     add_ratios(all.back(), *mine, *other);

@@ -16,6 +16,8 @@ namespace freehold::cli::pools {
 
 // The strategy that is compared with all others: BestPool.
 inline constexpr std::string_view kOurs = pool::Best::kName;
+// The same for rows of one thread, where pools without locks take part.
+inline constexpr std::string_view kOursAlone = "single-thread";
 
 struct Sample {
   std::uint64_t elapsed_ns = 0;
@@ -53,7 +55,9 @@ struct Results {
 // Whether the sets had fewer operations than asked for, because they took too long.
 [[nodiscard]] bool is_shortened(const Results& results, const Series& series);
 
-// A row in which kOurs and another pool were measured: the floor is no pool.
+// Which of ours a row is about: null if it was not measured.
+[[nodiscard]] const Contender* ours_in(const Results& results, const Row& row);
+// A row in which ours and another pool were measured: the floor is no pool.
 struct Comparison {
   Row row;
   double ours = 0;   // nanoseconds

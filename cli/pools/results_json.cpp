@@ -12,6 +12,7 @@ std::string_view name_of_kind(Kind kind) {
   switch (kind) {
     case Kind::kStrategy: return "strategy";
     case Kind::kLibrary: return "library";
+    case Kind::kUnlocked: return "unlocked";
     case Kind::kFloor: return "floor";
   }
   __builtin_unreachable();

@@ -58,6 +58,8 @@ class Tables {
     if (all.empty()) return;
     print("\n{:<20}{:>11}{:>9}  {:<{}} {:>8}{:>14}\n", "", "BestPool", "best of", "the others", width_, "ratio",
           "in the sets");
+    if (std::ranges::any_of(all, [&](const Comparison& c) { return ours_in(results_, c.row)->name == kOursAlone; }))
+      print("  (one thread: SingleThread)\n");
     for (const Comparison& c : all) {
       print("{} {:<18}{:>11}{:>9}  {:<{}} {:>8.2f}{:>14}\n", c.ratio() > kTie ? '-' : ' ', text_of(c.row), number(c.ours),
             number(c.other), c.name, width_, c.ratio(), fmt::format("{:.2f}-{:.2f}", c.least, c.greatest));

@@ -3,18 +3,23 @@
 // whose links lie in the free slots: boost::pool takes twice as long once slots come back in random order). Slots that were
 // never used are put on the stack a few at a time, so that a pool holds what it uses.
 //
-//   Invariant: start <= top_ <= start + slots; the addresses below top_ are free slots that were in use before or that were
-//   cut; slots from cut_ on are on nobody's stack yet.
+// The slot that was released last stands beside the stack: who acquires and releases in turn leaves the stack alone, and no
+// load waits for the store before it (0.24 ns a pair with one use of the slot, 0.73 without this, 0.49 in boost::pool).
+//
+//   Invariant: start <= top_ <= start + slots; the addresses up to top_, and newest_ unless null, are the free slots among
+//   those that were cut; slots from cut_ on are on nobody's stack yet.
 //
 // Under memcheck, which has to be told of each slot, the stack above stays empty for the fast paths and grows in the slow
-// ones.
+// ones; the newest slot is not told of, so that its use after release is not seen there. AddressSanitizer's builds and
+// checked ones see all.
 //
 // Threads: one at a time (externally locked). acquire never throws; null: every slot is in use.
-// Cost: 7 instructions each, no atomics, no shared lines. Bookkeeping: 8 bytes a slot that was in use.
+// Cost: 4 to 9 instructions each, no atomics, no shared lines. Bookkeeping: 8 bytes a slot that was in use.
 // Source: the unlocked pools of article 2, test 3, and what is left of BestPool when nobody else is there.
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/pool/concept.hpp"
@@ -36,7 +41,12 @@ class SingleThread {
 
   // A free slot, or null.
   [[nodiscard, gnu::always_inline]] inline void* acquire() noexcept {
-    void* const slot = *top_;
+    void* slot = newest_;
+    if (slot != nullptr) {
+      newest_ = nullptr;
+      return slot;
+    }
+    slot = *top_;
     if (slot == nullptr) [[unlikely]]  // the first entry
       return acquire_slow();
     --top_;
@@ -44,9 +54,12 @@ class SingleThread {
   }
   // Takes a slot back that acquire() of this pool gave.
   [[gnu::always_inline]] inline void release(void* slot) noexcept {
-    if (kMarksAlways || hidden_top_ != nullptr) [[unlikely]]
-      return release_watched(slot);
-    *++top_ = slot;
+    if constexpr (kMarksAlways) return release_watched(slot);
+    void* const before = std::exchange(newest_, slot);
+    if (before == nullptr) return;
+    if (hidden_top_ != nullptr) [[unlikely]]
+      return release_watched(before);
+    *++top_ = before;
   }
 
   [[nodiscard]] std::size_t capacity() const noexcept { return slots_.count(); }
@@ -54,7 +67,8 @@ class SingleThread {
   [[nodiscard]] std::size_t high_water() const noexcept { return cut_; }
   // Exact.
   [[nodiscard]] std::size_t in_use() const noexcept {
-    return cut_ - static_cast<std::size_t>((hidden_top_ != nullptr ? hidden_top_ : top_) - stack_.data());
+    return cut_ - static_cast<std::size_t>((hidden_top_ != nullptr ? hidden_top_ : top_) - stack_.data()) -
+           (newest_ != nullptr ? 1 : 0);
   }
   [[nodiscard]] static sync::Contention contention() noexcept { return {}; }
 
@@ -81,9 +95,10 @@ class SingleThread {
 
   Slots slots_;
   ZeroedArray<void*> stack_;
-  void** top_;           // the newest entry; the first entry is null, and stays
-  void** hidden_top_;    // the same where slots are marked; null: they are not
-  std::size_t cut_ = 0;  // slots that were put on the stack
+  void* newest_ = nullptr;  // the slot that was released last; null: it was acquired again
+  void** top_;              // the newest entry; the first entry is null, and stays
+  void** hidden_top_;       // the same where slots are marked; null: they are not
+  std::size_t cut_ = 0;     // slots that were put on the stack
 };
 static_assert(SlotPool<SingleThread>);
 

@@ -280,5 +280,20 @@ TEST(PoolsResults, NothingMeasured_NoFiguresButNoHarm) {
   for (const auto& series : json.at("series")) EXPECT_TRUE(series.at("ns").is_null());
 }
 
+TEST(PoolContenders, ForOneThread_TakePartInItsRowsOnly) {
+  for (const char* name : {"single-thread", "locked-flags-unlocked", "boost-pool-unlocked", "pmr-unsynchronized"}) {
+    const Contender* const pool = find_contender(name);
+    ASSERT_NE(pool, nullptr) << name;
+    EXPECT_TRUE(runs(*pool, Trial::kSingle, Context::kPolluted, 1)) << name;
+    EXPECT_FALSE(runs(*pool, Trial::kShort, Context::kFresh, 8)) << name;
+  }
+  Results results = results_with(ours_loses_the_ring);
+  results.settings.pools.push_back(find_contender(kOursAlone));
+  EXPECT_EQ(ours_in(results, {Trial::kPair, Context::kFresh, 1})->name, kOursAlone);
+  EXPECT_EQ(ours_in(results, {Trial::kShort, Context::kFresh, 8})->name, kOurs);
+  results.settings.pools.pop_back();
+  EXPECT_EQ(ours_in(results, {Trial::kPair, Context::kFresh, 1})->name, kOurs);
+}
+
 }  // namespace
 }  // namespace freehold::cli::pools
