@@ -50,8 +50,6 @@ class LiveCount<true> {
 
 template <class T, SlotPool P = NativePool<Best>>
 class ObjectPool {
-  static_assert(std::is_nothrow_destructible_v<T>, "a handle's end has nobody to throw to");
-
  public:
   // Ends the object and gives its slot back.
   class Release {
@@ -63,7 +61,8 @@ class ObjectPool {
    private:
     ObjectPool* pool_ = nullptr;
   };
-  // Two pointers. Null, or the owner of one object. Must end before the pool does.
+  // Two pointers. Null, or the owner of one object. Must end before the pool does. T need not be complete yet where it is
+  // named: a node may have handles of its own kind.
   using Handle = std::unique_ptr<T, Release>;
 
   // A pool of at most `capacity` objects, whose memory is there from the beginning. One of none is always full.
@@ -117,6 +116,7 @@ class ObjectPool {
 
   // Ends an object that construct() of this pool made. Pre: `object` is one, or null.
   void destroy(T* object) noexcept {
+    static_assert(std::is_nothrow_destructible_v<T>, "a handle's end has nobody to throw to");
     if (object == nullptr) return;
     std::destroy_at(object);
     live_.ends();

@@ -23,6 +23,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -102,6 +103,12 @@ template <class Rep, class Period>
   return now + std::chrono::ceil<Clock::duration>(delay);
 }
 
+// Arms a timer of any structure `delay` from now. Units: any of std::chrono.
+template <class T, class Rep, class Period>
+SetResult set_after(T& timers, TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
+  return timers.set(id, after(delay));
+}
+
 // A timer that calls `f(id)`, or `f()`. Pre: f outlives the timer. Cost: as create(); nothing is copied or allocated for f.
 template <class T, class F>
 [[nodiscard]] TimerId create_calling(T& timers, F& f) {
@@ -117,3 +124,10 @@ template <class T, class F>
 }
 
 }  // namespace freehold::timer
+
+template <>
+struct std::hash<freehold::timer::TimerId> {
+  [[nodiscard]] std::size_t operator()(freehold::timer::TimerId id) const noexcept {
+    return std::hash<std::uint64_t>{}(id.value());
+  }
+};

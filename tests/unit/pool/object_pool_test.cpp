@@ -59,6 +59,33 @@ TEST(ObjectPool, ConstructorThrows_SlotIsBack) {
   EXPECT_NE(pool.make(false), nullptr);
 }
 
+// A type that names the handles of its own pool before it is complete.
+struct Tree {
+  ObjectPool<Tree>::Handle left, right;
+  int value = 0;
+};
+class Declared;
+struct HoldsDeclared {
+  ObjectPool<Declared>::Handle handle;
+  HoldsDeclared();
+  ~HoldsDeclared();
+};
+class Declared {};
+HoldsDeclared::HoldsDeclared() = default;
+HoldsDeclared::~HoldsDeclared() = default;
+
+TEST(ObjectPool, RecursiveAndForwardDeclaredTypes_HaveHandles) {
+  ObjectPool<Tree> pool(3);
+  auto root = pool.make();
+  root->left = pool.make();
+  root->left->right = pool.make();
+  EXPECT_EQ(pool.make(), nullptr);
+  root.reset();
+  ObjectPool<Tree>::Handle all[] = {pool.make(), pool.make(), pool.make()};
+  for (const auto& each : all) EXPECT_NE(each, nullptr) << "the whole tree ended";
+  EXPECT_EQ(HoldsDeclared().handle, nullptr);
+}
+
 TEST(ObjectPool, MovedHandle_OneOwner) {
   ObjectPool<std::string> pool(4);
   auto first = pool.make("a string that is too long to lie within itself");

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "tests/unit/timer/implementations.hpp"
@@ -367,6 +368,22 @@ TEST(After, AnyUnit_RoundedUpAndNeverPastTheEndOfTime) {
   EXPECT_EQ(timer::after(std::chrono::duration<double, std::nano>(0.5), at(0)), at(0) + 1ns);
   EXPECT_EQ(timer::after(std::chrono::hours(24) * 365 * 1000, at(0)), TimePoint::max());
   EXPECT_EQ(timer::after(std::chrono::duration<double>(std::numeric_limits<double>::infinity()), at(0)), TimePoint::max());
+}
+
+TYPED_TEST(Timers, SetAfter_FiresThenAndIdsAreKeys) {
+  TypeParam timers;
+  int fired = 0;
+  const auto call = [&] { ++fired; };
+  std::unordered_map<TimerId, int> by_id;
+  const TimerId id = create_calling(timers, call);
+  by_id[id] = 7;
+  const auto before = timer::Clock::now();
+  EXPECT_EQ(set_after(timers, id, std::chrono::minutes(1)), timer::SetResult::kArmed);
+  timers.advance(before + std::chrono::seconds(59));
+  EXPECT_EQ(fired, 0);
+  timers.advance(timer::Clock::now() + std::chrono::seconds(61));
+  EXPECT_EQ(fired, 1);
+  EXPECT_EQ(by_id.at(id), 7);
 }
 
 }  // namespace
