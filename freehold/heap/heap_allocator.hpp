@@ -14,6 +14,7 @@
 #include <new>
 #include <type_traits>
 
+#include "freehold/base/out_of_memory.hpp"
 #include "freehold/heap/private_heap.hpp"
 
 namespace freehold::heap {
@@ -37,10 +38,10 @@ class HeapAllocator {
 
   // Memory for n objects. Errors: std::bad_array_new_length, std::bad_alloc.
   [[nodiscard]] T* allocate(std::size_t n) {
-    if (n > ~std::size_t{0} / sizeof(T)) throw std::bad_array_new_length();
+    if (n > ~std::size_t{0} / sizeof(T)) base::out_of_memory<std::bad_array_new_length>();
     void* const block = heap_->allocate(n * sizeof(T), alignof(T));
     if (block == nullptr) [[unlikely]]
-      throw std::bad_alloc();
+      base::out_of_memory();
     return static_cast<T*>(block);
   }
   void deallocate(T* block, std::size_t n) noexcept { heap_->deallocate(block, n * sizeof(T), alignof(T)); }

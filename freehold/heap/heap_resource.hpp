@@ -11,6 +11,7 @@
 #include <memory_resource>
 #include <new>
 
+#include "freehold/base/out_of_memory.hpp"
 #include "freehold/heap/private_heap.hpp"
 
 namespace freehold::heap {
@@ -25,7 +26,7 @@ class HeapResource final : public std::pmr::memory_resource {
  private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
     void* const block = heap_->allocate(bytes, alignment);
-    if (block == nullptr) throw std::bad_alloc();
+    if (block == nullptr) base::out_of_memory();
     return block;
   }
   void do_deallocate(void* block, std::size_t bytes, std::size_t alignment) override {

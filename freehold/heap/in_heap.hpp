@@ -15,6 +15,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "freehold/base/out_of_memory.hpp"
+#include "freehold/base/undo.hpp"
 #include "freehold/heap/private_heap.hpp"
 
 namespace freehold::heap {
@@ -35,7 +37,10 @@ struct InHeap {
   static void* operator new[](std::size_t) = delete;
 
  private:
-  static void* or_throw(void* block) { return block != nullptr ? block : throw std::bad_alloc(); }
+  static void* or_throw(void* block) {
+    if (block == nullptr) base::out_of_memory();
+    return block;
+  }
   static void give_back(void* block) noexcept {
     if (block != nullptr) Heap::heap_of(block).deallocate(block);
   }
@@ -63,13 +68,11 @@ using UniquePtr = std::unique_ptr<T, HeapDelete<T, Heap>>;
 template <class T, PrivateHeapLike Heap, class... Args>
 [[nodiscard]] UniquePtr<T, Heap> make_unique(Heap& heap, Args&&... args) {
   void* const block = heap.allocate(sizeof(T), alignof(T));
-  if (block == nullptr) throw std::bad_alloc();
-  try {
-    return UniquePtr<T, Heap>(::new (block) T(std::forward<Args>(args)...), HeapDelete<T, Heap>(heap));
-  } catch (...) {
-    heap.deallocate(block, sizeof(T), alignof(T));
-    throw;
-  }
+  if (block == nullptr) base::out_of_memory();
+  base::Undo undo([&] { heap.deallocate(block, sizeof(T), alignof(T)); });
+  T* const object = ::new (block) T(std::forward<Args>(args)...);
+  undo.dismiss();
+  return UniquePtr<T, Heap>(object, HeapDelete<T, Heap>(heap));
 }
 
 }  // namespace freehold::heap

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <new>
 
+#include "freehold/base/out_of_memory.hpp"
 #include "freehold/os/cpu.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
@@ -114,11 +115,11 @@ class Distributed {
     PoolShape part = shape;
     part.slots = base::ceil_div(shape.slots, shards);
     const std::size_t bytes = Slots::checked_bytes(part);
-    if (bytes > ~std::size_t{0} / 2) throw std::bad_alloc();
+    if (bytes > ~std::size_t{0} / 2) base::out_of_memory();
     return static_cast<unsigned>(std::countr_zero(std::bit_ceil(bytes)));
   }
   static std::size_t bytes_of(unsigned shards, unsigned part_shift) {
-    if (shards > ~std::size_t{0} >> part_shift) throw std::bad_alloc();
+    if (shards > ~std::size_t{0} >> part_shift) base::out_of_memory();
     return std::size_t{shards} << part_shift;
   }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "freehold/base/bits.hpp"
+#include "freehold/base/out_of_memory.hpp"
 #include "freehold/os/pages.hpp"
 
 namespace freehold::pool {
@@ -39,7 +40,7 @@ class Memory {
     if (!os::Pages::commit(start_, bytes_)) {
       os::Pages::release(start_, bytes_);
       mapped_ = false;
-      throw std::bad_alloc();
+      base::out_of_memory();
     }
   }
   Memory(Memory&& other) noexcept { swap(other); }
@@ -79,12 +80,12 @@ class Memory {
 
   void reserve(std::size_t bytes, Huge huge) {
     const std::size_t page = os::page_bytes();
-    if (bytes > ~std::size_t{0} - 2 * kHugePage) throw std::bad_alloc();
+    if (bytes > ~std::size_t{0} - 2 * kHugePage) base::out_of_memory();
     bytes_ = base::align_up(bytes, page);
     if (alignment_ < page) alignment_ = page;
     if (bytes_ >= kHugePage && alignment_ < kHugePage) alignment_ = kHugePage;
     start_ = os::Pages::reserve(bytes_, alignment_);
-    if (start_ == nullptr) throw std::bad_alloc();
+    if (start_ == nullptr) base::out_of_memory();
     mapped_ = true;
     if (bytes_ >= kHugePage && huge == Huge::kAtOnce) advise_huge(0);
   }
@@ -115,7 +116,7 @@ class ZeroedArray {
 
  private:
   static std::size_t checked_bytes(std::size_t count) {
-    if (count > ~std::size_t{0} / sizeof(T)) throw std::bad_alloc();
+    if (count > ~std::size_t{0} / sizeof(T)) base::out_of_memory();
     return count * sizeof(T);
   }
 

@@ -17,6 +17,8 @@
 #include <utility>
 
 #include "freehold/base/check.hpp"
+#include "freehold/base/out_of_memory.hpp"
+#include "freehold/base/undo.hpp"
 #include "freehold/pool/best_pool.hpp"
 #include "freehold/pool/concept.hpp"
 
@@ -99,18 +101,16 @@ class ObjectPool {
   [[nodiscard]] T* construct(Args&&... args) {
     void* const slot = pool_.acquire();
     if (slot == nullptr) [[unlikely]] {
-      if (when_full_ == WhenFull::kThrow) throw std::bad_alloc();
+      if (when_full_ == WhenFull::kThrow) base::out_of_memory();
       return nullptr;
     }
     if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
       return counted(::new (slot) T(std::forward<Args>(args)...));
     } else {
-      try {
-        return counted(::new (slot) T(std::forward<Args>(args)...));
-      } catch (...) {
-        pool_.release(slot);
-        throw;
-      }
+      base::Undo undo([&] { pool_.release(slot); });
+      T* const object = ::new (slot) T(std::forward<Args>(args)...);
+      undo.dismiss();
+      return counted(object);
     }
   }
 

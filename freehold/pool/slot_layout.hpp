@@ -15,6 +15,7 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
+#include "freehold/base/out_of_memory.hpp"
 #include "freehold/base/poison.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/pool/concept.hpp"
@@ -37,7 +38,7 @@ class SlotLayout {
                  (shape.memory == nullptr || std::has_single_bit(slot_bytes_))),  // else there would be gaps
         shape_{static_cast<std::uint32_t>(vectors_ ? std::min(kMaxBlockBytes / slot_bytes_, kBlockSlots) : kBlockSlots)} {
     FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
-    if (slots_ > kMaxBlocks * shape_.slots || slot_bytes_ > ~std::size_t{0} / kBlockSlots / 2) throw std::bad_alloc();
+    if (slots_ > kMaxBlocks * shape_.slots || slot_bytes_ > ~std::size_t{0} / kBlockSlots / 2) base::out_of_memory();
     // A pool of one block needs no room behind its last slot; one of less than a word has a shape of its own.
     shape_.slots = static_cast<std::uint32_t>(std::min<std::size_t>(shape_.slots, slots_));
     block_bytes_ = vectors_ ? std::bit_ceil(shape_.slots * slot_bytes_) : shape_.slots * slot_bytes_;
@@ -45,7 +46,7 @@ class SlotLayout {
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(blocks_ - 1, block_bytes_, &bytes) ||
         __builtin_add_overflow(bytes, slots_in(static_cast<std::uint32_t>(blocks_ - 1)) * slot_bytes_, &bytes))
-      throw std::bad_alloc();
+      base::out_of_memory();
     if (shape.memory == nullptr)
       memory_ = backing == Backing::kCommitted ? Memory(bytes, shape.alignment, Memory::Huge::kLater)
                                                : Memory::reserved(bytes, shape.alignment, Memory::Huge::kLater);

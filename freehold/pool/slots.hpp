@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "freehold/base/check.hpp"
+#include "freehold/base/out_of_memory.hpp"
 #include "freehold/base/poison.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
@@ -122,7 +123,7 @@ class Slots {
     FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(shape.slots, base::align_up(shape.slot_bytes, shape.alignment), &bytes))
-      throw std::bad_alloc();
+      base::out_of_memory();
     return bytes;
   }
 

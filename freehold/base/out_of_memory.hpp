@@ -1,0 +1,19 @@
+// How a function that returns no error says that memory is out: an exception, or, in a program that is compiled without
+// exceptions, one line and the end of the process.
+#pragma once
+#include <new>
+
+#include "freehold/base/check.hpp"
+
+namespace freehold::base {
+
+template <class Error = std::bad_alloc>
+[[noreturn, gnu::cold, gnu::noinline]] void out_of_memory() {
+#if defined(__cpp_exceptions)
+  throw Error();
+#else
+  assertion_failed("memory for a pool or heap, in a program without exceptions", __FILE__, __LINE__);
+#endif
+}
+
+}  // namespace freehold::base

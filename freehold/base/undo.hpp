@@ -1,0 +1,24 @@
+// Calls `f()` at the end of a scope, unless dismissed: what a catch-all does that throws on, also where there are no
+// exceptions.
+#pragma once
+#include <utility>
+
+namespace freehold::base {
+
+template <class F>
+class [[nodiscard]] Undo {
+ public:
+  explicit Undo(F f) noexcept : f_(std::move(f)) {}
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+  ~Undo() {
+    if (!dismissed_) f_();
+  }
+  void dismiss() noexcept { dismissed_ = true; }
+
+ private:
+  F f_;
+  bool dismissed_ = false;
+};
+
+}  // namespace freehold::base

@@ -1,0 +1,46 @@
+// Pools, heaps and timers in a program that is compiled without exceptions and run-time type information.
+#include "freehold/heap/heap_allocator.hpp"
+#include "freehold/heap/in_heap.hpp"
+#include "freehold/heap/private_heap.hpp"
+#include "freehold/pool/object_pool.hpp"
+#include "freehold/pool/registry.hpp"
+#include "freehold/pool/single_thread.hpp"
+#include "freehold/timer/timer_queue.hpp"
+#include "freehold/timer/timer_wheel.hpp"
+
+namespace {
+
+// Its constructor may throw, as far as the compiler knows.
+struct Number {
+  explicit Number(int value) noexcept(false) : value(value) {}
+  int value;
+};
+
+template <class T>
+bool fires() {
+  T timers;
+  int fired = 0;
+  const auto call = [&] { ++fired; };
+  const auto now = freehold::timer::Clock::now();
+  timers.set(create_calling(timers, call), now);
+  timers.advance(now + std::chrono::seconds(1));
+  return fired == 1;
+}
+
+}  // namespace
+
+int main() {
+  namespace pool = freehold::pool;
+  bool sound = true;
+  pool::for_each_strategy([&]<class S>() {
+    freehold::ObjectPool<Number, pool::NativePool<S>> numbers(4);
+    sound &= numbers.make(7)->value == 7;
+  });
+  freehold::ObjectPool<Number, freehold::SingleThread> numbers(4);
+  sound &= numbers.make(7)->value == 7;
+  freehold::heap::PrivateHeap heap;
+  sound &= freehold::heap::make_unique<Number>(heap, 7)->value == 7;
+  freehold::heap::HeapAllocator<Number> allocator(heap);
+  allocator.deallocate(allocator.allocate(3), 3);
+  return sound && fires<freehold::TimerWheel<>>() && fires<freehold::TimerQueue<>>() ? 0 : 1;
+}
