@@ -31,7 +31,7 @@ class PoolWorkload {
     CoherenceCount sum;
     for (unsigned i = 0; i < options_.cores && i < options_.counted; ++i) {
       const Tally tally = done_[i] - warm_[i];
-      sum.pairs += options_.pairs;
+      if (options_.workload != Workload::kOneWay || is_acquirer(i)) sum.pairs += options_.pairs;
       sum.accesses += tally.accesses;
       sum.misses += tally.misses;
       sum.cold += tally.first + tally.fetched;
@@ -42,10 +42,11 @@ class PoolWorkload {
 
  private:
   void work(unsigned me, unsigned pairs) {
-    if (options_.workload == Workload::kOwnSlots)
-      own_slots(pairs);
-    else
-      exchange(me, pairs);
+    switch (options_.workload) {
+      case Workload::kOwnSlots: return own_slots(pairs);
+      case Workload::kExchange: return exchange(me, pairs);
+      case Workload::kOneWay: return one_way(me, pairs);
+    }
   }
 
   [[nodiscard]] void* acquire() {
@@ -68,6 +69,22 @@ class PoolWorkload {
       done += n;
     }
   }
+
+  void one_way(unsigned me, unsigned pairs) {
+    if (options_.cores == 1) return own_slots(pairs);
+    void*& box = mailboxes_[me | 1];  // of the one that releases
+    for (unsigned done = 0; done < pairs; ++done) {
+      if (is_acquirer(me)) {
+        void* const slot = acquire();
+        while (box != nullptr) cores_.next();
+        box = slot;
+      } else {
+        while (box == nullptr) cores_.next();
+        release(std::exchange(box, nullptr));
+      }
+    }
+  }
+  [[nodiscard]] static bool is_acquirer(unsigned core) noexcept { return core % 2 == 0; }
 
   // The mailboxes are not the pool's: they cost nothing.
   void exchange(unsigned me, unsigned pairs) {
@@ -92,6 +109,8 @@ class PoolWorkload {
 
 CoherenceCount count_misses(const CoherenceOptions& options, const PoolDoor& door) {
   if (options.held == 0 || options.held > kMaxHeld) throw std::invalid_argument("coherence: held slots out of range");
+  if (options.workload == Workload::kOneWay && options.cores > 1 && options.cores % 2 != 0)
+    throw std::invalid_argument("coherence: one way needs an even number of cores");
   return PoolWorkload(options, door).run();
 }
 

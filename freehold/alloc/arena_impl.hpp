@@ -106,7 +106,10 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind) noexcept {
   ++extent.next;
   ++extent.chunks;
   // Before the chunk's spans can be had: relaxed, published with them.
-  if (end > span_count()) span_count_.store(end, std::memory_order_relaxed);
+  if (end > span_count()) {
+    span_count_.store(end, std::memory_order_relaxed);
+    if constexpr (requires { Config::note_span_count(end); }) Config::note_span_count(end);
+  }
   chunks_.add(c, kind);
   return true;
 }

@@ -397,6 +397,7 @@ void FREEHOLD_CORE::report(const void* block) noexcept {
     const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
     crime = arena_.is_in_used_run(i) ? base::Crime::kInteriorPointer : base::Crime::kDoubleFree;
   }
+  if (direct_.contains(block)) crime = base::Crime::kInteriorPointer;
   base::fatal(crime, block);
 }
 

@@ -41,6 +41,8 @@ class DirectBlocks {
   [[nodiscard]] bool free(const void* block, std::uint64_t now) noexcept;
   // Bytes of the block; 0: not one of ours.
   [[nodiscard]] std::size_t bytes_of(const void* block) noexcept;
+  // Whether the address lies in one of ours. Looks at all: for reports of misuse.
+  [[nodiscard]] bool contains(const void* address) noexcept;
   // Changes the block's size, moving pages if need be. Null: not possible, or not one of ours; the block is untouched.
   [[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept;
   // Takes the content of `bytes` pages in the arena into a block of its own of `new_bytes`. Null: not possible, untouched.
@@ -195,6 +197,15 @@ std::size_t DirectBlocks<A, Config, Pages>::bytes_of(const void* block) noexcept
   for (const Record* r = buckets_[bucket_of(address)]; r != nullptr; r = r->next)
     if (r->block == address) return r->bytes;
   return 0;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool DirectBlocks<A, Config, Pages>::contains(const void* address) noexcept {
+  const sync::Guard guard(lock_);
+  for (std::size_t b = 0; b < bucket_count_; ++b)
+    for (const Record* r = buckets_[b]; r != nullptr; r = r->next)
+      if (reinterpret_cast<std::uintptr_t>(address) - r->mapping < r->mapping_bytes) return true;
+  return false;
 }
 
 // ---- kept mappings ----------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ namespace freehold::alloc {
 
 constinit NativeCore g_core;
 constinit std::uintptr_t g_base = 0;
+constinit std::atomic<std::size_t> g_span_count{0};
 constinit const std::atomic<std::uint8_t>* g_span_classes = nullptr;
 
 namespace {

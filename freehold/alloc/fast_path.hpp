@@ -17,7 +17,17 @@ struct CoarseClock {
   static std::uint64_t now() noexcept { return os::coarse_milliseconds(); }
 };
 
-using NativeCore = Core<sync::NativeAtomics, NativeConfig, os::Pages, CoarseClock>;
+// Spans that exist by now; a block lies in one of them, or is none of the arena's. A copy of the arena's own figure.
+[[gnu::visibility("hidden")]] extern constinit std::atomic<std::size_t> g_span_count;
+[[nodiscard, gnu::always_inline]] inline std::size_t span_count() noexcept {
+  return g_span_count.load(std::memory_order_relaxed);  // relaxed: a block's user was told its address after it grew
+}
+
+struct EngineConfig : NativeConfig {
+  static void note_span_count(std::size_t count) noexcept { g_span_count.store(count, std::memory_order_relaxed); }
+};
+
+using NativeCore = Core<sync::NativeAtomics, EngineConfig, os::Pages, CoarseClock>;
 using NativeCache = NativeCore::Cache;
 
 // Hidden by name: -fvisibility covers definitions only, and an address from the table of offsets is an instruction more.
@@ -25,8 +35,6 @@ using NativeCache = NativeCore::Cache;
 // What free() needs of the arena, beside each other and reached without an address of g_core: written once, at the start.
 [[gnu::visibility("hidden")]] extern constinit std::uintptr_t g_base;
 [[gnu::visibility("hidden")]] extern constinit const std::atomic<std::uint8_t>* g_span_classes;
-// Spans that exist by now; a block lies in one of them, or is none of the arena's.
-[[nodiscard, gnu::always_inline]] inline std::size_t span_count() noexcept { return g_core.arena().span_count(); }
 // One word of static thread-local storage: a program that loads us late has no more to spare.
 [[gnu::visibility("hidden")]] extern constinit thread_local NativeCache* t_cache;
 
