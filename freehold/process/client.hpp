@@ -180,9 +180,9 @@ class Client {
  public:
   // Pre: `memory` is a valid table and outlives the client, `slot` is nobody else's, `bell` is its supervisor's.
   Client(const SharedMemory& memory, unsigned slot, int bell) noexcept
-      : Client(memory, static_cast<const TableShape&>(Table(memory.data()).shape()), slot, bell) {}
+      : Client(memory, TableShape(Table(memory.data()).shape()), slot, bell) {}
   Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int bell) noexcept
-      : memory_(memory), table_(memory.data(), shape), slot_(slot), bell_(bell) {}
+      : table_(memory.data(), shape), slot_(slot), bell_(bell) {}
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -228,7 +228,6 @@ class Client {
   [[nodiscard]] std::uint64_t longest_wait(std::uint64_t nanoseconds) const noexcept;
   void release(Ticket ticket) noexcept;
 
-  const SharedMemory& memory_;
   Table table_;
   const unsigned slot_;
   const int bell_;
