@@ -263,8 +263,8 @@ void Supervisor::start_workers(std::uint64_t time) {
   }
 }
 
-void Supervisor::spawn(unsigned slot) {
-  table_.set_up(slot, false);
+// Returns an errno, or 0 and the process; `error_end` is where its standard error can be read, if that is kept.
+int Supervisor::start_process(unsigned slot, pid_t& pid, int& error_end) {
   char variable[256];
   const WorkerLimits& l = options_.limits;
   std::snprintf(variable, sizeof variable, "%s=%u %d %u %llu %llu %llu %llu", kWorkerVariable, slot, ::getpid(), epoch_,
@@ -298,15 +298,22 @@ void Supervisor::spawn(unsigned slot) {
   ::posix_spawnattr_setsigdefault(&how, &all);
   ::posix_spawnattr_setpgroup(&how, 0);
   ::posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  pid_t pid = 0;
   const int error = arguments[0] == nullptr
                         ? ENOENT
                         : ::posix_spawnp(&pid, arguments[0], &files, &how, arguments.data(), environment.data());
   ::posix_spawnattr_destroy(&how);
   ::posix_spawn_file_actions_destroy(&files);
   if (standard_error[1] >= 0) ::close(standard_error[1]);
-  if (error != 0 && standard_error[0] >= 0) ::close(standard_error[0]);
-  if (error != 0) {
+  if (error != 0 && standard_error[0] >= 0) ::close(std::exchange(standard_error[0], -1));
+  error_end = standard_error[0];
+  return error;
+}
+
+void Supervisor::spawn(unsigned slot) {
+  table_.set_up(slot, false);
+  pid_t pid = 0;
+  int standard_error = -1;
+  if (const int error = start_process(slot, pid, standard_error); error != 0) {
     const bool may_pass = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == ETXTBSY;
     never_up(std::string("cannot be started: ") + std::strerror(error), may_pass);
     return;
@@ -315,7 +322,7 @@ void Supervisor::spawn(unsigned slot) {
   started.pidfd = open_process(pid);  // not reaped yet, so it is this one
   if (started.pidfd < 0) {
     const int refused = errno;
-    if (standard_error[0] >= 0) ::close(standard_error[0]);
+    if (standard_error >= 0) ::close(standard_error);
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
     // It may have come far enough to take a task.
@@ -328,7 +335,7 @@ void Supervisor::spawn(unsigned slot) {
   started.condemned = {};
   started.cancelled = false;
   started.born = now();
-  started.standard_error = standard_error[0];
+  started.standard_error = standard_error;
   started.last_lines.clear();
   started.ended_before = table_.ended(slot);
   started.pid.store(pid, std::memory_order_relaxed);
@@ -614,25 +621,38 @@ void Supervisor::reap(unsigned slot) noexcept {
   recover(slot, pid, end, reason, held);
   table_.leave(slot);
   if (worker.standard_error >= 0) ::close(std::exchange(worker.standard_error, -1));
-  if (held != 0 && retired(end)) end = End::kExit;  // the component called exit()
-  if (was_up) {
+  const bool ended_some = table_.ended(slot) != worker.ended_before;
+  note_end(worker, {pid, info.si_status, end, exited, was_up, held != 0, ended_some});
+}
+
+// What the worker's end says about the next one.
+void Supervisor::note_end(const Slot& worker, const Death& death) {
+  // A component that calls exit() is not a worker that retires.
+  const End end = death.held && retired(death.end) ? End::kExit : death.end;
+  if (death.was_up) {
     was_up_ = true;
     start_failures_ = 0;
     broken_.store(false, std::memory_order_relaxed);
     ended_[static_cast<std::size_t>(end)].fetch_add(1, std::memory_order_relaxed);
     if (options_.log)
-      tell({.what = PoolEvent::What::kWorkerEnded, .worker = pid, .end = end, .text = {}, .last_lines = worker.last_lines});
+      tell({.what = PoolEvent::What::kWorkerEnded,
+            .worker = death.pid,
+            .end = end,
+            .text = {},
+            .last_lines = worker.last_lines});
     // One that died of its task says nothing about the next worker.
-    if (retired(end) || held != 0 || table_.ended(slot) != worker.ended_before)
+    if (retired(end) || death.held || death.ended_some)
       fruitless_ = 0;
     else
       retry_later();
   } else if (worker.condemned.kind == FailureKind::kDeadline) {
     never_up("does not come up within " + std::to_string(worker.condemned.value) + " ms", true);
   } else {
-    never_up((exited ? "ends before it takes a task, with status " : "is killed before it takes a task, by signal ") +
-                 std::to_string(info.si_status) + (exited ? meaning(static_cast<WorkerExit>(info.si_status)) : ""),
-             !exited && info.si_status == SIGKILL);
+    const std::string status = std::to_string(death.status);
+    if (death.exited)
+      never_up("ends before it takes a task, with status " + status + meaning(static_cast<WorkerExit>(death.status)), false);
+    else
+      never_up("is killed before it takes a task, by signal " + status, death.status == SIGKILL);
   }
 }
 

@@ -152,6 +152,14 @@ class Supervisor {
     std::uint32_t suspect_entry = 0;
     std::uint64_t suspect_since = 0, suspect_waited = 0;
   };
+  // How a worker's process ended.
+  struct Death {
+    int pid, status;
+    End end;
+    bool exited, was_up;
+    bool held;        // a task
+    bool ended_some;  // tasks, before
+  };
   // What a look found in an entry, and since when it stands so.
   struct Seen {
     TaskWord word;
@@ -165,6 +173,7 @@ class Supervisor {
   void take_over() noexcept;
   void start_workers(std::uint64_t time);
   void spawn(unsigned slot);
+  [[nodiscard]] int start_process(unsigned slot, pid_t& pid, int& error_end);
   void never_up(const std::string& why, bool may_pass);
   void note_up() noexcept;
   [[nodiscard]] bool keeps_hoping(std::uint64_t time) const noexcept;
@@ -183,6 +192,7 @@ class Supervisor {
   void wait(std::uint64_t time);
   void reap_all() noexcept;
   void reap(unsigned slot) noexcept;
+  void note_end(const Slot& worker, const Death& death);
   void recover(unsigned slot, int pid, End end, Failure reason, unsigned& held);
   void pass_standard_error_on(Slot& slot) noexcept;
   void tell(PoolEvent event);
