@@ -1,6 +1,6 @@
 // The arena: one range of address space, cut into spans of 64 KiB and chunks of 64 spans, that grows chunk by chunk.
-// A span belongs to a size class (span_class != 0), to a run (a block above 32 KiB), or is free. Chunks of kind kSlots hold the
-// spans of classes up to 2 KiB, packed, so that transparent huge pages pay; chunks of kind kRuns hold runs and spans of
+// A span belongs to a size class (span_class != 0), to a run (a block above 32 KiB), or is free. Chunks of kind kSlots hold
+// the spans of classes up to 2 KiB, packed, so that transparent huge pages pay; chunks of kind kRuns hold runs and spans of
 // larger classes; when memory is short either serves both. A wholly free span of a class is *seized* (all its slots are
 // taken out of the word pool) and may then be given to any class, be purged, or join a run.
 //
@@ -138,7 +138,8 @@ class Arena {
 
   // --- slots ---------------------------------------------------------------------------------------------------------
 
-  // Gives class `c` a span, worked in by `thread_id`, and the caller `keep` of its slots (at most 64). bits == 0: out of memory.
+  // Gives class `c` a span, worked in by `thread_id`, and the caller `keep` of its slots (at most 64). bits == 0: out of
+  // memory.
   [[nodiscard]] pool::Taken claim(unsigned c, unsigned keep, std::uint32_t thread_id, std::uint64_t now) noexcept;
 
   // Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Concurrent
@@ -217,7 +218,9 @@ class Arena {
   // --- for statistics and tests --------------------------------------------------------------------------------------
 
   [[nodiscard]] const ArenaCounters<A>& counters() const noexcept { return counters_; }
-  [[nodiscard]] std::uint64_t lock_waits() const noexcept { return grow_lock_.waits().count() + purge_lock_.waits().count(); }
+  [[nodiscard]] std::uint64_t lock_waits() const noexcept {
+    return grow_lock_.waits().count() + purge_lock_.waits().count();
+  }
   // Free spans that may hold pages. Counts: one pass over the chunks.
   [[nodiscard]] std::uint64_t free_dirty_bytes() const noexcept;
   [[nodiscard]] std::uint64_t committed_bytes() noexcept {
@@ -254,7 +257,9 @@ class Arena {
   struct alignas(base::kCacheLine) Shard {
     typename Chunks::Cursor slots{Chunks::kNoChunk}, runs{Chunks::kNoChunk};
     typename BudgetType::Shard budget;
-    [[nodiscard]] typename Chunks::Cursor& cursor(ChunkKind kind) noexcept { return kind == ChunkKind::kSlots ? slots : runs; }
+    [[nodiscard]] typename Chunks::Cursor& cursor(ChunkKind kind) noexcept {
+      return kind == ChunkKind::kSlots ? slots : runs;
+    }
   };
   // Chunks [next, end) are set aside for a kind, so that kinds do not alternate in the address space: under huge pages each
   // change is a mapping of its own.
@@ -276,7 +281,9 @@ class Arena {
   [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
     return (pages + kPagesPerSpan - 1) / kPagesPerSpan;
   }
-  [[nodiscard]] static constexpr bool is_dense(unsigned c) noexcept { return Classes::slot_bytes(c) <= Config::kDenseMaxBytes; }
+  [[nodiscard]] static constexpr bool is_dense(unsigned c) noexcept {
+    return Classes::slot_bytes(c) <= Config::kDenseMaxBytes;
+  }
   [[nodiscard]] static constexpr ChunkKind other(ChunkKind kind) noexcept {
     return kind == ChunkKind::kSlots ? ChunkKind::kRuns : ChunkKind::kSlots;
   }
@@ -285,7 +292,8 @@ class Arena {
   void lay_out_tables(std::size_t spans) noexcept;
   void attach_tables(std::size_t spans) noexcept;
 
-  [[nodiscard]] TakenSpans take_spans(ChunkKind kind, unsigned n, unsigned alignment, bool reuse, std::uint64_t now) noexcept;
+  [[nodiscard]] TakenSpans take_spans(ChunkKind kind, unsigned n, unsigned alignment, bool reuse,
+                                      std::uint64_t now) noexcept;
   [[nodiscard]] TakenSpans take_or_reuse(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard, bool reuse) noexcept;
   [[nodiscard]] TakenSpans take_or_grow(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard) noexcept;
   [[nodiscard]] TakenSpans take_anywhere(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard,
@@ -360,7 +368,7 @@ class Arena {
   // Under grow_lock_.
   alignas(base::kCacheLine) Lock grow_lock_;
   ArenaSpace<Config, Pages> space_;
-  Extent extents_[3]{};        // by ChunkKind
+  Extent extents_[3]{};           // by ChunkKind
   std::uint32_t chunks_end_ = 0;  // chunks that belong to an extent
   std::uint32_t max_chunks_ = 0;
   unsigned table_numbers_[6]{};

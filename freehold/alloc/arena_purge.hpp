@@ -70,19 +70,16 @@ bool Arena<A, Config, Pages>::purge_pages(SpanIndex i, unsigned c, unsigned page
   Pool& pool = pools_[c];
   const std::size_t bytes = Classes::slot_bytes(c);
   const auto from = static_cast<std::uint32_t>(page * Config::kPageBytes / bytes);
-  const auto to =
-      std::min(pool.shape().slots, static_cast<std::uint32_t>(base::ceil_div(end * Config::kPageBytes, bytes)));
+  const auto to = std::min(pool.shape().slots, static_cast<std::uint32_t>(base::ceil_div(end * Config::kPageBytes, bytes)));
   const unsigned first_word = from / 64, last_word = (to - 1) / 64;
   unsigned w = first_word;
   while (w <= last_word && pool.take_exactly(pool::leaf_of(i, w), pool::bits_of_word(w, from, to))) ++w;
   const bool ours = w > last_word && class_of_span(i) == c;
-  const bool done =
-      ours && purge_range(address(i) + page * Config::kPageBytes, (end - page) * Config::kPageBytes, effort);
+  const bool done = ours && purge_range(address(i) + page * Config::kPageBytes, (end - page) * Config::kPageBytes, effort);
   if (done) {
     const std::uint64_t mask = base::low_bits(end) & ~base::low_bits(page);
     const std::uint64_t fresh = mask & ~spans_[i].page_hints.fetch_or(mask, std::memory_order_relaxed);
-    budget_.pages_returned(
-        static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(fresh)) * Config::kPageBytes));
+    budget_.pages_returned(static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(fresh)) * Config::kPageBytes));
   }
   while (w-- > first_word) give_back(pool::leaf_of(i, w), pool::bits_of_word(w, from, to));
   return done || !ours;
@@ -298,8 +295,7 @@ bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort)
   SpanIndex i = drained_.find(drained_cursor_);
   for (unsigned looks = 0; i != Tree::kNone && looks < kLooks && effort.left(); ++looks, i = drained_.find(i + 1)) {
     const unsigned c = class_of_span(i);
-    if (c != 0 &&
-        (spans_[i].page_hints.fetch_or(PageHints::kDrained, std::memory_order_relaxed) & PageHints::kDrained) == 0)
+    if (c != 0 && (spans_[i].page_hints.fetch_or(PageHints::kDrained, std::memory_order_relaxed) & PageHints::kDrained) == 0)
       continue;
     drained_.retire(i, [] { return false; });
     const unsigned left = class_after_leaving(i);

@@ -99,8 +99,7 @@ class ArenaSpace {
     // From the last to the first: the page that two share is the later one's.
     for (unsigned t = count_; t-- > 0;) {
       Table& table = tables_[t];
-      const std::size_t used =
-          std::min(table.entries, ((spans + (std::size_t{1} << table.shift) - 1) >> table.shift) + 1);
+      const std::size_t used = std::min(table.entries, ((spans + (std::size_t{1} << table.shift) - 1) >> table.shift) + 1);
       const char* const limit = t + 1 < count_ ? first_page(t + 1) : start_ + base::align_up(end_, Config::kPageBytes);
       const auto end = std::min(base::align_up(table.offset + used * table.bytes, Config::kPageBytes),
                                 static_cast<std::size_t>(limit - start_));

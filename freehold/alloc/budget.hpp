@@ -7,7 +7,8 @@
 // The rule holds at every moment, not after a delay, so that a program that frees everything and then sleeps leaves little
 // behind although nobody runs. *Regret* is what makes that cheap for a program that saws up and down: memory that is asked
 // for within a second of its return to the system raises the allowance by twice as much, up to kRegretBytes, and up to the
-// largest size seen where a thread of ours gives memory back in time; seconds without regret halve it. *What cannot go back* are free slots on pages that others still use, as the last search found.
+// largest size seen where a thread of ours gives memory back in time; seconds without regret halve it. *What cannot go back*
+// are free slots on pages that others still use, as the last search found.
 //
 //   Invariant, at rest with all caches and shards flushed: the figures are exact sums over the spans.
 //

@@ -1,6 +1,6 @@
-// Free spans as one bit each: the page level of the engine. The arena is cut into chunks of 64 spans (4 MiB); a chunk has one
-// word of free bits and one of dirty bits, so a run of up to 64 spans is allocated by one compare-exchange and freed by one
-// fetch_or. Neighbouring free runs merge by themselves, since they are neighbouring bits. No lock, any thread.
+// Free spans as one bit each: the page level of the engine. The arena is cut into chunks of 64 spans (4 MiB); a chunk has
+// one word of free bits and one of dirty bits, so a run of up to 64 spans is allocated by one compare-exchange and freed by
+// one fetch_or. Neighbouring free runs merge by themselves, since they are neighbouring bits. No lock, any thread.
 //
 // A chunk serves one kind of span: kSlots (spans of small size classes, packed, under huge pages) or kRuns (blocks above
 // 32 KiB, and spans of classes above 2 KiB). Summary trees over the chunks say which may hold a free run of 2^k spans, and
@@ -42,9 +42,10 @@ template <sync::Atomics A>
 struct alignas(base::kCacheLine) Chunk {
   typename A::template atomic<std::uint64_t> free{0};
   typename A::template atomic<std::uint64_t> dirty{0};
-  typename A::template atomic<std::uint32_t> freed_at{0};   // milliseconds, when a span became free last
-  typename A::template atomic<std::uint32_t> purged_at{0};  // milliseconds, when pages of free spans went back last; 0: never
-  typename A::template atomic<std::uint32_t> user{0};       // the CPU that works here, plus one: a hint
+  typename A::template atomic<std::uint32_t> freed_at{0};  // milliseconds, when a span became free last
+  typename A::template atomic<std::uint32_t> purged_at{
+      0};                                              // milliseconds, when pages of free spans went back last; 0: never
+  typename A::template atomic<std::uint32_t> user{0};  // the CPU that works here, plus one: a hint
   typename A::template atomic<ChunkKind> kind{ChunkKind::kNone};
   typename A::template atomic<bool> has_records{false};  // spans of it had a size class since their records were purged
 };
@@ -86,9 +87,8 @@ class ChunkPool {
   }
 
   // Takes `n` neighbouring spans, 1 <= n <= kChunkSpans, whose first is a multiple of `alignment` (a power of two, at most
-  // kChunkSpans): dirty ones where `cursor` stands, else dirty ones, else where `cursor` stands, else any, of chunks that no other CPU works in
-  // unless `anywhere`.
-  // first == kNoSpan: there is none under these terms.
+  // kChunkSpans): dirty ones where `cursor` stands, else dirty ones, else where `cursor` stands, else any, of chunks that no
+  // other CPU works in unless `anywhere`. first == kNoSpan: there is none under these terms.
   [[nodiscard]] TakenSpans take(ChunkKind kind, unsigned n, unsigned alignment, unsigned cpu, Cursor& cursor,
                                 bool anywhere) noexcept {
     const Search search{kind, n, alignment, cpu, anywhere};
@@ -261,8 +261,7 @@ class ChunkPool {
   [[nodiscard]] TakenSpans take_in_any(const Search& s) noexcept {
     if (s.kind == ChunkKind::kSlots) return take_in_tree(kSlotTree, 1, s, ~0U);
     const unsigned below = static_cast<unsigned>(std::bit_width(s.n)) - 1;
-    if (const TakenSpans t = take_in_tree(kRunTrees + below, 1U << below, s, s.anywhere ? ~0U : kLooks);
-        t.first != kNoSpan)
+    if (const TakenSpans t = take_in_tree(kRunTrees + below, 1U << below, s, s.anywhere ? ~0U : kLooks); t.first != kNoSpan)
       return t;
     // An aligned run of n lies in every free run of n + alignment - 1.
     const unsigned most = s.n + s.alignment - 1 < kChunkSpans ? s.n + s.alignment - 1 : kChunkSpans;

@@ -490,7 +490,8 @@ template <class Take>
 
 // Blocks above the fast path's table come here, too, and most find a slot: look before anything is saved on the stack. The
 // caches of threads without one are empty, and so are those of threads whose blocks are to be filled.
-[[nodiscard, gnu::always_inline]] inline void* allocate_class(unsigned c, std::size_t bytes, std::size_t alignment) noexcept {
+[[nodiscard, gnu::always_inline]] inline void* allocate_class(unsigned c, std::size_t bytes,
+                                                              std::size_t alignment) noexcept {
   void* const slot = t_cache->pop(c);
   if (slot != nullptr) [[likely]]
     return slot;
@@ -558,8 +559,7 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
   if (bytes == 0) bytes = 1;
   if (alignment <= 16) return allocate_inline(bytes);
   if (alignment <= Classes::kMaxBytes && bytes <= Classes::kMaxBytes)
-    if (const unsigned c = Classes::aligned_class_of(alignment, bytes); c != 0)
-      return allocate_class(c, bytes, alignment);
+    if (const unsigned c = Classes::aligned_class_of(alignment, bytes); c != 0) return allocate_class(c, bytes, alignment);
   bool zero;
   return filled(allocate_run(std::max(bytes, Classes::kMaxBytes + 1), alignment, zero), bytes);
 }

@@ -10,8 +10,8 @@
 
 namespace freehold::alloc {
 
-// A block of at least `bytes` bytes, aligned to 16 bytes, whatever the size. Returns nullptr and sets errno to ENOMEM when memory or address space is exhausted.
-// Cost: 14 instructions from the thread's cache; one atomic per 64 slots otherwise.
+// A block of at least `bytes` bytes, aligned to 16 bytes, whatever the size. Returns nullptr and sets errno to ENOMEM when
+// memory or address space is exhausted. Cost: 14 instructions from the thread's cache; one atomic per 64 slots otherwise.
 [[nodiscard]] void* allocate(std::size_t bytes) noexcept;
 // The same, zeroed; pages known to be zero are not written.
 [[nodiscard]] void* allocate_zeroed(std::size_t bytes) noexcept;

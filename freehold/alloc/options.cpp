@@ -56,7 +56,8 @@ constexpr Name kVerbose{"FREEHOLD_VERBOSE", "verbose"};
 constexpr Name kBackgroundThread{"FREEHOLD_BACKGROUND_THREAD", "background_thread"};
 constexpr Name kLimitBytes{"FREEHOLD_LIMIT_BYTES", "limit_bytes"};
 constexpr Name kPrefault{"FREEHOLD_PREFAULT", "prefault"};
-constexpr Name kCompiled[] = {kPurgeDelay, kHugePages, kCache, kCacheBytes, kVerbose, kBackgroundThread, kLimitBytes, kPrefault};
+constexpr Name kCompiled[] = {kPurgeDelay, kHugePages,        kCache,      kCacheBytes,
+                              kVerbose,    kBackgroundThread, kLimitBytes, kPrefault};
 
 // Calls visit(name, length of the name, value, length of the value) for each option in the program's string; a part without
 // a colon has a null value.
@@ -99,9 +100,10 @@ void complain_of_unknown_options() noexcept {
         if (is(name, name_length, option.compiled)) return;
     char copy[kMostBytes] = {};
     std::memcpy(copy, name, name_length < kMostBytes ? name_length : kMostBytes - 1);
-    complain(copy,
-             "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, prefault or verbose, a colon and "
-             "a value, in freehold_options");
+    complain(
+        copy,
+        "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, prefault or verbose, a colon and "
+        "a value, in freehold_options");
   });
 }
 

@@ -18,10 +18,10 @@ struct Options {
   CacheMode cache = CacheMode::kAuto;       // FREEHOLD_CACHE=thread|cpu|auto
   std::size_t cache_bytes = 0;              // FREEHOLD_CACHE_BYTES: all caches beyond their minimum; 0: kBudgetBytes
   BackgroundThread background_thread = BackgroundThread::kAuto;  // FREEHOLD_BACKGROUND_THREAD=off|auto|on
-  std::uint64_t limit_bytes = 0;            // FREEHOLD_LIMIT_BYTES: of blocks and what is kept for them; 0: none
-  bool prefault = false;                    // FREEHOLD_PREFAULT=1: memory is resident before it is handed out
-  bool verbose = false;                     // FREEHOLD_VERBOSE=1: one line at the start
-  int stats_fd = -1;                        // FREEHOLD_STATS_FD, with FREEHOLD_STATS_PID: where the stats go at exit
+  std::uint64_t limit_bytes = 0;  // FREEHOLD_LIMIT_BYTES: of blocks and what is kept for them; 0: none
+  bool prefault = false;          // FREEHOLD_PREFAULT=1: memory is resident before it is handed out
+  bool verbose = false;           // FREEHOLD_VERBOSE=1: one line at the start
+  int stats_fd = -1;              // FREEHOLD_STATS_FD, with FREEHOLD_STATS_PID: where the stats go at exit
 };
 
 [[nodiscard]] Options read_options() noexcept;

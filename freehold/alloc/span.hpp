@@ -1,5 +1,5 @@
-// What the arena knows about one span of 64 KiB of a size class: the free bits of its slots. Found by index from the address;
-// the size class lies apart, dense, since every free reads it. Which spans are free, chunk_pool.hpp knows.
+// What the arena knows about one span of 64 KiB of a size class: the free bits of its slots. Found by index from the
+// address; the size class lies apart, dense, since every free reads it. Which spans are free, chunk_pool.hpp knows.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -17,8 +17,8 @@ inline constexpr SpanIndex kNoSpan = ~SpanIndex{0};
 // costs a system call or a missed purge.
 struct PageHints {
   static constexpr unsigned kPages = 16;
-  static constexpr std::uint64_t kReturned = 0xffff;                // one bit a page: it was given back to the system
-  static constexpr std::uint64_t kLooked = std::uint64_t{1} << 32;  // the span was seen by the last look for empty ones
+  static constexpr std::uint64_t kReturned = 0xffff;                 // one bit a page: it was given back to the system
+  static constexpr std::uint64_t kLooked = std::uint64_t{1} << 32;   // the span was seen by the last look for empty ones
   static constexpr std::uint64_t kDrained = std::uint64_t{1} << 33;  // the same by the last look for free pages
 };
 

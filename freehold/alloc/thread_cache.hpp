@@ -45,10 +45,10 @@ struct ThreadCache {
   };
   Bin bins[kCount];
 
-  std::size_t granted = 0;    // bytes that the bins may hold together
-  std::size_t allowance = 0;  // bytes this thread may grant: its own share and what it took from the common budget
+  std::size_t granted = 0;      // bytes that the bins may hold together
+  std::size_t allowance = 0;    // bytes this thread may grant: its own share and what it took from the common budget
   std::int64_t unreported = 0;  // bytes taken from the pools, less those given back, that the arena does not know of
-  std::uint32_t id = 0;       // of this cache, never 0, never used again
+  std::uint32_t id = 0;         // of this cache, never 0, never used again
   std::uint32_t slow_calls = 0;
   std::uint8_t exit_rounds = 0;
   // A fork's child must not trust a cache whose owner was in here when the process was copied.

@@ -30,9 +30,9 @@ size_t freehold_trim(void);
 /* The same for event loops, when there is nothing to do: quick when nothing is due. Returns bytes given back. */
 size_t freehold_idle(void);
 
-/* Limits what blocks and the memory kept for them take together, in bytes; 0: no limit. Beyond it free memory goes back first;
-   then requests fail with ENOMEM (operator new: the new handler, then std::bad_alloc), and one line on standard error says so,
-   once. Blocks that exist stay. Returns the former limit. FREEHOLD_LIMIT_BYTES sets it at the start. */
+/* Limits what blocks and the memory kept for them take together, in bytes; 0: no limit. Beyond it free memory goes back
+   first; then requests fail with ENOMEM (operator new: the new handler, then std::bad_alloc), and one line on standard error
+   says so, once. Blocks that exist stay. Returns the former limit. FREEHOLD_LIMIT_BYTES sets it at the start. */
 size_t freehold_set_limit(size_t bytes);
 
 /* Fills `out` with a freehold::alloc::Stats (freehold/alloc/stats.hpp) of at most `size` bytes; returns 0, or -1 with errno

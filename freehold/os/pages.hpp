@@ -29,8 +29,8 @@ struct Pages {
   // mappings of its own, another place for each attempt, at random where the system randomises. Nothing is reserved. Null:
   // no more places.
   static void* place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept;
-  // A committed mapping at exactly `address`; false if something is there already, which is never replaced (errno is EEXIST),
-  // or the system refuses.
+  // A committed mapping at exactly `address`; false if something is there already, which is never replaced (errno is
+  // EEXIST), or the system refuses.
   static bool map_at(void* address, std::size_t bytes) noexcept;
   // A committed mapping anywhere; null if there is none.
   static void* map(std::size_t bytes) noexcept;
@@ -38,8 +38,8 @@ struct Pages {
   static bool unmap(void* address, std::size_t bytes) noexcept;
   // Gives the pages back to the system at once (MADV_DONTNEED); the range stays committed and reads as zero.
   static bool purge(void* address, std::size_t bytes) noexcept;
-  // Makes a whole mapping of map(), remap() or move_out() `new_bytes` long, elsewhere if need be; new pages read as zero. Null:
-  // not possible, nothing changed.
+  // Makes a whole mapping of map(), remap() or move_out() `new_bytes` long, elsewhere if need be; new pages read as zero.
+  // Null: not possible, nothing changed.
   static void* remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept;
   // A mapping of `new_bytes` with the content of the `bytes` at `from`, whose pages are moved, not copied; `from` stays
   // mapped, its content is unspecified then. Null: not possible (before Linux 5.7, under an emulator, over locked memory),

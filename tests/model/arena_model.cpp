@@ -44,8 +44,8 @@ class World {
 
   World() {
     std::fill(std::begin(trims_), std::end(trims_), false);  // the former execution may have been cut short
-    const bool ready =
-        arena_.init(pages_, {.capacity_bytes = std::size_t{2 * kChunk} << Layout::kSpanShift, .lanes = 1, .purge_delay_ms = 0});
+    const bool ready = arena_.init(
+        pages_, {.capacity_bytes = std::size_t{2 * kChunk} << Layout::kSpanShift, .lanes = 1, .purge_delay_ms = 0});
     SIM_CHECK(ready);
     pages_.memory = arena_.base();
   }
@@ -366,8 +366,8 @@ Result run_against_run(Options options, bool trim) {
   });
 }
 
-// All memory is in use. One thread frees a run while another looks for one: whether it finds it or not, the trees must lead to
-// what is free in the end.
+// All memory is in use. One thread frees a run while another looks for one: whether it finds it or not, the trees must lead
+// to what is free in the end.
 template <class Traits>
 Result free_run_against_search(Options options) {
   options.name += "free/search";
@@ -554,7 +554,8 @@ Failure killed() {
   }
   for (const bool third : {false, true}) {
     options.preemptions = third ? 2 : 3;
-    for (auto* scenario : {&run_against_run<Traits>, &drain_against_claim<Traits>, &refill_against_claim<Traits>, &drain_against_drain<Traits>}) {
+    for (auto* scenario : {&run_against_run<Traits>, &drain_against_claim<Traits>, &refill_against_claim<Traits>,
+                           &drain_against_drain<Traits>}) {
       if (const Result r = scenario(options, third); !r.ok()) return r.failure;
     }
   }

@@ -1,6 +1,6 @@
-// What the models of the arena and of the core share: a configuration with two chunks of four spans of two pages, and a page source
-// whose pages are stamps. Each page carries a plain stamp, 0 when nobody uses it, else 1 + the number of the thread that
-// does; the page source writes the stamps of what it purges. So a page handed out twice, purged while in use, or reused
+// What the models of the arena and of the core share: a configuration with two chunks of four spans of two pages, and a page
+// source whose pages are stamps. Each page carries a plain stamp, 0 when nobody uses it, else 1 + the number of the thread
+// that does; the page source writes the stamps of what it purges. So a page handed out twice, purged while in use, or reused
 // without its former user's writes, is a data race or a wrong stamp.
 #pragma once
 #include <cstddef>
@@ -37,7 +37,7 @@ struct TwoWords {
   static constexpr std::size_t kSlotBytes = 16;  // 128 slots, in two words
 };
 
-inline constexpr alloc::SpanIndex kChunk = 4;            // spans of a chunk, of which there are two: one of each kind at first
+inline constexpr alloc::SpanIndex kChunk = 4;  // spans of a chunk, of which there are two: one of each kind at first
 inline constexpr unsigned kPagesInAll = 2 * kChunk * 2;  // of both
 
 template <class Traits, class Layout>
