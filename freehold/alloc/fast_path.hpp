@@ -65,11 +65,11 @@ template <class T>
   return allocate_slow(bytes);
 }
 
-// Gives the block to the calling thread's array. False, and nothing done, if it is no slot of the first `span_count` spans
+// Gives the block to the calling thread's array. False, and nothing done, if it is no slot of the first `spans` spans
 // or there is no room.
-[[nodiscard, gnu::always_inline]] inline bool push_inline(void* block, std::size_t span_count) noexcept {
+[[nodiscard, gnu::always_inline]] inline bool push_inline(void* block, const std::atomic<std::size_t>& spans) noexcept {
   const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_base) >> NativeConfig::kSpanShift;
-  if (span < span_count) [[likely]] {
+  if (sync::NativeAtomics::is_below(span, spans)) [[likely]] {
     // Relaxed: the block is the caller's, so its span cannot change hands. Class 0 (not a slot) has a bin that is full.
     std::size_t c = g_span_classes[span].load(std::memory_order_relaxed);
     keep_whole(c);
@@ -87,7 +87,7 @@ template <class T>
 }
 
 [[gnu::always_inline]] inline void deallocate_inline(void* block) noexcept {
-  if (!push_inline(block, span_count())) [[unlikely]]
+  if (!push_inline(block, g_span_count)) [[unlikely]]
     deallocate_slow(block);
 }
 

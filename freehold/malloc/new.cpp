@@ -135,7 +135,7 @@ void learn_defaults() noexcept {
   ::operator delete[](p);
 }
 [[gnu::always_inline]] inline bool take_back(void* p) noexcept {
-  return alloc::push_inline(p, g_default_spans.load(std::memory_order_relaxed));
+  return alloc::push_inline(p, g_default_spans);
 }
 
 }  // namespace
