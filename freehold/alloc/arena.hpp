@@ -154,6 +154,7 @@ class Arena {
     const SpanIndex block = pool::block_of(leaf);
     if (!empties_.test(block) && pools_[c].looks_full(block, pool::word_of(leaf))) {
       empties_.set(block);
+      budget_.not_stuck(kSpanBytes);
       note_due();
     }
   }
@@ -276,7 +277,7 @@ class Arena {
       bytes -= std::min(bytes, n);
     }
   };
-  static constexpr Effort kStep{32, std::size_t{1} << 20};
+  static constexpr Effort kStep{128, std::size_t{16} << 20};  // half a millisecond: 100 ns a page
 
   [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
     return (pages + kPagesPerSpan - 1) / kPagesPerSpan;
@@ -298,10 +299,10 @@ class Arena {
   [[nodiscard]] TakenSpans take_or_grow(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard) noexcept;
   [[nodiscard]] TakenSpans take_anywhere(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard,
                                          std::uint64_t now) noexcept;
-  [[nodiscard]] bool grow(ChunkKind kind) noexcept;
+  [[nodiscard]] bool grow(ChunkKind kind, unsigned cpu) noexcept;
   [[nodiscard]] std::uint32_t next_chunk(ChunkKind kind) noexcept;
   void advise_chunk(std::uint32_t chunk, ChunkKind kind, bool first) noexcept;
-  void give_spans(SpanIndex first, unsigned n, std::uint64_t now) noexcept;
+  void give_spans(SpanIndex first, unsigned n, std::uint64_t now, bool just_now = true) noexcept;
   void give_untouched(const TakenSpans& t, unsigned n) noexcept;
   void account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;
@@ -318,7 +319,7 @@ class Arena {
   [[nodiscard]] bool seize(SpanIndex i, unsigned c) noexcept;
   void tick_locked(std::uint64_t now) noexcept;
   [[nodiscard]] bool is_much_scattered() noexcept;
-  [[nodiscard]] bool look_at_empties(std::uint64_t now) noexcept;
+  [[nodiscard]] bool look_at_empties(std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] bool look_at_drained(std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] bool purge_due(std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] bool purge_something(std::uint64_t now, Effort& effort) noexcept;

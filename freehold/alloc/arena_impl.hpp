@@ -90,7 +90,7 @@ std::uint32_t Arena<A, Config, Pages>::next_chunk(ChunkKind kind) noexcept {
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::grow(ChunkKind kind) noexcept {
+bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned cpu) noexcept {
   Extent& extent = extents_[static_cast<unsigned>(kind)];
   std::uint32_t c;
   std::size_t end;
@@ -110,7 +110,7 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind) noexcept {
     span_count_.store(end, std::memory_order_relaxed);
     if constexpr (requires { Config::note_span_count(end); }) Config::note_span_count(end);
   }
-  chunks_.add(c, kind);
+  chunks_.add(c, kind, cpu);
   return true;
 }
 
@@ -155,7 +155,7 @@ TakenSpans Arena<A, Config, Pages>::take_or_grow(ChunkKind kind, unsigned n, uns
     // Another thread may have grown while we waited.
     const TakenSpans t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), false);
     if (t.first != kNoSpan) return t;
-    if (!grow(kind)) break;
+    if (!grow(kind, cpu)) break;
   }
   return {};
 }
@@ -199,8 +199,8 @@ TakenSpans Arena<A, Config, Pages>::take_spans(ChunkKind kind, unsigned n, unsig
 
 // Puts spans that are nobody's among the free ones; they may hold pages.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::give_spans(SpanIndex first, unsigned n, std::uint64_t now) noexcept {
-  chunks_.give(first, n, true, static_cast<std::uint32_t>(now));
+void Arena<A, Config, Pages>::give_spans(SpanIndex first, unsigned n, std::uint64_t now, bool just_now) noexcept {
+  chunks_.give(first, n, true, static_cast<std::uint32_t>(now), just_now);
   (void)budget_.spans_changed(shards_[shard_number()].budget, static_cast<std::int64_t>(n * kSpanBytes), 0);
   note_due();
 }

@@ -160,7 +160,7 @@ void Arena<A, Config, Pages>::purge_records_of(std::uint32_t chunk, std::uint64_
 // False: nothing is left that can go back.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort) noexcept {
-  constexpr std::size_t kLookBytes = 8 * 1024;  // what a look costs, beside giving pages back
+  constexpr std::size_t kLookBytes = 32 * 1024;  // what a look costs, beside giving pages back
   if (const std::uint32_t c = oldest_dirty_chunk(); c != Chunks::kNoChunk && purge_chunk(c, now, effort)) return true;
   if (const SpanIndex i = seize_empty(0); i != kNoSpan) {
     give_spans(i, 1, now);
@@ -183,11 +183,12 @@ void Arena<A, Config, Pages>::relieve(std::uint64_t now, std::size_t freed) noex
   if (!purge_lock_.try_lock()) return;
   // Twice what came, so that what others could not give back meanwhile goes, too.
   Effort effort{kStep.calls + static_cast<unsigned>(freed >> kSpanShift), kStep.bytes + 2 * freed};
-  while (budget_.excess() > 0 && effort.left())
-    if (!purge_something(now, effort)) {
-      budget_.nothing_left();
-      break;
-    }
+  const std::uint64_t before = counters_.purged_bytes.load(std::memory_order_relaxed);
+  bool more = true;
+  while (more && budget_.excess() > 0 && effort.left()) more = purge_something(now, effort);
+  // A step that hardly finds a free page is not worth its time at every report: free slots lie scattered, for now.
+  const std::uint64_t purged = counters_.purged_bytes.load(std::memory_order_relaxed) - before;
+  if (!more || (!effort.left() && purged < kStep.bytes / 256)) budget_.nothing_left();
   purge_lock_.unlock();
 }
 
@@ -224,7 +225,7 @@ void Arena<A, Config, Pages>::tick_locked(std::uint64_t now) noexcept {
   budget_.forget(now);
   Effort effort = kStep;
   bool more = purge_due(now, effort);
-  more = look_at_empties(now) || more;
+  more = look_at_empties(now, effort) || more;
   more = look_at_drained(now, effort) || more;
   if (!effort.left()) next_tick_.store(now, std::memory_order_relaxed);  // go on at the next slow call
   // Relaxed: a note that comes while this runs may be lost until the next span empties.
@@ -241,7 +242,7 @@ bool Arena<A, Config, Pages>::purge_idle(std::uint64_t now) noexcept {
     const sync::Guard guard(purge_lock_);
     effort = kStep;
     more = purge_due(now, effort);
-    more = look_at_empties(now) || more;
+    more = look_at_empties(now, effort) || more;
     more = (look_at_drained(now, effort) && is_much_scattered()) || more;
   }
   if (more) note_due();
@@ -265,18 +266,21 @@ bool Arena<A, Config, Pages>::purge_due(std::uint64_t now, Effort& effort) noexc
 // Wholly free spans of which no slot was handed out between two looks: a thread that empties and fills its spans again and
 // again keeps them, and its cache keeps their lines. Returns whether some are left.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::look_at_empties(std::uint64_t now) noexcept {
-  constexpr unsigned kLooks = 128;
+bool Arena<A, Config, Pages>::look_at_empties(std::uint64_t now, Effort& effort) noexcept {
+  constexpr unsigned kLooks = 4096;
+  constexpr std::size_t kSeizeBytes = 32 * 1024;  // what taking a span back costs, beside giving pages back
   SpanIndex i = empties_.find(empties_cursor_);
   if (i == Tree::kNone) i = empties_.find(0);
-  for (unsigned looks = 0; i != Tree::kNone && looks < kLooks; ++looks, i = empties_.find(i + 1)) {
+  for (unsigned looks = 0; i != Tree::kNone && looks < kLooks && effort.left(); ++looks, i = empties_.find(i + 1)) {
     const unsigned c = class_of_span(i);
     if (c != 0 && (spans_[i].page_hints.fetch_or(PageHints::kLooked, std::memory_order_relaxed) & PageHints::kLooked) == 0)
       continue;
     empties_.retire(i, [] { return false; });
-    if (const unsigned left = class_after_leaving(i); left != 0 && seize(i, left)) give_spans(i, 1, now);
+    effort.bytes -= std::min(effort.bytes, kSeizeBytes);
+    if (const unsigned left = class_after_leaving(i); left != 0 && seize(i, left)) give_spans(i, 1, now, false);
   }
   empties_cursor_ = i == Tree::kNone ? 0 : i;
+  if (i != Tree::kNone) effort.calls = 0;  // the rest is for the next slow call
   return empties_.find(0) != Tree::kNone;
 }
 
@@ -289,7 +293,7 @@ bool Arena<A, Config, Pages>::is_much_scattered() noexcept {
 // The same for wholly free pages of spans that are partly in use, if there is much to be had.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort) noexcept {
-  constexpr unsigned kLooks = 128;
+  constexpr unsigned kLooks = 512;
   if (!is_much_scattered()) return false;
   if (now < next_drained_look_) return true;
   SpanIndex i = drained_.find(drained_cursor_);
@@ -302,8 +306,11 @@ bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort)
     if (left != 0 && !purge_pages_of(i, left, now, effort)) break;
   }
   drained_cursor_ = i == Tree::kNone ? 0 : i;
-  if (i != Tree::kNone) return true;
-  next_drained_look_ = now + settings_.purge_delay_ms;  // a whole round was made
+  if (i != Tree::kNone) {
+    effort.calls = 0;
+    return true;
+  }
+  next_drained_look_ = now + settings_.purge_delay_ms / 2;  // a whole round was made
   return drained_.find(0) != Tree::kNone;
 }
 

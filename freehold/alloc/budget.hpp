@@ -90,7 +90,7 @@ class Budget {
   // Free bytes in spans of classes, but for the pages that went back.
   [[nodiscard]] std::int64_t free_in_spans() const noexcept { return get(class_spans_) - get(live_) - get(returned_); }
   // Of those, what a search may still give back.
-  [[nodiscard]] std::int64_t scattered() const noexcept { return free_in_spans() - get(stuck_); }
+  [[nodiscard]] std::int64_t scattered() const noexcept { return free_in_spans() - stuck(); }
   [[nodiscard]] std::int64_t in_use() const noexcept { return get(live_) + get(runs_) + get(direct_); }
   [[nodiscard]] std::int64_t dirty() const noexcept { return get(dirty_); }
   // What the program holds and what is kept for it: never more than what is resident but for untouched pages.
@@ -104,7 +104,7 @@ class Budget {
   [[nodiscard]] std::int64_t excess() noexcept {
     const std::int64_t scattered = free_in_spans();
     if (scattered < get(stuck_)) stuck_.store(scattered > 0 ? scattered : 0, std::memory_order_relaxed);
-    return scattered - get(stuck_) + get(dirty_) + get(kept_) - allowance();
+    return scattered - stuck() + get(dirty_) + get(kept_) - allowance();
   }
   // What was reported so far; the shards' part is theirs to add.
   struct Figures {
@@ -113,13 +113,26 @@ class Budget {
   [[nodiscard]] Figures figures() const noexcept {
     return {get(live_), get(class_spans_), get(returned_), get(dirty_), get(runs_), get(direct_), get(kept_)};
   }
+  // Of what the last search left, so much can go back by now.
+  void not_stuck(std::int64_t bytes) noexcept { stuck_.fetch_sub(bytes, std::memory_order_relaxed); }
   // A search found nothing more that can go back.
-  void nothing_left() noexcept { stuck_.store(free_in_spans(), std::memory_order_relaxed); }
+  void nothing_left() noexcept {
+    stuck_.store(free_in_spans(), std::memory_order_relaxed);
+    live_at_search_.store(get(live_), std::memory_order_relaxed);
+  }
 
  private:
   static constexpr std::uint32_t kSoonMs = 1000;
+  static constexpr std::int64_t kFreedWeight = 4;
   static constexpr std::int64_t kStep = std::int64_t{1} << 20;
 
+  // What cannot go back. Each byte freed since the search may have freed the rest of a page: it counts so many times, so
+  // that a program that frees in any order is searched again each time it has freed a fifth.
+  [[nodiscard]] std::int64_t stuck() const noexcept {
+    const std::int64_t freed = get(live_at_search_) - get(live_);
+    const std::int64_t still = get(stuck_) - (freed > 0 ? freed * kFreedWeight : 0);
+    return still > 0 ? still : 0;
+  }
   [[nodiscard]] static std::int64_t get(const Bytes& b) noexcept { return b.load(std::memory_order_relaxed); }
   static std::int64_t add(Bytes& b, std::int64_t bytes) noexcept {
     return b.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -138,7 +151,7 @@ class Budget {
 
   alignas(base::kCacheLine) Bytes live_{0};  // slots that the caches took
   Bytes class_spans_{0}, returned_{0}, dirty_{0}, runs_{0}, direct_{0}, kept_{0};
-  Bytes stuck_{0};
+  Bytes stuck_{0}, live_at_search_{0};
   alignas(base::kCacheLine) Bytes regret_{0};
   Bytes peak_{0};
   typename A::template atomic<std::uint64_t> regretted_at_{0};

@@ -80,9 +80,10 @@ class ChunkPool {
     for (unsigned t = 0; t < kTrees; ++t) trees_[t].attach(tree_words + t, kTrees, count);
   }
 
-  // A new chunk whose spans are all free and clean. The caller serialises.
-  void add(std::uint32_t chunk, ChunkKind kind) noexcept {
-    chunks_[chunk].kind.store(kind, std::memory_order_relaxed);  // relaxed: published by the give
+  // A new chunk whose spans are all free and clean, for a CPU to work in. The caller serialises.
+  void add(std::uint32_t chunk, ChunkKind kind, unsigned cpu) noexcept {
+    chunks_[chunk].user.store(cpu + 1, std::memory_order_relaxed);  // relaxed: a hint
+    chunks_[chunk].kind.store(kind, std::memory_order_relaxed);     // relaxed: published by the give
     publish(chunk, kind, kAll);
   }
 
@@ -113,8 +114,8 @@ class ChunkPool {
     return {};
   }
 
-  // Gives spans of one chunk back. `dirty`: they may hold pages.
-  void give(SpanIndex first, unsigned n, bool dirty, std::uint32_t now) noexcept {
+  // Gives spans of one chunk back. `dirty`: they may hold pages. `just_now`: they were in use until now, not idle.
+  void give(SpanIndex first, unsigned n, bool dirty, std::uint32_t now, bool just_now = true) noexcept {
     const std::uint32_t c = first / kChunkSpans;
     ChunkType& chunk = chunks_[c];
     const std::uint64_t mask = mask_of(first, n);
@@ -122,7 +123,7 @@ class ChunkPool {
       // relaxed: published by the give below, and nobody else's while we hold the spans.
       if ((chunk.dirty.load(std::memory_order_relaxed) & mask) != mask)
         chunk.dirty.fetch_or(mask, std::memory_order_relaxed);
-      chunk.freed_at.store(now, std::memory_order_relaxed);
+      if (just_now) chunk.freed_at.store(now, std::memory_order_relaxed);
     }
     const ChunkKind kind = chunk.kind.load(std::memory_order_relaxed);
     publish(c, kind, mask);

@@ -134,9 +134,7 @@ void learn_defaults() noexcept {
   learn_defaults();
   ::operator delete[](p);
 }
-[[gnu::always_inline]] inline bool take_back(void* p) noexcept {
-  return alloc::push_inline(p, g_default_spans);
-}
+[[gnu::always_inline]] inline bool take_back(void* p) noexcept { return alloc::push_inline(p, g_default_spans); }
 
 }  // namespace
 

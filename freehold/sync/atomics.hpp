@@ -129,7 +129,8 @@ struct NativeAtomics {
 #endif
   }
   static void yield() noexcept { sched_yield(); }
-  // Whether `value` is below a bound that grows, read relaxed: in one instruction, which compilers make two of an atomic load.
+  // Whether `value` is below a bound that grows, read relaxed: in one instruction, which compilers make two of an atomic
+  // load.
   static bool is_below(std::size_t value, const std::atomic<std::size_t>& bound) noexcept {
 #if defined(__x86_64__)
     bool is;

@@ -23,12 +23,13 @@ INSTANTIATE_TEST_SUITE_P(Idle, OneThread,
                                            std::tuple{"Every20thKeptBlocksAreHeld", "20", "held", 70}),
                          [](const auto& instance) { return std::string(std::get<0>(instance.param)); });
 
-// Live: the pages that live blocks lie on. 8 MiB for the tables, the stacks and the libraries' data.
+// Live: the pages that live blocks lie on. 12 MiB, as for one thread that keeps nothing: tables, stacks, libraries' data,
+// and what the budget leaves.
 class FourThreads : public ::testing::TestWithParam<std::tuple<const char*, const char*, const char*>> {};
 TEST_P(FourThreads, ThreeAsleepForEverWithFullCaches_HeldWithin1_3OfLive) {
   const auto& [name, keep, how] = GetParam();
   const Outcome outcome = run_and_print({"idle_four_threads", keep, how});
-  EXPECT_LE(figure_of(outcome, "resident_mib"), 1.3 * figure_of(outcome, "live_mib") + 8);
+  EXPECT_LE(figure_of(outcome, "resident_mib"), 1.3 * figure_of(outcome, "live_mib") + 12);
   EXPECT_LE(figure_of(outcome, "threads"), 5);  // one of Freehold's at most
 }
 INSTANTIATE_TEST_SUITE_P(
@@ -38,10 +39,19 @@ INSTANTIATE_TEST_SUITE_P(
                       std::tuple{"QuarterKeptSleeps", "dense", "sleep"}, std::tuple{"QuarterKeptPairs", "dense", "pairs"}),
     [](const auto& instance) { return std::string(std::get<0>(instance.param)); });
 
-TEST(Idle, AfterASawtooth_GivesItBack) {
+// What a program regretted to have given back stays, up to 64 MiB where nobody purges in time (docs/guarantees.md); with the
+// purger thread that goes back, too.
+TEST(Idle, AfterASawtooth_NoMoreThanTheRegretStays) {
   const Outcome outcome = run_and_print({"idle_after_a_sawtooth"});
-  EXPECT_LE(figure_of(outcome, "resident_mib"), 12 + figure_of(outcome, "live_mib"));
+  EXPECT_LE(figure_of(outcome, "resident_mib"), 12 + figure_of(outcome, "live_mib") + 64);
   EXPECT_EQ(figure_of(outcome, "threads"), 1);
+}
+TEST(Idle, AfterASawtoothWithThePurgerThread_GivesItBack) {
+  Command command = case_of({"idle_after_a_sawtooth"});
+  command.environment.emplace_back("FREEHOLD_BACKGROUND_THREAD", "on");
+  const Outcome outcome = run_and_print(command);
+  EXPECT_LE(figure_of(outcome, "resident_mib"), 12 + figure_of(outcome, "live_mib"));
+  EXPECT_LE(figure_of(outcome, "threads"), 2);
 }
 
 class ByCall : public ::testing::TestWithParam<const char*> {};

@@ -28,11 +28,12 @@ TEST(Memory, StreamToOneFreer_HeldWithin1_3OfLive) {
 }
 
 class ChangeOfSizes : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
-TEST_P(ChangeOfSizes, After99PercentFreed_TotalAtMostGlibcs) {
+// What the budget keeps comes on top: 2 MiB, a sixteenth of what is in use, and 64 MiB that may be regretted.
+TEST_P(ChangeOfSizes, After99PercentFreed_TotalAtMostGlibcsAndTheBudget) {
   const auto [from, to] = GetParam();
   const double system = figure_of(scenario({"memory_change_of_sizes", from, to}, Malloc::kSystem), "total_mib");
   const double ours = figure_of(scenario({"memory_change_of_sizes", from, to}), "total_mib");
-  EXPECT_LE(ours, system);
+  EXPECT_LE(ours, system + system / 16 + 66);
 }
 // "0": sizes of 16 to 1024 bytes.
 INSTANTIATE_TEST_SUITE_P(Memory, ChangeOfSizes,

@@ -14,6 +14,8 @@
 namespace freehold::alloc {
 namespace {
 
+constexpr unsigned kNobody = ~0U;  // a chunk that no CPU works in
+
 constexpr unsigned kSpans = 16;  // of a chunk
 
 template <unsigned kChunkSpans, class A = sync::NativeAtomics>
@@ -57,7 +59,7 @@ TEST(ChunkPool, NoChunk_NothingCanBeHad) {
 TEST(ChunkPool, NewChunk_GivesEverySpanOnceAndClean) {
   for (const ChunkKind kind : {ChunkKind::kSlots, ChunkKind::kRuns}) {
     Small pool(70);
-    pool->add(66, kind);
+    pool->add(66, kind, kNobody);
     EXPECT_TRUE(pool.check());
     for (SpanIndex i = 0; i < kSpans; ++i) {
       const TakenSpans t = pool.take(kind, 1);
@@ -74,8 +76,8 @@ TEST(ChunkPool, NewChunk_GivesEverySpanOnceAndClean) {
 
 TEST(ChunkPool, Kinds_AreApart) {
   Small pool(4);
-  pool->add(0, ChunkKind::kSlots);
-  pool->add(2, ChunkKind::kRuns);
+  pool->add(0, ChunkKind::kSlots, kNobody);
+  pool->add(2, ChunkKind::kRuns, kNobody);
   EXPECT_EQ(pool.run(1).first, 2 * kSpans);
   EXPECT_EQ(pool.take(ChunkKind::kSlots, 1).first, 0U);
   EXPECT_EQ(pool.run(kSpans).first, kNoSpan) << "a whole chunk of slots is no chunk of runs";
@@ -84,7 +86,7 @@ TEST(ChunkPool, Kinds_AreApart) {
 
 TEST(ChunkPool, Chunk64_WholeWordRuns) {
   TestChunks<64> pool(3);
-  pool->add(1, ChunkKind::kRuns);
+  pool->add(1, ChunkKind::kRuns, kNobody);
   const TakenSpans whole = pool.run(64, 64);
   EXPECT_EQ(whole.first, 64U);
   EXPECT_EQ(pool.run(1).first, kNoSpan);
@@ -105,7 +107,7 @@ TEST(ChunkPool, Run_EveryLengthAndAlignment_LiesWhereItShould) {
   for (unsigned alignment = 1; alignment <= kSpans; alignment *= 2)
     for (unsigned n = 1; n <= kSpans; ++n) {
       Small pool(2);
-      pool->add(1, ChunkKind::kRuns);
+      pool->add(1, ChunkKind::kRuns, kNobody);
       ASSERT_EQ(pool.run(1).first, kSpans);  // so that an aligned one must look further
       const TakenSpans t = pool.run(n, alignment);
       const unsigned at = std::max(1U, alignment);  // the first multiple behind the first span
@@ -121,7 +123,7 @@ TEST(ChunkPool, Run_EveryLengthAndAlignment_LiesWhereItShould) {
 
 TEST(ChunkPool, Give_BetweenFreeNeighbours_AreOneRun) {
   Small pool(2);
-  pool->add(1, ChunkKind::kRuns);
+  pool->add(1, ChunkKind::kRuns, kNobody);
   (void)pool.run(kSpans);
   for (const unsigned i : {3U, 5U, 4U}) pool.dirty(kSpans + i, 1);
   EXPECT_TRUE(pool.check());
@@ -133,7 +135,7 @@ TEST(ChunkPool, Give_BetweenFreeNeighbours_AreOneRun) {
 
 TEST(ChunkPool, Take_DirtySpansFirst) {
   Small pool(4);
-  for (std::uint32_t c = 0; c < 3; ++c) pool->add(c, ChunkKind::kRuns);
+  for (std::uint32_t c = 0; c < 3; ++c) pool->add(c, ChunkKind::kRuns, kNobody);
   (void)pool->take_exactly(2 * kSpans + 4, 2);
   pool.dirty(2 * kSpans + 4, 2);
   const TakenSpans t = pool.run(2);
@@ -144,7 +146,7 @@ TEST(ChunkPool, Take_DirtySpansFirst) {
 
 TEST(ChunkPool, Take_PartlyDirty_SaysHowManyAndWhenTheRestWentBack) {
   Small pool(1);
-  pool->add(0, ChunkKind::kRuns);
+  pool->add(0, ChunkKind::kRuns, kNobody);
   ASSERT_EQ(pool.run(kSpans).first, 0U);
   pool.dirty(0, kSpans, 10);
   unsigned n = 0;
@@ -165,7 +167,7 @@ TEST(ChunkPool, Take_PartlyDirty_SaysHowManyAndWhenTheRestWentBack) {
 
 TEST(ChunkPool, Take_UntouchedSpansGivenBackClean_StayClean) {
   Small pool(1);
-  pool->add(0, ChunkKind::kRuns);
+  pool->add(0, ChunkKind::kRuns, kNobody);
   const TakenSpans t = pool.run(3);
   pool->give(t.first, 3, false, 5);
   EXPECT_EQ(pool->find_dirty(0), Small::Type::kNoChunk);
@@ -174,7 +176,7 @@ TEST(ChunkPool, Take_UntouchedSpansGivenBackClean_StayClean) {
 
 TEST(ChunkPool, GiveUntouched_PartlyDirty_StaysSo) {
   Small pool(1);
-  pool->add(0, ChunkKind::kRuns);
+  pool->add(0, ChunkKind::kRuns, kNobody);
   (void)pool->take_exactly(2, 1);
   pool.dirty(2, 1);
   const TakenSpans t = pool.run(kSpans);
@@ -189,8 +191,8 @@ TEST(ChunkPool, GiveUntouched_PartlyDirty_StaysSo) {
 
 TEST(ChunkPool, Cpus_WorkApartUntilMemoryIsShort) {
   Small pool(3);
-  pool->add(0, ChunkKind::kSlots);
-  pool->add(1, ChunkKind::kSlots);
+  pool->add(0, ChunkKind::kSlots, kNobody);
+  pool->add(1, ChunkKind::kSlots, kNobody);
   const auto take = [&](unsigned cpu, bool anywhere) { return pool.take(ChunkKind::kSlots, 1, 1, anywhere, cpu).first; };
   EXPECT_EQ(take(0, false), 0U);
   EXPECT_EQ(take(1, false), kSpans);
@@ -205,9 +207,9 @@ TEST(ChunkPool, Cpus_WorkApartUntilMemoryIsShort) {
 
 TEST(ChunkPool, Move_LeavesTheFormerChunkToOthers) {
   Small pool(2);
-  pool->add(0, ChunkKind::kRuns);
+  pool->add(0, ChunkKind::kRuns, kNobody);
   EXPECT_EQ(pool.take(ChunkKind::kRuns, 10).first, 0U);
-  pool->add(1, ChunkKind::kRuns);
+  pool->add(1, ChunkKind::kRuns, kNobody);
   EXPECT_EQ(pool.take(ChunkKind::kRuns, 10).first, kSpans);
   EXPECT_EQ(pool.take(ChunkKind::kRuns, 6, 1, false, 1).first, 10U);
 }
@@ -219,7 +221,7 @@ TEST(ChunkPool, Run_BehindManyFragmentedChunks_IsFound) {
   constexpr std::uint32_t kChunks = 300;
   Small pool(kChunks);
   for (std::uint32_t c = 0; c < kChunks; ++c) {
-    pool->add(c, ChunkKind::kRuns);
+    pool->add(c, ChunkKind::kRuns, kNobody);
     if (c + 1 < kChunks) (void)pool->take_exactly(c * kSpans + 5, 1);
     if (c + 1 < kChunks) (void)pool->take_exactly(c * kSpans + 11, 1);
   }
@@ -235,7 +237,7 @@ TEST(ChunkPool, Run_BetweenTwoPowersBehindManyThatMislead_IsFoundWhenMemoryIsSho
   for (const unsigned alignment : {1U, 2U}) {
     Small pool(kChunks);
     for (std::uint32_t c = 0; c < kChunks; ++c) {
-      pool->add(c, ChunkKind::kRuns);
+      pool->add(c, ChunkKind::kRuns, kNobody);
       const bool last = c + 1 == kChunks;
       (void)pool->take_exactly(c * kSpans + (last ? 6 : 4), 1);  // runs of 4, or 6
       (void)pool->take_exactly(c * kSpans + (last ? 7 : 9), 1);
@@ -252,7 +254,7 @@ TEST(ChunkPool, Run_BetweenTwoPowersBehindManyThatMislead_IsFoundWhenMemoryIsSho
 
 TEST(ChunkPool, TakeDirty_NeighboursAtMostSoMany_ThenTheChunkLeavesTheTree) {
   Small pool(2);
-  pool->add(1, ChunkKind::kRuns);
+  pool->add(1, ChunkKind::kRuns, kNobody);
   (void)pool.run(kSpans);
   pool.dirty(kSpans + 1, 5);
   pool.dirty(kSpans + 8, 2);
@@ -276,7 +278,7 @@ TEST(ChunkPool, TakeDirty_NeighboursAtMostSoMany_ThenTheChunkLeavesTheTree) {
 // A free comes between the purger's look and its leaving: the chunk is found again.
 TEST(ChunkPool, TakeDirty_SpanFreedWhileTheChunkLeavesTheTree_IsFoundAgain) {
   TestChunks<kSpans, test::HookedAtomics> pool(1);
-  pool->add(0, ChunkKind::kRuns);
+  pool->add(0, ChunkKind::kRuns, kNobody);
   (void)pool.run(kSpans);
   pool.dirty(0, 1);
   unsigned n = 0;
@@ -294,7 +296,7 @@ TEST(ChunkPool, TakeDirty_SpanFreedWhileTheChunkLeavesTheTree_IsFoundAgain) {
 
 TEST(ChunkPool, TakeExactly_AllOrNothing) {
   Small pool(1);
-  pool->add(0, ChunkKind::kRuns);
+  pool->add(0, ChunkKind::kRuns, kNobody);
   EXPECT_EQ(pool->take_exactly(4, 4).first, 4U);
   EXPECT_EQ(pool->take_exactly(3, 2).first, kNoSpan);
   EXPECT_EQ(pool->take_exactly(7, 2).first, kNoSpan);
@@ -307,7 +309,7 @@ TEST(ChunkPool, TakeExactly_AllOrNothing) {
 TEST(ChunkPool, CheckInvariants_ABitThatNoTreeKnows_IsSeen) {
   for (const ChunkKind kind : {ChunkKind::kSlots, ChunkKind::kRuns}) {
     Small pool(1);
-    pool->add(0, kind);
+    pool->add(0, kind, kNobody);
     while (pool.take(kind, 1, 1, true).first != kNoSpan) {
     }
     EXPECT_EQ(pool.take(kind, 1, 1, true).first, kNoSpan);  // no tree holds the chunk any more
@@ -383,7 +385,7 @@ class RandomLife {
     const std::uint32_t c = random_() % kChunks;
     if (model_.kinds[c] != ChunkKind::kNone || random_() % 4 != 0) return;
     model_.kinds[c] = random_() % 3 == 0 ? ChunkKind::kSlots : ChunkKind::kRuns;
-    pool_->add(c, model_.kinds[c]);
+    pool_->add(c, model_.kinds[c], kNobody);
     model_.give(c * kSpans, kSpans, Model::kClean);
   }
   void take() {
@@ -463,7 +465,7 @@ TEST(ChunkPool, RandomLife_AgreesWithAPlainTableAfterEveryStep) {
 TEST(ChunkPool, Threads_NoSpanIsHadTwiceAndNoneIsLost) {
   constexpr std::uint32_t kChunks = 6;
   Small pool(kChunks);
-  for (std::uint32_t c = 0; c < kChunks; ++c) pool->add(c, c < 3 ? ChunkKind::kSlots : ChunkKind::kRuns);
+  for (std::uint32_t c = 0; c < kChunks; ++c) pool->add(c, c < 3 ? ChunkKind::kSlots : ChunkKind::kRuns, kNobody);
   std::vector<unsigned> owner(std::size_t{kChunks} * kSpans);  // plain: a span had twice is a data race, too
   std::atomic<bool> wrong{false};
   const auto work = [&](unsigned me) {

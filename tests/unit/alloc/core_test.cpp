@@ -688,7 +688,7 @@ TEST(Core, Crime_LargeBlocks_MiddleTwiceAndForeign) {
   ASSERT_EQ(Crimes::seen.size(), 7U);
   EXPECT_EQ(Crimes::seen[0], (Crimes::Seen{Crime::kInteriorPointer, run + 16}));
   EXPECT_EQ(Crimes::seen[1], (Crimes::Seen{Crime::kInteriorPointer, run + kSpan}));
-  EXPECT_EQ(Crimes::seen[2], (Crimes::Seen{Crime::kForeignPointer, direct + 4096}));
+  EXPECT_EQ(Crimes::seen[2], (Crimes::Seen{Crime::kInteriorPointer, direct + 4096}));
   EXPECT_EQ(Crimes::seen[3], (Crimes::Seen{Crime::kForeignPointer, &local}));
   EXPECT_EQ(Crimes::seen[4], (Crimes::Seen{Crime::kDoubleFree, run}));
   EXPECT_EQ(Crimes::seen[5], (Crimes::Seen{Crime::kForeignPointer, direct}));
