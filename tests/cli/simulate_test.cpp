@@ -43,7 +43,7 @@ TEST(Simulate, SomeRows_TableAndJson) {
 }
 
 TEST(Simulate, Places_NameTheSourceAndTheObject) {
-  const Ended ended = simulate({"--workload", "own", "--size", "65536", "--cores", "4", "--places", "2"});
+  const Ended ended = simulate({"--workload", "churn", "--size", "64", "--cores", "4", "--places", "40"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   for (const char* word : {"PLACES", "lock.hpp:", "(a lock)"})
     EXPECT_NE(ended.out.find(word), std::string::npos) << word << '\n' << ended.out;
