@@ -454,6 +454,9 @@ class BestPool {
 
   // Gives n <= kMaxBatch slots back to the words.
   void put(void* const* slots, std::size_t n, Cache* cache) noexcept {
+    if constexpr (!Arrays::kPlain)  // natively expect_own() has looked; a mutant of the orders may bring anything here
+      for (std::size_t i = 0; i < n; ++i)
+        if (!layout_.contains(slots[i])) return base::fatal(base::Crime::kForeignPointer, slots[i]);
     SlotGroups groups;
     layout_.group(slots, n, groups);
     if (groups.misplaced != 0) [[unlikely]]
