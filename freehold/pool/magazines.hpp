@@ -68,7 +68,8 @@ class MagazinesPool {
     for (std::size_t slot = shape.slots; slot-- > 0;) put_one(slots_.address(slot));
   }
 
-  [[nodiscard]] void* acquire() noexcept {
+  // Inlined, so that each shared object asks is_here() with its own code (home.hpp).
+  [[nodiscard, gnu::always_inline]] inline void* acquire() noexcept {
     Cache* const cache = caches_.mine();
     if (cache == nullptr && !home_.is_here()) [[unlikely]]
       return home_.acquire(*this);
@@ -81,7 +82,7 @@ class MagazinesPool {
     return slots_.hand_out_at(loaded->pop());
   }
 
-  void release(void* slot) noexcept {
+  [[gnu::always_inline]] inline void release(void* slot) noexcept {
     Cache* const cache = caches_.mine();
     if (cache == nullptr && !home_.is_here()) [[unlikely]]
       return home_.release(*this, slot);
