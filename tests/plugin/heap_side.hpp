@@ -51,7 +51,7 @@ template <class T>
           [](void* t, timer::TimePoint now) { return static_cast<T*>(t)->advance(now).fired; }};
 }
 
-[[nodiscard]] HeapSide this_heap_side() {
+[[nodiscard, maybe_unused]] HeapSide this_heap_side() {
   return {{heap_calls<heap::PrivateHeap>(), heap_calls<heap::OwnerLockedHeap>()},
           {timer_calls<timer::TimerWheel<timer::AnyThread>>(), timer_calls<timer::TimerQueue<timer::AnyThread>>(),
            timer_calls<timer::TimerWheel<>>(), timer_calls<timer::HeapTimerQueue<timer::AnyThread>>()}};

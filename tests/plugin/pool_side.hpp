@@ -27,7 +27,7 @@ template <class S>
           [](void* p, void* slot) { static_cast<P*>(p)->release(slot); }};
 }
 
-[[nodiscard]] PoolSide this_pool_side() {
+[[nodiscard, maybe_unused]] PoolSide this_pool_side() {
   PoolSide side{};
   std::size_t i = 0;
   pool::for_each_strategy([&]<class S>() { side[i++] = pool_calls<S>(); });
