@@ -185,10 +185,6 @@ class Slabs {
         return false;
       }
     }
-    if (base::asan_is_concealed(block)) {
-      base::fatal(base::Crime::kDoubleFree, block);
-      return false;
-    }
     poison_.conceal(block, Classes::slot_bytes(c));
     return true;
   }
