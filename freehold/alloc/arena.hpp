@@ -359,6 +359,7 @@ class Arena {
   typename A::template atomic<bool> something_due_{false};
   typename A::template atomic<bool> some_huge_{false};  // huge pages were asked for since they were forbidden
   typename A::template atomic<bool> limit_was_met_{false};
+  typename A::template atomic<bool> memory_is_locked_{false};  // new chunks are wholly resident
 
   // Under purge_lock_.
   alignas(base::kCacheLine) Lock purge_lock_;

@@ -138,6 +138,12 @@ void Pages::name(void* address, std::size_t bytes, const char* name) noexcept {
   ::prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, address, bytes, name);
 }
 
+bool Pages::is_resident(void* address) noexcept {
+  const KeepErrno keep;
+  unsigned char page = 0;
+  return ::mincore(address, 1, &page) == 0 && (page & 1) != 0;
+}
+
 void* Pages::remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept {
   void* const moved = ::mremap(mapping, bytes, new_bytes, MREMAP_MAYMOVE);
   return moved == MAP_FAILED ? nullptr : moved;

@@ -22,6 +22,7 @@ concept PageSource = requires(P& p, void* address, std::size_t bytes, unsigned a
   { p.advise_huge(address, bytes, true) } -> std::same_as<void>;
   { p.populate(address, bytes) } -> std::same_as<void>;
   { p.name(address, bytes, name) } -> std::same_as<void>;
+  { p.is_resident(address) } -> std::same_as<bool>;
 };
 
 struct Pages {
@@ -51,6 +52,9 @@ struct Pages {
   static void populate(void* address, std::size_t bytes) noexcept;
   // Names a range in /proc/PID/maps and smaps, if the kernel can.
   static void name(void* address, std::size_t bytes, const char* name) noexcept;
+  // Whether the page at `address`, the start of a page, is in memory. Right after map_at(): whether new mappings are locked
+  // there (mlockall with MCL_FUTURE).
+  static bool is_resident(void* address) noexcept;
 
   // For pools, which reserve what they may grow to. Address space of `bytes`, aligned to `alignment`, without access; null
   // if there is none.

@@ -99,6 +99,7 @@ struct TinyPages {
   void advise_huge(void*, std::size_t, bool) {}
   void populate(void*, std::size_t) {}
   void name(void*, std::size_t, const char*) {}
+  bool is_resident(void*) { return false; }
 
   // Changes the stamps of `count` pages, which must all be `expected`.
   void write(unsigned first, unsigned count, unsigned expected, unsigned next) {

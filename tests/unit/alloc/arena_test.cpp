@@ -118,7 +118,12 @@ class TestArena {
   bool ready_ = false;
 };
 
-using Native = TestArena<sync::NativeAtomics>;
+// The CPU that a thread runs on is the test's to say.
+struct AtomicsOnCpu : sync::NativeAtomics {
+  static inline thread_local unsigned cpu = 0;
+  static unsigned cpu_id() noexcept { return cpu; }
+};
+using Native = TestArena<AtomicsOnCpu>;
 using Hooked = TestArena<test::HookedAtomics>;
 
 constexpr unsigned kSmall = Classes::class_of(64);      // dense
@@ -200,6 +205,21 @@ TEST(Arena, Grow_ChunkByChunk_MapsWhatIsNeeded) {
     EXPECT_EQ(arena.pages.mapped_bytes(), arena->metadata_bytes() + arena->committed_bytes());
   }
   EXPECT_TRUE(arena.check());
+}
+
+TEST(Arena, Grow_SeveralCpus_AChunkEachUnlessMemoryIsLocked) {
+  constexpr unsigned kCpus = 4;
+  for (const bool locked : {false, true}) {
+    Native arena;
+    if (locked) arena.pages.lock_memory();
+    for (AtomicsOnCpu::cpu = 0; AtomicsOnCpu::cpu < kCpus; ++AtomicsOnCpu::cpu) {
+      ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
+      ASSERT_NE(arena.run(1).first, kNoSpan);
+    }
+    AtomicsOnCpu::cpu = 0;
+    EXPECT_EQ(arena->committed_bytes(), (locked ? 2 : 2 * kCpus) * kChunk);
+    EXPECT_TRUE(arena.check());
+  }
 }
 
 // In a large arena the tables grow in steps, and what lies behind the mapped part is never touched.

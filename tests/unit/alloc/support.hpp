@@ -69,6 +69,8 @@ class FakePages {
   }
   // The next map() answers with a mapping here.
   void next_map_at(void* address) { next_map_ = address; }
+  // New mappings are locked in memory, as after mlockall().
+  void lock_memory() { locked_ = true; }
 
   void* place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept {
     return allowed(kPlace) ? os::Pages::place(attempt, bytes, alignment) : nullptr;
@@ -116,6 +118,7 @@ class FakePages {
     EXPECT_TRUE(is_ours(address, bytes)) << "naming what is not ours";
     (void)allowed(kName);
   }
+  bool is_resident(void*) noexcept { return locked_; }
 
  private:
   [[nodiscard]] bool allowed(Kind kind) noexcept {
@@ -176,6 +179,7 @@ class FakePages {
   std::uint64_t fail_first_ = kNever, fail_last_ = kNever;
   unsigned fail_kind_ = kKinds;
   std::atomic<void*> next_map_{nullptr};
+  bool locked_ = false;
 };
 static_assert(os::PageSource<FakePages>);
 

@@ -286,8 +286,16 @@ TEST(Pages, Advice_ChangesNeitherContentNorErrno) {
   Pages::advise_huge(nothing, kPage);
   Pages::populate(nothing, kPage);
   Pages::name(nothing, kPage, "freehold test");
+  EXPECT_FALSE(Pages::is_resident(nothing));
   EXPECT_EQ(errno, 123) << "advice that is not taken is no error";
   EXPECT_TRUE(r.all(8, 0, 4 * kPage));
+}
+
+TEST(Pages, IsResident_OnceTouched) {
+  const Range r = Range::mapped(2 * kPage);
+  EXPECT_FALSE(Pages::is_resident(r.start() + kPage));
+  r[kPage] = 1;
+  EXPECT_TRUE(Pages::is_resident(r.start() + kPage));
 }
 
 TEST(Pages, Name_IsSeenInMaps_IfTheKernelCan) {
