@@ -9,12 +9,14 @@
 #include <optional>
 
 #include "cli/command.hpp"
+#include "cli/report/json.hpp"
 #include "cli/run/launch.hpp"
 #include "cli/run/program.hpp"
 #include "cli/stats_json.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/library.hpp"
+#include "cli/support/machine.hpp"
 #include "cli/support/output_file.hpp"
 
 namespace freehold::cli {
@@ -47,6 +49,7 @@ ordered_json run_json(const Launch& launch, const Outcome& outcome) {
       {"user_seconds", outcome.user_seconds},
       {"system_seconds", outcome.system_seconds},
       {"peak_rss_bytes", outcome.peak_rss_bytes},
+      {"machine", machine_json(this_machine())},
       {"stats", outcome.has_stats ? stats_json(outcome.stats) : ordered_json(nullptr)},
   };
 }
@@ -66,7 +69,7 @@ void print_missing_stats(const Launch& launch, int status) {
 void print_stats(const Launch& launch, const Outcome& outcome) {
   fmt::print(stderr, "freehold: {}: {:.2f} s, user {:.2f} s, system {:.2f} s, peak memory {}\n{}",
              printable(launch.arguments.front()), outcome.elapsed_seconds, outcome.user_seconds, outcome.system_seconds,
-             bytes_text(outcome.peak_rss_bytes), outcome.has_stats ? stats_table(outcome.stats) : "");
+             bytes_text(outcome.peak_rss_bytes), outcome.has_stats ? stats_table(outcome.stats, huge_pages_mode()) : "");
 }
 
 void run(const RunOptions& options, const std::vector<std::string>& program) {

@@ -30,13 +30,13 @@ std::string bytes_text(std::uint64_t bytes) {
   return fmt::format("{:.{}f} {}", value, unit > 0 && value < 9.95 ? 1 : 0, kUnits[unit]);
 }
 
-std::string stats_table(const alloc::Stats& s) {
+std::string stats_table(const alloc::Stats& s, const std::string& system_huge_pages) {
   std::string out;
   const auto line = [&out](const char* name, const std::string& value, const char* meaning) {
     fmt::format_to(std::back_inserter(out), "  {:<22}{:>10}   {}\n", name, value, meaning);
   };
   out += "memory\n";
-  line("reserved", bytes_text(s.reserved_bytes), "address space, costs nothing");
+  line("reserved", bytes_text(s.reserved_bytes), "address space to grow into");
   line("committed", bytes_text(s.committed_bytes), "readable and writable");
   line("small blocks", bytes_text(s.small_span_bytes), "spans of size classes");
   line("page runs", bytes_text(s.run_bytes), "blocks above 32 KiB");
@@ -50,8 +50,9 @@ std::string stats_table(const alloc::Stats& s) {
   line("threads, peak", std::to_string(s.threads_peak), fmt::format("{} at the end", s.threads).c_str());
   line("waits for a lock", std::to_string(s.lock_waits), "of the engine's own locks");
   line("late frees", std::to_string(s.late_frees), "after a thread's cache was gone");
-  fmt::format_to(std::back_inserter(out), "in force: {} CPUs ({}), caches by {}, huge pages {}\n", s.cpus,
-                 text(s.cpus_source), text(s.cache_mode), text(s.huge_pages));
+  fmt::format_to(std::back_inserter(out), "in force: {} CPUs ({}), caches by {}, huge pages {} (the system's mode: {})\n",
+                 s.cpus, text(s.cpus_source), text(s.cache_mode), text(s.huge_pages),
+                 system_huge_pages.empty() ? "unknown" : system_huge_pages);
   fmt::format_to(std::back_inserter(out), "{:>10} {:>8} {:>12} {:>8} {:>12} {:>12}\n", "slot", "spans", "slots", "free",
                  "refills", "drains");
   for (std::uint32_t i = 0; i < s.class_count; ++i) {

@@ -6,8 +6,9 @@
 
 namespace freehold::cli {
 
-// Several lines, each ending in a newline. Pre: as of stats_json.
-[[nodiscard]] std::string stats_table(const alloc::Stats& stats);
+// Several lines, each ending in a newline. `system_huge_pages`: the system's mode, from huge_pages_mode(). Pre: as of
+// stats_json.
+[[nodiscard]] std::string stats_table(const alloc::Stats& stats, const std::string& system_huge_pages);
 // "1.5 MiB", "96 KiB", "12 B": at most three digits before the point.
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);
 

@@ -3,15 +3,12 @@
 namespace freehold::cli {
 using nlohmann::ordered_json;
 
-ordered_json machine_json(const Machine& machine) {
-  return {{"cpu_model", machine.cpu_model},
-          {"cpus", machine.cpus},
-          {"cpus_source", machine.cpus_source},
-          {"system", machine.system},
-          {"libc", machine.libc}};
-}
-
 ordered_json text_or_null(const std::string& text) { return text.empty() ? ordered_json(nullptr) : ordered_json(text); }
+
+ordered_json machine_json(const Machine& machine) {
+  return {{"cpu_model", machine.cpu_model}, {"cpus", machine.cpus}, {"cpus_source", machine.cpus_source},
+          {"system", machine.system},       {"libc", machine.libc}, {"huge_pages", text_or_null(machine.huge_pages)}};
+}
 
 std::string text_of(const ordered_json& json) {
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + '\n';

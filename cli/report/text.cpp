@@ -46,8 +46,9 @@ std::string list_of(const std::vector<std::string>& notes, std::size_t width) {
 }
 
 std::string machine_line(const Machine& machine) {
-  return fmt::format("{} · {} CPU{} ({}) · {} · {}\n", printable(machine.cpu_model), machine.cpus,
-                     machine.cpus == 1 ? "" : "s", machine.cpus_source, machine.system, machine.libc);
+  return fmt::format("{} · {} CPU{} ({}) · {} · {}{}{}\n", printable(machine.cpu_model), machine.cpus,
+                     machine.cpus == 1 ? "" : "s", machine.cpus_source, machine.system, machine.libc,
+                     machine.huge_pages.empty() ? "" : " · huge pages: ", printable(machine.huge_pages));
 }
 
 }  // namespace freehold::cli

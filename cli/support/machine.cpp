@@ -53,6 +53,13 @@ std::optional<double> cgroup_cpus(const fs::path& root, const std::string& group
   }
 }
 
+std::string huge_pages_mode(const fs::path& file) {
+  std::ifstream in(file);
+  for (std::string word; in >> word;)
+    if (word.size() > 2 && word.front() == '[' && word.back() == ']') return word.substr(1, word.size() - 2);
+  return {};
+}
+
 Machine this_machine() {
   Machine machine;
   machine.cpu_model = value_of("/proc/cpuinfo", "model name");
@@ -66,6 +73,7 @@ Machine this_machine() {
   utsname name{};
   if (::uname(&name) == 0) machine.system = fmt::format("{} {} {}", name.sysname, name.release, name.machine);
   machine.libc = fmt::format("glibc {}", ::gnu_get_libc_version());
+  machine.huge_pages = huge_pages_mode();
   return machine;
 }
 

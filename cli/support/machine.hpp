@@ -12,11 +12,15 @@ struct Machine {
   std::string cpus_source;  // what decided: "affinity" or "cgroup"
   std::string system;       // kernel
   std::string libc;
+  std::string huge_pages;  // the system's mode of transparent huge pages: "always", "madvise", "never"; empty: unknown
 };
 
 [[nodiscard]] Machine this_machine();
 // CPUs that a cgroup (version 2) allows: the smallest quota from `group` up to `root`; none if there is no limit.
 [[nodiscard]] std::optional<double> cgroup_cpus(const std::filesystem::path& root, const std::string& group);
+
+// The mode that a file like /sys/kernel/mm/transparent_hugepage/enabled has in brackets; empty if it has none.
+[[nodiscard]] std::string huge_pages_mode(const std::filesystem::path& file = "/sys/kernel/mm/transparent_hugepage/enabled");
 
 // The time, UTC, ISO 8601.
 [[nodiscard]] std::string today();

@@ -38,9 +38,14 @@ TEST(StatsJson, TextWithoutEnd_CutAtItsArray) {
 }
 
 TEST(StatsTable, ClassWithoutWork_IsLeftOut) {
-  const std::string table = stats_table(sample());
+  const std::string table = stats_table(sample(), "madvise");
   EXPECT_NE(table.find("      16 B        1         4096      25%            5            4\n"), std::string::npos) << table;
   EXPECT_EQ(table.find("48 B"), std::string::npos) << table;
+}
+
+TEST(StatsTable, ModeOfHugePages_StandsBesideTheSystems) {
+  EXPECT_NE(stats_table(sample(), "never").find("(the system's mode: never)"), std::string::npos);
+  EXPECT_NE(stats_table(sample(), "").find("(the system's mode: unknown)"), std::string::npos);
 }
 
 TEST(BytesText, ThreeDigitsAtMost) {

@@ -117,6 +117,12 @@ TEST_F(Support, CgroupCpus_NestedGroups_SmallestQuotaCounts) {
   EXPECT_EQ(cgroup_cpus(folder_, "/not/there"), std::nullopt);
 }
 
+TEST_F(Support, HugePagesMode_WordInBrackets) {
+  EXPECT_EQ(huge_pages_mode(file("enabled", "always [madvise] never\n")), "madvise");
+  EXPECT_EQ(huge_pages_mode(file("strange", "always\n")), "");
+  EXPECT_EQ(huge_pages_mode("/not/there"), "");
+}
+
 TEST_F(Support, ThisMachine_HasACpu) { EXPECT_GE(this_machine().cpus, 1u); }
 
 // The shell itself is asked.
