@@ -19,6 +19,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -109,6 +110,14 @@ class Arena {
 
   // Finds a place in the address space. False: the page source refused; may be tried again. Not thread-safe.
   [[nodiscard]] bool init(Pages& pages, const ArenaSettings& settings) noexcept;
+
+  // CPUs work in chunks of their own, but never in more than twice as many as there were threads: one thread that wanders
+  // over many CPUs stays with its chunks. At most kShards count. Externally serialised.
+  void expect_threads(std::size_t n) noexcept {
+    const std::size_t shards = n < 2 ? 1 : std::bit_ceil(2 * std::min(n, std::size_t{kShards}));
+    if (shards - 1 > shard_mask_.load(std::memory_order_relaxed))
+      shard_mask_.store(static_cast<unsigned>(std::min(shards, std::size_t{kShards}) - 1), std::memory_order_relaxed);
+  }
 
   // --- look-ups, any thread ------------------------------------------------------------------------------------------
 
@@ -252,6 +261,7 @@ class Arena {
 
   static constexpr std::int64_t kSlackBytes = 256 * 1024;  // over the budget before a step is worth while
   static constexpr unsigned kShards = Config::kShards;
+  static_assert(std::has_single_bit(kShards));
   static constexpr unsigned kMostStepSpans = std::min(16U, kChunkSpans);  // returned by one system call
 
   // What one CPU uses.
@@ -288,7 +298,8 @@ class Arena {
   [[nodiscard]] static constexpr ChunkKind other(ChunkKind kind) noexcept {
     return kind == ChunkKind::kSlots ? ChunkKind::kRuns : ChunkKind::kSlots;
   }
-  [[nodiscard]] unsigned shard_number() const noexcept { return A::cpu_id() % kShards; }
+  // Relaxed: a hint.
+  [[nodiscard]] unsigned shard_number() const noexcept { return A::cpu_id() & shard_mask_.load(std::memory_order_relaxed); }
 
   void lay_out_tables(std::size_t spans) noexcept;
   void attach_tables(std::size_t spans) noexcept;
@@ -360,6 +371,7 @@ class Arena {
   typename A::template atomic<bool> some_huge_{false};  // huge pages were asked for since they were forbidden
   typename A::template atomic<bool> limit_was_met_{false};
   typename A::template atomic<bool> memory_is_locked_{false};  // new chunks are wholly resident
+  typename A::template atomic<unsigned> shard_mask_{0};        // the shards in use, less one
 
   // Under purge_lock_.
   alignas(base::kCacheLine) Lock purge_lock_;

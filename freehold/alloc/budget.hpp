@@ -140,7 +140,7 @@ class Budget {
   static bool report(Bytes& mine, Bytes& all, std::int64_t bytes) noexcept {
     if (bytes == 0) return false;
     const std::int64_t sum = add(mine, bytes);
-    if (sum < kStep && sum > -kStep) return false;
+    if (sum <= kStep && sum >= -kStep) return false;
     add(all, mine.exchange(0, std::memory_order_relaxed));
     return true;
   }

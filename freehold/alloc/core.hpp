@@ -51,6 +51,11 @@ class Core {
 
   [[nodiscard]] ArenaType& arena() noexcept { return arena_; }
 
+  // So many threads will allocate, although they do not attach: those who share the caches of CPUs.
+  void expect_threads(std::size_t n) noexcept {
+    const sync::Guard guard(registry_);
+    arena_.expect_threads(n);
+  }
   // A cache for the calling thread; null if there is no memory for one.
   [[nodiscard]] Cache* attach() noexcept;
   // Gives back everything the cache holds, and the cache.

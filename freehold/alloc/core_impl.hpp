@@ -28,6 +28,7 @@ typename FREEHOLD_CORE::Cache* FREEHOLD_CORE::attach() noexcept {
   caches_ = cache;
   threads_.store(threads() + 1, std::memory_order_relaxed);
   threads_peak_ = std::max(threads_peak_, threads());
+  arena_.expect_threads(threads_peak_);
   return cache;
 }
 

@@ -366,7 +366,10 @@ void finish_start() noexcept {
   const Inside inside(nullptr);
   if (!inside) return false;
   const sync::Guard guard(g_start_lock);
-  return g_cpu_caches.ready() || g_cpu_caches.init(g_core, g_pages);
+  if (g_cpu_caches.ready()) return true;
+  if (!g_cpu_caches.init(g_core, g_pages)) return false;
+  g_core.expect_threads(g_cpus.cpus);
+  return true;
 }
 
 [[nodiscard]] NativeCache* attach() noexcept {

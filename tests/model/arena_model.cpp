@@ -47,6 +47,7 @@ class World {
     const bool ready = arena_.init(
         pages_, {.capacity_bytes = std::size_t{2 * kChunk} << Layout::kSpanShift, .lanes = 1, .purge_delay_ms = 0});
     SIM_CHECK(ready);
+    arena_.expect_threads(2);
     pages_.memory = arena_.base();
   }
 

@@ -45,6 +45,7 @@ class World {
         .capacity_bytes = std::size_t{2 * kChunk} << OneWord::kSpanShift, .lanes = 2, .purge_delay_ms = 0};
     const bool ready = core_.init(pages_, settings, kBudget, 1);
     SIM_CHECK(ready);
+    core_.expect_threads(2);
     pages_.memory = core_.arena().base();
     std::fill(std::begin(exits_), std::end(exits_), false);  // the former execution may have been cut short
   }

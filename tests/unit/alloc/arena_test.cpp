@@ -211,6 +211,7 @@ TEST(Arena, Grow_SeveralCpus_AChunkEachUnlessMemoryIsLocked) {
   constexpr unsigned kCpus = 4;
   for (const bool locked : {false, true}) {
     Native arena;
+    arena->expect_threads(kCpus);
     if (locked) arena.pages.lock_memory();
     for (AtomicsOnCpu::cpu = 0; AtomicsOnCpu::cpu < kCpus; ++AtomicsOnCpu::cpu) {
       ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
@@ -220,6 +221,17 @@ TEST(Arena, Grow_SeveralCpus_AChunkEachUnlessMemoryIsLocked) {
     EXPECT_EQ(arena->committed_bytes(), (locked ? 2 : 2 * kCpus) * kChunk);
     EXPECT_TRUE(arena.check());
   }
+}
+
+TEST(Arena, Grow_OneThreadOnSeveralCpus_StaysWithItsChunks) {
+  Native arena;
+  for (unsigned i = 0; i < 2 * kChunkSpans; ++i) {
+    AtomicsOnCpu::cpu = i % 4;
+    ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
+    EXPECT_EQ(arena->committed_bytes(), (i / kChunkSpans + 1) * kChunk) << i;
+  }
+  AtomicsOnCpu::cpu = 0;
+  EXPECT_TRUE(arena.check());
 }
 
 // In a large arena the tables grow in steps, and what lies behind the mapped part is never touched.
