@@ -41,6 +41,7 @@ struct NativeConfig {
 
   // Thread caches.
   static constexpr std::size_t kBinBytes = 64 * 1024;  // a bin's slots at most, but for kMinSlots
+  static constexpr unsigned kMinSlots = 8;             // of a bin that has grown: four blocks at once stay in it
   static constexpr unsigned kMaxSlots = 128;           // a bin's slots at most; half of it, one word, is a batch
   static constexpr std::size_t kFirstBytes = 2048;     // a new bin
   static constexpr unsigned kFirstSlots = 32;

@@ -150,7 +150,7 @@ class Core {
 
   static constexpr unsigned max_slots(unsigned c) noexcept {
     const std::size_t n = Config::kBinBytes / Classes::slot_bytes(c);
-    return n > Config::kMaxSlots ? Config::kMaxSlots : (n < 2 ? 2 : static_cast<unsigned>(n));
+    return n > Config::kMaxSlots ? Config::kMaxSlots : (n < Config::kMinSlots ? Config::kMinSlots : static_cast<unsigned>(n));
   }
   static constexpr unsigned first_slots(unsigned c) noexcept {
     const std::size_t n = Config::kFirstBytes / Classes::slot_bytes(c);

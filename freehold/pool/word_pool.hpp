@@ -19,6 +19,7 @@
 // Cost: take one atomic (plus one a stale summary), put one atomic (plus one a level for a word that was empty).
 // Source: the successor of the one-bit pools S4/S5 of "Memory management, pools compared", from docs/design.md.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -129,8 +130,8 @@ class WordPool {
     if (blocks_->belongs(home, tag_) && (patience == 0 || !holder_of(home).is_foreign(who)))
       if (const Taken t = take_in_block(home, word_of(cursor.leaf), want); t.bits != 0) return settle(cursor, t, who);
     let_go(cursor, who);
-    Foreign foreign;
-    for (unsigned i = 0; i < lanes_ && foreign.seen < kForeignLook; ++i) {
+    Foreign foreign{.most = std::clamp(patience + 1, kForeignLook, kMostForeignLook)};
+    for (unsigned i = 0; i < lanes_ && foreign.seen < foreign.most; ++i) {
       const unsigned lane = (who + i) & (lanes_ - 1);
       if (i != 0 && tree_.looks_empty(lane)) continue;
       if (const Taken t = take_in_lane(lane, i == 0 ? home : 0, want, who, patience, foreign); t.bits != 0)
@@ -138,7 +139,7 @@ class WordPool {
     }
     // As many as a search looks at are enough for the most patient: else memory would grow beside them for ever.
     const std::uint32_t found = foreign.best();
-    if (found == Cursor::kNoBlock || (foreign.seen <= patience && foreign.seen < kForeignLook)) return {};
+    if (found == Cursor::kNoBlock || (foreign.seen <= patience && foreign.seen < foreign.most)) return {};
     if (const Taken t = take_found(found, want); t.bits != 0) return settle(cursor, t, who);
     return take(cursor, want, who, 0);
   }
@@ -248,11 +249,13 @@ class WordPool {
   static constexpr int kStaleEnough = 16;
   static constexpr unsigned kWordsPerLine = base::kCacheLine / sizeof(std::uint64_t);
 
-  // How many blocks of others a search looks at: each costs a walk of the tree and a line of holders.
-  static constexpr unsigned kForeignLook = 8;
+  // How many blocks of others a search looks at, each a walk of the tree and a line of holders: as many as the caller is
+  // patient, within these. Fewer than that would make threads share blocks while CPUs are left.
+  static constexpr unsigned kForeignLook = 8, kMostForeignLook = 64;
 
   // Blocks of others that a search passed: one whose holder has left it is better than one where somebody works.
   struct Foreign {
+    unsigned most;  // a search ends there
     unsigned seen = 0;
     std::uint32_t left = Cursor::kNoBlock;
     std::uint32_t busy = Cursor::kNoBlock;
@@ -291,7 +294,7 @@ class WordPool {
   [[nodiscard]] Taken take_in_lane(unsigned lane, std::uint32_t from, unsigned want, std::uint32_t who, unsigned patience,
                                    Foreign& foreign) noexcept {
     const std::uint32_t start = from;
-    for (bool wrapped = start == 0; foreign.seen < kForeignLook;) {
+    for (bool wrapped = start == 0; foreign.seen < foreign.most;) {
       const std::uint32_t block = tree_.find(from, lane);
       if (block == SummaryTree<A>::kNone || (wrapped && start != 0 && block >= start)) {
         if (wrapped) return {};

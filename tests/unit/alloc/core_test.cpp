@@ -98,7 +98,7 @@ TEST(Core, Refill_EveryClass_GivesDistinctSlotsAndTheBinGrows) {
       capacity = thread.cache()->bins[c].capacity;
     }
     EXPECT_LE(capacity, SmallConfig::kMaxSlots);
-    EXPECT_LE(capacity * Classes::slot_bytes(c), std::max(SmallConfig::kBinBytes, 2 * Classes::slot_bytes(c)));
+    EXPECT_LE(capacity * Classes::slot_bytes(c), std::max(SmallConfig::kBinBytes, SmallConfig::kMinSlots * Classes::slot_bytes(c)));
     for (void* slot : slots) thread.free(slot);
     ASSERT_TRUE(machine->check_invariants()) << c;
   }
