@@ -26,6 +26,7 @@
 #include "freehold/alloc/arena_space.hpp"
 #include "freehold/alloc/budget.hpp"
 #include "freehold/alloc/chunk_pool.hpp"
+#include "freehold/alloc/due.hpp"
 #include "freehold/alloc/span.hpp"
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
@@ -205,12 +206,25 @@ class Arena {
     tick_locked(now);
     purge_lock_.unlock();
   }
-  // The same until nothing is due now, in steps; for a thread that has nothing else to do. Returns whether more will be.
-  [[nodiscard]] bool purge_idle(std::uint64_t now) noexcept;
-  // Gives back what is beyond the budget, in a step that is bounded by a constant and by what was freed just now.
-  void relieve(std::uint64_t now, std::size_t freed = 0) noexcept;
+  // The same step at any time, for a thread that has nothing else to do. Waits for no lock.
+  [[nodiscard]] Due purge_idle(std::uint64_t now) noexcept;
+  // Something will be due.
+  void note_due() noexcept {
+    // seq_cst: the caller has just put something where purge_idle() finds it; either that looks after us, or we see that
+    // its note was cleared.
+    if (!something_due_.load(std::memory_order_seq_cst)) something_due_.store(true, std::memory_order_seq_cst);
+  }
+  // Gives back what is beyond the budget, in a step that is bounded by a constant and by what was freed just now. Returns
+  // whether anything went back.
+  bool relieve(std::uint64_t now, std::size_t freed = 0) noexcept;
   // Gives everything back that is wholly free, at page granularity, at once. Returns bytes. Frees do not wait meanwhile.
-  std::size_t trim(std::uint64_t now) noexcept;
+  std::size_t trim(std::uint64_t now) noexcept {
+    std::size_t bytes = 0;
+    while (trim_step(now, bytes)) continue;
+    return bytes;
+  }
+  // A bounded part of that; adds to `bytes`. Returns whether there is more.
+  [[nodiscard]] bool trim_step(std::uint64_t now, std::size_t& bytes) noexcept;
   // Whether `bytes` more may be in use under the limit, if need be after everything free has gone back.
   [[nodiscard]] bool admit(std::uint64_t bytes, std::uint64_t now) noexcept;
   void set_limit(std::uint64_t bytes) noexcept { limit_.store(bytes, std::memory_order_relaxed); }
@@ -259,7 +273,8 @@ class Arena {
   using Chunks = ChunkPool<A, kChunkSpans, typename Config::ChunkOrders>;
   using Tree = pool::SummaryTree<A>;
 
-  static constexpr std::int64_t kSlackBytes = 256 * 1024;  // over the budget before a step is worth while
+  static constexpr std::uint64_t kMostDelayMs = std::uint64_t{1} << 30;  // twelve days: times wrap at 32 bits
+  static constexpr std::int64_t kSlackBytes = 256 * 1024;                // over the budget before a step is worth while
   static constexpr unsigned kShards = Config::kShards;
   static_assert(std::has_single_bit(kShards));
   static constexpr unsigned kMostStepSpans = std::min(16U, kChunkSpans);  // returned by one system call
@@ -322,13 +337,11 @@ class Arena {
   [[nodiscard]] unsigned class_after_leaving(SpanIndex i) const noexcept {
     return span_class_[i].load(Config::SpanOrders::kAskClass);
   }
-  void note_due() noexcept {
-    if (!something_due()) something_due_.store(true, std::memory_order_relaxed);
-  }
   void drop_hints(SpanIndex i, bool wanted) noexcept;
   [[nodiscard]] SpanIndex seize_empty(SpanIndex from) noexcept;
   [[nodiscard]] bool seize(SpanIndex i, unsigned c) noexcept;
   void tick_locked(std::uint64_t now) noexcept;
+  [[nodiscard]] Due purge_idle_locked(std::uint64_t now) noexcept;
   [[nodiscard]] bool is_much_scattered() noexcept;
   [[nodiscard]] bool look_at_empties(std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] bool look_at_drained(std::uint64_t now, Effort& effort) noexcept;

@@ -57,6 +57,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::init(Pages& pages, const ArenaSettings& settings) noexcept {
   pages_ = &pages;
   settings_ = settings;
+  settings_.purge_delay_ms = std::min(settings.purge_delay_ms, kMostDelayMs);
   limit_.store(settings.limit_bytes, std::memory_order_relaxed);
   const std::size_t spans = settings.capacity_bytes >> kSpanShift;
   lay_out_tables(spans);
@@ -106,6 +107,7 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned cpu) noexcept {
   if (pages_->is_resident(reinterpret_cast<void*>(address(static_cast<SpanIndex>(end - 1)))))
     memory_is_locked_.store(true, std::memory_order_relaxed);
   advise_chunk(c, kind, extent.chunks == 0);
+  if (settings_.prefault) pages_->populate(reinterpret_cast<void*>(address(c * kChunkSpans)), kChunkBytes);
   ++extent.next;
   ++extent.chunks;
   // Before the chunk's spans can be had: relaxed, published with them.
@@ -132,7 +134,6 @@ void Arena<A, Config, Pages>::advise_chunk(std::uint32_t chunk, ChunkKind kind, 
   else
     advise(0, small, false);
   if (settings_.huge_pages != HugePages::kOff && kind == ChunkKind::kSlots) advise(small, kChunkBytes, true);
-  if (settings_.prefault) pages_->populate(reinterpret_cast<void*>(at), kChunkBytes);
 }
 
 // For a span of a class (`reuse`): before clean memory, a span of another class that has become wholly free.
@@ -226,8 +227,9 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::seize(SpanIndex i, unsigned c) noexcept {
   Pool& pool = pools_[c];
   if (!pool.seize(i)) {
-    // What was missing may have come back while we held other words, unseen by the thread that brought it.
-    if (class_of_span(i) == c && pool.looks_full(i)) empties_.set(i);
+    // What was missing may have come back while we held other words, unseen by the thread that brought it; and the span may
+    // be another class's by now.
+    if (const unsigned now_c = class_of_span(i); now_c != 0 && pools_[now_c].looks_full(i)) empties_.set(i);
     return false;
   }
   if (class_of_span(i) != c) [[unlikely]] {

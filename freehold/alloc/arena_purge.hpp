@@ -179,8 +179,8 @@ bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort)
 // ---- when -------------------------------------------------------------------------------------------------------------
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::relieve(std::uint64_t now, std::size_t freed) noexcept {
-  if (!purge_lock_.try_lock()) return;
+bool Arena<A, Config, Pages>::relieve(std::uint64_t now, std::size_t freed) noexcept {
+  if (!purge_lock_.try_lock()) return false;
   // Twice what came, so that what others could not give back meanwhile goes, too.
   Effort effort{kStep.calls + static_cast<unsigned>(freed >> kSpanShift), kStep.bytes + 2 * freed};
   const std::uint64_t before = counters_.purged_bytes.load(std::memory_order_relaxed);
@@ -190,17 +190,18 @@ void Arena<A, Config, Pages>::relieve(std::uint64_t now, std::size_t freed) noex
   const std::uint64_t purged = counters_.purged_bytes.load(std::memory_order_relaxed) - before;
   if (!more || (!effort.left() && purged < kStep.bytes / 256)) budget_.nothing_left();
   purge_lock_.unlock();
+  return purged != 0;
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-std::size_t Arena<A, Config, Pages>::trim(std::uint64_t now) noexcept {
+bool Arena<A, Config, Pages>::trim_step(std::uint64_t now, std::size_t& bytes) noexcept {
+  const sync::Guard guard(purge_lock_);
   const std::uint64_t before = counters_.purged_bytes.load(std::memory_order_relaxed);
-  for (bool more = true; more;) {
-    const sync::Guard guard(purge_lock_);
-    for (Effort effort = kStep; more && effort.left();) more = purge_something(now, effort);
-  }
-  budget_.nothing_left();
-  return counters_.purged_bytes.load(std::memory_order_relaxed) - before;
+  bool more = true;
+  for (Effort effort = kStep; more && effort.left();) more = purge_something(now, effort);
+  if (!more) budget_.nothing_left();
+  bytes += counters_.purged_bytes.load(std::memory_order_relaxed) - before;
+  return more;
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
@@ -222,31 +223,29 @@ bool Arena<A, Config, Pages>::admit(std::uint64_t bytes, std::uint64_t now) noex
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::tick_locked(std::uint64_t now) noexcept {
   next_tick_.store(now + std::max<std::uint64_t>(settings_.purge_delay_ms / 4, 10), std::memory_order_relaxed);
-  budget_.forget(now);
-  Effort effort = kStep;
-  bool more = purge_due(now, effort);
-  more = look_at_empties(now, effort) || more;
-  more = look_at_drained(now, effort) || more;
-  if (!effort.left()) next_tick_.store(now, std::memory_order_relaxed);  // go on at the next slow call
-  // Relaxed: a note that comes while this runs may be lost until the next span empties.
-  if (!more) something_due_.store(false, std::memory_order_relaxed);
+  if (purge_idle_locked(now) == Due::kNow) next_tick_.store(now, std::memory_order_relaxed);  // go on at the next slow call
+  if (drained_.find(0) != Tree::kNone) note_due();  // while the program runs: they may become much
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::purge_idle(std::uint64_t now) noexcept {
+Due Arena<A, Config, Pages>::purge_idle(std::uint64_t now) noexcept {
+  if (!purge_lock_.try_lock()) return Due::kLater;
+  const Due due = purge_idle_locked(now);
+  purge_lock_.unlock();
+  return due;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+Due Arena<A, Config, Pages>::purge_idle_locked(std::uint64_t now) noexcept {
   budget_.forget(now);
-  // Cleared first: a note that comes while we look stays.
+  // Cleared first, seq_cst: a note that comes while we look stays (store buffering with note_due()).
   something_due_.store(false, std::memory_order_seq_cst);
-  bool more = false;
-  for (Effort effort{0, 0}; !effort.left();) {
-    const sync::Guard guard(purge_lock_);
-    effort = kStep;
-    more = purge_due(now, effort);
-    more = look_at_empties(now, effort) || more;
-    more = (look_at_drained(now, effort) && is_much_scattered()) || more;
-  }
+  Effort effort = kStep;
+  bool more = purge_due(now, effort);
+  more = look_at_empties(now, effort) || more;
+  more = (look_at_drained(now, effort) && is_much_scattered()) || more;
   if (more) note_due();
-  return more;
+  return !effort.left() ? Due::kNow : more ? Due::kLater : Due::kNothing;
 }
 
 // Free spans whose chunk saw no free for the delay. Returns whether some are left.
@@ -255,7 +254,10 @@ bool Arena<A, Config, Pages>::purge_due(std::uint64_t now, Effort& effort) noexc
   std::uint32_t c = chunks_.find_dirty(0);
   for (; c != Chunks::kNoChunk; c = chunks_.find_dirty(c + 1)) {
     const std::uint32_t at = chunks_.chunk(c).freed_at.load(std::memory_order_relaxed);
-    if (static_cast<std::uint32_t>(now) - at < settings_.purge_delay_ms) continue;
+    // Signed: spans may have become free after `now` was read.
+    if (static_cast<std::int32_t>(static_cast<std::uint32_t>(now) - at) <
+        static_cast<std::int32_t>(settings_.purge_delay_ms))
+      continue;
     for (unsigned i = 0; i < kChunkSpans && effort.left() && chunks_.find_dirty(c) == c; ++i)
       if (!purge_chunk(c, now, effort)) return true;
     if (!effort.left()) return true;
@@ -294,6 +296,7 @@ bool Arena<A, Config, Pages>::is_much_scattered() noexcept {
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort) noexcept {
   constexpr unsigned kLooks = 512;
+  bool refused = false;
   if (!is_much_scattered()) return false;
   if (now < next_drained_look_) return true;
   SpanIndex i = drained_.find(drained_cursor_);
@@ -303,14 +306,17 @@ bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort)
       continue;
     drained_.retire(i, [] { return false; });
     const unsigned left = class_after_leaving(i);
-    if (left != 0 && !purge_pages_of(i, left, now, effort)) break;
+    if (left != 0 && !purge_pages_of(i, left, now, effort)) {
+      refused = true;  // as under mlockall(): others would be, too
+      break;
+    }
   }
-  drained_cursor_ = i == Tree::kNone ? 0 : i;
-  if (i != Tree::kNone) {
+  drained_cursor_ = i == Tree::kNone ? 0 : i + (refused ? 1 : 0);
+  if (i != Tree::kNone && !refused) {
     effort.calls = 0;
     return true;
   }
-  next_drained_look_ = now + settings_.purge_delay_ms / 2;  // a whole round was made
+  next_drained_look_ = now + settings_.purge_delay_ms / 2;  // a whole round was made, or is of no use
   return drained_.find(0) != Tree::kNone;
 }
 

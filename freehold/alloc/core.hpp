@@ -89,9 +89,24 @@ class Core {
   [[nodiscard]] void* resize_large(void* block, std::size_t bytes) noexcept;
 
   // Gives all free pages back to the system; what caches hold stays. Returns bytes.
-  std::size_t trim() noexcept { return direct_.drop_kept(~std::uint64_t{0}) + arena_.trim(Clock::now()); }
-  // Gives back what has been free for the delay, all of it. Returns whether more will become due later.
-  [[nodiscard]] bool purge_idle() noexcept;
+  std::size_t trim() noexcept {
+    std::size_t bytes = 0;
+    while (trim_step(bytes)) continue;
+    return bytes;
+  }
+  // A bounded part of that; adds to `bytes`. Returns whether there is more.
+  [[nodiscard]] bool trim_step(std::size_t& bytes) noexcept {
+    bytes += direct_.drop_kept(~std::uint64_t{0});
+    return arena_.trim_step(Clock::now(), bytes);
+  }
+  // Gives back what is beyond the budget, in a bounded step. Returns whether another would help.
+  [[nodiscard]] bool relieve() noexcept {
+    const std::uint64_t now = Clock::now();
+    direct_.relieve(now);
+    return arena_.relieve(now) && arena_.budget().excess() > 0;
+  }
+  // Gives back what has been free for the delay, in a bounded step that waits for no lock.
+  [[nodiscard]] Due purge_idle() noexcept;
   [[nodiscard]] bool keeps_mappings() const noexcept { return direct_.keeps_some(); }
   // See engine.hpp. Returns the former limit.
   std::uint64_t set_limit(std::uint64_t bytes) noexcept {
@@ -128,6 +143,7 @@ class Core {
   // forgets the caches of threads that it does not have.
   void after_fork_in_child(Cache* mine) noexcept {
     registry_.reset();
+    admission_.reset();
     direct_.lock().reset();
     arena_.reset_locks();
     adopt_orphans(mine);
@@ -150,7 +166,8 @@ class Core {
 
   static constexpr unsigned max_slots(unsigned c) noexcept {
     const std::size_t n = Config::kBinBytes / Classes::slot_bytes(c);
-    return n > Config::kMaxSlots ? Config::kMaxSlots : (n < Config::kMinSlots ? Config::kMinSlots : static_cast<unsigned>(n));
+    return n > Config::kMaxSlots ? Config::kMaxSlots
+                                 : (n < Config::kMinSlots ? Config::kMinSlots : static_cast<unsigned>(n));
   }
   static constexpr unsigned first_slots(unsigned c) noexcept {
     const std::size_t n = Config::kFirstBytes / Classes::slot_bytes(c);
@@ -207,6 +224,8 @@ class Core {
   unsigned patience_ = 2;
   std::size_t common_budget_ = 0;
 
+  // Under a limit: from the question whether a direct block may be had until it is accounted for.
+  alignas(base::kCacheLine) Lock admission_;
   alignas(base::kCacheLine) Lock registry_;
   Metadata<Pages> metadata_;
   Cache* caches_ = nullptr;

@@ -370,9 +370,9 @@ void* FREEHOLD_CORE::allocate_direct(std::size_t bytes, std::size_t alignment, b
   const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);
   if (want < bytes) return nullptr;
   const std::uint64_t now = Clock::now();
-  if (arena_.limit() != 0 && !arena_.admit(want, now) &&
-      (direct_.drop_kept(~std::uint64_t{0}) == 0 || !arena_.admit(want, now)))
-    return nullptr;
+  if (arena_.limit() == 0) return direct_.allocate(want, alignment, zero, now);
+  const sync::Guard guard(admission_);
+  if (!arena_.admit(want, now) && (direct_.drop_kept(~std::uint64_t{0}) == 0 || !arena_.admit(want, now))) return nullptr;
   return direct_.allocate(want, alignment, zero, now);
 }
 
@@ -384,6 +384,7 @@ void FREEHOLD_CORE::free_large(void* block) noexcept {
   const SpanIndex i = run_at(address);
   if (i == kNoSpan || !arena_.free_run(i, now)) {
     if (!direct_.free(block, now)) return report(block);
+    if (direct_.keeps_some()) arena_.note_due();
     return tick(now);
   }
   direct_.relieve(now);
@@ -417,8 +418,9 @@ void* FREEHOLD_CORE::resize_large(void* block, std::size_t bytes) noexcept {
   const SpanIndex i = run_at(address);
   if (i == kNoSpan) {
     const std::size_t old = direct_.bytes_of(block);
-    if (want > old && arena_.limit() != 0 && !arena_.admit(want - old, Clock::now())) return nullptr;
-    return direct_.resize(block, want);
+    if (want <= old || arena_.limit() == 0) return direct_.resize(block, want);
+    const sync::Guard guard(admission_);
+    return arena_.admit(want - old, Clock::now()) ? direct_.resize(block, want) : nullptr;
   }
   const std::size_t old = std::size_t{arena_.run_pages(i)} * Config::kPageBytes;
   if (bytes <= ArenaType::kChunkBytes &&
@@ -430,19 +432,23 @@ void* FREEHOLD_CORE::resize_large(void* block, std::size_t bytes) noexcept {
 // A large block that outgrows its place goes to a mapping of its own, where it grows without being copied.
 FREEHOLD_CORE_TEMPLATE
 void* FREEHOLD_CORE::move_out_of_arena(void* block, std::size_t old_bytes, std::size_t bytes) noexcept {
-  if (arena_.limit() != 0 && !arena_.admit(bytes, Clock::now())) return nullptr;
-  void* const moved = direct_.adopt(block, old_bytes, bytes);
-  if (moved != nullptr) free_large(block);
-  return moved;
+  const auto move = [&] {
+    void* const moved = direct_.adopt(block, old_bytes, bytes);
+    if (moved != nullptr) free_large(block);
+    return moved;
+  };
+  if (arena_.limit() == 0) return move();
+  const sync::Guard guard(admission_);
+  return arena_.admit(bytes, Clock::now()) ? move() : nullptr;
 }
 
 FREEHOLD_CORE_TEMPLATE
-bool FREEHOLD_CORE::purge_idle() noexcept {
+Due FREEHOLD_CORE::purge_idle() noexcept {
   const std::uint64_t now = Clock::now();
   const std::uint64_t delay = arena_.purge_delay_ms();
-  (void)direct_.drop_kept(now > delay ? now - delay : 0);
-  const bool more = arena_.purge_idle(now);
-  return more || direct_.keeps_some();
+  direct_.try_drop_one_kept(now > delay ? now - delay : 0);
+  const Due due = arena_.purge_idle(now);
+  return due == Due::kNothing && direct_.keeps_some() ? Due::kLater : due;
 }
 
 // ---- stats ------------------------------------------------------------------------------------------------------------

@@ -52,6 +52,8 @@ class DirectBlocks {
   void relieve(std::uint64_t now) noexcept;
   // Ends kept mappings that were freed at or before `before`. Returns bytes.
   std::size_t drop_kept(std::uint64_t before) noexcept;
+  // Ends the oldest, if it was freed at or before `before`, and nobody holds the lock.
+  void try_drop_one_kept(std::uint64_t before) noexcept;
   [[nodiscard]] bool keeps_some() const noexcept { return kept_count_.load(std::memory_order_relaxed) != 0; }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t kept_bytes() const noexcept { return kept_bytes_.load(std::memory_order_relaxed); }
@@ -110,10 +112,15 @@ class DirectBlocks {
     const sync::Guard guard(lock_);
     metadata_.free(record, sizeof(Record));
   }
-  void* insert(Record* record, const Record& value) noexcept;
+  // `counted`: bytes of it that the budget knows of. A block that is taken out stays in the budget until it is freed.
+  void* insert(Record* record, const Record& value, std::size_t counted = 0) noexcept;
   [[nodiscard]] Record* remove(std::uintptr_t block) noexcept;
   [[nodiscard]] Kept take_kept(std::size_t bytes) noexcept;
-  [[nodiscard]] Kept take_oldest(std::uint64_t before) noexcept;
+  [[nodiscard]] Kept take_oldest(std::uint64_t before) noexcept {
+    const sync::Guard guard(lock_);
+    return take_oldest_locked(before);
+  }
+  [[nodiscard]] Kept take_oldest_locked(std::uint64_t before) noexcept;
   [[nodiscard]] Kept take_out(Kept& kept) noexcept;
   [[nodiscard]] bool keep(std::uintptr_t mapping, std::size_t bytes, std::uint64_t now) noexcept;
   void end(std::uintptr_t mapping, std::size_t bytes) noexcept;
@@ -159,7 +166,7 @@ bool DirectBlocks<A, Config, Pages>::more_buckets() noexcept {
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void* DirectBlocks<A, Config, Pages>::insert(Record* record, const Record& value) noexcept {
+void* DirectBlocks<A, Config, Pages>::insert(Record* record, const Record& value, std::size_t counted) noexcept {
   const sync::Guard guard(lock_);
   *record = value;
   Record*& bucket = buckets_[bucket_of(value.block)];
@@ -168,7 +175,7 @@ void* DirectBlocks<A, Config, Pages>::insert(Record* record, const Record& value
   ++count_;
   small_ += is_small(value.mapping_bytes) ? 1 : 0;
   live_bytes_.store(live_bytes() + value.mapping_bytes, std::memory_order_relaxed);
-  budget_->direct(static_cast<std::int64_t>(value.mapping_bytes));
+  budget_->direct(static_cast<std::int64_t>(value.mapping_bytes - counted));
   return reinterpret_cast<void*>(value.block);
 }
 
@@ -183,7 +190,6 @@ typename DirectBlocks<A, Config, Pages>::Record* DirectBlocks<A, Config, Pages>:
     --count_;
     small_ -= is_small(record->mapping_bytes) ? 1 : 0;
     live_bytes_.store(live_bytes() - record->mapping_bytes, std::memory_order_relaxed);
-    budget_->direct(-static_cast<std::int64_t>(record->mapping_bytes));
     return record;
   }
   return nullptr;
@@ -223,8 +229,8 @@ typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::ta
 
 // The kept mapping that was freed first, if that was at or before `before`.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_oldest(std::uint64_t before) noexcept {
-  const sync::Guard guard(lock_);
+typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_oldest_locked(
+    std::uint64_t before) noexcept {
   Kept* oldest = nullptr;
   for (Kept& k : kept_)
     if (k.bytes != 0 && k.freed_at <= before && (oldest == nullptr || k.freed_at < oldest->freed_at)) oldest = &k;
@@ -267,6 +273,14 @@ std::size_t DirectBlocks<A, Config, Pages>::drop_kept(std::uint64_t before) noex
     bytes += old.bytes;
   }
   return bytes;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void DirectBlocks<A, Config, Pages>::try_drop_one_kept(std::uint64_t before) noexcept {
+  if (!keeps_some() || !lock_.try_lock()) return;
+  const Kept old = take_oldest_locked(before);
+  lock_.unlock();
+  if (old.bytes != 0) end(old.mapping, old.bytes);
 }
 
 // What was kept while more was in use may be too much now.
@@ -341,6 +355,7 @@ bool DirectBlocks<A, Config, Pages>::free(const void* block, std::uint64_t now) 
   if (record == nullptr) return false;
   const Record old = *record;
   drop_record(record);
+  budget_->direct(-static_cast<std::int64_t>(old.mapping_bytes));
   if (!keep(old.mapping, old.mapping_bytes, now)) {
     end(old.mapping, old.mapping_bytes);
     remember(old.mapping_bytes, now);
@@ -355,6 +370,7 @@ void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noe
   Record* const record = remove(address);
   if (record == nullptr) return nullptr;
   Record value = *record;
+  const std::size_t counted = value.mapping_bytes;
   void* result = nullptr;
   if (value.block != value.mapping) {  // aligned: only what fits stays
     if (value.block + bytes <= value.mapping + value.mapping_bytes && bytes >= value.bytes / 2) result = block;
@@ -368,7 +384,7 @@ void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noe
     result = moved;
   }
   if (result != nullptr) value.bytes = bytes;
-  (void)insert(record, value);
+  (void)insert(record, value, counted);
   return result;
 }
 

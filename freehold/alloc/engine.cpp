@@ -61,6 +61,9 @@ constinit os::CpuCount g_cpus;
 constinit CpuCaches<NativeCore, Classes> g_cpu_caches;
 constinit sync::ForkGate<sync::NativeAtomics> g_gate;
 constinit PurgerThread g_purger;
+// The purger's own: a thread that forks amid a slow path of its own, from a handler of signals, keeps only the purger out.
+constinit sync::ForkGate<sync::NativeAtomics> g_purger_gate;
+constinit sync::ForkGate<sync::NativeAtomics>::Mark g_purger_mark{0};
 constexpr pthread_key_t kNoKey = PTHREAD_KEYS_MAX;
 constinit pthread_key_t g_key = kNoKey;
 
@@ -75,7 +78,8 @@ namespace {
 // The calling thread in the eyes of fork.
 struct ForkState {
   std::uint16_t inside = 0;  // how often it is inside the gate: more than once if a signal's handler came amid a slow path
-  std::uint16_t forks = 0;   // forks that it has under way
+  std::uint16_t forks = 0;   // forks that it has under way, for which it closed the gate
+  std::uint16_t all_forks = 0;
 };
 constinit thread_local ForkState t_fork;
 
@@ -102,7 +106,10 @@ class [[nodiscard]] Inside {
     }
   }
   ~Inside() {
-    if (entered_) own_ != nullptr ? g_gate.leave(*own_) : g_gate.leave_shared(*shared_);
+    if (entered_) {
+      own_ != nullptr ? g_gate.leave(*own_) : g_gate.leave_shared(*shared_);
+      if (g_core.arena().something_due()) g_purger.wake();
+    }
     sync::NativeAtomics::light_fence();
     --t_fork.inside;
   }
@@ -115,6 +122,21 @@ class [[nodiscard]] Inside {
   Mark* own_;
   Mark* shared_ = nullptr;
   bool entered_;
+};
+
+// For what holds locks of the engine and changes nothing: a handler of signals that forks amid it must not wait for them.
+class [[nodiscard]] Reading {
+ public:
+  Reading() noexcept {
+    ++t_fork.inside;
+    sync::NativeAtomics::light_fence();
+  }
+  ~Reading() {
+    sync::NativeAtomics::light_fence();
+    --t_fork.inside;
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
 };
 
 // A thread that another's fork keeps out waits this long before it looks for another way: most forks are over by then, but
@@ -159,8 +181,16 @@ void put_off(Freed* block) noexcept {
   if (g_gate.forks() == 0) catch_up();  // the fork ended meanwhile: nobody else may look
 }
 
+// A step of the purger is over, and it begins no other; it waits for nobody meanwhile.
+void keep_purger_out() noexcept {
+  ++t_fork.all_forks;
+  g_purger_gate.close();
+  while (!g_purger_gate.is_quiet(g_purger_mark)) ::sched_yield();
+}
+
 // The engine is left by all other threads, and they stay out; no lock is held.
 void before_fork() noexcept {
+  keep_purger_out();
   if (t_fork.inside != 0) return;  // a signal's handler forks, amid a slow path of this thread: it continues in both
   ++t_fork.inside;
   // One after the other, as far as they do not wait for each other.
@@ -176,19 +206,23 @@ void before_fork() noexcept {
   --t_fork.inside;
 }
 void after_fork_in_parent() noexcept {
+  --t_fork.all_forks;
+  (void)g_purger_gate.open();
   if (t_fork.inside != 0) return;
   --t_fork.forks;
   if (g_gate.open()) catch_up();
 }
 void after_fork_in_child() noexcept {
   g_options.stats_fd = -1;  // it inherits the exit handler, but it is not the process that was asked for stats
+  g_purger.forget();
+  g_purger_gate.reset(--t_fork.all_forks);
+  g_core.arena().budget().set_purged_in_time(false);
+  g_process = ::getpid();
   if (t_fork.inside != 0) return;
   --t_fork.forks;
   g_start_lock.reset();
   g_fork_blocks.reset();
   g_ended.forget();  // adopted with all others
-  g_purger.forget();
-  g_process = ::getpid();
   if (NativeCache* const mine = present_cache(); mine != nullptr) mine->thread.store(g_process);
   g_look_at.store(kFirstLook, std::memory_order_relaxed);  // relaxed: there is no other thread
   g_core.after_fork_in_child(present_cache());
@@ -205,9 +239,17 @@ void give_back(NativeCache* cache) noexcept {
   if (g_gate.forks() == 0) catch_up();
 }
 
-// The program has one thread again, which may want to be the only one.
+// The last thread, or the last but one, ends: the program may want to be alone. Regret that only the purger made cheap goes
+// with it, and what is beyond the budget then.
 void end_purger_if_alone() noexcept {
-  if (g_core.threads() <= 1 && g_options.background_thread != BackgroundThread::kOn) g_purger.end();
+  const bool alone =
+      g_core.threads() == 0 || (g_core.threads() == 1 && g_options.background_thread != BackgroundThread::kOn);
+  if (!alone || !g_purger.end()) return;
+  g_core.arena().budget().set_purged_in_time(false);
+  for (bool more = true; more;) {
+    const Inside inside(nullptr);
+    more = inside && g_core.relieve();
+  }
 }
 
 // Runs after thread-local destructors, among the destructors of keys; waits for the last round, so that theirs still find
@@ -227,11 +269,15 @@ void thread_ends(void* cache_pointer) noexcept {
 
 // ---- the thread that gives memory back --------------------------------------------------------------------------------
 
-[[nodiscard]] bool purge_round(bool last) noexcept {
-  const Inside inside(nullptr);
-  if (!inside) return true;
-  g_core.arena().budget().set_purged_in_time(!last);
-  return last ? g_core.trim() != 0 : g_core.purge_idle();
+[[nodiscard]] Due purge_step() noexcept {
+  if (!g_purger_gate.enter(g_purger_mark, 0)) return Due::kLater;
+  Due due = Due::kLater;
+  if (const Inside inside(nullptr); inside) {
+    g_core.arena().budget().set_purged_in_time(true);
+    due = g_core.purge_idle();
+  }
+  g_purger_gate.leave(g_purger_mark);
+  return due;
 }
 
 // Called where memory is allocated, outside the gate: a program with threads that holds enough to give some back gets one.
@@ -239,11 +285,14 @@ void consider_purger() noexcept {
   constexpr std::int64_t kEnoughBytes = std::int64_t{8} << 20;
   if (g_purger.exists() || g_options.background_thread == BackgroundThread::kOff) return;
   if (g_core.threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
-  if (g_core.arena().budget().footprint() < kEnoughBytes || t_fork.inside != 0 || g_gate.forks() != 0) return;
-  g_purger.start(purge_round, std::max<std::uint64_t>(g_options.purge_delay_ms / 2, 10));
+  if (!g_core.arena().something_due() || g_core.arena().budget().footprint() < kEnoughBytes) return;
+  if (t_fork.inside != 0 || g_gate.forks() != 0 || ::getpid() != g_process) return;
+  g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge_delay_ms() / 2, 10));
 }
 
-void end_purger_at_exit() noexcept { g_purger.end_and_wait(); }
+void end_purger_at_exit() noexcept {
+  if (::getpid() == g_process) (void)g_purger.end();
+}
 
 // Runs among the destructors of thread-local objects, where the program has taken all keys: what theirs free later, and
 // those of keys, goes straight to the bitmap.
@@ -336,6 +385,7 @@ void announce() noexcept {
     ready = g_core.init(g_pages, settings, budget, g_cpus.cpus);
   if (!ready) return false;  // the next call tries again: memory may be there by then
   g_gate.init();
+  g_purger_gate.init();
   g_process = ::getpid();
   if (::pthread_key_create(&g_key, thread_ends) != 0)
     g_key = kNoKey;  // before any thread can have a cache; allocates nothing
@@ -539,7 +589,6 @@ void deallocate_slow(void* block) noexcept {
     g_cpu_caches.drain(c, block);
   else
     g_core.free_uncached(c, block);
-  if (g_core.arena().something_due()) g_purger.wake();
 }
 
 // ---- engine.hpp -------------------------------------------------------------------------------------------------------
@@ -610,24 +659,44 @@ void set_perturbation(std::uint8_t byte) noexcept {
   heed_perturbation();
 }
 
+namespace {
+
+// In steps, so that a fork need not wait for all of them.
+std::size_t trim_in_steps(NativeCache* cache) noexcept {
+  std::size_t bytes = 0;
+  for (bool more = true; more;) {
+    wait_for_forks();
+    const Inside inside(cache);
+    if (!inside) break;
+    more = g_core.trim_step(bytes);
+  }
+  return bytes;
+}
+
+}  // namespace
+
 std::size_t trim() noexcept {
   NativeCache* const cache = own_cache();
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return 0;
   wait_for_forks();
-  const Inside inside(cache);
-  if (!inside) return 0;
-  if (cache != nullptr) g_core.flush(*cache);
-  if (t_cache == &g_modes.cpu) g_cpu_caches.flush();
-  return g_core.trim();
+  {
+    const Inside inside(cache);
+    if (!inside) return 0;
+    if (cache != nullptr) g_core.flush(*cache);
+    if (t_cache == &g_modes.cpu) g_cpu_caches.flush();
+  }
+  return trim_in_steps(cache);
 }
 
 std::size_t idle() noexcept {
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return 0;
   NativeCache* const cache = present_cache();
-  const Inside inside(cache);
-  if (!inside) return 0;
-  if (cache != nullptr) g_core.flush(*cache);
-  return g_core.arena().something_due() || g_core.keeps_mappings() ? g_core.trim() : 0;
+  {
+    const Inside inside(cache);
+    if (!inside) return 0;
+    if (cache != nullptr) g_core.flush(*cache);
+  }
+  return g_core.arena().something_due() || g_core.keeps_mappings() ? trim_in_steps(cache) : 0;
 }
 
 std::size_t set_limit(std::size_t bytes) noexcept {
@@ -636,6 +705,7 @@ std::size_t set_limit(std::size_t bytes) noexcept {
 }
 
 void stats(Stats& out) noexcept {
+  const Reading reading;
   g_core.stats(out);
   out.cpus = g_cpus.cpus;
   std::strcpy(out.cpus_source, g_cpus.source);

@@ -81,17 +81,17 @@ TEST(Budget, EverythingFreedAgain_EveryFigureIsZero) {
   }
 }
 
-TEST(Budget, Shard_ReportsAWholeStepAndTellsSo) {
+TEST(Budget, Shard_ReportsMoreThanAStepAndTellsSo) {
   TestBudget budget;
   TestBudget::Shard shard;
-  EXPECT_FALSE(budget.spans_changed(shard, kReport - 1, 0));
+  EXPECT_FALSE(budget.spans_changed(shard, kReport, 0));
   EXPECT_EQ(budget.dirty(), 0);
   EXPECT_FALSE(budget.spans_changed(shard, 0, 0));
   EXPECT_TRUE(budget.spans_changed(shard, 1, 5));
-  EXPECT_EQ(budget.dirty(), kReport);
+  EXPECT_EQ(budget.dirty(), kReport + 1);
   EXPECT_EQ(shard.dirty.load(), 0);
   EXPECT_EQ(shard.runs.load(), 5);
-  EXPECT_FALSE(budget.spans_changed(shard, 1 - kReport, 0));
+  EXPECT_FALSE(budget.spans_changed(shard, -kReport, 0));
   EXPECT_TRUE(budget.spans_changed(shard, -1, 0));
   EXPECT_EQ(budget.dirty(), 0);
 }

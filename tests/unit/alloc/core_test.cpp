@@ -98,7 +98,8 @@ TEST(Core, Refill_EveryClass_GivesDistinctSlotsAndTheBinGrows) {
       capacity = thread.cache()->bins[c].capacity;
     }
     EXPECT_LE(capacity, SmallConfig::kMaxSlots);
-    EXPECT_LE(capacity * Classes::slot_bytes(c), std::max(SmallConfig::kBinBytes, SmallConfig::kMinSlots * Classes::slot_bytes(c)));
+    EXPECT_LE(capacity * Classes::slot_bytes(c),
+              std::max(SmallConfig::kBinBytes, SmallConfig::kMinSlots * Classes::slot_bytes(c)));
     for (void* slot : slots) thread.free(slot);
     ASSERT_TRUE(machine->check_invariants()) << c;
   }
@@ -200,7 +201,7 @@ TEST(Core, IdleBins_AreDrainedAndTheirGrantGoesBack) {
   for (void* block : blocks) thread.free(block);
   EXPECT_NE(thread.cache()->bins[idle].array, nullptr);
   for (int i = 0; i < 1000; ++i) {  // slow calls of another class, more than its bin takes
-    std::vector<void*> others(12);
+    std::vector<void*> others(64);
     for (void*& block : others) block = thread.allocate_class(kBig);
     for (void* block : others) thread.free(block);
   }
