@@ -96,7 +96,7 @@ class ChunkPool {
     const std::uint32_t here = cursor.load(std::memory_order_relaxed);  // relaxed: a hint, the chunk's word decides
     if (here != kNoChunk)
       if (const TakenSpans t = take_in(here, search, true); t.first != kNoSpan) return t;
-    TakenSpans found = take_dirty_in_any(search);
+    TakenSpans found = take_dirty_in_any(search, here == kNoChunk ? 0 : here);
     if (found.first == kNoSpan && here != kNoChunk) found = take_in(here, search, false);
     if (found.first == kNoSpan) found = take_in_any(search);
     if (found.first != kNoSpan) move_to(found.first / kChunkSpans, cpu, cursor);
@@ -249,9 +249,15 @@ class ChunkPool {
     return !s.anywhere && user != 0 && user != s.cpu + 1;
   }
 
-  [[nodiscard]] TakenSpans take_dirty_in_any(const Search& s) noexcept {
-    std::uint32_t c = trees_[kDirtyTree].find(0);
-    for (unsigned looks = 0; c != kNoChunk && looks < kLooks; ++looks, c = trees_[kDirtyTree].find(c + 1)) {
+  // From where the CPU works on, and round: CPUs that search look at different chunks first.
+  [[nodiscard]] TakenSpans take_dirty_in_any(const Search& s, std::uint32_t from) noexcept {
+    std::uint32_t c = trees_[kDirtyTree].find(from);
+    for (unsigned looks = 0; looks < kLooks; ++looks, c = trees_[kDirtyTree].find(c + 1)) {
+      if (c == kNoChunk) {
+        if (from == 0) break;
+        c = trees_[kDirtyTree].find(from = 0);
+        if (c == kNoChunk) break;
+      }
       if (is_anothers(c, s)) continue;
       if (const TakenSpans t = take_in(c, s, true); t.first != kNoSpan) return t;
     }

@@ -11,8 +11,6 @@
 namespace freehold::alloc {
 namespace {
 
-using sync::NativeAtomics;
-
 // The program's thread-local storage comes out of the stack, and libc tells nobody how much that is.
 constexpr std::size_t kFirstStackBytes = 64 * 1024;
 constexpr std::size_t kMostStackBytes = std::size_t{8} << 20;
@@ -73,11 +71,9 @@ void PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
   const std::uint64_t now = os::coarse_milliseconds();
   if (now < not_before_.load(std::memory_order_relaxed)) return;
   const BlockSignals blocked;
-  std::uint32_t state = kNone;
-  if (!state_.compare_exchange_strong(state, kStarting, std::memory_order_acquire, std::memory_order_relaxed)) {
-    if (state != kCramped ||
-        !state_.compare_exchange_strong(state, kStarting, std::memory_order_acquire, std::memory_order_relaxed))
-      return;
+  const auto begun = state_.begin();
+  if (begun == decltype(state_)::Begun::kNo) return;
+  if (begun == decltype(state_)::Begun::kCramped) {
     join();
     stack_bytes_ *= 2;
   }
@@ -85,81 +81,29 @@ void PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
   round_ms_ = round_ms;
   const bool created = create();
   if (!created) not_before_.store(now + kRetryMs, std::memory_order_relaxed);
-  // Release: whoever makes it end sees the thread and its stack. It may have found its stack too small by now.
-  std::uint32_t starting = kStarting;
-  (void)state_.compare_exchange_strong(starting, created ? kAwake : kNone, std::memory_order_release,
-                                       std::memory_order_relaxed);
-  NativeAtomics::notify_all_shared(state_);
+  state_.started(created);
 }
 
 void* PurgerThread::main(void* self) noexcept {
   auto& purger = *static_cast<PurgerThread*>(self);
-  std::uint32_t state;
-  while ((state = purger.state_.load(std::memory_order_acquire)) == kStarting)
-    NativeAtomics::wait_shared(purger.state_, static_cast<std::uint32_t>(kStarting));
+  purger.state_.wait_for_start();
+  const char here = 0;
   const auto low = reinterpret_cast<std::uintptr_t>(purger.stack_) + os::page_bytes();
-  if (reinterpret_cast<std::uintptr_t>(&state) - low < kRoomBytes) {
-    if (state == kAwake)
-      (void)purger.state_.compare_exchange_strong(state, kCramped, std::memory_order_release, std::memory_order_relaxed);
+  if (reinterpret_cast<std::uintptr_t>(&here) - low < kRoomBytes) {
+    purger.state_.give_up_cramped();
     return nullptr;
   }
   ::pthread_setname_np(::pthread_self(), "freehold-purge");
-  purger.run();
+  purger.state_.run(purger.step_, purger.round_ms_ * 1'000'000);
   return nullptr;
-}
-
-// Steps until nothing is due now, or it is to end.
-Due PurgerThread::round() noexcept {
-  Due due;
-  do due = step_();
-  while (due == Due::kNow && state_.load(std::memory_order_relaxed) != kEnding);
-  return due;
-}
-
-void PurgerThread::run() noexcept {
-  for (;;) {
-    std::uint32_t state = state_.load(std::memory_order_acquire);
-    if (state == kEnding) return;
-    if (state == kAwake) {
-      NativeAtomics::wait_shared(state_, state, round_ms_ * 1'000'000);
-      if (state_.load(std::memory_order_acquire) == kEnding) return;
-      if (round() != Due::kNothing) continue;
-      // Something that becomes due after this sees that we sleep, or we see that it is due.
-      if (!state_.compare_exchange_strong(state, kAsleep, std::memory_order_seq_cst, std::memory_order_relaxed)) continue;
-      if (round() != Due::kNothing) {
-        std::uint32_t asleep = kAsleep;
-        state_.compare_exchange_strong(asleep, kAwake, std::memory_order_acq_rel, std::memory_order_relaxed);
-        continue;
-      }
-    }
-    NativeAtomics::wait_shared(state_, static_cast<std::uint32_t>(kAsleep));
-  }
-}
-
-void PurgerThread::wake_slow() noexcept {
-  std::uint32_t asleep = kAsleep;
-  // relaxed on failure: another woke it, or it ends.
-  if (state_.compare_exchange_strong(asleep, kAwake, std::memory_order_acq_rel, std::memory_order_relaxed))
-    NativeAtomics::notify_all_shared(state_);
 }
 
 bool PurgerThread::end() noexcept {
   const BlockSignals blocked;
-  for (std::uint32_t state = state_.load(std::memory_order_acquire); state != kNone;
-       state = state_.load(std::memory_order_acquire)) {
-    if (state == kStarting || state == kEnding) {  // another thread's work, which is short
-      NativeAtomics::wait_shared(state_, state);
-      continue;
-    }
-    if (!state_.compare_exchange_strong(state, kEnding, std::memory_order_acquire, std::memory_order_relaxed)) continue;
-    NativeAtomics::notify_all_shared(state_);
+  return state_.end([this] {
     join();
     not_before_.store(os::coarse_milliseconds() + round_ms_, std::memory_order_relaxed);
-    state_.store(kNone, std::memory_order_release);
-    NativeAtomics::notify_all_shared(state_);
-    return true;
-  }
-  return false;
+  });
 }
 
 }  // namespace freehold::alloc

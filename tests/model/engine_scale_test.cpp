@@ -43,13 +43,12 @@ struct Expected {
   std::vector<std::size_t> sizes;
 };
 const std::vector<Expected> kNotFlat{
-    // Slots: threads beyond eight share spans, and the search for free slots walks the lanes and holders of all others.
-    {EngineWorkload::kOwn, {32768}},
-    {EngineWorkload::kMany, {16, 64, 512, 4096, 32768}},
+    // Slots: the search for free slots walks the lanes and holders of all others.
+    {EngineWorkload::kMany, {512, 4096}},
     {EngineWorkload::kNeighbour, {512, 4096, 32768}},
     {EngineWorkload::kProducer, {16, 64, 512, 4096, 32768}},
     {EngineWorkload::kChurn, {16, 64, 512, 4096, 32768}},
-    {EngineWorkload::kPurge, {512, 4096, 32768}},
+    {EngineWorkload::kPurge, {512, 4096}},
     // Blocks above 32 KiB: chunks that several CPUs share, and searches of others' chunks when the own one is full.
     {EngineWorkload::kOwn, {65536, 262144, 1048576}},
     {EngineWorkload::kMany, {65536, 262144, 1048576}},

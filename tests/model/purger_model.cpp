@@ -1,0 +1,243 @@
+// alloc::PurgerState on the simulated machine, with what is due as the arena keeps it: a bit in a set, and a note that
+// something is due. Oracle: what was freed goes back although nobody frees afterwards (a purger that sleeps beside it would
+// make the thread that waits for it wait for ever); of those who end the purger each comes back, one of them having joined
+// it, and what the starter wrote is visible to the purger and to the joiner.
+#include <gtest/gtest.h>
+
+#include "freehold/alloc/purger_state.hpp"
+#include "sim/explore.hpp"
+#include "sim/sim_atomics.hpp"
+
+namespace freehold {
+namespace {
+
+using alloc::Due;
+using sim::Failure;
+using sim::Result;
+
+// Time passes whenever a thread waits for it.
+struct Atomics : sim::SimAtomics {
+  template <class T>
+  static void wait_shared(const atomic<T>& a, T old, std::uint64_t nanoseconds = sync::kForever) noexcept {
+    if (nanoseconds == sync::kForever) sim::SimAtomics::wait_shared(a, old);
+  }
+};
+
+struct Shipped : alloc::PurgerOrders {
+  static constexpr bool kClearsFirst = true;  // the note, before it looks at what is due
+  static constexpr auto kAskNote = std::memory_order_seq_cst;
+  static constexpr auto kClearNote = std::memory_order_seq_cst;
+};
+
+template <class Traits>
+class World {
+ public:
+  using A = Atomics;
+
+  // As Arena::note_due() and Inside do it: what is due, the note, the purger.
+  void free(unsigned bit) {
+    due_.fetch_or(1U << bit, std::memory_order_seq_cst);
+    if (!note_.load(Traits::kAskNote)) note_.store(true, std::memory_order_seq_cst);
+    if (note_.load(std::memory_order_relaxed)) state_.wake();
+  }
+  Due step() {
+    if (Traits::kClearsFirst) note_.store(false, Traits::kClearNote);
+    // As a search does it: it reads, and takes only what it found.
+    unsigned taken = due_.load(std::memory_order_seq_cst);
+    if (taken != 0) taken = due_.exchange(0, std::memory_order_seq_cst);
+    gone_.fetch_or(taken, std::memory_order_relaxed);
+    if (!Traits::kClearsFirst) note_.store(false, std::memory_order_seq_cst);
+    return taken != 0 ? Due::kLater : Due::kNothing;
+  }
+  void start() {
+    begin();
+    go_on_starting();
+  }
+  void run() {
+    while (!begun_.load(std::memory_order_acquire)) A::yield();  // a thread that is there at all was created
+    state_.wait_for_start();
+    SIM_CHECK(stack_.load() == 1);
+    state_.run([this] { return step(); }, 1);
+    ended_.store(true, std::memory_order_release);
+  }
+  void give_up() {
+    while (!begun_.load(std::memory_order_acquire)) A::yield();
+    state_.wait_for_start();
+    SIM_CHECK(stack_.load() == 1);
+    state_.give_up_cramped();
+    ended_.store(true, std::memory_order_release);
+  }
+  void begin() { SIM_CHECK(state_.begin() == State::Begun::kYes); }
+  void go_on_starting() {
+    begun_.store(true, std::memory_order_release);
+    stack_.store(1);
+    state_.started(true);
+  }
+  // If it has given up by now.
+  bool join_and_start() {
+    if (state_.begin() != State::Begun::kCramped) return false;
+    SIM_CHECK(stack_.load() == 1);  // with its handle: needed to join it
+    while (!ended_.load(std::memory_order_acquire)) A::yield();
+    stack_.store(2);
+    state_.started(true);
+    return true;
+  }
+  bool end() {
+    return state_.end([this] {
+      while (!ended_.load(std::memory_order_acquire)) A::yield();
+      SIM_CHECK(stack_.load() == 1);
+      stack_.store(0);
+    });
+  }
+  void wait_until_gone(unsigned bits) {
+    while ((gone_.load(std::memory_order_relaxed) & bits) != bits) A::yield();
+  }
+  [[nodiscard]] bool exists() const { return state_.exists(); }
+
+ private:
+  using State = alloc::PurgerState<A, Traits>;
+  State state_;
+  A::atomic<unsigned> due_{0}, gone_{0};
+  A::atomic<bool> note_{false}, begun_{false}, ended_{false};
+  A::var<int> stack_{0};
+};
+
+// Two threads free; whoever is ready last ends the purger.
+template <class Traits>
+Result frees_then_end(sim::Options options) {
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    run.spawn([&] { world.run(); });
+    run.spawn([&] {
+      world.start();
+      world.free(0);
+      world.wait_until_gone(3);
+      SIM_CHECK(world.end());
+      SIM_CHECK(!world.exists());
+    });
+    run.spawn([&] { world.free(1); });
+    run.check([&] { SIM_CHECK(!world.exists()); });
+  });
+}
+
+// The purger sleeps already when the free comes, or is about to.
+template <class Traits>
+Result free_beside_falling_asleep(sim::Options options) {
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.start();
+    run.spawn([&] { world.run(); });
+    run.spawn([&] {
+      world.free(0);
+      world.wait_until_gone(1);
+      (void)world.end();
+    });
+    run.check([&] { SIM_CHECK(!world.exists()); });
+  });
+}
+
+// The thread gives up; whoever starts the next one joins it.
+template <class Traits>
+Result gives_up(sim::Options options) {
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    world.begin();
+    run.spawn([&] { world.give_up(); });
+    run.spawn([&] { world.go_on_starting(); });
+    bool joined = false;
+    run.spawn([&] { joined = world.join_and_start(); });
+    run.check([&] { SIM_CHECK(world.exists() == joined); });
+  });
+}
+
+// One thread starts it, another ends it.
+template <class Traits>
+Result anothers_end(sim::Options options) {
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    run.spawn([&] { world.run(); });
+    run.spawn([&] { world.start(); });
+    run.spawn([&] {
+      while (!world.exists()) Atomics::yield();
+      SIM_CHECK(world.end());
+    });
+    run.check([&] { SIM_CHECK(!world.exists()); });
+  });
+}
+
+template <class Traits>
+Result two_end_it(sim::Options options) {
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    bool joined[2] = {};
+    world.start();
+    run.spawn([&] { world.run(); });
+    for (bool& mine : joined)
+      run.spawn([&] {
+        mine = world.end();
+        SIM_CHECK(!world.exists());
+      });
+    run.check([&] { SIM_CHECK(joined[0] != joined[1]); });
+  });
+}
+
+TEST(Purger_Model, TwoThreadsFree_EverythingGoesBack) {
+  const Result result = frees_then_end<Shipped>({.name = "purger/frees", .preemptions = 2, .stale = 1});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Purger_Model, FreeBesideFallingAsleep_ItGoesBack) {
+  const Result result = free_beside_falling_asleep<Shipped>({.name = "purger/asleep", .preemptions = 4, .stale = 2});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Purger_Model, TwoEndIt_OneJoinsBothComeBack) {
+  const Result result = two_end_it<Shipped>({.name = "purger/end", .preemptions = 3, .stale = 1});
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+TEST(Purger_Model, GivesUp_TheNextStarterJoinsIt) {
+  const Result result = gives_up<Shipped>({.name = "purger/cramped", .preemptions = 2, .stale = 1});
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Purger_Model, AnotherEndsIt_ItSeesWhatTheStarterWrote) {
+  const Result result = anothers_end<Shipped>({.name = "purger/another", .preemptions = 2, .stale = 1});
+  EXPECT_TRUE(result.ok()) << result;
+}
+
+// ---- mutants
+
+struct AsksTheNoteRelaxed : Shipped {
+  static constexpr auto kAskNote = std::memory_order_relaxed;
+};
+struct ClearsTheNoteRelaxed : Shipped {
+  static constexpr auto kClearNote = std::memory_order_relaxed;
+};
+struct ClearsTheNoteLast : Shipped {
+  static constexpr bool kClearsFirst = false;
+};
+struct StartedRelaxed : Shipped {
+  static constexpr auto kStarted = std::memory_order_relaxed;
+};
+struct SeesStartedRelaxed : Shipped {
+  static constexpr auto kSeeStarted = std::memory_order_relaxed;
+};
+struct TakesOverRelaxed : Shipped {
+  static constexpr auto kTakeOver = std::memory_order_relaxed;
+};
+
+template <class Mutant>
+void expect_killed(const char* name) {
+  const sim::Options options{.name = name, .preemptions = 3, .stale = 2};
+  const auto dies = [](const Result& result) { return result.failure != Failure::kNone; };
+  EXPECT_TRUE(dies(free_beside_falling_asleep<Mutant>(options)) || dies(gives_up<Mutant>(options)) ||
+              dies(anothers_end<Mutant>(options)))
+      << name;
+}
+TEST(Purger_Mutants, AsksTheNoteRelaxed_Killed) { expect_killed<AsksTheNoteRelaxed>("asks the note relaxed"); }
+TEST(Purger_Mutants, ClearsTheNoteRelaxed_Killed) { expect_killed<ClearsTheNoteRelaxed>("clears the note relaxed"); }
+TEST(Purger_Mutants, ClearsTheNoteLast_Killed) { expect_killed<ClearsTheNoteLast>("clears the note last"); }
+TEST(Purger_Mutants, StartedRelaxed_Killed) { expect_killed<StartedRelaxed>("started relaxed"); }
+TEST(Purger_Mutants, SeesStartedRelaxed_Killed) { expect_killed<SeesStartedRelaxed>("sees started relaxed"); }
+TEST(Purger_Mutants, TakesOverRelaxed_Killed) { expect_killed<TakesOverRelaxed>("takes over relaxed"); }
+
+}  // namespace
+}  // namespace freehold
