@@ -15,27 +15,6 @@ void use_much(std::size_t blocks_of_kib = 150'000) {
   for (std::size_t i = 0; i < blocks_of_kib; ++i) CApi::deallocate(blocks[i]);
 }
 
-// A thread of the program's own, which sleeps for ever; returns its id.
-pid_t start_sleeper() {
-  static std::atomic<pid_t> id;
-  id = 0;
-  std::thread([] {
-    CApi::deallocate(allocate_written(100));
-    id = static_cast<pid_t>(::syscall(SYS_gettid));
-    for (;;) ::pause();
-  }).detach();
-  while (id == 0) ::usleep(1000);
-  return id;
-}
-
-// The ids of threads that are neither this one nor `own`.
-std::size_t list_extra(pid_t own, std::array<pid_t, 256>& out) {
-  const std::size_t n = list_threads(out.data(), out.size());
-  const auto mine = static_cast<pid_t>(::syscall(SYS_gettid));
-  const auto end = std::remove_if(out.begin(), out.begin() + n, [=](pid_t id) { return id == own || id == mine; });
-  return static_cast<std::size_t>(end - out.begin());
-}
-
 unsigned long long field_of(pid_t thread, const char* field, int base) {
   char file[64];
   std::snprintf(file, sizeof file, "/proc/self/task/%d/status", thread);

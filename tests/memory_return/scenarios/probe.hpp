@@ -126,6 +126,27 @@ inline void* allocate_written(std::size_t bytes) {
   return p;
 }
 
+// A thread of the program's own, which sleeps for ever; returns its id.
+inline pid_t start_sleeper() {
+  static std::atomic<pid_t> id;
+  id = 0;
+  std::thread([] {
+    CApi::deallocate(allocate_written(100));
+    id = static_cast<pid_t>(::syscall(SYS_gettid));
+    for (;;) ::pause();
+  }).detach();
+  while (id == 0) ::usleep(1000);
+  return id;
+}
+
+// The ids of threads that are neither this one nor `own`.
+inline std::size_t list_extra(pid_t own, std::array<pid_t, 256>& out) {
+  const std::size_t n = list_threads(out.data(), out.size());
+  const auto mine = static_cast<pid_t>(::syscall(SYS_gettid));
+  const auto end = std::remove_if(out.begin(), out.begin() + n, [=](pid_t id) { return id == own || id == mine; });
+  return static_cast<std::size_t>(end - out.begin());
+}
+
 // How often the system took the CPU away from this thread.
 inline long preemptions() {
   rusage usage{};
