@@ -24,5 +24,26 @@ TEST(PurgerThread, DelayOfAges_Sleeps) {
   EXPECT_LE(figure_of(outcome, "cpu_seconds"), 0.1);
 }
 
+TEST(PurgerThread, AskedForAndMainEndsByPthreadExit_ProcessEnds) {
+  Command command = with("helper_thread_last_to_live", "FREEHOLD_BACKGROUND_THREAD", "on");
+  command.timeout_seconds = 15;
+  run_and_print(command);
+}
+TEST(PurgerThread, TwoLastThreadsEndTogether_ExitHandlersHaveALargeStack) {
+  EXPECT_EQ(figure_of(run_and_print({"purger_thread_two_workers_end"}), "ended_well"), 20);
+}
+// libc takes thread-local storage from the stack, and so many bytes more as it is told to. What is left for calls and for a
+// handler of signals, whose frame depends on the CPU, is very little somewhere between the two ends.
+TEST(PurgerThread, LargeThreadLocalStorageAndSetuid_ProgramSurvives) {
+  for (int bytes = 0; bytes <= 7 * 512; bytes += 512) {
+    Command command = case_of({});
+    command.argv = {FREEHOLD_LARGE_TLS};
+    command.environment.emplace_back("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=" + std::to_string(bytes));
+    const Outcome outcome = run(command);
+    if (outcome.figures().contains("not_allowed")) GTEST_SKIP() << "setuid is not allowed here";
+    EXPECT_EQ(figure_of(outcome, "survived"), 1) << bytes << ": " << outcome.describe();
+  }
+}
+
 }  // namespace
 }  // namespace freehold::test

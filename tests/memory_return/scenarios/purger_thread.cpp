@@ -79,5 +79,59 @@ SCENARIO(purger_thread_waits_for_ages) {
   figure("cpu_seconds", cpu_seconds_in_silence(2));
 }
 
+// ---- the program's end
+// -----------------------------------------------------------------------------------------------------
+
+constexpr std::size_t kDeepBytes = 512 * kKiB;
+
+void use_deep_stack() {
+  std::array<char, kDeepBytes> frame;
+  for (std::size_t i = kDeepBytes; i >= 4096; i -= 4096) opaque(frame.data())[i - 1] = 1;
+}
+
+pthread_barrier_t g_both_end;
+std::atomic<bool> g_main_ends{false};
+void* end_together(void*) {
+  CApi::deallocate(allocate_written(100));
+  while (!g_main_ends) ::usleep(1000);
+  ::usleep(20'000);  // it has ended
+  pthread_barrier_wait(&g_both_end);
+  return nullptr;
+}
+
+// main ends by pthread_exit before two workers that end at the same time.
+[[noreturn]] void end_with_two_workers() {
+  ::alarm(20);
+  require(std::atexit(use_deep_stack) == 0, "atexit");
+  pthread_barrier_init(&g_both_end, nullptr, 2);
+  for (int i = 0; i < 2; ++i) {
+    pthread_t worker;
+    require(pthread_create(&worker, nullptr, end_together, nullptr) == 0, "pthread_create");
+    pthread_detach(worker);
+  }
+  ::usleep(5'000);  // both have a cache: the purger thread may come
+  for (int i = 0; i < 96; ++i) {
+    void* const block = allocate_written(kMiB);
+    if (i % 16 == 0) CApi::deallocate(block);  // the purger thread gives it back while the workers end
+  }
+  g_main_ends = true;
+  pthread_exit(nullptr);
+}
+
+SCENARIO(purger_thread_two_workers_end) {
+  int good = 0;
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = ::fork();
+    require(child >= 0, "fork");
+    if (child == 0) end_with_two_workers();
+    int status = 0;
+    require(::waitpid(child, &status, 0) == child, "waitpid");
+    if (status != 0) std::printf("# process %d ended with status %d\n", i, status);
+    std::fflush(stdout);  // or the next process prints it again
+    good += status == 0;
+  }
+  figure("ended_well", good);
+}
+
 }  // namespace
 }  // namespace freehold::test
