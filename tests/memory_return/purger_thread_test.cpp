@@ -32,6 +32,11 @@ TEST(PurgerThread, AskedForAndMainEndsByPthreadExit_ProcessEnds) {
 TEST(PurgerThread, TwoLastThreadsEndTogether_ExitHandlersHaveALargeStack) {
   EXPECT_EQ(figure_of(run_and_print({"purger_thread_two_workers_end"}), "ended_well"), 20);
 }
+
+TEST(PurgerThread, ChildWithOneThread_KeepsLittleAfterASawtooth) {
+  EXPECT_LE(figure_of(run_and_print({"purger_thread_child_saws"}), "child_resident_mib"), 80);
+}
+
 // libc takes thread-local storage from the stack, and so many bytes more as it is told to. What is left for calls and for a
 // handler of signals, whose frame depends on the CPU, is very little somewhere between the two ends.
 TEST(PurgerThread, LargeThreadLocalStorageAndSetuid_ProgramSurvives) {

@@ -24,6 +24,13 @@ std::size_t count_extra(pid_t own) {
   return list_extra(own, extra);
 }
 
+// Allocates and writes so many blocks of a MiB, then frees them all.
+void saw(std::size_t mib) {
+  Table<void*> blocks(mib);
+  for (void*& block : blocks) block = allocate_written(kMiB);
+  for (void* block : blocks) CApi::deallocate(block);
+}
+
 void end_by_status(int status, const char* what) {
   require(!(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM), std::string(what) + " hung");
   require(status == 0, std::string(what) + " ended with status " + std::to_string(status));
@@ -131,6 +138,28 @@ SCENARIO(purger_thread_two_workers_end) {
     good += status == 0;
   }
   figure("ended_well", good);
+}
+
+// ---- fork
+// ------------------------------------------------------------------------------------------------------------------
+
+// The child has one thread, so nobody gives its memory back in time.
+SCENARIO(purger_thread_child_saws) {
+  constexpr std::size_t kPeakMib = 600;
+  const pid_t own = start_sleeper();
+  saw(kPeakMib);
+  ::usleep(700'000);
+  figure("extra_threads", static_cast<double>(count_extra(own)));
+  const pid_t child = ::fork();
+  require(child >= 0, "fork");
+  if (child == 0) {
+    for (int i = 0; i < 3; ++i) saw(kPeakMib);
+    figure("child_resident_mib", private_mib());
+    ::_exit(0);
+  }
+  int status = 0;
+  require(::waitpid(child, &status, 0) == child, "waitpid");
+  end_by_status(status, "the child");
 }
 
 }  // namespace
