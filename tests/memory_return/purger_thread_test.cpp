@@ -37,6 +37,18 @@ TEST(PurgerThread, ChildWithOneThread_KeepsLittleAfterASawtooth) {
   EXPECT_LE(figure_of(run_and_print({"purger_thread_child_saws"}), "child_resident_mib"), 80);
 }
 
+TEST(PurgerThread, ThreadsSpawnedAndJoined_FaultAsWithoutIt) {
+  const double faults = figure_of(run_and_print({"purger_thread_spawn_join_faults"}), "faults");
+  const double without =
+      figure_of(run_and_print(with("purger_thread_spawn_join_faults", "FREEHOLD_BACKGROUND_THREAD", "off")), "faults");
+  EXPECT_LE(faults, 2 * without);
+}
+TEST(PurgerThread, LastOtherThreadJoined_ProgramHasOneThread) {
+  const Outcome outcome = run_and_print({"purger_thread_alone_after_join"});
+  EXPECT_LE(figure_of(outcome, "second_looks"), 10);  // of 20; glibc: 0, on a busy machine, too
+  EXPECT_EQ(figure_of(outcome, "not_alone"), 0);
+}
+
 // libc takes thread-local storage from the stack, and so many bytes more as it is told to. What is left for calls and for a
 // handler of signals, whose frame depends on the CPU, is very little somewhere between the two ends.
 TEST(PurgerThread, LargeThreadLocalStorageAndSetuid_ProgramSurvives) {

@@ -162,5 +162,53 @@ SCENARIO(purger_thread_child_saws) {
   end_by_status(status, "the child");
 }
 
+// ---- threads that come and go
+// ----------------------------------------------------------------------------------------------
+
+long page_faults() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+void* saw_40_mib(void*) {
+  saw(40);
+  return nullptr;
+}
+
+void spawn_and_join(void* (*work)(void*)) {
+  pthread_t worker;
+  require(pthread_create(&worker, nullptr, work, nullptr) == 0, "pthread_create");
+  pthread_join(worker, nullptr);
+}
+
+SCENARIO(purger_thread_spawn_join_faults) {
+  for (int i = 0; i < 800; ++i) allocate_written(kMiB);
+  const long before = page_faults();
+  for (int i = 0; i < 100; ++i) spawn_and_join(saw_40_mib);
+  figure("faults", static_cast<double>(page_faults() - before));
+}
+
+// A program whose threads are all joined has one thread: unshare and setns depend on it. The system may still be busy with
+// the joined thread's own end, so a second look counts.
+void* saw_200_mib(void*) {
+  saw(200);
+  return nullptr;
+}
+
+SCENARIO(purger_thread_alone_after_join) {
+  for (int i = 0; i < 100; ++i) allocate_written(kMiB);
+  int second_looks = 0, not_alone = 0;
+  for (int i = 0; i < 20; ++i) {
+    spawn_and_join(saw_200_mib);
+    if (count_threads() == 1) continue;
+    ++second_looks;
+    ::usleep(20'000);
+    not_alone += count_threads() != 1;
+  }
+  figure("second_looks", second_looks);
+  figure("not_alone", not_alone);
+}
+
 }  // namespace
 }  // namespace freehold::test
