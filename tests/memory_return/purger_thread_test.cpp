@@ -62,5 +62,15 @@ TEST(PurgerThread, LargeThreadLocalStorageAndSetuid_ProgramSurvives) {
   }
 }
 
+TEST(PurgerThread, LastCallFreesAMapping_MemoryGoesBack) {
+  EXPECT_LE(figure_of(run_and_print({"purger_thread_last_call_frees"}), "kept_mib"), 12);
+}
+TEST(PurgerThread, LastCallShrinksABlock_MemoryGoesBack) {
+  EXPECT_LE(figure_of(run_and_print({"purger_thread_last_call_shrinks"}), "kept_mib"), 12);
+}
+TEST(PurgerThread, LastCallsShrinkBlocks_MemoryGoesBack) {
+  EXPECT_LE(figure_of(run_and_print({"purger_thread_last_calls_shrink"}), "kept_mib"), 12);
+}
+
 }  // namespace
 }  // namespace freehold::test

@@ -210,5 +210,38 @@ SCENARIO(purger_thread_alone_after_join) {
   figure("not_alone", not_alone);
 }
 
+// ---- the last call
+// ---------------------------------------------------------------------------------------------------------
+
+constexpr std::size_t kLiveMib = 512;
+
+// `last_calls`: what the program does with `n` blocks before it falls silent, beside kLiveMib of others.
+template <class LastCalls>
+void fall_silent_after(std::size_t n, std::size_t bytes, std::size_t bytes_left, LastCalls&& last_calls) {
+  const double at_start = private_mib();
+  const pid_t own = start_sleeper();
+  for (std::size_t i = 0; i < kLiveMib; ++i) allocate_written(kMiB);
+  ::usleep(1'500'000);  // the purger thread sleeps
+  Table<void*> blocks(n);
+  for (void*& block : blocks) block = allocate_written(bytes);
+  ::usleep(500'000);
+  figure("extra_threads", static_cast<double>(count_extra(own)));
+  for (void* block : blocks) last_calls(block);
+  ::usleep(3'000'000);
+  figure("kept_mib", private_mib() - at_start - kLiveMib - static_cast<double>(n * bytes_left) / kMiB);
+}
+
+SCENARIO(purger_thread_last_call_frees) {
+  fall_silent_after(1, 30 * kMiB, 0, [](void* block) { CApi::deallocate(block); });
+}
+SCENARIO(purger_thread_last_call_shrinks) {
+  fall_silent_after(1, 28 * kMiB, 4 * kMiB,
+                    [](void* block) { require(CApi::reallocate(block, 4 * kMiB) != nullptr, "realloc"); });
+}
+SCENARIO(purger_thread_last_calls_shrink) {
+  constexpr std::size_t kLeft = 40'000;
+  fall_silent_after(25, kMiB, kLeft, [](void* block) { require(CApi::reallocate(block, kLeft) != nullptr, "realloc"); });
+}
+
 }  // namespace
 }  // namespace freehold::test
