@@ -38,6 +38,13 @@ INSTANTIATE_TEST_SUITE_P(Of, Limits,
 
 TEST(Limits, SetWhileRunning_AreObeyed) { expect_passes("limits_set_later"); }
 
+TEST(Limits, LimitBytesAndLargeBlocksAtOnce_NoMoreThanFit) {
+  Command command = scenario({"limits_large_blocks_at_once"});
+  command.environment.emplace_back("FREEHOLD_LIMIT_BYTES", "1073741824");
+  const Outcome outcome = expect_passes(command);
+  EXPECT_EQ(figure_of(outcome, "most_at_once"), 1) << outcome.describe();
+}
+
 TEST(Limits, SmallProgramsUnderUlimit_Work) {
   const std::pair<rlim_t, std::vector<std::string>> programs[] = {{32 * kMiB, {"/bin/true"}},
                                                                   {32 * kMiB, {"/bin/ls", "/usr/bin"}},

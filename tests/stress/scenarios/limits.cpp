@@ -1,6 +1,8 @@
 // Memory that runs out: an answer, not a crash; and memory that comes back can be used again.
+#include <sched.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 
@@ -152,6 +154,68 @@ SCENARIO(limits_set_later) {
     CApi::deallocate(p);
   }
   churn.run(5000);
+}
+
+// Threads that go on at the same moment, as nearly as a machine can: they do not sleep.
+class StartLine {
+ public:
+  explicit StartLine(unsigned threads) : threads_(threads) {}
+  void wait() {
+    const unsigned round = round_.load();
+    if (arrived_.fetch_add(1) + 1 == threads_) {
+      arrived_ = 0;
+      round_ = round + 1;
+    }
+    for (unsigned looks = 0; round_.load() == round; ++looks)
+      if (looks > 1000) ::sched_yield();
+  }
+
+ private:
+  const unsigned threads_;
+  std::atomic<unsigned> arrived_{0}, round_{0};
+};
+
+// To the n-th CPU that the program may use, counted round: on one CPU threads seldom meet.
+void stay_on_cpu(unsigned n) {
+  cpu_set_t all, one;
+  if (::sched_getaffinity(0, sizeof all, &all) != 0) return;
+  n %= static_cast<unsigned>(CPU_COUNT(&all));
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &all) && n-- == 0) {
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      ::sched_setaffinity(0, sizeof one, &one);
+      return;
+    }
+}
+
+// Threads ask at the same time for more than half of the limit each (the environment's, of 1 GiB): one gets it at most.
+SCENARIO(limits_large_blocks_at_once) {
+  constexpr unsigned kThreads = 4, kRounds = 5000;
+  constexpr std::size_t kBytes = 600 * kMiB;
+  StartLine line(kThreads);
+  std::atomic<unsigned> granted{0};
+  unsigned most = 0, rounds_with_more = 0, rounds_with_none = 0;
+  in_threads(kThreads, [&](unsigned thread) {
+    stay_on_cpu(thread);
+    for (unsigned round = 0; round < kRounds; ++round) {
+      line.wait();
+      void* const block = CApi::allocate(kBytes);
+      granted += block != nullptr;
+      line.wait();
+      if (thread == 0) {
+        const unsigned now = granted.exchange(0);
+        most = std::max(most, now);
+        rounds_with_more += now > 1;
+        rounds_with_none += now == 0;
+      }
+      CApi::deallocate(block);
+      line.wait();
+    }
+  });
+  figure("rounds_with_none", rounds_with_none);
+  figure("rounds_with_more", rounds_with_more);
+  figure("most_at_once", most);
 }
 
 }  // namespace
