@@ -25,6 +25,11 @@ TEST(Fork, OthersLookUpNamesAndLoadLibraries_NobodyWaitsForEver) {
   expect_passes(scenario({"fork_amid_names_and_libraries", FREEHOLD_PLUGIN}));
 }
 TEST(Fork, SignalHandlerOfOneThread_ParentAndChildGoOn) { expect_passes("fork_from_signal_handler"); }
+TEST(Fork, SignalHandlerAmidStatistics_NobodyWaitsForEver) {
+  Command command = scenario({"fork_from_signal_handler_amid_statistics"});
+  command.timeout_seconds = 20;
+  expect_passes(command);
+}
 
 }  // namespace
 }  // namespace freehold::test

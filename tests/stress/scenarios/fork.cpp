@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include "freehold/alloc/stats.hpp"
 #include "tests/stress/scenarios/scenario.hpp"
 
 extern char** environ;
@@ -313,6 +314,39 @@ SCENARIO(fork_from_signal_handler) {
     use_malloc(12);
     std::_Exit(0);
   }
+  require(g_failures == 0, "children failed");
+}
+
+// One signal, some time after the call: however long a fork takes, the program goes on between two.
+void start_alarm(void (*handler)(int)) {
+  struct sigaction action{};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGALRM, &action, nullptr);
+  const itimerval once{{0, 0}, {0, 700 + 100 * (g_forks % 8)}};
+  ::setitimer(ITIMER_REAL, &once, nullptr);
+}
+
+void fork_and_exit_in_handler(int) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  int status = 1;
+  if (pid < 0 || ::waitpid(pid, &status, 0) != pid || status != 0) g_failures = g_failures + 1;
+  g_forks = g_forks + 1;
+  start_alarm(fork_and_exit_in_handler);
+}
+
+// The handler's fork comes while the program reads the malloc's statistics.
+SCENARIO(fork_from_signal_handler_amid_statistics) {
+  using Stats = int (*)(void*, std::size_t);
+  const auto stats = reinterpret_cast<Stats>(::dlsym(RTLD_DEFAULT, "freehold_stats"));
+  for (int i = 0; i < 20'000; ++i) std::memset(CApi::allocate(4000), 1, 1);  // a pass over many spans takes its time
+  constexpr int kHalf = 60;
+  static alloc::Stats room;
+  start_alarm(fork_and_exit_in_handler);
+  while (g_forks < kHalf) require(mallinfo2().uordblks != 0, "mallinfo2");
+  while (g_forks < 2 * kHalf && stats != nullptr) require(stats(&room, sizeof room) == 0, "freehold_stats");
+  ::signal(SIGALRM, SIG_IGN);
   require(g_failures == 0, "children failed");
 }
 
