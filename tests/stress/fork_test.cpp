@@ -30,6 +30,12 @@ TEST(Fork, SignalHandlerAmidStatistics_NobodyWaitsForEver) {
   command.timeout_seconds = 20;
   expect_passes(command);
 }
+TEST(Fork, SignalHandlerBesidePurgerThread_ChildGoesOnAndForksAgain) {
+  Command command = scenario({"fork_from_signal_handler_beside_purger_thread"});
+  command.environment.emplace_back("FREEHOLD_BACKGROUND_THREAD", "on");
+  command.environment.emplace_back("FREEHOLD_PURGE_DELAY_MS", "1");
+  EXPECT_GE(figure_of(command, "forks"), 300);
+}
 
 }  // namespace
 }  // namespace freehold::test

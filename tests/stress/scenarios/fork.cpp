@@ -9,6 +9,8 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include <array>
+
 #include "freehold/alloc/stats.hpp"
 #include "tests/stress/scenarios/scenario.hpp"
 
@@ -348,6 +350,53 @@ SCENARIO(fork_from_signal_handler_amid_statistics) {
   while (g_forks < 2 * kHalf && stats != nullptr) require(stats(&room, sizeof room) == 0, "freehold_stats");
   ::signal(SIGALRM, SIG_IGN);
   require(g_failures == 0, "children failed");
+}
+
+// The child goes on where the program was interrupted; the parent waits for it there. Half of the forks come late: the
+// purger thread's next round falls into what the program was interrupted in.
+void fork_and_go_on_in_handler(int) {
+  if (g_forks % 2 == 0) ::usleep(12'000);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    g_is_child = 1;
+    ::signal(SIGALRM, SIG_DFL);
+    ::alarm(8);
+    return;
+  }
+  int status = 1;
+  if (pid < 0 || ::waitpid(pid, &status, 0) != pid || status != 0) g_failures = g_failures + 1;
+  g_forks = g_forks + 1;
+  if (g_failures == 0) start_alarm(fork_and_go_on_in_handler);
+}
+
+// What a child does that goes on: it may allocate, free, give memory back, and fork.
+[[noreturn]] void use_malloc_and_fork_again() {
+  Churn(13).run(200);
+  CApi::trim();
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  int status = 1;
+  ::_exit(pid > 0 && ::waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 1);
+}
+
+// One thread of the program's, and the malloc's own one, which gives memory back all the time (the environment says so).
+SCENARIO(fork_from_signal_handler_beside_purger_thread) {
+  constexpr std::size_t kBlocks = 200, kBytes = 70'000;
+  std::array<char*, kBlocks> blocks{};
+  for (int i = 0; i < 24; ++i) std::memset(CApi::allocate(kMiB), 1, kMiB);
+  start_alarm(fork_and_go_on_in_handler);
+  while (g_is_child == 0 && g_forks < 300 && g_failures == 0) {
+    for (char*& block : blocks) {
+      block = static_cast<char*>(CApi::allocate(kBytes));
+      block[0] = block[kBytes / 2] = 1;
+    }
+    for (std::size_t i = 0; i < kBlocks; ++i) CApi::deallocate(blocks[i * 7 % kBlocks]);  // neighbours at different times
+    CApi::trim();
+  }
+  if (g_is_child != 0) use_malloc_and_fork_again();
+  ::signal(SIGALRM, SIG_IGN);
+  figure("forks", g_forks);
+  require(g_failures == 0, "a child hung or failed");
 }
 
 }  // namespace
