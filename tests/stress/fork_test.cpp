@@ -24,6 +24,15 @@ TEST(Fork, OthersFlushAllStreams_NobodyWaitsForEver) { expect_passes("fork_amid_
 TEST(Fork, OthersLookUpNamesAndLoadLibraries_NobodyWaitsForEver) {
   expect_passes(scenario({"fork_amid_names_and_libraries", FREEHOLD_PLUGIN}));
 }
+// A fork alone takes 1 to 2 ms there, malloc_trim 50 to 150.
+TEST(Fork, AmidAnothersLongTrim_DoesNotWaitForItsEnd) {
+  Command command = scenario({"fork_amid_trim"});
+  command.environment.emplace_back("FREEHOLD_CACHE", "thread");
+  command.environment.emplace_back("FREEHOLD_PURGE_DELAY_MS", "1000");
+  const Outcome outcome = expect_passes(command);
+  EXPECT_GE(figure_of(outcome, "long_trims"), 3) << outcome.describe();
+  EXPECT_GE(2 * figure_of(outcome, "forks_amid_trim"), figure_of(outcome, "long_trims")) << outcome.describe();
+}
 TEST(Fork, SignalHandlerOfOneThread_ParentAndChildGoOn) { expect_passes("fork_from_signal_handler"); }
 TEST(Fork, SignalHandlerAmidStatistics_NobodyWaitsForEver) {
   Command command = scenario({"fork_from_signal_handler_amid_statistics"});

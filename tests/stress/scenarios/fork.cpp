@@ -279,6 +279,72 @@ SCENARIO(fork_amid_names_and_libraries) {
   for (int i = 0; i < 60; ++i) await(start_child([] { use_malloc(4); }));
 }
 
+// ---- fork while another thread gives much memory back ----------------------------------------------------------------
+
+// Free slots scattered over so much memory: one of 32 blocks stays, so that most pages are free, few of them neighbours. The
+// blocks that stay are freed by the next call, which asks for as much: the malloc keeps what it frees.
+class Scattered {
+ public:
+  explicit Scattered(std::size_t bytes) : blocks_(bytes / kBlockBytes) {}
+  ~Scattered() { free_where(true); }
+  Scattered(const Scattered&) = delete;
+  Scattered& operator=(const Scattered&) = delete;
+
+  void make() {
+    free_where(true);
+    for (void*& block : blocks_) block = std::memset(CApi::allocate(kBlockBytes), 1, kBlockBytes);
+    free_where(false);
+  }
+
+ private:
+  static constexpr std::size_t kBlockBytes = 1024, kOf = 32;
+  void free_where(bool all) {
+    for (std::size_t i = 0; i < blocks_.size(); ++i)
+      if (all || i % kOf != 0) {
+        CApi::deallocate(blocks_[i]);
+        blocks_[i] = nullptr;
+      }
+  }
+  std::vector<void*> blocks_;
+};
+
+// Counts the forks that were over before the other thread's malloc_trim was, of those where it had much to do: on a machine
+// that is very busy, free memory goes back before.
+SCENARIO(fork_amid_trim) {
+  constexpr std::size_t kMemory = 200 * kMiB;
+  constexpr int kMostTries = 15, kEnough = 5;
+  std::atomic<int> begun{0}, ended{0}, tries{0};
+  std::atomic<bool> has_much{false}, stop{false};
+  std::thread trimmer([&] {
+    Scattered memory(kMemory);
+    memory.make();
+    ::usleep(600'000);  // the purger thread has begun: more may be kept than where nobody gives back in time
+    for (int i = 0; !stop; ++i) {
+      memory.make();
+      has_much = memory_mib("/proc/self/status", "\nVmRSS:") >= 0.75 * (kMemory / kMiB);
+      begun = i + 1;
+      CApi::trim();
+      ended = i + 1;
+      while (tries <= i) ::usleep(1000);
+    }
+  });
+  int good_tries = 0, amid = 0;
+  for (int i = 0; i < kMostTries && good_tries < kEnough; ++i) {
+    while (begun <= i) ::usleep(100);
+    const pid_t child = start_child([] {});
+    const bool is_amid = ended <= i;
+    await(child);
+    while (ended <= i) ::usleep(1000);
+    good_tries += has_much;
+    amid += has_much && is_amid;
+    stop = i + 1 == kMostTries || good_tries == kEnough;
+    tries = i + 1;
+  }
+  trimmer.join();
+  figure("long_trims", good_tries);
+  figure("forks_amid_trim", amid);
+}
+
 // ---- fork from a signal's handler ----------------------------------------------------------------------------------------
 
 volatile sig_atomic_t g_forks = 0, g_failures = 0;
