@@ -354,6 +354,7 @@ void fork_in_handler(int) {
   if (g_is_child != 0) return;
   const pid_t pid = ::fork();
   if (pid == 0) {
+    ::signal(SIGALRM, SIG_DFL);
     ::alarm(30);
     g_is_child = 1;
     if (g_forks % 2 == 0) ::_exit(0);
