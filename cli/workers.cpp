@@ -2,6 +2,7 @@
 // pool, the framing and the exit codes.
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -44,6 +45,8 @@ struct WorkersOptions {
   std::optional<std::string> job_log;
   std::optional<std::string> retries;
   std::optional<std::string> retry_delay;
+  std::optional<std::string> retry_codes;
+  bool priorities = false;
   bool keep_order = false;
   bool bar = false;
   bool dry_run = false;
@@ -81,6 +84,28 @@ void add_numbers(const WorkersOptions& options, ProcessPoolOptions& pool) {
   mebibytes(options.kill_rss, "--kill-rss", pool.kill_rss);
 }
 
+// "7,9": for which of a component's codes its task runs again.
+std::array<int, process::RetryTerms::kCodes> parse_codes(const std::string& text) {
+  std::array<int, process::RetryTerms::kCodes> codes{};
+  std::istringstream list(text);
+  std::size_t n = 0;
+  for (std::string one; std::getline(list, one, ',');) {
+    if (n == codes.size()) throw Failure(kExitRefused, fmt::format("--retry-codes: {} at most", codes.size()));
+    codes[n++] = static_cast<int>(parse_number("--retry-codes", one, 1, std::numeric_limits<int>::max()));
+  }
+  return codes;
+}
+
+void add_retries(const WorkersOptions& options, process::RetryOptions& retry) {
+  if (!options.retries && (options.retry_codes || options.retry_delay))
+    throw Failure(kExitRefused, "--retry-codes and --retry-delay go with --retries N");
+  if (!options.retries) return;
+  retry.attempts = parse_number("--retries", *options.retries, 1, kMostAttempts);
+  if (options.retry_codes) retry.codes = parse_codes(*options.retry_codes);
+  if (options.retry_delay)
+    retry.delay = std::chrono::milliseconds(parse_number("--retry-delay", *options.retry_delay, 0, kMost));
+}
+
 Settings settings_of(const WorkersOptions& options) {
   Settings settings;
   if (options.component.has_value() == options.command.has_value())
@@ -88,7 +113,9 @@ Settings settings_of(const WorkersOptions& options) {
   if (!options.tasks) throw Failure(kExitRefused, "--tasks FILE is missing, or --tasks - for standard input");
   settings.tasks = *options.tasks;
   settings.framing = options.length_prefixed ? Framing::kNetstrings : Framing::kLines;
+  settings.has_priorities = options.priorities;
   add_numbers(options, settings.pool);
+  add_retries(options, settings.pool.retry);
   if (options.command) {
     std::istringstream words(*options.command);
     for (std::string word; words >> word;) settings.pool.command.push_back(word);
@@ -116,6 +143,8 @@ ExecSettings exec_settings_of(const WorkersOptions& options) {
   if (options.retries) settings.retries = parse_number("--retries", *options.retries, 1, 1'000'000);
   if (options.retry_delay)
     settings.retry_delay = std::chrono::milliseconds(parse_number("--retry-delay", *options.retry_delay, 0, kMost));
+  if (options.retry_codes || options.priorities)
+    throw Failure(kExitExecError, "--retry-codes and --priorities go with --component or --command");
   if (options.component || options.command)
     throw Failure(kExitExecError, "--exec runs commands: without --component and --command");
   if (options.tasks && !options.arguments.empty())
@@ -136,8 +165,8 @@ int run_workers(const WorkersOptions& options) {
   open_standard_files();
   if (options.exec) return run_exec(exec_settings_of(options));
   if (!options.arguments.empty() || options.job_log || options.resume || options.keep_order || options.bar ||
-      options.dry_run || options.retries || options.retry_delay)
-    throw Failure(kExitRefused, "arguments, --joblog, --resume, -k, --bar, --dry-run and --retries go with --exec COMMAND");
+      options.dry_run)
+    throw Failure(kExitRefused, "arguments, --joblog, --resume, -k, --bar and --dry-run go with --exec COMMAND");
   const Settings settings = settings_of(options);
   if (options.json) check_writable(*options.json);
   if (options.component) check_component(settings.pool.component);
@@ -183,8 +212,15 @@ void add_workers(CLI::App& app, Invocation& invocation) {
   command->add_flag("--dry-run", options.dry_run, "With --exec: only print the commands");
   command->add_option("--joblog", options.job_log, "With --exec: a line for each job that has ended")->type_name("FILE");
   command->add_flag("--resume", options.resume, "With --exec: leave out the jobs that are in the job log");
-  command->add_option("--retries", options.retries, "With --exec: runs of a job until one succeeds [1]")->type_name("N");
-  command->add_option("--retry-delay", options.retry_delay, "With --exec: between two of them [0]")->type_name("MS");
+  command
+      ->add_option("--retries", options.retries,
+                   "Runs of a job, or a task that its component refuses, until one succeeds [1]")
+      ->type_name("N");
+  command->add_option("--retry-delay", options.retry_delay, "Between two of them [0]")->type_name("MS");
+  command->add_option("--retry-codes", options.retry_codes, "Only for these numbers that a component returns: 7,9 [each]")
+      ->type_name("LIST");
+  command->add_flag("--priorities", options.priorities,
+                    "Each task begins with its priority and a blank: high, normal or low");
   command->add_flag("--quiet", options.quiet, "No summary at the end");
   command->footer(
       "Outputs come in the order of the tasks; failed ones are empty, and named on standard error. docs/process.md "

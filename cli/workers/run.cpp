@@ -11,6 +11,7 @@
 #include <chrono>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
@@ -63,6 +64,18 @@ std::string reason(process::Failure failure, unsigned attempts) {
     case process::FailureKind::kCorrupt: return "a component has written into the table of tasks";
   }
   __builtin_unreachable();
+}
+
+// The task without its priority; none if it has none.
+std::optional<std::string_view> take_priority(std::string_view task, process::Priority& priority) {
+  using process::Priority;
+  for (const auto& [word, value] :
+       {std::pair("high ", Priority::kHigh), std::pair("normal ", Priority::kNormal), std::pair("low ", Priority::kLow)}) {
+    if (!task.starts_with(word)) continue;
+    priority = value;
+    return task.substr(std::string_view(word).size());
+  }
+  return std::nullopt;
 }
 
 // A task that was read. It is under way, or it has ended and waits for its turn.
@@ -144,9 +157,11 @@ class Run {
         has_next_ = true;
         ++read_;
       }
-      process::Future future = pool_.submit(next_, submission_);
-      std::string failure;
-      if (!future.valid()) {
+      const std::optional<std::string_view> task =
+          settings_.has_priorities ? take_priority(next_, submission_.priority) : next_;
+      process::Future future = task ? pool_.submit(*task, submission_) : process::Future();
+      std::string failure = task ? "" : "it does not begin with its priority: high, normal or low";
+      if (task && !future.valid()) {
         if (future.refusal() == process::Refusal::kFull) return;
         if (future.refusal() == process::Refusal::kNoWorker) return note_broken();
         failure = fmt::format("it is longer than --max-input {}", settings_.pool.max_input);

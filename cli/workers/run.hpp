@@ -17,6 +17,7 @@ struct Settings {
   ProcessPoolOptions pool;
   std::string tasks;  // a file, or "-"
   Framing framing = Framing::kLines;
+  bool has_priorities = false;  // each task begins with its own and a blank
 };
 
 struct TaskFailure {

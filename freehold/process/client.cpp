@@ -189,7 +189,15 @@ Future Draft::submit(std::size_t bytes) noexcept {
   if (client_ == nullptr) return Future(refusal_);
   if (bytes > client_->table_.shape().max_input) return Future(Refusal::kTooLarge);
   Client& client = *std::exchange(client_, nullptr);
-  Terms terms{.limit = nanoseconds_of(options_.limit), .attempts = options_.attempts};
+  const RetryOptions& retry = options_.retry;
+  const std::uint64_t delay = nanoseconds_of(retry.delay) / 1'000'000;
+  Terms terms{.limit = nanoseconds_of(options_.limit),
+              .attempts = options_.attempts,
+              .priority = options_.priority,
+              .submitted = begun_,
+              .retry = {.codes = retry.codes,
+                        .attempts = retry.attempts,
+                        .delay_ms = static_cast<std::uint32_t>(std::min<std::uint64_t>(delay, UINT32_MAX))}};
   if (const std::uint64_t within = nanoseconds_of(options_.within); within != 0) {
     terms.expires = begun_ + within;
     terms.within_ms = static_cast<std::uint32_t>(std::min<std::uint64_t>(within / 1'000'000, INT32_MAX));
@@ -274,7 +282,7 @@ std::optional<Client::Stored> Client::take_stored(Ticket ticket) noexcept {
 void Client::check_up(Ticket ticket) noexcept {
   const std::optional<TaskWord> word = table_.look(ticket);
   if (!word || word->is_over()) return;
-  if (word->stage() != Stage::kReady && word->stage() != Stage::kRunning) {
+  if (!word->waits() && word->stage() != Stage::kRunning) {
     const std::lock_guard guard(stored_lock_);  // its result is not on its way out
     if (table_.look(ticket) == word) suspect();
   }

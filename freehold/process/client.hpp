@@ -108,11 +108,20 @@ class Future {
   Refusal refusal_ = Refusal::kNone;
 };
 
+// Whether a task that its component refuses, by returning a number, runs again.
+struct RetryOptions {
+  std::array<int, RetryTerms::kCodes> codes{};  // for which numbers; all 0: for each
+  unsigned attempts = 0;                        // in all, those included whose workers died; 0: it does not
+  Nanoseconds delay{0};                         // before the next one, in whole milliseconds
+};
+
 struct TaskOptions {
   Nanoseconds limit{0};  // it may run for so long, then its worker is killed and it is tried again; 0: for ever
   Nanoseconds within{
       0};  // it fails unless it is over so long after its submission, waiting and all attempts together; 0: never
-  unsigned attempts = 0;  // in all, if its workers die; 0: the pool's
+  unsigned attempts = 0;                  // in all, if its workers die; 0: the pool's
+  Priority priority = Priority::kNormal;  // of two tasks that wait, the higher begins first, and of equals the older
+  RetryOptions retry{};
   // 0: refuse at once. Else results that nobody has got yet move out of the table, so any number of futures may be kept.
   Nanoseconds wait_while_full = kWaitForEver;
 };

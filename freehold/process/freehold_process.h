@@ -42,6 +42,10 @@ typedef struct freehold_pool_options {
   uint64_t load_limit_ms;       /* a worker that has not loaded by then is killed; default 60 s */
   const char* const* command;   /* instead of a component: a worker program of one's own and its arguments, then NULL; it
                                    calls freehold_worker_run */
+  const int* retry_codes;       /* a task for which the component returns one of these runs again; up to 4, then 0; NULL:
+                                   for each number */
+  uint32_t retry_attempts;      /* so often in all; default: not at all */
+  uint32_t retry_delay_ms;      /* before the next one */
 } freehold_pool_options;
 
 /* How a task ended, or why there is none. */
@@ -79,13 +83,17 @@ int freehold_pool_call(freehold_pool* pool, const void* input, size_t input_byte
 int freehold_pool_submit(freehold_pool* pool, const void* input, size_t input_bytes, uint64_t wait_ms, freehold_task** task);
 /* Of one task; what is 0 has the pool's default. */
 typedef struct freehold_task_options {
-  size_t size;        /* sizeof(freehold_task_options) */
-  uint64_t wait_ms;   /* waits for so long while the table is full; 0: refuses at once */
-  uint64_t limit_ms;  /* it may run for so long, each attempt */
-  uint64_t within_ms; /* it fails unless it is over so long after its submission */
-  uint32_t attempts;  /* in all, if its workers die */
-  uint32_t reserved;  /* 0 */
+  size_t size;            /* sizeof(freehold_task_options) */
+  uint64_t wait_ms;       /* waits for so long while the table is full; 0: refuses at once */
+  uint64_t limit_ms;      /* it may run for so long, each attempt */
+  uint64_t within_ms;     /* it fails unless it is over so long after its submission */
+  uint32_t attempts;      /* in all, if its workers die */
+  uint32_t priority;      /* FREEHOLD_NORMAL, FREEHOLD_HIGH, FREEHOLD_LOW */
+  const int* retry_codes; /* as of the pool; with retry_attempts 0 the pool's hold */
+  uint32_t retry_attempts;
+  uint32_t retry_delay_ms;
 } freehold_task_options;
+enum { FREEHOLD_NORMAL = 0, FREEHOLD_HIGH = 1, FREEHOLD_LOW = 2 }; /* which of two tasks that wait begins first */
 /* The same by options; NULL: the pool's, and waits while the table is full. */
 int freehold_pool_submit_with(freehold_pool* pool, const void* input, size_t input_bytes,
                               const freehold_task_options* options, freehold_task** task);

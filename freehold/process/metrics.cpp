@@ -19,6 +19,7 @@ void for_each_figure(const ProcessPoolStats& stats, Visit visit) {
   visit("tasks_failed", stats.tasks.failed, true, "Tasks that ended without output");
   visit("tasks_refused", stats.tasks.refused, true, "Tasks that were not accepted");
   visit("tasks_handed_on", stats.workers.handed_on, true, "Times that a task went on to another worker");
+  visit("tasks_retried", stats.workers.retried, true, "Times that a task went on because its component refused it");
   visit("tasks_waiting", stats.waiting, false, "Tasks that wait for a worker");
   visit("tasks_running", stats.running, false, "Tasks that run");
   visit("entries", stats.entries, false, "Tasks that there is room for");

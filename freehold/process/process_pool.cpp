@@ -69,6 +69,7 @@ std::string absolute(const std::string& path) {
 ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
   const auto nanoseconds = [](Nanoseconds time) { return static_cast<std::uint64_t>(std::max<long>(time.count(), 0)); };
   defaults_.limit = options.limit;
+  defaults_.retry = options.retry;
   SupervisorOptions how;
   how.command = options.command;
   if (how.command.empty() && !options.component.empty())
@@ -136,7 +137,10 @@ bool ProcessPool::drain(Nanoseconds time) {
   const Table& table = client_->table();
   const std::uint64_t begun = now();
   for (;;) {
-    if (table.count(Stage::kFilling) + table.count(Stage::kReady) + table.count(Stage::kRunning) == 0) return true;
+    if (table.count(Stage::kFilling) + table.count(Stage::kReady) + table.count(Stage::kDelayed) +
+            table.count(Stage::kRunning) ==
+        0)
+      return true;
     if (time != kWaitForEver && now() - begun >= static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0)))
       return false;
     constexpr timespec kLook{0, 2'000'000};
@@ -166,7 +170,7 @@ ProcessPoolStats ProcessPool::stats() const {
   const Table& table = client_->table();
   stats.tasks = client_->stats();
   stats.workers = supervisor_->stats();
-  stats.waiting = table.count(Stage::kReady);
+  stats.waiting = table.count(Stage::kReady) + table.count(Stage::kDelayed);
   stats.running = table.count(Stage::kRunning);
   stats.entries = table.shape().entries;
   return stats;

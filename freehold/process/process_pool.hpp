@@ -32,6 +32,7 @@ struct ProcessPoolOptions {
   unsigned client_processes = 63;                           // others that may attach, see serve()
   unsigned attempts = 3;                                    // of a task whose workers die
   process::Nanoseconds limit{0};  // a task may run for so long unless it says otherwise; 0: for ever
+  process::RetryOptions retry{};  // of a task that its component refuses, unless it says otherwise
   process::Nanoseconds load_limit{std::chrono::seconds(60)};  // a worker that has not loaded by then is killed; 0: never
   process::Nanoseconds idle{std::chrono::seconds(10)};        // a worker without a task ends after so long; 0: never
   process::Nanoseconds max_age{0};                            // a worker ends after so long, between two tasks

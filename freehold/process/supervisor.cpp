@@ -195,6 +195,7 @@ void Supervisor::run() {
     condemn_large(time);
     condemn_hung_starts(time);
     table_.fail_expired(time);
+    table_.begin_due(time);
     help_stuck_tasks(time);
     note_up();
     start_workers(time);
@@ -726,6 +727,7 @@ SupervisorStats Supervisor::stats() const noexcept {
   stats.live = live();
   stats.started = started_.load(std::memory_order_relaxed);
   stats.damaged = damaged_.load(std::memory_order_relaxed);
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) stats.retried += table_.retried(slot);
   stats.handed_on = handed_on_.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < kEnds; ++i) stats.ended[i] = ended_[i].load(std::memory_order_relaxed);
   return stats;

@@ -105,6 +105,7 @@ struct SupervisorStats {
   unsigned live = 0;
   std::uint64_t started = 0;
   std::uint64_t handed_on = 0;  // tasks whose worker died, and that went to another one
+  std::uint64_t retried = 0;    // runs that a component refused, and after which its task runs again
   std::uint64_t damaged = 0;    // times that the table was made anew, because something had written into it
   std::array<std::uint64_t, kEnds> ended{};
 };

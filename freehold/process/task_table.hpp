@@ -8,8 +8,10 @@
 //
 //   Invariant (at rest, or after a sweep): every free entry has its free bit, every ready one its ready bit.
 //
-// Order: clients take entries, and workers tasks, round and round the table from where the last one was found. So a task
-// is passed by at most by one task of each other entry, and nobody starves.
+// Order: clients take entries round and round the table. A worker takes a task of the highest priority that has one ready;
+// of these the one submitted first among the next kCompared in the table, round and round from where the last one was
+// found. So tasks of one priority begin in the order of their submission while at most kCompared of them wait, and none is
+// passed by for ever. A task waits for as long as there are tasks of a higher priority.
 //
 // Buffers: an entry has one input and one output area at fixed places, as large as the largest task may be. In memory of the
 // system's (memfd) only pages that were used exist, so there is no allocator of large buffers that could lose one in a
@@ -25,6 +27,7 @@
 // line.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -72,12 +75,27 @@ enum class Submitted : std::uint8_t {
   kCallSupervisor,  // yes, and the supervisor wants to know
 };
 
+// Which of two tasks that wait begins first.
+enum class Priority : std::uint8_t { kHigh, kNormal, kLow };
+inline constexpr unsigned kPriorities = 3;
+
+// Whether a task that its component refuses runs again.
+struct RetryTerms {
+  static constexpr unsigned kCodes = 4;
+  std::array<std::int32_t, kCodes> codes{};  // for which of the component's codes; all 0: for each
+  std::uint32_t attempts = 0;                // in all, those included whose workers died; 0: it does not
+  std::uint32_t delay_ms = 0;                // before the next one
+};
+
 // What a task may take; 0 is no limit, or the supervisor's default.
 struct Terms {
   std::uint64_t limit = 0;      // nanoseconds for which it may run, each attempt
   std::uint64_t expires = 0;    // the time at which it has to be over
   std::uint32_t within_ms = 0;  // from its submission until then, for the reason
   std::uint32_t attempts = 0;
+  Priority priority = Priority::kNormal;
+  std::uint64_t submitted = 0;  // the time: which of two tasks of one priority is older
+  RetryTerms retry{};
 };
 
 // A task of a client, while the client has not taken its result.
@@ -125,7 +143,7 @@ class TaskTable {
 
  public:
   static constexpr std::uint64_t kMagic = 0x656c626174687266;  // "frhtable"
-  static constexpr std::uint32_t kVersion = 3;
+  static constexpr std::uint32_t kVersion = 4;
   static constexpr std::uint64_t kKilled = 1;  // the limit of a task that kill() has dropped
 
   // Bytes that a table of this shape takes, areas included; 0 if the shape is impossible.
@@ -146,7 +164,7 @@ class TaskTable {
     header.magic = kMagic;
     TaskTable table(memory);
     for (std::uint32_t i = 0; i < shape.entries; ++i)
-      table.free_[i / 64].bits.fetch_or(base::bit(i % 64), std::memory_order_relaxed);
+      table.free_[i / 64].bits[0].fetch_or(base::bit(i % 64), std::memory_order_relaxed);
   }
 
   // The shape, if `size` bytes at `memory` are a table that create() made, of this version and as large as it should be.
@@ -171,17 +189,20 @@ class TaskTable {
     const auto at = [start]<class T>(T*& pointer, std::uint64_t offset) { pointer = reinterpret_cast<T*>(start + offset); };
     at(free_, layout.free);
     at(ready_, layout.ready);
+    at(submitted_, layout.submitted);
     at(sleeping_, layout.sleeping);
     at(workers_, layout.workers);
     at(entries_, layout.entries);
-    Line* lines = nullptr;
+    Line<std::uint32_t>* lines = nullptr;
     at(lines, layout.lines);
+    Line<std::uint64_t>* cursors = nullptr;
+    at(cursors, layout.lines + 5 * sizeof *lines);
     free_cursor_ = &lines[0].word;
-    ready_cursor_ = &lines[1].word;
-    space_ = &lines[2].word;
-    closed_ = &lines[3].word;
-    wanted_ = &lines[4].word;
-    epoch_ = &lines[5].word;
+    space_ = &lines[1].word;
+    closed_ = &lines[2].word;
+    wanted_ = &lines[3].word;
+    epoch_ = &lines[4].word;
+    ready_cursors_ = &cursors->word;
     areas_ = start + layout.areas;
     output_offset_ = layout.output_offset;
     area_bytes_ = layout.area_bytes;
@@ -208,15 +229,17 @@ class TaskTable {
 
   // Takes a free entry to fill. Returns none if the table is full.
   [[nodiscard]] std::optional<Ticket> try_acquire(unsigned client) noexcept {
-    const auto take = [&](std::uint32_t i) { return take_free(i, client); };
-    if (!is_large()) return find(free_, free_cursor_, take);
-    // The first one, whose pages are there, since the same few entries are used all the time.
-    return find(free_, nullptr, take);
+    // relaxed, the cursor: where to begin; any entry is right. Of large ones the first, whose pages are there, since the
+    // same few entries are used all the time.
+    const std::optional<Ticket> ticket =
+        find_free(is_large() ? 0 : free_cursor_->load(std::memory_order_relaxed) % shape_.entries, client);
+    if (ticket && !is_large()) free_cursor_->store(ticket->entry + 1, std::memory_order_relaxed);
+    return ticket;
   }
   // Takes this one if it is free.
   [[nodiscard]] std::optional<Ticket> try_acquire_entry(std::uint32_t entry, unsigned client) noexcept {
     const std::uint64_t bit = base::bit(entry % 64);
-    if ((free_[entry / 64].bits.fetch_and(~bit, Orders::kClearBit) & bit) == 0) return std::nullopt;
+    if ((free_[entry / 64].bits[0].fetch_and(~bit, Orders::kClearBit) & bit) == 0) return std::nullopt;
     return take_free(entry, client);
   }
   // Whether tasks may use so many pages that these are given back when they are not used.
@@ -258,7 +281,13 @@ class TaskTable {
     entry.limit.store(terms.limit, std::memory_order_relaxed);
     entry.started.store(0, std::memory_order_relaxed);
     entry.expires.store(terms.expires, std::memory_order_relaxed);
-    entry.more.store(std::uint64_t{terms.within_ms} << 32 | terms.attempts, std::memory_order_relaxed);
+    entry.more.store(More(terms).bits, std::memory_order_relaxed);
+    submitted_[ticket.entry].store(terms.submitted, std::memory_order_relaxed);
+    if (terms.retry.attempts != 0) {
+      entry.delay_ms.store(terms.retry.delay_ms, std::memory_order_relaxed);
+      for (unsigned i = 0; i < RetryTerms::kCodes; ++i)
+        entry.codes[i].store(terms.retry.codes[i], std::memory_order_relaxed);
+    }
     std::uint64_t seen = TaskWord::filling(ticket.generation, client).bits();
     if (!change(ticket.entry, seen, TaskWord(seen).with(Stage::kReady), Orders::kGive)) return Submitted::kNo;
     const Calls least = announce(ticket.entry) ? Calls::kEveryTask : Calls::kTaskWithoutWorker;
@@ -324,16 +353,20 @@ class TaskTable {
 
   // ---- the worker
 
-  // Takes the next task. Returns none if no task is ready.
+  // Takes the next task, see Order at the head. Returns none if no task is ready.
   [[nodiscard]] std::optional<Claim> try_claim(unsigned worker) noexcept {
-    return find(ready_, ready_cursor_, [&](std::uint32_t i) -> std::optional<Claim> { return claim(i, worker); });
+    // relaxed: where to begin; any entry is right.
+    const std::uint64_t cursors = ready_cursors_->load(std::memory_order_relaxed);
+    for (unsigned priority = 0; priority < kPriorities; ++priority)
+      if (const std::optional<Claim> claim = claim_oldest(priority, cursors, worker)) return claim;
+    return std::nullopt;
   }
 
   // Sleeps until a task may be ready or the table is closed, or for so long, or for no reason. Returns whether nobody has
   // called the worker meanwhile; only then may it end instead of looking for a task.
   bool wait_for_work(unsigned worker, std::uint64_t nanoseconds = sync::kForever) noexcept {
     atomic<std::uint32_t>& calls = workers_[worker].calls;
-    atomic<std::uint64_t>& sleepers = sleeping_[worker / 64].bits;
+    atomic<std::uint64_t>& sleepers = sleeping_[worker / 64].bits[0];
     const std::uint32_t seen = calls.load(Orders::kHear);
     sleepers.fetch_or(base::bit(worker % 64), Orders::kSaySleep);
     if (!any(ready_, Orders::kLastLook) && !closed()) A::wait_shared(calls, seen, nanoseconds);
@@ -350,6 +383,31 @@ class TaskTable {
     entries_[claim.entry].failure.store(failure);
     const Stage stage = failure.kind == FailureKind::kNone ? Stage::kDone : Stage::kFailed;
     return finish(claim.entry, TaskWord(seen), stage);
+  }
+
+  // The component has refused the task with this code. If its client wants another run for that, the task is ready again,
+  // or will be after its delay. Returns kNo if it is to be completed; what complete() says of false goes for kCondemned.
+  enum class Retried : std::uint8_t { kNo, kYes, kCondemned };
+  Retried retry(const Claim& claim, std::int32_t code, std::uint64_t now) noexcept {
+    Entry& entry = entries_[claim.entry];
+    if (!wants_retry(entry, claim.word, code)) return Retried::kNo;
+    // relaxed, all: published by the word.
+    const std::uint64_t delay = std::uint64_t{entry.delay_ms.load(std::memory_order_relaxed)} * 1'000'000;
+    entry.started.store(0, std::memory_order_relaxed);
+    entry.due.store(now + delay, std::memory_order_relaxed);
+    for (std::uint64_t seen = claim.word.bits();;) {
+      const TaskWord word(seen);
+      if (!word.same_attempt(claim.word) || word.overdue()) return Retried::kCondemned;
+      if (word.abandoned()) {
+        if (free_from(claim.entry, word)) return Retried::kYes;
+        seen = entries_[claim.entry].state.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
+        continue;
+      }
+      const TaskWord next = delay == 0 ? word.next_attempt() : word.next_attempt().with(Stage::kDelayed);
+      if (!change(claim.entry, seen, next, Orders::kGive)) continue;
+      if (delay == 0) announce(claim.entry);
+      return Retried::kYes;
+    }
   }
 
   // When the claim's task began, in nanoseconds of the clock that the supervisor uses. A hint for find_overdue().
@@ -377,6 +435,10 @@ class TaskTable {
   [[nodiscard]] bool is_up(unsigned worker) const noexcept {
     return workers_[worker].up.load(std::memory_order_relaxed) != 0;
   }
+  void count_retried(unsigned worker) noexcept { workers_[worker].retried.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t retried(unsigned worker) const noexcept {
+    return workers_[worker].retried.load(std::memory_order_relaxed);
+  }
   void count_ended(unsigned worker) noexcept { workers_[worker].ended.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t ended(unsigned worker) const noexcept {
     return workers_[worker].ended.load(std::memory_order_relaxed);
@@ -390,7 +452,7 @@ class TaskTable {
   void recover_worker(unsigned worker, Failure reason, unsigned attempts, Held held) noexcept {
     if (worker < shape_.workers) {
       // relaxed: a sleeper's bit, and it sleeps no more.
-      sleeping_[worker / 64].bits.fetch_and(~base::bit(worker % 64), std::memory_order_relaxed);
+      sleeping_[worker / 64].bits[0].fetch_and(~base::bit(worker % 64), std::memory_order_relaxed);
     }
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const TaskWord word(entries_[i].state.load(Orders::kTake));
@@ -426,8 +488,8 @@ class TaskTable {
   void sweep() noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const Stage stage = TaskWord(entries_[i].state.load(Orders::kTake)).stage();
-      if (stage == Stage::kFree) free_[i / 64].bits.fetch_or(base::bit(i % 64), Orders::kSetBit);
-      if (stage == Stage::kReady) ready_[i / 64].bits.fetch_or(base::bit(i % 64), Orders::kSetBit);
+      if (stage == Stage::kFree) free_[i / 64].bits[0].fetch_or(base::bit(i % 64), Orders::kSetBit);
+      if (stage == Stage::kReady) set_ready(i);
     }
     call_all_workers();
     space_->fetch_add(2, std::memory_order_relaxed);  // relaxed: only has to differ; the flag stays
@@ -454,11 +516,25 @@ class TaskTable {
   [[nodiscard]] std::optional<Claim> find_overdue(std::uint64_t now) noexcept {
     return find_overdue(now, [](const Claim&, std::uint64_t started, std::uint64_t) { return started; });
   }
+  // Tasks whose delay is over are ready again.
+  void begin_due(std::uint64_t now) noexcept {
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      // relaxed: it belongs to the word that is still there when it is changed.
+      if (word.stage() != Stage::kDelayed || entries_[i].due.load(std::memory_order_relaxed) > now) continue;
+      // Again when the client asked to be woken meanwhile.
+      for (std::uint64_t seen = word.bits(); TaskWord(seen).same_attempt(word);)
+        if (change(i, seen, TaskWord(seen).with(Stage::kReady), Orders::kGive)) {
+          announce(i);
+          break;
+        }
+    }
+  }
   // Tasks that still wait when they have to be over fail. Running ones are found by find_overdue().
   void fail_expired(std::uint64_t now) noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const TaskWord word(entries_[i].state.load(Orders::kTake));
-      if (word.stage() != Stage::kReady || !expired(i, now)) continue;
+      if (!word.waits() || !expired(i, now)) continue;
       // Not the task that may be there by now.
       std::uint64_t seen = word.bits();
       const TaskWord taken = word.with(Stage::kRunning).with_worker(TaskWord::kSupervisor);
@@ -471,9 +547,7 @@ class TaskTable {
     const std::uint64_t expires = entries_[entry].expires.load(std::memory_order_relaxed);
     return expires != 0 && now > expires;
   }
-  [[nodiscard]] std::uint32_t within_ms(std::uint32_t entry) const noexcept {
-    return static_cast<std::uint32_t>(entries_[entry].more.load(std::memory_order_relaxed) >> 32);
-  }
+  [[nodiscard]] std::uint32_t within_ms(std::uint32_t entry) const noexcept { return more(entry).within_ms(); }
 
   // Announces each task once more that waits for too long, as `stuck(entry, word)` says: the worker that was called, or that
   // cleared its bit, may have been stopped. Wakes its client once more if it is over: its worker may have been stopped
@@ -483,7 +557,7 @@ class TaskTable {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const TaskWord word(entries_[i].state.load(Orders::kTake));
       // While all are busy it only has to be found.
-      if (word.stage() == Stage::kReady && stuck(i, word) && (!has_bit(ready_, i) || any_sleeps())) announce(i);
+      if (word.stage() == Stage::kReady && stuck(i, word) && (!has_ready(i) || any_sleeps())) announce(i);
       if (word.is_over() && stuck(i, word)) A::notify_all_shared(entries_[i].state);
     }
   }
@@ -519,7 +593,6 @@ class TaskTable {
       return "its bits";
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const TaskWord word(entries_[i].state.load(Orders::kTake));
-      if (word.stage() > Stage::kTaking) return "a task's stage";
       if (word.stage() == Stage::kFree) continue;
       if (word.client() >= shape_.clients) return "a task's client";
       if (!word.abandoned() && !known.is_connected(word.client())) return "a task's client";
@@ -539,9 +612,13 @@ class TaskTable {
     header_->version = kVersion;
     header_->shape = shape_;
     header_->bytes = bytes(shape_);
-    for (Bits* words : {free_, ready_})
-      for (std::uint64_t w = 0; w < Layout::words(shape_.entries); ++w) words[w].bits.store(0, std::memory_order_relaxed);
-    for (std::uint64_t w = 0; w < Layout::words(shape_.workers); ++w) sleeping_[w].bits.store(0, std::memory_order_relaxed);
+    const auto clear = [](auto* words, std::uint64_t count) {
+      for (std::uint64_t w = 0; w < count; ++w)
+        for (auto& bits : words[w].bits) bits.store(0, std::memory_order_relaxed);
+    };
+    clear(free_, Layout::words(shape_.entries));
+    clear(ready_, Layout::words(shape_.entries));
+    clear(sleeping_, Layout::words(shape_.workers));
     for (unsigned worker = 0; worker < shape_.workers; ++worker) {
       set_up(worker, false);
       leave(worker);
@@ -555,8 +632,9 @@ class TaskTable {
     sweep();
   }
 
-  // Every task that waits for a worker fails: there will be none.
+  // Every task that waits for a worker, or for its time, fails: there will be none.
   void fail_ready(Failure reason) noexcept {
+    begin_due(~std::uint64_t{0});
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const std::optional<Claim> task = claim(i, TaskWord::kSupervisor);
       if (task) complete(*task, 0, reason);
@@ -577,7 +655,7 @@ class TaskTable {
     bool none = !any(ready_, Orders::kLastLook);
     for (std::uint32_t i = 0; none && i < shape_.entries; ++i) {
       const TaskWord word(entries_[i].state.load(Orders::kTake));
-      none = word.stage() != Stage::kReady && word.stage() != Stage::kRunning && !(word.is_over() && open(i, word));
+      none = !word.waits() && word.stage() != Stage::kRunning && !(word.is_over() && open(i, word));
     }
     if (!none)
       wanted_->store(former, std::memory_order_relaxed);  // relaxed: who has seen the other one calls, which is more
@@ -614,7 +692,7 @@ class TaskTable {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const Stage stage = TaskWord(entries_[i].state.load(std::memory_order_relaxed)).stage();
       FREEHOLD_ASSERT(stage != Stage::kFree || has_bit(free_, i));
-      FREEHOLD_ASSERT(stage != Stage::kReady || has_bit(ready_, i));
+      FREEHOLD_ASSERT(stage != Stage::kReady || has_ready(i));
     }
   }
 
@@ -622,6 +700,8 @@ class TaskTable {
   static constexpr std::uint32_t kMaxEntries = 1 << 16;
   static constexpr std::uint64_t kMaxArea = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kPage = 4096;
+  // Ready tasks of which a worker takes the oldest. Their times lie on 8 to 64 cache lines.
+  static constexpr unsigned kCompared = 64;
   // Of each input and output area. More, where it was used, is given back when the entry is free for a while.
   static constexpr std::uint64_t kKeptBytes = 64 * 1024;
 
@@ -635,16 +715,21 @@ class TaskTable {
     TableShape shape;
     std::uint64_t bytes;
   };
-  struct alignas(base::kCacheLine) Bits {
-    atomic<std::uint64_t> bits;
+  template <unsigned kWords>
+  struct alignas(base::kCacheLine) BitsOf {
+    atomic<std::uint64_t> bits[kWords];
   };
+  using Bits = BitsOf<1>;
+  using ReadyBits = BitsOf<kPriorities>;
+  template <class T>
   struct alignas(base::kCacheLine) Line {
-    atomic<std::uint32_t> word;
+    atomic<T> word;
   };
   struct alignas(base::kCacheLine) Worker {
     atomic<std::uint32_t> calls;     // a futex: one more for each time that the worker is woken
     atomic<std::uint32_t> up;        // whether its process has come as far as its loop
     atomic<std::uint64_t> ended;     // tasks that it has completed; statistics
+    atomic<std::uint64_t> retried;   // that it has given back; statistics
     atomic<std::uint64_t> identity;  // of its process, 0: none
   };
   struct alignas(base::kCacheLine) Entry {
@@ -656,19 +741,45 @@ class TaskTable {
     // time of the former task, or attempt, for this one's.
     atomic<std::uint64_t> limit, started;
     atomic<std::uint64_t> expires;  // the time
-    atomic<std::uint64_t> more;     // of Terms: attempts, and within_ms above
+    atomic<std::uint64_t> more;     // More
+    // Used only where a component's refusal may be followed by another run.
+    alignas(base::kCacheLine) atomic<std::uint64_t> due;  // the time at which it is ready again
+    atomic<std::uint32_t> delay_ms;
+    atomic<std::int32_t> codes[RetryTerms::kCodes];
   };
-  static_assert(sizeof(Header) == base::kCacheLine && sizeof(Bits) == base::kCacheLine && sizeof(Line) == base::kCacheLine);
-  static_assert(sizeof(Worker) == base::kCacheLine && sizeof(Entry) == base::kCacheLine);
+  // Of Terms, in one word: bits 0…7 attempts, 8…9 priority, 10…15 attempts when the component refuses, 32…63 within_ms.
+  struct More {
+    explicit More(std::uint64_t word) noexcept : bits(word) {}
+    explicit More(const Terms& terms) noexcept
+        : bits(std::min(terms.attempts, 255u) | static_cast<std::uint64_t>(terms.priority) << 8 |
+               std::uint64_t{std::min(terms.retry.attempts, TaskWord::kMaxAttempts)} << 10 |
+               std::uint64_t{terms.within_ms} << 32) {}
+    [[nodiscard]] unsigned attempts() const noexcept { return bits & 255; }
+    // Less than kPriorities, whatever somebody has written there.
+    [[nodiscard]] unsigned priority() const noexcept { return std::min<unsigned>(bits >> 8 & 3, kPriorities - 1); }
+    [[nodiscard]] unsigned retry_attempts() const noexcept { return bits >> 10 & 63; }
+    [[nodiscard]] std::uint32_t within_ms() const noexcept { return static_cast<std::uint32_t>(bits >> 32); }
+    std::uint64_t bits;
+  };
+  // relaxed: it belongs to the word that the caller has read, or is a hint.
+  [[nodiscard]] More more(std::uint32_t entry) const noexcept {
+    return More(entries_[entry].more.load(std::memory_order_relaxed));
+  }
+
+  static_assert(sizeof(Header) == base::kCacheLine && sizeof(Bits) == base::kCacheLine &&
+                sizeof(Line<std::uint32_t>) == base::kCacheLine);
+  static_assert(sizeof(Worker) == base::kCacheLine && sizeof(Entry) == 2 * base::kCacheLine);
+  static_assert(sizeof(ReadyBits) == base::kCacheLine);
 
   // Offsets from the table's beginning.
   struct Layout {
     explicit Layout(const TableShape& shape) noexcept
         : free(sizeof(Header)),
           ready(free + words(shape.entries) * sizeof(Bits)),
-          sleeping(ready + words(shape.entries) * sizeof(Bits)),
+          submitted(ready + words(shape.entries) * sizeof(ReadyBits)),
+          sleeping(submitted + base::align_up(shape.entries * sizeof(atomic<std::uint64_t>), base::kCacheLine)),
           lines(sleeping + words(shape.workers) * sizeof(Bits)),
-          workers(lines + 6 * sizeof(Line)),
+          workers(lines + 6 * sizeof(Line<std::uint32_t>)),
           entries(workers + shape.workers * sizeof(Worker)),
           areas(base::align_up(entries + shape.entries * sizeof(Entry), kPage) + kPage),
           guarded(area_alignment(shape) == kPage && shape.entries <= kMostGuarded),
@@ -683,7 +794,7 @@ class TaskTable {
     static std::uint64_t area_alignment(const TableShape& shape) noexcept {
       return shape.max_input + shape.max_output <= kPage ? base::kCacheLine : kPage;
     }
-    std::uint64_t free, ready, sleeping, lines, workers, entries, areas;
+    std::uint64_t free, ready, submitted, sleeping, lines, workers, entries, areas;
     bool guarded;
     std::uint64_t output_offset, area_bytes, end;
   };
@@ -695,15 +806,29 @@ class TaskTable {
   }
 
   static bool has_bit(const Bits* words, std::uint32_t i) noexcept {
-    return (words[i / 64].bits.load(std::memory_order_relaxed) & base::bit(i % 64)) != 0;
+    return (words[i / 64].bits[0].load(std::memory_order_relaxed) & base::bit(i % 64)) != 0;
   }
-  static bool has_more(const Bits* words, std::uint32_t n) noexcept {
-    return n % 64 != 0 && (words[n / 64].bits.load(std::memory_order_relaxed) & ~base::low_bits(n % 64)) != 0;
-  }
-  [[nodiscard]] bool any(const Bits* words, std::memory_order order) const noexcept {
-    for (std::uint64_t w = 0; w < Layout::words(shape_.entries); ++w)
-      if (words[w].bits.load(order) != 0) return true;
+  // Whether there are bits beyond n.
+  template <unsigned kWords>
+  static bool has_more(const BitsOf<kWords>* words, std::uint32_t n) noexcept {
+    for (unsigned k = 0; n % 64 != 0 && k < kWords; ++k)
+      if ((words[n / 64].bits[k].load(std::memory_order_relaxed) & ~base::low_bits(n % 64)) != 0) return true;
     return false;
+  }
+  template <unsigned kWords>
+  [[nodiscard]] bool any(const BitsOf<kWords>* words, std::memory_order order) const noexcept {
+    for (std::uint64_t w = 0; w < Layout::words(shape_.entries); ++w)
+      for (const atomic<std::uint64_t>& bits : words[w].bits)
+        if (bits.load(order) != 0) return true;
+    return false;
+  }
+  // The word of an entry's ready bit. A bit in a priority's word that is not the entry's does no harm but to the order.
+  [[nodiscard]] atomic<std::uint64_t>& ready_word(std::uint32_t i) const noexcept {
+    return ready_[i / 64].bits[more(i).priority()];
+  }
+  void set_ready(std::uint32_t i) noexcept { ready_word(i).fetch_or(base::bit(i % 64), Orders::kSetBit); }
+  [[nodiscard]] bool has_ready(std::uint32_t i) const noexcept {
+    return (ready_word(i).load(std::memory_order_relaxed) & base::bit(i % 64)) != 0;
   }
 
   std::optional<Ticket> take_free(std::uint32_t i, unsigned client) noexcept {
@@ -713,29 +838,74 @@ class TaskTable {
     return Ticket{i, taken.generation()};
   }
 
-  // Offers each entry whose bit it could clear to `take`, once round the table from the cursor (or the beginning), until it
-  // takes one.
-  template <class Take>
-  auto find(Bits* words, atomic<std::uint32_t>* cursor, Take take) noexcept -> decltype(take(0u)) {
-    // relaxed: where to begin; any entry is right.
-    const std::uint32_t begin = cursor == nullptr ? 0 : cursor->load(std::memory_order_relaxed) % shape_.entries;
+  // Calls `look(i)` for each entry below `entries` that has its bit, once round the table from `begin`, until it returns
+  // true. Clears bits beyond the table, which are damage.
+  template <class WordOf, class Look>
+  void go_round(std::uint32_t begin, WordOf word_of, Look look) const noexcept {
     const auto count = static_cast<std::uint32_t>(Layout::words(shape_.entries));
+    // relaxed: clearing the bit decides. What is missed here is found by the last look before sleeping.
+    const std::uint64_t first = word_of(begin / 64).load(std::memory_order_relaxed);
+    const std::uint64_t before_begin = base::low_bits(begin % 64);
     for (std::uint32_t step = 0; step <= count; ++step) {
       const std::uint32_t w = (begin / 64 + step) % count;
-      std::uint64_t mask = ~std::uint64_t{0};
-      if (step == 0) mask = ~base::low_bits(begin % 64);
-      if (step == count) mask = base::low_bits(begin % 64);
-      // relaxed: clearing the bit decides. What is missed here is found by the last look before sleeping.
-      std::uint64_t bits = words[w].bits.load(std::memory_order_relaxed) & mask;
+      std::uint64_t bits = 0;
+      if (step == 0)
+        bits = first & ~before_begin;
+      else
+        bits = step == count ? first & before_begin : word_of(w).load(std::memory_order_relaxed);
       for (; bits != 0; bits &= bits - 1) {
         const std::uint32_t i = w * 64 + base::lowest_bit(bits);
-        if ((words[w].bits.fetch_and(~base::bit(i % 64), Orders::kClearBit) & base::bit(i % 64)) == 0) continue;
-        if (i >= shape_.entries) continue;  // damage
-        const auto taken = take(i);
-        if (!taken) continue;
-        if (cursor != nullptr) cursor->store(i + 1, std::memory_order_relaxed);
-        return taken;
+        if (i >= shape_.entries)
+          word_of(w).fetch_and(~base::bit(i % 64), std::memory_order_relaxed);
+        else if (look(i))
+          return;
       }
+    }
+  }
+  [[nodiscard]] bool clear_bit(atomic<std::uint64_t>& word, std::uint32_t i) noexcept {
+    return (word.fetch_and(~base::bit(i % 64), Orders::kClearBit) & base::bit(i % 64)) != 0;
+  }
+
+  // The first free entry from the cursor on.
+  [[nodiscard]] std::optional<Ticket> find_free(std::uint32_t begin, unsigned client) noexcept {
+    std::optional<Ticket> ticket;
+    const auto word_of = [this](std::uint32_t w) -> atomic<std::uint64_t>& { return free_[w].bits[0]; };
+    go_round(begin, word_of, [&](std::uint32_t i) {
+      if (clear_bit(free_[i / 64].bits[0], i)) ticket = take_free(i, client);
+      return ticket.has_value();
+    });
+    return ticket;
+  }
+
+  // The entry of the oldest task of this priority among the next kCompared from `begin` on; none if none is ready.
+  [[nodiscard]] std::optional<std::uint32_t> oldest(unsigned priority, std::uint32_t begin) const noexcept {
+    std::optional<std::uint32_t> found;
+    std::uint64_t found_time = 0;
+    unsigned looked_at = 0;
+    // relaxed: a hint; a time may be that of the entry's former task.
+    const auto time_of = [this](std::uint32_t i) { return submitted_[i].load(std::memory_order_relaxed); };
+    const auto word_of = [&](std::uint32_t w) -> atomic<std::uint64_t>& { return ready_[w].bits[priority]; };
+    go_round(begin, word_of, [&](std::uint32_t i) {
+      if (looked_at == 1) found_time = time_of(*found);  // one alone need not be compared
+      if (const std::uint64_t time = looked_at == 0 ? 0 : time_of(i); looked_at == 0 || time < found_time) {
+        found = i;
+        found_time = time;
+      }
+      return ++looked_at == kCompared;
+    });
+    return found;
+  }
+  // `cursors`: where to begin, 16 bits for each priority.
+  [[nodiscard]] std::optional<Claim> claim_oldest(unsigned priority, std::uint64_t cursors, unsigned worker) noexcept {
+    const unsigned shift = 16 * priority;
+    // Again when another worker was faster.
+    while (const std::optional<std::uint32_t> i = oldest(priority, (cursors >> shift & 0xffff) % shape_.entries)) {
+      if (!clear_bit(ready_[*i / 64].bits[priority], *i)) continue;
+      const std::optional<Claim> taken = claim(*i, worker);
+      if (!taken) continue;
+      const std::uint64_t others = cursors & ~(std::uint64_t{0xffff} << shift);
+      ready_cursors_->store(others | std::uint64_t{(*i + 1) & 0xffff} << shift, std::memory_order_relaxed);
+      return taken;
     }
     return std::nullopt;
   }
@@ -743,22 +913,22 @@ class TaskTable {
   // The entry is ready: it gets its bit, and a worker that sleeps is called.
   // Returns whether one was.
   bool announce(std::uint32_t i) noexcept {
-    ready_[i / 64].bits.fetch_or(base::bit(i % 64), Orders::kSetBit);
+    set_ready(i);
     return call_worker();
   }
   // relaxed: a hint.
   [[nodiscard]] bool any_sleeps() const noexcept {
     for (std::uint64_t w = 0; w < Layout::words(shape_.workers); ++w)
-      if (sleeping_[w].bits.load(std::memory_order_relaxed) != 0) return true;
+      if (sleeping_[w].bits[0].load(std::memory_order_relaxed) != 0) return true;
     return false;
   }
   bool call_worker() noexcept {
     for (std::uint64_t w = 0; w < Layout::words(shape_.workers); ++w) {
-      std::uint64_t bits = sleeping_[w].bits.load(Orders::kAskSleepers);
+      std::uint64_t bits = sleeping_[w].bits[0].load(Orders::kAskSleepers);
       for (; bits != 0; bits &= bits - 1) {
         const std::uint64_t one = bits & (~bits + 1);
         // relaxed: the bit is a token; whoever clears it calls.
-        if ((sleeping_[w].bits.fetch_and(~one, std::memory_order_relaxed) & one) == 0) continue;
+        if ((sleeping_[w].bits[0].fetch_and(~one, std::memory_order_relaxed) & one) == 0) continue;
         const auto worker = static_cast<unsigned>(w * 64 + base::lowest_bit(one));
         if (worker >= shape_.workers) continue;  // damage
         call(worker);
@@ -788,7 +958,7 @@ class TaskTable {
   bool free_from(std::uint32_t i, TaskWord word) noexcept {
     std::uint64_t seen = word.bits();
     if (!change(i, seen, word.freed(), Orders::kGive)) return false;
-    free_[i / 64].bits.fetch_or(base::bit(i % 64), Orders::kSetBit);
+    free_[i / 64].bits[0].fetch_or(base::bit(i % 64), Orders::kSetBit);
     tell_space();
     return true;
   }
@@ -824,9 +994,21 @@ class TaskTable {
     }
   }
 
+  [[nodiscard]] bool wants_retry(const Entry& entry, TaskWord word, std::int32_t code) const noexcept {
+    // relaxed, all: published by the word that the worker has taken.
+    if (word.attempt() + 1 >= More(entry.more.load(std::memory_order_relaxed)).retry_attempts()) return false;
+    bool each = true;
+    for (const atomic<std::int32_t>& one : entry.codes) {
+      const std::int32_t wanted = one.load(std::memory_order_relaxed);
+      if (wanted == code) return true;
+      each = each && wanted == 0;
+    }
+    return each;
+  }
+
   // From running by a dead worker to ready again, failed, or free. Returns whether it is ready.
   bool put_back(std::uint32_t i, TaskWord word, Failure reason, unsigned attempts) noexcept {
-    const auto own = static_cast<std::uint32_t>(entries_[i].more.load(std::memory_order_relaxed));
+    const unsigned own = more(i).attempts();
     if (own != 0) attempts = std::min(own, TaskWord::kMaxAttempts);
     for (;; word = TaskWord(entries_[i].state.load(Orders::kTake))) {
       std::uint64_t seen = word.bits();
@@ -849,9 +1031,12 @@ class TaskTable {
   const TableShape shape_;
   Header* const header_;
   // Where things lie in this process.
-  Bits *free_ = nullptr, *ready_ = nullptr, *sleeping_ = nullptr;
-  atomic<std::uint32_t>*free_cursor_ = nullptr, *ready_cursor_ = nullptr;
-  atomic<std::uint32_t>* space_ = nullptr;  // a futex; odd: a client may wait for an entry
+  Bits *free_ = nullptr, *sleeping_ = nullptr;
+  ReadyBits* ready_ = nullptr;
+  atomic<std::uint64_t>* submitted_ = nullptr;  // when each entry's task was
+  atomic<std::uint32_t>* free_cursor_ = nullptr;
+  atomic<std::uint64_t>* ready_cursors_ = nullptr;  // 16 bits for each priority
+  atomic<std::uint32_t>* space_ = nullptr;          // a futex; odd: a client may wait for an entry
   atomic<std::uint32_t>* closed_ = nullptr;
   atomic<std::uint32_t>* epoch_ = nullptr;   // supervisors so far
   atomic<std::uint32_t>* wanted_ = nullptr;  // Calls

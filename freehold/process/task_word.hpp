@@ -19,6 +19,7 @@ enum class Stage : std::uint8_t {
   kDone,     // the output waits for the client
   kFailed,   // so does the reason why there is none
   kTaking,   // the client reads either
+  kDelayed,  // waits for the time at which it is ready again
 };
 
 class TaskWord {
@@ -39,6 +40,8 @@ class TaskWord {
   [[nodiscard]] constexpr unsigned worker() const noexcept { return field(12, 10); }
   [[nodiscard]] constexpr unsigned client() const noexcept { return field(22, 10); }
   [[nodiscard]] constexpr std::uint32_t generation() const noexcept { return static_cast<std::uint32_t>(bits_ >> 32); }
+  // For a worker, or for its time.
+  [[nodiscard]] constexpr bool waits() const noexcept { return stage() == Stage::kReady || stage() == Stage::kDelayed; }
   [[nodiscard]] constexpr bool is_over() const noexcept { return stage() == Stage::kDone || stage() == Stage::kFailed; }
 
   [[nodiscard]] constexpr TaskWord with(Stage stage) const noexcept {

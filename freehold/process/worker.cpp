@@ -140,6 +140,14 @@ void Worker::run_task(Table& table, const Claim& claim, freehold_component* comp
   const int code = component(table.input(claim.entry), std::min(table.input_bytes(claim.entry), shape_.max_input),
                              table.output(claim.entry), table.shape().max_output, &bytes);
   if (!original) ::_exit(kForkedChild);  // the component's fork came back, because an exec failed, say
+  if (code != 0) {
+    const Table::Retried retried = table.retry(claim, code, now());
+    if (retried == Table::Retried::kCondemned) ::_exit(static_cast<int>(WorkerExit::kCondemned));
+    if (retried == Table::Retried::kYes) {
+      table.count_ended(slot_);
+      return table.count_retried(slot_);
+    }
+  }
   Failure failure;
   if (code != 0) failure = {FailureKind::kComponent, code};
   if (code == 0 && bytes > table.shape().max_output)

@@ -89,6 +89,26 @@ TEST(Workers, FailingTasks_NamedWithTheirReasonsAndTheRestAnswered) {
   EXPECT_GT(results.at("latency_ns").at("p99"), 0);
 }
 
+TEST(Workers, Priorities_TheHigherFirst_OutputsInTheirOrder) {
+  const Folder folder;
+  const std::string order = folder / "order";
+  const Ended ended = workers(
+      folder.file("tasks", "normal sleep 200\nlow note 1 " + order + "\nhigh note 2 " + order + "\nnormal pid\nnone\n"),
+      {"--workers", "1", "--priorities"});
+  EXPECT_TRUE(ended.exited_with(1)) << ended.err;
+  EXPECT_EQ(content_of(order), "21");
+  EXPECT_EQ(lines_in(ended.out)[0], "SLEEP 200");
+  EXPECT_TRUE(contains(ended.err, "task 5: it does not begin with its priority")) << ended.err;
+}
+TEST(Workers, Retries_ForTheCodesThatAreNamed) {
+  const Folder folder;
+  const Ended ended = workers(folder.file("tasks", "again 7 " + (folder / "a") + "\nagain 8 " + (folder / "b") + "\n"),
+                              {"--retries", "3", "--retry-codes", "5,7", "--retry-delay", "1"});
+  EXPECT_TRUE(ended.exited_with(1)) << ended.err;
+  EXPECT_TRUE(contains(ended.err, "task 2: the component returned 8")) << ended.err;
+  EXPECT_EQ(content_of((folder / "a")), "xx");
+  EXPECT_EQ(content_of((folder / "b")), "x");
+}
 TEST(Workers, Netstrings_TakeAnyBytes) {
   const Folder folder;
   const std::string tasks("5:a\nb\0c,0:,3:xyz,5:lines,", 25);
@@ -147,6 +167,9 @@ TEST(Workers, BadArguments_OneLineAndExit2) {
       {"--component", text, "--tasks", tasks},
       {"--component", built("libpreloadable.so"), "--tasks", tasks},  // no component
       {"--component", "/", "--tasks", tasks},
+      {"--component", so, "--tasks", tasks, "--retry-codes", "7"},
+      {"--component", so, "--tasks", tasks, "--retries", "2", "--retry-codes", "1,2,3,4,5"},
+      {"--component", so, "--tasks", tasks, "--retries", "2", "--retry-codes", "x"},
       {"--command", " ", "--tasks", tasks},
       {"--command", "/bin/false", "--tasks", tasks},
       {"--command", folder / "missing", "--tasks", tasks},

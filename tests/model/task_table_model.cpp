@@ -295,6 +295,95 @@ TEST(TaskTable_Model, WorkerDies_TheNextOnesTimeIsItsOwn) {
   const Result result = timed<Shipped>(1);
   EXPECT_TRUE(result.ok()) << result;
 }
+// A component refuses its task, which has to wait for its next run; its worker may die at any step, and the supervisor looks
+// at clock and times meanwhile. The task is neither lost nor begun before its time, and takes no other run's time for its
+// own.
+template <class Table>
+Result refused(std::uint32_t mortal) {
+  return sim::explore({.name = mortal == 0 ? "table/refused" : "table/refused, worker dies",
+                       .preemptions = 2,
+                       .stale = 1,
+                       .crashes = mortal == 0 ? 0u : 1u,
+                       .mortal = mortal},
+                      [](sim::Execution& run) {
+                        constexpr std::uint64_t kDue = 1'000'010;
+                        Memory<Table> memory({.entries = 1, .workers = 2, .clients = 1, .max_input = 64, .max_output = 64});
+                        Table table(memory.get());
+                        const std::optional<Ticket> ticket = table.try_acquire(0);
+                        const Terms terms{.limit = 5, .retry = {.codes = {7}, .attempts = 3, .delay_ms = 1}};
+                        table.submit(*ticket, 0, 1, terms);
+                        run.spawn([&] {
+                          const std::optional<Claim> claim = table.try_claim(0);
+                          table.began(*claim, 10);
+                          SIM_CHECK(table.retry(*claim, 7, 10) == Table::Retried::kYes);
+                        });
+                        run.spawn([&] {
+                          while (!table.take(*ticket)) table.wait_for_result(*ticket);
+                          SIM_CHECK(table.failure(ticket->entry).kind == FailureKind::kNone);
+                          SIM_CHECK(table.drop(*ticket));
+                        });
+                        run.spawn([&] {
+                          SIM_CHECK(!table.rest([](std::uint32_t, TaskWord) { return false; }));
+                          SIM_CHECK(!table.find_overdue(12));
+                          table.begin_due(12);
+                          sim::await_end(0, 1);
+                          if (sim::is_dead(0)) table.recover_worker(0, {FailureKind::kSignal, 9}, 3);
+                          std::optional<Claim> claim = table.try_claim(1);
+                          SIM_CHECK(!claim || sim::is_dead(0));
+                          if (!claim) {
+                            table.begin_due(kDue);
+                            claim = table.try_claim(1);
+                          }
+                          SIM_CHECK(claim && !table.find_overdue(2 * kDue));
+                          SIM_CHECK(table.complete(*claim, 3));
+                        });
+                        run.check([&] {
+                          SIM_CHECK(table.count(Stage::kFree) == 1);
+                          table.check_invariants();
+                        });
+                      });
+}
+TEST(TaskTable_Model, ComponentRefuses_RunsAgainInTime) {
+  const Result result = refused<Shipped>(0);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(TaskTable_Model, ComponentRefusesAndWorkerDies_RunsAgain) {
+  const Result result = refused<Shipped>(1);
+  EXPECT_TRUE(result.ok()) << result;
+}
+// Two tasks, the later one of a higher priority; a worker that may die takes one of them, and the next one what is left.
+template <class Table>
+Result two_priorities() {
+  return sim::explore({.name = "table/priorities", .preemptions = 2, .stale = 1, .crashes = 1, .mortal = 1},
+                      [](sim::Execution& run) {
+                        Memory<Table> memory({.entries = 2, .workers = 2, .clients = 1, .max_input = 64, .max_output = 64});
+                        Table table(memory.get());
+                        const std::optional<Ticket> tickets[] = {table.try_acquire(0), table.try_acquire(0)};
+                        run.spawn([&] {
+                          const std::optional<Claim> claim = table.try_claim(0);
+                          if (claim) SIM_CHECK(table.complete(*claim, 0));
+                        });
+                        run.spawn([&] {
+                          table.submit(*tickets[0], 0, 1, Terms{.priority = Priority::kLow, .submitted = 1});
+                          table.submit(*tickets[1], 0, 1, Terms{.priority = Priority::kHigh, .submitted = 2});
+                        });
+                        run.spawn([&] {
+                          sim::await_end(0b001, 0b011);
+                          sim::await_end(0b010, 0b011);
+                          if (sim::is_dead(0)) table.recover_worker(0, {FailureKind::kSignal, 9}, 3);
+                          const bool high_waits = table.word(tickets[1]->entry).stage() == Stage::kReady;
+                          const std::optional<Claim> first = table.try_claim(1);
+                          SIM_CHECK(!high_waits || first->entry == tickets[1]->entry);
+                          if (first) SIM_CHECK(table.complete(*first, 0));
+                          if (const std::optional<Claim> second = table.try_claim(1)) SIM_CHECK(table.complete(*second, 0));
+                        });
+                        run.check([&] { SIM_CHECK(table.count(Stage::kDone) == 2); });
+                      });
+}
+TEST(TaskTable_Model, TwoPriorities_WorkerDies_TheHigherFirstAndBothRun) {
+  const Result result = two_priorities<Shipped>();
+  EXPECT_TRUE(result.ok()) << result;
+}
 // The supervisor takes a free entry for a moment, to give its pages back, and a client may wait for it.
 TEST(TaskTable_Model, EntryIsPurged_ClientGetsIt) {
   const Result result = sim::explore({.name = "table/purge", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
@@ -664,6 +753,19 @@ class UnsweptAtomic : public sim::atomic<T> {
   using sim::atomic<T>::atomic;
   T fetch_or(T value, Order order) noexcept { return sim::atomic<T>::fetch_or(in_supervisor() ? T{0} : value, order); }
 };
+// The same in scenes of three threads.
+template <class T>
+class UnsweptByTheLastAtomic : public sim::atomic<T> {
+ public:
+  using sim::atomic<T>::atomic;
+  T fetch_or(T value, Order order) noexcept {
+    return sim::atomic<T>::fetch_or(sim::thread_index() == 2 ? T{0} : value, order);
+  }
+};
+struct SupervisorOfThreeSetsNoBits : SimAtomics {
+  template <class T>
+  using atomic = UnsweptByTheLastAtomic<T>;
+};
 struct SupervisorSetsNoBits : SimAtomics {
   template <class T>
   using atomic = UnsweptAtomic<T>;
@@ -698,6 +800,20 @@ struct TimeKeptBy : SimAtomics {
   using atomic = KeptTimeAtomic<T, kThread>;
 };
 
+// A worker gives its task back, and nobody knows until when.
+template <class T>
+class ForgetfulAtomic : public sim::atomic<T> {
+ public:
+  using sim::atomic<T>::atomic;
+  void store(T value, Order order = std::memory_order_seq_cst) noexcept {
+    if (sim::thread_index() != 0 || value < static_cast<T>(1'000'000)) sim::atomic<T>::store(value, order);
+  }
+};
+struct DueForgotten : SimAtomics {
+  template <class T>
+  using atomic = ForgetfulAtomic<T>;
+};
+
 template <class Atomics>
 sim::Failure mutant(std::uint32_t mortal, const Cast& cast = {}) {
   return play<TaskTable<Atomics>>(
@@ -719,6 +835,15 @@ TEST(TaskTable_Mutants, TimeOfTheFormerTaskStays_Noticed) {
 }
 TEST(TaskTable_Mutants, TimeOfTheFormerAttemptStays_Noticed) {
   EXPECT_EQ((timed<TaskTable<TimeKeptBy<2>>>(1).failure), sim::Failure::kCheck);
+}
+TEST(TaskTable_Mutants, TimeOfTheRefusedRunStays_Noticed) {
+  EXPECT_EQ((refused<TaskTable<TimeKeptBy<0>>>(0).failure), sim::Failure::kCheck);
+}
+TEST(TaskTable_Mutants, DelayForgotten_BegunTooEarly) {
+  EXPECT_EQ((refused<TaskTable<DueForgotten>>(0).failure), sim::Failure::kCheck);
+}
+TEST(TaskTable_Mutants, DeadWorkersTasksBitNotSet_Lost) {
+  EXPECT_NE((two_priorities<TaskTable<SupervisorOfThreeSetsNoBits>>().failure), sim::Failure::kNone);
 }
 TEST(TaskTable_Mutants, WordChangedBlindly_Noticed) { EXPECT_NE(mutant<Blind>(0, {.clients = 2}), sim::Failure::kNone); }
 

@@ -5,7 +5,9 @@
 // of a program that it runs), "fork" (a child of it returns from the component, too, and first), "leave FILE" (a child lives
 // on, its number in the file), "leavehang FILE" (and so does the task), "wild SEED N" (writes N times into the table's
 // words), "header" (and over its first 64 bytes), "again" (makes running tasks ready), "over" (writes a page beyond its
-// output), "say TEXT" (on standard error, and exits with 3), "full" (all of its output), "fill" (the same, and crashes).
+// output), "say TEXT" (on standard error, and exits with 3), "refuse N FILE"
+// (returns N and adds a byte to the file, unless that has two; then an echo), "note X FILE" (adds X to the file), "full"
+// (all of its output), "fill" (the same, and crashes).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -99,6 +101,20 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
     ::close(::open(rest.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     ::kill(::getppid(), SIGKILL);
     for (;;) ::pause();
+  }
+  if (verb == "refuse") {
+    const std::string path = rest.substr(rest.find(' ') + 1);
+    const int file = ::open(path.c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+    const bool refuses = ::lseek(file, 0, SEEK_END) < 2;
+    const bool written = !refuses || ::write(file, "x", 1) == 1;
+    ::close(file);
+    if (refuses) return written ? static_cast<int>(number) : 1001;
+  }
+  if (verb == "note") {
+    const int file = ::open(rest.substr(2).c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+    const bool written = ::write(file, rest.data(), 1) == 1;
+    ::close(file);
+    return written ? 0 : 1001;
   }
   if (verb == "say") {
     std::fprintf(stderr, "%s\n", rest.c_str());

@@ -38,6 +38,18 @@ Nanoseconds milliseconds(std::uint64_t ms) noexcept {
   return ms > kMost ? kWaitForEver : Nanoseconds(static_cast<std::int64_t>(ms) * 1'000'000);
 }
 
+// `codes`: up to a 0.
+RetryOptions retry_of(const int* codes, std::uint32_t attempts, std::uint32_t delay_ms) noexcept {
+  RetryOptions retry{.attempts = attempts, .delay = milliseconds(delay_ms)};
+  for (unsigned i = 0; codes != nullptr && i < retry.codes.size() && codes[i] != 0; ++i) retry.codes[i] = codes[i];
+  return retry;
+}
+
+Priority priority_of(std::uint32_t priority) noexcept {
+  if (priority == FREEHOLD_HIGH) return Priority::kHigh;
+  return priority == FREEHOLD_LOW ? Priority::kLow : Priority::kNormal;
+}
+
 freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
   freehold::ProcessPoolOptions how;
   const auto string = [](const char* s) { return std::string(s == nullptr ? "" : s); };
@@ -61,6 +73,7 @@ freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
   set(how.min_workers, c.min_workers);
   how.keep_standard_error = c.keep_standard_error != 0;
   if (c.load_limit_ms != 0) how.load_limit = milliseconds(c.load_limit_ms);
+  if (c.retry_attempts != 0) how.retry = retry_of(c.retry_codes, c.retry_attempts, c.retry_delay_ms);
   if (c.log != nullptr)
     how.log = [log = c.log, context = c.log_context](const PoolEvent& event) {
       std::string line = text(event);
@@ -143,6 +156,8 @@ FREEHOLD_PROCESS_EXPORT int freehold_pool_submit_with(freehold_pool* pool, const
     if (all.limit_ms != 0) how.limit = milliseconds(all.limit_ms);
     if (all.within_ms != 0) how.within = milliseconds(all.within_ms);
     how.attempts = all.attempts;
+    how.priority = priority_of(all.priority);
+    if (all.retry_attempts != 0) how.retry = retry_of(all.retry_codes, all.retry_attempts, all.retry_delay_ms);
   }
   Future future = pool->pool.submit(std::span(static_cast<const std::byte*>(input), input_bytes), how);
   if (!future.valid()) return code_of(future.refusal());

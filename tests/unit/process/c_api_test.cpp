@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -70,6 +71,47 @@ class ProcessCApi_Unit : public testing::Test {
   int detail_ = 0, code_ = 0;
 };
 
+TEST_F(ProcessCApi_Unit, TaskOfItsOwn_PriorityAndRetries) {
+  const std::string folder = testing::TempDir() + "freehold_c_retry" + std::to_string(::getpid());
+  std::filesystem::create_directory(folder);
+  const int codes[] = {9, 7, 0};
+  freehold_task_options how{};
+  how.size = sizeof how;
+  how.retry_codes = codes;
+  how.retry_attempts = 3;
+  how.retry_delay_ms = 1;
+  const auto get = [&](const std::string& input) {
+    freehold_task* task = nullptr;
+    EXPECT_EQ(api_.freehold_pool_submit_with(pool_, input.data(), input.size(), &how, &task), FREEHOLD_OK);
+    return api_.freehold_task_get(task, output_, sizeof output_, &bytes_, &detail_);
+  };
+  EXPECT_EQ(get("refuse 7 " + folder + "/a"), FREEHOLD_OK);
+  EXPECT_EQ(get("refuse 8 " + folder + "/b"), FREEHOLD_COMPONENT);
+  EXPECT_EQ(detail_, 8);
+
+  how.wait_ms = 10'000;
+  const std::uint32_t priorities[] = {FREEHOLD_NORMAL, FREEHOLD_LOW, FREEHOLD_NORMAL, FREEHOLD_HIGH};
+  const std::string inputs[] = {"sleep 200", "note 1 " + folder + "/order", "note 2 " + folder + "/order",
+                                "note 3 " + folder + "/order"};
+  freehold_pool_options options{};
+  options.size = sizeof options;
+  options.component = FREEHOLD_TEST_COMPONENT;
+  options.worker_program = FREEHOLD_WORKER_PROGRAM;
+  options.max_workers = 1;
+  freehold_pool* const pool = api_.freehold_pool_open(&options, nullptr, 0);
+  freehold_task* tasks[4] = {};
+  for (int i = 0; i < 4; ++i) {
+    how.priority = priorities[i];
+    EXPECT_EQ(api_.freehold_pool_submit_with(pool, inputs[i].data(), inputs[i].size(), &how, &tasks[i]), FREEHOLD_OK);
+  }
+  for (freehold_task* task : tasks)
+    EXPECT_EQ(api_.freehold_task_get(task, output_, sizeof output_, &bytes_, &detail_), FREEHOLD_OK);
+  api_.freehold_pool_close(pool);
+  std::string order;
+  std::ifstream(folder + "/order") >> order;
+  EXPECT_EQ(order, "321");
+  std::filesystem::remove_all(folder);
+}
 TEST_F(ProcessCApi_Unit, Call_OutputOrReason) {
   EXPECT_EQ(call("echo hello"), FREEHOLD_OK);
   EXPECT_EQ(output(), "hello");

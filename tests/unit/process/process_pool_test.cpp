@@ -401,6 +401,62 @@ TEST(ProcessPool_Unit, AttemptsOfATask_ItsOwn) {
   EXPECT_TRUE(comes_true([&] { return ended(pool, End::kSignal) == 1; })) << pool.status();
   EXPECT_EQ(pool.stats().workers.handed_on, 0u);
 }
+TEST(ProcessPool_Unit, TasksOfAllPriorities_TheHigherFirst_TheOlderOfEquals) {
+  using process::Priority;
+  ProcessPoolOptions how = options();
+  how.max_workers = 1;
+  ProcessPool pool(how);
+  const Deployed folder("priorities");
+  Future first = pool.submit("sleep 200");  // the others wait until it is over
+  std::vector<Future> futures;
+  const auto submit = [&](char name, Priority priority) {
+    futures.push_back(pool.submit("note " + std::string(1, name) + " " + folder.path("order"), {.priority = priority}));
+  };
+  submit('1', Priority::kLow);
+  submit('2', Priority::kNormal);
+  submit('3', Priority::kHigh);
+  submit('4', Priority::kLow);
+  submit('5', Priority::kHigh);
+  submit('6', Priority::kNormal);
+  for (Future& future : futures) EXPECT_TRUE(future.get().ok());
+  std::string order;
+  std::ifstream(folder.path("order")) >> order;
+  EXPECT_EQ(order, "352614");
+}
+TEST(ProcessPool_Unit, ComponentRefuses_RunsAgainForItsCodes) {
+  ProcessPool pool(options());
+  const Deployed folder("retry");
+  const auto refuse = [&](const char* code, const char* name, const process::RetryOptions& retry) {
+    return pool.submit("refuse " + std::string(code) + " " + folder.path(name), {.retry = retry}).get();
+  };
+  EXPECT_TRUE(refuse("7", "a", {.codes = {5, 7}, .attempts = 3}).ok());
+  EXPECT_EQ(refuse("7", "b", {.codes = {5}, .attempts = 3}).failure(), (Failure{FailureKind::kComponent, 7}));
+  EXPECT_TRUE(refuse("7", "c", {.attempts = 3}).ok()) << "each code";
+  EXPECT_EQ(refuse("7", "d", {.attempts = 2}).failure(), (Failure{FailureKind::kComponent, 7}));
+  EXPECT_EQ(refuse("7", "e", {}).failure(), (Failure{FailureKind::kComponent, 7}));
+  EXPECT_EQ(std::filesystem::file_size(folder.path("e")), 1u);
+  EXPECT_EQ(pool.stats().workers.retried, 5u);
+  EXPECT_EQ(pool.stats().workers.handed_on, 0u);
+}
+TEST(ProcessPool_Unit, ComponentRefuses_RunsAgainAfterItsDelay) {
+  ProcessPoolOptions how = options();
+  how.retry = {.attempts = 5, .delay = 60ms};
+  ProcessPool pool(how);
+  const Deployed folder("retry_delay");
+  const auto begin = std::chrono::steady_clock::now();
+  Future task = pool.submit("refuse 7 " + folder.path("a"));
+  ASSERT_TRUE(comes_true([&] { return pool.stats().waiting == 1; }));
+  EXPECT_EQ(pool.call("echo x").text(), "x");  // nobody waits for it
+  EXPECT_TRUE(task.get().ok());
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 120ms);
+  how.retry.delay = 1h;
+  Future never = pool.submit("fail 7", {.within = 50ms, .retry = how.retry});
+  EXPECT_EQ(never.get().failure(), (Failure{FailureKind::kDeadline, 50}));
+  Future cancelled = pool.submit("fail 7", {.retry = how.retry});
+  ASSERT_TRUE(comes_true([&] { return pool.stats().waiting == 1; }));
+  cancelled.cancel();
+  EXPECT_EQ(pool.stats().waiting, 0u);
+}
 TEST(ProcessPool_Unit, Draft_InputIsWrittenInPlace) {
   ProcessPoolOptions how = options();
   how.entries = 1;

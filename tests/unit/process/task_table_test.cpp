@@ -51,6 +51,72 @@ TEST_F(TaskTable_Unit, Header_OtherVersionOrSize_NotValid) {
   ++static_cast<char*>(memory_.data())[8];
   EXPECT_FALSE(Table::valid(memory_.data(), memory_.bytes()));
 }
+TEST_F(TaskTable_Unit, Claims_TheHigherPriorityFirst_TheOldestOfEquals) {
+  make({.entries = 200, .max_input = 64, .max_output = 64});
+  Table table(memory_.data());
+  std::vector<Ticket> tickets;
+  for (std::uint32_t i = 0; i < 200; ++i) tickets.push_back(*table.try_acquire(0));
+  // In no order of their places: 67 generates all of them.
+  std::vector<std::uint32_t> expected[kPriorities];
+  for (std::uint32_t time = 0; time < 200; ++time) {
+    const std::uint32_t i = time * 67 % 200;
+    const unsigned priority = time % kPriorities;
+    if (expected[priority].size() == 60) continue;
+    table.submit(tickets[i], 0, 1, Terms{.priority = static_cast<Priority>(priority), .submitted = time});
+    expected[priority].push_back(i);
+  }
+  for (unsigned priority = 0; priority < kPriorities; ++priority)
+    for (const std::uint32_t entry : expected[priority]) {
+      const std::optional<Claim> claim = table.try_claim(0);
+      ASSERT_TRUE(claim);
+      ASSERT_EQ(claim->entry, entry) << priority;
+    }
+  EXPECT_FALSE(table.try_claim(0));
+}
+// More than are compared: the order is that of the places now and then, but nobody is passed by for ever.
+TEST_F(TaskTable_Unit, ManyWaitAndMoreCome_TheOldestIsNotPassedForEver) {
+  make({.entries = 300, .max_input = 64, .max_output = 64});
+  Table table(memory_.data());
+  std::uint64_t time = 0;
+  std::optional<Ticket> oldest;
+  for (std::optional<Ticket> ticket; (ticket = table.try_acquire(0)); ++time) {
+    if (ticket->entry == 150) oldest = ticket;
+    if (ticket->entry != 150) table.submit(*ticket, 0, 1, Terms{.submitted = 1000 + time});
+  }
+  table.submit(*oldest, 0, 1, Terms{.submitted = 1});
+  unsigned others = 0;
+  for (;; ++others) {
+    ASSERT_LT(others, 300u);
+    const std::optional<Claim> claim = table.try_claim(0);
+    ASSERT_TRUE(claim);
+    if (claim->entry == 150) break;
+    ASSERT_TRUE(table.complete(*claim, 0));
+    ASSERT_TRUE(table.drop(Ticket{claim->entry, claim->word.generation()}));
+    // Always the same place, and as if it had been there for longer than the others.
+    const std::optional<Ticket> again = table.try_acquire_entry(claim->entry, 0);
+    ASSERT_TRUE(again);
+    table.submit(*again, 0, 1, Terms{.submitted = 2});
+  }
+}
+TEST_F(TaskTable_Unit, DelayedTask_FailsExpiredOrWithoutWorkers) {
+  make({.entries = 2, .max_input = 64, .max_output = 64});
+  Table table(memory_.data());
+  const Terms terms{.expires = 50, .within_ms = 1, .retry = {.codes = {7}, .attempts = 2, .delay_ms = 1}};
+  for (int i = 0; i < 2; ++i) table.submit(*table.try_acquire(0), 0, 1, terms);
+  std::optional<Claim> claims[2] = {table.try_claim(0), table.try_claim(1)};
+  EXPECT_EQ(table.retry(*claims[0], 8, 10), Table::Retried::kNo);
+  for (const auto& claim : claims) EXPECT_EQ(table.retry(*claim, 7, 10), Table::Retried::kYes);
+  EXPECT_FALSE(table.rest([](std::uint32_t, TaskWord) { return false; }));
+  table.begin_due(1'000'009);
+  EXPECT_EQ(table.count(Stage::kDelayed), 2u);
+  table.begin_due(1'000'010);
+  EXPECT_EQ(table.count(Stage::kReady), 2u);
+  claims[0] = table.try_claim(0);
+  EXPECT_EQ(table.retry(*claims[0], 7, 10), Table::Retried::kNo) << "that was its last attempt";
+  ASSERT_TRUE(table.complete(*claims[0], 0, {FailureKind::kComponent, 7}));
+  table.fail_expired(51);
+  EXPECT_EQ(table.count(Stage::kFailed), 2u);
+}
 TEST_F(TaskTable_Unit, Areas_AlignedAndApart) {
   for (const std::uint64_t size : {1u, 1024u, 5000u}) {
     make({.entries = 70, .max_input = size, .max_output = size + 1});
