@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "freehold/process/callbacks.hpp"
+
 namespace freehold::process {
 namespace {
 
@@ -133,7 +135,22 @@ void Future::kill() noexcept {
   cancel();
 }
 
+void Future::then(std::function<void(Result)> function) {
+  if (client_ == nullptr) return function(get());
+  Client& client = *client_;
+  client.callbacks().add(std::move(*this), std::move(function));  // which may destroy this future
+}
+
 // ---- Client
+
+Client::Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int bell) noexcept
+    : table_(memory.data(), shape), slot_(slot), bell_(bell) {}
+Client::~Client() = default;
+
+Callbacks& Client::callbacks() {
+  std::call_once(has_callbacks_, [this] { callbacks_ = std::make_unique<Callbacks>(*this); });
+  return *callbacks_;
+}
 
 Future Client::submit(std::span<const std::byte> input, const TaskOptions& options) noexcept {
   if (input.size() > table_.shape().max_input) {

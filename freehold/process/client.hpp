@@ -10,14 +10,17 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
+#include <coroutine>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "freehold/process/shared_memory.hpp"
 #include "freehold/process/spin.hpp"
@@ -27,6 +30,7 @@
 namespace freehold::process {
 
 class Client;
+class Callbacks;
 using Nanoseconds = std::chrono::nanoseconds;
 inline constexpr Nanoseconds kWaitForEver = Nanoseconds::max();
 
@@ -92,12 +96,16 @@ class Future {
   void wait() noexcept { wait_for(kWaitForEver); }
   // Waits for the result and takes it. Without a task the result is a failure, kRefused or kNoWorker. !valid() afterwards.
   [[nodiscard]] Result get() noexcept;
+  // Calls `function` with the result when it is there, on the client's callback thread (callbacks.hpp); at once, by this
+  // thread, if there is no task. !valid() afterwards, so the task cannot be cancelled any more.
+  void then(std::function<void(Result)> function);
   // Drops the task: it does not begin if it has not; if it runs, its output will be nobody's.
   void cancel() noexcept;
   // The same, and if it runs, its worker is killed within some 20 ms.
   void kill() noexcept;
 
  private:
+  friend class Callbacks;
   friend class Client;
   friend class Draft;
   Future(Client& client, Ticket ticket, std::uint64_t begun) noexcept : client_(&client), ticket_(ticket), begun_(begun) {}
@@ -106,6 +114,28 @@ class Future {
   Ticket ticket_;
   std::uint64_t begun_ = 0;
   Refusal refusal_ = Refusal::kNone;
+};
+
+// For coroutines: `Result result = co_await Awaited(pool.submit(input))`, or co_await pool.run(input). The coroutine goes on
+// on the client's callback thread, unless the task is over already: what takes long belongs on a thread of its own.
+class Awaited {
+ public:
+  explicit Awaited(Future future) noexcept : future_(std::move(future)) {}
+
+  [[nodiscard]] bool await_ready() noexcept { return future_.wait_for(Nanoseconds(0)); }
+  void await_suspend(std::coroutine_handle<> coroutine) {
+    future_.then([this, coroutine](Result result) {
+      result_ = std::move(result);
+      has_result_ = true;
+      coroutine.resume();
+    });
+  }
+  [[nodiscard]] Result await_resume() noexcept { return has_result_ ? std::move(result_) : future_.get(); }
+
+ private:
+  Future future_;
+  Result result_;
+  bool has_result_ = false;
 };
 
 // Whether a task that its component refuses, by returning a number, runs again.
@@ -190,8 +220,9 @@ class Client {
   // Pre: `memory` is a valid table and outlives the client, `slot` is nobody else's, `bell` is its supervisor's.
   Client(const SharedMemory& memory, unsigned slot, int bell) noexcept
       : Client(memory, TableShape(Table(memory.data()).shape()), slot, bell) {}
-  Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int bell) noexcept
-      : table_(memory.data(), shape), slot_(slot), bell_(bell) {}
+  Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int bell) noexcept;
+  // Functions whose tasks are not over get kNoWorker.
+  ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -214,11 +245,13 @@ class Client {
   [[nodiscard]] ClientStats stats() const noexcept;
 
  private:
+  friend class Callbacks;
   friend class Draft;
   friend class Future;
   friend class Result;
   friend class AttachedClient;
 
+  [[nodiscard]] Callbacks& callbacks();
   [[nodiscard]] std::optional<Ticket> acquire(Nanoseconds wait) noexcept;
   [[nodiscard]] bool is_over(Ticket ticket) const noexcept;
   // A result that was moved out of the table.
@@ -246,6 +279,8 @@ class Client {
   std::atomic<bool> suspicious_{false};
   std::mutex stored_lock_;  // held from the taking of a result until it is in here
   std::unordered_map<std::uint64_t, Stored> stored_;
+  std::once_flag has_callbacks_;
+  std::unique_ptr<Callbacks> callbacks_;
   // Statistics; relaxed.
   alignas(base::kCacheLine) std::atomic<std::uint64_t> submitted_{0};
   std::atomic<std::uint64_t> failed_{0}, refused_{0};

@@ -101,6 +101,12 @@ int freehold_pool_submit_with(freehold_pool* pool, const void* input, size_t inp
 int freehold_task_wait(freehold_task* task, uint64_t wait_ms);
 /* Waits for the task and takes its output; the task is gone, unless the result is FREEHOLD_OUTPUT_TOO_SMALL. */
 int freehold_task_get(freehold_task* task, void* output, size_t capacity, size_t* output_bytes, int* detail);
+/* Calls `function` once when the task is over, on a thread of the pool's own, one after the other; at the latest when the
+ * pool is closed. The task is gone; `output` is there until the function returns. What freehold_task_get says goes for
+ * `result` and `detail`. */
+void freehold_task_then(freehold_task* task,
+                        void (*function)(void* context, int result, int detail, const void* output, size_t output_bytes),
+                        void* context);
 /* The task is gone, and its output nobody's. NULL does nothing. */
 void freehold_task_cancel(freehold_task* task);
 /* The same, and if it runs, its worker is killed. */

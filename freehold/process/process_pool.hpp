@@ -73,6 +73,11 @@ class ProcessPool {
   [[nodiscard]] process::Future submit(std::string_view input, const process::TaskOptions& options) {
     return submit(std::as_bytes(std::span(input)), options);
   }
+  // For coroutines: Result result = co_await pool.run(input).
+  [[nodiscard]] process::Awaited run(std::string_view input) { return process::Awaited(submit(input)); }
+  [[nodiscard]] process::Awaited run(std::span<const std::byte> input, const process::TaskOptions& options) {
+    return process::Awaited(submit(input, options));
+  }
   // Each of the inputs, until one is refused. Returns how many were submitted. Pre: as many futures as inputs.
   std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<process::Future> futures);
   // What submit() without options uses.

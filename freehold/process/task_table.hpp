@@ -191,6 +191,7 @@ class TaskTable {
     at(ready_, layout.ready);
     at(submitted_, layout.submitted);
     at(sleeping_, layout.sleeping);
+    at(clients_, layout.clients);
     at(workers_, layout.workers);
     at(entries_, layout.entries);
     Line<std::uint32_t>* lines = nullptr;
@@ -312,6 +313,30 @@ class TaskTable {
     // relaxed: asks to be woken; nothing is read or published.
     if (!word->waited() && !change(ticket.entry, seen, word->with_waited(), std::memory_order_relaxed)) return;
     A::wait_shared(entries_[ticket.entry].state, word->with_waited().bits(), nanoseconds);
+  }
+
+  // Whoever ends the task adds to its client's calls, which listen() reads. Nothing happens if it is over.
+  void ask_for_wake(Ticket ticket) noexcept {
+    for (std::optional<TaskWord> word; (word = look(ticket)) && !word->is_over() && word->stage() != Stage::kTaking;) {
+      std::uint64_t seen = word->bits();
+      // relaxed: asks to be woken; nothing is read or published.
+      if (word->waited() || change(ticket.entry, seen, word->with_waited(), std::memory_order_relaxed)) return;
+    }
+  }
+  // Tasks that end after this call change the client's calls, and wake wait_for_call(). What has ended before it is seen.
+  // A read-modify-write, so that of this and the adding one comes first.
+  [[nodiscard]] std::uint32_t listen(unsigned client) noexcept {
+    return clients_[client].word.fetch_or(1, Orders::kHear) | 1;
+  }
+  // Sleeps while the calls are as listen() has said, or for so long, or for no reason. Returns whether there was one.
+  bool wait_for_call(unsigned client, std::uint32_t calls, std::uint64_t nanoseconds = sync::kForever) noexcept {
+    A::wait_shared(clients_[client].word, calls, nanoseconds);
+    return clients_[client].word.load(std::memory_order_relaxed) != calls;  // relaxed: a hint
+  }
+  // Pre: it is a client's slot.
+  void call_client(unsigned client) noexcept {
+    // Odd: somebody has listened, ever.
+    if ((clients_[client].word.fetch_add(2, Orders::kCall) & 1) != 0) A::notify_one_shared(clients_[client].word);
   }
 
   // The ticket of the client's task in this entry, if that is over.
@@ -460,7 +485,7 @@ class TaskTable {
       if (word.stage() == Stage::kRunning) {
         held(i, word, put_back(i, word, reason, attempts));
       } else if (word.is_over()) {
-        A::notify_all_shared(entries_[i].state);  // it may have died before it did
+        wake_client(i, word);  // it may have died before it did
       }
     }
     sweep();
@@ -558,7 +583,7 @@ class TaskTable {
       const TaskWord word(entries_[i].state.load(Orders::kTake));
       // While all are busy it only has to be found.
       if (word.stage() == Stage::kReady && stuck(i, word) && (!has_ready(i) || any_sleeps())) announce(i);
-      if (word.is_over() && stuck(i, word)) A::notify_all_shared(entries_[i].state);
+      if (word.is_over() && stuck(i, word)) wake_client(i, word);
     }
   }
   // Marks the running task so that its worker cannot finish it. Returns false if it has.
@@ -629,6 +654,7 @@ class TaskTable {
       entries_[i].state.store(TaskWord(std::uint64_t{generation} << 32).bits(), Orders::kGive);
       A::notify_all_shared(entries_[i].state);
     }
+    for (unsigned client = 0; client < shape_.clients; ++client) call_client(client);
     sweep();
   }
 
@@ -779,7 +805,8 @@ class TaskTable {
           submitted(ready + words(shape.entries) * sizeof(ReadyBits)),
           sleeping(submitted + base::align_up(shape.entries * sizeof(atomic<std::uint64_t>), base::kCacheLine)),
           lines(sleeping + words(shape.workers) * sizeof(Bits)),
-          workers(lines + 6 * sizeof(Line<std::uint32_t>)),
+          clients(lines + 6 * sizeof(Line<std::uint32_t>)),
+          workers(clients + shape.clients * sizeof(Line<std::uint32_t>)),
           entries(workers + shape.workers * sizeof(Worker)),
           areas(base::align_up(entries + shape.entries * sizeof(Entry), kPage) + kPage),
           guarded(area_alignment(shape) == kPage && shape.entries <= kMostGuarded),
@@ -794,7 +821,7 @@ class TaskTable {
     static std::uint64_t area_alignment(const TableShape& shape) noexcept {
       return shape.max_input + shape.max_output <= kPage ? base::kCacheLine : kPage;
     }
-    std::uint64_t free, ready, submitted, sleeping, lines, workers, entries, areas;
+    std::uint64_t free, ready, submitted, sleeping, lines, clients, workers, entries, areas;
     bool guarded;
     std::uint64_t output_offset, area_bytes, end;
   };
@@ -978,6 +1005,12 @@ class TaskTable {
     return std::nullopt;
   }
 
+  // The entry's client waits for its end, which has come.
+  void wake_client(std::uint32_t i, TaskWord word) noexcept {
+    A::notify_all_shared(entries_[i].state);
+    if (word.client() < shape_.clients) call_client(word.client());  // else damage
+  }
+
   // From running to over, or to free if the client has gone. `word` is the attempt that ends.
   bool finish(std::uint32_t i, TaskWord word, Stage stage) noexcept {
     for (std::uint64_t seen = word.bits();;) {
@@ -989,7 +1022,7 @@ class TaskTable {
         continue;
       }
       if (!change(i, seen, now.with(stage).without_flags(), Orders::kGive)) continue;
-      if (now.waited()) A::notify_all_shared(entries_[i].state);
+      if (now.waited()) wake_client(i, now);
       return true;
     }
   }
@@ -1022,7 +1055,7 @@ class TaskTable {
       } else {
         entries_[i].failure.store(reason);
         if (!change(i, seen, word.with(Stage::kFailed).without_flags(), Orders::kGive)) continue;
-        A::notify_all_shared(entries_[i].state);
+        wake_client(i, word);
         return false;
       }
     }
@@ -1040,6 +1073,7 @@ class TaskTable {
   atomic<std::uint32_t>* closed_ = nullptr;
   atomic<std::uint32_t>* epoch_ = nullptr;   // supervisors so far
   atomic<std::uint32_t>* wanted_ = nullptr;  // Calls
+  Line<std::uint32_t>* clients_ = nullptr;   // calls of each: futexes
   Worker* workers_ = nullptr;
   Entry* entries_ = nullptr;
   std::byte* areas_ = nullptr;

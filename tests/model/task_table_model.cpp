@@ -384,6 +384,43 @@ TEST(TaskTable_Model, TwoPriorities_WorkerDies_TheHigherFirstAndBothRun) {
   const Result result = two_priorities<Shipped>();
   EXPECT_TRUE(result.ok()) << result;
 }
+// A client that sleeps on its calls, for any of its tasks; the worker may die before or after it ends the task.
+template <class Table>
+Result called_back() {
+  return sim::explore({.name = "table/callback", .preemptions = 2, .stale = 1, .crashes = 1, .mortal = 1, .print = false},
+                      [](sim::Execution& run) {
+                        Memory<Table> memory({.entries = 1, .workers = 2, .clients = 1, .max_input = 64, .max_output = 64});
+                        Table table(memory.get());
+                        const std::optional<Ticket> ticket = table.try_acquire(0);
+                        table.submit(*ticket, 0, 1);
+                        run.spawn([&] {
+                          const std::optional<Claim> claim = table.try_claim(0);
+                          SIM_CHECK(table.complete(*claim, 2));
+                        });
+                        run.spawn([&] {
+                          table.ask_for_wake(*ticket);
+                          for (;;) {
+                            const std::uint32_t calls = table.listen(0);
+                            if (table.take(*ticket)) break;
+                            table.wait_for_call(0, calls);
+                          }
+                          SIM_CHECK(table.output_bytes(ticket->entry) == 2);
+                          table.drop(*ticket);
+                        });
+                        run.spawn([&] {
+                          sim::await_end(0, 1);
+                          if (!sim::is_dead(0)) return;
+                          table.recover_worker(0, {FailureKind::kSignal, 9}, 2);
+                          if (const std::optional<Claim> claim = table.try_claim(1)) SIM_CHECK(table.complete(*claim, 2));
+                        });
+                        run.check([&] { SIM_CHECK(table.count(Stage::kFree) == 1); });
+                      });
+}
+TEST(TaskTable_Model, CallbackThreadSleeps_WorkerEndsTheTaskOrDies_Called) {
+  const Result result = called_back<Shipped>();
+  EXPECT_TRUE(result.ok()) << result;
+  EXPECT_GT(result.executions, 100u);
+}
 // The supervisor takes a free entry for a moment, to give its pages back, and a client may wait for it.
 TEST(TaskTable_Model, EntryIsPurged_ClientGetsIt) {
   const Result result = sim::explore({.name = "table/purge", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
@@ -820,6 +857,18 @@ sim::Failure mutant(std::uint32_t mortal, const Cast& cast = {}) {
              {.name = "table/mutant step", .preemptions = 2, .stale = 0, .crashes = 1, .mortal = mortal, .print = false},
              cast)
       .failure;
+}
+struct LastThreadWakesNobody : SimAtomics {
+  template <class T>
+  static void notify_one_shared(atomic<T>& a) noexcept {
+    if (sim::thread_index() != 2) SimAtomics::notify_one_shared(a);
+  }
+};
+TEST(TaskTable_Mutants, CallsNotMadeOrNotHeard_Deadlock) {
+  EXPECT_EQ(called_back<TaskTable<NobodyIsCalled>>().failure, sim::Failure::kDeadlock);
+  EXPECT_EQ(called_back<TaskTable<LastThreadWakesNobody>>().failure, sim::Failure::kDeadlock);
+  EXPECT_EQ((called_back<TaskTable<SimAtomics, WeakHear>>().failure), sim::Failure::kDeadlock);
+  EXPECT_EQ((called_back<TaskTable<SimAtomics, WeakCall>>().failure), sim::Failure::kDeadlock);
 }
 TEST(TaskTable_Mutants, ClientsNotWoken_Deadlock) { EXPECT_EQ(mutant<NobodyWakesClients>(0), sim::Failure::kDeadlock); }
 TEST(TaskTable_Mutants, WorkersNotCalled_Deadlock) { EXPECT_EQ(mutant<NobodyIsCalled>(0), sim::Failure::kDeadlock); }

@@ -177,6 +177,19 @@ FREEHOLD_PROCESS_EXPORT int freehold_task_get(freehold_task* task, void* output,
   return code;
 }
 
+FREEHOLD_PROCESS_EXPORT void freehold_task_then(freehold_task* task, void (*function)(void*, int, int, const void*, size_t),
+                                                void* context) {
+  const auto call = [function, context](const Result& result) {
+    const int code = result.ok() ? FREEHOLD_OK : static_cast<int>(result.failure().kind);
+    function(context, code, result.failure().value, result.bytes().data(), result.bytes().size());
+  };
+  if (task->future.valid())
+    task->future.then(call);
+  else
+    call(task->result);
+  delete task;
+}
+
 FREEHOLD_PROCESS_EXPORT void freehold_task_cancel(freehold_task* task) { delete task; }
 
 FREEHOLD_PROCESS_EXPORT void freehold_task_kill(freehold_task* task) {

@@ -34,6 +34,7 @@ struct Api {
   FREEHOLD_LOAD(freehold_pool_drain);
   FREEHOLD_LOAD(freehold_pool_metrics);
   FREEHOLD_LOAD(freehold_task_kill);
+  FREEHOLD_LOAD(freehold_task_then);
 };
 
 class ProcessCApi_Unit : public testing::Test {
@@ -71,6 +72,20 @@ class ProcessCApi_Unit : public testing::Test {
   int detail_ = 0, code_ = 0;
 };
 
+TEST_F(ProcessCApi_Unit, Callback_CalledOnceWithOutputOrReason) {
+  std::string ends;
+  const auto note = [](void* context, int result, int detail, const void* output, std::size_t bytes) {
+    *static_cast<std::string*>(context) += std::to_string(result) + " " + std::to_string(detail) + " " +
+                                           std::string(static_cast<const char*>(output), bytes) + "\n";
+  };
+  api_.freehold_task_then(submit("echo hello"), note, &ends);
+  EXPECT_EQ(call("echo x"), FREEHOLD_OK);
+  api_.freehold_task_then(submit("fail 9"), note, &ends);
+  EXPECT_EQ(api_.freehold_pool_drain(pool_, 10'000), 1);
+  api_.freehold_pool_close(pool_);
+  pool_ = nullptr;
+  EXPECT_EQ(ends, "0 0 hello\n5 9 \n");
+}
 TEST_F(ProcessCApi_Unit, TaskOfItsOwn_PriorityAndRetries) {
   const std::string folder = testing::TempDir() + "freehold_c_retry" + std::to_string(::getpid());
   std::filesystem::create_directory(folder);

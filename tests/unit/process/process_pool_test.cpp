@@ -10,10 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <coroutine>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -456,6 +460,72 @@ TEST(ProcessPool_Unit, ComponentRefuses_RunsAgainAfterItsDelay) {
   ASSERT_TRUE(comes_true([&] { return pool.stats().waiting == 1; }));
   cancelled.cancel();
   EXPECT_EQ(pool.stats().waiting, 0u);
+}
+TEST(ProcessPool_Unit, Callbacks_EachOnceOnOneThread_WhateverTheEnd) {
+  std::optional<ProcessPool> pool(std::in_place, options());
+  std::mutex lock;
+  std::vector<std::string> ends;
+  std::vector<std::thread::id> threads;
+  const auto note = [&](const Result& result) {
+    const std::lock_guard guard(lock);
+    ends.push_back(result.ok() ? std::string(result.text()) : text(result.failure()));
+    threads.push_back(std::this_thread::get_id());
+  };
+  std::atomic<int> called{0};
+  for (int i = 0; i < 600; ++i)  // more than there are entries
+    pool->submit("echo " + std::to_string(i)).then([&, i](const Result& result) {
+      EXPECT_EQ(result.text(), std::to_string(i));
+      ++called;
+    });
+  EXPECT_TRUE(comes_true([&] { return called == 600; })) << called;
+  pool->submit("crash", {.attempts = 1}).then(note);
+  pool->submit("hang", {.limit = 20ms, .attempts = 1}).then(note);
+  EXPECT_TRUE(comes_true([&] { return pool->stats().tasks.failed == 2; }));
+  pool->submit("hang").then(note);
+  pool->submit("hang").then(note);
+  pool->submit("echo never").then(note);
+  Future refused(Refusal::kFull);
+  refused.then([&](const Result& result) { EXPECT_EQ(result.failure().kind, FailureKind::kRefused); });
+  pool.reset();
+  EXPECT_EQ(ends.size(), 5u);
+  EXPECT_EQ(std::ranges::count(ends, "no worker can be started"), 3);
+  for (const std::thread::id thread : threads) EXPECT_TRUE(thread == threads[0] && thread != std::this_thread::get_id());
+}
+TEST(ProcessPool_Unit, CallbackSubmits_ChainGoesOn) {
+  ProcessPoolOptions how = options();
+  how.entries = 2;
+  std::atomic<int> left{200};
+  ProcessPool pool(how);
+  const std::function<void(Result)> next = [&](const Result& result) {
+    EXPECT_TRUE(result.ok());
+    if (--left > 0) pool.submit("echo x").then(next);
+  };
+  pool.submit("echo x").then(next);
+  EXPECT_TRUE(comes_true([&] { return left == 0; })) << left;
+}
+// A coroutine that nobody waits for.
+struct Detached {
+  struct promise_type {
+    Detached get_return_object() { return {}; }
+    std::suspend_never initial_suspend() noexcept { return {}; }
+    std::suspend_never final_suspend() noexcept { return {}; }
+    void return_void() {}
+    void unhandled_exception() { std::terminate(); }
+  };
+};
+Detached sum_of(ProcessPool& pool, int n, std::atomic<int>& sum) {
+  for (int i = 1; i <= n; ++i) {
+    const Result result = co_await pool.run("echo " + std::to_string(i));
+    sum += result.ok() ? std::stoi(std::string(result.text())) : 100'000;
+  }
+  const Result refused = co_await process::Awaited(pool.submit(std::string(8193, 'x')));
+  sum += refused.failure().kind == FailureKind::kRefused ? 1 : 100'000;
+}
+TEST(ProcessPool_Unit, Coroutines_AwaitTheirTasks) {
+  ProcessPool pool(options());
+  std::atomic<int> sum{0};
+  for (int i = 0; i < 20; ++i) sum_of(pool, 50, sum);
+  EXPECT_TRUE(comes_true([&] { return sum == 20 * (50 * 51 / 2 + 1); })) << sum;
 }
 TEST(ProcessPool_Unit, Draft_InputIsWrittenInPlace) {
   ProcessPoolOptions how = options();

@@ -1,0 +1,95 @@
+#include "freehold/process/callbacks.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace freehold::process {
+
+Callbacks::~Callbacks() {
+  if (!has_thread_ || owner_ != ::getpid()) return;  // a child of fork has not got the thread
+  stopping_.store(true);
+  client_.table_.call_client(client_.slot_);
+  ::pthread_join(thread_, nullptr);
+}
+
+void Callbacks::add(Future future, Function function) {
+  {
+    const std::lock_guard guard(lock_);
+    if (has_thread_ || start()) {
+      new_.push_back({std::move(future), std::move(function)});
+      function = nullptr;
+    }
+  }
+  if (function)
+    function(future.get());
+  else
+    client_.table_.call_client(client_.slot_);
+}
+
+bool Callbacks::start() noexcept {
+  // Signals are the business of the program's own threads.
+  sigset_t all, former;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &former);
+  has_thread_ = ::pthread_create(&thread_, nullptr, &Callbacks::thread_main, this) == 0;
+  ::pthread_sigmask(SIG_SETMASK, &former, nullptr);
+  owner_ = ::getpid();
+  return has_thread_;
+}
+
+void* Callbacks::thread_main(void* callbacks) {
+  static_cast<Callbacks*>(callbacks)->run();
+  return nullptr;
+}
+
+void Callbacks::run() {
+  std::vector<Pending> pending;
+  for (;;) {
+    const bool stops = stopping_.load();
+    const std::uint32_t calls = client_.table_.listen(client_.slot_);
+    take_new(pending);
+    if (deliver(pending)) continue;
+    if (stops && pending.empty()) return;
+    if (stops) {
+      Pending dropped = std::move(pending.back());
+      pending.pop_back();
+      dropped.future.cancel();
+      dropped.function(Result(Failure{FailureKind::kNoWorker, 0}));
+      continue;
+    }
+    if (!client_.table_.wait_for_call(client_.slot_, calls, client_.longest_wait(sync::kForever)) && !pending.empty())
+      client_.check_up(pending.front().future.ticket_);
+  }
+}
+
+void Callbacks::take_new(std::vector<Pending>& pending) {
+  std::vector<Pending> some;
+  {
+    const std::lock_guard guard(lock_);
+    some.swap(new_);
+  }
+  for (Pending& one : some) {
+    client_.table_.ask_for_wake(one.future.ticket_);
+    pending.push_back(std::move(one));
+  }
+}
+
+// Returns whether a task was over.
+bool Callbacks::deliver(std::vector<Pending>& pending) {
+  bool some = false;
+  for (std::size_t i = 0; i < pending.size();) {
+    if (!client_.is_over(pending[i].future.ticket_) && !client_.pool_is_gone()) {
+      ++i;
+      continue;
+    }
+    some = true;
+    Pending over = std::exchange(pending[i], std::move(pending.back()));
+    pending.pop_back();
+    over.function(over.future.get());
+  }
+  return some;
+}
+
+}  // namespace freehold::process
