@@ -18,6 +18,7 @@
 #include "cli/support/standard_streams.hpp"
 #include "cli/workers/exec.hpp"
 #include "cli/workers/run.hpp"
+#include "cli/workers/serve.hpp"
 #include "cli/workers/summary.hpp"
 
 namespace freehold::cli {
@@ -47,6 +48,7 @@ struct WorkersOptions {
   std::optional<std::string> retry_delay;
   std::optional<std::string> retry_codes;
   bool priorities = false;
+  std::optional<std::string> serve;
   bool keep_order = false;
   bool bar = false;
   bool dry_run = false;
@@ -106,24 +108,36 @@ void add_retries(const WorkersOptions& options, process::RetryOptions& retry) {
     retry.delay = std::chrono::milliseconds(parse_number("--retry-delay", *options.retry_delay, 0, kMost));
 }
 
-Settings settings_of(const WorkersOptions& options) {
-  Settings settings;
+ProcessPoolOptions pool_of(const WorkersOptions& options) {
+  ProcessPoolOptions pool;
   if (options.component.has_value() == options.command.has_value())
     throw Failure(kExitRefused, "what the workers run is told by --component or by --command");
+  add_numbers(options, pool);
+  add_retries(options, pool.retry);
+  if (options.command) {
+    std::istringstream words(*options.command);
+    for (std::string word; words >> word;) pool.command.push_back(word);
+    if (pool.command.empty()) throw Failure(kExitRefused, "--command: it is empty");
+  } else {
+    // With a folder in its name it is not looked for among the libraries.
+    pool.component = std::filesystem::absolute(*options.component).string();
+  }
+  return pool;
+}
+
+ServeSettings serve_settings_of(const WorkersOptions& options) {
+  if (options.tasks || options.exec || options.length_prefixed || options.priorities || options.json)
+    throw Failure(kExitRefused, "--serve has its tasks from other processes: without --tasks, --exec, --priorities, --json");
+  return {.pool = pool_of(options), .name = *options.serve, .quiet = options.quiet};
+}
+
+Settings settings_of(const WorkersOptions& options) {
+  Settings settings;
+  settings.pool = pool_of(options);
   if (!options.tasks) throw Failure(kExitRefused, "--tasks FILE is missing, or --tasks - for standard input");
   settings.tasks = *options.tasks;
   settings.framing = options.length_prefixed ? Framing::kNetstrings : Framing::kLines;
   settings.has_priorities = options.priorities;
-  add_numbers(options, settings.pool);
-  add_retries(options, settings.pool.retry);
-  if (options.command) {
-    std::istringstream words(*options.command);
-    for (std::string word; words >> word;) settings.pool.command.push_back(word);
-    if (settings.pool.command.empty()) throw Failure(kExitRefused, "--command: it is empty");
-  } else {
-    // With a folder in its name it is not looked for among the libraries.
-    settings.pool.component = std::filesystem::absolute(*options.component).string();
-  }
   return settings;
 }
 
@@ -163,10 +177,15 @@ int exit_code_of(const Settings& settings, const Results& results) {
 
 int run_workers(const WorkersOptions& options) {
   open_standard_files();
-  if (options.exec) return run_exec(exec_settings_of(options));
+  if (options.exec && !options.serve) return run_exec(exec_settings_of(options));
   if (!options.arguments.empty() || options.job_log || options.resume || options.keep_order || options.bar ||
       options.dry_run)
     throw Failure(kExitRefused, "arguments, --joblog, --resume, -k, --bar and --dry-run go with --exec COMMAND");
+  if (options.serve) {
+    ServeSettings settings = serve_settings_of(options);
+    if (options.component) check_component(settings.pool.component);
+    return serve(std::move(settings));
+  }
   const Settings settings = settings_of(options);
   if (options.json) check_writable(*options.json);
   if (options.component) check_component(settings.pool.component);
@@ -201,6 +220,10 @@ void add_workers(CLI::App& app, Invocation& invocation) {
       ->type_name("MIB");
   command->add_option("--max-input", options.max_input, "Longest task [1048576]")->type_name("BYTES");
   command->add_option("--max-output", options.max_output, "Room for an output [1048576]")->type_name("BYTES");
+  command
+      ->add_option("--serve", options.serve,
+                   "No tasks of its own: other processes of this user attach to the pool by this name")
+      ->type_name("NAME");
   command->add_option("--json", options.json, "Write the statistics as JSON")->type_name("FILE");
   command
       ->add_option("--exec", options.exec, "Run this by the shell for each argument: {} {.} {/} {//} {/.} {#} are filled in")

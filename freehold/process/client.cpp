@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "freehold/process/callbacks.hpp"
+#include "freehold/process/named_socket.hpp"
 
 namespace freehold::process {
 namespace {
@@ -349,27 +350,37 @@ ClientStats Client::stats() const noexcept {
   return stats;
 }
 
-AttachedClient::AttachedClient(int socket) noexcept : socket_(socket) {
+AttachedClient::AttachedClient(int socket) : socket_(socket) { attach(); }
+AttachedClient::AttachedClient(const std::string& name) : socket_(connect_to(name, error_)) {
+  if (socket_ >= 0) attach();
+}
+
+void AttachedClient::attach() {
   Passed passed;
   error_ = "the pool has refused: no slot is left for another process, or it is another user's";
-  if (!receive_passed(socket, passed)) return;
+  if (!receive_passed(socket_, passed)) return;
   bell_ = passed.bell;
   process_ = passed.process;
   memory_ = SharedMemory::attach(passed.memory);
   const std::optional<TableShape> shape =
       memory_.ok() ? Table::shape_of(memory_.data(), memory_.bytes()) : std::optional<TableShape>();
-  error_ = "the pool is of another version of Freehold than this program, or its table is damaged";
+  const auto version = memory_.ok() ? Table::version_of(memory_.data(), memory_.bytes()) : std::optional<std::uint32_t>();
+  if (version && *version != Table::kVersion)
+    error_ = "the pool is of another version of Freehold: its table is version " + std::to_string(*version) +
+             ", this program's version " + std::to_string(Table::kVersion);
+  else
+    error_ = "what the pool has sent is no task table, or a damaged one";
   if (!shape || passed.number >= shape->clients) return;
-  error_ = "";
+  error_.clear();
   client_.emplace(memory_, *shape, passed.number, bell_);
-  client_->pool_ = socket;
+  client_->pool_ = socket_;
   client_->pool_process_ = process_;
 }
 AttachedClient::~AttachedClient() {
   client_.reset();
   if (bell_ >= 0) ::close(bell_);
   if (process_ >= 0) ::close(process_);
-  ::close(socket_);
+  if (socket_ >= 0) ::close(socket_);
 }
 
 std::uint64_t Histogram::count() const noexcept {

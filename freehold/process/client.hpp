@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -243,6 +244,10 @@ class Client {
   // Whether it has seen something in the table that cannot be, since it was asked last.
   [[nodiscard]] bool take_suspicion() noexcept { return suspicious_.exchange(false, std::memory_order_relaxed); }
   [[nodiscard]] ClientStats stats() const noexcept;
+  // Whether the pool's process is another one and has ended.
+  [[nodiscard]] bool pool_is_gone() const noexcept;
+  // Its tasks that are not over.
+  [[nodiscard]] std::uint32_t open_tasks() const noexcept { return table_.open_of(slot_); }
 
  private:
   friend class Callbacks;
@@ -266,7 +271,6 @@ class Client {
   void check_up(Ticket ticket) noexcept;
   void look_for_lost_entries() noexcept;
   void suspect() noexcept;
-  [[nodiscard]] bool pool_is_gone() const noexcept;
   [[nodiscard]] std::uint64_t longest_wait(std::uint64_t nanoseconds) const noexcept;
   void release(Ticket ticket) noexcept;
 
@@ -293,7 +297,9 @@ class AttachedClient {
  public:
   // `socket`: connected to the pool's process, which passes the other end to ProcessPool::serve(). Waits for its answer.
   // Takes the socket over, and keeps it open: that is how the pool knows that this process lives. Errors: !ok(), error().
-  explicit AttachedClient(int socket) noexcept;
+  explicit AttachedClient(int socket);
+  // Of the pool that a process of this user serves by that name: freehold workers --serve NAME, or NamedSocket.
+  explicit AttachedClient(const std::string& name);
   // Pre: no future, result or caller of submit() is left.
   ~AttachedClient();
   AttachedClient(const AttachedClient&) = delete;
@@ -301,15 +307,17 @@ class AttachedClient {
 
   [[nodiscard]] bool ok() const noexcept { return client_.has_value(); }
   // Why it is not.
-  [[nodiscard]] const char* error() const noexcept { return error_; }
+  [[nodiscard]] const std::string& error() const noexcept { return error_; }
   // Pre: ok().
   [[nodiscard]] Client& client() noexcept { return *client_; }
 
  private:
+  void attach();
+
+  std::string error_;
   const int socket_;
   int bell_ = -1, process_ = -1;
   SharedMemory memory_;
-  const char* error_ = "";
   std::optional<Client> client_;
 };
 

@@ -71,6 +71,9 @@ int freehold_worker_run(int (*component)(const void* input, size_t input_bytes, 
 
 /* Returns NULL if the pool cannot be, and why in `error` (may be NULL). */
 freehold_pool* freehold_pool_open(const freehold_pool_options* options, char* error, size_t error_bytes);
+/* The pool that another process of this user serves by that name, freehold workers --serve NAME. All that is said of tasks
+ * holds; the supervisor's figures are the server's. Returns NULL if there is none, and why in `error` (may be NULL). */
+freehold_pool* freehold_pool_attach(const char* name, char* error, size_t error_bytes);
 /* Every task of the pool must be over with. NULL does nothing. */
 void freehold_pool_close(freehold_pool* pool);
 

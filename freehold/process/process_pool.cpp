@@ -137,10 +137,7 @@ bool ProcessPool::drain(Nanoseconds time) {
   const Table& table = client_->table();
   const std::uint64_t begun = now();
   for (;;) {
-    if (table.count(Stage::kFilling) + table.count(Stage::kReady) + table.count(Stage::kDelayed) +
-            table.count(Stage::kRunning) ==
-        0)
-      return true;
+    if (table.open_of(std::nullopt) == 0) return true;
     if (time != kWaitForEver && now() - begun >= static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0)))
       return false;
     constexpr timespec kLook{0, 2'000'000};
@@ -170,14 +167,15 @@ ProcessPoolStats ProcessPool::stats() const {
   const Table& table = client_->table();
   stats.tasks = client_->stats();
   stats.workers = supervisor_->stats();
-  stats.waiting = table.count(Stage::kReady) + table.count(Stage::kDelayed);
+  stats.waiting = table.waiting();
   stats.running = table.count(Stage::kRunning);
   stats.entries = table.shape().entries;
   return stats;
 }
 
-std::string ProcessPool::status() const {
-  const ProcessPoolStats s = stats();
+std::string ProcessPool::status() const { return text(stats()); }
+
+std::string text(const ProcessPoolStats& s) {
   char line[512];
   int used =
       std::snprintf(line, sizeof line,

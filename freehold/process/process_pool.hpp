@@ -51,6 +51,8 @@ struct ProcessPoolStats {
   std::uint32_t waiting = 0, running = 0, entries = 0;  // of the table
 };
 
+// "waiting 3, running 4 of 256; 4 workers; 1200 done, 2 failed; median 34 us …": one line for people.
+[[nodiscard]] std::string text(const ProcessPoolStats& stats);
 // The same for programs: one JSON object, or Prometheus' text format with each name after `prefix`.
 [[nodiscard]] std::string json_text(const ProcessPoolStats& stats);
 [[nodiscard]] std::string prometheus_text(const ProcessPoolStats& stats, const std::string& prefix = "freehold_pool");
@@ -90,12 +92,13 @@ class ProcessPool {
   // Submits and waits. A refused task is a failure kNoWorker.
   [[nodiscard]] process::Result call(std::string_view input);
 
+  // For a pool with a name: NamedSocket (named_socket.hpp) has the sockets.
   // Lets the process at the other end of a connected Unix socket use this pool, by process::AttachedClient, until it closes
   // the socket or dies. Takes the socket over. Processes of other users are refused.
   void serve(int socket);
 
   [[nodiscard]] ProcessPoolStats stats() const;
-  // "waiting 3, running 4 of 256; 4 workers; 1200 done, 2 failed; median 34 us …": one line for people.
+  // text(stats()).
   [[nodiscard]] std::string status() const;
   [[nodiscard]] std::vector<int> worker_pids() const;
 

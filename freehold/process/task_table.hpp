@@ -176,6 +176,13 @@ class TaskTable {
         header.magic == kMagic && header.version == kVersion && header.bytes == size && bytes(header.shape) == size;
     return valid ? std::optional(header.shape) : std::nullopt;
   }
+  // The version of what is there; none if it is no table.
+  [[nodiscard]] static std::optional<std::uint32_t> version_of(const void* memory, std::uint64_t size) noexcept {
+    if (size < sizeof(Header)) return std::nullopt;
+    Header header;
+    std::memcpy(&header, memory, sizeof header);
+    return header.magic == kMagic ? std::optional(header.version) : std::nullopt;
+  }
   [[nodiscard]] static bool valid(const void* memory, std::uint64_t size) noexcept {
     return shape_of(memory, size).has_value();
   }
@@ -703,12 +710,25 @@ class TaskTable {
     return n;
   }
 
+  [[nodiscard]] std::uint32_t waiting() const noexcept { return count(Stage::kReady) + count(Stage::kDelayed); }
+
   // Entries that are the client's; too many or too few while it takes and drops some.
   [[nodiscard]] std::uint32_t count_of(unsigned client) const noexcept {
     std::uint32_t n = 0;
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const TaskWord word(entries_[i].state.load(std::memory_order_relaxed));
       n += word.stage() != Stage::kFree && word.client() == client && !word.abandoned() ? 1 : 0;
+    }
+    return n;
+  }
+
+  // Tasks that wait or run, or are about to; of one client, or of all.
+  [[nodiscard]] std::uint32_t open_of(std::optional<unsigned> client) const noexcept {
+    std::uint32_t n = 0;
+    for (std::uint32_t i = 0; i < shape_.entries; ++i) {
+      const TaskWord word(entries_[i].state.load(std::memory_order_relaxed));
+      const bool open = word.stage() == Stage::kFilling || word.waits() || word.stage() == Stage::kRunning;
+      n += open && (!client || word.client() == *client) ? 1 : 0;
     }
     return n;
   }

@@ -1,10 +1,12 @@
 #include "freehold/process/freehold_process.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <memory>
-#include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,8 +14,35 @@
 
 #define FREEHOLD_PROCESS_EXPORT extern "C" __attribute__((visibility("default")))
 
+// Of this process, or another process's.
 struct freehold_pool {
-  freehold::ProcessPool pool;
+  std::optional<freehold::ProcessPool> own;
+  std::optional<freehold::process::AttachedClient> attached;
+  std::atomic<bool> draining{false};
+
+  [[nodiscard]] freehold::process::TaskOptions defaults() const {
+    return own ? own->defaults() : freehold::process::TaskOptions{};
+  }
+  [[nodiscard]] freehold::process::Future submit(std::span<const std::byte> input,
+                                                 const freehold::process::TaskOptions& options) {
+    if (own) return own->submit(input, options);
+    if (draining.load(std::memory_order_relaxed)) return freehold::process::Future(freehold::process::Refusal::kNoWorker);
+    return attached->client().submit(input, options);
+  }
+  [[nodiscard]] freehold::ProcessPoolStats stats() {
+    if (own) return own->stats();
+    freehold::ProcessPoolStats stats;
+    freehold::process::Client& client = attached->client();
+    stats.tasks = client.stats();
+    stats.waiting = client.table().waiting();
+    stats.running = client.table().count(freehold::process::Stage::kRunning);
+    stats.entries = client.table().shape().entries;
+    return stats;
+  }
+  [[nodiscard]] std::string error() {
+    if (own) return own->error();
+    return attached->client().pool_is_gone() ? "the process that serves the pool has ended" : "";
+  }
 };
 struct freehold_task {
   freehold::process::Future future;
@@ -103,9 +132,9 @@ int deliver(const Result& result, void* output, size_t capacity, size_t* output_
 }
 
 Future submit(freehold_pool* pool, const void* input, size_t input_bytes, Nanoseconds wait) {
-  TaskOptions options = pool->pool.defaults();
+  TaskOptions options = pool->defaults();
   options.wait_while_full = wait;
-  return pool->pool.submit(std::span(static_cast<const std::byte*>(input), input_bytes), options);
+  return pool->submit(std::span(static_cast<const std::byte*>(input), input_bytes), options);
 }
 
 }  // namespace
@@ -120,10 +149,18 @@ FREEHOLD_PROCESS_EXPORT freehold_pool* freehold_pool_open(const freehold_pool_op
   // What an older caller does not know of is 0.
   freehold_pool_options all{};
   std::memcpy(&all, options, std::min(options->size, sizeof all));
-  std::unique_ptr<freehold_pool> pool(new (std::nothrow) freehold_pool{freehold::ProcessPool(options_of(all))});
-  const std::string why = pool ? pool->pool.error() : "no memory";
+  auto pool = std::make_unique<freehold_pool>();
+  pool->own.emplace(options_of(all));
+  const std::string why = pool->own->error();
   if (error != nullptr && error_bytes != 0) std::snprintf(error, error_bytes, "%s", why.c_str());
   return why.empty() ? pool.release() : nullptr;
+}
+
+FREEHOLD_PROCESS_EXPORT freehold_pool* freehold_pool_attach(const char* name, char* error, size_t error_bytes) {
+  auto pool = std::make_unique<freehold_pool>();
+  pool->attached.emplace(std::string(name));
+  if (error != nullptr && error_bytes != 0) std::snprintf(error, error_bytes, "%s", pool->attached->error().c_str());
+  return pool->attached->ok() ? pool.release() : nullptr;
 }
 
 FREEHOLD_PROCESS_EXPORT void freehold_pool_close(freehold_pool* pool) { delete pool; }
@@ -148,7 +185,7 @@ FREEHOLD_PROCESS_EXPORT int freehold_pool_submit(freehold_pool* pool, const void
 FREEHOLD_PROCESS_EXPORT int freehold_pool_submit_with(freehold_pool* pool, const void* input, size_t input_bytes,
                                                       const freehold_task_options* options, freehold_task** task) {
   *task = nullptr;
-  TaskOptions how = pool->pool.defaults();
+  TaskOptions how = pool->defaults();
   if (options != nullptr) {
     freehold_task_options all{};
     std::memcpy(&all, options, std::min(options->size, sizeof all));
@@ -159,7 +196,7 @@ FREEHOLD_PROCESS_EXPORT int freehold_pool_submit_with(freehold_pool* pool, const
     how.priority = priority_of(all.priority);
     if (all.retry_attempts != 0) how.retry = retry_of(all.retry_codes, all.retry_attempts, all.retry_delay_ms);
   }
-  Future future = pool->pool.submit(std::span(static_cast<const std::byte*>(input), input_bytes), how);
+  Future future = pool->submit(std::span(static_cast<const std::byte*>(input), input_bytes), how);
   if (!future.valid()) return code_of(future.refusal());
   *task = new freehold_task{std::move(future), {}};
   return FREEHOLD_OK;
@@ -198,24 +235,32 @@ FREEHOLD_PROCESS_EXPORT void freehold_task_kill(freehold_task* task) {
 }
 
 FREEHOLD_PROCESS_EXPORT int freehold_pool_drain(freehold_pool* pool, uint64_t wait_ms) {
-  return pool->pool.drain(milliseconds(wait_ms)) ? 1 : 0;
+  if (pool->own) return pool->own->drain(milliseconds(wait_ms)) ? 1 : 0;
+  pool->draining.store(true);
+  const std::uint64_t begun = now();
+  while (pool->attached->client().open_tasks() != 0 && !pool->attached->client().pool_is_gone()) {
+    if (now() - begun >= static_cast<std::uint64_t>(milliseconds(wait_ms).count())) return 0;
+    constexpr timespec kLook{0, 2'000'000};
+    ::nanosleep(&kLook, nullptr);
+  }
+  return 1;
 }
 
 FREEHOLD_PROCESS_EXPORT size_t freehold_pool_metrics(freehold_pool* pool, char format, char* text, size_t bytes) {
-  const freehold::ProcessPoolStats stats = pool->pool.stats();
+  const freehold::ProcessPoolStats stats = pool->stats();
   const std::string metrics = format == 'p' ? prometheus_text(stats) : json_text(stats);
   if (bytes != 0) std::snprintf(text, bytes, "%s", metrics.c_str());
   return metrics.size();
 }
 
 FREEHOLD_PROCESS_EXPORT size_t freehold_pool_error(freehold_pool* pool, char* text, size_t bytes) {
-  const std::string error = pool->pool.error();
+  const std::string error = pool->error();
   if (bytes != 0) std::snprintf(text, bytes, "%s", error.c_str());
   return error.size();
 }
 
 FREEHOLD_PROCESS_EXPORT size_t freehold_pool_status(freehold_pool* pool, char* text, size_t bytes) {
-  const std::string status = pool->pool.status();
+  const std::string status = freehold::text(pool->stats());
   if (bytes != 0) std::snprintf(text, bytes, "%s", status.c_str());
   return status.size();
 }

@@ -35,6 +35,7 @@ struct Api {
   FREEHOLD_LOAD(freehold_pool_metrics);
   FREEHOLD_LOAD(freehold_task_kill);
   FREEHOLD_LOAD(freehold_task_then);
+  FREEHOLD_LOAD(freehold_pool_attach);
 };
 
 class ProcessCApi_Unit : public testing::Test {

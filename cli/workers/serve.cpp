@@ -1,0 +1,50 @@
+#include "cli/workers/serve.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "cli/support/failure.hpp"
+#include "cli/support/interrupts.hpp"
+#include "cli/support/progress.hpp"
+#include "freehold/process/named_socket.hpp"
+
+namespace freehold::cli::workers {
+namespace {
+
+constexpr int kLook = 250;  // milliseconds between two lines of status
+
+// Said on standard error; workers that retire are not.
+void log(const process::PoolEvent& event) {
+  using What = process::PoolEvent::What;
+  if (event.what == What::kWorkerEnded || event.what == What::kTaskDropped) return;
+  fmt::print(stderr, "freehold workers: {}\n", printable(text(event)));
+}
+
+}  // namespace
+
+int serve(ServeSettings settings) {
+  std::optional<Interrupts> interrupts(std::in_place);  // before the pool: its thread inherits the mask
+  const process::NamedSocket socket(settings.name);
+  if (!socket.ok()) throw Failure(kExitRefused, fmt::format("--serve: {}", socket.error()));
+  if (!settings.quiet) settings.pool.log = log;
+  ProcessPool pool(settings.pool);
+  if (!pool.ok()) throw Failure(kExitRefused, pool.error());
+  if (!settings.quiet)
+    fmt::print(stderr, "freehold workers: process {} serves {} to processes of this user\n", ::getpid(), settings.name);
+  Progress progress;
+  while (interrupts->arrived() == 0) {
+    pollfd files[]{{socket.fd(), POLLIN, 0}, {interrupts->fd(), POLLIN, 0}};
+    ::poll(files, 2, progress.is_shown() ? kLook : -1);
+    for (int guest = -1; (guest = socket.accept()) >= 0;) pool.serve(guest);
+    if (progress.is_shown()) progress.show(pool.status());
+  }
+  const int signal = interrupts->arrived();
+  interrupts.reset();  // the next Ctrl-C ends this process at once; its workers go with it
+  return 128 + signal;
+}
+
+}  // namespace freehold::cli::workers
