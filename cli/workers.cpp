@@ -49,6 +49,10 @@ struct WorkersOptions {
   std::optional<std::string> retry_codes;
   bool priorities = false;
   std::optional<std::string> serve;
+  std::optional<std::string> memory_cgroup;
+  bool no_network = false;
+  std::vector<std::string> readable;
+  std::vector<std::string> writable;
   bool keep_order = false;
   bool bar = false;
   bool dry_run = false;
@@ -84,6 +88,11 @@ void add_numbers(const WorkersOptions& options, ProcessPoolOptions& pool) {
   milliseconds(options.max_age, "--max-age", 1, pool.max_age);
   mebibytes(options.max_rss, "--max-rss", pool.max_rss);
   mebibytes(options.kill_rss, "--kill-rss", pool.kill_rss);
+  pool.memory_cgroup = options.memory_cgroup.value_or("");
+  pool.confinement = {.no_network = options.no_network,
+                      .files = !options.readable.empty() || !options.writable.empty(),
+                      .readable = options.readable,
+                      .writable = options.writable};
 }
 
 // "7,9": for which of a component's codes its task runs again.
@@ -218,6 +227,15 @@ void add_workers(CLI::App& app, Invocation& invocation) {
   command->add_option("--max-age", options.max_age, "Or after so long [never]")->type_name("MS");
   command->add_option("--kill-rss", options.kill_rss, "A worker is killed in a task when it holds so much [never]")
       ->type_name("MIB");
+  command
+      ->add_option("--memory-cgroup", options.memory_cgroup,
+                   "With --kill-rss: the kernel holds workers and their children to it, in groups below this one")
+      ->type_name("FOLDER");
+  command->add_flag("--no-network", options.no_network, "Workers cannot make sockets");
+  command->add_option("--readable", options.readable, "Workers open only these files and folders (and --writable)")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
+  command->add_option("--writable", options.writable, "And write into these")->type_name("PATH")->allow_extra_args(false);
   command->add_option("--max-input", options.max_input, "Longest task [1048576]")->type_name("BYTES");
   command->add_option("--max-output", options.max_output, "Room for an output [1048576]")->type_name("BYTES");
   command

@@ -46,6 +46,11 @@ typedef struct freehold_pool_options {
                                    for each number */
   uint32_t retry_attempts;      /* so often in all; default: not at all */
   uint32_t retry_delay_ms;      /* before the next one */
+  const char* memory_cgroup;    /* with kill_rss: a memory cgroup in which the pool may make one for each worker */
+  uint32_t no_network;          /* 1: workers cannot make sockets */
+  uint32_t only_these_files;    /* 1: nor open others than these files and folders, and the system's libraries */
+  const char* const* readable;  /* then NULL */
+  const char* const* writable;  /* then NULL; readable, too */
 } freehold_pool_options;
 
 /* How a task ended, or why there is none. */

@@ -98,6 +98,15 @@ ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
     setup_error_ = how.command.empty() ? "neither a component nor a command" : "a table of that shape cannot be";
     return;
   }
+  how.memory_cgroup = options.memory_cgroup;
+  if (!how.memory_cgroup.empty() && how.kill_rss == 0) {
+    setup_error_ = "a memory cgroup needs a limit, kill_rss";
+    return;
+  }
+  how.confinement = options.confinement;
+  for (std::vector<std::string>* paths : {&how.confinement.readable, &how.confinement.writable})
+    for (std::string& path : *paths) path = absolute(path);
+  if (!options.component.empty()) how.confinement.readable.push_back(absolute(options.component));
   memory_ = SharedMemory::create("freehold tasks", bytes);
   const int low = memory_.ok() ? ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
   bell_ = low >= 0 ? ::fcntl(low, F_DUPFD_CLOEXEC, 10) : -1;  // above what a worker gets
@@ -107,8 +116,10 @@ ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
     client_ = std::make_unique<Client>(memory_, 0, bell_);
     how.local_client = client_.get();
     supervisor_ = std::make_unique<Supervisor>(memory_, bell_, std::move(how));
-    if (supervisor_->start()) return;
+    setup_error_ = supervisor_->setup_error();
+    if (setup_error_.empty() && supervisor_->start()) return;
     supervisor_.reset();
+    if (!setup_error_.empty()) return;
   }
   setup_error_ = std::string("the system refuses: ") + std::strerror(errno);
 }

@@ -39,6 +39,10 @@ struct ProcessPoolOptions {
   std::uint64_t max_tasks = 0;                                // or after so many tasks
   std::uint64_t max_rss = 0;                                  // or when it holds so many bytes
   std::uint64_t kill_rss = 0;                                 // in the middle of a task, when it holds so many bytes
+  // With kill_rss: a memory cgroup that this user may make others in, so that the kernel holds worker and children to the
+  // limit (and task's room); else the pool looks at its workers' memory 100 times a second.
+  std::string memory_cgroup{};
+  process::Confinement confinement{};  // what workers may do
   // Called by the pool's thread for what happens to workers and their tasks; without it damage alone is told, on standard
   // error.
   std::function<void(const process::PoolEvent&)> log{};

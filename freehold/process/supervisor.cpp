@@ -36,6 +36,7 @@ End end_of(WorkerExit status) noexcept {
     case WorkerExit::kMaxRss: return End::kMaxRss;
     case WorkerExit::kMaxAge: return End::kMaxAge;
     case WorkerExit::kCondemned:
+    case WorkerExit::kNotConfined:
     case WorkerExit::kNoTable:
     case WorkerExit::kNoComponent: break;
   }
@@ -72,6 +73,7 @@ const char* meaning(WorkerExit status) noexcept {
   switch (status) {
     case WorkerExit::kNoTable: return " (it is of another version of Freehold than the pool, or the table was damaged)";
     case WorkerExit::kNoComponent: return " (the component cannot be loaded, as it says on standard error)";
+    case WorkerExit::kNotConfined: return " (the kernel cannot confine it as asked, as it says on standard error)";
     default: return "";
   }
 }
@@ -118,6 +120,11 @@ Supervisor::Supervisor(const SharedMemory& memory, int bell, SupervisorOptions o
   slots_ = std::make_unique<Slot[]>(table_.shape().workers);
   seen_.resize(table_.shape().entries);
   sockets_.assign(table_.shape().clients, -1);
+  if (!options_.memory_cgroup.empty()) {
+    // A task's room in the table counts for the worker that uses it first, and is no memory of its own.
+    const std::uint64_t limit = options_.kill_rss + table_.area_bytes();
+    groups_ = std::make_unique<MemoryGroups>(options_.memory_cgroup, table_.shape().workers, limit);
+  }
 }
 
 Supervisor::~Supervisor() {
@@ -278,6 +285,8 @@ int Supervisor::start_process(unsigned slot, pid_t& pid, int& error_end) {
   for (char** entry = environ; *entry != nullptr; ++entry)
     if (std::strncmp(*entry, kWorkerVariable, name) != 0 || (*entry)[name] != '=') environment.push_back(*entry);
   environment.push_back(variable);
+  std::string confined = std::string(kConfineVariable) + "=" + text_of(options_.confinement);
+  if (options_.confinement.wanted()) environment.push_back(confined.data());
   environment.push_back(nullptr);
 
   int standard_error[2] = {-1, -1};
@@ -321,6 +330,11 @@ void Supervisor::spawn(unsigned slot) {
   }
   Slot& started = slots_[slot];
   started.pidfd = open_process(pid);  // not reaped yet, so it is this one
+  if (started.pidfd >= 0 && groups_ && !groups_->move_in(slot, pid)) {
+    const int refused = errno;
+    ::close(std::exchange(started.pidfd, -1));
+    errno = refused;
+  }
   if (started.pidfd < 0) {
     const int refused = errno;
     if (standard_error >= 0) ::close(standard_error);
@@ -444,7 +458,7 @@ bool Supervisor::has_had_its_time(const Claim& claim, std::uint64_t time, std::u
 }
 
 void Supervisor::condemn_large(std::uint64_t time) noexcept {
-  if (options_.kill_rss == 0 || time - last_look_at_memory_ < options_.tick) return;
+  if (options_.kill_rss == 0 || groups_ || time - last_look_at_memory_ < options_.tick) return;
   last_look_at_memory_ = time;
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
     const int pid = slots_[slot].pid.load(std::memory_order_relaxed);
@@ -611,6 +625,11 @@ void Supervisor::reap(unsigned slot) noexcept {
     reason = worker.condemned;
     end = reason.kind == FailureKind::kDeadline ? End::kDeadline : End::kMemory;
     if (worker.cancelled) end = End::kCancelled;
+  }
+  const bool out_of_memory = groups_ && groups_->has_killed(slot);
+  if (out_of_memory && worker.condemned.kind == FailureKind::kNone && reason == Failure{FailureKind::kSignal, SIGKILL}) {
+    reason = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss >> 20)};
+    end = End::kMemory;
   }
   // Its task was taken from it, and not by us: or a task that makes itself ready again would be run for ever.
   if (exited && static_cast<WorkerExit>(info.si_status) == WorkerExit::kCondemned &&

@@ -31,6 +31,8 @@
 #include <string>
 #include <vector>
 
+#include "freehold/process/confine.hpp"
+#include "freehold/process/memory_groups.hpp"
 #include "freehold/process/shared_memory.hpp"
 #include "freehold/process/task_table.hpp"
 #include "freehold/process/worker.hpp"
@@ -49,6 +51,8 @@ struct SupervisorOptions {
   std::uint64_t patience = 5'000'000'000;  // nanoseconds, see above
   std::uint64_t load_limit = 0;            // nanoseconds: a worker that is not up by then is killed; 0: none
   WorkerLimits limits;
+  Confinement confinement{};    // of the workers
+  std::string memory_cgroup{};  // with kill_rss: a folder in which each worker gets a group of its own, memory_groups.hpp
   // Called by the supervisor's thread, and not for long. Without it damage alone is told, on standard error.
   std::function<void(const PoolEvent&)> log;
   // Workers' standard error goes through the supervisor, which passes it on and knows its last lines.
@@ -118,6 +122,8 @@ class Supervisor {
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
+  // Why it cannot begin; empty if it can.
+  [[nodiscard]] std::string setup_error() const { return groups_ ? groups_->error() : ""; }
   // Starts the thread. Returns false and errno.
   bool start() noexcept;
   // Ends the workers and the thread. What still waits or runs after the grace period fails.
@@ -209,7 +215,8 @@ class Supervisor {
   const int bell_;
   const SupervisorOptions options_;
   std::unique_ptr<Slot[]> slots_;
-  std::vector<Seen> seen_;  // the supervisor's thread only
+  std::unique_ptr<MemoryGroups> groups_;  // null: we look at resident memory ourselves
+  std::vector<Seen> seen_;                // the supervisor's thread only
   pthread_t thread_{};
   bool has_thread_ = false;
   int owner_ = 0;  // the process that has it

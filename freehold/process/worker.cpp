@@ -13,6 +13,7 @@
 #include <ctime>
 #include <new>
 
+#include "freehold/process/confine.hpp"
 #include "freehold/process/spin.hpp"
 
 namespace freehold::process {
@@ -97,6 +98,13 @@ Worker::Worker() noexcept : born_(now()) {
   table.for_each_guard([](std::byte* page) { ::mprotect(page, 4096, PROT_NONE); });
   if (slot_ >= table.shape().workers) return;
   if (!table.enter(slot_, identity_of(0), epoch)) ::_exit(static_cast<int>(WorkerExit::kClosed));
+  if (const char* const how = std::getenv(kConfineVariable); how != nullptr) {
+    const char* part = "";
+    if (const int error = confine(confinement_of(how), part); error != 0) {
+      std::fprintf(stderr, "freehold-worker: %s refuses: %s\n", part, std::strerror(error));
+      ::_exit(static_cast<int>(WorkerExit::kNotConfined));
+    }
+  }
   memory_ = static_cast<SharedMemory&&>(memory);
 }
 

@@ -43,6 +43,7 @@ enum class WorkerExit : int {
   kMaxAge = 83,
   kNoTable = 84,      // it did not find the table that its supervisor should have given it
   kNoComponent = 85,  // the shared object could not be loaded
+  kNotConfined = 87,  // the kernel has refused what confine.hpp says
   kCondemned = 86,    // the task is its own no more
 };
 

@@ -89,6 +89,16 @@ TEST(WorkersExec, Retries_UntilItSucceeds) {
   EXPECT_EQ(content_of(folder / "a"), "x\nx\nx\n");
   EXPECT_TRUE(exec(command, {"--retries", "2"}, {folder / "b"}).exited_with(1));
 }
+TEST(WorkersExec, Confined_OtherFilesCannotBeRead) {
+  const Folder folder, other;
+  const std::string in = folder.file("a", "in\n"), out = other.file("b", "out\n");
+  const Ended ended = freehold({"workers", "--exec", "cat {}", "--readable", folder / "", "--readable", "/bin", "--readable",
+                                "/usr/bin", "--no-network", "-k", "--", in, out});
+  if (contains(ended.err, "cannot confine")) GTEST_SKIP() << ended.err;
+  EXPECT_TRUE(ended.exited_with(1)) << ended.err;
+  EXPECT_EQ(ended.out, "in\n");
+  EXPECT_TRUE(contains(ended.err, "Permission denied")) << ended.err;
+}
 TEST(WorkersExec, JobLog_ResumedRunDoesTheRest) {
   const Folder folder;
   const std::string log = folder / "log";

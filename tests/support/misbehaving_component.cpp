@@ -6,13 +6,16 @@
 // on, its number in the file), "leavehang FILE" (and so does the task), "wild SEED N" (writes N times into the table's
 // words), "header" (and over its first 64 bytes), "again" (makes running tasks ready), "over" (writes a page beyond its
 // output), "say TEXT" (on standard error, and exits with 3), "refuse N FILE"
-// (returns N and adds a byte to the file, unless that has two; then an echo), "note X FILE" (adds X to the file), "full"
+// (returns N and adds a byte to the file, unless that has two; then an echo), "note X FILE" (adds X to the file),
+// "read FILE", "write FILE", "run FILE", "socket" (the errno of that), "full"
 // (all of its output), "fill" (the same, and crashes).
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -109,6 +112,22 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
     const bool written = !refuses || ::write(file, "x", 1) == 1;
     ::close(file);
     if (refuses) return written ? static_cast<int>(number) : 1001;
+  }
+  if (verb == "read" || verb == "write") {
+    const int file = ::open(rest.c_str(), verb == "read" ? O_RDONLY | O_CLOEXEC : O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    const int error = file < 0 ? errno : 0;
+    if (file >= 0) ::close(file);
+    return answer(std::to_string(error), output, capacity, output_bytes);
+  }
+  if (verb == "run") {
+    const int status = std::system(rest.c_str());
+    return answer(std::to_string(WIFEXITED(status) ? WEXITSTATUS(status) : 256), output, capacity, output_bytes);
+  }
+  if (verb == "socket") {
+    const int socket = ::socket(number == 0 ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int error = socket < 0 ? errno : 0;
+    if (socket >= 0) ::close(socket);
+    return answer(std::to_string(error), output, capacity, output_bytes);
   }
   if (verb == "note") {
     const int file = ::open(rest.substr(2).c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);

@@ -103,6 +103,13 @@ freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
   how.keep_standard_error = c.keep_standard_error != 0;
   if (c.load_limit_ms != 0) how.load_limit = milliseconds(c.load_limit_ms);
   if (c.retry_attempts != 0) how.retry = retry_of(c.retry_codes, c.retry_attempts, c.retry_delay_ms);
+  how.memory_cgroup = string(c.memory_cgroup);
+  how.confinement.no_network = c.no_network != 0;
+  how.confinement.files = c.only_these_files != 0;
+  for (const char* const* path = c.readable; path != nullptr && *path != nullptr; ++path)
+    how.confinement.readable.emplace_back(*path);
+  for (const char* const* path = c.writable; path != nullptr && *path != nullptr; ++path)
+    how.confinement.writable.emplace_back(*path);
   if (c.log != nullptr)
     how.log = [log = c.log, context = c.log_context](const PoolEvent& event) {
       std::string line = text(event);

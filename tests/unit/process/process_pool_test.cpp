@@ -527,6 +527,104 @@ TEST(ProcessPool_Unit, Coroutines_AwaitTheirTasks) {
   for (int i = 0; i < 20; ++i) sum_of(pool, 50, sum);
   EXPECT_TRUE(comes_true([&] { return sum == 20 * (50 * 51 / 2 + 1); })) << sum;
 }
+// Why the kernel cannot confine a worker so; empty if it can.
+std::string refusal_of(const ProcessPoolOptions& how) {
+  ProcessPool pool(how);
+  return pool.call("echo x").ok() ? "" : pool.error();
+}
+TEST(ProcessPool_Unit, ConfinedToFiles_OthersCannotBeOpened) {
+  const Deployed folder("confined");
+  folder.put();
+  for (const char* name : {"in", "out", "other"}) std::filesystem::create_directory(folder.path(name));
+  for (const char* name : {"in/a", "other/a"}) std::ofstream(folder.path(name)) << "x";
+  ProcessPoolOptions how = options();
+  how.component = folder.component();
+  how.max_rss = 1ull << 40;  // so that the worker looks at its own memory
+  how.confinement = {.files = true, .readable = {folder.path("in")}, .writable = {folder.path("out")}};
+  if (const std::string why = refusal_of(how); !why.empty()) GTEST_SKIP() << why;
+  ProcessPool pool(how);
+  const auto errno_of = [&](const std::string& task) {
+    return pool.call(task).text() == "0" ? 0 : std::stoi(std::string(pool.call(task).text()));
+  };
+  EXPECT_EQ(errno_of("read " + folder.path("in/a")), 0);
+  EXPECT_EQ(errno_of("write " + folder.path("in/a")), EACCES);
+  EXPECT_EQ(errno_of("write " + folder.path("out/new")), 0);
+  EXPECT_EQ(errno_of("read " + folder.path("out/new")), 0);
+  EXPECT_EQ(errno_of("read " + folder.path("other/a")), EACCES);
+  EXPECT_EQ(errno_of("read /etc/passwd"), EACCES);
+  EXPECT_EQ(errno_of("read /proc/self/statm"), 0);
+  EXPECT_EQ(errno_of("socket"), 0);
+  EXPECT_NE(errno_of("run /bin/true"), 0) << "the shell is not among the files";
+}
+TEST(ProcessPool_Unit, ConfinedWithoutNetwork_NoSocketsNorInPrograms) {
+  ProcessPoolOptions how = options();
+  how.confinement.no_network = true;
+  if (const std::string why = refusal_of(how); !why.empty()) GTEST_SKIP() << why;
+  ProcessPool pool(how);
+  EXPECT_EQ(pool.call("socket").text(), std::to_string(EACCES));
+  EXPECT_EQ(pool.call("socket 1").text(), std::to_string(EACCES));
+  EXPECT_EQ(pool.call("read /etc/passwd").text(), "0");
+  EXPECT_EQ(pool.call("run grep -q 'NoNewPrivs:.1' /proc/self/status").text(), "0");
+  EXPECT_EQ(pool.call("run grep -q 'Seccomp:.2' /proc/self/status").text(), "0");
+}
+TEST(Confinement_Unit, Text_ThereAndBack) {
+  const process::Confinement confinement{.no_network = true, .files = true, .readable = {"/a", "/b c"}, .writable = {"/d"}};
+  const process::Confinement back = process::confinement_of(process::text_of(confinement));
+  EXPECT_TRUE(back.no_network && back.files);
+  EXPECT_EQ(back.readable, confinement.readable);
+  EXPECT_EQ(back.writable, confinement.writable);
+  EXPECT_FALSE(process::confinement_of("").wanted());
+}
+// A memory cgroup in which this test may make others; empty if there is none, and why.
+std::string memory_cgroup(std::string& why) {
+  if (const char* named = std::getenv("FREEHOLD_TEST_MEMORY_CGROUP")) return named;
+  std::ifstream groups("/proc/self/cgroup");
+  why = "no memory cgroup can be written to; FREEHOLD_TEST_MEMORY_CGROUP names one";
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t first = line.find(":memory:");
+    const std::string folder = first == std::string::npos ? "" : "/sys/fs/cgroup/memory" + line.substr(first + 8);
+    if (!folder.empty() && ::access((folder + "/memory.limit_in_bytes").c_str(), W_OK) == 0) return folder;
+  }
+  return "";
+}
+TEST(ProcessPool_Unit, OutOfMemoryByCgroup_FailsWithMemory) {
+  std::string why;
+  ProcessPoolOptions how = options();
+  how.memory_cgroup = memory_cgroup(why);
+  if (how.memory_cgroup.empty()) GTEST_SKIP() << why;
+  how.kill_rss = 200 << 20;  // sanitizers need much themselves
+  how.attempts = 1;
+  // As a pool that was killed leaves it: its process is no more.
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ::waitpid(dead, nullptr, 0);
+  const std::string left = how.memory_cgroup + "/freehold-" + std::to_string(dead) + "-0-0";
+  if (::mkdir(left.c_str(), 0755) != 0) GTEST_SKIP() << "no cgroup can be made in " << how.memory_cgroup;
+  const auto groups = [&] {
+    int n = 0;
+    for (const auto& file : std::filesystem::directory_iterator(how.memory_cgroup))
+      n += file.path().filename().string().starts_with("freehold-" + std::to_string(::getpid())) ? 1 : 0;
+    return n;
+  };
+  {
+    ProcessPool pool(how);
+    if (!pool.ok()) GTEST_SKIP() << pool.error();
+    EXPECT_EQ(groups(), 2);
+    EXPECT_FALSE(std::filesystem::exists(left));
+    EXPECT_EQ(pool.call("hold 400").failure(), (Failure{FailureKind::kMemory, 200}));
+    EXPECT_EQ(pool.call("crash").failure(), (Failure{FailureKind::kSignal, SIGKILL}));
+    EXPECT_EQ(pool.call("echo x").text(), "x");
+    EXPECT_TRUE(comes_true([&] { return ended(pool, End::kMemory) == 1 && ended(pool, End::kSignal) == 1; }));
+  }
+  EXPECT_EQ(groups(), 0);
+}
+TEST(ProcessPool_Unit, MemoryCgroupThatIsNone_Refused) {
+  ProcessPoolOptions how = options();
+  how.memory_cgroup = "/proc";
+  EXPECT_NE(ProcessPool(how).error().find("needs a limit"), std::string::npos);
+  how.kill_rss = 1 << 30;
+  EXPECT_EQ(ProcessPool(how).error(), "the memory cgroup /proc cannot be used: it is no such folder");
+}
 TEST(ProcessPool_Unit, Draft_InputIsWrittenInPlace) {
   ProcessPoolOptions how = options();
   how.entries = 1;

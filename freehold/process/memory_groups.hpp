@@ -1,0 +1,41 @@
+// A memory cgroup for each worker, below one that was delegated to this user: the kernel keeps worker and children below the
+// limit, and says when it has killed for it. Version 2 (memory.max), or a folder of version 1 (memory.limit_in_bytes).
+//
+// The limit counts pages that the worker was the first to touch, of the table, too, which is why the supervisor adds the
+// room of one task to it. Threads: the supervisor's.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace freehold::process {
+
+class MemoryGroups {
+ public:
+  // Makes `workers` groups in the folder, each with this limit. Errors: !ok(), error() says why in one line.
+  MemoryGroups(const std::string& folder, unsigned workers, std::uint64_t bytes);
+  // Removes them. Pre: no worker lives.
+  ~MemoryGroups();
+  MemoryGroups(const MemoryGroups&) = delete;
+  MemoryGroups& operator=(const MemoryGroups&) = delete;
+
+  [[nodiscard]] bool ok() const noexcept { return error_.empty(); }
+  [[nodiscard]] const std::string& error() const noexcept { return error_; }
+  // Moves a process that was just started. Returns false and errno.
+  [[nodiscard]] bool move_in(unsigned worker, int pid) const noexcept;
+  // Whether the kernel has killed in this group since the last question.
+  [[nodiscard]] bool has_killed(unsigned worker) noexcept;
+
+ private:
+  struct Group {
+    std::string path;
+    std::uint64_t kills = 0;
+  };
+  [[nodiscard]] std::uint64_t kills_in(const std::string& path) const noexcept;
+
+  bool second_version_ = false;
+  std::vector<Group> groups_;
+  std::string error_;
+};
+
+}  // namespace freehold::process
