@@ -1,17 +1,44 @@
 /* What ProcessPool.java calls: freehold_process.h, spoken by the Java Native Interface. */
 #include <jni.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "freehold/process/freehold_process.h"
 
+static JavaVM* g_machine;
+static pthread_key_t g_attached; /* set in threads that we have attached, which have to be detached at their end */
+
+static void detach(void* attached) {
+  (void)attached;
+  (*g_machine)->DetachCurrentThread(g_machine);
+}
+
+JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* machine, void* reserved) {
+  (void)reserved;
+  g_machine = machine;
+  return pthread_key_create(&g_attached, detach) == 0 ? JNI_VERSION_1_8 : JNI_ERR;
+}
+
+static JNIEnv* attached_environment(void) {
+  JNIEnv* env = NULL;
+  if ((*g_machine)->GetEnv(g_machine, (void**)&env, JNI_VERSION_1_8) == JNI_OK) return env;
+  if ((*g_machine)->AttachCurrentThreadAsDaemon(g_machine, (void**)&env, NULL) != JNI_OK) return NULL;
+  pthread_setspecific(g_attached, env);
+  return env;
+}
+
 static freehold_pool* pool_of(jlong handle) { return (freehold_pool*)(intptr_t)handle; }
 
-static void fail(JNIEnv* env, int kind, int detail) {
+/* NULL: an exception is pending. */
+static jobject task_failed(JNIEnv* env, int kind, int detail) {
   jclass class = (*env)->FindClass(env, "ProcessPool$TaskFailed");
-  if (class == NULL) return; /* an exception is pending */
-  jmethodID constructor = (*env)->GetMethodID(env, class, "<init>", "(II)V");
-  jobject failure = constructor != NULL ? (*env)->NewObject(env, class, constructor, kind, detail) : NULL;
+  jmethodID constructor = class != NULL ? (*env)->GetMethodID(env, class, "<init>", "(II)V") : NULL;
+  return constructor != NULL ? (*env)->NewObject(env, class, constructor, kind, detail) : NULL;
+}
+
+static void fail(JNIEnv* env, int kind, int detail) {
+  jobject failure = task_failed(env, kind, detail);
   if (failure != NULL) (*env)->Throw(env, failure);
 }
 
@@ -55,7 +82,7 @@ static jbyteArray take(JNIEnv* env, freehold_task* task) {
   return array;
 }
 
-JNIEXPORT jbyteArray JNICALL Java_ProcessPool_call(JNIEnv* env, jclass self, jlong pool, jbyteArray input) {
+JNIEXPORT jbyteArray JNICALL Java_ProcessPool_call__J_3B(JNIEnv* env, jclass self, jlong pool, jbyteArray input) {
   (void)self;
   const jsize bytes = (*env)->GetArrayLength(env, input);
   jbyte* data = (*env)->GetByteArrayElements(env, input, NULL);
@@ -66,6 +93,64 @@ JNIEXPORT jbyteArray JNICALL Java_ProcessPool_call(JNIEnv* env, jclass self, jlo
   if (refused == FREEHOLD_OK) return take(env, task);
   fail(env, refused, 0);
   return NULL;
+}
+
+JNIEXPORT jint JNICALL Java_ProcessPool_call__JLjava_nio_ByteBuffer_2IILjava_nio_ByteBuffer_2(JNIEnv* env, jclass self,
+                                                                                              jlong pool, jobject input,
+                                                                                              jint position, jint bytes,
+                                                                                              jobject output) {
+  (void)self;
+  const char* from = (*env)->GetDirectBufferAddress(env, input);
+  void* to = (*env)->GetDirectBufferAddress(env, output);
+  if (from == NULL || to == NULL) {
+    fail_with(env, "java/lang/IllegalArgumentException", "the input is no direct buffer");
+    return 0;
+  }
+  size_t written = 0;
+  int detail = 0;
+  const size_t room = (size_t)(*env)->GetDirectBufferCapacity(env, output);
+  const int kind = freehold_pool_call(pool_of(pool), from + position, (size_t)bytes, to, room, &written, &detail);
+  if (kind != FREEHOLD_OK) fail(env, kind, detail);
+  return (jint)written;
+}
+
+/* `future` is a global reference. On the pool's thread, or the submitting one if the task was refused. */
+static void complete(void* future, int kind, int detail, const void* output, size_t bytes) {
+  JNIEnv* env = attached_environment();
+  if (env == NULL || (*env)->PushLocalFrame(env, 16) != 0) return; /* the virtual machine ends */
+  jclass class = (*env)->GetObjectClass(env, future);
+  if (kind == FREEHOLD_OK) {
+    jbyteArray array = (*env)->NewByteArray(env, (jsize)bytes);
+    if (array != NULL) {
+      (*env)->SetByteArrayRegion(env, array, 0, (jsize)bytes, output);
+      (*env)->CallBooleanMethod(env, future, (*env)->GetMethodID(env, class, "complete", "(Ljava/lang/Object;)Z"), array);
+    }
+  }
+  /* Also when there was no memory for the array: then with that. */
+  jthrowable failure = (*env)->ExceptionOccurred(env);
+  (*env)->ExceptionClear(env);
+  if (kind != FREEHOLD_OK) failure = task_failed(env, kind, detail);
+  if (failure != NULL)
+    (*env)->CallBooleanMethod(env, future,
+                              (*env)->GetMethodID(env, class, "completeExceptionally", "(Ljava/lang/Throwable;)Z"), failure);
+  (*env)->ExceptionClear(env);
+  (*env)->DeleteGlobalRef(env, future);
+  (*env)->PopLocalFrame(env, NULL);
+}
+
+JNIEXPORT void JNICALL Java_ProcessPool_submit(JNIEnv* env, jclass self, jlong pool, jbyteArray input, jobject future) {
+  (void)self;
+  const jsize bytes = (*env)->GetArrayLength(env, input);
+  jbyte* data = (*env)->GetByteArrayElements(env, input, NULL);
+  if (data == NULL) return;
+  freehold_task* task = NULL;
+  const int refused = freehold_pool_submit(pool_of(pool), data, (size_t)bytes, FREEHOLD_FOR_EVER, &task);
+  (*env)->ReleaseByteArrayElements(env, input, data, JNI_ABORT);
+  jobject kept = (*env)->NewGlobalRef(env, future);
+  if (refused == FREEHOLD_OK)
+    freehold_task_then(task, complete, kept);
+  else
+    complete(kept, refused, 0, NULL, 0);
 }
 
 JNIEXPORT void JNICALL Java_ProcessPool_close(JNIEnv* env, jclass self, jlong pool) {
