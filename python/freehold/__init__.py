@@ -174,7 +174,7 @@ class ProcessPool(concurrent.futures.Executor):
         what, answer = bytes(view[:1]), pickle.loads(view[1:])
         if what == EXCEPTION:
             error, trace = answer
-            error.__cause__ = RuntimeError("\n" + trace)
+            error.__cause__ = _remote_traceback(trace)
             raise error
         return answer
 
@@ -250,6 +250,14 @@ class ProcessPool(concurrent.futures.Executor):
         return text.value.decode(errors="replace")
 
     __class_getitem__ = classmethod(types.GenericAlias)
+
+
+def _remote_traceback(trace):
+    try:  # as the standard library's pool does
+        from concurrent.futures.process import _RemoteTraceback
+        return _RemoteTraceback(f'\n"""\n{trace}"""')
+    except ImportError:
+        return RuntimeError("\n" + trace)
 
 
 def _run_chunk(fn, chunk):

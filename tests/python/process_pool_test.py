@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -177,6 +178,26 @@ class ProcessPoolTest(unittest.TestCase):
             for thread in threads:
                 thread.join()
             self.assertEqual(wrong, [])
+
+    def test_interpreter_ends_with_calls_under_way(self):
+        # Run to their ends, and nothing can be submitted any more. Also after shutdown(wait=False).
+        for wait in ("", "pool.shutdown(wait=False)"):
+            program = f"""if 1:
+                import atexit, time, freehold
+                def last():
+                    try:
+                        pool.submit(id, None)
+                    except RuntimeError:
+                        print("refused", flush=True)
+                atexit.register(last)
+                if __name__ == "__main__":
+                    pool = freehold.ProcessPool(2)
+                    future = pool.submit(time.sleep, 0.3)
+                    future.add_done_callback(lambda done: print("over", done.exception(), flush=True))
+                    {wait}
+            """
+            ended = subprocess.run([sys.executable, "-B", "-c", program], capture_output=True, text=True, timeout=60)
+            self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "over None\nrefused\n", ""))
 
     def test_no_worker_says_why(self):
         with ProcessPool(1, initializer=fail) as pool:

@@ -625,6 +625,26 @@ TEST(ProcessPool_Unit, MemoryCgroupThatIsNone_Refused) {
   how.kill_rss = 1 << 30;
   EXPECT_EQ(ProcessPool(how).error(), "the memory cgroup /proc cannot be used: it is no such folder");
 }
+TEST(ProcessPool_Unit, TaskOfOneGiB_InAndOutWhole) {
+  constexpr std::size_t kGiB = std::size_t{1} << 30;
+  std::ifstream memory("/proc/meminfo");
+  std::size_t available = 0;
+  for (std::string line; std::getline(memory, line);)
+    static_cast<void>(std::sscanf(line.c_str(), "MemAvailable: %zu", &available));
+  if (available < 8 * kGiB / 1024) GTEST_SKIP() << "only " << available / 1024 << " MiB of memory are available";
+  ProcessPoolOptions how = options();
+  how.max_workers = how.entries = 1;
+  how.max_input = how.max_output = kGiB;
+  ProcessPool pool(how);
+  process::Draft draft = pool.draft();
+  std::memcpy(draft.room().data(), "last ", 5);
+  std::memset(draft.room().data() + 5, 'x', kGiB - 6);
+  draft.room()[kGiB - 1] = std::byte{'z'};
+  const Result result = draft.submit(kGiB).get();
+  ASSERT_TRUE(result.ok()) << text(result.failure());
+  ASSERT_EQ(result.bytes().size(), kGiB);
+  EXPECT_TRUE(std::ranges::all_of(result.bytes(), [](std::byte byte) { return byte == std::byte{'z'}; }));
+}
 TEST(ProcessPool_Unit, Draft_InputIsWrittenInPlace) {
   ProcessPoolOptions how = options();
   how.entries = 1;
