@@ -1,13 +1,17 @@
 #include "freehold/process/gearman_backend.hpp"
 
 #include <libgearman/gearman.h>
+#include <netdb.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -156,11 +160,65 @@ enum class Outcome : std::uint8_t {
   kDropped,   // nobody wants it
 };
 
+// Whether a server's host is still there, while a task waits for its answer: a connection on which nothing is sent says
+// nothing of a host that has vanished. Connects now and then, without waiting for it; two failures in a row mean that it is
+// gone. A host whose server is stopped is there: its system accepts.
+class HostProbe {
+ public:
+  explicit HostProbe(Nanoseconds every) : every_(static_cast<std::uint64_t>(every.count())), last_(now()) {}
+  ~HostProbe() { close(); }
+  HostProbe(const HostProbe&) = delete;
+  HostProbe& operator=(const HostProbe&) = delete;
+
+  // Asked every tick.
+  [[nodiscard]] bool is_gone(const Server& server) {
+    if (socket_ < 0) {
+      if (every_ != 0 && now() - last_ >= every_) begin(server);
+      return failures_ >= kFailures;
+    }
+    pollfd connected{socket_, POLLOUT, 0};
+    const bool answered = ::poll(&connected, 1, 0) == 1;
+    if (!answered && now() - last_ < std::min<std::uint64_t>(every_, kConnectTime)) return false;
+    int error = ETIMEDOUT;
+    socklen_t length = sizeof error;
+    if (answered) ::getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &length);
+    failures_ = error == 0 ? 0 : failures_ + 1;
+    close();
+    return failures_ >= kFailures;
+  }
+
+ private:
+  static constexpr unsigned kFailures = 2;
+  static constexpr std::uint64_t kConnectTime = 3'000'000'000;
+
+  void begin(const Server& server) {
+    last_ = now();
+    addrinfo wanted{}, *found = nullptr;
+    wanted.ai_socktype = SOCK_STREAM;
+    // A name that cannot be looked up says nothing of the host.
+    if (::getaddrinfo(server.host.c_str(), std::to_string(server.port).c_str(), &wanted, &found) != 0) return;
+    socket_ = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (socket_ >= 0 && ::connect(socket_, found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS) {
+      ++failures_;
+      close();
+    }
+    ::freeaddrinfo(found);
+  }
+  void close() {
+    if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+  }
+
+  const std::uint64_t every_;  // nanoseconds; 0: never
+  std::uint64_t last_;         // the time of the last beginning
+  int socket_ = -1;
+  unsigned failures_ = 0;  // in a row
+};
+
 // A connection to one server at a time, which runs one task at a time.
 class Connection {
  public:
-  Connection(const std::vector<Server>& servers, const std::string& function, std::size_t first)
-      : servers_(servers), function_(function), server_(first % servers.size()) {}
+  Connection(const std::vector<Server>& servers, const std::string& function, std::size_t first, Nanoseconds host_check)
+      : servers_(servers), function_(function), host_check_(host_check), server_(first % servers.size()) {}
   ~Connection() { close(); }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -177,6 +235,7 @@ class Connection {
                                                          task.workload.data(), task.workload.size(), &code);
     if (job == nullptr) return lost();
     const std::uint64_t begun = now();
+    HostProbe probe(host_check_);
     for (;;) {
       code = gearman_client_run_tasks(client_);
       if (outcome_ != Outcome::kNone) break;
@@ -185,6 +244,7 @@ class Connection {
         return Outcome::kDropped;
       }
       if (code != GEARMAN_IO_WAIT && code != GEARMAN_TIMEOUT) return lost();
+      if (probe.is_gone(servers_[server_])) return lost();
       if (!accepted_ && now() - begun > static_cast<std::uint64_t>(kAcceptTime.count())) return lost();
       code = gearman_client_wait(client_);
       if (code != GEARMAN_SUCCESS && code != GEARMAN_TIMEOUT) return lost();
@@ -235,6 +295,7 @@ class Connection {
 
   const std::vector<Server>& servers_;
   const std::string& function_;
+  const Nanoseconds host_check_;
   std::size_t server_;
   gearman_client_st* client_ = nullptr;
   // Of the task that runs; by libgearman's calls within run().
@@ -322,7 +383,7 @@ struct GearmanPool::Lanes {
 
  private:
   void run(std::size_t number) {
-    Connection connection(servers_, options_.function, number);
+    Connection connection(servers_, options_.function, number, options_.host_check);
     while (const std::shared_ptr<GearmanTask> task = next()) {
       Failure failure = deliver(*task, connection);
       const std::lock_guard guard(task->lock);

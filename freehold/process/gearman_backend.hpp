@@ -93,6 +93,8 @@ struct GearmanPoolOptions {
   std::uint64_t max_input = 1 << 20;  // bytes; no more than the supervisors' max_input
   process::Nanoseconds limit{0};      // a task may run for so long unless it says otherwise; 0: for ever
   process::Nanoseconds without_server{std::chrono::seconds(30)};  // then a task that no server accepts fails
+  // While a task waits for its answer, a connection so often shows whether the server's host is there; 0: never.
+  process::Nanoseconds host_check{std::chrono::seconds(5)};
 };
 
 struct GearmanPoolStats {

@@ -282,6 +282,56 @@ TEST_F(Gearman_Failures, ServerSaysNothing_TheOthersTasksAreRun) {
   std::this_thread::sleep_for(300ms);  // both slots have asked it again
   EXPECT_EQ(pool.call("echo x").text(), "x");
 }
+// Another host, as far as TCP can see: a network namespace, gone with the object.
+class OtherHost {
+ public:
+  OtherHost()
+      : name_("fh" + std::to_string(::getpid() % 100'000)), net_("10.231." + std::to_string(::getpid() % 250) + ".") {
+    up_ = ::geteuid() == 0 && run("ip netns add " + name_) &&
+          run("ip link add " + name_ + "a type veth peer name " + name_ + "b netns " + name_) &&
+          run("ip addr add " + net_ + "1/24 dev " + name_ + "a") && run("ip link set " + name_ + "a up") &&
+          run("ip netns exec " + name_ + " ip addr add " + net_ + "2/24 dev " + name_ + "b") &&
+          run("ip netns exec " + name_ + " ip link set " + name_ + "b up");
+  }
+  ~OtherHost() {
+    run("ip link del " + name_ + "a");
+    run("ip netns del " + name_);
+  }
+  OtherHost(const OtherHost&) = delete;
+  OtherHost& operator=(const OtherHost&) = delete;
+  [[nodiscard]] bool ok() const { return up_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::string address() const { return net_ + "2"; }
+  // Nothing comes or goes any more, and nobody is told; this side's end stays up, or its route would be another one.
+  void vanish() const { run("ip netns exec " + name_ + " ip link set " + name_ + "b down"); }
+
+ private:
+  static bool run(const std::string& command) { return std::system((command + " 2>/dev/null").c_str()) == 0; }
+  std::string name_, net_;
+  bool up_ = false;
+};
+
+TEST_F(Gearman_Failures, ServersHostVanishesInTasks_TheyGoToTheNextServer) {
+  const OtherHost host;
+  if (!host.ok()) GTEST_SKIP() << "no network namespace can be made: that takes root and iproute2";
+  const test::JobServer there(host.name(), host.address(), 4730);
+  ASSERT_TRUE(there.ok());
+  Cluster cluster(1);
+  // Of both servers there are machines; the task is at the one that vanishes.
+  const test::ChildProcess machine({FREEHOLD_GEARMAN_WORKER, "-s", host.address(), "-n", "2", "-b",
+                                    std::to_string(kMaxBytes), "-w", FREEHOLD_WORKER_PROGRAM, FREEHOLD_TEST_COMPONENT});
+  GearmanPoolOptions how = cluster.options();
+  how.servers = {host.address()};
+  ASSERT_TRUE(GearmanPool(how).call("echo up").ok());
+  how.servers = {host.address(), cluster.servers[0].address(), cluster.servers[1].address()};
+  how.host_check = 300ms;
+  GearmanPool pool(how);
+  auto future = pool.submit("sleep 1500");
+  std::this_thread::sleep_for(200ms);
+  host.vanish();
+  EXPECT_EQ(future.get().text(), "1500");
+  EXPECT_EQ(pool.stats().resubmitted, 1u);
+}
 TEST_F(Gearman_Failures, MachineKilledInATask_AnotherRunsItAtOnce) {
   Cluster cluster(2);
   GearmanPool pool(cluster.options());

@@ -72,9 +72,10 @@ inline unsigned free_port() {
   ::close(socket);
   return ntohs(address.sin_port);
 }
-inline bool listens(unsigned port) {
+inline bool listens(unsigned port, const std::string& host = "127.0.0.1") {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in address = loopback(port);
+  sockaddr_in address = loopback(port);
+  ::inet_pton(AF_INET, host.c_str(), &address.sin_addr);
   const bool connected = ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   ::close(socket);
   return connected;
@@ -98,6 +99,14 @@ class JobServer {
       for (int i = 0; i < 1000 && process_.lives() && !(up_ = listens(port_)); ++i)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
+  }
+
+  // The same on another host: in a network namespace, at an address of that.
+  JobServer(const std::string& name_space, const std::string& host, unsigned port) : port_(port) {
+    process_ = ChildProcess({"/usr/sbin/ip", "netns", "exec", name_space, program(), "--listen", host, "--port",
+                             std::to_string(port), "--job-retries", "5", "--log-file", "none", "--pid-file", ""});
+    for (int i = 0; i < 1000 && process_.lives() && !(up_ = listens(port, host)); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 
   [[nodiscard]] bool ok() const { return up_; }
