@@ -204,6 +204,20 @@ int run_workers(const WorkersOptions& options) {
   return exit_code_of(settings, results);
 }
 
+void add_exec_options(CLI::App& workers, WorkersOptions& options) {
+  CLI::App* const command = &workers;
+  command
+      ->add_option("--exec", options.exec, "Run this by the shell for each argument: {} {.} {/} {//} {/.} {#} are filled in")
+      ->type_name("COMMAND");
+  command->add_option("arguments", options.arguments, "With --exec, behind --; else they are the lines of --tasks")
+      ->type_name("ARG");
+  command->add_flag("-k,--keep-order", options.keep_order, "With --exec: outputs in the order of the arguments");
+  command->add_flag("--bar,--eta", options.bar, "With --exec: a line of progress on a terminal");
+  command->add_flag("--dry-run", options.dry_run, "With --exec: only print the commands");
+  command->add_option("--joblog", options.job_log, "With --exec: a line for each job that has ended")->type_name("FILE");
+  command->add_flag("--resume", options.resume, "With --exec: leave out the jobs that are in the job log");
+}
+
 }  // namespace
 
 void add_workers(CLI::App& app, Invocation& invocation) {
@@ -243,16 +257,7 @@ void add_workers(CLI::App& app, Invocation& invocation) {
                    "No tasks of its own: other processes of this user attach to the pool by this name")
       ->type_name("NAME");
   command->add_option("--json", options.json, "Write the statistics as JSON")->type_name("FILE");
-  command
-      ->add_option("--exec", options.exec, "Run this by the shell for each argument: {} {.} {/} {//} {/.} {#} are filled in")
-      ->type_name("COMMAND");
-  command->add_option("arguments", options.arguments, "With --exec, behind --; else they are the lines of --tasks")
-      ->type_name("ARG");
-  command->add_flag("-k,--keep-order", options.keep_order, "With --exec: outputs in the order of the arguments");
-  command->add_flag("--bar,--eta", options.bar, "With --exec: a line of progress on a terminal");
-  command->add_flag("--dry-run", options.dry_run, "With --exec: only print the commands");
-  command->add_option("--joblog", options.job_log, "With --exec: a line for each job that has ended")->type_name("FILE");
-  command->add_flag("--resume", options.resume, "With --exec: leave out the jobs that are in the job log");
+  add_exec_options(*command, options);
   command
       ->add_option("--retries", options.retries,
                    "Runs of a job, or a task that its component refuses, until one succeeds [1]")

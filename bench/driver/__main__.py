@@ -2,9 +2,9 @@
 
 import sys
 
-from . import again, floors, heaps, instructions, latency, malloc, pools, processes, startup, stored
+from . import again, floors, heaps, instructions, jobs, latency, malloc, pools, processes, startup, stored
 
-COMMANDS = {"malloc": malloc.main, "latency": latency.main, "floors": floors.main, "pools": pools.main, "heaps": heaps.main, "processes": processes.main,
+COMMANDS = {"malloc": malloc.main, "latency": latency.main, "floors": floors.main, "pools": pools.main, "heaps": heaps.main, "processes": processes.main, "jobs": jobs.main,
             "instructions": instructions.main, "startup": startup.main, "report": again.main,
             "docs": stored.main}
 
