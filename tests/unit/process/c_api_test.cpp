@@ -4,15 +4,19 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "freehold/process/freehold_process.h"
+#include "freehold/process/named_socket.hpp"
+#include "freehold/process/process_pool.hpp"
 
 namespace {
 
@@ -86,6 +90,45 @@ TEST_F(ProcessCApi_Unit, Callback_CalledOnceWithOutputOrReason) {
   api_.freehold_pool_close(pool_);
   pool_ = nullptr;
   EXPECT_EQ(ends, "0 0 hello\n5 9 \n");
+}
+TEST_F(ProcessCApi_Unit, AttachedByName_TasksRunUntilTheServerIsGone) {
+  const std::string name = "c-" + std::to_string(::getpid());
+  char error[256] = "";
+  EXPECT_EQ(api_.freehold_pool_attach(name.c_str(), error, sizeof error), nullptr);
+  EXPECT_NE(std::string(error).find("nobody serves"), std::string::npos) << error;
+  EXPECT_EQ(api_.freehold_pool_attach("a b", error, sizeof error), nullptr);
+  EXPECT_NE(std::string(error).find("is no name"), std::string::npos) << error;
+
+  freehold::ProcessPoolOptions how;
+  how.component = FREEHOLD_TEST_COMPONENT;
+  how.worker_program = FREEHOLD_WORKER_PROGRAM;
+  how.max_workers = 1;
+  std::optional<freehold::ProcessPool> server(std::in_place, how);
+  const freehold::process::NamedSocket socket(name);
+  ASSERT_TRUE(socket.ok()) << socket.error();
+  std::thread guests([&] {
+    int guest = -1;
+    while ((guest = socket.accept()) < 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    server->serve(guest);
+  });
+  freehold_pool* const attached = api_.freehold_pool_attach(name.c_str(), error, sizeof error);
+  guests.join();
+  ASSERT_NE(attached, nullptr) << error;
+  const auto call = [&](const std::string& input) {
+    return api_.freehold_pool_call(attached, input.data(), input.size(), output_, sizeof output_, &bytes_, &detail_);
+  };
+  EXPECT_EQ(call("echo hello"), FREEHOLD_OK);
+  EXPECT_EQ(output(), "hello");
+  EXPECT_EQ(call("fail 9"), FREEHOLD_COMPONENT);
+  char text[512];
+  EXPECT_GT(api_.freehold_pool_metrics(attached, 'j', text, sizeof text), 10u);
+  EXPECT_NE(std::string(text).find("\"tasks_failed\":1"), std::string::npos) << text;
+  EXPECT_EQ(api_.freehold_pool_error(attached, text, sizeof text), 0u);
+  server.reset();
+  EXPECT_EQ(call("echo x"), FREEHOLD_NO_WORKER);
+  EXPECT_GT(api_.freehold_pool_error(attached, text, sizeof text), 0u);
+  EXPECT_EQ(api_.freehold_pool_drain(attached, 1000), 1);
+  api_.freehold_pool_close(attached);
 }
 TEST_F(ProcessCApi_Unit, TaskOfItsOwn_PriorityAndRetries) {
   const std::string folder = testing::TempDir() + "freehold_c_retry" + std::to_string(::getpid());
