@@ -29,14 +29,28 @@ Report in_one_arena(const Job& job) {
 }
 
 std::vector<Contender> make_contenders() {
-  constexpr auto kAlone = run_alone<ContainerOnProgramHeap>;
-  constexpr auto kShared = run_shared<ContainerOnProgramHeap>;
   std::vector<Contender> all;
   const auto add = [&all](std::string_view name, std::string source, auto run, auto shared, Kind kind = Kind::kOurs,
                           bool preloads = false) {
     all.push_back({std::string(name), std::move(source), kind, preloads, run, shared});
   };
-  add(kBase, "the article's map and multimap, on the program's heap: glibc's malloc", kAlone, kShared);
+  constexpr auto kArticle = run_alone<ArticleOnProgramHeap>;
+  constexpr auto kArticleShared = run_shared<ArticleOnProgramHeap>;
+  add(kArticlesQueue, "the article's queue, a map to pairs of count and deque, on the program's heap: glibc's malloc",
+      kArticle, kArticleShared);
+  add("article-1-arena", "the same; malloc has a single arena, so one lock for all", in_one_arena<kArticle>,
+      in_one_arena<kArticleShared>);
+  add("article-freehold", "the same; Freehold is the program's malloc", kArticle, kArticleShared, Kind::kOurs, true);
+  add(kArticlesPrivate, "the same on an owner-locked private heap", run_alone<ArticleOnPrivateHeap>,
+      run_shared<ArticleOnPrivateHeap>);
+  add(kArticlesWheel, "the article's wheel, a ring and a set of handles, on the program's heap: glibc's malloc",
+      run_alone<ArticleWheelOnProgramHeap>, run_shared<ArticleWheelOnProgramHeap>);
+  add(kArticlesPrivateWheel, "the same on an owner-locked private heap", run_alone<ArticleWheelOnPrivateHeap>,
+      run_shared<ArticleWheelOnPrivateHeap>);
+  constexpr auto kAlone = run_alone<ContainerOnProgramHeap>;
+  constexpr auto kShared = run_shared<ContainerOnProgramHeap>;
+  add(kBase, "a map and a multimap, half of the article's allocations, on the program's heap: glibc's malloc", kAlone,
+      kShared);
   add("container-1-arena", "the same; malloc has a single arena, so one lock for all", in_one_arena<kAlone>,
       in_one_arena<kShared>);
   add("container-freehold", "the same; Freehold is the program's malloc", kAlone, kShared, Kind::kOurs, true);

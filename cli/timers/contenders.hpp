@@ -23,7 +23,12 @@ struct Contender {
   Report (*run_shared)(const Job&) = nullptr;  // any thread may use it; null: it cannot be shared
 };
 
-// What the others are compared with: the article's queue on the system's heap.
+// The article's two structures, on the system's heap and on a private one.
+inline constexpr std::string_view kArticlesQueue = "article";
+inline constexpr std::string_view kArticlesPrivate = "article-private";
+inline constexpr std::string_view kArticlesWheel = "article-wheel";
+inline constexpr std::string_view kArticlesPrivateWheel = "article-wheel-private";
+// What the others are compared with: the article's order in two containers, on the system's heap.
 inline constexpr std::string_view kBase = "container";
 inline constexpr std::string_view kPrivate = "container-private";
 inline constexpr std::string_view kQueue = "queue";

@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "cli/timers/article_wheel.hpp"
 #include "cli/timers/fired.hpp"
 #include "cli/timers/structure.hpp"
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/timer/container_timer_queue.hpp"
+#include "freehold/timer/deque_timer_queue.hpp"
 #include "freehold/timer/locking.hpp"
 #include "freehold/timer/timer.hpp"
 #include "freehold/timer/timer_queue.hpp"
@@ -29,12 +31,18 @@ struct CountedAnyThread : timer::AnyThread {
   using Mutex = sync::Mutex<sync::NativeAtomics, CountLockWaits>;
 };
 
-// Home: has `timers`, which are a timer::Timers, and what they need.
+// How exactly the timers of a home tell times apart: ticks of a millisecond at most, unless they say theirs.
+template <class Home>
+inline constexpr Nanoseconds kOrderOf = std::chrono::milliseconds(1);
+template <class Home>
+  requires requires(Home& home) { home.timers.kTick; }
+inline constexpr Nanoseconds kOrderOf<Home> = decltype(Home::timers)::kTick;
+
+// Home: has `timers`, which are a timer::Timers or have as much of it as the loops use, and what they need.
 template <class Home>
 class OwnTimers {
  public:
-  // Ticks of a millisecond at most.
-  static constexpr Nanoseconds kOrder = std::chrono::milliseconds(1);
+  static constexpr Nanoseconds kOrder = kOrderOf<Home>;
 
   explicit OwnTimers(std::uint32_t timers, bool = false) : ids_(timers), home_(timers) {}
 
@@ -66,20 +74,32 @@ class OwnTimers {
   Home home_;
 };
 
-template <class Locking>
-struct ContainerOnProgramHeap {
-  explicit ContainerOnProgramHeap(std::uint32_t) {}
-  timer::ContainerTimerQueue<std::allocator<std::byte>, Locking> timers;
+// A structure of containers, Timers<Allocator, Locking>, on the program's heap; or on a private one, which the structure's
+// lock guards as well.
+template <template <class, class> class Timers, class Locking>
+struct OnProgramHeap {
+  explicit OnProgramHeap(std::uint32_t) {}
+  Timers<std::allocator<std::byte>, Locking> timers;
 };
-
-// The queue's lock guards the heap as well.
-template <class Locking>
-struct ContainerOnPrivateHeap {
+template <template <class, class> class Timers, class Locking>
+struct OnPrivateHeap {
   using Allocator = heap::HeapAllocator<std::byte, heap::OwnerLockedHeap>;
-  explicit ContainerOnPrivateHeap(std::uint32_t) {}
+  explicit OnPrivateHeap(std::uint32_t) {}
   heap::OwnerLockedHeap heap;
-  timer::ContainerTimerQueue<Allocator, Locking> timers{Allocator(heap)};
+  Timers<Allocator, Locking> timers{Allocator(heap)};
 };
+template <class Locking>
+using ArticleOnProgramHeap = OnProgramHeap<timer::DequeTimerQueue, Locking>;
+template <class Locking>
+using ArticleOnPrivateHeap = OnPrivateHeap<timer::DequeTimerQueue, Locking>;
+template <class Locking>
+using ArticleWheelOnProgramHeap = OnProgramHeap<ArticleWheel, Locking>;
+template <class Locking>
+using ArticleWheelOnPrivateHeap = OnPrivateHeap<ArticleWheel, Locking>;
+template <class Locking>
+using ContainerOnProgramHeap = OnProgramHeap<timer::ContainerTimerQueue, Locking>;
+template <class Locking>
+using ContainerOnPrivateHeap = OnPrivateHeap<timer::ContainerTimerQueue, Locking>;
 
 // A structure with memory of its own for so many timers.
 template <class T>

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "freehold/timer/container_timer_queue.hpp"
+#include "freehold/timer/deque_timer_queue.hpp"
 #include "freehold/timer/heap_timer_queue.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
@@ -21,6 +22,7 @@ inline constexpr timer::TimePoint kStart{std::chrono::hours(1000)};
 
 using TimerTypes =
     testing::Types<timer::ContainerTimerQueue<>, timer::ContainerTimerQueue<std::allocator<int>, timer::AnyThread>,
+                   timer::DequeTimerQueue<>, timer::DequeTimerQueue<std::allocator<int>, timer::AnyThread>,
                    timer::HeapTimerQueue<>, timer::HeapTimerQueue<timer::AnyThread>, timer::TimerQueue<>,
                    timer::TimerQueue<timer::AnyThread>, timer::TimerWheel<>, timer::TimerWheel<timer::AnyThread>,
                    timer::TimerWheel<timer::SingleThreaded, std::chrono::nanoseconds>,

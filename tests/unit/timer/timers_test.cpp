@@ -316,6 +316,42 @@ TEST(TimersLimited, NoRoom_NoneOrNoMemoryAndRoomComesBack) {
   expect_refusal_and_recovery(on_heap);
 }
 
+// The article's queue takes three blocks for a time of its own: whichever is refused, nothing is lost and nothing leaks.
+TEST(TimersLimited, DequeQueueOnAFullHeap_ArmedTimersKeepTheirTimes) {
+  heap::OwnerLockedHeap heap({.name = "limited", .limit_bytes = 128 * 1024});
+  {
+    using Allocator = heap::HeapAllocator<std::byte, heap::OwnerLockedHeap>;
+    timer::DequeTimerQueue<Allocator> queue{Allocator(heap)};
+    int calls = 0;
+    auto count = [&] { ++calls; };
+    std::vector<TimerId> armed;
+    TimerId idle;
+    for (int i = 0;; ++i) {
+      const TimerId id = create_calling(queue, count);
+      if (!id) break;
+      if (queue.set(id, at(1 + i)) == SetResult::kNoMemory) {
+        idle = id;
+        break;
+      }
+      armed.push_back(id);
+      ASSERT_LT(armed.size(), 1'000'000u);
+    }
+    ASSERT_FALSE(armed.empty());
+    EXPECT_FALSE(queue.cancel(idle));
+    const int many = static_cast<int>(armed.size());
+    std::size_t refused = 0;
+    for (int i = 0; i < many; ++i)
+      refused += queue.set(armed[static_cast<std::size_t>(i)], at(1'000'000 + i)) == SetResult::kNoMemory;
+    EXPECT_GT(refused, 0u);
+    queue.advance(at(many));
+    EXPECT_EQ(calls, static_cast<int>(refused));
+    queue.advance(at(2'000'000));
+    EXPECT_EQ(calls, many);
+    EXPECT_EQ(queue.set(armed.front(), at(3'000'000)), SetResult::kArmed);
+  }
+  EXPECT_EQ(heap.stats().live_objects, 0u);
+}
+
 // Budgets count what is moved and forgotten, too: a call never looks at more timers than it was allowed.
 TEST(TimersLimited, WheelOfFarAndCancelledTimers_BudgetBoundsTheWork) {
   timer::TimerWheel<> wheel;
