@@ -2,7 +2,7 @@
    thread-local allocation. For C and C++. What is behind it is chosen at link time, by linking exactly one of
      freehold::thread_alloc              Freehold's engine
      freehold::thread_alloc_owner_pages  the article's allocator: every thread owns its pages (OwnerPagesHeap<>)
-   A C++ program moves all of its new and delete onto it in one source file:
+   A C++ program moves all of its new and delete onto it in one source file, or in every one:
      #define REDEFINE_DEFAULT_NEW_OPERATOR
      #include "freehold/malloc/thread_alloc.h"
 

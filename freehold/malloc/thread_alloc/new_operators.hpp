@@ -1,5 +1,6 @@
 // The default operator new and delete, every form, on thread_alloc and thread_free. Definitions, not declarations: only
-// thread_alloc.h includes this, where REDEFINE_DEFAULT_NEW_OPERATOR asks for it, in one source file of a program.
+// thread_alloc.h includes this, where REDEFINE_DEFAULT_NEW_OPERATOR asks for it, in one source file of a program or in every
+// one, as the article has it. Weak, since the standard forbids inline ones: the linker takes the first and drops the others.
 // One rule keeps the forms consistent: every block comes from thread_alloc or thread_alloc_aligned, and thread_free takes
 // both, so no delete needs the size or the alignment that it is told. Works with C++11 and without exceptions; where they
 // are off, exhausted memory ends in abort() instead of std::bad_alloc.
@@ -50,48 +51,48 @@ inline void* obtain_or_null(std::size_t bytes, std::size_t alignment) noexcept {
 
 }  // namespace freehold_new_operators
 
-void* operator new(std::size_t n) {
+[[gnu::weak]] void* operator new(std::size_t n) {
   return freehold_new_operators::obtain_or_throw(n, freehold_new_operators::kDefaultAlignment);
 }
-void* operator new[](std::size_t n) {
+[[gnu::weak]] void* operator new[](std::size_t n) {
   return freehold_new_operators::obtain_or_throw(n, freehold_new_operators::kDefaultAlignment);
 }
-void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
+[[gnu::weak]] void* operator new(std::size_t n, const std::nothrow_t&) noexcept {
   return freehold_new_operators::obtain_or_null(n, freehold_new_operators::kDefaultAlignment);
 }
-void* operator new[](std::size_t n, const std::nothrow_t&) noexcept {
+[[gnu::weak]] void* operator new[](std::size_t n, const std::nothrow_t&) noexcept {
   return freehold_new_operators::obtain_or_null(n, freehold_new_operators::kDefaultAlignment);
 }
 
-void operator delete(void* p) noexcept { thread_free(p); }
-void operator delete[](void* p) noexcept { thread_free(p); }
-void operator delete(void* p, const std::nothrow_t&) noexcept { thread_free(p); }
-void operator delete[](void* p, const std::nothrow_t&) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete(void* p) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete[](void* p) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete(void* p, const std::nothrow_t&) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete[](void* p, const std::nothrow_t&) noexcept { thread_free(p); }
 #ifdef __cpp_sized_deallocation
-void operator delete(void* p, std::size_t) noexcept { thread_free(p); }
-void operator delete[](void* p, std::size_t) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete(void* p, std::size_t) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete[](void* p, std::size_t) noexcept { thread_free(p); }
 #endif
 
 #ifdef __cpp_aligned_new
-void* operator new(std::size_t n, std::align_val_t a) {
+[[gnu::weak]] void* operator new(std::size_t n, std::align_val_t a) {
   return freehold_new_operators::obtain_or_throw(n, static_cast<std::size_t>(a));
 }
-void* operator new[](std::size_t n, std::align_val_t a) {
+[[gnu::weak]] void* operator new[](std::size_t n, std::align_val_t a) {
   return freehold_new_operators::obtain_or_throw(n, static_cast<std::size_t>(a));
 }
-void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+[[gnu::weak]] void* operator new(std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
   return freehold_new_operators::obtain_or_null(n, static_cast<std::size_t>(a));
 }
-void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
+[[gnu::weak]] void* operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
   return freehold_new_operators::obtain_or_null(n, static_cast<std::size_t>(a));
 }
 
-void operator delete(void* p, std::align_val_t) noexcept { thread_free(p); }
-void operator delete[](void* p, std::align_val_t) noexcept { thread_free(p); }
-void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { thread_free(p); }
-void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete(void* p, std::align_val_t) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete[](void* p, std::align_val_t) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete(void* p, std::align_val_t, const std::nothrow_t&) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete[](void* p, std::align_val_t, const std::nothrow_t&) noexcept { thread_free(p); }
 #ifdef __cpp_sized_deallocation
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { thread_free(p); }
-void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { thread_free(p); }
+[[gnu::weak]] void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { thread_free(p); }
 #endif
 #endif
