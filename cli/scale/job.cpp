@@ -21,6 +21,7 @@ std::string_view name_of(Workload test) {
 std::string_view name_of(Source source) {
   switch (source) {
     case Source::kMalloc: return "malloc";
+    case Source::kOwnerArticle: return "owner-article";
     case Source::kOwnerMutex: return "owner-mutex";
     case Source::kOwnerLockFree: return "owner-lock-free";
   }

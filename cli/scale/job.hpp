@@ -20,9 +20,9 @@ inline constexpr std::array kUsualWorkloads{Workload::kCompute, Workload::kAlloc
                                             Workload::kMemory,  Workload::kIsolation, Workload::kHandover};
 inline constexpr std::array kPoolWorkloads{Workload::kCompute, Workload::kAllocate, Workload::kLocked};
 // Whose blocks the two tests use: the process's malloc, which a preloaded library may be, or the thread-local article's
-// allocator with either remote-free list, over the process's malloc.
-enum class Source : std::uint8_t { kMalloc, kOwnerMutex, kOwnerLockFree };
-inline constexpr std::array kSources{Source::kMalloc, Source::kOwnerMutex, Source::kOwnerLockFree};
+// allocator over the process's malloc: to the letter, or gathering what it hands over, with either remote-free list.
+enum class Source : std::uint8_t { kMalloc, kOwnerArticle, kOwnerMutex, kOwnerLockFree };
+inline constexpr std::array kSources{Source::kMalloc, Source::kOwnerArticle, Source::kOwnerMutex, Source::kOwnerLockFree};
 
 [[nodiscard]] std::string_view name_of(Workload test);
 [[nodiscard]] std::string_view name_of(Source source);

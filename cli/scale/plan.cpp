@@ -36,7 +36,7 @@ std::vector<Mode> parse_modes(const std::string& text) { return parse_names<Mode
 std::vector<Subject> subjects_of(const std::vector<Allocator>& allocators) {
   std::vector<Subject> subjects;
   for (const Allocator& allocator : allocators) subjects.push_back({allocator.name, allocator.library, Source::kMalloc});
-  for (const Source source : {Source::kOwnerMutex, Source::kOwnerLockFree}) {
+  for (const Source source : {Source::kOwnerArticle, Source::kOwnerMutex, Source::kOwnerLockFree}) {
     subjects.push_back({std::string(name_of(source)), "", source});
   }
   for (auto subject = subjects.begin(); subject != subjects.end(); ++subject) {

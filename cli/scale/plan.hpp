@@ -42,7 +42,7 @@ struct Cell {
 // "compute,memory" and "threads". Throws Failure.
 [[nodiscard]] std::vector<Workload> parse_tests(const std::string& text);
 [[nodiscard]] std::vector<Mode> parse_modes(const std::string& text);
-// The allocators, then the thread-local article's two. Throws Failure if two have the same name.
+// The allocators, then the thread-local article's three. Throws Failure if two have the same name.
 [[nodiscard]] std::vector<Subject> subjects_of(const std::vector<Allocator>& allocators);
 
 // The numbers of workers that make sense for a test: pairs for the handover.

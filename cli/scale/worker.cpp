@@ -23,6 +23,7 @@ struct ProcessMalloc {
   static void* allocate(std::size_t bytes) { return std::malloc(bytes); }
   static void deallocate(void* block) { std::free(block); }
 };
+using OwnerArticle = alloc::OwnerPagesHeap<alloc::ArticlePages<alloc::SystemUpstream>>;
 using OwnerMutex = alloc::OwnerPagesHeap<alloc::MutexPages<alloc::SystemUpstream>>;
 using OwnerLockFree = alloc::OwnerPagesHeap<alloc::LockFreePages<alloc::SystemUpstream>>;
 
@@ -37,6 +38,7 @@ Body block_test(const Job& job) {
 Body block_test_of_source(const Job& job) {
   switch (job.source) {
     case Source::kMalloc: return block_test<ProcessMalloc>(job);
+    case Source::kOwnerArticle: return block_test<OwnerArticle>(job);
     case Source::kOwnerMutex: return block_test<OwnerMutex>(job);
     case Source::kOwnerLockFree: return block_test<OwnerLockFree>(job);
   }

@@ -55,8 +55,9 @@ struct OwnerPagesConfig {
   static constexpr std::array<std::uint16_t, 5> kSlotBytes{16, 32, 48, 64, 128};  // multiples of 16, rising
   static constexpr std::uint32_t kHandOver = 100;   // slots gathered for an owner before they are handed over; 1: at once
   static constexpr std::uint32_t kCollectAt = 100;  // slots in a mutex list at which the owner drains before it must
-  static constexpr std::uint32_t kOutboxes = 8;     // owners for whom a thread gathers at the same time; a power of two
-  static constexpr std::size_t kColours = 8;        // places of a page's header, a cache line apart; a power of two
+  static constexpr bool kLookAlways = false;     // every allocate() looks whether so many wait; else one in a page of them
+  static constexpr std::uint32_t kOutboxes = 8;  // owners for whom a thread gathers at the same time; a power of two
+  static constexpr std::size_t kColours = 8;     // places of a page's header, a cache line apart; a power of two
   template <class A>
   using List = MutexPendingList<A>;
   using Orders = OwnerPagesOrders;
@@ -109,6 +110,10 @@ class OwnerPages {
   // Pre: bytes <= kMaxBytes. Threads: the owner.
   [[nodiscard]] void* allocate(Owner& self, std::size_t bytes) noexcept {
     FREEHOLD_ASSERT(bytes <= kMaxBytes);
+    if constexpr (Config::kLookAlways) {
+      if (self.remote_.ready(Config::kCollectAt)) [[unlikely]]
+        collect(self);
+    }
     const unsigned c = kClassOf[(bytes + kGranule - 1) / kGranule];
     Page* const page = self.chains_[c].current.load();
     Node* const node = page->free.load();

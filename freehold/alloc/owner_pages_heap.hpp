@@ -5,7 +5,8 @@
 // All state is static, constant initialised and never destroyed; nothing here needs libstdc++.so.
 // Any thread, not in signal handlers. Cost: OwnerPages, a thread-local load, and two loads of the map for a free.
 //
-//   OwnerPagesHeap<>                                     the article: a mutex, a pending list and a threshold per owner
+//   OwnerPagesHeap<>                                     the article's: a mutex, a pending list and a threshold per owner
+//   OwnerPagesHeap<ArticlePages<>>                       the same to the letter: freed slots go one by one
 //   OwnerPagesHeap<LockFreePages<>>                      the same with the lock-free list
 //   OwnerPagesHeap<MutexPages<SystemUpstream>>           over malloc instead of Freehold's engine
 //   struct Mine : MutexPages<> { static constexpr std::uint32_t kHandOver = 1; };   any other policy
@@ -72,6 +73,16 @@ struct LockFreePages : MutexPages<U> {
   using List = LockFreeList<A>;
 };
 
+// The article to the letter: a slot of another thread is handed over at once, and every allocation looks at the owner's
+// list, which is drained when more than the threshold wait. The policies above gather what is for one owner, and look once a
+// page.
+template <class U = EngineUpstream>
+struct ArticlePages : MutexPages<U> {
+  static constexpr const char* kName = "article";
+  static constexpr std::uint32_t kHandOver = 1;
+  static constexpr bool kLookAlways = true;
+};
+
 // One process-wide allocator per Policy. Calls of different instantiations must not be mixed.
 template <class Policy = MutexPages<>>
 class OwnerPagesHeap {
@@ -101,7 +112,7 @@ class OwnerPagesHeap {
   static_assert(BlockUpstream<typename Policy::Upstream> && Policy::kPageBytes == Map::kPageBytes);
 
  public:
-  static constexpr const char* kName = Policy::kName;              // "mutex" or "lock-free": for tables
+  static constexpr const char* kName = Policy::kName;              // "mutex", "lock-free", "article": for tables
   static constexpr std::size_t kMaxSmallBytes = Pages::kMaxBytes;  // the largest request that is served from pages
 
   OwnerPagesHeap() = delete;

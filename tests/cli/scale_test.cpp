@@ -43,7 +43,7 @@ TEST(Scale, Quick_EveryRowIsMeasuredAndWritten) {
     EXPECT_GT(series.at("samples")[0].at("cpu_ns"), 0);
     rows.emplace(series.at("test"), series.at("mode"), series.at("subject"), series.at("workers"));
   }
-  EXPECT_EQ(rows.size(), 4u * 2 * 2 * 5 + 4 * 5 + 4 * 3);
+  EXPECT_EQ(rows.size(), 4u * 2 * 2 * 5 + 5 * 5 + 5 * 3);
   EXPECT_TRUE(content_of(folder / "r.html").starts_with("<!DOCTYPE html>"));
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json"}));
 }

@@ -311,6 +311,19 @@ TYPED_TEST(OwnerPages_Model, AllocateAgainstFrees_NoSlotTwice) {
       allocate_against_frees<typename TestFixture::template S<1>>(this->options("allocate, 2 frees", 3, 1));
   EXPECT_TRUE(result.ok()) << result;
 }
+// The article's policy: every allocation looks at the list, and may drain it while the page still has slots.
+template <class Config>
+struct LooksAlways : Config {
+  static constexpr bool kLookAlways = true;
+  static constexpr std::uint32_t kCollectAt = 1;
+};
+TYPED_TEST(OwnerPages_Model, AllocateThatLooksAlwaysAgainstFrees_NoSlotTwice) {
+  using S = Scene<LooksAlways<Small<TestFixture::template L, 1>>>;
+  const Result result = allocate_against_frees<S>(this->options("allocate and look, 2 frees", 3, 1));
+  EXPECT_TRUE(result.ok()) << result;
+  const Result leaves = leave_against_frees<S>(this->options("look, leave, 2 frees", 3, 1));
+  EXPECT_TRUE(leaves.ok()) << leaves;
+}
 TYPED_TEST(OwnerPages_Model, LeaveAgainstFrees_EveryPageReturned) {
   const Result result = leave_against_frees<typename TestFixture::template S<1>>(this->options("leave, 2 frees", 3, 1));
   EXPECT_TRUE(result.ok()) << result;

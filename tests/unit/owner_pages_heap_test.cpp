@@ -27,7 +27,8 @@ void in_a_thread(const std::function<void()>& work) { std::thread(work).join(); 
 
 template <class Policy>
 class OwnerPagesHeapTest : public testing::Test {};
-using Policies = testing::Types<MutexPages<SystemUpstream>, LockFreePages<SystemUpstream>, MutexPages<>, LockFreePages<>>;
+using Policies = testing::Types<MutexPages<SystemUpstream>, LockFreePages<SystemUpstream>, ArticlePages<SystemUpstream>,
+                                MutexPages<>, LockFreePages<>, ArticlePages<>>;
 TYPED_TEST_SUITE(OwnerPagesHeapTest, Policies);
 
 TYPED_TEST(OwnerPagesHeapTest, SizesAcrossTheBorder_AreUsableAlignedAndFreed) {
@@ -233,6 +234,50 @@ TYPED_TEST(OwnerPagesHeapTest, DestructorsLaterThanOurs_AllocateAndFree) {
   EXPECT_EQ(stats.owners_left, 0U);
   EXPECT_EQ(stats.owners, 2U) << "this thread's and the late owner";
   EXPECT_LE(stats.pages, 2U) << "the late owner's";
+}
+
+// The article's policy and ours, which gathers: the same slots, in one push each or in one for a hundred.
+template <class Policy>
+OwnerPagesStats free_in_another_thread(std::size_t slots) {
+  struct Own : Policy {};
+  using Heap = OwnerPagesHeap<Own>;
+  std::vector<void*> blocks(slots);
+  for (void*& block : blocks) block = Heap::allocate(16);
+  in_a_thread([&] {
+    for (void* block : blocks) Heap::deallocate(block);
+  });
+  const OwnerPagesStats stats = stats_of<Heap>();
+  Heap::trim();
+  EXPECT_EQ(stats_of<Heap>().pages, 0U);
+  return stats;
+}
+TEST(OwnerPagesPolicies, FreedByAnother_ArticleOneByOneOursGathered) {
+  const OwnerPagesStats article = free_in_another_thread<ArticlePages<>>(1000);
+  const OwnerPagesStats ours = free_in_another_thread<MutexPages<>>(1000);
+  EXPECT_EQ(article.remote_frees, 1000U);
+  EXPECT_EQ(article.hand_overs, 1000U);
+  EXPECT_EQ(ours.remote_frees, 1000U);
+  EXPECT_EQ(ours.hand_overs, 10U);
+}
+TEST(OwnerPagesPolicies, MoreThanTheThresholdWait_TheNextAllocationOfTheArticleDrains) {
+  const auto waiting = [](std::size_t slots) {
+    using Heap = OwnerPagesHeap<ArticlePages<SystemUpstream>>;
+    std::vector<void*> blocks(slots);
+    for (void*& block : blocks) block = Heap::allocate(16);
+    void* const other = Heap::allocate(128);  // its page has room
+    in_a_thread([&] {
+      for (void* block : blocks) Heap::deallocate(block);
+    });
+    EXPECT_EQ(stats_of<Heap>().pending, slots);
+    void* const next = Heap::allocate(128);
+    const std::uint64_t left = stats_of<Heap>().pending;
+    Heap::deallocate(other);
+    Heap::deallocate(next);
+    Heap::trim();
+    return left;
+  };
+  EXPECT_EQ(waiting(ArticlePages<>::kCollectAt - 1), ArticlePages<>::kCollectAt - 1);
+  EXPECT_EQ(waiting(ArticlePages<>::kCollectAt), 0U);
 }
 
 // As many holds of the locks as there can be.
