@@ -31,6 +31,7 @@ struct PoolsOptions {
   std::optional<std::string> slot_bytes;
   std::optional<std::string> crc_threads;
   std::optional<std::string> crc_pools;
+  std::optional<std::string> crc_reads;
   std::optional<std::string> repeat;
   std::optional<std::string> milliseconds;
   ResultFiles files;
@@ -50,6 +51,7 @@ void add_numbers(const PoolsOptions& options, Settings& settings) {
   number(options.slot_bytes, "--slot-bytes", 4, 1 << 16, settings.slot_bytes);
   number(options.repeat, "--repeat", 1, 1000, settings.repeat);
   number(options.milliseconds, "--time", 1, 60'000, settings.milliseconds);
+  number(options.crc_reads, "--crc-reads", 1, 1000, settings.crc_reads);
   if (options.crc_pools) settings.crc_pools = parse_numbers("--crc-pools", *options.crc_pools, 1, kMostThreads);
   if (options.crc_threads) settings.crc_threads = parse_numbers("--crc-threads", *options.crc_threads, 2, kMostThreads);
 }
@@ -114,6 +116,8 @@ void add_pools(CLI::App& app, Invocation& invocation) {
   command->add_option("--crc-threads", options.crc_threads, "Threads of the test crc [8,16,32]")->type_name("LIST");
   command->add_option("--crc-pools", options.crc_pools, "Numbers of pools that slots are distributed over [1,2,4,8,16]")
       ->type_name("LIST");
+  command->add_option("--crc-reads", options.crc_reads, "Buffers of the test crc that are read for each that is written [4]")
+      ->type_name("N");
   command->add_option("--repeat", options.repeat, "Sets of measurements, for medians [5]")->type_name("N");
   command->add_option("--time", options.milliseconds, "Milliseconds after which a test ends, with fewer operations [150]")
       ->type_name("MS");

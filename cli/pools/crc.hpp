@@ -1,5 +1,6 @@
 // Article 1's experiment: half of the threads pop a buffer, fill it with random bytes, write their sum and push it; the
-// other half pop one, compute the sum, compare it and push it. A buffer that two threads held at a time has a wrong sum.
+// other half pop one, compute the sum, compare it and push it, four times as often (Job::reads). A buffer that two threads
+// held at a time has a wrong sum.
 #pragma once
 #include <zlib.h>
 
@@ -68,8 +69,8 @@ bool fill_all(P& pool, const Job& job, std::size_t slots) {
 template <class P>
 [[gnu::flatten, gnu::noinline]] void write_and_read(P& pool, const Job& job, Lane& lane, Share& share, bool comparable) {
   std::uint64_t random = 88172645463325252 + lane.index();
-  const bool writes = lane.index() % 2 == 0;
-  repeat(job, lane, share, [&](std::uint64_t) {
+  const bool writes = is_writer(lane.index());
+  repeat(job, job.operations * (writes ? 1 : job.reads), lane, share, [&](std::uint64_t) {
     void* const slot = acquire_surely(pool, share.failures);
     CrcBuffer buffer(slot, job.slot_bytes);
     if (writes)

@@ -7,7 +7,7 @@
 namespace freehold::cli::pools {
 namespace {
 
-constexpr std::size_t kWords = 9;
+constexpr std::size_t kWords = 10;
 
 template <class T>
 T require(std::optional<T> value) {
@@ -53,6 +53,7 @@ std::vector<std::string> words_of(const Job& job) {
           std::to_string(job.operations),
           std::to_string(job.slot_bytes),
           std::to_string(job.milliseconds),
+          std::to_string(job.reads),
           std::to_string(job.shards),
           job.counted ? "1" : "0"};
 }
@@ -66,8 +67,9 @@ Job job_of(const std::vector<std::string>& words) {
           .operations = std::stoull(words[4]),
           .slot_bytes = number(words[5]),
           .milliseconds = number(words[6]),
-          .shards = number(words[7]),
-          .counted = words[8] == "1"};
+          .reads = number(words[7]),
+          .shards = number(words[8]),
+          .counted = words[9] == "1"};
 }
 
 }  // namespace freehold::cli::pools

@@ -38,11 +38,15 @@ struct Job {
   std::uint64_t operations = 0;  // acquire/release pairs of each thread, if time allows
   std::uint32_t slot_bytes = 0;
   std::uint32_t milliseconds = 0;  // a thread that is still at work then ends early, with fewer operations
+  std::uint32_t reads = 1;         // crc: buffers that a reader takes for each of a writer
   std::uint32_t shards = 0;        // that the slots are distributed over; 0: what the strategy chooses
   bool counted = false;            // contention is counted, which costs time
 
   friend bool operator==(const Job&, const Job&) = default;
 };
+
+// Of the threads of crc.
+[[nodiscard]] constexpr bool is_writer(std::uint32_t thread) { return thread % 2 == 0; }
 
 struct Report {
   static constexpr std::uint64_t kMagic = 0x736c6f6f70303031;

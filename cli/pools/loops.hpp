@@ -68,23 +68,23 @@ inline void* acquire_surely(P& pool, std::uint64_t& failures) {
   return slot != nullptr ? slot : acquire_slow(pool, failures);
 }
 
-// Calls step(i) for operations i of the job, between start and finish.
+// Calls step(i) for i in 0 … operations-1, between start and finish.
 template <class Step>
-void repeat(const Job& job, Lane& lane, Share& share, Step step) {
+void repeat(const Job& job, std::uint64_t operations, Lane& lane, Share& share, Step step) {
   lane.start();
   const Deadline deadline(job.milliseconds);
   do {
-    const std::uint64_t end = std::min(share.operations + kBlock, job.operations);
+    const std::uint64_t end = std::min(share.operations + kBlock, operations);
     for (std::uint64_t i = share.operations; i < end; ++i) step(i);
     share.operations = end;
-  } while (share.operations < job.operations && !deadline.is_passed());
+  } while (share.operations < operations && !deadline.is_passed());
   lane.finish();
 }
 
 // Test 1: a slot is released at once.
 template <class P>
 [[gnu::flatten, gnu::noinline]] void short_life(P& pool, const Job& job, Lane& lane, Share& share) {
-  repeat(job, lane, share, [&](std::uint64_t i) {
+  repeat(job, job.operations, lane, share, [&](std::uint64_t i) {
     void* const slot = acquire_surely(pool, share.failures);
     stamp(slot, static_cast<std::uint32_t>(i));
     pool.release(slot);
@@ -94,7 +94,7 @@ template <class P>
 // The same without any use of the slot: what the pair alone costs.
 template <class P>
 [[gnu::flatten, gnu::noinline]] void pair(P& pool, const Job& job, Lane& lane, Share& share) {
-  repeat(job, lane, share, [&](std::uint64_t) {
+  repeat(job, job.operations, lane, share, [&](std::uint64_t) {
     void* const slot = acquire_surely(pool, share.failures);
     keep(slot);
     pool.release(slot);

@@ -90,6 +90,7 @@ Job job_of(const Settings& settings, const Cell& cell) {
           .operations = settings.operations,
           .slot_bytes = crc ? settings.crc_bytes : settings.slot_bytes,
           .milliseconds = settings.milliseconds,
+          .reads = crc ? settings.crc_reads : 1,
           .shards = cell.shards,
           .counted = cell.counted};
 }

@@ -23,7 +23,8 @@ struct Settings {
   std::vector<std::uint32_t> crc_threads{8, 16, 32};
   std::vector<std::uint32_t> crc_pools{1, 2, 4, 8, 16};
   std::uint32_t crc_bytes = 64;
-  bool simulate = false;  // count coherence misses on simulated cores, too
+  std::uint32_t crc_reads = 4;  // for each write: a writer's operations are those above, a reader's so many times as many
+  bool simulate = false;        // count coherence misses on simulated cores, too
 };
 
 // One line of the tables: what the pools are compared in.

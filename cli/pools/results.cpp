@@ -16,6 +16,10 @@ double cost_of(const Sample& sample) {
 
 std::uint64_t wished_operations(const Results& results, const Series& series) {
   const Row& row = series.cell.row;
+  if (row.test == Trial::kCrc) {
+    const std::uint32_t writers = (row.threads + 1) / 2;
+    return results.settings.operations * (writers + std::uint64_t{row.threads - writers} * results.settings.crc_reads);
+  }
   // Of a pair of threads at a ring one acquires, the other releases.
   return results.settings.operations * (row.test == Trial::kRing ? row.threads / 2 : row.threads);
 }

@@ -81,7 +81,8 @@ ordered_json settings_json(const Settings& settings) {
           {"milliseconds", settings.milliseconds},
           {"crc_threads", settings.crc_threads},
           {"crc_pools", settings.crc_pools},
-          {"crc_bytes", settings.crc_bytes}};
+          {"crc_bytes", settings.crc_bytes},
+          {"crc_reads", settings.crc_reads}};
 }
 
 ordered_json simulated_json(const Results& results) {

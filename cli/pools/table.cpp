@@ -80,8 +80,10 @@ class Tables {
     std::vector<Row> rows = rows_of(results_.settings);
     std::erase_if(rows, [](const Row& row) { return row.test != Trial::kCrc; });
     if (rows.empty()) return;
-    print("\nCRC: microseconds per buffer and contention, {} bytes, half of the threads write, half read\n{:<{}}",
-          results_.settings.crc_bytes, "threads", width_ + 5);
+    print(
+        "\nCRC: microseconds per buffer and contention, {} bytes, half of the threads write, half read, {} for a "
+        "write\n{:<{}}",
+        results_.settings.crc_bytes, results_.settings.crc_reads, "threads", width_ + 5);
     for (const Row& row : rows) print("{:>9}{:>7}", row.threads, "");
     print("\n");
     for (std::size_t pool = 0; pool < results_.settings.pools.size(); ++pool) {

@@ -123,6 +123,7 @@ TEST(Pools, BadArguments_OneLineAndExit2) {
       {"--time", "0"},
       {"--crc-threads", "1"},
       {"--crc-pools", "0"},
+      {"--crc-reads", "0"},
       {"--json", "/no/such/folder/x"},
       {"--html", "/"},
       {"--pools", "floor", "--tests", "ring"},

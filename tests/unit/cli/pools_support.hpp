@@ -32,7 +32,10 @@ inline Results results_with(const Cost& cost, std::uint32_t repeat = 3) {
   for (const Cell& cell : cells_of(results.settings)) {
     Series series{.cell = cell, .samples = {}, .failure = {}};
     for (std::uint32_t set = 0; set < repeat; ++set) {
-      Sample sample{.operations = results.settings.operations * cell.row.threads, .cpu_ns = 1000, .peak_rss_bytes = 1 << 20};
+      const std::uint64_t reads = cell.row.test == Trial::kCrc ? results.settings.crc_reads : 1;
+      Sample sample{.operations = results.settings.operations * cell.row.threads / 2 * (1 + reads),
+                    .cpu_ns = 1000,
+                    .peak_rss_bytes = 1 << 20};
       sample.elapsed_ns = static_cast<std::uint64_t>(cost(cell, set) * static_cast<double>(sample.operations));
       if (cell.counted) {
         sample.counted = 2 * sample.operations;

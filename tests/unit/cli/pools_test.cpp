@@ -30,6 +30,7 @@ TEST(PoolsPlan, Words_NameTheWholeJob) {
                 .operations = 5'000'000'000,
                 .slot_bytes = 12,
                 .milliseconds = 150,
+                .reads = 4,
                 .shards = 7,
                 .counted = true};
   EXPECT_EQ(job_of(words_of(job)), job);
@@ -169,6 +170,17 @@ TEST(PoolsLoops, Counted_OperationsAreAcquiresAndReleasesOfTheTestAlone) {
   const Report report = run<Counted>(job_with(Trial::kCrc, Context::kFresh, 2));
   EXPECT_EQ(report.counted, 2 * report.operations);
   EXPECT_EQ(run<Stack>(job_with(Trial::kCrc, Context::kFresh, 2)).counted, 0u);
+}
+
+// Article 1: a million iterations of each writer, four million of each reader.
+TEST(PoolsLoops, Crc_FourReadsForEachWrite) {
+  Job job = job_with(Trial::kCrc, Context::kFresh, 5);  // three writers, two readers
+  job.reads = 4;
+  EXPECT_EQ(run<Stack>(job).operations, (3 + 2 * 4) * job.operations);
+  Settings settings;
+  settings.pools = {made_up_pool(kOtherPool)};
+  EXPECT_EQ(job_of(settings, {{Trial::kCrc, Context::kFresh, 8}, 0, 0, false}).reads, 4u);
+  EXPECT_EQ(job_of(settings, {{Trial::kShort, Context::kFresh, 8}, 0, 0, false}).reads, 1u);
 }
 
 TEST(PoolsLoops, TooSlow_EndsEarly) {
