@@ -20,6 +20,7 @@ void add_scale(CLI::App& app, Invocation& invocation);
 void add_pools(CLI::App& app, Invocation& invocation);
 void add_simulate(CLI::App& app, Invocation& invocation);
 void add_timers(CLI::App& app, Invocation& invocation);
+void add_articles(CLI::App& app, Invocation& invocation);
 void add_workers(CLI::App& app, Invocation& invocation);
 void add_replay(CLI::App& app, Invocation& invocation);
 

@@ -48,6 +48,7 @@ int execute(int argc, char** argv) {
   add_pools(app, invocation);
   add_simulate(app, invocation);
   add_timers(app, invocation);
+  add_articles(app, invocation);
   add_workers(app, invocation);
   if (argc > 1 && argv[1][0] != '-' && !has_subcommand(app, argv[1])) {
     throw Failure(kExitRefused, fmt::format("there is no subcommand '{}'; see freehold --help", printable(argv[1])));

@@ -12,6 +12,8 @@ extern const std::string_view pools_html;
 extern const std::string_view pools_js;
 extern const std::string_view timers_html;
 extern const std::string_view timers_js;
+extern const std::string_view articles_html;
+extern const std::string_view articles_js;
 extern const std::string_view doctor_html;
 extern const std::string_view doctor_js;
 extern const std::string_view page_css;

@@ -1,0 +1,96 @@
+#include "cli/articles/experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "cli/pools/experiment.hpp"
+#include "cli/scale/experiment.hpp"
+#include "cli/timers/experiment.hpp"
+
+namespace freehold::cli::articles {
+namespace {
+
+class Experiment {
+ public:
+  Experiment(Interrupts& interrupts, Progress& progress) : interrupts_(interrupts), progress_(progress) {}
+
+  template <class Part, class Settings, class Run>
+  void part(std::optional<Part>& result, const std::optional<Settings>& settings, Run run) {
+    if (!settings || interrupts_.arrived() != 0) return;
+    result = run(*settings);
+    complete_ &= result->complete;
+  }
+  void pools(std::optional<pools::Results>& result, const std::optional<pools::Settings>& settings) {
+    part(result, settings, [&](const auto& s) { return pools::run_experiment(s, interrupts_, progress_); });
+  }
+  void timers(std::optional<timers::Results>& result, const std::optional<timers::Settings>& settings) {
+    part(result, settings, [&](const auto& s) { return timers::run_experiment(s, interrupts_, progress_); });
+  }
+  void scale(std::optional<scale::Results>& result, const std::optional<scale::Settings>& settings) {
+    const auto watch = [&](const scale::Step& step) { progress_.show(step.done, step.of, step.what); };
+    part(result, settings, [&](const auto& s) { return scale::run_experiment(s, interrupts_, watch); });
+  }
+  [[nodiscard]] bool is_complete() const { return complete_ && interrupts_.arrived() == 0; }
+
+ private:
+  Interrupts& interrupts_;
+  Progress& progress_;
+  bool complete_ = true;
+};
+
+void add_failures(std::vector<std::string>& all, const std::optional<pools::Results>& part) {
+  if (!part) return;
+  for (const pools::Series& series : part->series) {
+    if (!series.failure.empty())
+      all.push_back(fmt::format("{} failed in {}: {}.", part->settings.pools[series.cell.pool]->name,
+                                pools::text_of(series.cell.row), series.failure));
+  }
+}
+void add_failures(std::vector<std::string>& all, const std::optional<scale::Results>& part) {
+  if (!part) return;
+  for (const scale::Series& series : part->series) {
+    if (!series.failure.empty())
+      all.push_back(fmt::format("{} failed in {} ({}): {}.", part->settings.subjects[series.cell.subject].name,
+                                scale::name_of(series.cell.test), name_of(series.cell.mode), series.failure));
+  }
+}
+void add_failures(std::vector<std::string>& all, const std::optional<timers::Results>& part) {
+  if (!part) return;
+  for (const timers::Series& series : part->series) {
+    if (!series.failure.empty())
+      all.push_back(fmt::format("{} failed in {} ({}): {}.", part->settings.structures[series.cell.structure]->name,
+                                timers::text_of(series.cell.row), timers::name_of(series.cell.load), series.failure));
+  }
+}
+
+}  // namespace
+
+Results run_experiment(const Plan& plan, Interrupts& interrupts, Progress& progress) {
+  Results results;
+  results.plan = plan;
+  results.machine = this_machine();
+  results.date = today();
+  const auto begin = std::chrono::steady_clock::now();
+  Experiment experiment(interrupts, progress);
+  experiment.pools(results.crc, plan.crc);
+  experiment.pools(results.several, plan.several);
+  experiment.pools(results.fewer, plan.fewer);
+  experiment.pools(results.alone, plan.alone);
+  experiment.timers(results.timers, plan.timers);
+  experiment.scale(results.scaling, plan.scaling);
+  experiment.scale(results.blocks, plan.blocks);
+  results.complete = experiment.is_complete();
+  results.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return results;
+}
+
+std::vector<std::string> failures_of(const Results& results) {
+  std::vector<std::string> all;
+  for (const auto* part : {&results.crc, &results.several, &results.fewer, &results.alone}) add_failures(all, *part);
+  add_failures(all, results.timers);
+  for (const auto* part : {&results.scaling, &results.blocks}) add_failures(all, *part);
+  return all;
+}
+
+}  // namespace freehold::cli::articles

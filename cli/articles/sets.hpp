@@ -1,0 +1,50 @@
+// A figure in every set of measurements, and arithmetic on such: set by set, so that what the machine did meanwhile falls on
+// both sides of a ratio. A set in which one side is missing is left out.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/articles/findings.hpp"
+
+namespace freehold::cli::articles {
+
+using Sets = std::vector<std::optional<double>>;
+
+// f of the figures of one set, for every set that all of `figures` have. Pre: not empty.
+[[nodiscard]] Sets combine(const std::vector<Sets>& figures, const std::function<double(const std::vector<double>&)>& f);
+[[nodiscard]] Sets quotient(const Sets& a, const Sets& b);
+[[nodiscard]] Sets least_of(const std::vector<Sets>& figures);
+[[nodiscard]] Sets greatest_of(const std::vector<Sets>& figures);
+[[nodiscard]] Sets mean_of(const std::vector<Sets>& figures);  // geometric
+[[nodiscard]] std::optional<double> median_of(const Sets& sets);
+// Three digits that count; a dash for nothing.
+[[nodiscard]] std::string figure_text(std::optional<double> value);
+[[nodiscard]] std::string figure_text(const Sets& sets);
+
+// Claims as they are found.
+class Claims {
+ public:
+  Claims(std::uint32_t article, unsigned cpus, std::vector<Claim>& all) : article_(article), cpus_(cpus), all_(all) {}
+
+  struct Words {
+    std::string id, statement, figure, limits;
+    unsigned least_cpus = 1;  // with fewer, nothing can be said
+  };
+  void at_least(Words words, const Sets& ratio, double threshold) { judge(std::move(words), ratio, threshold, true); }
+  void at_most(Words words, const Sets& ratio, double threshold) { judge(std::move(words), ratio, threshold, false); }
+  void not_testable(std::string id, std::string statement, std::string why);
+  // As another command judged it.
+  void add(Claim claim);
+
+ private:
+  void judge(Words words, const Sets& ratio, double threshold, bool at_least);
+
+  std::uint32_t article_;
+  unsigned cpus_;
+  std::vector<Claim>& all_;
+};
+
+}  // namespace freehold::cli::articles

@@ -1,0 +1,44 @@
+// The page of freehold articles in a browser: it draws everything, complains about nothing, fetches nothing.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/articles/page.hpp"
+#include "cli/articles/results_json.hpp"
+#include "tests/cli/page_fixture.hpp"
+#include "tests/unit/cli/articles_support.hpp"
+
+namespace freehold::tests {
+namespace {
+using namespace cli::articles;
+
+class ArticlesPage : public PageTest {
+ protected:
+  Seen look_at_page_of(const Results& results) { return look_at_text(page_of(results_json(results, findings_of(results)))); }
+};
+
+TEST_F(ArticlesPage, OfARun_ShowsEveryClaimAndTable) {
+  const Results results = results_with(as_in_the_articles());
+  const Findings findings = findings_of(results);
+  const Seen seen = look_at_page_of(results);
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "class=\"pill "), findings.claims.size());
+  EXPECT_EQ(count(seen.dom, "<table"), 3 + findings.tables.size());
+  EXPECT_EQ(count(seen.dom, "<h2>Article "), 3u);
+}
+
+TEST_F(ArticlesPage, HostileFailureAndInterruption_ShownAsText) {
+  Results results = results_with(as_in_the_articles());
+  results.complete = false;
+  results.crc->series.front().failure = "</script><img src=x onerror=\"document.body.remove()\">&amp;";
+  for (cli::timers::Series& series : results.timers->series) series.samples.clear();
+  const Seen seen = look_at_page_of(results);
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "<img"), 0u);
+  EXPECT_GT(count(seen.dom, "&lt;/script&gt;&lt;img src=x"), 0u);
+  EXPECT_GT(count(seen.dom, "Interrupted"), 0u);
+  EXPECT_EQ(count(seen.dom, "NaN"), 0u);
+}
+
+}  // namespace
+}  // namespace freehold::tests
