@@ -1,4 +1,4 @@
-"""`script/bench docs`: writes the tables of docs/benchmarks.md and README.md from the runs stored in docs/benchmarks, or runs again."""
+"""`script/bench docs`: writes the tables of docs/benchmarks.md, docs/articles.md and README.md from the runs stored in docs/benchmarks, or runs again."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-from . import again, floors_table, latency_table, machine, peers, report, stats
+from . import again, articles_table, floors_table, latency_table, machine, peers, report, stats
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STORE = ROOT / "docs" / "benchmarks"
@@ -70,11 +70,21 @@ def floors_table_of(path):
     return "```\n" + machine.one_line(data["machine"]) + "\n\n" + floors_table.render(data) + "\n```"
 
 
+def articles_head(path):
+    return articles_table.head(json.loads(path.read_text()))
+
+
+def article_tables(article):
+    return lambda path: articles_table.of_article(json.loads(path.read_text()), article)
+
+
 WRITTEN = [  # (text, mark, stored run, how it is shown)
     (ROOT / "docs" / "benchmarks.md", "malloc", STORE / "malloc.json", malloc_tables),
     (ROOT / "README.md", "malloc", STORE / "malloc.json", readme_table),
     (ROOT / "docs" / "benchmarks.md", "floors", STORE / "floors.json", floors_table_of),
     (ROOT / "docs" / "benchmarks.md", "latency", STORE / "latency.json", latency_tables),
+    (ROOT / "docs" / "articles.md", "articles", STORE / "articles.json", articles_head),
+    *((ROOT / "docs" / "articles.md", f"article {n}", STORE / "articles.json", article_tables(n)) for n in range(1, 6)),
 ]
 
 

@@ -9,7 +9,7 @@ import resource
 import tempfile
 import unittest
 
-from driver import again, floors, floors_table, instructions, latency, latency_table, malloc, peers, report, runs, startup, stats, stored
+from driver import again, articles_table, floors, floors_table, instructions, latency, latency_table, malloc, peers, report, runs, startup, stats, stored
 from driver.peers import Allocator
 from driver.rows import PROGRAMS, Row, macro_rows
 
@@ -116,6 +116,20 @@ class Stored(unittest.TestCase):
 
     def test_Documents_Tables_AreThoseOfTheStoredRuns(self):
         self.assertEqual(stored.main(["--check"]), 0)
+
+
+class Articles(unittest.TestCase):
+    DATA = {"claims": [{"article": 2, "claim": "a|b", "verdict": "refuted", "figure": "1 ns", "limits": None, "ratio": 1.5, "least_ratio": 1.0,
+                        "greatest_ratio": 2.0, "threshold": 1.25, "at_least": False},
+                       {"article": 1, "claim": "c", "verdict": "not testable", "figure": None, "limits": "l", "ratio": None}],
+            "tables": [{"article": 2, "title": "T", "columns": ["p", "1", "2"], "rows": [["x", "1", "2"], ["y", "3"]]}]}
+
+    def test_OfArticle_OneOfTwo_ItsClaimsAndTablesOnly(self):
+        text = articles_table.of_article(self.DATA, 2)
+        self.assertIn("| a\\|b | **refuted** | 1 ns | 1.50 (1.00–2.00), ≤ 1.25 | – |", text)
+        self.assertNotIn("| c |", text)
+        self.assertTrue(text.endswith("T:\n\n| p | 1 | 2 |\n|---|---|---|\n| x | 1 | 2 |\n| y | 3 |  |"))
+        self.assertIn("| c | **not testable** | – | – | l |", articles_table.of_article(self.DATA, 1))
 
 
 class Peers(unittest.TestCase):

@@ -1,0 +1,40 @@
+"""The claims and figures of a stored run of `freehold articles`, as Markdown."""
+
+
+def escaped(text):
+    return "–" if text is None else text.replace("|", "\\|")
+
+
+def row(cells):
+    return f"| {' | '.join(escaped(cell) for cell in cells)} |"
+
+
+def ratio(claim):
+    if claim["ratio"] is None:
+        return "–"
+    bound = f"{'≥' if claim['at_least'] else '≤'} {claim['threshold']:.4g}"
+    return f"{claim['ratio']:.2f} ({claim['least_ratio']:.2f}–{claim['greatest_ratio']:.2f}), {bound}"
+
+
+def of_article(data, article):
+    """One article's claims, then the tables behind them."""
+    lines = ["| claim | verdict | figure | ratio (in the sets), reproduced if | limits |", "|---" * 5 + "|"]
+    for claim in data["claims"]:
+        if claim["article"] == article:
+            lines.append(row([claim["claim"], f"**{claim['verdict']}**", claim["figure"], ratio(claim), claim["limits"]]))
+    for table in data["tables"]:
+        if table["article"] == article:
+            width = len(table["columns"])
+            lines += ["", f"{table['title']}:", "", row(table["columns"]), "|---" * width + "|"]
+            lines += [row(cells + [""] * (width - len(cells))) for cells in table["rows"]]
+    return "\n".join(lines)
+
+
+def head(data):
+    machine = data["machine"]
+    counts = {verdict: sum(claim["verdict"] == verdict for claim in data["claims"])
+              for verdict in ("reproduced", "refuted", "undecided", "not testable")}
+    lines = [f"{machine['cpu_model']}, {machine['cpus']} CPUs, {machine['system']}, {machine['libc']}; {data['date'][:10]}, "
+             f"{data['seconds']:.0f} s, medians of {data['settings']['repeat']} sets. Of {len(data['claims'])} claims "
+             + ", ".join(f"{n} are {verdict}" for verdict, n in counts.items()) + "."]
+    return "\n".join(lines + [f"- {note}" for note in data["notes"]])
