@@ -44,6 +44,7 @@ class ContainerTimerQueue {
     } catch (const std::bad_alloc&) {
       return {};
     }
+    most_ = std::max(most_, timers_.size());
     return TimerId(last_id_);
   }
 
@@ -82,6 +83,21 @@ class ContainerTimerQueue {
     return true;
   }
 
+  [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept {
+    const Guard guard(lock_);
+    const auto found = timers_.find(id.value());
+    if (found == timers_.end() || found->second.state == State::kIdle) return std::nullopt;
+    return found->second.entry->first;
+  }
+  [[nodiscard]] TimerStats stats() const noexcept {
+    const Guard guard(lock_);
+    return {timers_.size(), most_, fired_};
+  }
+  [[nodiscard]] TimePoint now() const noexcept {
+    const Guard guard(lock_);
+    return now_;
+  }
+
   [[nodiscard]] std::optional<TimePoint> next_expiry() const noexcept {
     const Guard guard(lock_);
     if (again_.empty() && queue_.empty()) return std::nullopt;
@@ -102,6 +118,7 @@ class ContainerTimerQueue {
     advancing_ = true;
     for (; is_due() && budget > 0; --budget, ++progress.fired) fire();
     advancing_ = false;
+    fired_ += progress.fired;
     progress.more = is_due() || !again_.empty();
     return progress;
   }
@@ -147,6 +164,8 @@ class ContainerTimerQueue {
   [[no_unique_address]] mutable Mutex lock_;
   std::uint64_t last_id_ = 0;
   TimePoint now_ = TimePoint::min();
+  std::size_t most_ = 0;
+  std::uint64_t fired_ = 0;
   bool advancing_ = false;
   std::map<std::uint64_t, Timer, std::less<>, Rebound<Entry>> timers_;
   Queue queue_;

@@ -58,6 +58,7 @@ class DequeTimerQueue {
       if (data != nullptr) destroy_at(data);
       return {};
     }
+    most_ = std::max(most_, handles_.size());
     return TimerId(++last_id_);
   }
 
@@ -93,6 +94,21 @@ class DequeTimerQueue {
     return true;
   }
 
+  [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept {
+    const Guard guard(lock_);
+    const auto found = handles_.find(id.value());
+    if (found == handles_.end() || found->second.place.queue == nullptr) return std::nullopt;
+    return found->second.place.time->first;
+  }
+  [[nodiscard]] TimerStats stats() const noexcept {
+    const Guard guard(lock_);
+    return {handles_.size(), most_, fired_};
+  }
+  [[nodiscard]] TimePoint now() const noexcept {
+    const Guard guard(lock_);
+    return now_;
+  }
+
   [[nodiscard]] std::optional<TimePoint> next_expiry() const noexcept {
     const Guard guard(lock_);
     std::optional<TimePoint> earliest;
@@ -111,6 +127,7 @@ class DequeTimerQueue {
     advancing_ = true;
     for (Queue* queue = due(); queue != nullptr && budget > 0; --budget, queue = due()) progress.fired += step(*queue);
     advancing_ = false;
+    fired_ += progress.fired;
     progress.more = due() != nullptr || !past_[turn_ ^ 1].empty();
     return progress;
   }
@@ -212,6 +229,8 @@ class DequeTimerQueue {
   [[no_unique_address]] Allocator allocator_;
   std::uint64_t last_id_ = 0;
   TimePoint now_ = TimePoint::min();
+  std::size_t most_ = 0;
+  std::uint64_t fired_ = 0;
   bool advancing_ = false;
   std::uint8_t turn_ = 0;  // of past_: what advance() calls; the other has what was set meanwhile to a time that had come
   std::map<std::uint64_t, Entry, std::less<>, Rebound<Handle>> handles_;

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -128,6 +129,10 @@ class Driver {
   }
   bool cancel(TimerId id) noexcept { return timers_.cancel(id); }
   bool destroy(TimerId id) noexcept { return timers_.destroy(id); }
+  [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept { return timers_.expiry(id); }
+  [[nodiscard]] TimerStats stats() const noexcept { return timers_.stats(); }
+  // Pre: called by a callback.
+  [[nodiscard]] TimePoint now() const noexcept { return timers_.now(); }
 
   // Returns when no callback runs that ran when it was called: after a cancel() or destroy(), that timer's callback is not
   // running, and what it did is visible. In a callback: at once.

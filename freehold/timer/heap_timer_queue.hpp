@@ -26,6 +26,9 @@ class HeapTimerQueue {
   SetResult set(TimerId id, TimePoint time) noexcept { return queue_.set(id, time); }
   bool cancel(TimerId id) noexcept { return queue_.cancel(id); }
   bool destroy(TimerId id) noexcept { return queue_.destroy(id); }
+  [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept { return queue_.expiry(id); }
+  [[nodiscard]] TimerStats stats() const noexcept { return queue_.stats(); }
+  [[nodiscard]] TimePoint now() const noexcept { return queue_.now(); }
   [[nodiscard]] std::optional<TimePoint> next_expiry() const noexcept { return queue_.next_expiry(); }
   Progress advance(TimePoint now, std::size_t budget = kUnlimited) noexcept { return queue_.advance(now, budget); }
 

@@ -48,12 +48,14 @@ class Slab {
     if (free_ != kNoNode) {
       const std::uint32_t index = free_;
       free_ = nodes_[index].get_next();
+      ++taken_;
       return index;
     }
     const std::uint32_t index = used_.load(std::memory_order_relaxed);  // relaxed: changed under the lock only
     if (index == usable_ && !grow()) return kNoNode;
     std::construct_at(&nodes_[index]);
     used_.store(index + 1, std::memory_order_release);
+    ++taken_;
     return index;
   }
 
@@ -61,6 +63,12 @@ class Slab {
     const sync::Guard<Mutex> guard(lock_);
     nodes_[index].set_next(free_);
     free_ = index;
+    --taken_;
+  }
+  // Nodes that are handed out now.
+  [[nodiscard]] std::uint32_t taken() const noexcept {
+    const sync::Guard<Mutex> guard(lock_);
+    return taken_;
   }
 
  private:
@@ -85,8 +93,9 @@ class Slab {
   // Read by all, written under the lock.
   typename Locking::template atomic<std::uint32_t> used_{0};
   // Under the lock.
-  [[no_unique_address]] Mutex lock_;
+  [[no_unique_address]] mutable Mutex lock_;
   std::uint32_t usable_ = 0;
+  std::uint32_t taken_ = 0;
   std::uint32_t free_ = kNoNode;
 };
 

@@ -27,6 +27,7 @@
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 namespace freehold::timer {
 
@@ -69,12 +70,22 @@ struct Progress {
 
 inline constexpr std::size_t kUnlimited = ~std::size_t{0};
 
+// A snapshot. timers: those that are there; a wheel for any thread counts a destroyed one until the next advance().
+struct TimerStats {
+  std::size_t timers = 0;
+  std::size_t most_timers = 0;  // at a time
+  std::uint64_t fired = 0;
+};
+
 // create       a timer that is not armed; none if there is no memory or no room.
 // set          see SetResult.
 // cancel       true: it was armed and will not fire. False: no such timer, or not armed; its callback may be running in
 //              another thread right now, or have run.
 // destroy      ends it, armed or not, also from its own callback; true: it was there. Another thread's callback may still
 //              run.
+// expiry       the time that an armed timer was set to, a wheel: the end of that tick; none: it is not armed, or not there.
+// stats        see TimerStats.
+// now          Time, as above; the end of a wheel's tick. Where advance() is called.
 // next_expiry  when advance() should be called next; none while no timer is armed. Never later than the earliest timer's
 //              time (a wheel: than the tick in which that ends), and not later than the last `now` when something is due.
 // advance      calls what is due at `now`. A call does at most `budget` steps of work: timers fired, moved or forgotten.
@@ -85,12 +96,15 @@ concept Timers = requires(T& timers, Callback callback, void* context, TimerId i
   { timers.set(id, time) } -> std::same_as<SetResult>;
   { timers.cancel(id) } -> std::same_as<bool>;
   { timers.destroy(id) } -> std::same_as<bool>;
+  { std::as_const(timers).expiry(id) } -> std::same_as<std::optional<TimePoint>>;
+  { std::as_const(timers).stats() } -> std::same_as<TimerStats>;
+  { std::as_const(timers).now() } -> std::same_as<TimePoint>;
   { timers.next_expiry() } -> std::same_as<std::optional<TimePoint>>;
   { timers.advance(time, budget) } -> std::same_as<Progress>;
   { timers.advance(time) } -> std::same_as<Progress>;
 };
 
-// create, set, cancel and destroy may be called by any thread, also while the owner is in advance().
+// create, set, cancel, destroy, expiry and stats may be called by any thread, also while the owner is in advance().
 template <class T>
 concept SharedTimers = Timers<T> && requires { requires T::kShared; };
 
@@ -107,6 +121,18 @@ template <class Rep, class Period>
 template <class T, class Rep, class Period>
 SetResult set_after(T& timers, TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
   return timers.set(id, after(delay));
+}
+
+// Whether a timer of any structure will fire; and when, from now on: zero if its time has come, none if it is not armed.
+template <class T>
+[[nodiscard]] bool is_armed(const T& timers, TimerId id) noexcept {
+  return timers.expiry(id).has_value();
+}
+template <class T>
+[[nodiscard]] std::optional<Clock::duration> remaining(const T& timers, TimerId id, TimePoint now = Clock::now()) noexcept {
+  const std::optional<TimePoint> expiry = timers.expiry(id);
+  if (!expiry) return std::nullopt;
+  return *expiry <= now ? Clock::duration::zero() : *expiry - now;
 }
 
 // A timer that calls `f(id)`, or `f()`. Pre: f outlives the timer. Cost: as create(); nothing is copied or allocated for f.

@@ -10,6 +10,7 @@
 // Memory: 88 bytes a timer; that of destroyed ones is used again, and goes back to the system at the queue's end.
 // Errors: the constructor throws std::bad_alloc when there is no address space.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -75,6 +76,27 @@ class TimerQueue {
     return true;
   }
 
+  [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept {
+    const Guard guard(lock_);
+    const Node* const node = find(id);
+    if (node == nullptr || !node->is_linked()) return std::nullopt;
+    return node->key;
+  }
+  [[nodiscard]] TimerStats stats() const noexcept {
+    const Guard guard(lock_);
+    return {nodes_.taken(), nodes_.used(), fired_};
+  }
+  [[nodiscard]] TimePoint now() const noexcept {
+    const Guard guard(lock_);
+    return now_;
+  }
+
+  // Arms a timer `delay` from now. Units: any of std::chrono.
+  template <class Rep, class Period>
+  SetResult set_after(TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
+    return set(id, after(delay));
+  }
+
   [[nodiscard]] std::optional<TimePoint> next_expiry() const noexcept {
     const Guard guard(lock_);
     if (!due_.empty() || !again_.empty()) return now_;
@@ -91,6 +113,7 @@ class TimerQueue {
     Progress progress;
     for (; is_due() && progress.fired < budget; ++progress.fired) fire();
     advancing_ = false;
+    fired_ += progress.fired;
     progress.more = is_due() || !again_.empty();
     return progress;
   }
@@ -157,6 +180,7 @@ class TimerQueue {
   [[no_unique_address]] mutable Mutex lock_;
   bool advancing_ = false;
   TimePoint now_ = TimePoint::min();
+  std::uint64_t fired_ = 0;
   Slab<Node, SingleThreaded> nodes_;
   IntrusiveMultimap<Node, TimePoint> queue_;
   IntrusiveList<Node> due_;

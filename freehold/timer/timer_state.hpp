@@ -16,6 +16,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include "freehold/sync/atomics.hpp"
 #include "freehold/timer/timer.hpp"
@@ -49,6 +50,11 @@ class PlainState {
   [[nodiscard]] bool is_told() const noexcept { return false; }
   [[nodiscard]] Ticks due() const noexcept { return due_; }
   [[nodiscard]] Ticks place() const noexcept { return place_; }
+
+  // The tick for which the timer is armed; none: it is not, or it is not there.
+  [[nodiscard]] std::optional<Ticks> armed_for(std::uint32_t generation) const noexcept {
+    return is(generation) && armed_ ? std::optional(due_) : std::nullopt;
+  }
 
   ArmResult arm(std::uint32_t generation, Ticks due) noexcept {
     if (!is(generation)) [[unlikely]]
@@ -105,6 +111,10 @@ struct TimerOrders {
   static constexpr std::memory_order kOwnerLook = std::memory_order_acquire;
   // release: pairs with kLook; publishes the place, and that the link of the owner's list was read.
   static constexpr std::memory_order kSettle = std::memory_order_release;
+  // release: pairs with kReadDue; a due tick is not seen before the word that says that it is being set.
+  static constexpr std::memory_order kWriteDue = std::memory_order_release;
+  // acquire: pairs with kWriteDue, so that armed_for() looks at a word that is as new as the tick.
+  static constexpr std::memory_order kReadDue = std::memory_order_acquire;
 };
 
 template <sync::Atomics A, class Orders = TimerOrders>
@@ -141,7 +151,7 @@ class SharedState {
     }
     const bool was_armed = (word & kArmed) != 0;
     word = (word | kSetting) & ~kArmed;
-    due_.store(due, std::memory_order_relaxed);  // relaxed: kArm publishes it, and only who holds the word writes it
+    due_.store(due, Orders::kWriteDue);  // for the owner kArm publishes it; only who holds the word writes it
     for (;;) {
       bool tell = false;
       std::uint64_t next = word & ~(kSetting | kCancelled);
@@ -156,6 +166,22 @@ class SharedState {
         if (!is(next, generation)) return {SetResult::kNoTimer, false};
         return {was_armed ? SetResult::kRearmed : SetResult::kArmed, tell && (word & kTold) == 0};
       }
+    }
+  }
+
+  // As PlainState's. Any thread; waits for an arm() that is under way, which is a handful of instructions.
+  [[nodiscard]] std::optional<Ticks> armed_for(std::uint32_t generation) const noexcept {
+    for (;;) {
+      const std::uint64_t word = word_.load(Orders::kLook);
+      if (!is(word, generation)) return std::nullopt;
+      if ((word & kSetting) != 0) {
+        A::pause();
+        continue;
+      }
+      if ((word & kArmed) == 0) return std::nullopt;
+      const Ticks due = due_.load(Orders::kReadDue);
+      // relaxed: not older than the tick, which was acquired. The same word: the tick is its own, and of this life.
+      if (word_.load(std::memory_order_relaxed) == word) return due;
     }
   }
 

@@ -101,6 +101,26 @@ class TimerWheel {
     return end.ended;
   }
 
+  // Any thread; waits for a set() of the same timer that is under way. The end of the tick that the timer was set to.
+  [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept {
+    const Node* const node = find(id);
+    if (node == nullptr) return std::nullopt;
+    const std::optional<Ticks> due = node->state.armed_for(id.generation());
+    return due ? std::optional(time_of(*due)) : std::nullopt;
+  }
+  // Any thread. Cost: the lock of create().
+  [[nodiscard]] TimerStats stats() const noexcept {
+    return {nodes_.taken(), nodes_.used(), fired_.load(std::memory_order_relaxed)};  // relaxed: a statistic
+  }
+  // The owner.
+  [[nodiscard]] TimePoint now() const noexcept { return time_of(target_); }
+
+  // Arms a timer `delay` from now. Units: any of std::chrono.
+  template <class Rep, class Period>
+  SetResult set_after(TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
+    return set(id, after(delay));
+  }
+
   // The owner. Exactly the tick of the earliest timer, if that is less than 64 ticks ahead or at most kLooks timers share
   // its slot; else the beginning of that slot, which is not later, and at which advance() moves them on. So a timer causes
   // at most ten early calls. Not later than the last `now` when timers wait that other threads have set. Cost: at most
@@ -142,6 +162,8 @@ class TimerWheel {
         call(index);
       }
     }
+    // relaxed: the owner's own.
+    if (progress.fired > 0) fired_.store(fired_.load(std::memory_order_relaxed) + progress.fired, std::memory_order_relaxed);
     progress.more = !done || has_more();
     return progress;
   }
@@ -406,8 +428,9 @@ class TimerWheel {
   alignas(base::kCacheLine) Slots slots_;
   Ticks position_ = 0;
   Ticks target_ = 0;
-  std::uint32_t listening_ = kNoNode;  // what was taken from told_ and not looked at yet
-  std::uint16_t emptying_ = kNoList;   // the slot at the position, while it is not empty
+  typename Locking::template atomic<std::uint64_t> fired_{0};  // read by any thread
+  std::uint32_t listening_ = kNoNode;                          // what was taken from told_ and not looked at yet
+  std::uint16_t emptying_ = kNoList;                           // the slot at the position, while it is not empty
   std::uint8_t turn_ = 0;
   bool owned_ = false;  // in a checked build
 };

@@ -169,6 +169,43 @@ struct Scenarios {
       ledger.finish(timer);
     });
   }
+  // The node has a second life while somebody asks for the first one's time.
+  static void expiry_while_reused(Execution& run) {
+    Ledger ledger(1);
+    Timer first, second;
+    ledger.create_armed(first, 5);
+    const TimerId id = first.id;
+    std::optional<TimePoint> seen;
+    run.spawn([&] {
+      ledger.destroy(first);
+      ledger.advance(1);
+      ledger.create(second);
+      ledger.set(second, 20);
+    });
+    run.spawn([&] { seen = ledger.wheel().expiry(id); });
+    run.check([&] {
+      SIM_CHECK(!seen || *seen == at(5));
+      SIM_CHECK(ledger.wheel().expiry(id) == std::nullopt && ledger.wheel().expiry(second.id) == at(20));
+      ledger.finish(second);
+    });
+  }
+  static void expiry_while_set(Execution& run) {
+    Ledger ledger;
+    Timer timer;
+    ledger.create_armed(timer, 5);
+    std::optional<TimePoint> seen, later;
+    run.spawn([&] { ledger.set(timer, 20); });
+    run.spawn([&] {
+      seen = ledger.wheel().expiry(timer.id);
+      later = ledger.wheel().expiry(timer.id);
+    });
+    run.check([&] {
+      SIM_CHECK(seen == at(5) || seen == at(20));
+      SIM_CHECK(later == at(20) || (later == at(5) && seen == at(5)));
+      SIM_CHECK(ledger.wheel().expiry(timer.id) == at(20));
+      ledger.finish(timer);
+    });
+  }
   static void set_sooner(Execution& run) {
     Ledger ledger;
     Timer timer;
@@ -330,6 +367,8 @@ struct Scenarios {
       {"set while forgotten", set_while_moved<true, false>, 4, 2},
       {"set while looked at", set_while_moved<false, true>, 4, 2},
       {"set while looked at and forgotten", set_while_moved<true, true>, 4, 2},
+      {"expiry while the node is used again", expiry_while_reused, 3, 3},
+      {"expiry while set", expiry_while_set, 3, 2},
       {"set sooner", set_sooner, 4, 2},
       {"set in place", set_in_place, 4, 2},
       {"set against set", set_against_set, 3, 1},
@@ -382,6 +421,12 @@ struct RelaxedOwnerLook : timer::WheelOrders {
 struct RelaxedSettle : timer::WheelOrders {
   static constexpr std::memory_order kSettle = kRelaxed;
 };
+struct RelaxedWriteDue : timer::WheelOrders {
+  static constexpr std::memory_order kWriteDue = kRelaxed;
+};
+struct RelaxedReadDue : timer::WheelOrders {
+  static constexpr std::memory_order kReadDue = kRelaxed;
+};
 struct RelaxedTell : timer::WheelOrders {
   static constexpr std::memory_order kTell = kRelaxed;
 };
@@ -391,7 +436,8 @@ struct RelaxedTake : timer::WheelOrders {
 
 template <class Orders>
 class TimerWheel_WeakenedOrders : public testing::Test {};
-using Weakened = testing::Types<RelaxedLook, RelaxedArm, RelaxedOwnerLook, RelaxedSettle, RelaxedTell, RelaxedTake>;
+using Weakened = testing::Types<RelaxedLook, RelaxedArm, RelaxedOwnerLook, RelaxedSettle, RelaxedWriteDue, RelaxedReadDue,
+                                RelaxedTell, RelaxedTake>;
 TYPED_TEST_SUITE(TimerWheel_WeakenedOrders, Weakened);
 TYPED_TEST(TimerWheel_WeakenedOrders, OneOrder_IsNoticed) {
   const std::string scenario = killed_by<SimAtomics, TypeParam>();

@@ -275,6 +275,63 @@ TYPED_TEST(Timers, CallbackDestroysItselfAndCreatesAnother_TheOldHandleIsDead) {
   EXPECT_EQ(this->advance(at(20)), (std::vector{2}));
 }
 
+// ---- questions
+
+TYPED_TEST(Timers, Expiry_ArmedItsTimeElseNone) {
+  const TimerId id = this->create(1);
+  EXPECT_EQ(this->timers_.expiry(id), std::nullopt);
+  this->timers_.set(id, at(10));
+  EXPECT_EQ(this->timers_.expiry(id), at(10));
+  this->timers_.set(id, at(7000));
+  EXPECT_EQ(this->timers_.expiry(id), at(7000));
+  EXPECT_TRUE(is_armed(this->timers_, id));
+  EXPECT_EQ(remaining(this->timers_, id, at(6000)), timer::Clock::duration(Step(1000)));
+  EXPECT_EQ(remaining(this->timers_, id, at(8000)), timer::Clock::duration(0));
+  this->timers_.cancel(id);
+  EXPECT_FALSE(is_armed(this->timers_, id));
+  EXPECT_EQ(remaining(this->timers_, id), std::nullopt);
+  this->timers_.set(id, at(20));
+  this->advance(at(20));
+  EXPECT_FALSE(is_armed(this->timers_, id));
+  this->timers_.set(id, at(30));
+  this->timers_.destroy(id);
+  EXPECT_EQ(this->timers_.expiry(id), std::nullopt);
+  EXPECT_EQ(this->timers_.expiry(TimerId{}), std::nullopt);
+  EXPECT_EQ(this->timers_.expiry(TimerId(123'456, 7)), std::nullopt);
+}
+
+TYPED_TEST(Timers, ExpiryInACallback_NotArmedUntilSetAgain) {
+  bool armed_before = true, armed_after = false;
+  const TimerId id = this->create(1, [&](TimerId self) {
+    armed_before = is_armed(this->timers_, self);
+    EXPECT_EQ(this->timers_.now(), at(12));
+    this->timers_.set(self, at(50));
+    armed_after = is_armed(this->timers_, self);
+  });
+  this->timers_.set(id, at(10));
+  this->advance(at(12));
+  EXPECT_FALSE(armed_before);
+  EXPECT_TRUE(armed_after);
+  EXPECT_EQ(this->timers_.expiry(id), at(50));
+}
+
+TYPED_TEST(Timers, Stats_CountTimersAndWhatFired) {
+  std::vector<TimerId> ids;
+  for (int i = 0; i < 10; ++i) {
+    ids.push_back(this->create(i));
+    this->timers_.set(ids.back(), at(1 + i));
+  }
+  EXPECT_EQ(this->timers_.stats().timers, 10u);
+  this->advance(at(4));
+  EXPECT_EQ(this->timers_.stats().fired, 4u);
+  for (int i = 0; i < 5; ++i) this->timers_.destroy(ids[static_cast<std::size_t>(i)]);
+  this->advance(at(4));  // a wheel for any thread looks at what was destroyed
+  EXPECT_EQ(this->timers_.stats().timers, 5u);
+  EXPECT_EQ(this->timers_.stats().most_timers, 10u);
+  this->advance(at(100));
+  EXPECT_EQ(this->timers_.stats().fired, 9u);
+}
+
 // ---- limits
 
 // Nothing is thrown, what is armed stays so, and room comes back.
@@ -395,6 +452,20 @@ TYPED_TEST(Timers, CreateCalling_CallsTheFunctionObject) {
   this->timers_.advance(at(1));
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(seen, b);
+}
+
+TEST(SetAfter, WheelAndQueue_TakeDurations) {
+  const auto armed_within = [](auto& timers) {
+    timers.advance(Clock::now());
+    const TimerId id = timers.create([](void*, TimerId) {}, nullptr);
+    EXPECT_EQ(timers.set_after(id, 90min), SetResult::kArmed);
+    const auto left = remaining(timers, id);
+    return left && *left > 89min && *left <= 90min + 1ms;
+  };
+  timer::TimerWheel<> wheel;
+  EXPECT_TRUE(armed_within(wheel));
+  timer::TimerQueue<> queue;
+  EXPECT_TRUE(armed_within(queue));
 }
 
 TEST(After, AnyUnit_RoundedUpAndNeverPastTheEndOfTime) {
