@@ -22,6 +22,7 @@
 
 #include "freehold/sync/atomics.hpp"
 #include "freehold/timer/alarm.hpp"
+#include "freehold/timer/sleep.hpp"
 #include "freehold/timer/timer_wheel.hpp"
 
 namespace freehold::timer {
@@ -125,7 +126,12 @@ class Driver {
   }
   template <class Rep, class Period>
   SetResult set_after(TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
-    return set(id, after(delay));
+    return set(id, timer::after(delay));
+  }
+  // For coroutines: `co_await timers.after(30ms)`; see sleep.hpp.
+  template <class Rep, class Period>
+  Sleep<Driver> after(std::chrono::duration<Rep, Period> delay) noexcept {
+    return {*this, timer::after(delay)};
   }
   bool cancel(TimerId id) noexcept { return timers_.cancel(id); }
   bool destroy(TimerId id) noexcept { return timers_.destroy(id); }

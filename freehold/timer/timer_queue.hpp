@@ -21,6 +21,7 @@
 #include "freehold/timer/intrusive_multimap.hpp"
 #include "freehold/timer/locking.hpp"
 #include "freehold/timer/slab.hpp"
+#include "freehold/timer/sleep.hpp"
 #include "freehold/timer/timer.hpp"
 
 namespace freehold::timer {
@@ -94,7 +95,12 @@ class TimerQueue {
   // Arms a timer `delay` from now. Units: any of std::chrono.
   template <class Rep, class Period>
   SetResult set_after(TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
-    return set(id, after(delay));
+    return set(id, timer::after(delay));
+  }
+  // For coroutines: `co_await timers.after(30ms)`; see sleep.hpp.
+  template <class Rep, class Period>
+  Sleep<TimerQueue> after(std::chrono::duration<Rep, Period> delay) noexcept {
+    return {*this, timer::after(delay)};
   }
 
   [[nodiscard]] std::optional<TimePoint> next_expiry() const noexcept {

@@ -27,6 +27,7 @@
 #include "freehold/base/check.hpp"
 #include "freehold/timer/locking.hpp"
 #include "freehold/timer/slab.hpp"
+#include "freehold/timer/sleep.hpp"
 #include "freehold/timer/timer.hpp"
 #include "freehold/timer/timer_state.hpp"
 #include "freehold/timer/wheel_slots.hpp"
@@ -118,7 +119,12 @@ class TimerWheel {
   // Arms a timer `delay` from now. Units: any of std::chrono.
   template <class Rep, class Period>
   SetResult set_after(TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
-    return set(id, after(delay));
+    return set(id, timer::after(delay));
+  }
+  // For coroutines: `co_await timers.after(30ms)`; see sleep.hpp.
+  template <class Rep, class Period>
+  Sleep<TimerWheel> after(std::chrono::duration<Rep, Period> delay) noexcept {
+    return {*this, timer::after(delay)};
   }
 
   // The owner. Exactly the tick of the earliest timer, if that is less than 64 ticks ahead or at most kLooks timers share

@@ -5,6 +5,7 @@
 #include "freehold/pool/object_pool.hpp"
 #include "freehold/pool/registry.hpp"
 #include "freehold/pool/single_thread.hpp"
+#include "freehold/timer/owned_timer.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
 
@@ -24,7 +25,10 @@ bool fires() {
   const auto now = freehold::timer::Clock::now();
   timers.set(create_calling(timers, call), now);
   timers.advance(now + std::chrono::seconds(1));
-  return fired == 1;
+  freehold::timer::OwnedTimer owned(timers, call);
+  owned.every(now + std::chrono::seconds(2), std::chrono::seconds(1));
+  timers.advance(now + std::chrono::milliseconds(2500));
+  return fired == 2 && owned.cancel();
 }
 
 }  // namespace

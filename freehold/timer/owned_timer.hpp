@@ -1,0 +1,184 @@
+// A timer as an object: it owns what it calls, captures and all, fires once or again and again, and its end is the timer's.
+//
+//   Driver<> timers;
+//   OwnedTimer ping(timers, [connection = std::move(connection)] { connection->ping(); });
+//   ping.every(30s);                                    // or ping.set_after(5s), ping.set(time)
+//   ...                                                 // at the end of the scope nothing calls it any more
+//
+// A periodic timer is set again before its function is called, for a period after the time it was due at, so that it does
+// not drift; periods that have passed already are left out. So the function can cancel it, set it otherwise, or end it.
+//
+//   Invariant: under the lock, `period` and `due` are those of the last set(); a call that belongs to an earlier one finds
+//   the timer armed, or `period` zero, and does not set it again.
+//
+// T: a structure for one thread, or one for several that can be waited for (quiesce(), as Driver's): else nobody could say
+// when the function may be destroyed. It must live longer than its timers.
+// Threads: set, set_after, every, cancel and the questions, as T's; the end of the object from one thread, at most once.
+// With a driver it waits for the callback that runs, unless it is called by one. Cost: T's, one allocation at the beginning.
+// Errors: the constructor throws std::bad_alloc when T has no timer, or the heap no block; without exceptions it ends there.
+#pragma once
+#include <chrono>
+#include <concepts>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "freehold/base/check.hpp"
+#include "freehold/sync/lock.hpp"
+#include "freehold/timer/locking.hpp"
+#include "freehold/timer/timer.hpp"
+
+namespace freehold::timer {
+
+template <class T>
+concept Quiescent = requires(T& timers) { timers.quiesce(); };
+
+// Who may use a timer of T. A driver's are for any thread.
+template <class T>
+struct LockingFor {
+  using type = AnyThread;
+};
+template <class T>
+  requires(!Quiescent<T>)
+struct LockingFor<T> {
+  static_assert(!T::kShared, "timers that several threads use need a driver: somebody must know when a callback has ended");
+  using type = SingleThreaded;
+};
+
+template <class T, class Locking = typename LockingFor<T>::type>
+class OwnedTimer {
+ public:
+  OwnedTimer() noexcept = default;  // none
+  // `f()` is called; it must not throw. Pre: timers outlive *this.
+  template <std::invocable F>
+  OwnedTimer(T& timers, F&& f) : block_(new Call<std::decay_t<F>>(timers, std::forward<F>(f))) {
+    block_->id = timers.create(fire, block_);
+    if (!block_->id) {
+      block_->end(*block_);
+#ifdef __cpp_exceptions
+      throw std::bad_alloc();
+#else
+      std::abort();
+#endif
+    }
+  }
+  OwnedTimer(OwnedTimer&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  OwnedTimer& operator=(OwnedTimer&& other) noexcept {
+    OwnedTimer(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~OwnedTimer() { reset(); }
+
+  void swap(OwnedTimer& other) noexcept { std::swap(block_, other.block_); }
+  // Ends the timer; *this is none then.
+  void reset() noexcept {
+    Block* const block = std::exchange(block_, nullptr);
+    if (block == nullptr) return;
+    block->timers.destroy(block->id);
+    if constexpr (Quiescent<T>) block->timers.quiesce();
+    // Nobody calls it any more; if it runs, it is our caller.
+    if (block->is_running.load())
+      block->has_ended.store(true);
+    else
+      block->end(*block);
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
+
+  // Pre of all that follow: *this is not none.
+  SetResult set(TimePoint time) noexcept { return arm(time, {}); }
+  template <class Rep, class Period>
+  SetResult set_after(std::chrono::duration<Rep, Period> delay) noexcept {
+    return arm(timer::after(delay), {});
+  }
+  // For `period` from now, and from then on at each period. Pre: period > 0. A structure that needs memory to be set stops
+  // the timer when it has none.
+  template <class Rep, class Period>
+  SetResult every(std::chrono::duration<Rep, Period> period) noexcept {
+    return every(timer::after(period), period);
+  }
+  // For `first`, and at each period from then on.
+  template <class Rep, class Period>
+  SetResult every(TimePoint first, std::chrono::duration<Rep, Period> period) noexcept {
+    const auto step = std::chrono::ceil<Clock::duration>(period);
+    FREEHOLD_ASSERT(step > Clock::duration::zero());
+    return arm(first, step);
+  }
+  // As that of the timers; a periodic timer stops. In its own function it is true if that will not be called again.
+  bool cancel() noexcept {
+    const Guard guard(block_->lock);
+    block_->period.store({});
+    return block_->timers.cancel(block_->id);
+  }
+  [[nodiscard]] std::optional<TimePoint> expiry() const noexcept { return block_->timers.expiry(block_->id); }
+  [[nodiscard]] bool is_armed() const noexcept { return expiry().has_value(); }
+  [[nodiscard]] std::optional<Clock::duration> remaining(TimePoint now = Clock::now()) const noexcept {
+    return timer::remaining(block_->timers, block_->id, now);
+  }
+  [[nodiscard]] TimerId id() const noexcept { return block_->id; }
+
+ private:
+  using Mutex = typename Locking::Mutex;
+  using Guard = sync::Guard<Mutex>;
+  template <class V>
+  using Var = typename Locking::template var<V>;
+
+  struct Block {
+    Block(T& t, void (*call_it)(Block&), void (*end_it)(Block&)) noexcept : timers(t), call(call_it), end(end_it) {}
+    T& timers;
+    void (*call)(Block&);
+    void (*end)(Block&);
+    TimerId id;
+    [[no_unique_address]] Mutex lock;
+    // Under the lock.
+    Var<Clock::duration> period{Clock::duration{}};  // zero: it fires once
+    Var<TimePoint> due{TimePoint{}};
+    // The thread that calls it; or who ends it, when no call runs but its own.
+    Var<bool> is_running{false};
+    Var<bool> has_ended{false};
+  };
+  template <class F>
+  struct Call : Block {
+    template <class G>
+    Call(T& timers, G&& g)
+        : Block(
+              timers, [](Block& block) { static_cast<Call&>(block).f(); },
+              [](Block& block) { delete &static_cast<Call&>(block); }),
+          f(std::forward<G>(g)) {}
+    F f;
+  };
+
+  SetResult arm(TimePoint time, Clock::duration period) noexcept {
+    const Guard guard(block_->lock);
+    block_->period.store(period);
+    block_->due.store(time);
+    return block_->timers.set(block_->id, time);
+  }
+  static void fire(void* context, TimerId) {
+    Block& block = *static_cast<Block*>(context);
+    repeat(block);
+    block.is_running.store(true);
+    block.call(block);
+    block.is_running.store(false);
+    if (block.has_ended.load()) block.end(block);
+  }
+  // Sets a periodic timer again, unless somebody has done so since it was due.
+  static void repeat(Block& block) noexcept {
+    const Guard guard(block.lock);
+    const Clock::duration period = block.period.load();
+    if (period == Clock::duration::zero() || block.timers.expiry(block.id)) return;
+    const TimePoint now = block.timers.now();
+    TimePoint next = block.due.load();
+    next += now < next ? period : ((now - next) / period + 1) * period;
+    block.due.store(next);
+    block.timers.set(block.id, next);
+  }
+
+  Block* block_ = nullptr;
+};
+template <class T, class F>
+OwnedTimer(T&, F&&) -> OwnedTimer<T>;
+
+}  // namespace freehold::timer

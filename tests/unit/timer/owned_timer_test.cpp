@@ -1,0 +1,182 @@
+// Timers as objects: what they own, when they end, and periods; on every structure, and on drivers.
+#include "freehold/timer/owned_timer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "freehold/timer/driver.hpp"
+#include "freehold/timer/timer_queue.hpp"
+#include "freehold/timer/timer_wheel.hpp"
+#include "tests/unit/timer/implementations.hpp"
+
+namespace freehold::test {
+namespace {
+
+using timer::Clock;
+using timer::Driver;
+using timer::OwnedTimer;
+using timer::SetResult;
+using namespace std::chrono_literals;
+
+template <class T>
+class Owned : public testing::Test {
+ protected:
+  Owned() { timers_.advance(at(0)); }
+  T timers_;
+};
+using OneThread = testing::Types<timer::ContainerTimerQueue<>, timer::DequeTimerQueue<>, timer::HeapTimerQueue<>,
+                                 timer::TimerQueue<>, timer::TimerWheel<>>;
+TYPED_TEST_SUITE(Owned, OneThread);
+
+TYPED_TEST(Owned, Captures_LiveAsLongAsTheTimer) {
+  auto shared = std::make_shared<int>(0);
+  auto alone = std::make_unique<int>(5);
+  {
+    OwnedTimer timer(this->timers_, [shared, alone = std::move(alone)] { *shared += *alone; });
+    EXPECT_EQ(shared.use_count(), 2);
+    EXPECT_FALSE(timer.is_armed());
+    EXPECT_EQ(timer.set(at(10)), SetResult::kArmed);
+    EXPECT_EQ(timer.expiry(), at(10));
+    EXPECT_EQ(timer.remaining(at(4)), Clock::duration(Step(6)));
+    this->timers_.advance(at(10));
+    EXPECT_EQ(*shared, 5);
+    timer.set(at(20));
+  }
+  EXPECT_EQ(shared.use_count(), 1);
+  this->timers_.advance(at(30));
+  EXPECT_EQ(*shared, 5);
+  this->timers_.advance(at(30));
+  EXPECT_EQ(this->timers_.stats().timers, 0u);
+}
+
+TYPED_TEST(Owned, Moved_OneTimerAndItsFunctionOnce) {
+  int calls = 0;
+  OwnedTimer<TypeParam> outer;
+  EXPECT_FALSE(outer);
+  {
+    OwnedTimer timer(this->timers_, [&] { ++calls; });
+    timer.set(at(1));
+    outer = std::move(timer);
+  }
+  this->timers_.advance(at(1));
+  EXPECT_EQ(calls, 1);
+  outer = OwnedTimer(this->timers_, [&] { calls += 10; });
+  EXPECT_EQ(this->timers_.stats().timers, 1u);
+  outer.set(at(2));
+  this->timers_.advance(at(2));
+  EXPECT_EQ(calls, 11);
+}
+
+TYPED_TEST(Owned, Every_OncePerPeriodWithoutDriftAndMissedOnesLeftOut) {
+  std::vector<timer::TimePoint> next;
+  OwnedTimer<TypeParam> timer;
+  timer = OwnedTimer(this->timers_, [&] { next.push_back(*timer.expiry()); });
+  timer.every(at(10), Step(10));
+  this->timers_.advance(at(9));
+  EXPECT_TRUE(next.empty());
+  this->timers_.advance(at(13));  // late by three
+  this->timers_.advance(at(19));
+  this->timers_.advance(at(20));
+  this->timers_.advance(at(57));  // 30 fires; 40 and 50 are left out
+  this->timers_.advance(at(60));
+  EXPECT_EQ(next, (std::vector{at(20), at(30), at(60), at(70)}));
+  EXPECT_TRUE(timer.cancel());
+  this->timers_.advance(at(1000));
+  EXPECT_EQ(next.size(), 4u);
+  timer.set(at(1001));  // once
+  this->timers_.advance(at(1001));
+  EXPECT_FALSE(timer.is_armed());
+}
+
+TYPED_TEST(Owned, PeriodicInItsOwnFunction_CancelledSetOtherwiseOrEnded) {
+  int calls = 0;
+  OwnedTimer<TypeParam> timer;
+  const auto token = std::make_shared<int>();
+  timer = OwnedTimer(this->timers_, [&, token] {
+    ++calls;
+    switch (calls) {
+      case 2: EXPECT_TRUE(timer.cancel()); break;
+      case 3: EXPECT_EQ(timer.set(at(500)), SetResult::kRearmed); break;
+      case 4: timer.reset(); break;
+      default: break;
+    }
+  });
+  timer.every(at(10), Step(10));
+  for (int i = 0; i < 100; ++i) this->timers_.advance(at(i));
+  EXPECT_EQ(calls, 2);
+  timer.every(at(110), Step(10));
+  for (int i = 100; i < 400; ++i) this->timers_.advance(at(i));
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(token.use_count(), 2);
+  this->timers_.advance(at(500));
+  EXPECT_EQ(calls, 4);
+  EXPECT_FALSE(timer);
+  EXPECT_EQ(token.use_count(), 1);
+  this->timers_.advance(at(5000));
+  EXPECT_EQ(calls, 4);
+}
+
+TEST(OwnedTimers, NoRoom_BadAllocAndTheFunctionGone) {
+  timer::TimerWheel<> wheel(1);
+  const auto token = std::make_shared<int>();
+  const OwnedTimer first(wheel, [] {});
+  EXPECT_THROW(OwnedTimer(wheel, [token] {}), std::bad_alloc);
+  EXPECT_EQ(token.use_count(), 1);
+}
+
+template <class T>
+class OwnedByDriver : public testing::Test {};
+using Drivers = testing::Types<Driver<>, Driver<timer::TimerQueue<timer::AnyThread>>>;
+TYPED_TEST_SUITE(OwnedByDriver, Drivers);
+
+// The function uses memory that goes when the timer has ended, while the driver's thread calls it all the time.
+TYPED_TEST(OwnedByDriver, EndWhileItFires_NoCallAfterwards) {
+  TypeParam timers;
+  for (int round = 0; round < 300; ++round) {
+    auto memory = std::make_unique<std::atomic<int>>(0);
+    {
+      OwnedTimer timer(timers, [&memory] { memory->fetch_add(1); });
+      timer.every(Clock::now(), 100us);
+      if (round % 3 == 0) std::this_thread::sleep_for(1ms);
+    }
+    memory.reset();
+  }
+}
+
+TYPED_TEST(OwnedByDriver, CancelOfAPeriodicTimer_FiresNoMore) {
+  TypeParam timers;
+  std::atomic<int> calls = 0;
+  OwnedTimer timer(timers, [&] { ++calls; });
+  for (int round = 0; round < 100; ++round) {
+    timer.every(Clock::now(), 50us);
+    while (calls == 0) std::this_thread::yield();
+    timer.cancel();
+    timers.quiesce();
+    const int seen = calls.exchange(0);
+    EXPECT_GT(seen, 0);
+    EXPECT_FALSE(timer.is_armed());
+    if (round % 10 == 0) std::this_thread::sleep_for(2ms);
+    EXPECT_EQ(calls, 0);
+  }
+}
+
+TYPED_TEST(OwnedByDriver, EndInItsOwnFunction_NoDeadlock) {
+  TypeParam timers;
+  std::atomic<bool> done = false;
+  auto timer = std::make_unique<OwnedTimer<TypeParam>>();
+  *timer = OwnedTimer(timers, [&] {
+    timer.reset();
+    done = true;
+  });
+  timer->every(1ms);
+  while (!done) std::this_thread::yield();
+}
+
+}  // namespace
+}  // namespace freehold::test

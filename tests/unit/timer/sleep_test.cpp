@@ -1,0 +1,131 @@
+// Coroutines that wait for timers.
+#include "freehold/timer/sleep.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <coroutine>
+#include <exception>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "freehold/timer/driver.hpp"
+#include "freehold/timer/timer_queue.hpp"
+#include "freehold/timer/timer_wheel.hpp"
+#include "tests/unit/timer/implementations.hpp"
+
+namespace freehold::test {
+namespace {
+
+using timer::Clock;
+using timer::Sleep;
+using namespace std::chrono_literals;
+
+// Runs at once; owns its frame, which stays until the end of the object.
+class Task {
+ public:
+  struct promise_type {
+    Task get_return_object() { return Task(std::coroutine_handle<promise_type>::from_promise(*this)); }
+    static std::suspend_never initial_suspend() noexcept { return {}; }
+    static std::suspend_always final_suspend() noexcept { return {}; }
+    static void return_void() noexcept {}
+    static void unhandled_exception() { std::terminate(); }
+  };
+  explicit Task(std::coroutine_handle<promise_type> frame) : frame_(frame) {}
+  Task(Task&& other) noexcept : frame_(std::exchange(other.frame_, nullptr)) {}
+  ~Task() {
+    if (frame_) frame_.destroy();
+  }
+  [[nodiscard]] bool is_done() const { return frame_.done(); }
+
+ private:
+  std::coroutine_handle<promise_type> frame_;
+};
+
+template <class T>
+class Sleeps : public testing::Test {
+ protected:
+  Sleeps() { timers_.advance(at(0)); }
+  Task steps(std::vector<int>& seen) {
+    for (int i = 1; i <= 3; ++i) {
+      EXPECT_TRUE(co_await Sleep(timers_, at(10 * i)));
+      seen.push_back(i);
+    }
+  }
+  T timers_;
+};
+TYPED_TEST_SUITE(Sleeps, TimerTypes);
+
+TYPED_TEST(Sleeps, ThreeInARow_EachAtItsTimeAndNoTimerLeft) {
+  std::vector<int> seen;
+  const Task task = this->steps(seen);
+  EXPECT_TRUE(seen.empty());
+  this->timers_.advance(at(9));
+  EXPECT_TRUE(seen.empty());
+  this->timers_.advance(at(10));
+  EXPECT_EQ(seen, (std::vector{1}));
+  this->timers_.advance(at(20));
+  this->timers_.advance(at(30));
+  EXPECT_EQ(seen, (std::vector{1, 2, 3}));
+  EXPECT_TRUE(task.is_done());
+  this->timers_.advance(at(31));
+  EXPECT_EQ(this->timers_.stats().timers, 0u);
+}
+
+TYPED_TEST(Sleeps, DestroyedWhileItWaits_TheTimerGoesAlong) {
+  std::vector<int> seen;
+  {
+    const Task task = this->steps(seen);
+  }
+  this->timers_.advance(at(100));
+  this->timers_.advance(at(100));
+  EXPECT_TRUE(seen.empty());
+  EXPECT_EQ(this->timers_.stats().timers, 0u);
+}
+
+Task wait_in_vain(timer::TimerWheel<>& wheel, int& result) { result = co_await Sleep(wheel, at(10)) ? 1 : 0; }
+TEST(SleepLimits, NoRoom_GoesOnAtOnceAndSaysSo) {
+  timer::TimerWheel<> wheel(1);
+  const auto taken = wheel.create([](void*, timer::TimerId) {}, nullptr);
+  int result = -1;
+  const Task task = wait_in_vain(wheel, result);
+  EXPECT_EQ(result, 0);
+  EXPECT_TRUE(task.is_done());
+  EXPECT_TRUE(wheel.destroy(taken));
+}
+
+Task hop(timer::Driver<>& timers, std::atomic<int>& left) {
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(co_await timers.after(i % 3 == 0 ? 0us : 200us));
+  --left;
+}
+// await_suspend may still run in one thread while the driver resumes the coroutine in another.
+TEST(SleepOnADriver, ManyCoroutines_AllComeToTheirEnd) {
+  timer::Driver<> timers;
+  constexpr int kTasks = 100;
+  std::atomic<int> left = kTasks;
+  std::vector<Task> tasks;
+  for (int i = 0; i < kTasks; ++i) tasks.push_back(hop(timers, left));
+  while (left > 0) std::this_thread::yield();
+  timers.quiesce();
+  for (const Task& task : tasks) EXPECT_TRUE(task.is_done());
+}
+
+Task measured(timer::TimerQueue<>& queue, bool& done) {
+  (void)co_await queue.after(1h);
+  done = true;
+}
+TEST(SleepOnAQueue, After_CountsFromNow) {
+  timer::TimerQueue<> queue;
+  queue.advance(Clock::now());
+  bool done = false;
+  const auto before = Clock::now();
+  const Task task = measured(queue, done);
+  queue.advance(before + 59min);
+  EXPECT_FALSE(done);
+  queue.advance(Clock::now() + 1h);
+  EXPECT_TRUE(done);
+}
+
+}  // namespace
+}  // namespace freehold::test
