@@ -1,0 +1,95 @@
+// Timers in an event loop that has a timer already: one of the loop's, set to the next expiry, serves millions of ours.
+// asio_timers.hpp and uv_timers.hpp are made of it.
+//
+//   Invariant: between two calls from outside the loop's timer is set to the next expiry, or to an earlier time, if any
+//   timer is armed; if none is, it is not set, so that the loop can end.
+//
+// Alarm: constructed from a loop, a function and its context. start(time) has the loop call the function at that time or
+// somewhat before it, once, in place of what was started before; stop() takes that back; both end with the alarm.
+// Threads: the loop's. Cost: the structure's; a set() that is earlier than all others starts the alarm anew.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "freehold/timer/sleep.hpp"
+#include "freehold/timer/timer.hpp"
+
+namespace freehold::timer {
+
+template <class T, class Alarm>
+class LoopTimers {
+ public:
+  static constexpr bool kShared = false;
+  static_assert(Timers<T> && !T::kShared, "a loop is one thread: its timers need no locks");
+
+  // The arguments behind the loop are the timers'.
+  template <class Loop, class... Args>
+  explicit LoopTimers(Loop& loop, Args&&... args)
+      : timers_(std::forward<Args>(args)...),
+        alarm_(loop, [](void* self) { static_cast<LoopTimers*>(self)->ring(); }, this) {
+    timers_.advance(Clock::now());
+  }
+  LoopTimers(const LoopTimers&) = delete;
+  LoopTimers& operator=(const LoopTimers&) = delete;
+
+  // As those of the timers; see timer.hpp.
+  [[nodiscard]] TimerId create(Callback callback, void* context) noexcept { return timers_.create(callback, context); }
+  SetResult set(TimerId id, TimePoint time) {
+    const SetResult result = timers_.set(id, time);
+    armed_ += result == SetResult::kArmed;
+    if (is_set(result) && time < wakes_at_ && !is_ringing_) wake_at(time);
+    return result;
+  }
+  template <class Rep, class Period>
+  SetResult set_after(TimerId id, std::chrono::duration<Rep, Period> delay) {
+    return set(id, timer::after(delay));
+  }
+  bool cancel(TimerId id) {
+    const bool was_armed = timers_.cancel(id);
+    if (was_armed) disarmed();
+    return was_armed;
+  }
+  bool destroy(TimerId id) {
+    cancel(id);
+    return timers_.destroy(id);
+  }
+  [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept { return timers_.expiry(id); }
+  [[nodiscard]] TimerStats stats() const noexcept { return timers_.stats(); }
+  [[nodiscard]] TimePoint now() const noexcept { return timers_.now(); }
+  template <class Rep, class Period>
+  [[nodiscard]] Sleep<LoopTimers> after(std::chrono::duration<Rep, Period> delay) noexcept {
+    return {*this, timer::after(delay)};
+  }
+
+ private:
+  // Timers for one turn: what is left comes after the loop's other work.
+  static constexpr std::size_t kBudget = 1000;
+
+  void wake_at(TimePoint time) {
+    wakes_at_ = time;
+    alarm_.start(time);
+  }
+  void disarmed() {
+    if (--armed_ > 0 || is_ringing_) return;
+    wakes_at_ = TimePoint::max();
+    alarm_.stop();  // the loop may end
+  }
+  void ring() {
+    wakes_at_ = TimePoint::max();
+    is_ringing_ = true;
+    armed_ -= timers_.advance(Clock::now(), kBudget).fired;
+    is_ringing_ = false;
+    if (armed_ == 0) return;  // next_expiry() may be the time of timers that were cancelled
+    if (const auto next = timers_.next_expiry()) wake_at(*next);
+  }
+
+  T timers_;
+  TimePoint wakes_at_ = TimePoint::max();
+  std::size_t armed_ = 0;  // while a turn fires timers, those that it has called so far are in it still
+  bool is_ringing_ = false;
+  Alarm alarm_;  // the last: it calls the others
+};
+
+}  // namespace freehold::timer
