@@ -41,6 +41,7 @@ Share run_rearming(S& s, const Job& job, Lane& lane, Report& report) {
       s.create(i);
       s.set(i, in_the_second_hour(random.next()));
     }
+    s.look({});  // an owner who is told of timers puts them in order once, before the time begins
     background.emplace(job.load, job.background);
     before = background->operations();
   }

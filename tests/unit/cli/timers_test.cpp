@@ -125,6 +125,27 @@ TEST(TimersLoops, Rearm_TimersThatFiredAreNoMistake) {
   EXPECT_EQ(cancel_all(s, job) + g_fired.count(), job.timers + share.too_late);
 }
 
+// An owner that is told of timers by others has millions of them to put in order: not as a part of what is timed.
+struct LooksSeen : Simple {
+  using Simple::Simple;
+  static inline std::uint32_t looks = 0, looks_before_cancel = 0;
+  void look(Nanoseconds time) noexcept {
+    ++looks;
+    Simple::look(time);
+  }
+  [[nodiscard]] bool cancel(std::uint32_t i) noexcept {
+    if (std::exchange(first_, false)) looks_before_cancel = looks;
+    return Simple::cancel(i);
+  }
+
+ private:
+  bool first_ = true;
+};
+TEST(TimersLoops, Rearm_TheOwnerHasLookedBefore) {
+  EXPECT_EQ(run_on<LooksSeen>(job_with(Trial::kRearm)).crew.correct, 1u);
+  EXPECT_EQ(LooksSeen::looks_before_cancel, 1u);
+}
+
 enum class Defect { kNone, kLosesOne, kFiresTwice, kDisorder, kCancelsInVain, kForgetsToSet };
 
 // A queue that does one thing wrong.
