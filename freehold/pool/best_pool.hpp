@@ -13,6 +13,14 @@
 // raised bottom and goes to the slow path, where it waits. That is Dekker's protocol with the fence on one side only
 // (membarrier): the fast path pays for it with a compare that it needs anyhow.
 //
+// A thief who found nothing leaves every array stopped, its own, too: the pool is *dry*. Owners may still push, but pop only
+// under the lock, so that a stopped array only grows: as long as each top stands where it stood, no slot is free, and
+// acquire answers null after a look at the tops. What was pushed is taken from a stopped array under the lock, without a
+// fence. An owner that needs its array (to pop for the 16th time in a row, or because it is full), a thread that joins and
+// one that ends start all arrays again.
+//   Invariant: dry_ is odd  <=>  every array is stopped; then words and batches are empty, the entries in
+//              [bottom_before, top) of the arrays are the only free slots, and dry_ changes before one of them is taken.
+//
 // Any thread; acquire never throws and returns null only if no slot is free (growing: or memory is out). Lock-free but where
 // memory is opened and where slots are stolen. A thread's array goes back when the thread ends.
 // Cost: 8 or 9 instructions each; one atomic on a word per 64 slots each way; a steal takes some microseconds.
@@ -29,11 +37,13 @@
 // Source: what "Memory management, pools compared" wished for in its end; docs/design.md has the way there.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <new>
 
 #include "freehold/base/check.hpp"
@@ -69,6 +79,11 @@ struct BestPoolOrders {
   std::memory_order thief_leaves = std::memory_order_release;
   // acquire: pairs with thief_leaves; the entries that the thief took may be overwritten.
   std::memory_order owner_enters = std::memory_order_acquire;
+  // release: the list of arrays, and where each is stopped, for who looks at them without the lock; and that dry_ changed,
+  // for who sees that an entry is gone.
+  std::memory_order goes_dry = std::memory_order_release;
+  // acquire: pairs with goes_dry.
+  std::memory_order asks_dry = std::memory_order_acquire;
   // Of batches of scattered slots on their way between threads.
   TaggedStackOrders transfer{};
 };
@@ -108,9 +123,8 @@ class BestPool {
     // Asked again: a simulated machine has others when an execution was cut short.
     auto& places = home_.is_here() ? Arrays::places() : places_;
     const sync::Guard global(places.lock);
-    while (caches_ != nullptr) {
-      Cache* const cache = caches_;
-      caches_ = cache->next;
+    while (Cache* const cache = caches_.load()) {
+      caches_.store(cache->next);
       if (cache->array != nullptr) cache->array->clear();
       delete cache;
     }
@@ -143,9 +157,10 @@ class BestPool {
   // Slots that are free without opening memory, in words and arrays; exact at rest.
   [[nodiscard]] std::size_t free_slots() noexcept {
     const sync::Guard guard(lock_);
+    start_arrays(nullptr);
     std::size_t n = transfer_.kept();
     for (std::uint32_t block = 0; block < layout_.blocks(); ++block) n += words_.free_slots(block);
-    for (const Cache* cache = caches_; cache != nullptr; cache = cache->next)
+    for (const Cache* cache = caches_.load(); cache != nullptr; cache = cache->next)
       if (cache->array != nullptr) n += Arrays::entries(*cache->array);
     return n;
   }
@@ -176,9 +191,10 @@ class BestPool {
   // The invariants in the head; call at rest.
   [[nodiscard]] bool check_invariants() noexcept {
     const sync::Guard guard(lock_);
+    start_arrays(nullptr);
     for (std::uint32_t block = 0; block < layout_.blocks(); ++block)
       if (!words_.check_block(block)) return false;
-    for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
+    for (const Cache* cache = caches_.load(); cache != nullptr; cache = cache->next) {
       if (cache->array == nullptr) continue;
       const Array& array = *cache->array;
       const std::intptr_t bottom = array.bottom.load(std::memory_order_relaxed);
@@ -229,7 +245,9 @@ class BestPool {
     Cursor cursor;
     std::uint32_t who = 0;
     unsigned capacity = 0;
-    // Owner: it is in its slow path. Thief, under the pool's lock: it wants the array.
+    // Where a stopped array begins; written under the pool's lock.
+    typename A::template atomic<std::intptr_t> bottom_before{0};
+    // Owner: it is in its slow path, or looks at stopped arrays. Thief, under the pool's lock: it wants the array.
     typename A::template atomic<std::uint32_t> in_slow_path{0};
     typename A::template atomic<std::uint32_t> stealing{0};
   };
@@ -255,8 +273,8 @@ class BestPool {
         A::light_fence();
         if (cache.stealing.load(O.owner_enters) == 0) return;
         cache.in_slow_path.store(0, std::memory_order_relaxed);  // relaxed: nothing was done
-        pool.lock_.lock();                                       // the thief holds it
-        pool.lock_.unlock();
+        const sync::Guard guard(pool.lock_);                     // the thief holds it, or has left the array stopped
+        pool.start_arrays(&cache);
       }
     }
     ~SlowPath() { cache_.in_slow_path.store(0, O.owner_leaves); }
@@ -335,6 +353,11 @@ class BestPool {
   }
 
   [[nodiscard]] void* acquire_for(Cache& cache) noexcept {
+    switch (look_while_dry(cache)) {
+      case Dry::kNothing: return nullptr;
+      case Dry::kSomething: return acquire_last(&cache);
+      case Dry::kIsNot: break;
+    }
     if (void* const slot = refill(*cache.array, cache); slot != nullptr) return slot;
     return acquire_last(&cache);
   }
@@ -363,16 +386,15 @@ class BestPool {
       if (layout_.watched_by_memcheck()) layout_.conceal(slot);
     Entry entry(slot);
     expect_own(&entry, 1);
+    if (!arrays_) return put(&slot, 1, nullptr);
+    const sync::Guard guard(lock_);  // a dry pool's words are empty
+    start_arrays(nullptr);
     put(&slot, 1, nullptr);
   }
 
   [[nodiscard]] void* refill(Array& array, Cache& cache) noexcept {
     const SlowPath mark(*this, cache);
-    const std::intptr_t top = array.top.load(std::memory_order_relaxed);
-    if (top > array.bottom.load(std::memory_order_relaxed)) {  // a thief had raised bottom, and left
-      array.top.store(top - kEntryBytes, O.owner_sets_top);
-      return Arrays::entry(top - kEntryBytes)->load();
-    }
+    if (void* const slot = pop_own(cache); slot != nullptr) return slot;  // a thief had raised bottom, and left
     if (const std::size_t n = transfer_.take(cache.first(), contention_); n != 0) return filled(array, cache, 0, n);
     // Half a word or less makes the way here hardly worth while: a few more of them. From the top down, so that pops go
     // through memory upwards, which the CPU foresees.
@@ -385,6 +407,15 @@ class BestPool {
       (void)list(taken, cache.first() + begin);
     }
     return filled(array, cache, begin, end);
+  }
+
+  // The newest entry of the caller's array, or null. Pre: in its slow path, or the lock is held and the array not stopped.
+  [[nodiscard]] static void* pop_own(Cache& cache) noexcept {
+    Array& array = *cache.array;
+    const std::intptr_t top = array.top.load(std::memory_order_relaxed);
+    if (top <= array.bottom.load(std::memory_order_relaxed)) return nullptr;
+    array.top.store(top - kEntryBytes, O.owner_sets_top);
+    return Arrays::entry(top - kEntryBytes)->load();
   }
 
   // Writes the addresses of the slots to entries of an array; returns their number.
@@ -407,6 +438,7 @@ class BestPool {
 
   [[gnu::noinline]] void release_slow(Array& array, void* slot) noexcept {
     Cache* const cache = &cache_of(array);
+    if (push_stopped(*cache, slot)) return;
     const SlowPath mark(*this, *cache);
     std::intptr_t top = array.top.load(std::memory_order_relaxed);
     const std::intptr_t bottom = array.bottom.load(std::memory_order_relaxed);
@@ -481,6 +513,9 @@ class BestPool {
   // Nothing in the words: opens memory, or steals. `cache`: the caller's, if it has one; it is not in its slow path.
   [[gnu::noinline]] void* acquire_last(Cache* cache) noexcept {
     const sync::Guard guard(lock_);
+    if (is_dry()) return take_stopped(cache);
+    if (cache != nullptr)  // what was pushed while the array was stopped
+      if (void* const slot = pop_own(*cache); slot != nullptr) return slot;
     // Again, since others may have opened or stolen before us. No thief is about: we hold the lock.
     void* const slot = take_kept(cache);
     if (slot != nullptr) return slot;
@@ -537,32 +572,18 @@ class BestPool {
   }
 
   // Empties the other threads' arrays; one slot is the caller's, the rest goes to the words. Null: at the moment when all
-  // were stopped, no slot was free. Pre: the lock is held.
+  // were stopped, no slot was free. They stay stopped then, unless memory might be opened later. Pre: the lock is held.
   [[nodiscard]] void* steal(Cache* mine) noexcept {
     if (!steals_) return nullptr;
-    bool any = false;
-    for_each_victim(mine, [&](Cache&) { any = true; });
-    if (!any) return nullptr;
-    for_each_victim(mine,
-                    [](Cache& cache) { cache.stealing.store(1, std::memory_order_relaxed); });  // relaxed: fenced below
-    A::heavy_fence();
-    // From here on no owner enters its slow path; those that are in it come to its end.
-    for_each_victim(mine, [](Cache& cache) {
-      while (cache.in_slow_path.load(O.thief_waits) != 0) A::pause();
-      cache.bottom_before = cache.array->bottom.load(std::memory_order_relaxed);
-      cache.array->bottom.store(Arrays::kRaised, std::memory_order_relaxed);  // relaxed: fenced below
-    });
-    A::heavy_fence();
-    // From here on no owner pops either: slots that are free stay free.
+    if (!stop_arrays(mine)) return nullptr;
     void* slot = take_kept(mine);
     if (slot == nullptr)
       if (const Taken taken = take_some(mine); taken.bits != 0) slot = settle(mine, taken);
     const bool found = slot != nullptr;
     for_each_victim(mine, [&](Cache& cache) {
-      const std::intptr_t bottom = cache.bottom_before;
+      std::intptr_t from = cache.bottom_before.load(std::memory_order_relaxed);
       // An owner that has stored its new top and not yet looked at bottom shows one entry less: it will be its own.
-      const std::intptr_t top = std::max(cache.array->top.load(O.thief_reads_top), bottom);
-      std::intptr_t from = bottom;
+      const std::intptr_t top = std::max(cache.array->top.load(O.thief_reads_top), from);
       if (slot == nullptr && from < top) {
         slot = Arrays::entry(from)->load();
         from += kEntryBytes;
@@ -571,15 +592,141 @@ class BestPool {
         put_entries(from, top);
         from = top;
       }
-      cache.array->bottom.store(from, std::memory_order_relaxed);  // relaxed: the owner's pop may miss it and wait for us
-      cache.stealing.store(0, O.thief_leaves);
+      cache.bottom_before.store(from, std::memory_order_relaxed);  // relaxed: ours, under the lock
     });
+    if (slot == nullptr && opened_.load(std::memory_order_relaxed) == layout_.words())
+      go_dry(mine);
+    else
+      for_each_victim(mine, [](Cache& cache) { start_array(cache); });
     return slot;
+  }
+
+  // Keeps the other threads out of their arrays, but for pushes. False: there is no other array. Pre: the lock is held.
+  [[nodiscard]] bool stop_arrays(Cache* mine) noexcept {
+    bool any = false;
+    for_each_victim(mine, [&](Cache& cache) {
+      any = true;
+      cache.stealing.store(1, std::memory_order_relaxed);  // relaxed: fenced below
+    });
+    if (!any) return false;
+    A::heavy_fence();
+    // From here on no owner enters its slow path; those that are in it come to its end.
+    for_each_victim(mine, [](Cache& cache) {
+      while (cache.in_slow_path.load(O.thief_waits) != 0) A::pause();
+      stop_array(cache);
+    });
+    A::heavy_fence();
+    // From here on no owner pops either: slots that are free stay free.
+    return true;
+  }
+  static void stop_array(Cache& cache) noexcept {
+    cache.bottom_before.store(cache.array->bottom.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    cache.array->bottom.store(Arrays::kRaised, std::memory_order_relaxed);  // relaxed: fenced by the caller
+  }
+  static void start_array(Cache& cache) noexcept {
+    // relaxed: the owner's pop may miss it and wait for us
+    cache.array->bottom.store(cache.bottom_before.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    cache.stealing.store(0, O.thief_leaves);
+  }
+
+  // ---- a dry pool
+
+  enum class Dry : std::uint8_t { kIsNot, kNothing, kSomething };
+  // Acquires in a row that find something in a dry pool before its arrays are started again.
+  static constexpr std::uint32_t kHitsToStart = 16;
+
+  // Pre: the lock is held.
+  [[nodiscard]] bool is_dry() const noexcept { return (dry_.load(std::memory_order_relaxed) & 1) != 0; }
+
+  // Pre: the lock is held, all arrays but `mine` are stopped, and nothing is free.
+  void go_dry(Cache* mine) noexcept {
+    if (mine != nullptr) {
+      mine->stealing.store(1, std::memory_order_relaxed);  // relaxed: it is the caller's own
+      stop_array(*mine);
+    }
+    hits_.store(0, std::memory_order_relaxed);
+    dry_.store(dry_.load(std::memory_order_relaxed) + 1, O.goes_dry);
+  }
+
+  // Whether the pool is dry, and if so whether anything came back since. No array is started or ends meanwhile: who does
+  // that waits for us. Tops of stopped arrays only grow, so that those that stand where they stood did so when the first of
+  // them was looked at.
+  [[nodiscard]] Dry look_while_dry(Cache& cache) noexcept {
+    if ((dry_.load(std::memory_order_relaxed) & 1) == 0) return Dry::kIsNot;  // relaxed: a glance
+    cache.in_slow_path.store(1, std::memory_order_relaxed);                   // relaxed: start_arrays() fences heavily
+    A::light_fence();
+    const std::uint64_t dry = dry_.load(O.asks_dry);
+    Dry found = (dry & 1) != 0 ? Dry::kNothing : Dry::kIsNot;
+    if (found == Dry::kNothing) {
+      for (Cache* each = caches_.load(); each != nullptr; each = each->next) {
+        if (each->array == nullptr) continue;
+        const std::intptr_t bottom = each->bottom_before.load(O.asks_dry);
+        if (each->array->top.load(O.thief_reads_top) > bottom) found = Dry::kSomething;
+      }
+      if (dry_.load(std::memory_order_relaxed) != dry) found = Dry::kSomething;  // relaxed: see goes_dry
+    }
+    cache.in_slow_path.store(0, O.owner_leaves);
+    // relaxed: a statistic
+    if (found == Dry::kNothing && hits_.load(std::memory_order_relaxed) != 0) hits_.store(0, std::memory_order_relaxed);
+    return found;
+  }
+
+  // A slot that came back since the pool went dry; null: none did. Pre: the lock is held, the pool is dry.
+  [[nodiscard]] void* take_stopped(Cache* mine) noexcept {
+    void* slot = mine != nullptr ? take_oldest(*mine) : nullptr;
+    for_each_victim(mine, [&](Cache& cache) {
+      if (slot == nullptr) slot = take_oldest(cache);
+    });
+    if (slot == nullptr) return nullptr;
+    const std::uint32_t hits = hits_.load(std::memory_order_relaxed) + 1;  // relaxed, both: a statistic
+    hits_.store(hits, std::memory_order_relaxed);
+    if (hits >= kHitsToStart) start_arrays(mine);
+    return slot;
+  }
+  [[nodiscard]] void* take_oldest(Cache& cache) noexcept {
+    const std::intptr_t bottom = cache.bottom_before.load(std::memory_order_relaxed);
+    if (cache.array->top.load(O.thief_reads_top) <= bottom) return nullptr;
+    void* const slot = Arrays::entry(bottom)->load();
+    dry_changed();
+    cache.bottom_before.store(bottom + kEntryBytes, O.goes_dry);
+    return slot;
+  }
+  // Who looks at the arrays looks again. Pre: the lock is held, the pool is dry.
+  void dry_changed() noexcept { dry_.store(dry_.load(std::memory_order_relaxed) + 2, O.goes_dry); }
+
+  // Puts a slot into the caller's array, which is at its end, if that is stopped and something was taken from below.
+  [[nodiscard]] bool push_stopped(Cache& cache, void* slot) noexcept {
+    if ((dry_.load(std::memory_order_relaxed) & 1) == 0) return false;  // relaxed: a glance
+    const sync::Guard guard(lock_);
+    Array& array = *cache.array;
+    const std::intptr_t top = array.top.load(std::memory_order_relaxed);
+    const std::intptr_t bottom = cache.bottom_before.load(std::memory_order_relaxed);
+    if (!is_dry() || !Arrays::is_end(top) || bottom == cache.start()) return false;
+    // Its top goes back: who looks meanwhile sees something in it, or sees that dry_ changed.
+    cache.bottom_before.store(std::numeric_limits<std::intptr_t>::min(), O.goes_dry);
+    dry_changed();
+    const std::intptr_t end = move_down(bottom, top, cache.start());
+    Arrays::entry(end)->store(slot);
+    array.top.store(end + kEntryBytes, O.owner_sets_top);
+    cache.bottom_before.store(cache.start(), O.goes_dry);
+    return true;
+  }
+
+  // Ends a dry pool's state, when nobody looks at the arrays any more. `mine`: the caller's, who is not in its slow path.
+  // Pre: the lock is held. Cost: a heavy fence, if the pool is dry.
+  void start_arrays(const Cache* mine) noexcept {
+    if (!is_dry()) return;
+    dry_.store(dry_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // relaxed: fenced below
+    A::heavy_fence();
+    for_each_victim(mine, [](Cache& cache) {
+      while (cache.in_slow_path.load(O.thief_waits) != 0) A::pause();
+    });
+    for_each_victim(nullptr, [](Cache& cache) { start_array(cache); });
   }
 
   template <class F>
   void for_each_victim(const Cache* mine, F&& f) noexcept {
-    for (Cache* cache = caches_; cache != nullptr; cache = cache->next)
+    for (Cache* cache = caches_.load(); cache != nullptr; cache = cache->next)
       if (cache != mine && cache->array != nullptr) f(*cache);
   }
 
@@ -626,7 +773,8 @@ class BestPool {
     if (unused == nullptr) return nullptr;
     Array& array = *unused;
     const sync::Guard guard(lock_);
-    Cache* cache = caches_;
+    start_arrays(nullptr);
+    Cache* cache = caches_.load();
     while (cache != nullptr && cache->array != nullptr) cache = cache->next;
     if (cache == nullptr) {
       cache = new (std::nothrow) Cache;
@@ -636,8 +784,8 @@ class BestPool {
         auto* const mine = static_cast<Cache*>(leaving);
         mine->pool->leave(*mine);
       };
-      cache->next = caches_;
-      caches_ = cache;
+      cache->next = caches_.load();
+      caches_.store(cache);
     }
     cache->array = &array;
     cache->capacity = entries_;
@@ -653,6 +801,7 @@ class BestPool {
   // The owner's end: its slots go back to the words.
   void leave(Cache& cache) noexcept {
     const sync::Guard guard(lock_);
+    start_arrays(&cache);
     Array& array = *cache.array;
     put_entries(array.bottom.load(std::memory_order_relaxed), array.top.load(std::memory_order_relaxed));
     words_.let_go(cache.cursor, cache.who);
@@ -677,7 +826,10 @@ class BestPool {
   // Slow paths, under the lock (opened_ is read by anyone).
   alignas(base::kCacheLine) sync::Mutex<A, sync::CountWaits<A>> lock_;
   typename A::template atomic<std::uint32_t> opened_{0};  // words
-  Cache* caches_ = nullptr;
+  // Changes while the pool is dry, or goes so: under the lock, but for hits_.
+  alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> dry_{0};  // odd: the pool is dry
+  typename A::template var<Cache*> caches_{nullptr};
+  typename A::template atomic<std::uint32_t> hits_{0};  // acquires that found something in the dry pool, in a row
   alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
 };
 
@@ -688,6 +840,8 @@ struct Best {
   static constexpr bool kManySteps = true;
   static constexpr double kBookkeepingBytes = 0.9;  // slots of 1 KiB; 0.65 for small ones
   static constexpr BestPoolOrders kOrders{};
+  static constexpr std::array kUnobservable{
+      Unobservable{6, "the heavy fence before publishes the same, and all look at the arrays in one order"}};
   template <sync::Atomics A, class Contention = sync::IgnoreContention, BestPoolOrders O = kOrders>
   using Pool = BestPool<A, Contention, O>;
 };

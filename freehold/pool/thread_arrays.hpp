@@ -29,7 +29,6 @@ namespace freehold::pool {
 // What the table knows of a pool's cache: how to end it with its thread.
 struct ThreadCacheBase {
   void (*leave)(ThreadCacheBase*) noexcept = nullptr;
-  std::intptr_t bottom_before = 0;  // a thief's note
 };
 
 template <sync::Atomics A>

@@ -207,6 +207,49 @@ Result trimming(const Options& options) {
   });
 }
 
+// One thread finds the pool dry again and again while another brings slots back, more than its array holds, and needs one.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result dry(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool(kSmall);
+    void* slots[16];
+    for (void*& slot : slots) slot = pool.acquire();
+    run.spawn([&] {
+      for (unsigned i = 0; i < 3; ++i) use(slots[i]), pool.release(slots[i]);
+      void* const slot = pool.acquire();
+      SIM_CHECK(slot != nullptr);  // the other one has two at most
+      use(slot);
+      pool.release(slot);
+    });
+    run.spawn([&] {
+      void* const a = pool.acquire();
+      void* const b = pool.acquire();
+      if (a != nullptr) use(a), pool.release(a);
+      if (b != nullptr) use(b), pool.release(b);
+    });
+    run.check([&] { expect_free(pool, 3); });
+  });
+}
+
+// Who joined last stops the arrays; another thread looks at them without having heard of it otherwise.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result heard_by_looking(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool(kTiny);
+    void* const a = pool.acquire();
+    (void)pool.acquire();
+    run.spawn([&] {
+      for (unsigned i = 0; i < 2; ++i)
+        if (void* const slot = pool.acquire(); slot != nullptr) use(slot), pool.release(slot);
+    });
+    run.spawn([&] {
+      SIM_CHECK(pool.acquire() == nullptr);
+      pool.release(a);
+    });
+    run.check([&] { expect_free(pool, 1); });
+  });
+}
+
 // Every interleaving with four preemptions (three where there are too many), and those with two in which a read may be stale
 // as well.
 TEST(BestPool_Model, TrimAgainstAcquire_NobodyIsRefused) {
@@ -263,6 +306,16 @@ TEST(BestPool_Model, OpeningByTwo_NothingTwiceNothingLost) {
   const Result stale = opening<SimAtomics>(bounds("best/open_stale", 2, 1));
   EXPECT_TRUE(stale.ok()) << stale;
 }
+TEST(BestPool_Model, DryPool_NothingTwiceNothingLostNobodyRefused) {
+  const Result exact = dry<SimAtomics>(bounds("best/dry", 3, 0));
+  EXPECT_TRUE(exact.ok()) << exact;
+  const Result stale = dry<SimAtomics>(bounds("best/dry_stale", 2, 1));
+  EXPECT_TRUE(stale.ok()) << stale;
+}
+TEST(BestPool_Model, DryPoolHeardOfByLooking_NothingTwiceNothingLost) {
+  const Result r = heard_by_looking<SimAtomics>(bounds("best/heard", 2, 1));
+  EXPECT_TRUE(r.ok()) << r;
+}
 
 // ---- mutants
 
@@ -279,6 +332,14 @@ Failure killed() {
   if (failure == Failure::kNone) failure = last_slot<A, O>(quietly("mutant/last", 3, 1)).failure;
   if (failure == Failure::kNone) failure = end_against_steal<A, O>(quietly("mutant/end", 3, 1)).failure;
   return failure;
+}
+
+// The same for what only a dry pool does.
+template <BestPoolOrders O>
+Failure killed_when_dry() {
+  Options options = bounds("mutant/heard", 2, 1);
+  options.print = false;
+  return heard_by_looking<SimAtomics, O>(options).failure;
 }
 
 // The fence costs a system call: somebody will want to do without.
@@ -310,6 +371,10 @@ TEST(BestPool_Mutants, ThiefLeavesRelaxed_Killed) {
 TEST(BestPool_Mutants, OwnerEntersRelaxed_Killed) {
   constexpr BestPoolOrders kMutant{.owner_enters = std::memory_order_relaxed};
   EXPECT_NE((killed<SimAtomics, kMutant>()), Failure::kNone);
+}
+TEST(BestPool_Mutants, AsksDryRelaxed_Killed) {
+  constexpr BestPoolOrders kMutant{.asks_dry = std::memory_order_relaxed};
+  EXPECT_NE((killed_when_dry<kMutant>()), Failure::kNone);
 }
 
 }  // namespace

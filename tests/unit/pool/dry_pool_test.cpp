@@ -1,0 +1,158 @@
+// A full pool as back pressure: what a refused acquire costs, and that what comes back is found.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "freehold/pool/best_pool.hpp"
+#include "freehold/pool/registry.hpp"
+
+namespace freehold::pool {
+namespace {
+
+// Counts the fences that stop other threads: a system call each.
+struct CountedFences : sync::NativeAtomics {
+  static void heavy_fence() noexcept {
+    ++fences;
+    sync::NativeAtomics::heavy_fence();
+  }
+  static inline std::atomic<unsigned> fences{0};
+};
+using Pool = Best::Pool<CountedFences>;
+
+bool can_steal() { return sync::NativeAtomics::may_fence_heavily(); }
+
+// A thread of the pool that holds a slot until told to give it back.
+class Holder {
+ public:
+  explicit Holder(Pool& pool)
+      : thread_([this, &pool] {
+          void* const slot = pool.acquire();
+          step_ = slot != nullptr ? 1 : 9;
+          while (step_ == 1) std::this_thread::yield();
+          pool.release(slot);
+          step_ = 3;
+          while (step_ == 3) std::this_thread::yield();
+        }) {
+    while (step_ == 0) std::this_thread::yield();
+  }
+  ~Holder() {
+    give_back();
+    step_ = 4;
+    thread_.join();
+  }
+  [[nodiscard]] bool holds() const { return step_ == 1; }
+  void give_back() {
+    if (step_ == 1) step_ = 2;
+    while (step_ == 2) std::this_thread::yield();
+  }
+
+ private:
+  std::atomic<int> step_{0};
+  std::thread thread_;
+};
+
+TEST(DryPool, AcquireAgainAndAgain_NobodyIsStopped) {
+  if (!can_steal()) GTEST_SKIP() << "the system has no membarrier";
+  Pool pool({.slots = 100, .slot_bytes = 16});
+  std::vector<void*> slots;
+  Holder a(pool), b(pool);
+  ASSERT_TRUE(a.holds() && b.holds());
+  while (void* const slot = pool.acquire()) slots.push_back(slot);
+  EXPECT_EQ(slots.size(), 98U);
+  const unsigned before = CountedFences::fences;
+  for (int i = 0; i < 10'000; ++i) ASSERT_EQ(pool.acquire(), nullptr);
+  EXPECT_EQ(CountedFences::fences - before, 0U);
+
+  // Another thread's slot comes back: found, and the pool is as dry as before.
+  a.give_back();
+  void* const found = pool.acquire();
+  EXPECT_NE(found, nullptr);
+  for (int i = 0; i < 10'000; ++i) ASSERT_EQ(pool.acquire(), nullptr);
+  EXPECT_EQ(CountedFences::fences - before, 0U);
+  pool.release(found);
+  EXPECT_EQ(pool.acquire(), found);
+  for (void* const slot : slots) pool.release(slot);
+  pool.release(found);
+  b.give_back();
+  EXPECT_EQ(pool.free_slots(), 100U);
+  EXPECT_TRUE(pool.check_invariants());
+}
+
+// Whoever uses the pool again as usual is not held up for ever.
+TEST(DryPool, NoLongerFull_FewFences) {
+  if (!can_steal()) GTEST_SKIP() << "the system has no membarrier";
+  Pool pool({.slots = 100, .slot_bytes = 16});
+  Holder a(pool);
+  std::vector<void*> slots;
+  while (void* const slot = pool.acquire()) slots.push_back(slot);
+  const unsigned before = CountedFences::fences;
+  for (void* const slot : slots) pool.release(slot);
+  for (int i = 0; i < 10'000; ++i) {
+    void* const slot = pool.acquire();
+    ASSERT_NE(slot, nullptr);
+    pool.release(slot);
+  }
+  EXPECT_LE(CountedFences::fences - before, 4U);
+}
+
+// A ring of one thread that takes what there is and another that gives it back, one by one: as fast as the slots come.
+TEST(DryPool, BackPressure_EverySlotFoundNoneTwice) {
+  for (const unsigned capacity : {1U, 3U, 8U, 100U}) {
+    NativePool<Best> pool({.slots = capacity, .slot_bytes = 64});
+    constexpr std::uint64_t kItems = 20'000;
+    std::vector<std::atomic<std::uint64_t*>> ring(128);
+    std::atomic<std::uint64_t> pushed{0}, popped{0};
+    std::thread consumer([&] {
+      for (std::uint64_t i = 0; i < kItems; ++i) {
+        while (pushed.load(std::memory_order_acquire) == i) std::this_thread::yield();
+        std::uint64_t* const item = ring[i % ring.size()].load();
+        EXPECT_EQ(*item, i);
+        *item = ~i;
+        pool.release(item);
+        popped.store(i + 1, std::memory_order_release);
+      }
+    });
+    for (std::uint64_t i = 0; i < kItems; ++i) {
+      void* slot = pool.acquire();
+      for (; slot == nullptr; slot = pool.acquire()) std::this_thread::yield();
+      auto* const item = static_cast<std::uint64_t*>(slot);
+      *item = i;
+      ring[i % ring.size()].store(item);
+      pushed.store(i + 1, std::memory_order_release);
+    }
+    consumer.join();
+    unsigned found = 0;
+    while (pool.acquire() != nullptr) ++found;
+    EXPECT_EQ(found, capacity);
+  }
+}
+
+// Threads that each want more than there is: a thread that has given back all that it had is refused only by others' use.
+TEST(DryPool, FourThreadsForEightSlots_EverySlotFoundNoneTwice) {
+  NativePool<Best> pool({.slots = 8, .slot_bytes = 64});
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 1; t <= 4; ++t) {
+    threads.emplace_back([&pool, t] {
+      for (int i = 0; i < 3'000; ++i) {
+        void* mine[4];
+        unsigned n = 0;
+        while (n < 4 && (mine[n] = pool.acquire()) != nullptr) *static_cast<std::uint64_t volatile*>(mine[n++]) = t;
+        while (n > 0) {
+          --n;
+          EXPECT_EQ(*static_cast<std::uint64_t volatile*>(mine[n]), t);
+          pool.release(mine[n]);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  unsigned found = 0;
+  while (pool.acquire() != nullptr) ++found;
+  EXPECT_EQ(found, 8U);
+}
+
+}  // namespace
+}  // namespace freehold::pool
