@@ -7,12 +7,12 @@
 namespace freehold::heap {
 
 unsigned HeapGeometry::shards() noexcept {
-  static constexpr unsigned kMost = 64;
+  static constexpr unsigned kShardsACpu = 4, kLeast = 16, kMost = 64;
   // Not a static that is initialised once, whose guard is libstdc++'s. relaxed: everybody finds the same number.
   static constinit std::atomic<unsigned> found{0};
   if (const unsigned shards = found.load(std::memory_order_relaxed); shards != 0) [[likely]]
     return shards;
-  const unsigned shards = std::clamp(os::possible_cpus(), 1U, kMost);
+  const unsigned shards = std::clamp(kShardsACpu * os::possible_cpus(), kLeast, kMost);
   found.store(shards, std::memory_order_relaxed);
   return shards;
 }

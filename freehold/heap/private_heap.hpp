@@ -1,23 +1,25 @@
 // A private heap that any thread uses: contention is limited to the heap's users, and among them to those who meet on one
 // CPU.
 //
-// A *shard* for each CPU holds free slots of every class and a flag that a thread takes for a few instructions. Who finds it
-// taken, since its holder was preempted, tries the next shards, and at last the centre, which has a lock that can sleep: so
-// nobody ever spins on a thread that does not run. Free slots have no home: they stay in the shard of the thread that gave
-// them back, and travel through the centre as whole chains of one length, in a constant time each way.
+// A *shard* holds free slots of every class and a flag that a thread takes for a few instructions. Threads spread over the
+// shards by their number, and there are more shards than CPUs: a thread that is preempted in the middle holds up nobody but
+// those of the same shard, who try the next shards, and at last the centre, which has a lock that can sleep: so nobody ever
+// spins on a thread that does not run. Free slots have no home: they stay in the shard of the thread that gave them back,
+// and travel as whole chains of one length, in a constant time each way. The chains that a shard sets aside are
+// everybody's, under the centre's lock, but come back to the same shard first: their lines are in that CPU's cache.
 //
 //   Invariants: a bin's free list is shorter than kChain(c) slots or exactly a chain, its spare is null or a chain of
-//               kChain(c), and so is each chain in the centre, whose loose slots make no chain;
+//               kChain(c), and so is each chain in its depot;
 //               slots of class c: live (summed over all shards and the centre) + free ones + uncut ones == those of its
-//               runs.
+//               runs; the centre counts the chains in all depots.
 //
 // Locks, in this order: the shards' flags by number, the centre, then the engine's. A thread that holds a flag asks for no
 // other one.
 // Threads: any, for all but construction and destruction; release_all() and the destructor may be called by any thread,
-// while no other uses blocks of this heap. allocate, deallocate: one atomic exchange on the CPU's own line and one store;
+// while no other uses blocks of this heap. allocate, deallocate: one atomic exchange on the shard's line and one store;
 // the centre once in kChain(c) operations. Held beyond what is in use: at most two chains (16 KiB) and a run for each class
-// and CPU that used it. Source: "Practical testing 30: reducing contention"; chains through a depot from Bonwick and Adams,
-// "Magazines and Vmem".
+// and shard that used it. Source: "Practical testing 30: reducing contention"; chains through a depot from Bonwick and
+// Adams, "Magazines and Vmem".
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -122,7 +124,7 @@ class BasicPrivateHeap {
       slabs_.release_all();
       if (Core* const core = core_.load(std::memory_order_relaxed); core != nullptr) {  // relaxed: under the lock
         core->centre.clear();
-        for (auto& depot : core->depots) depot.store(nullptr);
+        for (auto& chains : core->chains) chains.store(0);
         for_each_shard([](Shard& shard) { shard.clear(); });
       }
       reclaim_from_bytes_.store(kReclaimBytes);
@@ -170,8 +172,13 @@ class BasicPrivateHeap {
     Core* const core = core_.load(std::memory_order_relaxed);
     for (unsigned c = 0; core != nullptr && c < Classes::kCount; ++c) {
       std::int64_t slots = core->centre.bins[c].live.load() + static_cast<std::int64_t>(core->centre.free_slots(c, slabs_));
-      for (Free* chain = core->depots[c].load(); chain != nullptr; chain = next_chain(chain)) slots += check_chain(chain, c);
-      for_each_shard([&](Shard& shard) { slots += check_bin(shard.bins[c], c); });
+      std::uint32_t chains = 0;
+      for_each_shard([&](Shard& shard) {
+        slots += check_bin(shard.bins[c], c);
+        for (Free* chain = shard.bins[c].depot.load(); chain != nullptr; chain = next_chain(chain), ++chains)
+          slots += check_chain(chain, c);
+      });
+      FREEHOLD_ASSERT(chains == core->chains[c].load());
       FREEHOLD_ASSERT(static_cast<std::size_t>(slots) == slabs_.slots_of(c));
     }
   }
@@ -203,6 +210,7 @@ class BasicPrivateHeap {
     var<std::uint32_t> count{0};  // in the free list
     var<std::uint32_t> pages{1};  // of the next run
     var<Free*> spare{nullptr};
+    var<Free*> depot{nullptr};  // a list of chains; under the centre's lock
   };
   struct Shard {
     alignas(base::kCacheLine) atomic<std::uint32_t> taken{0};
@@ -214,6 +222,7 @@ class BasicPrivateHeap {
         bin.count.store(0);
         bin.pages.store(1);
         bin.spare.store(nullptr);
+        bin.depot.store(nullptr);
       }
     }
     void add_live(HeapStats& stats) const noexcept {
@@ -225,7 +234,7 @@ class BasicPrivateHeap {
     const unsigned shard_count = Geometry::shards();
     atomic<Shard*> shards[kMaxShards]{};
     alignas(base::kCacheLine) Bins<A, Geometry> centre;
-    var<Free*> depots[Classes::kCount]{};  // lists of chains
+    var<std::uint32_t> chains[Classes::kCount]{};  // in the shards' depots
   };
 
   // Holds every lock of the heap.
@@ -259,7 +268,7 @@ class BasicPrivateHeap {
       if (core == nullptr) return nullptr;
     }
     const unsigned shards = core->shard_count;
-    unsigned i = A::cpu_id() % shards;
+    unsigned i = A::thread_number() % shards;
     Shard* shard = core->shards[i].load(Orders::kFind);
     if (shard == nullptr) [[unlikely]] {
       shard = make_shard(i);
@@ -333,6 +342,21 @@ class BasicPrivateHeap {
     for (; taken != 0; taken &= taken - 1)
       give_shard(*core->shards[base::lowest_bit(taken)].load(std::memory_order_relaxed));
   }
+  // Looks for free pages, unless a shard is taken: its holder may not run, and all others would wait for it.
+  void reclaim_if_quiet() noexcept {
+    Core* const core = core_.load(std::memory_order_relaxed);  // relaxed: we had a shard
+    std::uint64_t taken = 0;
+    bool quiet = true;
+    for (unsigned i = 0; quiet && i < core->shard_count; ++i) {
+      Shard* const shard = core->shards[i].load(Orders::kFind);
+      if (shard == nullptr) continue;
+      quiet = try_take(*shard);
+      if (quiet) taken |= base::bit(i);
+    }
+    lock_.lock();
+    if (quiet && taken == made_shards()) reclaim();
+    give_all(taken);
+  }
   // Pre: the heap's lock is held.
   [[nodiscard]] std::uint64_t made_shards() const noexcept {
     Core* const core = core_.load(std::memory_order_relaxed);
@@ -366,7 +390,7 @@ class BasicPrivateHeap {
     if (refill(bin, c, due)) slot = pop(bin, c);
     give_shard(shard);
     if (slot == nullptr) return allocate_scarce([this, c] { return find_slot(c); }, Classes::slot_bytes(c));
-    if (due) trim();
+    if (due) reclaim_if_quiet();
     return handed_out(c, slot);
   }
   // A chain, loose slots, or a run. `due`: so much is in use that it is time to look for pages that are wholly free.
@@ -379,17 +403,29 @@ class BasicPrivateHeap {
     }
     const sync::Guard guard(lock_);
     Core& core = *core_.load(std::memory_order_relaxed);
-    if (Free* const chain = core.depots[c].load(); chain != nullptr) {
-      core.depots[c].store(next_chain(chain));
+    if (Free* const chain = take_chain(core, &bin, c); chain != nullptr) {
       bin.free.store(chain);
       bin.count.store(chain_slots(c));
       return true;
     }
     if (take_loose(core.centre.bins[c], bin, c)) return true;
     due = slabs_.used_bytes() >= reclaim_from_bytes_.load();
+    if (due) reclaim_from_bytes_.store(slabs_.used_bytes() + slabs_.used_bytes() / 8);  // unless a reclaim says otherwise
     if (!take_run(bin, c, bin.pages.load())) return false;
     bin.pages.store(std::min(2 * bin.pages.load(), SlabType::kPages));  // the more it takes, the more it gets
     return true;
+  }
+  // A chain out of the depot of `own`, which may be null, or of another shard's; null: there is none. Pre: the heap's lock
+  // is held.
+  [[nodiscard]] Free* take_chain(Core& core, Bin* own, unsigned c) noexcept {
+    if (core.chains[c].load() == 0) return nullptr;
+    Bin* from = own;
+    for (std::uint64_t made = made_shards(); from == nullptr || from->depot.load() == nullptr; made &= made - 1)
+      from = &core.shards[base::lowest_bit(made)].load(std::memory_order_relaxed)->bins[c];  // relaxed: under the lock
+    Free* const chain = from->depot.load();
+    from->depot.store(next_chain(chain));
+    core.chains[c].store(core.chains[c].load() - 1);
+    return chain;
   }
   [[nodiscard]] bool take_loose(typename Bins<A, Geometry>::Bin& loose, Bin& bin, unsigned c) noexcept {
     Free* const first = loose.free.load();
@@ -419,11 +455,7 @@ class BasicPrivateHeap {
       if (!start()) return nullptr;
       Core& core = *core_.load(std::memory_order_relaxed);
       auto& bin = core.centre.bins[c];
-      if (bin.free.load() == nullptr) {
-        Free* const chain = core.depots[c].load();
-        if (chain != nullptr) core.depots[c].store(next_chain(chain));
-        bin.free.store(chain);
-      }
+      if (bin.free.load() == nullptr) bin.free.store(take_chain(core, nullptr, c));
       slot = core.centre.pop_watched(c, slabs_);
       if (slot == nullptr && take_run(bin, c, 1)) slot = bin.cut(Classes::slot_bytes(c));
     }
@@ -478,14 +510,15 @@ class BasicPrivateHeap {
     Core& core = *core_.load(std::memory_order_relaxed);
     for (unsigned c = 0; c < Classes::kCount; ++c) {
       auto& loose = core.centre.bins[c].free;
-      for (Free* chain = core.depots[c].load(); chain != nullptr;) {
-        Free* const following = next_chain(chain);
-        prepend(loose, chain);
-        chain = following;
-      }
-      core.depots[c].store(nullptr);
+      core.chains[c].store(0);
       for_each_shard([&](Shard& shard) {
         Bin& bin = shard.bins[c];
+        for (Free* chain = bin.depot.load(); chain != nullptr;) {
+          Free* const following = next_chain(chain);
+          prepend(loose, chain);
+          chain = following;
+        }
+        bin.depot.store(nullptr);
         prepend(loose, bin.free.load());
         prepend(loose, bin.spare.load());
         bin.free.store(nullptr);
@@ -551,9 +584,10 @@ class BasicPrivateHeap {
   [[gnu::noinline]] void set_chain_aside(Bin& bin, unsigned c) noexcept {
     if (Free* const spare = bin.spare.load(); spare != nullptr) {
       const sync::Guard guard(lock_);
-      auto& depot = core_.load(std::memory_order_relaxed)->depots[c];
-      set_next_chain(spare, depot.load());
-      depot.store(spare);
+      auto& chains = core_.load(std::memory_order_relaxed)->chains[c];  // relaxed: we have a shard
+      set_next_chain(spare, bin.depot.load());
+      bin.depot.store(spare);
+      chains.store(chains.load() + 1);
     }
     bin.spare.store(bin.free.load());
     bin.free.store(nullptr);

@@ -23,6 +23,11 @@ using sim::Options;
 using sim::Result;
 using sim::SimAtomics;
 
+// Threads find their shard by their number. Here that is the CPU on which they run, so that they meet, and move.
+struct OnCpus : SimAtomics {
+  static std::uint32_t thread_number() noexcept { return cpu_id(); }
+};
+
 using Payload = SimAtomics::var<std::uint64_t>;
 
 // Slabs of 4 KiB, pages of 256 bytes, chains of two slots.
@@ -118,15 +123,15 @@ Result own_blocks(const Options& options, unsigned threads, unsigned blocks, boo
 }
 
 TEST(PrivateHeap_Model, FirstBlocksOfTwoThreads_OneCoreTwoShards) {
-  const Result result = own_blocks<Heap<SimAtomics>>(bounds("private_heap/first", 3, 2), 2, 1, false);
+  const Result result = own_blocks<Heap<OnCpus>>(bounds("private_heap/first", 3, 2), 2, 1, false);
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(PrivateHeap_Model, TwoThreadsOnOneCpu_TheyMeetInAShard) {
-  const Result result = own_blocks<Heap<SimAtomics>>(bounds("private_heap/meet", 3, 1, 1), 2, 2, true);
+  const Result result = own_blocks<Heap<OnCpus>>(bounds("private_heap/meet", 3, 1, 1), 2, 2, true);
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(PrivateHeap_Model, TwoThreadsThatMove_ChainsTravel) {
-  const Result result = own_blocks<Heap<SimAtomics>>(bounds("private_heap/move", 3, 0, 2), 2, 3, true);
+  const Result result = own_blocks<Heap<OnCpus>>(bounds("private_heap/move", 3, 0, 2), 2, 3, true);
   EXPECT_TRUE(result.ok()) << result;
 }
 
@@ -160,11 +165,11 @@ Result handed_over(const Options& options) {
   });
 }
 TEST(PrivateHeap_Model, BlocksFreedByTheOtherThreadOnMovingCpus_NoneLost) {
-  const Result result = handed_over<Heap<SimAtomics>>(bounds("private_heap/handed_over_moving", 3, 1, 2));
+  const Result result = handed_over<Heap<OnCpus>>(bounds("private_heap/handed_over_moving", 3, 1, 2));
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(PrivateHeap_Model, BlocksFreedByTheOtherThread_NoneLost) {
-  const Result result = handed_over<Heap<SimAtomics>>(bounds("private_heap/handed_over", 4, 2));
+  const Result result = handed_over<Heap<OnCpus>>(bounds("private_heap/handed_over", 4, 2));
   EXPECT_TRUE(result.ok()) << result;
 }
 
@@ -212,11 +217,11 @@ Result scarce(const Options& options, WhenLimited when) {
   });
 }
 TEST(PrivateHeap_Model, LimitReached_FailsOrFindsWhatIsFree) {
-  const Result result = scarce<Heap<SimAtomics>>(bounds("private_heap/limit", 2, 1), WhenLimited::kFail);
+  const Result result = scarce<Heap<OnCpus>>(bounds("private_heap/limit", 2, 1), WhenLimited::kFail);
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(PrivateHeap_Model, LimitReached_WaitsAndIsWoken) {
-  const Result result = scarce<Heap<SimAtomics>>(bounds("private_heap/wait", 2, 1), WhenLimited::kWait);
+  const Result result = scarce<Heap<OnCpus>>(bounds("private_heap/wait", 2, 1), WhenLimited::kWait);
   EXPECT_TRUE(result.ok()) << result;
 }
 
@@ -248,7 +253,7 @@ Result looked_at(const Options& options) {
   });
 }
 TEST(PrivateHeap_Model, LookedAtWhileUsed_WholeAndConsistent) {
-  const Result result = looked_at<Heap<SimAtomics>>(bounds("private_heap/looked_at", 3, 1));
+  const Result result = looked_at<Heap<OnCpus>>(bounds("private_heap/looked_at", 3, 1));
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(PrivateHeap_Model, ThreeThreads_Pct) {
@@ -256,7 +261,7 @@ TEST(PrivateHeap_Model, ThreeThreads_Pct) {
   options.strategy = sim::Strategy::kPct;
   options.depth = 4;
   options.executions = 20'000;
-  const Result result = own_blocks<Heap<SimAtomics>>(options, 3, 3, false);
+  const Result result = own_blocks<Heap<OnCpus>>(options, 3, 3, false);
   EXPECT_TRUE(result.ok()) << result;
 }
 
@@ -282,14 +287,14 @@ struct RelaxedFind : PrivateHeapOrders {
   static constexpr std::memory_order kFind = std::memory_order_relaxed;
 };
 TEST(PrivateHeap_Mutants, EveryOrderWeakened_IsSeen) {
-  EXPECT_TRUE((anything_fails<Heap<SimAtomics, RelaxedTake>>()));
-  EXPECT_TRUE((anything_fails<Heap<SimAtomics, RelaxedGive>>()));
-  EXPECT_TRUE((anything_fails<Heap<SimAtomics, RelaxedPublish>>()));
-  EXPECT_TRUE((anything_fails<Heap<SimAtomics, RelaxedFind>>()));
+  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedTake>>()));
+  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedGive>>()));
+  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedPublish>>()));
+  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedFind>>()));
 }
 
 // Who gives memory back wakes nobody.
-struct SilentAtomics : SimAtomics {
+struct SilentAtomics : OnCpus {
   static void notify_all(atomic<std::uint32_t>&) noexcept {}
 };
 TEST(PrivateHeap_Mutants, NobodyIsWoken_Deadlock) {

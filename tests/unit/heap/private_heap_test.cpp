@@ -494,5 +494,44 @@ TEST(PrivateHeap, ForkWhileThreadsAllocate_ChildUsesTheHeap) {
   done = true;
 }
 
+// A thread that is preempted within the heap, and does not run for a while, holds up nobody but those of its shard.
+TEST(PrivateHeap, MoreThreadsThanCpus_HardlyEverMeet) {
+  PrivateHeap heap;
+  constexpr unsigned kThreads = 8, kRounds = 40, kBlocks = 1'000;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&heap] {
+      std::vector<void*> blocks(kBlocks);
+      for (unsigned round = 0; round < kRounds; ++round) {
+        for (void*& block : blocks) block = heap.allocate(48);
+        for (void* const block : blocks) heap.deallocate(block, 48);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LT(heap.conflicts(), 2 * kThreads * kRounds * kBlocks / 50);
+  EXPECT_EQ(heap.stats().live_objects, 0U);
+  heap.check_invariants();
+}
+
+// Chains that one shard set aside are there for all.
+TEST(PrivateHeap, FreedByManyThreads_AnotherOneGetsItAll) {
+  PrivateHeap heap;
+  std::vector<void*> blocks(20'000);
+  for (void*& block : blocks) block = heap.allocate(64);
+  const std::uint64_t used = heap.stats().used_bytes;
+  for (unsigned t = 0; t < 8; ++t) {
+    std::thread([&, t] {
+      for (std::size_t i = t; i < blocks.size(); i += 8) heap.deallocate(blocks[i], 64);
+    }).join();
+  }
+  heap.check_invariants();
+  std::thread([&] {
+    for (void*& block : blocks) block = heap.allocate(64);
+  }).join();
+  heap.check_invariants();
+  EXPECT_LE(heap.stats().used_bytes, used + used / 4);
+}
+
 }  // namespace
 }  // namespace freehold::heap
