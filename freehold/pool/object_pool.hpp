@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "freehold/base/check.hpp"
+#include "freehold/base/end_as.hpp"
 #include "freehold/base/out_of_memory.hpp"
 #include "freehold/base/undo.hpp"
 #include "freehold/pool/best_pool.hpp"
@@ -53,19 +54,26 @@ class LiveCount<true> {
 template <class T, SlotPool P = NativePool<Best>>
 class ObjectPool {
  public:
+  // What is pointed to: T, or for an array, whose slots have all of it, its elements.
+  using Element = std::remove_extent_t<T>;
+
   // Ends the object and gives its slot back.
   class Release {
    public:
+    using object_type = Element;
+
     Release() noexcept = default;
     explicit Release(ObjectPool& pool) noexcept : pool_(&pool) {}
-    void operator()(T* object) const noexcept { pool_->destroy(object); }
+    void operator()(Element* object) const noexcept { pool_->destroy(object); }
+    [[nodiscard]] void* owner() const noexcept { return pool_; }
+    static void end(void* pool, Element* object) noexcept { static_cast<ObjectPool*>(pool)->destroy(object); }
 
    private:
     ObjectPool* pool_ = nullptr;
   };
   // Two pointers. Null, or the owner of one object. Must end before the pool does. T need not be complete yet where it is
-  // named: a node may have handles of its own kind.
-  using Handle = std::unique_ptr<T, Release>;
+  // named: a node may have handles of its own kind. That of a T converts into PoolPtr<Base>.
+  using Handle = std::unique_ptr<std::conditional_t<std::is_array_v<T>, Element[], T>, Release>;
 
   // A pool of at most `capacity` objects, whose memory is there from the beginning. One of none is always full.
   // Units: objects. Errors: std::bad_alloc. Cost: address space for all; physical memory as objects are made, by pages, and
@@ -96,15 +104,22 @@ class ObjectPool {
     return Handle(construct(std::forward<Args>(args)...), Release(*this));
   }
 
-  // The same without a handle: the caller sees to destroy().
+  // The same without a handle: the caller sees to destroy(). The elements of an array are value-initialised.
   template <class... Args>
-  [[nodiscard]] T* construct(Args&&... args) {
+  [[nodiscard]] Element* construct(Args&&... args) {
     void* const slot = pool_.acquire();
     if (slot == nullptr) [[unlikely]] {
       if (when_full_ == WhenFull::kThrow) base::out_of_memory();
       return nullptr;
     }
-    if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
+    if constexpr (std::is_array_v<T>) {
+      static_assert(std::rank_v<T> == 1 && sizeof...(Args) == 0, "an array of one dimension, without arguments");
+      auto* const first = static_cast<std::remove_cv_t<Element>*>(slot);
+      base::Undo undo([&] { pool_.release(slot); });
+      std::uninitialized_value_construct_n(first, std::extent_v<T>);
+      undo.dismiss();
+      return counted(std::launder(first));
+    } else if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
       return counted(::new (slot) T(std::forward<Args>(args)...));
     } else {
       base::Undo undo([&] { pool_.release(slot); });
@@ -114,13 +129,16 @@ class ObjectPool {
     }
   }
 
-  // Ends an object that construct() of this pool made. Pre: `object` is one, or null.
-  void destroy(T* object) noexcept {
-    static_assert(std::is_nothrow_destructible_v<T>, "a handle's end has nobody to throw to");
+  // Ends an object that construct() of this pool made. Pre: `object` is one, or null; of an array the first element.
+  void destroy(Element* object) noexcept {
+    static_assert(std::is_nothrow_destructible_v<Element>, "a handle's end has nobody to throw to");
     if (object == nullptr) return;
-    std::destroy_at(object);
+    if constexpr (std::is_array_v<T>)
+      std::destroy_n(object, std::extent_v<T>);
+    else
+      std::destroy_at(object);
     live_.ends();
-    pool_.release(object);
+    pool_.release(const_cast<std::remove_cv_t<Element>*>(object));
   }
 
   // The most objects that there can be.
@@ -143,7 +161,7 @@ class ObjectPool {
   ObjectPool(std::size_t limit, Growth growth, WhenFull when_full)
       : pool_(shape(limit), growth), only_slot_(limit == 0 ? pool_.acquire() : nullptr), when_full_(when_full) {}
 
-  [[nodiscard]] T* counted(T* object) noexcept {
+  [[nodiscard]] Element* counted(Element* object) noexcept {
     live_.begins();
     return object;
   }
@@ -162,8 +180,46 @@ class ObjectPool {
   WhenFull when_full_;
 };
 
+// A handle of any pool's object as one of a base of it: three pointers.
+//   PoolPtr<Shape> shape = circles.make(1.0);
+template <class Base>
+using PoolPtr = std::unique_ptr<Base, base::EndAs<Base>>;
+
+// A pool that can be moved, and put into containers: its objects and handles stay where they are, and valid.
+//   std::vector<MovablePool<Order>> by_region;
+//   by_region.push_back(MovablePool<Order>::growing(1'000'000));
+// A moved-from one may only be assigned to and destroyed. Cost: one more pointer to follow.
+template <class T, SlotPool P = NativePool<Best>>
+class MovablePool {
+ public:
+  using Pool = ObjectPool<T, P>;
+  using Handle = typename Pool::Handle;
+
+  explicit MovablePool(std::size_t capacity, WhenFull when_full = WhenFull::kNull)
+      : pool_(std::make_unique<Pool>(capacity, when_full)) {}
+  [[nodiscard]] static MovablePool growing(std::size_t limit, WhenFull when_full = WhenFull::kNull)
+    requires std::constructible_from<P, const PoolShape&, Growth>
+  {
+    return MovablePool(std::unique_ptr<Pool>(new Pool(Pool::growing(limit, when_full))));
+  }
+
+  template <class... Args>
+  [[nodiscard]] Handle make(Args&&... args) {
+    return pool_->make(std::forward<Args>(args)...);
+  }
+  [[nodiscard]] Pool& operator*() const noexcept { return *pool_; }
+  [[nodiscard]] Pool* operator->() const noexcept { return pool_.get(); }
+
+ private:
+  explicit MovablePool(std::unique_ptr<Pool> pool) noexcept : pool_(std::move(pool)) {}
+
+  std::unique_ptr<Pool> pool_;
+};
+
 }  // namespace freehold::pool
 
 namespace freehold {
+using pool::MovablePool;
 using pool::ObjectPool;
+using pool::PoolPtr;
 }  // namespace freehold

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -322,6 +323,85 @@ TEST(BestPool, SlotReleasedTwiceAndManyTimesOver_IsCaughtWhenItGoesBack) {
         for (int i = 0; i < 1000; ++i) pool.release(slot);
       },
       "double free");
+}
+
+struct Named {
+  int name = 1;
+};
+struct Shape {
+  explicit Shape(double size) : size(size) {}
+  Shape(const Shape&) = delete;
+  Shape& operator=(const Shape&) = delete;
+  ~Shape() { ++ended; }
+  double size;
+  static inline int ended = 0;
+};
+struct Circle : Named, Shape {  // so that the base does not lie at the object's address
+  explicit Circle(double size) : Shape(size) {}
+  ~Circle() { ++circles_ended; }
+  static inline int circles_ended = 0;
+};
+
+TEST(ObjectPool, HandleAsThatOfABase_EndsTheWholeObject) {
+  ObjectPool<Circle> pool(1);
+  Circle::circles_ended = Shape::ended = 0;
+  {
+    PoolPtr<Shape> shape = pool.make(2.5);
+    ASSERT_NE(shape, nullptr);
+    EXPECT_EQ(shape->size, 2.5);
+    EXPECT_NE(static_cast<void*>(shape.get()), static_cast<Circle*>(shape.get()));
+    std::vector<PoolPtr<Shape>> shapes;
+    shapes.push_back(std::move(shape));
+  }
+  EXPECT_EQ(Circle::circles_ended, 1);
+  EXPECT_EQ(Shape::ended, 1);
+  EXPECT_NE(pool.make(1.0), nullptr) << "the slot is back";
+  const PoolPtr<Shape> none;
+  EXPECT_EQ(none, nullptr);
+}
+
+TEST(ObjectPool, OfArrays_AllElementsBeginAndEnd) {
+  struct Part {
+    Part() { ++Counted::alive; }
+    ~Part() { --Counted::alive; }
+    int value = 7;
+  };
+  ObjectPool<Part[5]> pool(2);
+  {
+    const auto a = pool.make(), b = pool.make();
+    ASSERT_TRUE(a && b);
+    EXPECT_EQ(pool.make(), nullptr);
+    EXPECT_EQ(Counted::alive, 10);
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(a[i].value, 7);
+  }
+  EXPECT_EQ(Counted::alive, 0);
+  ObjectPool<int[16]> zeros(1);
+  for (int round = 0; round < 2; ++round) {
+    const auto numbers = zeros.make();
+    EXPECT_EQ(std::count(&numbers[0], &numbers[0] + 16, 0), 16);
+    numbers[3] = 1;
+  }
+}
+
+TEST(ObjectPool, OfConstants_MadeAndEnded) {
+  ObjectPool<const std::string> pool(1);
+  const ObjectPool<const std::string>::Handle text = pool.make("never changes, and is longer than fifteen letters");
+  ASSERT_NE(text, nullptr);
+  EXPECT_EQ(text->size(), 49U);
+  static_assert(std::is_same_v<decltype(*text), const std::string&>);
+}
+
+TEST(MovablePool, Moved_HandlesStayValid) {
+  std::vector<MovablePool<Counted>> pools;
+  std::vector<MovablePool<Counted>::Handle> handles;
+  for (int i = 0; i < 20; ++i) {
+    pools.push_back(MovablePool<Counted>::growing(1'000));
+    handles.push_back(pools.back().make(i));
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(handles[static_cast<std::size_t>(i)]->value, i);
+  EXPECT_EQ(pools.front()->capacity(), 1'000U);
+  handles.clear();
+  EXPECT_EQ(Counted::alive, 0);
 }
 
 }  // namespace
