@@ -2,9 +2,11 @@
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/in_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
+#include "freehold/pool/node_pools.hpp"
 #include "freehold/pool/object_pool.hpp"
 #include "freehold/pool/registry.hpp"
 #include "freehold/pool/single_thread.hpp"
+#include "freehold/pool/tracked_pool.hpp"
 #include "freehold/timer/owned_timer.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
@@ -42,6 +44,11 @@ int main() {
   });
   freehold::ObjectPool<Number, freehold::SingleThread> numbers(4);
   sound &= numbers.make(7)->value == 7;
+  freehold::TrackedPool<Number> tracked(4);
+  sound &= tracked.construct(7)->value == 7 && tracked.live() == 1;
+  freehold::NodePools<> nodes(4);
+  freehold::PoolAllocator<Number> node_allocator(nodes);
+  node_allocator.deallocate(node_allocator.allocate(1), 1);
   freehold::heap::PrivateHeap heap;
   sound &= freehold::heap::make_unique<Number>(heap, 7)->value == 7;
   freehold::heap::HeapAllocator<Number> allocator(heap);
