@@ -7,11 +7,17 @@
 
 namespace freehold::heap {
 
+// What gives blocks and takes them back.
 template <class H>
-concept PrivateHeapLike = requires(H& heap, void* block, std::size_t bytes) {
+concept BlockSource = requires(H& heap, void* block, std::size_t bytes) {
   { heap.allocate(bytes, bytes) } noexcept -> std::same_as<void*>;
   { heap.deallocate(block, bytes, bytes) } noexcept;
   { heap.deallocate(block) } noexcept;
+};
+
+// And finds the heap of a block, and ends them all.
+template <class H>
+concept PrivateHeapLike = BlockSource<H> && requires(H& heap, void* block) {
   { H::heap_of(block) } noexcept -> std::same_as<H&>;
   { heap.release_all() } noexcept;
 };

@@ -19,7 +19,7 @@
 
 namespace freehold::heap {
 
-template <class T, PrivateHeapLike Heap = PrivateHeap>
+template <class T, BlockSource Heap = PrivateHeap>
 class HeapAllocator {
  public:
   using value_type = T;
@@ -56,6 +56,9 @@ class HeapAllocator {
  private:
   Heap* heap_;
 };
+// HeapAllocator(heap) is one of bytes, which converts into what a container wants.
+template <BlockSource Heap>
+HeapAllocator(Heap&) -> HeapAllocator<std::byte, Heap>;
 
 }  // namespace freehold::heap
 

@@ -16,7 +16,7 @@
 
 namespace freehold::heap {
 
-template <PrivateHeapLike Heap = PrivateHeap>
+template <BlockSource Heap = PrivateHeap>
 class HeapResource final : public std::pmr::memory_resource {
  public:
   // Pre: the heap outlives the resource and what is allocated from it.

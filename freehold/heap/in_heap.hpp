@@ -5,6 +5,8 @@
 //   delete order;                                      // finds its heap by itself
 //
 //   auto order = heap::make_unique<Order>(heap, customer);   // any type
+//   auto table = heap::make_unique<int[]>(heap, 1'000);      // value-initialised
+//   heap::HeapPtr<Base> base = heap::make_unique<Derived>(heap);
 //
 // Threads: those of the heap, for the end of an object, too. Cost: the heap's; delete reads one line of the slab more.
 // Errors: std::bad_alloc.
@@ -15,6 +17,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "freehold/base/end_as.hpp"
 #include "freehold/base/out_of_memory.hpp"
 #include "freehold/base/undo.hpp"
 #include "freehold/heap/private_heap.hpp"
@@ -46,26 +49,52 @@ struct InHeap {
   }
 };
 
-// Ends an object of a private heap. A pointer of the object's own type is needed, not of a base.
-template <class T, PrivateHeapLike Heap = PrivateHeap>
+// Ends an object of a private heap. A pointer of the object's own type is needed; HeapPtr is for those to a base.
+template <class T, BlockSource Heap = PrivateHeap>
 class HeapDelete {
  public:
+  using object_type = T;
+
   HeapDelete() noexcept = default;  // for a pointer without an object
   explicit HeapDelete(Heap& heap) noexcept : heap_(&heap) {}
-  void operator()(T* object) const noexcept {
+  void operator()(T* object) const noexcept { end(heap_, object); }
+  [[nodiscard]] void* owner() const noexcept { return heap_; }
+  static void end(void* heap, T* object) noexcept {
     std::destroy_at(object);
-    heap_->deallocate(object, sizeof(T), alignof(T));
+    static_cast<Heap*>(heap)->deallocate(const_cast<std::remove_cv_t<T>*>(object), sizeof(T), alignof(T));
   }
 
  private:
   Heap* heap_ = nullptr;
 };
 
-template <class T, PrivateHeapLike Heap = PrivateHeap>
+// The same for an array, whose length it knows.
+template <class T, BlockSource Heap>
+class HeapDelete<T[], Heap> {
+ public:
+  HeapDelete() noexcept = default;
+  HeapDelete(Heap& heap, std::size_t count) noexcept : heap_(&heap), count_(count) {}
+  void operator()(T* first) const noexcept {
+    for (std::size_t i = count_; i > 0; --i) std::destroy_at(first + i - 1);
+    heap_->deallocate(const_cast<std::remove_cv_t<T>*>(first), count_ * sizeof(T), alignof(T));
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+
+ private:
+  Heap* heap_ = nullptr;
+  std::size_t count_ = 0;
+};
+
+template <class T, BlockSource Heap = PrivateHeap>
 using UniquePtr = std::unique_ptr<T, HeapDelete<T, Heap>>;
 
+// An object by a base of it, from any heap; a UniquePtr converts into it.
+template <class Base>
+using HeapPtr = std::unique_ptr<Base, base::EndAs<Base>>;
+
 // A new object T(args...) in `heap`. Errors: std::bad_alloc, and what T's constructor throws.
-template <class T, PrivateHeapLike Heap, class... Args>
+template <class T, BlockSource Heap, class... Args>
+  requires(!std::is_array_v<T>)
 [[nodiscard]] UniquePtr<T, Heap> make_unique(Heap& heap, Args&&... args) {
   void* const block = heap.allocate(sizeof(T), alignof(T));
   if (block == nullptr) base::out_of_memory();
@@ -73,6 +102,21 @@ template <class T, PrivateHeapLike Heap, class... Args>
   T* const object = ::new (block) T(std::forward<Args>(args)...);
   undo.dismiss();
   return UniquePtr<T, Heap>(object, HeapDelete<T, Heap>(heap));
+}
+
+// A new array of `count` value-initialised elements: make_unique<T[]>(heap, count); get_deleter().size() is its length.
+// Errors: std::bad_array_new_length, std::bad_alloc, and what an element's constructor throws.
+template <class T, BlockSource Heap>
+  requires std::is_unbounded_array_v<T>
+[[nodiscard]] UniquePtr<T, Heap> make_unique(Heap& heap, std::size_t count) {
+  using Element = std::remove_cv_t<std::remove_extent_t<T>>;
+  if (count > ~std::size_t{0} / sizeof(Element)) base::out_of_memory<std::bad_array_new_length>();
+  void* const block = heap.allocate(count * sizeof(Element), alignof(Element));
+  if (block == nullptr) base::out_of_memory();
+  base::Undo undo([&] { heap.deallocate(block, count * sizeof(Element), alignof(Element)); });
+  std::uninitialized_value_construct_n(static_cast<Element*>(block), count);
+  undo.dismiss();
+  return UniquePtr<T, Heap>(static_cast<Element*>(block), HeapDelete<T, Heap>(heap, count));
 }
 
 }  // namespace freehold::heap

@@ -1,0 +1,174 @@
+// Arrays, handles by a base, deduced allocators, and what stands before heaps and resources.
+#include "freehold/heap/adaptors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <list>
+#include <map>
+#include <memory_resource>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "freehold/heap/heap_allocator.hpp"
+#include "freehold/heap/heap_resource.hpp"
+#include "freehold/heap/in_heap.hpp"
+
+namespace freehold::heap {
+namespace {
+
+struct Part {
+  Part() {
+    if (alive == limit) throw std::runtime_error("enough");
+    ++alive;
+  }
+  ~Part() { --alive; }
+  int value = 7;
+  static inline int alive = 0, limit = 1'000'000;
+};
+
+TEST(HeapArrays, MadeAndEnded_NothingIsLeft) {
+  PrivateHeap shared;
+  OwnerLockedHeap locked;
+  {
+    const auto a = make_unique<Part[]>(shared, 100);
+    const auto b = make_unique<Part[]>(locked, 10'000);
+    EXPECT_EQ(Part::alive, 10'100);
+    EXPECT_EQ(a[99].value + b[9'999].value, 14);
+    EXPECT_EQ(a.get_deleter().size(), 100U);
+    UniquePtr<Part[]> moved = make_unique<Part[]>(shared, 3);
+    moved = make_unique<Part[]>(shared, 5);
+    EXPECT_EQ(Part::alive, 10'105);
+    EXPECT_NE(make_unique<int[]>(shared, 0), nullptr);
+  }
+  EXPECT_EQ(Part::alive, 0);
+  EXPECT_EQ(shared.stats().live_objects + locked.stats().live_objects, 0U);
+  EXPECT_THROW((void)make_unique<int[]>(shared, ~std::size_t{0} / 2), std::bad_array_new_length);
+}
+
+TEST(HeapArrays, ElementThrows_NothingIsLeft) {
+  PrivateHeap heap;
+  Part::limit = 5;
+  EXPECT_THROW((void)make_unique<Part[]>(heap, 10), std::runtime_error);
+  Part::limit = 1'000'000;
+  EXPECT_EQ(Part::alive, 0);
+  EXPECT_EQ(heap.stats().live_objects, 0U);
+}
+
+struct Name {
+  int name = 1;
+};
+struct Shape {
+  int corners = 0;
+};
+struct Square : Name, Shape {
+  Square() { corners = 4; }
+  ~Square() { ++ended; }
+  static inline int ended = 0;
+};
+
+TEST(HeapPtr, OfABase_EndsTheWholeObjectInItsHeap) {
+  PrivateHeap shared;
+  OwnerLockedHeap locked;
+  Square::ended = 0;
+  {
+    std::vector<HeapPtr<Shape>> shapes;
+    shapes.push_back(make_unique<Square>(shared));
+    shapes.push_back(make_unique<Square>(locked));
+    for (const auto& shape : shapes) EXPECT_EQ(shape->corners, 4);
+  }
+  EXPECT_EQ(Square::ended, 2);
+  EXPECT_EQ(shared.stats().live_objects + locked.stats().live_objects, 0U);
+}
+
+TEST(HeapAllocator, Deduced_ConvertsIntoWhatAContainerWants) {
+  OwnerLockedHeap heap;
+  std::vector<int, HeapAllocator<int, OwnerLockedHeap>> numbers({1, 2, 3}, HeapAllocator(heap));
+  std::list<std::string, HeapAllocator<std::string, OwnerLockedHeap>> list{HeapAllocator(heap)};
+  list.emplace_back("one");
+  EXPECT_EQ(heap.stats().live_objects, 2U);
+  const HeapResource resource(heap);
+  EXPECT_EQ(&resource.heap(), &heap);
+}
+
+TEST(FallbackHeap, FirstIsFull_SecondGivesAndEachGetsItsOwnBack) {
+  PrivateHeap first({.limit_bytes = 256 << 10}), second;
+  FallbackHeap both(first, second);
+  {
+    using Pair = std::pair<const int, int>;
+    std::map<int, int, std::less<>, HeapAllocator<Pair, FallbackHeap<>>> map{HeapAllocator<Pair, FallbackHeap<>>(both)};
+    for (int i = 0; i < 20'000; ++i) map.emplace(i, i);
+    EXPECT_GT(first.stats().live_objects, 1'000U);
+    EXPECT_GT(second.stats().live_objects, 1'000U);
+    EXPECT_EQ(first.stats().live_objects + second.stats().live_objects, 20'000U);
+    for (int i = 0; i < 20'000; i += 3) map.erase(i);
+    for (int i = 0; i < 20'000; i += 3) map.emplace(i, -i);
+    EXPECT_EQ(map.at(9), -9);
+  }
+  EXPECT_EQ(first.stats().live_objects + second.stats().live_objects, 0U);
+  void* const small = both.allocate(100);
+  std::memset(small, 7, 100);
+  EXPECT_EQ(&both.home(small), &first);
+  void* const grown = both.reallocate(small, 1 << 20);
+  ASSERT_NE(grown, nullptr);
+  EXPECT_EQ(&both.home(grown), &second);
+  EXPECT_EQ(static_cast<char*>(grown)[99], 7);
+  both.deallocate(grown);
+  EXPECT_EQ(first.stats().live_objects + second.stats().large_blocks, 0U);
+}
+
+TEST(CountingResource, CountsAndLimits) {
+  PrivateHeap heap;
+  HeapResource resource(heap);
+  CountingResource counted(resource, 1'000);
+  void* const a = counted.allocate(600, 8);
+  EXPECT_THROW((void)counted.allocate(401, 8), std::bad_alloc);
+  void* const b = counted.allocate(400, 8);
+  ResourceStats stats = counted.stats();
+  EXPECT_EQ(stats.live_objects, 2U);
+  EXPECT_EQ(stats.live_bytes, 1'000U);
+  EXPECT_EQ(stats.refused, 1U);
+  counted.deallocate(a, 600, 8);
+  counted.deallocate(b, 400, 8);
+  stats = counted.stats();
+  EXPECT_EQ(stats.live_bytes + stats.live_objects, 0U);
+  EXPECT_EQ(stats.most_bytes, 1'000U);
+  EXPECT_EQ(stats.allocations, 2U);
+  EXPECT_EQ(stats.limit_bytes, 1'000U);
+  EXPECT_THROW((void)counted.allocate(~std::size_t{0} / 2, 8), std::bad_alloc);
+}
+
+TEST(CountingResource, WhatStandsBehindFails_NothingIsCounted) {
+  CountingResource counted(*std::pmr::null_memory_resource());
+  EXPECT_THROW((void)counted.allocate(1, 1), std::bad_alloc);
+  EXPECT_EQ(counted.stats().live_bytes, 0U);
+  EXPECT_EQ(counted.stats().allocations, 0U);
+}
+
+TEST(CountingResource, ManyThreads_TheLimitHoldsAndCountsAddUp) {
+  PrivateHeap heap;
+  HeapResource resource(heap);
+  CountingResource counted(resource, 10'000);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&counted] {
+      for (int i = 0; i < 5'000; ++i) {
+        try {
+          void* const block = counted.allocate(3'000, 16);
+          counted.deallocate(block, 3'000, 16);
+        } catch (const std::bad_alloc&) {
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const ResourceStats stats = counted.stats();
+  EXPECT_LE(stats.most_bytes, 10'000U);
+  EXPECT_EQ(stats.live_bytes + stats.live_objects, 0U);
+  EXPECT_EQ(stats.allocations + stats.refused, 20'000U);
+}
+
+}  // namespace
+}  // namespace freehold::heap
