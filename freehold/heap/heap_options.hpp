@@ -24,6 +24,9 @@ struct HeapOptions {
   bool (*on_limit)(void* context, std::size_t bytes) noexcept = nullptr;
   void* on_limit_context = nullptr;
   WhenLimited when_limited = WhenLimited::kFail;
+  // The memory node (NUMA) on which the heap's pages are to lie; -1: where the threads run that use them first. A no-op
+  // where the machine has one node or not this one, and under AddressSanitizer.
+  int node = -1;
 };
 
 struct HeapStats {

@@ -34,7 +34,7 @@ class BasicOwnerLockedHeap {
   static constexpr bool kShared = false;
 
   explicit BasicOwnerLockedHeap(const HeapOptions& options = {}, Source source = {}) noexcept
-      : slabs_(this, options.limit_bytes, source), options_(options) {
+      : slabs_(this, options.limit_bytes, placed(source, options)), options_(options) {
     FREEHOLD_ASSERT(options.when_limited != WhenLimited::kWait);  // nobody else could give anything back
   }
   BasicOwnerLockedHeap(const BasicOwnerLockedHeap&) = delete;
@@ -241,7 +241,7 @@ class BasicOwnerLockedHeap {
   std::array<std::uint8_t, Classes::kCount> pages_{};  // of the class's last run, minus one; grows to a slab's
 };
 
-using OwnerLockedHeap = BasicOwnerLockedHeap<sync::NativeAtomics, HeapGeometry, EngineSlabs>;
+using OwnerLockedHeap = BasicOwnerLockedHeap<sync::NativeAtomics, HeapGeometry, NodeSlabs<EngineSlabs>>;
 static_assert(sizeof(OwnerLockedHeap) <= 512);
 
 }  // namespace freehold::heap

@@ -58,7 +58,7 @@ class BasicPrivateHeap {
   static constexpr std::size_t kDefaultAlignment = alignof(std::max_align_t);
 
   explicit BasicPrivateHeap(const HeapOptions& options = {}, Source source = {}) noexcept
-      : slabs_(this, options.limit_bytes, source), options_(options), registration_(*this) {}
+      : slabs_(this, options.limit_bytes, placed(source, options)), options_(options), registration_(*this) {}
   BasicPrivateHeap(const BasicPrivateHeap&) = delete;
   BasicPrivateHeap& operator=(const BasicPrivateHeap&) = delete;
   // Ends every block.
@@ -662,7 +662,7 @@ class BasicPrivateHeap {
   [[no_unique_address]] Registration registration_;
 };
 
-using PrivateHeap = BasicPrivateHeap<sync::NativeAtomics, HeapGeometry, EngineSlabs, Registered>;
+using PrivateHeap = BasicPrivateHeap<sync::NativeAtomics, HeapGeometry, NodeSlabs<EngineSlabs>, Registered>;
 static_assert(sizeof(PrivateHeap) <= 512);
 static_assert(PrivateHeapLike<PrivateHeap> && PrivateHeapLike<OwnerLockedHeap>);
 

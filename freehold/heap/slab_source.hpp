@@ -13,6 +13,8 @@
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/base/poison.hpp"
+#include "freehold/heap/heap_options.hpp"
+#include "freehold/os/nodes.hpp"
 
 namespace freehold::heap {
 
@@ -26,13 +28,18 @@ concept SlabSource = requires(S& source, void* block, std::size_t bytes) {
 class EngineSlabs {
  public:
   [[gnu::visibility("hidden")]] EngineSlabs() noexcept
-      : take_(&take_here), give_back_(&give_back_here), is_from_(&is_from_here) {}
+      : take_(&take_here), give_back_(&give_back_here), is_from_(&is_from_here), bytes_of_(&bytes_of_here) {}
 
   [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) const noexcept { return take_(bytes, alignment); }
   void give_back(void* block, std::size_t alignment) const noexcept { give_back_(block, alignment); }
   [[nodiscard]] bool is_from(const void* block) const noexcept { return is_from_(block); }
+  // All that belongs to a block.
+  [[nodiscard]] std::size_t bytes_of(const void* block) const noexcept { return bytes_of_(block); }
 
  private:
+  [[gnu::visibility("hidden")]] static std::size_t bytes_of_here(const void* block) noexcept {
+    return alloc::usable_size(block);
+  }
   [[gnu::visibility("hidden")]] static void* take_here(std::size_t bytes, std::size_t alignment) noexcept {
     // What AddressSanitizer has not seen allocated its search for leaks does not look into.
     if constexpr (base::kAddressSanitizer) return ::operator new(bytes, std::align_val_t{alignment}, std::nothrow);
@@ -49,7 +56,47 @@ class EngineSlabs {
   void* (*take_)(std::size_t, std::size_t) noexcept;
   void (*give_back_)(void*, std::size_t) noexcept;
   bool (*is_from_)(const void*) noexcept;
+  std::size_t (*bytes_of_)(const void*) noexcept;
 };
 static_assert(SlabSource<EngineSlabs>);
+
+// Slabs on one memory node, if told: pages are bound when a slab comes and let go when it goes back, so that the engine
+// hands them to others as it found them. A no-op where there is one node, no such node, the system refuses, or nobody asked.
+// Cost: a system call for each slab (64 KiB) and each large block, both ways.
+template <SlabSource Source, class Nodes = os::Nodes>
+class NodeSlabs {
+ public:
+  NodeSlabs() noexcept = default;
+  explicit NodeSlabs(Source source) noexcept : source_(source) {}
+
+  // Pre: nothing was taken yet.
+  void lie_on(int node) noexcept {
+    // AddressSanitizer's memory is not page by page the heap's own.
+    if (!base::kAddressSanitizer && node >= 0 && Nodes::count() > 1 && static_cast<unsigned>(node) < Nodes::count())
+      node_ = node;
+  }
+
+  [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) const noexcept {
+    void* const block = source_.take(bytes, alignment);
+    if (node_ >= 0 && block != nullptr) (void)Nodes::bind(block, source_.bytes_of(block), static_cast<unsigned>(node_));
+    return block;
+  }
+  void give_back(void* block, std::size_t alignment) const noexcept {
+    if (node_ >= 0) Nodes::unbind(block, source_.bytes_of(block));
+    source_.give_back(block, alignment);
+  }
+  [[nodiscard]] bool is_from(const void* block) const noexcept { return source_.is_from(block); }
+
+ private:
+  Source source_{};
+  int node_ = -1;
+};
+
+// The source, told what the options say of it.
+template <SlabSource Source>
+[[nodiscard]] Source placed(Source source, const HeapOptions& options) noexcept {
+  if constexpr (requires { source.lie_on(options.node); }) source.lie_on(options.node);
+  return source;
+}
 
 }  // namespace freehold::heap

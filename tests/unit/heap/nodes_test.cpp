@@ -1,0 +1,119 @@
+// Heaps on a memory node, on machines that this one need not be.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <map>
+#include <vector>
+
+#include "freehold/heap/owner_locked_heap.hpp"
+#include "freehold/heap/private_heap.hpp"
+#include "freehold/os/nodes.hpp"
+
+namespace freehold::heap {
+namespace {
+
+// A machine with so many nodes, of which memory remembers the one that it is bound to.
+struct Machine {
+  static unsigned count() noexcept { return nodes; }
+  static bool bind(void* memory, std::size_t bytes, unsigned node) noexcept {
+    if (refuses) return false;
+    bound[memory] = {bytes, node};
+    return true;
+  }
+  static void unbind(void* memory, std::size_t bytes) noexcept {
+    const auto at = bound.find(memory);
+    if (at == bound.end()) return;
+    EXPECT_EQ(at->second.first, bytes);
+    bound.erase(at);
+  }
+  static inline unsigned nodes = 2;
+  static inline bool refuses = false;
+  static inline std::map<void*, std::pair<std::size_t, unsigned>> bound;
+};
+using Slabs = NodeSlabs<EngineSlabs, Machine>;
+using Heap = BasicOwnerLockedHeap<sync::NativeAtomics, HeapGeometry, Slabs>;
+
+std::size_t bytes_on(unsigned node) {
+  std::size_t bytes = 0;
+  for (const auto& [memory, where] : Machine::bound) bytes += where.second == node ? where.first : 0;
+  return bytes;
+}
+// Small blocks of several slabs, and a large one.
+void use(Heap& heap) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 10'000; ++i) blocks.push_back(heap.allocate(100));
+  void* const large = heap.allocate(1 << 20);
+  ASSERT_NE(large, nullptr);
+  EXPECT_EQ(Machine::nodes > 1 && !Machine::refuses, bytes_on(1) >= heap.stats().held_bytes && !Machine::bound.empty());
+  heap.deallocate(large);
+  for (void* const block : blocks) heap.deallocate(block);
+}
+
+TEST(HeapOnNode, EverySlabAndLargeBlockLiesThere_NoneAfterItsEnd) {
+  if (base::kAddressSanitizer) GTEST_SKIP() << "heaps take memory from AddressSanitizer";
+  Machine::nodes = 2;
+  {
+    HeapOptions options;
+    options.node = 1;
+    Heap heap(options);
+    use(heap);
+    EXPECT_EQ(bytes_on(0), 0U);
+    heap.release_all();
+    use(heap);
+  }
+  EXPECT_TRUE(Machine::bound.empty()) << "the engine hands this memory to others";
+}
+
+TEST(HeapOnNode, OneNodeOrNoSuchNodeOrNobodyAsked_NothingIsBound) {
+  for (const auto& [nodes, node] : {std::pair{1U, 0}, std::pair{1U, 1}, std::pair{2U, 2}, std::pair{2U, -1}}) {
+    Machine::nodes = nodes;
+    HeapOptions options;
+    options.node = node;
+    Heap heap(options);
+    for (int i = 0; i < 1'000; ++i) ASSERT_NE(heap.allocate(100), nullptr);
+    EXPECT_TRUE(Machine::bound.empty());
+  }
+  Machine::nodes = 2;
+}
+
+TEST(HeapOnNode, SystemRefuses_HeapWorks) {
+  Machine::refuses = true;
+  HeapOptions options;
+  options.node = 1;
+  Heap heap(options);
+  use(heap);
+  EXPECT_TRUE(Machine::bound.empty());
+  Machine::refuses = false;
+}
+
+// The system's own calls, on the nodes that there are.
+TEST(Nodes, BindToTheFirst_WorksOrIsRefusedWhole) {
+  EXPECT_GE(os::Nodes::count(), 1U);
+  constexpr std::size_t kBytes = 1 << 16;
+  auto* const memory = static_cast<char*>(std::aligned_alloc(kBytes, kBytes));
+  ASSERT_NE(memory, nullptr);
+  memory[0] = 7;
+  if (os::Nodes::bind(memory, kBytes, 0)) {
+    memory[kBytes - 1] = 8;
+    os::Nodes::unbind(memory, kBytes);
+    EXPECT_EQ(memory[0] + memory[kBytes - 1], 15);
+  }
+  EXPECT_FALSE(os::Nodes::bind(memory, kBytes, 100'000));
+  EXPECT_TRUE(os::Nodes::bind(memory, 100, 0)) << "not a page";
+  std::free(memory);
+}
+
+TEST(HeapOnNode, RealHeaps_Work) {
+  HeapOptions options;
+  options.node = 0;
+  PrivateHeap shared(options);
+  OwnerLockedHeap locked(options);
+  for (int i = 0; i < 1'000; ++i) {
+    ASSERT_NE(shared.allocate(100), nullptr);
+    ASSERT_NE(locked.allocate(100), nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace freehold::heap
