@@ -54,22 +54,20 @@ class World {
     go_on_starting();
   }
   void run() {
-    while (!begun_.load(std::memory_order_acquire)) A::yield();  // a thread that is there at all was created
     state_.wait_for_start();
     SIM_CHECK(stack_.load() == 1);
     state_.run([this] { return step(); }, 1);
     ended_.store(true, std::memory_order_release);
   }
   void give_up() {
-    while (!begun_.load(std::memory_order_acquire)) A::yield();
     state_.wait_for_start();
     SIM_CHECK(stack_.load() == 1);
     state_.give_up_cramped();
     ended_.store(true, std::memory_order_release);
   }
+  // Before there is a thread: pthread_create() tells it so much.
   void begin() { SIM_CHECK(state_.begin() == State::Begun::kYes); }
   void go_on_starting() {
-    begun_.store(true, std::memory_order_release);
     stack_.store(1);
     state_.started(true);
   }
@@ -98,7 +96,7 @@ class World {
   using State = alloc::PurgerState<A, Traits>;
   State state_;
   A::atomic<unsigned> due_{0}, gone_{0};
-  A::atomic<bool> note_{false}, begun_{false}, ended_{false};
+  A::atomic<bool> note_{false}, ended_{false};
   A::var<int> stack_{0};
 };
 
@@ -107,9 +105,10 @@ template <class Traits>
 Result frees_then_end(sim::Options options) {
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
+    world.begin();
     run.spawn([&] { world.run(); });
     run.spawn([&] {
-      world.start();
+      world.go_on_starting();
       world.free(0);
       world.wait_until_gone(3);
       SIM_CHECK(world.end());
@@ -155,12 +154,10 @@ template <class Traits>
 Result anothers_end(sim::Options options) {
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
+    world.begin();
     run.spawn([&] { world.run(); });
-    run.spawn([&] { world.start(); });
-    run.spawn([&] {
-      while (!world.exists()) Atomics::yield();
-      SIM_CHECK(world.end());
-    });
+    run.spawn([&] { world.go_on_starting(); });
+    run.spawn([&] { SIM_CHECK(world.end()); });
     run.check([&] { SIM_CHECK(!world.exists()); });
   });
 }
