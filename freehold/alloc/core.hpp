@@ -204,6 +204,7 @@ class Core {
     const std::uint64_t delay = arena_.purge_delay_ms();
     if (direct_.keeps_some() && now > delay) (void)direct_.drop_kept(now - delay);
     arena_.tick(now);
+    if (direct_.keeps_some()) arena_.note_due();
   }
   [[nodiscard]] void* allocate_direct(std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
   [[nodiscard]] void* move_out_of_arena(void* block, std::size_t old_bytes, std::size_t bytes) noexcept;

@@ -384,7 +384,6 @@ void FREEHOLD_CORE::free_large(void* block) noexcept {
   const SpanIndex i = run_at(address);
   if (i == kNoSpan || !arena_.free_run(i, now)) {
     if (!direct_.free(block, now)) return report(block);
-    if (direct_.keeps_some()) arena_.note_due();
     return tick(now);
   }
   direct_.relieve(now);

@@ -285,7 +285,7 @@ void consider_purger() noexcept {
   constexpr std::int64_t kEnoughBytes = std::int64_t{8} << 20;
   if (g_purger.exists() || g_options.background_thread == BackgroundThread::kOff) return;
   if (g_core.threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
-  if (!g_core.arena().something_due() || g_core.arena().budget().footprint() < kEnoughBytes) return;
+  if (g_core.arena().budget().footprint() < kEnoughBytes) return;
   if (t_fork.inside != 0 || g_gate.forks() != 0 || ::getpid() != g_process) return;
   g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge_delay_ms() / 2, 10));
 }

@@ -659,9 +659,10 @@ class BestPool {
     Dry found = (dry & 1) != 0 ? Dry::kNothing : Dry::kIsNot;
     if (found == Dry::kNothing) {
       for (Cache* each = caches_.load(); each != nullptr; each = each->next) {
-        if (each->array == nullptr) continue;
+        const Array* const array = each->array;
+        if (array == nullptr) continue;
         const std::intptr_t bottom = each->bottom_before.load(O.asks_dry);
-        if (each->array->top.load(O.thief_reads_top) > bottom) found = Dry::kSomething;
+        if (array->top.load(O.thief_reads_top) > bottom) found = Dry::kSomething;
       }
       if (dry_.load(std::memory_order_relaxed) != dry) found = Dry::kSomething;  // relaxed: see goes_dry
     }
