@@ -664,11 +664,13 @@ namespace {
 // In steps, so that a fork need not wait for all of them.
 std::size_t trim_in_steps(NativeCache* cache) noexcept {
   std::size_t bytes = 0;
-  for (bool more = true; more;) {
+  bool more = true;
+  for (unsigned refused = 0; more && refused < kForkTries;) {
     wait_for_forks();
-    const Inside inside(cache);
-    if (!inside) break;
-    more = g_core.trim_step(bytes);
+    if (const Inside inside(cache); inside)
+      more = g_core.trim_step(bytes);
+    else
+      ++refused;  // another fork
   }
   return bytes;
 }
