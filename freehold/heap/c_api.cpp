@@ -36,6 +36,7 @@ struct freehold_heap {
     if (options.on_limit != nullptr) t.on_limit = ask;
     t.on_limit_context = this;
     if (options.waits != 0) t.when_limited = heap::WhenLimited::kWait;
+    if (options.binds_node != 0) t.node = options.node;
     return t;
   }
   static bool ask(void* self, std::size_t bytes) noexcept {
@@ -72,12 +73,14 @@ auto on(freehold_heap* h, const F& f) noexcept {
 // Options from a program of this version, an older one (whose struct is shorter), or a younger one that says nothing that we
 // do not know. Returns whether they can be met.
 [[nodiscard]] bool read(const freehold_heap_options* from, freehold_heap_options& to) noexcept {
-  constexpr std::size_t kFirstVersion = sizeof(freehold_heap_options);
+  constexpr std::size_t kFirstVersion = offsetof(freehold_heap_options, binds_node);
   if (from == nullptr) return true;
   if (from->size < kFirstVersion) return false;
   const auto* const bytes = reinterpret_cast<const unsigned char*>(from);
-  if (std::any_of(bytes + sizeof to, bytes + from->size, [](unsigned char byte) { return byte != 0; })) return false;
-  std::memcpy(&to, from, sizeof to);
+  const std::size_t known = std::min(from->size, sizeof to);
+  if (std::any_of(bytes + known, bytes + from->size, [](unsigned char byte) { return byte != 0; })) return false;
+  std::memcpy(&to, from, known);
+  if (to.binds_node != 0 && to.node < 0) return false;
   if (to.kind == FREEHOLD_HEAP_OWNER_LOCKED) return to.waits == 0;  // nobody else could give anything back
   return to.kind == FREEHOLD_HEAP_SHARED;
 }

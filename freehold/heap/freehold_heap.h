@@ -41,6 +41,10 @@ typedef struct freehold_heap_options {
   /* Called when the limit stands against `bytes`; not 0: try again. May free blocks of the heap. Null: nobody is asked. */
   int (*on_limit)(void* context, size_t bytes);
   void* on_limit_context;
+  /* Not 0: the heap's pages are to lie on memory node (NUMA) `node`; nothing happens where the machine has one node or not
+     this one. Programs that were compiled before these two pass a smaller `size`. */
+  int binds_node;
+  int node;
 } freehold_heap_options;
 
 /* Units: bytes, but for counts. */

@@ -1,6 +1,7 @@
 /* The private heaps' C interface from C, linked as C. Exits with 1 and the line of the first failure. */
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,11 +130,27 @@ static void check_limit(int kind) {
 static void check_options(void) {
   freehold_heap_options options = {.size = sizeof options};
   freehold_heap_destroy(NULL);
-  options.size = sizeof options - 1;
+  options.size = offsetof(freehold_heap_options, binds_node) - 1;
   CHECK(FAILS(freehold_heap_create(&options), EINVAL));
   options.size = 0;
   CHECK(FAILS(freehold_heap_create(&options), EINVAL));
+  /* From a program that knows no nodes. */
+  options.size = offsetof(freehold_heap_options, binds_node);
+  options.binds_node = 1;
+  options.node = -5;
+  freehold_heap* first = freehold_heap_create(&options);
+  CHECK(first != NULL);
+  freehold_heap_destroy(first);
   options.size = sizeof options;
+  CHECK(FAILS(freehold_heap_create(&options), EINVAL));
+  options.node = 0;
+  freehold_heap* bound = freehold_heap_create(&options);
+  CHECK(bound != NULL);
+  unsigned char* block = freehold_heap_malloc(bound, 100000);
+  CHECK(block != NULL);
+  memset(block, 1, 100000);
+  freehold_heap_destroy(bound);
+  options.binds_node = 0;
   options.kind = 2;
   CHECK(FAILS(freehold_heap_create(&options), EINVAL));
   options.kind = FREEHOLD_HEAP_OWNER_LOCKED;
