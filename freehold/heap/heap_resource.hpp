@@ -4,14 +4,16 @@
 //   heap::HeapResource resource(heap);
 //   std::pmr::vector<std::pmr::string> words(&resource);
 //
-// Two resources are equal if they are of the same heap. Threads: those of the heap. Cost: the heap's and a virtual call.
-// Errors: std::bad_alloc.
+// Two resources are equal if they are of the same heap; in a program without run-time type information each is equal to
+// itself only, so that moving between containers of two of them copies. Threads: those of the heap. Cost: the heap's and a
+// virtual call. Errors: std::bad_alloc.
 #pragma once
 #include <cstddef>
 #include <memory_resource>
 #include <new>
 
 #include "freehold/base/out_of_memory.hpp"
+#include "freehold/base/rtti.hpp"
 #include "freehold/heap/private_heap.hpp"
 
 namespace freehold::heap {
@@ -33,8 +35,12 @@ class HeapResource final : public std::pmr::memory_resource {
     heap_->deallocate(block, bytes, alignment);
   }
   bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
-    const auto* const same = dynamic_cast<const HeapResource*>(&other);
-    return same != nullptr && same->heap_ == heap_;
+    if constexpr (base::kHasRtti) {
+      const auto* const same = dynamic_cast<const HeapResource*>(&other);
+      return same != nullptr && same->heap_ == heap_;
+    } else {
+      return this == &other;
+    }
   }
 
   Heap* heap_;

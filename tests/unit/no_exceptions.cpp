@@ -1,5 +1,6 @@
 // Pools, heaps and timers in a program that is compiled without exceptions and run-time type information.
 #include "freehold/heap/heap_allocator.hpp"
+#include "freehold/heap/heap_resource.hpp"
 #include "freehold/heap/in_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
 #include "freehold/pool/node_pools.hpp"
@@ -53,5 +54,8 @@ int main() {
   sound &= freehold::heap::make_unique<Number>(heap, 7)->value == 7;
   freehold::heap::HeapAllocator<Number> allocator(heap);
   allocator.deallocate(allocator.allocate(3), 3);
+  freehold::heap::HeapResource resource(heap), another(heap);
+  resource.deallocate(resource.allocate(100), 100);
+  sound &= resource.is_equal(resource) && !resource.is_equal(another);
   return sound && fires<freehold::TimerWheel<>>() && fires<freehold::TimerQueue<>>() ? 0 : 1;
 }
