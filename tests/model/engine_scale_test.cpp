@@ -52,7 +52,7 @@ const std::vector<Expected> kNotFlat{
     // Blocks above 32 KiB: chunks that several CPUs share, and searches of others' chunks when the own one is full.
     {EngineWorkload::kOwn, {65536, 262144, 1048576}},
     {EngineWorkload::kMany, {65536, 262144, 1048576}},
-    {EngineWorkload::kNeighbour, {65536, 262144, 1048576}},
+    {EngineWorkload::kNeighbour, {1048576}},
     {EngineWorkload::kProducer, {65536, 262144, 1048576}},
     {EngineWorkload::kChurn, {65536, 262144, 1048576}},
     {EngineWorkload::kPurge, {1048576}},
