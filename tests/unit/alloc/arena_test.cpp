@@ -618,6 +618,19 @@ TEST(Arena, Tick_BeforeTheDelay_KeepsAfterIt_Purges) {
   EXPECT_EQ(arena.pages.purges().size(), 1U) << "what is back is not given back again";
 }
 
+TEST(Arena, PurgeIdle_FreedAfterTheClockWasRead_Keeps) {
+  Native arena;
+  const RunPlace run = arena.run(3);
+  ASSERT_NE(run.first, kNoSpan);
+  const std::uint64_t read = arena.now;
+  arena.now += 4;
+  arena.free_run(run.first);
+  EXPECT_EQ(arena->purge_idle(read), Due::kLater);
+  EXPECT_EQ(arena.purged(), 0U);
+  EXPECT_EQ(arena->purge_idle(arena.now + 500), Due::kNothing);
+  EXPECT_EQ(arena.purged(), 3 * kSpan);
+}
+
 TEST(Arena, Tick_AcrossTheWrapOf32BitsOfMilliseconds_KeepsTheDelay) {
   Native arena;
   arena.now = (std::uint64_t{9} << 32) - 100;
@@ -898,6 +911,21 @@ TEST(Arena, Prefault_NewChunksGetTheirPages) {
   ASSERT_EQ(arena.pages.populated().size(), 1U);
   EXPECT_EQ(arena.pages.populated()[0].address, arena->base());
   EXPECT_EQ(arena.pages.populated()[0].bytes, kChunk);
+}
+
+TEST(Arena, Prefault_ChunkThatIsCleanAgain_IsNotPopulated) {
+  ArenaSettings settings = small_settings();
+  settings.prefault = true;
+  settings.huge_pages = HugePages::kAuto;
+  Native arena(settings);
+  const auto all = arena.claim_whole(kSmall);
+  ASSERT_FALSE(all.empty());
+  arena.put(kSmall, all);
+  (void)arena->trim(arena.now);
+  ASSERT_EQ(arena->free_dirty_bytes(), 0U);
+  const std::size_t populated = arena.pages.populated().size();
+  ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
+  EXPECT_EQ(arena.pages.populated().size(), populated) << "the account says that it holds no pages";
 }
 
 // ---- the limit --------------------------------------------------------------------------------------------------------
