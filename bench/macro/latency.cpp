@@ -144,52 +144,38 @@ void measure_nothing(Timed& timed, std::uint64_t, double scale) {
   for (std::uint64_t i = scaled(scale, 4'000'000); i > 0; --i) timed.nothing();
 }
 
-// Blocks of 16 B to 1 KiB, 10,000 held, replaced at random.
-void churn(Timed& timed, std::uint64_t seed, double scale) {
+// `held` blocks, replaced at random `times` times by ones of `next_size(random)` bytes, their ends touched.
+template <class NextSize>
+void replace_at_random(Timed& timed, std::uint64_t seed, std::size_t held_blocks, std::uint64_t times, NextSize next_size) {
   Random random(seed);
-  Table<char*> held(10'000);
-  for (std::uint64_t i = scaled(scale, 1'500'000); i > 0; --i) {
+  Table<char*> held(held_blocks);
+  for (std::uint64_t i = times; i > 0; --i) {
     char*& block = held[random.below(held.size())];
     if (block != nullptr) timed.free(block);
-    const std::size_t bytes = random.log_size(4, 10);
+    const std::size_t bytes = next_size(random);
     block = timed.allocate(bytes);
     block[0] = block[bytes - 1] = 1;
   }
   for (char* block : held)
     if (block != nullptr) timed.free(block);
+}
+
+// Blocks of 16 B to 1 KiB, 10,000 held.
+void churn(Timed& timed, std::uint64_t seed, double scale) {
+  replace_at_random(timed, seed, 10'000, scaled(scale, 1'500'000), [](Random& random) { return random.log_size(4, 10); });
 }
 
 // Blocks of 16 B to 256 KiB, most of them small; 2,000 held.
 void wide(Timed& timed, std::uint64_t seed, double scale) {
-  Random random(seed);
-  Table<char*> held(2'000);
-  for (std::uint64_t i = scaled(scale, 700'000); i > 0; --i) {
-    char*& block = held[random.below(held.size())];
-    if (block != nullptr) timed.free(block);
+  replace_at_random(timed, seed, 2'000, scaled(scale, 700'000), [](Random& random) {
     const std::size_t dice = random.below(1000);
-    const std::size_t bytes = dice < 900   ? random.log_size(4, 10)
-                              : dice < 995 ? random.log_size(10, 15)
-                                           : random.log_size(15, 18);
-    block = timed.allocate(bytes);
-    block[0] = block[bytes - 1] = 1;
-  }
-  for (char* block : held)
-    if (block != nullptr) timed.free(block);
+    return dice < 900 ? random.log_size(4, 10) : dice < 995 ? random.log_size(10, 15) : random.log_size(15, 18);
+  });
 }
 
-// Buffers of 64 KiB to 4 MiB, 16 held, ends touched.
+// Buffers of 64 KiB to 4 MiB, 16 held.
 void large(Timed& timed, std::uint64_t seed, double scale) {
-  Random random(seed);
-  Table<char*> held(16);
-  for (std::uint64_t i = scaled(scale, 60'000); i > 0; --i) {
-    char*& block = held[random.below(held.size())];
-    if (block != nullptr) timed.free(block);
-    const std::size_t bytes = random.log_size(16, 22);
-    block = timed.allocate(bytes);
-    block[0] = block[bytes - 1] = 1;
-  }
-  for (char* block : held)
-    if (block != nullptr) timed.free(block);
+  replace_at_random(timed, seed, 16, scaled(scale, 60'000), [](Random& random) { return random.log_size(16, 22); });
 }
 
 // A program that swells to 100 MB of small and middling blocks and gives nearly all back, again and again: what is purged is
