@@ -230,8 +230,7 @@ void Supervisor::take_over() noexcept {
         ::close(pidfd);
       }
     }
-    unsigned held = 0;
-    recover(slot, pid_of(table_.identity(slot)), End::kSignal, {FailureKind::kSignal, SIGKILL}, held);
+    recover(slot, pid_of(table_.identity(slot)), End::kSignal, {FailureKind::kSignal, SIGKILL});
     table_.leave(slot);
   }
   table_.recover_client(TaskWord::kPurger);
@@ -341,8 +340,7 @@ void Supervisor::spawn(unsigned slot) {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
     // It may have come far enough to take a task.
-    unsigned held = 0;
-    recover(slot, pid, End::kSignal, {FailureKind::kSignal, SIGKILL}, held);
+    recover(slot, pid, End::kSignal, {FailureKind::kSignal, SIGKILL});
     table_.leave(slot);
     never_up(std::string("cannot be watched: ") + std::strerror(refused), true);
     return;
@@ -550,9 +548,8 @@ void Supervisor::wait(std::uint64_t time) {
 }
 
 // What the dead worker held goes to others, or fails.
-void Supervisor::recover(unsigned slot, int pid, End end, Failure reason, unsigned& held) {
+void Supervisor::recover(unsigned slot, int pid, End end, Failure reason) {
   const auto told = [&](std::uint32_t entry, TaskWord word, bool handed_on) {
-    ++held;
     handed_on_.fetch_add(handed_on ? 1 : 0, std::memory_order_relaxed);
     // The word counts attempts, unless the component writes into it.
     Seen& seen = seen_[entry];
@@ -637,31 +634,31 @@ void Supervisor::reap(unsigned slot) noexcept {
     robbed_ = true;
   const bool was_up = table_.is_up(slot);
   pass_standard_error_on(worker);
-  unsigned held = 0;
-  recover(slot, pid, end, reason, held);
+  const bool held = table_.running(slot).has_value();
+  if (held && retired(end)) end = End::kExit;  // a component that calls exit() is not a worker that retires
+  // Before its task's client can see that it is over.
+  if (was_up) ended_[static_cast<std::size_t>(end)].fetch_add(1, std::memory_order_relaxed);
+  recover(slot, pid, end, reason);
   table_.leave(slot);
   if (worker.standard_error >= 0) ::close(std::exchange(worker.standard_error, -1));
   const bool ended_some = table_.ended(slot) != worker.ended_before;
-  note_end(worker, {pid, info.si_status, end, exited, was_up, held != 0, ended_some});
+  note_end(worker, {pid, info.si_status, end, exited, was_up, held, ended_some});
 }
 
 // What the worker's end says about the next one.
 void Supervisor::note_end(const Slot& worker, const Death& death) {
-  // A component that calls exit() is not a worker that retires.
-  const End end = death.held && retired(death.end) ? End::kExit : death.end;
   if (death.was_up) {
     was_up_ = true;
     start_failures_ = 0;
     broken_.store(false, std::memory_order_relaxed);
-    ended_[static_cast<std::size_t>(end)].fetch_add(1, std::memory_order_relaxed);
     if (options_.log)
       tell({.what = PoolEvent::What::kWorkerEnded,
             .worker = death.pid,
-            .end = end,
+            .end = death.end,
             .text = {},
             .last_lines = worker.last_lines});
     // One that died of its task says nothing about the next worker.
-    if (retired(end) || death.held || death.ended_some)
+    if (retired(death.end) || death.held || death.ended_some)
       fruitless_ = 0;
     else
       retry_later();

@@ -200,7 +200,7 @@ class Supervisor {
   void reap_all() noexcept;
   void reap(unsigned slot) noexcept;
   void note_end(const Slot& worker, const Death& death);
-  void recover(unsigned slot, int pid, End end, Failure reason, unsigned& held);
+  void recover(unsigned slot, int pid, End end, Failure reason);
   void pass_standard_error_on(Slot& slot) noexcept;
   void tell(PoolEvent event);
   void retry_later() noexcept;

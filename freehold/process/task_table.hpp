@@ -479,7 +479,8 @@ class TaskTable {
   // ---- the supervisor
 
   // The worker is dead (or, kSupervisor, the former supervisor): its tasks go to the others, or fail if this was attempt
-  // number `attempts`. Calls `held(entry, word, whether it goes to another)` for each task that it held.
+  // number `attempts`. Calls `held(entry, word, whether it goes to another)` for each task that it held, before anybody else
+  // can see what becomes of it: a client that has the result finds it counted.
   template <class Held>
   void recover_worker(unsigned worker, Failure reason, unsigned attempts, Held held) noexcept {
     if (worker < shape_.workers) {
@@ -490,7 +491,9 @@ class TaskTable {
       const TaskWord word(entries_[i].state.load(Orders::kTake));
       if (word.worker() != worker) continue;
       if (word.stage() == Stage::kRunning) {
-        held(i, word, put_back(i, word, reason, attempts));
+        const bool goes_on = !word.abandoned() && word.attempt() + 1 < attempts_of(i, attempts);
+        held(i, word, goes_on);
+        put_back(i, word, reason, attempts);
       } else if (word.is_over()) {
         wake_client(i, word);  // it may have died before it did
       }
@@ -1059,24 +1062,28 @@ class TaskTable {
     return each;
   }
 
-  // From running by a dead worker to ready again, failed, or free. Returns whether it is ready.
-  bool put_back(std::uint32_t i, TaskWord word, Failure reason, unsigned attempts) noexcept {
-    const unsigned own = more(i).attempts();
-    if (own != 0) attempts = std::min(own, TaskWord::kMaxAttempts);
+  // The task's own number, or the pool's.
+  [[nodiscard]] unsigned attempts_of(std::uint32_t entry, unsigned attempts) const noexcept {
+    const unsigned own = more(entry).attempts();
+    return own != 0 ? std::min(own, TaskWord::kMaxAttempts) : attempts;
+  }
+  // From running by a dead worker to ready again, failed, or free.
+  void put_back(std::uint32_t i, TaskWord word, Failure reason, unsigned attempts) noexcept {
+    attempts = attempts_of(i, attempts);
     for (;; word = TaskWord(entries_[i].state.load(Orders::kTake))) {
       std::uint64_t seen = word.bits();
       if (word.abandoned()) {
-        if (free_from(i, word)) return false;
+        if (free_from(i, word)) return;
       } else if (word.attempt() + 1 < attempts) {
         entries_[i].started.store(0, std::memory_order_relaxed);  // relaxed: published by the word
         if (!change(i, seen, word.next_attempt(), Orders::kGive)) continue;
         announce(i);
-        return true;
+        return;
       } else {
         entries_[i].failure.store(reason);
         if (!change(i, seen, word.with(Stage::kFailed).without_flags(), Orders::kGive)) continue;
         wake_client(i, word);
-        return false;
+        return;
       }
     }
   }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <coroutine>
@@ -376,6 +377,27 @@ TEST(ProcessPool_Unit, WorkerDiesOfATask_LogSaysWhichAndWhyAndItsLastWords) {
     EXPECT_EQ(seen, (std::vector{What::kTaskHandedOn, What::kWorkerEnded, What::kTaskFailed, What::kWorkerEnded}));
     EXPECT_NE(text(events[2]).find("attempt 2, worker "), std::string::npos) << text(events[2]);
   }
+}
+// A busy machine can keep the supervisor from its CPU between the result and whatever it does afterwards.
+TEST(ProcessPool_Unit, WorkerDiesOfATask_CountedBeforeItsClientCanKnow) {
+  std::atomic<ProcessPool*> pool{nullptr};
+  std::mutex lock;
+  std::vector<std::array<std::uint64_t, 2>> counted;  // ended, handed on
+  ProcessPoolOptions how = options();
+  how.attempts = 2;
+  how.max_workers = 1;
+  how.log = [&](const process::PoolEvent& event) {
+    using What = process::PoolEvent::What;
+    if (event.what != What::kTaskHandedOn && event.what != What::kTaskFailed) return;
+    const process::SupervisorStats workers = pool.load()->stats().workers;
+    const std::lock_guard guard(lock);
+    counted.push_back({workers.ended[static_cast<std::size_t>(process::End::kExit)], workers.handed_on});
+  };
+  ProcessPool made(how);
+  pool = &made;
+  EXPECT_EQ(made.submit("say out of luck").get().failure(), (Failure{FailureKind::kExit, 3}));
+  const std::lock_guard guard(lock);  // the log was told before the result, too
+  EXPECT_EQ(counted, (std::vector<std::array<std::uint64_t, 2>>{{1, 1}, {2, 1}}));
 }
 TEST(ProcessPool_Unit, Latencies_ExactToSixPercent) {
   process::Histogram histogram;
