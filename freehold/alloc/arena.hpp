@@ -22,11 +22,13 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "freehold/alloc/arena_space.hpp"
 #include "freehold/alloc/budget.hpp"
 #include "freehold/alloc/chunk_pool.hpp"
 #include "freehold/alloc/due.hpp"
+#include "freehold/alloc/run_cache.hpp"
 #include "freehold/alloc/span.hpp"
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
@@ -179,10 +181,11 @@ class Arena {
     if (spans_[pool::block_of(leaf)].page_hints.load(std::memory_order_relaxed) != 0) [[unlikely]]
       drop_hints(pool::block_of(leaf), true);
   }
-  // Reports what caches took from the pools (positive) or gave back since their last report, in bytes.
-  void report_slots(std::int64_t bytes, std::uint64_t now) noexcept {
+  // Reports what caches took from the pools (positive) or gave back since their last report, in bytes. Returns whether free
+  // memory should go back now.
+  [[nodiscard]] bool report_slots(std::int64_t bytes) noexcept {
     budget_.slots_taken(bytes);
-    if (bytes < 0 && budget_.excess() > kSlackBytes) relieve(now);
+    return bytes < 0 && budget_.excess() > kSlackBytes;
   }
 
   // --- runs ----------------------------------------------------------------------------------------------------------
@@ -191,6 +194,30 @@ class Arena {
   [[nodiscard]] RunPlace allocate_run(std::uint32_t pages, unsigned alignment, std::uint64_t now) noexcept;
   // False, and nothing done: no run in use begins at `first`.
   [[nodiscard]] bool free_run(SpanIndex first, std::uint64_t now) noexcept;
+  // Free spans that the caller keeps, of one chunk of runs.
+  using Runs = RunCache<A, Config>;
+  using Reserved = typename Runs::Reserved;
+  // The same from spans that the caller keeps; reports go into `runs`. `dirty`: only if it still has its pages.
+  [[nodiscard]] RunPlace allocate_reserved(Runs& runs, Reserved& from, std::uint32_t pages, unsigned alignment, bool dirty,
+                                           std::uint64_t now) noexcept;
+  // A run of the caller's becomes one of the spans that it keeps; pages: of the run. Of two threads that free a run at the
+  // same time both may come here; unreserve() finds it out.
+  void free_reserved(Runs& runs, Reserved& to, SpanIndex first, std::uint32_t pages) noexcept;
+  // Makes the run shorter, or longer with spans that the caller keeps behind it. False: not possible, nothing changed.
+  [[nodiscard]] bool resize_reserved(Runs& runs, Reserved& from, SpanIndex first, std::uint32_t pages,
+                                     std::uint64_t now) noexcept;
+  // Adds what else is free in the chunk. Returns whether there was something.
+  bool reserve(Reserved& to) noexcept;
+  // Whether to keep what is free around a run: not around a large one, of which a thread uses few; not where memory is
+  // locked, and a chunk costs all of it; and not under a limit, which asks for each clean span.
+  [[nodiscard]] bool is_worth_reserving(SpanIndex i) const noexcept;
+  // Gives back what the caller keeps there. Returns the address of a run that was freed twice; null: none.
+  [[nodiscard]] const void* unreserve(Reserved& from, std::uint64_t now) noexcept;
+  // Reports changes. Returns whether free memory should go back now.
+  [[nodiscard]] bool report(Runs& runs) noexcept;
+  [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
+    return (pages + kPagesPerSpan - 1) / kPagesPerSpan;
+  }
   // Makes the run `pages` pages long where it is. False: not possible, nothing changed.
   [[nodiscard]] bool resize_run(SpanIndex first, std::uint32_t pages, std::uint64_t now) noexcept;
 
@@ -199,12 +226,13 @@ class Arena {
   // Whether memory waits to be given back, so that a look at the clock is worth while.
   [[nodiscard]] bool something_due() const noexcept { return something_due_.load(std::memory_order_relaxed); }
   // Gives back what has been free for the delay, in a bounded step. Call now and then from slow paths; `now` in
-  // milliseconds.
-  void tick(std::uint64_t now) noexcept {
+  // milliseconds. Returns whether it looked, and so may have cleared the note of what is due.
+  bool tick(std::uint64_t now) noexcept {
     // Relaxed: a lost race makes a tick early or late.
-    if (now < next_tick_.load(std::memory_order_relaxed) || !purge_lock_.try_lock()) return;
+    if (now < next_tick_.load(std::memory_order_relaxed) || !purge_lock_.try_lock()) return false;
     tick_locked(now);
     purge_lock_.unlock();
+    return true;
   }
   // The same step at any time, for a thread that has nothing else to do. Waits for no lock.
   [[nodiscard]] Due purge_idle(std::uint64_t now) noexcept;
@@ -263,10 +291,19 @@ class Arena {
       if (chunks_.chunk(i / kChunkSpans).kind.load(std::memory_order_relaxed) != ChunkKind::kNone)
         f(i, unsigned{span_class_[i].load(std::memory_order_relaxed)});
   }
-  [[nodiscard]] bool check_invariants() noexcept;
-  // Whether the budget's figures are what a count over the spans says; `unreported`: bytes of slots that caches took and did
-  // not report. Call at rest.
-  [[nodiscard]] bool check_accounts(std::int64_t unreported) noexcept;
+  // `kept`: whether a thread keeps the span as a free one.
+  template <class IsKept>
+  [[nodiscard]] bool check_invariants(IsKept kept) noexcept;
+  [[nodiscard]] bool check_invariants() noexcept {
+    return check_invariants([](SpanIndex) { return false; });
+  }
+  // What threads did and did not report: bytes of slots that they took, spans that became free and dirty or runs in use; and
+  // what they keep.
+  struct Unreported {
+    std::int64_t slot_bytes = 0, dirty_spans = 0, run_spans = 0, kept_dirty_spans = 0;
+  };
+  // Whether the budget's figures are what a count over the spans says. Call at rest.
+  [[nodiscard]] bool check_accounts(const Unreported& unreported) noexcept;
 
  private:
   using Lock = sync::Mutex<A, sync::CountWaits<A>>;
@@ -304,9 +341,6 @@ class Arena {
   };
   static constexpr Effort kStep{128, std::size_t{16} << 20};  // half a millisecond: 100 ns a page
 
-  [[nodiscard]] static constexpr unsigned spans_of(std::uint32_t pages) noexcept {
-    return (pages + kPagesPerSpan - 1) / kPagesPerSpan;
-  }
   [[nodiscard]] static constexpr bool is_dense(unsigned c) noexcept {
     return Classes::slot_bytes(c) <= Config::kDenseMaxBytes;
   }
@@ -331,6 +365,9 @@ class Arena {
   void give_spans(SpanIndex first, unsigned n, std::uint64_t now, bool just_now = true) noexcept;
   void give_untouched(const TakenSpans& t, unsigned n) noexcept;
   void account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept;
+  [[nodiscard]] std::optional<bool> use_reserved(Runs& runs, Reserved& from, std::uint64_t mask, SpanIndex first,
+                                                 std::uint32_t pages, std::uint64_t now) noexcept;
+  [[nodiscard]] bool may_use_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;
 
   // The class of a span that has just left a set of spans; 0: none.

@@ -1,6 +1,7 @@
 // The slow parts of Arena; see arena.hpp. How memory goes back stands in arena_purge.hpp.
 #pragma once
 #include <cerrno>
+#include <utility>
 
 #include "freehold/alloc/arena.hpp"
 
@@ -191,16 +192,19 @@ TakenSpans Arena<A, Config, Pages>::take_spans(ChunkKind kind, unsigned n, unsig
   if (t.first == kNoSpan) t = take_or_grow(kind, n, alignment, shard);
   if (t.first == kNoSpan) t = take_anywhere(kind, n, alignment, shard, now);
   if (t.first == kNoSpan) return t;
-  const std::size_t fresh = std::size_t{n - t.dirty} * kSpanBytes;
   (void)budget_.spans_changed(shard.budget, -static_cast<std::int64_t>(t.dirty * kSpanBytes), 0);
-  if (fresh == 0) return t;
-  // All of it: the warm part is accounted for as no longer free, and not yet as used.
-  if (limit() != 0 && !admit(std::size_t{n} * kSpanBytes, now)) {
-    give_untouched(t, n);
-    return {};
-  }
-  if (BudgetType::is_soon(t.purged_at, now)) budget_.regret(static_cast<std::int64_t>(fresh), now);
-  return t;
+  if (t.dirty == n || may_use_fresh(t, n, now)) return t;
+  give_untouched(t, n);
+  return {};
+}
+
+// Whether the limit allows for the clean ones of n spans, of which the dirty ones are accounted for as no longer free and
+// not yet as used; regrets that they are clean.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::may_use_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept {
+  if (limit() != 0 && !admit(std::size_t{n} * kSpanBytes, now)) return false;
+  if (BudgetType::is_soon(t.purged_at, now)) budget_.regret(static_cast<std::int64_t>((n - t.dirty) * kSpanBytes), now);
+  return true;
 }
 
 // Puts spans that are nobody's among the free ones; they may hold pages.
@@ -326,6 +330,94 @@ bool Arena<A, Config, Pages>::resize_run(SpanIndex first, std::uint32_t pages, s
   return true;
 }
 
+// ---- spans that threads keep -------------------------------------------------------------------------------------------
+
+// A run of `pages` at `first`, whose spans `mask` (the new ones of a run that grows) come out of what the caller keeps.
+// Returns whether all of these read as zero; nothing: under a limit the arena asks for clean ones.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+std::optional<bool> Arena<A, Config, Pages>::use_reserved(Runs& runs, Reserved& from, std::uint64_t mask, SpanIndex first,
+                                                          std::uint32_t pages, std::uint64_t now) noexcept {
+  const auto n = static_cast<unsigned>(std::popcount(mask));
+  const auto dirty = static_cast<unsigned>(std::popcount(from.dirty() & mask));
+  if (dirty != n) {
+    if (limit() != 0) return {};
+    const auto& chunk = chunks_.chunk(from.chunk());
+    (void)may_use_fresh({first, dirty, chunk.purged_at.load(std::memory_order_relaxed)}, n, now);
+  }
+  from.remove(mask);
+  run_pages_[first].store(pages, std::memory_order_relaxed);  // relaxed: the block is the caller's alone
+  runs.dirty_spans -= dirty;
+  runs.run_spans += n;
+  return dirty == 0;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+RunPlace Arena<A, Config, Pages>::allocate_reserved(Runs& runs, Reserved& from, std::uint32_t pages, unsigned alignment,
+                                                    bool dirty, std::uint64_t now) noexcept {
+  const unsigned n = spans_of(pages);
+  const unsigned place = Chunks::find_run(dirty ? from.dirty() : from.free(), n, alignment);
+  if (place == Chunks::kNoPlace) return {};
+  const SpanIndex first = from.chunk() * kChunkSpans + place;
+  const std::optional<bool> zero = use_reserved(runs, from, Chunks::mask_of(first, n), first, pages, now);
+  return zero ? RunPlace{first, *zero} : RunPlace{};
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::resize_reserved(Runs& runs, Reserved& kept, SpanIndex first, std::uint32_t pages,
+                                              std::uint64_t now) noexcept {
+  const unsigned old = spans_of(run_pages(first)), n = spans_of(pages);
+  if (n > old) {
+    if (first % kChunkSpans + n > kChunkSpans) return false;
+    const std::uint64_t mask = Chunks::mask_of(first + old, n - old);
+    return (kept.free() & mask) == mask && use_reserved(runs, kept, mask, first, pages, now);
+  }
+  run_pages_[first].store(pages, std::memory_order_relaxed);  // relaxed: the block is the caller's
+  if (n < old) free_reserved(runs, kept, first + n, (old - n) * kPagesPerSpan);
+  return true;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::free_reserved(Runs& runs, Reserved& to, SpanIndex first, std::uint32_t pages) noexcept {
+  const unsigned n = spans_of(pages);
+  // Relaxed: the block is the caller's. No exchange: it would wait for all that the program has just written.
+  run_pages_[first].store(0, std::memory_order_relaxed);
+  to.add(Chunks::mask_of(first, n), ~std::uint64_t{0});
+  runs.dirty_spans += n;
+  runs.run_spans -= n;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::reserve(Reserved& to) noexcept {
+  const std::uint64_t more = chunks_.reserve(to.chunk());
+  if (more != 0) to.add(more, chunks_.dirty_among(to.chunk(), more));
+  return more != 0;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::is_worth_reserving(SpanIndex i) const noexcept {
+  // Relaxed, all of it: the kind of a chunk in use does not change, the others are hints.
+  if (memory_is_locked_.load(std::memory_order_relaxed) || limit() != 0) return false;
+  if (spans_of(run_pages(i)) > kChunkSpans / 2) return false;
+  const auto& chunk = chunks_.chunk(i / kChunkSpans);
+  return chunk.kind.load(std::memory_order_relaxed) == ChunkKind::kRuns && chunk.free.load(std::memory_order_relaxed) != 0;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+const void* Arena<A, Config, Pages>::unreserve(Reserved& from, std::uint64_t now) noexcept {
+  const std::uint64_t twice = chunks_.unreserve(from.chunk(), from.free(), from.dirty(), static_cast<std::uint32_t>(now));
+  from.remove(~std::uint64_t{0});
+  note_due();
+  return twice == 0 ? nullptr : reinterpret_cast<const void*>(address(from.chunk() * kChunkSpans + base::lowest_bit(twice)));
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::report(Runs& runs) noexcept {
+  constexpr auto kBytes = static_cast<std::int64_t>(kSpanBytes);
+  const std::int64_t dirty = std::exchange(runs.dirty_spans, 0), used = std::exchange(runs.run_spans, 0);
+  return budget_.spans_changed(shards_[shard_number()].budget, dirty * kBytes, used * kBytes) &&
+         budget_.excess() > kSlackBytes;
+}
+
 // Reports changes of free and of used spans; relieves if they break the budget.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept {
@@ -349,7 +441,8 @@ std::uint64_t Arena<A, Config, Pages>::free_dirty_bytes() const noexcept {
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::check_invariants() noexcept {
+template <class IsKept>
+bool Arena<A, Config, Pages>::check_invariants(IsKept kept) noexcept {
   if (!chunks_.check_invariants(static_cast<std::uint32_t>(span_count() / kChunkSpans))) return false;
   bool good = true;
   SpanIndex run_end = 0;
@@ -358,9 +451,8 @@ bool Arena<A, Config, Pages>::check_invariants() noexcept {
       good = good && c == 0 && i >= run_end;
       run_end = i + spans_of(pages);
     }
-    const bool free = chunks_.is_free(i);
-    const bool in_use = c != 0 || i < run_end;
-    good = good && free != in_use;  // at rest nothing is between two owners
+    const int holders = (chunks_.is_free(i) ? 1 : 0) + (c != 0 || i < run_end ? 1 : 0) + (kept(i) ? 1 : 0);
+    good = good && holders == 1;  // at rest nothing is between two owners
     if (c == 0) return;
     good = good && pools_[c].check_block(i) && (!pools_[c].looks_full(i) || empties_.check_path(i));
   });
@@ -368,7 +460,7 @@ bool Arena<A, Config, Pages>::check_invariants() noexcept {
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::check_accounts(std::int64_t unreported) noexcept {
+bool Arena<A, Config, Pages>::check_accounts(const Unreported& unreported) noexcept {
   std::int64_t live = 0, class_spans = 0, returned = 0, run_spans = 0;
   for_each_span([&](SpanIndex i, unsigned c) {
     run_spans += spans_of(run_pages(i));
@@ -383,9 +475,11 @@ bool Arena<A, Config, Pages>::check_accounts(std::int64_t unreported) noexcept {
     told.runs += shard.budget.runs.load(std::memory_order_relaxed);
   }
   constexpr auto kBytes = static_cast<std::int64_t>(kSpanBytes);
-  return told.live + unreported == live && told.class_spans == class_spans * kBytes &&
+  told.dirty += unreported.dirty_spans * kBytes;
+  told.runs += unreported.run_spans * kBytes;
+  return told.live + unreported.slot_bytes == live && told.class_spans == class_spans * kBytes &&
          told.returned == returned * static_cast<std::int64_t>(Config::kPageBytes) && told.runs == run_spans * kBytes &&
-         told.dirty == static_cast<std::int64_t>(free_dirty_bytes());
+         told.dirty == static_cast<std::int64_t>(free_dirty_bytes()) + unreported.kept_dirty_spans * kBytes;
 }
 
 }  // namespace freehold::alloc

@@ -74,6 +74,11 @@ class ChunkPool {
 
   constexpr ChunkPool() noexcept = default;
 
+  // Bits of the spans [first, first + n) in their chunk's words.
+  [[nodiscard]] static constexpr std::uint64_t mask_of(SpanIndex first, unsigned n) noexcept {
+    return base::low_bits(n) << (first % kChunkSpans);
+  }
+
   // Not thread-safe. `chunks`: zeroed, `count` of them; `tree_words`: zeroed, Tree::words_for(count) * kTrees.
   void attach(ChunkType* chunks, Word* tree_words, std::size_t count) noexcept {
     chunks_ = chunks;
@@ -112,6 +117,40 @@ class ChunkPool {
       if (chunk.free.compare_exchange_weak(seen, seen & ~mask, Orders::kTake, std::memory_order_relaxed))
         return taken(chunk, first, mask);
     return {};
+  }
+
+  // --- for threads that keep free spans of a chunk for themselves, as bits of a word -------------------------------------
+
+  // All free spans of the chunk. Acquire: as in take().
+  [[nodiscard]] std::uint64_t reserve(std::uint32_t c) noexcept {
+    ChunkType& chunk = chunks_[c];
+    // relaxed: a glance, so that a chunk with nothing to give costs no exchange.
+    return chunk.free.load(std::memory_order_relaxed) == 0 ? 0 : chunk.free.exchange(0, Orders::kTake);
+  }
+  // Of spans that the caller holds, those that may hold pages. Relaxed: the taking exchange made the marks visible.
+  [[nodiscard]] std::uint64_t dirty_among(std::uint32_t c, std::uint64_t bits) const noexcept {
+    return chunks_[c].dirty.load(std::memory_order_relaxed) & bits;
+  }
+  // Gives `free` back, of which `dirty` may hold pages. Returns the spans among them that were free already: somebody freed
+  // them twice.
+  [[nodiscard]] std::uint64_t unreserve(std::uint32_t c, std::uint64_t free, std::uint64_t dirty,
+                                        std::uint32_t now) noexcept {
+    ChunkType& chunk = chunks_[c];
+    if (free == 0) return 0;
+    // relaxed, both: published by the give below.
+    if (dirty != 0) chunk.freed_at.store(now, std::memory_order_relaxed);
+    if ((chunk.dirty.load(std::memory_order_relaxed) & dirty) != dirty)
+      chunk.dirty.fetch_or(dirty, std::memory_order_relaxed);
+    const std::uint64_t before = chunk.free.fetch_or(free, Orders::kGive);
+    for (unsigned k = 0; k < kOrders && has_run(before | free, 1U << k); ++k) trees_[kRunTrees + k].set(c);
+    if (dirty != 0) trees_[kDirtyTree].set(c);
+    return before & free;
+  }
+  // The bit of the first of `n` neighbouring spans among `bits`, at a multiple of `alignment`; kNoPlace: there are none.
+  static constexpr unsigned kNoPlace = ~0U;
+  [[nodiscard]] static unsigned find_run(std::uint64_t bits, unsigned n, unsigned alignment) noexcept {
+    const std::uint64_t fit = starts(bits, n) & multiples_of(alignment);
+    return fit == 0 ? kNoPlace : base::lowest_bit(fit);
   }
 
   // Gives spans of one chunk back. `dirty`: they may hold pages. `just_now`: they were in use until now, not idle.
@@ -199,9 +238,6 @@ class ChunkPool {
     bool anywhere;  // also in chunks where other CPUs work
   };
 
-  [[nodiscard]] static constexpr std::uint64_t mask_of(SpanIndex first, unsigned n) noexcept {
-    return base::low_bits(n) << (first % kChunkSpans);
-  }
   // Bit s: the spans s … s + n - 1 are all among `bits`.
   [[nodiscard]] static constexpr std::uint64_t starts(std::uint64_t bits, unsigned n) noexcept {
     for (unsigned have = 1; have < n && bits != 0;) {

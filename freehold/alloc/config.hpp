@@ -5,6 +5,7 @@
 
 #include "freehold/alloc/arena.hpp"
 #include "freehold/alloc/chunk_pool.hpp"
+#include "freehold/alloc/run_cache.hpp"
 #include "freehold/alloc/size_classes.hpp"
 #include "freehold/alloc/span.hpp"
 #include "freehold/os/pages.hpp"
@@ -25,6 +26,7 @@ struct NativeConfig {
 
   using ChunkOrders = ChunkPoolOrders;
   using SpanOrders = ArenaOrders;
+  using RunOrders = RunCacheOrders;
 
   // Growth. A chunk is mapped at once; its pages come when they are touched.
   static constexpr unsigned kChunkSpans = 64;                           // 4 MiB: a word of free bits
@@ -48,6 +50,7 @@ struct NativeConfig {
   static constexpr std::size_t kThreadBytes = 16 * 1024;   // every thread may cache this much
   static constexpr std::size_t kThreadMaxBytes = 4 << 20;  // and more from the common budget, up to here
   static constexpr std::size_t kBudgetStepBytes = 32 * 1024;
+  static constexpr unsigned kReservedWords = 8;          // chunks of runs whose free spans threads keep, per CPU
   static constexpr unsigned kManyThreads = 256;          // per CPU; threads beyond share per-CPU caches
   static constexpr std::size_t kBudgetBytes = 16 << 20;  // the common budget
 };

@@ -8,8 +8,9 @@
 //   Invariant: sum of capacity * slot_bytes over a cache's bins == granted <= allowance;
 //              sum of (allowance - kThreadBytes) over all caches + budget_ == the common budget.
 //
-// Locks, in the order in which they are taken: registry (caches and their records), direct blocks, then the arena's.
-// A template over Atomics, Config and PageSource: the model tests and the fault tests run this code, not a copy.
+// Locks, in the order in which they are taken: admission (of direct blocks under a limit), registry (caches and their
+// records), direct blocks, then the arena's. A template over Atomics, Config and PageSource: the model tests and the fault
+// tests run this code, not a copy.
 #pragma once
 #include <cerrno>
 #include <cstddef>
@@ -32,16 +33,23 @@ class Core {
  public:
   using Classes = typename Config::Classes;
   using Cache = ThreadCache<A, Config>;
+  using Gate = sync::ForkGate<A>;
   using ArenaType = Arena<A, Config, Pages>;
+  using Runs = typename ArenaType::Runs;
+  using Reserved = typename ArenaType::Reserved;
   using Lock = sync::Mutex<A, sync::CountWaits<A>>;
 
   constexpr Core() noexcept = default;
 
   // Not thread-safe; false if the page source refused. `budget_bytes`: what caches may hold beyond kThreadBytes each.
-  // `cpus`: how many threads can run at once.
-  [[nodiscard]] bool init(Pages& pages, const ArenaSettings& settings, std::size_t budget_bytes, unsigned cpus) noexcept {
+  // `cpus`: how many threads can run at once. `gate`: where callers enter, if other threads' caches are to be emptied.
+  [[nodiscard]] bool init(Pages& pages, const ArenaSettings& settings, std::size_t budget_bytes, unsigned cpus,
+                          const Gate* gate = nullptr) noexcept {
     pages_ = &pages;
+    gate_ = gate;
     patience_ = cpus;
+    most_words_ = std::int64_t{cpus} * Config::kReservedWords;
+    run_budget_.store(most_words_, std::memory_order_relaxed);
     metadata_.attach(pages);
     common_budget_ = budget_bytes;
     budget_.store(budget_bytes, std::memory_order_relaxed);
@@ -77,22 +85,27 @@ class Core {
   void flush(Cache& cache) noexcept;
 
   // Blocks above the largest class, or with an alignment that no class has: runs of spans, or mapped one by one where the
-  // arena has no room. `zero` tells whether the block reads as zero.
-  [[nodiscard]] void* allocate_large(std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
+  // arena has no room. `zero` tells whether the block reads as zero. `cache`: the caller's own, or null.
+  [[nodiscard]] void* allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
   // Frees anything that is not a slot: null, a run, a direct block; anything else is a crime.
-  void free_large(void* block) noexcept;
+  void free_large(Cache* cache, void* block) noexcept;
   // Reports the crime of taking `block`, which is neither a slot nor the start of a large block, for one.
   [[gnu::cold, gnu::noinline]] void report(const void* block) noexcept;
   // Bytes of a block that is not a slot; 0 if there is no such block.
   [[nodiscard]] std::size_t large_bytes(const void* block) noexcept;
   // Changes a large block's size without copying; null: not possible, block untouched. May move pages (mremap).
-  [[nodiscard]] void* resize_large(void* block, std::size_t bytes) noexcept;
+  [[nodiscard]] void* resize_large(Cache* cache, void* block, std::size_t bytes) noexcept;
 
   // Gives all free pages back to the system; what caches hold stays. Returns bytes.
   std::size_t trim() noexcept {
     std::size_t bytes = 0;
     while (trim_step(bytes)) continue;
     return bytes;
+  }
+  // Gives the runs that other threads cache to the arena, but for those of threads that are inside. `mine`: the caller's.
+  void reclaim_all_runs(const Cache* mine) noexcept {
+    const sync::Guard guard(registry_);
+    if (gate_ != nullptr) (void)reclaim_runs(mine, false);
   }
   // A bounded part of that; adds to `bytes`. Returns whether there is more.
   [[nodiscard]] bool trim_step(std::size_t& bytes) noexcept {
@@ -149,6 +162,18 @@ class Core {
     adopt_orphans(mine);
   }
 
+  // Bytes of runs that may not be reported yet; a hint.
+  [[nodiscard]] std::int64_t most_unreported_bytes() const noexcept {
+    return reserved_words() * (kReportSpans << ArenaType::kSpanShift);
+  }
+  // In a fork's child: what its thread keeps may be half taken by a thread that is not there.
+  void after_fork_amid_an_entry(Cache* mine) noexcept {
+    if (mine == nullptr || mine->runs_closed.load(std::memory_order_relaxed) == 0) return;
+    mine->runs = nullptr;
+    mine->runs_use.store(RunsUse::kNone, std::memory_order_relaxed);
+    mine->runs_closed.store(0, std::memory_order_relaxed);
+  }
+
   // Thread caches alive; a hint.
   [[nodiscard]] std::uint64_t threads() const noexcept { return threads_.load(std::memory_order_relaxed); }
 
@@ -162,6 +187,7 @@ class Core {
   static constexpr unsigned kSlowCallsPerTick = 64;
   static constexpr unsigned kTicksPerIdleLook = 16;
   static constexpr std::int64_t kReportBytes = 64 * 1024;
+  static constexpr std::int64_t kReportSpans = (std::int64_t{2} << 20) / static_cast<std::int64_t>(ArenaType::kSpanBytes);
   static constexpr std::size_t kMoveBytes = 256 * 1024;  // below, copying is cheaper than two system calls
 
   static constexpr unsigned max_slots(unsigned c) noexcept {
@@ -177,14 +203,18 @@ class Core {
   // Marks the owner as being where a fork would catch its cache half changed.
   class SlowPath {
    public:
-    explicit SlowPath(Cache& cache) noexcept : cache_(cache) { cache_.in_slow_path.store(1, std::memory_order_relaxed); }
-    ~SlowPath() { cache_.in_slow_path.store(0, std::memory_order_release); }
+    explicit SlowPath(Cache& cache) noexcept : cache_(cache), before_(cache.in_slow_path.load(std::memory_order_relaxed)) {
+      cache_.in_slow_path.store(1, std::memory_order_relaxed);
+    }
+    ~SlowPath() { cache_.in_slow_path.store(before_, std::memory_order_release); }
 
    private:
     Cache& cache_;
+    std::uint32_t before_;  // one may lie in another
   };
 
-  [[nodiscard]] pool::Taken find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t who) noexcept;
+  [[nodiscard]] pool::Taken find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t who,
+                                       Cache* cache) noexcept;
   [[nodiscard]] bool grant(Cache& cache, std::size_t bytes) noexcept;
   void release_grant(Cache& cache, std::size_t bytes) noexcept;
   [[nodiscard]] bool grow(Cache& cache, unsigned c) noexcept;
@@ -196,18 +226,40 @@ class Core {
   void look_for_idle_bins(Cache& cache) noexcept;
   void adopt_orphans(Cache* mine) noexcept;
   void empty_bin(Cache& cache, unsigned c) noexcept;
+  [[nodiscard]] bool is_kept(SpanIndex i) noexcept;
   [[nodiscard]] bool check_bin(const Cache& cache, unsigned c) noexcept;
 
   void report_slots(Cache& cache, std::int64_t bytes) noexcept;
+  [[nodiscard]] Runs* own_runs(Cache& cache) noexcept;
+  void make_runs(Cache& cache) noexcept;
+  [[nodiscard]] Reserved* word_to_reserve(Runs& runs) noexcept;
+  void reserve_around(Cache& cache, SpanIndex first) noexcept;
+  [[nodiscard]] RunPlace allocate_reserved(Cache& cache, std::uint32_t pages, unsigned alignment) noexcept;
+  [[nodiscard]] bool free_reserved(Cache& cache, SpanIndex first, std::uint32_t pages) noexcept;
+  [[nodiscard]] std::int64_t reserved_words() const noexcept {
+    return most_words_ - run_budget_.load(std::memory_order_relaxed);  // relaxed: a hint
+  }
+  [[nodiscard]] bool resize_run(Cache* cache, SpanIndex first, std::uint32_t pages) noexcept;
+  void note_runs_used(Cache& cache) noexcept;
+  void relieve(Runs* own, std::size_t freed) noexcept;
+  void reclaim_if_it_helps(std::uint64_t now) noexcept;
+  void unreserve(Reserved& r, std::uint64_t now) noexcept;
+  void empty_runs(Runs& runs) noexcept;
+  void end_runs(Cache& cache) noexcept;
+  [[nodiscard]] bool give_cached_runs(Cache* mine) noexcept;
+  [[nodiscard]] bool reclaim_runs(const Cache* mine, bool only_idle) noexcept;
   // Gives back what has been free for the delay, in a bounded step.
   void tick(std::uint64_t now) noexcept {
     const std::uint64_t delay = arena_.purge_delay_ms();
     if (direct_.keeps_some() && now > delay) (void)direct_.drop_kept(now - delay);
-    arena_.tick(now);
+    // What threads keep the purger takes back, where there is one; the arena does not know of it.
+    if (arena_.tick(now) && reserved_words() != 0) arena_.note_due();
     if (direct_.keeps_some()) arena_.note_due();
   }
-  [[nodiscard]] void* allocate_direct(std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
-  [[nodiscard]] void* move_out_of_arena(void* block, std::size_t old_bytes, std::size_t bytes) noexcept;
+  [[nodiscard]] RunPlace allocate_run(Cache* cache, std::uint32_t pages, unsigned alignment) noexcept;
+  [[nodiscard]] bool admit(Cache* cache, std::size_t bytes) noexcept;
+  [[nodiscard]] void* allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
+  [[nodiscard]] void* move_out_of_arena(Cache* cache, void* block, std::size_t old_bytes, std::size_t bytes) noexcept;
   [[nodiscard]] bool in_arena(std::uintptr_t address) const noexcept {
     return (address - arena_.base()) >> ArenaType::kSpanShift < arena_.span_count();
   }
@@ -221,9 +273,12 @@ class Core {
 
   ArenaType arena_;
   Pages* pages_ = nullptr;
+  const Gate* gate_ = nullptr;
   // Blocks of a class that threads may work in, each its own, before a new one is no longer worth its memory.
   unsigned patience_ = 2;
   std::size_t common_budget_ = 0;
+  std::int64_t most_words_ = 0;  // that threads may reserve in all
+  bool may_reclaim_ = true;      // until the system refuses to fence; under the registry's lock
 
   // Under a limit: from the question whether a direct block may be had until it is accounted for.
   alignas(base::kCacheLine) Lock admission_;
@@ -239,6 +294,8 @@ class Core {
 
   alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> budget_{0};
   typename A::template atomic<std::uint64_t> late_frees_{0};
+  typename A::template atomic<std::uint64_t> next_reclaim_{0};  // milliseconds; of memory that is too much
+  typename A::template atomic<std::int64_t> run_budget_{0};     // chunks in which threads may still reserve what is free
 };
 
 }  // namespace freehold::alloc

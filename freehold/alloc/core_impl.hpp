@@ -36,6 +36,7 @@ FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::detach(Cache* cache) noexcept {
   // To stay: a fork's child must leave alone what is half taken apart, and the record is given back below.
   cache->in_slow_path.store(1, std::memory_order_relaxed);
+  end_runs(*cache);
   for (unsigned c = 1; c < Classes::kCount; ++c) {
     empty_bin(*cache, c);
     shrink(*cache, c);
@@ -131,13 +132,15 @@ void FREEHOLD_CORE::shrink(Cache& cache, unsigned c) noexcept {
 // Free slots where nobody else works; else a new span, unless that many threads work in this class already that sharing is
 // no loss; else, when memory is short, free slots anywhere.
 FREEHOLD_CORE_TEMPLATE
-pool::Taken FREEHOLD_CORE::find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t who) noexcept {
+pool::Taken FREEHOLD_CORE::find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t who,
+                                      Cache* cache) noexcept {
   auto& pool = arena_.pool(c);
   pool::Taken taken = pool.take(cursor, want, who, patience_);
   if (taken.bits == 0) {
     taken = arena_.claim(c, want, who, Clock::now());
-    // Kept mappings count under every limit.
+    // Kept mappings count under every limit, and so do runs that threads keep.
     if (taken.bits == 0 && direct_.drop_kept(~std::uint64_t{0}) != 0) taken = arena_.claim(c, want, who, Clock::now());
+    if (taken.bits == 0 && give_cached_runs(cache)) taken = arena_.claim(c, want, who, Clock::now());
     if (taken.bits != 0) {
       cursor.leaf = taken.leaf;
       pool.hold(cursor, pool::block_of(taken.leaf), who);
@@ -156,7 +159,7 @@ void FREEHOLD_CORE::report_slots(Cache& cache, std::int64_t bytes) noexcept {
   const std::int64_t unreported = cache.unreported += bytes;
   if (bytes != 0 && unreported < kReportBytes && unreported > -kReportBytes) return;
   const std::int64_t sum = std::exchange(cache.unreported, 0);
-  arena_.report_slots(sum, sum < 0 ? Clock::now() : 0);
+  if (arena_.report_slots(sum)) relieve(own_runs(cache), 0);
 }
 
 FREEHOLD_CORE_TEMPLATE
@@ -166,7 +169,7 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
   if (bin.capacity < max_slots(c)) (void)grow(cache, c);
   bin.active = true;
   const unsigned want = std::clamp(bin.capacity / 2U, 1U, 64U);
-  pool::Taken taken = find_slots(bin.cursor, c, want, cache.id);
+  pool::Taken taken = find_slots(bin.cursor, c, want, cache.id, &cache);
   if (taken.bits == 0) return nullptr;
   // Relaxed: only this thread writes it.
   bin.refills.store(bin.refills.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -265,10 +268,10 @@ FREEHOLD_CORE_TEMPLATE
 std::size_t FREEHOLD_CORE::take_batch(unsigned c, void** slots, std::size_t n, unsigned cpu) noexcept {
   pool::Cursor cursor;
   const std::uint32_t who = kFirstCpuName + cpu;
-  const pool::Taken taken = find_slots(cursor, c, static_cast<unsigned>(n), who);
+  const pool::Taken taken = find_slots(cursor, c, static_cast<unsigned>(n), who, nullptr);
   arena_.pool(c).let_go(cursor, who);
   if (taken.bits == 0) return 0;
-  arena_.report_slots(std::popcount(taken.bits) * static_cast<std::int64_t>(Classes::slot_bytes(c)), 0);
+  (void)arena_.report_slots(std::popcount(taken.bits) * static_cast<std::int64_t>(Classes::slot_bytes(c)));
   return pool::list_slots(arena_.geometry(c), taken, slots);
 }
 
@@ -277,7 +280,7 @@ void FREEHOLD_CORE::give_batch(unsigned c, void* const* slots, std::size_t n) no
   pool::Leaf last = 0;
   put_back(c, slots, n, last);
   const std::uint64_t now = Clock::now();
-  arena_.report_slots(-static_cast<std::int64_t>(n * Classes::slot_bytes(c)), now);
+  if (arena_.report_slots(-static_cast<std::int64_t>(n * Classes::slot_bytes(c)))) relieve(nullptr, 0);
   tick(now);
 }
 
@@ -309,6 +312,7 @@ FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::flush(Cache& cache) noexcept {
   const SlowPath mark(cache);
   for (unsigned c = 1; c < Classes::kCount; ++c) empty_bin(cache, c);
+  if (Runs* const runs = own_runs(cache); runs != nullptr) empty_runs(*runs);
 }
 
 FREEHOLD_CORE_TEMPLATE
@@ -335,6 +339,13 @@ void FREEHOLD_CORE::look_for_idle_bins(Cache& cache) noexcept {
     }
     bin.active = false;
   }
+  // Relaxed: hints.
+  const RunsUse use = cache.runs_use.load(std::memory_order_relaxed);
+  if (use == RunsUse::kActive) return cache.runs_use.store(RunsUse::kIdle, std::memory_order_relaxed);
+  if (Runs* const runs = own_runs(cache); runs != nullptr && use == RunsUse::kIdle) {
+    cache.runs_use.store(RunsUse::kNone, std::memory_order_relaxed);
+    empty_runs(*runs);
+  }
 }
 
 // In a fork's child: other threads' caches have no owner any more. What they hold is free memory, unless the owner was in
@@ -348,105 +359,20 @@ void FREEHOLD_CORE::adopt_orphans(Cache* mine) noexcept {
   }
 }
 
-// ---- large blocks -----------------------------------------------------------------------------------------------------
-
-FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::allocate_large(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
-  if (bytes > PTRDIFF_MAX) return nullptr;
-  if (bytes <= ArenaType::kChunkBytes && alignment <= ArenaType::kChunkBytes) {
-    const auto pages = static_cast<std::uint32_t>(base::ceil_div(std::max<std::size_t>(bytes, 1), Config::kPageBytes));
-    const auto align = static_cast<unsigned>(std::max<std::size_t>(alignment >> ArenaType::kSpanShift, 1));
-    const RunPlace place = arena_.allocate_run(pages, align, Clock::now());
-    if (place.first != kNoSpan) {
-      zero = place.zero;
-      return reinterpret_cast<void*>(arena_.address(place.first));
-    }
-  }
-  return allocate_direct(bytes, alignment, zero);
-}
-
-FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::allocate_direct(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
-  const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);
-  if (want < bytes) return nullptr;
-  const std::uint64_t now = Clock::now();
-  if (arena_.limit() == 0) return direct_.allocate(want, alignment, zero, now);
-  const sync::Guard guard(admission_);
-  if (!arena_.admit(want, now) && (direct_.drop_kept(~std::uint64_t{0}) == 0 || !arena_.admit(want, now))) return nullptr;
-  return direct_.allocate(want, alignment, zero, now);
-}
-
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::free_large(void* block) noexcept {
-  if (block == nullptr) return;
-  const auto address = reinterpret_cast<std::uintptr_t>(block);
-  const std::uint64_t now = Clock::now();
-  const SpanIndex i = run_at(address);
-  if (i == kNoSpan || !arena_.free_run(i, now)) {
-    if (!direct_.free(block, now)) return report(block);
-    return tick(now);
-  }
-  direct_.relieve(now);
-  tick(now);
-}
-
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::report(const void* block) noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(block);
-  base::Crime crime = base::Crime::kForeignPointer;
-  if (in_arena(address)) {
-    const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-    crime = arena_.is_in_used_run(i) ? base::Crime::kInteriorPointer : base::Crime::kDoubleFree;
-  }
-  if (direct_.contains(block)) crime = base::Crime::kInteriorPointer;
-  base::fatal(crime, block);
-}
-
-FREEHOLD_CORE_TEMPLATE
-std::size_t FREEHOLD_CORE::large_bytes(const void* block) noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(block);
-  const SpanIndex i = run_at(address);
-  return i == kNoSpan ? direct_.bytes_of(block) : std::size_t{arena_.run_pages(i)} * Config::kPageBytes;
-}
-
-FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::resize_large(void* block, std::size_t bytes) noexcept {
-  if (bytes <= Classes::kMaxBytes || bytes > PTRDIFF_MAX - Config::kPageBytes) return nullptr;
-  const auto address = reinterpret_cast<std::uintptr_t>(block);
-  const std::size_t want = base::align_up(bytes, Config::kPageBytes);
-  const SpanIndex i = run_at(address);
-  if (i == kNoSpan) {
-    const std::size_t old = direct_.bytes_of(block);
-    if (want <= old || arena_.limit() == 0) return direct_.resize(block, want);
-    const sync::Guard guard(admission_);
-    return arena_.admit(want - old, Clock::now()) ? direct_.resize(block, want) : nullptr;
-  }
-  const std::size_t old = std::size_t{arena_.run_pages(i)} * Config::kPageBytes;
-  if (bytes <= ArenaType::kChunkBytes &&
-      arena_.resize_run(i, static_cast<std::uint32_t>(want / Config::kPageBytes), Clock::now()))
-    return block;
-  return old < kMoveBytes || want < old ? nullptr : move_out_of_arena(block, old, want);
-}
-
-// A large block that outgrows its place goes to a mapping of its own, where it grows without being copied.
-FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::move_out_of_arena(void* block, std::size_t old_bytes, std::size_t bytes) noexcept {
-  const auto move = [&] {
-    void* const moved = direct_.adopt(block, old_bytes, bytes);
-    if (moved != nullptr) free_large(block);
-    return moved;
-  };
-  if (arena_.limit() == 0) return move();
-  const sync::Guard guard(admission_);
-  return arena_.admit(bytes, Clock::now()) ? move() : nullptr;
-}
+// ---- giving memory back -----------------------------------------------------------------------------------------------
 
 FREEHOLD_CORE_TEMPLATE
 Due FREEHOLD_CORE::purge_idle() noexcept {
   const std::uint64_t now = Clock::now();
   const std::uint64_t delay = arena_.purge_delay_ms();
   direct_.try_drop_one_kept(now > delay ? now - delay : 0);
-  const Due due = arena_.purge_idle(now);
+  Due due = arena_.purge_idle(now);
+  if (registry_.try_lock()) {
+    if (reclaim_runs(nullptr, true) && due == Due::kNothing) due = Due::kLater;
+    registry_.unlock();
+  } else if (due == Due::kNothing) {
+    due = Due::kLater;
+  }
   return due == Due::kNothing && direct_.keeps_some() ? Due::kLater : due;
 }
 
@@ -463,7 +389,10 @@ void FREEHOLD_CORE::stats(Stats& out) noexcept {
     out.classes[c - 1].refills = past_refills_[c];
     out.classes[c - 1].drains = past_drains_[c];
   }
+  std::int64_t kept_spans = 0;
   for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
+    if (cache->runs != nullptr)
+      cache->runs->for_each([&](auto, auto, std::uint64_t dirty) { kept_spans += std::popcount(dirty); });
     for (unsigned c = 1; c < Classes::kCount; ++c) {
       out.classes[c - 1].refills += cache->bins[c].refills.load(std::memory_order_relaxed);
       out.classes[c - 1].drains += cache->bins[c].drains.load(std::memory_order_relaxed);
@@ -484,7 +413,8 @@ void FREEHOLD_CORE::stats(Stats& out) noexcept {
   const auto& counters = arena_.counters();
   out.reserved_bytes = arena_.committed_bytes() + arena_.metadata_bytes();
   out.committed_bytes = arena_.committed_bytes();
-  out.free_dirty_bytes = arena_.free_dirty_bytes() + direct_.kept_bytes();
+  out.free_dirty_bytes =
+      arena_.free_dirty_bytes() + static_cast<std::uint64_t>(kept_spans) * ArenaType::kSpanBytes + direct_.kept_bytes();
   out.direct_bytes = direct_.live_bytes();
   // What is lent of the common budget, give or take a thread that is just borrowing.
   out.cached_limit_bytes = threads() * Config::kThreadBytes + common_budget_ - budget_.load(std::memory_order_relaxed);
@@ -522,6 +452,18 @@ bool FREEHOLD_CORE::check_bin(const Cache& cache, unsigned c) noexcept {
   return true;
 }
 
+// Whether a thread keeps the free span; two at once are one too many.
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::is_kept(SpanIndex i) noexcept {
+  unsigned keepers = 0;
+  for (const Cache* cache = caches_; cache != nullptr; cache = cache->next)
+    if (cache->runs != nullptr)
+      cache->runs->for_each([&](std::uint32_t chunk, std::uint64_t free, auto) {
+        keepers += chunk == i / ArenaType::kChunkSpans && (free >> i % ArenaType::kChunkSpans & 1) != 0 ? 1 : 0;
+      });
+  return keepers == 1;
+}
+
 FREEHOLD_CORE_TEMPLATE
 bool FREEHOLD_CORE::check_invariants() noexcept {
   const sync::Guard registry_guard(registry_);
@@ -538,20 +480,28 @@ bool FREEHOLD_CORE::check_invariants() noexcept {
     ++caches;
   }
   return caches == threads() && lent + budget_.load(std::memory_order_relaxed) == common_budget_ &&
-         direct_.check_invariants() && arena_.check_invariants();
+         direct_.check_invariants() && arena_.check_invariants([this](SpanIndex i) { return is_kept(i); });
 }
 
 FREEHOLD_CORE_TEMPLATE
 bool FREEHOLD_CORE::check_accounts() noexcept {
   const sync::Guard registry_guard(registry_);
-  std::int64_t unreported = 0;
-  for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) unreported += cache->unreported;
+  typename ArenaType::Unreported unreported;
+  for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
+    unreported.slot_bytes += cache->unreported;
+    if (cache->runs == nullptr) continue;
+    unreported.dirty_spans += cache->runs->dirty_spans;
+    unreported.run_spans += cache->runs->run_spans;
+    cache->runs->for_each([&](auto, auto, std::uint64_t dirty) { unreported.kept_dirty_spans += std::popcount(dirty); });
+  }
   const auto told = arena_.budget().figures();
   return told.direct == static_cast<std::int64_t>(direct_.live_bytes()) &&
          told.kept == static_cast<std::int64_t>(direct_.kept_bytes()) && arena_.check_accounts(unreported);
 }
 
+}  // namespace freehold::alloc
+
+#include "freehold/alloc/core_large.hpp"
+
 #undef FREEHOLD_CORE
 #undef FREEHOLD_CORE_TEMPLATE
-
-}  // namespace freehold::alloc

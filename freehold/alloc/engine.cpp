@@ -98,7 +98,10 @@ class [[nodiscard]] Inside {
     // First and last, as a handler of signals sees it: it may fork amid all this.
     ++t_fork.inside;
     sync::NativeAtomics::light_fence();
-    if (own_ != nullptr) {
+    if (own_ != nullptr && !g_gate.is_quiet(*own_)) {  // amid another of this thread, which goes on after us
+      own_ = nullptr;
+      entered_ = true;
+    } else if (own_ != nullptr) {
       entered_ = g_gate.enter(*own_, t_fork.forks);
     } else {
       shared_ = &g_gate.shared_mark(sync::NativeAtomics::thread_number());
@@ -107,7 +110,8 @@ class [[nodiscard]] Inside {
   }
   ~Inside() {
     if (entered_) {
-      own_ != nullptr ? g_gate.leave(*own_) : g_gate.leave_shared(*shared_);
+      if (own_ != nullptr) g_gate.leave(*own_);
+      if (shared_ != nullptr) g_gate.leave_shared(*shared_);
       if (g_core.arena().something_due()) g_purger.wake();
     }
     sync::NativeAtomics::light_fence();
@@ -218,7 +222,7 @@ void after_fork_in_child() noexcept {
   g_purger_gate.reset(--t_fork.all_forks);
   g_core.arena().budget().set_purged_in_time(false);
   g_process = ::getpid();
-  if (t_fork.inside != 0) return;
+  if (t_fork.inside != 0) return g_core.after_fork_amid_an_entry(present_cache());
   --t_fork.forks;
   g_start_lock.reset();
   g_fork_blocks.reset();
@@ -285,7 +289,7 @@ void consider_purger() noexcept {
   constexpr std::int64_t kEnoughBytes = std::int64_t{8} << 20;
   if (g_purger.exists() || g_options.background_thread == BackgroundThread::kOff) return;
   if (g_core.threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
-  if (g_core.arena().budget().footprint() < kEnoughBytes) return;
+  if (g_core.arena().budget().footprint() + g_core.most_unreported_bytes() < kEnoughBytes) return;
   if (t_fork.inside != 0 || g_gate.forks() != 0 || ::getpid() != g_process) return;
   g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge_delay_ms() / 2, 10));
 }
@@ -382,7 +386,7 @@ void announce() noexcept {
   bool ready = false;
   // An emulator or a container may refuse what the machine could hold: settle for less.
   for (; !ready && settings.capacity_bytes >= std::size_t{1} << 27; settings.capacity_bytes /= 4)
-    ready = g_core.init(g_pages, settings, budget, g_cpus.cpus);
+    ready = g_core.init(g_pages, settings, budget, g_cpus.cpus, &g_gate);
   if (!ready) return false;  // the next call tries again: memory may be there by then
   g_gate.init();
   g_purger_gate.init();
@@ -556,7 +560,8 @@ template <class Take>
   NativeCache* const cache = own_cache();  // for its mark, which no other thread writes; and it starts the engine
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
   if (cache != nullptr) consider_purger();
-  return allocate_inside(cache, bytes, alignment, [=, &zero] { return g_core.allocate_large(bytes, alignment, zero); });
+  return allocate_inside(cache, bytes, alignment,
+                         [=, &zero] { return g_core.allocate_large(cache, bytes, alignment, zero); });
 }
 
 }  // namespace
@@ -582,7 +587,7 @@ void deallocate_slow(void* block) noexcept {
   const Inside inside(cache);
   if (!inside) return put_off(static_cast<Freed*>(block));
   if (c == 0)
-    g_core.free_large(block);
+    g_core.free_large(cache, block);
   else if (cache != nullptr)
     g_core.drain(*cache, c, block);
   else if (shares)
@@ -627,8 +632,9 @@ std::size_t usable_size(const void* block) noexcept {
 namespace {
 
 [[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept {
-  const Inside inside(present_cache());
-  return inside ? g_core.resize_large(block, bytes) : nullptr;
+  NativeCache* const cache = present_cache();
+  const Inside inside(cache);
+  return inside ? g_core.resize_large(cache, block, bytes) : nullptr;
 }
 
 }  // namespace
@@ -686,6 +692,7 @@ std::size_t trim() noexcept {
     if (!inside) return 0;
     if (cache != nullptr) g_core.flush(*cache);
     if (t_cache == &g_modes.cpu) g_cpu_caches.flush();
+    g_core.reclaim_all_runs(cache);
   }
   return trim_in_steps(cache);
 }

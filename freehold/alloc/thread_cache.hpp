@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/alloc/run_cache.hpp"
 #include "freehold/pool/word_pool.hpp"
 #include "freehold/sync/atomics.hpp"
 
@@ -50,6 +51,10 @@ struct ThreadCache {
   std::int64_t unreported = 0;  // bytes taken from the pools, less those given back, that the arena does not know of
   std::uint32_t id = 0;         // of this cache, never 0, never used again
   std::uint32_t slow_calls = 0;
+  RunCache<A, Config>* runs = nullptr;  // made when the thread first allocates a run
+  typename A::template atomic<RunsUse> runs_use{RunsUse::kNone};
+  // Somebody else uses `runs`: the owner leaves it alone. Written under the registry's lock.
+  typename A::template atomic<std::uint32_t> runs_closed{0};
   std::uint8_t exit_rounds = 0;
   // A fork's child must not trust a cache whose owner was in here when the process was copied.
   typename A::template atomic<std::uint32_t> in_slow_path{0};

@@ -141,7 +141,8 @@ struct NativeAtomics {
 #endif
   }
   static void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
-  static void heavy_fence() noexcept { membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
+  // False: the system refuses by now (a filter of system calls), and nobody was fenced.
+  static bool heavy_fence() noexcept { return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
   static bool may_fence_heavily() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
   static std::uint32_t thread_number() noexcept {
     static constinit std::atomic<std::uint32_t> asked{0};

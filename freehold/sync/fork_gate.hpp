@@ -14,6 +14,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <type_traits>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/sync/atomics.hpp"
@@ -68,7 +69,21 @@ class ForkGate {
   // The calling thread is about to fork: refuses all others. Then the caller waits until every mark but its own is_quiet().
   void close() noexcept {
     forks_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the fence orders it
-    asymmetric_ ? A::heavy_fence() : A::fence(std::memory_order_seq_cst);
+    (void)fence_others();
+  }
+  // Orders what the caller wrote before the marks that it reads next: a thread whose mark is_quiet() then sees the former
+  // once it enters again. False: the system refuses, and nothing is ordered.
+  [[nodiscard]] bool fence_others() const noexcept {
+    if (!asymmetric_) {
+      A::fence(std::memory_order_seq_cst);
+      return true;
+    }
+    if constexpr (std::is_void_v<decltype(A::heavy_fence())>) {  // simulated: it cannot fail
+      A::heavy_fence();
+      return true;
+    } else {
+      return A::heavy_fence();
+    }
   }
   [[nodiscard]] static bool is_quiet(const Mark& mark) noexcept { return mark.load(Orders::kLook) == 0; }
   [[nodiscard]] bool shared_marks_are_quiet() const noexcept {

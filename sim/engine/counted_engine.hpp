@@ -64,7 +64,7 @@ class CountedEngine {
   [[nodiscard]] void* allocate(Cache& cache, std::size_t bytes) noexcept {
     if (bytes > Classes::kMaxBytes) {
       bool zero = false;
-      return core_.allocate_large(bytes, 1, zero);
+      return core_.allocate_large(&cache, bytes, 1, zero);
     }
     const unsigned c = Classes::class_of(bytes);
     void* const slot = cache.pop(c);
@@ -73,7 +73,7 @@ class CountedEngine {
   void deallocate(Cache& cache, void* block) noexcept {
     const unsigned c = class_of_block(block);
     if (c == 0)
-      core_.free_large(block);
+      core_.free_large(&cache, block);
     else if (!cache.push(c, block))
       core_.drain(cache, c, block);
   }

@@ -88,14 +88,14 @@ class World {
   // Uses up all memory but `spare` spans of the chunk of small classes; the slots are thread 6's.
   void crowd(unsigned spare) {
     for (void*& slot : crowd_) slot = allocate_late(1, 6);
-    crowd_run_ = core_.allocate_large(kChunk * 2 * OneWord::kPage, 1, zero_);
+    crowd_run_ = core_.allocate_large(nullptr, kChunk * 2 * OneWord::kPage, 1, zero_);
     for (unsigned i = 0; i < 2 * spare; ++i) free_late(1, std::exchange(crowd_[i], nullptr), 6);
   }
 
   // All caches are detached and all slots freed.
   void check_at_rest() {
     for (void*& slot : crowd_) free_late(1, slot, 6);
-    core_.free_large(crowd_run_);
+    core_.free_large(nullptr, crowd_run_);
     SIM_CHECK(core_.check_invariants());
     core_.arena().for_each_span([&](alloc::SpanIndex i, unsigned c) {
       if (c != 0) SIM_CHECK(core_.arena().pool(c).free_slots(i) == core_.arena().pool(c).shape().slots);

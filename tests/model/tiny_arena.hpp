@@ -22,6 +22,7 @@ struct Faithful {
   using Orders = pool::WordPoolOrders;
   using ChunkOrders = alloc::ChunkPoolOrders;
   using SpanOrders = alloc::ArenaOrders;
+  using RunOrders = alloc::RunCacheOrders;
 };
 
 // Spans of two pages. Class 1: slots of `kSlotBytes`; classes 2 and 3: one slot that touches both pages; 3 is too large
@@ -75,6 +76,8 @@ struct TinyConfig {
   static constexpr std::size_t kThreadBytes = 8 * Layout::kPage;
   static constexpr std::size_t kThreadMaxBytes = 16 * Layout::kPage;
   static constexpr std::size_t kBudgetStepBytes = Layout::kPage;
+  using RunOrders = typename Traits::RunOrders;
+  static constexpr unsigned kReservedWords = 2;
 };
 
 // A page source over arrays of its own. The arena's memory is addresses only.

@@ -44,8 +44,9 @@ class TestArena {
   }
   // Reports slots as caches do, at once.
   void report(unsigned c, std::uint64_t bits, int sign) {
-    arena_->report_slots(
-        sign * static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(bits)) * Classes::slot_bytes(c)), now);
+    if (arena_->report_slots(sign *
+                             static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(bits)) * Classes::slot_bytes(c))))
+      (void)arena_->relieve(now);
   }
   [[nodiscard]] Taken claim(unsigned c, unsigned keep = 1) {
     const Taken t = arena_->claim(c, keep, 1, now);
@@ -103,7 +104,7 @@ class TestArena {
   [[nodiscard]] char* memory(SpanIndex i) { return reinterpret_cast<char*>(arena_->address(i)); }
   [[nodiscard]] bool zero(SpanIndex first, std::size_t spans) { return test::all_zero(memory(first), spans * kSpan); }
   [[nodiscard]] unsigned class_of(SpanIndex i) { return arena_->class_of_span(i); }
-  [[nodiscard]] bool check() { return arena_->check_invariants() && arena_->check_accounts(0); }
+  [[nodiscard]] bool check() { return arena_->check_invariants() && arena_->check_accounts({}); }
   [[nodiscard]] std::uint64_t purged() { return arena_->counters().purged_bytes; }
   // Free memory that may be resident, by a count.
   [[nodiscard]] std::int64_t free_bytes() {
@@ -1154,7 +1155,7 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
             arena->tick(arena.now);
       }
       ASSERT_TRUE(arena->check_invariants()) << step;
-      ASSERT_TRUE(arena->check_accounts(0)) << step;
+      ASSERT_TRUE(arena->check_accounts({})) << step;
     }
     arena.pages.heal();
     for (auto& [c, all] : spans) arena.put(c, all);
@@ -1181,8 +1182,9 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
     std::vector<std::pair<unsigned, Taken>> slots;
     std::vector<std::pair<SpanIndex, unsigned>> runs;
     const auto report = [&](unsigned c, const Taken& t, int sign, std::uint64_t now) {
-      arena->report_slots(
-          sign * static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(t.bits)) * Classes::slot_bytes(c)), now);
+      if (arena->report_slots(
+              sign * static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(t.bits)) * Classes::slot_bytes(c))))
+        (void)arena->relieve(now);
     };
     const auto stamp = [&](char* at) { std::memset(at, static_cast<int>(me), 16); };
     const auto stamped = [&](const char* at) { return at[0] == static_cast<char>(me) && at[15] == at[0]; };

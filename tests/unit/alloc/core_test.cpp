@@ -368,20 +368,20 @@ TEST(Core, Large_ZeroIsOnlyClaimedWhereItHolds) {
     if (blocks.size() < 12) {
       const std::size_t bytes = Classes::kMaxBytes + 1 + random() % (6 * kSpan);
       bool zero = false;
-      void* block = machine->allocate_large(bytes, 1, zero);
+      void* block = machine->allocate_large(nullptr, bytes, 1, zero);
       if (block == nullptr) continue;
       ASSERT_TRUE(!zero || test::all_zero(block, bytes)) << step;
       std::memset(block, 0xab, bytes);
       blocks.push_back(block);
     } else {
       while (blocks.size() > random() % 12) {
-        machine->free_large(blocks.back());
+        machine->free_large(nullptr, blocks.back());
         blocks.pop_back();
       }
       if (random() % 4 == 0) (void)machine->trim();
     }
   }
-  for (void* block : blocks) machine->free_large(block);
+  for (void* block : blocks) machine->free_large(nullptr, block);
   expect_whole(machine);
 }
 
@@ -407,9 +407,9 @@ TEST(Core, Large_AbsurdSizesAndAlignments_AreNull) {
   for (const std::size_t bytes :
        {SIZE_MAX, SIZE_MAX - 4095, std::size_t{PTRDIFF_MAX}, std::size_t{PTRDIFF_MAX} + 1, std::size_t{PTRDIFF_MAX} - 4096})
     for (const std::size_t alignment : {std::size_t{1}, std::size_t{4096}, std::size_t{1} << 40, std::size_t{1} << 63})
-      EXPECT_EQ(machine->allocate_large(bytes, alignment, zero), nullptr);
-  EXPECT_EQ(machine->allocate_large(100'000, std::size_t{1} << 63, zero), nullptr);
-  EXPECT_EQ(machine->allocate_large(100'000, std::size_t{1} << 62, zero), nullptr);
+      EXPECT_EQ(machine->allocate_large(nullptr, bytes, alignment, zero), nullptr);
+  EXPECT_EQ(machine->allocate_large(nullptr, 100'000, std::size_t{1} << 63, zero), nullptr);
+  EXPECT_EQ(machine->allocate_large(nullptr, 100'000, std::size_t{1} << 62, zero), nullptr);
   expect_whole(machine);
 }
 
@@ -430,7 +430,7 @@ TEST(Core, Direct_LargerThanAChunk_IsMappedByItself) {
     thread.free(b);
   }
   EXPECT_TRUE(a.intact());
-  void* const moved = machine->resize_large(a.memory, 2 * bytes);
+  void* const moved = machine->resize_large(nullptr, a.memory, 2 * bytes);
   ASSERT_NE(moved, nullptr) << "grows without a copy";
   a.memory = static_cast<unsigned char*>(moved);
   EXPECT_TRUE(a.intact());
@@ -452,23 +452,23 @@ TEST(Core, Direct_BetweenTheArenasChunks_IsABlockLikeAnyOther) {
   const std::size_t bytes = std::size_t{2} << 20;
   char* const place = reinterpret_cast<char*>(machine.arena().base()) + 3 * test::kChunk;
   bool zero = false;
-  (void)machine->allocate_large(bytes, 1, zero);  // the records are mapped
+  (void)machine->allocate_large(nullptr, bytes, 1, zero);  // the records are mapped
   machine.pages.next_map_at(place);
-  Stamped block(machine->allocate_large(bytes, 1, zero), bytes, 5);
+  Stamped block(machine->allocate_large(nullptr, bytes, 1, zero), bytes, 5);
   ASSERT_EQ(static_cast<void*>(block.memory), place);
   std::vector<void*> others;
-  for (int i = 0; i < 12; ++i) others.push_back(machine->allocate_large(test::kChunk, 1, zero));
+  for (int i = 0; i < 12; ++i) others.push_back(machine->allocate_large(nullptr, test::kChunk, 1, zero));
   ASSERT_GT(machine.arena().span_count() * kSpan, 5 * test::kChunk) << "the arena has grown past it";
   EXPECT_TRUE(block.intact());
   EXPECT_EQ(machine.usable(place), bytes);
-  void* const moved = machine->resize_large(place, 2 * bytes);
+  void* const moved = machine->resize_large(nullptr, place, 2 * bytes);
   ASSERT_NE(moved, nullptr);
   block.memory = static_cast<unsigned char*>(moved);
   EXPECT_TRUE(block.intact());
   const Crimes crimes;
-  machine->free_large(moved);
+  machine->free_large(nullptr, moved);
   EXPECT_TRUE(Crimes::seen.empty());
-  for (void* other : others) machine->free_large(other);
+  for (void* other : others) machine->free_large(nullptr, other);
   EXPECT_TRUE(Crimes::seen.empty());
   EXPECT_TRUE(machine->check_invariants());
   EXPECT_TRUE(machine->check_accounts());
@@ -499,18 +499,18 @@ TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
     const auto fresh_block = [&](unsigned stamp) {
       const std::size_t bytes = (1 + random() % 12) * kSpan;
       bool zero = false;
-      return Stamped(machine->allocate_large(bytes, 1, zero), bytes, stamp);
+      return Stamped(machine->allocate_large(nullptr, bytes, 1, zero), bytes, stamp);
     };
     for (unsigned i = 0; i < 6; ++i) blocks.push_back(fresh_block(i + 1));
     for (int step = 0; step < 1000; ++step) {
       Stamped& b = blocks[random() % blocks.size()];
       if (step % 8 == 0) {  // in the arena again
         ASSERT_TRUE(b.intact());
-        machine->free_large(b.memory);
+        machine->free_large(nullptr, b.memory);
         b = fresh_block(b.stamp);
       }
       const std::size_t bytes = Classes::kMaxBytes + 1 + random() % (40 * kSpan);
-      void* const fresh = machine->resize_large(b.memory, bytes);
+      void* const fresh = machine->resize_large(nullptr, b.memory, bytes);
       if (fresh != nullptr) {
         ++(fresh == b.memory ? in_place : moved);
         b.memory = static_cast<unsigned char*>(fresh);
@@ -531,7 +531,7 @@ TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
     EXPECT_GT(in_place, 100U);
     EXPECT_GT(can_move ? moved : refused, 100U);
     EXPECT_GT(machine.pages.calls(FakePages::kMoveOut), 50U);
-    for (const Stamped& b : blocks) machine->free_large(b.memory);
+    for (const Stamped& b : blocks) machine->free_large(nullptr, b.memory);
     expect_whole(machine);
   }
 }
@@ -539,13 +539,13 @@ TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
 TEST(Core, ResizeLarge_ToSmallOrAbsurd_IsLeftToTheCaller) {
   Machine machine;
   bool zero = false;
-  void* block = machine->allocate_large(3 * kSpan, 1, zero);
-  EXPECT_EQ(machine->resize_large(block, Classes::kMaxBytes), nullptr);
-  EXPECT_EQ(machine->resize_large(block, SIZE_MAX), nullptr);
-  EXPECT_EQ(machine->resize_large(block, std::size_t{PTRDIFF_MAX}), nullptr);
+  void* block = machine->allocate_large(nullptr, 3 * kSpan, 1, zero);
+  EXPECT_EQ(machine->resize_large(nullptr, block, Classes::kMaxBytes), nullptr);
+  EXPECT_EQ(machine->resize_large(nullptr, block, SIZE_MAX), nullptr);
+  EXPECT_EQ(machine->resize_large(nullptr, block, std::size_t{PTRDIFF_MAX}), nullptr);
   EXPECT_EQ(machine.usable(block), 3 * kSpan);
-  EXPECT_EQ(machine->resize_large(block, 3 * kSpan), block);
-  machine->free_large(block);
+  EXPECT_EQ(machine->resize_large(nullptr, block, 3 * kSpan), block);
+  machine->free_large(nullptr, block);
   expect_whole(machine);
 }
 
@@ -596,13 +596,13 @@ TEST(Core, Limit_Resize_IsRefusedBeyondItAndTheBlockIsUntouched) {
   Machine machine(limited(std::size_t{8} << 20));
   bool zero = false;
   for (const std::size_t bytes : {5 * kSpan, std::size_t{3} << 20}) {
-    Stamped block(machine->allocate_large(bytes, 1, zero), bytes, 4);
+    Stamped block(machine->allocate_large(nullptr, bytes, 1, zero), bytes, 4);
     ASSERT_NE(block.memory, nullptr);
-    EXPECT_EQ(machine->resize_large(block.memory, std::size_t{9} << 20), nullptr);
-    EXPECT_EQ(machine->resize_large(block.memory, std::size_t{PTRDIFF_MAX} - 8191), nullptr);
+    EXPECT_EQ(machine->resize_large(nullptr, block.memory, std::size_t{9} << 20), nullptr);
+    EXPECT_EQ(machine->resize_large(nullptr, block.memory, std::size_t{PTRDIFF_MAX} - 8191), nullptr);
     EXPECT_EQ(machine.usable(block.memory), bytes);
     EXPECT_TRUE(block.intact());
-    machine->free_large(block.memory);
+    machine->free_large(nullptr, block.memory);
   }
   expect_whole(machine);
 }
@@ -672,20 +672,21 @@ TEST(Core, Crime_TailOfASpan_IsNoSlot) {
 TEST(Core, Crime_LargeBlocks_MiddleTwiceAndForeign) {
   Machine machine(small_settings(std::size_t{4} << 20));
   bool zero = false;
-  char* run = static_cast<char*>(machine->allocate_large(5 * kSpan, 1, zero));
-  char* direct = static_cast<char*>(machine->allocate_large(std::size_t{9} << 20, 1, zero));
+  char* run = static_cast<char*>(machine->allocate_large(nullptr, 5 * kSpan, 1, zero));
+  char* direct = static_cast<char*>(machine->allocate_large(nullptr, std::size_t{9} << 20, 1, zero));
   int local = 0;
   const Crimes crimes;
   using base::Crime;
-  machine->free_large(run + 16);
-  machine->free_large(run + kSpan);
-  machine->free_large(direct + 4096);
-  machine->free_large(&local);
-  machine->free_large(run);
-  machine->free_large(run);
-  machine->free_large(direct);
-  machine->free_large(direct);
-  machine->free_large(reinterpret_cast<void*>(machine.arena().base() + (std::size_t{7} << 20)));  // never handed out
+  machine->free_large(nullptr, run + 16);
+  machine->free_large(nullptr, run + kSpan);
+  machine->free_large(nullptr, direct + 4096);
+  machine->free_large(nullptr, &local);
+  machine->free_large(nullptr, run);
+  machine->free_large(nullptr, run);
+  machine->free_large(nullptr, direct);
+  machine->free_large(nullptr, direct);
+  machine->free_large(nullptr,
+                      reinterpret_cast<void*>(machine.arena().base() + (std::size_t{7} << 20)));  // never handed out
   ASSERT_EQ(Crimes::seen.size(), 7U);
   EXPECT_EQ(Crimes::seen[0], (Crimes::Seen{Crime::kInteriorPointer, run + 16}));
   EXPECT_EQ(Crimes::seen[1], (Crimes::Seen{Crime::kInteriorPointer, run + kSpan}));
@@ -811,7 +812,9 @@ TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
           delete old;
         }
         if (step % 512 == 0) (void)machine->trim();
+        if (step % 512 == 128) machine->reclaim_all_runs(thread.cache());
         if (step % 512 == 256) (void)machine.stats();
+        if (step % 512 == 384) (void)machine->purge_idle();
         if (step % 16 == 0) FakeClock::pass(5);
       }
     };

@@ -75,7 +75,7 @@ Life live(Machine& machine) {
     for (int i = 0; i < 4; ++i) keep(first.allocate(5 * kSpan), 5 * kSpan);  // side by side: to grow, one has to move
     for (Stamped& b : blocks) {                                              // grow what is large, in place or by moving
       if (b.bytes <= Classes::kMaxBytes) continue;
-      void* moved = machine->resize_large(b.memory, b.bytes + 6 * kSpan);
+      void* moved = machine->resize_large(nullptr, b.memory, b.bytes + 6 * kSpan);
       if (moved == nullptr) continue;
       b.memory = static_cast<unsigned char*>(moved);
       life.intact &= b.intact();
@@ -90,7 +90,7 @@ Life live(Machine& machine) {
         continue;
       }
       Stamped b(block, 2 * test::kChunk, 9);
-      void* moved = machine->resize_large(b.memory, bytes);
+      void* moved = machine->resize_large(nullptr, b.memory, bytes);
       if (moved != nullptr) b.memory = static_cast<unsigned char*>(moved);
       b.bytes = std::min(b.bytes, bytes);
       life.intact &= b.intact();
@@ -122,7 +122,7 @@ std::size_t capacity(Machine& machine) {
   std::vector<void*> runs, slots;
   for (RunPlace place; (place = machine.arena().allocate_run(1, 1, FakeClock::now())).first != kNoSpan;)
     runs.push_back(reinterpret_cast<void*>(machine.arena().address(place.first)));
-  for (void* run : runs) machine->free_large(run);
+  for (void* run : runs) machine->free_large(nullptr, run);
   Thread thread(machine);
   for (void* slot; (slot = thread.allocate(1024)) != nullptr;) slots.push_back(slot);
   for (void* slot : slots) thread.free(slot);

@@ -220,7 +220,8 @@ class TestCore {
 
   explicit TestCore(const alloc::ArenaSettings& settings = small_settings(), std::size_t budget = kBudget, unsigned cpus = 1)
       : core_(std::make_unique<Core>()) {
-    ready_ = core_->init(pages, settings, budget, cpus);
+    gate.init();
+    ready_ = core_->init(pages, settings, budget, cpus, &gate);
   }
 
   [[nodiscard]] bool ready() const { return ready_; }
@@ -242,6 +243,7 @@ class TestCore {
   }
 
   FakePages pages;
+  typename Core::Gate gate;
 
  private:
   std::unique_ptr<Core> core_;
@@ -273,19 +275,45 @@ class Thread {
     void* slot = cache_->pop(c);
     return slot != nullptr ? slot : machine_->refill(*cache_, c);
   }
+  // Blocks above the classes only while inside, as the engine does it: others may empty what the thread keeps.
+  class Inside {
+   public:
+    explicit Inside(Thread& thread) : thread_(thread) {
+      if (thread_.cache_ == nullptr) return;
+      const bool entered = thread_.machine_.gate.enter(thread_.cache_->inside, 0);
+      EXPECT_TRUE(entered);
+    }
+    ~Inside() {
+      if (thread_.cache_ != nullptr) thread_.machine_.gate.leave(thread_.cache_->inside);
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    Thread& thread_;
+  };
+
   [[nodiscard]] void* allocate(std::size_t bytes) {
+    const Inside inside(*this);
     bool zero = false;
-    return bytes <= Classes::kMaxBytes ? allocate_class(Classes::class_of(bytes)) : machine_->allocate_large(bytes, 1, zero);
+    return bytes <= Classes::kMaxBytes ? allocate_class(Classes::class_of(bytes))
+                                       : machine_->allocate_large(cache_, bytes, 1, zero);
   }
   [[nodiscard]] void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
+    const Inside inside(*this);
     if (alignment <= Classes::kMaxBytes)
       if (const unsigned c = Classes::aligned_class_of(alignment, bytes); c != 0) return allocate_class(c);
     bool zero = false;
-    return machine_->allocate_large(std::max(bytes, Classes::kMaxBytes + 1), alignment, zero);
+    return machine_->allocate_large(cache_, std::max(bytes, Classes::kMaxBytes + 1), alignment, zero);
+  }
+  [[nodiscard]] void* resize(void* block, std::size_t bytes) {
+    const Inside inside(*this);
+    return machine_->resize_large(cache_, block, bytes);
   }
   void free(void* block) {
+    const Inside inside(*this);
     const unsigned c = block == nullptr ? 0 : machine_.class_of(block);
-    if (c == 0) return machine_->free_large(block);
+    if (c == 0) return machine_->free_large(cache_, block);
     if (cache_ == nullptr) return machine_->free_uncached(c, block);
     if (!cache_->push(c, block)) machine_->drain(*cache_, c, block);
   }

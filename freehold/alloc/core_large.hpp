@@ -1,0 +1,326 @@
+// Blocks that are no slots: runs of spans behind each thread's cache of them (run_cache.hpp), and direct blocks; see
+// core.hpp.
+#pragma once
+#include "freehold/alloc/core.hpp"
+
+namespace freehold::alloc {
+
+// ---- threads' caches of runs -------------------------------------------------------------------------------------------
+
+// Null: there is none, or another thread is in it. Pre: the caller is the cache's owner, and inside by the cache's mark.
+FREEHOLD_CORE_TEMPLATE
+typename FREEHOLD_CORE::Runs* FREEHOLD_CORE::own_runs(Cache& cache) noexcept {
+  // After our mark was set: either we see that it is closed, or whoever closed it sees the mark.
+  return cache.runs_closed.load(Config::RunOrders::kAskClosed) == 0 ? cache.runs : nullptr;
+}
+
+// The first use of a run by this thread.
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::make_runs(Cache& cache) noexcept {
+  const sync::Guard guard(registry_);
+  void* const memory = metadata_.allocate(sizeof(Runs));
+  if (memory != nullptr) cache.runs = new (memory) Runs;
+}
+
+// Null: it must not keep a word more.
+FREEHOLD_CORE_TEMPLATE
+typename FREEHOLD_CORE::Reserved* FREEHOLD_CORE::word_to_reserve(Runs& runs) noexcept {
+  std::int64_t left = run_budget_.load(std::memory_order_relaxed);  // relaxed: a number, it publishes nothing
+  if (runs.count() < Runs::kWords)
+    while (left > 0)
+      if (run_budget_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed, std::memory_order_relaxed))
+        return &runs.add();
+  if (runs.count() == 0) return nullptr;
+  Reserved& least = runs.least();
+  unreserve(least, Clock::now());
+  return &least;
+}
+
+// A run came from the arena: what else is free in its chunk is for this thread.
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::reserve_around(Cache& cache, SpanIndex first) noexcept {
+  const SlowPath mark(cache);
+  if (!arena_.is_worth_reserving(first)) return;
+  if (cache.runs == nullptr) make_runs(cache);
+  Runs* const runs = own_runs(cache);
+  if (runs == nullptr) return;
+  Reserved* to = runs->find(first / ArenaType::kChunkSpans);
+  if (to == nullptr) to = word_to_reserve(*runs);
+  if (to == nullptr) return;
+  to->set_chunk(first / ArenaType::kChunkSpans);
+  (void)arena_.reserve(*to);
+  note_runs_used(cache);
+}
+
+// From what the thread keeps: what still has its pages, then what others have freed in its chunks, then any.
+FREEHOLD_CORE_TEMPLATE
+RunPlace FREEHOLD_CORE::allocate_reserved(Cache& cache, std::uint32_t pages, unsigned alignment) noexcept {
+  const SlowPath mark(cache);
+  Runs* const runs = own_runs(cache);
+  if (runs == nullptr) return {};
+  const auto from = [&](Reserved& r, bool dirty) {
+    return arena_.allocate_reserved(*runs, r, pages, alignment, dirty, dirty ? 0 : Clock::now());
+  };
+  RunPlace place;
+  for (Reserved* r = runs->begin(); place.first == kNoSpan && r != runs->end(); ++r) place = from(*r, true);
+  for (Reserved* r = runs->begin(); place.first == kNoSpan && r != runs->end(); ++r)
+    if (arena_.reserve(*r)) place = from(*r, true);
+  for (Reserved* r = runs->begin(); place.first == kNoSpan && r != runs->end(); ++r) place = from(*r, false);
+  if (runs->run_spans > kReportSpans) (void)arena_.report(*runs);
+  return place;
+}
+
+// False, and nothing done: the thread keeps nothing in its chunk.
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::free_reserved(Cache& cache, SpanIndex first, std::uint32_t pages) noexcept {
+  const SlowPath mark(cache);
+  Runs* const runs = own_runs(cache);
+  if (runs == nullptr) return false;
+  Reserved* const to = runs->find(first / ArenaType::kChunkSpans);
+  if (to == nullptr) return false;
+  arena_.free_reserved(*runs, *to, first, pages);
+  note_runs_used(cache);
+  if (runs->run_spans < -kReportSpans && arena_.report(*runs))
+    relieve(runs, static_cast<std::size_t>(kReportSpans) << ArenaType::kSpanShift);
+  count_slow_call(cache);
+  return true;
+}
+
+// Null: not where it is.
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::resize_run(Cache* cache, SpanIndex first, std::uint32_t pages) noexcept {
+  if (cache != nullptr) {
+    const SlowPath mark(*cache);
+    Runs* const runs = own_runs(*cache);
+    Reserved* const kept = runs != nullptr ? runs->find(first / ArenaType::kChunkSpans) : nullptr;
+    if (kept != nullptr) {
+      if (arena_.resize_reserved(*runs, *kept, first, pages, Clock::now())) return true;
+      unreserve(*kept, Clock::now());  // a part of what is behind it may be there, and a part not
+    }
+  }
+  return arena_.resize_run(first, pages, Clock::now());
+}
+
+// So that the purger looks: it finds what was used before it cleared the note, or the note.
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::note_runs_used(Cache& cache) noexcept {
+  if (cache.runs_use.load(std::memory_order_relaxed) == RunsUse::kActive) return;  // relaxed: only we set it
+  cache.runs_use.store(RunsUse::kActive, Config::RunOrders::kNoteUse);
+  arena_.note_due();
+}
+
+// What the thread keeps goes to the arena (`own`, or null), and what is beyond the budget to the system. `freed`: bytes,
+// now.
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::relieve(Runs* own, std::size_t freed) noexcept {
+  const std::uint64_t now = Clock::now();
+  if (own != nullptr)
+    for (Reserved& r : *own) unreserve(r, now);
+  direct_.relieve(now);
+  (void)arena_.relieve(now, freed);
+  reclaim_if_it_helps(now);
+}
+
+// What is still too much may be kept by threads that sleep: at most one look for each delay.
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::reclaim_if_it_helps(std::uint64_t now) noexcept {
+  std::uint64_t next = next_reclaim_.load(std::memory_order_relaxed);  // relaxed: a time
+  if (reserved_words() == 0 || gate_ == nullptr || now < next || arena_.budget().excess() <= 0) return;
+  if (!next_reclaim_.compare_exchange_strong(next, now + std::max<std::uint64_t>(arena_.purge_delay_ms(), 10),
+                                             std::memory_order_relaxed, std::memory_order_relaxed))
+    return;
+  if (!registry_.try_lock()) return;
+  const bool some = reclaim_runs(nullptr, true);
+  registry_.unlock();
+  if (some) (void)arena_.relieve(now);
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::unreserve(Reserved& r, std::uint64_t now) noexcept {
+  if (const void* const twice = arena_.unreserve(r, now); twice != nullptr) [[unlikely]]
+    base::fatal(base::Crime::kDoubleFree, twice);
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::empty_runs(Runs& runs) noexcept {
+  const std::uint64_t now = Clock::now();
+  for (Reserved& r : runs) unreserve(r, now);
+  (void)arena_.report(runs);
+  run_budget_.fetch_add(runs.count(), std::memory_order_relaxed);
+  runs.remove_all();
+}
+
+// The thread ends. Under the lock, since it need not be inside by the cache's mark.
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::end_runs(Cache& cache) noexcept {
+  if (cache.runs == nullptr) return;  // only its owner makes it
+  const sync::Guard guard(registry_);
+  cache.runs_use.store(RunsUse::kNone, std::memory_order_relaxed);  // relaxed: read under the lock, or as a hint
+  empty_runs(*cache.runs);
+  metadata_.free(std::exchange(cache.runs, nullptr), sizeof(Runs));
+}
+
+// Between closing a thread's runs and the look at its mark stands a fence on all CPUs, and between the owner's mark and its
+// look at `runs_closed` a free one: of the two threads one sees the other. We wait for nobody: who is inside keeps its runs.
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::reclaim_runs(const Cache* mine, bool only_idle) noexcept {
+  using Orders = typename Config::RunOrders;
+  bool some = false, closed = false;
+  if (!may_reclaim_) return false;
+  for (Cache* cache = caches_; cache != nullptr; cache = cache->next) {
+    if (cache == mine || cache->runs == nullptr) continue;
+    const RunsUse use = cache->runs_use.load(Orders::kLookForUse);
+    if (use == RunsUse::kNone) continue;
+    some = true;
+    if (use == RunsUse::kActive) cache->runs_use.store(RunsUse::kIdle, std::memory_order_relaxed);  // relaxed: a hint
+    if (use == RunsUse::kActive && only_idle) continue;
+    cache->runs_closed.store(1, std::memory_order_relaxed);  // relaxed: the fence orders it
+    closed = true;
+  }
+  if (!closed) return some;
+  may_reclaim_ = gate_->fence_others();
+  for (Cache* cache = caches_; cache != nullptr; cache = cache->next) {
+    if (cache->runs_closed.load(std::memory_order_relaxed) == 0) continue;  // relaxed: only we write it
+    if (may_reclaim_ && sync::ForkGate<A>::is_quiet(cache->inside)) {
+      cache->runs_use.store(RunsUse::kNone, std::memory_order_relaxed);
+      empty_runs(*cache->runs);
+    }
+    cache->runs_closed.store(0, Orders::kOpen);
+  }
+  return true;
+}
+
+// Memory is short. Returns whether some runs went to the arena.
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::give_cached_runs(Cache* mine) noexcept {
+  bool some = false;
+  if (mine != nullptr) {
+    const SlowPath mark(*mine);
+    if (Runs* const runs = own_runs(*mine); runs != nullptr && runs->count() != 0) {
+      empty_runs(*runs);
+      some = true;
+    }
+  }
+  const sync::Guard guard(registry_);
+  return (gate_ != nullptr && reclaim_runs(mine, false)) || some;
+}
+
+// ---- large blocks -----------------------------------------------------------------------------------------------------
+
+FREEHOLD_CORE_TEMPLATE
+RunPlace FREEHOLD_CORE::allocate_run(Cache* cache, std::uint32_t pages, unsigned alignment) noexcept {
+  RunPlace place;
+  if (cache != nullptr) {
+    place = allocate_reserved(*cache, pages, alignment);
+    if (place.first != kNoSpan) return place;
+    place = arena_.allocate_run(pages, alignment, Clock::now());
+    if (place.first != kNoSpan) reserve_around(*cache, place.first);
+  } else {
+    place = arena_.allocate_run(pages, alignment, Clock::now());
+  }
+  if (place.first != kNoSpan || !give_cached_runs(cache)) return place;
+  return arena_.allocate_run(pages, alignment, Clock::now());
+}
+
+FREEHOLD_CORE_TEMPLATE
+void* FREEHOLD_CORE::allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
+  if (bytes > PTRDIFF_MAX) return nullptr;
+  if (bytes <= ArenaType::kChunkBytes && alignment <= ArenaType::kChunkBytes) {
+    const auto pages = static_cast<std::uint32_t>(base::ceil_div(std::max<std::size_t>(bytes, 1), Config::kPageBytes));
+    const auto align = static_cast<unsigned>(std::max<std::size_t>(alignment >> ArenaType::kSpanShift, 1));
+    const RunPlace place = allocate_run(cache, pages, align);
+    if (place.first != kNoSpan) {
+      zero = place.zero;
+      return reinterpret_cast<void*>(arena_.address(place.first));
+    }
+  }
+  void* const block = allocate_direct(cache, bytes, alignment, zero);
+  return block == nullptr && give_cached_runs(cache) ? allocate_direct(cache, bytes, alignment, zero) : block;
+}
+
+FREEHOLD_CORE_TEMPLATE
+void* FREEHOLD_CORE::allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
+  const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);
+  if (want < bytes) return nullptr;
+  const std::uint64_t now = Clock::now();
+  if (arena_.limit() == 0) return direct_.allocate(want, alignment, zero, now);
+  const sync::Guard guard(admission_);
+  return admit(cache, want) ? direct_.allocate(want, alignment, zero, now) : nullptr;
+}
+
+// Whether the limit allows for `bytes` more, if need be after all that is kept has gone back.
+FREEHOLD_CORE_TEMPLATE
+bool FREEHOLD_CORE::admit(Cache* cache, std::size_t bytes) noexcept {
+  const std::uint64_t now = Clock::now();
+  return arena_.admit(bytes, now) || (direct_.drop_kept(~std::uint64_t{0}) != 0 && arena_.admit(bytes, now)) ||
+         (give_cached_runs(cache) && arena_.admit(bytes, now));
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::free_large(Cache* cache, void* block) noexcept {
+  if (block == nullptr) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  const SpanIndex i = run_at(address);
+  // Once: where two threads free it at the same time it may be gone at a second look.
+  const std::uint32_t pages = i == kNoSpan ? 0 : arena_.run_pages(i);
+  if (cache != nullptr && pages != 0 && free_reserved(*cache, i, pages)) return;
+  const std::uint64_t now = Clock::now();
+  if (i == kNoSpan || !arena_.free_run(i, now)) {
+    if (!direct_.free(block, now)) return report(block);
+    return tick(now);
+  }
+  direct_.relieve(now);
+  tick(now);
+}
+
+FREEHOLD_CORE_TEMPLATE
+void FREEHOLD_CORE::report(const void* block) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  base::Crime crime = base::Crime::kForeignPointer;
+  if (in_arena(address)) {
+    const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
+    crime = arena_.is_in_used_run(i) ? base::Crime::kInteriorPointer : base::Crime::kDoubleFree;
+  }
+  if (direct_.contains(block)) crime = base::Crime::kInteriorPointer;
+  base::fatal(crime, block);
+}
+
+FREEHOLD_CORE_TEMPLATE
+std::size_t FREEHOLD_CORE::large_bytes(const void* block) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  const SpanIndex i = run_at(address);
+  return i == kNoSpan ? direct_.bytes_of(block) : std::size_t{arena_.run_pages(i)} * Config::kPageBytes;
+}
+
+FREEHOLD_CORE_TEMPLATE
+void* FREEHOLD_CORE::resize_large(Cache* cache, void* block, std::size_t bytes) noexcept {
+  if (bytes <= Classes::kMaxBytes || bytes > PTRDIFF_MAX - Config::kPageBytes) return nullptr;
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  const std::size_t want = base::align_up(bytes, Config::kPageBytes);
+  const SpanIndex i = run_at(address);
+  if (i == kNoSpan) {
+    const std::size_t old = direct_.bytes_of(block);
+    if (want <= old || arena_.limit() == 0) return direct_.resize(block, want);
+    const sync::Guard guard(admission_);
+    return admit(cache, want - old) ? direct_.resize(block, want) : nullptr;
+  }
+  const std::size_t old = std::size_t{arena_.run_pages(i)} * Config::kPageBytes;
+  if (bytes <= ArenaType::kChunkBytes && resize_run(cache, i, static_cast<std::uint32_t>(want / Config::kPageBytes)))
+    return block;
+  return old < kMoveBytes || want < old ? nullptr : move_out_of_arena(cache, block, old, want);
+}
+
+// A large block that outgrows its place goes to a mapping of its own, where it grows without being copied.
+FREEHOLD_CORE_TEMPLATE
+void* FREEHOLD_CORE::move_out_of_arena(Cache* cache, void* block, std::size_t old_bytes, std::size_t bytes) noexcept {
+  const auto move = [&] {
+    void* const moved = direct_.adopt(block, old_bytes, bytes);
+    if (moved != nullptr) free_large(nullptr, block);
+    return moved;
+  };
+  if (arena_.limit() == 0) return move();
+  const sync::Guard guard(admission_);
+  return admit(cache, bytes) ? move() : nullptr;
+}
+
+}  // namespace freehold::alloc

@@ -1,0 +1,271 @@
+// The free runs that threads keep (alloc/run_cache.hpp) on the simulated machine: their owner against a thread that reclaims
+// them, against its own end, against frees by others, and the note by which the purger hears of them. Oracle: the pages'
+// stamps; at rest every span is in one place, the accounts are exact, and a purger that sleeps has nothing to do.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "freehold/alloc/core.hpp"
+#include "tests/model/tiny_arena.hpp"
+
+namespace freehold {
+namespace {
+
+using alloc::Due;
+using model::Faithful;
+using model::kChunk;
+using model::OneWord;
+using sim::Failure;
+using sim::Options;
+using sim::Result;
+
+struct StoppedClock {
+  static std::uint64_t now() noexcept { return 1000; }
+};
+
+// Memory for records once, and no direct blocks.
+struct Pages : model::TinyPages<OneWord> {
+  void* map(std::size_t) { return std::exchange(chunk, nullptr); }
+};
+
+// A thread that does not say that it is inside.
+struct Unmarked : Faithful {};
+
+template <class Traits>
+class World {
+ public:
+  using A = typename Traits::Atomics;
+  using Core = alloc::Core<A, model::TinyConfig<Traits, OneWord>, Pages, StoppedClock>;
+  using Cache = typename Core::Cache;
+
+  World() {
+    static std::vector<std::byte> chunk(256 * 1024);
+    std::memset(chunk.data(), 0, 8192);
+    pages_.chunk = chunk.data();
+    gate_.init();
+    const alloc::ArenaSettings settings{
+        .capacity_bytes = std::size_t{2 * kChunk} << OneWord::kSpanShift, .lanes = 2, .purge_delay_ms = 0};
+    const bool ready = core_.init(pages_, settings, 2 * OneWord::kPage, 1, &gate_);
+    SIM_CHECK(ready);
+    pages_.memory = core_.arena().base();
+  }
+
+  Core& core() { return core_; }
+  Cache* attach() {
+    Cache* const cache = core_.attach();
+    SIM_CHECK(cache != nullptr);
+    return cache;
+  }
+
+  // A run of `spans` for thread `who`, or null. `cache`: the running thread's, or null.
+  void* allocate(Cache* cache, unsigned spans, unsigned who) {
+    enter(cache);
+    bool zero = false;
+    void* const run = core_.allocate_large(cache, spans * kSpanBytes, 1, zero);
+    leave(cache);
+    if (run != nullptr) pages_.write(pages_.page_of(run), spans * 2, 0, who + 1);
+    return run;
+  }
+  void free(Cache* cache, void* run, unsigned spans, unsigned who) {
+    if (run == nullptr) return;
+    pages_.write(pages_.page_of(run), spans * 2, who + 1, 0);
+    enter(cache);
+    core_.free_large(cache, run);
+    leave(cache);
+  }
+  void hand_over(void* run, unsigned spans, unsigned from, unsigned to) {
+    pages_.write(pages_.page_of(run), spans * 2, from + 1, to + 1);
+  }
+
+  // Nothing is in use; the caches live or are detached.
+  void check_at_rest() {
+    SIM_CHECK(core_.check_invariants());
+    SIM_CHECK(core_.check_accounts());
+    core_.reclaim_all_runs(nullptr);
+    (void)core_.trim();
+    SIM_CHECK(core_.arena().free_dirty_bytes() == 0);
+    SIM_CHECK(core_.check_accounts());
+  }
+
+ private:
+  static constexpr std::size_t kSpanBytes = std::size_t{1} << OneWord::kSpanShift;
+
+  void enter(Cache* cache) {
+    if (cache == nullptr || std::is_same_v<Traits, Unmarked>) return;
+    const bool entered = gate_.enter(cache->inside, 0);
+    SIM_CHECK(entered);
+  }
+  void leave(Cache* cache) {
+    if (cache != nullptr && !std::is_same_v<Traits, Unmarked>) gate_.leave(cache->inside);
+  }
+
+  Pages pages_;
+  typename Core::Gate gate_;
+  Core core_;
+};
+
+// ---- scenarios
+
+template <class Traits>
+Result pair_against_reclaim(Options options) {
+  options.name += "pair/reclaim";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    auto* const owner = world.attach();
+    world.free(owner, world.allocate(owner, 1, 6), 1, 6);
+    run.spawn([&] {
+      void* const mine = world.allocate(owner, 2, 0);
+      world.free(owner, mine, 2, 0);
+    });
+    run.spawn([&] { world.core().reclaim_all_runs(nullptr); });
+    run.check([&] {
+      world.core().detach(owner);
+      world.check_at_rest();
+    });
+  });
+}
+
+// What the reclaimer has left is what the owner finds, and the other way round.
+template <class Traits>
+Result reclaim_against_two(Options options) {
+  options.name += "reclaim/two";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    auto* const owner = world.attach();
+    world.free(owner, world.allocate(owner, 1, 6), 1, 6);
+    void* mine = nullptr;
+    void* others = nullptr;
+    run.spawn([&] { mine = world.allocate(owner, 2, 0); });
+    run.spawn([&] {
+      world.core().reclaim_all_runs(nullptr);
+      others = world.allocate(nullptr, 2, 1);
+    });
+    run.check([&] {
+      world.free(owner, mine, 2, 0);
+      world.free(nullptr, others, 2, 1);
+      world.core().detach(owner);
+      world.check_at_rest();
+    });
+  });
+}
+
+template <class Traits>
+Result exit_against_reclaim(Options options) {
+  options.name += "exit/reclaim";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    auto* const owner = world.attach();
+    void* const kept = world.allocate(owner, 1, 0);
+    run.spawn([&] {
+      world.free(owner, kept, 1, 0);
+      world.core().detach(owner);
+    });
+    run.spawn([&] { world.core().reclaim_all_runs(nullptr); });
+    run.check([&] { world.check_at_rest(); });
+  });
+}
+
+// Another thread frees into the chunk from which the owner takes what is missing.
+template <class Traits>
+Result foreign_free_against_reserve(Options options) {
+  options.name += "foreign/reserve";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    auto* const owner = world.attach();
+    void* const low = world.allocate(owner, 2, 0);
+    void* const high = world.allocate(owner, 2, 0);
+    world.hand_over(low, 2, 0, 1);
+    void* next = nullptr;
+    run.spawn([&] {
+      world.free(owner, high, 2, 0);
+      next = world.allocate(owner, 3, 0);
+    });
+    run.spawn([&] { world.free(nullptr, low, 2, 1); });
+    run.check([&] {
+      world.free(owner, next, 3, 0);
+      world.core().detach(owner);
+      world.check_at_rest();
+    });
+  });
+}
+
+// A purger that goes to sleep has seen what was freed, or the note of it stands.
+template <class Traits>
+Result free_against_purger(Options options) {
+  options.name += "free/purger";
+  return sim::explore(options, [](sim::Execution& run) {
+    World<Traits> world;
+    auto* const owner = world.attach();
+    void* const freed = world.allocate(owner, 1, 0);
+    owner->runs_use.store(alloc::RunsUse::kNone, std::memory_order_relaxed);  // as if it had been looked at
+    Due due = Due::kNow;
+    run.spawn([&] { world.free(owner, freed, 1, 0); });
+    run.spawn([&] { due = world.core().purge_idle(); });
+    run.check([&] {
+      SIM_CHECK(due != Due::kNothing || world.core().arena().something_due());
+      world.core().detach(owner);
+      world.check_at_rest();
+    });
+  });
+}
+
+// ---- the shipped algorithm
+
+Options options_for(unsigned preemptions, unsigned stale) {
+  return {.name = "run_cache/", .preemptions = preemptions, .stale = stale, .decide = sim::Decide::kAlternative};
+}
+
+template <class Traits>
+auto scenarios() {
+  return std::vector<Result (*)(Options)>{&pair_against_reclaim<Traits>, &reclaim_against_two<Traits>,
+                                          &exit_against_reclaim<Traits>, &foreign_free_against_reserve<Traits>,
+                                          &free_against_purger<Traits>};
+}
+
+TEST(RunCache_Model, EveryScenario_NothingTwiceNothingLostNothingForgotten) {
+  for (auto* scenario : scenarios<Faithful>()) {
+    const Result result = scenario(options_for(3, 1));
+    EXPECT_TRUE(result.ok()) << result;
+  }
+}
+
+// ---- mutants
+
+template <class Traits>
+Failure killed() {
+  Options options = options_for(2, 1);
+  options.name = "run_cache/mutant/";
+  options.print = false;
+  for (auto* scenario : scenarios<Traits>())
+    if (const Result r = scenario(options); !r.ok()) return r.failure;
+  return Failure::kNone;
+}
+
+// kNoteUse and kLookForUse have no mutants: the note's own orders, seq_cst, show the simulator what came before it.
+struct AskClosedRelaxed : Faithful {
+  struct RunOrders : alloc::RunCacheOrders {
+    static constexpr auto kAskClosed = std::memory_order_relaxed;
+  };
+};
+struct OpenRelaxed : Faithful {
+  struct RunOrders : alloc::RunCacheOrders {
+    static constexpr auto kOpen = std::memory_order_relaxed;
+  };
+};
+// Whoever reclaims does not make others see what it has closed.
+struct NoHeavyFence : Faithful {
+  struct Atomics : sim::SimAtomics {
+    static void heavy_fence() noexcept {}
+  };
+};
+
+TEST(RunCache_Mutants, AskClosedRelaxed_Killed) { EXPECT_NE(killed<AskClosedRelaxed>(), Failure::kNone); }
+TEST(RunCache_Mutants, OpenRelaxed_Killed) { EXPECT_NE(killed<OpenRelaxed>(), Failure::kNone); }
+TEST(RunCache_Mutants, NoHeavyFence_Killed) { EXPECT_NE(killed<NoHeavyFence>(), Failure::kNone); }
+TEST(RunCache_Mutants, OwnerUnmarked_Killed) { EXPECT_NE(killed<Unmarked>(), Failure::kNone); }
+
+}  // namespace
+}  // namespace freehold

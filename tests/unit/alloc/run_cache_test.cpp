@@ -1,0 +1,556 @@
+// The free runs that threads keep for themselves (alloc/run_cache.hpp), through the core that uses them.
+#include "freehold/alloc/run_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/alloc/support.hpp"
+
+namespace freehold::alloc {
+namespace {
+
+using test::FakeClock;
+using test::FakePages;
+using test::kChunk;
+using test::kSpan;
+using test::small_settings;
+using test::SmallConfig;
+using test::Stamped;
+using Machine = test::TestCore<>;
+using Thread = test::Thread<Machine>;
+
+// Spans that the thread keeps, and those among them that may hold pages.
+struct Kept {
+  unsigned free = 0, dirty = 0, words = 0;
+};
+Kept kept_by(Thread& thread) {
+  Kept kept;
+  if (thread.cache()->runs == nullptr) return kept;
+  thread.cache()->runs->for_each([&](std::uint32_t, std::uint64_t free, std::uint64_t dirty) {
+    kept.free += static_cast<unsigned>(std::popcount(free));
+    kept.dirty += static_cast<unsigned>(std::popcount(dirty));
+    ++kept.words;
+  });
+  return kept;
+}
+
+bool is_sound(Machine& machine) { return machine->check_invariants() && machine->check_accounts(); }
+
+void expect_whole(Machine& machine) {
+  EXPECT_TRUE(is_sound(machine));
+  (void)machine->trim();
+  const Stats s = machine.stats();
+  EXPECT_EQ(s.run_bytes, 0U);
+  EXPECT_EQ(s.free_dirty_bytes, 0U);
+  EXPECT_TRUE(is_sound(machine));
+}
+
+// Double frees that were reported while it lives.
+class Crimes {
+ public:
+  Crimes() : former_(base::set_fatal_handler(note)) { seen.clear(); }
+  ~Crimes() { base::set_fatal_handler(former_); }
+  Crimes(const Crimes&) = delete;
+  Crimes& operator=(const Crimes&) = delete;
+  static inline std::vector<std::pair<base::Crime, const void*>> seen;
+
+ private:
+  static void note(base::Crime crime, const void* address) { seen.emplace_back(crime, address); }
+  base::FatalHandler former_;
+};
+
+TEST(RunCache, FirstRun_TheRestOfItsChunkStaysWithTheThread) {
+  Machine machine;
+  Thread thread(machine);
+  void* const block = thread.allocate(3 * kSpan);
+  EXPECT_EQ(kept_by(thread).free, SmallConfig::kChunkSpans - 3);
+  EXPECT_EQ(kept_by(thread).dirty, 0U) << "nobody has touched it";
+  EXPECT_TRUE(is_sound(machine));
+  thread.free(block);
+  EXPECT_EQ(kept_by(thread).free, SmallConfig::kChunkSpans);
+  EXPECT_EQ(kept_by(thread).dirty, 3U);
+  EXPECT_TRUE(is_sound(machine));
+  thread.leave();
+  expect_whole(machine);
+}
+
+// No line of anybody else: what the chunks and the budget say does not change.
+TEST(RunCache, PairsOfMallocAndFree_NeitherChunksNorBudgetAreWritten) {
+  Machine machine;
+  Thread thread(machine);
+  thread.free(thread.allocate(3 * kSpan));
+  const auto chunk = [&] { return machine.arena().free_dirty_bytes() + machine.arena().span_count(); };
+  const auto before = chunk();
+  const auto told = machine.arena().budget().figures();
+  for (int i = 0; i < 1000; ++i) thread.free(thread.allocate((1 + i % 3) * kSpan));
+  EXPECT_EQ(chunk(), before);
+  EXPECT_EQ(machine.arena().budget().figures().runs, told.runs);
+  EXPECT_EQ(machine.arena().budget().figures().dirty, told.dirty);
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, NeighboursFreed_ServeOneBlockOfTheirSum) {
+  Machine machine;
+  Thread thread(machine);
+  char* const a = static_cast<char*>(thread.allocate(2 * kSpan));
+  char* const b = static_cast<char*>(thread.allocate(3 * kSpan));
+  char* const c = static_cast<char*>(thread.allocate(1 * kSpan));
+  EXPECT_EQ(b, a + 2 * kSpan);
+  thread.free(b);
+  thread.free(a);
+  EXPECT_EQ(thread.allocate(5 * kSpan), a);
+  EXPECT_TRUE(is_sound(machine));
+  thread.free(a);
+  thread.free(c);
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, SpansWithPages_ServeBeforeFreshOnes) {
+  Machine machine;
+  Thread thread(machine);
+  void* const low = thread.allocate(2 * kSpan);
+  void* const high = thread.allocate(2 * kSpan);
+  thread.free(high);
+  bool zero = true;
+  {
+    const Thread::Inside inside(thread);
+    EXPECT_EQ(machine->allocate_large(thread.cache(), kSpan, 1, zero), high);
+  }
+  EXPECT_FALSE(zero) << "it was written, as far as anybody knows";
+  thread.free(high);
+  thread.free(low);
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, Fresh_ReadsAsZero) {
+  Machine machine;
+  Thread thread(machine);
+  void* const first = thread.allocate(kSpan);
+  bool zero = false;
+  void* second;
+  {
+    const Thread::Inside inside(thread);
+    second = machine->allocate_large(thread.cache(), kSpan, 1, zero);
+  }
+  EXPECT_TRUE(zero);
+  EXPECT_TRUE(test::all_zero(second, kSpan));
+  thread.free(first);
+  thread.free(second);
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, Aligned_FromWhatIsKept) {
+  Machine machine;
+  Thread thread(machine);
+  void* const one = thread.allocate(kSpan);
+  void* const aligned = thread.allocate_aligned(8 * kSpan, 2 * kSpan);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(aligned) % (8 * kSpan), 0U);
+  EXPECT_TRUE(is_sound(machine));
+  thread.free(one);
+  thread.free(aligned);
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, Resize_GrowsIntoWhatIsKept_OrIntoWhatIsNot) {
+  Machine machine;
+  Thread thread(machine);
+  void* const block = thread.allocate(2 * kSpan);
+  EXPECT_EQ(thread.resize(block, 5 * kSpan), block);
+  EXPECT_EQ(machine.usable(block), 5 * kSpan);
+  EXPECT_TRUE(is_sound(machine));
+  EXPECT_EQ(thread.resize(block, kSpan), block);
+  EXPECT_TRUE(is_sound(machine));
+  EXPECT_EQ(thread.resize(block, 6 * kSpan), block) << "a part is kept, a part is in the arena";
+  EXPECT_TRUE(is_sound(machine));
+  void* const behind = thread.allocate(kSpan);
+  EXPECT_EQ(behind, static_cast<char*>(block) + 6 * kSpan);
+  EXPECT_NE(thread.resize(block, 7 * kSpan), block);
+  EXPECT_TRUE(is_sound(machine));
+  thread.free(behind);
+  thread.leave();
+  EXPECT_TRUE(is_sound(machine));
+}
+
+// A run of any chunk may be kept by any thread that keeps something there; otherwise it goes to the chunk.
+TEST(RunCache, FreedByAnotherThread_GoesToTheChunk_AndComesBackToTheFirst) {
+  Machine machine(small_settings(), Machine::kBudget, 2);
+  Thread first(machine), second(machine);
+  std::vector<void*> blocks;
+  for (unsigned i = 0; i < SmallConfig::kChunkSpans; ++i) blocks.push_back(first.allocate(kSpan));
+  EXPECT_EQ(kept_by(first).free, 0U);
+  for (unsigned i = 0; i < 4; ++i) second.free(blocks[i]);
+  EXPECT_EQ(kept_by(second).free, 0U);
+  EXPECT_EQ(machine.arena().free_dirty_bytes(), 4 * kSpan);
+  EXPECT_EQ(first.allocate(4 * kSpan), blocks[0]);
+  EXPECT_TRUE(is_sound(machine));
+  first.free(blocks[0]);
+  for (unsigned i = 4; i < SmallConfig::kChunkSpans; ++i) first.free(blocks[i]);
+  first.leave();
+  second.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, Words_BoundedForAThreadAndForAll) {
+  constexpr unsigned kCpus = 1, kThreads = 6;
+  Machine machine(small_settings(std::size_t{256} << 20), Machine::kBudget, kCpus);
+  std::vector<std::unique_ptr<Thread>> threads;
+  std::vector<std::pair<Thread*, void*>> blocks;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.push_back(std::make_unique<Thread>(machine));
+    for (int i = 0; i < 8; ++i) blocks.emplace_back(threads[t].get(), threads[t]->allocate(7 * kSpan));
+  }
+  unsigned words = 0;
+  for (auto& thread : threads) {
+    EXPECT_LE(kept_by(*thread).words, 4U);
+    words += kept_by(*thread).words;
+  }
+  EXPECT_LE(words, kCpus * SmallConfig::kReservedWords);
+  EXPECT_GT(words, 4U);
+  EXPECT_TRUE(is_sound(machine));
+  for (auto [thread, block] : blocks) thread->free(block);
+  threads.clear();
+  expect_whole(machine);
+  // What left has given its words back.
+  Thread late(machine);
+  std::vector<void*> more;
+  for (int i = 0; i < 8; ++i) more.push_back(late.allocate(7 * kSpan));
+  EXPECT_EQ(kept_by(late).words, 4U);
+  for (void* block : more) late.free(block);
+  late.leave();
+  expect_whole(machine);
+}
+
+// The rule of the budget holds for what is kept as for what is not.
+TEST(RunCache, MuchFreed_WhatIsBeyondTheBudgetGoesBack) {
+  Machine machine;
+  Thread thread(machine);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 24; ++i) blocks.push_back(thread.allocate(8 * kSpan));
+  for (void* block : blocks) thread.free(block);
+  constexpr std::uint64_t kUnreported = 2 * kChunk, kSlack = 256 * 1024;
+  EXPECT_LE(machine.stats().free_dirty_bytes, SmallConfig::kKeepBytes + kUnreported + kSlack);
+  EXPECT_TRUE(is_sound(machine));
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, ThreadThatSleeps_ThePurgerTakesAndReturnsWhatItKept) {
+  Machine machine;
+  Thread sleeping(machine), other(machine);
+  sleeping.free(sleeping.allocate(6 * kSpan));
+  EXPECT_EQ(kept_by(sleeping).dirty, 6U);
+  EXPECT_NE(machine->purge_idle(), Due::kNothing) << "it was used just now";
+  EXPECT_EQ(kept_by(sleeping).dirty, 6U);
+  (void)machine->purge_idle();
+  EXPECT_EQ(kept_by(sleeping).free, 0U);
+  FakeClock::pass(1000);
+  for (int i = 0; i < 4 && machine->purge_idle() != Due::kNothing; ++i) FakeClock::pass(1000);
+  EXPECT_EQ(machine->purge_idle(), Due::kNothing) << "an idle process is not looked at again and again";
+  EXPECT_EQ(machine.stats().free_dirty_bytes, 0U);
+  EXPECT_TRUE(is_sound(machine));
+  void* const again = sleeping.allocate(6 * kSpan);
+  EXPECT_NE(again, nullptr);
+  EXPECT_TRUE(machine.arena().something_due()) << "the purger hears of it";
+  sleeping.free(again);
+  sleeping.leave();
+  other.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, ThreadThatIsInside_KeepsWhatItHas) {
+  Machine machine;
+  Thread busy(machine);
+  busy.free(busy.allocate(6 * kSpan));
+  {
+    const Thread::Inside inside(busy);
+    machine->reclaim_all_runs(nullptr);
+    EXPECT_EQ(kept_by(busy).dirty, 6U);
+    bool zero;
+    void* const block = machine->allocate_large(busy.cache(), 6 * kSpan, 1, zero);
+    EXPECT_EQ(kept_by(busy).dirty, 0U) << "and it is open again";
+    machine->free_large(busy.cache(), block);
+  }
+  machine->reclaim_all_runs(nullptr);
+  EXPECT_EQ(kept_by(busy).free, 0U);
+  busy.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, Closed_TheThreadWorksWithTheArena) {
+  Machine machine;
+  Thread thread(machine);
+  void* const block = thread.allocate(6 * kSpan);
+  const Kept before = kept_by(thread);
+  thread.cache()->runs_closed.store(1);
+  thread.free(block);
+  EXPECT_EQ(kept_by(thread).free, before.free);
+  EXPECT_EQ(machine.arena().free_dirty_bytes(), 6 * kSpan);
+  void* const again = thread.allocate(6 * kSpan);
+  EXPECT_NE(again, nullptr);
+  EXPECT_EQ(thread.resize(again, 6 * kSpan), again);
+  thread.cache()->runs_closed.store(0);
+  thread.free(again);
+  EXPECT_TRUE(is_sound(machine));
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, MemoryIsShort_WhatOthersKeepServes) {
+  Machine machine(small_settings(std::size_t{4} << 20));
+  Thread hoarder(machine), other(machine);
+  std::vector<void*> blocks;
+  for (void* block = hoarder.allocate(4 * kSpan); block != nullptr && machine.arena().span_count() != 0;
+       block = hoarder.allocate(4 * kSpan)) {
+    if (machine.class_of(block) == 0 && machine->large_bytes(block) == 0) break;
+    blocks.push_back(block);
+    if (blocks.size() == 4 * SmallConfig::kChunkSpans / 4) break;
+  }
+  for (void* block : blocks) hoarder.free(block);
+  void* const mine = other.allocate(12 * kSpan);
+  EXPECT_NE(mine, nullptr);
+  const auto offset = reinterpret_cast<std::uintptr_t>(mine) - machine.arena().base();
+  EXPECT_LT(offset, std::size_t{4} << 20) << "the arena's, not a mapping of its own";
+  other.free(mine);
+  hoarder.leave();
+  other.leave();
+  expect_whole(machine);
+}
+
+// One run keeps the rest of its chunk; nobody else gets memory from the system.
+TEST(RunCache, SystemGivesNothingMore_SmallAndDirectBlocksGetWhatIsKept) {
+  Machine machine;
+  Thread thread(machine);
+  void* const run = thread.allocate(kSpan);
+  void* const slot = thread.allocate(1000);  // a chunk for slots
+  EXPECT_NE(slot, nullptr);
+  const unsigned kept = kept_by(thread).free;
+  EXPECT_GT(kept, 0U);
+  machine.pages.fail_from_now_on(FakePages::kMapAt);
+  machine.pages.fail_from_now_on(FakePages::kMap);
+  std::size_t bytes = 0;
+  std::vector<void*> slots;
+  for (void* block = thread.allocate(20'000); block != nullptr; block = thread.allocate(20'000)) {
+    slots.push_back(block);
+    bytes += 20'000;
+  }
+  EXPECT_GE(bytes, kept * kSpan / 2) << "spans of large classes, from the chunk of the run";
+  EXPECT_TRUE(is_sound(machine));
+  for (void* block : slots) thread.free(block);
+  thread.free(slot);
+  thread.free(run);
+  thread.leave();
+  EXPECT_TRUE(is_sound(machine));
+}
+
+ArenaSettings limited(std::size_t bytes) {
+  ArenaSettings settings = small_settings(std::size_t{64} << 20);
+  settings.limit_bytes = bytes;
+  return settings;
+}
+TEST(RunCache, UnderALimit_FreedRunsAreNobodysLoss) {
+  constexpr std::size_t kLimit = std::size_t{8} << 20;
+  for (const bool later : {false, true}) {
+    Machine machine(limited(later ? 0 : kLimit));
+    Thread thread(machine), other(machine);
+    for (int round = 0; round < 2; ++round) {
+      std::vector<void*> blocks;
+      for (int i = 0; i < 5; ++i) blocks.push_back(thread.allocate(8 * kSpan));
+      for (void* block : blocks) thread.free(block);
+    }
+    if (later) (void)machine->set_limit(kLimit);
+    for (const std::size_t bytes : {std::size_t{1000}, 5 * kSpan, kLimit / 4}) {
+      std::vector<void*> blocks;
+      for (void* block = other.allocate(bytes); block != nullptr; block = other.allocate(bytes)) blocks.push_back(block);
+      EXPECT_GE(blocks.size() * bytes, kLimit * 3 / 4) << bytes << " later " << later;
+      EXPECT_LE(blocks.size() * bytes, kLimit) << bytes;
+      for (void* block : blocks) other.free(block);
+      machine->flush(*other.cache());
+    }
+    thread.leave();
+    other.leave();
+    expect_whole(machine);
+  }
+}
+
+// What was allowed while much was in use is too much afterwards, and lies with threads that do nothing any more.
+TEST(RunCache, SleepingThreadsKeepTooMuch_AThreadThatFreesReclaimsIt) {
+  Machine machine(small_settings(std::size_t{64} << 20), Machine::kBudget, 4);
+  Thread busy(machine);
+  void* const large = busy.allocate(std::size_t{256} << 20);
+  std::vector<std::unique_ptr<Thread>> sleeping;
+  for (int t = 0; t < 4; ++t) {
+    sleeping.push_back(std::make_unique<Thread>(machine));
+    std::vector<void*> blocks;
+    for (int i = 0; i < 6; ++i) blocks.push_back(sleeping.back()->allocate(8 * kSpan));
+    for (void* block : blocks) sleeping.back()->free(block);
+    (void)machine.arena().report(*sleeping.back()->cache()->runs);
+  }
+  const auto kept_by_sleepers = [&] {
+    unsigned dirty = 0;
+    for (auto& thread : sleeping) dirty += kept_by(*thread).dirty;
+    return dirty * kSpan;
+  };
+  EXPECT_EQ(kept_by_sleepers(), 4 * 48 * kSpan);
+  busy.free(large);
+  for (int round = 0; round < 4; ++round) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 8; ++i) blocks.push_back(busy.allocate(8 * kSpan));
+    for (void* block : blocks) busy.free(block);
+    (void)machine.arena().report(*busy.cache()->runs);
+    busy.free(busy.allocate(3 * kChunk / 4));
+    busy.free(busy.allocate(kChunk));  // reported at once, since nobody keeps a whole chunk
+    FakeClock::pass(3000);             // so that nothing is regretted
+  }
+  EXPECT_EQ(kept_by_sleepers(), 0U);
+  EXPECT_TRUE(is_sound(machine));
+  busy.leave();
+  sleeping.clear();
+  expect_whole(machine);
+}
+
+TEST(RunCache, Resize_SameSpansOrFewer_KeepsWhatIsKept) {
+  Machine machine;
+  Thread thread(machine);
+  void* const block = thread.allocate(6 * kSpan);
+  const unsigned kept = kept_by(thread).free;
+  EXPECT_EQ(thread.resize(block, 6 * kSpan - SmallConfig::kPageBytes), block);
+  EXPECT_EQ(kept_by(thread).free, kept);
+  EXPECT_EQ(machine.usable(block), 6 * kSpan - SmallConfig::kPageBytes);
+  EXPECT_EQ(thread.resize(block, 2 * kSpan), block);
+  EXPECT_EQ(kept_by(thread).free, kept + 4);
+  EXPECT_EQ(kept_by(thread).dirty, 4U);
+  EXPECT_TRUE(is_sound(machine));
+  thread.free(block);
+  thread.leave();
+  expect_whole(machine);
+}
+
+// A fork from a handler amid an entry leaves a child whose thread was closed out by one that is not there.
+TEST(RunCache, ChildOfAForkAmidAnEntry_ForgetsWhatWasClosed) {
+  Machine machine;
+  Thread thread(machine);
+  thread.free(thread.allocate(2 * kSpan));
+  thread.cache()->runs_closed.store(1);
+  machine->after_fork_amid_an_entry(thread.cache());
+  EXPECT_EQ(thread.cache()->runs, nullptr);
+  void* const block = thread.allocate(2 * kSpan);
+  EXPECT_NE(block, nullptr);
+  thread.free(block);
+  EXPECT_GT(kept_by(thread).free, 0U);
+  thread.leave();
+}
+
+TEST(RunCache, LockedMemory_NobodyKeepsAChunk) {
+  Machine machine;
+  machine.pages.lock_memory();
+  Thread thread(machine);
+  void* const block = thread.allocate(3 * kSpan);
+  EXPECT_EQ(kept_by(thread).free, 0U);
+  thread.free(block);
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(RunCache, FreedTwice_IsSeenAtOnce) {
+  const Crimes crimes;
+  Machine machine;
+  Thread thread(machine);
+  void* const block = thread.allocate(3 * kSpan);
+  thread.free(block);
+  thread.free(block);
+  ASSERT_EQ(Crimes::seen.size(), 1U);
+  EXPECT_EQ(Crimes::seen[0], std::make_pair(base::Crime::kDoubleFree, static_cast<const void*>(block)));
+  thread.leave();
+}
+
+// Two threads that free at the same moment may both find the run in use.
+TEST(RunCache, FreedTwiceAtTheSameTime_IsSeenWhenItGoesToTheChunk) {
+  const Crimes crimes;
+  Machine machine;
+  Thread thread(machine);
+  void* const block = thread.allocate(3 * kSpan);
+  void* const rest = thread.allocate(kSpan);
+  thread.free(block);
+  auto& runs = *thread.cache()->runs;
+  const auto first = static_cast<SpanIndex>((reinterpret_cast<std::uintptr_t>(block) - machine.arena().base()) / kSpan);
+  (void)machine.arena().unreserve(*runs.begin(), 0);
+  machine.arena().free_reserved(runs, *runs.begin(), first, 3 * kSpan / SmallConfig::kPageBytes);
+  EXPECT_EQ(machine.arena().unreserve(*runs.begin(), 0), block);
+  (void)rest;
+  thread.forget();
+}
+
+// Threads with a working set larger than what they may keep, frees by others, resizes, reclaims and purges in between.
+TEST(RunCache, Threads_RunsWander_ContentsHoldAndNothingIsLost) {
+  Machine machine(small_settings(std::size_t{128} << 20), Machine::kBudget, 1);
+  constexpr unsigned kThreads = 4, kShelf = 64;
+  std::atomic<Stamped*> shelf[kShelf] = {};
+  std::atomic<bool> wrong{false}, stop{false};
+  std::thread purger([&] {
+    while (!stop) {
+      (void)machine->purge_idle();
+      machine->reclaim_all_runs(nullptr);
+      FakeClock::pass(1);
+      std::this_thread::yield();
+    }
+  });
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int lives = 0; lives < 4; ++lives) {
+        Thread thread(machine);
+        for (int step = 0; step < 3000; ++step) {
+          std::atomic<Stamped*>& place = shelf[random() % kShelf];
+          Stamped* fresh = nullptr;
+          if (random() % 4 != 0) {
+            const std::size_t bytes = kSpan / 2 + 1 + random() % (10 * kSpan);
+            if (void* block = thread.allocate(bytes); block != nullptr) {
+              fresh = new Stamped;
+              fresh->memory = static_cast<unsigned char*>(block);
+              fresh->bytes = bytes;
+              fresh->memory[0] = fresh->memory[bytes - 1] = fresh->stamp = static_cast<unsigned char>(random());
+              const std::size_t more = bytes + kSpan * (random() % 3);
+              if (void* const moved = thread.resize(block, more); moved != nullptr) {
+                fresh->memory = static_cast<unsigned char*>(moved);
+                if (fresh->memory[bytes - 1] != fresh->stamp) wrong = true;
+                fresh->memory[more - 1] = fresh->stamp;
+                fresh->bytes = more;
+              }
+            }
+          }
+          if (Stamped* old = place.exchange(fresh); old != nullptr) {
+            if (old->memory[0] != old->stamp || old->memory[old->bytes - 1] != old->stamp) wrong = true;
+            thread.free(old->memory);
+            delete old;
+          }
+        }
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  stop = true;
+  purger.join();
+  EXPECT_FALSE(wrong);
+  Thread last(machine);
+  for (auto& place : shelf)
+    if (Stamped* old = place.load(); old != nullptr) {
+      last.free(old->memory);
+      delete old;
+    }
+  last.leave();
+  expect_whole(machine);
+}
+
+}  // namespace
+}  // namespace freehold::alloc
