@@ -6,7 +6,7 @@
 
 namespace freehold::heap {
 
-unsigned HeapGeometry::shards() noexcept {
+unsigned heap_shards() noexcept {
   static constexpr unsigned kShardsACpu = 4, kLeast = 16, kMost = 64;
   // Not a static that is initialised once, whose guard is libstdc++'s. relaxed: everybody finds the same number.
   static constinit std::atomic<unsigned> found{0};

@@ -143,7 +143,7 @@ class BasicOwnerLockedHeap {
     return bytes <= Classes::kMaxBytes - SlabsType::kRedZone && alignment <= Classes::kMaxAlignment;
   }
   [[nodiscard]] static constexpr unsigned class_of(std::size_t bytes, std::size_t alignment) noexcept {
-    return Classes::class_of(bytes + SlabsType::kRedZone, alignment);
+    return Classes::class_of(SlabsType::with_red_zone(bytes), alignment);
   }
   // Whether every block's coming and going has to be looked at; the fast paths are off then.
   [[nodiscard]] bool is_careful() const noexcept { return base::kChecked || slabs_.poison().watched(); }

@@ -254,7 +254,7 @@ class BasicPrivateHeap {
     return bytes <= Classes::kMaxBytes - SlabsType::kRedZone && alignment <= Classes::kMaxAlignment;
   }
   [[nodiscard]] static constexpr unsigned class_of(std::size_t bytes, std::size_t alignment) noexcept {
-    bytes += SlabsType::kRedZone;
+    bytes = SlabsType::with_red_zone(bytes);
     return Classes::class_of(bytes < kLeastBytes ? kLeastBytes : bytes, alignment);
   }
 

@@ -23,14 +23,22 @@
 
 namespace freehold::heap {
 
-struct HeapGeometry {
+// CPUs that are kept apart. Cost: a load.
+[[nodiscard]] unsigned heap_shards() noexcept;
+
+// By how the including file is compiled: see base/poison.hpp.
+template <bool kAddressSanitizer>
+struct HeapGeometryOf {
   static constexpr unsigned kPageShift = 12;
   using Classes = HeapClasses<16384>;
   // What travels between a CPU's free slots and the heap's, in one go.
   static constexpr std::size_t kChainBytes = 8192, kLeastChain = 4, kMostChain = 64;
-  // CPUs that are kept apart. Cost: a load.
-  [[nodiscard]] static unsigned shards() noexcept;
+  [[nodiscard]] static unsigned shards() noexcept { return heap_shards(); }
 };
+using HeapGeometry = HeapGeometryOf<base::kAddressSanitizer>;
+
+// Whether each block's coming and going is looked at.
+inline constexpr bool kSeesMisuse = base::kChecked || base::kAddressSanitizer;
 
 // A free slot holds the address of the next one.
 template <sync::Atomics A>
@@ -38,8 +46,9 @@ struct FreeSlot {
   typename A::template var<FreeSlot*> next;
 };
 
-// Which blocks of a slab are handed out, one bit for every place where one may begin; nothing but in a checked build. Its
-// atomics are native ones under the simulator, too: it is an observer.
+// Which blocks of a slab are handed out, one bit for every place where one may begin; nothing but in a checked build and
+// under AddressSanitizer. (Whether a block is concealed does not tell: its user may have concealed some of it.) Its atomics
+// are native ones under the simulator, too: it is an observer.
 template <std::size_t Places>
 class HandedOut {
  public:
@@ -69,7 +78,7 @@ struct Slab {
   static constexpr unsigned kPages = 16;
   static constexpr std::size_t kPageBytes = std::size_t{1} << Geometry::kPageShift;
   static constexpr std::size_t kBytes = kPages * kPageBytes;
-  static constexpr std::size_t kHeaderBytes = base::kChecked ? 256 + kBytes / (8 * Geometry::Classes::kGranule) : 256;
+  static constexpr std::size_t kHeaderBytes = kSeesMisuse ? 256 + kBytes / (8 * Geometry::Classes::kGranule) : 256;
   static constexpr std::uint8_t kFree = 0, kInternal = 255;
   static constexpr std::uint16_t kAllPages = 0xffff;
   static_assert(Geometry::Classes::kCount < kInternal - 1U && Geometry::Classes::kMaxBytes <= kBytes / 4);
@@ -90,7 +99,7 @@ struct Slab {
   var<std::uint32_t> slots_begin;  // bytes from the slab's beginning to where slots may lie; a multiple of kMaxAlignment
   var<std::uint16_t> open;
   var<std::uint8_t> chunk_of[kPages];
-  [[no_unique_address]] HandedOut<base::kChecked ? kBytes / Geometry::Classes::kGranule : 0> handed_out;
+  [[no_unique_address]] HandedOut<kSeesMisuse ? kBytes / Geometry::Classes::kGranule : 0> handed_out;
   var<std::uint16_t> free_slots[kPages];  // by the run's first page, while they are counted; else 0
 
   // The header of the slab, or of the large block, that `block` lies in. Pre: a block of a private heap.

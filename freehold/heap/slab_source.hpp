@@ -25,9 +25,11 @@ concept SlabSource = requires(S& source, void* block, std::size_t bytes) {
   { source.is_from(block) } noexcept -> std::same_as<bool>;
 };
 
-class EngineSlabs {
+// By how the including file is compiled: see base/poison.hpp.
+template <bool kAsan>
+class EngineSlabsOf {
  public:
-  [[gnu::visibility("hidden")]] EngineSlabs() noexcept
+  [[gnu::visibility("hidden")]] EngineSlabsOf() noexcept
       : take_(&take_here), give_back_(&give_back_here), is_from_(&is_from_here), bytes_of_(&bytes_of_here) {}
 
   [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) const noexcept { return take_(bytes, alignment); }
@@ -42,15 +44,15 @@ class EngineSlabs {
   }
   [[gnu::visibility("hidden")]] static void* take_here(std::size_t bytes, std::size_t alignment) noexcept {
     // What AddressSanitizer has not seen allocated its search for leaks does not look into.
-    if constexpr (base::kAddressSanitizer) return ::operator new(bytes, std::align_val_t{alignment}, std::nothrow);
+    if constexpr (kAsan) return ::operator new(bytes, std::align_val_t{alignment}, std::nothrow);
     return alloc::allocate_aligned(alignment, bytes);
   }
   [[gnu::visibility("hidden")]] static void give_back_here(void* block, std::size_t alignment) noexcept {
-    if constexpr (base::kAddressSanitizer) return ::operator delete(block, std::align_val_t{alignment});
+    if constexpr (kAsan) return ::operator delete(block, std::align_val_t{alignment});
     alloc::deallocate(block);
   }
   [[gnu::visibility("hidden")]] static bool is_from_here(const void* block) noexcept {
-    return base::kAddressSanitizer || alloc::usable_size(block) != 0;
+    return kAsan || alloc::usable_size(block) != 0;
   }
 
   void* (*take_)(std::size_t, std::size_t) noexcept;
@@ -58,6 +60,7 @@ class EngineSlabs {
   bool (*is_from_)(const void*) noexcept;
   std::size_t (*bytes_of_)(const void*) noexcept;
 };
+using EngineSlabs = EngineSlabsOf<base::kAddressSanitizer>;
 static_assert(SlabSource<EngineSlabs>);
 
 // Slabs on one memory node, if told: pages are bound when a slab comes and let go when it goes back, so that the engine

@@ -37,6 +37,11 @@ class Slabs {
   // The last bytes of a slot, which are nobody's, so that AddressSanitizer sees an overrun beside a neighbour in use.
   static constexpr std::size_t kRedZone = base::kAddressSanitizer ? 16 : 0;
   [[nodiscard]] static constexpr std::size_t usable_bytes(unsigned c) noexcept { return Classes::slot_bytes(c) - kRedZone; }
+  // A slot's bytes for a block of `bytes`. A block of none has one: it has an address of its own, and a usable size that
+  // tells it from what is no block.
+  [[nodiscard]] static constexpr std::size_t with_red_zone(std::size_t bytes) noexcept {
+    return (bytes == 0 ? 1 : bytes) + kRedZone;
+  }
 
   // Memory for slots of one class.
   struct Chunk {
@@ -139,7 +144,7 @@ class Slabs {
     const unsigned c = slab.page_class[slab.page_of(block)].load() - 1U;
     if (c < Classes::kCount) [[likely]]
       return c;
-    base::fatal(is_free_page(slab, block) ? base::Crime::kDoubleFree : base::Crime::kForeignPointer, block);
+    is_free_page(slab, block) ? report_double_free(block) : base::fatal(base::Crime::kForeignPointer, block);
     return kNoClass;
   }
   // Whether no class has the page: if `block` ever was one, it has ended, and the last of its page with it.
@@ -165,28 +170,34 @@ class Slabs {
   // A block is handed out, comes back: what a checked build and the memory checkers need to know. False: misuse, and the
   // handler of fatal() returned.
   void begins(unsigned c, void* block) const noexcept {
-    if constexpr (base::kChecked) {
+    if constexpr (kSeesMisuse) {
       SlabType* const slab = SlabType::of(block);
       if (slab->handed_out.begins(SlabType::place_of(block))) base::fatal(base::Crime::kCorruption, block);
     }
     poison_.reveal(block, usable_bytes(c));
   }
   [[nodiscard]] bool ends(unsigned c, void* block) const noexcept {
-    if constexpr (base::kChecked) {
+    if constexpr (kSeesMisuse) {
       SlabType* const slab = find(block);
       if (slab == nullptr) return false;
       if (slab->kind.load() != SlabKind::kPages || !slab->is_slot(block, c)) {
         const bool was_slot = slab->kind.load() == SlabKind::kPages && is_free_page(*slab, block);
-        base::fatal(was_slot ? base::Crime::kDoubleFree : base::Crime::kInteriorPointer, block);
+        was_slot ? report_double_free(block) : base::fatal(base::Crime::kInteriorPointer, block);
         return false;
       }
       if (!slab->handed_out.ends(SlabType::place_of(block))) {
-        base::fatal(base::Crime::kDoubleFree, block);
+        report_double_free(block);
         return false;
       }
     }
     poison_.conceal(block, Classes::slot_bytes(c));
     return true;
+  }
+
+  // A block that is free already comes back. AddressSanitizer's report knows more than our line.
+  static void report_double_free(const void* block) noexcept {
+    if constexpr (base::kAddressSanitizer && !base::kChecked) base::asan_report_use(const_cast<void*>(block));
+    base::fatal(base::Crime::kDoubleFree, block);
   }
 
   // The block behind the header of a large one.

@@ -118,6 +118,20 @@ TYPED_TEST(Heaps, EverySizeAndAlignment_AlignedDistinctIntact) {
   this->expect_empty(heap);
 }
 
+TYPED_TEST(Heaps, BlockOfNoBytes_GrowsAndEndsOnce) {
+  TypeParam heap({}, this->source());
+  for (const std::size_t alignment : {1, 8, 16, 64}) {
+    void* const block = heap.allocate(0, alignment);
+    EXPECT_GE(heap.usable_size(block), 1U);
+    Block grown{heap.reallocate(block, 100), 100};
+    ASSERT_NE(grown.at, nullptr);
+    fill(grown.at, grown.bytes, grown.stamp);
+    this->end(heap, grown);
+    heap.deallocate(heap.allocate(0, alignment), 0, alignment);
+  }
+  this->expect_empty(heap);
+}
+
 TYPED_TEST(Heaps, UsableSize_AllOfItIsTheBlocks) {
   TypeParam heap({}, this->source());
   std::vector<Block> blocks;
