@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -152,6 +153,54 @@ TEST(DryPool, FourThreadsForEightSlots_EverySlotFoundNoneTwice) {
   unsigned found = 0;
   while (pool.acquire() != nullptr) ++found;
   EXPECT_EQ(found, 8U);
+}
+
+// Two threads of a pool of eight slots, in lockstep: each asks for so many, one after the other, then both release theirs.
+struct OfTwoThreads {
+  unsigned fences = 0;   // heavy ones
+  unsigned refused = 0;  // acquires
+};
+constexpr unsigned kRounds = 2'000;
+OfTwoThreads two_threads_ask_for(unsigned wanted) {
+  Pool pool({.slots = 8, .slot_bytes = 64});
+  std::barrier together(2);
+  std::atomic<unsigned> refused{0};
+  const unsigned before = CountedFences::fences;
+  const auto work = [&] {
+    std::vector<void*> mine(wanted);
+    for (unsigned round = 0; round < kRounds; ++round) {
+      for (void*& slot : mine) {
+        slot = pool.acquire();
+        refused += slot == nullptr;
+        together.arrive_and_wait();
+      }
+      for (void* slot : mine)
+        if (slot != nullptr) pool.release(slot);
+      together.arrive_and_wait();
+    }
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  return {CountedFences::fences - before, refused};
+}
+// What docs/pools.md says of a pool of some slots: fences come only with refusals.
+TEST(SmallPool, TwoThreadsThatWantNoMoreThanThereIs_NoFence) {
+  if (!can_steal()) GTEST_SKIP() << "the system has no membarrier";
+  for (const unsigned wanted : {1U, 2U, 3U, 4U}) {
+    const OfTwoThreads seen = two_threads_ask_for(wanted);
+    EXPECT_EQ(seen.refused, 0U) << wanted;
+    EXPECT_EQ(seen.fences, 0U) << wanted;
+  }
+}
+TEST(SmallPool, TwoThreadsThatWantMoreThanThereIs_FencesAreBoundedByTheTimesItRunsOut) {
+  if (!can_steal()) GTEST_SKIP() << "the system has no membarrier";
+  for (const unsigned wanted : {5U, 6U, 8U}) {
+    const OfTwoThreads seen = two_threads_ask_for(wanted);
+    EXPECT_EQ(seen.refused, kRounds * (2 * wanted - 8)) << wanted;
+    EXPECT_LE(seen.fences, 4 * kRounds) << wanted
+                                        << ": three when the pool runs out and goes on, one where a steal finds something";
+  }
 }
 
 }  // namespace

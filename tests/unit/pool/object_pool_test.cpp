@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
 #include <cstdint>
 #include <fstream>
 #include <memory>
@@ -111,6 +112,25 @@ TEST(ObjectPool, OverAlignedType_AlignedAndDistinct) {
     EXPECT_TRUE(places.insert(all.back().get()).second);
   }
   EXPECT_EQ(pool.make(), nullptr);
+}
+
+// The bound that the pool states: a thread's array takes a word of 64 slots at a time.
+TEST(ObjectPool, HighWaterOfEightThreadsWithOneObjectEach_AtMostAWordForEachThread) {
+  constexpr unsigned kThreads = 8;
+  auto pool = ObjectPool<std::uint64_t>::growing(std::size_t{1} << 20);
+  std::barrier all_hold(kThreads);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1'000; ++i) {
+        const auto object = pool.make();
+        EXPECT_NE(object, nullptr);
+        if (i == 500) all_hold.arrive_and_wait();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GE(pool.high_water(), kThreads);
+  EXPECT_LE(pool.high_water(), 64U * kThreads);
 }
 
 TEST(ObjectPool, Growing_TakesMemoryAsNeededUpToTheLimit) {
