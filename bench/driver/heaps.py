@@ -1,4 +1,4 @@
-"""`script/bench heaps`: a std::map on private heaps, on std::pmr's resources, on mallocs and on mimalloc's heaps."""
+"""`script/bench heaps`: a std::map on private heaps, on std::pmr's resources, on mallocs and on mimalloc's heaps; and threads on a heap and on malloc."""
 
 import argparse
 import json
@@ -7,24 +7,42 @@ import pathlib
 import random
 import subprocess
 
-from . import machine, peers, report, rows, stats
+from . import heaps_table, machine, peers, rows, runs, stats, stored
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROWS = {"map-ordered": "keys ascending, put at the end", "map-random": "keys at random"}
-OURS = "owner-locked"
+OURS = heaps_table.OURS
 MEMORIES = [OURS, "private", "nodes", "monotonic", "unsynchronized", "synchronized", "malloc"]
 MIMALLOCS = ["mimalloc3", "mimalloc2", "mimalloc-deb"]
+THREADS = [1, 2, 4, 8]
+LIVES = {1: "one at a time", 1_000: "1,000, then all back", 10_000: "10,000, then all back"}
+THREAD_MEMORIES = ["private", OURS, peers.SYSTEM, peers.OURS]
+PAIRS = 4_000_000  # of all threads of a thread row, in each of its rounds
 
 
 def built_program():
-    """FREEHOLD_HEAP_ROWS, or the bench preset's, built now if it is not up to date."""
+    """FREEHOLD_HEAP_ROWS, or the bench preset's, built now if it is not up to date; heap_thread_rows is beside it."""
     if chosen := os.environ.get("FREEHOLD_HEAP_ROWS"):
         return chosen
-    for step in (["cmake", "--preset", "bench"], ["cmake", "--build", "--preset", "bench", "--target", "heap_rows"]):
+    for step in (["cmake", "--preset", "bench"], ["cmake", "--build", "--preset", "bench", "--target", "heap_rows", "heap_thread_rows"]):
         done = subprocess.run(step, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SystemExit(f"{' '.join(step)} failed:\n{done.stdout}{done.stderr}")
     return str(ROOT / "build" / "bench" / "bench" / "heaps" / "heap_rows")
+
+
+def thread_contenders(names):
+    """([(name, the word for heap_thread_rows, what is preloaded) …], {name: reason it is missing})."""
+    found, missing = [], {}
+    for name in names:
+        if name in ("private", OURS):
+            found.append((name, name, None))
+            continue
+        try:
+            found.append((name, "malloc", peers.find(name).library))
+        except peers.Missing as reason:
+            missing[name] = str(reason)
+    return found, missing
 
 
 def contenders(names):
@@ -41,16 +59,17 @@ def contenders(names):
     return found, missing
 
 
-def run_all(program, row_names, found, entries, repeat):
-    """{row: {contender: {"fill_ms", "drop_ms", "total_ms": [...], "peak_kib": [...]}}}, in an order that is mixed anew each time."""
-    results = {row: {name: {"fill_ms": [], "drop_ms": [], "total_ms": [], "peak_kib": []} for name, _, _ in found} for row in row_names}
+def run_maps(program, found, entries, repeat):
+    """{row: {"kind": "map", "summary", "runs": {memory: {"fill_ms", "drop_ms", "total_ms", "peak_kib": [...]}}}}, in an order that is mixed anew each time."""
+    results = {row: {"kind": "map", "summary": summary, "runs": {name: {"fill_ms": [], "drop_ms": [], "total_ms": [], "peak_kib": []} for name, _, _ in found}}
+               for row, summary in ROWS.items()}
     for _ in range(repeat):
-        jobs = [(row, contender) for row in row_names for contender in found]
-        random.shuffle(jobs)
-        for row, (name, memory, library) in jobs:
+        jobs = [(row, contender) for row in ROWS for contender in found]
+        for row, (name, memory, library) in random.sample(jobs, len(jobs)):
+            runs.progress(f"{row} {name}")
             done = subprocess.run([program, row, *memory, str(entries), *library], capture_output=True, text=True, check=True)
             run = json.loads(done.stdout)
-            cell = results[row][name]
+            cell = results[row]["runs"][name]
             cell["fill_ms"] += run["fill_ms"]
             cell["drop_ms"] += run["drop_ms"]
             cell["total_ms"] += [f + d for f, d in zip(run["fill_ms"], run["drop_ms"])]
@@ -58,58 +77,84 @@ def run_all(program, row_names, found, entries, repeat):
     return results
 
 
-def render(results):
-    parts = []
-    for row, cells in results.items():
-        ours = stats.median(cells[OURS]["total_ms"])
-        lines = []
-        for name, cell in sorted(cells.items(), key=lambda item: stats.median(item[1]["total_ms"])):
-            total = stats.median(cell["total_ms"])
-            lines.append([name, f"{total:.1f}", f"±{100 * stats.spread(cell['total_ms']):.0f}%", f"{ours / total:.2f}",
-                          f"{stats.median(cell['drop_ms']):.3f}", f"{stats.median(cell['peak_kib']) / 1024:.0f}"])
-        parts.append(f"{row}: {ROWS[row]}\n"
-                     + report.table(["memory", "fill and drop, ms", "", f"{OURS} / it", "drop, ms", "peak, MiB"], lines))
-    return "\n\n".join(parts)
+def run_threads(program, found, pairs, repeat):
+    """{row: {"kind": "threads", "life", "threads", "runs": {memory: {"user_ns", "wall_ns": [...]}}}}, mixed likewise."""
+    results = {f"{life}, {threads}": {"kind": "threads", "life": life, "live": live, "threads": threads,
+                                      "runs": {name: {"user_ns": [], "wall_ns": []} for name, _, _ in found}}
+               for live, life in LIVES.items() for threads in THREADS}
+    for _ in range(repeat):
+        jobs = [(row, contender) for row in results.values() for contender in found]
+        for row, (name, memory, library) in random.sample(jobs, len(jobs)):
+            runs.progress(f"{row['life']}, {row['threads']} threads, {name}")
+            environment = {**os.environ, **({"LD_PRELOAD": library} if library else {})}
+            done = subprocess.run([program, memory, str(row["threads"]), str(row["live"]), str(pairs)],
+                                  env=environment, capture_output=True, text=True, check=True)
+            run = json.loads(done.stdout)
+            for what, cell in row["runs"][name].items():
+                cell += run[what]
+    return results
 
 
-def at_once(results):
-    """How many times faster release_all() is than destroying node by node, per row."""
-    return {row: stats.median(cells["nodes"]["drop_ms"]) / stats.median(cells[OURS]["drop_ms"]) for row, cells in results.items()}
+MOST_OF_GLIBC = {1: 4.0, 1_000: 1.25, 10_000: 1.25}  # CPU time of PrivateHeap in its, by blocks at a time
 
 
-def passes(results):
+def passes(data):
     """Ratios of interleaved runs with room for noise: what the heaps are for."""
-    for row, cells in results.items():
+    maps = heaps_table.of_kind(data, "map")
+    for about in maps.values():
+        cells = about["runs"]
         ours = stats.median(cells[OURS]["total_ms"])
         if ours > stats.median(cells["malloc"]["total_ms"]) or ours > 1.5 * stats.median(cells["monotonic"]["total_ms"]):
             return False
-    return all(ratio >= 50 for ratio in at_once(results).values())
+    for about in heaps_table.of_kind(data, "threads").values():
+        cells = about["runs"]
+        if min(cells["private"]["user_ns"]) > MOST_OF_GLIBC[about["live"]] * stats.median(cells[peers.SYSTEM]["user_ns"]):
+            return False
+    return all(ratio >= 50 for ratio in heaps_table.at_once(maps).values())
+
+
+def names_of(parser, text, known, needed):
+    wanted = [name.strip() for name in text.split(",")]
+    if unknown := [name for name in wanted if name not in known]:
+        parser.error(f"no such memory: {', '.join(unknown)}; there are {', '.join(known)}")
+    if lacking := [name for name in needed if name not in wanted]:
+        parser.error(f"{' and '.join(lacking)} must be named: the others are compared with them")
+    return wanted
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="script/bench heaps", description=__doc__)
+    parser.add_argument("--entries", type=int, default=1_000_000, help="of the map (default: %(default)s)")
+    parser.add_argument("--repeat", type=int, default=5, help="processes for each cell, of several rounds each")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="of the thread rows, in each round (default: %(default)s)")
+    parser.add_argument("--memories", default=",".join([*MEMORIES, *MIMALLOCS]), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--thread-memories", default=",".join(THREAD_MEMORIES), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--gate", action="store_true",
+                        help="fail unless heaps beat malloc, come near monotonic, drop 50 times faster, and stay near glibc with threads")
+    parser.add_argument("--json", metavar="FILE", help="write every run and the machine's description")
+    parser.add_argument("--docs", action="store_true", help="keep the run in docs/benchmarks and write its tables into docs/heaps.md")
+    options = parser.parse_args(arguments)
+    options.memories = names_of(parser, options.memories, [*MEMORIES, *MIMALLOCS], [OURS, "nodes"])
+    options.thread_memories = names_of(parser, options.thread_memories, THREAD_MEMORIES, ["private", peers.SYSTEM])
+    if options.docs and (options.entries, options.pairs) != (1_000_000, PAIRS):
+        parser.error("--docs keeps a whole run: not with --entries or --pairs (use --json)")
+    return options
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(prog="script/bench heaps", description=__doc__)
-    parser.add_argument("--entries", type=int, default=1_000_000, help="of the map (default: %(default)s)")
-    parser.add_argument("--repeat", type=int, default=5, help="processes for each cell, of five rounds each")
-    parser.add_argument("--memories", default=",".join([*MEMORIES, *MIMALLOCS]), help="comma-separated (default: %(default)s)")
-    parser.add_argument("--gate", action="store_true", help="fail unless heaps beat malloc, come near monotonic, and drop 50 times faster")
-    parser.add_argument("--json", metavar="FILE", help="write every run and the machine's description")
-    options = parser.parse_args(arguments)
-    wanted = [name.strip() for name in options.memories.split(",")]
-    if unknown := [name for name in wanted if name not in [*MEMORIES, *MIMALLOCS]]:
-        parser.error(f"no such memory: {', '.join(unknown)}; there are {', '.join([*MEMORIES, *MIMALLOCS])}")
-    if lacking := [name for name in (OURS, "nodes") if name not in wanted]:
-        parser.error(f"--memories must name {' and '.join(lacking)}: the others are compared with them")
-    found, missing = contenders(wanted)
+    options = parse(arguments)
+    found, missing = contenders(options.memories)
+    with_threads, missing_with_threads = thread_contenders(options.thread_memories)
     rows.build_programs()
-    described = machine.describe()
-    results = run_all(built_program(), ROWS, found, options.entries, options.repeat)
-    print(machine.one_line(described) + "\n")
-    print(render(results) + "\n")
-    for row, ratio in at_once(results).items():
-        print(f"{row}: release_all() is {ratio:.0f} times faster than destroying node by node")
-    for name, reason in missing.items():
-        print(f"missing: {name}: {reason}")
+    data = {"machine": machine.describe(), "entries": options.entries, "missing": {**missing, **missing_with_threads}}
+    program = pathlib.Path(built_program())
+    data["rows"] = {**run_maps(program, found, options.entries, options.repeat),
+                    **run_threads(program.with_name("heap_thread_rows"), with_threads, options.pairs, options.repeat)}
+    runs.progress("")
+    print(machine.one_line(data["machine"]) + "\n")
+    print(heaps_table.render(data))
     if options.json:
-        pathlib.Path(options.json).write_text(
-            json.dumps({"machine": described, "entries": options.entries, "missing": missing, "rows": results}, indent=1) + "\n")
-    return 0 if not options.gate or passes(results) else 1
+        pathlib.Path(options.json).write_text(stored.dumps(data))
+    if options.docs:
+        stored.keep("heaps", data)
+    return 0 if not options.gate or passes(data) else 1

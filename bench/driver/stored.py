@@ -1,4 +1,4 @@
-"""`script/bench docs`: writes the tables of docs/benchmarks.md, docs/articles.md and README.md from the runs stored in docs/benchmarks, or runs again."""
+"""`script/bench docs`: writes the tables of docs/benchmarks.md, docs/heaps.md, docs/articles.md and README.md from the runs stored in docs/benchmarks, or runs again."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-from . import again, articles_table, floors_table, latency_table, machine, peers, report, stats
+from . import again, articles_table, floors_table, heaps_table, latency_table, machine, peers, report, stats
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STORE = ROOT / "docs" / "benchmarks"
@@ -70,6 +70,11 @@ def floors_table_of(path):
     return "```\n" + machine.one_line(data["machine"]) + "\n\n" + floors_table.render(data) + "\n```"
 
 
+def heap_tables(path):
+    data = json.loads(path.read_text())
+    return "```\n" + machine.one_line(data["machine"]) + "\n\n" + heaps_table.render(data) + "\n```"
+
+
 def articles_head(path):
     return articles_table.head(json.loads(path.read_text()))
 
@@ -83,6 +88,7 @@ WRITTEN = [  # (text, mark, stored run, how it is shown)
     (ROOT / "README.md", "malloc", STORE / "malloc.json", readme_table),
     (ROOT / "docs" / "benchmarks.md", "floors", STORE / "floors.json", floors_table_of),
     (ROOT / "docs" / "benchmarks.md", "latency", STORE / "latency.json", latency_tables),
+    (ROOT / "docs" / "heaps.md", "heaps", STORE / "heaps.json", heap_tables),
     (ROOT / "docs" / "articles.md", "articles", STORE / "articles.json", articles_head),
     *((ROOT / "docs" / "articles.md", f"article {n}", STORE / "articles.json", article_tables(n)) for n in range(1, 6)),
 ]
@@ -102,7 +108,7 @@ def keep(name, data):
 
 def run_all():
     """Each in a process of its own, so that none is measured beside what the one before left behind."""
-    for command in (["malloc", "--rounds", "3"], ["latency"], ["floors"]):
+    for command in (["malloc", "--rounds", "3"], ["latency"], ["floors"], ["heaps"]):
         if subprocess.run([ROOT / "script" / "bench", *command, "--docs"], check=False).returncode != 0:
             print(f"script/bench {' '.join(command)} failed: docs/benchmarks holds its last good run", file=sys.stderr)
             return 1
@@ -112,7 +118,7 @@ def run_all():
 def main(arguments):
     parser = argparse.ArgumentParser(prog="script/bench docs", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a table is not that of the stored run")
-    parser.add_argument("--run", action="store_true", help="measure everything first: malloc, latency and floors, about ten minutes")
+    parser.add_argument("--run", action="store_true", help="measure everything first: malloc, latency, floors and heaps, about fifteen minutes")
     options = parser.parse_args(arguments)
     if options.run and options.check:
         parser.error("--run measures and writes, --check writes nothing: choose one")

@@ -4,12 +4,13 @@ import contextlib
 import io
 import json
 import math
+import os
 import pathlib
 import resource
 import tempfile
 import unittest
 
-from driver import again, articles_table, floors, floors_table, instructions, latency, latency_table, malloc, peers, report, runs, startup, stats, stored
+from driver import again, articles_table, floors, floors_table, heaps, heaps_table, instructions, latency, latency_table, malloc, peers, report, runs, startup, stats, stored
 from driver.peers import Allocator
 from driver.rows import PROGRAMS, Row, macro_rows
 
@@ -175,6 +176,45 @@ class Floors(unittest.TestCase):
         table = floors_table.render({"floors": measured})
         for name in measured:
             self.assertIn(name, table)
+
+
+class Heaps(unittest.TestCase):
+    @staticmethod
+    def data(private=15.0, glibc=20.0, life=1_000, owner=1.0):
+        cell = lambda total, drop: {"fill_ms": [total - drop], "drop_ms": [drop], "total_ms": [total], "peak_kib": [2048]}
+        maps = {"kind": "map", "summary": "keys", "runs": {"owner-locked": cell(owner, 0.01), "nodes": cell(2.0, 1.0),
+                                                           "malloc": cell(3.0, 1.0), "monotonic": cell(2.0, 0.1)}}
+        threads = {"kind": "threads", "life": heaps.LIVES[life], "live": life, "threads": 2,
+                   "runs": {"private": {"user_ns": [private], "wall_ns": [8.0]}, "glibc": {"user_ns": [glibc], "wall_ns": [11.0]}}}
+        return {"machine": {}, "entries": 1000, "missing": {"gone": "not installed"}, "rows": {"map-ordered": maps, "threads": threads}}
+
+    def test_Gate_SlowerThanMallocOrGlibc_Fails(self):
+        self.assertTrue(heaps.passes(self.data()))
+        self.assertTrue(heaps.passes(self.data(private=50.0, life=1)))
+        self.assertFalse(heaps.passes(self.data(private=84.0, life=1)))
+        self.assertFalse(heaps.passes(self.data(private=26.0)))
+        self.assertFalse(heaps.passes(self.data(owner=3.5)))
+
+    def test_Table_EveryRowAndWhatIsMissing_Shown(self):
+        table = heaps_table.render(json.loads(stored.dumps(self.data())))
+        for text in ("map-ordered", "1,000, then all back", "15.0", "11.0", "100 times faster", "missing: gone: not installed"):
+            self.assertIn(text, table)
+
+    @unittest.skipUnless(pathlib.Path(os.environ.get("FREEHOLD_HEAP_ROWS", "")).is_file(), "bench/heaps is not built")
+    def test_Threads_EveryMemory_TimesForEachRound(self):
+        program = pathlib.Path(os.environ["FREEHOLD_HEAP_ROWS"]).with_name("heap_thread_rows")
+        found, _ = heaps.thread_contenders(["private", "owner-locked", "glibc"])
+        for row in heaps.run_threads(program, found, 20_000, 1).values():
+            for name, cell in row["runs"].items():
+                self.assertEqual(len(cell["user_ns"]), len(cell["wall_ns"]), name)
+                self.assertTrue(all(ns > 0 for ns in cell["wall_ns"]), name)
+
+    def test_Names_UnknownOrLacking_Refused(self):
+        for part in (["--memories", "owner-locked"], ["--thread-memories", "private"], ["--memories", "x,nodes,owner-locked"],
+                     ["--docs", "--entries", "10"]):
+            with self.assertRaises(SystemExit) as refused, contextlib.redirect_stderr(io.StringIO()):
+                heaps.parse(part)
+            self.assertEqual(refused.exception.code, 2)
 
 
 class PartOfARun(unittest.TestCase):
