@@ -50,7 +50,8 @@ Settings settings_of(const SimulateOptions& options) {
 int run_simulate(const SimulateOptions& options) {
   open_standard_files();
   const Settings settings = settings_of(options);
-  if (options.json) check_writable(*options.json);
+  const bool to_stdout = options.json == "-";
+  if (options.json && !to_stdout) check_writable(*options.json);
   int signal = 0;
   Results results;
   {
@@ -60,8 +61,8 @@ int run_simulate(const SimulateOptions& options) {
     signal = interrupts.arrived();
   }
   // The file first: a terminal that went away must not cost it.
-  if (options.json) write_file(*options.json, text_of(results_json(results)));
-  print_to_stdout(table_of(results));
+  if (options.json && !to_stdout) write_file(*options.json, text_of(results_json(results)));
+  print_to_stdout(to_stdout ? text_of(results_json(results)) : table_of(results));
   return signal != 0 ? 128 + signal : 0;
 }
 
@@ -82,7 +83,8 @@ void add_simulate(CLI::App& app, Invocation& invocation) {
       ->type_name("N");
   command->add_option("--places", options.places, "Also name the N places in the source with the most misses")
       ->type_name("N");
-  command->add_option("--json", options.json, "Write everything that was counted as JSON")->type_name("FILE");
+  command->add_option("--json", options.json, "Write everything that was counted as JSON; - for standard output")
+      ->type_name("FILE");
   command->footer("Ctrl-C ends it early and keeps what was finished. docs/simulate.md explains how to read the table.");
   command->callback([&invocation] { invocation.exit_code = run_simulate(options); });
 }

@@ -256,7 +256,8 @@ void add_workers(CLI::App& app, Invocation& invocation) {
       ->add_option("--serve", options.serve,
                    "No tasks of its own: other processes of this user attach to the pool by this name")
       ->type_name("NAME");
-  command->add_option("--json", options.json, "Write the statistics as JSON")->type_name("FILE");
+  command->add_option("--json", options.json, "Write the statistics as JSON; standard output is the tasks'")
+      ->type_name("FILE");
   add_exec_options(*command, options);
   command
       ->add_option("--retries", options.retries,

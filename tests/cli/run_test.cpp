@@ -231,6 +231,7 @@ TEST(Run, ArgumentsThatAreNotUtf8_JsonStillParses) {
 TEST(Run, OutputThatCannotBeWritten_RefusedBeforeTheProgramRuns) {
   expect_refusal(run({"--json", "/no/such/folder/run.json", "sh", "-c", "echo ran"}), 2, "No such file");
   expect_refusal(run({"--json", "/", "sh", "-c", "echo ran"}), 2, "Is a directory");
+  expect_refusal(run({"--json", "-", "sh", "-c", "echo ran"}), 2, "- is standard output");
 }
 
 TEST(Run, JsonToAFullDevice_OneLineAndExit2) {

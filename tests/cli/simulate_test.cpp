@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/command.hpp"
@@ -40,6 +41,13 @@ TEST(Simulate, SomeRows_TableAndJson) {
   }
   EXPECT_EQ(first[0].at("flat"), true) << "own small blocks";
   EXPECT_EQ(rows(), first);
+}
+
+TEST(Simulate, JsonToStandardOutput_InsteadOfTheTable) {
+  const Ended ended = simulate({"--workload", "own", "--size", "64", "--cores", "1,4", "--json", "-"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(json::parse(ended.out).at("format"), "freehold-simulate");
+  EXPECT_FALSE(std::filesystem::exists("-"));
 }
 
 TEST(Simulate, Places_NameTheSourceAndTheObject) {

@@ -180,6 +180,7 @@ TEST(Workers, BadArguments_OneLineAndExit2) {
       {"--component", so, "--tasks", tasks, "--attempts", "1000"},
       {"--component", so, "--tasks", tasks, "--max-rss", "1.5"},
       {"--component", so, "--tasks", tasks, "--json", "/no/such/folder/x"},
+      {"--component", so, "--tasks", tasks, "--json", "-"},  // the outputs' place
       {"--bogus"},
       {"stray"},
   };
