@@ -95,7 +95,7 @@ def run_threads(program, found, pairs, repeat):
     return results
 
 
-MOST_OF_GLIBC = {1: 4.0, 1_000: 1.25, 10_000: 1.25}  # CPU time of PrivateHeap in its, by blocks at a time
+MOST_OF_GLIBC = {1: 1.5, 1_000: 1.0, 10_000: 1.0}  # CPU time of PrivateHeap in its, by blocks at a time
 
 
 def passes(data):

@@ -190,8 +190,8 @@ class Heaps(unittest.TestCase):
 
     def test_Gate_SlowerThanMallocOrGlibc_Fails(self):
         self.assertTrue(heaps.passes(self.data()))
-        self.assertTrue(heaps.passes(self.data(private=50.0, life=1)))
-        self.assertFalse(heaps.passes(self.data(private=84.0, life=1)))
+        self.assertTrue(heaps.passes(self.data(private=25.0, life=1)))
+        self.assertFalse(heaps.passes(self.data(private=35.0, life=1)))
         self.assertFalse(heaps.passes(self.data(private=26.0)))
         self.assertFalse(heaps.passes(self.data(owner=3.5)))
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <bit>
 
 #include "freehold/heap/slab.hpp"
 #include "freehold/os/cpu.hpp"
@@ -12,7 +13,7 @@ unsigned heap_shards() noexcept {
   static constinit std::atomic<unsigned> found{0};
   if (const unsigned shards = found.load(std::memory_order_relaxed); shards != 0) [[likely]]
     return shards;
-  const unsigned shards = std::clamp(kShardsACpu * os::possible_cpus(), kLeast, kMost);
+  const unsigned shards = std::clamp(std::bit_ceil(kShardsACpu * os::possible_cpus()), kLeast, kMost);
   found.store(shards, std::memory_order_relaxed);
   return shards;
 }

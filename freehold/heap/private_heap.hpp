@@ -1,25 +1,28 @@
 // A private heap that any thread uses: contention is limited to the heap's users, and among them to those who meet on one
 // CPU.
 //
-// A *shard* holds free slots of every class and a flag that a thread takes for a few instructions. Threads spread over the
-// shards by their number, and there are more shards than CPUs: a thread that is preempted in the middle holds up nobody but
-// those of the same shard, who try the next shards, and at last the centre, which has a lock that can sleep: so nobody ever
-// spins on a thread that does not run. Free slots have no home: they stay in the shard of the thread that gave them back,
-// and travel as whole chains of one length, in a constant time each way. The chains that a shard sets aside are
+// A *shard* holds free slots of every class and a flag that a thread takes for a few instructions. The thread that took it
+// many times in a row becomes its owner, and enters by plain stores from then on; any other thread that wants the shard
+// first revokes that, by a heavy fence, as BestPool's thieves do (biased locking with one side's fence). Threads spread over
+// the shards by their number, and there are more shards than CPUs: a thread that is preempted in the middle holds up nobody
+// but those of the same shard, who try the next shards, and at last the centre, which has a lock that can sleep: so nobody
+// ever spins on a thread that does not run. Free slots have no home: they stay in the shard of the thread that gave them
+// back, and travel as whole chains of one length, in a constant time each way. The chains that a shard sets aside are
 // everybody's, under the centre's lock, but come back to the same shard first: their lines are in that CPU's cache.
 //
 //   Invariants: a bin's free list is shorter than kChain(c) slots or exactly a chain, its spare is null or a chain of
 //               kChain(c), and so is each chain in its depot;
 //               slots of class c: live (summed over all shards and the centre) + free ones + uncut ones == those of its
-//               runs; the centre counts the chains in all depots.
+//               runs; the centre counts the chains in all depots;
+//               a shard has an owner only if nobody but it has been inside since it became one.
 //
 // Locks, in this order: the shards' flags by number, the centre, then the engine's. A thread that holds a flag asks for no
 // other one.
 // Threads: any, for all but construction and destruction; release_all() and the destructor may be called by any thread,
-// while no other uses blocks of this heap. allocate, deallocate: one atomic exchange on the shard's line and one store;
-// the centre once in kChain(c) operations. Held beyond what is in use: at most two chains (16 KiB) and a run for each class
-// and shard that used it. Source: "Practical testing 30: reducing contention"; chains through a depot from Bonwick and
-// Adams, "Magazines and Vmem".
+// while no other uses blocks of this heap. allocate, deallocate: two stores and two loads on the shard's line, without an
+// owner one atomic exchange and one store; to take a shard from its owner a system call; the centre once in kChain(c)
+// operations. Held beyond what is in use: at most two chains (16 KiB) and a run for each class and shard that used it.
+// Source: "Practical testing 30: reducing contention"; chains through a depot from Bonwick and Adams, "Magazines and Vmem".
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -46,6 +49,13 @@ struct PrivateHeapOrders {
   static constexpr std::memory_order kTake = std::memory_order_acquire;
   // release: pairs with kTake.
   static constexpr std::memory_order kGive = std::memory_order_release;
+  // release: pairs with kLook; the owner's changes of the shard are visible. Also where it turns back at once: a store that
+  // is not one would end what the last one released.
+  static constexpr std::memory_order kLeave = std::memory_order_release;
+  // acquire: pairs with kLeave.
+  static constexpr std::memory_order kLook = std::memory_order_acquire;
+  // Whether each owner of a shard has a word of its own. (false: for a mutant.)
+  static constexpr bool kWordForEach = true;
   // release: publishes a shard, or the core, to who loads the pointer with kFind.
   static constexpr std::memory_order kPublish = std::memory_order_release;
   static constexpr std::memory_order kFind = std::memory_order_acquire;
@@ -71,13 +81,13 @@ class BasicPrivateHeap {
     if (!is_small(bytes, alignment)) [[unlikely]]
       return allocate_large(bytes, alignment);
     const unsigned c = class_of(bytes, alignment);
-    if (Shard* const shard = take_shard(); shard != nullptr) [[likely]] {
-      void* const slot = pop(shard->bins[c], c);
+    if (const Entry entry = take_shard(); entry.shard != nullptr) [[likely]] {
+      void* const slot = pop(entry.shard->bins[c], c);
       if (slot != nullptr) [[likely]] {
-        give_shard(*shard);
+        leave(entry);
         return handed_out(c, slot);
       }
-      return allocate_refilling(*shard, c);
+      return allocate_refilling(entry, c);
     }
     return allocate_centrally(c);
   }
@@ -164,7 +174,15 @@ class BasicPrivateHeap {
 
   // Holds everybody off, for a child of fork to find the heap whole; and lets them go on.
   void hold() noexcept { held_.store(take_all()); }
-  void let_go() noexcept { give_all(held_.load()); }
+  // In the child, too, whose other threads are gone: one that was about to find out that it is the owner no more may have
+  // left its word behind. Where it still runs it clears that itself, now or later.
+  void let_go() noexcept {
+    const std::uint64_t taken = held_.load();
+    for (std::uint64_t each = taken; each != 0; each &= each - 1)
+      for (auto& inside : shard_at(*core_.load(std::memory_order_relaxed), base::lowest_bit(each)).inside)
+        inside.store(0, Orders::kLeave);
+    give_all(taken);
+  }
 
   void check_invariants() noexcept {
     const All all(*this);
@@ -212,8 +230,23 @@ class BasicPrivateHeap {
     var<Free*> spare{nullptr};
     var<Free*> depot{nullptr};  // a list of chains; under the centre's lock
   };
+  static constexpr unsigned kOwners = Geometry::kOwners;
+  // Its address says which thread it is, to all shared objects and in a child of fork. A new thread may have that of one
+  // that has ended: then it is its heir.
+  struct alignas(kOwners) ThreadMark {
+    std::byte room[kOwners];
+  };
+  // Takes in a row that make an owner after the last one was revoked, at most; at first Geometry::kTakesToOwn.
+  static constexpr std::uint32_t kMostTakesToOwn = 4096;
   struct Shard {
     alignas(base::kCacheLine) atomic<std::uint32_t> taken{0};
+    atomic<std::uint8_t> inside[kOwners]{};
+    atomic<std::uintptr_t> owner{0};  // a thread, and the number of its word; 0: none. Changed by who has taken the shard
+    // Of who has taken the shard:
+    var<std::uintptr_t> owners[kOwners]{};  // threads, whose word each is
+    var<std::uintptr_t> last{0};            // the thread that took it last; how often in a row
+    var<std::uint32_t> in_a_row{0};
+    var<std::uint32_t> takes_to_own{Geometry::kTakesToOwn};
     Bin bins[Classes::kCount];
 
     void clear() noexcept {
@@ -231,7 +264,7 @@ class BasicPrivateHeap {
   };
   // Made with the first block, at the beginning of the first slab.
   struct Core {
-    const unsigned shard_count = Geometry::shards();
+    const unsigned shard_count = Geometry::shards();  // a power of two
     atomic<Shard*> shards[kMaxShards]{};
     alignas(base::kCacheLine) Bins<A, Geometry> centre;
     var<std::uint32_t> chains[Classes::kCount]{};  // in the shards' depots
@@ -260,38 +293,109 @@ class BasicPrivateHeap {
 
   // ---- shards ----
 
-  // A shard that nobody else works on until give_shard(). Null: none is there, or those that were tried are taken.
-  [[nodiscard]] Shard* take_shard() noexcept {
+  // A shard that nobody else works on until leave(). Null: none is there, or those that were tried are taken.
+  struct Entry {
+    Shard* shard = nullptr;
+    atomic<std::uint8_t>* inside = nullptr;  // the owner's word; null: the shard was taken
+  };
+  static void leave(const Entry& entry) noexcept {
+    if (entry.inside != nullptr) [[likely]]
+      entry.inside->store(0, Orders::kLeave);
+    else
+      give_shard(*entry.shard);
+  }
+
+  [[nodiscard]] Entry take_shard() noexcept {
     Core* core = core_.load(Orders::kFind);
     if (core == nullptr) [[unlikely]] {
       core = make_core();
-      if (core == nullptr) return nullptr;
+      if (core == nullptr) return {};
     }
-    const unsigned shards = core->shard_count;
-    unsigned i = A::thread_number() % shards;
+    const unsigned i = Geometry::template spread<A>() & (core->shard_count - 1);
     Shard* shard = core->shards[i].load(Orders::kFind);
     if (shard == nullptr) [[unlikely]] {
       shard = make_shard(i);
-      if (shard == nullptr) return nullptr;
+      if (shard == nullptr) return {};
     }
-    if (try_take(*shard)) [[likely]]
-      return shard;
-    return take_other_shard(*core, i, shards);
+    const std::uintptr_t owner = shard->owner.load(std::memory_order_relaxed);  // relaxed: only ours counts
+    if (is_of(owner, this_thread())) [[likely]] {
+      auto& inside = shard->inside[Orders::kWordForEach ? owner % kOwners : 0];
+      (void)inside.load(Orders::kLook);            // what the thread whose heir we are did
+      inside.store(1, std::memory_order_relaxed);  // relaxed, both: the fences order them against disown()
+      A::light_fence();
+      if (shard->owner.load(std::memory_order_relaxed) == owner) [[likely]]
+        return {shard, &inside};
+      inside.store(0, Orders::kLeave);
+    }
+    return take_home_shard(*core, i, *shard);
   }
-  [[gnu::noinline]] Shard* take_other_shard(Core& core, unsigned i, unsigned shards) noexcept {
+  [[nodiscard]] static std::uintptr_t this_thread() noexcept {
+    return reinterpret_cast<std::uintptr_t>(&A::template per_thread<ThreadMark>());
+  }
+  [[nodiscard]] static bool is_of(std::uintptr_t owner, std::uintptr_t thread) noexcept { return owner - thread < kOwners; }
+
+  [[gnu::noinline]] Entry take_home_shard(Core& core, unsigned i, Shard& shard) noexcept {
+    if (!try_take(shard)) return take_other_shard(core, i, core.shard_count);
+    const std::uintptr_t me = this_thread();
+    if (shard.last.load() != me) {
+      shard.last.store(me);
+      shard.in_a_row.store(0);
+    }
+    shard.in_a_row.store(shard.in_a_row.load() + 1);
+    if (shard.in_a_row.load() >= shard.takes_to_own.load()) own(shard, me);
+    return {&shard, nullptr};
+  }
+  // Makes the caller the owner of a shard that it has taken, if there is a word for it and the system has the fence.
+  static void own(Shard& shard, std::uintptr_t me) noexcept {
+    shard.in_a_row.store(0);  // if it cannot be: so many takes until it is looked at again
+    for (unsigned word = 0; word < kOwners; ++word) {
+      if (const std::uintptr_t thread = shard.owners[word].load(); thread != 0 && thread != me) continue;
+      if (!A::may_fence_heavily()) return;
+      shard.owners[word].store(me);
+      shard.owner.store(me + word, std::memory_order_relaxed);  // relaxed: others see it through `taken`
+      return;
+    }
+  }
+  [[nodiscard]] Entry take_other_shard(Core& core, unsigned i, unsigned shards) noexcept {
     conflicts_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a statistic, it publishes nothing
     for (unsigned tries = 1; tries < kTries && tries < shards; ++tries) {
       if (++i == shards) i = 0;
       Shard* const shard = core.shards[i].load(Orders::kFind);
-      if (shard != nullptr && try_take(*shard)) return shard;
+      if (shard != nullptr && try_take(*shard)) return {shard, nullptr};
     }
-    return nullptr;
+    return {};
   }
+  // False: somebody is in it, or on the way in.
   [[nodiscard]] static bool try_take(Shard& shard) noexcept {
+    if (!mark(shard)) return false;
+    if (disown(shard)) A::heavy_fence();
+    if (!is_entered(shard)) [[likely]]
+      return true;
+    give_shard(shard);
+    return false;
+  }
+  static void give_shard(Shard& shard) noexcept { shard.taken.store(0, Orders::kGive); }
+
+  // The steps of a take: keeps all others but the owner off; makes another thread that owns the shard its owner no more, and
+  // says whether there was one; after a heavy fence then, whether one is still inside. The fence is one side of Dekker's
+  // protocol: an owner that comes after it sees that it is none, and one that came before is seen inside.
+  [[nodiscard]] static bool mark(Shard& shard) noexcept {
     // relaxed: a glance, which spares the exchange where it would fail.
     return shard.taken.load(std::memory_order_relaxed) == 0 && shard.taken.exchange(1, Orders::kTake) == 0;
   }
-  static void give_shard(Shard& shard) noexcept { shard.taken.store(0, Orders::kGive); }
+  [[nodiscard]] static bool disown(Shard& shard) noexcept {
+    const std::uintptr_t owner = shard.owner.load(std::memory_order_relaxed);  // relaxed: written by who has the shard
+    if (owner == 0 || is_of(owner, this_thread())) return false;
+    shard.owner.store(0, std::memory_order_relaxed);  // relaxed: fenced
+    shard.in_a_row.store(0);
+    shard.takes_to_own.store(std::min(2 * shard.takes_to_own.load(), kMostTakesToOwn));
+    return true;
+  }
+  [[nodiscard]] static bool is_entered(const Shard& shard) noexcept {
+    bool entered = false;
+    for (const auto& inside : shard.inside) entered |= inside.load(Orders::kLook) != 0;
+    return entered;
+  }
 
   [[gnu::noinline]] Shard* make_shard(unsigned i) noexcept {
     const sync::Guard guard(lock_);
@@ -328,13 +432,21 @@ class BasicPrivateHeap {
   [[nodiscard]] std::uint64_t take_shards() noexcept {
     Core* const core = core_.load(Orders::kFind);
     std::uint64_t taken = 0;
+    bool had_owner = false;
     for (unsigned i = 0; core != nullptr && i < core->shard_count; ++i) {
       Shard* const shard = core->shards[i].load(Orders::kFind);
       if (shard == nullptr) continue;
-      while (!try_take(*shard)) A::yield();
+      while (!mark(*shard)) A::yield();
+      had_owner |= disown(*shard);
       taken |= base::bit(i);
     }
+    if (had_owner) A::heavy_fence();
+    for (std::uint64_t each = taken; each != 0; each &= each - 1)
+      while (is_entered(shard_at(*core, base::lowest_bit(each)))) A::yield();
     return taken;
+  }
+  [[nodiscard]] static Shard& shard_at(Core& core, unsigned i) noexcept {
+    return *core.shards[i].load(std::memory_order_relaxed);  // relaxed: found before
   }
   void give_all(std::uint64_t taken) noexcept {
     lock_.unlock();
@@ -346,13 +458,18 @@ class BasicPrivateHeap {
   void reclaim_if_quiet() noexcept {
     Core* const core = core_.load(std::memory_order_relaxed);  // relaxed: we had a shard
     std::uint64_t taken = 0;
-    bool quiet = true;
+    bool quiet = true, had_owner = false;
     for (unsigned i = 0; quiet && i < core->shard_count; ++i) {
       Shard* const shard = core->shards[i].load(Orders::kFind);
       if (shard == nullptr) continue;
-      quiet = try_take(*shard);
-      if (quiet) taken |= base::bit(i);
+      quiet = mark(*shard);
+      if (!quiet) continue;
+      had_owner |= disown(*shard);
+      taken |= base::bit(i);
     }
+    if (had_owner) A::heavy_fence();
+    for (std::uint64_t each = taken; each != 0; each &= each - 1)
+      quiet = !is_entered(shard_at(*core, base::lowest_bit(each))) && quiet;
     lock_.lock();
     if (quiet && taken == made_shards()) reclaim();
     give_all(taken);
@@ -383,12 +500,12 @@ class BasicPrivateHeap {
     bin.live.store(bin.live.load() + 1);
     return slot;
   }
-  [[gnu::noinline]] void* allocate_refilling(Shard& shard, unsigned c) noexcept {
-    Bin& bin = shard.bins[c];
+  [[gnu::noinline]] void* allocate_refilling(const Entry entry, unsigned c) noexcept {
+    Bin& bin = entry.shard->bins[c];
     bool due = false;
     void* slot = nullptr;
     if (refill(bin, c, due)) slot = pop(bin, c);
-    give_shard(shard);
+    leave(entry);
     if (slot == nullptr) return allocate_scarce([this, c] { return find_slot(c); }, Classes::slot_bytes(c));
     if (due) reclaim_if_quiet();
     return handed_out(c, slot);
@@ -561,10 +678,10 @@ class BasicPrivateHeap {
   void push(unsigned c, void* block) noexcept {
     if (!slabs_.ends(c, block)) return;
     bool awaited = false;
-    if (Shard* const shard = take_shard(); shard != nullptr) [[likely]] {
-      push_into(shard->bins[c], c, static_cast<Free*>(block));
+    if (const Entry entry = take_shard(); entry.shard != nullptr) [[likely]] {
+      push_into(entry.shard->bins[c], c, static_cast<Free*>(block));
       awaited = waiters_.load(std::memory_order_relaxed) != 0;
-      give_shard(*shard);
+      leave(entry);
     } else {
       const sync::Guard guard(lock_);
       core_.load(std::memory_order_relaxed)->centre.push_watched(c, block, slabs_);

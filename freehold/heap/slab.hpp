@@ -23,7 +23,7 @@
 
 namespace freehold::heap {
 
-// CPUs that are kept apart. Cost: a load.
+// Shards of a heap, a power of two. Cost: a load.
 [[nodiscard]] unsigned heap_shards() noexcept;
 
 // By how the including file is compiled: see base/poison.hpp.
@@ -34,6 +34,16 @@ struct HeapGeometryOf {
   // What travels between a CPU's free slots and the heap's, in one go.
   static constexpr std::size_t kChainBytes = 8192, kLeastChain = 4, kMostChain = 64;
   [[nodiscard]] static unsigned shards() noexcept { return heap_shards(); }
+  // Where a thread looks first.
+  template <sync::Atomics A>
+  [[nodiscard]] static std::uint32_t spread() noexcept {
+    return A::thread_number();
+  }
+  // Takes of a shard in a row that make a thread its owner.
+  static constexpr std::uint32_t kTakesToOwn = 64;
+  // Threads that may own a shard, one after the other, in all its time; a power of two. Each has a word of its own to say
+  // that it is inside: one that finds out late that it is the owner no more writes there, too.
+  static constexpr unsigned kOwners = 4;
 };
 using HeapGeometry = HeapGeometryOf<base::kAddressSanitizer>;
 

@@ -1,6 +1,6 @@
-// PrivateHeap on the simulated machine: shards, the centre, the end of memory, waiting for room, and who locks everything.
-// The oracle: a block is data of whoever has it, so that one handed out twice, or without what its former owner did being
-// visible, is a data race; the heap's invariants hold at the end; nobody waits for ever.
+// PrivateHeap on the simulated machine: shards and their owners, the centre, the end of memory, waiting for room, and who
+// locks everything. The oracle: a block is data of whoever has it, so that one handed out twice, or without what its former
+// owner did being visible, is a data race; the heap's invariants hold at the end; nobody waits for ever.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -23,10 +23,7 @@ using sim::Options;
 using sim::Result;
 using sim::SimAtomics;
 
-// Threads find their shard by their number. Here that is the CPU on which they run, so that they meet, and move.
-struct OnCpus : SimAtomics {
-  static std::uint32_t thread_number() noexcept { return cpu_id(); }
-};
+using OnCpus = SimAtomics;
 
 using Payload = SimAtomics::var<std::uint64_t>;
 
@@ -36,6 +33,13 @@ struct Tiny {
   using Classes = heap::HeapClasses<128>;
   static constexpr std::size_t kChainBytes = 0, kLeastChain = 2, kMostChain = 2;
   static constexpr unsigned shards() noexcept { return 2; }
+  // Threads find their shard by their number. Here that is the CPU on which they run, so that they meet, and move.
+  template <class A>
+  static std::uint32_t spread() noexcept {
+    return A::cpu_id();
+  }
+  static constexpr std::uint32_t kTakesToOwn = 2;
+  static constexpr unsigned kOwners = 2;
 };
 // Two slots to a page.
 constexpr std::size_t kBytes = 112;
@@ -265,6 +269,62 @@ TEST(PrivateHeap_Model, ThreeThreads_Pct) {
   EXPECT_TRUE(result.ok()) << result;
 }
 
+// ---- owners of a shard ----
+
+// One shard, whose owner is who took it once.
+struct Owned : Tiny {
+  static constexpr unsigned shards() noexcept { return 1; }
+  template <class A>
+  static std::uint32_t spread() noexcept {
+    return 0;
+  }
+  static constexpr std::uint32_t kTakesToOwn = 1;
+  static constexpr unsigned kOwners = 4;
+};
+template <class A, class Orders = PrivateHeapOrders>
+using OwnedHeap = BasicPrivateHeap<A, Owned, FewSlabs, Unregistered, Orders>;
+
+// Each thread has one block at a time, `pairs` times; the shard's owner changes with who takes it.
+template <class H>
+Result one_at_a_time(const Options& options, unsigned threads, unsigned pairs) {
+  return sim::explore(options, [=](Execution& run) {
+    start_afresh();
+    H heap;
+    heap.deallocate(heap.allocate(kBytes), kBytes);
+    for (unsigned t = 0; t < threads; ++t) {
+      run.spawn([&heap, pairs] {
+        for (unsigned i = 0; i < pairs; ++i) {
+          void* const block = heap.allocate(kBytes);
+          SIM_CHECK(block != nullptr);
+          use(block);
+          heap.deallocate(block, kBytes);
+        }
+      });
+    }
+    run.check([&] { expect_empty(heap); });
+  });
+}
+TEST(PrivateHeap_Model, OwnerAndAnotherThread_OneOfThemInTheShard) {
+  const Result result = one_at_a_time<OwnedHeap<OnCpus>>(bounds("private_heap/owner", 3, 1), 2, 2);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(PrivateHeap_Model, OwnersOneAfterTheOther_NoneStaysInside) {
+  const Result result = one_at_a_time<OwnedHeap<OnCpus>>(bounds("private_heap/owners", 3, 0), 2, 3);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(PrivateHeap_Model, OwnerLookedAt_WholeAndConsistent) {
+  const Result result = looked_at<OwnedHeap<OnCpus>>(bounds("private_heap/owner_looked_at", 2, 2));
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(PrivateHeap_Model, ThreeOwners_Pct) {
+  Options options = bounds("private_heap/owners_pct", 0, 2);
+  options.strategy = sim::Strategy::kPct;
+  options.depth = 5;
+  options.executions = 20'000;
+  const Result result = one_at_a_time<OwnedHeap<OnCpus>>(options, 3, 4);
+  EXPECT_TRUE(result.ok()) << result;
+}
+
 // ---- mutants ----
 
 template <class H>
@@ -291,6 +351,34 @@ TEST(PrivateHeap_Mutants, EveryOrderWeakened_IsSeen) {
   EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedGive>>()));
   EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedPublish>>()));
   EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedFind>>()));
+}
+
+template <class H>
+bool owners_fail() {
+  return !one_at_a_time<H>(bounds("private_heap/mutant/owner", 2, 1), 2, 2).ok() ||
+         !one_at_a_time<H>(bounds("private_heap/mutant/owners", 3, 0), 2, 3).ok() ||
+         !looked_at<H>(bounds("private_heap/mutant/owner_looked_at", 2, 1)).ok();
+}
+struct RelaxedLeave : PrivateHeapOrders {
+  static constexpr std::memory_order kLeave = std::memory_order_relaxed;
+};
+struct RelaxedLook : PrivateHeapOrders {
+  static constexpr std::memory_order kLook = std::memory_order_relaxed;
+};
+struct OneWordForAll : PrivateHeapOrders {
+  static constexpr bool kWordForEach = false;
+};
+// Without the light fence nothing would fail here: it binds the compiler, and the machine runs what is written.
+struct NoHeavyFence : OnCpus {
+  static void heavy_fence() noexcept {}
+};
+TEST(PrivateHeap_Mutants, OwnersOrdersAndFencesWeakened_AreSeen) {
+  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedTake>>()));
+  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedGive>>()));
+  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedLeave>>()));
+  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedLook>>()));
+  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, OneWordForAll>>()));
+  EXPECT_TRUE((owners_fail<OwnedHeap<NoHeavyFence>>()));
 }
 
 // Who gives memory back wakes nobody.
