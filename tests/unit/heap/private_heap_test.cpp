@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csetjmp>
 #include <cstdint>
 #include <cstdio>
 #include <deque>
@@ -21,6 +22,7 @@
 #include "freehold/os/cpu.hpp"
 #include "tests/support/heaps.hpp"
 #include "tests/support/pattern.hpp"
+#include "tests/unit/hooked_atomics.hpp"
 
 namespace freehold::heap {
 namespace {
@@ -495,6 +497,64 @@ TEST(PrivateHeap, ForkWhileThreadsAllocate_ChildUsesTheHeap) {
 }
 
 // A thread that is preempted within the heap, and does not run for a while, holds up nobody but those of its shard.
+// One thread plays two, and says which one it is; who waits for the other in vain gives up.
+struct TwoThreads : test::HookedAtomics {
+  static inline unsigned who = 0, yields = 0;
+  static inline std::jmp_buf leave;
+  enum Left : int { kNotYet, kForked, kHung };
+
+  static std::uint32_t thread_number() noexcept { return who; }
+  template <class T>
+  static T& per_thread() noexcept {
+    static T objects[2];
+    return objects[who];
+  }
+  static void yield() noexcept {
+    if (++yields > 1000) std::longjmp(leave, kHung);
+  }
+};
+struct Unregistered {
+  template <class Heap>
+  explicit Unregistered(Heap&) noexcept {}
+  static void end() noexcept {}
+};
+
+// A thread enters its shard just when another one forks, and is gone in the child before it has taken its word back.
+TEST(PrivateHeap, OwnerGoneOnItsWayIn_ChildGetsItsShard) {
+  if (!sync::NativeAtomics::may_fence_heavily()) GTEST_SKIP() << "the system has no membarrier";
+  using Heap = BasicPrivateHeap<TwoThreads, HeapGeometry, EngineSlabs, Unregistered>;
+  static Heap* heap;
+  Heap the_heap;
+  heap = &the_heap;
+  TwoThreads::who = 0;
+  for (std::uint32_t i = 0; i < 2 * HeapGeometry::kTakesToOwn; ++i) heap->deallocate(heap->allocate(48), 48);
+  static bool was_in_time;
+  switch (setjmp(TwoThreads::leave)) {
+    case TwoThreads::kNotYet:
+      test::HookedAtomics::hook = [](const void*) {  // it is about to say that it is inside
+        test::HookedAtomics::hook = nullptr;
+        TwoThreads::who = 1;
+        heap->hold();
+        TwoThreads::who = 0;
+        was_in_time = true;
+        test::HookedAtomics::hook = [](const void*) {  // it is about to turn back
+          test::HookedAtomics::hook = nullptr;
+          std::longjmp(TwoThreads::leave, TwoThreads::kForked);
+        };
+      };
+      (void)heap->allocate(48);
+      FAIL() << "it did not turn back";
+    case TwoThreads::kForked:
+      EXPECT_TRUE(was_in_time);
+      TwoThreads::who = 1;
+      heap->let_go();
+      EXPECT_EQ(heap->stats().live_objects, 0U);
+      heap->check_invariants();
+      break;
+    default: FAIL() << "somebody who is gone is still inside";
+  }
+}
+
 // Threads that own their shards are told in the middle of an operation that they own them no more, and are gone in the
 // child: nothing that they were about to take back may keep anybody out there.
 TEST(PrivateHeap, ForkWhileOwnersEnter_ChildGetsEveryShard) {
