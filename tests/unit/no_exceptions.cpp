@@ -1,4 +1,8 @@
 // Pools, heaps and timers in a program that is compiled without exceptions and run-time type information.
+#include <atomic>
+#include <thread>
+
+#include "freehold/heap/adaptors.hpp"
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/heap_resource.hpp"
 #include "freehold/heap/in_heap.hpp"
@@ -8,7 +12,9 @@
 #include "freehold/pool/registry.hpp"
 #include "freehold/pool/single_thread.hpp"
 #include "freehold/pool/tracked_pool.hpp"
+#include "freehold/timer/driver.hpp"
 #include "freehold/timer/owned_timer.hpp"
+#include "freehold/timer/sleep.hpp"
 #include "freehold/timer/timer_queue.hpp"
 #include "freehold/timer/timer_wheel.hpp"
 
@@ -34,6 +40,15 @@ bool fires() {
   return fired == 2 && owned.cancel();
 }
 
+bool fires_by_itself() {
+  freehold::timer::Driver<> driver;
+  std::atomic<bool> fired{false};
+  const auto call = [&] { fired = true; };
+  driver.set(create_calling(driver, call), freehold::timer::Clock::now());
+  while (!fired) std::this_thread::yield();
+  return true;
+}
+
 }  // namespace
 
 int main() {
@@ -57,5 +72,11 @@ int main() {
   freehold::heap::HeapResource resource(heap), another(heap);
   resource.deallocate(resource.allocate(100), 100);
   sound &= resource.is_equal(resource) && !resource.is_equal(another);
-  return sound && fires<freehold::TimerWheel<>>() && fires<freehold::TimerQueue<>>() ? 0 : 1;
+  freehold::CountingResource counted(resource, 1000);
+  counted.deallocate(counted.allocate(100), 100);
+  sound &= counted.stats().allocations == 1 && counted.stats().live_objects == 0;
+  freehold::heap::PrivateHeap second;
+  freehold::FallbackHeap both(heap, second);
+  sound &= freehold::heap::make_unique<int[]>(both, 3)[2] == 0;
+  return sound && fires_by_itself() && fires<freehold::TimerWheel<>>() && fires<freehold::TimerQueue<>>() ? 0 : 1;
 }
