@@ -3,9 +3,8 @@
 // it runs: whoever has a fast path asks under_memcheck() once and leaves that path off, which makes it free of charge.
 //
 //   Protocol: conceal() all memory when it is made, reveal() a block when it is handed out, conceal() it when it comes
-//   back, forget() the memory before it is freed. A slot that is concealed already comes back a second time: pools of
-//   AddressSanitizer's builds ask asan_is_concealed() before; heaps, whose users conceal parts of blocks, keep a bit a
-//   block.
+//   back, forget() the memory before it is freed. Whether memory is concealed does not tell whether it is free: users
+//   conceal parts of what they have, too. Pools and heaps keep a bit for each slot beside it.
 //
 // Any thread. Without either tool: nothing (compiled out), or one call in a slow path.
 #pragma once
@@ -13,7 +12,6 @@
 
 extern "C" void __asan_poison_memory_region(const volatile void* start, std::size_t bytes);
 extern "C" void __asan_unpoison_memory_region(const volatile void* start, std::size_t bytes);
-extern "C" int __asan_address_is_poisoned(const volatile void* address);
 extern "C" void __asan_report_error(void* pc, void* frame, void* stack, void* address, int is_write, std::size_t bytes);
 
 namespace freehold::base {
@@ -40,11 +38,6 @@ inline void asan_conceal(const void* start, std::size_t bytes) noexcept {
 template <bool kAsan = kAddressSanitizer>
 inline void asan_reveal(const void* start, std::size_t bytes) noexcept {
   if constexpr (kAsan) __asan_unpoison_memory_region(start, bytes);
-}
-template <bool kAsan = kAddressSanitizer>
-[[nodiscard]] inline bool asan_is_concealed(const void* address) noexcept {
-  if constexpr (kAsan) return __asan_address_is_poisoned(address) != 0;
-  return false;
 }
 // Ends the process with AddressSanitizer's report of a use of `block`, with the caller's stack.
 template <bool kAsan = kAddressSanitizer>

@@ -295,7 +295,7 @@ class BestPool {
   // ---- what checkers are told
 
   // Else only memcheck may watch, and arrays are off then: the slow paths tell it.
-  static constexpr bool kMarksAlways = kChecked || base::kAddressSanitizer;
+  static constexpr bool kMarksAlways = kChecked;
 
   [[nodiscard]] void* hand_out(void* slot) noexcept {
     if constexpr (kMarksAlways) {
@@ -313,13 +313,7 @@ class BestPool {
       }
       if (!handed_out_.ends(layout_.number(slot), slot)) return false;
     }
-    if constexpr (kMarksAlways) {
-      if (base::asan_is_concealed(slot)) {
-        base::fatal(base::Crime::kDoubleFree, slot);
-        return false;
-      }
-      layout_.conceal(slot);
-    }
+    if constexpr (kMarksAlways) layout_.conceal(slot);
     return true;
   }
 

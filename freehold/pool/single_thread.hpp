@@ -76,7 +76,7 @@ class SingleThread {
   static constexpr std::size_t kBatch = 64;
 
   // Every build that marks slots.
-  static constexpr bool kMarksAlways = kChecked || base::kAddressSanitizer;
+  static constexpr bool kMarksAlways = kChecked;
 
   [[nodiscard, gnu::noinline]] void* acquire_slow() noexcept {
     void**& top = kMarksAlways || hidden_top_ != nullptr ? hidden_top_ : top_;

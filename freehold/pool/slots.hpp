@@ -20,7 +20,9 @@
 
 namespace freehold::pool {
 
-using base::kChecked;
+// Whether each slot's coming and going is looked at: in a checked build, and under AddressSanitizer. (Whether a slot is
+// concealed does not tell that it is free: its user may have concealed some of it.)
+inline constexpr bool kChecked = base::kChecked || base::kAddressSanitizer;
 
 // Which slots are handed out, one bit each. Its atomics are native ones under the simulator, too: it is an observer.
 class HandedOut {
@@ -104,7 +106,7 @@ class Slots {
       }
     }
     const std::size_t slot = number(address);
-    if (!handed_out_.ends(slot, address) || is_concealed(address)) return kNone;
+    if (!handed_out_.ends(slot, address)) return kNone;
     poison_.conceal(address, bytes_);
     return slot;
   }
@@ -112,7 +114,6 @@ class Slots {
   // The same for a pool that keeps addresses. False: misuse was detected.
   [[nodiscard]] bool take_back_at(const void* address) const noexcept {
     if constexpr (kChecked) return take_back(address) != kNone;
-    if (is_concealed(address)) return false;
     poison_.conceal(address, bytes_);
     return true;
   }
@@ -130,12 +131,6 @@ class Slots {
  private:
   [[nodiscard]] std::size_t offset(const void* address) const noexcept {
     return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(start_);
-  }
-  // AddressSanitizer knows of a slot that it is free: it comes back a second time. Compiled out without.
-  [[nodiscard]] static bool is_concealed(const void* address) noexcept {
-    if (!base::asan_is_concealed(address)) return false;
-    base::fatal(base::Crime::kDoubleFree, address);
-    return true;
   }
   [[nodiscard]] bool is_inside(const void* address) const noexcept { return offset(address) < count_ * bytes_; }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Private heaps of an installed Freehold in a program under AddressSanitizer: each misuse ends it with a report, and a long
-# program without misuse ends well, whatever the compiler leaves for the linker to choose.
+# Private heaps and pools of an installed Freehold in a program under AddressSanitizer: each misuse ends it with a report, and
+# a long program without misuse ends well, whatever the compiler leaves for the linker to choose.
 #   run.sh INSTALL_PREFIX WORK_FOLDER CXX
 set -euo pipefail
 prefix=$1 work=$2 cxx=$3
@@ -39,4 +39,12 @@ for level in -O0 -O2; do
   for seed in 1 $RANDOM; do
     "$program" innocent "$seed" || { echo "$program innocent $seed" && exit 1; }
   done
+done
+
+read -ra cflags <<<"$(pkg-config --cflags freehold-pool)"
+read -ra libs <<<"$(pkg-config --libs freehold-pool)"
+"$cxx" -O0 -g1 -w -std=c++20 -fsanitize=address "${cflags[@]}" "$sources/pool.cpp" -o "$work/pool" "${libs[@]}"
+for pool in best single-thread tagged-stack locked-bits magazines; do
+  "$work/pool" innocent $pool >"$work/pool.out"
+  reported "$work/pool" "freehold: double free" release_twice $pool
 done
