@@ -123,6 +123,7 @@ ordered_json trial_json(const Trial& trial) {
           {"voluntary_switches", trial.voluntary_switches},
           {"involuntary_switches", trial.involuntary_switches},
           {"stolen_s", trial.stolen_s},
+          {"taken_s", trial.taken_s},
           {"throttled_s", trial.throttled_s},
           {"throughput", or_null(trial.throughput)},
           {"wait_status", trial.wait_status}};

@@ -30,9 +30,14 @@ constexpr double kReadyEvery_s = 0.1;
 constexpr double kOverslept_s = 0.5;  // a sleep longer by that was no sleep: the whole session was stopped
 
 // CPU time that somebody had on these CPUs since boot, in steps of 10 ms.
-double busy_s(const std::vector<unsigned>& cpus) {
+struct Busy {
+  double all_s = 0;
+  double host_s = 0;  // of that, the host of this virtual machine
+  friend Busy operator-(const Busy& a, const Busy& b) { return {a.all_s - b.all_s, a.host_s - b.host_s}; }
+};
+Busy busy_on(const std::vector<unsigned>& cpus) {
   std::ifstream in("/proc/stat");
-  double ticks = 0;
+  double ticks = 0, host_ticks = 0;
   for (std::string line; std::getline(in, line) && line.starts_with("cpu");) {
     std::istringstream words(line.substr(3));
     unsigned cpu = 0;
@@ -40,8 +45,10 @@ double busy_s(const std::vector<unsigned>& cpus) {
     double user = 0, nice = 0, system = 0, idle = 0, io_wait = 0, irq = 0, soft_irq = 0, steal = 0;
     words >> user >> nice >> system >> idle >> io_wait >> irq >> soft_irq >> steal;
     ticks += user + nice + system + irq + soft_irq + steal;
+    host_ticks += steal;
   }
-  return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const auto a_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return {ticks / a_second, host_ticks / a_second};
 }
 
 // The children of this process, adopted ones included.
@@ -143,6 +150,7 @@ class Attendance {
     const double before = now();
     ::ppoll(files.data(), files.size(), &timeout, nullptr);
     if (const double overslept = now() - before - left; overslept > kOverslept_s) absent_s_ += overslept;
+    if (watch_ && children_[0]->is_up()) watch_->look_at_times_of_root();  // gone, once it has been waited for
     for (const auto& child : children_) child->attend();
     look();
   }
@@ -173,6 +181,7 @@ class Attendance {
   }
   [[nodiscard]] const std::vector<std::unique_ptr<Child>>& all() const { return children_; }
 
+  [[nodiscard]] Watch::Times times() const { return watch_ ? watch_->times() : Watch::Times{}; }
   // What was seen of the first child.
   void report(Run& run) const {
     if (watch_) {
@@ -271,6 +280,7 @@ class Serving {
     run.trial.stolen_s = attendance_.absent_s() - load_cpu_s;
     return run;
   }
+  [[nodiscard]] Watch::Times times() const { return attendance_.times(); }
 
  private:
   // kEnded: go on.
@@ -357,9 +367,20 @@ class Serving {
   Child& program_;
 };
 
-// What others had of the CPUs, and what a program that asked for itself had.
-void add_stolen(Run& run, double busy_s, double own_s, double count) {
-  run.trial.stolen_s = std::max(0.0, busy_s - own_s + run.trial.stolen_s) / count;
+// Steps of the kernel's count of CPU time: less says nothing.
+constexpr double kTick_s = 0.01;
+constexpr double kSeenEnough = 0.5;  // of the CPU time: what waited meanwhile stands for the rest
+
+// What others had of the CPUs, and of that, what the program would have had: no more than its threads waited for CPUs. They
+// wait for each other, too, where there are more of them than CPUs; a CPU that it left idle was not taken from it.
+void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Watch::Times& seen) {
+  Trial& trial = run.trial;
+  const double absent_s = std::max(0.0, trial.stolen_s);
+  trial.stolen_s = std::max(0.0, busy.all_s - own_s + trial.stolen_s) / count;
+  trial.taken_s = trial.stolen_s <= kTick_s ? 0 : trial.stolen_s;
+  const double coverage = own_s > 0 ? std::min(1.0, seen.ran_s / own_s) : 0;
+  if (count == 1 && coverage >= kSeenEnough)
+    trial.taken_s = std::min(trial.taken_s, absent_s + busy.host_s + seen.waited_s / coverage);
 }
 
 }  // namespace
@@ -372,7 +393,7 @@ Run run_copies(const Command& command, std::span<const Surroundings> places, dou
   Run run;
   Attendance attendance(host);
   const std::vector<unsigned> cpus = cpus_of(places);
-  const double busy_before = busy_s(cpus);
+  const Busy busy_before = busy_on(cpus);
   const double deadline = attendance.now() + seconds;
   for (const Surroundings& place : places) {
     const Child& child = attendance.start(command, place);
@@ -394,7 +415,7 @@ Run run_copies(const Command& command, std::span<const Surroundings> places, dou
   attendance.report(run);
   run.trial.throttled_s /= count;
   run.trial.stolen_s = attendance.absent_s() * count;  // who was stopped took nothing, but cost the program its time
-  add_stolen(run, busy_s(cpus) - busy_before, run.trial.cpu_s() * count, count);
+  add_stolen(run, busy_on(cpus) - busy_before, run.trial.cpu_s() * count, count, attendance.times());
   for (const auto& child : attendance.all()) {
     if (run.last_words.empty() || !ended_well(child->trial())) run.last_words = last_words_of(*child);
   }
@@ -405,9 +426,10 @@ Run run_copies(const Command& command, std::span<const Surroundings> places, dou
 Run run_service(const Command& command, const Surroundings& surroundings, const Service& service, double seconds,
                 const Host& host) {
   const std::vector<unsigned> cpus = cpus_of(std::span(&surroundings, 1));
-  const double busy_before = busy_s(cpus);
-  Run run = Serving(command, surroundings, service, now_s() + seconds, host).run();
-  add_stolen(run, busy_s(cpus) - busy_before, run.trial.cpu_s(), 1);
+  const Busy busy_before = busy_on(cpus);
+  Serving serving(command, surroundings, service, now_s() + seconds, host);
+  Run run = serving.run();
+  add_stolen(run, busy_on(cpus) - busy_before, run.trial.cpu_s(), 1, serving.times());
   return run;
 }
 

@@ -26,6 +26,7 @@ struct Trial {
   std::uint64_t involuntary_switches = 0;  // times that its CPU was given to somebody else
   double stolen_s = 0;                     // CPU time that others took while it ran: the host of the virtual machine, and
                                            // other processes on its CPUs
+  double taken_s = 0;                      // of that, what the program would have used: its threads were ready to run
   double throttled_s = 0;                  // time that its control group's quota kept it from running
   std::optional<double> throughput;        // what its load reported, in units a second; the higher the better
   int wait_status = 0;                     // as of waitpid

@@ -121,7 +121,9 @@ void Watch::look() {
     const fs::path tasks = folder_of(pid) / "task";
     for (const int task : numbers_in(tasks)) {
       ++threads;
-      const Status status = status_of(tasks / std::to_string(task));
+      const fs::path folder = tasks / std::to_string(task);
+      add_times(task, folder);
+      const Status status = status_of(folder);
       if (!status.running || status.cpus == last_list) continue;
       last_list = status.cpus;
       add_list(status.cpus, allowed);
@@ -138,6 +140,20 @@ void Watch::look() {
 unsigned Watch::own_cpus() const {
   return static_cast<unsigned>(
       std::ranges::count_if(allowed_, [this](unsigned looks) { return looks > 0 && looks * 10 >= looks_at_running_; }));
+}
+
+void Watch::look_at_times_of_root() { add_times(root_, folder_of(root_) / "task" / std::to_string(root_)); }
+
+void Watch::add_times(int task, const std::string& folder) {
+  std::ifstream in(folder + "/schedstat");
+  double ran_ns = 0, waited_ns = 0;
+  if (!(in >> ran_ns >> waited_ns)) return;
+  Times& last = times_of_[task];
+  const Times now{1e-9 * ran_ns, 1e-9 * waited_ns};
+  if (now.ran_s < last.ran_s) last = {};  // another thread has the number now
+  times_.ran_s += now.ran_s - last.ran_s;
+  times_.waited_s += now.waited_s - last.waited_s;
+  last = now;
 }
 
 void Watch::add_files(pid_t pid) {

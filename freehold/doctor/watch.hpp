@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,15 @@ class Watch {
   explicit Watch(pid_t root) : root_(root) {}
 
   void look();
+  // The time of the first process's first thread, also when it has ended and was not waited for yet.
+  void look_at_times_of_root();
+  // Time that the family's threads had a CPU, and that they waited for one while they were ready to run, as far as was seen:
+  // what a thread had after the last look at it is missing.
+  struct Times {
+    double ran_s = 0;
+    double waited_s = 0;
+  };
+  [[nodiscard]] Times times() const noexcept { return times_; }
   // CPUs that running threads might use in at least a tenth of the looks; 0: none was seen running.
   [[nodiscard]] unsigned own_cpus() const;
   [[nodiscard]] unsigned most_threads() const noexcept { return most_threads_; }
@@ -28,6 +38,7 @@ class Watch {
 
  private:
   void add_files(pid_t pid);
+  void add_times(int task, const std::string& folder);
 
   pid_t root_;
   unsigned looks_ = 0;
@@ -35,6 +46,8 @@ class Watch {
   unsigned most_threads_ = 0;
   std::vector<unsigned> allowed_;  // by CPU: looks in which a running thread might use it
   std::set<std::string> files_;
+  Times times_;
+  std::map<int, Times> times_of_;  // by thread, as last seen
 };
 
 }  // namespace freehold::doctor

@@ -122,6 +122,43 @@ TEST(Program, RunnerThatWasStopped_DeadlineWaits) {
   EXPECT_EQ(status, 0) << WEXITSTATUS(status);
 }
 
+// A process that keeps one CPU busy for as long as it lives.
+class Neighbour {
+ public:
+  explicit Neighbour(unsigned cpu) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    ::sched_setaffinity(0, sizeof set, &set);
+    for (volatile unsigned long turns = 0;;) turns = turns + 1;
+  }
+  ~Neighbour() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+ private:
+  pid_t pid_;
+};
+
+constexpr const char* kBusyShell = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+
+// What others took is what the program would have used: a CPU that it left idle was not taken from it.
+TEST(Program, BusyNeighbour_TakesOnlyWhatWasWanted) {
+  const unsigned cpu = cpus_in_order().front();
+  const Neighbour neighbour(cpu);
+  const Trial busy = run_shell(kBusyShell, {.preload = {}, .environment = {}, .cpus = {cpu}}).trial;
+  EXPECT_GE(busy.taken_s, 0.25 * busy.wall_s) << "both wanted the CPU all the time";
+  EXPECT_LE(busy.taken_s, busy.stolen_s);
+  EXPECT_GE(busy.cpu_s() + busy.taken_s, 0.8 * busy.wall_s) << "it was never idle";
+  const Trial idle = run_shell("sleep 0.4", {.preload = {}, .environment = {}, .cpus = {cpu}}).trial;
+  EXPECT_GE(idle.stolen_s, 0.25);
+  EXPECT_LE(idle.taken_s, 0.5 * idle.stolen_s) << "it wanted none";
+}
+
 TEST(Program, StopDescriptor_EndsTheRun) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
