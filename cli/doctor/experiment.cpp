@@ -95,6 +95,7 @@ class Examiner {
     diagnosis_.machine = this_machine();
     diagnosis_.date = today();
     experiment().knob = settings().knob;
+    experiment().can_be_copied = !settings().server.used();
     experiment().affinity_cpus = cpu_count();
     experiment().online_cpus = static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
     experiment().quota_cpus = freehold::doctor::CpuGroup(freehold::doctor::membership_of(::getpid())).quota_cpus();

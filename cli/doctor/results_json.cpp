@@ -69,6 +69,8 @@ ordered_json verdict_json(const Diagnosis& diagnosis) {
                      {"text", text_of(part.cause)},
                      {"allocator", blames_allocator(part.cause)},
                      {"share", estimate_json(part.share)}});
+  ordered_json contradictions = ordered_json::array();
+  for (const Contradiction one : verdict.contradictions) contradictions.push_back(name_of(one));
   return {{"cause", freehold::doctor::name_of(verdict.cause)},
           {"blames_allocator", blames_allocator(verdict.cause)},
           {"headline", words.headline},
@@ -82,6 +84,13 @@ ordered_json verdict_json(const Diagnosis& diagnosis) {
           {"lost", estimate_json(verdict.lost)},
           {"allocator_share", estimate_json(verdict.allocator_share)},
           {"parts", std::move(parts)},
+          {"doubt", verdict.doubt == Doubt::kNone ? ordered_json(nullptr) : ordered_json(name_of(verdict.doubt))},
+          {"suspected", verdict.doubt == Doubt::kNone || verdict.suspected == Cause::kUndecided
+                            ? ordered_json(nullptr)
+                            : ordered_json(freehold::doctor::name_of(verdict.suspected))},
+          {"contradictions", std::move(contradictions)},
+          {"one_thread", verdict.one_thread},
+          {"disturbance", verdict.disturbance},
           {"noisy", verdict.noisy}};
 }
 

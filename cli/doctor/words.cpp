@@ -14,6 +14,7 @@ namespace {
 using namespace freehold::doctor;
 
 constexpr double kWorthAWord = 0.02;  // shares below this do not help to understand a verdict
+constexpr double kWorthAGain = 1.1;   // surely so many times as fast: to be said beside any verdict
 
 // Of things that have been counted by place: "nearly all", "most", "a third".
 std::string portion(double share) {
@@ -74,22 +75,87 @@ std::string mixed(const Verdict& verdict) {
                      percent_text(verdict.allocator_share), others.empty() ? "" : "; beside it, ", others);
 }
 
+// Of a program that does not lose scaling, or cannot: what another allocator does to its time all the same; empty: nothing.
+std::string gain_all_the_same(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  if (!verdict.best_fix) return {};
+  const Fix& fix = verdict.fixes[*verdict.best_fix];
+  if (fix.gain.low < kWorthAGain) return {};
+  return fmt::format("{} makes it {} as fast", text_of(diagnosis.experiment.variants[fix.variant]), times_text(fix.gain));
+}
+
+std::string one_thread(const Diagnosis& diagnosis) {
+  const std::string gain = gain_all_the_same(diagnosis);
+  const std::string_view why = "The program has one thread, so more CPUs cannot make it faster";
+  if (diagnosis.verdict.cause == Cause::kPageFaults && !gain.empty())
+    return fmt::format("{}; but its allocator costs it time: {} ({}).", why, gain, doing_of(Cause::kPageFaults));
+  if (diagnosis.verdict.cause == Cause::kArenaBloat) return fmt::format("{}; but another allocator needs less memory.", why);
+  return gain.empty() ? fmt::format("{}, whatever the allocator.", why) : fmt::format("{}; but {}.", why, gain);
+}
+
+std::string_view reason_of(Contradiction contradiction) {
+  switch (contradiction) {
+    case Contradiction::kBlamedButNothingHelps: return "the recording points to the allocator, but no other one is faster";
+    case Contradiction::kInnocentButAnotherHeals:
+      return "with another allocator the program scales, but nothing that was recorded says why";
+    case Contradiction::kLossWithoutLoss:
+    case Contradiction::kNoLossButLost: return "some trials lose scaling and others do not";
+    case Contradiction::kMemoryButTime:
+      return "another allocator needs less memory, but that does not explain the time that is lost";
+    case Contradiction::kOneThreadWaits: return "threads seem to wait for each other, but only one was ever seen";
+    case Contradiction::kBusyButIdle: return "what keeps the CPUs from working does not agree with how busy they were";
+    case Contradiction::kBandwidthButCopiesDoWell:
+      return "it seems to be memory bandwidth, but processes that share nothing do not lose it";
+    case Contradiction::kFaultsStay: return "it seems to be page faults, but they are as many with the allocator that helps";
+    case Contradiction::kSharesDoNotAdd: return "the shares of what is lost do not add up";
+    case Contradiction::kAdviceDoesNotHelp: return "what seems to help does not help surely";
+  }
+  __builtin_unreachable();
+}
+
+std::string undecided(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  switch (verdict.doubt) {
+    case Doubt::kBusyMachine:
+      return fmt::format(
+          "Undecided: other programs took {} of the CPUs meanwhile, and what was measured does not stand against that.",
+          percent_text(verdict.disturbance));
+    case Doubt::kNoProcesses:
+      return "Undecided: there was no time to run it as processes that share nothing, which tells memory bandwidth from "
+             "data "
+             "that threads share.";
+    case Doubt::kContradiction:
+      if (!verdict.contradictions.empty()) return fmt::format("Undecided: {}.", reason_of(verdict.contradictions.front()));
+      break;
+    default: break;
+  }
+  return "Undecided: what was measured does not tell the allocator's part from chance.";
+}
+
 std::string headline_of(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
   if (const Cell* failed = own_failure(diagnosis.experiment))
     return fmt::format("No verdict: the program itself fails ({}).", failed->failure);
   if (!was_compared(verdict) && verdict.cause == Cause::kUndecided)
     return "No verdict: on one CPU there is no scaling to look at.";
+  if (verdict.one_thread && verdict.cause != Cause::kUndecided) return one_thread(diagnosis);
   switch (verdict.cause) {
-    case Cause::kNone: return "Not the allocator: the program does not lose scaling.";
+    case Cause::kNone: {
+      const std::string gain = gain_all_the_same(diagnosis);
+      return gain.empty() ? "Not the allocator: the program does not lose scaling."
+                          : fmt::format("The program does not lose scaling; but {}.", gain);
+    }
     case Cause::kAllocatorLock:
     case Cause::kRemoteFrees:
     case Cause::kAllocatorFalseSharing:
     case Cause::kPageFaults:
       return fmt::format("The allocator explains {} of the scaling that this program loses: {}.",
                          percent_text(verdict.allocator_share), doing_of(verdict.cause));
-    case Cause::kArenaBloat:
-      return "The allocator costs this program memory, not time: it keeps free memory for each thread apart (arenas).";
+    case Cause::kArenaBloat: {
+      const std::string gain = gain_all_the_same(diagnosis);
+      return fmt::format("The allocator costs this program memory{}: it keeps free memory for each thread apart (arenas){}.",
+                         gain.empty() ? ", not time" : ", and the time to fetch it", gain.empty() ? "" : "; " + gain);
+    }
     case Cause::kOwnLock: return own_lock(diagnosis);
     case Cause::kOwnSharing:
       return "Not the allocator: the program's own threads write the same cache lines, or spin for each other.";
@@ -99,7 +165,7 @@ std::string headline_of(const Diagnosis& diagnosis) {
     case Cause::kCpuQuota: return quota(diagnosis.experiment);
     case Cause::kSerial: return "Not the allocator: CPUs idle, because too little of the program runs at the same time.";
     case Cause::kMixed: return mixed(verdict);
-    case Cause::kUndecided: return "Undecided: what was measured does not tell the allocator's part from chance.";
+    case Cause::kUndecided: return undecided(diagnosis);
   }
   __builtin_unreachable();
 }
@@ -115,7 +181,7 @@ void add_scaling(const Diagnosis& diagnosis, Sentences& out) {
                                         times_text(verdict.speedup), at(verdict.alone), verdict.ideal_speedup);
   std::string sentence = speed;
   sentence[0] = static_cast<char>(sentence[0] == 'o' ? 'O' : 'W');
-  if (verdict.cause != Cause::kNone && verdict.lost.value > kWorthAWord)
+  if (verdict.cause != Cause::kNone && !verdict.one_thread && verdict.lost.value > kWorthAWord)
     sentence += fmt::format(": {} of its time there is lost", percent_text(verdict.lost));
   out.push_back(sentence + '.');
 }
@@ -260,8 +326,10 @@ std::string use_of(const Diagnosis& diagnosis, const Fix& fix) {
   __builtin_unreachable();
 }
 
-std::string_view way_out_of(Cause cause) {
-  switch (cause) {
+std::string_view way_out_of(const Verdict& verdict) {
+  if (verdict.one_thread && verdict.cause == Cause::kSerial) return "divide its work among threads, if more CPUs shall help";
+  if (verdict.doubt == Doubt::kNoProcesses) return "give it more time (--budget)";
+  switch (verdict.cause) {
     case Cause::kOwnLock: return "hold that lock for less time, or split what it guards";
     case Cause::kOwnSharing: return "find the lines that threads write in turns, and give each thread its own";
     case Cause::kOwnPageFaults: return "keep memory that will be needed again instead of unmapping it";
@@ -278,12 +346,15 @@ std::string advice_of(const Diagnosis& diagnosis) {
   if (own_failure(diagnosis.experiment)) return "Do: make it run by itself first; then ask again.";
   if (!was_compared(verdict) && verdict.cause == Cause::kUndecided)
     return "Do: ask again where it may use more than one CPU.";
-  const std::string_view own = way_out_of(verdict.cause);
+  const std::string_view own = way_out_of(verdict);
   const std::string use = verdict.best_fix ? use_of(diagnosis, verdict.fixes[*verdict.best_fix]) : "";
   if (own.empty() && use.empty()) return {};
   if (own.empty()) return fmt::format("Do: {}.", use);
   return use.empty() ? fmt::format("Do: {}.", own) : fmt::format("Do: {}. Beside that, {}.", own, use);
 }
+
+// Whether others disturbed the trials, and the verdict was held against that.
+bool verdict_stands(const Verdict& verdict) { return verdict.disturbance > kBusyFrom && verdict.cause != Cause::kUndecided; }
 
 }  // namespace
 
@@ -354,7 +425,10 @@ Words words_of(const Diagnosis& diagnosis) {
     add_scaling(diagnosis, words.because);
     add_evidence(diagnosis, words.because);
     if (diagnosis.verdict.noisy)
-      words.because.emplace_back("The machine was busy with something else meanwhile, so believe all this less.");
+      words.because.emplace_back(
+          verdict_stands(diagnosis.verdict)
+              ? "Other processes used the CPUs meanwhile; what they took is taken off, and the limits allow for it."
+              : "Other processes used the CPUs during the measurement; treat these figures with caution.");
     words.tried = tried_of(diagnosis);
   }
   words.advice = advice_of(diagnosis);

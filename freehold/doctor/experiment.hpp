@@ -72,7 +72,8 @@ struct Experiment {
   std::vector<Variant> variants;  // the program as it is first
   std::vector<Cell> cells;
   Control control;
-  bool complete = true;  // false: interrupted, or out of time
+  bool can_be_copied = true;  // false: a server, of which no two can listen at one address
+  bool complete = true;       // false: interrupted, or out of time
 
   [[nodiscard]] const Cell* find(std::size_t variant, const Setting& setting) const noexcept;
   [[nodiscard]] const Variant* find(Treatment treatment) const noexcept;

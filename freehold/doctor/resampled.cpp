@@ -6,20 +6,22 @@
 namespace freehold::doctor {
 namespace {
 
-// Trials that lost more than this of their CPU time to others say more about these others, if there are better ones.
-constexpr double kDisturbed = 0.10;
+// Trials from whose CPUs others took more than this say more about these others, if there are better ones.
+constexpr double kDisturbed = 0.05;
+constexpr std::size_t kEnoughUndisturbed = 2;
+constexpr double kLeastLeft = 0.1;  // of the time: a trial that had its CPUs for less says nothing exact
 constexpr double kLeastSpread = 0.01;
 constexpr double kUnknownSpread = 0.08;  // assumed where nothing was tried twice
 // From the median of absolute deviations to a standard deviation, for what is normally distributed.
 constexpr double kDeviations = 1.4826;
 
-std::vector<double> undisturbed_costs(const Cell& cell) {
-  std::vector<double> all, undisturbed;
-  for (const Trial& trial : cell.trials) {
-    all.push_back(trial.cost());
-    if (trial.stolen_s <= kDisturbed * trial.wall_s) undisturbed.push_back(trial.cost());
-  }
-  return 2 * undisturbed.size() >= all.size() ? undisturbed : all;
+// What the trial would have cost if others had taken nothing. What was taken of one thread delays the program by as much if
+// all others wait for that thread (`delayed` 1), and by its share of the CPUs if none does (0).
+double cost_without_others(const Trial& trial, unsigned width, double delayed) {
+  if (trial.taken_s <= 0) return trial.cost();
+  const double each = 1.0 / width;
+  const double left = trial.wall_s - trial.taken_s * (each + (1 - each) * delayed);
+  return trial.cost() * std::max(left / trial.wall_s, kLeastLeft);
 }
 
 double usual_spread_of(const std::vector<std::vector<double>>& costs) {
@@ -41,21 +43,41 @@ double median(std::vector<double> values) {
   return values.size() % 2 != 0 ? *middle : (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+double taken_share(const Trial& trial, const Setting& setting) noexcept {
+  return trial.wall_s > 0 ? std::min(trial.taken_s / (trial.wall_s * setting.width()), 1.0) : 0;
+}
+
+Experiment without_disturbed(Experiment experiment) {
+  for (Cell& cell : experiment.cells) {
+    std::vector<Trial> quiet;
+    for (const Trial& trial : cell.trials)
+      if (taken_share(trial, cell.setting) <= kDisturbed) quiet.push_back(trial);
+    if (quiet.size() >= kEnoughUndisturbed || 2 * quiet.size() >= cell.trials.size()) cell.trials = std::move(quiet);
+  }
+  return experiment;
+}
+
 Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
   std::vector<std::vector<double>> costs;
-  for (const Cell& cell : experiment.cells) costs.push_back(undisturbed_costs(cell));
+  for (const Cell& cell : experiment.cells) {
+    std::vector<double>& of_cell = costs.emplace_back();
+    for (const Trial& trial : cell.trials) of_cell.push_back(cost_without_others(trial, cell.setting.width(), 0));
+  }
   usual_spread_ = usual_spread_of(costs);
 
   std::mt19937_64 random(experiment.cells.size());
-  for (const auto& cell : costs) {
+  std::uniform_real_distribution<double> delayed(0, 1);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const Cell& cell = experiment.cells[i];
     std::vector<double>& medians = medians_.emplace_back();
-    if (cell.empty()) continue;
-    medians.push_back(median(cell));
-    std::uniform_int_distribution<std::size_t> any(0, cell.size() - 1);
-    std::normal_distribution<double> shake(0, usual_spread_ / std::sqrt(static_cast<double>(cell.size())));
-    std::vector<double> drawn(cell.size());
+    if (cell.trials.empty()) continue;
+    medians.push_back(median(costs[i]));
+    std::uniform_int_distribution<std::size_t> any(0, cell.trials.size() - 1);
+    std::normal_distribution<double> shake(0, usual_spread_ / std::sqrt(static_cast<double>(cell.trials.size())));
+    std::vector<double> drawn(cell.trials.size());
     for (std::size_t draw = 0; draw < kDraws; ++draw) {
-      std::ranges::generate(drawn, [&] { return cell[any(random)]; });
+      const double how = delayed(random);
+      std::ranges::generate(drawn, [&] { return cost_without_others(cell.trials[any(random)], cell.setting.width(), how); });
       medians.push_back(median(drawn) * std::exp(shake(random)));
     }
   }

@@ -2,6 +2,9 @@
 // many times, and whatever is computed from their medians is computed again for each draw (the bootstrap). Few trials tell
 // little about their own spread, so each draw is also shaken by what trials of this experiment usually differ by.
 //
+// What other processes took of a trial's CPUs is taken off its cost. By how much they delayed it is not known exactly: at
+// least by that divided among its CPUs, at most by all of it. Each draw assumes something between the two.
+//
 // Repeatable: the draws depend on nothing but the experiment. One thread. Cost: O(cells x trials) for a thousand draws.
 #pragma once
 #include <algorithm>
@@ -15,6 +18,11 @@ namespace freehold::doctor {
 
 // Pre: not empty. Of an even number the mean of the two in the middle.
 [[nodiscard]] double median(std::vector<double> values);
+
+// What others took of the CPUs that the trial could use, 0 to 1.
+[[nodiscard]] double taken_share(const Trial& trial, const Setting& setting) noexcept;
+// Without the trials that others disturbed, in each cell that has enough others.
+[[nodiscard]] Experiment without_disturbed(Experiment experiment);
 
 class Resampled {
  public:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "freehold/doctor/attribution.hpp"
+#include "freehold/doctor/consistency.hpp"
 #include "freehold/doctor/resampled.hpp"
 #include "freehold/doctor/scalability.hpp"
 
@@ -26,8 +27,6 @@ constexpr double kPaddingExplains = 0.6;   // of the allocator's part: lines tha
 constexpr double kManyRemote = 0.4;        // of the frees
 constexpr double kInMalloc = 0.05;         // of the time: what happens there can be the cause
 constexpr double kAsleepInMalloc = 0.005;  // of the threads' lives: they wait for each other there
-constexpr double kMoreWork = 1.3;          // CPU time on all CPUs, of that on one: they do so without sleeping
-constexpr double kMoreWorkRemotely = 1.1;  // the same where blocks are freed by others, which is costly by itself
 constexpr double kSystemTime = 0.25;       // of the CPU time: the kernel is busy for the program
 constexpr double kFewerFaults = 0.5;       // that are left with another allocator
 constexpr double kSystemTimeAlone = 0.1;   // the same on one CPU, where it is not threads that wake each other
@@ -41,6 +40,16 @@ constexpr double kBloat = 0.67;           // of the memory is enough with anothe
 constexpr double kBloatBytes = 32 << 20;  // and it is worth a word
 constexpr double kNoisyControl = 1.15;
 constexpr double kNoisySpread = 0.12;
+constexpr double kSureOnBusyMachine = 0.5;  // of what is lost, the lower limit of a part that is the answer there
+constexpr double kSureGainOnBusyMachine = 1.15;
+constexpr double kSureMixOnBusyMachine = 0.2;  // the lower limit of each of two parts there
+constexpr double kAsManyFaults = 0.8;          // of the page faults are still there: another allocator does not change them
+constexpr double kOwnWaits = 0.1;              // of the threads' lives, in locks of the program's
+constexpr double kGrowsAway = 0.3;      // of what another allocator saves: CPU time that it does not need only on all CPUs
+constexpr double kBloatIsKernel = 0.3;  // of what another allocator saves: the kernel's time for memory that is fetched
+constexpr double kMoreWorkIfShared = 0.25;  // of what is lost: CPU time beyond that on one CPU
+constexpr double kOneBusy = 1.05;           // CPUs that one thread can keep busy
+constexpr double kOneThreadGain = 1.25;     // of one thread, surely: what its malloc does is worth a verdict
 
 constexpr std::array<std::string_view, kCauses> kNames{
     "none",     "allocator-lock", "remote-frees",    "allocator-false-sharing", "page-faults", "arena-bloat",
@@ -80,7 +89,7 @@ struct Split {
 class Examination {
  public:
   Examination(const Experiment& experiment, const Attribution* recorded)
-      : experiment_(experiment), recorded_(recorded), costs_(experiment) {}
+      : experiment_(without_disturbed(experiment)), recorded_(recorded), costs_(experiment_) {}
 
   Verdict verdict() {
     Verdict verdict;
@@ -89,13 +98,20 @@ class Examination {
     judge_fixes(verdict);
     judge_noise(verdict);
     fit_laws(verdict);
+    verdict.one_thread = has_one_thread();
     if (alone_ == nullptr) {
       verdict.cause = cause_without_comparison(verdict);
+      if (verdict.cause == Cause::kUndecided) verdict.doubt = Doubt::kNoComparison;
       return verdict;
     }
-    if (!is_credible(allocator_cause(verdict))) best_allocator_ = 0;
+    if (verdict.one_thread || !is_credible(allocator_cause(verdict)) || is_only_faster()) best_allocator_ = 0;
     judge_loss(verdict);
-    verdict.cause = cause(verdict);
+    verdict.cause = verdict.one_thread ? cause_of_one_thread(verdict) : cause(verdict);
+    if (verdict.cause == Cause::kUndecided && verdict.doubt == Doubt::kNone) verdict.doubt = doubt_of_own_part(verdict);
+    if (verdict.cause != Cause::kUndecided && verdict.disturbance > kBusyFrom && !stands_on_busy_machine(verdict))
+      doubt(verdict, Doubt::kBusyMachine);
+    verdict.contradictions = contradictions_in(experiment_, verdict);
+    if (!verdict.contradictions.empty()) doubt(verdict, Doubt::kContradiction);
     return verdict;
   }
 
@@ -156,7 +172,25 @@ class Examination {
   [[nodiscard]] double lost_with(const Costs& costs, std::size_t variant) const {
     const Cell* const all = cell(variant, all_->setting);
     const Cell* const alone = cell(variant, alone_->setting);
-    return costs(*all) - ideal(costs(alone != nullptr ? *alone : *alone_));
+    const double cost_alone = costs(alone != nullptr ? *alone : *alone_);
+    const double lost = costs(*all) - ideal(cost_alone);
+    return waits_for_own_locks() ? lost * costs(*alone_) / cost_alone : lost;
+  }
+  // Whether the best other allocator makes the program faster, but no better at using CPUs: a malloc that takes less time on
+  // one CPU, too, explains nothing of the rest that is lost.
+  [[nodiscard]] bool is_only_faster() const {
+    if (best_allocator_ == 0) return false;
+    const Costs costs = costs_.measured();
+    const double lost = lost_with(costs, 0), left = lost_with(costs, best_allocator_);
+    const Cell* const alone = cell(best_allocator_, alone_->setting);
+    if (alone == nullptr || lost <= 0 || (lost - left) / lost >= kWholeFrom) return false;
+    return (lost - left * costs(*alone_) / costs(*alone)) / lost < kPartFrom;
+  }
+  // Threads that queue for a lock of the program's are served faster by a malloc that is faster while they hold it, on one
+  // CPU as on all. That is a gain, but no scaling: then losses are compared relative to the time on one CPU.
+  [[nodiscard]] bool waits_for_own_locks() const {
+    return recorded_ != nullptr && recorded_->lock_wait_share >= kOwnWaits &&
+           recorded_->lock_wait_share > recorded_->blocked_share;
   }
 
   [[nodiscard]] Split split(const Costs& costs) const {
@@ -234,9 +268,15 @@ class Examination {
   }
 
   void judge_noise(Verdict& verdict) const {
-    const double stolen = median_of(*all_, [](const Trial& trial) { return trial.stolen_s / trial.wall_s; });
-    verdict.noisy =
-        experiment_.control.compute > kNoisyControl || costs_.usual_spread() > kNoisySpread || stolen > kThrottled;
+    const auto taken = [](const Cell* of) {
+      return of == nullptr ? 0 : median_of(*of, [of](const Trial& trial) { return taken_share(trial, of->setting); });
+    };
+    verdict.disturbance = std::max(taken(all_), taken(alone_));
+    for (const Fix& fix : verdict.fixes) {
+      if (fix.helps) verdict.disturbance = std::max(verdict.disturbance, taken(cell(fix.variant, all_->setting)));
+    }
+    verdict.noisy = experiment_.control.compute > kNoisyControl || costs_.usual_spread() > kNoisySpread ||
+                    verdict.disturbance > kBusyFrom;
   }
 
   void fit_laws(Verdict& verdict) const {
@@ -268,6 +308,10 @@ class Examination {
     });
     verdict.allocator_share = share(&Split::allocator);
     if (!loses(verdict)) return;
+    if (verdict.one_thread) {
+      verdict.parts = {{Cause::kSerial, {1, 1, 1}}};
+      return;
+    }
     const auto own = costs_.estimate([&](const Costs& costs) {
       const Split s = split(costs);
       return s.lost > 0 ? s.own() / s.lost : 0;
@@ -292,7 +336,8 @@ class Examination {
     if (faults(best) <= kFewerFaults * faults(*all_)) {
       // What arenas hold had to be faulted in, once: little time, and most of it the kernel's.
       const bool only_growth = faults(*all_) * kPageBytes <= kGrownOnce * peak_bytes(*all_);
-      if (only_growth && is_bloated(verdict) && system_share(*alone_) >= kSystemTimeAlone) return Cause::kArenaBloat;
+      if (only_growth && is_bloated(verdict) && system_share(*alone_) >= kSystemTimeAlone && is_kernel_time(best))
+        return Cause::kArenaBloat;
       if (is_faulting(*all_)) return Cause::kPageFaults;
     }
     if (recorded_ != nullptr && recorded_->remote_share >= kManyRemote) return Cause::kRemoteFrees;
@@ -302,12 +347,10 @@ class Examination {
   // shares by itself, and can be faster by that, or by chance.
   [[nodiscard]] bool is_credible(Cause kind) const {
     if (recorded_ == nullptr || best_allocator_ == 0) return true;
-    const double more_work = cpu_seconds(*all_) / std::max(1e-9, cpu_seconds(*alone_));
     const bool is_hot = recorded_->cpu_share + recorded_->blocked_share >= kInMalloc;
     switch (kind) {
-      case Cause::kAllocatorLock: return is_hot && (recorded_->blocked_share >= kAsleepInMalloc || more_work >= kMoreWork);
-      case Cause::kRemoteFrees:
-        return is_hot && (recorded_->blocked_share >= kAsleepInMalloc || more_work >= kMoreWorkRemotely);
+      case Cause::kAllocatorLock:
+      case Cause::kRemoteFrees: return is_hot && (recorded_->blocked_share >= kAsleepInMalloc || work_grows_away());
       case Cause::kAllocatorFalseSharing: {
         // Whose blocks are neighbours is not always seen: who frees them may not be who uses them.
         if (recorded_->lines_shared > 0) return true;
@@ -337,16 +380,150 @@ class Examination {
     return saved >= kPaddingExplains * best;
   }
 
-  // Of what kind the rest is: seen with the allocator out of the way.
+  // CPU seconds that the program needs on all CPUs beyond those that it needs alone.
+  [[nodiscard]] double more_work(std::size_t variant) const {
+    const Cell* const alone = cell(variant, alone_->setting);
+    const double grown = experiment_.work_grows ? double(all_->setting.width()) / alone_->setting.width() : 1;
+    return cpu_seconds(*cell(variant, all_->setting)) - grown * cpu_seconds(alone != nullptr ? *alone : *alone_);
+  }
+  // CPU seconds that the best other allocator saves on all CPUs, idle ones included.
+  [[nodiscard]] double saved_capacity() const {
+    const Costs costs = costs_.measured();
+    return (costs(*all_) - costs(*cell(best_allocator_, all_->setting))) / costs(*all_) * median_of(*all_, &Trial::wall_s) *
+           all_->setting.width();
+  }
+  // Whether the work that comes with the CPUs goes with another allocator. Work that stays is the program's own: it may
+  // spin, or write shared lines, beside a malloc that is as slow on one CPU.
+  [[nodiscard]] bool work_grows_away() const {
+    return more_work(0) - more_work(best_allocator_) >= kGrowsAway * saved_capacity();
+  }
+  // Whether what another allocator saves is the kernel's time.
+  [[nodiscard]] bool is_kernel_time(const Cell& best) const {
+    return median_of(*all_, &Trial::system_s) - median_of(best, &Trial::system_s) >= kBloatIsKernel * saved_capacity();
+  }
+
+  // Of what kind the rest is: seen with the allocator out of the way. A CPU is idle when no thread of the program's is ready
+  // to run on it; what others took meanwhile may have been wanted, or not.
   [[nodiscard]] Cause own_cause(const Verdict& verdict) const {
     const Cell* const best = cell(best_allocator_, all_->setting);
     const Cell& rest = best != nullptr ? *best : *all_;
-    const double idle = median_of(
-        rest, [&](const Trial& trial) { return std::max(0.0, 1 - trial.cpu_s() / (trial.wall_s * all_->setting.width())); });
+    const auto idle = [&](double taken_counts) {
+      return median_of(rest, [&](const Trial& trial) {
+        const double used = trial.cpu_s() + taken_counts * trial.taken_s;
+        return std::max(0.0, 1 - used / (trial.wall_s * all_->setting.width()));
+      });
+    };
     const double lost = verdict.lost.value;
     if (recorded_ != nullptr && recorded_->lock_wait_share >= kLockWaits * std::min(lost, 0.5)) return Cause::kOwnLock;
     if (is_faulting(rest)) return Cause::kOwnPageFaults;
-    return idle >= kIdleShare * lost ? Cause::kSerial : Cause::kOwnSharing;
+    if (idle(1) >= kIdleShare * lost) return Cause::kSerial;
+    if (idle(0) >= kIdleShare * lost) return Cause::kUndecided;
+    const double capacity = median_of(*all_, &Trial::wall_s) * all_->setting.width();
+    const bool did_more = more_work(0) >= kMoreWorkIfShared * lost * capacity;
+    return did_more && (was_copied() || !experiment_.can_be_copied) ? Cause::kOwnSharing : Cause::kUndecided;
+  }
+  [[nodiscard]] bool was_copied() const {
+    return std::ranges::any_of(
+        experiment_.cells, [](const Cell& of) { return of.variant == 0 && of.setting.copies > 1 && !of.trials.empty(); });
+  }
+  [[nodiscard]] Doubt doubt_of_own_part(const Verdict& verdict) const {
+    if (!loses(verdict)) return verdict.disturbance > kBusyFrom ? Doubt::kBusyMachine : Doubt::kChance;
+    if (verdict.disturbance > kBusyFrom) return Doubt::kBusyMachine;
+    return was_copied() || !experiment_.can_be_copied ? Doubt::kChance : Doubt::kNoProcesses;
+  }
+
+  // One thread cannot lose scaling. What its malloc does can cost it time all the same.
+  [[nodiscard]] bool has_one_thread() const {
+    return experiment_.most_threads == 1 && (recorded_ == nullptr || recorded_->threads <= 1) && all_->setting.cpus > 1 &&
+           median_of(*all_, [](const Trial& trial) { return trial.cpu_s() / trial.wall_s; }) <= kOneBusy;
+  }
+  [[nodiscard]] Cause cause_of_one_thread(const Verdict& verdict) const {
+    if (verdict.best_fix) {
+      const Fix& fix = verdict.fixes[*verdict.best_fix];
+      const Cell& with = *cell(fix.variant, all_->setting);
+      if (fix.gain.low >= kOneThreadGain && is_faulting(*all_) && faults(with) <= kFewerFaults * faults(*all_))
+        return Cause::kPageFaults;
+    }
+    return is_bloated(verdict) ? Cause::kArenaBloat : Cause::kSerial;
+  }
+
+  static void doubt(Verdict& verdict, Doubt doubt) {
+    if (verdict.cause != Cause::kUndecided) verdict.suspected = verdict.cause;
+    verdict.cause = Cause::kUndecided;
+    verdict.doubt = doubt;
+  }
+  // Others had a part of the CPUs. What they delayed is in the limits; what these do not bear out is not said.
+  [[nodiscard]] bool stands_on_busy_machine(const Verdict& verdict) const {
+    if (verdict.one_thread) return true;
+    const bool surely_loses = verdict.lost.low >= kLosesFrom;
+    const auto surely = [&](double least) {
+      return surely_loses && !verdict.parts.empty() && verdict.parts.front().cause == verdict.cause &&
+             verdict.parts.front().share.low >= least;
+    };
+    switch (verdict.cause) {
+      case Cause::kNone: return verdict.lost.high < 2 * kLosesFrom;
+      case Cause::kArenaBloat: return verdict.lost.high < 2 * kLosesFrom || !surely_loses;
+      case Cause::kMixed:
+        return surely_loses && verdict.parts.size() >= 2 && verdict.parts[0].share.low >= kSureMixOnBusyMachine &&
+               verdict.parts[1].share.low >= kSureMixOnBusyMachine;
+      case Cause::kAllocatorLock:
+      case Cause::kRemoteFrees:
+        if (could_save(Treatment::kPadded, kPaddingExplains)) return false;
+        [[fallthrough]];
+      case Cause::kAllocatorFalseSharing:
+      case Cause::kPageFaults:
+        return surely(kSureOnBusyMachine) && verdict.best_fix &&
+               verdict.fixes[*verdict.best_fix].gain.low >= kSureGainOnBusyMachine;
+      case Cause::kCpuQuota: return surely(kSureOnBusyMachine);
+      case Cause::kMemoryBandwidth:
+        if (!copies_surely_need_more()) return false;
+        break;
+      case Cause::kSerial:
+        if (recorded_ == nullptr) return false;
+        break;
+      // What does not depend on who else is there: faults are counted, and threads were seen to wait elsewhere than in
+      // malloc.
+      case Cause::kOwnPageFaults: return surely(kSureOnBusyMachine) && faults_stay();
+      case Cause::kOwnLock:
+        if (recorded_->cpu_share + recorded_->blocked_share <= kInMalloc) return surely(kSureOnBusyMachine);
+        break;
+      default: break;
+    }
+    return surely(kSureOnBusyMachine) && !could_save(Treatment::kFreehold, kSureOnBusyMachine) &&
+           !could_save(Treatment::kPadded, kSureOnBusyMachine);
+  }
+  // Whether the treatment might save so much of what is lost; also if it was not tried.
+  [[nodiscard]] bool could_save(Treatment treatment, double share) const {
+    const Variant* const found = experiment_.find(treatment);
+    if (found == nullptr) return true;
+    const auto variant = static_cast<std::size_t>(found - experiment_.variants.data());
+    if (cell(variant, all_->setting) == nullptr) return true;
+    const double high = costs_
+                            .estimate([&](const Costs& costs) {
+                              const double lost = lost_with(costs, 0);
+                              return lost > 0 ? (lost - lost_with(costs, variant)) / lost : 1;
+                            })
+                            .high;
+    return high >= share;
+  }
+  // Whether another allocator was tried, and the faults were the same with each.
+  [[nodiscard]] bool faults_stay() const {
+    const Variant* const found = experiment_.find(Treatment::kFreehold);
+    if (found == nullptr) return false;
+    const Cell* const with = cell(static_cast<std::size_t>(found - experiment_.variants.data()), all_->setting);
+    return with != nullptr && faults(*with) > kAsManyFaults * faults(*all_);
+  }
+  // Every trial of copies needed more CPU time than any of one alone.
+  [[nodiscard]] bool copies_surely_need_more() const {
+    double most_alone = 0, least_copied = INFINITY;
+    for (const Cell& of : experiment_.cells) {
+      if (of.variant != 0) continue;
+      for (const Trial& trial : of.trials) {
+        if (of.setting == alone_->setting) most_alone = std::max(most_alone, trial.cpu_s());
+        if (of.setting.copies > 1) least_copied = std::min(least_copied, trial.cpu_s());
+      }
+    }
+    return std::isfinite(least_copied) && least_copied > most_alone;
   }
 
   [[nodiscard]] Cause cause(const Verdict& verdict) const {
@@ -386,7 +563,7 @@ class Examination {
     });
   }
 
-  const Experiment& experiment_;
+  const Experiment experiment_;
   const Attribution* recorded_;
   Resampled costs_;
   const Cell* alone_ = nullptr;     // fewest CPUs, the program as it is; null: only one setting
@@ -395,6 +572,12 @@ class Examination {
 };
 
 }  // namespace
+
+std::string_view name_of(Doubt doubt) noexcept {
+  static constexpr std::array<std::string_view, kDoubts> kDoubtNames{"none",         "chance",        "busy-machine",
+                                                                     "no-processes", "no-comparison", "contradiction"};
+  return kDoubtNames[static_cast<std::size_t>(doubt)];
+}
 
 std::string_view name_of(Cause cause) noexcept { return kNames[static_cast<std::size_t>(cause)]; }
 

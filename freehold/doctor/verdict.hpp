@@ -37,13 +37,45 @@ enum class Cause : std::uint8_t {
   kCpuQuota,               // fewer CPUs than the program believes
   kSerial,                 // CPUs idle: too little of it runs at the same time
   kMixed,                  // the allocator's doing and the program's own
-  kUndecided,              // the trials contradict each other
+  kUndecided,              // the trials do not tell
 };
 inline constexpr std::size_t kCauses = 14;
 [[nodiscard]] std::string_view name_of(Cause cause) noexcept;  // "allocator-lock"
 [[nodiscard]] std::optional<Cause> cause_of(std::string_view name) noexcept;
 // Whether the allocator is to blame: alone, or (mixed) among others.
 [[nodiscard]] bool blames_allocator(Cause cause) noexcept;
+
+// From this share of the CPUs on that others took, only what is sure in spite of them is said.
+inline constexpr double kBusyFrom = 0.05;
+
+// Why there is no verdict.
+enum class Doubt : std::uint8_t {
+  kNone,           // there is one
+  kChance,         // what seems lost might not be
+  kBusyMachine,    // other processes took too much of the CPUs
+  kNoProcesses,    // without copies, memory bandwidth cannot be told from threads that share data
+  kNoComparison,   // there is only one setting
+  kContradiction,  // what would be said does not agree with the trials
+};
+inline constexpr std::size_t kDoubts = 6;
+[[nodiscard]] std::string_view name_of(Doubt doubt) noexcept;  // "busy-machine"
+
+// What in a verdict does not agree with what it rests on.
+enum class Contradiction : std::uint8_t {
+  kBlamedButNothingHelps,     // the allocator is the cause, and no other one is faster
+  kInnocentButAnotherHeals,   // it is not, and under another the program scales
+  kLossWithoutLoss,           // a cause of what is lost, and nothing is surely lost
+  kNoLossButLost,             // nothing is said to be lost, and much is
+  kMemoryButTime,             // memory and no time, and most of the time is lost
+  kOneThreadWaits,            // one thread, which waits for others
+  kBusyButIdle,               // CPUs idle, and none was; or busy for nothing, and they did no more than on one
+  kBandwidthButCopiesDoWell,  // memory bandwidth, and processes that share nothing lose nothing
+  kFaultsStay,                // page faults of malloc's, which another allocator has as well
+  kSharesDoNotAdd,            // parts that are less than nothing or more than all
+  kAdviceDoesNotHelp,         // a fix that is no fix
+};
+inline constexpr std::size_t kContradictions = 11;
+[[nodiscard]] std::string_view name_of(Contradiction contradiction) noexcept;
 
 // An estimate and where it could lie: the median of what was measured, and the limits that nine of ten repetitions keep.
 struct Estimate {
@@ -87,7 +119,12 @@ struct Verdict {
   std::vector<Fix> fixes;               // in the order of the experiment's variants, the program as it is left out
   std::optional<std::size_t> best_fix;  // into fixes: what to do, if anything helps
   std::vector<Scalability> scalability;
-  bool noisy = false;  // the machine was busy with something else: believe less
+  bool noisy = false;                         // the machine was busy with something else: believe less
+  double disturbance = 0;                     // share of the CPUs that others took from the trials that count, 0 to 1
+  bool one_thread = false;                    // it never had a second thread: there is no scaling
+  Doubt doubt = Doubt::kNone;                 // why the cause is kUndecided
+  Cause suspected = Cause::kUndecided;        // what the cause would be without the doubt
+  std::vector<Contradiction> contradictions;  // of doubt kContradiction
 };
 
 // Pre: the experiment has trials of variant 0 in at least one setting. `recorded`: of the program as it is on all of its

@@ -228,6 +228,59 @@ TEST(Verdict, FasterElsewhereButMallocIsIdle_NotTheAllocator) {
   EXPECT_EQ(found(made.verdict(&recorded)), "allocator-lock");
 }
 
+// A malloc that takes half the time on one CPU and on all is a gain, but none of scaling.
+TEST(Verdict, FasterAloneAsMuchAsOnAll_NotTheAllocator) {
+  Attribution recorded;
+  recorded.cpu_share = 0.6;
+  const Verdict verdict = Made().takes(0, 1, 0.8).takes(3, 0.6, 0.48).copies(1).verdict(&recorded);
+  EXPECT_EQ(found(verdict), "own-sharing");
+  ASSERT_TRUE(verdict.best_fix);
+  EXPECT_NEAR(verdict.fixes[*verdict.best_fix].gain.value, 1.67, 0.1);
+}
+
+// Two threads that hand each other every block: another allocator needs less memory and is six times as fast. What is
+// fetched from the kernel once is not what takes that time.
+TEST(Verdict, LessMemoryAndSixTimesAsFast_NotMemoryAlone) {
+  Attribution recorded;
+  recorded.cpu_share = 0.6;
+  recorded.remote_share = 1;
+  Made made = Made().takes(0, 1, 1.2).takes(1, 1, 1.2).takes(3, 1, 0.26).takes(4, 0.9, 0.2).copies(1);
+  made.trials(0, [](Trial& trial) { trial.page_faults = 30'000, trial.system_s = 0.2, trial.peak_rss_bytes *= 4; });
+  EXPECT_EQ(found(made.verdict(&recorded)), "remote-frees");
+}
+
+// The demo's example beside compilers: threads that wanted CPUs that others had are not idle.
+TEST(Verdict, OthersTookTheCpus_NotIdleness) {
+  Attribution recorded;
+  recorded.cpu_share = 0.66;
+  recorded.blocked_share = 0.1;
+  Made made = Made().takes(0, 1, 1.2).treated(1, 0.5).takes(2, 1, 1.2).copies(1);
+  for (Cell& cell : made.experiment_.cells) {
+    for (Trial& trial : cell.trials) {
+      trial.taken_s = trial.stolen_s = trial.wall_s * cell.setting.cpus;
+      trial.wall_s *= 2;
+    }
+  }
+  const Verdict verdict = made.verdict(&recorded);
+  EXPECT_TRUE(found(verdict) == "allocator-lock" || found(verdict) == "undecided") << found(verdict);
+  EXPECT_TRUE(verdict.noisy);
+  EXPECT_NEAR(verdict.disturbance, 0.5, 0.01);
+}
+
+TEST(Verdict, OneThread_NoScalingToLose) {
+  Made made = Made().takes(0, 1, 1).treated(1, 1).copies(1).busy(0, 0.25);
+  made.experiment_.most_threads = 1;
+  const Verdict verdict = made.verdict();
+  EXPECT_EQ(found(verdict), "serial");
+  EXPECT_TRUE(verdict.one_thread);
+  EXPECT_EQ(verdict.allocator_share.value, 0);
+  Made faults = Made().takes(0, 1, 1).treated(0.06, 0.06).copies(1).busy(0, 0.25);
+  faults.trials(0, [](Trial& trial) { trial.page_faults = 200'000, trial.system_s = 0.8 * trial.wall_s, trial.user_s = 0; });
+  faults.experiment_.most_threads = 1;
+  EXPECT_EQ(found(faults.verdict()), "page-faults");
+  EXPECT_EQ(faults.verdict().allocator_share.value, 0) << "of scaling it explains nothing: there is none";
+}
+
 // Memory that is held had to be fetched once, which other allocators are spared.
 TEST(Verdict, BloatCostsSomeTime_StillArenaBloat) {
   Made made = Made().takes(0, 1, 0.35).takes(1, 0.8, 0.2).takes(2, 1, 0.35).takes(3, 0.8, 0.2).takes(4, 0.8, 0.2).copies(1);

@@ -1,0 +1,177 @@
+#include "freehold/doctor/consistency.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+
+#include "freehold/doctor/resampled.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+constexpr double kMuchLost = 0.25;       // of the time on all CPUs, without doubt: not to be called nothing
+constexpr double kMostLost = 0.5;        // the same: not to be called memory that has to be fetched once
+constexpr double kHealed = 0.75;         // of what is lost: gone with another allocator, relative to what that takes alone
+constexpr double kSureGain = 1.15;       // of an allocator that heals
+constexpr double kAllBusy = 0.95;        // of the CPUs: none idles
+constexpr double kMoreThanAlone = 1.05;  // CPU time on all CPUs, of that on one: less is no more
+constexpr double kCopiesDoWell = 1.03;   // CPU time of a copy among others, of one alone: less is no more
+constexpr double kAsManyFaults = 0.8;    // of the page faults are still there
+constexpr double kRounding = 0.02;       // of a share
+constexpr double kBigPart = 0.5;         // of what is lost, that a cause alone explains
+
+constexpr std::array<std::string_view, kContradictions> kNames{"blamed-but-nothing-helps",
+                                                               "innocent-but-another-heals",
+                                                               "loss-without-loss",
+                                                               "no-loss-but-lost",
+                                                               "memory-but-time",
+                                                               "one-thread-waits",
+                                                               "busy-but-idle",
+                                                               "bandwidth-but-copies-do-well",
+                                                               "faults-stay",
+                                                               "shares-do-not-add",
+                                                               "advice-does-not-help"};
+
+class Check {
+ public:
+  Check(const Experiment& experiment, const Verdict& verdict)
+      : experiment_(experiment), verdict_(verdict), all_(cell(0, verdict.all)), alone_(cell(0, verdict.alone)) {}
+
+  std::vector<Contradiction> found() {
+    if (all_ == nullptr || alone_ == nullptr) return {};
+    note(blames_in_vain(), Contradiction::kBlamedButNothingHelps);
+    note(is_own() && another_heals(), Contradiction::kInnocentButAnotherHeals);
+    note(explains_loss() && !(verdict_.lost.value > 0 && verdict_.lost.high > 0), Contradiction::kLossWithoutLoss);
+    note(verdict_.cause == Cause::kNone && verdict_.lost.low >= kMuchLost && !verdict_.one_thread,
+         Contradiction::kNoLossButLost);
+    note(verdict_.cause == Cause::kArenaBloat && verdict_.lost.low >= kMostLost && !verdict_.one_thread,
+         Contradiction::kMemoryButTime);
+    note(verdict_.one_thread && waits_for_others(), Contradiction::kOneThreadWaits);
+    note(says_idle_and_is_busy() || says_busy_and_did_no_more(), Contradiction::kBusyButIdle);
+    note(verdict_.cause == Cause::kMemoryBandwidth && copies_do_well(), Contradiction::kBandwidthButCopiesDoWell);
+    note(verdict_.cause == Cause::kPageFaults && faults_stay(), Contradiction::kFaultsStay);
+    note(!shares_add(), Contradiction::kSharesDoNotAdd);
+    note(bad_advice(), Contradiction::kAdviceDoesNotHelp);
+    return std::move(found_);
+  }
+
+ private:
+  void note(bool is_so, Contradiction what) {
+    if (is_so) found_.push_back(what);
+  }
+  [[nodiscard]] const Cell* cell(std::size_t variant, const Setting& setting) const {
+    const Cell* const found = experiment_.find(variant, setting);
+    return found != nullptr && !found->trials.empty() ? found : nullptr;
+  }
+  template <class Field>
+  [[nodiscard]] static double middle(const Cell& cell, const Field& field) {
+    std::vector<double> values;
+    for (const Trial& trial : cell.trials) values.push_back(static_cast<double>(std::invoke(field, trial)));
+    return median(std::move(values));
+  }
+  [[nodiscard]] double growth_of_work() const {
+    return experiment_.work_grows ? double(verdict_.all.width()) / verdict_.alone.width() : 1;
+  }
+  // What the program takes on all CPUs, of what it would if it scaled. 1: it does. Without its own time alone, the
+  // program's.
+  [[nodiscard]] double excess(std::size_t variant) const {
+    const Cell* const all = cell(variant, verdict_.all);
+    if (all == nullptr) return 0;
+    const Cell* const own = cell(variant, verdict_.alone);
+    const double alone = middle(own != nullptr ? *own : *alone_, &Trial::cost);
+    return middle(*all, &Trial::cost) / (alone * growth_of_work() / verdict_.ideal_speedup);
+  }
+
+  [[nodiscard]] bool explains_loss() const {
+    switch (verdict_.cause) {
+      case Cause::kNone:
+      case Cause::kArenaBloat:
+      case Cause::kUndecided: return false;
+      default: return !verdict_.one_thread;
+    }
+  }
+  [[nodiscard]] bool is_own() const { return explains_loss() && !blames_allocator(verdict_.cause); }
+  [[nodiscard]] bool waits_for_others() const {
+    switch (verdict_.cause) {
+      case Cause::kAllocatorLock:
+      case Cause::kRemoteFrees:
+      case Cause::kAllocatorFalseSharing:
+      case Cause::kOwnLock:
+      case Cause::kOwnSharing:
+      case Cause::kMixed: return true;
+      default: return false;
+    }
+  }
+  [[nodiscard]] bool any_helps() const { return std::ranges::any_of(verdict_.fixes, &Fix::helps); }
+  [[nodiscard]] bool blames_in_vain() const {
+    return blames_allocator(verdict_.cause) && verdict_.cause != Cause::kArenaBloat && !any_helps();
+  }
+  [[nodiscard]] bool another_heals() const {
+    if (verdict_.cause == Cause::kCpuQuota) return false;
+    const double excess_now = excess(0) - 1;
+    return std::ranges::any_of(verdict_.fixes, [&](const Fix& fix) {
+      return fix.helps && fix.gain.low >= kSureGain && cell(fix.variant, verdict_.alone) != nullptr &&
+             excess(fix.variant) - 1 <= (1 - kHealed) * excess_now;
+    });
+  }
+  [[nodiscard]] bool is_whole(Cause cause) const {
+    return verdict_.cause == cause && !verdict_.one_thread && std::ranges::any_of(verdict_.parts, [&](const Part& part) {
+             return part.cause == cause && part.share.value >= kBigPart;
+           });
+  }
+  // CPUs that are said to idle, though the program never left one idle; and the other way round.
+  [[nodiscard]] bool says_idle_and_is_busy() const {
+    const double capacity = middle(*all_, &Trial::wall_s) * verdict_.all.width();
+    return is_whole(Cause::kSerial) && !any_helps() && middle(*all_, &Trial::cpu_s) >= kAllBusy * capacity;
+  }
+  [[nodiscard]] bool says_busy_and_did_no_more() const {
+    const double alone = middle(*alone_, &Trial::cpu_s) * growth_of_work();
+    return is_whole(Cause::kOwnSharing) && !any_helps() && middle(*all_, &Trial::cpu_s) < kMoreThanAlone * alone;
+  }
+  [[nodiscard]] bool copies_do_well() const {
+    return std::ranges::any_of(experiment_.cells, [&](const Cell& of) {
+      if (of.variant != 0 || of.setting.copies < 2 || of.trials.empty()) return false;
+      Setting one = of.setting;
+      one.copies = 1;
+      const Cell* const single = cell(0, one);
+      return middle(of, &Trial::cpu_s) < kCopiesDoWell * middle(single != nullptr ? *single : *alone_, &Trial::cpu_s);
+    });
+  }
+  [[nodiscard]] bool faults_stay() const {
+    const auto faults = [](const Cell& of) { return middle(of, &Trial::page_faults); };
+    return std::ranges::none_of(verdict_.fixes, [&](const Fix& fix) {
+      const Cell* const with = cell(fix.variant, verdict_.all);
+      return fix.helps && with != nullptr && faults(*with) < kAsManyFaults * faults(*all_);
+    });
+  }
+  [[nodiscard]] bool shares_add() const {
+    double sum = 0;
+    for (const Part& part : verdict_.parts) {
+      if (part.share.value < -kRounding || part.share.value > 1 + kRounding) return false;
+      sum += part.share.value;
+    }
+    return sum <= 1 + kRounding && verdict_.allocator_share.value <= 1 + kRounding;
+  }
+  [[nodiscard]] bool bad_advice() const {
+    if (!verdict_.best_fix) return false;
+    const Fix& fix = verdict_.fixes.at(*verdict_.best_fix);
+    return !fix.helps || fix.failed || fix.gain.value <= 1;
+  }
+
+  const Experiment& experiment_;
+  const Verdict& verdict_;
+  const Cell* all_;
+  const Cell* alone_;
+  std::vector<Contradiction> found_;
+};
+
+}  // namespace
+
+std::string_view name_of(Contradiction contradiction) noexcept { return kNames[static_cast<std::size_t>(contradiction)]; }
+
+std::vector<Contradiction> contradictions_in(const Experiment& experiment, const Verdict& verdict) {
+  return Check(experiment, verdict).found();
+}
+
+}  // namespace freehold::doctor
