@@ -22,6 +22,8 @@ std::string_view name_of(WaitKind kind) {
     case WaitKind::kSpinLock: return "spin-lock";
     case WaitKind::kCondition: return "condition";
     case WaitKind::kSemaphore: return "semaphore";
+    case WaitKind::kFutexLock: return "futex-lock";
+    case WaitKind::kFutexWait: return "futex-wait";
   }
   __builtin_unreachable();
 }

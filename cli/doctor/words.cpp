@@ -108,6 +108,9 @@ std::string_view reason_of(Contradiction contradiction) {
       return "it seems to be memory bandwidth, but processes that share nothing do not lose it";
     case Contradiction::kFaultsStay: return "it seems to be page faults, but they are as many with the allocator that helps";
     case Contradiction::kSharesDoNotAdd: return "the shares of what is lost do not add up";
+    case Contradiction::kAllHelpAlike:
+      return "padding, fewer arenas and other allocators help alike, so the program as it is may just have been slow in its "
+             "runs";
     case Contradiction::kAdviceDoesNotHelp: return "what seems to help does not help surely";
   }
   __builtin_unreachable();

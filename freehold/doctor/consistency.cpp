@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <optional>
 
@@ -19,6 +20,7 @@ constexpr double kMoreThanAlone = 1.05;  // CPU time on all CPUs, of that on one
 constexpr double kCopiesDoWell = 1.03;   // CPU time of a copy among others, of one alone: less is no more
 constexpr double kAsManyFaults = 0.8;    // of the page faults are still there
 constexpr double kRounding = 0.02;       // of a share
+constexpr double kAlike = 1.4;           // between the most and the least that treatments help
 constexpr double kBigPart = 0.5;         // of what is lost, that a cause alone explains
 
 constexpr std::array<std::string_view, kContradictions> kNames{"blamed-but-nothing-helps",
@@ -31,7 +33,8 @@ constexpr std::array<std::string_view, kContradictions> kNames{"blamed-but-nothi
                                                                "bandwidth-but-copies-do-well",
                                                                "faults-stay",
                                                                "shares-do-not-add",
-                                                               "advice-does-not-help"};
+                                                               "advice-does-not-help",
+                                                               "all-help-alike"};
 
 class Check {
  public:
@@ -53,6 +56,7 @@ class Check {
     note(verdict_.cause == Cause::kPageFaults && faults_stay(), Contradiction::kFaultsStay);
     note(!shares_add(), Contradiction::kSharesDoNotAdd);
     note(bad_advice(), Contradiction::kAdviceDoesNotHelp);
+    note(blames_allocator(verdict_.cause) && all_help_alike(), Contradiction::kAllHelpAlike);
     return std::move(found_);
   }
 
@@ -157,6 +161,23 @@ class Check {
     if (!verdict_.best_fix) return false;
     const Fix& fix = verdict_.fixes.at(*verdict_.best_fix);
     return !fix.helps || fix.failed || fix.gain.value <= 1;
+  }
+
+  // Each treatment asks another question; an answer that is the same to all is none.
+  [[nodiscard]] bool all_help_alike() const {
+    bool padded = false, arenas = false, another = false;
+    double least = INFINITY, most = 0;
+    for (const Fix& fix : verdict_.fixes) {
+      const Treatment treatment = experiment_.variants[fix.variant].treatment;
+      if (fix.failed || fix.gain.value <= 0) continue;
+      if (!fix.helps) return false;
+      padded |= treatment == Treatment::kPadded;
+      arenas |= treatment == Treatment::kCappedArenas;
+      another |= treatment == Treatment::kFreehold || treatment == Treatment::kPeer;
+      least = std::min(least, fix.gain.value);
+      most = std::max(most, fix.gain.value);
+    }
+    return padded && arenas && another && most <= kAlike * least;
   }
 
   const Experiment& experiment_;

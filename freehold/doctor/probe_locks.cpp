@@ -5,8 +5,8 @@
 // part of it. Results are passed on as they are: EDEADLK, EOWNERDEAD, EINTR and the rest mean to the program what they
 // always did.
 //
-// Not here: locks inside libc (malloc's own are no calls; C11's mtx_lock() goes round these), futexes of the program's own.
-// Not noexcept where POSIX has a point of cancellation: such a thread unwinds through here.
+// Not here: locks inside libc (malloc's own are no calls), C11's mtx_lock(), which goes round these, and futexes of the
+// program's own (probe_futex.cpp). Not noexcept where POSIX has a point of cancellation: such a thread unwinds through here.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -81,6 +81,8 @@ inline int idle(WaitKind kind, const void* what, const Wait& wait) {
 }
 
 constinit Next<int(pthread_mutex_t*)> g_mutex_lock("pthread_mutex_lock"), g_mutex_trylock("pthread_mutex_trylock");
+constinit Next<int(pthread_mutex_t*, const timespec*)> g_mutex_timedlock("pthread_mutex_timedlock");
+constinit Next<int(pthread_mutex_t*, clockid_t, const timespec*)> g_mutex_clocklock("pthread_mutex_clocklock");
 constinit Next<int(pthread_rwlock_t*)> g_rdlock("pthread_rwlock_rdlock"), g_tryrdlock("pthread_rwlock_tryrdlock"),
     g_wrlock("pthread_rwlock_wrlock"), g_trywrlock("pthread_rwlock_trywrlock");
 constinit Next<int(pthread_spinlock_t*)> g_spin_lock("pthread_spin_lock"), g_spin_trylock("pthread_spin_trylock");
@@ -106,6 +108,15 @@ constinit Next<int(sem_t*, clockid_t, const timespec*)> g_sem_clockwait("sem_clo
 
 FREEHOLD_EXPORT int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   return take(WaitKind::kMutex, mutex, [=] { return g_mutex_trylock(mutex); }, [=] { return g_mutex_lock(mutex); });
+}
+FREEHOLD_EXPORT int pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* until) noexcept {
+  return take(
+      WaitKind::kMutex, mutex, [=] { return g_mutex_trylock(mutex); }, [=] { return g_mutex_timedlock(mutex, until); });
+}
+FREEHOLD_EXPORT int pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* until) noexcept {
+  return take(
+      WaitKind::kMutex, mutex, [=] { return g_mutex_trylock(mutex); },
+      [=] { return g_mutex_clocklock(mutex, clock, until); });
 }
 FREEHOLD_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
   return take(WaitKind::kReadLock, lock, [=] { return g_tryrdlock(lock); }, [=] { return g_rdlock(lock); });

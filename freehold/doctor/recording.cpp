@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -131,6 +132,7 @@ class Reader {
     weigh_by_totals();
     find_shared_lines();
     find_lines_of_sampled();
+    name_locks();
     return std::move(result_);
   }
 
@@ -212,13 +214,22 @@ class Reader {
   }
   void add_wait(const RawRecord& record) {
     const Wait& wait = record.wait;
-    if (wait.kind > static_cast<std::uint64_t>(WaitKind::kSemaphore) || !(wait.weight >= 1)) return;
+    if (wait.kind >= kWaitKinds || !(wait.weight >= 1)) return;
     result_.waits.push_back({.weight = wait.weight,
                              .waited_s = static_cast<double>(wait.duration) * ns_per_tick_ / 1e9,
                              .kind = static_cast<WaitKind>(wait.kind),
                              .lock = wait.lock,
                              .thread = record.thread,
                              .stack = record.stack});
+  }
+
+  // A futex that turned out to be a lock was one from the beginning.
+  void name_locks() {
+    std::set<std::uint64_t> locks;
+    for (const WaitSample& wait : result_.waits)
+      if (wait.kind == WaitKind::kFutexLock) locks.insert(wait.lock);
+    for (WaitSample& wait : result_.waits)
+      if (wait.kind == WaitKind::kFutexWait && locks.contains(wait.lock)) wait.kind = WaitKind::kFutexLock;
   }
 
   [[nodiscard]] StackId read_stack(std::size_t at, unsigned depth) {

@@ -15,13 +15,12 @@ constexpr double kUnknownSpread = 0.08;  // assumed where nothing was tried twic
 // From the median of absolute deviations to a standard deviation, for what is normally distributed.
 constexpr double kDeviations = 1.4826;
 
-// What the trial would have cost if others had taken nothing. What was taken of one thread delays the program by as much if
-// all others wait for that thread (`delayed` 1), and by its share of the CPUs if none does (0).
-double cost_without_others(const Trial& trial, unsigned width, double delayed) {
+// What the trial would have cost if others had taken nothing: they delayed it by this share of what they took. One that had
+// a single CPU was delayed by all of it; one that had more, by its share of the CPUs if it used them all at that time, by
+// all if one thread was held up for which the others waited, and not at all if another CPU was free.
+double cost_without_others(const Trial& trial, double delayed) {
   if (trial.taken_s <= 0) return trial.cost();
-  const double each = 1.0 / width;
-  const double left = trial.wall_s - trial.taken_s * (each + (1 - each) * delayed);
-  return trial.cost() * std::max(left / trial.wall_s, kLeastLeft);
+  return trial.cost() * std::max(1 - delayed * trial.taken_s / trial.wall_s, kLeastLeft);
 }
 
 double usual_spread_of(const std::vector<std::vector<double>>& costs) {
@@ -61,7 +60,7 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
   std::vector<std::vector<double>> costs;
   for (const Cell& cell : experiment.cells) {
     std::vector<double>& of_cell = costs.emplace_back();
-    for (const Trial& trial : cell.trials) of_cell.push_back(cost_without_others(trial, cell.setting.width(), 0));
+    for (const Trial& trial : cell.trials) of_cell.push_back(cost_without_others(trial, 1.0 / cell.setting.width()));
   }
   usual_spread_ = usual_spread_of(costs);
 
@@ -76,8 +75,8 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
     std::normal_distribution<double> shake(0, usual_spread_ / std::sqrt(static_cast<double>(cell.trials.size())));
     std::vector<double> drawn(cell.trials.size());
     for (std::size_t draw = 0; draw < kDraws; ++draw) {
-      const double how = delayed(random);
-      std::ranges::generate(drawn, [&] { return cost_without_others(cell.trials[any(random)], cell.setting.width(), how); });
+      const double how = cell.setting.width() > 1 ? delayed(random) : 1;
+      std::ranges::generate(drawn, [&] { return cost_without_others(cell.trials[any(random)], how); });
       medians.push_back(median(drawn) * std::exp(shake(random)));
     }
   }

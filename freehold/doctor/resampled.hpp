@@ -2,8 +2,9 @@
 // many times, and whatever is computed from their medians is computed again for each draw (the bootstrap). Few trials tell
 // little about their own spread, so each draw is also shaken by what trials of this experiment usually differ by.
 //
-// What other processes took of a trial's CPUs is taken off its cost. By how much they delayed it is not known exactly: at
-// least by that divided among its CPUs, at most by all of it. Each draw assumes something between the two.
+// What other processes took of a trial's CPUs is taken off its cost. By how much they delayed it is not known, where it had
+// several: by nothing at least, by all of it at most. Each draw assumes something between the two; the value itself, that it
+// was divided among the CPUs.
 //
 // Repeatable: the draws depend on nothing but the experiment. One thread. Cost: O(cells x trials) for a thousand draws.
 #pragma once

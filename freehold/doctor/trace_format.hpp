@@ -51,11 +51,21 @@ enum class RecordKind : std::uint16_t {
   kWait,          // a sampled wait in a call of the program's own
 };
 
-enum class WaitKind : std::uint8_t { kMutex, kReadLock, kWriteLock, kSpinLock, kCondition, kSemaphore };
+enum class WaitKind : std::uint8_t {
+  kMutex,
+  kReadLock,
+  kWriteLock,
+  kSpinLock,
+  kCondition,
+  kSemaphore,
+  kFutexLock,  // a futex that is released by those who waited for it
+  kFutexWait,  // a futex that somebody else wakes
+};
+inline constexpr std::uint8_t kWaitKinds = 8;
 
 // Waiting for work, rather than for somebody who holds something.
 [[nodiscard]] constexpr bool is_idleness(WaitKind kind) {
-  return kind == WaitKind::kCondition || kind == WaitKind::kSemaphore;
+  return kind == WaitKind::kCondition || kind == WaitKind::kSemaphore || kind == WaitKind::kFutexWait;
 }
 
 struct RecordHeader {

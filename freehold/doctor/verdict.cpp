@@ -42,6 +42,7 @@ constexpr double kNoisyControl = 1.15;
 constexpr double kNoisySpread = 0.12;
 constexpr double kSureOnBusyMachine = 0.5;  // of what is lost, the lower limit of a part that is the answer there
 constexpr double kSureGainOnBusyMachine = 1.15;
+constexpr double kMostDisturbance = 0.3;  // of the CPUs was others': what was seen is not what the program does by itself
 constexpr double kSureMixOnBusyMachine = 0.2;  // the lower limit of each of two parts there
 constexpr double kAsManyFaults = 0.8;          // of the page faults are still there: another allocator does not change them
 constexpr double kOwnWaits = 0.1;              // of the threads' lives, in locks of the program's
@@ -354,6 +355,7 @@ class Examination {
       case Cause::kAllocatorFalseSharing: {
         // Whose blocks are neighbours is not always seen: who frees them may not be who uses them.
         if (recorded_->lines_shared > 0) return true;
+        if (waits_for_own_locks()) return false;
         const Costs costs = costs_.measured();
         const double lost = lost_with(costs, 0);
         return lost - lost_with(costs, best_allocator_) >= kPaddingExplains * lost;
@@ -455,6 +457,8 @@ class Examination {
   // Others had a part of the CPUs. What they delayed is in the limits; what these do not bear out is not said.
   [[nodiscard]] bool stands_on_busy_machine(const Verdict& verdict) const {
     if (verdict.one_thread) return true;
+    // Threads that seldom ran at the same time were not seen to get into each other's way.
+    if (verdict.disturbance > kMostDisturbance) return false;
     const bool surely_loses = verdict.lost.low >= kLosesFrom;
     const auto surely = [&](double least) {
       return surely_loses && !verdict.parts.empty() && verdict.parts.front().cause == verdict.cause &&

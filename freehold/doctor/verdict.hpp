@@ -73,8 +73,9 @@ enum class Contradiction : std::uint8_t {
   kFaultsStay,                // page faults of malloc's, which another allocator has as well
   kSharesDoNotAdd,            // parts that are less than nothing or more than all
   kAdviceDoesNotHelp,         // a fix that is no fix
+  kAllHelpAlike,              // padding, fewer arenas and other allocators: it was the trials of the program as it is
 };
-inline constexpr std::size_t kContradictions = 11;
+inline constexpr std::size_t kContradictions = 12;
 [[nodiscard]] std::string_view name_of(Contradiction contradiction) noexcept;
 
 // An estimate and where it could lie: the median of what was measured, and the limits that nine of ten repetitions keep.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "freehold/doctor/attribution.hpp"
 #include "freehold/doctor/recording.hpp"
@@ -158,6 +159,15 @@ TEST_F(Probe, ContendedMutex_ItsSiteIsFoundWithItsShare) {
   EXPECT_GT(waited, 0.3);
   EXPECT_LT(waited, 0.6);
   EXPECT_NEAR(found.idle_s, 0.2, 0.08);
+}
+// A futex that is released by those who waited for it is a lock; one that somebody else wakes is not.
+TEST_F(Probe, FutexesAndC11_LocksAreToldFromWaitsForWork) {
+  const Recording recording = recorded("other_locks");
+  std::map<doctor::WaitKind, double> waited;
+  for (const auto& wait : recording.waits) waited[wait.kind] += wait.weight * wait.waited_s;
+  EXPECT_GT(waited[doctor::WaitKind::kFutexLock], 0.15);
+  EXPECT_GT(waited[doctor::WaitKind::kMutex], 0.15);
+  EXPECT_GT(waited[doctor::WaitKind::kFutexWait], 0.4) << "the worker's wait";
 }
 TEST_F(Probe, UncontendedMutex_NoWaits) {
   const Recording recording = recorded("counts");

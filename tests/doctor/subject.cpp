@@ -1,8 +1,11 @@
 // A program for the probe to watch: each role does one thing, of known amount. Prints "ok" at its end.
+#include <linux/futex.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,6 +106,45 @@ void locks() {
 }
 
 // What a preloaded library must not change about locks.
+// The same with a lock made of a futex (Drepper, "Futexes are tricky") and with C11's, and a wait for work by std::atomic.
+void other_locks() {
+  struct FutexLock {
+    std::atomic<int> state{0};  // 1: held; 2: and somebody waits
+    void lock() {
+      int free = 0;
+      if (state.compare_exchange_strong(free, 1)) return;
+      while (state.exchange(2) != 0) syscall(SYS_futex, &state, FUTEX_WAIT_PRIVATE, 2, nullptr, nullptr, 0);
+    }
+    void unlock() {
+      if (state.exchange(0) == 2) syscall(SYS_futex, &state, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    }
+  };
+  static FutexLock by_hand;
+  static mtx_t c11;
+  mtx_init(&c11, mtx_plain);
+  static std::atomic<int> work{0};
+  const auto hammer = [] {
+    const auto hold = [](const auto& lock, const auto& unlock) {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+      while (std::chrono::steady_clock::now() < end) {
+        lock();
+        usleep(2'000);
+        unlock();
+        usleep(100);
+      }
+    };
+    hold([] { by_hand.lock(); }, [] { by_hand.unlock(); });
+    hold([] { mtx_lock(&c11); }, [] { mtx_unlock(&c11); });
+  };
+  std::thread worker([] { work.wait(0); });
+  std::thread other(hammer);
+  hammer();
+  other.join();
+  work = 1;
+  work.notify_one();
+  worker.join();
+}
+
 void lock_results() {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
@@ -315,6 +357,8 @@ int main(int count, char** words) {
     late();
   else if (role == "locks")
     locks();
+  else if (role == "other_locks")
+    other_locks();
   else if (role == "lock_results")
     lock_results();
   else if (role == "lines")
