@@ -17,6 +17,7 @@
 #include "cli/doctor/variants.hpp"
 #include "cli/replay/advice.hpp"
 #include "cli/support/failure.hpp"
+#include "cli/support/library.hpp"
 #include "cli/support/statistics.hpp"
 #include "freehold/doctor/attribution.hpp"
 #include "freehold/doctor/child.hpp"
@@ -190,12 +191,15 @@ class Examiner {
     const MallocOrigin origin = malloc_origin(first.files);
     experiment().variants = variants_of(asked_.allocators, origin, cpu_count(), diagnosis_.notes);
     probe_ = find_probe(origin, diagnosis_.notes);
-    tasks_ = tasks_of(settings(), experiment().variants, cpu_count(), !probe_.empty());
+    if (!probe_.empty()) find_delay();
+    tasks_ = tasks_of(settings(), experiment().variants, cpu_count(), !probe_.empty(), !delay_.empty());
     goals_ = settings().rounds > 0 ? goals_of(tasks_, settings().rounds) : goals_of(tasks_, experiment().variants);
     done_.assign(tasks_.size(), 0);
     elapsed_s_.assign(tasks_.size(), 0);
     for (const Task& task : tasks_) {
-      if (!task.recording)
+      if (task.delay_ns > 0)
+        experiment().delayed.push_back({.delay_s = 1e-9 * task.delay_ns, .trials = {}});
+      else if (!task.recording)
         experiment().cells.push_back({.variant = task.variant, .setting = task.setting, .trials = {}, .failure = {}});
     }
     note_facts(first, sweep_of(settings(), cpu_count()).back());
@@ -203,6 +207,22 @@ class Examiner {
     if (first_elapsed_s_ <= warm_up_s) return;
     const auto same = std::ranges::find(tasks_, Task{0, sweep_of(settings(), cpu_count()).back()});
     keep(static_cast<std::size_t>(same - tasks_.begin()), first, first_elapsed_s_);
+  }
+
+  // The library that delays calls of malloc and free; without it nothing is said of what any allocator could do.
+  void find_delay() {
+    try {
+      delay_ = find_own_library("libfreehold-pad.so");
+    } catch (const Failure&) {
+      // A note says so of padding already.
+    }
+  }
+  [[nodiscard]] Variant variant_of(const Task& task) const {
+    if (task.delay_ns == 0) return diagnosis_.experiment.variants[task.variant];
+    return {.treatment = Treatment::kNone,
+            .name = fmt::format("{} ns more for each call", task.delay_ns),
+            .preload = {delay_},
+            .environment = {{"FREEHOLD_DELAY_NS", std::to_string(task.delay_ns)}}};
   }
 
   // What a run of the task will take.
@@ -243,7 +263,9 @@ class Examiner {
         if (wanted[task] <= done_[task]) continue;  // time is running out
         const Task& what = tasks_[task];
         show(fmt::format("round {}: {}{}", round + 1, describe(experiment(), what.variant, what.setting),
-                         what.recording ? ", recorded" : ""),
+                         what.recording      ? ", recorded"
+                         : what.delay_ns > 0 ? ", calls delayed"
+                                             : ""),
              seconds_left(wanted));
         if (!run_task(task)) return false;
       }
@@ -272,7 +294,7 @@ class Examiner {
     double patience = kPatience * estimate(index) + kLeastPatience_s;
     if (settings().server.used()) patience += kReadyPatience_s;
     const double begin = now_s();
-    const Variant& variant = experiment().variants[task.variant];
+    const Variant variant = variant_of(task);
     const Run run = perform(variant, task.setting, patience, task.recording ? (all ? "all" : "alone") : "");
     if (run.ending == Ending::kStopped || interrupted()) return false;
     note_facts(run, task.setting);
@@ -286,7 +308,7 @@ class Examiner {
     } else if (failure.empty()) {
       keep(index, run, now_s() - begin);
     } else {
-      cell_of(task).failure = with_last_words(failure, run);
+      if (task.delay_ns == 0) cell_of(task).failure = with_last_words(failure, run);
       give_up(index);
     }
     return true;
@@ -308,10 +330,15 @@ class Examiner {
     });
   }
 
+  [[nodiscard]] std::vector<Trial>& trials_of(const Task& task) {
+    if (task.delay_ns == 0) return cell_of(task).trials;
+    return std::ranges::find(experiment().delayed, 1e-9 * task.delay_ns, &freehold::doctor::Delayed::delay_s)->trials;
+  }
+
   void keep(std::size_t index, const Run& run, double elapsed_s) {
     ++done_[index];
     elapsed_s_[index] += elapsed_s;
-    cell_of(tasks_[index]).trials.push_back(run.trial);
+    trials_of(tasks_[index]).push_back(run.trial);
   }
 
   void note_facts(const Run& run, const Setting& setting) {
@@ -334,6 +361,7 @@ class Examiner {
                     fmt::format("{} works once and then no more: {}", program_name(), facts.cells.front().failure));
     }
     std::erase_if(facts.cells, [](const Cell& cell) { return cell.trials.empty() && cell.failure.empty(); });
+    std::erase_if(facts.delayed, [](const auto& of) { return of.trials.empty(); });
     facts.control = control_.control();
     if (!own_cpus_.empty()) facts.own_cpus = static_cast<unsigned>(median(own_cpus_));
     show("reading what was recorded", 0);
@@ -404,6 +432,7 @@ class Examiner {
   std::optional<Throughput> throughput_;
   Diagnosis diagnosis_;
   std::string probe_;
+  std::string delay_;             // library; empty: none
   std::vector<double> own_cpus_;  // in each run on all CPUs; a short one may be seen before it confines itself
   double begun_s_ = 0;
   double first_elapsed_s_ = 0;

@@ -22,7 +22,11 @@ enum class Group : std::uint8_t {
   kPeersElsewhere,
   kRecordingAll,
   kRecordingAlone,
+  kDelays,
 };
+
+// Short enough for a program that does nothing but allocate, long enough to show in one that spends a fiftieth there.
+constexpr unsigned kDelays_ns[] = {30, 90};
 
 struct Level {
   Group group;
@@ -41,15 +45,18 @@ constexpr Level kLevels[] = {
     {Group::kMainEnds, 3},
     {Group::kOthersAll, 2},
     {Group::kCopies, 2},
+    {Group::kDelays, 1},
     {Group::kPeersAll, 1},
     {Group::kMainInner, 1},
     {Group::kOthersAll, 3},
     {Group::kCopies, 3},
+    {Group::kDelays, 3},
     {Group::kPeersAll, 3},
     {Group::kMainInner, 3},
     {Group::kMainEnds, 5},
     {Group::kOthersAll, 5},
     {Group::kCopies, 5},
+    {Group::kDelays, 5},
     {Group::kPeersAll, 5},
     {Group::kMainInner, 5},
     {Group::kPeersElsewhere, 3},
@@ -64,7 +71,7 @@ class Classifier {
  public:
   Classifier(std::span<const Task> tasks, std::span<const Variant> variants) : variants_(variants) {
     for (const Task& task : tasks) {
-      if (task.variant != 0 || task.recording || task.setting.copies > 1) continue;
+      if (task.variant != 0 || task.recording || task.delay_ns > 0 || task.setting.copies > 1) continue;
       if (first_.cpus == 0 || is_less(task.setting, first_)) first_ = task.setting;
       if (last_.cpus == 0 || is_less(last_, task.setting)) last_ = task.setting;
     }
@@ -74,6 +81,7 @@ class Classifier {
     const Treatment treatment = variants_[task.variant].treatment;
     const bool all = task.setting == last_;
     const bool alone = task.setting == first_;
+    if (task.delay_ns > 0) return group == Group::kDelays;
     if (task.recording) return group == (all ? Group::kRecordingAll : Group::kRecordingAlone);
     if (task.setting.copies > 1) return group == Group::kCopies;
     const bool system = treatment == Treatment::kNone;
@@ -114,7 +122,8 @@ std::vector<Setting> sweep_of(const Settings& settings, unsigned cpus) {
   return sweep;
 }
 
-std::vector<Task> tasks_of(const Settings& settings, std::span<const Variant> variants, unsigned cpus, bool record) {
+std::vector<Task> tasks_of(const Settings& settings, std::span<const Variant> variants, unsigned cpus, bool record,
+                           bool delay) {
   const std::vector<Setting> sweep = sweep_of(settings, cpus);
   std::vector<Task> tasks;
   for (std::size_t variant = 0; variant < variants.size(); ++variant) {
@@ -130,6 +139,10 @@ std::vector<Task> tasks_of(const Settings& settings, std::span<const Variant> va
   if (record) {
     tasks.push_back({.variant = 0, .setting = sweep.back(), .recording = true});
     if (sweep.size() > 1) tasks.push_back({.variant = 0, .setting = sweep.front(), .recording = true});
+  }
+  if (record && delay) {
+    for (const unsigned delay_ns : kDelays_ns)
+      tasks.push_back({.variant = 0, .setting = sweep.back(), .recording = false, .delay_ns = delay_ns});
   }
   return tasks;
 }

@@ -20,6 +20,7 @@ struct Task {
   std::size_t variant = 0;
   freehold::doctor::Setting setting;
   bool recording = false;
+  unsigned delay_ns = 0;  // that each call of malloc and free takes longer; 0: as it is
 
   friend bool operator==(const Task&, const Task&) = default;
 };
@@ -33,9 +34,10 @@ struct Goal {
 
 // The settings with one copy, least first.
 [[nodiscard]] std::vector<freehold::doctor::Setting> sweep_of(const Settings& settings, unsigned cpus);
-// All there is to do. `record`: the probe can be loaded.
+// All there is to do.
+// `record`: the probe can be loaded; `delay`: and what delays calls.
 [[nodiscard]] std::vector<Task> tasks_of(const Settings& settings, std::span<const freehold::doctor::Variant> variants,
-                                         unsigned cpus, bool record);
+                                         unsigned cpus, bool record, bool delay);
 // In the order of importance.
 [[nodiscard]] std::vector<Goal> goals_of(std::span<const Task> tasks, std::span<const freehold::doctor::Variant> variants);
 // With a number of rounds instead of a budget.

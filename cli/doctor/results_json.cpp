@@ -75,6 +75,7 @@ ordered_json verdict_json(const Diagnosis& diagnosis) {
           {"blames_allocator", blames_allocator(verdict.cause)},
           {"headline", words.headline},
           {"because", words.because},
+          {"bound", text_or_null(words.bound)},
           {"tried", text_or_null(words.tried)},
           {"advice", text_or_null(words.advice)},
           {"alone", setting_json(verdict.alone)},
@@ -84,6 +85,7 @@ ordered_json verdict_json(const Diagnosis& diagnosis) {
           {"lost", estimate_json(verdict.lost)},
           {"allocator_share", estimate_json(verdict.allocator_share)},
           {"parts", std::move(parts)},
+          {"most_gain", verdict.most_gain ? estimate_json(*verdict.most_gain) : ordered_json(nullptr)},
           {"doubt", verdict.doubt == Doubt::kNone ? ordered_json(nullptr) : ordered_json(name_of(verdict.doubt))},
           {"suspected", verdict.doubt == Doubt::kNone || verdict.suspected == Cause::kUndecided
                             ? ordered_json(nullptr)
@@ -171,6 +173,12 @@ ordered_json experiment_json(const Experiment& experiment) {
   ordered_json variants = ordered_json::array(), cells = ordered_json::array();
   for (const Variant& variant : experiment.variants) variants.push_back(variant_json(variant));
   for (const Cell& cell : experiment.cells) cells.push_back(cell_json(experiment, cell));
+  ordered_json delayed = ordered_json::array();
+  for (const Delayed& of : experiment.delayed) {
+    ordered_json trials = ordered_json::array();
+    for (const Trial& trial : of.trials) trials.push_back(trial_json(trial));
+    delayed.push_back({{"delay_s", of.delay_s}, {"trials", std::move(trials)}});
+  }
   return {{"machine_cpus", experiment.machine_cpus},
           {"quota_cpus", number_or_null(experiment.quota_cpus)},
           {"affinity_cpus", experiment.affinity_cpus},
@@ -179,6 +187,7 @@ ordered_json experiment_json(const Experiment& experiment) {
           {"most_threads", number_or_null(experiment.most_threads)},
           {"work_grows", experiment.work_grows},
           {"control", {{"compute", experiment.control.compute}, {"memory", experiment.control.memory}}},
+          {"delayed", std::move(delayed)},
           {"variants", std::move(variants)},
           {"cells", std::move(cells)}};
 }

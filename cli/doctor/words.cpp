@@ -13,8 +13,9 @@ namespace freehold::cli::doctor {
 namespace {
 using namespace freehold::doctor;
 
-constexpr double kWorthAWord = 0.02;  // shares below this do not help to understand a verdict
-constexpr double kWorthAGain = 1.1;   // surely so many times as fast: to be said beside any verdict
+constexpr double kWorthAWord = 0.02;      // shares below this do not help to understand a verdict
+constexpr double kNotWorthTrying = 0.03;  // faster at most: nobody needs to try other allocators
+constexpr double kWorthAGain = 1.1;       // surely so many times as fast: to be said beside any verdict
 
 // Of things that have been counted by place: "nearly all", "most", "a third".
 std::string portion(double share) {
@@ -146,7 +147,7 @@ std::string headline_of(const Diagnosis& diagnosis) {
     case Cause::kNone: {
       const std::string gain = gain_all_the_same(diagnosis);
       return gain.empty() ? "Not the allocator: the program does not lose scaling."
-                          : fmt::format("The program does not lose scaling; but {}.", gain);
+                          : fmt::format("Not the allocator: the program does not lose scaling. All the same {}.", gain);
     }
     case Cause::kAllocatorLock:
     case Cause::kRemoteFrees:
@@ -296,6 +297,17 @@ void add_evidence(const Diagnosis& diagnosis, Sentences& out) {
   if (cause == Cause::kOwnLock || cause == Cause::kMixed || cause == Cause::kSerial) add_own_waits(*recorded, out);
 }
 
+// ---- what any allocator could do
+
+std::string bound_of(const Verdict& verdict) {
+  if (!verdict.most_gain) return {};
+  const double most = verdict.most_gain->high - 1;
+  std::string text = fmt::format("No allocator can make it more than {} faster, found by making malloc and free slower",
+                                 percent_text(std::max(most, 0.01)));
+  if (most <= kNotWorthTrying) text += ": there is no need to try others";
+  return text + '.';
+}
+
 // ---- what was tried
 
 std::string effect(const Fix& fix) {
@@ -432,6 +444,7 @@ Words words_of(const Diagnosis& diagnosis) {
           verdict_stands(diagnosis.verdict)
               ? "Other processes used the CPUs meanwhile; what they took is taken off, and the limits allow for it."
               : "Other processes used the CPUs during the measurement; treat these figures with caution.");
+    words.bound = bound_of(diagnosis.verdict);
     words.tried = tried_of(diagnosis);
   }
   words.advice = advice_of(diagnosis);

@@ -12,6 +12,7 @@ namespace freehold::cli::doctor {
 struct Words {
   std::string headline;              // one sentence
   std::vector<std::string> because;  // the figures behind it, a sentence each
+  std::string bound;                 // "No allocator can make it more than 2% faster"; empty: not known
   std::string tried;                 // "Tried: Freehold 1.9 times (1.8 to 2.0) as fast, …"; empty: nothing was
   std::string advice;                // "Do: …"; empty: nothing needs to be done
 };

@@ -48,6 +48,7 @@
     byId('pill').textContent = text;
     byId('pill').classList.add(look);
     byId('headline').textContent = verdict.headline;
+    if (verdict.bound) byId('tried').before(make('p', {}, verdict.bound));
     byId('because').append(...verdict.because.map((sentence) => make('li', {}, sentence)));
     for (const id of ['tried', 'advice']) {
       if (!verdict[id]) { byId(id).remove(); continue; }

@@ -53,6 +53,12 @@ struct Cell {
   std::string failure;        // how it ended otherwise, in words: exit code 3, SIGSEGV; empty: never
 };
 
+// The program as it is in the sweep's last setting, but each call of malloc and free takes so much longer.
+struct Delayed {
+  double delay_s = 0;
+  std::vector<Trial> trials;
+};
+
 // What this machine gives to somebody who shares nothing, measured between the trials: time of one copy among as many as
 // there are CPUs, against one alone. 1: perfect.
 struct Control {
@@ -71,6 +77,7 @@ struct Experiment {
   bool work_grows = false;        // each thread brings its own work: time stays the same when it scales. Else all share one
   std::vector<Variant> variants;  // the program as it is first
   std::vector<Cell> cells;
+  std::vector<Delayed> delayed;  // the shortest first
   Control control;
   bool can_be_copied = true;  // false: a server, of which no two can listen at one address
   bool complete = true;       // false: interrupted, or out of time

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "freehold/doctor/attribution.hpp"
+#include "freehold/doctor/bound.hpp"
 #include "freehold/doctor/consistency.hpp"
 #include "freehold/doctor/resampled.hpp"
 #include "freehold/doctor/scalability.hpp"
@@ -100,6 +101,7 @@ class Examination {
     judge_noise(verdict);
     fit_laws(verdict);
     verdict.one_thread = has_one_thread();
+    if (recorded_ != nullptr) verdict.most_gain = bound_of(experiment_, *all_, *recorded_, verdict.fixes);
     if (alone_ == nullptr) {
       verdict.cause = cause_without_comparison(verdict);
       if (verdict.cause == Cause::kUndecided) verdict.doubt = Doubt::kNoComparison;

@@ -1,6 +1,8 @@
 // Blocks that are padded: none shares a cache line with another one, and programs do not notice.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "tests/support/process.hpp"
 
 namespace freehold {
@@ -16,6 +18,21 @@ TEST(Pad, SmallBlocks_NoTwoOnOneLine) {
   EXPECT_EQ(padded.out, "0 lines shared\nok\n");
   const test::Outcome plain = run({FREEHOLD_SUBJECT, "lines"}, "");
   EXPECT_NE(plain.out, padded.out) << "there was nothing to pad";
+}
+
+// A delay of each call, and blocks that stay where they were.
+TEST(Pad, Delay_CallsTakeLongerAndBlocksAreNotPadded) {
+  const auto with_delay = [](const std::string& ns) {
+    return test::run(
+        {.argv = {FREEHOLD_SUBJECT, "lines"}, .environment = {{"LD_PRELOAD", FREEHOLD_PAD}, {"FREEHOLD_DELAY_NS", ns}}});
+  };
+  const auto seconds = [&](const std::string& ns) {
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_EQ(with_delay(ns).exit_code, 0);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  };
+  EXPECT_EQ(with_delay("10").out, run({FREEHOLD_SUBJECT, "lines"}, "").out);
+  EXPECT_GT(seconds("3e6"), 0.1) << "dozens of calls, three milliseconds each";
 }
 
 TEST(Pad, EveryEntryPoint_Works) {

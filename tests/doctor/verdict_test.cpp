@@ -393,6 +393,43 @@ TEST(Verdict, Repeated_SaysTheSame) {
   EXPECT_EQ(made.verdict().allocator_share.low, made.verdict().allocator_share.low);
 }
 
+// A program that spends a known share of its time in malloc and free: a million calls of 50 ns in a second are 5%.
+TEST(Bound, KnownShareInMalloc_NoAllocatorDoesMore) {
+  for (const double share : {0.0, 0.02, 0.05, 0.3, 0.6}) {
+    Attribution recorded;
+    recorded.allocating.calls = recorded.freeing.calls = std::max(1.0, share / 50e-9 / 2);
+    recorded.allocating.cpu_s = recorded.freeing.cpu_s = share / 2;
+    Made made = Made(0.003).takes(0, 4, 1).takes(3, 4, 1).copies(1);
+    for (const double delay : {30e-9, 90e-9}) {
+      Delayed& delayed = made.experiment_.delayed.emplace_back(Delayed{.delay_s = delay, .trials = {}});
+      for (const Trial& trial : made.experiment_.cells[1].trials) {
+        delayed.trials.push_back(trial);
+        delayed.trials.back().wall_s += share / 50e-9 * delay;
+      }
+    }
+    const auto most = made.verdict(&recorded).most_gain;
+    if (share > 0.5) {
+      EXPECT_FALSE(most && most->high < 1 / (1 - share)) << "malloc is most of it";
+      continue;
+    }
+    ASSERT_TRUE(most) << share;
+    EXPECT_NEAR(most->value, 1 / (1 - share), 0.02 + 0.1 * share) << share;
+    EXPECT_GE(most->high, 1 / (1 - share)) << "a bound, however the trials differ: " << share;
+    EXPECT_LE(most->high, 1.05 + 4 * share) << "and one that says something: " << share;
+  }
+}
+
+// One that is faster than the bound is so by other things than the time of its calls: then there is no bound.
+TEST(Bound, BeatenByWhatWasTried_None) {
+  Attribution recorded;
+  recorded.allocating.calls = recorded.freeing.calls = 1e5;
+  recorded.allocating.cpu_s = 1e-3;
+  Made made = Made().takes(0, 4, 1).takes(3, 4, 0.5).copies(1);
+  made.experiment_.delayed = {{.delay_s = 90e-9, .trials = made.experiment_.cells[1].trials}};
+  EXPECT_FALSE(made.verdict(&recorded).most_gain);
+  EXPECT_FALSE(Made().takes(0, 4, 1).copies(1).verdict(&recorded).most_gain) << "nothing was delayed";
+}
+
 TEST(Cause, EveryName_ReadBack) {
   for (std::size_t i = 0; i < kCauses; ++i) {
     const auto cause = static_cast<Cause>(i);

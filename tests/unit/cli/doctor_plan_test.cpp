@@ -33,7 +33,7 @@ Settings by_affinity(std::vector<unsigned> widths) {
 class Plan : public testing::Test {
  protected:
   explicit Plan(std::vector<unsigned> widths = {1, 2, 4})
-      : tasks_(tasks_of(by_affinity(std::move(widths)), kVariants, 4, true)), goals_(goals_of(tasks_, kVariants)) {}
+      : tasks_(tasks_of(by_affinity(std::move(widths)), kVariants, 4, true, false)), goals_(goals_of(tasks_, kVariants)) {}
 
   // How often this one is to be run where each run takes `cost` and there are `seconds`.
   [[nodiscard]] unsigned runs(const Task& task, double seconds, double cost = 1) const {
@@ -107,7 +107,7 @@ TEST_F(Plan, PlentyOfTime_NineRoundsAndNoMore) {
 // A program of five seconds on two CPUs that scales: everything that a verdict needs within the default budget.
 TEST_F(Plan, FiveSeconds_DefaultBudgetSufficesForAVerdict) {
   const std::vector<unsigned> widths{1, 2};
-  const auto tasks = tasks_of(by_affinity(widths), kVariants, 2, true);
+  const auto tasks = tasks_of(by_affinity(widths), kVariants, 2, true, false);
   const auto goals = goals_of(tasks, kVariants);
   std::vector<double> costs;
   for (const Task& task : tasks) costs.push_back((task.setting.cpus == 2 ? 5 : 10) * (task.recording ? 1.3 : 1));
@@ -133,7 +133,7 @@ TEST_F(Plan, Rounds_InsteadOfABudget) {
 TEST(PlanOfServer, HasNoCopies) {
   Settings settings = by_affinity({1, 2});
   settings.server.load = "true";
-  for (const Task& task : tasks_of(settings, kVariants, 2, true)) EXPECT_EQ(task.setting.copies, 1u);
+  for (const Task& task : tasks_of(settings, kVariants, 2, true, false)) EXPECT_EQ(task.setting.copies, 1u);
 }
 
 TEST(Placement, Argument_EveryMarkIsTheNumber) {
@@ -195,6 +195,16 @@ TEST(Throughput, FirstMatch_TheGroupIsTheNumber) {
 TEST(Throughput, BadExpression_IsRefused) {
   EXPECT_THROW(Throughput("(unclosed"), Failure);
   EXPECT_THROW(Throughput("no group"), Failure);
+}
+
+TEST(DoctorPlan, Delays_OnAllCpusAndOnlyWithARecording) {
+  const auto delays = [](bool record) {
+    const auto tasks = tasks_of(by_affinity({1, 2}), kVariants, 2, record, true);
+    for (const Task& task : tasks) EXPECT_TRUE(task.delay_ns == 0 || task.setting.cpus == 2U);
+    return std::ranges::count_if(tasks, [](const Task& task) { return task.delay_ns > 0; });
+  };
+  EXPECT_GE(delays(true), 2);
+  EXPECT_EQ(delays(false), 0) << "what a call takes is not known";
 }
 
 }  // namespace

@@ -150,6 +150,7 @@ inline Diagnosis diagnosis_with(Cause cause, std::size_t sites = 6) {
   Cell copies{0, {.threads = 0, .cpus = 1, .copies = 4}, {}, {}};
   copies.trials.assign(5, trial_of(4.1, 120u << 20));
   e.cells.push_back(copies);
+  e.delayed = {{.delay_s = 30e-9, .trials = copies.trials}};
 
   replay::SiteAdvice site;
   site.site = "parse(std::string const&) at parse.cpp:210";

@@ -49,6 +49,53 @@ TEST(DoctorWords, OfEveryCause_SayFirstWhetherItIsTheAllocator) {
   }
 }
 
+TEST(DoctorWords, OfABound_SayWhetherOthersAreWorthTrying) {
+  Diagnosis d = diagnosis_with(Cause::kOwnLock);
+  d.verdict.most_gain = freehold::doctor::Estimate{1.0, 1.005, 1.02};
+  EXPECT_EQ(words_of(d).bound,
+            "No allocator can make it more than 2% faster, found by making malloc and free slower: there is no need to try "
+            "others.");
+  d.verdict.most_gain = freehold::doctor::Estimate{1.1, 1.2, 1.3};
+  EXPECT_EQ(words_of(d).bound, "No allocator can make it more than 30% faster, found by making malloc and free slower.");
+  d.verdict.most_gain.reset();
+  EXPECT_EQ(words_of(d).bound, "");
+}
+
+TEST(DoctorWords, OfOneThread_NothingOfScaling) {
+  Diagnosis d = diagnosis_with(Cause::kPageFaults);
+  d.verdict.one_thread = true;
+  const Words words = words_of(d);
+  EXPECT_TRUE(has(words.headline, "The program has one thread, so more CPUs cannot make it faster; but its allocator costs"))
+      << words.headline;
+  EXPECT_TRUE(has(words.headline, "Freehold makes it 1.9 times (1.8 to 2.0) as fast")) << words.headline;
+  EXPECT_FALSE(has(words.headline + joined(words.because), "lost")) << joined(words.because);
+  d.verdict.cause = Cause::kSerial;
+  d.verdict.best_fix.reset();
+  EXPECT_EQ(words_of(d).headline, "The program has one thread, so more CPUs cannot make it faster, whatever the allocator.");
+}
+
+TEST(DoctorWords, OfADoubt_SayWhy) {
+  Diagnosis d = diagnosis_with(Cause::kUndecided);
+  d.verdict.doubt = freehold::doctor::Doubt::kBusyMachine;
+  d.verdict.disturbance = 0.4;
+  EXPECT_TRUE(has(words_of(d).headline, "other programs took 40% of the CPUs")) << words_of(d).headline;
+  d.verdict.doubt = freehold::doctor::Doubt::kContradiction;
+  for (std::size_t i = 0; i < freehold::doctor::kContradictions; ++i) {
+    d.verdict.contradictions = {static_cast<freehold::doctor::Contradiction>(i)};
+    EXPECT_EQ(words_of(d).headline.rfind("Undecided: ", 0), 0U);
+    EXPECT_FALSE(has(words_of(d).headline, "chance")) << "the reason is another one";
+  }
+}
+
+// What costs memory and was fetched once may cost time: then both are said, and neither denies the other.
+TEST(DoctorWords, OfBloatThatCostsTime_NotMemoryAlone) {
+  Diagnosis d = diagnosis_with(Cause::kArenaBloat);
+  EXPECT_FALSE(has(words_of(d).headline, "not time")) << words_of(d).headline;
+  EXPECT_TRUE(has(words_of(d).headline, "1.9 times")) << words_of(d).headline;
+  d.verdict.best_fix.reset();
+  EXPECT_TRUE(has(words_of(d).headline, "memory, not time")) << words_of(d).headline;
+}
+
 TEST(DoctorWords, OfAnOwnLock_NameThePlace) {
   Diagnosis d = diagnosis_with(Cause::kOwnLock);
   d.verdict.best_fix.reset();
