@@ -235,14 +235,14 @@ void add_options_of_experiment(CLI::App& command, DoctorOptions& options) {
       .add_option("--allocators", options.allocators,
                   "freehold, arenas, padded, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH [all]")
       ->type_name("LIST");
-  command.add_option("--budget", options.budget, "Time for all runs [100s]")->type_name("TIME");
+  command.add_option("--budget", options.budget, "Time that all runs together may take [100s]")->type_name("TIME");
   command.add_option("--repeat", options.repeat, "Run everything so many times, however long it takes")->type_name("N");
   command.add_flag("--quick", options.quick, "A glance: --budget 20s");
   command.add_option("--stdin", options.input, "File for the program's standard input [/dev/null]")->type_name("FILE");
   command.add_option("--output", options.output, "show: pass the program's output on, to standard error; hide [hide]")
       ->type_name("WHAT");
   command.add_flag("--allow-failure", options.allow_failure,
-                   "The exit code of the first run is the right one, even if not 0");
+                   "Accept a program that ends with an error: the first run's exit code is what all others shall end with");
 }
 
 void add_options_of_servers(CLI::App& command, DoctorOptions& options) {
@@ -251,7 +251,9 @@ void add_options_of_servers(CLI::App& command, DoctorOptions& options) {
   command.add_option("--load", options.load, "Shell command that uses the program while it serves")->type_name("COMMAND");
   command.add_option("--ready", options.ready, "Shell command that succeeds once the program serves [it listens]")
       ->type_name("COMMAND");
-  command.add_option("--ready-after", options.ready_after, "Take the program to serve after that")->type_name("TIME");
+  command
+      .add_option("--ready-after", options.ready_after, "How long the program needs until it serves; the load starts then")
+      ->type_name("TIME");
   command
       .add_option("--throughput", options.throughput,
                   "Regular expression for the load's output, with a group around units a second [the load's time counts]")

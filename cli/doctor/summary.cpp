@@ -60,28 +60,33 @@ class Summary {
  public:
   explicit Summary(const Diagnosis& diagnosis) : of_(diagnosis), recorded_(diagnosis.recorded.get()) {}
 
+  // What everybody should read: the verdict, its figure, what to do next. The rest is below a line.
   void verdict() {
     const Words words = words_of(of_);
-    print("{}\n", wrap(printable(words.headline), kWidth, ""));
+    const std::vector<Step> steps = steps_of(of_);
+    print("\n{}", wrap(printable(words.headline), kWidth, ""));
+    if (!words.because.empty()) print("{}", wrap(printable(words.because.front()), kWidth, ""));
+    print("{}", wrap(printable(words.bound), kWidth, ""));
+    if (!steps.empty()) {
+      print("\n{}", wrap(printable("Next: " + steps.front().what) + ":", kWidth, ""));
+      lines_of(steps.front());
+    } else {
+      print("{}", wrap(printable(words.advice), kWidth, ""));
+    }
+    std::string rule;
+    for (std::size_t i = 0; i < kWidth; ++i) rule += "─";
+    print("\n{}\n", rule);
     std::string because;
-    for (const std::string& sentence : words.because) because += sentence + ' ';
+    for (const std::string& sentence : words.because | std::views::drop(1)) because += sentence + ' ';
     print("{}", wrap(printable(because), kWidth, ""));
     print("{}", wrap(printable(words.tried), kWidth, ""));
-    print("{}", wrap(printable(words.advice), kWidth, ""));
+    if (!steps.empty()) print("{}", wrap(printable(words.advice), kWidth, ""));
   }
 
   void steps() {
-    for (const Step& step : steps_of(of_)) {
+    for (const Step& step : steps_of(of_) | std::views::drop(1)) {
       print("\n{}", wrap(printable(step.what) + ":", kWidth, "  "));
-      std::string line;
-      for (const char c : step.lines + '\n') {
-        if (c != '\n') {
-          line += c;
-          continue;
-        }
-        print("    {}\n", printable(line));
-        line.clear();
-      }
+      lines_of(step);
     }
   }
 
@@ -165,6 +170,11 @@ class Summary {
   template <class... Args>
   void print(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+  }
+
+  void lines_of(const Step& step) {
+    for (const auto line : std::views::split(step.lines, '\n'))
+      print("    {}\n", printable(std::string_view(line.begin(), line.end())));
   }
 
   static std::string share(double value) { return value > 0 && value < 0.005 ? "<1%" : fmt::format("{:.0f}%", 100 * value); }

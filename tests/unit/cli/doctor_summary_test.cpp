@@ -15,15 +15,25 @@ namespace {
 TEST(DoctorSummary, OfADiagnosis_HasTheVerdictBeforeTheFigures) {
   const std::string text = summary_of(diagnosis_with(Cause::kRemoteFrees), "/tmp/report.html");
   std::size_t at = 0;
-  for (const char* part :
-       {"./bin/parser --input 'two words.txt'", "The allocator explains 60% (50 to 70%)", "Tried: Freehold",
-        "Do: run it with Freehold", "freehold run -- ./bin/parser", "MEASURED", "jemalloc", "4 copies", "TRIED", "1.8–2.0",
-        "CALL SITES", "parse.cpp:210", "LOCKS", "queue.hpp:33", "/tmp/report.html"}) {
+  for (const char* part : {"./bin/parser --input 'two words.txt'", "The allocator explains 60% (50 to 70%)",
+                           "Next: Run it with Freehold", "freehold run -- ./bin/parser", "────", "Tried: Freehold",
+                           "Do: run it with Freehold", "LD_PRELOAD", "MEASURED", "jemalloc", "4 copies", "TRIED", "1.8–2.0",
+                           "CALL SITES", "parse.cpp:210", "LOCKS", "queue.hpp:33", "/tmp/report.html"}) {
     const std::size_t found = text.find(part, at);
     ASSERT_NE(found, std::string::npos) << part << "\n" << text;
     at = found;
   }
   if (std::getenv("FREEHOLD_TEST_SHOW") != nullptr) std::fputs(text.c_str(), stdout);
+}
+
+TEST(DoctorSummary, OfEveryCause_AboveTheLineIsAScreenAndNoMore) {
+  for (std::size_t i = 0; i < freehold::doctor::kCauses; ++i) {
+    const std::string text = summary_of(diagnosis_with(static_cast<Cause>(i)), "");
+    const std::string top = text.substr(0, text.find("────"));
+    EXPECT_LT(top.size(), text.size()) << "no line is drawn";
+    EXPECT_LE(std::ranges::count(top, '\n'), 14) << top;
+    EXPECT_EQ(top.find("MEASURED"), std::string::npos);
+  }
 }
 
 TEST(DoctorSummary, OfAnything_HasNoLineThatIsTooLong) {
