@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <random>
+#include <thread>
 
 #include "cli/doctor/control.hpp"
 #include "cli/doctor/placement.hpp"
@@ -23,6 +26,7 @@
 #include "freehold/doctor/child.hpp"
 #include "freehold/doctor/cpu_group.hpp"
 #include "freehold/doctor/program.hpp"
+#include "freehold/doctor/resampled.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
@@ -50,7 +54,11 @@ constexpr double kRecordingCost = 1.3;       // what a recorded run is expected 
 constexpr double kGrowth = 0.75;             // of the factor that threads grow by: work that grows so much, grows with them
 constexpr double kManyAllocations = 10'000;  // that say more of the work than the CPU time
 
-constexpr unsigned kReadings = 3;  // of the machine, before and after
+constexpr double kDisturbed = 0.05;          // of the CPUs went to others: the trial is repeated if there is time
+constexpr unsigned kRepeatsOfDisturbed = 6;  // in all, of each task
+constexpr double kWaitShare = 0.1;           // of the budget, for others to end
+constexpr double kWaitAtOnce_s = 1;          // before one trial
+constexpr unsigned kReadings = 3;            // of the machine, before and after
 constexpr double kShort_s = 10;
 
 class Examiner {
@@ -196,6 +204,7 @@ class Examiner {
     goals_ = settings().rounds > 0 ? goals_of(tasks_, settings().rounds) : goals_of(tasks_, experiment().variants);
     done_.assign(tasks_.size(), 0);
     elapsed_s_.assign(tasks_.size(), 0);
+    repeats_.assign(tasks_.size(), 0);
     for (const Task& task : tasks_) {
       if (task.delay_ns > 0)
         experiment().delayed.push_back({.delay_s = 1e-9 * task.delay_ns, .trials = {}});
@@ -287,9 +296,26 @@ class Examiner {
     return order;
   }
 
+  // The machine may be busy for a moment only: a tenth of the budget goes into waiting for that, not more than a second at
+  // once.
+  void wait_for_others() {
+    const double until = now_s() + std::min(kWaitAtOnce_s, kWaitShare * settings().budget_s - waited_s_);
+    const double began = now_s();
+    while (now_s() < until && !interrupted() && others_run()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    waited_s_ += now_s() - began;
+  }
+  // Whether a process other than this one is running now.
+  [[nodiscard]] static bool others_run() {
+    std::ifstream in("/proc/loadavg");
+    std::string one, five, fifteen;
+    unsigned running = 0;
+    return in >> one >> five >> fifteen >> running && running > 1;
+  }
+
   // False: interrupted.
   bool run_task(std::size_t index) {
     const Task& task = tasks_[index];
+    if (!task.recording) wait_for_others();
     const bool all = task.setting == sweep_of(settings(), cpu_count()).back();
     double patience = kPatience * estimate(index) + kLeastPatience_s;
     if (settings().server.used()) patience += kReadyPatience_s;
@@ -335,9 +361,16 @@ class Examiner {
     return std::ranges::find(experiment().delayed, 1e-9 * task.delay_ns, &freehold::doctor::Delayed::delay_s)->trials;
   }
 
+  // A trial that others disturbed counts, but does not count as done: while there is time, it is done again.
   void keep(std::size_t index, const Run& run, double elapsed_s) {
     ++done_[index];
     elapsed_s_[index] += elapsed_s;
+    if (settings().rounds == 0 && repeats_[index] < kRepeatsOfDisturbed &&
+        freehold::doctor::taken_share(run.trial, tasks_[index].setting) > kDisturbed) {
+      ++repeats_[index];
+      for (Goal& goal : goals_)
+        if (goal.task == index && !goal.essential) ++goal.runs;
+    }
     trials_of(tasks_[index]).push_back(run.trial);
   }
 
@@ -442,6 +475,8 @@ class Examiner {
   std::vector<Goal> goals_;
   std::vector<unsigned> done_;     // by task
   std::vector<double> elapsed_s_;  // by task, of all that were done
+  std::vector<unsigned> repeats_;  // by task, because others disturbed it
+  double waited_s_ = 0;            // for others to end
 };
 
 }  // namespace
