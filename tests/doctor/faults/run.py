@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Asks `freehold doctor` about programs that are each limited by one known cause, and counts how often it is right.
 
-    run.py --doctor FREEHOLD --programs FOLDER [--quick] [--budget SECONDS] [PROGRAM[/SETTING]...]
+    run.py --doctor FREEHOLD --programs FOLDER [--quick] [--budget SECONDS] [--neighbours N] [PROGRAM[/SETTING]...]
 
 FREEHOLD is the command, FOLDER holds the programs that the sources beside this file were built into; faults.json says what is
-wrong with each. Without names all are run, with --quick one setting of each program. A wrong answer is asked for again, up to
---tries times in all, since the machine may have been busy with something else, and the table says so; not so if the allocator
-was blamed where it is innocent.
-Exit code: 0 at least --right-from of the answers right and the allocator never blamed in vain, 1 otherwise, 77 nothing to be seen on this machine
-(one CPU), 2 bad usage.
+wrong with each. Without names all are run, with --quick one setting of each program. An answer that is undecided, or a share
+that is off, is asked for again, up to --tries times in all, since the machine may have been busy with something else, and the
+table says so. A wrong answer is wrong at the first time: it is what a user would have believed. --neighbours keeps so many
+processes busy meanwhile, wherever the kernel puts them.
+Exit code: 0 no answer was wrong and at least --right-from of them right, where those do not count that were left open because
+others used the CPUs; 1 otherwise; 77 nothing to be seen on this machine (one CPU, or all were left open for that); 2 bad usage.
 """
 import argparse
 import collections
@@ -26,6 +27,7 @@ SHARE_WITHIN = 0.2  # of the share that is the allocator's, where two causes are
 BLAME = {"allocator-lock", "remote-frees", "allocator-false-sharing", "page-faults", "arena-bloat", "mixed"}
 SKIPPED = 77
 NO_ANSWER = "(no answer)"
+UNDECIDED = "undecided"
 
 
 @dataclasses.dataclass
@@ -37,6 +39,7 @@ class Case:
     half_the_cpus: bool = False  # in a control group that allows the doctor half of the machine
     allocator_share: float | None = None
     budget_times: float = 1  # for what is told apart only by trials that come late
+    also: tuple[str, ...] = ()  # answers that are no error: what a person would accept, too
 
     @property
     def name(self):
@@ -48,15 +51,34 @@ class Answer:
     cause: str
     details: str  # what a person wants to see of a wrong one
     allocator_share: float | None = None
+    busy: bool = False  # undecided because others used the CPUs
 
     def is_right(self, case):
+        if self.cause in case.also:
+            return True
         if self.cause != case.expected:
             return False
         return case.allocator_share is None or (
             self.allocator_share is not None and abs(self.allocator_share - case.allocator_share) <= SHARE_WITHIN)
 
+    def is_wrong(self, case):
+        """Neither right nor open; a share that is off is not exact, which is another thing."""
+        return self.cause not in (case.expected, *case.also, UNDECIDED, NO_ANSWER)
+
     def blames_in_vain(self, case):
         return self.cause in BLAME and case.expected not in BLAME
+
+
+@contextlib.contextmanager
+def neighbours(count):
+    """Processes that keep a CPU busy each."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
 class NoControlGroup(Exception):
@@ -115,9 +137,10 @@ def ask(options, case):
 
 def answer_of(diagnosis):
     verdict = diagnosis["verdict"]
+    doubt = f", doubt: {verdict['doubt']} of {verdict['suspected']}" if verdict.get("doubt") else ""
     parts = ", ".join(f"{part['cause']} {part['share']['value']:.0%}" for part in verdict["parts"])
-    return Answer(verdict["cause"], f"lost {verdict['lost']['value']:.0%} of the time: {parts or 'no parts'}",
-                  verdict["allocator_share"]["value"])
+    return Answer(verdict["cause"], f"lost {verdict['lost']['value']:.0%} of the time: {parts or 'no parts'}; others had {verdict['disturbance']:.0%}{doubt}",
+                  verdict["allocator_share"]["value"], verdict.get("doubt") == "busy-machine")
 
 
 def print_matrix(counts):
@@ -142,6 +165,7 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, help="folder for the doctor's reports")
     parser.add_argument("--tries", type=int, default=2, help="how often a program is asked about")
     parser.add_argument("--right-from", type=float, default=0.95, help="share of the answers that must be right")
+    parser.add_argument("--neighbours", type=int, default=0, help="processes that keep a CPU busy each meanwhile")
     parser.add_argument("only", nargs="*", metavar="PROGRAM[/SETTING]")
     options = parser.parse_args()
     if len(os.sched_getaffinity(0)) < 2:
@@ -155,14 +179,20 @@ def main():
     elif options.quick:
         cases = [case for case in cases if case.quick]
 
+    with neighbours(options.neighbours):
+        return ask_about(options, cases)
+
+
+def ask_about(options, cases):
+    """Asks, prints, and returns the exit code."""
     counts = collections.Counter()
-    right = blamed = 0
+    right = wrong = blamed = busy = 0
     for case in cases:
         began = time.monotonic()
         try:
             answer = ask(options, case)
             tries = 1
-            while tries < options.tries and not answer.is_right(case) and not answer.blames_in_vain(case):
+            while tries < options.tries and not answer.is_right(case) and not answer.is_wrong(case):
                 print(f"{case.name}: {answer.cause}, not {case.expected} ({answer.details}); asked once more", flush=True)
                 answer = ask(options, case)
                 tries += 1
@@ -171,15 +201,22 @@ def main():
             continue
         counts[case.expected, answer.cause] += 1
         right += answer.is_right(case)
+        wrong += answer.is_wrong(case)
         blamed += answer.blames_in_vain(case)
-        mark = ("right" if tries == 1 else f"right at try {tries}") if answer.is_right(case) else f"WRONG, it is {case.expected}"
+        busy += answer.busy
+        mark = (("right" if tries == 1 else f"right at try {tries}") if answer.is_right(case) else
+                f"WRONG, it is {case.expected}" if answer.is_wrong(case) else f"open, it is {case.expected}")
         print(f"{case.name}: {answer.cause}: {mark} ({answer.details}; {time.monotonic() - began:.0f} s)", flush=True)
     asked = counts.total()
     print()
     print_matrix(counts)
-    print(f"\n{right} of {asked} right ({right / max(1, asked):.1%}; at least {options.right_from:.0%} wanted)"
-          f"\nthe allocator was blamed in vain {blamed} times (never wanted)")
-    return 0 if asked and right >= options.right_from * asked and not blamed else 1
+    counted = asked - busy
+    print(f"\n{right} of {counted} right ({right / max(1, counted):.1%}; at least {options.right_from:.0%} wanted)"
+          f"\n{busy} more left open because others used the CPUs"
+          f"\n{wrong} wrong (never wanted), of these the allocator blamed in vain {blamed} times")
+    if not asked or wrong or right < options.right_from * counted:
+        return 1
+    return 0 if counted or options.neighbours else SKIPPED
 
 
 if __name__ == "__main__":
