@@ -137,7 +137,7 @@ constinit std::atomic<int (*)(mtx_t*)> g_lock{nullptr}, g_trylock{nullptr};
 
 }  // namespace
 
-FREEHOLD_EXPORT int mtx_lock(mtx_t* mutex) noexcept {
+FREEHOLD_EXPORT int mtx_lock(mtx_t* mutex) {
   if (const int result = next("mtx_trylock", g_trylock)(mutex); result != thrd_busy) return result;
   if (!is_on() || t_thread.inside) return next("mtx_lock", g_lock)(mutex);
   const std::uint64_t began = ticks();
