@@ -1,0 +1,39 @@
+// What: the main thread allocates a small counter for each thread, one malloc after the other; each thread counts in its
+// own. Why:  glibc puts 24 bytes into 32: two counters share a cache line, and each write takes the line from the other
+// thread. With
+//       a size of 200 they lie on lines of their own (the last case); nothing else differs.
+// Case neighbours_8: {n} 8 1500000000
+//   Truth: allocator-false-sharing
+//   Right: allocator-false-sharing
+// Case neighbours_24_env: 24 1500000000
+//   Truth: allocator-false-sharing
+//   Right: allocator-false-sharing
+//   Env: COUNTERS={n}
+// Case neighbours_apart: {n} 200 8000000000
+//   Truth: none
+//   Right: none
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static long counts_of_each;
+
+static void* work(void* counter) {
+  volatile long* count = counter;
+  for (long i = 0; i < counts_of_each; ++i) *count = *count + 1;
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  const char* from_environment = getenv("COUNTERS");
+  const int threads = from_environment ? atoi(from_environment) : atoi(argv[1]);
+  const size_t bytes = strtoul(argv[argc - 2], NULL, 10);
+  counts_of_each = atol(argv[argc - 1]) / threads;
+  long* counters[64];
+  for (int i = 0; i < threads; ++i) *(counters[i] = malloc(bytes)) = 0;
+  pthread_t running[64];
+  for (int i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, counters[i]);
+  for (int i = 0; i < threads; ++i) pthread_join(running[i], NULL);
+  printf("%ld counted first of %d\n", *counters[0], threads);
+}

@@ -1,0 +1,77 @@
+// What: pairs of threads: one allocates messages and puts them into a ring, the other one reads and frees them. With one
+//       thread it does both in turn.
+// Why:  each free goes to the arena of the thread that allocates at the same time, so the two contend for its lock and
+// lines.
+//       The ring's own indices are published once in 512 messages, so that they are not what is waited for.
+//       Large messages, when freed, make glibc also give the top of the arena back and fault it in again: any of both is
+//       right.
+// Case remote_ring_small: {n} 100 30000000
+//   Truth: remote-frees
+//   Right: remote-frees allocator-lock
+// Case remote_ring_large: {n} 1500 3000000
+//   Truth: remote-frees
+//   Right: remote-frees allocator-lock page-faults mixed+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { kSlots = 4096, kStep = 512 };
+
+struct ring {
+  _Alignas(128) void* slots[kSlots];
+  _Alignas(128) atomic_ulong written;
+  _Alignas(128) atomic_ulong read;
+};
+
+static struct ring rings[32];
+static size_t bytes;
+static unsigned long messages;  // of each ring
+
+static void produce_step(struct ring* ring, unsigned long at) {
+  while (at + kStep - atomic_load(&ring->read) > kSlots) sched_yield();
+  for (unsigned long i = at; i < at + kStep; ++i) {
+    char* block = malloc(bytes);
+    block[0] = (char)i;
+    ring->slots[i % kSlots] = block;
+  }
+  atomic_store(&ring->written, at + kStep);
+}
+
+static void consume_step(struct ring* ring, unsigned long at) {
+  while (atomic_load(&ring->written) < at + kStep) sched_yield();
+  for (unsigned long i = at; i < at + kStep; ++i) free(ring->slots[i % kSlots]);
+  atomic_store(&ring->read, at + kStep);
+}
+
+static void* produce(void* ring) {
+  for (unsigned long at = 0; at < messages; at += kStep) produce_step(ring, at);
+  return NULL;
+}
+
+static void* consume(void* ring) {
+  for (unsigned long at = 0; at < messages; at += kStep) consume_step(ring, at);
+  return NULL;
+}
+
+static void* both(void* ring) {
+  for (unsigned long at = 0; at < messages; at += kStep) {
+    produce_step(ring, at);
+    consume_step(ring, at);
+  }
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  const int threads = atoi(argv[1]);
+  bytes = strtoul(argv[2], NULL, 10);
+  const int pairs = threads > 1 ? threads / 2 : 1;
+  messages = strtoul(argv[3], NULL, 10) / pairs;
+  pthread_t running[64];
+  for (int i = 0; i < threads; ++i)
+    pthread_create(&running[i], NULL, threads == 1 ? both : i % 2 ? consume : produce, &rings[i / 2]);
+  for (int i = 0; i < threads; ++i) pthread_join(running[i], NULL);
+  printf("%lu messages of %zu bytes through each of %d rings\n", messages, bytes, pairs);
+}

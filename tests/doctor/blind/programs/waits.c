@@ -1,0 +1,82 @@
+// What: threads that hand the turn to each other, or write to one stream.
+//       condition  strict turns by a condition variable: one computes while the other one waits
+//       stdio      both put characters into one FILE, whose lock is taken for each
+//       barrier    a barrier after every step; the first thread's step is ten times as long as the others'
+// Why:  by construction; nothing is allocated after the start. Waiting for one's turn is both, the program's own lock and
+// too little at a time. Case turns_condition: {n} condition 30000
+//   Truth: serial
+//   Right: serial own-lock
+// Case shared_stream: {n} stdio 60000000
+//   Truth: own-lock
+//   Right: own-lock
+// Case uneven_barrier: {n} barrier 3000
+//   Truth: serial
+//   Right: serial own-lock
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char* mode;
+static int threads;
+static long rounds;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static long turn;
+static pthread_barrier_t barrier;
+static FILE* stream;
+
+static uint64_t mix(uint64_t value, long steps) {
+  for (long i = 0; i < steps; ++i) {
+    value ^= value << 13;
+    value ^= value >> 7;
+    value ^= value << 17;
+  }
+  return value;
+}
+
+static uint64_t take_turns(long index) {
+  uint64_t value = 7 + (uint64_t)index;
+  for (long i = index; i < rounds; i += threads) {
+    pthread_mutex_lock(&mutex);
+    while (turn != i) pthread_cond_wait(&changed, &mutex);
+    pthread_mutex_unlock(&mutex);
+    value = mix(value, 20000);
+    pthread_mutex_lock(&mutex);
+    turn = i + 1;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+  }
+  return value;
+}
+
+static uint64_t step_together(long index) {
+  uint64_t value = 7 + (uint64_t)index;
+  for (long i = 0; i < rounds; ++i) {
+    value = mix(value, index ? 20000 / threads : 200000);
+    pthread_barrier_wait(&barrier);
+  }
+  return value;
+}
+
+static void* work(void* index) {
+  if (!strcmp(mode, "condition")) return (void*)(uintptr_t)take_turns((long)index);
+  if (!strcmp(mode, "barrier")) return (void*)(uintptr_t)step_together((long)index);
+  for (long i = 0; i < rounds / threads; ++i) putc('x', stream);
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  threads = atoi(argv[1]);
+  mode = argv[2];
+  rounds = atol(argv[3]);
+  stream = fopen("/dev/null", "w");
+  pthread_barrier_init(&barrier, NULL, (unsigned)threads);
+  pthread_t running[64];
+  void* value = NULL;
+  for (long i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, (void*)i);
+  for (int i = 0; i < threads; ++i) pthread_join(running[i], &value);
+  printf("%s %p\n", mode, value);
+}
