@@ -1,6 +1,8 @@
 // What: each thread fills a table with blocks of mixed sizes, frees three of four, and fills the holes with larger ones that
-// do not fit. Why:  memory is lost in holes, no matter which malloc; time is not: every thread has an arena of its own and
-// shares nothing. Case fragments: {n} 70
+// do not fit.
+// Why:  memory is lost in holes, no matter which malloc; time is not: every thread has an arena of its own and
+// shares nothing.
+// Case fragments: {n} 70
 //   Truth: none
 //   Right: none arena-bloat
 #include <cstdio>

@@ -1,5 +1,6 @@
 // What: the main thread allocates 400 small objects and deals them out in turn; each thread updates its own ones again and
-// again. Why:  an object of 40 bytes takes 48: most lines hold parts of two objects that belong to different threads. No
+// again.
+// Why:  an object of 40 bytes takes 48: most lines hold parts of two objects that belong to different threads. No
 // object is shared.
 //       `apart` asks malloc for 128 bytes more for each, and scales: so it is where malloc puts them.
 // Case neighbours_dealt: {n} close 600000

@@ -1,8 +1,10 @@
 // What: two jobs on a queue: a long one that churns through large buffers from malloc, and a shorter one that computes.
-//       slow     one job is in malloc for long, the other one ends early and waits: too few jobs, and the long one is
-//       malloc's even     the one job allocates small blocks, the other never does; about as long as each other: that scales
+//       slow     one job is in malloc for long, the other one ends early and waits: too few jobs,
+//                and the long one is malloc's
+//       even     the one job allocates small blocks, the other never does; about as long as each other: that scales
 // Why:  the jobs share nothing. In `slow` both are true: with two CPUs one is idle for lack of jobs, and another malloc
-// shortens the long job. Case one_slow_in_malloc: {n} slow 45
+// shortens the long job.
+// Case one_slow_in_malloc: {n} slow 45
 //   Truth: serial
 //   Right: serial page-faults mixed+ mixed-
 // Case one_not_in_malloc: {n} even 50

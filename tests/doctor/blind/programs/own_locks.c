@@ -1,6 +1,8 @@
 // What: threads update a table that one lock of the program's guards, and compute a little between. The wrapper of the lock
-// is the parameter. Why:  by construction: no thread calls malloc after the start, and about four fifths of the work are
-// done inside the lock. Case own_mutex: {n} mutex 2400000
+// is the parameter.
+// Why:  by construction: no thread calls malloc after the start, and about four fifths of the work are
+// done inside the lock.
+// Case own_mutex: {n} mutex 2400000
 //   Truth: own-lock
 //   Right: own-lock
 // Case own_pthread_spin: {n} spin 2400000

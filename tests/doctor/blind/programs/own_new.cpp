@@ -1,6 +1,8 @@
 // What: the program replaces operator new and delete by lists of its own, one for each size, all behind one lock; threads
-// make and drop lists of numbers. Why:  the lock is the program's. malloc is called for a slab of 64 KiB now and then; a
-// preloaded malloc does not see the rest and changes nothing. Case own_new_mutex: {n} 12000000
+// make and drop lists of numbers.
+// Why:  the lock is the program's. malloc is called for a slab of 64 KiB now and then; a
+// preloaded malloc does not see the rest and changes nothing.
+// Case own_new_mutex: {n} 12000000
 //   Truth: own-lock
 //   Right: own-lock
 //   Build: -DLOCK=std::mutex

@@ -1,6 +1,8 @@
 // What: rounds with a barrier between: each thread destroys the list of nodes that its neighbour built in the round before,
-// while it builds a new one. Why:  nodes are freed one by one into the neighbour's arena in which that one allocates at the
-// same time. The barrier is passed once for 100,000 nodes. Case remote_generations: {n} 500
+// while it builds a new one.
+// Why:  nodes are freed one by one into the neighbour's arena in which that one allocates at the
+// same time. The barrier is passed once for 100,000 nodes.
+// Case remote_generations: {n} 500
 //   Truth: remote-frees
 //   Right: remote-frees allocator-lock mixed+
 #include <barrier>

@@ -1,7 +1,7 @@
 // What: each thread fills a batch of blocks, swaps it for the batch that another thread left in a shared slot, and frees
-// that one. Why:  with two threads every second block, or more, is freed by the thread that did not allocate it. What the
-// program shares itself is one
-//       atomic exchange for 512 blocks; swapping the malloc changes the time, see below, and the exchange stays.
+// that one.
+// Why:  with two threads every second block, or more, is freed by the thread that did not allocate it. What the
+//       program shares itself is one atomic exchange for 512 blocks; another malloc changes the time, and the exchange stays.
 // Case remote_swap_small: {n} 48 16000000
 //   Truth: remote-frees
 //   Right: remote-frees allocator-lock

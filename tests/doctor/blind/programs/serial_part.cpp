@@ -1,12 +1,12 @@
-// What: a part that only the main thread does, then one that the threads share. The part is two thirds of the work on one
-// CPU.
+// What: a part that only the main thread does, then one that the threads share. The part is two thirds of the work.
 //       compute   the serial part computes
 //       mallocs   it builds and drops a std::map of strings: malloc's time is in it, but only one thread is there
-//       atomics   the same, and then the threads add to one shared atomic: two causes of the program's own, none of them
-//       malloc uneven    no serial part, but one task of five is as long as the others together twice over pages     no
-//       serial part: threads map, touch and unmap memory by themselves, without malloc
+//       atomics   the same, and then the threads add to one shared atomic: two causes of the program's own
+//       uneven    no serial part, but one task of five is twice as long as the others together
+//       pages     no serial part: threads map, touch and unmap memory by themselves, without malloc
 // Why:  by construction. More CPUs leave the serial part as it is, whichever malloc: a faster one shortens it on one CPU and
-// on all alike. Case serial_compute: {n} compute 100
+// on all alike.
+// Case serial_compute: {n} compute 100
 //   Truth: serial
 //   Right: serial
 // Case serial_mallocs: {n} mallocs 100

@@ -3,7 +3,8 @@
 //       stdio      both put characters into one FILE, whose lock is taken for each
 //       barrier    a barrier after every step; the first thread's step is ten times as long as the others'
 // Why:  by construction; nothing is allocated after the start. Waiting for one's turn is both, the program's own lock and
-// too little at a time. Case turns_condition: {n} condition 30000
+// too little at a time.
+// Case turns_condition: {n} condition 30000
 //   Truth: serial
 //   Right: serial own-lock
 // Case shared_stream: {n} stdio 60000000

@@ -1,0 +1,55 @@
+// What: threads read and write arrays that are far beyond every cache, each its own part; allocated and touched at the start
+// by the main thread.
+//       stream  three arrays of 192 MiB, one after the other: limited by what memory can deliver
+//       chase   a random walk through 128 MiB: limited by latency, which each CPU waits for alone
+// Why:  by construction nothing is shared and nothing is allocated. Whether two CPUs can have more than one depends on the
+// machine:
+//       so "it scales" is right where its own trials did. The copies (as processes) lose as much.
+// Case memory_stream: {n} stream 12
+//   Truth: memory-bandwidth
+//   Right: memory-bandwidth none(lost<0.25)
+// Case memory_chase: {n} chase 12000000
+//   Truth: none
+//   Right: none memory-bandwidth
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { kStream = 24 << 20, kChase = 32 << 20 };
+static double *a, *b, *c;
+static uint32_t* next_of;
+static int threads, streams;
+static long rounds;
+
+static void* work(void* index) {
+  const long me = (long)index;
+  if (!streams) {
+    uint32_t at = (uint32_t)me * 77777;
+    for (long i = 0; i < rounds / threads; ++i) at = next_of[at];
+    return (void*)(uintptr_t)at;
+  }
+  for (long round = 0; round < rounds; ++round)
+    for (long i = kStream / threads * me; i < kStream / threads * (me + 1); ++i) a[i] = b[i] + 3.0 * c[i];
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  threads = atoi(argv[1]);
+  streams = !strcmp(argv[2], "stream");
+  rounds = atol(argv[3]);
+  if (streams) {
+    double** arrays[] = {&a, &b, &c};
+    for (int k = 0; k < 3; ++k) memset(*arrays[k] = malloc(kStream * sizeof(double)), k, kStream * sizeof(double));
+  } else {
+    next_of = malloc(kChase * sizeof *next_of);
+    for (uint32_t i = 0; i < kChase; ++i) next_of[i] = (i * 1664525u + 1013904223u) % kChase;
+  }
+  pthread_t running[64];
+  void* value = NULL;
+  for (long i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, (void*)i);
+  for (int i = 0; i < threads; ++i) pthread_join(running[i], &value);
+  printf("%p\n", value);
+}

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Asks freehold doctor about programs whose cause is known, and prints the confusion matrix.
+
+The programs were written from docs/doctor.md alone; what counts as right stands in the head of each. script/doctor_blind runs this.
+"""
+
+import argparse
+import contextlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import asking
+import byhand
+import cases
+import matrix
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class OneLineParser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"doctor_blind: {message}; --help lists the options\n")
+
+
+def number(kind, least, below=None):
+    def parse(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not least <= value < (below or float("inf")):
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} on" + (f", below {below}" if below else ""))
+        return value
+    return parse
+
+
+def parse_arguments(words):
+    parser = OneLineParser(prog="script/doctor_blind", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release", metavar="FOLDER", help="build folder whose freehold is asked [build/release]")
+    parser.add_argument("--programs", type=Path, default=None, metavar="FOLDER", help="where the cases are built [BUILD/blind]")
+    parser.add_argument("--only", metavar="PATTERN", help="cases by name or cause, with * and ?, several by commas")
+    parser.add_argument("--budget", type=number(float, 1), default=25.0, metavar="S", help="seconds for each case [25]")
+    parser.add_argument("--neighbours", type=number(int, 0, 65), default=0, metavar="N", help="busy processes beside [0]")
+    parser.add_argument("--jobs", type=number(int, 1, 2), default=1, metavar="1", help="cases at the same time: only 1, as they would disturb each other")
+    parser.add_argument("--results", type=Path, default=None, metavar="FILE", help="JSON of all answers [BUILD/blind/results.json]")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the section there; into docs/doctor-checked.md: between its marks")
+    parser.add_argument("--resume", action="store_true", help="keep what the results file has, ask about the rest")
+    parser.add_argument("--gate", action="store_true", help="exit 1 if a verdict is wrong or is not given")
+    parser.add_argument("--list", action="store_true", help="name the cases, ask nothing")
+    parser.add_argument("--by-hand", action="store_true", help="no doctor: time each case with one and two threads and with other mallocs")
+    parser.add_argument("--times", type=number(int, 1), default=3, metavar="N", help="runs of each for --by-hand [3]")
+    asked = parser.parse_args(words)
+    asked.programs = asked.programs or asked.build / "blind"
+    asked.results = asked.results or asked.programs / "results.json"
+    return asked
+
+
+def kept_results(asked, settings):
+    """Answers of an earlier run; only such that were asked in the same way."""
+    if not asked.resume or not asked.results.exists():
+        return []
+    try:
+        stored = json.loads(asked.results.read_text())
+        earlier, entries = stored["settings"], stored["entries"]
+    except (ValueError, KeyError, TypeError):
+        raise cases.CaseError(f"{asked.results} does not hold results; remove it, or name another with --results") from None
+    if earlier != settings:
+        raise cases.CaseError(f"{asked.results} was made with other settings ({earlier}); use the same, or another file with --results")
+    return [entry for entry in entries if entry["judgement"] != "failed"]
+
+
+def store(asked, settings, entries):
+    """Written anew after each case and put in place at once, so that an interrupted run loses one case."""
+    asked.results.parent.mkdir(parents=True, exist_ok=True)
+    beside = asked.results.with_suffix(".new")
+    beside.write_text(json.dumps({"schema": "freehold-blind/1", "settings": settings, "counts": matrix.count(entries),
+                                  "confusion": matrix.confusion(entries), "entries": entries}, indent=1) + "\n")
+    beside.replace(asked.results)
+
+
+@contextlib.contextmanager
+def busy_neighbours(count):
+    running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+        for process in running:
+            process.wait()
+
+
+def runnable(chosen):
+    """Those for which the machine has what they need; the others are named."""
+    for case in chosen:
+        tool, path = cases.needed_tool(case)
+        if path is None:
+            print(f"left out: {case.name} needs {tool}", file=sys.stderr)
+        else:
+            yield case
+
+
+def ask_all(asked, chosen, settings):
+    entries = kept_results(asked, settings)
+    done = {entry["case"] for entry in entries}
+    with busy_neighbours(asked.neighbours):
+        for case in chosen:
+            if case.name not in done:
+                entry = asking.ask(case, asked.build / "bin" / "freehold", cases.build(case, asked.programs), asked.budget)
+                entries.append(entry)
+                store(asked, settings, entries)
+                print(f"{entry['judgement']:9}  {case.name}: {entry['verdict']} ({case.truth}), {entry['seconds']} s"
+                      + ("; the allocator blamed in vain" if entry["in_vain"] else ""), flush=True)
+    names = {case.name for case in chosen}
+    return [entry for entry in entries if entry["case"] in names]
+
+
+def report(asked, settings, entries):
+    print("\n" + matrix.as_text(entries))
+    if asked.markdown:
+        section = matrix.as_markdown(entries, settings)
+        exists = asked.markdown.exists()
+        asked.markdown.write_text(matrix.put_into(asked.markdown.read_text(), section) if exists else section)
+    counts = matrix.count(entries)
+    return 1 if asked.gate and (counts["wrong"] or counts["failed"] or counts["in_vain"]) else 0
+
+
+def main(words):
+    asked = parse_arguments(words)
+    try:
+        chosen = cases.choose(cases.all_cases(), asked.only)
+        if asked.list:
+            for case in chosen:
+                print(f"{case.name:32} {case.language:7} {case.truth}")
+            return 0
+        if not asked.by_hand and not (asked.build / "bin" / "freehold").exists():
+            raise cases.CaseError(f"{asked.build}/bin/freehold does not exist; build it, or name the folder with --build")
+        chosen = list(runnable(chosen))
+        if asked.by_hand:
+            for case in chosen:
+                byhand.examine(case, cases.build(case, asked.programs), asked.times)
+            return 0
+        for case in chosen:
+            cases.build(case, asked.programs)  # all before the first is asked, so that no compiler runs beside it later
+        settings = {"budget_s": asked.budget, "neighbours": asked.neighbours}
+        return report(asked, settings, ask_all(asked, chosen, settings))
+    except (cases.CaseError, OSError) as problem:
+        print(f"doctor_blind: {problem}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("doctor_blind: interrupted; --resume goes on", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
