@@ -14,7 +14,7 @@
 // Case java_atomic: atomic {n} 60
 //   Truth: own-sharing
 //   Right: own-sharing
-// Case java_garbage: garbage {n} 400
+// Case java_garbage: garbage {n} 120
 //   Truth: serial
 //   Right: serial own-lock own-page-faults mixed- memory-bandwidth none(lost<0.25)
 //   Build: -XX:+UseSerialGC -Xmx256m -Xmn32m

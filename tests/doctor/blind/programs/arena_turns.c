@@ -7,6 +7,7 @@
 // Case arena_turns: 12 1200000000
 //   Truth: arena-bloat
 //   Right: arena-bloat none
+//   Seen: 2 threads 1.96 times as fast as 1; 350 MiB for a peak of 40 MB of blocks
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

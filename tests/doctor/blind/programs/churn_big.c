@@ -8,15 +8,21 @@
 // Case churn_mmap: {n} mmap 512 10000
 //   Truth: page-faults
 //   Right: page-faults
+//   Seen: 85% of the CPU time in the kernel; at 2 threads jemalloc 174, mimalloc 79, tcmalloc 70 times as fast as glibc
+//       (busy machine)
 // Case churn_calloc: {n} calloc 1024 6000
 //   Truth: page-faults
 //   Right: page-faults
+//   Seen: 87% in the kernel; jemalloc 1.4, mimalloc 20, tcmalloc 20 times as fast as glibc (busy machine)
 // Case churn_trim: {n} trim 100 50000
 //   Truth: page-faults
 //   Right: page-faults allocator-lock
+//   Seen: 92% in the kernel; jemalloc 150, mimalloc 354, tcmalloc 264 times as fast as glibc (busy machine)
 // Case churn_huge: {n} huge 40960 150
 //   Truth: page-faults
 //   Right: page-faults none(lost<0.25)
+//   Seen: 93% in the kernel; tcmalloc 21 times as fast, jemalloc 0.8 and mimalloc 0.5, which return it as well; 2 threads
+//       1.9 times as fast as 1
 // Case kept_4mib: {n} kept 4096 200000
 //   Truth: none
 //   Right: none

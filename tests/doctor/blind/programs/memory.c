@@ -1,14 +1,12 @@
-// What: threads read and write arrays that are far beyond every cache, each its own part; allocated and touched at the start
-// by the main thread.
+// What: threads read and write arrays that are far beyond every cache, each its own part, which it fills at the start.
 //       stream  three arrays of 192 MiB, one after the other: limited by what memory can deliver
 //       chase   a random walk through 128 MiB: limited by latency, which each CPU waits for alone
 // Why:  by construction nothing is shared and nothing is allocated. Whether two CPUs can have more than one depends on the
-// machine:
-//       so "it scales" is right where its own trials did. The copies (as processes) lose as much.
-// Case memory_stream: {n} stream 12
+//       machine, so "it scales" is right where its own trials did. The copies (as processes) lose as much.
+// Case memory_stream: {n} stream 30
 //   Truth: memory-bandwidth
 //   Right: memory-bandwidth none(lost<0.25)
-// Case memory_chase: {n} chase 12000000
+// Case memory_chase: {n} chase 8000000
 //   Truth: none
 //   Right: none memory-bandwidth
 #include <pthread.h>
@@ -22,16 +20,28 @@ static double *a, *b, *c;
 static uint32_t* next_of;
 static int threads, streams;
 static long rounds;
+static pthread_barrier_t filled;
+
+static void fill(long from, long to) {
+  for (long i = from; i < to; ++i)
+    if (streams)
+      a[i] = b[i] = c[i] = 1.0;
+    else
+      next_of[i] = ((uint32_t)i * 1664525u + 1013904223u) % kChase;
+}
 
 static void* work(void* index) {
   const long me = (long)index;
+  const long from = (streams ? kStream : kChase) / threads * me, to = (streams ? kStream : kChase) / threads * (me + 1);
+  fill(from, to);
+  pthread_barrier_wait(&filled);
   if (!streams) {
     uint32_t at = (uint32_t)me * 77777;
     for (long i = 0; i < rounds / threads; ++i) at = next_of[at];
     return (void*)(uintptr_t)at;
   }
   for (long round = 0; round < rounds; ++round)
-    for (long i = kStream / threads * me; i < kStream / threads * (me + 1); ++i) a[i] = b[i] + 3.0 * c[i];
+    for (long i = from; i < to; ++i) a[i] = b[i] + 3.0 * c[i];
   return NULL;
 }
 
@@ -42,11 +52,11 @@ int main(int argc, char** argv) {
   rounds = atol(argv[3]);
   if (streams) {
     double** arrays[] = {&a, &b, &c};
-    for (int k = 0; k < 3; ++k) memset(*arrays[k] = malloc(kStream * sizeof(double)), k, kStream * sizeof(double));
+    for (int k = 0; k < 3; ++k) *arrays[k] = malloc(kStream * sizeof(double));
   } else {
     next_of = malloc(kChase * sizeof *next_of);
-    for (uint32_t i = 0; i < kChase; ++i) next_of[i] = (i * 1664525u + 1013904223u) % kChase;
   }
+  pthread_barrier_init(&filled, NULL, (unsigned)threads);
   pthread_t running[64];
   void* value = NULL;
   for (long i = 0; i < threads; ++i) pthread_create(&running[i], NULL, work, (void*)i);

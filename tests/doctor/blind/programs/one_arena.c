@@ -4,12 +4,16 @@
 // Case one_arena_large: {n} large 5000000
 //   Truth: allocator-lock
 //   Right: allocator-lock
+//   Seen: 2 threads 0.6 times as fast as 1; jemalloc 6.7, mimalloc 6.9, tcmalloc 31 times as fast as glibc (busy machine)
 // Case one_arena_batch: {n} batch 9000000
 //   Truth: allocator-lock
 //   Right: allocator-lock
+//   Seen: 2 threads 0.8 times as fast as 1; jemalloc 6.3, mimalloc 4.9, tcmalloc 6.3 times as fast as glibc (busy machine)
 // Case one_arena_calloc: {n} calloc 5000000
 //   Truth: allocator-lock
 //   Right: allocator-lock
+//   Seen: jemalloc 1.6, mimalloc 1.6, tcmalloc 1.8 times as fast as glibc while only one CPU was free, so the lock was not
+//       yet waited for
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
 //   Truth: serial
 //   Right: serial page-faults mixed+
 //   Unsaid: of the scaling that
+//   Seen: 95% in the kernel; tcmalloc 7 times as fast as glibc, jemalloc and mimalloc as fast; 2 CPUs as fast as 1
 // Case one_thread_blocks: blocks 40000000
 //   Truth: serial
 //   Right: serial

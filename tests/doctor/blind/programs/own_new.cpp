@@ -2,7 +2,7 @@
 // make and drop lists of numbers.
 // Why:  the lock is the program's. malloc is called for a slab of 64 KiB now and then; a
 // preloaded malloc does not see the rest and changes nothing.
-// Case own_new_mutex: {n} 12000000
+// Case own_new_mutex: {n} 25000000
 //   Truth: own-lock
 //   Right: own-lock
 //   Build: -DLOCK=std::mutex

@@ -5,10 +5,10 @@
 #       processes  multiprocessing: each has an interpreter of its own
 # Why:  by construction: the interpreter's lock is the program's own lock, as far as malloc is concerned: only its holder allocates. CPython
 #       waits for it with a condition variable, so "too little at the same time" is right, too.
-# Case python_compute: compute {n} 8000000
+# Case python_compute: compute {n} 10000000
 #   Truth: own-lock
 #   Right: own-lock serial
-# Case python_objects: objects {n} 1200
+# Case python_objects: objects {n} 6000
 #   Truth: own-lock
 #   Right: own-lock serial mixed-
 # Case python_hash: hash {n} 160

@@ -6,6 +6,8 @@
 // Case realloc_steps: {n} steps 14
 //   Truth: page-faults
 //   Right: page-faults
+//   Seen: 99% in the kernel, 2 threads 0.6 times as fast as 1; tcmalloc 2.7 times as fast, jemalloc 1.1, mimalloc 0.2
+//       (busy machine)
 // Case realloc_small: {n} small 1200000
 //   Truth: none
 //   Right: none

@@ -1,13 +1,16 @@
 // What: each thread fills a batch of blocks, swaps it for the batch that another thread left in a shared slot, and frees
 // that one.
 // Why:  with two threads every second block, or more, is freed by the thread that did not allocate it. What the
-//       program shares itself is one atomic exchange for 512 blocks; another malloc changes the time, and the exchange stays.
-// Case remote_swap_small: {n} 48 16000000
+//       program shares itself is one atomic exchange for 512 blocks; another malloc changes the time, and the exchange
+//       stays.
+// Case remote_swap_small: {n} 48 10000000
 //   Truth: remote-frees
 //   Right: remote-frees allocator-lock
+//   Seen: 2 threads 0.7 times as fast as 1; jemalloc 2.1, mimalloc 5.2, tcmalloc 5.5 times as fast as glibc (busy machine)
 // Case remote_swap_mixed: {n} 0 6000000
 //   Truth: remote-frees
 //   Right: remote-frees allocator-lock
+//   Seen: 2 threads 0.65 times as fast as 1; jemalloc 1.3, mimalloc 5.5, tcmalloc 11 times as fast as glibc (busy machine)
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

@@ -1,14 +1,23 @@
 // What: Rust with a global allocator of the program's own: a bump pointer and free lists behind one spin lock.
 // Why:  the lock is the program's own; malloc is not called for a Box at all, so that a preloaded malloc changes nothing.
-// Case rust_own_allocator: {n} 24000
+// Case rust_own_allocator: {n} 60000
 //   Truth: own-lock
 //   Right: own-lock
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
-use std::hint::{black_box, spin_loop};
+use std::hint::spin_loop;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+
+// As std::hint::black_box, which older compilers do not have.
+fn black_box<T>(value: T) -> T {
+    unsafe {
+        let copy = std::ptr::read_volatile(&value);
+        std::mem::forget(value);
+        copy
+    }
+}
 
 const LARGEST: usize = 1024;
 const SLAB: usize = 64 * 1024;

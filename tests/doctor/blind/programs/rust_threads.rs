@@ -5,7 +5,7 @@
 //       neighbours two boxed atomics, made one after the other, each counted in by one thread
 //       channel    boxes that one thread makes and the other drops, sent 500 at a time
 // Why:  by construction, as in the C cases of the same kind; Box and String call malloc, which can be preloaded.
-// Case rust_local: local {n} 12000
+// Case rust_local: local {n} 50000
 //   Truth: none
 //   Right: none
 // Case rust_mutex: mutex {n} 2400000
@@ -20,10 +20,18 @@
 // Case rust_channel: channel {n} 12000000
 //   Truth: remote-frees
 //   Right: remote-frees allocator-lock mixed+
-use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{mpsc, Arc, Mutex};
 use std::thread;
+
+// As std::hint::black_box, which older compilers do not have.
+fn black_box<T>(value: T) -> T {
+    unsafe {
+        let copy = std::ptr::read_volatile(&value);
+        std::mem::forget(value);
+        copy
+    }
+}
 
 fn mix(mut value: u64, steps: u32) -> u64 {
     for _ in 0..steps {

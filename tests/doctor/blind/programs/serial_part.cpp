@@ -2,7 +2,7 @@
 //       compute   the serial part computes
 //       mallocs   it builds and drops a std::map of strings: malloc's time is in it, but only one thread is there
 //       atomics   the same, and then the threads add to one shared atomic: two causes of the program's own
-//       uneven    no serial part, but one task of five is twice as long as the others together
+//       uneven    no serial part, but one task of five is four times as long as the others together
 //       pages     no serial part: threads map, touch and unmap memory by themselves, without malloc
 // Why:  by construction. More CPUs leave the serial part as it is, whichever malloc: a faster one shortens it on one CPU and
 // on all alike.
@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
     else if (mode == "pages")
       touch_pages(size * 70 / threads);
     else if (mode == "uneven")
-      for (int task; (task = next++) < 5;) sum += compute(size * (task ? 500'000 : 4'000'000));
+      for (int task; (task = next++) < 5;) sum += compute(size * (task ? 250'000 : 4'000'000));
     else
       sum += compute(size * 2'000'000 / threads);
   });
