@@ -26,6 +26,7 @@
 // Case kept_4mib: {n} kept 4096 200000
 //   Truth: none
 //   Right: none
+//   Seen: strace -f -c: no madvise, mmap or munmap besides start-up: the memory is kept
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -6,9 +6,11 @@
 // Case idle_sleep: {n} sleep 300
 //   Truth: serial
 //   Right: serial own-lock
+//   Seen: strace -f -c of a third of it: 100 sleeps, 199 futex calls for the turn
 // Case idle_pipe: 2 pipe 20000
 //   Truth: serial
 //   Right: serial
+//   Seen: strace -f -c of a tenth of it: 4001 reads for 2000 rounds, 1 futex call
 // Case idle_few_tasks: {n} few 300
 //   Truth: serial
 //   Right: serial

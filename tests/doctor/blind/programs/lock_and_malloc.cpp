@@ -8,9 +8,11 @@
 // Case lock_beside_mallocs: {n} outside 700000
 //   Truth: own-lock
 //   Right: own-lock
+//   Seen: strace -f -c of two sevenths of it: 1076 futex calls, no memory taken from the kernel after the start
 // Case lock_around_mallocs: {n} inside 2500000
 //   Truth: own-lock
 //   Right: own-lock mixed-
+//   Seen: strace -f -c of a fifth of it: 104 futex calls, 40 mprotect as the one arena grows
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -6,6 +6,7 @@
 // Case neighbours_8: {n} 8 1500000000
 //   Truth: allocator-false-sharing
 //   Right: allocator-false-sharing
+//   Seen: strace -f -c: 2 futex calls, both at start and end; no mmap, madvise or brk besides start-up
 // Case neighbours_24_env: 24 1500000000
 //   Truth: allocator-false-sharing
 //   Right: allocator-false-sharing

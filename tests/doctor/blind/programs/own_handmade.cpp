@@ -11,6 +11,7 @@
 // Case own_futex_handmade: {n} futex 2400000
 //   Truth: own-lock
 //   Right: own-lock
+//   Seen: strace -f -c of a quarter of it: 146 futex calls, no mmap, madvise or brk besides start-up
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>

@@ -5,18 +5,22 @@
 // Case own_mutex: {n} mutex 2400000
 //   Truth: own-lock
 //   Right: own-lock
+//   Seen: strace -f -c of a quarter of it: 128 futex calls, no mmap, madvise or brk besides start-up
 // Case own_pthread_spin: {n} spin 2400000
 //   Truth: own-lock
 //   Right: own-lock
 // Case own_c11_mtx: {n} mtx 2400000
 //   Truth: own-lock
 //   Right: own-lock
+//   Seen: strace -f -c of a quarter of it: 134 futex calls, no mmap, madvise or brk besides start-up
 // Case own_rwlock: {n} rwlock 2400000
 //   Truth: own-lock
 //   Right: own-lock
+//   Seen: strace -f -c of a quarter of it: 114 futex calls, no mmap, madvise or brk besides start-up
 // Case own_semaphore: {n} semaphore 2400000
 //   Truth: own-lock
 //   Right: own-lock
+//   Seen: strace -f -c of a quarter of it: 95 futex calls, no mmap, madvise or brk besides start-up
 // Case own_recursive_by_cpus: 2 recursive 2400000
 //   Truth: own-lock
 //   Right: own-lock serial

@@ -14,6 +14,7 @@
 // Case own_refcount: {n} refcount 40000000
 //   Truth: own-sharing
 //   Right: own-sharing
+//   Seen: strace -f -c: 2 futex calls, both at start and end; no mmap, madvise or brk besides start-up
 // Case own_static_array: {n} array 1500000000
 //   Truth: own-sharing
 //   Right: own-sharing

@@ -7,6 +7,7 @@
 // Case remote_tasks: {n} 12000000
 //   Truth: remote-frees
 //   Right: remote-frees allocator-lock mixed+
+//   Seen: strace -f -c of a twenty-fourth of it: 2046 futex calls for 500 batches and malloc's lock
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>

@@ -21,6 +21,7 @@
 // Case own_mmap_churn: {n} pages 100
 //   Truth: own-page-faults
 //   Right: own-page-faults
+//   Seen: strace -f -c of a tenth of it: 703 munmap, 725 mmap, all the program's; 1 futex call
 #include <sys/mman.h>
 
 #include <atomic>

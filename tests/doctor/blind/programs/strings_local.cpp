@@ -4,6 +4,7 @@
 // Case words_local: {n} 54000
 //   Truth: none
 //   Right: none
+//   Seen: strace -f -c of a hundredth of it: 2 futex calls; no mmap, madvise or brk besides start-up
 // Case words_local_by_cpus: 0 54000
 //   Truth: none
 //   Right: none
