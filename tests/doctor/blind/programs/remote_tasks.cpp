@@ -1,9 +1,8 @@
 // What: a thread makes tasks (std::function with a string in it), others run and destroy them; 1000 tasks go through the
 // queue at once.
 //       With one thread it makes and runs them in turn.
-// Why:  blocks cross threads, two for each task. The queue's lock is taken once for a thousand tasks, so it cannot be what
-// is waited for
-//       (strace -c -f: some hundred futex calls that follow the queue, the others are malloc's).
+// Why:  blocks cross threads, two for each task. The queue's lock is taken once for a thousand tasks, so it cannot be
+//       what is waited for.
 // Case remote_tasks: {n} 12000000
 //   Truth: remote-frees
 //   Right: remote-frees allocator-lock mixed+
