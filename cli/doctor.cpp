@@ -11,10 +11,14 @@
 
 #include "cli/command.hpp"
 #include "cli/doctor/experiment.hpp"
+#include "cli/doctor/gate.hpp"
+#include "cli/doctor/markdown.hpp"
+#include "cli/doctor/options.hpp"
 #include "cli/doctor/page.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "cli/doctor/summary.hpp"
 #include "cli/doctor/throughput.hpp"
+#include "cli/doctor/variants.hpp"
 #include "cli/report/json.hpp"
 #include "cli/run/program.hpp"
 #include "cli/support/arguments.hpp"
@@ -37,7 +41,7 @@ constexpr unsigned kMostRounds = 1000;
 constexpr double kBudget_s = 100;
 constexpr double kQuickBudget_s = 20;
 constexpr double kExampleBudget_s = 40;
-constexpr double kLongest_s = 1e6;
+constexpr std::size_t kSitesOfSummary = 20;
 constexpr const char* kExample = "freehold-doctor-example";
 
 struct DoctorOptions {
@@ -45,21 +49,11 @@ struct DoctorOptions {
   std::optional<std::string> budget, repeat;
   std::optional<std::string> input, output;
   std::optional<std::string> serve_for, load, ready, ready_after, throughput;
-  std::optional<std::string> keep_recording, json, html;
+  std::optional<std::string> keep_recording, json, html, from;
+  GateOptions gate;
   bool quick = false;
   bool allow_failure = false;
 };
-
-// "10", "2.5s", "300ms", "2m", "1h" -> seconds.
-double parse_seconds(const std::string& option, const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, text.data() + text.size());
-  const double factor = unit.empty() || unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (error != std::errc() || !std::isfinite(value) || value * factor <= 0 || value * factor > kLongest_s)
-    throw Failure(kExitRefused, fmt::format("{}: '{}' is not a time: 10, 2.5s, 300ms, 2m", option, printable(text)));
-  return value * factor;
-}
 
 Work parse_work(const std::string& text) {
   if (text == "auto") return Work::kAuto;
@@ -172,6 +166,7 @@ void check_program_and_files(const Examination& asked, const DoctorOptions& opti
   for (const auto& file : {options.json, options.html}) {
     if (file && *file != "-") check_writable(*file);
   }
+  options.gate.check();
   if (options.html == "-") throw Failure(kExitRefused, "--html: the page goes to a file");
 }
 
@@ -197,9 +192,37 @@ Examination examination_of(const DoctorOptions& options, const std::vector<std::
   return asked;
 }
 
+// A name that no treatment on this machine has would leave the gate undecided for ever.
+std::vector<Condition> conditions_of_run(const DoctorOptions& options, const Examination& asked) {
+  auto conditions = conditions_of("--fail-if", options.gate.fail_if, report_words());
+  std::vector<std::string> ignored, names{"best", "arenas"};
+  for (const auto& variant : variants_of(asked.allocators, MallocOrigin{}, 1, ignored)) {
+    if (variant.treatment != freehold::doctor::Treatment::kNone &&
+        variant.treatment != freehold::doctor::Treatment::kCappedArenas)
+      names.push_back(variant.name);
+  }
+  check_treatments("--fail-if", conditions, names);
+  return conditions;
+}
+
+// --from: a stored report instead of runs.
+int judge_report(const DoctorOptions& options, const std::vector<std::string>& program) {
+  if (!program.empty()) throw Failure(kExitRefused, "--from: the report is there already; leave the program out");
+  options.gate.check();
+  const nlohmann::ordered_json report = read_report(*options.from);
+  const auto conditions = conditions_of("--fail-if", options.gate.fail_if, report_words());
+  check_treatments("--fail-if", conditions, treatments_of(report));
+  const Gate gate = judge(conditions, doctor::facts_of(report));
+  if (options.gate.summary) write_file(*options.gate.summary, doctor::markdown_of(report, gate));
+  print_to_stdout(fmt::format("{}\n{}", printable(report["verdict"]["headline"].get<std::string>()), doctor::text_of(gate)));
+  return gate.exit_code();
+}
+
 int run_doctor(const DoctorOptions& options, const std::vector<std::string>& program) {
   open_standard_files();
+  if (options.from) return judge_report(options, program);
   const Examination asked = examination_of(options, program);
+  const auto conditions = conditions_of_run(options, asked);
   Diagnosis diagnosis;
   {
     Interrupts interrupts;
@@ -209,7 +232,11 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
   // Files first: a terminal that went away must not cost them.
   if (options.json && *options.json != "-") write_file(*options.json, text_of(results_json(diagnosis)));
   if (options.html) write_file(*options.html, page_of(diagnosis));
-  const std::string summary = summary_of(diagnosis, options.html.value_or(""));
+  const nlohmann::ordered_json report = results_json(diagnosis, {.sites = kSitesOfSummary, .alone = false});
+  const Gate gate = judge(conditions, doctor::facts_of(report));
+  if (options.gate.summary) write_file(*options.gate.summary, doctor::markdown_of(report, gate));
+  std::string summary = summary_of(diagnosis, options.html.value_or(""));
+  if (const std::string answer = doctor::text_of(gate); !answer.empty()) summary += '\n' + answer;
   if (options.json == "-") {
     fmt::print(stderr, "{}", summary);
     print_to_stdout(text_of(results_json(diagnosis)));
@@ -217,6 +244,7 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
     print_to_stdout(summary);
   }
   if (diagnosis.signal != 0) return 128 + diagnosis.signal;
+  if (!conditions.empty()) return gate.exit_code();
   const bool failed =
       std::ranges::any_of(diagnosis.experiment.cells, [](const auto& cell) { return !cell.failure.empty(); });
   return failed ? kExitPartial : 0;
@@ -272,10 +300,16 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
       ->type_name("FOLDER");
   command->add_option("--json", options.json, "Write everything as JSON; - for standard output")->type_name("FILE");
   command->add_option("--html", options.html, "Write one self-contained page")->type_name("FILE");
+  command->add_option("--from", options.from, "Ask --fail-if and --summary of a report that --json wrote; nothing is run")
+      ->type_name("FILE");
+  options.gate.add_to(*command, "allocator > 10%");
+  add_doctor_compare(*command, invocation);
   command->footer(
       "Without a program it examines a bundled example. Ctrl-C ends it early and keeps what was finished. docs/doctor.md "
       "explains the method and the exit codes.");
-  command->callback([&invocation] { invocation.exit_code = run_doctor(options, invocation.program); });
+  command->callback([&invocation, command] {
+    if (command->get_subcommands().empty()) invocation.exit_code = run_doctor(options, invocation.program);
+  });
 }
 
 }  // namespace freehold::cli

@@ -20,13 +20,19 @@ using namespace freehold::cli;
 // Subcommands whose arguments end in somebody else's command line.
 bool runs_a_program(const std::string& subcommand) { return subcommand == "run" || subcommand == "doctor"; }
 
-bool has_subcommand(CLI::App& app, const std::string& name) {
+bool has_subcommand(const CLI::App& app, const std::string& name) {
   return !app.get_subcommands([&name](const CLI::App* command) { return command->get_name() == name; }).empty();
+}
+
+// "doctor compare": a program of that name is examined behind "--".
+bool names_subcommand(const CLI::App& app, const std::vector<std::string>& words) {
+  return words.size() > 1 && !words[1].empty() && words[1].front() != '-' &&
+         has_subcommand(*app.get_subcommand(words[0]), words[1]);
 }
 
 // The words behind "freehold", in the parser's order (last first), without the program to run.
 std::vector<std::string> own_words(const CLI::App& app, std::vector<std::string> words, Invocation& invocation) {
-  if (!words.empty() && runs_a_program(words.front())) {
+  if (!words.empty() && runs_a_program(words.front()) && !names_subcommand(app, words)) {
     std::vector<std::string> behind(std::make_move_iterator(words.begin() + 1), std::make_move_iterator(words.end()));
     invocation.program = cut_program(*app.get_subcommand(words.front()), behind);
     words.resize(1);

@@ -1,0 +1,219 @@
+#include "cli/doctor/gate.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "cli/doctor/markdown.hpp"
+#include "cli/doctor/results_json.hpp"
+#include "cli/support/failure.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using freehold::doctor::Cause;
+using freehold::doctor::Estimate;
+using nlohmann::ordered_json;
+
+constexpr Word kReportWords[] = {
+    {"allocator", WordKind::kShare},   {"lost", WordKind::kShare},         {"speedup", WordKind::kRatio},
+    {"gain", WordKind::kRatio, true},  {"memory", WordKind::kRatio, true}, {"cause", WordKind::kCause},
+    {"failed", WordKind::kFlag, true}, {"noisy", WordKind::kFlag},
+};
+
+Estimate estimate_of(const ordered_json& json) {
+  return {json.at("low").get<double>(), json.at("value").get<double>(), json.at("high").get<double>()};
+}
+
+// "arenas" and "padded" are what --allocators calls them; the report has "glibc, 2 arenas".
+std::string short_name(const ordered_json& variant) {
+  const auto treatment = variant.at("treatment").get<std::string>();
+  return treatment == "capped-arenas" ? "arenas" : variant.at("name").get<std::string>();
+}
+
+// Share of the time that is saved if the cost is divided by `gain`.
+double saved(double gain) { return gain > 1 ? 1 - 1 / gain : 0; }
+
+// Peak memory has as many figures as there are trials: between the least and the greatest of both lies the ratio.
+std::optional<Estimate> memory_ratio(const ordered_json& with, const ordered_json& without) {
+  std::vector<double> mine, other;
+  for (const auto& trial : with.at("trials")) mine.push_back(trial.at("peak_rss_bytes").get<double>());
+  for (const auto& trial : without.at("trials")) other.push_back(trial.at("peak_rss_bytes").get<double>());
+  if (mine.empty() || other.empty() || std::ranges::min(mine) <= 0 || std::ranges::min(other) <= 0) return std::nullopt;
+  const double value = with.at("peak_rss_bytes").get<double>() / without.at("peak_rss_bytes").get<double>();
+  return Estimate{std::min(value, std::ranges::min(mine) / std::ranges::max(other)), value,
+                  std::max(value, std::ranges::max(mine) / std::ranges::min(other))};
+}
+
+class Reader {
+ public:
+  explicit Reader(const ordered_json& report)
+      : report_(report), verdict_(report.at("verdict")), variants_(report.at("experiment").at("variants")) {}
+
+  Facts facts() {
+    if (const auto cause = freehold::doctor::cause_of(verdict_.at("cause").get<std::string>())) facts_.cause = *cause;
+    facts_.flags["noisy"] = verdict_.at("noisy").get<bool>();
+    add_fixes();
+    add_failures();
+    add_memory();
+    // Of a program that was run in one setting alone, nothing is known of scaling.
+    if (verdict_.at("speedup").at("value").get<double>() > 0) add_loss();
+    return std::move(facts_);
+  }
+
+ private:
+  void add_fixes() {
+    Estimate best;
+    for (const auto& fix : report_.at("fixes")) {
+      if (fix.at("failed").get<bool>() || fix.at("gain").is_null()) continue;
+      const auto& variant = variants_.at(fix.at("variant").get<std::size_t>());
+      const Estimate gain = estimate_of(fix.at("gain"));
+      facts_.figures[fmt::format("gain({})", short_name(variant))] = gain;
+      best = {std::max(best.low, gain.low), std::max(best.value, gain.value), std::max(best.high, gain.high)};
+      // Padding tells of lines that blocks share; it is no allocator that could save anything.
+      if (variant.at("treatment") != "padded") most_gain_ = std::max(most_gain_, gain.high);
+    }
+    if (best.value > 0) facts_.figures["gain(best)"] = best;
+  }
+
+  void add_failures() {
+    bool any = false;
+    for (const auto& cell : report_.at("experiment").at("cells")) {
+      const auto variant = cell.at("variant").get<std::size_t>();
+      const bool failed = !cell.at("failure").is_null();
+      any = any || failed;
+      if (variant == 0) continue;
+      bool& flag = facts_.flags[fmt::format("failed({})", short_name(variants_.at(variant)))];
+      flag = flag || failed;
+    }
+    facts_.flags["failed"] = any;
+  }
+
+  void add_memory() {
+    const ordered_json& all = verdict_.at("all");
+    const ordered_json* own = nullptr;
+    for (const auto& cell : report_.at("experiment").at("cells")) {
+      if (cell.at("variant") == 0 && cell.at("setting") == all) own = &cell;
+    }
+    if (own == nullptr) return;
+    Estimate best;
+    for (const auto& cell : report_.at("experiment").at("cells")) {
+      if (cell.at("variant") == 0 || cell.at("setting") != all) continue;
+      const auto ratio = memory_ratio(cell, *own);
+      if (!ratio) continue;
+      facts_.figures[fmt::format("memory({})", short_name(variants_.at(cell.at("variant").get<std::size_t>())))] = *ratio;
+      if (best.value == 0 || ratio->value < best.value) best = *ratio;
+    }
+    if (best.value > 0) facts_.figures["memory(best)"] = best;
+  }
+
+  // The allocator's share of the time on all CPUs. The report has it as a share of what is lost, and as nothing where no
+  // other allocator surely helps; how much it could still be, the limits of what was tried say.
+  void add_loss() {
+    const Estimate lost = estimate_of(verdict_.at("lost")), of_lost = estimate_of(verdict_.at("allocator_share"));
+    facts_.figures["lost"] = lost;
+    facts_.figures["speedup"] = estimate_of(verdict_.at("speedup"));
+    if (of_lost.value > 0) {
+      facts_.figures["allocator"] = {lost.low * of_lost.low, lost.value * of_lost.value, lost.high * of_lost.high};
+    } else if (most_gain_ > 0) {
+      facts_.figures["allocator"] = {0, 0, saved(most_gain_)};
+    }
+  }
+
+  const ordered_json& report_;
+  const ordered_json& verdict_;
+  const ordered_json& variants_;
+  Facts facts_;
+  double most_gain_ = 0;  // that another allocator could bring
+};
+
+[[noreturn]] void refuse(const std::string& file, std::string_view why) {
+  throw Failure(kExitRefused,
+                fmt::format("{}: {}; a report is what 'freehold doctor --json FILE' writes", printable(file), why));
+}
+
+}  // namespace
+
+std::span<const Word> report_words() noexcept { return kReportWords; }
+
+std::vector<Condition> conditions_of(std::string_view option, std::span<const std::string> texts,
+                                     std::span<const Word> words) {
+  std::vector<Condition> conditions;
+  for (const std::string& text : texts) conditions.emplace_back(option, text, words);
+  return conditions;
+}
+
+void check_treatments(std::string_view option, std::span<const Condition> conditions, std::span<const std::string> names) {
+  for (const Condition& condition : conditions) {
+    for (const std::string& name : condition.arguments()) {
+      if (std::ranges::find(names, name) != names.end()) continue;
+      throw Failure(kExitRefused, fmt::format("{}: there is no treatment '{}' here; there are {}", option, printable(name),
+                                              printable(fmt::format("{}", fmt::join(names, ", ")))));
+    }
+  }
+}
+
+Facts facts_of(const ordered_json& report) { return Reader(report).facts(); }
+
+std::vector<std::string> treatments_of(const ordered_json& report) {
+  std::vector<std::string> names{"best"};
+  for (const auto& variant : report.at("experiment").at("variants")) {
+    if (variant.at("treatment") != "none") names.push_back(short_name(variant));
+  }
+  return names;
+}
+
+ordered_json read_report(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) refuse(file, fmt::format("cannot be read: {}", error_text(errno)));
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  } catch (const std::ios_base::failure&) {
+    refuse(file, "cannot be read: it is a folder");
+  }
+  ordered_json report = ordered_json::parse(text, nullptr, false);
+  if (report.is_discarded()) refuse(file, "is not JSON");
+  if (!report.is_object() || !report.contains("schema")) refuse(file, "is JSON, but no report");
+  if (report["schema"] != kSchema)
+    refuse(file, fmt::format("has the schema {}, where {} can be read", printable(report["schema"].dump()), kSchema));
+  try {
+    static_cast<void>(facts_of(report));
+    static_cast<void>(markdown_of(report, Gate{}));
+  } catch (const ordered_json::exception& error) {
+    refuse(file, fmt::format("is damaged ({})", printable(error.what())));
+  }
+  return report;
+}
+
+int Gate::exit_code() const noexcept {
+  return fails == Answer::kYes ? kExitFails : fails == Answer::kNo ? kExitHolds : kExitUndecided;
+}
+
+Gate judge(std::span<const Condition> conditions, const Facts& facts) {
+  Gate gate;
+  for (const Condition& condition : conditions) {
+    gate.conditions.emplace_back(condition.text(), condition.judge(facts));
+    gate.fails = std::max(gate.fails, gate.conditions.back().second.answer);
+  }
+  return gate;
+}
+
+std::string text_of(const Gate& gate) {
+  std::string text;
+  for (const auto& [condition, judgement] : gate.conditions) {
+    const char* const answer = judgement.answer == Answer::kYes  ? "FAILS"
+                               : judgement.answer == Answer::kNo ? "holds"
+                                                                 : "undecided";
+    text += fmt::format("{}: --fail-if '{}': {}\n", answer, printable(condition),
+                        printable(fmt::format("{}", fmt::join(judgement.because, "; "))));
+  }
+  if (gate.fails == Answer::kUndecided)
+    text += "Undecided: the limits lie on both sides. A longer --budget or a quiet machine narrows them.\n";
+  return text;
+}
+
+}  // namespace freehold::cli::doctor

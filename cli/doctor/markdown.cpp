@@ -1,0 +1,161 @@
+#include "cli/doctor/markdown.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/doctor/figures.hpp"
+#include "cli/stats_table.hpp"
+#include "cli/support/failure.hpp"
+#include "cli/support/shell.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using freehold::doctor::Estimate;
+using nlohmann::ordered_json;
+
+constexpr std::size_t kSites = 5;
+
+Estimate estimate_of(const ordered_json& json) {
+  return {json.at("low").get<double>(), json.at("value").get<double>(), json.at("high").get<double>()};
+}
+
+class Page {
+ public:
+  explicit Page(const ordered_json& report) : report_(report), verdict_(report.at("verdict")) {}
+
+  std::string text(const Gate& gate) && {
+    print("## freehold doctor: {}\n\n", markdown_text(report_.at("program").at("name").get<std::string>()));
+    print("**{}**\n\n", markdown_text(verdict_.at("headline").get<std::string>()));
+    out_ += markdown_of(gate);
+    figures();
+    sentence(verdict_.at("advice"));
+    fixes();
+    sites();
+    details();
+    return std::move(out_);
+  }
+
+ private:
+  template <class... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+  }
+  void sentence(const ordered_json& text) {
+    if (!text.is_null() && !text.get<std::string>().empty()) print("{}\n\n", markdown_text(text.get<std::string>()));
+  }
+
+  void figures() {
+    if (verdict_.at("speedup").at("value").get<double>() <= 0) return;
+    print("| | |\n|---|---|\n");
+    print("| {} instead of {} | {} as fast, where {:.3g} would be ideal |\n",
+          markdown_text(verdict_.at("all").at("text").get<std::string>()),
+          markdown_text(verdict_.at("alone").at("text").get<std::string>()), times_text(estimate_of(verdict_.at("speedup"))),
+          verdict_.at("ideal_speedup").get<double>());
+    print("| of its time there is lost | {} |\n", percent_text(estimate_of(verdict_.at("lost"))));
+    for (const auto& part : verdict_.at("parts"))
+      print("| of that: {} | {} |\n", markdown_text(part.at("text").get<std::string>()),
+            percent_text(estimate_of(part.at("share"))));
+    print("\n");
+  }
+
+  void fixes() {
+    if (report_.at("fixes").empty()) return;
+    print("| tried | times as fast | limits | peak memory | |\n|---|--:|--:|--:|---|\n");
+    for (const auto& fix : report_.at("fixes"))
+      print("| {}{} | {} | {} | {} | {} |\n", markdown_text(fix.at("text").get<std::string>()),
+            fix.at("best").get<bool>() ? " ←" : "", fix.at("gain_text").get<std::string>(),
+            fix.at("range_text").get<std::string>(),
+            fix.at("memory").is_null() ? "–" : fmt::format("{:.2f} ×", fix.at("memory").at("value").get<double>()),
+            markdown_text(fix.at("judgement").get<std::string>()));
+    print("\n");
+  }
+
+  void sites() {
+    const ordered_json& recording = report_.at("recording");
+    if (recording.is_null() || recording.at("sites").empty()) return;
+    print("malloc and free take {} of its CPU time. Where:\n\n", percent_text(recording.at("cpu_share").get<double>()));
+    print("| share | allocations | bytes | place |\n|--:|--:|--:|---|\n");
+    std::size_t rows = 0;
+    for (const auto& site : recording.at("sites")) {
+      if (++rows > kSites) break;
+      print("| {} | {} | {} | {} |\n", percent_text(site.at("time_share").get<double>()),
+            count_text(site.at("time").at("calls").get<double>()), count_text(site.at("typical_bytes").get<double>()),
+            markdown_code(site.at("place").at("text").get<std::string>()));
+    }
+    print("\n");
+  }
+
+  void details() {
+    print("<details><summary>How this was measured</summary>\n\n");
+    for (const char* list : {"findings", "notes"}) {
+      for (const auto& text : report_.at(list)) print("* {}\n", markdown_text(text.get<std::string>()));
+    }
+    print("* A range is where nine of ten repetitions of all this would end.\n\n");
+    const auto command = report_.at("settings").at("command").get<std::vector<std::string>>();
+    const ordered_json& machine = report_.at("machine");
+    print("{}, {} CPUs, {}, {}. The command: {}\n\n</details>\n", markdown_text(machine.at("cpu_model").get<std::string>()),
+          machine.at("cpus").get<unsigned>(), markdown_text(machine.at("system").get<std::string>()),
+          report_.at("date").get<std::string>(), markdown_code(shell_words(command)));
+  }
+
+  const ordered_json& report_;
+  const ordered_json& verdict_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string markdown_text(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (std::string_view("\\`*_[]|#~").find(c) != std::string_view::npos)
+      out += {'\\', c};
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string markdown_code(std::string_view text) {
+  // HTML rather than backticks: a name may have backticks, and a table would still split at its bars.
+  std::string out;
+  for (const char c : printable(text)) {
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (std::string_view("\\`*_[]|~").find(c) != std::string_view::npos)
+      out += fmt::format("&#{};", int{c});
+    else
+      out += c;
+  }
+  return "<code>" + out + "</code>";
+}
+
+std::string markdown_of(const Gate& gate) {
+  if (gate.conditions.empty()) return {};
+  std::string out = "| fail if | | |\n|---|---|---|\n";
+  for (const auto& [condition, judgement] : gate.conditions) {
+    const char* const answer = judgement.answer == Answer::kYes  ? "❌ fails"
+                               : judgement.answer == Answer::kNo ? "✅ holds"
+                                                                 : "❔ undecided";
+    out += fmt::format("| {} | {} | {} |\n", markdown_code(condition), answer,
+                       markdown_text(fmt::format("{}", fmt::join(judgement.because, "; "))));
+  }
+  return out + '\n';
+}
+
+std::string markdown_of(const ordered_json& report, const Gate& gate) { return Page(report).text(gate); }
+
+}  // namespace freehold::cli::doctor

@@ -1,0 +1,104 @@
+// freehold doctor compare A.json B.json, or --before COMMAND --after COMMAND: what changed between two versions of a
+// program.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/command.hpp"
+#include "cli/doctor/compare_trials.hpp"
+#include "cli/doctor/options.hpp"
+#include "cli/report/json.hpp"
+#include "cli/support/arguments.hpp"
+#include "cli/support/output_file.hpp"
+#include "cli/support/shell.hpp"
+#include "cli/support/standard_streams.hpp"
+
+namespace freehold::cli {
+namespace {
+using namespace doctor;
+
+constexpr double kBudget_s = 60;
+constexpr unsigned kMostRounds = 1000;
+
+struct CompareOptions {
+  std::vector<std::string> reports;
+  std::optional<std::string> before, after, budget, repeat, json;
+  GateOptions gate;
+};
+
+std::vector<std::string> words_of(const std::string& option, const std::string& text) {
+  auto words = split_words(text);
+  if (!words) throw Failure(kExitRefused, fmt::format("{}: a quote in '{}' does not end", option, printable(text)));
+  if (words->empty()) throw Failure(kExitRefused, fmt::format("{}: the command is empty", option));
+  return *std::move(words);
+}
+
+Contest contest_of(const CompareOptions& options) {
+  Contest contest{.before = words_of("--before", *options.before), .after = words_of("--after", *options.after)};
+  if (options.repeat && options.budget)
+    throw Failure(kExitRefused, "--repeat is instead of --budget: how often, not how long");
+  if (options.repeat)
+    contest.rounds = parse_number("--repeat", *options.repeat, 1, kMostRounds);
+  else
+    contest.budget_s = options.budget ? parse_seconds("--budget", *options.budget) : kBudget_s;
+  return contest;
+}
+
+Comparison comparison_of(const CompareOptions& options) {
+  if (options.reports.size() == 2 && !options.before && !options.after) {
+    if (options.budget || options.repeat)
+      throw Failure(kExitRefused, "--budget and --repeat are for commands: reports were measured already");
+    return compare(side_of(read_report(options.reports[0]), options.reports[0]),
+                   side_of(read_report(options.reports[1]), options.reports[1]));
+  }
+  if (!options.reports.empty() || !options.before || !options.after)
+    throw Failure(kExitRefused,
+                  "doctor compare: two reports, A.json B.json, or two commands, --before './old args' --after './new args'");
+  const Contest contest = contest_of(options);
+  Interrupts interrupts;
+  Progress progress;
+  return compare(contest, interrupts, progress);
+}
+
+int run_compare(const CompareOptions& options) {
+  open_standard_files();
+  options.gate.check();
+  const auto conditions = conditions_of("--fail-if", options.gate.fail_if, comparison_words());
+  if (options.json && *options.json != "-") check_writable(*options.json);
+  const Comparison comparison = comparison_of(options);
+  const Gate gate = judge(conditions, doctor::facts_of(comparison));
+  const std::string json = cli::text_of(doctor::json_of(comparison));
+  const std::string text = doctor::text_of(comparison) + doctor::text_of(gate);
+  if (options.json && *options.json != "-") write_file(*options.json, json);
+  if (options.gate.summary) write_file(*options.gate.summary, doctor::markdown_of(comparison, gate));
+  if (options.json == "-") {
+    fmt::print(stderr, "{}", text);
+    print_to_stdout(json);
+  } else {
+    print_to_stdout(text);
+  }
+  return comparison.signal != 0 ? 128 + comparison.signal : gate.exit_code();
+}
+
+}  // namespace
+
+void add_doctor_compare(CLI::App& doctor, Invocation& invocation) {
+  static CompareOptions options;
+  CLI::App* command = doctor.add_subcommand(
+      "compare", "What changed between two reports, or between two commands: --before './old' --after './new'");
+  command->add_option("reports", options.reports, "Two files that 'freehold doctor --json' wrote")
+      ->type_name("FILE")
+      ->expected(0, 2);
+  command->add_option("--before", options.before, "Command to compare with; words as in a shell, nothing is expanded")
+      ->type_name("COMMAND");
+  command->add_option("--after", options.after, "Command to compare; the two are run in turns")->type_name("COMMAND");
+  command->add_option("--budget", options.budget, "Time limit for all runs together [60s]")->type_name("TIME");
+  command->add_option("--repeat", options.repeat, "Run both so many times, however long it takes")->type_name("N");
+  command->add_option("--json", options.json, "Write everything as JSON; - for standard output")->type_name("FILE");
+  options.gate.add_to(*command, "time > 1.05");
+  command->footer("docs/doctor-ci.md explains the figures and the exit codes.");
+  command->callback([&invocation] { invocation.exit_code = run_compare(options); });
+}
+
+}  // namespace freehold::cli

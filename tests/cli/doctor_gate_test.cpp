@@ -1,0 +1,189 @@
+// freehold doctor in a job: exit codes of --fail-if, the page of --summary, and compare, on stored reports and on short
+// runs.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command.hpp"
+
+namespace freehold::tests {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+Ended doctor(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "doctor");
+  return freehold(std::move(arguments));
+}
+
+std::string example() { return fs::path(command_path()).parent_path() / "freehold-doctor-example"; }
+
+// One run's report, for all tests: then its figures are set to what a test is about.
+ordered_json real_report() {
+  static const ordered_json report = [] {
+    const Folder folder;
+    const Ended ended =
+        doctor({"--repeat", "2", "--allocators", "freehold", "--json", folder / "r.json", "--", example(), "20000"});
+    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+    return ordered_json::parse(content_of(folder / "r.json"));
+  }();
+  return report;
+}
+ordered_json report_with(double lost_low, double lost_high) {
+  ordered_json report = real_report();
+  report["verdict"]["lost"] = {{"low", lost_low}, {"value", (lost_low + lost_high) / 2}, {"high", lost_high}};
+  report["verdict"]["allocator_share"] = {{"low", 0.5}, {"value", 0.6}, {"high", 0.7}};
+  return report;
+}
+
+TEST(DoctorGate, StoredReport_ExitCodeIsTheAnswer) {
+  const Folder folder;
+  const std::string file = folder.file("r.json", report_with(0.4, 0.6).dump());
+  const std::vector<std::pair<std::vector<std::string>, int>> table{
+      {{}, 0},
+      {{"--fail-if", "lost > 70%"}, 0},
+      {{"--fail-if", "lost > 30%"}, 1},
+      {{"--fail-if", "lost > 50%"}, 3},
+      {{"--fail-if", "lost > 70%", "--fail-if", "lost > 50%"}, 3},
+      {{"--fail-if", "lost > 50%", "--fail-if", "lost > 30%"}, 1},
+      {{"--fail-if=allocator > 10%"}, 1},
+      {{"--fail-if", "gain(nosuch) > 1"}, 2},
+      {{"--fail-if", "lots > 1%"}, 2},
+      {{"--fail-if"}, 2},
+  };
+  for (const auto& [arguments, code] : table) {
+    std::vector<std::string> all{"--from", file};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Ended ended = doctor(all);
+    EXPECT_TRUE(ended.exited_with(code)) << (arguments.empty() ? "" : arguments.back()) << ended.status << ended.err;
+    EXPECT_EQ(lines_of(ended.err), code == 2 ? 1 : 0) << ended.err;
+  }
+  const Ended ended = doctor({"--from", file, "--fail-if", "lost > 50%"});
+  EXPECT_NE(ended.out.find("undecided: --fail-if 'lost > 50%': lost is 50% (40 to 60%)"), std::string::npos) << ended.out;
+}
+
+TEST(DoctorGate, FileThatIsNoReport_OneLine) {
+  const Folder folder;
+  ordered_json damaged = real_report();
+  damaged["verdict"].erase("lost");
+  ordered_json wrong = real_report();
+  wrong["fixes"] = "none";
+  for (const std::string& file :
+       {folder / "missing", folder.file("empty", ""), folder.file("text", "{"), folder.file("list", "[1]"),
+        folder.file("other", "{\"schema\": \"other/1\"}"), folder.file("damaged", damaged.dump()),
+        folder.file("wrong", wrong.dump()), std::string("/")}) {
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"--from", file}, std::vector<std::string>{"compare", file, file}}) {
+      const Ended ended = doctor(arguments);
+      EXPECT_TRUE(ended.exited_with(2)) << file << ended.status;
+      EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+      EXPECT_NE(ended.err.find("freehold doctor --json"), std::string::npos) << ended.err;
+    }
+  }
+}
+
+TEST(DoctorGate, OfARun_IsAskedAtItsEnd) {
+  const Folder folder;
+  const Ended ended = doctor({"--repeat", "2", "--allocators", "freehold", "--summary", folder / "page.md", "--fail-if",
+                              "gain(freehold) > 1000", "--fail-if", "not lost >= 0%", "--", example(), "20000"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.status << ended.err << ended.out;
+  EXPECT_NE(ended.out.find("holds: --fail-if 'gain(freehold) > 1000'"), std::string::npos) << ended.out;
+  const std::string page = content_of(folder / "page.md");
+  EXPECT_EQ(page.rfind("## freehold doctor: freehold-doctor-example", 0), 0u) << page;
+  EXPECT_NE(page.find("✅ holds"), std::string::npos) << page;
+}
+
+TEST(DoctorGate, ConditionNotUnderstood_NothingIsRun) {
+  const Folder folder;
+  const std::string script = folder.file("prog", "#!/bin/sh\ntouch " + folder / "ran" + "\n", 0755);
+  for (const std::string condition : {"lost >", "gain(jemallok) > 1", "allocator == 10%"}) {
+    const Ended ended = doctor({"--fail-if", condition, "--", script});
+    EXPECT_TRUE(ended.exited_with(2)) << condition;
+    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+  }
+  EXPECT_FALSE(fs::exists(folder / "ran"));
+}
+
+TEST(DoctorCompare, StoredReports_SayWhatChanged) {
+  const Folder folder;
+  ordered_json slower = real_report();
+  for (auto& cell : slower["experiment"]["cells"]) {
+    for (auto& trial : cell["trials"]) trial["wall_s"] = 100 * trial["wall_s"].get<double>();
+  }
+  const std::string before = folder.file("a.json", real_report().dump()), after = folder.file("b.json", slower.dump());
+  const Ended ended =
+      doctor({"compare", before, after, "--json", folder / "c.json", "--fail-if", "time > 2", "--summary", folder / "c.md"});
+  EXPECT_TRUE(ended.exited_with(1)) << ended.status << ended.err << ended.out;
+  EXPECT_NE(ended.out.find("Slower: it takes 100"), std::string::npos) << ended.out;
+  const ordered_json comparison = ordered_json::parse(content_of(folder / "c.json"));
+  EXPECT_EQ(comparison.at("changes").at(0).at("name"), "time");
+  EXPECT_NEAR(comparison.at("changes").at(0).at("ratio").at("value").get<double>(), 100, 1e-6);
+  EXPECT_NE(content_of(folder / "c.md").find("❌ fails"), std::string::npos);
+  EXPECT_TRUE(doctor({"compare", before, before, "--fail-if", "time > 50"}).exited_with(0));
+}
+
+TEST(DoctorCompare, TwoCommands_InTurns) {
+  const Folder folder;
+  const std::string script = folder.file("prog", "#!/bin/sh\necho \"$1\" >> " + folder / "calls" + "\n", 0755);
+  const Ended ended = doctor(
+      {"compare", "--repeat", "3", "--before", script + " old", "--after", script + " new", "--json", folder / "c.json"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.status << ended.err;
+  // One of each to warm up, then old new, new old, old new on all CPUs, each followed by the same on one CPU.
+  const std::string calls = content_of(folder / "calls");
+  EXPECT_EQ(calls.substr(0, 40), "old\nnew\nold\nnew\nold\nnew\nnew\nold\nnew\nold\n") << calls;
+  EXPECT_EQ(ordered_json::parse(content_of(folder / "c.json")).at("before").at("trials"), 3);
+}
+
+TEST(DoctorCompare, MoreAllocations_AreCounted) {
+  const Folder folder;
+  const Ended ended = doctor({"compare", "--repeat", "2", "--before", example() + " 20000", "--after", example() + " 60000",
+                              "--json", "-", "--fail-if", "allocations > 2"});
+  EXPECT_TRUE(ended.exited_with(1)) << ended.status << ended.err;
+  for (const auto& change : ordered_json::parse(ended.out).at("changes")) {
+    if (change.at("name") != "allocations") continue;
+    EXPECT_NEAR(change.at("ratio").at("value").get<double>(), 3, 0.3);
+  }
+}
+
+TEST(DoctorCompare, BadArguments_OneLineAndExit2) {
+  const Folder folder;
+  const std::string report = folder.file("r.json", real_report().dump());
+  ordered_json other = real_report();
+  other["verdict"]["all"]["text"] = "77 CPUs";
+  const std::vector<std::vector<std::string>> bad{
+      {},
+      {report},
+      {report, report, report},
+      {report, report, "--before", "true", "--after", "true"},
+      {report, report, "--budget", "5s"},
+      {report, folder.file("o.json", other.dump())},
+      {"--before", "true"},
+      {"--before", "true", "--after", "'true"},
+      {"--before", "true", "--after", ""},
+      {"--before", "true", "--after", "false"},
+      {"--before", "true", "--after", "true", "--budget", "0"},
+      {"--before", "true", "--after", "true", "--budget", "5", "--repeat", "2"},
+      {"--before", "true", "--after", "true", "--fail-if", "lost > 10%"},
+      {report, report, "--summary", "/no/such/folder/x"},
+      {report, report, "--bogus"},
+  };
+  for (auto arguments : bad) {
+    const std::string what = arguments.empty() ? "" : arguments.back();
+    arguments.insert(arguments.begin(), "compare");
+    const Ended ended = doctor(arguments);
+    EXPECT_TRUE(ended.exited_with(2)) << what << ' ' << ended.status;
+    EXPECT_EQ(lines_of(ended.err), 1) << what << '\n' << ended.err;
+  }
+  EXPECT_TRUE(doctor({"compare", "--before", "true", "--after", "/no/such/program"}).exited_with(127));
+}
+
+TEST(DoctorCompare, ProgramOfThatName_IsExaminedBehindDashes) {
+  const Folder folder;
+  const std::string script = folder.file("compare", "#!/bin/sh\n:\n", 0755);
+  const Ended ended = doctor({"--repeat", "1", "--allocators", "freehold", "--", script});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+}
+
+}  // namespace
+}  // namespace freehold::tests

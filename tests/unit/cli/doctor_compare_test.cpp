@@ -1,0 +1,87 @@
+// Two reports against each other.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/doctor/comparison.hpp"
+#include "cli/doctor/results_json.hpp"
+#include "cli/support/failure.hpp"
+#include "tests/unit/cli/doctor_schema.hpp"
+#include "tests/unit/cli/doctor_support.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+
+// The same program, its trials `factor` times as slow.
+Side side(double factor, const std::string& name = "a") {
+  Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
+  for (auto& cell : d.experiment.cells) {
+    for (auto& trial : cell.trials) {
+      trial.wall_s *= factor;
+      trial.user_s *= factor;
+      trial.system_s *= factor;
+    }
+  }
+  return side_of(results_json(d), name);
+}
+
+const Change& change(const Comparison& comparison, std::string_view name) {
+  for (const Change& one : comparison.changes) {
+    if (one.name == name) return one;
+  }
+  throw std::runtime_error("no change " + std::string(name));
+}
+
+TEST(DoctorComparison, SameTrials_NothingIsBeyondChance) {
+  const Comparison comparison = compare(side(1, "a"), side(1, "b"));
+  EXPECT_GE(comparison.changes.size(), 5u);
+  for (const Change& one : comparison.changes) {
+    EXPECT_FALSE(one.is_beyond_chance) << one.what;
+    EXPECT_EQ(one.ratio ? one.ratio->value : 1, 1) << one.what;
+  }
+  EXPECT_NE(text_of(comparison).find("No clear difference"), std::string::npos);
+}
+
+TEST(DoctorComparison, TwiceAsFast_SaidWithLimits) {
+  const Comparison comparison = compare(side(1), side(0.5));
+  const Change& time = change(comparison, "time");
+  EXPECT_TRUE(time.is_beyond_chance);
+  EXPECT_NEAR(time.ratio->value, 0.5, 1e-9);
+  EXPECT_GT(time.ratio->low, 0.45);
+  EXPECT_LT(time.ratio->high, 0.55);
+  EXPECT_TRUE(change(comparison, "time_alone").is_beyond_chance);
+  EXPECT_TRUE(change(comparison, "cpu").is_beyond_chance);
+  EXPECT_FALSE(change(comparison, "memory").is_beyond_chance);
+  EXPECT_NE(text_of(comparison).find("Faster: 2.0"), std::string::npos) << text_of(comparison);
+  const auto gate = [&](const std::string& text) {
+    return judge(conditions_of("--fail-if", std::vector{text}, comparison_words()), facts_of(comparison)).exit_code();
+  };
+  EXPECT_EQ(gate("time > 1.05"), kExitHolds);
+  EXPECT_EQ(gate("time < 0.9"), kExitFails);
+  EXPECT_EQ(gate("time < 0.5"), kExitUndecided);
+}
+
+TEST(DoctorComparison, OtherSettings_Refused) {
+  Side other = side(1, "b");
+  other.all_text = "8 CPUs";
+  EXPECT_THROW(static_cast<void>(compare(side(1), other)), Failure);
+  Side empty = side(1, "b");
+  empty.all.clear();
+  EXPECT_THROW(static_cast<void>(compare(side(1), empty)), Failure);
+}
+
+TEST(DoctorComparison, OtherMachine_IsNoted) {
+  Side other = side(1, "b");
+  other.machine = "Another CPU, 4 CPUs";
+  EXPECT_NE(text_of(compare(side(1), other)).find("The machines differ"), std::string::npos);
+}
+
+TEST(DoctorComparison, AsJson_IsAsDescribed) {
+  tests::DoctorSchema check(FREEHOLD_DOCTOR_CI);
+  check.value("comparison", json_of(compare(side(1), side(2))), "comparison");
+  // The page's other tables are of conditions.
+  EXPECT_EQ(check.unseen(), (std::set<std::string>{"Before and after", "Conditions"}));
+}
+
+}  // namespace
+}  // namespace freehold::cli::doctor

@@ -1,0 +1,286 @@
+// --fail-if: what it understands, what it answers, and what it says of what it does not understand.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cli/doctor/gate.hpp"
+#include "cli/doctor/markdown.hpp"
+#include "cli/doctor/results_json.hpp"
+#include "cli/support/failure.hpp"
+#include "tests/unit/cli/doctor_support.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+
+Facts some_facts() {
+  Facts facts;
+  facts.figures = {{"allocator", {0.1, 0.2, 0.3}},      {"lost", {0.4, 0.5, 0.6}},       {"speedup", {1.5, 1.6, 1.7}},
+                   {"gain(freehold)", {1.8, 1.9, 2.0}}, {"gain(my lib)", {0.9, 1, 1.1}}, {"memory(best)", {0.5, 0.5, 0.5}}};
+  facts.flags = {{"failed", true}, {"failed(freehold)", false}, {"noisy", false}};
+  facts.cause = Cause::kAllocatorLock;
+  return facts;
+}
+
+Answer answer(const std::string& text, const Facts& facts = some_facts()) {
+  return Condition("--fail-if", text, report_words()).judge(facts).answer;
+}
+
+TEST(DoctorCondition, Understood_AnsweredByTheLimits) {
+  const std::vector<std::pair<std::string, Answer>> table{
+      {"allocator > 9%", Answer::kYes},
+      {"allocator > 0.09", Answer::kYes},
+      {"allocator>9%", Answer::kYes},
+      {"allocator > 10%", Answer::kUndecided},  // its lower limit is 10%
+      {"allocator >= 10%", Answer::kYes},
+      {"allocator > 25 %", Answer::kUndecided},
+      {"allocator > 30%", Answer::kNo},
+      {"allocator >= 30%", Answer::kUndecided},
+      {"allocator < 30%", Answer::kUndecided},
+      {"allocator <= 30%", Answer::kYes},
+      {"allocator < 10%", Answer::kNo},
+      {"gain(freehold) > 1.5", Answer::kYes},
+      {"gain( freehold ) > 1.5x", Answer::kYes},
+      {"gain(my lib) > 1.05", Answer::kUndecided},
+      {"gain(\"my lib\") > 1.2", Answer::kNo},
+      {"gain('my lib') > 1.2", Answer::kNo},
+      {"gain(jemalloc) > 1", Answer::kUndecided},  // was not measured
+      {"memory(best) < 0.6", Answer::kYes},
+      {"speedup < 1.2", Answer::kNo},
+      {"cause == lock", Answer::kYes},
+      {"cause == allocator-lock", Answer::kYes},
+      {"cause == allocator", Answer::kYes},
+      {"cause == own", Answer::kNo},
+      {"cause != own", Answer::kYes},
+      {"cause = own-lock", Answer::kNo},
+      {"failed", Answer::kYes},
+      {"failed(freehold)", Answer::kNo},
+      {"failed(jemalloc)", Answer::kUndecided},
+      {"not failed", Answer::kNo},
+      {"!noisy", Answer::kYes},
+      {"not not noisy", Answer::kNo},
+      {"not allocator > 20%", Answer::kUndecided},
+      {"allocator > 20% and lost > 70%", Answer::kNo},
+      {"allocator > 20% and lost > 30%", Answer::kUndecided},
+      {"allocator > 20% or lost > 30%", Answer::kYes},
+      {"allocator > 20% || lost > 70%", Answer::kUndecided},
+      {"lost > 70% and noisy or failed", Answer::kYes},  // "and" binds more tightly
+      {"lost > 70% and (noisy or failed)", Answer::kNo},
+      {"lost > 30% && !noisy && cause == lock", Answer::kYes},
+      {"((((lost > 30%))))", Answer::kYes},
+      {"\tlost\n>\n30%", Answer::kYes},
+  };
+  for (const auto& [text, expected] : table) EXPECT_EQ(answer(text), expected) << text;
+}
+
+TEST(DoctorCondition, CauseUndecided_AnswersOnlyWhatAsksForIt) {
+  Facts facts = some_facts();
+  facts.cause = Cause::kUndecided;
+  EXPECT_EQ(answer("cause == lock", facts), Answer::kUndecided);
+  EXPECT_EQ(answer("cause != lock", facts), Answer::kUndecided);
+  EXPECT_EQ(answer("cause == undecided", facts), Answer::kYes);
+  facts.cause.reset();
+  EXPECT_EQ(answer("cause == undecided", facts), Answer::kUndecided);
+}
+
+TEST(DoctorCondition, NotUnderstood_OneLineWithTheWayOut) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"", "a figure is missing"},
+      {"   ", "a figure is missing"},
+      {"alocator > 10%", "'alocator' is none of allocator"},
+      {"allocator", "one of >, >=, <, <="},
+      {"allocator >", "a number belongs"},
+      {"allocator > ten", "allocator > 10%"},
+      {"allocator > 10", "10%"},
+      {"allocator > 110%", "a share"},
+      {"allocator > -1%", "a number belongs"},
+      {"allocator > nan", "a number belongs"},
+      {"allocator > inf", "a number belongs"},
+      {"allocator > 1e400", "a number belongs"},
+      {"allocator == 10%", "never equal"},
+      {"allocator != 10%", "never equal"},
+      {"allocator => 10%", "never equal"},
+      {"allocator > 10%%", "after its end"},
+      {"allocator > 10% lost > 2%", "'and' or 'or'"},
+      {"allocator > 0.1pct", "behind the number"},
+      {"allocator > 10pct", "10%"},
+      {"allocator(freehold) > 1%", "without parentheses"},
+      {"gain > 1", "of which treatment"},
+      {"gain() > 1", "of which treatment"},
+      {"gain(freehold > 1", "does not end"},
+      {"gain(freehold) > 20%", "1.1 for a tenth more"},
+      {"cause", "cause == allocator"},
+      {"cause == ", "is no cause"},
+      {"cause == weather", "there are allocator, own"},
+      {"cause > lock", "== or !="},
+      {"failed > 1", "after its end"},
+      {"(lost > 1%", "')' is missing"},
+      {"lost > 1%)", "after its end"},
+      {"and", "'and' is none of"},
+      {"lost > 1% and", "a figure is missing"},
+      {"lost > 1% or or lost > 2%", "'or' is none of"},
+      {"not", "a figure is missing"},
+      {"lost > 1% # comment", "after its end"},
+      {"lost\x01> 1%", "?"},
+      {"\xff\xfe", "a figure belongs"},
+      {std::string(3000, ' '), "characters"},
+      {std::string(200, '(') + "lost > 1%" + std::string(200, ')'), "parentheses within each other"},
+  };
+  for (const auto& [text, expected] : table) {
+    try {
+      static_cast<void>(answer(text));
+      ADD_FAILURE() << "understood: " << text;
+    } catch (const Failure& failure) {
+      const std::string line = failure.what();
+      EXPECT_EQ(failure.exit_code(), kExitRefused);
+      EXPECT_EQ(line.rfind("--fail-if: '", 0), 0u) << line;
+      EXPECT_NE(line.find(expected), std::string::npos) << line;
+      EXPECT_EQ(line.find_first_of("\n\r\t\x01"), std::string::npos) << line;
+      EXPECT_LT(line.size(), 600u) << line;
+    }
+  }
+}
+
+// Words of the grammar and rubbish, thrown together: it is understood, or refused in one line, and never anything else.
+TEST(DoctorCondition, Rubbish_UnderstoodOrRefused) {
+  const std::vector<std::string> pieces{"allocator",
+                                        "lost",
+                                        "gain",
+                                        "(freehold)",
+                                        "(",
+                                        ")",
+                                        ">",
+                                        "<=",
+                                        "==",
+                                        "10%",
+                                        "1.5",
+                                        "0",
+                                        "cause",
+                                        "lock",
+                                        "and",
+                                        "or",
+                                        "not",
+                                        "!",
+                                        "&&",
+                                        "noisy",
+                                        "failed",
+                                        " ",
+                                        "%",
+                                        "\"",
+                                        "9e99",
+                                        ".",
+                                        "-",
+                                        "x",
+                                        std::string(1, '\0'),
+                                        "\xc3\xa4"};
+  std::mt19937 random(13);
+  int understood = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (unsigned piece = random() % 9; piece > 0; --piece)
+      text += pieces[random() % pieces.size()] + (random() % 2 ? " " : "");
+    try {
+      const Condition condition("--fail-if", text, report_words());
+      ++understood;
+      // Kleene: a condition and its negation never agree, but for being undecided.
+      const Answer yes = condition.judge(some_facts()).answer;
+      const Answer no = answer("not (" + text + ")");
+      EXPECT_EQ(static_cast<int>(yes) + static_cast<int>(no), 2) << text;
+    } catch (const Failure& failure) {
+      EXPECT_EQ(std::string(failure.what()).find('\n'), std::string::npos) << text;
+    }
+  }
+  EXPECT_GT(understood, 20);
+}
+
+// Whatever is decided within limits is what every value within them says.
+TEST(DoctorCondition, Decided_AgreesWithEveryValueWithinTheLimits) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> any(0, 1);
+  for (int i = 0; i < 2000; ++i) {
+    const double a = any(random), b = any(random), limit = std::round(any(random) * 100) / 100;
+    Facts facts;
+    facts.figures["lost"] = {std::min(a, b), (a + b) / 2, std::max(a, b)};
+    const std::string text = "lost > " + std::to_string(limit);
+    const Answer whole = answer(text, facts);
+    bool some = false, all = true;
+    for (int step = 0; step <= 50; ++step) {
+      const double value = std::min(a, b) + std::abs(a - b) * step / 50;
+      some = some || value > limit;
+      all = all && value > limit;
+    }
+    EXPECT_EQ(whole, all ? Answer::kYes : some ? Answer::kUndecided : Answer::kNo) << text;
+  }
+}
+
+TEST(DoctorGate, OfAReport_HasItsFigures) {
+  const Facts facts = facts_of(results_json(diagnosis_with(Cause::kRemoteFrees)));
+  EXPECT_EQ(facts.cause, Cause::kRemoteFrees);
+  // 0.6 of the time is lost, of that 0.61 is the allocator's.
+  EXPECT_NEAR(facts.figures.at("allocator").value, 0.366, 1e-9);
+  EXPECT_NEAR(facts.figures.at("allocator").low, 0.57 * 0.5, 1e-9);
+  EXPECT_EQ(facts.figures.at("gain(arenas)").value, 1.1);
+  EXPECT_EQ(facts.figures.at("gain(best)").low, 1.8);
+  EXPECT_NEAR(facts.figures.at("memory(arenas)").value, 80.0 / 130, 1e-6);
+  EXPECT_EQ(facts.flags.at("failed"), false);
+}
+
+TEST(DoctorGate, NothingSurelyHelps_AllocatorIsWhatTheLimitsLeave) {
+  Diagnosis d = diagnosis_with(Cause::kOwnLock);
+  d.verdict.allocator_share = {};
+  d.verdict.fixes = {{kFreeholdAt, {0.97, 1.0, 1.04}, {1, 1, 1}, false, false}};
+  EXPECT_EQ(answer("allocator > 10%", facts_of(results_json(d))), Answer::kNo);
+  d.verdict.fixes[0].gain = {0.7, 1.0, 1.4};
+  EXPECT_EQ(answer("allocator > 10%", facts_of(results_json(d))), Answer::kUndecided);
+  d.verdict.fixes.clear();  // nothing was tried
+  EXPECT_EQ(answer("allocator > 10%", facts_of(results_json(d))), Answer::kUndecided);
+}
+
+TEST(DoctorGate, SeveralConditions_TheWorstDecides) {
+  const Facts facts = some_facts();
+  const auto code = [&facts](std::vector<std::string> texts) {
+    return judge(conditions_of("--fail-if", texts, report_words()), facts).exit_code();
+  };
+  EXPECT_EQ(code({}), kExitHolds);
+  EXPECT_EQ(code({"lost > 90%", "noisy"}), kExitHolds);
+  EXPECT_EQ(code({"lost > 90%", "allocator > 20%"}), kExitUndecided);
+  EXPECT_EQ(code({"allocator > 20%", "lost > 10%"}), kExitFails);
+}
+
+TEST(DoctorGate, TreatmentThatIsNotThere_Refused) {
+  const auto conditions = conditions_of("--fail-if", std::vector<std::string>{"gain(jemallok) > 1"}, report_words());
+  const std::vector<std::string> names{"best", "jemalloc"};
+  EXPECT_THROW(check_treatments("--fail-if", conditions, names), Failure);
+  const auto right = conditions_of("--fail-if", std::vector<std::string>{"gain(jemalloc) > 1"}, report_words());
+  EXPECT_NO_THROW(check_treatments("--fail-if", right, names));
+}
+
+TEST(DoctorMarkdown, HostileNames_StayText) {
+  Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
+  d.settings.command = {"/x/a|b`<script>\n*c*"};
+  const Gate gate =
+      judge(conditions_of("--fail-if", std::vector<std::string>{"lost > 10%"}, report_words()), facts_of(results_json(d)));
+  const std::string page = markdown_of(results_json(d), gate);
+  EXPECT_EQ(page.find("<script"), std::string::npos) << page;
+  EXPECT_NE(page.find("a\\|b\\`&lt;script&gt;?\\*c\\*"), std::string::npos) << page;
+  EXPECT_NE(page.find("❌ fails"), std::string::npos) << page;
+  EXPECT_NE(page.find("| Freehold ← | 1.9 | 1.8–2.0 |"), std::string::npos) << page;
+  // Every row of a table has as many columns as its head.
+  std::istringstream lines(page);
+  long columns = 0;
+  for (std::string line; std::getline(lines, line);) {
+    long bars = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\') ? 1 : 0;
+    if (!line.starts_with("|"))
+      columns = 0;
+    else if (columns == 0)
+      columns = bars;
+    else
+      EXPECT_EQ(bars, columns) << line;
+  }
+}
+
+}  // namespace
+}  // namespace freehold::cli::doctor
