@@ -29,6 +29,7 @@
 #include "cli/support/progress.hpp"
 #include "cli/support/shell.hpp"
 #include "cli/support/standard_streams.hpp"
+#include "freehold/doctor/own_malloc.hpp"
 #include "freehold/doctor/program.hpp"
 
 namespace freehold::cli {
@@ -196,6 +197,10 @@ Examination examination_of(const DoctorOptions& options, const std::vector<std::
 std::vector<Condition> conditions_of_run(const DoctorOptions& options, const Examination& asked) {
   auto conditions = conditions_of("--fail-if", options.gate.fail_if, report_words());
   std::vector<std::string> ignored, names{"best", "arenas"};
+  for (const std::string& one : freehold::doctor::known_switches()) {
+    names.push_back(one);
+    names.push_back("freehold, " + one);
+  }
   for (const auto& variant : variants_of(asked.allocators, MallocOrigin{}, 1, ignored)) {
     if (variant.treatment != freehold::doctor::Treatment::kNone &&
         variant.treatment != freehold::doctor::Treatment::kCappedArenas)

@@ -52,6 +52,17 @@ struct Repetition {
   std::string shell;  // "env LD_PRELOAD=/usr/lib/libfreehold.so taskset -c 0,1 ./prog --size 3"
 };
 
+// An allocator that the program brings along: linked in, or a part of its language's runtime.
+struct OwnAllocator {
+  std::string name;                           // "jemalloc", "CPython's allocator"
+  std::string file;                           // that has it
+  std::string use_malloc;                     // "PYTHONMALLOC=malloc": the variable that leaves all to malloc; empty: none
+  std::optional<double> reached;              // share of all the program's allocations that arrive at a preloaded malloc
+  std::optional<std::uint64_t> calls;         // of its own functions, while it was counted
+  std::optional<std::uint64_t> malloc_calls;  // of the C library's, at the same time
+  std::string why_not_counted;                // empty: it was, or there are no calls that could be
+};
+
 struct Diagnosis {
   Settings settings;
   std::string program;   // the file that was run
@@ -69,6 +80,7 @@ struct Diagnosis {
   // What pools and heaps would do for the hottest sites of one size; null: nothing was recorded.
   std::shared_ptr<const replay::Advice> advice;
   freehold::doctor::Verdict verdict;
+  std::vector<OwnAllocator> own_allocators;
 
   std::vector<std::string> notes;  // sentences: what could not be done, and why
   std::vector<Repetition> repetitions;

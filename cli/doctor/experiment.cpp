@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "cli/doctor/control.hpp"
+#include "cli/doctor/own_allocators.hpp"
 #include "cli/doctor/placement.hpp"
 #include "cli/doctor/plan.hpp"
 #include "cli/doctor/recordings.hpp"
@@ -49,6 +50,8 @@ constexpr double kFirstPatience_s = 600;     // for the first run, where there i
 constexpr double kReadyPatience_s = 30;      // for a program that serves
 constexpr double kWarmUpShare = 0.04;        // of the budget: a first run that takes no more is there to warm up the machine
 constexpr double kWarmUp_s = 4;              // the same without a budget
+constexpr double kCountingShare = 0.1;       // of the budget: a run whose allocations are counted, which slows it down
+constexpr double kCounting_s = 10;           // the same without a budget
 constexpr unsigned kReplays = 3;             // of a site through every pool and heap
 constexpr double kRecordingCost = 1.3;       // what a recorded run is expected to take, of one that is not
 constexpr double kGrowth = 0.75;             // of the factor that threads grow by: work that grows so much, grows with them
@@ -200,6 +203,8 @@ class Examiner {
     experiment().variants = variants_of(asked_.allocators, origin, cpu_count(), diagnosis_.notes);
     probe_ = find_probe(origin, diagnosis_.notes);
     if (!probe_.empty()) find_delay();
+    find_own_allocators(first);
+    if (!origin.built_in && !asked_.allocators) add_switches(experiment().variants, diagnosis_.own_allocators);
     tasks_ = tasks_of(settings(), experiment().variants, cpu_count(), !probe_.empty(), !delay_.empty());
     goals_ = settings().rounds > 0 ? goals_of(tasks_, settings().rounds) : goals_of(tasks_, experiment().variants);
     done_.assign(tasks_.size(), 0);
@@ -232,6 +237,40 @@ class Examiner {
             .name = fmt::format("{} ns more for each call", task.delay_ns),
             .preload = {delay_},
             .environment = {{"FREEHOLD_DELAY_NS", std::to_string(task.delay_ns)}}};
+  }
+  void find_own_allocators(const Run& first) {
+    const double most_s = settings().budget_s > 0 ? kCountingShare * settings().budget_s : kCounting_s;
+    const auto run = [this](double seconds) {
+      show("counting allocations", 0);
+      return perform(experiment().variants.front(), sweep_of(settings(), cpu_count()).back(), seconds, "");
+    };
+    std::set<std::string> files = first.files;
+    std::error_code ignored;
+    files.insert(fs::canonical(asked_.program, ignored).string());  // of a short run nothing else may have been seen
+    diagnosis_.own_allocators =
+        own_allocators_of(files, run, std::min(most_s, kPatience * first_elapsed_s_ + kLeastPatience_s));
+    record_switched(std::max(most_s, kPatience * first_elapsed_s_));
+  }
+
+  // What the probe sees of a program that leaves all to malloc is all that it allocates.
+  void record_switched(double seconds) {
+    if (probe_.empty() || settings().server.used()) return;
+    for (const OwnAllocator& own : diagnosis_.own_allocators) {
+      if (own.use_malloc.empty() || interrupted()) continue;
+      Variant with = experiment().variants.front();
+      const std::size_t equals = own.use_malloc.find('=');
+      with.environment.emplace_back(own.use_malloc.substr(0, equals), own.use_malloc.substr(equals + 1));
+      show("recording with " + own.use_malloc, 0);
+      static_cast<void>(perform(with, sweep_of(settings(), cpu_count()).back(), seconds, own.use_malloc));
+    }
+  }
+  void judge_switched() {
+    for (OwnAllocator& own : diagnosis_.own_allocators) {
+      std::vector<std::string> ignored;
+      if (own.use_malloc.empty() || diagnosis_.recorded == nullptr) continue;
+      const auto switched = recordings_.read(own.use_malloc, ignored).attribution;
+      if (switched != nullptr) set_reach(own, diagnosis_.recorded->allocating.calls, switched->allocating.calls);
+    }
   }
 
   // What a run of the task will take.
@@ -408,6 +447,10 @@ class Examiner {
     }
     facts.work_grows = work_grows();
     diagnosis_.verdict = verdict_of(facts, diagnosis_.recorded.get());
+    judge_switched();
+    for (const OwnAllocator& own : diagnosis_.own_allocators) {
+      if (own.reached.value_or(0) < 1) diagnosis_.notes.push_back(text_of(own, diagnosis_));
+    }
     diagnosis_.repetitions = repetitions_of(diagnosis_, cpus_);
     progress_.wipe();
   }

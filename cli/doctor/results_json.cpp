@@ -5,6 +5,7 @@
 
 #include "cli/doctor/figures.hpp"
 #include "cli/doctor/measured.hpp"
+#include "cli/doctor/own_allocators.hpp"
 #include "cli/doctor/recording_json.hpp"
 #include "cli/doctor/words.hpp"
 #include "cli/replay/trace_json.hpp"
@@ -192,6 +193,19 @@ ordered_json experiment_json(const Experiment& experiment) {
           {"cells", std::move(cells)}};
 }
 
+ordered_json own_allocators_json(const Diagnosis& diagnosis) {
+  ordered_json list = ordered_json::array();
+  for (const OwnAllocator& own : diagnosis.own_allocators)
+    list.push_back({{"name", own.name},
+                    {"file", own.file},
+                    {"use_malloc", text_or_null(own.use_malloc)},
+                    {"reached", or_null(own.reached)},
+                    {"calls", or_null(own.calls)},
+                    {"malloc_calls", or_null(own.malloc_calls)},
+                    {"text", text_of(own, diagnosis)}});
+  return list;
+}
+
 ordered_json steps_json(const Diagnosis& diagnosis) {
   ordered_json list = ordered_json::array();
   for (const Step& step : steps_of(diagnosis)) list.push_back({{"what", step.what}, {"lines", step.lines}});
@@ -222,6 +236,7 @@ ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits) {
           {"steps", steps_json(diagnosis)},
           {"findings", findings_of(diagnosis)},
           {"notes", diagnosis.notes},
+          {"own_allocators", own_allocators_json(diagnosis)},
           {"scalability", scalability_json(diagnosis.verdict)},
           {"experiment", experiment_json(diagnosis.experiment)},
           {"recording_cost", or_null(recording_cost(diagnosis))},

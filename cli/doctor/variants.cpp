@@ -11,6 +11,7 @@
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
 #include "cli/support/library.hpp"
+#include "freehold/doctor/own_malloc.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
@@ -66,6 +67,14 @@ void add_if_there(std::vector<Variant>& variants, const std::string& name, std::
 Variant wished_variant(const std::string& word, unsigned cpus) {
   if (word == kArenas) return capped_arenas(cpus);
   if (word == kPadded) return preloaded(Treatment::kPadded, word, find_own_library("libfreehold-pad.so"));
+  const auto switches = freehold::doctor::known_switches();
+  if (std::ranges::find(switches, word) != switches.end()) {
+    const std::size_t equals = word.find('=');
+    return {.treatment = Treatment::kPeer,
+            .name = word,
+            .preload = {},
+            .environment = {{word.substr(0, equals), word.substr(equals + 1)}}};
+  }
   const Allocator allocator = find_allocator(word);
   if (!has_malloc(allocator.library))
     throw Failure(kExitRefused, fmt::format("--allocators: {} has no malloc", printable(allocator.library)));

@@ -17,6 +17,7 @@
 #include "cli/run/elf.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
+#include "freehold/doctor/own_malloc.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -82,6 +83,9 @@ void check_elf(const Elf& elf, const std::string& program, const std::string& li
   if (ours.kind == Elf::Kind::kElf && !elf.same_machine(ours)) {
     refuse(program, fmt::format("a program for {}, and {} is for {}; build Freehold for it and set FREEHOLD_LIBRARY",
                                 machine_text(elf), printable(library), machine_text(ours)));
+  }
+  if (elf.interpreter.empty() && !elf.is_library && freehold::doctor::is_go_program(program)) {
+    refuse(program, "a static Go program allocates from Go's own heap, which no other malloc can replace");
   }
   if (elf.interpreter.empty() && !elf.is_library) {
     refuse(program, fmt::format("a static program has no dynamic linker to load libfreehold.so; {}", kLinkInstead));

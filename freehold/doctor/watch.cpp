@@ -96,6 +96,8 @@ std::vector<pid_t> family_of(pid_t root) {
   return family;
 }
 
+std::vector<pid_t> threads_of(pid_t process) { return numbers_in(folder_of(process) / "task"); }
+
 bool listens(pid_t root) {
   const std::set<std::string> listening = listening_sockets(root);
   if (listening.empty()) return false;

@@ -13,6 +13,8 @@ namespace freehold::doctor {
 
 // A process and its descendants, itself first. Those that left the family (daemons) are not among them.
 [[nodiscard]] std::vector<pid_t> family_of(pid_t root);
+// The system's numbers of its threads; empty: it has ended, or may not be looked at.
+[[nodiscard]] std::vector<pid_t> threads_of(pid_t process);
 // Whether a socket of the family's waits for connections: TCP or local.
 [[nodiscard]] bool listens(pid_t root);
 

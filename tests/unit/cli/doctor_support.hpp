@@ -165,6 +165,14 @@ inline Diagnosis diagnosis_with(Cause cause, std::size_t sites = 6) {
                {.name = "broken", .failure = "it failed"}};
   d.advice = std::make_shared<const replay::Advice>(replay::Advice{.sites = {site}});
 
+  d.own_allocators = {{.name = "CPython's allocator",
+                       .file = "/usr/bin/python3.11",
+                       .use_malloc = "PYTHONMALLOC=malloc",
+                       .reached = 0.03,
+                       .calls = 97'000,
+                       .malloc_calls = 3'000,
+                       .why_not_counted = {}}};
+
   Verdict& v = d.verdict;
   v.cause = cause;
   v.alone = {.threads = 0, .cpus = 1, .copies = 1};

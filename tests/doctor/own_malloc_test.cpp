@@ -1,0 +1,186 @@
+// Allocators that programs bring along, found in real files: those that are linked here, and those of runtimes that happen
+// to be installed.
+#include "freehold/doctor/own_malloc.hpp"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "freehold/doctor/call_counter.hpp"
+#include "freehold/doctor/elf_symbols.hpp"
+
+namespace freehold::doctor {
+namespace {
+namespace fs = std::filesystem;
+
+const OwnMalloc* find(const std::vector<OwnMalloc>& all, const std::string& name) {
+  const auto found = std::ranges::find(all, name, &OwnMalloc::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = fs::temp_directory_path() / "own-malloc-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr) std::abort();
+    path_ = pattern;
+  }
+  ~Scratch() { fs::remove_all(path_); }
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  fs::path path_;
+};
+
+std::string content_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+void write(const std::string& file, const std::string& content) { std::ofstream(file, std::ios::binary) << content; }
+
+TEST(OwnMalloc, PlainProgram_BringsNone) {
+  EXPECT_TRUE(own_mallocs({fs::read_symlink("/proc/self/exe")}).empty());
+  EXPECT_TRUE(own_mallocs({}).empty());
+  EXPECT_TRUE(own_mallocs({"/no/such/file", "/", "/dev/null", "/proc/self/maps"}).empty());
+}
+
+// Each of these programs has the allocator in its own file, where no library comes before it.
+TEST(OwnMalloc, LinkedStatically_IsFoundAndNotReached) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {FREEHOLD_WITH_JEMALLOC, "jemalloc"}, {FREEHOLD_WITH_TCMALLOC, "tcmalloc"}, {FREEHOLD_WITH_PREFIX, "mimalloc"}};
+  for (const auto& [file, name] : table) {
+    if (file.empty()) continue;  // the library is not installed
+    const auto all = own_mallocs({file});
+    const OwnMalloc* const own = find(all, name);
+    ASSERT_NE(own, nullptr) << file;
+    EXPECT_EQ(all.size(), 1u) << file;
+    EXPECT_FALSE(own->is_reached);
+    EXPECT_FALSE(own->functions.empty());
+    EXPECT_FALSE(own->use_malloc);
+  }
+}
+
+TEST(OwnMalloc, LinkedStaticallyAndStripped_IsFound) {
+  const std::string file = FREEHOLD_WITH_JEMALLOC;
+  if (file.empty()) GTEST_SKIP() << "libjemalloc.a is not installed";
+  const Scratch folder;
+  fs::copy_file(file, folder / "stripped");
+  ASSERT_EQ(std::system(("strip " + folder / "stripped").c_str()), 0);
+  EXPECT_NE(find(own_mallocs({folder / "stripped"}), "jemalloc"), nullptr);
+}
+
+TEST(OwnMalloc, SharedLibrary_IsReached) {
+  int seen = 0;
+  for (const auto& [file, name] : std::vector<std::pair<std::string, std::string>>{
+           {"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2", "jemalloc"},
+           {"/usr/lib/x86_64-linux-gnu/libmimalloc.so.2", "mimalloc"},
+           {"/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4", "tcmalloc"}}) {
+    if (!fs::exists(file)) continue;
+    ++seen;
+    const auto all = own_mallocs({file});
+    ASSERT_NE(find(all, name), nullptr) << file;
+    EXPECT_TRUE(find(all, name)->is_reached) << file;
+  }
+  if (seen == 0) GTEST_SKIP() << "no allocator is installed";
+}
+
+TEST(OwnMalloc, Python_HasASwitch) {
+  const std::string python = FREEHOLD_PYTHON;
+  if (!fs::exists(python)) GTEST_SKIP() << "no Python";
+  const auto all = own_mallocs({fs::canonical(python)});
+  const OwnMalloc* const own = find(all, "CPython's allocator");
+  if (own == nullptr) GTEST_SKIP() << python << " has its interpreter in a library";
+  ASSERT_TRUE(own->use_malloc);
+  EXPECT_EQ(own->use_malloc->first, "PYTHONMALLOC");
+  EXPECT_GE(own->functions.size(), 4u);
+}
+
+TEST(OwnMalloc, GoProgram_IsFound) {
+  const std::string go = FREEHOLD_GO;
+  if (!fs::exists(go)) GTEST_SKIP() << "no Go";
+  EXPECT_TRUE(is_go_program(go));
+  EXPECT_NE(find(own_mallocs({go}), "Go's allocator"), nullptr);
+  EXPECT_FALSE(is_go_program(fs::read_symlink("/proc/self/exe")));
+}
+
+TEST(OwnMalloc, LibC_HasTheFunctionsOfMalloc) {
+  std::set<std::string> files;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("r-xp") != std::string::npos && line.find('/') != std::string::npos)
+      files.insert(line.substr(line.find('/')));
+  }
+  EXPECT_GE(malloc_functions(files).size(), 5u);  // some have one address
+}
+
+// Other people's files may be damaged in any way.
+TEST(ElfFile, DamagedAnywhere_FewerSymbolsAndNoCrash) {
+  const Scratch folder;
+  const std::string whole = content_of(fs::read_symlink("/proc/self/exe"));
+  std::mt19937 random(5);
+  const auto look = [&](const std::string& content) {
+    write(folder / "damaged", content);
+    const auto elf = ElfFile::open(folder / "damaged");
+    if (!elf) return;
+    std::size_t bytes = 0;
+    elf->each_symbol([&](const ElfSymbol& symbol) { bytes += symbol.name.size(); });
+    EXPECT_LT(bytes, std::size_t{1} << 32);
+    static_cast<void>(elf->section(".rodata"));
+    static_cast<void>(elf->is_program());
+  };
+  for (int i = 0; i < 30; ++i) look(whole.substr(0, random() % whole.size()));
+  for (int i = 0; i < 60; ++i) {
+    std::string damaged =
+        whole.substr(0, std::min<std::size_t>(whole.size(), 1 << 20)) + std::string(i % 2 ? 0 : 4096, '\xff');
+    for (int k = 0; k < 40; ++k)
+      damaged[(i % 3 == 0 ? random() % 64 : random() % damaged.size())] = static_cast<char>(random());
+    damaged[0] = 0x7f, damaged[1] = 'E', damaged[2] = 'L', damaged[3] = 'F', damaged[4] = 2, damaged[5] = 1;
+    look(damaged);
+  }
+}
+
+// The program allocates a known number of times in two threads, then waits to be ended.
+TEST(CallCounter, KnownCalls_AreCounted) {
+  const std::string file = FREEHOLD_WITH_PREFIX;
+  const auto own = own_mallocs({file});
+  ASSERT_EQ(own.size(), 1u);
+  int go[2];
+  ASSERT_EQ(::pipe(go), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(go[0], STDIN_FILENO);
+    ::close(go[1]);
+    ::execl(file.c_str(), file.c_str(), "wait", nullptr);
+    ::_exit(127);
+  }
+  ::close(go[0]);
+  // Its exec is over once it has the file mapped.
+  for (int i = 0; i < 2000 && content_of("/proc/" + std::to_string(child) + "/maps").find(file) == std::string::npos; ++i)
+    ::usleep(1000);
+  CallCounter counter({own.front().functions, {}});
+  counter.look({child});
+  EXPECT_EQ(::write(go[1], "x", 1), 1);
+  ::close(go[1]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  if (!counter.why().empty()) GTEST_SKIP() << counter.why();
+  EXPECT_EQ(counter.calls(), (std::vector<std::uint64_t>{1000, 0}));
+}
+
+TEST(CallCounter, ProcessThatHasEnded_NothingCounted) {
+  CallCounter counter({malloc_functions({"/lib/x86_64-linux-gnu/libc.so.6"})});
+  counter.look({999'999'999});
+  EXPECT_EQ(counter.calls(), std::vector<std::uint64_t>{0});
+  EXPECT_EQ(counter.why(), "");
+}
+
+}  // namespace
+}  // namespace freehold::doctor
