@@ -308,6 +308,7 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   command->add_option("--from", options.from, "Ask --fail-if and --summary of a report that --json wrote; nothing is run")
       ->type_name("FILE");
   options.gate.add_to(*command, "allocator > 10%");
+  add_doctor_attach(*command, invocation);
   add_doctor_compare(*command, invocation);
   command->footer(
       "Without a program it examines a bundled example. Ctrl-C ends it early and keeps what was finished. docs/doctor.md "

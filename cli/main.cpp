@@ -32,6 +32,7 @@ bool names_subcommand(const CLI::App& app, const std::vector<std::string>& words
 
 // The words behind "freehold", in the parser's order (last first), without the program to run.
 std::vector<std::string> own_words(const CLI::App& app, std::vector<std::string> words, Invocation& invocation) {
+  if (words.size() > 1 && words[0] == "doctor" && words[1] == "--attach") words[1] = "attach";
   if (!words.empty() && runs_a_program(words.front()) && !names_subcommand(app, words)) {
     std::vector<std::string> behind(std::make_move_iterator(words.begin() + 1), std::make_move_iterator(words.end()));
     invocation.program = cut_program(*app.get_subcommand(words.front()), behind);

@@ -1,0 +1,150 @@
+// What is said of a process that was watched: for the terminal, and as JSON.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/doctor/attached.hpp"
+#include "cli/doctor/figures.hpp"
+#include "cli/report/json.hpp"
+#include "cli/report/text.hpp"
+#include "cli/stats_table.hpp"
+#include "cli/support/failure.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using freehold::doctor::Estimate;
+using nlohmann::ordered_json;
+
+constexpr std::size_t kWidth = 100;
+constexpr double kLittle = 0.05;  // of the CPU time: less is not worth another malloc
+constexpr double kMuch = 0.20;
+
+ordered_json json_of(const std::optional<Estimate>& estimate) {
+  if (!estimate) return nullptr;
+  return {{"low", estimate->low}, {"value", estimate->value}, {"high", estimate->high}};
+}
+
+std::string headline_of(const Attached& of) {
+  if (!of.in_malloc) return "Nothing can be said of its allocator: it was not seen running.";
+  const Estimate& share = *of.in_malloc;
+  const bool sleeps = of.asleep_in_malloc && of.asleep_in_malloc->low > 0.02;
+  if (sleeps)
+    return fmt::format(
+        "Its threads wait for each other inside malloc and free, {} of their time; {} of its CPU time is spent there.",
+        percent_text(*of.asleep_in_malloc), percent_text(share));
+  if (share.high < kLittle && of.in_memory_calls->high < kLittle)
+    return fmt::format("Hardly the allocator: malloc and free take {} of its CPU time.", percent_text(share));
+  if (share.low > kMuch) return fmt::format("Much of its CPU time, {}, is spent in malloc and free.", percent_text(share));
+  return fmt::format("malloc and free take {} of its CPU time.", percent_text(share));
+}
+
+std::string malloc_text(const Attached& of) {
+  std::string text = of.malloc_file.empty() ? "not known where from" : of.malloc_file;
+  if (of.is_freehold) text += " (Freehold)";
+  for (const std::string& own : of.own_allocators) text += ", beside " + own;
+  return text;
+}
+
+void add_rows(const Attached& of, std::string& out) {
+  const double cpu = of.user_s + of.system_s;
+  const auto row = [&out](std::string_view name, const std::string& value) {
+    out += fmt::format("  {:<34}{}\n", name, printable(value));
+  };
+  row("malloc", malloc_text(of));
+  row("threads", std::to_string(of.threads));
+  row("CPUs that it keeps busy",
+      fmt::format("{:.2f} of {}, {:.0f}% of that in the kernel", of.seconds > 0 ? cpu / of.seconds : 0.0, of.machine.cpus,
+                  cpu > 0 ? 100 * of.system_s / cpu : 0.0));
+  if (of.waited_for_cpu_s && of.seconds > 0)
+    row("threads that wait for a CPU", fmt::format("{:.2f} on the average", *of.waited_for_cpu_s / of.seconds));
+  if (of.in_own_allocators) row("CPU time in its own allocators", percent_text(*of.in_own_allocators));
+  if (of.in_memory_calls) row("CPU time in mmap, munmap and such", percent_text(*of.in_memory_calls));
+  if (of.asleep_in_malloc) row("asleep in malloc's lock", percent_text(*of.asleep_in_malloc) + " of the threads' time");
+  if (of.seconds > 0) {
+    row("page faults", count_text(static_cast<double>(of.page_faults) / of.seconds) + " a second");
+    row("waits", count_text(static_cast<double>(of.voluntary_switches) / of.seconds) + " a second");
+  }
+  if (of.malloc_calls_per_s) row("calls of malloc", count_text(*of.malloc_calls_per_s) + " a second");
+  if (of.own_calls_per_s) row("calls of its own allocators", count_text(*of.own_calls_per_s) + " a second");
+  std::string memory = bytes_text(of.resident_bytes);
+  if (of.huge_bytes > 0) memory += fmt::format(", {} in huge pages", bytes_text(of.huge_bytes));
+  if (of.swapped_bytes > 0) memory += fmt::format(", {} swapped out", bytes_text(of.swapped_bytes));
+  if (of.freehold_bytes > 0) memory += fmt::format(", {} of it Freehold's", bytes_text(of.freehold_bytes));
+  row("memory", memory);
+}
+
+}  // namespace
+
+std::vector<std::string> unknown_of(const Attached& of) {
+  std::vector<std::string> unknown{
+      "Whether another malloc, or more CPUs, would make it faster: that takes trials. freehold doctor -- PROGRAM does them.",
+      "Which places of the program allocate, who frees what, and what shares cache lines: that takes a probe from the "
+      "start."};
+  if (of.is_freehold)
+    unknown.emplace_back(
+        "What Freehold holds and why: it tells that at the end, to freehold run --stats; a running process has no door for "
+        "it.");
+  if (!of.malloc_calls_per_s)
+    unknown.emplace_back("How often it allocates: --count-calls counts for a moment, and slows it down meanwhile.");
+  return unknown;
+}
+
+std::string text_of(const Attached& of) {
+  std::string out = fmt::format("freehold doctor attach: process {}, {}\n{}\n", of.settings.pid, printable(of.command),
+                                machine_line(of.machine));
+  out += wrap(printable(headline_of(of)), kWidth, "");
+  out += fmt::format("\nWATCHED for {:.1f} s, {} samples\n", of.seconds, of.samples);
+  add_rows(of, out);
+  if (!of.functions.empty()) out += "\nWHERE its CPU time goes\n";
+  for (const HotFunction& function : of.functions)
+    out +=
+        fmt::format("  {:>4}  {}\n", percent_text(function.share).starts_with("less") ? "<1%" : percent_text(function.share),
+                    printable(function.text).substr(0, kWidth - 8));
+  out += "\nWHAT CANNOT BE KNOWN from outside\n" + list_of(unknown_of(of), kWidth);
+  std::vector<std::string> notes = of.notes;
+  if (of.has_ended) notes.emplace_back("The process ended meanwhile.");
+  if (of.signal != 0) notes.emplace_back("Interrupted: this is what was seen until then.");
+  if (!notes.empty()) out += '\n' + list_of(notes, kWidth);
+  return out;
+}
+
+ordered_json json_of(const Attached& of) {
+  ordered_json functions = ordered_json::array();
+  for (const HotFunction& function : of.functions)
+    functions.push_back({{"text", function.text}, {"kind", function.kind}, {"share", function.share}});
+  return {{"schema", kAttachedSchema},
+          {"date", of.date},
+          {"machine", machine_json(of.machine)},
+          {"pid", of.settings.pid},
+          {"command", of.command},
+          {"headline", headline_of(of)},
+          {"seconds", of.seconds},
+          {"complete", of.signal == 0 && !of.has_ended},
+          {"threads", of.threads},
+          {"user_s", of.user_s},
+          {"system_s", of.system_s},
+          {"waited_for_cpu_s", or_null(of.waited_for_cpu_s)},
+          {"voluntary_switches", of.voluntary_switches},
+          {"involuntary_switches", of.involuntary_switches},
+          {"page_faults", of.page_faults},
+          {"resident_bytes", of.resident_bytes},
+          {"anonymous_bytes", of.anonymous_bytes},
+          {"huge_bytes", of.huge_bytes},
+          {"swapped_bytes", of.swapped_bytes},
+          {"freehold_bytes", of.freehold_bytes},
+          {"malloc_file", text_or_null(of.malloc_file)},
+          {"is_freehold", of.is_freehold},
+          {"own_allocators", of.own_allocators},
+          {"samples", of.samples},
+          {"in_malloc", json_of(of.in_malloc)},
+          {"in_own_allocators", json_of(of.in_own_allocators)},
+          {"in_memory_calls", json_of(of.in_memory_calls)},
+          {"asleep_in_malloc", json_of(of.asleep_in_malloc)},
+          {"malloc_calls_per_s", or_null(of.malloc_calls_per_s)},
+          {"own_calls_per_s", or_null(of.own_calls_per_s)},
+          {"functions", std::move(functions)},
+          {"unknown", unknown_of(of)},
+          {"notes", of.notes}};
+}
+
+}  // namespace freehold::cli::doctor

@@ -1,0 +1,65 @@
+// freehold doctor attach PID: what can be said of a process that runs already.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/command.hpp"
+#include "cli/doctor/attached.hpp"
+#include "cli/doctor/options.hpp"
+#include "cli/report/json.hpp"
+#include "cli/support/arguments.hpp"
+#include "cli/support/output_file.hpp"
+#include "cli/support/standard_streams.hpp"
+
+namespace freehold::cli {
+namespace {
+
+struct AttachOptions {
+  std::optional<std::string> pid, seconds, json;
+  bool count_calls = false;
+};
+
+constexpr std::uint32_t kMostPid = 4'194'304;  // the kernel's own limit
+
+int run_attach(const AttachOptions& options) {
+  open_standard_files();
+  if (!options.pid) throw Failure(kExitRefused, "doctor attach: which process? pgrep NAME tells its number");
+  doctor::AttachSettings settings;
+  settings.pid = static_cast<pid_t>(parse_number("doctor attach", *options.pid, 1, kMostPid));
+  if (options.seconds) settings.seconds = doctor::parse_seconds("--for", *options.seconds);
+  settings.count_calls = options.count_calls;
+  if (options.json && *options.json != "-") check_writable(*options.json);
+  doctor::Attached attached;
+  {
+    Interrupts interrupts;
+    Progress progress;
+    attached = doctor::attach(settings, interrupts, progress);
+  }
+  const std::string json = text_of(doctor::json_of(attached)), text = doctor::text_of(attached);
+  if (options.json && *options.json != "-") write_file(*options.json, json);
+  if (options.json == "-") {
+    fmt::print(stderr, "{}", text);
+    print_to_stdout(json);
+  } else {
+    print_to_stdout(text);
+  }
+  return attached.signal != 0 ? 128 + attached.signal : 0;
+}
+
+}  // namespace
+
+void add_doctor_attach(CLI::App& doctor, Invocation& invocation) {
+  static AttachOptions options;
+  CLI::App* command = doctor.add_subcommand("attach", "What can be said of a process that runs already, without a restart");
+  command->add_option("pid", options.pid, "Number of the process")->type_name("PID");
+  command->add_option("--for", options.seconds, "Watch it for so long [5s]")->type_name("TIME");
+  command->add_flag("--count-calls", options.count_calls,
+                    "Count calls of malloc for 0.3 s, which slows the process down meanwhile");
+  command->add_option("--json", options.json, "Write everything as JSON; - for standard output")->type_name("FILE");
+  command->footer(
+      "The process is neither stopped nor changed. Ctrl-C ends the watching, not the process. docs/doctor-attach.md");
+  command->callback([&invocation] { invocation.exit_code = run_attach(options); });
+}
+
+}  // namespace freehold::cli

@@ -1,0 +1,159 @@
+// freehold doctor attach: what is said of a process that runs, and that nothing happens to it.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/cli/command.hpp"
+#include "tests/unit/cli/doctor_schema.hpp"
+
+namespace freehold::tests {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string example() { return fs::path(command_path()).parent_path() / "freehold-doctor-example"; }
+
+// The bundled example with work for minutes; killed at its end.
+Process busy() { return Process({example(), "900000000"}); }
+
+// Until it has used some CPU time: then it is in its work.
+void wait_for_work(pid_t pid) {
+  for (int i = 0; i < 10'000; ++i) {
+    const std::string stat = content_of("/proc/" + std::to_string(pid) + "/schedstat");
+    if (!stat.empty() && fs::read_symlink("/proc/" + std::to_string(pid) + "/exe") == example() &&
+        std::distance(fs::directory_iterator("/proc/" + std::to_string(pid) + "/task"), {}) > 1)
+      return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+bool is_alive(pid_t pid) {
+  int status = 0;
+  return ::waitpid(pid, &status, WNOHANG) == 0;
+}
+
+Ended attach(pid_t pid, std::vector<std::string> options = {}) {
+  options.insert(options.begin(), {"doctor", "attach", std::to_string(pid)});
+  return freehold(options);
+}
+
+TEST(DoctorAttach, RunningProgram_SaidAndUnharmed) {
+  const Folder folder;
+  const Process program = busy();
+  wait_for_work(program.pid());
+  const Ended ended = attach(program.pid(), {"--for", "1s", "--json", folder / "a.json"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_TRUE(is_alive(program.pid()));
+  const json report = json::parse(content_of(folder / "a.json"));
+  DoctorSchema check(FREEHOLD_DOCTOR_ATTACH);
+  check.value("attached", report, "attached");
+  EXPECT_EQ(report.at("pid"), program.pid());
+  EXPECT_GE(report.at("threads"), 2);
+  EXPECT_GT(report.at("user_s"), 0);
+  EXPECT_NE(report.at("malloc_file").get<std::string>().find("libc.so"), std::string::npos);
+  EXPECT_NE(ended.out.find("WHAT CANNOT BE KNOWN"), std::string::npos);
+  if (report.at("in_malloc").is_null()) {  // not permitted: then a note says so
+    EXPECT_NE(ended.out.find("could not be sampled"), std::string::npos) << ended.out;
+    return;
+  }
+  // It does little else than to allocate, in all of its threads.
+  EXPECT_GT(report["in_malloc"].at("high"), 0.1) << ended.out;
+  EXPECT_FALSE(report.at("functions").empty());
+}
+
+TEST(DoctorAttach, UnderFreehold_IsNamed) {
+  const Folder folder;
+  const Process program({command_path(), "run", "--", example(), "900000000"});
+  wait_for_work(program.pid());
+  const Ended ended = attach(program.pid(), {"--for", "500ms", "--json", "-"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  const json report = json::parse(ended.out);
+  EXPECT_EQ(report.at("is_freehold"), true) << report;
+  EXPECT_NE(ended.err.find("freehold run --stats"), std::string::npos) << ended.err;
+}
+
+TEST(DoctorAttach, CountedCalls_AreMany) {
+  const Process program = busy();
+  wait_for_work(program.pid());
+  const Ended ended = attach(program.pid(), {"--for", "200ms", "--count-calls", "--json", "-"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_TRUE(is_alive(program.pid()));
+  const json report = json::parse(ended.out);
+  if (report.at("malloc_calls_per_s").is_null()) {
+    EXPECT_NE(ended.err.find("Calls were not counted: the kernel"), std::string::npos) << ended.err;
+    return;
+  }
+  EXPECT_GT(report["malloc_calls_per_s"], 100);
+}
+
+TEST(DoctorAttach, ProgramThatEndsMeanwhile_IsSaid) {
+  const Process program({"sleep", "0.5"});
+  const std::jthread reaper([&program] {
+    siginfo_t info{};
+    ::waitid(P_PID, static_cast<id_t>(program.pid()), &info, WEXITED | WNOWAIT);
+  });
+  const Ended ended = attach(program.pid(), {"--for", "2s"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+}
+
+TEST(DoctorAttach, CtrlC_EndsTheWatchingAlone) {
+  Process program({"sh", "-c", "sleep 1; exit 7"});
+  Process doctor({command_path(), "doctor", "--attach", std::to_string(program.pid()), "--for", "50s"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  ::kill(doctor.pid(), SIGINT);
+  const Ended ended = doctor.wait(std::chrono::seconds(20));
+  EXPECT_TRUE(ended.exited_with(130)) << ended.status << ended.err;
+  EXPECT_NE(ended.out.find("Interrupted"), std::string::npos) << ended.out;
+  EXPECT_TRUE(program.wait().exited_with(7));
+}
+
+TEST(DoctorAttach, ProcessThatCannotBeLookedAt_OneLine) {
+  const pid_t zombie = ::fork();
+  if (zombie == 0) ::_exit(0);
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(zombie), &info, WEXITED | WNOWAIT);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table{
+      {{"attach", "4194303"}, "there is no process"},
+      {{"--attach", "4194303"}, "there is no process"},
+      {{"attach", std::to_string(zombie)}, "has ended already"},
+      {{"attach", "0"}, "is not a number"},
+      {{"attach", "-5"}, "-5"},
+      {{"attach", "init"}, "is not a number"},
+      {{"attach"}, "which process"},
+      {{"attach", "1", "--for", "soon"}, "is not a time"},
+      {{"attach", "1", "--json", "/no/such/folder/x"}, "cannot write"},
+      {{"attach", "1", "2"}, ""},
+  };
+  for (auto [arguments, words] : table) {
+    const std::string what = arguments.back();
+    arguments.insert(arguments.begin(), "doctor");
+    const Ended ended = freehold(arguments);
+    EXPECT_TRUE(ended.exited_with(2)) << what << ' ' << ended.status;
+    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+    EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
+  }
+  ::waitpid(zombie, nullptr, 0);
+}
+
+TEST(DoctorAttach, ProcessOfAnotherUser_OneLine) {
+  // As root: the doctor gives up its rights. Else: the first process is root's.
+  const bool is_root = ::getuid() == 0;
+  std::vector<std::string> words{command_path(), "doctor", "attach", std::to_string(is_root ? ::getpid() : 1),
+                                 "--for",        "200ms"};
+  if (is_root) words.insert(words.begin(), {"/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"});
+  Process doctor(words);
+  const Ended ended = doctor.wait();
+  if (ended.exited_with(127) || ended.exited_with(126)) GTEST_SKIP() << "another user cannot execute the command here";
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status << ended.out << ended.err;
+  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+  EXPECT_NE(ended.err.find("belongs to user"), std::string::npos) << ended.err;
+}
+
+}  // namespace
+}  // namespace freehold::tests

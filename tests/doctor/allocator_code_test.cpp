@@ -1,0 +1,95 @@
+// The code of this process's own malloc, found from outside as that of another process would be.
+#include "freehold/doctor/allocator_code.hpp"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "freehold/doctor/sampler.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+std::string own_maps() {
+  std::ostringstream text;
+  text << std::ifstream("/proc/self/maps").rdbuf();
+  return text.str();
+}
+std::uint64_t address_of(const char* name) { return reinterpret_cast<std::uint64_t>(::dlsym(RTLD_DEFAULT, name)); }
+
+TEST(AllocatorCode, OwnProcess_FunctionsAreTold) {
+  const AllocatorCode code(own_maps(), "");
+  for (const char* const name : {"malloc", "free", "calloc", "realloc", "malloc_trim"})
+    EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kMalloc) << name;
+  for (const char* const name : {"munmap", "madvise", "mprotect"})
+    EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kMemoryCall) << name;
+  for (const char* const name : {"printf", "strtol", "qsort", "pthread_create", "obstack_free"})
+    EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kOther) << name;
+  EXPECT_EQ(code.kind_of(0), CodeKind::kOther);
+  EXPECT_EQ(code.kind_of(~std::uint64_t{0}), CodeKind::kOther);
+  EXPECT_EQ(code.kind_of(reinterpret_cast<std::uint64_t>(&own_maps)), CodeKind::kOther);
+  EXPECT_NE(code.malloc_file().find("libc.so"), std::string::npos);
+}
+
+TEST(AllocatorCode, RubbishMaps_NothingIsTold) {
+  for (const char* const maps : {"", "x", "1-2", "zz-yy r-xp 0 0 0 /nowhere", "0-ffffffffffffffff r-xp 0 0:0 0 /dev/null",
+                                 "5-1 r-xp ffffffffffffffff 0 0 /lib/x86_64-linux-gnu/libc.so.6\n\n\n"}) {
+    const AllocatorCode code(maps, "");
+    EXPECT_EQ(code.kind_of(0x1000), CodeKind::kOther) << maps;
+  }
+}
+
+// A process that only allocates is seen in malloc, one that only computes is not.
+TEST(Sampler, ChildrenOfKnownWork_AreToldApart) {
+  const auto share_in_malloc = [](void (*work)()) -> double {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (;;) work();
+    }
+    const AllocatorCode code(own_maps(), "");  // the child has the same
+    Sampler sampler;
+    double in_malloc = 0, all = 0;
+    for (int i = 0; i < 600 && all < 150 && sampler.why().empty(); ++i) {
+      sampler.look({child});
+      ::usleep(10'000);
+      sampler.drain([&](std::uint64_t address) {
+        ++all;
+        if (code.kind_of(address) == CodeKind::kMalloc) ++in_malloc;
+      });
+    }
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    return sampler.why().empty() && all > 50 ? in_malloc / all : -1;
+  };
+  const double allocating = share_in_malloc([] {
+    void* volatile block = std::malloc(100'000);
+    std::free(block);
+    block = std::malloc(2000);
+    std::free(block);
+  });
+  if (allocating < 0) GTEST_SKIP() << "nothing could be sampled";
+  EXPECT_GT(allocating, 0.5);
+  const double computing = share_in_malloc([] {
+    volatile double sum = 0;
+    for (int i = 0; i < 1000; ++i) sum = sum + i;
+  });
+  EXPECT_LT(computing, 0.05);
+}
+
+TEST(Sampler, ProcessThatHasEnded_NoSamples) {
+  Sampler sampler;
+  sampler.look({999'999'999});
+  sampler.drain([](std::uint64_t) { ADD_FAILURE(); });
+  EXPECT_EQ(sampler.why(), "");
+}
+
+}  // namespace
+}  // namespace freehold::doctor
