@@ -11,6 +11,7 @@
 
 #include "cli/command.hpp"
 #include "cli/doctor/experiment.hpp"
+#include "cli/doctor/export.hpp"
 #include "cli/doctor/gate.hpp"
 #include "cli/doctor/markdown.hpp"
 #include "cli/doctor/options.hpp"
@@ -19,6 +20,7 @@
 #include "cli/doctor/summary.hpp"
 #include "cli/doctor/throughput.hpp"
 #include "cli/doctor/variants.hpp"
+#include "cli/doctor/words.hpp"
 #include "cli/report/json.hpp"
 #include "cli/run/program.hpp"
 #include "cli/support/arguments.hpp"
@@ -51,6 +53,7 @@ struct DoctorOptions {
   std::optional<std::string> input, output;
   std::optional<std::string> serve_for, load, ready, ready_after, throughput;
   std::optional<std::string> keep_recording, json, html, from;
+  std::vector<std::string> exports;
   GateOptions gate;
   bool quick = false;
   bool allow_failure = false;
@@ -228,6 +231,7 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
   if (options.from) return judge_report(options, program);
   const Examination asked = examination_of(options, program);
   const auto conditions = conditions_of_run(options, asked);
+  const auto exports = exports_of(options.exports);
   Diagnosis diagnosis;
   {
     Interrupts interrupts;
@@ -237,6 +241,9 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
   // Files first: a terminal that went away must not cost them.
   if (options.json && *options.json != "-") write_file(*options.json, text_of(results_json(diagnosis)));
   if (options.html) write_file(*options.html, page_of(diagnosis));
+  if (diagnosis.profile != nullptr) {
+    for (const Export& one : exports) write_file(one.file, exported(*diagnosis.profile, one, program_name(diagnosis)));
+  }
   const nlohmann::ordered_json report = results_json(diagnosis, {.sites = kSitesOfSummary, .alone = false});
   const Gate gate = judge(conditions, doctor::facts_of(report));
   if (options.gate.summary) write_file(*options.gate.summary, doctor::markdown_of(report, gate));
@@ -249,6 +256,8 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
     print_to_stdout(summary);
   }
   if (diagnosis.signal != 0) return 128 + diagnosis.signal;
+  if (!exports.empty() && diagnosis.profile == nullptr)
+    throw Failure(kExitRefused, "--export: nothing was recorded; the notes of the report say why");
   if (!conditions.empty()) return gate.exit_code();
   const bool failed =
       std::ranges::any_of(diagnosis.experiment.cells, [](const auto& cell) { return !cell.failure.empty(); });
@@ -303,6 +312,11 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   add_options_of_servers(*command, options);
   command->add_option("--keep-recording", options.keep_recording, "Keep what the probe recorded in this folder")
       ->type_name("FOLDER");
+  command
+      ->add_option("--export", options.exports,
+                   "Write what was recorded for a viewer: speedscope=FILE, pprof=FILE, collapsed=FILE; may be repeated")
+      ->type_name("FORMAT=FILE")
+      ->allow_extra_args(false);
   command->add_option("--json", options.json, "Write everything as JSON; - for standard output")->type_name("FILE");
   command->add_option("--html", options.html, "Write one self-contained page")->type_name("FILE");
   command->add_option("--from", options.from, "Ask --fail-if and --summary of a report that --json wrote; nothing is run")

@@ -14,6 +14,9 @@
 namespace freehold::cli::replay {
 struct Advice;
 }
+namespace freehold::doctor {
+struct Profile;
+}
 
 namespace freehold::cli::doctor {
 
@@ -79,6 +82,7 @@ struct Diagnosis {
   std::optional<freehold::doctor::Trial> recorded_trial, recorded_alone_trial;
   // What pools and heaps would do for the hottest sites of one size; null: nothing was recorded.
   std::shared_ptr<const replay::Advice> advice;
+  std::shared_ptr<const freehold::doctor::Profile> profile;  // of the first; null: the same
   freehold::doctor::Verdict verdict;
   std::vector<OwnAllocator> own_allocators;
 

@@ -439,6 +439,7 @@ class Examiner {
     show("reading what was recorded", 0);
     Recordings::Read recorded = read_recording("all");
     diagnosis_.recorded = std::move(recorded.attribution);
+    diagnosis_.profile = std::move(recorded.profile);
     diagnosis_.recorded_alone = read_recording("alone").attribution;
     if (diagnosis_.recorded != nullptr) {
       show("trying pools and heaps on what was recorded", 0);

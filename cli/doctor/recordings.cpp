@@ -86,6 +86,7 @@ Recordings::Read Recordings::read(const std::string& name, std::vector<std::stri
         {recordings[i], [&names = *symbols[i]](std::uint64_t address) -> const auto& { return names.frames(address); }});
   Read read;
   read.attribution = std::make_shared<const freehold::doctor::Attribution>(freehold::doctor::attribution_of(processes));
+  read.profile = std::make_shared<const freehold::doctor::Profile>(freehold::doctor::profile_of(processes));
   read.traces = freehold::doctor::site_traces_of(processes, *read.attribution, {.steps = kReplayedSteps});
   return read;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "freehold/doctor/profile.hpp"
 #include "freehold/doctor/site_trace.hpp"
 #include "freehold/doctor/trial.hpp"
 #include "freehold/doctor/verdict.hpp"
@@ -24,6 +25,7 @@ class Recordings {
   struct Read {
     std::shared_ptr<const freehold::doctor::Attribution> attribution;  // null: nothing was recorded
     std::vector<freehold::doctor::SiteTrace> traces;                   // of the hottest sites of one size
+    std::shared_ptr<const freehold::doctor::Profile> profile;          // whole stacks
   };
   // What was recorded under `name`, the names of the program's functions looked up. Notes say what could not be read.
   [[nodiscard]] Read read(const std::string& name, std::vector<std::string>& notes) const;
