@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <iterator>
 #include <sstream>
 
@@ -61,14 +62,49 @@ std::string Frame::text() const {
   return text.str();
 }
 
+// Names of code that was made at run time, where the program has left them for perf: /tmp/perf-PID.map, a line for each
+// piece of code, "begin size name" in hexadecimal. CPython's names are "py::function:file".
+class RuntimeNames {
+ public:
+  // `maps`: of the recording, "PID-N.maps".
+  explicit RuntimeNames(const std::filesystem::path& maps) {
+    const std::string stem = maps.stem().string();
+    std::ifstream lines("/tmp/perf-" + stem.substr(0, stem.find('-')) + ".map");
+    for (std::string line; std::getline(lines, line);) {
+      char* end = nullptr;
+      const std::uint64_t begin = std::strtoull(line.c_str(), &end, 16), bytes = std::strtoull(end, &end, 16);
+      while (*end == ' ') ++end;
+      if (bytes > 0 && *end != 0) code_[begin] = {begin + bytes, end};
+    }
+  }
+
+  // Empty: the address is in none of them.
+  [[nodiscard]] std::vector<Frame> frames(std::uint64_t address) const {
+    constexpr std::string_view kPython = "py::";
+    const auto after = code_.upper_bound(address);
+    if (after == code_.begin() || address >= std::prev(after)->second.first) return {};
+    Frame frame;
+    frame.function = std::prev(after)->second.second;
+    if (!frame.function.starts_with(kPython)) return {frame};
+    const std::size_t colon = frame.function.find(':', kPython.size());
+    if (colon != std::string::npos) frame.module = frame.function.substr(colon + 1);
+    frame.function = frame.function.substr(kPython.size(), colon - kPython.size());
+    return {frame};
+  }
+
+ private:
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::string>> code_;  // by their beginnings: end, name
+};
+
 struct Symbols::Library {
+  RuntimeNames runtime;
   Dwfl_Callbacks callbacks{.find_elf = dwfl_linux_proc_find_elf,
                            .find_debuginfo = dwfl_standard_find_debuginfo,
                            .section_address = nullptr,
                            .debuginfo_path = nullptr};
   Dwfl* dwfl = nullptr;
 
-  explicit Library(const std::filesystem::path& maps) : dwfl(dwfl_begin(&callbacks)) {
+  explicit Library(const std::filesystem::path& maps) : runtime(maps), dwfl(dwfl_begin(&callbacks)) {
     const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(maps.c_str(), "re"), std::fclose);
     if (dwfl == nullptr || file == nullptr) return;
     dwfl_linux_proc_maps_report(dwfl, file.get());
@@ -81,6 +117,8 @@ struct Symbols::Library {
   Library& operator=(const Library&) = delete;
 
   [[nodiscard]] std::vector<Frame> frames(std::uint64_t address) {
+    // First: what lies between a library's segments is taken to be the library's.
+    if (auto named = runtime.frames(address); !named.empty()) return named;
     std::ostringstream number;
     number << std::hex << "0x" << address;
     Frame outermost;

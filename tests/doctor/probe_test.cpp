@@ -193,6 +193,31 @@ TEST_F(Probe, Remote_AttributionNamesWhoAllocatesAndWhoFrees) {
   EXPECT_GT(found.cpu_share, 0);
 }
 
+// As of CPython with PYTHONPERFSUPPORT=1: the stack goes on behind code that has no unwind information, and has its name.
+TEST_F(Probe, CodeMadeAtRunTime_StackGoesThroughItWithItsNames) {
+  for (const char* const role : {"trampoline", "framed_trampoline"}) {
+    const Recording recording = recorded(role);
+    doctor::Symbols symbols(fs::path(trace()).replace_extension(".maps"));
+    std::string longest;
+    for (const auto& block : recording.blocks) {
+      std::string stack;
+      for (const std::uint64_t address : recording.stacks[block.stack]) {
+        const doctor::Frame& frame = symbols.frames(address).back();
+        stack += frame.function + (frame.function == "build" ? '@' + frame.module : "") + ';';
+      }
+      const bool is_it = stack.find("allocate_through") != std::string::npos;
+      if (is_it && stack.size() > longest.size()) longest = stack;
+    }
+    const std::string pair = "build@/home/me/work.py;";
+    const std::size_t first = longest.find(pair), second = longest.find(pair, first + 1), end = longest.find("main;");
+    EXPECT_NE(second, std::string::npos) << role << ' ' << longest;
+    EXPECT_NE(end, std::string::npos) << role << ' ' << longest;
+    EXPECT_LT(second, end);
+    fs::remove("/tmp/perf-" + std::to_string(recording.pid) + ".map");
+    for (const auto& file : fs::directory_iterator(folder_)) fs::remove(file.path());
+  }
+}
+
 TEST_F(Probe, EveryEntryPoint_KeepsItsPromise) {
   const Recording recording = recorded("entries");
   EXPECT_NEAR(allocations(recording), 9000, 200);

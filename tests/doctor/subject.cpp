@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <threads.h>
@@ -18,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -335,6 +337,45 @@ void impossible() {
   std::free(block);
 }
 
+// Code made at run time, without unwind information, as CPython's trampolines are: the allocation is called through it
+// twice.
+using Step = void (*)(int);
+Step g_trampoline = nullptr;
+[[gnu::noinline]] void allocate_through(int depth) {
+  if (depth == 0) {
+    for (int i = 0; i < 20'000; ++i) {
+      void* volatile block = std::malloc(100 + static_cast<std::size_t>(i % 7));
+      std::free(block);
+    }
+  } else {
+    g_trampoline(depth - 1);
+  }
+  asm volatile("" ::: "memory");  // no tail call
+}
+[[gnu::noinline]] void trampolines(bool with_frame_pointer) {
+  // rdi stays; the target is in rcx: mov $target,%rcx, then one of the two frames.
+  unsigned char code[64] = {0x48, 0xb9};
+  const auto target = reinterpret_cast<std::uint64_t>(&allocate_through);
+  std::memcpy(code + 2, &target, sizeof target);
+  const unsigned char plain[] = {0x48, 0x83, 0xec, 0x08, 0xff, 0xd1, 0x48, 0x83, 0xc4, 0x08, 0xc3};
+  const unsigned char framed[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd1, 0x5d, 0xc3};
+  if (with_frame_pointer)
+    std::memcpy(code + 10, framed, sizeof framed);
+  else
+    std::memcpy(code + 10, plain, sizeof plain);
+  void* const at = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) std::exit(1);
+  std::memcpy(at, code, sizeof code);
+  if (::mprotect(at, 4096, PROT_READ | PROT_EXEC) != 0) std::exit(1);
+  const std::string name = "/tmp/perf-" + std::to_string(::getpid()) + ".map";
+  if (std::FILE* const names = std::fopen(name.c_str(), "we"); names != nullptr) {
+    std::fprintf(names, "%lx %x py::build:/home/me/work.py\n", reinterpret_cast<unsigned long>(at), 64);
+    std::fclose(names);
+  }
+  g_trampoline = reinterpret_cast<Step>(at);
+  allocate_through(2);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -363,6 +404,10 @@ int main(int count, char** words) {
     lock_results();
   else if (role == "lines")
     lines();
+  else if (role == "trampoline")
+    trampolines(false);
+  else if (role == "framed_trampoline")
+    trampolines(true);
   else if (role == "impossible")
     impossible();
   else
