@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "freehold/doctor/elf_symbols.hpp"
+#include "freehold/doctor/own_malloc.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -125,9 +126,11 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path, c
     return;
   }
   if (exports_malloc) malloc_file_ = file;
+  // A program may have names of its own that begin like an allocator's.
+  const bool has_own = !own_mallocs({path}).empty();
   for (const ElfSymbol& symbol : functions) {
     const bool is_malloc = exports_malloc && is_one_of(symbol.name, kMalloc);
-    if (is_malloc || is_one_of(symbol.name, kOwn))
+    if (is_malloc || (has_own && is_one_of(symbol.name, kOwn)))
       add(mappings, file, symbol.offset, symbol.bytes, is_malloc ? CodeKind::kMalloc : CodeKind::kOwnAllocator);
   }
 }

@@ -15,6 +15,9 @@
 
 #include "freehold/doctor/sampler.hpp"
 
+// Begins like one of tcmalloc's, and is none.
+extern "C" [[gnu::noinline]] int tc_unrelated(int n) { return n + 1; }
+
 namespace freehold::doctor {
 namespace {
 
@@ -33,6 +36,7 @@ TEST(AllocatorCode, OwnProcess_FunctionsAreTold) {
     EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kMemoryCall) << name;
   for (const char* const name : {"printf", "strtol", "qsort", "pthread_create", "obstack_free"})
     EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kOther) << name;
+  EXPECT_EQ(code.kind_of(reinterpret_cast<std::uint64_t>(&tc_unrelated)), CodeKind::kOther);
   EXPECT_EQ(code.kind_of(0), CodeKind::kOther);
   EXPECT_EQ(code.kind_of(~std::uint64_t{0}), CodeKind::kOther);
   EXPECT_EQ(code.kind_of(reinterpret_cast<std::uint64_t>(&own_maps)), CodeKind::kOther);
