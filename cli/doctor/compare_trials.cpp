@@ -32,6 +32,8 @@ constexpr double kRecordingCost = 1.3;
 constexpr double kNineOfTen = 1.645;
 constexpr double kFewestRounds = 3;  // that there should be time for, before trials on one CPU are worth theirs
 
+bool is_freehold(const std::string& file) { return file.find("/libfreehold.so") != std::string::npos; }
+
 struct Contestant {
   freehold::doctor::Command command;
   Side side;
@@ -135,6 +137,7 @@ class Runner {
         if (run.ending == Ending::kStopped || interrupts_.arrived() != 0) return false;
         refuse_failure(one, run, patience);
         (on_one ? one.side.alone : one.side.all).push_back(run.trial);
+        one.files.insert(run.files.begin(), run.files.end());
       }
     }
     return true;
@@ -148,6 +151,12 @@ class Runner {
       const std::string probe = find_probe(malloc_origin(one.files), notes);
       for (const std::string& note : notes) notes_.push_back(fmt::format("{}: {}", i == 0 ? "Before" : "After", note));
       if (probe.empty()) continue;
+      if (std::ranges::any_of(one.files, is_freehold)) {
+        notes_.push_back(
+            fmt::format("{}: it runs under Freehold, which comes before the probe: its allocations were not counted.",
+                        i == 0 ? "Before" : "After"));
+        continue;
+      }
       Surroundings surroundings{.preload = {}};
       const std::string name = i == 0 ? "before" : "after";
       recordings.prepare(name, probe, surroundings);

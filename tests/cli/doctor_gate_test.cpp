@@ -146,6 +146,15 @@ TEST(DoctorCompare, MoreAllocations_AreCounted) {
   }
 }
 
+// What a command preloads itself comes before the probe, which then sees hardly anything: no figure is better than that one.
+TEST(DoctorCompare, CommandUnderFreehold_AllocationsAreNotCounted) {
+  const Ended ended = doctor({"compare", "--repeat", "1", "--before", example() + " 200000", "--after",
+                              command_path() + " run -- " + example() + " 200000", "--json", "-"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.status << ended.err;
+  for (const auto& change : ordered_json::parse(ended.out).at("changes")) EXPECT_NE(change.at("name"), "allocations");
+  EXPECT_NE(ended.err.find("After: it runs under Freehold"), std::string::npos) << ended.err;
+}
+
 TEST(DoctorCompare, BadArguments_OneLineAndExit2) {
   const Folder folder;
   const std::string report = folder.file("r.json", real_report().dump());
