@@ -19,9 +19,9 @@ using freehold::doctor::Estimate;
 using nlohmann::ordered_json;
 
 constexpr Word kReportWords[] = {
-    {"allocator", WordKind::kShare},   {"lost", WordKind::kShare},         {"speedup", WordKind::kRatio},
-    {"gain", WordKind::kRatio, true},  {"memory", WordKind::kRatio, true}, {"cause", WordKind::kCause},
-    {"failed", WordKind::kFlag, true}, {"noisy", WordKind::kFlag},
+    {"allocator", WordKind::kShare},  {"lost", WordKind::kShare},         {"speedup", WordKind::kRatio},
+    {"gain", WordKind::kRatio, true}, {"memory", WordKind::kRatio, true}, {"cause", WordKind::kCause},
+    {"bound", WordKind::kRatio},      {"failed", WordKind::kFlag, true},  {"noisy", WordKind::kFlag},
 };
 
 Estimate estimate_of(const ordered_json& json) {
@@ -121,6 +121,17 @@ class Reader {
     } else if (most_gain_ > 0) {
       facts_.figures["allocator"] = {0, 0, saved(most_gain_)};
     }
+    cap_by_most_gain();
+  }
+  // What no allocator could save, none saves.
+  void cap_by_most_gain() {
+    const auto most = verdict_.find("most_gain");
+    if (most == verdict_.end() || most->is_null()) return;
+    const Estimate gain = estimate_of(*most);
+    facts_.figures["bound"] = gain;
+    const double share = saved(gain.high);
+    Estimate& allocator = facts_.figures.try_emplace("allocator", Estimate{0, 0, share}).first->second;
+    allocator = {std::min(allocator.low, share), std::min(allocator.value, share), std::min(allocator.high, share)};
   }
 
   const ordered_json& report_;

@@ -238,6 +238,18 @@ TEST(DoctorGate, NothingSurelyHelps_AllocatorIsWhatTheLimitsLeave) {
   EXPECT_EQ(answer("allocator > 10%", facts_of(results_json(d))), Answer::kUndecided);
 }
 
+// The program was made slower by known delays: no allocator saves more than that leaves.
+TEST(DoctorGate, BoundOfAnyAllocator_CapsItsShare) {
+  Diagnosis d = diagnosis_with(Cause::kRemoteFrees);
+  d.verdict.most_gain = Estimate{1.0, 1.01, 1.02};
+  const Facts facts = facts_of(results_json(d));
+  EXPECT_EQ(answer("allocator > 10%", facts), Answer::kNo);
+  EXPECT_EQ(answer("allocator < 2%", facts), Answer::kYes);
+  EXPECT_EQ(answer("bound < 1.05", facts), Answer::kYes);
+  d.verdict.most_gain.reset();
+  EXPECT_EQ(answer("bound < 1.05", facts_of(results_json(d))), Answer::kUndecided);
+}
+
 TEST(DoctorGate, SeveralConditions_TheWorstDecides) {
   const Facts facts = some_facts();
   const auto code = [&facts](std::vector<std::string> texts) {
