@@ -365,7 +365,7 @@ class Arena {
   void give_spans(SpanIndex first, unsigned n, std::uint64_t now, bool just_now = true) noexcept;
   void give_untouched(const TakenSpans& t, unsigned n) noexcept;
   void account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept;
-  [[nodiscard]] std::optional<bool> use_reserved(Runs& runs, Reserved& from, std::uint64_t mask, SpanIndex first,
+  [[nodiscard]] std::optional<bool> use_reserved(Runs& runs, Reserved& from, std::uint64_t mask, unsigned n, SpanIndex first,
                                                  std::uint32_t pages, std::uint64_t now) noexcept;
   [[nodiscard]] bool may_use_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;

@@ -332,14 +332,15 @@ bool Arena<A, Config, Pages>::resize_run(SpanIndex first, std::uint32_t pages, s
 
 // ---- spans that threads keep -------------------------------------------------------------------------------------------
 
-// A run of `pages` at `first`, whose spans `mask` (the new ones of a run that grows) come out of what the caller keeps.
+// A run of `pages` at `first`, whose `n` spans `mask` (the new ones of a run that grows) come out of what the caller keeps.
 // Returns whether all of these read as zero; nothing: under a limit the arena asks for clean ones.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-std::optional<bool> Arena<A, Config, Pages>::use_reserved(Runs& runs, Reserved& from, std::uint64_t mask, SpanIndex first,
-                                                          std::uint32_t pages, std::uint64_t now) noexcept {
-  const auto n = static_cast<unsigned>(std::popcount(mask));
-  const auto dirty = static_cast<unsigned>(std::popcount(from.dirty() & mask));
-  if (dirty != n) {
+std::optional<bool> Arena<A, Config, Pages>::use_reserved(Runs& runs, Reserved& from, std::uint64_t mask, unsigned n,
+                                                          SpanIndex first, std::uint32_t pages, std::uint64_t now) noexcept {
+  const std::uint64_t with_pages = from.dirty() & mask;
+  auto dirty = n;
+  if (with_pages != mask) {
+    dirty = static_cast<unsigned>(std::popcount(with_pages));
     if (limit() != 0) return {};
     const auto& chunk = chunks_.chunk(from.chunk());
     (void)may_use_fresh({first, dirty, chunk.purged_at.load(std::memory_order_relaxed)}, n, now);
@@ -358,7 +359,7 @@ RunPlace Arena<A, Config, Pages>::allocate_reserved(Runs& runs, Reserved& from, 
   const unsigned place = Chunks::find_run(dirty ? from.dirty() : from.free(), n, alignment);
   if (place == Chunks::kNoPlace) return {};
   const SpanIndex first = from.chunk() * kChunkSpans + place;
-  const std::optional<bool> zero = use_reserved(runs, from, Chunks::mask_of(first, n), first, pages, now);
+  const std::optional<bool> zero = use_reserved(runs, from, Chunks::mask_of(first, n), n, first, pages, now);
   return zero ? RunPlace{first, *zero} : RunPlace{};
 }
 
@@ -369,7 +370,7 @@ bool Arena<A, Config, Pages>::resize_reserved(Runs& runs, Reserved& kept, SpanIn
   if (n > old) {
     if (first % kChunkSpans + n > kChunkSpans) return false;
     const std::uint64_t mask = Chunks::mask_of(first + old, n - old);
-    return (kept.free() & mask) == mask && use_reserved(runs, kept, mask, first, pages, now);
+    return (kept.free() & mask) == mask && use_reserved(runs, kept, mask, n - old, first, pages, now);
   }
   run_pages_[first].store(pages, std::memory_order_relaxed);  // relaxed: the block is the caller's
   if (n < old) free_reserved(runs, kept, first + n, (old - n) * kPagesPerSpan);

@@ -249,6 +249,8 @@ class ChunkPool {
   }
   [[nodiscard]] static constexpr bool has_run(std::uint64_t bits, unsigned n) noexcept { return starts(bits, n) != 0; }
   [[nodiscard]] static constexpr std::uint64_t multiples_of(unsigned alignment) noexcept {
+    if (alignment == 1) [[likely]]
+      return ~std::uint64_t{0};
     std::uint64_t mask = 1;
     for (unsigned step = alignment; step < kChunkSpans; step *= 2) mask |= mask << step;
     return mask;

@@ -82,7 +82,9 @@ bool FREEHOLD_CORE::free_reserved(Cache& cache, SpanIndex first, std::uint32_t p
   note_runs_used(cache);
   if (runs->run_spans < -kReportSpans && arena_.report(*runs))
     relieve(runs, static_cast<std::size_t>(kReportSpans) << ArenaType::kSpanShift);
-  count_slow_call(cache);
+  // The clock is not for each of them.
+  if (++cache.slow_calls % kSlowCallsPerTick == 0 || (cache.slow_calls % kRunsPerTick == 0 && arena_.something_due()))
+    tick_slow(cache);
   return true;
 }
 
