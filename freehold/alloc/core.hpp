@@ -302,3 +302,4 @@ class Core {
 }  // namespace freehold::alloc
 
 #include "freehold/alloc/core_impl.hpp"
+#include "freehold/alloc/core_large.hpp"

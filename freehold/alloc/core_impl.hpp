@@ -499,9 +499,7 @@ bool FREEHOLD_CORE::check_accounts() noexcept {
          told.kept == static_cast<std::int64_t>(direct_.kept_bytes()) && arena_.check_accounts(unreported);
 }
 
-}  // namespace freehold::alloc
-
-#include "freehold/alloc/core_large.hpp"
-
 #undef FREEHOLD_CORE
 #undef FREEHOLD_CORE_TEMPLATE
+
+}  // namespace freehold::alloc

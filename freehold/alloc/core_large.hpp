@@ -1,9 +1,15 @@
 // Blocks that are no slots: runs of spans behind each thread's cache of them (run_cache.hpp), and direct blocks; see
 // core.hpp.
 #pragma once
+#include <algorithm>
+#include <utility>
+
 #include "freehold/alloc/core.hpp"
 
 namespace freehold::alloc {
+
+#define FREEHOLD_CORE_TEMPLATE template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+#define FREEHOLD_CORE Core<A, Config, Pages, Clock>
 
 // ---- threads' caches of runs -------------------------------------------------------------------------------------------
 
@@ -324,5 +330,8 @@ void* FREEHOLD_CORE::move_out_of_arena(Cache* cache, void* block, std::size_t ol
   const sync::Guard guard(admission_);
   return admit(cache, bytes) ? move() : nullptr;
 }
+
+#undef FREEHOLD_CORE
+#undef FREEHOLD_CORE_TEMPLATE
 
 }  // namespace freehold::alloc
