@@ -368,6 +368,7 @@ class Arena {
   [[nodiscard]] std::optional<bool> use_reserved(Runs& runs, Reserved& from, std::uint64_t mask, unsigned n, SpanIndex first,
                                                  std::uint32_t pages, std::uint64_t now) noexcept;
   [[nodiscard]] bool may_use_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept;
+  void regret_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;
 
   // The class of a span that has just left a set of spans; 0: none.

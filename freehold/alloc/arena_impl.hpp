@@ -203,8 +203,12 @@ TakenSpans Arena<A, Config, Pages>::take_spans(ChunkKind kind, unsigned n, unsig
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::may_use_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept {
   if (limit() != 0 && !admit(std::size_t{n} * kSpanBytes, now)) return false;
-  if (BudgetType::is_soon(t.purged_at, now)) budget_.regret(static_cast<std::int64_t>((n - t.dirty) * kSpanBytes), now);
+  regret_fresh(t, n, now);
   return true;
+}
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::regret_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept {
+  if (BudgetType::is_soon(t.purged_at, now)) budget_.regret(static_cast<std::int64_t>((n - t.dirty) * kSpanBytes), now);
 }
 
 // Puts spans that are nobody's among the free ones; they may hold pages.
@@ -343,7 +347,7 @@ std::optional<bool> Arena<A, Config, Pages>::use_reserved(Runs& runs, Reserved& 
     dirty = static_cast<unsigned>(std::popcount(with_pages));
     if (limit() != 0) return {};
     const auto& chunk = chunks_.chunk(from.chunk());
-    (void)may_use_fresh({first, dirty, chunk.purged_at.load(std::memory_order_relaxed)}, n, now);
+    regret_fresh({first, dirty, chunk.purged_at.load(std::memory_order_relaxed)}, n, now);
   }
   from.remove(mask);
   run_pages_[first].store(pages, std::memory_order_relaxed);  // relaxed: the block is the caller's alone

@@ -94,7 +94,7 @@ bool FREEHOLD_CORE::free_reserved(Cache& cache, SpanIndex first, std::uint32_t p
   return true;
 }
 
-// Null: not where it is.
+// False: not possible where it is; the run is untouched.
 FREEHOLD_CORE_TEMPLATE
 bool FREEHOLD_CORE::resize_run(Cache* cache, SpanIndex first, std::uint32_t pages) noexcept {
   if (cache != nullptr) {

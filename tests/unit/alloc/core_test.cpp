@@ -15,6 +15,7 @@
 namespace freehold::alloc {
 namespace {
 
+using test::Crimes;
 using test::FakeClock;
 using test::FakePages;
 using test::kSpan;
@@ -27,25 +28,6 @@ using Classes = SizeClasses;
 
 constexpr unsigned kTiny = Classes::class_of(16);
 constexpr unsigned kBig = Classes::class_of(16 * 1024);
-
-// Crimes that were reported while it lives; the operations go on without the culprit.
-class Crimes {
- public:
-  Crimes() : former_(base::set_fatal_handler(note)) { seen.clear(); }
-  ~Crimes() { base::set_fatal_handler(former_); }
-  Crimes(const Crimes&) = delete;
-  Crimes& operator=(const Crimes&) = delete;
-  struct Seen {
-    base::Crime crime;
-    const void* address;
-    bool operator==(const Seen&) const = default;
-  };
-  static inline std::vector<Seen> seen;
-
- private:
-  static void note(base::Crime crime, const void* address) { seen.push_back({crime, address}); }
-  base::FatalHandler former_;
-};
 
 // Everything was freed and every thread left: not a slot, not a span is missing.
 void expect_whole(Machine& machine) {

@@ -15,6 +15,7 @@
 namespace freehold::alloc {
 namespace {
 
+using test::Crimes;
 using test::FakeClock;
 using test::FakePages;
 using test::kChunk;
@@ -50,20 +51,6 @@ void expect_whole(Machine& machine) {
   EXPECT_EQ(s.free_dirty_bytes, 0U);
   EXPECT_TRUE(is_sound(machine));
 }
-
-// Double frees that were reported while it lives.
-class Crimes {
- public:
-  Crimes() : former_(base::set_fatal_handler(note)) { seen.clear(); }
-  ~Crimes() { base::set_fatal_handler(former_); }
-  Crimes(const Crimes&) = delete;
-  Crimes& operator=(const Crimes&) = delete;
-  static inline std::vector<std::pair<base::Crime, const void*>> seen;
-
- private:
-  static void note(base::Crime crime, const void* address) { seen.emplace_back(crime, address); }
-  base::FatalHandler former_;
-};
 
 TEST(RunCache, FirstRun_TheRestOfItsChunkStaysWithTheThread) {
   Machine machine;
@@ -470,7 +457,7 @@ TEST(RunCache, FreedTwice_IsSeenAtOnce) {
   thread.free(block);
   thread.free(block);
   ASSERT_EQ(Crimes::seen.size(), 1U);
-  EXPECT_EQ(Crimes::seen[0], std::make_pair(base::Crime::kDoubleFree, static_cast<const void*>(block)));
+  EXPECT_EQ(Crimes::seen[0], (Crimes::Seen{base::Crime::kDoubleFree, block}));
   thread.leave();
 }
 

@@ -16,6 +16,7 @@
 
 #include "freehold/alloc/config.hpp"
 #include "freehold/alloc/core.hpp"
+#include "freehold/base/check.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/sync/atomics.hpp"
 
@@ -182,6 +183,25 @@ class FakePages {
   bool locked_ = false;
 };
 static_assert(os::PageSource<FakePages>);
+
+// Crimes that were reported while it lives; the operations go on without the culprit.
+class Crimes {
+ public:
+  Crimes() : former_(base::set_fatal_handler(note)) { seen.clear(); }
+  ~Crimes() { base::set_fatal_handler(former_); }
+  Crimes(const Crimes&) = delete;
+  Crimes& operator=(const Crimes&) = delete;
+  struct Seen {
+    base::Crime crime;
+    const void* address;
+    bool operator==(const Seen&) const = default;
+  };
+  static inline std::vector<Seen> seen;
+
+ private:
+  static void note(base::Crime crime, const void* address) { seen.push_back({crime, address}); }
+  base::FatalHandler former_;
+};
 
 // Milliseconds, set by the test.
 struct FakeClock {
