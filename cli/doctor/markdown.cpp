@@ -106,9 +106,9 @@ class Page {
   std::string out_;
 };
 
-}  // namespace
-
-std::string markdown_text(std::string_view text) {
+// What HTML would take for its own, and the characters of `special` as `escape` writes them.
+template <class Escape>
+std::string escaped(std::string_view text, std::string_view special, Escape escape) {
   std::string out;
   for (const char c : printable(text)) {
     if (c == '<')
@@ -117,30 +117,23 @@ std::string markdown_text(std::string_view text) {
       out += "&gt;";
     else if (c == '&')
       out += "&amp;";
-    else if (std::string_view("\\`*_[]|#~").find(c) != std::string_view::npos)
-      out += {'\\', c};
+    else if (special.find(c) != std::string_view::npos)
+      out += escape(c);
     else
       out += c;
   }
   return out;
 }
 
+}  // namespace
+
+std::string markdown_text(std::string_view text) {
+  return escaped(text, "\\`*_[]|#~", [](char c) { return std::string{'\\', c}; });
+}
+
 std::string markdown_code(std::string_view text) {
   // HTML rather than backticks: a name may have backticks, and a table would still split at its bars.
-  std::string out;
-  for (const char c : printable(text)) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (std::string_view("\\`*_[]|~").find(c) != std::string_view::npos)
-      out += fmt::format("&#{};", int{c});
-    else
-      out += c;
-  }
-  return "<code>" + out + "</code>";
+  return "<code>" + escaped(text, "\\`*_[]|~", [](char c) { return fmt::format("&#{};", int{c}); }) + "</code>";
 }
 
 std::string markdown_of(const Gate& gate) {
