@@ -43,20 +43,28 @@ def malloc_tables(path):
 
 
 def readme_table(path):
-    """Ours against each peer, as Markdown."""
+    """Ours against the best peer of each row and against each peer, with the rows where we lose and win most, as Markdown."""
     _, (matrix, _, allocators, _) = again.read([path])
-    each = stats.against_each(report.usable_cells(matrix), peers.OURS)
-    shown = [a for a in allocators if a.name in each]
-    names = [f"{NAMES.get(a.name, a.name)} {a.version}" for a in shown]
-    lines = [f"| geometric mean of Freehold against | {' | '.join(names)} |", "|---" * (len(shown) + 1) + "|"]
-    for index, what in ((report.TIME, "time"), (report.PEAK, "peak memory")):
-        lines.append(f"| {what} | {' | '.join(f'{each[a.name][index]:.2f}' for a in shown)} |")
+    cells = report.usable_cells(matrix)
     compared = report.comparisons(matrix, peers.OURS)
-    total = stats.summarise(compared)
-    first, second, *_, last = [f"`{c.row}` ({c.time_ratio:.2f})" for c in compared]
-    lines += ["", "No one malloc wins every row. Against the best peer *of each row*, over "
-              f"{len(compared)} rows, Freehold's time is {total.time:.2f}, its peak memory {total.memory:.2f}:",
-              f"it loses most in {first} and {second}, and wins most in {last}."]
+    total, worst, best = stats.summarise(compared), compared[0], compared[-1]
+
+    def row_ratio(row, ratio):
+        return f"`{row}` {ratio:.2f}"
+
+    lines = ["| Freehold divided by | time | peak memory | our worst row (time) | our best row (time) |", "|---" * 5 + "|",
+             f"| the best of the others, row by row | {total.time:.2f} | {total.memory:.2f} | {row_ratio(worst.row, worst.time_ratio)} | {row_ratio(best.row, best.time_ratio)} |"]
+    each = stats.against_each(cells, peers.OURS)
+    for peer in allocators:
+        if peer.name not in each:
+            continue
+        ratios = {row: c[peers.OURS][report.TIME] / c[peer.name][report.TIME] for row, c in cells.items() if peers.OURS in c and peer.name in c}
+        lost, won = max(ratios, key=ratios.get), min(ratios, key=ratios.get)
+        time, memory, _ = each[peer.name]
+        lines.append(f"| {NAMES.get(peer.name, peer.name)} {peer.version} | {time:.2f} | {memory:.2f} | {row_ratio(lost, ratios[lost])} | {row_ratio(won, ratios[won])} |")
+    slower = sum(c.time_ratio > report.TIE for c in compared)
+    lines += ["", f"No malloc is the fastest on every row. On {slower} of {len(compared)} rows a peer is faster than Freehold. "
+              f"The worst row is `{worst.row}`: Freehold takes {worst.time_ratio:.2f} times the time of {NAMES.get(worst.fastest, worst.fastest)}."]
     return "\n".join(lines)
 
 

@@ -100,6 +100,25 @@ class Report(unittest.TestCase):
         self.assertEqual(machines, ["Z80, 1 CPUs, kernel 1, glibc 2.36, a cache line's round trip ? ns"])
 
 
+class ReadmeTable(unittest.TestCase):
+    def table(self, **rows):
+        allocators = [Allocator("freehold", None, ""), Allocator("rpmalloc", None, "1"), Allocator("jemalloc", None, "2")]
+        names = [Row(row, "", (), True) for row in rows]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "result.json")
+            path.write_text(stored.dumps(malloc.as_json(matrix_of(**rows), names, allocators, {}, "freehold", {"cpus": 2, **Report.MACHINE})))
+            return stored.readme_table(path)
+
+    def test_RowsWonAndLost_WorstOfEachPeerNamed_FiveColumns(self):
+        text = self.table(a={"freehold": (3, 1), "rpmalloc": (2, 1), "jemalloc": (6, 2)}, b={"freehold": (1, 1), "rpmalloc": (2, 1), "jemalloc": (1, 2)})
+        rows = [line for line in text.splitlines() if line.startswith("|")]
+        self.assertEqual({row.count("|") for row in rows}, {6})
+        self.assertIn("| the best of the others, row by row | 1.22 | 1.00 | `a` 1.50 | `b` 1.00 |", rows)
+        self.assertIn("| rpmalloc 1 | 0.87 | 1.00 | `a` 1.50 | `b` 0.50 |", rows)
+        self.assertIn("| jemalloc 2 | 0.71 | 0.50 | `b` 1.00 | `a` 0.50 |", rows)
+        self.assertIn("On 1 of 2 rows a peer is faster than Freehold. The worst row is `a`: Freehold takes 1.50 times the time of rpmalloc.", text)
+
+
 class Stored(unittest.TestCase):
     MARKED = "before\n<!-- begin x: written by script/bench docs -->\nold\n<!-- end x -->\nafter"
 
