@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "freehold/malloc/freehold.h"
+#include "freehold/malloc.h"
 
 int main(void) {
   for (int i = 0; i < 1000000; ++i) {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "freehold/malloc/thread_alloc.h"
+#include "freehold/thread_alloc.h"
 
 enum { kMessages = 100000 };
 

@@ -14,7 +14,7 @@
 #include "cli/support/crew.hpp"
 #include "cli/support/library.hpp"
 #include "cli/support/worker_process.hpp"
-#include "freehold/alloc/owner_pages_heap.hpp"
+#include "freehold/thread_alloc/owner_pages_heap.hpp"
 
 namespace freehold::cli::scale {
 namespace {
@@ -23,9 +23,9 @@ struct ProcessMalloc {
   static void* allocate(std::size_t bytes) { return std::malloc(bytes); }
   static void deallocate(void* block) { std::free(block); }
 };
-using OwnerArticle = alloc::OwnerPagesHeap<alloc::ArticlePages<alloc::SystemUpstream>>;
-using OwnerMutex = alloc::OwnerPagesHeap<alloc::MutexPages<alloc::SystemUpstream>>;
-using OwnerLockFree = alloc::OwnerPagesHeap<alloc::LockFreePages<alloc::SystemUpstream>>;
+using OwnerArticle = thread_alloc::OwnerPagesHeap<thread_alloc::ArticlePages<thread_alloc::SystemUpstream>>;
+using OwnerMutex = thread_alloc::OwnerPagesHeap<thread_alloc::MutexPages<thread_alloc::SystemUpstream>>;
+using OwnerLockFree = thread_alloc::OwnerPagesHeap<thread_alloc::LockFreePages<thread_alloc::SystemUpstream>>;
 
 template <class Blocks>
 Body block_test(const Job& job) {

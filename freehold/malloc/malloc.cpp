@@ -10,7 +10,7 @@
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/fast_path.hpp"
 #include "freehold/malloc/export.hpp"
-#include "freehold/malloc/freehold.h"
+#include "freehold/malloc.h"
 
 namespace {
 
@@ -102,7 +102,7 @@ FREEHOLD_EXPORT int __posix_memalign(void** out, size_t alignment, size_t bytes)
 
 FREEHOLD_EXPORT int malloc_trim(size_t) noexcept { return alloc::trim() != 0 ? 1 : 0; }
 
-// ---- freehold.h -------------------------------------------------------------------------------------------------------
+// ---- malloc.h ---------------------------------------------------------------------------------------------------------
 
 FREEHOLD_EXPORT int freehold_is_active(void) {
   // Through a pointer that the compiler cannot see through: the question is who answers to the name malloc.

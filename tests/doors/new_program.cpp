@@ -9,7 +9,7 @@
 
 #include "tests/doors/check.h"
 #if defined(FREEHOLD_TEST_LINKED)
-#include "freehold/malloc/freehold.h"
+#include "freehold/malloc.h"
 #else
 #include <dlfcn.h>
 #endif

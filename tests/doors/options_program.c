@@ -1,7 +1,7 @@
 /* A program that carries its options, some of them wrong; what Freehold says of them is on standard error. */
 #include <stdlib.h>
 
-#include "freehold/malloc/freehold.h"
+#include "freehold/malloc.h"
 #include "tests/doors/check.h"
 
 const char* freehold_options = "verbose:1,cache:thread,huge_pages:never,no_such:1,purge_delay_ms:50";

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "freehold/malloc/freehold.h"
+#include "freehold/malloc.h"
 #include "tests/doors/check.h"
 
 namespace {

@@ -10,12 +10,12 @@
 #include <string>
 #include <type_traits>
 
-#include "freehold/alloc/owner_pages.hpp"
-#include "freehold/alloc/page_map.hpp"
+#include "freehold/thread_alloc/owner_pages.hpp"
+#include "freehold/thread_alloc/page_map.hpp"
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
 
-namespace freehold::alloc {
+namespace freehold::thread_alloc {
 namespace {
 
 using sim::Execution;
@@ -67,8 +67,8 @@ struct Upstream {
 
 template <template <class> class L, std::uint32_t kGather = 1, class O = OwnerPagesOrders>
 struct Small : OwnerPagesConfig {
-  static constexpr std::size_t kPageBytes = alloc::kPageBytes;
-  static constexpr std::array<std::uint16_t, 1> kSlotBytes{alloc::kSlotBytes};
+  static constexpr std::size_t kPageBytes = thread_alloc::kPageBytes;
+  static constexpr std::array<std::uint16_t, 1> kSlotBytes{thread_alloc::kSlotBytes};
   static constexpr std::uint32_t kHandOver = kGather;
   static constexpr std::uint32_t kCollectAt = 2;
   static constexpr std::uint32_t kOutboxes = 1;
@@ -76,7 +76,7 @@ struct Small : OwnerPagesConfig {
   template <class A>
   using List = L<A>;
   using Orders = O;
-  using Upstream = alloc::Upstream;
+  using Upstream = thread_alloc::Upstream;
 };
 template <class A>
 using Mutexed = MutexPendingList<A>;
@@ -276,8 +276,8 @@ Result hold_against_free_and_join(const Options& options) {
     auto& owner = *scene.pages.join();
     auto* const a = scene.allocate(owner);
     run.spawn([&] {
-      scene.pages.hold();
-      scene.pages.let_go();
+      scene.pages.before_fork();
+      scene.pages.after_fork();
     });
     run.spawn([&] { scene.free(nullptr, a); });
     run.spawn([&] { scene.pages.leave(*scene.pages.join()); });
@@ -521,4 +521,4 @@ TEST(PageMap_Mutants, StepsTorn_PageMissing) {
 }
 
 }  // namespace
-}  // namespace freehold::alloc
+}  // namespace freehold::thread_alloc

@@ -7,11 +7,11 @@
 #include <string>
 #include <type_traits>
 
-#include "freehold/alloc/remote_free_list.hpp"
+#include "freehold/thread_alloc/remote_free_list.hpp"
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
 
-namespace freehold::alloc {
+namespace freehold::thread_alloc {
 namespace {
 
 using sim::Execution;
@@ -281,4 +281,4 @@ TEST(RemoteFreeList_Mutants, MutexListClosesWrongly_SlotLost) {
 }
 
 }  // namespace
-}  // namespace freehold::alloc
+}  // namespace freehold::thread_alloc

@@ -1,6 +1,6 @@
 // OwnerPages with real threads: blocks with checked contents are freed by whoever finds them, while threads come and go.
 // The oracles: every byte of a block is as its maker left it when it is freed; at the end the upstream has every page back.
-#include "freehold/alloc/owner_pages.hpp"
+#include "freehold/thread_alloc/owner_pages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/alloc/owner_pages_heap.hpp"
-#include "tests/unit/owner_pages_support.hpp"
+#include "freehold/thread_alloc/owner_pages_heap.hpp"
+#include "tests/unit/thread_alloc/support.hpp"
 
-namespace freehold::alloc::test {
+namespace freehold::thread_alloc::test {
 namespace {
 
 // A block carries its size and a stamp that depends on both its address and its maker.
@@ -203,4 +203,4 @@ TEST(OwnerPagesHeapStress, TenThousandShortThreads_HoldWhatIsLive) {
 }
 
 }  // namespace
-}  // namespace freehold::alloc::test
+}  // namespace freehold::thread_alloc::test

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "freehold/malloc/thread_alloc.h"
+#include "freehold/thread_alloc.h"
 
 static void check(int holds, const char* what, int line) {
   if (holds) return;

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/malloc/thread_alloc.h"
+#include "freehold/thread_alloc.h"
 
 namespace {
 struct Calls {

@@ -1,6 +1,6 @@
 // thread_alloc from C++, linked with one backend or the other; FREEHOLD_TEST_BACKEND says which. Every block carries a
 // pattern of its own, checked before it is freed: a block given twice, or moved wrongly, does not read back.
-#include "freehold/malloc/thread_alloc.h"
+#include "freehold/thread_alloc.h"
 
 #include <gtest/gtest.h>
 
@@ -12,19 +12,19 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/alloc/owner_pages_heap.hpp"
+#include "freehold/thread_alloc/owner_pages_heap.hpp"
 #include "tests/support/pattern.hpp"
 
 namespace {
 
 using freehold::test::fill;
 using freehold::test::intact;
-using Heap = freehold::alloc::OwnerPagesHeap<>;  // the instance behind the library, if that is the one linked
+using Heap = freehold::thread_alloc::OwnerPagesHeap<>;  // the instance behind the library, if that is the one linked
 
 constexpr bool kOwnerPages = std::string_view(FREEHOLD_TEST_BACKEND) == "owner_pages";
 
-freehold::alloc::OwnerPagesStats heap_stats() {
-  freehold::alloc::OwnerPagesStats stats;
+freehold::thread_alloc::OwnerPagesStats heap_stats() {
+  freehold::thread_alloc::OwnerPagesStats stats;
   Heap::stats(stats);
   return stats;
 }

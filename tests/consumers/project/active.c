@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "freehold/malloc/freehold.h"
+#include "freehold/malloc.h"
 
 int main(void) {
   char* mine = malloc(12);

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "freehold/malloc/freehold.h"
+#include "freehold/malloc.h"
 
 int main() {
   std::map<int, std::string> map;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "freehold/malloc/thread_alloc.h"
+#include "freehold/thread_alloc.h"
 
 int main(void) {
   char* text = thread_alloc(6);

@@ -1,12 +1,14 @@
-// Remote frees: a slot freed by a thread that does not own it waits here until its owner takes it back.
-// A list belongs to one owner. Any thread pushes a chain of slots, linked through their first word; the owner drains all of
-// them at once, and closes the list when its thread exits: from then on push() fails, and the caller deals with the slots.
-// Two lists behind the concept RemoteFreeList. MutexPendingList is that of the thread-local allocator's author: one mutex
-// per owner, a chain, and a count that the owner glances at. LockFreeList is one word: many pushers, one taker, and since
-// the taker takes everything there is no ABA. Invariant: a slot is in the list from the push that returned true until the
-// one drain() or close() that returned it. Cost of a push: two read-modify-writes on one line with the mutex, one without,
-// however long the chain. Sources: K. Knizhnik, "thread_alloc" (pending requests under the owner's critical section);
-// Treiber 1986 with a taker of all.
+// The list in which slots wait that were freed by another thread than their owner, until the owner takes them back.
+// OwnerPages has one for each owner, behind the concept RemoteFreeList:
+//   any thread   push(first, last, count)   a chain of slots, linked through their first word
+//   the owner    drain()                    all of them at once
+//   the owner    close()                    when its thread exits: later pushes fail, and the caller deals with the slots
+// Two implementations. MutexPendingList is that of the thread-local allocator's author: one mutex per owner, a chain, and a
+// count that the owner reads without the mutex. LockFreeList is one word: many pushers, one taker. Since the taker takes
+// everything, there is no ABA. Invariant: a slot is in the list from the push that returned true until the one drain() or
+// close() that returned it. Cost of a push: two read-modify-writes on one line with the mutex, one without, however long the
+// chain. Sources: K. Knizhnik, "thread_alloc" (pending requests under the owner's critical section); Treiber 1986 with a
+// taker of all.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -14,7 +16,7 @@
 #include "freehold/sync/atomics.hpp"
 #include "freehold/sync/lock.hpp"
 
-namespace freehold::alloc {
+namespace freehold::thread_alloc {
 
 // The first word of a free slot.
 template <sync::Atomics A>
@@ -33,13 +35,13 @@ concept RemoteFreeList = requires(R& list, const R& held, typename R::Node* node
   { list.close() } -> std::same_as<typename R::Node*>;
   // Makes a closed list usable by a new owner. Pre: nobody else can know the list now.
   list.reopen();
-  // A glance: whether draining is worth it, because about `count` slots or more wait. Owner.
+  // A hint: whether draining is worth it, because about `count` slots or more wait. Owner.
   { held.ready(count) } -> std::same_as<bool>;
   // How often a push had to wait or to try again. Any thread.
   { held.contention() } -> std::same_as<std::uint32_t>;
   // Around fork: no push or drain of another thread is half done in between.
-  list.hold();
-  list.let_go();
+  list.before_fork();
+  list.after_fork();
 };
 
 // The author's list. Linearisation points: each call's hold of the mutex.
@@ -61,7 +63,7 @@ class MutexPendingList {
   }
 
   [[nodiscard]] Node* drain() noexcept {
-    // relaxed: who misses a push here finds it at the next drain; close() does not ask.
+    // relaxed: a push that is missed here is found at the next drain; close() does not ask.
     return count_.load(std::memory_order_relaxed) == 0 ? nullptr : take(false);
   }
 
@@ -70,8 +72,8 @@ class MutexPendingList {
   // relaxed: a hint.
   [[nodiscard]] bool ready(std::uint32_t count) const noexcept { return count_.load(std::memory_order_relaxed) >= count; }
   [[nodiscard]] std::uint32_t contention() const noexcept { return lock_.waits().count(); }
-  void hold() noexcept { lock_.lock(); }
-  void let_go() noexcept { lock_.unlock(); }
+  void before_fork() noexcept { lock_.lock(); }
+  void after_fork() noexcept { lock_.unlock(); }
 
  private:
   Node* take(bool close) noexcept {
@@ -94,7 +96,7 @@ struct LockFreeListOrders {
   // release: pairs with kTake; publishes the links of the chain (and what its slots' last users did). A later push continues
   // the release sequence, so the one acquire of the taker covers every chain in the list.
   static constexpr std::memory_order kPush = std::memory_order_release;
-  // acquire: pairs with the release of kClose; who finds the list closed goes on with counts that the owner wrote before.
+  // acquire: pairs with the release of kClose; a thread that finds the list closed goes on with counts that the owner wrote.
   static constexpr std::memory_order kSeeClosed = std::memory_order_acquire;
   // acquire: pairs with kPush.
   static constexpr std::memory_order kTake = std::memory_order_acquire;
@@ -124,20 +126,20 @@ class LockFreeList {
   }
 
   [[nodiscard]] Node* drain() noexcept {
-    // relaxed: spares the line a write when there is nothing; who misses a push finds it at the next drain.
+    // relaxed: avoids a write of the line when there is nothing; a push that is missed is found at the next drain.
     if (head_.load(std::memory_order_relaxed) == 0) return nullptr;
     return reinterpret_cast<Node*>(head_.exchange(0, Orders::kTake));
   }
 
   [[nodiscard]] Node* close() noexcept { return reinterpret_cast<Node*>(head_.exchange(kClosed, Orders::kClose)); }
-  // relaxed: nobody knows the list; whoever learns of it does so through a slot that the new owner hands out.
+  // relaxed: no other thread knows the list; one that learns of it does so through a slot that the new owner hands out.
   void reopen() noexcept { head_.store(0, std::memory_order_relaxed); }
   // relaxed: a hint. The length is unknown: anything is worth taking, since taking is one exchange.
   [[nodiscard]] bool ready(std::uint32_t) const noexcept { return head_.load(std::memory_order_relaxed) != 0; }
   // relaxed: a statistic.
   [[nodiscard]] std::uint32_t contention() const noexcept { return retries_.load(std::memory_order_relaxed); }
-  void hold() noexcept {}
-  void let_go() noexcept {}
+  void before_fork() noexcept {}
+  void after_fork() noexcept {}
 
  private:
   static constexpr std::uintptr_t kClosed = 1;  // no slot's address: those are multiples of 16
@@ -149,4 +151,4 @@ class LockFreeList {
 static_assert(RemoteFreeList<MutexPendingList<sync::NativeAtomics>>);
 static_assert(RemoteFreeList<LockFreeList<sync::NativeAtomics>>);
 
-}  // namespace freehold::alloc
+}  // namespace freehold::thread_alloc

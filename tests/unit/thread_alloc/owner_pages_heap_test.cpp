@@ -1,5 +1,5 @@
 // OwnerPagesHeap as a process sees it: sizes, reallocation, large blocks beside pages, threads that come and go, fork.
-#include "freehold/alloc/owner_pages_heap.hpp"
+#include "freehold/thread_alloc/owner_pages_heap.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace freehold::alloc {
+namespace freehold::thread_alloc {
 namespace {
 
 // Each test instantiates a heap of its own: a heap is one per policy and process.
@@ -322,4 +322,4 @@ TYPED_TEST(OwnerPagesHeapTest, ForkWhileOthersFreeAcrossThreads_ChildAllocates) 
 }
 
 }  // namespace
-}  // namespace freehold::alloc
+}  // namespace freehold::thread_alloc

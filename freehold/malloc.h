@@ -1,6 +1,6 @@
 /* Freehold's C API beside malloc itself. All functions: any thread, not async-signal-safe. */
-#ifndef FREEHOLD_MALLOC_FREEHOLD_H
-#define FREEHOLD_MALLOC_FREEHOLD_H
+#ifndef FREEHOLD_MALLOC_H
+#define FREEHOLD_MALLOC_H
 
 #include <stddef.h>
 

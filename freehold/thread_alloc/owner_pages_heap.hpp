@@ -1,7 +1,7 @@
-// OwnerPages as a process's allocator: requests of any size, from any thread, at any time of its life.
-// Small requests go to the calling thread's pages, larger ones to the upstream; a page map tells a slot from a large block,
-// so nothing depends on how the upstream aligns or heads its blocks. A thread joins at its first call; a pthread key makes
-// it leave. Destructors that run later use the late owner, which all such threads share under a lock.
+// OwnerPages as a process-wide allocator: static allocate, deallocate and reallocate, for any size and any thread.
+// Small requests go to the calling thread's pages, larger ones to the upstream. A page map tells a slot from a large block,
+// so nothing depends on how the upstream aligns its blocks or what it writes before them. A thread joins at its first call;
+// a pthread key makes it leave. Destructors that run later use the late owner, which all such threads share under a lock.
 // All state is static, constant initialised and never destroyed; nothing here needs libstdc++.so.
 // Any thread, not in signal handlers. Cost: OwnerPages, a thread-local load, and two loads of the map for a free.
 //
@@ -24,12 +24,12 @@
 #include <type_traits>
 
 #include "freehold/alloc/engine.hpp"
-#include "freehold/alloc/owner_pages.hpp"
-#include "freehold/alloc/page_map.hpp"
 #include "freehold/sync/atomics.hpp"
 #include "freehold/sync/lock.hpp"
+#include "freehold/thread_alloc/owner_pages.hpp"
+#include "freehold/thread_alloc/page_map.hpp"
 
-namespace freehold::alloc {
+namespace freehold::thread_alloc {
 
 // Pages, and blocks of any size. The block calls behave as those of malloc with the same meaning.
 template <class U>
@@ -74,8 +74,8 @@ struct LockFreePages : MutexPages<U> {
 };
 
 // The article to the letter: a slot of another thread is handed over at once, and every allocation looks at the owner's
-// list, which is drained when more than the threshold wait. The policies above gather what is for one owner, and look once a
-// page.
+// list, which is drained when more than the threshold wait. The policies above gather the slots for one owner, and look once
+// a page.
 template <class U = EngineUpstream>
 struct ArticlePages : MutexPages<U> {
   static constexpr const char* kName = "article";
@@ -126,7 +126,7 @@ class OwnerPagesHeap {
     return pages_.allocate(*self, bytes);
   }
 
-  // Gives a block back. Null is ignored; a pointer that is no block of ours is the upstream's to judge.
+  // Frees a block. Null is ignored; a pointer that is in no page of slots goes to the upstream, which reports misuse.
   static void deallocate(void* block) noexcept {
     if (!map_.contains(block)) return blocks().deallocate(block);
     Owner* self = self_;
@@ -150,7 +150,7 @@ class OwnerPagesHeap {
     return moved;
   }
 
-  // The bytes that the block's owner may use; 0 for null.
+  // The bytes of the block that the program may use; 0 for null.
   [[nodiscard]] static std::size_t usable_size(void* block) noexcept {
     if (block == nullptr) return 0;
     return map_.contains(block) ? Pages::usable_size(block) : blocks().usable_size(block);
@@ -170,7 +170,7 @@ class OwnerPagesHeap {
     if (!prepared_well_) return nullptr;
     Owner* const self = pages_.join();
     if (self == nullptr) return nullptr;
-    if (pthread_setspecific(key_, self) != 0) {  // without the key nobody would leave
+    if (pthread_setspecific(key_, self) != 0) {  // without the key the thread would never leave
       pages_.leave(*self);
       return nullptr;
     }
@@ -190,19 +190,19 @@ class OwnerPagesHeap {
   // call, come earlier: prepare handlers run in reverse order, and our locks are taken before the upstream's.
   static void prepare() noexcept {
     blocks().deallocate(blocks().allocate(kMaxSmallBytes + 1));
-    prepared_well_ = pthread_key_create(&key_, leave) == 0 && pthread_atfork(hold, let_go, let_go) == 0;
+    prepared_well_ = pthread_key_create(&key_, leave) == 0 && pthread_atfork(before_fork, after_fork, after_fork) == 0;
   }
   static void leave(void* self) noexcept {
     self_ = nullptr;
     left_ = true;
     pages_.leave(*static_cast<Owner*>(self));
   }
-  static void hold() noexcept {
+  static void before_fork() noexcept {
     late_lock_.lock();
-    pages_.hold();
+    pages_.before_fork();
   }
-  static void let_go() noexcept {
-    pages_.let_go();
+  static void after_fork() noexcept {
+    pages_.after_fork();
     late_lock_.unlock();
   }
 
@@ -222,4 +222,4 @@ class OwnerPagesHeap {
   static inline constinit bool prepared_well_ = false;
 };
 
-}  // namespace freehold::alloc
+}  // namespace freehold::thread_alloc

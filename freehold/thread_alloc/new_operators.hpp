@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "freehold/malloc/thread_alloc.h"
+#include "freehold/thread_alloc.h"
 
 namespace freehold_new_operators {
 

@@ -6,10 +6,10 @@
 #include <set>
 #include <vector>
 
-#include "freehold/alloc/page_map.hpp"
-#include "freehold/alloc/remote_free_list.hpp"
+#include "freehold/thread_alloc/page_map.hpp"
+#include "freehold/thread_alloc/remote_free_list.hpp"
 
-namespace freehold::alloc {
+namespace freehold::thread_alloc {
 namespace {
 
 using sync::NativeAtomics;
@@ -123,4 +123,4 @@ TEST(PageMap, NoMemoryForALeaf_InsertFailsAndNothingIsIn) {
 }
 
 }  // namespace
-}  // namespace freehold::alloc
+}  // namespace freehold::thread_alloc

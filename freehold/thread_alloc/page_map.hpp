@@ -1,10 +1,10 @@
-// Which 4 KiB pages of the address space are someone's: one bit a page, in a two-level table.
+// A set of 4 KiB pages of the address space: one bit a page, in a two-level table.
 // OwnerPagesHeap asks it whether a pointer lies in a page of slots or is a large block of the upstream, before it reads
-// anything near the pointer. Nothing is guessed from alignment or from bytes that a program might have written: a page
+// anything near the pointer. The answer does not depend on alignment or on bytes that a program might have written: a page
 // belongs wholly to one side, and its bit is right for as long as anyone rightly holds a pointer into it.
-// Invariant: the bit of a page is set from insert() until erase(). Leaves are never given back.
-// Any thread. contains: two loads. insert, erase: one read-modify-write; a leaf's first page maps the leaf (256 KiB of
-// address space per 8 GiB, of which what is touched is paged in).
+// Invariant: the bit of a page is set from insert() until erase(). Leaves are never freed.
+// Any thread. contains: two loads. insert, erase: one read-modify-write; the first page of a leaf maps the leaf (256 KiB of
+// address space for 8 GiB; only the touched part takes memory).
 #pragma once
 #include <array>
 #include <atomic>
@@ -16,12 +16,12 @@
 #include "freehold/os/pages.hpp"
 #include "freehold/sync/atomics.hpp"
 
-namespace freehold::alloc {
+namespace freehold::thread_alloc {
 
 struct PageMapOrders {
   // release: pairs with kFind; publishes the leaf, which the mapping thread alone knows to be zero.
-  static constexpr std::memory_order kHang = std::memory_order_release;
-  // acquire: pairs with kHang. The words themselves need no order: the bit of the page that is asked about was set before
+  static constexpr std::memory_order kPublish = std::memory_order_release;
+  // acquire: pairs with kPublish. The words themselves need no order: the bit of the page that is asked about was set before
   // its pointer was handed out, and the pointer came to the asking thread by some synchronisation.
   static constexpr std::memory_order kFind = std::memory_order_acquire;
 };
@@ -52,7 +52,7 @@ class PageMap {
     const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / kPageBytes;
     if (page >> kPageBits != 0) return false;
     Leaf* leaf = root_[page >> kLeafBits].load(Orders::kFind);
-    if (leaf == nullptr && (leaf = hang_leaf(root_[page >> kLeafBits])) == nullptr) return false;
+    if (leaf == nullptr && (leaf = publish_leaf(root_[page >> kLeafBits])) == nullptr) return false;
     // relaxed: see kFind.
     word(*leaf, page).fetch_or(base::bit(page % 64), std::memory_order_relaxed);
     return true;
@@ -62,7 +62,7 @@ class PageMap {
   void erase(const void* address) noexcept {
     const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / kPageBytes;
     Leaf* const leaf = root_[page >> kLeafBits].load(Orders::kFind);
-    // relaxed: whoever uses the page next gets it from the upstream that we give it to after this.
+    // relaxed: the page's next user gets it from the upstream, to which we give it after this.
     word(*leaf, page).fetch_and(~base::bit(page % 64), std::memory_order_relaxed);
   }
 
@@ -80,13 +80,13 @@ class PageMap {
   }
 
   // The leaf at `place`: ours, or that of a thread that was faster; null if there is no memory.
-  [[gnu::noinline]] Leaf* hang_leaf(typename A::template atomic<Leaf*>& place) noexcept {
+  [[gnu::noinline]] Leaf* publish_leaf(typename A::template atomic<Leaf*>& place) noexcept {
     Source source;
     void* const memory = source.map(sizeof(Leaf));
     if (memory == nullptr) return nullptr;
     Leaf* const leaf = std::launder(static_cast<Leaf*>(memory));
     Leaf* expected = nullptr;
-    if (place.compare_exchange_strong(expected, leaf, Orders::kHang, Orders::kFind)) return leaf;
+    if (place.compare_exchange_strong(expected, leaf, Orders::kPublish, Orders::kFind)) return leaf;
     source.release(memory, sizeof(Leaf));
     return expected;
   }
@@ -94,4 +94,4 @@ class PageMap {
   std::array<typename A::template atomic<Leaf*>, std::size_t{1} << (kPageBits - kLeafBits)> root_{};
 };
 
-}  // namespace freehold::alloc
+}  // namespace freehold::thread_alloc

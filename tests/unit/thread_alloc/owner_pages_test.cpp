@@ -1,5 +1,5 @@
 // OwnerPages in one thread: a test plays several owners by turns, so that every step of a remote free is deterministic.
-#include "freehold/alloc/owner_pages.hpp"
+#include "freehold/thread_alloc/owner_pages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "freehold/base/check.hpp"
-#include "tests/unit/owner_pages_support.hpp"
+#include "tests/unit/thread_alloc/support.hpp"
 
-namespace freehold::alloc::test {
+namespace freehold::thread_alloc::test {
 namespace {
 
 constexpr std::array<std::size_t, 5> kClasses{16, 32, 48, 64, 128};
@@ -414,14 +414,14 @@ TEST(OwnerPages, Hold_StopsAPushUntilLetGo) {
   auto& owner = *pages.join();
   void* const slot = pages.allocate(owner, 16);
   std::atomic<bool> pushed = false;
-  pages.hold();
+  pages.before_fork();
   std::thread other([&] {
     pages.deallocate(nullptr, slot);
     pushed = true;
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(pushed);
-  pages.let_go();
+  pages.after_fork();
   other.join();
   OwnerPagesStats stats;
   pages.stats(stats);
@@ -432,4 +432,4 @@ TEST(OwnerPages, Hold_StopsAPushUntilLetGo) {
 }
 
 }  // namespace
-}  // namespace freehold::alloc::test
+}  // namespace freehold::thread_alloc::test

@@ -1,7 +1,7 @@
-// thread_alloc on Freehold's engine. The interface is thread_alloc.h; nothing is decided here.
+// thread_alloc.h on Freehold's engine.
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/fast_path.hpp"
-#include "freehold/malloc/thread_alloc.h"
+#include "freehold/thread_alloc.h"
 
 namespace alloc = freehold::alloc;
 

@@ -8,9 +8,9 @@
 #include <mutex>
 #include <set>
 
-#include "freehold/alloc/owner_pages.hpp"
+#include "freehold/thread_alloc/owner_pages.hpp"
 
-namespace freehold::alloc::test {
+namespace freehold::thread_alloc::test {
 
 // Hands out pages and remembers which are out. Fails the call number `fail_at` (from 1), or from there on all of them. A
 // returned page is filled with rubbish before it is freed, so that a late read of it shows.
@@ -72,4 +72,4 @@ struct GatherLockFree : GatherMutex<kSlots> {
   using List = LockFreeList<A>;
 };
 
-}  // namespace freehold::alloc::test
+}  // namespace freehold::thread_alloc::test
