@@ -57,7 +57,7 @@ struct FreeSlot {
 };
 
 // Which blocks of a slab are handed out, one bit for every place where one may begin; nothing but in a checked build and
-// under AddressSanitizer. (Whether a block is concealed does not tell: its user may have concealed some of it.) Its atomics
+// under AddressSanitizer. (Whether a block is poisoned does not tell: its user may have poisoned some of it.) Its atomics
 // are native ones under the simulator, too: it is an observer.
 template <std::size_t Places>
 class HandedOut {

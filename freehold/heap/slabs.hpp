@@ -113,7 +113,7 @@ class Slabs {
     larges_count_.store(larges_count_.load() + 1);
     add_used(bytes + before);
     add_held(bytes + before);
-    poison_.reveal(memory + before, bytes);
+    poison_.on_allocate(memory + before, bytes);
     return memory + before;
   }
   // Pre: what take_large() returned. Misuse ends in fatal().
@@ -124,7 +124,7 @@ class Slabs {
       return base::fatal(base::Crime::kInteriorPointer, block);
     unlink(larges_, *header);
     larges_count_.store(larges_count_.load() - 1);
-    poison_.conceal(block, header->large_bytes.load());
+    poison_.on_free(block, header->large_bytes.load());
     drop_large(header);
   }
 
@@ -174,7 +174,7 @@ class Slabs {
       SlabType* const slab = SlabType::of(block);
       if (slab->handed_out.begins(SlabType::place_of(block))) base::fatal(base::Crime::kCorruption, block);
     }
-    poison_.reveal(block, usable_bytes(c));
+    poison_.on_allocate(block, usable_bytes(c));
   }
   [[nodiscard]] bool ends(unsigned c, void* block) const noexcept {
     if constexpr (kSeesMisuse) {
@@ -190,7 +190,7 @@ class Slabs {
         return false;
       }
     }
-    poison_.conceal(block, Classes::slot_bytes(c));
+    poison_.on_free(block, Classes::slot_bytes(c));
     return true;
   }
 
@@ -243,7 +243,7 @@ class Slabs {
 
   // Gives everything back but the heap's own data. What was handed out is no longer anybody's.
   void release_all() noexcept {
-    poison_.end_all();
+    poison_.on_free_all();
     for (SlabType* large = larges_.load(); large != nullptr;) {
       SlabType* const following = large->next.load();
       drop_large(large);
@@ -264,17 +264,17 @@ class Slabs {
   [[nodiscard]] Free* next(Free* slot) const noexcept {
     if (!poison_.watched()) [[likely]]
       return slot->next.load();
-    poison_.reveal_link(slot, sizeof(Free));
+    poison_.unpoison_link(slot, sizeof(Free));
     Free* const following = slot->next.load();
-    poison_.conceal_link(slot, sizeof(Free));
+    poison_.poison_link(slot, sizeof(Free));
     return following;
   }
   void set_next(Free* slot, Free* following) const noexcept {
     if (!poison_.watched()) [[likely]]
       return slot->next.store(following);
-    poison_.reveal_link(slot, sizeof(Free));
+    poison_.unpoison_link(slot, sizeof(Free));
     slot->next.store(following);
-    poison_.conceal_link(slot, sizeof(Free));
+    poison_.poison_link(slot, sizeof(Free));
   }
   [[nodiscard]] const base::HeapPoison& poison() const noexcept { return poison_; }
 
@@ -384,7 +384,7 @@ class Slabs {
     const auto internal = static_cast<unsigned>(begin >> Geometry::kPageShift);
     for (unsigned page = 0; page < internal; ++page) slab->page_class[page].store(SlabType::kInternal);
     slab->open.store(static_cast<std::uint16_t>(SlabType::kAllPages << internal));
-    poison_.conceal_all(slab->start() + begin, SlabType::kBytes - begin);
+    poison_.poison(slab->start() + begin, SlabType::kBytes - begin);
     link(slabs_, *slab);
     link_open(*slab);
     slabs_count_.store(slabs_count_.load() + 1);
@@ -416,7 +416,7 @@ class Slabs {
   void give_memory_back(SlabType* header, std::size_t bytes) noexcept {
     void* const memory = header->memory.load();
     const std::size_t alignment = header->alignment.load();
-    poison_.forget(memory, bytes);
+    poison_.unpoison(memory, bytes);
     source_.give_back(memory, alignment);
   }
 
@@ -465,7 +465,7 @@ class Slabs {
       if ((slab.open.load() >> first & fits) != fits) continue;
       mark({&slab, first, pages}, SlabType::kInternal);
       std::byte* const begin = slab.start() + first * SlabType::kPageBytes;
-      poison_.forget(begin, pages * SlabType::kPageBytes);
+      poison_.unpoison(begin, pages * SlabType::kPageBytes);
       return begin;
     }
     return nullptr;
@@ -481,7 +481,7 @@ class Slabs {
       const std::uint8_t c = slab.page_class[page].load();
       if (c == SlabType::kFree || c == SlabType::kInternal) continue;
       free_page(slab, page);
-      poison_.conceal_all(slab.chunk_begin(page), SlabType::kPageBytes - offset_in_page(slab.chunk_begin(page)));
+      poison_.poison(slab.chunk_begin(page), SlabType::kPageBytes - offset_in_page(slab.chunk_begin(page)));
     }
   }
   [[nodiscard]] static std::size_t offset_in_page(const void* at) noexcept {

@@ -301,7 +301,7 @@ class BestPool {
     if constexpr (kMarksAlways) {
       if (slot == nullptr) return nullptr;
       if constexpr (kChecked) handed_out_.begins(layout_.number(slot), slot);
-      layout_.reveal(slot);
+      layout_.on_allocate(slot);
     }
     return slot;
   }
@@ -313,7 +313,7 @@ class BestPool {
       }
       if (!handed_out_.ends(layout_.number(slot), slot)) return false;
     }
-    if constexpr (kMarksAlways) layout_.conceal(slot);
+    if constexpr (kMarksAlways) layout_.on_free(slot);
     return true;
   }
 
@@ -365,7 +365,7 @@ class BestPool {
     if (Cache* const cache = join(); cache != nullptr) return hand_out(acquire_for(*cache));
     void* const slot = acquire_directly();
     if constexpr (!kMarksAlways)
-      if (slot != nullptr && layout_.watched_by_memcheck()) layout_.reveal(slot);
+      if (slot != nullptr && layout_.watched_by_memcheck()) layout_.on_allocate(slot);
     return hand_out(slot);
   }
 
@@ -377,7 +377,7 @@ class BestPool {
     contention_.operated();
     if (Cache* const cache = join(); cache != nullptr) return release_slow(*cache->array, slot);
     if constexpr (!kMarksAlways)
-      if (layout_.watched_by_memcheck()) layout_.conceal(slot);
+      if (layout_.watched_by_memcheck()) layout_.on_free(slot);
     Entry entry(slot);
     expect_own(&entry, 1);
     if (!arrays_) return put(&slot, 1, nullptr);

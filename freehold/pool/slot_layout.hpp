@@ -55,11 +55,11 @@ class SlotLayout {
     geometry_ =
         SlotGeometry::of(reinterpret_cast<std::uintptr_t>(start_), static_cast<unsigned>(std::countr_zero(block_bytes_)),
                          static_cast<std::uint32_t>(vectors_ ? slot_bytes_ : kVectorBytes));
-    if (backing == Backing::kCommitted) conceal_new(0, bytes);
+    if (backing == Backing::kCommitted) poison_new(0, bytes);
   }
   SlotLayout(const SlotLayout&) = delete;
   SlotLayout& operator=(const SlotLayout&) = delete;
-  ~SlotLayout() { poison_.forget(start_, concealed_end_); }
+  ~SlotLayout() { poison_.unpoison(start_, poisoned_end_); }
 
   [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return slot_bytes_; }
@@ -126,7 +126,7 @@ class SlotLayout {
     const std::size_t from = offset_of(word);
     const std::size_t end = std::min(offset_of(word + n - 1) + 64 * slot_bytes_, bytes_);
     if (!memory_.commit(from, end)) return false;
-    conceal_new(from, std::min(end, slots_end(word)));
+    poison_new(from, std::min(end, slots_end(word)));
     return true;
   }
   // The words before `word` were opened, of which those before `former` had been: a pool that has filled its first two
@@ -144,8 +144,8 @@ class SlotLayout {
   }
 
   [[nodiscard]] bool watched_by_memcheck() const noexcept { return poison_.memcheck(); }
-  void reveal(const void* slot) const noexcept { poison_.reveal(slot, slot_bytes_); }
-  void conceal(const void* slot) const noexcept { poison_.conceal(slot, slot_bytes_); }
+  void on_allocate(const void* slot) const noexcept { poison_.on_allocate(slot, slot_bytes_); }
+  void on_free(const void* slot) const noexcept { poison_.on_free(slot, slot_bytes_); }
 
  private:
   static constexpr std::size_t kMaxBlockBytes = 64 * 1024;
@@ -159,9 +159,9 @@ class SlotLayout {
   [[nodiscard]] std::size_t offset_of(std::uint32_t word) const noexcept {
     return word / shape_.words() * block_bytes_ + std::size_t{word % shape_.words()} * 64 * slot_bytes_;
   }
-  void conceal_new(std::size_t from, std::size_t end) noexcept {
-    poison_.conceal_all(start_ + from, end - from);
-    concealed_end_ = end;
+  void poison_new(std::size_t from, std::size_t end) noexcept {
+    poison_.poison(start_ + from, end - from);
+    poisoned_end_ = end;
   }
   // Where the slots of the word's block end.
   [[nodiscard]] std::size_t slots_end(std::uint32_t word) const noexcept {
@@ -178,7 +178,7 @@ class SlotLayout {
   Memory memory_;  // none if the slots lie in the caller's
   std::byte* start_ = nullptr;
   std::size_t bytes_ = 0;
-  std::size_t concealed_end_ = 0;
+  std::size_t poisoned_end_ = 0;
   SlotGeometry geometry_;
   [[no_unique_address]] base::Poison poison_;
 };

@@ -1,6 +1,6 @@
 // The memory of a pool's slots: one array, addresses to numbers and back, and what the memory checkers are told.
 //
-//   Invariant: slot i lies at start + i * bytes, i < count; it is revealed to the checkers while it is handed out.
+//   Invariant: slot i lies at start + i * bytes, i < count; it is unpoisoned while it is handed out.
 //
 // In a checked build (FREEHOLD_CHECKED) a bit for each slot says whether it is handed out, so that a second release, or an
 // address that is none of a slot, ends in fatal() always, not by luck.
@@ -21,7 +21,7 @@
 namespace freehold::pool {
 
 // Whether each slot's coming and going is looked at: in a checked build, and under AddressSanitizer. (Whether a slot is
-// concealed does not tell that it is free: its user may have concealed some of it.)
+// poisoned does not tell that it is free: its user may have poisoned some of it.)
 inline constexpr bool kChecked = base::kChecked || base::kAddressSanitizer;
 
 // Which slots are handed out, one bit each. Its atomics are native ones under the simulator, too: it is an observer.
@@ -64,11 +64,11 @@ class Slots {
         memory_(shape.memory != nullptr ? Memory() : Memory(checked_bytes(shape), shape.alignment)),
         start_(static_cast<std::byte*>(shape.memory != nullptr ? shape.memory : memory_.start())),
         handed_out_(shape.slots) {
-    poison_.conceal_all(start_, count_ * bytes_);
+    poison_.poison(start_, count_ * bytes_);
   }
   Slots(const Slots&) = delete;
   Slots& operator=(const Slots&) = delete;
-  ~Slots() { poison_.forget(start_, count_ * bytes_); }
+  ~Slots() { poison_.unpoison(start_, count_ * bytes_); }
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   // Of one slot, rounded up to the alignment.
@@ -88,13 +88,13 @@ class Slots {
   [[nodiscard]] void* hand_out(std::size_t slot) const noexcept {
     void* const mine = address(slot);
     handed_out_.begins(slot, mine);
-    poison_.reveal(mine, bytes_);
+    poison_.on_allocate(mine, bytes_);
     return mine;
   }
   // The same for a pool that keeps addresses. Returns `mine`.
   void* hand_out_at(void* mine) const noexcept {
     if constexpr (kChecked) handed_out_.begins(number(mine), mine);
-    poison_.reveal(mine, bytes_);
+    poison_.on_allocate(mine, bytes_);
     return mine;
   }
   // The number of a slot that comes back. kNone: misuse was detected and the handler of fatal() returned.
@@ -107,14 +107,14 @@ class Slots {
     }
     const std::size_t slot = number(address);
     if (!handed_out_.ends(slot, address)) return kNone;
-    poison_.conceal(address, bytes_);
+    poison_.on_free(address, bytes_);
     return slot;
   }
 
   // The same for a pool that keeps addresses. False: misuse was detected.
   [[nodiscard]] bool take_back_at(const void* address) const noexcept {
     if constexpr (kChecked) return take_back(address) != kNone;
-    poison_.conceal(address, bytes_);
+    poison_.on_free(address, bytes_);
     return true;
   }
 

@@ -64,7 +64,7 @@ struct BigNode : Node {
   char more[3000] = {};
 };
 
-// Blocks of all sizes, none and large ones among them, and alignments; some of a block is concealed by its user when it
+// Blocks of all sizes, none and large ones among them, and alignments; some of a block is poisoned by its user when it
 // comes back, as a pool within it would.
 template <class Heap>
 void raw_blocks(Heap& heap, Random& random, unsigned rounds, bool limited = false) {
