@@ -33,7 +33,7 @@ endfunction()
 
 # pkg-config: `freehold` is the malloc as a shared library, `freehold-static` the same from archives.
 freehold_archives(archives malloc alloc pool sync os base)
-get_target_property(doors freehold_malloc INTERFACE_LINK_OPTIONS)
+get_target_property(link_options freehold_malloc INTERFACE_LINK_OPTIONS)
 freehold_install_pc(freehold freehold)
 freehold_install_pc(freehold-static freehold-static)
 

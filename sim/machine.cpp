@@ -124,8 +124,8 @@ Machine::~Machine() = default;
 
 Machine* Machine::active() noexcept { return g_active; }
 
-void Machine::fatal_handler(base::Crime crime, const void*) {
-  g_active->message_ = std::string("fatal: ") + base::text(crime);
+void Machine::fatal_handler(base::HeapError error, const void*) {
+  g_active->message_ = std::string("fatal: ") + base::text(error);
   g_active->stop(Failure::kCheck);
 }
 

@@ -219,7 +219,7 @@ class Machine {
   static void check_main(void* machine);
   bool guarded(void (*call)(void*), void* body);
   [[noreturn]] void stop(Failure kind);
-  static void fatal_handler(base::Crime crime, const void* address);
+  static void fatal_handler(base::HeapError error, const void* address);
   static void assertion_handler(const char* expression, const char* file, int line);
 
   Thread& self() noexcept { return *threads_[current_]; }

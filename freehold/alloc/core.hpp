@@ -87,9 +87,9 @@ class Core {
   // Blocks above the largest class, or with an alignment that no class has: runs of spans, or mapped one by one where the
   // arena has no room. `zero` tells whether the block reads as zero. `cache`: the caller's own, or null.
   [[nodiscard]] void* allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
-  // Frees anything that is not a slot: null, a run, a direct block; anything else is a crime.
+  // Frees anything that is not a slot: null, a run, a direct block; anything else is misuse.
   void free_large(Cache* cache, void* block) noexcept;
-  // Reports the crime of taking `block`, which is neither a slot nor the start of a large block, for one.
+  // Reports the misuse of taking `block`, which is neither a slot nor the start of a large block, for one.
   [[gnu::cold, gnu::noinline]] void report(const void* block) noexcept;
   // Bytes of a block that is not a slot; 0 if there is no such block.
   [[nodiscard]] std::size_t large_bytes(const void* block) noexcept;
@@ -179,7 +179,7 @@ class Core {
 
   // The invariants of caches, budget and arena; call at rest.
   [[nodiscard]] bool check_invariants() noexcept;
-  // Whether the budget's figures are what a recount says; call at rest, unless a crime was seen.
+  // Whether the budget's figures are what a recount says; call at rest, unless misuse was seen.
   [[nodiscard]] bool check_accounts() noexcept;
 
  private:

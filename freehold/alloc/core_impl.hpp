@@ -224,9 +224,9 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
   pool::SlotGroups groups;
   pool::group_slots(arena_.geometry(c), slots, n, groups);
   if (groups.misplaced != 0) [[unlikely]]
-    base::fatal(base::Crime::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
+    base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
   if (groups.repeated != 0) [[unlikely]]
-    base::fatal(base::Crime::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
+    base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
   auto& pool = arena_.pool(c);
   // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
   typename ArenaType::Word* words[pool::kMaxBatch];
@@ -242,13 +242,13 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
     const std::uint64_t full = word < last_word ? ~std::uint64_t{0} : word == last_word ? last_full : 0;
     if ((bits & ~full) != 0) [[unlikely]] {  // the end of a span, too short for one more slot
       const unsigned beyond = base::lowest_bit(bits & ~full);
-      base::fatal(base::Crime::kInteriorPointer, reinterpret_cast<void*>(arena_.geometry(c).address(leaf, beyond)));
+      base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(arena_.geometry(c).address(leaf, beyond)));
       bits &= full;
     }
     const std::uint64_t old = pool.put(leaf, bits, *words[i]);
     if ((old & bits) != 0) [[unlikely]] {
       const unsigned twice = base::lowest_bit(old & bits);
-      base::fatal(base::Crime::kDoubleFree, reinterpret_cast<void*>(arena_.geometry(c).address(leaf, twice)));
+      base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(arena_.geometry(c).address(leaf, twice)));
       (void)pool.put(leaf, bits & ~old);  // a test's handler returned: the others are innocent
       continue;
     }

@@ -146,7 +146,7 @@ void FREEHOLD_CORE::reclaim_if_it_helps(std::uint64_t now) noexcept {
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::unreserve(Reserved& r, std::uint64_t now) noexcept {
   if (const void* const twice = arena_.unreserve(r, now); twice != nullptr) [[unlikely]]
-    base::fatal(base::Crime::kDoubleFree, twice);
+    base::fatal(base::HeapError::kDoubleFree, twice);
 }
 
 FREEHOLD_CORE_TEMPLATE
@@ -284,13 +284,13 @@ void FREEHOLD_CORE::free_large(Cache* cache, void* block) noexcept {
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::report(const void* block) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
-  base::Crime crime = base::Crime::kForeignPointer;
+  base::HeapError error = base::HeapError::kForeignPointer;
   if (in_arena(address)) {
     const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
-    crime = arena_.is_in_used_run(i) ? base::Crime::kInteriorPointer : base::Crime::kDoubleFree;
+    error = arena_.is_in_used_run(i) ? base::HeapError::kInteriorPointer : base::HeapError::kDoubleFree;
   }
-  if (direct_.contains(block)) crime = base::Crime::kInteriorPointer;
-  base::fatal(crime, block);
+  if (direct_.contains(block)) error = base::HeapError::kInteriorPointer;
+  base::fatal(error, block);
 }
 
 FREEHOLD_CORE_TEMPLATE

@@ -56,27 +56,27 @@ class Line {
 
 }  // namespace
 
-const char* text(Crime crime) noexcept {
-  switch (crime) {
-    case Crime::kDoubleFree: return "double free";
-    case Crime::kForeignPointer: return "free of a pointer that is not from this allocator";
-    case Crime::kInteriorPointer: return "free of a pointer into the middle of a block";
-    case Crime::kCorruption: return "corrupted heap metadata";
-    case Crime::kObjectsLive: return "end of a pool with objects that live";
+const char* text(HeapError error) noexcept {
+  switch (error) {
+    case HeapError::kDoubleFree: return "double free";
+    case HeapError::kForeignPointer: return "free of a pointer that is not from this allocator";
+    case HeapError::kInteriorPointer: return "free of a pointer into the middle of a block";
+    case HeapError::kCorruption: return "corrupted heap metadata";
+    case HeapError::kObjectsLive: return "end of a pool with objects that live";
   }
-  return "unknown crime";
+  return "unknown error";
 }
 
 FatalHandler set_fatal_handler(FatalHandler handler) noexcept { return g_handler.exchange(handler); }
 
-void fatal(Crime crime, const void* address) noexcept {
+void fatal(HeapError error, const void* address) noexcept {
   if (FatalHandler handler = g_handler.load(); handler != nullptr) {
-    handler(crime, address);
+    handler(error, address);
     return;
   }
   Line line;
   line.add("freehold: ");
-  line.add(text(crime));
+  line.add(text(error));
   line.add(": ");
   line.add_hex(reinterpret_cast<std::uintptr_t>(address));
   line.write_and_abort();

@@ -7,7 +7,7 @@
 
 namespace freehold::base {
 
-enum class Crime : std::uint8_t {
+enum class HeapError : std::uint8_t {
   kDoubleFree,       // the slot's free bit is set already
   kForeignPointer,   // not ours: outside the arena and unknown to the registry
   kInteriorPointer,  // ours, but not the start of a block
@@ -15,15 +15,15 @@ enum class Crime : std::uint8_t {
   kObjectsLive,      // a pool ended before its objects
 };
 
-using FatalHandler = void (*)(Crime, const void* address);
+using FatalHandler = void (*)(HeapError, const void* address);
 
-// Prints "freehold: <crime> of <address>" to standard error and calls abort(), or calls the test's handler.
+// Prints "freehold: <error>: <address>" to standard error and calls abort(), or calls the test's handler.
 // If a handler returns, the offending operation is dropped. Any thread; async-signal-safe.
-[[gnu::cold, gnu::noinline]] void fatal(Crime crime, const void* address) noexcept;
+[[gnu::cold, gnu::noinline]] void fatal(HeapError error, const void* address) noexcept;
 // Replaces the handler, returns the former one; nullptr restores the default. For tests.
 FatalHandler set_fatal_handler(FatalHandler handler) noexcept;
-// The fixed text of a crime, e.g. "double free".
-[[nodiscard]] const char* text(Crime crime) noexcept;
+// The fixed text of an error, e.g. "double free".
+[[nodiscard]] const char* text(HeapError error) noexcept;
 
 // Called instead of printing and aborting when an assertion fails; it must not return. For the simulator.
 using AssertionHandler = void (*)(const char* expression, const char* file, int line);

@@ -121,7 +121,7 @@ class Slabs {
     SlabType* const header = find(block);
     if (header == nullptr) return;
     if (header->kind.load() != SlabKind::kLarge || large_block(*header) != block)
-      return base::fatal(base::Crime::kInteriorPointer, block);
+      return base::fatal(base::HeapError::kInteriorPointer, block);
     unlink(larges_, *header);
     larges_count_.store(larges_count_.load() - 1);
     poison_.on_free(block, header->large_bytes.load());
@@ -135,7 +135,7 @@ class Slabs {
     const bool mine = (!base::kChecked || looks_like_ours(slab)) && slab->heap.load() == heap_;
     if (mine) [[likely]]
       return slab;
-    base::fatal(base::Crime::kForeignPointer, block);
+    base::fatal(base::HeapError::kForeignPointer, block);
     return nullptr;
   }
   static constexpr unsigned kNoClass = ~0U;
@@ -144,7 +144,7 @@ class Slabs {
     const unsigned c = slab.page_class[slab.page_of(block)].load() - 1U;
     if (c < Classes::kCount) [[likely]]
       return c;
-    is_free_page(slab, block) ? report_double_free(block) : base::fatal(base::Crime::kForeignPointer, block);
+    is_free_page(slab, block) ? report_double_free(block) : base::fatal(base::HeapError::kForeignPointer, block);
     return kNoClass;
   }
   // Whether no class has the page: if `block` ever was one, it has ended, and the last of its page with it.
@@ -172,7 +172,7 @@ class Slabs {
   void begins(unsigned c, void* block) const noexcept {
     if constexpr (kSeesMisuse) {
       SlabType* const slab = SlabType::of(block);
-      if (slab->handed_out.begins(SlabType::place_of(block))) base::fatal(base::Crime::kCorruption, block);
+      if (slab->handed_out.begins(SlabType::place_of(block))) base::fatal(base::HeapError::kCorruption, block);
     }
     poison_.on_allocate(block, usable_bytes(c));
   }
@@ -182,7 +182,7 @@ class Slabs {
       if (slab == nullptr) return false;
       if (slab->kind.load() != SlabKind::kPages || !slab->is_slot(block, c)) {
         const bool was_slot = slab->kind.load() == SlabKind::kPages && is_free_page(*slab, block);
-        was_slot ? report_double_free(block) : base::fatal(base::Crime::kInteriorPointer, block);
+        was_slot ? report_double_free(block) : base::fatal(base::HeapError::kInteriorPointer, block);
         return false;
       }
       if (!slab->handed_out.ends(SlabType::place_of(block))) {
@@ -197,7 +197,7 @@ class Slabs {
   // A block that is free already comes back. AddressSanitizer's report knows more than our line.
   static void report_double_free(const void* block) noexcept {
     if constexpr (base::kAddressSanitizer && !base::kChecked) base::asan_report_use(const_cast<void*>(block));
-    base::fatal(base::Crime::kDoubleFree, block);
+    base::fatal(base::HeapError::kDoubleFree, block);
   }
 
   // The block behind the header of a large one.

@@ -1,5 +1,5 @@
-// The one file that is compiled with exceptions, once for each door: FREEHOLD_CXX_RUNTIME_OPTIONAL in libfreehold.so, where
-// every reference to the runtime is weak, those of the catch clauses by word to the assembler.
+// The one file that is compiled with exceptions, once for each library: FREEHOLD_CXX_RUNTIME_OPTIONAL in libfreehold.so,
+// where every reference to the runtime is weak, those of the catch clauses by word to the assembler.
 #include "freehold/malloc/cxx_runtime.hpp"
 
 #if defined(FREEHOLD_CXX_RUNTIME_OPTIONAL)
@@ -19,7 +19,7 @@ FREEHOLD_OF_THE_RUNTIME void _ZSt17__throw_bad_allocv();  // std::__throw_bad_al
 void* __cxa_begin_catch(void*) noexcept;
 }
 
-namespace freehold::doors {
+namespace freehold::cxx {
 
 CxxRuntime find_cxx_runtime() noexcept {
 #if defined(FREEHOLD_CXX_RUNTIME_OPTIONAL)
@@ -72,4 +72,4 @@ void* new_array_or_null(std::size_t bytes, std::align_val_t alignment) noexcept 
   }
 }
 
-}  // namespace freehold::doors
+}  // namespace freehold::cxx

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <new>
 
-namespace freehold::doors {
+namespace freehold::cxx {
 
 struct CxxRuntime {
   std::new_handler (*get_new_handler)() noexcept = nullptr;
@@ -27,4 +27,4 @@ struct CxxRuntime {
 [[nodiscard]] void* new_or_null(std::size_t bytes, std::align_val_t alignment) noexcept;
 [[nodiscard]] void* new_array_or_null(std::size_t bytes, std::align_val_t alignment) noexcept;
 
-}  // namespace freehold::doors
+}  // namespace freehold::cxx

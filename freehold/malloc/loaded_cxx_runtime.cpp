@@ -7,7 +7,7 @@
 
 #include "freehold/malloc/cxx_runtime.hpp"
 
-namespace freehold::doors {
+namespace freehold::cxx {
 
 CxxRuntime find_loaded_cxx_runtime() noexcept {
   for (const char* name : {"libstdc++.so.6", "libc++.so.1"}) {
@@ -22,4 +22,4 @@ CxxRuntime find_loaded_cxx_runtime() noexcept {
   return {};
 }
 
-}  // namespace freehold::doors
+}  // namespace freehold::cxx

@@ -17,7 +17,7 @@
 namespace {
 
 namespace alloc = freehold::alloc;
-namespace doors = freehold::doors;
+namespace cxx = freehold::cxx;
 
 enum class OnFailure { kThrow, kNull };
 
@@ -31,13 +31,13 @@ enum class OnFailure { kThrow, kNull };
 // [new.delete.single]: call the new handler until it gives up, then throw, or return null for nothrow.
 template <class Try>
 [[gnu::noinline, gnu::cold]] void* new_slow(Try&& try_again, OnFailure on_failure) {
-  const doors::CxxRuntime runtime = doors::find_cxx_runtime();
+  const cxx::CxxRuntime runtime = cxx::find_cxx_runtime();
   for (;;) {
     const std::new_handler handler = runtime.get_new_handler != nullptr ? runtime.get_new_handler() : nullptr;
     if (handler == nullptr) break;
     if (on_failure == OnFailure::kThrow)
       handler();
-    else if (!doors::returns(handler))
+    else if (!cxx::returns(handler))
       return nullptr;
     if (void* block = try_again(); block != nullptr) return block;
   }
@@ -98,16 +98,16 @@ bool new_array_aligned_is_ours() noexcept {
 }  // namespace
 
 FREEHOLD_REPLACEABLE void* operator new(size_t n, const std::nothrow_t&) noexcept {
-  return new_is_ours() ? new_any(n, OnFailure::kNull) : doors::new_or_null(n);
+  return new_is_ours() ? new_any(n, OnFailure::kNull) : cxx::new_or_null(n);
 }
 FREEHOLD_REPLACEABLE void* operator new[](size_t n, const std::nothrow_t&) noexcept {
-  return new_array_is_ours() ? new_any(n, OnFailure::kNull) : doors::new_array_or_null(n);
+  return new_array_is_ours() ? new_any(n, OnFailure::kNull) : cxx::new_array_or_null(n);
 }
 FREEHOLD_REPLACEABLE void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return new_aligned_is_ours() ? new_aligned(n, a, OnFailure::kNull) : doors::new_or_null(n, a);
+  return new_aligned_is_ours() ? new_aligned(n, a, OnFailure::kNull) : cxx::new_or_null(n, a);
 }
 FREEHOLD_REPLACEABLE void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept {
-  return new_array_aligned_is_ours() ? new_aligned(n, a, OnFailure::kNull) : doors::new_array_or_null(n, a);
+  return new_array_aligned_is_ours() ? new_aligned(n, a, OnFailure::kNull) : cxx::new_array_or_null(n, a);
 }
 
 extern "C" void freehold_delete(void* p) noexcept { alloc::deallocate_inline(p); }

@@ -308,7 +308,7 @@ class BestPool {
   [[nodiscard]] bool take_back(void* slot) noexcept {
     if constexpr (kChecked) {
       if (!layout_.is_slot(slot)) {
-        base::fatal(layout_.contains(slot) ? base::Crime::kInteriorPointer : base::Crime::kForeignPointer, slot);
+        base::fatal(layout_.contains(slot) ? base::HeapError::kInteriorPointer : base::HeapError::kForeignPointer, slot);
         return false;
       }
       if (!handed_out_.ends(layout_.number(slot), slot)) return false;
@@ -474,7 +474,7 @@ class BestPool {
       if (!foreign) [[likely]]
         return;
       for (std::size_t i = 0; i < n; ++i)
-        if (!layout_.contains(slots[i])) base::fatal(base::Crime::kForeignPointer, slots[i]);
+        if (!layout_.contains(slots[i])) base::fatal(base::HeapError::kForeignPointer, slots[i]);
     }
   }
 
@@ -482,17 +482,17 @@ class BestPool {
   void put(void* const* slots, std::size_t n, Cache* cache) noexcept {
     if constexpr (!Arrays::kPlain)  // natively expect_own() has looked; a mutant of the orders may bring anything here
       for (std::size_t i = 0; i < n; ++i)
-        if (!layout_.contains(slots[i])) return base::fatal(base::Crime::kForeignPointer, slots[i]);
+        if (!layout_.contains(slots[i])) return base::fatal(base::HeapError::kForeignPointer, slots[i]);
     SlotGroups groups;
     layout_.group(slots, n, groups);
     if (groups.misplaced != 0) [[unlikely]]
-      base::fatal(base::Crime::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
+      base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
     if (groups.repeated != 0) [[unlikely]]
-      base::fatal(base::Crime::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
+      base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
     for (std::size_t i = 0; i < groups.count; ++i) {
       const auto [leaf, bits] = groups.groups[i];
       if ((words_.put(leaf, bits) & bits) != 0) [[unlikely]]
-        base::fatal(base::Crime::kDoubleFree, layout_.address(leaf, base::lowest_bit(bits)));
+        base::fatal(base::HeapError::kDoubleFree, layout_.address(leaf, base::lowest_bit(bits)));
       if (cache != nullptr) cache->cursor.leaf = leaf;
     }
   }

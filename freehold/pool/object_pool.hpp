@@ -91,7 +91,7 @@ class ObjectPool {
 
   // Pre: no object lives, and no thread uses the pool.
   ~ObjectPool() {
-    if (live_.any()) base::fatal(base::Crime::kObjectsLive, this);
+    if (live_.any()) base::fatal(base::HeapError::kObjectsLive, this);
     if (only_slot_ != nullptr) pool_.release(only_slot_);
   }
   ObjectPool(const ObjectPool&) = delete;

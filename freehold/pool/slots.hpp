@@ -33,7 +33,7 @@ class HandedOut {
     if constexpr (kChecked) {
       const std::uint64_t mask = base::bit(slot & 63);
       if ((words_[slot >> 6].fetch_or(mask, std::memory_order_relaxed) & mask) != 0)
-        base::fatal(base::Crime::kCorruption, address);  // handed out twice
+        base::fatal(base::HeapError::kCorruption, address);  // handed out twice
     }
   }
   // False: it was not handed out, and the handler of fatal() returned.
@@ -41,7 +41,7 @@ class HandedOut {
     if constexpr (kChecked) {
       const std::uint64_t mask = base::bit(slot & 63);
       if ((words_[slot >> 6].fetch_and(~mask, std::memory_order_relaxed) & mask) == 0) {
-        base::fatal(base::Crime::kDoubleFree, address);
+        base::fatal(base::HeapError::kDoubleFree, address);
         return false;
       }
     }
@@ -101,7 +101,7 @@ class Slots {
   [[nodiscard]] std::size_t take_back(const void* address) const noexcept {
     if constexpr (kChecked) {
       if (!contains(address)) {
-        base::fatal(is_inside(address) ? base::Crime::kInteriorPointer : base::Crime::kForeignPointer, address);
+        base::fatal(is_inside(address) ? base::HeapError::kInteriorPointer : base::HeapError::kForeignPointer, address);
         return kNone;
       }
     }

@@ -86,7 +86,7 @@ auto OwnerPages<A, Config>::new_page(Owner& self, unsigned c) noexcept -> Page* 
 template <sync::Atomics A, class Config>
 void OwnerPages<A, Config>::release_slow(Owner& self, Page* page, void* slot, std::uint32_t used) noexcept {
   // The double frees that are seen without extra work: into an empty page, and of the slot freed last.
-  if (used == 0 || page->given.load() == slot) return base::fatal(base::Crime::kDoubleFree, slot);
+  if (used == 0 || page->given.load() == slot) return base::fatal(base::HeapError::kDoubleFree, slot);
   Chain& chain = self.chains_[page->size_class.load()];
   give(page, slot, used);
   if (page->full.load()) {
@@ -188,7 +188,7 @@ void OwnerPages<A, Config>::release_abandoned(Node* node) noexcept {
   Owner* const owner = page->owner.load();
   node->~Node();
   const std::uint32_t used = page->used.fetch_sub(1, Orders::kPageCountDown);
-  if (used == 0) return base::fatal(base::Crime::kDoubleFree, node);
+  if (used == 0) return base::fatal(base::HeapError::kDoubleFree, node);
   if (used > 1) return;
   page->~Page();
   upstream_.free_page(memory_of(page));

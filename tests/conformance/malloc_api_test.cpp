@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "tests/support/c_api.hpp"
-#include "tests/support/door_environment.hpp"
+#include "tests/support/expected_malloc.hpp"
 #include "tests/support/pattern.hpp"
 
 // No header of glibc declares these.
@@ -415,7 +415,7 @@ TEST(Valloc, AnySize_PageAligned) {
 TEST(UsableSize, Null_IsZero) { EXPECT_EQ(CApi::usable_size(nullptr), 0u); }
 
 TEST(UsableSize, Above128Bytes_AtMostAnEighthMore) {
-  if (!door_is_promised()) GTEST_SKIP() << "a promise of Freehold, not of malloc";
+  if (!freehold_is_expected()) GTEST_SKIP() << "a promise of Freehold, not of malloc";
   for (std::size_t n = 129; n <= 16 * kMiB; n += 1 + n / 1009) {
     void* p = CApi::allocate(n);
     const std::size_t usable = CApi::usable_size(p);
@@ -429,7 +429,7 @@ TEST(FreeSized, EveryKindOfBlock_IsFreed) {
   const auto free_aligned_sized =
       reinterpret_cast<void (*)(void*, std::size_t, std::size_t)>(::dlsym(RTLD_DEFAULT, "free_aligned_sized"));
   if (free_sized == nullptr || free_aligned_sized == nullptr) {
-    ASSERT_FALSE(door_is_promised()) << "the doors have both";
+    ASSERT_FALSE(freehold_is_expected()) << "Freehold has both";
     GTEST_SKIP() << "no free_sized in this libc";
   }
   free_sized(nullptr, 0);
@@ -615,7 +615,7 @@ TEST(OperatorNew, ImpossibleSize_BadAlloc) {
 
 TEST(OperatorNew, ImpossibleAlignedSize_BadAlloc) {
   for (const std::size_t n : kImpossible) {
-    if (n > SIZE_MAX - 8192 && !door_is_promised()) continue;  // libstdc++ 12 rounds it up to 0 and grants that
+    if (n > SIZE_MAX - 8192 && !freehold_is_expected()) continue;  // libstdc++ 12 rounds it up to 0 and grants that
     EXPECT_THROW(opaque(::operator new(opaque(n), std::align_val_t{64})), std::bad_alloc);
     EXPECT_THROW(opaque(::operator new[](opaque(n), std::align_val_t{4096})), std::bad_alloc);
     EXPECT_EQ(opaque(::operator new(opaque(n), std::align_val_t{64}, std::nothrow)), nullptr);

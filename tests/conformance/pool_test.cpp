@@ -252,7 +252,7 @@ T* opaque(T* pointer) {
 }
 
 // Filled by one thread at a time.
-std::vector<std::pair<base::Crime, const void*>> g_crimes;
+std::vector<std::pair<base::HeapError, const void*>> g_errors;
 
 template <class S>
 class MisusedPools : public testing::Test {
@@ -260,25 +260,25 @@ class MisusedPools : public testing::Test {
   void SetUp() override {
     if (!pool::kChecked) GTEST_SKIP() << "only a checked build promises to see it";
     if (!pool::is_bounded<S>()) GTEST_SKIP() << "the system's malloc is not ours to check";
-    g_crimes.clear();
-    former_ = base::set_fatal_handler([](base::Crime crime, const void* at) { g_crimes.emplace_back(crime, at); });
+    g_errors.clear();
+    former_ = base::set_fatal_handler([](base::HeapError error, const void* at) { g_errors.emplace_back(error, at); });
   }
   void TearDown() override {
     if (former_) base::set_fatal_handler(*former_);
   }
-  // One crime was seen since the last time, and the pool still works.
-  void expect_seen(NativePool<S>& pool, base::Crime crime, const void* at, const std::vector<void*>& held) {
-    ASSERT_EQ(g_crimes.size(), 1u);
-    EXPECT_EQ(g_crimes[0].first, crime);
-    EXPECT_EQ(g_crimes[0].second, at);
-    g_crimes.clear();
+  // One error was seen since the last time, and the pool still works.
+  void expect_seen(NativePool<S>& pool, base::HeapError error, const void* at, const std::vector<void*>& held) {
+    ASSERT_EQ(g_errors.size(), 1u);
+    EXPECT_EQ(g_errors[0].first, error);
+    EXPECT_EQ(g_errors[0].second, at);
+    g_errors.clear();
     const std::vector<void*> rest = acquire_all(pool, kSlots);
     std::set<void*> all(rest.begin(), rest.end());
     all.insert(held.begin(), held.end());
     EXPECT_EQ(all.size(), rest.size() + held.size());
     EXPECT_EQ(all.size(), kSlots);
     release_all(pool, rest);
-    EXPECT_TRUE(g_crimes.empty());
+    EXPECT_TRUE(g_errors.empty());
   }
 
   static constexpr std::size_t kSlots = 100;
@@ -293,7 +293,7 @@ TYPED_TEST(MisusedPools, SecondRelease_DoubleFree) {
   void* const slot = pool.acquire();
   pool.release(opaque(slot));
   pool.release(opaque(slot));
-  this->expect_seen(pool, base::Crime::kDoubleFree, slot, {kept});
+  this->expect_seen(pool, base::HeapError::kDoubleFree, slot, {kept});
 }
 
 TYPED_TEST(MisusedPools, SecondReleaseByAnotherThreadAmongMany_DoubleFree) {
@@ -301,7 +301,7 @@ TYPED_TEST(MisusedPools, SecondReleaseByAnotherThreadAmongMany_DoubleFree) {
   const std::vector<void*> slots = acquire_all(pool, this->kSlots);
   release_all(pool, slots);
   std::thread([&] { pool.release(opaque(slots[70])); }).join();
-  this->expect_seen(pool, base::Crime::kDoubleFree, slots[70], {});
+  this->expect_seen(pool, base::HeapError::kDoubleFree, slots[70], {});
 }
 
 TYPED_TEST(MisusedPools, AnothersSlotAndTheStack_ForeignPointer) {
@@ -309,21 +309,21 @@ TYPED_TEST(MisusedPools, AnothersSlotAndTheStack_ForeignPointer) {
   NativePool<TypeParam> another({.slots = this->kSlots, .slot_bytes = 24});
   void* const anothers = another.acquire();
   pool.release(opaque(anothers));
-  this->expect_seen(pool, base::Crime::kForeignPointer, anothers, {});
+  this->expect_seen(pool, base::HeapError::kForeignPointer, anothers, {});
   int local = 0;
   pool.release(opaque(&local));
-  this->expect_seen(pool, base::Crime::kForeignPointer, &local, {});
+  this->expect_seen(pool, base::HeapError::kForeignPointer, &local, {});
   another.release(opaque(anothers));
-  EXPECT_TRUE(g_crimes.empty());
+  EXPECT_TRUE(g_errors.empty());
 }
 
 TYPED_TEST(MisusedPools, MiddleOfASlot_InteriorPointer) {
   NativePool<TypeParam> pool({.slots = this->kSlots, .slot_bytes = 24});
   char* const slot = opaque(static_cast<char*>(pool.acquire()));
   pool.release(opaque(slot + 8));
-  this->expect_seen(pool, base::Crime::kInteriorPointer, slot + 8, {slot});
+  this->expect_seen(pool, base::HeapError::kInteriorPointer, slot + 8, {slot});
   pool.release(slot);
-  EXPECT_TRUE(g_crimes.empty());
+  EXPECT_TRUE(g_errors.empty());
 }
 
 // ---- what AddressSanitizer sees

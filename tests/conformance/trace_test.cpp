@@ -1,5 +1,5 @@
 // The randomised traces of trace.hpp, over the malloc family, or over the engine's own interface where this is compiled
-// with FREEHOLD_TEST_ENGINE (there no door is needed, so the sanitizers watch the engine as well).
+// with FREEHOLD_TEST_ENGINE (no library replaces malloc there, so the sanitizers watch the engine as well).
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 #include "freehold/alloc/engine.hpp"
 #else
 #include "tests/support/c_api.hpp"
-#include "tests/support/door_environment.hpp"
+#include "tests/support/expected_malloc.hpp"
 #endif
 
 namespace freehold::test {

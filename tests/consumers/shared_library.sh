@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the dynamic linker sees of libfreehold.so: it needs libc alone, has a versioned name, is fully relocated at start
-# (no writable function pointers), and exports the doors and nothing else.
+# (no writable function pointers), and exports its API and nothing else.
 #   shared_library.sh LIBRARY
 set -euo pipefail
 library=$1
@@ -12,10 +12,10 @@ dynamic=$(readelf --wide --dynamic "$library")
 expect "needed libraries" "libc.so.6" "$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$dynamic" | grep -v '^ld-linux' | sort)"
 expect "soname" "libfreehold.so.0" "$(sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p' <<<"$dynamic")"
 expect "binding" 1 "$(grep -c 'FLAGS_1.*NOW' <<<"$dynamic" || true)"
-doors='malloc|calloc|realloc|free|reallocarray|posix_memalign|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size'
-doors+='|free_sized|free_aligned_sized|malloc_trim|mallinfo2?|mallopt|malloc_stats|malloc_info|cfree'
-doors+='|__libc_(malloc|free|cfree|calloc|realloc|memalign|valloc|pvalloc)|__posix_memalign'
-doors+='|_Zn[wa].*|_Zd[la].*|freehold_.*|thread_(alloc|realloc|free)'
-expect "exports that are no door" "" \
-  "$(nm --dynamic --defined-only --format=posix "$library" | cut -d' ' -f1 | grep -vxE "$doors" || true)"
+api='malloc|calloc|realloc|free|reallocarray|posix_memalign|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size'
+api+='|free_sized|free_aligned_sized|malloc_trim|mallinfo2?|mallopt|malloc_stats|malloc_info|cfree'
+api+='|__libc_(malloc|free|cfree|calloc|realloc|memalign|valloc|pvalloc)|__posix_memalign'
+api+='|_Zn[wa].*|_Zd[la].*|freehold_.*|thread_(alloc|realloc|free)'
+expect "exports that are not its API" "" \
+  "$(nm --dynamic --defined-only --format=posix "$library" | cut -d' ' -f1 | grep -vxE "$api" || true)"
 exit "$failed"

@@ -164,7 +164,7 @@ TEST(Failures, SpinUntilTheOther_NoLivelock) {
 }
 TEST(Failures, FatalInAThread_IsAFailure) {
   const Result result = explore({.name = "fatal"}, [](Execution& run) {
-    run.spawn([] { base::fatal(base::Crime::kDoubleFree, nullptr); });
+    run.spawn([] { base::fatal(base::HeapError::kDoubleFree, nullptr); });
     run.check([] {});
   });
   EXPECT_EQ(result.failure, Failure::kCheck);

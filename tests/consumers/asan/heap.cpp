@@ -38,16 +38,16 @@ void require(bool holds, const char* what) {
 // ---- misuse ----
 
 template <class Heap>
-[[gnu::noinline]] void misuse(std::string_view crime, std::size_t bytes) {
+[[gnu::noinline]] void misuse(std::string_view kind, std::size_t bytes) {
   Heap heap;
   void* const kept = heap.allocate(bytes);
   auto* const block = static_cast<char*>(heap.allocate(bytes));
-  if (crime == "release_interior") return heap.deallocate(block + 8, bytes);
-  crime == "release_twice" ? heap.deallocate(block) : heap.deallocate(block, bytes);
-  if (crime == "use_after_release") {
+  if (kind == "release_interior") return heap.deallocate(block + 8, bytes);
+  kind == "release_twice" ? heap.deallocate(block) : heap.deallocate(block, bytes);
+  if (kind == "use_after_release") {
     static_cast<volatile char*>(block)[0] = 1;
   } else {
-    crime == "release_twice" ? heap.deallocate(block) : heap.deallocate(block, bytes);
+    kind == "release_twice" ? heap.deallocate(block) : heap.deallocate(block, bytes);
   }
   heap.deallocate(kept);
 }

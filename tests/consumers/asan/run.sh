@@ -11,7 +11,7 @@ mkdir -p "$work"
 read -ra cflags <<<"$(pkg-config --cflags freehold-heap)"
 read -ra libs <<<"$(pkg-config --libs freehold-heap)"
 
-# reported PROGRAM EXPECTED CRIME HEAP BYTES: it ends with EXPECTED and names the function that did it.
+# reported PROGRAM EXPECTED KIND HEAP BYTES: it ends with EXPECTED and names the function that did it.
 reported() {
   local program=$1 expected=$2 out
   shift 2

@@ -6,9 +6,9 @@
 #include "freehold/pool/object_pool.hpp"
 
 int main() {
-  Dl_info door, libc;
-  if (dladdr(dlsym(RTLD_DEFAULT, "malloc"), &door) == 0) return EXIT_FAILURE;
+  Dl_info own, libc;
+  if (dladdr(dlsym(RTLD_DEFAULT, "malloc"), &own) == 0) return EXIT_FAILURE;
   if (dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &libc) == 0) return EXIT_FAILURE;
   freehold::ObjectPool<int> pool(8);
-  return pool.make(7) != nullptr && door.dli_fbase == libc.dli_fbase ? EXIT_SUCCESS : EXIT_FAILURE;
+  return pool.make(7) != nullptr && own.dli_fbase == libc.dli_fbase ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 int main(void) {
-  Dl_info door, libc;
-  if (!dladdr(dlsym(RTLD_DEFAULT, "malloc"), &door) || !dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &libc)) {
+  Dl_info own, libc;
+  if (!dladdr(dlsym(RTLD_DEFAULT, "malloc"), &own) || !dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &libc)) {
     return EXIT_FAILURE;
   }
-  printf("malloc is in %s\n", door.dli_fname);
-  return door.dli_fbase != libc.dli_fbase ? EXIT_SUCCESS : EXIT_FAILURE;
+  printf("malloc is in %s\n", own.dli_fname);
+  return own.dli_fbase != libc.dli_fbase ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -59,7 +59,7 @@ SCENARIO(lifecycle_dlopen) {
     const auto allocate = reinterpret_cast<void* (*)(std::size_t)>(::dlsym(library, "malloc"));
     const auto release = reinterpret_cast<void (*)(void*)>(::dlsym(library, "free"));
     const auto is_active = reinterpret_cast<int (*)()>(::dlsym(library, "freehold_is_active"));
-    require(allocate != nullptr && release != nullptr && is_active != nullptr, "a door is missing");
+    require(allocate != nullptr && release != nullptr && is_active != nullptr, "a function is missing");
     require(allocate != &std::malloc, "this program's malloc came back");
     in_threads(4, [=](unsigned t) {
       std::vector<void*> blocks(2000);

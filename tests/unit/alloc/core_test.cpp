@@ -15,9 +15,9 @@
 namespace freehold::alloc {
 namespace {
 
-using test::Crimes;
 using test::FakeClock;
 using test::FakePages;
+using test::HeapErrors;
 using test::kSpan;
 using test::small_settings;
 using test::SmallConfig;
@@ -447,11 +447,11 @@ TEST(Core, Direct_BetweenTheArenasChunks_IsABlockLikeAnyOther) {
   ASSERT_NE(moved, nullptr);
   block.memory = static_cast<unsigned char*>(moved);
   EXPECT_TRUE(block.intact());
-  const Crimes crimes;
+  const HeapErrors errors;
   machine->free_large(nullptr, moved);
-  EXPECT_TRUE(Crimes::seen.empty());
+  EXPECT_TRUE(HeapErrors::seen.empty());
   for (void* other : others) machine->free_large(nullptr, other);
-  EXPECT_TRUE(Crimes::seen.empty());
+  EXPECT_TRUE(HeapErrors::seen.empty());
   EXPECT_TRUE(machine->check_invariants());
   EXPECT_TRUE(machine->check_accounts());
 }
@@ -589,9 +589,9 @@ TEST(Core, Limit_Resize_IsRefusedBeyondItAndTheBlockIsUntouched) {
   expect_whole(machine);
 }
 
-// ---- crimes -----------------------------------------------------------------------------------------------------------
+// ---- errors -----------------------------------------------------------------------------------------------------------
 
-TEST(Core, Crime_SlotFreedTwice_IsSeenAtTheDrainAndTheOthersAreSaved) {
+TEST(Core, Misuse_SlotFreedTwice_IsSeenAtTheDrainAndTheOthersAreSaved) {
   Machine machine;
   Thread thread(machine);
   void* victim = thread.allocate(64);
@@ -599,39 +599,39 @@ TEST(Core, Crime_SlotFreedTwice_IsSeenAtTheDrainAndTheOthersAreSaved) {
   thread.free(victim);
   thread.free(other);
   machine->flush(*thread.cache());
-  const Crimes crimes;
+  const HeapErrors errors;
   thread.free(victim);
   machine->flush(*thread.cache());
-  EXPECT_EQ(Crimes::seen, (std::vector<Crimes::Seen>{{base::Crime::kDoubleFree, victim}}));
+  EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kDoubleFree, victim}}));
   EXPECT_TRUE(machine->check_invariants());
 }
 
-TEST(Core, Crime_SlotTwiceInOneBatch_IsSeen) {
+TEST(Core, Misuse_SlotTwiceInOneBatch_IsSeen) {
   Machine machine;
   Thread thread(machine);
   void* victim = thread.allocate(64);
-  const Crimes crimes;
+  const HeapErrors errors;
   thread.free(victim);
   thread.free(victim);
   machine->flush(*thread.cache());
-  EXPECT_EQ(Crimes::seen, (std::vector<Crimes::Seen>{{base::Crime::kDoubleFree, victim}}));
+  EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kDoubleFree, victim}}));
   EXPECT_TRUE(machine->check_invariants());
 }
 
-TEST(Core, Crime_MiddleOfASlot_IsSeenAtTheDrain) {
+TEST(Core, Misuse_MiddleOfASlot_IsSeenAtTheDrain) {
   Machine machine;
   Thread thread(machine);
   char* block = static_cast<char*>(thread.allocate(64));
-  const Crimes crimes;
+  const HeapErrors errors;
   thread.free(block + 16);
   machine->flush(*thread.cache());
-  EXPECT_EQ(Crimes::seen, (std::vector<Crimes::Seen>{{base::Crime::kInteriorPointer, block + 16}}));
+  EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kInteriorPointer, block + 16}}));
   thread.free(block);
   EXPECT_TRUE(machine->check_invariants());
 }
 
 // Behind the last slot of a span there may be room for an address that looks like one more slot.
-TEST(Core, Crime_TailOfASpan_IsNoSlot) {
+TEST(Core, Misuse_TailOfASpan_IsNoSlot) {
   Machine machine;
   Thread thread(machine);
   for (unsigned c = 1; c < Classes::kCount; ++c) {
@@ -641,24 +641,24 @@ TEST(Core, Crime_TailOfASpan_IsNoSlot) {
     const auto span = reinterpret_cast<std::uintptr_t>(slot) / kSpan * kSpan;
     void* tail = reinterpret_cast<void*>(span + slots * bytes);
     {
-      const Crimes crimes;
+      const HeapErrors errors;
       thread.free(tail);
       machine->flush(*thread.cache());
-      EXPECT_EQ(Crimes::seen, (std::vector<Crimes::Seen>{{base::Crime::kInteriorPointer, tail}})) << bytes;
+      EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kInteriorPointer, tail}})) << bytes;
     }
     thread.free(slot);
     ASSERT_TRUE(machine->check_invariants()) << bytes;
   }
 }
 
-TEST(Core, Crime_LargeBlocks_MiddleTwiceAndForeign) {
+TEST(Core, Misuse_LargeBlocks_MiddleTwiceAndForeign) {
   Machine machine(small_settings(std::size_t{4} << 20));
   bool zero = false;
   char* run = static_cast<char*>(machine->allocate_large(nullptr, 5 * kSpan, 1, zero));
   char* direct = static_cast<char*>(machine->allocate_large(nullptr, std::size_t{9} << 20, 1, zero));
   int local = 0;
-  const Crimes crimes;
-  using base::Crime;
+  const HeapErrors errors;
+  using base::HeapError;
   machine->free_large(nullptr, run + 16);
   machine->free_large(nullptr, run + kSpan);
   machine->free_large(nullptr, direct + 4096);
@@ -669,14 +669,14 @@ TEST(Core, Crime_LargeBlocks_MiddleTwiceAndForeign) {
   machine->free_large(nullptr, direct);
   machine->free_large(nullptr,
                       reinterpret_cast<void*>(machine.arena().base() + (std::size_t{7} << 20)));  // never handed out
-  ASSERT_EQ(Crimes::seen.size(), 7U);
-  EXPECT_EQ(Crimes::seen[0], (Crimes::Seen{Crime::kInteriorPointer, run + 16}));
-  EXPECT_EQ(Crimes::seen[1], (Crimes::Seen{Crime::kInteriorPointer, run + kSpan}));
-  EXPECT_EQ(Crimes::seen[2], (Crimes::Seen{Crime::kInteriorPointer, direct + 4096}));
-  EXPECT_EQ(Crimes::seen[3], (Crimes::Seen{Crime::kForeignPointer, &local}));
-  EXPECT_EQ(Crimes::seen[4], (Crimes::Seen{Crime::kDoubleFree, run}));
-  EXPECT_EQ(Crimes::seen[5], (Crimes::Seen{Crime::kForeignPointer, direct}));
-  EXPECT_EQ(Crimes::seen[6].crime, Crime::kForeignPointer);
+  ASSERT_EQ(HeapErrors::seen.size(), 7U);
+  EXPECT_EQ(HeapErrors::seen[0], (HeapErrors::Seen{HeapError::kInteriorPointer, run + 16}));
+  EXPECT_EQ(HeapErrors::seen[1], (HeapErrors::Seen{HeapError::kInteriorPointer, run + kSpan}));
+  EXPECT_EQ(HeapErrors::seen[2], (HeapErrors::Seen{HeapError::kInteriorPointer, direct + 4096}));
+  EXPECT_EQ(HeapErrors::seen[3], (HeapErrors::Seen{HeapError::kForeignPointer, &local}));
+  EXPECT_EQ(HeapErrors::seen[4], (HeapErrors::Seen{HeapError::kDoubleFree, run}));
+  EXPECT_EQ(HeapErrors::seen[5], (HeapErrors::Seen{HeapError::kForeignPointer, direct}));
+  EXPECT_EQ(HeapErrors::seen[6].error, HeapError::kForeignPointer);
   expect_whole(machine);
 }
 

@@ -15,9 +15,9 @@
 namespace freehold::alloc {
 namespace {
 
-using test::Crimes;
 using test::FakeClock;
 using test::FakePages;
+using test::HeapErrors;
 using test::kChunk;
 using test::kSpan;
 using test::small_settings;
@@ -450,20 +450,20 @@ TEST(RunCache, LockedMemory_NobodyKeepsAChunk) {
 }
 
 TEST(RunCache, FreedTwice_IsSeenAtOnce) {
-  const Crimes crimes;
+  const HeapErrors errors;
   Machine machine;
   Thread thread(machine);
   void* const block = thread.allocate(3 * kSpan);
   thread.free(block);
   thread.free(block);
-  ASSERT_EQ(Crimes::seen.size(), 1U);
-  EXPECT_EQ(Crimes::seen[0], (Crimes::Seen{base::Crime::kDoubleFree, block}));
+  ASSERT_EQ(HeapErrors::seen.size(), 1U);
+  EXPECT_EQ(HeapErrors::seen[0], (HeapErrors::Seen{base::HeapError::kDoubleFree, block}));
   thread.leave();
 }
 
 // Two threads that free at the same moment may both find the run in use.
 TEST(RunCache, FreedTwiceAtTheSameTime_IsSeenWhenItGoesToTheChunk) {
-  const Crimes crimes;
+  const HeapErrors errors;
   Machine machine;
   Thread thread(machine);
   void* const block = thread.allocate(3 * kSpan);

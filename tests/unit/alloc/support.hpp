@@ -184,22 +184,22 @@ class FakePages {
 };
 static_assert(os::PageSource<FakePages>);
 
-// Crimes that were reported while it lives; the operations go on without the culprit.
-class Crimes {
+// HeapErrors that were reported while it lives; the operations go on without the culprit.
+class HeapErrors {
  public:
-  Crimes() : former_(base::set_fatal_handler(note)) { seen.clear(); }
-  ~Crimes() { base::set_fatal_handler(former_); }
-  Crimes(const Crimes&) = delete;
-  Crimes& operator=(const Crimes&) = delete;
+  HeapErrors() : former_(base::set_fatal_handler(note)) { seen.clear(); }
+  ~HeapErrors() { base::set_fatal_handler(former_); }
+  HeapErrors(const HeapErrors&) = delete;
+  HeapErrors& operator=(const HeapErrors&) = delete;
   struct Seen {
-    base::Crime crime;
+    base::HeapError error;
     const void* address;
     bool operator==(const Seen&) const = default;
   };
   static inline std::vector<Seen> seen;
 
  private:
-  static void note(base::Crime crime, const void* address) { seen.push_back({crime, address}); }
+  static void note(base::HeapError error, const void* address) { seen.push_back({error, address}); }
   base::FatalHandler former_;
 };
 

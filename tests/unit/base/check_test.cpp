@@ -10,24 +10,25 @@ namespace freehold::base {
 namespace {
 
 struct Seen {
-  Crime crime;
+  HeapError error;
   const void* address;
 };
 std::vector<Seen> g_seen;
-void note(Crime crime, const void* address) { g_seen.push_back({crime, address}); }
-void note_and_forget(Crime, const void*) {}
+void note(HeapError error, const void* address) { g_seen.push_back({error, address}); }
+void note_and_forget(HeapError, const void*) {}
 
-constexpr Crime kCrimes[] = {Crime::kDoubleFree, Crime::kForeignPointer, Crime::kInteriorPointer, Crime::kCorruption};
+constexpr HeapError kErrors[] = {HeapError::kDoubleFree, HeapError::kForeignPointer, HeapError::kInteriorPointer,
+                                 HeapError::kCorruption};
 
-TEST(Fatal, WithHandler_HandlerSeesCrimeAndAddressAndTheCallReturns) {
+TEST(Fatal, WithHandler_HandlerSeesErrorAndAddressAndTheCallReturns) {
   g_seen.clear();
   const FatalHandler former = set_fatal_handler(note);
   int here = 0;
-  for (const Crime crime : kCrimes) fatal(crime, &here);
+  for (const HeapError error : kErrors) fatal(error, &here);
   set_fatal_handler(former);
-  ASSERT_EQ(g_seen.size(), std::size(kCrimes));
+  ASSERT_EQ(g_seen.size(), std::size(kErrors));
   for (std::size_t i = 0; i < g_seen.size(); ++i) {
-    EXPECT_EQ(g_seen[i].crime, kCrimes[i]);
+    EXPECT_EQ(g_seen[i].error, kErrors[i]);
     EXPECT_EQ(g_seen[i].address, &here);
   }
 }
@@ -39,20 +40,20 @@ TEST(Fatal, SetHandler_ReturnsTheFormerOne) {
   EXPECT_EQ(set_fatal_handler(first), nullptr);
 }
 
-TEST(Fatal, Text_EveryCrimeHasItsOwn) {
+TEST(Fatal, Text_EveryErrorHasItsOwn) {
   std::set<std::string> texts;
-  for (const Crime crime : kCrimes) texts.insert(text(crime));
-  EXPECT_EQ(texts.size(), std::size(kCrimes));
-  EXPECT_STREQ(text(static_cast<Crime>(200)), "unknown crime");
+  for (const HeapError error : kErrors) texts.insert(text(error));
+  EXPECT_EQ(texts.size(), std::size(kErrors));
+  EXPECT_STREQ(text(static_cast<HeapError>(200)), "unknown error");
 }
 
 using FatalDeathTest = testing::Test;
 
 TEST(FatalDeathTest, WithoutHandler_PrintsOneLineAndAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(fatal(Crime::kDoubleFree, reinterpret_cast<void*>(0x1230)), testing::KilledBySignal(SIGABRT),
+  EXPECT_EXIT(fatal(HeapError::kDoubleFree, reinterpret_cast<void*>(0x1230)), testing::KilledBySignal(SIGABRT),
               "^freehold: double free: 0x1230\n$");
-  EXPECT_EXIT(fatal(Crime::kForeignPointer, nullptr), testing::KilledBySignal(SIGABRT),
+  EXPECT_EXIT(fatal(HeapError::kForeignPointer, nullptr), testing::KilledBySignal(SIGABRT),
               "^freehold: free of a pointer that is not from this allocator: 0x0\n$");
 }
 

@@ -1,5 +1,5 @@
 // Misuse of private heaps: found in a checked build, always and at once; use after the end of a block, and beyond it, by
-// AddressSanitizer. (memcheck: tests/crimes/heap_criminal.cpp.)
+// AddressSanitizer. (memcheck: tests/misuse/heap_memcheck.cpp.)
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -16,33 +16,33 @@
 namespace freehold::heap {
 namespace {
 
-using base::Crime;
+using base::HeapError;
 
-std::vector<std::pair<Crime, const void*>> g_crimes;
+std::vector<std::pair<HeapError, const void*>> g_errors;
 
 template <class H>
 class Misuse : public testing::Test {
  protected:
-  Misuse() : former_(base::set_fatal_handler([](Crime crime, const void* at) { g_crimes.emplace_back(crime, at); })) {
-    g_crimes.clear();
+  Misuse() : former_(base::set_fatal_handler([](HeapError error, const void* at) { g_errors.emplace_back(error, at); })) {
+    g_errors.clear();
   }
   ~Misuse() override { base::set_fatal_handler(former_); }
   void SetUp() override {
     if (!base::kChecked) GTEST_SKIP() << "only a checked build promises to see it";
   }
-  // Exactly this crime was seen since the last call, and the heap goes on.
-  void expect(Crime crime, const void* at) {
-    ASSERT_EQ(g_crimes.size(), 1U);
-    EXPECT_EQ(base::text(g_crimes[0].first), base::text(crime));
-    EXPECT_EQ(g_crimes[0].second, at);
-    g_crimes.clear();
+  // Exactly this error was seen since the last call, and the heap goes on.
+  void expect(HeapError error, const void* at) {
+    ASSERT_EQ(g_errors.size(), 1U);
+    EXPECT_EQ(base::text(g_errors[0].first), base::text(error));
+    EXPECT_EQ(g_errors[0].second, at);
+    g_errors.clear();
     const std::uint64_t before = heap_.stats().live_objects;
     void* const block = heap_.allocate(48);
     EXPECT_NE(block, nullptr);
     heap_.deallocate(block);
     EXPECT_EQ(heap_.stats().live_objects, before);
     heap_.check_invariants();
-    EXPECT_TRUE(g_crimes.empty());
+    EXPECT_TRUE(g_errors.empty());
   }
   [[nodiscard]] static std::byte* inside(void* block, std::size_t bytes) { return static_cast<std::byte*>(block) + bytes; }
 
@@ -66,9 +66,9 @@ TYPED_TEST(Misuse, FreedTwice_DoubleFree) {
     void* const block = this->heap_.allocate(bytes);
     this->heap_.deallocate(block);
     this->heap_.deallocate(block);
-    this->expect(Crime::kDoubleFree, block);
+    this->expect(HeapError::kDoubleFree, block);
     this->heap_.deallocate(block, bytes);
-    this->expect(Crime::kDoubleFree, block);
+    this->expect(HeapError::kDoubleFree, block);
     this->heap_.deallocate(kept);
   }
 }
@@ -78,7 +78,7 @@ TYPED_TEST(Misuse, FreedTwiceAmongOthers_DoubleFree) {
   for (int i = 0; i < 1000; ++i) blocks.push_back(this->heap_.allocate(40));
   for (void* block : blocks) this->heap_.deallocate(block);
   this->heap_.deallocate(blocks[500], 40);
-  this->expect(Crime::kDoubleFree, blocks[500]);
+  this->expect(HeapError::kDoubleFree, blocks[500]);
   for (int i = 0; i < 1000; ++i) static_cast<void>(this->heap_.allocate(40));
   EXPECT_EQ(this->heap_.stats().live_objects, 1000U);
   this->heap_.check_invariants();
@@ -89,26 +89,26 @@ TYPED_TEST(Misuse, IntoTheWrongHeap_ForeignPointer) {
     void* const block = this->heap_.allocate(bytes);
     void* const warm = this->other_.allocate(bytes);
     this->other_.deallocate(block);
-    this->expect(Crime::kForeignPointer, block);
+    this->expect(HeapError::kForeignPointer, block);
     this->other_.deallocate(block, bytes);
-    this->expect(Crime::kForeignPointer, block);
+    this->expect(HeapError::kForeignPointer, block);
     EXPECT_EQ(this->other_.usable_size(block), 0U);
-    this->expect(Crime::kForeignPointer, block);
+    this->expect(HeapError::kForeignPointer, block);
     EXPECT_EQ(this->other_.reallocate(block, 100), nullptr);
-    this->expect(Crime::kForeignPointer, block);
+    this->expect(HeapError::kForeignPointer, block);
     this->heap_.deallocate(block);
     this->other_.deallocate(warm, bytes);
     this->other_.check_invariants();
-    EXPECT_TRUE(g_crimes.empty());
+    EXPECT_TRUE(g_errors.empty());
   }
 }
 
 TYPED_TEST(Misuse, IntoAHeapThatWasNeverUsed_ForeignPointer) {
   void* const block = this->heap_.allocate(48);
   this->other_.deallocate(block, 48);
-  this->expect(Crime::kForeignPointer, block);
+  this->expect(HeapError::kForeignPointer, block);
   this->other_.deallocate(block);
-  this->expect(Crime::kForeignPointer, block);
+  this->expect(HeapError::kForeignPointer, block);
 }
 
 TYPED_TEST(Misuse, TheMiddleOfABlock_InteriorPointer) {
@@ -116,34 +116,34 @@ TYPED_TEST(Misuse, TheMiddleOfABlock_InteriorPointer) {
     void* const block = this->heap_.allocate(bytes);
     for (const std::size_t offset : {8U, 16U}) {
       this->heap_.deallocate(this->inside(block, offset));
-      this->expect(Crime::kInteriorPointer, this->inside(block, offset));
+      this->expect(HeapError::kInteriorPointer, this->inside(block, offset));
       this->heap_.deallocate(this->inside(block, offset), bytes);
-      this->expect(Crime::kInteriorPointer, this->inside(block, offset));
+      this->expect(HeapError::kInteriorPointer, this->inside(block, offset));
     }
     this->heap_.deallocate(block);
-    EXPECT_TRUE(g_crimes.empty());
+    EXPECT_TRUE(g_errors.empty());
   }
 }
 
 TYPED_TEST(Misuse, TheMiddleOfALargeBlock_InteriorPointer) {
   void* const block = this->heap_.allocate(60'000);
   this->heap_.deallocate(this->inside(block, 4096));
-  this->expect(Crime::kInteriorPointer, this->inside(block, 4096));
+  this->expect(HeapError::kInteriorPointer, this->inside(block, 4096));
   this->heap_.deallocate(this->inside(block, 16), 60'000);
-  this->expect(Crime::kInteriorPointer, this->inside(block, 16));
+  this->expect(HeapError::kInteriorPointer, this->inside(block, 16));
   this->heap_.deallocate(block);
 }
 
 TYPED_TEST(Misuse, WrongSize_InteriorPointer) {
   void* const block = this->heap_.allocate(48);
   this->heap_.deallocate(block, 480);
-  this->expect(Crime::kInteriorPointer, block);
+  this->expect(HeapError::kInteriorPointer, block);
   this->heap_.deallocate(block, 48'000);
-  this->expect(Crime::kInteriorPointer, block);
+  this->expect(HeapError::kInteriorPointer, block);
   this->heap_.deallocate(block, 48);
   void* const large = this->heap_.allocate(48'000);
   this->heap_.deallocate(large, 48);
-  this->expect(Crime::kInteriorPointer, large);
+  this->expect(HeapError::kInteriorPointer, large);
   this->heap_.deallocate(large, 48'000);
 }
 
@@ -154,9 +154,9 @@ TYPED_TEST(Misuse, NobodysPointer_ForeignPointer) {
   void* const warm = this->heap_.allocate(10);
   for (void* nobodys : {static_cast<void*>(&global), static_cast<void*>(&local), reinterpret_cast<void*>(0x12345678U)}) {
     this->heap_.deallocate(nobodys);
-    this->expect(Crime::kForeignPointer, nobodys);
+    this->expect(HeapError::kForeignPointer, nobodys);
     this->heap_.deallocate(nobodys, 16);
-    this->expect(Crime::kForeignPointer, nobodys);
+    this->expect(HeapError::kForeignPointer, nobodys);
   }
   this->heap_.deallocate(warm);
 }
@@ -166,15 +166,15 @@ TYPED_TEST(Misuse, LargeBlockFreedTwice_Seen) {
   void* const block = this->heap_.allocate(60'000);
   this->heap_.deallocate(block);
   this->heap_.deallocate(block);
-  this->expect(Crime::kForeignPointer, block);
+  this->expect(HeapError::kForeignPointer, block);
 }
 
 TYPED_TEST(Misuse, AfterReleaseAll_Seen) {
   void* const block = this->heap_.allocate(48);
   this->heap_.release_all();
   this->heap_.deallocate(block, 48);
-  EXPECT_EQ(g_crimes.size(), 1U);
-  g_crimes.clear();
+  EXPECT_EQ(g_errors.size(), 1U);
+  g_errors.clear();
   this->heap_.check_invariants();
 }
 

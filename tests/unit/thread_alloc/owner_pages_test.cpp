@@ -337,28 +337,28 @@ TYPED_TEST(OwnerPagesTest, ThousandShortOwners_DescriptorsAreRecycled) {
   EXPECT_EQ(this->stats().owners + this->stats().owners_left, 0U);
 }
 
-base::Crime last_crime;
-int crimes;
+base::HeapError last_error;
+int errors;
 
 TYPED_TEST(OwnerPagesTest, DoubleFreeSeenForNothing_IsFatalAndDropped) {
-  const auto former = base::set_fatal_handler([](base::Crime crime, const void*) {
-    last_crime = crime;
-    ++crimes;
+  const auto former = base::set_fatal_handler([](base::HeapError error, const void*) {
+    last_error = error;
+    ++errors;
   });
-  crimes = 0;
+  errors = 0;
   auto& owner = this->join();
   const std::vector<void*> slots = this->allocate(owner, 3, 16);
   this->pages_.deallocate(&owner, slots[0]);
   this->pages_.deallocate(&owner, slots[1]);
-  EXPECT_EQ(crimes, 0);
+  EXPECT_EQ(errors, 0);
   this->pages_.deallocate(&owner, slots[1]);
-  EXPECT_EQ(crimes, 1) << "of the slot freed last";
+  EXPECT_EQ(errors, 1) << "of the slot freed last";
   EXPECT_TRUE(this->pages_.check_invariants(owner));
   this->pages_.deallocate(&owner, slots[2]);
-  EXPECT_EQ(crimes, 1);
+  EXPECT_EQ(errors, 1);
   this->pages_.deallocate(&owner, slots[0]);
-  EXPECT_EQ(crimes, 2) << "into an empty page";
-  EXPECT_EQ(last_crime, base::Crime::kDoubleFree);
+  EXPECT_EQ(errors, 2) << "into an empty page";
+  EXPECT_EQ(last_error, base::HeapError::kDoubleFree);
   EXPECT_TRUE(this->pages_.check_invariants(owner));
   base::set_fatal_handler(former);
   this->pages_.leave(owner);

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "freehold/malloc.h"
-#include "tests/doors/check.h"
+#include "tests/linking/check.h"
 
 namespace {
 

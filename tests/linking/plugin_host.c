@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
-#include "tests/doors/check.h"
+#include "tests/linking/check.h"
 
 typedef int (*Function)(void);
 

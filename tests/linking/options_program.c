@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "freehold/malloc.h"
-#include "tests/doors/check.h"
+#include "tests/linking/check.h"
 
 const char* freehold_options = "verbose:1,cache:thread,huge_pages:never,no_such:1,purge_delay_ms:50";
 

@@ -29,15 +29,15 @@ int misjudged() {
   auto* const kept = static_cast<char*>(pool.acquire());
   auto* slot = static_cast<char*>(pool.acquire());
   kept[0] = slot[0] = slot[23] = 1;
-  const bool innocent = is_reported(slot) || is_reported(slot + 23);
+  const bool false_report = is_reported(slot) || is_reported(slot + 23);
   pool.release(another(slot));
-  const bool guilty = is_reported(slot) && is_reported(slot + 23);
+  const bool reported = is_reported(slot) && is_reported(slot + 23);
   const bool other = is_reported(kept);
   pool.release(kept);
-  if (innocent) std::printf("%s: a use of a slot in use is reported\n", S::kName.data());
-  if (!guilty) std::printf("%s: a use after release is not reported\n", S::kName.data());
-  if (other) std::printf("%s: the release of one slot conceals another\n", S::kName.data());
-  return innocent || !guilty || other;
+  if (false_report) std::printf("%s: a use of a slot in use is reported\n", S::kName.data());
+  if (!reported) std::printf("%s: a use after release is not reported\n", S::kName.data());
+  if (other) std::printf("%s: the release of one slot poisons another\n", S::kName.data());
+  return false_report || !reported || other;
 }
 
 }  // namespace

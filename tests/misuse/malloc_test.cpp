@@ -1,4 +1,4 @@
-// Misuse ends the process with one fixed line on standard error and SIGABRT: each crime in a process of its own.
+// Misuse ends the process with one fixed line on standard error and SIGABRT: each kind in a process of its own.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -8,22 +8,22 @@
 namespace freehold::test {
 namespace {
 
-Outcome commit(const std::string& crime) {
-  Command command{{FREEHOLD_CRIMINAL, crime}};
+Outcome run_misuse(const std::string& kind) {
+  Command command{{FREEHOLD_MISUSE_PROGRAM, kind}};
   command.environment = {{"LD_PRELOAD", FREEHOLD_LIBRARY}};
   command.timeout_seconds = 30;
   return run(command);
 }
 
 struct Case {
-  const char* crime;
+  const char* kind;
   const char* line;  // what is printed before the address; alternatives as in a regular expression
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.crime; }
-class Crimes : public ::testing::TestWithParam<Case> {};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.kind; }
+class MisuseOfMalloc : public ::testing::TestWithParam<Case> {};
 
-TEST_P(Crimes, Misuse_OneLineAndAbort) {
-  const Outcome outcome = commit(GetParam().crime);
+TEST_P(MisuseOfMalloc, Seen_OneLineAndAbort) {
+  const Outcome outcome = run_misuse(GetParam().kind);
   EXPECT_FALSE(outcome.timed_out);
   EXPECT_EQ(outcome.signal, SIGABRT) << outcome.describe();
   const std::regex expected(std::string("freehold: (") + GetParam().line + "): 0x[0-9a-f]+\n");
@@ -33,11 +33,11 @@ TEST_P(Crimes, Misuse_OneLineAndAbort) {
 constexpr const char* kDouble = "double free";
 constexpr const char* kForeign = "free of a pointer that is not from this allocator";
 constexpr const char* kInterior = "free of a pointer into the middle of a block";
-// Pages that were given back are no block any more: nothing remembers that one began there.
+// Pages that were given back hold no block any more: it is not known that one began there.
 constexpr const char* kDoubleOrNoBlock = "double free|free of a pointer that is not from this allocator";
 
 INSTANTIATE_TEST_SUITE_P(
-    All, Crimes,
+    All, MisuseOfMalloc,
     ::testing::Values(Case{"double_free_then_trim", kDouble}, Case{"double_free_of_another_size_then_trim", kDouble},
                       Case{"double_free_then_thread_exit", kDouble}, Case{"double_free_then_more_frees", kDouble},
                       Case{"double_free_by_two_threads", kDouble}, Case{"double_free_after_drain", kDouble},
@@ -51,10 +51,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"free_inside_a_run_at_a_span", kInterior}, Case{"free_inside_a_large_block", kInterior},
                       Case{"free_inside_a_small_block", kInterior}, Case{"free_of_an_odd_address", kInterior},
                       Case{"realloc_inside_a_run", kInterior}),
-    [](const auto& instance) { return instance.param.crime; });
+    [](const auto& instance) { return instance.param.kind; });
 
-TEST(Innocence, NoCrime_NoPunishment) {
-  const Outcome outcome = commit("none");
+TEST(MisuseOfMallocControl, None_EndsNormally) {
+  const Outcome outcome = run_misuse("none");
   EXPECT_TRUE(outcome.ok()) << outcome.describe();
   EXPECT_EQ(outcome.out, "still alive\n");
   EXPECT_EQ(outcome.err, "");

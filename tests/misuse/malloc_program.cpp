@@ -1,4 +1,4 @@
-// criminal CRIME: commits one crime against malloc. Whoever is still alive afterwards says so and ends with code 0.
+// malloc_program KIND: misuses malloc in one way. If the process is not ended for it, prints "still alive" and exits with 0.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/active_malloc.hpp"
 #include "tests/support/c_api.hpp"
-#include "tests/support/door.hpp"
 
 namespace freehold::test {
 namespace {
@@ -25,7 +25,7 @@ char* block_of(std::size_t n) {
   return p;
 }
 
-// What is freed twice lies in a cache until that is drained; the drain sees that the slot is free already.
+// A block that is freed twice lies in a cache until that is drained; the drain sees that the slot is free already.
 void drain_by_frees(std::size_t n) {
   std::vector<void*> others(4000);
   for (void*& p : others) p = CApi::allocate(n);
@@ -41,9 +41,9 @@ void free_twice(std::size_t n) {
 
 int g_static[100];
 
-const std::map<std::string, void (*)()>& crimes() {
+const std::map<std::string, void (*)()>& kinds_of_misuse() {
   static const std::map<std::string, void (*)()> all = {
-      // no crime: the control
+      // no misuse: the control
       {"none", [] { drain_by_frees(100), CApi::trim(); }},
       // double free
       {"double_free_then_trim", [] { free_twice(100), CApi::trim(); }},
@@ -127,9 +127,9 @@ const std::map<std::string, void (*)()>& crimes() {
 
 int main(int argc, char** argv) {
   using namespace freehold::test;
-  if (door_is_promised() && !door_is_active()) return 3;
-  const auto found = argc == 2 ? crimes().find(argv[1]) : crimes().end();
-  if (found == crimes().end()) return 2;
+  if (freehold_is_expected() && !freehold_answers()) return 3;
+  const auto found = argc == 2 ? kinds_of_misuse().find(argv[1]) : kinds_of_misuse().end();
+  if (found == kinds_of_misuse().end()) return 2;
   found->second();
   std::puts("still alive");
   return 0;

@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <new>
 
-#include "tests/doors/check.h"
+#include "tests/linking/check.h"
 #if defined(FREEHOLD_TEST_LINKED)
 #include "freehold/malloc.h"
 #else
@@ -16,7 +16,7 @@
 
 namespace {
 
-bool door_is_active() {
+bool freehold_answers() {
 #if defined(FREEHOLD_TEST_LINKED)
   return freehold_is_active() == 1;
 #else
@@ -126,7 +126,7 @@ void pairs() {
 }  // namespace
 
 int main() {
-  CHECK(door_is_active());
+  CHECK(freehold_answers());
   without_handler();
   with_a_handler_that_gives_up();
   with_a_handler_that_throws();

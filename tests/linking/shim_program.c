@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "tests/doors/check.h"
+#include "tests/linking/check.h"
 
 static void* look_up(const char* name) {
   void* found = dlsym(RTLD_DEFAULT, name);

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <cstddef>
 
-#include "tests/doors/check.h"
+#include "tests/linking/check.h"
 
 namespace {
 volatile std::size_t g_too_much = std::size_t{1} << 62;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# libfreehold.so exports its doors, all of them and nothing else; it needs libc alone; and its thread-local storage is a few
+# libfreehold.so exports its API, all of it and nothing else; it needs libc alone; and its thread-local storage is a few
 # words, so that a program which loads it late has room for it. Once loaded it stays.
 #   exports.sh LIBRARY
 set -euo pipefail
@@ -15,7 +15,7 @@ wanted() {
     _Zd{l,a}Pv{,m,RKSt9nothrow_t,St11align_val_t,mSt11align_val_t,St11align_val_tRKSt9nothrow_t}
 }
 diff <(wanted | sort) <(nm --dynamic --defined-only --format=posix "$library" | cut -d' ' -f1 | sort) || {
-  echo "the exports (>) are not the doors (<)"
+  echo "the exports (>) are not the expected ones (<)"
   exit 1
 }
 

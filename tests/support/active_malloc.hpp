@@ -1,7 +1,7 @@
-// Which malloc answers in this process, for tests that run once preloaded, once linked and once with the system's malloc.
-// A test that believes it tests Freehold and does not is worse than none: every program checks at its start
-// that the door it was promised is the one that answers. The promise is LD_PRELOAD naming libfreehold, or
-// FREEHOLD_TEST_LINKED at compile time.
+// Which malloc a test program runs with. The same program runs once preloaded, once linked and once with the system's
+// malloc. Every test program checks at its start that Freehold's malloc is active where it is expected: otherwise the test
+// would pass without testing Freehold. It is expected if LD_PRELOAD names libfreehold, or with FREEHOLD_TEST_LINKED at
+// compile time.
 #pragma once
 #include <dlfcn.h>
 
@@ -11,13 +11,13 @@
 namespace freehold::test {
 
 // True if malloc in this process is Freehold's. Looked up by name: the same program also runs without Freehold.
-inline bool door_is_active() {
+inline bool freehold_answers() {
   using IsActive = int (*)();
   const auto is_active = reinterpret_cast<IsActive>(::dlsym(RTLD_DEFAULT, "freehold_is_active"));
   return is_active != nullptr && is_active() == 1;
 }
 
-inline bool door_is_promised() {
+inline bool freehold_is_expected() {
 #if defined(FREEHOLD_TEST_LINKED)
   return true;
 #else

@@ -1,6 +1,6 @@
 /* For test programs that GoogleTest cannot be linked into: C, another C++ library, no C++ library, static. */
-#ifndef FREEHOLD_TESTS_DOORS_CHECK_H
-#define FREEHOLD_TESTS_DOORS_CHECK_H
+#ifndef FREEHOLD_TESTS_LINKING_CHECK_H
+#define FREEHOLD_TESTS_LINKING_CHECK_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "tests/doors/check.h"
+#include "tests/linking/check.h"
 
 namespace {
 
