@@ -1,43 +1,121 @@
-/* Freehold's C API beside malloc itself. All functions: any thread, not async-signal-safe. */
+/// @file
+/// Freehold's C API beside malloc itself: is it active, give memory back, limit memory, statistics.
+///
+///     freehold_stats_t stats;
+///     if (freehold_stats(&stats, sizeof stats) == 0) printf("%llu bytes retained\n", (unsigned long
+///     long)stats.retained_bytes);
+///
+/// For C and C++. Link freehold::malloc or freehold::malloc_shared, or preload libfreehold.so. A program that also runs
+/// without Freehold declares the functions weak, or looks them up with dlsym. All functions: any thread, not in signal
+/// handlers. Units: bytes, except for counts.
 #ifndef FREEHOLD_MALLOC_H
 #define FREEHOLD_MALLOC_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Options compiled into a program that cannot set its environment: define this variable, with C linkage and default
-   visibility, as a list of NAME:VALUE with commas between. Names and values are those of the FREEHOLD_... variables of
-   docs/tuning.md in lower case; a variable that is set wins. Read once, before the first block. Example:
-
-     const char* freehold_options = "purge_delay_ms:100,huge_pages:off";
-
-   Under LD_PRELOAD the program must export it (-rdynamic, or -Wl,--export-dynamic-symbol=freehold_options). */
+/// Options compiled into a program that cannot set its environment: define this variable, with C linkage and default
+/// visibility, as a list of NAME:VALUE separated by commas. Names and values are those of the FREEHOLD_... variables of
+/// docs/tuning.md in lower case; an environment variable that is set wins. Read once, before the first allocation. Example:
+///
+///     const char* freehold_options = "purge_delay_ms:100,huge_pages:off";
+///
+/// Under LD_PRELOAD the program must export it (-rdynamic, or -Wl,--export-dynamic-symbol=freehold_options).
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif
 extern const char* freehold_options;
 
-/* 1 if malloc in this process is Freehold's: asks malloc for a block and looks whose it is. 0 if another malloc won.
-   Cost: one allocation. */
+/// Tells whether malloc in this process is Freehold's: it asks malloc for a block and looks which allocator made it.
+/// @return 1 if it is Freehold's, 0 if it is another malloc's.
+/// Cost: one allocation.
 int freehold_is_active(void);
 
-/* Gives all free memory back to the system now, the calling thread's cache included. Returns bytes given back. */
+/// Gives all free memory back to the system now, including the calling thread's cache.
+/// @return the bytes given back.
+/// Cost: O(free spans), a system call for each contiguous range.
 size_t freehold_trim(void);
 
-/* The same for event loops, when there is nothing to do: quick when nothing is due. Returns bytes given back. */
+/// Gives free memory back whose purge delay is over. For event loops that have nothing to do.
+/// @return the bytes given back.
+/// Cost: a few loads when nothing is due; otherwise a system call for each contiguous range.
 size_t freehold_idle(void);
 
-/* Limits what blocks and the memory kept for them take together, in bytes; 0: no limit. Beyond it free memory goes back
-   first; then requests fail with ENOMEM (operator new: the new handler, then std::bad_alloc), and one line on standard error
-   says so, once. Blocks that exist stay. Returns the former limit. FREEHOLD_LIMIT_BYTES sets it at the start. */
+/// Limits the memory of blocks together with the free memory that Freehold retains. Beyond the limit free memory goes back
+/// first; then requests fail with ENOMEM (operator new: the new handler, then std::bad_alloc), and one line on standard
+/// error says so, once. Existing blocks stay. FREEHOLD_LIMIT_BYTES sets the limit at the start.
+/// @param bytes  the limit in bytes; 0 for none
+/// @return the former limit in bytes; 0 if there was none.
 size_t freehold_set_limit(size_t bytes);
 
-/* Fills `out` with a freehold::alloc::Stats (freehold/alloc/stats.hpp) of at most `size` bytes; returns 0, or -1 with errno
-   EINVAL if `size` is not that of the struct this library was built with. Cost: one pass over all spans. */
-int freehold_stats(void* out, size_t size);
+/// The statistics of the whole process. Later versions append members and move none. A snapshot: figures of running threads
+/// may be some operations old.
+typedef struct freehold_stats_t {
+  size_t size;           ///< bytes of this struct that the library filled; the rest of the caller's struct is zero
+  uint32_t version;      ///< of the library's struct: FREEHOLD_STATS_VERSION when the library was built
+  uint32_t class_count;  ///< size classes: entries that freehold_class_stats() can fill
+
+  uint64_t reserved_bytes;      ///< address space reserved for the arena
+  uint64_t committed_bytes;     ///< of it, readable and writable
+  uint64_t small_span_bytes;    ///< spans that belong to a size class: blocks up to 32 KiB, in use or free
+  uint64_t run_bytes;           ///< page runs in use: blocks above 32 KiB
+  uint64_t direct_bytes;        ///< blocks too large for the arena, mapped one by one
+  uint64_t retained_bytes;      ///< free spans and runs whose pages were not given back to the system yet
+  uint64_t metadata_bytes;      ///< upper bound of the pages of bitmaps, caches and maps
+  uint64_t cached_limit_bytes;  ///< sum of the bytes that thread caches are allowed to hold now
+  uint64_t purged_bytes;        ///< given back to the system since the start
+
+  uint64_t purge_calls;   ///< madvise calls that gave memory back, since the start
+  uint64_t span_claims;   ///< spans given to a size class, since the start
+  uint64_t span_returns;  ///< wholly free spans taken back from a size class, since the start
+  uint64_t lock_waits;    ///< times a thread slept for one of Freehold's locks, since the start
+  uint64_t threads;       ///< thread caches alive now
+  uint64_t threads_peak;  ///< the most thread caches alive at one time
+  uint64_t late_frees;    ///< frees by threads whose cache was gone already, since the start
+
+  uint32_t cpus;         ///< CPUs that the process may use
+  char cpus_source[28];  ///< what decided that: "affinity", "cgroup" or "online"
+  char cache_mode[16];   ///< "thread" or "cpu"
+  char huge_pages[16];   ///< "off", "auto" or "on"
+} freehold_stats_t;
+
+/// The statistics of one size class. Later versions append members.
+typedef struct freehold_class_stats_t {
+  uint64_t slot_bytes;  ///< bytes of a slot of this class
+  uint64_t spans;       ///< spans that belong to the class now
+  uint64_t slots;       ///< slots in those spans
+  uint64_t free_slots;  ///< of them, free in the shared bitmap; slots in thread caches count as used
+  uint64_t refills;     ///< times a thread cache took slots from the bitmap, since the start
+  uint64_t drains;      ///< times a thread cache gave slots back, since the start
+} freehold_class_stats_t;
+
+/// The version of the two structs above.
+#define FREEHOLD_STATS_VERSION 1
+
+/// Fills `out` with the statistics of the process. The caller's struct may be smaller or larger than the library's, because
+/// program and library may have been built at different times: the library fills what both know, sets the rest of `out` to
+/// zero, and stores the number of bytes it filled in `out->size`.
+/// @param out   the caller's struct
+/// @param size  sizeof(freehold_stats_t) as the caller was compiled
+/// @return 0, or -1 with errno EINVAL if `out` is null or `size` is too small for the members `size`, `version` and
+///         `class_count`.
+/// Cost: one pass over all spans. Allocates nothing.
+int freehold_stats(freehold_stats_t* out, size_t size);
+
+/// Fills an array with the statistics of the size classes, the smallest class first.
+/// @param out        an array of `count` structs of `entry_size` bytes each; may be null if `count` is 0
+/// @param count      entries of the array; entries beyond the number of classes are left alone
+/// @param entry_size sizeof(freehold_class_stats_t) as the caller was compiled; each entry is filled as far as both the
+/// caller
+///                   and the library know, the rest of it is set to zero
+/// @return the number of size classes, which may be more than `count`; 0 with errno EINVAL if `entry_size` is 0 or `out` is
+///         null while `count` is not 0.
+/// Cost: one pass over all spans. Allocates nothing.
+size_t freehold_class_stats(freehold_class_stats_t* out, size_t count, size_t entry_size);
 
 #ifdef __cplusplus
 }

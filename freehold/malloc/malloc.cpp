@@ -120,13 +120,4 @@ FREEHOLD_EXPORT size_t freehold_idle(void) { return alloc::idle(); }
 
 FREEHOLD_EXPORT size_t freehold_set_limit(size_t bytes) { return alloc::set_limit(bytes); }
 
-FREEHOLD_EXPORT int freehold_stats(void* out, size_t size) {
-  if (size != sizeof(alloc::Stats)) {
-    errno = EINVAL;
-    return -1;
-  }
-  alloc::stats(*static_cast<alloc::Stats*>(out));
-  return 0;
-}
-
 }  // extern "C"

@@ -8,7 +8,7 @@ library=$1
 wanted() {
   printf '%s\n' malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree \
     malloc_usable_size free_sized free_aligned_sized malloc_trim mallinfo mallinfo2 mallopt malloc_stats malloc_info \
-    freehold_is_active freehold_trim freehold_idle freehold_set_limit freehold_stats
+    freehold_is_active freehold_trim freehold_idle freehold_set_limit freehold_stats freehold_class_stats
   printf '%s\n' __libc_{malloc,free,cfree,calloc,realloc,memalign,valloc,pvalloc} __posix_memalign
   # operator new and new[]: plain, nothrow, aligned, aligned nothrow; operator delete and delete[]: the same, and sized.
   printf '%s\n' _Zn{w,a}m{,RKSt9nothrow_t,St11align_val_t,St11align_val_tRKSt9nothrow_t} \

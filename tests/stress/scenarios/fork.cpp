@@ -11,7 +11,7 @@
 
 #include <array>
 
-#include "freehold/alloc/stats.hpp"
+#include "freehold/malloc.h"
 #include "tests/stress/scenarios/scenario.hpp"
 
 extern char** environ;
@@ -407,11 +407,10 @@ void fork_and_exit_in_handler(int) {
 
 // The handler's fork comes while the program reads the malloc's statistics.
 SCENARIO(fork_from_signal_handler_amid_statistics) {
-  using Stats = int (*)(void*, std::size_t);
-  const auto stats = reinterpret_cast<Stats>(::dlsym(RTLD_DEFAULT, "freehold_stats"));
+  const auto stats = reinterpret_cast<decltype(&freehold_stats)>(::dlsym(RTLD_DEFAULT, "freehold_stats"));
   for (int i = 0; i < 20'000; ++i) std::memset(CApi::allocate(4000), 1, 1);  // a pass over many spans takes its time
   constexpr int kHalf = 60;
-  static alloc::Stats room;
+  static freehold_stats_t room;
   start_alarm(fork_and_exit_in_handler);
   while (g_forks < kHalf) require(mallinfo2().uordblks != 0, "mallinfo2");
   while (g_forks < 2 * kHalf && stats != nullptr) require(stats(&room, sizeof room) == 0, "freehold_stats");
