@@ -1,11 +1,9 @@
 // The process's one engine: start, threads' coming and going, fork, and the functions of engine.hpp.
 #include "freehold/alloc/engine.hpp"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/auxv.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +20,8 @@
 #include "freehold/alloc/options.hpp"
 #include "freehold/alloc/purger_thread.hpp"
 #include "freehold/os/cpu.hpp"
+#include "freehold/os/memory_file.hpp"
+#include "freehold/os/threads.hpp"
 #include "freehold/sync/fork_gate.hpp"
 
 // glibc's, for destructors of thread-local objects.
@@ -331,7 +331,7 @@ void look_for_dead_threads() noexcept {
     const int saved = errno;
     const auto is_dead = [](const NativeCache& cache) {
       const std::int32_t thread = cache.thread.load(std::memory_order_relaxed);  // relaxed: 0, or the id
-      return thread != 0 && ::syscall(SYS_tgkill, g_process, thread, 0) != 0 && errno == ESRCH;
+      return thread != 0 && os::thread_has_ended(g_process, thread);
     };
     if (const Inside inside(nullptr); inside) g_core.detach_all(is_dead);
     errno = saved;
@@ -355,16 +355,9 @@ void look_for_dead_threads() noexcept {
   return s;
 }
 
-// Whether the descriptor still is what the parent passed: memory, sealed to its size. A program that closes what it did not
-// open may have a file of its own under this number by now.
-[[nodiscard]] bool is_stats_file(int fd) noexcept {
-  constexpr int kSealed = F_SEAL_GROW | F_SEAL_SHRINK;
-  const int seals = ::fcntl(fd, F_GET_SEALS);
-  return seals >= 0 && (seals & kSealed) == kSealed;
-}
-
 void write_stats_at_exit() noexcept {
-  if (!is_stats_file(g_options.stats_fd)) return;
+  // A program that closes descriptors that it did not open may have a file of its own under this number by now.
+  if (!os::is_sealed_memory_file(g_options.stats_fd)) return;
   static Stats stats;
   alloc::stats(stats);
   const char* from = reinterpret_cast<const char*>(&stats);
@@ -431,7 +424,7 @@ void finish_start() noexcept {
   if (!inside) return nullptr;
   NativeCache* const cache = g_core.attach();
   if (cache != nullptr && ::getpid() == g_process)
-    cache->thread.store(static_cast<pid_t>(::syscall(SYS_gettid)), std::memory_order_relaxed);  // relaxed: an id
+    cache->thread.store(os::thread_id(), std::memory_order_relaxed);  // relaxed: an id
   return cache;
 }
 

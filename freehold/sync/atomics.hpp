@@ -25,21 +25,19 @@
 //                     atomic the lower half is compared, as the kernel does. With a time-out: it may return for that, too
 //   A::decide(v, d)   a threshold: v natively; the simulator may explore d as well
 #pragma once
-#include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <bit>
-#include <cerrno>
-#include <climits>
 #include <concepts>
 #include <cstdint>
 #include <ctime>
 #include <type_traits>
 #include <utility>
+
+#include "freehold/os/futex.hpp"
+#include "freehold/os/membarrier.hpp"
+#include "freehold/os/threads.hpp"
 
 namespace freehold::sync {
 
@@ -142,8 +140,8 @@ struct NativeAtomics {
   }
   static void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
   // False: the system refuses by now (a filter of system calls), and nobody was fenced.
-  static bool heavy_fence() noexcept { return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
-  static bool may_fence_heavily() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
+  static bool heavy_fence() noexcept { return os::Membarrier::run_in_all_threads(); }
+  static bool may_fence_heavily() noexcept { return os::Membarrier::register_process(); }
   static std::uint32_t thread_number() noexcept {
     static constinit std::atomic<std::uint32_t> asked{0};
     static thread_local constinit std::uint32_t number = 0;  // plus one
@@ -154,7 +152,7 @@ struct NativeAtomics {
   static std::uint32_t thread_id() noexcept {
     static thread_local constinit std::uint32_t id = 0;
     if (id == 0) [[unlikely]]
-      id = static_cast<std::uint32_t>(syscall(SYS_gettid));
+      id = static_cast<std::uint32_t>(os::thread_id());
     return id;
   }
   // No constructor, hence no check in the access. These three are hidden: each shared object has its own, in whatever way
@@ -179,25 +177,31 @@ struct NativeAtomics {
     calls.add(call);
   }
   static unsigned cpu_id() noexcept { return static_cast<unsigned>(sched_getcpu()); }
+  // Not std::atomic::wait: that needs libstdc++.so (it throws), and a malloc must not.
   static void wait(const std::atomic<std::uint32_t>& a, std::uint32_t old) noexcept {
-    futex(lower_half(a), FUTEX_WAIT_PRIVATE, old);
+    os::Futex::wait(lower_half(a), old, os::FutexScope::kProcess);
   }
-  static void notify_one(std::atomic<std::uint32_t>& a) noexcept { futex(lower_half(a), FUTEX_WAKE_PRIVATE, 1); }
-  static void notify_all(std::atomic<std::uint32_t>& a) noexcept { futex(lower_half(a), FUTEX_WAKE_PRIVATE, INT_MAX); }
+  static void notify_one(std::atomic<std::uint32_t>& a) noexcept {
+    os::Futex::wake_one(lower_half(a), os::FutexScope::kProcess);
+  }
+  static void notify_all(std::atomic<std::uint32_t>& a) noexcept {
+    os::Futex::wake_all(lower_half(a), os::FutexScope::kProcess);
+  }
   // Waits for at most so long; returns for no reason, too.
   template <class T>
   static void wait_shared(const std::atomic<T>& a, T old, std::uint64_t nanoseconds = kForever) noexcept {
     const timespec time{static_cast<std::time_t>(nanoseconds / 1'000'000'000),
                         static_cast<long>(nanoseconds % 1'000'000'000)};
-    futex(lower_half(a), FUTEX_WAIT, static_cast<std::uint32_t>(old), nanoseconds == kForever ? nullptr : &time);
+    os::Futex::wait(lower_half(a), static_cast<std::uint32_t>(old), os::FutexScope::kShared,
+                    nanoseconds == kForever ? nullptr : &time);
   }
   template <class T>
   static void notify_one_shared(std::atomic<T>& a) noexcept {
-    futex(lower_half(a), FUTEX_WAKE, 1);
+    os::Futex::wake_one(lower_half(a), os::FutexScope::kShared);
   }
   template <class T>
   static void notify_all_shared(std::atomic<T>& a) noexcept {
-    futex(lower_half(a), FUTEX_WAKE, INT_MAX);
+    os::Futex::wake_all(lower_half(a), os::FutexScope::kShared);
   }
   template <class T>
   static constexpr T decide(T value, T) noexcept {
@@ -210,19 +214,6 @@ struct NativeAtomics {
     static_assert(std::endian::native == std::endian::little && (sizeof(T) == 4 || sizeof(T) == 8));
     static_assert(sizeof(a) == sizeof(T) && std::atomic<T>::is_always_lock_free);
     return &a;
-  }
-  // Not std::atomic::wait: that needs libstdc++.so (it throws), and a malloc must not. errno is the caller's: a lock
-  // inside free() may not change it.
-  static void futex(const void* word, int operation, std::uint32_t value, const timespec* time = nullptr) noexcept {
-    const int saved = errno;
-    syscall(SYS_futex, word, operation, value, time, nullptr, 0);
-    errno = saved;
-  }
-  static bool membarrier(int command) noexcept {
-    const int saved = errno;
-    const long result = syscall(SYS_membarrier, command, 0, 0);
-    errno = saved;
-    return result == 0;
   }
 };
 static_assert(Atomics<NativeAtomics> && SharedAtomics<NativeAtomics>);

@@ -6,18 +6,14 @@
 // Threads: look() and sleep() are the owner's; wake_for() and wake() anybody's.
 // Cost: wake_for a fence and a load; when it wakes, a write and a system call. sleep: a fence and a system call.
 #pragma once
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <optional>
 
 #include "freehold/base/bits.hpp"
+#include "freehold/os/futex.hpp"
 #include "freehold/sync/atomics.hpp"
 #include "freehold/timer/timer.hpp"
 
@@ -27,7 +23,6 @@ namespace freehold::timer {
 struct FutexSleep {
   static void wait_until(const std::atomic<std::uint32_t>& word, std::uint32_t old,
                          std::optional<TimePoint> until) noexcept {
-    const int saved = errno;
     timespec deadline{};
     if (until) {
       const auto since_start = until->time_since_epoch();
@@ -35,8 +30,7 @@ struct FutexSleep {
       deadline.tv_sec = seconds.count();
       deadline.tv_nsec = (since_start - seconds).count();
     }
-    syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, old, until ? &deadline : nullptr, nullptr, FUTEX_BITSET_MATCH_ANY);
-    errno = saved;
+    os::Futex::wait_until(&word, old, until ? &deadline : nullptr);
   }
 };
 

@@ -1,0 +1,23 @@
+// The system's numbers of threads. Threads: any. Cost: a system call each.
+#pragma once
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace freehold::os {
+
+// The system's number of the calling thread.
+[[nodiscard]] inline pid_t thread_id() noexcept { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+// Whether a thread of this process has ended. False also if the system does not tell. A number may have been given to a new
+// thread of the process meanwhile; then that one is meant. errno is unchanged.
+[[nodiscard]] inline bool thread_has_ended(pid_t process, pid_t thread) noexcept {
+  const int saved = errno;
+  const bool ended = syscall(SYS_tgkill, process, thread, 0) != 0 && errno == ESRCH;  // 0 is no signal: only asks
+  errno = saved;
+  return ended;
+}
+
+}  // namespace freehold::os
