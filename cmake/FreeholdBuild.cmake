@@ -88,6 +88,15 @@ function(freehold_install)
   add_dependencies(freehold_shipped ${ARGN})
 endfunction()
 
+# freehold_export(<shared library> <version script>): the library exports the symbols of the script and no others. Its soname
+# ends with the minor version, since before 1.0 a minor version may change the interface.
+function(freehold_export target script)
+  cmake_path(ABSOLUTE_PATH script)
+  target_link_options(${target} PRIVATE LINKER:--version-script=${script})
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${script} VERSION ${PROJECT_VERSION}
+                                             SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+endfunction()
+
 # freehold_add_part(<folder> IF <option>): the folder, if the option is on and the folder has been begun.
 function(freehold_add_part folder)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "IF" "")

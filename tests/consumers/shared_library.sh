@@ -10,7 +10,7 @@ expect() { # what, wanted, got
 }
 dynamic=$(readelf --wide --dynamic "$library")
 expect "needed libraries" "libc.so.6" "$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' <<<"$dynamic" | grep -v '^ld-linux' | sort)"
-expect "soname" "libfreehold.so.0" "$(sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p' <<<"$dynamic")"
+expect "soname" "libfreehold.so.0.1" "$(sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p' <<<"$dynamic")"
 expect "binding" 1 "$(grep -c 'FLAGS_1.*NOW' <<<"$dynamic" || true)"
 api='malloc|calloc|realloc|free|reallocarray|posix_memalign|aligned_alloc|memalign|valloc|pvalloc|malloc_usable_size'
 api+='|free_sized|free_aligned_sized|malloc_trim|mallinfo2?|mallopt|malloc_stats|malloc_info|cfree'

@@ -1,23 +1,10 @@
 #!/usr/bin/env bash
-# libfreehold.so exports its API, all of it and nothing else; it needs libc alone; and its thread-local storage is a few
-# words, so that a program which loads it late has room for it. Once loaded it stays.
-#   exports.sh LIBRARY
+# libfreehold.so exports what its version script lists, all of it and nothing else; it needs libc alone; and its thread-local
+# storage is a few words, so that a program which loads it late has room for it. Once loaded it stays.
+#   exports.sh LIBRARY SCRIPT
 set -euo pipefail
 library=$1
-
-wanted() {
-  printf '%s\n' malloc free calloc realloc reallocarray posix_memalign aligned_alloc memalign valloc pvalloc cfree \
-    malloc_usable_size free_sized free_aligned_sized malloc_trim mallinfo mallinfo2 mallopt malloc_stats malloc_info \
-    freehold_is_active freehold_trim freehold_idle freehold_set_limit freehold_stats freehold_class_stats
-  printf '%s\n' __libc_{malloc,free,cfree,calloc,realloc,memalign,valloc,pvalloc} __posix_memalign
-  # operator new and new[]: plain, nothrow, aligned, aligned nothrow; operator delete and delete[]: the same, and sized.
-  printf '%s\n' _Zn{w,a}m{,RKSt9nothrow_t,St11align_val_t,St11align_val_tRKSt9nothrow_t} \
-    _Zd{l,a}Pv{,m,RKSt9nothrow_t,St11align_val_t,mSt11align_val_t,St11align_val_tRKSt9nothrow_t}
-}
-diff <(wanted | sort) <(nm --dynamic --defined-only --format=posix "$library" | cut -d' ' -f1 | sort) || {
-  echo "the exports (>) are not the expected ones (<)"
-  exit 1
-}
+"$(dirname "$0")"/symbols.sh "$library" "$2"
 
 needed=$(readelf --wide --dynamic "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -v '^ld-linux')
 [[ $needed == libc.so.6 ]] || { echo "needs $needed"; exit 1; }
