@@ -9,8 +9,8 @@
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/fast_path.hpp"
-#include "freehold/malloc/export.hpp"
 #include "freehold/malloc.h"
+#include "freehold/malloc/export.hpp"
 
 namespace {
 
