@@ -1,10 +1,7 @@
 // The probe's ear for waits that are no pthread's: futexes that the program, its C++ library's std::atomic::wait or its
 // language's runtime call by syscall(), and C11's mutexes, which go round pthread_mutex_lock().
 //
-// A futex does not say whether it is a lock. Of a lock, each thread that had to wait for it releases it later, and then
-// wakes one of the others; who waits for work, a barrier or a turn is woken by somebody else. So of each address the waits
-// are counted, and how many of them were followed by such a release of the same thread; from half of them on it is a lock.
-// What was recorded of it before that was known is set right when the recording is read.
+// A futex does not say whether it is a lock: lock_guess.hpp tells by who releases it.
 //
 // Any thread. A futex that does not wait costs two comparisons more.
 #include <dlfcn.h>
@@ -12,12 +9,11 @@
 #include <sys/syscall.h>
 #include <threads.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 
+#include "freehold/doctor/lock_guess.hpp"
 #include "freehold/doctor/recorder.hpp"
 
 #define FREEHOLD_EXPORT extern "C" __attribute__((visibility("default")))
@@ -25,53 +21,6 @@
 namespace {
 using namespace freehold::doctor::probe;
 using freehold::doctor::WaitKind;
-
-constexpr unsigned kPlacesBits = 10;
-constexpr std::uint32_t kWaitsToJudge = 3;
-constexpr std::size_t kUnreleased = 4;  // locks that a thread had to wait for and holds
-
-// An address, and what was seen of it. Others of the same hash take the place over and are counted from the beginning.
-// relaxed throughout: counts, which nothing is published by; one that is lost is one sample judged otherwise.
-struct Place {
-  std::atomic<const void*> address{nullptr};
-  std::atomic<std::uint32_t> waits{0}, releases{0};
-};
-constinit std::array<Place, std::size_t{1} << kPlacesBits> g_places{};
-constinit thread_local std::array<const void*, kUnreleased> t_unreleased{};
-constinit thread_local unsigned t_next_unreleased = 0;
-
-Place& place_at(const void* address) noexcept {
-  Place& place = g_places[mix(reinterpret_cast<std::uintptr_t>(address) >> 2) >> (64 - kPlacesBits)];
-  if (place.address.load(std::memory_order_relaxed) != address) {
-    place.address.store(address, std::memory_order_relaxed);
-    place.waits.store(0, std::memory_order_relaxed);
-    place.releases.store(0, std::memory_order_relaxed);
-  }
-  return place;
-}
-
-// A wait of this thread for the address is over. Whether it is a lock, as far as is known. A thread that waits again before
-// it has released anything did not get it: it still waits for the same.
-bool waited_for_lock(const void* address) noexcept {
-  Place& place = place_at(address);
-  if (std::ranges::find(t_unreleased, address) == t_unreleased.end()) {
-    place.waits.fetch_add(1, std::memory_order_relaxed);
-    t_unreleased[t_next_unreleased++ % kUnreleased] = address;
-  }
-  const std::uint32_t waits = place.waits.load(std::memory_order_relaxed);
-  return waits >= kWaitsToJudge && 2 * place.releases.load(std::memory_order_relaxed) >= waits;
-}
-
-// This thread wakes one of those that wait for the address.
-void released(const void* address) noexcept {
-  for (const void*& known : t_unreleased) {
-    if (known != address) continue;
-    known = nullptr;
-    place_at(address).releases.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-}
-
 }  // namespace
 
 #if defined(__x86_64__)

@@ -1,9 +1,9 @@
 // The probe's other ear: how long the program waits for its own locks, and how long it waits for work.
 //
 // Each call tries first, and only a lock that is held is waited for in the real call, between two readings of the clock. A
-// wait for work (condition variables, semaphores) is timed always; what pthread_cond_wait() then waits for its mutex is
-// part of it. Results are passed on as they are: EDEADLK, EOWNERDEAD, EINTR and the rest mean to the program what they
-// always did.
+// wait for a condition variable is always timed; what pthread_cond_wait() then waits for its mutex is part of it. A
+// semaphore may be a lock or announce work: lock_guess.hpp tells by who posts it. Results are passed on as they are:
+// EDEADLK, EOWNERDEAD, EINTR and the rest mean to the program what they always did.
 //
 // Not here: locks inside libc (malloc's own are no calls), C11's mtx_lock(), which goes round these, and futexes of the
 // program's own (probe_futex.cpp). Not noexcept where POSIX has a point of cancellation: such a thread unwinds through here.
@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "freehold/doctor/lock_guess.hpp"
 #include "freehold/doctor/recorder.hpp"
 
 #define FREEHOLD_EXPORT extern "C" __attribute__((visibility("default")))
@@ -43,6 +44,7 @@ class Next {
       function = look();
     return function(arguments...);
   }
+  void prepare() { look(); }
 
  private:
   [[gnu::noinline]] F* look() {
@@ -94,6 +96,21 @@ constinit Next<int(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*
 constinit Next<int(sem_t*)> g_sem_wait("sem_wait"), g_sem_trywait("sem_trywait");
 constinit Next<int(sem_t*, const timespec*)> g_sem_timedwait("sem_timedwait");
 constinit Next<int(sem_t*, clockid_t, const timespec*)> g_sem_clockwait("sem_clockwait");
+constinit Next<int(sem_t*)> g_sem_post("sem_post");
+
+// sem_post() may be called by signal handlers, where functions cannot be looked up.
+[[gnu::constructor]] void prepare() { g_sem_post.prepare(); }
+
+// A wait for a semaphore that was not free. glibc's semaphores are futexes: one that is a lock is recorded as such.
+template <class Wait>
+inline int wait_for(sem_t* semaphore, const Wait& wait) {
+  if (!is_listening()) return wait();
+  const std::uint64_t began = ticks();
+  const int result = wait();
+  const bool is_lock = result == 0 && waited_for_lock(semaphore);
+  waited(is_lock ? WaitKind::kFutexLock : WaitKind::kSemaphore, semaphore, began, ticks());
+  return result;
+}
 
 // Whether the semaphore was taken at once. The real calls are points of cancellation even then.
 [[nodiscard]] bool take_at_once(sem_t* semaphore) {
@@ -142,13 +159,17 @@ FREEHOLD_EXPORT int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mu
 
 FREEHOLD_EXPORT int sem_wait(sem_t* semaphore) {
   if (take_at_once(semaphore)) return 0;
-  return idle(WaitKind::kSemaphore, semaphore, [=] { return g_sem_wait(semaphore); });
+  return wait_for(semaphore, [=] { return g_sem_wait(semaphore); });
+}
+FREEHOLD_EXPORT int sem_post(sem_t* semaphore) noexcept {
+  if (is_listening()) released(semaphore);
+  return g_sem_post(semaphore);
 }
 FREEHOLD_EXPORT int sem_timedwait(sem_t* semaphore, const timespec* until) {
   if (take_at_once(semaphore)) return 0;
-  return idle(WaitKind::kSemaphore, semaphore, [=] { return g_sem_timedwait(semaphore, until); });
+  return wait_for(semaphore, [=] { return g_sem_timedwait(semaphore, until); });
 }
 FREEHOLD_EXPORT int sem_clockwait(sem_t* semaphore, clockid_t clock, const timespec* until) {
   if (take_at_once(semaphore)) return 0;
-  return idle(WaitKind::kSemaphore, semaphore, [=] { return g_sem_clockwait(semaphore, clock, until); });
+  return wait_for(semaphore, [=] { return g_sem_clockwait(semaphore, clock, until); });
 }

@@ -223,13 +223,14 @@ class Reader {
                              .stack = record.stack});
   }
 
-  // A futex that turned out to be a lock was one from the beginning.
+  // A futex or a semaphore that turned out to be a lock was one from the beginning.
   void name_locks() {
     std::set<std::uint64_t> locks;
     for (const WaitSample& wait : result_.waits)
       if (wait.kind == WaitKind::kFutexLock) locks.insert(wait.lock);
     for (WaitSample& wait : result_.waits)
-      if (wait.kind == WaitKind::kFutexWait && locks.contains(wait.lock)) wait.kind = WaitKind::kFutexLock;
+      if ((wait.kind == WaitKind::kFutexWait || wait.kind == WaitKind::kSemaphore) && locks.contains(wait.lock))
+        wait.kind = WaitKind::kFutexLock;
   }
 
   [[nodiscard]] StackId read_stack(std::size_t at, unsigned depth) {

@@ -58,8 +58,8 @@ enum class WaitKind : std::uint8_t {
   kSpinLock,
   kCondition,
   kSemaphore,
-  kFutexLock,  // a futex that is released by those who waited for it
-  kFutexWait,  // a futex that somebody else wakes
+  kFutexLock,  // a futex or a semaphore that is released by the threads that waited for it
+  kFutexWait,  // a futex that another thread wakes
 };
 inline constexpr std::uint8_t kWaitKinds = 8;
 

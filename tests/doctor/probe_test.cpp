@@ -169,6 +169,15 @@ TEST_F(Probe, FutexesAndC11_LocksAreToldFromWaitsForWork) {
   EXPECT_GT(waited[doctor::WaitKind::kMutex], 0.15);
   EXPECT_GT(waited[doctor::WaitKind::kFutexWait], 0.4) << "the worker's wait";
 }
+// The same of semaphores: one that is posted by the threads that waited for it is a lock, one that announces work is not.
+TEST_F(Probe, Semaphores_LocksAreToldFromWaitsForWork) {
+  const Recording recording = recorded("semaphores");
+  std::map<doctor::WaitKind, double> waited;
+  for (const auto& wait : recording.waits) waited[wait.kind] += wait.weight * wait.waited_s;
+  EXPECT_GT(waited[doctor::WaitKind::kFutexLock], 0.15);
+  EXPECT_GT(waited[doctor::WaitKind::kSemaphore], 0.2) << "the worker's wait";
+  EXPECT_EQ(waited.size(), 2U);
+}
 TEST_F(Probe, UncontendedMutex_NoWaits) {
   const Recording recording = recorded("counts");
   for (const auto& wait : recording.waits) EXPECT_TRUE(doctor::is_idleness(wait.kind));

@@ -107,7 +107,6 @@ void locks() {
   other.join();
 }
 
-// What a preloaded library must not change about locks.
 // The same with a lock made of a futex (Drepper, "Futexes are tricky") and with C11's, and a wait for work by std::atomic.
 void other_locks() {
   struct FutexLock {
@@ -147,6 +146,38 @@ void other_locks() {
   worker.join();
 }
 
+// Two threads that lock a semaphore of one, and a worker that waits for work by another.
+void semaphores() {
+  static sem_t lock, work;
+  sem_init(&lock, 0, 1);
+  sem_init(&work, 0, 0);
+  static std::atomic<bool> is_over{false};
+  const auto hammer = [] {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+    while (std::chrono::steady_clock::now() < end) {
+      sem_wait(&lock);
+      usleep(2'000);
+      sem_post(&lock);
+      usleep(100);
+    }
+  };
+  std::thread worker([] {
+    while (!is_over) sem_wait(&work);
+  });
+  std::thread other(hammer);
+  std::thread third(hammer);
+  for (int i = 0; i < 30; ++i) {
+    usleep(10'000);
+    sem_post(&work);
+  }
+  other.join();
+  third.join();
+  is_over = true;
+  sem_post(&work);
+  worker.join();
+}
+
+// What a preloaded library must not change about locks.
 void lock_results() {
   pthread_mutexattr_t attributes;
   pthread_mutexattr_init(&attributes);
@@ -398,6 +429,8 @@ int main(int count, char** words) {
     late();
   else if (role == "locks")
     locks();
+  else if (role == "semaphores")
+    semaphores();
   else if (role == "other_locks")
     other_locks();
   else if (role == "lock_results")
