@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import byhand
 import cases
 
 
@@ -29,12 +30,24 @@ def verdict_term(verdict):
     return "mixed+" if verdict["blames_allocator"] else "mixed-"
 
 
-def judge(case, verdict):
-    """`right`, `undecided` or `wrong`; and whether the allocator was blamed in vain."""
+# Causes by which threads disturb each other through the hardware. Some machines bear them: two hardware threads of one core share its caches.
+BORNE_BY_SOME = ("allocator-false-sharing", "own-sharing", "memory-bandwidth")
+BORNE_FROM = 1.85  # times as fast with two threads as with one
+
+
+def speedup_by_hand(case, program):
+    """Two threads against one, if a machine may bear the case's cause; none otherwise."""
+    return byhand.speedup(case, program) if case.truth in BORNE_BY_SOME else None
+
+
+def judge(case, verdict, is_borne=False):
+    """`right`, `undecided` or `wrong`; and whether the allocator was blamed in vain. `is_borne`: this machine bears the cause."""
     term, lost = verdict_term(verdict), verdict["lost"]["value"] if verdict["lost"] else 0
     in_vain = bool(verdict["blames_allocator"]) and not case.may_blame_allocator
     if case.unsaid and re.search(case.unsaid, verdict["headline"]):
         return "wrong", in_vain
+    if is_borne and term == "none":
+        return "right", in_vain
     if not in_vain and any(c.term == term and (c.most_lost is None or lost < c.most_lost) for c in case.right):
         return "right", in_vain
     return ("undecided" if term == "undecided" and not in_vain else "wrong"), in_vain
@@ -83,6 +96,9 @@ def run_doctor(case, words, timeout_s):
 def ask(case, doctor, program, budget_s):
     """One entry of the results."""
     entry = {"case": case.name, "language": case.language, "truth": case.truth, "right": [c.term for c in case.right], "budget_s": budget_s}
+    speedup = speedup_by_hand(case, program)
+    entry["speedup_by_hand"] = speedup and round(speedup, 2)
+    entry["borne"] = speedup is not None and speedup >= BORNE_FROM
     with tempfile.TemporaryDirectory(prefix="freehold-blind-") as folder:
         report = Path(folder) / "report.json"
         started = time.monotonic()
@@ -92,7 +108,7 @@ def ask(case, doctor, program, budget_s):
             return {**entry, "verdict": "failed", "judgement": "failed", "in_vain": False, "headline": f"exit {status}: {said}"}
         full = json.loads(report.read_text())
     verdict = full["verdict"]
-    judgement, in_vain = judge(case, verdict)
+    judgement, in_vain = judge(case, verdict, entry["borne"])
     gains = [[fix["text"], round(fix["gain"]["value"], 2)] for fix in full["fixes"] if fix["gain"] and not fix["failed"]]
     return {**entry, "verdict": verdict_term(verdict), "judgement": judgement, "in_vain": in_vain, "headline": verdict["headline"],
             "lost": verdict["lost"] and verdict["lost"]["value"], "noisy": verdict["noisy"], "best_gain": gains[:1]}

@@ -30,6 +30,15 @@ def run_once(case, command, threads, preload=None):
     return wall, usage.ru_utime, usage.ru_stime, usage.ru_maxrss / 1024
 
 
+def speedup(case, command, times=3):
+    """How many times as fast two threads are as one: the least of some runs each, in turn."""
+    runs = {1: [], 2: []}
+    for _ in range(times):
+        for threads in runs:
+            runs[threads].append(run_once(case, command, threads)[0])
+    return min(runs[1]) / min(runs[2])
+
+
 def examine(case, command, times):
     """Prints one line: how it scales, where its CPU time is, and what other mallocs change."""
     runs = {}

@@ -11,7 +11,7 @@ A head is a comment with lines `Case NAME: arguments`, each followed by indented
     Unsaid: expression that the headline must not match
     Seen:  what was measured by hand, without the doctor
 
-`undecided` is never wrong. {n} among the arguments makes the doctor sweep --threads 1,2, otherwise it sweeps the CPUs.
+`undecided` is never wrong. `none` counts as right where this machine bears the cause: asking.py times the program by hand first. {n} among the arguments makes the doctor sweep --threads 1,2, otherwise it sweeps the CPUs.
 """
 
 import fnmatch

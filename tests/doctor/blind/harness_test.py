@@ -9,6 +9,7 @@ import unittest
 from pathlib import Path
 
 import asking
+import byhand
 import cases
 import matrix
 
@@ -86,6 +87,19 @@ class Judgements(unittest.TestCase):
         self.assertEqual(asking.judge(case, verdict("none", lost=0.1))[0], "right")
         self.assertEqual(asking.judge(case, verdict("none", lost=0.4))[0], "wrong")
 
+    def test_Judge_NoneWhereTheMachineBearsIt_Right(self):
+        case = case_of("allocator-false-sharing", truth="allocator-false-sharing")
+        self.assertEqual(asking.judge(case, verdict("none", lost=0.01), is_borne=True), ("right", False))
+        self.assertEqual(asking.judge(case, verdict("none", lost=0.01), is_borne=False), ("wrong", False))
+        self.assertEqual(asking.judge(case, verdict("own-lock"), is_borne=True), ("wrong", False))
+
+    def test_SpeedupByHand_OnlyWhereAMachineMayBearTheCause_LeastOfRuns(self):
+        times = {1: iter([3.0, 2.0, 4.0]), 2: iter([1.5, 1.0, 9.0])}
+        run_once, byhand.run_once = byhand.run_once, lambda case, command, threads: (next(times[threads]), 0, 0, 0)
+        self.addCleanup(setattr, byhand, "run_once", run_once)
+        self.assertEqual(asking.speedup_by_hand(case_of("own-sharing", truth="own-sharing"), ["x"]), 2.0)
+        self.assertIsNone(asking.speedup_by_hand(case_of("own-lock"), ["x"]))
+
     def test_Judge_ForbiddenWords_WrongWhateverTheTerm(self):
         self.assertEqual(asking.judge(case_of("serial", unsaid="of the scaling"), verdict("serial", headline="all of the scaling"))[0], "wrong")
 
@@ -107,6 +121,10 @@ class Matrix(unittest.TestCase):
     def test_Matrix_TwoEntries_CountedAndShown(self):
         self.assertEqual(matrix.confusion(self.entries), {"own-lock": {"own-lock": 1, "mixed+": 1}})
         self.assertIn("1 (50%) right, 0 (0%) undecided, 1 (50%) wrong of 2 cases; the allocator blamed in vain: 1", matrix.as_text(self.entries))
+
+    def test_Matrix_BorneByTheMachine_AColumnOfItsOwn(self):
+        entries = [{**self.entries[0], "truth": "own-sharing", "verdict": "none", "borne": True}, {**self.entries[0], "verdict": "none", "borne": False}]
+        self.assertEqual(matrix.confusion(entries), {"own-sharing": {matrix.BORNE: 1}, "own-lock": {"none": 1}})
 
     def test_Markdown_PutTwice_OneSection(self):
         section = matrix.as_markdown(self.entries, {"budget_s": 7, "neighbours": 1})

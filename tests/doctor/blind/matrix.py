@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+BORNE = "none: this machine bears it"
 JUDGEMENTS = ("right", "undecided", "wrong", "failed")
 BEGIN, END = "<!-- begin blind: written by script/doctor_blind -->", "<!-- end blind -->"
 
@@ -12,10 +13,15 @@ def count(entries):
     return {"cases": len(entries), **{name: judged[name] for name in JUDGEMENTS}, "in_vain": sum(entry["in_vain"] for entry in entries)}
 
 
+def column(entry):
+    """The verdict; apart, where the program loses nothing because the machine bears what is wrong with it."""
+    return BORNE if entry.get("borne") and entry["verdict"] == "none" else entry["verdict"]
+
+
 def confusion(entries):
     """{truth: {verdict: cases}}, the most frequent truth first."""
     truths = [truth for truth, _ in Counter(entry["truth"] for entry in entries).most_common()]
-    return {truth: dict(Counter(entry["verdict"] for entry in entries if entry["truth"] == truth)) for truth in truths}
+    return {truth: dict(Counter(column(entry) for entry in entries if entry["truth"] == truth)) for truth in truths}
 
 
 def share(part, whole):
@@ -30,7 +36,7 @@ def sentence(entries):
 
 def rows_of(entries):
     table = confusion(entries)
-    verdicts = [verdict for verdict, _ in Counter(entry["verdict"] for entry in entries).most_common()]
+    verdicts = [verdict for verdict, _ in Counter(map(column, entries)).most_common()]
     return ["cause"] + verdicts, [[truth] + [str(table[truth].get(verdict, "")) for verdict in verdicts] for truth in table]
 
 
@@ -48,7 +54,7 @@ def as_markdown(entries, settings):
     neighbours = settings["neighbours"]
     beside = "nothing else running by the harness" if not neighbours else f"{neighbours} busy process{'es' * (neighbours > 1)} beside"
     lines = [BEGIN, f"Written by `script/doctor_blind --budget {settings['budget_s']:g} --neighbours {neighbours}`, {beside}; "
-             f"a row for each true cause, a column for each verdict (`mixed+` blames the allocator among others, `mixed-` does not).",
+             f"a row for each true cause, a column for each verdict (`mixed+` blames the allocator among others, `mixed-` does not). `{BORNE}`: measured by hand two threads are at least 1.85 times as fast as one.",
              "", *table, "", f"{sentence(entries)}."]
     if others:
         lines += ["", "| wrong | cause | verdict | headline |", "|---|---|---|---|"]

@@ -112,6 +112,7 @@ def ask_all(asked, chosen, settings):
                 entries.append(entry)
                 store(asked, settings, entries)
                 print(f"{entry['judgement']:9}  {case.name}: {entry['verdict']} ({case.truth}), {entry['seconds']} s"
+                      + ("; this machine bears it" if entry["borne"] else "")
                       + ("; the allocator blamed in vain" if entry["in_vain"] else ""), flush=True)
     names = {case.name for case in chosen}
     return [entry for entry in entries if entry["case"] in names]

@@ -5,7 +5,7 @@
 //   Truth: own-lock
 //   Right: own-lock
 //   Seen: strace -f -c of a tenth of it: 20 futex calls (one CPU was free), no mmap, madvise or brk besides start-up
-// Case own_freelist_spin: {n} spin 30000000
+// Case own_freelist_spin: {n} spin 6000000
 //   Truth: own-lock
 //   Right: own-lock
 #include <pthread.h>
