@@ -483,13 +483,22 @@ class Examiner {
     }
     // On fewer CPUs a program starts no fewer threads, as a rule.
     if (settings().knob == freehold::doctor::Knob::kAffinity) return false;
+    experiment().work_is_guessed = true;
     double least = INFINITY;
     for (std::size_t variant = 0; variant < experiment().variants.size(); ++variant) {
       const auto all = cpu_of(variant, sweep.back());
       const auto alone = cpu_of(variant, sweep.front());
       if (all && alone) least = std::min(least, *all / *alone);
     }
-    return std::isfinite(least) && least >= kGrowth * factor;
+    return std::isfinite(least) && least * (1 - spun_share()) >= kGrowth * factor;
+  }
+  // Share of the CPU time that threads were seen to spin for locks of the program's: waiting is no work.
+  [[nodiscard]] double spun_share() const {
+    if (!diagnosis_.recorded || diagnosis_.recorded->cpu_s <= 0) return 0;
+    double seconds = 0;
+    for (const auto& wait : diagnosis_.recorded->lock_waits)
+      if (wait.kind == freehold::doctor::WaitKind::kSpinLock) seconds += wait.seconds;
+    return std::min(seconds / diagnosis_.recorded->cpu_s, 1.0);
   }
   [[nodiscard]] std::optional<double> cpu_of(std::size_t variant, const Setting& setting) {
     const Cell* cell = experiment().find(variant, setting);

@@ -29,6 +29,14 @@ std::string line_of(const Diagnosis& diagnosis) {
   return shell_words(words);
 }
 
+// The doctor's line again, with `work` for --work.
+std::string with_work(const Diagnosis& diagnosis, std::string_view work) {
+  const Settings& settings = diagnosis.settings;
+  std::string line = fmt::format("freehold doctor --work {} --threads {}", work, fmt::join(settings.widths, ","));
+  if (settings.knob == Knob::kEnvironment) line += " --env " + shell_word(settings.knob_text);
+  return line + " -- " + shell_words(settings.command);
+}
+
 std::string with_environment(const Variant& variant, const std::string& line) {
   std::string before;
   for (const auto& [name, value] : variant.environment) before += fmt::format("{}={} ", name, shell_word(value));
@@ -99,6 +107,11 @@ void add_next_look(const Diagnosis& diagnosis, Steps& out) {
       out.push_back({"See who holds it meanwhile", fmt::format("perf trace -s -e futex -- {}", line)});
       break;
     case Cause::kUndecided:
+      if (is_work_unclear(diagnosis)) {
+        out.push_back({"If the threads share the work", with_work(diagnosis, "fixed")});
+        out.push_back({"If each thread brings work of its own", with_work(diagnosis, "per-thread")});
+        break;
+      }
       out.push_back({"Ask again, with more repetitions", "freehold doctor --repeat 15 -- " + line});
       break;
     default: break;

@@ -94,13 +94,19 @@ std::string one_thread(const Diagnosis& diagnosis) {
   return gain.empty() ? fmt::format("{}, whatever the allocator.", why) : fmt::format("{}; but {}.", why, gain);
 }
 
-std::string_view reason_of(Contradiction contradiction) {
+std::string_view reason_of(Contradiction contradiction, const Diagnosis& diagnosis) {
   switch (contradiction) {
     case Contradiction::kBlamedButNothingHelps: return "the recording points to the allocator, but no other one is faster";
     case Contradiction::kInnocentButAnotherHeals:
+      if (diagnosis.verdict.suspected == Cause::kNone)
+        return "the program scales, but another allocator makes it far faster, and nothing that was recorded says why";
       return "with another allocator the program scales, but nothing that was recorded says why";
-    case Contradiction::kLossWithoutLoss:
-    case Contradiction::kNoLossButLost: return "some trials lose scaling and others do not";
+    case Contradiction::kNoLossButLost:
+      if (is_work_unclear(diagnosis))
+        return "with more threads the program needs more CPU time. Each thread may bring work of its own, or threads may "
+               "spin or write the same cache lines, and the trials cannot tell which";
+      [[fallthrough]];
+    case Contradiction::kLossWithoutLoss: return "some trials lose scaling and others do not";
     case Contradiction::kMemoryButTime:
       return "another allocator needs less memory, but that does not explain the time that is lost";
     case Contradiction::kOneThreadWaits: return "threads seem to wait for each other, but only one was ever seen";
@@ -129,7 +135,8 @@ std::string undecided(const Diagnosis& diagnosis) {
              "data "
              "that threads share.";
     case Doubt::kContradiction:
-      if (!verdict.contradictions.empty()) return fmt::format("Undecided: {}.", reason_of(verdict.contradictions.front()));
+      if (!verdict.contradictions.empty())
+        return fmt::format("Undecided: {}.", reason_of(verdict.contradictions.front(), diagnosis));
       break;
     default: break;
   }
@@ -153,6 +160,9 @@ std::string headline_of(const Diagnosis& diagnosis) {
     case Cause::kRemoteFrees:
     case Cause::kAllocatorFalseSharing:
     case Cause::kPageFaults:
+      if (verdict.parts.empty())
+        return fmt::format("The allocator costs this program time, not scaling: {}. {}.", doing_of(verdict.cause),
+                           gain_all_the_same(diagnosis));
       return fmt::format("The allocator explains {} of the scaling that this program loses: {}.",
                          percent_text(verdict.allocator_share), doing_of(verdict.cause));
     case Cause::kArenaBloat: {
@@ -341,7 +351,10 @@ std::string use_of(const Diagnosis& diagnosis, const Fix& fix) {
   __builtin_unreachable();
 }
 
-std::string_view way_out_of(const Verdict& verdict) {
+std::string_view way_out_of(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  if (is_work_unclear(diagnosis))
+    return "say whether threads share the work (--work fixed) or each brings its own (--work per-thread)";
   if (verdict.one_thread && verdict.cause == Cause::kSerial) return "divide its work among threads, if more CPUs shall help";
   if (verdict.doubt == Doubt::kNoProcesses) return "give it more time (--budget)";
   switch (verdict.cause) {
@@ -351,7 +364,7 @@ std::string_view way_out_of(const Verdict& verdict) {
     case Cause::kMemoryBandwidth: return "touch less memory: smaller elements, pieces that fit the caches";
     case Cause::kCpuQuota: return "raise the quota, or start as many threads as it has CPUs";
     case Cause::kSerial: return "find what runs alone, and divide it or let it overlap";
-    case Cause::kUndecided: return "ask again on a quiet machine, with more repetitions (--repeat)";
+    case Cause::kUndecided: return "run the doctor again on a quiet machine, with more repetitions (--repeat)";
     default: return "";
   }
 }
@@ -361,7 +374,7 @@ std::string advice_of(const Diagnosis& diagnosis) {
   if (own_failure(diagnosis.experiment)) return "Do: make it run by itself first; then ask again.";
   if (!was_compared(verdict) && verdict.cause == Cause::kUndecided)
     return "Do: ask again where it may use more than one CPU.";
-  const std::string_view own = way_out_of(verdict);
+  const std::string_view own = way_out_of(diagnosis);
   const std::string use = verdict.best_fix ? use_of(diagnosis, verdict.fixes[*verdict.best_fix]) : "";
   if (own.empty() && use.empty()) return {};
   if (own.empty()) return fmt::format("Do: {}.", use);
@@ -420,6 +433,12 @@ std::vector<const Fix*> best_first(const Verdict& verdict) {
     return std::tuple(a->failed, -a->gain.value, a->variant) < std::tuple(b->failed, -b->gain.value, b->variant);
   });
   return fixes;
+}
+
+bool is_work_unclear(const Diagnosis& diagnosis) noexcept {
+  const Verdict& verdict = diagnosis.verdict;
+  return diagnosis.experiment.work_is_guessed && !verdict.contradictions.empty() &&
+         verdict.contradictions.front() == Contradiction::kNoLossButLost;
 }
 
 std::string_view judgement_of(const Fix& fix) noexcept {

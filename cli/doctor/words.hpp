@@ -37,6 +37,8 @@ struct Step {
 [[nodiscard]] std::string program_name(const Diagnosis& diagnosis);
 // The fixes that were tried: the greatest gain first, those that failed last.
 [[nodiscard]] std::vector<const freehold::doctor::Fix*> best_first(const freehold::doctor::Verdict& verdict);
+// Whether there is no verdict because the trials cannot tell more work from work that is done in vain (--work).
+[[nodiscard]] bool is_work_unclear(const Diagnosis& diagnosis) noexcept;
 // "helps", "may be chance", "the program fails"
 [[nodiscard]] std::string_view judgement_of(const freehold::doctor::Fix& fix) noexcept;
 // Whether the treatment made a difference that is not chance, to the better or to the worse.

@@ -1,6 +1,7 @@
 #include "freehold/doctor/bound.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "freehold/doctor/attribution.hpp"
@@ -10,7 +11,7 @@ namespace freehold::doctor {
 namespace {
 
 constexpr std::size_t kDraws = 1000;
-constexpr double kSpread = 0.01;        // of the median of few trials, beside what they differ by themselves
+constexpr double kSpread = 0.01;        // of a median, at least, beside what its trials differ by
 constexpr double kCallFactor = 1.5;     // a call takes at most so many times what was recorded,
 constexpr double kCallDoubt_s = 10e-9;  // or so much more: a clock costs as much as a fast call
 constexpr double kMostSaved = 0.9;      // of the time: beyond that nothing is bounded
@@ -29,22 +30,25 @@ CallCost call_cost(const Attribution& recorded) {
   return {value, std::max(kCallFactor * value, value + kCallDoubt_s)};
 }
 
-// Medians of draws from the trials, with replacement.
+// Medians of draws from the trials, with replacement. Few trials say little of their own spread, so that a draw also varies
+// by what trials of this experiment usually differ by.
 class Costs {
  public:
-  explicit Costs(const std::vector<Trial>& trials) {
+  Costs(const std::vector<Trial>& trials, double usual_spread)
+      : spread_(std::max(kSpread, usual_spread / std::sqrt(static_cast<double>(trials.size())))) {
     for (const Trial& trial : trials) costs_.push_back(trial.cost());
   }
   [[nodiscard]] double measured() const { return median(costs_); }
   [[nodiscard]] double drawn(std::mt19937_64& random) const {
     std::uniform_int_distribution<std::size_t> any(0, costs_.size() - 1);
-    std::normal_distribution<double> shake(0, kSpread);
+    std::normal_distribution<double> shake(0, spread_);
     std::vector<double> again(costs_.size());
     std::ranges::generate(again, [&] { return costs_[any(random)]; });
     return median(std::move(again)) * (1 + shake(random));
   }
 
  private:
+  double spread_;
   std::vector<double> costs_;
 };
 
@@ -58,12 +62,12 @@ double hang(double cost, const std::vector<double>& delayed, const std::vector<d
 }  // namespace
 
 std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it_is, const Attribution& recorded,
-                                 std::span<const Fix> fixes) {
+                                 std::span<const Fix> fixes, double usual_spread) {
   std::vector<Costs> with_delay;
   std::vector<double> delays;
   for (const Delayed& of : experiment.delayed) {
     if (of.trials.empty()) continue;
-    with_delay.emplace_back(of.trials);
+    with_delay.emplace_back(of.trials, usual_spread);
     delays.push_back(of.delay_s);
   }
   const CallCost call = call_cost(recorded);
@@ -75,7 +79,7 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
     const double saved = hang(cost, delayed, delays) * call_s / cost + kernel_share;
     return 1 / (1 - std::clamp(saved, 0.0, kMostSaved));
   };
-  const Costs own(as_it_is.trials);
+  const Costs own(as_it_is.trials, usual_spread);
   std::vector<double> measured, drawn;
   for (const Costs& each : with_delay) measured.push_back(each.measured());
   std::mt19937_64 random(delays.size());

@@ -17,8 +17,9 @@
 
 namespace freehold::doctor {
 
-// `as_it_is`: the cell that was delayed. Of no delays: none.
+// `as_it_is`: the cell that was delayed. Of no delays: none. `usual_spread`: what trials of the experiment differ by, as
+// a share of their median.
 [[nodiscard]] std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it_is,
-                                               const Attribution& recorded, std::span<const Fix> fixes);
+                                               const Attribution& recorded, std::span<const Fix> fixes, double usual_spread);
 
 }  // namespace freehold::doctor

@@ -15,6 +15,7 @@ constexpr double kMuchLost = 0.25;       // of the time on all CPUs, without dou
 constexpr double kMostLost = 0.5;        // the same: not to be called memory that has to be fetched once
 constexpr double kHealed = 0.75;         // of what is lost: gone with another allocator, relative to what that takes alone
 constexpr double kSureGain = 1.15;       // of an allocator that heals
+constexpr double kFarFaster = 2;         // surely, with another allocator: the program's own costs it something
 constexpr double kAllBusy = 0.95;        // of the CPUs: none idles
 constexpr double kMoreThanAlone = 1.05;  // CPU time on all CPUs, of that on one: less is no more
 constexpr double kCopiesDoWell = 1.03;   // CPU time of a copy among others, of one alone: less is no more
@@ -44,7 +45,8 @@ class Check {
   std::vector<Contradiction> found() {
     if (all_ == nullptr || alone_ == nullptr) return {};
     note(blames_in_vain(), Contradiction::kBlamedButNothingHelps);
-    note(is_own() && another_heals(), Contradiction::kInnocentButAnotherHeals);
+    note((is_own() && another_heals()) || (verdict_.cause == Cause::kNone && another_is_far_faster()),
+         Contradiction::kInnocentButAnotherHeals);
     note(explains_loss() && !(verdict_.lost.value > 0 && verdict_.lost.high > 0), Contradiction::kLossWithoutLoss);
     note(verdict_.cause == Cause::kNone && verdict_.lost.low >= kMuchLost && !verdict_.one_thread,
          Contradiction::kNoLossButLost);
@@ -92,6 +94,8 @@ class Check {
       case Cause::kNone:
       case Cause::kArenaBloat:
       case Cause::kUndecided: return false;
+      // They can cost time on one CPU as on all.
+      case Cause::kPageFaults: return !verdict_.one_thread && !verdict_.parts.empty();
       default: return !verdict_.one_thread;
     }
   }
@@ -118,6 +122,9 @@ class Check {
       return fix.helps && fix.gain.low >= kSureGain && cell(fix.variant, verdict_.alone) != nullptr &&
              excess(fix.variant) - 1 <= (1 - kHealed) * excess_now;
     });
+  }
+  [[nodiscard]] bool another_is_far_faster() const {
+    return std::ranges::any_of(verdict_.fixes, [](const Fix& fix) { return fix.helps && fix.gain.low >= kFarFaster; });
   }
   [[nodiscard]] bool is_whole(Cause cause) const {
     return verdict_.cause == cause && !verdict_.one_thread && std::ranges::any_of(verdict_.parts, [&](const Part& part) {

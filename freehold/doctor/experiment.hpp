@@ -75,6 +75,7 @@ struct Experiment {
   unsigned own_cpus = 0;          // that the program allowed itself while it ran, where it was seen; 0: not
   unsigned most_threads = 0;      // that it had at once, where it was seen; 0: not
   bool work_grows = false;        // each thread brings its own work: time stays the same when it scales. Else all share one
+  bool work_is_guessed = false;   // work_grows rests on CPU time alone, which threads that spin or share lines need as well
   std::vector<Variant> variants;  // the program as it is first
   std::vector<Cell> cells;
   std::vector<Delayed> delayed;  // the shortest first

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "freehold/doctor/attribution.hpp"
@@ -16,21 +17,24 @@ namespace freehold::doctor {
 namespace {
 
 // What counts as something. Shares are of what is lost unless said.
-constexpr double kLosesFrom = 0.12;        // of the time on all CPUs: less is nothing to worry about
-constexpr double kSurelyLosesFrom = 0.04;  // the same, of the lower limit
-constexpr double kPartFrom = 0.25;         // a part that is named
-constexpr double kSurePartFrom = 0.10;     // its lower limit
-constexpr double kWholeFrom = 0.75;        // a part that is the whole answer
-constexpr double kGainFrom = 1.05;         // a fix that is worth it
-constexpr double kSureGainFrom = 1.02;     // and surely more than this
-constexpr double kSure = 0.99;             // of the draws: several fixes are tried, one of them is lucky
-constexpr double kPaddingExplains = 0.6;   // of the allocator's part: lines that blocks share
-constexpr double kManyRemote = 0.4;        // of the frees
-constexpr double kInMalloc = 0.05;         // of the time: what happens there can be the cause
-constexpr double kAsleepInMalloc = 0.005;  // of the threads' lives: they wait for each other there
-constexpr double kSystemTime = 0.25;       // of the CPU time: the kernel is busy for the program
-constexpr double kFewerFaults = 0.5;       // that are left with another allocator
-constexpr double kSystemTimeAlone = 0.1;   // the same on one CPU, where it is not threads that wake each other
+constexpr double kLosesFrom = 0.12;         // of the time on all CPUs: less is nothing to worry about
+constexpr double kSurelyLosesFrom = 0.04;   // the same, of the lower limit
+constexpr double kScalesBelow = 0.24;       // the same, of the upper limit: a program that scales loses surely less
+constexpr std::size_t kTrialsToAcquit = 2;  // of each of the two settings: one trial alone excludes nothing
+constexpr double kMemoryAloneBelow = 0.5;   // of the time is lost at most, where memory is the cause and time is not
+constexpr double kPartFrom = 0.25;          // a part that is named
+constexpr double kSurePartFrom = 0.10;      // its lower limit
+constexpr double kWholeFrom = 0.75;         // a part that is the whole answer
+constexpr double kGainFrom = 1.05;          // a fix that is worth it
+constexpr double kSureGainFrom = 1.02;      // and surely more than this
+constexpr double kSure = 0.99;              // of the draws: several fixes are tried, one of them is lucky
+constexpr double kPaddingExplains = 0.6;    // of the allocator's part: lines that blocks share
+constexpr double kManyRemote = 0.4;         // of the frees
+constexpr double kInMalloc = 0.05;          // of the time: what happens there can be the cause
+constexpr double kAsleepInMalloc = 0.005;   // of the threads' lives: they wait for each other there
+constexpr double kSystemTime = 0.25;        // of the CPU time: the kernel is busy for the program
+constexpr double kFewerFaults = 0.5;        // that are left with another allocator
+constexpr double kSystemTimeAlone = 0.1;    // the same on one CPU, where it is not threads that wake each other
 constexpr double kFaultsPerSecond = 5000;
 constexpr double kPageBytes = 4096;
 constexpr double kGrownOnce = 1.5;        // of the peak memory was faulted in: it is not given back and fetched again
@@ -51,7 +55,7 @@ constexpr double kGrowsAway = 0.3;      // of what another allocator saves: CPU 
 constexpr double kBloatIsKernel = 0.3;  // of what another allocator saves: the kernel's time for memory that is fetched
 constexpr double kMoreWorkIfShared = 0.25;  // of what is lost: CPU time beyond that on one CPU
 constexpr double kOneBusy = 1.05;           // CPUs that one thread can keep busy
-constexpr double kOneThreadGain = 1.25;     // of one thread, surely: what its malloc does is worth a verdict
+constexpr double kFaultingGain = 1.25;      // surely, with another allocator: page faults alone are worth a verdict
 
 constexpr std::array<std::string_view, kCauses> kNames{
     "none",     "allocator-lock", "remote-frees",    "allocator-false-sharing", "page-faults", "arena-bloat",
@@ -101,7 +105,8 @@ class Examination {
     judge_noise(verdict);
     fit_laws(verdict);
     verdict.one_thread = has_one_thread();
-    if (recorded_ != nullptr) verdict.most_gain = bound_of(experiment_, *all_, *recorded_, verdict.fixes);
+    if (recorded_ != nullptr)
+      verdict.most_gain = bound_of(experiment_, *all_, *recorded_, verdict.fixes, costs_.usual_spread());
     if (alone_ == nullptr) {
       verdict.cause = cause_without_comparison(verdict);
       if (verdict.cause == Cause::kUndecided) verdict.doubt = Doubt::kNoComparison;
@@ -442,13 +447,15 @@ class Examination {
            median_of(*all_, [](const Trial& trial) { return trial.cpu_s() / trial.wall_s; }) <= kOneBusy;
   }
   [[nodiscard]] Cause cause_of_one_thread(const Verdict& verdict) const {
-    if (verdict.best_fix) {
-      const Fix& fix = verdict.fixes[*verdict.best_fix];
-      const Cell& with = *cell(fix.variant, all_->setting);
-      if (fix.gain.low >= kOneThreadGain && is_faulting(*all_) && faults(with) <= kFewerFaults * faults(*all_))
-        return Cause::kPageFaults;
-    }
+    if (faults_cost_time(verdict)) return Cause::kPageFaults;
     return is_bloated(verdict) ? Cause::kArenaBloat : Cause::kSerial;
+  }
+  // Whether malloc's page faults take time on one CPU as on all, so that they cost time but no scaling.
+  [[nodiscard]] bool faults_cost_time(const Verdict& verdict) const {
+    if (!verdict.best_fix) return false;
+    const Fix& fix = verdict.fixes[*verdict.best_fix];
+    const Cell& with = *cell(fix.variant, all_->setting);
+    return fix.gain.low >= kFaultingGain && is_faulting(*all_) && faults(with) <= kFewerFaults * faults(*all_);
   }
 
   static void doubt(Verdict& verdict, Doubt doubt) {
@@ -467,8 +474,8 @@ class Examination {
              verdict.parts.front().share.low >= least;
     };
     switch (verdict.cause) {
-      case Cause::kNone: return verdict.lost.high < 2 * kLosesFrom;
-      case Cause::kArenaBloat: return verdict.lost.high < 2 * kLosesFrom || !surely_loses;
+      case Cause::kNone: return verdict.lost.high < kScalesBelow;
+      case Cause::kArenaBloat: return verdict.lost.high < kScalesBelow || !surely_loses;
       case Cause::kMixed:
         return surely_loses && verdict.parts.size() >= 2 && verdict.parts[0].share.low >= kSureMixOnBusyMachine &&
                verdict.parts[1].share.low >= kSureMixOnBusyMachine;
@@ -533,10 +540,7 @@ class Examination {
   }
 
   [[nodiscard]] Cause cause(const Verdict& verdict) const {
-    if (!loses(verdict)) {
-      if (verdict.lost.value >= 2 * kLosesFrom) return Cause::kUndecided;
-      return is_bloated(verdict) ? Cause::kArenaBloat : Cause::kNone;
-    }
+    if (!loses(verdict)) return cause_without_loss(verdict);
     const Cause kind = allocator_cause(verdict);
     const Estimate& allocator = verdict.allocator_share;
     const bool surely = allocator.value >= kPartFrom && allocator.low >= kSurePartFrom;
@@ -547,8 +551,20 @@ class Examination {
     }
     if (surely) return greatest.share.value >= kPartFrom ? Cause::kMixed : kind;
     // A little time is lost, much memory is held: that is what to mend first.
-    if (verdict.lost.value < 2 * kLosesFrom && is_bloated(verdict)) return Cause::kArenaBloat;
+    if (verdict.lost.value < kScalesBelow && is_bloated(verdict)) return Cause::kArenaBloat;
     return greatest.share.value > 0 ? greatest.cause : Cause::kUndecided;
+  }
+
+  // That a loss was not found does not mean that there is none: it is excluded only by trials that were repeated, and by
+  // limits that leave no room for it.
+  [[nodiscard]] bool surely_scales(const Verdict& verdict) const {
+    return std::min(alone_->trials.size(), all_->trials.size()) >= kTrialsToAcquit && verdict.lost.high < kScalesBelow;
+  }
+  [[nodiscard]] Cause cause_without_loss(const Verdict& verdict) const {
+    if (verdict.lost.value < kScalesBelow && verdict.lost.high < kMemoryAloneBelow && is_bloated(verdict))
+      return Cause::kArenaBloat;
+    if (!surely_scales(verdict)) return Cause::kUndecided;
+    return faults_cost_time(verdict) ? Cause::kPageFaults : Cause::kNone;
   }
 
   // Without a second setting the only thing that can be said is that there is one CPU for many threads, or much memory.
@@ -606,7 +622,17 @@ bool blames_allocator(Cause cause) noexcept {
 }
 
 Verdict verdict_of(const Experiment& experiment, const Attribution* recorded) {
-  return Examination(experiment, recorded).verdict();
+  Verdict verdict = Examination(experiment, recorded).verdict();
+  if (!experiment.work_grows || !experiment.work_is_guessed || verdict.cause == Cause::kUndecided) return verdict;
+  // Threads that spin or that share cache lines need more CPU time, as threads with more work do. Only what both readings
+  // say is said.
+  Experiment shared_work = experiment;
+  shared_work.work_grows = false;
+  if (Examination(shared_work, recorded).verdict().cause == verdict.cause) return verdict;
+  verdict.contradictions.push_back(Contradiction::kNoLossButLost);
+  verdict.suspected = std::exchange(verdict.cause, Cause::kUndecided);
+  verdict.doubt = Doubt::kContradiction;
+  return verdict;
 }
 
 }  // namespace freehold::doctor

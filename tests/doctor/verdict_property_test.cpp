@@ -207,8 +207,16 @@ void expect_no_contradiction(const Experiment& experiment, const Verdict& verdic
     EXPECT_TRUE(verdict.best_fix) << "blamed, and nothing is better";
     EXPECT_GT(best, 1.0);
   }
-  if (verdict.cause == Cause::kNone && !verdict.one_thread) {
-    EXPECT_LT(verdict.lost.low, 0.25);
+  if (verdict.cause == Cause::kNone) {
+    EXPECT_LT(verdict.lost.high, 0.25) << "the limits exclude a loss";
+    for (const Setting& setting : {verdict.alone, verdict.all}) {
+      const Cell* const cell = experiment.find(0, setting);
+      ASSERT_NE(cell, nullptr);
+      EXPECT_GE(cell->trials.size(), 2U) << "one trial excludes nothing";
+    }
+    for (const Fix& fix : verdict.fixes) {
+      EXPECT_FALSE(fix.helps && fix.gain.low >= 2) << "nothing is wrong, and another allocator is twice as fast";
+    }
   }
   if (verdict.cause == Cause::kArenaBloat) {
     EXPECT_LT(verdict.lost.low, 0.5) << "memory, not time";
@@ -223,6 +231,7 @@ void expect_no_contradiction(const Experiment& experiment, const Verdict& verdic
 }
 
 struct Tally {
+  unsigned nones = 0;  // verdicts that nothing is lost
   unsigned asked = 0, right = 0, undecided = 0, wrong = 0, blamed_in_vain = 0, contradictions = 0;
   std::map<std::string, unsigned> errors;
   [[nodiscard]] std::string text() const {
@@ -239,6 +248,7 @@ void ask(Cause truth, const Conditions& conditions, std::uint64_t seed, Tally& t
   const Verdict verdict = verdict_of(world.experiment, world.recording());
   expect_no_contradiction(world.experiment, verdict);
   ++tally.asked;
+  tally.nones += verdict.cause == Cause::kNone;
   tally.contradictions += verdict.doubt == Doubt::kContradiction;
   tally.blamed_in_vain += blames_allocator(verdict.cause) && !blames_allocator(truth);
   if (verdict.cause == truth) {
@@ -289,6 +299,37 @@ TEST(VerdictProperty, MuchIsMissing_NeverContradictsItself) {
   EXPECT_LE(quiet.blamed_in_vain, quiet.asked / 100) << quiet.text();
   const Tally busy = ask_all({.spread = 0.1, .trials = 3, .neighbours = 2, .complete = false}, 30, 60000);
   EXPECT_LE(busy.blamed_in_vain, busy.asked / 200) << busy.text();
+}
+
+// With one trial of each nothing is excluded, so that no program is said to scale.
+TEST(VerdictProperty, OneTrialOfEach_NeverNone) {
+  for (const double spread : {0.02, 0.1}) {
+    const Tally tally = ask_all({.spread = spread, .trials = 1}, 20, 70000);
+    EXPECT_EQ(tally.nones, 0U) << tally.text();
+  }
+}
+
+// Programs that scale under every allocator, and that another one makes many times as fast.
+TEST(VerdictProperty, ScalesButFarFasterWithAnother_NeverNone) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    for (const bool has_faults : {false, true}) {
+      World world(Cause::kNone, {.spread = 0.02, .trials = 3}, seed);
+      for (Cell& cell : world.experiment.cells) {
+        const Treatment treatment = world.experiment.variants[cell.variant].treatment;
+        const bool is_fast = treatment == Treatment::kFreehold || treatment == Treatment::kPeer;
+        for (Trial& trial : cell.trials) {
+          for (double* const seconds : {&trial.wall_s, &trial.user_s, &trial.system_s}) *seconds *= is_fast ? 1 : 11;
+          if (is_fast || !has_faults) continue;
+          trial.page_faults = static_cast<std::uint64_t>(1e5 * trial.wall_s);
+          trial.system_s = 0.8 * trial.cpu_s();
+          trial.user_s = trial.system_s / 4;
+        }
+      }
+      const Verdict verdict = verdict_of(world.experiment, world.recording());
+      expect_no_contradiction(world.experiment, verdict);
+      EXPECT_EQ(verdict.cause, has_faults ? Cause::kPageFaults : Cause::kUndecided) << seed;
+    }
+  }
 }
 
 // The checker itself: verdicts that are made wrong by hand are found out.

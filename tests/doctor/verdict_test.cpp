@@ -95,6 +95,51 @@ TEST(Verdict, ScalesButFasterWithAnother_NoneAndAFix) {
   EXPECT_NEAR(verdict.fixes[*verdict.best_fix].gain.value, 1.44, 0.05);
 }
 
+// A program that was asked about with so short a budget that there was one trial of each setting: it seemed to scale, and
+// loses a third of its time. "None" needs evidence, as a cause does.
+TEST(Verdict, OneTrialOfEach_UndecidedNotNone) {
+  const Verdict verdict = Made(0.01, 1).takes(0, 1, 0.28).verdict();
+  EXPECT_EQ(found(verdict), "undecided");
+  EXPECT_EQ(verdict.doubt, Doubt::kChance);
+  EXPECT_EQ(found(Made(0.01, 2).takes(0, 1, 0.26).verdict()), "none") << "two of each";
+}
+
+TEST(Verdict, LimitsThatReachALoss_UndecidedNotNone) {
+  Made made(0.001, 2);
+  made.takes(0, 1, 0.25);
+  made.experiment_.cells[1].trials[1].wall_s = 0.4;
+  const Verdict verdict = made.verdict();
+  EXPECT_GE(verdict.lost.high, 0.24);
+  EXPECT_EQ(found(verdict), "undecided");
+}
+
+// Scaling is not all: what costs time on one CPU as on all stands in the verdict, too.
+TEST(Verdict, ScalesButElevenTimesAsFastWithAnother_NeverNone) {
+  Made made = Made().takes(0, 11, 2.8).takes(1, 11, 2.8).takes(2, 11, 2.8).takes(3, 1, 0.255).takes(4, 1, 0.255).copies(11);
+  EXPECT_EQ(found(made.verdict()), "undecided");
+  EXPECT_EQ(made.verdict().suspected, Cause::kNone);
+  EXPECT_EQ(made.verdict().contradictions, std::vector{Contradiction::kInnocentButAnotherHeals});
+  for (const std::size_t v : {0, 1, 2})
+    made.trials(v, [](Trial& trial) { trial.page_faults = 1'000'000, trial.system_s = 5 * trial.user_s; });
+  EXPECT_EQ(found(made.verdict()), "page-faults");
+  EXPECT_TRUE(made.verdict().parts.empty()) << "of scaling they cost nothing";
+}
+
+// Threads that spin need more CPU time, as threads with more work do: without other evidence neither is said.
+TEST(Verdict, OnlyCpuTimeSaysThatWorkGrows_UndecidedWhereItMatters) {
+  Made made = Made().takes(0, 1, 1.01).treated(1, 1.01).copies(1);
+  made.experiment_.work_grows = true;
+  EXPECT_EQ(found(made.verdict()), "none") << "the allocations have grown";
+  made.experiment_.work_is_guessed = true;
+  const Verdict verdict = made.verdict();
+  EXPECT_EQ(found(verdict), "undecided");
+  EXPECT_EQ(verdict.suspected, Cause::kNone);
+  EXPECT_EQ(verdict.contradictions, std::vector{Contradiction::kNoLossButLost});
+  made = Made().takes(0, 1, 4).treated(1, 4).copies(1);
+  made.experiment_.work_grows = made.experiment_.work_is_guessed = true;
+  EXPECT_EQ(found(made.verdict()), "own-sharing") << "slower than alone: so it is either way";
+}
+
 TEST(Verdict, OnlyOtherAllocatorsScale_AllocatorLock) {
   const Verdict verdict = Made().takes(0, 1, 0.8).takes(1, 1, 0.9).takes(2, 1, 0.8).takes(3, 1, 0.25).copies(1).verdict();
   EXPECT_EQ(found(verdict), "allocator-lock");
@@ -417,6 +462,20 @@ TEST(Bound, KnownShareInMalloc_NoAllocatorDoesMore) {
     EXPECT_GE(most->high, 1 / (1 - share)) << "a bound, however the trials differ: " << share;
     EXPECT_LE(most->high, 1.05 + 4 * share) << "and one that says something: " << share;
   }
+}
+
+// What ran once may have been lucky: then a bound is wider than what two per cent more or less would make it.
+TEST(Bound, OneTrialOfEach_WideLimits) {
+  Attribution recorded;
+  recorded.allocating.calls = recorded.freeing.calls = 1e6;
+  recorded.allocating.cpu_s = recorded.freeing.cpu_s = 0.02;
+  const auto most_with = [&](unsigned trials) {
+    Made made = Made(0.003, trials).takes(0, 4, 1).takes(3, 4, 1).copies(1);
+    made.experiment_.delayed = {{.delay_s = 90e-9, .trials = made.experiment_.cells[1].trials}};
+    for (Trial& trial : made.experiment_.delayed[0].trials) trial.wall_s += 0.18;
+    return made.verdict(&recorded).most_gain.value().high;
+  };
+  EXPECT_GT(most_with(1), most_with(5) + 0.03);
 }
 
 // One that is faster than the bound is so by other things than the time of its calls: then there is no bound.

@@ -87,6 +87,31 @@ TEST(DoctorWords, OfADoubt_SayWhy) {
   }
 }
 
+// CPU time that grows with the threads: the report says what cannot be told, and how to tell the doctor.
+TEST(DoctorWords, OfWorkThatIsNotKnown_AskForIt) {
+  Diagnosis d = diagnosis_with(Cause::kUndecided);
+  d.settings.command = {"./solve", "{n}"};
+  d.settings.widths = {1, 2};
+  d.settings.knob = freehold::doctor::Knob::kArgument;
+  d.verdict.best_fix.reset();
+  d.verdict.doubt = freehold::doctor::Doubt::kContradiction;
+  d.verdict.contradictions = {freehold::doctor::Contradiction::kNoLossButLost};
+  EXPECT_FALSE(has(words_of(d).headline, "more CPU time")) << "the trials differ";
+  d.experiment.work_is_guessed = true;
+  EXPECT_TRUE(has(words_of(d).headline, "with more threads the program needs more CPU time")) << words_of(d).headline;
+  EXPECT_TRUE(has(words_of(d).advice, "--work")) << words_of(d).advice;
+  EXPECT_EQ(steps_of(d).front().lines, "freehold doctor --work fixed --threads 1,2 -- ./solve '{n}'");
+}
+
+// A program that scales, and whose malloc costs it time on one CPU as on all.
+TEST(DoctorWords, OfPageFaultsThatCostNoScaling_TimeNotScaling) {
+  Diagnosis d = diagnosis_with(Cause::kPageFaults);
+  d.verdict.parts.clear();
+  const std::string line = words_of(d).headline;
+  EXPECT_TRUE(has(line, "The allocator costs this program time, not scaling: it takes memory from the kernel")) << line;
+  EXPECT_TRUE(has(line, "Freehold makes it 1.9 times (1.8 to 2.0) as fast.")) << line;
+}
+
 // What costs memory and was fetched once may cost time: then both are said, and neither denies the other.
 TEST(DoctorWords, OfBloatThatCostsTime_NotMemoryAlone) {
   Diagnosis d = diagnosis_with(Cause::kArenaBloat);
