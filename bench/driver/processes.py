@@ -13,6 +13,9 @@ import tempfile
 import threading
 import time
 
+from . import machine, stored
+from .rows import build_programs
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKERS, CLIENTS, BYTES = 4, 8, 1024
 
@@ -118,6 +121,7 @@ def main(arguments):
     parser.add_argument("--repeat", type=int, default=3, help="sets [3]")
     parser.add_argument("--seconds", type=float, default=2, help="of each throughput [2]")
     parser.add_argument("--json", type=pathlib.Path, help="also write every set")
+    parser.add_argument("--docs", action="store_true", help="keep the run in docs/benchmarks and write its table into docs/process.md")
     chosen = parser.parse_args(arguments)
     folder = built_programs()
     gearmand = Gearmand() if (folder / "gearman_rows").exists() else None
@@ -135,4 +139,7 @@ def main(arguments):
     print_table(sets, trips)
     if chosen.json:
         chosen.json.write_text(json.dumps({"sets": sets, "round_trips": trips}, indent=1) + "\n", encoding="utf-8")
+    if chosen.docs:
+        build_programs()  # one of them measures the machine
+        stored.keep("processes", {"machine": machine.describe(), "date": time.strftime("%Y-%m-%d", time.gmtime()), "sets": sets, "round_trips": trips})
     return 0

@@ -1,4 +1,4 @@
-"""`script/bench docs`: writes the tables of docs/benchmarks.md, docs/heaps.md, docs/articles.md and README.md from the runs stored in docs/benchmarks, or runs again."""
+"""`script/bench docs`: writes the tables of README.md and of docs from the runs stored in docs/benchmarks, or runs again."""
 
 import argparse
 import json
@@ -6,7 +6,8 @@ import pathlib
 import subprocess
 import sys
 
-from . import again, articles_table, floors_table, heaps_table, latency_table, machine, peers, report, stats
+from . import again, articles_table, command_tables, floors_table, heaps_table, latency_table, machine, peers, report, stats
+from .pools import built_command
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STORE = ROOT / "docs" / "benchmarks"
@@ -83,6 +84,10 @@ def heap_tables(path):
     return "```\n" + machine.one_line(data["machine"]) + "\n\n" + heaps_table.render(data) + "\n```"
 
 
+def command_table(render):
+    return lambda path: render(json.loads(path.read_text()))
+
+
 def articles_head(path):
     return articles_table.head(json.loads(path.read_text()))
 
@@ -97,6 +102,9 @@ WRITTEN = [  # (text, mark, stored run, how it is shown)
     (ROOT / "docs" / "benchmarks.md", "floors", STORE / "floors.json", floors_table_of),
     (ROOT / "docs" / "benchmarks.md", "latency", STORE / "latency.json", latency_tables),
     (ROOT / "docs" / "heaps.md", "heaps", STORE / "heaps.json", heap_tables),
+    (ROOT / "docs" / "pools.md", "pools", STORE / "pools.json", command_table(command_tables.pools)),
+    (ROOT / "docs" / "timers.md", "timers", STORE / "timers.json", command_table(command_tables.timers)),
+    (ROOT / "docs" / "process.md", "processes", STORE / "processes.json", command_table(command_tables.processes)),
     (ROOT / "docs" / "articles.md", "articles", STORE / "articles.json", articles_head),
     *((ROOT / "docs" / "articles.md", f"article {n}", STORE / "articles.json", article_tables(n)) for n in range(1, 6)),
 ]
@@ -114,19 +122,30 @@ def keep(name, data):
     write_tables()
 
 
+SUBCOMMANDS = {  # of the freehold command, whose JSON is stored as it is
+    "pools": ["--threads", "1", "--tests", "single,random,short,long", "--repeat", "9"],
+    "timers": ["--tests", "rearm", "--large", "--loads", "alone"],
+}
+
+
 def run_all():
     """Each in a process of its own, so that none is measured beside what the one before left behind."""
-    for command in (["malloc", "--rounds", "3"], ["latency"], ["floors"], ["heaps"]):
+    for command in (["malloc", "--rounds", "3"], ["latency"], ["floors"], ["heaps"], ["processes", "--repeat", "4"]):
         if subprocess.run([ROOT / "script" / "bench", *command, "--docs"], check=False).returncode != 0:
             print(f"script/bench {' '.join(command)} failed: docs/benchmarks holds its last good run", file=sys.stderr)
             return 1
+    for name, options in SUBCOMMANDS.items():
+        if subprocess.run([built_command(), name, *options, "--json", STORE / f"{name}.json"], check=False).returncode != 0:
+            print(f"freehold {name} {' '.join(options)} failed", file=sys.stderr)
+            return 1
+    write_tables()
     return 0
 
 
 def main(arguments):
     parser = argparse.ArgumentParser(prog="script/bench docs", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a table is not that of the stored run")
-    parser.add_argument("--run", action="store_true", help="measure everything first: malloc, latency, floors and heaps, about fifteen minutes")
+    parser.add_argument("--run", action="store_true", help="measure everything first but the articles, about twenty minutes")
     options = parser.parse_args(arguments)
     if options.run and options.check:
         parser.error("--run measures and writes, --check writes nothing: choose one")

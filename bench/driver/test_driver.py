@@ -10,7 +10,7 @@ import resource
 import tempfile
 import unittest
 
-from driver import again, articles_table, floors, floors_table, heaps, heaps_table, instructions, latency, latency_table, malloc, peers, report, runs, startup, stats, stored
+from driver import again, articles_table, command_tables, floors, floors_table, heaps, heaps_table, instructions, latency, latency_table, malloc, peers, report, runs, startup, stats, stored
 from driver.peers import Allocator
 from driver.rows import PROGRAMS, Row, macro_rows
 
@@ -98,6 +98,34 @@ class Report(unittest.TestCase):
             machines, results = again.read([path])
         self.assertEqual(report.render(*results, "freehold"), self.render())
         self.assertEqual(machines, ["Z80, 1 CPUs, kernel 1, glibc 2.36, a cache line's round trip ? ns"])
+
+
+class CommandTables(unittest.TestCase):
+    MACHINE = {"cpu_model": "Z80", "cpus": 1, "system": "CP/M", "libc": "none"}
+
+    def test_Timers_EachCount_OverTheFloor_AndAgainstLibraries(self):
+        def one(structure, timers, ns, load="alone"):
+            return {"test": "rearm", "load": load, "failure": None, "structure": structure, "timers": timers, "phases": [{"cpu_ns": ns}]}
+        series = [one(name, n, ns * n) for name, ns in (("floor", 1), ("wheel", 2), ("wheel-any-thread", 4), ("libuv", 16)) for n in (1000, 10)]
+        text = command_tables.timers({"machine": self.MACHINE, "date": "2026-01-02T", "settings": {"repeat": 3},
+                                      "series": [*series, one("wheel", 10, 999, "busy")]})
+        self.assertIn("| armed timers | 10 | 1,000 |", text)
+        self.assertIn("| `TimerWheel` | 20 | 2,000 |", text)
+        self.assertIn("| `TimerWheel` over that line | 2.00 | 2.00 |", text)
+        self.assertIn("takes 100 times as long as with 10.", text)
+        self.assertIn("4.00 to 4.0 times as fast as libuv", text)
+
+    def test_Pools_RowsOfOneThread_LostFirst(self):
+        rows = [{"text": name, "threads": threads, "ours": ratio, "best": 1, "pool": "p", "ratio": ratio, "least_ratio": 0.5, "greatest_ratio": 3}
+                for name, threads, ratio in (("won", 1, 0.8), ("lost", 1, 2.0), ("many", 8, 9.0))]
+        lines = command_tables.pools({"machine": self.MACHINE, "date": "2026-01-02T", "settings": {"repeat": 3, "slot_bytes": 12}, "comparisons": rows}).splitlines()
+        self.assertEqual(lines[4:], ["| lost | 2 | 1 | `p` | 2.00 (0.50–3.00) |", "| won | 0.8 | 1 | `p` | 0.80 (0.50–3.00) |"])
+
+    def test_Processes_RatiosWithinEachSet(self):
+        sets = [{"Freehold": 200.0, "gearmand": 10.0}, {"Freehold": 400.0, "gearmand": 10.0}, {"Freehold": 900.0, "gearmand": 30.0}]
+        text = command_tables.processes({"machine": {"processor": "Z80", "cpus": 1, "kernel": "1", "libc": "none"}, "date": "2026-01-02", "sets": sets,
+                                         "round_trips": [{"microseconds": 5.0, "ratio": 0.5}]})
+        self.assertIn("10 (10 to 30) | 30 times as many (20 to 40) |", text)
 
 
 class ReadmeTable(unittest.TestCase):

@@ -1,0 +1,76 @@
+"""Tables of stored runs of `freehold pools`, `freehold timers` and `script/bench processes`, as Markdown."""
+
+from . import stats
+
+STRUCTURES = {"wheel": "`TimerWheel`", "wheel-any-thread": "`TimerWheel`, any thread", "queue": "`TimerQueue`", "libuv": "libuv", "asio": "Boost.Asio",
+              "floor": "no timers: a line of memory and a handle for each"}
+PROGRAMS = {"Freehold": "the pool", "gearmand": "gearmand on loopback, libgearman's own client and worker",
+            "ProcessPoolExecutor": "Python's `ProcessPoolExecutor`"}
+
+
+def figure(value):
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def row(cells):
+    return f"| {' | '.join(cells)} |"
+
+
+def table(header, lines):
+    return "\n".join([row(header), "|---" * len(header) + "|", *map(row, lines)])
+
+
+def source(data, command, what):
+    about = data["machine"]
+    return (f"`{command}`, {what}; {about['cpu_model']}, {about['cpus']} CPUs, {about['system']}, {about['libc']}; {data['date'][:10]}, "
+            f"medians of {data['settings']['repeat']} sets.")
+
+
+def rearm(data):
+    """{structure: {timers: ns of CPU for a pair}} of the test rearm, nothing else running."""
+    found = {}
+    for one in data["series"]:
+        if one["test"] == "rearm" and one["load"] == "alone" and not one["failure"]:
+            found.setdefault(one["structure"], {})[one["timers"]] = one["phases"][0]["cpu_ns"]
+    return found
+
+
+def timers(data):
+    found = rearm(data)
+    counts = sorted(found["floor"])
+    lines = [[name, *(figure(found[key][n]) if n in found[key] else "–" for n in counts)] for key, name in STRUCTURES.items() if key in found]
+    over = {n: found["wheel"][n] / found["floor"][n] for n in counts}
+    lines.append(["`TimerWheel` over that line", *(f"{over[n]:.2f}" for n in counts)])
+    floor, libraries = found["floor"], [key for key in ("libuv", "asio") if key in found]
+    gains = [found[key][n] / found["wheel-any-thread"][n] for key in libraries for n in counts]
+    said = (f"The last two rows show the floor: with {counts[-1]:,} timers the memory alone takes {floor[counts[-1]] / floor[counts[0]]:.0f} times as long as with "
+            f"{counts[0]:,}. `TimerWheel` takes {min(over.values()):.2f} to {max(over.values()):.2f} times the floor. The wheel for any thread is "
+            f"{min(gains):.2f} to {max(gains):.1f} times as fast as libuv and Boost.Asio.")
+    return "\n".join([source(data, "freehold timers --tests rearm --large --loads alone", "nanoseconds of CPU time for a pair of cancel and set"), "",
+                      table(["armed timers", *(f"{n:,}" for n in counts)], lines), "", said])
+
+
+def pools(data):
+    """SingleThread against the best of the others; lost rows first."""
+    lines = [[one["text"], figure(one["ours"]), figure(one["best"]), f"`{one['pool']}`",
+              f"{one['ratio']:.2f} ({one['least_ratio']:.2f}–{one['greatest_ratio']:.2f})"]
+             for one in sorted(data["comparisons"], key=lambda one: -one["ratio"]) if one["threads"] == 1]
+    return "\n".join([source(data, "freehold pools --threads 1 --tests single,random,short,long --repeat 9",
+                             f"nanoseconds for an acquire and a release of {data['settings']['slot_bytes']} bytes"), "",
+                      table(["row", "`SingleThread`", "the best of the others", "which", "ratio (in the sets)"], lines)])
+
+
+def processes(data):
+    sets, trips = data["sets"], data["round_trips"]
+    base = [one["Freehold"] for one in sets]
+    lines = []
+    for name in sets[0]:
+        rates = [one[name] for one in sets]
+        ratios = [b / r for b, r in zip(base, rates)]
+        lines.append([PROGRAMS.get(name, name.replace("Freehold", "the pool")), f"{stats.median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})",
+                      "–" if name == "Freehold" else f"{stats.median(ratios):.3g} times as many ({min(ratios):.3g} to {max(ratios):.3g})"])
+    trip, ratio = (stats.median([one[key] for one in trips]) for key in ("microseconds", "ratio"))
+    about = data["machine"]
+    return "\n".join([f"`script/bench processes`; {about['processor']}, {about['cpus']} CPUs, kernel {about['kernel']}, {about['libc']}; {data['date'][:10]}, medians of "
+                      f"{len(sets)} sets (least to greatest).", "", table(["", "tasks a second", "the pool does"], lines), "",
+                      f"One round trip takes {trip:.1f} µs, {ratio:.2f} times a bare futex ping-pong between two processes of the same run."])
