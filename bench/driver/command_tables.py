@@ -1,6 +1,9 @@
-"""Tables of stored runs of `freehold pools`, `freehold timers` and `script/bench processes`, as Markdown."""
+"""Tables of stored runs of `freehold pools`, `freehold timers` and `script/bench processes`, `instructions` and `startup`, as Markdown."""
 
-from . import stats
+from . import peers, stats
+
+NAMES = {"glibc": "glibc", "freehold": "Freehold", "gperftools": "gperftools", "jemalloc": "jemalloc", "mimalloc2": "mimalloc", "mimalloc3": "mimalloc",
+         "onetbb": "oneTBB", "rpmalloc": "rpmalloc", "snmalloc": "snmalloc", "tcmalloc": "google/tcmalloc"}
 
 STRUCTURES = {"wheel": "`TimerWheel`", "wheel-any-thread": "`TimerWheel`, any thread", "queue": "`TimerQueue`", "libuv": "libuv", "asio": "Boost.Asio",
               "floor": "no timers: a line of memory and a handle for each"}
@@ -58,6 +61,31 @@ def pools(data):
     return "\n".join([source(data, "freehold pools --threads 1 --tests single,random,short,long --repeat 9",
                              f"nanoseconds for an acquire and a release of {data['settings']['slot_bytes']} bytes"), "",
                       table(["row", "`SingleThread`", "the best of the others", "which", "ratio (in the sets)"], lines)])
+
+
+def name_of(key, about):
+    """Ours without its version: it is that of the tree, or of a build that was not committed."""
+    return NAMES.get(key, key) if key == peers.OURS else f"{NAMES.get(key, key)} {about['version']}"
+
+
+def not_measured(data):
+    return "".join(f"\n\nNot measured: {NAMES.get(key, key)}, which {reason}." for key, reason in data["missing"].items())
+
+
+def instructions(data):
+    """The fewest first."""
+    counts = sorted(data["instructions"].items(), key=lambda one: one[1]["malloc"] + one[1]["free"])
+    return (f"`script/bench instructions`, {data['date']}.\n\n"
+            + table(["", f"malloc({data['bytes']})", "free"], [[name_of(key, about), f"{about['malloc']:.3g}", f"{about['free']:.3g}"] for key, about in counts])
+            + not_measured(data))
+
+
+def startup(data):
+    """The quickest first."""
+    added, plain, about = sorted(data["added"].items(), key=lambda one: one[1]["ms"]), data["plain"], data["machine"]
+    return (f"`script/bench startup`, {data['rounds']} rounds; {about['processor']}, {about['cpus']} CPUs, kernel {about['kernel']}, {about['libc']}; {data['date']}.\n\n"
+            + table([f"added to {plain['ms']:.2f} ms and {plain['kib']:,.0f} KiB by", "ms", "KiB"],
+                    [[name_of(key, one), f"{one['ms']:.2f}", f"{one['kib']:,.0f}"] for key, one in added]) + not_measured(data))
 
 
 def processes(data):

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import tempfile
 
-from . import peers, report
+from . import machine, peers, report, stored
 from .rows import PROGRAMS, build_programs
 
 PAIRS = 2000
@@ -74,6 +74,7 @@ def parse(arguments):
     parser.add_argument("--allocators", default=",".join(peers.ALL), help="as for script/bench malloc")
     parser.add_argument("--size", type=int, default=12, help="bytes per block (default: %(default)s)")
     parser.add_argument("--most", nargs=2, type=float, metavar=("MALLOC", "FREE"), help="fail if any allocator needs more")
+    parser.add_argument("--docs", action="store_true", help="keep the counts in docs/benchmarks and write their table into docs/benchmarks.md")
     return parser.parse_args(arguments)
 
 
@@ -93,6 +94,9 @@ def main(arguments):
                        [[name, f"{c['malloc']:.2f}", f"{c['free']:.2f}"] for name, c in counted.items()]))
     for name, reason in missing.items():
         print(f"missing: {name}: {reason}")
+    if options.docs:
+        stored.keep("instructions", {"machine": machine.describe(), "date": machine.today(), "bytes": options.size, "missing": missing,
+                                     "instructions": {a.name: {"version": a.version, **counted[a.name]} for a in allocators if a.name in counted}})
     if options.most is None:
         return 0
     above = [name for name, c in counted.items() if c["malloc"] > options.most[0] or c["free"] > options.most[1]]

@@ -4,6 +4,7 @@ import os
 import pathlib
 import platform
 import subprocess
+import time
 
 from .rows import PROGRAMS
 
@@ -37,6 +38,10 @@ def describe():
             "kernel": platform.release(), "libc": os.confstr("CS_GNU_LIBC_VERSION"),
             "transparent_huge_pages": read_first("/sys/kernel/mm/transparent_hugepage/enabled"),
             "line_round_trip_ns": round_trip_ns(), "load_before": os.getloadavg()[0]}
+
+
+def today():
+    return time.strftime("%Y-%m-%d", time.gmtime())
 
 
 def one_line(described):

@@ -141,5 +141,5 @@ def main(arguments):
         chosen.json.write_text(json.dumps({"sets": sets, "round_trips": trips}, indent=1) + "\n", encoding="utf-8")
     if chosen.docs:
         build_programs()  # one of them measures the machine
-        stored.keep("processes", {"machine": machine.describe(), "date": time.strftime("%Y-%m-%d", time.gmtime()), "sets": sets, "round_trips": trips})
+        stored.keep("processes", {"machine": machine.describe(), "date": machine.today(), "sets": sets, "round_trips": trips})
     return 0

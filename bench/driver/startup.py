@@ -5,7 +5,7 @@ import json
 import shutil
 import subprocess
 
-from . import peers, report, stats
+from . import machine, peers, report, stats, stored
 from .rows import PROGRAMS, build_programs
 
 
@@ -33,6 +33,7 @@ def parse(arguments):
     parser.add_argument("--allocators", default=",".join(peers.ALL), help="as for script/bench malloc")
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--most", nargs=2, type=float, metavar=("MS", "MIB"), help="fail if any allocator adds more")
+    parser.add_argument("--docs", action="store_true", help="keep the run in docs/benchmarks and write its table into docs/benchmarks.md")
     return parser.parse_args(arguments)
 
 
@@ -47,6 +48,10 @@ def main(arguments):
                        [[f"added by {name}", f"{ms:+.3f}", f"{kib:+.0f}"] for name, (ms, kib) in results.items()]))
     for name, reason in missing.items():
         print(f"missing: {name}: {reason}")
+    if options.docs:
+        stored.keep("startup", {"machine": machine.describe(), "date": machine.today(), "rounds": options.rounds, "missing": missing,
+                                "plain": {"ms": plain[0], "kib": plain[1]},
+                                "added": {a.name: {"version": a.version, "ms": results[a.name][0], "kib": results[a.name][1]} for a in allocators}})
     if options.most is None:
         return 0
     above = [name for name, (ms, kib) in results.items() if ms > options.most[0] or kib > options.most[1] * 1024]

@@ -11,8 +11,7 @@ from .pools import built_command
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STORE = ROOT / "docs" / "benchmarks"
-NAMES = {"glibc": "glibc", "gperftools": "gperftools", "jemalloc": "jemalloc", "mimalloc2": "mimalloc", "mimalloc3": "mimalloc",
-         "onetbb": "oneTBB", "rpmalloc": "rpmalloc", "snmalloc": "snmalloc", "tcmalloc": "google/tcmalloc"}
+
 
 
 def dumps(data):
@@ -62,10 +61,10 @@ def readme_table(path):
         ratios = {row: c[peers.OURS][report.TIME] / c[peer.name][report.TIME] for row, c in cells.items() if peers.OURS in c and peer.name in c}
         lost, won = max(ratios, key=ratios.get), min(ratios, key=ratios.get)
         time, memory, _ = each[peer.name]
-        lines.append(f"| {NAMES.get(peer.name, peer.name)} {peer.version} | {time:.2f} | {memory:.2f} | {row_ratio(lost, ratios[lost])} | {row_ratio(won, ratios[won])} |")
+        lines.append(f"| {command_tables.NAMES.get(peer.name, peer.name)} {peer.version} | {time:.2f} | {memory:.2f} | {row_ratio(lost, ratios[lost])} | {row_ratio(won, ratios[won])} |")
     slower = sum(c.time_ratio > report.TIE for c in compared)
     lines += ["", f"No malloc is the fastest on every row. On {slower} of {len(compared)} rows a peer is faster than Freehold. "
-              f"The worst row is `{worst.row}`: Freehold takes {worst.time_ratio:.2f} times the time of {NAMES.get(worst.fastest, worst.fastest)}."]
+              f"The worst row is `{worst.row}`: Freehold takes {worst.time_ratio:.2f} times the time of {command_tables.NAMES.get(worst.fastest, worst.fastest)}."]
     return "\n".join(lines)
 
 
@@ -101,6 +100,8 @@ WRITTEN = [  # (text, mark, stored run, how it is shown)
     (ROOT / "README.md", "malloc", STORE / "malloc.json", readme_table),
     (ROOT / "docs" / "benchmarks.md", "floors", STORE / "floors.json", floors_table_of),
     (ROOT / "docs" / "benchmarks.md", "latency", STORE / "latency.json", latency_tables),
+    (ROOT / "docs" / "benchmarks.md", "instructions", STORE / "instructions.json", command_table(command_tables.instructions)),
+    (ROOT / "docs" / "benchmarks.md", "startup", STORE / "startup.json", command_table(command_tables.startup)),
     (ROOT / "docs" / "heaps.md", "heaps", STORE / "heaps.json", heap_tables),
     (ROOT / "docs" / "pools.md", "pools", STORE / "pools.json", command_table(command_tables.pools)),
     (ROOT / "docs" / "timers.md", "timers", STORE / "timers.json", command_table(command_tables.timers)),
@@ -130,7 +131,7 @@ SUBCOMMANDS = {  # of the freehold command, whose JSON is stored as it is
 
 def run_all():
     """Each in a process of its own, so that none is measured beside what the one before left behind."""
-    for command in (["malloc", "--rounds", "3"], ["latency"], ["floors"], ["heaps"], ["processes", "--repeat", "4"]):
+    for command in (["malloc", "--rounds", "3"], ["latency"], ["floors"], ["heaps"], ["instructions"], ["startup"], ["processes", "--repeat", "4"]):
         if subprocess.run([ROOT / "script" / "bench", *command, "--docs"], check=False).returncode != 0:
             print(f"script/bench {' '.join(command)} failed: docs/benchmarks holds its last good run", file=sys.stderr)
             return 1

@@ -121,6 +121,12 @@ class CommandTables(unittest.TestCase):
         lines = command_tables.pools({"machine": self.MACHINE, "date": "2026-01-02T", "settings": {"repeat": 3, "slot_bytes": 12}, "comparisons": rows}).splitlines()
         self.assertEqual(lines[4:], ["| lost | 2 | 1 | `p` | 2.00 (0.50–3.00) |", "| won | 0.8 | 1 | `p` | 0.80 (0.50–3.00) |"])
 
+    def test_Instructions_FewestFirst_MissingNamed(self):
+        text = command_tables.instructions({"date": "2026-01-02", "bytes": 12, "missing": {"snmalloc": "does not run"}, "instructions": {
+            "glibc": {"version": "2.36", "malloc": 41.0, "free": 88.0}, "freehold": {"version": "abc-dirty", "malloc": 14.0, "free": 16.0}}})
+        self.assertIn("| Freehold | 14 | 16 |\n| glibc 2.36 | 41 | 88 |", text)
+        self.assertIn("snmalloc, which does not run.", text)
+
     def test_Processes_RatiosWithinEachSet(self):
         sets = [{"Freehold": 200.0, "gearmand": 10.0}, {"Freehold": 400.0, "gearmand": 10.0}, {"Freehold": 900.0, "gearmand": 30.0}]
         text = command_tables.processes({"machine": {"processor": "Z80", "cpus": 1, "kernel": "1", "libc": "none"}, "date": "2026-01-02", "sets": sets,
