@@ -1,0 +1,142 @@
+// Memory files and mapped files: sealed sizes, sharing, guards, and what a child of fork() has of them.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <functional>
+
+#include "freehold/os/mapped_file.hpp"
+#include "freehold/os/memory_file.hpp"
+#include "freehold/os/pages.hpp"
+
+namespace freehold::os {
+namespace {
+
+const std::size_t kPage = page_bytes();
+
+// The signal that ended a child which ran `act`; 0: it ended by itself.
+int signal_of_child(const std::function<void()>& act) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::signal(SIGSEGV, SIG_DFL);  // not a sanitizer's report
+    act();
+    ::_exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+class MemoryFile : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_GE(fd_, 0) << std::strerror(errno); }
+  ~MemoryFile() override { ::close(fd_); }
+  const std::size_t bytes_ = 3 * kPage;
+  const int fd_ = create_memory_file("freehold test", bytes_);
+};
+
+TEST_F(MemoryFile, Created_SizeAndModeAndCloseOnExec) {
+  struct stat status{};
+  ASSERT_EQ(::fstat(fd_, &status), 0);
+  EXPECT_EQ(static_cast<std::size_t>(status.st_size), bytes_);
+  EXPECT_EQ(status.st_mode & 07777, 0600U);
+  EXPECT_NE(::fcntl(fd_, F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST_F(MemoryFile, Created_SizeCannotChangeAndSealsStay) {
+  EXPECT_TRUE(is_sealed_memory_file(fd_));
+  EXPECT_EQ(::ftruncate(fd_, 0), -1);
+  EXPECT_EQ(::ftruncate(fd_, static_cast<off_t>(2 * bytes_)), -1);
+  EXPECT_EQ(::fcntl(fd_, F_ADD_SEALS, F_SEAL_WRITE), -1);
+}
+
+TEST(SealedMemoryFile, OtherDescriptors_AreNone) {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  EXPECT_FALSE(is_sealed_memory_file(null));
+  ::close(null);
+  EXPECT_FALSE(is_sealed_memory_file(-1));
+}
+
+TEST_F(MemoryFile, MappedTwice_IsShared) {
+  auto* const one = static_cast<char*>(MappedFile::map_shared(fd_, bytes_));
+  auto* const other = static_cast<char*>(MappedFile::map_shared(fd_, kPage, static_cast<off_t>(kPage)));
+  ASSERT_TRUE(one != nullptr && other != nullptr);
+  one[kPage + 5] = 'x';
+  EXPECT_EQ(other[5], 'x');
+  EXPECT_EQ(signal_of_child([&] { other[6] = 'y'; }), 0);
+  EXPECT_EQ(one[kPage + 6], 'y');
+  const auto* const reader = static_cast<const char*>(MappedFile::map_for_reading(fd_, bytes_));
+  ASSERT_NE(reader, nullptr);
+  EXPECT_EQ(reader[kPage + 5], 'x');
+  MappedFile::unmap(reader, bytes_);
+  MappedFile::unmap(other, kPage);
+  MappedFile::unmap(one, bytes_);
+}
+
+TEST_F(MemoryFile, Hole_ReadsAsZeroOthersStay) {
+  auto* const data = static_cast<char*>(MappedFile::map_shared(fd_, bytes_));
+  ASSERT_NE(data, nullptr);
+  std::memset(data, 1, bytes_);
+  punch_hole(fd_, kPage, kPage);
+  EXPECT_EQ(data[kPage - 1], 1);
+  EXPECT_EQ(data[kPage], 0);
+  EXPECT_EQ(data[2 * kPage - 1], 0);
+  EXPECT_EQ(data[2 * kPage], 1);
+  MappedFile::unmap(data, bytes_);
+}
+
+TEST_F(MemoryFile, Guarded_OutsideIsAFaultInsideIsNot) {
+  auto* const data = static_cast<volatile char*>(MappedFile::map_shared_guarded(fd_, bytes_));
+  ASSERT_NE(data, nullptr);
+  data[0] = 1;
+  data[bytes_ - 1] = 1;
+  EXPECT_EQ(signal_of_child([&] { data[-1] = 1; }), SIGSEGV);
+  EXPECT_EQ(signal_of_child([&] { data[bytes_] = 1; }), SIGSEGV);
+  EXPECT_EQ(signal_of_child([&] { data[bytes_ - 1] = 2; }), 0);
+  EXPECT_EQ(data[bytes_ - 1], 2);
+  MappedFile::unmap_guarded(const_cast<char*>(data), bytes_);
+}
+
+TEST_F(MemoryFile, ForbiddenOrKeptFromChildren_IsAFaultThere) {
+  auto* const data = static_cast<volatile char*>(MappedFile::map_shared(fd_, bytes_));
+  ASSERT_NE(data, nullptr);
+  ASSERT_TRUE(MappedFile::forbid(const_cast<char*>(data) + kPage, kPage));
+  EXPECT_EQ(signal_of_child([&] { data[kPage] = 1; }), SIGSEGV);
+  EXPECT_EQ(signal_of_child([&] { data[0] = 1; }), 0);
+  ASSERT_TRUE(MappedFile::keep_from_children(const_cast<char*>(data), bytes_));
+  EXPECT_EQ(signal_of_child([&] { data[0] = 1; }), SIGSEGV);
+  EXPECT_EQ(data[0], 1);
+  MappedFile::unmap(const_cast<char*>(data), bytes_);
+}
+
+TEST(MappedFile, ZeroInChildren_ParentKeepsItsValue) {
+  auto* const mark = static_cast<volatile char*>(MappedFile::map_zero_in_children(kPage));
+  ASSERT_NE(mark, nullptr);
+  *mark = 7;
+  EXPECT_EQ(signal_of_child([&] {
+              if (*mark != 0) ::raise(SIGUSR1);
+            }),
+            0);
+  EXPECT_EQ(*mark, 7);
+  MappedFile::unmap(const_cast<char*>(mark), kPage);
+}
+
+TEST(MappedFile, WrongDescriptor_NullAndErrno) {
+  errno = 0;
+  EXPECT_EQ(MappedFile::map_shared(-1, kPage), nullptr);
+  EXPECT_EQ(errno, EBADF);
+  errno = 0;
+  EXPECT_EQ(MappedFile::map_for_reading(-1, kPage), nullptr);
+  EXPECT_EQ(errno, EBADF);
+  errno = 0;
+  EXPECT_EQ(MappedFile::map_shared_guarded(-1, kPage), nullptr);
+  EXPECT_EQ(errno, EBADF);
+}
+
+}  // namespace
+}  // namespace freehold::os
