@@ -1,7 +1,7 @@
-// The three kinds of error (docs/guarantees): exhaustion is a return value; misuse and corruption end in fatal();
-// a broken invariant of our own is a FREEHOLD_ASSERT, compiled out of release builds.
-// fatal() prints one fixed line and aborts; it allocates nothing and takes no lock, so it works in the middle of a
-// malloc. Tests replace the handler to see a check fire.
+// Errors that end the process. There are three kinds of error (docs/guarantees.md): exhausted memory is a return value;
+// misuse and corruption of the heap end in fatal(); a broken invariant of our own is a FREEHOLD_ASSERT, compiled out of
+// release builds. fatal() prints one fixed line and aborts. It allocates nothing and takes no lock, so it works in the
+// middle of a malloc. Tests replace the handler to check that an error is reported.
 #pragma once
 #include <cstdint>
 
@@ -34,7 +34,7 @@ AssertionHandler set_assertion_handler(AssertionHandler handler) noexcept;
 
 }  // namespace freehold::base
 
-// Whether this is a checked build: assertions of our own, and bookkeeping that finds every misuse rather than some.
+// Whether this is a checked build: with our own assertions, and with bookkeeping that finds all misuse rather than some.
 namespace freehold::base {
 #if defined(FREEHOLD_CHECKED)
 inline constexpr bool kChecked = true;

@@ -1,8 +1,9 @@
-// A deleter for a pointer to a base, made of the deleter of the object's own type: it ends the object, and gives its memory
-// back, as that would, wherever the base lies within the object. The base's destructor need not be virtual.
+// EndAs<Base>: a deleter for std::unique_ptr<Base>, converted from the deleter of a derived type. It destroys the object as
+// its own type and frees its memory as the original deleter would, wherever the base lies within the object. The base needs
+// no virtual destructor.
 //
-// D, the deleter of a T: `object_type` is T, `owner()` where the memory goes to, `end(owner, object)` what it does. T must
-// not have the base as a virtual one. Three words with the pointer.
+// The original deleter D has `object_type`, `owner()` (which gets the memory back) and the static `end(owner, object)`. Base
+// must not be a virtual base. Size: three words together with the pointer.
 #pragma once
 #include <concepts>
 

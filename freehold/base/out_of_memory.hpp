@@ -1,5 +1,5 @@
-// How a function that returns no error says that memory is out: an exception, or, in a program that is compiled without
-// exceptions, one line and the end of the process.
+// For functions that cannot return an error: reports that memory is exhausted, by an exception, or in a program compiled
+// without exceptions by one line on standard error and abort().
 #pragma once
 #include <new>
 

@@ -1,5 +1,5 @@
-// Calls `f()` at the end of a scope, unless dismissed: what a catch-all does that throws on, also where there are no
-// exceptions.
+// A scope guard: calls `f()` at the end of the scope, unless dismissed. It takes the place of catch (...) { f(); throw; }
+// and also works in programs without exceptions.
 #pragma once
 #include <utility>
 

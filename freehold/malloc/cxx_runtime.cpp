@@ -29,7 +29,7 @@ CxxRuntime find_cxx_runtime() noexcept {
 }
 
 bool returns(std::new_handler handler) noexcept {
-  // Read at run time: a function that is not declared weak exists, thinks the compiler.
+  // Read at run time: the compiler assumes that a function which is not declared weak exists.
   void* (*volatile begin_catch)(void*) noexcept = &__cxa_begin_catch;
   if (begin_catch == nullptr) return false;
   try {

@@ -1,4 +1,4 @@
-// Everything is hidden but what this marks.
+// Marks a function as exported; all others are hidden. libfreehold.map lists the same names.
 #pragma once
 
 #define FREEHOLD_EXPORT __attribute__((visibility("default")))

@@ -80,7 +80,7 @@ FREEHOLD_EXPORT void* pvalloc(size_t bytes) noexcept {
 
 FREEHOLD_EXPORT size_t malloc_usable_size(void* block) noexcept { return alloc::usable_size(block); }
 
-// C23. The size and alignment are the caller's promise; the engine knows better and does not need them.
+// C23. The size and alignment are not needed: the engine knows those of the block.
 FREEHOLD_EXPORT void free_sized(void* block, size_t) noexcept { alloc::deallocate_inline(block); }
 FREEHOLD_EXPORT void free_aligned_sized(void* block, size_t, size_t) noexcept { alloc::deallocate_inline(block); }
 // An old name of free that some programs still call.
@@ -105,7 +105,7 @@ FREEHOLD_EXPORT int malloc_trim(size_t) noexcept { return alloc::trim() != 0 ? 1
 // ---- malloc.h ---------------------------------------------------------------------------------------------------------
 
 FREEHOLD_EXPORT int freehold_is_active(void) {
-  // Through a pointer that the compiler cannot see through: the question is who answers to the name malloc.
+  // Through volatile pointers, so that the compiler calls whichever malloc the linker has chosen.
   void* (*volatile allocate)(size_t) = malloc;
   void (*volatile release)(void*) = free;
   void* block = allocate(1);

@@ -1,5 +1,6 @@
-// What a program may ask glibc's malloc about itself, answered with the engine's figures. A program that is linked
-// statically needs all of it here: one name left to libc.a would bring glibc's malloc along, and collide with ours.
+// glibc's functions that report on malloc (mallinfo, malloc_stats, malloc_info) or tune it (mallopt), with the engine's
+// figures. All of them are here because of statically linked programs: one name left to libc.a would link glibc's malloc as
+// well, and collide with ours.
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -73,8 +74,8 @@ FREEHOLD_EXPORT struct mallinfo mallinfo(void) noexcept {
   return m;
 }
 
-// M_PERTURB is heeded. Knobs that only tune glibc's malloc, and M_CHECK_ACTION, which glibc has come to ignore, are
-// accepted: there is nothing to turn. Unknown ones are refused.
+// M_PERTURB works. Parameters that only tune glibc's malloc, and M_CHECK_ACTION, which glibc ignores by now, are accepted
+// and ignored. Unknown ones are refused.
 FREEHOLD_EXPORT int mallopt(int knob, int value) noexcept {
   switch (knob) {
     case M_PERTURB: alloc::set_perturbation(static_cast<uint8_t>(value)); return 1;

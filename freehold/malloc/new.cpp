@@ -1,7 +1,7 @@
 // Every form of operator new and delete. A program may replace some of them with its own, and then expects the others to
 // call these, as the standard says of the default ones: so every form but the two basic ones goes through the symbol of a
 // more basic one, and all symbols are weak (in a static link the program's own definition then wins instead of colliding).
-// What happens when memory is exhausted is cxx_runtime.hpp's part.
+// cxx_runtime.hpp has what is needed when memory is exhausted.
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -71,7 +71,7 @@ bool is_ours(F* current, F* ours) noexcept {
 
 #define FREEHOLD_REPLACEABLE FREEHOLD_EXPORT __attribute__((weak))
 
-// The throwing forms, under names that nobody can take from us.
+// The throwing forms, under names that a program cannot replace.
 extern "C" {
 void* freehold_new(size_t n) { return new_any(n, OnFailure::kThrow); }
 void* freehold_new_array(size_t n) { return ::operator new(n); }
@@ -113,8 +113,8 @@ FREEHOLD_REPLACEABLE void* operator new[](size_t n, std::align_val_t a, const st
 extern "C" void freehold_delete(void* p) noexcept { alloc::deallocate_inline(p); }
 FREEHOLD_REPLACEABLE __attribute__((alias("freehold_delete"))) void operator delete(void*) noexcept;
 
-// The sized and array forms are what programs call most. They take the fast path themselves once it is known that the forms
-// which they stand for are ours: until then, and for ever if they are not, there are no spans for them.
+// Programs call the sized and array forms most. These take the fast path themselves once it is known that the forms which
+// they stand for are ours: until then, and for ever if they are not, there are no spans for them.
 extern "C" void freehold_delete_array(void* p) noexcept;
 
 namespace {

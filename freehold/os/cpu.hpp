@@ -1,11 +1,11 @@
-// The processors: how many this process may really use, and what they can do.
+// Processors: how many of them this process may use, in a container too, and which instructions they have.
 #pragma once
 #include <cstdint>
 
 namespace freehold::os {
 
 // CPUs that this process may use: the affinity mask, lowered by the cgroup's quota (cpu.max of v2 or cfs_quota of v1,
-// rounded up). `source` names what decided: "affinity" or "cgroup". Cost: a few system calls; ask once.
+// rounded up). `source` names the limit that applies: "affinity" or "cgroup". Cost: a few system calls; ask once.
 struct CpuCount {
   unsigned cpus = 1;
   const char* source = "affinity";

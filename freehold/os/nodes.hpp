@@ -1,4 +1,4 @@
-// The machine's memory nodes (NUMA), and where pages lie.
+// The machine's memory nodes (NUMA): how many there are, and on which of them pages are placed.
 #pragma once
 #include <cstddef>
 
@@ -8,10 +8,10 @@ struct Nodes {
   // One more than the highest number of a node that may ever have memory, from the system's list ("0-1"); 1 if it cannot be
   // read. Read once.
   [[nodiscard]] static unsigned count() noexcept;
-  // Has the whole pages of [memory, memory + bytes) lie on a node, those that are there already, too. False: the system
+  // Places the whole pages of [memory, memory + bytes) on a node, including pages that exist already. False: the system
   // refuses, and nothing changes.
   static bool bind(void* memory, std::size_t bytes, unsigned node) noexcept;
-  // Ends that for pages that will be made: they lie where their thread runs, as always.
+  // Undoes that for pages that do not exist yet: they will be placed on the node of the thread that touches them first.
   static void unbind(void* memory, std::size_t bytes) noexcept;
 };
 

@@ -1,7 +1,7 @@
-// Address space and pages: everything that Freehold asks of mmap, mprotect and madvise, and nothing else does.
-// Reserved memory cannot be touched; committed memory reads as zero until written; purged memory stays committed and
-// reads as zero again. Sizes and addresses are multiples of page_bytes().
-// Threads: any. Cost: a system call each. Errors: false or null, errno set by the system; never fatal.
+// Address space and pages without a file: everything that Freehold asks of mmap, mprotect and madvise for them. (Pages of
+// files: os/mapped_file.hpp.) Reserved memory cannot be touched; committed memory reads as zero until written; purged memory
+// stays committed and reads as zero again. Sizes and addresses are multiples of page_bytes(). Threads: any. Cost: a system
+// call each. Errors: false or null, errno set by the system; never fatal.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace freehold::os {
 
-// What the arena asks of the system. Tests put in one that fails at the k-th call.
+// The system calls of the arena, as a parameter: tests use a source that fails at the k-th call.
 template <class P>
 concept PageSource = requires(P& p, void* address, std::size_t bytes, unsigned attempt, const char* name) {
   { p.place(attempt, bytes, bytes) } -> std::same_as<void*>;
@@ -35,7 +35,7 @@ struct Pages {
   static bool map_at(void* address, std::size_t bytes) noexcept;
   // A committed mapping anywhere; null if there is none.
   static void* map(std::size_t bytes) noexcept;
-  // Ends a mapping or a part of one. False: the system would have to split a mapping and cannot; it stays.
+  // Unmaps a mapping or a part of one. False: the system would have to split a mapping and cannot; it stays.
   static bool unmap(void* address, std::size_t bytes) noexcept;
   // Gives the pages back to the system at once (MADV_DONTNEED); the range stays committed and reads as zero.
   static bool purge(void* address, std::size_t bytes) noexcept;
@@ -48,7 +48,7 @@ struct Pages {
   static void* move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept;
   // Asks for transparent huge pages, or forbids them; advice only.
   static void advise_huge(void* address, std::size_t bytes, bool wanted = true) noexcept;
-  // Has all pages made resident now (MADV_POPULATE_WRITE, Linux 5.14); advice only.
+  // Makes all pages resident now (MADV_POPULATE_WRITE, Linux 5.14); advice only.
   static void populate(void* address, std::size_t bytes) noexcept;
   // Names a range in /proc/PID/maps and smaps, if the kernel can.
   static void name(void* address, std::size_t bytes, const char* name) noexcept;
@@ -56,19 +56,19 @@ struct Pages {
   // there (mlockall with MCL_FUTURE).
   static bool is_resident(void* address) noexcept;
 
-  // For pools, which reserve what they may grow to. Address space of `bytes`, aligned to `alignment`, without access; null
-  // if there is none.
+  // For pools, which reserve the address space that they may grow into. `bytes`, aligned to `alignment`, without access;
+  // null if there is none.
   static void* reserve(std::size_t bytes, std::size_t alignment) noexcept;
   // Makes reserved memory readable and writable; strict overcommit accounts it now.
   static bool commit(void* address, std::size_t bytes) noexcept;
-  // Ends a reservation or mapping.
+  // Unmaps a reservation or mapping.
   static void release(void* address, std::size_t bytes) noexcept;
 };
 static_assert(PageSource<Pages>);
 
 [[nodiscard]] std::size_t page_bytes() noexcept;
-// The largest page that a kernel of this architecture may be built with: what is asked for in multiples of it is in
-// multiples of page_bytes() as well.
+// The largest page that a kernel of this architecture may be built with: a multiple of it is a multiple of page_bytes() on
+// every kernel.
 #if defined(__x86_64__)
 inline constexpr std::size_t kLargestPageBytes = 4096;
 #else

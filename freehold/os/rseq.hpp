@@ -3,7 +3,7 @@
 // (2.35 and later), and of its area only rseq_cs is written, as the ABI asks.
 //
 //   Layout: CPU i's stacks lie at area + (i << kCpuShift); a stack is {top, limit}, its array starts with a null sentinel.
-//   Commit: the store of `top` is the last instruction of the sequence; what it makes visible was written before.
+//   Commit: the store of `top` is the last instruction of the sequence; everything that it makes visible was written before.
 //
 // Any thread, x86-64 only so far; elsewhere, and under emulators that register nothing, rseq_available() is false and the
 // caller keeps per-thread caches. Cost: about 14 instructions each. Source: Linux's Documentation/userspace-api/rseq.rst.
@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// Defined by glibc 2.35 and later; weak, so that an older one leaves the mode off instead of the program unstarted.
+// Defined by glibc 2.35 and later; weak, so that with an older one the mode is off and the program still starts.
 #pragma weak __rseq_offset
 #pragma weak __rseq_size
 
@@ -33,7 +33,7 @@ inline constexpr unsigned kCpuShift = 16;  // 64 KiB for the stacks of one CPU
 // The CPU this thread runs on, for hints. Pre: rseq_available().
 [[nodiscard]] unsigned rseq_cpu() noexcept;
 
-// The same for any thread, registered or not. Cost: three loads where it is, else what sched_getcpu() costs.
+// The same for any thread. Cost: three loads for a registered thread, otherwise that of sched_getcpu().
 [[nodiscard]] inline unsigned current_cpu() noexcept {
   if (&__rseq_offset != nullptr) [[likely]] {
     const auto* area =
