@@ -1,5 +1,5 @@
-// operator new when memory is exhausted, in a plain program, since it is built against every C++ library and in every way
-// of linking: the throw must reach this program's catch clauses whichever runtime it brought along.
+// Tests operator new when memory is exhausted: the throw must reach this program's catch clauses, whichever C++ runtime the
+// program has. A plain program, because it is built against every C++ library and in every way of linking.
 #include <sys/resource.h>
 
 #include <cstddef>
@@ -25,7 +25,7 @@ bool freehold_answers() {
 #endif
 }
 
-// Memory that nobody has, in an amount that the compiler does not know.
+// More memory than any machine has, in an amount that the compiler does not know.
 volatile std::size_t g_too_much = std::size_t{1} << 62;
 constexpr std::align_val_t kAlignment{256};
 
@@ -35,7 +35,7 @@ struct HandlersOwn : std::bad_alloc {};
 template <class Exception, class F>
 bool throws(F&& f) {
   try {
-    [[maybe_unused]] void* volatile kept = f();  // a compiler may leave out an allocation that nobody looks at
+    [[maybe_unused]] void* volatile kept = f();  // a compiler may leave out an unused allocation
   } catch (const Exception&) {
     return true;
   }

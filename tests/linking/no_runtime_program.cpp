@@ -1,4 +1,4 @@
-// C++ without a C++ library: operator new cannot throw, so it says why it ends the process.
+// C++ without a C++ library: operator new cannot throw, so it reports why it ends the process.
 #include <unistd.h>
 
 #include <csignal>

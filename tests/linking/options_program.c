@@ -1,4 +1,4 @@
-/* A program that carries its options, some of them wrong; what Freehold says of them is on standard error. */
+/* A program with compiled-in options, some of them wrong. Freehold reports the wrong ones on standard error. */
 #include <stdlib.h>
 
 #include "freehold/malloc.h"

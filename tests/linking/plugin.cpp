@@ -1,4 +1,4 @@
-// A C++ library that a C program loads: what it throws and catches must work although its runtime came late.
+// A C++ library that a C program loads: its exceptions must work although its C++ runtime is loaded late.
 #include <cstddef>
 #include <new>
 

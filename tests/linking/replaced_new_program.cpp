@@ -1,6 +1,6 @@
-// A program may replace operator new(size_t) and operator delete(void*) and nothing else; the standard says that every
-// other form that it does not replace calls these. Ours must too: a block of this program carries a header, and whoever
-// bypasses the program's own delete frees a pointer into the middle of a block.
+// A program may replace operator new(size_t) and operator delete(void*) and nothing else. The standard says that every form
+// that it does not replace calls these; ours must, too. Blocks of this program carry a header, so a delete that bypasses the
+// program's own frees a pointer into the middle of a block.
 #include <cstddef>
 #include <cstdlib>
 #include <new>

@@ -1,4 +1,4 @@
-/* Another LD_PRELOAD library that puts itself before malloc, as tracers and leak finders do: it counts, and passes on. */
+/* Another LD_PRELOAD library that wraps malloc, as tracers and leak finders do: it counts calls and passes them on. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

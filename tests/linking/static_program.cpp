@@ -1,5 +1,5 @@
-// A program with everything static: no dynamic linker chooses whose malloc it is, the static one did. Threads that come and
-// go with live blocks, a fork, exceptions, locale and stdio buffers that libc allocates, the knobs of an old program.
+// A fully static program, in which the linker chose the malloc. It uses what a real one does: threads that end with live
+// blocks, a fork, exceptions, locale and stdio buffers that libc allocates, mallopt and mallinfo.
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/wait.h>

@@ -1,7 +1,8 @@
 // OwnerPages on the simulated machine: remote frees against the owner's allocations, its exit, and each other.
 // The oracles: a slot's payload is plain data, so a slot that two hold is a data race or a wrong stamp; a page that goes
-// back to the upstream is overwritten with plain stores, so who has not done with it races with them, and it goes back once;
-// at the end the upstream has every page but the descriptors', and the equations of check_invariants() hold on the way.
+// back to the upstream is overwritten with plain stores, so a thread that still uses it races with them, and it goes back
+// once; at the end the upstream has every page but the descriptors', and the equations of check_invariants() hold on the
+// way.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -34,7 +35,7 @@ class OncePages {
   OncePages() { memory.fill(std::byte{0}); }
 
   void* allocate_page() {
-    // relaxed: a real upstream synchronises whoever gets the same page again; here nobody does.
+    // relaxed: a real upstream synchronises with the next user of a page; here there is none.
     const std::uint32_t i = next_.fetch_add(1, std::memory_order_relaxed);
     SIM_CHECK(i < kPages);
     out_[i].store(1);

@@ -39,7 +39,7 @@ struct Scene {
   using S = Slot<Node>;
   List list;
   std::array<S, 6> slots;
-  SimAtomics::var<unsigned> owners_books{0};  // written by the owner until it closes the list, then by who sees that
+  SimAtomics::var<unsigned> owners_books{0};  // written by the owner until it closes the list, then by threads that see that
 
   // Pushes slots [first, first + n), linked; refused ones are marked so.
   bool push(unsigned first, unsigned n) {
@@ -109,7 +109,7 @@ Result two_pushers_and_drain(const Options& options) {
   });
 }
 
-// Two pushers against the owner that drains, closes and leaves its books to those who come too late.
+// Two pushers against the owner that drains, closes and leaves its books to pushers that come too late.
 template <class List>
 Result two_pushers_and_close(const Options& options) {
   return sim::explore(options, [](Execution& run) {

@@ -1,4 +1,4 @@
-// What the program and the plugin can both do with heaps and timers: each has these functions compiled into itself.
+// The operations on heaps and timers that the program and the plugin both have, each compiled into itself.
 #pragma once
 #include <array>
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The program that loads the plugins, and what must hold whichever of the two makes, uses and ends a pool, heap or timer.
+// The program that loads the plugins. It tests that a pool, heap or timer works whichever of the two makes, uses and ends
+// it.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +38,7 @@ const std::vector<Known>& strategies() {
   return all;
 }
 
-// Which plugin, how it is loaded, who makes the object (false: the program), which strategy, heap or kind of timer.
+// Which plugin, how it is loaded, which side makes the object (false: the program), which strategy, heap or kind of timer.
 using Case = std::tuple<std::size_t, int, bool, std::size_t>;
 
 template <class Side>

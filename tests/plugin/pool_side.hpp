@@ -1,4 +1,4 @@
-// What the program and the plugin can both do with pools: each has these functions compiled into itself.
+// The operations on pools that the program and the plugin both have, each compiled into itself.
 #pragma once
 #include <array>
 #include <cstddef>

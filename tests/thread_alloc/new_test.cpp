@@ -1,5 +1,6 @@
-// REDEFINE_DEFAULT_NEW_OPERATOR, seen from the backend: the linker sends the calls of thread_alloc and its kin through the
-// counters below, so a form of new that went elsewhere is one that was not counted. new_redefined.cpp has the macro.
+// Tests that REDEFINE_DEFAULT_NEW_OPERATOR redirects every form of new and delete. The linker sends the calls of
+// thread_alloc and the other functions through the counters below, so a form that calls another allocator is not counted.
+// new_redefined.cpp has the macro.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -101,7 +102,7 @@ TEST(NewOperator, Forms_WithAlignment_AlignedAndOnTheBackend) {
 struct alignas(256) Wide {
   char bytes[300];
 };
-Wide* volatile g_seen;  // a compiler may leave out a new and its delete if nobody sees the object
+Wide* volatile g_seen;  // a compiler may leave out a new and its delete if the object is not used
 
 TEST(NewOperator, Expressions_ObjectsAndContainers_AllOnTheBackend) {
   const long plain = g_calls.plain, aligned = g_calls.aligned, freed = g_calls.freed;

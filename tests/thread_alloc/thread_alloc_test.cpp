@@ -1,4 +1,4 @@
-// thread_alloc from C++, linked with one backend or the other; FREEHOLD_TEST_BACKEND says which. Every block carries a
+// thread_alloc from C++, linked with one backend or the other, which FREEHOLD_TEST_BACKEND names. Every block carries a
 // pattern of its own, checked before it is freed: a block given twice, or moved wrongly, does not read back.
 #include "freehold/thread_alloc.h"
 

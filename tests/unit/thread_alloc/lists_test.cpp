@@ -1,4 +1,4 @@
-// The remote-free lists in one thread, and the page map: what each call returns, by a shadow.
+// The remote-free lists and the page map in one thread: the result of each call is compared with that of a simple model.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// What the tests of OwnerPages share: an upstream that keeps books, and small policies over it.
+// Shared by the tests of OwnerPages: an upstream that records its pages, and small policies over it.
 #pragma once
 #include <gtest/gtest.h>
 
