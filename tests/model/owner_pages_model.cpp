@@ -1,8 +1,8 @@
 // OwnerPages on the simulated machine: remote frees against the owner's allocations, its exit, and each other.
-// The oracles: a slot's payload is plain data, so a slot that two hold is a data race or a wrong stamp; a page that goes
-// back to the upstream is overwritten with plain stores, so a thread that still uses it races with them, and it goes back
-// once; at the end the upstream has every page but the descriptors', and the equations of check_invariants() hold on the
-// way.
+// The oracles: a slot's payload is plain data, so a slot that two threads hold is a data race or a wrong stamp. A page that
+// goes back to the upstream is overwritten with plain stores, so a thread that still uses it races with them, and it goes
+// back once. At the end the upstream has every page but the descriptors', and the equations of check_invariants() hold on
+// the way.
 #include <gtest/gtest.h>
 
 #include <array>
