@@ -1,6 +1,6 @@
 // A random walk over an allocator's interface beside a shadow model that knows every live block: where it lies, how large
-// and how aligned it was asked for, and what was written into it. Whatever the allocator does wrong shows up as a block
-// that overlaps another, is misaligned, is not zero where it should be, or does not read back.
+// and how aligned it was asked for, and what was written into it. An error of the allocator shows as a block that overlaps
+// another, is misaligned, is not zero where it should be, or does not read back.
 //
 // One thread: the model is exact, an interval map finds an overlap at the moment it is handed out.
 // Many threads: blocks live in a table that all threads take from and put into, so that most frees are another thread's;
