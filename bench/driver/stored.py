@@ -44,7 +44,7 @@ def malloc_tables(path):
 
 def readme_table(path):
     """Ours against the best peer of each row and against each peer, with the rows where we lose and win most, as Markdown."""
-    _, (matrix, _, allocators, _) = again.read([path])
+    machines, (matrix, _, allocators, _) = again.read([path])
     cells = report.usable_cells(matrix)
     compared = report.comparisons(matrix, peers.OURS)
     total, worst, best = stats.summarise(compared), compared[0], compared[-1]
@@ -64,7 +64,8 @@ def readme_table(path):
         lines.append(f"| {command_tables.NAMES.get(peer.name, peer.name)} {peer.version} | {time:.2f} | {memory:.2f} | {row_ratio(lost, ratios[lost])} | {row_ratio(won, ratios[won])} |")
     slower = sum(c.time_ratio > report.TIE for c in compared)
     lines += ["", f"No malloc is the fastest on every row. On {slower} of {len(compared)} rows a peer is faster than Freehold. "
-              f"The worst row is `{worst.row}`: Freehold takes {worst.time_ratio:.2f} times the time of {command_tables.NAMES.get(worst.fastest, worst.fastest)}."]
+              f"The worst row is `{worst.row}`: Freehold takes {worst.time_ratio:.2f} times the time of {command_tables.NAMES.get(worst.fastest, worst.fastest)}.",
+              f"Measured on: {machines[0]}."]
     return "\n".join(lines)
 
 
