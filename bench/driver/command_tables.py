@@ -6,7 +6,7 @@ NAMES = {"glibc": "glibc", "freehold": "Freehold", "gperftools": "gperftools", "
          "onetbb": "oneTBB", "rpmalloc": "rpmalloc", "snmalloc": "snmalloc", "tcmalloc": "google/tcmalloc"}
 
 STRUCTURES = {"wheel": "`TimerWheel`", "wheel-any-thread": "`TimerWheel`, any thread", "queue": "`TimerQueue`", "libuv": "libuv", "asio": "Boost.Asio",
-              "floor": "no timers: a line of memory and a handle for each"}
+              "baseline": "no timers: a line of memory and a handle for each"}
 PROGRAMS = {"Freehold": "the pool", "gearmand": "gearmand on loopback, libgearman's own client and worker",
             "ProcessPoolExecutor": "Python's `ProcessPoolExecutor`"}
 
@@ -40,14 +40,14 @@ def rearm(data):
 
 def timers(data):
     found = rearm(data)
-    counts = sorted(found["floor"])
+    counts = sorted(found["baseline"])
     lines = [[name, *(figure(found[key][n]) if n in found[key] else "–" for n in counts)] for key, name in STRUCTURES.items() if key in found]
-    over = {n: found["wheel"][n] / found["floor"][n] for n in counts}
+    over = {n: found["wheel"][n] / found["baseline"][n] for n in counts}
     lines.append(["`TimerWheel` over that line", *(f"{over[n]:.2f}" for n in counts)])
-    floor, libraries = found["floor"], [key for key in ("libuv", "asio") if key in found]
+    baseline, libraries = found["baseline"], [key for key in ("libuv", "asio") if key in found]
     gains = [found[key][n] / found["wheel-any-thread"][n] for key in libraries for n in counts]
-    said = (f"The last two rows show the floor: with {counts[-1]:,} timers the memory alone takes {floor[counts[-1]] / floor[counts[0]]:.0f} times as long as with "
-            f"{counts[0]:,}. `TimerWheel` takes {min(over.values()):.2f} to {max(over.values()):.2f} times the floor. The wheel for any thread is "
+    said = (f"The last two rows show the baseline: with {counts[-1]:,} timers the memory alone takes {baseline[counts[-1]] / baseline[counts[0]]:.0f} times as long as with "
+            f"{counts[0]:,}. `TimerWheel` takes {min(over.values()):.2f} to {max(over.values()):.2f} times the baseline. The wheel for any thread is "
             f"{min(gains):.2f} to {max(gains):.1f} times as fast as libuv and Boost.Asio.")
     return "\n".join([source(data, "freehold timers --tests rearm --large --loads alone", "nanoseconds of CPU time for a pair of cancel and set"), "",
                       table(["armed timers", *(f"{n:,}" for n in counts)], lines), "", said])

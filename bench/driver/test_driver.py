@@ -106,7 +106,7 @@ class CommandTables(unittest.TestCase):
     def test_Timers_EachCount_OverTheFloor_AndAgainstLibraries(self):
         def one(structure, timers, ns, load="alone"):
             return {"test": "rearm", "load": load, "failure": None, "structure": structure, "timers": timers, "phases": [{"cpu_ns": ns}]}
-        series = [one(name, n, ns * n) for name, ns in (("floor", 1), ("wheel", 2), ("wheel-any-thread", 4), ("libuv", 16)) for n in (1000, 10)]
+        series = [one(name, n, ns * n) for name, ns in (("baseline", 1), ("wheel", 2), ("wheel-any-thread", 4), ("libuv", 16)) for n in (1000, 10)]
         text = command_tables.timers({"machine": self.MACHINE, "date": "2026-01-02T", "settings": {"repeat": 3},
                                       "series": [*series, one("wheel", 10, 999, "busy")]})
         self.assertIn("| armed timers | 10 | 1,000 |", text)
