@@ -1,4 +1,4 @@
-"""Tables of stored runs of `freehold pools`, `freehold timers` and `script/bench processes`, `instructions` and `startup`, as Markdown."""
+"""Tables of stored runs of `freehold pools`, `timers` and `simulate` and of `script/bench processes`, `instructions` and `startup`, as Markdown."""
 
 from . import peers, stats
 
@@ -61,6 +61,25 @@ def pools(data):
     return "\n".join([source(data, "freehold pools --threads 1 --tests single,random,short,long --repeat 9",
                              f"nanoseconds for an acquire and a release of {data['settings']['slot_bytes']} bytes"), "",
                       table(["row", "`SingleThread`", "the best of the others", "which", "ratio (in the sets)"], lines)])
+
+
+RARE = 0.02  # hand-overs a pair: rows below that on every number of cores are left out, as docs/simulate.md says
+
+
+def simulate(data):
+    """Both tables as the command prints them."""
+    cores = data["settings"]["cores"]
+    heading = f"{'workload':<10}{'bytes':>8}" + "".join(f"{n:>8}" for n in cores)
+
+    def line(one, what):
+        return f"{one['workload']:<10}{one['bytes']:>8}" + "".join(f"{count[what]:>8.3f}" for count in one["counts"])
+
+    flat = {True: "  flat", False: "  grows", None: ""}
+    misses = [line(one, "misses") + flat[one["flat"]] for one in data["rows"]]
+    locks = [line(one, "hand_overs") + "".join(f"{one['counts'][-1][what]:>10.3f}" for what in ("sleeps", "calls"))
+             for one in data["rows"] if max(count["hand_overs"] for count in one["counts"]) > RARE]
+    return "\n".join([f"The output of `freehold simulate`, {data['date'][:10]}:", "", "```", "MISSES: lines that came from another core, or copies that had to go",
+                      heading + "  from 4 cores on", *misses, "```", "", "```", "LOCKS that came from another core", heading + f"{'sleeps':>10}{'calls':>10}", *locks, "```"])
 
 
 def name_of(key, about):

@@ -107,6 +107,7 @@ WRITTEN = [  # (text, mark, stored run, how it is shown)
     (ROOT / "docs" / "pools.md", "pools", STORE / "pools.json", command_table(command_tables.pools)),
     (ROOT / "docs" / "timers.md", "timers", STORE / "timers.json", command_table(command_tables.timers)),
     (ROOT / "docs" / "process.md", "processes", STORE / "processes.json", command_table(command_tables.processes)),
+    (ROOT / "docs" / "simulate.md", "simulate", STORE / "simulate.json", command_table(command_tables.simulate)),
     (ROOT / "docs" / "articles.md", "articles", STORE / "articles.json", articles_head),
     *((ROOT / "docs" / "articles.md", f"article {n}", STORE / "articles.json", article_tables(n)) for n in range(1, 6)),
 ]
@@ -127,6 +128,7 @@ def keep(name, data):
 SUBCOMMANDS = {  # of the freehold command, whose JSON is stored as it is
     "pools": ["--threads", "1", "--tests", "single,random,short,long", "--repeat", "9"],
     "timers": ["--tests", "rearm", "--large", "--loads", "alone"],
+    "simulate": [],
 }
 
 

@@ -127,6 +127,16 @@ class CommandTables(unittest.TestCase):
         self.assertIn("| Freehold | 14 | 16 |\n| glibc 2.36 | 41 | 88 |", text)
         self.assertIn("snmalloc, which does not run.", text)
 
+    def test_Simulate_RareHandOversLeftOut_AsTheCommandPrints(self):
+        def row(workload, flat, misses, hand_overs):
+            counts = [{"misses": m, "hand_overs": h, "sleeps": 0.5, "calls": 0.25} for m, h in zip(misses, hand_overs)]
+            return {"workload": workload, "bytes": 64, "flat": flat, "counts": counts}
+        text = command_tables.simulate({"date": "2026-01-02T", "settings": {"cores": [1, 4]},
+                                        "rows": [row("own", True, (0, 0.0015), (0, 0.02)), row("churn", False, (0, 12.5), (0, 0.021))]})
+        self.assertIn("\nown             64   0.000   0.002  flat\nchurn           64   0.000  12.500  grows\n", text)
+        self.assertEqual(text.splitlines()[-2], "churn           64   0.000   0.021     0.500     0.250")
+        self.assertEqual(sum(line.startswith("own") for line in text.splitlines()), 1)
+
     def test_Processes_RatiosWithinEachSet(self):
         sets = [{"Freehold": 200.0, "gearmand": 10.0}, {"Freehold": 400.0, "gearmand": 10.0}, {"Freehold": 900.0, "gearmand": 30.0}]
         text = command_tables.processes({"machine": {"processor": "Z80", "cpus": 1, "kernel": "1", "libc": "none"}, "date": "2026-01-02", "sets": sets,
