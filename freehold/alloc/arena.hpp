@@ -1,7 +1,7 @@
 // The arena: one range of address space, cut into spans of 64 KiB and chunks of 64 spans, that grows chunk by chunk.
 // A span belongs to a size class (span_class != 0), to a run (a block above 32 KiB), or is free. Chunks of kind kSlots hold
 // the spans of classes up to 2 KiB, packed, so that transparent huge pages pay; chunks of kind kRuns hold runs and spans of
-// larger classes; when memory is short either serves both. A wholly free span of a class is *seized* (all its slots are
+// larger classes; when memory is short either serves both. A wholly free span of a class is *reclaimed* (all its slots are
 // taken out of the word pool) and may then be given to any class, be purged, or join a run.
 //
 // Life of a span: new chunk -> claim or run -> free and dirty -> (over budget, or after a delay) purged, clean -> claim …
@@ -15,7 +15,7 @@
 // Locks: none to allocate, free or hand over spans. grow_lock_ serialises new chunks; purge_lock_ makes one thread at a time
 // give memory back (others pass by), in bounded steps; free memory that is being purged is in nobody's hands meanwhile.
 // Errors: kNoSpan when address space, memory or the page source is exhausted; nothing is lost then.
-// Source: spans and purge delay after tcmalloc and mimalloc; seizing by the free bits alone is docs/design.md's.
+// Source: spans and purge delay after tcmalloc and mimalloc; reclaiming by the free bits alone is docs/design.md's.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -45,7 +45,7 @@ enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
 
 struct ArenaSettings {
   std::size_t capacity_bytes = 0;  // at most this much memory; a power of two
-  unsigned lanes = 8;              // of the word pools' trees: a power of two, about four a CPU
+  unsigned stripes = 8;            // of the word pools' trees: a power of two, about four a CPU
   std::uint64_t purge_delay_ms = 500;
   HugePages huge_pages = HugePages::kAuto;
   bool prefault = false;          // new chunks get their pages at once
@@ -61,7 +61,7 @@ struct ArenaCounters {
 // The memory orders of the hand-over of spans between classes, so that the model tests can weaken each.
 struct ArenaOrders {
   // seq_cst: release for threads that take the span's slots, and ordered against note_full()'s look into the set of empties
-  // (store buffering with seize_empty(), which leaves the set first and then asks for the class).
+  // (store buffering with reclaim_empty_span(), which leaves the set first and then asks for the class).
   static constexpr auto kSetClass = std::memory_order_seq_cst;
   static constexpr auto kAskClass = std::memory_order_seq_cst;
 };
@@ -86,25 +86,27 @@ class Arena {
   static constexpr unsigned kChunkSpans = Config::kChunkSpans;
   static constexpr std::size_t kChunkBytes = kSpanBytes * kChunkSpans;
   static constexpr unsigned kPagesPerSpan = kSpanBytes / Config::kPageBytes;
-  // A Leaf numbers 2^26 spans.
+  // A WordIndex numbers 2^26 spans.
   static constexpr std::size_t kMaxCapacityBytes = kSpanBytes << 26;
 
   // The storage that the word pools of all classes share.
-  struct Blocks {
+  struct Storage {
     Arena* arena;
-    Word& word(pool::Leaf leaf) const noexcept { return arena->spans_[pool::block_of(leaf)].words[pool::word_of(leaf)]; }
-    Word& summary(std::uint32_t block) const noexcept { return arena->spans_[block].summary; }
-    auto& holder(std::uint32_t block) const noexcept { return arena->holders_[block]; }
+    Word& word(pool::WordIndex index) const noexcept {
+      return arena->spans_[pool::span_of(index)].words[pool::word_in_span(index)];
+    }
+    Word& summary(SpanIndex span) const noexcept { return arena->spans_[span].summary; }
+    auto& last_user(SpanIndex span) const noexcept { return arena->last_users_[span]; }
     // A thread that took a slot of a re-given span sees the new class.
-    bool belongs(std::uint32_t block, unsigned tag) const noexcept { return arena->class_of_span(block) == tag; }
-    void give_back(pool::Leaf leaf, std::uint64_t bits) const noexcept { arena->give_back(leaf, bits); }
-    void enlist(std::uint32_t block) const noexcept {
+    bool belongs(SpanIndex span, unsigned tag) const noexcept { return arena->class_of_span(span) == tag; }
+    void give_back(pool::WordIndex index, std::uint64_t bits) const noexcept { arena->give_back(index, bits); }
+    void enlist(SpanIndex span) const noexcept {
       // Of no class: the claim that follows enlists it.
-      if (const unsigned c = arena->class_of_span(block); c != 0) arena->pools_[c].enlist(block);
+      if (const unsigned c = arena->class_of_span(span); c != 0) arena->pools_[c].enlist(span);
     }
   };
   struct PoolConfig {
-    using Blocks = Arena::Blocks;
+    using Storage = Arena::Storage;
     using Orders = typename Config::Orders;
   };
   using Pool = pool::WordPool<A, PoolConfig>;
@@ -132,8 +134,8 @@ class Arena {
   [[nodiscard]] const ClassByte* span_classes() const noexcept { return span_class_; }
   [[nodiscard]] SpanType& span(SpanIndex i) noexcept { return spans_[i]; }
   [[nodiscard]] std::uintptr_t address(SpanIndex i) const noexcept { return base_ + (std::uintptr_t{i} << kSpanShift); }
-  [[nodiscard]] Word* word_address(pool::Leaf leaf) const noexcept {
-    return &spans_[pool::block_of(leaf)].words[pool::word_of(leaf)];
+  [[nodiscard]] Word* word_address(pool::WordIndex index) const noexcept {
+    return &spans_[pool::span_of(index)].words[pool::word_in_span(index)];
   }
   // Acquire: pairs with kSetClass in claim().
   [[nodiscard]] unsigned class_of_span(SpanIndex i) const noexcept { return span_class_[i].load(std::memory_order_acquire); }
@@ -156,16 +158,16 @@ class Arena {
 
   // Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Concurrent
   // frees saw these slots as taken and did not report the span as empty, so we must.
-  void give_back(pool::Leaf leaf, std::uint64_t bits) noexcept {
-    const unsigned c = class_of_span(pool::block_of(leaf));
-    const std::uint64_t old = pools_[c].put(leaf, bits);
-    if ((old | bits) == pools_[c].shape().full(pool::word_of(leaf))) note_full(c, leaf);
+  void give_back(pool::WordIndex index, std::uint64_t bits) noexcept {
+    const unsigned c = class_of_span(pool::span_of(index));
+    const std::uint64_t old = pools_[c].put(index, bits);
+    if ((old | bits) == pools_[c].shape().full(pool::word_in_span(index))) note_full(c, index);
   }
-  // Tells that `leaf` became full: its span may be wholly free. One bit set, once per span that empties.
-  void note_full(unsigned c, pool::Leaf leaf) noexcept {
-    const SpanIndex block = pool::block_of(leaf);
-    if (!empties_.test(block) && pools_[c].looks_full(block, pool::word_of(leaf))) {
-      empties_.set(block);
+  // Tells that `index` became full: its span may be wholly free. One bit set, once per span that empties.
+  void note_full(unsigned c, pool::WordIndex index) noexcept {
+    const SpanIndex span = pool::span_of(index);
+    if (!empties_.test(span) && pools_[c].looks_full(span, pool::word_in_span(index))) {
+      empties_.set(span);
       budget_.not_stuck(kSpanBytes);
       note_due();
     }
@@ -176,10 +178,10 @@ class Arena {
     drained_.set(i);
     note_due();
   }
-  // Tells that slots of `leaf` were handed out: what was known of its span's pages no longer holds.
-  void note_taken(pool::Leaf leaf) noexcept {
-    if (spans_[pool::block_of(leaf)].page_hints.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      drop_hints(pool::block_of(leaf), true);
+  // Tells that slots of `index` were handed out: what was known of its span's pages no longer holds.
+  void note_taken(pool::WordIndex index) noexcept {
+    if (spans_[pool::span_of(index)].page_hints.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      drop_hints(pool::span_of(index), true);
   }
   // Reports what caches took from the pools (positive) or gave back since their last report, in bytes. Returns whether free
   // memory should go back now.
@@ -341,8 +343,9 @@ class Arena {
   };
   static constexpr Effort kStep{128, std::size_t{16} << 20};  // half a millisecond: 100 ns a page
 
-  [[nodiscard]] static constexpr bool is_dense(unsigned c) noexcept {
-    return Classes::slot_bytes(c) <= Config::kDenseMaxBytes;
+  // Where spans of class c come from.
+  [[nodiscard]] static constexpr ChunkKind chunk_kind_of(unsigned c) noexcept {
+    return Classes::slot_bytes(c) <= Config::kSlotChunkMaxBytes ? ChunkKind::kSlots : ChunkKind::kRuns;
   }
   [[nodiscard]] static constexpr ChunkKind other(ChunkKind kind) noexcept {
     return kind == ChunkKind::kSlots ? ChunkKind::kRuns : ChunkKind::kSlots;
@@ -376,8 +379,8 @@ class Arena {
     return span_class_[i].load(Config::SpanOrders::kAskClass);
   }
   void drop_hints(SpanIndex i, bool wanted) noexcept;
-  [[nodiscard]] SpanIndex seize_empty(SpanIndex from) noexcept;
-  [[nodiscard]] bool seize(SpanIndex i, unsigned c) noexcept;
+  [[nodiscard]] SpanIndex reclaim_empty_span(SpanIndex from) noexcept;
+  [[nodiscard]] bool reclaim_span(SpanIndex i, unsigned c) noexcept;
   void tick_locked(std::uint64_t now) noexcept;
   [[nodiscard]] Due purge_idle_locked(std::uint64_t now) noexcept;
   [[nodiscard]] bool is_much_scattered() noexcept;
@@ -398,11 +401,11 @@ class Arena {
   std::uintptr_t base_ = 0;
   typename A::template atomic<std::size_t> span_count_{0};
   ClassByte* span_class_ = nullptr;
-  HintWord* holders_ = nullptr;  // apart from the spans: a search reads many, and they seldom change
+  HintWord* last_users_ = nullptr;  // apart from the spans: a search reads many, and they seldom change
   HintWord* run_pages_ = nullptr;
   SpanType* spans_ = nullptr;
   Pages* pages_ = nullptr;
-  Blocks blocks_{this};
+  Storage storage_{this};
   Pool pools_[Classes::kCount];
   pool::SlotGeometry geometry_[Classes::kCount];
   ArenaSettings settings_;

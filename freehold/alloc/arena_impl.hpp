@@ -13,9 +13,9 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::lay_out_tables(std::size_t spans) noexcept {
   constexpr unsigned kChunkShift = std::bit_width(kChunkSpans) - 1;
   space_ = {};
-  const auto add_tree = [&](std::size_t blocks, unsigned shift, std::size_t stride) {
+  const auto add_tree = [&](std::size_t bits, unsigned shift, std::size_t stride) {
     unsigned first = 0;
-    for (std::size_t words = base::ceil_div(blocks, 64), level = 0;; words = base::ceil_div(words, 64), ++level) {
+    for (std::size_t words = base::ceil_div(bits, 64), level = 0;; words = base::ceil_div(words, 64), ++level) {
       shift += 6;
       const unsigned t = space_.add_table(stride * sizeof(Word), shift, words, level != 0);
       if (level == 0) first = t;
@@ -23,34 +23,34 @@ void Arena<A, Config, Pages>::lay_out_tables(std::size_t spans) noexcept {
     }
   };
   table_numbers_[0] = space_.add_table(sizeof(ClassByte), 0, spans);
-  table_numbers_[1] = space_.add_table(sizeof(HintWord), 0, spans);  // holders
+  table_numbers_[1] = space_.add_table(sizeof(HintWord), 0, spans);  // last users
   table_numbers_[2] = space_.add_table(sizeof(HintWord), 0, spans);  // pages of runs
   table_numbers_[3] = space_.add_table(sizeof(SpanType), 0, spans);
   table_numbers_[4] = space_.add_table(sizeof(Chunk<A>), kChunkShift, spans / kChunkSpans);
-  // Class 0 is not a class: its lanes are empties_ and drained_ (a lane of its own behind, if there is but one).
+  // Class 0 is not a class: its stripes are empties_ and drained_ (a stripe of its own behind, if there is but one).
   (void)add_tree(spans / kChunkSpans, kChunkShift, Chunks::kTrees);
-  table_numbers_[5] = add_tree(spans, 0, Classes::kCount * settings_.lanes + 1);
+  table_numbers_[5] = add_tree(spans, 0, Classes::kCount * settings_.stripes + 1);
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::attach_tables(std::size_t spans) noexcept {
   const auto table = [&]<class T>(unsigned t, T*& to) { to = static_cast<T*>(space_.table(t)); };
   table(table_numbers_[0], span_class_);
-  table(table_numbers_[1], holders_);
+  table(table_numbers_[1], last_users_);
   table(table_numbers_[2], run_pages_);
   table(table_numbers_[3], spans_);
   chunks_.attach(static_cast<Chunk<A>*>(space_.table(table_numbers_[4])),
                  static_cast<Word*>(space_.table(table_numbers_[4] + 1)), spans / kChunkSpans);
-  const std::size_t lanes = settings_.lanes;
-  const std::size_t trees = Classes::kCount * lanes + 1;
+  const std::size_t stripes = settings_.stripes;
+  const std::size_t trees = Classes::kCount * stripes + 1;
   Word* const words = static_cast<Word*>(space_.table(table_numbers_[5]));
   empties_.attach(words, trees, spans);
-  drained_.attach(words + Classes::kCount * lanes, trees, spans);
+  drained_.attach(words + Classes::kCount * stripes, trees, spans);
   for (unsigned c = 1; c < Classes::kCount; ++c) {
     const auto bytes = static_cast<std::uint32_t>(Classes::slot_bytes(c));
     geometry_[c] = pool::SlotGeometry::of(base_, kSpanShift, bytes);
-    pools_[c].attach(&blocks_, c, {static_cast<std::uint32_t>(kSpanBytes / bytes)}, words + c * lanes, trees, spans,
-                     settings_.lanes);
+    pools_[c].attach(&storage_, c, {static_cast<std::uint32_t>(kSpanBytes / bytes)}, words + c * stripes, trees, spans,
+                     settings_.stripes);
   }
 }
 
@@ -145,7 +145,7 @@ TakenSpans Arena<A, Config, Pages>::take_or_reuse(ChunkKind kind, unsigned n, un
   const bool anywhere = memory_is_locked_.load(std::memory_order_relaxed);
   const TakenSpans t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
   if (!reuse || t.dirty != 0) return t;
-  const SpanIndex i = seize_empty(0);
+  const SpanIndex i = reclaim_empty_span(0);
   if (i == kNoSpan) return t;
   if (t.first != kNoSpan) chunks_.give_untouched(t, n);
   (void)budget_.spans_changed(shard.budget, static_cast<std::int64_t>(kSpanBytes), 0);
@@ -172,9 +172,9 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 TakenSpans Arena<A, Config, Pages>::take_anywhere(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard,
                                                   std::uint64_t now) noexcept {
   const auto cpu = static_cast<unsigned>(&shard - shards_);
-  for (const bool seized : {false, true}) {
-    if (seized)
-      for (SpanIndex i = seize_empty(0); i != kNoSpan; i = seize_empty(i + 1)) give_spans(i, 1, now);
+  for (const bool reclaimed : {false, true}) {
+    if (reclaimed)
+      for (SpanIndex i = reclaim_empty_span(0); i != kNoSpan; i = reclaim_empty_span(i + 1)) give_spans(i, 1, now);
     for (const ChunkKind k : {kind, other(kind)}) {
       const TakenSpans t = chunks_.take(k, n, alignment, cpu, shard.cursor(k), true);
       if (t.first != kNoSpan) return t;
@@ -232,16 +232,16 @@ void Arena<A, Config, Pages>::give_untouched(const TakenSpans& t, unsigned n) no
 // Takes every slot of span `i` of class `c`; the span is the caller's then, of no class. The class is asked again while we
 // hold slots: until then the span may have changed hands.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::seize(SpanIndex i, unsigned c) noexcept {
+bool Arena<A, Config, Pages>::reclaim_span(SpanIndex i, unsigned c) noexcept {
   Pool& pool = pools_[c];
-  if (!pool.seize(i)) {
+  if (!pool.take_all(i)) {
     // What was missing may have come back while we held other words, unseen by the thread that brought it; and the span may
     // be another class's by now.
     if (const unsigned now_c = class_of_span(i); now_c != 0 && pools_[now_c].looks_full(i)) empties_.set(i);
     return false;
   }
   if (class_of_span(i) != c) [[unlikely]] {
-    for (unsigned w = 0; w < pool.shape().words(); ++w) give_back(pool::leaf_of(i, w), pool.shape().full(w));
+    for (unsigned w = 0; w < pool.shape().words(); ++w) give_back(pool::word_index(i, w), pool.shape().full(w));
     return false;
   }
   span_class_[i].store(0, std::memory_order_relaxed);  // relaxed: nobody holds a slot, so nobody asks; free spans publish it
@@ -253,10 +253,10 @@ bool Arena<A, Config, Pages>::seize(SpanIndex i, unsigned c) noexcept {
 
 // Takes one wholly free span at or after `from` back from its class; the span is the caller's.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-SpanIndex Arena<A, Config, Pages>::seize_empty(SpanIndex from) noexcept {
+SpanIndex Arena<A, Config, Pages>::reclaim_empty_span(SpanIndex from) noexcept {
   for (SpanIndex i = empties_.find(from); i != Tree::kNone; i = empties_.find(i + 1)) {
     empties_.retire(i, [] { return false; });
-    if (const unsigned c = class_after_leaving(i); c != 0 && seize(i, c)) return i;
+    if (const unsigned c = class_after_leaving(i); c != 0 && reclaim_span(i, c)) return i;
   }
   return kNoSpan;
 }
@@ -264,7 +264,7 @@ SpanIndex Arena<A, Config, Pages>::seize_empty(SpanIndex from) noexcept {
 // A span that is the caller's: free and warm, or of another class that has become wholly free, or clean.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 SpanIndex Arena<A, Config, Pages>::span_for(unsigned c, std::uint64_t now) noexcept {
-  const ChunkKind kind = is_dense(c) ? ChunkKind::kSlots : ChunkKind::kRuns;
+  const ChunkKind kind = chunk_kind_of(c);
   const TakenSpans t = take_spans(kind, 1, 1, true, now);
   if (t.first == kNoSpan || kind != ChunkKind::kSlots || t.dirty != 0) return t.first;
   // The first span of a chunk that is wholly clean: as good as new, so huge pages pay again.
@@ -279,7 +279,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 pool::Taken Arena<A, Config, Pages>::claim(unsigned c, unsigned keep, std::uint32_t thread_id, std::uint64_t now) noexcept {
   const SpanIndex i = span_for(c, now);
   if (i == kNoSpan) return {};
-  holders_[i].store(pool::Holder::at_work(thread_id).value, std::memory_order_relaxed);
+  last_users_[i].store(pool::LastUser::active(thread_id).value, std::memory_order_relaxed);
   auto& chunk = chunks_.chunk(i / kChunkSpans);
   if (!chunk.has_records.load(std::memory_order_relaxed)) chunk.has_records.store(true, std::memory_order_relaxed);
   counters_.span_claims.fetch_add(1, std::memory_order_relaxed);
@@ -456,10 +456,10 @@ bool Arena<A, Config, Pages>::check_invariants(IsKept kept) noexcept {
       good = good && c == 0 && i >= run_end;
       run_end = i + spans_of(pages);
     }
-    const int holders = (chunks_.is_free(i) ? 1 : 0) + (c != 0 || i < run_end ? 1 : 0) + (kept(i) ? 1 : 0);
-    good = good && holders == 1;  // at rest nothing is between two owners
+    const int places = (chunks_.is_free(i) ? 1 : 0) + (c != 0 || i < run_end ? 1 : 0) + (kept(i) ? 1 : 0);
+    good = good && places == 1;  // at rest nothing is on its way between two
     if (c == 0) return;
-    good = good && pools_[c].check_block(i) && (!pools_[c].looks_full(i) || empties_.check_path(i));
+    good = good && pools_[c].check_span(i) && (!pools_[c].looks_full(i) || empties_.check_path(i));
   });
   return good;
 }

@@ -73,7 +73,7 @@ bool Arena<A, Config, Pages>::purge_pages(SpanIndex i, unsigned c, unsigned page
   const auto to = std::min(pool.shape().slots, static_cast<std::uint32_t>(base::ceil_div(end * Config::kPageBytes, bytes)));
   const unsigned first_word = from / 64, last_word = (to - 1) / 64;
   unsigned w = first_word;
-  while (w <= last_word && pool.take_exactly(pool::leaf_of(i, w), pool::bits_of_word(w, from, to))) ++w;
+  while (w <= last_word && pool.take_exactly(pool::word_index(i, w), pool::bits_of_word(w, from, to))) ++w;
   const bool ours = w > last_word && class_of_span(i) == c;
   const bool done = ours && purge_range(address(i) + page * Config::kPageBytes, (end - page) * Config::kPageBytes, effort);
   if (done) {
@@ -81,7 +81,7 @@ bool Arena<A, Config, Pages>::purge_pages(SpanIndex i, unsigned c, unsigned page
     const std::uint64_t fresh = mask & ~spans_[i].page_hints.fetch_or(mask, std::memory_order_relaxed);
     budget_.pages_returned(static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(fresh)) * Config::kPageBytes));
   }
-  while (w-- > first_word) give_back(pool::leaf_of(i, w), pool::bits_of_word(w, from, to));
+  while (w-- > first_word) give_back(pool::word_index(i, w), pool::bits_of_word(w, from, to));
   return done || !ours;
 }
 
@@ -162,7 +162,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort) noexcept {
   constexpr std::size_t kLookBytes = 32 * 1024;  // what a look costs, beside giving pages back
   if (const std::uint32_t c = oldest_dirty_chunk(); c != Chunks::kNoChunk && purge_chunk(c, now, effort)) return true;
-  if (const SpanIndex i = seize_empty(0); i != kNoSpan) {
+  if (const SpanIndex i = reclaim_empty_span(0); i != kNoSpan) {
     give_spans(i, 1, now);
     return true;
   }
@@ -270,7 +270,7 @@ bool Arena<A, Config, Pages>::purge_due(std::uint64_t now, Effort& effort) noexc
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::look_at_empties(std::uint64_t now, Effort& effort) noexcept {
   constexpr unsigned kLooks = 4096;
-  constexpr std::size_t kSeizeBytes = 32 * 1024;  // what taking a span back costs, beside giving pages back
+  constexpr std::size_t kReclaimBytes = 32 * 1024;  // what taking a span back costs, beside giving pages back
   SpanIndex i = empties_.find(empties_cursor_);
   if (i == Tree::kNone) i = empties_.find(0);
   for (unsigned looks = 0; i != Tree::kNone && looks < kLooks && effort.left(); ++looks, i = empties_.find(i + 1)) {
@@ -278,8 +278,8 @@ bool Arena<A, Config, Pages>::look_at_empties(std::uint64_t now, Effort& effort)
     if (c != 0 && (spans_[i].page_hints.fetch_or(PageHints::kLooked, std::memory_order_relaxed) & PageHints::kLooked) == 0)
       continue;
     empties_.retire(i, [] { return false; });
-    effort.bytes -= std::min(effort.bytes, kSeizeBytes);
-    if (const unsigned left = class_after_leaving(i); left != 0 && seize(i, left)) give_spans(i, 1, now, false);
+    effort.bytes -= std::min(effort.bytes, kReclaimBytes);
+    if (const unsigned left = class_after_leaving(i); left != 0 && reclaim_span(i, left)) give_spans(i, 1, now, false);
   }
   empties_cursor_ = i == Tree::kNone ? 0 : i;
   if (i != Tree::kNone) effort.calls = 0;  // the rest is for the next slow call

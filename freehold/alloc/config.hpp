@@ -21,8 +21,9 @@ struct NativeConfig {
   static constexpr unsigned kWordsPerSpan = 64;
   static constexpr std::size_t kPageBytes = os::kLargestPageBytes;
   static constexpr std::size_t kBaseAlignment = std::size_t{1} << 30;
-  static constexpr std::size_t kDenseMaxBytes =
-      2048;  // larger slots leave page tails untouched, which huge pages would fill
+  // Spans of slots up to here lie in chunks of their own, under huge pages: larger slots leave page tails untouched, which
+  // huge pages would fill.
+  static constexpr std::size_t kSlotChunkMaxBytes = 2048;
 
   using ChunkOrders = ChunkPoolOrders;
   using SpanOrders = ArenaOrders;

@@ -47,7 +47,7 @@ class Core {
                           const Gate* gate = nullptr) noexcept {
     pages_ = &pages;
     gate_ = gate;
-    patience_ = cpus;
+    max_foreign_spans_ = cpus;
     most_words_ = std::int64_t{cpus} * Config::kReservedWords;
     run_budget_.store(most_words_, std::memory_order_relaxed);
     metadata_.attach(pages);
@@ -77,7 +77,7 @@ class Core {
   [[nodiscard]] void* allocate_uncached(unsigned c) noexcept;
   void free_uncached(unsigned c, void* slot) noexcept;
   // Up to n <= 64 slots of one word, at least one unless out of memory, for a cache that is not a thread's; `cpu` keeps CPUs
-  // apart as thread names keep threads apart. Any thread.
+  // apart as thread ids keep threads apart. Any thread.
   [[nodiscard]] std::size_t take_batch(unsigned c, void** slots, std::size_t n, unsigned cpu) noexcept;
   // Gives n <= kMaxBatch slots back. Any thread.
   void give_batch(unsigned c, void* const* slots, std::size_t n) noexcept;
@@ -183,7 +183,7 @@ class Core {
   [[nodiscard]] bool check_accounts() noexcept;
 
  private:
-  static constexpr std::uint32_t kFirstCpuName = 1U << 30;
+  static constexpr std::uint32_t kFirstCpuId = 1U << 30;
   static constexpr unsigned kSlowCallsPerTick = 64;
   static constexpr unsigned kRunsPerTick = 8;  // while something is due
   static constexpr unsigned kTicksPerIdleLook = 16;
@@ -214,13 +214,13 @@ class Core {
     std::uint32_t before_;  // one may lie in another
   };
 
-  [[nodiscard]] pool::Taken find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t who,
+  [[nodiscard]] pool::Taken find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t thread_id,
                                        Cache* cache) noexcept;
   [[nodiscard]] bool grant(Cache& cache, std::size_t bytes) noexcept;
   void release_grant(Cache& cache, std::size_t bytes) noexcept;
   [[nodiscard]] bool grow(Cache& cache, unsigned c) noexcept;
   void shrink(Cache& cache, unsigned c) noexcept;
-  void put_back(unsigned c, void* const* slots, std::size_t n, pool::Leaf& last) noexcept;
+  void put_back(unsigned c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept;
   void put_back_from(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept;
   [[gnu::always_inline]] inline void count_slow_call(Cache& cache) noexcept;
   [[gnu::noinline]] void tick_slow(Cache& cache) noexcept;
@@ -275,8 +275,8 @@ class Core {
   ArenaType arena_;
   Pages* pages_ = nullptr;
   const Gate* gate_ = nullptr;
-  // Blocks of a class that threads may work in, each its own, before a new one is no longer worth its memory.
-  unsigned patience_ = 2;
+  // So many spans of a class may be in use by other threads before a thread shares one instead of claiming a new one.
+  unsigned max_foreign_spans_ = 2;
   std::size_t common_budget_ = 0;
   std::int64_t most_words_ = 0;  // that threads may reserve in all
   bool may_reclaim_ = true;      // until the system refuses to fence; under the registry's lock

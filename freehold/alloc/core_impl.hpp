@@ -21,7 +21,7 @@ typename FREEHOLD_CORE::Cache* FREEHOLD_CORE::attach() noexcept {
   if (memory == nullptr) return nullptr;
   auto* cache = new (memory) Cache(reinterpret_cast<void**>(static_cast<Cache*>(memory) + 1));
   cache->allowance = Config::kThreadBytes;
-  last_id_ = (last_id_ + 1) % kFirstCpuName;  // a name that comes round again costs a hint
+  last_id_ = (last_id_ + 1) % kFirstCpuId;  // an id that comes round again costs a hint
   cache->id = last_id_ + (last_id_ == 0 ? 1 : 0);
   cache->next = caches_;
   if (caches_ != nullptr) caches_->previous = cache;
@@ -40,7 +40,7 @@ void FREEHOLD_CORE::detach(Cache* cache) noexcept {
   for (unsigned c = 1; c < Classes::kCount; ++c) {
     empty_bin(*cache, c);
     shrink(*cache, c);
-    arena_.pool(c).let_go(cache->bins[c].cursor, cache->id);
+    arena_.pool(c).clear_active(cache->bins[c].cursor, cache->id);
   }
   report_slots(*cache, 0);
   // Relaxed: the budget is a number, it publishes nothing.
@@ -132,23 +132,23 @@ void FREEHOLD_CORE::shrink(Cache& cache, unsigned c) noexcept {
 // Free slots where nobody else works; else a new span, unless that many threads work in this class already that sharing is
 // no loss; else, when memory is short, free slots anywhere.
 FREEHOLD_CORE_TEMPLATE
-pool::Taken FREEHOLD_CORE::find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t who,
+pool::Taken FREEHOLD_CORE::find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t thread_id,
                                       Cache* cache) noexcept {
   auto& pool = arena_.pool(c);
-  pool::Taken taken = pool.take(cursor, want, who, patience_);
+  pool::Taken taken = pool.take(cursor, want, thread_id, max_foreign_spans_);
   if (taken.bits == 0) {
-    taken = arena_.claim(c, want, who, Clock::now());
+    taken = arena_.claim(c, want, thread_id, Clock::now());
     // Kept mappings count under every limit, and so do runs that threads keep.
-    if (taken.bits == 0 && direct_.drop_kept(~std::uint64_t{0}) != 0) taken = arena_.claim(c, want, who, Clock::now());
-    if (taken.bits == 0 && give_cached_runs(cache)) taken = arena_.claim(c, want, who, Clock::now());
+    if (taken.bits == 0 && direct_.drop_kept(~std::uint64_t{0}) != 0) taken = arena_.claim(c, want, thread_id, Clock::now());
+    if (taken.bits == 0 && give_cached_runs(cache)) taken = arena_.claim(c, want, thread_id, Clock::now());
     if (taken.bits != 0) {
-      cursor.leaf = taken.leaf;
-      pool.hold(cursor, pool::block_of(taken.leaf), who);
+      cursor.word = taken.word;
+      pool.mark_active(cursor, pool::span_of(taken.word), thread_id);
       return taken;
     }
-    taken = pool.take(cursor, want, who, 0);
+    taken = pool.take(cursor, want, thread_id, 0);
   }
-  if (taken.bits != 0) arena_.note_taken(taken.leaf);
+  if (taken.bits != 0) arena_.note_taken(taken.word);
   return taken;
 }
 
@@ -178,7 +178,7 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
   const auto& geometry = arena_.geometry(c);
   const auto slot_bytes = static_cast<std::int64_t>(Classes::slot_bytes(c));
   report_slots(cache, std::popcount(taken.bits) * slot_bytes);
-  if (bin.capacity <= 1) return reinterpret_cast<void*>(geometry.address(taken.leaf, base::lowest_bit(taken.bits)));
+  if (bin.capacity <= 1) return reinterpret_cast<void*>(geometry.address(taken.word, base::lowest_bit(taken.bits)));
   void** top = bin.array + 1;
   top += pool::list_slots(geometry, taken, top);
   // A fragmented word yields little: a few more make the call worth while.
@@ -186,9 +186,9 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
     const auto have = static_cast<unsigned>(top - (bin.array + 1));
     if (have * 2 >= want) break;
     // Again `want`, not what is missing: the rest of a word that was cut would be the next call's fragment, and so on.
-    taken = pool.take(bin.cursor, want, cache.id, patience_);
+    taken = pool.take(bin.cursor, want, cache.id, max_foreign_spans_);
     if (taken.bits == 0) break;
-    arena_.note_taken(taken.leaf);
+    arena_.note_taken(taken.word);
     report_slots(cache, std::popcount(taken.bits) * slot_bytes);
     top += pool::list_slots(geometry, taken, top);
   }
@@ -220,7 +220,7 @@ void FREEHOLD_CORE::drain(Cache& cache, unsigned c, void* slot) noexcept {
 
 // Gives n <= kMaxBatch slots back to the bitmap; `last` becomes the word of the last one.
 FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool::Leaf& last) noexcept {
+void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept {
   pool::SlotGroups groups;
   pool::group_slots(arena_.geometry(c), slots, n, groups);
   if (groups.misplaced != 0) [[unlikely]]
@@ -231,45 +231,45 @@ void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool
   // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
   typename ArenaType::Word* words[pool::kMaxBatch];
   for (std::size_t i = 0; i < groups.count; ++i) {
-    words[i] = arena_.word_address(groups.groups[i].leaf);
+    words[i] = arena_.word_address(groups.groups[i].word);
     base::prefetch_for_write(words[i]);
   }
   const unsigned last_word = pool.shape().words() - 1;
   const std::uint64_t last_full = pool.shape().full(last_word);
   for (std::size_t i = 0; i < groups.count; ++i) {
-    auto [leaf, bits] = groups.groups[i];
-    const unsigned word = pool::word_of(leaf);
+    auto [index, bits] = groups.groups[i];
+    const unsigned word = pool::word_in_span(index);
     const std::uint64_t full = word < last_word ? ~std::uint64_t{0} : word == last_word ? last_full : 0;
     if ((bits & ~full) != 0) [[unlikely]] {  // the end of a span, too short for one more slot
       const unsigned beyond = base::lowest_bit(bits & ~full);
-      base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(arena_.geometry(c).address(leaf, beyond)));
+      base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(arena_.geometry(c).address(index, beyond)));
       bits &= full;
     }
-    const std::uint64_t old = pool.put(leaf, bits, *words[i]);
+    const std::uint64_t old = pool.put(index, bits, *words[i]);
     if ((old & bits) != 0) [[unlikely]] {
       const unsigned twice = base::lowest_bit(old & bits);
-      base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(arena_.geometry(c).address(leaf, twice)));
-      (void)pool.put(leaf, bits & ~old);  // a test's handler returned: the others are innocent
+      base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(arena_.geometry(c).address(index, twice)));
+      (void)pool.put(index, bits & ~old);  // a test's handler returned: the others are innocent
       continue;
     }
-    if ((old | bits) == full) arena_.note_full(c, leaf);
-    if (i == 0 || pool::block_of(leaf) != pool::block_of(last)) arena_.note_drained(pool::block_of(leaf));
-    last = leaf;
+    if ((old | bits) == full) arena_.note_full(c, index);
+    if (i == 0 || pool::span_of(index) != pool::span_of(last)) arena_.note_drained(pool::span_of(index));
+    last = index;
   }
 }
 
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::put_back_from(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept {
-  put_back(c, slots, n, cache.bins[c].cursor.leaf);
+  put_back(c, slots, n, cache.bins[c].cursor.word);
   report_slots(cache, -static_cast<std::int64_t>(n * Classes::slot_bytes(c)));
 }
 
 FREEHOLD_CORE_TEMPLATE
 std::size_t FREEHOLD_CORE::take_batch(unsigned c, void** slots, std::size_t n, unsigned cpu) noexcept {
   pool::Cursor cursor;
-  const std::uint32_t who = kFirstCpuName + cpu;
-  const pool::Taken taken = find_slots(cursor, c, static_cast<unsigned>(n), who, nullptr);
-  arena_.pool(c).let_go(cursor, who);
+  const std::uint32_t thread_id = kFirstCpuId + cpu;
+  const pool::Taken taken = find_slots(cursor, c, static_cast<unsigned>(n), thread_id, nullptr);
+  arena_.pool(c).clear_active(cursor, thread_id);
   if (taken.bits == 0) return 0;
   (void)arena_.report_slots(std::popcount(taken.bits) * static_cast<std::int64_t>(Classes::slot_bytes(c)));
   return pool::list_slots(arena_.geometry(c), taken, slots);
@@ -277,7 +277,7 @@ std::size_t FREEHOLD_CORE::take_batch(unsigned c, void** slots, std::size_t n, u
 
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::give_batch(unsigned c, void* const* slots, std::size_t n) noexcept {
-  pool::Leaf last = 0;
+  pool::WordIndex last = 0;
   put_back(c, slots, n, last);
   const std::uint64_t now = Clock::now();
   if (arena_.report_slots(-static_cast<std::int64_t>(n * Classes::slot_bytes(c)))) relieve(nullptr, 0);
@@ -445,9 +445,9 @@ bool FREEHOLD_CORE::check_bin(const Cache& cache, unsigned c) noexcept {
     if (span >= arena_.span_count() || arena_.span_classes()[span].load(std::memory_order_relaxed) != c) return false;
     pool::group_slots(arena_.geometry(c), slot, 1, groups);
     if (groups.misplaced != 0) return false;
-    const auto [leaf, bits] = groups.groups[0];
-    if ((bits & ~arena_.pool(c).shape().full(pool::word_of(leaf))) != 0) return false;
-    if ((arena_.word_address(leaf)->load(std::memory_order_relaxed) & bits) != 0) return false;
+    const auto [index, bits] = groups.groups[0];
+    if ((bits & ~arena_.pool(c).shape().full(pool::word_in_span(index))) != 0) return false;
+    if ((arena_.word_address(index)->load(std::memory_order_relaxed) & bits) != 0) return false;
   }
   return true;
 }

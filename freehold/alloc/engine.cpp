@@ -145,13 +145,13 @@ class [[nodiscard]] Reading {
 
 // A thread that another's fork keeps out waits this long before it looks for another way: most forks are over by then, but
 // this one may be waiting for a lock that the thread holds.
-constexpr std::uint64_t kForkPatienceNs = 1'000'000;
+constexpr std::uint64_t kForkWaitNs = 1'000'000;
 constexpr unsigned kForkTurns = 1'000;  // times that, before a thread that forks no longer waits for another's fork
 constexpr unsigned kForkTries = 1'000;  // and before malloc fails because the system refuses a mapping meanwhile
 
 void wait_for_forks() noexcept {
   const std::uint32_t forks = g_gate.forks();
-  if (forks != t_fork.forks) sync::NativeAtomics::wait_shared(g_gate.word(), forks, kForkPatienceNs);
+  if (forks != t_fork.forks) sync::NativeAtomics::wait_shared(g_gate.word(), forks, kForkWaitNs);
 }
 
 // For look_for_dead_threads().
@@ -162,27 +162,27 @@ constinit pid_t g_process = 0;  // the one whose threads are looked for; another
 struct Freed {
   Freed* next;
 };
-constinit PutOff<sync::NativeAtomics, Freed, &Freed::next> g_put_off_frees;
-constinit PutOff<sync::NativeAtomics, NativeCache, &NativeCache::next_ended> g_ended;
+constinit DeferredList<sync::NativeAtomics, Freed, &Freed::next> g_deferred_frees;
+constinit DeferredList<sync::NativeAtomics, NativeCache, &NativeCache::next_ended> g_ended;
 constinit ForkBlocks<sync::NativeAtomics, os::Pages> g_fork_blocks;
 
 void give_back(NativeCache* cache) noexcept;
 
 // Does what was put off while threads forked; what yet another fork keeps from being done is put off again.
-void catch_up() noexcept {
+void run_deferred() noexcept {
   for (NativeCache *cache = g_ended.take_all(), *next = nullptr; cache != nullptr; cache = next) {
     next = cache->next_ended;
     give_back(cache);
   }
-  for (Freed *block = g_put_off_frees.take_all(), *next = nullptr; block != nullptr; block = next) {
+  for (Freed *block = g_deferred_frees.take_all(), *next = nullptr; block != nullptr; block = next) {
     next = block->next;
     deallocate_slow(block);
   }
 }
 
-void put_off(Freed* block) noexcept {
-  g_put_off_frees.push(block);
-  if (g_gate.forks() == 0) catch_up();  // the fork ended meanwhile: nobody else may look
+void defer_free(Freed* block) noexcept {
+  g_deferred_frees.push(block);
+  if (g_gate.forks() == 0) run_deferred();  // the fork ended meanwhile: nobody else may look
 }
 
 // A step of the purger is over, and it begins no other; it waits for nobody meanwhile.
@@ -199,7 +199,7 @@ void before_fork() noexcept {
   ++t_fork.inside;
   // One after the other, as far as they do not wait for each other.
   for (unsigned turn = 0; turn < kForkTurns && g_gate.forks() != t_fork.forks; ++turn) wait_for_forks();
-  catch_up();  // where forks follow each other closely, nobody else may get to it
+  run_deferred();  // where forks follow each other closely, nobody else may get to it
   ++t_fork.forks;
   g_gate.close();
   NativeCache* const mine = present_cache();
@@ -214,7 +214,7 @@ void after_fork_in_parent() noexcept {
   (void)g_purger_gate.open();
   if (t_fork.inside != 0) return;
   --t_fork.forks;
-  if (g_gate.open()) catch_up();
+  if (g_gate.open()) run_deferred();
 }
 void after_fork_in_child() noexcept {
   g_options.stats_fd = -1;  // it inherits the exit handler, but it is not the process that was asked for stats
@@ -231,7 +231,7 @@ void after_fork_in_child() noexcept {
   g_look_at.store(kFirstLook, std::memory_order_relaxed);  // relaxed: there is no other thread
   g_core.after_fork_in_child(present_cache());
   g_gate.reset(t_fork.forks);
-  catch_up();
+  run_deferred();
 }
 
 // ---- threads ----------------------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ void after_fork_in_child() noexcept {
 void give_back(NativeCache* cache) noexcept {
   if (const Inside inside(nullptr); inside) return g_core.detach(cache);
   g_ended.push(cache);
-  if (g_gate.forks() == 0) catch_up();
+  if (g_gate.forks() == 0) run_deferred();
 }
 
 // The last thread, or the last but one, ends: the program may want to be alone. Regret that only the purger made cheap goes
@@ -308,7 +308,7 @@ void thread_ends_without_key(void* cache) noexcept {
 }
 
 // Asks for a call when the calling thread ends. False: nobody would give the cache back.
-[[nodiscard]] bool hear_of_the_end(NativeCache* cache) noexcept {
+[[nodiscard]] bool register_thread_exit(NativeCache* cache) noexcept {
   if (g_key != kNoKey) return ::pthread_setspecific(g_key, cache) == 0;
   if (&__cxa_thread_atexit_impl == nullptr) return false;
   // glibc's list of destructors ends the process where it gets no memory: see to it that there is some.
@@ -347,7 +347,7 @@ void look_for_dead_threads() noexcept {
   s.huge_pages = options.huge_pages;
   s.prefault = options.prefault;
   s.limit_bytes = options.limit_bytes;
-  s.lanes = std::clamp(std::bit_ceil(4 * g_cpus.cpus), 8U, 64U);
+  s.stripes = std::clamp(std::bit_ceil(4 * g_cpus.cpus), 8U, 64U);
   // Room for overcommit and for what fragmentation costs in addresses; nothing is reserved.
   constexpr std::size_t kMost = NativeCore::ArenaType::kMaxCapacityBytes;
   const std::size_t memory = std::min(os::physical_memory_bytes(), kMost);
@@ -444,9 +444,9 @@ void finish_start() noexcept {
   look_for_dead_threads();
   NativeCache* const cache = attach();
   if (cache == nullptr) return nullptr;
-  t_cache = cache;  // before hear_of_the_end, which may allocate
+  t_cache = cache;  // before register_thread_exit, which may allocate
   finish_start();
-  if (hear_of_the_end(cache)) return cache;
+  if (register_thread_exit(cache)) return cache;
   // Do without. Where there is a key it was memory that failed, and may be there next time.
   t_cache = g_key != kNoKey ? &g_modes.no_cache : &g_modes.late;
   give_back(cache);
@@ -454,7 +454,7 @@ void finish_start() noexcept {
 }
 
 // The modes of a thread meet those of the process: called by slow paths, so that fast ones need not ask.
-void heed_perturbation() noexcept {
+void follow_perturbation_mode() noexcept {
   const bool fills = g_perturb.load(std::memory_order_relaxed) != 0;  // relaxed: a mode, it publishes nothing
   if (fills == (t_cache == &g_modes.perturbed)) [[likely]]
     return;
@@ -469,7 +469,7 @@ void heed_perturbation() noexcept {
 }
 
 [[nodiscard]] NativeCache* own_cache() noexcept {
-  heed_perturbation();
+  follow_perturbation_mode();
   return t_cache == &g_modes.no_cache ? own_cache_slow() : present_cache();
 }
 
@@ -578,7 +578,7 @@ void deallocate_slow(void* block) noexcept {
   if (c != 0 && shares && g_cpu_caches.push(c, block)) return;
   if (c == 0 && g_fork_blocks.free(g_pages, block)) return;
   const Inside inside(cache);
-  if (!inside) return put_off(static_cast<Freed*>(block));
+  if (!inside) return defer_free(static_cast<Freed*>(block));
   if (c == 0)
     g_core.free_large(cache, block);
   else if (cache != nullptr)
@@ -655,7 +655,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
 
 void set_perturbation(std::uint8_t byte) noexcept {
   g_perturb.store(byte, std::memory_order_relaxed);
-  heed_perturbation();
+  follow_perturbation_mode();
 }
 
 namespace {

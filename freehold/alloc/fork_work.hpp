@@ -21,7 +21,7 @@
 
 namespace freehold::alloc {
 
-struct PutOffOrders {
+struct DeferredOrders {
   // Both halves of both: of a push and a take that follow each other, the later sees what came before the earlier. So
   // whoever pushes after the take sees that the fork is over, and takes.
   static constexpr auto kPush = std::memory_order_acq_rel;
@@ -29,10 +29,10 @@ struct PutOffOrders {
 };
 
 // Things linked by their member kNext, put aside by many and taken all at once.
-template <sync::Atomics A, class T, T* T::* kNext, class Orders = PutOffOrders>
-class PutOff {
+template <sync::Atomics A, class T, T* T::* kNext, class Orders = DeferredOrders>
+class DeferredList {
  public:
-  constexpr PutOff() noexcept = default;
+  constexpr DeferredList() noexcept = default;
 
   void push(T* thing) noexcept {
     T* head = head_.load(std::memory_order_relaxed);  // relaxed: the exchange looks again

@@ -181,9 +181,9 @@ class BestPool {
       put_entries(Arrays::address(batch), Arrays::address(batch + n));
     const std::uint32_t whole = opened_.load(std::memory_order_relaxed) / layout_.shape().words();
     for (std::uint32_t block = 0; block < whole; ++block) {
-      if (!layout_.is_whole(block) || !words_.seize(block)) continue;
+      if (!layout_.is_whole(block) || !words_.take_all(block)) continue;
       bytes += layout_.purge(block);
-      for (unsigned w = 0; w < layout_.shape().words(); ++w) (void)words_.put(leaf_of(block, w), layout_.shape().full(w));
+      for (unsigned w = 0; w < layout_.shape().words(); ++w) (void)words_.put(word_index(block, w), layout_.shape().full(w));
     }
     return bytes;
   }
@@ -193,7 +193,7 @@ class BestPool {
     const sync::Guard guard(lock_);
     start_arrays(nullptr);
     for (std::uint32_t block = 0; block < layout_.blocks(); ++block)
-      if (!words_.check_block(block)) return false;
+      if (!words_.check_span(block)) return false;
     for (const Cache* cache = caches_.load(); cache != nullptr; cache = cache->next) {
       if (cache->array == nullptr) continue;
       const Array& array = *cache->array;
@@ -208,7 +208,7 @@ class BestPool {
   struct Blocks;
   struct Cache;
   struct WordsConfig {
-    using Blocks = BestPool::Blocks;
+    using Storage = BestPool::Blocks;
     using Orders = WordPoolOrders;
   };
   using Words = WordPool<A, WordsConfig>;
@@ -220,19 +220,21 @@ class BestPool {
         : words_a_block(words_a_block),
           bits(blocks * words_a_block),
           summaries(blocks),
-          holders(blocks),
+          last_users(blocks),
           tree(SummaryTree<A>::words_for(blocks)) {}
 
-    Word& word(Leaf leaf) const noexcept { return bits[std::size_t{block_of(leaf)} * words_a_block + word_of(leaf)]; }
+    Word& word(WordIndex index) const noexcept {
+      return bits[std::size_t{span_of(index)} * words_a_block + word_in_span(index)];
+    }
     Word& summary(std::uint32_t block) const noexcept { return summaries[block]; }
-    auto& holder(std::uint32_t block) const noexcept { return holders[block]; }
+    auto& last_user(std::uint32_t block) const noexcept { return last_users[block]; }
     static constexpr bool belongs(std::uint32_t, unsigned) noexcept { return true; }
-    void give_back(Leaf leaf, std::uint64_t slots) const noexcept { (void)pool->put(leaf, slots); }
+    void give_back(WordIndex index, std::uint64_t slots) const noexcept { (void)pool->put(index, slots); }
     void enlist(std::uint32_t block) const noexcept { pool->enlist(block); }
 
     std::size_t words_a_block;
     ZeroedArray<Word> bits, summaries;
-    ZeroedArray<typename A::template atomic<std::uint32_t>> holders;
+    ZeroedArray<typename A::template atomic<std::uint32_t>> last_users;
     ZeroedArray<Word> tree;
     Words* pool = nullptr;
   };
@@ -490,10 +492,10 @@ class BestPool {
     if (groups.repeated != 0) [[unlikely]]
       base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
     for (std::size_t i = 0; i < groups.count; ++i) {
-      const auto [leaf, bits] = groups.groups[i];
-      if ((words_.put(leaf, bits) & bits) != 0) [[unlikely]]
-        base::fatal(base::HeapError::kDoubleFree, layout_.address(leaf, base::lowest_bit(bits)));
-      if (cache != nullptr) cache->cursor.leaf = leaf;
+      const auto [word, bits] = groups.groups[i];
+      if ((words_.put(word, bits) & bits) != 0) [[unlikely]]
+        base::fatal(base::HeapError::kDoubleFree, layout_.address(word, base::lowest_bit(bits)));
+      if (cache != nullptr) cache->cursor.word = word;
     }
   }
 
@@ -533,14 +535,14 @@ class BestPool {
     Cursor cursor;
     const std::uint32_t who = cache != nullptr ? cache->who : A::thread_number() + 1;
     const Taken taken = words_.take(cursor, cache != nullptr ? batch_ : 1, who, 0);
-    words_.let_go(cursor, who);
+    words_.clear_active(cursor, who);
     return taken;
   }
 
   // One of the slots for the caller, the others into its array. Pre: the lock is held or the cache is in its slow path.
   [[nodiscard]] void* settle(Cache* cache, Taken taken) noexcept {
-    if (cache == nullptr) return layout_.address(taken.leaf, base::lowest_bit(taken.bits));
-    cache->cursor.leaf = taken.leaf;
+    if (cache == nullptr) return layout_.address(taken.word, base::lowest_bit(taken.bits));
+    cache->cursor.word = taken.word;
     return filled(*cache->array, *cache, 0, list(taken, cache->first()));
   }
 
@@ -554,12 +556,12 @@ class BestPool {
     const std::uint32_t n = std::min({std::max(first / 8, 1U), a_block - first % a_block, all - first});
     if (growing_ && !layout_.commit(first, n)) return {};
     const std::uint32_t block = first / a_block;
-    Taken mine{leaf_of(block, first % a_block), layout_.full(first)};
-    for (std::uint32_t w = first + 1; w < first + n; ++w) (void)words_.put(leaf_of(block, w % a_block), layout_.full(w));
+    Taken mine{word_index(block, first % a_block), layout_.full(first)};
+    for (std::uint32_t w = first + 1; w < first + n; ++w) (void)words_.put(word_index(block, w % a_block), layout_.full(w));
     std::uint64_t rest = mine.bits;
     for (unsigned i = 0; i < want && rest != 0; ++i) rest &= rest - 1;
     mine.bits &= ~rest;
-    if (rest != 0) (void)words_.put(mine.leaf, rest);
+    if (rest != 0) (void)words_.put(mine.word, rest);
     opened_.store(first + n, std::memory_order_relaxed);
     layout_.opened(first, first + n);
     return mine;
@@ -799,7 +801,7 @@ class BestPool {
     start_arrays(&cache);
     Array& array = *cache.array;
     put_entries(array.bottom.load(std::memory_order_relaxed), array.top.load(std::memory_order_relaxed));
-    words_.let_go(cache.cursor, cache.who);
+    words_.clear_active(cache.cursor, cache.who);
     cache.array = nullptr;
     array.clear();
   }

@@ -20,47 +20,47 @@ class Run {
  public:
   explicit Run(SlotGroups& out) noexcept : out_(out) {}
 
-  [[gnu::always_inline]] void add(Leaf leaf, std::uint64_t bits) noexcept {
-    const bool same = leaf == leaf_;
+  [[gnu::always_inline]] void add(WordIndex word, std::uint64_t bits) noexcept {
+    const bool same = word == word_;
     bits_ = (same ? bits_ : 0) | bits;
     count_ += same ? 0 : 1;
-    out_.groups[count_ - 1] = {leaf, bits_};
-    leaf_ = leaf;
+    out_.groups[count_ - 1] = {word, bits_};
+    word_ = word;
   }
   void close() noexcept { out_.count = count_; }
-  [[nodiscard]] Leaf leaf() const noexcept { return leaf_; }
+  [[nodiscard]] WordIndex word() const noexcept { return word_; }
 
  private:
   SlotGroups& out_;
   std::size_t count_ = 0;
-  Leaf leaf_ = ~Leaf{0};
+  WordIndex word_ = ~WordIndex{0};
   std::uint64_t bits_ = 0;
 };
 
 struct Place {
-  Leaf leaf;
+  WordIndex word;
   unsigned bit;
   bool exact;
 };
 
 Place place_of(const SlotGeometry& g, std::uintptr_t address) noexcept {
   const std::uintptr_t offset = address - g.base;
-  const auto within = static_cast<std::uint32_t>(offset & ((std::uintptr_t{1} << g.block_shift) - 1));
+  const auto within = static_cast<std::uint32_t>(offset & ((std::uintptr_t{1} << g.span_shift) - 1));
   const std::uint32_t index = g.index(within);
-  return {leaf_of(static_cast<std::uint32_t>(offset >> g.block_shift), index >> 6), index & 63,
+  return {word_index(static_cast<std::uint32_t>(offset >> g.span_shift), index >> 6), index & 63,
           index * g.slot_bytes == within};
 }
 
-// A batch that is one run of neighbours, in ascending order and within a block, as slots are that were acquired in a row:
+// A batch that is one run of neighbours, in ascending order and within a span, as slots are that were acquired in a row:
 // its words without a look at each. False: it is not, or its first address is none of a slot.
 bool group_run(const SlotGeometry& g, std::uintptr_t first, std::size_t n, SlotGroups& out) noexcept {
   const Place p = place_of(g, first);
-  std::size_t index = word_of(p.leaf) * 64 + p.bit;
-  if (!p.exact || (index + n) * g.slot_bytes > std::size_t{1} << g.block_shift) return false;
+  std::size_t index = word_in_span(p.word) * 64 + p.bit;
+  if (!p.exact || (index + n) * g.slot_bytes > std::size_t{1} << g.span_shift) return false;
   for (std::size_t left = n; left != 0;) {
     const auto bit = static_cast<unsigned>(index & 63);
     const std::size_t here = left < 64 - bit ? left : 64 - bit;
-    out.groups[out.count++] = {leaf_of(block_of(p.leaf), static_cast<unsigned>(index >> 6)),
+    out.groups[out.count++] = {word_index(span_of(p.word), static_cast<unsigned>(index >> 6)),
                                base::low_bits(static_cast<unsigned>(here)) << bit};
     index += here;
     left -= here;
@@ -82,8 +82,8 @@ bool group_run(const SlotGeometry& g, std::uintptr_t first, std::size_t n, SlotG
     }
     SlotGroup* group = out.groups;
     SlotGroup* const end = out.groups + out.count;
-    while (group != end && group->leaf != p.leaf) ++group;
-    if (group == end) out.groups[out.count++] = {p.leaf, 0};
+    while (group != end && group->word != p.word) ++group;
+    if (group == end) out.groups[out.count++] = {p.word, 0};
     if ((group->bits & base::bit(p.bit)) != 0) out.repeated = address;
     group->bits |= base::bit(p.bit);
   }
@@ -131,51 +131,51 @@ bool group_run(const SlotGeometry& g, std::uintptr_t first, std::size_t n, SlotG
   if (is_run_avx2(g, slots, n) && group_run(g, reinterpret_cast<std::uintptr_t>(slots[0]), n, out)) return;
   Run run(out);
   const __m256i base = _mm256_set1_epi64x(static_cast<long long>(g.base));
-  const __m256i within_mask = _mm256_set1_epi64x((1LL << g.block_shift) - 1);
+  const __m256i within_mask = _mm256_set1_epi64x((1LL << g.span_shift) - 1);
   const __m256i reciprocal = _mm256_set1_epi64x(g.reciprocal);
   const __m256i slot_bytes = _mm256_set1_epi64x(g.slot_bytes);
   const __m256i low6 = _mm256_set1_epi64x(63);
   const __m256i one = _mm256_set1_epi64x(1);
-  const __m128i block_shift = _mm_cvtsi32_si128(static_cast<int>(g.block_shift));
+  const __m128i span_shift = _mm_cvtsi32_si128(static_cast<int>(g.span_shift));
   __m256i exact = _mm256_set1_epi64x(-1);
   __m256i gathered = _mm256_setzero_si256();  // bits of the last group's word that are not in it yet, by lane
   bool any_gathered = false;
-  __m256i current = _mm256_set1_epi64x(-1);  // the last group's leaf, in every lane
+  __m256i current = _mm256_set1_epi64x(-1);  // the last group's word, in every lane
   std::size_t i = 0;
   for (; i + 4 <= n; i += 4) {
     const __m256i offset = _mm256_sub_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(slots + i)), base);
     const __m256i within = _mm256_and_si256(offset, within_mask);
     const __m256i index = _mm256_srli_epi64(_mm256_mul_epu32(within, reciprocal), 32);
     exact = _mm256_and_si256(exact, _mm256_cmpeq_epi64(_mm256_mul_epu32(index, slot_bytes), within));
-    const __m256i leaf =
-        _mm256_or_si256(_mm256_slli_epi64(_mm256_srl_epi64(offset, block_shift), 6), _mm256_srli_epi64(index, 6));
+    const __m256i word =
+        _mm256_or_si256(_mm256_slli_epi64(_mm256_srl_epi64(offset, span_shift), 6), _mm256_srli_epi64(index, 6));
     const __m256i bits = _mm256_sllv_epi64(one, _mm256_and_si256(index, low6));
-    if (_mm256_movemask_epi8(_mm256_cmpeq_epi64(leaf, current)) == -1) {
+    if (_mm256_movemask_epi8(_mm256_cmpeq_epi64(word, current)) == -1) {
       gathered = _mm256_or_si256(gathered, bits);
       any_gathered = true;
       continue;
     }
     if (any_gathered) {
-      run.add(run.leaf(), fold(gathered));
+      run.add(run.word(), fold(gathered));
       gathered = _mm256_setzero_si256();
       any_gathered = false;
     }
-    alignas(32) std::uint64_t leaves[4];
+    alignas(32) std::uint64_t words[4];
     alignas(32) std::uint64_t ones[4];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(leaves), leaf);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(words), word);
     _mm256_store_si256(reinterpret_cast<__m256i*>(ones), bits);
-    run.add(static_cast<Leaf>(leaves[0]), ones[0]);
-    run.add(static_cast<Leaf>(leaves[1]), ones[1]);
-    run.add(static_cast<Leaf>(leaves[2]), ones[2]);
-    run.add(static_cast<Leaf>(leaves[3]), ones[3]);
-    current = _mm256_set1_epi64x(static_cast<long long>(leaves[3]));
+    run.add(static_cast<WordIndex>(words[0]), ones[0]);
+    run.add(static_cast<WordIndex>(words[1]), ones[1]);
+    run.add(static_cast<WordIndex>(words[2]), ones[2]);
+    run.add(static_cast<WordIndex>(words[3]), ones[3]);
+    current = _mm256_set1_epi64x(static_cast<long long>(words[3]));
   }
-  if (any_gathered) run.add(run.leaf(), fold(gathered));
+  if (any_gathered) run.add(run.word(), fold(gathered));
   bool all_exact = _mm256_movemask_epi8(exact) == -1;
   for (; i < n; ++i) {
     const Place p = place_of(g, reinterpret_cast<std::uintptr_t>(slots[i]));
     all_exact &= p.exact;
-    run.add(p.leaf, base::bit(p.bit));
+    run.add(p.word, base::bit(p.bit));
   }
   run.close();
   finish(g, slots, n, out, all_exact);
@@ -259,7 +259,7 @@ void group_slots_scalar(const SlotGeometry& g, void* const* slots, std::size_t n
   for (std::size_t i = 0; i < n; ++i) {
     const Place p = place_of(g, reinterpret_cast<std::uintptr_t>(slots[i]));
     exact &= p.exact;
-    run.add(p.leaf, base::bit(p.bit));
+    run.add(p.word, base::bit(p.bit));
   }
   run.close();
   finish(g, slots, n, out, exact);
@@ -278,7 +278,7 @@ void group_slots(const SlotGeometry& geometry, void* const* slots, std::size_t n
 unsigned vector_width() noexcept { return choose() == group_slots_scalar ? 1 : 4; }
 
 std::size_t list_slots(const SlotGeometry& g, Taken taken, void** out) noexcept {
-  const std::uintptr_t first = g.address(taken.leaf, 0);
+  const std::uintptr_t first = g.address(taken.word, 0);
 #if defined(FREEHOLD_VECTOR_DRAIN)
   if (g_list_in_vectors.load(std::memory_order_relaxed) == Vectors::kYes) {
     if (taken.bits == ~std::uint64_t{0}) {

@@ -1,7 +1,7 @@
 // From a batch of slot addresses to (word, bits) groups: what a drain gives back with one atomic each.
 // Neighbouring addresses of one word merge; a batch freed in order becomes one or two groups. Two versions of the same
 // arithmetic, AVX2 (4 addresses a step) and scalar; the first call picks by CPU. Pure: touches no slot.
-// Index within a block: (offset * reciprocal) >> 32, exact for offsets below 64 KiB; a remainder means that the address
+// Index within a span: (offset * reciprocal) >> 32, exact for offsets below 64 KiB; a remainder means that the address
 // is not the start of a slot.
 #pragma once
 #include <cstddef>
@@ -13,21 +13,21 @@ namespace freehold::pool {
 
 // How slots of one class lie in memory.
 struct SlotGeometry {
-  std::uintptr_t base = 0;        // address of block 0
-  std::uint32_t block_shift = 0;  // log2 of a block's bytes, at most 16
+  std::uintptr_t base = 0;       // address of span 0
+  std::uint32_t span_shift = 0;  // log2 of a span's bytes, at most 16
   std::uint32_t slot_bytes = 0;
   std::uint32_t reciprocal = 0;  // floor(2^32 / slot_bytes) + 1
 
-  [[nodiscard]] static constexpr SlotGeometry of(std::uintptr_t base, unsigned block_shift,
+  [[nodiscard]] static constexpr SlotGeometry of(std::uintptr_t base, unsigned span_shift,
                                                  std::uint32_t slot_bytes) noexcept {
-    return {base, block_shift, slot_bytes, static_cast<std::uint32_t>((std::uint64_t{1} << 32) / slot_bytes) + 1};
+    return {base, span_shift, slot_bytes, static_cast<std::uint32_t>((std::uint64_t{1} << 32) / slot_bytes) + 1};
   }
-  // The slot's number within its block; `offset` counts from the block's start.
+  // The slot's number within its span; `offset` counts from the span's start.
   [[nodiscard]] constexpr std::uint32_t index(std::uint32_t offset) const noexcept {
     return static_cast<std::uint32_t>(std::uint64_t{offset} * reciprocal >> 32);
   }
-  [[nodiscard]] constexpr std::uintptr_t address(Leaf leaf, unsigned bit) const noexcept {
-    return base + (std::uintptr_t{block_of(leaf)} << block_shift) + std::size_t{word_of(leaf) * 64 + bit} * slot_bytes;
+  [[nodiscard]] constexpr std::uintptr_t address(WordIndex word, unsigned bit) const noexcept {
+    return base + (std::uintptr_t{span_of(word)} << span_shift) + std::size_t{word_in_span(word) * 64 + bit} * slot_bytes;
   }
 };
 
@@ -35,12 +35,12 @@ inline constexpr std::size_t kMaxBatch = 128;  // slots
 
 // Slots of one word, without initial values: a batch needs a few of them, and clearing all costs more than filling those.
 struct SlotGroup {
-  Leaf leaf;
+  WordIndex word;
   std::uint64_t bits;
 };
 
 struct SlotGroups {
-  SlotGroups() noexcept {}  // leaves groups[] as it is
+  SlotGroups() noexcept {}  // words groups[] as it is
 
   std::size_t count = 0;
   std::uintptr_t misplaced = 0;  // an address that is not the start of a slot, left out; 0 if all are

@@ -65,7 +65,7 @@ class SlotLayout {
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return slot_bytes_; }
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
   // Of every block but the last, which may have fewer.
-  [[nodiscard]] BlockShape shape() const noexcept { return shape_; }
+  [[nodiscard]] SpanShape shape() const noexcept { return shape_; }
   // Words that hold slots, over all blocks.
   [[nodiscard]] std::uint32_t words() const noexcept {
     return static_cast<std::uint32_t>((blocks_ - 1) * shape_.words() +
@@ -82,15 +82,15 @@ class SlotLayout {
   }
   [[nodiscard]] bool is_whole(std::uint32_t block) const noexcept { return slots_in(block) == shape_.slots; }
 
-  [[nodiscard]] void* address(Leaf leaf, unsigned bit) const noexcept {
-    return start_ + block_of(leaf) * block_bytes_ + std::size_t{word_of(leaf) * 64 + bit} * slot_bytes_;
+  [[nodiscard]] void* address(WordIndex index, unsigned bit) const noexcept {
+    return start_ + span_of(index) * block_bytes_ + std::size_t{word_in_span(index) * 64 + bit} * slot_bytes_;
   }
   // Writes the addresses of the slots to out, the highest first; returns their number.
   std::size_t list(Taken taken, void** out) const noexcept {
     if (vectors_) return list_slots(geometry_, taken, out);
     const auto n = static_cast<std::size_t>(std::popcount(taken.bits));
     void** at = out + n;
-    for (std::uint64_t bits = taken.bits; bits != 0; bits &= bits - 1) *--at = address(taken.leaf, base::lowest_bit(bits));
+    for (std::uint64_t bits = taken.bits; bits != 0; bits &= bits - 1) *--at = address(taken.word, base::lowest_bit(bits));
     return n;
   }
   // Addresses to words. Pre: n <= kMaxBatch.
@@ -100,7 +100,7 @@ class SlotLayout {
     out.misplaced = out.repeated = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t slot = number(slots[i]);
-      out.groups[i] = {static_cast<Leaf>(slot / kBlockSlots << 6 | (slot % kBlockSlots) >> 6), base::bit(slot & 63)};
+      out.groups[i] = {static_cast<WordIndex>(slot / kBlockSlots << 6 | (slot % kBlockSlots) >> 6), base::bit(slot & 63)};
     }
   }
 
@@ -151,7 +151,7 @@ class SlotLayout {
   static constexpr std::size_t kMaxBlockBytes = 64 * 1024;
   static constexpr std::size_t kVectorBytes = 1024;                // at least 64 slots to a block
   static constexpr std::size_t kBlockSlots = 4096;                 // what a block's summary word covers
-  static constexpr std::size_t kMaxBlocks = std::size_t{1} << 26;  // a leaf has 32 bits
+  static constexpr std::size_t kMaxBlocks = std::size_t{1} << 26;  // a word index has 32 bits
 
   [[nodiscard]] std::size_t slots_in(std::uint32_t block) const noexcept {
     return std::min<std::size_t>(shape_.slots, slots_ - std::size_t{block} * shape_.slots);
@@ -172,7 +172,7 @@ class SlotLayout {
   std::size_t slots_;
   std::size_t slot_bytes_;
   bool vectors_;
-  BlockShape shape_;
+  SpanShape shape_;
   std::size_t block_bytes_ = 0;
   std::size_t blocks_ = 0;
   Memory memory_;  // none if the slots lie in the caller's

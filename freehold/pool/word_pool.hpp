@@ -1,21 +1,20 @@
-// The core of every size class and of BestPool: free slots as one bit each, in words of 64, in blocks of up to 64 words.
-// Free memory has no owner: a thread takes what is left of a word at once (one exchange for up to 64 slots) and gives
-// slots back grouped by word (one fetch_add for the group). A slot is never touched, so a cold one stays cold; there is
-// no remote free, no backlog, no ABA. A block keeps a summary word (bit w: word w may be non-empty) and the pool a
-// SummaryTree over its blocks.
+// Free slots as one bit each, in words of 64, in spans of up to 64 words: what every size class of the engine and BestPool
+// are made of. A thread takes what is left of a word at once (one exchange for up to 64 slots) and gives slots back grouped
+// by word (one fetch_add for the group). Free slots belong to no thread, so there are no remote frees, no backlog and no
+// ABA. The slots themselves are never touched.
 //
 //   Invariants: a bit is set in a word  <=>  the slot is free and in nobody's hands.
-//               word w of block b non-zero, at rest  =>  bit w of summary(b) set, and b in a lane of its pool's tree.
+//               word w of span s non-zero, at rest  =>  bit w of summary(s) set, and s in a stripe of its pool's tree.
 //
-// The tree has lanes, and a block is enlisted in the lane of the thread that worked in it last, so that threads find the
-// memory they used before: what they free and allocate again stays in their caches. A bit in another lane does no harm,
-// since a search that finds nothing in its own lane looks into all.
+// A span has a summary word (bit w: word w may be non-empty) and the pool a SummaryTree over its spans. The tree has
+// stripes: a span stands in the stripe of the thread that used it last, so that threads find the memory that is in their
+// caches. A bit in another stripe does no harm, since a search that finds nothing in its own stripe looks into all.
 //
-// Blocks may change hands between pools (the engine gives an empty span to another size class). A hint may therefore
-// name a block of another pool; what was taken is verified against blocks.belongs() afterwards: whoever holds a bit
-// pins the block, since only all bits together can be seized. A wrong take goes back through blocks.give_back().
+// Spans may change hands between pools: the engine gives an empty span to another size class. A hint may therefore name a
+// span of another pool; what was taken is verified against storage.belongs() afterwards: a thread that holds a bit pins the
+// span, since only all bits together can be taken away. A wrong take goes back through storage.give_back().
 //
-// Linearisation: take at the exchange or CAS, put at the fetch_add, seize at its last exchange. Lock-free, any thread.
+// Linearisation: take at the exchange or CAS, put at the fetch_add, take_all at its last exchange. Lock-free, any thread.
 // Cost: take one atomic (plus one a stale summary), put one atomic (plus one a level for a word that was empty).
 // Source: the successor of the one-bit pools S4/S5 of "Memory management, pools compared", from docs/design.md.
 #pragma once
@@ -31,13 +30,13 @@
 
 namespace freehold::pool {
 
-// A word of a block: block * 64 + word.
-using Leaf = std::uint32_t;
-[[nodiscard]] constexpr std::uint32_t block_of(Leaf leaf) noexcept { return leaf >> 6; }
-[[nodiscard]] constexpr unsigned word_of(Leaf leaf) noexcept { return leaf & 63; }
-[[nodiscard]] constexpr Leaf leaf_of(std::uint32_t block, unsigned word) noexcept { return block << 6 | word; }
+// A word of a span: span * 64 + word.
+using WordIndex = std::uint32_t;
+[[nodiscard]] constexpr std::uint32_t span_of(WordIndex index) noexcept { return index >> 6; }
+[[nodiscard]] constexpr unsigned word_in_span(WordIndex index) noexcept { return index & 63; }
+[[nodiscard]] constexpr WordIndex word_index(std::uint32_t span, unsigned word) noexcept { return span << 6 | word; }
 
-// The slots [from, end) of a block, as bits of its word `word`.
+// The slots [from, end) of a span, as bits of its word `word`.
 [[nodiscard]] constexpr std::uint64_t bits_of_word(unsigned word, std::uint32_t from, std::uint32_t end) noexcept {
   const std::uint32_t low = from > word * 64 ? from : word * 64, high = end < word * 64 + 64 ? end : word * 64 + 64;
   return base::low_bits(high - word * 64) & ~base::low_bits(low - word * 64);
@@ -45,30 +44,33 @@ using Leaf = std::uint32_t;
 
 // Slots of one word; bits == 0 means none.
 struct Taken {
-  Leaf leaf = 0;
+  WordIndex word = 0;
   std::uint64_t bits = 0;
 };
 
-// Who works, or worked last, in a block: a courtesy, not ownership. Threads prefer blocks they have used before (whose slots
-// are in their cache) and blocks that nobody has used, and take over another's when memory would grow otherwise.
-struct Holder {
-  std::uint32_t value = 0;  // name << 1 | at work; 0: nobody yet
-  [[nodiscard]] static constexpr Holder at_work(std::uint32_t who) noexcept { return {who << 1 | 1}; }
-  [[nodiscard]] static constexpr Holder gone(std::uint32_t who) noexcept { return {who << 1}; }
-  [[nodiscard]] constexpr std::uint32_t name() const noexcept { return value >> 1; }
-  [[nodiscard]] constexpr bool is_foreign(std::uint32_t who) const noexcept { return value != 0 && name() != who; }
-  [[nodiscard]] constexpr bool is_at_work() const noexcept { return (value & 1) != 0; }
+// The thread that uses a span, or used it last: a preference, not ownership. Threads prefer spans that they have used before
+// (whose slots are in their caches) and spans that nobody has used; they take over another's when memory would grow
+// otherwise.
+struct LastUser {
+  std::uint32_t value = 0;  // thread id << 1 | active; 0: nobody yet
+  [[nodiscard]] static constexpr LastUser active(std::uint32_t thread_id) noexcept { return {thread_id << 1 | 1}; }
+  [[nodiscard]] static constexpr LastUser inactive(std::uint32_t thread_id) noexcept { return {thread_id << 1}; }
+  [[nodiscard]] constexpr std::uint32_t thread() const noexcept { return value >> 1; }
+  [[nodiscard]] constexpr bool is_foreign(std::uint32_t thread_id) const noexcept {
+    return value != 0 && thread() != thread_id;
+  }
+  [[nodiscard]] constexpr bool is_active() const noexcept { return (value & 1) != 0; }
 };
 
-// Where a thread works: the word where it took or gave slots last, and the block that it holds.
+// Where a thread works: the word where it took or gave slots last, and the span that it is marked as using.
 struct Cursor {
-  static constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
-  Leaf leaf = 0;
-  std::uint32_t held = kNoBlock;
+  static constexpr std::uint32_t kNoSpan = ~std::uint32_t{0};
+  WordIndex word = 0;
+  std::uint32_t active_span = kNoSpan;
 };
 
-// How slots lie in a block; the last word may be partial.
-struct BlockShape {
+// How slots lie in a span; the last word may be partial.
+struct SpanShape {
   std::uint32_t slots = 0;  // 1 … 4096
   [[nodiscard]] constexpr unsigned words() const noexcept { return (slots + 63) / 64; }
   [[nodiscard]] constexpr std::uint64_t full(unsigned word) const noexcept {
@@ -82,303 +84,310 @@ struct WordPoolOrders {
   // Acquire: pairs with the release half of put's fetch_add; the slot's former owner is done with it.
   static constexpr auto kTake = std::memory_order_acquire;
   // seq_cst: release for the slots' contents, and ordered against the summary's load that follows (store buffering with
-  // the searcher, who clears the summary bit and then reads the word again).
+  // the searcher, which clears the summary bit and then reads the word again).
   static constexpr auto kPut = std::memory_order_seq_cst;
   static constexpr auto kClearSummary = std::memory_order_seq_cst;
   static constexpr auto kRereadWord = std::memory_order_seq_cst;
   static constexpr auto kReadSummary = std::memory_order_seq_cst;
   static constexpr auto kSetSummary = std::memory_order_seq_cst;
-  // seq_cst: of two threads that complete the last two words of a block, one at least sees the other's (store buffering
-  // with their puts), so that an empty block does not go unnoticed.
+  // seq_cst: of two threads that complete the last two words of a span, one at least sees the other's (store buffering
+  // with their puts), so that an empty span does not go unnoticed.
   static constexpr auto kLookFull = std::memory_order_seq_cst;
-  // Release: the new owner's tag (blocks.belongs) is visible to whoever takes a published slot.
+  // Release: the new owner's tag (storage.belongs) is visible to whoever takes a published slot.
   static constexpr auto kPublish = std::memory_order_release;
 };
 
-// Config gives: Blocks (storage and ownership of blocks), Orders.
-//   Blocks: Word& word(Leaf); Word& summary(block); atomic<uint32_t>& holder(block), a Holder's value; bool belongs(block,
-//   tag);
-//           void give_back(Leaf, bits); void enlist(block), which calls enlist() of the pool that the block belongs to now
+// Config gives: Storage (of the words, and which pool a span belongs to), Orders.
+//   Storage: Word& word(WordIndex); Word& summary(span); atomic<uint32_t>& last_user(span), a LastUser's value;
+//            bool belongs(span, tag); void give_back(WordIndex, bits);
+//            void enlist(span), which calls enlist() of the pool that the span belongs to now
 template <sync::Atomics A, class Config>
 class WordPool {
  public:
   using Word = typename A::template atomic<std::uint64_t>;
-  using Blocks = typename Config::Blocks;
+  using Storage = typename Config::Storage;
   using Orders = typename Config::Orders;
 
   constexpr WordPool() noexcept = default;
 
-  // Not thread-safe. `tree_words` must be zeroed: SummaryTree::words_for(block_count) words of each of `lanes` (a power of
-  // two, at most `stride`) lanes at `stride`.
-  void attach(Blocks* blocks, unsigned tag, BlockShape shape, Word* tree_words, std::size_t stride, std::size_t block_count,
-              unsigned lanes = 1) noexcept {
-    blocks_ = blocks;
+  // Not thread-safe. `tree_words` must be zeroed: SummaryTree::words_for(span_count) words of each of `stripes` (a power of
+  // two, at most `stride`) stripes at `stride`.
+  void attach(Storage* spans, unsigned tag, SpanShape shape, Word* tree_words, std::size_t stride, std::size_t span_count,
+              unsigned stripes = 1) noexcept {
+    storage_ = spans;
     tag_ = tag;
     shape_ = shape;
-    lanes_ = lanes;
-    tree_.attach(tree_words, stride, block_count);
+    stripes_ = stripes;
+    tree_.attach(tree_words, stride, span_count);
   }
 
-  [[nodiscard]] BlockShape shape() const noexcept { return shape_; }
+  [[nodiscard]] SpanShape shape() const noexcept { return shape_; }
 
   // Takes between 1 and `want` slots of one word, the lowest first; with 64, whatever the word holds by one exchange. Looks
-  // first where `cursor` stands, which then follows. `who` (1 … 2^31 - 1) names the thread: its own blocks and fresh ones
-  // come first; another's is taken over if more than `patience` of those were seen. bits == 0: nothing was found under these
-  // terms, or the pool looks empty; a put that is under way may be missed.
-  [[nodiscard]] Taken take(Cursor& cursor, unsigned want, std::uint32_t who, unsigned patience) noexcept {
-    const std::uint32_t home = block_of(cursor.leaf);
-    if (blocks_->belongs(home, tag_) && (patience == 0 || !holder_of(home).is_foreign(who)))
-      if (const Taken t = take_in_block(home, word_of(cursor.leaf), want); t.bits != 0) return settle(cursor, t, who);
-    let_go(cursor, who);
-    Foreign foreign{.most = std::clamp(patience + 1, kForeignLook, kMostForeignLook)};
-    for (unsigned i = 0; i < lanes_ && foreign.seen < foreign.most; ++i) {
-      const unsigned lane = (who + i) & (lanes_ - 1);
-      if (i != 0 && tree_.looks_empty(lane)) continue;
-      if (const Taken t = take_in_lane(lane, i == 0 ? home : 0, want, who, patience, foreign); t.bits != 0)
-        return settle(cursor, t, who);
+  // first where `cursor` stands, which then follows. `thread_id`: 1 … 2^31 - 1; the thread's own spans and fresh ones
+  // come first; another's is taken over if more than `max_foreign_spans` of those were seen. bits == 0: nothing was found
+  // under these terms, or the pool looks empty; a put that is under way may be missed.
+  [[nodiscard]] Taken take(Cursor& cursor, unsigned want, std::uint32_t thread_id, unsigned max_foreign_spans) noexcept {
+    const std::uint32_t home = span_of(cursor.word);
+    if (storage_->belongs(home, tag_) && (max_foreign_spans == 0 || !last_user_of(home).is_foreign(thread_id)))
+      if (const Taken t = take_in_span(home, word_in_span(cursor.word), want); t.bits != 0)
+        return settle(cursor, t, thread_id);
+    clear_active(cursor, thread_id);
+    Foreign foreign{.most = std::clamp(max_foreign_spans + 1, kForeignLook, kMostForeignLook)};
+    for (unsigned i = 0; i < stripes_ && foreign.seen < foreign.most; ++i) {
+      const unsigned stripe = (thread_id + i) & (stripes_ - 1);
+      if (i != 0 && tree_.looks_empty(stripe)) continue;
+      if (const Taken t = take_in_stripe(stripe, i == 0 ? home : 0, want, thread_id, max_foreign_spans, foreign);
+          t.bits != 0)
+        return settle(cursor, t, thread_id);
     }
-    // As many as a search looks at are enough for the most patient: else memory would grow beside them for ever.
+    // As many as a search looks at are enough, whatever the caller asks for: else memory would grow beside them for ever.
     const std::uint32_t found = foreign.best();
-    if (found == Cursor::kNoBlock || (foreign.seen <= patience && foreign.seen < foreign.most)) return {};
-    if (const Taken t = take_found(found, want); t.bits != 0) return settle(cursor, t, who);
-    return take(cursor, want, who, 0);
+    if (found == Cursor::kNoSpan || (foreign.seen <= max_foreign_spans && foreign.seen < foreign.most)) return {};
+    if (const Taken t = take_found(found, want); t.bits != 0) return settle(cursor, t, thread_id);
+    return take(cursor, want, thread_id, 0);
   }
 
-  // Makes `block` the one that `who` holds.
-  void hold(Cursor& cursor, std::uint32_t block, std::uint32_t who) noexcept {
-    if (cursor.held == block) return;
-    let_go(cursor, who);
-    cursor.held = block;
-    blocks_->holder(block).store(Holder::at_work(who).value, std::memory_order_relaxed);  // relaxed: a hint
+  // Marks `span` as used by the thread; it can use one span of the pool at a time.
+  void mark_active(Cursor& cursor, std::uint32_t span, std::uint32_t thread_id) noexcept {
+    if (cursor.active_span == span) return;
+    clear_active(cursor, thread_id);
+    cursor.active_span = span;
+    storage_->last_user(span).store(LastUser::active(thread_id).value, std::memory_order_relaxed);  // relaxed: a hint
   }
-  // Ends holding. The block may belong to another class by now; then its holder is another.
-  void let_go(Cursor& cursor, std::uint32_t who) noexcept {
-    if (cursor.held == Cursor::kNoBlock) return;
-    auto& holder = blocks_->holder(cursor.held);
-    if (holder.load(std::memory_order_relaxed) == Holder::at_work(who).value)
-      holder.store(Holder::gone(who).value, std::memory_order_relaxed);
-    cursor.held = Cursor::kNoBlock;
+  // Ends that. The span may belong to another pool by now; then its last user is another.
+  void clear_active(Cursor& cursor, std::uint32_t thread_id) noexcept {
+    if (cursor.active_span == Cursor::kNoSpan) return;
+    auto& last_user = storage_->last_user(cursor.active_span);
+    if (last_user.load(std::memory_order_relaxed) == LastUser::active(thread_id).value)
+      last_user.store(LastUser::inactive(thread_id).value, std::memory_order_relaxed);
+    cursor.active_span = Cursor::kNoSpan;
   }
 
   // Gives the slots `bits` of a word back. Returns the word's former value; if it shares a bit with `bits`, a slot was
   // free already, and nothing was changed (a second release that races with the first is seen but not undone).
-  [[nodiscard]] std::uint64_t put(Leaf leaf, std::uint64_t bits) noexcept { return put(leaf, bits, blocks_->word(leaf)); }
-  // The same for a caller who knows the word's place.
-  [[nodiscard]] std::uint64_t put(Leaf leaf, std::uint64_t bits, Word& word) noexcept {
+  [[nodiscard]] std::uint64_t put(WordIndex index, std::uint64_t bits) noexcept {
+    return put(index, bits, storage_->word(index));
+  }
+  // The same for a caller that knows the word's place.
+  [[nodiscard]] std::uint64_t put(WordIndex index, std::uint64_t bits, Word& word) noexcept {
     // Relaxed: only a double release is looked for, and fetch_add looks again.
     if (const std::uint64_t seen = word.load(std::memory_order_relaxed); (seen & bits) != 0) [[unlikely]]
       return seen;
     // The bits are clear, so adding sets them: fetch_add is one instruction where fetch_or with a result is a CAS loop.
     const std::uint64_t old = word.fetch_add(bits, Orders::kPut);
-    if (old == 0) announce(leaf);
+    if (old == 0) announce(index);
     return old;
   }
 
-  // Takes every slot of `block` or none. True: the caller alone holds the block, whose words are all zero.
-  // Expects the block to belong to this pool; spurious failure when a searcher is passing through.
-  [[nodiscard]] bool seize(std::uint32_t block) noexcept {
-    if (!looks_full(block)) return false;
+  // Takes every slot of `span` or none. True: the caller alone holds the span, whose words are all zero.
+  // Expects the span to belong to this pool; spurious failure when a searcher is passing through.
+  [[nodiscard]] bool take_all(std::uint32_t span) noexcept {
+    if (!looks_full(span)) return false;
     for (unsigned w = 0; w < shape_.words(); ++w) {
-      const std::uint64_t got = blocks_->word(leaf_of(block, w)).exchange(0, Orders::kTake);
+      const std::uint64_t got = storage_->word(word_index(span, w)).exchange(0, Orders::kTake);
       if (got == shape_.full(w)) continue;
-      if (got != 0) (void)put(leaf_of(block, w), got);
-      while (w-- > 0) (void)put(leaf_of(block, w), shape_.full(w));
+      if (got != 0) (void)put(word_index(span, w), got);
+      while (w-- > 0) (void)put(word_index(span, w), shape_.full(w));
       return false;
     }
     return true;
   }
 
-  // Whether all slots of `block` look free. Looks first at the words on the cache line of `near`, which the caller has just
+  // Whether all slots of `span` look free. Looks first at the words on the cache line of `near`, which the caller has just
   // written: frees come in order more often than not, and the answer is mostly there, without another miss.
-  [[nodiscard]] bool looks_full(std::uint32_t block, unsigned near = 0) const noexcept {
+  [[nodiscard]] bool looks_full(std::uint32_t span, unsigned near = 0) const noexcept {
     const unsigned n = shape_.words();
     const unsigned line = near & ~(kWordsPerLine - 1);
     for (unsigned i = 0, w = line; i < n; ++i, w = w + 1 == n ? 0 : w + 1)
-      if (blocks_->word(leaf_of(block, w)).load(Orders::kLookFull) != shape_.full(w)) return false;
+      if (storage_->word(word_index(span, w)).load(Orders::kLookFull) != shape_.full(w)) return false;
     return true;
   }
 
-  // Makes the slots of a block that the caller holds alone available, but for the caller's own share: the first
-  // `keep` slots of word 0 (keep <= 64), which it takes. The block must carry this pool's tag already.
-  [[nodiscard]] Taken publish(std::uint32_t block, unsigned keep) noexcept {
+  // Makes the slots of a span that the caller holds alone available, but for the caller's own share: the first
+  // `keep` slots of word 0 (keep <= 64), which it takes. The span must carry this pool's tag already.
+  [[nodiscard]] Taken publish(std::uint32_t span, unsigned keep) noexcept {
     const std::uint64_t mine = shape_.full(0) & base::low_bits(keep);
     std::uint64_t summary = 0;
     for (unsigned w = 0; w < shape_.words(); ++w) {
       const std::uint64_t bits = w == 0 ? shape_.full(0) & ~mine : shape_.full(w);
-      blocks_->word(leaf_of(block, w)).store(bits, Orders::kPublish);
+      storage_->word(word_index(span, w)).store(bits, Orders::kPublish);
       if (bits != 0) summary |= base::bit(w);
     }
-    // Whoever still announces to a former pool of the block has set a bit that we see, or sees us and enlists it here.
-    if ((blocks_->summary(block).fetch_or(summary, Orders::kSetSummary) | summary) != 0) enlist(block);
-    return {leaf_of(block, 0), mine};
+    // Whoever still announces to a former pool of the span has set a bit that we see, or sees us and enlists it here.
+    if ((storage_->summary(span).fetch_or(summary, Orders::kSetSummary) | summary) != 0) enlist(span);
+    return {word_index(span, 0), mine};
   }
 
-  // Puts a block of this pool where searchers find it.
-  void enlist(std::uint32_t block) noexcept { tree_.set(block, lane_of(block)); }
+  // Puts a span of this pool where searchers find it.
+  void enlist(std::uint32_t span) noexcept { tree_.set(span, stripe_of(span)); }
 
-  // Free slots of `block` now; exact at rest.
-  [[nodiscard]] std::uint32_t free_slots(std::uint32_t block) const noexcept {
+  // Free slots of `span` now; exact at rest.
+  [[nodiscard]] std::uint32_t free_slots(std::uint32_t span) const noexcept {
     std::uint32_t n = 0;
     for (unsigned w = 0; w < shape_.words(); ++w)
-      n += static_cast<std::uint32_t>(std::popcount(blocks_->word(leaf_of(block, w)).load(std::memory_order_relaxed)));
+      n += static_cast<std::uint32_t>(std::popcount(storage_->word(word_index(span, w)).load(std::memory_order_relaxed)));
     return n;
   }
 
-  // Tries to take exactly `bits` of a word, all or nothing: for the purger, who needs whole pages.
-  [[nodiscard]] bool take_exactly(Leaf leaf, std::uint64_t bits) noexcept {
-    Word& word = blocks_->word(leaf);
+  // Tries to take exactly `bits` of a word, all or nothing: for the purger, which needs whole pages.
+  [[nodiscard]] bool take_exactly(WordIndex index, std::uint64_t bits) noexcept {
+    Word& word = storage_->word(index);
     std::uint64_t seen = word.load(std::memory_order_relaxed);
     while ((seen & bits) == bits)
       if (word.compare_exchange_weak(seen, seen & ~bits, Orders::kTake, std::memory_order_relaxed)) return true;
     return false;
   }
 
-  // The invariant between word and summary of one block, and within the tree; call at rest.
-  [[nodiscard]] bool check_block(std::uint32_t block) const noexcept {
-    const std::uint64_t summary = blocks_->summary(block).load(std::memory_order_relaxed);
+  // The invariant between word and summary of one span, and within the tree; call at rest.
+  [[nodiscard]] bool check_span(std::uint32_t span) const noexcept {
+    const std::uint64_t summary = storage_->summary(span).load(std::memory_order_relaxed);
     for (unsigned w = 0; w < shape_.words(); ++w) {
-      const std::uint64_t bits = blocks_->word(leaf_of(block, w)).load(std::memory_order_relaxed);
+      const std::uint64_t bits = storage_->word(word_index(span, w)).load(std::memory_order_relaxed);
       if ((bits & ~shape_.full(w)) != 0) return false;
-      if (bits != 0 && ((summary & base::bit(w)) == 0 || !is_enlisted(block))) return false;
+      if (bits != 0 && ((summary & base::bit(w)) == 0 || !is_enlisted(span))) return false;
     }
     return true;
   }
 
  private:
-  // Clearing stale summary bits costs the block's other users a miss each, reading a stale word costs us one.
+  // Clearing stale summary bits costs the span's other users a miss each, reading a stale word costs us one.
   static constexpr int kStaleEnough = 16;
   static constexpr unsigned kWordsPerLine = base::kCacheLine / sizeof(std::uint64_t);
 
-  // How many blocks of others a search looks at, each a walk of the tree and a line of holders: as many as the caller is
-  // patient, within these. Fewer than that would make threads share blocks while CPUs are left.
+  // How many spans of others a search looks at, each a walk of the tree and a line of last users: as many as the caller asks
+  // for, within these. Fewer would make threads share spans while CPUs are left.
   static constexpr unsigned kForeignLook = 8, kMostForeignLook = 64;
 
-  // Blocks of others that a search passed: one whose holder has left it is better than one where somebody works.
+  // Spans of others that a search passed: one that its last user has left is better than one in use.
   struct Foreign {
     unsigned most;  // a search ends there
     unsigned seen = 0;
-    std::uint32_t left = Cursor::kNoBlock;
-    std::uint32_t busy = Cursor::kNoBlock;
+    std::uint32_t left = Cursor::kNoSpan;
+    std::uint32_t busy = Cursor::kNoSpan;
 
-    [[nodiscard]] bool note(std::uint32_t block, Holder holder, std::uint32_t who) noexcept {
-      if (!holder.is_foreign(who)) return false;
+    [[nodiscard]] bool note(std::uint32_t span, LastUser last_user, std::uint32_t thread_id) noexcept {
+      if (!last_user.is_foreign(thread_id)) return false;
       ++seen;
-      std::uint32_t& place = holder.is_at_work() ? busy : left;
-      if (place == Cursor::kNoBlock) place = block;
+      std::uint32_t& place = last_user.is_active() ? busy : left;
+      if (place == Cursor::kNoSpan) place = span;
       return true;
     }
-    [[nodiscard]] std::uint32_t best() const noexcept { return left != Cursor::kNoBlock ? left : busy; }
+    [[nodiscard]] std::uint32_t best() const noexcept { return left != Cursor::kNoSpan ? left : busy; }
   };
 
-  [[nodiscard]] Holder holder_of(std::uint32_t block) const noexcept {
-    return {blocks_->holder(block).load(std::memory_order_relaxed)};
+  [[nodiscard]] LastUser last_user_of(std::uint32_t span) const noexcept {
+    return {storage_->last_user(span).load(std::memory_order_relaxed)};
   }
 
-  [[nodiscard]] unsigned lane_of(std::uint32_t block) const noexcept { return holder_of(block).name() & (lanes_ - 1); }
+  [[nodiscard]] unsigned stripe_of(std::uint32_t span) const noexcept {
+    return last_user_of(span).thread() & (stripes_ - 1);
+  }
 
-  [[nodiscard]] bool is_enlisted(std::uint32_t block) const noexcept {
-    for (unsigned lane = 0; lane < lanes_; ++lane)
-      if (tree_.check_path(block, lane)) return true;
+  [[nodiscard]] bool is_enlisted(std::uint32_t span) const noexcept {
+    for (unsigned stripe = 0; stripe < stripes_; ++stripe)
+      if (tree_.check_path(span, stripe)) return true;
     return false;
   }
 
-  [[nodiscard]] bool has_slots(std::uint32_t block) const noexcept {
-    return blocks_->summary(block).load(Orders::kRereadWord) != 0 && blocks_->belongs(block, tag_);
+  [[nodiscard]] bool has_slots(std::uint32_t span) const noexcept {
+    return storage_->summary(span).load(Orders::kRereadWord) != 0 && storage_->belongs(span, tag_);
   }
 
-  [[nodiscard]] Taken take_found(std::uint32_t block, unsigned want) noexcept {
-    return blocks_->belongs(block, tag_) ? take_in_block(block, 0, want) : Taken{};
+  [[nodiscard]] Taken take_found(std::uint32_t span, unsigned want) noexcept {
+    return storage_->belongs(span, tag_) ? take_in_span(span, 0, want) : Taken{};
   }
 
-  // Searches one lane, from block `from` round; blocks with nothing leave it, blocks that moved to another lane go there.
-  [[nodiscard]] Taken take_in_lane(unsigned lane, std::uint32_t from, unsigned want, std::uint32_t who, unsigned patience,
-                                   Foreign& foreign) noexcept {
+  // Searches one stripe, from span `from` round; spans with nothing leave it, spans that moved to another stripe go there.
+  [[nodiscard]] Taken take_in_stripe(unsigned stripe, std::uint32_t from, unsigned want, std::uint32_t thread_id,
+                                     unsigned max_foreign_spans, Foreign& foreign) noexcept {
     const std::uint32_t start = from;
     for (bool wrapped = start == 0; foreign.seen < foreign.most;) {
-      const std::uint32_t block = tree_.find(from, lane);
-      if (block == SummaryTree<A>::kNone || (wrapped && start != 0 && block >= start)) {
+      const std::uint32_t span = tree_.find(from, stripe);
+      if (span == SummaryTree<A>::kNone || (wrapped && start != 0 && span >= start)) {
         if (wrapped) return {};
         wrapped = true;
         from = 0;
         continue;
       }
-      from = block + 1;
-      if (const unsigned proper = lane_of(block); proper != lane && has_slots(block)) {
-        // Before it leaves this lane: it is always in one. Others may move it, too, back to here or on, and rely on a bit
+      from = span + 1;
+      if (const unsigned proper = stripe_of(span); proper != stripe && has_slots(span)) {
+        // Before it leaves this stripe: it is always in one. Others may move it, too, back to here or on, and rely on a bit
         // that is about to be cleared: so whoever has cleared one looks whether the other still stands.
-        tree_.set(block, proper);
-        tree_.retire(block, [&] { return has_slots(block) && !tree_.test(block, proper); }, lane);
-        if (patience != 0) continue;  // else take what is at hand
+        tree_.set(span, proper);
+        tree_.retire(span, [&] { return has_slots(span) && !tree_.test(span, proper); }, stripe);
+        if (max_foreign_spans != 0) continue;  // else take what is at hand
       }
-      if (patience != 0 && blocks_->belongs(block, tag_) && foreign.note(block, holder_of(block), who)) continue;
-      if (const Taken t = take_found(block, want); t.bits != 0) return t;
-      tree_.retire(block, [&] { return has_slots(block); }, lane);
+      if (max_foreign_spans != 0 && storage_->belongs(span, tag_) && foreign.note(span, last_user_of(span), thread_id))
+        continue;
+      if (const Taken t = take_found(span, want); t.bits != 0) return t;
+      tree_.retire(span, [&] { return has_slots(span); }, stripe);
     }
     return {};
   }
 
-  [[nodiscard]] Taken settle(Cursor& cursor, Taken taken, std::uint32_t who) noexcept {
-    cursor.leaf = taken.leaf;
-    hold(cursor, block_of(taken.leaf), who);
+  [[nodiscard]] Taken settle(Cursor& cursor, Taken taken, std::uint32_t thread_id) noexcept {
+    cursor.word = taken.word;
+    mark_active(cursor, span_of(taken.word), thread_id);
     return taken;
   }
 
-  [[nodiscard]] Taken take_in_block(std::uint32_t block, unsigned first, unsigned want) noexcept {
-    Word& summary = blocks_->summary(block);
+  [[nodiscard]] Taken take_in_span(std::uint32_t span, unsigned first, unsigned want) noexcept {
+    Word& summary = storage_->summary(span);
     const std::uint64_t candidates = summary.load(Orders::kReadSummary);
     std::uint64_t stale = 0;
     Taken taken;
     // From `first` upwards, then from the bottom: slots that were given back last are warm.
     for (std::uint64_t left = std::rotr(candidates, static_cast<int>(first)); left != 0; left &= left - 1) {
       const unsigned w = (first + base::lowest_bit(left)) & 63;
-      taken = take_word(leaf_of(block, w), want);
+      taken = take_word(word_index(span, w), want);
       if (taken.bits != 0) break;
       stale |= base::bit(w);
     }
-    if (stale != 0 && (taken.bits == 0 || std::popcount(stale) >= kStaleEnough)) clear_stale(block, summary, stale);
-    if (taken.bits != 0 && !blocks_->belongs(block, tag_)) [[unlikely]] {
-      blocks_->give_back(taken.leaf, taken.bits);
+    if (stale != 0 && (taken.bits == 0 || std::popcount(stale) >= kStaleEnough)) clear_stale(span, summary, stale);
+    if (taken.bits != 0 && !storage_->belongs(span, tag_)) [[unlikely]] {
+      storage_->give_back(taken.word, taken.bits);
       return {};
     }
     return taken;
   }
 
-  [[nodiscard]] Taken take_word(Leaf leaf, unsigned want) noexcept {
-    Word& word = blocks_->word(leaf);
+  [[nodiscard]] Taken take_word(WordIndex index, unsigned want) noexcept {
+    Word& word = storage_->word(index);
     std::uint64_t seen = word.load(std::memory_order_relaxed);  // relaxed: the exchange or CAS below decides
     while (seen != 0) {
-      if (want >= 64) return {leaf, word.exchange(0, Orders::kTake)};
+      if (want >= 64) return {index, word.exchange(0, Orders::kTake)};
       std::uint64_t rest = seen;  // without its `want` lowest
       for (unsigned i = 0; i < want && rest != 0; ++i) rest &= rest - 1;
-      if (word.compare_exchange_weak(seen, rest, Orders::kTake, std::memory_order_relaxed)) return {leaf, seen & ~rest};
+      if (word.compare_exchange_weak(seen, rest, Orders::kTake, std::memory_order_relaxed)) return {index, seen & ~rest};
     }
     return {};
   }
 
-  // After a word became non-zero: its summary bit, then the block's. Whose block it is, is asked after the bit is set: we
+  // After a word became non-zero: its summary bit, then the span's. Whose span it is, is asked after the bit is set: we
   // hold no slot of it any more, so it may have gone to another pool, whose tree would miss it for ever.
-  void announce(Leaf leaf) noexcept {
-    Word& summary = blocks_->summary(block_of(leaf));
-    if ((summary.load(Orders::kReadSummary) & base::bit(word_of(leaf))) != 0) return;
-    summary.fetch_or(base::bit(word_of(leaf)), Orders::kSetSummary);
-    blocks_->enlist(block_of(leaf));
+  void announce(WordIndex index) noexcept {
+    Word& summary = storage_->summary(span_of(index));
+    if ((summary.load(Orders::kReadSummary) & base::bit(word_in_span(index))) != 0) return;
+    summary.fetch_or(base::bit(word_in_span(index)), Orders::kSetSummary);
+    storage_->enlist(span_of(index));
   }
 
   // Clears summary bits over words that were seen empty, reads the words again, and restores the bits of those that
   // were not: the put whose announce() saw the bit before it was cleared relies on this.
-  void clear_stale(std::uint32_t block, Word& summary, std::uint64_t stale) noexcept {
+  void clear_stale(std::uint32_t span, Word& summary, std::uint64_t stale) noexcept {
     summary.fetch_and(~stale, Orders::kClearSummary);
     for (; stale != 0; stale &= stale - 1) {
-      const Leaf leaf = leaf_of(block, base::lowest_bit(stale));
-      if (blocks_->word(leaf).load(Orders::kRereadWord) != 0) announce(leaf);
+      const WordIndex index = word_index(span, base::lowest_bit(stale));
+      if (storage_->word(index).load(Orders::kRereadWord) != 0) announce(index);
     }
   }
 
-  Blocks* blocks_ = nullptr;
+  Storage* storage_ = nullptr;
   SummaryTree<A> tree_;
-  BlockShape shape_;
+  SpanShape shape_;
   unsigned tag_ = 0;
-  unsigned lanes_ = 1;
+  unsigned stripes_ = 1;
 };
 
 }  // namespace freehold::pool

@@ -104,7 +104,7 @@ class ForkGate {
     asymmetric_ = A::may_fence_heavily();  // the child is a process of its own
   }
 
-  // Forks under way, in any thread. Relaxed: a glance, or ordered by PutOff.
+  // Forks under way, in any thread. Relaxed: a glance, or ordered by DeferredList.
   [[nodiscard]] std::uint32_t forks() const noexcept { return forks_.load(std::memory_order_relaxed); }
   // To wait on (wait_shared) until it changes.
   [[nodiscard]] const Mark& word() const noexcept { return forks_; }

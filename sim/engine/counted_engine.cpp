@@ -46,7 +46,7 @@ bool CountedPages::unmap(void* address, std::size_t bytes) noexcept {
 CountedEngine::CountedEngine(unsigned cores) {
   alloc::ArenaSettings settings;
   settings.capacity_bytes = kCapacityBytes;
-  settings.lanes = std::clamp(std::bit_ceil(4 * cores), 8U, 64U);  // as alloc/engine.cpp chooses them
+  settings.stripes = std::clamp(std::bit_ceil(4 * cores), 8U, 64U);  // as alloc/engine.cpp chooses them
   if (!core_.init(pages_, settings, alloc::NativeConfig::kBudgetBytes, cores))
     throw std::runtime_error("too little address space for a simulated engine");
 }

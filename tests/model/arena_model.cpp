@@ -45,37 +45,37 @@ class World {
   World() {
     std::fill(std::begin(trims_), std::end(trims_), false);  // the former execution may have been cut short
     const bool ready = arena_.init(
-        pages_, {.capacity_bytes = std::size_t{2 * kChunk} << Layout::kSpanShift, .lanes = 1, .purge_delay_ms = 0});
+        pages_, {.capacity_bytes = std::size_t{2 * kChunk} << Layout::kSpanShift, .stripes = 1, .purge_delay_ms = 0});
     SIM_CHECK(ready);
     arena_.expect_threads(2);
     pages_.memory = arena_.base();
   }
 
-  // ---- what threads do, and the set-up before them on behalf of thread `who`
+  // ---- what threads do, and the set-up before them on behalf of a thread
 
   // One slot, from the pool or from a new span, as Core does it; `keep`: of a new span.
-  Slots allocate(unsigned c, unsigned who, unsigned keep = 1) {
+  Slots allocate(unsigned c, unsigned thread, unsigned keep = 1) {
     Cursor cursor;
     auto& pool = arena_.pool(c);
-    Taken taken = pool.take(cursor, 1, who + 1, 0);
+    Taken taken = pool.take(cursor, 1, thread + 1, 0);
     if (taken.bits != 0) {
-      arena_.note_taken(taken.leaf);
+      arena_.note_taken(taken.word);
     } else {
-      taken = arena_.claim(c, keep, who + 1, kNow);
+      taken = arena_.claim(c, keep, thread + 1, kNow);
     }
-    write_stamps(c, taken, 0, who + 1);
+    write_stamps(c, taken, 0, thread + 1);
     return {c, taken};
   }
   Slots allocate(unsigned c) { return allocate(c, sim::thread_index()); }
 
-  void free(const Slots& s, unsigned who) {
+  void free(const Slots& s, unsigned thread) {
     if (!s) return;
-    write_stamps(s.c, s.taken, who + 1, 0);
+    write_stamps(s.c, s.taken, thread + 1, 0);
     auto& pool = arena_.pool(s.c);
-    const std::uint64_t old = pool.put(s.taken.leaf, s.taken.bits);
+    const std::uint64_t old = pool.put(s.taken.word, s.taken.bits);
     SIM_CHECK((old & s.taken.bits) == 0);
-    if ((old | s.taken.bits) == pool.shape().full(pool::word_of(s.taken.leaf))) arena_.note_full(s.c, s.taken.leaf);
-    arena_.note_drained(pool::block_of(s.taken.leaf));
+    if ((old | s.taken.bits) == pool.shape().full(pool::word_in_span(s.taken.word))) arena_.note_full(s.c, s.taken.word);
+    arena_.note_drained(pool::span_of(s.taken.word));
   }
   void free(const Slots& s) { free(s, sim::thread_index()); }
 
@@ -86,21 +86,21 @@ class World {
   }
   void tick(std::uint64_t now) { arena_.tick(now); }
 
-  SpanIndex allocate_run(SpanIndex length, unsigned who) {
+  SpanIndex allocate_run(SpanIndex length, unsigned thread) {
     const SpanIndex first = arena_.allocate_run(length * 2, 1, kNow).first;
-    if (first != kNoSpan) pages_.write(first * 2, length * 2, 0, who + 1);
+    if (first != kNoSpan) pages_.write(first * 2, length * 2, 0, thread + 1);
     return first;
   }
-  void free_run(SpanIndex first, SpanIndex length, unsigned who) {
+  void free_run(SpanIndex first, SpanIndex length, unsigned thread) {
     if (first == kNoSpan) return;
-    pages_.write(first * 2, length * 2, who + 1, 0);
+    pages_.write(first * 2, length * 2, thread + 1, 0);
     SIM_CHECK(arena_.free_run(first, kNow));
   }
   // Makes the run longer or shorter in place. Returns whether it did.
-  bool resize_run(SpanIndex first, SpanIndex length, SpanIndex next, unsigned who) {
-    if (next < length) pages_.write((first + next) * 2, (length - next) * 2, who + 1, 0);
+  bool resize_run(SpanIndex first, SpanIndex length, SpanIndex next, unsigned thread) {
+    if (next < length) pages_.write((first + next) * 2, (length - next) * 2, thread + 1, 0);
     if (!arena_.resize_run(first, next * 2, kNow)) return false;
-    if (next > length) pages_.write((first + length) * 2, (next - length) * 2, 0, who + 1);
+    if (next > length) pages_.write((first + length) * 2, (next - length) * 2, 0, thread + 1);
     return true;
   }
 
@@ -108,10 +108,10 @@ class World {
 
   // ---- the end; `held`: what the threads still hold
 
-  void check_at_rest(std::initializer_list<Slots> held, std::initializer_list<unsigned> holders) {
+  void check_at_rest(std::initializer_list<Slots> held, std::initializer_list<unsigned> threads) {
     SIM_CHECK(arena_.check_invariants());
-    auto who = holders.begin();
-    for (const Slots& s : held) free(s, *who++);
+    auto thread = threads.begin();
+    for (const Slots& s : held) free(s, *thread++);
     SIM_CHECK(arena_.check_invariants());
     // Every slot of every span of a class is free and found.
     arena_.for_each_span([&](SpanIndex i, unsigned c) {
@@ -134,7 +134,7 @@ class World {
 
   void write_stamps(unsigned c, const Taken& taken, unsigned expected, unsigned next) {
     for (std::uint64_t bits = taken.bits; bits != 0; bits &= bits - 1) {
-      const std::uintptr_t at = arena_.geometry(c).address(taken.leaf, base::lowest_bit(bits));
+      const std::uintptr_t at = arena_.geometry(c).address(taken.word, base::lowest_bit(bits));
       pages_.write_slot(reinterpret_cast<void*>(at), c, expected, next);
     }
   }
@@ -146,7 +146,7 @@ class World {
 
 // ---- scenarios
 
-// Uses up all of the memory, so that claims must seize.
+// Uses up all of the memory, so that claims must reclaim spans.
 template <class Traits>
 struct Crowded {
   explicit Crowded(World<Traits>& w) : world(w) {
@@ -304,7 +304,7 @@ Result tick_against_claim_and_drain(Options options) {
 }
 
 // The last slots of two words of a span come back at the same time: somebody must notice that the span is free, and of
-// somebody who looks in between, that it is not.
+// a thread that looks in between, that it is not.
 template <class Traits>
 Result drain_against_drain(Options options, bool tick) {
   options.name += tick ? "drain/drain/tick" : "drain/drain";
@@ -312,7 +312,7 @@ Result drain_against_drain(Options options, bool tick) {
     World<Traits, TwoWords> world;
     const Slots low = world.allocate(1, 0, 64);  // all of word 0
     Slots high = world.allocate(1, 1);           // one slot of word 1
-    SIM_CHECK(pool::word_of(low.taken.leaf) == 0 && pool::word_of(high.taken.leaf) == 1);
+    SIM_CHECK(pool::word_in_span(low.taken.word) == 0 && pool::word_in_span(high.taken.word) == 1);
     run.spawn([&] { world.free(low); });
     run.spawn([&] { world.free(high); });
     if (tick) run.spawn([&] { world.tick(2000); });
@@ -630,7 +630,7 @@ struct NoLock : sim::atomic<T> {
   using sim::atomic<T>::atomic;
   bool compare_exchange_strong(T&, T, std::memory_order, std::memory_order) noexcept { return true; }
 };
-// The seizer takes a word by a load and a store.
+// The reclaimer takes a word by a load and a store.
 template <class T>
 struct TornExchange : sim::atomic<T> {
   using sim::atomic<T>::atomic;
@@ -654,7 +654,7 @@ struct NothingBorrowed : sim::atomic<T> {
                                                       : sim::atomic<T>::fetch_add(value, order);
   }
 };
-// The purger keeps what it borrowed, and a failed seizure what it took apart.
+// The purger keeps what it borrowed, and a failed reclaim what it took apart.
 template <class T>
 struct NothingPutBack : sim::atomic<T> {
   using sim::atomic<T>::atomic;
@@ -662,7 +662,7 @@ struct NothingPutBack : sim::atomic<T> {
     return World<model::On<NothingPutBack>>::trims() ? T{1} << (8 * sizeof(T) - 1) : sim::atomic<T>::fetch_add(value, order);
   }
 };
-// A seized span keeps its class until it gets another one.
+// A reclaimed span keeps its class until it gets another one.
 template <class T>
 struct OwnerKept : sim::atomic<T> {
   using sim::atomic<T>::atomic;

@@ -42,7 +42,7 @@ class World {
     std::memset(chunk.data(), 0, kRecordBytes);
     pages_.chunk = chunk.data();
     const alloc::ArenaSettings settings{
-        .capacity_bytes = std::size_t{2 * kChunk} << OneWord::kSpanShift, .lanes = 2, .purge_delay_ms = 0};
+        .capacity_bytes = std::size_t{2 * kChunk} << OneWord::kSpanShift, .stripes = 2, .purge_delay_ms = 0};
     const bool ready = core_.init(pages_, settings, kBudget, 1);
     SIM_CHECK(ready);
     core_.expect_threads(2);
@@ -62,24 +62,24 @@ class World {
     exits_[sim::thread_index()] = false;
   }
 
-  // A slot of class c for thread `who`, or null.
-  void* allocate(Cache& cache, unsigned c, unsigned who) {
+  // A slot of class c for thread `thread`, or null.
+  void* allocate(Cache& cache, unsigned c, unsigned thread) {
     void* slot = cache.pop(c);
     if (slot == nullptr) slot = core_.refill(cache, c);
-    return taken(slot, c, who);
+    return taken(slot, c, thread);
   }
   void* allocate(Cache& cache, unsigned c) { return allocate(cache, c, sim::thread_index()); }
-  void free(Cache& cache, unsigned c, void* slot, unsigned who) {
+  void free(Cache& cache, unsigned c, void* slot, unsigned thread) {
     if (slot == nullptr) return;
-    pages_.write_slot(slot, c, who + 1, 0);
+    pages_.write_slot(slot, c, thread + 1, 0);
     if (!cache.push(c, slot)) core_.drain(cache, c, slot);
   }
   void free(Cache& cache, unsigned c, void* slot) { free(cache, c, slot, sim::thread_index()); }
   // Without a cache.
-  void* allocate_late(unsigned c, unsigned who) { return taken(core_.allocate_uncached(c), c, who); }
-  void free_late(unsigned c, void* slot, unsigned who) {
+  void* allocate_late(unsigned c, unsigned thread) { return taken(core_.allocate_uncached(c), c, thread); }
+  void free_late(unsigned c, void* slot, unsigned thread) {
     if (slot == nullptr) return;
-    pages_.write_slot(slot, c, who + 1, 0);
+    pages_.write_slot(slot, c, thread + 1, 0);
     core_.free_uncached(c, slot);
   }
   // Another thread goes on with the slot.
@@ -113,8 +113,8 @@ class World {
   static bool exits() { return exits_[sim::thread_index()]; }
 
  private:
-  void* taken(void* slot, unsigned c, unsigned who) {
-    if (slot != nullptr) pages_.write_slot(slot, c, 0, who + 1);
+  void* taken(void* slot, unsigned c, unsigned thread) {
+    if (slot != nullptr) pages_.write_slot(slot, c, 0, thread + 1);
     return slot;
   }
 

@@ -43,7 +43,7 @@ struct Expected {
   std::vector<std::size_t> sizes;
 };
 const std::vector<Expected> kNotFlat{
-    // Slots: the search for free slots walks the lanes and holders of all others.
+    // Slots: the search for free slots walks the stripes and last users of all others.
     {EngineWorkload::kMany, {512, 4096}},
     {EngineWorkload::kNeighbour, {512, 4096, 32768}},
     {EngineWorkload::kProducer, {16, 64, 512, 4096, 32768}},

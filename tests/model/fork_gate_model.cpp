@@ -1,6 +1,6 @@
-// sync::ForkGate and alloc::PutOff on the simulated machine. Threads change two words that belong together, under a lock, as
-// the engine's slow paths do; others fork. Oracle: at the moment of the copy the words agree and no lock is held; nobody
-// waits for ever, even if fork waits for a lock whose holder wants memory; nothing that was put off is left behind.
+// sync::ForkGate and alloc::DeferredList on the simulated machine. Threads change two words that belong together, under a
+// lock, as the engine's slow paths do; others fork. Oracle: at the moment of the copy the words agree and no lock is held;
+// nobody waits for ever, even if fork waits for a lock whose holder wants memory; nothing that was put off is left behind.
 #include <gtest/gtest.h>
 
 #include "freehold/alloc/fork_work.hpp"
@@ -23,7 +23,7 @@ struct Note {
 };
 
 // The engine, and what fork does with it.
-template <class A, class Orders, class PutOffOrders>
+template <class A, class Orders, class DeferredOrders>
 class World {
  public:
   using Gate = sync::ForkGate<A, Orders, 2>;
@@ -51,8 +51,8 @@ class World {
       note.done = true;
       return;
     }
-    put_off_.push(&note);
-    if (gate_.forks() == 0) catch_up();
+    deferred_.push(&note);
+    if (gate_.forks() == 0) run_deferred();
   }
 
   void before_fork(const Mark* mine = nullptr) {
@@ -68,7 +68,7 @@ class World {
     SIM_CHECK(!locked_.load());
   }
   void after_fork() {
-    if (gate_.open()) catch_up();
+    if (gate_.open()) run_deferred();
   }
 
   Mark marks[3]{};
@@ -76,8 +76,8 @@ class World {
   unsigned changes() { return static_cast<unsigned>(left_.load()); }
 
  private:
-  void catch_up() {
-    for (Note *note = put_off_.take_all(), *next = nullptr; note != nullptr; note = next) {
+  void run_deferred() {
+    for (Note *note = deferred_.take_all(), *next = nullptr; note != nullptr; note = next) {
       next = note->next;
       note->done = true;
     }
@@ -85,14 +85,14 @@ class World {
 
   Gate gate_;
   sync::Mutex<A> engine_;
-  alloc::PutOff<A, Note, &Note::next, PutOffOrders> put_off_;
+  alloc::DeferredList<A, Note, &Note::next, DeferredOrders> deferred_;
   typename A::template var<unsigned> left_{0}, right_{0};
   typename A::template var<bool> locked_{false};
 };
 
 using Orders = sync::ForkGateOrders;
 
-template <class A = SimAtomics, class O = Orders, class P = alloc::PutOffOrders>
+template <class A = SimAtomics, class O = Orders, class P = alloc::DeferredOrders>
 Result copy_amid_changes(Options options, bool shared_marks) {
   return sim::explore(options, [=](sim::Execution& run) {
     World<A, O, P> world;
@@ -110,7 +110,7 @@ Result copy_amid_changes(Options options, bool shared_marks) {
 }
 
 // Fork waits for a lock that a thread holds while it allocates. `waits`: the mutant, in which a refused thread waits.
-template <class A = SimAtomics, class O = Orders, class P = alloc::PutOffOrders>
+template <class A = SimAtomics, class O = Orders, class P = alloc::DeferredOrders>
 Result copy_behind_anothers_lock(Options options, bool waits) {
   return sim::explore(options, [=](sim::Execution& run) {
     World<A, O, P> world;
@@ -131,7 +131,7 @@ Result copy_behind_anothers_lock(Options options, bool waits) {
 }
 
 // Two threads fork, and their handlers allocate.
-template <class A = SimAtomics, class O = Orders, class P = alloc::PutOffOrders>
+template <class A = SimAtomics, class O = Orders, class P = alloc::DeferredOrders>
 Result two_forks(Options options) {
   return sim::explore(options, [](sim::Execution& run) {
     World<A, O, P> world;
@@ -146,7 +146,7 @@ Result two_forks(Options options) {
   });
 }
 
-template <class A = SimAtomics, class O = Orders, class P = alloc::PutOffOrders>
+template <class A = SimAtomics, class O = Orders, class P = alloc::DeferredOrders>
 Result put_off_frees(Options options) {
   return sim::explore(options, [](sim::Execution& run) {
     World<A, O, P> world;
@@ -206,10 +206,10 @@ struct OpensRelaxed : Orders {
 struct EntersRelaxed : Orders {
   static constexpr auto kEnter = std::memory_order_relaxed;
 };
-struct PushesWithoutLooking : alloc::PutOffOrders {
+struct PushesWithoutLooking : alloc::DeferredOrders {
   static constexpr auto kPush = std::memory_order_release;
 };
-struct TakesWithoutTelling : alloc::PutOffOrders {
+struct TakesWithoutTelling : alloc::DeferredOrders {
   static constexpr auto kTake = std::memory_order_acquire;
 };
 struct NoHeavyFence : SimAtomics {

@@ -47,7 +47,7 @@ class World {
     pages_.chunk = chunk.data();
     gate_.init();
     const alloc::ArenaSettings settings{
-        .capacity_bytes = std::size_t{2 * kChunk} << OneWord::kSpanShift, .lanes = 2, .purge_delay_ms = 0};
+        .capacity_bytes = std::size_t{2 * kChunk} << OneWord::kSpanShift, .stripes = 2, .purge_delay_ms = 0};
     const bool ready = core_.init(pages_, settings, 2 * OneWord::kPage, 1, &gate_);
     SIM_CHECK(ready);
     pages_.memory = core_.arena().base();
@@ -60,18 +60,18 @@ class World {
     return cache;
   }
 
-  // A run of `spans` for thread `who`, or null. `cache`: the running thread's, or null.
-  void* allocate(Cache* cache, unsigned spans, unsigned who) {
+  // A run of `spans` for thread `thread`, or null. `cache`: the running thread's, or null.
+  void* allocate(Cache* cache, unsigned spans, unsigned thread) {
     enter(cache);
     bool zero = false;
     void* const run = core_.allocate_large(cache, spans * kSpanBytes, 1, zero);
     leave(cache);
-    if (run != nullptr) pages_.write(pages_.page_of(run), spans * 2, 0, who + 1);
+    if (run != nullptr) pages_.write(pages_.page_of(run), spans * 2, 0, thread + 1);
     return run;
   }
-  void free(Cache* cache, void* run, unsigned spans, unsigned who) {
+  void free(Cache* cache, void* run, unsigned spans, unsigned thread) {
     if (run == nullptr) return;
-    pages_.write(pages_.page_of(run), spans * 2, who + 1, 0);
+    pages_.write(pages_.page_of(run), spans * 2, thread + 1, 0);
     enter(cache);
     core_.free_large(cache, run);
     leave(cache);

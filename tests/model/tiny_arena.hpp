@@ -58,7 +58,7 @@ struct TinyConfig {
   static constexpr unsigned kWordsPerSpan = ((1U << Layout::kSpanShift) / Layout::kSlotBytes + 63) / 64;
   static constexpr std::size_t kPageBytes = Layout::kPage;
   static constexpr std::size_t kBaseAlignment = 2 * Layout::kPage;
-  static constexpr std::size_t kDenseMaxBytes = Classes::slot_bytes(2);
+  static constexpr std::size_t kSlotChunkMaxBytes = Classes::slot_bytes(2);
   using ChunkOrders = typename Traits::ChunkOrders;
   using SpanOrders = typename Traits::SpanOrders;
   static constexpr unsigned kChunkSpans = kChunk;

@@ -1,5 +1,5 @@
-// pool::WordPool and SummaryTree on the simulated machine: refill against drain, against seizing and re-giving a block,
-// against the purger, in two and three threads; then mutants of the orders and of each step that holds the protocol
+// pool::WordPool and SummaryTree on the simulated machine: refill against drain, against taking all of a span for another
+// pool, against the purger, in two and three threads; then mutants of the orders and of each step that holds the protocol
 // together.
 // Oracle: every slot carries a plain stamp that its holder writes when taking and clears when giving back, so a slot
 // handed out twice, or without the former holder's writes, is a data race or a wrong stamp; at rest the summaries cover
@@ -20,9 +20,9 @@ namespace freehold {
 namespace {
 
 using pool::Cursor;
-using pool::Leaf;
-using pool::leaf_of;
 using pool::Taken;
+using pool::word_index;
+using pool::WordIndex;
 using sim::Failure;
 using sim::Options;
 using sim::Result;
@@ -32,18 +32,18 @@ using sim::SimAtomics;
 struct Faithful {
   using Atomics = SimAtomics;
   using Orders = pool::WordPoolOrders;
-  static constexpr bool kVerifies = true;          // what was taken is checked against the block's owner
+  static constexpr bool kVerifies = true;          // what was taken is checked against the span's owner
   static constexpr bool kGivesBack = true;         // and returned if it was another's
-  static constexpr bool kEnlistsWithOwner = true;  // an announcement goes to the pool that the block belongs to now
+  static constexpr bool kEnlistsWithOwner = true;  // an announcement goes to the pool that the span belongs to now
 };
 
-inline constexpr unsigned kWords = 2;        // of a block
-inline constexpr unsigned kTwoWords = 66;    // slots: 64 in word 0, two in word 1
-inline constexpr unsigned kOneWord = 2;      // slots of a small block, which can be handed out whole
-inline constexpr unsigned kStamped = 3;      // slots of a word that carry a stamp: all that the scenarios hand out singly
-inline constexpr unsigned kMaxBlocks = 128;  // two levels of summaries
-inline constexpr unsigned kTags = 3;         // 0: nobody's
-inline constexpr unsigned kLanes = 2;        // of the pools' trees, at most
+inline constexpr unsigned kWords = 2;       // of a span
+inline constexpr unsigned kTwoWords = 66;   // slots: 64 in word 0, two in word 1
+inline constexpr unsigned kOneWord = 2;     // slots of a small span, which can be handed out whole
+inline constexpr unsigned kStamped = 3;     // slots of a word that carry a stamp: all that the scenarios hand out singly
+inline constexpr unsigned kMaxSpans = 128;  // two levels of summaries
+inline constexpr unsigned kTags = 3;        // 0: nobody's
+inline constexpr unsigned kStripes = 2;     // of the pools' trees, at most
 
 template <class Traits>
 class World {
@@ -51,38 +51,38 @@ class World {
   using A = typename Traits::Atomics;
   using Word = typename A::template atomic<std::uint64_t>;
 
-  struct Blocks {
+  struct Storage {
     World* world;
     unsigned tag;  // of the pool that uses this
-    Word& word(Leaf leaf) const noexcept { return world->words_[pool::block_of(leaf)][pool::word_of(leaf)]; }
-    Word& summary(std::uint32_t block) const noexcept { return world->summaries_[block]; }
-    bool belongs(std::uint32_t block, unsigned tag) const noexcept {
-      return !Traits::kVerifies || world->owners_[block].load(std::memory_order_acquire) == tag;
+    Word& word(WordIndex index) const noexcept { return world->words_[pool::span_of(index)][pool::word_in_span(index)]; }
+    Word& summary(std::uint32_t span) const noexcept { return world->summaries_[span]; }
+    bool belongs(std::uint32_t span, unsigned tag) const noexcept {
+      return !Traits::kVerifies || world->owners_[span].load(std::memory_order_acquire) == tag;
     }
-    void give_back(Leaf leaf, std::uint64_t bits) const noexcept {
-      if (Traits::kGivesBack) (void)world->pool_of(leaf).put(leaf, bits);
+    void give_back(WordIndex index, std::uint64_t bits) const noexcept {
+      if (Traits::kGivesBack) (void)world->pool_of(index).put(index, bits);
     }
-    auto& holder(std::uint32_t block) const noexcept { return world->holders_[block]; }
-    void enlist(std::uint32_t block) const noexcept {
+    auto& last_user(std::uint32_t span) const noexcept { return world->last_users_[span]; }
+    void enlist(std::uint32_t span) const noexcept {
       const unsigned owner =
-          Traits::kEnlistsWithOwner ? world->owners_[block].load(std::memory_order_acquire) : static_cast<std::uint8_t>(tag);
-      if (owner != 0) world->pools_[owner].enlist(block);
+          Traits::kEnlistsWithOwner ? world->owners_[span].load(std::memory_order_acquire) : static_cast<std::uint8_t>(tag);
+      if (owner != 0) world->pools_[owner].enlist(span);
     }
   };
   struct Config {
-    using Blocks = World::Blocks;
+    using Storage = World::Storage;
     using Orders = typename Traits::Orders;
   };
   using Pool = pool::WordPool<A, Config>;
 
-  explicit World(unsigned slots = kTwoWords, unsigned blocks = 2, unsigned lanes = 1) : shape_{slots}, blocks_(blocks) {
+  explicit World(unsigned slots = kTwoWords, unsigned spans = 2, unsigned stripes = 1) : shape_{slots}, span_count_(spans) {
     current_ = this;
-    std::fill(std::begin(in_seize_), std::end(in_seize_), false);  // the former execution may have been cut short
+    std::fill(std::begin(in_take_all_), std::end(in_take_all_), false);  // the former execution may have been cut short
     for (unsigned tag = 1; tag < kTags; ++tag) {
       storage_[tag] = {this, tag};
-      pools_[tag].attach(&storage_[tag], tag, shape_, tree_words_ + tag * kLanes, kTags * kLanes, blocks, lanes);
+      pools_[tag].attach(&storage_[tag], tag, shape_, tree_words_ + tag * kStripes, kTags * kStripes, spans, stripes);
     }
-    for (unsigned b = 0; b < blocks; ++b) owners_[b].store(1, std::memory_order_relaxed);
+    for (unsigned b = 0; b < spans; ++b) owners_[b].store(1, std::memory_order_relaxed);
   }
 
   Pool& pool(unsigned tag = 1) { return pools_[tag]; }
@@ -90,12 +90,12 @@ class World {
   // ---- set-up: everything is in use by nobody at first
 
   // Makes slots free, with every summary as a put would leave it.
-  void free_at_first(Leaf leaf, std::uint64_t bits) {
-    (void)pool_of(leaf).put(leaf, bits);
+  void free_at_first(WordIndex index, std::uint64_t bits) {
+    (void)pool_of(index).put(index, bits);
     free_slots_ += static_cast<unsigned>(std::popcount(bits));
   }
-  void free_block_at_first(std::uint32_t block) {
-    for (unsigned w = 0; w < shape_.words(); ++w) free_at_first(leaf_of(block, w), shape_.full(w));
+  void free_span_at_first(std::uint32_t span) {
+    for (unsigned w = 0; w < shape_.words(); ++w) free_at_first(word_index(span, w), shape_.full(w));
   }
   // The next thread to ask for it holds these slots from the start.
   std::vector<Taken> held_at_first(std::vector<Taken> slots, unsigned holder) {
@@ -106,20 +106,20 @@ class World {
     return slots;
   }
   // Leaves summaries behind that promise slots where there are none.
-  void leave_stale_summaries(std::uint32_t block) {
+  void leave_stale_summaries(std::uint32_t span) {
     for (unsigned w = 0; w < shape_.words(); ++w) {
-      (void)pool_of(leaf_of(block, w)).put(leaf_of(block, w), 1);
-      words_[block][w].store(0, std::memory_order_relaxed);
+      (void)pool_of(word_index(span, w)).put(word_index(span, w), 1);
+      words_[span][w].store(0, std::memory_order_relaxed);
     }
   }
 
   // ---- what threads do
 
   // Takes up to `want` slots; the stamps show whether somebody else has them.
-  Taken take(Cursor& cursor, unsigned want, unsigned tag = 1, unsigned patience = 0) {
-    const Taken t = pools_[tag].take(cursor, want, sim::thread_index() + 1, patience);
+  Taken take(Cursor& cursor, unsigned want, unsigned tag = 1, unsigned max_foreign_spans = 0) {
+    const Taken t = pools_[tag].take(cursor, want, sim::thread_index() + 1, max_foreign_spans);
     acquired(t);
-    if (t.bits != 0) SIM_CHECK(owners_[pool::block_of(t.leaf)].load(std::memory_order_relaxed) == tag);
+    if (t.bits != 0) SIM_CHECK(owners_[pool::span_of(t.word)].load(std::memory_order_relaxed) == tag);
     return t;
   }
   void put(const Taken& t) {
@@ -127,29 +127,29 @@ class World {
       SIM_CHECK(stamp.load() == sim::thread_index() + 1);
       stamp.store(0);
     });
-    const std::uint64_t old = pool_of(t.leaf).put(t.leaf, t.bits);
+    const std::uint64_t old = pool_of(t.word).put(t.word, t.bits);
     SIM_CHECK((old & t.bits) == 0);
   }
-  // Takes a whole block, gives it to another pool, and keeps its first slots. bits == 0: the block was not empty.
-  Taken move_block(std::uint32_t block, unsigned to, unsigned keep = 1) {
-    in_seize_[sim::thread_index()] = true;
-    const bool seized = pool_of(leaf_of(block, 0)).seize(block);
-    in_seize_[sim::thread_index()] = false;
-    if (!seized) return {};
+  // Takes a whole span, gives it to another pool, and keeps its first slots. bits == 0: the span was not empty.
+  Taken move_span(std::uint32_t span, unsigned to, unsigned keep = 1) {
+    in_take_all_[sim::thread_index()] = true;
+    const bool taken = pool_of(word_index(span, 0)).take_all(span);
+    in_take_all_[sim::thread_index()] = false;
+    if (!taken) return {};
     for (unsigned w = 0; w < shape_.words(); ++w) {
-      const Taken all{leaf_of(block, w), shape_.full(w)};
+      const Taken all{word_index(span, w), shape_.full(w)};
       acquired(all);
       for_each_stamp(all, [](auto& stamp) { stamp.store(0); });
     }
-    owners_[block].store(0, std::memory_order_relaxed);  // as the arena does: nobody's, perhaps for long
-    owners_[block].store(static_cast<std::uint8_t>(to), std::memory_order_release);
-    const Taken mine = pools_[to].publish(block, keep);
+    owners_[span].store(0, std::memory_order_relaxed);  // as the arena does: nobody's, perhaps for long
+    owners_[span].store(static_cast<std::uint8_t>(to), std::memory_order_release);
+    const Taken mine = pools_[to].publish(span, keep);
     acquired(mine);
     return mine;
   }
   // Takes exactly these slots, as the purger does, and gives them back.
   bool borrow(const Taken& t) {
-    if (!pool_of(t.leaf).take_exactly(t.leaf, t.bits)) return false;
+    if (!pool_of(t.word).take_exactly(t.word, t.bits)) return false;
     acquired(t);
     put(t);
     return true;
@@ -159,9 +159,9 @@ class World {
 
   void check_at_rest(const std::vector<Taken>& held) {
     unsigned count = 0;
-    for (std::uint32_t b = 0; b < blocks_; ++b) {
+    for (std::uint32_t b = 0; b < span_count_; ++b) {
       const unsigned owner = owners_[b].load(std::memory_order_relaxed);
-      if (owner != 0) SIM_CHECK(pools_[owner].check_block(b));
+      if (owner != 0) SIM_CHECK(pools_[owner].check_span(b));
     }
     std::vector<Taken> all = held;
     for (const Taken& t : held) count += static_cast<unsigned>(std::popcount(t.bits));
@@ -169,7 +169,7 @@ class World {
       Cursor cursor;
       for (Taken t = pools_[tag].take(cursor, 64, 1, 0); t.bits != 0; t = pools_[tag].take(cursor, 64, 1, 0)) {
         count += static_cast<unsigned>(std::popcount(t.bits));
-        for (const Taken& other : all) SIM_CHECK(other.leaf != t.leaf || (other.bits & t.bits) == 0);
+        for (const Taken& other : all) SIM_CHECK(other.word != t.word || (other.bits & t.bits) == 0);
         all.push_back(t);
       }
     }
@@ -178,17 +178,17 @@ class World {
 
   // For mutants.
   static void announce_word(const Word* word) {
-    const auto i = static_cast<Leaf>(word - &current_->words_[0][0]);
-    const std::uint32_t block = i / kWords;
-    current_->summaries_[block].fetch_or(base::bit(i % kWords), std::memory_order_seq_cst);
-    current_->storage_[1].enlist(block);
+    const auto i = static_cast<WordIndex>(word - &current_->words_[0][0]);
+    const std::uint32_t span = i / kWords;
+    current_->summaries_[span].fetch_or(base::bit(i % kWords), std::memory_order_seq_cst);
+    current_->storage_[1].enlist(span);
   }
-  static bool in_seize() { return in_seize_[sim::thread_index()]; }
+  static bool in_take_all() { return in_take_all_[sim::thread_index()]; }
 
  private:
-  friend Blocks;
-  Pool& pool_of(Leaf leaf) {
-    const unsigned owner = owners_[pool::block_of(leaf)].load(std::memory_order_acquire);
+  friend Storage;
+  Pool& pool_of(WordIndex index) {
+    const unsigned owner = owners_[pool::span_of(index)].load(std::memory_order_acquire);
     return pools_[owner == 0 ? 1 : owner];
   }
   void acquired(const Taken& t) {
@@ -200,23 +200,23 @@ class World {
   template <class F>
   void for_each_stamp(const Taken& t, F&& f) {
     for (std::uint64_t bits = t.bits & base::low_bits(kStamped); bits != 0; bits &= bits - 1) {
-      f(stamps_[pool::block_of(t.leaf) % 4][pool::word_of(t.leaf)][base::lowest_bit(bits)]);
+      f(stamps_[pool::span_of(t.word) % 4][pool::word_in_span(t.word)][base::lowest_bit(bits)]);
     }
   }
 
-  pool::BlockShape shape_;
-  unsigned blocks_;
-  Blocks storage_[kTags];
-  Word words_[kMaxBlocks][kWords];
-  Word summaries_[kMaxBlocks];
-  typename A::template atomic<std::uint8_t> owners_[kMaxBlocks];
-  typename A::template atomic<std::uint32_t> holders_[kMaxBlocks];
-  Word tree_words_[(kMaxBlocks / 64 + 1) * kTags * kLanes];
+  pool::SpanShape shape_;
+  unsigned span_count_;
+  Storage storage_[kTags];
+  Word words_[kMaxSpans][kWords];
+  Word summaries_[kMaxSpans];
+  typename A::template atomic<std::uint8_t> owners_[kMaxSpans];
+  typename A::template atomic<std::uint32_t> last_users_[kMaxSpans];
+  Word tree_words_[(kMaxSpans / 64 + 1) * kTags * kStripes];
   Pool pools_[kTags];
   SimAtomics::var<unsigned> stamps_[4][kWords][kStamped];
   unsigned free_slots_ = 0;
   static inline World* current_ = nullptr;
-  static inline bool in_seize_[sim::kMaxThreads + 1] = {};
+  static inline bool in_take_all_[sim::kMaxThreads + 1] = {};
 };
 
 using Held = std::vector<Taken>;
@@ -229,7 +229,7 @@ Result refill_against_drain(Options options) {
   options.name += "refill/drain";
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
-    world.free_at_first(leaf_of(0, 0), 1);
+    world.free_at_first(word_index(0, 0), 1);
     for (int i = 0; i < 2; ++i) {
       run.spawn([&] {
         Cursor cursor;
@@ -242,13 +242,13 @@ Result refill_against_drain(Options options) {
   });
 }
 
-// One thread gives back to two words of an empty block, whose summaries still promise slots; another searches.
+// One thread gives back to two words of an empty span, whose summaries still promise slots; another searches.
 template <class Traits>
 Result drain_against_stale_summaries(Options options) {
   options.name += "drain/stale";
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
-    const Held held = world.held_at_first({{leaf_of(0, 0), 1}, {leaf_of(0, 1), 2}}, 0);
+    const Held held = world.held_at_first({{word_index(0, 0), 1}, {word_index(0, 1), 2}}, 0);
     world.leave_stale_summaries(0);
     Taken found[2];
     run.spawn([&] {
@@ -262,13 +262,13 @@ Result drain_against_stale_summaries(Options options) {
   });
 }
 
-// The same across the levels of the summary tree: the blocks lie under different words of level 0.
+// The same across the levels of the summary tree: the spans lie under different words of level 0.
 template <class Traits>
 Result drain_against_search_in_two_levels(Options options) {
   options.name += "drain/levels";
   return sim::explore(options, [](sim::Execution& run) {
-    World<Traits> world(kTwoWords, kMaxBlocks);
-    const Held held = world.held_at_first({{leaf_of(65, 0), 1}}, 0);
+    World<Traits> world(kTwoWords, kMaxSpans);
+    const Held held = world.held_at_first({{word_index(65, 0), 1}}, 0);
     world.leave_stale_summaries(65);
     Taken found;
     run.spawn([&] { world.put(held[0]); });
@@ -286,8 +286,8 @@ Result parts_against_wholes(Options options) {
   options.name += "part/whole";
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
-    world.free_at_first(leaf_of(0, 0), 3);
-    const Held held = world.held_at_first({{leaf_of(0, 0), 4}}, 0);
+    world.free_at_first(word_index(0, 0), 3);
+    const Held held = world.held_at_first({{word_index(0, 0), 4}}, 0);
     Taken found[2];
     run.spawn([&] {
       Cursor cursor;
@@ -302,34 +302,34 @@ Result parts_against_wholes(Options options) {
   });
 }
 
-// The last slot of a block comes back while somebody tries to seize the block for another pool.
+// The last slot of a span comes back while another thread tries to take all of the span for another pool.
 template <class Traits>
-Result drain_against_seize(Options options) {
-  options.name += "drain/seize";
+Result drain_against_take_all(Options options) {
+  options.name += "drain/take_all";
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
-    world.free_at_first(leaf_of(0, 0), ~std::uint64_t{0});
-    world.free_at_first(leaf_of(0, 1), 1);
-    const Held held = world.held_at_first({{leaf_of(0, 1), 2}}, 0);
+    world.free_at_first(word_index(0, 0), ~std::uint64_t{0});
+    world.free_at_first(word_index(0, 1), 1);
+    const Held held = world.held_at_first({{word_index(0, 1), 2}}, 0);
     Taken kept;
     run.spawn([&] { world.put(held[0]); });
     run.spawn([&] {
-      kept = world.move_block(0, 2);
-      if (kept.bits == 0) kept = world.move_block(0, 2);
+      kept = world.move_span(0, 2);
+      if (kept.bits == 0) kept = world.move_span(0, 2);
     });
     run.check([&] { world.check_at_rest({kept}); });
   });
 }
 
-// A wholly free block moves from pool 1 to pool 2 while a searcher of pool 1 and one of pool 2 pass through.
+// A wholly free span moves from pool 1 to pool 2 while a searcher of pool 1 and one of pool 2 pass through.
 template <class Traits>
 Result refill_against_move(Options options, bool both) {
   options.name += both ? "refill/move/refill" : "refill/move";
   return sim::explore(options, [=](sim::Execution& run) {
     World<Traits> world;
-    world.free_block_at_first(0);
+    world.free_span_at_first(0);
     Taken kept, found[2];
-    run.spawn([&] { kept = world.move_block(0, 2); });
+    run.spawn([&] { kept = world.move_span(0, 2); });
     for (unsigned i = 0; i < (both ? 2U : 1U); ++i) {
       run.spawn([&, i] {
         Cursor cursor;
@@ -340,19 +340,19 @@ Result refill_against_move(Options options, bool both) {
   });
 }
 
-// There and back: the block changes hands twice, so what a slow searcher knows is twice out of date.
+// There and back: the span changes hands twice, so what a slow searcher knows is twice out of date.
 template <class Traits>
 Result refill_against_two_moves(Options options) {
   options.name += "refill/moves";
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
-    world.free_block_at_first(0);
+    world.free_span_at_first(0);
     Taken kept, found;
     run.spawn([&] {
-      kept = world.move_block(0, 2);
+      kept = world.move_span(0, 2);
       if (kept.bits == 0) return;
       world.put(kept);
-      const Taken again = world.move_block(0, 1);
+      const Taken again = world.move_span(0, 1);
       kept = again;
     });
     run.spawn([&] {
@@ -364,37 +364,38 @@ Result refill_against_two_moves(Options options) {
   });
 }
 
-// The last slot comes back, somebody seizes, somebody else searches: who restores what the failed seizure took apart?
+// The last slot comes back, a second thread takes all of the span, a third searches: what a failed attempt took apart must
+// come back whole.
 template <class Traits>
-Result drain_against_seize_and_refill(Options options) {
-  options.name += "drain/seize/refill";
+Result drain_against_take_all_and_refill(Options options) {
+  options.name += "drain/take_all/refill";
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
-    world.free_at_first(leaf_of(0, 0), ~std::uint64_t{0});
-    world.free_at_first(leaf_of(0, 1), 1);
-    const Held held = world.held_at_first({{leaf_of(0, 1), 2}}, 0);
+    world.free_at_first(word_index(0, 0), ~std::uint64_t{0});
+    world.free_at_first(word_index(0, 1), 1);
+    const Held held = world.held_at_first({{word_index(0, 1), 2}}, 0);
     Taken kept, found;
     run.spawn([&] { world.put(held[0]); });
-    run.spawn([&] { kept = world.move_block(0, 2); });
+    run.spawn([&] { kept = world.move_span(0, 2); });
     run.spawn([&] {
-      Cursor cursor{.leaf = leaf_of(0, 1)};
+      Cursor cursor{.word = word_index(0, 1)};
       found = world.take(cursor, 64);
     });
     run.check([&] { world.check_at_rest({kept, found}); });
   });
 }
 
-// A block is filled by its last put, seized before that put has announced it, handed out whole by its new pool, and
-// filled again: the late announcement may not make the new pool's put believe that the block is enlisted.
+// A span is filled by its last put, taken away before that put has announced it, handed out whole by its new pool, and
+// filled again: the late announcement may not make the new pool's put believe that the span is enlisted.
 template <class Traits>
 Result late_announcement(Options options, bool searched) {
   options.name += searched ? "late/search" : "late";
   return sim::explore(options, [=](sim::Execution& run) {
     World<Traits> world(kOneWord);
-    const Held held = world.held_at_first({{leaf_of(0, 0), 3}}, 0);
+    const Held held = world.held_at_first({{word_index(0, 0), 3}}, 0);
     run.spawn([&] { world.put(held[0]); });
     run.spawn([&] {
-      const Taken all = world.move_block(0, 2, kOneWord);
+      const Taken all = world.move_span(0, 2, kOneWord);
       if (all.bits != 0) world.put(all);
     });
     if (searched) {
@@ -407,41 +408,41 @@ Result late_announcement(Options options, bool searched) {
   });
 }
 
-// Threads that prefer their own blocks, in a tree with two lanes: blocks move from lane to lane with their users, and may
-// not fall between.
+// Threads that prefer their own spans, in a tree with two stripes: spans move from stripe to stripe with their users, and
+// may not fall between.
 template <class Traits>
-Result refills_in_lanes(Options options, unsigned patience) {
-  options.name += "lanes" + std::to_string(patience);
+Result refills_in_stripes(Options options, unsigned max_foreign_spans) {
+  options.name += "stripes" + std::to_string(max_foreign_spans);
   return sim::explore(options, [=](sim::Execution& run) {
-    World<Traits> world(kOneWord, 2, kLanes);
-    world.free_at_first(leaf_of(0, 0), 3);
-    const Held held = world.held_at_first({{leaf_of(1, 0), 1}}, 0);
+    World<Traits> world(kOneWord, 2, kStripes);
+    world.free_at_first(word_index(0, 0), 3);
+    const Held held = world.held_at_first({{word_index(1, 0), 1}}, 0);
     Taken found[2];
     run.spawn([&] {
       Cursor cursor;
       world.put(held[0]);
-      found[0] = world.take(cursor, 64, 1, patience);
+      found[0] = world.take(cursor, 64, 1, max_foreign_spans);
     });
     run.spawn([&] {
       Cursor cursor;
-      const Taken t = world.take(cursor, 64, 1, patience);
+      const Taken t = world.take(cursor, 64, 1, max_foreign_spans);
       if (t.bits != 0) world.put(t);
-      found[1] = world.take(cursor, 64, 1, patience);
+      found[1] = world.take(cursor, 64, 1, max_foreign_spans);
     });
     run.check([&] { world.check_at_rest({found[0], found[1]}); });
   });
 }
 
-// Two seize the same block: at most one has it.
+// Two threads take all of the same span: at most one has it.
 template <class Traits>
-Result seize_against_seize(Options options) {
-  options.name += "seize/seize";
+Result take_all_against_take_all(Options options) {
+  options.name += "take_all/take_all";
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
-    world.free_block_at_first(0);
+    world.free_span_at_first(0);
     Taken kept[2];
-    // In the arena seizing is done under its lock; the pool itself promises that it is safe even without.
-    for (unsigned i = 0; i < 2; ++i) run.spawn([&, i] { kept[i] = world.move_block(0, 2); });
+    // The pool promises that this needs no lock.
+    for (unsigned i = 0; i < 2; ++i) run.spawn([&, i] { kept[i] = world.move_span(0, 2); });
     run.check([&] { world.check_at_rest({kept[0], kept[1]}); });
   });
 }
@@ -452,15 +453,15 @@ Result purge_against_refill_and_drain(Options options) {
   options.name += "purge/refill/drain";
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
-    world.free_at_first(leaf_of(0, 0), 3);
-    const Held held = world.held_at_first({{leaf_of(0, 0), 4}}, 0);
+    world.free_at_first(word_index(0, 0), 3);
+    const Held held = world.held_at_first({{word_index(0, 0), 4}}, 0);
     Taken found;
     run.spawn([&] { world.put(held[0]); });
     run.spawn([&] {
       Cursor cursor;
       found = world.take(cursor, 64);
     });
-    run.spawn([&] { (void)world.borrow({leaf_of(0, 0), 3}); });
+    run.spawn([&] { (void)world.borrow({word_index(0, 0), 3}); });
     run.check([&] { world.check_at_rest({found}); });
   });
 }
@@ -471,8 +472,8 @@ Result three_threads(Options options) {
   options.name += "three";
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
-    world.free_at_first(leaf_of(0, 0), 1);
-    const Held held = world.held_at_first({{leaf_of(1, 1), 1}}, 0);
+    world.free_at_first(word_index(0, 0), 1);
+    const Held held = world.held_at_first({{word_index(1, 1), 1}}, 0);
     Taken found[3];
     run.spawn([&] { world.put(held[0]); });
     for (unsigned i = 1; i < 3; ++i) {
@@ -495,13 +496,13 @@ Result everything(Options options) {
   options.name += "everything";
   return sim::explore(options, [](sim::Execution& run) {
     World<Traits> world;
-    world.free_block_at_first(0);
-    world.free_at_first(leaf_of(1, 0), 7);
-    const Held held = world.held_at_first({{leaf_of(1, 1), 3}}, 0);
+    world.free_span_at_first(0);
+    world.free_at_first(word_index(1, 0), 7);
+    const Held held = world.held_at_first({{word_index(1, 1), 3}}, 0);
     Taken kept[4];
     run.spawn([&] {
       world.put(held[0]);
-      Cursor cursor{.leaf = leaf_of(1, 0)};
+      Cursor cursor{.word = word_index(1, 0)};
       for (int i = 0; i < 3; ++i) {
         if (const Taken t = world.take(cursor, 64); t.bits != 0) world.put(t);
       }
@@ -513,15 +514,15 @@ Result everything(Options options) {
       }
     });
     run.spawn([&] {
-      kept[2] = world.move_block(0, 2);
+      kept[2] = world.move_span(0, 2);
       if (kept[2].bits != 0) {
         world.put(kept[2]);
-        kept[2] = world.move_block(0, 1);
+        kept[2] = world.move_span(0, 1);
       }
     });
     run.spawn([&] {
       Cursor cursor;
-      (void)world.borrow({leaf_of(1, 0), 3});
+      (void)world.borrow({word_index(1, 0), 3});
       kept[3] = world.take(cursor, 2, 2);
     });
     run.check([&] { world.check_at_rest({kept[0], kept[1], kept[2], kept[3]}); });
@@ -551,8 +552,8 @@ TEST(WordPool_Model, PartsAgainstWholes_NothingTwiceNothingLost) {
   const Result result = parts_against_wholes<Faithful>(deep());
   EXPECT_TRUE(result.ok()) << result;
 }
-TEST(WordPool_Model, DrainAgainstSeize_AllOrNothing) {
-  const Result result = drain_against_seize<Faithful>(deep());
+TEST(WordPool_Model, DrainAgainstTakeAll_AllOrNothing) {
+  const Result result = drain_against_take_all<Faithful>(deep());
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(WordPool_Model, RefillAgainstMove_NothingTwiceNothingLost) {
@@ -571,14 +572,14 @@ TEST(WordPool_Model, LateAnnouncementAgainstSearch_NothingLost) {
   const Result result = late_announcement<Faithful>(three(), true);
   EXPECT_TRUE(result.ok()) << result;
 }
-TEST(WordPool_Model, RefillsInLanes_NothingTwiceNothingLost) {
-  for (const unsigned patience : {0U, 2U}) {
-    const Result result = refills_in_lanes<Faithful>(deep(), patience);
+TEST(WordPool_Model, RefillsInStripes_NothingTwiceNothingLost) {
+  for (const unsigned max_foreign_spans : {0U, 2U}) {
+    const Result result = refills_in_stripes<Faithful>(deep(), max_foreign_spans);
     EXPECT_TRUE(result.ok()) << result;
   }
 }
-TEST(WordPool_Model, SeizeAgainstSeize_AtMostOne) {
-  const Result result = seize_against_seize<Faithful>(deep());
+TEST(WordPool_Model, TakeAllAgainstTakeAll_AtMostOne) {
+  const Result result = take_all_against_take_all<Faithful>(deep());
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(WordPool_Model, RefillsOfBothPoolsAgainstMove_NothingTwiceNothingLost) {
@@ -589,8 +590,8 @@ TEST(WordPool_Model, PurgeAgainstRefillAndDrain_NothingTwiceNothingLost) {
   const Result result = purge_against_refill_and_drain<Faithful>(three());
   EXPECT_TRUE(result.ok()) << result;
 }
-TEST(WordPool_Model, DrainAgainstSeizeAndRefill_AllOrNothing) {
-  const Result result = drain_against_seize_and_refill<Faithful>(three());
+TEST(WordPool_Model, DrainAgainstTakeAllAndRefill_AllOrNothing) {
+  const Result result = drain_against_take_all_and_refill<Faithful>(three());
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(WordPool_Model, ThreeThreads_NothingTwiceNothingLost) {
@@ -612,14 +613,15 @@ TEST(WordPool_Model, EverythingAtOnce_Pct_NothingTwiceNothingLost) {
 template <class Traits>
 Failure killed() {
   Options options = shallow();
-  for (auto* scenario : {&refill_against_drain<Traits>, &drain_against_stale_summaries<Traits>,
-                         &drain_against_search_in_two_levels<Traits>, &parts_against_wholes<Traits>,
-                         &drain_against_seize<Traits>, &refill_against_two_moves<Traits>, &seize_against_seize<Traits>}) {
+  for (auto* scenario :
+       {&refill_against_drain<Traits>, &drain_against_stale_summaries<Traits>, &drain_against_search_in_two_levels<Traits>,
+        &parts_against_wholes<Traits>, &drain_against_take_all<Traits>, &refill_against_two_moves<Traits>,
+        &take_all_against_take_all<Traits>}) {
     if (const Result r = scenario(options); !r.ok()) return r.failure;
   }
   options.preemptions = 3;
   for (auto* scenario :
-       {&purge_against_refill_and_drain<Traits>, &three_threads<Traits>, &drain_against_seize_and_refill<Traits>}) {
+       {&purge_against_refill_and_drain<Traits>, &three_threads<Traits>, &drain_against_take_all_and_refill<Traits>}) {
     if (const Result r = scenario(options); !r.ok()) return r.failure;
   }
   for (const bool searched : {false, true}) {
@@ -734,15 +736,15 @@ struct TornExchange : sim::atomic<T> {
     return old;
   }
 };
-// A failed seizure keeps what it got.
+// A failed attempt to take all keeps what it got.
 template <class T>
 struct NoPutBack : sim::atomic<T> {
   using sim::atomic<T>::atomic;
   T fetch_add(T value, std::memory_order order) noexcept {
-    return World<On<NoPutBack>>::in_seize() ? T{1} << 63 : sim::atomic<T>::fetch_add(value, order);
+    return World<On<NoPutBack>>::in_take_all() ? T{1} << 63 : sim::atomic<T>::fetch_add(value, order);
   }
 };
-// The summaries without seq_cst, in block and tree.
+// The summaries without seq_cst, in span and tree.
 constexpr std::memory_order without_seq_cst(std::memory_order order, std::memory_order instead) {
   return order == std::memory_order_seq_cst ? instead : order;
 }
@@ -769,7 +771,7 @@ struct BlindPart : sim::atomic<T> {
   }
 };
 
-// The summary promises a slot before it is there: who follows it finds nothing and clears the promise.
+// The summary promises a slot before it is there: a thread that follows it finds nothing and clears the promise.
 template <class T>
 struct SummaryBeforeWord : sim::atomic<T> {
   using sim::atomic<T>::atomic;
@@ -784,7 +786,7 @@ struct SummaryBeforeWord : sim::atomic<T> {
 TEST(WordPool_Mutants, NothingRestored_Killed) { EXPECT_EQ(killed<NothingRestored>(), Failure::kCheck); }
 TEST(WordPool_Mutants, LateBitsOverlooked_Killed) { EXPECT_EQ(killed<On<BlindPublish>>(), Failure::kCheck); }
 TEST(WordPool_Mutants, TornExchange_Killed) { EXPECT_NE(killed<On<TornExchange>>(), Failure::kNone); }
-TEST(WordPool_Mutants, SeizeWithoutPutBack_Killed) { EXPECT_EQ(killed<On<NoPutBack>>(), Failure::kCheck); }
+TEST(WordPool_Mutants, TakeAllWithoutPutBack_Killed) { EXPECT_EQ(killed<On<NoPutBack>>(), Failure::kCheck); }
 TEST(WordPool_Mutants, SummariesWithoutTotalOrder_Killed) { EXPECT_EQ(killed<On<NoTotalOrder>>(), Failure::kCheck); }
 TEST(WordPool_Mutants, SummaryBeforeWord_Killed) { EXPECT_EQ(killed<On<SummaryBeforeWord>>(), Failure::kCheck); }
 TEST(WordPool_Mutants, BlindPart_Killed) { EXPECT_NE(killed<On<BlindPart>>(), Failure::kNone); }

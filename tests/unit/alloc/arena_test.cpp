@@ -39,8 +39,8 @@ class TestArena {
   Type& operator*() { return *arena_; }
   Type* operator->() { return arena_.get(); }
 
-  [[nodiscard]] char* slot(unsigned c, pool::Leaf leaf, unsigned bit) {
-    return reinterpret_cast<char*>(arena_->geometry(c).address(leaf, bit));
+  [[nodiscard]] char* slot(unsigned c, pool::WordIndex index, unsigned bit) {
+    return reinterpret_cast<char*>(arena_->geometry(c).address(index, bit));
   }
   // Reports slots as caches do, at once.
   void report(unsigned c, std::uint64_t bits, int sign) {
@@ -55,7 +55,7 @@ class TestArena {
   }
   [[nodiscard]] SpanIndex claim_span(unsigned c) {
     const Taken t = claim(c);
-    return t.bits == 0 ? kNoSpan : pool::block_of(t.leaf);
+    return t.bits == 0 ? kNoSpan : pool::span_of(t.word);
   }
   // Every slot of a new span of class c.
   [[nodiscard]] std::vector<Taken> claim_whole(unsigned c) {
@@ -64,24 +64,24 @@ class TestArena {
     if (first.bits == 0) return all;
     all.push_back(first);
     for (unsigned w = 0; w < arena_->pool(c).shape().words(); ++w) {
-      const pool::Leaf leaf = pool::leaf_of(pool::block_of(first.leaf), w);
-      const std::uint64_t bits = arena_->word_address(leaf)->load(std::memory_order_relaxed);
+      const pool::WordIndex index = pool::word_index(pool::span_of(first.word), w);
+      const std::uint64_t bits = arena_->word_address(index)->load(std::memory_order_relaxed);
       if (bits == 0) continue;
-      take(c, {leaf, bits});
-      all.push_back({leaf, bits});
+      take(c, {index, bits});
+      all.push_back({index, bits});
     }
     return all;
   }
   void take(unsigned c, const Taken& t) {
-    EXPECT_TRUE(arena_->pool(c).take_exactly(t.leaf, t.bits));
-    arena_->note_taken(t.leaf);
+    EXPECT_TRUE(arena_->pool(c).take_exactly(t.word, t.bits));
+    arena_->note_taken(t.word);
     report(c, t.bits, 1);
   }
   void put(unsigned c, const Taken& t) {
-    const std::uint64_t old = arena_->pool(c).put(t.leaf, t.bits);
+    const std::uint64_t old = arena_->pool(c).put(t.word, t.bits);
     EXPECT_EQ(old & t.bits, 0U);
-    if ((old | t.bits) == arena_->pool(c).shape().full(pool::word_of(t.leaf))) arena_->note_full(c, t.leaf);
-    arena_->note_drained(pool::block_of(t.leaf));
+    if ((old | t.bits) == arena_->pool(c).shape().full(pool::word_in_span(t.word))) arena_->note_full(c, t.word);
+    arena_->note_drained(pool::span_of(t.word));
     report(c, t.bits, -1);
   }
   void put(unsigned c, const std::vector<Taken>& all) {
@@ -91,7 +91,7 @@ class TestArena {
   [[nodiscard]] Taken all_but_one(unsigned c) {
     auto all = claim_whole(c);
     if (all.empty()) return {};
-    const Taken one{all[0].leaf, all[0].bits & ~(all[0].bits - 1)};
+    const Taken one{all[0].word, all[0].bits & ~(all[0].bits - 1)};
     all[0].bits ^= one.bits;
     put(c, all);
     return one;
@@ -340,9 +340,9 @@ TEST(Arena, Claim_EveryClass_GivesTheCallersShareAndTheSpanIsTheClasss) {
       const Taken t = arena.claim(c, keep);
       const std::uint32_t slots = arena->pool(c).shape().slots;
       ASSERT_EQ(static_cast<unsigned>(std::popcount(t.bits)), std::min({keep, slots, 64U})) << c;
-      EXPECT_EQ(arena.class_of(pool::block_of(t.leaf)), c);
-      EXPECT_EQ(arena->pool(c).free_slots(pool::block_of(t.leaf)), slots - std::min({keep, slots, 64U}));
-      std::memset(arena.slot(c, t.leaf, 0), 1, Classes::slot_bytes(c));
+      EXPECT_EQ(arena.class_of(pool::span_of(t.word)), c);
+      EXPECT_EQ(arena->pool(c).free_slots(pool::span_of(t.word)), slots - std::min({keep, slots, 64U}));
+      std::memset(arena.slot(c, t.word, 0), 1, Classes::slot_bytes(c));
     }
   EXPECT_TRUE(arena.check());
 }
@@ -358,7 +358,7 @@ TEST(Arena, Claim_AnEmptySpanOfAnotherClass_IsReusedBeforeNewMemory) {
   const auto all = arena.claim_whole(kSmall);
   arena.put(kSmall, all);
   EXPECT_TRUE(arena.check());
-  EXPECT_EQ(arena.claim_span(kOneWord), pool::block_of(all[0].leaf));
+  EXPECT_EQ(arena.claim_span(kOneWord), pool::span_of(all[0].word));
   EXPECT_EQ(arena->counters().span_returns, 1U);
   EXPECT_TRUE(arena.check());
 }
@@ -366,10 +366,10 @@ TEST(Arena, Claim_AnEmptySpanOfAnotherClass_IsReusedBeforeNewMemory) {
 TEST(Arena, Claim_OneSlotStillOut_TheSpanStays) {
   Native arena;
   const Taken last = arena.all_but_one(kSmall);
-  EXPECT_NE(arena.claim_span(kOneWord), pool::block_of(last.leaf));
+  EXPECT_NE(arena.claim_span(kOneWord), pool::span_of(last.word));
   arena.put(kSmall, last);
   EXPECT_TRUE(arena.check());
-  EXPECT_EQ(arena.claim_span(kOneWord), pool::block_of(last.leaf));
+  EXPECT_EQ(arena.claim_span(kOneWord), pool::span_of(last.word));
   EXPECT_TRUE(arena.check());
 }
 
@@ -382,7 +382,7 @@ TEST(Arena, Claim_EveryClassIsFull_EmptySpansOfOthersServe) {
   arena.put(kSmall, spans[5]);
   arena.put(kSmall, spans[6]);
   const RunPlace place = arena.run(2);
-  EXPECT_EQ(place.first, std::min(pool::block_of(spans[5][0].leaf), pool::block_of(spans[6][0].leaf)));
+  EXPECT_EQ(place.first, std::min(pool::span_of(spans[5][0].word), pool::span_of(spans[6][0].word)));
   EXPECT_FALSE(place.zero);
   EXPECT_TRUE(arena.check());
 }
@@ -446,12 +446,12 @@ TEST(Arena, Run_PartlyDirty_IsNotCalledZero) {
   EXPECT_TRUE(arena.check());
 }
 
-// A span of a class was written to; as a free span, whether seized by a claim, a run or the purger, it is not zero.
+// A span of a class was written to; as a free span, whether reclaimed by a claim, a run or the purger, it is not zero.
 TEST(Arena, Run_OfSpansThatBelongedToAClass_IsNotCalledZero) {
   Native arena(small_settings(2 * kMiB));
   std::vector<std::pair<SpanIndex, std::vector<Taken>>> spans;
   for (auto all = arena.claim_whole(kBig); !all.empty(); all = arena.claim_whole(kBig)) {
-    const SpanIndex i = pool::block_of(all[0].leaf);
+    const SpanIndex i = pool::span_of(all[0].word);
     std::memset(arena.memory(i), 1, kSpan);
     spans.emplace_back(i, all);
   }
@@ -661,7 +661,7 @@ TEST(Arena, Tick_SpansOfAClass_GoAtTheSecondLook) {
 TEST(Arena, Tick_SpanUsedBetweenTwoLooks_StaysWithItsClass) {
   Native arena;
   auto all = arena.claim_whole(kSmall);
-  const SpanIndex span = pool::block_of(all[0].leaf);
+  const SpanIndex span = pool::span_of(all[0].word);
   for (int i = 0; i < 10; ++i) {
     arena.put(kSmall, all);
     arena.now += 1000;
@@ -740,18 +740,18 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
     Native arena;
     const std::size_t bytes = Classes::slot_bytes(c);
     const auto all = arena.claim_whole(c);
-    const SpanIndex span = pool::block_of(all[0].leaf);
+    const SpanIndex span = pool::span_of(all[0].word);
     std::vector<std::pair<unsigned, Taken>> live;  // slot number, place
     std::uint32_t slots = 0;
     bool keep = false;
     for (const Taken& word : all)
       for (std::uint64_t bits = word.bits; bits != 0; bits &= bits - 1, ++slots) {
         const unsigned bit = base::lowest_bit(bits);
-        std::memset(arena.slot(c, word.leaf, bit), 0xee, bytes);
+        std::memset(arena.slot(c, word.word, bit), 0xee, bytes);
         if (random() % std::max<std::uint32_t>(2, static_cast<std::uint32_t>(6000 / bytes)) == 0) keep = !keep;
-        const Taken one{word.leaf, base::bit(bit)};
+        const Taken one{word.word, base::bit(bit)};
         if (keep && slots % 7 != 0)
-          live.emplace_back(pool::word_of(word.leaf) * 64 + bit, one);
+          live.emplace_back(pool::word_in_span(word.word) * 64 + bit, one);
         else
           arena.put(c, one);
       }
@@ -788,7 +788,7 @@ TEST(Arena, Trim_PurgedPagesUsedAgain_AreReturnedAgain) {
   EXPECT_EQ(arena->budget().figures().returned, static_cast<std::int64_t>(first));
   pool::Cursor cursor;
   const Taken t = arena->pool(kSmall).take(cursor, 64, 1, 0);
-  arena->note_taken(t.leaf);
+  arena->note_taken(t.word);
   arena.report(kSmall, t.bits, 1);
   EXPECT_EQ(arena->budget().figures().returned, 0);
   EXPECT_TRUE(arena.check());
@@ -1004,23 +1004,23 @@ TEST(Arena, Admit_FreesWhatIsFreeFirst) {
 
 // ---- an empty span is noticed -----------------------------------------------------------------------------------------
 
-// The seizer holds some words, gives up, and puts them back; the word that was missing comes back meanwhile.
+// The reclaiming thread holds some words, gives up, and puts them back; the word that was missing comes back meanwhile.
 TEST(Arena, Seize_MissingWordComesBackMeanwhile_TheEmptySpanIsNoticed) {
   Hooked arena;
   const auto all = arena.claim_whole(kSmall);
-  const SpanIndex span = pool::block_of(all[0].leaf);
+  const SpanIndex span = pool::span_of(all[0].word);
   arena.put(kSmall, all);
   auto& last = const_cast<test::HookedAtomics::atomic<std::uint64_t>&>(
-      *arena->word_address(pool::leaf_of(span, arena->pool(kSmall).shape().words() - 1)));
+      *arena->word_address(pool::word_index(span, arena->pool(kSmall).shape().words() - 1)));
   bool came_back = false;
-  // Just before the seizer takes the last word, a searcher does; just before the seizer puts the first one back, the
+  // Just before the reclaimer takes the last word, a searcher does; just before the reclaimer puts the first one back, the
   // searcher returns its.
   test::HookedAtomics::interrupt_before_change_of(&last, [&] {
-    pool::Cursor cursor{pool::leaf_of(span, arena->pool(kSmall).shape().words() - 1), pool::Cursor::kNoBlock};
+    pool::Cursor cursor{pool::word_index(span, arena->pool(kSmall).shape().words() - 1), pool::Cursor::kNoSpan};
     const Taken theirs = arena->pool(kSmall).take(cursor, 64, 9, 0);
     ASSERT_NE(theirs.bits, 0U);
     arena.report(kSmall, theirs.bits, 1);
-    auto& first = const_cast<test::HookedAtomics::atomic<std::uint64_t>&>(*arena->word_address(pool::leaf_of(span, 0)));
+    auto& first = const_cast<test::HookedAtomics::atomic<std::uint64_t>&>(*arena->word_address(pool::word_index(span, 0)));
     test::HookedAtomics::interrupt_before_change_of(&first, [&arena, &came_back, theirs] {
       arena.put(kSmall, theirs);
       came_back = true;
@@ -1037,7 +1037,7 @@ TEST(Arena, Seize_MissingWordComesBackMeanwhile_TheEmptySpanIsNoticed) {
 TEST(Arena, Purge_RestOfTheSpanIsFreedMeanwhile_TheEmptySpanIsNoticed) {
   Hooked arena;
   auto all = arena.claim_whole(kSmall);
-  const SpanIndex span = pool::block_of(all[0].leaf);
+  const SpanIndex span = pool::span_of(all[0].word);
   const Taken last = all.back();
   all.pop_back();
   arena.put(kSmall, all);
@@ -1057,20 +1057,20 @@ TEST(Arena, Purge_RestOfTheSpanIsFreedMeanwhile_TheEmptySpanIsNoticed) {
 TEST(Arena, Searcher_OfTheFormerClassHoldsTheLastWord_TheEmptySpanIsNoticed) {
   Hooked arena;
   const auto all = arena.claim_whole(kOneWord);
-  const SpanIndex span = pool::block_of(all[0].leaf);
+  const SpanIndex span = pool::span_of(all[0].word);
   arena.put(kOneWord, all);
-  auto& word = const_cast<test::HookedAtomics::atomic<std::uint64_t>&>(*arena->word_address(pool::leaf_of(span, 0)));
+  auto& word = const_cast<test::HookedAtomics::atomic<std::uint64_t>&>(*arena->word_address(pool::word_index(span, 0)));
   // Before it takes the word, the span goes to another class, where all but one of its words are free again. Before he
   // gives it back, that one is freed, too.
   test::HookedAtomics::interrupt_before_change_of(&word, [&] {
     auto theirs = arena.claim_whole(kSmall);
-    ASSERT_EQ(pool::block_of(theirs[0].leaf), span);
+    ASSERT_EQ(pool::span_of(theirs[0].word), span);
     const Taken last = theirs.back();
     theirs.pop_back();
     arena.put(kSmall, theirs);
     test::HookedAtomics::interrupt_before_change_of(&word, [&arena, last] { arena.put(kSmall, last); });
   });
-  pool::Cursor cursor{pool::leaf_of(span, 0), pool::Cursor::kNoBlock};
+  pool::Cursor cursor{pool::word_index(span, 0), pool::Cursor::kNoSpan};
   EXPECT_EQ(arena->pool(kOneWord).take(cursor, 64, 9, 0).bits, 0U);
   EXPECT_EQ(arena->pool(kSmall).free_slots(span), arena->pool(kSmall).shape().slots);
   EXPECT_TRUE(arena.check()) << "wholly free, and nobody knows";
@@ -1095,7 +1095,7 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
           const unsigned c = 1 + random() % (Classes::kCount - 1);
           auto all = arena.claim_whole(c);
           if (all.empty()) break;
-          for (const Taken& t : all) std::memset(arena.slot(c, t.leaf, base::lowest_bit(t.bits)), 3, 16);
+          for (const Taken& t : all) std::memset(arena.slot(c, t.word, base::lowest_bit(t.bits)), 3, 16);
           spans.emplace_back(c, std::move(all));
           break;
         }
@@ -1143,7 +1143,7 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
             pool::Cursor cursor;
             const Taken t = arena->pool(c).take(cursor, 64, 1, 0);
             if (t.bits == 0) break;
-            arena->note_taken(t.leaf);
+            arena->note_taken(t.word);
             arena.report(c, t.bits, 1);
             spans.emplace_back(c, std::vector<Taken>{t});
           }
@@ -1196,22 +1196,22 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
         pool::Cursor cursor;
         Taken t = arena->pool(c).take(cursor, 64, me, 2);
         if (t.bits != 0)
-          arena->note_taken(t.leaf);
+          arena->note_taken(t.word);
         else
           t = arena->claim(c, 64, me, now);
         if (t.bits == 0) continue;
         report(c, t, 1, now);
-        stamp(arena.slot(c, t.leaf, base::lowest_bit(t.bits)));
+        stamp(arena.slot(c, t.word, base::lowest_bit(t.bits)));
         slots.emplace_back(c, t);
       } else if (what < 8 && !slots.empty()) {
         std::swap(slots[random() % slots.size()], slots.back());
         const auto [c, t] = slots.back();
         slots.pop_back();
-        if (!stamped(arena.slot(c, t.leaf, base::lowest_bit(t.bits)))) wrong = true;
-        const std::uint64_t old = arena->pool(c).put(t.leaf, t.bits);
+        if (!stamped(arena.slot(c, t.word, base::lowest_bit(t.bits)))) wrong = true;
+        const std::uint64_t old = arena->pool(c).put(t.word, t.bits);
         if ((old & t.bits) != 0) wrong = true;
-        if ((old | t.bits) == arena->pool(c).shape().full(pool::word_of(t.leaf))) arena->note_full(c, t.leaf);
-        arena->note_drained(pool::block_of(t.leaf));
+        if ((old | t.bits) == arena->pool(c).shape().full(pool::word_in_span(t.word))) arena->note_full(c, t.word);
+        arena->note_drained(pool::span_of(t.word));
         report(c, t, -1, now);
       } else if (what == 8 && runs.size() < 8) {
         const unsigned n = 1 + random() % 6;
@@ -1238,9 +1238,9 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
       }
     }
     for (const auto& [c, t] : slots) {
-      const std::uint64_t old = arena->pool(c).put(t.leaf, t.bits);
-      if ((old | t.bits) == arena->pool(c).shape().full(pool::word_of(t.leaf))) arena->note_full(c, t.leaf);
-      arena->note_drained(pool::block_of(t.leaf));
+      const std::uint64_t old = arena->pool(c).put(t.word, t.bits);
+      if ((old | t.bits) == arena->pool(c).shape().full(pool::word_in_span(t.word))) arena->note_full(c, t.word);
+      arena->note_drained(pool::span_of(t.word));
       report(c, t, -1, 0);
     }
     for (const auto& [first, n] : runs)

@@ -689,9 +689,9 @@ TEST(Core, CheckInvariants_SlotBothCachedAndFree_IsSeen) {
   EXPECT_TRUE(machine->check_invariants());
   pool::SlotGroups groups;
   pool::group_slots(machine.arena().geometry(c), &slot, 1, groups);
-  (void)machine.arena().pool(c).put(groups.groups[0].leaf, groups.groups[0].bits);
+  (void)machine.arena().pool(c).put(groups.groups[0].word, groups.groups[0].bits);
   EXPECT_FALSE(machine->check_invariants());
-  EXPECT_TRUE(machine.arena().pool(c).take_exactly(groups.groups[0].leaf, groups.groups[0].bits));
+  EXPECT_TRUE(machine.arena().pool(c).take_exactly(groups.groups[0].word, groups.groups[0].bits));
   thread.cache()->allowance += SmallConfig::kBudgetStepBytes;
   EXPECT_FALSE(machine->check_invariants()) << "budget out of nothing";
   thread.cache()->allowance -= SmallConfig::kBudgetStepBytes;

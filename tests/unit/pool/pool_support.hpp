@@ -1,4 +1,4 @@
-// Storage for word pools in tests: a few blocks, shared by two or more pools, as the spans of the arena are.
+// Storage for word pools in tests: a few spans, shared by two or more pools, as the spans of the arena are.
 #pragma once
 #include <array>
 #include <atomic>
@@ -11,59 +11,59 @@
 namespace freehold::test {
 
 template <class A, class PoolOrders = pool::WordPoolOrders>
-class TestBlocks {
+class TestSpans {
  public:
   struct Config {
-    using Blocks = TestBlocks;
+    using Storage = TestSpans;
     using Orders = PoolOrders;
   };
   using Pool = pool::WordPool<A, Config>;
   using Word = typename A::template atomic<std::uint64_t>;
 
-  // Pool number i + 1 has the shape shapes[i]; each has `lanes` lanes.
-  TestBlocks(std::uint32_t blocks, const std::vector<pool::BlockShape>& shapes, unsigned lanes = 1)
-      : count_(blocks),
-        words_(std::make_unique<Word[]>(std::size_t{blocks} * 64)),
-        summaries_(std::make_unique<Word[]>(blocks)),
-        holders_(std::make_unique<typename A::template atomic<std::uint32_t>[]>(blocks)),
-        owners_(std::make_unique<typename A::template atomic<std::uint8_t>[]>(blocks)),
-        trees_(std::make_unique<Word[]>(pool::SummaryTree<A>::words_for(blocks) * shapes.size() * lanes)),
+  // Pool number i + 1 has the shape shapes[i]; each has `stripes` stripes.
+  TestSpans(std::uint32_t spans, const std::vector<pool::SpanShape>& shapes, unsigned stripes = 1)
+      : count_(spans),
+        words_(std::make_unique<Word[]>(std::size_t{spans} * 64)),
+        summaries_(std::make_unique<Word[]>(spans)),
+        last_users_(std::make_unique<typename A::template atomic<std::uint32_t>[]>(spans)),
+        owners_(std::make_unique<typename A::template atomic<std::uint8_t>[]>(spans)),
+        trees_(std::make_unique<Word[]>(pool::SummaryTree<A>::words_for(spans) * shapes.size() * stripes)),
         pools_(std::make_unique<Pool[]>(shapes.size() + 1)) {
     for (std::size_t i = 0; i < shapes.size(); ++i)
-      pools_[i + 1].attach(this, static_cast<unsigned>(i + 1), shapes[i], trees_.get() + i * lanes, shapes.size() * lanes,
-                           blocks, lanes);
+      pools_[i + 1].attach(this, static_cast<unsigned>(i + 1), shapes[i], trees_.get() + i * stripes,
+                           shapes.size() * stripes, spans, stripes);
   }
 
-  Word& word(pool::Leaf leaf) const { return words_[leaf]; }
-  Word& summary(std::uint32_t block) const { return summaries_[block]; }
-  auto& holder(std::uint32_t block) const { return holders_[block]; }
-  // Word 0 of level 0 of a lane of pool 1, for hooks; for at most 64 blocks and one pool.
-  Word& lane_word(unsigned lane) const { return trees_[lane]; }
-  bool belongs(std::uint32_t block, unsigned tag) const { return owners_[block].load(std::memory_order_acquire) == tag; }
-  void give_back(pool::Leaf leaf, std::uint64_t bits) {
+  Word& word(pool::WordIndex index) const { return words_[index]; }
+  Word& summary(std::uint32_t span) const { return summaries_[span]; }
+  auto& last_user(std::uint32_t span) const { return last_users_[span]; }
+  // Word 0 of level 0 of a stripe of pool 1, for hooks; for at most 64 spans and one pool.
+  Word& stripe_word(unsigned stripe) const { return trees_[stripe]; }
+  bool belongs(std::uint32_t span, unsigned tag) const { return owners_[span].load(std::memory_order_acquire) == tag; }
+  void give_back(pool::WordIndex index, std::uint64_t bits) {
     ++gave_back;
-    (void)pools_[owners_[pool::block_of(leaf)].load(std::memory_order_acquire)].put(leaf, bits);
+    (void)pools_[owners_[pool::span_of(index)].load(std::memory_order_acquire)].put(index, bits);
   }
-  void enlist(std::uint32_t block) {
-    if (const unsigned tag = owners_[block].load(std::memory_order_acquire); tag != 0) pools_[tag].enlist(block);
+  void enlist(std::uint32_t span) {
+    if (const unsigned tag = owners_[span].load(std::memory_order_acquire); tag != 0) pools_[tag].enlist(span);
   }
 
   [[nodiscard]] Pool& pool(unsigned tag) { return pools_[tag]; }
-  // Gives a block that nobody has to a pool.
-  pool::Taken give(std::uint32_t block, unsigned tag, unsigned keep = 0) {
-    owners_[block].store(static_cast<std::uint8_t>(tag), std::memory_order_release);
-    return pools_[tag].publish(block, keep);
+  // Gives a span that nobody has to a pool.
+  pool::Taken give(std::uint32_t span, unsigned tag, unsigned keep = 0) {
+    owners_[span].store(static_cast<std::uint8_t>(tag), std::memory_order_release);
+    return pools_[tag].publish(span, keep);
   }
-  // Takes a wholly free block from its pool.
-  bool take_away(std::uint32_t block) {
-    if (!pools_[owners_[block].load(std::memory_order_relaxed)].seize(block)) return false;
-    owners_[block].store(0, std::memory_order_relaxed);
+  // Takes a wholly free span from its pool.
+  bool take_away(std::uint32_t span) {
+    if (!pools_[owners_[span].load(std::memory_order_relaxed)].take_all(span)) return false;
+    owners_[span].store(0, std::memory_order_relaxed);
     return true;
   }
   [[nodiscard]] bool check() {
     for (std::uint32_t b = 0; b < count_; ++b) {
       const unsigned tag = owners_[b].load(std::memory_order_relaxed);
-      if (tag != 0 && !pools_[tag].check_block(b)) return false;
+      if (tag != 0 && !pools_[tag].check_span(b)) return false;
     }
     return true;
   }
@@ -73,7 +73,7 @@ class TestBlocks {
  private:
   std::uint32_t count_;
   std::unique_ptr<Word[]> words_, summaries_;
-  std::unique_ptr<typename A::template atomic<std::uint32_t>[]> holders_;
+  std::unique_ptr<typename A::template atomic<std::uint32_t>[]> last_users_;
   std::unique_ptr<typename A::template atomic<std::uint8_t>[]> owners_;
   std::unique_ptr<Word[]> trees_;
   std::unique_ptr<Pool[]> pools_;

@@ -27,14 +27,14 @@ std::vector<SlotGeometry> every_class() {
   return all;
 }
 
-using GroupMap = std::map<Leaf, std::uint64_t>;
+using GroupMap = std::map<WordIndex, std::uint64_t>;
 
 GroupMap united(const SlotGroups& groups) {
   GroupMap all;
   for (std::size_t i = 0; i < groups.count; ++i) {
     EXPECT_NE(groups.groups[i].bits, 0U);
-    EXPECT_EQ(all[groups.groups[i].leaf] & groups.groups[i].bits, 0U) << "a slot in two groups";
-    all[groups.groups[i].leaf] |= groups.groups[i].bits;
+    EXPECT_EQ(all[groups.groups[i].word] & groups.groups[i].bits, 0U) << "a slot in two groups";
+    all[groups.groups[i].word] |= groups.groups[i].bits;
   }
   return all;
 }
@@ -45,7 +45,7 @@ GroupMap expected(const SlotGeometry& g, const std::vector<void*>& slots) {
   for (void* slot : slots) {
     const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(slot) - g.base;
     const std::uint32_t index = static_cast<std::uint32_t>(offset % (1U << kShift)) / g.slot_bytes;
-    all[leaf_of(static_cast<std::uint32_t>(offset >> kShift), index / 64)] |= base::bit(index % 64);
+    all[word_index(static_cast<std::uint32_t>(offset >> kShift), index / 64)] |= base::bit(index % 64);
   }
   return all;
 }
@@ -58,7 +58,7 @@ TEST(SlotGeometry, Index_EveryOffsetOfEveryClass_IsTheQuotient) {
 TEST(SlotGeometry, Address_EverySlot_IsItsOwnIndexAgain) {
   for (const SlotGeometry& g : every_class())
     for (std::uint32_t i = 0; i < (1U << kShift) / g.slot_bytes; ++i) {
-      const std::uintptr_t address = g.address(leaf_of(7, i / 64), i % 64);
+      const std::uintptr_t address = g.address(word_index(7, i / 64), i % 64);
       ASSERT_EQ(address, kBase + (std::uintptr_t{7} << kShift) + std::uintptr_t{i} * g.slot_bytes);
     }
 }
@@ -71,13 +71,13 @@ TEST_P(EveryVersion, RandomBatches_EveryClass_GroupsAreThoseOfDivision) {
   std::mt19937 random(5);
   SlotGroups groups;
   for (const SlotGeometry& g : every_class()) {
-    const std::uint32_t per_block = (1U << kShift) / g.slot_bytes;
+    const std::uint32_t per_span = (1U << kShift) / g.slot_bytes;
     for (int round = 0; round < 40; ++round) {
-      const std::uint32_t blocks = 1 + random() % 4;
+      const std::uint32_t spans = 1 + random() % 4;
       std::set<void*> distinct;
-      const std::size_t n = std::min<std::size_t>(random() % (kMaxBatch + 1), std::size_t{blocks} * per_block / 2);
+      const std::size_t n = std::min<std::size_t>(random() % (kMaxBatch + 1), std::size_t{spans} * per_span / 2);
       while (distinct.size() < n)
-        distinct.insert(at(g.address(leaf_of(random() % blocks, 0), 0) + std::size_t{random() % per_block} * g.slot_bytes));
+        distinct.insert(at(g.address(word_index(random() % spans, 0), 0) + std::size_t{random() % per_span} * g.slot_bytes));
       std::vector<void*> slots(distinct.begin(), distinct.end());
       if (round % 2 == 0) std::shuffle(slots.begin(), slots.end(), random);
       GetParam()(g, slots.data(), slots.size(), groups);
@@ -105,12 +105,12 @@ TEST_P(EveryVersion, EveryLength_InOrder_OneGroupAWord) {
 TEST_P(EveryVersion, RunsAcrossWordsAndBlocks_EveryClass_GroupsAreThoseOfDivision) {
   SlotGroups groups;
   for (const SlotGeometry& g : every_class()) {
-    const std::uint32_t per_block = (1U << kShift) / g.slot_bytes;
-    for (std::uint32_t first = per_block > 70 ? per_block - 70 : 0; first < per_block; ++first)
+    const std::uint32_t per_span = (1U << kShift) / g.slot_bytes;
+    for (std::uint32_t first = per_span > 70 ? per_span - 70 : 0; first < per_span; ++first)
       for (const std::uint32_t n : {8U, 60U, 64U, 128U})
         for (const std::uint32_t wrong : {0U, 1U}) {  // bytes off, all of them
           std::vector<void*> slots;
-          for (std::uint32_t i = 0; i < n; ++i)  // one after the other, as if there were no blocks
+          for (std::uint32_t i = 0; i < n; ++i)  // one after the other, as if there were no spans
             slots.push_back(at(kBase + std::uintptr_t{first + i} * g.slot_bytes + wrong));
           std::vector<void*> right;
           for (void* slot : slots)
@@ -168,7 +168,7 @@ TEST(SlotGroups, RandomBatches_ChosenVersionAndScalar_Agree) {
       group_slots_scalar(g, slots.data(), slots.size(), scalar);
       ASSERT_EQ(chosen.count, scalar.count);
       for (std::size_t i = 0; i < chosen.count; ++i) {
-        ASSERT_EQ(chosen.groups[i].leaf, scalar.groups[i].leaf);
+        ASSERT_EQ(chosen.groups[i].word, scalar.groups[i].word);
         ASSERT_EQ(chosen.groups[i].bits, scalar.groups[i].bits);
       }
       ASSERT_EQ(chosen.misplaced, scalar.misplaced);
@@ -187,19 +187,19 @@ TEST(SlotGroups, VectorWidth_IsFourWhereTheCpuCan) {
 TEST(ListSlots, AnyBits_HighestAddressFirstAndGroupedBackTheSame) {
   std::mt19937_64 random(3);
   for (const SlotGeometry& g : every_class()) {
-    const std::uint32_t per_block = (1U << kShift) / g.slot_bytes;
+    const std::uint32_t per_span = (1U << kShift) / g.slot_bytes;
     for (int round = 0; round < 40; ++round) {
-      const unsigned w = static_cast<unsigned>(random() % ((per_block + 63) / 64));
+      const unsigned w = static_cast<unsigned>(random() % ((per_span + 63) / 64));
       std::uint64_t bits = round == 0 ? ~std::uint64_t{0} : (round == 1 ? 0 : random() & random());
-      bits &= BlockShape{per_block}.full(w);
+      bits &= SpanShape{per_span}.full(w);
       void* slots[64];
-      const std::size_t n = list_slots(g, {leaf_of(9, w), bits}, slots);
+      const std::size_t n = list_slots(g, {word_index(9, w), bits}, slots);
       ASSERT_EQ(n, static_cast<std::size_t>(std::popcount(bits)));
       ASSERT_TRUE(std::is_sorted(slots, slots + n, std::greater<>())) << "popped from the end, the lowest comes first";
       SlotGroups groups;
       group_slots(g, slots, n, groups);
       ASSERT_EQ(groups.misplaced, 0U);
-      ASSERT_EQ(united(groups), bits == 0 ? GroupMap{} : (GroupMap{{leaf_of(9, w), bits}}));
+      ASSERT_EQ(united(groups), bits == 0 ? GroupMap{} : (GroupMap{{word_index(9, w), bits}}));
     }
   }
 }

@@ -16,9 +16,9 @@ namespace {
 template <class A = sync::NativeAtomics>
 struct Storage {
   using Tree = SummaryTree<A>;
-  explicit Storage(std::size_t blocks, std::size_t stride = 1, std::size_t offset = 0)
-      : words(std::make_unique<typename Tree::Word[]>(Tree::words_for(blocks) * stride)) {
-    tree.attach(words.get() + offset, stride, blocks);
+  explicit Storage(std::size_t spans, std::size_t stride = 1, std::size_t offset = 0)
+      : words(std::make_unique<typename Tree::Word[]>(Tree::words_for(spans) * stride)) {
+    tree.attach(words.get() + offset, stride, spans);
   }
   std::unique_ptr<typename Tree::Word[]> words;
   Tree tree;
@@ -38,11 +38,11 @@ TEST(SummaryTree, WordsFor_EveryLevel_OneBitAChild) {
 }
 
 TEST(SummaryTree, Find_EveryPlaceAlone_IsFoundFromBelowNotFromAbove) {
-  for (const std::size_t blocks : {1U, 63U, 64U, 65U, 4096U, 4097U, 300'000U}) {
-    Storage<> s(blocks);
+  for (const std::size_t spans : {1U, 63U, 64U, 65U, 4096U, 4097U, 300'000U}) {
+    Storage<> s(spans);
     EXPECT_EQ(s.tree.find(0), kNone);
-    for (const std::uint32_t i : {std::uint32_t{0}, static_cast<std::uint32_t>(blocks / 3),
-                                  static_cast<std::uint32_t>(blocks / 2), static_cast<std::uint32_t>(blocks - 1)}) {
+    for (const std::uint32_t i : {std::uint32_t{0}, static_cast<std::uint32_t>(spans / 3),
+                                  static_cast<std::uint32_t>(spans / 2), static_cast<std::uint32_t>(spans - 1)}) {
       s.tree.set(i);
       EXPECT_TRUE(s.tree.test(i));
       EXPECT_EQ(s.tree.find(0), i);
@@ -54,12 +54,12 @@ TEST(SummaryTree, Find_EveryPlaceAlone_IsFoundFromBelowNotFromAbove) {
       EXPECT_EQ(s.tree.find(0), kNone);
       EXPECT_TRUE(s.tree.check_invariants());
     }
-    EXPECT_EQ(s.tree.find(static_cast<std::uint32_t>(blocks)), kNone);
+    EXPECT_EQ(s.tree.find(static_cast<std::uint32_t>(spans)), kNone);
     EXPECT_EQ(s.tree.find(kNone - 1), kNone);
   }
 }
 
-TEST(SummaryTree, Retire_NonEmptyBlock_Stays) {
+TEST(SummaryTree, Retire_NonEmptySpan_Stays) {
   Storage<> s(5000);
   s.tree.set(4999);
   s.tree.retire(4999, kNonEmpty);
@@ -69,10 +69,10 @@ TEST(SummaryTree, Retire_NonEmptyBlock_Stays) {
 
 TEST(SummaryTree, Strides_InterleavedTrees_DoNotTouchEachOther) {
   using Tree = SummaryTree<sync::NativeAtomics>;
-  constexpr std::size_t kTrees = 5, kBlocks = 5000;
-  const auto words = std::make_unique<Tree::Word[]>(Tree::words_for(kBlocks) * kTrees);
+  constexpr std::size_t kTrees = 5, kSpans = 5000;
+  const auto words = std::make_unique<Tree::Word[]>(Tree::words_for(kSpans) * kTrees);
   Tree trees[kTrees];
-  for (std::size_t t = 0; t < kTrees; ++t) trees[t].attach(words.get() + t, kTrees, kBlocks);
+  for (std::size_t t = 0; t < kTrees; ++t) trees[t].attach(words.get() + t, kTrees, kSpans);
   for (std::uint32_t t = 0; t < kTrees; ++t) trees[t].set(1000 * t);
   for (std::uint32_t t = 0; t < kTrees; ++t) {
     EXPECT_EQ(trees[t].find(0), 1000 * t);
@@ -82,11 +82,11 @@ TEST(SummaryTree, Strides_InterleavedTrees_DoNotTouchEachOther) {
 
 TEST(SummaryTree, RandomOperations_AgreeWithASet) {
   std::mt19937 random(1);
-  for (const std::uint32_t blocks : {50U, 70U, 4096U, 20'000U}) {
-    Storage<> s(blocks);
+  for (const std::uint32_t spans : {50U, 70U, 4096U, 20'000U}) {
+    Storage<> s(spans);
     std::set<std::uint32_t> model;
     for (int step = 0; step < 20'000; ++step) {
-      const std::uint32_t i = random() % blocks;
+      const std::uint32_t i = random() % spans;
       switch (random() % 4) {
         case 0:
           s.tree.set(i);
@@ -113,14 +113,14 @@ TEST(SummaryTree, Find_StaleUpperBit_IsRepaired) {
   Storage<> s(5000);
   s.tree.set(100);
   s.tree.set(4000);
-  s.words[1].store(0);  // block 100's word of level 0, behind the tree's back
+  s.words[1].store(0);  // span 100's word of level 0, behind the tree's back
   EXPECT_EQ(s.tree.find(0), 4000U);
   EXPECT_TRUE(s.tree.check_invariants());
 }
 
 // A set comes between a retirer's look at the emptied word and his clearing of the bit above.
 TEST(SummaryTree, Retire_NeighbourIsSetMeanwhile_StaysFindable) {
-  for (const std::size_t level_word : {std::size_t{79}, std::size_t{79 + 2}}) {  // the words above block 70's, two levels
+  for (const std::size_t level_word : {std::size_t{79}, std::size_t{79 + 2}}) {  // the words above span 70's, two levels
     Storage<test::HookedAtomics> s(79 * 64);
     s.tree.set(70);
     test::HookedAtomics::interrupt_before_change_of(&s.words[level_word], [&] { s.tree.set(71); });
@@ -131,7 +131,7 @@ TEST(SummaryTree, Retire_NeighbourIsSetMeanwhile_StaysFindable) {
 }
 
 // A searcher repairs a bit that became right again just before.
-TEST(SummaryTree, Find_BlockIsSetDuringTheRepair_StaysFindable) {
+TEST(SummaryTree, Find_SpanIsSetDuringTheRepair_StaysFindable) {
   Storage<test::HookedAtomics> s(79 * 64);
   s.tree.set(70);
   s.words[1].store(0);
@@ -153,15 +153,15 @@ TEST(SummaryTree, CheckPath_OnlyWhatIsFoundFromTheTop) {
 }
 
 TEST(SummaryTree, Threads_EachSetsAndRetiresItsOwn_NothingIsLost) {
-  constexpr std::uint32_t kBlocks = 4096 * 2, kThreads = 4;
-  Storage<> s(kBlocks);
+  constexpr std::uint32_t kSpans = 4096 * 2, kThreads = 4;
+  Storage<> s(kSpans);
   std::vector<std::set<std::uint32_t>> mine(kThreads);
   std::vector<std::thread> threads;
   for (std::uint32_t t = 0; t < kThreads; ++t)
     threads.emplace_back([&s, &own = mine[t], t] {
       std::mt19937 random(t);
       for (int step = 0; step < 30'000; ++step) {
-        const std::uint32_t i = random() % (kBlocks / kThreads) * kThreads + t;  // words are shared, blocks are not
+        const std::uint32_t i = random() % (kSpans / kThreads) * kThreads + t;  // words are shared, spans are not
         if (random() % 2 == 0) {
           s.tree.set(i);
           own.insert(i);
@@ -169,7 +169,7 @@ TEST(SummaryTree, Threads_EachSetsAndRetiresItsOwn_NothingIsLost) {
           s.tree.retire(i, [&] { return own.count(i) != 0 && random() % 2 == 0; });
           if (!s.tree.test(i)) own.erase(i);
         }
-        (void)s.tree.find(random() % kBlocks);
+        (void)s.tree.find(random() % kSpans);
       }
     });
   for (auto& thread : threads) thread.join();

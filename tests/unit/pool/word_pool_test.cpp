@@ -14,17 +14,17 @@
 namespace freehold::pool {
 namespace {
 
-using Blocks = test::TestBlocks<sync::NativeAtomics>;
-using Hooked = test::TestBlocks<test::HookedAtomics>;
+using Storage = test::TestSpans<sync::NativeAtomics>;
+using Hooked = test::TestSpans<test::HookedAtomics>;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
 constexpr std::uint32_t kMe = 1, kOther = 2;  // names of threads
-constexpr unsigned kAnywhere = 0;             // no patience: take what there is
+constexpr unsigned kAnywhere = 0;             // take what there is, whoever used it
 
-Cursor at(Leaf leaf) { return Cursor{leaf, Cursor::kNoBlock}; }
+Cursor at(WordIndex index) { return Cursor{index, Cursor::kNoSpan}; }
 
-TEST(BlockShape, PartialLastWord_FullMaskCoversExactlyTheSlots) {
+TEST(SpanShape, PartialLastWord_FullMaskCoversExactlyTheSlots) {
   for (std::uint32_t slots = 1; slots <= 4096; ++slots) {
-    const BlockShape shape{slots};
+    const SpanShape shape{slots};
     std::uint32_t sum = 0;
     for (unsigned w = 0; w < shape.words(); ++w) {
       const std::uint64_t full = shape.full(w);
@@ -39,345 +39,345 @@ TEST(BlockShape, PartialLastWord_FullMaskCoversExactlyTheSlots) {
 TEST(WordPool, Publish_KeepsTheCallersShare_TheRestIsFree) {
   for (const std::uint32_t slots : {1U, 2U, 63U, 64U, 65U, 130U, 4096U})
     for (const unsigned keep : {0U, 1U, 5U, 64U}) {
-      Blocks blocks(2, {{slots}});
-      const Taken mine = blocks.give(1, 1, keep);
-      EXPECT_EQ(mine.leaf, leaf_of(1, 0));
+      Storage spans(2, {{slots}});
+      const Taken mine = spans.give(1, 1, keep);
+      EXPECT_EQ(mine.word, word_index(1, 0));
       EXPECT_EQ(static_cast<unsigned>(std::popcount(mine.bits)), std::min({keep, slots, 64U}));
-      EXPECT_EQ(blocks.pool(1).free_slots(1), slots - std::min({keep, slots, 64U}));
-      EXPECT_TRUE(blocks.check());
+      EXPECT_EQ(spans.pool(1).free_slots(1), slots - std::min({keep, slots, 64U}));
+      EXPECT_TRUE(spans.check());
     }
 }
 
 TEST(WordPool, Take_EmptyPool_ReturnsNoBits) {
-  Blocks blocks(130, {{64}});
+  Storage spans(130, {{64}});
   Cursor cursor;
-  EXPECT_EQ(blocks.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
-  EXPECT_EQ(cursor.held, Cursor::kNoBlock);
+  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
+  EXPECT_EQ(cursor.active_span, Cursor::kNoSpan);
 }
 
 TEST(WordPool, Take_WholeWord_OneCallTakesAll64) {
-  Blocks blocks(1, {{128}});
-  blocks.give(0, 1);
+  Storage spans(1, {{128}});
+  spans.give(0, 1);
   Cursor cursor;
-  EXPECT_EQ(blocks.pool(1).take(cursor, 64, kMe, kAnywhere).bits, kAll);
-  EXPECT_EQ(blocks.pool(1).take(cursor, 64, kMe, kAnywhere).bits, kAll);
-  EXPECT_EQ(blocks.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
-  EXPECT_TRUE(blocks.check());
+  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, kAll);
+  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, kAll);
+  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
+  EXPECT_TRUE(spans.check());
 }
 
 TEST(WordPool, Take_PartOfAWord_TheLowestFirst) {
-  Blocks blocks(1, {{64}});
-  blocks.give(0, 1);
+  Storage spans(1, {{64}});
+  spans.give(0, 1);
   Cursor cursor;
-  EXPECT_EQ(blocks.pool(1).take(cursor, 3, kMe, kAnywhere).bits, 0b111U);
-  EXPECT_EQ(blocks.pool(1).take(cursor, 2, kMe, kAnywhere).bits, 0b11000U);
-  EXPECT_EQ(blocks.pool(1).take(cursor, 63, kMe, kAnywhere).bits, kAll << 5);
-  EXPECT_TRUE(blocks.check());
+  EXPECT_EQ(spans.pool(1).take(cursor, 3, kMe, kAnywhere).bits, 0b111U);
+  EXPECT_EQ(spans.pool(1).take(cursor, 2, kMe, kAnywhere).bits, 0b11000U);
+  EXPECT_EQ(spans.pool(1).take(cursor, 63, kMe, kAnywhere).bits, kAll << 5);
+  EXPECT_TRUE(spans.check());
 }
 
 TEST(WordPool, Take_PartialLastWord_NeverGivesASlotBeyondTheShape) {
-  Blocks blocks(1, {{70}});
-  blocks.give(0, 1);
+  Storage spans(1, {{70}});
+  spans.give(0, 1);
   Cursor cursor;
   std::uint32_t got = 0;
-  for (Taken t = blocks.pool(1).take(cursor, 64, kMe, kAnywhere); t.bits != 0;
-       t = blocks.pool(1).take(cursor, 64, kMe, kAnywhere)) {
-    EXPECT_EQ(t.bits & ~BlockShape{70}.full(word_of(t.leaf)), 0U);
+  for (Taken t = spans.pool(1).take(cursor, 64, kMe, kAnywhere); t.bits != 0;
+       t = spans.pool(1).take(cursor, 64, kMe, kAnywhere)) {
+    EXPECT_EQ(t.bits & ~SpanShape{70}.full(word_in_span(t.word)), 0U);
     got += static_cast<std::uint32_t>(std::popcount(t.bits));
   }
   EXPECT_EQ(got, 70U);
 }
 
 TEST(WordPool, Take_CursorBehindTheOnlyFreeSlot_WrapsAround) {
-  Blocks blocks(200, {{64}});
-  blocks.give(3, 1);
-  Cursor cursor = at(leaf_of(150, 0));
-  EXPECT_EQ(blocks.pool(1).take(cursor, 64, kMe, kAnywhere).leaf, leaf_of(3, 0));
+  Storage spans(200, {{64}});
+  spans.give(3, 1);
+  Cursor cursor = at(word_index(150, 0));
+  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).word, word_index(3, 0));
 }
 
 TEST(WordPool, Take_CursorInABlock_ContinuesUpwardsThere) {
-  Blocks blocks(2, {{256}});
-  blocks.give(0, 1);
-  blocks.give(1, 1);
-  Cursor cursor = at(leaf_of(1, 2));
-  EXPECT_EQ(blocks.pool(1).take(cursor, 64, kMe, kAnywhere).leaf, leaf_of(1, 2));
-  EXPECT_EQ(blocks.pool(1).take(cursor, 64, kMe, kAnywhere).leaf, leaf_of(1, 3));
-  EXPECT_EQ(blocks.pool(1).take(cursor, 64, kMe, kAnywhere).leaf, leaf_of(1, 0));
+  Storage spans(2, {{256}});
+  spans.give(0, 1);
+  spans.give(1, 1);
+  Cursor cursor = at(word_index(1, 2));
+  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).word, word_index(1, 2));
+  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).word, word_index(1, 3));
+  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).word, word_index(1, 0));
 }
 
-TEST(WordPool, Take_AnothersBlock_IsPassedOverWhilePatienceLasts) {
-  Blocks blocks(4, {{64}});
-  for (std::uint32_t b = 0; b < 3; ++b) blocks.give(b, 1);
+TEST(WordPool, Take_AnothersSpan_IsPassedOverUpToTheLimit) {
+  Storage spans(4, {{64}});
+  for (std::uint32_t b = 0; b < 3; ++b) spans.give(b, 1);
   Cursor other;
-  EXPECT_EQ(block_of(blocks.pool(1).take(other, 1, kOther, 2).leaf), 0U);
-  EXPECT_EQ(other.held, 0U);
-  Cursor mine;  // stands in block 0, too
-  EXPECT_EQ(block_of(blocks.pool(1).take(mine, 1, kMe, 2).leaf), 1U);
-  EXPECT_EQ(mine.held, 1U);
-  EXPECT_EQ(block_of(blocks.pool(1).take(mine, 1, kMe, 2).leaf), 1U) << "stays at home";
+  EXPECT_EQ(span_of(spans.pool(1).take(other, 1, kOther, 2).word), 0U);
+  EXPECT_EQ(other.active_span, 0U);
+  Cursor mine;  // stands in span 0, too
+  EXPECT_EQ(span_of(spans.pool(1).take(mine, 1, kMe, 2).word), 1U);
+  EXPECT_EQ(mine.active_span, 1U);
+  EXPECT_EQ(span_of(spans.pool(1).take(mine, 1, kMe, 2).word), 1U) << "stays at home";
 }
 
-TEST(WordPool, Take_AllBlocksHeld_NothingUnderPatience_SharedWithout) {
-  Blocks blocks(2, {{64}});
-  blocks.give(0, 1);
-  blocks.give(1, 1);
+TEST(WordPool, Take_AllSpansInUse_NothingUpToTheLimit_SharedBeyond) {
+  Storage spans(2, {{64}});
+  spans.give(0, 1);
+  spans.give(1, 1);
   Cursor a, b, mine;
-  (void)blocks.pool(1).take(a, 1, 7, 9);
-  (void)blocks.pool(1).take(b, 1, 8, 9);
-  EXPECT_EQ(blocks.pool(1).take(mine, 1, kMe, 9).bits, 0U);
-  EXPECT_NE(blocks.pool(1).take(mine, 1, kMe, 1).bits, 0U) << "more of them than patience";
-  blocks.pool(1).let_go(mine, kMe);
-  EXPECT_NE(blocks.pool(1).take(mine, 1, kMe, kAnywhere).bits, 0U);
+  (void)spans.pool(1).take(a, 1, 7, 9);
+  (void)spans.pool(1).take(b, 1, 8, 9);
+  EXPECT_EQ(spans.pool(1).take(mine, 1, kMe, 9).bits, 0U);
+  EXPECT_NE(spans.pool(1).take(mine, 1, kMe, 1).bits, 0U) << "more of them than the caller puts up with";
+  spans.pool(1).clear_active(mine, kMe);
+  EXPECT_NE(spans.pool(1).take(mine, 1, kMe, kAnywhere).bits, 0U);
 }
 
-TEST(WordPool, LetGo_AnothersHold_IsLeftAlone) {
-  Blocks blocks(1, {{64}});
-  blocks.give(0, 1);
+TEST(WordPool, ClearActive_AnothersMark_IsLeftAlone) {
+  Storage spans(1, {{64}});
+  spans.give(0, 1);
   Cursor a, b;
-  (void)blocks.pool(1).take(a, 1, kMe, kAnywhere);
-  (void)blocks.pool(1).take(b, 1, kOther, kAnywhere);  // b holds it now
-  blocks.pool(1).let_go(a, kMe);
-  EXPECT_EQ(blocks.holder(0).load(std::memory_order_relaxed), Holder::at_work(kOther).value);
-  blocks.pool(1).let_go(b, kOther);
-  EXPECT_EQ(blocks.holder(0).load(std::memory_order_relaxed), Holder::gone(kOther).value);
+  (void)spans.pool(1).take(a, 1, kMe, kAnywhere);
+  (void)spans.pool(1).take(b, 1, kOther, kAnywhere);  // b holds it now
+  spans.pool(1).clear_active(a, kMe);
+  EXPECT_EQ(spans.last_user(0).load(std::memory_order_relaxed), LastUser::active(kOther).value);
+  spans.pool(1).clear_active(b, kOther);
+  EXPECT_EQ(spans.last_user(0).load(std::memory_order_relaxed), LastUser::inactive(kOther).value);
 }
 
 TEST(WordPool, Put_EmptyWord_IsFoundAgain) {
-  Blocks blocks(300, {{4096}});
-  const Taken mine = blocks.give(299, 1, 64);
+  Storage spans(300, {{4096}});
+  const Taken mine = spans.give(299, 1, 64);
   Cursor cursor;
-  while (blocks.pool(1).take(cursor, 64, kMe, kAnywhere).bits != 0) {
+  while (spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits != 0) {
   }
-  EXPECT_EQ(blocks.pool(1).put(mine.leaf, std::uint64_t{1} << 63), 0U);
-  EXPECT_TRUE(blocks.check());
+  EXPECT_EQ(spans.pool(1).put(mine.word, std::uint64_t{1} << 63), 0U);
+  EXPECT_TRUE(spans.check());
   Cursor fresh;
-  EXPECT_EQ(blocks.pool(1).take(fresh, 64, kMe, kAnywhere).bits, std::uint64_t{1} << 63);
+  EXPECT_EQ(spans.pool(1).take(fresh, 64, kMe, kAnywhere).bits, std::uint64_t{1} << 63);
 }
 
 TEST(WordPool, Put_SlotIsFreeAlready_ReportsItAndChangesNothing) {
-  Blocks blocks(1, {{64}});
-  const Taken mine = blocks.give(0, 1, 4);
-  EXPECT_EQ(blocks.pool(1).put(mine.leaf, 0b0001U), kAll << 4);
-  EXPECT_NE(blocks.pool(1).put(mine.leaf, 0b0011U) & 0b0001U, 0U);
-  EXPECT_EQ(blocks.word(mine.leaf).load(), kAll << 4 | 1U);
+  Storage spans(1, {{64}});
+  const Taken mine = spans.give(0, 1, 4);
+  EXPECT_EQ(spans.pool(1).put(mine.word, 0b0001U), kAll << 4);
+  EXPECT_NE(spans.pool(1).put(mine.word, 0b0011U) & 0b0001U, 0U);
+  EXPECT_EQ(spans.word(mine.word).load(), kAll << 4 | 1U);
 }
 
 TEST(WordPool, TakeExactly_OneSlotMissing_TakesNothing) {
-  Blocks blocks(1, {{64}});
-  (void)blocks.give(0, 1, 1);
-  EXPECT_FALSE(blocks.pool(1).take_exactly(0, 0b11U));
-  EXPECT_EQ(blocks.word(0).load(), kAll << 1);
-  EXPECT_TRUE(blocks.pool(1).take_exactly(0, 0b110U));
-  EXPECT_EQ(blocks.word(0).load(), kAll << 3);
+  Storage spans(1, {{64}});
+  (void)spans.give(0, 1, 1);
+  EXPECT_FALSE(spans.pool(1).take_exactly(0, 0b11U));
+  EXPECT_EQ(spans.word(0).load(), kAll << 1);
+  EXPECT_TRUE(spans.pool(1).take_exactly(0, 0b110U));
+  EXPECT_EQ(spans.word(0).load(), kAll << 3);
 }
 
-TEST(WordPool, Seize_WhollyFree_TakesEverySlot) {
+TEST(WordPool, TakeAll_WhollyFree_TakesEverySlot) {
   for (const std::uint32_t slots : {1U, 64U, 70U, 4096U}) {
-    Blocks blocks(1, {{slots}});
-    blocks.give(0, 1);
-    EXPECT_TRUE(blocks.pool(1).looks_full(0));
-    EXPECT_TRUE(blocks.pool(1).seize(0));
-    EXPECT_EQ(blocks.pool(1).free_slots(0), 0U);
+    Storage spans(1, {{slots}});
+    spans.give(0, 1);
+    EXPECT_TRUE(spans.pool(1).looks_full(0));
+    EXPECT_TRUE(spans.pool(1).take_all(0));
+    EXPECT_EQ(spans.pool(1).free_slots(0), 0U);
     Cursor cursor;
-    EXPECT_EQ(blocks.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
+    EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
   }
 }
 
-TEST(WordPool, Seize_OneSlotOut_FailsAndPutsAllBack) {
+TEST(WordPool, TakeAll_OneSlotOut_FailsAndPutsAllBack) {
   for (const unsigned missing : {0U, 63U, 64U, 200U, 255U}) {
-    Blocks blocks(1, {{256}});
-    blocks.give(0, 1);
-    ASSERT_TRUE(blocks.pool(1).take_exactly(leaf_of(0, missing / 64), base::bit(missing % 64)));
-    EXPECT_FALSE(blocks.pool(1).looks_full(0));
-    EXPECT_FALSE(blocks.pool(1).looks_full(0, missing / 64));
-    EXPECT_FALSE(blocks.pool(1).seize(0));
-    EXPECT_EQ(blocks.pool(1).free_slots(0), 255U);
-    EXPECT_TRUE(blocks.check());
+    Storage spans(1, {{256}});
+    spans.give(0, 1);
+    ASSERT_TRUE(spans.pool(1).take_exactly(word_index(0, missing / 64), base::bit(missing % 64)));
+    EXPECT_FALSE(spans.pool(1).looks_full(0));
+    EXPECT_FALSE(spans.pool(1).looks_full(0, missing / 64));
+    EXPECT_FALSE(spans.pool(1).take_all(0));
+    EXPECT_EQ(spans.pool(1).free_slots(0), 255U);
+    EXPECT_TRUE(spans.check());
   }
 }
 
-TEST(WordPool, Seize_SearcherTakesAWordMeanwhile_FailsAndNothingIsLost) {
-  Hooked blocks(1, {{256}});
-  blocks.give(0, 1);
+TEST(WordPool, TakeAll_SearcherTakesAWordMeanwhile_FailsAndNothingIsLost) {
+  Hooked spans(1, {{256}});
+  spans.give(0, 1);
   Taken theirs;
-  test::HookedAtomics::interrupt_before_change_of(&blocks.word(leaf_of(0, 2)), [&] {
-    Cursor cursor = at(leaf_of(0, 3));
-    theirs = blocks.pool(1).take(cursor, 10, kOther, kAnywhere);
+  test::HookedAtomics::interrupt_before_change_of(&spans.word(word_index(0, 2)), [&] {
+    Cursor cursor = at(word_index(0, 3));
+    theirs = spans.pool(1).take(cursor, 10, kOther, kAnywhere);
   });
-  EXPECT_FALSE(blocks.pool(1).seize(0));
+  EXPECT_FALSE(spans.pool(1).take_all(0));
   EXPECT_EQ(std::popcount(theirs.bits), 10);
-  EXPECT_EQ(blocks.pool(1).free_slots(0), 246U);
-  EXPECT_TRUE(blocks.check());
-  EXPECT_EQ(blocks.pool(1).put(theirs.leaf, theirs.bits), kAll << 10);
-  EXPECT_TRUE(blocks.pool(1).seize(0));
+  EXPECT_EQ(spans.pool(1).free_slots(0), 246U);
+  EXPECT_TRUE(spans.check());
+  EXPECT_EQ(spans.pool(1).put(theirs.word, theirs.bits), kAll << 10);
+  EXPECT_TRUE(spans.pool(1).take_all(0));
 }
 
-TEST(WordPool, Reuse_BlockGoesToAnotherPool_EachSeesItsOwnShape) {
-  Blocks blocks(2, {{4096}, {10}});
-  blocks.give(0, 1);
-  ASSERT_TRUE(blocks.take_away(0));
-  blocks.give(0, 2);
+TEST(WordPool, Reuse_SpanGoesToAnotherPool_EachSeesItsOwnShape) {
+  Storage spans(2, {{4096}, {10}});
+  spans.give(0, 1);
+  ASSERT_TRUE(spans.take_away(0));
+  spans.give(0, 2);
   Cursor one, two;
-  EXPECT_EQ(blocks.pool(1).take(one, 64, kMe, kAnywhere).bits, 0U);
-  EXPECT_EQ(blocks.pool(2).take(two, 64, kMe, kAnywhere).bits, base::low_bits(10));
-  EXPECT_TRUE(blocks.check());
+  EXPECT_EQ(spans.pool(1).take(one, 64, kMe, kAnywhere).bits, 0U);
+  EXPECT_EQ(spans.pool(2).take(two, 64, kMe, kAnywhere).bits, base::low_bits(10));
+  EXPECT_TRUE(spans.check());
 }
 
-// A searcher of pool 1 stands before a word of a block that goes to pool 2 under its feet.
+// A searcher of pool 1 stands before a word of a span that goes to pool 2 under its feet.
 TEST(WordPool, Reuse_SearcherOfTheFormerPool_GivesBackWhatItTook) {
-  Hooked blocks(1, {{64}, {64}});
-  blocks.give(0, 1);
-  test::HookedAtomics::interrupt_before_change_of(&blocks.word(0), [&] {
-    ASSERT_TRUE(blocks.take_away(0));
-    blocks.give(0, 2);
+  Hooked spans(1, {{64}, {64}});
+  spans.give(0, 1);
+  test::HookedAtomics::interrupt_before_change_of(&spans.word(0), [&] {
+    ASSERT_TRUE(spans.take_away(0));
+    spans.give(0, 2);
   });
   Cursor cursor;
-  EXPECT_EQ(blocks.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
-  EXPECT_EQ(blocks.gave_back.load(), 1U);
-  EXPECT_EQ(blocks.pool(2).free_slots(0), 64U);
-  EXPECT_TRUE(blocks.check());
+  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
+  EXPECT_EQ(spans.gave_back.load(), 1U);
+  EXPECT_EQ(spans.pool(2).free_slots(0), 64U);
+  EXPECT_TRUE(spans.check());
 }
 
-// A put stands between its slots' release and their announcement; the block, wholly free by now, goes to another pool and
-// is emptied there. The late announcement may not hide the block from its new pool.
+// A put stands between its slots' release and their announcement; the span, wholly free by now, goes to another pool and
+// is emptied there. The late announcement may not hide the span from its new pool.
 TEST(WordPool, Reuse_LateAnnouncementToTheFormerPool_SlotsOfTheNewOneAreFound) {
-  Hooked blocks(2, {{64}, {64}});
-  const Taken mine = blocks.give(0, 1, 64);
+  Hooked spans(2, {{64}, {64}});
+  const Taken mine = spans.give(0, 1, 64);
   Taken theirs;
-  test::HookedAtomics::interrupt_before_change_of(&blocks.summary(0), [&] {
-    ASSERT_TRUE(blocks.take_away(0));
-    blocks.give(0, 2);
+  test::HookedAtomics::interrupt_before_change_of(&spans.summary(0), [&] {
+    ASSERT_TRUE(spans.take_away(0));
+    spans.give(0, 2);
     Cursor cursor;
-    theirs = blocks.pool(2).take(cursor, 64, kOther, kAnywhere);
+    theirs = spans.pool(2).take(cursor, 64, kOther, kAnywhere);
     ASSERT_EQ(theirs.bits, kAll);
-    Cursor fresh = at(leaf_of(1, 0));
-    ASSERT_EQ(blocks.pool(2).take(fresh, 64, kOther, kAnywhere).bits, 0U);  // clears the hints
+    Cursor fresh = at(word_index(1, 0));
+    ASSERT_EQ(spans.pool(2).take(fresh, 64, kOther, kAnywhere).bits, 0U);  // clears the hints
   });
-  EXPECT_EQ(blocks.pool(1).put(mine.leaf, mine.bits), 0U);
-  EXPECT_EQ(blocks.pool(2).put(theirs.leaf, theirs.bits), 0U);
-  EXPECT_TRUE(blocks.check());
-  Cursor fresh = at(leaf_of(1, 0));
-  EXPECT_EQ(blocks.pool(2).take(fresh, 64, kMe, kAnywhere).bits, kAll);
+  EXPECT_EQ(spans.pool(1).put(mine.word, mine.bits), 0U);
+  EXPECT_EQ(spans.pool(2).put(theirs.word, theirs.bits), 0U);
+  EXPECT_TRUE(spans.check());
+  Cursor fresh = at(word_index(1, 0));
+  EXPECT_EQ(spans.pool(2).take(fresh, 64, kMe, kAnywhere).bits, kAll);
 }
 
 // The same with a claimer who keeps every slot: it publishes nothing, but the late bit is in the summary already.
 TEST(WordPool, Reuse_AnnouncementBetweenTwoOwners_SlotsOfTheNewOneAreFound) {
-  Hooked blocks(2, {{64}, {64}});
-  const Taken mine = blocks.give(0, 1, 64);
-  test::HookedAtomics::interrupt_before_change_of(&blocks.summary(0), [&] { ASSERT_TRUE(blocks.take_away(0)); });
-  EXPECT_EQ(blocks.pool(1).put(mine.leaf, mine.bits), 0U);
-  const Taken theirs = blocks.give(0, 2, 64);
-  EXPECT_EQ(blocks.pool(2).put(theirs.leaf, theirs.bits), 0U);
-  EXPECT_TRUE(blocks.check());
-  Cursor fresh = at(leaf_of(1, 0));
-  EXPECT_EQ(blocks.pool(2).take(fresh, 64, kMe, kAnywhere).bits, kAll);
+  Hooked spans(2, {{64}, {64}});
+  const Taken mine = spans.give(0, 1, 64);
+  test::HookedAtomics::interrupt_before_change_of(&spans.summary(0), [&] { ASSERT_TRUE(spans.take_away(0)); });
+  EXPECT_EQ(spans.pool(1).put(mine.word, mine.bits), 0U);
+  const Taken theirs = spans.give(0, 2, 64);
+  EXPECT_EQ(spans.pool(2).put(theirs.word, theirs.bits), 0U);
+  EXPECT_TRUE(spans.check());
+  Cursor fresh = at(word_index(1, 0));
+  EXPECT_EQ(spans.pool(2).take(fresh, 64, kMe, kAnywhere).bits, kAll);
 }
 
 // A put comes between the searcher's look at an empty word and its clearing of the summary bit.
 TEST(WordPool, StaleSummary_PutDuringTheClearing_IsFound) {
-  Hooked blocks(2, {{64}});
-  const Taken mine = blocks.give(0, 1, 64);
-  ASSERT_EQ(blocks.pool(1).put(mine.leaf, mine.bits), 0U);
+  Hooked spans(2, {{64}});
+  const Taken mine = spans.give(0, 1, 64);
+  ASSERT_EQ(spans.pool(1).put(mine.word, mine.bits), 0U);
   Cursor cursor;
-  ASSERT_EQ(blocks.pool(1).take(cursor, 64, kMe, kAnywhere).bits, kAll);  // the summary bit is stale now
-  test::HookedAtomics::interrupt_before_change_of(&blocks.summary(0),
-                                                  [&] { (void)blocks.pool(1).put(mine.leaf, mine.bits); });
-  Cursor searcher = at(leaf_of(1, 0));
-  const Taken first = blocks.pool(1).take(searcher, 64, kOther, kAnywhere);
-  Cursor fresh = at(leaf_of(1, 0));
-  const Taken second = blocks.pool(1).take(fresh, 64, kMe, kAnywhere);
+  ASSERT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, kAll);  // the summary bit is stale now
+  test::HookedAtomics::interrupt_before_change_of(&spans.summary(0), [&] { (void)spans.pool(1).put(mine.word, mine.bits); });
+  Cursor searcher = at(word_index(1, 0));
+  const Taken first = spans.pool(1).take(searcher, 64, kOther, kAnywhere);
+  Cursor fresh = at(word_index(1, 0));
+  const Taken second = spans.pool(1).take(fresh, 64, kMe, kAnywhere);
   EXPECT_EQ(first.bits | second.bits, kAll);
-  EXPECT_TRUE(blocks.check());
+  EXPECT_TRUE(spans.check());
 }
 
-// Block 0 lies in lane 1, but its holder's lane is 2: a searcher of lane 1 moves it. While it stands between the two steps
-// of that, the holder's lane becomes 1 again, and a searcher of lane 2 moves the block back, where its bit still stands; and
-// a third thread works in the block after that. It may not be lost between the lanes.
-TEST(WordPool, Lanes_BlockIsMovedToAndFro_StaysFindable) {
-  Hooked blocks(8, {{64}}, 4);
-  blocks.holder(0).store(Holder::gone(1).value);
-  blocks.give(0, 1);
-  blocks.holder(0).store(Holder::gone(2).value);
-  constexpr unsigned kPatience = 5;
-  test::HookedAtomics::interrupt_before_change_of(&blocks.lane_word(1), [&] {
-    blocks.holder(0).store(Holder::gone(1).value);
-    Cursor cursor = at(leaf_of(7, 0));
-    EXPECT_EQ(blocks.pool(1).take(cursor, 64, 2 + 4, kPatience).bits, 0U) << "others' block, and few of them";
-    blocks.holder(0).store(Holder::gone(3).value);
+// Span 0 lies in stripe 1, but its last user's stripe is 2: a searcher of stripe 1 moves it. While it stands between the two
+// steps of that, the last user's stripe becomes 1 again, and a searcher of stripe 2 moves the span back, where its bit still
+// stands; and a third thread works in the span after that. It may not be lost between the stripes.
+TEST(WordPool, Stripes_SpanIsMovedToAndFro_StaysFindable) {
+  Hooked spans(8, {{64}}, 4);
+  spans.last_user(0).store(LastUser::inactive(1).value);
+  spans.give(0, 1);
+  spans.last_user(0).store(LastUser::inactive(2).value);
+  constexpr unsigned kMaxForeignSpans = 5;
+  test::HookedAtomics::interrupt_before_change_of(&spans.stripe_word(1), [&] {
+    spans.last_user(0).store(LastUser::inactive(1).value);
+    Cursor cursor = at(word_index(7, 0));
+    EXPECT_EQ(spans.pool(1).take(cursor, 64, 2 + 4, kMaxForeignSpans).bits, 0U) << "others' span, and few of them";
+    spans.last_user(0).store(LastUser::inactive(3).value);
   });
-  Cursor cursor = at(leaf_of(7, 0));
-  EXPECT_EQ(blocks.pool(1).take(cursor, 64, 1 + 4, kPatience).bits, 0U);
-  EXPECT_TRUE(blocks.check());
-  Cursor fresh = at(leaf_of(7, 0));
-  EXPECT_EQ(blocks.pool(1).take(fresh, 64, kMe, kAnywhere).bits, kAll);
+  Cursor cursor = at(word_index(7, 0));
+  EXPECT_EQ(spans.pool(1).take(cursor, 64, 1 + 4, kMaxForeignSpans).bits, 0U);
+  EXPECT_TRUE(spans.check());
+  Cursor fresh = at(word_index(7, 0));
+  EXPECT_EQ(spans.pool(1).take(fresh, 64, kMe, kAnywhere).bits, kAll);
 }
 
-TEST(WordPool, Lanes_OwnBlocksFirst_ThenTheOthers) {
-  Blocks blocks(100, {{64}}, 4);
+TEST(WordPool, Stripes_OwnSpansFirst_ThenTheOthers) {
+  Storage spans(100, {{64}}, 4);
   for (std::uint32_t b = 0; b < 20; ++b) {
-    blocks.holder(b).store(Holder::gone(1 + b % 4).value);
-    blocks.give(b, 1);
+    spans.last_user(b).store(LastUser::inactive(1 + b % 4).value);
+    spans.give(b, 1);
   }
   std::set<std::uint32_t> mine, all;
   Cursor cursor;
   for (int i = 0; i < 20; ++i) {
-    const Taken t = blocks.pool(1).take(cursor, 64, 2, i < 5 ? 4 : kAnywhere);
+    const Taken t = spans.pool(1).take(cursor, 64, 2, i < 5 ? 4 : kAnywhere);
     ASSERT_EQ(t.bits, kAll);
-    all.insert(block_of(t.leaf));
-    if (i < 5) mine.insert(block_of(t.leaf));
+    all.insert(span_of(t.word));
+    if (i < 5) mine.insert(span_of(t.word));
   }
   EXPECT_EQ(mine, (std::set<std::uint32_t>{1, 5, 9, 13, 17}));
   EXPECT_EQ(all.size(), 20U);
-  EXPECT_TRUE(blocks.check());
+  EXPECT_TRUE(spans.check());
 }
 
-// However patient: with so many free blocks of others, which the search does not even count to the end, memory does not
+// Whatever limit: with so many free spans of others, which the search does not even count to the end, memory does not
 // grow any more.
-TEST(WordPool, Take_VeryPatientAmongManyBlocksOfOthers_TakesOneOver) {
-  for (const unsigned lanes : {1U, 8U})
-    for (const unsigned patience : {8U, 16U, 64U, 1000U}) {
-      Blocks blocks(200, {{64}}, lanes);
+TEST(WordPool, Take_HighLimitAmongManySpansOfOthers_TakesOneOver) {
+  for (const unsigned stripes : {1U, 8U})
+    for (const unsigned max_foreign_spans : {8U, 16U, 64U, 1000U}) {
+      Storage spans(200, {{64}}, stripes);
       for (std::uint32_t b = 0; b < 200; ++b) {
-        blocks.holder(b).store(Holder::gone(1000 + b).value);
-        blocks.give(b, 1);
+        spans.last_user(b).store(LastUser::inactive(1000 + b).value);
+        spans.give(b, 1);
       }
       Cursor cursor;
-      EXPECT_NE(blocks.pool(1).take(cursor, 64, kMe, patience).bits, 0U) << lanes << " lanes, patience " << patience;
+      EXPECT_NE(spans.pool(1).take(cursor, 64, kMe, max_foreign_spans).bits, 0U)
+          << stripes << " stripes, max_foreign_spans " << max_foreign_spans;
     }
 }
 
-TEST(WordPool, Take_AmongBlocksOfOthers_PrefersOneThatItsHolderLeft) {
-  Blocks blocks(10, {{64}});
+TEST(WordPool, Take_AmongSpansOfOthers_PrefersOneThatItsLastUserLeft) {
+  Storage spans(10, {{64}});
   for (std::uint32_t b = 0; b < 6; ++b) {
-    blocks.holder(b).store((b == 3 ? Holder::gone(100 + b) : Holder::at_work(100 + b)).value);
-    blocks.give(b, 1);
+    spans.last_user(b).store((b == 3 ? LastUser::inactive(100 + b) : LastUser::active(100 + b)).value);
+    spans.give(b, 1);
   }
-  Cursor cursor = at(leaf_of(9, 0));
-  EXPECT_EQ(block_of(blocks.pool(1).take(cursor, 64, kMe, 2).leaf), 3U);
+  Cursor cursor = at(word_index(9, 0));
+  EXPECT_EQ(span_of(spans.pool(1).take(cursor, 64, kMe, 2).word), 3U);
 }
 
 // Random operations of one thread against a set of slots, the invariants after each.
 TEST(WordPool, RandomTakesAndPuts_AgreeWithASet) {
   std::mt19937 random(20261121);
-  constexpr std::uint32_t kBlocks = 70;  // two levels of summaries
-  Blocks blocks(kBlocks, {{64}, {100}, {4096}}, 4);
+  constexpr std::uint32_t kSpans = 70;  // two levels of summaries
+  Storage spans(kSpans, {{64}, {100}, {4096}}, 4);
   std::vector<std::vector<Taken>> held(4);
-  std::vector<std::uint32_t> owner(kBlocks, 0);
-  std::vector<std::uint32_t> out(kBlocks, 0);  // slots of the block in our hands
+  std::vector<std::uint32_t> owner(kSpans, 0);
+  std::vector<std::uint32_t> out(kSpans, 0);  // slots of the span in our hands
   Cursor cursors[4];
   for (int step = 0; step < 30000; ++step) {
     const unsigned tag = 1 + random() % 3;
-    auto& pool = blocks.pool(tag);
+    auto& pool = spans.pool(tag);
     switch (random() % 6) {
-      case 0: {  // a block changes hands
-        const std::uint32_t b = random() % kBlocks;
+      case 0: {  // a span changes hands
+        const std::uint32_t b = random() % kSpans;
         if (owner[b] != 0) {
-          ASSERT_EQ(blocks.take_away(b), out[b] == 0) << b;
+          ASSERT_EQ(spans.take_away(b), out[b] == 0) << b;
           if (out[b] != 0) break;
         }
         owner[b] = random() % 4;
         if (owner[b] == 0) break;
-        const Taken t = blocks.give(b, owner[b], random() % 65);
+        const Taken t = spans.give(b, owner[b], random() % 65);
         out[b] = static_cast<std::uint32_t>(std::popcount(t.bits));
         if (t.bits != 0) held[owner[b]].push_back(t);
         break;
@@ -386,13 +386,13 @@ TEST(WordPool, RandomTakesAndPuts_AgreeWithASet) {
       case 2: {
         const Taken t = pool.take(cursors[tag], 1 + random() % 64, 1 + random() % 9, kAnywhere);
         if (t.bits == 0) {
-          for (std::uint32_t b = 0; b < kBlocks; ++b)
+          for (std::uint32_t b = 0; b < kSpans; ++b)
             ASSERT_TRUE(owner[b] != tag || pool.free_slots(b) == 0) << "free slots were not found";
           break;
         }
-        ASSERT_EQ(owner[block_of(t.leaf)], tag);
-        for (const Taken& h : held[tag]) ASSERT_FALSE(h.leaf == t.leaf && (h.bits & t.bits) != 0) << "slot given twice";
-        out[block_of(t.leaf)] += static_cast<std::uint32_t>(std::popcount(t.bits));
+        ASSERT_EQ(owner[span_of(t.word)], tag);
+        for (const Taken& h : held[tag]) ASSERT_FALSE(h.word == t.word && (h.bits & t.bits) != 0) << "slot given twice";
+        out[span_of(t.word)] += static_cast<std::uint32_t>(std::popcount(t.bits));
         held[tag].push_back(t);
         break;
       }
@@ -402,30 +402,30 @@ TEST(WordPool, RandomTakesAndPuts_AgreeWithASet) {
         Taken& t = held[tag].back();
         std::uint64_t bits = t.bits & (std::uint64_t{random()} << 32 | random());
         if (random() % 2 == 0) bits = t.bits;
-        const std::uint64_t old = bits == 0 ? 0 : pool.put(t.leaf, bits);
+        const std::uint64_t old = bits == 0 ? 0 : pool.put(t.word, bits);
         ASSERT_EQ(old & bits, 0U);
-        out[block_of(t.leaf)] -= static_cast<std::uint32_t>(std::popcount(bits));
+        out[span_of(t.word)] -= static_cast<std::uint32_t>(std::popcount(bits));
         t.bits &= ~bits;
         if (t.bits == 0) held[tag].pop_back();
       }
     }
-    ASSERT_TRUE(step % 16 != 0 || blocks.check()) << step;
+    ASSERT_TRUE(step % 16 != 0 || spans.check()) << step;
   }
-  EXPECT_TRUE(blocks.check());
+  EXPECT_TRUE(spans.check());
 }
 
-// Threads take, stamp, check and put; blocks go back and forth between two pools. At the end nothing is lost.
+// Threads take, stamp, check and put; spans go back and forth between two pools. At the end nothing is lost.
 TEST(WordPool, ThreadsTakePutAndReuse_NoSlotTwiceNoneLost) {
-  constexpr std::uint32_t kBlocks = 6;
+  constexpr std::uint32_t kSpans = 6;
   constexpr std::uint32_t kSlots[3] = {0, 64, 200};
-  Blocks blocks(kBlocks, {{kSlots[1]}, {kSlots[2]}}, 2);
-  std::vector<std::atomic<std::uint8_t>> stamps(kBlocks * 4096);
-  for (std::uint32_t b = 0; b < kBlocks; ++b) blocks.give(b, 1 + b % 2);
+  Storage spans(kSpans, {{kSlots[1]}, {kSlots[2]}}, 2);
+  std::vector<std::atomic<std::uint8_t>> stamps(kSpans * 4096);
+  for (std::uint32_t b = 0; b < kSpans; ++b) spans.give(b, 1 + b % 2);
   std::atomic<bool> wrong{false};
   std::atomic<std::uint64_t> moves{0};
   const auto stamp = [&](const Taken& t, std::uint8_t from, std::uint8_t to) {
     for (std::uint64_t bits = t.bits; bits != 0; bits &= bits - 1)
-      if (stamps[std::size_t{t.leaf} * 64 + base::lowest_bit(bits)].exchange(to) != from) wrong = true;
+      if (stamps[std::size_t{t.word} * 64 + base::lowest_bit(bits)].exchange(to) != from) wrong = true;
   };
   const auto work = [&](std::uint8_t me) {
     std::mt19937 random(me);
@@ -434,7 +434,7 @@ TEST(WordPool, ThreadsTakePutAndReuse_NoSlotTwiceNoneLost) {
     for (int i = 0; i < 20000; ++i) {
       const unsigned tag = 1 + random() % 2;
       if (random() % 2 == 0) {
-        const Taken t = blocks.pool(tag).take(cursors[tag], 1 + random() % 64, me, random() % 3);
+        const Taken t = spans.pool(tag).take(cursors[tag], 1 + random() % 64, me, random() % 3);
         if (t.bits == 0) continue;
         stamp(t, 0, me);
         held.emplace_back(tag, t);
@@ -442,21 +442,21 @@ TEST(WordPool, ThreadsTakePutAndReuse_NoSlotTwiceNoneLost) {
         const auto [from, t] = held.back();
         held.pop_back();
         stamp(t, me, 0);
-        if ((blocks.pool(from).put(t.leaf, t.bits) & t.bits) != 0) wrong = true;
+        if ((spans.pool(from).put(t.word, t.bits) & t.bits) != 0) wrong = true;
       }
     }
     for (const auto& [from, t] : held) {
       stamp(t, me, 0);
-      if ((blocks.pool(from).put(t.leaf, t.bits) & t.bits) != 0) wrong = true;
+      if ((spans.pool(from).put(t.word, t.bits) & t.bits) != 0) wrong = true;
     }
   };
   std::atomic<bool> stop{false};
   std::thread mover([&] {  // alone, as the arena under its lock
     std::mt19937 random(99);
     while (!stop) {
-      const std::uint32_t b = random() % kBlocks;
-      if (!blocks.take_away(b)) continue;
-      blocks.give(b, 1 + random() % 2);
+      const std::uint32_t b = random() % kSpans;
+      if (!spans.take_away(b)) continue;
+      spans.give(b, 1 + random() % 2);
       ++moves;
     }
   });
@@ -466,8 +466,8 @@ TEST(WordPool, ThreadsTakePutAndReuse_NoSlotTwiceNoneLost) {
   stop = true;
   mover.join();
   EXPECT_FALSE(wrong);
-  EXPECT_TRUE(blocks.check());
-  for (std::uint32_t b = 0; b < kBlocks; ++b) EXPECT_TRUE(blocks.take_away(b)) << "slots of block " << b << " are lost";
+  EXPECT_TRUE(spans.check());
+  for (std::uint32_t b = 0; b < kSpans; ++b) EXPECT_TRUE(spans.take_away(b)) << "slots of span " << b << " are lost";
   RecordProperty("moves", static_cast<int>(moves.load()));
 }
 
