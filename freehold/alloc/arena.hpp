@@ -97,12 +97,11 @@ class Arena {
     }
     Word& summary(SpanIndex span) const noexcept { return arena->spans_[span].summary; }
     auto& last_user(SpanIndex span) const noexcept { return arena->last_users_[span]; }
-    // A thread that took a slot of a re-given span sees the new class.
     bool belongs(SpanIndex span, unsigned tag) const noexcept { return arena->class_of_span(span) == tag; }
-    void give_back(pool::WordIndex index, std::uint64_t bits) const noexcept { arena->give_back(index, bits); }
-    void enlist(SpanIndex span) const noexcept {
-      // Of no class: the claim that follows enlists it.
-      if (const unsigned c = arena->class_of_span(span); c != 0) arena->pools_[c].enlist(span);
+    // Of no class: the claim that follows puts it into a tree.
+    pool::SummaryTree<A>* tree_of(SpanIndex span) const noexcept {
+      const unsigned c = arena->class_of_span(span);
+      return c != 0 ? &arena->pools_[c].tree() : nullptr;
     }
   };
   struct PoolConfig {
@@ -156,32 +155,35 @@ class Arena {
   // memory.
   [[nodiscard]] pool::Taken claim(unsigned c, unsigned keep, std::uint32_t thread_id, std::uint64_t now) noexcept;
 
-  // Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Concurrent
-  // frees saw these slots as taken and did not report the span as empty, so we must.
-  void give_back(pool::WordIndex index, std::uint64_t bits) noexcept {
-    const unsigned c = class_of_span(pool::span_of(index));
-    const std::uint64_t old = pools_[c].put(index, bits);
-    if ((old | bits) == pools_[c].shape().full(pool::word_in_span(index))) note_full(c, index);
-  }
-  // Tells that `index` became full: its span may be wholly free. One bit set, once per span that empties.
-  void note_full(unsigned c, pool::WordIndex index) noexcept {
-    const SpanIndex span = pool::span_of(index);
-    if (!empties_.test(span) && pools_[c].looks_full(span, pool::word_in_span(index))) {
-      empties_.set(span);
-      budget_.not_stuck(kSpanBytes);
-      note_due();
+  // Takes up to `want` slots of class `c` of one word, where WordPool::find() finds some under these terms. bits == 0: it
+  // finds none.
+  [[nodiscard]] pool::Taken take_slots(unsigned c, pool::Cursor& cursor, unsigned want, std::uint32_t thread_id,
+                                       unsigned max_foreign_spans) noexcept {
+    for (;;) {
+      const pool::Taken taken = pools_[c].find(cursor, want, thread_id, max_foreign_spans);
+      if (taken.bits == 0) return taken;
+      // We hold slots, so the span's class does not change any more.
+      if (class_of_span(pool::span_of(taken.word)) == c) [[likely]] {
+        pools_[c].settle(cursor, taken.word, thread_id);
+        note_taken(pool::span_of(taken.word));
+        return taken;
+      }
+      put_back(taken.word, taken.bits);
     }
   }
-  // Tells that slots of a span were given back: its pages are worth a look. One bit set, once per look.
-  void note_drained(SpanIndex i) noexcept {
-    if (drained_.test(i)) return;
-    drained_.set(i);
-    note_due();
+  // Gives slots of class `c` back. Returns those of them that were free already; then nothing was changed.
+  [[nodiscard]] std::uint64_t give_slots(unsigned c, const pool::Taken& slots) noexcept {
+    const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(slots.word));
+    const std::uint64_t twice = give_word(c, slots.word, slots.bits, full, *word_address(slots.word));
+    if (twice == 0) note_drained(pool::span_of(slots.word));
+    return twice;
   }
-  // Tells that slots of `index` were handed out: what was known of its span's pages no longer holds.
-  void note_taken(pool::WordIndex index) noexcept {
-    if (spans_[pool::span_of(index)].page_hints.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      drop_hints(pool::span_of(index), true);
+  // The same for n <= kMaxBatch addresses; `last` becomes the word of the last one. Reports misuse.
+  void give_slots(unsigned c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept;
+  // Slots of a span were handed out: what was known of its pages no longer holds.
+  void note_taken(SpanIndex i) noexcept {
+    if (spans_[i].page_hints.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      drop_hints(i, true);
   }
   // Reports what caches took from the pools (positive) or gave back since their last report, in bytes. Returns whether free
   // memory should go back now.
@@ -377,6 +379,37 @@ class Arena {
   // The class of a span that has just left a set of spans; 0: none.
   [[nodiscard]] unsigned class_after_leaving(SpanIndex i) const noexcept {
     return span_class_[i].load(Config::SpanOrders::kAskClass);
+  }
+  // Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Concurrent
+  // frees saw these slots as taken and did not report the span as empty, so we must.
+  void put_back(pool::WordIndex index, std::uint64_t bits) noexcept {
+    const unsigned c = class_of_span(pool::span_of(index));
+    const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(index));
+    (void)give_word(c, index, bits, full, *word_address(index));
+  }
+  // Returns the bits that were set already; then nothing was changed.
+  [[nodiscard]] std::uint64_t give_word(unsigned c, pool::WordIndex index, std::uint64_t bits, std::uint64_t full,
+                                        Word& word) noexcept {
+    const std::uint64_t old = pools_[c].put(index, bits, word);
+    if ((old & bits) != 0) [[unlikely]]
+      return old & bits;
+    if ((old | bits) == full) note_full(c, index);
+    return 0;
+  }
+  // A word became full: its span may be wholly free. One bit set, once per span that empties.
+  void note_full(unsigned c, pool::WordIndex index) noexcept {
+    const SpanIndex span = pool::span_of(index);
+    if (!empties_.test(span) && pools_[c].looks_full(span, pool::word_in_span(index))) {
+      empties_.set(span);
+      budget_.not_stuck(kSpanBytes);
+      note_due();
+    }
+  }
+  // Slots of a span were given back: its pages are worth a look. One bit set, once per look.
+  void note_drained(SpanIndex i) noexcept {
+    if (drained_.test(i)) return;
+    drained_.set(i);
+    note_due();
   }
   void drop_hints(SpanIndex i, bool wanted) noexcept;
   [[nodiscard]] SpanIndex reclaim_empty_span(SpanIndex from) noexcept;

@@ -227,6 +227,44 @@ void Arena<A, Config, Pages>::give_untouched(const TakenSpans& t, unsigned n) no
   note_due();
 }
 
+// ---- slots ------------------------------------------------------------------------------------------------------------
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::give_slots(unsigned c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept {
+  pool::SlotGroups groups;
+  pool::group_slots(geometry_[c], slots, n, groups);
+  if (groups.misplaced != 0) [[unlikely]]
+    base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
+  if (groups.repeated != 0) [[unlikely]]
+    base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
+  // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
+  Word* words[pool::kMaxBatch];
+  for (std::size_t i = 0; i < groups.count; ++i) {
+    words[i] = word_address(groups.groups[i].word);
+    base::prefetch_for_write(words[i]);
+  }
+  const pool::SpanShape shape = pools_[c].shape();
+  const unsigned last_word = shape.words() - 1;
+  const std::uint64_t last_full = shape.full(last_word);
+  for (std::size_t i = 0; i < groups.count; ++i) {
+    auto [index, bits] = groups.groups[i];
+    const unsigned word = pool::word_in_span(index);
+    const std::uint64_t full = word < last_word ? ~std::uint64_t{0} : word == last_word ? last_full : 0;
+    if ((bits & ~full) != 0) [[unlikely]] {  // the end of a span, too short for one more slot
+      const unsigned beyond = base::lowest_bit(bits & ~full);
+      base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(geometry_[c].address(index, beyond)));
+      bits &= full;
+    }
+    if (const std::uint64_t twice = give_word(c, index, bits, full, *words[i]); twice != 0) [[unlikely]] {
+      base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(geometry_[c].address(index, base::lowest_bit(twice))));
+      (void)give_word(c, index, bits & ~twice, full, *words[i]);  // a test's handler returned: the others are innocent
+      continue;
+    }
+    if (i == 0 || pool::span_of(index) != pool::span_of(last)) note_drained(pool::span_of(index));
+    last = index;
+  }
+}
+
 // ---- spans of classes -------------------------------------------------------------------------------------------------
 
 // Takes every slot of span `i` of class `c`; the span is the caller's then, of no class. The class is asked again while we
@@ -241,7 +279,7 @@ bool Arena<A, Config, Pages>::reclaim_span(SpanIndex i, unsigned c) noexcept {
     return false;
   }
   if (class_of_span(i) != c) [[unlikely]] {
-    for (unsigned w = 0; w < pool.shape().words(); ++w) give_back(pool::word_index(i, w), pool.shape().full(w));
+    for (unsigned w = 0; w < pool.shape().words(); ++w) put_back(pool::word_index(i, w), pool.shape().full(w));
     return false;
   }
   span_class_[i].store(0, std::memory_order_relaxed);  // relaxed: nobody holds a slot, so nobody asks; free spans publish it

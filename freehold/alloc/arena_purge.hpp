@@ -81,7 +81,7 @@ bool Arena<A, Config, Pages>::purge_pages(SpanIndex i, unsigned c, unsigned page
     const std::uint64_t fresh = mask & ~spans_[i].page_hints.fetch_or(mask, std::memory_order_relaxed);
     budget_.pages_returned(static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(fresh)) * Config::kPageBytes));
   }
-  while (w-- > first_word) give_back(pool::word_index(i, w), pool::bits_of_word(w, from, to));
+  while (w-- > first_word) put_back(pool::word_index(i, w), pool::bits_of_word(w, from, to));
   return done || !ours;
 }
 

@@ -220,8 +220,7 @@ class Core {
   void release_grant(Cache& cache, std::size_t bytes) noexcept;
   [[nodiscard]] bool grow(Cache& cache, unsigned c) noexcept;
   void shrink(Cache& cache, unsigned c) noexcept;
-  void put_back(unsigned c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept;
-  void put_back_from(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept;
+  void put_back(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept;
   [[gnu::always_inline]] inline void count_slow_call(Cache& cache) noexcept;
   [[gnu::noinline]] void tick_slow(Cache& cache) noexcept;
   void look_for_idle_bins(Cache& cache) noexcept;

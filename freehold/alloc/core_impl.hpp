@@ -134,21 +134,14 @@ void FREEHOLD_CORE::shrink(Cache& cache, unsigned c) noexcept {
 FREEHOLD_CORE_TEMPLATE
 pool::Taken FREEHOLD_CORE::find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t thread_id,
                                       Cache* cache) noexcept {
-  auto& pool = arena_.pool(c);
-  pool::Taken taken = pool.take(cursor, want, thread_id, max_foreign_spans_);
-  if (taken.bits == 0) {
-    taken = arena_.claim(c, want, thread_id, Clock::now());
-    // Kept mappings count under every limit, and so do runs that threads keep.
-    if (taken.bits == 0 && direct_.drop_kept(~std::uint64_t{0}) != 0) taken = arena_.claim(c, want, thread_id, Clock::now());
-    if (taken.bits == 0 && give_cached_runs(cache)) taken = arena_.claim(c, want, thread_id, Clock::now());
-    if (taken.bits != 0) {
-      cursor.word = taken.word;
-      pool.mark_active(cursor, pool::span_of(taken.word), thread_id);
-      return taken;
-    }
-    taken = pool.take(cursor, want, thread_id, 0);
-  }
-  if (taken.bits != 0) arena_.note_taken(taken.word);
+  pool::Taken taken = arena_.take_slots(c, cursor, want, thread_id, max_foreign_spans_);
+  if (taken.bits != 0) return taken;
+  taken = arena_.claim(c, want, thread_id, Clock::now());
+  // Kept mappings count under every limit, and so do runs that threads keep.
+  if (taken.bits == 0 && direct_.drop_kept(~std::uint64_t{0}) != 0) taken = arena_.claim(c, want, thread_id, Clock::now());
+  if (taken.bits == 0 && give_cached_runs(cache)) taken = arena_.claim(c, want, thread_id, Clock::now());
+  if (taken.bits == 0) return arena_.take_slots(c, cursor, want, thread_id, 0);
+  arena_.pool(c).settle(cursor, taken.word, thread_id);
   return taken;
 }
 
@@ -174,7 +167,6 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
   // Relaxed: only this thread writes it.
   bin.refills.store(bin.refills.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   count_slow_call(cache);
-  auto& pool = arena_.pool(c);
   const auto& geometry = arena_.geometry(c);
   const auto slot_bytes = static_cast<std::int64_t>(Classes::slot_bytes(c));
   report_slots(cache, std::popcount(taken.bits) * slot_bytes);
@@ -186,9 +178,8 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
     const auto have = static_cast<unsigned>(top - (bin.array + 1));
     if (have * 2 >= want) break;
     // Again `want`, not what is missing: the rest of a word that was cut would be the next call's fragment, and so on.
-    taken = pool.take(bin.cursor, want, cache.id, max_foreign_spans_);
+    taken = arena_.take_slots(c, bin.cursor, want, cache.id, max_foreign_spans_);
     if (taken.bits == 0) break;
-    arena_.note_taken(taken.word);
     report_slots(cache, std::popcount(taken.bits) * slot_bytes);
     top += pool::list_slots(geometry, taken, top);
   }
@@ -207,60 +198,20 @@ void FREEHOLD_CORE::drain(Cache& cache, unsigned c, void* slot) noexcept {
     (void)cache.push(c, slot);
     return;
   }
-  if (bin.capacity == 0) return put_back_from(cache, c, &slot, 1);
+  if (bin.capacity == 0) return put_back(cache, c, &slot, 1);
   const std::size_t n = cache.entries(c);
   if (n == bin.capacity) {
     const std::size_t oldest = std::min<std::size_t>((n + 1) / 2, 64);
-    put_back_from(cache, c, bin.array + 1, oldest);
+    put_back(cache, c, bin.array + 1, oldest);
     std::memmove(bin.array + 1, bin.array + 1 + oldest, (n - oldest) * sizeof(void*));
     cache.top[c] -= oldest;
   }
   (void)cache.push(c, slot);
 }
 
-// Gives n <= kMaxBatch slots back to the bitmap; `last` becomes the word of the last one.
 FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::put_back(unsigned c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept {
-  pool::SlotGroups groups;
-  pool::group_slots(arena_.geometry(c), slots, n, groups);
-  if (groups.misplaced != 0) [[unlikely]]
-    base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
-  if (groups.repeated != 0) [[unlikely]]
-    base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
-  auto& pool = arena_.pool(c);
-  // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
-  typename ArenaType::Word* words[pool::kMaxBatch];
-  for (std::size_t i = 0; i < groups.count; ++i) {
-    words[i] = arena_.word_address(groups.groups[i].word);
-    base::prefetch_for_write(words[i]);
-  }
-  const unsigned last_word = pool.shape().words() - 1;
-  const std::uint64_t last_full = pool.shape().full(last_word);
-  for (std::size_t i = 0; i < groups.count; ++i) {
-    auto [index, bits] = groups.groups[i];
-    const unsigned word = pool::word_in_span(index);
-    const std::uint64_t full = word < last_word ? ~std::uint64_t{0} : word == last_word ? last_full : 0;
-    if ((bits & ~full) != 0) [[unlikely]] {  // the end of a span, too short for one more slot
-      const unsigned beyond = base::lowest_bit(bits & ~full);
-      base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(arena_.geometry(c).address(index, beyond)));
-      bits &= full;
-    }
-    const std::uint64_t old = pool.put(index, bits, *words[i]);
-    if ((old & bits) != 0) [[unlikely]] {
-      const unsigned twice = base::lowest_bit(old & bits);
-      base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(arena_.geometry(c).address(index, twice)));
-      (void)pool.put(index, bits & ~old);  // a test's handler returned: the others are innocent
-      continue;
-    }
-    if ((old | bits) == full) arena_.note_full(c, index);
-    if (i == 0 || pool::span_of(index) != pool::span_of(last)) arena_.note_drained(pool::span_of(index));
-    last = index;
-  }
-}
-
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::put_back_from(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept {
-  put_back(c, slots, n, cache.bins[c].cursor.word);
+void FREEHOLD_CORE::put_back(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept {
+  arena_.give_slots(c, slots, n, cache.bins[c].cursor.word);
   report_slots(cache, -static_cast<std::int64_t>(n * Classes::slot_bytes(c)));
 }
 
@@ -278,7 +229,7 @@ std::size_t FREEHOLD_CORE::take_batch(unsigned c, void** slots, std::size_t n, u
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::give_batch(unsigned c, void* const* slots, std::size_t n) noexcept {
   pool::WordIndex last = 0;
-  put_back(c, slots, n, last);
+  arena_.give_slots(c, slots, n, last);
   const std::uint64_t now = Clock::now();
   if (arena_.report_slots(-static_cast<std::int64_t>(n * Classes::slot_bytes(c)))) relieve(nullptr, 0);
   tick(now);
@@ -304,7 +255,7 @@ void FREEHOLD_CORE::empty_bin(Cache& cache, unsigned c) noexcept {
   for (std::size_t n = cache.entries(c); n != 0; n = cache.entries(c)) {
     const std::size_t batch = std::min(n, pool::kMaxBatch);
     cache.top[c] -= batch;
-    put_back_from(cache, c, first + (n - batch), batch);
+    put_back(cache, c, first + (n - batch), batch);
   }
 }
 

@@ -229,8 +229,7 @@ class BestPool {
     Word& summary(std::uint32_t block) const noexcept { return summaries[block]; }
     auto& last_user(std::uint32_t block) const noexcept { return last_users[block]; }
     static constexpr bool belongs(std::uint32_t, unsigned) noexcept { return true; }
-    void give_back(WordIndex index, std::uint64_t slots) const noexcept { (void)pool->put(index, slots); }
-    void enlist(std::uint32_t block) const noexcept { pool->enlist(block); }
+    SummaryTree<A>* tree_of(std::uint32_t) const noexcept { return &pool->tree(); }
 
     std::size_t words_a_block;
     ZeroedArray<Word> bits, summaries;

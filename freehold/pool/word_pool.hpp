@@ -10,9 +10,9 @@
 // stripes: a span stands in the stripe of the thread that used it last, so that threads find the memory that is in their
 // caches. A bit in another stripe does no harm, since a search that finds nothing in its own stripe looks into all.
 //
-// Spans may change hands between pools: the engine gives an empty span to another size class. A hint may therefore name a
-// span of another pool; what was taken is verified against storage.belongs() afterwards: a thread that holds a bit pins the
-// span, since only all bits together can be taken away. A wrong take goes back through storage.give_back().
+// Spans may change hands between pools: the engine gives an empty span to another size class (Arena). A hint may therefore
+// name a span that belongs to another pool by now, and so may a search's result: find() leaves it to the caller to ask whose
+// the span is. The answer holds while the caller has the slots, since only all slots together can be taken away.
 //
 // Linearisation: take at the exchange or CAS, put at the fetch_add, take_all at its last exchange. Lock-free, any thread.
 // Cost: take one atomic (plus one a stale summary), put one atomic (plus one a level for a word that was empty).
@@ -97,10 +97,11 @@ struct WordPoolOrders {
   static constexpr auto kPublish = std::memory_order_release;
 };
 
-// Config gives: Storage (of the words, and which pool a span belongs to), Orders.
+// Config gives: Storage, Orders.
 //   Storage: Word& word(WordIndex); Word& summary(span); atomic<uint32_t>& last_user(span), a LastUser's value;
-//            bool belongs(span, tag); void give_back(WordIndex, bits);
-//            void enlist(span), which calls enlist() of the pool that the span belongs to now
+//            bool belongs(span, tag): to the pool of this tag, now;
+//            SummaryTree<A>* tree_of(span): of the pool that the span belongs to now; null: to none
+// It is data that all pools over the same spans share, and calls none of them.
 template <sync::Atomics A, class Config>
 class WordPool {
  public:
@@ -111,10 +112,10 @@ class WordPool {
   constexpr WordPool() noexcept = default;
 
   // Not thread-safe. `tree_words` must be zeroed: SummaryTree::words_for(span_count) words of each of `stripes` (a power of
-  // two, at most `stride`) stripes at `stride`.
-  void attach(Storage* spans, unsigned tag, SpanShape shape, Word* tree_words, std::size_t stride, std::size_t span_count,
+  // two, at most `stride`) stripes at `stride`. Pools over the same storage have the same number of stripes.
+  void attach(Storage* storage, unsigned tag, SpanShape shape, Word* tree_words, std::size_t stride, std::size_t span_count,
               unsigned stripes = 1) noexcept {
-    storage_ = spans;
+    storage_ = storage;
     tag_ = tag;
     shape_ = shape;
     stripes_ = stripes;
@@ -122,16 +123,17 @@ class WordPool {
   }
 
   [[nodiscard]] SpanShape shape() const noexcept { return shape_; }
+  [[nodiscard]] SummaryTree<A>& tree() noexcept { return tree_; }
 
   // Takes between 1 and `want` slots of one word, the lowest first; with 64, whatever the word holds by one exchange. Looks
   // first where `cursor` stands, which then follows. `thread_id`: 1 … 2^31 - 1; the thread's own spans and fresh ones
   // come first; another's is taken over if more than `max_foreign_spans` of those were seen. bits == 0: nothing was found
-  // under these terms, or the pool looks empty; a put that is under way may be missed.
-  [[nodiscard]] Taken take(Cursor& cursor, unsigned want, std::uint32_t thread_id, unsigned max_foreign_spans) noexcept {
+  // under these terms, or the pool looks empty; a put that is under way may be missed. Post: if the span still belongs to
+  // this pool, the caller calls settle(); else it puts the slots into the other pool and may search again.
+  [[nodiscard]] Taken find(Cursor& cursor, unsigned want, std::uint32_t thread_id, unsigned max_foreign_spans) noexcept {
     const std::uint32_t home = span_of(cursor.word);
     if (storage_->belongs(home, tag_) && (max_foreign_spans == 0 || !last_user_of(home).is_foreign(thread_id)))
-      if (const Taken t = take_in_span(home, word_in_span(cursor.word), want); t.bits != 0)
-        return settle(cursor, t, thread_id);
+      if (const Taken t = take_in_span(home, word_in_span(cursor.word), want); t.bits != 0) return t;
     clear_active(cursor, thread_id);
     Foreign foreign{.most = std::clamp(max_foreign_spans + 1, kForeignLook, kMostForeignLook)};
     for (unsigned i = 0; i < stripes_ && foreign.seen < foreign.most; ++i) {
@@ -139,13 +141,24 @@ class WordPool {
       if (i != 0 && tree_.looks_empty(stripe)) continue;
       if (const Taken t = take_in_stripe(stripe, i == 0 ? home : 0, want, thread_id, max_foreign_spans, foreign);
           t.bits != 0)
-        return settle(cursor, t, thread_id);
+        return t;
     }
     // As many as a search looks at are enough, whatever the caller asks for: else memory would grow beside them for ever.
     const std::uint32_t found = foreign.best();
     if (found == Cursor::kNoSpan || (foreign.seen <= max_foreign_spans && foreign.seen < foreign.most)) return {};
-    if (const Taken t = take_found(found, want); t.bits != 0) return settle(cursor, t, thread_id);
-    return take(cursor, want, thread_id, 0);
+    if (const Taken t = take_found(found, want); t.bits != 0) return t;
+    return find(cursor, want, thread_id, 0);
+  }
+  // The caller keeps slots of this word: it works there from now on.
+  void settle(Cursor& cursor, WordIndex index, std::uint32_t thread_id) noexcept {
+    cursor.word = index;
+    mark_active(cursor, span_of(index), thread_id);
+  }
+  // Both, for a pool whose spans never change hands.
+  [[nodiscard]] Taken take(Cursor& cursor, unsigned want, std::uint32_t thread_id, unsigned max_foreign_spans) noexcept {
+    const Taken taken = find(cursor, want, thread_id, max_foreign_spans);
+    if (taken.bits != 0) settle(cursor, taken.word, thread_id);
+    return taken;
   }
 
   // Marks `span` as used by the thread; it can use one span of the pool at a time.
@@ -214,13 +227,11 @@ class WordPool {
       storage_->word(word_index(span, w)).store(bits, Orders::kPublish);
       if (bits != 0) summary |= base::bit(w);
     }
-    // Whoever still announces to a former pool of the span has set a bit that we see, or sees us and enlists it here.
-    if ((storage_->summary(span).fetch_or(summary, Orders::kSetSummary) | summary) != 0) enlist(span);
+    // A thread that still announces a put to a former pool of the span has set a bit that we see, or sees us and sets the
+    // bit in this pool's tree.
+    if ((storage_->summary(span).fetch_or(summary, Orders::kSetSummary) | summary) != 0) tree_.set(span, stripe_of(span));
     return {word_index(span, 0), mine};
   }
-
-  // Puts a span of this pool where searchers find it.
-  void enlist(std::uint32_t span) noexcept { tree_.set(span, stripe_of(span)); }
 
   // Free slots of `span` now; exact at rest.
   [[nodiscard]] std::uint32_t free_slots(std::uint32_t span) const noexcept {
@@ -245,7 +256,7 @@ class WordPool {
     for (unsigned w = 0; w < shape_.words(); ++w) {
       const std::uint64_t bits = storage_->word(word_index(span, w)).load(std::memory_order_relaxed);
       if ((bits & ~shape_.full(w)) != 0) return false;
-      if (bits != 0 && ((summary & base::bit(w)) == 0 || !is_enlisted(span))) return false;
+      if (bits != 0 && ((summary & base::bit(w)) == 0 || !is_in_tree(span))) return false;
     }
     return true;
   }
@@ -284,7 +295,7 @@ class WordPool {
     return last_user_of(span).thread() & (stripes_ - 1);
   }
 
-  [[nodiscard]] bool is_enlisted(std::uint32_t span) const noexcept {
+  [[nodiscard]] bool is_in_tree(std::uint32_t span) const noexcept {
     for (unsigned stripe = 0; stripe < stripes_; ++stripe)
       if (tree_.check_path(span, stripe)) return true;
     return false;
@@ -326,12 +337,6 @@ class WordPool {
     return {};
   }
 
-  [[nodiscard]] Taken settle(Cursor& cursor, Taken taken, std::uint32_t thread_id) noexcept {
-    cursor.word = taken.word;
-    mark_active(cursor, span_of(taken.word), thread_id);
-    return taken;
-  }
-
   [[nodiscard]] Taken take_in_span(std::uint32_t span, unsigned first, unsigned want) noexcept {
     Word& summary = storage_->summary(span);
     const std::uint64_t candidates = summary.load(Orders::kReadSummary);
@@ -345,10 +350,6 @@ class WordPool {
       stale |= base::bit(w);
     }
     if (stale != 0 && (taken.bits == 0 || std::popcount(stale) >= kStaleEnough)) clear_stale(span, summary, stale);
-    if (taken.bits != 0 && !storage_->belongs(span, tag_)) [[unlikely]] {
-      storage_->give_back(taken.word, taken.bits);
-      return {};
-    }
     return taken;
   }
 
@@ -364,13 +365,15 @@ class WordPool {
     return {};
   }
 
-  // After a word became non-zero: its summary bit, then the span's. Whose span it is, is asked after the bit is set: we
-  // hold no slot of it any more, so it may have gone to another pool, whose tree would miss it for ever.
+  // After a word became non-zero: sets its bit in the summary, then the span's in the tree of the pool that it belongs to.
+  // That is asked after the summary's bit is set: we hold no slot of the span any more, so it may have gone to another
+  // pool, whose tree would miss it for ever.
   void announce(WordIndex index) noexcept {
     Word& summary = storage_->summary(span_of(index));
     if ((summary.load(Orders::kReadSummary) & base::bit(word_in_span(index))) != 0) return;
     summary.fetch_or(base::bit(word_in_span(index)), Orders::kSetSummary);
-    storage_->enlist(span_of(index));
+    if (SummaryTree<A>* const tree = storage_->tree_of(span_of(index)); tree != nullptr)
+      tree->set(span_of(index), stripe_of(span_of(index)));
   }
 
   // Clears summary bits over words that were seen empty, reads the words again, and restores the bits of those that

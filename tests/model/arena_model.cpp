@@ -56,13 +56,8 @@ class World {
   // One slot, from the pool or from a new span, as Core does it; `keep`: of a new span.
   Slots allocate(unsigned c, unsigned thread, unsigned keep = 1) {
     Cursor cursor;
-    auto& pool = arena_.pool(c);
-    Taken taken = pool.take(cursor, 1, thread + 1, 0);
-    if (taken.bits != 0) {
-      arena_.note_taken(taken.word);
-    } else {
-      taken = arena_.claim(c, keep, thread + 1, kNow);
-    }
+    Taken taken = arena_.take_slots(c, cursor, 1, thread + 1, 0);
+    if (taken.bits == 0) taken = arena_.claim(c, keep, thread + 1, kNow);
     write_stamps(c, taken, 0, thread + 1);
     return {c, taken};
   }
@@ -71,11 +66,7 @@ class World {
   void free(const Slots& s, unsigned thread) {
     if (!s) return;
     write_stamps(s.c, s.taken, thread + 1, 0);
-    auto& pool = arena_.pool(s.c);
-    const std::uint64_t old = pool.put(s.taken.word, s.taken.bits);
-    SIM_CHECK((old & s.taken.bits) == 0);
-    if ((old | s.taken.bits) == pool.shape().full(pool::word_in_span(s.taken.word))) arena_.note_full(s.c, s.taken.word);
-    arena_.note_drained(pool::span_of(s.taken.word));
+    SIM_CHECK(arena_.give_slots(s.c, s.taken) == 0);
   }
   void free(const Slots& s) { free(s, sim::thread_index()); }
 

@@ -32,9 +32,9 @@ using sim::SimAtomics;
 struct Faithful {
   using Atomics = SimAtomics;
   using Orders = pool::WordPoolOrders;
-  static constexpr bool kVerifies = true;          // what was taken is checked against the span's owner
+  static constexpr bool kVerifies = true;          // whether the span still belongs to the pool is asked after the take
   static constexpr bool kGivesBack = true;         // and returned if it was another's
-  static constexpr bool kEnlistsWithOwner = true;  // an announcement goes to the pool that the span belongs to now
+  static constexpr bool kAnnouncesToOwner = true;  // an announcement goes to the pool that the span belongs to now
 };
 
 inline constexpr unsigned kWords = 2;       // of a span
@@ -59,14 +59,11 @@ class World {
     bool belongs(std::uint32_t span, unsigned tag) const noexcept {
       return !Traits::kVerifies || world->owners_[span].load(std::memory_order_acquire) == tag;
     }
-    void give_back(WordIndex index, std::uint64_t bits) const noexcept {
-      if (Traits::kGivesBack) (void)world->pool_of(index).put(index, bits);
-    }
     auto& last_user(std::uint32_t span) const noexcept { return world->last_users_[span]; }
-    void enlist(std::uint32_t span) const noexcept {
+    pool::SummaryTree<A>* tree_of(std::uint32_t span) const noexcept {
       const unsigned owner =
-          Traits::kEnlistsWithOwner ? world->owners_[span].load(std::memory_order_acquire) : static_cast<std::uint8_t>(tag);
-      if (owner != 0) world->pools_[owner].enlist(span);
+          Traits::kAnnouncesToOwner ? world->owners_[span].load(std::memory_order_acquire) : static_cast<std::uint8_t>(tag);
+      return owner != 0 ? &world->pools_[owner].tree() : nullptr;
     }
   };
   struct Config {
@@ -117,10 +114,23 @@ class World {
 
   // Takes up to `want` slots; the stamps show whether somebody else has them.
   Taken take(Cursor& cursor, unsigned want, unsigned tag = 1, unsigned max_foreign_spans = 0) {
-    const Taken t = pools_[tag].take(cursor, want, sim::thread_index() + 1, max_foreign_spans);
+    const Taken t = take_verified(cursor, want, tag, max_foreign_spans);
     acquired(t);
     if (t.bits != 0) SIM_CHECK(owners_[pool::span_of(t.word)].load(std::memory_order_relaxed) == tag);
     return t;
+  }
+  // As Arena::take_slots() does.
+  Taken take_verified(Cursor& cursor, unsigned want, unsigned tag, unsigned max_foreign_spans) {
+    for (;;) {
+      const Taken t = pools_[tag].find(cursor, want, sim::thread_index() + 1, max_foreign_spans);
+      if (t.bits == 0) return t;
+      if (storage_[tag].belongs(pool::span_of(t.word), tag)) {
+        pools_[tag].settle(cursor, t.word, sim::thread_index() + 1);
+        return t;
+      }
+      if (!Traits::kGivesBack) return {};
+      (void)pool_of(t.word).put(t.word, t.bits);
+    }
   }
   void put(const Taken& t) {
     for_each_stamp(t, [](auto& stamp) {
@@ -181,7 +191,7 @@ class World {
     const auto i = static_cast<WordIndex>(word - &current_->words_[0][0]);
     const std::uint32_t span = i / kWords;
     current_->summaries_[span].fetch_or(base::bit(i % kWords), std::memory_order_seq_cst);
-    current_->storage_[1].enlist(span);
+    current_->pools_[1].tree().set(span);
   }
   static bool in_take_all() { return in_take_all_[sim::thread_index()]; }
 
@@ -386,7 +396,7 @@ Result drain_against_take_all_and_refill(Options options) {
 }
 
 // A span is filled by its last put, taken away before that put has announced it, handed out whole by its new pool, and
-// filled again: the late announcement may not make the new pool's put believe that the span is enlisted.
+// filled again: the late announcement may not make the new pool's put believe that the span is in its tree.
 template <class Traits>
 Result late_announcement(Options options, bool searched) {
   options.name += searched ? "late/search" : "late";
@@ -688,10 +698,10 @@ struct OwnerNotVerified : Faithful {
 struct WrongTakeKept : Faithful {
   static constexpr bool kGivesBack = false;
 };
-struct EnlistedWithFormerPool : Faithful {
-  static constexpr bool kEnlistsWithOwner = false;
+struct AnnouncedToFormerPool : Faithful {
+  static constexpr bool kAnnouncesToOwner = false;
 };
-TEST(WordPool_Mutants, EnlistedWithFormerPool_Killed) { EXPECT_EQ(killed<EnlistedWithFormerPool>(), Failure::kCheck); }
+TEST(WordPool_Mutants, AnnouncedToFormerPool_Killed) { EXPECT_EQ(killed<AnnouncedToFormerPool>(), Failure::kCheck); }
 TEST(WordPool_Mutants, OwnerNotVerified_Killed) { EXPECT_EQ(killed<OwnerNotVerified>(), Failure::kCheck); }
 TEST(WordPool_Mutants, WrongTakeKept_Killed) { EXPECT_EQ(killed<WrongTakeKept>(), Failure::kCheck); }
 

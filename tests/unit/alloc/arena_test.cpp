@@ -74,14 +74,11 @@ class TestArena {
   }
   void take(unsigned c, const Taken& t) {
     EXPECT_TRUE(arena_->pool(c).take_exactly(t.word, t.bits));
-    arena_->note_taken(t.word);
+    arena_->note_taken(pool::span_of(t.word));
     report(c, t.bits, 1);
   }
   void put(unsigned c, const Taken& t) {
-    const std::uint64_t old = arena_->pool(c).put(t.word, t.bits);
-    EXPECT_EQ(old & t.bits, 0U);
-    if ((old | t.bits) == arena_->pool(c).shape().full(pool::word_in_span(t.word))) arena_->note_full(c, t.word);
-    arena_->note_drained(pool::span_of(t.word));
+    EXPECT_EQ(arena_->give_slots(c, t), 0U);
     report(c, t.bits, -1);
   }
   void put(unsigned c, const std::vector<Taken>& all) {
@@ -787,8 +784,7 @@ TEST(Arena, Trim_PurgedPagesUsedAgain_AreReturnedAgain) {
   EXPECT_GE(first, kSpan - 2 * SmallConfig::kPageBytes);
   EXPECT_EQ(arena->budget().figures().returned, static_cast<std::int64_t>(first));
   pool::Cursor cursor;
-  const Taken t = arena->pool(kSmall).take(cursor, 64, 1, 0);
-  arena->note_taken(t.word);
+  const Taken t = arena->take_slots(kSmall, cursor, 64, 1, 0);
   arena.report(kSmall, t.bits, 1);
   EXPECT_EQ(arena->budget().figures().returned, 0);
   EXPECT_TRUE(arena.check());
@@ -1005,7 +1001,7 @@ TEST(Arena, Admit_FreesWhatIsFreeFirst) {
 // ---- an empty span is noticed -----------------------------------------------------------------------------------------
 
 // The reclaiming thread holds some words, gives up, and puts them back; the word that was missing comes back meanwhile.
-TEST(Arena, Seize_MissingWordComesBackMeanwhile_TheEmptySpanIsNoticed) {
+TEST(Arena, Reclaim_MissingWordComesBackMeanwhile_TheEmptySpanIsNoticed) {
   Hooked arena;
   const auto all = arena.claim_whole(kSmall);
   const SpanIndex span = pool::span_of(all[0].word);
@@ -1017,7 +1013,7 @@ TEST(Arena, Seize_MissingWordComesBackMeanwhile_TheEmptySpanIsNoticed) {
   // searcher returns its.
   test::HookedAtomics::interrupt_before_change_of(&last, [&] {
     pool::Cursor cursor{pool::word_index(span, arena->pool(kSmall).shape().words() - 1), pool::Cursor::kNoSpan};
-    const Taken theirs = arena->pool(kSmall).take(cursor, 64, 9, 0);
+    const Taken theirs = arena->take_slots(kSmall, cursor, 64, 9, 0);
     ASSERT_NE(theirs.bits, 0U);
     arena.report(kSmall, theirs.bits, 1);
     auto& first = const_cast<test::HookedAtomics::atomic<std::uint64_t>&>(*arena->word_address(pool::word_index(span, 0)));
@@ -1071,7 +1067,7 @@ TEST(Arena, Searcher_OfTheFormerClassHoldsTheLastWord_TheEmptySpanIsNoticed) {
     test::HookedAtomics::interrupt_before_change_of(&word, [&arena, last] { arena.put(kSmall, last); });
   });
   pool::Cursor cursor{pool::word_index(span, 0), pool::Cursor::kNoSpan};
-  EXPECT_EQ(arena->pool(kOneWord).take(cursor, 64, 9, 0).bits, 0U);
+  EXPECT_EQ(arena->take_slots(kOneWord, cursor, 64, 9, 0).bits, 0U);
   EXPECT_EQ(arena->pool(kSmall).free_slots(span), arena->pool(kSmall).shape().slots);
   EXPECT_TRUE(arena.check()) << "wholly free, and nobody knows";
 }
@@ -1141,9 +1137,8 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
           if (!spans.empty()) {
             const unsigned c = spans[random() % spans.size()].first;
             pool::Cursor cursor;
-            const Taken t = arena->pool(c).take(cursor, 64, 1, 0);
+            const Taken t = arena->take_slots(c, cursor, 64, 1, 0);
             if (t.bits == 0) break;
-            arena->note_taken(t.word);
             arena.report(c, t.bits, 1);
             spans.emplace_back(c, std::vector<Taken>{t});
           }
@@ -1194,11 +1189,8 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
       if (what < 4 && slots.size() < 200) {
         const unsigned c = random() % 2 == 0 ? kSmall : random() % 2 == 0 ? kOneWord : kBig;
         pool::Cursor cursor;
-        Taken t = arena->pool(c).take(cursor, 64, me, 2);
-        if (t.bits != 0)
-          arena->note_taken(t.word);
-        else
-          t = arena->claim(c, 64, me, now);
+        Taken t = arena->take_slots(c, cursor, 64, me, 2);
+        if (t.bits == 0) t = arena->claim(c, 64, me, now);
         if (t.bits == 0) continue;
         report(c, t, 1, now);
         stamp(arena.slot(c, t.word, base::lowest_bit(t.bits)));
@@ -1208,10 +1200,7 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
         const auto [c, t] = slots.back();
         slots.pop_back();
         if (!stamped(arena.slot(c, t.word, base::lowest_bit(t.bits)))) wrong = true;
-        const std::uint64_t old = arena->pool(c).put(t.word, t.bits);
-        if ((old & t.bits) != 0) wrong = true;
-        if ((old | t.bits) == arena->pool(c).shape().full(pool::word_in_span(t.word))) arena->note_full(c, t.word);
-        arena->note_drained(pool::span_of(t.word));
+        if (arena->give_slots(c, t) != 0) wrong = true;
         report(c, t, -1, now);
       } else if (what == 8 && runs.size() < 8) {
         const unsigned n = 1 + random() % 6;
@@ -1238,9 +1227,7 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
       }
     }
     for (const auto& [c, t] : slots) {
-      const std::uint64_t old = arena->pool(c).put(t.word, t.bits);
-      if ((old | t.bits) == arena->pool(c).shape().full(pool::word_in_span(t.word))) arena->note_full(c, t.word);
-      arena->note_drained(pool::span_of(t.word));
+      if (arena->give_slots(c, t) != 0) wrong = true;
       report(c, t, -1, 0);
     }
     for (const auto& [first, n] : runs)

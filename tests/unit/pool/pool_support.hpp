@@ -40,15 +40,26 @@ class TestSpans {
   // Word 0 of level 0 of a stripe of pool 1, for hooks; for at most 64 spans and one pool.
   Word& stripe_word(unsigned stripe) const { return trees_[stripe]; }
   bool belongs(std::uint32_t span, unsigned tag) const { return owners_[span].load(std::memory_order_acquire) == tag; }
-  void give_back(pool::WordIndex index, std::uint64_t bits) {
-    ++gave_back;
-    (void)pools_[owners_[pool::span_of(index)].load(std::memory_order_acquire)].put(index, bits);
-  }
-  void enlist(std::uint32_t span) {
-    if (const unsigned tag = owners_[span].load(std::memory_order_acquire); tag != 0) pools_[tag].enlist(span);
+  pool::SummaryTree<A>* tree_of(std::uint32_t span) const {
+    const unsigned tag = owners_[span].load(std::memory_order_acquire);
+    return tag != 0 ? &pools_[tag].tree() : nullptr;
   }
 
   [[nodiscard]] Pool& pool(unsigned tag) { return pools_[tag]; }
+  // As the arena takes slots: from a span that still belongs to the pool.
+  [[nodiscard]] pool::Taken take(unsigned tag, pool::Cursor& cursor, unsigned want, std::uint32_t thread_id,
+                                 unsigned max_foreign_spans) {
+    for (;;) {
+      const pool::Taken taken = pools_[tag].find(cursor, want, thread_id, max_foreign_spans);
+      if (taken.bits == 0) return taken;
+      if (belongs(pool::span_of(taken.word), tag)) {
+        pools_[tag].settle(cursor, taken.word, thread_id);
+        return taken;
+      }
+      ++gave_back;
+      (void)pools_[owners_[pool::span_of(taken.word)].load(std::memory_order_acquire)].put(taken.word, taken.bits);
+    }
+  }
   // Gives a span that nobody has to a pool.
   pool::Taken give(std::uint32_t span, unsigned tag, unsigned keep = 0) {
     owners_[span].store(static_cast<std::uint8_t>(tag), std::memory_order_release);

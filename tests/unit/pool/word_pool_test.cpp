@@ -51,7 +51,7 @@ TEST(WordPool, Publish_KeepsTheCallersShare_TheRestIsFree) {
 TEST(WordPool, Take_EmptyPool_ReturnsNoBits) {
   Storage spans(130, {{64}});
   Cursor cursor;
-  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
+  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, 0U);
   EXPECT_EQ(cursor.active_span, Cursor::kNoSpan);
 }
 
@@ -59,9 +59,9 @@ TEST(WordPool, Take_WholeWord_OneCallTakesAll64) {
   Storage spans(1, {{128}});
   spans.give(0, 1);
   Cursor cursor;
-  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, kAll);
-  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, kAll);
-  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
+  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, kAll);
+  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, kAll);
+  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, 0U);
   EXPECT_TRUE(spans.check());
 }
 
@@ -69,9 +69,9 @@ TEST(WordPool, Take_PartOfAWord_TheLowestFirst) {
   Storage spans(1, {{64}});
   spans.give(0, 1);
   Cursor cursor;
-  EXPECT_EQ(spans.pool(1).take(cursor, 3, kMe, kAnywhere).bits, 0b111U);
-  EXPECT_EQ(spans.pool(1).take(cursor, 2, kMe, kAnywhere).bits, 0b11000U);
-  EXPECT_EQ(spans.pool(1).take(cursor, 63, kMe, kAnywhere).bits, kAll << 5);
+  EXPECT_EQ(spans.take(1, cursor, 3, kMe, kAnywhere).bits, 0b111U);
+  EXPECT_EQ(spans.take(1, cursor, 2, kMe, kAnywhere).bits, 0b11000U);
+  EXPECT_EQ(spans.take(1, cursor, 63, kMe, kAnywhere).bits, kAll << 5);
   EXPECT_TRUE(spans.check());
 }
 
@@ -80,8 +80,7 @@ TEST(WordPool, Take_PartialLastWord_NeverGivesASlotBeyondTheShape) {
   spans.give(0, 1);
   Cursor cursor;
   std::uint32_t got = 0;
-  for (Taken t = spans.pool(1).take(cursor, 64, kMe, kAnywhere); t.bits != 0;
-       t = spans.pool(1).take(cursor, 64, kMe, kAnywhere)) {
+  for (Taken t = spans.take(1, cursor, 64, kMe, kAnywhere); t.bits != 0; t = spans.take(1, cursor, 64, kMe, kAnywhere)) {
     EXPECT_EQ(t.bits & ~SpanShape{70}.full(word_in_span(t.word)), 0U);
     got += static_cast<std::uint32_t>(std::popcount(t.bits));
   }
@@ -92,7 +91,7 @@ TEST(WordPool, Take_CursorBehindTheOnlyFreeSlot_WrapsAround) {
   Storage spans(200, {{64}});
   spans.give(3, 1);
   Cursor cursor = at(word_index(150, 0));
-  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).word, word_index(3, 0));
+  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(3, 0));
 }
 
 TEST(WordPool, Take_CursorInABlock_ContinuesUpwardsThere) {
@@ -100,21 +99,21 @@ TEST(WordPool, Take_CursorInABlock_ContinuesUpwardsThere) {
   spans.give(0, 1);
   spans.give(1, 1);
   Cursor cursor = at(word_index(1, 2));
-  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).word, word_index(1, 2));
-  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).word, word_index(1, 3));
-  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).word, word_index(1, 0));
+  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(1, 2));
+  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(1, 3));
+  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(1, 0));
 }
 
 TEST(WordPool, Take_AnothersSpan_IsPassedOverUpToTheLimit) {
   Storage spans(4, {{64}});
   for (std::uint32_t b = 0; b < 3; ++b) spans.give(b, 1);
   Cursor other;
-  EXPECT_EQ(span_of(spans.pool(1).take(other, 1, kOther, 2).word), 0U);
+  EXPECT_EQ(span_of(spans.take(1, other, 1, kOther, 2).word), 0U);
   EXPECT_EQ(other.active_span, 0U);
   Cursor mine;  // stands in span 0, too
-  EXPECT_EQ(span_of(spans.pool(1).take(mine, 1, kMe, 2).word), 1U);
+  EXPECT_EQ(span_of(spans.take(1, mine, 1, kMe, 2).word), 1U);
   EXPECT_EQ(mine.active_span, 1U);
-  EXPECT_EQ(span_of(spans.pool(1).take(mine, 1, kMe, 2).word), 1U) << "stays at home";
+  EXPECT_EQ(span_of(spans.take(1, mine, 1, kMe, 2).word), 1U) << "stays at home";
 }
 
 TEST(WordPool, Take_AllSpansInUse_NothingUpToTheLimit_SharedBeyond) {
@@ -122,20 +121,20 @@ TEST(WordPool, Take_AllSpansInUse_NothingUpToTheLimit_SharedBeyond) {
   spans.give(0, 1);
   spans.give(1, 1);
   Cursor a, b, mine;
-  (void)spans.pool(1).take(a, 1, 7, 9);
-  (void)spans.pool(1).take(b, 1, 8, 9);
-  EXPECT_EQ(spans.pool(1).take(mine, 1, kMe, 9).bits, 0U);
-  EXPECT_NE(spans.pool(1).take(mine, 1, kMe, 1).bits, 0U) << "more of them than the caller puts up with";
+  (void)spans.take(1, a, 1, 7, 9);
+  (void)spans.take(1, b, 1, 8, 9);
+  EXPECT_EQ(spans.take(1, mine, 1, kMe, 9).bits, 0U);
+  EXPECT_NE(spans.take(1, mine, 1, kMe, 1).bits, 0U) << "more of them than the caller puts up with";
   spans.pool(1).clear_active(mine, kMe);
-  EXPECT_NE(spans.pool(1).take(mine, 1, kMe, kAnywhere).bits, 0U);
+  EXPECT_NE(spans.take(1, mine, 1, kMe, kAnywhere).bits, 0U);
 }
 
 TEST(WordPool, ClearActive_AnothersMark_IsLeftAlone) {
   Storage spans(1, {{64}});
   spans.give(0, 1);
   Cursor a, b;
-  (void)spans.pool(1).take(a, 1, kMe, kAnywhere);
-  (void)spans.pool(1).take(b, 1, kOther, kAnywhere);  // b holds it now
+  (void)spans.take(1, a, 1, kMe, kAnywhere);
+  (void)spans.take(1, b, 1, kOther, kAnywhere);  // b holds it now
   spans.pool(1).clear_active(a, kMe);
   EXPECT_EQ(spans.last_user(0).load(std::memory_order_relaxed), LastUser::active(kOther).value);
   spans.pool(1).clear_active(b, kOther);
@@ -146,12 +145,12 @@ TEST(WordPool, Put_EmptyWord_IsFoundAgain) {
   Storage spans(300, {{4096}});
   const Taken mine = spans.give(299, 1, 64);
   Cursor cursor;
-  while (spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits != 0) {
+  while (spans.take(1, cursor, 64, kMe, kAnywhere).bits != 0) {
   }
   EXPECT_EQ(spans.pool(1).put(mine.word, std::uint64_t{1} << 63), 0U);
   EXPECT_TRUE(spans.check());
   Cursor fresh;
-  EXPECT_EQ(spans.pool(1).take(fresh, 64, kMe, kAnywhere).bits, std::uint64_t{1} << 63);
+  EXPECT_EQ(spans.take(1, fresh, 64, kMe, kAnywhere).bits, std::uint64_t{1} << 63);
 }
 
 TEST(WordPool, Put_SlotIsFreeAlready_ReportsItAndChangesNothing) {
@@ -179,7 +178,7 @@ TEST(WordPool, TakeAll_WhollyFree_TakesEverySlot) {
     EXPECT_TRUE(spans.pool(1).take_all(0));
     EXPECT_EQ(spans.pool(1).free_slots(0), 0U);
     Cursor cursor;
-    EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
+    EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, 0U);
   }
 }
 
@@ -202,7 +201,7 @@ TEST(WordPool, TakeAll_SearcherTakesAWordMeanwhile_FailsAndNothingIsLost) {
   Taken theirs;
   test::HookedAtomics::interrupt_before_change_of(&spans.word(word_index(0, 2)), [&] {
     Cursor cursor = at(word_index(0, 3));
-    theirs = spans.pool(1).take(cursor, 10, kOther, kAnywhere);
+    theirs = spans.take(1, cursor, 10, kOther, kAnywhere);
   });
   EXPECT_FALSE(spans.pool(1).take_all(0));
   EXPECT_EQ(std::popcount(theirs.bits), 10);
@@ -218,8 +217,8 @@ TEST(WordPool, Reuse_SpanGoesToAnotherPool_EachSeesItsOwnShape) {
   ASSERT_TRUE(spans.take_away(0));
   spans.give(0, 2);
   Cursor one, two;
-  EXPECT_EQ(spans.pool(1).take(one, 64, kMe, kAnywhere).bits, 0U);
-  EXPECT_EQ(spans.pool(2).take(two, 64, kMe, kAnywhere).bits, base::low_bits(10));
+  EXPECT_EQ(spans.take(1, one, 64, kMe, kAnywhere).bits, 0U);
+  EXPECT_EQ(spans.take(2, two, 64, kMe, kAnywhere).bits, base::low_bits(10));
   EXPECT_TRUE(spans.check());
 }
 
@@ -232,7 +231,7 @@ TEST(WordPool, Reuse_SearcherOfTheFormerPool_GivesBackWhatItTook) {
     spans.give(0, 2);
   });
   Cursor cursor;
-  EXPECT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, 0U);
+  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, 0U);
   EXPECT_EQ(spans.gave_back.load(), 1U);
   EXPECT_EQ(spans.pool(2).free_slots(0), 64U);
   EXPECT_TRUE(spans.check());
@@ -248,16 +247,16 @@ TEST(WordPool, Reuse_LateAnnouncementToTheFormerPool_SlotsOfTheNewOneAreFound) {
     ASSERT_TRUE(spans.take_away(0));
     spans.give(0, 2);
     Cursor cursor;
-    theirs = spans.pool(2).take(cursor, 64, kOther, kAnywhere);
+    theirs = spans.take(2, cursor, 64, kOther, kAnywhere);
     ASSERT_EQ(theirs.bits, kAll);
     Cursor fresh = at(word_index(1, 0));
-    ASSERT_EQ(spans.pool(2).take(fresh, 64, kOther, kAnywhere).bits, 0U);  // clears the hints
+    ASSERT_EQ(spans.take(2, fresh, 64, kOther, kAnywhere).bits, 0U);  // clears the hints
   });
   EXPECT_EQ(spans.pool(1).put(mine.word, mine.bits), 0U);
   EXPECT_EQ(spans.pool(2).put(theirs.word, theirs.bits), 0U);
   EXPECT_TRUE(spans.check());
   Cursor fresh = at(word_index(1, 0));
-  EXPECT_EQ(spans.pool(2).take(fresh, 64, kMe, kAnywhere).bits, kAll);
+  EXPECT_EQ(spans.take(2, fresh, 64, kMe, kAnywhere).bits, kAll);
 }
 
 // The same with a claimer who keeps every slot: it publishes nothing, but the late bit is in the summary already.
@@ -270,7 +269,7 @@ TEST(WordPool, Reuse_AnnouncementBetweenTwoOwners_SlotsOfTheNewOneAreFound) {
   EXPECT_EQ(spans.pool(2).put(theirs.word, theirs.bits), 0U);
   EXPECT_TRUE(spans.check());
   Cursor fresh = at(word_index(1, 0));
-  EXPECT_EQ(spans.pool(2).take(fresh, 64, kMe, kAnywhere).bits, kAll);
+  EXPECT_EQ(spans.take(2, fresh, 64, kMe, kAnywhere).bits, kAll);
 }
 
 // A put comes between the searcher's look at an empty word and its clearing of the summary bit.
@@ -279,12 +278,12 @@ TEST(WordPool, StaleSummary_PutDuringTheClearing_IsFound) {
   const Taken mine = spans.give(0, 1, 64);
   ASSERT_EQ(spans.pool(1).put(mine.word, mine.bits), 0U);
   Cursor cursor;
-  ASSERT_EQ(spans.pool(1).take(cursor, 64, kMe, kAnywhere).bits, kAll);  // the summary bit is stale now
+  ASSERT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, kAll);  // the summary bit is stale now
   test::HookedAtomics::interrupt_before_change_of(&spans.summary(0), [&] { (void)spans.pool(1).put(mine.word, mine.bits); });
   Cursor searcher = at(word_index(1, 0));
-  const Taken first = spans.pool(1).take(searcher, 64, kOther, kAnywhere);
+  const Taken first = spans.take(1, searcher, 64, kOther, kAnywhere);
   Cursor fresh = at(word_index(1, 0));
-  const Taken second = spans.pool(1).take(fresh, 64, kMe, kAnywhere);
+  const Taken second = spans.take(1, fresh, 64, kMe, kAnywhere);
   EXPECT_EQ(first.bits | second.bits, kAll);
   EXPECT_TRUE(spans.check());
 }
@@ -301,14 +300,14 @@ TEST(WordPool, Stripes_SpanIsMovedToAndFro_StaysFindable) {
   test::HookedAtomics::interrupt_before_change_of(&spans.stripe_word(1), [&] {
     spans.last_user(0).store(LastUser::inactive(1).value);
     Cursor cursor = at(word_index(7, 0));
-    EXPECT_EQ(spans.pool(1).take(cursor, 64, 2 + 4, kMaxForeignSpans).bits, 0U) << "others' span, and few of them";
+    EXPECT_EQ(spans.take(1, cursor, 64, 2 + 4, kMaxForeignSpans).bits, 0U) << "others' span, and few of them";
     spans.last_user(0).store(LastUser::inactive(3).value);
   });
   Cursor cursor = at(word_index(7, 0));
-  EXPECT_EQ(spans.pool(1).take(cursor, 64, 1 + 4, kMaxForeignSpans).bits, 0U);
+  EXPECT_EQ(spans.take(1, cursor, 64, 1 + 4, kMaxForeignSpans).bits, 0U);
   EXPECT_TRUE(spans.check());
   Cursor fresh = at(word_index(7, 0));
-  EXPECT_EQ(spans.pool(1).take(fresh, 64, kMe, kAnywhere).bits, kAll);
+  EXPECT_EQ(spans.take(1, fresh, 64, kMe, kAnywhere).bits, kAll);
 }
 
 TEST(WordPool, Stripes_OwnSpansFirst_ThenTheOthers) {
@@ -320,7 +319,7 @@ TEST(WordPool, Stripes_OwnSpansFirst_ThenTheOthers) {
   std::set<std::uint32_t> mine, all;
   Cursor cursor;
   for (int i = 0; i < 20; ++i) {
-    const Taken t = spans.pool(1).take(cursor, 64, 2, i < 5 ? 4 : kAnywhere);
+    const Taken t = spans.take(1, cursor, 64, 2, i < 5 ? 4 : kAnywhere);
     ASSERT_EQ(t.bits, kAll);
     all.insert(span_of(t.word));
     if (i < 5) mine.insert(span_of(t.word));
@@ -341,7 +340,7 @@ TEST(WordPool, Take_HighLimitAmongManySpansOfOthers_TakesOneOver) {
         spans.give(b, 1);
       }
       Cursor cursor;
-      EXPECT_NE(spans.pool(1).take(cursor, 64, kMe, max_foreign_spans).bits, 0U)
+      EXPECT_NE(spans.take(1, cursor, 64, kMe, max_foreign_spans).bits, 0U)
           << stripes << " stripes, max_foreign_spans " << max_foreign_spans;
     }
 }
@@ -353,7 +352,7 @@ TEST(WordPool, Take_AmongSpansOfOthers_PrefersOneThatItsLastUserLeft) {
     spans.give(b, 1);
   }
   Cursor cursor = at(word_index(9, 0));
-  EXPECT_EQ(span_of(spans.pool(1).take(cursor, 64, kMe, 2).word), 3U);
+  EXPECT_EQ(span_of(spans.take(1, cursor, 64, kMe, 2).word), 3U);
 }
 
 // Random operations of one thread against a set of slots, the invariants after each.
@@ -384,7 +383,7 @@ TEST(WordPool, RandomTakesAndPuts_AgreeWithASet) {
       }
       case 1:
       case 2: {
-        const Taken t = pool.take(cursors[tag], 1 + random() % 64, 1 + random() % 9, kAnywhere);
+        const Taken t = spans.take(tag, cursors[tag], 1 + random() % 64, 1 + random() % 9, kAnywhere);
         if (t.bits == 0) {
           for (std::uint32_t b = 0; b < kSpans; ++b)
             ASSERT_TRUE(owner[b] != tag || pool.free_slots(b) == 0) << "free slots were not found";
@@ -434,7 +433,7 @@ TEST(WordPool, ThreadsTakePutAndReuse_NoSlotTwiceNoneLost) {
     for (int i = 0; i < 20000; ++i) {
       const unsigned tag = 1 + random() % 2;
       if (random() % 2 == 0) {
-        const Taken t = spans.pool(tag).take(cursors[tag], 1 + random() % 64, me, random() % 3);
+        const Taken t = spans.take(tag, cursors[tag], 1 + random() % 64, me, random() % 3);
         if (t.bits == 0) continue;
         stamp(t, 0, me);
         held.emplace_back(tag, t);
