@@ -29,6 +29,7 @@
 #include "freehold/alloc/chunk_pool.hpp"
 #include "freehold/alloc/due.hpp"
 #include "freehold/alloc/run_cache.hpp"
+#include "freehold/alloc/size_classes.hpp"
 #include "freehold/alloc/span.hpp"
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
@@ -97,11 +98,11 @@ class Arena {
     }
     Word& summary(SpanIndex span) const noexcept { return arena->spans_[span].summary; }
     auto& last_user(SpanIndex span) const noexcept { return arena->last_users_[span]; }
-    bool belongs(SpanIndex span, unsigned tag) const noexcept { return arena->class_of_span(span) == tag; }
+    bool belongs(SpanIndex span, unsigned tag) const noexcept { return arena->class_of_span(span).index() == tag; }
     // Of no class: the claim that follows puts it into a tree.
     pool::SummaryTree<A>* tree_of(SpanIndex span) const noexcept {
-      const unsigned c = arena->class_of_span(span);
-      return c != 0 ? &arena->pools_[c].tree() : nullptr;
+      const SizeClass c = arena->class_of_span(span);
+      return c.is_slot() ? &arena->pools_[c].tree() : nullptr;
     }
   };
   struct PoolConfig {
@@ -125,8 +126,8 @@ class Arena {
 
   // --- look-ups, any thread ------------------------------------------------------------------------------------------
 
-  [[nodiscard]] Pool& pool(unsigned c) noexcept { return pools_[c]; }
-  [[nodiscard]] const pool::SlotGeometry& geometry(unsigned c) const noexcept { return geometry_[c]; }
+  [[nodiscard]] Pool& pool(SizeClass c) noexcept { return pools_[c]; }
+  [[nodiscard]] const pool::SlotGeometry& geometry(SizeClass c) const noexcept { return geometry_[c]; }
   [[nodiscard]] std::uintptr_t base() const noexcept { return base_; }
   // Spans that exist; an address beyond is not ours. Relaxed: a block's user was told its address after it grew.
   [[nodiscard]] std::size_t span_count() const noexcept { return span_count_.load(std::memory_order_relaxed); }
@@ -137,7 +138,9 @@ class Arena {
     return &spans_[pool::span_of(index)].words[pool::word_in_span(index)];
   }
   // Acquire: pairs with kSetClass in claim().
-  [[nodiscard]] unsigned class_of_span(SpanIndex i) const noexcept { return span_class_[i].load(std::memory_order_acquire); }
+  [[nodiscard]] SizeClass class_of_span(SpanIndex i) const noexcept {
+    return SizeClass{span_class_[i].load(std::memory_order_acquire)};
+  }
   // Pages of the run in use that begins at span i; 0: none does.
   [[nodiscard]] std::uint32_t run_pages(SpanIndex i) const noexcept {
     return run_pages_[i].load(std::memory_order_relaxed);  // relaxed: the block is the caller's
@@ -153,11 +156,11 @@ class Arena {
 
   // Gives class `c` a span, worked in by `thread_id`, and the caller `keep` of its slots (at most 64). bits == 0: out of
   // memory.
-  [[nodiscard]] pool::Taken claim(unsigned c, unsigned keep, std::uint32_t thread_id, std::uint64_t now) noexcept;
+  [[nodiscard]] pool::Taken claim(SizeClass c, unsigned keep, std::uint32_t thread_id, std::uint64_t now) noexcept;
 
   // Takes up to `want` slots of class `c` of one word, where WordPool::find() finds some under these terms. bits == 0: it
   // finds none.
-  [[nodiscard]] pool::Taken take_slots(unsigned c, pool::Cursor& cursor, unsigned want, std::uint32_t thread_id,
+  [[nodiscard]] pool::Taken take_slots(SizeClass c, pool::Cursor& cursor, unsigned want, std::uint32_t thread_id,
                                        unsigned max_foreign_spans) noexcept {
     for (;;) {
       const pool::Taken taken = pools_[c].find(cursor, want, thread_id, max_foreign_spans);
@@ -172,14 +175,14 @@ class Arena {
     }
   }
   // Gives slots of class `c` back. Returns those of them that were free already; then nothing was changed.
-  [[nodiscard]] std::uint64_t give_slots(unsigned c, const pool::Taken& slots) noexcept {
+  [[nodiscard]] std::uint64_t give_slots(SizeClass c, const pool::Taken& slots) noexcept {
     const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(slots.word));
     const std::uint64_t twice = give_word(c, slots.word, slots.bits, full, *word_address(slots.word));
     if (twice == 0) note_drained(pool::span_of(slots.word));
     return twice;
   }
   // The same for n <= kMaxBatch addresses; `last` becomes the word of the last one. Reports misuse.
-  void give_slots(unsigned c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept;
+  void give_slots(SizeClass c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept;
   // Slots of a span were handed out: what was known of its pages no longer holds.
   void note_taken(SpanIndex i) noexcept {
     if (spans_[i].page_hints.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -287,13 +290,13 @@ class Arena {
     const sync::Guard guard(grow_lock_);
     return space_.table_bytes();
   }
-  // Calls f(span, size class or 0) for every span that exists.
+  // Calls f(span, its size class or none) for every span that exists.
   template <class F>
   void for_each_span(F&& f) noexcept {
     const auto count = static_cast<SpanIndex>(span_count());
     for (SpanIndex i = 0; i < count; ++i)
       if (chunks_.chunk(i / kChunkSpans).kind.load(std::memory_order_relaxed) != ChunkKind::kNone)
-        f(i, unsigned{span_class_[i].load(std::memory_order_relaxed)});
+        f(i, SizeClass{span_class_[i].load(std::memory_order_relaxed)});
   }
   // `kept`: whether a thread keeps the span as a free one.
   template <class IsKept>
@@ -346,7 +349,7 @@ class Arena {
   static constexpr Effort kStep{128, std::size_t{16} << 20};  // half a millisecond: 100 ns a page
 
   // Where spans of class c come from.
-  [[nodiscard]] static constexpr ChunkKind chunk_kind_of(unsigned c) noexcept {
+  [[nodiscard]] static constexpr ChunkKind chunk_kind_of(SizeClass c) noexcept {
     return Classes::slot_bytes(c) <= Config::kSlotChunkMaxBytes ? ChunkKind::kSlots : ChunkKind::kRuns;
   }
   [[nodiscard]] static constexpr ChunkKind other(ChunkKind kind) noexcept {
@@ -374,21 +377,21 @@ class Arena {
                                                  std::uint32_t pages, std::uint64_t now) noexcept;
   [[nodiscard]] bool may_use_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept;
   void regret_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept;
-  [[nodiscard]] SpanIndex span_for(unsigned c, std::uint64_t now) noexcept;
+  [[nodiscard]] SpanIndex span_for(SizeClass c, std::uint64_t now) noexcept;
 
   // The class of a span that has just left a set of spans; 0: none.
-  [[nodiscard]] unsigned class_after_leaving(SpanIndex i) const noexcept {
-    return span_class_[i].load(Config::SpanOrders::kAskClass);
+  [[nodiscard]] SizeClass class_after_leaving(SpanIndex i) const noexcept {
+    return SizeClass{span_class_[i].load(Config::SpanOrders::kAskClass)};
   }
   // Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Concurrent
   // frees saw these slots as taken and did not report the span as empty, so we must.
   void put_back(pool::WordIndex index, std::uint64_t bits) noexcept {
-    const unsigned c = class_of_span(pool::span_of(index));
+    const SizeClass c = class_of_span(pool::span_of(index));
     const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(index));
     (void)give_word(c, index, bits, full, *word_address(index));
   }
   // Returns the bits that were set already; then nothing was changed.
-  [[nodiscard]] std::uint64_t give_word(unsigned c, pool::WordIndex index, std::uint64_t bits, std::uint64_t full,
+  [[nodiscard]] std::uint64_t give_word(SizeClass c, pool::WordIndex index, std::uint64_t bits, std::uint64_t full,
                                         Word& word) noexcept {
     const std::uint64_t old = pools_[c].put(index, bits, word);
     if ((old & bits) != 0) [[unlikely]]
@@ -397,7 +400,7 @@ class Arena {
     return 0;
   }
   // A word became full: its span may be wholly free. One bit set, once per span that empties.
-  void note_full(unsigned c, pool::WordIndex index) noexcept {
+  void note_full(SizeClass c, pool::WordIndex index) noexcept {
     const SpanIndex span = pool::span_of(index);
     if (!empties_.test(span) && pools_[c].looks_full(span, pool::word_in_span(index))) {
       empties_.set(span);
@@ -413,7 +416,7 @@ class Arena {
   }
   void drop_hints(SpanIndex i, bool wanted) noexcept;
   [[nodiscard]] SpanIndex reclaim_empty_span(SpanIndex from) noexcept;
-  [[nodiscard]] bool reclaim_span(SpanIndex i, unsigned c) noexcept;
+  [[nodiscard]] bool reclaim_span(SpanIndex i, SizeClass c) noexcept;
   void tick_locked(std::uint64_t now) noexcept;
   [[nodiscard]] Due purge_idle_locked(std::uint64_t now) noexcept;
   [[nodiscard]] bool is_much_scattered() noexcept;
@@ -424,9 +427,9 @@ class Arena {
   [[nodiscard]] std::uint32_t oldest_dirty_chunk() noexcept;
   [[nodiscard]] bool purge_chunk(std::uint32_t chunk, std::uint64_t now, Effort& effort) noexcept;
   void purge_records_of(std::uint32_t chunk, std::uint64_t now) noexcept;
-  [[nodiscard]] bool purge_pages_of(SpanIndex i, unsigned c, std::uint64_t now, Effort& effort) noexcept;
-  [[nodiscard]] std::uint32_t free_pages_of(SpanIndex i, unsigned c) noexcept;
-  [[nodiscard]] bool purge_pages(SpanIndex i, unsigned c, unsigned page, unsigned end, Effort& effort) noexcept;
+  [[nodiscard]] bool purge_pages_of(SpanIndex i, SizeClass c, std::uint64_t now, Effort& effort) noexcept;
+  [[nodiscard]] std::uint32_t free_pages_of(SpanIndex i, SizeClass c) noexcept;
+  [[nodiscard]] bool purge_pages(SpanIndex i, SizeClass c, unsigned page, unsigned end, Effort& effort) noexcept;
   [[nodiscard]] bool purge_range(std::uintptr_t at, std::size_t bytes, Effort& effort) noexcept;
   void forbid_huge_pages() noexcept;
 
@@ -439,8 +442,8 @@ class Arena {
   SpanType* spans_ = nullptr;
   Pages* pages_ = nullptr;
   Storage storage_{this};
-  Pool pools_[Classes::kCount];
-  pool::SlotGeometry geometry_[Classes::kCount];
+  PerClass<Pool, Classes::kCount> pools_;
+  PerClass<pool::SlotGeometry, Classes::kCount> geometry_;
   ArenaSettings settings_;
   Chunks chunks_;
   Tree empties_;  // spans that looked wholly free

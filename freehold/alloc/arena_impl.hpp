@@ -46,11 +46,11 @@ void Arena<A, Config, Pages>::attach_tables(std::size_t spans) noexcept {
   Word* const words = static_cast<Word*>(space_.table(table_numbers_[5]));
   empties_.attach(words, trees, spans);
   drained_.attach(words + Classes::kCount * stripes, trees, spans);
-  for (unsigned c = 1; c < Classes::kCount; ++c) {
+  for (const SizeClass c : AllClasses<Classes>{}) {
     const auto bytes = static_cast<std::uint32_t>(Classes::slot_bytes(c));
     geometry_[c] = pool::SlotGeometry::of(base_, kSpanShift, bytes);
-    pools_[c].attach(&storage_, c, {static_cast<std::uint32_t>(kSpanBytes / bytes)}, words + c * stripes, trees, spans,
-                     settings_.stripes);
+    pools_[c].attach(&storage_, c.index(), {static_cast<std::uint32_t>(kSpanBytes / bytes)}, words + c.index() * stripes,
+                     trees, spans, settings_.stripes);
   }
 }
 
@@ -230,7 +230,7 @@ void Arena<A, Config, Pages>::give_untouched(const TakenSpans& t, unsigned n) no
 // ---- slots ------------------------------------------------------------------------------------------------------------
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::give_slots(unsigned c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept {
+void Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept {
   pool::SlotGroups groups;
   pool::group_slots(geometry_[c], slots, n, groups);
   if (groups.misplaced != 0) [[unlikely]]
@@ -270,12 +270,12 @@ void Arena<A, Config, Pages>::give_slots(unsigned c, void* const* slots, std::si
 // Takes every slot of span `i` of class `c`; the span is the caller's then, of no class. The class is asked again while we
 // hold slots: until then the span may have changed hands.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::reclaim_span(SpanIndex i, unsigned c) noexcept {
+bool Arena<A, Config, Pages>::reclaim_span(SpanIndex i, SizeClass c) noexcept {
   Pool& pool = pools_[c];
   if (!pool.take_all(i)) {
     // What was missing may have come back while we held other words, unseen by the thread that brought it; and the span may
     // be another class's by now.
-    if (const unsigned now_c = class_of_span(i); now_c != 0 && pools_[now_c].looks_full(i)) empties_.set(i);
+    if (const SizeClass now_c = class_of_span(i); now_c.is_slot() && pools_[now_c].looks_full(i)) empties_.set(i);
     return false;
   }
   if (class_of_span(i) != c) [[unlikely]] {
@@ -294,14 +294,14 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 SpanIndex Arena<A, Config, Pages>::reclaim_empty_span(SpanIndex from) noexcept {
   for (SpanIndex i = empties_.find(from); i != Tree::kNone; i = empties_.find(i + 1)) {
     empties_.retire(i, [] { return false; });
-    if (const unsigned c = class_after_leaving(i); c != 0 && reclaim_span(i, c)) return i;
+    if (const SizeClass c = class_after_leaving(i); c.is_slot() && reclaim_span(i, c)) return i;
   }
   return kNoSpan;
 }
 
 // A span that is the caller's: free and warm, or of another class that has become wholly free, or clean.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-SpanIndex Arena<A, Config, Pages>::span_for(unsigned c, std::uint64_t now) noexcept {
+SpanIndex Arena<A, Config, Pages>::span_for(SizeClass c, std::uint64_t now) noexcept {
   const ChunkKind kind = chunk_kind_of(c);
   const TakenSpans t = take_spans(kind, 1, 1, true, now);
   if (t.first == kNoSpan || kind != ChunkKind::kSlots || t.dirty != 0) return t.first;
@@ -314,7 +314,7 @@ SpanIndex Arena<A, Config, Pages>::span_for(unsigned c, std::uint64_t now) noexc
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-pool::Taken Arena<A, Config, Pages>::claim(unsigned c, unsigned keep, std::uint32_t thread_id, std::uint64_t now) noexcept {
+pool::Taken Arena<A, Config, Pages>::claim(SizeClass c, unsigned keep, std::uint32_t thread_id, std::uint64_t now) noexcept {
   const SpanIndex i = span_for(c, now);
   if (i == kNoSpan) return {};
   last_users_[i].store(pool::LastUser::active(thread_id).value, std::memory_order_relaxed);
@@ -322,7 +322,7 @@ pool::Taken Arena<A, Config, Pages>::claim(unsigned c, unsigned keep, std::uint3
   if (!chunk.has_records.load(std::memory_order_relaxed)) chunk.has_records.store(true, std::memory_order_relaxed);
   counters_.span_claims.fetch_add(1, std::memory_order_relaxed);
   budget_.class_spans(kSpanBytes);
-  span_class_[i].store(static_cast<std::uint8_t>(c), Config::SpanOrders::kSetClass);
+  span_class_[i].store(static_cast<std::uint8_t>(c.index()), Config::SpanOrders::kSetClass);
   return pools_[c].publish(i, keep);
 }
 
@@ -489,14 +489,14 @@ bool Arena<A, Config, Pages>::check_invariants(IsKept kept) noexcept {
   if (!chunks_.check_invariants(static_cast<std::uint32_t>(span_count() / kChunkSpans))) return false;
   bool good = true;
   SpanIndex run_end = 0;
-  for_each_span([&](SpanIndex i, unsigned c) {
+  for_each_span([&](SpanIndex i, SizeClass c) {
     if (const std::uint32_t pages = run_pages(i); pages != 0) {
-      good = good && c == 0 && i >= run_end;
+      good = good && !c.is_slot() && i >= run_end;
       run_end = i + spans_of(pages);
     }
-    const int places = (chunks_.is_free(i) ? 1 : 0) + (c != 0 || i < run_end ? 1 : 0) + (kept(i) ? 1 : 0);
+    const int places = (chunks_.is_free(i) ? 1 : 0) + (c.is_slot() || i < run_end ? 1 : 0) + (kept(i) ? 1 : 0);
     good = good && places == 1;  // at rest nothing is on its way between two
-    if (c == 0) return;
+    if (!c.is_slot()) return;
     good = good && pools_[c].check_span(i) && (!pools_[c].looks_full(i) || empties_.check_path(i));
   });
   return good;
@@ -505,10 +505,10 @@ bool Arena<A, Config, Pages>::check_invariants(IsKept kept) noexcept {
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::check_accounts(const Unreported& unreported) noexcept {
   std::int64_t live = 0, class_spans = 0, returned = 0, run_spans = 0;
-  for_each_span([&](SpanIndex i, unsigned c) {
+  for_each_span([&](SpanIndex i, SizeClass c) {
     run_spans += spans_of(run_pages(i));
     returned += std::popcount(spans_[i].page_hints.load(std::memory_order_relaxed) & PageHints::kReturned);
-    if (c == 0) return;
+    if (!c.is_slot()) return;
     ++class_spans;
     live += static_cast<std::int64_t>((pools_[c].shape().slots - pools_[c].free_slots(i)) * Classes::slot_bytes(c));
   });

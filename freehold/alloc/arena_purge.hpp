@@ -46,7 +46,7 @@ void Arena<A, Config, Pages>::drop_hints(SpanIndex i, bool wanted) noexcept {
 
 // One bit for each page of span `i` on which all slots look free.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-std::uint32_t Arena<A, Config, Pages>::free_pages_of(SpanIndex i, unsigned c) noexcept {
+std::uint32_t Arena<A, Config, Pages>::free_pages_of(SpanIndex i, SizeClass c) noexcept {
   const auto shape = pools_[c].shape();
   const std::size_t bytes = Classes::slot_bytes(c);
   std::uint32_t pages = 0;
@@ -66,7 +66,7 @@ std::uint32_t Arena<A, Config, Pages>::free_pages_of(SpanIndex i, unsigned c) no
 // Returns the pages [page, end) of span `i`, all of whose slots are taken while the system call runs. Nothing happens if one
 // is not free, or the span has changed its class, which cannot be once we hold slots. False: the system refuses.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::purge_pages(SpanIndex i, unsigned c, unsigned page, unsigned end, Effort& effort) noexcept {
+bool Arena<A, Config, Pages>::purge_pages(SpanIndex i, SizeClass c, unsigned page, unsigned end, Effort& effort) noexcept {
   Pool& pool = pools_[c];
   const std::size_t bytes = Classes::slot_bytes(c);
   const auto from = static_cast<std::uint32_t>(page * Config::kPageBytes / bytes);
@@ -87,7 +87,7 @@ bool Arena<A, Config, Pages>::purge_pages(SpanIndex i, unsigned c, unsigned page
 
 // False: the system refuses; the span stays in the set of drained.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::purge_pages_of(SpanIndex i, unsigned c, std::uint64_t now, Effort& effort) noexcept {
+bool Arena<A, Config, Pages>::purge_pages_of(SpanIndex i, SizeClass c, std::uint64_t now, Effort& effort) noexcept {
   const auto returned =
       static_cast<std::uint32_t>(spans_[i].page_hints.load(std::memory_order_relaxed) & PageHints::kReturned);
   const std::uint32_t pages = free_pages_of(i, c) & ~returned;
@@ -172,8 +172,8 @@ bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort)
   if (i == Tree::kNone) return false;
   drained_.retire(i, [] { return false; });
   effort.bytes -= std::min(effort.bytes, kLookBytes);
-  const unsigned c = class_after_leaving(i);
-  return c == 0 || purge_pages_of(i, c, now, effort);
+  const SizeClass c = class_after_leaving(i);
+  return !c.is_slot() || purge_pages_of(i, c, now, effort);
 }
 
 // ---- when -------------------------------------------------------------------------------------------------------------
@@ -274,12 +274,13 @@ bool Arena<A, Config, Pages>::look_at_empties(std::uint64_t now, Effort& effort)
   SpanIndex i = empties_.find(empties_cursor_);
   if (i == Tree::kNone) i = empties_.find(0);
   for (unsigned looks = 0; i != Tree::kNone && looks < kLooks && effort.left(); ++looks, i = empties_.find(i + 1)) {
-    const unsigned c = class_of_span(i);
-    if (c != 0 && (spans_[i].page_hints.fetch_or(PageHints::kLooked, std::memory_order_relaxed) & PageHints::kLooked) == 0)
+    const SizeClass c = class_of_span(i);
+    if (c.is_slot() &&
+        (spans_[i].page_hints.fetch_or(PageHints::kLooked, std::memory_order_relaxed) & PageHints::kLooked) == 0)
       continue;
     empties_.retire(i, [] { return false; });
     effort.bytes -= std::min(effort.bytes, kReclaimBytes);
-    if (const unsigned left = class_after_leaving(i); left != 0 && reclaim_span(i, left)) give_spans(i, 1, now, false);
+    if (const SizeClass left = class_after_leaving(i); left.is_slot() && reclaim_span(i, left)) give_spans(i, 1, now, false);
   }
   empties_cursor_ = i == Tree::kNone ? 0 : i;
   if (i != Tree::kNone) effort.calls = 0;  // the rest is for the next slow call
@@ -301,12 +302,13 @@ bool Arena<A, Config, Pages>::look_at_drained(std::uint64_t now, Effort& effort)
   if (now < next_drained_look_) return true;
   SpanIndex i = drained_.find(drained_cursor_);
   for (unsigned looks = 0; i != Tree::kNone && looks < kLooks && effort.left(); ++looks, i = drained_.find(i + 1)) {
-    const unsigned c = class_of_span(i);
-    if (c != 0 && (spans_[i].page_hints.fetch_or(PageHints::kDrained, std::memory_order_relaxed) & PageHints::kDrained) == 0)
+    const SizeClass c = class_of_span(i);
+    if (c.is_slot() &&
+        (spans_[i].page_hints.fetch_or(PageHints::kDrained, std::memory_order_relaxed) & PageHints::kDrained) == 0)
       continue;
     drained_.retire(i, [] { return false; });
-    const unsigned left = class_after_leaving(i);
-    if (left != 0 && !purge_pages_of(i, left, now, effort)) {
+    const SizeClass left = class_after_leaving(i);
+    if (left.is_slot() && !purge_pages_of(i, left, now, effort)) {
       refused = true;  // as under mlockall(): others would be, too
       break;
     }

@@ -70,17 +70,17 @@ class Core {
   void detach(Cache* cache) noexcept;
 
   // A slot of class c when pop() found none. Null: out of memory.
-  [[nodiscard]] void* refill(Cache& cache, unsigned c) noexcept;
+  [[nodiscard]] void* refill(Cache& cache, SizeClass c) noexcept;
   // Takes a slot of class c that push() had no room for.
-  void drain(Cache& cache, unsigned c, void* slot) noexcept;
+  void drain(Cache& cache, SizeClass c, void* slot) noexcept;
   // The same for threads that have no cache (yet, or any more): one slot, straight from and to the bitmap. Any thread.
-  [[nodiscard]] void* allocate_uncached(unsigned c) noexcept;
-  void free_uncached(unsigned c, void* slot) noexcept;
+  [[nodiscard]] void* allocate_uncached(SizeClass c) noexcept;
+  void free_uncached(SizeClass c, void* slot) noexcept;
   // Up to n <= 64 slots of one word, at least one unless out of memory, for a cache that is not a thread's; `cpu` keeps CPUs
   // apart as thread ids keep threads apart. Any thread.
-  [[nodiscard]] std::size_t take_batch(unsigned c, void** slots, std::size_t n, unsigned cpu) noexcept;
+  [[nodiscard]] std::size_t take_batch(SizeClass c, void** slots, std::size_t n, unsigned cpu) noexcept;
   // Gives n <= kMaxBatch slots back. Any thread.
-  void give_batch(unsigned c, void* const* slots, std::size_t n) noexcept;
+  void give_batch(SizeClass c, void* const* slots, std::size_t n) noexcept;
   // Empties the cache's bins into the pools.
   void flush(Cache& cache) noexcept;
 
@@ -191,12 +191,12 @@ class Core {
   static constexpr std::int64_t kReportSpans = (std::int64_t{2} << 20) / static_cast<std::int64_t>(ArenaType::kSpanBytes);
   static constexpr std::size_t kMoveBytes = 256 * 1024;  // below, copying is cheaper than two system calls
 
-  static constexpr unsigned max_slots(unsigned c) noexcept {
+  static constexpr unsigned max_slots(SizeClass c) noexcept {
     const std::size_t n = Config::kBinBytes / Classes::slot_bytes(c);
     return n > Config::kMaxSlots ? Config::kMaxSlots
                                  : (n < Config::kMinSlots ? Config::kMinSlots : static_cast<unsigned>(n));
   }
-  static constexpr unsigned first_slots(unsigned c) noexcept {
+  static constexpr unsigned first_slots(SizeClass c) noexcept {
     const std::size_t n = Config::kFirstBytes / Classes::slot_bytes(c);
     return n > Config::kFirstSlots ? Config::kFirstSlots : (n < 1 ? 1 : static_cast<unsigned>(n));
   }
@@ -214,20 +214,20 @@ class Core {
     std::uint32_t before_;  // one may lie in another
   };
 
-  [[nodiscard]] pool::Taken find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t thread_id,
+  [[nodiscard]] pool::Taken find_slots(pool::Cursor& cursor, SizeClass c, unsigned want, std::uint32_t thread_id,
                                        Cache* cache) noexcept;
   [[nodiscard]] bool grant(Cache& cache, std::size_t bytes) noexcept;
   void release_grant(Cache& cache, std::size_t bytes) noexcept;
-  [[nodiscard]] bool grow(Cache& cache, unsigned c) noexcept;
-  void shrink(Cache& cache, unsigned c) noexcept;
-  void put_back(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept;
+  [[nodiscard]] bool grow(Cache& cache, SizeClass c) noexcept;
+  void shrink(Cache& cache, SizeClass c) noexcept;
+  void put_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;
   [[gnu::always_inline]] inline void count_slow_call(Cache& cache) noexcept;
   [[gnu::noinline]] void tick_slow(Cache& cache) noexcept;
   void look_for_idle_bins(Cache& cache) noexcept;
   void adopt_orphans(Cache* mine) noexcept;
-  void empty_bin(Cache& cache, unsigned c) noexcept;
+  void empty_bin(Cache& cache, SizeClass c) noexcept;
   [[nodiscard]] bool is_kept(SpanIndex i) noexcept;
-  [[nodiscard]] bool check_bin(const Cache& cache, unsigned c) noexcept;
+  [[nodiscard]] bool check_bin(const Cache& cache, SizeClass c) noexcept;
 
   void report_slots(Cache& cache, std::int64_t bytes) noexcept;
   [[nodiscard]] Runs* own_runs(Cache& cache) noexcept;
@@ -288,7 +288,7 @@ class Core {
   typename A::template atomic<std::uint64_t> threads_{0};  // written under the lock
   std::uint64_t threads_peak_ = 0;
   std::uint32_t last_id_ = 0;
-  std::uint64_t past_refills_[Classes::kCount] = {}, past_drains_[Classes::kCount] = {};
+  PerClass<std::uint64_t, Classes::kCount> past_refills_, past_drains_;
 
   DirectBlocks<A, Config, Pages> direct_;
 

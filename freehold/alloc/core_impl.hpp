@@ -37,7 +37,7 @@ void FREEHOLD_CORE::detach(Cache* cache) noexcept {
   // To stay: a fork's child must leave alone what is half taken apart, and the record is given back below.
   cache->in_slow_path.store(1, std::memory_order_relaxed);
   end_runs(*cache);
-  for (unsigned c = 1; c < Classes::kCount; ++c) {
+  for (const SizeClass c : AllClasses<Classes>{}) {
     empty_bin(*cache, c);
     shrink(*cache, c);
     arena_.pool(c).clear_active(cache->bins[c].cursor, cache->id);
@@ -46,7 +46,7 @@ void FREEHOLD_CORE::detach(Cache* cache) noexcept {
   // Relaxed: the budget is a number, it publishes nothing.
   budget_.fetch_add(cache->allowance - Config::kThreadBytes, std::memory_order_relaxed);
   const sync::Guard guard(registry_);
-  for (unsigned c = 1; c < Classes::kCount; ++c) {
+  for (const SizeClass c : AllClasses<Classes>{}) {
     past_refills_[c] += cache->bins[c].refills.load(std::memory_order_relaxed);
     past_drains_[c] += cache->bins[c].drains.load(std::memory_order_relaxed);
   }
@@ -86,7 +86,7 @@ void FREEHOLD_CORE::release_grant(Cache& cache, std::size_t bytes) noexcept {
 
 // Doubles the bin, or makes its first array. False: it stays as it is.
 FREEHOLD_CORE_TEMPLATE
-bool FREEHOLD_CORE::grow(Cache& cache, unsigned c) noexcept {
+bool FREEHOLD_CORE::grow(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
   const unsigned old = bin.capacity;
   const unsigned capacity = old == 0 ? first_slots(c) : std::min(old * 2, max_slots(c));
@@ -115,7 +115,7 @@ bool FREEHOLD_CORE::grow(Cache& cache, unsigned c) noexcept {
 
 // Takes an empty bin's array away.
 FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::shrink(Cache& cache, unsigned c) noexcept {
+void FREEHOLD_CORE::shrink(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
   if (bin.array == nullptr) return;
   {
@@ -132,7 +132,7 @@ void FREEHOLD_CORE::shrink(Cache& cache, unsigned c) noexcept {
 // Free slots where nobody else works; else a new span, unless that many threads work in this class already that sharing is
 // no loss; else, when memory is short, free slots anywhere.
 FREEHOLD_CORE_TEMPLATE
-pool::Taken FREEHOLD_CORE::find_slots(pool::Cursor& cursor, unsigned c, unsigned want, std::uint32_t thread_id,
+pool::Taken FREEHOLD_CORE::find_slots(pool::Cursor& cursor, SizeClass c, unsigned want, std::uint32_t thread_id,
                                       Cache* cache) noexcept {
   pool::Taken taken = arena_.take_slots(c, cursor, want, thread_id, max_foreign_spans_);
   if (taken.bits != 0) return taken;
@@ -156,7 +156,7 @@ void FREEHOLD_CORE::report_slots(Cache& cache, std::int64_t bytes) noexcept {
 }
 
 FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
+void* FREEHOLD_CORE::refill(Cache& cache, SizeClass c) noexcept {
   const SlowPath mark(cache);
   auto& bin = cache.bins[c];
   if (bin.capacity < max_slots(c)) (void)grow(cache, c);
@@ -188,7 +188,7 @@ void* FREEHOLD_CORE::refill(Cache& cache, unsigned c) noexcept {
 }
 
 FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::drain(Cache& cache, unsigned c, void* slot) noexcept {
+void FREEHOLD_CORE::drain(Cache& cache, SizeClass c, void* slot) noexcept {
   const SlowPath mark(cache);
   auto& bin = cache.bins[c];
   bin.active = true;
@@ -210,13 +210,13 @@ void FREEHOLD_CORE::drain(Cache& cache, unsigned c, void* slot) noexcept {
 }
 
 FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::put_back(Cache& cache, unsigned c, void* const* slots, std::size_t n) noexcept {
+void FREEHOLD_CORE::put_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept {
   arena_.give_slots(c, slots, n, cache.bins[c].cursor.word);
   report_slots(cache, -static_cast<std::int64_t>(n * Classes::slot_bytes(c)));
 }
 
 FREEHOLD_CORE_TEMPLATE
-std::size_t FREEHOLD_CORE::take_batch(unsigned c, void** slots, std::size_t n, unsigned cpu) noexcept {
+std::size_t FREEHOLD_CORE::take_batch(SizeClass c, void** slots, std::size_t n, unsigned cpu) noexcept {
   pool::Cursor cursor;
   const std::uint32_t thread_id = kFirstCpuId + cpu;
   const pool::Taken taken = find_slots(cursor, c, static_cast<unsigned>(n), thread_id, nullptr);
@@ -227,7 +227,7 @@ std::size_t FREEHOLD_CORE::take_batch(unsigned c, void** slots, std::size_t n, u
 }
 
 FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::give_batch(unsigned c, void* const* slots, std::size_t n) noexcept {
+void FREEHOLD_CORE::give_batch(SizeClass c, void* const* slots, std::size_t n) noexcept {
   pool::WordIndex last = 0;
   arena_.give_slots(c, slots, n, last);
   const std::uint64_t now = Clock::now();
@@ -236,19 +236,19 @@ void FREEHOLD_CORE::give_batch(unsigned c, void* const* slots, std::size_t n) no
 }
 
 FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::allocate_uncached(unsigned c) noexcept {
+void* FREEHOLD_CORE::allocate_uncached(SizeClass c) noexcept {
   void* slot;
   return take_batch(c, &slot, 1, 0) == 1 ? slot : nullptr;
 }
 
 FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::free_uncached(unsigned c, void* slot) noexcept {
+void FREEHOLD_CORE::free_uncached(SizeClass c, void* slot) noexcept {
   give_batch(c, &slot, 1);
   late_frees_.fetch_add(1, std::memory_order_relaxed);
 }
 
 FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::empty_bin(Cache& cache, unsigned c) noexcept {
+void FREEHOLD_CORE::empty_bin(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
   if (bin.array == nullptr) return;
   void** const first = bin.array + 1;
@@ -262,7 +262,7 @@ void FREEHOLD_CORE::empty_bin(Cache& cache, unsigned c) noexcept {
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::flush(Cache& cache) noexcept {
   const SlowPath mark(cache);
-  for (unsigned c = 1; c < Classes::kCount; ++c) empty_bin(cache, c);
+  for (const SizeClass c : AllClasses<Classes>{}) empty_bin(cache, c);
   if (Runs* const runs = own_runs(cache); runs != nullptr) empty_runs(*runs);
 }
 
@@ -282,7 +282,7 @@ void FREEHOLD_CORE::tick_slow(Cache& cache) noexcept {
 // Bins that saw no slow call for a thousand of them give back what they hold; they begin small again.
 FREEHOLD_CORE_TEMPLATE
 void FREEHOLD_CORE::look_for_idle_bins(Cache& cache) noexcept {
-  for (unsigned c = 1; c < Classes::kCount; ++c) {
+  for (const SizeClass c : AllClasses<Classes>{}) {
     auto& bin = cache.bins[c];
     if (!bin.active && bin.array != nullptr) {
       empty_bin(cache, c);
@@ -335,23 +335,23 @@ void FREEHOLD_CORE::stats(Stats& out) noexcept {
   out.version = kStatsVersion;
   out.class_count = Classes::kCount - 1;
   const sync::Guard registry_guard(registry_);
-  for (unsigned c = 1; c < Classes::kCount; ++c) {
-    out.classes[c - 1].slot_bytes = Classes::slot_bytes(c);
-    out.classes[c - 1].refills = past_refills_[c];
-    out.classes[c - 1].drains = past_drains_[c];
+  for (const SizeClass c : AllClasses<Classes>{}) {
+    out.classes[c.index() - 1].slot_bytes = Classes::slot_bytes(c);
+    out.classes[c.index() - 1].refills = past_refills_[c];
+    out.classes[c.index() - 1].drains = past_drains_[c];
   }
   std::int64_t kept_spans = 0;
   for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
     if (cache->runs != nullptr)
       cache->runs->for_each([&](auto, auto, std::uint64_t dirty) { kept_spans += std::popcount(dirty); });
-    for (unsigned c = 1; c < Classes::kCount; ++c) {
-      out.classes[c - 1].refills += cache->bins[c].refills.load(std::memory_order_relaxed);
-      out.classes[c - 1].drains += cache->bins[c].drains.load(std::memory_order_relaxed);
+    for (const SizeClass c : AllClasses<Classes>{}) {
+      out.classes[c.index() - 1].refills += cache->bins[c].refills.load(std::memory_order_relaxed);
+      out.classes[c.index() - 1].drains += cache->bins[c].drains.load(std::memory_order_relaxed);
     }
   }
-  arena_.for_each_span([&](SpanIndex i, unsigned c) {
-    if (c != 0) {
-      auto& k = out.classes[c - 1];
+  arena_.for_each_span([&](SpanIndex i, SizeClass c) {
+    if (c.is_slot()) {
+      auto& k = out.classes[c.index() - 1];
       ++k.spans;
       k.slots += arena_.pool(c).shape().slots;
       k.free_slots += arena_.pool(c).free_slots(i);
@@ -384,7 +384,7 @@ void FREEHOLD_CORE::stats(Stats& out) noexcept {
 
 // The invariant of thread_cache.hpp for one bin, and that its slots are of its class and not free in the bitmap as well.
 FREEHOLD_CORE_TEMPLATE
-bool FREEHOLD_CORE::check_bin(const Cache& cache, unsigned c) noexcept {
+bool FREEHOLD_CORE::check_bin(const Cache& cache, SizeClass c) noexcept {
   const auto& bin = cache.bins[c];
   if (bin.array == nullptr) return bin.capacity == 0 && cache.top[c] == cache.limit[c] && cache.top[c][-1] == nullptr;
   void** const first = bin.array + 1;
@@ -393,7 +393,8 @@ bool FREEHOLD_CORE::check_bin(const Cache& cache, unsigned c) noexcept {
   pool::SlotGroups groups;
   for (void** slot = first; slot != cache.top[c]; ++slot) {
     const std::size_t span = (reinterpret_cast<std::uintptr_t>(*slot) - arena_.base()) >> ArenaType::kSpanShift;
-    if (span >= arena_.span_count() || arena_.span_classes()[span].load(std::memory_order_relaxed) != c) return false;
+    if (span >= arena_.span_count() || arena_.span_classes()[span].load(std::memory_order_relaxed) != c.index())
+      return false;
     pool::group_slots(arena_.geometry(c), slot, 1, groups);
     if (groups.misplaced != 0) return false;
     const auto [index, bits] = groups.groups[0];
@@ -422,7 +423,7 @@ bool FREEHOLD_CORE::check_invariants() noexcept {
   std::size_t lent = 0;
   for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {
     std::size_t granted = 0;
-    for (unsigned c = 1; c < Classes::kCount; ++c) {
+    for (const SizeClass c : AllClasses<Classes>{}) {
       if (!check_bin(*cache, c)) return false;
       granted += cache->bins[c].capacity * Classes::slot_bytes(c);
     }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <new>
 
+#include "freehold/alloc/size_classes.hpp"
 #include "freehold/os/cpu.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/os/rseq.hpp"
@@ -36,8 +37,8 @@ class CpuCaches {
     for (unsigned cpu = 0; cpu < cpus; ++cpu) {
       auto* stacks = reinterpret_cast<os::CpuStack*>(area + (std::size_t{cpu} << os::kCpuShift));
       auto** array = reinterpret_cast<void**>(stacks + Classes::kCount);
-      for (unsigned c = 1; c < Classes::kCount; ++c) {
-        new (stacks + c) os::CpuStack{array + 1, array + 1 + capacity(c)};
+      for (const SizeClass c : AllClasses<Classes>{}) {
+        new (stacks + c.index()) os::CpuStack{array + 1, array + 1 + capacity(c)};
         array += 1 + capacity(c);
       }
     }
@@ -49,12 +50,12 @@ class CpuCaches {
   [[nodiscard]] bool ready() const noexcept { return stacks_ != nullptr; }
 
   // A slot of class c from this CPU's stack; null: it is empty.
-  [[nodiscard]] void* pop(unsigned c) noexcept { return os::rseq_pop(stacks_ + c); }
+  [[nodiscard]] void* pop(SizeClass c) noexcept { return os::rseq_pop(stacks_ + c.index()); }
   // False: this CPU's stack is full.
-  [[nodiscard]] bool push(unsigned c, void* slot) noexcept { return os::rseq_push(stacks_ + c, slot); }
+  [[nodiscard]] bool push(SizeClass c, void* slot) noexcept { return os::rseq_push(stacks_ + c.index(), slot); }
 
   // A slot of class c when pop() found none. Null: out of memory.
-  [[nodiscard]] void* refill(unsigned c) noexcept {
+  [[nodiscard]] void* refill(SizeClass c) noexcept {
     void* slots[kBatch];
     std::size_t n = core_->take_batch(c, slots, batch(c), os::rseq_cpu());
     if (n == 0) return nullptr;
@@ -66,7 +67,7 @@ class CpuCaches {
   }
 
   // Takes a slot that push() had no room for.
-  void drain(unsigned c, void* slot) noexcept {
+  void drain(SizeClass c, void* slot) noexcept {
     void* slots[kBatch + 1] = {slot};
     std::size_t n = 1;
     while (n <= batch(c)) {
@@ -79,19 +80,19 @@ class CpuCaches {
 
   // Empties the stacks of the CPU that this runs on.
   void flush() noexcept {
-    for (unsigned c = 1; c < Classes::kCount; ++c)
+    for (const SizeClass c : AllClasses<Classes>{})
       while (void* slot = pop(c)) core_->give_batch(c, &slot, 1);
   }
 
  private:
-  [[nodiscard]] static constexpr unsigned capacity(unsigned c) noexcept {
+  [[nodiscard]] static constexpr unsigned capacity(SizeClass c) noexcept {
     const std::size_t n = kCpuBinBytes / Classes::slot_bytes(c);
     return n > kMaxSlots ? kMaxSlots : (n < 1 ? 1 : static_cast<unsigned>(n));
   }
-  [[nodiscard]] static constexpr std::size_t batch(unsigned c) noexcept { return capacity(c) < 2 ? 1 : capacity(c) / 2; }
+  [[nodiscard]] static constexpr std::size_t batch(SizeClass c) noexcept { return capacity(c) < 2 ? 1 : capacity(c) / 2; }
   static constexpr std::size_t area_bytes() noexcept {
     std::size_t bytes = Classes::kCount * sizeof(os::CpuStack);
-    for (unsigned c = 1; c < Classes::kCount; ++c) bytes += (1 + capacity(c)) * sizeof(void*);
+    for (const SizeClass c : AllClasses<Classes>{}) bytes += (1 + capacity(c)) * sizeof(void*);
     return bytes;
   }
   static_assert(kMaxSlots / 2 <= kBatch);

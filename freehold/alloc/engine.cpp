@@ -479,9 +479,10 @@ void follow_perturbation_mode() noexcept {
   return byte == 0 || block == nullptr ? block : std::memset(block, static_cast<std::uint8_t>(~byte), bytes);
 }
 
-[[nodiscard]] unsigned size_class_of(const void* block) noexcept {
+[[nodiscard]] SizeClass size_class_of(const void* block) noexcept {
   const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_core.arena().base()) >> NativeConfig::kSpanShift;
-  return span < span_count() ? g_core.arena().span_classes()[span].load(std::memory_order_relaxed) : 0;
+  return SizeClass{span < span_count() ? g_core.arena().span_classes()[span].load(std::memory_order_relaxed)
+                                       : std::uint32_t{0}};
 }
 
 class KeepErrno {
@@ -523,7 +524,7 @@ template <class Take>
   return out_of_memory();
 }
 
-[[nodiscard, gnu::noinline]] void* allocate_class_slow(unsigned c, std::size_t bytes, std::size_t alignment) noexcept {
+[[nodiscard, gnu::noinline]] void* allocate_class_slow(SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
   NativeCache* const cache = own_cache();
   if (cache != nullptr) {
     if (void* const slot = cache->pop(c); slot != nullptr) return slot;
@@ -540,7 +541,7 @@ template <class Take>
 
 // Blocks above the fast path's table come here, too, and most find a slot: look before anything is saved on the stack. The
 // caches of threads without one are empty, and so are those of threads whose blocks are to be filled.
-[[nodiscard, gnu::always_inline]] inline void* allocate_class(unsigned c, std::size_t bytes,
+[[nodiscard, gnu::always_inline]] inline void* allocate_class(SizeClass c, std::size_t bytes,
                                                               std::size_t alignment) noexcept {
   void* const slot = t_cache->pop(c);
   if (slot != nullptr) [[likely]]
@@ -562,7 +563,7 @@ template <class Take>
 void* allocate_slow(std::size_t bytes) noexcept {
   if (bytes - 1 < Classes::kMaxBytes) [[likely]]
     return allocate_class(Classes::class_of(bytes), bytes, 1);
-  if (bytes == 0) return allocate_class(1, 1, 1);
+  if (bytes == 0) return allocate_class(SizeClass{1}, 1, 1);
   bool zero;
   return filled(allocate_run(bytes, 1, zero), bytes);
 }
@@ -572,14 +573,14 @@ void deallocate_slow(void* block) noexcept {
   const KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
   if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
     std::memset(block, byte, usable_size(block));
-  const unsigned c = size_class_of(block);
-  NativeCache* const cache = c != 0 ? own_cache() : present_cache();
+  const SizeClass c = size_class_of(block);
+  NativeCache* const cache = c.is_slot() ? own_cache() : present_cache();
   const bool shares = t_cache == &g_modes.cpu;
-  if (c != 0 && shares && g_cpu_caches.push(c, block)) return;
-  if (c == 0 && g_fork_blocks.free(g_pages, block)) return;
+  if (c.is_slot() && shares && g_cpu_caches.push(c, block)) return;
+  if (!c.is_slot() && g_fork_blocks.free(g_pages, block)) return;
   const Inside inside(cache);
   if (!inside) return defer_free(static_cast<Freed*>(block));
-  if (c == 0)
+  if (!c.is_slot())
     g_core.free_large(cache, block);
   else if (cache != nullptr)
     g_core.drain(*cache, c, block);
@@ -609,15 +610,16 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
   if (bytes == 0) bytes = 1;
   if (alignment <= 16) return allocate_inline(bytes);
   if (alignment <= Classes::kMaxBytes && bytes <= Classes::kMaxBytes)
-    if (const unsigned c = Classes::aligned_class_of(alignment, bytes); c != 0) return allocate_class(c, bytes, alignment);
+    if (const SizeClass c = Classes::aligned_class_of(alignment, bytes); c.is_slot())
+      return allocate_class(c, bytes, alignment);
   bool zero;
   return filled(allocate_run(std::max(bytes, Classes::kMaxBytes + 1), alignment, zero), bytes);
 }
 
 std::size_t usable_size(const void* block) noexcept {
   if (block == nullptr) return 0;
-  const unsigned c = size_class_of(block);
-  if (c != 0) return Classes::slot_bytes(c);
+  const SizeClass c = size_class_of(block);
+  if (c.is_slot()) return Classes::slot_bytes(c);
   const std::size_t bytes = g_core.large_bytes(block);
   return bytes != 0 ? bytes : g_fork_blocks.bytes_of(block);
 }

@@ -55,10 +55,10 @@ template <class T>
   if (granule < sizeof(NativeCache::class_of_small)) [[likely]] {
     NativeCache* const cache = t_cache;
     const std::size_t c = cache->class_of_small[granule];
-    void** top = cache->top[c] - 1;
+    void** top = cache->top.items[c] - 1;
     void* const slot = *top;
     if (slot != nullptr) [[likely]] {
-      cache->top[c] = top;
+      cache->top.items[c] = top;
       return slot;
     }
   }
@@ -74,12 +74,12 @@ template <class T>
     std::size_t c = g_span_classes[span].load(std::memory_order_relaxed);
     keep_whole(c);
     NativeCache* cache = t_cache;
-    void** const top = cache->top[c];
+    void** const top = cache->top.items[c];
     keep_whole(cache);
-    if (top != cache->limit[c]) [[likely]] {
+    if (top != cache->limit.items[c]) [[likely]] {
       *top = block;
       keep_whole(cache);
-      cache->top[c] = top + 1;
+      cache->top.items[c] = top + 1;
       return true;
     }
   }

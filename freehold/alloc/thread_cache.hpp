@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "freehold/alloc/run_cache.hpp"
+#include "freehold/alloc/size_classes.hpp"
 #include "freehold/pool/word_pool.hpp"
 #include "freehold/sync/atomics.hpp"
 
@@ -27,14 +28,14 @@ struct ThreadCache {
 
   // Every bin empty and full at once; `nothing` is two null words that outlive the cache.
   constexpr explicit ThreadCache(void** nothing) noexcept {
-    for (std::size_t c = 0; c < kCount; ++c) top[c] = limit[c] = nothing + 1;
+    for (std::size_t c = 0; c < kCount; ++c) top.items[c] = limit.items[c] = nothing + 1;
     for (std::size_t i = 0; i < sizeof class_of_small; ++i)
-      class_of_small[i] = static_cast<std::uint8_t>(Classes::class_of(i * 16 + 1));
+      class_of_small[i] = static_cast<std::uint8_t>(Classes::class_of(i * 16 + 1).index());
   }
 
   // The fast path's part: 1.3 KiB, of which a program touches the lines of its classes.
-  void** top[kCount]{};    // one past the newest entry
-  void** limit[kCount]{};  // where the array ends
+  PerClass<void**, kCount> top;    // one past the newest entry
+  PerClass<void**, kCount> limit;  // where the array ends
   std::uint8_t class_of_small[Classes::kTableBytes / 16]{};
 
   struct Bin {
@@ -44,7 +45,7 @@ struct ThreadCache {
     bool active = false;  // used since the last look for idle bins
     Counter refills{0}, drains{0};
   };
-  Bin bins[kCount];
+  PerClass<Bin, kCount> bins;
 
   std::size_t granted = 0;      // bytes that the bins may hold together
   std::size_t allowance = 0;    // bytes this thread may grant: its own share and what it took from the common budget
@@ -65,14 +66,14 @@ struct ThreadCache {
   ThreadCache* next = nullptr;
   ThreadCache* previous = nullptr;
 
-  [[nodiscard]] void* pop(unsigned c) noexcept {
+  [[nodiscard]] void* pop(SizeClass c) noexcept {
     void** const t = top[c];
     void* const slot = t[-1];
     if (slot != nullptr) [[likely]]
       top[c] = t - 1;
     return slot;
   }
-  [[nodiscard]] bool push(unsigned c, void* slot) noexcept {
+  [[nodiscard]] bool push(SizeClass c, void* slot) noexcept {
     void** const t = top[c];
     if (t == limit[c]) [[unlikely]]
       return false;
@@ -80,7 +81,7 @@ struct ThreadCache {
     top[c] = t + 1;
     return true;
   }
-  [[nodiscard]] std::size_t entries(unsigned c) const noexcept {
+  [[nodiscard]] std::size_t entries(SizeClass c) const noexcept {
     return bins[c].array == nullptr ? 0 : static_cast<std::size_t>(top[c] - (bins[c].array + 1));
   }
 };

@@ -66,13 +66,13 @@ class CountedEngine {
       bool zero = false;
       return core_.allocate_large(&cache, bytes, 1, zero);
     }
-    const unsigned c = Classes::class_of(bytes);
+    const alloc::SizeClass c = Classes::class_of(bytes);
     void* const slot = cache.pop(c);
     return slot != nullptr ? slot : core_.refill(cache, c);
   }
   void deallocate(Cache& cache, void* block) noexcept {
-    const unsigned c = class_of_block(block);
-    if (c == 0)
+    const alloc::SizeClass c = class_of_block(block);
+    if (!c.is_slot())
       core_.free_large(&cache, block);
     else if (!cache.push(c, block))
       core_.drain(cache, c, block);
@@ -86,10 +86,11 @@ class CountedEngine {
   [[nodiscard]] std::ptrdiff_t offset_in_core(std::uintptr_t address) const noexcept;
 
  private:
-  [[nodiscard]] unsigned class_of_block(const void* block) noexcept {
+  [[nodiscard]] alloc::SizeClass class_of_block(const void* block) noexcept {
     const auto& arena = core_.arena();
     const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - arena.base()) >> alloc::NativeConfig::kSpanShift;
-    return span < arena.span_count() ? arena.span_classes()[span].load(std::memory_order_relaxed) : 0;
+    return alloc::SizeClass{span < arena.span_count() ? arena.span_classes()[span].load(std::memory_order_relaxed)
+                                                      : std::uint32_t{0}};
   }
 
   CountedPages pages_;

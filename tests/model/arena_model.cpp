@@ -56,8 +56,8 @@ class World {
   // One slot, from the pool or from a new span, as Core does it; `keep`: of a new span.
   Slots allocate(unsigned c, unsigned thread, unsigned keep = 1) {
     Cursor cursor;
-    Taken taken = arena_.take_slots(c, cursor, 1, thread + 1, 0);
-    if (taken.bits == 0) taken = arena_.claim(c, keep, thread + 1, kNow);
+    Taken taken = arena_.take_slots(alloc::SizeClass{c}, cursor, 1, thread + 1, 0);
+    if (taken.bits == 0) taken = arena_.claim(alloc::SizeClass{c}, keep, thread + 1, kNow);
     write_stamps(c, taken, 0, thread + 1);
     return {c, taken};
   }
@@ -66,7 +66,7 @@ class World {
   void free(const Slots& s, unsigned thread) {
     if (!s) return;
     write_stamps(s.c, s.taken, thread + 1, 0);
-    SIM_CHECK(arena_.give_slots(s.c, s.taken) == 0);
+    SIM_CHECK(arena_.give_slots(alloc::SizeClass{s.c}, s.taken) == 0);
   }
   void free(const Slots& s) { free(s, sim::thread_index()); }
 
@@ -105,13 +105,13 @@ class World {
     for (const Slots& s : held) free(s, *thread++);
     SIM_CHECK(arena_.check_invariants());
     // Every slot of every span of a class is free and found.
-    arena_.for_each_span([&](SpanIndex i, unsigned c) {
-      if (c != 0) SIM_CHECK(arena_.pool(c).free_slots(i) == arena_.pool(c).shape().slots);
+    arena_.for_each_span([&](SpanIndex i, alloc::SizeClass c) {
+      if (c.is_slot()) SIM_CHECK(arena_.pool(c).free_slots(i) == arena_.pool(c).shape().slots);
     });
     (void)arena_.trim(kNow);
     SIM_CHECK(arena_.check_invariants());
-    arena_.for_each_span([&](SpanIndex i, unsigned c) {
-      SIM_CHECK(c == 0);
+    arena_.for_each_span([&](SpanIndex i, alloc::SizeClass c) {
+      SIM_CHECK(!c.is_slot());
       SIM_CHECK(arena_.run_pages(i) == 0);
     });
     SIM_CHECK(arena_.free_dirty_bytes() == 0);
@@ -125,7 +125,7 @@ class World {
 
   void write_stamps(unsigned c, const Taken& taken, unsigned expected, unsigned next) {
     for (std::uint64_t bits = taken.bits; bits != 0; bits &= bits - 1) {
-      const std::uintptr_t at = arena_.geometry(c).address(taken.word, base::lowest_bit(bits));
+      const std::uintptr_t at = arena_.geometry(alloc::SizeClass{c}).address(taken.word, base::lowest_bit(bits));
       pages_.write_slot(reinterpret_cast<void*>(at), c, expected, next);
     }
   }

@@ -64,23 +64,23 @@ class World {
 
   // A slot of class c for thread `thread`, or null.
   void* allocate(Cache& cache, unsigned c, unsigned thread) {
-    void* slot = cache.pop(c);
-    if (slot == nullptr) slot = core_.refill(cache, c);
+    void* slot = cache.pop(alloc::SizeClass{c});
+    if (slot == nullptr) slot = core_.refill(cache, alloc::SizeClass{c});
     return taken(slot, c, thread);
   }
   void* allocate(Cache& cache, unsigned c) { return allocate(cache, c, sim::thread_index()); }
   void free(Cache& cache, unsigned c, void* slot, unsigned thread) {
     if (slot == nullptr) return;
     pages_.write_slot(slot, c, thread + 1, 0);
-    if (!cache.push(c, slot)) core_.drain(cache, c, slot);
+    if (!cache.push(alloc::SizeClass{c}, slot)) core_.drain(cache, alloc::SizeClass{c}, slot);
   }
   void free(Cache& cache, unsigned c, void* slot) { free(cache, c, slot, sim::thread_index()); }
   // Without a cache.
-  void* allocate_late(unsigned c, unsigned thread) { return taken(core_.allocate_uncached(c), c, thread); }
+  void* allocate_late(unsigned c, unsigned thread) { return taken(core_.allocate_uncached(alloc::SizeClass{c}), c, thread); }
   void free_late(unsigned c, void* slot, unsigned thread) {
     if (slot == nullptr) return;
     pages_.write_slot(slot, c, thread + 1, 0);
-    core_.free_uncached(c, slot);
+    core_.free_uncached(alloc::SizeClass{c}, slot);
   }
   // Another thread goes on with the slot.
   void hand_over(void* slot, unsigned c, unsigned from, unsigned to) { pages_.write_slot(slot, c, from + 1, to + 1); }
@@ -97,13 +97,13 @@ class World {
     for (void*& slot : crowd_) free_late(1, slot, 6);
     core_.free_large(nullptr, crowd_run_);
     SIM_CHECK(core_.check_invariants());
-    core_.arena().for_each_span([&](alloc::SpanIndex i, unsigned c) {
-      if (c != 0) SIM_CHECK(core_.arena().pool(c).free_slots(i) == core_.arena().pool(c).shape().slots);
+    core_.arena().for_each_span([&](alloc::SpanIndex i, alloc::SizeClass c) {
+      if (c.is_slot()) SIM_CHECK(core_.arena().pool(c).free_slots(i) == core_.arena().pool(c).shape().slots);
     });
     SIM_CHECK(core_.threads() == 0);
     (void)core_.trim();
     unsigned with_class = 0;
-    core_.arena().for_each_span([&](alloc::SpanIndex, unsigned c) { with_class += c != 0 ? 1 : 0; });
+    core_.arena().for_each_span([&](alloc::SpanIndex, alloc::SizeClass c) { with_class += c.is_slot() ? 1 : 0; });
     SIM_CHECK(with_class == 0);
     SIM_CHECK(core_.arena().free_dirty_bytes() == 0);
     // BUDGET

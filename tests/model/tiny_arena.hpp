@@ -47,9 +47,9 @@ struct TinyConfig {
     static constexpr std::size_t kCount = 4;
     static constexpr std::size_t kMaxBytes = 2 * Layout::kPage;
     static constexpr std::size_t kTableBytes = 16;
-    static constexpr unsigned class_of(std::size_t) noexcept { return 1; }
-    static constexpr std::size_t slot_bytes(unsigned c) noexcept {
-      return c == 1 ? Layout::kSlotBytes : c == 2 ? Layout::kPage + Layout::kPage / 2 : 2 * Layout::kPage;
+    static constexpr alloc::SizeClass class_of(std::size_t) noexcept { return alloc::SizeClass{1}; }
+    static constexpr std::size_t slot_bytes(alloc::SizeClass c) noexcept {
+      return c.index() == 1 ? Layout::kSlotBytes : c.index() == 2 ? Layout::kPage + Layout::kPage / 2 : 2 * Layout::kPage;
     }
   };
   using Orders = typename Traits::Orders;
@@ -58,7 +58,7 @@ struct TinyConfig {
   static constexpr unsigned kWordsPerSpan = ((1U << Layout::kSpanShift) / Layout::kSlotBytes + 63) / 64;
   static constexpr std::size_t kPageBytes = Layout::kPage;
   static constexpr std::size_t kBaseAlignment = 2 * Layout::kPage;
-  static constexpr std::size_t kSlotChunkMaxBytes = Classes::slot_bytes(2);
+  static constexpr std::size_t kSlotChunkMaxBytes = Classes::slot_bytes(alloc::SizeClass{2});
   using ChunkOrders = typename Traits::ChunkOrders;
   using SpanOrders = typename Traits::SpanOrders;
   static constexpr unsigned kChunkSpans = kChunk;

@@ -39,26 +39,26 @@ class TestArena {
   Type& operator*() { return *arena_; }
   Type* operator->() { return arena_.get(); }
 
-  [[nodiscard]] char* slot(unsigned c, pool::WordIndex index, unsigned bit) {
+  [[nodiscard]] char* slot(SizeClass c, pool::WordIndex index, unsigned bit) {
     return reinterpret_cast<char*>(arena_->geometry(c).address(index, bit));
   }
   // Reports slots as caches do, at once.
-  void report(unsigned c, std::uint64_t bits, int sign) {
+  void report(SizeClass c, std::uint64_t bits, int sign) {
     if (arena_->report_slots(sign *
                              static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(bits)) * Classes::slot_bytes(c))))
       (void)arena_->relieve(now);
   }
-  [[nodiscard]] Taken claim(unsigned c, unsigned keep = 1) {
+  [[nodiscard]] Taken claim(SizeClass c, unsigned keep = 1) {
     const Taken t = arena_->claim(c, keep, 1, now);
     if (t.bits != 0) report(c, t.bits, 1);
     return t;
   }
-  [[nodiscard]] SpanIndex claim_span(unsigned c) {
+  [[nodiscard]] SpanIndex claim_span(SizeClass c) {
     const Taken t = claim(c);
     return t.bits == 0 ? kNoSpan : pool::span_of(t.word);
   }
   // Every slot of a new span of class c.
-  [[nodiscard]] std::vector<Taken> claim_whole(unsigned c) {
+  [[nodiscard]] std::vector<Taken> claim_whole(SizeClass c) {
     std::vector<Taken> all;
     const Taken first = claim(c, 64);
     if (first.bits == 0) return all;
@@ -72,20 +72,20 @@ class TestArena {
     }
     return all;
   }
-  void take(unsigned c, const Taken& t) {
+  void take(SizeClass c, const Taken& t) {
     EXPECT_TRUE(arena_->pool(c).take_exactly(t.word, t.bits));
     arena_->note_taken(pool::span_of(t.word));
     report(c, t.bits, 1);
   }
-  void put(unsigned c, const Taken& t) {
+  void put(SizeClass c, const Taken& t) {
     EXPECT_EQ(arena_->give_slots(c, t), 0U);
     report(c, t.bits, -1);
   }
-  void put(unsigned c, const std::vector<Taken>& all) {
+  void put(SizeClass c, const std::vector<Taken>& all) {
     for (const Taken& t : all) put(c, t);
   }
   // A span of class c of which one slot stays out; returns that.
-  [[nodiscard]] Taken all_but_one(unsigned c) {
+  [[nodiscard]] Taken all_but_one(SizeClass c) {
     auto all = claim_whole(c);
     if (all.empty()) return {};
     const Taken one{all[0].word, all[0].bits & ~(all[0].bits - 1)};
@@ -100,7 +100,7 @@ class TestArena {
   void free_run(SpanIndex first) { EXPECT_TRUE(arena_->free_run(first, now)); }
   [[nodiscard]] char* memory(SpanIndex i) { return reinterpret_cast<char*>(arena_->address(i)); }
   [[nodiscard]] bool zero(SpanIndex first, std::size_t spans) { return test::all_zero(memory(first), spans * kSpan); }
-  [[nodiscard]] unsigned class_of(SpanIndex i) { return arena_->class_of_span(i); }
+  [[nodiscard]] SizeClass class_of(SpanIndex i) { return arena_->class_of_span(i); }
   [[nodiscard]] bool check() { return arena_->check_invariants() && arena_->check_accounts({}); }
   [[nodiscard]] std::uint64_t purged() { return arena_->counters().purged_bytes; }
   // Free memory that may be resident, by a count.
@@ -124,9 +124,9 @@ struct AtomicsOnCpu : sync::NativeAtomics {
 using Native = TestArena<AtomicsOnCpu>;
 using Hooked = TestArena<test::HookedAtomics>;
 
-constexpr unsigned kSmall = Classes::class_of(64);      // dense
-constexpr unsigned kOneWord = Classes::class_of(1024);  // dense, 64 slots: one word a span
-constexpr unsigned kBig = Classes::class_of(4096);      // among the runs, 16 slots
+constexpr SizeClass kSmall = Classes::class_of(64);      // in slot chunks
+constexpr SizeClass kOneWord = Classes::class_of(1024);  // in slot chunks, 64 slots: one word a span
+constexpr SizeClass kBig = Classes::class_of(4096);      // in run chunks, 16 slots
 
 // ---- start ------------------------------------------------------------------------------------------------------------
 
@@ -332,11 +332,11 @@ TEST(Arena, ForeignMappingInside_IsLeftAloneAndMemoryGrowsElsewhere) {
 
 TEST(Arena, Claim_EveryClass_GivesTheCallersShareAndTheSpanIsTheClasss) {
   Native arena;
-  for (unsigned c = 1; c < Classes::kCount; ++c)
+  for (const SizeClass c : AllClasses<Classes>{})
     for (const unsigned keep : {1U, 64U}) {
       const Taken t = arena.claim(c, keep);
       const std::uint32_t slots = arena->pool(c).shape().slots;
-      ASSERT_EQ(static_cast<unsigned>(std::popcount(t.bits)), std::min({keep, slots, 64U})) << c;
+      ASSERT_EQ(static_cast<unsigned>(std::popcount(t.bits)), std::min({keep, slots, 64U})) << c.index();
       EXPECT_EQ(arena.class_of(pool::span_of(t.word)), c);
       EXPECT_EQ(arena->pool(c).free_slots(pool::span_of(t.word)), slots - std::min({keep, slots, 64U}));
       std::memset(arena.slot(c, t.word, 0), 1, Classes::slot_bytes(c));
@@ -346,7 +346,7 @@ TEST(Arena, Claim_EveryClass_GivesTheCallersShareAndTheSpanIsTheClasss) {
 
 TEST(Arena, Claim_SmallClasses_ArePackedFromTheBottom) {
   Native arena;
-  for (SpanIndex i = 0; i < kChunkSpans; ++i) EXPECT_EQ(arena.claim_span(1 + i % 16), i);
+  for (SpanIndex i = 0; i < kChunkSpans; ++i) EXPECT_EQ(arena.claim_span(SizeClass{1 + i % 16}), i);
   EXPECT_GE(arena.claim_span(kBig), kChunkSpans) << "large slots lie elsewhere";
 }
 
@@ -648,8 +648,8 @@ TEST(Arena, Tick_SpansOfAClass_GoAtTheSecondLook) {
   arena->tick(arena.now);
   EXPECT_EQ(arena.class_of(0), kSmall);
   for (int i = 0; i < 4; ++i) arena->tick(arena.now += 300);
-  EXPECT_EQ(arena.class_of(0), 0U);
-  EXPECT_EQ(arena.class_of(1), 0U);
+  EXPECT_EQ(arena.class_of(0), SizeClass{});
+  EXPECT_EQ(arena.class_of(1), SizeClass{});
   EXPECT_EQ(arena.purged(), 2 * kSpan);
   EXPECT_TRUE(arena.check());
 }
@@ -669,7 +669,7 @@ TEST(Arena, Tick_SpanUsedBetweenTwoLooks_StaysWithItsClass) {
   }
   arena.put(kSmall, all);
   for (int i = 0; i < 2; ++i) arena->tick(arena.now += 1000);
-  EXPECT_EQ(arena.class_of(span), 0U) << "idle at last";
+  EXPECT_EQ(arena.class_of(span), SizeClass{}) << "idle at last";
 }
 
 TEST(Arena, Tick_PagesFreeAtTwoLooks_AreReturned) {
@@ -733,7 +733,7 @@ TEST(Arena, Tick_VeryMuchIsDue_GoesInSteps) {
 // content, every page without a live slot went back, and every slot can still be allocated once.
 TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
   std::mt19937 random(7);
-  for (unsigned c = 1; c < Classes::kCount; ++c) {
+  for (const SizeClass c : AllClasses<Classes>{}) {
     Native arena;
     const std::size_t bytes = Classes::slot_bytes(c);
     const auto all = arena.claim_whole(c);
@@ -757,19 +757,20 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
     for (const auto& [number, place] : live)
       for (std::size_t at = number * bytes; at < (number + 1) * bytes; ++at) live_pages.insert(at / SmallConfig::kPageBytes);
     arena->trim(arena.now);
-    ASSERT_TRUE(arena.check()) << c;
+    ASSERT_TRUE(arena.check()) << c.index();
     for (const auto& [number, place] : live) {
       const char* slot = arena.memory(span) + number * bytes;
       ASSERT_EQ(std::count(slot, slot + bytes, '\xee'), static_cast<std::ptrdiff_t>(bytes))
-          << "class " << c << ": " << number;
+          << "class " << c.index() << ": " << number;
     }
     if (arena->pool(c).free_slots(span) * 4 >= slots && !live.empty())
       for (std::size_t page = 0; page < kSpan / SmallConfig::kPageBytes; ++page)
         if (page * SmallConfig::kPageBytes < slots * bytes) {
           const char* p = arena.memory(span) + page * SmallConfig::kPageBytes;
-          EXPECT_EQ(test::all_zero(p, SmallConfig::kPageBytes), live_pages.count(page) == 0) << c << " page " << page;
+          EXPECT_EQ(test::all_zero(p, SmallConfig::kPageBytes), live_pages.count(page) == 0)
+              << c.index() << " page " << page;
         }
-    EXPECT_EQ(arena->trim(arena.now), 0U) << "what is back is not given back again, class " << c;
+    EXPECT_EQ(arena->trim(arena.now), 0U) << "what is back is not given back again, class " << c.index();
     for (const auto& [number, place] : live) arena.put(c, place);
     EXPECT_TRUE(arena.check());
     (void)arena->trim(arena.now);
@@ -800,15 +801,15 @@ TEST(Arena, Trim_Everything_LeavesNoDirtyPageAndExactAccounts) {
   for (unsigned i = 1; i <= 10; ++i) {
     runs.push_back(arena.run(i).first);
     std::memset(arena.memory(runs.back()), 1, i * kSpan);
-    arena.put(1 + i, arena.claim_whole(1 + i));
+    arena.put(SizeClass{1 + i}, arena.claim_whole(SizeClass{1 + i}));
   }
   for (const SpanIndex first : runs) arena.free_run(first);
   EXPECT_TRUE(arena.check());
   EXPECT_GT(arena->trim(arena.now), 0U);
   EXPECT_TRUE(arena.check());
   EXPECT_EQ(arena->free_dirty_bytes(), 0U);
-  arena->for_each_span([&](SpanIndex i, unsigned c) {
-    EXPECT_EQ(c, 0U);
+  arena->for_each_span([&](SpanIndex i, SizeClass c) {
+    EXPECT_EQ(c, SizeClass{});
     EXPECT_TRUE(arena.zero(i, 1)) << i;
   });
   EXPECT_EQ(arena->trim(arena.now), 0U) << "what is back is not given back again";
@@ -1025,7 +1026,7 @@ TEST(Arena, Reclaim_MissingWordComesBackMeanwhile_TheEmptySpanIsNoticed) {
   (void)arena->trim(arena.now);
   test::HookedAtomics::hook = nullptr;
   EXPECT_TRUE(came_back);
-  EXPECT_EQ(arena.class_of(span), 0U) << "wholly free, and nobody knows";
+  EXPECT_EQ(arena.class_of(span), SizeClass{}) << "wholly free, and nobody knows";
   EXPECT_TRUE(arena.check());
 }
 
@@ -1045,7 +1046,7 @@ TEST(Arena, Purge_RestOfTheSpanIsFreedMeanwhile_TheEmptySpanIsNoticed) {
   (void)arena->trim(arena.now);
   test::HookedAtomics::hook = nullptr;
   EXPECT_TRUE(freed);
-  EXPECT_EQ(arena.class_of(span), 0U) << "wholly free, and nobody knows";
+  EXPECT_EQ(arena.class_of(span), SizeClass{}) << "wholly free, and nobody knows";
   EXPECT_TRUE(arena.check());
 }
 
@@ -1080,7 +1081,7 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
     ArenaSettings settings = small_settings(8 * kMiB);
     settings.limit_bytes = limited ? 5 * kMiB : 0;
     Native arena(settings);
-    std::vector<std::pair<unsigned, std::vector<Taken>>> spans;
+    std::vector<std::pair<SizeClass, std::vector<Taken>>> spans;
     std::vector<RunPlace> runs;
     for (int step = 0; step < 6000; ++step) {
       arena.now += random() % 50;
@@ -1088,7 +1089,7 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
       switch (random() % 10) {
         case 0:
         case 1: {
-          const unsigned c = 1 + random() % (Classes::kCount - 1);
+          const SizeClass c{static_cast<std::uint32_t>(1 + random() % (Classes::kCount - 1))};
           auto all = arena.claim_whole(c);
           if (all.empty()) break;
           for (const Taken& t : all) std::memset(arena.slot(c, t.word, base::lowest_bit(t.bits)), 3, 16);
@@ -1135,7 +1136,7 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
           break;
         case 8:  // a thread finds slots of spans in use
           if (!spans.empty()) {
-            const unsigned c = spans[random() % spans.size()].first;
+            const SizeClass c = spans[random() % spans.size()].first;
             pool::Cursor cursor;
             const Taken t = arena->take_slots(c, cursor, 64, 1, 0);
             if (t.bits == 0) break;
@@ -1158,7 +1159,7 @@ TEST(Arena, RandomLife_InvariantsAndAccountsHoldAfterEveryStep) {
     (void)arena->trim(arena.now);
     ASSERT_TRUE(arena.check());
     EXPECT_EQ(arena->free_dirty_bytes(), 0U);
-    arena->for_each_span([&](SpanIndex i, unsigned c) { EXPECT_EQ(c, 0U) << i; });
+    arena->for_each_span([&](SpanIndex i, SizeClass c) { EXPECT_FALSE(c.is_slot()) << i; });
     arena->set_limit(0);
     std::size_t spans_left = 0;
     for (RunPlace place = arena.run(1); place.first != kNoSpan; place = arena.run(1), ++spans_left)
@@ -1174,9 +1175,9 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
   std::atomic<bool> wrong{false};
   const auto work = [&](unsigned me) {
     std::mt19937 random(me);
-    std::vector<std::pair<unsigned, Taken>> slots;
+    std::vector<std::pair<SizeClass, Taken>> slots;
     std::vector<std::pair<SpanIndex, unsigned>> runs;
-    const auto report = [&](unsigned c, const Taken& t, int sign, std::uint64_t now) {
+    const auto report = [&](SizeClass c, const Taken& t, int sign, std::uint64_t now) {
       if (arena->report_slots(
               sign * static_cast<std::int64_t>(static_cast<unsigned>(std::popcount(t.bits)) * Classes::slot_bytes(c))))
         (void)arena->relieve(now);
@@ -1187,7 +1188,7 @@ TEST(Arena, Threads_NothingIsLostAndAccountsAddUp) {
       const std::uint64_t now = 1'000'000 + static_cast<std::uint64_t>(step) / 4;
       const unsigned what = random() % 12;
       if (what < 4 && slots.size() < 200) {
-        const unsigned c = random() % 2 == 0 ? kSmall : random() % 2 == 0 ? kOneWord : kBig;
+        const SizeClass c = random() % 2 == 0 ? kSmall : random() % 2 == 0 ? kOneWord : kBig;
         pool::Cursor cursor;
         Taken t = arena->take_slots(c, cursor, 64, me, 2);
         if (t.bits == 0) t = arena->claim(c, 64, me, now);

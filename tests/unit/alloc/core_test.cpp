@@ -26,8 +26,8 @@ using Machine = test::TestCore<>;
 using Thread = test::Thread<Machine>;
 using Classes = SizeClasses;
 
-constexpr unsigned kTiny = Classes::class_of(16);
-constexpr unsigned kBig = Classes::class_of(16 * 1024);
+constexpr SizeClass kTiny = Classes::class_of(16);
+constexpr SizeClass kBig = Classes::class_of(16 * 1024);
 
 // Everything was freed and every thread left: not a slot, not a span is missing.
 void expect_whole(Machine& machine) {
@@ -58,7 +58,8 @@ TEST(Core, Attach_NewCache_HoldsNothingAndHasItsShare) {
   ASSERT_NE(thread.cache(), nullptr);
   EXPECT_EQ(thread.cache()->granted, 0U);
   EXPECT_EQ(thread.cache()->allowance, SmallConfig::kThreadBytes);
-  for (unsigned c = 0; c < Classes::kCount; ++c) {
+  for (unsigned i = 0; i < Classes::kCount; ++i) {
+    const SizeClass c{i};
     EXPECT_EQ(thread.cache()->pop(c), nullptr);
     EXPECT_FALSE(thread.cache()->push(c, thread.cache()));
   }
@@ -68,7 +69,7 @@ TEST(Core, Attach_NewCache_HoldsNothingAndHasItsShare) {
 TEST(Core, Refill_EveryClass_GivesDistinctSlotsAndTheBinGrows) {
   Machine machine(small_settings(), std::size_t{64} << 20);
   Thread thread(machine);
-  for (unsigned c = 1; c < Classes::kCount; ++c) {
+  for (const SizeClass c : AllClasses<Classes>{}) {
     std::set<void*> slots;
     unsigned capacity = 0;
     for (int i = 0; i < 300; ++i) {
@@ -83,7 +84,7 @@ TEST(Core, Refill_EveryClass_GivesDistinctSlotsAndTheBinGrows) {
     EXPECT_LE(capacity * Classes::slot_bytes(c),
               std::max(SmallConfig::kBinBytes, SmallConfig::kMinSlots * Classes::slot_bytes(c)));
     for (void* slot : slots) thread.free(slot);
-    ASSERT_TRUE(machine->check_invariants()) << c;
+    ASSERT_TRUE(machine->check_invariants()) << c.index();
   }
   thread.leave();
   expect_whole(machine);
@@ -123,7 +124,8 @@ TEST(Core, Refill_NoBudget_StaysWithinTheThreadsShare) {
   Thread thread(machine);
   std::vector<void*> blocks;
   for (int round = 0; round < 2000; ++round) {
-    blocks.push_back(thread.allocate_class(1 + static_cast<unsigned>(round) % (Classes::kCount - 1)));
+    blocks.push_back(
+        thread.allocate_class(SizeClass{1 + static_cast<unsigned>(round) % (static_cast<unsigned>(Classes::kCount) - 1)}));
     ASSERT_NE(blocks.back(), nullptr);
     ASSERT_LE(thread.cache()->granted, SmallConfig::kThreadBytes);
   }
@@ -142,7 +144,7 @@ TEST(Core, Budget_ManyThreads_CachesStayWithinIt) {
     auto& thread = *threads.emplace_back(std::make_unique<Thread>(machine));
     std::vector<void*> blocks;
     for (int i = 0; i < 200; ++i)
-      for (const unsigned c : {kTiny, Classes::class_of(512), Classes::class_of(4096)})
+      for (const SizeClass c : {kTiny, Classes::class_of(512), Classes::class_of(4096)})
         blocks.push_back(thread.allocate_class(c));
     for (void* block : blocks) thread.free(block);  // now it idles with what it cached
   }
@@ -178,7 +180,7 @@ TEST(Core, IdleBins_AreDrainedAndTheirGrantGoesBack) {
   Machine machine(small_settings(), std::size_t{64} << 20);
   Thread thread(machine);
   std::vector<void*> blocks;
-  const unsigned idle = Classes::class_of(256);
+  const SizeClass idle = Classes::class_of(256);
   for (int i = 0; i < 500; ++i) blocks.push_back(thread.allocate_class(idle));
   for (void* block : blocks) thread.free(block);
   EXPECT_NE(thread.cache()->bins[idle].array, nullptr);
@@ -198,9 +200,9 @@ TEST(Core, IdleBins_AreDrainedAndTheirGrantGoesBack) {
 TEST(Core, Flush_CacheIsEmptyAndWorksOn) {
   Machine machine;
   Thread thread(machine);
-  for (unsigned c = 1; c < Classes::kCount; ++c) thread.free(thread.allocate_class(c));
+  for (const SizeClass c : AllClasses<Classes>{}) thread.free(thread.allocate_class(c));
   machine->flush(*thread.cache());
-  for (unsigned c = 1; c < Classes::kCount; ++c) EXPECT_EQ(thread.cache()->entries(c), 0U);
+  for (const SizeClass c : AllClasses<Classes>{}) EXPECT_EQ(thread.cache()->entries(c), 0U);
   EXPECT_TRUE(machine->check_invariants());
   EXPECT_NE(thread.allocate(100), nullptr);
 }
@@ -213,7 +215,7 @@ TEST(Core, Detach_ReturnsEverything_SlotsGrantAndRecord) {
   for (int round = 0; round < 200; ++round) {
     Thread thread(machine);
     std::vector<void*> blocks;
-    for (unsigned c = 1; c < Classes::kCount; ++c)
+    for (const SizeClass c : AllClasses<Classes>{})
       for (int i = 0; i < 5; ++i) blocks.push_back(thread.allocate_class(c));
     for (void* block : blocks) thread.free(block);
     thread.leave();
@@ -249,7 +251,7 @@ TEST(Core, Uncached_AllocateAndFree_EveryClass) {
   Machine machine(small_settings(std::size_t{64} << 20));
   Thread thread(machine, Thread::Uncached{});
   std::vector<Stamped> blocks;
-  for (unsigned c = 1; c < Classes::kCount; ++c)
+  for (const SizeClass c : AllClasses<Classes>{})
     for (unsigned i = 0; i < 70; ++i) {
       void* slot = thread.allocate_class(c);
       ASSERT_NE(slot, nullptr);
@@ -401,7 +403,7 @@ TEST(Core, Direct_LargerThanAChunk_IsMappedByItself) {
   const std::size_t bytes = std::size_t{20} << 20;
   Stamped a(thread.allocate(bytes), bytes, 1);
   ASSERT_NE(a.memory, nullptr);
-  EXPECT_EQ(machine.class_of(a.memory), 0U);
+  EXPECT_EQ(machine.class_of(a.memory), SizeClass{});
   EXPECT_EQ(machine.usable(a.memory), bytes);
   for (const std::size_t alignment : {std::size_t{1} << 16, std::size_t{1} << 21, std::size_t{1} << 24}) {
     void* b = thread.allocate_aligned(alignment, bytes);
@@ -634,7 +636,7 @@ TEST(Core, Misuse_MiddleOfASlot_IsSeenAtTheDrain) {
 TEST(Core, Misuse_TailOfASpan_IsNoSlot) {
   Machine machine;
   Thread thread(machine);
-  for (unsigned c = 1; c < Classes::kCount; ++c) {
+  for (const SizeClass c : AllClasses<Classes>{}) {
     const std::size_t bytes = Classes::slot_bytes(c), slots = kSpan / bytes;
     if (slots * bytes == kSpan) continue;
     char* slot = static_cast<char*>(thread.allocate_class(c));
@@ -684,7 +686,7 @@ TEST(Core, CheckInvariants_SlotBothCachedAndFree_IsSeen) {
   Machine machine;
   Thread thread(machine);
   void* slot = thread.allocate(64);
-  const unsigned c = machine.class_of(slot);
+  const SizeClass c = machine.class_of(slot);
   thread.free(slot);
   EXPECT_TRUE(machine->check_invariants());
   pool::SlotGroups groups;
@@ -708,7 +710,7 @@ TEST(Core, Stats_KnownState_AddsUp) {
   void* run = thread.allocate(5 * kSpan);
   void* direct = thread.allocate(std::size_t{9} << 20);
   const Stats s = machine.stats();
-  const ClassStats& k = s.classes[Classes::class_of(1024) - 1];
+  const ClassStats& k = s.classes[Classes::class_of(1024).index() - 1];
   EXPECT_EQ(k.slot_bytes, 1024U);
   EXPECT_EQ(k.spans, 16U);
   EXPECT_EQ(k.slots, 1024U);
@@ -725,7 +727,7 @@ TEST(Core, Stats_KnownState_AddsUp) {
   for (void* block : blocks) thread.free(block);
   EXPECT_EQ(machine.stats().free_dirty_bytes, 5 * kSpan);
   thread.leave();
-  EXPECT_GT(machine.stats().classes[Classes::class_of(1024) - 1].drains, 10U) << "a thread's figures outlive it";
+  EXPECT_GT(machine.stats().classes[Classes::class_of(1024).index() - 1].drains, 10U) << "a thread's figures outlive it";
   expect_whole(machine);
 }
 

@@ -68,7 +68,7 @@ Life live(Machine& machine) {
       std::vector<std::unique_ptr<Thread>> threads;
       for (int t = 0; t < 80; ++t) threads.push_back(std::make_unique<Thread>(machine));
       for (auto& thread : threads)
-        for (unsigned c = 1; c < 9; ++c) keep(thread->allocate_class(c), 16);
+        for (SizeClass c{1}; c < SizeClass{9}; ++c) keep(thread->allocate_class(c), 16);
       life.intact &= machine->check_invariants() && machine->check_accounts();
       for (auto& thread : threads) drop_every(*thread, 60);
     }

@@ -299,7 +299,7 @@ TEST(RunCache, MemoryIsShort_WhatOthersKeepServes) {
   std::vector<void*> blocks;
   for (void* block = hoarder.allocate(4 * kSpan); block != nullptr && machine.arena().span_count() != 0;
        block = hoarder.allocate(4 * kSpan)) {
-    if (machine.class_of(block) == 0 && machine->large_bytes(block) == 0) break;
+    if (!machine.class_of(block).is_slot() && machine->large_bytes(block) == 0) break;
     blocks.push_back(block);
     if (blocks.size() == 4 * SmallConfig::kChunkSpans / 4) break;
   }

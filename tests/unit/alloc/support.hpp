@@ -253,13 +253,14 @@ class TestCore {
     core_->stats(*out);
     return *out;
   }
-  [[nodiscard]] unsigned class_of(const void* block) {
+  [[nodiscard]] alloc::SizeClass class_of(const void* block) {
     const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - arena().base()) >> Config::kSpanShift;
-    return span < arena().span_count() ? arena().span_classes()[span].load(std::memory_order_relaxed) : 0;
+    return alloc::SizeClass{span < arena().span_count() ? arena().span_classes()[span].load(std::memory_order_relaxed)
+                                                        : std::uint32_t{0}};
   }
   [[nodiscard]] std::size_t usable(const void* block) {
-    const unsigned c = class_of(block);
-    return c != 0 ? Classes::slot_bytes(c) : core_->large_bytes(block);
+    const alloc::SizeClass c = class_of(block);
+    return c.is_slot() ? Classes::slot_bytes(c) : core_->large_bytes(block);
   }
 
   FakePages pages;
@@ -290,7 +291,7 @@ class Thread {
   void forget() { cache_ = nullptr; }  // somebody else has detached the cache
   [[nodiscard]] auto* cache() { return cache_; }
 
-  [[nodiscard]] void* allocate_class(unsigned c) {
+  [[nodiscard]] void* allocate_class(alloc::SizeClass c) {
     if (cache_ == nullptr) return machine_->allocate_uncached(c);
     void* slot = cache_->pop(c);
     return slot != nullptr ? slot : machine_->refill(*cache_, c);
@@ -322,7 +323,7 @@ class Thread {
   [[nodiscard]] void* allocate_aligned(std::size_t alignment, std::size_t bytes) {
     const Inside inside(*this);
     if (alignment <= Classes::kMaxBytes)
-      if (const unsigned c = Classes::aligned_class_of(alignment, bytes); c != 0) return allocate_class(c);
+      if (const alloc::SizeClass c = Classes::aligned_class_of(alignment, bytes); c.is_slot()) return allocate_class(c);
     bool zero = false;
     return machine_->allocate_large(cache_, std::max(bytes, Classes::kMaxBytes + 1), alignment, zero);
   }
@@ -332,8 +333,8 @@ class Thread {
   }
   void free(void* block) {
     const Inside inside(*this);
-    const unsigned c = block == nullptr ? 0 : machine_.class_of(block);
-    if (c == 0) return machine_->free_large(cache_, block);
+    const alloc::SizeClass c = block == nullptr ? alloc::SizeClass{} : machine_.class_of(block);
+    if (!c.is_slot()) return machine_->free_large(cache_, block);
     if (cache_ == nullptr) return machine_->free_uncached(c, block);
     if (!cache_->push(c, block)) machine_->drain(*cache_, c, block);
   }

@@ -22,7 +22,7 @@ void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 std::vector<SlotGeometry> every_class() {
   std::vector<SlotGeometry> all;
-  for (unsigned c = 1; c < Classes::kCount; ++c)
+  for (const alloc::SizeClass c : alloc::AllClasses<Classes>{})
     all.push_back(SlotGeometry::of(kBase, kShift, static_cast<std::uint32_t>(Classes::slot_bytes(c))));
   return all;
 }

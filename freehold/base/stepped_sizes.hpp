@@ -1,0 +1,42 @@
+// The one formula of the size classes of malloc (alloc/size_classes.hpp) and of private heaps (heap/size_classes.hpp): even
+// steps of `Granule` bytes up to `FineBytes`, then eight steps for each doubling up to `MaxBytes`, so that above FineBytes
+// at most an eighth is added to a request.
+//
+//   SteppedSizes<16, 128, 32768>: 16, 32, … 128, 144, 160, … 256, 288, … 32768; their numbers are 0, 1, … kCount - 1.
+//
+// Constant expressions: a few shifts, no table. Source: jemalloc's size classes, with eight steps instead of four.
+#pragma once
+#include <bit>
+#include <cstddef>
+
+namespace freehold::base {
+
+template <std::size_t Granule, std::size_t FineBytes, std::size_t MaxBytes>
+struct SteppedSizes {
+  static_assert(std::has_single_bit(Granule) && std::has_single_bit(FineBytes) && std::has_single_bit(MaxBytes));
+  static_assert(Granule <= FineBytes / 8 && FineBytes <= MaxBytes);
+
+  static constexpr unsigned kPerDoubling = 8;
+  static constexpr unsigned kFine = FineBytes / Granule;
+  static constexpr unsigned kCount = kFine + kPerDoubling * (std::bit_width(MaxBytes) - std::bit_width(FineBytes));
+
+  // The number of the smallest size that holds `bytes`. Pre: 1 <= bytes <= MaxBytes.
+  [[nodiscard]] static constexpr unsigned number_of(std::size_t bytes) noexcept {
+    const std::size_t last = bytes - 1;
+    if (last < FineBytes) return static_cast<unsigned>(last / Granule);
+    const unsigned top = static_cast<unsigned>(std::bit_width(last)) - 1;
+    const auto step = static_cast<unsigned>(last >> (top - 3));  // 8 … 15
+    return kFine + (top - kFineShift) * kPerDoubling + step - kPerDoubling;
+  }
+  // The size with this number, in bytes. Pre: number < kCount.
+  [[nodiscard]] static constexpr std::size_t bytes_of(unsigned number) noexcept {
+    if (number < kFine) return (number + std::size_t{1}) * Granule;
+    const unsigned doubling = (number - kFine) / kPerDoubling, step = (number - kFine) % kPerDoubling + 1;
+    return (FineBytes / kPerDoubling << doubling) * (kPerDoubling + step);
+  }
+
+ private:
+  static constexpr unsigned kFineShift = static_cast<unsigned>(std::bit_width(FineBytes)) - 1;
+};
+
+}  // namespace freehold::base
