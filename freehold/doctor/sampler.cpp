@@ -53,7 +53,7 @@ int Sampler::open(pid_t thread) {
   attributes.size = sizeof attributes;
   attributes.type = PERF_TYPE_SOFTWARE;
   attributes.config = PERF_COUNT_SW_CPU_CLOCK;
-  attributes.sample_period = static_cast<std::uint64_t>(kPeriod_s * 1e9);
+  attributes.sample_period = static_cast<std::uint64_t>(period_s_ * 1e9);
   attributes.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN;
   attributes.sample_max_stack = kDeepest;
   attributes.exclude_kernel = sees_kernel_ ? 0 : 1;

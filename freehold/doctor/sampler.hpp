@@ -17,7 +17,7 @@ namespace freehold::doctor {
 
 class Sampler {
  public:
-  Sampler() = default;
+  explicit Sampler(double period_s = kPeriod_s) : period_s_(period_s) {}
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
   ~Sampler();
@@ -36,6 +36,7 @@ class Sampler {
   static constexpr double kPeriod_s = 1e-3;
 
  private:
+  double period_s_;
   struct Event {
     int fd = -1;
     char* ring = nullptr;

@@ -1,0 +1,66 @@
+// Where the CPU time that comes with more threads is spent, instruction by instruction: a run with few threads and one with
+// many are sampled (code_sampler.hpp) and compared. Work that all threads share takes the same time in both; work that each
+// thread brings along takes as many times more as there are threads; instructions that take still more, or that only many
+// threads execute, are those that threads wait with: loops that spin, and atomic operations on a line that others write.
+//
+// This is told from samples of the program's own code alone: no allocation, lock or counter of the hardware is needed.
+// Pure. Cost: O(places log places).
+#pragma once
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+namespace freehold::doctor {
+
+// What a sampled instruction is about to do, or has just done.
+enum class Instruction : std::uint8_t {
+  kPlain,
+  kAtomic,  // a read-modify-write of memory that other CPUs may not see half done
+  kPause,   // a hint that a loop is spinning, or a call that gives the CPU away
+};
+
+// `code`: bytes of the program around the sampled instruction, which begins at code[at].
+[[nodiscard]] Instruction instruction_in(std::span<const std::uint8_t> code, std::size_t at) noexcept;
+
+// An instruction, wherever the file was mapped in this run.
+struct CodePlace {
+  std::string file;          // executable or library
+  std::uint64_t offset = 0;  // in the file, bytes
+  friend auto operator<=>(const CodePlace&, const CodePlace&) = default;
+};
+
+struct CodeTime {
+  double seconds = 0;  // of CPU time, of all threads
+  Instruction instruction = Instruction::kPlain;
+  bool of_runtime = false;    // the C library's or malloc's: its atomic operations are seen as waits or as malloc's
+  std::uint64_t address = 0;  // in one of the runs, for names
+};
+
+struct CodeSamples {
+  std::map<CodePlace, CodeTime> places;
+  double unknown_s = 0;  // in code that no file has, as that of a just-in-time compiler
+  std::size_t samples = 0;
+  std::string maps;  // of the program, as in /proc/PID/maps
+};
+
+struct CodeGrowth {
+  bool known = false;       // enough samples were taken
+  bool work_known = false;  // and enough of them were where work is done
+  bool work_grows = false;  // each thread brings its own work
+  // Shares of the CPU time of the run with many threads, 0 to 1.
+  double same = 0;       // at instructions that take as much with few
+  double grown = 0;      // at those that take more in proportion to the threads
+  double spinning = 0;   // beyond the work: in loops that pause or yield
+  double contended = 0;  // beyond the work: at the program's own atomic operations
+  double slowed = 0;     // beyond the work: at other instructions; memory that is far away, or lines that others write
+  std::uint64_t hottest_spin = 0;       // address, as in CodeTime; 0: none
+  std::uint64_t hottest_contended = 0;  // the same, atomic or not
+};
+
+// `factor`: threads of `all`, of those of `alone`; above 1.
+[[nodiscard]] CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, double factor);
+
+}  // namespace freehold::doctor

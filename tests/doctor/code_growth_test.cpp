@@ -1,0 +1,140 @@
+// Two profiles, made up or of real programs, and what is told of the difference.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "freehold/doctor/code_growth.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+constexpr double kSample_s = 250e-6;
+
+class Made {
+ public:
+  // Samples at an instruction with few threads and with many.
+  Made& at(std::uint64_t offset, std::size_t alone, std::size_t all, Instruction instruction = Instruction::kPlain,
+           bool of_runtime = false) {
+    add(alone_, offset, alone, instruction, of_runtime);
+    add(all_, offset, all, instruction, of_runtime);
+    return *this;
+  }
+  Made& unknown(std::size_t alone, std::size_t all) {
+    alone_.unknown_s += kSample_s * static_cast<double>(alone);
+    all_.unknown_s += kSample_s * static_cast<double>(all);
+    alone_.samples += alone;
+    all_.samples += all;
+    return *this;
+  }
+  [[nodiscard]] CodeGrowth growth(double factor = 2) const { return growth_between(alone_, all_, factor); }
+
+ private:
+  static void add(CodeSamples& to, std::uint64_t offset, std::size_t count, Instruction instruction, bool of_runtime) {
+    if (count == 0) return;
+    to.samples += count;
+    to.places[{"program", offset}] = {.seconds = kSample_s * static_cast<double>(count),
+                                      .instruction = instruction,
+                                      .of_runtime = of_runtime,
+                                      .address = 0x1000 + offset};
+  }
+  CodeSamples alone_, all_;
+};
+
+TEST(CodeGrowth, SharedWork_Same) {
+  const CodeGrowth growth = Made().at(0, 500, 520).at(32, 300, 290).growth();
+  EXPECT_TRUE(growth.known);
+  EXPECT_FALSE(growth.work_grows);
+  EXPECT_LT(growth.spinning + growth.contended + growth.slowed, 0.01);
+}
+
+TEST(CodeGrowth, EachThreadBringsWork_Grows) {
+  const CodeGrowth growth = Made().at(0, 500, 1020).at(32, 300, 590).at(64, 200, 210).growth();
+  EXPECT_TRUE(growth.work_grows) << "though a part of it is done once";
+  EXPECT_LT(growth.spinning + growth.contended + growth.slowed, 0.01);
+}
+
+TEST(CodeGrowth, ASpinLock_SharedWorkAndSpinning) {
+  const CodeGrowth growth = Made().at(0, 800, 810).at(64, 0, 500, Instruction::kPause).growth();
+  EXPECT_TRUE(growth.known);
+  EXPECT_FALSE(growth.work_grows) << "CPU time grows, but not by work";
+  EXPECT_NEAR(growth.spinning, 0.38, 0.02);
+  EXPECT_EQ(growth.hottest_spin, 0x1040U);
+}
+
+TEST(CodeGrowth, ASpinLockBesideWorkOfEachThread_GrowsAndSpinning) {
+  const CodeGrowth growth = Made().at(0, 800, 1590).at(64, 10, 500, Instruction::kPause).growth();
+  EXPECT_TRUE(growth.work_grows);
+  EXPECT_NEAR(growth.spinning, 0.23, 0.03);
+}
+
+TEST(CodeGrowth, AnAtomicCounter_Contended) {
+  const CodeGrowth growth = Made().at(0, 300, 310).at(64, 200, 900, Instruction::kAtomic).growth();
+  EXPECT_FALSE(growth.work_grows);
+  EXPECT_NEAR(growth.contended, 0.58, 0.03);
+  EXPECT_EQ(growth.hottest_contended, 0x1040U);
+}
+
+TEST(CodeGrowth, AtomicsOfTheCLibrary_NotTheProgramsOwn) {
+  const CodeGrowth growth = Made().at(0, 300, 310).at(64, 200, 900, Instruction::kAtomic, true).growth();
+  EXPECT_EQ(growth.contended, 0);
+}
+
+TEST(CodeGrowth, PlainStoresThatTakeFiveTimes_Slowed) {
+  const CodeGrowth growth = Made().at(0, 300, 310).at(64, 100, 500).growth();
+  EXPECT_GT(growth.slowed, 0.4);
+  EXPECT_EQ(growth.contended, 0);
+}
+
+TEST(CodeGrowth, NothingButOneAtomicOperation_WorkNotKnown) {
+  EXPECT_FALSE(Made().at(0, 5, 6).at(64, 400, 780, Instruction::kAtomic).growth().work_known)
+      << "twice the time may be work or waiting";
+  const CodeGrowth five_times = Made().at(0, 5, 6).at(64, 400, 2000, Instruction::kAtomic).growth();
+  EXPECT_FALSE(five_times.work_known);
+  EXPECT_NEAR(five_times.contended, 0.6, 0.02) << "but this is more than any work";
+}
+
+TEST(CodeGrowth, AtomicOperationsThatTakeNoLonger_Same) {
+  EXPECT_TRUE(Made().at(64, 400, 420, Instruction::kAtomic).growth().work_known) << "no thread brought work of its own";
+}
+
+TEST(CodeGrowth, FewSamplesOrCodeOfNoFile_NotKnown) {
+  EXPECT_FALSE(Made().at(0, 40, 80).growth().known);
+  EXPECT_FALSE(Made().at(0, 500, 500).unknown(10, 600).growth().known);
+  EXPECT_FALSE(Made().at(0, 500, 500).growth(1).known);
+}
+
+TEST(CodeGrowth, Noise_NoExcess) {
+  Made made;
+  for (std::uint64_t i = 0; i < 40; ++i) made.at(64 * i, 25 + i % 7, 25 + (3 * i) % 11);
+  const CodeGrowth growth = made.growth();
+  EXPECT_FALSE(growth.work_grows);
+  EXPECT_LT(growth.spinning + growth.contended + growth.slowed, 0.02);
+}
+
+#if defined(__x86_64__)
+template <std::size_t kBytes>
+Instruction found(const std::array<std::uint8_t, kBytes>& code, std::size_t at) {
+  return instruction_in(code, at);
+}
+
+TEST(Instruction, BytesOfX86_Told) {
+  // lock xadd %eax, (%rdi); ret: the CPU is found at what follows
+  EXPECT_EQ(found(std::array<std::uint8_t, 5>{0xF0, 0x0F, 0xC1, 0x07, 0xC3}, 4), Instruction::kAtomic);
+  EXPECT_EQ(found(std::array<std::uint8_t, 5>{0xF0, 0x0F, 0xC1, 0x07, 0xC3}, 0), Instruction::kPlain) << "not reached yet";
+  // lock cmpxchg %rsi, (%rdi), with REX; nop
+  EXPECT_EQ(found(std::array<std::uint8_t, 6>{0xF0, 0x48, 0x0F, 0xB1, 0x37, 0x90}, 5), Instruction::kAtomic);
+  // xchg %eax, (%rdi); xchg of two registers is no atomic operation
+  EXPECT_EQ(found(std::array<std::uint8_t, 3>{0x87, 0x07, 0x90}, 2), Instruction::kAtomic);
+  EXPECT_EQ(found(std::array<std::uint8_t, 3>{0x87, 0xC7, 0x90}, 2), Instruction::kPlain);
+  // mov (%rdi), %eax; test; jne; pause
+  EXPECT_EQ(found(std::array<std::uint8_t, 8>{0x8B, 0x07, 0x85, 0xC0, 0x74, 0xFA, 0xF3, 0x90}, 2), Instruction::kPause);
+  // mov $24, %eax; syscall; ret
+  EXPECT_EQ(found(std::array<std::uint8_t, 8>{0xB8, 0x18, 0x00, 0x00, 0x00, 0x0F, 0x05, 0xC3}, 7), Instruction::kPause);
+  EXPECT_EQ(found(std::array<std::uint8_t, 8>{0xB8, 0x19, 0x00, 0x00, 0x00, 0x0F, 0x05, 0xC3}, 7), Instruction::kPlain);
+  EXPECT_EQ(found(std::array<std::uint8_t, 1>{0xF0}, 0), Instruction::kPlain) << "the file's end";
+  EXPECT_EQ(instruction_in({}, 0), Instruction::kPlain);
+}
+#endif
+
+}  // namespace
+}  // namespace freehold::doctor
