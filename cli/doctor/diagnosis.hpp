@@ -9,6 +9,7 @@
 
 #include "cli/support/machine.hpp"
 #include "freehold/doctor/experiment.hpp"
+#include "freehold/doctor/symbols.hpp"
 #include "freehold/doctor/verdict.hpp"
 
 namespace freehold::cli::replay {
@@ -80,6 +81,8 @@ struct Diagnosis {
   std::shared_ptr<const freehold::doctor::Attribution> recorded, recorded_alone;
   // The runs that were recorded, for what recording costs: to be compared with the same cell's.
   std::optional<freehold::doctor::Trial> recorded_trial, recorded_alone_trial;
+  // Where its threads spin, or write lines that others write: the hottest of these instructions; none: not seen.
+  std::optional<freehold::doctor::Frame> spins_at, contended_at;
   // What pools and heaps would do for the hottest sites of one size; null: nothing was recorded.
   std::shared_ptr<const replay::Advice> advice;
   std::shared_ptr<const freehold::doctor::Profile> profile;  // of the first; null: the same

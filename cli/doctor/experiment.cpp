@@ -121,8 +121,10 @@ class Examiner {
     progress_.show(seconds_left > 0 ? fmt::format("{}  ({} left)", what, duration_text(seconds_left)) : what);
   }
 
-  [[nodiscard]] Run perform(const Variant& variant, const Setting& setting, double seconds, const std::string& recording) {
-    const auto command = command_of(settings(), asked_.program, setting);
+  [[nodiscard]] Run perform(const Variant& variant, const Setting& setting, double seconds, const std::string& recording,
+                            bool sample_code = false) {
+    auto command = command_of(settings(), asked_.program, setting);
+    command.sample_code = sample_code;
     auto places = places_of(settings(), variant, setting, cpus_);
     if (!recording.empty()) recordings_.prepare(recording, probe_, places.front());
     const Server& server = settings().server;
@@ -213,7 +215,7 @@ class Examiner {
     for (const Task& task : tasks_) {
       if (task.delay_ns > 0)
         experiment().delayed.push_back({.delay_s = 1e-9 * task.delay_ns, .trials = {}});
-      else if (!task.recording)
+      else if (task.is_trial())
         experiment().cells.push_back({.variant = task.variant, .setting = task.setting, .trials = {}, .failure = {}});
     }
     note_facts(first, sweep_of(settings(), cpu_count()).back());
@@ -279,7 +281,7 @@ class Examiner {
     const Task& task = tasks_[i];
     const Task plain{.variant = 0, .setting = task.setting};
     const auto known = std::ranges::find(tasks_, plain);
-    const double factor = task.recording ? kRecordingCost : 1;
+    const double factor = task.is_trial() ? 1 : kRecordingCost;
     if (const auto k = static_cast<std::size_t>(known - tasks_.begin()); known != tasks_.end() && done_[k] > 0)
       return factor * elapsed_s_[k] / done_[k];
     if (settings().server.used()) return factor * first_elapsed_s_;
@@ -312,6 +314,7 @@ class Examiner {
         const Task& what = tasks_[task];
         show(fmt::format("round {}: {}{}", round + 1, describe(experiment(), what.variant, what.setting),
                          what.recording      ? ", recorded"
+                         : what.sampled      ? ", sampled"
                          : what.delay_ns > 0 ? ", calls delayed"
                                              : ""),
              seconds_left(wanted));
@@ -326,11 +329,11 @@ class Examiner {
     std::vector<std::size_t> order;
     for (const Goal& goal : goals_) {
       const bool is_new = std::ranges::find(order, goal.task) == order.end();
-      if (is_new && targets[goal.task] > done_[goal.task] && (round > 0 || !tasks_[goal.task].recording))
+      if (is_new && targets[goal.task] > done_[goal.task] && (round > 0 || tasks_[goal.task].is_trial()))
         order.push_back(goal.task);
     }
     if (round == 0 && !order.empty()) return order;
-    const auto trials = std::ranges::stable_partition(order, [this](std::size_t i) { return tasks_[i].recording; });
+    const auto trials = std::ranges::stable_partition(order, [this](std::size_t i) { return !tasks_[i].is_trial(); });
     std::ranges::shuffle(trials, std::mt19937(round));
     return order;
   }
@@ -354,17 +357,21 @@ class Examiner {
   // False: interrupted.
   bool run_task(std::size_t index) {
     const Task& task = tasks_[index];
-    if (!task.recording) wait_for_others();
+    if (task.is_trial()) wait_for_others();
     const bool all = task.setting == sweep_of(settings(), cpu_count()).back();
     double patience = kPatience * estimate(index) + kLeastPatience_s;
     if (settings().server.used()) patience += kReadyPatience_s;
     const double begin = now_s();
     const Variant variant = variant_of(task);
-    const Run run = perform(variant, task.setting, patience, task.recording ? (all ? "all" : "alone") : "");
+    const Run run = perform(variant, task.setting, patience, task.recording ? (all ? "all" : "alone") : "", task.sampled);
     if (run.ending == Ending::kStopped || interrupted()) return false;
     note_facts(run, task.setting);
     const std::string failure = failure_of(run, variant, patience);
-    if (task.recording) {
+    if (task.sampled) {
+      ++done_[index];
+      elapsed_s_[index] = now_s() - begin;
+      if (failure.empty()) (all ? sampled_ : sampled_alone_) = run.code;
+    } else if (task.recording) {
       ++done_[index];
       elapsed_s_[index] = now_s() - begin;
       if (failure.empty()) (all ? diagnosis_.recorded_trial : diagnosis_.recorded_alone_trial) = run.trial;
@@ -446,6 +453,7 @@ class Examiner {
       diagnosis_.advice = std::make_shared<const replay::Advice>(
           replay::advice_of(recorded.traces, {.repeat = kReplays}, [this] { return interrupted(); }));
     }
+    compare_code();
     facts.work_grows = work_grows();
     diagnosis_.verdict = verdict_of(facts, diagnosis_.recorded.get());
     judge_switched();
@@ -470,19 +478,33 @@ class Examiner {
     return read;
   }
 
-  // By what each thread does: its allocations, or where it has few, its CPU time under the allocator that wastes the least.
+  // How many times more threads there are in the last setting than in the first.
+  [[nodiscard]] double growth_of_threads() {
+    const std::vector<Setting> sweep = experiment().sweep();
+    const auto threads = [](const Setting& setting) { return setting.threads != 0 ? setting.threads : setting.cpus; };
+    return sweep.empty() ? 1 : static_cast<double>(threads(sweep.back())) / threads(sweep.front());
+  }
+  void compare_code() {
+    auto& code = experiment().code;
+    code = freehold::doctor::growth_between(sampled_alone_, sampled_, growth_of_threads());
+    if (code.hottest_spin != 0) diagnosis_.spins_at = recordings_.frame_at(sampled_.maps, code.hottest_spin);
+    if (code.hottest_contended != 0) diagnosis_.contended_at = recordings_.frame_at(sampled_.maps, code.hottest_contended);
+  }
+
+  // By what each thread does: its allocations, or where it has few, the instructions that its CPU time goes to. Where they
+  // were not seen, the CPU time under the allocator that wastes the least is a guess.
   [[nodiscard]] bool work_grows() {
     if (settings().work != Work::kAuto) return settings().work == Work::kPerThread;
     const std::vector<Setting> sweep = experiment().sweep();
     if (settings().server.used() || sweep.size() < 2) return false;
-    const auto threads = [](const Setting& setting) { return setting.threads != 0 ? setting.threads : setting.cpus; };
-    const double factor = static_cast<double>(threads(sweep.back())) / threads(sweep.front());
+    const double factor = growth_of_threads();
     if (diagnosis_.recorded && diagnosis_.recorded_alone) {
       const double alone = diagnosis_.recorded_alone->allocating.calls;
       if (alone >= kManyAllocations) return diagnosis_.recorded->allocating.calls / alone >= kGrowth * factor;
     }
     // On fewer CPUs a program starts no fewer threads, as a rule.
     if (settings().knob == freehold::doctor::Knob::kAffinity) return false;
+    if (experiment().code.work_known) return experiment().code.work_grows;
     experiment().work_is_guessed = true;
     double least = INFINITY;
     for (std::size_t variant = 0; variant < experiment().variants.size(); ++variant) {
@@ -520,6 +542,7 @@ class Examiner {
   std::string probe_;
   std::string delay_;             // library; empty: none
   std::vector<double> own_cpus_;  // in each run on all CPUs; a short one may be seen before it confines itself
+  freehold::doctor::CodeSamples sampled_, sampled_alone_;
   double begun_s_ = 0;
   double first_elapsed_s_ = 0;
   double first_cpu_s_ = 0;

@@ -22,6 +22,7 @@ enum class Group : std::uint8_t {
   kPeersElsewhere,
   kRecordingAll,
   kRecordingAlone,
+  kSampled,
   kDelays,
 };
 
@@ -37,6 +38,7 @@ constexpr Level kLevels[] = {
     {Group::kSystemEnds, 1},
     {Group::kFreeholdEnds, 1},
     {Group::kRecordingAll, 1},
+    {Group::kSampled, 1},
     {Group::kMainEnds, 2},
     {Group::kMainAll, 3},
     {Group::kOthersAll, 1},
@@ -71,7 +73,7 @@ class Classifier {
  public:
   Classifier(std::span<const Task> tasks, std::span<const Variant> variants) : variants_(variants) {
     for (const Task& task : tasks) {
-      if (task.variant != 0 || task.recording || task.delay_ns > 0 || task.setting.copies > 1) continue;
+      if (task.variant != 0 || !task.is_trial() || task.delay_ns > 0 || task.setting.copies > 1) continue;
       if (first_.cpus == 0 || is_less(task.setting, first_)) first_ = task.setting;
       if (last_.cpus == 0 || is_less(last_, task.setting)) last_ = task.setting;
     }
@@ -82,6 +84,7 @@ class Classifier {
     const bool all = task.setting == last_;
     const bool alone = task.setting == first_;
     if (task.delay_ns > 0) return group == Group::kDelays;
+    if (task.sampled) return group == Group::kSampled;
     if (task.recording) return group == (all ? Group::kRecordingAll : Group::kRecordingAlone);
     if (task.setting.copies > 1) return group == Group::kCopies;
     const bool system = treatment == Treatment::kNone;
@@ -140,6 +143,11 @@ std::vector<Task> tasks_of(const Settings& settings, std::span<const Variant> va
     tasks.push_back({.variant = 0, .setting = sweep.back(), .recording = true});
     if (sweep.size() > 1) tasks.push_back({.variant = 0, .setting = sweep.front(), .recording = true});
   }
+  // A server spends its time on its clients, not on a given amount of work.
+  if (sweep.size() > 1 && !settings.server.used()) {
+    tasks.push_back({.variant = 0, .setting = sweep.back(), .sampled = true});
+    tasks.push_back({.variant = 0, .setting = sweep.front(), .sampled = true});
+  }
   if (record && delay) {
     for (const unsigned delay_ns : kDelays_ns)
       tasks.push_back({.variant = 0, .setting = sweep.back(), .recording = false, .delay_ns = delay_ns});
@@ -162,7 +170,7 @@ std::vector<Goal> goals_of(std::span<const Task> tasks, std::span<const Variant>
 std::vector<Goal> goals_of(std::span<const Task> tasks, unsigned rounds) {
   std::vector<Goal> goals;
   for (std::size_t task = 0; task < tasks.size(); ++task)
-    goals.push_back({.task = task, .runs = tasks[task].recording ? 1 : rounds, .essential = true});
+    goals.push_back({.task = task, .runs = tasks[task].is_trial() ? rounds : 1, .essential = true});
   return goals;
 }
 

@@ -20,8 +20,10 @@ struct Task {
   std::size_t variant = 0;
   freehold::doctor::Setting setting;
   bool recording = false;
+  bool sampled = false;   // its instructions, not its time
   unsigned delay_ns = 0;  // that each call of malloc and free takes longer; 0: as it is
 
+  [[nodiscard]] bool is_trial() const noexcept { return !recording && !sampled; }
   friend bool operator==(const Task&, const Task&) = default;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
 
 #include "cli/support/failure.hpp"
 #include "freehold/doctor/attribution.hpp"
@@ -89,6 +90,13 @@ Recordings::Read Recordings::read(const std::string& name, std::vector<std::stri
   read.profile = std::make_shared<const freehold::doctor::Profile>(freehold::doctor::profile_of(processes));
   read.traces = freehold::doctor::site_traces_of(processes, *read.attribution, {.steps = kReplayedSteps});
   return read;
+}
+
+freehold::doctor::Frame Recordings::frame_at(const std::string& maps, std::uint64_t address) const {
+  const fs::path file = folder_ / "sampled.maps";
+  std::ofstream(file) << maps;
+  Symbols symbols(file);
+  return symbols.frames(address + 1).front();  // Symbols takes return addresses, which lie behind their call
 }
 
 }  // namespace freehold::cli::doctor

@@ -1,5 +1,6 @@
 // The recorded runs: where the probe writes, and what came of it. The folder is removed at the end, unless it is to be kept.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "freehold/doctor/profile.hpp"
 #include "freehold/doctor/site_trace.hpp"
+#include "freehold/doctor/symbols.hpp"
 #include "freehold/doctor/trial.hpp"
 #include "freehold/doctor/verdict.hpp"
 
@@ -29,6 +31,8 @@ class Recordings {
   };
   // What was recorded under `name`, the names of the program's functions looked up. Notes say what could not be read.
   [[nodiscard]] Read read(const std::string& name, std::vector<std::string>& notes) const;
+  // The function and line of an instruction that was sampled. `maps`: of that run, as in /proc/PID/maps.
+  [[nodiscard]] freehold::doctor::Frame frame_at(const std::string& maps, std::uint64_t address) const;
 
  private:
   std::filesystem::path folder_;

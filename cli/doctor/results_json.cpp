@@ -170,7 +170,22 @@ ordered_json variant_json(const Variant& variant) {
           {"environment", std::move(environment)}};
 }
 
-ordered_json experiment_json(const Experiment& experiment) {
+ordered_json code_json(const Diagnosis& diagnosis) {
+  const freehold::doctor::CodeGrowth& code = diagnosis.experiment.code;
+  if (!code.known) return nullptr;
+  const auto place = [](const auto& frame) { return frame ? ordered_json(frame->text()) : ordered_json(nullptr); };
+  return {{"work_grows", code.work_known ? ordered_json(code.work_grows) : ordered_json(nullptr)},
+          {"same", code.same},
+          {"grown", code.grown},
+          {"spinning", code.spinning},
+          {"contended", code.contended},
+          {"slowed", code.slowed},
+          {"spins_at", place(diagnosis.spins_at)},
+          {"contended_at", place(diagnosis.contended_at)}};
+}
+
+ordered_json experiment_json(const Diagnosis& diagnosis) {
+  const Experiment& experiment = diagnosis.experiment;
   ordered_json variants = ordered_json::array(), cells = ordered_json::array();
   for (const Variant& variant : experiment.variants) variants.push_back(variant_json(variant));
   for (const Cell& cell : experiment.cells) cells.push_back(cell_json(experiment, cell));
@@ -187,6 +202,7 @@ ordered_json experiment_json(const Experiment& experiment) {
           {"own_cpus", number_or_null(experiment.own_cpus)},
           {"most_threads", number_or_null(experiment.most_threads)},
           {"work_grows", experiment.work_grows},
+          {"code", code_json(diagnosis)},
           {"control", {{"compute", experiment.control.compute}, {"memory", experiment.control.memory}}},
           {"delayed", std::move(delayed)},
           {"variants", std::move(variants)},
@@ -238,7 +254,7 @@ ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits) {
           {"notes", diagnosis.notes},
           {"own_allocators", own_allocators_json(diagnosis)},
           {"scalability", scalability_json(diagnosis.verdict)},
-          {"experiment", experiment_json(diagnosis.experiment)},
+          {"experiment", experiment_json(diagnosis)},
           {"recording_cost", or_null(recording_cost(diagnosis))},
           {"recording", recording(diagnosis.recorded)},
           {"recording_alone", limits.alone ? recording(diagnosis.recorded_alone) : ordered_json(nullptr)},

@@ -53,7 +53,14 @@ std::string own_lock(const Diagnosis& diagnosis) {
   std::string text = "Not the allocator: the program waits on its own lock";
   if (recorded != nullptr && !recorded->lock_waits.empty())
     text += ", taken at " + short_text(recorded->lock_waits.front().place.frame());
+  else if (diagnosis.spins_at)
+    text += ", in a loop that spins: " + short_text(*diagnosis.spins_at);
   return text + '.';
+}
+
+std::string own_sharing(const Diagnosis& diagnosis) {
+  return fmt::format("Not the allocator: the program's own threads write the same cache lines, or spin for each other{}.",
+                     diagnosis.contended_at ? ", above all at " + short_text(*diagnosis.contended_at) : "");
 }
 
 std::string quota(const Experiment& experiment) {
@@ -171,8 +178,7 @@ std::string headline_of(const Diagnosis& diagnosis) {
                          gain.empty() ? ", not time" : ", and the time to fetch it", gain.empty() ? "" : "; " + gain);
     }
     case Cause::kOwnLock: return own_lock(diagnosis);
-    case Cause::kOwnSharing:
-      return "Not the allocator: the program's own threads write the same cache lines, or spin for each other.";
+    case Cause::kOwnSharing: return own_sharing(diagnosis);
     case Cause::kOwnPageFaults:
       return "Not the allocator: the program takes memory from the kernel and gives it back itself.";
     case Cause::kMemoryBandwidth: return "Not the allocator: the program is limited by memory bandwidth.";

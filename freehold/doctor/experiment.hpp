@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "freehold/doctor/code_growth.hpp"
 #include "freehold/doctor/trial.hpp"
 
 namespace freehold::doctor {
@@ -80,6 +81,7 @@ struct Experiment {
   std::vector<Cell> cells;
   std::vector<Delayed> delayed;  // the shortest first
   Control control;
+  CodeGrowth code;            // where the CPU time goes that comes with more threads; not known: it was not sampled
   bool can_be_copied = true;  // false: a server, of which no two can listen at one address
   bool complete = true;       // false: interrupted, or out of time
 

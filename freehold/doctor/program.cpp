@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "freehold/doctor/child.hpp"
+#include "freehold/doctor/code_sampler.hpp"
 #include "freehold/doctor/cpu_group.hpp"
 #include "freehold/doctor/watch.hpp"
 
@@ -119,7 +120,10 @@ class Attendance {
 
   Child& start(const Command& command, const Surroundings& surroundings) {
     children_.push_back(std::make_unique<Child>(command, surroundings, host_));
-    if (children_.size() == 1 && children_[0]->is_up()) watch_.emplace(children_[0]->pid());
+    if (children_.size() == 1 && children_[0]->is_up()) {
+      watch_.emplace(children_[0]->pid());
+      if (command.sample_code) sampler_.emplace(children_[0]->pid());
+    }
     return *children_.back();
   }
   void forget_last() { children_.pop_back(); }
@@ -144,6 +148,7 @@ class Attendance {
     }
     double left = std::max(0.0, until - now());
     if (watch_) left = std::clamp(next_look_s_ - now(), 0.0, left);
+    if (sampler_) left = std::min(left, CodeSampler::kLooksEvery_s);
     if (blind) left = std::min(left, 0.001);
     const timespec timeout{static_cast<time_t>(left),
                            static_cast<long>((left - static_cast<double>(static_cast<time_t>(left))) * 1e9)};
@@ -151,6 +156,7 @@ class Attendance {
     ::ppoll(files.data(), files.size(), &timeout, nullptr);
     if (const double overslept = now() - before - left; overslept > kOverslept_s) absent_s_ += overslept;
     if (watch_ && children_[0]->is_up()) watch_->look_at_times_of_root();  // gone, once it has been waited for
+    if (sampler_ && children_[0]->is_up()) sampler_->look();
     for (const auto& child : children_) child->attend();
     look();
   }
@@ -183,7 +189,8 @@ class Attendance {
 
   [[nodiscard]] Watch::Times times() const { return watch_ ? watch_->times() : Watch::Times{}; }
   // What was seen of the first child.
-  void report(Run& run) const {
+  void report(Run& run) {
+    if (sampler_) run.code = sampler_->samples();
     if (watch_) {
       run.own_cpus = watch_->own_cpus();
       run.most_threads = watch_->most_threads();
@@ -212,6 +219,7 @@ class Attendance {
   Throttling throttling_;
   std::vector<std::unique_ptr<Child>> children_;
   std::optional<Watch> watch_;
+  std::optional<CodeSampler> sampler_;
   double pause_s_ = kFirstLook_s;
   double absent_s_ = 0;
   double next_look_s_ = now() + kFirstLook_s;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "freehold/doctor/code_growth.hpp"
 #include "freehold/doctor/trial.hpp"
 
 namespace freehold::doctor {
@@ -22,6 +23,7 @@ struct Command {
   std::string input = "/dev/null";     // its standard input
   bool show_output = false;            // both outputs go to standard error, too
   bool keep_output = false;            // for Run::output
+  bool sample_code = false;            // for Run::code; slows it down by a twentieth
 };
 
 // What the runs of one caller have in common.
@@ -50,6 +52,7 @@ struct Run {
   unsigned most_threads = 0;    // that it had at once, 0: not seen
   double quota_cpus = 0;        // that its control groups allowed it, 0: no limit
   std::set<std::string> files;  // that it had mapped as code; empty: not seen
+  CodeSamples code;             // where its CPU time went, if that was asked for and permitted
 };
 
 // Runs it once. `seconds`: the deadline.

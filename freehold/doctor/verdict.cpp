@@ -54,6 +54,7 @@ constexpr double kOwnWaits = 0.1;              // of the threads' lives, in lock
 constexpr double kGrowsAway = 0.3;      // of what another allocator saves: CPU time that it does not need only on all CPUs
 constexpr double kBloatIsKernel = 0.3;  // of what another allocator saves: the kernel's time for memory that is fetched
 constexpr double kMoreWorkIfShared = 0.25;  // of what is lost: CPU time beyond that on one CPU
+constexpr double kBesideIdleness = 0.5;     // of the idle CPUs: time in loops that spin, which is why others idle
 constexpr double kOneBusy = 1.05;           // CPUs that one thread can keep busy
 constexpr double kFaultingGain = 1.25;      // surely, with another allocator: page faults alone are worth a verdict
 
@@ -425,11 +426,23 @@ class Examination {
     const double lost = verdict.lost.value;
     if (recorded_ != nullptr && recorded_->lock_wait_share >= kLockWaits * std::min(lost, 0.5)) return Cause::kOwnLock;
     if (is_faulting(rest)) return Cause::kOwnPageFaults;
+    if (const auto seen = cause_in_code(lost, idle(1))) return *seen;
     if (idle(1) >= kIdleShare * lost) return Cause::kSerial;
     if (idle(0) >= kIdleShare * lost) return Cause::kUndecided;
     const double capacity = median_of(*all_, &Trial::wall_s) * all_->setting.width();
     const bool did_more = more_work(0) >= kMoreWorkIfShared * lost * capacity;
     return did_more && (was_copied() || !experiment_.can_be_copied) ? Cause::kOwnSharing : Cause::kUndecided;
+  }
+  // What the program's instructions say: it spins in loops of its own, or writes lines that other threads write. CPUs idle
+  // beside that when some threads are served before others.
+  [[nodiscard]] std::optional<Cause> cause_in_code(double lost, double idle) const {
+    const CodeGrowth& code = experiment_.code;
+    if (!code.known) return std::nullopt;
+    const double busy = std::min(1.0, cpu_seconds(*all_) / (median_of(*all_, &Trial::wall_s) * all_->setting.width()));
+    const double least = std::max(kMoreWorkIfShared * lost, kBesideIdleness * idle) / std::max(busy, 0.01);
+    if (code.spinning >= least && code.spinning >= code.contended) return Cause::kOwnLock;
+    if (code.spinning + code.contended + (was_copied() ? code.slowed : 0) >= least) return Cause::kOwnSharing;
+    return std::nullopt;
   }
   [[nodiscard]] bool was_copied() const {
     return std::ranges::any_of(
@@ -596,8 +609,8 @@ class Examination {
 }  // namespace
 
 std::string_view name_of(Doubt doubt) noexcept {
-  static constexpr std::array<std::string_view, kDoubts> kDoubtNames{"none",         "chance",        "busy-machine",
-                                                                     "no-processes", "no-comparison", "contradiction"};
+  static constexpr std::array<std::string_view, kDoubts> kDoubtNames{
+      "none", "chance", "busy-machine", "no-processes", "no-comparison", "contradiction"};
   return kDoubtNames[static_cast<std::size_t>(doubt)];
 }
 

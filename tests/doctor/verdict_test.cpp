@@ -223,6 +223,33 @@ TEST(Verdict, CpusAreBusyForNothing_OwnSharing) {
   EXPECT_EQ(found(Made().takes(0, 1, 0.9).treated(1, 0.9).copies(1).verdict()), "own-sharing");
 }
 
+CodeGrowth seen(double spinning, double contended) {
+  return {.known = true, .work_known = true, .spinning = spinning, .contended = contended};
+}
+
+// One thread of those that spin is served less often than the others, which end before it: CPUs idle, too.
+TEST(Verdict, ThreadsSpin_OwnLockWithoutCopiesOrRecording) {
+  Made made = Made().takes(0, 1, 1).treated(1, 0.99).busy(0, 0.7).busy(1, 0.7);
+  EXPECT_EQ(found(made.verdict()), "undecided");
+  made.experiment_.code = seen(0.45, 0.03);
+  EXPECT_EQ(found(made.verdict()), "own-lock");
+  made.experiment_.code = seen(0.05, 0);
+  EXPECT_NE(found(made.verdict()), "own-lock") << "a twentieth does not explain it";
+}
+
+TEST(Verdict, ContendedInstructions_OwnSharingWithoutCopies) {
+  Made made = Made().takes(0, 1, 0.9).treated(1, 0.9);
+  EXPECT_EQ(found(made.verdict()), "undecided");
+  made.experiment_.code = seen(0.02, 0.6);
+  EXPECT_EQ(found(made.verdict()), "own-sharing");
+}
+
+TEST(Verdict, SpinsBesideCpusThatIdle_Serial) {
+  Made made = Made().takes(0, 1, 0.9).treated(1, 0.9).copies(1).busy(0, 0.3).busy(1, 0.3);
+  made.experiment_.code = seen(0.2, 0);
+  EXPECT_EQ(found(made.verdict()), "serial") << "what spins is a tenth of what idles";
+}
+
 TEST(Verdict, FaultsStayWithAnyAllocator_OwnPageFaults) {
   Made made;
   made.takes(0, 1, 0.9).treated(1, 0.9).copies(1);
