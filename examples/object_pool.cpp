@@ -4,7 +4,7 @@
 #include <mutex>
 #include <thread>
 
-#include "freehold/pool/object_pool.hpp"
+#include "freehold/pool.hpp"
 
 struct Message {
   explicit Message(long number) : number(number) {}

@@ -1,4 +1,4 @@
-// What every pool of this folder is: a number of slots of one size, handed out and taken back, from any thread.
+// The interface of every pool of this folder: a number of slots of one size, handed out and taken back, from any thread.
 //
 //   acquire()      a free slot, aligned as asked, contents unspecified; null when there is none (never an exception), or,
 //                  unless kFindsLast, when those that are free lie in other threads' caches
@@ -36,17 +36,20 @@
 
 namespace freehold::pool {
 
-// What a pool is made with.
+/// What a pool is made with.
 struct PoolShape {
-  std::size_t slots = 0;                              // capacity
-  std::size_t slot_bytes = 0;                         // of each, rounded up to the alignment
-  std::size_t alignment = alignof(std::max_align_t);  // a power of two
-  unsigned shards = 0;                                // of a pool that is made of several; 0: one for each usable CPU
-  void* memory = nullptr;                             // where the slots are to lie; null: the pool makes its own
+  std::size_t slots = 0;                              ///< capacity
+  std::size_t slot_bytes = 0;                         ///< of each, rounded up to the alignment
+  std::size_t alignment = alignof(std::max_align_t);  ///< a power of two
+  unsigned shards = 0;                                ///< of a pool that is made of several; 0: one for each usable CPU
+  void* memory = nullptr;                             ///< where the slots are to lie; null: the pool makes its own
 };
 
+/// The capacity of a pool that only memory limits.
 inline constexpr std::size_t kUnlimited = ~std::size_t{0};
 
+/// A number of slots of one size, handed out by acquire() and taken back by release().
+/// @tparam P  the pool
 template <class P>
 concept SlotPool = std::constructible_from<P, const PoolShape&> && requires(P& pool, const P& seen, void* slot) {
   { pool.acquire() } noexcept -> std::same_as<void*>;
@@ -55,16 +58,22 @@ concept SlotPool = std::constructible_from<P, const PoolShape&> && requires(P& p
   { seen.contention() } noexcept -> std::same_as<sync::Contention>;
 };
 
-// The pool of a strategy, as programs use it.
+/// The pool of a strategy, as programs use it.
+/// @tparam S  the strategy
 template <class S>
 using NativePool = typename S::template Pool<sync::NativeAtomics>;
-// The same for one thread at a time: no atomic instruction, and locks that cost nothing. (single_thread.hpp is the pool that
-// was made for one thread.)
+/// The same for one thread at a time: no atomic instruction, and locks that cost nothing. (SingleThread is the pool that was
+/// made for one thread.)
+/// @tparam S  the strategy
 template <class S>
 using UnlockedPool = typename S::template Pool<sync::UnsharedAtomics>;
+/// The same with counts of operations, retries and waits.
+/// @tparam S  the strategy
 template <class S>
 using CountedPool = typename S::template Pool<sync::NativeAtomics, sync::CountContention<sync::NativeAtomics>>;
 
+/// A descriptor of a pool, as the head of this file describes it.
+/// @tparam S  the descriptor
 template <class S>
 concept PoolStrategy = requires {
   { S::kName } -> std::convertible_to<std::string_view>;

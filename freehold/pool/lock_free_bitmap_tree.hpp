@@ -1,7 +1,7 @@
-// A hierarchy of bitmaps without a lock: one bit for each slot, and above it a SummaryTree whose bits are hints: the
+// A hierarchy of bitmaps without a lock: one bit for each slot, and above it a SummaryTree whose bits are hints. It is the
 // successor of the pool S5 of "Memory management, pools compared". acquire takes from the word where its thread worked last;
-// when that is empty, the tree leads to the next. Who finds an empty word behind a summary's bit clears that, looks again,
-// and restores it if it was wrong (summary_tree.hpp).
+// when that is empty, the tree leads to the next. A thread that finds an empty word behind a summary's bit clears the bit,
+// looks again, and restores it if it was wrong (summary_tree.hpp).
 //
 //   Invariant: a bit is set  <=>  its slot is free and in nobody's hands (free_words.hpp). At rest, a word that is not zero
 //   is in the tree.

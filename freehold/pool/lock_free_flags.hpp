@@ -17,6 +17,7 @@
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/shortage.hpp"
 #include "freehold/pool/slots.hpp"
+#include "freehold/pool/success_order.hpp"
 
 namespace freehold::pool {
 
@@ -24,7 +25,7 @@ struct FreeFlagsOrders {
   // seq_cst: a sweep that finds nothing relies on having seen what was released before it began.
   std::memory_order look = std::memory_order_seq_cst;
   // acquire: pairs with put; the slot's former owner is done with it. release: a sweep that sees the flag taken sees, too,
-  // what its taker told before.
+  // what its taker counted before.
   std::memory_order take = std::memory_order_acq_rel;
   // seq_cst: release, pairs with take; and before the look at who searches.
   std::memory_order put = std::memory_order_seq_cst;
@@ -47,7 +48,7 @@ class FreeFlags {
   [[nodiscard]] bool take(std::size_t slot, Contention& contention) noexcept {
     std::uint32_t flag = flags_[slot].load(O.look);
     if (flag != kFree) return false;
-    if (flags_[slot].compare_exchange_strong(flag, kTaken, O.take, O.look)) return true;
+    if (flags_[slot].compare_exchange_strong(flag, kTaken, kTook, O.look)) return true;
     contention.retried();
     return false;
   }
@@ -55,6 +56,7 @@ class FreeFlags {
 
  private:
   static constexpr std::uint32_t kFree = 0, kTaken = 1;
+  static constexpr std::memory_order kTook = success_order<A>(O.take, O.look);
   ZeroedArray<typename A::template atomic<std::uint32_t>> flags_;
 };
 

@@ -29,7 +29,7 @@
 
 namespace freehold::pool {
 
-// Whoever holds it, alone.
+// Used by one thread at a time: the one that has it, or that holds the depot's lock.
 template <sync::Atomics A>
 class Magazine {
  public:

@@ -5,9 +5,9 @@
 //   freehold::PoolResource resource(pools);
 //   std::pmr::unordered_set<int> ids(&resource);
 //
-// Which size a container's nodes have, only the container knows; so there is a pool for each size, rounded up to 16 bytes,
-// made when the first node of it is asked for. What is larger than 512 bytes, aligned beyond 16, or, through the allocator,
-// more than one object at a time (a table of buckets, a vector) goes to operator new.
+// Only the container knows the size of its nodes. So there is a pool for each size, rounded up to 16 bytes, made when the
+// first node of it is asked for. Blocks larger than 512 bytes or aligned beyond 16 come from operator new, and so does,
+// through the allocator, more than one object at a time (a table of buckets, a vector).
 //
 //   Invariant: pools_[i] is null, or the pool of slots of (i + 1) * 16 bytes, from when it was made to the end.
 //
@@ -30,26 +30,37 @@
 
 namespace freehold::pool {
 
+/// A pool for each size of node, made when the first node of it is asked for.
+/// @tparam P  the pools below
+/// Threads: any, for all but construction and destruction.
 template <SlotPool P = NativePool<Best>>
 class NodePools {
  public:
-  static constexpr std::size_t kStepBytes = 16, kMostBytes = 512;
+  /// Sizes are rounded up to a multiple of this.
+  static constexpr std::size_t kStepBytes = 16;
+  /// Larger nodes are not served.
+  static constexpr std::size_t kMostBytes = 512;
   static_assert(kStepBytes >= alignof(std::max_align_t));
 
-  // At most `nodes_a_size` nodes of each size. Pools that can grow take memory as they need it.
+  /// Pools that can grow take memory as they need it.
+  /// @param nodes_a_size  the most nodes of each size
   explicit NodePools(std::size_t nodes_a_size) noexcept : nodes_(nodes_a_size == 0 ? 1 : nodes_a_size) {}
   NodePools(const NodePools&) = delete;
   NodePools& operator=(const NodePools&) = delete;
-  // Ends every node's memory; destructors do not run.
+  /// Ends every node's memory; destructors do not run.
   ~NodePools() {
     for (auto& pool : pools_) delete pool.load(std::memory_order_relaxed);  // relaxed: nobody else is there
   }
 
-  // Whether single objects of this size and alignment come from a pool.
+  /// Whether single objects of this size and alignment come from a pool.
+  /// @param bytes      the object's size
+  /// @param alignment  the object's alignment
   [[nodiscard]] static constexpr bool serves(std::size_t bytes, std::size_t alignment) noexcept {
     return bytes <= kMostBytes && alignment <= kStepBytes;
   }
-  // Pre: serves(). Errors: std::bad_alloc.
+  /// A node's memory.
+  /// @param bytes  its size; serves() must be true of it
+  /// Errors: std::bad_alloc, also when the pool is full.
   [[nodiscard]] void* allocate(std::size_t bytes) {
     const std::size_t i = index(bytes);
     P* pool = pools_[i].load(std::memory_order_acquire);  // acquire: pairs with make()
@@ -60,11 +71,14 @@ class NodePools {
       base::out_of_memory();
     return node;
   }
-  // Pre: `node` is of allocate(bytes).
+  /// Frees a node.
+  /// @param node   what allocate(bytes) returned
+  /// @param bytes  its size
   void deallocate(void* node, std::size_t bytes) noexcept {
     pools_[index(bytes)].load(std::memory_order_acquire)->release(node);  // acquire: pairs with make()
   }
-  // The pool that serves objects of this size; null: none was asked for. For statistics.
+  /// The pool that serves objects of this size, for statistics; null: no object of the size was asked for.
+  /// @param bytes  the objects' size
   [[nodiscard]] P* pool_of(std::size_t bytes) const noexcept {
     return pools_[index(bytes)].load(std::memory_order_acquire);  // acquire: pairs with make()
   }
@@ -93,37 +107,58 @@ class NodePools {
   std::array<std::atomic<P*>, kMostBytes / kStepBytes> pools_{};
 };
 
-// For containers. One goes with its pools when it is moved or swapped; assignment by copy keeps its own. Two are equal if
-// they have the same pools, which must outlive the container.
+/// An STL allocator for the nodes of containers. It goes with its pools when it is moved or swapped; an assignment by copy
+/// keeps its own. Two are equal if they have the same pools, which must outlive the container.
+/// @tparam T  the type of the objects
+/// @tparam P  the pools below
 template <class T, SlotPool P = NativePool<Best>>
 class PoolAllocator {
  public:
+  /// Requirements of an allocator.
   using value_type = T;
+  /// An assignment by copy keeps the container's allocator.
   using propagate_on_container_copy_assignment = std::false_type;
+  /// A container goes with its pools when it is moved.
   using propagate_on_container_move_assignment = std::true_type;
+  /// A container goes with its pools when it is swapped.
   using propagate_on_container_swap = std::true_type;
+  /// Two allocators may have different pools.
   using is_always_equal = std::false_type;
+  // The same for objects of another type.
   template <class U>
   struct rebind {
     using other = PoolAllocator<U, P>;
   };
 
-  PoolAllocator(NodePools<P>& pools) noexcept : pools_(&pools) {}  // implicit: pools may stand where an allocator is wanted
+  /// Implicit: pools may stand where an allocator is wanted.
+  /// @param pools  must outlive the allocator
+  PoolAllocator(NodePools<P>& pools) noexcept : pools_(&pools) {}
+  /// The same pools for objects of another type.
+  /// @param other  an allocator of them
   template <class U>
   PoolAllocator(const PoolAllocator<U, P>& other) noexcept : pools_(&other.pools()) {}
 
-  // Memory for n objects. Errors: std::bad_array_new_length, std::bad_alloc.
+  /// Memory for n objects: for one of them a node of the pools, else from operator new.
+  /// @param n  how many
+  /// Errors: std::bad_array_new_length, std::bad_alloc.
   [[nodiscard]] T* allocate(std::size_t n) {
     if (n > ~std::size_t{0} / sizeof(T)) base::out_of_memory<std::bad_array_new_length>();
     if (from_pool(n)) return static_cast<T*>(pools_->allocate(sizeof(T)));
     return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t{alignof(T)}));
   }
+  /// Frees what allocate(n) returned.
+  /// @param object  the first object's memory
+  /// @param n       how many
   void deallocate(T* object, std::size_t n) noexcept {
     if (from_pool(n)) return pools_->deallocate(object, sizeof(T));
     ::operator delete(object, n * sizeof(T), std::align_val_t{alignof(T)});
   }
+  /// The pools.
   [[nodiscard]] NodePools<P>& pools() const noexcept { return *pools_; }
 
+  /// Whether both have the same pools.
+  /// @param a  one allocator
+  /// @param b  another, perhaps of another type
   template <class U>
   friend bool operator==(const PoolAllocator& a, const PoolAllocator<U, P>& b) noexcept {
     return &a.pools() == &b.pools();
@@ -137,13 +172,17 @@ class PoolAllocator {
 template <SlotPool P>
 PoolAllocator(NodePools<P>&) -> PoolAllocator<std::byte, P>;
 
-// The same as a resource: everything of up to 512 bytes comes from the pools, all else from `larger`.
+/// A std::pmr::memory_resource: everything of up to 512 bytes comes from pools, all else from another resource.
+/// @tparam P  the pools below
 template <SlotPool P = NativePool<Best>>
 class PoolResource final : public std::pmr::memory_resource {
  public:
-  // Pre: the pools outlive the resource and what is allocated from it.
+  /// A resource on pools.
+  /// @param pools   must outlive the resource and what is allocated from it
+  /// @param larger  serves what is larger than 512 bytes or aligned beyond 16
   explicit PoolResource(NodePools<P>& pools, std::pmr::memory_resource* larger = std::pmr::new_delete_resource()) noexcept
       : pools_(&pools), larger_(larger) {}
+  /// The pools.
   [[nodiscard]] NodePools<P>& pools() const noexcept { return *pools_; }
 
  private:

@@ -1,11 +1,11 @@
 // Objects of one type from a pool: construction in a slot, a handle that destroys the object and gives the slot back.
 //
-//   freehold::pool::ObjectPool<Order> orders(10'000);            // at most ten thousand
+//   freehold::ObjectPool<Order> orders(10'000);                  // at most ten thousand
 //   if (auto order = orders.make(customer, amount)) ...          // null when all are in use; back when `order` ends
 //
-// Any pool of this folder can stand below; BestPool unless said otherwise. What every pool below tells AddressSanitizer,
-// memcheck and a checked build holds for objects too: use after the handle's end and a second release are found. A checked
-// build notices a pool that ends before its objects, too.
+// Any pool of this folder can stand below; BestPool is the default. AddressSanitizer, memcheck and a checked build see
+// objects as they see the pool's slots: they find a use after the handle's end, and a second release. A checked build also
+// finds a pool that ends before its objects.
 // Threads: any, for all but construction and destruction of the pool; a handle may end in another thread than it began in.
 #pragma once
 #include <atomic>
@@ -25,39 +25,43 @@
 
 namespace freehold::pool {
 
-// What make() does when there is no slot.
+/// What make() does when there is no slot.
 enum class WhenFull : std::uint8_t {
-  kNull,   // returns a null handle
-  kThrow,  // throws std::bad_alloc
+  kNull,   ///< returns a null handle
+  kThrow,  ///< throws std::bad_alloc
 };
 
 // How many objects of a pool live, if that is to be known.
 template <bool kKnown>
 class LiveCount {
  public:
-  void begins() noexcept {}
-  void ends() noexcept {}
+  void on_construct() noexcept {}
+  void on_destroy() noexcept {}
   [[nodiscard]] static constexpr bool any() noexcept { return false; }
 };
 template <>
 class LiveCount<true> {
  public:
   // relaxed, all: read at the pool's end, when nobody uses it any more.
-  void begins() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
-  void ends() noexcept { count_.fetch_sub(1, std::memory_order_relaxed); }
+  void on_construct() noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
+  void on_destroy() noexcept { count_.fetch_sub(1, std::memory_order_relaxed); }
   [[nodiscard]] bool any() const noexcept { return count_.load(std::memory_order_relaxed) != 0; }
 
  private:
   std::atomic<std::size_t> count_{0};
 };
 
+/// A pool of objects of type T; T may be an array of one dimension, such as `char[4096]`.
+/// @tparam T  the type of the objects
+/// @tparam P  the pool of slots below
+/// Threads: any, for all but construction and destruction.
 template <class T, SlotPool P = NativePool<Best>>
 class ObjectPool {
  public:
-  // What is pointed to: T, or for an array, whose slots have all of it, its elements.
+  /// What is pointed to: T, or for an array, whose slots have all of it, its elements.
   using Element = std::remove_extent_t<T>;
 
-  // Ends the object and gives its slot back.
+  // The deleter of a Handle: ends the object and gives its slot back.
   class Release {
    public:
     using object_type = Element;
@@ -71,25 +75,29 @@ class ObjectPool {
    private:
     ObjectPool* pool_ = nullptr;
   };
-  // Two pointers. Null, or the owner of one object. Must end before the pool does. T need not be complete yet where it is
-  // named: a node may have handles of its own kind. That of a T converts into PoolPtr<Base>.
+  /// Null, or the owner of one object: a std::unique_ptr of two pointers, which converts into PoolPtr<Base>. Must end before
+  /// the pool does. T need not be complete yet where it is named: a node may have handles of its own kind.
   using Handle = std::unique_ptr<std::conditional_t<std::is_array_v<T>, Element[], T>, Release>;
 
-  // A pool of at most `capacity` objects, whose memory is there from the beginning. One of none is always full.
-  // Units: objects. Errors: std::bad_alloc. Cost: address space for all; physical memory as objects are made, by pages, and
-  // beyond the first 2 MiB by huge pages where the system has them.
+  /// A pool whose memory is there from the beginning.
+  /// @param capacity   the most objects; a pool of none is always full
+  /// @param when_full  what make() does then
+  /// Errors: std::bad_alloc. Cost: address space for all; physical memory as objects are made, by pages, and beyond the
+  /// first 2 MiB by huge pages where the system has them.
   explicit ObjectPool(std::size_t capacity, WhenFull when_full = WhenFull::kNull)
       : pool_(shape(capacity)), only_slot_(capacity == 0 ? pool_.acquire() : nullptr), when_full_(when_full) {}
 
-  // A pool that takes memory as it needs it, up to `limit` objects: full means that the limit is reached or memory is out.
-  // Units: objects. Errors: std::bad_alloc when there is no address space for `limit`. Only for pools that can grow.
+  /// A pool that takes memory as it needs it. Only for pools below that can grow, such as BestPool.
+  /// @param limit      the most objects; full means that the limit is reached or memory is out
+  /// @param when_full  what make() does then
+  /// Errors: std::bad_alloc when there is no address space for `limit`.
   [[nodiscard]] static ObjectPool growing(std::size_t limit, WhenFull when_full = WhenFull::kNull)
     requires std::constructible_from<P, const PoolShape&, Growth>
   {
     return ObjectPool(limit, Growth::kGrowing, when_full);
   }
 
-  // Pre: no object lives, and no thread uses the pool.
+  /// Pre: no object lives, and no thread uses the pool.
   ~ObjectPool() {
     if (live_.any()) base::fatal(base::HeapError::kObjectsLive, this);
     if (only_slot_ != nullptr) pool_.release(only_slot_);
@@ -97,14 +105,17 @@ class ObjectPool {
   ObjectPool(const ObjectPool&) = delete;
   ObjectPool& operator=(const ObjectPool&) = delete;
 
-  // A new object T(args...). Null, or std::bad_alloc, as the pool was told, when there is no slot.
-  // Errors: what T's constructor throws; the slot is back then. Cost: the pool's acquire.
+  /// A new object T(args...).
+  /// @param args  the constructor's arguments
+  /// Returns: its handle; null when there is no slot. Errors: std::bad_alloc instead of null if the pool was told so; what
+  /// T's constructor throws, and then the slot is back. Cost: the pool's acquire.
   template <class... Args>
   [[nodiscard]] Handle make(Args&&... args) {
     return Handle(construct(std::forward<Args>(args)...), Release(*this));
   }
 
-  // The same without a handle: the caller sees to destroy(). The elements of an array are value-initialised.
+  /// The same without a handle: the caller must call destroy(). The elements of an array are value-initialised.
+  /// @param args  the constructor's arguments; none for an array
   template <class... Args>
   [[nodiscard]] Element* construct(Args&&... args) {
     void* const slot = pool_.acquire();
@@ -129,7 +140,8 @@ class ObjectPool {
     }
   }
 
-  // Ends an object that construct() of this pool made. Pre: `object` is one, or null; of an array the first element.
+  /// Ends an object that construct() of this pool made.
+  /// @param object  such an object, the first element of an array, or null
   void destroy(Element* object) noexcept {
     static_assert(std::is_nothrow_destructible_v<Element>, "a handle's end has nobody to throw to");
     if (object == nullptr) return;
@@ -137,24 +149,25 @@ class ObjectPool {
       std::destroy_n(object, std::extent_v<T>);
     else
       std::destroy_at(object);
-    live_.ends();
+    live_.on_destroy();
     pool_.release(const_cast<std::remove_cv_t<Element>*>(object));
   }
 
-  // The most objects that there can be.
+  /// The most objects that there can be.
   [[nodiscard]] std::size_t capacity() const noexcept { return only_slot_ != nullptr ? 0 : pool_.capacity(); }
-  // The most that there were at once, as the pool below counts it (BestPool: from above, see there).
+  /// The most objects that there were at once, as the pool below counts it (BestPool: an upper bound, see there).
   [[nodiscard]] std::size_t high_water() const noexcept
     requires requires(const P& pool) { pool.high_water(); }
   {
     return only_slot_ != nullptr ? 0 : pool_.high_water();
   }
-  // Gives unused memory back to the system; returns bytes.
+  /// Gives unused memory back to the system. Returns: bytes. Only for pools below that can.
   std::size_t trim() noexcept
     requires requires(P& pool) { pool.trim(); }
   {
     return pool_.trim();
   }
+  /// The pool of slots below.
   [[nodiscard]] P& pool() noexcept { return pool_; }
 
  private:
@@ -162,7 +175,7 @@ class ObjectPool {
       : pool_(shape(limit), growth), only_slot_(limit == 0 ? pool_.acquire() : nullptr), when_full_(when_full) {}
 
   [[nodiscard]] Element* counted(Element* object) noexcept {
-    live_.begins();
+    live_.on_construct();
     return object;
   }
   // Pools have a slot at least.
@@ -180,34 +193,46 @@ class ObjectPool {
   WhenFull when_full_;
 };
 
-// A handle of any pool's object as one of a base of it: three pointers.
-//   PoolPtr<Shape> shape = circles.make(1.0);
+/// A handle of any pool's object, as a handle of a base class of it: three pointers.
+///   PoolPtr<Shape> shape = circles.make(1.0);
 template <class Base>
 using PoolPtr = std::unique_ptr<Base, base::EndAs<Base>>;
 
-// A pool that can be moved, and put into containers: its objects and handles stay where they are, and valid.
-//   std::vector<MovablePool<Order>> by_region;
-//   by_region.push_back(MovablePool<Order>::growing(1'000'000));
-// A moved-from one may only be assigned to and destroyed. Cost: one more pointer to follow.
+/// An ObjectPool that can be moved, and put into containers: its objects and handles stay where they are, and valid.
+///   std::vector<MovablePool<Order>> by_region;
+///   by_region.push_back(MovablePool<Order>::growing(1'000'000));
+/// A moved-from one may only be assigned to and destroyed. Cost: one more pointer to follow.
 template <class T, SlotPool P = NativePool<Best>>
 class MovablePool {
  public:
+  /// What it holds.
   using Pool = ObjectPool<T, P>;
+  /// As that of the pool.
   using Handle = typename Pool::Handle;
 
+  /// As the constructor of ObjectPool.
+  /// @param capacity   the most objects
+  /// @param when_full  what make() does then
   explicit MovablePool(std::size_t capacity, WhenFull when_full = WhenFull::kNull)
       : pool_(std::make_unique<Pool>(capacity, when_full)) {}
+  /// As ObjectPool::growing().
+  /// @param limit      the most objects
+  /// @param when_full  what make() does then
   [[nodiscard]] static MovablePool growing(std::size_t limit, WhenFull when_full = WhenFull::kNull)
     requires std::constructible_from<P, const PoolShape&, Growth>
   {
     return MovablePool(std::unique_ptr<Pool>(new Pool(Pool::growing(limit, when_full))));
   }
 
+  /// As ObjectPool::make().
+  /// @param args  the constructor's arguments
   template <class... Args>
   [[nodiscard]] Handle make(Args&&... args) {
     return pool_->make(std::forward<Args>(args)...);
   }
+  /// The pool.
   [[nodiscard]] Pool& operator*() const noexcept { return *pool_; }
+  /// The pool.
   [[nodiscard]] Pool* operator->() const noexcept { return pool_.get(); }
 
  private:

@@ -1,20 +1,36 @@
-// Every pool strategy, by one line. Write x.hpp in this folder with a pool and its descriptor (concept.hpp says how), add
-// the descriptor here: concept check, conformance, model exploration, order mutants, coherence golden, stress, bench row and
-// the listing of `freehold pools` follow by themselves.
+// Every pool strategy, by one line. Write x.hpp in this folder with a pool and its descriptor (concept.hpp says how),
+// include it and add the descriptor here: concept check, conformance, model exploration, order mutants, coherence golden,
+// stress, bench row and the listing of `freehold pools` follow by themselves.
 #pragma once
 #include <cstddef>
 #include <string_view>
 
-#include "freehold/pool/strategies.hpp"  // generated: includes every header of this folder
+#include "freehold/pool/best_pool.hpp"
+#include "freehold/pool/concept.hpp"
+#include "freehold/pool/cpu_stacks.hpp"
+#include "freehold/pool/distributed.hpp"
+#include "freehold/pool/lock_free_bitmap_tree.hpp"
+#include "freehold/pool/lock_free_bits.hpp"
+#include "freehold/pool/lock_free_flags.hpp"
+#include "freehold/pool/locked_bitmap_tree.hpp"
+#include "freehold/pool/locked_bits.hpp"
+#include "freehold/pool/locked_flags.hpp"
+#include "freehold/pool/magazines.hpp"
+#include "freehold/pool/roaming_stacks.hpp"
+#include "freehold/pool/system_new.hpp"
+#include "freehold/pool/tagged_stack.hpp"
 
 namespace freehold::pool {
 
+/// A list of strategies.
+/// @tparam S  the strategies
 template <PoolStrategy... S>
 struct StrategyList {
+  /// How many there are.
   static constexpr std::size_t kCount = sizeof...(S);
 };
 
-// In the order of the tables.
+/// Every strategy, in the order of the tables.
 using Strategies = StrategyList<Best,                //
                                 SystemNew,           //
                                 LockFreeFlags,       //
@@ -32,11 +48,14 @@ using Strategies = StrategyList<Best,                //
                                 Magazines            //
                                 >;
 
-// Calls f.template operator()<S>() for every strategy of the list, in its order.
+/// Calls `f.template operator()<S>()` for every strategy S of a list, in its order.
+/// @param f  what is called
 template <class F, PoolStrategy... S>
 constexpr void for_each_strategy(F&& f, StrategyList<S...>) {
   (f.template operator()<S>(), ...);
 }
+/// The same for every strategy that there is.
+/// @param f  what is called
 template <class F>
 constexpr void for_each_strategy(F&& f) {
   for_each_strategy(f, Strategies{});

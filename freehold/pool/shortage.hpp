@@ -1,12 +1,13 @@
-// Telling "there is no free slot" from "there was one wherever I was not looking": who sweeps over many places sees each
-// empty at some moment, not all at one, since a slot may be freed behind the sweep while another is taken before it.
-// A thread that found nothing registers as a searcher and sweeps again, until no release was told of during a sweep; who
-// releases tells of it while somebody searches.
+// Tells "there is no free slot" from "there was one, but not where I was looking". A sweep over many places sees each empty
+// at some moment, not all at one, since a slot may be freed behind the sweep while another is taken before it. So a thread
+// that found nothing registers as a searcher and sweeps again, until no release was counted during a sweep; a release is
+// counted while a thread searches.
 //
 //   Invariant: a release that ends during a sweep changed releases_ in between.
 //   (Its slot became visible before it read searchers_, the searcher registered before it read the slots: store buffering,
 //   hence seq_cst for these four, of which the slots' two belong to the pool. A release that has not ended yet counts as
-//   one that comes later. Who then takes another slot does so by a release: a sweep that sees it gone sees what was told.)
+//   one that comes later. A thread that then takes another slot does so by a release: a sweep that sees it
+//   gone sees what was counted.)
 //
 // Any thread; lock-free: a sweep is repeated only because another thread released. Cost: released() one load of a line that
 // is written only when the pool runs dry; search() two atomics and at least one sweep.
@@ -25,7 +26,7 @@ struct ShortageOrders {
   std::memory_order ask = std::memory_order_seq_cst;
   // seq_cst: before the sweep's loads; pairs with ask.
   std::memory_order enter = std::memory_order_seq_cst;
-  // relaxed, both: what a sweep must not miss was told before its thread took another slot, and that take is a release.
+  // relaxed, both: what a sweep must not miss was counted before its thread took another slot, and that take is a release.
   std::memory_order tell = std::memory_order_relaxed;
   std::memory_order compare = std::memory_order_relaxed;
 };
@@ -56,7 +57,7 @@ class Shortage {
       before = after;
       found = sweep();
     }
-    searchers_.fetch_sub(1, std::memory_order_relaxed);  // relaxed: who still sees us only tells in vain
+    searchers_.fetch_sub(1, std::memory_order_relaxed);  // relaxed: a thread that still sees us only counts in vain
     return found;
   }
 

@@ -25,11 +25,11 @@ namespace freehold::pool {
 inline constexpr bool kChecked = base::kChecked || base::kAddressSanitizer;
 
 // Which slots are handed out, one bit each. Its atomics are native ones under the simulator, too: it is an observer.
-class HandedOut {
+class AllocatedSlots {
  public:
-  explicit HandedOut(std::size_t slots) : words_(kChecked ? (slots + 63) / 64 : 0) {}
+  explicit AllocatedSlots(std::size_t slots) : words_(kChecked ? (slots + 63) / 64 : 0) {}
 
-  void begins(std::size_t slot, const void* address) const noexcept {
+  void on_allocate(std::size_t slot, const void* address) const noexcept {
     if constexpr (kChecked) {
       const std::uint64_t mask = base::bit(slot & 63);
       if ((words_[slot >> 6].fetch_or(mask, std::memory_order_relaxed) & mask) != 0)
@@ -37,7 +37,7 @@ class HandedOut {
     }
   }
   // False: it was not handed out, and the handler of fatal() returned.
-  [[nodiscard]] bool ends(std::size_t slot, const void* address) const noexcept {
+  [[nodiscard]] bool on_free(std::size_t slot, const void* address) const noexcept {
     if constexpr (kChecked) {
       const std::uint64_t mask = base::bit(slot & 63);
       if ((words_[slot >> 6].fetch_and(~mask, std::memory_order_relaxed) & mask) == 0) {
@@ -63,7 +63,7 @@ class Slots {
         bytes_(base::align_up(shape.slot_bytes, shape.alignment)),
         memory_(shape.memory != nullptr ? Memory() : Memory(checked_bytes(shape), shape.alignment)),
         start_(static_cast<std::byte*>(shape.memory != nullptr ? shape.memory : memory_.start())),
-        handed_out_(shape.slots) {
+        allocated_(shape.slots) {
     poison_.poison(start_, count_ * bytes_);
   }
   Slots(const Slots&) = delete;
@@ -87,13 +87,13 @@ class Slots {
   // The address of slot `slot`, which is the caller's from now on.
   [[nodiscard]] void* hand_out(std::size_t slot) const noexcept {
     void* const mine = address(slot);
-    handed_out_.begins(slot, mine);
+    allocated_.on_allocate(slot, mine);
     poison_.on_allocate(mine, bytes_);
     return mine;
   }
   // The same for a pool that keeps addresses. Returns `mine`.
   void* hand_out_at(void* mine) const noexcept {
-    if constexpr (kChecked) handed_out_.begins(number(mine), mine);
+    if constexpr (kChecked) allocated_.on_allocate(number(mine), mine);
     poison_.on_allocate(mine, bytes_);
     return mine;
   }
@@ -106,7 +106,7 @@ class Slots {
       }
     }
     const std::size_t slot = number(address);
-    if (!handed_out_.ends(slot, address)) return kNone;
+    if (!allocated_.on_free(slot, address)) return kNone;
     poison_.on_free(address, bytes_);
     return slot;
   }
@@ -118,7 +118,7 @@ class Slots {
     return true;
   }
 
-  // Bytes that the slots of a pool need, for who gives it PoolShape::memory.
+  // Bytes that the slots of a pool need: for a caller that gives it PoolShape::memory.
   // Errors: std::bad_alloc.
   static std::size_t checked_bytes(const PoolShape& shape) {
     FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
@@ -138,7 +138,7 @@ class Slots {
   std::size_t bytes_;
   Memory memory_;  // none if another's is used
   std::byte* start_;
-  HandedOut handed_out_;
+  AllocatedSlots allocated_;
   [[no_unique_address]] base::Poison poison_;
 };
 

@@ -1,8 +1,8 @@
-// Which of several shards a thread turns to: the spreads of "Testing distributed memory pools".
+// Spreads decide which of several shards a thread turns to. They are those of "Testing distributed memory pools".
 //
 //   S::shard(n)   0 ... n - 1, for the calling thread, now; n > 0
 //
-// Any thread; a spread has no state of its own and publishes nothing. What a shard is, distributed.hpp says.
+// Any thread; a spread has no state of its own and publishes nothing. The shards are those of distributed.hpp.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -13,6 +13,8 @@
 
 namespace freehold::pool {
 
+/// A choice among shards: `S::shard(n)` is 0 ... n - 1, for the calling thread, now.
+/// @tparam S  the spread
 template <class S>
 concept Spread = requires(unsigned shards) {
   typename S::Atomics;
@@ -22,20 +24,26 @@ concept Spread = requires(unsigned shards) {
 // Remainder of numbers that are mostly smaller than the divisor.
 [[nodiscard]] constexpr unsigned wrap(unsigned n, unsigned shards) noexcept { return n < shards ? n : n % shards; }
 
-// Threads in the order in which they appear, round robin: as even as the threads are equally busy. Cost: a thread-local
-// load.
+/// Threads in the order in which they appear, round robin: as even as the threads are equally busy.
+/// Cost: a thread-local load.
 template <sync::Atomics A>
 struct ByThread {
+  /// The machine.
   using Atomics = A;
+  /// The calling thread's shard.
+  /// @param shards  how many there are, at least one
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept { return wrap(A::thread_number(), shards); }
 };
 
-// The system's id of the thread, hashed multiplicatively (Knuth; the factor is 2^32 by the golden ratio): needs no number of
-// its own for a thread, but several may meet in one shard while another stays empty. Cost: a thread-local load, two
-// multiplications.
+/// The system's id of the thread, hashed multiplicatively (Knuth; the factor is 2^32 by the golden ratio): needs no number
+/// of its own for a thread, but several may meet in one shard while another stays empty. Cost: a thread-local load, two
+/// multiplications.
 template <sync::Atomics A>
 struct ByHash {
+  /// The machine.
   using Atomics = A;
+  /// The calling thread's shard.
+  /// @param shards  how many there are, at least one
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept {
     constexpr std::uint32_t kGolden = 2654435769;
     return static_cast<unsigned>(std::uint64_t{A::thread_id() * kGolden} * shards >> 32);
@@ -53,10 +61,14 @@ struct CurrentCpu<sync::NativeAtomics> {
   [[nodiscard]] static unsigned number() noexcept { return os::current_cpu(); }
 };
 
-// The current CPU: two threads meet in a shard only if one was preempted or migrated within an operation. Cost: three loads.
+/// The current CPU: two threads meet in a shard only if one was preempted or migrated within an operation.
+/// Cost: three loads.
 template <sync::Atomics A>
 struct ByCpu {
+  /// The machine.
   using Atomics = A;
+  /// The calling thread's shard.
+  /// @param shards  how many there are, at least one
   [[nodiscard]] static unsigned shard(unsigned shards) noexcept { return wrap(CurrentCpu<A>::number(), shards); }
 };
 

@@ -1,5 +1,5 @@
-// operator new and delete as a pool: the reference S1 of "Memory management, pools compared". Whatever malloc the program
-// runs on is measured, a preloaded one included.
+// operator new and delete as a pool: the reference S1 of "Memory management, pools compared". It measures the malloc
+// that the program runs on, a preloaded one included.
 // The capacity is no bound: to count what is handed out would add a shared line to every operation, and what is compared
 // would not be the system's malloc any more. Misuse is seen by that malloc, if at all.
 // Any thread. Cost, progress, bookkeeping: the malloc's.

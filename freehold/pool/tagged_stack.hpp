@@ -16,6 +16,7 @@
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slots.hpp"
+#include "freehold/pool/success_order.hpp"
 
 namespace freehold::pool {
 
@@ -31,7 +32,8 @@ struct TaggedStackOrders {
 };
 
 // What several stacks need, where a look at all must not miss a slot (shortage.hpp): seq_cst looks and pushes, and a pop
-// that releases, so that who sees a stack empty sees what its popper told before. A look again is newer than the look.
+// that releases, so that a thread that sees a stack empty sees what its popper counted before. A look again is newer than
+// the look.
 inline constexpr TaggedStackOrders kStackAmongOthers{std::memory_order_seq_cst, std::memory_order_acquire,
                                                      std::memory_order_release, std::memory_order_seq_cst};
 
@@ -67,7 +69,7 @@ class TaggedHead {
     while (index_of(seen) != kEmpty) {
       // relaxed: may be stale; then the tag has changed and the compare-exchange fails.
       const std::uint32_t below = links[index_of(seen)].load(std::memory_order_relaxed);
-      if (head_.compare_exchange_weak(seen, successor(seen, below), O.pop, O.pop_again)) break;
+      if (head_.compare_exchange_weak(seen, successor(seen, below), kPopped, O.pop_again)) break;
       contention.retried();
     }
     return index_of(seen);
@@ -91,6 +93,8 @@ class TaggedHead {
   [[nodiscard]] static constexpr std::uint64_t successor(std::uint64_t head, std::uint32_t index) noexcept {
     return ((head >> 32) + 1) << 32 | index;
   }
+
+  static constexpr std::memory_order kPopped = success_order<A>(O.pop, O.pop_again);
 
   typename A::template atomic<std::uint64_t> head_{kEmpty};
 };

@@ -1,5 +1,5 @@
-// What a pool keeps for each thread: one Cache a thread, found through a thread-local table, drained and left for another
-// thread when its thread ends.
+// The caches that a pool keeps for its threads: one Cache a thread, found through a thread-local table, drained and left for
+// another thread when its thread ends.
 //
 // Each pool has a number, below kPools, that no other living pool has, and a generation that no other pool ever has. A
 // thread's table has an entry for each number; an entry of another generation belongs to a pool that is no more, and is

@@ -10,7 +10,7 @@
 //   live_ is their number.
 //
 // Threads: any, but for construction and destruction. Cost: a lock for each object's begin and end (ObjectPool has none),
-// and 16 bytes a slot; for who wants to know. Errors: those of ObjectPool.
+// and 16 bytes a slot. Errors: those of ObjectPool.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,20 +26,26 @@
 
 namespace freehold::pool {
 
+/// What a TrackedPool is made with.
 struct TrackedPoolOptions {
-  const char* name = "";  // for reports; must live as long as the pool
-  WhenFull when_full = WhenFull::kNull;
+  const char* name = "";                 ///< for reports; must live as long as the pool
+  WhenFull when_full = WhenFull::kNull;  ///< what make() does when there is no slot
 };
 
+/// A snapshot of a TrackedPool.
 struct PoolStats {
-  const char* name = "";
-  std::size_t capacity = 0;
-  std::size_t live = 0;    // objects now
-  std::size_t most = 0;    // that were alive at once, exactly
-  std::uint64_t made = 0;  // ever
-  std::uint64_t full = 0;  // requests that found no slot
+  const char* name = "";     ///< as the options gave it
+  std::size_t capacity = 0;  ///< the most objects that there can be
+  std::size_t live = 0;      ///< objects now
+  std::size_t most = 0;      ///< the most objects that were alive at once, exactly
+  std::uint64_t made = 0;    ///< objects that were ever made
+  std::uint64_t full = 0;    ///< requests that found no slot
 };
 
+/// A pool that knows its objects.
+/// @tparam T  the type of the objects
+/// @tparam P  the pool of slots below
+/// Threads: any, for all but construction and destruction. Cost: a lock for each object's begin and end.
 template <class T, SlotPool P = NativePool<Best>>
 class TrackedPool {
   struct Links {
@@ -53,7 +59,7 @@ class TrackedPool {
   };
 
  public:
-  // Ends the object and gives its slot back.
+  // The deleter of a Handle: ends the object and gives its slot back.
   class Release {
    public:
     using object_type = T;
@@ -67,21 +73,29 @@ class TrackedPool {
    private:
     TrackedPool* pool_ = nullptr;
   };
-  // Converts into PoolPtr<Base>. Must end before the pool does, and before destroy_all().
+  /// Null, or the owner of one object; converts into PoolPtr<Base>. Must end before the pool does, and before destroy_all().
   using Handle = std::unique_ptr<T, Release>;
 
+  /// A pool whose memory is there from the beginning.
+  /// @param capacity  the most objects
+  /// @param options   name, and what happens when it is full
+  /// Errors: std::bad_alloc.
   explicit TrackedPool(std::size_t capacity, const TrackedPoolOptions& options = {}) : nodes_(capacity), options_(options) {}
   TrackedPool(const TrackedPool&) = delete;
   TrackedPool& operator=(const TrackedPool&) = delete;
-  // Ends the objects that are left, too.
+  /// Ends the objects that are left, too.
   ~TrackedPool() { destroy_all(); }
 
-  // A new object T(args...). Null, or std::bad_alloc, as the options say, when there is no slot.
+  /// A new object T(args...).
+  /// @param args  the constructor's arguments
+  /// Returns: its handle; null, or std::bad_alloc, as the options say, when there is no slot.
+  /// Errors: what T's constructor throws.
   template <class... Args>
   [[nodiscard]] Handle make(Args&&... args) {
     return Handle(construct(std::forward<Args>(args)...), Release(*this));
   }
-  // The same without a handle: destroy(), destroy_all() or the pool's end ends it.
+  /// The same without a handle: destroy(), destroy_all() or the pool's end ends it.
+  /// @param args  the constructor's arguments
   template <class... Args>
   [[nodiscard]] T* construct(Args&&... args) {
     Node* const node = nodes_.construct();
@@ -100,7 +114,8 @@ class TrackedPool {
     enlist(node->links);
     return object;
   }
-  // Pre: `object` is one of this pool, or null.
+  /// Ends an object.
+  /// @param object  one of this pool, or null
   void destroy(T* object) noexcept {
     static_assert(std::is_nothrow_destructible_v<T>, "a handle's end has nobody to throw to");
     if (object == nullptr) return;
@@ -112,30 +127,35 @@ class TrackedPool {
     std::destroy_at(object);
     nodes_.destroy(node);
   }
-  // Ends all objects, the newest first; returns their number. Pre: nobody uses them or has a handle to one. Their
-  // destructors may make and destroy objects of the pool: those end, too.
+  /// Ends all objects, the newest first. Their destructors may make and destroy objects of the pool: those end, too.
+  /// Pre: nobody uses the objects or has a handle to one. Returns: their number.
   std::size_t destroy_all() noexcept {
     std::size_t n = 0;
     for (T* object = newest(); object != nullptr; object = newest(), ++n) destroy(object);
     return n;
   }
 
-  // Calls visit(T&) for each object, the oldest first. No object begins or ends meanwhile: visit must make and destroy none.
+  /// Calls visit(T&) for each object, the oldest first. No object begins or ends meanwhile.
+  /// @param visit  must make and destroy no object of the pool
   template <class F>
   void for_each(F&& visit) {
     const sync::Guard guard(lock_);
     for (Links* each = ring_.behind; each != &ring_; each = each->behind) visit(*reinterpret_cast<Node*>(each)->object());
   }
 
+  /// How many objects there are now.
   [[nodiscard]] std::size_t live() const noexcept {
     const sync::Guard guard(lock_);
     return live_;
   }
+  /// A snapshot at one instant.
   [[nodiscard]] PoolStats stats() const noexcept {
     const sync::Guard guard(lock_);
     return {options_.name, nodes_.capacity(), live_, most_, made_, full_};
   }
+  /// The name that the options gave.
   [[nodiscard]] const char* name() const noexcept { return options_.name; }
+  /// The most objects that there can be.
   [[nodiscard]] std::size_t capacity() const noexcept { return nodes_.capacity(); }
 
  private:

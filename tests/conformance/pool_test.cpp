@@ -1,4 +1,4 @@
-// What every pool of the registry must do, whichever its strategy. A new strategy is asked because it is registered.
+// The promises of every pool of the registry, whatever its strategy. A new strategy is tested because it is registered.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -8,8 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "freehold/pool/registry.hpp"
-#include "freehold/pool/single_thread.hpp"
+#include "freehold/pool.hpp"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "freehold/pool/object_pool.hpp"
+#include "freehold/pool.hpp"
 
 int main() {
   freehold::pool::ObjectPool<std::string> pool(1);

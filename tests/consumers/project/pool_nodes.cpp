@@ -5,8 +5,7 @@
 #include <memory_resource>
 #include <unordered_set>
 
-#include "freehold/pool/node_pools.hpp"
-#include "freehold/pool/tracked_pool.hpp"
+#include "freehold/pool.hpp"
 
 int main() {
   freehold::pool::NodePools<> pools(10'000);

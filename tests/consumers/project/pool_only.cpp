@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "freehold/pool/object_pool.hpp"
+#include "freehold/pool.hpp"
 
 int main() {
   Dl_info own, libc;
