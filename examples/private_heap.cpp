@@ -12,10 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "freehold/heap/heap_allocator.hpp"
-#include "freehold/heap/heap_resource.hpp"
-#include "freehold/heap/owner_locked_heap.hpp"
-#include "freehold/heap/private_heap.hpp"
+#include "freehold/heap.hpp"
 
 namespace heap = freehold::heap;
 

@@ -1,4 +1,4 @@
-// The C interface of private heaps: freehold_heap.h on PrivateHeap and OwnerLockedHeap. Errors become errno here; nothing
+// The C interface of private heaps: heap.h on PrivateHeap and OwnerLockedHeap. Errors become errno here; nothing
 // else is decided.
 #include <algorithm>
 #include <bit>
@@ -13,7 +13,7 @@
 #include "freehold/heap/private_heap.hpp"
 
 #pragma GCC visibility push(default)
-#include "freehold/heap/freehold_heap.h"
+#include "freehold/heap.h"
 #pragma GCC visibility pop
 
 namespace alloc = freehold::alloc;

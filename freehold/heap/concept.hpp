@@ -1,4 +1,4 @@
-// What the faces of the C++ library ask of a private heap: PrivateHeap and OwnerLockedHeap are the two.
+// The concepts of a private heap that the adapters to the C++ library need. PrivateHeap and OwnerLockedHeap fulfil them.
 #pragma once
 #include <algorithm>
 #include <concepts>

@@ -1,4 +1,4 @@
-// The C++ library's allocators on a private heap.
+// An STL allocator on a private heap.
 //
 //   heap::OwnerLockedHeap heap;
 //   std::map<int, Order, std::less<>, heap::HeapAllocator<std::pair<const int, Order>, heap::OwnerLockedHeap>> orders(
@@ -19,24 +19,39 @@
 
 namespace freehold::heap {
 
+/// An STL allocator on a private heap. Two are equal if they have the same heap.
+/// @tparam T     the type of the objects
+/// @tparam Heap  the heap
 template <class T, BlockSource Heap = PrivateHeap>
 class HeapAllocator {
  public:
+  /// Requirements of an allocator.
   using value_type = T;
+  /// An assignment by copy keeps the container's heap.
   using propagate_on_container_copy_assignment = std::false_type;
+  /// A container goes with its heap when it is moved.
   using propagate_on_container_move_assignment = std::true_type;
+  /// A container goes with its heap when it is swapped.
   using propagate_on_container_swap = std::true_type;
+  /// Two allocators may have different heaps.
   using is_always_equal = std::false_type;
+  // The same for objects of another type.
   template <class U>
   struct rebind {
     using other = HeapAllocator<U, Heap>;
   };
 
-  HeapAllocator(Heap& heap) noexcept : heap_(&heap) {}  // implicit, so that a heap can be given where an allocator is wanted
+  /// Implicit: a heap may stand where an allocator is wanted.
+  /// @param heap  must outlive the allocator and what is allocated from it
+  HeapAllocator(Heap& heap) noexcept : heap_(&heap) {}
+  /// The same heap for objects of another type.
+  /// @param other  an allocator of them
   template <class U>
   HeapAllocator(const HeapAllocator<U, Heap>& other) noexcept : heap_(&other.heap()) {}
 
-  // Memory for n objects. Errors: std::bad_array_new_length, std::bad_alloc.
+  /// Memory for n objects.
+  /// @param n  how many
+  /// Errors: std::bad_array_new_length, std::bad_alloc.
   [[nodiscard]] T* allocate(std::size_t n) {
     if (n > ~std::size_t{0} / sizeof(T)) base::out_of_memory<std::bad_array_new_length>();
     void* const block = heap_->allocate(n * sizeof(T), alignof(T));
@@ -44,10 +59,17 @@ class HeapAllocator {
       base::out_of_memory();
     return static_cast<T*>(block);
   }
+  /// Frees what allocate(n) returned.
+  /// @param block  the first object's memory
+  /// @param n      how many
   void deallocate(T* block, std::size_t n) noexcept { heap_->deallocate(block, n * sizeof(T), alignof(T)); }
 
+  /// The heap.
   [[nodiscard]] Heap& heap() const noexcept { return *heap_; }
 
+  /// Whether both have the same heap.
+  /// @param a  one allocator
+  /// @param b  another, perhaps of another type
   template <class U>
   friend bool operator==(const HeapAllocator& a, const HeapAllocator<U, Heap>& b) noexcept {
     return &a.heap() == &b.heap();

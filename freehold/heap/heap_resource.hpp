@@ -18,11 +18,16 @@
 
 namespace freehold::heap {
 
+/// A private heap as a std::pmr::memory_resource.
+/// @tparam Heap  the heap
+/// Threads: those of the heap. Errors: std::bad_alloc.
 template <BlockSource Heap = PrivateHeap>
 class HeapResource final : public std::pmr::memory_resource {
  public:
-  // Pre: the heap outlives the resource and what is allocated from it.
+  /// A resource on a heap.
+  /// @param heap  must outlive the resource and what is allocated from it
   explicit HeapResource(Heap& heap) noexcept : heap_(&heap) {}
+  /// The heap.
   [[nodiscard]] Heap& heap() const noexcept { return *heap_; }
 
  private:

@@ -24,16 +24,35 @@
 
 namespace freehold::heap {
 
+/// A base class: its derived classes' objects are made by `new (heap) T(...)`, and ended by `delete`.
+/// @tparam Heap  the kind of heap
 template <PrivateHeapLike Heap = PrivateHeap>
 struct InHeap {
+  /// Memory for an object.
+  /// @param bytes  the object's size
+  /// @param heap   where it is to lie
+  /// Errors: std::bad_alloc.
   static void* operator new(std::size_t bytes, Heap& heap) { return or_throw(heap.allocate(bytes)); }
+  /// The same for a type of extended alignment.
+  /// @param bytes      the object's size
+  /// @param alignment  the object's alignment
+  /// @param heap       where it is to lie
   static void* operator new(std::size_t bytes, std::align_val_t alignment, Heap& heap) {
     return or_throw(heap.allocate(bytes, static_cast<std::size_t>(alignment)));
   }
-  // Where a constructor threw, and at the object's end.
+  /// Frees the memory of an object whose constructor threw.
+  /// @param block  the object's memory
+  /// @param heap   its heap
   static void operator delete(void* block, Heap& heap) noexcept { heap.deallocate(block); }
+  /// The same for a type of extended alignment.
+  /// @param block  the object's memory
+  /// @param heap   its heap
   static void operator delete(void* block, std::align_val_t, Heap& heap) noexcept { heap.deallocate(block); }
+  /// Frees the memory of an object that has ended.
+  /// @param block  the object's memory, or null
   static void operator delete(void* block) noexcept { give_back(block); }
+  /// The same for a type of extended alignment.
+  /// @param block  the object's memory, or null
   static void operator delete(void* block, std::align_val_t) noexcept { give_back(block); }
 
   static void* operator new(std::size_t) = delete;  // in which heap?
@@ -49,7 +68,8 @@ struct InHeap {
   }
 };
 
-// Ends an object of a private heap. A pointer of the object's own type is needed; HeapPtr is for those to a base.
+// The deleter of UniquePtr: ends an object of a private heap. A pointer of the object's own type is needed; HeapPtr is for
+// pointers to a base.
 template <class T, BlockSource Heap = PrivateHeap>
 class HeapDelete {
  public:
@@ -85,14 +105,21 @@ class HeapDelete<T[], Heap> {
   std::size_t count_ = 0;
 };
 
+/// The owner of an object, or of an array T[], in a private heap: a std::unique_ptr.
+/// @tparam T     the type of the object
+/// @tparam Heap  the heap
 template <class T, BlockSource Heap = PrivateHeap>
 using UniquePtr = std::unique_ptr<T, HeapDelete<T, Heap>>;
 
-// An object by a base of it, from any heap; a UniquePtr converts into it.
+/// The owner of an object as one of a base class of it, from any heap; a UniquePtr converts into it.
+/// @tparam Base  the base class
 template <class Base>
 using HeapPtr = std::unique_ptr<Base, base::EndAs<Base>>;
 
-// A new object T(args...) in `heap`. Errors: std::bad_alloc, and what T's constructor throws.
+/// A new object T(args...) in a heap.
+/// @param heap  must outlive the object
+/// @param args  the constructor's arguments
+/// Errors: std::bad_alloc, and what T's constructor throws.
 template <class T, BlockSource Heap, class... Args>
   requires(!std::is_array_v<T>)
 [[nodiscard]] UniquePtr<T, Heap> make_unique(Heap& heap, Args&&... args) {
@@ -104,8 +131,10 @@ template <class T, BlockSource Heap, class... Args>
   return UniquePtr<T, Heap>(object, HeapDelete<T, Heap>(heap));
 }
 
-// A new array of `count` value-initialised elements: make_unique<T[]>(heap, count); get_deleter().size() is its length.
-// Errors: std::bad_array_new_length, std::bad_alloc, and what an element's constructor throws.
+/// A new array of value-initialised elements: make_unique<T[]>(heap, count); get_deleter().size() is its length.
+/// @param heap   must outlive the array
+/// @param count  the number of elements
+/// Errors: std::bad_array_new_length, std::bad_alloc, and what an element's constructor throws.
 template <class T, BlockSource Heap>
   requires std::is_unbounded_array_v<T>
 [[nodiscard]] UniquePtr<T, Heap> make_unique(Heap& heap, std::size_t count) {

@@ -1,12 +1,16 @@
-// A private heap for one thread at a time: what HEAP_NO_SERIALIZE was. The caller's lock, which guards the objects anyhow,
-// guards their memory too; there is no lock and no atomic inside.
+// A private heap for one thread at a time, as HEAP_NO_SERIALIZE was. The caller's lock, which guards the objects anyhow,
+// guards their memory, too; there is no lock and no atomic inside.
+//
+//   freehold::OwnerLockedHeap heap({.name = "session"});
+//   void* block = heap.allocate(100);
+//   heap.deallocate(block, 100);
 //
 // A free list and a bump pointer for each size class; memory comes in slabs from the engine (slabs.hpp). An object costs its
-// size, rounded up to 8 bytes; contents and free list are in the same place, which the caller has in his cache.
+// size, rounded up to 8 bytes; contents and free list are in the same place, which the caller has in its cache.
 //
 //   Invariant: live objects of class c + its free slots + its uncut slots == slots of the runs that belong to c.
 //
-// Threads: externally locked, as a whole, every member function but name() and limit_bytes().
+// Threads: externally locked, as a whole, every member function but name().
 // allocate, deallocate: nine and eleven instructions where the size is a constant, the return included. release_all and the
 // destructor: a call to the engine for each slab of 64 KiB, however many objects live.
 // Source: "Practical testing 30: reducing contention", and "Scaling of memory intensive applications" (a heap per object).
@@ -26,23 +30,34 @@
 
 namespace freehold::heap {
 
+/// A private heap for one thread at a time; programs use it as `freehold::OwnerLockedHeap`.
+/// Threads: externally locked, as a whole, every member function but name().
 template <sync::Atomics A, class Geometry, SlabSource Source>
 class BasicOwnerLockedHeap {
  public:
+  /// The size classes of blocks.
   using Classes = typename Geometry::Classes;
+  /// The alignment of blocks that are allocated without one: 16.
   static constexpr std::size_t kDefaultAlignment = alignof(std::max_align_t);
+  /// Whether any thread may use the heap at any time.
   static constexpr bool kShared = false;
 
+  /// A new heap, which takes no memory before its first block.
+  /// @param options  name, limit and behaviour at the limit, which cannot be to wait
+  /// @param source   where slabs come from
   explicit BasicOwnerLockedHeap(const HeapOptions& options = {}, Source source = {}) noexcept
       : slabs_(this, options.limit_bytes, placed(source, options)), options_(options) {
     FREEHOLD_ASSERT(options.when_limited != WhenLimited::kWait);  // nobody else could give anything back
   }
   BasicOwnerLockedHeap(const BasicOwnerLockedHeap&) = delete;
   BasicOwnerLockedHeap& operator=(const BasicOwnerLockedHeap&) = delete;
-  // Ends every block.
+  /// Ends every block; destructors of objects do not run.
   ~BasicOwnerLockedHeap() = default;
 
-  // A block of at least `bytes` bytes, aligned to `alignment`, a power of two. Null: the limit or memory stands against it.
+  /// A block of at least `bytes` bytes; its contents are arbitrary.
+  /// @param bytes      size; 0 is served as 1
+  /// @param alignment  a power of two
+  /// Returns: the block. Null: the limit or memory stands against it. Cost: nine instructions.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
     FREEHOLD_ASSERT(std::has_single_bit(alignment));
     if (!is_small(bytes, alignment)) [[unlikely]]
@@ -55,7 +70,11 @@ class BasicOwnerLockedHeap {
     return allocate_slow(c);
   }
 
-  // Gives a block back. Pre: `bytes` and `alignment` are those that it was allocated with, or the block is null.
+  /// Frees a block.
+  /// @param block      a block of this heap, or null
+  /// @param bytes      the size that it was allocated with
+  /// @param alignment  the alignment that it was allocated with
+  /// Cost: eleven instructions.
   void deallocate(void* block, std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
     if (block == nullptr) return;
     if (!is_small(bytes, alignment)) [[unlikely]]
@@ -63,7 +82,8 @@ class BasicOwnerLockedHeap {
     push(class_of(bytes, alignment), block);
   }
 
-  // The same without the size, which the block's slab knows: one more cache line.
+  /// The same without the size, which the block's slab knows: one more cache line.
+  /// @param block  a block of this heap, or null
   void deallocate(void* block) noexcept {
     if (block == nullptr) return;
     SlabType* const slab = slabs_.find(block);
@@ -73,37 +93,46 @@ class BasicOwnerLockedHeap {
     if (const unsigned c = slabs_.class_in(*slab, block); c != SlabsType::kNoClass) push(c, block);
   }
 
-  // Grows or shrinks a block, which stays where it is if it may_stay(). Null: the block is untouched. A null block acts as
-  // allocate. The result is one of `bytes` bytes and of kDefaultAlignment, whatever the block was.
+  /// Grows or shrinks a block, which stays where it is if may_stay(); contents are kept as far as they fit.
+  /// @param block  a block of this heap; null: as allocate()
+  /// @param bytes  the new size
+  /// Returns: the block, aligned to kDefaultAlignment whatever the old one was. Null: the old block is untouched.
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes) noexcept { return reallocate_in(*this, block, bytes); }
-  // Whether reallocate() leaves the block where it is: in the class of its new size, or large, with at least half of it in
-  // use.
+  /// Whether reallocate() leaves the block where it is: in the class of its new size, or large and at least half in use.
+  /// @param block  a block of this heap
+  /// @param bytes  the new size
   [[nodiscard]] bool may_stay(const void* block, std::size_t bytes) const noexcept {
     const unsigned c = is_small(bytes, kDefaultAlignment) ? class_of(bytes, kDefaultAlignment) : SlabsType::kNoClass;
     return base::is_aligned(reinterpret_cast<std::uintptr_t>(block), kDefaultAlignment) &&
            SlabsType::serves_as(block, c, bytes);
   }
 
-  // The bytes of a block that may be used: at least what was asked for.
+  /// The bytes of a block that may be used: at least what was asked for.
+  /// @param block  a block of this heap
   [[nodiscard]] std::size_t usable_size(const void* block) const noexcept { return slabs_.usable_size(block); }
-  // The heap that a block of an OwnerLockedHeap belongs to.
+  /// The heap that a block belongs to.
+  /// @param block  a block of any heap of this type
   [[nodiscard]] static BasicOwnerLockedHeap& heap_of(const void* block) noexcept {
     return *static_cast<BasicOwnerLockedHeap*>(SlabType::of(block)->heap.load());
   }
 
-  // Ends every block; destructors do not run. All memory goes back to the engine, but for one slab.
+  /// Ends every block; destructors of objects do not run. All memory goes back to the engine, but for one slab.
+  /// Cost: O(slabs and large blocks).
   void release_all() noexcept {
     slabs_.release_all();
     if (core_ != nullptr) core_->begin();
     reclaim_from_bytes_ = kReclaimBytes;
   }
 
-  // Gives wholly free slabs back. Returns bytes. Cost: O(free slots).
+  /// Gives wholly free slabs back to the engine. Returns: bytes. Cost: O(free slots).
   std::size_t trim() noexcept { return core_ == nullptr ? 0 : reclaim(); }
 
-  // Takes slabs for `bytes` more in advance. False: there is no memory, or the limit does not allow so much.
+  /// Takes slabs in advance.
+  /// @param bytes  how much more than is in use
+  /// Returns: false if there is no memory, or the limit does not allow so much.
   [[nodiscard]] bool reserve(std::size_t bytes) noexcept { return start() && slabs_.reserve(bytes); }
 
+  /// A snapshot.
   [[nodiscard]] HeapStats stats() const noexcept {
     HeapStats stats;
     stats.name = options_.name;
@@ -111,8 +140,10 @@ class BasicOwnerLockedHeap {
     slabs_.add_to(stats);
     return stats;
   }
+  /// The name that the options gave. Threads: any.
   [[nodiscard]] const char* name() const noexcept { return options_.name; }
 
+  /// Ends the process in a checked build if an invariant does not hold. For tests. Cost: O(free slots).
   void check_invariants() noexcept {
     slabs_.check_invariants();
     for (unsigned c = 0; core_ != nullptr && c < Classes::kCount; ++c)
@@ -161,7 +192,7 @@ class BasicOwnerLockedHeap {
     if (!start()) return nullptr;
     for (;;) {
       if (void* const slot = core_->pop_watched(c, slabs_); slot != nullptr) {
-        slabs_.begins(c, slot);
+        slabs_.on_allocate(c, slot);
         return slot;
       }
       if (!refill(c) && !asks_for_room(Classes::slot_bytes(c))) return nullptr;
@@ -171,12 +202,12 @@ class BasicOwnerLockedHeap {
   [[nodiscard]] bool refill(unsigned c) noexcept {
     if (slabs_.used_bytes() >= reclaim_from_bytes_) reclaim();
     typename BinsType::Bin& bin = core_->bins[c];
-    auto chunk = slabs_.take_pages(c, pages_[c] + 1U);
-    if (chunk.begin == nullptr && slabs_.refusal() == Refusal::kLimit && reclaim_pages()) chunk = slabs_.take_pages(c, 1);
-    if (chunk.begin == nullptr) return false;
-    bin.next.store(chunk.begin);
-    bin.end.store(chunk.end);
-    core_->run_bytes[c] += static_cast<std::size_t>(chunk.end - chunk.begin);
+    auto run = slabs_.take_pages(c, pages_[c] + 1U);
+    if (run.begin == nullptr && slabs_.refusal() == Refusal::kLimit && reclaim_pages()) run = slabs_.take_pages(c, 1);
+    if (run.begin == nullptr) return false;
+    bin.next.store(run.begin);
+    bin.end.store(run.end);
+    core_->run_bytes[c] += static_cast<std::size_t>(run.end - run.begin);
     pages_[c] = static_cast<std::uint8_t>(std::min(2 * pages_[c] + 1, 15));
     return true;
   }
@@ -210,7 +241,7 @@ class BasicOwnerLockedHeap {
       begin_anew(c);
   }
   [[gnu::noinline]] void push_carefully(unsigned c, void* block) noexcept {
-    if (slabs_.ends(c, block) && core_->push_watched(c, block, slabs_)) begin_anew(c);
+    if (slabs_.on_free(c, block) && core_->push_watched(c, block, slabs_)) begin_anew(c);
   }
   // The last object of a class has ended: its runs are free pages again. The next objects lie side by side in the order in
   // which they are made, not in that in which the former ones ended. Only where that is worth a pass over all slabs.
@@ -241,6 +272,7 @@ class BasicOwnerLockedHeap {
   std::array<std::uint8_t, Classes::kCount> pages_{};  // of the class's last run, minus one; grows to a slab's
 };
 
+/// The private heap for one thread at a time, on slabs of Freehold's engine.
 using OwnerLockedHeap = BasicOwnerLockedHeap<sync::NativeAtomics, HeapGeometry, NodeSlabs<EngineSlabs>>;
 static_assert(sizeof(OwnerLockedHeap) <= 512);
 

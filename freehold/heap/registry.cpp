@@ -12,12 +12,12 @@ struct Registry {
   RegisteredHeap* heaps = nullptr;
   bool knows_of_fork = false;
 
-  void hold_all() noexcept {
+  void before_fork() noexcept {
     lock.lock();
-    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_.hold(place->heap_);
+    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_.before_fork(place->heap_);
   }
-  void let_all_go() noexcept {
-    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_.let_go(place->heap_);
+  void after_fork() noexcept {
+    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_.after_fork(place->heap_);
     lock.unlock();
   }
   void add(RegisteredHeap& place) noexcept {
@@ -52,7 +52,7 @@ void Registry::learn_of_fork() noexcept {
     knows_of_fork = true;
   }
   alloc::deallocate(alloc::allocate(1));
-  pthread_atfork([] { g_registry.hold_all(); }, [] { g_registry.let_all_go(); }, [] { g_registry.let_all_go(); });
+  pthread_atfork([] { g_registry.before_fork(); }, [] { g_registry.after_fork(); }, [] { g_registry.after_fork(); });
 }
 
 RegisteredHeap::RegisteredHeap(void* heap, const Calls& calls) noexcept : registry_(g_registry), heap_(heap), calls_(calls) {

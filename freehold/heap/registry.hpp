@@ -1,5 +1,5 @@
-// The private heaps that any thread may use, of one shared object: for fork, whose child must not find one half changed, and
-// for reports. A heap stays in the registry of the shared object that made it, whoever ends it.
+// A list of the private heaps for any thread, of one shared object: for fork, so that no child finds a heap half changed,
+// and for reports. A heap stays in the registry of the shared object that made it, whoever ends it.
 //
 //   Invariant: while a thread is in fork(), it holds the registry's lock, then every heap's locks.
 //
@@ -17,8 +17,8 @@ struct Registry;
 class RegisteredHeap {
  public:
   struct Calls {
-    void (*hold)(void* heap) noexcept;
-    void (*let_go)(void* heap) noexcept;
+    void (*before_fork)(void* heap) noexcept;
+    void (*after_fork)(void* heap) noexcept;
     HeapStats (*stats)(void* heap) noexcept;
   };
 
@@ -44,15 +44,17 @@ class Registered {
  private:
   template <class Heap>
   static constexpr RegisteredHeap::Calls kCalls{
-      [](void* heap) noexcept { static_cast<Heap*>(heap)->hold(); },
-      [](void* heap) noexcept { static_cast<Heap*>(heap)->let_go(); },
+      [](void* heap) noexcept { static_cast<Heap*>(heap)->before_fork(); },
+      [](void* heap) noexcept { static_cast<Heap*>(heap)->after_fork(); },
       [](void* heap) noexcept { return static_cast<Heap*>(heap)->stats(); },
   };
   RegisteredHeap place_;
 };
 
-// Calls `report(context, stats)` for every PrivateHeap of the calling shared object, youngest first. The call must neither
-// make nor end one. Cost: O(heaps), while none can begin or end.
+/// Calls report(context, stats) for every PrivateHeap of the calling shared object, the youngest first.
+/// @param report   must neither make nor end a heap
+/// @param context  its first argument
+/// Cost: O(heaps), while none can begin or end.
 void for_each_heap(void (*report)(void* context, const HeapStats& stats), void* context);
 
 }  // namespace freehold::heap

@@ -1,5 +1,4 @@
-// The memory of one private heap: its slabs, their pages, and its large blocks. Whoever uses it sees to it that one thread
-// does at a time.
+// The memory of one private heap: its slabs, their pages, and its large blocks. The heap's lock guards it.
 //
 //   Invariants: pages of slabs that belong to a class + bytes of large blocks == used_bytes() <= the limit;
 //               a slab is in the list of open ones iff it has a free page.
@@ -18,6 +17,7 @@
 #include "freehold/base/poison.hpp"
 #include "freehold/heap/heap_options.hpp"
 #include "freehold/heap/slab.hpp"
+#include "freehold/heap/slab_list.hpp"
 #include "freehold/heap/slab_source.hpp"
 
 namespace freehold::heap {
@@ -44,7 +44,7 @@ class Slabs {
   }
 
   // Memory for slots of one class.
-  struct Chunk {
+  struct Run {
     std::byte* begin = nullptr;
     std::byte* end = nullptr;
   };
@@ -55,7 +55,7 @@ class Slabs {
   Slabs& operator=(const Slabs&) = delete;
   ~Slabs() {
     release_all();
-    while (SlabType* const slab = slabs_.load()) give_back(slab);  // those with the heap's own data
+    while (SlabType* const slab = slabs_.first()) give_back(slab);  // those with the heap's own data
   }
 
   // The first slab, with `bytes` at its beginning for the heap's own data, which lives until the heap's end. Null: no
@@ -68,29 +68,29 @@ class Slabs {
   }
 
   // Up to `pages` pages for slots of class c, at least enough for one. Begin is null: refused, see refusal().
-  [[nodiscard]] Chunk take_pages(unsigned c, unsigned pages) noexcept {
+  [[nodiscard]] Run take_pages(unsigned c, unsigned pages) noexcept {
     const unsigned least = kLeastPages[c];
     if (pages < least) pages = least;
     if (const std::size_t bytes = least * SlabType::kPageBytes; !allows(bytes)) return refuse_limited(bytes);
     const std::size_t room = (limit_bytes_ - used_bytes_.load()) >> Geometry::kPageShift;
     if (pages > room) pages = static_cast<unsigned>(room);
-    Run run = best_run(c, pages, least);
-    if (run.slab == nullptr) {
+    PageRange range = best_range(c, pages, least);
+    if (range.slab == nullptr) {
       SlabType* const slab = take_slab(0);
       if (slab == nullptr) return refuse(Refusal::kMemory);
-      run = run_in(*slab, c, pages);
+      range = {slab, slab->free_range(c, pages)};
     }
-    mark(run, static_cast<std::uint8_t>(c + 1));
-    const std::size_t slots = run.slab->chunk_slots(run.first);
-    std::byte* const begin = run.slab->chunk_begin(run.first);
-    return {begin, begin + slots * Classes::slot_bytes(c)};
+    mark(range, static_cast<std::uint8_t>(c + 1));
+    const unsigned first = range.pages.first;
+    std::byte* const begin = range.slab->run_begin(first);
+    return {begin, begin + range.slab->run_slots(first) * Classes::slot_bytes(c)};
   }
 
   // Whole pages for the heap's own data, beyond any limit. Null: no memory.
   [[nodiscard]] void* take_internal(std::size_t bytes) noexcept {
     const auto pages = static_cast<unsigned>(base::ceil_div(bytes, SlabType::kPageBytes));
     FREEHOLD_ASSERT(pages < SlabType::kPages);
-    for (SlabType* slab = open_.load(); slab != nullptr; slab = slab->next_open.load()) {
+    for (SlabType* slab = open_.first(); slab != nullptr; slab = open_.after(*slab)) {
       if (void* const taken = internal_pages(*slab, pages); taken != nullptr) return taken;
     }
     SlabType* const slab = take_slab(0);
@@ -109,7 +109,7 @@ class Slabs {
     auto* const header = new_header(memory + (apart ? before - SlabType::kHeaderBytes : 0), memory, at, SlabKind::kLarge);
     header->large_bytes.store(bytes);
     header->slots_begin.store(static_cast<std::uint32_t>(before));
-    link(larges_, *header);
+    larges_.push(*header);
     larges_count_.store(larges_count_.load() + 1);
     add_used(bytes + before);
     add_held(bytes + before);
@@ -122,7 +122,7 @@ class Slabs {
     if (header == nullptr) return;
     if (header->kind.load() != SlabKind::kLarge || large_block(*header) != block)
       return base::fatal(base::HeapError::kInteriorPointer, block);
-    unlink(larges_, *header);
+    larges_.remove(*header);
     larges_count_.store(larges_count_.load() - 1);
     poison_.on_free(block, header->large_bytes.load());
     drop_large(header);
@@ -169,14 +169,14 @@ class Slabs {
   }
   // A block is handed out, comes back: what a checked build and the memory checkers need to know. False: misuse, and the
   // handler of fatal() returned.
-  void begins(unsigned c, void* block) const noexcept {
+  void on_allocate(unsigned c, void* block) const noexcept {
     if constexpr (kSeesMisuse) {
       SlabType* const slab = SlabType::of(block);
-      if (slab->handed_out.begins(SlabType::place_of(block))) base::fatal(base::HeapError::kCorruption, block);
+      if (slab->allocated.on_allocate(SlabType::place_of(block))) base::fatal(base::HeapError::kCorruption, block);
     }
     poison_.on_allocate(block, usable_bytes(c));
   }
-  [[nodiscard]] bool ends(unsigned c, void* block) const noexcept {
+  [[nodiscard]] bool on_free(unsigned c, void* block) const noexcept {
     if constexpr (kSeesMisuse) {
       SlabType* const slab = find(block);
       if (slab == nullptr) return false;
@@ -185,7 +185,7 @@ class Slabs {
         was_slot ? report_double_free(block) : base::fatal(base::HeapError::kInteriorPointer, block);
         return false;
       }
-      if (!slab->handed_out.ends(SlabType::place_of(block))) {
+      if (!slab->allocated.on_free(SlabType::place_of(block))) {
         report_double_free(block);
         return false;
       }
@@ -222,20 +222,21 @@ class Slabs {
   template <class Lists, class Bumps>
   std::size_t reclaim(const Lists& list, const Bumps& bumps) noexcept {
     for (unsigned c = 0; c < Classes::kCount; ++c) {
-      for (Free* slot = list(c).load(); slot != nullptr; slot = next(slot)) count(slot, 1);
+      for (Free* slot = list(c).load(); slot != nullptr; slot = next(slot)) SlabType::count_free(slot, 1);
     }
     bumps([](unsigned c, std::byte* begin, std::byte* end) noexcept {
-      if (begin != end) count(begin, static_cast<std::uint16_t>((end - begin) / Classes::slot_bytes(c)));
+      if (begin != end) SlabType::count_free(begin, static_cast<std::uint16_t>((end - begin) / Classes::slot_bytes(c)));
       return false;
     });
     for (unsigned c = 0; c < Classes::kCount; ++c) drop_free_runs(list(c));
-    bumps([](unsigned, std::byte* begin, std::byte* end) noexcept { return begin != end && is_in_free_run(begin); });
+    bumps(
+        [](unsigned, std::byte* begin, std::byte* end) noexcept { return begin != end && SlabType::is_in_free_run(begin); });
     return give_free_runs_back();
   }
 
   // Makes all pages of class c free ones. Pre: none of its slots is out. Cost: a pass over the slabs.
   void take_runs_back(unsigned c) noexcept {
-    for (SlabType* slab = slabs_.load(); slab != nullptr; slab = slab->next.load()) {
+    for (SlabType* slab = slabs_.first(); slab != nullptr; slab = slabs_.after(*slab)) {
       for (unsigned page = 0; page < SlabType::kPages; ++page)
         if (slab->page_class[page].load() == c + 1) free_page(*slab, page);
     }
@@ -244,17 +245,17 @@ class Slabs {
   // Gives everything back but the heap's own data. What was handed out is no longer anybody's.
   void release_all() noexcept {
     poison_.on_free_all();
-    for (SlabType* large = larges_.load(); large != nullptr;) {
-      SlabType* const following = large->next.load();
+    for (SlabType* large = larges_.first(); large != nullptr;) {
+      SlabType* const following = larges_.after(*large);
       drop_large(large);
       large = following;
     }
-    larges_.store(nullptr);
+    larges_.clear();
     larges_count_.store(0);
-    for (SlabType* slab = slabs_.load(); slab != nullptr;) {
-      SlabType* const following = slab->next.load();
+    for (SlabType* slab = slabs_.first(); slab != nullptr;) {
+      SlabType* const following = slabs_.after(*slab);
       free_pages_of(*slab);
-      slab->handed_out.all_end();
+      slab->allocated.clear();
       if (is_wholly_free(*slab)) give_back(slab);
       slab = following;
     }
@@ -288,21 +289,21 @@ class Slabs {
     stats.slabs += slabs_count_.load();
     stats.large_blocks += larges_count_.load();
     stats.live_objects += larges_count_.load();
-    for (const SlabType* large = larges_.load(); large != nullptr; large = large->next.load())
+    for (const SlabType* large = larges_.first(); large != nullptr; large = larges_.after(*large))
       stats.live_bytes += large->large_bytes.load();
   }
   // Slots of the runs that belong to class c. Cost: a pass over all slabs; for tests.
   [[nodiscard]] std::size_t slots_of(unsigned c) noexcept {
     std::size_t slots = 0;
-    for (SlabType* slab = slabs_.load(); slab != nullptr; slab = slab->next.load())
+    for (SlabType* slab = slabs_.first(); slab != nullptr; slab = slabs_.after(*slab))
       for (unsigned page = 0; page < SlabType::kPages; ++page)
-        if (slab->page_class[page].load() == c + 1 && slab->chunk_of[page].load() == page) slots += slab->chunk_slots(page);
+        if (slab->page_class[page].load() == c + 1 && slab->run_of[page].load() == page) slots += slab->run_slots(page);
     return slots;
   }
 
   void check_invariants() noexcept {
     std::size_t used = 0, slabs = 0, open = 0;
-    for (SlabType* slab = slabs_.load(); slab != nullptr; slab = slab->next.load(), ++slabs) {
+    for (SlabType* slab = slabs_.first(); slab != nullptr; slab = slabs_.after(*slab), ++slabs) {
       open += slab->open.load() != 0;
       for (unsigned page = 0; page < SlabType::kPages; ++page) {
         const bool is_free = slab->page_class[page].load() == SlabType::kFree;
@@ -311,12 +312,12 @@ class Slabs {
         FREEHOLD_ASSERT(slab->free_slots[page].load() == 0);
       }
     }
-    for (SlabType* slab = open_.load(); slab != nullptr; slab = slab->next_open.load()) {
+    for (SlabType* slab = open_.first(); slab != nullptr; slab = open_.after(*slab)) {
       FREEHOLD_ASSERT(slab->open.load() != 0);
       --open;
     }
     FREEHOLD_ASSERT(open == 0 && slabs == slabs_count_.load());
-    for (SlabType* large = larges_.load(); large != nullptr; large = large->next.load()) used += large_extent(*large);
+    for (SlabType* large = larges_.first(); large != nullptr; large = larges_.after(*large)) used += large_extent(*large);
     FREEHOLD_ASSERT(used == used_bytes_.load() && used <= held_bytes_.load());
     static_cast<void>(used);
   }
@@ -325,10 +326,9 @@ class Slabs {
   // Slabs that are looked at for a run of pages before another one is taken.
   static constexpr unsigned kLooks = 8;
 
-  struct Run {
+  struct PageRange {
     SlabType* slab = nullptr;
-    unsigned first = 0;
-    unsigned pages = 0;
+    typename SlabType::Range pages{};
   };
 
   // The fewest pages whose slots leave at most an eighth of them unused.
@@ -348,18 +348,18 @@ class Slabs {
 
   [[nodiscard]] std::size_t open_bytes() const noexcept {
     std::size_t pages = 0;
-    for (SlabType* slab = open_.load(); slab != nullptr; slab = slab->next_open.load())
+    for (SlabType* slab = open_.first(); slab != nullptr; slab = open_.after(*slab))
       pages += static_cast<std::size_t>(std::popcount(slab->open.load()));
     return pages * SlabType::kPageBytes;
   }
   [[nodiscard]] bool allows(std::size_t bytes) const noexcept {
     return bytes <= limit_bytes_ && used_bytes_.load() <= limit_bytes_ - bytes;
   }
-  Chunk refuse(Refusal why) noexcept {
+  Run refuse(Refusal why) noexcept {
     refusal_.store(why);
     return {};
   }
-  Chunk refuse_limited(std::size_t bytes) noexcept {
+  Run refuse_limited(std::size_t bytes) noexcept {
     return refuse(bytes > limit_bytes_ ? Refusal::kBeyondLimit : Refusal::kLimit);
   }
   void add_used(std::size_t bytes) noexcept { used_bytes_.store(used_bytes_.load() + bytes); }
@@ -385,16 +385,16 @@ class Slabs {
     for (unsigned page = 0; page < internal; ++page) slab->page_class[page].store(SlabType::kInternal);
     slab->open.store(static_cast<std::uint16_t>(SlabType::kAllPages << internal));
     poison_.poison(slab->start() + begin, SlabType::kBytes - begin);
-    link(slabs_, *slab);
-    link_open(*slab);
+    slabs_.push(*slab);
+    open_.push(*slab);
     slabs_count_.store(slabs_count_.load() + 1);
     add_held(SlabType::kBytes);
     return slab;
   }
   // Pre: nothing of it is used but what release_all() leaves.
   void give_back(SlabType* slab) noexcept {
-    unlink(slabs_, *slab);
-    if (slab->open.load() != 0) unlink_open(*slab);
+    slabs_.remove(*slab);
+    if (slab->open.load() != 0) open_.remove(*slab);
     slabs_count_.store(slabs_count_.load() - 1);
     held_bytes_.store(held_bytes_.load() - SlabType::kBytes);
     give_memory_back(slab, SlabType::kBytes);
@@ -423,39 +423,20 @@ class Slabs {
   // ---- pages ----
 
   // The first run of `pages` free pages among kLooks slabs, else the longest one that holds a slot, from `least` pages on.
-  [[nodiscard]] Run best_run(unsigned c, unsigned pages, unsigned least) noexcept {
-    Run best;
+  [[nodiscard]] PageRange best_range(unsigned c, unsigned pages, unsigned least) noexcept {
+    PageRange best;
     unsigned looks = kLooks;
-    for (SlabType* slab = open_.load(); slab != nullptr && looks > 0; slab = slab->next_open.load(), --looks) {
-      const Run run = run_in(*slab, c, pages);
-      if (run.pages > best.pages) best = run;
-      if (best.pages == pages) break;
+    for (SlabType* slab = open_.first(); slab != nullptr && looks > 0; slab = open_.after(*slab), --looks) {
+      const typename SlabType::Range range = slab->free_range(c, pages);
+      if (range.pages > best.pages.pages) best = {slab, range};
+      if (best.pages.pages == pages) break;
     }
-    return best.pages < least ? Run{} : best;
+    return best.pages.pages < least ? PageRange{} : best;
   }
-  [[nodiscard]] static Run run_in(SlabType& slab, unsigned c, unsigned pages) noexcept {
-    Run best;
-    for (unsigned open = slab.open.load(), first = 0; open >> first != 0;) {
-      first += static_cast<unsigned>(std::countr_zero(open >> first));
-      const auto free = static_cast<unsigned>(std::countr_one(open >> first));
-      const Run run{&slab, first, free < pages ? free : pages};
-      const std::byte* const end = slab.start() + (first + run.pages) * SlabType::kPageBytes;
-      const bool holds_a_slot = static_cast<std::size_t>(end - slab.chunk_begin(first)) >= Classes::slot_bytes(c);
-      if (holds_a_slot && run.pages > best.pages) best = run;
-      if (best.pages == pages) break;
-      first += holds_a_slot ? free : 1;  // from a slab's second page on, all of the pages is slots
-    }
-    return best;
-  }
-  void mark(const Run& run, std::uint8_t page_class) noexcept {
-    for (unsigned page = run.first; page < run.first + run.pages; ++page) {
-      run.slab->page_class[page].store(page_class);
-      run.slab->chunk_of[page].store(static_cast<std::uint8_t>(run.first));
-    }
-    const auto mask = static_cast<std::uint16_t>(base::low_bits(run.pages) << run.first);
-    run.slab->open.store(static_cast<std::uint16_t>(run.slab->open.load() & ~mask));
-    if (run.slab->open.load() == 0) unlink_open(*run.slab);
-    if (page_class != SlabType::kInternal) add_used(run.pages * SlabType::kPageBytes);
+  void mark(const PageRange& range, std::uint8_t page_class) noexcept {
+    range.slab->mark_run(range.pages, page_class);
+    if (range.slab->open.load() == 0) open_.remove(*range.slab);
+    if (page_class != SlabType::kInternal) add_used(range.pages.pages * SlabType::kPageBytes);
   }
   [[nodiscard]] void* internal_pages(SlabType& slab, unsigned pages) noexcept {
     const auto fits = static_cast<std::uint16_t>(base::low_bits(pages));
@@ -463,7 +444,7 @@ class Slabs {
     auto first = static_cast<unsigned>(base::ceil_div(slab.slots_begin.load(), SlabType::kPageBytes));
     for (; first + pages <= SlabType::kPages; ++first) {
       if ((slab.open.load() >> first & fits) != fits) continue;
-      mark({&slab, first, pages}, SlabType::kInternal);
+      mark({&slab, {first, pages}}, SlabType::kInternal);
       std::byte* const begin = slab.start() + first * SlabType::kPageBytes;
       poison_.unpoison(begin, pages * SlabType::kPageBytes);
       return begin;
@@ -471,9 +452,8 @@ class Slabs {
     return nullptr;
   }
   void free_page(SlabType& slab, unsigned page) noexcept {
-    if (slab.open.load() == 0) link_open(slab);
-    slab.page_class[page].store(SlabType::kFree);
-    slab.open.store(static_cast<std::uint16_t>(slab.open.load() | base::bit(page)));
+    if (slab.open.load() == 0) open_.push(slab);
+    slab.mark_free(page);
     used_bytes_.store(used_bytes_.load() - SlabType::kPageBytes);
   }
   void free_pages_of(SlabType& slab) noexcept {
@@ -481,7 +461,7 @@ class Slabs {
       const std::uint8_t c = slab.page_class[page].load();
       if (c == SlabType::kFree || c == SlabType::kInternal) continue;
       free_page(slab, page);
-      poison_.poison(slab.chunk_begin(page), SlabType::kPageBytes - offset_in_page(slab.chunk_begin(page)));
+      poison_.poison(slab.run_begin(page), SlabType::kPageBytes - offset_in_page(slab.run_begin(page)));
     }
   }
   [[nodiscard]] static std::size_t offset_in_page(const void* at) noexcept {
@@ -493,25 +473,13 @@ class Slabs {
 
   // ---- reclaim ----
 
-  static void count(const void* slot, std::uint16_t slots) noexcept {
-    SlabType* const slab = SlabType::of(slot);
-    auto& counted = slab->free_slots[slab->chunk_of[slab->page_of(slot)].load()];
-    counted.store(static_cast<std::uint16_t>(counted.load() + slots));
-  }
-  [[nodiscard]] static bool is_in_free_run(const void* slot) noexcept {
-    SlabType* const slab = SlabType::of(slot);
-    return is_free_run(*slab, slab->chunk_of[slab->page_of(slot)].load());
-  }
-  [[nodiscard]] static bool is_free_run(SlabType& slab, unsigned first) noexcept {
-    return slab.free_slots[first].load() == slab.chunk_slots(first);
-  }
   void drop_free_runs(var<Free*>& list) noexcept {
     Free* kept = nullptr;
     Free* slot = list.load();
     list.store(nullptr);
     for (Free* following; slot != nullptr; slot = following) {
       following = next(slot);
-      if (is_in_free_run(slot)) continue;
+      if (SlabType::is_in_free_run(slot)) continue;
       if (kept == nullptr)
         list.store(slot);
       else
@@ -522,14 +490,14 @@ class Slabs {
   }
   std::size_t give_free_runs_back() noexcept {
     std::size_t bytes = 0;
-    for (SlabType* slab = slabs_.load(); slab != nullptr;) {
-      SlabType* const following = slab->next.load();
+    for (SlabType* slab = slabs_.first(); slab != nullptr;) {
+      SlabType* const following = slabs_.after(*slab);
       for (unsigned first = 0; first < SlabType::kPages; ++first) {
         if (slab->free_slots[first].load() == 0) continue;
-        const bool is_free = is_free_run(*slab, first);
+        const bool is_free = slab->is_free_run(first);
         slab->free_slots[first].store(0);
         if (!is_free) continue;
-        const unsigned end = slab->chunk_end_page(first);
+        const unsigned end = slab->run_end_page(first);
         for (unsigned page = first; page < end; ++page) free_page(*slab, page);
       }
       if (is_wholly_free(*slab)) {
@@ -541,35 +509,6 @@ class Slabs {
     return bytes;
   }
 
-  // ---- lists ----
-
-  static void link(var<SlabType*>& list, SlabType& slab) noexcept {
-    SlabType* const following = list.load();
-    slab.next.store(following);
-    slab.previous.store(nullptr);
-    if (following != nullptr) following->previous.store(&slab);
-    list.store(&slab);
-  }
-  static void unlink(var<SlabType*>& list, SlabType& slab) noexcept {
-    SlabType* const before = slab.previous.load();
-    SlabType* const after = slab.next.load();
-    before != nullptr ? before->next.store(after) : list.store(after);
-    if (after != nullptr) after->previous.store(before);
-  }
-  void link_open(SlabType& slab) noexcept {
-    SlabType* const following = open_.load();
-    slab.next_open.store(following);
-    slab.previous_open.store(nullptr);
-    if (following != nullptr) following->previous_open.store(&slab);
-    open_.store(&slab);
-  }
-  void unlink_open(SlabType& slab) noexcept {
-    SlabType* const before = slab.previous_open.load();
-    SlabType* const after = slab.next_open.load();
-    before != nullptr ? before->next_open.store(after) : open_.store(after);
-    if (after != nullptr) after->previous_open.store(before);
-  }
-
   static constexpr std::size_t kMaxLargeAlignment = std::size_t{1} << 31;
 
   void* heap_;
@@ -577,9 +516,9 @@ class Slabs {
   [[no_unique_address]] Source source_;
   [[no_unique_address]] base::HeapPoison poison_;
   alignas(base::kCacheLine) var<SlabType*> first_{nullptr};  // holds the heap's own data
-  var<SlabType*> slabs_{nullptr};
-  var<SlabType*> open_{nullptr};
-  var<SlabType*> larges_{nullptr};
+  SlabList<SlabType, &SlabType::next, &SlabType::previous> slabs_;
+  SlabList<SlabType, &SlabType::next_open, &SlabType::previous_open> open_;
+  SlabList<SlabType, &SlabType::next, &SlabType::previous> larges_;
   var<std::size_t> slabs_count_{0};
   var<std::size_t> larges_count_{0};
   var<std::size_t> used_bytes_{0};

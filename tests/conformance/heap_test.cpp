@@ -1,4 +1,4 @@
-// What every private heap must do, be it locked by its owner or by itself.
+// The promises of every private heap, be it locked by its owner or by itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What C, POSIX, C++ and glibc's manual promise of the malloc family, one test per promise. The same source runs with
-// Freehold linked and preloaded; without either it tests glibc's malloc, which is how its expectations were checked.
+// The promises that C, POSIX, C++ and glibc's manual make of the malloc family, one test per promise. The same source runs
+// with Freehold linked and preloaded; without either it tests glibc's malloc, against which its expectations were checked.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <malloc.h>

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "freehold/heap/freehold_heap.h"
+#include "freehold/heap.h"
 
 static void check(int holds, const char* what, int line) {
   if (holds) return;

@@ -1,6 +1,7 @@
-// PrivateHeap on the simulated machine: shards and their owners, the centre, the end of memory, waiting for room, and who
-// locks everything. The oracle: a block is data of whoever has it, so that one handed out twice, or without what its former
-// owner did being visible, is a data race; the heap's invariants hold at the end; nobody waits for ever.
+// PrivateHeap on the simulated machine: shards and their owners, the central lists, the end of memory, waiting for room,
+// and threads that lock everything. The oracle: a block is data of the thread that has it, so that one handed out twice, or
+// without what its former user did being visible, is a data race; the heap's invariants hold at the end; nobody waits for
+// ever.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -27,18 +28,18 @@ using OnCpus = SimAtomics;
 
 using Payload = SimAtomics::var<std::uint64_t>;
 
-// Slabs of 4 KiB, pages of 256 bytes, chains of two slots.
+// Slabs of 4 KiB, pages of 256 bytes, batches of two slots.
 struct Tiny {
   static constexpr unsigned kPageShift = 8;
   using Classes = heap::HeapClasses<128>;
-  static constexpr std::size_t kChainBytes = 0, kLeastChain = 2, kMostChain = 2;
+  static constexpr std::size_t kBatchBytes = 0, kMinBatch = 2, kMaxBatch = 2;
   static constexpr unsigned shards() noexcept { return 2; }
   // Threads find their shard by their number. Here that is the CPU on which they run, so that they meet, and move.
   template <class A>
   static std::uint32_t spread() noexcept {
     return A::cpu_id();
   }
-  static constexpr std::uint32_t kTakesToOwn = 2;
+  static constexpr std::uint32_t kLocksToOwn = 2;
   static constexpr unsigned kOwners = 2;
 };
 // Two slots to a page.
@@ -242,8 +243,8 @@ Result looked_at(const Options& options) {
       heap.deallocate(block, kBytes);
     });
     run.spawn([&] {
-      heap.hold();
-      heap.let_go();
+      heap.before_fork();
+      heap.after_fork();
       const auto stats = heap.stats();
       SIM_CHECK(stats.live_objects == 1 || stats.live_objects == 2);
       heap.trim();
@@ -278,7 +279,7 @@ struct Owned : Tiny {
   static std::uint32_t spread() noexcept {
     return 0;
   }
-  static constexpr std::uint32_t kTakesToOwn = 1;
+  static constexpr std::uint32_t kLocksToOwn = 1;
   static constexpr unsigned kOwners = 4;
 };
 template <class A, class Orders = PrivateHeapOrders>
@@ -334,11 +335,11 @@ bool anything_fails() {
          !looked_at<H>(bounds("private_heap/mutant/looked_at", 2, 1)).ok();
 }
 
-struct RelaxedTake : PrivateHeapOrders {
-  static constexpr std::memory_order kTake = std::memory_order_relaxed;
+struct RelaxedLock : PrivateHeapOrders {
+  static constexpr std::memory_order kLock = std::memory_order_relaxed;
 };
-struct RelaxedGive : PrivateHeapOrders {
-  static constexpr std::memory_order kGive = std::memory_order_relaxed;
+struct RelaxedUnlock : PrivateHeapOrders {
+  static constexpr std::memory_order kUnlock = std::memory_order_relaxed;
 };
 struct RelaxedPublish : PrivateHeapOrders {
   static constexpr std::memory_order kPublish = std::memory_order_relaxed;
@@ -347,8 +348,8 @@ struct RelaxedFind : PrivateHeapOrders {
   static constexpr std::memory_order kFind = std::memory_order_relaxed;
 };
 TEST(PrivateHeap_Mutants, EveryOrderWeakened_IsSeen) {
-  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedTake>>()));
-  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedGive>>()));
+  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedLock>>()));
+  EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedUnlock>>()));
   EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedPublish>>()));
   EXPECT_TRUE((anything_fails<Heap<OnCpus, RelaxedFind>>()));
 }
@@ -373,8 +374,8 @@ struct NoHeavyFence : OnCpus {
   static void heavy_fence() noexcept {}
 };
 TEST(PrivateHeap_Mutants, OwnersOrdersAndFencesWeakened_AreSeen) {
-  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedTake>>()));
-  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedGive>>()));
+  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedLock>>()));
+  EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedUnlock>>()));
   EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedLeave>>()));
   EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, RelaxedLook>>()));
   EXPECT_TRUE((owners_fail<OwnedHeap<OnCpus, OneWordForAll>>()));

@@ -2,7 +2,7 @@
 #include <atomic>
 #include <thread>
 
-#include "freehold/heap/adaptors.hpp"
+#include "freehold/heap/adapters.hpp"
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/heap_resource.hpp"
 #include "freehold/heap/in_heap.hpp"

@@ -19,11 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/heap/adaptors.hpp"
-#include "freehold/heap/freehold_heap.h"
-#include "freehold/heap/heap_allocator.hpp"
-#include "freehold/heap/heap_resource.hpp"
-#include "freehold/heap/in_heap.hpp"
+#include "freehold/heap.h"
+#include "freehold/heap.hpp"
 
 namespace {
 using namespace freehold;

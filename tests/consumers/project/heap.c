@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "freehold/heap/freehold_heap.h"
+#include "freehold/heap.h"
 
 int main(void) {
   freehold_heap_options options = {.size = sizeof options, .name = "words"};

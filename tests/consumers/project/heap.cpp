@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/heap/heap_allocator.hpp"
-#include "freehold/heap/heap_resource.hpp"
-#include "freehold/heap/in_heap.hpp"
+#include "freehold/heap.hpp"
 
 namespace heap = freehold::heap;
 

@@ -1,8 +1,7 @@
 // A program with arrays and handles in a private heap, and a second heap for what the first has no room for.
 #include <cstdlib>
 
-#include "freehold/heap/adaptors.hpp"
-#include "freehold/heap/in_heap.hpp"
+#include "freehold/heap.hpp"
 
 namespace heap = freehold::heap;
 

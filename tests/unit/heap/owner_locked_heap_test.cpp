@@ -1,4 +1,4 @@
-// What OwnerLockedHeap has beside the suite of both kinds: a class whose last object ends begins anew.
+// OwnerLockedHeap beyond the suite of both kinds: a class whose last object ends begins anew.
 #include "freehold/heap/owner_locked_heap.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What PrivateHeap promises to threads: waiting for room, release and destruction by any of them, fork, bounded memory.
+// PrivateHeap's promises to threads: waiting for room, release and destruction by any of them, fork, bounded memory.
 #include "freehold/heap/private_heap.hpp"
 
 #include <gtest/gtest.h>
@@ -527,14 +527,14 @@ TEST(PrivateHeap, OwnerGoneOnItsWayIn_ChildGetsItsShard) {
   Heap the_heap;
   heap = &the_heap;
   TwoThreads::who = 0;
-  for (std::uint32_t i = 0; i < 2 * HeapGeometry::kTakesToOwn; ++i) heap->deallocate(heap->allocate(48), 48);
+  for (std::uint32_t i = 0; i < 2 * HeapGeometry::kLocksToOwn; ++i) heap->deallocate(heap->allocate(48), 48);
   static bool was_in_time;
   switch (setjmp(TwoThreads::leave)) {
     case TwoThreads::kNotYet:
       test::HookedAtomics::hook = [](const void*) {  // it is about to say that it is inside
         test::HookedAtomics::hook = nullptr;
         TwoThreads::who = 1;
-        heap->hold();
+        heap->before_fork();
         TwoThreads::who = 0;
         was_in_time = true;
         test::HookedAtomics::hook = [](const void*) {  // it is about to turn back
@@ -547,7 +547,7 @@ TEST(PrivateHeap, OwnerGoneOnItsWayIn_ChildGetsItsShard) {
     case TwoThreads::kForked:
       EXPECT_TRUE(was_in_time);
       TwoThreads::who = 1;
-      heap->let_go();
+      heap->after_fork();
       EXPECT_EQ(heap->stats().live_objects, 0U);
       heap->check_invariants();
       break;

@@ -1,4 +1,4 @@
-// What stands before a heap or a memory resource: one that counts and limits, and one that goes on elsewhere.
+// Two adapters of heaps and memory resources: one that goes on in a second heap, and one that counts and limits.
 //
 //   heap::PrivateHeap small({.limit_bytes = 1 << 20}), large;
 //   heap::FallbackHeap both(small, large);                      // what does not fit into the first goes to the second
@@ -8,8 +8,8 @@
 //   std::pmr::vector<int> numbers(&counted);
 //   report(counted.stats());
 //
-// Threads: those of what stands behind (CountingResource adds atomics of its own). Cost: FallbackHeap a look at the block's
-// slab to give it back; CountingResource two to four atomics on one line for each call.
+// Threads: those of the heaps or the resource behind (CountingResource adds atomics of its own). Cost: FallbackHeap a look
+// at the block's slab to give it back; CountingResource two to four atomics on one line for each call.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -24,26 +24,43 @@
 
 namespace freehold::heap {
 
-// Two heaps of one kind as one: blocks come from the second where the first has none. Both must outlive it. It is used as a
-// heap is, and has no limit, statistics or end of its own: those are the two heaps'.
+/// Two heaps of one kind as one: blocks come from the second where the first has none. It is used as a heap is, and has no
+/// limit, statistics or end of its own: those are the two heaps'.
+/// @tparam Heap  the kind
 template <PrivateHeapLike Heap = PrivateHeap>
 class FallbackHeap {
  public:
+  /// As the heaps'.
   static constexpr std::size_t kDefaultAlignment = Heap::kDefaultAlignment;
 
+  /// Both heaps must outlive it.
+  /// @param first   is asked first
+  /// @param second  is asked when the first has no room
   FallbackHeap(Heap& first, Heap& second) noexcept : first_(&first), second_(&second) {}
 
+  /// A block of at least `bytes` bytes; null: neither heap has room.
+  /// @param bytes      size
+  /// @param alignment  a power of two
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
     void* const block = first_->allocate(bytes, alignment);
     return block != nullptr ? block : second_->allocate(bytes, alignment);
   }
+  /// Frees a block.
+  /// @param block      a block of one of the two heaps, or null
+  /// @param bytes      the size that it was allocated with
+  /// @param alignment  the alignment that it was allocated with
   void deallocate(void* block, std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
     if (block != nullptr) home(block).deallocate(block, bytes, alignment);
   }
+  /// The same without the size.
+  /// @param block  a block of one of the two heaps, or null
   void deallocate(void* block) noexcept {
     if (block != nullptr) home(block).deallocate(block);
   }
-  // Moves the block to the other heap where its own has no room. Null: the block is untouched.
+  /// Grows or shrinks a block; moves it to the other heap where its own has no room.
+  /// @param block  a block of one of the two heaps; null: as allocate()
+  /// @param bytes  the new size
+  /// Returns: the block. Null: the old block is untouched.
   [[nodiscard]] void* reallocate(void* block, std::size_t bytes) noexcept {
     if (block == nullptr) return allocate(bytes);
     Heap& from = home(block);
@@ -55,12 +72,16 @@ class FallbackHeap {
     from.deallocate(block);
     return moved;
   }
+  /// The bytes of a block that may be used.
+  /// @param block  a block of one of the two heaps
   [[nodiscard]] std::size_t usable_size(const void* block) const noexcept { return home(block).usable_size(block); }
-  // Which of the two a block lies in.
+  /// The heap that a block lies in.
+  /// @param block  a block of one of the two heaps
   [[nodiscard]] Heap& home(const void* block) const noexcept {
     return &Heap::heap_of(block) == second_ ? *second_ : *first_;
   }
 
+  /// Ends every block of both heaps.
   void release_all() noexcept {
     first_->release_all();
     second_->release_all();
@@ -71,24 +92,28 @@ class FallbackHeap {
   Heap* second_;
 };
 
+/// Figures of a CountingResource. Bytes are those that were asked for.
 struct ResourceStats {
-  std::uint64_t live_objects = 0;
-  std::uint64_t live_bytes = 0;   // as asked for
-  std::uint64_t most_bytes = 0;   // that were live at once
-  std::uint64_t allocations = 0;  // ever
-  std::uint64_t refused = 0;      // by the limit
-  std::uint64_t limit_bytes = 0;
+  std::uint64_t live_objects = 0;  ///< blocks that are in use
+  std::uint64_t live_bytes = 0;    ///< bytes that are in use
+  std::uint64_t most_bytes = 0;    ///< the most bytes that were in use at once
+  std::uint64_t allocations = 0;   ///< allocations that ever succeeded
+  std::uint64_t refused = 0;       ///< allocations that the limit refused
+  std::uint64_t limit_bytes = 0;   ///< as the constructor was told
 };
 
-// Counts what goes through it to another resource, and bounds it.
 //   Invariant: live_bytes_ <= limit_bytes_, the bytes of allocations under way included.
+/// Counts what goes through it to another resource, and bounds it.
+/// Threads: those of the resource behind. Cost: two to four atomics on one line for each call.
 class CountingResource final : public std::pmr::memory_resource {
  public:
-  // Pre: `behind` outlives the resource. Units: bytes as asked for, without what `behind` adds.
+  /// A resource before another one.
+  /// @param behind       must outlive the resource
+  /// @param limit_bytes  the most bytes in use at once, as asked for, without what `behind` adds
   explicit CountingResource(std::pmr::memory_resource& behind, std::size_t limit_bytes = kNoLimit) noexcept
       : behind_(&behind), limit_bytes_(limit_bytes) {}
 
-  // Each figure is exact at rest.
+  /// The figures; each is exact at rest.
   [[nodiscard]] ResourceStats stats() const noexcept {
     // relaxed, here and below: statistics and a bound, they publish nothing.
     ResourceStats stats;

@@ -1,4 +1,5 @@
-// The faces of private heaps to the C++ library: allocator, memory resource, operator new and delete of a class, unique_ptr.
+// Private heaps behind the C++ library's interfaces: allocator, memory resource, operator new and delete of a class,
+// unique_ptr.
 #include <gtest/gtest.h>
 
 #include <array>

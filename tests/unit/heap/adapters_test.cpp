@@ -1,5 +1,5 @@
-// Arrays, handles by a base, deduced allocators, and what stands before heaps and resources.
-#include "freehold/heap/adaptors.hpp"
+// Arrays, handles by a base, deduced allocators, and the adapters before heaps and resources.
+#include "freehold/heap/adapters.hpp"
 
 #include <gtest/gtest.h>
 
