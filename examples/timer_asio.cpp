@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "freehold/timer/asio_timers.hpp"
+#include "freehold/timer_asio.hpp"
 
 int main() {
   boost::asio::io_context loop;

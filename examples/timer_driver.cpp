@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/timer/driver.hpp"
+#include "freehold/timer.hpp"
 
 using namespace std::chrono_literals;
 using freehold::timer::TimerId;

@@ -1,7 +1,7 @@
-// Sleep of an owner until its timers' next expiry, from which others wake it who set an earlier time. No wake-up is missed:
-// the owner publishes until when it will sleep, and then looks at its timers once more; who sets a time looks at that after
-// it. A full fence on either side makes one of the two see the other (store buffering). And a wake between look() and the
-// sleep changes the word that the owner sleeps on.
+// The sleep of an owner until its timers' next expiry; a thread that sets an earlier time wakes it. No wake-up is missed:
+// the owner publishes until when it will sleep, and then looks at its timers once more; a thread that sets a time looks at
+// that afterwards. A full fence on either side makes one of the two see the other (store buffering). And a wake between
+// look() and the sleep changes the word that the owner sleeps on.
 //
 // Threads: look() and sleep() are the owner's; wake_for() and wake() anybody's.
 // Cost: wake_for a fence and a load; when it wakes, a write and a system call. sleep: a fence and a system call.
@@ -59,7 +59,7 @@ class Alarm {
     publish(kAwake);
   }
 
-  // After a set(): wakes the owner if it sleeps longer than that.
+  // After a set(): wakes the owner if it sleeps for longer.
   void wake_for(TimePoint time) noexcept {
     A::fence(Orders::kFence);
     // relaxed: the fence orders it.

@@ -18,32 +18,35 @@
 
 namespace freehold::timer {
 
+// A steady_timer as LoopTimers wants it.
 class AsioAlarm {
  public:
   // `executor`: an executor, or a context that has one.
   template <class Executor>
-  AsioAlarm(Executor& executor, void (*ring)(void*), void* context)
-      : alarm_(executor), call_(std::make_shared<Call>(Call{ring, context})) {}
+  AsioAlarm(Executor& executor, void (*notify)(void*), void* context)
+      : alarm_(executor), call_(std::make_shared<Call>(Call{notify, context})) {}
 
   void start(TimePoint time) {
     alarm_.expires_at(time);  // cancels the former wait
     // A handler may be on its way already when this ends.
     alarm_.async_wait([call = std::weak_ptr(call_)](const boost::system::error_code& error) {
       const std::shared_ptr<Call> live = call.lock();
-      if (!error && live) live->ring(live->context);
+      if (!error && live) live->notify(live->context);
     });
   }
   void stop() { alarm_.cancel(); }
 
  private:
   struct Call {
-    void (*ring)(void*);
+    void (*notify)(void*);
     void* context;
   };
   boost::asio::steady_timer alarm_;
   std::shared_ptr<Call> call_;
 };
 
+/// Timers in a Boost.Asio io_context: LoopTimers on one steady_timer.
+/// @tparam T  the structure, for one thread
 template <class T = TimerWheel<>>
 using AsioTimers = LoopTimers<T, AsioAlarm>;
 

@@ -1,10 +1,11 @@
-// The timer queue of "Practical testing 30: reducing contention" (Len Holgate) with the author's own containers: a map from
-// times to pairs, each a count and a deque of the timers that are armed for that time; a map from handles to places in it;
-// and the timers' data, each in a block of its own. All of it comes from one allocator: with std::allocator from the
-// program's heap, so that the queue contends with all who use that; on a private heap it contends with its own users only.
-// Kept to be measured beside ContainerTimerQueue, which does the same with two containers and half of the allocations.
-// Two things differ from the author's: handles are numbers, not addresses, so that one of a destroyed timer is known for
-// what it is; and what a callback sets to a time that has come waits for the next advance(), as in every structure here.
+// The timer queue of "Practical testing 30: reducing contention" (Len Holgate) with the author's own containers. A map leads
+// from times to pairs, each a count and a deque of the timers that are armed for that time. A second map leads from handles
+// to places in the first. The data of each timer lies in a block of its own. All of it comes from one allocator: with
+// std::allocator from the program's heap, so that the queue contends with all users of that; on a private heap it contends
+// with its own users only. It is kept to be measured beside ContainerTimerQueue, which does the same with two containers and
+// half of the allocations. Two things differ from the author's: handles are numbers, not addresses, so that the handle of a
+// destroyed timer is recognised; and a timer that a callback sets to a time that has come waits for the next advance(), as
+// in every structure here.
 //
 //   Invariant: a timer is armed if and only if its handle has a place, and the deque there points at it. The count of a pair
 //   is the number of timers in its deque, never zero; the deque keeps null for those that were cancelled or have fired.
@@ -31,16 +32,24 @@
 
 namespace freehold::timer {
 
+/// The timer queue of "Practical testing 30" with the containers of its author; kept to be measured.
+/// @tparam Allocator  where its nodes come from
+/// @tparam Locking    SingleThreaded, or AnyThread
 template <class Allocator = std::allocator<std::byte>, class Locking = SingleThreaded>
 class DequeTimerQueue {
  public:
+  /// Whether several threads may use it; see SharedTimers.
   static constexpr bool kShared = Locking::kShared;
 
+  /// A queue on the allocator's default.
   DequeTimerQueue() : DequeTimerQueue(Allocator()) {}
+  /// A queue without timers.
+  /// @param allocator  where its nodes come from
   explicit DequeTimerQueue(const Allocator& allocator)
       : allocator_(allocator), handles_(allocator), queue_(allocator), past_{Queue(allocator), Queue(allocator)} {}
   DequeTimerQueue(const DequeTimerQueue&) = delete;
   DequeTimerQueue& operator=(const DequeTimerQueue&) = delete;
+  /// Ends every timer; none fires.
   ~DequeTimerQueue() {
     for (auto& [id, entry] : handles_) {
       disarm(entry);
@@ -48,6 +57,10 @@ class DequeTimerQueue {
     }
   }
 
+  /// Creates a timer that is not armed.
+  /// @param callback  is called by advance() when the timer's time has come
+  /// @param context   its first argument
+  /// Returns: its handle; none if there is no memory or no room.
   [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
     const Guard guard(lock_);
     Data* data = nullptr;
@@ -62,6 +75,10 @@ class DequeTimerQueue {
     return TimerId(++last_id_);
   }
 
+  /// Arms a timer, or arms it anew.
+  /// @param id    the timer
+  /// @param time  when it fires
+  /// Returns: see SetResult.
   SetResult set(TimerId id, TimePoint time) noexcept {
     const Guard guard(lock_);
     const auto found = handles_.find(id.value());
@@ -78,12 +95,18 @@ class DequeTimerQueue {
     return was_armed ? SetResult::kRearmed : SetResult::kArmed;
   }
 
+  /// Disarms a timer.
+  /// @param id  the timer
+  /// Returns: whether it was armed and will not fire.
   bool cancel(TimerId id) noexcept {
     const Guard guard(lock_);
     const auto found = handles_.find(id.value());
     return found != handles_.end() && disarm(found->second);
   }
 
+  /// Ends a timer, armed or not, also from its own callback.
+  /// @param id  the timer
+  /// Returns: whether it was there. Another thread's callback may still run.
   bool destroy(TimerId id) noexcept {
     const Guard guard(lock_);
     const auto found = handles_.find(id.value());
@@ -94,21 +117,27 @@ class DequeTimerQueue {
     return true;
   }
 
+  /// The time that an armed timer was set to.
+  /// @param id  the timer
+  /// Returns: the time; none: the timer is not armed, or not there.
   [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept {
     const Guard guard(lock_);
     const auto found = handles_.find(id.value());
     if (found == handles_.end() || found->second.place.queue == nullptr) return std::nullopt;
     return found->second.place.time->first;
   }
+  /// A snapshot; see TimerStats.
   [[nodiscard]] TimerStats stats() const noexcept {
     const Guard guard(lock_);
     return {handles_.size(), most_, fired_};
   }
+  /// The latest `now` that advance() was given. Where advance() is called.
   [[nodiscard]] TimePoint now() const noexcept {
     const Guard guard(lock_);
     return now_;
   }
 
+  /// When advance() should be called next; none while no timer is armed. Not later than the earliest timer's time.
   [[nodiscard]] std::optional<TimePoint> next_expiry() const noexcept {
     const Guard guard(lock_);
     std::optional<TimePoint> earliest;
@@ -118,6 +147,11 @@ class DequeTimerQueue {
     return earliest;
   }
 
+  /// Calls the timers that are due.
+  /// @param now     the time
+  /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1
+  /// Returns: how many timers fired, and whether there is more to do at once.
+  /// Threads: the owner; not in a callback.
   Progress advance(TimePoint now, std::size_t budget = kUnlimited) noexcept {
     const Guard guard(lock_);
     FREEHOLD_ASSERT(!advancing_ && budget > 0);

@@ -27,8 +27,8 @@
 
 namespace freehold::timer {
 
-// Tells from the outside whether a callback may be running: odd while the owner is in advance(). Who knows that a callback
-// has begun, by what cancel() or destroy() read, knows the round in which it began.
+// Whether a callback may be running, for other threads: the round is odd while the owner is in advance(). A thread that
+// knows that a callback has begun, by what cancel() or destroy() read, knows the round in which it began.
 struct RoundsOrders {
   // acquire: pairs with kEnd; what the callbacks did is visible.
   static constexpr std::memory_order kLook = std::memory_order_acquire;
@@ -96,19 +96,26 @@ class Rounds {
   typename A::template atomic<bool> finished_{false};
 };
 
-// T: for any thread, such as TimerWheel<AnyThread>. With a structure for one thread, whose set() would race with the
-// driver's thread, there is no driver.
+/// A timer structure with a thread that calls the timers that are due.
+/// @tparam T  a structure for any thread, such as TimerWheel<AnyThread>
+/// Threads: any, for create, set, cancel, destroy and quiesce; callbacks run in the driver's thread, one after the other.
 template <SharedTimers T = TimerWheel<AnyThread>>
 class Driver {
  public:
-  // Starts the thread. The arguments are the timers'. Errors: std::system_error, and what their constructor throws.
+  /// Starts the thread.
+  /// @param args  those of the timers' constructor
+  /// Errors: std::system_error, and what the timers' constructor throws.
   template <class... Args>
   explicit Driver(Args&&... args) : timers_(std::forward<Args>(args)...), thread_([this] { run(); }) {}
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
+  /// As stop().
   ~Driver() { stop(); }
 
-  // As those of the timers; see timer.hpp.
+  /// Creates a timer that is not armed.
+  /// @param callback  is called by advance() when the timer's time has come
+  /// @param context   its first argument
+  /// Returns: its handle; none if there is no memory or no room.
   [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
     const TimerId id = timers_.create(callback, context);
     if constexpr (kReclaims) {
@@ -119,35 +126,53 @@ class Driver {
     }
     return id;
   }
+  /// Arms a timer, or arms it anew.
+  /// @param id    the timer
+  /// @param time  when it fires
+  /// Returns: see SetResult.
   SetResult set(TimerId id, TimePoint time) noexcept {
     const SetResult result = timers_.set(id, time);
     if (is_set(result)) alarm_.wake_for(time);
     return result;
   }
+  /// Arms a timer.
+  /// @param id     the timer
+  /// @param delay  how long from now; any unit of std::chrono
   template <class Rep, class Period>
   SetResult set_after(TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
     return set(id, timer::after(delay));
   }
-  // For coroutines: `co_await timers.after(30ms)`; see sleep.hpp.
+  /// For coroutines: `co_await timers.after(30ms)`; see Sleep.
+  /// @param delay  how long from now; any unit of std::chrono
   template <class Rep, class Period>
   Sleep<Driver> after(std::chrono::duration<Rep, Period> delay) noexcept {
     return {*this, timer::after(delay)};
   }
+  /// Disarms a timer.
+  /// @param id  the timer
+  /// Returns: whether it was armed and will not fire.
   bool cancel(TimerId id) noexcept { return timers_.cancel(id); }
+  /// Ends a timer, armed or not, also from its own callback.
+  /// @param id  the timer
+  /// Returns: whether it was there. Another thread's callback may still run.
   bool destroy(TimerId id) noexcept { return timers_.destroy(id); }
+  /// The time that an armed timer was set to.
+  /// @param id  the timer
+  /// Returns: the time; none: the timer is not armed, or not there.
   [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept { return timers_.expiry(id); }
+  /// A snapshot; see TimerStats.
   [[nodiscard]] TimerStats stats() const noexcept { return timers_.stats(); }
-  // Pre: called by a callback.
+  /// The latest time that the thread looked at the clock. Pre: called by a callback.
   [[nodiscard]] TimePoint now() const noexcept { return timers_.now(); }
 
-  // Returns when no callback runs that ran when it was called: after a cancel() or destroy(), that timer's callback is not
-  // running, and what it did is visible. In a callback: at once.
+  /// Returns when no callback runs that ran when it was called: after a cancel() or destroy(), that timer's callback is not
+  /// running, and what it did is visible. In a callback: at once.
   void quiesce() noexcept {
     if (std::this_thread::get_id() != thread_.get_id()) rounds_.quiesce();
   }
 
-  // Ends the thread after the callback that runs; timers that are armed stay so and do not fire. Idempotent.
-  // Pre: one thread calls it, and not in a callback.
+  /// Ends the thread after the callback that runs; timers that are armed stay so and do not fire. Idempotent.
+  /// Pre: one thread calls it, and not in a callback.
   void stop() noexcept {
     if (!thread_.joinable()) return;
     stopped_.store(true, std::memory_order_relaxed);  // relaxed: published by the wake
@@ -189,7 +214,7 @@ class Driver {
       if (stopped_.load(std::memory_order_relaxed)) return rounds_.finish();
       rounds_.begin();
       const Progress progress = timers_.advance(Clock::now(), kBudget);
-      // release: who sees that nothing was left to do sees what was reclaimed.
+      // release: a thread that sees that nothing was left to do sees what was reclaimed.
       if (!progress.more) rests_.store(rests_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
       rounds_.end();
       if (!progress.more) alarm_.sleep(timers_, looked);

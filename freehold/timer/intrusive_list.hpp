@@ -12,21 +12,29 @@
 
 namespace freehold::timer {
 
-// What T derives from: `struct Job : ListHook<Job> { … };`
+/// The links of an object: `struct Job : ListHook<Job> { … };`.
+/// @tparam T  the type of the objects
 template <class T>
 class ListHook {
  public:
+  /// In no ring.
   ListHook() noexcept = default;
   ListHook(const ListHook&) = delete;
   ListHook& operator=(const ListHook&) = delete;
 
+  /// Whether it is in a ring.
   [[nodiscard]] bool is_linked() const noexcept { return next_ != nullptr; }
+  /// Whether its ring has no other member.
   [[nodiscard]] bool is_alone() const noexcept { return next_ == this; }
+  /// The next one of its ring.
   [[nodiscard]] ListHook* next() const noexcept { return next_; }
+  /// The object whose links these are.
   [[nodiscard]] T& object() noexcept { return static_cast<T&>(*this); }
-  // A ring of itself. Pre: not linked.
+  /// Makes a ring of itself. Pre: not linked.
   void make_ring() noexcept { next_ = prev_ = this; }
-  // Pre: this is not linked, `position` is.
+  /// Enters a ring.
+  /// @param position  the member to stand before
+  /// Pre: this is not linked.
   void link_before(ListHook& position) noexcept {
     FREEHOLD_ASSERT(!is_linked() && position.is_linked());
     next_ = &position;
@@ -34,13 +42,15 @@ class ListHook {
     prev_->next_ = this;
     position.prev_ = this;
   }
+  /// Leaves its ring.
   void unlink() noexcept {
     FREEHOLD_ASSERT(is_linked());
     next_->prev_ = prev_;
     prev_->next_ = next_;
     next_ = prev_ = nullptr;
   }
-  // The rings of both become one: that of `other` stands before this, in its order. Pre: they are not the same ring.
+  /// Makes one ring of two.
+  /// @param other  its ring stands before this, in its order; not the same ring
   void splice_ring(ListHook& other) noexcept {
     ListHook* const last = other.prev_;
     prev_->next_ = &other;
@@ -48,6 +58,7 @@ class ListHook {
     last->next_ = this;
     prev_ = last;
   }
+  /// Whether the invariant holds here.
   [[nodiscard]] bool is_consistent() const noexcept { return next_->prev_ == this && prev_->next_ == this; }
 
  private:
@@ -55,28 +66,36 @@ class ListHook {
   ListHook* prev_ = nullptr;
 };
 
+/// A doubly linked list that owns nothing; an object must leave before it ends.
+/// @tparam T  the type of the objects, derived from ListHook<T>
+/// Cost: O(1), but for for_each().
 template <class T>
 class IntrusiveList {
  public:
+  /// An empty list.
   IntrusiveList() noexcept { end_.make_ring(); }
 
+  /// Whether it has no object.
   [[nodiscard]] bool empty() const noexcept { return end_.is_alone(); }
-  // Pre: not empty.
+  /// The first object. Pre: not empty.
   [[nodiscard]] T& front() const noexcept {
     FREEHOLD_ASSERT(!empty());
     return end_.next()->object();
   }
-  // Pre: `object` is in no list.
+  /// Puts an object to the end.
+  /// @param object  is in no list
   void push_back(T& object) noexcept { hook(object).link_before(end_); }
-  // Pre: not empty.
+  /// Takes the first object out. Pre: not empty.
   T& pop_front() noexcept {
     T& object = front();
     hook(object).unlink();
     return object;
   }
-  // Pre: `object` is in a list, whichever.
+  /// Takes an object out of its list.
+  /// @param object  is in a list, whichever
   static void erase(T& object) noexcept { hook(object).unlink(); }
-  // All of `other` to the end of this one.
+  /// Moves all objects of another list to the end of this one.
+  /// @param other  is empty then
   void splice_back(IntrusiveList& other) noexcept {
     if (other.empty()) return;
     ListHook<T>& first = *other.end_.next();
@@ -84,14 +103,17 @@ class IntrusiveList {
     other.end_.make_ring();
     end_.splice_ring(first);
   }
-  // A whole ring without a sentinel to the end.
+  /// Puts a whole ring without a sentinel to the end.
+  /// @param first  a member of it, which comes first
   void splice_ring_back(ListHook<T>& first) noexcept { end_.splice_ring(first); }
 
+  /// Calls f(T&) for each object, in order. Cost: O(n).
+  /// @param f  what is called
   template <class F>
   void for_each(F&& f) const {
     for (ListHook<T>* at = end_.next(); at != &end_; at = at->next()) f(at->object());
   }
-  // The invariant. Cost: O(n).
+  /// Ends the process in a checked build if the invariant does not hold. Cost: O(n).
   void check_invariants() const {
     FREEHOLD_ASSERT(end_.is_consistent());
     for_each([](T& object) { FREEHOLD_ASSERT(hook(object).is_consistent()); });

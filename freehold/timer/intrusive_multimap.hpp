@@ -1,9 +1,9 @@
-// An ordered multimap of objects that bring their links along, with "take all entries of this key" in O(1) after the
-// look-up: what "Practical testing 30" wished for. No allocation on insert or erase. Boost.Intrusive's set gives the ordered
-// part, a red-black tree; none of its multimaps can hand a range of equal keys out without unlinking, and rebalancing, k
-// times. So the tree has one node for each distinct key, its first entry; the others stand behind that in a ring. When the
-// first leaves, the next takes its place in the tree, as it stands there (no rebalancing); to take all, one node leaves the
-// tree and the ring is handed out as it is.
+// An ordered multimap of objects that bring their links along: no allocation on insert or erase, and all entries of one key
+// are taken in O(1) after the look-up. "Practical testing 30" wished for it. Boost.Intrusive's set gives the ordered part, a
+// red-black tree; none of its multimaps can hand out k equal keys without unlinking, and rebalancing, k times. So the tree
+// has one node for each distinct key, its first entry; the others stand behind that in a ring. When the first leaves, the
+// next takes its place in the tree, as it stands there (no rebalancing); to take all, one node leaves the tree and the ring
+// is handed out as it is.
 //
 //   Invariant: the heads, and only they, are in the tree, in strictly ascending order of keys; every entry of a head's ring
 //   has the head's key, the oldest first.
@@ -19,7 +19,9 @@
 
 namespace freehold::timer {
 
-// What T derives from: `struct Job : MultimapHook<Job, Time> { … };`. The key may change while it is not linked.
+/// The links and the key of an object: `struct Job : MultimapHook<Job, Time> { … };`.
+/// @tparam T    the type of the objects
+/// @tparam Key  the type of the keys
 template <class T, class Key>
 class MultimapHook : public ListHook<T>,
                      public boost::intrusive::set_base_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>,
@@ -27,6 +29,7 @@ class MultimapHook : public ListHook<T>,
  public:
   using ListHook<T>::is_linked;
   using ListHook<T>::unlink;
+  /// May change while the object is not linked.
   Key key{};
 
  private:
@@ -35,15 +38,22 @@ class MultimapHook : public ListHook<T>,
   bool is_head_ = false;
 };
 
+/// An ordered multimap that owns nothing; an object must leave before it ends.
+/// @tparam T        the type of the objects, derived from MultimapHook<T, Key>
+/// @tparam Key      the type of the keys
+/// @tparam Compare  their order
 template <class T, class Key, class Compare = std::less<Key>>
 class IntrusiveMultimap {
  public:
+  /// Whether it has no entry.
   [[nodiscard]] bool empty() const noexcept { return heads_.empty(); }
-  // The oldest entry of the lowest key. Pre: not empty.
+  /// The oldest entry of the lowest key. Pre: not empty.
   [[nodiscard]] T& front() noexcept { return *heads_.begin(); }
+  /// The same.
   [[nodiscard]] const T& front() const noexcept { return *heads_.begin(); }
 
-  // Pre: `entry` is linked nowhere. Behind those of the same key.
+  /// Inserts an entry behind those of the same key.
+  /// @param entry  is linked nowhere
   void insert(T& entry) noexcept {
     typename Heads::insert_commit_data place;
     const auto [equal, is_new] = heads_.insert_check(entry.key, Compare{}, place);
@@ -56,7 +66,8 @@ class IntrusiveMultimap {
     }
   }
 
-  // Pre: `entry` is in this map, or in the list to which it was taken.
+  /// Takes an entry out.
+  /// @param entry  is in this map, or in the list to which it was taken
   void erase(T& entry) noexcept {
     if (hook(entry).is_head_) {
       if (hook(entry).is_alone()) {
@@ -71,14 +82,18 @@ class IntrusiveMultimap {
     hook(entry).unlink();
   }
 
-  // Moves all entries of the key to the end of `to`, the oldest first.
+  /// Moves all entries of a key to the end of a list, the oldest first.
+  /// @param key  the key
+  /// @param to   the list
   void take_all(const Key& key, IntrusiveList<T>& to) noexcept {
     if (const auto found = heads_.find(key, Compare{}); found != heads_.end()) take(found, to);
   }
-  // The same for the lowest key. Pre: not empty.
+  /// The same for the lowest key. Pre: not empty.
+  /// @param to  the list
   void take_front(IntrusiveList<T>& to) noexcept { take(heads_.begin(), to); }
 
-  // In the order of keys, and of insertion among equal ones. Cost: O(n).
+  /// Calls f(const T&) for each entry, in the order of keys, and of insertion among equal ones. Cost: O(n).
+  /// @param f  what is called
   template <class F>
   void for_each(F&& f) const {
     for (const T& head : heads_) {
@@ -86,7 +101,7 @@ class IntrusiveMultimap {
       for (const ListHook<T>* at = hook(head).next(); at != &head; at = at->next()) f(static_cast<const T&>(*at));
     }
   }
-  // The invariant. Cost: O(n).
+  /// Ends the process in a checked build if the invariant does not hold. Cost: O(n).
   void check_invariants() const {
     const T* before = nullptr;
     for (const T& head : heads_) {

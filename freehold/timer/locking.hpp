@@ -1,4 +1,4 @@
-// Who may use a timer structure: a policy, so that who needs one thread pays for one thread.
+// Which threads may use a timer structure: a policy, so that a program with one thread pays for one thread.
 //
 //   SingleThreaded   one thread at a time; no atomic instruction, no lock
 //   AnyThread        create, set, cancel and destroy from any thread; advance and next_expiry from one at a time, the owner
@@ -28,12 +28,17 @@ struct NoMutex {
   static constexpr void unlock() noexcept {}
 };
 
+/// One thread at a time uses the timers; no atomic instruction, no lock.
 struct SingleThreaded {
+  /// Whether several threads may use them.
   static constexpr bool kShared = false;
+  /// What stands for an atomic.
   template <class T>
   using atomic = Plain<T>;
+  /// Plain data.
   template <class T>
   using var = sync::NativeAtomics::var<T>;
+  /// What stands for a lock.
   using Mutex = NoMutex;
 };
 
@@ -47,6 +52,7 @@ struct AnyThreadOn {
   using var = typename A::template var<T>;
   using Mutex = sync::Mutex<A>;
 };
+/// Any thread may create, set, cancel and destroy timers; advance() and next_expiry() are called by one thread at a time.
 using AnyThread = AnyThreadOn<sync::NativeAtomics>;
 
 // The end of a scope that a Guard began: gives the lock up for as long as a callback runs.

@@ -18,46 +18,76 @@
 
 namespace freehold::timer {
 
+/// Timers in an event loop, on one timer of the loop. Programs name AsioTimers or UvTimers.
+/// @tparam T      the structure, for one thread
+/// @tparam Alarm  the loop's timer
+/// Threads: the loop's.
 template <class T, class Alarm>
 class LoopTimers {
  public:
+  /// Whether several threads may use it: no.
   static constexpr bool kShared = false;
   static_assert(Timers<T> && !T::kShared, "a loop is one thread: its timers need no locks");
 
-  // The arguments behind the loop are the timers'.
+  /// Timers of a loop.
+  /// @param loop  must outlive the timers
+  /// @param args  those of the structure's constructor
   template <class Loop, class... Args>
   explicit LoopTimers(Loop& loop, Args&&... args)
       : timers_(std::forward<Args>(args)...),
-        alarm_(loop, [](void* self) { static_cast<LoopTimers*>(self)->ring(); }, this) {
+        alarm_(loop, [](void* self) { static_cast<LoopTimers*>(self)->on_alarm(); }, this) {
     timers_.advance(Clock::now());
   }
   LoopTimers(const LoopTimers&) = delete;
   LoopTimers& operator=(const LoopTimers&) = delete;
 
-  // As those of the timers; see timer.hpp.
+  /// Creates a timer that is not armed.
+  /// @param callback  is called by advance() when the timer's time has come
+  /// @param context   its first argument
+  /// Returns: its handle; none if there is no memory or no room.
   [[nodiscard]] TimerId create(Callback callback, void* context) noexcept { return timers_.create(callback, context); }
+  /// Arms a timer, or arms it anew.
+  /// @param id    the timer
+  /// @param time  when it fires
+  /// Returns: see SetResult.
   SetResult set(TimerId id, TimePoint time) {
     const SetResult result = timers_.set(id, time);
     armed_ += result == SetResult::kArmed;
-    if (is_set(result) && time < wakes_at_ && !is_ringing_) wake_at(time);
+    if (is_set(result) && time < wakes_at_ && !is_firing_) wake_at(time);
     return result;
   }
+  /// Arms a timer.
+  /// @param id     the timer
+  /// @param delay  how long from now; any unit of std::chrono
   template <class Rep, class Period>
   SetResult set_after(TimerId id, std::chrono::duration<Rep, Period> delay) {
     return set(id, timer::after(delay));
   }
+  /// Disarms a timer.
+  /// @param id  the timer
+  /// Returns: whether it was armed and will not fire.
   bool cancel(TimerId id) {
     const bool was_armed = timers_.cancel(id);
     if (was_armed) disarmed();
     return was_armed;
   }
+  /// Ends a timer, armed or not, also from its own callback.
+  /// @param id  the timer
+  /// Returns: whether it was there. Another thread's callback may still run.
   bool destroy(TimerId id) {
     cancel(id);
     return timers_.destroy(id);
   }
+  /// The time that an armed timer was set to.
+  /// @param id  the timer
+  /// Returns: the time; none: the timer is not armed, or not there.
   [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept { return timers_.expiry(id); }
+  /// A snapshot; see TimerStats.
   [[nodiscard]] TimerStats stats() const noexcept { return timers_.stats(); }
+  /// The latest `now` that advance() was given. Where advance() is called.
   [[nodiscard]] TimePoint now() const noexcept { return timers_.now(); }
+  /// For coroutines: `co_await timers.after(30ms)`; see Sleep.
+  /// @param delay  how long from now; any unit of std::chrono
   template <class Rep, class Period>
   [[nodiscard]] Sleep<LoopTimers> after(std::chrono::duration<Rep, Period> delay) noexcept {
     return {*this, timer::after(delay)};
@@ -72,15 +102,15 @@ class LoopTimers {
     alarm_.start(time);
   }
   void disarmed() {
-    if (--armed_ > 0 || is_ringing_) return;
+    if (--armed_ > 0 || is_firing_) return;
     wakes_at_ = TimePoint::max();
     alarm_.stop();  // the loop may end
   }
-  void ring() {
+  void on_alarm() {
     wakes_at_ = TimePoint::max();
-    is_ringing_ = true;
+    is_firing_ = true;
     armed_ -= timers_.advance(Clock::now(), kBudget).fired;
-    is_ringing_ = false;
+    is_firing_ = false;
     if (armed_ == 0) return;  // next_expiry() may be the time of timers that were cancelled
     if (const auto next = timers_.next_expiry()) wake_at(*next);
   }
@@ -88,7 +118,7 @@ class LoopTimers {
   T timers_;
   TimePoint wakes_at_ = TimePoint::max();
   std::size_t armed_ = 0;  // while a turn fires timers, those that it has called so far are in it still
-  bool is_ringing_ = false;
+  bool is_firing_ = false;
   Alarm alarm_;  // the last: it calls the others
 };
 

@@ -36,7 +36,7 @@ namespace freehold::timer {
 template <class T>
 concept Quiescent = requires(T& timers) { timers.quiesce(); };
 
-// Who may use a timer of T. A driver's are for any thread.
+// Which threads may use a timer of T: any, if T is a driver.
 template <class T>
 struct LockingFor {
   using type = AnyThread;
@@ -48,11 +48,18 @@ struct LockingFor<T> {
   using type = SingleThreaded;
 };
 
+/// A timer as an object, which owns the function that it calls. Its end is the timer's.
+/// @tparam T        the timers: a structure for one thread, or a Driver
+/// @tparam Locking  follows from T
 template <class T, class Locking = typename LockingFor<T>::type>
 class OwnedTimer {
  public:
-  OwnedTimer() noexcept = default;  // none
-  // `f()` is called; it must not throw. Pre: timers outlive *this.
+  /// None.
+  OwnedTimer() noexcept = default;
+  /// A timer that is not armed.
+  /// @param timers  must outlive the object
+  /// @param f       is called without arguments when the time has come; must not throw
+  /// Errors: std::bad_alloc.
   template <std::invocable F>
   OwnedTimer(T& timers, F&& f) : block_(new Call<std::decay_t<F>>(timers, std::forward<F>(f))) {
     block_->id = timers.create(fire, block_);
@@ -70,10 +77,13 @@ class OwnedTimer {
     OwnedTimer(std::move(other)).swap(*this);
     return *this;
   }
+  /// As reset().
   ~OwnedTimer() { reset(); }
 
+  /// Exchanges two timers.
+  /// @param other  the other one
   void swap(OwnedTimer& other) noexcept { std::swap(block_, other.block_); }
-  // Ends the timer; *this is none then.
+  /// Ends the timer; *this is none then. With a driver it waits for the callback that runs, unless that is its caller.
   void reset() noexcept {
     Block* const block = std::exchange(block_, nullptr);
     if (block == nullptr) return;
@@ -85,38 +95,52 @@ class OwnedTimer {
     else
       block->end(*block);
   }
+  /// Whether there is a timer.
   [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
 
   // Pre of all that follow: *this is not none.
+  /// Arms the timer for one call.
+  /// @param time  when it fires
   SetResult set(TimePoint time) noexcept { return arm(time, {}); }
+  /// Arms the timer for one call.
+  /// @param delay  how long from now; any unit of std::chrono
   template <class Rep, class Period>
   SetResult set_after(std::chrono::duration<Rep, Period> delay) noexcept {
     return arm(timer::after(delay), {});
   }
-  // For `period` from now, and from then on at each period. Pre: period > 0. A structure that needs memory to be set stops
-  // the timer when it has none.
+  /// Arms the timer for `period` from now, and from then on at each period. A structure that needs memory to be set stops
+  /// the timer when it has none.
+  /// @param period  more than zero
   template <class Rep, class Period>
   SetResult every(std::chrono::duration<Rep, Period> period) noexcept {
     return every(timer::after(period), period);
   }
-  // For `first`, and at each period from then on.
+  /// Arms the timer for a time, and from then on at each period.
+  /// @param first   the first time
+  /// @param period  more than zero
   template <class Rep, class Period>
   SetResult every(TimePoint first, std::chrono::duration<Rep, Period> period) noexcept {
     const auto step = std::chrono::ceil<Clock::duration>(period);
     FREEHOLD_ASSERT(step > Clock::duration::zero());
     return arm(first, step);
   }
-  // As that of the timers; a periodic timer stops. In its own function it is true if that will not be called again.
+  /// Disarms the timer; a periodic one stops.
+  /// Returns: whether it was armed and will not fire; in its own function: whether that will not be called again.
   bool cancel() noexcept {
     const Guard guard(block_->lock);
     block_->period.store({});
     return block_->timers.cancel(block_->id);
   }
+  /// When it fires; none: it is not armed.
   [[nodiscard]] std::optional<TimePoint> expiry() const noexcept { return block_->timers.expiry(block_->id); }
+  /// Whether it will fire.
   [[nodiscard]] bool is_armed() const noexcept { return expiry().has_value(); }
+  /// How long it is until it fires; none: it is not armed.
+  /// @param now  the time to begin at
   [[nodiscard]] std::optional<Clock::duration> remaining(TimePoint now = Clock::now()) const noexcept {
     return timer::remaining(block_->timers, block_->id, now);
   }
+  /// Its handle in the structure.
   [[nodiscard]] TimerId id() const noexcept { return block_->id; }
 
  private:

@@ -14,19 +14,28 @@
 
 namespace freehold::timer {
 
+/// An awaitable: the coroutine goes on when a time has come. The result is true then, and false if there was no timer to be
+/// had; the coroutine has not waited in that case.
+/// @tparam T  the timers
 template <class T>
 class [[nodiscard]] Sleep {
  public:
+  /// @param timers  must outlive the wait
+  /// @param time    when the coroutine goes on
   Sleep(T& timers, TimePoint time) noexcept : timers_(timers), time_(time) {}
   Sleep(const Sleep&) = delete;
   Sleep& operator=(const Sleep&) = delete;
+  /// Takes the timer along, if the coroutine is destroyed while it waits.
   ~Sleep() {
     if (!id_) return;
     timers_.destroy(id_);
     if constexpr (requires(T& timers) { timers.quiesce(); }) timers_.quiesce();
   }
 
+  /// Requirements of an awaitable.
   static constexpr bool await_ready() noexcept { return false; }
+  /// Arms the timer.
+  /// @param waiting  the coroutine
   bool await_suspend(std::coroutine_handle<> waiting) noexcept {
     waiting_ = waiting;
     const TimerId id = timers_.create(wake, this);
@@ -38,6 +47,7 @@ class [[nodiscard]] Sleep {
     has_come_ = false;
     return false;
   }
+  /// Whether the time has come.
   [[nodiscard]] bool await_resume() const noexcept { return has_come_; }
 
  private:

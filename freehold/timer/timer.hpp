@@ -1,4 +1,4 @@
-// What every timer structure of this folder has in common: handles, callbacks, time, and the concept `Timers`.
+// The interface that all timer structures share: handles, callbacks, time, and the concept `Timers`.
 //
 //   TimerWheel<> timers;                                            // or TimerQueue<>, or ContainerTimerQueue<>
 //   const TimerId id = timers.create(callback, context);
@@ -31,20 +31,32 @@
 
 namespace freehold::timer {
 
+/// The clock of all timers.
 using Clock = std::chrono::steady_clock;
+/// A time of that clock.
 using TimePoint = Clock::time_point;
 
-// Names a timer of one structure; trivially copied, safe after the timer's end.
+/// Names a timer of one structure; trivially copied, safe after the timer's end.
 class TimerId {
  public:
-  constexpr TimerId() noexcept = default;  // none
+  /// None.
+  constexpr TimerId() noexcept = default;
+  /// For structures.
+  /// @param index       of the timer in its structure
+  /// @param generation  how often the index was used; not 0
   constexpr TimerId(std::uint32_t index, std::uint32_t generation) noexcept
       : value_(std::uint64_t{generation} << 32 | index) {}
+  /// From value().
+  /// @param value  what value() returned
   constexpr explicit TimerId(std::uint64_t value) noexcept : value_(value) {}
 
+  /// Whether it names a timer, which may have ended.
   [[nodiscard]] constexpr explicit operator bool() const noexcept { return value_ != 0; }
+  /// For structures: which of their timers.
   [[nodiscard]] constexpr std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(value_); }
+  /// For structures: which life of it.
   [[nodiscard]] constexpr std::uint32_t generation() const noexcept { return static_cast<std::uint32_t>(value_ >> 32); }
+  /// The handle as a number, for interfaces that pass one; 0: none.
   [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
   friend constexpr auto operator<=>(TimerId, TimerId) noexcept = default;
 
@@ -52,29 +64,34 @@ class TimerId {
   std::uint64_t value_ = 0;
 };
 
-// Called by advance(), in its thread, without any lock. It must not throw.
+/// Called by advance(), in its thread, without any lock. It must not throw.
 using Callback = void (*)(void* context, TimerId timer);
 
+/// What a set() did.
 enum class SetResult : std::uint8_t {
-  kNoTimer,   // destroyed, or never created
-  kNoMemory,  // not armed (and it was not)
-  kArmed,     // it was not armed before
-  kRearmed,   // it was, and its former time is forgotten
+  kNoTimer,   ///< the timer was destroyed, or never created
+  kNoMemory,  ///< it is not armed, and was not before
+  kArmed,     ///< it is armed, and was not before
+  kRearmed,   ///< it is armed anew; its former time is forgotten
 };
+/// Whether the timer is armed now.
+/// @param result  of a set()
 [[nodiscard]] constexpr bool is_set(SetResult result) noexcept { return result >= SetResult::kArmed; }
 
+/// What an advance() did.
 struct Progress {
-  std::size_t fired = 0;
-  bool more = false;  // there may be more to do at once: the budget was used up, or a callback set a timer that is due
+  std::size_t fired = 0;  ///< timers that were called
+  bool more = false;      ///< there may be more to do at once: the budget was used up, or a callback set a timer that is due
 };
 
+/// A budget without an end.
 inline constexpr std::size_t kUnlimited = ~std::size_t{0};
 
-// A snapshot. timers: those that are there; a wheel for any thread counts a destroyed one until the next advance().
+/// A snapshot of a structure.
 struct TimerStats {
-  std::size_t timers = 0;
-  std::size_t most_timers = 0;  // at a time
-  std::uint64_t fired = 0;
+  std::size_t timers = 0;       ///< that are there; a wheel for any thread counts a destroyed one until the next advance()
+  std::size_t most_timers = 0;  ///< the most that were there at a time
+  std::uint64_t fired = 0;      ///< calls of callbacks
 };
 
 // create       a timer that is not armed; none if there is no memory or no room.
@@ -90,6 +107,8 @@ struct TimerStats {
 //              time (a wheel: than the tick in which that ends), and not later than the last `now` when something is due.
 // advance      calls what is due at `now`. A call does at most `budget` steps of work: timers fired, moved or forgotten.
 //              Pre: budget > 0; not called by a callback, nor by two threads at once.
+/// A timer structure, with the functions and promises above.
+/// @tparam T  the structure
 template <class T>
 concept Timers = requires(T& timers, Callback callback, void* context, TimerId id, TimePoint time, std::size_t budget) {
   { timers.create(callback, context) } -> std::same_as<TimerId>;
@@ -104,11 +123,15 @@ concept Timers = requires(T& timers, Callback callback, void* context, TimerId i
   { timers.advance(time) } -> std::same_as<Progress>;
 };
 
-// create, set, cancel, destroy, expiry and stats may be called by any thread, also while the owner is in advance().
+/// A timer structure whose create, set, cancel, destroy, expiry and stats may be called by any thread, also while the owner
+/// is in advance().
+/// @tparam T  the structure
 template <class T>
 concept SharedTimers = Timers<T> && requires { requires T::kShared; };
 
-// `delay` from now; at the end of time if that is further away. Units: any of std::chrono.
+/// The time that lies `delay` after `now`; the end of time if that is further away.
+/// @param delay  any unit of std::chrono
+/// @param now    the time to begin at
 template <class Rep, class Period>
 [[nodiscard]] TimePoint after(std::chrono::duration<Rep, Period> delay, TimePoint now = Clock::now()) noexcept {
   using Seconds = std::chrono::duration<double>;
@@ -117,17 +140,27 @@ template <class Rep, class Period>
   return now + std::chrono::ceil<Clock::duration>(delay);
 }
 
-// Arms a timer of any structure `delay` from now. Units: any of std::chrono.
+/// Arms a timer of any structure.
+/// @param timers  the structure
+/// @param id      the timer
+/// @param delay   how long from now; any unit of std::chrono
 template <class T, class Rep, class Period>
 SetResult set_after(T& timers, TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
   return timers.set(id, after(delay));
 }
 
-// Whether a timer of any structure will fire; and when, from now on: zero if its time has come, none if it is not armed.
+/// Whether a timer of any structure will fire.
+/// @param timers  the structure
+/// @param id      the timer
 template <class T>
 [[nodiscard]] bool is_armed(const T& timers, TimerId id) noexcept {
   return timers.expiry(id).has_value();
 }
+/// How long it is until a timer of any structure fires.
+/// @param timers  the structure
+/// @param id      the timer
+/// @param now     the time to begin at
+/// Returns: zero if the time has come, none if the timer is not armed.
 template <class T>
 [[nodiscard]] std::optional<Clock::duration> remaining(const T& timers, TimerId id, TimePoint now = Clock::now()) noexcept {
   const std::optional<TimePoint> expiry = timers.expiry(id);
@@ -135,7 +168,10 @@ template <class T>
   return *expiry <= now ? Clock::duration::zero() : *expiry - now;
 }
 
-// A timer that calls `f(id)`, or `f()`. Pre: f outlives the timer. Cost: as create(); nothing is copied or allocated for f.
+/// Creates a timer that calls `f(id)`, or `f()`. Nothing is copied or allocated for f.
+/// @param timers  the structure
+/// @param f       must outlive the timer
+/// Returns: as create().
 template <class T, class F>
 [[nodiscard]] TimerId create_calling(T& timers, F& f) {
   return timers.create(

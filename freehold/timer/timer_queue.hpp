@@ -1,6 +1,6 @@
-// The successor of the article's queue (container_timer_queue.hpp): the same order by exact times, but its nodes are in the
-// queue's own memory and bring their links along, so that set() and cancel() allocate nothing, whatever the heap; and all
-// timers of one time leave the order in one step.
+// Timers in the order of their exact times: the successor of the article's queue (container_timer_queue.hpp). Its nodes are
+// in the queue's own memory and bring their links along, so that set() and cancel() allocate nothing. All timers of one time
+// leave the order in one step.
 //
 //   Invariant: a timer is armed if and only if it is in queue_, due_ or again_. due_ has what advance() is about to call;
 //   again_ what was set to a time that had come already while advance() ran.
@@ -20,24 +20,35 @@
 #include "freehold/timer/intrusive_list.hpp"
 #include "freehold/timer/intrusive_multimap.hpp"
 #include "freehold/timer/locking.hpp"
-#include "freehold/timer/slab.hpp"
+#include "freehold/timer/node_array.hpp"
 #include "freehold/timer/sleep.hpp"
 #include "freehold/timer/timer.hpp"
 
 namespace freehold::timer {
 
+/// Timers in the order of their exact times; set() and cancel() allocate nothing.
+/// @tparam Locking  SingleThreaded, or AnyThread
+/// Cost: set O(log of the number of distinct times), cancel mostly O(1), create, destroy and next_expiry O(1).
 template <class Locking = SingleThreaded>
 class TimerQueue {
  public:
+  /// Whether several threads may use it; see SharedTimers.
   static constexpr bool kShared = Locking::kShared;
 
+  /// A queue without timers.
+  /// @param max_timers  the most timers at a time; their address space is reserved
+  /// Errors: std::bad_alloc when there is no address space.
   explicit TimerQueue(std::size_t max_timers = kDefaultTimers) : nodes_(max_timers) {}
   TimerQueue(const TimerQueue&) = delete;
   TimerQueue& operator=(const TimerQueue&) = delete;
 
+  /// Creates a timer that is not armed.
+  /// @param callback  is called by advance() when the timer's time has come
+  /// @param context   its first argument
+  /// Returns: its handle; none if there is no memory or no room.
   [[nodiscard]] TimerId create(Callback callback, void* context) noexcept {
     const Guard guard(lock_);
-    const std::uint32_t index = nodes_.take();
+    const std::uint32_t index = nodes_.allocate();
     if (index == kNoNode) return {};
     Node& node = nodes_[index];
     node.callback = callback;
@@ -46,6 +57,10 @@ class TimerQueue {
     return TimerId(index, node.generation);
   }
 
+  /// Arms a timer, or arms it anew.
+  /// @param id    the timer
+  /// @param time  when it fires
+  /// Returns: see SetResult.
   SetResult set(TimerId id, TimePoint time) noexcept {
     const Guard guard(lock_);
     Node* const node = find(id);
@@ -60,12 +75,18 @@ class TimerQueue {
     return was_armed ? SetResult::kRearmed : SetResult::kArmed;
   }
 
+  /// Disarms a timer.
+  /// @param id  the timer
+  /// Returns: whether it was armed and will not fire.
   bool cancel(TimerId id) noexcept {
     const Guard guard(lock_);
     Node* const node = find(id);
     return node != nullptr && disarm(*node);
   }
 
+  /// Ends a timer, armed or not, also from its own callback.
+  /// @param id  the timer
+  /// Returns: whether it was there. Another thread's callback may still run.
   bool destroy(TimerId id) noexcept {
     const Guard guard(lock_);
     Node* const node = find(id);
@@ -73,36 +94,45 @@ class TimerQueue {
     disarm(*node);
     node->is_live = false;
     if (++node->generation == 0) node->generation = 1;
-    nodes_.give(nodes_.index_of(*node));
+    nodes_.free(nodes_.index_of(*node));
     return true;
   }
 
+  /// The time that an armed timer was set to.
+  /// @param id  the timer
+  /// Returns: the time; none: the timer is not armed, or not there.
   [[nodiscard]] std::optional<TimePoint> expiry(TimerId id) const noexcept {
     const Guard guard(lock_);
     const Node* const node = find(id);
     if (node == nullptr || !node->is_linked()) return std::nullopt;
     return node->key;
   }
+  /// A snapshot; see TimerStats.
   [[nodiscard]] TimerStats stats() const noexcept {
     const Guard guard(lock_);
-    return {nodes_.taken(), nodes_.used(), fired_};
+    return {nodes_.allocated(), nodes_.used(), fired_};
   }
+  /// The latest `now` that advance() was given. Where advance() is called.
   [[nodiscard]] TimePoint now() const noexcept {
     const Guard guard(lock_);
     return now_;
   }
 
-  // Arms a timer `delay` from now. Units: any of std::chrono.
+  /// Arms a timer.
+  /// @param id     the timer
+  /// @param delay  how long from now; any unit of std::chrono
   template <class Rep, class Period>
   SetResult set_after(TimerId id, std::chrono::duration<Rep, Period> delay) noexcept {
     return set(id, timer::after(delay));
   }
-  // For coroutines: `co_await timers.after(30ms)`; see sleep.hpp.
+  /// For coroutines: `co_await timers.after(30ms)`; see Sleep.
+  /// @param delay  how long from now; any unit of std::chrono
   template <class Rep, class Period>
   Sleep<TimerQueue> after(std::chrono::duration<Rep, Period> delay) noexcept {
     return {*this, timer::after(delay)};
   }
 
+  /// When advance() should be called next; none while no timer is armed. Not later than the earliest timer's time.
   [[nodiscard]] std::optional<TimePoint> next_expiry() const noexcept {
     const Guard guard(lock_);
     if (!due_.empty() || !again_.empty()) return now_;
@@ -110,6 +140,11 @@ class TimerQueue {
     return std::nullopt;
   }
 
+  /// Calls the timers that are due.
+  /// @param now     the time
+  /// @param budget  the most steps of work: timers fired, moved or forgotten; at least 1
+  /// Returns: how many timers fired, and whether there is more to do at once.
+  /// Threads: the owner; not in a callback.
   Progress advance(TimePoint now, std::size_t budget = kUnlimited) noexcept {
     const Guard guard(lock_);
     FREEHOLD_ASSERT(!advancing_ && budget > 0);
@@ -124,7 +159,7 @@ class TimerQueue {
     return progress;
   }
 
-  // The invariant. Cost: O(n). For tests.
+  /// Ends the process in a checked build if an invariant does not hold. For tests. Cost: O(n).
   void check_invariants() const {
     const Guard guard(lock_);
     queue_.check_invariants();
@@ -187,7 +222,7 @@ class TimerQueue {
   bool advancing_ = false;
   TimePoint now_ = TimePoint::min();
   std::uint64_t fired_ = 0;
-  Slab<Node, SingleThreaded> nodes_;
+  NodeArray<Node, SingleThreaded> nodes_;
   IntrusiveMultimap<Node, TimePoint> queue_;
   IntrusiveList<Node> due_;
   IntrusiveList<Node> again_;

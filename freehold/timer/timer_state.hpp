@@ -1,17 +1,17 @@
-// What a wheel knows of one timer beside its links: who it is, whether it is armed, for which tick, and where its owner will
-// look at it. A timer that is cancelled, or set to a later tick, stays linked where it is: its owner finds it there in time
-// and forgets it or moves it on. So the hot case, set and cancel, touches this state and nothing else.
+// The state of one timer of a wheel, beside its links: its generation, whether it is armed, for which tick, and where the
+// owner will look at it. A timer that is cancelled, or set to a later tick, stays linked where it is: the owner finds it
+// there in time, and unlinks it or moves it on. So the hot case, set and cancel, touches this state and nothing else.
 //
-//   Invariant: an armed timer is linked in a slot that begins at tick `place` <= `due`, or its owner has been told of it.
+//   Invariant: an armed timer is linked in a slot that begins at tick `place` <= `due`, or it is posted to its owner.
 //
 // PlainState is for one thread; SharedState is the same for any thread beside an owner, in one word and two numbers:
-//   arm      holds the word (kSetting) while it writes `due`, and tells the owner unless `place` is early enough. Another
+//   arm      holds the word (kSetting) while it writes `due`, and posts the timer unless `place` is early enough. Another
 //            arm() of the same timer waits for it, which is a handful of instructions; nobody else does.
 //   disarm   one compare-exchange. During an arm() it leaves a mark, and that arm() ends as if it had come before.
-//   end      one compare-exchange, and the owner is told.
-//   settle   the owner, who has unlinked the node: writes the new `place`, then changes the word. Whoever read the former
-//            place fails its own compare-exchange and looks again; so neither side misses what the other did.
-// Every arm and settle counts the version up, so that nothing that came and went in between is overlooked (no ABA within
+//   end      one compare-exchange, and the timer is posted.
+//   resolve  the owner, which has unlinked the node: writes the new `place`, then changes the word. A thread that read the
+//            former place fails its own compare-exchange and looks again; so neither side misses what the other did.
+// Every arm and resolve counts the version up, so that nothing that came and went in between is overlooked (no ABA within
 // 2^27 of them).
 #pragma once
 #include <atomic>
@@ -29,14 +29,14 @@ inline constexpr Ticks kNowhere = ~Ticks{0};
 
 struct ArmResult {
   SetResult result;
-  bool tell;  // the owner has to look at the timer
+  bool post;  // the caller has to post the timer to the owner
 };
 struct EndResult {
   bool ended;
-  bool tell;
+  bool post;
 };
-// What the owner found, and has to do: call it, link it at `place`, forget it, give its memory back, look again later.
-enum class Settled : std::uint8_t { kDue, kPlaced, kIdle, kEnded, kBusy };
+// What the owner has to do with the timer: call it, link it at `place`, nothing, free its memory, look again later.
+enum class Resolved : std::uint8_t { kDue, kPlaced, kIdle, kEnded, kBusy };
 
 class PlainState {
  public:
@@ -47,7 +47,7 @@ class PlainState {
   }
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] bool is_armed() const noexcept { return armed_; }
-  [[nodiscard]] bool is_told() const noexcept { return false; }
+  [[nodiscard]] bool is_posted() const noexcept { return false; }
   [[nodiscard]] Ticks due() const noexcept { return due_; }
   [[nodiscard]] Ticks place() const noexcept { return place_; }
 
@@ -79,15 +79,15 @@ class PlainState {
   // Pre: not linked. `place_of(due)` is where a timer belongs that may not fire yet, none of them kNowhere; `position` until
   // where they may.
   template <class PlaceOf>
-  Settled settle(bool, bool may_fire, Ticks position, PlaceOf&& place_of) noexcept {
+  Resolved resolve(bool, bool may_fire, Ticks position, PlaceOf&& place_of) noexcept {
     place_ = kNowhere;
-    if (!armed_) return Settled::kIdle;
+    if (!armed_) return Resolved::kIdle;
     if (may_fire && due_ <= position) {
       armed_ = false;
-      return Settled::kDue;
+      return Resolved::kDue;
     }
     place_ = place_of(due_);
-    return Settled::kPlaced;
+    return Resolved::kPlaced;
   }
 
  private:
@@ -101,16 +101,16 @@ class PlainState {
 };
 
 struct TimerOrders {
-  // acquire: pairs with settle (the place that goes with this word) and, for whoever will tell the owner, with the settle
-  // after which the link of the owner's list is free again. For disarm and end: who finds the timer called knows that the
-  // call has begun, and can wait for its end (driver.hpp).
+  // acquire: pairs with resolve (the place that goes with this word) and, for a thread that will post the timer, with the
+  // resolve after which the link of the mailbox is free again. For disarm and end: a thread that finds the timer called
+  // knows that the call has begun, and can wait for its end (driver.hpp).
   static constexpr std::memory_order kLook = std::memory_order_acquire;
   // release: pairs with kOwnerLook; publishes the due tick, and what the caller did before, to the callback.
   static constexpr std::memory_order kArm = std::memory_order_release;
   // acquire: pairs with arm, by which the due tick is there.
   static constexpr std::memory_order kOwnerLook = std::memory_order_acquire;
-  // release: pairs with kLook; publishes the place, and that the link of the owner's list was read.
-  static constexpr std::memory_order kSettle = std::memory_order_release;
+  // release: pairs with kLook; publishes the place, and that the link of the mailbox was read.
+  static constexpr std::memory_order kResolve = std::memory_order_release;
   // release: pairs with kReadDue; a due tick is not seen before the word that says that it is being set.
   static constexpr std::memory_order kWriteDue = std::memory_order_release;
   // acquire: pairs with kWriteDue, so that armed_for() looks at a word that is as new as the tick.
@@ -129,12 +129,14 @@ class SharedState {
   }
   // The owner, for which only the flags of others can change.
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_of(word_.load(std::memory_order_relaxed)); }
-  // What the owner sees now; an arm() that is under way tells it later.
+  // As the owner sees it now; an arm() that is under way posts the timer later.
   [[nodiscard]] bool is_armed() const noexcept {
     const std::uint64_t word = word_.load(Orders::kOwnerLook);
     return (word & (kArmed | kSetting)) == kArmed;
   }
-  [[nodiscard]] bool is_told() const noexcept { return (word_.load(std::memory_order_relaxed) & (kTold | kSetting)) != 0; }
+  [[nodiscard]] bool is_posted() const noexcept {
+    return (word_.load(std::memory_order_relaxed) & (kPosted | kSetting)) != 0;
+  }
   [[nodiscard]] Ticks due() const noexcept { return due_.load(std::memory_order_relaxed); }
   [[nodiscard]] Ticks place() const noexcept { return place_.load(std::memory_order_relaxed); }
 
@@ -151,20 +153,20 @@ class SharedState {
     }
     const bool was_armed = (word & kArmed) != 0;
     word = (word | kSetting) & ~kArmed;
-    due_.store(due, Orders::kWriteDue);  // for the owner kArm publishes it; only who holds the word writes it
+    due_.store(due, Orders::kWriteDue);  // for the owner kArm publishes it; only the thread that holds the word writes it
     for (;;) {
-      bool tell = false;
+      bool post = false;
       std::uint64_t next = word & ~(kSetting | kCancelled);
       if (!is(word, generation)) {
         // It was destroyed meanwhile.
       } else if ((word & kCancelled) == 0) {
-        // relaxed: not older than the word, which was acquired; if it is newer, the owner's settle fails or we do.
-        tell = due < place_.load(std::memory_order_relaxed);
-        next = counted_up(next) | kArmed | (tell ? kTold : 0);
+        // relaxed: not older than the word, which was acquired; if it is newer, the owner's resolve fails or we do.
+        post = due < place_.load(std::memory_order_relaxed);
+        next = counted_up(next) | kArmed | (post ? kPosted : 0);
       }
       if (word_.compare_exchange_weak(word, next, Orders::kArm, Orders::kLook)) {
         if (!is(next, generation)) return {SetResult::kNoTimer, false};
-        return {was_armed ? SetResult::kRearmed : SetResult::kArmed, tell && (word & kTold) == 0};
+        return {was_armed ? SetResult::kRearmed : SetResult::kArmed, post && (word & kPosted) == 0};
       }
     }
   }
@@ -202,37 +204,37 @@ class SharedState {
     std::uint64_t word = word_.load(Orders::kLook);
     for (;;) {
       if (!is(word, generation)) return {false, false};
-      const std::uint64_t next = (word & ~kArmed) | kDead | kTold;
-      // Releases nothing: what the owner needs is published by the list by which it is told.
-      if (word_.compare_exchange_weak(word, next, Orders::kLook, Orders::kLook)) return {true, (word & kTold) == 0};
+      const std::uint64_t next = (word & ~kArmed) | kDead | kPosted;
+      // Releases nothing: the mailbox publishes what the owner needs.
+      if (word_.compare_exchange_weak(word, next, Orders::kLook, Orders::kLook)) return {true, (word & kPosted) == 0};
     }
   }
 
-  // The owner. `was_told`: the node was taken from the list by which the owner is told, and may come there again.
+  // The owner. `from_mailbox`: the node was taken from the mailbox, and may come there again.
   template <class PlaceOf>
-  Settled settle(bool was_told, bool may_fire, Ticks position, PlaceOf&& place_of) noexcept {
+  Resolved resolve(bool from_mailbox, bool may_fire, Ticks position, PlaceOf&& place_of) noexcept {
     std::uint64_t word = word_.load(Orders::kOwnerLook);
     for (;;) {
-      if ((word & kDead) != 0 && was_told) {
-        if ((word & kSetting) != 0) return Settled::kBusy;  // an arm() has not noticed yet; the owner stays told
+      if ((word & kDead) != 0 && from_mailbox) {
+        if ((word & kSetting) != 0) return Resolved::kBusy;  // an arm() has not noticed yet; it stays posted
         next_life(word);
-        return Settled::kEnded;
+        return Resolved::kEnded;
       }
-      std::uint64_t next = counted_up(was_told ? word & ~kTold : word);
+      std::uint64_t next = counted_up(from_mailbox ? word & ~kPosted : word);
       Ticks place = kNowhere;
-      Settled found = Settled::kIdle;
-      // While it is being set, arm() will fail to change the word, find it nowhere, and tell.
+      Resolved found = Resolved::kIdle;
+      // While it is being set, arm() will fail to change the word, find it nowhere, and post it.
       if ((word & (kArmed | kSetting)) == kArmed) {
         // relaxed: published by the arm whose word we saw; a later one makes us look again.
         const Ticks due = due_.load(std::memory_order_relaxed);
-        found = may_fire && due <= position ? Settled::kDue : Settled::kPlaced;
-        if (found == Settled::kDue)
+        found = may_fire && due <= position ? Resolved::kDue : Resolved::kPlaced;
+        if (found == Resolved::kDue)
           next &= ~kArmed;
         else
           place = place_of(due);
       }
-      place_.store(place, std::memory_order_relaxed);  // relaxed: kSettle publishes it
-      if (word_.compare_exchange_weak(word, next, Orders::kSettle, Orders::kOwnerLook)) return found;
+      place_.store(place, std::memory_order_relaxed);  // relaxed: kResolve publishes it
+      if (word_.compare_exchange_weak(word, next, Orders::kResolve, Orders::kOwnerLook)) return found;
     }
   }
 
@@ -241,7 +243,7 @@ class SharedState {
   static constexpr std::uint64_t kArmed = 1;      // fires at due_, unless something else comes first
   static constexpr std::uint64_t kSetting = 2;    // an arm() holds the word
   static constexpr std::uint64_t kCancelled = 4;  // that arm() was cancelled
-  static constexpr std::uint64_t kTold = 8;       // on the owner's list, or about to be
+  static constexpr std::uint64_t kPosted = 8;     // in the owner's mailbox, or about to be
   static constexpr std::uint64_t kDead = 16;      // destroyed, or not created
   static constexpr unsigned kVersionShift = 5, kGenerationShift = 32;
   static constexpr std::uint64_t kVersionMask = ((std::uint64_t{1} << 27) - 1) << kVersionShift;

@@ -19,9 +19,10 @@
 
 namespace freehold::timer {
 
+// A uv_timer_t as LoopTimers wants it.
 class UvAlarm {
  public:
-  UvAlarm(uv_loop_t& loop, void (*ring)(void*), void* context) : handle_(new Handle{{}, ring, context}) {
+  UvAlarm(uv_loop_t& loop, void (*notify)(void*), void* context) : handle_(new Handle{{}, notify, context}) {
     uv_timer_init(&loop, &handle_->timer);
     handle_->timer.data = handle_;
   }
@@ -42,7 +43,7 @@ class UvAlarm {
         &handle_->timer,
         [](uv_timer_t* timer) {
           const Handle& handle = *static_cast<Handle*>(timer->data);
-          handle.ring(handle.context);
+          handle.notify(handle.context);
         },
         static_cast<std::uint64_t>(delay.count()), 0);
   }
@@ -52,12 +53,14 @@ class UvAlarm {
   static constexpr Clock::duration kMost = std::chrono::hours(24 * 365);
   struct Handle {
     uv_timer_t timer;
-    void (*ring)(void*);
+    void (*notify)(void*);
     void* context;
   };
   Handle* handle_;
 };
 
+/// Timers in a libuv loop: LoopTimers on one uv_timer_t.
+/// @tparam T  the structure, for one thread
 template <class T = TimerWheel<>>
 using UvTimers = LoopTimers<T, UvAlarm>;
 

@@ -419,7 +419,7 @@ struct RelaxedOwnerLook : timer::WheelOrders {
   static constexpr std::memory_order kOwnerLook = kRelaxed;
 };
 struct RelaxedSettle : timer::WheelOrders {
-  static constexpr std::memory_order kSettle = kRelaxed;
+  static constexpr std::memory_order kResolve = kRelaxed;
 };
 struct RelaxedWriteDue : timer::WheelOrders {
   static constexpr std::memory_order kWriteDue = kRelaxed;
@@ -428,7 +428,7 @@ struct RelaxedReadDue : timer::WheelOrders {
   static constexpr std::memory_order kReadDue = kRelaxed;
 };
 struct RelaxedTell : timer::WheelOrders {
-  static constexpr std::memory_order kTell = kRelaxed;
+  static constexpr std::memory_order kPost = kRelaxed;
 };
 struct RelaxedTake : timer::WheelOrders {
   static constexpr std::memory_order kTake = kRelaxed;

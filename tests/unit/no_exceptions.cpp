@@ -2,21 +2,9 @@
 #include <atomic>
 #include <thread>
 
-#include "freehold/heap/adapters.hpp"
-#include "freehold/heap/heap_allocator.hpp"
-#include "freehold/heap/heap_resource.hpp"
-#include "freehold/heap/in_heap.hpp"
-#include "freehold/heap/private_heap.hpp"
-#include "freehold/pool/node_pools.hpp"
-#include "freehold/pool/object_pool.hpp"
-#include "freehold/pool/registry.hpp"
-#include "freehold/pool/single_thread.hpp"
-#include "freehold/pool/tracked_pool.hpp"
-#include "freehold/timer/driver.hpp"
-#include "freehold/timer/owned_timer.hpp"
-#include "freehold/timer/sleep.hpp"
-#include "freehold/timer/timer_queue.hpp"
-#include "freehold/timer/timer_wheel.hpp"
+#include "freehold/heap.hpp"
+#include "freehold/pool.hpp"
+#include "freehold/timer.hpp"
 
 namespace {
 

@@ -2,8 +2,7 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "freehold/timer/heap_timer_queue.hpp"
-#include "freehold/timer/timer_wheel.hpp"
+#include "freehold/timer.hpp"
 
 int main() {
   freehold::TimerWheel<> wheel;

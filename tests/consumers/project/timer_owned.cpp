@@ -2,8 +2,7 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "freehold/timer/owned_timer.hpp"
-#include "freehold/timer/timer_wheel.hpp"
+#include "freehold/timer.hpp"
 
 int main() {
   using namespace std::chrono_literals;

@@ -1,4 +1,4 @@
-// What every timer structure promises (freehold/timer/timer.hpp), asked of each with each locking policy.
+// The promises of every timer structure (freehold/timer/timer.hpp), tested for each with each locking policy.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -26,10 +26,10 @@ inline constexpr std::uint32_t kNoNode = ~std::uint32_t{0};
 inline constexpr std::size_t kDefaultTimers = std::size_t{1} << 24;
 
 template <class Node, class Locking>
-class Slab {
+class NodeArray {
  public:
   // Errors: std::bad_alloc when there is no address space for `capacity` nodes.
-  explicit Slab(std::size_t capacity)
+  explicit NodeArray(std::size_t capacity)
       : capacity_(static_cast<std::uint32_t>(std::min<std::size_t>(capacity, kNoNode))),
         memory_(pool::Memory::reserved(std::size_t{capacity_} * sizeof(Node), alignof(Node))),
         nodes_(static_cast<Node*>(memory_.start())) {}
@@ -43,32 +43,32 @@ class Slab {
   [[nodiscard]] std::uint32_t used() const noexcept { return used_.load(std::memory_order_acquire); }
 
   // kNoNode: no memory, or as many as there may be.
-  [[nodiscard]] std::uint32_t take() noexcept {
+  [[nodiscard]] std::uint32_t allocate() noexcept {
     const sync::Guard<Mutex> guard(lock_);
     if (free_ != kNoNode) {
       const std::uint32_t index = free_;
       free_ = nodes_[index].get_next();
-      ++taken_;
+      ++allocated_;
       return index;
     }
     const std::uint32_t index = used_.load(std::memory_order_relaxed);  // relaxed: changed under the lock only
     if (index == usable_ && !grow()) return kNoNode;
     std::construct_at(&nodes_[index]);
     used_.store(index + 1, std::memory_order_release);
-    ++taken_;
+    ++allocated_;
     return index;
   }
 
-  void give(std::uint32_t index) noexcept {
+  void free(std::uint32_t index) noexcept {
     const sync::Guard<Mutex> guard(lock_);
     nodes_[index].set_next(free_);
     free_ = index;
-    --taken_;
+    --allocated_;
   }
   // Nodes that are handed out now.
-  [[nodiscard]] std::uint32_t taken() const noexcept {
+  [[nodiscard]] std::uint32_t allocated() const noexcept {
     const sync::Guard<Mutex> guard(lock_);
-    return taken_;
+    return allocated_;
   }
 
  private:
@@ -95,7 +95,7 @@ class Slab {
   // Under the lock.
   [[no_unique_address]] mutable Mutex lock_;
   std::uint32_t usable_ = 0;
-  std::uint32_t taken_ = 0;
+  std::uint32_t allocated_ = 0;
   std::uint32_t free_ = kNoNode;
 };
 

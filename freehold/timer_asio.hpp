@@ -1,0 +1,14 @@
+// Timers in a Boost.Asio io_context: a timing wheel on one steady_timer of the context. Needs Boost's headers.
+//
+//   #include <freehold/timer_asio.hpp>
+//
+//   boost::asio::io_context context;
+//   freehold::timer::AsioTimers<> timers(context);
+//   timers.set_after(timers.create(callback, argument), 30s);
+//   context.run();                                                 // returns when no timer is armed and no work is left
+//
+// Guide: docs/timers.md.
+#pragma once
+#include "freehold/timer.hpp"
+#include "freehold/timer/asio_timers.hpp"
+#include "freehold/timer/loop_timers.hpp"
