@@ -1,5 +1,5 @@
 // A list of the private heaps for any thread, of one shared object: for fork, so that no child finds a heap half changed,
-// and for reports. A heap stays in the registry of the shared object that made it, whoever ends it.
+// and for reports. A heap stays in the registry of the shared object that made it, even if another one ends it.
 //
 //   Invariant: while a thread is in fork(), it holds the registry's lock, then every heap's locks.
 //

@@ -57,13 +57,13 @@ struct FreeSlot {
   typename A::template var<FreeSlot*> next;
 };
 
-// Which blocks of a slab are handed out, one bit for every place where one may begin; nothing but in a checked build and
+// Which blocks of a slab are allocated, one bit for every place where one may begin; nothing but in a checked build and
 // under AddressSanitizer. (Whether a block is poisoned does not tell: its user may have poisoned some of it.) Its atomics
 // are native ones under the simulator, too: it is an observer.
 template <std::size_t Places>
 class AllocatedBlocks {
  public:
-  // Returns whether it was handed out before.
+  // Both return whether the block was allocated before.
   bool on_allocate(std::size_t place) noexcept { return (words_[place / 64].fetch_or(mask(place)) & mask(place)) != 0; }
   bool on_free(std::size_t place) noexcept { return (words_[place / 64].fetch_and(~mask(place)) & mask(place)) != 0; }
   void clear() noexcept {

@@ -1,11 +1,13 @@
-// Where a private heap's slabs come from.
+// The source of a private heap's slabs, as a concept, and the two sources that are used: Freehold's engine, and the same
+// with its pages on one memory node.
 //
 //   take(bytes, alignment)         memory, or null if there is none; the alignment is a power of two from the slab's size on
-//   give_back(block, alignment)    what take(..., alignment) returned
-//   is_from(block)                 whether take() may have returned it: for checked builds
+//   give_back(block, alignment)    frees what take(..., alignment) returned
+//   is_from(block)                 whether take() may have returned the block: for checked builds
 //
-// Any thread. EngineSlabs asks Freehold's engine, whose runs of pages are kept warm between one heap and the next. A program
-// and a plugin may each have an engine of their own: a heap keeps to that of the shared object that made it, whoever calls.
+// Any thread. The engine keeps runs of pages warm between one heap and the next. A program and a plugin may each have an
+// engine of their own: a heap keeps to the engine of the shared object that made it, in whatever shared object the caller
+// is.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -63,8 +65,8 @@ class EngineSlabsOf {
 using EngineSlabs = EngineSlabsOf<base::kAddressSanitizer>;
 static_assert(SlabSource<EngineSlabs>);
 
-// Slabs on one memory node, if told: pages are bound when a slab comes and let go when it goes back, so that the engine
-// hands them to others as it found them. A no-op where there is one node, no such node, the system refuses, or nobody asked.
+// Slabs on one memory node, if the heap's options say so: pages are bound when a slab comes and unbound when it goes back,
+// so that the engine finds them as they were. A no-op where there is one node or no such node, and where the system refuses.
 // Cost: a system call for each slab (64 KiB) and each large block, both ways.
 template <SlabSource Source, class Nodes = os::Nodes>
 class NodeSlabs {
@@ -95,7 +97,7 @@ class NodeSlabs {
   int node_ = -1;
 };
 
-// The source, told what the options say of it.
+// The source, with the memory node that the options name.
 template <SlabSource Source>
 [[nodiscard]] Source placed(Source source, const HeapOptions& options) noexcept {
   if constexpr (requires { source.lie_on(options.node); }) source.lie_on(options.node);

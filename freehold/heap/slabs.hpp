@@ -167,8 +167,8 @@ class Slabs {
     const std::size_t has = slab->large_bytes.load();
     return c == kNoClass && bytes <= has && bytes >= has / 2;
   }
-  // A block is handed out, comes back: what a checked build and the memory checkers need to know. False: misuse, and the
-  // handler of fatal() returned.
+  // A block is allocated, or freed: for checked builds and memory checkers. False: misuse, and the handler of fatal()
+  // returned.
   void on_allocate(unsigned c, void* block) const noexcept {
     if constexpr (kSeesMisuse) {
       SlabType* const slab = SlabType::of(block);
@@ -242,7 +242,7 @@ class Slabs {
     }
   }
 
-  // Gives everything back but the heap's own data. What was handed out is no longer anybody's.
+  // Gives everything back but the heap's own data. Ends every block.
   void release_all() noexcept {
     poison_.on_free_all();
     for (SlabType* large = larges_.first(); large != nullptr;) {

@@ -12,7 +12,7 @@
 //   struct TaggedStack {
 //     static constexpr std::string_view kName = "tagged-stack";         // on command lines and in tables
 //     static constexpr std::string_view kSource = "article 1, Pool_t";  // where it comes from
-//     static constexpr bool kFindsLast = true;                          // the last free slot, whoever released it
+//     static constexpr bool kFindsLast = true;                          // the last free slot, in any thread
 //     static constexpr TaggedStackOrders kOrders{};                     // an aggregate of memory orders, may be empty
 //     template <sync::Atomics A, class Contention = sync::IgnoreContention, TaggedStackOrders O = kOrders>
 //     using Pool = TaggedStackPool<A, Contention, O>;

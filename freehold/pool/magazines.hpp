@@ -4,7 +4,7 @@
 //
 //   Invariants: a free slot lies in a magazine of a thread or of the depot. The depot has ceil(slots / rounds_) magazines,
 //   in its list of full ones, its list of empty ones, or its one partial magazine: threads bring two of their own and trade
-//   one for one. So whoever brings a full one, or one slot, finds an empty one: the depot holds too few slots for all of its
+//   one for one. So a thread that brings a full one, or one slot, finds an empty one: the depot holds too few slots for all of its
 //   magazines to be full.
 //
 // A thread that ends pours its slots into the depot. A thread without magazines (thread_caches.hpp) takes single slots from

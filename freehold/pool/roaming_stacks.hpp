@@ -2,7 +2,7 @@
 // no home. release pushes onto the stack that the Spread names now, acquire pops from there, and from the others in turn
 // when that is empty: so slots follow those who use them, and gather where they are released.
 //
-//   Invariant (at rest): the chains from all heads together visit each free slot once, and no other.
+//   Invariant (at rest): the lists from all heads together visit each free slot once, and no other.
 //
 // Linearisation: as tagged_stack.hpp; null where shortage.hpp says. Any thread; lock-free.
 // Cost: one compare-exchange each on a stack's line, plus the line of the link. Bookkeeping: 4 bytes a slot, a line a stack.

@@ -3,7 +3,7 @@
 // in between is visible as a change: no ABA within 2^32 operations of one compare-exchange. The links lie in an array
 // beside the slots, so that a released slot is not touched and a stale reader reads a link, never somebody's data.
 //
-//   Invariant (at rest): the chain from the head ends after as many links as slots are free, and visits none twice.
+//   Invariant (at rest): the list from the head ends after as many links as slots are free, and visits none twice.
 //
 // Linearisation: acquire at its successful compare-exchange (or the load that saw the stack empty), release at its own.
 // Any thread; lock-free. Cost: one compare-exchange each on the one line that all share, plus the line of the link.

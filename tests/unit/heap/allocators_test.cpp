@@ -36,9 +36,9 @@ std::uint64_t live(H& heap) {
 }
 
 template <class H>
-class Faces : public testing::Test {
+class HeapAllocators : public testing::Test {
  protected:
-  ~Faces() override {
+  ~HeapAllocators() override {
     EXPECT_EQ(live(heap_), 0U) << "not everything was given back";
     EXPECT_EQ(live(other_), 0U);
     heap_.check_invariants();
@@ -50,14 +50,14 @@ class Faces : public testing::Test {
   static constexpr const char* kLong = "a string that is too long to lie within the string itself";
   H heap_, other_;
 };
-struct FaceName {
+struct KindName {
   template <class H>
   static std::string GetName(int) {
     return std::is_same_v<H, PrivateHeap> ? "PrivateHeap" : "OwnerLockedHeap";
   }
 };
 using Kinds = testing::Types<OwnerLockedHeap, PrivateHeap>;
-TYPED_TEST_SUITE(Faces, Kinds, FaceName);
+TYPED_TEST_SUITE(HeapAllocators, Kinds, KindName);
 
 // Fills and empties a sequence; what it says must be what it was told.
 template <class C>
@@ -71,7 +71,7 @@ void exercise_sequence(C& all) {
   EXPECT_EQ(std::accumulate(all.begin(), all.end(), 0), 3000 * 2999 / 2 - 1000 * 999 / 2);
 }
 
-TYPED_TEST(Faces, Sequences_Work) {
+TYPED_TEST(HeapAllocators, Sequences_Work) {
   using A = typename TestFixture::template Allocator<int>;
   const A allocator(this->heap_);
   std::vector<int, A> vector(allocator);
@@ -94,7 +94,7 @@ TYPED_TEST(Faces, Sequences_Work) {
   EXPECT_GT(live(this->heap_), 2000U);
 }
 
-TYPED_TEST(Faces, Associative_Work) {
+TYPED_TEST(HeapAllocators, Associative_Work) {
   using A = typename TestFixture::template Allocator<std::pair<const int, int>>;
   using K = typename TestFixture::template Allocator<int>;
   const A allocator(this->heap_);
@@ -129,7 +129,7 @@ TYPED_TEST(Faces, Associative_Work) {
   EXPECT_EQ(copy, map);
 }
 
-TYPED_TEST(Faces, MoveAndSwap_TheHeapGoesAlong) {
+TYPED_TEST(HeapAllocators, MoveAndSwap_TheHeapGoesAlong) {
   using A = typename TestFixture::template Allocator<int>;
   using Vector = std::vector<int, A>;
   Vector first(100, 1, A(this->heap_)), second(200, 2, A(this->other_));
@@ -146,7 +146,7 @@ TYPED_TEST(Faces, MoveAndSwap_TheHeapGoesAlong) {
   EXPECT_EQ(live(this->heap_), 1U);
 }
 
-TYPED_TEST(Faces, MoveIntoAGivenHeap_ElementsAreMovedOneByOne) {
+TYPED_TEST(HeapAllocators, MoveIntoAGivenHeap_ElementsAreMovedOneByOne) {
   using A = typename TestFixture::template Allocator<int>;
   std::list<int, A> list({1, 2, 3}, A(this->heap_));
   const std::list<int, A> elsewhere(std::move(list), A(this->other_));
@@ -154,7 +154,7 @@ TYPED_TEST(Faces, MoveIntoAGivenHeap_ElementsAreMovedOneByOne) {
   EXPECT_EQ(live(this->other_), 3U);
 }
 
-TYPED_TEST(Faces, CopyAssignment_KeepsItsHeap) {
+TYPED_TEST(HeapAllocators, CopyAssignment_KeepsItsHeap) {
   using A = typename TestFixture::template Allocator<int>;
   std::vector<int, A> first(100, 1, A(this->heap_)), second(200, 2, A(this->other_));
   first = second;
@@ -164,7 +164,7 @@ TYPED_TEST(Faces, CopyAssignment_KeepsItsHeap) {
   EXPECT_TRUE(A(this->heap_) == typename TestFixture::template Allocator<char>(this->heap_));
 }
 
-TYPED_TEST(Faces, ScopedAllocator_ElementsAreInTheHeapToo) {
+TYPED_TEST(HeapAllocators, ScopedAllocator_ElementsAreInTheHeapToo) {
   using String = typename TestFixture::String;
   using A = std::scoped_allocator_adaptor<typename TestFixture::template Allocator<String>>;
   std::vector<String, A> words(A(typename TestFixture::template Allocator<String>(this->heap_)));
@@ -174,7 +174,7 @@ TYPED_TEST(Faces, ScopedAllocator_ElementsAreInTheHeapToo) {
   EXPECT_EQ(words[9], this->kLong);
 }
 
-TYPED_TEST(Faces, Strings_Work) {
+TYPED_TEST(HeapAllocators, Strings_Work) {
   typename TestFixture::String text(this->kLong, typename TestFixture::template Allocator<char>(this->heap_));
   for (int i = 0; i < 10; ++i) text.append(text, 0, text.size() / 2);
   EXPECT_TRUE(text.starts_with("a string"));
@@ -184,7 +184,7 @@ TYPED_TEST(Faces, Strings_Work) {
   EXPECT_EQ(live(this->heap_), 2U);
 }
 
-TYPED_TEST(Faces, AllocateShared_OneBlockForObjectAndCounts) {
+TYPED_TEST(HeapAllocators, AllocateShared_OneBlockForObjectAndCounts) {
   const typename TestFixture::template Allocator<std::string> allocator(this->heap_);
   std::weak_ptr<std::string> weak;
   {
@@ -200,7 +200,7 @@ TYPED_TEST(Faces, AllocateShared_OneBlockForObjectAndCounts) {
   EXPECT_EQ(live(this->heap_), 1U);
 }
 
-TYPED_TEST(Faces, NoMemory_BadAlloc) {
+TYPED_TEST(HeapAllocators, NoMemory_BadAlloc) {
   TypeParam little({.limit_bytes = 64 * 1024});
   using A = typename TestFixture::template Allocator<int>;
   std::vector<int, A> vector{A(little)};
@@ -214,7 +214,7 @@ TYPED_TEST(Faces, NoMemory_BadAlloc) {
   EXPECT_EQ(live(little), 0U);
 }
 
-TYPED_TEST(Faces, DroppedAtOnce_NothingIsDestroyedOneByOne) {
+TYPED_TEST(HeapAllocators, DroppedAtOnce_NothingIsDestroyedOneByOne) {
   using A = typename TestFixture::template Allocator<std::pair<const int, int>>;
   using Map = std::map<int, int, std::less<>, A>;
   alignas(Map) std::byte room[sizeof(Map)];
@@ -229,7 +229,7 @@ TYPED_TEST(Faces, DroppedAtOnce_NothingIsDestroyedOneByOne) {
 
 // ---- memory resource ----
 
-TYPED_TEST(Faces, PmrContainers_AllOfItIsInTheHeap) {
+TYPED_TEST(HeapAllocators, PmrContainers_AllOfItIsInTheHeap) {
   HeapResource resource(this->heap_);
   {
     std::pmr::vector<std::pmr::string> words(&resource);
@@ -253,7 +253,7 @@ TYPED_TEST(Faces, PmrContainers_AllOfItIsInTheHeap) {
   }
 }
 
-TYPED_TEST(Faces, ResourcesOfOneHeap_Equal) {
+TYPED_TEST(HeapAllocators, ResourcesOfOneHeap_Equal) {
   HeapResource first(this->heap_), same(this->heap_), other(this->other_);
   EXPECT_TRUE(first == same);
   EXPECT_FALSE(first == other);
@@ -301,7 +301,7 @@ struct alignas(128) Wide : InHeap<H> {
   char bytes[300] = {};
 };
 
-TYPED_TEST(Faces, ClassInHeap_NewAndDelete) {
+TYPED_TEST(HeapAllocators, ClassInHeap_NewAndDelete) {
   auto* const shape = new (this->heap_) Shape<TypeParam>(3);
   EXPECT_EQ(live(this->heap_), 1U);
   EXPECT_EQ(&TypeParam::heap_of(shape), &this->heap_);
@@ -318,7 +318,7 @@ TYPED_TEST(Faces, ClassInHeap_NewAndDelete) {
   EXPECT_EQ(live(this->heap_), 1U);
 }
 
-TYPED_TEST(Faces, ClassInHeapWhoseConstructorThrows_NothingIsLeft) {
+TYPED_TEST(HeapAllocators, ClassInHeapWhoseConstructorThrows_NothingIsLeft) {
   EXPECT_THROW(new (this->heap_) Shape<TypeParam>(-1), std::invalid_argument);
   EXPECT_THROW(new (this->heap_) Polygon<TypeParam>(0), std::runtime_error);
   EXPECT_THROW(new (this->heap_) Wide<TypeParam>(false), std::invalid_argument);
@@ -326,7 +326,7 @@ TYPED_TEST(Faces, ClassInHeapWhoseConstructorThrows_NothingIsLeft) {
   EXPECT_EQ(live(this->heap_), 0U);
 }
 
-TYPED_TEST(Faces, OverAlignedClassInHeap_Aligned) {
+TYPED_TEST(HeapAllocators, OverAlignedClassInHeap_Aligned) {
   std::vector<Wide<TypeParam>*> all;
   for (int i = 0; i < 10; ++i) {
     all.push_back(new (this->heap_) Wide<TypeParam>(true));
@@ -335,7 +335,7 @@ TYPED_TEST(Faces, OverAlignedClassInHeap_Aligned) {
   for (auto* wide : all) delete wide;
 }
 
-TYPED_TEST(Faces, ClassInFullHeap_BadAlloc) {
+TYPED_TEST(HeapAllocators, ClassInFullHeap_BadAlloc) {
   TypeParam none({.limit_bytes = 0});
   EXPECT_THROW(new (none) Shape<TypeParam>(3), std::bad_alloc);
   EXPECT_EQ(Shape<TypeParam>::alive, 0);
@@ -347,7 +347,7 @@ static_assert(!NewWithoutHeap<Shape<PrivateHeap>>, "in which heap?");
 
 // ---- unique_ptr ----
 
-TYPED_TEST(Faces, MakeUnique_EndsWithItsObject) {
+TYPED_TEST(HeapAllocators, MakeUnique_EndsWithItsObject) {
   {
     UniquePtr<std::string, TypeParam> text = make_unique<std::string>(this->heap_, 100, 'x');
     EXPECT_EQ(text->size(), 100U);
@@ -363,7 +363,7 @@ TYPED_TEST(Faces, MakeUnique_EndsWithItsObject) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wide.get()) % 128, 0U);
 }
 
-TYPED_TEST(Faces, UniquePtrWithoutObject_MayBeDeclaredFirst) {
+TYPED_TEST(HeapAllocators, UniquePtrWithoutObject_MayBeDeclaredFirst) {
   UniquePtr<std::string, TypeParam> text;
   EXPECT_EQ(text, nullptr);
   text = make_unique<std::string>(this->heap_, this->kLong);
@@ -371,7 +371,7 @@ TYPED_TEST(Faces, UniquePtrWithoutObject_MayBeDeclaredFirst) {
   EXPECT_EQ(live(this->heap_), 1U);
 }
 
-TYPED_TEST(Faces, MakeUniqueWhoseConstructorThrows_NothingIsLeft) {
+TYPED_TEST(HeapAllocators, MakeUniqueWhoseConstructorThrows_NothingIsLeft) {
   EXPECT_THROW(static_cast<void>(make_unique<Shape<TypeParam>>(this->heap_, -1)), std::invalid_argument);
   EXPECT_EQ(live(this->heap_), 0U);
 }

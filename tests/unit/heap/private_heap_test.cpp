@@ -603,7 +603,7 @@ TEST(PrivateHeap, MoreThreadsThanCpus_HardlyEverMeet) {
   heap.check_invariants();
 }
 
-// Chains that one shard set aside are there for all.
+// Batches that one shard set aside are there for all.
 TEST(PrivateHeap, FreedByManyThreads_AnotherOneGetsItAll) {
   PrivateHeap heap;
   std::vector<void*> blocks(20'000);
