@@ -2,12 +2,12 @@
 /// Freehold's C API beside malloc itself: is it active, give memory back, limit memory, statistics.
 ///
 ///     freehold_stats_t stats;
-///     if (freehold_stats(&stats, sizeof stats) == 0) printf("%llu bytes retained\n", (unsigned long
-///     long)stats.retained_bytes);
+///     if (freehold_stats(&stats, sizeof stats) == 0 && stats.retained_bytes > kEnough) freehold_trim();
 ///
 /// For C and C++. Link freehold::malloc or freehold::malloc_shared, or preload libfreehold.so. A program that also runs
-/// without Freehold declares the functions weak, or looks them up with dlsym. All functions: any thread, not in signal
-/// handlers. Units: bytes, except for counts.
+/// without Freehold declares the functions weak, or looks them up with dlsym.
+///
+/// All functions: any thread, not in signal handlers. Units: bytes, except for counts.
 #ifndef FREEHOLD_MALLOC_H
 #define FREEHOLD_MALLOC_H
 
@@ -109,9 +109,8 @@ int freehold_stats(freehold_stats_t* out, size_t size);
 /// Fills an array with the statistics of the size classes, the smallest class first.
 /// @param out        an array of `count` structs of `entry_size` bytes each; may be null if `count` is 0
 /// @param count      entries of the array; entries beyond the number of classes are left alone
-/// @param entry_size sizeof(freehold_class_stats_t) as the caller was compiled; each entry is filled as far as both the
-/// caller
-///                   and the library know, the rest of it is set to zero
+/// @param entry_size sizeof(freehold_class_stats_t) as the caller was compiled. Each entry is filled as far as caller and
+///                   library both know it; the rest of it is set to zero
 /// @return the number of size classes, which may be more than `count`; 0 with errno EINVAL if `entry_size` is 0 or `out` is
 ///         null while `count` is not 0.
 /// Cost: one pass over all spans. Allocates nothing.
