@@ -6,7 +6,7 @@
 //   out, handed out again as it was left, and never destroyed: its destructor must have nothing to do.
 //
 // A Node has get_next() and set_next(std::uint32_t), which the free list uses while the node is not handed out.
-// Threads: as the policy says; take() and give() under a lock of a few instructions, and a system call when the array grows.
+// Threads: as the policy says; allocate() and free() under a lock of a few instructions, and a system call when the array grows.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -39,7 +39,7 @@ class NodeArray {
     return static_cast<std::uint32_t>(&node - nodes_);
   }
   // Nodes that were handed out once; an index below is safe to look at.
-  // acquire: pairs with the release in take(), which constructs the node first.
+  // acquire: pairs with the release in allocate(), which constructs the node first.
   [[nodiscard]] std::uint32_t used() const noexcept { return used_.load(std::memory_order_acquire); }
 
   // kNoNode: no memory, or as many as there may be.
