@@ -17,6 +17,7 @@
 #include "freehold/pool/locked_flags.hpp"
 #include "freehold/pool/magazines.hpp"
 #include "freehold/pool/roaming_stacks.hpp"
+#include "freehold/pool/single_thread.hpp"  // in no list: it is for one thread
 #include "freehold/pool/system_new.hpp"
 #include "freehold/pool/tagged_stack.hpp"
 
