@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr std::size_t kLongestArgument = 1 << 20;
-constexpr auto kLook = 100ms;
+constexpr auto kPollInterval = 100ms;
 
 struct Job {
   std::uint64_t number = 0;
@@ -131,7 +131,7 @@ class Exec {
     ++job.runs;
     job.future = pool_->submit(std::to_string(job.number) + '\0' + job.command);
     if (job.future.valid()) return;
-    if (job.future.refusal() == process::Refusal::kTooLarge)
+    if (job.future.submit_error() == process::SubmitError::kTooLarge)
       end(job, {.exit_value = -1, .command = {}},
           fmt::format("freehold: job {}: its command is longer than --max-input {}\n", job.number,
                       settings_.pool.max_input));
@@ -149,14 +149,14 @@ class Exec {
     for (Job& job : jobs_) {
       if (job.ended || !job.future.valid() || !job.future.wait_for(0ns)) continue;
       some = true;
-      settle(job, job.future.get());
+      collect_result(job, job.future.get());
     }
     return some;
   }
 
-  void settle(Job& job, const process::Result& result) {
-    process::JobHead head;
-    if (!result.ok() || result.bytes().size() < sizeof head) {
+  void collect_result(Job& job, const process::Result& result) {
+    process::CommandResult ran;
+    if (!result.ok() || result.bytes().size() < sizeof ran) {
       if (result.failure().kind == process::FailureKind::kNoWorker) return note_broken();
       const bool too_long = result.failure() == process::Failure{process::FailureKind::kComponent, process::kJobTooLong};
       return end(job, {.exit_value = -1, .signal = too_long ? 0 : SIGKILL, .command = {}},
@@ -164,19 +164,19 @@ class Exec {
                                         settings_.pool.max_output)
                           : fmt::format("freehold: job {}: {}\n", job.number, text(result.failure())));
     }
-    std::memcpy(&head, result.bytes().data(), sizeof head);
-    const std::string_view printed = result.text().substr(sizeof head);
-    job.out = printed.substr(0, head.out_bytes);
-    JobRecord record{.begin = static_cast<double>(head.begin) / 1e9,
-                     .runtime = static_cast<double>(head.runtime) / 1e9,
-                     .received = head.out_bytes,
-                     .exit_value = WIFEXITED(head.status) ? WEXITSTATUS(head.status) : 0,
-                     .signal = WIFSIGNALED(head.status) ? WTERMSIG(head.status) : 0,
+    std::memcpy(&ran, result.bytes().data(), sizeof ran);
+    const std::string_view printed = result.text().substr(sizeof ran);
+    job.out = printed.substr(0, ran.out_bytes);
+    JobRecord record{.begin = static_cast<double>(ran.begin) / 1e9,
+                     .runtime = static_cast<double>(ran.runtime) / 1e9,
+                     .received = ran.out_bytes,
+                     .exit_value = WIFEXITED(ran.status) ? WEXITSTATUS(ran.status) : 0,
+                     .signal = WIFSIGNALED(ran.status) ? WTERMSIG(ran.status) : 0,
                      .command = {}};
-    std::string errors(printed.substr(std::min<std::size_t>(head.out_bytes, printed.size())));
-    if (head.started_errno != 0) {
+    std::string errors(printed.substr(std::min<std::size_t>(ran.out_bytes, printed.size())));
+    if (ran.started_errno != 0) {
       record.exit_value = kExitNotFound;
-      errors = fmt::format("freehold: job {}: it cannot be started: {}\n", job.number, error_text(head.started_errno));
+      errors = fmt::format("freehold: job {}: it cannot be started: {}\n", job.number, error_text(ran.started_errno));
     }
     end(job, std::move(record), std::move(errors));
   }
@@ -219,8 +219,8 @@ class Exec {
   }
 
   void show() {
-    if (!settings_.show_progress || !progress_.is_shown() || Clock::now() < next_look_) return;
-    next_look_ = Clock::now() + kLook;
+    if (!settings_.show_progress || !progress_.is_shown() || Clock::now() < next_poll_) return;
+    next_poll_ = Clock::now() + kPollInterval;
     progress_.show(done_, ended_ ? done_ + jobs_.size() : 0, fmt::format("jobs, {} failed", failed_));
   }
 
@@ -231,7 +231,7 @@ class Exec {
       return;
     }
     pollfd files[]{{reader_.fd(), POLLIN, 0}, {interrupts_->fd(), POLLIN, 0}};
-    ::poll(ended_ ? files + 1 : files, ended_ ? 1 : 2, jobs_.empty() ? static_cast<int>(kLook / 1ms) : 10);
+    ::poll(ended_ ? files + 1 : files, ended_ ? 1 : 2, jobs_.empty() ? static_cast<int>(kPollInterval / 1ms) : 10);
   }
 
   const ExecSettings& settings_;
@@ -245,7 +245,7 @@ class Exec {
   std::string broken_;
   bool ended_ = false;  // all arguments were read
   std::uint64_t read_ = 0, done_ = 0, failed_ = 0;
-  Clock::time_point next_look_{};
+  Clock::time_point next_poll_{};
 };
 
 }  // namespace

@@ -23,8 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 10ms;  // with the task whose turn it is, before others' results are taken
-constexpr auto kLook = 100ms;     // between two looks at signals, and two lines of status
+constexpr auto kTurnWait = 10ms;       // with the task whose turn it is, before others' results are taken
+constexpr auto kPollInterval = 100ms;  // between two looks at signals, and two lines of status
 constexpr std::size_t kMostHeldBytes = 64u << 20;
 constexpr std::size_t kMostHeldTasks = 65'536;
 
@@ -122,7 +122,7 @@ class Run {
     if (!look()) return false;
     read_and_submit();
     bool some = false;
-    while (!entries_.empty() && settle(entries_.front(), 0ms)) {
+    while (!entries_.empty() && collect_result(entries_.front(), 0ms)) {
       some = true;
       write_front();
       if (output_.is_large() && !output_.flush(*interrupts_)) return false;
@@ -131,7 +131,7 @@ class Run {
     if (some && !entries_.empty()) return true;
     if (!output_.flush(*interrupts_)) return false;
     if (!entries_.empty()) {
-      if (!settle(entries_.front(), kPatience)) take_early_results();
+      if (!collect_result(entries_.front(), kTurnWait)) take_early_results();
       return true;
     }
     if (ended_) return false;
@@ -142,8 +142,8 @@ class Run {
   // Now and then: signals and the line of status. False: a signal has come.
   bool look() {
     const auto now = Clock::now();
-    if (now < next_look_) return true;
-    next_look_ = now + kLook;
+    if (now < next_poll_) return true;
+    next_poll_ = now + kPollInterval;
     if (progress_.is_shown()) progress_.show(pool_.status());
     return interrupts_->arrived() == 0;
   }
@@ -162,8 +162,8 @@ class Run {
       process::Future future = task ? pool_.submit(*task, submission_) : process::Future();
       std::string failure = task ? "" : "it does not begin with its priority: high, normal or low";
       if (task && !future.valid()) {
-        if (future.refusal() == process::Refusal::kFull) return;
-        if (future.refusal() == process::Refusal::kNoWorker) return note_broken();
+        if (future.submit_error() == process::SubmitError::kFull) return;
+        if (future.submit_error() == process::SubmitError::kNoWorker) return note_broken();
         failure = fmt::format("it is longer than --max-input {}", settings_.pool.max_input);
       }
       has_next_ = false;
@@ -177,9 +177,9 @@ class Run {
   }
 
   // Takes the result if it is there, or comes in that time. Returns whether the task has ended.
-  bool settle(Entry& entry, Clock::duration patience) {
+  bool collect_result(Entry& entry, Clock::duration time) {
     if (!entry.future.valid()) return true;
-    if (!entry.future.wait_for(patience)) return false;
+    if (!entry.future.wait_for(time)) return false;
     const process::Result result = entry.future.get();
     if (result.failure().kind == process::FailureKind::kNoWorker) note_broken();
     if (result.ok()) {
@@ -195,7 +195,7 @@ class Run {
   void write_what_has_ended() {
     std::size_t last = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)
-      if (settle(entries_[i], 0ms)) last = i + 1;
+      if (collect_result(entries_[i], 0ms)) last = i + 1;
     for (; last > 0; --last) {
       if (!entries_.front().future.valid()) {
         write_front();
@@ -209,7 +209,7 @@ class Run {
   void take_early_results() {
     for (Entry& entry : entries_) {
       if (held_bytes_ >= kMostHeldBytes) return;
-      settle(entry, 0ms);
+      collect_result(entry, 0ms);
     }
   }
 
@@ -250,8 +250,8 @@ class Run {
 
   void wait_for_tasks() {
     pollfd files[]{{reader_.fd(), POLLIN, 0}, {interrupts_->fd(), POLLIN, 0}};
-    ::poll(files, 2, static_cast<int>(kLook / 1ms));
-    if (files[1].revents != 0) next_look_ = {};
+    ::poll(files, 2, static_cast<int>(kPollInterval / 1ms));
+    if (files[1].revents != 0) next_poll_ = {};
   }
 
   const Settings& settings_;
@@ -269,7 +269,7 @@ class Run {
   bool has_next_ = false;
   bool ended_ = false;      // all tasks were read
   std::uint64_t read_ = 0;  // tasks
-  Clock::time_point next_look_{};
+  Clock::time_point next_poll_{};
 };
 
 }  // namespace

@@ -15,12 +15,12 @@
 namespace freehold::cli::workers {
 namespace {
 
-constexpr int kLook = 250;  // milliseconds between two lines of status
+constexpr int kPollInterval = 250;  // milliseconds between two lines of status
 
 // Said on standard error; workers that retire are not.
 void log(const process::PoolEvent& event) {
-  using What = process::PoolEvent::What;
-  if (event.what == What::kWorkerEnded || event.what == What::kTaskDropped) return;
+  using Kind = process::PoolEvent::Kind;
+  if (event.kind == Kind::kWorkerEnded || event.kind == Kind::kTaskDropped) return;
   fmt::print(stderr, "freehold workers: {}\n", printable(text(event)));
 }
 
@@ -38,8 +38,8 @@ int serve(ServeSettings settings) {
   Progress progress;
   while (interrupts->arrived() == 0) {
     pollfd files[]{{socket.fd(), POLLIN, 0}, {interrupts->fd(), POLLIN, 0}};
-    ::poll(files, 2, progress.is_shown() ? kLook : -1);
-    for (int guest = -1; (guest = socket.accept()) >= 0;) pool.serve(guest);
+    ::poll(files, 2, progress.is_shown() ? kPollInterval : -1);
+    for (int peer = -1; (peer = socket.accept()) >= 0;) pool.serve(peer);
     if (progress.is_shown()) progress.show(pool.status());
   }
   const int signal = interrupts->arrived();

@@ -28,9 +28,9 @@ ordered_json text_or_null(const std::string& text) { return text.empty() ? order
 // Reasons that occurred, in the order of the enumeration.
 template <class Visit>
 void for_each_end(const Results& results, Visit visit) {
-  for (std::size_t i = 0; i < process::kEnds; ++i)
+  for (std::size_t i = 0; i < process::kExitReasons; ++i)
     if (const std::uint64_t count = results.pool.workers.ended[i]; count > 0)
-      visit(process::text(static_cast<process::End>(i)), count);
+      visit(process::text(static_cast<process::ExitReason>(i)), count);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace freehold::process {
 Callbacks::~Callbacks() {
   if (!has_thread_ || owner_ != ::getpid()) return;  // a child of fork has not got the thread
   stopping_.store(true);
-  client_.table_.call_client(client_.slot_);
+  client_.table_.wake_client(client_.slot_);
   ::pthread_join(thread_, nullptr);
 }
 
@@ -25,7 +25,7 @@ void Callbacks::add(Future future, Function function) {
   if (function)
     function(future.get());
   else
-    client_.table_.call_client(client_.slot_);
+    client_.table_.wake_client(client_.slot_);
 }
 
 bool Callbacks::start() noexcept {
@@ -48,7 +48,7 @@ void Callbacks::run() {
   std::vector<Pending> pending;
   for (;;) {
     const bool stops = stopping_.load();
-    const std::uint32_t calls = client_.table_.listen(client_.slot_);
+    const std::uint32_t wakes = client_.table_.prepare_wait(client_.slot_);
     take_new(pending);
     if (deliver(pending)) continue;
     if (stops && pending.empty()) return;
@@ -59,8 +59,8 @@ void Callbacks::run() {
       dropped.function(Result(Failure{FailureKind::kNoWorker, 0}));
       continue;
     }
-    if (!client_.table_.wait_for_call(client_.slot_, calls, client_.longest_wait(sync::kForever)) && !pending.empty())
-      client_.check_up(pending.front().future.ticket_);
+    if (!client_.table_.wait_for_wake(client_.slot_, wakes, client_.longest_wait(sync::kForever)) && !pending.empty())
+      client_.check_waiting_task(pending.front().future.ticket_);
   }
 }
 

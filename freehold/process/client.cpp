@@ -17,7 +17,7 @@ namespace {
 thread_local constinit AdaptiveSpin t_spin{};
 
 // When a wait of so long ends; kForever if never.
-std::uint64_t end_of(Nanoseconds time) noexcept {
+std::uint64_t deadline_of(Nanoseconds time) noexcept {
   if (time == kWaitForEver) return sync::kForever;
   return now() + static_cast<std::uint64_t>(time.count() < 0 ? 0 : time.count());
 }
@@ -32,7 +32,7 @@ std::uint64_t left_until(std::uint64_t end) noexcept {
 }
 
 // Nanoseconds for which submit() waits for an entry before it moves results out of the table, at first and at most.
-constexpr std::uint64_t kFirstPatience = 100'000, kLongestPatience = 5'000'000;
+constexpr std::uint64_t kFirstWait = 100'000, kLongestWait = 5'000'000;
 
 }  // namespace
 
@@ -62,12 +62,12 @@ Future::Future(Future&& other) noexcept
     : client_(std::exchange(other.client_, nullptr)),
       ticket_(other.ticket_),
       begun_(other.begun_),
-      refusal_(other.refusal_) {}
+      submit_error_(other.submit_error_) {}
 Future& Future::operator=(Future&& other) noexcept {
   std::swap(client_, other.client_);
   std::swap(ticket_, other.ticket_);
   std::swap(begun_, other.begun_);
-  std::swap(refusal_, other.refusal_);
+  std::swap(submit_error_, other.submit_error_);
   return *this;
 }
 
@@ -75,12 +75,12 @@ bool Future::wait_for(Nanoseconds time) noexcept {
   if (client_ == nullptr) return true;
   const auto over = [this] { return client_->is_over(ticket_); };
   if (over() || (time.count() > 0 && t_spin.until(over))) return true;
-  const std::uint64_t end = end_of(time);
+  const std::uint64_t end = deadline_of(time);
   while (!over()) {
     const std::uint64_t left = left_until(end);
     if (left == 0) return false;
     client_->table_.wait_for_result(ticket_, client_->longest_wait(left));
-    if (!over()) client_->check_up(ticket_);
+    if (!over()) client_->check_waiting_task(ticket_);
     if (client_->pool_is_gone()) return true;  // and get() says so
   }
   return true;
@@ -89,7 +89,7 @@ bool Future::wait_for(Nanoseconds time) noexcept {
 Result Future::get() noexcept {
   Result result;
   if (client_ == nullptr) {
-    result.failure_ = failure_of(refusal_);
+    result.failure_ = failure_of(submit_error_);
     return result;
   }
   wait();
@@ -127,7 +127,7 @@ void Future::kill() noexcept {
   {
     const std::lock_guard guard(client_->stored_lock_);  // or the entry might be another task's by now
     if (client_->table_.kill(ticket_)) {
-      ring(client_->bell_);
+      notify(client_->wakeup_fd_);
       client_->held_.fetch_sub(1, std::memory_order_relaxed);
       client_ = nullptr;
       return;
@@ -144,8 +144,8 @@ void Future::then(std::function<void(Result)> function) {
 
 // ---- Client
 
-Client::Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int bell) noexcept
-    : table_(memory.data(), shape), slot_(slot), bell_(bell) {}
+Client::Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int wakeup_fd) noexcept
+    : table_(memory.data(), shape), slot_(slot), wakeup_fd_(wakeup_fd) {}
 Client::~Client() = default;
 
 Callbacks& Client::callbacks() {
@@ -156,10 +156,10 @@ Callbacks& Client::callbacks() {
 Future Client::submit(std::span<const std::byte> input, const TaskOptions& options) noexcept {
   if (input.size() > table_.shape().max_input) {
     refused_.fetch_add(1, std::memory_order_relaxed);
-    return Future(Refusal::kTooLarge);
+    return Future(SubmitError::kTooLarge);
   }
   Draft draft = this->draft(options);
-  if (!draft.valid()) return Future(draft.refusal());
+  if (!draft.valid()) return Future(draft.submit_error());
   if (!input.empty()) std::memcpy(draft.room().data(), input.data(), input.size());
   return draft.submit(input.size());
 }
@@ -172,7 +172,7 @@ Draft Client::draft(const TaskOptions& options) noexcept {
   const std::optional<Ticket> ticket = gone ? std::nullopt : acquire(options.wait_while_full);
   if (!ticket) {
     refused_.fetch_add(1, std::memory_order_relaxed);
-    draft.refusal_ = gone ? Refusal::kNoWorker : Refusal::kFull;
+    draft.submit_error_ = gone ? SubmitError::kNoWorker : SubmitError::kFull;
     return draft;
   }
   draft.client_ = this;
@@ -188,13 +188,13 @@ Draft::Draft(Draft&& other) noexcept
       ticket_(other.ticket_),
       options_(other.options_),
       begun_(other.begun_),
-      refusal_(other.refusal_) {}
+      submit_error_(other.submit_error_) {}
 Draft& Draft::operator=(Draft&& other) noexcept {
   std::swap(client_, other.client_);
   std::swap(ticket_, other.ticket_);
   std::swap(options_, other.options_);
   std::swap(begun_, other.begun_);
-  std::swap(refusal_, other.refusal_);
+  std::swap(submit_error_, other.submit_error_);
   return *this;
 }
 
@@ -204,23 +204,24 @@ std::span<std::byte> Draft::room() const noexcept {
 }
 
 Future Draft::submit(std::size_t bytes) noexcept {
-  if (client_ == nullptr) return Future(refusal_);
-  if (bytes > client_->table_.shape().max_input) return Future(Refusal::kTooLarge);
+  if (client_ == nullptr) return Future(submit_error_);
+  if (bytes > client_->table_.shape().max_input) return Future(SubmitError::kTooLarge);
   Client& client = *std::exchange(client_, nullptr);
   const RetryOptions& retry = options_.retry;
   const std::uint64_t delay = nanoseconds_of(retry.delay) / 1'000'000;
-  Terms terms{.limit = nanoseconds_of(options_.limit),
-              .attempts = options_.attempts,
-              .priority = options_.priority,
-              .submitted = begun_,
-              .retry = {.codes = retry.codes,
-                        .attempts = retry.attempts,
-                        .delay_ms = static_cast<std::uint32_t>(std::min<std::uint64_t>(delay, UINT32_MAX))}};
+  TaskParameters parameters{.limit = nanoseconds_of(options_.limit),
+                            .attempts = options_.attempts,
+                            .priority = options_.priority,
+                            .submitted = begun_,
+                            .retry = {.codes = retry.codes,
+                                      .attempts = retry.attempts,
+                                      .delay_ms = static_cast<std::uint32_t>(std::min<std::uint64_t>(delay, UINT32_MAX))}};
   if (const std::uint64_t within = nanoseconds_of(options_.within); within != 0) {
-    terms.expires = begun_ + within;
-    terms.within_ms = static_cast<std::uint32_t>(std::min<std::uint64_t>(within / 1'000'000, INT32_MAX));
+    parameters.expires = begun_ + within;
+    parameters.within_ms = static_cast<std::uint32_t>(std::min<std::uint64_t>(within / 1'000'000, INT32_MAX));
   }
-  if (client.table_.submit(ticket_, client.slot_, bytes, terms) == Submitted::kCallSupervisor) ring(client.bell_);
+  if (client.table_.submit(ticket_, client.slot_, bytes, parameters) == Submitted::kNotifySupervisor)
+    notify(client.wakeup_fd_);
   client.submitted_.fetch_add(1, std::memory_order_relaxed);
   return {client, ticket_, begun_};
 }
@@ -239,17 +240,17 @@ std::optional<Ticket> Client::acquire(Nanoseconds wait) noexcept {
   held_.fetch_add(1, std::memory_order_relaxed);
   std::optional<Ticket> ticket = table_.try_acquire(slot_);
   if (ticket) return ticket;
-  const std::uint64_t end = end_of(wait);
+  const std::uint64_t end = deadline_of(wait);
   // Others may be about to get results, which saves the copy. Who has submitted all these tasks may be waiting right here.
-  std::uint64_t patience = kFirstPatience;
+  std::uint64_t wait_time = kFirstWait;
   while (wait.count() > 0 && !(ticket = table_.try_acquire(slot_))) {
     const std::uint64_t left = left_until(end);
     if (left == 0) break;
-    table_.wait_for_space(std::min(left, patience));
+    table_.wait_for_space(std::min(left, wait_time));
     if (pool_is_gone()) break;
     store_results();
-    if (patience < kLongestPatience)
-      patience *= 2;
+    if (wait_time < kLongestWait)
+      wait_time *= 2;
     else
       look_for_lost_entries();
   }
@@ -266,7 +267,7 @@ Client::Stored Client::read_result(Ticket ticket) noexcept {
   const std::uint64_t bytes = table_.output_bytes(ticket.entry);
   if (result.failure.kind > FailureKind::kCorrupt || bytes > table_.shape().max_output) {
     result.failure = {FailureKind::kCorrupt, 0};
-    suspect();
+    suspect_damage();
   }
   if (result.failure.kind == FailureKind::kNone) result.bytes = static_cast<std::size_t>(bytes);
   return result;
@@ -297,24 +298,24 @@ std::optional<Client::Stored> Client::take_stored(Ticket ticket) noexcept {
 }
 
 // Now and then while a client waits: damage wakes nobody, and the supervisor may be at rest.
-void Client::check_up(Ticket ticket) noexcept {
+void Client::check_waiting_task(Ticket ticket) noexcept {
   const std::optional<TaskWord> word = table_.look(ticket);
   if (!word || word->is_over()) return;
-  if (!word->waits() && word->stage() != Stage::kRunning) {
+  if (!word->waits() && word->state() != TaskState::kRunning) {
     const std::lock_guard guard(stored_lock_);  // its result is not on its way out
-    if (table_.look(ticket) == word) suspect();
+    if (table_.look(ticket) == word) suspect_damage();
   }
-  ring(bell_);
+  notify(wakeup_fd_);
 }
 // The table is full, by more entries of ours than we hold.
 void Client::look_for_lost_entries() noexcept {
   for (int look = 0; look < 3; ++look)
     if (table_.count_of(slot_) <= held_.load(std::memory_order_relaxed)) return;
-  suspect();
+  suspect_damage();
 }
-void Client::suspect() noexcept {
-  suspicious_.store(true, std::memory_order_relaxed);
-  ring(bell_);
+void Client::suspect_damage() noexcept {
+  damage_suspected_.store(true, std::memory_order_relaxed);
+  notify(wakeup_fd_);
 }
 
 bool Client::is_over(Ticket ticket) const noexcept {
@@ -356,12 +357,12 @@ AttachedClient::AttachedClient(const std::string& name) : socket_(connect_to(nam
 }
 
 void AttachedClient::attach() {
-  Passed passed;
+  ClientSetup setup;
   error_ = "the pool has refused: no slot is left for another process, or it is another user's";
-  if (!receive_passed(socket_, passed)) return;
-  bell_ = passed.bell;
-  process_ = passed.process;
-  memory_ = SharedMemory::attach(passed.memory);
+  if (!receive_client_setup(socket_, setup)) return;
+  wakeup_fd_ = setup.wakeup_fd;
+  process_ = setup.process;
+  memory_ = SharedMemory::attach(setup.memory);
   const std::optional<TableShape> shape =
       memory_.ok() ? Table::shape_of(memory_.data(), memory_.bytes()) : std::optional<TableShape>();
   const auto version = memory_.ok() ? Table::version_of(memory_.data(), memory_.bytes()) : std::optional<std::uint32_t>();
@@ -370,15 +371,15 @@ void AttachedClient::attach() {
              ", this program's version " + std::to_string(Table::kVersion);
   else
     error_ = "what the pool has sent is no task table, or a damaged one";
-  if (!shape || passed.number >= shape->clients) return;
+  if (!shape || setup.number >= shape->clients) return;
   error_.clear();
-  client_.emplace(memory_, *shape, passed.number, bell_);
+  client_.emplace(memory_, *shape, setup.number, wakeup_fd_);
   client_->pool_ = socket_;
   client_->pool_process_ = process_;
 }
 AttachedClient::~AttachedClient() {
   client_.reset();
-  if (bell_ >= 0) ::close(bell_);
+  if (wakeup_fd_ >= 0) ::close(wakeup_fd_);
   if (process_ >= 0) ::close(process_);
   if (socket_ >= 0) ::close(socket_);
 }

@@ -64,7 +64,7 @@ class Result {
 };
 
 // Why submit() gave no future.
-enum class Refusal : std::uint8_t {
+enum class SubmitError : std::uint8_t {
   kNone,
   kFull,      // the table, for as long as the caller would wait
   kTooLarge,  // the input: more than max_input
@@ -72,23 +72,23 @@ enum class Refusal : std::uint8_t {
 };
 
 // What get() of a future without a task says.
-[[nodiscard]] constexpr Failure failure_of(Refusal refusal) noexcept {
-  return {refusal == Refusal::kNoWorker ? FailureKind::kNoWorker : FailureKind::kRefused,
-          static_cast<std::int32_t>(refusal)};
+[[nodiscard]] constexpr Failure failure_of(SubmitError error) noexcept {
+  return {error == SubmitError::kNoWorker ? FailureKind::kNoWorker : FailureKind::kRefused,
+          static_cast<std::int32_t>(error)};
 }
 
 // A task that was submitted. Destroying it drops the task.
 class Future {
  public:
   Future() noexcept = default;
-  explicit Future(Refusal refusal) noexcept : refusal_(refusal) {}
+  explicit Future(SubmitError error) noexcept : submit_error_(error) {}
   ~Future() { cancel(); }
   Future(Future&& other) noexcept;
   Future& operator=(Future&& other) noexcept;
 
   // Whether there is a task, whose result was not got yet.
   [[nodiscard]] bool valid() const noexcept { return client_ != nullptr; }
-  [[nodiscard]] Refusal refusal() const noexcept { return refusal_; }
+  [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
   // Of the task in the pool's log.
   [[nodiscard]] std::uint64_t id() const noexcept { return id_of(ticket_); }
 
@@ -114,7 +114,7 @@ class Future {
   Client* client_ = nullptr;
   Ticket ticket_;
   std::uint64_t begun_ = 0;
-  Refusal refusal_ = Refusal::kNone;
+  SubmitError submit_error_ = SubmitError::kNone;
 };
 
 // For coroutines: `Result result = co_await Awaited(pool.submit(input))`, or co_await pool.run(input). The coroutine goes on
@@ -141,9 +141,9 @@ class Awaited {
 
 // Whether a task that its component refuses, by returning a number, runs again.
 struct RetryOptions {
-  std::array<int, RetryTerms::kCodes> codes{};  // for which numbers; all 0: for each
-  unsigned attempts = 0;                        // in all, those included whose workers died; 0: it does not
-  Nanoseconds delay{0};                         // before the next one, in whole milliseconds
+  std::array<int, RetryPolicy::kCodes> codes{};  // for which numbers; all 0: for each
+  unsigned attempts = 0;                         // in all, those included whose workers died; 0: it does not
+  Nanoseconds delay{0};                          // before the next one, in whole milliseconds
 };
 
 struct TaskOptions {
@@ -195,13 +195,13 @@ struct ClientStats {
 class Draft {
  public:
   Draft() noexcept = default;
-  explicit Draft(Refusal refusal) noexcept : refusal_(refusal) {}
+  explicit Draft(SubmitError error) noexcept : submit_error_(error) {}
   ~Draft();
   Draft(Draft&& other) noexcept;
   Draft& operator=(Draft&& other) noexcept;
 
   [[nodiscard]] bool valid() const noexcept { return client_ != nullptr; }
-  [[nodiscard]] Refusal refusal() const noexcept { return refusal_; }
+  [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
   // Room for an input of max_input bytes, with what a former task left in it. Empty unless valid().
   [[nodiscard]] std::span<std::byte> room() const noexcept;
   // Submits the first `bytes` of it. !valid() afterwards. Errors: as Client::submit.
@@ -213,21 +213,21 @@ class Draft {
   Ticket ticket_;
   TaskOptions options_;
   std::uint64_t begun_ = 0;
-  Refusal refusal_ = Refusal::kNone;
+  SubmitError submit_error_ = SubmitError::kNone;
 };
 
 class Client {
  public:
-  // Pre: `memory` is a valid table and outlives the client, `slot` is nobody else's, `bell` is its supervisor's.
-  Client(const SharedMemory& memory, unsigned slot, int bell) noexcept
-      : Client(memory, TableShape(Table(memory.data()).shape()), slot, bell) {}
-  Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int bell) noexcept;
+  // Pre: `memory` is a valid table and outlives the client, `slot` is nobody else's, `wakeup_fd` is its supervisor's.
+  Client(const SharedMemory& memory, unsigned slot, int wakeup_fd) noexcept
+      : Client(memory, TableShape(Table(memory.data()).shape()), slot, wakeup_fd) {}
+  Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int wakeup_fd) noexcept;
   // Functions whose tasks are not over get kNoWorker.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Gives a task to the workers. Errors: a future that is not valid() says why by refusal().
+  // Gives a task to the workers. Errors: a future that is not valid() says why by submit_error().
   [[nodiscard]] Future submit(std::span<const std::byte> input, const TaskOptions& options = {}) noexcept;
   [[nodiscard]] Future submit(std::string_view input, const TaskOptions& options = {}) noexcept {
     return submit(std::as_bytes(std::span(input)), options);
@@ -242,7 +242,9 @@ class Client {
 
   [[nodiscard]] Table& table() noexcept { return table_; }
   // Whether it has seen something in the table that cannot be, since it was asked last.
-  [[nodiscard]] bool take_suspicion() noexcept { return suspicious_.exchange(false, std::memory_order_relaxed); }
+  [[nodiscard]] bool take_damage_suspicion() noexcept {
+    return damage_suspected_.exchange(false, std::memory_order_relaxed);
+  }
   [[nodiscard]] ClientStats stats() const noexcept;
   // Whether the pool's process is another one and has ended.
   [[nodiscard]] bool pool_is_gone() const noexcept;
@@ -268,19 +270,19 @@ class Client {
   void store_results() noexcept;
   [[nodiscard]] std::optional<Stored> take_stored(Ticket ticket) noexcept;
   [[nodiscard]] Stored read_result(Ticket ticket) noexcept;
-  void check_up(Ticket ticket) noexcept;
+  void check_waiting_task(Ticket ticket) noexcept;
   void look_for_lost_entries() noexcept;
-  void suspect() noexcept;
+  void suspect_damage() noexcept;
   [[nodiscard]] std::uint64_t longest_wait(std::uint64_t nanoseconds) const noexcept;
   void release(Ticket ticket) noexcept;
 
   Table table_;
   const unsigned slot_;
-  const int bell_;
+  const int wakeup_fd_;
   int pool_ = -1, pool_process_ = -1;  // in a process of its own: the socket to the pool's, and its pidfd
   // Tickets that it holds or is about to hold: never fewer than the table's entries say. relaxed: a count.
   alignas(base::kCacheLine) std::atomic<std::uint64_t> held_{0};
-  std::atomic<bool> suspicious_{false};
+  std::atomic<bool> damage_suspected_{false};
   std::mutex stored_lock_;  // held from the taking of a result until it is in here
   std::unordered_map<std::uint64_t, Stored> stored_;
   std::once_flag has_callbacks_;
@@ -316,7 +318,7 @@ class AttachedClient {
 
   std::string error_;
   const int socket_;
-  int bell_ = -1, process_ = -1;
+  int wakeup_fd_ = -1, process_ = -1;
   SharedMemory memory_;
   std::optional<Client> client_;
 };

@@ -68,51 +68,51 @@ int run_command_job(const void* input, std::size_t input_bytes, void* output, st
                     std::size_t* output_bytes) noexcept {
   const std::string_view text(static_cast<const char*>(input), input_bytes);
   const std::size_t zero = text.find('\0');
-  if (zero == std::string_view::npos || capacity < sizeof(JobHead)) return kJobTooLong;
+  if (zero == std::string_view::npos || capacity < sizeof(CommandResult)) return kJobTooLong;
   std::string number = "FREEHOLD_SEQ=" + std::string(text.substr(0, zero)), command(text.substr(zero + 1));
 
-  JobHead head{.begin = nanoseconds(CLOCK_REALTIME)};
+  CommandResult result{.begin = nanoseconds(CLOCK_REALTIME)};
   const std::uint64_t begin = nanoseconds(CLOCK_MONOTONIC);
-  char* const place = static_cast<char*>(output) + sizeof head;
-  const std::size_t room = capacity - sizeof head;
+  char* const place = static_cast<char*>(output) + sizeof result;
+  const std::size_t room = capacity - sizeof result;
   std::string errors;
   bool too_long = false;
   {
     Pipe out, err;
     pid_t pid = 0;
-    head.started_errno = out.ends[0] < 0 || err.ends[0] < 0 ? EMFILE : start(number, command, out, err, pid);
+    result.started_errno = out.ends[0] < 0 || err.ends[0] < 0 ? EMFILE : start(number, command, out, err, pid);
     out.close_writer();
     err.close_writer();
     pollfd files[2]{{out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}};
     char some[16384];
-    while (head.started_errno == 0 && (files[0].fd >= 0 || files[1].fd >= 0)) {
+    while (result.started_errno == 0 && (files[0].fd >= 0 || files[1].fd >= 0)) {
       if (::poll(files, 2, -1) < 0) continue;
       for (int i = 0; i < 2; ++i) {
         if (files[i].revents == 0) continue;
         // Into the output itself, while there is room; the rest is read and dropped, so that the command ends.
-        const bool in_place = i == 0 && head.out_bytes < room;
-        char* const to = in_place ? place + head.out_bytes : some;
-        const ssize_t n = ::read(files[i].fd, to, in_place ? room - head.out_bytes : sizeof some);
+        const bool in_place = i == 0 && result.out_bytes < room;
+        char* const to = in_place ? place + result.out_bytes : some;
+        const ssize_t n = ::read(files[i].fd, to, in_place ? room - result.out_bytes : sizeof some);
         if (n <= 0 && errno == EINTR) continue;
         if (n <= 0)
           files[i].fd = -1;
         else if (in_place)
-          head.out_bytes += static_cast<std::size_t>(n);
+          result.out_bytes += static_cast<std::size_t>(n);
         else if (i == 1 && errors.size() + static_cast<std::size_t>(n) <= room)
           errors.append(some, static_cast<std::size_t>(n));
         else
           too_long = true;
       }
     }
-    while (head.started_errno == 0 && ::waitpid(pid, &head.status, 0) < 0 && errno == EINTR) {
+    while (result.started_errno == 0 && ::waitpid(pid, &result.status, 0) < 0 && errno == EINTR) {
     }
   }
-  head.runtime = nanoseconds(CLOCK_MONOTONIC) - begin;
-  head.err_bytes = errors.size();
-  if (too_long || head.out_bytes + head.err_bytes > room) return kJobTooLong;
-  std::memcpy(place + head.out_bytes, errors.data(), errors.size());
-  std::memcpy(output, &head, sizeof head);
-  *output_bytes = sizeof head + head.out_bytes + head.err_bytes;
+  result.runtime = nanoseconds(CLOCK_MONOTONIC) - begin;
+  result.err_bytes = errors.size();
+  if (too_long || result.out_bytes + result.err_bytes > room) return kJobTooLong;
+  std::memcpy(place + result.out_bytes, errors.data(), errors.size());
+  std::memcpy(output, &result, sizeof result);
+  *output_bytes = sizeof result + result.out_bytes + result.err_bytes;
   return 0;
 }
 

@@ -2,14 +2,14 @@
 // runs each task's text by /bin/sh, in a process group that ends with the worker, and gathers what the command prints.
 //
 //   input    the job's number as text, a zero byte, the command
-//   output   JobHead, then what came on standard output, then what came on standard error
+//   output   CommandResult, then what came on standard output, then what came on standard error
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace freehold::process {
 
-struct JobHead {
+struct CommandResult {
   std::int32_t status = 0;         // as from waitpid
   std::int32_t started_errno = 0;  // why it could not be started, else 0
   std::uint64_t begin = 0;         // nanoseconds since 1970

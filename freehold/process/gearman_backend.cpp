@@ -46,31 +46,31 @@ constexpr Nanoseconds kAnswerTime = milliseconds(500), kSendTime = std::chrono::
 static_assert(std::endian::native == std::endian::little, "the wire's byte order is this machine's");
 constexpr std::uint32_t kMagic = 0x31485246;  // "FRH1"
 
-struct JobHead {
+struct TaskHeader {
   std::uint32_t magic = kMagic, unused = 0;
   std::uint64_t limit = 0;  // nanoseconds
 };
-struct AnswerHead {
+struct AnswerHeader {
   std::uint32_t magic = kMagic;
   FailureKind kind = FailureKind::kNone;
   std::int32_t value = 0;
   std::uint32_t unused = 0;
 };
 
-template <class Head>
-std::string with_head(const Head& head, std::span<const std::byte> bytes) {
-  std::string text(sizeof head + bytes.size(), '\0');
-  std::memcpy(text.data(), &head, sizeof head);
-  if (!bytes.empty()) std::memcpy(text.data() + sizeof head, bytes.data(), bytes.size());
+template <class Header>
+std::string with_header(const Header& header, std::span<const std::byte> bytes) {
+  std::string text(sizeof header + bytes.size(), '\0');
+  std::memcpy(text.data(), &header, sizeof header);
+  if (!bytes.empty()) std::memcpy(text.data() + sizeof header, bytes.data(), bytes.size());
   return text;
 }
 // None if it is not one of ours.
-template <class Head>
-std::optional<Head> head_of(const void* data, std::size_t bytes) {
-  Head head;
-  if (bytes < sizeof head) return std::nullopt;
-  std::memcpy(&head, data, sizeof head);
-  return head.magic == kMagic ? std::optional(head) : std::nullopt;
+template <class Header>
+std::optional<Header> parse_header(const void* data, std::size_t bytes) {
+  Header header;
+  if (bytes < sizeof header) return std::nullopt;
+  std::memcpy(&header, data, sizeof header);
+  return header.magic == kMagic ? std::optional(header) : std::nullopt;
 }
 
 // ---- Servers and threads
@@ -128,21 +128,21 @@ bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& 
 
 namespace process {
 
-// Shared by its future and the lane that runs it.
+// Shared by its future and the dispatcher thread that runs it.
 struct GearmanTask {
-  GearmanPool::Lanes& lanes;
+  GearmanPool::Dispatcher& dispatcher;
   const std::string unique, workload;
   const std::uint64_t begun = now();
-  std::atomic<bool> dropped{false};  // relaxed: a hint to the lane
+  std::atomic<bool> dropped{false};  // relaxed: a hint to the dispatcher
 
   std::mutex lock;
   std::condition_variable ended;
-  bool over = false;  // set once, by the lane; what follows is constant from then on
+  bool over = false;  // set once, by the dispatcher; what follows is constant from then on
   Failure failure;
-  std::string answer;  // with its head, unless there is a failure
+  std::string answer;  // with its header, unless there is a failure
 
-  GearmanTask(GearmanPool::Lanes& l, std::string id, std::string job)
-      : lanes(l), unique(std::move(id)), workload(std::move(job)) {}
+  GearmanTask(GearmanPool::Dispatcher& d, std::string id, std::string job)
+      : dispatcher(d), unique(std::move(id)), workload(std::move(job)) {}
 };
 
 }  // namespace process
@@ -306,10 +306,10 @@ class Connection {
 
 }  // namespace
 
-// A lane is a thread with a connection. They are started as they are needed.
-// Invariant: idle lanes + tasks in waiting_ >= lanes needed; used_ is the tasks whose futures are valid.
-struct GearmanPool::Lanes {
-  Lanes(const GearmanPoolOptions& options, std::vector<Server> servers)
+// Runs tasks on threads with one connection each. Threads are started as they are needed.
+// Invariant: idle threads + tasks in waiting_ >= threads needed; used_ is the tasks whose futures are valid.
+struct GearmanPool::Dispatcher {
+  Dispatcher(const GearmanPoolOptions& options, std::vector<Server> servers)
       : options_(options), servers_(std::move(servers)), connections_(std::max(options.connections, 1u)) {
     std::uint64_t random[2] = {};
     if (::getrandom(random, sizeof random, 0) != sizeof random) random[0] = now(), random[1] = identity_of(0);
@@ -318,31 +318,31 @@ struct GearmanPool::Lanes {
                   static_cast<unsigned long long>(random[1]));
     id_ = text;
   }
-  ~Lanes() {
+  ~Dispatcher() {
     {
       const std::lock_guard guard(lock_);
       closing_.store(true);
     }
     work_.notify_all();
-    for (std::thread& lane : lanes_) lane.join();
+    for (std::thread& thread : threads_) thread.join();
   }
 
   GearmanFuture submit(std::span<const std::byte> input, const TaskOptions& options) {
-    const auto refuse = [this](Refusal why) {
+    const auto refuse = [this](SubmitError why) {
       refused_.fetch_add(1, std::memory_order_relaxed);
       return GearmanFuture(why);
     };
-    if (input.size() > options_.max_input) return refuse(Refusal::kTooLarge);
+    if (input.size() > options_.max_input) return refuse(SubmitError::kTooLarge);
     std::unique_lock guard(lock_);
     if (!wait_until(space_, guard, options.wait_while_full, [this] { return used_ < options_.entries; }))
-      return refuse(Refusal::kFull);
+      return refuse(SubmitError::kFull);
     ++used_;
-    JobHead head;
-    head.limit = static_cast<std::uint64_t>(std::max<long>(options.limit.count(), 0));
-    auto task = std::make_shared<GearmanTask>(*this, id_ + std::to_string(++submitted_), with_head(head, input));
+    TaskHeader header;
+    header.limit = static_cast<std::uint64_t>(std::max<long>(options.limit.count(), 0));
+    auto task = std::make_shared<GearmanTask>(*this, id_ + std::to_string(++submitted_), with_header(header, input));
     waiting_.push_back(task);
-    if (waiting_.size() > idle_ && lanes_.size() < connections_)
-      lanes_.push_back(thread_without_signals([this, number = lanes_.size()] { run(number); }));
+    if (waiting_.size() > idle_ && threads_.size() < connections_)
+      threads_.push_back(thread_without_signals([this, number = threads_.size()] { run(number); }));
     work_.notify_one();
     return GearmanFuture(std::move(task));
   }
@@ -368,7 +368,7 @@ struct GearmanPool::Lanes {
       const std::lock_guard guard(lock_);
       stats.tasks.submitted = submitted_;
       stats.waiting = static_cast<std::uint32_t>(waiting_.size());
-      stats.running = static_cast<std::uint32_t>(lanes_.size() - idle_);
+      stats.running = static_cast<std::uint32_t>(threads_.size() - idle_);
     }
     stats.entries = options_.entries;
     stats.resubmitted = resubmitted_.load(std::memory_order_relaxed);
@@ -431,8 +431,8 @@ struct GearmanPool::Lanes {
   }
 
   static Failure failure_in(const std::string& answer) {
-    const std::optional<AnswerHead> head = head_of<AnswerHead>(answer.data(), answer.size());
-    return head ? Failure{head->kind, head->value} : Failure{FailureKind::kNoWorker, 0};  // no worker of ours
+    const std::optional<AnswerHeader> header = parse_header<AnswerHeader>(answer.data(), answer.size());
+    return header ? Failure{header->kind, header->value} : Failure{FailureKind::kNoWorker, 0};  // no worker of ours
   }
 
   const GearmanPoolOptions options_;
@@ -442,7 +442,7 @@ struct GearmanPool::Lanes {
   std::mutex lock_;
   std::condition_variable work_, space_;
   std::deque<std::shared_ptr<GearmanTask>> waiting_;
-  std::vector<std::thread> lanes_;
+  std::vector<std::thread> threads_;
   std::size_t idle_ = 0;
   std::uint32_t used_ = 0;
   std::uint64_t submitted_ = 0;
@@ -456,7 +456,7 @@ namespace process {
 
 GearmanFuture& GearmanFuture::operator=(GearmanFuture&& other) noexcept {
   std::swap(task_, other.task_);
-  std::swap(refusal_, other.refusal_);
+  std::swap(submit_error_, other.submit_error_);
   return *this;
 }
 
@@ -467,21 +467,21 @@ bool GearmanFuture::wait_for(Nanoseconds time) {
 }
 
 GearmanResult GearmanFuture::get() {
-  if (task_ == nullptr) return GearmanResult(failure_of(refusal_));
+  if (task_ == nullptr) return GearmanResult(failure_of(submit_error_));
   wait();
   const std::shared_ptr<GearmanTask> task = std::move(task_);
   GearmanResult result(task->failure);
   if (task->failure.kind == FailureKind::kNone) {
-    result.bytes_ = std::as_bytes(std::span(task->answer)).subspan(sizeof(AnswerHead));
+    result.bytes_ = std::as_bytes(std::span(task->answer)).subspan(sizeof(AnswerHeader));
     result.task_ = task;
   }
-  task->lanes.count(now() - task->begun, result.ok());
-  task->lanes.leave(task, true);
+  task->dispatcher.count(now() - task->begun, result.ok());
+  task->dispatcher.leave(task, true);
   return result;
 }
 
 void GearmanFuture::cancel() {
-  if (const std::shared_ptr<GearmanTask> task = std::move(task_)) task->lanes.leave(task, false);
+  if (const std::shared_ptr<GearmanTask> task = std::move(task_)) task->dispatcher.leave(task, false);
 }
 
 }  // namespace process
@@ -490,13 +490,13 @@ GearmanPool::GearmanPool(const GearmanPoolOptions& options) {
   defaults_.limit = options.limit;
   std::optional<std::vector<Server>> servers = parse_servers(options.servers, error_);
   if (servers && (options.function.empty() || options.entries == 0)) error_ = "no function, or no entry";
-  if (ok()) lanes_ = std::make_unique<Lanes>(options, *std::move(servers));
+  if (ok()) dispatcher_ = std::make_unique<Dispatcher>(options, *std::move(servers));
 }
 
 GearmanPool::~GearmanPool() = default;
 
 GearmanFuture GearmanPool::submit(std::span<const std::byte> input, const TaskOptions& options) {
-  return lanes_ ? lanes_->submit(input, options) : GearmanFuture(Refusal::kNoWorker);
+  return dispatcher_ ? dispatcher_->submit(input, options) : GearmanFuture(SubmitError::kNoWorker);
 }
 
 std::size_t GearmanPool::submit_all(std::span<const std::span<const std::byte>> inputs, std::span<GearmanFuture> futures) {
@@ -513,7 +513,7 @@ GearmanResult GearmanPool::call(std::string_view input) {
   return future.valid() ? future.get() : GearmanResult(Failure{FailureKind::kNoWorker, 0});
 }
 
-GearmanPoolStats GearmanPool::stats() const { return lanes_ ? lanes_->stats() : GearmanPoolStats{}; }
+GearmanPoolStats GearmanPool::stats() const { return dispatcher_ ? dispatcher_->stats() : GearmanPoolStats{}; }
 
 std::string GearmanPool::status() const {
   const GearmanPoolStats s = stats();
@@ -671,11 +671,12 @@ struct GearmanSupervisor::Slots {
   gearman_return_t serve(gearman_worker_st* worker, gearman_job_st* job) {
     const void* const workload = gearman_job_workload(job);
     const std::size_t bytes = gearman_job_workload_size(job);
-    const std::optional<JobHead> head = head_of<JobHead>(workload, bytes);
-    if (!head) return GEARMAN_FATAL;  // no client of ours; tells it so
+    const std::optional<TaskHeader> header = parse_header<TaskHeader>(workload, bytes);
+    if (!header) return GEARMAN_FATAL;  // no client of ours; tells it so
     const auto [run, first] = runs_.enter(gearman_job_unique(job));
     if (first)
-      runs_.end(run, answer({static_cast<const std::byte*>(workload) + sizeof *head, bytes - sizeof *head}, head->limit));
+      runs_.end(run,
+                answer({static_cast<const std::byte*>(workload) + sizeof *header, bytes - sizeof *header}, header->limit));
     Run::State state = Run::State::kRunning;
     do {
       state = runs_.await(*run, milliseconds(100));
@@ -700,10 +701,10 @@ struct GearmanSupervisor::Slots {
   std::optional<std::string> answer(std::span<const std::byte> input, std::uint64_t limit) {
     Future future = pool_.submit(input, {.limit = Nanoseconds(limit), .wait_while_full = kWaitForEver});
     if (!future.valid()) {
-      if (future.refusal() != Refusal::kTooLarge) return std::nullopt;
-      AnswerHead head;
-      head.kind = FailureKind::kNoWorker;
-      return with_head(head, {});
+      if (future.submit_error() != SubmitError::kTooLarge) return std::nullopt;
+      AnswerHeader header;
+      header.kind = FailureKind::kNoWorker;
+      return with_header(header, {});
     }
     while (!future.wait_for(milliseconds(100)))
       if (out_of_time()) return std::nullopt;
@@ -711,10 +712,10 @@ struct GearmanSupervisor::Slots {
     // The component of another task has written into this machine's table: it is run again.
     if (result.failure().kind == FailureKind::kNoWorker || result.failure().kind == FailureKind::kCorrupt)
       return std::nullopt;
-    AnswerHead head;
-    head.kind = result.failure().kind;
-    head.value = result.failure().value;
-    return with_head(head, result.bytes());
+    AnswerHeader header;
+    header.kind = result.failure().kind;
+    header.value = result.failure().value;
+    return with_header(header, result.bytes());
   }
 
   [[nodiscard]] bool out_of_time() const {

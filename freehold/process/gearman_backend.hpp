@@ -61,14 +61,14 @@ class GearmanResult {
 class GearmanFuture {
  public:
   GearmanFuture() noexcept = default;
-  explicit GearmanFuture(Refusal refusal) noexcept : refusal_(refusal) {}
+  explicit GearmanFuture(SubmitError error) noexcept : submit_error_(error) {}
   explicit GearmanFuture(std::shared_ptr<GearmanTask> task) noexcept : task_(std::move(task)) {}
   ~GearmanFuture() { cancel(); }
   GearmanFuture(GearmanFuture&& other) noexcept = default;
   GearmanFuture& operator=(GearmanFuture&& other) noexcept;
 
   [[nodiscard]] bool valid() const noexcept { return task_ != nullptr; }
-  [[nodiscard]] Refusal refusal() const noexcept { return refusal_; }
+  [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
   // Waits until the task is over, or for so long. Returns whether it is over; without a task it is.
   bool wait_for(Nanoseconds time);
   void wait() { wait_for(kWaitForEver); }
@@ -80,7 +80,7 @@ class GearmanFuture {
 
  private:
   std::shared_ptr<GearmanTask> task_;
-  Refusal refusal_ = Refusal::kNone;
+  SubmitError submit_error_ = SubmitError::kNone;
 };
 
 }  // namespace process
@@ -130,12 +130,12 @@ class GearmanPool {
   // One line for people.
   [[nodiscard]] std::string status() const;
 
-  struct Lanes;
+  struct Dispatcher;
 
  private:
   std::string error_;
   process::TaskOptions defaults_;
-  std::unique_ptr<Lanes> lanes_;  // null unless ok()
+  std::unique_ptr<Dispatcher> dispatcher_;  // null unless ok()
 };
 
 struct GearmanSupervisorOptions {

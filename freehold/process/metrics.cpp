@@ -9,7 +9,7 @@
 namespace freehold {
 namespace {
 
-using process::End;
+using process::ExitReason;
 
 // Calls visit(name, value, whether it only grows, what it is) for each figure.
 template <class Visit>
@@ -31,8 +31,8 @@ void for_each_figure(const ProcessPoolStats& stats, Visit visit) {
 constexpr std::pair<const char*, std::uint64_t process::ClientStats::*> kQuantiles[] = {
     {"0.5", &process::ClientStats::median}, {"0.9", &process::ClientStats::p90}, {"0.99", &process::ClientStats::p99}};
 
-std::string name_of(End end) {
-  std::string name = process::text(end);
+std::string name_of(ExitReason exit_reason) {
+  std::string name = process::text(exit_reason);
   for (char& c : name)
     if (c == ' ') c = '_';
   return name;
@@ -46,8 +46,8 @@ std::string json_text(const ProcessPoolStats& stats) {
     json += std::string("\"") + name + "\":" + std::to_string(value) + ",";
   });
   json += "\"workers_ended\":{";
-  for (std::size_t i = 0; i < process::kEnds; ++i)
-    json += (i == 0 ? "\"" : ",\"") + name_of(static_cast<End>(i)) + "\":" + std::to_string(stats.workers.ended[i]);
+  for (std::size_t i = 0; i < process::kExitReasons; ++i)
+    json += (i == 0 ? "\"" : ",\"") + name_of(static_cast<ExitReason>(i)) + "\":" + std::to_string(stats.workers.ended[i]);
   json += "},\"latency_ns\":{";
   for (std::size_t i = 0; i < std::size(kQuantiles); ++i)
     json +=
@@ -67,8 +67,9 @@ std::string prometheus_text(const ProcessPoolStats& stats, const std::string& pr
   });
   const std::string ended = prefix + "_workers_ended_total";
   head(ended, "counter", "Worker processes that ended, by reason");
-  for (std::size_t i = 0; i < process::kEnds; ++i)
-    text += ended + "{reason=\"" + name_of(static_cast<End>(i)) + "\"} " + std::to_string(stats.workers.ended[i]) + "\n";
+  for (std::size_t i = 0; i < process::kExitReasons; ++i)
+    text +=
+        ended + "{reason=\"" + name_of(static_cast<ExitReason>(i)) + "\"} " + std::to_string(stats.workers.ended[i]) + "\n";
   const std::string latency = prefix + "_latency_seconds";
   head(latency, "summary", "From submission to the moment when the result was got");
   for (const auto& [quantile, member] : kQuantiles) {

@@ -109,13 +109,13 @@ ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
   if (!options.component.empty()) how.confinement.readable.push_back(absolute(options.component));
   memory_ = SharedMemory::create("freehold tasks", bytes);
   const int low = memory_.ok() ? ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
-  bell_ = low >= 0 ? ::fcntl(low, F_DUPFD_CLOEXEC, 10) : -1;  // above what a worker gets
+  wakeup_fd_ = low >= 0 ? ::fcntl(low, F_DUPFD_CLOEXEC, 10) : -1;  // above what a worker gets
   if (low >= 0) ::close(low);
-  if (bell_ >= 0) {
+  if (wakeup_fd_ >= 0) {
     Table::create(memory_.data(), shape);
-    client_ = std::make_unique<Client>(memory_, 0, bell_);
+    client_ = std::make_unique<Client>(memory_, 0, wakeup_fd_);
     how.local_client = client_.get();
-    supervisor_ = std::make_unique<Supervisor>(memory_, bell_, std::move(how));
+    supervisor_ = std::make_unique<Supervisor>(memory_, wakeup_fd_, std::move(how));
     setup_error_ = supervisor_->setup_error();
     if (setup_error_.empty() && supervisor_->start()) return;
     supervisor_.reset();
@@ -127,16 +127,16 @@ ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
 ProcessPool::~ProcessPool() {
   supervisor_.reset();
   client_.reset();
-  if (bell_ >= 0) ::close(bell_);
+  if (wakeup_fd_ >= 0) ::close(wakeup_fd_);
 }
 
 std::string ProcessPool::error() const { return supervisor_ ? supervisor_->broken() : setup_error_; }
 
 Future ProcessPool::submit(std::span<const std::byte> input, const TaskOptions& options) {
-  return accepts() ? client_->submit(input, options) : Future(Refusal::kNoWorker);
+  return accepts() ? client_->submit(input, options) : Future(SubmitError::kNoWorker);
 }
 Draft ProcessPool::draft(const TaskOptions& options) {
-  return accepts() ? client_->draft(options) : Draft(Refusal::kNoWorker);
+  return accepts() ? client_->draft(options) : Draft(SubmitError::kNoWorker);
 }
 bool ProcessPool::accepts() const noexcept {
   return supervisor_ && !supervisor_->is_broken() && !draining_.load(std::memory_order_relaxed);
@@ -179,7 +179,7 @@ ProcessPoolStats ProcessPool::stats() const {
   stats.tasks = client_->stats();
   stats.workers = supervisor_->stats();
   stats.waiting = table.waiting();
-  stats.running = table.count(Stage::kRunning);
+  stats.running = table.count(TaskState::kRunning);
   stats.entries = table.shape().entries;
   return stats;
 }
@@ -197,9 +197,9 @@ std::string text(const ProcessPoolStats& s) {
                     static_cast<double>(s.tasks.median) / 1e3, static_cast<double>(s.tasks.p99) / 1e3,
                     static_cast<unsigned long long>(s.workers.handed_on));
   std::string text(line, static_cast<std::size_t>(used));
-  for (std::size_t i = 0; i < kEnds; ++i) {
+  for (std::size_t i = 0; i < kExitReasons; ++i) {
     if (s.workers.ended[i] == 0) continue;
-    used = std::snprintf(line, sizeof line, " %s %llu", process::text(static_cast<End>(i)),
+    used = std::snprintf(line, sizeof line, " %s %llu", process::text(static_cast<ExitReason>(i)),
                          static_cast<unsigned long long>(s.workers.ended[i]));
     text.append(line, static_cast<std::size_t>(used));
   }

@@ -113,7 +113,7 @@ class ProcessPool {
   std::atomic<bool> draining_{false};
   process::TaskOptions defaults_;
   process::SharedMemory memory_;
-  int bell_ = -1;
+  int wakeup_fd_ = -1;
   std::unique_ptr<process::Client> client_;
   std::unique_ptr<process::Supervisor> supervisor_;
 };

@@ -98,14 +98,14 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   return *this;
 }
 
-void SharedMemory::give_back(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+void SharedMemory::purge(std::uint64_t offset, std::uint64_t bytes) const noexcept {
   const std::uint64_t begin = base::align_up(offset, kPage);
   const std::uint64_t end = base::align_down(offset + bytes, kPage);
   if (begin >= end) return;
   ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
 }
 
-bool send_passed(int socket, const Passed& passed) noexcept {
+bool send_client_setup(int socket, const ClientSetup& setup) noexcept {
   ucred peer{};
   socklen_t length = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return false;
@@ -113,8 +113,8 @@ bool send_passed(int socket, const Passed& passed) noexcept {
     errno = EACCES;
     return false;
   }
-  std::uint32_t number = passed.number;
-  const int fds[3] = {passed.memory, passed.bell, passed.process};
+  std::uint32_t number = setup.number;
+  const int fds[3] = {setup.memory, setup.wakeup_fd, setup.process};
   iovec data{&number, sizeof number};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
   msghdr message{};
@@ -130,9 +130,9 @@ bool send_passed(int socket, const Passed& passed) noexcept {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof number;
 }
 
-bool receive_passed(int socket, Passed& passed) noexcept {
+bool receive_client_setup(int socket, ClientSetup& setup) noexcept {
   int fds[3] = {-1, -1, -1};
-  iovec data{&passed.number, sizeof passed.number};
+  iovec data{&setup.number, sizeof setup.number};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
   msghdr message{};
   message.msg_iov = &data;
@@ -142,15 +142,15 @@ bool receive_passed(int socket, Passed& passed) noexcept {
   const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   if (got < 0) return false;
   const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-  if (got != sizeof passed.number || rights == nullptr || rights->cmsg_type != SCM_RIGHTS ||
+  if (got != sizeof setup.number || rights == nullptr || rights->cmsg_type != SCM_RIGHTS ||
       rights->cmsg_len != CMSG_LEN(sizeof fds)) {
     errno = ENODATA;
     return false;
   }
   std::memcpy(fds, CMSG_DATA(rights), sizeof fds);
-  passed.memory = fds[0];
-  passed.bell = fds[1];
-  passed.process = fds[2];
+  setup.memory = fds[0];
+  setup.wakeup_fd = fds[1];
+  setup.process = fds[2];
   return true;
 }
 

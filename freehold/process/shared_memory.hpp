@@ -25,7 +25,7 @@ class SharedMemory {
   [[nodiscard]] void* data() const noexcept { return data_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   // Gives whole pages within the range back to the system; they are zero afterwards.
-  void give_back(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+  void purge(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 
  private:
   int fd_ = -1;
@@ -34,15 +34,15 @@ class SharedMemory {
 };
 
 // Descriptors and a number, as they go from one process to another.
-struct Passed {
-  int memory = -1, bell = -1;
+struct ClientSetup {
+  int memory = -1, wakeup_fd = -1;
   int process = -1;  // the sender's, as a pidfd
   std::uint32_t number = 0;
 };
 // Sends them to the process at the other end of a connected Unix socket. Returns false, with EACCES, if that process belongs
 // to another user; with the system's errno otherwise. Does not block.
-bool send_passed(int socket, const Passed& passed) noexcept;
+bool send_client_setup(int socket, const ClientSetup& setup) noexcept;
 // Receives them; closed on exec, the caller's to close. Returns false and errno, ENODATA if the other end sent none.
-bool receive_passed(int socket, Passed& passed) noexcept;
+bool receive_client_setup(int socket, ClientSetup& setup) noexcept;
 
 }  // namespace freehold::process

@@ -28,40 +28,41 @@ void kill_process(int pidfd) noexcept { ::syscall(SYS_pidfd_send_signal, pidfd, 
 // The component's children, which are in the worker's group. Pre: the worker was not reaped, so its number is nobody else's.
 void kill_group(int pid) noexcept { ::kill(-pid, SIGKILL); }
 
-End end_of(WorkerExit status) noexcept {
+ExitReason exit_reason_of(WorkerExit status) noexcept {
   switch (status) {
-    case WorkerExit::kClosed: return End::kClosed;
-    case WorkerExit::kIdle: return End::kIdle;
-    case WorkerExit::kMaxTasks: return End::kMaxTasks;
-    case WorkerExit::kMaxRss: return End::kMaxRss;
-    case WorkerExit::kMaxAge: return End::kMaxAge;
-    case WorkerExit::kCondemned:
+    case WorkerExit::kClosed: return ExitReason::kClosed;
+    case WorkerExit::kIdle: return ExitReason::kIdle;
+    case WorkerExit::kMaxTasks: return ExitReason::kMaxTasks;
+    case WorkerExit::kMaxRss: return ExitReason::kMaxRss;
+    case WorkerExit::kMaxAge: return ExitReason::kMaxAge;
+    case WorkerExit::kRevoked:
     case WorkerExit::kNotConfined:
     case WorkerExit::kNoTable:
     case WorkerExit::kNoComponent: break;
   }
-  return End::kExit;
+  return ExitReason::kExit;
 }
 
-bool retired(End end) noexcept {
-  return end == End::kClosed || end == End::kIdle || end == End::kMaxTasks || end == End::kMaxRss || end == End::kMaxAge;
+bool retired(ExitReason reason) noexcept {
+  return reason == ExitReason::kClosed || reason == ExitReason::kIdle || reason == ExitReason::kMaxTasks ||
+         reason == ExitReason::kMaxRss || reason == ExitReason::kMaxAge;
 }
 
 }  // namespace
 
-const char* text(End end) noexcept {
-  switch (end) {
-    case End::kSignal: return "signal";
-    case End::kExit: return "exit";
-    case End::kDeadline: return "deadline";
-    case End::kMemory: return "memory";
-    case End::kIdle: return "idle";
-    case End::kMaxTasks: return "max_tasks";
-    case End::kMaxRss: return "max_rss";
-    case End::kMaxAge: return "max_age";
-    case End::kClosed: return "closed";
-    case End::kNeverUp: return "never up";
-    case End::kCancelled: return "cancelled";
+const char* text(ExitReason reason) noexcept {
+  switch (reason) {
+    case ExitReason::kSignal: return "signal";
+    case ExitReason::kExit: return "exit";
+    case ExitReason::kDeadline: return "deadline";
+    case ExitReason::kMemory: return "memory";
+    case ExitReason::kIdle: return "idle";
+    case ExitReason::kMaxTasks: return "max_tasks";
+    case ExitReason::kMaxRss: return "max_rss";
+    case ExitReason::kMaxAge: return "max_age";
+    case ExitReason::kClosed: return "closed";
+    case ExitReason::kNeverUp: return "never up";
+    case ExitReason::kCancelled: return "cancelled";
   }
   return "?";
 }
@@ -98,27 +99,27 @@ std::string text(Failure failure) {
 }
 
 std::string text(const PoolEvent& event) {
-  using What = PoolEvent::What;
+  using Kind = PoolEvent::Kind;
   const std::string worker = "worker " + std::to_string(event.worker);
   const std::string task =
       "task " + std::to_string(event.task) + ", attempt " + std::to_string(event.attempt) + ", " + worker;
-  switch (event.what) {
-    case What::kWorkerEnded: return worker + " has ended: " + text(event.end);
-    case What::kTaskHandedOn: return task + ": " + text(event.reason) + "; it goes to another one";
-    case What::kTaskFailed: return task + ": " + text(event.reason) + "; it has failed";
-    case What::kTaskDropped: return task + ": " + text(event.reason) + "; it was cancelled";
-    case What::kStartFailed: return "a worker program " + event.text;
-    case What::kBroken: return event.text;
-    case What::kDamaged:
+  switch (event.kind) {
+    case Kind::kWorkerEnded: return worker + " has ended: " + text(event.exit_reason);
+    case Kind::kTaskHandedOn: return task + ": " + text(event.reason) + "; it goes to another one";
+    case Kind::kTaskFailed: return task + ": " + text(event.reason) + "; it has failed";
+    case Kind::kTaskDropped: return task + ": " + text(event.reason) + "; it was cancelled";
+    case Kind::kStartFailed: return "a worker program " + event.text;
+    case Kind::kBroken: return event.text;
+    case Kind::kDamaged:
       return "a component has written into the task table (" + event.text + "): all its workers and tasks begin anew";
   }
   return "?";
 }
 
-Supervisor::Supervisor(const SharedMemory& memory, int bell, SupervisorOptions options)
-    : memory_(memory), table_(memory.data()), bell_(bell), options_(std::move(options)) {
+Supervisor::Supervisor(const SharedMemory& memory, int wakeup_fd, SupervisorOptions options)
+    : memory_(memory), table_(memory.data()), wakeup_fd_(wakeup_fd), options_(std::move(options)) {
   slots_ = std::make_unique<Slot[]>(table_.shape().workers);
-  seen_.resize(table_.shape().entries);
+  observed_.resize(table_.shape().entries);
   sockets_.assign(table_.shape().clients, -1);
   if (!options_.memory_cgroup.empty()) {
     // A task's room in the table counts for the worker that uses it first, and is no memory of its own.
@@ -129,29 +130,29 @@ Supervisor::Supervisor(const SharedMemory& memory, int bell, SupervisorOptions o
 
 Supervisor::~Supervisor() {
   stop();
-  for (const int socket : guests_) ::close(socket);
+  for (const int socket : pending_clients_) ::close(socket);
 }
 
 void Supervisor::serve(int socket) {
   {
-    const std::lock_guard guard(guests_lock_);
-    guests_.push_back(socket);
+    const std::lock_guard guard(pending_clients_lock_);
+    pending_clients_.push_back(socket);
   }
-  ring(bell_);
+  notify(wakeup_fd_);
 }
 
-void Supervisor::welcome_clients() {
-  std::vector<int> guests;
+void Supervisor::accept_clients() {
+  std::vector<int> pending;
   {
-    const std::lock_guard guard(guests_lock_);
-    guests.swap(guests_);
+    const std::lock_guard guard(pending_clients_lock_);
+    pending.swap(pending_clients_);
   }
-  for (const int socket : guests) {
+  for (const int socket : pending) {
     unsigned slot = 1;
     while (slot < sockets_.size() && sockets_[slot] >= 0) ++slot;
     // Where a child of ours has a copy of the socket, its closing does not tell the client that we are dead; this does.
     const int self = slot < sockets_.size() ? open_process(::getpid()) : -1;
-    if (self >= 0 && send_passed(socket, {memory_.fd(), bell_, self, slot}))
+    if (self >= 0 && send_client_setup(socket, {memory_.fd(), wakeup_fd_, self, slot}))
       sockets_[slot] = socket;
     else
       ::close(socket);
@@ -160,7 +161,7 @@ void Supervisor::welcome_clients() {
 }
 
 // Its end of the socket is closed, which the system does after its memory is gone.
-void Supervisor::forget_client(unsigned slot) noexcept {
+void Supervisor::remove_client(unsigned slot) noexcept {
   ::close(std::exchange(sockets_[slot], -1));
   table_.recover_client(slot);
 }
@@ -182,7 +183,7 @@ void Supervisor::stop() noexcept {
   // A child of fork has neither the thread nor the workers.
   if (has_thread_ && owner_ != ::getpid()) return;
   stopping_.store(true);
-  ring(bell_);
+  notify(wakeup_fd_);
   if (!std::exchange(has_thread_, false)) return;
   ::pthread_join(thread_, nullptr);
 }
@@ -196,15 +197,15 @@ void Supervisor::run() {
   take_over();
   while (!stopping_.load()) {
     const std::uint64_t time = now();
-    welcome_clients();
+    accept_clients();
     look_for_damage(time);
-    condemn_overdue(time);
-    condemn_large(time);
-    condemn_hung_starts(time);
+    kill_overdue(time);
+    kill_large(time);
+    kill_hung_starts(time);
     table_.fail_expired(time);
     table_.begin_due(time);
     help_stuck_tasks(time);
-    note_up();
+    note_ready_workers();
     start_workers(time);
     if (broken_.load(std::memory_order_relaxed)) table_.fail_ready({FailureKind::kNoWorker, 0});
     wait(time);
@@ -230,7 +231,7 @@ void Supervisor::take_over() noexcept {
         ::close(pidfd);
       }
     }
-    recover(slot, pid_of(table_.identity(slot)), End::kSignal, {FailureKind::kSignal, SIGKILL});
+    recover(slot, pid_of(table_.identity(slot)), ExitReason::kSignal, {FailureKind::kSignal, SIGKILL});
     table_.leave(slot);
   }
   table_.recover_client(TaskWord::kPurger);
@@ -253,20 +254,21 @@ unsigned Supervisor::starting() const noexcept {
 // still wait, each tick doubles how many may come up at once.
 void Supervisor::start_workers(std::uint64_t time) {
   const unsigned most = std::min(options_.max_workers, table_.shape().workers);
-  if (time - doubled_ >= options_.tick && at_once_ < most) {
-    doubled_ = time;
-    at_once_ *= 2;
+  if (time - doubled_at_ >= options_.tick && max_starting_ < most) {
+    doubled_at_ = time;
+    max_starting_ *= 2;
   }
   while (time >= not_before_ && live() < most) {
     const unsigned coming = starting();
-    if (coming == 0) at_once_ = 1;
-    const bool may_come = coming < at_once_ && table_.want_calls() && (coming == 0 || coming < table_.count(Stage::kReady));
+    if (coming == 0) max_starting_ = 1;
+    const bool may_come =
+        coming < max_starting_ && table_.request_notify() && (coming == 0 || coming < table_.count(TaskState::kReady));
     const bool wanted = broken_.load(std::memory_order_relaxed) ? live() == 0 : may_come;
     if (live() >= options_.min_workers && !wanted) return;
     unsigned slot = 0;
     while (slots_[slot].pid.load(std::memory_order_relaxed) != 0) ++slot;
     spawn(slot);  // if it fails, retry_later() says when to try again
-    if (coming == 0) doubled_ = time;
+    if (coming == 0) doubled_at_ = time;
   }
 }
 
@@ -296,8 +298,8 @@ int Supervisor::start_process(unsigned slot, pid_t& pid, int& error_end) {
     ::posix_spawn_file_actions_adddup2(&files, standard_error[1], STDERR_FILENO);
   }
   ::posix_spawn_file_actions_adddup2(&files, memory_.fd(), kTableDescriptor);
-  ::posix_spawn_file_actions_adddup2(&files, bell_, kBellDescriptor);
-  ::posix_spawn_file_actions_addclosefrom_np(&files, kBellDescriptor + 1);
+  ::posix_spawn_file_actions_adddup2(&files, wakeup_fd_, kWakeupDescriptor);
+  ::posix_spawn_file_actions_addclosefrom_np(&files, kWakeupDescriptor + 1);
   posix_spawnattr_t how;
   ::posix_spawnattr_init(&how);
   sigset_t none, all;
@@ -323,8 +325,8 @@ void Supervisor::spawn(unsigned slot) {
   pid_t pid = 0;
   int standard_error = -1;
   if (const int error = start_process(slot, pid, standard_error); error != 0) {
-    const bool may_pass = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == ETXTBSY;
-    never_up(std::string("cannot be started: ") + std::strerror(error), may_pass);
+    const bool transient = error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE || error == ETXTBSY;
+    note_start_failure(std::string("cannot be started: ") + std::strerror(error), transient);
     return;
   }
   Slot& started = slots_[slot];
@@ -340,12 +342,12 @@ void Supervisor::spawn(unsigned slot) {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
     // It may have come far enough to take a task.
-    recover(slot, pid, End::kSignal, {FailureKind::kSignal, SIGKILL});
+    recover(slot, pid, ExitReason::kSignal, {FailureKind::kSignal, SIGKILL});
     table_.leave(slot);
-    never_up(std::string("cannot be watched: ") + std::strerror(refused), true);
+    note_start_failure(std::string("cannot be watched: ") + std::strerror(refused), true);
     return;
   }
-  started.condemned = {};
+  started.kill_reason = {};
   started.cancelled = false;
   started.born = now();
   started.standard_error = standard_error;
@@ -355,33 +357,33 @@ void Supervisor::spawn(unsigned slot) {
   started_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// A worker could not begin. `may_pass`: for a reason that is not its program's.
-void Supervisor::never_up(const std::string& why, bool may_pass) {
-  ended_[static_cast<std::size_t>(End::kNeverUp)].fetch_add(1, std::memory_order_relaxed);
+// A worker could not begin. `transient`: for a reason that is not its program's.
+void Supervisor::note_start_failure(const std::string& why, bool transient) {
+  ended_[static_cast<std::size_t>(ExitReason::kNeverUp)].fetch_add(1, std::memory_order_relaxed);
   const std::uint64_t time = now();
   if (start_failures_++ == 0) {
     failing_since_ = time;
-    may_pass_ = false;
+    failure_is_transient_ = false;
   }
-  may_pass_ = may_pass_ || may_pass;
+  failure_is_transient_ = failure_is_transient_ || transient;
   retry_later();
-  if (options_.log) tell({.what = PoolEvent::What::kStartFailed, .text = why, .last_lines = {}});
-  if (live() != 0 || keeps_hoping(time)) return;
+  if (options_.log) report({.kind = PoolEvent::Kind::kStartFailed, .text = why, .last_lines = {}});
+  if (live() != 0 || may_still_start(time)) return;
   {
-    const std::lock_guard guard(why_lock_);
-    why_ = "the worker program " + (options_.command.empty() ? "" : options_.command[0]) + " " + why;
+    const std::lock_guard guard(broken_reason_lock_);
+    broken_reason_ = "the worker program " + (options_.command.empty() ? "" : options_.command[0]) + " " + why;
   }
   const bool before = broken_.exchange(true, std::memory_order_release);  // pairs with is_broken()
-  if (!before && options_.log) tell({.what = PoolEvent::What::kBroken, .text = broken(), .last_lines = {}});
+  if (!before && options_.log) report({.kind = PoolEvent::Kind::kBroken, .text = broken(), .last_lines = {}});
 }
 
 // Whether the next worker may come up although the last ones in a row did not.
-bool Supervisor::keeps_hoping(std::uint64_t time) const noexcept {
+bool Supervisor::may_still_start(std::uint64_t time) const noexcept {
   if (start_failures_ < options_.start_failures) return true;
-  return (was_up_ || may_pass_) && time - failing_since_ < options_.patience;
+  return (was_up_ || failure_is_transient_) && time - failing_since_ < options_.start_timeout;
 }
 
-void Supervisor::note_up() noexcept {
+void Supervisor::note_ready_workers() noexcept {
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
     if (slots_[slot].pid.load(std::memory_order_relaxed) == 0 || !table_.is_up(slot)) continue;
     was_up_ = true;
@@ -393,32 +395,32 @@ void Supervisor::note_up() noexcept {
 
 void Supervisor::retry_later() noexcept {
   constexpr std::uint64_t kMillisecond = 1'000'000;
-  if (++fruitless_ <= 2) return;
-  not_before_ = now() + (kMillisecond << std::min(fruitless_ - 3, 10u));
+  if (++unproductive_ <= 2) return;
+  not_before_ = now() + (kMillisecond << std::min(unproductive_ - 3, 10u));
 }
 
-void Supervisor::condemn_overdue(std::uint64_t time) noexcept {
+void Supervisor::kill_overdue(std::uint64_t time) noexcept {
   // A worker that was stopped before it could say when it began has begun when it was first seen.
   const auto since = [&](const Claim& claim, std::uint64_t started, std::uint64_t limit) -> std::uint64_t {
-    const std::uint64_t seen = seen_since(claim.entry, claim.word, time);
+    const std::uint64_t seen = unchanged_since(claim.entry, claim.word, time);
     const std::uint64_t begun = started != 0 ? started : seen;
     if (time <= begun || time - begun <= limit) return begun;
-    return has_had_its_time(claim, time, time - begun - limit) ? begun : 0;
+    return has_had_cpu_time(claim, time, time - begun - limit) ? begun : 0;
   };
   while (const std::optional<Claim> claim = table_.find_overdue(time, since)) {
     if (claim->word.worker() >= table_.shape().workers) continue;  // damage, which the next look sees
     const std::uint64_t limit = table_.limit(claim->entry) / 1'000'000;
     const auto milliseconds =
         static_cast<std::int32_t>(table_.expired(claim->entry, time) ? table_.within_ms(claim->entry) : limit);
-    slots_[claim->word.worker()].condemned = {FailureKind::kDeadline, milliseconds};
+    slots_[claim->word.worker()].kill_reason = {FailureKind::kDeadline, milliseconds};
     slots_[claim->word.worker()].cancelled = table_.limit(claim->entry) == Table::kKilled;
     kill(claim->word.worker());
   }
 }
 
 // When a look first found the entry as it stands now.
-std::uint64_t Supervisor::seen_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept {
-  Seen& seen = seen_[entry];
+std::uint64_t Supervisor::unchanged_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept {
+  Observation& seen = observed_[entry];
   if (!seen.word.same_attempt(word)) {
     seen.word = word;
     seen.since = time;
@@ -429,51 +431,51 @@ std::uint64_t Supervisor::seen_since(std::uint32_t entry, TaskWord word, std::ui
 
 void Supervisor::help_stuck_tasks(std::uint64_t time) noexcept {
   const auto stuck = [&](std::uint32_t entry, TaskWord word) {
-    const bool is_stuck = time - seen_since(entry, word, time) >= options_.tick;
+    const bool is_stuck = time - unchanged_since(entry, word, time) >= options_.tick;
     if (!word.is_over()) return is_stuck;
     // Once: a result may wait for its client for as long as that likes.
-    return is_stuck && !std::exchange(seen_[entry].helped, true);
+    return is_stuck && !std::exchange(observed_[entry].helped, true);
   };
   table_.help_stuck(stuck);
 }
 
 // A worker that waited for a CPU when its task's limit passed gets 5 ms of its own before it is killed. Without that 1 of a
 // million empty tasks failed at a limit of 20 ms on a machine with four runnable threads for each CPU.
-bool Supervisor::has_had_its_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept {
+bool Supervisor::has_had_cpu_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept {
   constexpr std::uint64_t kOwnTime = 5'000'000, kMostGrace = 1'000'000'000;
   if (claim.word.worker() >= table_.shape().workers) return false;
   Slot& slot = slots_[claim.word.worker()];
   const std::uint64_t waited = time_without_cpu(slot.pid.load(std::memory_order_relaxed));
-  if (!slot.suspect.same_attempt(claim.word) || slot.suspect_entry != claim.entry) {
-    slot.suspect = claim.word;
-    slot.suspect_entry = claim.entry;
-    slot.suspect_since = time;
-    slot.suspect_waited = waited;
+  if (!slot.overdue.same_attempt(claim.word) || slot.overdue_entry != claim.entry) {
+    slot.overdue = claim.word;
+    slot.overdue_entry = claim.entry;
+    slot.overdue_since = time;
+    slot.overdue_cpu_wait = waited;
     return false;
   }
-  const std::uint64_t passed = time - slot.suspect_since, lost = waited - slot.suspect_waited;
-  return beyond >= kMostGrace || passed >= lost + kOwnTime;
+  const std::uint64_t elapsed = time - slot.overdue_since, lost = waited - slot.overdue_cpu_wait;
+  return beyond >= kMostGrace || elapsed >= lost + kOwnTime;
 }
 
-void Supervisor::condemn_large(std::uint64_t time) noexcept {
+void Supervisor::kill_large(std::uint64_t time) noexcept {
   if (options_.kill_rss == 0 || groups_ || time - last_look_at_memory_ < options_.tick) return;
   last_look_at_memory_ = time;
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
     const int pid = slots_[slot].pid.load(std::memory_order_relaxed);
     if (pid == 0 || own_resident_bytes(pid) <= options_.kill_rss) continue;
     const std::optional<Claim> claim = table_.running(slot);
-    if (claim && !claim->word.overdue() && !table_.condemn(*claim)) continue;  // it has just finished: not now
-    slots_[slot].condemned = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss >> 20)};
+    if (claim && !claim->word.overdue() && !table_.mark_for_kill(*claim)) continue;  // it has just finished: not now
+    slots_[slot].kill_reason = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss >> 20)};
     kill(slot);
   }
 }
 
-void Supervisor::condemn_hung_starts(std::uint64_t time) noexcept {
+void Supervisor::kill_hung_starts(std::uint64_t time) noexcept {
   for (unsigned slot = 0; options_.load_limit != 0 && slot < table_.shape().workers; ++slot) {
     Slot& worker = slots_[slot];
     if (worker.pid.load(std::memory_order_relaxed) == 0 || table_.is_up(slot) || time <= worker.born) continue;
     if (time - worker.born <= options_.load_limit) continue;
-    worker.condemned = {FailureKind::kDeadline, static_cast<std::int32_t>(options_.load_limit / 1'000'000)};
+    worker.kill_reason = {FailureKind::kDeadline, static_cast<std::int32_t>(options_.load_limit / 1'000'000)};
     kill(slot);
   }
 }
@@ -484,11 +486,11 @@ void Supervisor::kill(unsigned slot) noexcept {
 }
 
 // Not while tasks come and go, or each of them would have to tell us.
-bool Supervisor::may_rest(std::uint64_t time) noexcept {
+bool Supervisor::may_sleep(std::uint64_t time) noexcept {
   std::uint64_t ended = 0;
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) ended += table_.ended(slot);
-  if (std::exchange(ended_in_all_, ended) != ended) restless_until_ = time + options_.tick;
-  return time >= restless_until_ && starting() == 0;
+  if (std::exchange(ended_in_all_, ended) != ended) no_sleep_before_ = time + options_.tick;
+  return time >= no_sleep_before_ && starting() == 0;
 }
 
 // Gives back what free entries do not need; after a delay, since a task of 1 MiB costs several times as much with fresh
@@ -497,32 +499,32 @@ std::uint64_t Supervisor::purge(std::uint64_t time) {
   std::uint64_t next = sync::kForever;
   for (std::uint32_t i = 0; table_.is_large() && i < table_.shape().entries; ++i) {
     const TaskWord word = table_.word(i);
-    if (word.stage() != Stage::kFree || word.generation() == seen_[i].clean_generation) continue;
-    const std::uint64_t free_for = time - seen_since(i, word, time);
+    if (word.state() != TaskState::kFree || word.generation() == observed_[i].clean_generation) continue;
+    const std::uint64_t free_for = time - unchanged_since(i, word, time);
     if (free_for < options_.purge_delay) {
       next = std::min(next, options_.purge_delay - free_for);
       continue;
     }
     const std::optional<Ticket> ticket = table_.try_acquire_entry(i, TaskWord::kPurger);
     if (!ticket) continue;
-    table_.purge(i, [&](std::uint64_t offset, std::uint64_t bytes) { memory_.give_back(offset, bytes); });
-    seen_[i].clean_generation = ticket->generation;
+    table_.purge(i, [&](std::uint64_t offset, std::uint64_t bytes) { memory_.purge(offset, bytes); });
+    observed_[i].clean_generation = ticket->generation;
     table_.drop(*ticket);
   }
   return next;
 }
 
-// Until the bell rings, a worker ends, or it is time to look again.
+// Until the wakeup eventfd is notified, a worker ends, or it is time to look again.
 void Supervisor::wait(std::uint64_t time) {
-  std::vector<pollfd> events{{bell_, POLLIN, 0}};
+  std::vector<pollfd> events{{wakeup_fd_, POLLIN, 0}};
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
     if (slots_[slot].pid.load(std::memory_order_relaxed) != 0) events.push_back({slots_[slot].pidfd, POLLIN, 0});
   const std::uint64_t next_purge = purge(time);
   const auto open = [&](std::uint32_t entry, TaskWord word) {
-    static_cast<void>(seen_since(entry, word, time));
-    return !seen_[entry].helped;
+    static_cast<void>(unchanged_since(entry, word, time));
+    return !observed_[entry].helped;
   };
-  std::uint64_t sleep = may_rest(time) && table_.rest(open) ? sync::kForever : options_.tick;
+  std::uint64_t sleep = may_sleep(time) && table_.prepare_idle(open) ? sync::kForever : options_.tick;
   sleep = std::min(sleep, next_purge);
   if (not_before_ > time) sleep = std::min(sleep, not_before_ - time);
   const int milliseconds = sleep == sync::kForever ? -1 : static_cast<int>(sleep / 1'000'000 + 1);
@@ -541,40 +543,40 @@ void Supervisor::wait(std::uint64_t time) {
   if (first_client != first_error)
     for (unsigned slot = 0; slot < table_.shape().workers; ++slot) pass_standard_error_on(slots_[slot]);
   for (std::size_t i = 0; i < clients.size(); ++i)
-    if (events[first_client + i].revents != 0) forget_client(clients[i]);
+    if (events[first_client + i].revents != 0) remove_client(clients[i]);
   if ((events[0].revents & POLLIN) == 0) return;
-  std::uint64_t rings = 0;
-  [[maybe_unused]] const ssize_t read = ::read(bell_, &rings, sizeof rings);
+  std::uint64_t notifications = 0;
+  [[maybe_unused]] const ssize_t read = ::read(wakeup_fd_, &notifications, sizeof notifications);
 }
 
 // What the dead worker held goes to others, or fails.
-void Supervisor::recover(unsigned slot, int pid, End end, Failure reason) {
+void Supervisor::recover(unsigned slot, int pid, ExitReason exit_reason, Failure reason) {
   const auto told = [&](std::uint32_t entry, TaskWord word, bool handed_on) {
     handed_on_.fetch_add(handed_on ? 1 : 0, std::memory_order_relaxed);
     // The word counts attempts, unless the component writes into it.
-    Seen& seen = seen_[entry];
-    if (std::exchange(seen.died_generation, word.generation()) != word.generation()) seen.died = 0;
-    if (++seen.died > TaskWord::kMaxAttempts) robbed_ = true;
-    using What = PoolEvent::What;
+    Observation& seen = observed_[entry];
+    if (std::exchange(seen.deaths_generation, word.generation()) != word.generation()) seen.deaths = 0;
+    if (++seen.deaths > TaskWord::kMaxAttempts) task_revoked_ = true;
+    using Kind = PoolEvent::Kind;
     if (options_.log)
-      tell({.what = handed_on          ? What::kTaskHandedOn
-                    : word.abandoned() ? What::kTaskDropped
-                                       : What::kTaskFailed,
-            .worker = pid,
-            .end = end,
-            .reason = reason,
-            .task = id_of({entry, word.generation()}),
-            .attempt = word.attempt() + 1,
-            .text = {},
-            .last_lines = slots_[slot].last_lines});
+      report({.kind = handed_on          ? Kind::kTaskHandedOn
+                      : word.abandoned() ? Kind::kTaskDropped
+                                         : Kind::kTaskFailed,
+              .worker = pid,
+              .exit_reason = exit_reason,
+              .reason = reason,
+              .task = id_of({entry, word.generation()}),
+              .attempt = word.attempt() + 1,
+              .text = {},
+              .last_lines = slots_[slot].last_lines});
   };
   table_.recover_worker(slot, reason, options_.attempts, told);
 }
 
-void Supervisor::tell(PoolEvent event) {
+void Supervisor::report(PoolEvent event) {
   if (options_.log)
     options_.log(event);
-  else if (event.what == PoolEvent::What::kDamaged)
+  else if (event.kind == PoolEvent::Kind::kDamaged)
     std::fprintf(stderr, "freehold: %s\n", text(event).c_str());
 }
 
@@ -616,67 +618,69 @@ void Supervisor::reap(unsigned slot) noexcept {
   const int pid = worker.pid.exchange(0, std::memory_order_relaxed);
 
   const bool exited = info.si_code == CLD_EXITED;
-  End end = exited ? end_of(static_cast<WorkerExit>(info.si_status)) : End::kSignal;
+  ExitReason exit_reason = exited ? exit_reason_of(static_cast<WorkerExit>(info.si_status)) : ExitReason::kSignal;
   Failure reason{exited ? FailureKind::kExit : FailureKind::kSignal, info.si_status};
-  if (worker.condemned.kind != FailureKind::kNone) {
-    reason = worker.condemned;
-    end = reason.kind == FailureKind::kDeadline ? End::kDeadline : End::kMemory;
-    if (worker.cancelled) end = End::kCancelled;
+  if (worker.kill_reason.kind != FailureKind::kNone) {
+    reason = worker.kill_reason;
+    exit_reason = reason.kind == FailureKind::kDeadline ? ExitReason::kDeadline : ExitReason::kMemory;
+    if (worker.cancelled) exit_reason = ExitReason::kCancelled;
   }
   const bool out_of_memory = groups_ && groups_->has_killed(slot);
-  if (out_of_memory && worker.condemned.kind == FailureKind::kNone && reason == Failure{FailureKind::kSignal, SIGKILL}) {
+  if (out_of_memory && worker.kill_reason.kind == FailureKind::kNone && reason == Failure{FailureKind::kSignal, SIGKILL}) {
     reason = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss >> 20)};
-    end = End::kMemory;
+    exit_reason = ExitReason::kMemory;
   }
   // Its task was taken from it, and not by us: or a task that makes itself ready again would be run for ever.
-  if (exited && static_cast<WorkerExit>(info.si_status) == WorkerExit::kCondemned &&
-      worker.condemned.kind == FailureKind::kNone)
-    robbed_ = true;
+  if (exited && static_cast<WorkerExit>(info.si_status) == WorkerExit::kRevoked &&
+      worker.kill_reason.kind == FailureKind::kNone)
+    task_revoked_ = true;
   const bool was_up = table_.is_up(slot);
   pass_standard_error_on(worker);
   const bool held = table_.running(slot).has_value();
-  if (held && retired(end)) end = End::kExit;  // a component that calls exit() is not a worker that retires
+  if (held && retired(exit_reason))
+    exit_reason = ExitReason::kExit;  // a component that calls exit() is not a worker that retires
   // Before its task's client can see that it is over.
-  if (was_up) ended_[static_cast<std::size_t>(end)].fetch_add(1, std::memory_order_relaxed);
-  recover(slot, pid, end, reason);
+  if (was_up) ended_[static_cast<std::size_t>(exit_reason)].fetch_add(1, std::memory_order_relaxed);
+  recover(slot, pid, exit_reason, reason);
   table_.leave(slot);
   if (worker.standard_error >= 0) ::close(std::exchange(worker.standard_error, -1));
   const bool ended_some = table_.ended(slot) != worker.ended_before;
-  note_end(worker, {pid, info.si_status, end, exited, was_up, held, ended_some});
+  note_end(worker, {pid, info.si_status, exit_reason, exited, was_up, held, ended_some});
 }
 
 // What the worker's end says about the next one.
-void Supervisor::note_end(const Slot& worker, const Death& death) {
-  if (death.was_up) {
+void Supervisor::note_end(const Slot& worker, const EndedWorker& ended) {
+  if (ended.was_up) {
     was_up_ = true;
     start_failures_ = 0;
     broken_.store(false, std::memory_order_relaxed);
     if (options_.log)
-      tell({.what = PoolEvent::What::kWorkerEnded,
-            .worker = death.pid,
-            .end = death.end,
-            .text = {},
-            .last_lines = worker.last_lines});
+      report({.kind = PoolEvent::Kind::kWorkerEnded,
+              .worker = ended.pid,
+              .exit_reason = ended.exit_reason,
+              .text = {},
+              .last_lines = worker.last_lines});
     // One that died of its task says nothing about the next worker.
-    if (retired(death.end) || death.held || death.ended_some)
-      fruitless_ = 0;
+    if (retired(ended.exit_reason) || ended.held || ended.ended_some)
+      unproductive_ = 0;
     else
       retry_later();
-  } else if (worker.condemned.kind == FailureKind::kDeadline) {
-    never_up("does not come up within " + std::to_string(worker.condemned.value) + " ms", true);
+  } else if (worker.kill_reason.kind == FailureKind::kDeadline) {
+    note_start_failure("does not come up within " + std::to_string(worker.kill_reason.value) + " ms", true);
   } else {
-    const std::string status = std::to_string(death.status);
-    if (death.exited)
-      never_up("ends before it takes a task, with status " + status + meaning(static_cast<WorkerExit>(death.status)), false);
+    const std::string status = std::to_string(ended.status);
+    if (ended.exited)
+      note_start_failure(
+          "ends before it takes a task, with status " + status + meaning(static_cast<WorkerExit>(ended.status)), false);
     else
-      never_up("is killed before it takes a task, by signal " + status, death.status == SIGKILL);
+      note_start_failure("is killed before it takes a task, by signal " + status, ended.status == SIGKILL);
   }
 }
 
 namespace {
 
 // What the supervisor knows of the table by itself.
-struct Known {
+struct KnownState {
   std::uint32_t own_epoch;
   const std::function<bool(unsigned)> is_live, is_connected;
   const std::function<bool(std::uint32_t, TaskWord)> lasts;
@@ -694,38 +698,39 @@ struct Known {
 }  // namespace
 
 void Supervisor::look_for_damage(std::uint64_t time) {
-  Known known{.own_epoch = epoch_,
-              .is_live = [&](unsigned worker) { return slots_[worker].pid.load(std::memory_order_relaxed) != 0; },
-              .is_connected = [&](unsigned client) { return client == 0 || sockets_[client] >= 0; },
-              .lasts = [&](std::uint32_t i, TaskWord word) { return time - seen_since(i, word, time) >= 2 * options_.tick; },
-              .asked = std::vector<bool>(table_.shape().workers)};
+  KnownState known{
+      .own_epoch = epoch_,
+      .is_live = [&](unsigned worker) { return slots_[worker].pid.load(std::memory_order_relaxed) != 0; },
+      .is_connected = [&](unsigned client) { return client == 0 || sockets_[client] >= 0; },
+      .lasts = [&](std::uint32_t i, TaskWord word) { return time - unchanged_since(i, word, time) >= 2 * options_.tick; },
+      .asked = std::vector<bool>(table_.shape().workers)};
   const char* what = table_.find_damage(known);
-  const bool told = options_.local_client != nullptr && options_.local_client->take_suspicion();
-  if (what == nullptr && (told || robbed_)) what = "a task's state";
-  if (what != nullptr) start_afresh(what);
+  const bool told = options_.local_client != nullptr && options_.local_client->take_damage_suspicion();
+  if (what == nullptr && (told || task_revoked_)) what = "a task's state";
+  if (what != nullptr) reset_table(what);
 }
 
-void Supervisor::start_afresh(const char* what) {
-  tell({.what = PoolEvent::What::kDamaged, .text = what, .last_lines = {}});
-  wait_for_deaths(0);
-  robbed_ = false;
+void Supervisor::reset_table(const char* what) {
+  report({.kind = PoolEvent::Kind::kDamaged, .text = what, .last_lines = {}});
+  wait_until_dead(0);
+  task_revoked_ = false;
   damaged_.fetch_add(1, std::memory_order_relaxed);
   epoch_ = static_cast<std::uint32_t>(damaged_.load(std::memory_order_relaxed) << 16 | (now() >> 20 & 0xffff));
   // Odd multiples of the time: no ticket has this generation, but by a chance of 2^-32.
   table_.reset(static_cast<std::uint32_t>(now() * 0x9e3779b97f4a7c15 >> 32), epoch_);
-  for (Seen& seen : seen_) seen = {};  // and what was used is purged later
+  for (Observation& seen : observed_) seen = {};  // and what was used is purged later
 }
 
 void Supervisor::shut_down() {
   table_.close();
-  wait_for_deaths(now() + options_.grace);
+  wait_until_dead(now() + options_.grace);
   table_.fail_ready({FailureKind::kNoWorker, 0});
   for (unsigned slot = 1; slot < sockets_.size(); ++slot)
     if (sockets_[slot] >= 0) ::close(std::exchange(sockets_[slot], -1));
 }
 
 // Kills the workers that live then.
-void Supervisor::wait_for_deaths(std::uint64_t end) {
+void Supervisor::wait_until_dead(std::uint64_t end) {
   while (live() != 0) {
     if (now() >= end)
       for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
@@ -745,14 +750,14 @@ SupervisorStats Supervisor::stats() const noexcept {
   stats.damaged = damaged_.load(std::memory_order_relaxed);
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) stats.retried += table_.retried(slot);
   stats.handed_on = handed_on_.load(std::memory_order_relaxed);
-  for (std::size_t i = 0; i < kEnds; ++i) stats.ended[i] = ended_[i].load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < kExitReasons; ++i) stats.ended[i] = ended_[i].load(std::memory_order_relaxed);
   return stats;
 }
 
 std::string Supervisor::broken() const {
   if (!is_broken()) return "";
-  const std::lock_guard guard(why_lock_);
-  return why_;
+  const std::lock_guard guard(broken_reason_lock_);
+  return broken_reason_;
 }
 
 std::vector<int> Supervisor::pids() const {

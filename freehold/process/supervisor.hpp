@@ -6,8 +6,8 @@
 // whatever ends it. Nothing of it lies outside of this process and the table, so after a kill -9 there is nothing to clean
 // up; the next supervisor of the same table waits until the former one's workers are dead and hands on what they held.
 //
-// Workers are started by posix_spawn (vfork and exec), with the table, the bell and nothing else open, in a process group of
-// their own so that a terminal's Ctrl-C is the client's business, with default signal dispositions.
+// Workers are started by posix_spawn (vfork and exec), with the table, the wakeup eventfd and nothing else open, in a
+// process group of their own so that a terminal's Ctrl-C is the client's business, with default signal dispositions.
 //
 // While tasks wait or run it looks at them every `tick`; an idle supervisor sleeps until it is told of a task. A task that
 // still waits at the next look is announced again: the worker that was called for it may have been stopped.
@@ -17,7 +17,7 @@
 //
 // Storms: a worker that dies without a task, and without ever having ended one, is followed by the next one after 1 ms, 2
 // ms, 4 ms … 1 s (the first two at once). While no worker lives and `start_failures` in a row did not even come up, for
-// `patience` if workers did before or the system is short of something, the table is broken: broken() says why, and all
+// `start_timeout` if workers did before or the system is short of something, the table is broken: broken() says why, and all
 // tasks that wait fail. The supervisor goes on trying, and the first worker that comes up mends it.
 #pragma once
 #include <pthread.h>
@@ -46,10 +46,10 @@ struct SupervisorOptions {
   std::vector<std::string> command;  // of the worker program
   unsigned min_workers = 0;          // kept even when there is no work
   unsigned max_workers = 1;
-  unsigned attempts = 3;                   // of one task, when its workers die
-  unsigned start_failures = 5;             // in a row, see above
-  std::uint64_t patience = 5'000'000'000;  // nanoseconds, see above
-  std::uint64_t load_limit = 0;            // nanoseconds: a worker that is not up by then is killed; 0: none
+  unsigned attempts = 3;                        // of one task, when its workers die
+  unsigned start_failures = 5;                  // in a row, see above
+  std::uint64_t start_timeout = 5'000'000'000;  // nanoseconds, see above
+  std::uint64_t load_limit = 0;                 // nanoseconds: a worker that is not up by then is killed; 0: none
   WorkerLimits limits;
   Confinement confinement{};    // of the workers
   std::string memory_cgroup{};  // with kill_rss: a folder in which each worker gets a group of its own, memory_groups.hpp
@@ -65,7 +65,7 @@ struct SupervisorOptions {
 };
 
 // Why workers ended.
-enum class End : std::uint8_t {
+enum class ExitReason : std::uint8_t {
   kSignal,
   kExit,  // by itself, but not as a worker does
   kDeadline,
@@ -78,12 +78,12 @@ enum class End : std::uint8_t {
   kNeverUp,    // before it could take a task
   kCancelled,  // killed because its client wanted it so
 };
-inline constexpr std::size_t kEnds = 11;
-[[nodiscard]] const char* text(End end) noexcept;
+inline constexpr std::size_t kExitReasons = 11;
+[[nodiscard]] const char* text(ExitReason reason) noexcept;
 
 // What happened, for a log.
 struct PoolEvent {
-  enum class What : std::uint8_t {
+  enum class Kind : std::uint8_t {
     kWorkerEnded,   // `end` says why
     kTaskHandedOn,  // its worker ended, and it goes to another one
     kTaskFailed,    // its worker ended, and that was its last attempt
@@ -92,12 +92,12 @@ struct PoolEvent {
     kBroken,        // no worker can be started: `text`
     kDamaged,       // a component has written into the table: `text` says where
   };
-  What what = What::kWorkerEnded;
-  int worker = 0;          // process; 0: none
-  End end = End::kSignal;  // of the worker
-  Failure reason{};        // of a task
-  std::uint64_t task = 0;  // Future::id()
-  unsigned attempt = 0;    // the first is 1
+  Kind kind = Kind::kWorkerEnded;
+  int worker = 0;                                // process; 0: none
+  ExitReason exit_reason = ExitReason::kSignal;  // of the worker
+  Failure reason{};                              // of a task
+  std::uint64_t task = 0;                        // Future::id()
+  unsigned attempt = 0;                          // the first is 1
   std::string text{};
   std::string last_lines{};  // of the worker's standard error, if that is kept
 };
@@ -111,13 +111,13 @@ struct SupervisorStats {
   std::uint64_t handed_on = 0;  // tasks whose worker died, and that went to another one
   std::uint64_t retried = 0;    // runs that a component refused, and after which its task runs again
   std::uint64_t damaged = 0;    // times that the table was made anew, because something had written into it
-  std::array<std::uint64_t, kEnds> ended{};
+  std::array<std::uint64_t, kExitReasons> ended{};
 };
 
 class Supervisor {
  public:
-  // Pre: `memory` is a valid table and outlives the supervisor; `bell` is an eventfd that submitters ring.
-  Supervisor(const SharedMemory& memory, int bell, SupervisorOptions options);
+  // Pre: `memory` is a valid table and outlives the supervisor; `wakeup_fd` is an eventfd that submitters notify.
+  Supervisor(const SharedMemory& memory, int wakeup_fd, SupervisorOptions options);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
@@ -149,31 +149,31 @@ class Supervisor {
     std::atomic<int> pid{0};  // 0: no worker; written by the supervisor's thread
     int pidfd = -1;
     std::uint64_t ended_before = 0;  // the table's count when it was started
-    Failure condemned;               // why we killed it, if we did
+    Failure kill_reason;             // why we killed it, if we did
     bool cancelled = false;          // because the client wanted it so
     std::uint64_t born = 0;          // the time
     int standard_error = -1;         // the reading end of its pipe
     std::string last_lines;          // that came from there
     // Its task that was seen beyond its limit, and when; how long the worker had waited for a CPU until then.
-    TaskWord suspect;
-    std::uint32_t suspect_entry = 0;
-    std::uint64_t suspect_since = 0, suspect_waited = 0;
+    TaskWord overdue;
+    std::uint32_t overdue_entry = 0;
+    std::uint64_t overdue_since = 0, overdue_cpu_wait = 0;
   };
   // How a worker's process ended.
-  struct Death {
+  struct EndedWorker {
     int pid, status;
-    End end;
+    ExitReason exit_reason;
     bool exited, was_up;
     bool held;        // a task
     bool ended_some;  // tasks, before
   };
   // What a look found in an entry, and since when it stands so.
-  struct Seen {
+  struct Observation {
     TaskWord word;
     std::uint64_t since = 0;
-    bool helped = false;                          // its client was woken once more
-    std::uint32_t clean_generation = 0;           // as which it was purged last, or has never been used
-    std::uint32_t died_generation = 0, died = 0;  // workers that its task has cost
+    bool helped = false;                              // its client was woken once more
+    std::uint32_t clean_generation = 0;               // as which it was purged last, or has never been used
+    std::uint32_t deaths_generation = 0, deaths = 0;  // workers that its task has cost
   };
 
   static void* thread_main(void* supervisor);
@@ -181,72 +181,72 @@ class Supervisor {
   void start_workers(std::uint64_t time);
   void spawn(unsigned slot);
   [[nodiscard]] int start_process(unsigned slot, pid_t& pid, int& error_end);
-  void never_up(const std::string& why, bool may_pass);
-  void note_up() noexcept;
-  [[nodiscard]] bool keeps_hoping(std::uint64_t time) const noexcept;
-  void condemn_overdue(std::uint64_t time) noexcept;
-  [[nodiscard]] bool has_had_its_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept;
-  [[nodiscard]] std::uint64_t seen_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept;
+  void note_start_failure(const std::string& why, bool transient);
+  void note_ready_workers() noexcept;
+  [[nodiscard]] bool may_still_start(std::uint64_t time) const noexcept;
+  void kill_overdue(std::uint64_t time) noexcept;
+  [[nodiscard]] bool has_had_cpu_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept;
+  [[nodiscard]] std::uint64_t unchanged_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept;
   void help_stuck_tasks(std::uint64_t time) noexcept;
   void look_for_damage(std::uint64_t time);
   [[nodiscard]] std::uint64_t purge(std::uint64_t time);
-  void start_afresh(const char* why);
-  void wait_for_deaths(std::uint64_t until);
-  void condemn_large(std::uint64_t time) noexcept;
-  void condemn_hung_starts(std::uint64_t time) noexcept;
+  void reset_table(const char* why);
+  void wait_until_dead(std::uint64_t until);
+  void kill_large(std::uint64_t time) noexcept;
+  void kill_hung_starts(std::uint64_t time) noexcept;
   void kill(unsigned slot) noexcept;
-  [[nodiscard]] bool may_rest(std::uint64_t time) noexcept;
+  [[nodiscard]] bool may_sleep(std::uint64_t time) noexcept;
   void wait(std::uint64_t time);
   void reap_all() noexcept;
   void reap(unsigned slot) noexcept;
-  void note_end(const Slot& worker, const Death& death);
-  void recover(unsigned slot, int pid, End end, Failure reason);
+  void note_end(const Slot& worker, const EndedWorker& ended);
+  void recover(unsigned slot, int pid, ExitReason exit_reason, Failure reason);
   void pass_standard_error_on(Slot& slot) noexcept;
-  void tell(PoolEvent event);
+  void report(PoolEvent event);
   void retry_later() noexcept;
   void shut_down();
-  void welcome_clients();
-  void forget_client(unsigned slot) noexcept;
+  void accept_clients();
+  void remove_client(unsigned slot) noexcept;
   [[nodiscard]] unsigned live() const noexcept;
   [[nodiscard]] unsigned starting() const noexcept;
 
   const SharedMemory& memory_;
   Table table_;
-  const int bell_;
+  const int wakeup_fd_;
   const SupervisorOptions options_;
   std::unique_ptr<Slot[]> slots_;
   std::unique_ptr<MemoryGroups> groups_;  // null: we look at resident memory ourselves
-  std::vector<Seen> seen_;                // the supervisor's thread only
+  std::vector<Observation> observed_;     // the supervisor's thread only
   pthread_t thread_{};
   bool has_thread_ = false;
   int owner_ = 0;  // the process that has it
   std::atomic<bool> stopping_{false};
 
   // Sockets that serve() has brought.
-  std::mutex guests_lock_;
-  std::vector<int> guests_;
+  std::mutex pending_clients_lock_;
+  std::vector<int> pending_clients_;
 
   // The supervisor's thread only.
   std::vector<int> sockets_;  // of the client in each slot; -1: free. Slot 0 is this process's own
   std::uint32_t epoch_ = 0;
-  unsigned fruitless_ = 0;           // workers in a row that ended no task, nor died of one
-  unsigned at_once_ = 1;             // workers that may be coming up together
-  std::uint64_t doubled_ = 0;        // when that was doubled
-  unsigned start_failures_ = 0;      // in a row
-  std::uint64_t failing_since_ = 0;  // the first of them
-  bool may_pass_ = false;            // one of them was of a kind that passes
-  bool was_up_ = false;              // a worker, ever
-  std::uint64_t not_before_ = 0;     // the time of the next start
+  unsigned unproductive_ = 0;          // workers in a row that ended no task, nor died of one
+  unsigned max_starting_ = 1;          // workers that may be coming up together
+  std::uint64_t doubled_at_ = 0;       // when that was doubled
+  unsigned start_failures_ = 0;        // in a row
+  std::uint64_t failing_since_ = 0;    // the first of them
+  bool failure_is_transient_ = false;  // one of them was of a kind that passes
+  bool was_up_ = false;                // a worker, ever
+  std::uint64_t not_before_ = 0;       // the time of the next start
   std::uint64_t last_look_at_memory_ = 0;
-  bool robbed_ = false;  // a worker has found its task changed
-  std::uint64_t ended_in_all_ = 0, restless_until_ = 0;
+  bool task_revoked_ = false;  // a worker has found its task changed
+  std::uint64_t ended_in_all_ = 0, no_sleep_before_ = 0;
 
   // Written by the supervisor's thread, read by any.
   std::atomic<std::uint64_t> started_{0}, handed_on_{0}, damaged_{0};
-  std::array<std::atomic<std::uint64_t>, kEnds> ended_{};
+  std::array<std::atomic<std::uint64_t>, kExitReasons> ended_{};
   std::atomic<bool> broken_{false};
-  mutable std::mutex why_lock_;
-  std::string why_;
+  mutable std::mutex broken_reason_lock_;
+  std::string broken_reason_;
 };
 
 }  // namespace freehold::process

@@ -60,7 +60,7 @@ enum class FailureKind : std::uint32_t {
   kComponent,  // the component refused it: value is what it returned
   kNoWorker,   // no worker could be started, or the pool was shut down
   kCorrupt,    // something has written into the table: what is known of the task is not to be believed
-  kRefused,    // there is no task: value is the Refusal (client.hpp) of submit()
+  kRefused,    // there is no task: value is the SubmitError (client.hpp) of submit()
 };
 struct Failure {
   FailureKind kind = FailureKind::kNone;
@@ -72,7 +72,7 @@ struct Failure {
 enum class Submitted : std::uint8_t {
   kNo,  // the entry was taken from its client
   kYes,
-  kCallSupervisor,  // yes, and the supervisor wants to know
+  kNotifySupervisor,  // yes, and the supervisor wants to know
 };
 
 // Which of two tasks that wait begins first.
@@ -80,7 +80,7 @@ enum class Priority : std::uint8_t { kHigh, kNormal, kLow };
 inline constexpr unsigned kPriorities = 3;
 
 // Whether a task that its component refuses runs again.
-struct RetryTerms {
+struct RetryPolicy {
   static constexpr unsigned kCodes = 4;
   std::array<std::int32_t, kCodes> codes{};  // for which of the component's codes; all 0: for each
   std::uint32_t attempts = 0;                // in all, those included whose workers died; 0: it does not
@@ -88,14 +88,14 @@ struct RetryTerms {
 };
 
 // What a task may take; 0 is no limit, or the supervisor's default.
-struct Terms {
+struct TaskParameters {
   std::uint64_t limit = 0;      // nanoseconds for which it may run, each attempt
   std::uint64_t expires = 0;    // the time at which it has to be over
   std::uint32_t within_ms = 0;  // from its submission until then, for the reason
   std::uint32_t attempts = 0;
   Priority priority = Priority::kNormal;
   std::uint64_t submitted = 0;  // the time: which of two tasks of one priority is older
-  RetryTerms retry{};
+  RetryPolicy retry{};
 };
 
 // A task of a client, while the client has not taken its result.
@@ -114,24 +114,24 @@ struct Claim {
 
 struct TaskTableOrders {
   // The state word.
-  // acquire: pairs with kGive; who takes an entry sees what its former owner wrote into it.
-  static constexpr std::memory_order kTake = std::memory_order_acquire;
-  // release: pairs with kTake; publishes input, output or failure, and for a freed entry that they were read.
-  static constexpr std::memory_order kGive = std::memory_order_release;
+  // acquire: pairs with kRelease; who takes an entry sees what its former owner wrote into it.
+  static constexpr std::memory_order kAcquire = std::memory_order_acquire;
+  // release: pairs with kAcquire; publishes input, output or failure, and for a freed entry that they were read.
+  static constexpr std::memory_order kRelease = std::memory_order_release;
 
   // The bits, and sleeping. Who sets a bit asks afterwards who sleeps; who goes to sleep says so and then looks at the
   // bits. All four seq_cst, or both could miss the other (store buffering).
   // release, too: the entry's word is seen by whoever clears the bit.
   static constexpr std::memory_order kSetBit = std::memory_order_seq_cst;
-  static constexpr std::memory_order kAskSleepers = std::memory_order_seq_cst;
-  static constexpr std::memory_order kSaySleep = std::memory_order_seq_cst;
-  static constexpr std::memory_order kLastLook = std::memory_order_seq_cst;
+  static constexpr std::memory_order kReadSleepers = std::memory_order_seq_cst;
+  static constexpr std::memory_order kSetSleeping = std::memory_order_seq_cst;
+  static constexpr std::memory_order kRecheck = std::memory_order_seq_cst;
   // acquire: pairs with kSetBit; else the word could seem older than its bit, and the bit would be lost.
   static constexpr std::memory_order kClearBit = std::memory_order_acquire;
 
-  // acquire and release: who is called by close() sees that the table is closed.
-  static constexpr std::memory_order kHear = std::memory_order_acquire;
-  static constexpr std::memory_order kCall = std::memory_order_release;
+  // acquire and release: a worker that close() wakes sees that the table is closed.
+  static constexpr std::memory_order kReadWakes = std::memory_order_acquire;
+  static constexpr std::memory_order kAddWake = std::memory_order_release;
 };
 
 template <sync::SharedAtomics A, class Orders = TaskTableOrders>
@@ -208,7 +208,7 @@ class TaskTable {
     free_cursor_ = &lines[0].word;
     space_ = &lines[1].word;
     closed_ = &lines[2].word;
-    wanted_ = &lines[3].word;
+    notify_on_ = &lines[3].word;
     epoch_ = &lines[4].word;
     ready_cursors_ = &cursors->word;
     areas_ = start + layout.areas;
@@ -267,83 +267,83 @@ class TaskTable {
 
   // Sleeps until an entry may be free, or for so long, or for no reason.
   void wait_for_space(std::uint64_t nanoseconds = sync::kForever) noexcept {
-    const std::uint32_t seen = space_->fetch_or(1, Orders::kSaySleep) | 1;
-    if (any(free_, Orders::kLastLook)) return;
+    const std::uint32_t seen = space_->fetch_or(1, Orders::kSetSleeping) | 1;
+    if (any(free_, Orders::kRecheck)) return;
     A::wait_shared(*space_, seen, nanoseconds);
     // The caller took the flag away when it woke us, and cannot know whether others sleep.
-    space_->fetch_or(1, Orders::kSaySleep);
+    space_->fetch_or(1, Orders::kSetSleeping);
   }
   // After an entry was found at last: another one may be free, of which nobody was told.
   void pass_on_space() noexcept {
-    if (any(free_, Orders::kLastLook)) tell_space();
+    if (any(free_, Orders::kRecheck)) notify_space();
   }
 
   // Gives the filled entry to the workers. Pre: the caller holds the ticket from try_acquire().
   Submitted submit(Ticket ticket, unsigned client, std::uint64_t input_bytes, std::uint64_t limit = 0) noexcept {
-    return submit(ticket, client, input_bytes, Terms{.limit = limit});
+    return submit(ticket, client, input_bytes, TaskParameters{.limit = limit});
   }
-  Submitted submit(Ticket ticket, unsigned client, std::uint64_t input_bytes, const Terms& terms) noexcept {
+  Submitted submit(Ticket ticket, unsigned client, std::uint64_t input_bytes, const TaskParameters& parameters) noexcept {
     Entry& entry = entries_[ticket.entry];
     entry.input_bytes.store(input_bytes);
     // relaxed, all: published by the word.
-    entry.limit.store(terms.limit, std::memory_order_relaxed);
+    entry.limit.store(parameters.limit, std::memory_order_relaxed);
     entry.started.store(0, std::memory_order_relaxed);
-    entry.expires.store(terms.expires, std::memory_order_relaxed);
-    entry.more.store(More(terms).bits, std::memory_order_relaxed);
-    submitted_[ticket.entry].store(terms.submitted, std::memory_order_relaxed);
-    if (terms.retry.attempts != 0) {
-      entry.delay_ms.store(terms.retry.delay_ms, std::memory_order_relaxed);
-      for (unsigned i = 0; i < RetryTerms::kCodes; ++i)
-        entry.codes[i].store(terms.retry.codes[i], std::memory_order_relaxed);
+    entry.expires.store(parameters.expires, std::memory_order_relaxed);
+    entry.more.store(More(parameters).bits, std::memory_order_relaxed);
+    submitted_[ticket.entry].store(parameters.submitted, std::memory_order_relaxed);
+    if (parameters.retry.attempts != 0) {
+      entry.delay_ms.store(parameters.retry.delay_ms, std::memory_order_relaxed);
+      for (unsigned i = 0; i < RetryPolicy::kCodes; ++i)
+        entry.codes[i].store(parameters.retry.codes[i], std::memory_order_relaxed);
     }
     std::uint64_t seen = TaskWord::filling(ticket.generation, client).bits();
-    if (!change(ticket.entry, seen, TaskWord(seen).with(Stage::kReady), Orders::kGive)) return Submitted::kNo;
-    const Calls least = announce(ticket.entry) ? Calls::kEveryTask : Calls::kTaskWithoutWorker;
+    if (!change(ticket.entry, seen, TaskWord(seen).with(TaskState::kReady), Orders::kRelease)) return Submitted::kNo;
+    const NotifyOn least = publish_ready(ticket.entry) ? NotifyOn::kEveryTask : NotifyOn::kTaskWithoutWorker;
     // relaxed: a token.
-    const bool wanted = wanted_->load(Orders::kAskSleepers) >= static_cast<std::uint32_t>(least) &&
-                        wanted_->exchange(0, std::memory_order_relaxed) != 0;
-    return wanted ? Submitted::kCallSupervisor : Submitted::kYes;
+    const bool wanted = notify_on_->load(Orders::kReadSleepers) >= static_cast<std::uint32_t>(least) &&
+                        notify_on_->exchange(0, std::memory_order_relaxed) != 0;
+    return wanted ? Submitted::kNotifySupervisor : Submitted::kYes;
   }
 
   // Where the client's task stands; none once it is over and was taken.
   [[nodiscard]] std::optional<TaskWord> look(Ticket ticket) const noexcept {
-    const TaskWord word(entries_[ticket.entry].state.load(Orders::kTake));
-    if (word.generation() != ticket.generation || word.stage() == Stage::kFree) return std::nullopt;
+    const TaskWord word(entries_[ticket.entry].state.load(Orders::kAcquire));
+    if (word.generation() != ticket.generation || word.state() == TaskState::kFree) return std::nullopt;
     return word;
   }
 
   // Sleeps until the task may be over, or for so long, or for no reason.
   void wait_for_result(Ticket ticket, std::uint64_t nanoseconds = sync::kForever) noexcept {
     const std::optional<TaskWord> word = look(ticket);
-    if (!word || word->is_over() || word->stage() == Stage::kTaking) return;
+    if (!word || word->is_over() || word->state() == TaskState::kTaking) return;
     std::uint64_t seen = word->bits();
     // relaxed: asks to be woken; nothing is read or published.
     if (!word->waited() && !change(ticket.entry, seen, word->with_waited(), std::memory_order_relaxed)) return;
     A::wait_shared(entries_[ticket.entry].state, word->with_waited().bits(), nanoseconds);
   }
 
-  // Whoever ends the task adds to its client's calls, which listen() reads. Nothing happens if it is over.
+  // Whoever ends the task adds to its client's wakes, which prepare_wait() reads. Nothing happens if it is over.
   void ask_for_wake(Ticket ticket) noexcept {
-    for (std::optional<TaskWord> word; (word = look(ticket)) && !word->is_over() && word->stage() != Stage::kTaking;) {
+    for (std::optional<TaskWord> word; (word = look(ticket)) && !word->is_over() && word->state() != TaskState::kTaking;) {
       std::uint64_t seen = word->bits();
       // relaxed: asks to be woken; nothing is read or published.
       if (word->waited() || change(ticket.entry, seen, word->with_waited(), std::memory_order_relaxed)) return;
     }
   }
-  // Tasks that end after this call change the client's calls, and wake wait_for_call(). What has ended before it is seen.
+  // Tasks that end after this call change the client's wakes, and wake wait_for_wake(). What has ended before it is seen.
   // A read-modify-write, so that of this and the adding one comes first.
-  [[nodiscard]] std::uint32_t listen(unsigned client) noexcept {
-    return clients_[client].word.fetch_or(1, Orders::kHear) | 1;
+  [[nodiscard]] std::uint32_t prepare_wait(unsigned client) noexcept {
+    return clients_[client].word.fetch_or(1, Orders::kReadWakes) | 1;
   }
-  // Sleeps while the calls are as listen() has said, or for so long, or for no reason. Returns whether there was one.
-  bool wait_for_call(unsigned client, std::uint32_t calls, std::uint64_t nanoseconds = sync::kForever) noexcept {
-    A::wait_shared(clients_[client].word, calls, nanoseconds);
-    return clients_[client].word.load(std::memory_order_relaxed) != calls;  // relaxed: a hint
+  // Sleeps while the wakes are as prepare_wait() has said, or for so long, or for no reason. Returns whether there was one.
+  bool wait_for_wake(unsigned client, std::uint32_t wakes, std::uint64_t nanoseconds = sync::kForever) noexcept {
+    A::wait_shared(clients_[client].word, wakes, nanoseconds);
+    return clients_[client].word.load(std::memory_order_relaxed) != wakes;  // relaxed: a hint
   }
   // Pre: it is a client's slot.
-  void call_client(unsigned client) noexcept {
+  void wake_client(unsigned client) noexcept {
     // Odd: somebody has listened, ever.
-    if ((clients_[client].word.fetch_add(2, Orders::kCall) & 1) != 0) A::notify_one_shared(clients_[client].word);
+    if ((clients_[client].word.fetch_add(2, Orders::kAddWake) & 1) != 0) A::notify_one_shared(clients_[client].word);
   }
 
   // The ticket of the client's task in this entry, if that is over.
@@ -357,7 +357,7 @@ class TaskTable {
     const std::optional<TaskWord> word = look(ticket);
     if (!word || !word->is_over()) return false;
     std::uint64_t seen = word->bits();
-    return change(ticket.entry, seen, word->with(Stage::kTaking), Orders::kTake);
+    return change(ticket.entry, seen, word->with(TaskState::kTaking), Orders::kAcquire);
   }
   // Of a task that was taken, or that runs: its output, its failure, its input.
   [[nodiscard]] std::uint64_t output_bytes(std::uint32_t entry) const noexcept {
@@ -395,31 +395,31 @@ class TaskTable {
   }
 
   // Sleeps until a task may be ready or the table is closed, or for so long, or for no reason. Returns whether nobody has
-  // called the worker meanwhile; only then may it end instead of looking for a task.
+  // woken the worker meanwhile; only then may it end instead of looking for a task.
   bool wait_for_work(unsigned worker, std::uint64_t nanoseconds = sync::kForever) noexcept {
-    atomic<std::uint32_t>& calls = workers_[worker].calls;
+    atomic<std::uint32_t>& wakes = workers_[worker].wakes;
     atomic<std::uint64_t>& sleepers = sleeping_[worker / 64].bits[0];
-    const std::uint32_t seen = calls.load(Orders::kHear);
-    sleepers.fetch_or(base::bit(worker % 64), Orders::kSaySleep);
-    if (!any(ready_, Orders::kLastLook) && !closed()) A::wait_shared(calls, seen, nanoseconds);
+    const std::uint32_t seen = wakes.load(Orders::kReadWakes);
+    sleepers.fetch_or(base::bit(worker % 64), Orders::kSetSleeping);
+    if (!any(ready_, Orders::kRecheck) && !closed()) A::wait_shared(wakes, seen, nanoseconds);
     // relaxed: the bit is a token; whoever clears it has it.
     return (sleepers.fetch_and(~base::bit(worker % 64), std::memory_order_relaxed) & base::bit(worker % 64)) != 0;
   }
   [[nodiscard]] bool closed() const noexcept { return closed_->load(std::memory_order_relaxed) != 0; }
 
   // The task is over, with so many bytes of output or with a failure. Returns false if the supervisor is about to kill this
-  // worker, or has believed it dead: it must not touch the task any more, and has nothing to do but to die.
+  // worker, or has believed it dead: it must not touch the task any more, and must exit.
   bool complete(const Claim& claim, std::uint64_t output_bytes, Failure failure = {}) noexcept {
     std::uint64_t seen = claim.word.bits();
     entries_[claim.entry].output_bytes.store(output_bytes);
     entries_[claim.entry].failure.store(failure);
-    const Stage stage = failure.kind == FailureKind::kNone ? Stage::kDone : Stage::kFailed;
-    return finish(claim.entry, TaskWord(seen), stage);
+    const TaskState state = failure.kind == FailureKind::kNone ? TaskState::kDone : TaskState::kFailed;
+    return finish(claim.entry, TaskWord(seen), state);
   }
 
   // The component has refused the task with this code. If its client wants another run for that, the task is ready again,
-  // or will be after its delay. Returns kNo if it is to be completed; what complete() says of false goes for kCondemned.
-  enum class Retried : std::uint8_t { kNo, kYes, kCondemned };
+  // or will be after its delay. Returns kNo if it is to be completed; what complete() says of false goes for kRevoked.
+  enum class Retried : std::uint8_t { kNo, kYes, kRevoked };
   Retried retry(const Claim& claim, std::int32_t code, std::uint64_t now) noexcept {
     Entry& entry = entries_[claim.entry];
     if (!wants_retry(entry, claim.word, code)) return Retried::kNo;
@@ -429,15 +429,15 @@ class TaskTable {
     entry.due.store(now + delay, std::memory_order_relaxed);
     for (std::uint64_t seen = claim.word.bits();;) {
       const TaskWord word(seen);
-      if (!word.same_attempt(claim.word) || word.overdue()) return Retried::kCondemned;
+      if (!word.same_attempt(claim.word) || word.overdue()) return Retried::kRevoked;
       if (word.abandoned()) {
         if (free_from(claim.entry, word)) return Retried::kYes;
         seen = entries_[claim.entry].state.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
         continue;
       }
-      const TaskWord next = delay == 0 ? word.next_attempt() : word.next_attempt().with(Stage::kDelayed);
-      if (!change(claim.entry, seen, next, Orders::kGive)) continue;
-      if (delay == 0) announce(claim.entry);
+      const TaskWord next = delay == 0 ? word.next_attempt() : word.next_attempt().with(TaskState::kDelayed);
+      if (!change(claim.entry, seen, next, Orders::kRelease)) continue;
+      if (delay == 0) publish_ready(claim.entry);
       return Retried::kYes;
     }
   }
@@ -450,13 +450,13 @@ class TaskTable {
   // The worker says which process it is before it takes its first task. Returns false if another supervisor has taken over
   // since `epoch`: then it must end, because nobody would know when it dies.
   [[nodiscard]] bool enter(unsigned worker, std::uint64_t identity, std::uint32_t epoch) noexcept {
-    workers_[worker].identity.store(identity, Orders::kSaySleep);
-    return epoch_->load(Orders::kLastLook) == epoch;
+    workers_[worker].identity.store(identity, Orders::kSetSleeping);
+    return epoch_->load(Orders::kRecheck) == epoch;
   }
   // A supervisor begins. Afterwards identity() is every process that may yet touch the table as a worker.
   std::uint32_t new_epoch() noexcept { return epoch_->fetch_add(1, Orders::kSetBit) + 1; }
   [[nodiscard]] std::uint64_t identity(unsigned worker) const noexcept {
-    return workers_[worker].identity.load(Orders::kAskSleepers);
+    return workers_[worker].identity.load(Orders::kReadSleepers);
   }
   void leave(unsigned worker) noexcept {
     workers_[worker].identity.store(0, std::memory_order_relaxed);  // relaxed: by the supervisor, for the next one
@@ -488,14 +488,14 @@ class TaskTable {
       sleeping_[worker / 64].bits[0].fetch_and(~base::bit(worker % 64), std::memory_order_relaxed);
     }
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
-      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      const TaskWord word(entries_[i].state.load(Orders::kAcquire));
       if (word.worker() != worker) continue;
-      if (word.stage() == Stage::kRunning) {
+      if (word.state() == TaskState::kRunning) {
         const bool goes_on = !word.abandoned() && word.attempt() + 1 < attempts_of(i, attempts);
         held(i, word, goes_on);
-        put_back(i, word, reason, attempts);
+        requeue_or_fail(i, word, reason, attempts);
       } else if (word.is_over()) {
-        wake_client(i, word);  // it may have died before it did
+        wake_waiter(i, word);  // it may have died before it did
       }
     }
     sweep();
@@ -511,8 +511,8 @@ class TaskTable {
   void recover_client(unsigned client) noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       for (;;) {
-        const TaskWord word(entries_[i].state.load(Orders::kTake));
-        if (word.stage() == Stage::kFree || word.client() != client || word.abandoned()) break;
+        const TaskWord word(entries_[i].state.load(Orders::kAcquire));
+        if (word.state() == TaskState::kFree || word.client() != client || word.abandoned()) break;
         if (drop_from(i, word)) break;
       }
     }
@@ -522,11 +522,11 @@ class TaskTable {
   // Sets every bit that a dead process has left unset and wakes whoever it has left asleep.
   void sweep() noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
-      const Stage stage = TaskWord(entries_[i].state.load(Orders::kTake)).stage();
-      if (stage == Stage::kFree) free_[i / 64].bits[0].fetch_or(base::bit(i % 64), Orders::kSetBit);
-      if (stage == Stage::kReady) set_ready(i);
+      const TaskState state = TaskWord(entries_[i].state.load(Orders::kAcquire)).state();
+      if (state == TaskState::kFree) free_[i / 64].bits[0].fetch_or(base::bit(i % 64), Orders::kSetBit);
+      if (state == TaskState::kReady) set_ready(i);
     }
-    call_all_workers();
+    wake_all_workers();
     space_->fetch_add(2, std::memory_order_relaxed);  // relaxed: only has to differ; the flag stays
     A::notify_all_shared(*space_);
   }
@@ -536,15 +536,15 @@ class TaskTable {
   template <class Since>
   [[nodiscard]] std::optional<Claim> find_overdue(std::uint64_t now, Since since) noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
-      const TaskWord word(entries_[i].state.load(Orders::kTake));
-      if (word.stage() != Stage::kRunning || word.overdue()) continue;
+      const TaskWord word(entries_[i].state.load(Orders::kAcquire));
+      if (word.state() != TaskState::kRunning || word.overdue()) continue;
       // relaxed: both belong to the word that is still there when it is marked, or marking fails.
       const std::uint64_t limit = entries_[i].limit.load(std::memory_order_relaxed);
-      if (expired(i, now) && condemn(Claim{i, word})) return Claim{i, word};
+      if (expired(i, now) && mark_for_kill(Claim{i, word})) return Claim{i, word};
       if (limit == 0) continue;
       const std::uint64_t begun = since(Claim{i, word}, entries_[i].started.load(std::memory_order_relaxed), limit);
       if (begun == 0 || now < begun || now - begun <= limit) continue;
-      if (condemn(Claim{i, word})) return Claim{i, word};
+      if (mark_for_kill(Claim{i, word})) return Claim{i, word};
     }
     return std::nullopt;
   }
@@ -554,13 +554,13 @@ class TaskTable {
   // Tasks whose delay is over are ready again.
   void begin_due(std::uint64_t now) noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
-      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      const TaskWord word(entries_[i].state.load(Orders::kAcquire));
       // relaxed: it belongs to the word that is still there when it is changed.
-      if (word.stage() != Stage::kDelayed || entries_[i].due.load(std::memory_order_relaxed) > now) continue;
+      if (word.state() != TaskState::kDelayed || entries_[i].due.load(std::memory_order_relaxed) > now) continue;
       // Again when the client asked to be woken meanwhile.
       for (std::uint64_t seen = word.bits(); TaskWord(seen).same_attempt(word);)
-        if (change(i, seen, TaskWord(seen).with(Stage::kReady), Orders::kGive)) {
-          announce(i);
+        if (change(i, seen, TaskWord(seen).with(TaskState::kReady), Orders::kRelease)) {
+          publish_ready(i);
           break;
         }
     }
@@ -568,12 +568,12 @@ class TaskTable {
   // Tasks that still wait when they have to be over fail. Running ones are found by find_overdue().
   void fail_expired(std::uint64_t now) noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
-      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      const TaskWord word(entries_[i].state.load(Orders::kAcquire));
       if (!word.waits() || !expired(i, now)) continue;
       // Not the task that may be there by now.
       std::uint64_t seen = word.bits();
-      const TaskWord taken = word.with(Stage::kRunning).with_worker(TaskWord::kSupervisor);
-      if (!change(i, seen, taken, Orders::kTake)) continue;
+      const TaskWord taken = word.with(TaskState::kRunning).with_worker(TaskWord::kSupervisor);
+      if (!change(i, seen, taken, Orders::kAcquire)) continue;
       complete({i, taken}, 0, {FailureKind::kDeadline, static_cast<std::int32_t>(within_ms(i))});
     }
   }
@@ -584,20 +584,20 @@ class TaskTable {
   }
   [[nodiscard]] std::uint32_t within_ms(std::uint32_t entry) const noexcept { return more(entry).within_ms(); }
 
-  // Announces each task once more that waits for too long, as `stuck(entry, word)` says: the worker that was called, or that
+  // Announces each task once more that waits for too long, as `stuck(entry, word)` says: the worker that was woken, or that
   // cleared its bit, may have been stopped. Wakes its client once more if it is over: its worker may have been stopped
   // before.
   template <class Stuck>
   void help_stuck(Stuck stuck) noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
-      const TaskWord word(entries_[i].state.load(Orders::kTake));
+      const TaskWord word(entries_[i].state.load(Orders::kAcquire));
       // While all are busy it only has to be found.
-      if (word.stage() == Stage::kReady && stuck(i, word) && (!has_ready(i) || any_sleeps())) announce(i);
-      if (word.is_over() && stuck(i, word)) wake_client(i, word);
+      if (word.state() == TaskState::kReady && stuck(i, word) && (!has_ready(i) || any_sleeps())) publish_ready(i);
+      if (word.is_over() && stuck(i, word)) wake_waiter(i, word);
     }
   }
   // Marks the running task so that its worker cannot finish it. Returns false if it has.
-  bool condemn(const Claim& claim) noexcept {
+  bool mark_for_kill(const Claim& claim) noexcept {
     std::uint64_t seen = claim.word.bits();
     // relaxed: nothing is read or published; the worker's compare-exchange fails.
     return change(claim.entry, seen, claim.word.with_overdue(), std::memory_order_relaxed);
@@ -605,8 +605,8 @@ class TaskTable {
   // What the worker runs now, if anything.
   [[nodiscard]] std::optional<Claim> running(unsigned worker) const noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
-      const TaskWord word(entries_[i].state.load(Orders::kTake));
-      if (word.stage() == Stage::kRunning && word.worker() == worker) return Claim{i, word};
+      const TaskWord word(entries_[i].state.load(Orders::kAcquire));
+      if (word.state() == TaskState::kRunning && word.worker() == worker) return Claim{i, word};
     }
     return std::nullopt;
   }
@@ -627,11 +627,11 @@ class TaskTable {
     if (has_more(free_, shape_.entries) || has_more(ready_, shape_.entries) || has_more(sleeping_, shape_.workers))
       return "its bits";
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
-      const TaskWord word(entries_[i].state.load(Orders::kTake));
-      if (word.stage() == Stage::kFree) continue;
+      const TaskWord word(entries_[i].state.load(Orders::kAcquire));
+      if (word.state() == TaskState::kFree) continue;
       if (word.client() >= shape_.clients) return "a task's client";
       if (!word.abandoned() && !known.is_connected(word.client())) return "a task's client";
-      if (word.stage() != Stage::kRunning) continue;
+      if (word.state() != TaskState::kRunning) continue;
       const unsigned worker = word.worker();
       if (worker >= shape_.workers) return "a task's worker";
       if (!known.lasts(i, word)) continue;
@@ -661,10 +661,10 @@ class TaskTable {
     closed_->store(0, std::memory_order_relaxed);
     epoch_->store(epoch, std::memory_order_relaxed);
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
-      entries_[i].state.store(TaskWord(std::uint64_t{generation} << 32).bits(), Orders::kGive);
+      entries_[i].state.store(TaskWord(std::uint64_t{generation} << 32).bits(), Orders::kRelease);
       A::notify_all_shared(entries_[i].state);
     }
-    for (unsigned client = 0; client < shape_.clients; ++client) call_client(client);
+    for (unsigned client = 0; client < shape_.clients; ++client) wake_client(client);
     sweep();
   }
 
@@ -678,49 +678,51 @@ class TaskTable {
   }
 
   // The supervisor wants to be told, once, when a task finds no worker asleep. Returns whether a task is ready already.
-  [[nodiscard]] bool want_calls() noexcept {
-    wanted_->store(static_cast<std::uint32_t>(Calls::kTaskWithoutWorker), Orders::kSaySleep);
-    return any(ready_, Orders::kLastLook);
+  [[nodiscard]] bool request_notify() noexcept {
+    notify_on_->store(static_cast<std::uint32_t>(NotifyOn::kTaskWithoutWorker), Orders::kSetSleeping);
+    return any(ready_, Orders::kRecheck);
   }
   // It wants to be told, once, of the next task. Returns whether there is none now, neither waiting nor running, nor one
   // that is over and about which `open(entry, word)` says that it has to be helped yet.
   template <class Open>
-  [[nodiscard]] bool rest(Open open) noexcept {
-    const std::uint32_t former = wanted_->exchange(static_cast<std::uint32_t>(Calls::kEveryTask), Orders::kSaySleep);
+  [[nodiscard]] bool prepare_idle(Open open) noexcept {
+    const std::uint32_t former =
+        notify_on_->exchange(static_cast<std::uint32_t>(NotifyOn::kEveryTask), Orders::kSetSleeping);
     // A task whose bit somebody has cleared meanwhile shows in its word: the last look is an acquire load, too.
-    bool none = !any(ready_, Orders::kLastLook);
+    bool none = !any(ready_, Orders::kRecheck);
     for (std::uint32_t i = 0; none && i < shape_.entries; ++i) {
-      const TaskWord word(entries_[i].state.load(Orders::kTake));
-      none = !word.waits() && word.stage() != Stage::kRunning && !(word.is_over() && open(i, word));
+      const TaskWord word(entries_[i].state.load(Orders::kAcquire));
+      none = !word.waits() && word.state() != TaskState::kRunning && !(word.is_over() && open(i, word));
     }
     if (!none)
-      wanted_->store(former, std::memory_order_relaxed);  // relaxed: who has seen the other one calls, which is more
+      notify_on_->store(former,
+                        std::memory_order_relaxed);  // relaxed: a client that has seen the other one notifies once more
     return none;
   }
   [[nodiscard]] bool any_ready() const noexcept { return any(ready_, std::memory_order_relaxed); }
 
   // The workers end when they have nothing to do.
   void close() noexcept {
-    closed_->store(1, std::memory_order_relaxed);  // relaxed: published by the calls
-    call_all_workers();
+    closed_->store(1, std::memory_order_relaxed);  // relaxed: published by the wakes
+    wake_all_workers();
   }
 
   // Entries in this stage; exact at rest.
-  [[nodiscard]] std::uint32_t count(Stage stage) const noexcept {
+  [[nodiscard]] std::uint32_t count(TaskState state) const noexcept {
     std::uint32_t n = 0;
     for (std::uint32_t i = 0; i < shape_.entries; ++i)
-      n += TaskWord(entries_[i].state.load(std::memory_order_relaxed)).stage() == stage ? 1 : 0;
+      n += TaskWord(entries_[i].state.load(std::memory_order_relaxed)).state() == state ? 1 : 0;
     return n;
   }
 
-  [[nodiscard]] std::uint32_t waiting() const noexcept { return count(Stage::kReady) + count(Stage::kDelayed); }
+  [[nodiscard]] std::uint32_t waiting() const noexcept { return count(TaskState::kReady) + count(TaskState::kDelayed); }
 
   // Entries that are the client's; too many or too few while it takes and drops some.
   [[nodiscard]] std::uint32_t count_of(unsigned client) const noexcept {
     std::uint32_t n = 0;
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const TaskWord word(entries_[i].state.load(std::memory_order_relaxed));
-      n += word.stage() != Stage::kFree && word.client() == client && !word.abandoned() ? 1 : 0;
+      n += word.state() != TaskState::kFree && word.client() == client && !word.abandoned() ? 1 : 0;
     }
     return n;
   }
@@ -730,7 +732,7 @@ class TaskTable {
     std::uint32_t n = 0;
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
       const TaskWord word(entries_[i].state.load(std::memory_order_relaxed));
-      const bool open = word.stage() == Stage::kFilling || word.waits() || word.stage() == Stage::kRunning;
+      const bool open = word.state() == TaskState::kFilling || word.waits() || word.state() == TaskState::kRunning;
       n += open && (!client || word.client() == *client) ? 1 : 0;
     }
     return n;
@@ -739,9 +741,9 @@ class TaskTable {
   // The invariant at the head, at rest.
   void check_invariants() const noexcept {
     for (std::uint32_t i = 0; i < shape_.entries; ++i) {
-      const Stage stage = TaskWord(entries_[i].state.load(std::memory_order_relaxed)).stage();
-      FREEHOLD_ASSERT(stage != Stage::kFree || has_bit(free_, i));
-      FREEHOLD_ASSERT(stage != Stage::kReady || has_ready(i));
+      const TaskState state = TaskWord(entries_[i].state.load(std::memory_order_relaxed)).state();
+      FREEHOLD_ASSERT(state != TaskState::kFree || has_bit(free_, i));
+      FREEHOLD_ASSERT(state != TaskState::kReady || has_ready(i));
     }
   }
 
@@ -755,7 +757,7 @@ class TaskTable {
   static constexpr std::uint64_t kKeptBytes = 64 * 1024;
 
   // Of which tasks the supervisor wants to be told.
-  enum class Calls : std::uint32_t { kNone, kTaskWithoutWorker, kEveryTask };
+  enum class NotifyOn : std::uint32_t { kNone, kTaskWithoutWorker, kEveryTask };
 
   // Nobody writes after create().
   struct alignas(base::kCacheLine) Header {
@@ -775,7 +777,7 @@ class TaskTable {
     atomic<T> word;
   };
   struct alignas(base::kCacheLine) Worker {
-    atomic<std::uint32_t> calls;     // a futex: one more for each time that the worker is woken
+    atomic<std::uint32_t> wakes;     // a futex: one more for each time that the worker is woken
     atomic<std::uint32_t> up;        // whether its process has come as far as its loop
     atomic<std::uint64_t> ended;     // tasks that it has completed; statistics
     atomic<std::uint64_t> retried;   // that it has given back; statistics
@@ -794,15 +796,16 @@ class TaskTable {
     // Used only where a component's refusal may be followed by another run.
     alignas(base::kCacheLine) atomic<std::uint64_t> due;  // the time at which it is ready again
     atomic<std::uint32_t> delay_ms;
-    atomic<std::int32_t> codes[RetryTerms::kCodes];
+    atomic<std::int32_t> codes[RetryPolicy::kCodes];
   };
-  // Of Terms, in one word: bits 0…7 attempts, 8…9 priority, 10…15 attempts when the component refuses, 32…63 within_ms.
+  // Of TaskParameters, in one word: bits 0…7 attempts, 8…9 priority, 10…15 attempts when the component refuses, 32…63
+  // within_ms.
   struct More {
     explicit More(std::uint64_t word) noexcept : bits(word) {}
-    explicit More(const Terms& terms) noexcept
-        : bits(std::min(terms.attempts, 255u) | static_cast<std::uint64_t>(terms.priority) << 8 |
-               std::uint64_t{std::min(terms.retry.attempts, TaskWord::kMaxAttempts)} << 10 |
-               std::uint64_t{terms.within_ms} << 32) {}
+    explicit More(const TaskParameters& parameters) noexcept
+        : bits(std::min(parameters.attempts, 255u) | static_cast<std::uint64_t>(parameters.priority) << 8 |
+               std::uint64_t{std::min(parameters.retry.attempts, TaskWord::kMaxAttempts)} << 10 |
+               std::uint64_t{parameters.within_ms} << 32) {}
     [[nodiscard]] unsigned attempts() const noexcept { return bits & 255; }
     // Less than kPriorities, whatever somebody has written there.
     [[nodiscard]] unsigned priority() const noexcept { return std::min<unsigned>(bits >> 8 & 3, kPriorities - 1); }
@@ -884,14 +887,14 @@ class TaskTable {
   std::optional<Ticket> take_free(std::uint32_t i, unsigned client) noexcept {
     std::uint64_t seen = entries_[i].state.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
     const TaskWord taken = TaskWord(seen).taken_by(client);
-    if (TaskWord(seen).stage() != Stage::kFree || !change(i, seen, taken, Orders::kTake)) return std::nullopt;
+    if (TaskWord(seen).state() != TaskState::kFree || !change(i, seen, taken, Orders::kAcquire)) return std::nullopt;
     return Ticket{i, taken.generation()};
   }
 
   // Calls `look(i)` for each entry below `entries` that has its bit, once round the table from `begin`, until it returns
   // true. Clears bits beyond the table, which are damage.
   template <class WordOf, class Look>
-  void go_round(std::uint32_t begin, WordOf word_of, Look look) const noexcept {
+  void visit_bits(std::uint32_t begin, WordOf word_of, Look look) const noexcept {
     const auto count = static_cast<std::uint32_t>(Layout::words(shape_.entries));
     // relaxed: clearing the bit decides. What is missed here is found by the last look before sleeping.
     const std::uint64_t first = word_of(begin / 64).load(std::memory_order_relaxed);
@@ -920,7 +923,7 @@ class TaskTable {
   [[nodiscard]] std::optional<Ticket> find_free(std::uint32_t begin, unsigned client) noexcept {
     std::optional<Ticket> ticket;
     const auto word_of = [this](std::uint32_t w) -> atomic<std::uint64_t>& { return free_[w].bits[0]; };
-    go_round(begin, word_of, [&](std::uint32_t i) {
+    visit_bits(begin, word_of, [&](std::uint32_t i) {
       if (clear_bit(free_[i / 64].bits[0], i)) ticket = take_free(i, client);
       return ticket.has_value();
     });
@@ -935,7 +938,7 @@ class TaskTable {
     // relaxed: a hint; a time may be that of the entry's former task.
     const auto time_of = [this](std::uint32_t i) { return submitted_[i].load(std::memory_order_relaxed); };
     const auto word_of = [&](std::uint32_t w) -> atomic<std::uint64_t>& { return ready_[w].bits[priority]; };
-    go_round(begin, word_of, [&](std::uint32_t i) {
+    visit_bits(begin, word_of, [&](std::uint32_t i) {
       if (looked_at == 1) found_time = time_of(*found);  // one alone need not be compared
       if (const std::uint64_t time = looked_at == 0 ? 0 : time_of(i); looked_at == 0 || time < found_time) {
         found = i;
@@ -960,11 +963,11 @@ class TaskTable {
     return std::nullopt;
   }
 
-  // The entry is ready: it gets its bit, and a worker that sleeps is called.
+  // The entry is ready: it gets its bit, and a worker that sleeps is woken.
   // Returns whether one was.
-  bool announce(std::uint32_t i) noexcept {
+  bool publish_ready(std::uint32_t i) noexcept {
     set_ready(i);
-    return call_worker();
+    return wake_one_worker();
   }
   // relaxed: a hint.
   [[nodiscard]] bool any_sleeps() const noexcept {
@@ -972,32 +975,32 @@ class TaskTable {
       if (sleeping_[w].bits[0].load(std::memory_order_relaxed) != 0) return true;
     return false;
   }
-  bool call_worker() noexcept {
+  bool wake_one_worker() noexcept {
     for (std::uint64_t w = 0; w < Layout::words(shape_.workers); ++w) {
-      std::uint64_t bits = sleeping_[w].bits[0].load(Orders::kAskSleepers);
+      std::uint64_t bits = sleeping_[w].bits[0].load(Orders::kReadSleepers);
       for (; bits != 0; bits &= bits - 1) {
         const std::uint64_t one = bits & (~bits + 1);
-        // relaxed: the bit is a token; whoever clears it calls.
+        // relaxed: the bit is a token; whoever clears it wakes.
         if ((sleeping_[w].bits[0].fetch_and(~one, std::memory_order_relaxed) & one) == 0) continue;
         const auto worker = static_cast<unsigned>(w * 64 + base::lowest_bit(one));
         if (worker >= shape_.workers) continue;  // damage
-        call(worker);
+        wake_worker(worker);
         return true;
       }
     }
     return false;
   }
-  void call(unsigned worker) noexcept {
-    workers_[worker].calls.fetch_add(1, Orders::kCall);
-    A::notify_one_shared(workers_[worker].calls);
+  void wake_worker(unsigned worker) noexcept {
+    workers_[worker].wakes.fetch_add(1, Orders::kAddWake);
+    A::notify_one_shared(workers_[worker].wakes);
   }
-  void call_all_workers() noexcept {
-    for (unsigned worker = 0; worker < shape_.workers; ++worker) call(worker);
+  void wake_all_workers() noexcept {
+    for (unsigned worker = 0; worker < shape_.workers; ++worker) wake_worker(worker);
   }
 
   // Wakes one client that waits for an entry, if any does.
-  void tell_space() noexcept {
-    std::uint32_t seen = space_->load(Orders::kAskSleepers);
+  void notify_space() noexcept {
+    std::uint32_t seen = space_->load(Orders::kReadSleepers);
     // Odd: somebody may sleep. One more is even. relaxed: it only has to differ.
     if ((seen & 1) != 0 &&
         space_->compare_exchange_strong(seen, seen + 1, std::memory_order_relaxed, std::memory_order_relaxed))
@@ -1007,35 +1010,35 @@ class TaskTable {
   // Frees the entry if it is still as `word` says. Returns whether it was.
   bool free_from(std::uint32_t i, TaskWord word) noexcept {
     std::uint64_t seen = word.bits();
-    if (!change(i, seen, word.freed(), Orders::kGive)) return false;
+    if (!change(i, seen, word.freed(), Orders::kRelease)) return false;
     free_[i / 64].bits[0].fetch_or(base::bit(i % 64), Orders::kSetBit);
-    tell_space();
+    notify_space();
     return true;
   }
   bool drop_from(std::uint32_t i, TaskWord word) noexcept {
-    if (word.stage() != Stage::kRunning) return free_from(i, word);
+    if (word.state() != TaskState::kRunning) return free_from(i, word);
     std::uint64_t seen = word.bits();
     return change(i, seen, word.with_abandoned(), std::memory_order_relaxed);  // relaxed: a wish; publishes nothing
   }
 
   std::optional<Claim> claim(std::uint32_t i, unsigned worker) noexcept {
     std::uint64_t seen = entries_[i].state.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
-    while (TaskWord(seen).stage() == Stage::kReady) {
-      const TaskWord taken = TaskWord(seen).with(Stage::kRunning).with_worker(worker);
+    while (TaskWord(seen).state() == TaskState::kReady) {
+      const TaskWord taken = TaskWord(seen).with(TaskState::kRunning).with_worker(worker);
       // Again when the client asked to be woken meanwhile.
-      if (change(i, seen, taken, Orders::kTake)) return Claim{i, taken};
+      if (change(i, seen, taken, Orders::kAcquire)) return Claim{i, taken};
     }
     return std::nullopt;
   }
 
   // The entry's client waits for its end, which has come.
-  void wake_client(std::uint32_t i, TaskWord word) noexcept {
+  void wake_waiter(std::uint32_t i, TaskWord word) noexcept {
     A::notify_all_shared(entries_[i].state);
-    if (word.client() < shape_.clients) call_client(word.client());  // else damage
+    if (word.client() < shape_.clients) wake_client(word.client());  // else damage
   }
 
   // From running to over, or to free if the client has gone. `word` is the attempt that ends.
-  bool finish(std::uint32_t i, TaskWord word, Stage stage) noexcept {
+  bool finish(std::uint32_t i, TaskWord word, TaskState state) noexcept {
     for (std::uint64_t seen = word.bits();;) {
       const TaskWord now(seen);
       if (!now.same_attempt(word) || now.overdue()) return false;
@@ -1044,8 +1047,8 @@ class TaskTable {
         seen = entries_[i].state.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
         continue;
       }
-      if (!change(i, seen, now.with(stage).without_flags(), Orders::kGive)) continue;
-      if (now.waited()) wake_client(i, now);
+      if (!change(i, seen, now.with(state).without_flags(), Orders::kRelease)) continue;
+      if (now.waited()) wake_waiter(i, now);
       return true;
     }
   }
@@ -1068,21 +1071,21 @@ class TaskTable {
     return own != 0 ? std::min(own, TaskWord::kMaxAttempts) : attempts;
   }
   // From running by a dead worker to ready again, failed, or free.
-  void put_back(std::uint32_t i, TaskWord word, Failure reason, unsigned attempts) noexcept {
+  void requeue_or_fail(std::uint32_t i, TaskWord word, Failure reason, unsigned attempts) noexcept {
     attempts = attempts_of(i, attempts);
-    for (;; word = TaskWord(entries_[i].state.load(Orders::kTake))) {
+    for (;; word = TaskWord(entries_[i].state.load(Orders::kAcquire))) {
       std::uint64_t seen = word.bits();
       if (word.abandoned()) {
         if (free_from(i, word)) return;
       } else if (word.attempt() + 1 < attempts) {
         entries_[i].started.store(0, std::memory_order_relaxed);  // relaxed: published by the word
-        if (!change(i, seen, word.next_attempt(), Orders::kGive)) continue;
-        announce(i);
+        if (!change(i, seen, word.next_attempt(), Orders::kRelease)) continue;
+        publish_ready(i);
         return;
       } else {
         entries_[i].failure.store(reason);
-        if (!change(i, seen, word.with(Stage::kFailed).without_flags(), Orders::kGive)) continue;
-        wake_client(i, word);
+        if (!change(i, seen, word.with(TaskState::kFailed).without_flags(), Orders::kRelease)) continue;
+        wake_waiter(i, word);
         return;
       }
     }
@@ -1098,9 +1101,9 @@ class TaskTable {
   atomic<std::uint64_t>* ready_cursors_ = nullptr;  // 16 bits for each priority
   atomic<std::uint32_t>* space_ = nullptr;          // a futex; odd: a client may wait for an entry
   atomic<std::uint32_t>* closed_ = nullptr;
-  atomic<std::uint32_t>* epoch_ = nullptr;   // supervisors so far
-  atomic<std::uint32_t>* wanted_ = nullptr;  // Calls
-  Line<std::uint32_t>* clients_ = nullptr;   // calls of each: futexes
+  atomic<std::uint32_t>* epoch_ = nullptr;      // supervisors so far
+  atomic<std::uint32_t>* notify_on_ = nullptr;  // NotifyOn
+  Line<std::uint32_t>* clients_ = nullptr;      // wakes of each: futexes
   Worker* workers_ = nullptr;
   Entry* entries_ = nullptr;
   std::byte* areas_ = nullptr;

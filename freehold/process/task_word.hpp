@@ -11,7 +11,7 @@
 
 namespace freehold::process {
 
-enum class Stage : std::uint8_t {
+enum class TaskState : std::uint8_t {
   kFree,     // nobody's
   kFilling,  // the client writes the input
   kReady,    // waits for a worker
@@ -32,7 +32,7 @@ class TaskWord {
   constexpr explicit TaskWord(std::uint64_t bits) noexcept : bits_(bits) {}
   [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
 
-  [[nodiscard]] constexpr Stage stage() const noexcept { return static_cast<Stage>(bits_ & 7); }
+  [[nodiscard]] constexpr TaskState state() const noexcept { return static_cast<TaskState>(bits_ & 7); }
   [[nodiscard]] constexpr bool waited() const noexcept { return (bits_ & kWaited) != 0; }
   [[nodiscard]] constexpr bool abandoned() const noexcept { return (bits_ & kAbandoned) != 0; }
   [[nodiscard]] constexpr bool overdue() const noexcept { return (bits_ & kOverdue) != 0; }
@@ -41,11 +41,15 @@ class TaskWord {
   [[nodiscard]] constexpr unsigned client() const noexcept { return field(22, 10); }
   [[nodiscard]] constexpr std::uint32_t generation() const noexcept { return static_cast<std::uint32_t>(bits_ >> 32); }
   // For a worker, or for its time.
-  [[nodiscard]] constexpr bool waits() const noexcept { return stage() == Stage::kReady || stage() == Stage::kDelayed; }
-  [[nodiscard]] constexpr bool is_over() const noexcept { return stage() == Stage::kDone || stage() == Stage::kFailed; }
+  [[nodiscard]] constexpr bool waits() const noexcept {
+    return state() == TaskState::kReady || state() == TaskState::kDelayed;
+  }
+  [[nodiscard]] constexpr bool is_over() const noexcept {
+    return state() == TaskState::kDone || state() == TaskState::kFailed;
+  }
 
-  [[nodiscard]] constexpr TaskWord with(Stage stage) const noexcept {
-    return TaskWord((bits_ & ~std::uint64_t{7}) | static_cast<std::uint64_t>(stage));
+  [[nodiscard]] constexpr TaskWord with(TaskState state) const noexcept {
+    return TaskWord((bits_ & ~std::uint64_t{7}) | static_cast<std::uint64_t>(state));
   }
   [[nodiscard]] constexpr TaskWord with_waited() const noexcept { return TaskWord(bits_ | kWaited); }
   [[nodiscard]] constexpr TaskWord with_abandoned() const noexcept { return TaskWord(bits_ | kAbandoned); }
@@ -55,11 +59,11 @@ class TaskWord {
   [[nodiscard]] constexpr TaskWord without_flags() const noexcept { return TaskWord(bits_ & ~kFlags); }
   // Back to the other workers after its worker has died.
   [[nodiscard]] constexpr TaskWord next_attempt() const noexcept {
-    return TaskWord(bits_ & ~kOverdue).with(Stage::kReady).with_field(6, 6, attempt() + 1);
+    return TaskWord(bits_ & ~kOverdue).with(TaskState::kReady).with_field(6, 6, attempt() + 1);
   }
   // Of a free entry that the client takes.
   [[nodiscard]] constexpr TaskWord taken_by(unsigned client) const noexcept {
-    return TaskWord(std::uint64_t{generation() + 1u} << 32).with(Stage::kFilling).with_field(22, 10, client);
+    return TaskWord(std::uint64_t{generation() + 1u} << 32).with(TaskState::kFilling).with_field(22, 10, client);
   }
   // What taken_by() made.
   [[nodiscard]] static constexpr TaskWord filling(std::uint32_t generation, unsigned client) noexcept {

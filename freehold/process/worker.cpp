@@ -67,9 +67,9 @@ std::uint64_t identity_of(int pid) noexcept {
   return std::strtoull(text, nullptr, 10) | std::strtoull(at, nullptr, 10) << 22;
 }
 
-void ring(int bell) noexcept {
+void notify(int wakeup_fd) noexcept {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(bell, &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = ::write(wakeup_fd, &one, sizeof one);
 }
 
 namespace {
@@ -110,7 +110,7 @@ Worker::Worker() noexcept : born_(now()) {
 
 // What fork gives to a child of the component, and exec to its program.
 bool Worker::leave_children_alone(const SharedMemory& memory) noexcept {
-  for (const int fd : {kTableDescriptor, kBellDescriptor}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  for (const int fd : {kTableDescriptor, kWakeupDescriptor}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* const mark = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mark == MAP_FAILED || ::madvise(mark, page, MADV_WIPEONFORK) != 0 ||
@@ -123,7 +123,7 @@ bool Worker::leave_children_alone(const SharedMemory& memory) noexcept {
 int Worker::run(freehold_component* component) noexcept {
   Table table(memory_.data(), shape_);
   table.set_up(slot_, true);
-  ring(kBellDescriptor);
+  notify(kWakeupDescriptor);
   std::uint64_t tasks = 0;
   AdaptiveSpin spin;
   for (;;) {
@@ -150,7 +150,7 @@ void Worker::run_task(Table& table, const Claim& claim, freehold_component* comp
   if (!original) ::_exit(kForkedChild);  // the component's fork came back, because an exec failed, say
   if (code != 0) {
     const Table::Retried retried = table.retry(claim, code, now());
-    if (retried == Table::Retried::kCondemned) ::_exit(static_cast<int>(WorkerExit::kCondemned));
+    if (retried == Table::Retried::kRevoked) ::_exit(static_cast<int>(WorkerExit::kRevoked));
     if (retried == Table::Retried::kYes) {
       table.count_ended(slot_);
       return table.count_retried(slot_);
@@ -160,7 +160,7 @@ void Worker::run_task(Table& table, const Claim& claim, freehold_component* comp
   if (code != 0) failure = {FailureKind::kComponent, code};
   if (code == 0 && bytes > table.shape().max_output)
     failure = {FailureKind::kComponent, -1};  // it has written beyond its buffer
-  if (!table.complete(claim, bytes, failure)) ::_exit(static_cast<int>(WorkerExit::kCondemned));
+  if (!table.complete(claim, bytes, failure)) ::_exit(static_cast<int>(WorkerExit::kRevoked));
   table.count_ended(slot_);
 }
 

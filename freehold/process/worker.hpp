@@ -12,8 +12,8 @@
 // Threads: the main thread only. Nothing else of the process matters to the table.
 //
 // A component may fork. Its children have neither the table (MADV_DONTFORK), input and output included, nor, once they exec,
-// its descriptor and the bell's; one that returns from the component ends. They are in the worker's process group, which is
-// killed when the worker ends.
+// its descriptor and the wakeup eventfd; one that returns from the component ends. They are in the worker's process group,
+// which is killed when the worker ends.
 #pragma once
 #include <cstdint>
 
@@ -44,11 +44,11 @@ enum class WorkerExit : int {
   kNoTable = 84,      // it did not find the table that its supervisor should have given it
   kNoComponent = 85,  // the shared object could not be loaded
   kNotConfined = 87,  // the kernel has refused what confine.hpp says
-  kCondemned = 86,    // the task is its own no more
+  kRevoked = 86,      // the task was taken from it
 };
 
-// What a supervisor gives a worker: the table as this descriptor, the bell, and the variable with the rest.
-inline constexpr int kTableDescriptor = 3, kBellDescriptor = 4;
+// What a supervisor gives a worker: the table as this descriptor, the wakeup eventfd, and the variable with the rest.
+inline constexpr int kTableDescriptor = 3, kWakeupDescriptor = 4;
 inline constexpr const char* kWorkerVariable = "FREEHOLD_WORKER";
 
 // Nanoseconds of the clock that all processes share.
@@ -63,7 +63,7 @@ inline constexpr const char* kWorkerVariable = "FREEHOLD_WORKER";
 [[nodiscard]] std::uint64_t identity_of(int pid) noexcept;
 [[nodiscard]] constexpr int pid_of(std::uint64_t identity) noexcept { return static_cast<int>(identity & ((1u << 22) - 1)); }
 // Rings an eventfd.
-void ring(int bell) noexcept;
+void notify(int wakeup_fd) noexcept;
 
 class Worker {
  public:

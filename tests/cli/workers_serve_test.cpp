@@ -91,10 +91,10 @@ TEST_F(WorkersServe, TwoVersions_RefusedInOneLineWithBoth) {
   const process::NamedSocket socket(name_);
   ASSERT_TRUE(socket.ok()) << socket.error();
   std::jthread server([&] {
-    int guest = -1;
-    while ((guest = socket.accept()) < 0) std::this_thread::sleep_for(1ms);
-    EXPECT_TRUE(process::send_passed(guest, {memory.fd(), 0, 1, 1}));
-    ::close(guest);
+    int peer = -1;
+    while ((peer = socket.accept()) < 0) std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(process::send_client_setup(peer, {memory.fd(), 0, 1, 1}));
+    ::close(peer);
   });
   const std::string own = std::to_string(process::Table::kVersion), next = std::to_string(process::Table::kVersion + 1);
   EXPECT_EQ(error_of_attach(),

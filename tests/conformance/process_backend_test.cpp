@@ -30,7 +30,7 @@ namespace {
 using namespace std::chrono_literals;
 using process::Failure;
 using process::FailureKind;
-using process::Refusal;
+using process::SubmitError;
 
 constexpr std::uint32_t kEntries = 32;
 constexpr unsigned kAttempts = 2;
@@ -150,7 +150,7 @@ TYPED_TEST(ProcessBackend_Conformance, Batch_EachItsOwnResult) {
   for (unsigned i = kEntries; i-- > 0;) EXPECT_EQ(futures[i].get().text(), std::to_string(i));
 }
 TYPED_TEST(ProcessBackend_Conformance, InputTooLarge_Refused) {
-  EXPECT_EQ(this->pool->submit(std::string(kMaxBytes + 1, 'x')).refusal(), Refusal::kTooLarge);
+  EXPECT_EQ(this->pool->submit(std::string(kMaxBytes + 1, 'x')).submit_error(), SubmitError::kTooLarge);
   EXPECT_EQ(this->pool->stats().tasks.refused, 1u);
 }
 TYPED_TEST(ProcessBackend_Conformance, ComponentRefuses_ItsNumber) {
@@ -194,8 +194,8 @@ TYPED_TEST(ProcessBackend_Conformance, WaitFor_TimesOutThenGets) {
 TYPED_TEST(ProcessBackend_Conformance, Full_RefusesTimesOut_CancelMakesRoom) {
   std::vector<decltype(this->pool->submit(""))> sleep;
   for (unsigned i = 0; i < kEntries; ++i) sleep.push_back(this->pool->submit("sleep 100"));
-  EXPECT_EQ(this->pool->submit("echo x", {.wait_while_full = 0ns}).refusal(), Refusal::kFull);
-  EXPECT_EQ(this->pool->submit("echo x", {.wait_while_full = 1ms}).refusal(), Refusal::kFull);
+  EXPECT_EQ(this->pool->submit("echo x", {.wait_while_full = 0ns}).submit_error(), SubmitError::kFull);
+  EXPECT_EQ(this->pool->submit("echo x", {.wait_while_full = 1ms}).submit_error(), SubmitError::kFull);
   sleep.clear();  // drops them all
   auto next = this->pool->submit("echo x");
   ASSERT_TRUE(next.valid());
@@ -238,7 +238,7 @@ TEST(Gearman_Conformance, WrongOptions_SaysSo) {
     how.servers = {server};
     GearmanPool pool(how);
     EXPECT_FALSE(pool.ok()) << server;
-    EXPECT_EQ(pool.submit("x").refusal(), Refusal::kNoWorker);
+    EXPECT_EQ(pool.submit("x").submit_error(), SubmitError::kNoWorker);
   }
 }
 TEST(Gearman_Conformance, NoServer_FailsInTime) {

@@ -128,7 +128,7 @@ struct Play {
     if (cast_.supervisor_dies) run.spawn([this] { second_supervisor(); });
     run.check([this] {
       for (unsigned c = 0; c < cast_.clients; ++c) SIM_CHECK(delivered[c] == cast_.tasks || sim::is_dead(c));
-      SIM_CHECK(table_.count(Stage::kFree) == cast_.entries);
+      SIM_CHECK(table_.count(TaskState::kFree) == cast_.entries);
       table_.check_invariants();
     });
   }
@@ -202,7 +202,7 @@ TEST(TaskTable_Model, TwoTasksEach_Pct_AnybodyDies) {
   EXPECT_TRUE(result.ok()) << result;
 }
 
-// A client that changes its mind at any moment, and a worker that finishes, dies, or is condemned meanwhile.
+// A client that changes its mind at any moment, and a worker that finishes, dies, or is marked for kill meanwhile.
 TEST(TaskTable_Model, Dropped_WhileItRuns_EntryFreeOnce) {
   const Result result = sim::explore({.name = "table/drop", .preemptions = 3, .stale = 0}, [](sim::Execution& run) {
     Memory<Shipped> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
@@ -221,7 +221,7 @@ TEST(TaskTable_Model, Dropped_WhileItRuns_EntryFreeOnce) {
       if (const std::optional<Ticket> again = table.try_acquire(0)) SIM_CHECK(table.submit(*again, 0, 1) != Submitted::kNo);
     });
     run.check([&] {
-      SIM_CHECK(table.count(Stage::kFree) + table.count(Stage::kReady) + table.count(Stage::kDone) == 1);
+      SIM_CHECK(table.count(TaskState::kFree) + table.count(TaskState::kReady) + table.count(TaskState::kDone) == 1);
       table.check_invariants();
     });
   });
@@ -310,8 +310,8 @@ Result refused(std::uint32_t mortal) {
                         Memory<Table> memory({.entries = 1, .workers = 2, .clients = 1, .max_input = 64, .max_output = 64});
                         Table table(memory.get());
                         const std::optional<Ticket> ticket = table.try_acquire(0);
-                        const Terms terms{.limit = 5, .retry = {.codes = {7}, .attempts = 3, .delay_ms = 1}};
-                        table.submit(*ticket, 0, 1, terms);
+                        const TaskParameters parameters{.limit = 5, .retry = {.codes = {7}, .attempts = 3, .delay_ms = 1}};
+                        table.submit(*ticket, 0, 1, parameters);
                         run.spawn([&] {
                           const std::optional<Claim> claim = table.try_claim(0);
                           table.began(*claim, 10);
@@ -323,7 +323,7 @@ Result refused(std::uint32_t mortal) {
                           SIM_CHECK(table.drop(*ticket));
                         });
                         run.spawn([&] {
-                          SIM_CHECK(!table.rest([](std::uint32_t, TaskWord) { return false; }));
+                          SIM_CHECK(!table.prepare_idle([](std::uint32_t, TaskWord) { return false; }));
                           SIM_CHECK(!table.find_overdue(12));
                           table.begin_due(12);
                           sim::await_end(0, 1);
@@ -338,7 +338,7 @@ Result refused(std::uint32_t mortal) {
                           SIM_CHECK(table.complete(*claim, 3));
                         });
                         run.check([&] {
-                          SIM_CHECK(table.count(Stage::kFree) == 1);
+                          SIM_CHECK(table.count(TaskState::kFree) == 1);
                           table.check_invariants();
                         });
                       });
@@ -364,20 +364,20 @@ Result two_priorities() {
                           if (claim) SIM_CHECK(table.complete(*claim, 0));
                         });
                         run.spawn([&] {
-                          table.submit(*tickets[0], 0, 1, Terms{.priority = Priority::kLow, .submitted = 1});
-                          table.submit(*tickets[1], 0, 1, Terms{.priority = Priority::kHigh, .submitted = 2});
+                          table.submit(*tickets[0], 0, 1, TaskParameters{.priority = Priority::kLow, .submitted = 1});
+                          table.submit(*tickets[1], 0, 1, TaskParameters{.priority = Priority::kHigh, .submitted = 2});
                         });
                         run.spawn([&] {
                           sim::await_end(0b001, 0b011);
                           sim::await_end(0b010, 0b011);
                           if (sim::is_dead(0)) table.recover_worker(0, {FailureKind::kSignal, 9}, 3);
-                          const bool high_waits = table.word(tickets[1]->entry).stage() == Stage::kReady;
+                          const bool high_waits = table.word(tickets[1]->entry).state() == TaskState::kReady;
                           const std::optional<Claim> first = table.try_claim(1);
                           SIM_CHECK(!high_waits || first->entry == tickets[1]->entry);
                           if (first) SIM_CHECK(table.complete(*first, 0));
                           if (const std::optional<Claim> second = table.try_claim(1)) SIM_CHECK(table.complete(*second, 0));
                         });
-                        run.check([&] { SIM_CHECK(table.count(Stage::kDone) == 2); });
+                        run.check([&] { SIM_CHECK(table.count(TaskState::kDone) == 2); });
                       });
 }
 TEST(TaskTable_Model, TwoPriorities_WorkerDies_TheHigherFirstAndBothRun) {
@@ -400,9 +400,9 @@ Result called_back() {
                         run.spawn([&] {
                           table.ask_for_wake(*ticket);
                           for (;;) {
-                            const std::uint32_t calls = table.listen(0);
+                            const std::uint32_t wakes = table.prepare_wait(0);
                             if (table.take(*ticket)) break;
-                            table.wait_for_call(0, calls);
+                            table.wait_for_wake(0, wakes);
                           }
                           SIM_CHECK(table.output_bytes(ticket->entry) == 2);
                           table.drop(*ticket);
@@ -413,7 +413,7 @@ Result called_back() {
                           table.recover_worker(0, {FailureKind::kSignal, 9}, 2);
                           if (const std::optional<Claim> claim = table.try_claim(1)) SIM_CHECK(table.complete(*claim, 2));
                         });
-                        run.check([&] { SIM_CHECK(table.count(Stage::kFree) == 1); });
+                        run.check([&] { SIM_CHECK(table.count(TaskState::kFree) == 1); });
                       });
 }
 TEST(TaskTable_Model, CallbackThreadSleeps_WorkerEndsTheTaskOrDies_Called) {
@@ -436,7 +436,7 @@ TEST(TaskTable_Model, EntryIsPurged_ClientGetsIt) {
       if (const std::optional<Ticket> ticket = table.try_acquire_entry(0, TaskWord::kPurger)) SIM_CHECK(table.drop(*ticket));
     });
     run.check([&] {
-      SIM_CHECK(table.count(Stage::kFree) == 1);
+      SIM_CHECK(table.count(TaskState::kFree) == 1);
       table.check_invariants();
     });
   });
@@ -468,15 +468,15 @@ TEST(TaskTable_Model, KilledByItsClient_EntryFreeOnce) {
       table.recover_worker(0, {FailureKind::kDeadline, 0}, 3);
     });
     run.check([&] {
-      SIM_CHECK(table.count(Stage::kRunning) + table.count(Stage::kFilling) == 0);
+      SIM_CHECK(table.count(TaskState::kRunning) + table.count(TaskState::kFilling) == 0);
       table.check_invariants();
     });
   });
   EXPECT_TRUE(result.ok()) << result;
 }
 template <bool kWaitsForTheEnd>
-Result condemned() {
-  return sim::explore({.name = "table/condemned", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
+Result killed_late() {
+  return sim::explore({.name = "table/killed late", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
     Memory<Shipped> memory({.entries = 1, .workers = 2, .clients = 1, .max_input = 64, .max_output = 64});
     Shipped table(memory.get());
     const std::optional<Ticket> ticket = table.try_acquire(0);
@@ -500,11 +500,11 @@ Result condemned() {
   });
 }
 TEST(TaskTable_Model, OverdueWorkerFinishesLate_TheOtherResultStands) {
-  const Result result = condemned<true>();
+  const Result result = killed_late<true>();
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(TaskTable_Mutants, HandedOnBeforeTheFormerWorkerIsDead_Race) {
-  EXPECT_EQ(condemned<false>().failure, sim::Failure::kRace);
+  EXPECT_EQ(killed_late<false>().failure, sim::Failure::kRace);
 }
 TEST(TaskTable_Model, LastAttemptDies_FailsWithTheReason) {
   const Result result = sim::explore(
@@ -529,27 +529,27 @@ TEST(TaskTable_Model, LastAttemptDies_FailsWithTheReason) {
           table.recover_worker(0, {FailureKind::kSignal, 11}, 1);
           table.fail_ready({FailureKind::kSignal, 11});
         });
-        run.check([&] { SIM_CHECK(table.count(Stage::kFree) == 1); });
+        run.check([&] { SIM_CHECK(table.count(TaskState::kFree) == 1); });
       });
   EXPECT_TRUE(result.ok()) << result;
 }
 
-// The supervisor sleeps while there is no task, with a bell of its own (natively an eventfd).
+// The supervisor sleeps while there is no task, with a wakeup of its own (natively an eventfd).
 template <class Table>
 Result supervisor_called() {
   return sim::explore({.name = "table/call", .preemptions = 3, .stale = 1, .print = false}, [](sim::Execution& run) {
     Memory<Table> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
     Table table(memory.get());
-    SimAtomics::atomic<std::uint32_t> bell{0};
+    SimAtomics::atomic<std::uint32_t> wakeup{0};
     run.spawn([&] {
       const std::optional<Ticket> ticket = table.try_acquire(0);
-      if (table.submit(*ticket, 0, 1) != Submitted::kCallSupervisor) return;
-      bell.store(1);
-      SimAtomics::notify_all(bell);
+      if (table.submit(*ticket, 0, 1) != Submitted::kNotifySupervisor) return;
+      wakeup.store(1);
+      SimAtomics::notify_all(wakeup);
     });
     run.spawn([&] {
-      if (!table.want_calls())
-        while (bell.load() == 0) SimAtomics::wait(bell, 0);
+      if (!table.request_notify())
+        while (wakeup.load() == 0) SimAtomics::wait(wakeup, 0);
       SIM_CHECK(table.try_claim(0));
     });
     run.check([] {});
@@ -566,18 +566,18 @@ Result resting() {
   return sim::explore({.name = "table/rest", .preemptions = 3, .stale = 1, .print = false}, [](sim::Execution& run) {
     Memory<Table> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
     Table table(memory.get());
-    SimAtomics::atomic<std::uint32_t> bell{0};
+    SimAtomics::atomic<std::uint32_t> wakeup{0};
     run.spawn([&] {
       const std::optional<Ticket> ticket = table.try_acquire(0);
-      if (table.submit(*ticket, 0, 1) != Submitted::kCallSupervisor) return;
-      bell.store(1);
-      SimAtomics::notify_all(bell);
+      if (table.submit(*ticket, 0, 1) != Submitted::kNotifySupervisor) return;
+      wakeup.store(1);
+      SimAtomics::notify_all(wakeup);
     });
     run.spawn([&] { static_cast<void>(table.try_claim(0)); });
     run.spawn([&] {
-      if (table.rest([](std::uint32_t, TaskWord) { return true; }))
-        while (bell.load() == 0) SimAtomics::wait(bell, 0);
-      SIM_CHECK(table.count(Stage::kFree) == 0 && table.count(Stage::kFilling) == 0);
+      if (table.prepare_idle([](std::uint32_t, TaskWord) { return true; }))
+        while (wakeup.load() == 0) SimAtomics::wait(wakeup, 0);
+      SIM_CHECK(table.count(TaskState::kFree) == 0 && table.count(TaskState::kFilling) == 0);
     });
     run.check([] {});
   });
@@ -600,7 +600,7 @@ Result stopped() {
       [](sim::Execution& run) {
         Memory<Shipped> memory({.entries = 1, .workers = 2, .clients = 1, .max_input = 64, .max_output = 64});
         Shipped table(memory.get());
-        SimAtomics::atomic<std::uint32_t> bell{0};
+        SimAtomics::atomic<std::uint32_t> wakeup{0};
         const auto work = [&table](unsigned slot) {
           while (!table.closed()) {
             if (const std::optional<Claim> claim = table.try_claim(slot))
@@ -613,20 +613,20 @@ Result stopped() {
         run.spawn([&] { work(1); });
         run.spawn([&] {
           const std::optional<Ticket> ticket = table.try_acquire(0);
-          const auto ring = [&bell] {
-            bell.store(1);
-            SimAtomics::notify_all(bell);
+          const auto notify = [&wakeup] {
+            wakeup.store(1);
+            SimAtomics::notify_all(wakeup);
           };
-          if (table.submit(*ticket, 0, 1) == Submitted::kCallSupervisor) ring();
+          if (table.submit(*ticket, 0, 1) == Submitted::kNotifySupervisor) notify();
           while (!table.take(*ticket)) table.wait_for_result(*ticket);
           table.close();
-          ring();
+          notify();
         });
         run.spawn([&] {
           sim::await_end(0, 1);  // stopped, or closed
           if (!sim::is_dead(0) || table.closed()) return;
-          if (table.rest([](std::uint32_t, TaskWord) { return true; }))
-            while (bell.load() == 0) SimAtomics::wait(bell, 0);
+          if (table.prepare_idle([](std::uint32_t, TaskWord) { return true; }))
+            while (wakeup.load() == 0) SimAtomics::wait(wakeup, 0);
           if (table.running(0)) table.recover_worker(0, {FailureKind::kDeadline, 1}, 2);
           // The first time it may call the stopped worker itself.
           for (int look = 0; kAnnounced && look < 2; ++look) table.help_stuck([](std::uint32_t, TaskWord) { return true; });
@@ -666,7 +666,7 @@ TEST(TaskTable_Model, MadeAnewBesideAClient_NothingLost) {
       }
     });
     run.check([&] {
-      SIM_CHECK(table.count(Stage::kFree) == 1);
+      SIM_CHECK(table.count(TaskState::kFree) == 1);
       table.check_invariants();
     });
   });
@@ -714,36 +714,36 @@ TEST(TaskTable_Model, Closed_SleepingWorkerEnds) {
 
 // Mutants of the orders: each one step weaker.
 using Order = std::memory_order;
-struct WeakTake : TaskTableOrders {
-  static constexpr Order kTake = std::memory_order_relaxed;
+struct WeakAcquire : TaskTableOrders {
+  static constexpr Order kAcquire = std::memory_order_relaxed;
 };
-struct WeakGive : TaskTableOrders {
-  static constexpr Order kGive = std::memory_order_relaxed;
+struct WeakRelease : TaskTableOrders {
+  static constexpr Order kRelease = std::memory_order_relaxed;
 };
 struct WeakSetBit : TaskTableOrders {
   static constexpr Order kSetBit = std::memory_order_acq_rel;
 };
-struct WeakAskSleepers : TaskTableOrders {
-  static constexpr Order kAskSleepers = std::memory_order_acquire;
+struct WeakReadSleepers : TaskTableOrders {
+  static constexpr Order kReadSleepers = std::memory_order_acquire;
 };
-struct WeakSaySleep : TaskTableOrders {
-  static constexpr Order kSaySleep = std::memory_order_release;
+struct WeakSetSleeping : TaskTableOrders {
+  static constexpr Order kSetSleeping = std::memory_order_release;
 };
-struct WeakLastLook : TaskTableOrders {
-  static constexpr Order kLastLook = std::memory_order_acquire;
+struct WeakRecheck : TaskTableOrders {
+  static constexpr Order kRecheck = std::memory_order_acquire;
 };
 struct WeakClearBit : TaskTableOrders {
   static constexpr Order kClearBit = std::memory_order_relaxed;
 };
-struct WeakHear : TaskTableOrders {
-  static constexpr Order kHear = std::memory_order_relaxed;
+struct WeakReadWakes : TaskTableOrders {
+  static constexpr Order kReadWakes = std::memory_order_relaxed;
 };
-struct WeakCall : TaskTableOrders {
-  static constexpr Order kCall = std::memory_order_relaxed;
+struct WeakAddWake : TaskTableOrders {
+  static constexpr Order kAddWake = std::memory_order_relaxed;
 };
 
 TEST(TaskTable_Mutants, TakingOverWithWeakOrders_WorkerUnknown) {
-  EXPECT_EQ((taking_over<TaskTable<SimAtomics, WeakSaySleep>>().failure), sim::Failure::kCheck);
+  EXPECT_EQ((taking_over<TaskTable<SimAtomics, WeakSetSleeping>>().failure), sim::Failure::kCheck);
 }
 
 // The first failure that the scenarios show.
@@ -758,8 +758,8 @@ sim::Failure seen_by_any() {
 }
 template <class Orders>
 class TaskTable_WeakOrders : public testing::Test {};
-using EachWeaker = testing::Types<WeakTake, WeakGive, WeakSetBit, WeakAskSleepers, WeakSaySleep, WeakLastLook, WeakClearBit,
-                                  WeakHear, WeakCall>;
+using EachWeaker = testing::Types<WeakAcquire, WeakRelease, WeakSetBit, WeakReadSleepers, WeakSetSleeping, WeakRecheck,
+                                  WeakClearBit, WeakReadWakes, WeakAddWake>;
 TYPED_TEST_SUITE(TaskTable_WeakOrders, EachWeaker);
 TYPED_TEST(TaskTable_WeakOrders, Mutant_Noticed) {
   EXPECT_NE((seen_by_any<TaskTable<SimAtomics, TypeParam>>()), sim::Failure::kNone);
@@ -772,7 +772,7 @@ struct NobodyWakesClients : SimAtomics {
   template <class T>
   static void notify_all_shared(atomic<T>&) noexcept {}
 };
-struct NobodyIsCalled : SimAtomics {
+struct NobodyIsWoken : SimAtomics {
   template <class T>
   static void notify_one_shared(atomic<T>&) noexcept {}
 };
@@ -865,13 +865,13 @@ struct LastThreadWakesNobody : SimAtomics {
   }
 };
 TEST(TaskTable_Mutants, CallsNotMadeOrNotHeard_Deadlock) {
-  EXPECT_EQ(called_back<TaskTable<NobodyIsCalled>>().failure, sim::Failure::kDeadlock);
+  EXPECT_EQ(called_back<TaskTable<NobodyIsWoken>>().failure, sim::Failure::kDeadlock);
   EXPECT_EQ(called_back<TaskTable<LastThreadWakesNobody>>().failure, sim::Failure::kDeadlock);
-  EXPECT_EQ((called_back<TaskTable<SimAtomics, WeakHear>>().failure), sim::Failure::kDeadlock);
-  EXPECT_EQ((called_back<TaskTable<SimAtomics, WeakCall>>().failure), sim::Failure::kDeadlock);
+  EXPECT_EQ((called_back<TaskTable<SimAtomics, WeakReadWakes>>().failure), sim::Failure::kDeadlock);
+  EXPECT_EQ((called_back<TaskTable<SimAtomics, WeakAddWake>>().failure), sim::Failure::kDeadlock);
 }
 TEST(TaskTable_Mutants, ClientsNotWoken_Deadlock) { EXPECT_EQ(mutant<NobodyWakesClients>(0), sim::Failure::kDeadlock); }
-TEST(TaskTable_Mutants, WorkersNotCalled_Deadlock) { EXPECT_EQ(mutant<NobodyIsCalled>(0), sim::Failure::kDeadlock); }
+TEST(TaskTable_Mutants, WorkersNotCalled_Deadlock) { EXPECT_EQ(mutant<NobodyIsWoken>(0), sim::Failure::kDeadlock); }
 TEST(TaskTable_Mutants, DeadWorkersWakeUpNotMade_Deadlock) {
   EXPECT_EQ(mutant<SupervisorWakesNobody>(kWorker), sim::Failure::kDeadlock);
 }

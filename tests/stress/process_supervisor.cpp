@@ -1,5 +1,5 @@
 // process_supervisor WORKERS PROGRAM COMPONENT: a supervisor in a process of its own, so that it can be killed. The table is
-// descriptor 3, the bell 4.
+// descriptor 3, the wakeup eventfd 4.
 #include <cstdio>
 #include <cstdlib>
 
@@ -14,6 +14,6 @@ int main(int argc, char** argv) {
   how.command = {argv[2], argv[3]};
   how.max_workers = static_cast<unsigned>(std::atoi(argv[1]));
   how.attempts = TaskWord::kMaxAttempts;
-  Supervisor(memory, kBellDescriptor, how).run();
+  Supervisor(memory, kWakeupDescriptor, how).run();
   return 0;
 }

@@ -130,14 +130,14 @@ TEST_F(Process_Stress, WorkersKilledUnderLoad_EveryTaskDeliveredOnce) {
   {
     SharedMemory memory = SharedMemory::create("stress", Table::bytes({.entries = 16, .workers = 3}));
     Table::create(memory.data(), {.entries = 16, .workers = 3});
-    const int bell = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), high_bell = ::fcntl(bell, F_DUPFD_CLOEXEC, 10);
-    ::close(bell);
-    Client client(memory, 0, high_bell);
+    const int wakeup_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), high_wakeup_fd = ::fcntl(wakeup_fd, F_DUPFD_CLOEXEC, 10);
+    ::close(wakeup_fd);
+    Client client(memory, 0, high_wakeup_fd);
     SupervisorOptions how;
     how.command = {FREEHOLD_WORKER_PROGRAM, FREEHOLD_COMPONENT};
     how.max_workers = 3;
     how.attempts = TaskWord::kMaxAttempts;
-    Supervisor supervisor(memory, high_bell, how);
+    Supervisor supervisor(memory, high_wakeup_fd, how);
     ASSERT_TRUE(supervisor.start());
     Clients clients(4, client);
     for (unsigned killed = 0; killed < kills;) {
@@ -154,21 +154,21 @@ TEST_F(Process_Stress, WorkersKilledUnderLoad_EveryTaskDeliveredOnce) {
     EXPECT_EQ(stats.delivered, stats.submitted);
     const SupervisorStats workers = supervisor.stats();
     EXPECT_GT(workers.handed_on, 0u);
-    EXPECT_EQ(client.table().count(Stage::kFree), 16u);
-    EXPECT_GT(workers.ended[static_cast<std::size_t>(End::kSignal)], kills / 4);
+    EXPECT_EQ(client.table().count(TaskState::kFree), 16u);
+    EXPECT_GT(workers.ended[static_cast<std::size_t>(ExitReason::kSignal)], kills / 4);
     std::printf("%llu tasks, %u kills, %llu handed on\n", static_cast<unsigned long long>(stats.delivered), kills,
                 static_cast<unsigned long long>(workers.handed_on));
     supervisor.stop();
     client.table().check_invariants();
-    ::close(high_bell);
+    ::close(high_wakeup_fd);
   }
 }
 
-pid_t spawn_supervisor(const SharedMemory& memory, int bell) {
+pid_t spawn_supervisor(const SharedMemory& memory, int wakeup_fd) {
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
   ::posix_spawn_file_actions_adddup2(&files, memory.fd(), kTableDescriptor);
-  ::posix_spawn_file_actions_adddup2(&files, bell, kBellDescriptor);
+  ::posix_spawn_file_actions_adddup2(&files, wakeup_fd, kWakeupDescriptor);
   std::string program = FREEHOLD_SUPERVISOR, workers = "3", worker = FREEHOLD_WORKER_PROGRAM, component = FREEHOLD_COMPONENT;
   char* const arguments[] = {program.data(), workers.data(), worker.data(), component.data(), nullptr};
   pid_t pid = 0;
@@ -182,12 +182,13 @@ TEST_F(Process_Stress, SupervisorsKilledUnderLoad_TheNextTakesOver) {
   const unsigned kills = 3 * scale();
   SharedMemory memory = SharedMemory::create("stress", Table::bytes({.entries = 16, .workers = 3}));
   Table::create(memory.data(), {.entries = 16, .workers = 3});
-  const int low_bell = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), bell = ::fcntl(low_bell, F_DUPFD_CLOEXEC, 10);
-  ::close(low_bell);
-  Client client(memory, 0, bell);
+  const int low_wakeup_fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+            wakeup_fd = ::fcntl(low_wakeup_fd, F_DUPFD_CLOEXEC, 10);
+  ::close(low_wakeup_fd);
+  Client client(memory, 0, wakeup_fd);
   Clients clients(4, client);
   for (unsigned i = 0; i <= kills; ++i) {
-    const pid_t supervisor = spawn_supervisor(memory, bell);
+    const pid_t supervisor = spawn_supervisor(memory, wakeup_fd);
     EXPECT_TRUE(goes_on(clients)) << "after " << i << " supervisors";
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
     if (i == kills) clients.stop();  // the last one lives until all is done
@@ -196,10 +197,10 @@ TEST_F(Process_Stress, SupervisorsKilledUnderLoad_TheNextTakesOver) {
   }
   EXPECT_EQ(clients.wrong(), 0u);
   EXPECT_EQ(client.stats().submitted, clients.delivered());
-  EXPECT_EQ(client.table().count(Stage::kFree), 16u);
+  EXPECT_EQ(client.table().count(TaskState::kFree), 16u);
   std::printf("%llu tasks, %u supervisors\n", static_cast<unsigned long long>(clients.delivered()), kills + 1);
   memory = SharedMemory();
-  ::close(bell);
+  ::close(wakeup_fd);
 }
 
 // A component writes anywhere in the table, a few words or thousands, while good tasks run. Tasks may fail or be wrong; the
@@ -303,7 +304,7 @@ TEST_F(Process_Stress, ManyTasks_NobodyGrows) {
     EXPECT_LT(workers_at_end, workers + (base::kAddressSanitizer ? 8 << 20 : 1 << 20));
     std::printf("%llu tasks; client %zu KiB, then %zu; workers %zu, then %zu\n", static_cast<unsigned long long>(tasks),
                 own >> 10, own_at_end >> 10, workers >> 10, workers_at_end >> 10);
-    EXPECT_EQ(pool.stats().workers.ended[static_cast<std::size_t>(End::kSignal)], 0u);
+    EXPECT_EQ(pool.stats().workers.ended[static_cast<std::size_t>(ExitReason::kSignal)], 0u);
   }
 }
 

@@ -26,7 +26,8 @@ struct freehold_pool {
   [[nodiscard]] freehold::process::Future submit(std::span<const std::byte> input,
                                                  const freehold::process::TaskOptions& options) {
     if (own) return own->submit(input, options);
-    if (draining.load(std::memory_order_relaxed)) return freehold::process::Future(freehold::process::Refusal::kNoWorker);
+    if (draining.load(std::memory_order_relaxed))
+      return freehold::process::Future(freehold::process::SubmitError::kNoWorker);
     return attached->client().submit(input, options);
   }
   [[nodiscard]] freehold::ProcessPoolStats stats() {
@@ -35,7 +36,7 @@ struct freehold_pool {
     freehold::process::Client& client = attached->client();
     stats.tasks = client.stats();
     stats.waiting = client.table().waiting();
-    stats.running = client.table().count(freehold::process::Stage::kRunning);
+    stats.running = client.table().count(freehold::process::TaskState::kRunning);
     stats.entries = client.table().shape().entries;
     return stats;
   }
@@ -119,12 +120,12 @@ freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
   return how;
 }
 
-int code_of(Refusal refusal) noexcept {
+int code_of(SubmitError refusal) noexcept {
   switch (refusal) {
-    case Refusal::kNone: return FREEHOLD_OK;
-    case Refusal::kFull: return FREEHOLD_FULL;
-    case Refusal::kTooLarge: return FREEHOLD_TOO_LARGE;
-    case Refusal::kNoWorker: break;
+    case SubmitError::kNone: return FREEHOLD_OK;
+    case SubmitError::kFull: return FREEHOLD_FULL;
+    case SubmitError::kTooLarge: return FREEHOLD_TOO_LARGE;
+    case SubmitError::kNoWorker: break;
   }
   return FREEHOLD_NO_WORKER;
 }
@@ -177,14 +178,14 @@ FREEHOLD_PROCESS_EXPORT int freehold_pool_call(freehold_pool* pool, const void* 
   if (output_bytes != nullptr) *output_bytes = 0;
   if (detail != nullptr) *detail = 0;
   Future future = submit(pool, input, input_bytes, kWaitForEver);
-  return future.valid() ? deliver(future.get(), output, capacity, output_bytes, detail) : code_of(future.refusal());
+  return future.valid() ? deliver(future.get(), output, capacity, output_bytes, detail) : code_of(future.submit_error());
 }
 
 FREEHOLD_PROCESS_EXPORT int freehold_pool_submit(freehold_pool* pool, const void* input, size_t input_bytes,
                                                  uint64_t wait_ms, freehold_task** task) {
   *task = nullptr;
   Future future = submit(pool, input, input_bytes, milliseconds(wait_ms));
-  if (!future.valid()) return code_of(future.refusal());
+  if (!future.valid()) return code_of(future.submit_error());
   *task = new freehold_task{std::move(future), {}};
   return FREEHOLD_OK;
 }
@@ -204,7 +205,7 @@ FREEHOLD_PROCESS_EXPORT int freehold_pool_submit_with(freehold_pool* pool, const
     if (all.retry_attempts != 0) how.retry = retry_of(all.retry_codes, all.retry_attempts, all.retry_delay_ms);
   }
   Future future = pool->submit(std::span(static_cast<const std::byte*>(input), input_bytes), how);
-  if (!future.valid()) return code_of(future.refusal());
+  if (!future.valid()) return code_of(future.submit_error());
   *task = new freehold_task{std::move(future), {}};
   return FREEHOLD_OK;
 }

@@ -107,9 +107,9 @@ TEST_F(ProcessCApi_Unit, AttachedByName_TasksRunUntilTheServerIsGone) {
   const freehold::process::NamedSocket socket(name);
   ASSERT_TRUE(socket.ok()) << socket.error();
   std::thread guests([&] {
-    int guest = -1;
-    while ((guest = socket.accept()) < 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    server->serve(guest);
+    int peer = -1;
+    while ((peer = socket.accept()) < 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    server->serve(peer);
   });
   freehold_pool* const attached = api_.freehold_pool_attach(name.c_str(), error, sizeof error);
   guests.join();

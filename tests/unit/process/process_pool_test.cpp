@@ -29,12 +29,12 @@ namespace freehold {
 namespace {
 
 using namespace std::chrono_literals;
-using process::End;
+using process::ExitReason;
 using process::Failure;
 using process::FailureKind;
 using process::Future;
-using process::Refusal;
 using process::Result;
+using process::SubmitError;
 
 ProcessPoolOptions options() {
   ProcessPoolOptions how;
@@ -44,7 +44,9 @@ ProcessPoolOptions options() {
   how.max_input = how.max_output = 8192;
   return how;
 }
-std::uint64_t ended(const ProcessPool& pool, End why) { return pool.stats().workers.ended[static_cast<std::size_t>(why)]; }
+std::uint64_t ended(const ProcessPool& pool, ExitReason why) {
+  return pool.stats().workers.ended[static_cast<std::size_t>(why)];
+}
 // Looks until it holds, for at most ten seconds.
 template <class Holds>
 bool comes_true(Holds holds) {
@@ -118,7 +120,8 @@ TEST(ProcessPool_Unit, PoisonTasks_FailAfterTheirAttempts_OthersGoOn) {
   EXPECT_EQ(exits.get().failure(), (Failure{FailureKind::kExit, 7}));
   EXPECT_EQ(closes.get().failure(), (Failure{FailureKind::kExit, 0}));
   // A client may know of a task's end before the worker is counted.
-  EXPECT_TRUE(comes_true([&] { return ended(pool, End::kSignal) == 3 && ended(pool, End::kExit) == 6; })) << pool.status();
+  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kSignal) == 3 && ended(pool, ExitReason::kExit) == 6; }))
+      << pool.status();
   EXPECT_EQ(pool.stats().workers.handed_on, 6u);
   EXPECT_TRUE(pool.ok()) << pool.error();
 }
@@ -145,8 +148,8 @@ TEST(ProcessPool_Unit, Deadline_WorkerKilled_OthersUnharmed) {
   Future slow = pool.submit("sleep 150");
   EXPECT_EQ(hangs.get().failure(), (Failure{FailureKind::kDeadline, 50}));
   EXPECT_TRUE(slow.get().ok());
-  EXPECT_TRUE(comes_true([&] { return ended(pool, End::kDeadline) == 2; })) << pool.status();
-  EXPECT_EQ(ended(pool, End::kSignal), 0u);
+  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kDeadline) == 2; })) << pool.status();
+  EXPECT_EQ(ended(pool, ExitReason::kSignal), 0u);
 }
 // Like one in a debugger: it is not dead, and sleeps for tasks.
 TEST(ProcessPool_Unit, IdleWorkerIsStopped_TheOthersTakeTheTasks) {
@@ -217,7 +220,7 @@ TEST(ProcessPool_Unit, LargeTaskUnderAMemoryLimit_TableDoesNotCount) {
   how.entries = 4;
   ProcessPool pool(how);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(pool.call("full").bytes().size(), 80u << 20);
-  EXPECT_EQ(ended(pool, End::kMemory), 0u);
+  EXPECT_EQ(ended(pool, ExitReason::kMemory), 0u);
 }
 // Bytes of this process's table that exist.
 std::uint64_t table_bytes() {
@@ -274,7 +277,7 @@ TEST(ProcessPool_Unit, MaxTasks_WorkersReplaced) {
   how.max_workers = 1;
   ProcessPool pool(how);
   for (int i = 0; i < 35; ++i) ASSERT_EQ(pool.call("echo x").text(), "x");
-  EXPECT_TRUE(comes_true([&] { return ended(pool, End::kMaxTasks) == 3; })) << pool.status();
+  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kMaxTasks) == 3; })) << pool.status();
   EXPECT_EQ(pool.stats().workers.handed_on, 0u);
 }
 TEST(ProcessPool_Unit, MaxRssAndMaxAge_WorkersReplaced) {
@@ -282,12 +285,12 @@ TEST(ProcessPool_Unit, MaxRssAndMaxAge_WorkersReplaced) {
   how.max_rss = 128u << 20;
   ProcessPool large(how);
   ASSERT_TRUE(large.call("hold 160").ok());
-  EXPECT_TRUE(comes_true([&] { return ended(large, End::kMaxRss) == 1; })) << large.status();
+  EXPECT_TRUE(comes_true([&] { return ended(large, ExitReason::kMaxRss) == 1; })) << large.status();
   how.max_rss = 0;
   how.max_age = 1ms;
   ProcessPool old(how);
   ASSERT_TRUE(old.call("sleep 5").ok());
-  EXPECT_TRUE(comes_true([&] { return ended(old, End::kMaxAge) == 1; })) << old.status();
+  EXPECT_TRUE(comes_true([&] { return ended(old, ExitReason::kMaxAge) == 1; })) << old.status();
 }
 TEST(ProcessPool_Unit, Idle_WorkersEnd_AndComeBack) {
   ProcessPoolOptions how = options();
@@ -295,7 +298,8 @@ TEST(ProcessPool_Unit, Idle_WorkersEnd_AndComeBack) {
   ProcessPool pool(how);
   for (unsigned i = 1; i <= 2; ++i) {
     ASSERT_TRUE(pool.call("echo x").ok());
-    EXPECT_TRUE(comes_true([&] { return ended(pool, End::kIdle) >= i && pool.stats().workers.live == 0; })) << pool.status();
+    EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kIdle) >= i && pool.stats().workers.live == 0; }))
+        << pool.status();
   }
 }
 TEST(ProcessPool_Unit, TableFull_RefusesTimesOutOrBlocks) {
@@ -304,14 +308,14 @@ TEST(ProcessPool_Unit, TableFull_RefusesTimesOutOrBlocks) {
   how.max_workers = 1;
   ProcessPool pool(how);
   Future first = pool.submit("sleep 100"), second = pool.submit("echo 2");
-  EXPECT_EQ(pool.submit("echo 3", {.wait_while_full = 0ns}).refusal(), Refusal::kFull);
-  EXPECT_EQ(pool.submit("echo 3", {.wait_while_full = 5ms}).refusal(), Refusal::kFull);
+  EXPECT_EQ(pool.submit("echo 3", {.wait_while_full = 0ns}).submit_error(), SubmitError::kFull);
+  EXPECT_EQ(pool.submit("echo 3", {.wait_while_full = 5ms}).submit_error(), SubmitError::kFull);
   std::thread drains([&] { static_cast<void>(first.get()); });
   Future third = pool.submit("echo 3");  // blocks
   EXPECT_EQ(third.get().text(), "3");
   drains.join();
   EXPECT_EQ(second.get().text(), "2");
-  EXPECT_EQ(pool.submit(std::string(8193, 'x')).refusal(), Refusal::kTooLarge);
+  EXPECT_EQ(pool.submit(std::string(8193, 'x')).submit_error(), SubmitError::kTooLarge);
 }
 TEST(ProcessPool_Unit, MoreFuturesThanEntries_AllAreDelivered) {
   ProcessPoolOptions how = options();
@@ -363,18 +367,18 @@ TEST(ProcessPool_Unit, WorkerDiesOfATask_LogSaysWhichAndWhyAndItsLastWords) {
     Future task = pool.submit("say out of luck");
     const std::uint64_t id = task.id();
     EXPECT_EQ(task.get().failure(), (Failure{FailureKind::kExit, 3}));
-    using What = process::PoolEvent::What;
-    std::vector<What> seen;
+    using Kind = process::PoolEvent::Kind;
+    std::vector<Kind> seen;
     ASSERT_TRUE(comes_true([&] {
       const std::lock_guard guard(lock);
       return events.size() >= 4;
     }));
     for (const process::PoolEvent& event : events) {
-      seen.push_back(event.what);
+      seen.push_back(event.kind);
       EXPECT_NE(event.last_lines.find("out of luck"), std::string::npos) << text(event);
-      EXPECT_EQ(event.task, event.what == What::kWorkerEnded ? 0 : id);
+      EXPECT_EQ(event.task, event.kind == Kind::kWorkerEnded ? 0 : id);
     }
-    EXPECT_EQ(seen, (std::vector{What::kTaskHandedOn, What::kWorkerEnded, What::kTaskFailed, What::kWorkerEnded}));
+    EXPECT_EQ(seen, (std::vector{Kind::kTaskHandedOn, Kind::kWorkerEnded, Kind::kTaskFailed, Kind::kWorkerEnded}));
     EXPECT_NE(text(events[2]).find("attempt 2, worker "), std::string::npos) << text(events[2]);
   }
 }
@@ -387,11 +391,11 @@ TEST(ProcessPool_Unit, WorkerDiesOfATask_CountedBeforeItsClientCanKnow) {
   how.attempts = 2;
   how.max_workers = 1;
   how.log = [&](const process::PoolEvent& event) {
-    using What = process::PoolEvent::What;
-    if (event.what != What::kTaskHandedOn && event.what != What::kTaskFailed) return;
+    using Kind = process::PoolEvent::Kind;
+    if (event.kind != Kind::kTaskHandedOn && event.kind != Kind::kTaskFailed) return;
     const process::SupervisorStats workers = pool.load()->stats().workers;
     const std::lock_guard guard(lock);
-    counted.push_back({workers.ended[static_cast<std::size_t>(process::End::kExit)], workers.handed_on});
+    counted.push_back({workers.ended[static_cast<std::size_t>(process::ExitReason::kExit)], workers.handed_on});
   };
   ProcessPool made(how);
   pool = &made;
@@ -424,7 +428,7 @@ TEST(ProcessPool_Unit, TaskHasToBeOverWithin_WaitingOrRunning_FailsWithDeadline)
 TEST(ProcessPool_Unit, AttemptsOfATask_ItsOwn) {
   ProcessPool pool(options());
   EXPECT_EQ(pool.submit("crash", {.attempts = 1}).get().failure(), (Failure{FailureKind::kSignal, SIGKILL}));
-  EXPECT_TRUE(comes_true([&] { return ended(pool, End::kSignal) == 1; })) << pool.status();
+  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kSignal) == 1; })) << pool.status();
   EXPECT_EQ(pool.stats().workers.handed_on, 0u);
 }
 TEST(ProcessPool_Unit, TasksOfAllPriorities_TheHigherFirst_TheOlderOfEquals) {
@@ -506,7 +510,7 @@ TEST(ProcessPool_Unit, Callbacks_EachOnceOnOneThread_WhateverTheEnd) {
   pool->submit("hang").then(note);
   pool->submit("hang").then(note);
   pool->submit("echo never").then(note);
-  Future refused(Refusal::kFull);
+  Future refused(SubmitError::kFull);
   refused.then([&](const Result& result) { EXPECT_EQ(result.failure().kind, FailureKind::kRefused); });
   pool.reset();
   EXPECT_EQ(ends.size(), 5u);
@@ -636,7 +640,7 @@ TEST(ProcessPool_Unit, OutOfMemoryByCgroup_FailsWithMemory) {
     EXPECT_EQ(pool.call("hold 400").failure(), (Failure{FailureKind::kMemory, 200}));
     EXPECT_EQ(pool.call("crash").failure(), (Failure{FailureKind::kSignal, SIGKILL}));
     EXPECT_EQ(pool.call("echo x").text(), "x");
-    EXPECT_TRUE(comes_true([&] { return ended(pool, End::kMemory) == 1 && ended(pool, End::kSignal) == 1; }));
+    EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kMemory) == 1 && ended(pool, ExitReason::kSignal) == 1; }));
   }
   EXPECT_EQ(groups(), 0);
 }
@@ -680,21 +684,21 @@ TEST(ProcessPool_Unit, Draft_InputIsWrittenInPlace) {
   Future future = draft.submit(13);
   EXPECT_FALSE(draft.valid());
   EXPECT_EQ(future.get().text(), "in place");
-  EXPECT_EQ(pool.draft().submit(8193).refusal(), Refusal::kTooLarge);
+  EXPECT_EQ(pool.draft().submit(8193).submit_error(), SubmitError::kTooLarge);
 }
 TEST(ProcessPool_Unit, Drained_AcceptedTasksAreOver_OthersRefused) {
   ProcessPool pool(options());
   Future task = pool.submit("sleep 50");
   EXPECT_FALSE(pool.drain(1ms));
   EXPECT_TRUE(pool.drain(10s));
-  EXPECT_EQ(pool.submit("echo x").refusal(), Refusal::kNoWorker);
+  EXPECT_EQ(pool.submit("echo x").submit_error(), SubmitError::kNoWorker);
   EXPECT_TRUE(task.get().ok());
 }
 TEST(ProcessPool_Unit, RefusedTasksFuture_FailsWithWords) {
   ProcessPool pool(options());
   Future large = pool.submit(std::string(8193, 'x'));
   EXPECT_TRUE(large.wait_for(0ns));
-  EXPECT_EQ(large.get().failure(), (Failure{FailureKind::kRefused, static_cast<int>(Refusal::kTooLarge)}));
+  EXPECT_EQ(large.get().failure(), (Failure{FailureKind::kRefused, static_cast<int>(SubmitError::kTooLarge)}));
   EXPECT_EQ(ProcessPool({}).submit("x").get().failure().kind, FailureKind::kNoWorker);
   EXPECT_EQ(Future().get().failure().kind, FailureKind::kRefused);
 }
@@ -722,7 +726,7 @@ TEST(ProcessPool_Unit, HungTasksAreKilled_PoolGoesOn) {
   EXPECT_FALSE(first.valid());
   Future good = pool.submit("echo x");
   EXPECT_TRUE(good.wait_for(10s)) << pool.status();
-  EXPECT_TRUE(comes_true([&] { return ended(pool, End::kCancelled) == 2; })) << pool.status();
+  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kCancelled) == 2; })) << pool.status();
   Future done = pool.submit("echo x");
   done.wait();
   done.kill();  // as cancel()
@@ -740,7 +744,7 @@ TEST(ProcessPool_Unit, LoadingHangs_KilledWithAReason) {
   ProcessPool pool(how);
   Future task = pool.submit("echo x");
   EXPECT_TRUE(task.wait_for(10s)) << pool.status();
-  EXPECT_EQ(ended(pool, End::kNeverUp), 1u);
+  EXPECT_EQ(ended(pool, ExitReason::kNeverUp), 1u);
 }
 TEST(ProcessPool_Unit, WaitFor_TimesOutThenGets) {
   ProcessPool pool(options());
@@ -755,7 +759,7 @@ TEST(ProcessPool_Unit, NoComponent_BrokenWithAReason_TasksFail) {
   ProcessPool pool(how);
   EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
   EXPECT_NE(pool.error().find("status 85"), std::string::npos) << pool.error();
-  EXPECT_EQ(pool.submit("echo x").refusal(), Refusal::kNoWorker);
+  EXPECT_EQ(pool.submit("echo x").submit_error(), SubmitError::kNoWorker);
   EXPECT_GE(pool.stats().workers.started, 5u);
 }
 TEST(ProcessPool_Unit, NoProgramOrNothingAtAll_BrokenWithAReason) {
@@ -788,7 +792,7 @@ TEST(ProcessPool_Unit, ComponentIsReplacedUnderLoad_TasksWait) {
   deployed.remove();
   std::vector<Future> tasks;
   for (int i = 0; i < 6; ++i) tasks.push_back(pool.submit("echo x"));
-  EXPECT_TRUE(comes_true([&] { return ended(pool, End::kNeverUp) >= 6; })) << pool.status();
+  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kNeverUp) >= 6; })) << pool.status();
   EXPECT_TRUE(pool.ok()) << pool.error();
   deployed.put();
   for (Future& task : tasks) EXPECT_EQ(task.get().text(), "x");
@@ -806,7 +810,7 @@ TEST(ProcessPool_Unit, FewerWorkersThanWanted_TheOthersDoTheWork) {
   for (int i = 0; i < 64; ++i) tasks.push_back(pool.submit("sleep 5"));
   for (Future& task : tasks) EXPECT_TRUE(task.get().ok());
   EXPECT_TRUE(pool.ok()) << pool.error();
-  EXPECT_GE(ended(pool, End::kNeverUp), 5u) << pool.status();
+  EXPECT_GE(ended(pool, ExitReason::kNeverUp), 5u) << pool.status();
 }
 TEST(ProcessPool_Unit, ManyPoisonTasks_GoodOnesDoNotWaitForTheirBackOff) {
   ProcessPool pool(options());
@@ -840,7 +844,7 @@ TEST(ProcessPool_Unit, NoDescriptorsForAWhile_TasksWait) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   std::vector<Future> tasks;
   for (int i = 0; i < 10; ++i) tasks.push_back(pool.submit("echo x"));
-  EXPECT_TRUE(comes_true([&] { return ended(pool, End::kNeverUp) >= 7; })) << pool.status();
+  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kNeverUp) >= 7; })) << pool.status();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &former), 0);
   for (Future& task : tasks) EXPECT_EQ(task.get().text(), "x");
   for (const int file : files) ::close(file);
@@ -1026,7 +1030,7 @@ TEST(ProcessPool_Unit, PoolGone_AttachedClientFails_NoHang) {
     Future hangs = attached.client().submit("hang");
     ::kill(child, SIGKILL);
     EXPECT_EQ(hangs.get().failure().kind, FailureKind::kNoWorker);
-    EXPECT_EQ(attached.client().submit("echo y").refusal(), Refusal::kNoWorker);
+    EXPECT_EQ(attached.client().submit("echo y").submit_error(), SubmitError::kNoWorker);
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
 }
@@ -1065,7 +1069,7 @@ TEST(ProcessPool_Unit, PoolOfAnotherVersion_RefusedWithWords) {
   static_cast<char*>(memory.data())[8] ^= 0x40;
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  ASSERT_TRUE(process::send_passed(ends[0], {memory.fd(), 0, 1, 1}));
+  ASSERT_TRUE(process::send_client_setup(ends[0], {memory.fd(), 0, 1, 1}));
   const process::AttachedClient client(ends[1]);
   EXPECT_FALSE(client.ok());
   EXPECT_NE(std::string(client.error()).find("another version"), std::string::npos) << client.error();

@@ -29,19 +29,19 @@ TEST(SharedMemory_Unit, AttachedThroughASocket_SameMemory) {
   SharedMemory memory = SharedMemory::create("test", 4096);
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-  ASSERT_TRUE(send_passed(ends[0], {memory.fd(), 0, 1, 77}));
-  Passed passed;
-  ASSERT_TRUE(receive_passed(ends[1], passed));
+  ASSERT_TRUE(send_client_setup(ends[0], {memory.fd(), 0, 1, 77}));
+  ClientSetup passed;
+  ASSERT_TRUE(receive_client_setup(ends[1], passed));
   EXPECT_EQ(passed.number, 77u);
-  EXPECT_NE(::fcntl(passed.bell, F_GETFD) & FD_CLOEXEC, 0);
-  ::close(passed.bell);
+  EXPECT_NE(::fcntl(passed.wakeup_fd, F_GETFD) & FD_CLOEXEC, 0);
+  ::close(passed.wakeup_fd);
   ::close(passed.process);
   SharedMemory other = SharedMemory::attach(passed.memory);
   ASSERT_TRUE(other.ok());
   static_cast<char*>(memory.data())[7] = 'x';
   EXPECT_EQ(static_cast<char*>(other.data())[7], 'x');
   ::close(ends[0]);
-  EXPECT_FALSE(receive_passed(ends[1], passed));
+  EXPECT_FALSE(receive_client_setup(ends[1], passed));
   EXPECT_EQ(errno, ENODATA);
   ::close(ends[1]);
 }
@@ -56,7 +56,7 @@ TEST(SharedMemory_Unit, GivenBack_NoPagesAndZeroAgain) {
   std::memset(memory.data(), 1, 1 << 20);
   struct stat before{}, after{};
   ::fstat(memory.fd(), &before);
-  memory.give_back(4000, (1 << 20) - 4000);
+  memory.purge(4000, (1 << 20) - 4000);
   ::fstat(memory.fd(), &after);
   EXPECT_EQ(before.st_blocks - after.st_blocks, ((1 << 20) - 4096) / 512);
   EXPECT_EQ(static_cast<char*>(memory.data())[4095], 1);

@@ -23,15 +23,16 @@ class TaskTable_Unit : public testing::Test {
 };
 
 TEST(TaskWord_Unit, Fields_DoNotTouchEachOther) {
-  const TaskWord word = TaskWord{}.taken_by(1022).with(Stage::kReady).with(Stage::kRunning).with_worker(1023).with_waited();
-  EXPECT_EQ(word.stage(), Stage::kRunning);
+  const TaskWord word =
+      TaskWord{}.taken_by(1022).with(TaskState::kReady).with(TaskState::kRunning).with_worker(1023).with_waited();
+  EXPECT_EQ(word.state(), TaskState::kRunning);
   EXPECT_EQ(word.client(), 1022u);
   EXPECT_EQ(word.worker(), 1023u);
   EXPECT_EQ(word.generation(), 1u);
   EXPECT_TRUE(word.waited() && !word.abandoned() && !word.overdue());
   const TaskWord again = word.with_overdue().next_attempt();
   EXPECT_EQ(again.attempt(), 1u);
-  EXPECT_EQ(again.stage(), Stage::kReady);
+  EXPECT_EQ(again.state(), TaskState::kReady);
   EXPECT_TRUE(again.waited() && !again.overdue());
   EXPECT_EQ(again.freed(), TaskWord(std::uint64_t{1} << 32));
   EXPECT_EQ(TaskWord::filling(1, 1022), TaskWord{}.taken_by(1022));
@@ -62,7 +63,7 @@ TEST_F(TaskTable_Unit, Claims_TheHigherPriorityFirst_TheOldestOfEquals) {
     const std::uint32_t i = time * 67 % 200;
     const unsigned priority = time % kPriorities;
     if (expected[priority].size() == 60) continue;
-    table.submit(tickets[i], 0, 1, Terms{.priority = static_cast<Priority>(priority), .submitted = time});
+    table.submit(tickets[i], 0, 1, TaskParameters{.priority = static_cast<Priority>(priority), .submitted = time});
     expected[priority].push_back(i);
   }
   for (unsigned priority = 0; priority < kPriorities; ++priority)
@@ -81,9 +82,9 @@ TEST_F(TaskTable_Unit, ManyWaitAndMoreCome_TheOldestIsNotPassedForEver) {
   std::optional<Ticket> oldest;
   for (std::optional<Ticket> ticket; (ticket = table.try_acquire(0)); ++time) {
     if (ticket->entry == 150) oldest = ticket;
-    if (ticket->entry != 150) table.submit(*ticket, 0, 1, Terms{.submitted = 1000 + time});
+    if (ticket->entry != 150) table.submit(*ticket, 0, 1, TaskParameters{.submitted = 1000 + time});
   }
-  table.submit(*oldest, 0, 1, Terms{.submitted = 1});
+  table.submit(*oldest, 0, 1, TaskParameters{.submitted = 1});
   unsigned others = 0;
   for (;; ++others) {
     ASSERT_LT(others, 300u);
@@ -95,27 +96,27 @@ TEST_F(TaskTable_Unit, ManyWaitAndMoreCome_TheOldestIsNotPassedForEver) {
     // Always the same place, and as if it had been there for longer than the others.
     const std::optional<Ticket> again = table.try_acquire_entry(claim->entry, 0);
     ASSERT_TRUE(again);
-    table.submit(*again, 0, 1, Terms{.submitted = 2});
+    table.submit(*again, 0, 1, TaskParameters{.submitted = 2});
   }
 }
 TEST_F(TaskTable_Unit, DelayedTask_FailsExpiredOrWithoutWorkers) {
   make({.entries = 2, .max_input = 64, .max_output = 64});
   Table table(memory_.data());
-  const Terms terms{.expires = 50, .within_ms = 1, .retry = {.codes = {7}, .attempts = 2, .delay_ms = 1}};
-  for (int i = 0; i < 2; ++i) table.submit(*table.try_acquire(0), 0, 1, terms);
+  const TaskParameters parameters{.expires = 50, .within_ms = 1, .retry = {.codes = {7}, .attempts = 2, .delay_ms = 1}};
+  for (int i = 0; i < 2; ++i) table.submit(*table.try_acquire(0), 0, 1, parameters);
   std::optional<Claim> claims[2] = {table.try_claim(0), table.try_claim(1)};
   EXPECT_EQ(table.retry(*claims[0], 8, 10), Table::Retried::kNo);
   for (const auto& claim : claims) EXPECT_EQ(table.retry(*claim, 7, 10), Table::Retried::kYes);
-  EXPECT_FALSE(table.rest([](std::uint32_t, TaskWord) { return false; }));
+  EXPECT_FALSE(table.prepare_idle([](std::uint32_t, TaskWord) { return false; }));
   table.begin_due(1'000'009);
-  EXPECT_EQ(table.count(Stage::kDelayed), 2u);
+  EXPECT_EQ(table.count(TaskState::kDelayed), 2u);
   table.begin_due(1'000'010);
-  EXPECT_EQ(table.count(Stage::kReady), 2u);
+  EXPECT_EQ(table.count(TaskState::kReady), 2u);
   claims[0] = table.try_claim(0);
   EXPECT_EQ(table.retry(*claims[0], 7, 10), Table::Retried::kNo) << "that was its last attempt";
   ASSERT_TRUE(table.complete(*claims[0], 0, {FailureKind::kComponent, 7}));
   table.fail_expired(51);
-  EXPECT_EQ(table.count(Stage::kFailed), 2u);
+  EXPECT_EQ(table.count(TaskState::kFailed), 2u);
 }
 TEST_F(TaskTable_Unit, Areas_AlignedAndApart) {
   for (const std::uint64_t size : {1u, 1024u, 5000u}) {
