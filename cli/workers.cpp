@@ -96,8 +96,8 @@ void add_numbers(const WorkersOptions& options, ProcessPoolOptions& pool) {
 }
 
 // "7,9": for which of a component's codes its task runs again.
-std::array<int, process::RetryPolicy::kCodes> parse_codes(const std::string& text) {
-  std::array<int, process::RetryPolicy::kCodes> codes{};
+std::array<int, process::kMaxRetryCodes> parse_codes(const std::string& text) {
+  std::array<int, process::kMaxRetryCodes> codes{};
   std::istringstream list(text);
   std::size_t n = 0;
   for (std::string one; std::getline(list, one, ',');) {

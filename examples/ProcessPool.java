@@ -17,7 +17,7 @@ import java.util.concurrent.Future;
  * <p>java -Djava.library.path=FOLDER ProcessPool COMPONENT
  */
 public final class ProcessPool implements AutoCloseable {
-  /** A task that has no output; kinds are those of freehold_process.h, details the signal, the status, what was returned. */
+  /** A task that has no output; kinds are those of freehold/process.h, details the signal, the status, what was returned. */
   public static final class TaskFailed extends Exception {
     public final int kind;
     public final int detail;

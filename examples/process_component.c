@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "freehold/process/component.h"
+#include "freehold/component.h"
 
 int freehold_run(const void* input, size_t input_bytes, void* output, size_t capacity, size_t* output_bytes) {
   char text[24] = {0};

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/process/process_pool.hpp"
+#include "freehold/process.hpp"
 
 int main(int argc, char** argv) {
   freehold::ProcessPoolOptions options;

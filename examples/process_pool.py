@@ -18,7 +18,7 @@ class Options(ctypes.Structure):
 
 
 class TaskFailed(Exception):
-    """`kind` is one of freehold_process.h, `detail` the signal, the status, what the component returned."""
+    """`kind` is one of freehold/process.h, `detail` the signal, the status, what the component returned."""
 
     def __init__(self, kind, detail):
         super().__init__(f"kind {kind}, detail {detail}")

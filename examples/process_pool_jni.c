@@ -1,10 +1,10 @@
-/* What ProcessPool.java calls: freehold_process.h, spoken by the Java Native Interface. */
+/* The native part of ProcessPool.java: calls the functions of freehold/process.h through the Java Native Interface. */
 #include <jni.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "freehold/process/freehold_process.h"
+#include "freehold/process.h"
 
 static JavaVM* g_machine;
 static pthread_key_t g_attached; /* set in threads that we have attached, which have to be detached at their end */

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/process/gearman_backend.hpp"
+#include "freehold/process_gearman.hpp"
 #include "tests/support/gearmand.hpp"
 
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/process/process_pool.hpp"
+#include "freehold/process.hpp"
 
 namespace {
 

@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "cli/scale/worker.hpp"
-#include "freehold/process/process_pool.hpp"
-#include "freehold/process/worker.hpp"
+#include "freehold/process.hpp"
 
 namespace freehold::cli::scale {
 namespace {

@@ -1,4 +1,4 @@
-// Whether a shared object is a component is asked in a process of its own: to load it is to run its constructors.
+// Checks whether a shared object is a component, in a process of its own, since loading it runs its constructors.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
 #include "cli/workers/run.hpp"
-#include "freehold/process/component.h"
+#include "freehold/component.h"
 
 namespace freehold::cli::workers {
 namespace {

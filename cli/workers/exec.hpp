@@ -1,12 +1,12 @@
-// freehold workers --exec: a command for each argument, as xargs -P and GNU parallel do it, by worker processes that stay.
-// Each job's outputs come in one piece, as the jobs end or, with keep_order, in the order of the arguments.
+// freehold workers --exec: runs a command for each argument, as xargs -P and GNU parallel do, in worker processes that are
+// kept. Each job's output is written in one piece, when the job ends or, with keep_order, in the order of the arguments.
 #pragma once
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "freehold/process/process_pool.hpp"
+#include "freehold/process.hpp"
 
 namespace freehold::cli::workers {
 

@@ -1,15 +1,15 @@
-// Runs tasks through a ProcessPool: keeps its table full, writes the outputs in the order of the tasks, and says what
-// failed.
+// Runs the tasks of a file through a ProcessPool: keeps its table full, writes the outputs in the order of the tasks, and
+// reports the failed ones.
 //
-// Results that are there before their turn are taken out of the table, so that one slow task does not keep the others from
-// running; at most some 64 MiB of them are held.
+// Results that come before their turn are taken out of the table, so that one slow task does not keep the others from
+// running; at most about 64 MiB of them are held.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "cli/workers/task_reader.hpp"
-#include "freehold/process/process_pool.hpp"
+#include "freehold/process.hpp"
 
 namespace freehold::cli::workers {
 
@@ -17,7 +17,7 @@ struct Settings {
   ProcessPoolOptions pool;
   std::string tasks;  // a file, or "-"
   Framing framing = Framing::kLines;
-  bool has_priorities = false;  // each task begins with its own and a blank
+  bool has_priorities = false;  // each task starts with its priority and a blank
 };
 
 struct TaskFailure {
@@ -27,11 +27,11 @@ struct TaskFailure {
 
 struct Results {
   std::uint64_t done = 0, failed = 0;
-  std::uint64_t unanswered = 0;       // were read, and are neither
+  std::uint64_t unanswered = 0;       // tasks that were read and have not ended
   std::vector<TaskFailure> failures;  // the first of them
   ProcessPoolStats pool;
   double seconds = 0;
-  int signal = 0;           // that ended it
+  int signal = 0;           // that ended the run
   std::string broken;       // why no worker can be started
   std::string input_error;  // why no more tasks could be read
 
@@ -40,7 +40,7 @@ struct Results {
 
 inline constexpr std::size_t kFailuresKept = 1000;
 
-// Throws Failure if the tasks cannot be read at all, if the pool cannot be, or if nobody takes the outputs.
+// Throws Failure if the tasks cannot be read at all, if there is no pool, or if the outputs cannot be written.
 [[nodiscard]] Results run(const Settings& settings);
 
 // Throws Failure(kExitRefused) unless a process can load `path` and finds the function in it. Pre: no other threads.

@@ -10,14 +10,14 @@
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
 #include "cli/support/progress.hpp"
-#include "freehold/process/named_socket.hpp"
+#include "freehold/process.hpp"
 
 namespace freehold::cli::workers {
 namespace {
 
 constexpr int kPollInterval = 250;  // milliseconds between two lines of status
 
-// Said on standard error; workers that retire are not.
+// Prints an event on standard error, unless a worker just ended or a task was dropped.
 void log(const process::PoolEvent& event) {
   using Kind = process::PoolEvent::Kind;
   if (event.kind == Kind::kWorkerEnded || event.kind == Kind::kTaskDropped) return;

@@ -1,8 +1,8 @@
-// freehold workers --serve NAME: the supervisor as a program of its own, to which other processes attach by name.
+// freehold workers --serve NAME: runs a pool as a program of its own, to which other processes attach by name.
 #pragma once
 #include <string>
 
-#include "freehold/process/process_pool.hpp"
+#include "freehold/process.hpp"
 
 namespace freehold::cli::workers {
 
@@ -12,7 +12,7 @@ struct ServeSettings {
   bool quiet = false;
 };
 
-// Returns the exit code, 128 and the signal that ended it. Throws Failure if the name or the workers cannot be had.
+// Returns the exit code, 128 and the signal that ended it. Throws Failure if the name is taken or the pool cannot be set up.
 [[nodiscard]] int serve(ServeSettings settings);
 
 }  // namespace freehold::cli::workers

@@ -1,9 +1,10 @@
 #include "freehold/process/callbacks.hpp"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <utility>
+
+#include "freehold/process/signals.hpp"
 
 namespace freehold::process {
 
@@ -29,12 +30,8 @@ void Callbacks::add(Future future, Function function) {
 }
 
 bool Callbacks::start() noexcept {
-  // Signals are the business of the program's own threads.
-  sigset_t all, former;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &former);
+  const BlockedSignals blocked;
   has_thread_ = ::pthread_create(&thread_, nullptr, &Callbacks::thread_main, this) == 0;
-  ::pthread_sigmask(SIG_SETMASK, &former, nullptr);
   owner_ = ::getpid();
   return has_thread_;
 }
@@ -60,7 +57,7 @@ void Callbacks::run() {
       continue;
     }
     if (!client_.table_.wait_for_wake(client_.slot_, wakes, client_.longest_wait(sync::kForever)) && !pending.empty())
-      client_.check_waiting_task(pending.front().future.ticket_);
+      client_.check_waiting_task(pending.front().future.entry_.ticket);
   }
 }
 
@@ -71,7 +68,7 @@ void Callbacks::take_new(std::vector<Pending>& pending) {
     some.swap(new_);
   }
   for (Pending& one : some) {
-    client_.table_.ask_for_wake(one.future.ticket_);
+    client_.table_.ask_for_wake(one.future.entry_.ticket);
     pending.push_back(std::move(one));
   }
 }
@@ -80,7 +77,7 @@ void Callbacks::take_new(std::vector<Pending>& pending) {
 bool Callbacks::deliver(std::vector<Pending>& pending) {
   bool some = false;
   for (std::size_t i = 0; i < pending.size();) {
-    if (!client_.is_over(pending[i].future.ticket_) && !client_.pool_is_gone()) {
+    if (!client_.is_over(pending[i].future.entry_.ticket) && !client_.pool_is_gone()) {
       ++i;
       continue;
     }

@@ -1,9 +1,9 @@
-// Functions that are called when tasks are over: a thread of the client's own, which begins with the first of them, sleeps
-// on one futex for all its tasks. Whoever ends a task for which somebody waits adds to that word after the task's own; the
-// thread reads it, looks at its tasks, and sleeps only while it is the same.
+// Calls functions when tasks are over (Future::then): a thread of the client's own, which starts with the first function and
+// sleeps on one futex for all tasks. The end of a task with a waiter adds to the client's word after the task's own. The
+// thread reads that word, checks its tasks, and sleeps only while the word is the same.
 //
-// Every function is called exactly once, one after the other: one that takes long delays the others. It may submit tasks.
-// Threads: any on add(). Cost: a look at each task that is waited for, whenever one of them ends.
+// Every function is called exactly once, one after the other; a long one delays the others. It may submit tasks.
+// Threads: any on add(). Cost: one look at each task with a function, whenever one of the client's tasks ends.
 #pragma once
 #include <pthread.h>
 
@@ -21,12 +21,13 @@ class Callbacks {
   using Function = std::function<void(Result)>;
 
   explicit Callbacks(Client& client) noexcept : client_(client) {}
-  // Tasks that are not over by then are dropped, and their functions get kNoWorker. Not by one of the functions.
+  // Drops the tasks that are not over; their functions get kNoWorker. Pre: not called by one of the functions.
   ~Callbacks();
   Callbacks(const Callbacks&) = delete;
   Callbacks& operator=(const Callbacks&) = delete;
 
-  // Pre: the future is valid. Without a thread, because the system refuses one, it waits here and calls.
+  // Calls `function` with the result of the task. If the system refuses a thread, it waits and calls on this one. Pre: the
+  // future is valid.
   void add(Future future, Function function);
 
  private:

@@ -1,8 +1,8 @@
-// How `freehold workers --exec` tells a worker what to run, and what it hears back. freehold-worker --exec is the worker: it
-// runs each task's text by /bin/sh, in a process group that ends with the worker, and gathers what the command prints.
+// The worker of `freehold workers --exec`: runs the command of each task by /bin/sh and gathers its output. freehold-worker
+// --exec is the program. A command runs in the worker's process group, which ends with the worker.
 //
 //   input    the job's number as text, a zero byte, the command
-//   output   CommandResult, then what came on standard output, then what came on standard error
+//   output   CommandResult, then the command's standard output, then its standard error
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace freehold::process {
 
 struct CommandResult {
-  std::int32_t status = 0;         // as from waitpid
-  std::int32_t started_errno = 0;  // why it could not be started, else 0
+  std::int32_t status = 0;         // from waitpid
+  std::int32_t started_errno = 0;  // why it could not be started, or 0
   std::uint64_t begin = 0;         // nanoseconds since 1970
   std::uint64_t runtime = 0;       // nanoseconds
   std::uint64_t out_bytes = 0, err_bytes = 0;

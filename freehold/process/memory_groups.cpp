@@ -31,7 +31,7 @@ std::string read_text(const std::string& path) noexcept {
   return {text, static_cast<std::size_t>(bytes > 0 ? bytes : 0)};
 }
 
-// What pools have left that were killed.
+// Groups of pools that were killed.
 void remove_groups_of_dead_pools(const std::string& folder) {
   std::error_code none;
   std::vector<std::filesystem::path> left;
@@ -77,7 +77,7 @@ MemoryGroups::MemoryGroups(const std::string& folder, unsigned workers, std::uin
       error_ = refused + std::strerror(error);
       return;
     }
-    // Where there is swap, the limit would only move the pages there; and who is over it goes with its children.
+    // With swap, the limit would only move pages there; and a worker that exceeds it has to end with its children.
     if (!second_version_) continue;
     static_cast<void>(write_text(path + "/memory.swap.max", "0"));
     static_cast<void>(write_text(path + "/memory.oom.group", "1"));
@@ -85,7 +85,7 @@ MemoryGroups::MemoryGroups(const std::string& folder, unsigned workers, std::uin
 }
 
 MemoryGroups::~MemoryGroups() {
-  // A group is busy until its last process is gone altogether, some moments after it was reaped.
+  // A group stays busy for some moments after its last process was reaped.
   for (const Group& group : groups_)
     for (int i = 0; ::rmdir(group.path.c_str()) != 0 && errno == EBUSY && i < 100; ++i) ::usleep(1000);
 }

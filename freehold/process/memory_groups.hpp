@@ -1,8 +1,9 @@
-// A memory cgroup for each worker, below one that was delegated to this user: the kernel keeps worker and children below the
-// limit, and says when it has killed for it. Version 2 (memory.max), or a folder of version 1 (memory.limit_in_bytes).
+// One memory cgroup for each worker, below a cgroup that was delegated to this user. The kernel keeps worker and children
+// below the limit, and tells when it has killed for it. Version 2 (memory.max), or a folder of version 1
+// (memory.limit_in_bytes).
 //
-// The limit counts pages that the worker was the first to touch, of the table, too, which is why the supervisor adds the
-// room of one task to it. Threads: the supervisor's.
+// The limit counts every page that the worker was the first to touch, including those of the table. Therefore the supervisor
+// adds the area of one task to it. Threads: the supervisor's.
 #pragma once
 #include <cstdint>
 #include <string>

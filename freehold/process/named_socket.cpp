@@ -72,11 +72,11 @@ int connect_to(const std::string& name, std::string& error) {
   if (fd < 0 || ::connect(fd, address.get(), address.bytes) != 0) {
     const int refused = errno;
     error = closed(fd, refused == ECONNREFUSED
-                           ? "nobody serves a pool of the name " + name + ": start freehold workers --serve " + name
+                           ? "no process serves a pool of the name " + name + ": start freehold workers --serve " + name
                            : "cannot connect to the pool " + name + ": " + std::strerror(refused));
     return fd;
   }
-  // Anybody may take an abstract name, so we look who it is.
+  // Any user may take an abstract name, so the server has to be checked.
   ucred peer{};
   socklen_t length = sizeof peer;
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != ::geteuid()) {

@@ -1,8 +1,6 @@
 #include "freehold/process/process_pool.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,10 @@
 #include <filesystem>
 
 #include "freehold/os/cpu.hpp"
+#include "freehold/process/client.hpp"
+#include "freehold/process/supervisor.hpp"
+#include "freehold/process/wait_time.hpp"
+#include "freehold/process/wakeup.hpp"
 
 namespace freehold {
 
@@ -23,7 +25,7 @@ namespace {
 
 constexpr const char* kPlaces[] = {"freehold-worker", "../libexec/freehold/freehold-worker", "../bin/freehold-worker"};
 
-// Beside a file, or where it would lie if both were installed.
+// Beside a file, or where it would lie if both were installed; empty if it is not there.
 std::string find_beside(std::string file) {
   const std::size_t slash = file.rfind('/');
   if (slash == std::string::npos) return "";
@@ -40,7 +42,7 @@ std::string find_worker_program() {
   char path[4096];
   const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path - 1);
   std::string found = length > 0 ? find_beside(std::string(path, static_cast<std::size_t>(length))) : "";
-  // This code's own library, for programs of others: Python, say.
+  // This code's own library: in Python, say, the program is not ours.
   Dl_info info{};
   if (found.empty() && ::dladdr(reinterpret_cast<const void*>(&find_worker_program), &info) != 0 &&
       info.dli_fname != nullptr) {
@@ -55,8 +57,8 @@ std::string find_worker_program() {
 
 namespace {
 
-// What a worker that is started later finds, whatever the current folder is then. A name without a folder is looked for
-// among the programs, or the libraries, unless there is such a file here.
+// A path that a worker can use whatever the current folder is when it starts. A name without a folder is left to the search
+// for programs, or libraries, unless such a file lies here.
 std::string absolute(const std::string& path) {
   std::error_code none;
   if (path.empty() || (path.find('/') == std::string::npos && !std::filesystem::exists(path, none))) return path;
@@ -64,58 +66,65 @@ std::string absolute(const std::string& path) {
   return none ? path : full.string();
 }
 
+std::vector<std::string> worker_command(const ProcessPoolOptions& options) {
+  std::vector<std::string> command = options.command;
+  if (command.empty() && !options.component.empty())
+    command = {options.worker_program.empty() ? find_worker_program() : options.worker_program, absolute(options.component)};
+  if (!command.empty() && command[0].find('/') != std::string::npos) command[0] = absolute(command[0]);
+  return command;
+}
+
+SupervisorOptions supervisor_options(const ProcessPoolOptions& options) {
+  SupervisorOptions made;
+  made.command = worker_command(options);
+  made.max_workers =
+      std::min(options.max_workers != 0 ? options.max_workers : 2 * os::usable_cpus().cpus, TaskWord::kMaxWorkers);
+  made.min_workers = options.min_workers;
+  made.attempts = std::clamp(options.attempts, 1u, TaskWord::kMaxAttempts);
+  made.log = options.log;
+  made.keep_standard_error = options.keep_standard_error;
+  made.load_limit = nanoseconds_of(options.load_limit);
+  made.limits = {.idle = nanoseconds_of(options.idle),
+                 .max_age = nanoseconds_of(options.max_age),
+                 .max_tasks = options.max_tasks,
+                 .max_rss = options.max_rss};
+  made.kill_rss = options.kill_rss;
+  made.memory_cgroup = options.memory_cgroup;
+  made.confinement = options.confinement;
+  for (std::vector<std::string>* paths : {&made.confinement.readable, &made.confinement.writable})
+    for (std::string& path : *paths) path = absolute(path);
+  if (!options.component.empty()) made.confinement.readable.push_back(absolute(options.component));
+  return made;
+}
+
+// Why a pool with these options cannot be; empty if it can.
+std::string wrong_with(const SupervisorOptions& options, const TableShape& shape) {
+  if (options.command.empty()) return "neither a component nor a command";
+  if (Table::bytes(shape) == 0) return "a table of that shape cannot be";
+  if (!options.memory_cgroup.empty() && options.kill_rss == 0) return "a memory cgroup needs a limit, kill_rss";
+  return "";
+}
+
 }  // namespace
 
 ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
-  const auto nanoseconds = [](Nanoseconds time) { return static_cast<std::uint64_t>(std::max<long>(time.count(), 0)); };
   defaults_.limit = options.limit;
   defaults_.retry = options.retry;
-  SupervisorOptions how;
-  how.command = options.command;
-  if (how.command.empty() && !options.component.empty())
-    how.command = {options.worker_program.empty() ? find_worker_program() : options.worker_program,
-                   absolute(options.component)};
-  if (!how.command.empty() && how.command[0].find('/') != std::string::npos) how.command[0] = absolute(how.command[0]);
-  how.max_workers =
-      std::min(options.max_workers != 0 ? options.max_workers : 2 * os::usable_cpus().cpus, TaskWord::kMaxWorkers);
-  how.min_workers = options.min_workers;
-  how.attempts = std::clamp(options.attempts, 1u, TaskWord::kMaxAttempts);
-  how.log = options.log;
-  how.keep_standard_error = options.keep_standard_error;
-  how.load_limit = nanoseconds(options.load_limit);
-  how.limits = {.idle = nanoseconds(options.idle),
-                .max_age = nanoseconds(options.max_age),
-                .max_tasks = options.max_tasks,
-                .max_rss = options.max_rss};
-  how.kill_rss = options.kill_rss;
+  SupervisorOptions supervision = supervisor_options(options);
   const TableShape shape{.entries = options.entries,
-                         .workers = how.max_workers,
+                         .workers = supervision.max_workers,
                          .clients = std::min(options.client_processes, TaskWord::kMaxClients - 1) + 1,
                          .max_input = options.max_input,
                          .max_output = options.max_output};
-  const std::uint64_t bytes = Table::bytes(shape);
-  if (how.command.empty() || bytes == 0) {
-    setup_error_ = how.command.empty() ? "neither a component nor a command" : "a table of that shape cannot be";
-    return;
-  }
-  how.memory_cgroup = options.memory_cgroup;
-  if (!how.memory_cgroup.empty() && how.kill_rss == 0) {
-    setup_error_ = "a memory cgroup needs a limit, kill_rss";
-    return;
-  }
-  how.confinement = options.confinement;
-  for (std::vector<std::string>* paths : {&how.confinement.readable, &how.confinement.writable})
-    for (std::string& path : *paths) path = absolute(path);
-  if (!options.component.empty()) how.confinement.readable.push_back(absolute(options.component));
-  memory_ = SharedMemory::create("freehold tasks", bytes);
-  const int low = memory_.ok() ? ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
-  wakeup_fd_ = low >= 0 ? ::fcntl(low, F_DUPFD_CLOEXEC, 10) : -1;  // above what a worker gets
-  if (low >= 0) ::close(low);
+  setup_error_ = wrong_with(supervision, shape);
+  if (!setup_error_.empty()) return;
+  memory_ = SharedMemory::create("freehold tasks", Table::bytes(shape));
+  if (memory_.ok()) wakeup_fd_ = open_wakeup();
   if (wakeup_fd_ >= 0) {
     Table::create(memory_.data(), shape);
     client_ = std::make_unique<Client>(memory_, 0, wakeup_fd_);
-    how.local_client = client_.get();
-    supervisor_ = std::make_unique<Supervisor>(memory_, wakeup_fd_, std::move(how));
+    supervision.local_client = client_.get();
+    supervisor_ = std::make_unique<Supervisor>(memory_, wakeup_fd_, std::move(supervision));
     setup_error_ = supervisor_->setup_error();
     if (setup_error_.empty() && supervisor_->start()) return;
     supervisor_.reset();
@@ -146,13 +155,12 @@ bool ProcessPool::drain(Nanoseconds time) {
   draining_.store(true);
   if (!supervisor_) return true;
   const Table& table = client_->table();
-  const std::uint64_t begun = now();
+  const std::uint64_t end = deadline_of(time);
   for (;;) {
     if (table.open_of(std::nullopt) == 0) return true;
-    if (time != kWaitForEver && now() - begun >= static_cast<std::uint64_t>(std::max<std::int64_t>(time.count(), 0)))
-      return false;
-    constexpr timespec kLook{0, 2'000'000};
-    ::nanosleep(&kLook, nullptr);
+    if (left_until(end) == 0) return false;
+    constexpr timespec kPollInterval{0, 2'000'000};
+    ::nanosleep(&kPollInterval, nullptr);
   }
 }
 
@@ -185,26 +193,6 @@ ProcessPoolStats ProcessPool::stats() const {
 }
 
 std::string ProcessPool::status() const { return text(stats()); }
-
-std::string text(const ProcessPoolStats& s) {
-  char line[512];
-  int used =
-      std::snprintf(line, sizeof line,
-                    "waiting %u, running %u of %u; %u workers; %llu done, %llu failed, %llu refused; median %.0f us, "
-                    "99%% %.0f us; %llu handed on; ended:",
-                    s.waiting, s.running, s.entries, s.workers.live, static_cast<unsigned long long>(s.tasks.delivered),
-                    static_cast<unsigned long long>(s.tasks.failed), static_cast<unsigned long long>(s.tasks.refused),
-                    static_cast<double>(s.tasks.median) / 1e3, static_cast<double>(s.tasks.p99) / 1e3,
-                    static_cast<unsigned long long>(s.workers.handed_on));
-  std::string text(line, static_cast<std::size_t>(used));
-  for (std::size_t i = 0; i < kExitReasons; ++i) {
-    if (s.workers.ended[i] == 0) continue;
-    used = std::snprintf(line, sizeof line, " %s %llu", process::text(static_cast<ExitReason>(i)),
-                         static_cast<unsigned long long>(s.workers.ended[i]));
-    text.append(line, static_cast<std::size_t>(used));
-  }
-  return text;
-}
 
 std::vector<int> ProcessPool::worker_pids() const { return supervisor_ ? supervisor_->pids() : std::vector<int>{}; }
 

@@ -1,5 +1,5 @@
-// A pool of worker processes behind a shared-memory table: a component that cannot be changed and does not scale, or
-// crashes, runs in processes of its own, and threads call it as if it were a function.
+// ProcessPool runs a component that cannot be changed, and that crashes or does not scale, in supervised worker processes.
+// Threads call it as if it were a function:
 //
 //   freehold::ProcessPool pool({.component = "./slow.so"});
 //   if (!pool.ok()) fail(pool.error());
@@ -7,103 +7,143 @@
 //   freehold::process::Result result = future.get();      // or pool.call("some input")
 //   if (result.ok()) use(result.text());
 //
-// docs/process.md says what happens when something fails. Threads: any. The pool's thread is its supervisor
-// (supervisor.hpp); the workers die with this process, whatever ends it.
+// Tasks go through a table in shared memory (task_table.hpp). One thread of the pool supervises the workers
+// (supervisor.hpp), which are killed with this process, whatever ends it. docs/process.md says what happens when something
+// fails. Threads: any. Cost: submit to result about 10 us and no system call, while workers are awake.
 #pragma once
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "freehold/process/client.hpp"
+#include "freehold/process/confinement.hpp"
+#include "freehold/process/future.hpp"
+#include "freehold/process/pool_events.hpp"
+#include "freehold/process/pool_stats.hpp"
 #include "freehold/process/shared_memory.hpp"
-#include "freehold/process/supervisor.hpp"
 
 namespace freehold {
 
+namespace process {
+class Client;
+class Supervisor;
+}  // namespace process
+
+/// How a pool runs its workers. Either `component` or `command` is needed; everything else has a default.
 struct ProcessPoolOptions {
-  std::string component{};             // a shared object that exports freehold_run (component.h), or
-  std::vector<std::string> command{};  // a worker program of one's own (worker.hpp) and its arguments
-  std::string worker_program{};        // loads the component; default: freehold-worker, see find_worker_program()
-  unsigned max_workers = 0;            // 0: two for each CPU that this process may use (affinity and cgroup)
-  unsigned min_workers = 0;            // kept even when there is no work
-  std::uint32_t entries = 256;         // tasks at a time, waiting and running
-  std::uint64_t max_input = 1 << 20, max_output = 1 << 20;  // bytes of one task; what is not used costs nothing
-  unsigned client_processes = 63;                           // others that may attach, see serve()
-  unsigned attempts = 3;                                    // of a task whose workers die
-  process::Nanoseconds limit{0};  // a task may run for so long unless it says otherwise; 0: for ever
-  process::RetryOptions retry{};  // of a task that its component refuses, unless it says otherwise
-  process::Nanoseconds load_limit{std::chrono::seconds(60)};  // a worker that has not loaded by then is killed; 0: never
-  process::Nanoseconds idle{std::chrono::seconds(10)};        // a worker without a task ends after so long; 0: never
-  process::Nanoseconds max_age{0};                            // a worker ends after so long, between two tasks
-  std::uint64_t max_tasks = 0;                                // or after so many tasks
-  std::uint64_t max_rss = 0;                                  // or when it holds so many bytes
-  std::uint64_t kill_rss = 0;                                 // in the middle of a task, when it holds so many bytes
-  // With kill_rss: a memory cgroup that this user may make others in, so that the kernel holds worker and children to the
-  // limit (and task's room); else the pool looks at its workers' memory 100 times a second.
+  std::string component{};             ///< a shared object that exports freehold_run (component.h)
+  std::vector<std::string> command{};  ///< or a worker program (process::Worker) and its arguments
+  std::string worker_program{};        ///< loads the component; default: see find_worker_program()
+  unsigned max_workers = 0;            ///< 0: two for each CPU that this process may use (affinity and cgroup)
+  unsigned min_workers = 0;            ///< kept even when there is no work
+  std::uint32_t entries = 256;         ///< tasks at a time, waiting and running
+  std::uint64_t max_input = 1 << 20;   ///< bytes of one input; pages that are never used cost nothing
+  std::uint64_t max_output = 1 << 20;  ///< bytes of one output; likewise
+  unsigned client_processes = 63;      ///< other processes that may attach, see ProcessPool::serve()
+  unsigned attempts = 3;               ///< runs of a task whose workers die
+  process::Nanoseconds limit{0};       ///< time limit of one run, unless the task has its own; 0: none
+  process::RetryOptions retry{};       ///< for tasks that the component rejects, unless the task has its own
+  process::Nanoseconds load_limit{std::chrono::seconds(60)};  ///< a worker that has not started by then is killed; 0: never
+  process::Nanoseconds idle{std::chrono::seconds(10)};        ///< a worker without a task ends after so long; 0: never
+  process::Nanoseconds max_age{0};                            ///< a worker ends after so long, between two tasks; 0: never
+  std::uint64_t max_tasks = 0;                                ///< a worker ends after so many tasks; 0: never
+  std::uint64_t max_rss = 0;   ///< a worker ends between two tasks when it holds so many bytes; 0: never
+  std::uint64_t kill_rss = 0;  ///< a worker is killed, even in a task, when it holds so many bytes; 0: never
+  /// With kill_rss: a memory cgroup in which this user may make others. The kernel then holds each worker and its children
+  /// to the limit plus the room of one task. Without it, the pool checks its workers' memory 100 times a second.
   std::string memory_cgroup{};
-  process::Confinement confinement{};  // what workers may do
-  // Called by the pool's thread for what happens to workers and their tasks; without it damage alone is told, on standard
-  // error.
+  process::Confinement confinement{};  ///< what workers may do
+  /// Called by the pool's thread for every event; must return soon. Without it only damage is reported, on standard error.
   std::function<void(const process::PoolEvent&)> log{};
-  bool keep_standard_error = false;  // workers' standard error goes through the pool, and its last lines into the log
+  bool keep_standard_error = false;  ///< workers' standard error goes through the pool; its last lines go to the log
 };
 
-struct ProcessPoolStats {
-  process::ClientStats tasks;
-  process::SupervisorStats workers;
-  std::uint32_t waiting = 0, running = 0, entries = 0;  // of the table
-};
-
-// "waiting 3, running 4 of 256; 4 workers; 1200 done, 2 failed; median 34 us …": one line for people.
-[[nodiscard]] std::string text(const ProcessPoolStats& stats);
-// The same for programs: one JSON object, or Prometheus' text format with each name after `prefix`.
-[[nodiscard]] std::string json_text(const ProcessPoolStats& stats);
-[[nodiscard]] std::string prometheus_text(const ProcessPoolStats& stats, const std::string& prefix = "freehold_pool");
-
+/// Runs tasks in supervised worker processes.
 class ProcessPool {
  public:
+  /// Creates the shared memory and starts the supervisor; workers start with the first tasks.
+  /// @param options  how workers are run
+  /// Errors: !ok(), error() says why.
   explicit ProcessPool(const ProcessPoolOptions& options);
-  // Fails what still waits; running tasks have a second. Pre: no future, result or caller of submit() is left.
+  /// Fails the waiting tasks; running ones get one more second. Pre: no future, result or caller of submit() is left.
   ~ProcessPool();
   ProcessPool(const ProcessPool&) = delete;
   ProcessPool& operator=(const ProcessPool&) = delete;
 
-  // Whether it was set up and workers can be started, as far as is known at the moment.
+  /// Returns: whether the pool is set up and, as far as is known, workers can be started.
   [[nodiscard]] bool ok() const { return error().empty(); }
+  /// Returns: why not, in one line; empty if ok().
   [[nodiscard]] std::string error() const;
 
+  /// Submits a task with defaults().
+  /// @param input  copied into the table
+  /// Returns: the task. Errors: a future that is not valid(); its submit_error() says why.
   [[nodiscard]] process::Future submit(std::span<const std::byte> input) { return submit(input, defaults_); }
+  /// The same, of text.
+  /// @param input  copied into the table
+  /// Returns: the task. Errors: as above.
   [[nodiscard]] process::Future submit(std::string_view input) { return submit(input, defaults_); }
+  /// The same with options of its own.
+  /// @param input    copied into the table
+  /// @param options  limits, priority and retries of this task
+  /// Returns: the task. Errors: as above.
   [[nodiscard]] process::Future submit(std::span<const std::byte> input, const process::TaskOptions& options);
+  /// The same, of text, with options of its own.
+  /// @param input    copied into the table
+  /// @param options  limits, priority and retries of this task
+  /// Returns: the task. Errors: as above.
   [[nodiscard]] process::Future submit(std::string_view input, const process::TaskOptions& options) {
     return submit(std::as_bytes(std::span(input)), options);
   }
-  // For coroutines: Result result = co_await pool.run(input).
+  /// Submits a task for a coroutine: Result result = co_await pool.run(input).
+  /// @param input  copied into the table
+  /// Returns: what the coroutine awaits.
   [[nodiscard]] process::Awaited run(std::string_view input) { return process::Awaited(submit(input)); }
+  /// The same with options of its own.
+  /// @param input    copied into the table
+  /// @param options  limits, priority and retries of this task
+  /// Returns: what the coroutine awaits.
   [[nodiscard]] process::Awaited run(std::span<const std::byte> input, const process::TaskOptions& options) {
     return process::Awaited(submit(input, options));
   }
-  // Each of the inputs, until one is refused. Returns how many were submitted. Pre: as many futures as inputs.
+  /// Submits the inputs in order, until one is not accepted.
+  /// @param inputs   one for each task
+  /// @param futures  receives the tasks. Pre: as many as inputs
+  /// Returns: how many were submitted.
   std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<process::Future> futures);
-  // What submit() without options uses.
+  /// Returns: the options that submit() uses if it gets none.
   [[nodiscard]] const process::TaskOptions& defaults() const noexcept { return defaults_; }
-  // Takes a place whose input the caller writes itself: pool.draft().room(), then submit(bytes).
+  /// Takes a place in the table whose input the caller writes itself: draft.room(), then draft.submit(bytes).
+  /// Returns: the place. Errors: as submit().
   [[nodiscard]] process::Draft draft() { return draft(defaults_); }
+  /// The same with options of its own.
+  /// @param options  of the task
+  /// Returns: the place. Errors: as submit().
   [[nodiscard]] process::Draft draft(const process::TaskOptions& options);
-  // Refuses tasks from now on, and waits until those that were accepted are over, or for so long. Returns whether they are.
+  /// Refuses tasks from now on, and waits until the accepted ones are over.
+  /// @param time  at most so long
+  /// Returns: whether they are over.
   bool drain(process::Nanoseconds time);
-  // Submits and waits. A refused task is a failure kNoWorker.
+  /// Submits a task and waits for its result.
+  /// @param input  copied into the table
+  /// Returns: the result; kNoWorker if the task was not accepted.
   [[nodiscard]] process::Result call(std::string_view input);
 
-  // For a pool with a name: NamedSocket (named_socket.hpp) has the sockets.
-  // Lets the process at the other end of a connected Unix socket use this pool, by process::AttachedClient, until it closes
-  // the socket or dies. Takes the socket over. Processes of other users are refused.
+  /// Lets another process use this pool, by process::AttachedClient, until it closes its socket or dies. Processes of other
+  /// users are refused. For a pool with a name, process::NamedSocket makes the sockets.
+  /// @param socket  a connected Unix socket, taken over
   void serve(int socket);
 
+  /// Returns: the figures of this pool.
   [[nodiscard]] ProcessPoolStats stats() const;
-  // text(stats()).
+  /// Returns: text(stats()), one line for people.
   [[nodiscard]] std::string status() const;
+  /// Returns: the processes of the live workers.
   [[nodiscard]] std::vector<int> worker_pids() const;
 
  private:
@@ -118,8 +158,8 @@ class ProcessPool {
   std::unique_ptr<process::Supervisor> supervisor_;
 };
 
-// The worker program for components: $FREEHOLD_WORKER_PROGRAM, or freehold-worker beside this program or this library, in
-// ../libexec/freehold or ../bin from there, or wherever $PATH finds it.
+/// Returns: the worker program for components: $FREEHOLD_WORKER_PROGRAM; or freehold-worker beside this program or library,
+/// or in ../libexec/freehold or ../bin from there; or the name alone, which $PATH resolves.
 [[nodiscard]] std::string find_worker_program();
 
 }  // namespace freehold

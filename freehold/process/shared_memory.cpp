@@ -11,14 +11,12 @@
 #include <utility>
 
 #include "freehold/base/bits.hpp"
+#include "freehold/process/worker_protocol.hpp"
 
 namespace freehold::process {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-// Above what a process that is started gets its own descriptors as.
-constexpr int kLowestDescriptor = 10;
-
 constexpr std::uint64_t kPage = 4096;
 
 void* map_guarded(int fd, std::size_t bytes) noexcept {
@@ -49,7 +47,7 @@ int closed_with_errno(int fd) noexcept {
 SharedMemory SharedMemory::create(const char* name, std::uint64_t bytes) noexcept {
   const int low = ::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (low < 0) return {};
-  const int fd = ::fcntl(low, F_DUPFD_CLOEXEC, kLowestDescriptor);
+  const int fd = ::fcntl(low, F_DUPFD_CLOEXEC, kLowestPoolDescriptor);
   closed_with_errno(low);
   if (fd < 0) return {};
   if (::fchmod(fd, S_IRUSR | S_IWUSR) != 0 || ::ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
@@ -105,6 +103,27 @@ void SharedMemory::purge(std::uint64_t offset, std::uint64_t bytes) const noexce
   ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
 }
 
+namespace {
+
+// A message of one number and three descriptors. Not movable: the header points into it.
+struct SetupMessage {
+  explicit SetupMessage(std::uint32_t& number) noexcept : data{&number, sizeof number} {
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+  }
+  SetupMessage(const SetupMessage&) = delete;
+  SetupMessage& operator=(const SetupMessage&) = delete;
+
+  static constexpr std::size_t kBytes = 3 * sizeof(int);  // of the descriptors
+  iovec data;
+  alignas(cmsghdr) char control[CMSG_SPACE(kBytes)] = {};
+  msghdr header{};
+};
+
+}  // namespace
+
 bool send_client_setup(int socket, const ClientSetup& setup) noexcept {
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -115,33 +134,21 @@ bool send_client_setup(int socket, const ClientSetup& setup) noexcept {
   }
   std::uint32_t number = setup.number;
   const int fds[3] = {setup.memory, setup.wakeup_fd, setup.process};
-  iovec data{&number, sizeof number};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  SetupMessage message(number);
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message.header);
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
   rights->cmsg_len = CMSG_LEN(sizeof fds);
   std::memcpy(CMSG_DATA(rights), fds, sizeof fds);
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof number;
+  return ::sendmsg(socket, &message.header, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof number;
 }
 
 bool receive_client_setup(int socket, ClientSetup& setup) noexcept {
   int fds[3] = {-1, -1, -1};
-  iovec data{&setup.number, sizeof setup.number};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  SetupMessage message(setup.number);
+  const ssize_t got = ::recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC);
   if (got < 0) return false;
-  const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  const cmsghdr* const rights = CMSG_FIRSTHDR(&message.header);
   if (got != sizeof setup.number || rights == nullptr || rights->cmsg_type != SCM_RIGHTS ||
       rights->cmsg_len != CMSG_LEN(sizeof fds)) {
     errno = ENODATA;

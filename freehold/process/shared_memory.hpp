@@ -1,7 +1,6 @@
-// Memory that processes share by passing a file descriptor: a memfd, which has no name that could be left behind or guessed.
-// Its size is sealed, so that nobody who has it can make another's access fail by truncating it. Only pages that were used
-// exist. A stranger's process cannot attach: a descriptor is inherited, or sent over a Unix socket to a process of the same
-// user; the mode is 0600 for what /proc shows.
+// Memory that processes share by passing a descriptor: a memfd. It has no name that could be left behind or guessed, and its
+// size is sealed, so that no process can truncate it under another. Only pages that were used exist. A process gets the
+// descriptor by inheritance, or over a Unix socket from a process of the same user.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,16 +32,17 @@ class SharedMemory {
   std::uint64_t bytes_ = 0;
 };
 
-// Descriptors and a number, as they go from one process to another.
+// What a client in another process needs: descriptors and a slot number, as they go over a Unix socket.
 struct ClientSetup {
   int memory = -1, wakeup_fd = -1;
   int process = -1;  // the sender's, as a pidfd
   std::uint32_t number = 0;
 };
-// Sends them to the process at the other end of a connected Unix socket. Returns false, with EACCES, if that process belongs
+// Sends it to the process at the other end of a connected Unix socket. Returns false, with EACCES, if that process belongs
 // to another user; with the system's errno otherwise. Does not block.
 bool send_client_setup(int socket, const ClientSetup& setup) noexcept;
-// Receives them; closed on exec, the caller's to close. Returns false and errno, ENODATA if the other end sent none.
+// Receives it; the descriptors are closed on exec, and the caller's to close. Returns false and errno, ENODATA if the other
+// end sent none.
 bool receive_client_setup(int socket, ClientSetup& setup) noexcept;
 
 }  // namespace freehold::process

@@ -1,5 +1,6 @@
-// A short spin before sleeping, whose length follows its success: where what is waited for comes within a few microseconds,
-// two system calls and a switch are saved; where it does not, because somebody else needs this CPU, almost nothing is lost.
+// A short spin before sleeping, whose length follows its success. If the condition comes true within a few microseconds, the
+// spin saves two system calls and a context switch. If it does not, because another thread needs this CPU, the spin soon
+// becomes short. Threads: one.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +10,7 @@ namespace freehold::process {
 
 class AdaptiveSpin {
  public:
-  // Looks until it holds, or for as long as spinning has been worth it. Returns whether it holds.
+  // Checks until `holds` is true, or for as long as spinning has been worth it. Returns whether it is true.
   template <class Holds>
   bool until(Holds holds) noexcept {
     for (std::uint32_t i = 0; i < length_; ++i) {
@@ -24,7 +25,7 @@ class AdaptiveSpin {
   }
 
  private:
-  // Looks; one costs about 40 cycles. The most is about as long as a sleep and a wake-up across processes take.
+  // Checks; one costs about 40 cycles. The most take about as long as a sleep and a wake-up across processes.
   static constexpr std::uint32_t kLeast = 8, kMost = 1000;
   std::uint32_t length_ = kMost / 4;
 };

@@ -1,24 +1,31 @@
-// Keeps as many worker processes as there is work for: starts one when a task finds none asleep, up to a cap; replaces one
-// that died and hands its task on; kills one whose task has run out of time or memory; reaps all. Workers end by themselves
-// when they are idle, old, large or tired (worker.hpp).
+// The supervisor keeps as many worker processes as there is work for. It starts one when a task finds none asleep, up to a
+// limit; it replaces one that died and gives its task to another; it kills one whose task has run out of time or memory; and
+// it reaps all. Workers end by themselves when they are idle, or when they reach a limit of age, tasks or memory
+// (worker.hpp).
 //
-// One thread, which starts the workers and therefore has to live as long as they: they die with it, by PR_SET_PDEATHSIG,
-// whatever ends it. Nothing of it lies outside of this process and the table, so after a kill -9 there is nothing to clean
-// up; the next supervisor of the same table waits until the former one's workers are dead and hands on what they held.
+// It has one thread, which starts the workers and must live as long as they do: they die with it, by PR_SET_PDEATHSIG,
+// whatever ends it. The supervisor has no state outside of this process and the table, so after a kill -9 there is nothing
+// to clean up: the next supervisor of the same table waits until the former one's workers are dead, and gives their tasks to
+// its own.
 //
-// Workers are started by posix_spawn (vfork and exec), with the table, the wakeup eventfd and nothing else open, in a
-// process group of their own so that a terminal's Ctrl-C is the client's business, with default signal dispositions.
+// supervisor.cpp          the loop, clients, and the end
+// supervisor_workers.cpp  workers start, end, are reaped, and what their end says about the next start
+// supervisor_checks.cpp   deadlines, memory, stuck tasks, damage, pages to give back
 //
-// While tasks wait or run it looks at them every `tick`; an idle supervisor sleeps until it is told of a task. A task that
-// still waits at the next look is announced again: the worker that was called for it may have been stopped.
+// Workers are started by posix_spawn (vfork and exec), with the table, the wakeup eventfd and nothing else open, with
+// default signal dispositions, and in a process group of their own, so that Ctrl-C of a terminal reaches the client only.
 //
-// Damage: a component that writes wildly may write into the table. What cannot be is looked for at every tick, and said by
-// clients that see it: then all workers are killed, the table is made anew, and every task that it held fails with kCorrupt.
+// While tasks wait or run, the supervisor checks them every `tick`; with no task it sleeps until it is notified of one. A
+// task that still waits at the next check is published again: the worker that was woken for it may have been stopped.
 //
-// Storms: a worker that dies without a task, and without ever having ended one, is followed by the next one after 1 ms, 2
-// ms, 4 ms … 1 s (the first two at once). While no worker lives and `start_failures` in a row did not even come up, for
-// `start_timeout` if workers did before or the system is short of something, the table is broken: broken() says why, and all
-// tasks that wait fail. The supervisor goes on trying, and the first worker that comes up mends it.
+// Damage: a component that writes wildly may write into the table. The supervisor checks for impossible values at every
+// tick, and clients report those that they see. Then all workers are killed, the table is emptied, and every task in it
+// fails with kCorrupt.
+//
+// Start failures: after a worker that dies without a task, and without ever having ended one, the next one starts after 1
+// ms, 2 ms, 4 ms ... 1 s (the first two at once). The table is broken if no worker lives and `start_failures` in a row did
+// not come up, for `start_timeout` if workers came up before or the system was short of something. Then broken() says why,
+// and all waiting tasks fail. The supervisor goes on trying, and the first worker that comes up mends it.
 #pragma once
 #include <pthread.h>
 
@@ -33,14 +40,15 @@
 
 #include "freehold/process/confine.hpp"
 #include "freehold/process/memory_groups.hpp"
+#include "freehold/process/pool_events.hpp"
+#include "freehold/process/pool_stats.hpp"
 #include "freehold/process/shared_memory.hpp"
 #include "freehold/process/task_table.hpp"
-#include "freehold/process/worker.hpp"
+#include "freehold/process/worker_protocol.hpp"
 
 namespace freehold::process {
 
 class Client;
-struct PoolEvent;
 
 struct SupervisorOptions {
   std::vector<std::string> command;  // of the worker program
@@ -53,87 +61,37 @@ struct SupervisorOptions {
   WorkerLimits limits;
   Confinement confinement{};    // of the workers
   std::string memory_cgroup{};  // with kill_rss: a folder in which each worker gets a group of its own, memory_groups.hpp
-  // Called by the supervisor's thread, and not for long. Without it damage alone is told, on standard error.
+  // Called by the supervisor's thread; must return soon. Without it only damage is reported, on standard error.
   std::function<void(const PoolEvent&)> log;
-  // Workers' standard error goes through the supervisor, which passes it on and knows its last lines.
+  // Workers' standard error goes through the supervisor, which passes it on and keeps its last lines.
   bool keep_standard_error = false;
   Client* local_client = nullptr;             // of this process, in slot 0; outlives the supervisor
   std::uint64_t kill_rss = 0;                 // bytes: a worker above it is killed in the middle of its task; 0: none
-  std::uint64_t tick = 10'000'000;            // nanoseconds between two looks at deadlines and memory
+  std::uint64_t tick = 10'000'000;            // nanoseconds between two checks of deadlines and memory
   std::uint64_t purge_delay = 1'000'000'000;  // nanoseconds for which an entry is free before its pages are given back
   std::uint64_t grace = 1'000'000'000;        // nanoseconds that a task may go on for when the pool ends
 };
 
-// Why workers ended.
-enum class ExitReason : std::uint8_t {
-  kSignal,
-  kExit,  // by itself, but not as a worker does
-  kDeadline,
-  kMemory,
-  kIdle,
-  kMaxTasks,
-  kMaxRss,
-  kMaxAge,
-  kClosed,
-  kNeverUp,    // before it could take a task
-  kCancelled,  // killed because its client wanted it so
-};
-inline constexpr std::size_t kExitReasons = 11;
-[[nodiscard]] const char* text(ExitReason reason) noexcept;
-
-// What happened, for a log.
-struct PoolEvent {
-  enum class Kind : std::uint8_t {
-    kWorkerEnded,   // `end` says why
-    kTaskHandedOn,  // its worker ended, and it goes to another one
-    kTaskFailed,    // its worker ended, and that was its last attempt
-    kTaskDropped,   // its worker ended, and nobody wants it any more
-    kStartFailed,   // a worker did not come up: `text`
-    kBroken,        // no worker can be started: `text`
-    kDamaged,       // a component has written into the table: `text` says where
-  };
-  Kind kind = Kind::kWorkerEnded;
-  int worker = 0;                                // process; 0: none
-  ExitReason exit_reason = ExitReason::kSignal;  // of the worker
-  Failure reason{};                              // of a task
-  std::uint64_t task = 0;                        // Future::id()
-  unsigned attempt = 0;                          // the first is 1
-  std::string text{};
-  std::string last_lines{};  // of the worker's standard error, if that is kept
-};
-// One line for people.
-[[nodiscard]] std::string text(const PoolEvent& event);
-[[nodiscard]] std::string text(Failure failure);
-
-struct SupervisorStats {
-  unsigned live = 0;
-  std::uint64_t started = 0;
-  std::uint64_t handed_on = 0;  // tasks whose worker died, and that went to another one
-  std::uint64_t retried = 0;    // runs that a component refused, and after which its task runs again
-  std::uint64_t damaged = 0;    // times that the table was made anew, because something had written into it
-  std::array<std::uint64_t, kExitReasons> ended{};
-};
-
 class Supervisor {
  public:
-  // Pre: `memory` is a valid table and outlives the supervisor; `wakeup_fd` is an eventfd that submitters notify.
+  // Pre: `memory` is a valid table and outlives the supervisor; `wakeup_fd` is an eventfd that clients notify.
   Supervisor(const SharedMemory& memory, int wakeup_fd, SupervisorOptions options);
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Why it cannot begin; empty if it can.
+  // Why it cannot start; empty if it can.
   [[nodiscard]] std::string setup_error() const { return groups_ ? groups_->error() : ""; }
   // Starts the thread. Returns false and errno.
   bool start() noexcept;
-  // Ends the workers and the thread. What still waits or runs after the grace period fails.
+  // Ends the workers and the thread. Tasks that still wait or run after the grace period fail.
   void stop() noexcept;
   // The same without a thread: supervises in this one until stop() is called by another.
   void run();
 
-  // Lets the process at the other end of a connected Unix socket be a client, by AttachedClient (client.hpp), until it
-  // closes the socket or dies; then its tasks are dropped. Takes the socket over. A process of another user is refused, and
-  // so is one for which no slot is left: the socket is closed. Any thread.
+  // Makes the process at the other end of a connected Unix socket a client, by AttachedClient, until it closes the socket or
+  // dies; then its tasks are dropped. Takes the socket over. It is closed at once if the process belongs to another user, or
+  // if no slot is left. Any thread.
   void serve(int socket);
 
   // Any thread.
@@ -145,12 +103,13 @@ class Supervisor {
   [[nodiscard]] std::vector<int> pids() const;
 
  private:
+  // A worker, or room for one.
   struct Slot {
     std::atomic<int> pid{0};  // 0: no worker; written by the supervisor's thread
     int pidfd = -1;
     std::uint64_t ended_before = 0;  // the table's count when it was started
-    Failure kill_reason;             // why we killed it, if we did
-    bool cancelled = false;          // because the client wanted it so
+    Failure kill_reason;             // why the supervisor killed it; kNone: it did not
+    bool cancelled = false;          // it was killed because a client asked for it
     std::uint64_t born = 0;          // the time
     int standard_error = -1;         // the reading end of its pipe
     std::string last_lines;          // that came from there
@@ -167,62 +126,70 @@ class Supervisor {
     bool held;        // a task
     bool ended_some;  // tasks, before
   };
-  // What a look found in an entry, and since when it stands so.
+  // The state in which a check found an entry, and since when it is in that state.
   struct Observation {
     TaskWord word;
     std::uint64_t since = 0;
     bool helped = false;                              // its client was woken once more
-    std::uint32_t clean_generation = 0;               // as which it was purged last, or has never been used
-    std::uint32_t deaths_generation = 0, deaths = 0;  // workers that its task has cost
+    std::uint32_t clean_generation = 0;               // the generation that was purged, or has never been used
+    std::uint32_t deaths_generation = 0, deaths = 0;  // workers that died of its task
   };
 
+  // supervisor.cpp
   static void* thread_main(void* supervisor);
   void take_over() noexcept;
+  void wait(std::uint64_t time);
+  [[nodiscard]] bool may_sleep(std::uint64_t time) noexcept;
+  void accept_clients();
+  void remove_client(unsigned slot) noexcept;
+  void shut_down();
+  void wait_until_dead(std::uint64_t kill_at);
+  void report(PoolEvent event);
+
+  // supervisor_workers.cpp
+  [[nodiscard]] unsigned live() const noexcept;
+  [[nodiscard]] unsigned starting() const noexcept;
   void start_workers(std::uint64_t time);
   void spawn(unsigned slot);
   [[nodiscard]] int start_process(unsigned slot, pid_t& pid, int& error_end);
+  void watch(unsigned slot, pid_t pid, int standard_error);
   void note_start_failure(const std::string& why, bool transient);
   void note_ready_workers() noexcept;
   [[nodiscard]] bool may_still_start(std::uint64_t time) const noexcept;
+  void retry_later() noexcept;
+  void kill(unsigned slot) noexcept;
+  void reap_all() noexcept;
+  void reap(unsigned slot) noexcept;
+  [[nodiscard]] bool has_ended(unsigned slot, EndedWorker& ended) noexcept;
+  [[nodiscard]] Failure reason_of(unsigned slot, EndedWorker& ended) noexcept;
+  void note_end(const Slot& worker, const EndedWorker& ended);
+  void recover(unsigned slot, int pid, ExitReason exit_reason, Failure reason);
+  void pass_standard_error_on(Slot& slot) noexcept;
+
+  // supervisor_checks.cpp
   void kill_overdue(std::uint64_t time) noexcept;
+  void kill_large(std::uint64_t time) noexcept;
+  void kill_hung_starts(std::uint64_t time) noexcept;
   [[nodiscard]] bool has_had_cpu_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept;
   [[nodiscard]] std::uint64_t unchanged_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept;
   void help_stuck_tasks(std::uint64_t time) noexcept;
   void look_for_damage(std::uint64_t time);
+  void reset_table(const char* damaged);
   [[nodiscard]] std::uint64_t purge(std::uint64_t time);
-  void reset_table(const char* why);
-  void wait_until_dead(std::uint64_t until);
-  void kill_large(std::uint64_t time) noexcept;
-  void kill_hung_starts(std::uint64_t time) noexcept;
-  void kill(unsigned slot) noexcept;
-  [[nodiscard]] bool may_sleep(std::uint64_t time) noexcept;
-  void wait(std::uint64_t time);
-  void reap_all() noexcept;
-  void reap(unsigned slot) noexcept;
-  void note_end(const Slot& worker, const EndedWorker& ended);
-  void recover(unsigned slot, int pid, ExitReason exit_reason, Failure reason);
-  void pass_standard_error_on(Slot& slot) noexcept;
-  void report(PoolEvent event);
-  void retry_later() noexcept;
-  void shut_down();
-  void accept_clients();
-  void remove_client(unsigned slot) noexcept;
-  [[nodiscard]] unsigned live() const noexcept;
-  [[nodiscard]] unsigned starting() const noexcept;
 
   const SharedMemory& memory_;
   Table table_;
   const int wakeup_fd_;
   const SupervisorOptions options_;
   std::unique_ptr<Slot[]> slots_;
-  std::unique_ptr<MemoryGroups> groups_;  // null: we look at resident memory ourselves
+  std::unique_ptr<MemoryGroups> groups_;  // null: the supervisor checks resident memory itself
   std::vector<Observation> observed_;     // the supervisor's thread only
   pthread_t thread_{};
   bool has_thread_ = false;
   int owner_ = 0;  // the process that has it
   std::atomic<bool> stopping_{false};
 
-  // Sockets that serve() has brought.
+  // Sockets from serve() that the supervisor's thread has not accepted yet.
   std::mutex pending_clients_lock_;
   std::vector<int> pending_clients_;
 
@@ -234,11 +201,11 @@ class Supervisor {
   std::uint64_t doubled_at_ = 0;       // when that was doubled
   unsigned start_failures_ = 0;        // in a row
   std::uint64_t failing_since_ = 0;    // the first of them
-  bool failure_is_transient_ = false;  // one of them was of a kind that passes
+  bool failure_is_transient_ = false;  // one of them had a reason that may pass
   bool was_up_ = false;                // a worker, ever
   std::uint64_t not_before_ = 0;       // the time of the next start
-  std::uint64_t last_look_at_memory_ = 0;
-  bool task_revoked_ = false;  // a worker has found its task changed
+  std::uint64_t last_memory_check_ = 0;
+  bool task_revoked_ = false;  // a worker has found its task changed, and not by the supervisor
   std::uint64_t ended_in_all_ = 0, no_sleep_before_ = 0;
 
   // Written by the supervisor's thread, read by any.

@@ -1,32 +1,41 @@
-// The state word of a task table's entry: all that decides who may touch the entry, in one atomic of 64 bits.
+// The state word of a task table's entry. It alone decides who may touch the entry, in one atomic of 64 bits:
 //
-//   bits  0…2   stage                     bits  6…11  attempt, from 0
-//   bit   3     waited: the client sleeps bits 12…21  slot of the worker that runs it, or ran it last
-//   bit   4     abandoned by its client   bits 22…31  slot of the client that it belongs to
-//   bit   5     overdue: about to die     bits 32…63  generation: one more each time the entry is taken
+//   bits  0..2   state                    bits  6..11  attempt, from 0
+//   bit   3      waited: the client sleeps bits 12..21  slot of the worker that runs it, or ran it last
+//   bit   4      abandoned by its client   bits 22..31  slot of the client that it belongs to
+//   bit   5      overdue: about to be killed  bits 32..63  generation: one more each time the entry is taken
 //
-// What may change while somebody sleeps is in the lower half, which is what a futex compares.
+// Everything that may change while a thread sleeps on the word is in the low 32 bits, which a futex compares.
 #pragma once
 #include <cstdint>
 
 namespace freehold::process {
 
+// A task of a client, until the client has taken its result: the entry, and which of the entry's tasks it is.
+struct Ticket {
+  std::uint32_t entry = 0;
+  std::uint32_t generation = 0;
+};
+[[nodiscard]] constexpr std::uint64_t id_of(Ticket ticket) noexcept {
+  return std::uint64_t{ticket.generation} << 32 | ticket.entry;
+}
+
 enum class TaskState : std::uint8_t {
-  kFree,     // nobody's
+  kFree,     // belongs to nobody
   kFilling,  // the client writes the input
-  kReady,    // waits for a worker
+  kReady,    // the task waits for a worker
   kRunning,  // the worker reads the input and writes the output
   kDone,     // the output waits for the client
-  kFailed,   // so does the reason why there is none
-  kTaking,   // the client reads either
-  kDelayed,  // waits for the time at which it is ready again
+  kFailed,   // the reason of the failure waits for the client
+  kTaking,   // the client reads output or reason
+  kDelayed,  // the task waits for the time at which it is ready again
 };
 
 class TaskWord {
  public:
   static constexpr unsigned kMaxAttempts = 63, kMaxWorkers = 1023, kMaxClients = 1023;
-  static constexpr unsigned kSupervisor = kMaxWorkers;  // a worker's slot for what the supervisor ends itself
-  static constexpr unsigned kPurger = kMaxClients;      // a client's slot for entries whose pages it gives back
+  static constexpr unsigned kSupervisor = kMaxWorkers;  // a worker's slot, of tasks that the supervisor ends itself
+  static constexpr unsigned kPurger = kMaxClients;      // a client's slot, of entries whose pages are given back
 
   constexpr TaskWord() noexcept = default;
   constexpr explicit TaskWord(std::uint64_t bits) noexcept : bits_(bits) {}
@@ -55,9 +64,9 @@ class TaskWord {
   [[nodiscard]] constexpr TaskWord with_abandoned() const noexcept { return TaskWord(bits_ | kAbandoned); }
   [[nodiscard]] constexpr TaskWord with_overdue() const noexcept { return TaskWord(bits_ | kOverdue); }
   [[nodiscard]] constexpr TaskWord with_worker(unsigned worker) const noexcept { return with_field(12, 10, worker); }
-  // Over, free or begun anew: nobody sleeps for it and nothing is said about it.
+  // Of a task that is over, or made ready again.
   [[nodiscard]] constexpr TaskWord without_flags() const noexcept { return TaskWord(bits_ & ~kFlags); }
-  // Back to the other workers after its worker has died.
+  // Ready for another worker, after its own has died.
   [[nodiscard]] constexpr TaskWord next_attempt() const noexcept {
     return TaskWord(bits_ & ~kOverdue).with(TaskState::kReady).with_field(6, 6, attempt() + 1);
   }
@@ -65,12 +74,12 @@ class TaskWord {
   [[nodiscard]] constexpr TaskWord taken_by(unsigned client) const noexcept {
     return TaskWord(std::uint64_t{generation() + 1u} << 32).with(TaskState::kFilling).with_field(22, 10, client);
   }
-  // What taken_by() made.
+  // The word that taken_by() made.
   [[nodiscard]] static constexpr TaskWord filling(std::uint32_t generation, unsigned client) noexcept {
     return TaskWord(std::uint64_t{generation - 1} << 32).taken_by(client);
   }
   [[nodiscard]] constexpr TaskWord freed() const noexcept { return TaskWord(std::uint64_t{generation()} << 32); }
-  // Whether both are the same attempt of the same task, whatever its client has said meanwhile.
+  // Whether both are the same attempt of the same task in the same state, whatever the flags.
   [[nodiscard]] constexpr bool same_attempt(TaskWord other) const noexcept { return ((bits_ ^ other.bits_) & ~kFlags) == 0; }
   friend constexpr bool operator==(TaskWord, TaskWord) noexcept = default;
 

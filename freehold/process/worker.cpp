@@ -10,70 +10,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <new>
 
 #include "freehold/process/confine.hpp"
+#include "freehold/process/process_info.hpp"
 #include "freehold/process/spin.hpp"
+#include "freehold/process/wakeup.hpp"
 
 namespace freehold::process {
 
-std::uint64_t now() noexcept {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
-}
-
-std::uint64_t own_resident_bytes(int pid) noexcept {
-  char path[32];
-  if (pid == 0)
-    std::snprintf(path, sizeof path, "/proc/self/statm");
-  else
-    std::snprintf(path, sizeof path, "/proc/%d/statm", pid);
-  std::FILE* const file = std::fopen(path, "re");
-  if (file == nullptr) return 0;
-  unsigned long total = 0, resident = 0, shared = 0;
-  const bool read = std::fscanf(file, "%lu %lu %lu", &total, &resident, &shared) == 3;
-  std::fclose(file);
-  return read ? (resident - shared) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
-}
-
-std::uint64_t time_without_cpu(int pid) noexcept {
-  char path[40];
-  std::snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
-  std::FILE* const file = std::fopen(path, "re");
-  if (file == nullptr) return 0;
-  unsigned long long ran = 0, waited = 0;
-  const bool read = std::fscanf(file, "%llu %llu", &ran, &waited) == 2;
-  std::fclose(file);
-  return read ? waited : 0;
-}
-
-std::uint64_t identity_of(int pid) noexcept {
-  char text[1024];
-  if (pid == 0)
-    std::snprintf(text, sizeof text, "/proc/self/stat");
-  else
-    std::snprintf(text, sizeof text, "/proc/%d/stat", pid);
-  std::FILE* const file = std::fopen(text, "re");
-  if (file == nullptr) return 0;
-  const std::size_t length = std::fread(text, 1, sizeof text - 1, file);
-  std::fclose(file);
-  text[length] = '\0';
-  // The 22nd field is the start time; the second one, in parentheses, may hold anything.
-  const char* at = std::strrchr(text, ')');
-  for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
-  if (at == nullptr) return 0;
-  return std::strtoull(text, nullptr, 10) | std::strtoull(at, nullptr, 10) << 22;
-}
-
-void notify(int wakeup_fd) noexcept {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wakeup_fd, &one, sizeof one);
-}
-
 namespace {
-constexpr int kForkedChild = 127;  // as a shell's child whose exec has failed
+constexpr int kForkedChild = 127;  // as of a shell's child whose exec has failed
 }
 
 Worker::Worker() noexcept : born_(now()) {
@@ -92,7 +39,7 @@ Worker::Worker() noexcept : born_(now()) {
       memory.ok() ? Table::shape_of(memory.data(), memory.bytes()) : std::optional<TableShape>();
   if (!shape) return;
   shape_ = *shape;
-  if (!leave_children_alone(memory)) return;
+  if (!hide_from_children(memory)) return;
   Table table(memory.data(), shape_);
   // A component that runs over its buffer, or over the table's end, meets these.
   table.for_each_guard([](std::byte* page) { ::mprotect(page, 4096, PROT_NONE); });
@@ -108,8 +55,8 @@ Worker::Worker() noexcept : born_(now()) {
   memory_ = static_cast<SharedMemory&&>(memory);
 }
 
-// What fork gives to a child of the component, and exec to its program.
-bool Worker::leave_children_alone(const SharedMemory& memory) noexcept {
+// Keeps table and descriptors from the children of the component, and from the programs that they exec.
+bool Worker::hide_from_children(const SharedMemory& memory) noexcept {
   for (const int fd : {kTableDescriptor, kWakeupDescriptor}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* const mark = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -147,7 +94,7 @@ void Worker::run_task(Table& table, const Claim& claim, freehold_component* comp
   const bool& original = *original_;
   const int code = component(table.input(claim.entry), std::min(table.input_bytes(claim.entry), shape_.max_input),
                              table.output(claim.entry), table.shape().max_output, &bytes);
-  if (!original) ::_exit(kForkedChild);  // the component's fork came back, because an exec failed, say
+  if (!original) ::_exit(kForkedChild);  // a child of the component has returned, because its exec failed, say
   if (code != 0) {
     const Table::Retried retried = table.retry(claim, code, now());
     if (retried == Table::Retried::kRevoked) ::_exit(static_cast<int>(WorkerExit::kRevoked));
@@ -159,20 +106,20 @@ void Worker::run_task(Table& table, const Claim& claim, freehold_component* comp
   Failure failure;
   if (code != 0) failure = {FailureKind::kComponent, code};
   if (code == 0 && bytes > table.shape().max_output)
-    failure = {FailureKind::kComponent, -1};  // it has written beyond its buffer
+    failure = {FailureKind::kComponent, -1};  // it says that it has written beyond its buffer
   if (!table.complete(claim, bytes, failure)) ::_exit(static_cast<int>(WorkerExit::kRevoked));
   table.count_ended(slot_);
 }
 
-// The exit status if this was the last task, else 0.
+// Returns the exit status if this was the last task, else 0.
 int Worker::retire(std::uint64_t tasks) noexcept {
-  constexpr std::uint64_t kTasksBetweenLooks = 64;
+  constexpr std::uint64_t kTasksBetweenChecks = 64;
   if (limits_.max_tasks != 0 && tasks >= limits_.max_tasks) return static_cast<int>(WorkerExit::kMaxTasks);
   if (limits_.max_age == 0 && limits_.max_rss == 0) return 0;
   const std::uint64_t time = now();
   if (limits_.max_age != 0 && time - born_ >= limits_.max_age) return static_cast<int>(WorkerExit::kMaxAge);
-  if (limits_.max_rss == 0 || (tasks % kTasksBetweenLooks != 0 && time - looked_at_rss_ < 1'000'000)) return 0;
-  looked_at_rss_ = time;
+  if (limits_.max_rss == 0 || (tasks % kTasksBetweenChecks != 0 && time - rss_checked_at_ < 1'000'000)) return 0;
+  rss_checked_at_ = time;
   return own_resident_bytes(0) > limits_.max_rss ? static_cast<int>(WorkerExit::kMaxRss) : 0;
 }
 

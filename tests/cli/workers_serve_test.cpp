@@ -7,8 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "freehold/process/client.hpp"
-#include "freehold/process/named_socket.hpp"
+#include "freehold/process.hpp"
 #include "tests/cli/command.hpp"
 
 namespace freehold::tests {
@@ -45,7 +44,7 @@ class WorkersServe : public testing::Test {
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_F(WorkersServe, ClientsAttachByName_SecondServerIsRefused) {
-  EXPECT_TRUE(contains(error_of_attach(), "nobody serves a pool of the name " + name_)) << error_of_attach();
+  EXPECT_TRUE(contains(error_of_attach(), "no process serves a pool of the name " + name_)) << error_of_attach();
   Process server(words());
   const auto one = attach(), other = attach();
   ASSERT_TRUE(one && other);
@@ -77,7 +76,7 @@ TEST_F(WorkersServe, ServerKilled_ClientsAreTold_AnotherTakesTheName) {
   ::kill(server->pid(), SIGKILL);
   EXPECT_EQ(hangs.get().failure().kind, process::FailureKind::kNoWorker);
   server.reset();
-  EXPECT_TRUE(contains(error_of_attach(), "nobody serves")) << error_of_attach();
+  EXPECT_TRUE(contains(error_of_attach(), "no process serves")) << error_of_attach();
   server = std::make_unique<Process>(words());
   const auto next = attach();
   ASSERT_TRUE(next);

@@ -1,6 +1,6 @@
-// What every process pool must do, asked of the shared-memory table and, where libgearman and gearmand are there, of two job
-// servers and three machines on loopback. Then workers, machines and a server are killed under load, and everything is
-// counted.
+// The requirements on every process pool, tested on the shared-memory table and, where libgearman and gearmand are
+// installed, on two job servers and three machines on loopback. Then workers, machines and a server are killed under load,
+// and every task is counted.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -18,9 +18,9 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/process/process_pool.hpp"
+#include "freehold/process.hpp"
 #ifdef FREEHOLD_GEARMAN_WORKER
-#include "freehold/process/gearman_backend.hpp"
+#include "freehold/process_gearman.hpp"
 #include "tests/support/gearmand.hpp"
 #endif
 

@@ -22,7 +22,8 @@
 #include <vector>
 
 #include "freehold/base/poison.hpp"
-#include "freehold/process/process_pool.hpp"
+#include "freehold/process.hpp"
+#include "freehold/process/supervisor.hpp"
 
 extern char** environ;
 

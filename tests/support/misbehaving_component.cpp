@@ -24,7 +24,7 @@
 #include <random>
 #include <string>
 
-#include "freehold/process/component.h"
+#include "freehold/component.h"
 
 namespace {
 

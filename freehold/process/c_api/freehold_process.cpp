@@ -1,4 +1,5 @@
-#include "freehold/process/freehold_process.h"
+// The exported C functions of libfreehold_process.so (freehold/process.h). They only convert arguments and results.
+#include "freehold/process.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,11 +11,14 @@
 #include <string>
 #include <utility>
 
+#include "freehold/process/attached_client.hpp"
 #include "freehold/process/process_pool.hpp"
+#include "freehold/process/wait_time.hpp"
+#include "freehold/process/worker.hpp"
 
 #define FREEHOLD_PROCESS_EXPORT extern "C" __attribute__((visibility("default")))
 
-// Of this process, or another process's.
+// A pool of this process, or one of another process.
 struct freehold_pool {
   std::optional<freehold::ProcessPool> own;
   std::optional<freehold::process::AttachedClient> attached;
@@ -47,7 +51,7 @@ struct freehold_pool {
 };
 struct freehold_task {
   freehold::process::Future future;
-  freehold::process::Result result;  // once it was got
+  freehold::process::Result result;  // after get()
 };
 
 namespace {
@@ -62,13 +66,13 @@ static_assert(FREEHOLD_SIGNAL == static_cast<int>(FailureKind::kSignal) &&
               FREEHOLD_NO_WORKER == static_cast<int>(FailureKind::kNoWorker) &&
               FREEHOLD_CORRUPT == static_cast<int>(FailureKind::kCorrupt));
 
-// More than the clock has room for is for ever.
+// A time beyond the range of the clock is for ever.
 Nanoseconds milliseconds(std::uint64_t ms) noexcept {
   constexpr std::uint64_t kMost = 1'000'000'000'000;
   return ms > kMost ? kWaitForEver : Nanoseconds(static_cast<std::int64_t>(ms) * 1'000'000);
 }
 
-// `codes`: up to a 0.
+// `codes` ends with a 0.
 RetryOptions retry_of(const int* codes, std::uint32_t attempts, std::uint32_t delay_ms) noexcept {
   RetryOptions retry{.attempts = attempts, .delay = milliseconds(delay_ms)};
   for (unsigned i = 0; codes != nullptr && i < retry.codes.size() && codes[i] != 0; ++i) retry.codes[i] = codes[i];
@@ -120,8 +124,8 @@ freehold::ProcessPoolOptions options_of(const freehold_pool_options& c) {
   return how;
 }
 
-int code_of(SubmitError refusal) noexcept {
-  switch (refusal) {
+int code_of(SubmitError error) noexcept {
+  switch (error) {
     case SubmitError::kNone: return FREEHOLD_OK;
     case SubmitError::kFull: return FREEHOLD_FULL;
     case SubmitError::kTooLarge: return FREEHOLD_TOO_LARGE;
@@ -139,10 +143,33 @@ int deliver(const Result& result, void* output, size_t capacity, size_t* output_
   return FREEHOLD_OK;
 }
 
-Future submit(freehold_pool* pool, const void* input, size_t input_bytes, Nanoseconds wait) {
+Future submit(freehold_pool* pool, const void* input, size_t input_bytes, const TaskOptions& options) {
+  return pool->submit(std::span(static_cast<const std::byte*>(input), input_bytes), options);
+}
+TaskOptions waiting(const freehold_pool* pool, Nanoseconds wait) {
   TaskOptions options = pool->defaults();
   options.wait_while_full = wait;
-  return pool->submit(std::span(static_cast<const std::byte*>(input), input_bytes), options);
+  return options;
+}
+int handed_out(Future future, freehold_task** task) {
+  if (!future.valid()) return code_of(future.submit_error());
+  *task = new freehold_task{std::move(future), {}};
+  return FREEHOLD_OK;
+}
+// A copy in which the members that an older caller does not know are 0.
+template <class Options>
+Options complete(const Options& options) noexcept {
+  Options all{};
+  std::memcpy(&all, &options, std::min(options.size, sizeof all));
+  return all;
+}
+void write_error(const std::string& why, char* error, size_t error_bytes) noexcept {
+  if (error != nullptr && error_bytes != 0) std::snprintf(error, error_bytes, "%s", why.c_str());
+}
+// Returns the whole length.
+size_t write_text(const std::string& what, char* text, size_t bytes) noexcept {
+  if (bytes != 0) std::snprintf(text, bytes, "%s", what.c_str());
+  return what.size();
 }
 
 }  // namespace
@@ -154,20 +181,17 @@ FREEHOLD_PROCESS_EXPORT int freehold_worker_run(freehold_component* component) {
 
 FREEHOLD_PROCESS_EXPORT freehold_pool* freehold_pool_open(const freehold_pool_options* options, char* error,
                                                           size_t error_bytes) {
-  // What an older caller does not know of is 0.
-  freehold_pool_options all{};
-  std::memcpy(&all, options, std::min(options->size, sizeof all));
   auto pool = std::make_unique<freehold_pool>();
-  pool->own.emplace(options_of(all));
+  pool->own.emplace(options_of(complete(*options)));
   const std::string why = pool->own->error();
-  if (error != nullptr && error_bytes != 0) std::snprintf(error, error_bytes, "%s", why.c_str());
+  write_error(why, error, error_bytes);
   return why.empty() ? pool.release() : nullptr;
 }
 
 FREEHOLD_PROCESS_EXPORT freehold_pool* freehold_pool_attach(const char* name, char* error, size_t error_bytes) {
   auto pool = std::make_unique<freehold_pool>();
   pool->attached.emplace(std::string(name));
-  if (error != nullptr && error_bytes != 0) std::snprintf(error, error_bytes, "%s", pool->attached->error().c_str());
+  write_error(pool->attached->error(), error, error_bytes);
   return pool->attached->ok() ? pool.release() : nullptr;
 }
 
@@ -177,17 +201,14 @@ FREEHOLD_PROCESS_EXPORT int freehold_pool_call(freehold_pool* pool, const void* 
                                                size_t capacity, size_t* output_bytes, int* detail) {
   if (output_bytes != nullptr) *output_bytes = 0;
   if (detail != nullptr) *detail = 0;
-  Future future = submit(pool, input, input_bytes, kWaitForEver);
+  Future future = submit(pool, input, input_bytes, waiting(pool, kWaitForEver));
   return future.valid() ? deliver(future.get(), output, capacity, output_bytes, detail) : code_of(future.submit_error());
 }
 
 FREEHOLD_PROCESS_EXPORT int freehold_pool_submit(freehold_pool* pool, const void* input, size_t input_bytes,
                                                  uint64_t wait_ms, freehold_task** task) {
   *task = nullptr;
-  Future future = submit(pool, input, input_bytes, milliseconds(wait_ms));
-  if (!future.valid()) return code_of(future.submit_error());
-  *task = new freehold_task{std::move(future), {}};
-  return FREEHOLD_OK;
+  return handed_out(submit(pool, input, input_bytes, waiting(pool, milliseconds(wait_ms))), task);
 }
 
 FREEHOLD_PROCESS_EXPORT int freehold_pool_submit_with(freehold_pool* pool, const void* input, size_t input_bytes,
@@ -195,8 +216,7 @@ FREEHOLD_PROCESS_EXPORT int freehold_pool_submit_with(freehold_pool* pool, const
   *task = nullptr;
   TaskOptions how = pool->defaults();
   if (options != nullptr) {
-    freehold_task_options all{};
-    std::memcpy(&all, options, std::min(options->size, sizeof all));
+    const freehold_task_options all = complete(*options);
     how.wait_while_full = milliseconds(all.wait_ms);
     if (all.limit_ms != 0) how.limit = milliseconds(all.limit_ms);
     if (all.within_ms != 0) how.within = milliseconds(all.within_ms);
@@ -204,10 +224,7 @@ FREEHOLD_PROCESS_EXPORT int freehold_pool_submit_with(freehold_pool* pool, const
     how.priority = priority_of(all.priority);
     if (all.retry_attempts != 0) how.retry = retry_of(all.retry_codes, all.retry_attempts, all.retry_delay_ms);
   }
-  Future future = pool->submit(std::span(static_cast<const std::byte*>(input), input_bytes), how);
-  if (!future.valid()) return code_of(future.submit_error());
-  *task = new freehold_task{std::move(future), {}};
-  return FREEHOLD_OK;
+  return handed_out(submit(pool, input, input_bytes, how), task);
 }
 
 FREEHOLD_PROCESS_EXPORT int freehold_task_wait(freehold_task* task, uint64_t wait_ms) {
@@ -245,30 +262,24 @@ FREEHOLD_PROCESS_EXPORT void freehold_task_kill(freehold_task* task) {
 FREEHOLD_PROCESS_EXPORT int freehold_pool_drain(freehold_pool* pool, uint64_t wait_ms) {
   if (pool->own) return pool->own->drain(milliseconds(wait_ms)) ? 1 : 0;
   pool->draining.store(true);
-  const std::uint64_t begun = now();
+  const std::uint64_t end = deadline_of(milliseconds(wait_ms));
   while (pool->attached->client().open_tasks() != 0 && !pool->attached->client().pool_is_gone()) {
-    if (now() - begun >= static_cast<std::uint64_t>(milliseconds(wait_ms).count())) return 0;
-    constexpr timespec kLook{0, 2'000'000};
-    ::nanosleep(&kLook, nullptr);
+    if (left_until(end) == 0) return 0;
+    constexpr timespec kPollInterval{0, 2'000'000};
+    ::nanosleep(&kPollInterval, nullptr);
   }
   return 1;
 }
 
 FREEHOLD_PROCESS_EXPORT size_t freehold_pool_metrics(freehold_pool* pool, char format, char* text, size_t bytes) {
   const freehold::ProcessPoolStats stats = pool->stats();
-  const std::string metrics = format == 'p' ? prometheus_text(stats) : json_text(stats);
-  if (bytes != 0) std::snprintf(text, bytes, "%s", metrics.c_str());
-  return metrics.size();
+  return write_text(format == 'p' ? prometheus_text(stats) : json_text(stats), text, bytes);
 }
 
 FREEHOLD_PROCESS_EXPORT size_t freehold_pool_error(freehold_pool* pool, char* text, size_t bytes) {
-  const std::string error = pool->error();
-  if (bytes != 0) std::snprintf(text, bytes, "%s", error.c_str());
-  return error.size();
+  return write_text(pool->error(), text, bytes);
 }
 
 FREEHOLD_PROCESS_EXPORT size_t freehold_pool_status(freehold_pool* pool, char* text, size_t bytes) {
-  const std::string status = freehold::text(pool->stats());
-  if (bytes != 0) std::snprintf(text, bytes, "%s", status.c_str());
-  return status.size();
+  return write_text(freehold::text(pool->stats()), text, bytes);
 }

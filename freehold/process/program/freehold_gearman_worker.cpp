@@ -1,5 +1,5 @@
-// freehold-gearman-worker: a machine that works for Gearman job servers (gearman_backend.hpp). Ends by SIGTERM or SIGINT,
-// with status 1 when its workers cannot be started.
+// freehold-gearman-worker: a machine that works for Gearman job servers (gearman_pool.hpp). SIGTERM or SIGINT ends it, with
+// status 0; it ends with status 1 when its workers cannot be started.
 #include <signal.h>
 #include <unistd.h>
 
@@ -8,19 +8,19 @@
 #include <ctime>
 #include <string>
 
-#include "freehold/process/gearman_backend.hpp"
+#include "freehold/process/gearman_pool.hpp"
 
 namespace {
 
 constexpr const char* kUsage =
     "usage: freehold-gearman-worker -s HOST[:PORT] [-s ...] [option ...] COMPONENT.so\n"
-    "  -s HOST[:PORT]  a job server; all of them serve\n"
-    "  -f FUNCTION     the component's name there (freehold)\n"
+    "  -s HOST[:PORT]  a job server; every one that is named is used\n"
+    "  -f FUNCTION     the component's name among the servers' jobs (freehold)\n"
     "  -n SLOTS        worker processes (two for each CPU)\n"
-    "  -a ATTEMPTS     of a task whose workers die (3)\n"
-    "  -t TASKS        a worker is replaced after so many (never)\n"
-    "  -m MIB          a worker is killed in the middle of a task when it holds so much (never)\n"
-    "  -b BYTES        of one task, in and out (1048576)\n"
+    "  -a ATTEMPTS     runs of a task whose workers die (3)\n"
+    "  -t TASKS        replace a worker after this many tasks (never)\n"
+    "  -m MIB          kill a worker, even in a task, that holds this much memory (never)\n"
+    "  -b BYTES        maximum length of an input, and of an output (1048576)\n"
     "  -w PROGRAM      the worker program (freehold-worker)\n";
 
 bool parse(int argc, char** argv, freehold::GearmanSupervisorOptions& options) {
@@ -57,9 +57,9 @@ int main(int argc, char** argv) {
   ::sigaddset(&ends, SIGINT);
   ::sigprocmask(SIG_BLOCK, &ends, nullptr);
   const freehold::GearmanSupervisor supervisor(options);
-  constexpr timespec kLook{0, 100'000'000};
+  constexpr timespec kPollInterval{0, 100'000'000};
   while (supervisor.ok())
-    if (::sigtimedwait(&ends, nullptr, &kLook) > 0) return 0;
+    if (::sigtimedwait(&ends, nullptr, &kPollInterval) > 0) return 0;
   std::fprintf(stderr, "freehold-gearman-worker: %s\n", supervisor.error().c_str());
   return 1;
 }

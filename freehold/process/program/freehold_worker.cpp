@@ -1,5 +1,5 @@
-// freehold-worker COMPONENT.so: the worker program for components in shared objects. freehold-worker --exec: for commands
-// (command_job.hpp). Started by a supervisor only.
+// freehold-worker COMPONENT.so: the worker program that loads a component from a shared object. freehold-worker --exec runs
+// commands instead (command_job.hpp). Only a process pool starts it.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   if (!worker.ok() || argc != 2) {
     const bool by_pool = std::getenv(freehold::process::kWorkerVariable) != nullptr && argc == 2;
     std::fprintf(stderr, by_pool ? "freehold-worker: the pool is of another version of Freehold, or its table is damaged\n"
-                                 : "freehold-worker: is started by a process pool, as freehold-worker COMPONENT.so\n");
+                                 : "freehold-worker: only a process pool can start it, as freehold-worker COMPONENT.so\n");
     return static_cast<int>(WorkerExit::kNoTable);
   }
   if (std::strcmp(argv[1], freehold::process::kExecWorker) == 0) return worker.run(&freehold::process::run_command_job);

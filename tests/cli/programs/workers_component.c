@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "freehold/process/component.h"
+#include "freehold/component.h"
 
 static int is(const char* task, const char* word) { return strncmp(task, word, strlen(word)) == 0; }
 

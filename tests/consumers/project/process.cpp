@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "freehold/process/process_pool.hpp"
+#include "freehold/process.hpp"
 
 int main() {
   freehold::ProcessPoolOptions options;

@@ -1,7 +1,7 @@
 /* The same in C, through the shared library. */
 #include <stdlib.h>
 
-#include "freehold/process/freehold_process.h"
+#include "freehold/process.h"
 
 int main(void) {
   freehold_pool_options options = {.size = sizeof options, .component = "./no_such_component.so", .attempts = 1};

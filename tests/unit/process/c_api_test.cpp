@@ -14,9 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "freehold/process/freehold_process.h"
-#include "freehold/process/named_socket.hpp"
-#include "freehold/process/process_pool.hpp"
+#include "freehold/process.h"
+#include "freehold/process.hpp"
 
 namespace {
 
@@ -95,7 +94,7 @@ TEST_F(ProcessCApi_Unit, AttachedByName_TasksRunUntilTheServerIsGone) {
   const std::string name = "c-" + std::to_string(::getpid());
   char error[256] = "";
   EXPECT_EQ(api_.freehold_pool_attach(name.c_str(), error, sizeof error), nullptr);
-  EXPECT_NE(std::string(error).find("nobody serves"), std::string::npos) << error;
+  EXPECT_NE(std::string(error).find("no process serves"), std::string::npos) << error;
   EXPECT_EQ(api_.freehold_pool_attach("a b", error, sizeof error), nullptr);
   EXPECT_NE(std::string(error).find("is no name"), std::string::npos) << error;
 

@@ -1,5 +1,5 @@
-// The pool with a component that misbehaves as it is told to: every kind of failure has its reason, and hurts no other task.
-#include "freehold/process/process_pool.hpp"
+// The pool with a component that misbehaves on command: every kind of failure has its reason, and harms no other task.
+#include "freehold/process.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -24,6 +24,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "freehold/process/confine.hpp"
+#include "freehold/process/histogram.hpp"
 
 namespace freehold {
 namespace {
@@ -1012,55 +1015,64 @@ TEST(ProcessPool_Unit, OtherProcessesAttach_OneIsKilled_ItsTasksAreDropped) {
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again.client().submit("echo y").get().text(), "y");
 }
+// A process with a pool that serves one end of a socket pair; this process has the other end.
+class ServingProcess {
+ public:
+  explicit ServingProcess(void (*then)(ProcessPool&) = [](ProcessPool&) {}) {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::close(ends[1]);
+      ProcessPool pool(options());
+      pool.serve(ends[0]);
+      then(pool);
+      ::pause();
+    }
+    ::close(ends[0]);
+    socket_ = ends[1];
+  }
+  ~ServingProcess() {
+    kill();
+    EXPECT_EQ(::waitpid(child_, nullptr, 0), child_);
+  }
+  ServingProcess(const ServingProcess&) = delete;
+  ServingProcess& operator=(const ServingProcess&) = delete;
+
+  // For an AttachedClient, which closes it.
+  [[nodiscard]] int socket() const { return socket_; }
+  void kill() const { ::kill(child_, SIGKILL); }
+
+ private:
+  pid_t child_ = 0;
+  int socket_ = -1;
+};
 TEST(ProcessPool_Unit, PoolGone_AttachedClientFails_NoHang) {
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close(ends[1]);
-    ProcessPool pool(options());
-    pool.serve(ends[0]);
-    ::pause();
-  }
-  ::close(ends[0]);
-  {
-    process::AttachedClient attached(ends[1]);
-    ASSERT_TRUE(attached.ok());
-    ASSERT_EQ(attached.client().submit("echo y").get().text(), "y");
-    Future hangs = attached.client().submit("hang");
-    ::kill(child, SIGKILL);
-    EXPECT_EQ(hangs.get().failure().kind, FailureKind::kNoWorker);
-    EXPECT_EQ(attached.client().submit("echo y").submit_error(), SubmitError::kNoWorker);
-  }
-  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const ServingProcess pool;
+  process::AttachedClient attached(pool.socket());
+  ASSERT_TRUE(attached.ok());
+  ASSERT_EQ(attached.client().submit("echo y").get().text(), "y");
+  Future hangs = attached.client().submit("hang");
+  pool.kill();
+  EXPECT_EQ(hangs.get().failure().kind, FailureKind::kNoWorker);
+  EXPECT_EQ(attached.client().submit("echo y").submit_error(), SubmitError::kNoWorker);
 }
 // The pool's process has forked a child that did not exec and has a copy of the socket.
 TEST(ProcessPool_Unit, PoolGoneButForkedChildLives_AttachedClientFails) {
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close(ends[1]);
-    ProcessPool pool(options());
-    pool.serve(ends[0]);
-    static_cast<void>(pool.call("echo up"));
+  const ServingProcess pool([](ProcessPool& served) {
+    static_cast<void>(served.call("echo up"));
     if (::fork() == 0) {
       ::sleep(30);
       ::_exit(0);
     }
-    ::pause();
-  }
-  ::close(ends[0]);
-  {
-    process::AttachedClient attached(ends[1]);
-    ASSERT_TRUE(attached.ok());
-    ASSERT_EQ(attached.client().submit("echo y").get().text(), "y");
-    Future hangs = attached.client().submit("hang");
-    ::kill(child, SIGKILL);
-    EXPECT_TRUE(hangs.wait_for(10s));
-    EXPECT_EQ(hangs.get().failure().kind, FailureKind::kNoWorker);
-  }
-  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  });
+  process::AttachedClient attached(pool.socket());
+  ASSERT_TRUE(attached.ok());
+  ASSERT_EQ(attached.client().submit("echo y").get().text(), "y");
+  Future hangs = attached.client().submit("hang");
+  pool.kill();
+  EXPECT_TRUE(hangs.wait_for(10s));
+  EXPECT_EQ(hangs.get().failure().kind, FailureKind::kNoWorker);
 }
 // As a pool of another version would pass it.
 TEST(ProcessPool_Unit, PoolOfAnotherVersion_RefusedWithWords) {

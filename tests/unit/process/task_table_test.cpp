@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "freehold/process/worker.hpp"
+#include "freehold/process/shared_memory.hpp"
 
 namespace freehold::process {
 namespace {

@@ -1,15 +1,15 @@
-// A pool's statistics for programs: JSON, and the text format of Prometheus (exposition format 0.0.4).
+#include "freehold/process/pool_stats.hpp"
+
 #include <cstdio>
 #include <iterator>
 #include <string>
 #include <utility>
 
-#include "freehold/process/process_pool.hpp"
-
 namespace freehold {
 namespace {
 
 using process::ExitReason;
+using process::kExitReasons;
 
 // Calls visit(name, value, whether it only grows, what it is) for each figure.
 template <class Visit>
@@ -40,13 +40,33 @@ std::string name_of(ExitReason exit_reason) {
 
 }  // namespace
 
+std::string text(const ProcessPoolStats& s) {
+  char line[512];
+  int used =
+      std::snprintf(line, sizeof line,
+                    "waiting %u, running %u of %u; %u workers; %llu done, %llu failed, %llu refused; median %.0f us, "
+                    "99%% %.0f us; %llu handed on; ended:",
+                    s.waiting, s.running, s.entries, s.workers.live, static_cast<unsigned long long>(s.tasks.delivered),
+                    static_cast<unsigned long long>(s.tasks.failed), static_cast<unsigned long long>(s.tasks.refused),
+                    static_cast<double>(s.tasks.median) / 1e3, static_cast<double>(s.tasks.p99) / 1e3,
+                    static_cast<unsigned long long>(s.workers.handed_on));
+  std::string text(line, static_cast<std::size_t>(used));
+  for (std::size_t i = 0; i < kExitReasons; ++i) {
+    if (s.workers.ended[i] == 0) continue;
+    used = std::snprintf(line, sizeof line, " %s %llu", process::text(static_cast<ExitReason>(i)),
+                         static_cast<unsigned long long>(s.workers.ended[i]));
+    text.append(line, static_cast<std::size_t>(used));
+  }
+  return text;
+}
+
 std::string json_text(const ProcessPoolStats& stats) {
   std::string json = "{";
   for_each_figure(stats, [&](const char* name, std::uint64_t value, bool, const char*) {
     json += std::string("\"") + name + "\":" + std::to_string(value) + ",";
   });
   json += "\"workers_ended\":{";
-  for (std::size_t i = 0; i < process::kExitReasons; ++i)
+  for (std::size_t i = 0; i < kExitReasons; ++i)
     json += (i == 0 ? "\"" : ",\"") + name_of(static_cast<ExitReason>(i)) + "\":" + std::to_string(stats.workers.ended[i]);
   json += "},\"latency_ns\":{";
   for (std::size_t i = 0; i < std::size(kQuantiles); ++i)
@@ -67,7 +87,7 @@ std::string prometheus_text(const ProcessPoolStats& stats, const std::string& pr
   });
   const std::string ended = prefix + "_workers_ended_total";
   head(ended, "counter", "Worker processes that ended, by reason");
-  for (std::size_t i = 0; i < process::kExitReasons; ++i)
+  for (std::size_t i = 0; i < kExitReasons; ++i)
     text +=
         ended + "{reason=\"" + name_of(static_cast<ExitReason>(i)) + "\"} " + std::to_string(stats.workers.ended[i]) + "\n";
   const std::string latency = prefix + "_latency_seconds";

@@ -1,0 +1,24 @@
+// Freehold's process pool: runs a component that crashes or does not scale in supervised worker processes.
+//
+//   #include "freehold/process.hpp"
+//
+//   freehold::ProcessPool pool({.component = "./slow.so", .limit = std::chrono::seconds(5)});
+//   freehold::process::Result result = pool.call("some input");      // or submit(), from any thread
+//   if (result.ok()) use(result.text()); else complain(text(result.failure()));
+//
+// The component is a shared object with one C function (freehold/component.h), or a worker program (process::Worker). Other
+// processes of the same user may use the pool too (process::AttachedClient, process::NamedSocket). From C, and from every
+// language that can load a shared library: freehold/process.h. Beyond one machine: freehold/process_gearman.hpp. The guide
+// is docs/process.md. Link freehold::process.
+#pragma once
+#include "freehold/component.h"
+#include "freehold/process/attached_client.hpp"
+#include "freehold/process/client.hpp"
+#include "freehold/process/confinement.hpp"
+#include "freehold/process/future.hpp"
+#include "freehold/process/named_socket.hpp"
+#include "freehold/process/pool_events.hpp"
+#include "freehold/process/pool_stats.hpp"
+#include "freehold/process/process_pool.hpp"
+#include "freehold/process/task.hpp"
+#include "freehold/process/worker.hpp"

@@ -1,0 +1,234 @@
+// The process pool beyond one machine: the same tasks, futures and reasons over Gearman job servers.
+//
+//   freehold::GearmanPool pool({.servers = {"one:4730", "two:4730"}});            // where the clients are
+//   auto result = pool.call("some input");
+//
+//   freehold::GearmanSupervisor machine({.servers = {"one:4730", "two:4730"},     // on every machine that works
+//                                        .workers = {.component = "./slow.so", .max_workers = 8}});
+//
+// A GearmanSupervisor is a ProcessPool whose tasks come from the job servers: one connection per worker slot takes one job
+// at a time and gives it to the pool, whose rules hold for it: attempts, deadline, memory, replaced workers. So the answer
+// carries the reason of a failure, which Gearman's own retries would lose. If the machine, the supervisor or the pool as a
+// whole fails, the connections close unanswered, and the job server gives the jobs to other machines at once.
+//
+// A client whose server is lost gives the task to the next one, by the same unique id. Delivery is exactly once: a future
+// gets the first answer, and the connections on which another one could come are closed. Execution is at least once: a
+// supervisor that gets an id which it runs or has lately run returns the first run's answer, but two machines do not know of
+// each other.
+//
+// Threads: any, on the pool and the supervisor; a future or result belongs to one thread at a time.
+// Cost: a thread and a connection for each task that the servers know of, both kept; and one of each for each worker slot.
+// docs/process.md has the setup. Link freehold::process_gearman, which exists if libgearman was found when Freehold was
+// built.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "freehold/process/process_pool.hpp"
+
+namespace freehold {
+
+namespace process {
+
+struct GearmanTask;
+
+/// How a task ended; process::Result of a task whose output came over the network.
+class GearmanResult {
+ public:
+  GearmanResult() noexcept = default;
+  /// A result without a task.
+  /// @param failure  the reason
+  explicit GearmanResult(Failure failure) noexcept : failure_(failure) {}
+
+  /// Returns: whether the task has output.
+  [[nodiscard]] bool ok() const noexcept { return task_ != nullptr && failure_.kind == FailureKind::kNone; }
+  /// Returns: why there is no output; kNone if there is one.
+  [[nodiscard]] Failure failure() const noexcept { return failure_; }
+  /// Returns: the output; empty unless ok(). Valid as long as the result.
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  /// Returns: bytes() as text.
+  [[nodiscard]] std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+  }
+
+ private:
+  friend class GearmanFuture;
+  std::shared_ptr<const GearmanTask> task_;
+  Failure failure_;
+  std::span<const std::byte> bytes_;
+};
+
+/// A submitted task, as process::Future. Destroying it drops the task. It must not outlive the pool.
+class GearmanFuture {
+ public:
+  GearmanFuture() noexcept = default;
+  /// A future without a task.
+  /// @param error  why there is none
+  explicit GearmanFuture(SubmitError error) noexcept : submit_error_(error) {}
+  /// For the pool itself.
+  /// @param task  the task
+  explicit GearmanFuture(std::shared_ptr<GearmanTask> task) noexcept : task_(std::move(task)) {}
+  ~GearmanFuture() { cancel(); }
+  GearmanFuture(GearmanFuture&& other) noexcept = default;
+  GearmanFuture& operator=(GearmanFuture&& other) noexcept;
+
+  /// Returns: whether there is a task whose result has not been taken yet.
+  [[nodiscard]] bool valid() const noexcept { return task_ != nullptr; }
+  /// Returns: why submit() made no task; kNone if it made one.
+  [[nodiscard]] SubmitError submit_error() const noexcept { return submit_error_; }
+  /// Waits until the task is over.
+  /// @param time  at most so long
+  /// Returns: whether it is over; true without a task.
+  bool wait_for(Nanoseconds time);
+  /// Waits until the task is over.
+  void wait() { wait_for(kWaitForEver); }
+  /// Waits for the result and takes it; !valid() afterwards.
+  /// Returns: the result; without a task a failure, kRefused or kNoWorker.
+  [[nodiscard]] GearmanResult get();
+  /// Drops the task. A waiting task never starts: its connection is closed within 0.1 s, and the server forgets it. The
+  /// output of a running one is discarded.
+  void cancel();
+
+ private:
+  std::shared_ptr<GearmanTask> task_;
+  SubmitError submit_error_ = SubmitError::kNone;
+};
+
+}  // namespace process
+
+/// How clients reach the machines.
+struct GearmanPoolOptions {
+  std::vector<std::string> servers;   ///< "host:port", "host" (port 4730) or "[address]:port"
+  std::string function = "freehold";  ///< the component's name among the servers' jobs
+  /// Tasks that the servers know of at a time; at least as many as all machines have slots.
+  unsigned connections = 64;
+  std::uint32_t entries = 256;        ///< tasks at a time, from submit() until their result is got
+  std::uint64_t max_input = 1 << 20;  ///< bytes; at most the supervisors' max_input
+  process::Nanoseconds limit{0};      ///< time limit of one run, unless the task has its own; 0: none
+  process::Nanoseconds without_server{std::chrono::seconds(30)};  ///< then a task that no server accepts fails
+  /// While a task waits for its answer: how often a connection checks whether the server's host is there; 0: never.
+  process::Nanoseconds host_check{std::chrono::seconds(5)};
+};
+
+/// The figures of one pool.
+struct GearmanPoolStats {
+  process::ClientStats tasks;     ///< of this pool
+  std::uint32_t waiting = 0;      ///< tasks that no server has yet
+  std::uint32_t running = 0;      ///< tasks that a server has
+  std::uint32_t entries = 0;      ///< tasks that there is room for
+  std::uint64_t resubmitted = 0;  ///< tasks that went to another server because theirs was lost
+};
+
+/// Runs tasks on the machines behind some Gearman job servers.
+class GearmanPool {
+ public:
+  /// @param options  servers, and limits
+  /// Errors: !ok(), error() says why.
+  explicit GearmanPool(const GearmanPoolOptions& options);
+  /// Pre: no future, result or caller of submit() is left.
+  ~GearmanPool();
+  GearmanPool(const GearmanPool&) = delete;
+  GearmanPool& operator=(const GearmanPool&) = delete;
+
+  /// Returns: whether the options make sense. A server that is not there may still come, see without_server.
+  [[nodiscard]] bool ok() const { return error_.empty(); }
+  /// Returns: what is wrong with the options, in one line; empty if ok().
+  [[nodiscard]] const std::string& error() const { return error_; }
+
+  /// Submits a task with defaults().
+  /// @param input  copied
+  /// Returns: the task. Errors: a future that is not valid(); its submit_error() says why.
+  [[nodiscard]] process::GearmanFuture submit(std::span<const std::byte> input) { return submit(input, defaults_); }
+  /// The same, of text.
+  /// @param input  copied
+  /// Returns: the task. Errors: as above.
+  [[nodiscard]] process::GearmanFuture submit(std::string_view input) { return submit(input, defaults_); }
+  /// The same with options of its own.
+  /// @param input    copied
+  /// @param options  of this task; only `limit` and `wait_while_full` count
+  /// Returns: the task. Errors: as above.
+  [[nodiscard]] process::GearmanFuture submit(std::span<const std::byte> input, const process::TaskOptions& options);
+  /// The same, of text, with options of its own.
+  /// @param input    copied
+  /// @param options  of this task; only `limit` and `wait_while_full` count
+  /// Returns: the task. Errors: as above.
+  [[nodiscard]] process::GearmanFuture submit(std::string_view input, const process::TaskOptions& options) {
+    return submit(std::as_bytes(std::span(input)), options);
+  }
+  /// Submits the inputs in order, until one is not accepted.
+  /// @param inputs   one for each task
+  /// @param futures  receives the tasks. Pre: as many as inputs
+  /// Returns: how many were submitted.
+  std::size_t submit_all(std::span<const std::span<const std::byte>> inputs, std::span<process::GearmanFuture> futures);
+  /// Returns: the options that submit() uses if it gets none.
+  [[nodiscard]] const process::TaskOptions& defaults() const noexcept { return defaults_; }
+  /// Submits a task and waits for its result.
+  /// @param input  copied
+  /// Returns: the result; kNoWorker if the task was not accepted.
+  [[nodiscard]] process::GearmanResult call(std::string_view input);
+
+  /// Returns: the figures of this pool.
+  [[nodiscard]] GearmanPoolStats stats() const;
+  /// Returns: the figures in one line for people.
+  [[nodiscard]] std::string status() const;
+
+  struct Dispatcher;  // the threads that carry the tasks
+
+ private:
+  std::string error_;
+  process::TaskOptions defaults_;
+  std::unique_ptr<Dispatcher> dispatcher_;  // null unless ok()
+};
+
+/// How a machine works for the job servers.
+struct GearmanSupervisorOptions {
+  std::vector<std::string> servers;   ///< as GearmanPoolOptions::servers
+  std::string function = "freehold";  ///< as GearmanPoolOptions::function
+  /// The machine's pool: max_workers is the number of slots; `limit` is ignored, since each task brings its client's.
+  ProcessPoolOptions workers;
+  /// Bytes of the latest answers, for a client that did not get one and asks again.
+  std::uint64_t kept_answers = 16 << 20;
+};
+
+/// The figures of one machine.
+struct GearmanSupervisorStats {
+  ProcessPoolStats pool;          ///< of its workers
+  std::uint64_t answered = 0;     ///< tasks
+  std::uint64_t repeated = 0;     ///< of these with the answer of an earlier run
+  std::uint64_t handed_back = 0;  ///< tasks that were left to the server for another machine
+};
+
+/// A machine that works for Gearman job servers.
+class GearmanSupervisor {
+ public:
+  /// Starts to take jobs.
+  /// @param options  servers and workers
+  /// Errors: !ok(), error() says why.
+  explicit GearmanSupervisor(const GearmanSupervisorOptions& options);
+  /// Takes no more jobs. Running ones get one more second, then the servers give them to other machines.
+  ~GearmanSupervisor();
+  GearmanSupervisor(const GearmanSupervisor&) = delete;
+  GearmanSupervisor& operator=(const GearmanSupervisor&) = delete;
+
+  /// Returns: whether it takes jobs. Once its workers cannot be started it takes none, and must be replaced.
+  [[nodiscard]] bool ok() const { return error().empty(); }
+  /// Returns: why it takes none, in one line; empty if ok().
+  [[nodiscard]] std::string error() const;
+  /// Returns: the figures of this machine.
+  [[nodiscard]] GearmanSupervisorStats stats() const;
+  /// Returns: the processes of the live workers.
+  [[nodiscard]] std::vector<int> worker_pids() const;
+
+  struct Slots;  // a thread and its connections for each worker
+
+ private:
+  std::string error_;
+  std::unique_ptr<Slots> slots_;  // null if the options are wrong
+};
+
+}  // namespace freehold

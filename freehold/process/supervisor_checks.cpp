@@ -1,0 +1,158 @@
+// The checks of a supervisor at every tick: deadlines, memory, hung starts, stuck tasks, damage, pages to give back.
+#include "freehold/process/supervisor.hpp"
+
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "freehold/process/client.hpp"
+#include "freehold/process/process_info.hpp"
+
+namespace freehold::process {
+namespace {
+
+// What the supervisor knows without the table, see TaskTable::find_damage().
+struct KnownState {
+  std::uint32_t own_epoch;
+  const std::function<bool(unsigned)> is_live, is_connected;
+  const std::function<bool(std::uint32_t, TaskWord)> lasts;
+  std::vector<bool> asked;
+
+  [[nodiscard]] static bool closed() noexcept { return false; }
+  [[nodiscard]] std::uint32_t epoch() const noexcept { return own_epoch; }
+  [[nodiscard]] bool has_another(unsigned worker) {
+    const bool before = asked[worker];
+    asked[worker] = true;
+    return before;
+  }
+};
+
+}  // namespace
+
+void Supervisor::kill_overdue(std::uint64_t time) noexcept {
+  // A worker that was stopped before it could note when it began has begun when a check first saw it.
+  const auto since = [&](const Claim& claim, std::uint64_t started, std::uint64_t limit) -> std::uint64_t {
+    const std::uint64_t seen = unchanged_since(claim.entry, claim.word, time);
+    const std::uint64_t begun = started != 0 ? started : seen;
+    if (time <= begun || time - begun <= limit) return begun;
+    return has_had_cpu_time(claim, time, time - begun - limit) ? begun : 0;
+  };
+  while (const std::optional<Claim> claim = table_.find_overdue(time, since)) {
+    if (claim->word.worker() >= table_.shape().workers) continue;  // damage, which the next check finds
+    const std::uint64_t limit = table_.limit(claim->entry) / 1'000'000;
+    const auto milliseconds =
+        static_cast<std::int32_t>(table_.expired(claim->entry, time) ? table_.within_ms(claim->entry) : limit);
+    slots_[claim->word.worker()].kill_reason = {FailureKind::kDeadline, milliseconds};
+    slots_[claim->word.worker()].cancelled = table_.limit(claim->entry) == Table::kKilled;
+    kill(claim->word.worker());
+  }
+}
+
+// When a check first found the entry in the state in which it is.
+std::uint64_t Supervisor::unchanged_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept {
+  Observation& seen = observed_[entry];
+  if (!seen.word.same_attempt(word)) {
+    seen.word = word;
+    seen.since = time;
+    seen.helped = false;
+  }
+  return seen.since;
+}
+
+// A worker that waited for a CPU when its task's limit passed gets 5 ms of CPU time before it is killed. Without that, 1 of
+// a million empty tasks failed at a limit of 20 ms on a machine with four runnable threads for each CPU.
+bool Supervisor::has_had_cpu_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept {
+  constexpr std::uint64_t kOwnTime = 5'000'000, kMostGrace = 1'000'000'000;
+  if (claim.word.worker() >= table_.shape().workers) return false;
+  Slot& slot = slots_[claim.word.worker()];
+  const std::uint64_t waited = time_without_cpu(slot.pid.load(std::memory_order_relaxed));
+  if (!slot.overdue.same_attempt(claim.word) || slot.overdue_entry != claim.entry) {
+    slot.overdue = claim.word;
+    slot.overdue_entry = claim.entry;
+    slot.overdue_since = time;
+    slot.overdue_cpu_wait = waited;
+    return false;
+  }
+  const std::uint64_t elapsed = time - slot.overdue_since, lost = waited - slot.overdue_cpu_wait;
+  return beyond >= kMostGrace || elapsed >= lost + kOwnTime;
+}
+
+void Supervisor::kill_large(std::uint64_t time) noexcept {
+  if (options_.kill_rss == 0 || groups_ || time - last_memory_check_ < options_.tick) return;
+  last_memory_check_ = time;
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
+    const int pid = slots_[slot].pid.load(std::memory_order_relaxed);
+    if (pid == 0 || own_resident_bytes(pid) <= options_.kill_rss) continue;
+    const std::optional<Claim> claim = table_.running(slot);
+    if (claim && !claim->word.overdue() && !table_.mark_for_kill(*claim)) continue;  // it has just finished: not now
+    slots_[slot].kill_reason = {FailureKind::kMemory, static_cast<std::int32_t>(options_.kill_rss >> 20)};
+    kill(slot);
+  }
+}
+
+void Supervisor::kill_hung_starts(std::uint64_t time) noexcept {
+  for (unsigned slot = 0; options_.load_limit != 0 && slot < table_.shape().workers; ++slot) {
+    Slot& worker = slots_[slot];
+    if (worker.pid.load(std::memory_order_relaxed) == 0 || table_.is_up(slot) || time <= worker.born) continue;
+    if (time - worker.born <= options_.load_limit) continue;
+    worker.kill_reason = {FailureKind::kDeadline, static_cast<std::int32_t>(options_.load_limit / 1'000'000)};
+    kill(slot);
+  }
+}
+
+void Supervisor::help_stuck_tasks(std::uint64_t time) noexcept {
+  const auto stuck = [&](std::uint32_t entry, TaskWord word) {
+    const bool is_stuck = time - unchanged_since(entry, word, time) >= options_.tick;
+    if (!word.is_over()) return is_stuck;
+    // Once: a result may wait for its client for any time.
+    return is_stuck && !std::exchange(observed_[entry].helped, true);
+  };
+  table_.help_stuck(stuck);
+}
+
+// Gives back the pages that free entries do not need; after a delay, since a task of 1 MiB costs several times as much with
+// fresh pages. Returns after how long to check again.
+std::uint64_t Supervisor::purge(std::uint64_t time) {
+  std::uint64_t next = sync::kForever;
+  for (std::uint32_t i = 0; table_.is_large() && i < table_.shape().entries; ++i) {
+    const TaskWord word = table_.word(i);
+    if (word.state() != TaskState::kFree || word.generation() == observed_[i].clean_generation) continue;
+    const std::uint64_t free_for = time - unchanged_since(i, word, time);
+    if (free_for < options_.purge_delay) {
+      next = std::min(next, options_.purge_delay - free_for);
+      continue;
+    }
+    const std::optional<Ticket> ticket = table_.try_acquire_entry(i, TaskWord::kPurger);
+    if (!ticket) continue;
+    table_.purge(i, [&](std::uint64_t offset, std::uint64_t bytes) { memory_.purge(offset, bytes); });
+    observed_[i].clean_generation = ticket->generation;
+    table_.drop(*ticket);
+  }
+  return next;
+}
+
+void Supervisor::look_for_damage(std::uint64_t time) {
+  KnownState known{
+      .own_epoch = epoch_,
+      .is_live = [&](unsigned worker) { return slots_[worker].pid.load(std::memory_order_relaxed) != 0; },
+      .is_connected = [&](unsigned client) { return client == 0 || sockets_[client] >= 0; },
+      .lasts = [&](std::uint32_t i, TaskWord word) { return time - unchanged_since(i, word, time) >= 2 * options_.tick; },
+      .asked = std::vector<bool>(table_.shape().workers)};
+  const char* damaged = table_.find_damage(known);
+  const bool reported = options_.local_client != nullptr && options_.local_client->take_damage_suspicion();
+  if (damaged == nullptr && (reported || task_revoked_)) damaged = "a task's state";
+  if (damaged != nullptr) reset_table(damaged);
+}
+
+void Supervisor::reset_table(const char* damaged) {
+  report({.kind = PoolEvent::Kind::kDamaged, .text = damaged, .last_lines = {}});
+  wait_until_dead(0);
+  task_revoked_ = false;
+  damaged_.fetch_add(1, std::memory_order_relaxed);
+  epoch_ = static_cast<std::uint32_t>(damaged_.load(std::memory_order_relaxed) << 16 | (now() >> 20 & 0xffff));
+  // Odd multiples of the time: no ticket has this generation, but by a chance of 2^-32.
+  table_.reset(static_cast<std::uint32_t>(now() * 0x9e3779b97f4a7c15 >> 32), epoch_);
+  for (Observation& seen : observed_) seen = {};  // used pages are purged later
+}
+
+}  // namespace freehold::process

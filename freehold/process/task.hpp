@@ -1,0 +1,86 @@
+// The values that a user of the process pool gives with a task and gets back: options, priority, and the reason why a task
+// has no output. Plain data; any thread.
+#pragma once
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+namespace freehold::process {
+
+/// Every duration of the process pool.
+using Nanoseconds = std::chrono::nanoseconds;
+/// A wait without an end.
+inline constexpr Nanoseconds kWaitForEver = Nanoseconds::max();
+
+/// Why a task has no output.
+enum class FailureKind : std::uint32_t {
+  kNone,       ///< it has one
+  kSignal,     ///< its worker was killed by a signal; value: the number, or 0 if another process reaped the worker
+  kExit,       ///< its worker exited; value: the status
+  kDeadline,   ///< it ran beyond its time limit; value: the limit in milliseconds
+  kMemory,     ///< its worker held more memory than allowed; value: the limit in MiB
+  kComponent,  ///< the component rejected it; value: the number that the component returned
+  kNoWorker,   ///< no worker could be started, or the pool was shut down
+  kCorrupt,    ///< the task table was overwritten, so nothing that is known of the task can be trusted
+  kRefused,    ///< submit() made no task; value: the SubmitError
+};
+
+/// How a task failed: the kind and its figure.
+struct Failure {
+  FailureKind kind = FailureKind::kNone;  ///< the reason
+  std::int32_t value = 0;                 ///< see FailureKind
+  /// @param a  a failure
+  /// @param b  another one
+  /// Returns: whether kind and value are equal.
+  friend constexpr bool operator==(const Failure& a, const Failure& b) noexcept = default;
+};
+
+/// Why submit() made no task.
+enum class SubmitError : std::uint8_t {
+  kNone,      ///< it made one
+  kFull,      ///< the table stayed full for as long as the caller would wait
+  kTooLarge,  ///< the input is longer than max_input
+  kNoWorker,  ///< no worker can be started, or the pool is gone
+};
+
+/// The failure that get() of a future without a task returns.
+/// @param error  why there is no task
+/// Returns: kNoWorker or kRefused.
+[[nodiscard]] constexpr Failure failure_of(SubmitError error) noexcept {
+  return {error == SubmitError::kNoWorker ? FailureKind::kNoWorker : FailureKind::kRefused,
+          static_cast<std::int32_t>(error)};
+}
+
+/// Which of two waiting tasks starts first.
+enum class Priority : std::uint8_t {
+  kHigh,    ///< before all others
+  kNormal,  ///< the default
+  kLow,     ///< after all others
+};
+inline constexpr unsigned kPriorities = 3;
+
+/// How many of a component's codes a retry policy can name.
+inline constexpr unsigned kMaxRetryCodes = 4;
+
+/// Whether a task that its component rejects, by returning a number, runs again.
+struct RetryOptions {
+  std::array<int, kMaxRetryCodes> codes{};  ///< retry for these numbers only; all 0: for every number
+  unsigned attempts = 0;                    ///< runs in all, including those whose worker died; 0: no retry
+  Nanoseconds delay{0};                     ///< before the next run, in whole milliseconds
+};
+
+/// What a task may take, and when it starts.
+struct TaskOptions {
+  /// Time limit of one run. Beyond it the worker is killed and the task is tried again; 0: no limit.
+  Nanoseconds limit{0};
+  /// Time limit from submission to result, over waiting and all attempts; 0: no limit.
+  Nanoseconds within{0};
+  unsigned attempts = 0;                  ///< runs in all, if workers die; 0: the pool's number
+  Priority priority = Priority::kNormal;  ///< of equal tasks the older one starts first
+  RetryOptions retry{};                   ///< for tasks that the component rejects
+  /// How long submit() waits while the table is full; 0: not at all. Meanwhile, results that nobody has got yet are moved
+  /// out of the table, so a program may keep any number of futures.
+  Nanoseconds wait_while_full = kWaitForEver;
+};
+
+}  // namespace freehold::process

@@ -1,0 +1,34 @@
+// The agreement between a supervisor and the workers that it starts: descriptors, the environment variable, limits, exit
+// statuses.
+#pragma once
+#include <cstdint>
+
+namespace freehold::process {
+
+// The descriptors that a worker starts with: the table and the wakeup eventfd. Those of the pool's process lie above them.
+inline constexpr int kTableDescriptor = 3, kWakeupDescriptor = 4, kLowestPoolDescriptor = 10;
+// The variable that carries the worker's slot, its supervisor and its limits.
+inline constexpr const char* kWorkerVariable = "FREEHOLD_WORKER";
+
+// When a worker ends by itself; 0 is never.
+struct WorkerLimits {
+  std::uint64_t idle = 0;     // nanoseconds without a task
+  std::uint64_t max_age = 0;  // nanoseconds
+  std::uint64_t max_tasks = 0;
+  std::uint64_t max_rss = 0;  // bytes; checked after each task of 1 ms or more, or after 64 tasks
+};
+
+// Exit statuses of a worker that was not in a task.
+enum class WorkerExit : int {
+  kClosed = 0,
+  kIdle = 80,
+  kMaxTasks = 81,
+  kMaxRss = 82,
+  kMaxAge = 83,
+  kNoTable = 84,      // it did not find the table that its supervisor should have given it
+  kNoComponent = 85,  // the shared object could not be loaded
+  kRevoked = 86,      // its task was taken from it
+  kNotConfined = 87,  // the kernel refused the confinement
+};
+
+}  // namespace freehold::process

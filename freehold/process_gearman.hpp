@@ -1,0 +1,12 @@
+// Freehold's process pool beyond one machine: the same tasks and results over Gearman job servers.
+//
+//   #include "freehold/process_gearman.hpp"
+//
+//   freehold::GearmanPool pool({.servers = {"one:4730", "two:4730"}});
+//   freehold::process::GearmanResult result = pool.call("some input");
+//
+// docs/process.md has the setup. Link freehold::process_gearman, which exists if libgearman was found when Freehold was
+// built.
+#pragma once
+#include "freehold/process.hpp"
+#include "freehold/process/gearman_pool.hpp"
