@@ -1,15 +1,15 @@
-"""Python functions in Freehold's worker processes, through libfreehold_process.so.
+"""Runs Python functions in Freehold's worker processes, through libfreehold_process.so.
 
     from freehold import ProcessPool
 
     with ProcessPool(function=work, max_workers=4, limit=5.0) as pool:
         pool(3)                                   # calls work(3) in a worker and returns what it returns
         pool.submit(other, 3).result()            # a concurrent.futures.Executor, for any function
-        await pool.acall(3)                       # asyncio; loop.run_in_executor(pool, other, 3) does, too
+        await pool.acall(3)                       # asyncio; or loop.run_in_executor(pool, other, 3)
 
-What the standard library's pool does not: a worker that crashes, hangs beyond `limit` or grows beyond `kill_rss` fails the one
-call that it ran, by WorkerDied; the others go on, and a new worker is started. Functions, arguments and results are pickled, as
-there; a program guards its main module by `if __name__ == "__main__":`, as with the "spawn" method there. Threads: any.
+Unlike in the standard library's pool, a worker that crashes, hangs beyond `limit` or grows beyond `kill_rss` fails only the call
+that it ran, by WorkerDied; other calls go on, and a new worker is started. As in the standard library, functions, arguments and
+results are pickled, and a program guards its main module by `if __name__ == "__main__":` (the "spawn" method). Threads: any.
 """
 import base64
 import concurrent.futures
@@ -32,7 +32,7 @@ ANSWER_TOO_LARGE = 1            # what the worker's component returns
 
 
 class WorkerDied(RuntimeError):
-    """A worker did not live to end the call. `kind` and `detail` are those of freehold_process.h."""
+    """The worker died before the call ended. `kind` and `detail` are those of freehold/process.h."""
 
     def __init__(self, kind, detail, text):
         super().__init__(text)
@@ -43,7 +43,7 @@ class WorkerDied(RuntimeError):
 
 
 class TooLarge(ValueError):
-    """Arguments or result need more than max_input or max_output bytes."""
+    """The pickled arguments or result need more than max_input or max_output bytes."""
 
 
 class _Options(ctypes.Structure):
@@ -90,7 +90,7 @@ def _milliseconds(seconds):
 
 
 class _Buffer(threading.local):
-    """A thread's own room for an answer. What is not used of it does not exist."""
+    """A thread's buffer for answers. Pages of it that are never used take no memory."""
 
     def __init__(self, size):
         self.memory = ctypes.create_string_buffer(size)
@@ -101,9 +101,22 @@ class _Buffer(threading.local):
 
 
 class ProcessPool(concurrent.futures.Executor):
-    """See the module. Seconds for `limit` (of a call), `idle` (of a worker without a call); bytes for `kill_rss` (in a call),
-    `max_rss` (between two calls), `max_input`, `max_output` (of one pickled call or result). `attempts`: of a call whose worker
-    dies; more than 1 runs it again. `initializer(*initargs)` runs in each worker before its first call."""
+    """A concurrent.futures.Executor whose workers are supervised, see the module.
+
+    max_workers            worker processes; default: one for each CPU
+    function               what pool(...) calls
+    initializer, initargs  initializer(*initargs) runs in each worker before its first call
+    limit                  seconds that a call may take; then its worker is killed
+    idle                   seconds without a call after which a worker ends
+    attempts               runs of a call whose worker dies; with more than 1 it runs again
+    max_input, max_output  bytes of one pickled call, or result
+    entries                calls at a time, waiting and running
+    min_workers            workers that are kept even without calls
+    max_tasks_per_child    calls after which a worker is replaced
+    max_rss                bytes beyond which a worker is replaced between two calls
+    kill_rss               bytes beyond which a worker is killed, even in a call
+    library                path of libfreehold_process.so; default: find_library()
+    """
 
     def __init__(self, max_workers=None, *, function=None, initializer=None, initargs=(), limit=None, idle=None, attempts=1,
                  max_input=16 << 20, max_output=16 << 20, entries=0, min_workers=0, max_tasks_per_child=0, max_rss=0, kill_rss=0,
@@ -116,10 +129,10 @@ class ProcessPool(concurrent.futures.Executor):
         path = library or find_library()
         self._c = _load(path)
         preparation = spawn.get_preparation_data("freehold")
-        preparation.pop("authkey", None)  # nobody's business but multiprocessing's
+        preparation.pop("authkey", None)  # a secret of multiprocessing, which workers do not need
         start = pickle.dumps((preparation, pickle.dumps((path, function, initializer, initargs))))
         folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        # One word of the command line has room for 128 KiB; a larger one would be refused in words.
+        # One word of the command line has room for 128 KiB; a larger one makes freehold_pool_open fail with a clear error.
         code = f"import sys; sys.path.insert(0, {folder!r}); from freehold import _worker; _worker.main(sys.argv[1])"
         words = [sys.executable, "-c", code, base64.b64encode(start).decode()]
         command = (ctypes.c_char_p * (len(words) + 1))(*(os.fsencode(word) for word in words), None)
@@ -133,7 +146,7 @@ class ProcessPool(concurrent.futures.Executor):
             raise OSError(error.value.decode())
         self._function = function
         self._buffer = _Buffer(max_output)
-        # Threads wait for answers, each for one; they cost little, since they sleep in the library.
+        # Each of these threads waits for one answer, asleep in the library.
         self._threads = concurrent.futures.ThreadPoolExecutor(self._workers, thread_name_prefix="freehold")
         self._lock = threading.Lock()
         self._closed = False
@@ -142,7 +155,7 @@ class ProcessPool(concurrent.futures.Executor):
     # ---- one call
 
     def __call__(self, *args, **kwargs):
-        """Calls `function` in a worker and waits."""
+        """Calls `function` in a worker and returns its result."""
         if self._function is None:
             raise TypeError("this pool has no function: use submit(function, ...)")
         return self._run(pickle.dumps((None, args, kwargs), pickle.HIGHEST_PROTOCOL))
@@ -233,14 +246,14 @@ class ProcessPool(concurrent.futures.Executor):
         if pool:
             self._c.freehold_pool_close(pool)
 
-    # ---- what it does
+    # ---- state
 
     def status(self):
         """One line for people."""
         return self._text(self._c.freehold_pool_status)
 
     def error(self):
-        """Why no worker can be started; empty while all is well."""
+        """Why no worker can be started; empty if workers can be started."""
         return self._text(self._c.freehold_pool_error)
 
     def _text(self, function):

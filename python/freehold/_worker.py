@@ -36,7 +36,7 @@ def _load_start(data):
 
 
 def main(start):
-    # The caller's main module first, as multiprocessing does: the functions may be its.
+    # The caller's main module comes first, as in multiprocessing: the functions may be defined there.
     preparation, path, function, initializer, initargs = _load_start(base64.b64decode(start))
     library = ctypes.CDLL(path)
     if initializer is not None:
@@ -46,7 +46,7 @@ def main(start):
     def run(data, length, output, capacity, written):
         try:
             answer = _answer(ctypes.string_at(data, length), function)
-        except SystemExit as leave:  # as a worker that dies in the call
+        except SystemExit as leave:  # ends the worker in the call, like a crash
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(leave.code if isinstance(leave.code, int) else 1)
