@@ -1,6 +1,6 @@
-// The task table with clients, workers and supervisors of which any may stop for ever at any step. The oracle: who lives
-// gets every result once and the right one, nobody sleeps for ever, the buffers are free of races, and at the end every
-// entry is free. Mutants: every order weakened, and every step of the protocol that a crash needs.
+// The task table with clients, workers and supervisors, any of which may stop for ever at any step. The oracle: every
+// process that lives gets every result once and the right one, none sleeps for ever, the buffers are free of races, and at
+// the end every entry is free. Mutants: every order weakened, and every step of the protocol that a crash needs.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -36,6 +36,8 @@ class Memory {
   };
   std::unique_ptr<std::byte, Free> bytes_;
 };
+
+constexpr TableShape kOneOfEach{.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64};
 
 struct Cast {
   unsigned clients = 1, tasks = 1;  // threads, and tasks of each
@@ -205,7 +207,7 @@ TEST(TaskTable_Model, TwoTasksEach_Pct_AnybodyDies) {
 // A client that changes its mind at any moment, and a worker that finishes, dies, or is marked for kill meanwhile.
 TEST(TaskTable_Model, Dropped_WhileItRuns_EntryFreeOnce) {
   const Result result = sim::explore({.name = "table/drop", .preemptions = 3, .stale = 0}, [](sim::Execution& run) {
-    Memory<Shipped> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Memory<Shipped> memory(kOneOfEach);
     Shipped table(memory.get());
     const std::optional<Ticket> ticket = table.try_acquire(0);
     table.submit(*ticket, 0, 1);
@@ -424,7 +426,7 @@ TEST(TaskTable_Model, CallbackThreadSleeps_WorkerEndsTheTaskOrDies_Called) {
 // The supervisor takes a free entry for a moment, to give its pages back, and a client may wait for it.
 TEST(TaskTable_Model, EntryIsPurged_ClientGetsIt) {
   const Result result = sim::explore({.name = "table/purge", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
-    Memory<Shipped> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Memory<Shipped> memory(kOneOfEach);
     Shipped table(memory.get());
     run.spawn([&] {
       std::optional<Ticket> ticket;
@@ -446,7 +448,7 @@ TEST(TaskTable_Model, EntryIsPurged_ClientGetsIt) {
 // A client wants its task's worker dead, which finishes or is killed meanwhile.
 TEST(TaskTable_Model, KilledByItsClient_EntryFreeOnce) {
   const Result result = sim::explore({.name = "table/kill", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
-    Memory<Shipped> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Memory<Shipped> memory(kOneOfEach);
     Shipped table(memory.get());
     const std::optional<Ticket> ticket = table.try_acquire(0);
     table.submit(*ticket, 0, 1);
@@ -509,7 +511,7 @@ TEST(TaskTable_Mutants, HandedOnBeforeTheFormerWorkerIsDead_Race) {
 TEST(TaskTable_Model, LastAttemptDies_FailsWithTheReason) {
   const Result result = sim::explore(
       {.name = "table/fails", .preemptions = 2, .stale = 1, .crashes = 1, .mortal = 1}, [](sim::Execution& run) {
-        Memory<Shipped> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+        Memory<Shipped> memory(kOneOfEach);
         Shipped table(memory.get());
         const std::optional<Ticket> ticket = table.try_acquire(0);
         table.submit(*ticket, 0, 1);
@@ -534,22 +536,35 @@ TEST(TaskTable_Model, LastAttemptDies_FailsWithTheReason) {
   EXPECT_TRUE(result.ok()) << result;
 }
 
-// The supervisor sleeps while there is no task, with a wakeup of its own (natively an eventfd).
+// The supervisor's wakeup; natively an eventfd.
+struct Wakeup {
+  SimAtomics::atomic<std::uint32_t> notified{0};
+  void notify() {
+    notified.store(1);
+    SimAtomics::notify_all(notified);
+  }
+  void wait() {
+    while (notified.load() == 0) SimAtomics::wait(notified, 0);
+  }
+};
+constexpr auto kAlways = [](std::uint32_t, TaskWord) { return true; };
+
+template <class Table>
+void submit_and_notify(Table& table, Wakeup& wakeup) {
+  const std::optional<Ticket> ticket = table.try_acquire(0);
+  if (table.submit(*ticket, 0, 1) == Submitted::kNotifySupervisor) wakeup.notify();
+}
+
+// The supervisor sleeps while there is no task.
 template <class Table>
 Result supervisor_called() {
   return sim::explore({.name = "table/call", .preemptions = 3, .stale = 1, .print = false}, [](sim::Execution& run) {
-    Memory<Table> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Memory<Table> memory(kOneOfEach);
     Table table(memory.get());
-    SimAtomics::atomic<std::uint32_t> wakeup{0};
+    Wakeup wakeup;
+    run.spawn([&] { submit_and_notify(table, wakeup); });
     run.spawn([&] {
-      const std::optional<Ticket> ticket = table.try_acquire(0);
-      if (table.submit(*ticket, 0, 1) != Submitted::kNotifySupervisor) return;
-      wakeup.store(1);
-      SimAtomics::notify_all(wakeup);
-    });
-    run.spawn([&] {
-      if (!table.request_notify())
-        while (wakeup.load() == 0) SimAtomics::wait(wakeup, 0);
+      if (!table.request_notify()) wakeup.wait();
       SIM_CHECK(table.try_claim(0));
     });
     run.check([] {});
@@ -560,23 +575,18 @@ TEST(TaskTable_Model, TaskWithoutWorkers_SupervisorIsCalled) {
   EXPECT_TRUE(result.ok()) << result;
 }
 
-// The supervisor rests while there is nothing to do: the next task calls it, whoever else was called and is done already.
+// The supervisor rests while there is nothing to do: the next task notifies it, even if it notified another one before that
+// has already finished.
 template <class Table>
 Result resting() {
   return sim::explore({.name = "table/rest", .preemptions = 3, .stale = 1, .print = false}, [](sim::Execution& run) {
-    Memory<Table> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Memory<Table> memory(kOneOfEach);
     Table table(memory.get());
-    SimAtomics::atomic<std::uint32_t> wakeup{0};
-    run.spawn([&] {
-      const std::optional<Ticket> ticket = table.try_acquire(0);
-      if (table.submit(*ticket, 0, 1) != Submitted::kNotifySupervisor) return;
-      wakeup.store(1);
-      SimAtomics::notify_all(wakeup);
-    });
+    Wakeup wakeup;
+    run.spawn([&] { submit_and_notify(table, wakeup); });
     run.spawn([&] { static_cast<void>(table.try_claim(0)); });
     run.spawn([&] {
-      if (table.prepare_idle([](std::uint32_t, TaskWord) { return true; }))
-        while (wakeup.load() == 0) SimAtomics::wait(wakeup, 0);
+      if (table.prepare_idle(kAlways)) wakeup.wait();
       SIM_CHECK(table.count(TaskState::kFree) == 0 && table.count(TaskState::kFilling) == 0);
     });
     run.check([] {});
@@ -587,8 +597,8 @@ TEST(TaskTable_Model, TaskWhileTheSupervisorRests_SupervisorIsCalled) {
   EXPECT_TRUE(result.ok()) << result;
 }
 
-// A worker is stopped at any step, like one that is debugged: it is not dead, and nobody recovers what it holds. The task
-// that it has not claimed is done by the other one, which slept.
+// A worker is stopped at any step, like one in a debugger: it is not dead, and its task is not recovered. A task that it has
+// not claimed is done by the other worker, which slept.
 template <bool kAnnounced>
 Result stopped() {
   return sim::explore(
@@ -600,7 +610,7 @@ Result stopped() {
       [](sim::Execution& run) {
         Memory<Shipped> memory({.entries = 1, .workers = 2, .clients = 1, .max_input = 64, .max_output = 64});
         Shipped table(memory.get());
-        SimAtomics::atomic<std::uint32_t> wakeup{0};
+        Wakeup wakeup;
         const auto work = [&table](unsigned slot) {
           while (!table.closed()) {
             if (const std::optional<Claim> claim = table.try_claim(slot))
@@ -613,23 +623,18 @@ Result stopped() {
         run.spawn([&] { work(1); });
         run.spawn([&] {
           const std::optional<Ticket> ticket = table.try_acquire(0);
-          const auto notify = [&wakeup] {
-            wakeup.store(1);
-            SimAtomics::notify_all(wakeup);
-          };
-          if (table.submit(*ticket, 0, 1) == Submitted::kNotifySupervisor) notify();
+          if (table.submit(*ticket, 0, 1) == Submitted::kNotifySupervisor) wakeup.notify();
           while (!table.take(*ticket)) table.wait_for_result(*ticket);
           table.close();
-          notify();
+          wakeup.notify();
         });
         run.spawn([&] {
           sim::await_end(0, 1);  // stopped, or closed
           if (!sim::is_dead(0) || table.closed()) return;
-          if (table.prepare_idle([](std::uint32_t, TaskWord) { return true; }))
-            while (wakeup.load() == 0) SimAtomics::wait(wakeup, 0);
+          if (table.prepare_idle(kAlways)) wakeup.wait();
           if (table.running(0)) table.recover_worker(0, {FailureKind::kDeadline, 1}, 2);
           // The first time it may call the stopped worker itself.
-          for (int look = 0; kAnnounced && look < 2; ++look) table.help_stuck([](std::uint32_t, TaskWord) { return true; });
+          for (int look = 0; kAnnounced && look < 2; ++look) table.help_stuck(kAlways);
         });
         run.check([] {});
       });
@@ -642,10 +647,10 @@ TEST(TaskTable_Mutants, StoppedWorkersTaskNotAnnounced_Deadlock) {
   EXPECT_EQ(stopped<false>().failure, sim::Failure::kDeadlock);
 }
 
-// The table is made anew while a client does anything: the client finds its task gone, and goes on.
+// The table is reset at any step of a client: the client finds its task gone, and goes on.
 TEST(TaskTable_Model, MadeAnewBesideAClient_NothingLost) {
   const Result result = sim::explore({.name = "table/reset", .preemptions = 3, .stale = 1}, [](sim::Execution& run) {
-    Memory<Shipped> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Memory<Shipped> memory(kOneOfEach);
     Shipped table(memory.get());
     run.spawn([&] {
       std::optional<Ticket> ticket;
@@ -677,7 +682,7 @@ TEST(TaskTable_Model, MadeAnewBesideAClient_NothingLost) {
 template <class Table>
 Result taking_over() {
   return sim::explore({.name = "table/take over", .preemptions = 3, .stale = 2, .print = false}, [](sim::Execution& run) {
-    Memory<Table> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Memory<Table> memory(kOneOfEach);
     Table table(memory.get());
     SIM_CHECK(table.new_epoch() == 1);
     bool enters = false, known = false;
@@ -698,7 +703,7 @@ TEST(TaskTable_Model, SupervisorTakesOver_NoWorkerUnknown) {
 template <class Table>
 Result closing() {
   return sim::explore({.name = "table/close", .preemptions = 3, .stale = 2, .print = false}, [](sim::Execution& run) {
-    Memory<Table> memory({.entries = 1, .workers = 1, .clients = 1, .max_input = 64, .max_output = 64});
+    Memory<Table> memory(kOneOfEach);
     Table table(memory.get());
     run.spawn([&] {
       while (!table.closed()) table.wait_for_work(0);
@@ -766,7 +771,8 @@ TYPED_TEST(TaskTable_WeakOrders, Mutant_Noticed) {
 }
 
 // Mutants of the steps, by atomics that misbehave in the thread of the supervisor of a cast with one client, or everywhere.
-bool in_supervisor() { return sim::thread_index() == 3; }
+constexpr unsigned kSupervisorThread = 3;
+bool in_supervisor() { return sim::thread_index() == kSupervisorThread; }
 
 struct NobodyWakesClients : SimAtomics {
   template <class T>
@@ -783,30 +789,23 @@ struct SupervisorWakesNobody : SimAtomics {
     if (!in_supervisor()) SimAtomics::notify_all_shared(a);
   }
 };
-// A worker died between clearing the bit and claiming the task, and the bit stays lost.
-template <class T>
+// A worker died between clearing the bit and claiming the task, and the bit stays lost: this thread sets none.
+template <class T, unsigned kThread>
 class UnsweptAtomic : public sim::atomic<T> {
  public:
   using sim::atomic<T>::atomic;
-  T fetch_or(T value, Order order) noexcept { return sim::atomic<T>::fetch_or(in_supervisor() ? T{0} : value, order); }
-};
-// The same in scenes of three threads.
-template <class T>
-class UnsweptByTheLastAtomic : public sim::atomic<T> {
- public:
-  using sim::atomic<T>::atomic;
   T fetch_or(T value, Order order) noexcept {
-    return sim::atomic<T>::fetch_or(sim::thread_index() == 2 ? T{0} : value, order);
+    return sim::atomic<T>::fetch_or(sim::thread_index() == kThread ? T{0} : value, order);
   }
 };
-struct SupervisorOfThreeSetsNoBits : SimAtomics {
+template <unsigned kThread>
+struct BitsNotSetBy : SimAtomics {
   template <class T>
-  using atomic = UnsweptByTheLastAtomic<T>;
+  using atomic = UnsweptAtomic<T, kThread>;
 };
-struct SupervisorSetsNoBits : SimAtomics {
-  template <class T>
-  using atomic = UnsweptAtomic<T>;
-};
+using SupervisorSetsNoBits = BitsNotSetBy<kSupervisorThread>;
+using SupervisorOfThreeSetsNoBits = BitsNotSetBy<2>;  // in scenes of three threads
+
 // Takes and gives without looking whether the word is still the same.
 template <class T>
 class BlindAtomic : public sim::atomic<T> {
