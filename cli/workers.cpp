@@ -1,5 +1,6 @@
-// freehold workers: a pool of worker processes from the shell. Every line of a file is a task; docs/process.md explains the
-// pool, the framing and the exit codes.
+// freehold workers: a pool of worker processes for the shell. Every line of a file is a task; with --exec, every argument is
+// a command; with --serve, other processes bring the tasks. docs/process.md explains the pool, the framing and the exit
+// codes.
 #include <fmt/format.h>
 
 #include <array>
@@ -95,7 +96,7 @@ void add_numbers(const WorkersOptions& options, ProcessPoolOptions& pool) {
                       .writable = options.writable};
 }
 
-// "7,9": for which of a component's codes its task runs again.
+// The codes for which a task runs again: "7,9".
 std::array<int, process::kMaxRetryCodes> parse_codes(const std::string& text) {
   std::array<int, process::kMaxRetryCodes> codes{};
   std::istringstream list(text);
@@ -120,7 +121,7 @@ void add_retries(const WorkersOptions& options, process::RetryOptions& retry) {
 ProcessPoolOptions pool_of(const WorkersOptions& options) {
   ProcessPoolOptions pool;
   if (options.component.has_value() == options.command.has_value())
-    throw Failure(kExitRefused, "what the workers run is told by --component or by --command");
+    throw Failure(kExitRefused, "name what the workers run: --component FILE or --command WORDS");
   add_numbers(options, pool);
   add_retries(options, pool.retry);
   if (options.command) {
@@ -128,7 +129,7 @@ ProcessPoolOptions pool_of(const WorkersOptions& options) {
     for (std::string word; words >> word;) pool.command.push_back(word);
     if (pool.command.empty()) throw Failure(kExitRefused, "--command: it is empty");
   } else {
-    // With a folder in its name it is not looked for among the libraries.
+    // A name with a folder is not looked up among the libraries.
     pool.component = std::filesystem::absolute(*options.component).string();
   }
   return pool;
@@ -136,7 +137,8 @@ ProcessPoolOptions pool_of(const WorkersOptions& options) {
 
 ServeSettings serve_settings_of(const WorkersOptions& options) {
   if (options.tasks || options.exec || options.length_prefixed || options.priorities || options.json)
-    throw Failure(kExitRefused, "--serve has its tasks from other processes: without --tasks, --exec, --priorities, --json");
+    throw Failure(kExitRefused,
+                  "--serve takes its tasks from other processes: leave out --tasks, --exec, --priorities and --json");
   return {.pool = pool_of(options), .name = *options.serve, .quiet = options.quiet};
 }
 
@@ -169,10 +171,11 @@ ExecSettings exec_settings_of(const WorkersOptions& options) {
   if (options.retry_codes || options.priorities)
     throw Failure(kExitExecError, "--retry-codes and --priorities go with --component or --command");
   if (options.component || options.command)
-    throw Failure(kExitExecError, "--exec runs commands: without --component and --command");
+    throw Failure(kExitExecError, "--exec runs commands: leave out --component and --command");
   if (options.tasks && !options.arguments.empty())
-    throw Failure(kExitExecError, "the arguments come from --tasks or behind the options, not from both");
-  if (options.resume && !options.job_log) throw Failure(kExitExecError, "--resume needs --joblog FILE of the former run");
+    throw Failure(kExitExecError, "the arguments come from --tasks or from after --, not from both");
+  if (options.resume && !options.job_log)
+    throw Failure(kExitExecError, "--resume needs the --joblog FILE of the earlier run");
   return settings;
 }
 
@@ -204,74 +207,87 @@ int run_workers(const WorkersOptions& options) {
   return exit_code_of(settings, results);
 }
 
+void add_worker_options(CLI::App& workers, WorkersOptions& options) {
+  CLI::App* const command = &workers;
+  command->add_option("--workers", options.workers, "Maximum number of worker processes [two for each CPU]")->type_name("N");
+  command->add_option("--entries", options.entries, "Maximum number of tasks at a time, waiting and running [256]")
+      ->type_name("N");
+  command->add_option("--limit", options.limit, "Time limit of one run of a task [none]")->type_name("MS");
+  command->add_option("--attempts", options.attempts, "Runs of a task whose workers die [3]")->type_name("N");
+  command->add_option("--idle", options.idle, "End a worker that has had no task for this long; 0: never [10000]")
+      ->type_name("MS");
+  command->add_option("--max-tasks", options.max_tasks, "Replace a worker after this many tasks [never]")->type_name("N");
+  command->add_option("--max-rss", options.max_rss, "Replace a worker that holds this much memory after a task [never]")
+      ->type_name("MIB");
+  command->add_option("--max-age", options.max_age, "Replace a worker that has lived this long [never]")->type_name("MS");
+  command->add_option("--kill-rss", options.kill_rss, "Kill a worker, even in a task, that holds this much memory [never]")
+      ->type_name("MIB");
+  command
+      ->add_option("--memory-cgroup", options.memory_cgroup,
+                   "With --kill-rss: the kernel enforces it, for workers and their children, in groups below this one")
+      ->type_name("FOLDER");
+  command->add_flag("--no-network", options.no_network, "Workers cannot make sockets");
+  command
+      ->add_option("--readable", options.readable, "Workers can open only these files and folders, and those of --writable")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
+  command->add_option("--writable", options.writable, "Files and folders that workers can write to")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
+  command->add_option("--max-input", options.max_input, "Maximum length of a task [1048576]")->type_name("BYTES");
+  command->add_option("--max-output", options.max_output, "Maximum length of an output [1048576]")->type_name("BYTES");
+}
+
 void add_exec_options(CLI::App& workers, WorkersOptions& options) {
   CLI::App* const command = &workers;
   command
-      ->add_option("--exec", options.exec, "Run this by the shell for each argument: {} {.} {/} {//} {/.} {#} are filled in")
+      ->add_option("--exec", options.exec,
+                   "Run this shell command for each argument: {} {.} {/} {//} {/.} {#} are filled in")
       ->type_name("COMMAND");
-  command->add_option("arguments", options.arguments, "With --exec, behind --; else they are the lines of --tasks")
+  command->add_option("arguments", options.arguments, "With --exec, after --; without them, the lines of --tasks")
       ->type_name("ARG");
-  command->add_flag("-k,--keep-order", options.keep_order, "With --exec: outputs in the order of the arguments");
-  command->add_flag("--bar,--eta", options.bar, "With --exec: a line of progress on a terminal");
-  command->add_flag("--dry-run", options.dry_run, "With --exec: only print the commands");
-  command->add_option("--joblog", options.job_log, "With --exec: a line for each job that has ended")->type_name("FILE");
-  command->add_flag("--resume", options.resume, "With --exec: leave out the jobs that are in the job log");
+  command->add_flag("-k,--keep-order", options.keep_order, "With --exec: print outputs in the order of the arguments");
+  command->add_flag("--bar,--eta", options.bar, "With --exec: show progress on a terminal");
+  command->add_flag("--dry-run", options.dry_run, "With --exec: print the commands and run nothing");
+  command->add_option("--joblog", options.job_log, "With --exec: write a line for each job that has ended")
+      ->type_name("FILE");
+  command->add_flag("--resume", options.resume, "With --exec: skip the jobs that are in the job log");
 }
 
 }  // namespace
 
 void add_workers(CLI::App& app, Invocation& invocation) {
   static WorkersOptions options;
-  CLI::App* command = app.add_subcommand("workers", "Run tasks in a pool of worker processes, and watch it");
-  command->add_option("--component", options.component, "What runs a task: a shared object that exports freehold_run")
+  CLI::App* command = app.add_subcommand("workers", "Run tasks in a pool of supervised worker processes");
+  command->add_option("--component", options.component, "Shared object that runs the tasks; it exports freehold_run")
       ->type_name("FILE");
-  command->add_option("--command", options.command, "Or a worker program of one's own, with arguments; blanks part them")
+  command->add_option("--command", options.command, "Or a worker program and its arguments, separated by blanks")
       ->type_name("WORDS");
-  command->add_option("--tasks", options.tasks, "Each line is a task; - for standard input")->type_name("FILE");
+  command->add_option("--tasks", options.tasks, "File with one task on each line; - for standard input")->type_name("FILE");
   command->add_flag("--length-prefixed", options.length_prefixed,
                     "Tasks and outputs are netstrings (5:hello,), which take any bytes");
-  command->add_option("--workers", options.workers, "Most processes [two for each CPU]")->type_name("N");
-  command->add_option("--entries", options.entries, "Tasks under way at a time [256]")->type_name("N");
-  command->add_option("--limit", options.limit, "A task may run for so long [for ever]")->type_name("MS");
-  command->add_option("--attempts", options.attempts, "For a task whose workers die [3]")->type_name("N");
-  command->add_option("--idle", options.idle, "A worker without a task ends after so long; 0: never [10000]")
-      ->type_name("MS");
-  command->add_option("--max-tasks", options.max_tasks, "A worker is replaced after so many tasks [never]")->type_name("N");
-  command->add_option("--max-rss", options.max_rss, "Or when it holds so much memory [never]")->type_name("MIB");
-  command->add_option("--max-age", options.max_age, "Or after so long [never]")->type_name("MS");
-  command->add_option("--kill-rss", options.kill_rss, "A worker is killed in a task when it holds so much [never]")
-      ->type_name("MIB");
-  command
-      ->add_option("--memory-cgroup", options.memory_cgroup,
-                   "With --kill-rss: the kernel holds workers and their children to it, in groups below this one")
-      ->type_name("FOLDER");
-  command->add_flag("--no-network", options.no_network, "Workers cannot make sockets");
-  command->add_option("--readable", options.readable, "Workers open only these files and folders (and --writable)")
-      ->type_name("PATH")
-      ->allow_extra_args(false);
-  command->add_option("--writable", options.writable, "And write into these")->type_name("PATH")->allow_extra_args(false);
-  command->add_option("--max-input", options.max_input, "Longest task [1048576]")->type_name("BYTES");
-  command->add_option("--max-output", options.max_output, "Room for an output [1048576]")->type_name("BYTES");
+  add_worker_options(*command, options);
   command
       ->add_option("--serve", options.serve,
-                   "No tasks of its own: other processes of this user attach to the pool by this name")
+                   "Take the tasks from other processes of this user, which attach to the pool by this name")
       ->type_name("NAME");
-  command->add_option("--json", options.json, "Write the statistics as JSON; standard output is the tasks'")
-      ->type_name("FILE");
+  command->add_option("--json", options.json, "Write the statistics as JSON to this file")->type_name("FILE");
   add_exec_options(*command, options);
   command
       ->add_option("--retries", options.retries,
-                   "Runs of a job, or a task that its component refuses, until one succeeds [1]")
+                   "Runs of a job, or of a task that its component rejects, until one succeeds [1]")
       ->type_name("N");
-  command->add_option("--retry-delay", options.retry_delay, "Between two of them [0]")->type_name("MS");
-  command->add_option("--retry-codes", options.retry_codes, "Only for these numbers that a component returns: 7,9 [each]")
+  command->add_option("--retry-delay", options.retry_delay, "Time between two of these runs [0]")->type_name("MS");
+  command
+      ->add_option("--retry-codes", options.retry_codes,
+                   "Retry only for these numbers that a component returns, such as 7,9 [all]")
       ->type_name("LIST");
   command->add_flag("--priorities", options.priorities,
-                    "Each task begins with its priority and a blank: high, normal or low");
-  command->add_flag("--quiet", options.quiet, "No summary at the end");
+                    "Each task starts with its priority and a blank: high, normal or low");
+  command->add_flag("--quiet", options.quiet, "Print no summary at the end");
   command->footer(
-      "Outputs come in the order of the tasks; failed ones are empty, and named on standard error. docs/process.md "
-      "explains more.");
+      "Outputs come in the order of the tasks. The output of a failed task is empty, and standard error says why it failed. "
+      "docs/process.md explains more.");
   command->callback([&invocation] { invocation.exit_code = run_workers(options); });
 }
 

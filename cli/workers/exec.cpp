@@ -92,7 +92,7 @@ class Exec {
     return failed_ > 100 ? kExitManyFailed : static_cast<int>(failed_);
   }
 
-  // False: there is none now.
+  // Returns false if there is none now.
   bool next_argument(std::string& argument) {
     if (settings_.tasks.empty()) {
       ended_ = read_ == settings_.arguments.size();
@@ -181,7 +181,7 @@ class Exec {
     end(job, std::move(record), std::move(errors));
   }
 
-  // Of one run; the job may get another.
+  // Ends one run; the job may get another.
   void end(Job& job, JobRecord record, std::string errors) {
     job.failed = record.exit_value != 0 || record.signal != 0;
     if (job.failed && job.runs < settings_.retries) {

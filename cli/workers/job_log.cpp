@@ -26,7 +26,7 @@ JobLog::JobLog(const std::string& path, bool resume) : path_(path) {
       whole += line.size() + 1;
       if (has_head) ended_.insert(std::strtoull(line.c_str(), nullptr, 10));
     }
-    // A line that was cut short does not count, and must not become the beginning of another one.
+    // A line without an end does not count, and must not become the beginning of another one.
     std::error_code none;
     std::filesystem::resize_file(path, whole, none);
   }

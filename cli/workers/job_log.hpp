@@ -1,4 +1,5 @@
-// GNU parallel's job log: one line for each job that has ended, by which a run that was cut short goes on.
+// The job log of `freehold workers --exec`, in GNU parallel's format: one line for each job that has ended, so that a later
+// run can skip it (--resume).
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -17,14 +18,14 @@ struct JobRecord {
 
 class JobLog {
  public:
-  // Throws Failure if the file cannot be written, or with `resume` is no job log. With `resume` it is added to, else begun
-  // anew; an empty path: no log.
+  // With `resume` the log is continued, else it is overwritten; an empty path: no log. Throws Failure if the file cannot be
+  // written, or with `resume` is no job log.
   JobLog(const std::string& path, bool resume);
   ~JobLog();
   JobLog(const JobLog&) = delete;
   JobLog& operator=(const JobLog&) = delete;
 
-  // Whether a former run has ended the job.
+  // Whether an earlier run has ended the job.
   [[nodiscard]] bool has(std::uint64_t number) const { return ended_.contains(number); }
   // Throws Failure.
   void add(const JobRecord& record);

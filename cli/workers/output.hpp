@@ -1,4 +1,5 @@
-// Where the tasks' outputs go: gathered, and written in few pieces. A reader who does not read must not keep Ctrl-C out.
+// Gathers the tasks' outputs and writes them to standard output in few pieces. A reader that does not read must not block
+// Ctrl-C.
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,7 +15,7 @@ class Output {
 
   void append(std::string_view text) { text_.append(text); }
   [[nodiscard]] bool is_large() const noexcept { return text_.size() >= kLarge; }
-  // Writes all. Returns false if a signal came before that was possible. Throws Failure if it cannot be written.
+  // Writes all. Returns false if a signal came first. Throws Failure if it cannot be written.
   bool flush(Interrupts& interrupts);
   // Writes what can be written without waiting.
   void flush_some();
@@ -25,7 +26,7 @@ class Output {
   void write_piece();
 
   FileDescriptor file_;
-  std::size_t piece_;  // that a write takes without waiting, where poll() has said that it may
+  std::size_t piece_;  // bytes that one write takes without blocking, after poll() has allowed it
   std::string text_;
   std::size_t written_ = 0;
 };

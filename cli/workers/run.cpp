@@ -23,8 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto kTurnWait = 10ms;       // with the task whose turn it is, before others' results are taken
-constexpr auto kPollInterval = 100ms;  // between two looks at signals, and two lines of status
+constexpr auto kTurnWait = 10ms;       // for the task whose turn it is, before the results of others are taken
+constexpr auto kPollInterval = 100ms;  // of signals and of the line of status
 constexpr std::size_t kMostHeldBytes = 64u << 20;
 constexpr std::size_t kMostHeldTasks = 65'536;
 
@@ -36,8 +36,8 @@ FileDescriptor open_tasks(const std::string& path) {
   return file;
 }
 
-// Workers inherit the standard files. A component that reads must not eat tasks, nor one that prints spoil the outputs: what
-// it reads is empty, what it prints goes to standard error.
+// Workers inherit the standard files. A component that reads must not take tasks away, and one that prints must not spoil
+// the outputs: its standard input is empty, and its standard output is this program's standard error.
 FileDescriptor take_standard_output() {
   FileDescriptor output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
   const FileDescriptor null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -46,22 +46,24 @@ FileDescriptor take_standard_output() {
   return output;
 }
 
+// Why a task has failed, for its line on standard error.
 std::string reason(process::Failure failure, unsigned attempts) {
+  using process::FailureKind;
   const std::string times = attempts == 1 ? "" : fmt::format(", {} times", attempts);
   switch (failure.kind) {
-    case process::FailureKind::kNone: return "";
-    case process::FailureKind::kSignal:
-      if (failure.value == 0) return fmt::format("its worker was killed{}", times);
-      return fmt::format("its worker was killed by signal {} ({}){}", failure.value, ::strsignal(failure.value), times);
-    case process::FailureKind::kExit: return fmt::format("its worker exited with status {}{}", failure.value, times);
-    case process::FailureKind::kDeadline: return fmt::format("it took longer than {} ms{}", failure.value, times);
-    case process::FailureKind::kMemory: return fmt::format("its worker grew beyond {} MiB{}", failure.value, times);
-    case process::FailureKind::kComponent:
+    case FailureKind::kNone: return "";
+    case FailureKind::kNoWorker: return "no worker";
+    case FailureKind::kRefused:
+    case FailureKind::kCorrupt: return text(failure);
+    case FailureKind::kComponent:
       if (failure.value == -1) return "the component returned -1, or says it wrote more than --max-output allows";
-      return fmt::format("the component returned {}", failure.value);
-    case process::FailureKind::kNoWorker: return "no worker";
-    case process::FailureKind::kRefused: return "it was refused";
-    case process::FailureKind::kCorrupt: return "a component has written into the table of tasks";
+      return text(failure);
+    case FailureKind::kSignal:
+      if (failure.value != 0) return fmt::format("{} ({}){}", text(failure), ::strsignal(failure.value), times);
+      [[fallthrough]];
+    case FailureKind::kExit:
+    case FailureKind::kDeadline:
+    case FailureKind::kMemory: return text(failure) + times;
   }
   __builtin_unreachable();
 }
@@ -78,7 +80,7 @@ std::optional<std::string_view> take_priority(std::string_view task, process::Pr
   return std::nullopt;
 }
 
-// A task that was read. It is under way, or it has ended and waits for its turn.
+// A task that was read. It waits or runs, or it has ended and waits for its turn to be written.
 struct Entry {
   std::uint64_t number = 0;
   process::Future future;
@@ -117,9 +119,9 @@ class Run {
   }
 
  private:
-  // False: it is over.
+  // Returns false when it is over.
   bool step() {
-    if (!look()) return false;
+    if (!poll_signals()) return false;
     read_and_submit();
     bool some = false;
     while (!entries_.empty() && collect_result(entries_.front(), 0ms)) {
@@ -139,8 +141,8 @@ class Run {
     return true;
   }
 
-  // Now and then: signals and the line of status. False: a signal has come.
-  bool look() {
+  // From time to time: signals and the line of status. Returns false after a signal.
+  bool poll_signals() {
     const auto now = Clock::now();
     if (now < next_poll_) return true;
     next_poll_ = now + kPollInterval;
@@ -176,7 +178,7 @@ class Run {
     if (results_.broken.empty()) results_.broken = "no worker";
   }
 
-  // Takes the result if it is there, or comes in that time. Returns whether the task has ended.
+  // Takes the result if it comes within that time. Returns whether the task has ended.
   bool collect_result(Entry& entry, Clock::duration time) {
     if (!entry.future.valid()) return true;
     if (!entry.future.wait_for(time)) return false;
@@ -191,7 +193,7 @@ class Run {
     return true;
   }
 
-  // Not thrown away because one before it has not ended, which leaves an empty output.
+  // After a signal: writes every output that is there. A task before it that has not ended leaves an empty one.
   void write_what_has_ended() {
     std::size_t last = 0;
     for (std::size_t i = 0; i < entries_.size(); ++i)
@@ -217,7 +219,7 @@ class Run {
     Entry& entry = entries_.front();
     held_bytes_ -= entry.output.size();
     if (!results_.broken.empty() && !entry.failure.empty()) {
-      entries_.pop_front();  // nobody has run it: that is said once, for all
+      entries_.pop_front();  // it has not run; the reason is printed once, for all tasks
       return;
     }
     if (entry.failure.empty() && settings_.framing == Framing::kLines) check_line(entry);
@@ -233,7 +235,7 @@ class Run {
     entries_.pop_front();
   }
 
-  // One line for each task: a line end at its end is the line's own.
+  // Each output is one line; a newline at its end is the end of the line.
   static void check_line(Entry& entry) {
     if (entry.output.ends_with('\n')) entry.output.pop_back();
     if (entry.output.find('\n') == std::string::npos) return;
@@ -241,7 +243,7 @@ class Run {
     entry.failure = "its output has several lines: --length-prefixed takes any";
   }
 
-  // A task that failed has an empty output, so that the others stay in their places.
+  // The output of a failed task is empty, so that the others stay in their places.
   void write_framed(const std::string& bytes) {
     if (settings_.framing == Framing::kNetstrings) output_.append(fmt::format("{}:", bytes.size()));
     output_.append(bytes);

@@ -1,4 +1,4 @@
-// What a run of tasks came to: for people, and as JSON.
+// The results of a run of tasks: one line for people, and JSON.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -14,7 +14,7 @@ namespace freehold::cli::workers {
 namespace {
 
 constexpr std::size_t kBuffer = 64 * 1024;
-constexpr std::uint64_t kLongestNetstring = std::uint64_t{1} << 40;  // a longer one is taken for something else
+constexpr std::uint64_t kLongestNetstring = std::uint64_t{1} << 40;  // a longer one is taken for an error
 
 }  // namespace
 
@@ -67,7 +67,7 @@ TaskReader::Next TaskReader::next_line(std::string& task) {
 }
 
 TaskReader::Next TaskReader::fail(std::string why) {
-  error_ = fmt::format("behind task {}: {}", tasks_, why);
+  error_ = fmt::format("after task {}: {}", tasks_, why);
   return Next::kEnd;
 }
 

@@ -1,5 +1,6 @@
-// Tasks out of a file or a pipe: each line is one, or each netstring ("5:hello,"), which takes any bytes. Never waits for a
-// pipe, so that outputs go on while the next task is still being typed. Memory: a buffer, and one task cut beyond its limit.
+// Reads tasks from a file or a pipe: each line is one, or each netstring ("5:hello,"), which takes any bytes. It never
+// blocks on a pipe, so outputs are written while the next task is still being typed. Memory: a buffer, and one task, cut
+// beyond its limit.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,14 +16,14 @@ class TaskReader {
  public:
   enum class Next : std::uint8_t { kTask, kNotYet, kEnd };
 
-  // Of a task longer than `most_bytes` one byte more is kept, so that it is seen to be too long.
+  // Of a longer task `most_bytes` + 1 are kept, so that the caller sees that it is too long.
   TaskReader(FileDescriptor file, Framing framing, std::size_t most_bytes);
 
   // The next task, if it is there. A line's end is no part of it.
   [[nodiscard]] Next next(std::string& task);
   // Readable when next() may have more.
   [[nodiscard]] int fd() const noexcept { return file_.get(); }
-  // Why it ended before its end; empty if it did not.
+  // Why it could not read to the end; empty if it could.
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
 
  private:

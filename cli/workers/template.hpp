@@ -1,9 +1,9 @@
-// A command with places for an argument, as xargs and GNU parallel have it:
+// Fills an argument into a command, as xargs and GNU parallel do:
 //
 //   {}   the argument               {/}   without its folder         {#}   the job's number, from 1
 //   {.}  without its last ".xyz"    {//}  its folder                 {/.}  without either
 //
-// Without any of these the argument is added at the end. What is put in is quoted for the shell.
+// Without any of these the argument is added at the end. Everything that is filled in is quoted for the shell.
 #pragma once
 #include <cstdint>
 #include <string>

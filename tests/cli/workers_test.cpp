@@ -125,7 +125,7 @@ TEST(Workers, BrokenNetstrings_WhatCameBeforeIsAnswered) {
     EXPECT_TRUE(ended.exited_with(2)) << rest << ended.status;
     EXPECT_EQ(ended.out, "1:A,") << rest;
     EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-    EXPECT_TRUE(contains(ended.err, "behind task 1: ")) << ended.err;
+    EXPECT_TRUE(contains(ended.err, "after task 1: ")) << ended.err;
   }
 }
 
