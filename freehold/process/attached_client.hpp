@@ -4,8 +4,8 @@
 //   if (!pool.ok()) fail(pool.error());
 //   freehold::process::Result result = pool.client().submit("some input").get();
 //
-// Submitting costs the same as in the pool's own process. If the pool's process dies, tasks fail with kNoWorker within 0.1
-// s.
+// Submitting costs the same as in the pool's own process. If the pool's process dies, tasks fail with kNoWorker within
+// 100 ms.
 #pragma once
 #include <optional>
 #include <string>

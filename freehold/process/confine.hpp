@@ -1,7 +1,8 @@
 // Confines a worker to the rights that its pool gives it: files below some folders only (Landlock), no sockets (seccomp), no
 // programs that gain rights (no_new_privs). The worker calls confine() before it loads the component, and its children
-// inherit the limits. If the kernel refuses, the worker ends with WorkerExit::kNotConfined. Threads: confine() limits the
-// calling thread and what it starts.
+// inherit the limits. If the kernel refuses, the worker ends with WorkerExit::kNotConfined.
+//
+// Threads: confine() limits the calling thread and the processes that it starts.
 #pragma once
 #include <string>
 

@@ -37,7 +37,7 @@ struct GearmanTask {
 
   std::mutex lock;
   std::condition_variable ended;
-  bool over = false;  // set once, by the dispatcher; what follows is constant from then on
+  bool over = false;  // set once, by the dispatcher; the members below are constant from then on
   Failure failure;
   std::string answer;  // with its header, unless there is a failure
 
@@ -148,7 +148,7 @@ class Connection {
       code = gearman_client_run_tasks(client_);
       if (outcome_ != Outcome::kNone) break;
       if (unwanted()) {
-        close();  // the server forgets a job that waits for nobody
+        close();  // the server forgets a job for which no client waits
         return Outcome::kDropped;
       }
       if (code != GEARMAN_IO_WAIT && code != GEARMAN_TIMEOUT) return lost();

@@ -34,7 +34,7 @@ constexpr milliseconds kSlotTick(250);
 // takes nothing of an answer.
 constexpr Nanoseconds kAnswerTime = milliseconds(500), kSendTime = std::chrono::seconds(10);
 
-// One run of a task on this machine, for everybody who asks for its answer.
+// One run of a task on this machine, for every client that asks for its answer.
 struct Run {
   enum class State : std::uint8_t { kRunning, kAnswered, kAbandoned };
   std::string unique;

@@ -3,7 +3,9 @@
 // (memory.limit_in_bytes).
 //
 // The limit counts every page that the worker was the first to touch, including those of the table. Therefore the supervisor
-// adds the area of one task to it. Threads: the supervisor's.
+// adds the area of one task to it.
+//
+// Threads: the supervisor's.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,11 +1,11 @@
 #include "freehold/process/process_info.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+
+#include "freehold/os/pages.hpp"
 
 namespace freehold::process {
 namespace {
@@ -38,7 +38,7 @@ std::uint64_t own_resident_bytes(int pid) noexcept {
   const ProcFile file(pid, "statm");
   unsigned long total = 0, resident = 0, shared = 0;
   const bool read = std::sscanf(file.text, "%lu %lu %lu", &total, &resident, &shared) == 3;
-  return read ? (resident - shared) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+  return read ? (resident - shared) * os::page_bytes() : 0;
 }
 
 std::uint64_t time_without_cpu(int pid) noexcept {

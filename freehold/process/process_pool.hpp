@@ -8,8 +8,10 @@
 //   if (result.ok()) use(result.text());
 //
 // Tasks go through a table in shared memory (task_table.hpp). One thread of the pool supervises the workers
-// (supervisor.hpp), which are killed with this process, whatever ends it. docs/process.md says what happens when something
-// fails. Threads: any. Cost: submit to result about 10 us and no system call, while workers are awake.
+// (supervisor.hpp), which are killed with this process, whatever ends it. docs/process.md has a table of everything
+// that can fail.
+//
+// Threads: any. Cost: submit to result about 10 us and no system call, while workers are awake.
 #pragma once
 #include <atomic>
 #include <cstddef>

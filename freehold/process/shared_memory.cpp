@@ -1,7 +1,5 @@
 #include "freehold/process/shared_memory.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,29 +9,13 @@
 #include <utility>
 
 #include "freehold/base/bits.hpp"
+#include "freehold/os/mapped_file.hpp"
+#include "freehold/os/memory_file.hpp"
+#include "freehold/os/pages.hpp"
 #include "freehold/process/worker_protocol.hpp"
 
 namespace freehold::process {
 namespace {
-
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-constexpr std::uint64_t kPage = 4096;
-
-void* map_guarded(int fd, std::size_t bytes) noexcept {
-  const std::size_t all = base::align_up(bytes, kPage) + 2 * kPage;
-  void* const room = ::mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) return room;
-  void* const data =
-      ::mmap(static_cast<std::byte*>(room) + kPage, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-  if (data == MAP_FAILED) {
-    const int saved = errno;
-    ::munmap(room, all);
-    errno = saved;
-  } else {
-    ::madvise(data, bytes, MADV_DONTDUMP);  // reading it for a core dump would make all its pages exist
-  }
-  return data;
-}
 
 int closed_with_errno(int fd) noexcept {
   const int saved = errno;
@@ -45,30 +27,20 @@ int closed_with_errno(int fd) noexcept {
 }  // namespace
 
 SharedMemory SharedMemory::create(const char* name, std::uint64_t bytes) noexcept {
-  const int low = ::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (low < 0) return {};
-  const int fd = ::fcntl(low, F_DUPFD_CLOEXEC, kLowestPoolDescriptor);
-  closed_with_errno(low);
-  if (fd < 0) return {};
-  if (::fchmod(fd, S_IRUSR | S_IWUSR) != 0 || ::ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
-      ::fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
-    closed_with_errno(fd);
-    return {};
-  }
-  return attach(fd);
+  const int fd = above_worker_descriptors(os::create_memory_file(name, bytes));
+  return fd < 0 ? SharedMemory() : attach(fd);
 }
 
 SharedMemory SharedMemory::attach(int fd) noexcept {
   SharedMemory memory;
   struct stat status{};
   if (::fstat(fd, &status) != 0) return memory;
-  const int seals = ::fcntl(fd, F_GET_SEALS);
-  void* data = MAP_FAILED;
-  if (seals >= 0 && (seals & kSeals) == kSeals)
-    data = map_guarded(fd, static_cast<std::size_t>(status.st_size));
+  void* data = nullptr;
+  if (os::is_sealed_memory_file(fd))
+    data = os::MappedFile::map_shared_guarded(fd, static_cast<std::size_t>(status.st_size));
   else
     errno = EINVAL;
-  if (data == MAP_FAILED) {
+  if (data == nullptr) {
     closed_with_errno(fd);
     return memory;
   }
@@ -80,7 +52,7 @@ SharedMemory SharedMemory::attach(int fd) noexcept {
 
 SharedMemory::~SharedMemory() {
   if (data_ == nullptr) return;
-  ::munmap(static_cast<std::byte*>(data_) - kPage, base::align_up(bytes_, kPage) + 2 * kPage);
+  os::MappedFile::unmap_guarded(data_, bytes_);
   ::close(fd_);
 }
 
@@ -97,10 +69,10 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
 }
 
 void SharedMemory::purge(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-  const std::uint64_t begin = base::align_up(offset, kPage);
-  const std::uint64_t end = base::align_down(offset + bytes, kPage);
-  if (begin >= end) return;
-  ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+  // Whole pages only: the system clears the rest of a hole, too.
+  const std::uint64_t begin = base::align_up(offset, os::page_bytes());
+  const std::uint64_t end = base::align_down(offset + bytes, os::page_bytes());
+  if (begin < end) os::punch_hole(fd_, begin, end - begin);
 }
 
 namespace {

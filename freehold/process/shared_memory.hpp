@@ -28,7 +28,7 @@ class SharedMemory {
 
  private:
   int fd_ = -1;
-  void* data_ = nullptr;  // with a page before and after it that nobody can touch
+  void* data_ = nullptr;  // with a page before and after it that cannot be accessed
   std::uint64_t bytes_ = 0;
 };
 

@@ -1,6 +1,8 @@
 // A short spin before sleeping, whose length follows its success. If the condition comes true within a few microseconds, the
 // spin saves two system calls and a context switch. If it does not, because another thread needs this CPU, the spin soon
-// becomes short. Threads: one.
+// becomes short.
+//
+// Threads: one.
 #pragma once
 #include <cstdint>
 

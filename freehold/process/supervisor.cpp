@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "freehold/process/client.hpp"
-#include "freehold/process/pidfd.hpp"
 #include "freehold/process/process_info.hpp"
 #include "freehold/process/signals.hpp"
 #include "freehold/process/wakeup.hpp"
+#include "freehold/process/worker_process.hpp"
 
 namespace freehold::process {
 
@@ -83,11 +83,10 @@ void Supervisor::take_over() noexcept {
   epoch_ = table_.new_epoch();
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
     if (const std::uint64_t identity = table_.identity(slot); identity != 0) {
-      const int pidfd = open_process(pid_of(identity));
+      const int pidfd = os::open_process(pid_of(identity));
       if (pidfd >= 0) {
         if (identity_of(pid_of(identity)) == identity) {
-          kill_group(pid_of(identity));
-          kill_process(pidfd);
+          kill_with_children(pid_of(identity), pidfd);
           wait_for_death(pidfd);
         }
         ::close(pidfd);
@@ -160,7 +159,7 @@ void Supervisor::accept_clients() {
     while (slot < sockets_.size() && sockets_[slot] >= 0) ++slot;
     // A child of this process may have a copy of the socket, so its end does not tell the client that this process is dead;
     // the pidfd does.
-    const int self = slot < sockets_.size() ? open_process(::getpid()) : -1;
+    const int self = slot < sockets_.size() ? os::open_process(::getpid()) : -1;
     if (self >= 0 && send_client_setup(socket, {memory_.fd(), wakeup_fd_, self, slot}))
       sockets_[slot] = socket;
     else

@@ -8,9 +8,9 @@
 // to clean up: the next supervisor of the same table waits until the former one's workers are dead, and gives their tasks to
 // its own.
 //
-// supervisor.cpp          the loop, clients, and the end
-// supervisor_workers.cpp  workers start, end, are reaped, and what their end says about the next start
-// supervisor_checks.cpp   deadlines, memory, stuck tasks, damage, pages to give back
+//   supervisor.cpp          the loop, clients, and the end
+//   supervisor_workers.cpp  workers start and end; their end decides when the next one starts
+//   supervisor_checks.cpp   deadlines, memory, stuck tasks, damage, pages to give back
 //
 // Workers are started by posix_spawn (vfork and exec), with the table, the wakeup eventfd and nothing else open, with
 // default signal dispositions, and in a process group of their own, so that Ctrl-C of a terminal reaches the client only.

@@ -13,8 +13,8 @@
 #include <cstring>
 #include <utility>
 
-#include "freehold/process/pidfd.hpp"
 #include "freehold/process/process_info.hpp"
+#include "freehold/process/worker_process.hpp"
 
 extern char** environ;
 
@@ -128,7 +128,7 @@ void Supervisor::spawn(unsigned slot) {
 // From now on the worker in this slot is `pid`; or it is killed if it cannot be watched.
 void Supervisor::watch(unsigned slot, pid_t pid, int standard_error) {
   Slot& started = slots_[slot];
-  started.pidfd = open_process(pid);  // not reaped yet, so it is this one
+  started.pidfd = os::open_process(pid);  // not reaped yet, so it is this one
   if (started.pidfd >= 0 && groups_ && !groups_->move_in(slot, pid)) {
     const int refused = errno;
     ::close(std::exchange(started.pidfd, -1));
@@ -231,8 +231,7 @@ void Supervisor::retry_later() noexcept {
 }
 
 void Supervisor::kill(unsigned slot) noexcept {
-  kill_group(slots_[slot].pid.load(std::memory_order_relaxed));
-  kill_process(slots_[slot].pidfd);
+  kill_with_children(slots_[slot].pid.load(std::memory_order_relaxed), slots_[slot].pidfd);
 }
 
 void Supervisor::reap_all() noexcept {
@@ -269,12 +268,12 @@ bool Supervisor::has_ended(unsigned slot, EndedWorker& ended) noexcept {
   const auto id = static_cast<id_t>(worker.pidfd);
   if (::waitid(P_PIDFD, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
     if (info.si_pid == 0) return false;
-    kill_group(info.si_pid);
+    kill_children(info.si_pid);
     ::waitid(P_PIDFD, id, &info, WEXITED | WNOHANG);
   } else {
     // Another part of the program has reaped it, or the program ignores SIGCHLD: only that it has ended can be known.
-    if (!is_dead(worker.pidfd)) return false;
-    kill_group(worker.pid.load(std::memory_order_relaxed));  // numbers are not used again so soon
+    if (!has_died(worker.pidfd)) return false;
+    kill_children(worker.pid.load(std::memory_order_relaxed));  // numbers are not used again so soon
     info.si_code = CLD_KILLED;
     info.si_status = 0;
   }

@@ -8,8 +8,8 @@
 // Each entry's state word (task_word.hpp) says who owns the entry. It changes by compare-exchange only, and nothing else
 // decides. Bits per entry say where to look for a free entry or for a ready task. A bit is set after the word and cleared
 // before it. So a bit may be stale, and every user checks the word; or a bit may be missing because a process died in
-// between, and then sweep() sets it again from the word. A process that dies may also leave a sleeper unwoken; sweep() wakes
-// all.
+// between, and then sweep() sets it again from the word. A process that dies may also leave a sleeper unwoken, which
+// sweep() wakes.
 //
 //   Invariant (at rest, or after a sweep): every free entry has its free bit, every ready one its ready bit.
 //
@@ -25,8 +25,11 @@
 // with the shape, of which every process has a copy. find_damage() and reset() are the supervisor's.
 //
 // Pre of everything: at most one supervisor at a time; recover_*(x) only when x is dead, as waitpid or a closed socket
-// tells. Threads: any thread of the client, the worker or the supervisor that its name says. Lock-free, except those that
-// wait. Cost: submit to result, with nobody asleep: 4 compare-exchanges on the entry, 4 operations on bits, each on a shared
+// tells.
+//
+// Threads: any thread of the client, the worker or the supervisor that its name says. Lock-free, except those that wait.
+//
+// Cost: submit to result, with no process asleep: 4 compare-exchanges on the entry, 4 operations on bits, each on a shared
 // line.
 #pragma once
 #include <atomic>
@@ -168,13 +171,13 @@ class TaskTable {
   // Of input and output area together.
   [[nodiscard]] std::uint64_t area_bytes() const noexcept { return area_bytes_; }
   [[nodiscard]] std::uint64_t areas_offset() const noexcept { return Layout(shape_).areas; }
-  // Calls `guard(address)` for each guard page, which lies between two areas and is not used.
+  // Calls `guard(address, bytes)` for each guard page, which lies between two areas and is not used.
   template <class Guard>
   void for_each_guard(Guard guard) const {
-    guard(areas_ - Layout::kPage);
+    guard(areas_ - Layout::kPage, Layout::kPage);
     for (std::uint32_t i = 0; guarded_ && i < shape_.entries; ++i) {
-      guard(output(i) - Layout::kPage);
-      guard(input(i) + area_bytes_ - Layout::kPage);
+      guard(output(i) - Layout::kPage, Layout::kPage);
+      guard(input(i) + area_bytes_ - Layout::kPage, Layout::kPage);
     }
   }
 

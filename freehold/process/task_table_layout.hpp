@@ -1,7 +1,7 @@
-// How a task table lies in shared memory, and what stands in it. task_table.hpp is the protocol.
+// The layout of a task table in shared memory. task_table.hpp is the protocol.
 //
-//   header | free bits | ready bits | times of submission | sleepers' bits | shared words | clients | workers | entries |
-//   areas
+//   header | free bits | ready bits | times of submission | sleepers' bits |
+//   shared words | clients | workers | entries | areas
 //
 // An entry has one input and one output area at fixed places, as large as the largest task may be. In memory of a memfd only
 // pages that were used exist, so there is no allocator of large buffers that could lose one in a crash. Large areas begin at

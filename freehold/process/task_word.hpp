@@ -1,9 +1,13 @@
 // The state word of a task table's entry. It alone decides who may touch the entry, in one atomic of 64 bits:
 //
-//   bits  0..2   state                    bits  6..11  attempt, from 0
-//   bit   3      waited: the client sleeps bits 12..21  slot of the worker that runs it, or ran it last
-//   bit   4      abandoned by its client   bits 22..31  slot of the client that it belongs to
-//   bit   5      overdue: about to be killed  bits 32..63  generation: one more each time the entry is taken
+//   bits  0..2   state
+//   bit   3      waited: the client sleeps
+//   bit   4      abandoned by its client
+//   bit   5      overdue: its worker is about to be killed
+//   bits  6..11  attempt, from 0
+//   bits 12..21  slot of the worker that runs it, or ran it last
+//   bits 22..31  slot of the client that it belongs to
+//   bits 32..63  generation: one more each time the entry is taken
 //
 // Everything that may change while a thread sleeps on the word is in the low 32 bits, which a futex compares.
 #pragma once

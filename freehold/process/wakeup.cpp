@@ -1,6 +1,5 @@
 #include "freehold/process/wakeup.hpp"
 
-#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -10,13 +9,7 @@
 
 namespace freehold::process {
 
-int open_wakeup() noexcept {
-  const int low = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (low < 0) return low;
-  const int high = ::fcntl(low, F_DUPFD_CLOEXEC, kLowestPoolDescriptor);
-  ::close(low);
-  return high;
-}
+int open_wakeup() noexcept { return above_worker_descriptors(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
 
 void notify(int wakeup_fd) noexcept {
   const std::uint64_t one = 1;

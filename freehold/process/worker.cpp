@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -12,6 +11,8 @@
 #include <cstring>
 #include <new>
 
+#include "freehold/os/mapped_file.hpp"
+#include "freehold/os/pages.hpp"
 #include "freehold/process/confine.hpp"
 #include "freehold/process/process_info.hpp"
 #include "freehold/process/spin.hpp"
@@ -42,7 +43,7 @@ Worker::Worker() noexcept : born_(now()) {
   if (!hide_from_children(memory)) return;
   Table table(memory.data(), shape_);
   // A component that runs over its buffer, or over the table's end, meets these.
-  table.for_each_guard([](std::byte* page) { ::mprotect(page, 4096, PROT_NONE); });
+  table.for_each_guard([](std::byte* page, std::size_t bytes) { os::MappedFile::forbid(page, bytes); });
   if (slot_ >= table.shape().workers) return;
   if (!table.enter(slot_, identity_of(0), epoch)) ::_exit(static_cast<int>(WorkerExit::kClosed));
   if (const char* const how = std::getenv(kConfineVariable); how != nullptr) {
@@ -58,11 +59,8 @@ Worker::Worker() noexcept : born_(now()) {
 // Keeps table and descriptors from the children of the component, and from the programs that they exec.
 bool Worker::hide_from_children(const SharedMemory& memory) noexcept {
   for (const int fd : {kTableDescriptor, kWakeupDescriptor}) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  void* const mark = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mark == MAP_FAILED || ::madvise(mark, page, MADV_WIPEONFORK) != 0 ||
-      ::madvise(memory.data(), memory.bytes(), MADV_DONTFORK) != 0)
-    return false;
+  void* const mark = os::MappedFile::map_zero_in_children(os::page_bytes());
+  if (mark == nullptr || !os::MappedFile::keep_from_children(memory.data(), memory.bytes())) return false;
   original_ = ::new (mark) bool(true);
   return true;
 }

@@ -13,7 +13,9 @@
 //
 // A component may fork. Its children do not have the memory of the table (MADV_DONTFORK), input and output included, nor,
 // once they exec, the descriptors of table and wakeup eventfd. A child that returns from the component ends. Children are in
-// the worker's process group, which is killed when the worker ends. Threads: the main thread only.
+// the worker's process group, which is killed when the worker ends.
+//
+// Threads: the main thread only.
 #pragma once
 #include <cstdint>
 
