@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -380,12 +381,14 @@ TEST_F(Gearman_Failures, WorkersMachinesAndAServerKilledUnderLoad_NothingLostNon
   GearmanPool pool(cluster.options());
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> submitted{0}, right{0};
+  constexpr unsigned kClients = 4;
+  std::array<std::atomic<unsigned>, kClients> batches{};  // that each client has got
   std::mutex lock;
   std::vector<std::string> wrong;
   std::vector<std::thread> clients;
-  for (unsigned c = 0; c < 4; ++c)
+  for (unsigned c = 0; c < kClients; ++c)
     clients.emplace_back([&, c] {
-      for (unsigned n = 0; !stop; ++n) {
+      for (unsigned n = 0; !stop; ++n, ++batches[c]) {
         std::vector<process::GearmanFuture> futures;
         for (unsigned i = 0; i < 4; ++i) {
           futures.push_back(pool.submit("slow " + std::to_string(c) + "/" + std::to_string(n) + "/" + std::to_string(i)));
@@ -405,10 +408,19 @@ TEST_F(Gearman_Failures, WorkersMachinesAndAServerKilledUnderLoad_NothingLostNon
         }
       }
     });
-  const auto goes_on = [&] { return comes_true([&, before = right.load()] { return right > before + 50; }); };
+  // A task fails when its worker is killed twice. So the next kill waits until every client has begun and got a batch: then
+  // no task is left whose worker was killed before.
+  const auto goes_on = [&] {
+    std::array<unsigned, kClients> before{};
+    for (unsigned c = 0; c < kClients; ++c) before[c] = batches[c];
+    return comes_true([&] {
+      for (unsigned c = 0; c < kClients; ++c)
+        if (batches[c] < before[c] + 2) return false;
+      return true;
+    });
+  };
   std::mt19937 random(std::random_device{}());
   EXPECT_TRUE(goes_on());
-  // A task fails when its worker is killed twice; between two kills it has long been run again.
   unsigned killed = 0;
   for (int i = 0; i < 12; ++i) {
     const std::vector<int> workers = workers_of(cluster.machines);
