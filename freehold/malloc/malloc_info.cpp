@@ -76,8 +76,8 @@ FREEHOLD_EXPORT struct mallinfo mallinfo(void) noexcept {
 
 // M_PERTURB works. Parameters that only tune glibc's malloc, and M_CHECK_ACTION, which glibc ignores by now, are accepted
 // and ignored. Unknown ones are refused.
-FREEHOLD_EXPORT int mallopt(int knob, int value) noexcept {
-  switch (knob) {
+FREEHOLD_EXPORT int mallopt(int parameter, int value) noexcept {
+  switch (parameter) {
     case M_PERTURB: alloc::set_perturbation(static_cast<uint8_t>(value)); return 1;
     case M_MXFAST:
     case M_NLBLKS:

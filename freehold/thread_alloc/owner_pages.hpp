@@ -3,9 +3,9 @@
 // A thread becomes an owner with join() and stops with leave(). In between it allocates from its own pages without an atomic
 // read-modify-write. A page (4 KiB from an upstream) serves one size class. Its header, found by masking a slot's address,
 // names the owner. A thread that frees another owner's slot puts it into an outbox. When Config::kHandOver slots for one
-// owner have come together, it hands the chain over through that owner's RemoteFreeList (remote_free_list.hpp).
+// owner have come together, it hands the batch over through that owner's RemoteFreeList (remote_free_list.hpp).
 //
-// Life of a page: fresh → open (has free slots) ⇄ full → empty → upstream; each chain keeps one empty page as a spare.
+// Life of a page: fresh → open (has free slots) ⇄ full → empty → upstream; each page queue keeps one empty page as a spare.
 // Life of an owner: join → leave. leave() returns the empty pages and closes the list. From then on every page left behind
 // belongs to the threads that hold its slots: each free counts the page's `used` down, the last one returns the page, and
 // the last page recycles the owner's descriptor. Descriptors are never given back, so a late read of one is harmless.
@@ -76,8 +76,8 @@ struct OwnerPagesStats {
   std::uint64_t gathered;         // slots that freeing threads have not handed over yet
   std::uint64_t pending;          // slots handed over and not drained yet
   std::uint64_t remote_frees;     // slots freed by another thread than their owner
-  std::uint64_t hand_overs;       // chains pushed
-  std::uint64_t drains;           // chains of chains taken by owners
+  std::uint64_t hand_overs;       // batches pushed
+  std::uint64_t drains;           // times an owner took all batches that waited
   std::uint64_t abandoned_frees;  // slots freed into pages left behind
   std::uint64_t contention;       // pushes and drains that had to wait or to try again
 };
@@ -117,7 +117,7 @@ class OwnerPages {
         collect(self);
     }
     const unsigned c = kClassOf[(bytes + kGranule - 1) / kGranule];
-    Page* const page = self.chains_[c].current.load();
+    Page* const page = self.queues_[c].current.load();
     Node* const node = page->free.load();
     if (node == nullptr) [[unlikely]]
       return allocate_slow(self, c);
@@ -184,8 +184,8 @@ class OwnerPages {
     }
   };
 
-  // used + length(free) + length(given) = capacity.  full ⇔ in its chain's ring `full`, and then no slot is free.
-  // A page is in exactly one place: its chain's ring `open` (`current` is one of these), ring `full`, or `spare`.
+  // used + length(free) + length(given) = capacity.  full ⇔ in its queue's ring `full`, and then no slot is free.
+  // A page is in exactly one place: its queue's ring `open` (`current` is one of these), ring `full`, or `spare`.
   struct Page : Links {
     // Written when the page is made, read by every thread that holds a slot.
     Var<Owner*> owner;
@@ -200,7 +200,8 @@ class OwnerPages {
     Var<bool> full{false};
   };
 
-  struct Chain {
+  // The pages of one size class.
+  struct PageQueue {
     Var<Page*> current;  // an open page, or the owner's `none_`
     Var<Page*> spare;    // an empty page kept back, or null
     Links open, full;
@@ -224,7 +225,7 @@ class OwnerPages {
   // A thread's descriptor. Grouped by who writes: the owner; any thread; the registry.
   class alignas(base::kCacheLine) Owner {
     friend class OwnerPages;
-    std::array<Chain, kClasses> chains_;
+    std::array<PageQueue, kClasses> queues_;
     Page none_;  // never has a free slot, so the fast path need not test whether there is a page
     Counters counters_;
     std::array<Outbox, Config::kOutboxes> outboxes_;
@@ -325,7 +326,7 @@ class OwnerPages {
   [[gnu::noinline]] void* allocate_slow(Owner& self, unsigned c) noexcept;
   [[gnu::noinline]] void release_slow(Owner& self, Page* page, void* slot, std::uint32_t used) noexcept;
   [[gnu::noinline]] void release_remote(Owner* self, Owner* owner, Node* node) noexcept;
-  Page* next_page(Owner& self, Chain& chain) noexcept;
+  Page* next_page(Owner& self, PageQueue& queue) noexcept;
   Page* new_page(Owner& self, unsigned c) noexcept;
   void return_page(Owner& self, Page* page) noexcept;
   bool collect(Owner& self) noexcept;
@@ -340,7 +341,7 @@ class OwnerPages {
   void for_each_owner(F visit) noexcept;
   template <class F>
   static bool all_pages(const Owner& self, F holds) noexcept;
-  static bool check_page(const Owner& self, const Chain& chain, const Page& page, unsigned c) noexcept;
+  static bool check_page(const Owner& self, const PageQueue& queue, const Page& page, unsigned c) noexcept;
 
   // Under registry_: the list of batches and the list of unused descriptors.
   sync::Mutex<A> registry_;

@@ -51,11 +51,11 @@ auto OwnerPages<A, Config>::take_unused() noexcept -> Owner* {
 // The rings of a recycled descriptor still point to pages that are gone. Its counters are kept.
 template <sync::Atomics A, class Config>
 void OwnerPages<A, Config>::reset(Owner& owner) noexcept {
-  for (Chain& chain : owner.chains_) {
-    chain.current.store(&owner.none_);
-    chain.spare.store(nullptr);
-    chain.open.make_ring();
-    chain.full.make_ring();
+  for (PageQueue& queue : owner.queues_) {
+    queue.current.store(&owner.none_);
+    queue.spare.store(nullptr);
+    queue.open.make_ring();
+    queue.full.make_ring();
   }
   owner.remote_.reopen();
   owner.state_.store(kJoined, std::memory_order_relaxed);  // relaxed: for stats
@@ -131,12 +131,12 @@ template <sync::Atomics A, class Config>
 template <class F>
 bool OwnerPages<A, Config>::all_pages(const Owner& self, F holds) noexcept {
   for (unsigned c = 0; c < kClasses; ++c) {
-    const Chain& chain = self.chains_[c];
-    for (const Links* ring : {&chain.open, &chain.full})
+    const PageQueue& queue = self.queues_[c];
+    for (const Links* ring : {&queue.open, &queue.full})
       for (const Links* link = ring->next.load(); link != ring; link = link->next.load())
-        if (!holds(chain, static_cast<const Page&>(*link), c)) return false;
-    if (const Page* const spare = chain.spare.load())
-      if (!holds(chain, *spare, c)) return false;
+        if (!holds(queue, static_cast<const Page&>(*link), c)) return false;
+    if (const Page* const spare = queue.spare.load())
+      if (!holds(queue, *spare, c)) return false;
   }
   return true;
 }
@@ -144,15 +144,15 @@ bool OwnerPages<A, Config>::all_pages(const Owner& self, F holds) noexcept {
 template <sync::Atomics A, class Config>
 bool OwnerPages<A, Config>::check_invariants(const Owner& self) const noexcept {
   std::uint32_t pages = 0;
-  const bool good = all_pages(self, [&](const Chain& chain, const Page& page, unsigned c) {
+  const bool good = all_pages(self, [&](const PageQueue& queue, const Page& page, unsigned c) {
     ++pages;
-    return check_page(self, chain, page, c);
+    return check_page(self, queue, page, c);
   });
   return good && pages == self.pages_.load(std::memory_order_relaxed);  // relaxed: our own
 }
 
 template <sync::Atomics A, class Config>
-bool OwnerPages<A, Config>::check_page(const Owner& self, const Chain& chain, const Page& page, unsigned c) noexcept {
+bool OwnerPages<A, Config>::check_page(const Owner& self, const PageQueue& queue, const Page& page, unsigned c) noexcept {
   const std::uint32_t used = page.used.load(std::memory_order_relaxed);  // relaxed: our own
   if (page.owner.load() != &self || page.size_class.load() != c) return false;
   const Layout layout = layout_of(&page, c);
@@ -170,13 +170,13 @@ bool OwnerPages<A, Config>::check_page(const Owner& self, const Chain& chain, co
   if (used + free_slots != layout.capacity()) return false;
   if (page.full.load() && free_slots != 0) return false;
   // Empty pages: the current one and the spare, no other.
-  return used > 0 || &page == chain.current.load() || &page == chain.spare.load();
+  return used > 0 || &page == queue.current.load() || &page == queue.spare.load();
 }
 
 template <sync::Atomics A, class Config>
 std::size_t OwnerPages<A, Config>::slots_in_use(const Owner& self) const noexcept {
   std::size_t sum = 0;
-  all_pages(self, [&](const Chain&, const Page& page, unsigned) {
+  all_pages(self, [&](const PageQueue&, const Page& page, unsigned) {
     sum += page.used.load(std::memory_order_relaxed);  // relaxed: our own
     return true;
   });

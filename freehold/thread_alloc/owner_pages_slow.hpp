@@ -13,10 +13,10 @@ namespace freehold::thread_alloc {
 
 template <sync::Atomics A, class Config>
 void* OwnerPages<A, Config>::allocate_slow(Owner& self, unsigned c) noexcept {
-  Chain& chain = self.chains_[c];
+  PageQueue& queue = self.queues_[c];
   if (self.remote_.ready(A::decide(Config::kCollectAt, std::uint32_t{1}))) collect(self);
-  Page* page = next_page(self, chain);
-  if (page == nullptr && collect(self)) page = next_page(self, chain);
+  Page* page = next_page(self, queue);
+  if (page == nullptr && collect(self)) page = next_page(self, queue);
   if (page == nullptr) {
     send_outboxes(self);  // before memory is asked for, others' slots go back to them
     page = new_page(self, c);
@@ -26,8 +26,8 @@ void* OwnerPages<A, Config>::allocate_slow(Owner& self, unsigned c) noexcept {
 
 // Makes a page with a free slot current: the current one, the next open one, or the spare; else null.
 template <sync::Atomics A, class Config>
-auto OwnerPages<A, Config>::next_page(Owner& self, Chain& chain) noexcept -> Page* {
-  for (Page* page = chain.current.load(); page != &self.none_; page = chain.current.load()) {
+auto OwnerPages<A, Config>::next_page(Owner& self, PageQueue& queue) noexcept -> Page* {
+  for (Page* page = queue.current.load(); page != &self.none_; page = queue.current.load()) {
     if (page->free.load() != nullptr) return page;
     if (Node* const given = page->given.load()) {
       page->free.store(given);
@@ -36,22 +36,22 @@ auto OwnerPages<A, Config>::next_page(Owner& self, Chain& chain) noexcept -> Pag
     }
     page->remove();
     page->full.store(true);
-    page->insert_before(chain.full);
-    Links* const next = chain.open.next.load();
-    chain.current.store(next == &chain.open ? &self.none_ : static_cast<Page*>(next));
+    page->insert_before(queue.full);
+    Links* const next = queue.open.next.load();
+    queue.current.store(next == &queue.open ? &self.none_ : static_cast<Page*>(next));
   }
   // Pages may have opened while there was no current one.
-  Page* page = chain.spare.load();
-  if (chain.open.next.load() != &chain.open) {
-    page = static_cast<Page*>(chain.open.next.load());
+  Page* page = queue.spare.load();
+  if (queue.open.next.load() != &queue.open) {
+    page = static_cast<Page*>(queue.open.next.load());
   } else if (page != nullptr) {
-    chain.spare.store(nullptr);
-    page->insert_before(chain.open);
+    queue.spare.store(nullptr);
+    page->insert_before(queue.open);
   } else {
     return nullptr;
   }
-  chain.current.store(page);
-  return next_page(self, chain);
+  queue.current.store(page);
+  return next_page(self, queue);
 }
 
 template <sync::Atomics A, class Config>
@@ -74,9 +74,9 @@ auto OwnerPages<A, Config>::new_page(Owner& self, unsigned c) noexcept -> Page* 
     node = next;
   }
   node->next.store(nullptr);
-  Chain& chain = self.chains_[c];
-  page->insert_before(chain.open);
-  chain.current.store(page);
+  PageQueue& queue = self.queues_[c];
+  page->insert_before(queue.open);
+  queue.current.store(page);
   add(self.pages_, std::uint32_t{1});
   return page;
 }
@@ -87,17 +87,17 @@ template <sync::Atomics A, class Config>
 void OwnerPages<A, Config>::release_slow(Owner& self, Page* page, void* slot, std::uint32_t used) noexcept {
   // The double frees that are seen without extra work: into an empty page, and of the slot freed last.
   if (used == 0 || page->given.load() == slot) return base::fatal(base::HeapError::kDoubleFree, slot);
-  Chain& chain = self.chains_[page->size_class.load()];
+  PageQueue& queue = self.queues_[page->size_class.load()];
   give(page, slot, used);
   if (page->full.load()) {
     page->full.store(false);
     page->remove();
-    page->insert_before(chain.open);
+    page->insert_before(queue.open);
   }
-  if (used > 1 || page == chain.current.load()) return;
+  if (used > 1 || page == queue.current.load()) return;
   page->remove();
-  if (chain.spare.load() == nullptr)
-    chain.spare.store(page);
+  if (queue.spare.load() == nullptr)
+    queue.spare.store(page);
   else
     return_page(self, page);
 }
@@ -147,7 +147,7 @@ void OwnerPages<A, Config>::send_outboxes(Owner& self) noexcept {
   for (Outbox& box : self.outboxes_) send_outbox(self, box);
 }
 
-// Until the push, the slots of the chain keep their pages, and these the descriptor of `owner`.
+// Until the push, the slots of the batch keep their pages, and these the descriptor of `owner`.
 template <sync::Atomics A, class Config>
 void OwnerPages<A, Config>::hand_over(Owner* self, Owner* owner, Node* first, Node* last, std::uint32_t n) noexcept {
   if (owner->remote_.push(first, last, n)) {
@@ -226,14 +226,14 @@ std::size_t OwnerPages<A, Config>::trim(Owner& self) noexcept {
   const std::uint32_t before = self.pages_.load(std::memory_order_relaxed);  // relaxed: our own
   send_outboxes(self);
   collect(self);
-  for (Chain& chain : self.chains_) {
-    if (Page* const spare = chain.spare.load()) return_page(self, spare);
-    chain.spare.store(nullptr);
-    Page* const current = chain.current.load();
+  for (PageQueue& queue : self.queues_) {
+    if (Page* const spare = queue.spare.load()) return_page(self, spare);
+    queue.spare.store(nullptr);
+    Page* const current = queue.current.load();
     // Of the open pages only the current one can be empty: the others become spares or go back at once.
     if (current == &self.none_ || current->used.load(std::memory_order_relaxed) != 0) continue;
     current->remove();
-    chain.current.store(&self.none_);
+    queue.current.store(&self.none_);
     return_page(self, current);
   }
   return before - self.pages_.load(std::memory_order_relaxed);

@@ -1,13 +1,13 @@
 // The list in which slots wait that were freed by another thread than their owner, until the owner takes them back.
 // OwnerPages has one for each owner, behind the concept RemoteFreeList:
-//   any thread   push(first, last, count)   a chain of slots, linked through their first word
+//   any thread   push(first, last, count)   a batch of slots, linked through their first word
 //   the owner    drain()                    all of them at once
 //   the owner    close()                    when its thread exits: later pushes fail, and the caller deals with the slots
-// Two implementations. MutexPendingList is that of the thread-local allocator's author: one mutex per owner, a chain, and a
+// Two implementations. MutexPendingList is that of the thread-local allocator's author: one mutex per owner, a list, and a
 // count that the owner reads without the mutex. LockFreeList is one word: many pushers, one taker. Since the taker takes
 // everything, there is no ABA. Invariant: a slot is in the list from the push that returned true until the one drain() or
 // close() that returned it. Cost of a push: two read-modify-writes on one line with the mutex, one without, however long the
-// chain. Sources: K. Knizhnik, "thread_alloc" (pending requests under the owner's critical section); Treiber 1986 with a
+// batch. Sources: K. Knizhnik, "thread_alloc" (pending requests under the owner's critical section); Treiber 1986 with a
 // taker of all.
 #pragma once
 #include <concepts>
@@ -85,7 +85,7 @@ class MutexPendingList {
     return taken;
   }
 
-  // All under lock_, but count_ is also read without it: count_ = length of the chain whenever the lock is free.
+  // All under lock_, but count_ is also read without it: count_ = length of the list whenever the lock is free.
   Lock lock_;
   typename A::template atomic<std::uint32_t> count_{0};
   typename A::template var<Node*> head_{nullptr};
@@ -93,8 +93,8 @@ class MutexPendingList {
 };
 
 struct LockFreeListOrders {
-  // release: pairs with kTake; publishes the links of the chain (and what its slots' last users did). A later push continues
-  // the release sequence, so the one acquire of the taker covers every chain in the list.
+  // release: pairs with kTake; publishes the links of the batch (and what its slots' last users did). A later push continues
+  // the release sequence, so the one acquire of the taker covers every batch in the list.
   static constexpr std::memory_order kPush = std::memory_order_release;
   // acquire: pairs with the release of kClose; a thread that finds the list closed goes on with counts that the owner wrote.
   static constexpr std::memory_order kSeeClosed = std::memory_order_acquire;

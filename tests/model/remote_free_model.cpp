@@ -67,7 +67,7 @@ struct Scene {
   }
 };
 
-// Two chains against two drains.
+// Two batches against two drains.
 template <class List>
 Result push_and_drain(const Options& options) {
   return sim::explore(options, [](Execution& run) {
@@ -88,7 +88,7 @@ Result push_and_drain(const Options& options) {
   });
 }
 
-// Two pushers, a chain and a slot each, against drains that come when the list seems ready.
+// Two pushers, a batch and a slot each, against drains that come when the list seems ready.
 template <class List>
 Result two_pushers_and_drain(const Options& options) {
   return sim::explore(options, [](Execution& run) {

@@ -157,7 +157,7 @@ TYPED_TEST(OwnerPagesStress, UpstreamRunsDry_NothingLost) {
   std::atomic<std::uint64_t> refused = 0;
   std::array<typename TestFixture::Owner*, 4> owners{};
   for (auto& owner : owners) owner = this->pages_.join();
-  this->books_.fail_from = this->books_.calls() + 30;  // 20 chains would need more
+  this->books_.fail_from = this->books_.calls() + 30;  // 20 queues would need more
   for (unsigned t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       std::mt19937 random(t);

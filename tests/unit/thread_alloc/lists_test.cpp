@@ -18,7 +18,7 @@ template <class List>
 class RemoteFreeListTest : public testing::Test {
  public:
   using Node = typename List::Node;
-  // Pushes a chain of `n` fresh nodes; false if the list refused it.
+  // Pushes a batch of `n` fresh nodes; false if the list refused it.
   bool push(std::uint32_t n) {
     const std::size_t first = nodes_.size();
     for (std::uint32_t i = 0; i < n; ++i) nodes_.emplace_back();
@@ -39,7 +39,7 @@ class RemoteFreeListTest : public testing::Test {
 using Lists = testing::Types<MutexPendingList<NativeAtomics>, LockFreeList<NativeAtomics>>;
 TYPED_TEST_SUITE(RemoteFreeListTest, Lists);
 
-TYPED_TEST(RemoteFreeListTest, ChainsPushed_DrainReturnsEachSlotOnce) {
+TYPED_TEST(RemoteFreeListTest, BatchesPushed_DrainReturnsEachSlotOnce) {
   EXPECT_EQ(this->list_.drain(), nullptr);
   EXPECT_TRUE(this->push(1));
   EXPECT_TRUE(this->push(7));

@@ -141,7 +141,7 @@ TYPED_TEST(OwnerPagesTest, RandomTraceOfThreeOwners_ContentsIntactAndInvariantsH
   EXPECT_EQ(this->stats().pages, 0U);
 }
 
-TYPED_TEST(OwnerPagesTest, OwnerFreesEverything_KeepsCurrentPageAndOneSparePerChain) {
+TYPED_TEST(OwnerPagesTest, OwnerFreesEverything_KeepsCurrentPageAndOneSparePerQueue) {
   auto& owner = this->join();
   for (const std::size_t bytes : kClasses) {
     const std::size_t before = this->books_.out();
