@@ -1,6 +1,6 @@
-// The one formula of the size classes of malloc (alloc/size_classes.hpp) and of private heaps (heap/size_classes.hpp): even
-// steps of `Granule` bytes up to `FineBytes`, then eight steps for each doubling up to `MaxBytes`, so that above FineBytes
-// at most an eighth is added to a request.
+// The one formula of the size classes of malloc (alloc/size_classes.hpp) and of private heaps (heap/size_classes.hpp). Up to
+// `FineBytes`, even steps of `Granule` bytes; then eight steps for each doubling up to `MaxBytes`. So above FineBytes at
+// most an eighth is added to a request.
 //
 //   SteppedSizes<16, 128, 32768>: 16, 32, … 128, 144, 160, … 256, 288, … 32768; their numbers are 0, 1, … kCount - 1.
 //
