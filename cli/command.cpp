@@ -1,5 +1,8 @@
 #include "cli/command.hpp"
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 #include <iterator>
 
 namespace freehold::cli {

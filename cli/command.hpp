@@ -1,11 +1,10 @@
-// What a subcommand is to main(): a function that adds itself to the parser. Its callback does the work, leaves the exit
-// code in Invocation and throws Failure if it cannot go on.
+// The subcommands, as main() sees them: each is a function that adds itself to the parser. Its action leaves the exit code
+// in Invocation, and throws Failure if it cannot go on.
 #pragma once
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <string>
 #include <vector>
+
+#include "cli/support/command_line.hpp"
 
 namespace freehold::cli {
 
@@ -16,7 +15,7 @@ struct Invocation {
 
 void add_run(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
-// To the command of add_doctor().
+// These two belong to the command of add_doctor().
 void add_doctor_attach(CLI::App& doctor, Invocation& invocation);
 void add_doctor_compare(CLI::App& doctor, Invocation& invocation);
 void add_scale(CLI::App& app, Invocation& invocation);
@@ -28,7 +27,7 @@ void add_workers(CLI::App& app, Invocation& invocation);
 void add_replay(CLI::App& app, Invocation& invocation);
 
 // Cuts `words` (the arguments of `command`) where the command's own options end: at "--", or at the first word that is
-// neither an option of the command nor the value of one. What follows is returned; it is not the parser's to understand.
+// neither an option of the command nor the value of one. Returns the rest, the command line of a program.
 [[nodiscard]] std::vector<std::string> cut_program(const CLI::App& command, std::vector<std::string>& words);
 
 }  // namespace freehold::cli

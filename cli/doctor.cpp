@@ -2,6 +2,9 @@
 // Runs the program under several allocators on one CPU and on all, records it, and says what that means. docs/doctor.md.
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 
 #include <algorithm>
 #include <charconv>

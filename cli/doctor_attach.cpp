@@ -1,5 +1,8 @@
 // freehold doctor attach PID: what can be said of a process that runs already.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 
 #include <nlohmann/json.hpp>
 #include <optional>

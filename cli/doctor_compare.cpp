@@ -1,6 +1,9 @@
 // freehold doctor compare A.json B.json, or --before COMMAND --after COMMAND: what changed between two versions of a
 // program.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 
 #include <nlohmann/json.hpp>
 #include <optional>

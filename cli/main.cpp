@@ -1,6 +1,9 @@
-// The freehold command: finds the subcommand, turns every error into one line and an exit code.
+// The freehold command: finds the subcommand, and turns every error into one line and an exit code.
 #include <fmt/format.h>
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -17,7 +20,7 @@
 namespace {
 using namespace freehold::cli;
 
-// Subcommands whose arguments end in somebody else's command line.
+// Subcommands whose arguments end in the command line of a program.
 bool runs_a_program(const std::string& subcommand) { return subcommand == "run" || subcommand == "doctor"; }
 
 bool has_subcommand(const CLI::App& app, const std::string& name) {

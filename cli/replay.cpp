@@ -60,16 +60,14 @@ int run_replay(const ReplayOptions& options) {
 
 void add_replay(CLI::App& app, Invocation& invocation) {
   static ReplayOptions options;
-  CLI::App* command =
-      app.add_subcommand("replay", "Replay what a recorded program allocated through every pool and heap, and advise");
-  command->add_option("TRACE", options.source, "A trace, or the folder of freehold doctor --keep-recording")->required();
-  command->add_option("--repeat", options.repeat, "Sets of measurements, for medians [5]")->type_name("N");
-  command->add_option("--json", options.json, "Write the results as JSON; - for standard output")->type_name("FILE");
-  command
-      ->add_option("--save", options.save, "Write the trace itself, and replay it only if --repeat or --json is there, too")
-      ->type_name("FILE");
-  command->footer("docs/replay.md explains the method and the files.");
-  command->callback([&invocation] { invocation.exit_code = run_replay(options); });
+  Command command(app, "replay", "Replay what a recorded program allocated through every pool and heap, and advise");
+  command.add_required_word("TRACE", options.source, "A trace, or the folder of freehold doctor --keep-recording");
+  command.add_option("--repeat", options.repeat, "Sets of measurements, for medians [5]", "N");
+  command.add_option("--json", options.json, "Write the results as JSON; - for standard output", "FILE");
+  command.add_option("--save", options.save,
+                     "Write the trace itself, and replay it only if --repeat or --json is there, too", "FILE");
+  command.footer("docs/replay.md explains the method and the files.");
+  command.on_use([&invocation] { invocation.exit_code = run_replay(options); });
 }
 
 }  // namespace freehold::cli

@@ -92,11 +92,11 @@ void run(const RunOptions& options, const std::vector<std::string>& program) {
 
 void add_run(CLI::App& app, Invocation& invocation) {
   static RunOptions options;
-  CLI::App* command = app.add_subcommand("run", "Run a program under Freehold's malloc: freehold run -- PROGRAM ARGS...");
-  command->add_flag("--stats", options.stats, "Print what the allocator did, to standard error, when the program has ended");
-  command->add_option("--json", options.json, "Write the same as JSON; standard output is the program's")->type_name("FILE");
-  command->footer("The exit status is the program's. docs/run.md has the exit codes and the environment.");
-  command->callback([&invocation] { run(options, invocation.program); });
+  Command command(app, "run", "Run a program under Freehold's malloc: freehold run -- PROGRAM ARGS...");
+  command.add_flag("--stats", options.stats, "Print what the allocator did, to standard error, when the program has ended");
+  command.add_option("--json", options.json, "Write the same as JSON; standard output is the program's", "FILE");
+  command.footer("The exit status is the program's. docs/run.md has the exit codes and the environment.");
+  command.on_use([&invocation] { run(options, invocation.program); });
 }
 
 }  // namespace freehold::cli

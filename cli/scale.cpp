@@ -1,22 +1,16 @@
-// freehold scale: the classic scaling experiment, under one allocator or several. Does work that allocates get faster with
-// more threads, as it does with more processes? docs/scale.md explains the workloads, the method and the exit codes.
+// freehold scale: the classic scaling experiment, under one allocator or several. It answers whether work that allocates
+// gets faster with more threads, as it does with more processes. docs/scale.md explains the workloads, the method and the
+// exit codes.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/command.hpp"
-#include "cli/report/result_files.hpp"
+#include "cli/experiment/command.hpp"
 #include "cli/scale/experiment.hpp"
-#include "cli/scale/page.hpp"
 #include "cli/scale/results_json.hpp"
-#include "cli/scale/table.hpp"
 #include "cli/scale/via_pool.hpp"
-#include "cli/support/arguments.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/interrupts.hpp"
-#include "cli/support/progress.hpp"
 #include "cli/support/standard_streams.hpp"
 
 namespace freehold::cli {
@@ -27,19 +21,16 @@ struct ScaleOptions {
   std::optional<std::string> allocators;
   std::optional<std::string> workers;
   std::optional<std::string> iterations;
-  std::optional<std::string> repeat;
-  std::optional<std::string> milliseconds;
   std::optional<std::string> tests;
   std::optional<std::string> modes;
   std::optional<std::string> via;
-  ResultFiles files;
-  bool quick = false;
+  ExperimentOptions experiment;
 };
 
 constexpr std::uint32_t kArticlesIterations = 24;
 constexpr std::uint32_t kQuickMilliseconds = 60;
 
-// What was asked for, or the system's allocator beside Freehold if it can be found.
+// The allocators of --allocator, or the system's and, if it can be found, Freehold.
 std::vector<Allocator> chosen_allocators(const ScaleOptions& options, std::vector<std::string>& notes) {
   std::vector<Allocator> allocators;
   if (options.allocators) {
@@ -61,7 +52,7 @@ std::uint32_t chosen_iterations(const ScaleOptions& options, std::uint32_t most_
   if (!options.iterations) return rounded_up;
   const std::uint32_t iterations = parse_number("--iterations", *options.iterations, 1, 100'000);
   if (iterations < most_workers) {
-    throw Failure(kExitRefused, fmt::format("--iterations: {} cannot be shared by {} workers", iterations, most_workers));
+    throw Failure(kExitRefused, fmt::format("--iterations: {} are too few for {} workers", iterations, most_workers));
   }
   return iterations;
 }
@@ -81,16 +72,11 @@ Settings settings_of(const ScaleOptions& options, std::vector<std::string>& note
   if (std::ranges::count(settings.modes, Mode::kPool) > 0 && settings.workers.back() > kMostPoolWorkers)
     throw Failure(kExitRefused, fmt::format("--workers: a pool has {} at most", kMostPoolWorkers));
   settings.iterations = chosen_iterations(options, settings.workers.back());
-  if (options.quick) {
-    settings.repeat = 1;
-    settings.milliseconds = kQuickMilliseconds;
-  }
-  if (options.repeat) settings.repeat = parse_number("--repeat", *options.repeat, 1, 1000);
-  if (options.milliseconds) settings.milliseconds = parse_number("--time", *options.milliseconds, 1, 60'000);
+  options.experiment.apply(settings, kQuickMilliseconds);
   if (cells_of(settings).empty()) {
     throw Failure(
         kExitRefused,
-        "--mode: isolation and handover are tests of threads, memory is none of a pool; nothing is left to measure");
+        "--mode: there is nothing to measure; isolation and handover run in threads only, memory does not run in a pool");
   }
   return settings;
 }
@@ -99,48 +85,34 @@ int run_scale(const ScaleOptions& options) {
   open_standard_files();
   std::vector<std::string> notes;
   const Settings settings = settings_of(options, notes);
-  options.files.check();
-  int signal = 0;
-  Results results;
-  {
-    Interrupts interrupts;
-    Progress progress;
-    results = run_experiment(settings, interrupts, [&](const Step& step) { progress.show(step.done, step.of, step.what); });
-    signal = interrupts.arrived();
-  }
-  results.notes.insert(results.notes.begin(), notes.begin(), notes.end());
-  const Verdict verdict = verdict_of(results);
-  options.files.write(results_json(results, verdict), page_of, table_of(results, verdict));
-  if (signal != 0) return 128 + signal;
-  const bool failed = std::ranges::any_of(results.series, [](const Series& series) { return !series.failure.empty(); });
-  return failed ? kExitPartial : 0;
+  const auto run = [&notes](const Settings& chosen, Interrupts& interrupts, Progress& progress) {
+    Results results = run_experiment(chosen, interrupts, progress);
+    results.notes.insert(results.notes.begin(), notes.begin(), notes.end());
+    return results;
+  };
+  return run_command(options.experiment.files, settings, run, write_results);
 }
 
 }  // namespace
 
 void add_scale(CLI::App& app, Invocation& invocation) {
   static ScaleOptions options;
-  CLI::App* command = app.add_subcommand("scale", "Measure how allocators scale: threads against processes");
-  command
-      ->add_option("--allocator", options.allocators,
-                   "system, freehold, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH "
-                   "[system,freehold]")
-      ->type_name("LIST");
-  command->add_option("--workers", options.workers, "Numbers of workers [1,2,3,4,6]")->type_name("LIST");
-  command->add_option("--iterations", options.iterations, "Iterations that the workers share [24]")->type_name("N");
-  command->add_option("--repeat", options.repeat, "Sets of measurements, for medians [3]")->type_name("N");
-  command->add_option("--time", options.milliseconds, "Milliseconds of work for one worker in a measurement [150]")
-      ->type_name("MS");
-  command
-      ->add_option("--test", options.tests, "compute, allocate, mixed, memory, locked, isolation, handover [all but locked]")
-      ->type_name("LIST");
-  command->add_option("--mode", options.modes, "threads, processes, pool [threads,processes]")->type_name("LIST");
-  command->add_option("--via", options.via, "pool: also through a pool of worker processes; tests compute, allocate, locked")
-      ->type_name("pool");
-  command->add_flag("--quick", options.quick, "A glance: one set, 60 ms each");
-  options.files.add_options(*command);
-  command->footer("Ctrl-C ends it early and keeps what was finished. docs/scale.md explains the workloads and the method.");
-  command->callback([&invocation] { invocation.exit_code = run_scale(options); });
+  Command command(app, "scale", "Measure how allocators scale, in threads and in processes");
+  command.add_option("--allocator", options.allocators,
+                     "system, freehold, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH "
+                     "[system,freehold]",
+                     "LIST");
+  command.add_option("--workers", options.workers, "Numbers of workers [1,2,3,4,6]", "LIST");
+  command.add_option("--iterations", options.iterations, "Number of iterations that the workers share [24]", "N");
+  command.add_option("--test", options.tests,
+                     "compute, allocate, mixed, memory, locked, isolation, handover [all but locked]", "LIST");
+  command.add_option("--mode", options.modes, "threads, processes, pool [threads,processes]", "LIST");
+  command.add_option("--via", options.via, "pool: add the mode pool; run the tests compute, allocate and locked", "pool");
+  options.experiment.add_to(command, {.sets = "3",
+                                      .time = "Time of one worker in a measurement, about [150]",
+                                      .quick = "Short run: one set, 60 ms for each measurement",
+                                      .page = "docs/scale.md explains the workloads and the method."});
+  command.on_use([&invocation] { invocation.exit_code = run_scale(options); });
 }
 
 }  // namespace freehold::cli

@@ -2,6 +2,9 @@
 // a command; with --serve, other processes bring the tasks. docs/process.md explains the pool, the framing and the exit
 // codes.
 #include <fmt/format.h>
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 
 #include <array>
 #include <filesystem>

@@ -33,7 +33,7 @@ class Figures {
   template <class F>
   [[nodiscard]] Sets sets_of(std::string_view pool, const pools::Row& row, std::uint32_t shards, bool counted, F f) const {
     const auto& all = results_.settings.pools;
-    const auto found = std::ranges::find(all, pool, &pools::Contender::name);
+    const auto found = std::ranges::find(all, pool, &pools::Candidate::name);
     Sets sets(results_.settings.repeat);
     const pools::Series* const series =
         found == all.end() ? nullptr : results_.find(row, static_cast<std::size_t>(found - all.begin()), shards, counted);
@@ -67,7 +67,7 @@ class DistributedPools {
   }
 
   void one_pool() {
-    const Sets one = cost(kByThread, few_, 1), none = figures_.cost("floor", few_);
+    const Sets one = cost(kByThread, few_, 1), none = figures_.cost("baseline", few_);
     claims_.at_least({"one-pool-costs", "one interlocked list for all threads costs more than the work that they do with it",
                       fmt::format("{} ns a buffer with one list, {} ns without a pool", figure_text(one), figure_text(none)),
                       "8 threads; 64-byte buffers", 2},
@@ -147,7 +147,7 @@ class DistributedPools {
               fmt::format("{}, {}%", figure_text(cost(pool, row, n)), figure_text(figures_.contention(pool, row, n))));
         table.rows.push_back(std::move(cells));
       }
-      for (const char* name : {"best", "floor"}) table.rows.push_back({name, figure_text(figures_.cost(name, row))});
+      for (const char* name : {"best", "baseline"}) table.rows.push_back({name, figure_text(figures_.cost(name, row))});
       findings_.tables.push_back(std::move(table));
     }
   }

@@ -90,7 +90,7 @@ class Timers {
     for (const Phase phase : phases_of(random_.test)) table.columns.emplace_back(name_of(phase));
     table.columns.insert(table.columns.end(),
                          {"ascending, all", "worn, random, all", "beside a thread that allocates", "sleeps"});
-    for (const Contender* const structure : results_.settings.structures) {
+    for (const Candidate* const structure : results_.settings.structures) {
       std::vector<std::string> cells{structure->name};
       for (const Phase phase : phases_of(random_.test)) cells.push_back(figure_text(cost(structure->name, random_, phase)));
       cells.push_back(figure_text(cost(structure->name, ascending_, Phase::kAll)));

@@ -1,11 +1,12 @@
 #include "cli/articles/experiment.hpp"
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <iterator>
 
-#include <chrono>
-
+#include "cli/experiment/run.hpp"
 #include "cli/pools/experiment.hpp"
 #include "cli/scale/experiment.hpp"
+#include "cli/scale/verdict.hpp"
 #include "cli/timers/experiment.hpp"
 
 namespace freehold::cli::articles {
@@ -28,8 +29,7 @@ class Experiment {
     part(result, settings, [&](const auto& s) { return timers::run_experiment(s, interrupts_, progress_); });
   }
   void scale(std::optional<scale::Results>& result, const std::optional<scale::Settings>& settings) {
-    const auto watch = [&](const scale::Step& step) { progress_.show(step.done, step.of, step.what); };
-    part(result, settings, [&](const auto& s) { return scale::run_experiment(s, interrupts_, watch); });
+    part(result, settings, [&](const auto& s) { return scale::run_experiment(s, interrupts_, progress_); });
   }
   [[nodiscard]] bool is_complete() const { return complete_ && interrupts_.arrived() == 0; }
 
@@ -39,29 +39,8 @@ class Experiment {
   bool complete_ = true;
 };
 
-void add_failures(std::vector<std::string>& all, const std::optional<pools::Results>& part) {
-  if (!part) return;
-  for (const pools::Series& series : part->series) {
-    if (!series.failure.empty())
-      all.push_back(fmt::format("{} failed in {}: {}.", part->settings.pools[series.cell.pool]->name,
-                                pools::text_of(series.cell.row), series.failure));
-  }
-}
-void add_failures(std::vector<std::string>& all, const std::optional<scale::Results>& part) {
-  if (!part) return;
-  for (const scale::Series& series : part->series) {
-    if (!series.failure.empty())
-      all.push_back(fmt::format("{} failed in {} ({}): {}.", part->settings.subjects[series.cell.subject].name,
-                                scale::name_of(series.cell.test), name_of(series.cell.mode), series.failure));
-  }
-}
-void add_failures(std::vector<std::string>& all, const std::optional<timers::Results>& part) {
-  if (!part) return;
-  for (const timers::Series& series : part->series) {
-    if (!series.failure.empty())
-      all.push_back(fmt::format("{} failed in {} ({}): {}.", part->settings.structures[series.cell.structure]->name,
-                                timers::text_of(series.cell.row), timers::name_of(series.cell.load), series.failure));
-  }
+void add_failures(std::vector<std::string>& all, const auto& part) {
+  if (part) std::ranges::move(failures_of(*part), std::back_inserter(all));
 }
 
 }  // namespace
@@ -69,19 +48,17 @@ void add_failures(std::vector<std::string>& all, const std::optional<timers::Res
 Results run_experiment(const Plan& plan, Interrupts& interrupts, Progress& progress) {
   Results results;
   results.plan = plan;
-  results.machine = this_machine();
-  results.date = today();
-  const auto begin = std::chrono::steady_clock::now();
-  Experiment experiment(interrupts, progress);
-  experiment.pools(results.crc, plan.crc);
-  experiment.pools(results.several, plan.several);
-  experiment.pools(results.fewer, plan.fewer);
-  experiment.pools(results.alone, plan.alone);
-  experiment.timers(results.timers, plan.timers);
-  experiment.scale(results.scaling, plan.scaling);
-  experiment.scale(results.blocks, plan.blocks);
-  results.complete = experiment.is_complete();
-  results.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  record_run(results, [&] {
+    Experiment experiment(interrupts, progress);
+    experiment.pools(results.crc, plan.crc);
+    experiment.pools(results.several, plan.several);
+    experiment.pools(results.fewer, plan.fewer);
+    experiment.pools(results.alone, plan.alone);
+    experiment.timers(results.timers, plan.timers);
+    experiment.scale(results.scaling, plan.scaling);
+    experiment.scale(results.blocks, plan.blocks);
+    return experiment.is_complete();
+  });
   return results;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/articles/claims.hpp"
+#include "cli/experiment/notes.hpp"
 
 namespace freehold::cli::articles {
 
@@ -24,9 +25,10 @@ Findings findings_of(const Results& results) {
   if (results.timers) find_timers(results, findings);
   if (results.scaling) find_scaling(results, findings);
   if (results.blocks) find_thread_local(results, findings);
-  if (!results.complete) findings.notes.emplace_back("Interrupted: what was finished is shown.");
+  if (!results.complete) findings.notes.emplace_back(kInterruptedNote);
   for (std::string& failure : failures_of(results)) findings.notes.push_back(std::move(failure));
-  if (results.plan.choice.repeat == 1) findings.notes.emplace_back("One set only: a verdict that is close means nothing.");
+  if (results.plan.choice.repeat == 1)
+    findings.notes.emplace_back("There was one set only: a verdict near its threshold means nothing.");
   return findings;
 }
 

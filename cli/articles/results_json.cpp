@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/articles/page.hpp"
+#include "cli/articles/table.hpp"
 #include "cli/report/json.hpp"
 
 namespace freehold::cli::articles {
@@ -25,17 +27,22 @@ ordered_json claim_json(const Claim& claim) {
 }  // namespace
 
 ordered_json results_json(const Results& results, const Findings& findings) {
-  ordered_json claims = ordered_json::array(), tables = ordered_json::array();
-  for (const Claim& claim : findings.claims) claims.push_back(claim_json(claim));
-  for (const Table& table : findings.tables)
-    tables.push_back({{"article", table.article}, {"title", table.title}, {"columns", table.columns}, {"rows", table.rows}});
+  ordered_json tables = list_json(findings.tables, [](const Table& table) -> ordered_json {
+    return {{"article", table.article}, {"title", table.title}, {"columns", table.columns}, {"rows", table.rows}};
+  });
   const Choice& choice = results.plan.choice;
   ordered_json json = head_json("freehold-articles", results);
   json.update({{"settings", {{"articles", choice.articles}, {"repeat", choice.repeat}, {"quick", choice.quick}}},
-               {"claims", std::move(claims)},
+               {"claims", list_json(findings.claims, claim_json)},
                {"tables", std::move(tables)},
                {"notes", findings.notes}});
   return json;
+}
+
+bool write_results(const ResultFiles& files, const Results& results) {
+  const Findings findings = findings_of(results);
+  files.write(results_json(results, findings), page_of, table_of(results, findings));
+  return failures_of(results).empty();
 }
 
 }  // namespace freehold::cli::articles

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/report/text.hpp"
 #include "cli/scale/verdict.hpp"
 #include "cli/support/statistics.hpp"
 
@@ -60,17 +61,9 @@ Sets mean_of(const std::vector<Sets>& figures) {
   return combine(figures, [](const std::vector<double>& v) { return geometric_mean(v); });
 }
 
-std::optional<double> median_of(const Sets& sets) {
-  const std::vector<double> values = measured(sets);
-  return values.empty() ? std::nullopt : std::optional(median(values));
-}
+std::optional<double> median_of(const Sets& sets) { return median_if_any(measured(sets)); }
 
-std::string figure_text(std::optional<double> value) {
-  if (!value) return "–";
-  return *value < 9.995   ? fmt::format("{:.2f}", *value)
-         : *value < 99.95 ? fmt::format("{:.1f}", *value)
-                          : fmt::format("{:.0f}", *value);
-}
+std::string figure_text(std::optional<double> value) { return value ? three_digits(*value) : "–"; }
 std::string figure_text(const Sets& sets) { return figure_text(median_of(sets)); }
 
 void Claims::judge(Words words, const Sets& ratio, double threshold, bool at_least) {

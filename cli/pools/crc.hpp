@@ -67,10 +67,11 @@ bool fill_all(P& pool, const Job& job, std::size_t slots) {
 }
 
 template <class P>
-[[gnu::flatten, gnu::noinline]] void write_and_read(P& pool, const Job& job, Lane& lane, Share& share, bool comparable) {
-  std::uint64_t random = 88172645463325252 + lane.index();
-  const bool writes = is_writer(lane.index());
-  repeat(job, job.operations * (writes ? 1 : job.reads), lane, share, [&](std::uint64_t) {
+[[gnu::flatten, gnu::noinline]] void write_and_read(P& pool, const Job& job, GroupWorker& worker, Share& share,
+                                                    bool comparable) {
+  std::uint64_t random = 88172645463325252 + worker.index();
+  const bool writes = is_writer(worker.index());
+  repeat(job, job.operations * (writes ? 1 : job.reads), worker, share, [&](std::uint64_t) {
     void* const slot = acquire_surely(pool, share.failures);
     CrcBuffer buffer(slot, job.slot_bytes);
     if (writes)

@@ -1,4 +1,4 @@
-// Carries a plan out, set after set. Keeps what it has when interrupted, and goes on when a pool fails.
+// Runs the pools' experiment as planned. Keeps the finished measurements when interrupted; goes on when a pool fails.
 #pragma once
 #include "cli/pools/results.hpp"
 #include "cli/support/interrupts.hpp"

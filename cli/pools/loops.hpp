@@ -1,6 +1,6 @@
 // The timed loops, as templates over the pool: nothing is called through a pointer per operation, and acquire and release
 // are compiled into each loop (flatten), as in a program that has one loop and one pool. Every loop runs on each
-// thread of a crew; it ends after the job's operations, or, a block of operations at a time, when time is up.
+// thread of a group; it ends after the job's operations, or, a block of operations at a time, when time is up.
 #pragma once
 #include <sched.h>
 
@@ -12,9 +12,9 @@
 #include <random>
 #include <vector>
 
+#include "cli/experiment/batch_ring.hpp"
+#include "cli/experiment/worker_group.hpp"
 #include "cli/pools/shape.hpp"
-#include "cli/support/batch_ring.hpp"
-#include "cli/support/crew.hpp"
 #include "freehold/pool/memory.hpp"
 
 namespace freehold::cli::pools {
@@ -70,21 +70,21 @@ inline void* acquire_surely(P& pool, std::uint64_t& failures) {
 
 // Calls step(i) for i in 0 … operations-1, between start and finish.
 template <class Step>
-void repeat(const Job& job, std::uint64_t operations, Lane& lane, Share& share, Step step) {
-  lane.start();
+void repeat(const Job& job, std::uint64_t operations, GroupWorker& worker, Share& share, Step step) {
+  worker.start();
   const Deadline deadline(job.milliseconds);
   do {
     const std::uint64_t end = std::min(share.operations + kBlock, operations);
     for (std::uint64_t i = share.operations; i < end; ++i) step(i);
     share.operations = end;
   } while (share.operations < operations && !deadline.is_passed());
-  lane.finish();
+  worker.finish();
 }
 
 // Test 1: a slot is released at once.
 template <class P>
-[[gnu::flatten, gnu::noinline]] void short_life(P& pool, const Job& job, Lane& lane, Share& share) {
-  repeat(job, job.operations, lane, share, [&](std::uint64_t i) {
+[[gnu::flatten, gnu::noinline]] void short_life(P& pool, const Job& job, GroupWorker& worker, Share& share) {
+  repeat(job, job.operations, worker, share, [&](std::uint64_t i) {
     void* const slot = acquire_surely(pool, share.failures);
     stamp(slot, static_cast<std::uint32_t>(i));
     pool.release(slot);
@@ -93,8 +93,8 @@ template <class P>
 
 // The same without any use of the slot: what the pair alone costs.
 template <class P>
-[[gnu::flatten, gnu::noinline]] void pair(P& pool, const Job& job, Lane& lane, Share& share) {
-  repeat(job, job.operations, lane, share, [&](std::uint64_t) {
+[[gnu::flatten, gnu::noinline]] void pair(P& pool, const Job& job, GroupWorker& worker, Share& share) {
+  repeat(job, job.operations, worker, share, [&](std::uint64_t) {
     void* const slot = acquire_surely(pool, share.failures);
     keep(slot);
     pool.release(slot);
@@ -135,7 +135,7 @@ template <class P, class Order>
 
 // Tests 2 and 3: all slots are acquired, then all are released, in the same order or in a random one.
 template <class P>
-void long_life(P& pool, const Job& job, Lane& lane, Share& share) {
+void long_life(P& pool, const Job& job, GroupWorker& worker, Share& share) {
   const std::uint64_t batch = batch_of(job);
   const pool::ZeroedArray<void*> held(batch);
   std::fill_n(held.data(), batch, &share);  // its pages are there
@@ -143,10 +143,10 @@ void long_life(P& pool, const Job& job, Lane& lane, Share& share) {
   if (job.test == Trial::kRandom) {
     order.resize(batch);
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::shuffle(order, std::mt19937(lane.index()));
+    std::ranges::shuffle(order, std::mt19937(worker.index()));
   }
-  const std::uint32_t first_stamp = lane.index() << 27;
-  lane.start();
+  const std::uint32_t first_stamp = worker.index() << 27;
+  worker.start();
   const Deadline deadline(job.milliseconds);
   do {
     const std::uint64_t most = std::min(batch, job.operations - share.operations);
@@ -158,20 +158,20 @@ void long_life(P& pool, const Job& job, Lane& lane, Share& share) {
     share.operations += n;
     if (n == 0) ::sched_yield();
   } while (share.operations < job.operations && !deadline.is_passed());
-  lane.finish();
+  worker.finish();
 }
 
 using SlotRing = BatchRing<void*, kRingBatch>;
 
 template <class P>
-[[gnu::flatten, gnu::noinline]] void produce(P& pool, const Job& job, Lane& lane, Share& share, SlotRing& ring) {
-  lane.start();
+[[gnu::flatten, gnu::noinline]] void produce(P& pool, const Job& job, GroupWorker& worker, Share& share, SlotRing& ring) {
+  worker.start();
   const Deadline deadline(job.milliseconds);
   do {
     for (std::uint64_t i = 0; i < kBlock / kRingBatch; ++i) {
       for (void*& slot : ring.next_to_fill()) {
         slot = acquire_surely(pool, share.failures);
-        stamp(slot, lane.index());
+        stamp(slot, worker.index());
       }
       ring.filled();
     }
@@ -179,20 +179,20 @@ template <class P>
   } while (share.operations < job.operations && !deadline.is_passed());
   ring.next_to_fill().fill(nullptr);
   ring.filled();
-  lane.finish();
+  worker.finish();
 }
 
 template <class P>
-[[gnu::flatten, gnu::noinline]] void consume(P& pool, Lane& lane, Share& share, SlotRing& ring) {
-  lane.start();
+[[gnu::flatten, gnu::noinline]] void consume(P& pool, GroupWorker& worker, Share& share, SlotRing& ring) {
+  worker.start();
   for (;;) {
     const SlotRing::Batch& batch = ring.next_to_empty();
     if (batch.front() == nullptr) break;
-    share.correct &= has_stamp(batch.front(), lane.index() - 1);
+    share.correct &= has_stamp(batch.front(), worker.index() - 1);
     for (void* const slot : batch) pool.release(slot);
     ring.emptied();
   }
-  lane.finish();
+  worker.finish();
 }
 
 }  // namespace freehold::cli::pools

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "cli/support/arguments.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/order.hpp"
+#include "cli/experiment/candidates.hpp"
+#include "cli/experiment/order.hpp"
 
 namespace freehold::cli::pools {
 namespace {
@@ -20,8 +19,8 @@ std::uint32_t threads_of(const Settings& settings, Trial test) {
 
 }  // namespace
 
-std::vector<std::uint32_t> shards_of(const Settings& settings, const Row& row, const Contender& contender) {
-  if (row.test == Trial::kCrc && contender.distributed) return settings.crc_pools;
+std::vector<std::uint32_t> shards_of(const Settings& settings, const Row& row, const Candidate& candidate) {
+  if (row.test == Trial::kCrc && candidate.distributed) return settings.crc_pools;
   return {0};
 }
 
@@ -31,19 +30,8 @@ std::string text_of(const Row& row) {
   return fmt::format("{}, {}", name_of(row.test), name_of(row.context));
 }
 
-std::vector<const Contender*> parse_pools(const std::string& text) {
-  std::vector<const Contender*> chosen;
-  for (const std::string& name : split_list("--pools", text)) {
-    const Contender* const contender = find_contender(name);
-    if (contender == nullptr) {
-      throw Failure(kExitRefused,
-                    fmt::format("--pools: there is no '{}'; freehold pools --list names them", printable(name)));
-    }
-    chosen.push_back(contender);
-  }
-  std::ranges::sort(chosen);  // they lie in one array, in the order of the tables
-  chosen.erase(std::ranges::unique(chosen).begin(), chosen.end());
-  return chosen;
+std::vector<const Candidate*> parse_pools(const std::string& text) {
+  return parse_candidates(candidates(), "--pools", "pools", text);
 }
 
 std::vector<Row> rows_of(const Settings& settings) {
@@ -64,11 +52,11 @@ std::vector<Cell> cells_of(const Settings& settings) {
   std::vector<Cell> cells;
   for (const Row& row : rows_of(settings)) {
     for (std::size_t pool = 0; pool < settings.pools.size(); ++pool) {
-      const Contender& contender = *settings.pools[pool];
-      if (!runs(contender, row.test, row.context, row.threads)) continue;
-      for (const std::uint32_t shards : shards_of(settings, row, contender)) {
+      const Candidate& candidate = *settings.pools[pool];
+      if (!runs(candidate, row.test, row.context, row.threads)) continue;
+      for (const std::uint32_t shards : shards_of(settings, row, candidate)) {
         cells.push_back({row, pool, shards, false});
-        if (row.test == Trial::kCrc && contender.kind == Kind::kStrategy) cells.push_back({row, pool, shards, true});
+        if (row.test == Trial::kCrc && candidate.kind == Kind::kStrategy) cells.push_back({row, pool, shards, true});
       }
     }
   }

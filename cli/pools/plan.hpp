@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/pools/contenders.hpp"
+#include "cli/pools/candidates.hpp"
 #include "cli/pools/job.hpp"
 
 namespace freehold::cli::pools {
 
 struct Settings {
-  std::vector<const Contender*> pools;
+  std::vector<const Candidate*> pools;
   std::vector<Trial> tests{kTests.begin(), kTests.end()};
   std::vector<Context> contexts{kContexts.begin(), kContexts.end()};
   std::uint32_t threads = 8;
@@ -49,12 +49,12 @@ struct Cell {
 // "short, polluted"; "crc, 16 threads"
 [[nodiscard]] std::string text_of(const Row& row);
 // The pools of these names, "best-pool,boost-pool", in the order of the tables. Throws Failure.
-[[nodiscard]] std::vector<const Contender*> parse_pools(const std::string& text);
+[[nodiscard]] std::vector<const Candidate*> parse_pools(const std::string& text);
 // In the order of the tables.
 [[nodiscard]] std::vector<Row> rows_of(const Settings& settings);
-// The numbers of pools that a contender distributes its slots over in a row; 0: it is not asked to.
-[[nodiscard]] std::vector<std::uint32_t> shards_of(const Settings& settings, const Row& row, const Contender& contender);
-// Every cell of the experiments. A contender that has no part in a row has no cell there.
+// The numbers of pools that a candidate distributes its slots over in a row; 0: it is not asked to.
+[[nodiscard]] std::vector<std::uint32_t> shards_of(const Settings& settings, const Row& row, const Candidate& candidate);
+// Every cell of the experiments. A candidate that has no part in a row has no cell there.
 [[nodiscard]] std::vector<Cell> cells_of(const Settings& settings);
 // Indices into cells_of(settings), in the order in which set number `set` measures them: rows in random order, within a row
 // the pools in random order.

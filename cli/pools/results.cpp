@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "cli/experiment/notes.hpp"
 
 namespace freehold::cli::pools {
 namespace {
@@ -27,38 +30,27 @@ std::uint64_t wished_operations(const Results& results, const Series& series) {
 std::string name_of(const Results& results, const Series& series) { return results.settings.pools[series.cell.pool]->name; }
 
 bool is_pool(const Results& results, const Series& series) {
-  return results.settings.pools[series.cell.pool]->kind != Kind::kFloor && !series.cell.counted;
+  return results.settings.pools[series.cell.pool]->kind != Kind::kBaseline && !series.cell.counted;
 }
 
 void add_ratios(Comparison& comparison, const Series& ours, const Series& other) {
-  comparison.least = std::numeric_limits<double>::infinity();
-  for (std::size_t set = 0; set < std::min(ours.samples.size(), other.samples.size()); ++set) {
-    if (!ours.samples[set] || !other.samples[set]) continue;
-    const double ratio = cost_of(*ours.samples[set]) / cost_of(*other.samples[set]);
-    comparison.least = std::min(comparison.least, ratio);
-    comparison.greatest = std::max(comparison.greatest, ratio);
-  }
+  const std::vector<double> ratios =
+      ratios_of(ours, other, [](const Sample& a, const Sample& b) { return cost_of(a) / cost_of(b); });
+  comparison.least = ratios.empty() ? std::numeric_limits<double>::infinity() : std::ranges::min(ratios);
+  comparison.greatest = ratios.empty() ? 0 : std::ranges::max(ratios);
 }
 
 }  // namespace
 
 const Series* Results::find(const Row& row, std::size_t pool, std::uint32_t shards, bool counted) const {
-  const auto found = std::ranges::find(series, Cell{row, pool, shards, counted}, &Series::cell);
-  return found == series.end() ? nullptr : &*found;
+  return find(Cell{row, pool, shards, counted});
 }
 
-std::vector<double> costs_of(const Series& series) {
-  std::vector<double> costs;
-  for (const auto& sample : series.samples) {
-    if (sample) costs.push_back(cost_of(*sample));
-  }
-  return costs;
-}
+std::vector<double> costs_of(const Series& series) { return figures_of(series, cost_of); }
 
 std::optional<double> cost(const Series* series) {
   if (series == nullptr) return {};
-  const std::vector<double> costs = costs_of(*series);
-  return costs.empty() ? std::nullopt : std::optional(median(costs));
+  return median_if_any(costs_of(*series));
 }
 
 std::optional<double> contention(const Series* series) {
@@ -68,7 +60,7 @@ std::optional<double> contention(const Series* series) {
     if (sample && sample->counted > 0)
       shares.push_back(static_cast<double>(sample->conflicts) / static_cast<double>(sample->counted));
   }
-  return shares.empty() ? std::nullopt : std::optional(median(shares));
+  return median_if_any(std::move(shares));
 }
 
 bool is_shortened(const Results& results, const Series& series) {
@@ -86,10 +78,10 @@ const Series* best_of(const Results& results, const Row& row, std::string_view e
   return best;
 }
 
-const Contender* ours_in(const Results& results, const Row& row) {
+const Candidate* ours_in(const Results& results, const Row& row) {
   const auto& pools = results.settings.pools;
-  auto ours = row.threads == 1 ? std::ranges::find(pools, kOursAlone, &Contender::name) : pools.end();
-  if (ours == pools.end()) ours = std::ranges::find(pools, kOurs, &Contender::name);
+  auto ours = row.threads == 1 ? std::ranges::find(pools, kOursAlone, &Candidate::name) : pools.end();
+  if (ours == pools.end()) ours = std::ranges::find(pools, kOurs, &Candidate::name);
   return ours == pools.end() ? nullptr : *ours;
 }
 
@@ -97,7 +89,7 @@ std::vector<Comparison> comparisons(const Results& results) {
   std::vector<Comparison> all;
   const auto& pools = results.settings.pools;
   for (const Row& row : rows_of(results.settings)) {
-    const Contender* const ours = ours_in(results, row);
+    const Candidate* const ours = ours_in(results, row);
     if (ours == nullptr) continue;
     const Series* const mine = results.find(row, static_cast<std::size_t>(std::ranges::find(pools, ours) - pools.begin()));
     const Series* const other = best_of(results, row, ours->name);
@@ -109,32 +101,31 @@ std::vector<Comparison> comparisons(const Results& results) {
   return all;
 }
 
+std::vector<std::string> failures_of(const Results& results) {
+  std::vector<std::string> failures;
+  for (const Series& series : results.series) {
+    if (!series.failure.empty())
+      failures.push_back(failure_note(name_of(results, series), text_of(series.cell.row), series.failure));
+  }
+  return failures;
+}
+
 std::vector<std::string> notes_of(const Results& results) {
-  std::vector<std::string> notes;
-  std::size_t measured = 0, wide = 0, shortened = 0;
-  double widest = 0;
+  std::vector<std::string> notes = failures_of(results);
+  if (!results.complete) notes.emplace(notes.begin(), kInterruptedNote);
+  SpreadNote spreads(kWideSpread);
+  std::size_t shortened = 0;
   std::uint64_t failures = 0;
   for (const Series& series : results.series) {
-    if (!series.failure.empty()) {
-      notes.push_back(
-          fmt::format("{} failed in {}: {}.", name_of(results, series), text_of(series.cell.row), series.failure));
-    }
-    const std::vector<double> costs = costs_of(series);
-    measured += costs.empty() ? 0 : 1;
-    wide += spread(costs) > kWideSpread ? 1 : 0;
-    widest = std::max(widest, spread(costs));
+    spreads.add(costs_of(series));
     shortened += is_shortened(results, series) ? 1 : 0;
     for (const auto& sample : series.samples) failures += sample ? sample->failures : 0;
   }
-  if (!results.complete) notes.insert(notes.begin(), "Interrupted: what was finished is shown.");
   if (shortened > 0) {
-    notes.push_back(fmt::format("~ {} of {} figures come from fewer operations: a test ends after {} ms.", shortened,
-                                measured, results.settings.milliseconds));
+    notes.push_back(fmt::format("~ {} of {} figures come from fewer operations, because a test ends after {} ms.", shortened,
+                                spreads.medians(), results.settings.milliseconds));
   }
-  if (wide > 0) {
-    notes.push_back(fmt::format("{} of {} medians come from sets that differ by more than {:.0f}% (the worst by {:.0f}%).",
-                                wide, measured, 100 * kWideSpread, 100 * widest));
-  }
+  spreads.write_to(notes);
   if (failures > 0) notes.push_back(fmt::format("{} acquires found no slot and were repeated.", failures));
   return notes;
 }

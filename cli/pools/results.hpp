@@ -1,4 +1,4 @@
-// What was measured, and what follows from it by arithmetic alone: medians, spreads, the best of every row.
+// The measurements of `freehold pools`, and the figures computed from them: medians, spreads, the best pool of each row.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -6,17 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/experiment/series.hpp"
 #include "cli/pools/plan.hpp"
 #include "cli/pools/simulate.hpp"
-#include "cli/support/machine.hpp"
-#include "cli/support/statistics.hpp"
 #include "freehold/pool/best_pool.hpp"
 
 namespace freehold::cli::pools {
 
 // The strategy that is compared with all others: BestPool.
 inline constexpr std::string_view kOurs = pool::Best::kName;
-// The same for rows of one thread, where pools without locks take part.
+// The same for rows of one thread, in which pools without locks take part.
 inline constexpr std::string_view kOursAlone = "single-thread";
 
 struct Sample {
@@ -29,35 +28,26 @@ struct Sample {
   std::uint64_t peak_rss_bytes = 0;
 };
 
-struct Series {
-  Cell cell;
-  std::vector<std::optional<Sample>> samples;  // one place for each set that was begun
-  std::string failure;                         // why a sample is missing, if not for lack of time
-};
+using Series = CellSeries<Cell, Sample>;
 
-struct Results {
-  Settings settings;
-  Machine machine;
-  std::string date;
-  std::vector<Series> series;        // in the order of cells_of(settings)
-  std::vector<Simulated> simulated;  // if that was asked for
-  bool complete = true;              // false: interrupted
-  double seconds = 0;                // that it all took
+struct Results : ExperimentResults<Settings, Cell, Sample> {
+  std::vector<Simulated> simulated;  // with --simulate
 
+  using ExperimentResults::find;
   [[nodiscard]] const Series* find(const Row& row, std::size_t pool, std::uint32_t shards = 0, bool counted = false) const;
 };
 
-// Nanoseconds per acquire/release pair over all threads: of every set that was measured, and their median.
+// Nanoseconds per acquire/release pair over all threads: of every measured set, and their median.
 [[nodiscard]] std::vector<double> costs_of(const Series& series);
 [[nodiscard]] std::optional<double> cost(const Series* series);
 // Conflicts as a share of the counted operations: the median.
 [[nodiscard]] std::optional<double> contention(const Series* series);
-// Whether the sets had fewer operations than asked for, because they took too long.
+// Whether the sets had fewer operations than wished, because they took too long.
 [[nodiscard]] bool is_shortened(const Results& results, const Series& series);
 
-// Which of ours a row is about: null if it was not measured.
-[[nodiscard]] const Contender* ours_in(const Results& results, const Row& row);
-// A row in which ours and another pool were measured: the floor is no pool.
+// Our pool in a row; null: it was not measured.
+[[nodiscard]] const Candidate* ours_in(const Results& results, const Row& row);
+// A row in which our pool and another one were measured. The baseline is no pool.
 struct Comparison {
   Row row;
   double ours = 0;   // nanoseconds
@@ -68,11 +58,13 @@ struct Comparison {
 
   [[nodiscard]] double ratio() const { return ours / other; }
 };
-// Rows that we lose first.
+// Lost rows first.
 [[nodiscard]] std::vector<Comparison> comparisons(const Results& results);
-// The best of a row among those that are pools; null if nothing was measured.
+// The best pool of a row; null if nothing was measured.
 [[nodiscard]] const Series* best_of(const Results& results, const Row& row, std::string_view except = {});
-// What a reader must know beside the figures: shortened tests, spread, failures, interruption.
+// Sentences about shortened tests, spread, failures and interruption.
 [[nodiscard]] std::vector<std::string> notes_of(const Results& results);
+// The failed measurements, a sentence each.
+[[nodiscard]] std::vector<std::string> failures_of(const Results& results);
 
 }  // namespace freehold::cli::pools

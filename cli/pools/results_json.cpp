@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/pools/page.hpp"
+#include "cli/pools/table.hpp"
 #include "cli/report/json.hpp"
 
 namespace freehold::cli::pools {
@@ -13,7 +15,7 @@ std::string_view name_of_kind(Kind kind) {
     case Kind::kStrategy: return "strategy";
     case Kind::kLibrary: return "library";
     case Kind::kUnlocked: return "unlocked";
-    case Kind::kFloor: return "floor";
+    case Kind::kBaseline: return "baseline";
   }
   __builtin_unreachable();
 }
@@ -43,15 +45,12 @@ ordered_json series_json(const Results& results, const Series& series) {
                {"contention", or_null(contention(&series))},
                {"shortened", is_shortened(results, series)},
                {"failure", text_or_null(series.failure)}});
-  ordered_json samples = ordered_json::array();
-  for (const auto& sample : series.samples) samples.push_back(sample_json(sample));
-  json["samples"] = std::move(samples);
+  json["samples"] = list_json(series.samples, sample_json);
   return json;
 }
 
 ordered_json comparisons_json(const Results& results) {
-  ordered_json list = ordered_json::array();
-  for (const Comparison& c : comparisons(results)) {
+  return list_json(comparisons(results), [](const Comparison& c) {
     ordered_json json = row_json(c.row);
     json.update({{"ours", c.ours},
                  {"best", c.other},
@@ -59,18 +58,17 @@ ordered_json comparisons_json(const Results& results) {
                  {"ratio", c.ratio()},
                  {"least_ratio", c.least},
                  {"greatest_ratio", c.greatest}});
-    list.push_back(std::move(json));
-  }
-  return list;
+    return json;
+  });
 }
 
 ordered_json settings_json(const Settings& settings) {
-  ordered_json pools = ordered_json::array();
-  for (const Contender* pool : settings.pools)
-    pools.push_back({{"name", pool->name},
-                     {"source", pool->source},
-                     {"kind", name_of_kind(pool->kind)},
-                     {"distributed", pool->distributed}});
+  ordered_json pools = list_json(settings.pools, [](const Candidate* pool) -> ordered_json {
+    return {{"name", pool->name},
+            {"source", pool->source},
+            {"kind", name_of_kind(pool->kind)},
+            {"distributed", pool->distributed}};
+  });
   return {{"pools", std::move(pools)},
           {"tests", names_json(settings.tests)},
           {"contexts", names_json(settings.contexts)},
@@ -86,26 +84,28 @@ ordered_json settings_json(const Settings& settings) {
 }
 
 ordered_json simulated_json(const Results& results) {
-  ordered_json series = ordered_json::array();
-  for (const Simulated& one : results.simulated) {
-    series.push_back({{"pool", one.pool}, {"workload", one.workload}, {"quantum", one.quantum}, {"misses", one.misses}});
-  }
+  ordered_json series = list_json(results.simulated, [](const Simulated& one) -> ordered_json {
+    return {{"pool", one.pool}, {"workload", one.workload}, {"quantum", one.quantum}, {"misses", one.misses}};
+  });
   return {{"cores", kSimulatedCores}, {"series", std::move(series)}};
 }
 
 }  // namespace
 
 ordered_json results_json(const Results& results) {
-  ordered_json series = ordered_json::array();
-  for (const Series& one : results.series) series.push_back(series_json(results, one));
   ordered_json json = head_json("freehold-pools", results);
   json.update({{"settings", settings_json(results.settings)},
                {"ours", kOurs},
                {"comparisons", comparisons_json(results)},
                {"simulated", simulated_json(results)},
                {"notes", notes_of(results)},
-               {"series", std::move(series)}});
+               {"series", list_json(results.series, [&](const Series& series) { return series_json(results, series); })}});
   return json;
+}
+
+bool write_results(const ResultFiles& files, const Results& results) {
+  files.write(results_json(results), page_of, table_of(results));
+  return !results.has_failures();
 }
 
 }  // namespace freehold::cli::pools

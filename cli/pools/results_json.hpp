@@ -4,9 +4,12 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/pools/results.hpp"
+#include "cli/report/result_files.hpp"
 
 namespace freehold::cli::pools {
 
 [[nodiscard]] nlohmann::ordered_json results_json(const Results& results);
+// Writes JSON and page into `files`, and the table to standard output. Returns whether every measurement succeeded.
+[[nodiscard]] bool write_results(const ResultFiles& files, const Results& results);
 
 }  // namespace freehold::cli::pools

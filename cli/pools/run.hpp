@@ -5,9 +5,9 @@
 #include <thread>
 #include <vector>
 
+#include "cli/experiment/memory.hpp"
 #include "cli/pools/crc.hpp"
 #include "cli/pools/loops.hpp"
-#include "cli/support/memory.hpp"
 
 namespace freehold::cli::pools {
 
@@ -26,7 +26,7 @@ bool takes_from_heap(const Make& make, const Job& job) {
   return takes;
 }
 
-// The floor's threads have slots of their own each.
+// The baseline's threads have slots of their own each.
 template <class P>
 inline constexpr bool kThreadsShare = true;
 template <class P>
@@ -47,23 +47,23 @@ void prepare(P& pool, const Job& job, std::size_t slots) {
   }
 }
 
-struct alignas(64) LineOfShare {
+struct alignas(64) PaddedShare {
   Share share;
 };
 
 template <class P>
-void run_lane(P& pool, const Job& job, Lane& lane, Share& share, std::vector<std::unique_ptr<SlotRing>>& rings,
+void run_test(P& pool, const Job& job, GroupWorker& worker, Share& share, std::vector<std::unique_ptr<SlotRing>>& rings,
               bool comparable) {
   switch (job.test) {
-    case Trial::kShort: return short_life(pool, job, lane, share);
-    case Trial::kPair: return pair(pool, job, lane, share);
+    case Trial::kShort: return short_life(pool, job, worker, share);
+    case Trial::kPair: return pair(pool, job, worker, share);
     case Trial::kLong:
     case Trial::kSingle:
-    case Trial::kRandom: return long_life(pool, job, lane, share);
-    case Trial::kCrc: return write_and_read(pool, job, lane, share, comparable);
+    case Trial::kRandom: return long_life(pool, job, worker, share);
+    case Trial::kCrc: return write_and_read(pool, job, worker, share, comparable);
     case Trial::kRing: {
-      SlotRing& ring = *rings[lane.index() / 2];
-      return lane.index() % 2 == 0 ? produce(pool, job, lane, share, ring) : consume(pool, lane, share, ring);
+      SlotRing& ring = *rings[worker.index() / 2];
+      return worker.index() % 2 == 0 ? produce(pool, job, worker, share, ring) : consume(pool, worker, share, ring);
     }
   }
 }
@@ -88,19 +88,19 @@ Report run_on(const Job& job, const Make& make) {
   if (job.test == Trial::kRing) {
     for (std::uint32_t i = 0; i < job.threads / 2; ++i) rings.push_back(std::make_unique<SlotRing>());
   }
-  std::vector<LineOfShare> shares(job.threads);
+  std::vector<PaddedShare> shares(job.threads);
   const sync::Contention before = pool.contention();
   Report report;
-  const Body body = [&](Lane& lane) {
+  const Body body = [&](GroupWorker& worker) {
     if (from_heap) warm_heap(batch_of(job) * (shape.slot_bytes + 32));
     Share share;
-    run_lane(pool, job, lane, share, rings, comparable);
-    shares[lane.index()].share = share;
+    run_test(pool, job, worker, share, rings, comparable);
+    shares[worker.index()].share = share;
     return share.correct;
   };
-  run_crew(Mode::kThreads, job.threads, body, report.crew);
+  run_group(Mode::kThreads, job.threads, body, report.group);
   const sync::Contention after = pool.contention();
-  for (const LineOfShare& line : shares) {
+  for (const PaddedShare& line : shares) {
     report.operations += line.share.operations;
     report.failures += line.share.failures;
   }

@@ -52,11 +52,11 @@ std::vector<Simulated> simulate_one() {
 
 }  // namespace
 
-std::vector<Simulated> simulate(const std::vector<const Contender*>& pools, Interrupts& interrupts, Progress& progress) {
+std::vector<Simulated> simulate(const std::vector<const Candidate*>& pools, Interrupts& interrupts, Progress& progress) {
   std::vector<Simulated> all;
   std::size_t done = 0;
   pool::for_each_strategy([&]<class S> {
-    if (interrupts.arrived() != 0 || std::ranges::find(pools, S::kName, &Contender::name) == pools.end()) return;
+    if (interrupts.arrived() != 0 || std::ranges::find(pools, S::kName, &Candidate::name) == pools.end()) return;
     progress.show(done++, pool::Strategies::kCount, fmt::format("simulated cores, {}", S::kName));
     std::ranges::move(simulate_one<S>(), std::back_inserter(all));
   });

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/pools/contenders.hpp"
+#include "cli/pools/candidates.hpp"
 #include "cli/support/interrupts.hpp"
 #include "cli/support/progress.hpp"
 
@@ -35,7 +35,7 @@ struct Simulated {
 };
 
 // All strategies among `pools`: the counter cannot look into libraries. Ends early at an interrupt.
-[[nodiscard]] std::vector<Simulated> simulate(const std::vector<const Contender*>& pools, Interrupts& interrupts,
+[[nodiscard]] std::vector<Simulated> simulate(const std::vector<const Candidate*>& pools, Interrupts& interrupts,
                                               Progress& progress);
 
 }  // namespace freehold::cli::pools

@@ -7,7 +7,5 @@
 namespace freehold::cli::pools {
 
 [[nodiscard]] std::string table_of(const Results& results);
-// Names and sources of everything that can be measured.
-[[nodiscard]] std::string list_of_contenders();
 
 }  // namespace freehold::cli::pools

@@ -1,21 +1,18 @@
-// The side of the experiments that is measured: `freehold pools-worker WORDS…`, started by `freehold pools` in a fresh
-// process. Not for people, and not in the help.
+// One measurement of `freehold pools`. The command calls measure(), which starts `freehold pools-worker WORDS…` in a fresh
+// process; that calls worker_main(). The worker's command is not for people and not in the help.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "cli/experiment/measure.hpp"
 #include "cli/pools/job.hpp"
-#include "cli/support/worker_process.hpp"
 
 namespace freehold::cli::pools {
 
-inline constexpr const char* kWorkerCommand = "pools-worker";
-
-// Runs the job and hands over the Report. `arguments` are those behind kWorkerCommand. Returns the exit code.
+// Does the job and sends the Report. `arguments` are the words behind kWorkerCommand. Returns the exit code.
 int worker_main(const std::vector<std::string>& arguments);
 
-using Measured = std::variant<Report, NoReport, Interrupted>;
-// One measurement in a worker. Throws Failure if no process can be started.
-[[nodiscard]] Measured measure(const Job& job, Interrupts& interrupts);
+// Throws Failure if no process can be started.
+[[nodiscard]] Measured<Report> measure(const Job& job, Interrupts& interrupts);
 
 }  // namespace freehold::cli::pools

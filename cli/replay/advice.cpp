@@ -18,7 +18,7 @@ using freehold::doctor::SiteTrace;
 
 constexpr double kWorthAChange = 0.9;    // of malloc's time: less is no reason to change code
 constexpr double kWorthMoreCode = 0.85;  // of the drop-in library's time
-constexpr double kLeastTime = 0.02;      // of malloc's: what is left of a time when the floor is off
+constexpr double kLeastTime = 0.02;      // of malloc's: what is left of a time when the baseline is off
 
 struct Measured {
   std::vector<double> pair_ns, resident;
@@ -82,11 +82,11 @@ class Judge {
         row.spread = spread(of.pair_ns);
         row.resident_bytes = median(of.resident);
       }
-      if (row.kind == Kind::kFloor) floor_ns_ = row.pair_ns;
+      if (row.kind == Kind::kBaseline) baseline_ns_ = row.pair_ns;
       advice_.rows.push_back(std::move(row));
     }
     std::ranges::sort(advice_.rows, {}, [](const Row& row) {
-      return std::tuple(row.kind == Kind::kFloor, !row.failure.empty(), row.pair_ns);
+      return std::tuple(row.kind == Kind::kBaseline, !row.failure.empty(), row.pair_ns);
     });
   }
   [[nodiscard]] const Row* find(Kind kind) const {
@@ -95,8 +95,8 @@ class Judge {
     return found == advice_.rows.end() ? nullptr : &*found;
   }
   [[nodiscard]] double ratio(const Row& row, const Row& malloc) const {
-    const double all = std::max(malloc.pair_ns - floor_ns_, 1e-3);
-    return std::max((row.pair_ns - floor_ns_) / all, kLeastTime);
+    const double all = std::max(malloc.pair_ns - baseline_ns_, 1e-3);
+    return std::max((row.pair_ns - baseline_ns_) / all, kLeastTime);
   }
 
   void choose(const Row& malloc) {
@@ -129,7 +129,7 @@ class Judge {
 
   const std::vector<Measured>& measured_;
   SiteAdvice advice_;
-  double floor_ns_ = 0;
+  double baseline_ns_ = 0;
 };
 
 }  // namespace

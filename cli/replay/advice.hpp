@@ -1,5 +1,5 @@
 // Which of Freehold's parts a site should use: its trace is replayed through all of them, several times in turn, and the
-// medians compared. What the replay costs by itself (the floor) is taken off before ratios are formed.
+// medians compared. What the replay costs by itself (the baseline) is taken off before ratios are formed.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -14,7 +14,7 @@ namespace freehold::cli::replay {
 struct Row {
   std::string name;
   Kind kind = Kind::kPool;
-  double pair_ns = 0;         // CPUs' time for an allocation and a free, the floor's included
+  double pair_ns = 0;         // CPUs' time for an allocation and a free, the baseline's included
   double spread = 0;          // (greatest − least) / median
   double resident_bytes = 0;  // that the process grew by
   std::string failure;        // a sentence; empty: none
@@ -27,7 +27,7 @@ struct SiteAdvice {
   std::uint32_t blocks = 0, peak_live = 0;
   double cpu_share = 0;        // of the program's CPU time, now
   double program_pair_ns = 0;  // what a pair cost in the program
-  std::vector<Row> rows;       // the fastest first; the floor last
+  std::vector<Row> rows;       // the fastest first; the baseline last
   std::string best;            // "malloc": nothing is worth a change
   double ratio = 1;            // its time to malloc's
   double gain = 0;             // share of the program's CPU time that it would save

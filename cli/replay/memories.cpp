@@ -11,9 +11,9 @@ namespace freehold::cli::replay {
 namespace {
 
 // Hands out the same few blocks again and again.
-class Floor final : public Memory {
+class Baseline final : public Memory {
  public:
-  explicit Floor(std::size_t bytes) : bytes_(bytes) {}
+  explicit Baseline(std::size_t bytes) : bytes_(bytes) {}
   void* acquire() noexcept override {
     alignas(64) static thread_local std::byte blocks[std::size_t{64} << 10];
     static thread_local std::size_t next = 0;
@@ -82,7 +82,7 @@ std::unique_ptr<Memory> make_pool(std::size_t slots, std::size_t bytes) {
 }
 
 std::vector<Maker> make_makers() {
-  std::vector<Maker> all{{"floor", Kind::kFloor, false, make_sized<Floor>},
+  std::vector<Maker> all{{"baseline", Kind::kBaseline, false, make_sized<Baseline>},
                          {"malloc", Kind::kMalloc, false, make_sized<SystemMalloc>},
                          {"libfreehold", Kind::kEngine, false, make_sized<Engine>}};
   pool::for_each_strategy([&all]<class S> { all.push_back({std::string(S::kName), Kind::kPool, false, make_pool<S>}); });

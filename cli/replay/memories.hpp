@@ -1,5 +1,5 @@
 // What a trace is replayed through: every pool strategy, the private heaps, Freehold's engine, the system's malloc; and the
-// floor, which is what the replay costs by itself. One virtual call per operation, the same for all.
+// baseline, which is what the replay costs by itself. One virtual call per operation, the same for all.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +17,7 @@ class Memory {
   virtual void release(void* block) noexcept = 0;
 };
 
-enum class Kind : std::uint8_t { kFloor, kMalloc, kEngine, kPool, kHeap };
+enum class Kind : std::uint8_t { kBaseline, kMalloc, kEngine, kPool, kHeap };
 
 struct Maker {
   std::string name;
@@ -26,7 +26,7 @@ struct Maker {
   std::unique_ptr<Memory> (*make)(std::size_t slots, std::size_t bytes) = nullptr;
 };
 
-// In the order of the tables: the floor and malloc first.
+// In the order of the tables: the baseline and malloc first.
 [[nodiscard]] const std::vector<Maker>& makers();
 
 }  // namespace freehold::cli::replay

@@ -12,7 +12,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "cli/support/crew.hpp"
+#include "cli/experiment/worker_group.hpp"
 
 namespace freehold::cli::replay {
 namespace {
@@ -115,18 +115,18 @@ Outcome replay_here(const Program& program, const Maker& maker) {
   const std::unique_ptr<Memory> memory = maker.make(slots_for(program), program.bytes);
   Shared shared{.program = program,
                 .memory = *memory,
-                .is_checked = maker.kind != Kind::kFloor,
+                .is_checked = maker.kind != Kind::kBaseline,
                 .places = std::move(places),
                 .ready = std::vector<Ready>(program.threads.size())};
-  CrewReport report;
-  run_crew(
+  GroupReport report;
+  run_group(
       Mode::kThreads, static_cast<std::uint32_t>(program.threads.size()),
-      [&](Lane& lane) {
-        Runner runner(shared, lane.index());
-        runner.run(program.threads[lane.index()].set_up);
-        lane.start();
-        runner.run(program.threads[lane.index()].steps);
-        lane.finish();
+      [&](GroupWorker& worker) {
+        Runner runner(shared, worker.index());
+        runner.run(program.threads[worker.index()].set_up);
+        worker.start();
+        runner.run(program.threads[worker.index()].steps);
+        worker.finish();
         return runner.correct();
       },
       report);

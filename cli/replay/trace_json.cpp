@@ -20,7 +20,7 @@ constexpr const char* kFormat = "freehold-trace";
 
 std::string_view name_of(Kind kind) {
   switch (kind) {
-    case Kind::kFloor: return "floor";
+    case Kind::kBaseline: return "baseline";
     case Kind::kMalloc: return "malloc";
     case Kind::kEngine: return "engine";
     case Kind::kPool: return "pool";
@@ -70,6 +70,32 @@ SiteTrace trace_of(const nlohmann::json& json) {
   json.at("pair_ns").get_to(trace.pair_ns);
   trace.steps = steps_of(json.at("steps").get<std::vector<std::int64_t>>());
   return trace;
+}
+
+ordered_json row_json(const Row& row) {
+  return {{"name", row.name},
+          {"kind", name_of(row.kind)},
+          {"pair_ns", row.failure.empty() ? ordered_json(row.pair_ns) : ordered_json(nullptr)},
+          {"spread", row.spread},
+          {"resident_bytes", row.resident_bytes},
+          {"failure", text_or_null(row.failure)}};
+}
+
+ordered_json site_json(const SiteAdvice& site) {
+  return {{"site", site.site},
+          {"bytes", site.bytes},
+          {"threads", site.threads},
+          {"blocks", site.blocks},
+          {"peak_live", site.peak_live},
+          {"cpu_share", site.cpu_share},
+          {"program_pair_ns", site.program_pair_ns},
+          {"best", site.best},
+          {"ratio", site.ratio},
+          {"gain", site.gain},
+          {"capacity", site.capacity},
+          {"sentence", site.sentence},
+          {"code", text_or_null(site.code)},
+          {"rows", list_json(site.rows, row_json)}};
 }
 
 }  // namespace
@@ -138,32 +164,7 @@ std::vector<SiteTrace> traces_of_recordings(const fs::path& folder) {
 }
 
 ordered_json json_of(const Advice& advice) {
-  ordered_json sites = ordered_json::array();
-  for (const SiteAdvice& site : advice.sites) {
-    ordered_json rows = ordered_json::array();
-    for (const Row& row : site.rows)
-      rows.push_back({{"name", row.name},
-                      {"kind", name_of(row.kind)},
-                      {"pair_ns", row.failure.empty() ? ordered_json(row.pair_ns) : ordered_json(nullptr)},
-                      {"spread", row.spread},
-                      {"resident_bytes", row.resident_bytes},
-                      {"failure", text_or_null(row.failure)}});
-    sites.push_back({{"site", site.site},
-                     {"bytes", site.bytes},
-                     {"threads", site.threads},
-                     {"blocks", site.blocks},
-                     {"peak_live", site.peak_live},
-                     {"cpu_share", site.cpu_share},
-                     {"program_pair_ns", site.program_pair_ns},
-                     {"best", site.best},
-                     {"ratio", site.ratio},
-                     {"gain", site.gain},
-                     {"capacity", site.capacity},
-                     {"sentence", site.sentence},
-                     {"code", text_or_null(site.code)},
-                     {"rows", std::move(rows)}});
-  }
-  return {{"complete", advice.complete}, {"sites", std::move(sites)}};
+  return {{"complete", advice.complete}, {"sites", list_json(advice.sites, site_json)}};
 }
 
 }  // namespace freehold::cli::replay

@@ -1,10 +1,11 @@
-// What the results of every experiment have in common as JSON.
+// The parts of the results' JSON that every experiment shares.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/experiment/series.hpp"
 #include "cli/support/machine.hpp"
 
 namespace freehold::cli {
@@ -14,24 +15,24 @@ template <class T>
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
+// An array of element(value) for every value.
+[[nodiscard]] nlohmann::ordered_json list_json(const auto& values, auto element) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& value : values) list.push_back(element(value));
+  return list;
+}
+
 template <class T>
 [[nodiscard]] nlohmann::ordered_json names_json(const std::vector<T>& values) {
-  nlohmann::ordered_json names = nlohmann::ordered_json::array();
-  for (const T value : values) names.push_back(name_of(value));
-  return names;
+  return list_json(values, [](T value) { return name_of(value); });
 }
 
 // Null for an empty text.
 [[nodiscard]] nlohmann::ordered_json text_or_null(const std::string& text);
 
 [[nodiscard]] nlohmann::ordered_json machine_json(const Machine& machine);
-// What the results of an experiment begin with.
-template <class Results>
-[[nodiscard]] nlohmann::ordered_json head_json(const char* format, const Results& results) {
-  return {{"format", format},           {"version", 1},
-          {"date", results.date},       {"complete", results.complete},
-          {"seconds", results.seconds}, {"machine", machine_json(results.machine)}};
-}
+// The first fields of an experiment's results.
+[[nodiscard]] nlohmann::ordered_json head_json(const char* format, const RunRecord& record);
 // For a file: one line per field, invalid UTF-8 replaced.
 [[nodiscard]] std::string text_of(const nlohmann::ordered_json& json);
 

@@ -8,7 +8,7 @@
   const plain = data.series.filter((s) => s.test !== 'crc');
   const crc = data.series.filter((s) => s.test === 'crc');
   const colorOf = (name, i) => (name === ours ? '--c3' : palette[i % palette.length]);
-  const isFloor = new Set(settings.pools.filter((p) => p.kind === 'floor').map((p) => p.name));
+  const isBaseline = new Set(settings.pools.filter((p) => p.kind === 'baseline').map((p) => p.name));
 
   function compared() {
     const rows = data.comparisons;
@@ -28,7 +28,7 @@
     if (plain.length === 0) return byId('matrix').remove();
     const rows = [...new Map(plain.map((s) => [s.text, s])).values()];
     const best = new Map(rows.map((row) => [row.text,
-      Math.min(...known(plain.filter((s) => s.text === row.text && !isFloor.has(s.pool)).map((s) => s.ns)))]));
+      Math.min(...known(plain.filter((s) => s.text === row.text && !isBaseline.has(s.pool)).map((s) => s.ns)))]));
     const groups = [];
     for (const row of rows) {
       if (groups.length && groups[groups.length - 1].test === row.test) groups[groups.length - 1].rows.push(row);
@@ -40,7 +40,7 @@
       const side = first ? ' first' : '';
       if (!series || series.ns === null) return make('td', { class: `none${side}`, title: (series && series.failure) || 'not part of this row' }, '–');
       const ratio = series.ns / best.get(row.text);
-      const classes = isFloor.has(pool) ? 'floor' : `h${heat(ratio)}${series.ns === best.get(row.text) ? ' best' : ''}`;
+      const classes = isBaseline.has(pool) ? 'baseline' : `h${heat(ratio)}${series.ns === best.get(row.text) ? ' best' : ''}`;
       return make('td', { class: classes + side, title: `${pool}, ${row.text}: ${figure(series.ns)} ns, ${number(ratio, 2)}× the best, sets differ by ${number(100 * series.spread, 0)}%` },
         `${series.shortened ? '~' : ''}${figure(series.ns)}`);
     };
@@ -60,9 +60,9 @@
     const microseconds = (s) => (s && s.ns !== null ? 1e-3 * s.ns : null);
     const percent = (s) => (s && s.contention !== null ? 100 * s.contention : null);
     const entries = spread.map((name, i) => [name, colorOf(name, i)]);
-    const alone = [ours, ...isFloor].filter((name) => crc.some((s) => s.pool === name));
+    const alone = [ours, ...isBaseline].filter((name) => crc.some((s) => s.pool === name));
     if (spread.length > 0) {
-      legend('crc-legend', [...entries, ...(alone.includes(ours) ? [['BestPool, one pool', '--c3']] : [])], alone.some((name) => isFloor.has(name)) ? 'the work without any pool' : '');
+      legend('crc-legend', [...entries, ...(alone.includes(ours) ? [['BestPool, one pool', '--c3']] : [])], alone.some((name) => isBaseline.has(name)) ? 'the work without any pool' : '');
       const times = crc.filter((s) => !s.counted && (spread.includes(s.pool) || alone.includes(s.pool))).map(microseconds);
       const top = 1.1 * Math.max(1e-3, ...known(times));
       const most = 1.1 * Math.max(1, ...known(crc.filter((s) => s.counted && spread.includes(s.pool)).map(percent)));
@@ -75,7 +75,7 @@
         };
         const level = (name) => {
           const value = microseconds(find(name, threads, 0, false));
-          return { label: name, color: isFloor.has(name) ? undefined : '--c3', dashed: isFloor.has(name), values: settings.crc_pools.map(() => value) };
+          return { label: name, color: isBaseline.has(name) ? undefined : '--c3', dashed: isBaseline.has(name), values: settings.crc_pools.map(() => value) };
         };
         const grid = make('div', { class: 'plots' });
         byId('crc-rows').append(make('div', { class: 'row' }, make('h3', {}, plural(threads, 'thread')), grid));

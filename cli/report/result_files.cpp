@@ -8,9 +8,13 @@
 
 namespace freehold::cli {
 
-void ResultFiles::add_options(CLI::App& command) {
-  command.add_option("--json", json, "Write everything that was measured as JSON; - for standard output")->type_name("FILE");
-  command.add_option("--html", html, "Write one self-contained page with plots")->type_name("FILE");
+void ResultFiles::add_json(Command& command) {
+  command.add_option("--json", json, "Write all results as JSON; - for standard output", "FILE");
+}
+
+void ResultFiles::add_options(Command& command) {
+  add_json(command);
+  command.add_option("--html", html, "Write one self-contained page with plots", "FILE");
 }
 
 void ResultFiles::check() const {
@@ -18,9 +22,7 @@ void ResultFiles::check() const {
   if (html) check_writable(*html);
 }
 
-void ResultFiles::write(const nlohmann::ordered_json& results,
-                        const std::function<std::string(const nlohmann::ordered_json&)>& page,
-                        const std::string& table) const {
+void ResultFiles::write(const nlohmann::ordered_json& results, const Page& page, const std::string& table) const {
   if (json && *json != "-") write_file(*json, text_of(results));
   if (html) write_file(*html, page(results));
   print_to_stdout(json == "-" ? text_of(results) : table);

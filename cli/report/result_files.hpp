@@ -1,12 +1,11 @@
-// The files that an experiment leaves beside its table, if asked to: --json and --html.
+// The options --json and --html of an experiment, and the files that they name.
 #pragma once
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+
+#include "cli/support/command_line.hpp"
 
 namespace freehold::cli {
 
@@ -15,13 +14,17 @@ struct ResultFiles {
   std::optional<std::string> html;
 
   // Pre: *this outlives the parsing.
-  void add_options(CLI::App& command);
-  // Throws Failure if a file certainly cannot be written. To be asked before minutes of work are spent.
+  void add_options(Command& command);
+  // --json only.
+  void add_json(Command& command);
+  // Throws Failure if a file certainly cannot be written. Call it before minutes of work are spent.
   void check() const;
-  // `page` makes the page of the results. Standard output has the table, or with `--json -` the JSON. Files first: a
-  // terminal that went away must not cost them. Throws Failure if something cannot be written.
-  void write(const nlohmann::ordered_json& results, const std::function<std::string(const nlohmann::ordered_json&)>& page,
-             const std::string& table) const;
+  // Writes the files, then the table, or with `--json -` the JSON, to standard output. The files come first, so that they
+  // are written even if the terminal has gone. `page` makes the HTML page. Throws Failure if something cannot be written.
+  using Page = std::function<std::string(const nlohmann::ordered_json&)>;
+  void write(const nlohmann::ordered_json& results, const Page& page, const std::string& table) const;
+  // Pre: there is no --html.
+  void write(const nlohmann::ordered_json& results, const std::string& table) const { write(results, nullptr, table); }
 };
 
 }  // namespace freehold::cli

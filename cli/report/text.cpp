@@ -25,6 +25,8 @@ std::string bars(std::span<const std::optional<double>> values, double greatest)
   return text;
 }
 
+std::string three_digits(double value) { return fmt::format("{:.{}f}", value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0); }
+
 std::string wrap(const std::string& text, std::size_t width, const std::string& indent) {
   std::string out;
   std::string line;

@@ -8,10 +8,10 @@
 #include <new>
 #include <vector>
 
+#include "cli/experiment/batch_ring.hpp"
+#include "cli/experiment/worker_group.hpp"
 #include "cli/scale/job.hpp"
 #include "cli/scale/work_size.hpp"
-#include "cli/support/batch_ring.hpp"
-#include "cli/support/crew.hpp"
 
 namespace freehold::cli::scale {
 
@@ -38,18 +38,18 @@ bool free_block(Stamp* block, std::uint64_t value) {
 
 // Test 1: every worker allocates a thousand blocks and frees them in the same order; none leaves its thread.
 template <class Blocks>
-bool isolation(const Job& job, Lane& lane) {
-  const std::uint64_t units = share_of(job.iterations, job.workers, lane.index()) * job.units;
+bool isolation(const Job& job, GroupWorker& worker) {
+  const std::uint64_t units = share_of(job.iterations, job.workers, worker.index()) * job.units;
   std::vector<Stamp*> blocks(kIsolationBlocks);
-  std::uint64_t stamp = std::uint64_t{lane.index()} << 40;
+  std::uint64_t stamp = std::uint64_t{worker.index()} << 40;
   bool correct = true;
-  lane.start();
+  worker.start();
   for (std::uint64_t unit = 0; unit < units; ++unit) {
     for (std::uint64_t i = 0; i < kIsolationBlocks; ++i) blocks[i] = make_block<Blocks>(stamp + i);
     for (std::uint64_t i = 0; i < kIsolationBlocks; ++i) correct &= free_block<Blocks>(blocks[i], stamp + i);
     stamp += kIsolationBlocks;
   }
-  lane.finish();
+  worker.finish();
   return correct;
 }
 
@@ -58,16 +58,16 @@ using BlockRing = BatchRing<Stamp*, kHandoverBatch>;
 // Test 2: workers 2k and 2k + 1 are a pair; the first allocates blocks, the second frees them.
 // Pre: threads, an even number of workers, and a ring for each pair.
 template <class Blocks>
-bool handover(const Job& job, Lane& lane, std::vector<std::unique_ptr<BlockRing>>& rings) {
-  const std::uint32_t pair = lane.index() / 2;
+bool handover(const Job& job, GroupWorker& worker, std::vector<std::unique_ptr<BlockRing>>& rings) {
+  const std::uint32_t pair = worker.index() / 2;
   const std::uint64_t units = share_of(job.iterations, job.workers / 2, pair) * job.units;
   const std::uint64_t batches = units * (kHandoverBlocks / kHandoverBatch);
   BlockRing& ring = *rings[pair];
   bool correct = true;
   std::uint64_t stamp = std::uint64_t{pair} << 40;
-  lane.start();
+  worker.start();
   for (std::uint64_t i = 0; i < batches; ++i) {
-    if (lane.index() % 2 == 0) {
+    if (worker.index() % 2 == 0) {
       for (Stamp*& block : ring.next_to_fill()) block = make_block<Blocks>(stamp++);
       ring.filled();
     } else {
@@ -75,7 +75,7 @@ bool handover(const Job& job, Lane& lane, std::vector<std::unique_ptr<BlockRing>
       ring.emptied();
     }
   }
-  lane.finish();
+  worker.finish();
   return correct;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/scale/job.hpp"
 
+#include "cli/experiment/job_words.hpp"
 #include "cli/scale/work_size.hpp"
 #include "cli/support/arguments.hpp"
 
@@ -56,6 +57,20 @@ std::string_view operation_name(Workload test) {
     case Workload::kHandover: return "block";
   }
   __builtin_unreachable();
+}
+
+std::vector<std::string> words_of(const Job& job) {
+  return job_words(job.test, job.mode, job.source, job.workers, job.iterations, job.units);
+}
+
+Job job_of(const std::vector<std::string>& words) {
+  JobWords next(kWorkerCommand, words, 6);
+  return {.test = next.named(workload_of),
+          .mode = next.named(mode_of),
+          .source = next.named(source_of),
+          .workers = next.number(),
+          .iterations = next.number(),
+          .units = next.large_number()};
 }
 
 }  // namespace freehold::cli::scale

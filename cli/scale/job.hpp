@@ -1,26 +1,27 @@
-// The vocabulary of the scaling experiment: what one measurement is, and what it yields. One measurement runs in a fresh
-// process (freehold scale-worker, the same executable) under one allocator; Job goes in as arguments, Report comes back as
-// bytes through a pipe.
+// One measurement of `freehold scale`: Job describes it, Report has its result. It runs in a fresh process (`freehold
+// scale-worker`, the same executable) under one allocator. The Job travels as command-line words, the Report as bytes.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "cli/support/crew.hpp"
+#include "cli/experiment/worker_group.hpp"
 
 namespace freehold::cli::scale {
 
-// The scaling article's four workloads; a component that somebody else has locked; the thread-local article's two tests.
+// The scaling article's four workloads; a component with one lock inside; the thread-local article's two tests.
 enum class Workload : std::uint8_t { kCompute, kAllocate, kMixed, kMemory, kLocked, kIsolation, kHandover };
 inline constexpr std::array kWorkloads{Workload::kCompute, Workload::kAllocate,  Workload::kMixed,   Workload::kMemory,
                                        Workload::kLocked,  Workload::kIsolation, Workload::kHandover};
-// What is measured unless somebody chooses; and what a pool is about.
+// The default; and the default with a pool of processes.
 inline constexpr std::array kUsualWorkloads{Workload::kCompute, Workload::kAllocate,  Workload::kMixed,
                                             Workload::kMemory,  Workload::kIsolation, Workload::kHandover};
 inline constexpr std::array kPoolWorkloads{Workload::kCompute, Workload::kAllocate, Workload::kLocked};
-// Whose blocks the two tests use: the process's malloc, which a preloaded library may be, or the thread-local article's
-// allocator over the process's malloc: to the letter, or gathering what it hands over, with either remote-free list.
+// The allocator of the thread-local article's tests: the process's malloc, which may be a preloaded library, or the
+// article's allocator over the process's malloc. That exists as published, and with batched remote frees in either list.
 enum class Source : std::uint8_t { kMalloc, kOwnerArticle, kOwnerMutex, kOwnerLockFree };
 inline constexpr std::array kSources{Source::kMalloc, Source::kOwnerArticle, Source::kOwnerMutex, Source::kOwnerLockFree};
 
@@ -31,7 +32,7 @@ inline constexpr std::array kSources{Source::kMalloc, Source::kOwnerArticle, Sou
 
 // The first five run as threads and as processes; the two tests of the thread-local article are about threads.
 [[nodiscard]] constexpr bool runs_as_processes(Workload test) { return test <= Workload::kLocked; }
-// And as tasks of a pool, those that keep nothing from one task to the next.
+// Tasks of a pool cannot keep data from one task to the next.
 [[nodiscard]] constexpr bool runs_in_a_pool(Workload test) { return runs_as_processes(test) && test != Workload::kMemory; }
 
 struct Job {
@@ -45,21 +46,27 @@ struct Job {
   friend bool operator==(const Job&, const Job&) = default;
 };
 
-// The iterations of one of `crews` that share them: equal, or one more for the first ones.
-[[nodiscard]] constexpr std::uint32_t share_of(std::uint32_t iterations, std::uint32_t crews, std::uint32_t index) {
-  return iterations / crews + (index < iterations % crews ? 1 : 0);
+// The iterations of participant `index` out of `participants`: equal shares, one more for the first ones.
+[[nodiscard]] constexpr std::uint32_t share_of(std::uint32_t iterations, std::uint32_t participants, std::uint32_t index) {
+  return iterations / participants + (index < iterations % participants ? 1 : 0);
 }
 
-// Operations (rounds, list nodes, words, blocks) in a job: what its time is divided by.
+// Operations (rounds, list nodes, words, blocks) in a job; the time per operation divides by them.
 [[nodiscard]] std::uint64_t operations_of(const Job& job);
-// What an operation is, for people: "round", "node", "word", "block".
+// An operation's name in tables: "round", "node", "word", "block".
 [[nodiscard]] std::string_view operation_name(Workload test);
 
 struct Report {
   static constexpr std::uint64_t kMagic = 0x65726f6373663031;
   std::uint64_t magic = kMagic;
-  CrewReport crew;
+  GroupReport group;
   char malloc_library[480] = {};  // the file that malloc came from
 };
+
+inline constexpr const char* kWorkerCommand = "scale-worker";
+
+[[nodiscard]] std::vector<std::string> words_of(const Job& job);
+// The inverse. Throws std::exception.
+[[nodiscard]] Job job_of(const std::vector<std::string>& words);
 
 }  // namespace freehold::cli::scale

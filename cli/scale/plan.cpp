@@ -6,9 +6,9 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/experiment/order.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
-#include "cli/support/order.hpp"
 
 namespace freehold::cli::scale {
 namespace {

@@ -9,32 +9,20 @@ double seconds_of(const Sample& sample) { return 1e-9 * static_cast<double>(samp
 
 }  // namespace
 
-const Series* Results::find(const Cell& cell) const {
-  const auto found = std::ranges::find(series, cell, &Series::cell);
-  return found == series.end() ? nullptr : &*found;
-}
-
 Job job_of(const Results& results, const Series& series) {
   return {.test = series.cell.test,
           .mode = series.cell.mode,
           .source = results.settings.subjects[series.cell.subject].source,
           .workers = series.cell.workers,
           .iterations = results.settings.iterations,
-          .units = series.units};
+          .units = results.units_of(series.cell.test)};
 }
 
-std::vector<double> times_of(const Series& series) {
-  std::vector<double> times;
-  for (const auto& sample : series.samples) {
-    if (sample) times.push_back(seconds_of(*sample));
-  }
-  return times;
-}
+std::vector<double> times_of(const Series& series) { return figures_of(series, seconds_of); }
 
 std::optional<double> median_time(const Series* series) {
   if (series == nullptr) return {};
-  const std::vector<double> times = times_of(*series);
-  return times.empty() ? std::nullopt : std::optional(median(times));
+  return median_if_any(times_of(*series));
 }
 
 std::optional<double> nanoseconds_per_operation(const Results& results, const Series* series) {

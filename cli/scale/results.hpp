@@ -1,13 +1,13 @@
-// What was measured, and what follows from it by arithmetic alone: medians, spreads, and speed relative to one worker.
+// The measurements of `freehold scale`, and the figures computed from them: medians, spreads, speed relative to one worker.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/experiment/series.hpp"
 #include "cli/scale/plan.hpp"
-#include "cli/support/machine.hpp"
-#include "cli/support/statistics.hpp"
 
 namespace freehold::cli::scale {
 
@@ -17,27 +17,18 @@ struct Sample {
   std::uint64_t peak_rss_bytes = 0;
 };
 
-struct Series {
-  Cell cell;
-  std::uint64_t units = 0;                     // of work in an iteration
-  std::vector<std::optional<Sample>> samples;  // one place for each set that was begun
-  std::string failure;                         // why a sample is missing, if not for lack of time
-};
+using Series = CellSeries<Cell, Sample>;
 
-struct Results {
-  Settings settings;
-  Machine machine;
-  std::string date;            // UTC, ISO 8601
-  std::vector<Series> series;  // in the order of cells_of(settings)
-  bool complete = true;        // false: interrupted
-  double seconds = 0;          // that it all took
+struct Results : ExperimentResults<Settings, Cell, Sample> {
+  std::array<std::uint64_t, kWorkloads.size()> units{};  // of work in an iteration, by workload; 0: not calibrated
   std::vector<std::string> notes;
 
-  [[nodiscard]] const Series* find(const Cell& cell) const;
+  [[nodiscard]] std::uint64_t& units_of(Workload test) { return units[static_cast<std::size_t>(test)]; }
+  [[nodiscard]] std::uint64_t units_of(Workload test) const { return units[static_cast<std::size_t>(test)]; }
 };
 
 [[nodiscard]] Job job_of(const Results& results, const Series& series);
-// In seconds, of the sets that were measured.
+// In seconds, of the measured sets.
 [[nodiscard]] std::vector<double> times_of(const Series& series);
 [[nodiscard]] std::optional<double> median_time(const Series* series);
 [[nodiscard]] std::optional<double> nanoseconds_per_operation(const Results& results, const Series* series);

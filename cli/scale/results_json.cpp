@@ -3,17 +3,17 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report/json.hpp"
+#include "cli/scale/page.hpp"
+#include "cli/scale/table.hpp"
 
 namespace freehold::cli::scale {
 namespace {
 using nlohmann::ordered_json;
 
 ordered_json subjects_json(const std::vector<Subject>& subjects) {
-  ordered_json list = ordered_json::array();
-  for (const Subject& s : subjects) {
-    list.push_back({{"name", s.name}, {"library", s.library}, {"source", name_of(s.source)}});
-  }
-  return list;
+  return list_json(subjects, [](const Subject& s) -> ordered_json {
+    return {{"name", s.name}, {"library", s.library}, {"source", name_of(s.source)}};
+  });
 }
 
 ordered_json sample_json(const std::optional<Sample>& sample) {
@@ -23,8 +23,6 @@ ordered_json sample_json(const std::optional<Sample>& sample) {
 
 ordered_json series_json(const Results& results, const Series& series) {
   const Job job = job_of(results, series);
-  ordered_json samples = ordered_json::array();
-  for (const auto& sample : series.samples) samples.push_back(sample_json(sample));
   const auto set_spread = spread(times_of(series));
   return {
       {"test", name_of(series.cell.test)},
@@ -39,19 +37,18 @@ ordered_json series_json(const Results& results, const Series& series) {
       {"speed", or_null(speed(results, series.cell))},
       {"peak_rss_bytes", or_null(peak_rss(&series))},
       {"failure", text_or_null(series.failure)},
-      {"samples", std::move(samples)},
+      {"samples", list_json(series.samples, sample_json)},
   };
 }
 
 ordered_json verdict_json(const Verdict& verdict) {
-  ordered_json claims = ordered_json::array();
-  for (const Claim& claim : verdict.claims) {
-    claims.push_back({{"id", claim.id},
-                      {"statement", claim.statement},
-                      {"outcome", name_of(claim.outcome)},
-                      {"ratio", or_null(claim.ratio)},
-                      {"figures", claim.figures}});
-  }
+  ordered_json claims = list_json(verdict.claims, [](const Claim& claim) -> ordered_json {
+    return {{"id", claim.id},
+            {"statement", claim.statement},
+            {"outcome", name_of(claim.outcome)},
+            {"ratio", or_null(claim.ratio)},
+            {"figures", claim.figures}};
+  });
   return {{"paragraph", verdict.paragraph}, {"claims", std::move(claims)}};
 }
 
@@ -59,12 +56,9 @@ ordered_json verdict_json(const Verdict& verdict) {
 
 ordered_json results_json(const Results& results, const Verdict& verdict) {
   const Settings& settings = results.settings;
-  ordered_json ideal = ordered_json::array();
-  for (const std::uint32_t workers : settings.workers) {
-    ideal.push_back(ideal_speed(settings.iterations, workers, results.machine.cpus));
-  }
-  ordered_json series = ordered_json::array();
-  for (const Series& one : results.series) series.push_back(series_json(results, one));
+  ordered_json ideal = list_json(settings.workers, [&](std::uint32_t workers) {
+    return ideal_speed(settings.iterations, workers, results.machine.cpus);
+  });
   ordered_json json = head_json("freehold-scale", results);
   json.update({{"settings",
                 {{"subjects", subjects_json(settings.subjects)},
@@ -77,8 +71,14 @@ ordered_json results_json(const Results& results, const Verdict& verdict) {
                  {"milliseconds", settings.milliseconds}}},
                {"verdict", verdict_json(verdict)},
                {"notes", notes_of(results)},
-               {"series", std::move(series)}});
+               {"series", list_json(results.series, [&](const Series& series) { return series_json(results, series); })}});
   return json;
+}
+
+bool write_results(const ResultFiles& files, const Results& results) {
+  const Verdict verdict = verdict_of(results);
+  files.write(results_json(results, verdict), page_of, table_of(results, verdict));
+  return !results.has_failures();
 }
 
 }  // namespace freehold::cli::scale

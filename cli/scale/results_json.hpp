@@ -3,11 +3,14 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
+#include "cli/report/result_files.hpp"
 #include "cli/scale/results.hpp"
 #include "cli/scale/verdict.hpp"
 
 namespace freehold::cli::scale {
 
 [[nodiscard]] nlohmann::ordered_json results_json(const Results& results, const Verdict& verdict);
+// Writes JSON and page into `files`, and the table to standard output. Returns whether every measurement succeeded.
+[[nodiscard]] bool write_results(const ResultFiles& files, const Results& results);
 
 }  // namespace freehold::cli::scale

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "cli/report/text.hpp"
+#include "cli/report/text_writer.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
 
@@ -42,18 +42,18 @@ class Tables {
 
   void head() {
     const Settings& s = results_.settings;
-    print("{}", machine_line(results_.machine));
-    print("{} iterations shared by the workers, about {} ms of work; medians of {} set{}\n", s.iterations, s.milliseconds,
-          s.repeat, s.repeat == 1 ? "" : "s");
+    out_.print("{}", machine_line(results_.machine));
+    out_.print("{} iterations shared by the workers, about {} ms of work; medians of {} set{}\n", s.iterations,
+               s.milliseconds, s.repeat, s.repeat == 1 ? "" : "s");
   }
 
   // One diagram of the scaling article as a table.
   void workloads(Mode mode) {
     if (!has(mode)) return;
-    print("\n{}: how many times as fast as one\n", heading(mode));
-    print("{:10} {:{}}", "", "", width_);
-    for (const std::uint32_t workers : results_.settings.workers) print("{:>7}", workers);
-    print("  {:{}}{:>11} {:>11}\n", "", results_.settings.workers.size(), "time of one", "peak memory");
+    out_.print("\n{}: how many times as fast as one\n", heading(mode));
+    out_.print("{:10} {:{}}", "", "", width_);
+    for (const std::uint32_t workers : results_.settings.workers) out_.print("{:>7}", workers);
+    out_.print("  {:{}}{:>11} {:>11}\n", "", results_.settings.workers.size(), "time of one", "peak memory");
     ideal();
     for (const Workload test : results_.settings.tests) {
       if (runs_as_processes(test)) workload(test, mode);
@@ -65,31 +65,27 @@ class Tables {
     std::vector<Workload> tests = results_.settings.tests;
     std::erase_if(tests, [&](Workload test) { return runs_as_processes(test) || !measured(test, Mode::kThreads); });
     if (tests.empty()) return;
-    print("\nBLOCKS: nanoseconds per block over all threads\n{:{}}", "", width_);
-    for (const Workload test : tests) print("  {:<{}}", name_of(test), 7 * workers_of(results_.settings, test).size() + 1);
-    print("\n{:{}}", "threads", width_);
+    out_.print("\nBLOCKS: nanoseconds per block over all threads\n{:{}}", "", width_);
+    for (const Workload test : tests)
+      out_.print("  {:<{}}", name_of(test), 7 * workers_of(results_.settings, test).size() + 1);
+    out_.print("\n{:{}}", "threads", width_);
     for (const Workload test : tests) {
-      print("  ");
-      for (const std::uint32_t workers : workers_of(results_.settings, test)) print("{:>7}", workers);
-      print(" ");
+      out_.print("  ");
+      for (const std::uint32_t workers : workers_of(results_.settings, test)) out_.print("{:>7}", workers);
+      out_.print(" ");
     }
-    print("{:>12}\n", "peak memory");
+    out_.print("{:>12}\n", "peak memory");
     for (std::size_t subject = 0; subject < results_.settings.subjects.size(); ++subject) block_row(tests, subject);
   }
 
   void verdict(const Verdict& verdict) {
-    print("\n{}", wrap(verdict.paragraph, kWidth, ""));
-    print("{}", list_of(notes_of(results_), kWidth));
+    out_.print("\n{}", wrap(verdict.paragraph, kWidth, ""));
+    out_.print("{}", list_of(notes_of(results_), kWidth));
   }
 
-  std::string text() && { return std::move(out_); }
+  std::string text() && { return std::move(out_).take(); }
 
  private:
-  template <class... Args>
-  void print(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-  }
-
   [[nodiscard]] bool measured(Workload test, Mode mode) const {
     return std::ranges::any_of(results_.series, [&](const Series& s) { return s.cell.test == test && s.cell.mode == mode; });
   }
@@ -98,11 +94,11 @@ class Tables {
   }
 
   void ideal() {
-    print("{:10} {:{}}", "ideal", "", width_);
+    out_.print("{:10} {:{}}", "ideal", "", width_);
     for (const std::uint32_t workers : results_.settings.workers) {
-      print("{:>7.2f}", ideal_speed(results_.settings.iterations, workers, results_.machine.cpus));
+      out_.print("{:>7.2f}", ideal_speed(results_.settings.iterations, workers, results_.machine.cpus));
     }
-    print("\n");
+    out_.print("\n");
   }
 
   void workload(Workload test, Mode mode) {
@@ -117,35 +113,36 @@ class Tables {
         speeds.push_back(speed(results_, cell));
         peak = std::max(peak, peak_rss(results_.find(cell)));
       }
-      print("{:10} {:{}}", first ? name_of(test) : "", clipped(results_.settings.subjects[subject].name, width_), width_);
+      out_.print("{:10} {:{}}", first ? name_of(test) : "", clipped(results_.settings.subjects[subject].name, width_),
+                 width_);
       first = false;
-      for (const auto& value : speeds) print("{}", cell_text(value, 2));
+      for (const auto& value : speeds) out_.print("{}", cell_text(value, 2));
       const auto time = median_time(one);
       const double greatest =
           ideal_speed(results_.settings.iterations, results_.settings.workers.back(), results_.machine.cpus);
-      print("  {}{:>11} {:>11}\n", bars(speeds, greatest), time ? fmt::format("{:.0f} ms", 1e3 * *time) : "-",
-            peak ? bytes_text(*peak) : "-");
+      out_.print("  {}{:>11} {:>11}\n", bars(speeds, greatest), time ? fmt::format("{:.0f} ms", 1e3 * *time) : "-",
+                 peak ? bytes_text(*peak) : "-");
     }
   }
 
   void block_row(const std::vector<Workload>& tests, std::size_t subject) {
     std::optional<std::uint64_t> peak;
-    print("{:{}}", clipped(results_.settings.subjects[subject].name, width_), width_);
+    out_.print("{:{}}", clipped(results_.settings.subjects[subject].name, width_), width_);
     for (const Workload test : tests) {
-      print("  ");
+      out_.print("  ");
       for (const std::uint32_t workers : workers_of(results_.settings, test)) {
         const Series* series = results_.find({test, Mode::kThreads, subject, workers});
-        print("{}", cell_text(nanoseconds_per_operation(results_, series), 1));
+        out_.print("{}", cell_text(nanoseconds_per_operation(results_, series), 1));
         peak = std::max(peak, peak_rss(series));
       }
-      print(" ");
+      out_.print(" ");
     }
-    print("{:>12}\n", peak ? bytes_text(*peak) : "-");
+    out_.print("{:>12}\n", peak ? bytes_text(*peak) : "-");
   }
 
   const Results& results_;
   std::size_t width_;
-  std::string out_;
+  TextWriter out_;
 };
 
 }  // namespace

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
+#include <iterator>
+#include <utility>
+
+#include "cli/experiment/notes.hpp"
 
 namespace freehold::cli::scale {
 namespace {
@@ -134,12 +137,9 @@ Claim pool_unlocks(const Results& results, std::size_t system, std::uint32_t n) 
   const Series* threads = results.find({Workload::kLocked, Mode::kThreads, system, n});
   const Series* pooled = results.find({Workload::kLocked, Mode::kPool, system, n});
   if (threads == nullptr || pooled == nullptr) return claim;
-  std::vector<double> sets;
-  for (std::size_t set = 0; set < std::min(threads->samples.size(), pooled->samples.size()); ++set) {
-    const auto& a = threads->samples[set];
-    const auto& b = pooled->samples[set];
-    if (a && b) sets.push_back(static_cast<double>(a->elapsed_ns) / static_cast<double>(b->elapsed_ns));
-  }
+  const std::vector<double> sets = ratios_of(*threads, *pooled, [](const Sample& a, const Sample& b) {
+    return static_cast<double>(a.elapsed_ns) / static_cast<double>(b.elapsed_ns);
+  });
   if (sets.empty()) return claim;
   claim.ratio = median(sets);
   claim.outcome = decide(sets, kUnlocks, false);
@@ -153,13 +153,14 @@ std::optional<double> share_of_cpus(const Results& results) {
   std::vector<double> shares;
   for (const Series& series : results.series) {
     if (series.cell.test != Workload::kCompute || series.cell.workers > results.machine.cpus) continue;
-    for (const auto& sample : series.samples) {
-      if (sample)
-        shares.push_back(static_cast<double>(sample->cpu_ns) / static_cast<double>(sample->elapsed_ns) /
-                         series.cell.workers);
-    }
+    std::ranges::move(figures_of(series,
+                                 [&](const Sample& sample) {
+                                   return static_cast<double>(sample.cpu_ns) / static_cast<double>(sample.elapsed_ns) /
+                                          series.cell.workers;
+                                 }),
+                      std::back_inserter(shares));
   }
-  return shares.empty() ? std::nullopt : std::optional(median(shares));
+  return median_if_any(std::move(shares));
 }
 
 std::string paragraph_of(const Results& results, const std::vector<Claim>& claims) {
@@ -192,20 +193,10 @@ void note_crowding(const Results& results, std::vector<std::string>& notes) {
 }
 
 void note_noise(const Results& results, std::vector<std::string>& notes) {
-  std::size_t noisy = 0;
-  std::size_t all = 0;
-  double worst = 0;
-  for (const Series& series : results.series) {
-    const double value = spread(times_of(series));
-    all += series.samples.size() > 1 ? 1 : 0;
-    noisy += value > kNoisySpread ? 1 : 0;
-    worst = std::max(worst, value);
-  }
-  if (noisy > 0) {
-    notes.push_back(fmt::format("{} of {} medians come from sets that differ by more than {:.0f}% (the worst by {:.0f}%).",
-                                noisy, all, 100 * kNoisySpread, 100 * worst));
-  }
-  if (results.settings.repeat == 1) notes.push_back("One set only: differences of some ten percent mean nothing.");
+  SpreadNote spreads(kNoisySpread);
+  for (const Series& series : results.series) spreads.add(times_of(series));
+  spreads.write_to(notes);
+  if (results.settings.repeat == 1) notes.push_back("There was one set only: differences of some ten percent mean nothing.");
 }
 
 void note_busy_machine(const Results& results, std::vector<std::string>& notes) {
@@ -215,15 +206,6 @@ void note_busy_machine(const Results& results, std::vector<std::string>& notes) 
       fmt::format("The machine was busy with something else: the workers got {:.0f}% of their CPUs. Repeat this when it "
                   "is quiet.",
                   100 * *share));
-}
-
-void note_failures(const Results& results, std::vector<std::string>& notes) {
-  for (const Series& series : results.series) {
-    if (series.failure.empty()) continue;
-    std::string note = fmt::format("{} failed in {} ({}): {}.", results.settings.subjects[series.cell.subject].name,
-                                   name_of(series.cell.test), name_of(series.cell.mode), series.failure);
-    if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
-  }
 }
 
 }  // namespace
@@ -276,10 +258,22 @@ Verdict verdict_of(const Results& results) {
   return verdict;
 }
 
+std::vector<std::string> failures_of(const Results& results) {
+  std::vector<std::string> failures;
+  for (const Series& series : results.series) {
+    if (series.failure.empty()) continue;
+    std::string note =
+        failure_note(results.settings.subjects[series.cell.subject].name,
+                     fmt::format("{} ({})", name_of(series.cell.test), name_of(series.cell.mode)), series.failure);
+    if (std::ranges::find(failures, note) == failures.end()) failures.push_back(std::move(note));  // once for all workers
+  }
+  return failures;
+}
+
 std::vector<std::string> notes_of(const Results& results) {
   std::vector<std::string> notes = results.notes;
-  if (!results.complete) notes.emplace_back("Interrupted: this is what was finished until then.");
-  note_failures(results, notes);
+  if (!results.complete) notes.emplace_back(kInterruptedNote);
+  std::ranges::move(failures_of(results), std::back_inserter(notes));
   note_busy_machine(results, notes);
   note_crowding(results, notes);
   note_noise(results, notes);

@@ -45,9 +45,9 @@ Answer answer_of(const process::Result& result) {
 bool run_iteration(const Order& order) {
   pthread_barrier_t alone;
   ::pthread_barrier_init(&alone, nullptr, 1);
-  Lane lane(0, alone);
+  GroupWorker worker(0, alone);
   const Job job{.test = order.test, .mode = {}, .source = {}, .workers = 1, .iterations = 1, .units = order.units};
-  const bool correct = body_of(job)(lane);
+  const bool correct = body_of(job)(worker);
   ::pthread_barrier_destroy(&alone);
   return correct;
 }
@@ -101,7 +101,7 @@ std::uint64_t peak_rss_bytes(const std::set<int>& pids) {
 
 }  // namespace
 
-void run_in_pool(const Job& job, CrewReport& report) {
+void run_in_pool(const Job& job, GroupReport& report) {
   ProcessPoolOptions options;
   options.command = {std::filesystem::read_symlink("/proc/self/exe").string(), kPoolWorkerCommand};
   options.min_workers = options.max_workers = job.workers;
@@ -111,17 +111,17 @@ void run_in_pool(const Job& job, CrewReport& report) {
   const std::set<int> pids = greet_all(pool, job.workers);
   const std::uint64_t cpu_before = cpu_ns(pids);
   const Order order{.test = job.test, .units = job.units};
-  const auto client = [&](Lane& lane) {
+  const auto client = [&](GroupWorker& worker) {
     bool correct = true;
-    lane.start();
-    for (std::uint32_t i = share_of(job.iterations, job.workers, lane.index()); i > 0; --i) {
+    worker.start();
+    for (std::uint32_t i = share_of(job.iterations, job.workers, worker.index()); i > 0; --i) {
       const process::Result result = pool.call(text_of(order));
       correct &= result.ok() && answer_of(result).correct;
     }
-    lane.finish();
+    worker.finish();
     return correct;
   };
-  run_crew(Mode::kPool, job.workers, client, report);
+  run_group(Mode::kPool, job.workers, client, report);
   report.cpu_ns += cpu_ns(pids) - cpu_before;
   report.peak_rss_bytes += peak_rss_bytes(pids);
 }

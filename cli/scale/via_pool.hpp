@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kMostPoolWorkers = process::TaskWord::kMaxWorkers
 
 // Times run from the first submission to the last result, with all workers up before; CPU time and peak memory are those
 // of the clients and of the workers together. Throws std::exception if the pool or a task fails.
-void run_in_pool(const Job& job, CrewReport& report);
+void run_in_pool(const Job& job, GroupReport& report);
 
 int pool_worker_main();
 

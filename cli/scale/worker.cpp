@@ -1,19 +1,12 @@
 #include "cli/scale/worker.hpp"
 
-#include <signal.h>
-#include <sys/prctl.h>
-
-#include <cstdio>
 #include <cstdlib>
-#include <exception>
-#include <stdexcept>
+#include <memory>
 
 #include "cli/scale/block_tests.hpp"
 #include "cli/scale/via_pool.hpp"
 #include "cli/scale/workloads.hpp"
-#include "cli/support/crew.hpp"
 #include "cli/support/library.hpp"
-#include "cli/support/worker_process.hpp"
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
 
 namespace freehold::cli::scale {
@@ -29,10 +22,10 @@ using OwnerLockFree = thread_alloc::OwnerPagesHeap<thread_alloc::LockFreePages<t
 
 template <class Blocks>
 Body block_test(const Job& job) {
-  if (job.test == Workload::kIsolation) return [job](Lane& lane) { return isolation<Blocks>(job, lane); };
+  if (job.test == Workload::kIsolation) return [job](GroupWorker& worker) { return isolation<Blocks>(job, worker); };
   auto rings = std::make_shared<std::vector<std::unique_ptr<BlockRing>>>();
   for (std::uint32_t pair = 0; pair < job.workers / 2; ++pair) rings->push_back(std::make_unique<BlockRing>());
-  return [job, rings](Lane& lane) { return handover<Blocks>(job, lane, *rings); };
+  return [job, rings](GroupWorker& worker) { return handover<Blocks>(job, worker, *rings); };
 }
 
 Body block_test_of_source(const Job& job) {
@@ -45,60 +38,44 @@ Body block_test_of_source(const Job& job) {
   __builtin_unreachable();
 }
 
-template <class T>
-T require(std::optional<T> value) {
-  if (!value) throw std::runtime_error("a word that scale-worker does not know");
-  return *value;
-}
-
-Job job_of(const std::vector<std::string>& words) {
-  if (words.size() != 6) throw std::runtime_error("scale-worker is started by freehold scale");
-  return {.test = require(workload_of(words[0])),
-          .mode = require(mode_of(words[1])),
-          .source = require(source_of(words[2])),
-          .workers = static_cast<std::uint32_t>(std::stoul(words[3])),
-          .iterations = static_cast<std::uint32_t>(std::stoul(words[4])),
-          .units = std::stoull(words[5])};
-}
+// A worker that needs fifty times its time is not slow but stuck; ten seconds are for machines that are busy.
+std::chrono::seconds limit_of(std::uint32_t milliseconds) { return std::chrono::seconds(10 + 50 * milliseconds / 1000); }
 
 }  // namespace
 
 Body body_of(const Job& job) {
   switch (job.test) {
-    case Workload::kCompute: return [job](Lane& lane) { return compute(job, lane); };
-    case Workload::kAllocate: return [job](Lane& lane) { return allocate(job, lane); };
-    case Workload::kMixed: return [job](Lane& lane) { return mixed(job, lane); };
-    case Workload::kMemory: return [job](Lane& lane) { return memory(job, lane); };
-    case Workload::kLocked: return [job](Lane& lane) { return locked(job, lane); };
+    case Workload::kCompute: return [job](GroupWorker& worker) { return compute(job, worker); };
+    case Workload::kAllocate: return [job](GroupWorker& worker) { return allocate(job, worker); };
+    case Workload::kMixed: return [job](GroupWorker& worker) { return mixed(job, worker); };
+    case Workload::kMemory: return [job](GroupWorker& worker) { return memory(job, worker); };
+    case Workload::kLocked: return [job](GroupWorker& worker) { return locked(job, worker); };
     case Workload::kIsolation:
     case Workload::kHandover: return block_test_of_source(job);
   }
   __builtin_unreachable();
 }
 
-std::vector<std::string> worker_arguments(const Job& job) {
-  return {kWorkerCommand,
-          std::string(name_of(job.test)),
-          std::string(name_of(job.mode)),
-          std::string(name_of(job.source)),
-          std::to_string(job.workers),
-          std::to_string(job.iterations),
-          std::to_string(job.units)};
+int worker_main(const std::vector<std::string>& arguments) {
+  return run_as_worker([&] {
+    const Job job = job_of(arguments);
+    Report report;
+    note_malloc_library(report.malloc_library);
+    if (job.mode == Mode::kPool)
+      run_in_pool(job, report.group);
+    else
+      run_group(job.mode, job.workers, body_of(job), report.group);
+    return report;
+  });
 }
 
-int worker_main(const std::vector<std::string>& arguments) try {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody measures on when the one who asked is gone
-  const Job job = job_of(arguments);
-  Report report;
-  note_malloc_library(report.malloc_library);
-  if (job.mode == Mode::kPool)
-    run_in_pool(job, report.crew);
-  else
-    run_crew(job.mode, job.workers, body_of(job), report.crew);
-  return write_report(&report, sizeof report) ? 0 : 1;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+Measured<Report> measure(const Job& job, const std::string& library, std::uint32_t milliseconds, Interrupts& interrupts) {
+  const auto complaint = [&](const Report& report) {
+    std::string why = wrong_malloc(library, report.malloc_library);
+    if (why.empty() && report.group.correct != 1) why = "the workers computed wrong results: their memory was damaged";
+    return why;
+  };
+  return measure_in_worker<Report>(kWorkerCommand, words_of(job), library, limit_of(milliseconds), interrupts, complaint);
 }
 
 }  // namespace freehold::cli::scale

@@ -60,48 +60,48 @@ bool list_comes_out_right() {
 
 // The worker's share between start and finish: `unit` once per unit of work, which returns whether it came out right.
 template <class Unit>
-bool run_share(const Job& job, Lane& lane, Unit unit) {
-  const std::uint64_t units = share_of(job.iterations, job.workers, lane.index()) * job.units;
+bool run_share(const Job& job, GroupWorker& worker, Unit unit) {
+  const std::uint64_t units = share_of(job.iterations, job.workers, worker.index()) * job.units;
   bool correct = true;
-  lane.start();
+  worker.start();
   for (std::uint64_t i = 0; i < units; ++i) correct &= unit();
-  lane.finish();
+  worker.finish();
   return correct;
 }
 
 }  // namespace
 
-bool compute(const Job& job, Lane& lane) {
+bool compute(const Job& job, GroupWorker& worker) {
   Arithmetic arithmetic;
   const std::uint64_t expected = arithmetic.run(kComputeRounds);
-  return run_share(job, lane, [&] { return arithmetic.run(kComputeRounds) == expected; });
+  return run_share(job, worker, [&] { return arithmetic.run(kComputeRounds) == expected; });
 }
 
-bool allocate(const Job& job, Lane& lane) { return run_share(job, lane, list_comes_out_right); }
+bool allocate(const Job& job, GroupWorker& worker) { return run_share(job, worker, list_comes_out_right); }
 
-bool locked(const Job& job, Lane& lane) {
-  return run_share(job, lane, [] {
+bool locked(const Job& job, GroupWorker& worker) {
+  return run_share(job, worker, [] {
     static std::mutex lock;
     const std::lock_guard guard(lock);
     return list_comes_out_right();
   });
 }
 
-bool mixed(const Job& job, Lane& lane) {
+bool mixed(const Job& job, GroupWorker& worker) {
   Arithmetic arithmetic;
   const std::uint64_t expected = arithmetic.run(kMixedRounds);
-  return run_share(job, lane, [&] {
+  return run_share(job, worker, [&] {
     std::list<char> list;
     build(list, kMixedNodes);
     return arithmetic.run(kMixedRounds) == expected && sum_of(list) == expected_sum(kMixedNodes);
   });
 }
 
-bool memory(const Job& job, Lane& lane) {
-  std::vector<std::uint64_t> buffer(kMemoryBuffer, lane.index());
+bool memory(const Job& job, GroupWorker& worker) {
+  std::vector<std::uint64_t> buffer(kMemoryBuffer, worker.index());
   std::size_t position = 0;
   std::uint64_t units = 0;
-  const bool done = run_share(job, lane, [&] {
+  const bool done = run_share(job, worker, [&] {
     for (std::uint64_t i = 0; i < kMemoryWords; ++i) buffer[position + i] += 1;
     position = (position + kMemoryWords) % buffer.size();
     ++units;
@@ -109,7 +109,7 @@ bool memory(const Job& job, Lane& lane) {
   });
   std::uint64_t sum = 0;
   for (const std::uint64_t word : buffer) sum += word;
-  return done && sum == kMemoryBuffer * lane.index() + units * kMemoryWords;
+  return done && sum == kMemoryBuffer * worker.index() + units * kMemoryWords;
 }
 
 }  // namespace freehold::cli::scale

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/report/json.hpp"
+#include "cli/simulate/table.hpp"
 
 namespace freehold::cli::simulate {
 namespace {
@@ -18,12 +19,9 @@ ordered_json count_json(std::uint32_t cores, const sim::EngineCount& count) {
                        {"calls", count.per_pair(count.calls)},
                        {"accesses", count.per_pair(count.accesses)}};
   if (count.places.empty()) return json;
-  ordered_json places = ordered_json::array();
-  for (const sim::MissPlace& place : count.places) {
-    places.push_back(
-        {{"source", place.source}, {"object", place.object}, {"misses", place.misses_per_pair}, {"lines", place.lines}});
-  }
-  json["places"] = std::move(places);
+  json["places"] = list_json(count.places, [](const sim::MissPlace& place) -> ordered_json {
+    return {{"source", place.source}, {"object", place.object}, {"misses", place.misses_per_pair}, {"lines", place.lines}};
+  });
   return json;
 }
 
@@ -48,6 +46,11 @@ ordered_json results_json(const Results& results) {
                  {"quantum", settings.quantum}}},
                {"rows", std::move(rows)}});
   return json;
+}
+
+bool write_results(const ResultFiles& files, const Results& results) {
+  files.write(results_json(results), table_of(results));
+  return true;
 }
 
 }  // namespace freehold::cli::simulate

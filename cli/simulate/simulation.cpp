@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+
+#include "cli/experiment/run.hpp"
 
 namespace freehold::cli::simulate {
 
@@ -19,18 +20,19 @@ std::optional<bool> is_flat(const Settings& settings, const Row& row) {
   return true;
 }
 
-Results run(const Settings& settings, Interrupts& interrupts, Progress& progress) {
-  Results results{.settings = settings, .machine = this_machine(), .date = today(), .rows = {}};
-  const auto begin = std::chrono::steady_clock::now();
+namespace {
+
+// False: interrupted.
+bool count_rows(const Settings& settings, std::vector<Row>& rows, Interrupts& interrupts, Progress& progress) {
   const std::size_t of = settings.workloads.size() * settings.sizes.size() * settings.cores.size();
   std::size_t done = 0;
   for (const EngineWorkload workload : settings.workloads) {
     for (const std::uint32_t bytes : settings.sizes) {
-      results.rows.push_back({workload, bytes, {}});
+      rows.push_back({workload, bytes, {}});
       for (const std::uint32_t cores : settings.cores) {
         if (interrupts.arrived() != 0) break;
         progress.show(done++, of, fmt::format("{}, {} bytes, {} simulated cores", name_of(workload), bytes, cores));
-        results.rows.back().counts.push_back(
+        rows.back().counts.push_back(
             sim::count_engine({.workload = workload,
                                .bytes = bytes,
                                .cores = cores,
@@ -40,8 +42,15 @@ Results run(const Settings& settings, Interrupts& interrupts, Progress& progress
       }
     }
   }
-  results.complete = done == of;
-  results.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return done == of;
+}
+
+}  // namespace
+
+Results run(const Settings& settings, Interrupts& interrupts, Progress& progress) {
+  Results results;
+  results.settings = settings;
+  record_run(results, [&] { return count_rows(settings, results.rows, interrupts, progress); });
   return results;
 }
 

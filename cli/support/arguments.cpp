@@ -1,6 +1,10 @@
 #include "cli/support/arguments.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
+
+#include "cli/support/failure.hpp"
 
 namespace freehold::cli {
 
@@ -32,6 +36,10 @@ std::vector<std::uint32_t> parse_numbers(const std::string& option, const std::s
   std::ranges::sort(always);
   always.erase(std::ranges::unique(always).begin(), always.end());
   return always;
+}
+
+void refuse_name(const std::string& option, const std::string& name, const std::vector<std::string_view>& known) {
+  throw Failure(kExitRefused, fmt::format("{}: '{}' is none of {}", option, printable(name), fmt::join(known, ", ")));
 }
 
 }  // namespace freehold::cli

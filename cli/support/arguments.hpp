@@ -1,8 +1,6 @@
-// The values of options: lists, numbers within limits, names out of a fixed set. Each throws Failure(kExitRefused) with one
-// line that names the option.
+// Parses the values of options: lists, numbers within limits, names out of a fixed set. Each function throws
+// Failure(kExitRefused) with one line that names the option.
 #pragma once
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -18,10 +16,18 @@ namespace freehold::cli {
 [[nodiscard]] std::vector<std::string> split_list(const std::string& option, const std::string& text);
 [[nodiscard]] std::uint32_t parse_number(const std::string& option, const std::string& text, std::uint32_t least,
                                          std::uint32_t most);
+// Leaves `value` as it is if the option was not given.
+void parse_into(auto& value, const std::string& option, const std::optional<std::string>& text, std::uint32_t least,
+                std::uint32_t most) {
+  if (text) value = parse_number(option, *text, least, most);
+}
 // "1,2,6" and `always` -> sorted, each once.
 [[nodiscard]] std::vector<std::uint32_t> parse_numbers(const std::string& option, const std::string& text,
                                                        std::uint32_t least, std::uint32_t most,
                                                        std::vector<std::uint32_t> always = {});
+
+[[noreturn]] void refuse_name(const std::string& option, const std::string& name,
+                              const std::vector<std::string_view>& known);
 
 // "compute,memory" -> the values of these names, in the order of `all`, each once. `find`: name -> optional value.
 template <class T>
@@ -32,7 +38,7 @@ template <class T>
     if (!value) {
       std::vector<std::string_view> names;
       for (const T known : all) names.push_back(name_of(known));
-      throw Failure(kExitRefused, fmt::format("{}: '{}' is none of {}", option, printable(name), fmt::join(names, ", ")));
+      refuse_name(option, name, names);
     }
     chosen.push_back(*value);
   }

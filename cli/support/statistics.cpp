@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace freehold::cli {
 
@@ -9,6 +10,10 @@ double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::optional<double> median_if_any(std::vector<double> values) {
+  return values.empty() ? std::nullopt : std::optional(median(std::move(values)));
 }
 
 double spread(std::span<const double> values) {

@@ -1,5 +1,6 @@
 // Medians, spreads and means of a few measurements.
 #pragma once
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -7,6 +8,8 @@ namespace freehold::cli {
 
 // Pre: not empty. Of an even number the mean of the two in the middle.
 [[nodiscard]] double median(std::vector<double> values);
+// None: there are no values.
+[[nodiscard]] std::optional<double> median_if_any(std::vector<double> values);
 // (greatest − least) / median; 0 for fewer than two values.
 [[nodiscard]] double spread(std::span<const double> values);
 // Pre: not empty, all positive.

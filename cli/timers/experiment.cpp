@@ -2,37 +2,32 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
-#include "cli/support/sets.hpp"
+#include "cli/experiment/run.hpp"
 #include "cli/timers/worker.hpp"
 
 namespace freehold::cli::timers {
 namespace {
 
-std::string describe(const Settings& settings, const Cell& cell) {
-  return fmt::format("{}, {}, {}", text_of(cell.row), settings.structures[cell.structure]->name, name_of(cell.load));
-}
-
-// False: interrupted.
-bool measure_cell(const Settings& settings, Series& series, std::uint32_t set, Interrupts& interrupts) {
-  if (!series.failure.empty()) return true;  // it would fail again, perhaps by waiting for its time limit
-  const bool preloads = settings.structures[series.cell.structure]->preloads_freehold;
-  const Measured measured = measure(job_of(settings, series.cell), preloads ? settings.freehold_library : "", interrupts);
-  return keep(measured, series, set, [](const Report& report) {
-    return Sample{.costs = report.costs,
-                  .background_operations = report.background_operations,
-                  .peak_rss_bytes = report.crew.peak_rss_bytes};
-  });
+Sample sample_of(const Report& report) {
+  return {.costs = report.costs,
+          .background_operations = report.background_operations,
+          .peak_rss_bytes = report.group.peak_rss_bytes};
 }
 
 bool measure_all(Results& results, Interrupts& interrupts, Progress& progress) {
   const Settings& settings = results.settings;
   const std::vector<Cell> cells = cells_of(settings);
+  const auto structure_of = [&](const Cell& cell) -> const Candidate& { return *settings.structures[cell.structure]; };
+  const auto describe = [&](const Cell& cell) {
+    return fmt::format("{}, {}, {}", text_of(cell.row), structure_of(cell).name, name_of(cell.load));
+  };
+  const auto measure_one = [&](const Series& series) {
+    const bool preloads = structure_of(series.cell).preloads_freehold;
+    return measure(job_of(settings, series.cell), preloads ? settings.freehold_library : "", interrupts);
+  };
   return measure_sets(
-      settings.repeat, cells.size(), [&](std::uint32_t set) { return order_of(cells, set); },
-      [&](std::size_t done, std::size_t of, std::size_t i) { progress.show(done, of, describe(settings, cells[i])); },
-      [&](std::size_t i, std::uint32_t set) { return measure_cell(settings, results.series[i], set, interrupts); });
+      settings.repeat, results.series, progress, [&](std::uint32_t set) { return order_of(cells, set); }, describe,
+      measure_one, sample_of);
 }
 
 }  // namespace
@@ -40,12 +35,8 @@ bool measure_all(Results& results, Interrupts& interrupts, Progress& progress) {
 Results run_experiment(const Settings& settings, Interrupts& interrupts, Progress& progress) {
   Results results;
   results.settings = settings;
-  results.machine = this_machine();
-  results.date = today();
-  for (const Cell& cell : cells_of(settings)) results.series.push_back({.cell = cell, .samples = {}, .failure = {}});
-  const auto begin = std::chrono::steady_clock::now();
-  results.complete = measure_all(results, interrupts, progress);
-  results.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  begin_series(results.series, cells_of(settings));
+  record_run(results, [&] { return measure_all(results, interrupts, progress); });
   return results;
 }
 

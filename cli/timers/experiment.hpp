@@ -1,4 +1,4 @@
-// Carries a plan out, set after set. Keeps what it has when interrupted, and goes on when a structure fails.
+// Runs the timers' experiment as planned. Keeps the finished measurements when interrupted; goes on when a structure fails.
 #pragma once
 #include "cli/support/interrupts.hpp"
 #include "cli/support/progress.hpp"

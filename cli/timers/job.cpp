@@ -1,25 +1,9 @@
 #include "cli/timers/job.hpp"
 
-#include <algorithm>
-#include <stdexcept>
-
+#include "cli/experiment/job_words.hpp"
 #include "cli/support/arguments.hpp"
 
 namespace freehold::cli::timers {
-namespace {
-
-constexpr std::size_t kWords = 7;
-
-template <class T>
-T require(std::optional<T> value) {
-  if (!value) throw std::runtime_error("a word that timers-worker does not know");
-  return *value;
-}
-
-std::uint32_t number(const std::string& word) { return static_cast<std::uint32_t>(std::stoul(word)); }
-
-}  // namespace
-
 std::string_view name_of(Trial test) {
   switch (test) {
     case Trial::kFreshRandom: return "fresh-random";
@@ -84,24 +68,18 @@ Cost& Cost::operator+=(const Cost& other) noexcept {
 }
 
 std::vector<std::string> words_of(const Job& job) {
-  return {job.structure,
-          std::string(name_of(job.test)),
-          std::string(name_of(job.load)),
-          std::to_string(job.timers),
-          std::to_string(job.users),
-          std::to_string(job.background),
-          std::to_string(job.milliseconds)};
+  return job_words(job.structure, job.test, job.load, job.timers, job.users, job.background, job.milliseconds);
 }
 
 Job job_of(const std::vector<std::string>& words) {
-  if (words.size() != kWords) throw std::runtime_error("timers-worker is started by freehold timers");
-  return {.structure = words[0],
-          .test = require(test_of(words[1])),
-          .load = require(load_of(words[2])),
-          .timers = number(words[3]),
-          .users = number(words[4]),
-          .background = number(words[5]),
-          .milliseconds = number(words[6])};
+  JobWords next(kWorkerCommand, words, 7);
+  return {.structure = next.text(),
+          .test = next.named(test_of),
+          .load = next.named(load_of),
+          .timers = next.number(),
+          .users = next.number(),
+          .background = next.number(),
+          .milliseconds = next.number()};
 }
 
 }  // namespace freehold::cli::timers

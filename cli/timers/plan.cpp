@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "cli/support/arguments.hpp"
-#include "cli/support/failure.hpp"
-#include "cli/support/order.hpp"
+#include "cli/experiment/candidates.hpp"
+#include "cli/experiment/order.hpp"
 
 namespace freehold::cli::timers {
 
@@ -17,19 +16,8 @@ std::string text_of(const Row& row) {
   return fmt::format("{}, {}{}", name_of(row.test), row.timers, users);
 }
 
-std::vector<const Contender*> parse_structures(const std::string& text) {
-  std::vector<const Contender*> chosen;
-  for (const std::string& name : split_list("--timers", text)) {
-    const Contender* const contender = find_contender(name);
-    if (contender == nullptr) {
-      throw Failure(kExitRefused,
-                    fmt::format("--timers: there is no '{}'; freehold timers --list names them", printable(name)));
-    }
-    chosen.push_back(contender);
-  }
-  std::ranges::sort(chosen);  // they lie in one array, in the order of the tables
-  chosen.erase(std::ranges::unique(chosen).begin(), chosen.end());
-  return chosen;
+std::vector<const Candidate*> parse_structures(const std::string& text) {
+  return parse_candidates(candidates(), "--timers", "timers", text);
 }
 
 std::vector<Row> rows_of(const Settings& settings) {

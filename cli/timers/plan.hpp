@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/timers/contenders.hpp"
+#include "cli/timers/candidates.hpp"
 #include "cli/timers/job.hpp"
 
 namespace freehold::cli::timers {
 
 struct Settings {
-  std::vector<const Contender*> structures;
+  std::vector<const Candidate*> structures;
   std::vector<Trial> tests{kTests.begin(), kTests.end()};
   std::vector<Load> loads{kLoads.begin(), kLoads.end()};
   std::uint32_t count = 100'000;                                       // timers of the tests in which they are handled
@@ -46,7 +46,7 @@ struct Cell {
 // "random, 100000"; "shared, 100000, 4 users"
 [[nodiscard]] std::string text_of(const Row& row);
 // The structures of these names, "wheel,libuv", in the order of the tables. Throws Failure.
-[[nodiscard]] std::vector<const Contender*> parse_structures(const std::string& text);
+[[nodiscard]] std::vector<const Candidate*> parse_structures(const std::string& text);
 // In the order of the tables.
 [[nodiscard]] std::vector<Row> rows_of(const Settings& settings);
 // Every cell of the experiment. A structure that has no part in a row has no cell there.

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 
-#include "cli/support/statistics.hpp"
+#include "cli/experiment/notes.hpp"
 
 namespace freehold::cli::timers {
 namespace {
@@ -33,16 +34,16 @@ Ratio ratio_within(const std::vector<double>& ratios) {
   return {median(ratios), least, greatest};
 }
 
-// (series / its floor) / (other / its floor), in the sets that have all four.
-std::optional<Ratio> ratio_over_floors(const Series* series, const Series* floor, const Series* other,
-                                       const Series* other_floor) {
+// (series / its baseline) / (other / its baseline), in the sets that have all four.
+std::optional<Ratio> ratio_over_baselines(const Series* series, const Series* baseline, const Series* other,
+                                          const Series* other_baseline) {
   std::vector<double> ratios;
   const auto cost = [](const Series* one, std::size_t set) -> std::optional<double> {
     if (one == nullptr || set >= one->samples.size() || !one->samples[set]) return {};
     return figure_of(*one->samples[set], Trial::kRearm, Phase::kRearm, Figure::kCpu);
   };
   for (std::size_t set = 0; series != nullptr && set < series->samples.size(); ++set) {
-    const auto a = cost(series, set), b = cost(floor, set), c = cost(other, set), d = cost(other_floor, set);
+    const auto a = cost(series, set), b = cost(baseline, set), c = cost(other, set), d = cost(other_baseline, set);
     if (a && b && c && d) ratios.push_back((*a / *b) / (*c / *d));
   }
   return ratios.empty() ? std::nullopt : std::optional(ratio_within(ratios));
@@ -57,8 +58,8 @@ class Targets {
     for (const Trial test : {Trial::kFreshRandom, Trial::kFreshAscending, Trial::kRandom, Trial::kAscending}) {
       const Row row{test, results_.settings.count, 1};
       const auto gain =
-          ratio_of(find(row, Load::kAlone, kBase), find(row, Load::kAlone, kPrivate), Phase::kAll, Figure::kCpu);
-      add(fmt::format("create, set and handle, {}: {} / {}", name_of(test), kBase, kPrivate), gain, 1.3, true);
+          ratio_of(find(row, Load::kAlone, kReference), find(row, Load::kAlone, kPrivate), Phase::kAll, Figure::kCpu);
+      add(fmt::format("create, set and handle, {}: {} / {}", name_of(test), kReference, kPrivate), gain, 1.3, true);
     }
   }
   // Threads that hammer the program's heap, against none, and against those that leave the heap alone.
@@ -84,7 +85,7 @@ class Targets {
       }
     }
   }
-  // O(1): as many nanoseconds for millions as for a thousand. Memory is not: one line for each timer costs the floor.
+  // O(1): as many nanoseconds for millions as for a thousand. Memory is not: one line for each timer costs the baseline.
   void growth() {
     if (results_.settings.live.size() < 2) return;
     const std::uint32_t fewest = results_.settings.live.front(), most = results_.settings.live.back();
@@ -93,9 +94,10 @@ class Targets {
     };
     const std::string text = fmt::format("set-then-cancel, {}: {} timers / {}", kWheel, most, fewest);
     add(text, ratio_of(series(kWheel, most), series(kWheel, fewest), Phase::kRearm, Figure::kCpu), 1.3, false);
-    add(text + ", both over the floor",
-        ratio_over_floors(series(kWheel, most), series(kFloor, most), series(kWheel, fewest), series(kFloor, fewest)), 1.3,
-        false);
+    add(text + ", both over the baseline",
+        ratio_over_baselines(series(kWheel, most), series(kBaseline, most), series(kWheel, fewest),
+                             series(kBaseline, fewest)),
+        1.3, false);
   }
 
   std::vector<Target> all() && { return std::move(all_); }
@@ -115,12 +117,11 @@ class Targets {
 }  // namespace
 
 const Series* Results::find(const Row& row, Load load, std::size_t structure) const {
-  const auto found = std::ranges::find(series, Cell{row, load, structure}, &Series::cell);
-  return found == series.end() ? nullptr : &*found;
+  return find(Cell{row, load, structure});
 }
 
 const Series* Results::find(const Row& row, Load load, std::string_view structure) const {
-  const auto found = std::ranges::find(settings.structures, structure, &Contender::name);
+  const auto found = std::ranges::find(settings.structures, structure, &Candidate::name);
   return found == settings.structures.end() ? nullptr
                                             : find(row, load, static_cast<std::size_t>(found - settings.structures.begin()));
 }
@@ -135,28 +136,21 @@ double figure_of(const Sample& sample, Trial test, Phase phase, Figure figure) {
 }
 
 std::vector<double> figures_of(const Series& series, Phase phase, Figure figure) {
-  std::vector<double> figures;
-  for (const auto& sample : series.samples) {
-    if (sample) figures.push_back(figure_of(*sample, series.cell.row.test, phase, figure));
-  }
-  return figures;
+  return cli::figures_of(series,
+                         [&](const Sample& sample) { return figure_of(sample, series.cell.row.test, phase, figure); });
 }
 
 std::optional<double> median_of(const Series* series, Phase phase, Figure figure) {
   if (series == nullptr) return {};
-  const std::vector<double> figures = figures_of(*series, phase, figure);
-  return figures.empty() ? std::nullopt : std::optional(median(figures));
+  return median_if_any(figures_of(*series, phase, figure));
 }
 
 std::optional<Ratio> ratio_of(const Series* series, const Series* other, Phase phase, Figure figure) {
   if (series == nullptr || other == nullptr) return {};
-  std::vector<double> ratios;
-  for (std::size_t set = 0; set < std::min(series->samples.size(), other->samples.size()); ++set) {
-    const auto &sample = series->samples[set], &beside = other->samples[set];
-    if (!sample || !beside) continue;
-    const double denominator = figure_of(*beside, other->cell.row.test, phase, figure);
-    if (denominator > 0) ratios.push_back(figure_of(*sample, series->cell.row.test, phase, figure) / denominator);
-  }
+  std::vector<double> ratios = ratios_of(*series, *other, [&](const Sample& sample, const Sample& beside) {
+    return figure_of(sample, series->cell.row.test, phase, figure) / figure_of(beside, other->cell.row.test, phase, figure);
+  });
+  std::erase_if(ratios, [](double ratio) { return !std::isfinite(ratio); });  // the other's figure is 0
   return ratios.empty() ? std::nullopt : std::optional(ratio_within(ratios));
 }
 
@@ -170,26 +164,24 @@ std::vector<Target> targets_of(const Results& results) {
   return std::move(targets).all();
 }
 
-std::vector<std::string> notes_of(const Results& results) {
-  std::vector<std::string> notes;
-  if (!results.complete) notes.emplace_back("Interrupted: what was finished is shown.");
-  std::size_t measured = 0, wide = 0;
-  double widest = 0;
+std::vector<std::string> failures_of(const Results& results) {
+  std::vector<std::string> failures;
   for (const Series& series : results.series) {
-    const std::string& name = results.settings.structures[series.cell.structure]->name;
-    if (!series.failure.empty()) {
-      notes.push_back(fmt::format("{} failed in {} ({}): {}.", name, text_of(series.cell.row), name_of(series.cell.load),
-                                  series.failure));
-    }
-    const std::vector<double> figures = figures_of(series, phases_of(series.cell.row.test).back(), Figure::kCpu);
-    measured += figures.empty() ? 0 : 1;
-    wide += spread(figures) > kWideSpread ? 1 : 0;
-    widest = std::max(widest, spread(figures));
+    if (series.failure.empty()) continue;
+    failures.push_back(failure_note(results.settings.structures[series.cell.structure]->name,
+                                    fmt::format("{} ({})", text_of(series.cell.row), name_of(series.cell.load)),
+                                    series.failure));
   }
-  if (wide > 0) {
-    notes.push_back(fmt::format("{} of {} medians come from sets that differ by more than {:.0f}% (the worst by {:.0f}%).",
-                                wide, measured, 100 * kWideSpread, 100 * widest));
-  }
+  return failures;
+}
+
+std::vector<std::string> notes_of(const Results& results) {
+  std::vector<std::string> notes = failures_of(results);
+  if (!results.complete) notes.emplace(notes.begin(), kInterruptedNote);
+  SpreadNote spreads(kWideSpread);
+  for (const Series& series : results.series)
+    spreads.add(figures_of(series, phases_of(series.cell.row.test).back(), Figure::kCpu));
+  spreads.write_to(notes);
   return notes;
 }
 

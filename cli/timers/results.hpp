@@ -1,4 +1,4 @@
-// What was measured, and what follows from it by arithmetic alone: medians, ratios within the sets, the article's claims.
+// The measurements of `freehold timers`, and the figures computed from them: medians, ratios within the sets, targets.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/support/machine.hpp"
+#include "cli/experiment/series.hpp"
 #include "cli/timers/plan.hpp"
 
 namespace freehold::cli::timers {
@@ -18,29 +18,19 @@ struct Sample {
   std::uint64_t peak_rss_bytes = 0;
 };
 
-struct Series {
-  Cell cell;
-  std::vector<std::optional<Sample>> samples;  // one place for each set that was begun
-  std::string failure;                         // why a sample is missing, if not for lack of time
-};
+using Series = CellSeries<Cell, Sample>;
 
-struct Results {
-  Settings settings;
-  Machine machine;
-  std::string date;
-  std::vector<Series> series;  // in the order of cells_of(settings)
-  bool complete = true;        // false: interrupted
-  double seconds = 0;          // that it all took
-
+struct Results : ExperimentResults<Settings, Cell, Sample> {
+  using ExperimentResults::find;
   [[nodiscard]] const Series* find(const Row& row, Load load, std::size_t structure) const;
   [[nodiscard]] const Series* find(const Row& row, Load load, std::string_view structure) const;
 };
 
-// What of a Cost is meant: nanoseconds per operation, or events per thousand operations.
+// A part of a Cost: nanoseconds per operation, or events per thousand operations.
 enum class Figure : std::uint8_t { kCpu, kWall, kSleeps, kWaits };
 
 [[nodiscard]] double figure_of(const Sample& sample, Trial test, Phase phase, Figure figure);
-// Of every set that was measured; their median.
+// Of every measured set; their median.
 [[nodiscard]] std::vector<double> figures_of(const Series& series, Phase phase, Figure figure);
 [[nodiscard]] std::optional<double> median_of(const Series* series, Phase phase, Figure figure);
 
@@ -52,7 +42,7 @@ struct Ratio {
 };
 [[nodiscard]] std::optional<Ratio> ratio_of(const Series* series, const Series* other, Phase phase, Figure figure);
 
-// What the structures must reach, as far as it was measured.
+// A ratio that the structures should reach, if it was measured.
 struct Target {
   std::string text;
   Ratio ratio;
@@ -62,7 +52,9 @@ struct Target {
   [[nodiscard]] bool is_reached() const { return at_least ? ratio.median >= wanted : ratio.median <= wanted; }
 };
 [[nodiscard]] std::vector<Target> targets_of(const Results& results);
-// What a reader must know beside the figures: spread, failures, interruption.
+// Sentences about spread, failures and interruption.
 [[nodiscard]] std::vector<std::string> notes_of(const Results& results);
+// The failed measurements, a sentence each.
+[[nodiscard]] std::vector<std::string> failures_of(const Results& results);
 
 }  // namespace freehold::cli::timers

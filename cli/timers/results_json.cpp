@@ -4,6 +4,8 @@
 
 #include "cli/report/json.hpp"
 #include "cli/support/statistics.hpp"
+#include "cli/timers/page.hpp"
+#include "cli/timers/table.hpp"
 
 namespace freehold::cli::timers {
 namespace {
@@ -13,7 +15,7 @@ std::string_view name_of_kind(Kind kind) {
   switch (kind) {
     case Kind::kOurs: return "ours";
     case Kind::kLibrary: return "library";
-    case Kind::kFloor: return "floor";
+    case Kind::kBaseline: return "baseline";
   }
   __builtin_unreachable();
 }
@@ -34,7 +36,7 @@ ordered_json sample_json(const std::optional<Sample>& sample, Trial test) {
 }
 
 ordered_json phase_json(const Results& results, const Series& series, Phase phase) {
-  const Series* const base = results.find(series.cell.row, series.cell.load, kBase);
+  const Series* const base = results.find(series.cell.row, series.cell.load, kReference);
   const Series* const alone = results.find(series.cell.row, Load::kAlone, series.cell.structure);
   const auto ratio = [&](const Series* other) -> ordered_json {
     const auto found = ratio_of(&series, other, phase, Figure::kCpu);
@@ -52,38 +54,33 @@ ordered_json phase_json(const Results& results, const Series& series, Phase phas
 
 ordered_json series_json(const Results& results, const Series& series) {
   const Row& row = series.cell.row;
-  ordered_json phases = ordered_json::array(), samples = ordered_json::array();
-  for (const Phase phase : phases_of(row.test)) phases.push_back(phase_json(results, series, phase));
-  for (const auto& sample : series.samples) samples.push_back(sample_json(sample, row.test));
   return {{"text", text_of(row)},
           {"test", name_of(row.test)},
           {"timers", row.timers},
           {"users", row.users},
           {"load", name_of(series.cell.load)},
           {"structure", results.settings.structures[series.cell.structure]->name},
-          {"phases", std::move(phases)},
+          {"phases", list_json(phases_of(row.test), [&](Phase phase) { return phase_json(results, series, phase); })},
           {"failure", text_or_null(series.failure)},
-          {"samples", std::move(samples)}};
+          {"samples", list_json(series.samples, [&](const auto& sample) { return sample_json(sample, row.test); })}};
 }
 
 ordered_json targets_json(const Results& results) {
-  ordered_json list = ordered_json::array();
-  for (const Target& target : targets_of(results)) {
-    list.push_back({{"text", target.text},
-                    {"ratio", target.ratio.median},
-                    {"least_ratio", target.ratio.least},
-                    {"greatest_ratio", target.ratio.greatest},
-                    {"wanted", target.wanted},
-                    {"at_least", target.at_least},
-                    {"reached", target.is_reached()}});
-  }
-  return list;
+  return list_json(targets_of(results), [](const Target& target) -> ordered_json {
+    return {{"text", target.text},
+            {"ratio", target.ratio.median},
+            {"least_ratio", target.ratio.least},
+            {"greatest_ratio", target.ratio.greatest},
+            {"wanted", target.wanted},
+            {"at_least", target.at_least},
+            {"reached", target.is_reached()}};
+  });
 }
 
 ordered_json settings_json(const Settings& settings) {
-  ordered_json structures = ordered_json::array();
-  for (const Contender* one : settings.structures)
-    structures.push_back({{"name", one->name}, {"source", one->source}, {"kind", name_of_kind(one->kind)}});
+  ordered_json structures = list_json(settings.structures, [](const Candidate* one) -> ordered_json {
+    return {{"name", one->name}, {"source", one->source}, {"kind", name_of_kind(one->kind)}};
+  });
   return {{"structures", std::move(structures)},
           {"tests", names_json(settings.tests)},
           {"loads", names_json(settings.loads)},
@@ -100,15 +97,18 @@ ordered_json settings_json(const Settings& settings) {
 }  // namespace
 
 ordered_json results_json(const Results& results) {
-  ordered_json series = ordered_json::array();
-  for (const Series& one : results.series) series.push_back(series_json(results, one));
   ordered_json json = head_json("freehold-timers", results);
   json.update({{"settings", settings_json(results.settings)},
-               {"base", kBase},
+               {"base", kReference},
                {"targets", targets_json(results)},
                {"notes", notes_of(results)},
-               {"series", std::move(series)}});
+               {"series", list_json(results.series, [&](const Series& series) { return series_json(results, series); })}});
   return json;
+}
+
+bool write_results(const ResultFiles& files, const Results& results) {
+  files.write(results_json(results), page_of, table_of(results));
+  return !results.has_failures();
 }
 
 }  // namespace freehold::cli::timers

@@ -3,10 +3,13 @@
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
+#include "cli/report/result_files.hpp"
 #include "cli/timers/results.hpp"
 
 namespace freehold::cli::timers {
 
 [[nodiscard]] nlohmann::ordered_json results_json(const Results& results);
+// Writes JSON and page into `files`, and the table to standard output. Returns whether every measurement succeeded.
+[[nodiscard]] bool write_results(const ResultFiles& files, const Results& results);
 
 }  // namespace freehold::cli::timers

@@ -4,24 +4,24 @@
 #include <optional>
 #include <vector>
 
-#include "cli/support/memory.hpp"
+#include "cli/experiment/memory.hpp"
 #include "cli/timers/loops.hpp"
 
 namespace freehold::cli::timers {
 
 // Timers come and go, life after life, until time is up; once in a fresh process.
 template <Structure S>
-Share run_lives(S& s, const Job& job, Lane& lane, Report& report) {
+Share run_lives(S& s, const Job& job, GroupWorker& worker, Report& report) {
   const std::vector<Nanoseconds> times = times_of(job);
   Share warm_up, share;
   if (!is_fresh(job.test)) live(s, job, times, warm_up);
   const Background background(job.load, job.background);
-  lane.start();
+  worker.start();
   const std::uint64_t before = background.operations();
   do {
     live(s, job, times, share);
   } while (!is_fresh(job.test) && share.cpu_ns() < std::uint64_t{job.milliseconds} * 1'000'000);
-  lane.finish();
+  worker.finish();
   report.background_operations = background.operations() - before;
   background.wait_for_each();
   share.correct &= warm_up.correct;
@@ -30,11 +30,11 @@ Share run_lives(S& s, const Job& job, Lane& lane, Report& report) {
 
 // Timers stay, and are cancelled and set again, by one user or several.
 template <Structure S>
-Share run_rearming(S& s, const Job& job, Lane& lane, Report& report) {
+Share run_rearming(S& s, const Job& job, GroupWorker& worker, Report& report) {
   std::optional<Background> background;
   Share share;
   std::uint64_t before = 0;
-  if (lane.index() == 0) {
+  if (worker.index() == 0) {
     Random random(job.timers);
     s.begin();
     for (std::uint32_t i = 0; i < job.timers; ++i) {
@@ -45,9 +45,9 @@ Share run_rearming(S& s, const Job& job, Lane& lane, Report& report) {
     background.emplace(job.load, job.background);
     before = background->operations();
   }
-  lane.start();
-  rearm(s, job, lane.index(), share);
-  lane.finish();
+  worker.start();
+  rearm(s, job, worker.index(), share);
+  worker.finish();
   if (background) {
     report.background_operations = background->operations() - before;
     background->wait_for_each();
@@ -63,16 +63,16 @@ Report run_on(const Job& job) {
   if (!lives) g_fired.begin(0);
   Report report;
   std::vector<Share> shares(job.users);
-  const Body body = [&](Lane& lane) {
-    shares[lane.index()] = lives ? run_lives(s, job, lane, report) : run_rearming(s, job, lane, report);
-    return shares[lane.index()].correct;
+  const Body body = [&](GroupWorker& worker) {
+    shares[worker.index()] = lives ? run_lives(s, job, worker, report) : run_rearming(s, job, worker, report);
+    return shares[worker.index()].correct;
   };
-  run_crew(Mode::kThreads, job.users, body, report.crew);
+  run_group(Mode::kThreads, job.users, body, report.group);
   if (!lives) {
     // Whatever was set and not cancelled in the end has fired or is armed still.
     std::uint64_t left = job.timers;
     for (const Share& share : shares) left += share.too_late;
-    if (cancel_all(s, job) + g_fired.count() != left) report.crew.correct = 0;
+    if (cancel_all(s, job) + g_fired.count() != left) report.group.correct = 0;
   }
   for (std::size_t phase = 0; phase < kPhases; ++phase) {
     for (const Share& share : shares) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <span>
 
 #include "cli/report/text.hpp"
+#include "cli/report/text_writer.hpp"
 
 namespace freehold::cli::timers {
 namespace {
@@ -48,23 +48,23 @@ std::string subheading(const Column& column) {
 class Tables {
  public:
   explicit Tables(const Results& results) : results_(results) {
-    for (const Contender* one : results.settings.structures) width_ = std::max(width_, one->name.size());
+    for (const Candidate* one : results.settings.structures) width_ = std::max(width_, one->name.size());
   }
 
   void head() {
     const Settings& s = results_.settings;
-    print("{}medians of {} set{}; load: {} threads\n", machine_line(results_.machine), s.repeat, s.repeat == 1 ? "" : "s",
-          s.background);
+    out_.print("{}medians of {} set{}; load: {} threads\n", machine_line(results_.machine), s.repeat,
+               s.repeat == 1 ? "" : "s", s.background);
   }
 
   void targets() {
     const std::vector<Target> all = targets_of(results_);
     if (all.empty()) return;
-    print("\n{:<68}{:>8}{:>14}{:>10}\n", "", "ratio", "in the sets", "wanted");
+    out_.print("\n{:<68}{:>8}{:>14}{:>10}\n", "", "ratio", "in the sets", "wanted");
     for (const Target& t : all) {
-      print("{} {:<66}{:>8.2f}{:>14}{:>10}\n", t.is_reached() ? ' ' : '-', t.text, t.ratio.median,
-            fmt::format("{:.2f}-{:.2f}", t.ratio.least, t.ratio.greatest),
-            fmt::format("{} {}", t.at_least ? ">=" : "<=", t.wanted));
+      out_.print("{} {:<66}{:>8.2f}{:>14}{:>10}\n", t.is_reached() ? ' ' : '-', t.text, t.ratio.median,
+                 fmt::format("{:.2f}-{:.2f}", t.ratio.least, t.ratio.greatest),
+                 fmt::format("{} {}", t.at_least ? ">=" : "<=", t.wanted));
     }
   }
 
@@ -72,11 +72,11 @@ class Tables {
     figures("NANOSECONDS of CPU per operation, nothing else running", false, [](const Series& series, Phase phase) {
       return series.cell.load == Load::kAlone ? number(median_of(&series, phase, Figure::kCpu)) : "";
     });
-    figures(fmt::format("AGAINST {}: ratio of CPU time, nothing else running", kBase), true,
+    figures(fmt::format("AGAINST {}: ratio of CPU time, nothing else running", kReference), true,
             [this](const Series& series, Phase phase) {
               if (series.cell.load != Load::kAlone) return std::string();
-              return number(
-                  median_of(ratio_of(&series, results_.find(series.cell.row, Load::kAlone, kBase), phase, Figure::kCpu)));
+              return number(median_of(
+                  ratio_of(&series, results_.find(series.cell.row, Load::kAlone, kReference), phase, Figure::kCpu)));
             });
   }
 
@@ -102,25 +102,16 @@ class Tables {
 
   void notes() {
     const std::string notes = list_of(notes_of(results_), kWidth);
-    if (!notes.empty()) print("\n{}", notes);
+    if (!notes.empty()) out_.print("\n{}", notes);
   }
 
-  std::string text() && { return std::move(out_); }
+  std::string text() && { return std::move(out_).take(); }
 
  private:
   // Of a series and a phase; empty: there is none.
   using Text = std::function<std::string(const Series&, Phase)>;
 
-  template <class... Args>
-  void print(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
-  }
-
-  // Three digits that count.
-  [[nodiscard]] static std::string number(std::optional<double> value) {
-    if (!value) return "-";
-    return fmt::format("{:.{}f}", *value, *value < 9.995 ? 2 : *value < 99.95 ? 1 : 0);
-  }
+  [[nodiscard]] static std::string number(std::optional<double> value) { return value ? three_digits(*value) : "-"; }
   [[nodiscard]] static std::optional<double> median_of(const std::optional<Ratio>& ratio) {
     return ratio ? std::optional(ratio->median) : std::nullopt;
   }
@@ -130,18 +121,18 @@ class Tables {
 
   void figures(const std::string& title, bool sums_only, const Text& text) {
     const std::vector<Column> columns = columns_of(results_.settings, sums_only);
-    print("\n{}\n", title);
+    out_.print("\n{}\n", title);
     for (std::size_t first = 0; first < columns.size(); first += kColumns)
       block(std::span(columns).subspan(first, std::min(kColumns, columns.size() - first)), text);
   }
 
   void block(std::span<const Column> columns, const Text& text) {
-    print("\n{:<{}}", "", width_);
+    out_.print("\n{:<{}}", "", width_);
     for (std::size_t i = 0; i < columns.size(); ++i)
-      print(" {:>13}", i == 0 || columns[i].row != columns[i - 1].row ? heading(columns[i].row) : "");
-    print("\n{:<{}}", "", width_);
-    for (const Column& column : columns) print(" {:>13}", subheading(column));
-    print("\n");
+      out_.print(" {:>13}", i == 0 || columns[i].row != columns[i - 1].row ? heading(columns[i].row) : "");
+    out_.print("\n{:<{}}", "", width_);
+    for (const Column& column : columns) out_.print(" {:>13}", subheading(column));
+    out_.print("\n");
     for (std::size_t i = 0; i < results_.settings.structures.size(); ++i) {
       std::string line;
       bool any = false;
@@ -150,7 +141,7 @@ class Tables {
         any |= !value.empty();
         line += fmt::format(" {:>13}", value);
       }
-      if (any) print("{:<{}}{}\n", results_.settings.structures[i]->name, width_, line);
+      if (any) out_.print("{:<{}}{}\n", results_.settings.structures[i]->name, width_, line);
     }
   }
 
@@ -165,7 +156,7 @@ class Tables {
 
   const Results& results_;
   std::size_t width_ = 8;
-  std::string out_;
+  TextWriter out_;
 };
 
 }  // namespace
@@ -180,12 +171,6 @@ std::string table_of(const Results& results) {
   if (has(Load::kHeap)) tables.loaded(Load::kHeap, "allocate and free");
   tables.notes();
   return std::move(tables).text();
-}
-
-std::string list_of_contenders() {
-  std::string out;
-  for (const Contender& contender : contenders()) out += fmt::format("{:<22} {}\n", contender.name, contender.source);
-  return out;
 }
 
 }  // namespace freehold::cli::timers

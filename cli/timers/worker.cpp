@@ -1,61 +1,40 @@
 #include "cli/timers/worker.hpp"
 
-#include <signal.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstring>
-#include <exception>
 #include <stdexcept>
-#include <utility>
 
+#include "cli/experiment/candidates.hpp"
 #include "cli/support/library.hpp"
-#include "cli/timers/contenders.hpp"
+#include "cli/timers/candidates.hpp"
 
 namespace freehold::cli::timers {
 namespace {
 
-// Threads of the load take CPU time from the users, which end by theirs; and millions of timers are there before it begins.
+// A user ends by its own CPU time, of which the load's threads leave it a part; setting millions of timers up comes first.
 std::chrono::seconds limit_of(const Job& job) {
   return std::chrono::seconds(60 + job.timers / 50'000 +
                               std::uint64_t{job.milliseconds} * (job.users + job.background) / 1000);
 }
 
-Measured judge(const std::string& bytes, const std::string& library) {
-  Report report;
-  if (bytes.size() != sizeof report) return NoReport{"an unreadable report"};
-  std::memcpy(&report, bytes.data(), sizeof report);
-  if (report.magic != Report::kMagic) return NoReport{"an unreadable report"};
-  if (!library.empty()) {
-    if (std::string why = wrong_malloc(library, report.malloc_library); !why.empty()) return NoReport{std::move(why)};
-  }
-  if (report.crew.correct != 1) return NoReport{"what fired is not what was set"};
-  return report;
-}
-
 }  // namespace
 
-int worker_main(const std::vector<std::string>& arguments) try {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody measures on when the one who asked is gone
-  const Job job = job_of(arguments);
-  const Contender* const contender = find_contender(job.structure);
-  if (contender == nullptr || !runs(*contender, job.test)) throw std::runtime_error("no such structure");
-  Report report = (job.test == Trial::kShared ? contender->run_shared : contender->run)(job);
-  note_malloc_library(report.malloc_library);
-  ::_exit(write_report(&report, sizeof report) ? 0 : 1);
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+int worker_main(const std::vector<std::string>& arguments) {
+  return run_as_worker([&] {
+    const Job job = job_of(arguments);
+    const Candidate* const candidate = find_by_name(candidates(), job.structure);
+    if (candidate == nullptr || !runs(*candidate, job.test)) throw std::runtime_error("no such structure");
+    Report report = (job.test == Trial::kShared ? candidate->run_shared : candidate->run)(job);
+    note_malloc_library(report.malloc_library);
+    return report;
+  });
 }
 
-Measured measure(const Job& job, const std::string& library, Interrupts& interrupts) {
-  std::vector<std::string> words = words_of(job);
-  words.insert(words.begin(), kWorkerCommand);
-  WorkerEnd end = run_worker(std::move(words), library, limit_of(job), interrupts);
-  if (const auto* bytes = std::get_if<std::string>(&end)) return judge(*bytes, library);
-  if (auto* none = std::get_if<NoReport>(&end)) return std::move(*none);
-  return Interrupted{};
+Measured<Report> measure(const Job& job, const std::string& library, Interrupts& interrupts) {
+  const auto complaint = [&](const Report& report) -> std::string {
+    std::string why = library.empty() ? "" : wrong_malloc(library, report.malloc_library);
+    if (why.empty() && report.group.correct != 1) why = "the timers that fired are not the timers that were set";
+    return why;
+  };
+  return measure_in_worker<Report>(kWorkerCommand, words_of(job), library, limit_of(job), interrupts, complaint);
 }
 
 }  // namespace freehold::cli::timers

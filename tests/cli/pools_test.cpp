@@ -50,7 +50,7 @@ TEST(Pools, EveryPool_IsMeasuredAndWritten) {
   }
   pool::for_each_strategy([&]<class S> { EXPECT_EQ(rows[std::string(S::kName)], 5) << S::kName; });  // crc counted, too
   EXPECT_EQ(rows["boost-pool"], 4);
-  EXPECT_EQ(rows["floor"], 2);  // neither in a full pool nor at the ring
+  EXPECT_EQ(rows["baseline"], 2);  // neither in a full pool nor at the ring
   EXPECT_TRUE(content_of(folder / "r.html").starts_with("<!DOCTYPE html>"));
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json"}));
 }
@@ -126,7 +126,7 @@ TEST(Pools, BadArguments_OneLineAndExit2) {
       {"--crc-reads", "0"},
       {"--json", "/no/such/folder/x"},
       {"--html", "/"},
-      {"--pools", "floor", "--tests", "ring"},
+      {"--pools", "baseline", "--tests", "ring"},
       {"--bogus"},
       {"stray"},
   };

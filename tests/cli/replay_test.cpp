@@ -59,7 +59,7 @@ TEST(Replay, EveryMemory_IsMeasuredAndNoBlockOverwritten) {
   EXPECT_EQ(result["advice"]["complete"], true);
   ASSERT_EQ(result["advice"]["sites"].size(), 1U);
   const json& site = result["advice"]["sites"][0];
-  std::set<std::string> expected{"floor", "malloc", "libfreehold", "private-heap"}, found;
+  std::set<std::string> expected{"baseline", "malloc", "libfreehold", "private-heap"}, found;
   pool::for_each_strategy([&]<class S> { expected.insert(std::string(S::kName)); });
   for (const json& row : site["rows"]) {
     found.insert(row["name"]);
@@ -68,7 +68,7 @@ TEST(Replay, EveryMemory_IsMeasuredAndNoBlockOverwritten) {
     EXPECT_NE(ended.out.find(row["name"].get<std::string>()), std::string::npos);
   }
   EXPECT_EQ(found, expected) << "all but the heap for one thread";
-  EXPECT_EQ(site["rows"].back()["name"], "floor");
+  EXPECT_EQ(site["rows"].back()["name"], "baseline");
   EXPECT_NEAR(site["gain"].get<double>(), 0.5 * (1 - site["ratio"].get<double>()), 1e-9);
   EXPECT_NE(ended.out.find(site["best"].get<std::string>()), std::string::npos);
 }

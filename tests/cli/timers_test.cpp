@@ -66,7 +66,7 @@ TEST(Timers, EveryStructure_IsMeasuredAndWritten) {
   for (const char* name : {"article", "article-private", "article-wheel", "article-wheel-private"})
     EXPECT_EQ(rows[name], 2 * 5);
   EXPECT_EQ(rows["libuv"], 2 * 4);  // nobody may share it
-  EXPECT_EQ(rows["floor"], 2);
+  EXPECT_EQ(rows["baseline"], 2);
   EXPECT_EQ(load_operations["alone"], 0u);
   EXPECT_GT(load_operations["heap"], 0u);
   EXPECT_EQ(rows.size(), static_cast<std::size_t>(std::count(chosen.begin(), chosen.end(), ',') + 1));

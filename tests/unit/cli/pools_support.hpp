@@ -10,19 +10,19 @@ namespace freehold::cli::pools {
 // Nanoseconds per pair of a cell in a set.
 using Cost = std::function<double(const Cell&, std::size_t set)>;
 
-inline constexpr std::size_t kOurPool = 0, kOtherPool = 1, kSpreadPool = 2, kFloorPool = 3;
+inline constexpr std::size_t kOurPool = 0, kOtherPool = 1, kSpreadPool = 2, kBaselinePool = 3;
 
-inline const Contender* made_up_pool(std::size_t i) {
-  static const Contender all[] = {{std::string(kOurs), "ours", Kind::kStrategy, false, nullptr},
+inline const Candidate* made_up_pool(std::size_t i) {
+  static const Candidate all[] = {{std::string(kOurs), "ours", Kind::kStrategy, false, nullptr},
                                   {"other", "theirs", Kind::kLibrary, false, nullptr},
                                   {"spread", "spread", Kind::kStrategy, true, nullptr},
-                                  {"floor", "no pool", Kind::kFloor, false, nullptr}};
+                                  {"baseline", "no pool", Kind::kBaseline, false, nullptr}};
   return &all[i];
 }
 
 inline Results results_with(const Cost& cost, std::uint32_t repeat = 3) {
   Results results;
-  for (const std::size_t pool : {kOurPool, kOtherPool, kSpreadPool, kFloorPool})
+  for (const std::size_t pool : {kOurPool, kOtherPool, kSpreadPool, kBaselinePool})
     results.settings.pools.push_back(made_up_pool(pool));
   results.settings.repeat = repeat;
   results.settings.crc_threads = {8, 16};
@@ -51,7 +51,7 @@ inline Results results_with(const Cost& cost, std::uint32_t repeat = 3) {
 // Our pool wins by half, but not in the ring.
 inline double ours_loses_the_ring(const Cell& cell, std::size_t set) {
   const double noise = 1 + 0.01 * static_cast<double>(set);
-  if (cell.pool == kFloorPool) return 1 * noise;
+  if (cell.pool == kBaselinePool) return 1 * noise;
   if (cell.pool == kOurPool) return (cell.row.test == Trial::kRing ? 30 : 5) * noise;
   return cell.pool == kOtherPool ? 10 : 20 * noise;
 }

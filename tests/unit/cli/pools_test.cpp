@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "cli/experiment/candidates.hpp"
 #include "cli/pools/results_json.hpp"
 #include "cli/pools/run.hpp"
 #include "cli/pools/table.hpp"
@@ -46,7 +47,7 @@ TEST(PoolsPlan, Cells_EachOnceAndOnlyWhereAPoolTakesPart) {
   for (const Series& series : results.series) {
     const Cell& cell = series.cell;
     EXPECT_EQ(std::ranges::count(results.series, cell, &Series::cell), 1);
-    if (cell.pool == kFloorPool) {
+    if (cell.pool == kBaselinePool) {
       EXPECT_TRUE(cell.row.test != Trial::kRing && cell.row.context == Context::kFresh);
     }
     EXPECT_EQ(cell.shards != 0, cell.row.test == Trial::kCrc && cell.pool == kSpreadPool);
@@ -69,21 +70,21 @@ TEST(PoolsPlan, Order_EveryCellOnceAndThePoolsOfARowTogether) {
 }
 
 TEST(PoolsPlan, Pools_KnownNamesInTheOrderOfTheTables) {
-  const auto chosen = parse_pools("floor,boost-pool,boost-pool");
+  const auto chosen = parse_pools("baseline,boost-pool,boost-pool");
   ASSERT_EQ(chosen.size(), 2u);
   EXPECT_EQ(chosen[0]->name, "boost-pool");
-  EXPECT_EQ(chosen[1]->name, "floor");
+  EXPECT_EQ(chosen[1]->name, "baseline");
   EXPECT_THROW((void)parse_pools("no-such-pool"), Failure);
 }
 
-TEST(PoolsPlan, Contenders_AreEveryStrategyOfTheRegistryAndMore) {
+TEST(PoolsPlan, Candidates_AreEveryStrategyOfTheRegistryAndMore) {
   pool::for_each_strategy([]<class S> {
-    const Contender* const contender = find_contender(S::kName);
-    ASSERT_NE(contender, nullptr) << S::kName;
-    EXPECT_EQ(contender->source, S::kSource);
-    EXPECT_EQ(contender->kind, Kind::kStrategy);
+    const Candidate* const candidate = find_by_name(candidates(), S::kName);
+    ASSERT_NE(candidate, nullptr) << S::kName;
+    EXPECT_EQ(candidate->source, S::kSource);
+    EXPECT_EQ(candidate->kind, Kind::kStrategy);
   });
-  EXPECT_GT(contenders().size(), pool::Strategies::kCount);
+  EXPECT_GT(candidates().size(), pool::Strategies::kCount);
 }
 
 // ---- what a test finds when it begins
@@ -156,7 +157,7 @@ TEST(PoolsLoops, EveryTest_DoesItsOperationsAndFindsNothingWrong) {
   for (const Trial test : kTests) {
     const std::uint32_t threads = is_single_threaded(test) ? 1 : 4;
     const Report report = run<Stack>(job_with(test, Context::kFresh, threads));
-    EXPECT_EQ(report.crew.correct, 1u) << name_of(test);
+    EXPECT_EQ(report.group.correct, 1u) << name_of(test);
     EXPECT_EQ(report.failures, 0u) << name_of(test);
     if (test == Trial::kRing)
       EXPECT_EQ(report.operations, 2 * 6144u);  // whole blocks of each producer
@@ -214,7 +215,7 @@ class SameSlotPool {
 
 TEST(PoolsLoops, SlotHandedOutTwice_IsNoticed) {
   for (const Trial test : {Trial::kLong, Trial::kSingle, Trial::kRandom})
-    EXPECT_EQ(run<SameSlotPool>(job_with(test, Context::kFresh)).crew.correct, 0u) << name_of(test);
+    EXPECT_EQ(run<SameSlotPool>(job_with(test, Context::kFresh)).group.correct, 0u) << name_of(test);
 }
 
 // Has a slot only every other time.
@@ -252,7 +253,7 @@ TEST(PoolsCrc, Buffer_DamagedAnywhere_IsNotWhole) {
 
 // ---- what is computed from the samples
 
-TEST(PoolsResults, Comparisons_LostRowsFirstAndTheFloorIsNoRival) {
+TEST(PoolsResults, Comparisons_LostRowsFirstAndTheBaselineIsNoRival) {
   const std::vector<Comparison> all = comparisons(results_with(ours_loses_the_ring));
   ASSERT_EQ(all.size(), 17u);
   EXPECT_EQ(all[0].row.test, Trial::kRing);
@@ -292,15 +293,15 @@ TEST(PoolsResults, NothingMeasured_NoFiguresButNoHarm) {
   for (const auto& series : json.at("series")) EXPECT_TRUE(series.at("ns").is_null());
 }
 
-TEST(PoolContenders, ForOneThread_TakePartInItsRowsOnly) {
+TEST(PoolCandidates, ForOneThread_TakePartInItsRowsOnly) {
   for (const char* name : {"single-thread", "locked-flags-unlocked", "boost-pool-unlocked", "pmr-unsynchronized"}) {
-    const Contender* const pool = find_contender(name);
+    const Candidate* const pool = find_by_name(candidates(), name);
     ASSERT_NE(pool, nullptr) << name;
     EXPECT_TRUE(runs(*pool, Trial::kSingle, Context::kPolluted, 1)) << name;
     EXPECT_FALSE(runs(*pool, Trial::kShort, Context::kFresh, 8)) << name;
   }
   Results results = results_with(ours_loses_the_ring);
-  results.settings.pools.push_back(find_contender(kOursAlone));
+  results.settings.pools.push_back(find_by_name(candidates(), kOursAlone));
   EXPECT_EQ(ours_in(results, {Trial::kPair, Context::kFresh, 1})->name, kOursAlone);
   EXPECT_EQ(ours_in(results, {Trial::kShort, Context::kFresh, 8})->name, kOurs);
   results.settings.pools.pop_back();

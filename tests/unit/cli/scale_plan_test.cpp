@@ -131,15 +131,20 @@ TEST(ScalePlan, Operations_DoNotDependOnTheWorkers) {
   }
 }
 
-TEST(ScalePlan, WorkerArguments_NameTheWholeJob) {
+TEST(ScalePlan, Words_NameTheWholeJob) {
   const Job job{.test = Workload::kMixed,
                 .mode = Mode::kProcesses,
                 .source = Source::kOwnerMutex,
                 .workers = 3,
                 .iterations = 24,
                 .units = 5'000'000'000};
-  EXPECT_EQ(worker_arguments(job),
-            (std::vector<std::string>{"scale-worker", "mixed", "processes", "owner-mutex", "3", "24", "5000000000"}));
+  std::vector<std::string> words = words_of(job);
+  EXPECT_EQ(words, (std::vector<std::string>{"mixed", "processes", "owner-mutex", "3", "24", "5000000000"}));
+  EXPECT_EQ(job_of(words), job);
+  words[0] = "dance";
+  EXPECT_THROW((void)job_of(words), std::runtime_error);
+  words.pop_back();
+  EXPECT_THROW((void)job_of(words), std::runtime_error);
 }
 
 }  // namespace

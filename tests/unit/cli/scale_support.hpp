@@ -20,10 +20,11 @@ inline Results results_with(const Seconds& seconds, std::vector<std::uint32_t> w
   results.settings.subjects = subjects_of({{"system", ""}, {"freehold", "/lib/libfreehold.so"}});
   results.settings.workers = std::move(workers);
   results.settings.repeat = repeat;
+  results.units.fill(10);
   results.machine.cpus = 2;
   results.machine.cpu_model = "a CPU";
   for (const Cell& cell : cells_of(results.settings)) {
-    Series series{.cell = cell, .units = 10, .samples = {}, .failure = {}};
+    Series series{.cell = cell, .samples = {}, .failure = {}};
     for (std::uint32_t set = 0; set < repeat; ++set) {
       const auto ns = static_cast<std::uint64_t>(1e9 * seconds(cell, set));
       series.samples.push_back(Sample{ns, ns * std::min(cell.workers, results.machine.cpus), 1 << 20});

@@ -10,22 +10,22 @@ namespace freehold::cli::timers {
 // Nanoseconds of CPU per operation, in each phase of a cell in a set.
 using CellCost = std::function<double(const Cell&, std::size_t set)>;
 
-inline constexpr std::size_t kBaseAt = 0, kPrivateAt = 1, kWheelAt = 2, kPeerAt = 3, kFloorAt = 4;
+inline constexpr std::size_t kReferenceAt = 0, kPrivateAt = 1, kWheelAt = 2, kPeerAt = 3, kBaselineAt = 4;
 
-inline const Contender* made_up_structure(std::size_t i) {
+inline const Candidate* made_up_structure(std::size_t i) {
   const auto run = [](const Job&) { return Report{}; };
-  static const Contender all[] = {{std::string(kBase), "containers", Kind::kOurs, false, run, run},
+  static const Candidate all[] = {{std::string(kReference), "containers", Kind::kOurs, false, run, run},
                                   {std::string(kPrivate), "a private heap", Kind::kOurs, false, run, run},
                                   {std::string(kWheel), "a wheel", Kind::kOurs, false, run, run},
                                   {"libuv", "somebody's", Kind::kLibrary, false, run, nullptr},
-                                  {std::string(kFloor), "memory", Kind::kFloor, false, run, nullptr}};
+                                  {std::string(kBaseline), "memory", Kind::kBaseline, false, run, nullptr}};
   return &all[i];
 }
 
 inline Results results_with(const CellCost& cost, std::uint32_t repeat = 3) {
   constexpr std::uint64_t kOperations = 1'000'000;
   Results results;
-  for (const std::size_t i : {kBaseAt, kPrivateAt, kWheelAt, kPeerAt, kFloorAt})
+  for (const std::size_t i : {kReferenceAt, kPrivateAt, kWheelAt, kPeerAt, kBaselineAt})
     results.settings.structures.push_back(made_up_structure(i));
   results.settings.repeat = repeat;
   results.machine.cpus = 2;
@@ -52,10 +52,10 @@ inline Results results_with(const CellCost& cost, std::uint32_t repeat = 3) {
 inline double wheel_suffers(const Cell& cell, std::size_t set) {
   const double noise = 1 + 0.01 * static_cast<double>(set);
   switch (cell.structure) {
-    case kBaseAt: return 200 * noise;
+    case kReferenceAt: return 200 * noise;
     case kPrivateAt: return 100 * noise;
     case kWheelAt: return cell.load == Load::kHeap ? 20 : 10;
-    case kFloorAt: return 5;
+    case kBaselineAt: return 5;
     default: return 150;
   }
 }

@@ -39,7 +39,7 @@ TEST(TimersPlan, Cells_EachOnceAndOnlyWhereAStructureTakesPart) {
     if (series.cell.structure == kPeerAt) {
       EXPECT_NE(series.cell.row.test, Trial::kShared);
     }
-    if (series.cell.structure == kFloorAt) {
+    if (series.cell.structure == kBaselineAt) {
       EXPECT_EQ(series.cell.row.test, Trial::kRearm);
     }
     EXPECT_EQ(job_of(results.settings, series.cell).background, series.cell.load == Load::kAlone ? 0u : 8u);
@@ -87,7 +87,7 @@ TEST(TimersLoops, Life_EveryPhaseIsTimedForEveryTimer) {
   for (const Trial test : kTests) {
     if (!is_life(test)) continue;
     const Report report = run_on<Simple>(job_with(test));
-    EXPECT_EQ(report.crew.correct, 1u) << name_of(test);
+    EXPECT_EQ(report.group.correct, 1u) << name_of(test);
     const std::uint64_t operations = cost_of(report, Phase::kCreate).operations;
     EXPECT_GT(operations, 0u);
     EXPECT_EQ(operations % 500, 0u);
@@ -104,7 +104,7 @@ TEST(TimersLoops, Life_EveryPhaseIsTimedForEveryTimer) {
 TEST(TimersLoops, Shared_EveryUserTakesPart) {
   using Queue = OwnTimers<IntrusiveQueue<CountedAnyThread>>;
   const Report report = run_on<Queue>(job_with(Trial::kShared, 3));
-  EXPECT_EQ(report.crew.correct, 1u);
+  EXPECT_EQ(report.group.correct, 1u);
   EXPECT_GE(cost_of(report, Phase::kRearm).operations, 3u * kBlock);
   EXPECT_GE(cost_of(report, Phase::kRearm).cpu_ns, 3'000'000u);
 }
@@ -142,7 +142,7 @@ struct LooksSeen : Simple {
   bool first_ = true;
 };
 TEST(TimersLoops, Rearm_TheOwnerHasLookedBefore) {
-  EXPECT_EQ(run_on<LooksSeen>(job_with(Trial::kRearm)).crew.correct, 1u);
+  EXPECT_EQ(run_on<LooksSeen>(job_with(Trial::kRearm)).group.correct, 1u);
   EXPECT_EQ(LooksSeen::looks_before_cancel, 1u);
 }
 
@@ -173,12 +173,12 @@ class Defective : public Simple {
 };
 
 TEST(TimersLoops, Defects_AreNoticed) {
-  EXPECT_EQ(run_on<Defective<Defect::kNone>>(job_with(Trial::kRandom)).crew.correct, 1u);
-  EXPECT_EQ(run_on<Defective<Defect::kLosesOne>>(job_with(Trial::kRandom)).crew.correct, 0u);
-  EXPECT_EQ(run_on<Defective<Defect::kFiresTwice>>(job_with(Trial::kRandom)).crew.correct, 0u);
-  EXPECT_EQ(run_on<Defective<Defect::kDisorder>>(job_with(Trial::kRandom)).crew.correct, 0u);
-  EXPECT_EQ(run_on<Defective<Defect::kCancelsInVain>>(job_with(Trial::kCancel)).crew.correct, 0u);
-  EXPECT_EQ(run_on<Defective<Defect::kForgetsToSet>>(job_with(Trial::kRearm)).crew.correct, 0u);
+  EXPECT_EQ(run_on<Defective<Defect::kNone>>(job_with(Trial::kRandom)).group.correct, 1u);
+  EXPECT_EQ(run_on<Defective<Defect::kLosesOne>>(job_with(Trial::kRandom)).group.correct, 0u);
+  EXPECT_EQ(run_on<Defective<Defect::kFiresTwice>>(job_with(Trial::kRandom)).group.correct, 0u);
+  EXPECT_EQ(run_on<Defective<Defect::kDisorder>>(job_with(Trial::kRandom)).group.correct, 0u);
+  EXPECT_EQ(run_on<Defective<Defect::kCancelsInVain>>(job_with(Trial::kCancel)).group.correct, 0u);
+  EXPECT_EQ(run_on<Defective<Defect::kForgetsToSet>>(job_with(Trial::kRearm)).group.correct, 0u);
 }
 
 TEST(TimersBackground, EachLoad_IsAtWorkFromTheBeginning) {
@@ -207,8 +207,8 @@ TEST(TimersResults, Ratio_IsThatOfEachSet) {
     return cell.structure == kPrivateAt ? 10.0 : 10.0 * static_cast<double>(set + 1);
   });
   const Row row{Trial::kRandom, results.settings.count, 1};
-  const auto ratio =
-      ratio_of(results.find(row, Load::kAlone, kBase), results.find(row, Load::kAlone, kPrivate), Phase::kAll, Figure::kCpu);
+  const auto ratio = ratio_of(results.find(row, Load::kAlone, kReference), results.find(row, Load::kAlone, kPrivate),
+                              Phase::kAll, Figure::kCpu);
   ASSERT_TRUE(ratio);
   EXPECT_DOUBLE_EQ(ratio->least, 1);
   EXPECT_DOUBLE_EQ(ratio->median, 2);
@@ -229,7 +229,7 @@ TEST(TimersResults, Targets_MissedOnesAreMarked) {
   const Results results = results_with(wheel_suffers);
   const std::vector<Target> targets = targets_of(results);
   // Four gains; two structures, two tests, two loads to compare with; four numbers of timers; the wheel's growth,
-  // and that over the floor's.
+  // and that over the baseline's.
   ASSERT_EQ(targets.size(), 4u + 2 * 2 * 2 + 4 + 2);
   for (const Target& target : targets)
     EXPECT_EQ(target.is_reached(), !target.text.starts_with("wheel, ")) << target.text << ' ' << target.ratio.median;

@@ -1,4 +1,4 @@
-#include "cli/support/memory.hpp"
+#include "cli/experiment/memory.hpp"
 
 #include <fcntl.h>
 #include <malloc.h>

@@ -1,8 +1,4 @@
-#include "cli/pools/contenders.hpp"
-
-#include <algorithm>
-#include <array>
-#include <stdexcept>
+#include "cli/pools/candidates.hpp"
 
 #include "cli/pools/library_pools.hpp"
 #include "cli/pools/results.hpp"
@@ -26,7 +22,7 @@ Report run_strategy(const Job& job) {
 
 // A strategy's form for one thread, as article 2's test 3 has its pools.
 template <class S>
-void add_unlocked(std::vector<Contender>& all) {
+void add_unlocked(std::vector<Candidate>& all) {
   all.push_back({std::string(S::kName) + "-unlocked", std::string(S::kSource) + ", for one thread", Kind::kUnlocked, false,
                  run_plain<pool::UnlockedPool<S>>});
 }
@@ -34,8 +30,8 @@ void add_unlocked(std::vector<Contender>& all) {
 template <class P>
 inline constexpr bool kIsDistributed = requires(const P& pool) { pool.shards(); };
 
-std::vector<Contender> make_contenders() {
-  std::vector<Contender> all;
+std::vector<Candidate> make_candidates() {
+  std::vector<Candidate> all;
   pool::for_each_strategy([&all]<class S> {
     all.push_back({std::string(S::kName), std::string(S::kSource), Kind::kStrategy, kIsDistributed<pool::NativePool<S>>,
                    run_strategy<S>});
@@ -52,26 +48,21 @@ std::vector<Contender> make_contenders() {
   all.push_back({"boost-pool-unlocked", "Boost.Pool, for one thread", Kind::kUnlocked, false, run_plain<UnlockedBoostPool>});
   all.push_back({"pmr-unsynchronized", "std::pmr::unsynchronized_pool_resource, for one thread", Kind::kUnlocked, false,
                  run_plain<UnsynchronizedPoolResource>});
-  all.push_back({"floor", "a bare thread-local list of free slots", Kind::kFloor, false, run_plain<ThreadFreeList>});
+  all.push_back({"baseline", "a bare thread-local list of free slots", Kind::kBaseline, false, run_plain<ThreadFreeList>});
   return all;
 }
 
 }  // namespace
 
-const std::vector<Contender>& contenders() {
-  static const std::vector<Contender> all = make_contenders();
+const std::vector<Candidate>& candidates() {
+  static const std::vector<Candidate> all = make_candidates();
   return all;
 }
 
-const Contender* find_contender(std::string_view name) {
-  const auto found = std::ranges::find(contenders(), name, &Contender::name);
-  return found == contenders().end() ? nullptr : &*found;
-}
-
-bool runs(const Contender& contender, Trial test, Context context, std::uint32_t threads) {
-  if (contender.kind == Kind::kUnlocked) return threads == 1;
-  // The floor's slots do not travel between threads, and are no array that could be half used.
-  if (contender.kind == Kind::kFloor) return test != Trial::kRing && context == Context::kFresh;
+bool runs(const Candidate& candidate, Trial test, Context context, std::uint32_t threads) {
+  if (candidate.kind == Kind::kUnlocked) return threads == 1;
+  // The baseline's slots do not travel between threads, and are no array that could be half used.
+  if (candidate.kind == Kind::kBaseline) return test != Trial::kRing && context == Context::kFresh;
   return true;
 }
 

@@ -10,11 +10,11 @@ namespace freehold::cli::timers {
 
 enum class Kind : std::uint8_t {
   kOurs,
-  kLibrary,  // somebody else's
-  kFloor,    // no timers: what the memory costs that any structure has for each; of rearm only
+  kLibrary,   // somebody else's
+  kBaseline,  // no timers: what the memory costs that any structure has for each; of rearm only
 };
 
-struct Contender {
+struct Candidate {
   std::string name;
   std::string source;
   Kind kind = Kind::kOurs;
@@ -29,17 +29,15 @@ inline constexpr std::string_view kArticlesPrivate = "article-private";
 inline constexpr std::string_view kArticlesWheel = "article-wheel";
 inline constexpr std::string_view kArticlesPrivateWheel = "article-wheel-private";
 // What the others are compared with: the article's order in two containers, on the system's heap.
-inline constexpr std::string_view kBase = "container";
+inline constexpr std::string_view kReference = "container";
 inline constexpr std::string_view kPrivate = "container-private";
 inline constexpr std::string_view kQueue = "queue";
 inline constexpr std::string_view kWheel = "wheel";
-inline constexpr std::string_view kFloor = "floor";
+inline constexpr std::string_view kBaseline = "baseline";
 
 // In the order of the tables.
-[[nodiscard]] const std::vector<Contender>& contenders();
-// Null: there is none of this name.
-[[nodiscard]] const Contender* find_contender(std::string_view name);
+[[nodiscard]] const std::vector<Candidate>& candidates();
 // Whether it takes part in a test.
-[[nodiscard]] bool runs(const Contender& contender, Trial test);
+[[nodiscard]] bool runs(const Candidate& candidate, Trial test);
 
 }  // namespace freehold::cli::timers

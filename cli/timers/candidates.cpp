@@ -1,8 +1,7 @@
-#include "cli/timers/contenders.hpp"
+#include "cli/timers/candidates.hpp"
 
 #include <malloc.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "cli/timers/library_timers.hpp"
@@ -28,8 +27,8 @@ Report in_one_arena(const Job& job) {
   return kRun(job);
 }
 
-std::vector<Contender> make_contenders() {
-  std::vector<Contender> all;
+std::vector<Candidate> make_candidates() {
+  std::vector<Candidate> all;
   const auto add = [&all](std::string_view name, std::string source, auto run, auto shared, Kind kind = Kind::kOurs,
                           bool preloads = false) {
     all.push_back({std::string(name), std::move(source), kind, preloads, run, shared});
@@ -49,7 +48,7 @@ std::vector<Contender> make_contenders() {
       run_shared<ArticleWheelOnPrivateHeap>);
   constexpr auto kAlone = run_alone<ContainerOnProgramHeap>;
   constexpr auto kShared = run_shared<ContainerOnProgramHeap>;
-  add(kBase, "a map and a multimap, half of the article's allocations, on the program's heap: glibc's malloc", kAlone,
+  add(kReference, "a map and a multimap, half of the article's allocations, on the program's heap: glibc's malloc", kAlone,
       kShared);
   add("container-1-arena", "the same; malloc has a single arena, so one lock for all", in_one_arena<kAlone>,
       in_one_arena<kShared>);
@@ -63,25 +62,20 @@ std::vector<Contender> make_contenders() {
   add("asio", "Boost.Asio: steady_timer::async_wait, a binary heap", run_on<AsioTimers>, nullptr, Kind::kLibrary);
   add("asio-queue", "the heap inside Boost.Asio by itself (detail::timer_queue)", run_on<AsioQueue>, nullptr,
       Kind::kLibrary);
-  add(kFloor, "no timers, but a line of memory for each", run_on<Lines>, nullptr, Kind::kFloor);
+  add(kBaseline, "no timers, but a line of memory for each", run_on<Lines>, nullptr, Kind::kBaseline);
   return all;
 }
 
 }  // namespace
 
-const std::vector<Contender>& contenders() {
-  static const std::vector<Contender> all = make_contenders();
+const std::vector<Candidate>& candidates() {
+  static const std::vector<Candidate> all = make_candidates();
   return all;
 }
 
-const Contender* find_contender(std::string_view name) {
-  const auto found = std::ranges::find(contenders(), name, &Contender::name);
-  return found == contenders().end() ? nullptr : &*found;
-}
-
-bool runs(const Contender& contender, Trial test) {
-  if (contender.kind == Kind::kFloor && test != Trial::kRearm) return false;
-  return (test == Trial::kShared ? contender.run_shared : contender.run) != nullptr;
+bool runs(const Candidate& candidate, Trial test) {
+  if (candidate.kind == Kind::kBaseline && test != Trial::kRearm) return false;
+  return (test == Trial::kShared ? candidate.run_shared : candidate.run) != nullptr;
 }
 
 }  // namespace freehold::cli::timers

@@ -1,4 +1,4 @@
-// The order of measurements: random, but what is to be compared with each other is measured side by side.
+// The order of measurements: random, but measurements that will be compared follow each other.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace freehold::cli {
 
-// 0…count-1, shuffled by `seed`; then indices of the same group(i) (any ordered value) stand together, where the first of
-// them stood. Within a group, and between the groups, the order stays what chance made it.
+// The indices 0…count-1 in a random order given by `seed`, with the indices of one group side by side, at the place of the
+// group's first index. group(i) returns any ordered value. Groups, and the indices within a group, keep the random order.
 template <class Group>
 [[nodiscard]] std::vector<std::size_t> shuffled_groups(std::size_t count, std::uint32_t seed, Group group) {
   std::vector<std::size_t> order(count);

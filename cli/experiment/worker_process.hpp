@@ -1,5 +1,5 @@
-// Measurements in fresh processes: starts this executable anew as a worker, perhaps under a preloaded library, and waits for
-// the bytes of its report. A worker that hangs is killed; so is one that is under way at Ctrl-C.
+// Runs one measurement in a fresh process: starts this executable again as a worker, if wanted with a preloaded library, and
+// reads the bytes of its report from a pipe. Kills a worker that exceeds its time limit, or that still runs at Ctrl-C.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -18,12 +18,12 @@ struct NoReport {
 struct Interrupted {};
 using WorkerEnd = std::variant<std::string, NoReport, Interrupted>;
 
-// Starts `freehold WORDS…`. `library` is an absolute path, or empty for none; nothing else is preloaded.
-// Returns what the worker wrote to its report. Throws Failure if no process can be started.
+// Starts `freehold WORDS…` and returns the bytes of its report. `library` is an absolute path, or empty for none; no other
+// library is preloaded. Throws Failure if no process can be started.
 [[nodiscard]] WorkerEnd run_worker(std::vector<std::string> words, const std::string& library, std::chrono::seconds limit,
                                    Interrupts& interrupts);
 
-// In the worker: hands the report to the one who started it. Returns whether that worked.
+// In the worker: sends the report to the parent process. Returns whether that worked.
 [[nodiscard]] bool write_report(const void* report, std::size_t bytes);
 
 }  // namespace freehold::cli

@@ -1,5 +1,6 @@
-// A ring from one producer to one consumer. Batches are published, not items: the ring must not be what is measured. Whoever
-// has to wait lets others run: there may be fewer CPUs than threads.
+// A ring buffer from one producer thread to one consumer thread, for the tests that hand blocks over. It publishes whole
+// batches, so that its own cost stays small beside the blocks'. A thread that waits yields its CPU, because a machine may
+// have fewer CPUs than threads.
 //
 //   Invariant: emptied <= filled <= emptied + kBatches; batches emptied…filled-1 are the consumer's, the others the
 //   producer's.

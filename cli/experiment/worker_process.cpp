@@ -1,4 +1,4 @@
-#include "cli/support/worker_process.hpp"
+#include "cli/experiment/worker_process.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

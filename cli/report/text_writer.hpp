@@ -1,0 +1,23 @@
+// Collects formatted text: the tables of a subcommand.
+#pragma once
+#include <fmt/format.h>
+
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace freehold::cli {
+
+class TextWriter {
+ public:
+  template <class... Args>
+  void print(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+  }
+  [[nodiscard]] std::string take() && { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace freehold::cli
