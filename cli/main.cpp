@@ -75,7 +75,7 @@ int execute(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Before anything else has allocated: what it measures is the allocator's own.
+  // Workers first, before any other code allocates: they measure the allocator.
   if (argc > 1 && argv[1] == std::string_view(scale::kWorkerCommand)) return scale::worker_main({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view(pools::kWorkerCommand)) return pools::worker_main({argv + 2, argv + argc});
   if (argc > 1 && argv[1] == std::string_view(timers::kWorkerCommand)) return timers::worker_main({argv + 2, argv + argc});

@@ -1,4 +1,5 @@
-// freehold replay: what a site of a recorded program would cost with each of Freehold's parts. docs/replay.md.
+// freehold replay: measures what an allocation site of a recorded program would cost with each of Freehold's pools and
+// heaps. docs/replay.md explains the method and the files.
 #include <filesystem>
 #include <optional>
 
@@ -60,12 +61,11 @@ int run_replay(const ReplayOptions& options) {
 
 void add_replay(CLI::App& app, Invocation& invocation) {
   static ReplayOptions options;
-  Command command(app, "replay", "Replay what a recorded program allocated through every pool and heap, and advise");
-  command.add_required_word("TRACE", options.source, "A trace, or the folder of freehold doctor --keep-recording");
-  command.add_option("--repeat", options.repeat, "Sets of measurements, for medians [5]", "N");
+  Command command(app, "replay", "Replay a recorded program's allocations through every pool and heap, and give advice");
+  command.add_required_word("TRACE", options.source, "Trace file, or the folder of freehold doctor --keep-recording");
+  command.add_option("--repeat", options.repeat, "Number of sets of measurements, for medians [5]", "N");
   command.add_option("--json", options.json, "Write the results as JSON; - for standard output", "FILE");
-  command.add_option("--save", options.save,
-                     "Write the trace itself, and replay it only if --repeat or --json is there, too", "FILE");
+  command.add_option("--save", options.save, "Write the trace to a file; replays it only with --repeat or --json", "FILE");
   command.footer("docs/replay.md explains the method and the files.");
   command.on_use([&invocation] { invocation.exit_code = run_replay(options); });
 }

@@ -28,7 +28,7 @@ struct RunOptions {
   std::optional<std::string> json;
 };
 
-// Arguments and paths are bytes; JSON is UTF-8: what is not is replaced.
+// Arguments and paths may be any bytes; those that are not UTF-8 are replaced.
 std::string dump(const ordered_json& json) {
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }
@@ -74,7 +74,7 @@ void print_stats(const Launch& launch, const Outcome& outcome) {
 
 void run(const RunOptions& options, const std::vector<std::string>& program) {
   if (program.empty())
-    throw Failure(kExitRefused, "run: which program? freehold run [--stats] [--json FILE] -- PROGRAM ARGS...");
+    throw Failure(kExitRefused, "run: no program given: freehold run [--stats] [--json FILE] -- PROGRAM ARGS...");
   Launch launch{.program = {}, .arguments = program, .library = find_freehold_library()};
   launch.program = find_program(program.front());
   check_program(launch.program, launch.library);
@@ -93,8 +93,9 @@ void run(const RunOptions& options, const std::vector<std::string>& program) {
 void add_run(CLI::App& app, Invocation& invocation) {
   static RunOptions options;
   Command command(app, "run", "Run a program under Freehold's malloc: freehold run -- PROGRAM ARGS...");
-  command.add_flag("--stats", options.stats, "Print what the allocator did, to standard error, when the program has ended");
-  command.add_option("--json", options.json, "Write the same as JSON; standard output is the program's", "FILE");
+  command.add_flag("--stats", options.stats, "Print allocator statistics to standard error when the program has ended");
+  command.add_option("--json", options.json,
+                     "Write the statistics as JSON to a file; standard output belongs to the program", "FILE");
   command.footer("The exit status is the program's. docs/run.md has the exit codes and the environment.");
   command.on_use([&invocation] { run(options, invocation.program); });
 }

@@ -1,4 +1,4 @@
-// The JSON face of the engine's stats: the same names as in freehold/alloc/stats.hpp.
+// The engine's stats as JSON, with the names of freehold/alloc/stats.hpp.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 

@@ -42,7 +42,7 @@ std::string stats_table(const alloc::Stats& s, const std::string& system_huge_pa
   line("page runs", bytes_text(s.run_bytes), "blocks above 32 KiB");
   line("mapped one by one", bytes_text(s.direct_bytes), "blocks too large for the arena");
   line("free, kept", bytes_text(s.free_dirty_bytes), "for reuse, until purged");
-  line("caches, at most", bytes_text(s.cached_limit_bytes), "what thread caches may hold now");
+  line("caches, at most", bytes_text(s.cached_limit_bytes), "limit of all thread caches now");
   line("metadata, at most", bytes_text(s.metadata_bytes), "bitmaps, caches and maps");
   out += "events\n";
   line("given back", bytes_text(s.purged_bytes), fmt::format("to the system, in {} calls", s.purge_calls).c_str());

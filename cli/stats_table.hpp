@@ -1,4 +1,4 @@
-// The engine's stats for people: what is held and why, then the size classes that saw work.
+// The engine's stats as a table: the memory it holds and why, then the size classes that were used.
 #pragma once
 #include <string>
 

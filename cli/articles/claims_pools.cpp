@@ -11,7 +11,7 @@ namespace {
 using pools::Context;
 using pools::Trial;
 
-// What one pool of the experiment has in a row.
+// The figures of a pool in a row.
 class Figures {
  public:
   explicit Figures(const pools::Results& results) : results_(results) {}

@@ -54,7 +54,7 @@ class Scaling {
   std::uint32_t most_ = 2;
 };
 
-// What freehold scale says of its findings, under the name of an article's claim.
+// A finding of freehold scale as an article's claim.
 void take_over(const scale::Results& results, Claims& claims, std::string_view id, std::string statement,
                std::string limits) {
   const scale::Verdict verdict = verdict_of(results);
@@ -84,7 +84,7 @@ void controls(const Scaling& scaling, Claims& claims) {
   const Sets compute = scaling.speed(Workload::kCompute, Mode::kThreads, kSystem, n);
   claims.at_least({"compute-scales", "threads that compute and share nothing scale (test 1)",
                    fmt::format("{} threads are {} times as fast as one", n, figure_text(compute)),
-                   "what else runs on the machine takes from it", 2},
+                   "other work on the machine lowers the figure", 2},
                   compute, 0.85 * n);
   const Sets memory = scaling.speed(Workload::kMemory, Mode::kThreads, kSystem, n);
   claims.at_least({"memory-scales", "reading and writing memory scales nearly as well (test 4)",

@@ -74,7 +74,7 @@ class Timers {
                       limits + "; glibc gives each thread an arena", 2},
                      sleeps(kArticlesQueue), 1);
     claims_.at_most(
-        {"private-does-not", "on a private heap it waits for nobody but its own users", text(kArticlesPrivate), limits, 2},
+        {"private-does-not", "on a private heap it waits only for its own users", text(kArticlesPrivate), limits, 2},
         sleeps(kArticlesPrivate), 1);
     const Sets one = rearm(1), four = rearm(4);
     claims_.at_least(

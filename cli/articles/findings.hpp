@@ -1,6 +1,6 @@
-// What the figures say about each claim of the five articles, on this machine. A claim is a ratio and a threshold, or a
-// sentence that no machine like this can test. The ratio is formed in every set on its own, of figures that were measured
-// side by side; two thirds of the sets must lie on one side of the threshold, else they contradict each other.
+// Decides for each claim of the five articles whether the figures of this machine reproduce it. A claim is a ratio and a
+// threshold, or a sentence that no machine like this can test. Each set gives a ratio of its own, from figures that were
+// measured side by side. If fewer than two thirds of the sets lie on one side of the threshold, the claim is undecided.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,10 +17,10 @@ enum class Verdict : std::uint8_t { kReproduced, kRefuted, kUndecided, kNotTesta
 struct Claim {
   std::uint32_t article = 0;
   std::string id;         // "s2-fastest-pool"
-  std::string statement;  // what the article says, in our words, and its figure
+  std::string statement;  // the article's claim in our words, with its figure
   Verdict verdict = Verdict::kNotMeasured;
   std::string figure;                            // a sentence
-  std::string limits;                            // what keeps the verdict from saying more
+  std::string limits;                            // why the verdict does not say more
   std::optional<double> ratio, least, greatest;  // over the sets: median and range
   double threshold = 0;
   bool at_least = true;  // reproduced if the ratio is at least the threshold; else if at most

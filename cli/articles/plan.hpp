@@ -1,5 +1,5 @@
-// What is measured for the articles' claims: experiments of the other commands, each cut down to the rows that a claim is
-// about. Nothing is measured by code of its own.
+// The measurements for the articles' claims: experiments of the other commands, each limited to the rows that a claim needs.
+// There is no measuring code here.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -25,7 +25,7 @@ struct Plan {
   std::optional<pools::Settings> crc;      // article 1
   std::optional<pools::Settings> several;  // article 2's tests 1 and 2
   std::optional<pools::Settings> fewer;    // its test 2 with a quarter of the operations
-  std::optional<pools::Settings> alone;    // its test 3, and what one thread does besides
+  std::optional<pools::Settings> alone;    // its test 3, and other tests with one thread
   std::optional<timers::Settings> timers;  // article 3
   std::optional<scale::Settings> scaling;  // article 4
   std::optional<scale::Settings> blocks;   // article 5

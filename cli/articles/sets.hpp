@@ -1,4 +1,4 @@
-// A figure in every set of measurements, and arithmetic on such: set by set, so that what the machine did meanwhile falls on
+// Arithmetic on figures that were measured in every set. It works set by set, so that a disturbance of the machine falls on
 // both sides of a ratio. A set in which one side is missing is left out.
 #pragma once
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Everything that is measured: the strategies of the registry, pools of libraries, and the baseline below which nobody gets.
+// The candidates of `freehold pools`: the strategies of the registry, pools of other libraries, and the baseline, which is
+// the least work that any pool must do.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,9 +11,9 @@ namespace freehold::cli::pools {
 
 enum class Kind : std::uint8_t {
   kStrategy,  // of freehold/pool/registry.hpp
-  kLibrary,   // somebody else's
-  kUnlocked,  // ours or somebody else's, for one thread at a time
-  kBaseline,  // not a pool: what the least that any pool must do costs
+  kLibrary,   // of another library
+  kUnlocked,  // of either, for one thread at a time
+  kBaseline,  // not a pool: the cost of the least work that any pool must do
 };
 
 struct Candidate {
@@ -25,7 +26,7 @@ struct Candidate {
 
 // In the order of the tables.
 [[nodiscard]] const std::vector<Candidate>& candidates();
-// Whether it is not asked for what it does not have: the baseline, and pools for one thread.
+// Whether the candidate takes part in a row. The baseline and the pools for one thread have limits.
 [[nodiscard]] bool runs(const Candidate& candidate, Trial test, Context context, std::uint32_t threads);
 
 }  // namespace freehold::cli::pools

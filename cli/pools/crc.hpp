@@ -1,6 +1,6 @@
-// Article 1's experiment: half of the threads pop a buffer, fill it with random bytes, write their sum and push it; the
-// other half pop one, compute the sum, compare it and push it, four times as often (Job::reads). A buffer that two threads
-// held at a time has a wrong sum.
+// Article 1's experiment. Half of the threads take a buffer from the pool, fill it with random bytes, write their checksum
+// and return it. The others take a buffer, compare its checksum and return it, four times as often (Job::reads). If two
+// threads held the same buffer, its checksum is wrong.
 #pragma once
 #include <zlib.h>
 
@@ -11,8 +11,8 @@
 
 namespace freehold::cli::pools {
 
-// A pool's slot as a buffer. Its first 16 bytes are the pool's while it is free; a pool that does not leave the others alone
-// (it need not) is found out before the test.
+// A pool's slot as a buffer. While it is free, its first 16 bytes belong to the pool. A pool may use the other bytes, too;
+// fill_all() finds that out before the test.
 class CrcBuffer {
  public:
   CrcBuffer(void* slot, std::uint32_t bytes) : slot_(static_cast<unsigned char*>(slot)), bytes_(bytes) {}
@@ -27,7 +27,7 @@ class CrcBuffer {
     const std::uint32_t header[] = {kMark, sum()};
     std::memcpy(slot_ + kHeaderAt, header, sizeof header);
   }
-  // Whether it is as it was written. The sum is computed in any case: that is the work.
+  // Whether the buffer is unchanged. Always computes the sum, because that is the work of the test.
   [[nodiscard]] bool is_whole() const {
     std::uint32_t header[2];
     std::memcpy(header, slot_ + kHeaderAt, sizeof header);

@@ -1,4 +1,4 @@
-// Pools that others wrote, with the interface of ours, and the baseline.
+// Pools of other libraries behind the interface of ours, and the baseline.
 #pragma once
 #include <atomic>
 #include <boost/pool/pool.hpp>

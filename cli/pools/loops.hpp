@@ -1,6 +1,6 @@
-// The timed loops, as templates over the pool: nothing is called through a pointer per operation, and acquire and release
-// are compiled into each loop (flatten), as in a program that has one loop and one pool. Every loop runs on each
-// thread of a group; it ends after the job's operations, or, a block of operations at a time, when time is up.
+// The timed loops, as templates over the pool. The compiler inlines acquire and release into each loop (flatten), as in a
+// program that has one loop and one pool; no operation calls through a pointer. Each thread of the group runs the loop. It
+// ends after the job's operations, or when time is up, which it checks between blocks of operations.
 #pragma once
 #include <sched.h>
 
@@ -19,11 +19,11 @@
 
 namespace freehold::cli::pools {
 
-// What one thread did.
+// The work of one thread.
 struct Share {
   std::uint64_t operations = 0;  // acquire/release pairs
   std::uint64_t failures = 0;    // acquires that found nothing
-  bool correct = true;           // no slot was seen with somebody else's stamp
+  bool correct = true;           // no slot had the stamp of another thread
 };
 
 class Deadline {
@@ -40,16 +40,16 @@ class Deadline {
   Clock::time_point end_;
 };
 
-// Small enough that the slowest pool ends soon after the deadline, large enough that asking for the time costs nothing.
+// Small enough that the slowest pool ends soon after the deadline, large enough that reading the clock costs nothing.
 inline constexpr std::uint64_t kBlock = 2048;
-// One slot in so many has its stamp read again. Not all: a test of random order would measure the cache misses of that.
+// One slot in so many has its stamp checked. Checking all would add cache misses to the test of random order.
 inline constexpr std::uint64_t kChecked = 64;
 
 inline void stamp(void* slot, std::uint32_t value) noexcept { *static_cast<volatile std::uint32_t*>(slot) = value; }
 [[nodiscard]] inline bool has_stamp(const void* slot, std::uint32_t value) noexcept {
   return *static_cast<const volatile std::uint32_t*>(slot) == value;
 }
-// The compiler must take it for used.
+// Keeps the compiler from removing an unused slot.
 inline void keep(void* slot) noexcept { asm volatile("" : : "r"(slot) : "memory"); }
 
 template <class P>
@@ -61,7 +61,7 @@ template <class P>
   }
 }
 
-// A slot, however long it takes.
+// Repeats until there is a slot.
 template <class P>
 inline void* acquire_surely(P& pool, std::uint64_t& failures) {
   void* const slot = pool.acquire();
@@ -91,7 +91,7 @@ template <class P>
   });
 }
 
-// The same without any use of the slot: what the pair alone costs.
+// The same without any use of the slot: the cost of the pair alone.
 template <class P>
 [[gnu::flatten, gnu::noinline]] void pair(P& pool, const Job& job, GroupWorker& worker, Share& share) {
   repeat(job, job.operations, worker, share, [&](std::uint64_t) {

@@ -1,5 +1,5 @@
-// What will be measured and in which order. Every set measures everything once, in an order of its own; within a set the
-// pools take turns, so that what the machine does meanwhile falls on all of them.
+// The plan of `freehold pools`: its rows, cells and their order. Every set measures each cell once, in an order of its own.
+// The pools of a row follow each other, so that a disturbance of the machine falls on all of them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,16 +18,16 @@ struct Settings {
   std::uint64_t operations = 1'000'000;  // of each thread
   std::uint32_t slot_bytes = 12;
   std::uint32_t repeat = 5;
-  std::uint32_t milliseconds = 150;  // that a measurement takes at the most, about
+  std::uint32_t milliseconds = 150;  // time limit of a measurement, about
   // Article 1's experiment.
   std::vector<std::uint32_t> crc_threads{8, 16, 32};
   std::vector<std::uint32_t> crc_pools{1, 2, 4, 8, 16};
   std::uint32_t crc_bytes = 64;
-  std::uint32_t crc_reads = 4;  // for each write: a writer's operations are those above, a reader's so many times as many
+  std::uint32_t crc_reads = 4;  // for each write; a writer does `operations`, a reader this many times as many
   bool simulate = false;        // count coherence misses on simulated cores, too
 };
 
-// One line of the tables: what the pools are compared in.
+// One line of the tables, in which the pools are compared.
 struct Row {
   Trial test = Trial::kShort;
   Context context = Context::kFresh;
@@ -40,7 +40,7 @@ struct Row {
 struct Cell {
   Row row;
   std::size_t pool = 0;      // of Settings::pools
-  std::uint32_t shards = 0;  // of a distributed pool in article 1's experiment; 0: not said
+  std::uint32_t shards = 0;  // of a distributed pool in article 1's experiment; 0: the default
   bool counted = false;
 
   friend bool operator==(const Cell&, const Cell&) = default;
@@ -52,9 +52,9 @@ struct Cell {
 [[nodiscard]] std::vector<const Candidate*> parse_pools(const std::string& text);
 // In the order of the tables.
 [[nodiscard]] std::vector<Row> rows_of(const Settings& settings);
-// The numbers of pools that a candidate distributes its slots over in a row; 0: it is not asked to.
+// The numbers of pools that a candidate distributes its slots over in a row; 0: the default.
 [[nodiscard]] std::vector<std::uint32_t> shards_of(const Settings& settings, const Row& row, const Candidate& candidate);
-// Every cell of the experiments. A candidate that has no part in a row has no cell there.
+// Every cell of the experiments. A candidate that does not take part in a row has no cell there.
 [[nodiscard]] std::vector<Cell> cells_of(const Settings& settings);
 // Indices into cells_of(settings), in the order in which set number `set` measures them: rows in random order, within a row
 // the pools in random order.

@@ -1,5 +1,5 @@
-// The results as JSON: everything that was measured, what was computed from it, and on what machine. docs/pools.md has the
-// fields. The page is made from the same object, so that it cannot say anything else.
+// The results as JSON: all measurements, the figures computed from them, and the machine. docs/pools.md has the
+// fields. The page is made from the same object, so that both agree.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 

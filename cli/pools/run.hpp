@@ -1,4 +1,4 @@
-// One measurement on one type of pool, from its construction to the report.
+// Does one job on one type of pool: makes the pool, brings it into its context, runs the test, fills the report in.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace freehold::cli::pools {
 
-// Whether acquiring takes memory from malloc, as against a pool that has it all from the start.
+// Whether acquiring takes memory from malloc. Other pools have all of theirs from the start.
 template <class P, class Make>
 bool takes_from_heap(const Make& make, const Job& job) {
   constexpr std::size_t kTried = 64;
@@ -26,15 +26,15 @@ bool takes_from_heap(const Make& make, const Job& job) {
   return takes;
 }
 
-// The baseline's threads have slots of their own each.
+// Each thread of the baseline has slots of its own.
 template <class P>
 inline constexpr bool kThreadsShare = true;
 template <class P>
   requires requires { P::kThreadsShare; }
 inline constexpr bool kThreadsShare<P> = P::kThreadsShare;
 
-// Brings the pool into the job's context: acquires everything, then releases what shall be free. A pool with a cursor has it
-// at the start again.
+// Brings the pool into the job's context: acquires all slots, then releases those that should be free. A pool with a cursor
+// has it at the start again.
 template <class P>
 void prepare(P& pool, const Job& job, std::size_t slots) {
   if (job.context == Context::kFresh) return;
@@ -77,7 +77,7 @@ Report run_on(const Job& job, const Make& make) {
   P pool = make(shape, job);
   make_resident(4 * shape.slots * std::max<std::size_t>(shape.slot_bytes, 16) + (std::size_t{64} << 20));
   bool comparable = false;
-  // A thread of its own: what a pool caches for it goes back when it ends.
+  // In a thread of its own, whose end returns what the pool cached for it.
   std::thread([&] {
     if (job.test != Trial::kCrc)
       prepare(pool, job, shape.slots);

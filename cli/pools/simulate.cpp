@@ -28,7 +28,7 @@ sim::CoherenceOptions options_for(std::string_view workload, unsigned cores, uns
   return options;
 }
 
-// None if the counter sees nothing: the strategy's memory is somebody else's.
+// None if the counter sees nothing, because another library manages the strategy's memory.
 template <class S>
 std::vector<Simulated> simulate_one() {
   std::vector<Simulated> all;

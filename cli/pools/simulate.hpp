@@ -1,5 +1,5 @@
-// Coherence misses of the strategies on 1 to 256 simulated cores (sim/coherence.hpp): who gets into whose way is seen
-// without having the cores. The figures are the same on every machine.
+// Counts the coherence misses of the strategies on 1 to 256 simulated cores (sim/coherence.hpp), which shows contention that
+// a small machine cannot have. The figures are the same on every machine.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace freehold::cli::pools {
 inline constexpr std::array kSimulatedCores{1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 256u};
 // Accesses to memory after which the next core goes on: in step, as cores that take turns now and then, nearly alone.
 inline constexpr std::array kSimulatedQuanta{1u, 16u, 256u};
-// Each core releases what it acquired; the next one does, which acquires as many; only every second core acquires, and the
+// own: each core releases its own slots; exchange: the next core does; one-way: only every second core acquires, and the
 // next one releases; each core acquires 256 and then releases them. In the last two, caches must refill and overflow.
 inline constexpr std::array<std::string_view, 4> kSimulatedWorkloads{"own", "exchange", "one-way", "long"};
 // The quanta that a workload runs with. The last two are as many accesses as the other two together: one is enough.

@@ -1,4 +1,4 @@
-// The results for a terminal: our pool against the best of each row, rows that it loses first; then every figure.
+// The results for a terminal: our pool against the best of each row, lost rows first; then every figure.
 #pragma once
 #include <string>
 

@@ -16,9 +16,9 @@ namespace freehold::cli::replay {
 namespace {
 using freehold::doctor::SiteTrace;
 
-constexpr double kWorthAChange = 0.9;    // of malloc's time: less is no reason to change code
+constexpr double kWorthAChange = 0.9;    // of malloc's time: a smaller gain is no reason to change code
 constexpr double kWorthMoreCode = 0.85;  // of the drop-in library's time
-constexpr double kLeastTime = 0.02;      // of malloc's: what is left of a time when the baseline is off
+constexpr double kLeastTime = 0.02;      // of malloc's: the least that may be left after the baseline is subtracted
 
 struct Measured {
   std::vector<double> pair_ns, resident;
@@ -110,7 +110,7 @@ class Judge {
     if (drop_in != nullptr && (best == nullptr || ratio(*best, malloc) > kWorthMoreCode * ratio(*drop_in, malloc)))
       best = drop_in;
     if (best == nullptr || ratio(*best, malloc) > kWorthAChange) {
-      advice_.sentence = "The system's malloc serves this site as well as anything here: leave it.";
+      advice_.sentence = "The system's malloc serves this site as well as any pool or heap here. Leave it.";
       return;
     }
     advice_.best = best->name;
@@ -120,8 +120,8 @@ class Judge {
     advice_.sentence =
         best->kind == Kind::kEngine
             ? fmt::format(
-                  "Run the program under libfreehold (freehold run -- …): {:.2f} of malloc's time, and no pool is so much "
-                  "faster that it would be worth code. Saves about {:.1f}% of the program's CPU time.",
+                  "Run the program under libfreehold (freehold run -- …): {:.2f} of malloc's time. No pool is enough "
+                  "faster to be worth a change of code. Saves about {:.1f}% of the program's CPU time.",
                   advice_.ratio, 100 * advice_.gain)
             : fmt::format("Use the {} {}: {:.2f} of malloc's time. Saves about {:.0f}% of the program's CPU time.",
                           best->kind == Kind::kHeap ? "heap" : "pool", best->name, advice_.ratio, 100 * advice_.gain);

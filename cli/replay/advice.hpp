@@ -1,5 +1,5 @@
-// Which of Freehold's parts a site should use: its trace is replayed through all of them, several times in turn, and the
-// medians compared. What the replay costs by itself (the baseline) is taken off before ratios are formed.
+// Advises which pool or heap an allocation site should use. Replays the site's trace through all of them, several times in
+// turn, and compares the medians. Subtracts the cost of the replay itself (the baseline) before it forms ratios.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -26,7 +26,7 @@ struct SiteAdvice {
   unsigned threads = 0;
   std::uint32_t blocks = 0, peak_live = 0;
   double cpu_share = 0;        // of the program's CPU time, now
-  double program_pair_ns = 0;  // what a pair cost in the program
+  double program_pair_ns = 0;  // cost of a pair in the program
   std::vector<Row> rows;       // the fastest first; the baseline last
   std::string best;            // "malloc": nothing is worth a change
   double ratio = 1;            // its time to malloc's
@@ -50,7 +50,7 @@ struct ReplaySettings {
 [[nodiscard]] Advice advice_of(const std::vector<freehold::doctor::SiteTrace>& traces, const ReplaySettings& settings,
                                const std::function<bool()>& is_interrupted);
 
-// The lines to paste for what `makers()` calls `name`; empty for the mallocs, which need none.
+// The lines to paste for the allocator `name` of makers(); empty for the mallocs, which need none.
 [[nodiscard]] std::string code_for(const std::string& name, Kind kind, const std::string& site, std::uint64_t bytes,
                                    std::size_t capacity);
 

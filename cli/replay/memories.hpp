@@ -1,5 +1,5 @@
-// What a trace is replayed through: every pool strategy, the private heaps, Freehold's engine, the system's malloc; and the
-// baseline, which is what the replay costs by itself. One virtual call per operation, the same for all.
+// The allocators that a trace is replayed through: every pool strategy, the private heaps, Freehold's engine, the system's
+// malloc, and the baseline, which has only the cost of the replay. Each operation is one virtual call, the same for all.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -57,7 +57,7 @@ class Runner {
   [[nodiscard]] bool correct() const { return correct_; }
 
  private:
-  // False: somebody gave up.
+  // False: a thread gave up.
   [[nodiscard]] bool begin(const Program::Step& step) {
     void* block = shared_.memory.acquire();
     if (block == nullptr && (block = wait_for_slot()) == nullptr) return false;

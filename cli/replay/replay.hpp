@@ -1,9 +1,9 @@
-// A trace done again, by as many threads, through one memory.
+// Repeats a trace with as many threads through one allocator, and times it.
 //
-// Each thread does its own steps in their order. Blocks that another thread frees go over in batches: what a thread hands
-// over lies in one array, in the order of allocation, and the number of those that are ready is published 64 at a time, and
-// whenever the thread has to wait itself. Nobody waits for room, so threads wait only along the trace's order in time, which
-// has no circle. Every block is stamped when it begins and looked at when it ends.
+// Each thread does its own steps in their order. A thread keeps the blocks that another thread will free in one array, in
+// the order of allocation. It publishes the number of ready ones every 64 blocks, and before it waits itself. No thread
+// waits for room, so threads wait only along the trace's order in time, which has no cycle: there is no deadlock. A block
+// gets a stamp when it is allocated; the stamp is checked when the block is freed.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -23,7 +23,7 @@ struct Program {
   };
   struct Thread {
     std::vector<Step> set_up, steps;
-    std::uint32_t first_place = 0;  // of what it hands over
+    std::uint32_t first_place = 0;  // of the blocks that it hands over
   };
   std::vector<Thread> threads;
   std::uint32_t places = 0;
@@ -35,18 +35,18 @@ struct Program {
 // Pre: the trace has no fault.
 [[nodiscard]] Program program_of(const freehold::doctor::SiteTrace& trace);
 
-// Slots that are enough for a pool however far threads get ahead of each other, within reason.
+// Enough slots for a pool, even if some threads get far ahead of the others.
 [[nodiscard]] std::size_t slots_for(const Program& program);
 
 struct Outcome {
   std::uint64_t elapsed_ns = 0;
   std::uint64_t resident_bytes = 0;  // that the process grew by
-  bool complete = false;             // false: no slot was free for long, although enough had been given back
+  bool complete = false;             // false: no slot was free for a long time, although enough had been returned
   bool correct = false;              // every block had its stamp at its end
 };
 
-// In a process of its own, so that no memory inherits anything. Pre: this process has one thread. Throws std::exception if
-// it cannot be started or dies.
+// Runs in a process of its own, so that no allocator inherits memory. Pre: this process has one thread. Throws
+// std::exception if the process cannot be started or dies.
 [[nodiscard]] Outcome replay(const Program& program, const Maker& maker);
 
 }  // namespace freehold::cli::replay

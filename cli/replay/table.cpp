@@ -44,9 +44,8 @@ std::string table_of(const Advice& advice) {
     if (!site.code.empty()) fmt::format_to(out, "\n{}", site.code);
     text += '\n';
   }
-  if (advice.sites.empty())
-    text += "No site allocates blocks of one size often enough: there is nothing for a pool. Try freehold run.\n";
-  if (!advice.complete) text += "Ended early: sites are missing.\n";
+  if (advice.sites.empty()) text += "No site allocates blocks of one size often enough for a pool. Try freehold run.\n";
+  if (!advice.complete) text += "Interrupted: some sites are missing.\n";
   return text;
 }
 

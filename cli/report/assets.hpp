@@ -1,4 +1,4 @@
-// Files that are part of the command: the pages of results, and the plot library that it carries along.
+// Files inside the command: the parts of the HTML pages, and the plot library.
 // cli/CMakeLists.txt names them; cli/report/embed.cmake turns them into a source.
 #pragma once
 #include <string_view>

@@ -11,7 +11,7 @@ namespace freehold::cli {
 namespace {
 using nlohmann::ordered_json;
 
-// The shell with each mark replaced once; what is put in is not searched again.
+// The page with each mark replaced once. Replaced text is not searched again.
 std::string fill(std::string_view page, std::span<const std::pair<std::string_view, std::string_view>> parts) {
   std::string out;
   for (const auto& [mark, text] : parts) {

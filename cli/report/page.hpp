@@ -1,4 +1,4 @@
-// Results as one HTML page that needs nothing else: style, scripts, plot library and data are inside it.
+// Makes one HTML page from results. Style, scripts, plot library and data are inside it, so that it needs no other file.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace freehold::cli {
 
-// What one experiment's page has of its own; none of it comes from a user.
+// The parts of one experiment's page. None of them comes from a user.
 struct PageParts {
   std::string_view title;     // of the window
   std::string_view brand;     // above the question
@@ -15,9 +15,9 @@ struct PageParts {
   std::string_view script;    // draws the sections from the data
 };
 
-// The parts within what all pages share, and `json` for the script to draw.
+// The parts in the frame that all pages share, with `json` as the data that the script draws.
 [[nodiscard]] std::string page_of(const PageParts& parts, const nlohmann::ordered_json& json);
-// JSON that may stand inside a script element: no name in it can end the element or open a comment.
+// JSON for the inside of a script element: no name in it can end the element or open a comment.
 [[nodiscard]] std::string json_for_script(const nlohmann::ordered_json& json);
 
 }  // namespace freehold::cli

@@ -1,4 +1,4 @@
-// What the pages share: elements, legends, plots. Every text from the data goes through textContent: names are never markup.
+// Shared by all pages: elements, legends, plots. Every text from the data goes through textContent, so that names are never markup.
 'use strict';
 const page = (() => {
   const began = performance.now();

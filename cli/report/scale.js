@@ -48,7 +48,7 @@
       settings.modes.map((mode) => [mode, [ideal, ...workloads.map((test) => speedLine(test, mode, subject))]])]);
     const all = rows.flatMap(([, modes]) => modes.flatMap(([, lines]) => lines.flatMap((line) => [...line.values, ...(line.ranges || []).flat()])));
     const top = 1.1 * Math.max(1, ...all.filter((value) => value !== null));
-    legend('workload-legend', workloads.map((test) => [test, workloadColor[test]]), 'what the CPUs allow');
+    legend('workload-legend', workloads.map((test) => [test, workloadColor[test]]), 'limit of the CPUs');
     for (const [subject, modes] of rows) {
       const grid = make('div', { class: 'plots' });
       byId('diagram-rows').append(make('div', { class: 'row' }, make('h3', {}, subject), grid));

@@ -10,13 +10,13 @@
 
 namespace freehold::cli {
 
-// One bar of eight heights for each value, relative to `greatest`; a blank for what was not measured.
+// One bar of eight heights for each value, relative to `greatest`; a blank for a value that is missing.
 [[nodiscard]] std::string bars(std::span<const std::optional<double>> values, double greatest);
 // With three significant digits: "0.12", "12.3", "123".
 [[nodiscard]] std::string three_digits(double value);
 // Words broken into lines of at most `width` characters, each indented and ending in a newline.
 [[nodiscard]] std::string wrap(const std::string& text, std::size_t width, const std::string& indent);
-// Notes, one after the other, each behind an asterisk and wrapped.
+// Notes, each with an asterisk in front and wrapped.
 [[nodiscard]] std::string list_of(const std::vector<std::string>& notes, std::size_t width);
 // The machine of a measurement, as one line.
 [[nodiscard]] std::string machine_line(const Machine& machine);

@@ -1,5 +1,4 @@
-// What the kernel and the dynamic linker will make of a program file, read from its ELF headers alone.
-// Only what decides whether LD_PRELOAD can work: the machine, and the dynamic linker that the program asks for.
+// Reads from a program's ELF headers whether LD_PRELOAD can work: its machine, and the dynamic linker that it asks for.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -76,7 +76,7 @@ bool read_stats(int fd, alloc::Stats& stats) {
   return stats.version == alloc::kStatsVersion && stats.class_count <= alloc::kMaxStatsClasses;
 }
 
-// What the program has to find as this command found it.
+// State that the program must find as this command found it.
 struct SignalState {
   sigset_t mask;
   struct sigaction child_ended;
@@ -101,7 +101,7 @@ void stop_too(pid_t child) {
   ::kill(child, SIGCONT);
 }
 
-// Waits for the end of the program; forwards what arrives meanwhile.
+// Waits for the end of the program, and forwards signals meanwhile.
 int wait_and_forward(pid_t child, const sigset_t& signals, struct rusage& usage) {
   for (;;) {
     int status = 0;

@@ -1,6 +1,6 @@
-// Starts a program under a preloaded library. Without a wish for stats the command becomes the program (same process:
-// its signals, exit status and job control are its own). With it, the command stays as a parent that is hard to notice:
-// it forwards every signal that can be forwarded, stops and continues with the program, and ends the way it ended.
+// Starts a program with a preloaded library. Without --stats and --json the command becomes the program by exec, so that
+// signals, exit status and job control work as usual. Otherwise the command stays as the parent. It forwards every signal
+// that can be forwarded, stops and continues with the program, and ends as the program ended.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-// Finds the program that a command line names, as the shell would, and says beforehand why Freehold could not help it:
-// LD_PRELOAD is ignored in silence by static and setuid programs, and by programs for another machine or C library.
-// The reason and the way out are one line. Scripts are followed to their interpreter.
+// Finds the program that a command line names, as the shell would, and checks whether LD_PRELOAD can work: static and setuid
+// programs, and programs for another machine or C library, ignore it without a message. The error is one line with the
+// reason and the way out. Scripts are followed to their interpreter.
 #pragma once
 #include <string>
 

@@ -1,5 +1,5 @@
-// What will be measured and in which order. Every set measures everything once, in an order of its own; within a set the
-// subjects take turns, so that what the machine does meanwhile falls on all of them.
+// The plan of `freehold scale`: its cells and their order. Every set measures each cell once, in an order of its own. Cells
+// that differ in the subject alone follow each other, so that a disturbance of the machine falls on all subjects.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace freehold::cli::scale {
 
-// What is compared: an allocator, or the thread-local article's allocator over the system's (for its two tests only).
+// An allocator, or the thread-local article's allocator over the system's (for its two tests only).
 struct Subject {
   std::string name;
   std::string library;  // preloaded; empty: none

@@ -148,7 +148,7 @@ Claim pool_unlocks(const Results& results, std::size_t system, std::uint32_t n) 
   return claim;
 }
 
-// How much of their CPUs the compute workers got. They never wait: what they did not get went to somebody else.
+// The share of their CPUs that the compute workers got. They never wait, so other processes had the rest.
 std::optional<double> share_of_cpus(const Results& results) {
   std::vector<double> shares;
   for (const Series& series : results.series) {
@@ -202,10 +202,8 @@ void note_noise(const Results& results, std::vector<std::string>& notes) {
 void note_busy_machine(const Results& results, std::vector<std::string>& notes) {
   const auto share = share_of_cpus(results);
   if (!share || *share >= kBusyMachine) return;
-  notes.push_back(
-      fmt::format("The machine was busy with something else: the workers got {:.0f}% of their CPUs. Repeat this when it "
-                  "is quiet.",
-                  100 * *share));
+  notes.push_back(fmt::format(
+      "Other processes used the CPUs: the workers got {:.0f}% of theirs. Repeat this on a quiet machine.", 100 * *share));
 }
 
 }  // namespace
@@ -253,7 +251,7 @@ Verdict verdict_of(const Results& results) {
     verdict.paragraph = "No verdict: it needs whole sets of the workloads compute and allocate.";
   } else {
     verdict.paragraph = paragraph_of(results, verdict.claims);
-    if (busy) verdict.paragraph += " Nothing is decided while the machine is busy with something else.";
+    if (busy) verdict.paragraph += " Nothing is decided, because other processes used the CPUs.";
   }
   return verdict;
 }

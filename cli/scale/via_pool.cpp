@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-// What a task does: one iteration; with no units it only says who has it.
+// A task: one iteration. Without units it only returns the worker's process id.
 struct Order {
   Workload test = Workload::kCompute;
   std::uint64_t units = 0;
@@ -30,8 +30,8 @@ struct Answer {
   bool correct = false;
 };
 
-constexpr auto kGreeting = 2ms;        // long enough for another worker to take the next task
-constexpr auto kPatienceForAll = 10s;  // with workers that do not come up
+constexpr auto kGreeting = 2ms;  // long enough for another worker to take the next task
+constexpr auto kStartTimeout = 10s;
 
 std::string_view text_of(const Order& order) { return {reinterpret_cast<const char*>(&order), sizeof order}; }
 
@@ -66,10 +66,10 @@ int run_task(const void* input, std::size_t input_bytes, void* output, std::size
 
 // Until every worker has answered once.
 std::set<int> greet_all(ProcessPool& pool, std::uint32_t workers) {
-  const auto end = Clock::now() + kPatienceForAll;
+  const auto end = Clock::now() + kStartTimeout;
   std::set<int> pids;
   while (pids.size() < workers) {
-    if (!pool.ok() || Clock::now() > end) throw std::runtime_error("the pool's workers do not come up: " + pool.error());
+    if (!pool.ok() || Clock::now() > end) throw std::runtime_error("the pool's workers do not start: " + pool.error());
     std::vector<process::Future> greetings;
     for (std::uint32_t i = 0; i < workers; ++i) greetings.push_back(pool.submit(text_of(Order{})));
     for (process::Future& greeting : greetings)

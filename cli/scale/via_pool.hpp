@@ -1,6 +1,6 @@
-// The scaling article's other way out: N threads have their iterations done by the N worker processes of a ProcessPool, one
-// task for each. The workers are this executable again, as `freehold scale-pool-worker`; a preloaded allocator is theirs,
-// too.
+// The scaling article's other solution: N threads submit their iterations to the N worker processes of a ProcessPool, one
+// task for each iteration. The workers are this executable again, as `freehold scale-pool-worker`, with the same preloaded
+// allocator.
 #pragma once
 #include <cstdint>
 
@@ -12,8 +12,8 @@ namespace freehold::cli::scale {
 inline constexpr const char* kPoolWorkerCommand = "scale-pool-worker";
 inline constexpr std::uint32_t kMostPoolWorkers = process::TaskWord::kMaxWorkers;
 
-// Times run from the first submission to the last result, with all workers up before; CPU time and peak memory are those
-// of the clients and of the workers together. Throws std::exception if the pool or a task fails.
+// The time runs from the first submission to the last result; all workers are up before. CPU time and peak memory are the
+// sums over clients and workers. Throws std::exception if the pool or a task fails.
 void run_in_pool(const Job& job, GroupReport& report);
 
 int pool_worker_main();

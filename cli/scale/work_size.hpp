@@ -1,5 +1,5 @@
-// How much one unit of each workload is. Small, so that any duration can be calibrated by a number of units (about 0.01
-// to 0.5 ms on today's machines), but each unit does the thing whole: a list is built and destroyed, a batch is handed over.
+// The size of one unit of each workload. A unit is small (about 0.01 to 0.5 ms on today's machines), so that a number of
+// units can fill any duration. It is a whole piece of work: it builds and destroys a list, or hands a batch over.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ inline constexpr std::uint64_t kMixedRounds = 12'000;   // ... and rounds beside
 inline constexpr std::size_t kMemoryBuffer = 4u << 20;  // words of a worker: 32 MiB, more than its share of any cache
 inline constexpr std::uint64_t kMemoryWords = 8'192;    // words read and written in a unit: 64 KiB
 inline constexpr std::uint64_t kIsolationBlocks = 1'000;
-inline constexpr std::uint64_t kHandoverBatch = 64;  // blocks published at a time: the ring must not be what is measured
+inline constexpr std::uint64_t kHandoverBatch = 64;  // blocks published at a time, so that the ring costs little beside them
 inline constexpr std::uint64_t kHandoverBlocks = 16 * kHandoverBatch;
 
 }  // namespace freehold::cli::scale

@@ -1,4 +1,4 @@
-// Everything that was simulated, as JSON; docs/simulate.md lists the fields.
+// The results as JSON. docs/simulate.md lists the fields.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 

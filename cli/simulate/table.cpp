@@ -17,7 +17,7 @@ class Tables {
     out_.print(
         "Freehold on simulated cores; each figure is for one malloc and its free. Another core goes on after {} access{}.\n",
         results_.settings.quantum, results_.settings.quantum == 1 ? "" : "es, give or take");
-    if (!results_.complete) out_.print("Interrupted: what is missing was not simulated.\n");
+    if (!results_.complete) out_.print("Interrupted: only the counts finished until then are shown.\n");
   }
 
   void misses() {

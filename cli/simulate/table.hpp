@@ -1,4 +1,4 @@
-// The results for a terminal: coherence misses and lock hand-overs per pair by cores, and where the misses are.
+// The results for a terminal: coherence misses and lock hand-overs per pair, by cores, and the places of the misses.
 #pragma once
 #include <string>
 

@@ -37,7 +37,7 @@ class Command {
 
   // Below the options in the help.
   void footer(const std::string& text);
-  // What the command does. Not called for a subcommand of it.
+  // The command's action. Not called if the user chose a subcommand of it.
   void on_use(std::function<void()> action);
 
  private:

@@ -1,5 +1,5 @@
-// A command that cannot go on throws a Failure: one line that says what is wrong and the way out, and the exit code.
-// main() prints the line and exits; nothing else prints errors. Exit codes are documented in docs/run.md and docs/scale.md.
+// A command that cannot go on throws a Failure, which has an exit code and one line with the error and the way out. main()
+// prints the line and exits; no other code prints errors. docs/run.md and docs/scale.md document the exit codes.
 #pragma once
 #include <stdexcept>
 #include <string>

@@ -1,5 +1,5 @@
-// Ctrl-C as something that can be waited for: while an Interrupts lives, SIGINT, SIGTERM and SIGHUP do not kill, they make
-// its descriptor readable. Signals that this process was told to ignore stay ignored. One at a time, in the main thread.
+// Turns Ctrl-C into an event that poll() can wait for. While an Interrupts lives, SIGINT, SIGTERM and SIGHUP do not kill the
+// process but make its descriptor readable. Ignored signals stay ignored. One object at a time, in the main thread.
 #pragma once
 #include <signal.h>
 

@@ -30,7 +30,7 @@ constexpr std::array kPeers{
     Peer{"mimalloc", "libmimalloc.so.2", "libmimalloc2.0"},
 };
 
-// Debian's folder of this architecture first, then what other distributions and `make install` use.
+// Debian's folder of this architecture first, then those of other distributions and of `make install`.
 #if defined(__x86_64__)
 constexpr const char* kMultiarch = "x86_64-linux-gnu";
 #elif defined(__aarch64__)

@@ -1,4 +1,4 @@
-// Where the allocators' shared libraries are: libfreehold.so beside this command, the peers where Debian puts them.
+// Finds the allocators' shared libraries: libfreehold.so beside this command, the peers in Debian's folders.
 #pragma once
 #include <filesystem>
 #include <span>
@@ -27,13 +27,14 @@ struct Allocator {
 [[nodiscard]] Allocator find_allocator(const std::string& text);
 // The peers that find_allocator knows by name.
 [[nodiscard]] std::vector<std::string> known_peers();
-// LD_PRELOAD with `library` in front of what it holds already, so that the library's malloc is the one that is used.
+// LD_PRELOAD with `library` in front of its present value, so that the library's malloc is used.
 [[nodiscard]] std::string preload_value(const std::string& library, const char* existing);
 
-// In a worker: the file that this process's malloc really comes from. A library that could not be preloaded is ignored by
-// the dynamic linker.
+// In a worker: the file that this process's malloc really comes from, because the dynamic linker ignores a library that it
+// cannot preload.
 void note_malloc_library(std::span<char> name);
-// For who started it: whether malloc came from where it should, `library` or (empty) libc. Empty, or the complaint.
+// For the worker's parent: checks that malloc came from `library`, or from libc if that is empty. Returns the complaint, or
+// an empty text.
 [[nodiscard]] std::string wrong_malloc(const std::string& library, const std::string& actual);
 
 }  // namespace freehold::cli

@@ -1,4 +1,4 @@
-// What a measurement has to say about the machine it was taken on.
+// Describes the machine of a measurement.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -9,7 +9,7 @@ namespace freehold::cli {
 struct Machine {
   std::string cpu_model;
   unsigned cpus = 1;        // that this process may use: affinity, and the share that its cgroups allow, rounded up
-  std::string cpus_source;  // what decided: "affinity" or "cgroup"
+  std::string cpus_source;  // the limit that decided: "affinity" or "cgroup"
   std::string system;       // kernel
   std::string libc;
   std::string huge_pages;  // the system's mode of transparent huge pages: "always", "madvise", "never"; empty: unknown

@@ -58,7 +58,7 @@ void write_directly(const std::string& path, std::string_view text) {
 
 void check_writable(const std::string& path) {
   if (path.empty()) throw Failure(kExitRefused, "the output file's name is empty");
-  if (path == "-") throw Failure(kExitRefused, "- is standard output, and this goes to a file: name one, or say ./-");
+  if (path == "-") throw Failure(kExitRefused, "- is standard output, but this option needs a file: name one, or use ./-");
   struct stat info{};
   if (::stat(path.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode)) refuse(path, EISDIR);

@@ -1,12 +1,13 @@
-// Output files that are never half-written: the text goes to a new file beside the target, is flushed to the disk, and
-// takes the target's name in one rename. A target that is not a regular file (/dev/stdout, a pipe) is written directly.
+// Writes output files that are never half-written. The text goes to a new file beside the target, is flushed to the disk,
+// and then takes the target's name by a rename. A target that is not a regular file (/dev/stdout, a pipe) is written
+// directly.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace freehold::cli {
 
-// Throws Failure(kExitRefused) if `path` certainly cannot be written. To be asked before minutes of work are spent.
+// Throws Failure(kExitRefused) if `path` certainly cannot be written. Call it before minutes of work are spent.
 void check_writable(const std::string& path);
 // Replaces the content of `path`. A symbolic link stays one; an existing file keeps its permissions.
 // Throws Failure(kExitRefused); then an existing file is as it was and no temporary file is left.

@@ -1,4 +1,4 @@
-// One line on standard error that says how far a long piece of work has come. Only where standard error is a terminal.
+// Shows the progress of a long piece of work as one line on standard error, if that is a terminal.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -13,11 +13,11 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `of` 0: how much there is to do is not known yet.
+  // `of` 0: the amount of work is not known yet.
   void show(std::size_t done, std::size_t of, const std::string& what);
   // The line as it stands, cut to the terminal's width.
   void show(const std::string& line);
-  // Makes room for something else on the terminal.
+  // Clears the line.
   void wipe();
   [[nodiscard]] bool is_shown() const noexcept { return terminal_; }
 

@@ -1,4 +1,4 @@
-// Commands that a person can paste into a shell, and words that a person wrote as for a shell.
+// Quotes words so that a command can be pasted into a shell, and splits text into words as a shell does.
 #pragma once
 #include <optional>
 #include <span>

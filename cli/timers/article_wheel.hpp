@@ -1,7 +1,7 @@
-// The timer wheel of "Practical testing" (Len Holgate), as far as its memory goes, which is what article 30 of that series
-// is about: one ring of slots that covers every time-out there may be, timers linked through themselves, a set of handles by
-// which a handle is validated, and each timer's data in a block of its own. Set and cancel look a handle up and allocate
-// nothing; create and destroy take and return two blocks. Here to be measured: a time beyond the ring is refused.
+// The timer wheel of "Practical testing" (Len Holgate), for the measurement of its memory, the subject of article 30 of that
+// series. It has one ring of slots that covers every possible time-out, linked timers, a set of handles for validation, and
+// a block of its own for each timer's data. Set and cancel look a handle up and allocate nothing; create and destroy
+// allocate and free two blocks. A time beyond the ring is refused.
 //
 // Threads: as the policy says, by one lock, which is not held while a callback runs.
 #pragma once

@@ -66,7 +66,7 @@ void Background::work(Load load, std::uint32_t index) {
         if (block != nullptr) touch(block);
         continue;
       }
-      // acq_rel: who takes a block may write to it and free it.
+      // acq_rel: pairs with itself; the thread that takes a block may write to it and free it.
       if ((number >> 40) % kHandedOneIn == 0)
         block = handed_[(number >> 48) % kHanded].exchange(block, std::memory_order_acq_rel);
       std::free(block);

@@ -1,6 +1,6 @@
-// Threads that keep the machine busy while timers are measured, in the same process: with Load::kHeap they allocate and
-// free blocks of mixed sizes by malloc, the program's heap, and hand some of them to each other; with Load::kBusy they do
-// the same accesses to blocks that they keep, so that what a heap does to its users can be told from what neighbours do.
+// Threads that keep the machine busy in the same process while timers are measured. With Load::kHeap they allocate and free
+// blocks of mixed sizes by malloc, and hand some of them to each other. With Load::kBusy they do the same accesses to blocks
+// that they keep. The difference of both loads is the effect of the shared heap.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Everything that is measured: the article's queue on several heaps, its successors, and timers of libraries.
+// The candidates of `freehold timers`: the article's queue on several heaps, its successors, timers of other libraries, and
+// the baseline, which has the memory of the timers but no timers.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,8 +11,8 @@ namespace freehold::cli::timers {
 
 enum class Kind : std::uint8_t {
   kOurs,
-  kLibrary,   // somebody else's
-  kBaseline,  // no timers: what the memory costs that any structure has for each; of rearm only
+  kLibrary,   // of another library
+  kBaseline,  // no timers, only the cost of the memory that any structure has for each; in rearm only
 };
 
 struct Candidate {
@@ -28,7 +29,7 @@ inline constexpr std::string_view kArticlesQueue = "article";
 inline constexpr std::string_view kArticlesPrivate = "article-private";
 inline constexpr std::string_view kArticlesWheel = "article-wheel";
 inline constexpr std::string_view kArticlesPrivateWheel = "article-wheel-private";
-// What the others are compared with: the article's order in two containers, on the system's heap.
+// The reference of the ratios: the article's order in two containers, on the system's heap.
 inline constexpr std::string_view kReference = "container";
 inline constexpr std::string_view kPrivate = "container-private";
 inline constexpr std::string_view kQueue = "queue";

@@ -1,5 +1,5 @@
-// What fired, in its order: every callback of every structure writes the timer's number here, and nothing else. It is read
-// when the clock stands.
+// The log of fired timers, in their order. Every callback of every structure writes the timer's number here and does nothing
+// else. The log is read while the clock is stopped.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ class FiredLog {
     numbers_.assign(most, 0);
     count_ = 0;
   }
-  // One that nobody expects is counted.
+  // An unexpected one is only counted.
   void note(std::uint32_t number) noexcept {
     if (count_ < numbers_.size()) numbers_[count_] = number;
     ++count_;

@@ -43,7 +43,7 @@ std::optional<Load> load_of(std::string_view name) { return value_of<Load>(kLoad
 
 const std::vector<Phase>& phases_of(Trial test) {
   static const std::vector<Phase> life{Phase::kCreate, Phase::kSet, Phase::kHandle, Phase::kAll};
-  // What a structure left for later when timers were cancelled is done in handle.
+  // A structure may leave part of a cancellation for later; it does that part in the phase handle.
   static const std::vector<Phase> cancelled{Phase::kCreate, Phase::kSet, Phase::kCancel, Phase::kHandle, Phase::kAll};
   static const std::vector<Phase> rearmed{Phase::kRearm};
   switch (test) {

@@ -1,4 +1,4 @@
-// The timers of libraries for the timed loops. Their users bring the memory of a timer, so that create is a constructor.
+// Adapters of other libraries' timers for the timed loops. Their users own a timer's memory, so create is a constructor.
 #pragma once
 #include <uv.h>
 

@@ -1,4 +1,4 @@
-// The timed loops, as templates over the structure: nothing is called through a pointer per operation.
+// The timed loops, as templates over the structure, so that no operation calls through a pointer.
 #pragma once
 #include <sys/resource.h>
 #include <time.h>
@@ -19,7 +19,7 @@
 
 namespace freehold::cli::timers {
 
-// What the calling thread has used so far.
+// Resources that the calling thread has used so far.
 struct Used {
   std::uint64_t cpu_ns = 0;
   std::uint64_t wall_ns = 0;
@@ -42,11 +42,11 @@ struct Used {
   }
 };
 
-// What one user did.
+// The work of one user.
 struct Share {
   std::array<Cost, kPhases> costs{};
   std::uint64_t too_late = 0;  // cancels that found their timer fired
-  bool correct = true;         // what fired is what was set and not cancelled, in its order
+  bool correct = true;         // exactly the timers that were set and not cancelled fired, in their order
 
   [[nodiscard]] Cost& of(Phase phase) noexcept { return costs[static_cast<std::size_t>(phase)]; }
   [[nodiscard]] std::uint64_t cpu_ns() const noexcept {
@@ -106,7 +106,7 @@ template <Structure S>
     s.await();
   }
   const Used before = Used::now();
-  s.look({});  // an owner who is told of timers by other threads puts them in order now
+  s.look({});  // an owner that gets timers from other threads sorts them in now
   s.expire();
   share.of(Phase::kHandle) += Used::now().since(before, job.timers);
   share.correct &= job.test == Trial::kCancel ? g_fired.count() == 0 : all_fired(g_fired, times, S::kOrder);

@@ -1,4 +1,4 @@
-// Freehold's structures for the timed loops.
+// Adapters of Freehold's structures for the timed loops.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -31,14 +31,14 @@ struct CountedAnyThread : timer::AnyThread {
   using Mutex = sync::Mutex<sync::NativeAtomics, CountLockWaits>;
 };
 
-// How exactly the timers of a home tell times apart: ticks of a millisecond at most, unless they say theirs.
+// The resolution of a home's timers: ticks of a millisecond at most, unless the home says otherwise.
 template <class Home>
 inline constexpr Nanoseconds kOrderOf = std::chrono::milliseconds(1);
 template <class Home>
   requires requires(Home& home) { home.timers.kTick; }
 inline constexpr Nanoseconds kOrderOf<Home> = decltype(Home::timers)::kTick;
 
-// Home: has `timers`, which are a timer::Timers or have as much of it as the loops use, and what they need.
+// Home: has `timers`, which have the functions of timer::Timers that the loops use, and their memory.
 template <class Home>
 class OwnTimers {
  public:
@@ -48,7 +48,7 @@ class OwnTimers {
 
   void begin() noexcept {
     start_ = now_;
-    home_.timers.advance(now_);  // what was destroyed can be used again
+    home_.timers.advance(now_);  // destroyed timers can be used again
   }
   void create(std::uint32_t i) noexcept {
     ids_[i] = home_.timers.create(

@@ -1,5 +1,5 @@
-// What will be measured and in which order. Every set measures everything once, in an order of its own; the structures of a
-// row, under every load, follow each other, so that what the machine does meanwhile falls on all of them.
+// The plan of `freehold timers`: its rows, cells and their order. Every set measures each cell once, in an order of its own.
+// The structures of a row, under every load, follow each other, so that a disturbance of the machine falls on all of them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,7 +25,7 @@ struct Settings {
   std::string freehold_library;      // for the structures that preload it
 };
 
-// What the structures are compared in; with a load, one line of what is measured.
+// One line of the tables, in which the structures are compared.
 struct Row {
   Trial test = Trial::kRandom;
   std::uint32_t timers = 0;
@@ -49,7 +49,7 @@ struct Cell {
 [[nodiscard]] std::vector<const Candidate*> parse_structures(const std::string& text);
 // In the order of the tables.
 [[nodiscard]] std::vector<Row> rows_of(const Settings& settings);
-// Every cell of the experiment. A structure that has no part in a row has no cell there.
+// Every cell of the experiment. A structure that does not take part in a row has no cell there.
 [[nodiscard]] std::vector<Cell> cells_of(const Settings& settings);
 // Indices into cells_of(settings), in the order in which set number `set` measures them.
 [[nodiscard]] std::vector<std::size_t> order_of(const std::vector<Cell>& cells, std::uint32_t set);

@@ -1,4 +1,4 @@
-// A generator that costs two or three nanoseconds: what is measured takes ten.
+// A random generator that costs two or three nanoseconds; the measured operations take ten.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// One measurement on one structure, from its construction to the report. Unless the test wants a fresh process, what is
-// timed has been done once before, so that memory is there and its pages are touched; the load begins after that.
+// Does one job on one structure, from its construction to the report. Except in the fresh tests it does the timed work once
+// before, so that memory is allocated and its pages are touched. The load begins after that.
 #pragma once
 #include <optional>
 #include <vector>
@@ -41,7 +41,7 @@ Share run_rearming(S& s, const Job& job, GroupWorker& worker, Report& report) {
       s.create(i);
       s.set(i, in_the_second_hour(random.next()));
     }
-    s.look({});  // an owner who is told of timers puts them in order once, before the time begins
+    s.look({});  // an owner that gets timers from other threads sorts them in once, before the time begins
     background.emplace(job.load, job.background);
     before = background->operations();
   }
@@ -69,7 +69,7 @@ Report run_on(const Job& job) {
   };
   run_group(Mode::kThreads, job.users, body, report.group);
   if (!lives) {
-    // Whatever was set and not cancelled in the end has fired or is armed still.
+    // Every timer that was set and not cancelled has fired or is still armed.
     std::uint64_t left = job.timers;
     for (const Share& share : shares) left += share.too_late;
     if (cancel_all(s, job) + g_fired.count() != left) report.group.correct = 0;

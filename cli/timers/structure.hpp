@@ -1,6 +1,5 @@
-// What the timed loops need of a structure of timers; adapters give it to ours (own_timers.hpp) and to those of libraries
-// (library_timers.hpp). Timers have numbers, 0 to n-1; times are distances from the structure's beginning, which is when
-// begin() was called.
+// The interface of a timer structure for the timed loops. Adapters provide it for our structures (own_timers.hpp) and for
+// those of other libraries (library_timers.hpp). Timers have numbers, 0 to n-1; times count from the call of begin().
 #pragma once
 #include <chrono>
 #include <concepts>
@@ -11,7 +10,7 @@ namespace freehold::cli::timers {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-// Within which timers are set; who has a clock of its own that nobody can move squeezes it together (kRealClockHour).
+// Timers are set within this time. A structure whose own clock cannot be moved uses a shorter one (kRealClockHour).
 inline constexpr Nanoseconds kHour = std::chrono::hours(1);
 inline constexpr Nanoseconds kRealClockHour = std::chrono::milliseconds(90);
 [[nodiscard]] constexpr Nanoseconds squeezed(Nanoseconds time) noexcept { return time / (kHour / kRealClockHour); }
@@ -20,10 +19,10 @@ inline constexpr Nanoseconds kRealClockHour = std::chrono::milliseconds(90);
 // create     timer i; destroy ends it. Both may be no more than a constructor where the user brings the timer's memory.
 // set        arms timer i, for `time` from the beginning.
 // cancel     true: it was armed, and will not fire.
-// look       what an owner does now and then: `time` has passed since the beginning.
-// await      nothing but time passes, until what was set within the hour is due; not timed.
+// look       the owner's regular call: `time` has passed since the beginning.
+// await      waits until all timers set within the hour are due; not timed.
 // expire     calls all that was set within the hour.
-// kOrder     how exactly times are told apart: what lies nearer to each other may fire in any order.
+// kOrder     the resolution of times: timers that lie nearer to each other may fire in any order.
 // Constructed with the number of timers, and whether the hour is to be squeezed if the clock cannot be moved.
 template <class S>
 concept Structure = std::constructible_from<S, std::uint32_t, bool> && requires(S& s, std::uint32_t i, Nanoseconds time) {

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kWidth = 100;
 constexpr std::size_t kColumns = 6;  // of figures beside each other
 
-// A row's phase: what one column shows.
+// A row's phase, shown in one column.
 struct Column {
   Row row;
   Phase phase = Phase::kAll;

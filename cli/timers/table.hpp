@@ -1,4 +1,4 @@
-// The results for a terminal: what must be reached, then every figure.
+// The results for a terminal: the targets, then every figure.
 #pragma once
 #include <string>
 

@@ -119,8 +119,8 @@ TEST(Run, FileThatIsNotExecutable_Refused126) {
 }
 
 TEST(Run, NoProgram_Refused) {
-  expect_refusal(run({}), 2, "which program?");
-  expect_refusal(run({"--stats", "--"}), 2, "which program?");
+  expect_refusal(run({}), 2, "no program given");
+  expect_refusal(run({"--stats", "--"}), 2, "no program given");
 }
 
 TEST(Run, UnknownOption_Refused) { expect_refusal(run({"--statistics", "true"}), 2, "--statistics"); }

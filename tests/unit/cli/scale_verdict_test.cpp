@@ -99,7 +99,7 @@ TEST(ScaleVerdict, BusyMachine_NothingIsDecided) {
     for (auto& sample : series.samples) sample->cpu_ns /= 2;
   }
   EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kUndecided)));
-  EXPECT_TRUE(has_note(results, "busy with something else: the workers got 50%"));
+  EXPECT_TRUE(has_note(results, "Other processes used the CPUs: the workers got 50%"));
 }
 
 TEST(ScaleVerdict, WithoutTheSystemOrWorkers_NoVerdict) {
@@ -130,7 +130,7 @@ TEST(ScaleNotes, SetsThatDiffer_AreCounted) {
   const auto seconds = [](const Cell& cell, std::size_t set) { return as_in_the_article(cell, set) * (set == 0 ? 1.5 : 1); };
   EXPECT_TRUE(has_note(results_with(seconds), "differ by more than 20%"));
   EXPECT_FALSE(has_note(results_with(as_in_the_article), "differ by more"));
-  EXPECT_TRUE(has_note(results_with(as_in_the_article, {1, 2}, 1), "One set only"));
+  EXPECT_TRUE(has_note(results_with(as_in_the_article, {1, 2}, 1), "There was one set only"));
 }
 
 TEST(ScaleNotes, FailuresOfOneKind_AreToldOnce) {
