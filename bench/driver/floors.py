@@ -1,4 +1,4 @@
-"""`script/bench floors`: what no malloc can get below here: a bare ring, a locked instruction, the first touch of memory."""
+"""`script/bench floors`: lower bounds for every malloc on this machine: a bare ring, a locked instruction, the first touch of memory."""
 
 import argparse
 import subprocess

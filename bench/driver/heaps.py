@@ -99,7 +99,7 @@ MOST_OF_GLIBC = {1: 1.5, 1_000: 1.0, 10_000: 1.0}  # CPU time of PrivateHeap in 
 
 
 def passes(data):
-    """Ratios of interleaved runs with room for noise: what the heaps are for."""
+    """Ratios of interleaved runs with room for noise: the purpose of the heaps."""
     maps = heaps_table.of_kind(data, "map")
     for about in maps.values():
         cells = about["runs"]

@@ -54,7 +54,7 @@ class Allocator:
 
     @property
     def label(self):
-        """For tables: a peer's version decides what was compared; ours is said above them."""
+        """For tables: a peer's version says which release was compared; ours stands above the tables."""
         return self.name if self.name == OURS or not self.version else f"{re.sub('[23]$', '', self.name)} {self.version}"
 
 
@@ -179,7 +179,7 @@ BUILT = {  # name -> (crate, version shown, how to build it)
     "jemalloc": ("tikv-jemalloc-sys", "5.3.1", build_jemalloc),
     "tcmalloc": ("libtcmalloc-sys", "2025-06", build_tcmalloc),
 }
-# What a peer's own documents ask for: tcmalloc's per-CPU caches need the rseq area that glibc takes otherwise.
+# As a peer's own documents ask: tcmalloc's per-CPU caches need the rseq area, which glibc takes otherwise.
 ENVIRONMENT = {"tcmalloc": {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}}
 WHEEL = {  # name -> (wheel, the library in it)
     "mimalloc3": ("cmeel-mimalloc", "cmeel.prefix/lib/libmimalloc.so.3"),
@@ -227,7 +227,7 @@ def our_library():
 
 
 ALL = [OURS, SYSTEM, "mimalloc3", "mimalloc2", "snmalloc", "rpmalloc", "jemalloc", "tcmalloc", "gperftools", "onetbb"]
-OLDER = ["jemalloc-deb", "mimalloc-deb"]  # what Debian's users have; only when asked for
+OLDER = ["jemalloc-deb", "mimalloc-deb"]  # Debian's versions; only when asked for
 
 
 def find(name):

@@ -64,13 +64,13 @@ def progress(text):
 
 
 def run_matrix(rows, allocators, repeat, quick=False):
-    """{row name: {allocator name: Cell}}. Interrupted, it returns what was finished."""
+    """{row name: {allocator name: Cell}}. If interrupted, it returns the finished runs."""
     matrix = {row.name: {a.name: Cell() for a in allocators} for row in rows}
     try:
         for row in rows:
             run_row(row, allocators, repeat, quick, matrix[row.name])
     except KeyboardInterrupt:
-        print("\ninterrupted: what follows is what was finished", file=sys.stderr)
+        print("\ninterrupted: only the finished runs follow", file=sys.stderr)
     progress("")
     return matrix
 

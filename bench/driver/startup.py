@@ -1,4 +1,4 @@
-"""`script/bench startup`: what a preloaded malloc adds to the start and end of `true`, in time and in peak memory."""
+"""`script/bench startup`: the time and peak memory that a preloaded malloc adds to the start and end of `true`."""
 
 import argparse
 import json

@@ -4,7 +4,7 @@ import math
 import statistics
 from dataclasses import dataclass
 
-USER_RESOLUTION = 1.0  # milliseconds; what is below is noise
+USER_RESOLUTION = 1.0  # milliseconds; below it there is only noise
 
 
 def median(values):

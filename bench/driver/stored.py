@@ -133,7 +133,7 @@ SUBCOMMANDS = {  # of the freehold command, whose JSON is stored as it is
 
 
 def run_all():
-    """Each in a process of its own, so that none is measured beside what the one before left behind."""
+    """Each in a process of its own, so that leftovers of the one before cannot disturb it."""
     for command in (["malloc", "--rounds", "3"], ["latency"], ["floors"], ["heaps"], ["instructions"], ["startup"], ["processes", "--repeat", "4"]):
         if subprocess.run([ROOT / "script" / "bench", *command, "--docs"], check=False).returncode != 0:
             print(f"script/bench {' '.join(command)} failed: docs/benchmarks holds its last good run", file=sys.stderr)

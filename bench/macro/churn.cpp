@@ -205,7 +205,7 @@ class Stress {
           kept.push_back(block);
         else
           dropped += drop_block(std::exchange(kept[random.below(kept.size())], block));
-      } else {  // goes to whoever finds it: acq_rel publishes ours and receives theirs
+      } else {  // for any thread that finds it: acq_rel publishes our block and receives theirs
         drop_one(shared_[random.below(kShared)].exchange(make_sized(random_size(random)), std::memory_order_acq_rel));
       }
     }

@@ -1,5 +1,5 @@
-// What no malloc can get below on this machine: the parts of our rows that are left when nothing is allocated. One line
-// for each: name, unit, least, median and most of the series.
+// Lower bounds for every malloc on this machine: the parts of our rows that remain when nothing is allocated. Prints one
+// line for each: name, unit, least, median and most of the series.
 //
 // ring_bare: the ring of the ring rows with numbers instead of blocks. free_atomic, free_plain: bits of a bitmap set in
 // random order, as slots freed at random are, with a locked instruction each and without. fault_4k, fault_huge: first touch
@@ -60,7 +60,7 @@ double free_bits() {
     auto& word = words[bit / 64];
     const std::uint64_t one = std::uint64_t{1} << (bit % 64);
     if constexpr (kLocked)
-      word.fetch_add(one, std::memory_order_seq_cst);  // one thread: what is measured is the instruction
+      word.fetch_add(one, std::memory_order_seq_cst);  // one thread, so only the instruction is measured
     else
       word.store(word.load(std::memory_order_relaxed) + one, std::memory_order_relaxed);
   }

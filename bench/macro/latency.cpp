@@ -1,11 +1,10 @@
 // How long single calls take: `latency NAME [SCALE]` runs one mix, times every malloc and every free by the CPU's time-stamp
-// counter, and prints the distribution as one line of JSON; `latency --list` names the mixes. A mean hides what a program
-// with deadlines asks for: the refill, the page fault, the purge, the lock that another thread holds.
+// counter, and prints the distribution as one line of JSON; `latency --list` names the mixes. A program with deadlines needs
+// the distribution, because a mean hides the refill, the page fault, the purge, and the lock that another thread holds.
 //
-// Each thread counts its calls in a histogram of its own, whose buckets are 1/32 of their value wide, outside malloc. What
-// the clock itself takes (the least of many empty measurements) is subtracted. An interrupt or another process that gets the
-// CPU is counted, too: it meets every malloc alike, and the machine's own share is printed as the mix `clock`, which
-// measures nothing.
+// Each thread counts its calls in a histogram of its own outside malloc, whose buckets are 1/32 of their value wide. The
+// time of the clock itself (the least of many empty measurements) is subtracted. Interrupts and other processes are counted,
+// too, because they disturb every malloc alike; the mix `clock`, which measures nothing, shows the machine's own share.
 #include <malloc.h>
 #include <x86intrin.h>
 
@@ -65,12 +64,12 @@ class Histogram {
 };
 
 [[gnu::always_inline]] inline std::uint64_t before() {
-  _mm_lfence();  // what came before is not counted
+  _mm_lfence();  // earlier instructions are not counted
   return __rdtsc();
 }
 [[gnu::always_inline]] inline std::uint64_t after() {
   unsigned cpu;
-  const std::uint64_t now = __rdtscp(&cpu);  // waits for what is measured
+  const std::uint64_t now = __rdtscp(&cpu);  // waits for the measured call
   _mm_lfence();
   return now;
 }
@@ -205,7 +204,7 @@ constexpr Mix kMixes[] = {
     {"spike_1t", "1 thread swells by 100 MB and frees it in random order, six times", 1, spike, false},
 };
 
-// Calls malloc_trim until told to end.
+// Calls malloc_trim until it is stopped.
 class Trimmer {
  public:
   explicit Trimmer(bool wanted) {

@@ -1,6 +1,6 @@
-// What programs do with malloc all day: strings, JSON documents, hash maps that grow, requests whose blocks are freed
-// together, messages handed to another thread. They use the standard library and nlohmann-json as any program would; their
-// time is the program's, of which malloc is a part.
+// Typical work of programs: strings, JSON documents, hash maps that grow, requests whose blocks are freed together, messages
+// handed to another thread. They use the standard library and nlohmann-json as any program would. A row's time is the
+// program's, of which malloc is a part.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -229,7 +229,7 @@ Outcome trees(double scale) {
 }
 
 // Two threads hand each other batches through vectors under a lock. Nothing keeps one from running ahead, as in a program
-// whose queue has no bound: what it sent waits at the other's door.
+// whose queue has no bound: its messages wait in the other's queue.
 Outcome batches(double scale) {
   constexpr std::size_t kBatch = 256;
   constexpr std::size_t kBytes = 64;

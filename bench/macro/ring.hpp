@@ -1,4 +1,4 @@
-// A ring with one writer and one reader, who publish every so many items; not one malloc's business.
+// A ring with one writer and one reader that publish every so many items. It never allocates.
 #pragma once
 #include <atomic>
 

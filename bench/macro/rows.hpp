@@ -1,5 +1,5 @@
-// What the macro rows share: how a row is described, how its threads start together and are timed, and helpers that keep
-// the compiler from removing the work. A row measures malloc as a program sees it, so nothing here may allocate
+// Shared by the macro rows: the description of a row, threads that start together and are timed, and helpers that keep the
+// compiler from removing the work. A row measures malloc as a program sees it, so nothing here may allocate
 // through malloc while the clock runs: tables come straight from mmap.
 #pragma once
 
