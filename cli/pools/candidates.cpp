@@ -1,41 +1,40 @@
 #include "cli/pools/candidates.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "cli/pools/library_pools.hpp"
 #include "cli/pools/results.hpp"
 #include "cli/pools/run.hpp"
-#include "freehold/pool/registry.hpp"
+#include "cli/pools/strategies.hpp"
 
 namespace freehold::cli::pools {
 namespace {
 
 template <class P>
 Report run_plain(const Job& job) {
-  return run_on<P>(job, [](const pool::PoolShape& shape, const Job&) { return P(shape); });
+  return run_on<P>(job, make_plain<P>);
 }
 
-// Counting pools for article 1's experiment only: they are slower.
-template <class S>
-Report run_strategy(const Job& job) {
-  if (job.counted) return run_plain<pool::CountedPool<S>>(job);
-  return run_plain<pool::NativePool<S>>(job);
-}
-
-// A strategy's form for one thread, as article 2's test 3 has its pools.
+// For one thread: without locks, as in article 2's test 3.
 template <class S>
 void add_unlocked(std::vector<Candidate>& all) {
   all.push_back({std::string(S::kName) + "-unlocked", std::string(S::kSource) + ", for one thread", Kind::kUnlocked, false,
                  run_plain<pool::UnlockedPool<S>>});
 }
 
-template <class P>
-inline constexpr bool kIsDistributed = requires(const P& pool) { pool.shards(); };
+void add_strategies(std::vector<Candidate>& all) {
+  StrategyTable strategies;
+  fill_strategies<0>(strategies);
+  fill_strategies<1>(strategies);
+  fill_strategies<2>(strategies);
+  static_assert(kStrategyParts == 3);
+  std::ranges::move(strategies, std::back_inserter(all));
+}
 
 std::vector<Candidate> make_candidates() {
   std::vector<Candidate> all;
-  pool::for_each_strategy([&all]<class S> {
-    all.push_back({std::string(S::kName), std::string(S::kSource), Kind::kStrategy, kIsDistributed<pool::NativePool<S>>,
-                   run_strategy<S>});
-  });
+  add_strategies(all);
   all.push_back({"boost-pool", "Boost.Pool with a mutex", Kind::kLibrary, false, run_plain<BoostPool>});
   all.push_back({"pmr-synchronized", "std::pmr::synchronized_pool_resource", Kind::kLibrary, false,
                  run_plain<SynchronizedPoolResource>});

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -68,9 +69,9 @@ void run_test(P& pool, const Job& job, GroupWorker& worker, Share& share, std::v
   }
 }
 
-// `make(shape, job)` gives the pool. Pre: a ring has an even number of threads.
-template <class P, class Make>
-Report run_on(const Job& job, const Make& make) {
+// Does the job on the pool that make(shape, job) returns. test(pool, worker, share, rings, comparable) is one thread's part.
+template <class P>
+Report run_tests(const Job& job, const auto& make, const auto& test) {
   const pool::PoolShape shape = shape_of(job);
   const bool from_heap = takes_from_heap<P>(make, job);
   if (from_heap) keep_heap();
@@ -94,7 +95,7 @@ Report run_on(const Job& job, const Make& make) {
   const Body body = [&](GroupWorker& worker) {
     if (from_heap) warm_heap(batch_of(job) * (shape.slot_bytes + 32));
     Share share;
-    run_test(pool, job, worker, share, rings, comparable);
+    test(pool, worker, share, rings, comparable);
     shares[worker.index()].share = share;
     return share.correct;
   };
@@ -108,5 +109,24 @@ Report run_on(const Job& job, const Make& make) {
   report.conflicts = after.retries + after.waits - before.retries - before.waits;
   return report;
 }
+
+// `make(shape, job)` returns the pool. Pre: a ring has an even number of threads.
+template <class P>
+Report run_on(const Job& job, const auto& make) {
+  return run_tests<P>(job, make, [&job](P& pool, auto&... rest) { run_test(pool, job, rest...); });
+}
+
+// Trial::kCrc only, so that the compiler makes only its loop. Throws std::runtime_error on another test.
+template <class P>
+Report run_crc_on(const Job& job, const auto& make) {
+  if (job.test != Trial::kCrc) throw std::runtime_error("this pool does the test crc only");
+  return run_tests<P>(job, make, [&job](P& pool, GroupWorker& worker, Share& share, auto&, bool& comparable) {
+    write_and_read(pool, job, worker, share, comparable);
+  });
+}
+
+// The usual `make`.
+template <class P>
+inline constexpr auto make_plain = [](const pool::PoolShape& shape, const Job&) { return P(shape); };
 
 }  // namespace freehold::cli::pools

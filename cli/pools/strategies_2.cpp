@@ -1,0 +1,3 @@
+#include "cli/pools/strategies_part.hpp"
+
+template void freehold::cli::pools::fill_strategies<2>(StrategyTable& table);
