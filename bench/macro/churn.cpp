@@ -63,8 +63,8 @@ class Larson {
   static constexpr unsigned kGenerations = 40;
   static constexpr std::size_t kBlocks = 1000;
 
-  void generation(std::vector<Block>& set, unsigned lane, unsigned number) {
-    Random random(lane * 1000 + number + 1);
+  void generation(std::vector<Block>& set, unsigned sequence, unsigned number) {
+    Random random(sequence * 1000 + number + 1);
     std::uint64_t dropped = 0;
     for (std::uint64_t i = 0; i < replacements_; ++i) {
       Block& block = set[random.below(kBlocks)];
@@ -73,7 +73,7 @@ class Larson {
     }
     dropped_.fetch_add(dropped, std::memory_order_relaxed);  // read after all threads have ended
     if (number + 1 < kGenerations)
-      std::thread([this, &set, lane, number] { generation(set, lane, number + 1); }).detach();
+      std::thread([this, &set, sequence, number] { generation(set, sequence, number + 1); }).detach();
     else
       finished_.count_down();
   }
@@ -288,7 +288,7 @@ Outcome wide(double scale) {
 }
 
 constexpr Row kRows[] = {
-    {"larson", "8 lanes of threads that come and go, random 16-1000 B", larson},
+    {"larson", "8 sequences of threads that come and go, random 16-1000 B", larson},
     {"exchange_2x2", "2 threads allocate, 2 free, random 16-512 B through a queue", exchange<2, 2>},
     {"exchange_4x4", "4 threads allocate, 4 free", exchange<4, 4>},
     {"stress", "bursts of 8 threads, kept and swapped blocks, 16 B-256 KiB", stress},

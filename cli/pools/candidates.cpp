@@ -23,6 +23,8 @@ void add_unlocked(std::vector<Candidate>& all) {
                  run_plain<pool::UnlockedPool<S>>});
 }
 
+static_assert(kOurs == pool::Best::kName);
+
 void add_strategies(std::vector<Candidate>& all) {
   StrategyTable strategies;
   fill_strategies<0>(strategies);

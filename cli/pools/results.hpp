@@ -9,12 +9,11 @@
 #include "cli/experiment/series.hpp"
 #include "cli/pools/plan.hpp"
 #include "cli/pools/simulate.hpp"
-#include "freehold/pool/best_pool.hpp"
 
 namespace freehold::cli::pools {
 
 // The strategy that is compared with all others: BestPool.
-inline constexpr std::string_view kOurs = pool::Best::kName;
+inline constexpr std::string_view kOurs = "best";
 // The same for rows of one thread, in which pools without locks take part.
 inline constexpr std::string_view kOursAlone = "single-thread";
 

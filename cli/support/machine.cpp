@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -43,8 +44,9 @@ std::optional<double> quota_of(const fs::path& file) {
 
 }  // namespace
 
-std::optional<double> cgroup_cpus(const fs::path& root, const std::string& group) {
+std::optional<double> cgroup_cpus(const std::string& root_folder, const std::string& group) {
   std::optional<double> least;
+  const fs::path root = root_folder;
   fs::path folder = root / fs::path(group).relative_path();
   for (;;) {
     if (const auto quota = quota_of(folder / "cpu.max")) least = std::min(least.value_or(*quota), *quota);
@@ -53,7 +55,7 @@ std::optional<double> cgroup_cpus(const fs::path& root, const std::string& group
   }
 }
 
-std::string huge_pages_mode(const fs::path& file) {
+std::string huge_pages_mode(const std::string& file) {
   std::ifstream in(file);
   for (std::string word; in >> word;)
     if (word.size() > 2 && word.front() == '[' && word.back() == ']') return word.substr(1, word.size() - 2);

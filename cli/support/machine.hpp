@@ -1,6 +1,5 @@
 // Describes the machine of a measurement.
 #pragma once
-#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -17,10 +16,10 @@ struct Machine {
 
 [[nodiscard]] Machine this_machine();
 // CPUs that a cgroup (version 2) allows: the smallest quota from `group` up to `root`; none if there is no limit.
-[[nodiscard]] std::optional<double> cgroup_cpus(const std::filesystem::path& root, const std::string& group);
+[[nodiscard]] std::optional<double> cgroup_cpus(const std::string& root, const std::string& group);
 
 // The mode that a file like /sys/kernel/mm/transparent_hugepage/enabled has in brackets; empty if it has none.
-[[nodiscard]] std::string huge_pages_mode(const std::filesystem::path& file = "/sys/kernel/mm/transparent_hugepage/enabled");
+[[nodiscard]] std::string huge_pages_mode(const std::string& file = "/sys/kernel/mm/transparent_hugepage/enabled");
 
 // The time, UTC, ISO 8601.
 [[nodiscard]] std::string today();
