@@ -25,6 +25,7 @@
 #include <optional>
 
 #include "freehold/alloc/arena_space.hpp"
+#include "freehold/alloc/arena_types.hpp"
 #include "freehold/alloc/budget.hpp"
 #include "freehold/alloc/chunk_pool.hpp"
 #include "freehold/alloc/due.hpp"
@@ -41,37 +42,6 @@
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::alloc {
-
-enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
-
-struct ArenaSettings {
-  std::size_t capacity_bytes = 0;  // at most this much memory; a power of two
-  unsigned stripes = 8;            // of the word pools' trees: a power of two, about four a CPU
-  std::uint64_t purge_delay_ms = 500;
-  HugePages huge_pages = HugePages::kAuto;
-  bool prefault = false;          // new chunks get their pages at once
-  std::uint64_t limit_bytes = 0;  // of what is in use and kept; 0: none
-};
-
-// What the arena did since its start.
-template <sync::Atomics A>
-struct ArenaCounters {
-  typename A::template atomic<std::uint64_t> purged_bytes{0}, purge_calls{0}, span_claims{0}, span_returns{0};
-};
-
-// The memory orders of the hand-over of spans between classes, so that the model tests can weaken each.
-struct ArenaOrders {
-  // seq_cst: release for threads that take the span's slots, and ordered against note_full()'s look into the set of empties
-  // (store buffering with reclaim_empty_span(), which leaves the set first and then asks for the class).
-  static constexpr auto kSetClass = std::memory_order_seq_cst;
-  static constexpr auto kAskClass = std::memory_order_seq_cst;
-};
-
-// A run of spans.
-struct RunPlace {
-  SpanIndex first = kNoSpan;
-  bool zero = false;  // its pages read as zero
-};
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 class Arena {
@@ -160,27 +130,10 @@ class Arena {
 
   // Takes up to `want` slots of class `c` of one word, where WordPool::find() finds some under these terms. bits == 0: it
   // finds none.
-  [[nodiscard]] pool::Taken take_slots(SizeClass c, pool::Cursor& cursor, unsigned want, std::uint32_t thread_id,
-                                       unsigned max_foreign_spans) noexcept {
-    for (;;) {
-      const pool::Taken taken = pools_[c].find(cursor, want, thread_id, max_foreign_spans);
-      if (taken.bits == 0) return taken;
-      // We hold slots, so the span's class does not change any more.
-      if (class_of_span(pool::span_of(taken.word)) == c) [[likely]] {
-        pools_[c].settle(cursor, taken.word, thread_id);
-        note_taken(pool::span_of(taken.word));
-        return taken;
-      }
-      put_back(taken.word, taken.bits);
-    }
-  }
+  [[nodiscard]] inline pool::Taken take_slots(SizeClass c, pool::Cursor& cursor, unsigned want, std::uint32_t thread_id,
+                                              unsigned max_foreign_spans) noexcept;
   // Gives slots of class `c` back. Returns those of them that were free already; then nothing was changed.
-  [[nodiscard]] std::uint64_t give_slots(SizeClass c, const pool::Taken& slots) noexcept {
-    const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(slots.word));
-    const std::uint64_t twice = give_word(c, slots.word, slots.bits, full, *word_address(slots.word));
-    if (twice == 0) note_drained(pool::span_of(slots.word));
-    return twice;
-  }
+  [[nodiscard]] inline std::uint64_t give_slots(SizeClass c, const pool::Taken& slots) noexcept;
   // The same for n <= kMaxBatch addresses; `last` becomes the word of the last one. Reports misuse.
   void give_slots(SizeClass c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept;
   // Slots of a span were handed out: what was known of its pages no longer holds.
@@ -383,37 +336,11 @@ class Arena {
   [[nodiscard]] SizeClass class_after_leaving(SpanIndex i) const noexcept {
     return SizeClass{span_class_[i].load(Config::SpanOrders::kAskClass)};
   }
-  // Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Concurrent
-  // frees saw these slots as taken and did not report the span as empty, so we must.
-  void put_back(pool::WordIndex index, std::uint64_t bits) noexcept {
-    const SizeClass c = class_of_span(pool::span_of(index));
-    const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(index));
-    (void)give_word(c, index, bits, full, *word_address(index));
-  }
-  // Returns the bits that were set already; then nothing was changed.
-  [[nodiscard]] std::uint64_t give_word(SizeClass c, pool::WordIndex index, std::uint64_t bits, std::uint64_t full,
-                                        Word& word) noexcept {
-    const std::uint64_t old = pools_[c].put(index, bits, word);
-    if ((old & bits) != 0) [[unlikely]]
-      return old & bits;
-    if ((old | bits) == full) note_full(c, index);
-    return 0;
-  }
-  // A word became full: its span may be wholly free. One bit set, once per span that empties.
-  void note_full(SizeClass c, pool::WordIndex index) noexcept {
-    const SpanIndex span = pool::span_of(index);
-    if (!empties_.test(span) && pools_[c].looks_full(span, pool::word_in_span(index))) {
-      empties_.set(span);
-      budget_.not_stuck(kSpanBytes);
-      note_due();
-    }
-  }
-  // Slots of a span were given back: its pages are worth a look. One bit set, once per look.
-  void note_drained(SpanIndex i) noexcept {
-    if (drained_.test(i)) return;
-    drained_.set(i);
-    note_due();
-  }
+  inline void put_back(pool::WordIndex index, std::uint64_t bits) noexcept;
+  [[nodiscard]] inline std::uint64_t give_word(SizeClass c, pool::WordIndex index, std::uint64_t bits, std::uint64_t full,
+                                               Word& word) noexcept;
+  inline void note_full(SizeClass c, pool::WordIndex index) noexcept;
+  inline void note_drained(SpanIndex i) noexcept;
   void drop_hints(SpanIndex i, bool wanted) noexcept;
   [[nodiscard]] SpanIndex reclaim_empty_span(SpanIndex from) noexcept;
   [[nodiscard]] bool reclaim_span(SpanIndex i, SizeClass c) noexcept;
@@ -480,4 +407,8 @@ class Arena {
 
 }  // namespace freehold::alloc
 
-#include "freehold/alloc/arena_impl.hpp"
+#include "freehold/alloc/arena_check.hpp"
+#include "freehold/alloc/arena_purge.hpp"
+#include "freehold/alloc/arena_runs.hpp"
+#include "freehold/alloc/arena_slots.hpp"
+#include "freehold/alloc/arena_spans.hpp"

@@ -300,5 +300,7 @@ class Core {
 
 }  // namespace freehold::alloc
 
-#include "freehold/alloc/core_impl.hpp"
+#include "freehold/alloc/core_caches.hpp"
 #include "freehold/alloc/core_large.hpp"
+#include "freehold/alloc/core_slots.hpp"
+#include "freehold/alloc/core_stats.hpp"

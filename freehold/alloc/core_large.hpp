@@ -8,29 +8,26 @@
 
 namespace freehold::alloc {
 
-#define FREEHOLD_CORE_TEMPLATE template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-#define FREEHOLD_CORE Core<A, Config, Pages, Clock>
-
 // ---- threads' caches of runs -------------------------------------------------------------------------------------------
 
 // Null: there is none, or another thread is in it. Pre: the caller is the cache's owner, and inside by the cache's mark.
-FREEHOLD_CORE_TEMPLATE
-typename FREEHOLD_CORE::Runs* FREEHOLD_CORE::own_runs(Cache& cache) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+typename Core<A, Config, Pages, Clock>::Runs* Core<A, Config, Pages, Clock>::own_runs(Cache& cache) noexcept {
   // After our mark was set: either we see that it is closed, or whoever closed it sees the mark.
   return cache.runs_closed.load(Config::RunOrders::kAskClosed) == 0 ? cache.runs : nullptr;
 }
 
 // The first use of a run by this thread.
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::make_runs(Cache& cache) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::make_runs(Cache& cache) noexcept {
   const sync::Guard guard(registry_);
   void* const memory = metadata_.allocate(sizeof(Runs));
   if (memory != nullptr) cache.runs = new (memory) Runs;
 }
 
 // Null: it must not keep a word more.
-FREEHOLD_CORE_TEMPLATE
-typename FREEHOLD_CORE::Reserved* FREEHOLD_CORE::word_to_reserve(Runs& runs) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+typename Core<A, Config, Pages, Clock>::Reserved* Core<A, Config, Pages, Clock>::word_to_reserve(Runs& runs) noexcept {
   std::int64_t left = run_budget_.load(std::memory_order_relaxed);  // relaxed: a number, it publishes nothing
   if (runs.count() < Runs::kWords)
     while (left > 0)
@@ -43,8 +40,8 @@ typename FREEHOLD_CORE::Reserved* FREEHOLD_CORE::word_to_reserve(Runs& runs) noe
 }
 
 // A run came from the arena: what else is free in its chunk is for this thread.
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::reserve_around(Cache& cache, SpanIndex first) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::reserve_around(Cache& cache, SpanIndex first) noexcept {
   const SlowPath mark(cache);
   if (!arena_.is_worth_reserving(first)) return;
   if (cache.runs == nullptr) make_runs(cache);
@@ -59,8 +56,8 @@ void FREEHOLD_CORE::reserve_around(Cache& cache, SpanIndex first) noexcept {
 }
 
 // From what the thread keeps: what still has its pages, then what others have freed in its chunks, then any.
-FREEHOLD_CORE_TEMPLATE
-RunPlace FREEHOLD_CORE::allocate_reserved(Cache& cache, std::uint32_t pages, unsigned alignment) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+RunPlace Core<A, Config, Pages, Clock>::allocate_reserved(Cache& cache, std::uint32_t pages, unsigned alignment) noexcept {
   const SlowPath mark(cache);
   Runs* const runs = own_runs(cache);
   if (runs == nullptr) return {};
@@ -77,8 +74,8 @@ RunPlace FREEHOLD_CORE::allocate_reserved(Cache& cache, std::uint32_t pages, uns
 }
 
 // False, and nothing done: the thread keeps nothing in its chunk.
-FREEHOLD_CORE_TEMPLATE
-bool FREEHOLD_CORE::free_reserved(Cache& cache, SpanIndex first, std::uint32_t pages) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+bool Core<A, Config, Pages, Clock>::free_reserved(Cache& cache, SpanIndex first, std::uint32_t pages) noexcept {
   const SlowPath mark(cache);
   Runs* const runs = own_runs(cache);
   if (runs == nullptr) return false;
@@ -95,8 +92,8 @@ bool FREEHOLD_CORE::free_reserved(Cache& cache, SpanIndex first, std::uint32_t p
 }
 
 // False: not possible where it is; the run is untouched.
-FREEHOLD_CORE_TEMPLATE
-bool FREEHOLD_CORE::resize_run(Cache* cache, SpanIndex first, std::uint32_t pages) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+bool Core<A, Config, Pages, Clock>::resize_run(Cache* cache, SpanIndex first, std::uint32_t pages) noexcept {
   if (cache != nullptr) {
     const SlowPath mark(*cache);
     Runs* const runs = own_runs(*cache);
@@ -110,8 +107,8 @@ bool FREEHOLD_CORE::resize_run(Cache* cache, SpanIndex first, std::uint32_t page
 }
 
 // So that the purger looks: it finds what was used before it cleared the note, or the note.
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::note_runs_used(Cache& cache) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::note_runs_used(Cache& cache) noexcept {
   if (cache.runs_use.load(std::memory_order_relaxed) == RunsUse::kActive) return;  // relaxed: only we set it
   cache.runs_use.store(RunsUse::kActive, Config::RunOrders::kNoteUse);
   arena_.note_due();
@@ -119,8 +116,8 @@ void FREEHOLD_CORE::note_runs_used(Cache& cache) noexcept {
 
 // What the thread keeps goes to the arena (`own`, or null), and what is beyond the budget to the system. `freed`: bytes,
 // now.
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::relieve(Runs* own, std::size_t freed) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::relieve(Runs* own, std::size_t freed) noexcept {
   const std::uint64_t now = Clock::now();
   if (own != nullptr)
     for (Reserved& r : *own) unreserve(r, now);
@@ -130,8 +127,8 @@ void FREEHOLD_CORE::relieve(Runs* own, std::size_t freed) noexcept {
 }
 
 // What is still too much may be kept by threads that sleep: at most one look for each delay.
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::reclaim_if_it_helps(std::uint64_t now) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::reclaim_if_it_helps(std::uint64_t now) noexcept {
   std::uint64_t next = next_reclaim_.load(std::memory_order_relaxed);  // relaxed: a time
   if (reserved_words() == 0 || gate_ == nullptr || now < next || arena_.budget().excess() <= 0) return;
   if (!next_reclaim_.compare_exchange_strong(next, now + std::max<std::uint64_t>(arena_.purge_delay_ms(), 10),
@@ -143,14 +140,14 @@ void FREEHOLD_CORE::reclaim_if_it_helps(std::uint64_t now) noexcept {
   if (some) (void)arena_.relieve(now);
 }
 
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::unreserve(Reserved& r, std::uint64_t now) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::unreserve(Reserved& r, std::uint64_t now) noexcept {
   if (const void* const twice = arena_.unreserve(r, now); twice != nullptr) [[unlikely]]
     base::fatal(base::HeapError::kDoubleFree, twice);
 }
 
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::empty_runs(Runs& runs) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::empty_runs(Runs& runs) noexcept {
   const std::uint64_t now = Clock::now();
   for (Reserved& r : runs) unreserve(r, now);
   (void)arena_.report(runs);
@@ -159,8 +156,8 @@ void FREEHOLD_CORE::empty_runs(Runs& runs) noexcept {
 }
 
 // The thread ends. Under the lock, since it need not be inside by the cache's mark.
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::end_runs(Cache& cache) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::end_runs(Cache& cache) noexcept {
   if (cache.runs == nullptr) return;  // only its owner makes it
   const sync::Guard guard(registry_);
   cache.runs_use.store(RunsUse::kNone, std::memory_order_relaxed);  // relaxed: read under the lock, or as a hint
@@ -170,8 +167,8 @@ void FREEHOLD_CORE::end_runs(Cache& cache) noexcept {
 
 // Between closing a thread's runs and the look at its mark stands a fence on all CPUs, and between the owner's mark and its
 // look at `runs_closed` a free one: of the two threads one sees the other. We wait for nobody: who is inside keeps its runs.
-FREEHOLD_CORE_TEMPLATE
-bool FREEHOLD_CORE::reclaim_runs(const Cache* mine, bool only_idle) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+bool Core<A, Config, Pages, Clock>::reclaim_runs(const Cache* mine, bool only_idle) noexcept {
   using Orders = typename Config::RunOrders;
   bool some = false, closed = false;
   if (!may_reclaim_) return false;
@@ -199,8 +196,8 @@ bool FREEHOLD_CORE::reclaim_runs(const Cache* mine, bool only_idle) noexcept {
 }
 
 // Memory is short. Returns whether some runs went to the arena.
-FREEHOLD_CORE_TEMPLATE
-bool FREEHOLD_CORE::give_cached_runs(Cache* mine) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+bool Core<A, Config, Pages, Clock>::give_cached_runs(Cache* mine) noexcept {
   bool some = false;
   if (mine != nullptr) {
     const SlowPath mark(*mine);
@@ -215,8 +212,8 @@ bool FREEHOLD_CORE::give_cached_runs(Cache* mine) noexcept {
 
 // ---- large blocks -----------------------------------------------------------------------------------------------------
 
-FREEHOLD_CORE_TEMPLATE
-RunPlace FREEHOLD_CORE::allocate_run(Cache* cache, std::uint32_t pages, unsigned alignment) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+RunPlace Core<A, Config, Pages, Clock>::allocate_run(Cache* cache, std::uint32_t pages, unsigned alignment) noexcept {
   RunPlace place;
   if (cache != nullptr) {
     place = allocate_reserved(*cache, pages, alignment);
@@ -230,8 +227,9 @@ RunPlace FREEHOLD_CORE::allocate_run(Cache* cache, std::uint32_t pages, unsigned
   return arena_.allocate_run(pages, alignment, Clock::now());
 }
 
-FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void* Core<A, Config, Pages, Clock>::allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment,
+                                                    bool& zero) noexcept {
   if (bytes > PTRDIFF_MAX) return nullptr;
   if (bytes <= ArenaType::kChunkBytes && alignment <= ArenaType::kChunkBytes) {
     const auto pages = static_cast<std::uint32_t>(base::ceil_div(std::max<std::size_t>(bytes, 1), Config::kPageBytes));
@@ -246,8 +244,9 @@ void* FREEHOLD_CORE::allocate_large(Cache* cache, std::size_t bytes, std::size_t
   return block == nullptr && give_cached_runs(cache) ? allocate_direct(cache, bytes, alignment, zero) : block;
 }
 
-FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void* Core<A, Config, Pages, Clock>::allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment,
+                                                     bool& zero) noexcept {
   const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);
   if (want < bytes) return nullptr;
   const std::uint64_t now = Clock::now();
@@ -257,15 +256,15 @@ void* FREEHOLD_CORE::allocate_direct(Cache* cache, std::size_t bytes, std::size_
 }
 
 // Whether the limit allows for `bytes` more, if need be after all that is kept has gone back.
-FREEHOLD_CORE_TEMPLATE
-bool FREEHOLD_CORE::admit(Cache* cache, std::size_t bytes) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+bool Core<A, Config, Pages, Clock>::admit(Cache* cache, std::size_t bytes) noexcept {
   const std::uint64_t now = Clock::now();
   return arena_.admit(bytes, now) || (direct_.drop_kept(~std::uint64_t{0}) != 0 && arena_.admit(bytes, now)) ||
          (give_cached_runs(cache) && arena_.admit(bytes, now));
 }
 
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::free_large(Cache* cache, void* block) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::free_large(Cache* cache, void* block) noexcept {
   if (block == nullptr) return;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const SpanIndex i = run_at(address);
@@ -281,8 +280,8 @@ void FREEHOLD_CORE::free_large(Cache* cache, void* block) noexcept {
   tick(now);
 }
 
-FREEHOLD_CORE_TEMPLATE
-void FREEHOLD_CORE::report(const void* block) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::report(const void* block) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   base::HeapError error = base::HeapError::kForeignPointer;
   if (in_arena(address)) {
@@ -293,15 +292,15 @@ void FREEHOLD_CORE::report(const void* block) noexcept {
   base::fatal(error, block);
 }
 
-FREEHOLD_CORE_TEMPLATE
-std::size_t FREEHOLD_CORE::large_bytes(const void* block) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+std::size_t Core<A, Config, Pages, Clock>::large_bytes(const void* block) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const SpanIndex i = run_at(address);
   return i == kNoSpan ? direct_.bytes_of(block) : std::size_t{arena_.run_pages(i)} * Config::kPageBytes;
 }
 
-FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::resize_large(Cache* cache, void* block, std::size_t bytes) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void* Core<A, Config, Pages, Clock>::resize_large(Cache* cache, void* block, std::size_t bytes) noexcept {
   if (bytes <= Classes::kMaxBytes || bytes > PTRDIFF_MAX - Config::kPageBytes) return nullptr;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const std::size_t want = base::align_up(bytes, Config::kPageBytes);
@@ -319,8 +318,9 @@ void* FREEHOLD_CORE::resize_large(Cache* cache, void* block, std::size_t bytes) 
 }
 
 // A large block that outgrows its place goes to a mapping of its own, where it grows without being copied.
-FREEHOLD_CORE_TEMPLATE
-void* FREEHOLD_CORE::move_out_of_arena(Cache* cache, void* block, std::size_t old_bytes, std::size_t bytes) noexcept {
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void* Core<A, Config, Pages, Clock>::move_out_of_arena(Cache* cache, void* block, std::size_t old_bytes,
+                                                       std::size_t bytes) noexcept {
   const auto move = [&] {
     void* const moved = direct_.adopt(block, old_bytes, bytes);
     if (moved != nullptr) free_large(nullptr, block);
@@ -330,8 +330,5 @@ void* FREEHOLD_CORE::move_out_of_arena(Cache* cache, void* block, std::size_t ol
   const sync::Guard guard(admission_);
   return admit(cache, bytes) ? move() : nullptr;
 }
-
-#undef FREEHOLD_CORE
-#undef FREEHOLD_CORE_TEMPLATE
 
 }  // namespace freehold::alloc

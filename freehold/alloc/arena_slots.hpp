@@ -1,0 +1,175 @@
+// Slots and the spans of size classes: how slots leave and enter the word pools, and how spans change classes; see
+// arena.hpp.
+//
+// A class gets a span by claim(). A span whose slots are all free is noted in empties_, by the thread that gives the last
+// one back, and reclaim_span() takes it from its class: all of its slots at once, or none. A search of the former class may
+// still have the span in mind, so take_slots() asks for the class after it took slots, while it cannot change.
+#pragma once
+#include "freehold/alloc/arena.hpp"
+
+namespace freehold::alloc {
+
+// ---- slots ----------------------------------------------------------------------------------------------------------
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+inline pool::Taken Arena<A, Config, Pages>::take_slots(SizeClass c, pool::Cursor& cursor, unsigned want,
+                                                       std::uint32_t thread_id, unsigned max_foreign_spans) noexcept {
+  for (;;) {
+    const pool::Taken taken = pools_[c].find(cursor, want, thread_id, max_foreign_spans);
+    if (taken.bits == 0) return taken;
+    // We hold slots, so the span's class does not change any more.
+    if (class_of_span(pool::span_of(taken.word)) == c) [[likely]] {
+      pools_[c].settle(cursor, taken.word, thread_id);
+      note_taken(pool::span_of(taken.word));
+      return taken;
+    }
+    put_back(taken.word, taken.bits);
+  }
+}
+
+// Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Concurrent
+// frees saw these slots as taken and did not report the span as empty, so we must.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+inline void Arena<A, Config, Pages>::put_back(pool::WordIndex index, std::uint64_t bits) noexcept {
+  const SizeClass c = class_of_span(pool::span_of(index));
+  const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(index));
+  (void)give_word(c, index, bits, full, *word_address(index));
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+inline std::uint64_t Arena<A, Config, Pages>::give_slots(SizeClass c, const pool::Taken& slots) noexcept {
+  const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(slots.word));
+  const std::uint64_t twice = give_word(c, slots.word, slots.bits, full, *word_address(slots.word));
+  if (twice == 0) note_drained(pool::span_of(slots.word));
+  return twice;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept {
+  pool::SlotGroups groups;
+  pool::group_slots(geometry_[c], slots, n, groups);
+  if (groups.misplaced != 0) [[unlikely]]
+    base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
+  if (groups.repeated != 0) [[unlikely]]
+    base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
+  // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
+  Word* words[pool::kMaxBatch];
+  for (std::size_t i = 0; i < groups.count; ++i) {
+    words[i] = word_address(groups.groups[i].word);
+    base::prefetch_for_write(words[i]);
+  }
+  const pool::SpanShape shape = pools_[c].shape();
+  const unsigned last_word = shape.words() - 1;
+  const std::uint64_t last_full = shape.full(last_word);
+  for (std::size_t i = 0; i < groups.count; ++i) {
+    auto [index, bits] = groups.groups[i];
+    const unsigned word = pool::word_in_span(index);
+    const std::uint64_t full = word < last_word ? ~std::uint64_t{0} : word == last_word ? last_full : 0;
+    if ((bits & ~full) != 0) [[unlikely]] {  // the end of a span, too short for one more slot
+      const unsigned beyond = base::lowest_bit(bits & ~full);
+      base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(geometry_[c].address(index, beyond)));
+      bits &= full;
+    }
+    if (const std::uint64_t twice = give_word(c, index, bits, full, *words[i]); twice != 0) [[unlikely]] {
+      base::fatal(base::HeapError::kDoubleFree,
+                  reinterpret_cast<void*>(geometry_[c].address(index, base::lowest_bit(twice))));
+      (void)give_word(c, index, bits & ~twice, full, *words[i]);  // a test's handler returned: the others are innocent
+      continue;
+    }
+    if (i == 0 || pool::span_of(index) != pool::span_of(last)) note_drained(pool::span_of(index));
+    last = index;
+  }
+}
+
+// Returns the bits that were set already; then nothing was changed.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+inline std::uint64_t Arena<A, Config, Pages>::give_word(SizeClass c, pool::WordIndex index, std::uint64_t bits,
+                                                        std::uint64_t full, Word& word) noexcept {
+  const std::uint64_t old = pools_[c].put(index, bits, word);
+  if ((old & bits) != 0) [[unlikely]]
+    return old & bits;
+  if ((old | bits) == full) note_full(c, index);
+  return 0;
+}
+
+// A word became full: its span may be wholly free. One bit set, once per span that empties.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+inline void Arena<A, Config, Pages>::note_full(SizeClass c, pool::WordIndex index) noexcept {
+  const SpanIndex span = pool::span_of(index);
+  if (!empties_.test(span) && pools_[c].looks_full(span, pool::word_in_span(index))) {
+    empties_.set(span);
+    budget_.not_stuck(kSpanBytes);
+    note_due();
+  }
+}
+
+// Slots of a span were given back: its pages are worth a look. One bit set, once per look.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+inline void Arena<A, Config, Pages>::note_drained(SpanIndex i) noexcept {
+  if (drained_.test(i)) return;
+  drained_.set(i);
+  note_due();
+}
+
+// ---- spans of classes -----------------------------------------------------------------------------------------------
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+pool::Taken Arena<A, Config, Pages>::claim(SizeClass c, unsigned keep, std::uint32_t thread_id, std::uint64_t now) noexcept {
+  const SpanIndex i = span_for(c, now);
+  if (i == kNoSpan) return {};
+  last_users_[i].store(pool::LastUser::active(thread_id).value, std::memory_order_relaxed);
+  auto& chunk = chunks_.chunk(i / kChunkSpans);
+  if (!chunk.has_records.load(std::memory_order_relaxed)) chunk.has_records.store(true, std::memory_order_relaxed);
+  counters_.span_claims.fetch_add(1, std::memory_order_relaxed);
+  budget_.class_spans(kSpanBytes);
+  span_class_[i].store(static_cast<std::uint8_t>(c.index()), Config::SpanOrders::kSetClass);
+  return pools_[c].publish(i, keep);
+}
+
+// A span that is the caller's: free and warm, or of another class that has become wholly free, or clean.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+SpanIndex Arena<A, Config, Pages>::span_for(SizeClass c, std::uint64_t now) noexcept {
+  const ChunkKind kind = chunk_kind_of(c);
+  const TakenSpans t = take_spans(kind, 1, 1, true, now);
+  if (t.first == kNoSpan || kind != ChunkKind::kSlots || t.dirty != 0) return t.first;
+  // The first span of a chunk that is wholly clean: as good as new, so huge pages pay again.
+  const auto& chunk = chunks_.chunk(t.first / kChunkSpans);
+  if (t.purged_at != 0 && chunk.dirty.load(std::memory_order_relaxed) == 0 &&
+      std::popcount(chunk.free.load(std::memory_order_relaxed)) == static_cast<int>(kChunkSpans) - 1)
+    advise_chunk(t.first / kChunkSpans, chunk.kind.load(std::memory_order_relaxed), false);
+  return t.first;
+}
+
+// Takes one wholly free span at or after `from` back from its class; the span is the caller's.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+SpanIndex Arena<A, Config, Pages>::reclaim_empty_span(SpanIndex from) noexcept {
+  for (SpanIndex i = empties_.find(from); i != Tree::kNone; i = empties_.find(i + 1)) {
+    empties_.retire(i, [] { return false; });
+    if (const SizeClass c = class_after_leaving(i); c.is_slot() && reclaim_span(i, c)) return i;
+  }
+  return kNoSpan;
+}
+
+// Takes every slot of span `i` of class `c`; the span is the caller's then, of no class. The class is asked again while we
+// hold slots: until then the span may have changed hands.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::reclaim_span(SpanIndex i, SizeClass c) noexcept {
+  Pool& pool = pools_[c];
+  if (!pool.take_all(i)) {
+    // What was missing may have come back while we held other words, unseen by the thread that brought it; and the span may
+    // be another class's by now.
+    if (const SizeClass now_c = class_of_span(i); now_c.is_slot() && pools_[now_c].looks_full(i)) empties_.set(i);
+    return false;
+  }
+  if (class_of_span(i) != c) [[unlikely]] {
+    for (unsigned w = 0; w < pool.shape().words(); ++w) put_back(pool::word_index(i, w), pool.shape().full(w));
+    return false;
+  }
+  span_class_[i].store(0, std::memory_order_relaxed);  // relaxed: nobody holds a slot, so nobody asks; free spans publish it
+  counters_.span_returns.fetch_add(1, std::memory_order_relaxed);
+  drop_hints(i, false);
+  budget_.class_spans(-static_cast<std::int64_t>(kSpanBytes));
+  return true;
+}
+
+}  // namespace freehold::alloc

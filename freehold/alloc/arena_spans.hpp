@@ -1,0 +1,242 @@
+// Where the arena's spans come from: its address space and tables, new chunks, free spans that are taken and given; see
+// arena.hpp.
+#pragma once
+#include <bit>
+#include <cerrno>
+
+#include "freehold/alloc/arena.hpp"
+
+namespace freehold::alloc {
+
+// ---- start ----------------------------------------------------------------------------------------------------------
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::lay_out_tables(std::size_t spans) noexcept {
+  constexpr unsigned kChunkShift = std::bit_width(kChunkSpans) - 1;
+  space_ = {};
+  const auto add_tree = [&](std::size_t bits, unsigned shift, std::size_t stride) {
+    unsigned first = 0;
+    for (std::size_t words = base::ceil_div(bits, 64), level = 0;; words = base::ceil_div(words, 64), ++level) {
+      shift += 6;
+      const unsigned t = space_.add_table(stride * sizeof(Word), shift, words, level != 0);
+      if (level == 0) first = t;
+      if (words == 1) return first;
+    }
+  };
+  table_numbers_[0] = space_.add_table(sizeof(ClassByte), 0, spans);
+  table_numbers_[1] = space_.add_table(sizeof(HintWord), 0, spans);  // last users
+  table_numbers_[2] = space_.add_table(sizeof(HintWord), 0, spans);  // pages of runs
+  table_numbers_[3] = space_.add_table(sizeof(SpanType), 0, spans);
+  table_numbers_[4] = space_.add_table(sizeof(Chunk<A>), kChunkShift, spans / kChunkSpans);
+  // Class 0 is not a class: its stripes are empties_ and drained_ (a stripe of its own behind, if there is but one).
+  (void)add_tree(spans / kChunkSpans, kChunkShift, Chunks::kTrees);
+  table_numbers_[5] = add_tree(spans, 0, Classes::kCount * settings_.stripes + 1);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::attach_tables(std::size_t spans) noexcept {
+  const auto table = [&]<class T>(unsigned t, T*& to) { to = static_cast<T*>(space_.table(t)); };
+  table(table_numbers_[0], span_class_);
+  table(table_numbers_[1], last_users_);
+  table(table_numbers_[2], run_pages_);
+  table(table_numbers_[3], spans_);
+  chunks_.attach(static_cast<Chunk<A>*>(space_.table(table_numbers_[4])),
+                 static_cast<Word*>(space_.table(table_numbers_[4] + 1)), spans / kChunkSpans);
+  const std::size_t stripes = settings_.stripes;
+  const std::size_t trees = Classes::kCount * stripes + 1;
+  Word* const words = static_cast<Word*>(space_.table(table_numbers_[5]));
+  empties_.attach(words, trees, spans);
+  drained_.attach(words + Classes::kCount * stripes, trees, spans);
+  for (const SizeClass c : AllClasses<Classes>{}) {
+    const auto bytes = static_cast<std::uint32_t>(Classes::slot_bytes(c));
+    geometry_[c] = pool::SlotGeometry::of(base_, kSpanShift, bytes);
+    pools_[c].attach(&storage_, c.index(), {static_cast<std::uint32_t>(kSpanBytes / bytes)}, words + c.index() * stripes,
+                     trees, spans, settings_.stripes);
+  }
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::init(Pages& pages, const ArenaSettings& settings) noexcept {
+  pages_ = &pages;
+  settings_ = settings;
+  settings_.purge_delay_ms = std::min(settings.purge_delay_ms, kMostDelayMs);
+  limit_.store(settings.limit_bytes, std::memory_order_relaxed);
+  const std::size_t spans = settings.capacity_bytes >> kSpanShift;
+  lay_out_tables(spans);
+  if (!space_.init(pages, settings.capacity_bytes)) return false;
+  base_ = reinterpret_cast<std::uintptr_t>(space_.memory());
+  attach_tables(spans);
+  max_chunks_ = static_cast<std::uint32_t>(spans / kChunkSpans);
+  return true;
+}
+
+// ---- growing --------------------------------------------------------------------------------------------------------
+
+// The chunk that `kind` gets next; kNoChunk: the address space is used up. Extents grow with their kind; at the end of the
+// address space one kind takes what is set aside for the other.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+std::uint32_t Arena<A, Config, Pages>::next_chunk(ChunkKind kind) noexcept {
+  Extent& mine = extents_[static_cast<unsigned>(kind)];
+  if (mine.next < mine.end) return mine.next;
+  if (chunks_end_ < max_chunks_) {
+    const std::uint32_t want = std::clamp(mine.chunks / 2, 1U, Config::kMaxExtentChunks);
+    mine.next = chunks_end_;
+    mine.end = chunks_end_ = std::min(max_chunks_, chunks_end_ + want);
+    return mine.next;
+  }
+  Extent& theirs = extents_[static_cast<unsigned>(other(kind))];
+  if (theirs.next == theirs.end) return Chunks::kNoChunk;
+  --theirs.end;
+  mine.next = theirs.end;
+  mine.end = mine.next + 1;
+  return mine.next;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned cpu) noexcept {
+  Extent& extent = extents_[static_cast<unsigned>(kind)];
+  std::uint32_t c;
+  std::size_t end;
+  for (;; ++extent.next) {  // somebody else's mapping in a chunk stays there: the next one serves
+    c = next_chunk(kind);
+    if (c == Chunks::kNoChunk) return false;
+    end = (std::size_t{c} + 1) * kChunkSpans;
+    if (!space_.grow_tables(end)) return false;
+    if (space_.map_memory(std::size_t{c} * kChunkBytes, kChunkBytes)) break;
+    if (errno != EEXIST) return false;
+  }
+  // Under mlockall() a chunk costs all of its memory at once: CPUs share chunks then.
+  if (pages_->is_resident(reinterpret_cast<void*>(address(static_cast<SpanIndex>(end - 1)))))
+    memory_is_locked_.store(true, std::memory_order_relaxed);
+  advise_chunk(c, kind, extent.chunks == 0);
+  if (settings_.prefault) pages_->populate(reinterpret_cast<void*>(address(c * kChunkSpans)), kChunkBytes);
+  ++extent.next;
+  ++extent.chunks;
+  // Before the chunk's spans can be had: relaxed, published with them.
+  if (end > span_count()) {
+    span_count_.store(end, std::memory_order_relaxed);
+    if constexpr (requires { Config::note_span_count(end); }) Config::note_span_count(end);
+  }
+  chunks_.add(c, kind, cpu);
+  return true;
+}
+
+// Huge pages only once the heap is clearly not small: a small program pays for what it uses, also where the system's
+// default would be huge. Never asked for under runs, of which only the last span's first pages may be touched.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::advise_chunk(std::uint32_t chunk, ChunkKind kind, bool first) noexcept {
+  const std::uintptr_t at = address(chunk * kChunkSpans);
+  const auto advise = [&](std::size_t from, std::size_t end, bool wanted) {
+    if (from < end) pages_->advise_huge(reinterpret_cast<void*>(at + from), end - from, wanted);
+    if (wanted) some_huge_.store(true, std::memory_order_relaxed);
+  };
+  const std::size_t small = first && settings_.huge_pages == HugePages::kAuto ? Config::kHugeAfterBytes : 0;
+  if (settings_.huge_pages == HugePages::kOff)
+    advise(0, kChunkBytes, false);
+  else
+    advise(0, small, false);
+  if (settings_.huge_pages != HugePages::kOff && kind == ChunkKind::kSlots) advise(small, kChunkBytes, true);
+}
+
+// ---- free spans -----------------------------------------------------------------------------------------------------
+
+// Free spans from wherever there are some; accounted for as no longer free.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+TakenSpans Arena<A, Config, Pages>::take_spans(ChunkKind kind, unsigned n, unsigned alignment, bool reuse,
+                                               std::uint64_t now) noexcept {
+  Shard& shard = shards_[shard_number()];
+  TakenSpans t = take_or_reuse(kind, n, alignment, shard, reuse);
+  if (t.first == kNoSpan) t = take_or_grow(kind, n, alignment, shard);
+  if (t.first == kNoSpan) t = take_anywhere(kind, n, alignment, shard, now);
+  if (t.first == kNoSpan) return t;
+  (void)budget_.spans_changed(shard.budget, -static_cast<std::int64_t>(t.dirty * kSpanBytes), 0);
+  if (t.dirty == n || may_use_fresh(t, n, now)) return t;
+  give_untouched(t, n);
+  return {};
+}
+
+// For a span of a class (`reuse`): before clean memory, a span of another class that has become wholly free.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+TakenSpans Arena<A, Config, Pages>::take_or_reuse(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard,
+                                                  bool reuse) noexcept {
+  const auto cpu = static_cast<unsigned>(&shard - shards_);
+  const bool anywhere = memory_is_locked_.load(std::memory_order_relaxed);
+  const TakenSpans t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
+  if (!reuse || t.dirty != 0) return t;
+  const SpanIndex i = reclaim_empty_span(0);
+  if (i == kNoSpan) return t;
+  if (t.first != kNoSpan) chunks_.give_untouched(t, n);
+  (void)budget_.spans_changed(shard.budget, static_cast<std::int64_t>(kSpanBytes), 0);
+  return {i, 1, 0};
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+TakenSpans Arena<A, Config, Pages>::take_or_grow(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard) noexcept {
+  constexpr unsigned kTries = 4;  // others may take the new chunk's spans before us
+  const auto cpu = static_cast<unsigned>(&shard - shards_);
+  const sync::Guard guard(grow_lock_);
+  for (unsigned i = 0; i < kTries; ++i) {
+    // Another thread may have grown while we waited.
+    const bool anywhere = memory_is_locked_.load(std::memory_order_relaxed);
+    const TakenSpans t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
+    if (t.first != kNoSpan) return t;
+    if (!grow(kind, cpu)) break;
+  }
+  return {};
+}
+
+// Memory is short: anything will do, and wholly free spans of every class become free spans.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+TakenSpans Arena<A, Config, Pages>::take_anywhere(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard,
+                                                  std::uint64_t now) noexcept {
+  const auto cpu = static_cast<unsigned>(&shard - shards_);
+  for (const bool reclaimed : {false, true}) {
+    if (reclaimed)
+      for (SpanIndex i = reclaim_empty_span(0); i != kNoSpan; i = reclaim_empty_span(i + 1)) give_spans(i, 1, now);
+    for (const ChunkKind k : {kind, other(kind)}) {
+      const TakenSpans t = chunks_.take(k, n, alignment, cpu, shard.cursor(k), true);
+      if (t.first != kNoSpan) return t;
+    }
+  }
+  return {};
+}
+
+// Whether the limit allows for the clean ones of n spans, of which the dirty ones are accounted for as no longer free and
+// not yet as used; regrets that they are clean.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::may_use_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept {
+  if (limit() != 0 && !admit(std::size_t{n} * kSpanBytes, now)) return false;
+  regret_fresh(t, n, now);
+  return true;
+}
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::regret_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept {
+  if (BudgetType::is_soon(t.purged_at, now)) budget_.regret(static_cast<std::int64_t>((n - t.dirty) * kSpanBytes), now);
+}
+
+// Puts spans that are nobody's among the free ones; they may hold pages.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::give_spans(SpanIndex first, unsigned n, std::uint64_t now, bool just_now) noexcept {
+  chunks_.give(first, n, true, static_cast<std::uint32_t>(now), just_now);
+  (void)budget_.spans_changed(shards_[shard_number()].budget, static_cast<std::int64_t>(n * kSpanBytes), 0);
+  note_due();
+}
+
+// The same for spans that nobody touched since they were taken: what was clean is.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::give_untouched(const TakenSpans& t, unsigned n) noexcept {
+  chunks_.give_untouched(t, n);
+  (void)budget_.spans_changed(shards_[shard_number()].budget, static_cast<std::int64_t>(t.dirty * kSpanBytes), 0);
+  note_due();
+}
+
+// Reports changes of free and of used spans; relieves if they break the budget.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept {
+  constexpr auto kBytes = static_cast<std::int64_t>(kSpanBytes);
+  const bool reported = budget_.spans_changed(shards_[shard_number()].budget, dirty_spans * kBytes, run_spans * kBytes);
+  if (reported && run_spans < 0 && budget_.excess() > kSlackBytes)
+    relieve(now, static_cast<std::size_t>(-run_spans) << kSpanShift);
+}
+
+}  // namespace freehold::alloc

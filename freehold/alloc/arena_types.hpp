@@ -1,0 +1,43 @@
+// The arena's settings, its counters, the memory orders of its hand-over of spans, and where a run lies; see arena.hpp.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/alloc/span.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::alloc {
+
+enum class HugePages : std::uint8_t { kOff, kAuto, kOn };
+
+struct ArenaSettings {
+  std::size_t capacity_bytes = 0;  // at most this much memory; a power of two
+  unsigned stripes = 8;            // of the word pools' trees: a power of two, about four a CPU
+  std::uint64_t purge_delay_ms = 500;
+  HugePages huge_pages = HugePages::kAuto;
+  bool prefault = false;          // new chunks get their pages at once
+  std::uint64_t limit_bytes = 0;  // of what is in use and kept; 0: none
+};
+
+// What the arena did since its start.
+template <sync::Atomics A>
+struct ArenaCounters {
+  typename A::template atomic<std::uint64_t> purged_bytes{0}, purge_calls{0}, span_claims{0}, span_returns{0};
+};
+
+// The memory orders of the hand-over of spans between classes, so that the model tests can weaken each.
+struct ArenaOrders {
+  // seq_cst: release for threads that take the span's slots, and ordered against note_full()'s look into the set of empties
+  // (store buffering with reclaim_empty_span(), which leaves the set first and then asks for the class).
+  static constexpr auto kSetClass = std::memory_order_seq_cst;
+  static constexpr auto kAskClass = std::memory_order_seq_cst;
+};
+
+// A run of spans.
+struct RunPlace {
+  SpanIndex first = kNoSpan;
+  bool zero = false;  // its pages read as zero
+};
+
+}  // namespace freehold::alloc

@@ -1,0 +1,171 @@
+// What happens when a thread's array is empty or full; see core.hpp. Each step calls those that are indented below it, and
+// returns.
+//
+//   refill(c)                           the array of class c is empty
+//     grow                                it doubles, if the caches' budget has room
+//     find_slots
+//       Arena::take_slots                   free slots where the thread worked last, or where no other thread works
+//         WordPool::find                      the word of the cursor; the thread's stripe of the tree; the other stripes
+//           take_word                           one exchange for up to 64 slots
+//         put_back, and again                 only if the span went to another class meanwhile
+//       Arena::claim                        else a new span, of which the thread gets the first word
+//         span_for                            free with its pages; wholly free of another class; clean; a new chunk
+//         WordPool::publish
+//       direct_.drop_kept, give_cached_runs  memory is short: the same again with what these give back
+//       Arena::take_slots                   and at last slots in any span
+//     list_slots                          from bits to addresses, into the array
+//
+//   drain(c, slot)                      the array of class c is full
+//     grow                                it doubles, or
+//     put_back                            its older half goes back
+//       Arena::give_slots
+//         group_slots                         from addresses to bits of words
+//         WordPool::put                       one fetch_add for each word
+//           announce                            the word was empty: its summary, and the tree of the span's class
+//         note_full                           the word is full: if all words of the span are, it may be reclaimed
+//         note_drained                        the span's pages are worth a look
+//       report_slots                        every 64 KiB: tells the budget
+//         relieve                             free memory beyond the budget goes back to the system, in a bounded step
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "freehold/alloc/core.hpp"
+
+namespace freehold::alloc {
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void* Core<A, Config, Pages, Clock>::refill(Cache& cache, SizeClass c) noexcept {
+  const SlowPath mark(cache);
+  auto& bin = cache.bins[c];
+  if (bin.capacity < max_slots(c)) (void)grow(cache, c);
+  bin.active = true;
+  const unsigned want = std::clamp(bin.capacity / 2U, 1U, 64U);
+  pool::Taken taken = find_slots(bin.cursor, c, want, cache.id, &cache);
+  if (taken.bits == 0) return nullptr;
+  // Relaxed: only this thread writes it.
+  bin.refills.store(bin.refills.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  count_slow_call(cache);
+  const auto& geometry = arena_.geometry(c);
+  const auto slot_bytes = static_cast<std::int64_t>(Classes::slot_bytes(c));
+  report_slots(cache, std::popcount(taken.bits) * slot_bytes);
+  if (bin.capacity <= 1) return reinterpret_cast<void*>(geometry.address(taken.word, base::lowest_bit(taken.bits)));
+  void** top = bin.array + 1;
+  top += pool::list_slots(geometry, taken, top);
+  // A fragmented word yields little: a few more make the call worth while.
+  for (unsigned tries = 0; tries < 7; ++tries) {
+    const auto have = static_cast<unsigned>(top - (bin.array + 1));
+    if (have * 2 >= want) break;
+    // Again `want`, not what is missing: the rest of a word that was cut would be the next call's fragment, and so on.
+    taken = arena_.take_slots(c, bin.cursor, want, cache.id, max_foreign_spans_);
+    if (taken.bits == 0) break;
+    report_slots(cache, std::popcount(taken.bits) * slot_bytes);
+    top += pool::list_slots(geometry, taken, top);
+  }
+  cache.top[c] = top - 1;
+  return top[-1];
+}
+
+// Free slots where nobody else works; else a new span, unless that many threads work in this class already that sharing is
+// no loss; else, when memory is short, free slots anywhere.
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+pool::Taken Core<A, Config, Pages, Clock>::find_slots(pool::Cursor& cursor, SizeClass c, unsigned want,
+                                                      std::uint32_t thread_id, Cache* cache) noexcept {
+  pool::Taken taken = arena_.take_slots(c, cursor, want, thread_id, max_foreign_spans_);
+  if (taken.bits != 0) return taken;
+  taken = arena_.claim(c, want, thread_id, Clock::now());
+  // Kept mappings count under every limit, and so do runs that threads keep.
+  if (taken.bits == 0 && direct_.drop_kept(~std::uint64_t{0}) != 0) taken = arena_.claim(c, want, thread_id, Clock::now());
+  if (taken.bits == 0 && give_cached_runs(cache)) taken = arena_.claim(c, want, thread_id, Clock::now());
+  if (taken.bits == 0) return arena_.take_slots(c, cursor, want, thread_id, 0);
+  arena_.pool(c).settle(cursor, taken.word, thread_id);
+  return taken;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot) noexcept {
+  const SlowPath mark(cache);
+  auto& bin = cache.bins[c];
+  bin.active = true;
+  bin.drains.store(bin.drains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  count_slow_call(cache);
+  if (bin.capacity < max_slots(c) && grow(cache, c)) {
+    (void)cache.push(c, slot);
+    return;
+  }
+  if (bin.capacity == 0) return put_back(cache, c, &slot, 1);
+  const std::size_t n = cache.entries(c);
+  if (n == bin.capacity) {
+    const std::size_t oldest = std::min<std::size_t>((n + 1) / 2, 64);
+    put_back(cache, c, bin.array + 1, oldest);
+    std::memmove(bin.array + 1, bin.array + 1 + oldest, (n - oldest) * sizeof(void*));
+    cache.top[c] -= oldest;
+  }
+  (void)cache.push(c, slot);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::put_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept {
+  arena_.give_slots(c, slots, n, cache.bins[c].cursor.word);
+  report_slots(cache, -static_cast<std::int64_t>(n * Classes::slot_bytes(c)));
+}
+
+// Adds to what the cache took (positive) or gave back since its last report, and reports when it is worth while; 0 reports
+// what there is.
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::report_slots(Cache& cache, std::int64_t bytes) noexcept {
+  const std::int64_t unreported = cache.unreported += bytes;
+  if (bytes != 0 && unreported < kReportBytes && unreported > -kReportBytes) return;
+  const std::int64_t sum = std::exchange(cache.unreported, 0);
+  if (arena_.report_slots(sum)) relieve(own_runs(cache), 0);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::count_slow_call(Cache& cache) noexcept {
+  // Every 64th call, or every one while memory waits to be given back: a program that went quiet makes few.
+  if (++cache.slow_calls % kSlowCallsPerTick == 0 || arena_.something_due()) [[unlikely]]
+    tick_slow(cache);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::tick_slow(Cache& cache) noexcept {
+  tick(Clock::now());
+  if (cache.slow_calls % (kSlowCallsPerTick * kTicksPerIdleLook) == 0) look_for_idle_bins(cache);
+}
+
+// ---- without a thread's cache ---------------------------------------------------------------------------------------
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+std::size_t Core<A, Config, Pages, Clock>::take_batch(SizeClass c, void** slots, std::size_t n, unsigned cpu) noexcept {
+  pool::Cursor cursor;
+  const std::uint32_t thread_id = kFirstCpuId + cpu;
+  const pool::Taken taken = find_slots(cursor, c, static_cast<unsigned>(n), thread_id, nullptr);
+  arena_.pool(c).clear_active(cursor, thread_id);
+  if (taken.bits == 0) return 0;
+  (void)arena_.report_slots(std::popcount(taken.bits) * static_cast<std::int64_t>(Classes::slot_bytes(c)));
+  return pool::list_slots(arena_.geometry(c), taken, slots);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::give_batch(SizeClass c, void* const* slots, std::size_t n) noexcept {
+  pool::WordIndex last = 0;
+  arena_.give_slots(c, slots, n, last);
+  const std::uint64_t now = Clock::now();
+  if (arena_.report_slots(-static_cast<std::int64_t>(n * Classes::slot_bytes(c)))) relieve(nullptr, 0);
+  tick(now);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void* Core<A, Config, Pages, Clock>::allocate_uncached(SizeClass c) noexcept {
+  void* slot;
+  return take_batch(c, &slot, 1, 0) == 1 ? slot : nullptr;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::free_uncached(SizeClass c, void* slot) noexcept {
+  give_batch(c, &slot, 1);
+  late_frees_.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace freehold::alloc

@@ -1,0 +1,273 @@
+// The members of DirectBlocks: its table, kept mappings, and blocks; see direct_blocks.hpp.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "freehold/alloc/direct_blocks.hpp"
+
+namespace freehold::alloc {
+
+// ---- the table --------------------------------------------------------------------------------------------------------
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool DirectBlocks<A, Config, Pages>::more_buckets() noexcept {
+  const std::size_t count = bucket_count_ == 0 ? kFirstBuckets : bucket_count_ * 4;
+  const std::size_t bytes = base::align_up(count * sizeof(Record*), Config::kPageBytes);
+  auto** const buckets = static_cast<Record**>(pages_->map(bytes));
+  if (buckets == nullptr) return false;
+  Record** const old = buckets_;
+  const std::size_t old_count = bucket_count_, old_bytes = bucket_bytes_;
+  buckets_ = buckets;
+  bucket_count_ = count;
+  bucket_bytes_ = bytes;
+  for (std::size_t b = 0; b < old_count; ++b)
+    for (Record* r = old[b]; r != nullptr;) {
+      Record* const next = r->next;
+      Record*& bucket = buckets_[bucket_of(r->block)];
+      r->next = bucket;
+      bucket = r;
+      r = next;
+    }
+  if (old != nullptr) (void)pages_->unmap(old, old_bytes);
+  return true;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void* DirectBlocks<A, Config, Pages>::insert(Record* record, const Record& value, std::size_t counted) noexcept {
+  const sync::Guard guard(lock_);
+  *record = value;
+  Record*& bucket = buckets_[bucket_of(value.block)];
+  record->next = bucket;
+  bucket = record;
+  ++count_;
+  small_ += is_small(value.mapping_bytes) ? 1 : 0;
+  live_bytes_.store(live_bytes() + value.mapping_bytes, std::memory_order_relaxed);
+  budget_->direct(static_cast<std::int64_t>(value.mapping_bytes - counted));
+  return reinterpret_cast<void*>(value.block);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+typename DirectBlocks<A, Config, Pages>::Record* DirectBlocks<A, Config, Pages>::remove(std::uintptr_t block) noexcept {
+  const sync::Guard guard(lock_);
+  if (bucket_count_ == 0) return nullptr;
+  for (Record** link = &buckets_[bucket_of(block)]; *link != nullptr; link = &(*link)->next) {
+    Record* const record = *link;
+    if (record->block != block) continue;
+    *link = record->next;
+    --count_;
+    small_ -= is_small(record->mapping_bytes) ? 1 : 0;
+    live_bytes_.store(live_bytes() - record->mapping_bytes, std::memory_order_relaxed);
+    return record;
+  }
+  return nullptr;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+std::size_t DirectBlocks<A, Config, Pages>::bytes_of(const void* block) noexcept {
+  const sync::Guard guard(lock_);
+  if (bucket_count_ == 0) return 0;
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  for (const Record* r = buckets_[bucket_of(address)]; r != nullptr; r = r->next)
+    if (r->block == address) return r->bytes;
+  return 0;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool DirectBlocks<A, Config, Pages>::contains(const void* address) noexcept {
+  const sync::Guard guard(lock_);
+  for (std::size_t b = 0; b < bucket_count_; ++b)
+    for (const Record* r = buckets_[b]; r != nullptr; r = r->next)
+      if (reinterpret_cast<std::uintptr_t>(address) - r->mapping < r->mapping_bytes) return true;
+  return false;
+}
+
+// ---- kept mappings ----------------------------------------------------------------------------------------------------
+
+// A kept mapping of at least `bytes`, and at most a quarter more.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_kept(std::size_t bytes) noexcept {
+  if (!keeps_some()) return {};
+  const sync::Guard guard(lock_);
+  Kept* best = nullptr;
+  for (Kept& k : kept_)
+    if (k.bytes >= bytes && k.bytes <= bytes + bytes / 4 && (best == nullptr || k.bytes < best->bytes)) best = &k;
+  return best == nullptr ? Kept{} : take_out(*best);
+}
+
+// The kept mapping that was freed first, if that was at or before `before`.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_oldest_locked(
+    std::uint64_t before) noexcept {
+  Kept* oldest = nullptr;
+  for (Kept& k : kept_)
+    if (k.bytes != 0 && k.freed_at <= before && (oldest == nullptr || k.freed_at < oldest->freed_at)) oldest = &k;
+  return oldest == nullptr ? Kept{} : take_out(*oldest);
+}
+
+// Under the lock.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_out(Kept& kept) noexcept {
+  const Kept found = std::exchange(kept, {});
+  kept_count_.store(kept_count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  kept_bytes_.store(kept_bytes() - found.bytes, std::memory_order_relaxed);
+  budget_->kept(-static_cast<std::int64_t>(found.bytes));
+  return found;
+}
+
+// Keeps a mapping that nobody uses, if the budget has room for it.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool DirectBlocks<A, Config, Pages>::keep(std::uintptr_t mapping, std::size_t bytes, std::uint64_t now) noexcept {
+  if (bytes > kMaxKeptBytes || budget_->excess() + static_cast<std::int64_t>(bytes) > 0) return false;
+  const sync::Guard guard(lock_);
+  for (Kept& k : kept_) {
+    if (k.bytes != 0) continue;
+    k = {mapping, bytes, now};
+    kept_count_.store(kept_count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    kept_bytes_.store(kept_bytes() + bytes, std::memory_order_relaxed);
+    budget_->kept(static_cast<std::int64_t>(bytes));
+    return true;
+  }
+  return false;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+std::size_t DirectBlocks<A, Config, Pages>::drop_kept(std::uint64_t before) noexcept {
+  std::size_t bytes = 0;
+  while (keeps_some()) {
+    const Kept old = take_oldest(before);
+    if (old.bytes == 0) break;
+    end(old.mapping, old.bytes);
+    bytes += old.bytes;
+  }
+  return bytes;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void DirectBlocks<A, Config, Pages>::try_drop_one_kept(std::uint64_t before) noexcept {
+  if (!keeps_some() || !lock_.try_lock()) return;
+  const Kept old = take_oldest_locked(before);
+  lock_.unlock();
+  if (old.bytes != 0) end(old.mapping, old.bytes);
+}
+
+// What was kept while more was in use may be too much now.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void DirectBlocks<A, Config, Pages>::relieve(std::uint64_t now) noexcept {
+  while (keeps_some() && budget_->excess() > 0) {
+    const Kept old = take_oldest(~std::uint64_t{0});
+    if (old.bytes == 0) break;
+    end(old.mapping, old.bytes);
+    remember(old.bytes, now);
+  }
+}
+
+// The system may refuse to split one mapping into two: then at least the memory goes back.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void DirectBlocks<A, Config, Pages>::end(std::uintptr_t mapping, std::size_t bytes) noexcept {
+  void* const at = reinterpret_cast<void*>(mapping);
+  if (!pages_->unmap(at, bytes)) (void)pages_->purge(at, bytes);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void DirectBlocks<A, Config, Pages>::remember(std::size_t bytes, std::uint64_t now) noexcept {
+  if (bytes > kMaxKeptBytes) return;
+  const sync::Guard guard(lock_);
+  ended_[next_ended_++ % kRemembered] = {0, bytes, now};
+}
+
+// A mapping of about this size ended a moment ago: keeping it would have been better.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void DirectBlocks<A, Config, Pages>::regret_if_soon(std::size_t bytes, std::uint64_t now) noexcept {
+  const sync::Guard guard(lock_);
+  for (Kept& e : ended_) {
+    if (e.bytes < bytes || e.bytes > bytes + bytes / 4) continue;
+    if (BudgetType::is_soon(static_cast<std::uint32_t>(e.freed_at | 1), now))
+      budget_->regret(static_cast<std::int64_t>(e.bytes), now);
+    e = {};
+    return;
+  }
+}
+
+// ---- blocks -----------------------------------------------------------------------------------------------------------
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t alignment, bool& zero,
+                                               std::uint64_t now) noexcept {
+  const std::size_t extra = alignment > Config::kPageBytes ? alignment : 0;
+  if (bytes + extra < bytes) return nullptr;
+  Record* const record = new_record();
+  if (record == nullptr) return nullptr;
+  zero = true;
+  if (extra == 0) {
+    if (const Kept k = take_kept(bytes); k.bytes != 0) {
+      zero = false;
+      return insert(record, {nullptr, k.mapping, k.mapping, k.bytes, bytes});
+    }
+    regret_if_soon(bytes, now);
+  }
+  void* mapping = pages_->map(bytes + extra);
+  if (mapping == nullptr && drop_kept(~std::uint64_t{0}) != 0) mapping = pages_->map(bytes + extra);
+  if (mapping == nullptr) {
+    drop_record(record);
+    return nullptr;
+  }
+  pages_->name(mapping, bytes + extra, "freehold large");
+  const auto start = reinterpret_cast<std::uintptr_t>(mapping);
+  return insert(record, {nullptr, extra == 0 ? start : base::align_up(start, alignment), start, bytes + extra, bytes});
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool DirectBlocks<A, Config, Pages>::free(const void* block, std::uint64_t now) noexcept {
+  Record* const record = remove(reinterpret_cast<std::uintptr_t>(block));
+  if (record == nullptr) return false;
+  const Record old = *record;
+  drop_record(record);
+  budget_->direct(-static_cast<std::int64_t>(old.mapping_bytes));
+  if (!keep(old.mapping, old.mapping_bytes, now)) {
+    end(old.mapping, old.mapping_bytes);
+    remember(old.mapping_bytes, now);
+  }
+  relieve(now);
+  return true;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  Record* const record = remove(address);
+  if (record == nullptr) return nullptr;
+  Record value = *record;
+  const std::size_t counted = value.mapping_bytes;
+  void* result = nullptr;
+  if (value.block != value.mapping) {  // aligned: only what fits stays
+    if (value.block + bytes <= value.mapping + value.mapping_bytes && bytes >= value.bytes / 2) result = block;
+  } else if (bytes == value.mapping_bytes) {
+    result = block;
+  } else if (is_small(bytes) && !is_small(value.mapping_bytes) && has_most_small()) {
+    result = nullptr;
+  } else if (void* const moved = pages_->remap(block, value.mapping_bytes, bytes); moved != nullptr) {
+    value.block = value.mapping = reinterpret_cast<std::uintptr_t>(moved);
+    value.mapping_bytes = bytes;
+    result = moved;
+  }
+  if (result != nullptr) value.bytes = bytes;
+  (void)insert(record, value, counted);
+  return result;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void* DirectBlocks<A, Config, Pages>::adopt(void* content, std::size_t bytes, std::size_t new_bytes) noexcept {
+  if (is_small(new_bytes) && has_most_small()) return nullptr;
+  Record* const record = new_record();
+  if (record == nullptr) return nullptr;
+  void* const mapping = pages_->move_out(content, bytes, new_bytes);
+  if (mapping == nullptr) {
+    drop_record(record);
+    return nullptr;
+  }
+  const auto start = reinterpret_cast<std::uintptr_t>(mapping);
+  return insert(record, {nullptr, start, start, new_bytes, new_bytes});
+}
+
+}  // namespace freehold::alloc
