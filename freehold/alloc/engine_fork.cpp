@@ -1,0 +1,99 @@
+// fork() from any thread, whatever others do; see fork_gate.hpp and fork_work.hpp.
+//
+// Before a fork the gate closes, and the engine is left by all other threads; they wait, map blocks of their own, or put
+// their frees off. Afterwards what was put off is done. A fork from a handler of signals amid a slow path of the same thread
+// does nothing but keep the purger out: the slow path continues in both processes.
+#include <sched.h>
+#include <unistd.h>
+
+#include <ctime>
+
+#include "freehold/alloc/engine_state.hpp"
+
+namespace freehold::alloc::engine {
+
+constinit Gate g_gate;
+constinit thread_local ForkState t_fork;
+constinit DeferredList<sync::NativeAtomics, Freed, &Freed::next> g_deferred_frees;
+constinit DeferredList<sync::NativeAtomics, NativeCache, &NativeCache::next_ended> g_ended;
+constinit ForkBlocks<sync::NativeAtomics, os::Pages> g_fork_blocks;
+
+namespace {
+
+constexpr std::uint64_t kForkWaitNs = 1'000'000;
+constexpr unsigned kForkTurns = 1'000;  // times that, before a thread that forks no longer waits for another's fork
+
+// A step of the purger is over, and it begins no other; it waits for nobody meanwhile.
+void keep_purger_out() noexcept {
+  ++t_fork.all_forks;
+  g_purger_gate.close();
+  while (!g_purger_gate.is_quiet(g_purger_mark)) ::sched_yield();
+}
+
+}  // namespace
+
+void wait_for_forks() noexcept {
+  const std::uint32_t forks = g_gate.forks();
+  if (forks != t_fork.forks) sync::NativeAtomics::wait_shared(g_gate.word(), forks, kForkWaitNs);
+}
+
+// Does what was put off while threads forked; what yet another fork keeps from being done is put off again.
+void run_deferred() noexcept {
+  for (NativeCache *cache = g_ended.take_all(), *next = nullptr; cache != nullptr; cache = next) {
+    next = cache->next_ended;
+    detach_cache(cache);
+  }
+  for (Freed *block = g_deferred_frees.take_all(), *next = nullptr; block != nullptr; block = next) {
+    next = block->next;
+    deallocate_slow(block);
+  }
+}
+
+void defer_free(Freed* block) noexcept {
+  g_deferred_frees.push(block);
+  if (g_gate.forks() == 0) run_deferred();  // the fork ended meanwhile: nobody else may look
+}
+
+// The engine is left by all other threads, and they stay out; no lock is held.
+void before_fork() noexcept {
+  keep_purger_out();
+  if (t_fork.inside != 0) return;  // a signal's handler forks, amid a slow path of this thread: it continues in both
+  ++t_fork.inside;
+  // One after the other, as far as they do not wait for each other.
+  for (unsigned turn = 0; turn < kForkTurns && g_gate.forks() != t_fork.forks; ++turn) wait_for_forks();
+  run_deferred();  // where forks follow each other closely, nobody else may get to it
+  ++t_fork.forks;
+  g_gate.close();
+  NativeCache* const mine = present_cache();
+  for (unsigned looks = 0; !g_gate.shared_marks_are_quiet() || !g_core.others_are_outside(mine); ++looks) {
+    constexpr timespec kNap{0, 50'000};  // a thread of a lower priority may have to run first
+    looks < 20 ? static_cast<void>(::sched_yield()) : static_cast<void>(::nanosleep(&kNap, nullptr));
+  }
+  --t_fork.inside;
+}
+void after_fork_in_parent() noexcept {
+  --t_fork.all_forks;
+  (void)g_purger_gate.open();
+  if (t_fork.inside != 0) return;
+  --t_fork.forks;
+  if (g_gate.open()) run_deferred();
+}
+void after_fork_in_child() noexcept {
+  g_options.stats_fd = -1;  // it inherits the exit handler, but it is not the process that was asked for stats
+  g_purger.forget();
+  g_purger_gate.reset(--t_fork.all_forks);
+  g_core.arena().budget().set_purged_in_time(false);
+  g_process = ::getpid();
+  if (t_fork.inside != 0) return g_core.after_fork_amid_an_entry(present_cache());
+  --t_fork.forks;
+  g_start_lock.reset();
+  g_fork_blocks.reset();
+  g_ended.forget();  // adopted with all others
+  if (NativeCache* const mine = present_cache(); mine != nullptr) mine->thread.store(g_process);
+  g_look_at.store(kFirstLook, std::memory_order_relaxed);  // relaxed: there is no other thread
+  g_core.after_fork_in_child(present_cache());
+  g_gate.reset(t_fork.forks);
+  run_deferred();
+}
+
+}  // namespace freehold::alloc::engine

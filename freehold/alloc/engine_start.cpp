@@ -1,0 +1,89 @@
+// The engine's first call: options, the arena, and what the process must be told; see engine.hpp.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "freehold/alloc/engine_state.hpp"
+#include "freehold/os/memory_file.hpp"
+
+namespace freehold::alloc::engine {
+
+constinit std::atomic<Start> g_start{Start::kNotYet};
+constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
+constinit os::Pages g_pages;
+constinit Options g_options;
+constinit os::CpuCount g_cpus;
+constinit CpuCaches<NativeCore, Classes> g_cpu_caches;
+constinit pid_t g_process = 0;
+
+namespace {
+
+[[nodiscard]] ArenaSettings settings_for(const Options& options) noexcept {
+  ArenaSettings s;
+  s.purge_delay_ms = options.purge_delay_ms;
+  s.huge_pages = options.huge_pages;
+  s.prefault = options.prefault;
+  s.limit_bytes = options.limit_bytes;
+  s.stripes = std::clamp(std::bit_ceil(4 * g_cpus.cpus), 8U, 64U);
+  // Room for overcommit and for what fragmentation costs in addresses; nothing is reserved.
+  constexpr std::size_t kMost = NativeCore::ArenaType::kMaxCapacityBytes;
+  const std::size_t memory = std::min(os::physical_memory_bytes(), kMost);
+  s.capacity_bytes = std::clamp(std::bit_ceil(memory) * 8, std::size_t{1} << 36, kMost);
+  return s;
+}
+
+void write_stats_at_exit() noexcept {
+  // A program that closes descriptors that it did not open may have a file of its own under this number by now.
+  if (!os::is_sealed_memory_file(g_options.stats_fd)) return;
+  static Stats stats;
+  alloc::stats(stats);
+  const char* from = reinterpret_cast<const char*>(&stats);
+  [[maybe_unused]] const auto written = ::pwrite(g_options.stats_fd, from, sizeof stats, 0);
+}
+
+void announce() noexcept {
+  static constexpr char kLine[] = "freehold: active\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kLine, sizeof kLine - 1);
+}
+
+}  // namespace
+
+bool start() noexcept {
+  const sync::Guard guard(g_start_lock);
+  if (g_start.load(std::memory_order_relaxed) == Start::kReady) return true;
+  g_options = read_options();
+  g_cpus = os::usable_cpus();
+  ArenaSettings settings = settings_for(g_options);
+  const std::size_t budget = g_options.cache_bytes != 0 ? g_options.cache_bytes : NativeConfig::kBudgetBytes;
+  bool ready = false;
+  // An emulator or a container may refuse what the machine could hold: settle for less.
+  for (; !ready && settings.capacity_bytes >= std::size_t{1} << 27; settings.capacity_bytes /= 4)
+    ready = g_core.init(g_pages, settings, budget, g_cpus.cpus, &g_gate);
+  if (!ready) return false;  // the next call tries again: memory may be there by then
+  g_gate.init();
+  g_purger_gate.init();
+  g_process = ::getpid();
+  if (::pthread_key_create(&g_key, thread_ends) != 0)
+    g_key = kNoKey;  // before any thread can have a cache; allocates nothing
+  g_base = g_core.arena().base();
+  g_span_classes = g_core.arena().span_classes();
+  g_start.store(Start::kReady, std::memory_order_release);
+  return true;
+}
+
+void finish_start() noexcept {
+  static constinit std::atomic<bool> done{false};
+  if (done.exchange(true, std::memory_order_acq_rel)) return;
+  ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  if (g_options.stats_fd >= 0) std::atexit(write_stats_at_exit);
+  if (::getauxval(AT_SECURE) != 0) g_options.background_thread = BackgroundThread::kOff;
+  if (g_options.background_thread != BackgroundThread::kOff) std::atexit(end_purger_at_exit);
+  if (g_options.verbose) announce();
+}
+
+}  // namespace freehold::alloc::engine

@@ -1,0 +1,196 @@
+// The state of the process's one engine, and what its parts share; internal to engine*.cpp.
+//
+//   engine.cpp          the functions of engine.hpp: the slow halves of malloc and free, and the rest of the family
+//   engine_start.cpp    the first call: options, arena, exit handlers
+//   engine_threads.cpp  threads' caches from their first call to the threads' end, and the purger thread
+//   engine_fork.cpp     fork: who is inside, who waits, and what is put off meanwhile
+//
+// All of it is constant-initialised: malloc is called before constructors run, and after destructors did.
+#pragma once
+#include <pthread.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/alloc/cpu_cache.hpp"
+#include "freehold/alloc/engine.hpp"
+#include "freehold/alloc/fast_path.hpp"
+#include "freehold/alloc/fork_work.hpp"
+#include "freehold/alloc/options.hpp"
+#include "freehold/alloc/purger_thread.hpp"
+#include "freehold/os/cpu.hpp"
+#include "freehold/os/pages.hpp"
+#include "freehold/sync/fork_gate.hpp"
+#include "freehold/sync/lock.hpp"
+
+// Hidden by name, as in fast_path.hpp.
+namespace freehold::alloc {
+namespace [[gnu::visibility("hidden")]] engine {
+
+using Classes = NativeConfig::Classes;
+using Gate = sync::ForkGate<sync::NativeAtomics>;
+
+// ---- the engine -------------------------------------------------------------------------------------------------------
+
+enum class Start : std::uint32_t { kNotYet, kReady };
+extern constinit std::atomic<Start> g_start;
+extern constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
+extern constinit os::Pages g_pages;
+extern constinit Options g_options;
+extern constinit os::CpuCount g_cpus;
+extern constinit CpuCaches<NativeCore, Classes> g_cpu_caches;
+extern constinit pid_t g_process;  // the one whose threads are ours; another may share our memory (vfork, clone)
+// What freed blocks are filled with, new ones with its complement; 0: nothing.
+extern constinit std::atomic<std::uint8_t> g_perturb;
+
+// Makes the engine work. False: no memory or address space; the next call tries again. engine_start.cpp
+[[nodiscard]] bool start() noexcept;
+// What needs the rest of the process: after the engine works, since this may allocate.
+void finish_start() noexcept;
+
+// ---- threads ----------------------------------------------------------------------------------------------------------
+
+extern constinit void* g_nothing[2];
+// Empty and full at once: what a thread uses before it has a cache, and after. Side by side, so that one compare tells them
+// from a cache of a thread's own.
+struct Modes {
+  NativeCache no_cache{g_nothing};
+  NativeCache cpu{g_nothing};        // of a thread that shares the caches of its CPU
+  NativeCache late{g_nothing};       // of a thread that is ending: it gets no second cache
+  NativeCache perturbed{g_nothing};  // while blocks are filled: every call has to come by
+};
+extern constinit Modes g_modes;
+
+constexpr pthread_key_t kNoKey = PTHREAD_KEYS_MAX;
+extern constinit pthread_key_t g_key;
+constexpr std::uint64_t kFirstLook = 64;
+extern constinit std::atomic<std::uint64_t> g_look_at;  // caches, at the next look for dead threads
+
+// The calling thread's own cache; null if it has none now.
+[[nodiscard]] inline NativeCache* present_cache() noexcept {
+  NativeCache* const cache = t_cache;
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(cache) - reinterpret_cast<std::uintptr_t>(&g_modes);
+  return offset < sizeof g_modes ? nullptr : cache;
+}
+
+// The calling thread's own cache; null if it has none and gets none. engine_threads.cpp
+[[nodiscard, gnu::noinline]] NativeCache* own_cache_slow() noexcept;
+// Gives a cache back that no thread uses any more.
+void detach_cache(NativeCache* cache) noexcept;
+// What g_key calls when a thread ends.
+void thread_ends(void* cache) noexcept;
+[[gnu::noinline]] void change_perturbation_mode(bool fills) noexcept;
+
+// The modes of a thread meet those of the process: called by slow paths, so that fast ones need not ask.
+inline void follow_perturbation_mode() noexcept {
+  const bool fills = g_perturb.load(std::memory_order_relaxed) != 0;  // relaxed: a mode, it publishes nothing
+  if (fills != (t_cache == &g_modes.perturbed)) [[unlikely]]
+    change_perturbation_mode(fills);
+}
+[[nodiscard]] inline NativeCache* own_cache() noexcept {
+  follow_perturbation_mode();
+  return t_cache == &g_modes.no_cache ? own_cache_slow() : present_cache();
+}
+
+// ---- the thread that gives memory back --------------------------------------------------------------------------------
+
+extern constinit PurgerThread g_purger;
+// The purger's own: a thread that forks amid a slow path of its own, from a handler of signals, keeps only the purger out.
+extern constinit Gate g_purger_gate;
+extern constinit Gate::Mark g_purger_mark;
+
+void start_purger_if_worth_while() noexcept;
+void end_purger_at_exit() noexcept;
+// Called where memory is allocated, outside the gate: a program with threads that holds enough to give some back gets one.
+inline void consider_purger() noexcept {
+  if (!g_purger.exists() && g_options.background_thread != BackgroundThread::kOff) start_purger_if_worth_while();
+}
+
+// ---- fork -------------------------------------------------------------------------------------------------------------
+
+extern constinit Gate g_gate;
+
+// The calling thread in the eyes of fork.
+struct ForkState {
+  std::uint16_t inside = 0;  // how often it is inside the gate: more than once if a signal's handler came amid a slow path
+  std::uint16_t forks = 0;   // forks that it has under way, for which it closed the gate
+  std::uint16_t all_forks = 0;
+};
+extern constinit thread_local ForkState t_fork;
+
+// Inside the gate for a scope, unless another thread forks. What changes the engine needs one; what only reads does not.
+class [[nodiscard]] Inside {
+ public:
+  // `cache`: the calling thread's own, or null.
+  explicit Inside(NativeCache* cache) noexcept : own_(cache != nullptr ? &cache->inside : nullptr) {
+    // First and last, as a handler of signals sees it: it may fork amid all this.
+    ++t_fork.inside;
+    sync::NativeAtomics::light_fence();
+    if (own_ != nullptr && !g_gate.is_quiet(*own_)) {  // amid another of this thread, which goes on after us
+      own_ = nullptr;
+      entered_ = true;
+    } else if (own_ != nullptr) {
+      entered_ = g_gate.enter(*own_, t_fork.forks);
+    } else {
+      shared_ = &g_gate.shared_mark(sync::NativeAtomics::thread_number());
+      entered_ = g_gate.enter_shared(*shared_, t_fork.forks);
+    }
+  }
+  ~Inside() {
+    if (entered_) {
+      if (own_ != nullptr) g_gate.leave(*own_);
+      if (shared_ != nullptr) g_gate.leave_shared(*shared_);
+      if (g_core.arena().something_due()) g_purger.wake();
+    }
+    sync::NativeAtomics::light_fence();
+    --t_fork.inside;
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  explicit operator bool() const noexcept { return entered_; }
+
+ private:
+  Gate::Mark* own_;
+  Gate::Mark* shared_ = nullptr;
+  bool entered_;
+};
+
+// For what holds locks of the engine and changes nothing: a handler of signals that forks amid it must not wait for them.
+class [[nodiscard]] Reading {
+ public:
+  Reading() noexcept {
+    ++t_fork.inside;
+    sync::NativeAtomics::light_fence();
+  }
+  ~Reading() {
+    sync::NativeAtomics::light_fence();
+    --t_fork.inside;
+  }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+};
+
+constexpr unsigned kForkTries = 1'000;  // waits, before malloc fails because the system refuses a mapping meanwhile
+// Waits a millisecond at most: most forks are over by then, but this one may be waiting for a lock that the thread holds.
+void wait_for_forks() noexcept;
+
+struct Freed {
+  Freed* next;
+};
+extern constinit DeferredList<sync::NativeAtomics, Freed, &Freed::next> g_deferred_frees;
+extern constinit DeferredList<sync::NativeAtomics, NativeCache, &NativeCache::next_ended> g_ended;
+extern constinit ForkBlocks<sync::NativeAtomics, os::Pages> g_fork_blocks;
+
+// Does what was put off while threads forked.
+void run_deferred() noexcept;
+void defer_free(Freed* block) noexcept;
+
+void before_fork() noexcept;
+void after_fork_in_parent() noexcept;
+void after_fork_in_child() noexcept;
+
+}  // namespace engine
+}  // namespace freehold::alloc

@@ -1,0 +1,210 @@
+// Threads' caches, from a thread's first call that needs one to the thread's end, and the purger thread, which exists while
+// the program has threads of its own.
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "freehold/alloc/engine_state.hpp"
+#include "freehold/os/threads.hpp"
+
+// glibc's, for destructors of thread-local objects.
+extern "C" [[gnu::weak]] int __cxa_thread_atexit_impl(void (*call)(void*), void* object, void* library) noexcept;
+
+namespace freehold::alloc::engine {
+
+constinit void* g_nothing[2] = {nullptr, nullptr};
+constinit Modes g_modes;
+constinit pthread_key_t g_key = kNoKey;
+constinit std::atomic<std::uint64_t> g_look_at{kFirstLook};
+constinit PurgerThread g_purger;
+constinit Gate g_purger_gate;
+constinit Gate::Mark g_purger_mark{0};
+
+}  // namespace freehold::alloc::engine
+
+namespace freehold::alloc {
+constinit thread_local NativeCache* t_cache = &engine::g_modes.no_cache;
+}  // namespace freehold::alloc
+
+namespace freehold::alloc::engine {
+
+// ---- a thread ends ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The last thread, or the last but one, ends: the program may want to be alone. Regret that only the purger made cheap goes
+// with it, and what is beyond the budget then.
+void end_purger_if_alone() noexcept {
+  const bool alone =
+      g_core.threads() == 0 || (g_core.threads() == 1 && g_options.background_thread != BackgroundThread::kOn);
+  if (!alone || !g_purger.end()) return;
+  g_core.arena().budget().set_purged_in_time(false);
+  for (bool more = true; more;) {
+    const Inside inside(nullptr);
+    more = inside && g_core.relieve();
+  }
+}
+
+}  // namespace
+
+void detach_cache(NativeCache* cache) noexcept {
+  if (const Inside inside(nullptr); inside) return g_core.detach(cache);
+  g_ended.push(cache);
+  if (g_gate.forks() == 0) run_deferred();
+}
+
+// Runs after thread-local destructors, among the destructors of keys; waits for the last round, so that theirs still find
+// the cache. What is freed later yet goes straight to the bitmap.
+void thread_ends(void* cache_pointer) noexcept {
+  auto* cache = static_cast<NativeCache*>(cache_pointer);
+  if (cache != t_cache) return;  // it was given back before
+  // Not the last round: a sanitizer's runtime ends the thread in it, and instrumented code cannot run after that.
+  if (++cache->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
+    ::pthread_setspecific(g_key, cache);
+    return;
+  }
+  t_cache = &g_modes.late;
+  detach_cache(cache);
+  end_purger_if_alone();
+}
+
+namespace {
+
+// Runs among the destructors of thread-local objects, where the program has taken all keys: what theirs free later, and
+// those of keys, goes straight to the bitmap.
+void thread_ends_without_key(void* cache) noexcept {
+  if (cache != t_cache) return;
+  t_cache = &g_modes.late;
+  detach_cache(static_cast<NativeCache*>(cache));
+  end_purger_if_alone();
+}
+
+// Asks for a call when the calling thread ends. False: nobody would give the cache back.
+[[nodiscard]] bool register_thread_exit(NativeCache* cache) noexcept {
+  if (g_key != kNoKey) return ::pthread_setspecific(g_key, cache) == 0;
+  if (&__cxa_thread_atexit_impl == nullptr) return false;
+  // glibc's list of destructors ends the process where it gets no memory: see to it that there is some.
+  constexpr std::size_t kEntryBytes = 64;
+  void* const probe = allocate(kEntryBytes);
+  if (probe == nullptr) return false;
+  deallocate(probe);
+  return ::__cxa_thread_atexit_impl(thread_ends_without_key, cache, &g_key) == 0;
+}
+
+// A thread whose first malloc comes in the last round of its keys' destructors ends unheard. Its cache is found when there
+// are twice as many caches as after the last look: one call to the system for each cache, and at most two for each thread.
+
+void look_for_dead_threads() noexcept {
+  const std::uint64_t threads = g_core.threads();
+  std::uint64_t look_at = g_look_at.load(std::memory_order_relaxed);  // relaxed: who changes it, looks
+  if (threads < look_at || ::getpid() != g_process) return;
+  if (!g_look_at.compare_exchange_strong(look_at, UINT64_MAX, std::memory_order_relaxed)) return;
+  {
+    const int saved = errno;
+    const auto is_dead = [](const NativeCache& cache) {
+      const std::int32_t thread = cache.thread.load(std::memory_order_relaxed);  // relaxed: 0, or the id
+      return thread != 0 && os::thread_has_ended(g_process, thread);
+    };
+    if (const Inside inside(nullptr); inside) g_core.detach_all(is_dead);
+    errno = saved;
+  }
+  g_look_at.store(2 * g_core.threads() + kFirstLook, std::memory_order_relaxed);
+}
+
+// ---- a thread begins --------------------------------------------------------------------------------------------------
+
+// Whether a thread that begins now shares the caches of the CPUs: it was asked for, or there are very many threads.
+[[nodiscard]] bool wants_cpu_mode() noexcept {
+  if (g_options.cache == CacheMode::kThread || !os::rseq_available()) return false;
+  return g_options.cache == CacheMode::kCpu || g_core.threads() >= NativeConfig::kManyThreads * g_cpus.cpus;
+}
+
+[[nodiscard]] bool cpu_caches_ready() noexcept {
+  const Inside inside(nullptr);
+  if (!inside) return false;
+  const sync::Guard guard(g_start_lock);
+  if (g_cpu_caches.ready()) return true;
+  if (!g_cpu_caches.init(g_core, g_pages)) return false;
+  g_core.expect_threads(g_cpus.cpus);
+  return true;
+}
+
+[[nodiscard]] NativeCache* attach() noexcept {
+  const Inside inside(nullptr);
+  if (!inside) return nullptr;
+  NativeCache* const cache = g_core.attach();
+  if (cache != nullptr && ::getpid() == g_process)
+    cache->thread.store(os::thread_id(), std::memory_order_relaxed);  // relaxed: an id
+  return cache;
+}
+
+}  // namespace
+
+NativeCache* own_cache_slow() noexcept {
+  if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return nullptr;
+  if (wants_cpu_mode() && cpu_caches_ready()) {
+    t_cache = &g_modes.cpu;
+    finish_start();
+    return nullptr;
+  }
+  if (g_perturb.load(std::memory_order_relaxed) != 0) {
+    t_cache = &g_modes.perturbed;
+    finish_start();
+    return nullptr;
+  }
+  look_for_dead_threads();
+  NativeCache* const cache = attach();
+  if (cache == nullptr) return nullptr;
+  t_cache = cache;  // before register_thread_exit, which may allocate
+  finish_start();
+  if (register_thread_exit(cache)) return cache;
+  // Do without. Where there is a key it was memory that failed, and may be there next time.
+  t_cache = g_key != kNoKey ? &g_modes.no_cache : &g_modes.late;
+  detach_cache(cache);
+  return nullptr;
+}
+
+void change_perturbation_mode(bool fills) noexcept {
+  if (!fills) {
+    t_cache = &g_modes.no_cache;
+  } else if (NativeCache* const cache = present_cache(); cache != nullptr) {
+    t_cache = &g_modes.perturbed;
+    detach_cache(cache);
+  } else if (t_cache == &g_modes.cpu) {
+    t_cache = &g_modes.perturbed;
+  }
+}
+
+// ---- the thread that gives memory back --------------------------------------------------------------------------------
+
+namespace {
+
+[[nodiscard]] Due purge_step() noexcept {
+  if (!g_purger_gate.enter(g_purger_mark, 0)) return Due::kLater;
+  Due due = Due::kLater;
+  if (const Inside inside(nullptr); inside) {
+    g_core.arena().budget().set_purged_in_time(true);
+    due = g_core.purge_idle();
+  }
+  g_purger_gate.leave(g_purger_mark);
+  return due;
+}
+
+}  // namespace
+
+void start_purger_if_worth_while() noexcept {
+  constexpr std::int64_t kEnoughBytes = std::int64_t{8} << 20;
+  if (g_core.threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
+  if (g_core.arena().budget().footprint() + g_core.most_unreported_bytes() < kEnoughBytes) return;
+  if (t_fork.inside != 0 || g_gate.forks() != 0 || ::getpid() != g_process) return;
+  g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge_delay_ms() / 2, 10));
+}
+
+void end_purger_at_exit() noexcept {
+  if (::getpid() == g_process) (void)g_purger.end();
+}
+
+}  // namespace freehold::alloc::engine
