@@ -1,21 +1,27 @@
-// The arena: one range of address space, cut into spans of 64 KiB and chunks of 64 spans, that grows chunk by chunk.
-// A span belongs to a size class (span_class != 0), to a run (a block above 32 KiB), or is free. Chunks of kind kSlots hold
-// the spans of classes up to 2 KiB, packed, so that transparent huge pages pay; chunks of kind kRuns hold runs and spans of
-// larger classes; when memory is short either serves both. A wholly free span of a class is *reclaimed* (all its slots are
-// taken out of the word pool) and may then be given to any class, be purged, or join a run.
+// The memory of the engine: hands out spans of 64 KiB to the size classes, and runs of spans to blocks above 32 KiB; takes
+// them back, and gives free memory back to the system. Core (core.hpp) is its only user.
+//
+// The arena is one range of address space, cut into chunks of 64 spans, and grows chunk by chunk. A span belongs to a size
+// class, to a run, or is free. Slot chunks (ChunkKind::kSlots) hold the spans of classes up to 2 KiB, packed, so that
+// transparent huge pages pay; run chunks (kRuns) hold runs and the spans of larger classes. When memory is short either kind
+// serves both. A span of a class whose slots are all free is reclaimed: its slots are taken out of the class's word pool,
+// all or none, and the span may go to any class, join a run, or be purged.
 //
 // Life of a span: new chunk -> claim or run -> free and dirty -> (over budget, or after a delay) purged, clean -> claim …
 //
-//   Invariants: span_class(s) == c  <=>  s belongs to pools[c]; it changes only while the changer holds every slot of s (so
-//               no pointer into s is live and no drain can be under way).
+//   arena_spans.hpp   address space, chunks, free spans     arena_runs.hpp    runs, and the spans that threads keep
+//   arena_slots.hpp   slots, and spans that change classes  arena_purge.hpp   giving memory back
+//
+//   Invariants: span_class(s) == c  <=>  s belongs to pools[c]; it changes only while the thread that changes it holds every
+//               slot of s (so no pointer into s is live and no drain can be under way).
 //               run_pages(s) != 0  <=>  a run in use begins at s.
 //               A span of a class whose slots are all free, at rest, is in the set of empties.
 //               A span of a class in which slots became free since its pages were last looked at is in the set of drained.
 //
-// Locks: none to allocate, free or hand over spans. grow_lock_ serialises new chunks; purge_lock_ makes one thread at a time
-// give memory back (others pass by), in bounded steps; free memory that is being purged is in nobody's hands meanwhile.
-// Errors: kNoSpan when address space, memory or the page source is exhausted; nothing is lost then.
-// Source: spans and purge delay after tcmalloc and mimalloc; reclaiming by the free bits alone is docs/design.md's.
+// Locks: none to allocate, free or hand over spans. grow_lock_ serialises new chunks. purge_lock_ lets one thread at a time
+// give memory back, in bounded steps; other threads pass by. Memory that is being purged belongs to the purging thread
+// meanwhile. Errors: kNoSpan when address space, memory or the page source is exhausted; nothing is lost then. Source: spans
+// and purge delay after tcmalloc and mimalloc; reclaiming by the free bits alone is docs/design.md's.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -136,7 +142,7 @@ class Arena {
   [[nodiscard]] inline std::uint64_t give_slots(SizeClass c, const pool::Taken& slots) noexcept;
   // The same for n <= kMaxBatch addresses; `last` becomes the word of the last one. Reports misuse.
   void give_slots(SizeClass c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept;
-  // Slots of a span were handed out: what was known of its pages no longer holds.
+  // Slots of a span were handed out: drops the hints about its pages.
   void note_taken(SpanIndex i) noexcept {
     if (spans_[i].page_hints.load(std::memory_order_relaxed) != 0) [[unlikely]]
       drop_hints(i, true);
@@ -168,8 +174,8 @@ class Arena {
                                      std::uint64_t now) noexcept;
   // Adds what else is free in the chunk. Returns whether there was something.
   bool reserve(Reserved& to) noexcept;
-  // Whether to keep what is free around a run: not around a large one, of which a thread uses few; not where memory is
-  // locked, and a chunk costs all of it; and not under a limit, which asks for each clean span.
+  // Whether a thread should keep the free spans around a run: not around a large one, of which a thread uses few; not where
+  // memory is locked, and a chunk costs all of it; and not under a limit, which asks for each clean span.
   [[nodiscard]] bool is_worth_reserving(SpanIndex i) const noexcept;
   // Gives back what the caller keeps there. Returns the address of a run that was freed twice; null: none.
   [[nodiscard]] const void* unreserve(Reserved& from, std::uint64_t now) noexcept;
@@ -185,8 +191,8 @@ class Arena {
 
   // Whether memory waits to be given back, so that a look at the clock is worth while.
   [[nodiscard]] bool something_due() const noexcept { return something_due_.load(std::memory_order_relaxed); }
-  // Gives back what has been free for the delay, in a bounded step. Call now and then from slow paths; `now` in
-  // milliseconds. Returns whether it looked, and so may have cleared the note of what is due.
+  // Gives back memory that has been free for the delay, in a bounded step. Call now and then from slow paths; `now` in
+  // milliseconds. Returns whether it looked, and so may have cleared the note of due memory.
   bool tick(std::uint64_t now) noexcept {
     // Relaxed: a lost race makes a tick early or late.
     if (now < next_tick_.load(std::memory_order_relaxed) || !purge_lock_.try_lock()) return false;
@@ -202,7 +208,7 @@ class Arena {
     // its note was cleared.
     if (!something_due_.load(std::memory_order_seq_cst)) something_due_.store(true, std::memory_order_seq_cst);
   }
-  // Gives back what is beyond the budget, in a step that is bounded by a constant and by what was freed just now. Returns
+  // Gives back memory beyond the budget, in a step that is bounded by a constant and by what was freed just now. Returns
   // whether anything went back.
   bool relieve(std::uint64_t now, std::size_t freed = 0) noexcept;
   // Gives everything back that is wholly free, at page granularity, at once. Returns bytes. Frees do not wait meanwhile.
@@ -257,8 +263,8 @@ class Arena {
   [[nodiscard]] bool check_invariants() noexcept {
     return check_invariants([](SpanIndex) { return false; });
   }
-  // What threads did and did not report: bytes of slots that they took, spans that became free and dirty or runs in use; and
-  // what they keep.
+  // Not reported by threads yet: bytes of slots that they took, spans that became free and dirty, runs in use; and spans
+  // that they keep.
   struct Unreported {
     std::int64_t slot_bytes = 0, dirty_spans = 0, run_spans = 0, kept_dirty_spans = 0;
   };

@@ -1,8 +1,8 @@
-// How the arena gives memory back; see arena.hpp and budget.hpp.
+// How the arena gives memory back to the system; see arena.hpp for its use and budget.hpp for the rule.
 //
-// In one order, oldest first: free spans that hold pages; wholly free spans of classes; wholly free pages of spans that are
-// partly in use. Whoever gives back takes the spans or slots first, makes the system call, and puts them back clean, so that
-// nobody waits for it: an allocation that comes meanwhile takes other memory. A step is bounded (kStep).
+// In this order: free spans that hold pages, the oldest first; wholly free spans of classes; wholly free pages of spans that
+// are partly in use. The thread that gives memory back first takes the spans or slots, then makes the system call, and puts
+// them back as clean. No other thread waits for it: an allocation meanwhile takes other memory. A step is bounded (kStep).
 #pragma once
 #include "freehold/alloc/arena.hpp"
 
@@ -12,7 +12,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::purge_range(std::uintptr_t at, std::size_t bytes, Effort& effort) noexcept {
   constexpr std::size_t kHugeBytes = std::size_t{2} << 20;
   effort.spend(bytes);
-  // The system's collector of huge pages would fill again what is given back in part.
+  // The system's collector of huge pages would fill a part again that was given back.
   if (some_huge_.load(std::memory_order_relaxed) && ((at | bytes) & (kHugeBytes - 1)) != 0) forbid_huge_pages();
   if (!pages_->purge(reinterpret_cast<void*>(at), bytes)) return false;
   counters_.purge_calls.fetch_add(1, std::memory_order_relaxed);
@@ -181,7 +181,7 @@ bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort)
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::relieve(std::uint64_t now, std::size_t freed) noexcept {
   if (!purge_lock_.try_lock()) return false;
-  // Twice what came, so that what others could not give back meanwhile goes, too.
+  // Twice as much as was freed, so that memory that others could not give back meanwhile goes, too.
   Effort effort{kStep.calls + static_cast<unsigned>(freed >> kSpanShift), kStep.bytes + 2 * freed};
   const std::uint64_t before = counters_.purged_bytes.load(std::memory_order_relaxed);
   bool more = true;

@@ -156,8 +156,8 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::reclaim_span(SpanIndex i, SizeClass c) noexcept {
   Pool& pool = pools_[c];
   if (!pool.take_all(i)) {
-    // What was missing may have come back while we held other words, unseen by the thread that brought it; and the span may
-    // be another class's by now.
+    // A missing word may have come back while we held others; the thread that brought it did not see a free span. And the
+    // span may be another class's by now.
     if (const SizeClass now_c = class_of_span(i); now_c.is_slot() && pools_[now_c].looks_full(i)) empties_.set(i);
     return false;
   }

@@ -1,11 +1,12 @@
-// The arena's address space: one far place where nothing else is mapped, holding the arena's tables and, behind them, its
-// memory. Nothing is reserved: each table and the memory grow in place, mapped when they are needed, so that limits
-// (RLIMIT_AS, strict overcommit, mlockall) count what is used, whenever they are set.
+// The arena's address space: finds one range where nothing else is mapped, and maps tables and memory in it as they grow.
+//
+// The tables come first, the memory behind them. Nothing is reserved: each table and the memory grow in place and are mapped
+// when they are needed. So limits (RLIMIT_AS, strict overcommit, mlockall) count what is used, whenever they are set.
 //
 //   Invariant: every table is mapped for the first `spans_` spans, and one entry more, since searches and merges look one
 //              further; a page that two tables share belongs to the later one, which is mapped from the start.
 //
-// Externally serialised. Errors: false when the system refuses; what was mapped by then stays for the next attempt.
+// Externally serialised. Errors: false when the system refuses; pages mapped by then stay for the next attempt.
 #pragma once
 #include <algorithm>
 #include <cstddef>

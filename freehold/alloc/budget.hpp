@@ -1,14 +1,15 @@
-// How much free memory may stay resident: the one account of the engine's memory, and the one rule.
+// How much free memory may stay resident: the one account of the engine's memory, and the one rule. Every part that takes or
+// frees memory reports to it; excess() says by how much the rule is broken.
 //
 //   free and resident = slots of class spans that are free - their pages that went back + free spans that may hold pages
 //                       + freed mappings that are kept
-//   allowed           = kKeepBytes + a sixteenth of what is in use + regret + what cannot go back
+//   allowed           = kKeepBytes + a sixteenth of the memory in use + regret + pages that cannot go back
 //
-// The rule holds at every moment, not after a delay, so that a program that frees everything and then sleeps leaves little
-// behind although nobody runs. *Regret* is what makes that cheap for a program that saws up and down: memory that is asked
+// The rule holds at every moment, not after a delay: a program that frees everything and then sleeps leaves little behind,
+// although none of its threads runs. *Regret* makes that cheap for a program whose use rises and falls: memory that is asked
 // for within a second of its return to the system raises the allowance by twice as much, up to kRegretBytes, and up to the
-// largest size seen where a thread of ours gives memory back in time; seconds without regret halve it. *What cannot go back*
-// are free slots on pages that others still use, as the last search found.
+// largest size seen where the purger thread gives memory back in time. Seconds without regret halve it. *Pages that cannot
+// go back* hold free slots beside slots in use, as the last search found.
 //
 //   Invariant, at rest with all caches and shards flushed: the figures are exact sums over the spans.
 //
@@ -75,7 +76,7 @@ class Budget {
   [[nodiscard]] static constexpr bool is_soon(std::uint32_t purged_at, std::uint64_t now) noexcept {
     return purged_at != 0 && static_cast<std::uint32_t>(now) - purged_at + kSoonMs < 2 * kSoonMs;
   }
-  // Whether a thread gives back what has been free for the delay, whatever the program does.
+  // Whether the purger thread gives memory back after the delay, whatever the program does.
   void set_purged_in_time(bool is) noexcept {
     purged_in_time_.store(is, std::memory_order_relaxed);
     if (!is && get(regret_) > Config::kRegretBytes) regret_.store(Config::kRegretBytes, std::memory_order_relaxed);
@@ -93,7 +94,7 @@ class Budget {
   [[nodiscard]] std::int64_t scattered() const noexcept { return free_in_spans() - stuck(); }
   [[nodiscard]] std::int64_t in_use() const noexcept { return get(live_) + get(runs_) + get(direct_); }
   [[nodiscard]] std::int64_t dirty() const noexcept { return get(dirty_); }
-  // What the program holds and what is kept for it: never more than what is resident but for untouched pages.
+  // Memory that the program holds and that is kept for it: never more than what is resident but for untouched pages.
   [[nodiscard]] std::int64_t footprint() const noexcept {
     return get(class_spans_) - get(returned_) + get(runs_) + get(direct_) + get(dirty_) + get(kept_);
   }
@@ -106,7 +107,7 @@ class Budget {
     if (scattered < get(stuck_)) stuck_.store(scattered > 0 ? scattered : 0, std::memory_order_relaxed);
     return scattered - stuck() + get(dirty_) + get(kept_) - allowance();
   }
-  // What was reported so far; the shards' part is theirs to add.
+  // The figures reported so far; the caller adds those of the shards.
   struct Figures {
     std::int64_t live, class_spans, returned, dirty, runs, direct, kept;
   };

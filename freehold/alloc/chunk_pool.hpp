@@ -1,17 +1,19 @@
-// Free spans as one bit each: the page level of the engine. The arena is cut into chunks of 64 spans (4 MiB); a chunk has
-// one word of free bits and one of dirty bits, so a run of up to 64 spans is allocated by one compare-exchange and freed by
-// one fetch_or. Neighbouring free runs merge by themselves, since they are neighbouring bits. No lock, any thread.
+// Free spans as one bit each: the page level of the engine. take() finds neighbouring free spans, give() frees them, and the
+// purger takes those that still hold pages.
 //
-// A chunk serves one kind of span: kSlots (spans of small size classes, packed, under huge pages) or kRuns (blocks above
-// 32 KiB, and spans of classes above 2 KiB). Summary trees over the chunks say which may hold a free run of 2^k spans, and
-// which hold free spans that may still have pages. A CPU works in a chunk of its own while it can (`user`), so that CPUs
-// neither share a word nor each other's memory; the hint costs nothing when it is wrong.
+// The arena is cut into chunks of 64 spans (4 MiB). A chunk has one word of free bits and one of dirty bits, so a run of up
+// to 64 spans is allocated by one compare-exchange and freed by one fetch_or. Neighbouring free runs merge by themselves,
+// since they are neighbouring bits. A chunk serves one kind of span: kSlots (spans of classes up to 2 KiB, packed, under
+// huge pages) or kRuns (blocks above 32 KiB, and spans of larger classes). Summary trees over the chunks say which may hold
+// a free run of 2^k spans, and which hold free spans that may still have pages. A CPU works in a chunk of its own while it
+// can
+// (`user`), so that CPUs share neither a word nor memory; the hint costs nothing when it is wrong.
 //
-//   Invariants: bit s of `free` set  <=>  span s of the chunk is nobody's. At rest, a free run of 2^k spans has its chunk in
+//   Invariants: bit s of `free` set  <=>  span s of the chunk is free. At rest, a free run of 2^k spans has its chunk in
 //               trees k and below, and a span that is free and dirty has its chunk in the dirty tree.
 //               `dirty` is meaningful for free spans only; a span is marked dirty before it is published as free.
 //
-// Linearisation: take at the compare-exchange, give at the fetch_or.
+// No lock, any thread. Linearisation: take at the compare-exchange, give at the fetch_or.
 // Cost: take and give one atomic each on the chunk's line, and a few loads of tree words that seldom change.
 // Source: LLFree (Wrenger et al., USENIX ATC 2023) keeps page frames so; the summary protocol is word_pool.hpp's.
 #pragma once
@@ -33,7 +35,7 @@ struct ChunkPoolOrders {
   // acquire: pairs with kGive; the span's former user, or the purger, is done with it.
   static constexpr auto kTake = std::memory_order_acquire;
   // seq_cst: release for the pages' contents, and ordered against the loads of the trees that follow (store buffering with
-  // the searcher, who clears a tree's bit and then reads the free word again).
+  // the searcher, which clears a tree's bit and then reads the free word again).
   static constexpr auto kGive = std::memory_order_seq_cst;
   static constexpr auto kReread = std::memory_order_seq_cst;
 };
@@ -159,7 +161,7 @@ class ChunkPool {
     ChunkType& chunk = chunks_[c];
     const std::uint64_t mask = mask_of(first, n);
     if (dirty) {
-      // relaxed: published by the give below, and nobody else's while we hold the spans.
+      // relaxed: published by the give below, and ours alone while we hold the spans.
       if ((chunk.dirty.load(std::memory_order_relaxed) & mask) != mask)
         chunk.dirty.fetch_or(mask, std::memory_order_relaxed);
       if (just_now) chunk.freed_at.store(now, std::memory_order_relaxed);

@@ -1,4 +1,5 @@
-// The engine's numbers for a real machine. The model tests use a Config of their own with a handful of tiny spans.
+// The engine's numbers for a real machine, each with its unit and reason. The model tests use a Config of their own with a
+// handful of tiny spans.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,13 @@
-// The engine's core: an array of word pools over one arena, and the thread caches before them. Everything here is a slow
-// path; the fast ones are in fast_path.hpp. docs/design.md tells the life of a malloc in numbered steps.
+// The engine's core: the slow paths of malloc and free. Thread caches stand before it, an array of word pools over one arena
+// behind it. The fast paths are in fast_path.hpp, the process's one Core in engine.cpp; docs/design.md tells the life of a
+// malloc in numbered steps.
 //
-// Refill: take up to half a bin from one word of the shared bitmap; no word left: claim a span. Drain: the older half of a
-// full bin goes back, grouped by word. Bins begin small and double while they are used; their bytes are granted from the
-// thread's own share and a common budget, so that idle threads hold little; bins that stay idle are drained.
+//   core_slots.hpp   refill and drain, with their call trees     core_large.hpp   blocks above the largest class
+//   core_caches.hpp  threads' caches and their arrays            core_stats.hpp   figures and checks
+//
+// Refill takes up to half a bin from one word of the shared bitmap; if no word is left, it claims a span. Drain gives the
+// older half of a full bin back, grouped by word. Bins begin small and double while they are used. Their bytes are granted
+// from the thread's own share and a common budget, so that idle threads hold little; bins that stay idle are drained.
 //
 //   Invariant: sum of capacity * slot_bytes over a cache's bins == granted <= allowance;
 //              sum of (allowance - kThreadBytes) over all caches + budget_ == the common budget.
@@ -112,13 +116,13 @@ class Core {
     bytes += direct_.drop_kept(~std::uint64_t{0});
     return arena_.trim_step(Clock::now(), bytes);
   }
-  // Gives back what is beyond the budget, in a bounded step. Returns whether another would help.
+  // Gives back memory beyond the budget, in a bounded step. Returns whether another would help.
   [[nodiscard]] bool relieve() noexcept {
     const std::uint64_t now = Clock::now();
     direct_.relieve(now);
     return arena_.relieve(now) && arena_.budget().excess() > 0;
   }
-  // Gives back what has been free for the delay, in a bounded step that waits for no lock.
+  // Gives back memory that has been free for the delay, in a bounded step that waits for no lock.
   [[nodiscard]] Due purge_idle() noexcept;
   [[nodiscard]] bool keeps_mappings() const noexcept { return direct_.keeps_some(); }
   // See engine.hpp. Returns the former limit.
@@ -248,11 +252,11 @@ class Core {
   void end_runs(Cache& cache) noexcept;
   [[nodiscard]] bool give_cached_runs(Cache* mine) noexcept;
   [[nodiscard]] bool reclaim_runs(const Cache* mine, bool only_idle) noexcept;
-  // Gives back what has been free for the delay, in a bounded step.
+  // Gives back memory that has been free for the delay, in a bounded step.
   void tick(std::uint64_t now) noexcept {
     const std::uint64_t delay = arena_.purge_delay_ms();
     if (direct_.keeps_some() && now > delay) (void)direct_.drop_kept(now - delay);
-    // What threads keep the purger takes back, where there is one; the arena does not know of it.
+    // The purger, where there is one, takes back the spans that threads keep; the arena does not know of them.
     if (arena_.tick(now) && reserved_words() != 0) arena_.note_due();
     if (direct_.keeps_some()) arena_.note_due();
   }

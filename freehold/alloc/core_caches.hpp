@@ -32,7 +32,7 @@ typename Core<A, Config, Pages, Clock>::Cache* Core<A, Config, Pages, Clock>::at
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::detach(Cache* cache) noexcept {
-  // To stay: a fork's child must leave alone what is half taken apart, and the record is given back below.
+  // To stay: a fork's child must leave alone a cache that is half taken apart, and the record is given back below.
   cache->in_slow_path.store(1, std::memory_order_relaxed);
   end_runs(*cache);
   for (const SizeClass c : AllClasses<Classes>{}) {

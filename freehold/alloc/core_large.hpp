@@ -1,5 +1,5 @@
-// Blocks that are no slots: runs of spans behind each thread's cache of them (run_cache.hpp), and direct blocks; see
-// core.hpp.
+// Blocks above the largest size class: runs of spans, which a thread takes from the free spans that it keeps (run_cache.hpp)
+// or from the arena, and direct blocks with a mapping each; see core.hpp.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -39,7 +39,7 @@ typename Core<A, Config, Pages, Clock>::Reserved* Core<A, Config, Pages, Clock>:
   return &least;
 }
 
-// A run came from the arena: what else is free in its chunk is for this thread.
+// A run came from the arena: the thread keeps the other free spans of its chunk.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::reserve_around(Cache& cache, SpanIndex first) noexcept {
   const SlowPath mark(cache);
@@ -55,7 +55,8 @@ void Core<A, Config, Pages, Clock>::reserve_around(Cache& cache, SpanIndex first
   note_runs_used(cache);
 }
 
-// From what the thread keeps: what still has its pages, then what others have freed in its chunks, then any.
+// From the spans that the thread keeps: those that still have their pages, then those that others have freed in its chunks,
+// then any.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 RunPlace Core<A, Config, Pages, Clock>::allocate_reserved(Cache& cache, std::uint32_t pages, unsigned alignment) noexcept {
   const SlowPath mark(cache);
@@ -106,7 +107,7 @@ bool Core<A, Config, Pages, Clock>::resize_run(Cache* cache, SpanIndex first, st
   return arena_.resize_run(first, pages, Clock::now());
 }
 
-// So that the purger looks: it finds what was used before it cleared the note, or the note.
+// So that the purger looks: it finds either the note, or the use that came before it cleared the note.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::note_runs_used(Cache& cache) noexcept {
   if (cache.runs_use.load(std::memory_order_relaxed) == RunsUse::kActive) return;  // relaxed: only we set it
@@ -114,8 +115,8 @@ void Core<A, Config, Pages, Clock>::note_runs_used(Cache& cache) noexcept {
   arena_.note_due();
 }
 
-// What the thread keeps goes to the arena (`own`, or null), and what is beyond the budget to the system. `freed`: bytes,
-// now.
+// The spans that the thread keeps (`own`, or null) go to the arena, and memory beyond the budget to the system. `freed`:
+// bytes, now.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::relieve(Runs* own, std::size_t freed) noexcept {
   const std::uint64_t now = Clock::now();
@@ -126,7 +127,7 @@ void Core<A, Config, Pages, Clock>::relieve(Runs* own, std::size_t freed) noexce
   reclaim_if_it_helps(now);
 }
 
-// What is still too much may be kept by threads that sleep: at most one look for each delay.
+// If it is still too much, sleeping threads may keep it: at most one look for each delay.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::reclaim_if_it_helps(std::uint64_t now) noexcept {
   std::uint64_t next = next_reclaim_.load(std::memory_order_relaxed);  // relaxed: a time
@@ -166,7 +167,8 @@ void Core<A, Config, Pages, Clock>::end_runs(Cache& cache) noexcept {
 }
 
 // Between closing a thread's runs and the look at its mark stands a fence on all CPUs, and between the owner's mark and its
-// look at `runs_closed` a free one: of the two threads one sees the other. We wait for nobody: who is inside keeps its runs.
+// look at `runs_closed` a free one: of the two threads one sees the other. We wait for no thread: one that is inside keeps
+// its runs.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::reclaim_runs(const Cache* mine, bool only_idle) noexcept {
   using Orders = typename Config::RunOrders;

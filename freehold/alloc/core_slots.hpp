@@ -67,8 +67,8 @@ void* Core<A, Config, Pages, Clock>::refill(Cache& cache, SizeClass c) noexcept 
   return top[-1];
 }
 
-// Free slots where nobody else works; else a new span, unless that many threads work in this class already that sharing is
-// no loss; else, when memory is short, free slots anywhere.
+// Free slots of spans that no other thread uses; else a new span, unless that many threads work in this class already that
+// sharing is no loss; else, when memory is short, free slots anywhere.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 pool::Taken Core<A, Config, Pages, Clock>::find_slots(pool::Cursor& cursor, SizeClass c, unsigned want,
                                                       std::uint32_t thread_id, Cache* cache) noexcept {

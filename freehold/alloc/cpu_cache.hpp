@@ -1,5 +1,5 @@
-// One cache per CPU instead of one per thread, for programs with very many threads: what is cached no longer grows with
-// their number, at about twice the price of an operation. The same arrays of slot addresses, popped and pushed by
+// One cache per CPU instead of one per thread, for programs with very many threads: cached memory does not grow with their
+// number, at about twice the price of an operation. The same arrays of slot addresses, popped and pushed by
 // restartable sequences (os/rseq.hpp); the slow paths run as ordinary code, one sequence per slot.
 //
 //   Invariant, for each stack: array[0] == nullptr, entries in array[1 … top), top <= limit. Bytes cached per CPU are at

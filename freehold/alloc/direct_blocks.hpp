@@ -1,6 +1,7 @@
-// Blocks with a mapping of their own: larger than a chunk, aligned beyond one, or moved out of the arena by realloc. They
-// are found by address in a hash table; a freed mapping is kept for the next block of about its size while the budget
-// allows, and grows by mremap, so that contents are not copied and never held twice.
+// Blocks with a mapping of their own: larger than a chunk, aligned beyond one, or moved out of the arena by realloc.
+//
+// They are found by address in a hash table. A freed mapping is kept for the next block of about its size while the budget
+// allows. A block grows by mremap, so that contents are not copied and never held twice.
 //
 //   Invariant: live_bytes() is the sum of the mappings in the table. realloc makes none smaller than a chunk once there are
 //              kMaxSmall, so that the system's mappings are bounded by a constant and by what large blocks live; more are

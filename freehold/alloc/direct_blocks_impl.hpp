@@ -151,7 +151,7 @@ void DirectBlocks<A, Config, Pages>::try_drop_one_kept(std::uint64_t before) noe
   if (old.bytes != 0) end(old.mapping, old.bytes);
 }
 
-// What was kept while more was in use may be too much now.
+// Mappings that were kept while more was in use may be too much now.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void DirectBlocks<A, Config, Pages>::relieve(std::uint64_t now) noexcept {
   while (keeps_some() && budget_->excess() > 0) {

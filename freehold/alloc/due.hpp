@@ -1,4 +1,4 @@
-// What is left after a step of giving memory back.
+// The result of a step of giving memory back: whether there is more to do, and when.
 #pragma once
 #include <cstdint>
 

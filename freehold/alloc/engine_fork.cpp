@@ -1,8 +1,8 @@
 // fork() from any thread, whatever others do; see fork_gate.hpp and fork_work.hpp.
 //
 // Before a fork the gate closes, and the engine is left by all other threads; they wait, map blocks of their own, or put
-// their frees off. Afterwards what was put off is done. A fork from a handler of signals amid a slow path of the same thread
-// does nothing but keep the purger out: the slow path continues in both processes.
+// their frees off. Afterwards the deferred work is done. A fork from a handler of signals amid a slow path of the same
+// thread does nothing but keep the purger out: the slow path continues in both processes.
 #include <sched.h>
 #include <unistd.h>
 
@@ -37,7 +37,7 @@ void wait_for_forks() noexcept {
   if (forks != t_fork.forks) sync::NativeAtomics::wait_shared(g_gate.word(), forks, kForkWaitNs);
 }
 
-// Does what was put off while threads forked; what yet another fork keeps from being done is put off again.
+// Work that yet another fork prevents is deferred again.
 void run_deferred() noexcept {
   for (NativeCache *cache = g_ended.take_all(), *next = nullptr; cache != nullptr; cache = next) {
     next = cache->next_ended;

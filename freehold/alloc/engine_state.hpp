@@ -3,7 +3,7 @@
 //   engine.cpp          the functions of engine.hpp: the slow halves of malloc and free, and the rest of the family
 //   engine_start.cpp    the first call: options, arena, exit handlers
 //   engine_threads.cpp  threads' caches from their first call to the threads' end, and the purger thread
-//   engine_fork.cpp     fork: who is inside, who waits, and what is put off meanwhile
+//   engine_fork.cpp     fork: threads that are inside the engine, threads that wait, work that is deferred
 //
 // All of it is constant-initialised: malloc is called before constructors run, and after destructors did.
 #pragma once
@@ -48,7 +48,7 @@ extern constinit std::atomic<std::uint8_t> g_perturb;
 
 // Makes the engine work. False: no memory or address space; the next call tries again. engine_start.cpp
 [[nodiscard]] bool start() noexcept;
-// What needs the rest of the process: after the engine works, since this may allocate.
+// Registers handlers with libc: after the engine works, since this may allocate.
 void finish_start() noexcept;
 
 // ---- threads ----------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ inline void consider_purger() noexcept {
 
 extern constinit Gate g_gate;
 
-// The calling thread in the eyes of fork.
+// What fork must know of the calling thread.
 struct ForkState {
   std::uint16_t inside = 0;  // how often it is inside the gate: more than once if a signal's handler came amid a slow path
   std::uint16_t forks = 0;   // forks that it has under way, for which it closed the gate
@@ -121,7 +121,8 @@ struct ForkState {
 };
 extern constinit thread_local ForkState t_fork;
 
-// Inside the gate for a scope, unless another thread forks. What changes the engine needs one; what only reads does not.
+// Inside the gate for a scope, unless another thread forks. Code that changes the engine needs one; code that only reads
+// does not.
 class [[nodiscard]] Inside {
  public:
   // `cache`: the calling thread's own, or null.
@@ -158,7 +159,7 @@ class [[nodiscard]] Inside {
   bool entered_;
 };
 
-// For what holds locks of the engine and changes nothing: a handler of signals that forks amid it must not wait for them.
+// For code that holds locks of the engine and changes nothing: a signal handler that forks amid it must not wait for them.
 class [[nodiscard]] Reading {
  public:
   Reading() noexcept {
@@ -184,7 +185,7 @@ extern constinit DeferredList<sync::NativeAtomics, Freed, &Freed::next> g_deferr
 extern constinit DeferredList<sync::NativeAtomics, NativeCache, &NativeCache::next_ended> g_ended;
 extern constinit ForkBlocks<sync::NativeAtomics, os::Pages> g_fork_blocks;
 
-// Does what was put off while threads forked.
+// Does the work that was deferred while threads forked.
 void run_deferred() noexcept;
 void defer_free(Freed* block) noexcept;
 

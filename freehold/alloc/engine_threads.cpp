@@ -57,7 +57,7 @@ void detach_cache(NativeCache* cache) noexcept {
 }
 
 // Runs after thread-local destructors, among the destructors of keys; waits for the last round, so that theirs still find
-// the cache. What is freed later yet goes straight to the bitmap.
+// the cache. Later frees go straight to the bitmap.
 void thread_ends(void* cache_pointer) noexcept {
   auto* cache = static_cast<NativeCache*>(cache_pointer);
   if (cache != t_cache) return;  // it was given back before

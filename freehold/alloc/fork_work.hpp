@@ -1,12 +1,12 @@
-// What threads do whose malloc or free comes while another thread forks (sync/fork_gate.hpp), when the engine may not be
-// changed: a block is mapped by itself, a free is put off.
+// malloc and free while another thread forks (sync/fork_gate.hpp), when the engine must not change: ForkBlocks maps a block
+// by itself, DeferredList keeps a free for later.
 //
-//   Blocks: a mapping each, its record in front, in lists by address. A list grows at its head; a block leaves it under the
+//   ForkBlocks: a mapping each, its record in front, in lists by address. A list grows at its head; a block leaves it under the
 //   lock, by one store. They come and go while threads fork.
-//   Frees, of blocks that are older than the fork: a stack, its links in the blocks' first words, taken whole by whoever
-//   comes when the fork is over.
+//   DeferredList, of blocks that are older than the fork: a stack, its links in the blocks' first words. The first thread that
+//   comes after the fork takes it whole.
 //
-// Both are found whole in a copy of the process that is made at any moment: each changes by one store.
+// Both are whole in a copy of the process that is made at any moment: each changes by one store.
 // Any thread. Allocating: a system call.
 #pragma once
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace freehold::alloc {
 
 struct DeferredOrders {
   // Both halves of both: of a push and a take that follow each other, the later sees what came before the earlier. So
-  // whoever pushes after the take sees that the fork is over, and takes.
+  // a thread that pushes after the take sees that the fork is over, and takes.
   static constexpr auto kPush = std::memory_order_acq_rel;
   static constexpr auto kTake = std::memory_order_acq_rel;
 };
@@ -40,7 +40,7 @@ class DeferredList {
     while (!head_.compare_exchange_weak(head, thing, Orders::kPush, std::memory_order_relaxed));
   }
   [[nodiscard]] T* take_all() noexcept { return head_.exchange(nullptr, Orders::kTake); }
-  // In a child of fork, where what was put off is dealt with otherwise.
+  // In a child of fork, whose parent does the deferred work.
   void forget() noexcept { head_.store(nullptr, std::memory_order_relaxed); }  // relaxed: no other thread
 
  private:
@@ -92,7 +92,7 @@ class ForkBlocks {
     return true;
   }
 
-  // In a child of fork: whoever held the lock is gone.
+  // In a child of fork: the thread that held the lock is gone.
   void reset() noexcept { lock_.reset(); }
 
  private:

@@ -1,6 +1,6 @@
-// Memory for the engine's own records (thread caches, their arrays, records of direct blocks): powers of two from 64 bytes
-// to 8 KiB, cut from chunks of pages, kept in free lists for ever. A block never goes back to the system, so a record may
-// be read after it was freed without a fault. Externally locked. Errors: null when the page source refuses.
+// Memory for the engine's own records: thread caches, their arrays, records of direct blocks. Powers of two from 64 bytes to
+// 8 KiB, cut from chunks of pages; freed records stay in free lists for ever. So a record may be read without a fault after
+// it was freed. Externally locked. Errors: null when the page source refuses.
 #pragma once
 #include <bit>
 #include <cstddef>

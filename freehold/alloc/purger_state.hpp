@@ -3,7 +3,7 @@
 //   kNone -> kStarting -> kAwake (begin, started) <-> kAsleep (nothing due; wake) -> kEnding -> kNone (end)
 //   kStarting or kAwake -> kCramped: it cannot work on the stack it has; the next begin(), or end(), joins it.
 //
-//   Invariant: the thread sleeps without a time-out only while nothing is due. What is due comes with a note, set and asked
+//   Invariant: the thread sleeps without a time-out only while nothing is due. Due memory comes with a note, set and asked
 //   before wake(), cleared after kAsleep was stored, seq_cst both (Arena::note_due): of the two threads one sees the other,
 //   so the word itself may be relaxed there.
 //
@@ -36,7 +36,7 @@ class PurgerState {
     return state != kNone && state != kCramped;
   }
 
-  // --- who starts it -------------------------------------------------------------------------------------------------
+  // --- the thread that starts it ------------------------------------------------------------------------------------
 
   enum class Begun : std::uint8_t { kNo, kYes, kCramped };  // kCramped: yes, but there is a thread to join first
   [[nodiscard]] Begun begin() noexcept {
@@ -49,7 +49,7 @@ class PurgerState {
     A::notify_all_shared(word_);
   }
 
-  // --- the thread itself ---------------------------------------------------------------------------------------------
+  // --- the thread itself --------------------------------------------------------------------------------------------
 
   // Returns once started() was called: what its starter wrote before is visible.
   void wait_for_start() noexcept {
@@ -76,7 +76,7 @@ class PurgerState {
     }
   }
 
-  // --- who frees -----------------------------------------------------------------------------------------------------
+  // --- threads that free --------------------------------------------------------------------------------------------
 
   // Something became due, and was noted.
   void wake() noexcept {
@@ -84,7 +84,7 @@ class PurgerState {
       wake_slow();
   }
 
-  // --- who ends it ---------------------------------------------------------------------------------------------------
+  // --- the thread that ends it --------------------------------------------------------------------------------------
 
   // Has it end between two steps; `join` waits until it is gone. Returns once there is none, and whether this call ended it.
   template <class Join>
@@ -113,7 +113,7 @@ class PurgerState {
     // relaxed on failure: nothing is read then.
     return word_.compare_exchange_strong(seen, next, order, std::memory_order_relaxed);
   }
-  // Relaxed: the thread takes nothing over from whoever ends it.
+  // Relaxed: the thread takes nothing over from the thread that ends it.
   [[nodiscard]] bool is_ending() const noexcept { return word_.load(std::memory_order_relaxed) == kEnding; }
   template <class Step>
   [[nodiscard]] Due round(Step step) noexcept {

@@ -1,12 +1,13 @@
 // A thread of ours that gives memory back after the delay, for programs that have threads themselves. A program with one
-// thread never gets it (unshare, setns and libc's own fast paths depend on that) unless it asks: there the budget holds at
+// thread never gets it unless it asks (unshare, setns and libc's own fast paths depend on that); there the budget holds at
 // every moment (budget.hpp).
 //
-// It is started by an allocation, never by a free: libc frees under locks of its own that pthread_create needs. It sleeps
-// without a time-out while nothing is due, blocks all signals, has a small stack and a name. The thread that makes it end
-// waits until it is gone, so that it is never the process's last; a fork's child has none until the next need.
+// An allocation starts it, never a free: libc frees under locks of its own that pthread_create needs. It sleeps without a
+// time-out while nothing is due, blocks all signals, and has a small stack and a name. The thread that ends it waits until
+// it is gone, so that it is never the process's last. A fork's child has none until the next need.
 //
-// Its states: purger_state.hpp. `thread_` and `stack_` are written by whoever starts or ends it, all signals blocked.
+// Its states: purger_state.hpp. `thread_` and `stack_` are written by the thread that starts or ends it, all signals
+// blocked.
 //
 // Any thread. Cost of wake when there is nothing to do: a load.
 #pragma once

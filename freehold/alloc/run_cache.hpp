@@ -1,16 +1,17 @@
-// A thread's free spans, in front of the page level as thread_cache.hpp's arrays are in front of the bitmap: up to four
-// words of free bits that the thread has reserved from chunks. Blocks above 32 KiB come from these words and go back to them
-// by plain loads and stores; neighbouring free runs merge by themselves, as in the chunks' own words. A span that is freed
-// belongs to the thread that frees it, so any thread may keep spans of any chunk: there is no owner to ask.
+// A thread's free spans: blocks above 32 KiB come from them and go back to them by plain loads and stores, as slots do with
+// thread_cache.hpp's arrays.
 //
-//   Invariants: the words of all threads and those of the chunks are disjoint; a span in any of them is nobody's block.
+// A thread reserves up to four words of free bits from chunks. Neighbouring free runs merge by themselves, as in the chunks'
+// own words. A span that is freed goes to the thread that frees it, so any thread may keep spans of any chunk.
+//
+//   Invariants: the words of all threads and those of the chunks are disjoint; a span in any of them is in no block.
 //               dirty is a part of free, in each entry.
 //
-// How many words a thread has is bounded by a common budget, and by nothing else: its dirty spans count against the budget
-// of free memory as those of the chunks do, and are given back when they are too many, or were not used for a while.
+// The number of words of a thread is bounded by a common budget alone. Its dirty spans count against the budget of free
+// memory as those of the chunks do. They are given back when they are too many, or were not used for a while.
 //
 // Owner thread only; another thread may use it while the owner is outside the engine and kept from it (Core::reclaim_runs).
-// The words are atomics for those who only count. Source: LLFree's reserved trees (USENIX ATC 2023), here by thread.
+// The words are atomics for readers that only count. Source: LLFree's reserved trees (USENIX ATC 2023), here by thread.
 #pragma once
 #include <atomic>
 #include <bit>

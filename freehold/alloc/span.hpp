@@ -1,5 +1,6 @@
-// What the arena knows about one span of 64 KiB of a size class: the free bits of its slots. Found by index from the
-// address; the size class lies apart, dense, since every free reads it. Which spans are free, chunk_pool.hpp knows.
+// The arena's record of one span of 64 KiB that belongs to a size class: the free bits of its slots. Found by index from the
+// address. The span's class lies apart, in a dense table, since every free reads it; chunk_pool.hpp knows which spans are
+// free.
 #pragma once
 #include <atomic>
 #include <cstdint>

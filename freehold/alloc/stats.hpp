@@ -1,5 +1,5 @@
 // What the engine holds and why, as plain data: fixed layout, no pointers, so that it can be copied out of a dying
-// process through a file descriptor. The JSON face lives with the command (cli/stats_json): the engine links no library.
+// process through a file descriptor. The command turns it into JSON (cli/stats_json): the engine links no library.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,12 @@
 // A thread's share of free slots: one small array of slot addresses per size class. Allocate pops, free pushes; neither
-// touches the slot nor a shared line. The arrays of all classes are found through two tables of pointers, so that the
-// empty and the full check are one compare each, with no check for "is there a cache yet": a thread without one uses a
-// shared cache whose bins are empty and full at once, which sends every call to the slow path.
+// touches the slot nor a shared line.
+//
+// Two tables of pointers, `top` and `limit`, lead to the arrays of all classes, so that the empty and the full check are one
+// compare each. No check for "is there a cache yet" is needed: a thread without one uses a shared cache whose bins are empty
+// and full at once, which sends every call to the slow path.
 //
 //   Invariant, for each bin: array[0] == nullptr (the sentinel that stops pop), entries lie in array[1 … top), and
-//   array + 1 <= top <= limit == array + 1 + capacity. Slots in the array are in nobody's hands and no bit of theirs is set.
+//   array + 1 <= top <= limit == array + 1 + capacity. Slots in the array are free, and their bits are clear.
 //
 // Owner thread only, but for the counters, which stats read from any thread.
 #pragma once
@@ -54,7 +56,7 @@ struct ThreadCache {
   std::uint32_t slow_calls = 0;
   RunCache<A, Config>* runs = nullptr;  // made when the thread first allocates a run
   typename A::template atomic<RunsUse> runs_use{RunsUse::kNone};
-  // Somebody else uses `runs`: the owner leaves it alone. Written under the registry's lock.
+  // Another thread uses `runs`: the owner leaves it alone. Written under the registry's lock.
   typename A::template atomic<std::uint32_t> runs_closed{0};
   std::uint8_t exit_rounds = 0;
   // A fork's child must not trust a cache whose owner was in here when the process was copied.

@@ -12,17 +12,16 @@
 #include "freehold/base/bits.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slots.hpp"
-#include "freehold/pool/success_order.hpp"
 
 namespace freehold::pool {
 
 struct FreeWordsOrders {
   // seq_cst: a sweep that finds nothing relies on having seen what was put before it began (shortage.hpp).
   std::memory_order look = std::memory_order_seq_cst;
-  // acquire: pairs with put; the slot's former owner is done with it. release: a sweep that sees the bit gone sees, too,
-  // what its taker counted before.
+  // acquire: pairs with put; the slot's former owner is done with it. release: a sweep that sees the bit gone also sees what
+  // its taker wrote before.
   std::memory_order take = std::memory_order_acq_rel;
-  // seq_cst: release, pairs with take; and before the look at who searches, or whether a summary's bit is set.
+  // seq_cst: release, pairs with take; and before the look at searching threads, or whether a summary's bit is set.
   std::memory_order put = std::memory_order_seq_cst;
 };
 
@@ -48,7 +47,7 @@ class FreeWords {
   [[nodiscard]] std::size_t take(std::size_t word, Contention& contention) noexcept {
     std::uint64_t seen = words_[word].load(O.look);
     while (seen != 0) {
-      if (words_[word].compare_exchange_weak(seen, seen & (seen - 1), kTook, O.look))
+      if (words_[word].compare_exchange_weak(seen, seen & (seen - 1), O.take, O.look))
         return word * 64 + base::lowest_bit(seen);
       contention.retried();
     }
@@ -71,7 +70,7 @@ class FreeWords {
     while (seen != 0) {
       std::uint64_t rest = seen;
       for (unsigned i = 0; i < want && rest != 0; ++i) rest &= rest - 1;
-      if (words_[word].compare_exchange_weak(seen, rest, kTook, O.look)) return seen & ~rest;
+      if (words_[word].compare_exchange_weak(seen, rest, O.take, O.look)) return seen & ~rest;
       contention.retried();
     }
     return 0;
@@ -85,8 +84,6 @@ class FreeWords {
   }
 
  private:
-  static constexpr std::memory_order kTook = success_order<A>(O.take, O.look);
-
   ZeroedArray<typename A::template atomic<std::uint64_t>> words_;
 };
 

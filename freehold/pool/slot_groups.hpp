@@ -1,5 +1,7 @@
-// From a batch of slot addresses to (word, bits) groups: what a drain gives back with one atomic each.
-// Neighbouring addresses of one word merge; a batch freed in order becomes one or two groups. Two versions of the same
+// From slot addresses to bits of words and back: group_slots() turns a batch of addresses into (word, bits) groups, which a
+// drain gives back with one atomic each; list_slots() turns a word's bits into addresses for a refill.
+//
+// Neighbouring addresses of one word merge, so a batch freed in order becomes one or two groups. Two versions of the same
 // arithmetic, AVX2 (4 addresses a step) and scalar; the first call picks by CPU. Pure: touches no slot.
 // Index within a span: (offset * reciprocal) >> 32, exact for offsets below 64 KiB; a remainder means that the address
 // is not the start of a slot.

@@ -1,14 +1,15 @@
-// A concurrent set of span numbers that answers "which spans may have free slots?" in a few loads: bitmaps of 64-way
-// summaries, level 0 with one bit a span, the top with one word. Bits are hints that err on one side:
+// A concurrent set of span numbers that answers "which spans may have free slots?" in a few loads.
+//
+// Bitmaps of 64-way summaries: level 0 has one bit a span, the top level one word. Bits are hints that err on one side:
 //
 //   Invariant (at rest): a non-zero word has its bit set in the level above, and a span for which the owner's
 //   predicate holds has its bit set in level 0. A set bit may be stale.
 //
-// set() follows a change that made a span non-empty, retire() clears a stale bit, looks below again, and restores the
+// set() follows a change that made a span non-empty. retire() clears a stale bit, looks below again, and restores the
 // bit if it was wrong. Both sides write their word before they read the other's (store buffering), hence seq_cst
 // throughout; on x86 that costs nothing, since every write is a locked instruction already.
 // set: one load if the bit stands, else one atomic a level. find: one load a level. Any thread; lock-free.
-// Words of several trees are interleaved (stride), so that those of all size classes of a small heap share a page; a tree
+// Words of several trees are interleaved (stride), so that those of all size classes of a small heap share a page. A tree
 // may have several stripes, sets of their own side by side.
 #pragma once
 #include <array>

@@ -93,7 +93,7 @@ struct WordPoolOrders {
   // seq_cst: of two threads that complete the last two words of a span, one at least sees the other's (store buffering
   // with their puts), so that an empty span does not go unnoticed.
   static constexpr auto kLookFull = std::memory_order_seq_cst;
-  // Release: the new owner's tag (storage.belongs) is visible to whoever takes a published slot.
+  // Release: the new owner's tag (storage.belongs) is visible to the thread that takes a published slot.
   static constexpr auto kPublish = std::memory_order_release;
 };
 

@@ -139,7 +139,7 @@ struct NativeAtomics {
 #endif
   }
   static void light_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
-  // False: the system refuses by now (a filter of system calls), and nobody was fenced.
+  // False: the system refuses by now (a filter of system calls), and no thread was fenced.
   static bool heavy_fence() noexcept { return os::Membarrier::run_in_all_threads(); }
   static bool may_fence_heavily() noexcept { return os::Membarrier::register_process(); }
   static std::uint32_t thread_number() noexcept {
@@ -219,7 +219,7 @@ struct NativeAtomics {
 static_assert(Atomics<NativeAtomics> && SharedAtomics<NativeAtomics>);
 
 // For one thread at a time: plain memory with the interface of atomics, so that every algorithm has an unlocked form.
-// Waiting would be for ever, and does not happen: nobody else is there to be waited for.
+// Does not happen: there is no other thread to wait for.
 struct UnsharedAtomics {
   template <class T>
   class atomic {

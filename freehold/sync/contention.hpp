@@ -1,6 +1,6 @@
-// How often threads got into each other's way: compare-exchanges that had to be repeated and waits for a lock, as a share
-// of the operations. A policy of every pool: IgnoreContention compiles to nothing; CountContention keeps one cell, on a
-// line of its own, for each of kCells threads, so that counting does not cause what it counts.
+// Counts how often threads got in each other's way: compare-exchanges that had to be repeated, and waits for a lock, as a
+// share of the operations. A policy of every pool: IgnoreContention compiles to nothing; CountContention keeps one cell, on
+// a line of its own, for each of kCells threads, so that counting does not cause contention itself.
 //
 //   Invariant: a cell is written by the threads whose number is congruent to it modulo kCells; a sum read while threads
 //   run is a snapshot of each cell, not of all at one instant.
@@ -33,7 +33,7 @@ struct Contention {
   }
 };
 
-// The default: nobody asks.
+// The default: counts nothing.
 struct IgnoreContention {
   static constexpr bool kCounts = false;
   static constexpr void operated() noexcept {}

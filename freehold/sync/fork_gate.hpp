@@ -1,9 +1,11 @@
-// Lets fork copy a process in which nothing is half changed, without a lock that is held while fork waits for others.
+// Lets fork copy a process in which nothing is half changed. A thread enters before it changes shared state and leaves
+// afterwards; the fork handler closes the gate, waits until it is quiet, and opens it after the fork.
 //
-// Between our handler and the copy, fork waits: for handlers that were registered before ours, for the lists of stdio, for
-// the databases of names. Whoever holds one of those may be in the middle of a malloc. So the handler only closes the gate
-// and waits until each thread that is inside has left; from then on nobody who comes is let in. A thread that is refused
-// does not wait for the fork's end either: it does what it wants in another way, or puts it off.
+// No lock is held while fork waits for others. Between our handler and the copy, fork waits for handlers that were
+// registered before ours, for the lists of stdio, for the databases of names; a thread that holds one of those may be in the
+// middle of a malloc. So the handler only closes the gate and waits until each thread inside has left. From then on no
+// thread is let in. A refused thread does not wait for the fork's end either: it takes another way, or defers its work
+// (alloc/fork_work.hpp).
 //
 //   Invariant: a thread is inside  <=>  it has set its mark, and saw no fork under way but its own afterwards.
 //   Closed and quiet: no thread but the one that forks is inside, until open() or reset().

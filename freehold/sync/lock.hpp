@@ -1,10 +1,10 @@
 // A mutex of four bytes for the engine's slow paths (Drepper, "Futexes Are Tricky", mutex 3).
-// The state is free, locked, or locked with possible waiters. Who finds it locked spins briefly, then marks it contended
-// and sleeps in the kernel; who unlocks a contended one wakes one sleeper. A woken thread takes it as contended again,
-// since it cannot know whether others still sleep: that is the invariant that loses no wake-up.
-// Any thread. Constant initialised, so usable before main; no owner is stored, so a fork handler may lock it in the
-// parent and unlock it in the child; allocates nothing, throws nothing, keeps errno. Not recursive, not fair.
-// lock and unlock: one read-modify-write each on one line when uncontended; a system call each when contended.
+// The state is free, locked, or locked with possible waiters. A thread that finds it locked spins briefly, then marks it
+// contended and sleeps in the kernel; unlocking a contended one wakes one sleeper. A woken thread takes it as contended
+// again, since it cannot know whether others still sleep: that is the invariant that loses no wake-up. Any thread. Constant
+// initialised, so usable before main; no owner is stored, so a fork handler may lock it in the parent and unlock it in the
+// child; allocates nothing, throws nothing, keeps errno. Not recursive, not fair. lock and unlock: one read-modify-write
+// each on one line when uncontended; a system call each when contended.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace freehold::sync {
 
-// The default policy: nobody asks how often the lock was taken, or made a thread sleep.
+// The default policy: does not count how often the lock was taken, or made a thread sleep.
 struct IgnoreWaits {
   static constexpr void taken() noexcept {}   // by the calling thread, which holds the lock now
   static constexpr void waited() noexcept {}  // the calling thread is about to sleep
@@ -67,7 +67,7 @@ class Mutex {
     if (state_.exchange(kFree, Orders::kGive) == kContended) A::notify_one(state_);
   }
 
-  // In a child of fork, which has one thread: whoever held the lock is gone.
+  // In a child of fork, which has one thread: the thread that held the lock is gone.
   void reset() noexcept { state_.store(kFree, std::memory_order_relaxed); }  // relaxed: there is no other thread
 
   [[nodiscard]] const Waits& waits() const noexcept { return waits_; }
