@@ -13,9 +13,9 @@ constexpr unsigned kMaxHeld = 256;
 // The workloads of pools, on every core.
 class PoolWorkload {
  public:
-  PoolWorkload(const CoherenceOptions& options, const PoolDoor& door)
+  PoolWorkload(const CoherenceOptions& options, const PoolCalls& calls)
       : options_(options),
-        door_(door),
+        calls_(calls),
         cores_(options.cores, options.quantum),
         mailboxes_(options.cores),
         warm_(options.cores),
@@ -51,12 +51,12 @@ class PoolWorkload {
 
   [[nodiscard]] void* acquire() {
     for (;;) {
-      if (void* const slot = door_.acquire(door_.pool); slot != nullptr) return slot;
+      if (void* const slot = calls_.acquire(calls_.pool); slot != nullptr) return slot;
       cores_.next();
     }
   }
   void release(void* slot) {
-    door_.release(door_.pool, slot);
+    calls_.release(calls_.pool, slot);
     cores_.progress();
   }
 
@@ -99,7 +99,7 @@ class PoolWorkload {
   }
 
   const CoherenceOptions& options_;
-  const PoolDoor& door_;
+  const PoolCalls& calls_;
   Cores cores_;
   std::vector<void*> mailboxes_;
   std::vector<Tally> warm_, done_;  // at the end of the warm-up, and of the last pair
@@ -107,11 +107,11 @@ class PoolWorkload {
 
 }  // namespace
 
-CoherenceCount count_misses(const CoherenceOptions& options, const PoolDoor& door) {
+CoherenceCount count_misses(const CoherenceOptions& options, const PoolCalls& calls) {
   if (options.held == 0 || options.held > kMaxHeld) throw std::invalid_argument("coherence: held slots out of range");
   if (options.workload == Workload::kOneWay && options.cores > 1 && options.cores % 2 != 0)
     throw std::invalid_argument("coherence: one way needs an even number of cores");
-  return PoolWorkload(options, door).run();
+  return PoolWorkload(options, calls).run();
 }
 
 }  // namespace freehold::sim

@@ -1,12 +1,12 @@
-// Counts coherence misses of a pool on 1 to 256 simulated cores (cores.hpp): CoherentAtomics reports every access to them.
-// Which threads get into each other's way is thus seen without having the cores.
+// Counts coherence misses of a pool on 1 to 256 simulated cores (cores.hpp), so that contention is seen without having the
+// cores. CoherentAtomics reports every access to them.
 //
 //   const CoherenceCount count = coherence<Pool<CoherentAtomics>>(shape, {.cores = 64, .quantum = 16});
 //   count.misses_per_pair();
 //
 // A miss is an access for which the line has to come from elsewhere, or other cores' copies have to go: the line was taken
 // away by another core's write, or a write finds copies elsewhere. A core's first access to a line is `cold`, and counted
-// apart. Only what goes through the Atomics policy is counted, after a warm-up: what is private to a thread costs nothing
+// apart. Only accesses through the Atomics policy are counted, after a warm-up: data private to a thread costs nothing
 // here, nor do the slots' contents.
 // The figures depend on the source alone, as long as the objects lie as aligned as they are in every run: a pool is made at
 // the beginning of a page, and its arrays begin on a line (pool/memory.hpp).
@@ -261,7 +261,7 @@ struct CoherentAtomics {
 static_assert(sync::Atomics<CoherentAtomics>);
 
 // A pool with its type left behind.
-struct PoolDoor {
+struct PoolCalls {
   void* pool;
   void* (*acquire)(void* pool);
   void (*release)(void* pool, void* slot);
@@ -269,7 +269,7 @@ struct PoolDoor {
 
 // Runs the workload on the pool and counts. Errors: std::invalid_argument; std::runtime_error if the cores wait for each
 // other for ever, or the pool has fewer slots than the workload holds.
-[[nodiscard]] CoherenceCount count_misses(const CoherenceOptions& options, const PoolDoor& door);
+[[nodiscard]] CoherenceCount count_misses(const CoherenceOptions& options, const PoolCalls& calls);
 
 // A pool at the beginning of a page, made and destroyed by a thread of its own.
 template <class P>
@@ -293,7 +293,7 @@ class PoolAtPage {
     end_outside_of_cores();
     ::operator delete(pool_, kAlignment);
   }
-  [[nodiscard]] PoolDoor door() const noexcept {
+  [[nodiscard]] PoolCalls calls() const noexcept {
     return {pool_, [](void* pool) { return static_cast<P*>(pool)->acquire(); },
             [](void* pool, void* slot) { static_cast<P*>(pool)->release(slot); }};
   }
@@ -307,7 +307,7 @@ class PoolAtPage {
 template <class P, class Shape>
 [[nodiscard]] CoherenceCount coherence(const Shape& shape, const CoherenceOptions& options) {
   const PoolAtPage<P> pool(shape);
-  return count_misses(options, pool.door());
+  return count_misses(options, pool.calls());
 }
 
 }  // namespace freehold::sim

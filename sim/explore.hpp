@@ -1,5 +1,5 @@
-// The simulated machine's front door: runs a scenario over and over, each time with another interleaving, other stale
-// reads and other decisions, until all within the bounds are explored, or one of them fails.
+// How a test uses the simulated machine: explore() runs a scenario over and over, each time with another interleaving, other
+// stale reads and other decisions, until all within the bounds are explored, or one of them fails.
 //
 //   Result r = explore({.name = "Queue_TwoPushes"}, [](Execution& run) {
 //     Queue<SimAtomics> queue;                       // fresh state for every execution
@@ -140,7 +140,7 @@ void set_outside_cpu(unsigned cpu);
 [[nodiscard]] unsigned thread_index() noexcept;
 
 // Waits until threads of `of` (as bits) have ended, by themselves or by a crash, which are not in `known`. Returns all that
-// have ended; what they did happens before. Called by a thread: the simulated supervisor, whom the kernel tells.
+// have ended; what they did happens before. Called by a thread: the simulated supervisor, which the kernel tells.
 std::uint32_t await_end(std::uint32_t known, std::uint32_t of = ~0u, Site site = Site::current());
 // Whether a thread whose end await_end() told has crashed.
 [[nodiscard]] bool is_dead(unsigned thread) noexcept;

@@ -92,7 +92,7 @@ void Fibre::start(void (*entry)(void*), void* argument) noexcept {
 
 #if defined(FREEHOLD_SIM_ASAN)
 namespace {
-Fibre* g_left = nullptr;  // who handed over last
+Fibre* g_left = nullptr;  // the one that handed over last
 const void* g_callers_stack = nullptr;
 std::size_t g_callers_stack_bytes = 0;
 }  // namespace

@@ -291,7 +291,7 @@ void Machine::step() {
 void Machine::point() {
   step();
   hand_over(runnable_ & ~paused_);
-  paused_ = 0;  // this thread takes a step now, so who waits for one may go on
+  paused_ = 0;  // this thread takes a step now, so a thread that waits for one may go on
   perhaps_die();
 }
 
@@ -306,7 +306,7 @@ void Machine::perhaps_die() {
 }
 
 void Machine::end() {
-  tick();  // what it wrote since its last atomic access belongs to the past of who learns of its end
+  tick();  // what it wrote since its last atomic access belongs to the past of a thread that learns of its end
   ended_ |= 1u << current_;
   runnable_ &= ~(1u << current_);
   for (unsigned i = 0; i < spawned_; ++i) {
@@ -363,7 +363,7 @@ void Machine::pause() {
 
 // ---- CPUs
 
-// Whoever is within a restartable sequence on the CPU where another thread runs has been preempted.
+// A thread within a restartable sequence on the CPU where another thread runs has been preempted.
 void Machine::arrive_on_cpu(const Thread& runner) noexcept {
   for (unsigned i = 0; i < spawned_; ++i) {
     Thread& other = *threads_[i];

@@ -1,5 +1,5 @@
 // The simulated machine: up to seven threads as fibres, and a memory as weak as C++20 lets it be (the limits are in
-// sim/README.md). One thread runs at a time; before each access to an atomic it asks the strategy who goes next.
+// sim/README.md). One thread runs at a time; before each access to an atomic it asks the strategy which thread goes next.
 //
 // A location keeps its stores in modification order, which is the order of execution. What a thread may read follows
 // from two vector clocks, joined along every synchronisation:
@@ -228,7 +228,7 @@ class Machine {
   void point();
   void hand_over(std::uint32_t enabled);
   void leave();  // it cannot go on: somebody else does, or the phase ends
-  void end();    // it is over, and who waits for that goes on
+  void end();    // it is over, and a thread that waits for that goes on
   void perhaps_die();
   void sleep(const void* on, const Site& site);
   unsigned ask_schedule(std::uint32_t enabled);

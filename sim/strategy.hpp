@@ -1,6 +1,6 @@
-// Strategies: who decides, at every choice of an execution, what happens next. The machine asks; a strategy answers from
-// its own state and is told when an execution begins. What was answered makes up the replay string, so every strategy's
-// failures are replayed alike, by one more strategy.
+// Strategies decide, at every choice of an execution, what happens next. The machine asks; a strategy answers from its own
+// state and is told when an execution begins. Its answers make up the replay string, so every strategy's failures are
+// replayed alike, by one more strategy.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace freehold::sim {
 
-// What the machine asks besides who runs next. The answer 0 is the ordinary course of things.
+// Questions of the machine beside which thread runs next. The answer 0 is the ordinary course of things.
 enum class Choice : std::uint8_t {
   kRead,      // how many stores back a load reads; a spurious failure or wake-up. Not 0: costs one of Options::stale
   kDecide,    // A::decide: 0 the value, 1 the alternative
@@ -34,7 +34,7 @@ class Chooser {
   virtual unsigned choose(Choice what, unsigned count) = 0;
 
   // Whether the execution can end here, because an equal state has been explored from with budgets no smaller. `state`
-  // identifies what the threads have done so far and who ran last.
+  // identifies what the threads have done so far and which one ran last.
   virtual bool visited(std::uint64_t state) = 0;
 
   // The execution took so many scheduling points.

@@ -44,7 +44,7 @@ class CountedPages {
 };
 static_assert(os::PageSource<CountedPages>);
 
-// Time stands still: what is due by the clock belongs to no pair.
+// Time stands still: work that is due by the clock belongs to no pair.
 struct StandingClock {
   static std::uint64_t now() noexcept { return 1; }
 };

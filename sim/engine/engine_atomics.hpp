@@ -1,4 +1,4 @@
-// The engine's Atomics policy on the simulated cores: CoherentAtomics, and locks that tell who takes them.
+// The engine's Atomics policy on the simulated cores: CoherentAtomics, and locks that report which core takes them.
 #pragma once
 #include <cstdint>
 

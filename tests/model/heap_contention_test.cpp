@@ -60,9 +60,9 @@ CoherenceCount count(unsigned users, unsigned others, bool is_private) {
   sim::end_outside_of_cores();
   TwoHeaps<H> heaps(users, is_private);
   using T = TwoHeaps<H>;
-  const sim::PoolDoor door{&heaps, [](void* both) { return static_cast<T*>(both)->mine().allocate(); },
-                           [](void* both, void* block) { static_cast<T*>(both)->mine().deallocate(block); }};
-  return sim::count_misses({.cores = users + others, .pairs = 64, .warm_up = 512, .counted = users}, door);
+  const sim::PoolCalls calls{&heaps, [](void* both) { return static_cast<T*>(both)->mine().allocate(); },
+                             [](void* both, void* block) { static_cast<T*>(both)->mine().deallocate(block); }};
+  return sim::count_misses({.cores = users + others, .pairs = 64, .warm_up = 512, .counted = users}, calls);
 }
 
 TEST(HeapContention, OwnerLockedHeap_OnlyItsUsersLines) {
