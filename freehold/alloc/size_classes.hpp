@@ -57,17 +57,17 @@ struct PerClass {
 };
 
 struct SizeClasses {
-  using Sizes = base::SteppedSizes<16, 128, 32 * 1024>;
+  using Sizes = base::SteppedSizes<16, 128, 32 * 1024, 1>;
   static constexpr std::size_t kCount = Sizes::kCount + 1;  // class 0 included
   static constexpr std::size_t kMaxBytes = 32 * 1024;       // the largest slot
   static constexpr std::size_t kTableBytes = 1024;          // requests up to here are looked up
 
   // The class of a request; 1 <= bytes <= kMaxBytes.
   [[nodiscard]] static constexpr SizeClass class_of(std::size_t bytes) noexcept {
-    return SizeClass{Sizes::number_of(bytes) + 1};
+    return SizeClass{Sizes::number_of(bytes)};
   }
   // The slot size of a class but 0, in bytes.
-  [[nodiscard]] static constexpr std::size_t slot_bytes(SizeClass c) noexcept { return Sizes::bytes_of(c.index() - 1); }
+  [[nodiscard]] static constexpr std::size_t slot_bytes(SizeClass c) noexcept { return Sizes::bytes_of(c.index()); }
   // The smallest class whose slots hold `bytes` and are all aligned to `alignment` (a power of two, at most kMaxBytes);
   // class 0 if there is none. Slots start at multiples of their size from a span's start, so divisibility is enough.
   [[nodiscard]] static constexpr SizeClass aligned_class_of(std::size_t alignment, std::size_t bytes) noexcept {

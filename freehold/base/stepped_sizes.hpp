@@ -11,7 +11,8 @@
 
 namespace freehold::base {
 
-template <std::size_t Granule, std::size_t FineBytes, std::size_t MaxBytes>
+// `First`: the number of the smallest size.
+template <std::size_t Granule, std::size_t FineBytes, std::size_t MaxBytes, unsigned First = 0>
 struct SteppedSizes {
   static_assert(std::has_single_bit(Granule) && std::has_single_bit(FineBytes) && std::has_single_bit(MaxBytes));
   static_assert(Granule <= FineBytes / 8 && FineBytes <= MaxBytes);
@@ -23,15 +24,15 @@ struct SteppedSizes {
   // The number of the smallest size that holds `bytes`. Pre: 1 <= bytes <= MaxBytes.
   [[nodiscard]] static constexpr unsigned number_of(std::size_t bytes) noexcept {
     const std::size_t last = bytes - 1;
-    if (last < FineBytes) return static_cast<unsigned>(last / Granule);
+    if (last < FineBytes) return First + static_cast<unsigned>(last / Granule);
     const unsigned top = static_cast<unsigned>(std::bit_width(last)) - 1;
     const auto step = static_cast<unsigned>(last >> (top - 3));  // 8 … 15
-    return kFine + (top - kFineShift) * kPerDoubling + step - kPerDoubling;
+    return First + kFine + (top - kFineShift) * kPerDoubling + step - kPerDoubling;
   }
-  // The size with this number, in bytes. Pre: number < kCount.
+  // The size with this number, in bytes. Pre: First <= number < First + kCount.
   [[nodiscard]] static constexpr std::size_t bytes_of(unsigned number) noexcept {
-    if (number < kFine) return (number + std::size_t{1}) * Granule;
-    const unsigned doubling = (number - kFine) / kPerDoubling, step = (number - kFine) % kPerDoubling + 1;
+    if (number < First + kFine) return (number + std::size_t{1} - First) * Granule;
+    const unsigned doubling = (number - First - kFine) / kPerDoubling, step = (number - First - kFine) % kPerDoubling + 1;
     return (FineBytes / kPerDoubling << doubling) * (kPerDoubling + step);
   }
 

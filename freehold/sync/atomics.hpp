@@ -1,7 +1,7 @@
 // The Atomics policy: every concurrent algorithm of Freehold is a template over it.
 // NativeAtomics compiles to exactly the instructions of hand-written std::atomic (tests/unit/atomics_cost
-// compares them); sim::SimAtomics (sim/) reports every access to one simulated machine instead, so that what
-// ships is what was explored. There is no second copy of an algorithm.
+// compares them); sim::SimAtomics (sim/) reports every access to one simulated machine instead. So the code that
+// ships is the code that was explored. There is no second copy of an algorithm.
 //
 //   A::atomic<T>      shared, synchronising; the interface of std::atomic
 //   A::var<T>         shared, plain: ordered by the protocol around it, and checked for data races under sim/
