@@ -1,4 +1,4 @@
-# What `cmake --install` lays down: libraries, headers, the package files of CMake and of pkg-config.
+# What `cmake --install` lays down: libraries, headers, licences, the package files of CMake and of pkg-config.
 include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)
 
@@ -9,7 +9,19 @@ write_basic_package_version_file(freeholdConfigVersion.cmake COMPATIBILITY SameM
 install(EXPORT freehold NAMESPACE freehold:: FILE freeholdTargets.cmake DESTINATION ${package_dir})
 install(FILES ${PROJECT_BINARY_DIR}/freeholdConfig.cmake ${PROJECT_BINARY_DIR}/freeholdConfigVersion.cmake
         DESTINATION ${package_dir})
-install(DIRECTORY freehold DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+
+# The public headers are those directly under freehold/. Everything below is internal: FreeholdInstallHeaders.cmake puts it
+# apart.
+file(GLOB FREEHOLD_PUBLIC_HEADERS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/freehold freehold/*.h freehold/*.hpp)
+install(CODE "set(PUBLIC \"${FREEHOLD_PUBLIC_HEADERS}\")
+set(ROOT \"${PROJECT_SOURCE_DIR}\")
+set(STAGE \"${PROJECT_BINARY_DIR}/installed_headers\")
+set(DESTINATION \"${CMAKE_INSTALL_INCLUDEDIR}\")")
+install(SCRIPT cmake/FreeholdInstallHeaders.cmake)
+
+# The licences: ours, and that of the plotting library whose text the command carries into its HTML pages.
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES third_party/uplot/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME LICENSE.uPlot)
 
 # The prefix is found from where the file lies, so that an installed tree can be moved.
 file(RELATIVE_PATH prefix_from_here /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
