@@ -1,4 +1,4 @@
-# What `cmake --install` lays down: libraries, headers, licences, the package files of CMake and of pkg-config.
+# The rules for `cmake --install`: libraries, headers, licences, the package files of CMake and of pkg-config.
 include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the dynamic linker sees of libfreehold.so: it needs libc alone, has a versioned name, is fully relocated at start
+# Checks libfreehold.so as the dynamic linker sees it: it needs libc alone, has a versioned name, is fully relocated at start
 # (no writable function pointers), and exports its API and nothing else.
 #   shared_library.sh LIBRARY
 set -euo pipefail

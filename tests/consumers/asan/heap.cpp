@@ -1,8 +1,8 @@
-// A stranger's program under AddressSanitizer, with a library that was built without: misuse of private heaps is reported,
+// A user's program under AddressSanitizer, with a library that was built without: misuse of private heaps is reported,
 // and nothing else is.
 //
 //   heap release_twice|release_twice_with_size|use_after_release|release_interior  shared|locked  BYTES
-//   heap innocent SEED     every face of both heaps at random, from several threads, and the C interface beside them
+//   heap innocent SEED     every adapter of both heaps at random, from several threads, and the C interface beside them
 #include <sanitizer/asan_interface.h>
 
 #include <algorithm>

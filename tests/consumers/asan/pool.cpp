@@ -1,4 +1,4 @@
-// A stranger's program under AddressSanitizer: every pool's slots, some of which their user has poisoned in part when they
+// A user's program under AddressSanitizer: every pool's slots, some of which their user has poisoned in part when they
 // come back, and in the end one that comes back twice.
 //
 //   pool innocent|release_twice POOL
