@@ -52,7 +52,7 @@ def readme_table(path):
     def row_ratio(row, ratio):
         return f"`{row}` {ratio:.2f}"
 
-    lines = ["| Freehold divided by | time | peak memory | our worst row (time) | our best row (time) |", "|---" * 5 + "|",
+    lines = ["| Freehold divided by | time | peak memory | Freehold's worst row (time) | its best row (time) |", "|---" * 5 + "|",
              f"| the best of the others, row by row | {total.time:.2f} | {total.memory:.2f} | {row_ratio(worst.row, worst.time_ratio)} | {row_ratio(best.row, best.time_ratio)} |"]
     each = stats.against_each(cells, peers.OURS)
     for peer in allocators:
@@ -63,7 +63,7 @@ def readme_table(path):
         time, memory, _ = each[peer.name]
         lines.append(f"| {command_tables.NAMES.get(peer.name, peer.name)} {peer.version} | {time:.2f} | {memory:.2f} | {row_ratio(lost, ratios[lost])} | {row_ratio(won, ratios[won])} |")
     slower = sum(c.time_ratio > report.TIE for c in compared)
-    lines += ["", f"No malloc is the fastest on every row. On {slower} of {len(compared)} rows a peer is faster than Freehold. "
+    lines += ["", f"No malloc is the fastest on every row. On {slower} of {len(compared)} rows another malloc is faster than Freehold. "
               f"The worst row is `{worst.row}`: Freehold takes {worst.time_ratio:.2f} times the time of {command_tables.NAMES.get(worst.fastest, worst.fastest)}.",
               f"Measured on: {machines[0]}."]
     return "\n".join(lines)

@@ -160,7 +160,7 @@ class ReadmeTable(unittest.TestCase):
         self.assertIn("| the best of the others, row by row | 1.22 | 1.00 | `a` 1.50 | `b` 1.00 |", rows)
         self.assertIn("| rpmalloc 1 | 0.87 | 1.00 | `a` 1.50 | `b` 0.50 |", rows)
         self.assertIn("| jemalloc 2 | 0.71 | 0.50 | `b` 1.00 | `a` 0.50 |", rows)
-        self.assertIn("On 1 of 2 rows a peer is faster than Freehold. The worst row is `a`: Freehold takes 1.50 times the time of rpmalloc.", text)
+        self.assertIn("On 1 of 2 rows another malloc is faster than Freehold. The worst row is `a`: Freehold takes 1.50 times the time of rpmalloc.", text)
 
 
 class Stored(unittest.TestCase):
