@@ -53,7 +53,7 @@ class Heads(unittest.TestCase):
     def test_Heads_EachFile_SaysWhatAndWhy(self):
         for source in {case.source for case in cases.all_cases()}:
             head = source.read_text()[:3000]
-            self.assertIn(" What: ", head, source.name)
+            self.assertIn(" Does: ", head, source.name)
             self.assertIn(" Why:  ", head, source.name)
 
     def test_Head_UnknownTerm_RefusedWithFileAndCase(self):

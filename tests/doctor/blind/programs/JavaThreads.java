@@ -1,4 +1,4 @@
-// What: Java threads.
+// Does: Java threads.
 //       compute  arithmetic, nothing shared
 //       locked   a synchronized block around most of the work
 //       atomic   one AtomicLong that all add to

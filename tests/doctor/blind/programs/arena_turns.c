@@ -1,4 +1,4 @@
-// What: twelve threads, one after the other, build and drop 40 MB of small blocks, and keep the last few; then all compute
+// Does: twelve threads, one after the other, build and drop 40 MB of small blocks, and keep the last few; then all compute
 // side by side.
 // Why:  each thread's peak lies in an arena of its own, and the blocks that it keeps at the top hold it back:
 // 12 peaks instead of one.

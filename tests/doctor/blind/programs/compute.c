@@ -1,6 +1,6 @@
-// What: arithmetic that threads share equally, without memory and without locks; and too short a program.
-// Why:  by construction nothing is shared. It scales, unless a quota of the control group holds it back (quota: 1.2 CPUs for
-// two threads).
+// Does: arithmetic that threads share equally, without memory and without locks; and too short a program.
+// Why:  by construction nothing is shared. It scales, unless a quota of the control group holds it back
+//       (1.2 CPUs for two threads).
 //       2 ms and 200 blocks are too little to say anything: only to blame somebody is wrong.
 // Case compute: {n} 600 0
 //   Truth: none

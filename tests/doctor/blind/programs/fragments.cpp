@@ -1,4 +1,4 @@
-// What: each thread fills a table with blocks of mixed sizes, frees three of four, and fills the holes with larger ones that
+// Does: each thread fills a table with blocks of mixed sizes, frees three of four, and fills the holes with larger ones that
 // do not fit.
 // Why:  memory is lost in holes, no matter which malloc; time is not: every thread has an arena of its own and
 // shares nothing.

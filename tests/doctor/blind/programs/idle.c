@@ -1,7 +1,7 @@
-// What: threads that do not run for most of the time.
-//       sleep  the work is cut in pieces with a sleep between, which only the holder of one turn may take: sleeps do not
-//       overlap pipe   two threads send each other a byte through pipes and compute only when they have it few    there are
-//       as many tasks as there is room for one thread: the others end at once
+// Does: threads that do not run for most of the time.
+//       sleep  the work is cut in pieces with a sleep between. Only the holder of one turn may sleep: sleeps do not overlap.
+//       pipe   two threads send each other a byte through pipes. A thread computes only while it has the byte.
+//       few    one thread takes all tasks; the others end at once.
 // Why:  by construction; nothing is allocated after the start (strace -c shows the sleeps, reads and writes).
 // Case idle_sleep: {n} sleep 300
 //   Truth: serial

@@ -1,4 +1,4 @@
-// What: threads read and write arrays that are far beyond every cache, each its own part, which it fills at the start.
+// Does: threads read and write arrays that are far beyond every cache, each its own part, which it fills at the start.
 //       stream  three arrays of 192 MiB, one after the other: limited by what memory can deliver
 //       chase   a random walk through 128 MiB: limited by latency, which each CPU waits for alone
 // Why:  by construction nothing is shared and nothing is allocated. Whether two CPUs can have more than one depends on the

@@ -1,8 +1,7 @@
-// What: the main thread allocates a small counter for each thread, one malloc after the other; each thread counts in its
-// own.
-// Why:  glibc puts 24 bytes into 32: two counters share a cache line, and each write takes the line from the other
-// thread. With
-//       a size of 200 they lie on lines of their own (the last case); nothing else differs.
+// Does: the main thread allocates a small counter for each thread, one malloc after the other; each thread counts
+//       in its own.
+// Why:  glibc puts 24 bytes into 32: two counters share a cache line, and each write takes the line from the other thread.
+//       With a size of 200 they lie on lines of their own (the last case); nothing else differs.
 // Case neighbours_8: {n} 8 1500000000
 //   Truth: allocator-false-sharing
 //   Right: allocator-false-sharing

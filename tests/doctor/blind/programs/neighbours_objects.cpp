@@ -1,4 +1,4 @@
-// What: a vector of unique_ptr to one statistics object for each thread; each thread counts bytes and lines of its own input
+// Does: a vector of unique_ptr to one statistics object for each thread; each thread counts bytes and lines of its own input
 // in it.
 // Why:  the objects (40 bytes) are made one after the other, so malloc puts the end of one and the begin of the next
 // on one line. The

@@ -1,4 +1,4 @@
-// What: a program with one thread only.
+// Does: a program with one thread only.
 //       faults  buffers of 48 MiB from malloc, written and freed: the time goes into page faults of memory that glibc gives
 //       back each time blocks  small blocks from malloc
 // Why:  by construction one thread: more CPUs cannot help, whichever malloc. Another malloc makes the first one several

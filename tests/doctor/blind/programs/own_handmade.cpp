@@ -1,6 +1,5 @@
-// What: threads sum into a shared record under a lock that the program wrote itself: test-and-set spinning, a ticket lock
-// that yields,
-//       or a futex by hand (Drepper's second mutex). No pthread_mutex is involved.
+// Does: threads sum into a shared record under a lock that the program wrote itself. The lock is a test-and-set spin lock, a
+//       ticket lock that yields, or a futex by hand (Drepper's second mutex). No pthread_mutex is involved.
 // Why:  by construction: nothing is allocated after the start, four fifths of the work are done inside the lock.
 // Case own_spin_handmade: {n} spin 2400000
 //   Truth: own-lock

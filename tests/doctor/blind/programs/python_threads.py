@@ -1,4 +1,4 @@
-# What: Python threads, or processes.
+# Does: Python threads, or processes.
 #       compute    arithmetic: one thread runs at a time, because of the interpreter's lock
 #       objects    lists and dictionaries of strings, much allocated: under the same lock
 #       hash       hashlib over large buffers, which releases the lock

@@ -1,4 +1,4 @@
-// What: threads let a buffer grow by realloc in small steps, as one who reads a stream of unknown length does, and free it.
+// Does: threads let a buffer grow by realloc in small steps, as one who reads a stream of unknown length does, and free it.
 // Why:  nothing else is shared. `steps`: beyond the threshold glibc moves the mapping by mremap at each step, and each page
 // is
 //       faulted in anew in each round, both under the lock of the address space. `small`: within the arena, by copying; that

@@ -1,7 +1,7 @@
-// What: each thread fills a batch of blocks, swaps it for the batch that another thread left in a shared slot, and frees
+// Does: each thread fills a batch of blocks, swaps it for the batch that another thread left in a shared slot, and frees
 // that one.
-// Why:  with two threads every second block, or more, is freed by the thread that did not allocate it. What the
-//       program shares itself is one atomic exchange for 512 blocks; another malloc changes the time, and the exchange
+// Why:  with two threads every second block, or more, is freed by the thread that did not allocate it. The
+//       program itself shares one atomic exchange for 512 blocks. Another malloc changes the time, and the exchange
 //       stays.
 // Case remote_swap_small: {n} 48 10000000
 //   Truth: remote-frees

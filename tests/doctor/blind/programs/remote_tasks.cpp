@@ -1,4 +1,4 @@
-// What: a thread makes tasks (std::function with a string in it), others run and destroy them; 1000 tasks go through the
+// Does: a thread makes tasks (std::function with a string in it), others run and destroy them; 1000 tasks go through the
 // queue at once.
 //       With one thread it makes and runs them in turn.
 // Why:  blocks cross threads, two for each task. The queue's lock is taken once for a thousand tasks, so it cannot be

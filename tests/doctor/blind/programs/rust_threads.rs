@@ -1,4 +1,4 @@
-// What: Rust threads with the system's malloc.
+// Does: Rust threads with the system's malloc.
 //       local      vectors of strings, made and dropped by the same thread
 //       mutex      std::sync::Mutex around most of the work; Rust waits by futex itself, without pthread
 //       arc        clones of one Arc: its count is shared

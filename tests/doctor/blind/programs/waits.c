@@ -1,4 +1,4 @@
-// What: threads that hand the turn to each other, or write to one stream.
+// Does: threads that hand the turn to each other, or write to one stream.
 //       condition  strict turns by a condition variable: one computes while the other one waits
 //       stdio      both put characters into one FILE, whose lock is taken for each
 //       barrier    a barrier after every step; the first thread's step is ten times as long as the others'

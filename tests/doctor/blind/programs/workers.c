@@ -1,4 +1,4 @@
-// What: processes instead of threads; the parent waits for all of them.
+// Does: processes instead of threads; the parent waits for all of them.
 //       apart   each allocates and frees small blocks of its own
 //       lock    they share a mutex (PTHREAD_PROCESS_SHARED) in a shared mapping, and compute within it
 //       spawn   the parent starts /bin/true again and again, and waits for each before the next
