@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "cli/command.hpp"
-#include "cli/doctor/experiment.hpp"
+#include "cli/doctor/examine.hpp"
 #include "cli/doctor/export.hpp"
 #include "cli/doctor/gate.hpp"
 #include "cli/doctor/markdown.hpp"
@@ -21,9 +21,8 @@
 #include "cli/doctor/page.hpp"
 #include "cli/doctor/results_json.hpp"
 #include "cli/doctor/summary.hpp"
-#include "cli/doctor/throughput.hpp"
 #include "cli/doctor/variants.hpp"
-#include "cli/doctor/words.hpp"
+#include "cli/doctor/verdict_text.hpp"
 #include "cli/report/json.hpp"
 #include "cli/run/program.hpp"
 #include "cli/support/arguments.hpp"
@@ -34,13 +33,14 @@
 #include "cli/support/progress.hpp"
 #include "cli/support/shell.hpp"
 #include "cli/support/standard_streams.hpp"
-#include "freehold/doctor/own_malloc.hpp"
-#include "freehold/doctor/program.hpp"
+#include "freehold/doctor/analysis/own_malloc.hpp"
+#include "freehold/doctor/run/program.hpp"
+#include "freehold/doctor/run/throughput.hpp"
 
 namespace freehold::cli {
 namespace {
 using namespace doctor;
-using freehold::doctor::Knob;
+using freehold::doctor::ParallelismControl;
 
 constexpr unsigned kMostThreads = 4096;
 constexpr unsigned kMostRounds = 1000;
@@ -81,19 +81,19 @@ bool has_number_mark(const std::vector<std::string>& words) {
   return std::ranges::any_of(words, [](const std::string& word) { return word.find("{n}") != std::string::npos; });
 }
 
-void set_argument_knob(Settings& settings, const std::string& text) {
+void set_argument(Settings& settings, const std::string& text) {
   const auto words = split_words(text);
   if (!words) throw Failure(kExitRefused, fmt::format("--arg: a quote in '{}' does not end", printable(text)));
   if (!has_number_mark(*words))
     throw Failure(kExitRefused,
                   fmt::format("--arg: '{}' has no {{n}} where the number of threads belongs", printable(text)));
-  settings.knob = Knob::kArgument;
-  settings.knob_text = text;
+  settings.parallelism = ParallelismControl::kArgument;
+  settings.parallelism_text = text;
   // Before the program's other arguments: options end where operands begin.
   settings.command.insert(settings.command.begin() + 1, words->begin(), words->end());
 }
 
-void set_knob(Settings& settings, const DoctorOptions& options) {
+void set_parallelism(Settings& settings, const DoctorOptions& options) {
   const auto cpus = static_cast<unsigned>(freehold::doctor::cpus_in_order().size());
   const bool marked = has_number_mark(settings.command);
   if (options.env && (options.arg || marked))
@@ -101,13 +101,13 @@ void set_knob(Settings& settings, const DoctorOptions& options) {
   if (options.env) {
     if (options.env->empty() || options.env->find('=') != std::string::npos)
       throw Failure(kExitRefused, fmt::format("--env: '{}' is not a variable's name", printable(*options.env)));
-    settings.knob = Knob::kEnvironment;
-    settings.knob_text = *options.env;
+    settings.parallelism = ParallelismControl::kEnvironment;
+    settings.parallelism_text = *options.env;
   } else if (options.arg) {
-    set_argument_knob(settings, *options.arg);
+    set_argument(settings, *options.arg);
   } else if (marked && options.threads) {
-    settings.knob = Knob::kArgument;
-    settings.knob_text = "{n}";
+    settings.parallelism = ParallelismControl::kArgument;
+    settings.parallelism_text = "{n}";
   } else if (options.threads) {
     throw Failure(kExitRefused, "--threads: how is the program told? --env NAME, or --arg '-t {n}'");
   } else if (cpus < 2) {
@@ -120,6 +120,18 @@ void set_knob(Settings& settings, const DoctorOptions& options) {
   if (settings.widths.size() < 2) throw Failure(kExitRefused, "--threads: two numbers are needed to see scaling: 1,2");
 }
 
+void check_throughput(const std::string& expression) {
+  using freehold::doctor::Throughput;
+  switch (Throughput::fault_of(expression)) {
+    case Throughput::Fault::kNone: return;
+    case Throughput::Fault::kNoExpression:
+      throw Failure(kExitRefused, fmt::format("--throughput: '{}' is not a regular expression", printable(expression)));
+    case Throughput::Fault::kNoGroup:
+      throw Failure(kExitRefused, fmt::format("--throughput: '{}' has no group around the number: 'rate: ([0-9.]+)'",
+                                              printable(expression)));
+  }
+}
+
 void set_server(Settings& settings, const DoctorOptions& options) {
   Server& server = settings.server;
   if (options.serve_for) server.seconds = parse_seconds("--for", *options.serve_for);
@@ -127,7 +139,7 @@ void set_server(Settings& settings, const DoctorOptions& options) {
   server.ready = options.ready.value_or("");
   if (options.ready_after) server.ready_after_s = parse_seconds("--ready-after", *options.ready_after);
   server.throughput = options.throughput.value_or("");
-  if (options.throughput) static_cast<void>(Throughput(server.throughput));
+  if (options.throughput) check_throughput(server.throughput);
   if ((options.load && server.load.empty()) || (options.ready && server.ready.empty()))
     throw Failure(kExitRefused, "--load and --ready: the command is empty");
   if (server.load.empty() && (!server.ready.empty() || server.ready_after_s > 0))
@@ -162,14 +174,14 @@ void set_files(Settings& settings, const DoctorOptions& options) {
 }
 
 // Says now what nobody should wait for.
-void check_program_and_files(const Examination& asked, const DoctorOptions& options) {
+void check_program_and_files(const DoctorRequest& asked, const DoctorOptions& options) {
   std::string library = "/proc/self/exe";
   try {
     library = find_freehold_library();
   } catch (const Failure&) {
     // A note will say so; the command itself is for the same machine.
   }
-  check_program(asked.program, library);
+  check_program(asked.program.program, library);
   for (const auto& file : {options.json, options.html}) {
     if (file && *file != "-") check_writable(*file);
   }
@@ -177,30 +189,30 @@ void check_program_and_files(const Examination& asked, const DoctorOptions& opti
   if (options.html == "-") throw Failure(kExitRefused, "--html: the page goes to a file");
 }
 
-Examination examination_of(const DoctorOptions& options, const std::vector<std::string>& program) {
-  Examination asked;
+DoctorRequest request_of(const DoctorOptions& options, const std::vector<std::string>& program) {
+  DoctorRequest asked;
   asked.allocators = options.allocators;
-  Settings& settings = asked.settings;
+  Settings& settings = asked.program.settings;
   settings.command = program;
   if (program.empty()) {
     asked.example = true;
-    asked.program = find_own_program(kExample);
-    settings.command = {asked.program};
+    asked.program.program = find_own_program(kExample);
+    settings.command = {asked.program.program};
   }
-  set_knob(settings, options);
+  set_parallelism(settings, options);
   if (options.work) settings.work = parse_work(*options.work);
   set_server(settings, options);
   set_effort(settings, options);
   if (asked.example && settings.rounds == 0 && !options.budget && !options.quick) settings.budget_s = kExampleBudget_s;
   settings.allow_failure = options.allow_failure;
   set_files(settings, options);
-  if (!asked.example) asked.program = find_program(program.front());
+  if (!asked.example) asked.program.program = find_program(program.front());
   check_program_and_files(asked, options);
   return asked;
 }
 
 // A name that no treatment on this machine has would leave the gate undecided for ever.
-std::vector<Condition> conditions_of_run(const DoctorOptions& options, const Examination& asked) {
+std::vector<Condition> conditions_of_run(const DoctorOptions& options, const DoctorRequest& asked) {
   auto conditions = conditions_of("--fail-if", options.gate.fail_if, report_words());
   std::vector<std::string> ignored, names{"best", "arenas"};
   for (const std::string& one : freehold::doctor::known_switches()) {
@@ -232,7 +244,7 @@ int judge_report(const DoctorOptions& options, const std::vector<std::string>& p
 int run_doctor(const DoctorOptions& options, const std::vector<std::string>& program) {
   open_standard_files();
   if (options.from) return judge_report(options, program);
-  const Examination asked = examination_of(options, program);
+  const DoctorRequest asked = request_of(options, program);
   const auto conditions = conditions_of_run(options, asked);
   const auto exports = exports_of(options.exports);
   Diagnosis diagnosis;
@@ -280,24 +292,24 @@ void add_options_of_experiment(CLI::App& command, DoctorOptions& options) {
       .add_option("--allocators", options.allocators,
                   "freehold, arenas, padded, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH [all]")
       ->type_name("LIST");
-  command.add_option("--budget", options.budget, "Time that all runs together may take [100s]")->type_name("TIME");
-  command.add_option("--repeat", options.repeat, "Run everything so many times, however long it takes")->type_name("N");
-  command.add_flag("--quick", options.quick, "A glance: --budget 20s");
+  command.add_option("--budget", options.budget, "Total time limit of all runs [100s]")->type_name("TIME");
+  command.add_option("--repeat", options.repeat, "Run every trial N times, without a time limit")->type_name("N");
+  command.add_flag("--quick", options.quick, "Short for --budget 20s");
   command.add_option("--stdin", options.input, "File for the program's standard input [/dev/null]")->type_name("FILE");
-  command.add_option("--output", options.output, "show: pass the program's output on, to standard error; hide [hide]")
+  command.add_option("--output", options.output, "show: write the program's output to standard error; hide [hide]")
       ->type_name("WHAT");
   command.add_flag("--allow-failure", options.allow_failure,
-                   "Accept a program that ends with an error: the first run's exit code is what all others shall end with");
+                   "Accept a program that exits with an error; every run must then exit as the first one did");
 }
 
 void add_options_of_servers(CLI::App& command, DoctorOptions& options) {
-  command.add_option("--for", options.serve_for, "End the program after that: it serves, it does not end by itself")
+  command
+      .add_option("--for", options.serve_for, "End the program after this time: it is a server that does not end by itself")
       ->type_name("TIME");
   command.add_option("--load", options.load, "Shell command that uses the program while it serves")->type_name("COMMAND");
-  command.add_option("--ready", options.ready, "Shell command that succeeds once the program serves [it listens]")
+  command.add_option("--ready", options.ready, "Shell command that succeeds once the program is ready [it listens]")
       ->type_name("COMMAND");
-  command
-      .add_option("--ready-after", options.ready_after, "How long the program needs until it serves; the load starts then")
+  command.add_option("--ready-after", options.ready_after, "Time to wait before the server counts as ready")
       ->type_name("TIME");
   command
       .add_option("--throughput", options.throughput,
@@ -322,7 +334,7 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
       ->allow_extra_args(false);
   command->add_option("--json", options.json, "Write everything as JSON; - for standard output")->type_name("FILE");
   command->add_option("--html", options.html, "Write one self-contained page")->type_name("FILE");
-  command->add_option("--from", options.from, "Ask --fail-if and --summary of a report that --json wrote; nothing is run")
+  command->add_option("--from", options.from, "Apply --fail-if and --summary to a report that --json wrote; nothing is run")
       ->type_name("FILE");
   options.gate.add_to(*command, "allocator > 10%");
   add_doctor_attach(*command, invocation);

@@ -28,12 +28,12 @@ constexpr std::uint32_t kMostPid = 4'194'304;  // the kernel's own limit
 int run_attach(const AttachOptions& options) {
   open_standard_files();
   if (!options.pid) throw Failure(kExitRefused, "doctor attach: which process? pgrep NAME tells its number");
-  doctor::AttachSettings settings;
+  freehold::doctor::AttachSettings settings;
   settings.pid = static_cast<pid_t>(parse_number("doctor attach", *options.pid, 1, kMostPid));
   if (options.seconds) settings.seconds = doctor::parse_seconds("--for", *options.seconds);
   settings.count_calls = options.count_calls;
   if (options.json && *options.json != "-") check_writable(*options.json);
-  doctor::Attached attached;
+  doctor::AttachedReport attached;
   {
     Interrupts interrupts;
     Progress progress;
@@ -47,7 +47,7 @@ int run_attach(const AttachOptions& options) {
   } else {
     print_to_stdout(text);
   }
-  return attached.signal != 0 ? 128 + attached.signal : 0;
+  return attached.process.signal != 0 ? 128 + attached.process.signal : 0;
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct CompareOptions {
   GateOptions gate;
 };
 
-std::vector<std::string> words_of(const std::string& option, const std::string& text) {
+std::vector<std::string> verdict_text_of(const std::string& option, const std::string& text) {
   auto words = split_words(text);
   if (!words) throw Failure(kExitRefused, fmt::format("{}: a quote in '{}' does not end", option, printable(text)));
   if (words->empty()) throw Failure(kExitRefused, fmt::format("{}: the command is empty", option));
@@ -38,7 +38,8 @@ std::vector<std::string> words_of(const std::string& option, const std::string& 
 }
 
 Contest contest_of(const CompareOptions& options) {
-  Contest contest{.before = words_of("--before", *options.before), .after = words_of("--after", *options.after)};
+  Contest contest{.before = verdict_text_of("--before", *options.before),
+                  .after = verdict_text_of("--after", *options.after)};
   if (options.repeat && options.budget)
     throw Failure(kExitRefused, "--repeat is instead of --budget: how often, not how long");
   if (options.repeat)

@@ -2,332 +2,209 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <poll.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <set>
-#include <sstream>
+#include <nlohmann/json.hpp>
 
+#include "cli/doctor/format.hpp"
+#include "cli/report/json.hpp"
+#include "cli/report/text.hpp"
+#include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
-#include "freehold/doctor/allocator_code.hpp"
-#include "freehold/doctor/call_counter.hpp"
-#include "freehold/doctor/child.hpp"
-#include "freehold/doctor/own_malloc.hpp"
-#include "freehold/doctor/sampler.hpp"
-#include "freehold/doctor/symbols.hpp"
-#include "freehold/doctor/watch.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
-using freehold::doctor::AllocatorCode;
-using freehold::doctor::CodeKind;
+using freehold::doctor::Attached;
+using freehold::doctor::AttachNote;
+using freehold::doctor::AttachRefusal;
 using freehold::doctor::Estimate;
-namespace fs = std::filesystem;
+using freehold::doctor::HotFunction;
+using nlohmann::ordered_json;
 
-constexpr int kLook_ms = 20;
-constexpr std::size_t kMostLooked = 200;  // threads that are asked for what they sleep in
-constexpr std::size_t kFunctions = 12;
-constexpr double kNineOfTen = 1.645;  // standard errors to either side
-constexpr double kCounting_s = 0.3;   // of calls
-constexpr std::uint64_t kFewSamples = 20;
+constexpr std::size_t kWidth = 100;
+constexpr double kLittle = 0.05;  // of the CPU time: less is not worth another malloc
+constexpr double kMuch = 0.20;
 
-fs::path folder_of(pid_t pid) { return fs::path("/proc") / std::to_string(pid); }
-
-std::string content_of(const fs::path& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+ordered_json json_of(const std::optional<Estimate>& estimate) {
+  if (!estimate) return nullptr;
+  return {{"low", estimate->low}, {"value", estimate->value}, {"high", estimate->high}};
 }
 
-// The number behind "Rss:" in lines of "Rss:   12 kB".
-std::uint64_t number_in(const std::string& text, const std::string& name) {
-  const std::size_t at = text.find("\n" + name);
-  if (at == std::string::npos) return 0;
-  return std::strtoull(text.c_str() + at + 1 + name.size(), nullptr, 10);
+std::string headline_of(const Attached& of) {
+  if (!of.in_malloc) return "Nothing can be said of its allocator: it was not seen running.";
+  const Estimate& share = *of.in_malloc;
+  const bool sleeps = of.asleep_in_malloc && of.asleep_in_malloc->low > 0.02;
+  if (sleeps)
+    return fmt::format(
+        "Its threads wait for each other inside malloc and free, {} of their time; {} of its CPU time is spent there.",
+        percent_text(*of.asleep_in_malloc), percent_text(share));
+  if (share.high < kLittle && of.in_memory_calls->high < kLittle)
+    return fmt::format("Hardly the allocator: malloc and free take {} of its CPU time.", percent_text(share));
+  if (share.low > kMuch) return fmt::format("Much of its CPU time, {}, is spent in malloc and free.", percent_text(share));
+  return fmt::format("malloc and free take {} of its CPU time.", percent_text(share));
 }
 
-// The fields of /proc/PID/stat behind the name, which may hold anything: the first is the state, field 3.
-std::vector<std::string> stat_fields(const fs::path& file) {
-  const std::string text = content_of(file);
-  const std::size_t end = text.rfind(')');
-  std::vector<std::string> fields;
-  if (end == std::string::npos) return fields;
-  std::istringstream words(text.substr(end + 1));
-  for (std::string word; words >> word;) fields.push_back(word);
-  return fields;
+std::string malloc_text(const Attached& of) {
+  std::string text = of.malloc_file.empty() ? "not known where from" : of.malloc_file;
+  if (of.is_freehold) text += " (Freehold)";
+  for (const std::string& own : of.own_allocators) text += ", beside " + own;
+  return text;
 }
-constexpr std::size_t kState = 0, kFlags = 6, kMinorFaults = 7, kUserTime = 11, kSystemTime = 12;
-constexpr unsigned long kKernelThread = 0x200000;
 
-// What the kernel has counted so far, of all threads that there are.
-struct Totals {
-  double user_s = 0, system_s = 0, waited_s = 0;
-  std::uint64_t faults = 0, voluntary = 0, involuntary = 0;
-  unsigned threads = 0;
-};
-
-Totals totals_of(pid_t pid) {
-  Totals totals;
-  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  if (const auto fields = stat_fields(folder_of(pid) / "stat"); fields.size() > kSystemTime) {
-    totals.user_s = std::stod(fields[kUserTime]) / ticks;
-    totals.system_s = std::stod(fields[kSystemTime]) / ticks;
-    totals.faults = std::stoull(fields[kMinorFaults]);
+void add_rows(const Attached& of, unsigned cpus, std::string& out) {
+  const double cpu = of.user_s + of.system_s;
+  const auto row = [&out](std::string_view name, const std::string& value) {
+    out += fmt::format("  {:<34}{}\n", name, printable(value));
+  };
+  row("malloc", malloc_text(of));
+  row("threads", std::to_string(of.threads));
+  row("CPUs that it keeps busy",
+      fmt::format("{:.2f} of {}, {:.0f}% of that in the kernel", of.seconds > 0 ? cpu / of.seconds : 0.0, cpus,
+                  cpu > 0 ? 100 * of.system_s / cpu : 0.0));
+  if (of.waited_for_cpu_s && of.seconds > 0)
+    row("threads that wait for a CPU", fmt::format("{:.2f} on the average", *of.waited_for_cpu_s / of.seconds));
+  if (of.in_own_allocators) row("CPU time in its own allocators", percent_text(*of.in_own_allocators));
+  if (of.in_memory_calls) row("CPU time in mmap, munmap and such", percent_text(*of.in_memory_calls));
+  if (of.asleep_in_malloc) row("asleep in malloc's lock", percent_text(*of.asleep_in_malloc) + " of the threads' time");
+  if (of.seconds > 0) {
+    row("page faults", count_text(static_cast<double>(of.page_faults) / of.seconds) + " a second");
+    row("waits", count_text(static_cast<double>(of.voluntary_switches) / of.seconds) + " a second");
   }
-  for (const pid_t thread : freehold::doctor::threads_of(pid)) {
-    const fs::path folder = folder_of(pid) / "task" / std::to_string(thread);
-    double ran_ns = 0, waited_ns = 0;
-    std::ifstream(folder / "schedstat") >> ran_ns >> waited_ns;
-    totals.waited_s += 1e-9 * waited_ns;
-    const std::string status = content_of(folder / "status");
-    totals.voluntary += number_in(status, "voluntary_ctxt_switches:");
-    totals.involuntary += number_in(status, "nonvoluntary_ctxt_switches:");
-    ++totals.threads;
+  if (of.malloc_calls_per_s) row("calls of malloc", count_text(*of.malloc_calls_per_s) + " a second");
+  if (of.own_calls_per_s) row("calls of its own allocators", count_text(*of.own_calls_per_s) + " a second");
+  std::string memory = bytes_text(of.resident_bytes);
+  if (of.huge_bytes > 0) memory += fmt::format(", {} in huge pages", bytes_text(of.huge_bytes));
+  if (of.swapped_bytes > 0) memory += fmt::format(", {} swapped out", bytes_text(of.swapped_bytes));
+  if (of.freehold_bytes > 0) memory += fmt::format(", {} of it Freehold's", bytes_text(of.freehold_bytes));
+  row("memory", memory);
+}
+
+std::string text_of(const AttachNote& note) {
+  switch (note.kind) {
+    case AttachNote::Kind::kCallsNotCounted: return fmt::format("Calls were not counted: {}.", note.why);
+    case AttachNote::Kind::kNotSampled:
+      return fmt::format("Where it spends its CPU time could not be sampled: {}.", note.why);
+    case AttachNote::Kind::kHardlyRan: {
+      std::string text = "It hardly ran: nothing can be said of where it spends its CPU time.";
+      if (!note.children.empty()) text += fmt::format(" It has started others: {}.", fmt::join(note.children, ", "));
+      return text;
+    }
+    case AttachNote::Kind::kKernelNotSampled:
+      return "Time in the kernel was not sampled (kernel.perf_event_paranoid): page faults in malloc are missing.";
+    case AttachNote::Kind::kSamplesLost: return fmt::format("{} samples found no room.", note.count);
+    case AttachNote::Kind::kSleepersNotSeen:
+      return "What its threads sleep in could not be looked at (/proc/PID/task/*/syscall).";
   }
-  return totals;
-}
-
-Estimate share_of(std::uint64_t part, std::uint64_t all) {
-  const double share = static_cast<double>(part) / static_cast<double>(all);
-  const double error =
-      kNineOfTen * std::sqrt(std::max(share * (1 - share), 1.0 / static_cast<double>(all)) / static_cast<double>(all));
-  return {std::max(0.0, share - error), share, std::min(1.0, share + error)};
-}
-
-std::string owner_of(pid_t pid) {
-  std::error_code error;
-  const std::string status = content_of(folder_of(pid) / "status");
-  return fmt::format("user {}", number_in(status, "Uid:"));
+  __builtin_unreachable();
 }
 
 // Says now what nobody should wait for.
 void check(pid_t pid) {
-  const auto fields = stat_fields(folder_of(pid) / "stat");
-  if (fields.size() <= kSystemTime)
-    throw Failure(kExitRefused, fmt::format("there is no process {}; pgrep NAME tells its number", pid));
-  if (fields[kState] == "Z" || fields[kState] == "X")
-    throw Failure(kExitRefused, fmt::format("process {} has ended already; its parent has not asked for its end yet", pid));
-  if ((std::stoul(fields[kFlags]) & kKernelThread) != 0)
-    throw Failure(kExitRefused, fmt::format("process {} is a thread of the kernel's, which has no malloc", pid));
-  if (pid == ::getpid()) throw Failure(kExitRefused, "that is the doctor itself; name another process");
-  std::ifstream maps(folder_of(pid) / "maps");
-  char any = 0;
-  if (!maps.get(any))
-    throw Failure(kExitRefused, fmt::format("process {} belongs to {} or does not let itself be looked at; run freehold as "
-                                            "that user, or as root",
-                                            pid, owner_of(pid)));
+  const auto refuse = [](const std::string& line) { throw Failure(kExitRefused, line); };
+  switch (freehold::doctor::attach_refusal(pid)) {
+    case AttachRefusal::kNone: return;
+    case AttachRefusal::kNoProcess: return refuse(fmt::format("there is no process {}; pgrep NAME tells its number", pid));
+    case AttachRefusal::kEnded:
+      return refuse(fmt::format("process {} has ended already; its parent has not asked for its end yet", pid));
+    case AttachRefusal::kKernelThread:
+      return refuse(fmt::format("process {} is a thread of the kernel's, which has no malloc", pid));
+    case AttachRefusal::kSelf: return refuse("that is the doctor itself; name another process");
+    case AttachRefusal::kNotAllowed:
+      return refuse(
+          fmt::format("process {} belongs to user {} or does not let itself be looked at; run freehold as that "
+                      "user, or as root",
+                      pid, freehold::doctor::user_of(pid)));
+  }
 }
-
-class Watcher {
- public:
-  Watcher(const AttachSettings& settings, Interrupts& interrupts, Progress& progress)
-      : pid_(settings.pid),
-        interrupts_(interrupts),
-        progress_(progress),
-        maps_(content_of(folder_of(pid_) / "maps")),
-        code_(maps_, (folder_of(pid_) / "root").string()) {
-    of_.settings = settings;
-  }
-
-  Attached watch() {
-    of_.machine = this_machine();
-    of_.date = today();
-    describe();
-    const Totals before = totals_of(pid_);
-    const double begin = freehold::doctor::now_s();
-    watch_threads(begin);
-    of_.seconds = freehold::doctor::now_s() - begin;
-    const Totals after = totals_of(pid_);
-    of_.has_ended = after.threads == 0;
-    of_.signal = interrupts_.arrived();
-    if (!of_.has_ended) add_totals(before, after);
-    if (of_.settings.count_calls && of_.signal == 0 && !of_.has_ended) count_calls();
-    add_shares();
-    progress_.wipe();
-    return std::move(of_);
-  }
-
- private:
-  void describe() {
-    std::string command = content_of(folder_of(pid_) / "cmdline");
-    std::ranges::replace(command, '\0', ' ');
-    while (command.ends_with(' ')) command.pop_back();
-    of_.command = command;
-    of_.malloc_file = code_.malloc_file();
-    of_.is_freehold = of_.malloc_file.find("libfreehold") != std::string::npos;
-    std::istringstream lines(maps_);
-    for (std::string line; std::getline(lines, line);) {
-      const std::size_t path = line.find('/'), rights = line.find(' ');
-      if (path != std::string::npos && rights + 3 < line.size() && line[rights + 3] == 'x') files_.insert(line.substr(path));
-    }
-    for (const auto& own : freehold::doctor::own_mallocs(files_)) {
-      if (!own.is_reached) of_.own_allocators.push_back(own.name);
-    }
-    add_memory();
-  }
-
-  void add_memory() {
-    const std::string sums = content_of(folder_of(pid_) / "smaps_rollup");
-    of_.resident_bytes = number_in(sums, "Rss:") << 10;
-    of_.anonymous_bytes = number_in(sums, "Anonymous:") << 10;
-    of_.huge_bytes = number_in(sums, "AnonHugePages:") << 10;
-    of_.swapped_bytes = number_in(sums, "Swap:") << 10;
-    // Freehold names its mappings, where the kernel can.
-    std::ifstream lines(folder_of(pid_) / "smaps");
-    bool is_ours = false;
-    for (std::string line; std::getline(lines, line);) {
-      const bool is_head = !line.empty() && (std::isdigit(line[0]) != 0 || (line[0] >= 'a' && line[0] <= 'f'));
-      if (is_head) is_ours = line.find("[anon:freehold") != std::string::npos;
-      if (is_ours && line.starts_with("Rss:")) of_.freehold_bytes += number_in("\n" + line, "Rss:") << 10;
-    }
-    of_.is_freehold = of_.is_freehold || of_.freehold_bytes > 0;
-  }
-
-  void watch_threads(double begin) {
-    progress_.show(fmt::format("watching process {}", pid_));
-    for (double now = begin; now - begin < of_.settings.seconds; now = freehold::doctor::now_s()) {
-      sampler_.look({pid_});
-      pollfd stop{.fd = interrupts_.fd(), .events = POLLIN, .revents = 0};
-      if (::poll(&stop, 1, kLook_ms) > 0) break;
-      look_at_sleepers();
-      sampler_.drain([this](std::uint64_t address) {
-        ++of_.samples;
-        ++addresses_[address];
-      });
-      if (!fs::exists(folder_of(pid_) / "maps")) break;
-    }
-  }
-
-  // "running", or "202 0x7f… 0x80 … stack-pointer program-counter": the call that it sleeps in.
-  void look_at_sleepers() {
-    std::size_t looked = 0;
-    for (const pid_t thread : freehold::doctor::threads_of(pid_)) {
-      if (++looked > kMostLooked) break;
-      const std::string call = content_of(folder_of(pid_) / "task" / std::to_string(thread) / "syscall");
-      if (call.empty()) continue;
-      ++looks_;
-      const std::size_t last = call.rfind(' ');
-      if (last == std::string::npos) continue;
-      const std::uint64_t address = std::strtoull(call.c_str() + last, nullptr, 16);
-      if (code_.kind_of(address) == CodeKind::kMallocLock) ++looks_in_malloc_lock_;
-    }
-  }
-
-  void add_totals(const Totals& before, const Totals& after) {
-    of_.threads = after.threads;
-    of_.user_s = after.user_s - before.user_s;
-    of_.system_s = after.system_s - before.system_s;
-    // Of threads that have ended meanwhile nothing is known any more.
-    const auto grown = [](auto now, auto then) { return now > then ? now - then : decltype(now){}; };
-    if (fs::exists(folder_of(pid_) / "schedstat")) of_.waited_for_cpu_s = grown(after.waited_s, before.waited_s);
-    of_.voluntary_switches = grown(after.voluntary, before.voluntary);
-    of_.involuntary_switches = grown(after.involuntary, before.involuntary);
-    of_.page_faults = grown(after.faults, before.faults);
-  }
-
-  void count_calls() {
-    std::set<freehold::doctor::FunctionPlace> own, malloc = freehold::doctor::malloc_functions(files_);
-    for (const auto& one : freehold::doctor::own_mallocs(files_)) own.insert(one.functions.begin(), one.functions.end());
-    freehold::doctor::CallCounter counter({malloc, own});
-    counter.look({pid_});
-    const auto first = counter.calls();
-    const double begin = freehold::doctor::now_s();
-    pollfd stop{.fd = interrupts_.fd(), .events = POLLIN, .revents = 0};
-    static_cast<void>(::poll(&stop, 1, static_cast<int>(1000 * kCounting_s)));
-    const auto last = counter.calls();
-    const double seconds = freehold::doctor::now_s() - begin;
-    if (!counter.why().empty()) {
-      of_.notes.push_back(fmt::format("Calls were not counted: {}.", counter.why()));
-      return;
-    }
-    of_.malloc_calls_per_s = static_cast<double>(last[0] - first[0]) / seconds;
-    if (!own.empty()) of_.own_calls_per_s = static_cast<double>(last[1] - first[1]) / seconds;
-  }
-
-  void add_shares() {
-    if (!sampler_.why().empty())
-      of_.notes.push_back(fmt::format("Where it spends its CPU time could not be sampled: {}.", sampler_.why()));
-    else if (of_.samples < kFewSamples)
-      of_.notes.push_back("It hardly ran: nothing can be said of where it spends its CPU time." + hint_at_children());
-    else if (!sampler_.sees_kernel())
-      of_.notes.emplace_back(
-          "Time in the kernel was not sampled (kernel.perf_event_paranoid): page faults in malloc are missing.");
-    if (sampler_.lost() > 0) of_.notes.push_back(fmt::format("{} samples found no room.", sampler_.lost()));
-    if (looks_ >= kFewSamples)
-      of_.asleep_in_malloc = share_of(looks_in_malloc_lock_, looks_);
-    else if (!of_.has_ended)
-      of_.notes.emplace_back("What its threads sleep in could not be looked at (/proc/PID/task/*/syscall).");
-    if (of_.samples < kFewSamples) return;
-    std::map<CodeKind, std::uint64_t> kinds;
-    for (const auto& [address, count] : addresses_) kinds[code_.kind_of(address)] += count;
-    of_.in_malloc = share_of(kinds[CodeKind::kMalloc] + kinds[CodeKind::kMallocLock], of_.samples);
-    of_.in_memory_calls = share_of(kinds[CodeKind::kMemoryCall], of_.samples);
-    if (!of_.own_allocators.empty()) of_.in_own_allocators = share_of(kinds[CodeKind::kOwnAllocator], of_.samples);
-    add_functions();
-  }
-
-  // A shell or a launcher does little itself.
-  std::string hint_at_children() const {
-    std::vector<pid_t> family = freehold::doctor::family_of(pid_);
-    family.erase(family.begin());
-    if (family.empty()) return {};
-    if (family.size() > kFunctions) family.resize(kFunctions);
-    return fmt::format(" It has started others: {}.", fmt::join(family, ", "));
-  }
-
-  void add_functions() {
-    progress_.show("looking up names");
-    // A copy: the process may have ended.
-    std::string file = fs::temp_directory_path() / "freehold-doctor-maps-XXXXXX";
-    const int fd = ::mkstemp(file.data());
-    if (fd < 0) return;
-    ::close(fd);
-    std::ofstream(file) << maps_;
-    std::map<std::pair<std::string, std::string>, std::uint64_t> functions;
-    {
-      freehold::doctor::Symbols symbols(file);
-      for (const auto& [address, count] : addresses_) {
-        const CodeKind kind = code_.kind_of(address);
-        // Symbols takes return addresses, which lie behind their call.
-        const auto& frames = symbols.frames(address + 1);
-        freehold::doctor::Frame frame = frames.back();
-        frame.file.clear();  // of a function, not of each line
-        std::string text = kind == CodeKind::kMalloc
-                               ? "malloc and free in " + frame.module.substr(frame.module.rfind('/') + 1)
-                               : frame.text();
-        functions[{std::move(text), std::string(name_of(kind))}] += count;
-      }
-    }
-    ::unlink(file.c_str());
-    for (const auto& [key, count] : functions)
-      of_.functions.push_back({key.first, key.second, static_cast<double>(count) / static_cast<double>(of_.samples)});
-    std::ranges::sort(of_.functions, std::ranges::greater{}, &HotFunction::share);
-    if (of_.functions.size() > kFunctions) of_.functions.resize(kFunctions);
-  }
-
-  pid_t pid_;
-  Interrupts& interrupts_;
-  Progress& progress_;
-  std::string maps_;
-  std::set<std::string> files_;
-  AllocatorCode code_;
-  freehold::doctor::Sampler sampler_;
-  std::map<std::uint64_t, std::uint64_t> addresses_;
-  std::uint64_t looks_ = 0, looks_in_malloc_lock_ = 0;
-  Attached of_;
-};
 
 }  // namespace
 
-Attached attach(const AttachSettings& settings, Interrupts& interrupts, Progress& progress) {
+AttachedReport attach(const freehold::doctor::AttachSettings& settings, Interrupts& interrupts, Progress& progress) {
   check(settings.pid);
-  return Watcher(settings, interrupts, progress).watch();
+  AttachedReport report;
+  report.machine = this_machine();
+  report.date = today();
+  report.process = freehold::doctor::attach(
+      settings, {.stop_fd = interrupts.fd(),
+                 .signal = [&interrupts] { return interrupts.arrived(); },
+                 .show_watching = [&] { progress.show(fmt::format("watching process {}", settings.pid)); },
+                 .show_naming = [&] { progress.show("looking up names"); }});
+  for (const AttachNote& note : report.process.notes) report.notes.push_back(text_of(note));
+  progress.wipe();
+  return report;
+}
+
+std::vector<std::string> unknown_of(const Attached& of) {
+  std::vector<std::string> unknown{
+      "Whether another malloc, or more CPUs, would make it faster: that takes trials. freehold doctor -- PROGRAM does them.",
+      "Which places of the program allocate, who frees what, and what shares cache lines: that takes a probe from the "
+      "start."};
+  if (of.is_freehold)
+    unknown.emplace_back(
+        "What Freehold holds and why: it tells that at the end, to freehold run --stats; a running process has no door for "
+        "it.");
+  if (!of.malloc_calls_per_s)
+    unknown.emplace_back("How often it allocates: --count-calls counts for a moment, and slows it down meanwhile.");
+  return unknown;
+}
+
+std::string text_of(const AttachedReport& report) {
+  const Attached& of = report.process;
+  std::string out = fmt::format("freehold doctor attach: process {}, {}\n{}\n", of.settings.pid, printable(of.command),
+                                machine_line(report.machine));
+  out += wrap(printable(headline_of(of)), kWidth, "");
+  out += fmt::format("\nWATCHED for {:.1f} s, {} samples\n", of.seconds, of.samples);
+  add_rows(of, report.machine.cpus, out);
+  if (!of.functions.empty()) out += "\nWHERE its CPU time goes\n";
+  for (const HotFunction& function : of.functions)
+    out +=
+        fmt::format("  {:>4}  {}\n", percent_text(function.share).starts_with("less") ? "<1%" : percent_text(function.share),
+                    printable(function.text).substr(0, kWidth - 8));
+  out += "\nWHAT CANNOT BE KNOWN from outside\n" + list_of(unknown_of(of), kWidth);
+  std::vector<std::string> notes = report.notes;
+  if (of.has_ended) notes.emplace_back("The process ended meanwhile.");
+  if (of.signal != 0) notes.emplace_back("Interrupted: this is what was seen until then.");
+  if (!notes.empty()) out += '\n' + list_of(notes, kWidth);
+  return out;
+}
+
+ordered_json json_of(const AttachedReport& report) {
+  const Attached& of = report.process;
+  ordered_json functions = ordered_json::array();
+  for (const HotFunction& function : of.functions)
+    functions.push_back({{"text", function.text}, {"kind", function.kind}, {"share", function.share}});
+  return {{"schema", kAttachedSchema},
+          {"date", report.date},
+          {"machine", machine_json(report.machine)},
+          {"pid", of.settings.pid},
+          {"command", of.command},
+          {"headline", headline_of(of)},
+          {"seconds", of.seconds},
+          {"complete", of.signal == 0 && !of.has_ended},
+          {"threads", of.threads},
+          {"user_s", of.user_s},
+          {"system_s", of.system_s},
+          {"waited_for_cpu_s", or_null(of.waited_for_cpu_s)},
+          {"voluntary_switches", of.voluntary_switches},
+          {"involuntary_switches", of.involuntary_switches},
+          {"page_faults", of.page_faults},
+          {"resident_bytes", of.resident_bytes},
+          {"anonymous_bytes", of.anonymous_bytes},
+          {"huge_bytes", of.huge_bytes},
+          {"swapped_bytes", of.swapped_bytes},
+          {"freehold_bytes", of.freehold_bytes},
+          {"malloc_file", text_or_null(of.malloc_file)},
+          {"is_freehold", of.is_freehold},
+          {"own_allocators", of.own_allocators},
+          {"samples", of.samples},
+          {"in_malloc", json_of(of.in_malloc)},
+          {"in_own_allocators", json_of(of.in_own_allocators)},
+          {"in_memory_calls", json_of(of.in_memory_calls)},
+          {"asleep_in_malloc", json_of(of.asleep_in_malloc)},
+          {"malloc_calls_per_s", or_null(of.malloc_calls_per_s)},
+          {"own_calls_per_s", or_null(of.own_calls_per_s)},
+          {"functions", std::move(functions)},
+          {"unknown", unknown_of(of)},
+          {"notes", report.notes}};
 }
 
 }  // namespace freehold::cli::doctor

@@ -7,27 +7,28 @@
 #include <array>
 
 #include "cli/doctor/diagnosis.hpp"
-#include "cli/doctor/recordings.hpp"
+#include "cli/doctor/examine.hpp"
 #include "cli/doctor/variants.hpp"
 #include "cli/run/program.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/machine.hpp"
 #include "cli/support/shell.hpp"
-#include "freehold/doctor/attribution.hpp"
-#include "freehold/doctor/child.hpp"
-#include "freehold/doctor/program.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/run/child.hpp"
+#include "freehold/doctor/run/program.hpp"
+#include "freehold/doctor/run/recordings.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
 using freehold::doctor::Ending;
 using freehold::doctor::Estimate;
+using freehold::doctor::LaunchOptions;
 using freehold::doctor::Run;
-using freehold::doctor::Surroundings;
 
 constexpr unsigned kMostRounds = 15;
-constexpr double kPatience = 4;  // times what a run took first, before it is said to hang
-constexpr double kLeastPatience_s = 5;
-constexpr double kFirstPatience_s = 600;
+constexpr double kTimeout = 4;  // times what a run took first, before it is said to hang
+constexpr double kLeastTimeout_s = 5;
+constexpr double kFirstTimeout_s = 600;
 constexpr double kRecordingCost = 1.3;
 constexpr double kNineOfTen = 1.645;
 constexpr double kFewestRounds = 3;  // that there should be time for, before trials on one CPU are worth theirs
@@ -92,31 +93,31 @@ class Runner {
     return one;
   }
 
-  Run perform(const Contestant& one, const Surroundings& surroundings, double patience) {
-    return freehold::doctor::run(one.command, surroundings, patience, host_);
+  Run perform(const Contestant& one, const LaunchOptions& options, double timeout_s) {
+    return freehold::doctor::run(one.command, options, timeout_s, host_);
   }
 
   // Warms the machine up, and says whether the command works and how long it takes.
   void first_run(Contestant& one) {
-    const double patience = contest_.budget_s > 0 ? contest_.budget_s : kFirstPatience_s;
+    const double timeout_s = contest_.budget_s > 0 ? contest_.budget_s : kFirstTimeout_s;
     progress_.show(fmt::format("first run of {}", one.side.name));
-    const Run run = perform(one, {.preload = {}}, patience);
+    const Run run = perform(one, {.preload = {}}, timeout_s);
     if (run.ending == Ending::kStopped)
       throw Failure(128 + interrupts_.arrived(), "interrupted before both programs had ended for the first time");
-    refuse_failure(one, run, patience);
+    refuse_failure(one, run, timeout_s);
     one.first_s = run.trial.wall_s;
     one.first_cpu_s = std::max(run.trial.wall_s, run.trial.cpu_s());
     one.files = run.files;
   }
 
-  static void refuse_failure(const Contestant& one, const Run& run, double patience) {
+  static void refuse_failure(const Contestant& one, const Run& run, double timeout_s) {
     const std::string name = printable(one.command.arguments.front());
     if (run.ending == Ending::kNotStarted)
       throw Failure(kExitCannotExecute, fmt::format("cannot execute {}: {}", name, run.why));
     if (run.ending == Ending::kOutOfTime)
       throw Failure(kExitRefused, fmt::format("{} did not end within {:.0f} s; give it time: --budget {:.0f}", name,
-                                              patience, 10 * patience));
-    const std::string failure = freehold::doctor::failure_of(run, patience);
+                                              timeout_s, 10 * timeout_s));
+    const std::string failure = freehold::doctor::failure_of(run, timeout_s);
     if (failure.empty()) return;
     const std::string last_line = run.last_words.substr(run.last_words.rfind('\n') + 1);
     throw Failure(kExitRefused,
@@ -130,12 +131,12 @@ class Runner {
       for (unsigned turn = 0; turn < 2; ++turn) {
         Contestant& one = both_[(round + turn) % 2];
         progress_.show(fmt::format("round {} of {}: {}", round + 1, rounds, one.side.name));
-        Surroundings surroundings{.preload = {}};
-        if (on_one) surroundings.cpus = {cpus_.front()};
-        const double patience = kLeastPatience_s + kPatience * (on_one ? one.first_cpu_s : one.first_s);
-        const Run run = perform(one, surroundings, patience);
+        LaunchOptions options{.preload = {}};
+        if (on_one) options.cpus = {cpus_.front()};
+        const double timeout_s = kLeastTimeout_s + kTimeout * (on_one ? one.first_cpu_s : one.first_s);
+        const Run run = perform(one, options, timeout_s);
         if (run.ending == Ending::kStopped || interrupts_.arrived() != 0) return false;
-        refuse_failure(one, run, patience);
+        refuse_failure(one, run, timeout_s);
         (on_one ? one.side.alone : one.side.all).push_back(run.trial);
         one.files.insert(run.files.begin(), run.files.end());
       }
@@ -144,7 +145,7 @@ class Runner {
   }
 
   void record() {
-    Recordings recordings("");
+    freehold::doctor::Recordings recordings("");
     for (std::size_t i = 0; i < both_.size(); ++i) {
       Contestant& one = both_[i];
       std::vector<std::string> notes;
@@ -157,13 +158,16 @@ class Runner {
                         i == 0 ? "Before" : "After"));
         continue;
       }
-      Surroundings surroundings{.preload = {}};
+      LaunchOptions options{.preload = {}};
       const std::string name = i == 0 ? "before" : "after";
-      recordings.prepare(name, probe, surroundings);
+      recordings.prepare(name, probe, options);
       progress_.show(fmt::format("recording {}", one.side.name));
-      const Run run = perform(one, surroundings, kLeastPatience_s + kPatience * kRecordingCost * one.first_s);
+      const Run run = perform(one, options, kLeastTimeout_s + kTimeout * kRecordingCost * one.first_s);
       if (run.ending == Ending::kStopped || interrupts_.arrived() != 0) return;
-      const auto recorded = recordings.read(name, notes_).attribution;
+      std::vector<std::string> unreadable;
+      const auto recorded = recordings.read(name, unreadable).attribution;
+      for (const std::string& why : unreadable)
+        notes_.push_back(fmt::format("A process's recording could not be read: {}.", printable(why)));
       if (recorded == nullptr) continue;
       const auto share = [](double value, double error) {
         return Estimate{std::max(0.0, value - error), value, std::min(1.0, value + error)};
@@ -185,7 +189,11 @@ class Runner {
 }  // namespace
 
 Comparison compare(const Contest& contest, Interrupts& interrupts, Progress& progress) {
-  return Runner(contest, interrupts, progress).run();
+  try {
+    return Runner(contest, interrupts, progress).run();
+  } catch (const freehold::doctor::Refused& refused) {
+    throw failure_of(refused, printable(contest.before.front()), {}, interrupts.arrived());
+  }
 }
 
 }  // namespace freehold::cli::doctor

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/doctor/figures.hpp"
+#include "cli/doctor/format.hpp"
 #include "cli/doctor/markdown.hpp"
 #include "cli/report/text.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
-#include "freehold/doctor/resampled.hpp"
+#include "freehold/doctor/analysis/resampled.hpp"
 
 namespace freehold::cli::doctor {
 namespace {

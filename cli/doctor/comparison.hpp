@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "cli/doctor/gate.hpp"
-#include "freehold/doctor/trial.hpp"
-#include "freehold/doctor/verdict.hpp"
+#include "freehold/doctor/analysis/verdict.hpp"
+#include "freehold/doctor/run/trial.hpp"
 
 namespace freehold::cli::doctor {
 

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "cli/doctor/figures.hpp"
+#include "cli/doctor/format.hpp"
 #include "cli/support/failure.hpp"
 
 namespace freehold::cli::doctor {

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "freehold/doctor/verdict.hpp"
+#include "freehold/doctor/analysis/verdict.hpp"
 
 namespace freehold::cli::doctor {
 

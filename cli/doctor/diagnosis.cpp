@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/support/statistics.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
@@ -15,11 +15,8 @@ std::string counted(unsigned n, std::string_view thing) { return fmt::format("{}
 std::optional<double> recording_cost(const Diagnosis& diagnosis) {
   const auto sweep = diagnosis.experiment.sweep();
   if (sweep.empty() || !diagnosis.recorded_trial) return std::nullopt;
-  const auto* cell = diagnosis.experiment.find(0, sweep.back());
-  if (cell == nullptr || cell->trials.empty()) return std::nullopt;
-  std::vector<double> costs;
-  for (const auto& trial : cell->trials) costs.push_back(trial.cost());
-  return diagnosis.recorded_trial->cost() / median(costs) - 1;
+  const auto before = freehold::doctor::if_measured(freehold::doctor::cost, diagnosis.experiment.find(0, sweep.back()));
+  return before ? std::optional(diagnosis.recorded_trial->cost() / *before - 1) : std::nullopt;
 }
 
 std::string describe(const Setting& setting) {

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "cli/support/machine.hpp"
-#include "freehold/doctor/experiment.hpp"
-#include "freehold/doctor/symbols.hpp"
-#include "freehold/doctor/verdict.hpp"
+#include "freehold/doctor/analysis/experiment.hpp"
+#include "freehold/doctor/analysis/symbols.hpp"
+#include "freehold/doctor/analysis/verdict.hpp"
+#include "freehold/doctor/run/own_allocators.hpp"
+#include "freehold/doctor/run/settings.hpp"
 
 namespace freehold::cli::replay {
 struct Advice;
@@ -21,50 +23,15 @@ struct Profile;
 
 namespace freehold::cli::doctor {
 
-// Whether more threads share the same work or bring work of their own.
-enum class Work : std::uint8_t { kAuto, kFixed, kPerThread };
-
-// A program that serves until it is told to end.
-struct Server {
-  double seconds = 0;        // that it runs after it is ready: --for; 0: it ends by itself, or with its load
-  std::string load;          // shell command that uses it; empty: none
-  std::string ready;         // shell command that succeeds once it serves; empty: it listens, or ready_after_s is over
-  double ready_after_s = 0;  // 0: not given
-  std::string throughput;    // regular expression: its first group in the load's output is units a second; empty: none
-  bool used() const noexcept { return seconds > 0 || !load.empty(); }
-};
-
-// What was asked for.
-struct Settings {
-  std::vector<std::string> command;  // the program as typed, and its arguments; an argument may hold {n}
-  freehold::doctor::Knob knob = freehold::doctor::Knob::kAffinity;
-  std::string knob_text;         // OMP_NUM_THREADS, or "-t {n}"; empty for affinity
-  std::vector<unsigned> widths;  // the sweep: threads, or CPUs for affinity; ascending
-  Work work = Work::kAuto;
-  double budget_s = 0;  // time for all runs; 0: `rounds` decides
-  unsigned rounds = 0;  // of --repeat; 0: the budget decides
-  std::string input;    // file for standard input; empty: /dev/null
-  bool show_output = false;
-  bool allow_failure = false;
-  std::string keep_recording;  // folder; empty: recordings are removed
-  Server server;
-};
+using freehold::doctor::OwnAllocator;
+using freehold::doctor::Server;
+using freehold::doctor::Settings;
+using freehold::doctor::Work;
 
 // How to do by hand what the doctor did.
 struct Repetition {
   std::string what;   // "freehold, 2 CPUs"
   std::string shell;  // "env LD_PRELOAD=/usr/lib/libfreehold.so taskset -c 0,1 ./prog --size 3"
-};
-
-// An allocator that the program brings along: linked in, or a part of its language's runtime.
-struct OwnAllocator {
-  std::string name;                           // "jemalloc", "CPython's allocator"
-  std::string file;                           // that has it
-  std::string use_malloc;                     // "PYTHONMALLOC=malloc": the variable that leaves all to malloc; empty: none
-  std::optional<double> reached;              // share of all the program's allocations that arrive at a preloaded malloc
-  std::optional<std::uint64_t> calls;         // of its own functions, while it was counted
-  std::optional<std::uint64_t> malloc_calls;  // of the C library's, at the same time
-  std::string why_not_counted;                // empty: it was, or there are no calls that could be
 };
 
 struct Diagnosis {

@@ -1,4 +1,4 @@
-// What was recorded, in the formats of viewers: speedscope (https://www.speedscope.app), pprof (gzipped protocol buffer,
+// A recording in the formats of viewers: speedscope (https://www.speedscope.app), pprof (gzipped protocol buffer,
 // https://github.com/google/pprof/blob/main/proto/profile.proto) and collapsed stacks (flamegraph.pl, inferno).
 #pragma once
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/doctor/profile.hpp"
+#include "freehold/doctor/analysis/profile.hpp"
 
 namespace freehold::cli::doctor {
 

@@ -1,13 +1,13 @@
-// What is to be known beside the verdict.
+// Sentences beside the verdict: failures, noise, memory, the cost of recording.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "cli/doctor/figures.hpp"
-#include "cli/doctor/measured.hpp"
-#include "cli/doctor/words.hpp"
-#include "freehold/doctor/attribution.hpp"
+#include "cli/doctor/format.hpp"
+#include "cli/doctor/verdict_text.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
@@ -25,7 +25,7 @@ void add_failures(const Experiment& experiment, Sentences& out) {
   for (const Cell& cell : experiment.cells) {
     if (cell.failure.empty()) continue;
     const std::string where = describe(cell.setting);
-    out.push_back(cell.variant == 0 ? fmt::format("The program as it is ended badly with {}: {}.", where, cell.failure)
+    out.push_back(cell.variant == 0 ? fmt::format("The unmodified program failed with {}: {}.", where, cell.failure)
                                     : fmt::format("With {} and {} the program ended otherwise than it does by itself: {}.",
                                                   text_of(experiment.variants[cell.variant]), where, cell.failure));
   }
@@ -37,7 +37,7 @@ void add_untried(const Experiment& experiment, Sentences& out) {
     if (!was_tried(experiment, variant))
       list += fmt::format("{}{}", list.empty() ? "" : ", ", text_of(experiment.variants[variant]));
   }
-  if (!list.empty()) out.push_back(fmt::format("There was no time for {}; a longer --budget has it.", list));
+  if (!list.empty()) out.push_back(fmt::format("There was no time for {}; a longer --budget includes it.", list));
 }
 
 void add_noise(const Diagnosis& diagnosis, Sentences& out) {
@@ -46,24 +46,23 @@ void add_noise(const Diagnosis& diagnosis, Sentences& out) {
     std::string text = "The machine was busy with something else";
     if (experiment.control.compute > kBusyControl)
       text += fmt::format(" (plain arithmetic took {:.1f} times as long on all CPUs at once)", experiment.control.compute);
-    out.push_back(text + ". A quiet machine or --repeat gives better ones.");
+    out.push_back(text + ". A quiet machine or --repeat gives better figures.");
   }
   std::size_t least = 1000;
   for (const Cell& cell : experiment.cells) {
     if (!cell.trials.empty()) least = std::min(least, cell.trials.size());
   }
   if (least < kFewTrials)
-    out.push_back(fmt::format("Some settings were run only {}: what is said of chance is rough there.",
-                              least == 1 ? "once" : "twice"));
+    out.push_back(fmt::format("Some settings were run only {}: their limits are rough.", least == 1 ? "once" : "twice"));
 }
 
 void add_memory(const Diagnosis& diagnosis, Sentences& out) {
-  const auto own = median_peak(diagnosis.experiment.find(0, diagnosis.verdict.all));
+  const auto own = if_measured(peak_bytes, diagnosis.experiment.find(0, diagnosis.verdict.all));
   std::string list;
   for (const Fix* fix : best_first(diagnosis.verdict)) {
     const double change = fix->memory.value - 1;
     if (fix->memory.value <= 0 || std::abs(change) < kMemoryChange) continue;
-    if (own && std::abs(change) * static_cast<double>(*own) < kMemoryChangeBytes) continue;
+    if (own && std::abs(change) * *own < kMemoryChangeBytes) continue;
     list += fmt::format("{}{:.1f} times with {}", list.empty() ? "" : ", ", fix->memory.value,
                         text_of(diagnosis.experiment.variants[fix->variant]));
   }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/doctor/figures.hpp"
+#include "cli/doctor/format.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/shell.hpp"

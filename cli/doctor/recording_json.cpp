@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "cli/doctor/figures.hpp"
+#include "cli/doctor/format.hpp"
 #include "cli/report/json.hpp"
 
 namespace freehold::cli::doctor {
@@ -87,7 +87,7 @@ class Writer {
     json["lifetimes"] = list(of.lifetimes, all(), [](const LifetimeBin& bin) {
       return ordered_json{{"most_s", bin.most_s}, {"blocks", bin.blocks}};
     });
-    json["lived_on"] = of.lived_on;
+    json["lived_on"] = of.live_at_exit;
     json["history"] = list(of.history, all(), [](const TimePoint& point) {
       return ordered_json{
           {"at_s", point.at_s}, {"live_bytes", point.live_bytes}, {"allocations_per_s", point.allocations_per_s}};

@@ -1,9 +1,9 @@
-// What was recorded, as a part of the JSON of a diagnosis.
+// A recording, as a part of the JSON of a diagnosis.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/doctor/results_json.hpp"
-#include "freehold/doctor/attribution.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
 
 namespace freehold::cli::doctor {
 

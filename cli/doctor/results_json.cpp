@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/doctor/figures.hpp"
-#include "cli/doctor/measured.hpp"
-#include "cli/doctor/own_allocators.hpp"
+#include "cli/doctor/format.hpp"
+#include "cli/doctor/own_allocators_text.hpp"
 #include "cli/doctor/recording_json.hpp"
-#include "cli/doctor/words.hpp"
+#include "cli/doctor/verdict_text.hpp"
 #include "cli/replay/trace_json.hpp"
 #include "cli/report/json.hpp"
 #include "cli/support/statistics.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
@@ -42,8 +42,8 @@ ordered_json settings_json(const Settings& settings) {
               {"ready_after_s", number_or_null(settings.server.ready_after_s)},
               {"throughput", text_or_null(settings.server.throughput)}};
   return {{"command", settings.command},
-          {"knob", name_of(settings.knob)},
-          {"knob_text", text_or_null(settings.knob_text)},
+          {"knob", name_of(settings.parallelism)},
+          {"knob_text", text_or_null(settings.parallelism_text)},
           {"widths", settings.widths},
           {"work", name_of(settings.work)},
           {"budget_s", number_or_null(settings.budget_s)},
@@ -63,7 +63,7 @@ ordered_json setting_json(const Setting& setting) {
 
 ordered_json verdict_json(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
-  const Words words = words_of(diagnosis);
+  const VerdictText text = verdict_text_of(diagnosis);
   ordered_json parts = ordered_json::array();
   for (const Part& part : verdict.parts)
     parts.push_back({{"cause", freehold::doctor::name_of(part.cause)},
@@ -74,11 +74,11 @@ ordered_json verdict_json(const Diagnosis& diagnosis) {
   for (const Contradiction one : verdict.contradictions) contradictions.push_back(name_of(one));
   return {{"cause", freehold::doctor::name_of(verdict.cause)},
           {"blames_allocator", blames_allocator(verdict.cause)},
-          {"headline", words.headline},
-          {"because", words.because},
-          {"bound", text_or_null(words.bound)},
-          {"tried", text_or_null(words.tried)},
-          {"advice", text_or_null(words.advice)},
+          {"headline", text.headline},
+          {"because", text.because},
+          {"bound", text_or_null(text.bound)},
+          {"tried", text_or_null(text.tried)},
+          {"advice", text_or_null(text.advice)},
           {"alone", setting_json(verdict.alone)},
           {"all", setting_json(verdict.all)},
           {"speedup", estimate_json(verdict.speedup)},
@@ -148,14 +148,14 @@ ordered_json cell_json(const Experiment& experiment, const Cell& cell) {
   const auto limit = [&](auto pick) { return costs.empty() ? ordered_json(nullptr) : ordered_json(pick(costs)); };
   return {{"variant", cell.variant},
           {"setting", setting_json(cell.setting)},
-          {"cost", or_null(median_cost(&cell))},
+          {"cost", or_null(if_measured(cost, &cell))},
           {"least_cost", limit([](const auto& all) { return std::ranges::min(all); })},
           {"greatest_cost", limit([](const auto& all) { return std::ranges::max(all); })},
           {"spread", spread(costs)},
           {"speed", or_null(speed(experiment, cell))},
           {"ideal_speed", ideal_speed(experiment, cell.setting)},
-          {"peak_rss_bytes", or_null(median_peak(&cell))},
-          {"busy_cpus", or_null(busy_cpus(&cell))},
+          {"peak_rss_bytes", limit([&cell](const auto&) { return static_cast<std::uint64_t>(peak_bytes(cell)); })},
+          {"busy_cpus", or_null(if_measured(busy_cpus, &cell))},
           {"failure", text_or_null(cell.failure)},
           {"trials", std::move(trials)}};
 }
@@ -224,7 +224,8 @@ ordered_json own_allocators_json(const Diagnosis& diagnosis) {
 
 ordered_json steps_json(const Diagnosis& diagnosis) {
   ordered_json list = ordered_json::array();
-  for (const Step& step : steps_of(diagnosis)) list.push_back({{"what", step.what}, {"lines", step.lines}});
+  for (const Recommendation& step : recommendations_of(diagnosis))
+    list.push_back({{"what", step.what}, {"lines", step.lines}});
   return list;
 }
 

@@ -6,16 +6,16 @@
 #include <iterator>
 #include <ranges>
 
-#include "cli/doctor/figures.hpp"
-#include "cli/doctor/measured.hpp"
-#include "cli/doctor/words.hpp"
+#include "cli/doctor/format.hpp"
+#include "cli/doctor/verdict_text.hpp"
 #include "cli/replay/advice.hpp"
 #include "cli/report/text.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/shell.hpp"
 #include "cli/support/statistics.hpp"
-#include "freehold/doctor/attribution.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
@@ -62,29 +62,29 @@ class Summary {
 
   // What everybody should read: the verdict, its figure, what to do next. The rest is below a line.
   void verdict() {
-    const Words words = words_of(of_);
-    const std::vector<Step> steps = steps_of(of_);
-    print("\n{}", wrap(printable(words.headline), kWidth, ""));
-    if (!words.because.empty()) print("{}", wrap(printable(words.because.front()), kWidth, ""));
-    print("{}", wrap(printable(words.bound), kWidth, ""));
+    const VerdictText text = verdict_text_of(of_);
+    const std::vector<Recommendation> steps = recommendations_of(of_);
+    print("\n{}", wrap(printable(text.headline), kWidth, ""));
+    if (!text.because.empty()) print("{}", wrap(printable(text.because.front()), kWidth, ""));
+    print("{}", wrap(printable(text.bound), kWidth, ""));
     if (!steps.empty()) {
       print("\n{}", wrap(printable("Next: " + steps.front().what) + ":", kWidth, ""));
       lines_of(steps.front());
     } else {
-      print("{}", wrap(printable(words.advice), kWidth, ""));
+      print("{}", wrap(printable(text.advice), kWidth, ""));
     }
     std::string rule;
     for (std::size_t i = 0; i < kWidth; ++i) rule += "─";
     print("\n{}\n", rule);
     std::string because;
-    for (const std::string& sentence : words.because | std::views::drop(1)) because += sentence + ' ';
+    for (const std::string& sentence : text.because | std::views::drop(1)) because += sentence + ' ';
     print("{}", wrap(printable(because), kWidth, ""));
-    print("{}", wrap(printable(words.tried), kWidth, ""));
-    if (!steps.empty()) print("{}", wrap(printable(words.advice), kWidth, ""));
+    print("{}", wrap(printable(text.tried), kWidth, ""));
+    if (!steps.empty()) print("{}", wrap(printable(text.advice), kWidth, ""));
   }
 
   void steps() {
-    for (const Step& step : steps_of(of_) | std::views::drop(1)) {
+    for (const Recommendation& step : recommendations_of(of_) | std::views::drop(1)) {
       print("\n{}", wrap(printable(step.what) + ":", kWidth, "  "));
       lines_of(step);
     }
@@ -172,7 +172,7 @@ class Summary {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
   }
 
-  void lines_of(const Step& step) {
+  void lines_of(const Recommendation& step) {
     for (const auto line : std::views::split(step.lines, '\n'))
       print("    {}\n", printable(std::string_view(line.begin(), line.end())));
   }
@@ -201,30 +201,30 @@ class Summary {
     const Cell* last = nullptr;
     for (const Setting& setting : settings) {
       const Cell* const cell = of_.experiment.find(variant, setting);
-      const auto cost = median_cost(cell);
-      if (cost) last = cell;
+      const auto seconds = if_measured(cost, cell);
+      if (seconds) last = cell;
       const auto faster = cell == nullptr ? std::nullopt : speed(of_.experiment, *cell);
       cells += fmt::format("{:>9}{:>6}",
-                           cost                                        ? seconds_text(*cost)
+                           seconds                                     ? seconds_text(*seconds)
                            : cell != nullptr && !cell->failure.empty() ? "failed"
                                                                        : "-",
                            faster ? fmt::format("{:.2f}", *faster) : "");
     }
-    const auto peak = median_peak(last);
+    const auto peak = if_measured(peak_bytes, last);
     print("{}{}{:>9}{:>11}\n",
           padded(clipped(text_of(of_.experiment.variants[variant]), kLongestName - 9), kLongestName - 8), cells,
           last != nullptr && last->trials.size() > 1 ? fmt::format("{:.0f}%", 100 * spread(costs_of(*last))) : "-",
-          peak ? bytes_text(*peak) : "-");
+          peak ? bytes_text(static_cast<std::uint64_t>(*peak)) : "-");
   }
 
   void copies_row() {
     for (const Cell& cell : of_.experiment.cells) {
       if (cell.variant != 0 || cell.setting.copies < 2) continue;
-      const auto cost = median_cost(&cell);
+      const auto seconds = if_measured(cost, &cell);
       const auto faster = speed(of_.experiment, cell);
-      if (cost && faster)
+      if (seconds && faster)
         print("{} as processes that share nothing, {} times the work: {}, {:.2f} times as fast\n", describe(cell.setting),
-              cell.setting.copies, seconds_text(*cost), *faster);
+              cell.setting.copies, seconds_text(*seconds), *faster);
     }
   }
 

@@ -11,7 +11,7 @@
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
 #include "cli/support/library.hpp"
-#include "freehold/doctor/own_malloc.hpp"
+#include "freehold/doctor/analysis/own_malloc.hpp"
 
 namespace freehold::cli::doctor {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/doctor/experiment.hpp"
+#include "freehold/doctor/analysis/experiment.hpp"
 
 namespace freehold::cli::doctor {
 

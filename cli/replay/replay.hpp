@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/replay/memories.hpp"
-#include "freehold/doctor/site_trace.hpp"
+#include "freehold/doctor/analysis/site_trace.hpp"
 
 namespace freehold::cli::replay {
 

@@ -41,7 +41,7 @@ std::vector<std::int64_t> numbers_of(const std::vector<TraceStep>& steps) {
 }
 
 // Numbers that no step has become ones that fault_of() finds.
-std::vector<TraceStep> steps_of(const std::vector<std::int64_t>& numbers) {
+std::vector<TraceStep> recommendations_of(const std::vector<std::int64_t>& numbers) {
   std::vector<TraceStep> steps;
   steps.reserve(numbers.size() / 2);
   std::uint32_t begun = 0;
@@ -68,7 +68,7 @@ SiteTrace trace_of(const nlohmann::json& json) {
   json.at("window_s").get_to(trace.window_s);
   json.at("cpu_share").get_to(trace.cpu_share);
   json.at("pair_ns").get_to(trace.pair_ns);
-  trace.steps = steps_of(json.at("steps").get<std::vector<std::int64_t>>());
+  trace.steps = recommendations_of(json.at("steps").get<std::vector<std::int64_t>>());
   return trace;
 }
 

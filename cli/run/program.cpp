@@ -17,7 +17,7 @@
 #include "cli/run/elf.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
-#include "freehold/doctor/own_malloc.hpp"
+#include "freehold/doctor/analysis/own_malloc.hpp"
 
 namespace freehold::cli {
 namespace {

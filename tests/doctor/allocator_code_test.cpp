@@ -1,5 +1,5 @@
 // The code of this process's own malloc, found from outside as that of another process would be.
-#include "freehold/doctor/allocator_code.hpp"
+#include "freehold/doctor/analysis/allocator_code.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "freehold/doctor/sampler.hpp"
+#include "freehold/doctor/run/sampler.hpp"
 
 // Begins like one of tcmalloc's, and is none.
 extern "C" [[gnu::noinline]] int tc_unrelated(int n) { return n + 1; }

@@ -1,5 +1,5 @@
 // Recordings made by hand, of which every figure is known.
-#include "freehold/doctor/attribution.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "freehold/doctor/site_trace.hpp"
+#include "freehold/doctor/analysis/site_trace.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -154,7 +154,7 @@ TEST(Attribution, OnlyPlumbing_TheOutermostThatIsNoSystemLibrary) {
 }
 
 TEST(Attribution, Plumbing_IsToldFromTheProgramByNameModuleAndFolder) {
-  const std::vector<std::string> plumbing{
+  const std::vector<std::string> library{
       "malloc",
       "operator new[](unsigned long, std::align_val_t)",
       "operator delete(void*)",
@@ -165,7 +165,7 @@ TEST(Attribution, Plumbing_IsToldFromTheProgramByNameModuleAndFolder) {
       "__gnu_cxx::new_allocator<int>::allocate(unsigned long)",
       "xmalloc",
   };
-  for (const auto& name : plumbing) EXPECT_TRUE(is_plumbing(frame(name))) << name;
+  for (const auto& name : library) EXPECT_TRUE(is_library_frame(frame(name))) << name;
   const std::vector<std::string> own{"main",
                                      "mallocate(int)",
                                      "std_like::f()",
@@ -177,11 +177,11 @@ TEST(Attribution, Plumbing_IsToldFromTheProgramByNameModuleAndFolder) {
                                      "A::operator new(unsigned long)",
                                      "0x1234",
                                      ""};
-  for (const auto& name : own) EXPECT_FALSE(is_plumbing(frame(name))) << name;
-  EXPECT_TRUE(is_plumbing(frame("printf", "", 0, "/lib/x86_64-linux-gnu/libc.so.6")));
-  EXPECT_TRUE(is_plumbing(inlined("allocate", "/usr/include/c++/12/bits/allocator.h")));
-  EXPECT_FALSE(is_plumbing(frame("parse()", "/usr/include/c++/12/bits/std_mutex.h"))) << "inlined, but nobody said so";
-  EXPECT_FALSE(is_plumbing(frame("xmlNewNode", "", 0, "/lib/libxml2.so.2")));
+  for (const auto& name : own) EXPECT_FALSE(is_library_frame(frame(name))) << name;
+  EXPECT_TRUE(is_library_frame(frame("printf", "", 0, "/lib/x86_64-linux-gnu/libc.so.6")));
+  EXPECT_TRUE(is_library_frame(inlined("allocate", "/usr/include/c++/12/bits/allocator.h")));
+  EXPECT_FALSE(is_library_frame(frame("parse()", "/usr/include/c++/12/bits/std_mutex.h"))) << "inlined, but nobody said so";
+  EXPECT_FALSE(is_library_frame(frame("xmlNewNode", "", 0, "/lib/libxml2.so.2")));
 }
 
 // Two sites: one of one size, freed elsewhere after 2 ms; the other of many sizes, living on.
@@ -217,7 +217,7 @@ TEST(Attribution, Sites_CountsSizesLifetimesAndWhoFrees) {
   EXPECT_EQ(second.typical_bytes, 100);
   EXPECT_FALSE(second.median_lifetime_s);
   EXPECT_EQ(second.freed_elsewhere, 0);
-  EXPECT_DOUBLE_EQ(found.lived_on, 30);
+  EXPECT_DOUBLE_EQ(found.live_at_exit, 30);
 
   EXPECT_DOUBLE_EQ(found.remote_share, 0.75);
   ASSERT_EQ(found.remote_sites.size(), 1U);
@@ -287,7 +287,7 @@ TEST(Attribution, EndsNotWatched_TheOthersStandForThem) {
   made.end(made.block(stack, 10, 10), 0.5);
   made.block(stack, 10, 10).is_end_watched = false;
   const Attribution found = made.attribution();
-  EXPECT_EQ(found.lived_on, 0);
+  EXPECT_EQ(found.live_at_exit, 0);
   EXPECT_DOUBLE_EQ(found.peak_live_bytes, 200);
   EXPECT_DOUBLE_EQ(found.live_bytes_at_end, 0);
   EXPECT_DOUBLE_EQ(found.lifetimes.at(0).blocks, 20);

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "freehold/doctor/code_growth.hpp"
+#include "freehold/doctor/analysis/code_growth.hpp"
 
 namespace freehold::doctor {
 namespace {

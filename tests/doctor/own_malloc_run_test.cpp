@@ -1,4 +1,4 @@
-// What freehold doctor says of programs that bring an allocator along, and what it tries with them.
+// The verdicts of freehold doctor on programs that bring an allocator along, and the treatments that it tries with them.
 #include <gtest/gtest.h>
 
 #include <filesystem>

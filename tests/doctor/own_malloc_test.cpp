@@ -1,6 +1,6 @@
 // Allocators that programs bring along, found in real files: those that are linked here, and those of runtimes that happen
 // to be installed.
-#include "freehold/doctor/own_malloc.hpp"
+#include "freehold/doctor/analysis/own_malloc.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include <iterator>
 #include <random>
 
-#include "freehold/doctor/call_counter.hpp"
-#include "freehold/doctor/elf_symbols.hpp"
+#include "freehold/doctor/analysis/elf_symbols.hpp"
+#include "freehold/doctor/run/call_counter.hpp"
 
 namespace freehold::doctor {
 namespace {

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <map>
 
-#include "freehold/doctor/attribution.hpp"
-#include "freehold/doctor/recording.hpp"
-#include "freehold/doctor/symbols.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/recording.hpp"
+#include "freehold/doctor/analysis/symbols.hpp"
 #include "tests/support/process.hpp"
 
 namespace freehold {

@@ -9,9 +9,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "freehold/doctor/child.hpp"
-#include "freehold/doctor/cpu_group.hpp"
-#include "freehold/doctor/program.hpp"
+#include "freehold/doctor/run/child.hpp"
+#include "freehold/doctor/run/cpu_group.hpp"
+#include "freehold/doctor/run/program.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -25,8 +25,8 @@ Host host() {
   return host;
 }
 
-Run run_shell(const std::string& text, const Surroundings& surroundings = {}, double seconds = 20) {
-  return run(shell(text), surroundings, seconds, host());
+Run run_shell(const std::string& text, const LaunchOptions& options = {}, double seconds = 20) {
+  return run(shell(text), options, seconds, host());
 }
 
 // Processes whose command line has this word.
@@ -179,7 +179,7 @@ TEST(Program, ProcessesLeftBehind_AreKilled) {
 }
 
 TEST(Program, Copies_EachOnItsOwnCpu_LongestWallCounts) {
-  std::vector<Surroundings> places;
+  std::vector<LaunchOptions> places;
   for (const unsigned cpu : cpus_in_order())
     places.push_back({.preload = {}, .environment = {{"PAUSE", "0.1"}}, .cpus = {cpu}});
   places.back().environment = {{"PAUSE", "0.4"}};
@@ -189,19 +189,19 @@ TEST(Program, Copies_EachOnItsOwnCpu_LongestWallCounts) {
 }
 
 TEST(Program, Copies_OneFails_AllFail) {
-  std::vector<Surroundings> places{{.preload = {}, .environment = {{"CODE", "0"}}},
-                                   {.preload = {}, .environment = {{"CODE", "5"}}}};
+  std::vector<LaunchOptions> places{{.preload = {}, .environment = {{"CODE", "0"}}},
+                                    {.preload = {}, .environment = {{"CODE", "5"}}}};
   EXPECT_EQ(failure_of(run_copies(shell("exit $CODE"), places, 20, host()), 20), "exit code 5");
 }
 
 TEST(Program, Surroundings_EnvironmentAndPreloadReachIt) {
   ::setenv("FREEHOLD_TEST_OUTER", "outer", 1);
   ::setenv("FREEHOLD_TEST_CHANGED", "before", 1);
-  const Surroundings surroundings{.preload = {"/a.so", "/b.so"}, .environment = {{"FREEHOLD_TEST_CHANGED", "after"}}};
-  EXPECT_EQ(failure_of(run_shell("[ $FREEHOLD_TEST_OUTER$FREEHOLD_TEST_CHANGED = outerafter ]", surroundings), 20), "");
-  EXPECT_EQ(failure_of(run_shell("[ $LD_PRELOAD = /a.so:/b.so ]", surroundings), 20), "");
+  const LaunchOptions options{.preload = {"/a.so", "/b.so"}, .environment = {{"FREEHOLD_TEST_CHANGED", "after"}}};
+  EXPECT_EQ(failure_of(run_shell("[ $FREEHOLD_TEST_OUTER$FREEHOLD_TEST_CHANGED = outerafter ]", options), 20), "");
+  EXPECT_EQ(failure_of(run_shell("[ $LD_PRELOAD = /a.so:/b.so ]", options), 20), "");
   ::setenv("LD_PRELOAD", "/own.so", 1);
-  EXPECT_EQ(failure_of(run_shell("[ $LD_PRELOAD = /a.so:/b.so:/own.so ]", surroundings), 20), "");
+  EXPECT_EQ(failure_of(run_shell("[ $LD_PRELOAD = /a.so:/b.so:/own.so ]", options), 20), "");
   ::unsetenv("LD_PRELOAD");
 }
 

@@ -1,6 +1,6 @@
-// What holds of every verdict, on thousands of experiments of which the cause is known because they are made up: programs of
-// one cause each with one to 64 threads, on two to sixteen CPUs, with noise, with neighbours that take CPUs, with variants,
-// trials, copies and recordings that are missing, with quotas and with treatments that fail.
+// Properties of every verdict, on thousands of experiments that are made up, so that their cause is known: programs of one
+// cause each with one to 64 threads, on two to sixteen CPUs. There is noise, neighbours take CPUs, variants, trials, copies
+// and recordings are missing, quotas limit, and treatments fail.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,10 +9,11 @@
 #include <random>
 #include <sstream>
 
-#include "freehold/doctor/attribution.hpp"
-#include "freehold/doctor/consistency.hpp"
-#include "freehold/doctor/resampled.hpp"
-#include "freehold/doctor/verdict.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/consistency.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
+#include "freehold/doctor/analysis/resampled.hpp"
+#include "freehold/doctor/analysis/verdict.hpp"
 
 namespace freehold::doctor {
 namespace {

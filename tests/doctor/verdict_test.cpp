@@ -4,10 +4,10 @@
 #include <cmath>
 #include <random>
 
-#include "freehold/doctor/attribution.hpp"
-#include "freehold/doctor/resampled.hpp"
-#include "freehold/doctor/scalability.hpp"
-#include "freehold/doctor/verdict.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/resampled.hpp"
+#include "freehold/doctor/analysis/scalability.hpp"
+#include "freehold/doctor/analysis/verdict.hpp"
 
 namespace freehold::doctor {
 namespace {

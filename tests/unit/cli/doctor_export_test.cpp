@@ -1,4 +1,4 @@
-// What was recorded in other people's formats, read back by readers that share nothing with the writers.
+// Recordings in other people's formats, read back by readers that share nothing with the writers.
 #include <gtest/gtest.h>
 #include <zlib.h>
 

@@ -143,7 +143,8 @@ TEST(DoctorCondition, NotUnderstood_OneLineWithTheWayOut) {
   }
 }
 
-// Words of the grammar and rubbish, thrown together: it is understood, or refused in one line, and never anything else.
+// VerdictText of the grammar and rubbish, thrown together: it is understood, or refused in one line, and never anything
+// else.
 TEST(DoctorCondition, Rubbish_UnderstoodOrRefused) {
   const std::vector<std::string> pieces{"allocator",
                                         "lost",

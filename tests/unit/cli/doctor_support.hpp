@@ -9,7 +9,7 @@
 
 #include "cli/doctor/diagnosis.hpp"
 #include "cli/replay/advice.hpp"
-#include "freehold/doctor/attribution.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
 
 namespace freehold::cli::doctor {
 
@@ -59,7 +59,7 @@ inline Attribution attribution_with(std::size_t sites) {
   for (std::uint64_t size = 16, i = 0; size <= 65536; size *= 2, ++i)
     of.sizes.push_back({size, 8e6 / static_cast<double>(1 + i * i), 1e8 / static_cast<double>(1 + i)});
   for (double most = 1e-7; most < 5; most *= 10) of.lifetimes.push_back({most, 3e6 * most / (1e-4 + most * most * 100)});
-  of.lived_on = 12'000;
+  of.live_at_exit = 12'000;
   for (int i = 1; i <= 200; ++i)
     of.history.push_back({0.0105 * i, 3e7 + 2e5 * i + 4e6 * (i % 13), 1e7 - 2e4 * ((i * 7) % 31)});
   of.peak_live_bytes = 1.2e8;

@@ -1,0 +1,164 @@
+#include "cli/doctor/examine.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/doctor/command_lines.hpp"
+#include "cli/doctor/own_allocators_text.hpp"
+#include "cli/doctor/variants.hpp"
+#include "cli/replay/advice.hpp"
+#include "cli/support/library.hpp"
+#include "freehold/doctor/run/child.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using freehold::doctor::Activity;
+using freehold::doctor::Note;
+using freehold::doctor::Refusal;
+using freehold::doctor::Refused;
+
+constexpr unsigned kReplays = 3;  // of a call site through every pool and heap
+
+std::string text_of(const Activity& activity, const std::string& program) {
+  switch (activity.kind) {
+    case Activity::Kind::kReadMachine: return "the machine";
+    case Activity::Kind::kFirstRun: return fmt::format("first run of {}, {}", program, describe(activity.setting));
+    case Activity::Kind::kCountAllocations: return "counting allocations";
+    case Activity::Kind::kRecordSwitched: return "recording with " + activity.variant;
+    case Activity::Kind::kReadRecording: return "reading what was recorded";
+    case Activity::Kind::kTrial: break;
+  }
+  return fmt::format("round {}: {}, {}{}", activity.round, activity.variant, describe(activity.setting),
+                     activity.recorded  ? ", recorded"
+                     : activity.sampled ? ", sampled"
+                     : activity.delayed ? ", calls delayed"
+                                        : "");
+}
+
+std::string text_of(const Note& note) {
+  switch (note.kind) {
+    case Note::Kind::kRecordedRunFailed:
+      return fmt::format("The recorded run, {}, failed: {}.", describe(note.setting), printable(note.why));
+    case Note::Kind::kRecordingUnreadable:
+      return fmt::format("A process's recording could not be read: {}.", printable(note.why));
+    case Note::Kind::kNothingRecorded: break;
+  }
+  return fmt::format(
+      "Nothing was recorded with {}: libfreehold-probe.so was not loaded, as by a static program, or found no "
+      "room for its files.",
+      describe(note.setting));
+}
+
+// Notes say what is not there.
+freehold::doctor::Tools tools_for(const std::set<std::string>& files, const std::optional<std::string>& allocators,
+                                  std::vector<std::string>& notes) {
+  const MallocOrigin origin = malloc_origin(files);
+  const auto cpus = static_cast<unsigned>(freehold::doctor::cpus_in_order().size());
+  freehold::doctor::Tools tools;
+  tools.variants = variants_of(allocators, origin, cpus, notes);
+  tools.takes_switches = !origin.built_in && !allocators;
+  tools.probe = find_probe(origin, notes);
+  if (tools.probe.empty()) return tools;
+  try {
+    tools.delay = find_own_library("libfreehold-pad.so");
+  } catch (const Failure&) {
+    // A note says so of padding already.
+  }
+  return tools;
+}
+
+Diagnosis diagnosis_of(const DoctorRequest& request, freehold::doctor::Outcome outcome, std::vector<std::string> notes) {
+  Diagnosis diagnosis;
+  diagnosis.settings = request.program.settings;
+  diagnosis.program = request.program.program;
+  diagnosis.example = request.example;
+  diagnosis.signal = outcome.signal;
+  diagnosis.experiment = std::move(outcome.experiment);
+  for (auto& cell : diagnosis.experiment.cells) cell.failure = printable(cell.failure);
+  diagnosis.recorded = std::move(outcome.recorded);
+  diagnosis.recorded_alone = std::move(outcome.recorded_alone);
+  diagnosis.recorded_trial = outcome.recorded_trial;
+  diagnosis.recorded_alone_trial = outcome.recorded_alone_trial;
+  diagnosis.profile = std::move(outcome.profile);
+  diagnosis.spins_at = std::move(outcome.spins_at);
+  diagnosis.contended_at = std::move(outcome.contended_at);
+  diagnosis.verdict = std::move(outcome.verdict);
+  diagnosis.own_allocators = std::move(outcome.own_allocators);
+  diagnosis.notes = std::move(notes);
+  for (const Note& note : outcome.notes) diagnosis.notes.push_back(text_of(note));
+  for (const OwnAllocator& own : diagnosis.own_allocators) {
+    if (own.reached.value_or(0) < 1) diagnosis.notes.push_back(text_of(own, diagnosis));
+  }
+  diagnosis.repetitions = repetitions_of(diagnosis, outcome.cpus);
+  return diagnosis;
+}
+
+}  // namespace
+
+Diagnosis examine(const DoctorRequest& request, Interrupts& interrupts, Progress& progress) {
+  const Settings& settings = request.program.settings;
+  const std::string program = printable(settings.command.front());
+  const double begin = freehold::doctor::now_s();
+  const Machine machine = this_machine();
+  const std::string date = today();
+  const auto show = [&](const std::string& what, double seconds_left) {
+    if (settings.show_output) return;  // of the program, on the same terminal
+    progress.show(seconds_left > 0 ? fmt::format("{}  ({} left)", what, duration_text(seconds_left)) : what);
+  };
+  std::vector<std::string> notes;
+  const freehold::doctor::Caller caller{
+      .host = {.mask = interrupts.original_mask(), .stop_fd = interrupts.fd()},
+      .show = [&](const Activity& activity) { show(text_of(activity, program), activity.seconds_left); },
+      .tools = [&](const std::set<std::string>& files) { return tools_for(files, request.allocators, notes); },
+      .signal = [&interrupts] { return interrupts.arrived(); }};
+  try {
+    freehold::doctor::Outcome outcome = freehold::doctor::examine(request.program, caller);
+    const std::vector<freehold::doctor::SiteTrace> traces = std::move(outcome.traces);
+    Diagnosis diagnosis = diagnosis_of(request, std::move(outcome), std::move(notes));
+    diagnosis.machine = machine;
+    diagnosis.date = date;
+    if (diagnosis.recorded != nullptr) {
+      show("trying pools and heaps on what was recorded", 0);
+      const auto is_over = [&interrupts] { return interrupts.arrived() != 0; };
+      diagnosis.advice = std::make_shared<const replay::Advice>(replay::advice_of(traces, {.repeat = kReplays}, is_over));
+    }
+    diagnosis.seconds = freehold::doctor::now_s() - begin;
+    progress.wipe();
+    return diagnosis;
+  } catch (const Refused& refused) {
+    throw failure_of(refused, program, settings, interrupts.arrived());
+  }
+}
+
+Failure failure_of(const Refused& refused, const std::string& program, const Settings& settings, int signal) {
+  const std::string detail = printable(refused.detail()), more = printable(refused.more());
+  const auto refuse = [](const std::string& line) { return Failure(kExitRefused, line); };
+  switch (refused.why()) {
+    case Refusal::kNotExecutable: return {kExitCannotExecute, fmt::format("cannot execute {}: {}", program, detail)};
+    case Refusal::kFails:
+      return refuse(fmt::format("{} fails as it is: {}{}{}; to examine it all the same: --allow-failure", program, detail,
+                                more.empty() ? "" : ": ", more));
+    case Refusal::kFailsLater: return refuse(fmt::format("{} works once and then no more: {}", program, detail));
+    case Refusal::kNoEnd:
+      return refuse(
+          fmt::format("{} did not end within {:.0f} s; if it serves until it is told to end, say how long it "
+                      "shall: --for 10s --load 'COMMAND'; if it takes so long, give it time: --budget {:.0f}",
+                      program, refused.seconds(), 10 * refused.seconds()));
+    case Refusal::kNoEndOfLoad:
+      return refuse(
+          fmt::format("the load of {} did not end within {:.0f} s; end it with --for 10s", program, refused.seconds()));
+    case Refusal::kNotReady:
+      return refuse(
+          fmt::format("{} did not become ready: no socket of its listens{}; say when it is: --ready-after SECONDS "
+                      "or --ready 'COMMAND'",
+                      program, settings.server.ready.empty() ? "" : ", or the command of --ready fails"));
+    case Refusal::kInterruptedAtFirst: return {128 + signal, "interrupted before the program had ended for the first time"};
+    case Refusal::kInterruptedTooEarly: return {128 + signal, "interrupted before there was anything to tell"};
+    case Refusal::kNoFolder: return refuse(fmt::format("cannot make {}: {}", detail, more));
+    case Refusal::kNoTemporaryFolder:
+      return refuse(fmt::format("no folder for recordings in {}: {}; set TMPDIR", detail, more));
+    case Refusal::kFolderNotEmpty: return refuse(fmt::format("--keep-recording: {} is not empty", detail));
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace freehold::cli::doctor

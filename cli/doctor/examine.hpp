@@ -1,0 +1,29 @@
+// The command's side of an examination: finds the libraries that are tried, shows how far it has come, and says in sentences
+// what could not be done. freehold/doctor/run/examination.hpp does the work.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "cli/doctor/diagnosis.hpp"
+#include "cli/support/failure.hpp"
+#include "cli/support/interrupts.hpp"
+#include "cli/support/progress.hpp"
+#include "freehold/doctor/run/examination.hpp"
+
+namespace freehold::cli::doctor {
+
+struct DoctorRequest {
+  freehold::doctor::Request program;
+  std::optional<std::string> allocators;  // the words of --allocators; none: all that are there
+  bool example = false;                   // the bundled program
+};
+
+// Throws Failure if the program cannot be examined: it fails, does not end, or was interrupted before its first end.
+[[nodiscard]] Diagnosis examine(const DoctorRequest& request, Interrupts& interrupts, Progress& progress);
+
+// A refusal as the one line and the exit code that the command ends with. `program`: its name as typed. `signal`: what ended
+// the examination early, or 0.
+[[nodiscard]] Failure failure_of(const freehold::doctor::Refused& refused, const std::string& program,
+                                 const Settings& settings, int signal);
+
+}  // namespace freehold::cli::doctor

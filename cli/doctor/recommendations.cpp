@@ -1,0 +1,135 @@
+// The next steps, as lines that can be pasted.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/doctor/format.hpp"
+#include "cli/doctor/verdict_text.hpp"
+#include "cli/support/shell.hpp"
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using namespace freehold::doctor;
+
+using Recommendations = std::vector<Recommendation>;
+
+// The program's line, with as many threads as were tried. The bundled example, which nobody has typed, by its file.
+std::string line_of(const Diagnosis& diagnosis) {
+  const Settings& settings = diagnosis.settings;
+  if (settings.command.empty()) return shell_word(diagnosis.program);
+  std::vector<std::string> words = settings.command;
+  const std::string most = settings.widths.empty() ? "{n}" : std::to_string(settings.widths.back());
+  for (std::string& word : words) {
+    for (std::size_t at = word.find("{n}"); settings.parallelism == ParallelismControl::kArgument && at != std::string::npos;
+         at = word.find("{n}", at + most.size()))
+      word.replace(at, 3, most);
+  }
+  return shell_words(words);
+}
+
+// The doctor's line again, with `work` for --work.
+std::string with_work(const Diagnosis& diagnosis, std::string_view work) {
+  const Settings& settings = diagnosis.settings;
+  std::string line = fmt::format("freehold doctor --work {} --threads {}", work, fmt::join(settings.widths, ","));
+  if (settings.parallelism == ParallelismControl::kEnvironment) line += " --env " + shell_word(settings.parallelism_text);
+  return line + " -- " + shell_words(settings.command);
+}
+
+std::string with_environment(const Variant& variant, const std::string& line) {
+  std::string before;
+  for (const auto& [name, value] : variant.environment) before += fmt::format("{}={} ", name, shell_word(value));
+  if (!variant.preload.empty())
+    before += fmt::format("LD_PRELOAD={} ", shell_word(fmt::format("{}", fmt::join(variant.preload, ":"))));
+  return before + line;
+}
+
+std::string most_allocating_site(const Diagnosis& diagnosis) {
+  const Attribution* const recorded = diagnosis.recorded.get();
+  if (recorded == nullptr) return {};
+  if (!recorded->sharing.empty()) return short_text(recorded->sharing.front().places[0].frame());
+  return recorded->sites.empty() ? std::string() : short_text(recorded->sites.front().place.frame());
+}
+
+void add_freehold(const Diagnosis& diagnosis, const Variant& variant, Recommendations& out) {
+  const std::string line = line_of(diagnosis);
+  out.push_back({"Run it with Freehold, without changing anything", "freehold run -- " + line});
+  out.push_back({"The same from a script, a unit file or a container", with_environment(variant, line)});
+  out.push_back({"Or link Freehold into it, in CMake",
+                 fmt::format("find_package(freehold REQUIRED)\ntarget_link_libraries({} PRIVATE freehold::malloc)",
+                             program_name(diagnosis))});
+}
+
+void add_padding(const Diagnosis& diagnosis, Recommendations& out) {
+  const std::string site = most_allocating_site(diagnosis);
+  out.push_back({site.empty() ? "Give the type whose objects threads hold a cache line of its own"
+                              : fmt::format("Give the type that is allocated at {} a cache line of its own", site),
+                 "struct alignas(64) Item { … };"});
+}
+
+void add_fix(const Diagnosis& diagnosis, const Fix& fix, Recommendations& out) {
+  const Variant& variant = diagnosis.experiment.variants[fix.variant];
+  switch (variant.treatment) {
+    case Treatment::kNone: break;
+    case Treatment::kFreehold: add_freehold(diagnosis, variant, out); break;
+    case Treatment::kPadded: add_padding(diagnosis, out); break;
+    case Treatment::kCappedArenas:
+    case Treatment::kPeer:
+      out.push_back({fmt::format("Run it with {}", text_of(variant)), with_environment(variant, line_of(diagnosis))});
+  }
+}
+
+// Freehold where it helps, though something else helped a little more: it is here already.
+const Fix* freehold_too(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  const auto found = std::ranges::find_if(verdict.fixes, [&](const Fix& fix) {
+    return fix.helps && diagnosis.experiment.variants[fix.variant].treatment == Treatment::kFreehold;
+  });
+  if (found == verdict.fixes.end() || &verdict.fixes[*verdict.best_fix] == &*found) return nullptr;
+  return &*found;
+}
+
+void add_next_look(const Diagnosis& diagnosis, Recommendations& out) {
+  const std::string line = line_of(diagnosis);
+  switch (diagnosis.verdict.cause) {
+    case Cause::kOwnSharing:
+      out.push_back({"See which lines the CPUs fight for (where the machine counts it)",
+                     fmt::format("perf c2c record -- {} && perf c2c report", line)});
+      break;
+    case Cause::kSerial:
+      out.push_back({"See what runs while the other CPUs idle", fmt::format("perf record -g -- {} && perf report", line)});
+      break;
+    case Cause::kOwnPageFaults:
+      out.push_back({"See who maps and unmaps", fmt::format("strace -f -c -e trace=%memory {}", line)});
+      break;
+    case Cause::kOwnLock:
+      out.push_back({"See who holds it meanwhile", fmt::format("perf trace -s -e futex -- {}", line)});
+      break;
+    case Cause::kUndecided:
+      if (is_work_unclear(diagnosis)) {
+        out.push_back({"If the threads share the work", with_work(diagnosis, "fixed")});
+        out.push_back({"If each thread brings work of its own", with_work(diagnosis, "per-thread")});
+        break;
+      }
+      out.push_back({"Ask again, with more repetitions", "freehold doctor --repeat 15 -- " + line});
+      break;
+    default: break;
+  }
+}
+
+}  // namespace
+
+std::vector<Recommendation> recommendations_of(const Diagnosis& diagnosis) {
+  Recommendations out;
+  const Verdict& verdict = diagnosis.verdict;
+  if (own_failure(diagnosis.experiment) != nullptr) return out;
+  if (!blames_allocator(verdict.cause)) add_next_look(diagnosis, out);
+  if (verdict.best_fix) {
+    add_fix(diagnosis, verdict.fixes[*verdict.best_fix], out);
+    if (const Fix* const too = freehold_too(diagnosis)) add_fix(diagnosis, *too, out);
+  }
+  return out;
+}
+
+}  // namespace freehold::cli::doctor

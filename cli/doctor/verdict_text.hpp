@@ -1,0 +1,47 @@
+// The verdict as a person would say it: first whether it is the allocator, then the figures that say so, what was tried, and
+// what to do. The terminal, the JSON and the page all show these sentences.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/doctor/diagnosis.hpp"
+
+namespace freehold::cli::doctor {
+
+struct VerdictText {
+  std::string headline;              // one sentence
+  std::vector<std::string> because;  // the figures behind it, a sentence each
+  std::string bound;                 // "No allocator can make it more than 2% faster"; empty: not known
+  std::string tried;                 // "Tried: Freehold 1.9 times (1.8 to 2.0) as fast, …"; empty: nothing was
+  std::string advice;                // "Do: …"; empty: nothing needs to be done
+};
+[[nodiscard]] VerdictText verdict_text_of(const Diagnosis& diagnosis);
+
+// What is to be known beside the verdict, a sentence each: failures, what recording cost, memory, noise, hazards.
+[[nodiscard]] std::vector<std::string> findings_of(const Diagnosis& diagnosis);
+
+// A step to take: what it is for, and the exact lines.
+struct Recommendation {
+  std::string what;
+  std::string lines;  // of a shell, CMake or C++
+};
+// Empty where there is nothing to be done.
+[[nodiscard]] std::vector<Recommendation> recommendations_of(const Diagnosis& diagnosis);
+
+// A cause in a few words, for legends: "locks of the allocator".
+[[nodiscard]] std::string_view text_of(freehold::doctor::Cause cause) noexcept;
+// "Freehold", "glibc with 2 arenas", "jemalloc"
+[[nodiscard]] std::string text_of(const freehold::doctor::Variant& variant);
+// The program's name without its folder.
+[[nodiscard]] std::string program_name(const Diagnosis& diagnosis);
+// The fixes that were tried: the greatest gain first, those that failed last.
+[[nodiscard]] std::vector<const freehold::doctor::Fix*> best_first(const freehold::doctor::Verdict& verdict);
+// Whether there is no verdict because the trials cannot tell more work from work that is done in vain (--work).
+[[nodiscard]] bool is_work_unclear(const Diagnosis& diagnosis) noexcept;
+// "helps", "may be chance", "the program fails"
+[[nodiscard]] std::string_view judgement_of(const freehold::doctor::Fix& fix) noexcept;
+// Whether the treatment made a difference that is not chance, to the better or to the worse.
+[[nodiscard]] bool is_beyond_chance(const freehold::doctor::Fix& fix) noexcept;
+
+}  // namespace freehold::cli::doctor

@@ -1,0 +1,157 @@
+#include "freehold/doctor/analysis/allocator_code.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "freehold/doctor/analysis/elf_symbols.hpp"
+#include "freehold/doctor/analysis/own_malloc.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+constexpr std::array<std::string_view, 16> kMalloc{
+    "malloc",    "free",        "calloc",         "realloc",     "memalign", "aligned_alloc", "valloc",
+    "pvalloc",   "mallopt",     "posix_memalign", "malloc_trim", "mallinfo", "malloc_info",   "malloc_usable_size",
+    "mallinfo2", "malloc_stats"};
+constexpr std::array<std::string_view, 8> kMemoryCalls{"mmap",     "mmap64", "munmap", "madvise",
+                                                       "mprotect", "mremap", "brk",    "sbrk"};
+constexpr std::array<std::string_view, 17> kOwn{"je_*",
+                                                "_rjem_*",
+                                                "mi_*",
+                                                "_mi_*",
+                                                "tc_*",
+                                                "_ZN8tcmalloc*",
+                                                "_ZN8snmalloc*",
+                                                "sn_*",
+                                                "rpmalloc*",
+                                                "runtime.malloc*",
+                                                "PyObject_Malloc*",
+                                                "_PyObject_Malloc*",
+                                                "PyObject_Free*",
+                                                "_PyObject_Free*",
+                                                "_emalloc*",
+                                                "_efree*",
+                                                "_ZN8freehold5alloc*"};
+
+bool is_one_of(std::string_view name, const auto& names) {
+  return std::ranges::any_of(names, [name](std::string_view pattern) {
+    return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
+  });
+}
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+bool is_libc(std::string_view file) {
+  return base_name(file).starts_with("libc.so") || base_name(file).starts_with("libc-");
+}
+bool is_linker(std::string_view file) { return base_name(file).starts_with("ld-"); }
+
+// From behind the last named function before malloc's to the end of malloc's last.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> malloc_of_libc(const std::vector<ElfSymbol>& functions) {
+  std::uint64_t first = UINT64_MAX, last = 0, before = 0;
+  for (const ElfSymbol& symbol : functions) {
+    if (!is_one_of(symbol.name, kMalloc)) continue;
+    first = std::min(first, symbol.offset);
+    last = std::max(last, symbol.offset + symbol.bytes);
+  }
+  if (last == 0) return std::nullopt;
+  for (const ElfSymbol& symbol : functions) {
+    if (symbol.offset < first) before = std::max(before, symbol.offset + symbol.bytes);
+  }
+  return std::pair{std::min(before, first), last};
+}
+
+}  // namespace
+
+std::string_view name_of(CodeKind kind) noexcept {
+  switch (kind) {
+    case CodeKind::kOther: return "other";
+    case CodeKind::kMalloc: return "malloc";
+    case CodeKind::kOwnAllocator: return "own-allocator";
+    case CodeKind::kMemoryCall: return "memory-call";
+    case CodeKind::kMallocLock: return "malloc-lock";
+  }
+  __builtin_unreachable();
+}
+
+AllocatorCode::AllocatorCode(const std::string& maps, const std::string& root) {
+  std::vector<Mapping> mappings;
+  std::set<std::string> files;
+  std::istringstream lines(maps);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string range, rights, offset;
+    words >> range >> rights >> offset;
+    const std::size_t dash = range.find('-'), path = line.find('/');
+    if (dash == std::string::npos || path == std::string::npos || rights.size() < 3 || rights[2] != 'x') continue;
+    Mapping mapping{.begin = 0, .end = 0, .offset = 0, .file = line.substr(path)};
+    std::from_chars(range.data(), range.data() + dash, mapping.begin, 16);
+    std::from_chars(range.data() + dash + 1, range.data() + range.size(), mapping.end, 16);
+    std::from_chars(offset.data(), offset.data() + offset.size(), mapping.offset, 16);
+    files.insert(mapping.file);
+    mappings.push_back(std::move(mapping));
+  }
+  for (const std::string& file : files) add_file(file, root + file, mappings);
+  std::ranges::sort(ranges_, {}, &Range::begin);
+}
+
+void AllocatorCode::add_file(const std::string& file, const std::string& path, const std::vector<Mapping>& mappings) {
+  const auto elf = ElfFile::open(path);
+  if (!elf || is_linker(file)) return;
+  std::vector<ElfSymbol> functions;
+  bool exports_malloc = false;
+  elf->each_symbol([&](const ElfSymbol& symbol) {
+    if (symbol.offset != 0) functions.push_back(symbol);
+    exports_malloc = exports_malloc || (symbol.is_exported && symbol.offset != 0 && symbol.name == "malloc");
+  });
+  if (is_libc(file)) {
+    if (const auto range = malloc_of_libc(functions))
+      add(mappings, file, range->first, range->second - range->first, CodeKind::kMalloc);
+    if (malloc_file_.empty()) malloc_file_ = file;
+    for (const ElfSymbol& symbol : functions) {
+      if (symbol.name == "__lll_lock_wait_private") add(mappings, file, symbol.offset, symbol.bytes, CodeKind::kMallocLock);
+      if (is_one_of(symbol.name, kMemoryCalls)) add(mappings, file, symbol.offset, symbol.bytes, CodeKind::kMemoryCall);
+    }
+    return;
+  }
+  if (exports_malloc && !elf->is_program()) {
+    // A library that is there for its malloc: all of its code is.
+    for (const Mapping& mapping : mappings) {
+      if (mapping.file == file) ranges_.push_back({mapping.begin, mapping.end, CodeKind::kMalloc});
+    }
+    malloc_file_ = file;
+    return;
+  }
+  if (exports_malloc) malloc_file_ = file;
+  // A program may have names of its own that begin like an allocator's.
+  const bool has_own = !own_mallocs({path}).empty();
+  for (const ElfSymbol& symbol : functions) {
+    const bool is_malloc = exports_malloc && is_one_of(symbol.name, kMalloc);
+    if (is_malloc || (has_own && is_one_of(symbol.name, kOwn)))
+      add(mappings, file, symbol.offset, symbol.bytes, is_malloc ? CodeKind::kMalloc : CodeKind::kOwnAllocator);
+  }
+}
+
+void AllocatorCode::add(const std::vector<Mapping>& mappings, const std::string& file, std::uint64_t offset,
+                        std::uint64_t bytes, CodeKind kind) {
+  for (const Mapping& mapping : mappings) {
+    if (mapping.file != file || offset < mapping.offset || offset - mapping.offset >= mapping.end - mapping.begin) continue;
+    const std::uint64_t begin = mapping.begin + (offset - mapping.offset);
+    ranges_.push_back({begin, begin + bytes, kind});
+  }
+}
+
+CodeKind AllocatorCode::kind_of(std::uint64_t address) const noexcept {
+  auto after = std::ranges::upper_bound(ranges_, address, {}, &Range::begin);
+  // Functions may have several names, and so several ranges that begin together.
+  for (int looks = 0; after != ranges_.begin() && looks < 8; ++looks) {
+    --after;
+    if (address < after->end) return after->kind;
+  }
+  return CodeKind::kOther;
+}
+
+}  // namespace freehold::doctor

@@ -1,0 +1,98 @@
+#include "freehold/doctor/analysis/bound.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+constexpr std::size_t kDraws = 1000;
+constexpr double kSpread = 0.01;        // of a median, at least, beside what its trials differ by
+constexpr double kCallFactor = 1.5;     // a call takes at most so many times what was recorded,
+constexpr double kCallDoubt_s = 10e-9;  // or so much more: a clock costs as much as a fast call
+constexpr double kMostSaved = 0.9;      // of the time: beyond that nothing is bounded
+
+// Seconds of a call of malloc or free, waits included.
+struct CallCost {
+  double value_s = 0;
+  double most_s = 0;
+};
+CallCost call_cost(const Attribution& recorded) {
+  const double calls = recorded.allocating.calls + recorded.freeing.calls;
+  if (calls <= 0) return {.value_s = 0, .most_s = kCallDoubt_s};
+  const double seconds =
+      recorded.allocating.cpu_s + recorded.allocating.blocked_s + recorded.freeing.cpu_s + recorded.freeing.blocked_s;
+  const double value = seconds / calls;
+  return {value, std::max(kCallFactor * value, value + kCallDoubt_s)};
+}
+
+// Medians of draws from the trials, with replacement. Few trials say little of their own spread, so that a draw also varies
+// by what trials of this experiment usually differ by.
+class Costs {
+ public:
+  Costs(const std::vector<Trial>& trials, double usual_spread)
+      : spread_(std::max(kSpread, usual_spread / std::sqrt(static_cast<double>(trials.size())))) {
+    for (const Trial& trial : trials) costs_.push_back(trial.cost());
+  }
+  [[nodiscard]] double measured() const { return median(costs_); }
+  [[nodiscard]] double drawn(std::mt19937_64& random) const {
+    std::uniform_int_distribution<std::size_t> any(0, costs_.size() - 1);
+    std::normal_distribution<double> shake(0, spread_);
+    std::vector<double> again(costs_.size());
+    std::ranges::generate(again, [&] { return costs_[any(random)]; });
+    return median(std::move(again)) * (1 + shake(random));
+  }
+
+ private:
+  double spread_;
+  std::vector<double> costs_;
+};
+
+// The steepest way to a delay: threads that wait for each other hide a short one.
+double hang(double cost, const std::vector<double>& delayed, const std::vector<double>& delays) {
+  double steepest = 0;
+  for (std::size_t i = 0; i < delays.size(); ++i) steepest = std::max(steepest, (delayed[i] - cost) / delays[i]);
+  return steepest;
+}
+
+}  // namespace
+
+std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it_is, const Attribution& recorded,
+                                 std::span<const Fix> fixes, double usual_spread) {
+  std::vector<Costs> with_delay;
+  std::vector<double> delays;
+  for (const Delayed& of : experiment.delayed) {
+    if (of.trials.empty()) continue;
+    with_delay.emplace_back(of.trials, usual_spread);
+    delays.push_back(of.delay_s);
+  }
+  const CallCost call = call_cost(recorded);
+  if (delays.empty() || as_it_is.trials.empty()) return std::nullopt;
+  const double kernel_share = system_share(as_it_is);
+  const auto gain = [&](double cost, const std::vector<double>& delayed, double call_s) {
+    const double saved = hang(cost, delayed, delays) * call_s / cost + kernel_share;
+    return 1 / (1 - std::clamp(saved, 0.0, kMostSaved));
+  };
+  const Costs own(as_it_is.trials, usual_spread);
+  std::vector<double> measured, drawn;
+  for (const Costs& each : with_delay) measured.push_back(each.measured());
+  std::mt19937_64 random(delays.size());
+  for (std::size_t draw = 0; draw < kDraws; ++draw) {
+    std::vector<double> again;
+    for (const Costs& each : with_delay) again.push_back(each.drawn(random));
+    drawn.push_back(gain(own.drawn(random), again, call.most_s));
+  }
+  std::ranges::sort(drawn);
+  const double value = gain(own.measured(), measured, call.value_s);
+  const double high = std::max(value, drawn[kDraws - kDraws / 20 - 1]);
+  if (high >= 1 / (1 - kMostSaved)) return std::nullopt;
+  const bool is_beaten = std::ranges::any_of(fixes, [high](const Fix& fix) { return fix.helps && fix.gain.low > high; });
+  if (is_beaten) return std::nullopt;
+  return Estimate{std::min(value, drawn[kDraws / 20]), value, high};
+}
+
+}  // namespace freehold::doctor

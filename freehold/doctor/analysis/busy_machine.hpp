@@ -1,0 +1,11 @@
+// Whether a verdict stands though other processes had a part of the CPUs. The limits allow for the delays that they caused.
+// A verdict that the limits do not confirm is not given.
+#pragma once
+#include "freehold/doctor/analysis/loss.hpp"
+#include "freehold/doctor/analysis/verdict.hpp"
+
+namespace freehold::doctor {
+
+[[nodiscard]] bool stands_on_busy_machine(const Losses& losses, const Verdict& verdict);
+
+}  // namespace freehold::doctor

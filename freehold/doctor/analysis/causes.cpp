@@ -1,0 +1,160 @@
+#include "freehold/doctor/analysis/causes.hpp"
+
+#include <algorithm>
+
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+// Shares are of what is lost unless said.
+constexpr double kManyRemote = 0.4;        // of the frees
+constexpr double kAsleepInMalloc = 0.005;  // of the threads' lives: they wait for each other there
+constexpr double kSystemTime = 0.25;       // of the CPU time: the kernel is busy for the program
+constexpr double kFewerFaults = 0.5;       // that are left with another allocator
+constexpr double kSystemTimeAlone = 0.1;   // the same on one CPU, where it is not threads that wake each other
+constexpr double kFaultsPerSecond = 5000;
+constexpr double kPageBytes = 4096;
+constexpr double kGrownOnce = 1.5;        // of the peak memory was faulted in: it is not given back and fetched again
+constexpr double kLockWaits = 0.5;        // of the time that its part of the CPUs was lost
+constexpr double kIdleShare = 0.5;        // of what is lost: CPUs had nothing to do
+constexpr double kBloat = 0.67;           // of the memory is enough with another allocator
+constexpr double kBloatBytes = 32 << 20;  // and it is worth a word
+constexpr double kGrowsAway = 0.3;        // of what another allocator saves: CPU time that it does not need only on all CPUs
+constexpr double kBloatIsKernel = 0.3;    // of what another allocator saves: the kernel's time for memory that is fetched
+constexpr double kMoreWorkIfShared = 0.25;  // of what is lost: CPU time beyond that on one CPU
+constexpr double kBesideIdleness = 0.5;     // of the idle CPUs: time in loops that spin, which is why others idle
+constexpr double kFaultingGain = 1.25;      // surely, with another allocator: page faults alone are worth a verdict
+
+using Costs = Resampled::Costs;
+
+}  // namespace
+
+Cause Causes::allocator_cause(const Verdict& verdict) const {
+  if (of_.best_allocator == 0) return Cause::kAllocatorLock;
+  if (padding_explains()) return Cause::kAllocatorFalseSharing;
+  const Cell& best = *of_.cell(of_.best_allocator, of_.all->setting);
+  if (page_faults(best) <= kFewerFaults * page_faults(*of_.all)) {
+    // What arenas hold had to be faulted in, once: little time, and most of it the kernel's.
+    const bool only_growth = page_faults(*of_.all) * kPageBytes <= kGrownOnce * peak_bytes(*of_.all);
+    if (only_growth && is_bloated(verdict) && system_share(*of_.alone) >= kSystemTimeAlone && is_kernel_time(best))
+      return Cause::kArenaBloat;
+    if (is_faulting(*of_.all)) return Cause::kPageFaults;
+  }
+  if (of_.recorded != nullptr && of_.recorded->remote_share >= kManyRemote) return Cause::kRemoteFrees;
+  return Cause::kAllocatorLock;
+}
+
+bool Causes::is_credible(Cause kind) const {
+  if (of_.recorded == nullptr || of_.best_allocator == 0) return true;
+  const bool is_hot = of_.recorded->cpu_share + of_.recorded->blocked_share >= kInMalloc;
+  switch (kind) {
+    case Cause::kAllocatorLock:
+    case Cause::kRemoteFrees: return is_hot && (of_.recorded->blocked_share >= kAsleepInMalloc || work_grows_away());
+    case Cause::kAllocatorFalseSharing: {
+      // Which threads use neighbouring blocks is not always seen: the thread that frees a block may not be one that uses it.
+      if (of_.recorded->lines_shared > 0) return true;
+      if (of_.waits_for_own_locks()) return false;
+      const Costs costs = of_.costs.measured();
+      const double lost = of_.lost_with(costs, 0);
+      return lost - of_.lost_with(costs, of_.best_allocator) >= kPaddingExplains * lost;
+    }
+    default: return true;
+  }
+}
+
+bool Causes::is_faulting(const Cell& on_all) const {
+  return page_faults_per_second(on_all) >= kFaultsPerSecond && system_share(on_all) >= kSystemTime &&
+         system_share(*of_.alone) >= kSystemTimeAlone;
+}
+
+bool Causes::padding_explains() const {
+  const Variant* const padded = of_.experiment.find(Treatment::kPadded);
+  if (padded == nullptr) return false;
+  const auto variant = static_cast<std::size_t>(padded - of_.experiment.variants.data());
+  if (variant == of_.best_allocator) return true;
+  if (of_.cell(variant, of_.all->setting) == nullptr) return false;
+  const double saved =
+      of_.costs.estimate([&](const Costs& costs) { return of_.lost_with(costs, 0) - of_.lost_with(costs, variant); }).low;
+  const double best =
+      of_.costs
+          .estimate([&](const Costs& costs) { return of_.lost_with(costs, 0) - of_.lost_with(costs, of_.best_allocator); })
+          .value;
+  return saved >= kPaddingExplains * best;
+}
+
+double Causes::more_work(std::size_t variant) const {
+  const Cell* const alone = of_.cell(variant, of_.alone->setting);
+  const double grown = of_.experiment.work_grows ? double(of_.all->setting.width()) / of_.alone->setting.width() : 1;
+  return cpu_seconds(*of_.cell(variant, of_.all->setting)) - grown * cpu_seconds(alone != nullptr ? *alone : *of_.alone);
+}
+
+double Causes::saved_capacity() const {
+  const Costs costs = of_.costs.measured();
+  return (costs(*of_.all) - costs(*of_.cell(of_.best_allocator, of_.all->setting))) / costs(*of_.all) *
+         median_of(*of_.all, &Trial::wall_s) * of_.all->setting.width();
+}
+
+bool Causes::work_grows_away() const {
+  return more_work(0) - more_work(of_.best_allocator) >= kGrowsAway * saved_capacity();
+}
+
+bool Causes::is_kernel_time(const Cell& best) const {
+  return median_of(*of_.all, &Trial::system_s) - median_of(best, &Trial::system_s) >= kBloatIsKernel * saved_capacity();
+}
+
+Cause Causes::own_cause(const Verdict& verdict) const {
+  const Cell* const best = of_.cell(of_.best_allocator, of_.all->setting);
+  const Cell& rest = best != nullptr ? *best : *of_.all;
+  const auto idle = [&](double taken_counts) {
+    return median_of(rest, [&](const Trial& trial) {
+      const double used = trial.cpu_s() + taken_counts * trial.taken_s;
+      return std::max(0.0, 1 - used / (trial.wall_s * of_.all->setting.width()));
+    });
+  };
+  const double lost = verdict.lost.value;
+  if (of_.recorded != nullptr && of_.recorded->lock_wait_share >= kLockWaits * std::min(lost, 0.5)) return Cause::kOwnLock;
+  if (is_faulting(rest)) return Cause::kOwnPageFaults;
+  if (const auto seen = cause_in_code(lost, idle(1))) return *seen;
+  if (idle(1) >= kIdleShare * lost) return Cause::kSerial;
+  if (idle(0) >= kIdleShare * lost) return Cause::kUndecided;
+  const double capacity = median_of(*of_.all, &Trial::wall_s) * of_.all->setting.width();
+  const bool did_more = more_work(0) >= kMoreWorkIfShared * lost * capacity;
+  return did_more && (was_copied() || !of_.experiment.can_be_copied) ? Cause::kOwnSharing : Cause::kUndecided;
+}
+
+std::optional<Cause> Causes::cause_in_code(double lost, double idle) const {
+  const CodeGrowth& code = of_.experiment.code;
+  if (!code.known) return std::nullopt;
+  const double capacity = median_of(*of_.all, &Trial::wall_s) * of_.all->setting.width();
+  const double busy = std::min(1.0, cpu_seconds(*of_.all) / capacity);
+  const double least = std::max(kMoreWorkIfShared * lost, kBesideIdleness * idle) / std::max(busy, 0.01);
+  if (code.spinning >= least && code.spinning >= code.contended) return Cause::kOwnLock;
+  if (code.spinning + code.contended + (was_copied() ? code.slowed : 0) >= least) return Cause::kOwnSharing;
+  return std::nullopt;
+}
+
+bool Causes::was_copied() const {
+  return std::ranges::any_of(of_.experiment.cells,
+                             [](const Cell& of) { return of.variant == 0 && of.setting.copies > 1 && !of.trials.empty(); });
+}
+
+bool Causes::faults_cost_time(const Verdict& verdict) const {
+  if (!verdict.best_fix) return false;
+  const Fix& fix = verdict.fixes[*verdict.best_fix];
+  const Cell& with = *of_.cell(fix.variant, of_.all->setting);
+  return fix.gain.low >= kFaultingGain && is_faulting(*of_.all) && page_faults(with) <= kFewerFaults * page_faults(*of_.all);
+}
+
+bool Causes::is_bloated(const Verdict& verdict) const {
+  const double bytes = peak_bytes(*of_.all);
+  return std::ranges::any_of(verdict.fixes, [&](const Fix& fix) {
+    const Treatment treatment = of_.experiment.variants[fix.variant].treatment;
+    const bool fewer_arenas = treatment == Treatment::kCappedArenas || treatment == Treatment::kFreehold;
+    return fewer_arenas && !fix.failed && fix.memory.value > 0 && fix.memory.value <= kBloat &&
+           bytes * (1 - fix.memory.value) >= kBloatBytes;
+  });
+}
+
+}  // namespace freehold::doctor

@@ -1,0 +1,52 @@
+// Of what kind the parts of a loss are: what the allocator does that costs scaling, and what the program does itself.
+#pragma once
+#include <optional>
+
+#include "freehold/doctor/analysis/loss.hpp"
+#include "freehold/doctor/analysis/verdict.hpp"
+
+namespace freehold::doctor {
+
+inline constexpr double kPaddingExplains = 0.6;  // of the allocator's part: lines that blocks share
+inline constexpr double kInMalloc = 0.05;        // of the time: what happens there can be the cause
+
+class Causes {
+ public:
+  explicit Causes(const Losses& losses) : of_(losses) {}
+
+  // Of what kind the allocator's part is.
+  [[nodiscard]] Cause allocator_cause(const Verdict& verdict) const;
+  // Whether the recording bears out what the trials say. Another allocator puts everything elsewhere, also what the program
+  // shares by itself, and can be faster by that, or by chance.
+  [[nodiscard]] bool is_credible(Cause kind) const;
+  // Of what kind the rest is: seen with the allocator out of the way. A CPU is idle when no thread of the program's is ready
+  // to run on it; what others took meanwhile may have been wanted, or not.
+  [[nodiscard]] Cause own_cause(const Verdict& verdict) const;
+  [[nodiscard]] bool was_copied() const;
+  // Whether malloc's page faults take time on one CPU as on all, so that they cost time but no scaling.
+  [[nodiscard]] bool faults_cost_time(const Verdict& verdict) const;
+  // Whether arenas hold much more than the program needs: few of them, or another allocator, do with much less.
+  [[nodiscard]] bool is_bloated(const Verdict& verdict) const;
+
+ private:
+  // What the program's instructions say: it spins in loops of its own, or writes lines that other threads write. CPUs idle
+  // beside that when some threads are served before others.
+  [[nodiscard]] std::optional<Cause> cause_in_code(double lost, double idle) const;
+  // Whether the kernel's time goes to page faults. Threads that wait for locks need the kernel too, and may have many faults
+  // beside, but not on one CPU; a page costs about the same there.
+  [[nodiscard]] bool is_faulting(const Cell& on_all) const;
+  [[nodiscard]] bool padding_explains() const;
+  // CPU seconds that the program needs on all CPUs beyond those that it needs alone.
+  [[nodiscard]] double more_work(std::size_t variant) const;
+  // CPU seconds that the best other allocator saves on all CPUs, idle ones included.
+  [[nodiscard]] double saved_capacity() const;
+  // Whether the work that comes with the CPUs goes with another allocator. Work that stays is the program's own: it may
+  // spin, or write shared lines, beside a malloc that is as slow on one CPU.
+  [[nodiscard]] bool work_grows_away() const;
+  // Whether what another allocator saves is the kernel's time.
+  [[nodiscard]] bool is_kernel_time(const Cell& best) const;
+
+  const Losses& of_;
+};
+
+}  // namespace freehold::doctor

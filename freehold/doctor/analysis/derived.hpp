@@ -1,0 +1,65 @@
+// Figures that follow from an experiment's trials by arithmetic: medians over a cell, speeds, what copies need. Each figure
+// has one function here, which the verdict and everything that shows it use.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "freehold/doctor/analysis/experiment.hpp"
+
+namespace freehold::doctor {
+
+// The median of `values`. Pre: not empty. Of an even number the mean of the two in the middle.
+[[nodiscard]] double median(std::vector<double> values);
+
+// The median of `figure`(trial) over a cell. Pre: it has trials.
+template <class Figure>
+[[nodiscard]] double median_of(const Cell& cell, const Figure& figure) {
+  std::vector<double> values;
+  for (const Trial& trial : cell.trials) values.push_back(static_cast<double>(std::invoke(figure, trial)));
+  return median(std::move(values));
+}
+
+// Medians over a cell. Pre: it has trials.
+[[nodiscard]] double cost(const Cell& cell);
+[[nodiscard]] double cpu_seconds(const Cell& cell);
+[[nodiscard]] double peak_bytes(const Cell& cell);
+[[nodiscard]] double page_faults(const Cell& cell);
+[[nodiscard]] double page_faults_per_second(const Cell& cell);
+// CPUs that were kept busy on the average.
+[[nodiscard]] double busy_cpus(const Cell& cell);
+// Share of the CPU time that is the kernel's.
+[[nodiscard]] double system_share(const Cell& cell);
+// Share of the wall time that a quota kept it from running.
+[[nodiscard]] double throttled_share(const Cell& cell);
+
+// One of these; none: there is no such cell, or none of its trials ended well.
+[[nodiscard]] std::optional<double> if_measured(double (*figure)(const Cell&), const Cell* cell);
+
+[[nodiscard]] std::vector<double> costs_of(const Cell& cell);
+
+// The cell, if any of its trials ended well; null otherwise.
+[[nodiscard]] const Cell* measured(const Experiment& experiment, std::size_t variant, const Setting& setting) noexcept;
+
+// How many times as fast as the same variant in the sweep's first setting; none: it was not measured there. Copies count
+// with the work of all.
+[[nodiscard]] std::optional<double> speed(const Experiment& experiment, const Cell& cell);
+// What a program that loses nothing would reach: the width of the setting, relative to that of the sweep's first.
+[[nodiscard]] double ideal_speed(const Experiment& experiment, const Setting& setting);
+
+struct Slowdown {
+  unsigned copies = 0;
+  double ratio = 1;  // the CPU time that each needs divided by that of one alone: a process that waits for memory is busy
+};
+// Of the program as it is, as the most copies that were tried; none: it was not copied. Wall time would say the same, but
+// also that other programs had the CPUs meanwhile.
+[[nodiscard]] std::optional<Slowdown> slowdown_of_copies(const Experiment& experiment);
+
+// Whether there is anything to show of it: a trial in the sweep, or a failure.
+[[nodiscard]] bool was_tried(const Experiment& experiment, std::size_t variant);
+
+// The cell in which the program as it is did not come to a good end, if it never did in that setting.
+[[nodiscard]] const Cell* own_failure(const Experiment& experiment);
+
+}  // namespace freehold::doctor

@@ -1,0 +1,98 @@
+#include "freehold/doctor/analysis/loss.hpp"
+
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+constexpr double kThrottled = 0.1;         // of the time: the quota is what limits it
+constexpr double kFewerCpus = 0.95;        // of the CPUs: a program that may use fewer is confined
+constexpr double kOwnWaits = 0.1;          // of the threads' lives, in locks of the program's
+constexpr double kExplainsAll = 0.75;      // of what is lost: what another allocator saves is scaling
+constexpr double kExplainsNothing = 0.25;  // of what is lost, relative to the time on one CPU
+
+}  // namespace
+
+// Fewest and most CPUs; among settings that can use as many, the one with most threads.
+Losses::Losses(const Experiment& of, const Attribution* recorded_of_it)
+    : experiment(of), recorded(recorded_of_it), costs(of) {
+  for (const Setting& setting : experiment.sweep()) {
+    const Cell* const found = cell(0, setting);
+    if (found == nullptr) continue;
+    if (alone == nullptr) alone = found;
+    all = found;
+  }
+  if (all != nullptr && alone->setting.width() == all->setting.width() && alone->setting.threads == all->setting.threads)
+    alone = nullptr;
+}
+
+const Cell* Losses::cell(std::size_t variant, const Setting& setting) const {
+  return measured(experiment, variant, setting);
+}
+
+// What the program would take on all CPUs if it lost nothing.
+double Losses::ideal(double cost_alone) const { return ideal_on(cost_alone, all->setting.width()); }
+double Losses::ideal_on(double cost_alone, double cpus) const {
+  return experiment.work_grows ? cost_alone : cost_alone * alone->setting.width() / cpus;
+}
+
+// CPUs that the program could use of those that it was given.
+double Losses::allowed_cpus() const {
+  double cpus = all->setting.width();
+  if (experiment.own_cpus > 0) cpus = std::min<double>(cpus, experiment.own_cpus);
+  if (experiment.quota_cpus > 0) cpus = std::min(cpus, experiment.quota_cpus);
+  return throttled_share(*all) > kThrottled ? std::min(cpus, busy_cpus(*all)) : cpus;
+}
+
+// Without the variant's own time on one CPU the program's must do.
+double Losses::lost_with(const Costs& cost, std::size_t variant) const {
+  const Cell* const with = cell(variant, all->setting);
+  const Cell* const with_alone = cell(variant, alone->setting);
+  const double cost_alone = cost(with_alone != nullptr ? *with_alone : *alone);
+  const double lost = cost(*with) - ideal(cost_alone);
+  return waits_for_own_locks() ? lost * cost(*alone) / cost_alone : lost;
+}
+
+bool Losses::is_only_faster() const {
+  if (best_allocator == 0) return false;
+  const Costs cost = costs.measured();
+  const double lost = lost_with(cost, 0), left = lost_with(cost, best_allocator);
+  const Cell* const best_alone = cell(best_allocator, alone->setting);
+  if (best_alone == nullptr || lost <= 0 || (lost - left) / lost >= kExplainsAll) return false;
+  return (lost - left * cost(*alone) / cost(*best_alone)) / lost < kExplainsNothing;
+}
+
+bool Losses::waits_for_own_locks() const {
+  return recorded != nullptr && recorded->lock_wait_share >= kOwnWaits &&
+         recorded->lock_wait_share > recorded->blocked_share;
+}
+
+Split Losses::split(const Costs& cost) const {
+  Split split;
+  split.all = cost(*all);
+  const double ideal_cost = ideal(cost(*alone));
+  split.lost = std::max(0.0, split.all - ideal_cost);
+  const double allowed = allowed_cpus();
+  if (allowed < kFewerCpus * all->setting.width()) {
+    // Copies are confined in the same way, so that they would tell the same story twice.
+    split.quota = std::min(split.lost, ideal_on(cost(*alone), allowed) - ideal_cost);
+  }
+  if (best_allocator != 0)
+    split.allocator = std::clamp(split.lost - std::max(0.0, lost_with(cost, best_allocator)), 0.0, split.lost - split.quota);
+  if (split.quota == 0) {
+    const auto slowdown = slowdown_of_copies(experiment);
+    const double more = slowdown ? std::max(0.0, slowdown->ratio - 1) : 0;
+    split.machine = std::clamp(ideal_cost * more, 0.0, split.lost - split.allocator);
+  }
+  return split;
+}
+
+Estimate Losses::share(double Split::* part) const {
+  return costs.estimate([&](const Costs& cost) {
+    const Split s = split(cost);
+    return s.lost > 0 ? s.*part / s.lost : 0;
+  });
+}
+
+}  // namespace freehold::doctor

@@ -1,0 +1,40 @@
+// Allocators that a program brings along: linked into it or into one of its libraries (jemalloc, tcmalloc, mimalloc,
+// snmalloc, rpmalloc), or part of a language's runtime (Go, CPython, the JVM, PHP, V8). No preloaded malloc reaches the
+// memory that they take. They are recognised by their symbols; in a stripped file, by other content that only they have.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace freehold::doctor {
+
+// A function in a file, for a probe.
+struct FunctionPlace {
+  std::string file;
+  std::uint64_t offset = 0;
+
+  friend auto operator<=>(const FunctionPlace&, const FunctionPlace&) = default;
+};
+
+struct OwnMalloc {
+  std::string name;                   // "jemalloc", "CPython's allocator"
+  std::string file;                   // that has it
+  bool is_reached = false;            // it is the file's malloc, and a library that is preloaded comes before it
+  std::set<FunctionPlace> functions;  // whose calls are its allocations; empty: not known, or it allocates without a call
+  std::optional<std::pair<std::string, std::string>> use_malloc;  // variable and value by which it leaves all to malloc
+};
+
+// `files`: that the program has mapped as code.
+[[nodiscard]] std::vector<OwnMalloc> own_mallocs(const std::set<std::string>& files);
+// The allocating functions of the C library among them: what arrives there could arrive at a preloaded malloc.
+[[nodiscard]] std::set<FunctionPlace> malloc_functions(const std::set<std::string>& files);
+// Whether the file is a Go program, which asks the kernel itself: static ones ignore what is preloaded.
+[[nodiscard]] bool is_go_program(const std::string& file);
+// Every variable and value of OwnMalloc::use_malloc that there can be, as "NAME=VALUE".
+[[nodiscard]] std::vector<std::string> known_switches();
+
+}  // namespace freehold::doctor

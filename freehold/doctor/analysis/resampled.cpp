@@ -1,0 +1,81 @@
+#include "freehold/doctor/analysis/resampled.hpp"
+
+#include <cmath>
+#include <random>
+
+#include "freehold/doctor/analysis/derived.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+// Trials from whose CPUs others took more than this say more about these others, if there are better ones.
+constexpr double kDisturbed = 0.05;
+constexpr std::size_t kEnoughUndisturbed = 2;
+constexpr double kLeastLeft = 0.1;  // of the time: a trial that had its CPUs for less says nothing exact
+constexpr double kLeastSpread = 0.01;
+constexpr double kUnknownSpread = 0.08;  // assumed where nothing was tried twice
+// From the median of absolute deviations to a standard deviation, for what is normally distributed.
+constexpr double kDeviations = 1.4826;
+
+// What the trial would have cost if others had taken nothing: they delayed it by this share of what they took. One that had
+// a single CPU was delayed by all of it; one that had more, by its share of the CPUs if it used them all at that time, by
+// all if one thread was held up for which the others waited, and not at all if another CPU was free.
+double cost_without_others(const Trial& trial, double delayed) {
+  if (trial.taken_s <= 0) return trial.cost();
+  return trial.cost() * std::max(1 - delayed * trial.taken_s / trial.wall_s, kLeastLeft);
+}
+
+double usual_spread_of(const std::vector<std::vector<double>>& costs) {
+  std::vector<double> deviations;
+  for (const auto& cell : costs) {
+    if (cell.size() < 2) continue;
+    const auto trials = static_cast<double>(cell.size());
+    const double middle = median(cell), few = std::sqrt(trials / (trials - 1));
+    for (const double cost : cell) deviations.push_back(std::abs(cost / middle - 1) * few);
+  }
+  return deviations.empty() ? kUnknownSpread : std::max(kLeastSpread, kDeviations * median(deviations));
+}
+
+}  // namespace
+
+double taken_share(const Trial& trial, const Setting& setting) noexcept {
+  return trial.wall_s > 0 ? std::min(trial.taken_s / (trial.wall_s * setting.width()), 1.0) : 0;
+}
+
+Experiment without_disturbed(Experiment experiment) {
+  for (Cell& cell : experiment.cells) {
+    std::vector<Trial> quiet;
+    for (const Trial& trial : cell.trials)
+      if (taken_share(trial, cell.setting) <= kDisturbed) quiet.push_back(trial);
+    if (quiet.size() >= kEnoughUndisturbed || 2 * quiet.size() >= cell.trials.size()) cell.trials = std::move(quiet);
+  }
+  return experiment;
+}
+
+Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
+  std::vector<std::vector<double>> costs;
+  for (const Cell& cell : experiment.cells) {
+    std::vector<double>& of_cell = costs.emplace_back();
+    for (const Trial& trial : cell.trials) of_cell.push_back(cost_without_others(trial, 1.0 / cell.setting.width()));
+  }
+  usual_spread_ = usual_spread_of(costs);
+
+  std::mt19937_64 random(experiment.cells.size());
+  std::uniform_real_distribution<double> delayed(0, 1);
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const Cell& cell = experiment.cells[i];
+    std::vector<double>& medians = medians_.emplace_back();
+    if (cell.trials.empty()) continue;
+    medians.push_back(median(costs[i]));
+    std::uniform_int_distribution<std::size_t> any(0, cell.trials.size() - 1);
+    std::normal_distribution<double> shake(0, usual_spread_ / std::sqrt(static_cast<double>(cell.trials.size())));
+    std::vector<double> drawn(cell.trials.size());
+    for (std::size_t draw = 0; draw < kDraws; ++draw) {
+      const double how = cell.setting.width() > 1 ? delayed(random) : 1;
+      std::ranges::generate(drawn, [&] { return cost_without_others(cell.trials[any(random)], how); });
+      medians.push_back(median(drawn) * std::exp(shake(random)));
+    }
+  }
+}
+
+}  // namespace freehold::doctor

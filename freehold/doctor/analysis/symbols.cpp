@@ -1,0 +1,254 @@
+#include "freehold/doctor/analysis/symbols.hpp"
+
+#include <cxxabi.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace freehold::doctor {
+namespace {
+
+std::string demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
+  std::string found = status == 0 ? text.get() : name;
+  // What the compiler made of a function is the same function to a reader.
+  if (const auto clone = found.find(" [clone "); clone != std::string::npos) found.resize(clone);
+  return found;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+// The name that the linker knows, or that the source has.
+std::string name_of(Dwarf_Die* function) {
+  Dwarf_Attribute attribute;
+  for (const unsigned which : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name})
+    if (const char* const name = dwarf_formstring(dwarf_attr_integrate(function, which, &attribute)); name != nullptr)
+      return demangled(name);
+  const char* const name = dwarf_diename(function);
+  return name == nullptr ? "" : name;
+}
+
+// Where an inlined function was called from.
+void set_call_site(Dwarf_Die* compilation_unit, Dwarf_Die* inlined, Frame& caller) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word file = 0, line = 0;
+  Dwarf_Files* files = nullptr;
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) != 0 ||
+      dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) != 0 ||
+      dwarf_getsrcfiles(compilation_unit, &files, nullptr) != 0)
+    return;
+  if (const char* const name = dwarf_filesrc(files, file, nullptr, nullptr); name != nullptr) {
+    caller.file = name;
+    caller.line = static_cast<unsigned>(line);
+  }
+}
+
+}  // namespace
+
+std::string Frame::text() const {
+  std::ostringstream text;
+  text << (function.empty() ? "?" : function);
+  if (!file.empty())
+    text << " at " << base_name(file) << ':' << line;
+  else if (!module.empty())
+    text << " in " << base_name(module);
+  return text.str();
+}
+
+// Names of code that was made at run time, where the program has left them for perf: /tmp/perf-PID.map, a line for each
+// piece of code, "begin size name" in hexadecimal. CPython's names are "py::function:file".
+class RuntimeNames {
+ public:
+  // `maps`: of the recording, "PID-N.maps".
+  explicit RuntimeNames(const std::filesystem::path& maps) {
+    const std::string stem = maps.stem().string();
+    std::ifstream lines("/tmp/perf-" + stem.substr(0, stem.find('-')) + ".map");
+    for (std::string line; std::getline(lines, line);) {
+      char* end = nullptr;
+      const std::uint64_t begin = std::strtoull(line.c_str(), &end, 16), bytes = std::strtoull(end, &end, 16);
+      while (*end == ' ') ++end;
+      if (bytes > 0 && *end != 0) code_[begin] = {begin + bytes, end};
+    }
+  }
+
+  // Empty: the address is in none of them.
+  [[nodiscard]] std::vector<Frame> frames(std::uint64_t address) const {
+    constexpr std::string_view kPython = "py::";
+    const auto after = code_.upper_bound(address);
+    if (after == code_.begin() || address >= std::prev(after)->second.first) return {};
+    Frame frame;
+    frame.function = std::prev(after)->second.second;
+    if (!frame.function.starts_with(kPython)) return {frame};
+    const std::size_t colon = frame.function.find(':', kPython.size());
+    if (colon != std::string::npos) frame.module = frame.function.substr(colon + 1);
+    frame.function = frame.function.substr(kPython.size(), colon - kPython.size());
+    return {frame};
+  }
+
+ private:
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::string>> code_;  // by their beginnings: end, name
+};
+
+struct Symbols::Library {
+  RuntimeNames runtime;
+  Dwfl_Callbacks callbacks{.find_elf = dwfl_linux_proc_find_elf,
+                           .find_debuginfo = dwfl_standard_find_debuginfo,
+                           .section_address = nullptr,
+                           .debuginfo_path = nullptr};
+  Dwfl* dwfl = nullptr;
+
+  explicit Library(const std::filesystem::path& maps) : runtime(maps), dwfl(dwfl_begin(&callbacks)) {
+    const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(maps.c_str(), "re"), std::fclose);
+    if (dwfl == nullptr || file == nullptr) return;
+    dwfl_linux_proc_maps_report(dwfl, file.get());
+    dwfl_report_end(dwfl, nullptr, nullptr);
+  }
+  ~Library() {
+    if (dwfl != nullptr) dwfl_end(dwfl);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  [[nodiscard]] std::vector<Frame> frames(std::uint64_t address) {
+    // First: what lies between a library's segments is taken to be the library's.
+    if (auto named = runtime.frames(address); !named.empty()) return named;
+    std::ostringstream number;
+    number << std::hex << "0x" << address;
+    Frame outermost;
+    outermost.function = number.str();
+    Dwfl_Module* const module = dwfl == nullptr ? nullptr : dwfl_addrmodule(dwfl, address);
+    if (module == nullptr) return {outermost};
+    if (const char* const name = dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+        name != nullptr)
+      outermost.module = name;
+    GElf_Off offset = 0;
+    GElf_Sym symbol;
+    if (const char* const name = dwfl_module_addrinfo(module, address, &offset, &symbol, nullptr, nullptr, nullptr);
+        name != nullptr)
+      outermost.function = demangled(name);
+    Dwarf_Addr bias = 0;
+    Dwarf_Die* const unit = unit_of(module, address, bias);
+    if (unit == nullptr) return {outermost};
+    set_line(unit, address - bias, outermost);
+    return with_inlined(unit, address - bias, outermost);
+  }
+
+  // The compilation unit of an address. Not dwfl_module_addrdie(), which needs a section that Clang does not write.
+  [[nodiscard]] Dwarf_Die* unit_of(Dwfl_Module* module, Dwarf_Addr address, Dwarf_Addr& bias) {
+    auto [found, is_new] = units.try_emplace(module);
+    if (is_new) {
+      for (Dwarf_Die* unit = dwfl_module_nextcu(module, nullptr, &bias); unit != nullptr;
+           unit = dwfl_module_nextcu(module, unit, &bias))
+        add_ranges(found->second, unit, bias);
+    }
+    const auto after = found->second.upper_bound(address);
+    if (after == found->second.begin()) return nullptr;
+    const Range& range = std::prev(after)->second;
+    bias = range.bias;
+    return address < range.end ? range.unit : nullptr;
+  }
+
+  struct Range {
+    Dwarf_Addr end, bias;
+    Dwarf_Die* unit;
+  };
+  using Ranges = std::map<Dwarf_Addr, Range>;  // by their beginnings
+  std::map<Dwfl_Module*, Ranges> units;
+
+  static void add_ranges(Ranges& ranges, Dwarf_Die* unit, Dwarf_Addr bias) {
+    Dwarf_Addr base = 0, begin = 0, end = 0;
+    for (std::ptrdiff_t offset = 0; (offset = dwarf_ranges(unit, offset, &base, &begin, &end)) > 0;)
+      ranges[begin + bias] = {end + bias, bias, unit};
+  }
+
+  static void set_line(Dwarf_Die* unit, Dwarf_Addr address, Frame& frame) {
+    Dwarf_Line* const line = dwarf_getsrc_die(unit, address);
+    int number = 0;
+    if (line == nullptr || dwarf_lineno(line, &number) != 0) return;
+    if (const char* const file = dwarf_linesrc(line, nullptr, nullptr); file != nullptr) {
+      frame.file = file;
+      frame.line = static_cast<unsigned>(number);
+    }
+  }
+
+  // The code of a unit, by address. Not dwarf_getscopes(), which finds no function that is defined within another one: no
+  // lambda.
+  struct Function {
+    Dwarf_Addr end;
+    Dwarf_Die die;
+  };
+  using Functions = std::map<Dwarf_Addr, Function>;  // by their beginnings
+  std::map<Dwarf_Die*, Functions> functions;
+
+  // Visits the DIE's children.
+  template <class Visit>
+  static void each_child(Dwarf_Die& of, const Visit& visit) {
+    Dwarf_Die child;
+    if (dwarf_child(&of, &child) != 0) return;
+    do {
+      visit(child);
+    } while (dwarf_siblingof(&child, &child) == 0);
+  }
+  static void add_functions(Functions& to, Dwarf_Die& of) {
+    each_child(of, [&](Dwarf_Die& child) {
+      const int tag = dwarf_tag(&child);
+      if (tag != DW_TAG_subprogram && tag != DW_TAG_namespace && tag != DW_TAG_lexical_block &&
+          tag != DW_TAG_structure_type && tag != DW_TAG_class_type)
+        return;
+      Dwarf_Addr base = 0, begin = 0, end = 0;
+      if (tag == DW_TAG_subprogram)
+        for (std::ptrdiff_t offset = 0; (offset = dwarf_ranges(&child, offset, &base, &begin, &end)) > 0;)
+          to.try_emplace(begin, Function{end, child});
+      add_functions(to, child);
+    });
+  }
+  // The calls inlined into `of` that are going on at the address, the outermost first.
+  static void add_inlined(std::vector<Dwarf_Die>& to, Dwarf_Die& of, Dwarf_Addr address) {
+    each_child(of, [&](Dwarf_Die& child) {
+      const int tag = dwarf_tag(&child);
+      if ((tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block) || dwarf_haspc(&child, address) <= 0) return;
+      if (tag == DW_TAG_inlined_subroutine) to.push_back(child);
+      add_inlined(to, child, address);
+    });
+  }
+
+  // The address's own line belongs to the innermost function; each caller's is that of the call.
+  [[nodiscard]] std::vector<Frame> with_inlined(Dwarf_Die* unit, Dwarf_Addr address, const Frame& outermost) {
+    const auto [known, is_new] = functions.try_emplace(unit);
+    if (is_new) add_functions(known->second, *unit);
+    const auto after = known->second.upper_bound(address);
+    if (after == known->second.begin() || address >= std::prev(after)->second.end) return {outermost};
+    std::vector<Dwarf_Die> inlined_calls;
+    add_inlined(inlined_calls, std::prev(after)->second.die, address);
+    std::vector<Frame> frames;
+    Frame current = outermost;
+    for (auto call = inlined_calls.rbegin(); call != inlined_calls.rend(); ++call) {
+      Frame inlined = current;
+      inlined.function = name_of(&*call);
+      inlined.inlined = true;
+      frames.push_back(std::move(inlined));
+      set_call_site(unit, &*call, current);
+    }
+    frames.push_back(current);
+    return frames;
+  }
+};
+
+Symbols::Symbols(const std::filesystem::path& maps) : library_(std::make_unique<Library>(maps)) {}
+Symbols::~Symbols() = default;
+
+const std::vector<Frame>& Symbols::frames(std::uint64_t address) {
+  const auto [found, is_new] = known_.try_emplace(address);
+  // A return address is the one behind the call, which may be the next line's, or the next function's.
+  if (is_new) found->second = library_->frames(address - 1);
+  return found->second;
+}
+
+}  // namespace freehold::doctor

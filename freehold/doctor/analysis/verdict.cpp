@@ -1,0 +1,292 @@
+#include "freehold/doctor/analysis/verdict.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/bound.hpp"
+#include "freehold/doctor/analysis/busy_machine.hpp"
+#include "freehold/doctor/analysis/causes.hpp"
+#include "freehold/doctor/analysis/consistency.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
+#include "freehold/doctor/analysis/loss.hpp"
+#include "freehold/doctor/analysis/scalability.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+// What counts as something. Shares are of what is lost unless said.
+constexpr double kSurelyLosesFrom = 0.04;   // the same, of the lower limit
+constexpr std::size_t kTrialsToAcquit = 2;  // of each of the two settings: one trial alone excludes nothing
+constexpr double kMemoryAloneBelow = 0.5;   // of the time is lost at most, where memory is the cause and time is not
+constexpr double kPartFrom = 0.25;          // a part that is named
+constexpr double kSurePartFrom = 0.10;      // its lower limit
+constexpr double kWholeFrom = 0.75;         // a part that is the whole answer
+constexpr double kGainFrom = 1.05;          // a fix that is worth it
+constexpr double kSureGainFrom = 1.02;      // and surely more than this
+constexpr double kSure = 0.99;              // of the draws: several fixes are tried, one of them is lucky
+constexpr double kNoisyControl = 1.15;
+constexpr double kNoisySpread = 0.12;
+constexpr double kOneBusy = 1.05;  // CPUs that one thread can keep busy
+
+constexpr std::array<std::string_view, kCauses> kNames{
+    "none",     "allocator-lock", "remote-frees",    "allocator-false-sharing", "page-faults", "arena-bloat",
+    "own-lock", "own-sharing",    "own-page-faults", "memory-bandwidth",        "cpu-quota",   "serial",
+    "mixed",    "undecided"};
+
+class Judge {
+ public:
+  Judge(const Experiment& experiment, const Attribution* recorded)
+      : experiment_(without_disturbed(experiment)), of_(experiment_, recorded), causes_(of_) {}
+
+  Verdict verdict() {
+    Verdict verdict;
+    if (of_.all == nullptr) return verdict;
+    verdict.all = of_.all->setting;
+    verdict.alone = of_.alone != nullptr ? of_.alone->setting : of_.all->setting;
+    judge_fixes(verdict);
+    judge_noise(verdict);
+    fit_laws(verdict);
+    verdict.one_thread = has_one_thread();
+    if (of_.recorded != nullptr)
+      verdict.most_gain = bound_of(experiment_, *of_.all, *of_.recorded, verdict.fixes, of_.costs.usual_spread());
+    if (of_.alone == nullptr) {
+      verdict.cause = cause_without_comparison(verdict);
+      if (verdict.cause == Cause::kUndecided) verdict.doubt = Doubt::kNoComparison;
+      return verdict;
+    }
+    if (verdict.one_thread || !causes_.is_credible(causes_.allocator_cause(verdict)) || of_.is_only_faster())
+      of_.best_allocator = 0;
+    judge_loss(verdict);
+    verdict.cause = verdict.one_thread ? cause_of_one_thread(verdict) : cause(verdict);
+    if (verdict.cause == Cause::kUndecided && verdict.doubt == Doubt::kNone) verdict.doubt = doubt_of_own_part(verdict);
+    if (verdict.cause != Cause::kUndecided && verdict.disturbance > kBusyFrom && !stands_on_busy_machine(of_, verdict))
+      doubt(verdict, Doubt::kBusyMachine);
+    verdict.contradictions = contradictions_in(experiment_, verdict);
+    if (!verdict.contradictions.empty()) doubt(verdict, Doubt::kContradiction);
+    return verdict;
+  }
+
+ private:
+  using Costs = Resampled::Costs;
+
+  void judge_fixes(Verdict& verdict) {
+    for (std::size_t v = 1; v < experiment_.variants.size(); ++v) {
+      Fix fix;
+      fix.variant = v;
+      const Cell* const with = of_.cell(v, of_.all->setting);
+      fix.failed =
+          std::ranges::any_of(experiment_.cells, [v](const Cell& of) { return of.variant == v && !of.failure.empty(); });
+      if (with == nullptr && !fix.failed) continue;
+      if (with != nullptr) {
+        fix.gain = of_.costs.estimate([&](const Costs& costs) { return costs(*of_.all) / costs(*with); });
+        const double ratio = peak_bytes(*with) / std::max(1.0, peak_bytes(*of_.all));
+        fix.memory = {ratio, ratio, ratio};
+        fix.helps = !fix.failed && fix.gain.value >= kGainFrom && of_.costs.confidence([&](const Costs& costs) {
+          return costs(*of_.all) / costs(*with) >= kSureGainFrom;
+        }) >= kSure;
+      }
+      verdict.fixes.push_back(fix);
+    }
+    for (std::size_t i = 0; i < verdict.fixes.size(); ++i) {
+      const Fix& fix = verdict.fixes[i];
+      if (fix.helps && (!verdict.best_fix || fix.gain.value > verdict.fixes[*verdict.best_fix].gain.value))
+        verdict.best_fix = i;
+    }
+    prefer_freehold(verdict);
+    choose_allocator(verdict);
+  }
+
+  // What cannot be told from the best by these trials is as good, and Freehold is here already.
+  void prefer_freehold(Verdict& verdict) const {
+    for (std::size_t i = 0; i < verdict.fixes.size(); ++i) {
+      const Fix& fix = verdict.fixes[i];
+      const bool is_ours = experiment_.variants[fix.variant].treatment == Treatment::kFreehold;
+      if (is_ours && fix.helps && fix.gain.high >= verdict.fixes[*verdict.best_fix].gain.low) verdict.best_fix = i;
+    }
+  }
+
+  // The treatment that the allocator's part is measured by: the one under which least is lost, of those that surely help.
+  void choose_allocator(const Verdict& verdict) {
+    if (of_.alone == nullptr) return;
+    double least = 0;
+    for (const Fix& fix : verdict.fixes) {
+      if (!fix.helps) continue;
+      const double lost = of_.costs.estimate([&](const Costs& costs) { return of_.lost_with(costs, fix.variant); }).value;
+      if (of_.best_allocator == 0 || lost < least) {
+        of_.best_allocator = fix.variant;
+        least = lost;
+      }
+    }
+  }
+
+  void judge_noise(Verdict& verdict) const {
+    const auto taken = [](const Cell* of) {
+      return of == nullptr ? 0 : median_of(*of, [of](const Trial& trial) { return taken_share(trial, of->setting); });
+    };
+    verdict.disturbance = std::max(taken(of_.all), taken(of_.alone));
+    for (const Fix& fix : verdict.fixes) {
+      if (fix.helps) verdict.disturbance = std::max(verdict.disturbance, taken(of_.cell(fix.variant, of_.all->setting)));
+    }
+    verdict.noisy = experiment_.control.compute > kNoisyControl || of_.costs.usual_spread() > kNoisySpread ||
+                    verdict.disturbance > kBusyFrom;
+  }
+
+  void fit_laws(Verdict& verdict) const {
+    for (std::size_t v = 0; v < experiment_.variants.size(); ++v) {
+      const Cell* const one = of_.alone == nullptr ? nullptr : of_.cell(v, of_.alone->setting);
+      if (one == nullptr || one->setting.width() != 1) continue;
+      std::vector<Speed> speeds;
+      for (const Setting& setting : experiment_.sweep()) {
+        const Cell* const at = of_.cell(v, setting);
+        if (at == nullptr || setting.threads > setting.cpus) continue;  // the law knows nothing of threads that take turns
+        const double ratio = cost(*one) / cost(*at);
+        speeds.push_back({double(setting.width()), experiment_.work_grows ? ratio * setting.width() : ratio});
+      }
+      if (speeds.size() < 2) continue;
+      verdict.scalability.push_back(fit(speeds));
+      verdict.scalability.back().variant = v;
+    }
+  }
+
+  void judge_loss(Verdict& verdict) const {
+    const double width = of_.all->setting.width();
+    verdict.ideal_speedup = width / of_.alone->setting.width();
+    verdict.speedup = of_.costs.estimate([&](const Costs& costs) {
+      return costs(*of_.alone) / costs(*of_.all) * (experiment_.work_grows ? verdict.ideal_speedup : 1);
+    });
+    verdict.lost = of_.costs.estimate([&](const Costs& costs) {
+      const Split s = of_.split(costs);
+      return s.lost / s.all;
+    });
+    verdict.allocator_share = of_.share(&Split::allocator);
+    if (!loses(verdict)) return;
+    if (verdict.one_thread) {
+      verdict.parts = {{Cause::kSerial, {1, 1, 1}}};
+      return;
+    }
+    const auto own = of_.costs.estimate([&](const Costs& costs) {
+      const Split s = of_.split(costs);
+      return s.lost > 0 ? s.own() / s.lost : 0;
+    });
+    verdict.parts = {{causes_.allocator_cause(verdict), verdict.allocator_share},
+                     {Cause::kCpuQuota, of_.share(&Split::quota)},
+                     {Cause::kMemoryBandwidth, of_.share(&Split::machine)},
+                     {causes_.own_cause(verdict), own}};
+    std::erase_if(verdict.parts, [](const Part& part) { return part.share.value < 0.01; });
+    std::ranges::sort(verdict.parts, std::ranges::greater{}, [](const Part& part) { return part.share.value; });
+  }
+
+  [[nodiscard]] static bool loses(const Verdict& verdict) {
+    return verdict.lost.value >= kLosesFrom && verdict.lost.low >= kSurelyLosesFrom;
+  }
+
+  [[nodiscard]] Doubt doubt_of_own_part(const Verdict& verdict) const {
+    if (!loses(verdict)) return verdict.disturbance > kBusyFrom ? Doubt::kBusyMachine : Doubt::kChance;
+    if (verdict.disturbance > kBusyFrom) return Doubt::kBusyMachine;
+    return causes_.was_copied() || !experiment_.can_be_copied ? Doubt::kChance : Doubt::kNoProcesses;
+  }
+
+  // One thread cannot lose scaling. What its malloc does can cost it time all the same.
+  [[nodiscard]] bool has_one_thread() const {
+    return experiment_.most_threads == 1 && (of_.recorded == nullptr || of_.recorded->threads <= 1) &&
+           of_.all->setting.cpus > 1 && busy_cpus(*of_.all) <= kOneBusy;
+  }
+  [[nodiscard]] Cause cause_of_one_thread(const Verdict& verdict) const {
+    if (causes_.faults_cost_time(verdict)) return Cause::kPageFaults;
+    return causes_.is_bloated(verdict) ? Cause::kArenaBloat : Cause::kSerial;
+  }
+
+  static void doubt(Verdict& verdict, Doubt doubt) {
+    if (verdict.cause != Cause::kUndecided) verdict.suspected = verdict.cause;
+    verdict.cause = Cause::kUndecided;
+    verdict.doubt = doubt;
+  }
+
+  [[nodiscard]] Cause cause(const Verdict& verdict) const {
+    if (!loses(verdict)) return cause_without_loss(verdict);
+    const Cause kind = causes_.allocator_cause(verdict);
+    const Estimate& allocator = verdict.allocator_share;
+    const bool surely = allocator.value >= kPartFrom && allocator.low >= kSurePartFrom;
+    if (surely && allocator.value >= kWholeFrom) return kind;
+    Part greatest;
+    for (const Part& part : verdict.parts) {
+      if (part.cause != kind && part.share.value > greatest.share.value) greatest = part;
+    }
+    if (surely) return greatest.share.value >= kPartFrom ? Cause::kMixed : kind;
+    // A little time is lost, much memory is held: that is what to mend first.
+    if (verdict.lost.value < kScalesBelow && causes_.is_bloated(verdict)) return Cause::kArenaBloat;
+    return greatest.share.value > 0 ? greatest.cause : Cause::kUndecided;
+  }
+
+  // That a loss was not found does not mean that there is none: it is excluded only by trials that were repeated, and by
+  // limits that leave no room for it.
+  [[nodiscard]] bool surely_scales(const Verdict& verdict) const {
+    return std::min(of_.alone->trials.size(), of_.all->trials.size()) >= kTrialsToAcquit && verdict.lost.high < kScalesBelow;
+  }
+  [[nodiscard]] Cause cause_without_loss(const Verdict& verdict) const {
+    if (verdict.lost.value < kScalesBelow && verdict.lost.high < kMemoryAloneBelow && causes_.is_bloated(verdict))
+      return Cause::kArenaBloat;
+    if (!surely_scales(verdict)) return Cause::kUndecided;
+    return causes_.faults_cost_time(verdict) ? Cause::kPageFaults : Cause::kNone;
+  }
+
+  // Without a second setting the only thing that can be said is that there is one CPU for many threads, or much memory.
+  [[nodiscard]] Cause cause_without_comparison(const Verdict& verdict) const {
+    if (experiment_.most_threads > experiment_.machine_cpus && experiment_.machine_cpus < experiment_.online_cpus)
+      return Cause::kCpuQuota;
+    return causes_.is_bloated(verdict) ? Cause::kArenaBloat : Cause::kUndecided;
+  }
+
+  const Experiment experiment_;
+  Losses of_;
+  Causes causes_;
+};
+
+}  // namespace
+
+std::string_view name_of(Doubt doubt) noexcept {
+  static constexpr std::array<std::string_view, kDoubts> kDoubtNames{"none",         "chance",        "busy-machine",
+                                                                     "no-processes", "no-comparison", "contradiction"};
+  return kDoubtNames[static_cast<std::size_t>(doubt)];
+}
+
+std::string_view name_of(Cause cause) noexcept { return kNames[static_cast<std::size_t>(cause)]; }
+
+std::optional<Cause> cause_of(std::string_view name) noexcept {
+  const auto found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<Cause>(found - kNames.begin());
+}
+
+bool blames_allocator(Cause cause) noexcept {
+  switch (cause) {
+    case Cause::kAllocatorLock:
+    case Cause::kRemoteFrees:
+    case Cause::kAllocatorFalseSharing:
+    case Cause::kPageFaults:
+    case Cause::kArenaBloat:
+    case Cause::kMixed: return true;
+    default: return false;
+  }
+}
+
+Verdict verdict_of(const Experiment& experiment, const Attribution* recorded) {
+  Verdict verdict = Judge(experiment, recorded).verdict();
+  if (!experiment.work_grows || !experiment.work_is_guessed || verdict.cause == Cause::kUndecided) return verdict;
+  // Threads that spin or that share cache lines need more CPU time, as threads with more work do. Only what both readings
+  // say is said.
+  Experiment shared_work = experiment;
+  shared_work.work_grows = false;
+  if (Judge(shared_work, recorded).verdict().cause == verdict.cause) return verdict;
+  verdict.contradictions.push_back(Contradiction::kNoLossButLost);
+  verdict.suspected = std::exchange(verdict.cause, Cause::kUndecided);
+  verdict.doubt = Doubt::kContradiction;
+  return verdict;
+}
+
+}  // namespace freehold::doctor

@@ -1,0 +1,48 @@
+#include "freehold/doctor/analysis/work_growth.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+constexpr double kGrowth = 0.75;             // of the factor that threads grow by: work that grows so much, grows with them
+constexpr double kManyAllocations = 10'000;  // that say more of the work than the CPU time
+
+// Share of the CPU time that threads were seen to spin for locks of the program's: waiting is no work.
+double spun_share(const Attribution* recorded) {
+  if (recorded == nullptr || recorded->cpu_s <= 0) return 0;
+  double seconds = 0;
+  for (const WaitSite& wait : recorded->lock_waits)
+    if (wait.kind == WaitKind::kSpinLock) seconds += wait.seconds;
+  return std::min(seconds / recorded->cpu_s, 1.0);
+}
+
+}  // namespace
+
+WorkGrowth work_growth_of(const Experiment& experiment, const Attribution* recorded, const Attribution* recorded_alone) {
+  const std::vector<Setting> sweep = experiment.sweep();
+  if (sweep.size() < 2) return {};
+  const auto threads = [](const Setting& setting) { return setting.threads != 0 ? setting.threads : setting.cpus; };
+  const double factor = static_cast<double>(threads(sweep.back())) / threads(sweep.front());
+  if (recorded != nullptr && recorded_alone != nullptr && recorded_alone->allocating.calls >= kManyAllocations)
+    return {.grows = recorded->allocating.calls / recorded_alone->allocating.calls >= kGrowth * factor};
+  // On fewer CPUs a program starts no fewer threads, as a rule.
+  if (experiment.parallelism == ParallelismControl::kAffinity) return {};
+  if (experiment.code.work_known) return {.grows = experiment.code.work_grows};
+  // Of all allocators the one that wastes the least CPU time.
+  double least = INFINITY;
+  for (std::size_t variant = 0; variant < experiment.variants.size(); ++variant) {
+    const Cell* const all = measured(experiment, variant, sweep.back());
+    const Cell* const alone = measured(experiment, variant, sweep.front());
+    if (all != nullptr && alone != nullptr && cpu_seconds(*alone) > 0)
+      least = std::min(least, cpu_seconds(*all) / cpu_seconds(*alone));
+  }
+  const bool grows = std::isfinite(least) && least * (1 - spun_share(recorded)) >= kGrowth * factor;
+  return {.grows = grows, .is_guessed = true};
+}
+
+}  // namespace freehold::doctor

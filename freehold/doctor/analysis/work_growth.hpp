@@ -1,0 +1,23 @@
+// Whether the work of a program grows with its threads: each thread brings work of its own, so that time that stays the same
+// is scaling. If threads share the work, time that stays the same is a loss.
+//
+// Allocations tell it: a thread that does as much as another one allocates as much. A program with few allocations is judged
+// by the instructions that its CPU time goes to (code_growth.hpp). If these were not sampled, CPU time that grows with the
+// threads is only a guess: threads that spin, or that write the same cache lines, need more CPU time for the same work.
+#pragma once
+#include "freehold/doctor/analysis/experiment.hpp"
+
+namespace freehold::doctor {
+
+struct Attribution;
+
+struct WorkGrowth {
+  bool grows = false;
+  bool is_guessed = false;  // from CPU time alone
+};
+
+// `recorded`, `recorded_alone`: the program as it is in the sweep's last setting and in its first; null: not recorded.
+[[nodiscard]] WorkGrowth work_growth_of(const Experiment& experiment, const Attribution* recorded,
+                                        const Attribution* recorded_alone);
+
+}  // namespace freehold::doctor

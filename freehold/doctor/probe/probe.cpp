@@ -1,0 +1,156 @@
+// libfreehold-probe.so: preloaded into a program, it stands before the program's malloc and records a sample of the calls
+// (recorder.hpp). It allocates nothing for the program: every call goes on to the next malloc, whichever that is.
+// operator new is not here: that of the C++ library calls malloc, and a program's own one is its own business.
+//
+// Where there is no FREEHOLD_PROBE_DIRECTORY, calls are passed on and nothing else.
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "freehold/doctor/probe/next_malloc.hpp"
+#include "freehold/doctor/probe/recorder.hpp"
+
+#define FREEHOLD_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+using namespace freehold::doctor::probe;
+using freehold::doctor::Beginning;
+using freehold::doctor::NextMalloc;
+
+constinit Beginning g_beginning;
+constinit NextMalloc g_next{};
+constinit bool g_looking = false;
+
+// Before main and before any thread: the first call of malloc, in the dynamic linker's own start-up at the latest.
+[[gnu::noinline]] bool look() noexcept {
+  if (g_looking) return false;
+  g_looking = true;
+  g_next = NextMalloc::look_up();
+  start();
+  g_looking = false;
+  return true;
+}
+[[nodiscard]] inline bool ready() noexcept { return g_next.malloc != nullptr || look(); }
+
+// Whether this call is to be recorded: the countdown came to its end, or the block is large.
+[[nodiscard]] inline bool is_due(std::size_t bytes) noexcept {
+  Thread& thread = t_thread;
+  return --thread.allocations.left <= 0 || bytes >= freehold::doctor::kLargeBytes;
+}
+template <class Allocate>
+[[gnu::noinline]] void* allocate_recorded(std::size_t bytes, const Allocate& allocate) noexcept {
+  Thread& thread = t_thread;
+  if (thread.inside || !is_on()) return allocate();
+  if (thread.allocations.left <= 0 && thread.allocations.behind > 0) {
+    get_ready(thread.allocations);
+    if (bytes < freehold::doctor::kLargeBytes) return allocate();
+  }
+  Measured call(thread.allocations);
+  void* const block = allocate();
+  call.end();
+  if (block != nullptr) sampled_allocation(call, block, bytes);
+  return block;
+}
+template <class Allocate>
+[[nodiscard]] inline void* allocate(std::size_t bytes, const Allocate& next) noexcept {
+  void* const block = is_due(bytes) ? allocate_recorded(bytes, next) : next();
+  if (is_watched(block) && !t_thread.inside) [[unlikely]]
+    page_allocation(block, bytes);
+  return block;
+}
+// What is known of a block ends, before its memory is anybody else's.
+inline void end(void* block) noexcept {
+  if (may_be_sampled(block) && !t_thread.inside) [[unlikely]]
+    end_of_sampled(block);
+  if (is_watched(block) && !t_thread.inside) [[unlikely]]
+    page_free(block);
+}
+[[gnu::noinline]] void free_recorded(void* block) noexcept {
+  Thread& thread = t_thread;
+  if (thread.inside || !is_on()) return g_next.free(block);
+  if (thread.frees.behind > 0) {
+    get_ready(thread.frees);
+    return g_next.free(block);
+  }
+  Measured call(thread.frees);
+  g_next.free(block);
+  call.end();
+  sampled_free(call, block);
+}
+
+[[gnu::destructor]] void end_of_process() { finish(); }
+
+}  // namespace
+
+FREEHOLD_EXPORT void* malloc(std::size_t bytes) {
+  if (!ready()) [[unlikely]]
+    return g_beginning.take(bytes);
+  return allocate(bytes, [bytes] { return g_next.malloc(bytes); });
+}
+
+FREEHOLD_EXPORT void free(void* block) {
+  if (block == nullptr || g_beginning.has(block)) return;
+  end(block);
+  if (--t_thread.frees.left <= 0) [[unlikely]]
+    return free_recorded(block);
+  g_next.free(block);
+}
+
+FREEHOLD_EXPORT void* calloc(std::size_t n, std::size_t bytes) {
+  if (!ready()) [[unlikely]]
+    return g_beginning.take(n * bytes);
+  return allocate(n * bytes, [=] { return g_next.calloc(n, bytes); });
+}
+
+// The end of one block and the beginning of another, wherever that lies. When it fails, the old one has not ended; that it
+// was recorded as ended is an error of one sample.
+FREEHOLD_EXPORT void* realloc(void* block, std::size_t bytes) {
+  if (!ready()) [[unlikely]]
+    return g_beginning.take(bytes);
+  if (g_beginning.has(block)) {
+    void* const moved = malloc(bytes);
+    if (moved != nullptr) std::memcpy(moved, block, g_beginning.bytes_behind(block, bytes));
+    return moved;
+  }
+  if (block != nullptr) end(block);
+  return allocate(bytes, [=] { return g_next.realloc(block, bytes); });
+}
+
+FREEHOLD_EXPORT void* reallocarray(void* block, std::size_t n, std::size_t bytes) {
+  std::size_t all = 0;
+  if (__builtin_mul_overflow(n, bytes, &all)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return realloc(block, all);
+}
+
+FREEHOLD_EXPORT void* memalign(std::size_t alignment, std::size_t bytes) {
+  if (!ready()) return nullptr;
+  return allocate(bytes, [=] { return g_next.memalign(alignment, bytes); });
+}
+FREEHOLD_EXPORT void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  if (!ready()) return nullptr;
+  return allocate(bytes, [=] { return g_next.aligned_alloc(alignment, bytes); });
+}
+FREEHOLD_EXPORT int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
+  if (!ready()) return ENOMEM;
+  int error = 0;
+  void* made = nullptr;
+  static_cast<void>(allocate(bytes, [&]() -> void* {
+    error = g_next.posix_memalign(&made, alignment, bytes);
+    return error == 0 ? made : nullptr;
+  }));
+  if (error == 0) *block = made;
+  return error;
+}
+FREEHOLD_EXPORT void* valloc(std::size_t bytes) {
+  if (!ready()) return nullptr;
+  return allocate(bytes, [=] { return g_next.valloc(bytes); });
+}
+FREEHOLD_EXPORT void* pvalloc(std::size_t bytes) {
+  if (!ready()) return nullptr;
+  return allocate(bytes, [=] { return g_next.pvalloc(bytes); });
+}

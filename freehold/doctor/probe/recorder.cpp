@@ -1,0 +1,349 @@
+#include "freehold/doctor/probe/recorder.hpp"
+
+#include <link.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/doctor/probe/stack_walk.hpp"
+#include "freehold/doctor/probe/trace_file.hpp"
+#include "freehold/doctor/probe/trace_format.hpp"
+#include "freehold/os/mapped_file.hpp"
+#include "freehold/os/threads.hpp"
+#include "freehold/sync/lock.hpp"
+
+namespace freehold::doctor::probe {
+
+constinit thread_local Thread t_thread{};
+constinit std::atomic<std::uint64_t> g_filter[(std::size_t{1} << kFilterBits) / 64]{};
+constinit std::atomic<std::uint64_t> g_epoch{1};
+
+namespace {
+
+constexpr std::int64_t kFirstInterval = 1;  // what a thread allocates first often lives for long
+constexpr std::int64_t kWarmCalls = 16;     // between reading the slow clocks and a sample
+constexpr std::int64_t kMostInterval = std::int64_t{1} << 24;
+constexpr std::uint64_t kAimNs = 1'000'000;                       // between two samples of a kind and thread
+constexpr std::uint64_t kMostWaitTicks = std::uint64_t{1} << 32;  // about a second
+constexpr std::uint64_t kEpochNs = 20'000'000;                    // for which the same pages are watched
+constexpr std::uint32_t kPageTokens = 64;  // events of a thread in watched pages, for each epoch: about 1% of its time
+
+alignas(64) constinit std::atomic<std::uint64_t> g_table[std::size_t{1} << kTableBits]{};
+
+[[nodiscard]] std::uint64_t draw(Thread& thread) noexcept {
+  thread.random ^= thread.random << 13;  // Marsaglia's xorshift64
+  thread.random ^= thread.random >> 7;
+  thread.random ^= thread.random << 17;
+  return thread.random;
+}
+
+template <class Body>
+void record(RecordKind kind, const Body& body, bool with_stack) noexcept {
+  Thread& thread = t_thread;
+  std::uint64_t addresses[kMaxDepth];
+  const unsigned depth = with_stack ? walk_stack(addresses) : 0;
+  const std::size_t bytes = sizeof(RecordHeader) + sizeof(Body) + depth * sizeof(std::uint64_t);
+  std::byte* const at = room_for(thread, bytes);
+  if (at == nullptr) return;
+  ::new (at) RecordHeader{kind, static_cast<std::uint16_t>(depth), static_cast<std::uint32_t>(bytes)};
+  ::new (at + sizeof(RecordHeader)) Body(body);
+  std::memcpy(at + sizeof(RecordHeader) + sizeof(Body), addresses, depth * sizeof(std::uint64_t));
+}
+
+// Draws the next gap, whose mean becomes such that samples come about every kAimNs.
+void draw_gap(Thread& thread, Countdown& calls) noexcept {
+  const std::uint64_t now = ticks();
+  const auto since = static_cast<double>(now - calls.last_ticks) / g_file.ticks_per_ns;
+  if (calls.interval == 0)
+    calls.interval = kFirstInterval;
+  else if (since < kAimNs / 2.0)
+    calls.interval = std::min(calls.interval * 2, kMostInterval);
+  else if (since > kAimNs * 2.0)
+    calls.interval = std::max<std::int64_t>(calls.interval / 2, 1);
+  calls.last_ticks = now;
+  calls.gap = 1 + static_cast<std::int64_t>(draw(thread) % static_cast<std::uint64_t>(2 * calls.interval - 1));
+  calls.behind = calls.gap >= 2 * kWarmCalls ? kWarmCalls : 0;
+  calls.left = calls.gap - calls.behind;
+  calls.clocks = {};
+}
+
+void next_epoch(std::uint64_t now) noexcept {
+  std::uint64_t due = g_file.next_epoch_ticks.load(std::memory_order_relaxed);
+  if (now < due) return;
+  const std::uint64_t next = now + static_cast<std::uint64_t>(static_cast<double>(kEpochNs) * g_file.ticks_per_ns);
+  // relaxed: the first thread that changes it begins the epoch; others see it soon
+  if (g_file.next_epoch_ticks.compare_exchange_strong(due, next, std::memory_order_relaxed))
+    g_epoch.store(mix(now) | 1, std::memory_order_relaxed);
+}
+
+// What every entry into the recorder begins and ends with.
+class Entry {
+ public:
+  Entry() noexcept : began_(ticks()) {
+    Thread& thread = t_thread;
+    thread.inside = true;
+    if (thread.id == 0) {
+      thread.id = static_cast<std::uint32_t>(os::thread_id());
+      thread.random = mix(began_ ^ thread.id) | 1;
+      pthread_setspecific(g_file.key, &thread);
+      add_totals(thread, false);  // its beginning
+    }
+  }
+  ~Entry() {
+    Thread& thread = t_thread;
+    thread.probe_ticks += ticks() - began_;
+    thread.inside = false;
+  }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+ private:
+  KeepErrno errno_;
+  std::uint64_t began_;
+};
+
+// ---- which blocks are sampled ----
+
+[[nodiscard]] bool is_empty(std::size_t line) noexcept {
+  for (std::size_t i = 0; i < std::size_t{1} << kPlacesBits; ++i)
+    if (g_table[(line << kPlacesBits) + i].load() != 0) return false;
+  return true;
+}
+// One place for each hash: of a block that finds it taken, the end is not recorded. Returns whether it will be.
+[[nodiscard]] bool remember(const void* block) noexcept {
+  std::uint64_t none = 0;
+  const std::size_t place = place_of(block), line = place >> kPlacesBits;
+  if (!g_table[place].compare_exchange_strong(none, reinterpret_cast<std::uintptr_t>(block)))
+    return none == reinterpret_cast<std::uintptr_t>(block);  // an end that nobody saw
+  g_filter[line / 64].fetch_or(base::bit(line % 64));
+  return true;
+}
+// Whoever takes a place sets the line's bit after that: either it is seen here, or the bit is set again after it was
+// cleared.
+void forget(std::size_t place) noexcept {
+  const std::size_t line = place >> kPlacesBits;
+  g_table[place].store(0);
+  if (!is_empty(line)) return;
+  g_filter[line / 64].fetch_and(~base::bit(line % 64));
+  if (!is_empty(line)) g_filter[line / 64].fetch_or(base::bit(line % 64));
+}
+
+// A thread's end; what it frees after this is recorded in another extent.
+void leave(void* leaving) noexcept {
+  Thread& thread = *static_cast<Thread*>(leaving);
+  thread.inside = true;
+  add_totals(thread, true);
+  close_extent(thread);
+  thread.inside = false;
+}
+
+void before_fork() { g_file.lock.lock(); }
+void after_fork_in_parent() { g_file.lock.unlock(); }
+void after_fork_in_child() {
+  g_file.lock.unlock();
+  Thread& thread = t_thread;
+  const bool was_inside = std::exchange(thread.inside, true);
+  const auto parent = g_file.header->pid;
+  os::MappedFile::unmap(g_file.header, kExtentBytes);
+  ::close(g_file.fd);
+  g_file.generation.fetch_add(1, std::memory_order_relaxed);
+  g_file.is_on.store(open_file(parent), std::memory_order_relaxed);
+  thread.id = static_cast<std::uint32_t>(os::thread_id());
+  thread.inside = was_inside;
+}
+
+int find_own_code(dl_phdr_info* object, std::size_t, void*) {
+  const auto here = reinterpret_cast<std::uintptr_t>(&find_own_code);
+  for (unsigned i = 0; i < object->dlpi_phnum; ++i) {
+    const auto& segment = object->dlpi_phdr[i];
+    const std::uintptr_t begin = object->dlpi_addr + segment.p_vaddr;
+    if (segment.p_type != PT_LOAD || here < begin || here >= begin + segment.p_memsz) continue;
+    g_file.own_begin = begin;
+    g_file.own_end = begin + segment.p_memsz;
+    return 1;
+  }
+  return 0;
+}
+
+void calibrate() noexcept {
+  const ClockReading begin = read_clocks();
+  while (monotonic_ns(CLOCK_MONOTONIC) - begin.ns < 1'000'000) {
+  }
+  const ClockReading end = read_clocks();
+  g_file.ticks_per_ns = static_cast<double>(end.ticks - begin.ticks) / static_cast<double>(end.ns - begin.ns);
+  constexpr unsigned kTimes = 201;
+  std::uint64_t empty[kTimes];
+  for (std::uint64_t& measured : empty) {
+    Measured nothing;
+    nothing.end();
+    measured = nothing.duration();
+  }
+  std::nth_element(empty, empty + kTimes / 2, empty + kTimes);
+  g_file.header->empty_call_ticks = empty[kTimes / 2];
+  for (auto& interval : g_file.wait_interval_ticks)
+    interval.store(static_cast<std::uint64_t>(kAimNs * g_file.ticks_per_ns), std::memory_order_relaxed);
+  constexpr unsigned kCalls = 20'000;
+  const std::uint64_t before = ticks();
+  unsigned seen = 0;
+  for (unsigned i = 0; i < kCalls; ++i) {
+    const auto* const block = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(i) * 64);
+    seen += may_be_sampled(block) + is_watched(block) + is_watched(block);
+  }
+  asm volatile("" ::"r"(seen));
+  g_file.header->fast_path_picoseconds =
+      static_cast<std::uint64_t>(static_cast<double>(ticks() - before) / g_file.ticks_per_ns * 1000 / kCalls);
+}
+
+}  // namespace
+
+void start() noexcept {
+  const KeepErrno keep;
+  const bool was_inside = std::exchange(t_thread.inside, true);
+  if (pthread_key_create(&g_file.key, leave) == 0 && open_file(0)) {
+    if (const char* const most = std::getenv("FREEHOLD_PROBE_BYTES"); most != nullptr)
+      g_file.most_bytes = std::max<std::uint64_t>(std::strtoull(most, nullptr, 10), 4 * kExtentBytes);
+    dl_iterate_phdr(find_own_code, nullptr);
+    calibrate();
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    g_file.is_on.store(true, std::memory_order_release);  // release: pairs with is_on(); publishes the file
+  }
+  t_thread.inside = was_inside;
+}
+bool is_on() noexcept { return g_file.is_on.load(std::memory_order_acquire); }
+
+void finish() noexcept {
+  if (!is_on() || t_thread.inside || t_thread.id == 0) return;
+  const Entry entry;
+  add_totals(t_thread, true);
+  const sync::Guard guard(g_file.lock);
+  write_maps();
+}
+
+void sampled_allocation(const Measured& call, void* block, std::size_t bytes) noexcept {
+  const Entry entry;
+  Thread& thread = t_thread;
+  // A large block stands for itself and leaves the countdown alone.
+  const bool is_due = thread.allocations.left <= 0 && thread.allocations.behind == 0;
+  const auto weight = is_due ? static_cast<std::uint64_t>(std::max<std::int64_t>(thread.allocations.gap, 1)) : 1;
+  const OffCpu off = call.off_cpu();
+  record(RecordKind::kAllocate,
+         Sample{.ticks = call.began(),
+                .block = reinterpret_cast<std::uintptr_t>(block),
+                .size = bytes,
+                .weight = weight,
+                .duration = static_cast<std::uint32_t>(std::min<std::uint64_t>(call.duration(), UINT32_MAX)),
+                .waited_us = off.waited_us,
+                .preempted_us = off.preempted_us,
+                .end_is_watched = remember(block) ? 1U : 0U},
+         true);
+  next_epoch(call.began());
+  if (!is_due) return;
+  thread.allocations.calls += weight;
+  draw_gap(thread, thread.allocations);
+  if ((draw(thread) & 63) == 0) add_totals(thread, false);
+}
+
+void sampled_free(const Measured& call, void* block) noexcept {
+  const Entry entry;
+  Thread& thread = t_thread;
+  const OffCpu off = call.off_cpu();
+  const auto weight = static_cast<std::uint64_t>(std::max<std::int64_t>(thread.frees.gap, 1));
+  record(RecordKind::kTimedFree,
+         Sample{.ticks = call.began(),
+                .block = reinterpret_cast<std::uintptr_t>(block),
+                .size = 0,
+                .weight = weight,
+                .duration = static_cast<std::uint32_t>(std::min<std::uint64_t>(call.duration(), UINT32_MAX)),
+                .waited_us = off.waited_us,
+                .preempted_us = off.preempted_us,
+                .end_is_watched = 0},
+         true);
+  thread.frees.calls += weight;
+  draw_gap(thread, thread.frees);
+}
+
+void end_of_sampled(void* block) noexcept {
+  const std::size_t place = place_of(block);
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  // relaxed: the block's own way from the thread that allocated it to the one that frees it orders this
+  if (g_table[place].load(std::memory_order_relaxed) != address) return;
+  const Entry entry;
+  record(RecordKind::kFree,
+         Sample{.ticks = ticks(),
+                .block = address,
+                .size = 0,
+                .weight = 0,
+                .duration = 0,
+                .waited_us = 0,
+                .preempted_us = 0,
+                .end_is_watched = 0},
+         true);
+  forget(place);
+}
+
+namespace {
+// Whether the thread may record another event of a page now.
+[[nodiscard]] bool has_token(Thread& thread) noexcept {
+  if (const std::uint64_t epoch = g_epoch.load(std::memory_order_relaxed); thread.page_epoch != epoch) {
+    thread.page_epoch = epoch;
+    thread.page_tokens = kPageTokens;
+  }
+  if (thread.page_tokens == 0) return false;
+  --thread.page_tokens;
+  return true;
+}
+}  // namespace
+
+void page_allocation(void* block, std::size_t bytes) noexcept {
+  if (!is_on() || !has_token(t_thread)) return;
+  const Entry entry;
+  record(
+      RecordKind::kPageAllocate,
+      PageEvent{
+          .ticks = ticks(), .block = reinterpret_cast<std::uintptr_t>(block), .size = bytes, .epoch = t_thread.page_epoch},
+      true);
+}
+void page_free(void* block) noexcept {
+  if (!is_on() || !has_token(t_thread)) return;
+  const Entry entry;
+  record(
+      RecordKind::kPageFree,
+      PageEvent{.ticks = ticks(), .block = reinterpret_cast<std::uintptr_t>(block), .size = 0, .epoch = t_thread.page_epoch},
+      false);
+}
+
+// One draw for each wait, with a chance in proportion to its length: unbiased, whatever the lengths are.
+void waited(WaitKind kind, const void* lock, std::uint64_t began, std::uint64_t ended) noexcept {
+  Thread& thread = t_thread;
+  if (thread.id == 0) {
+    const Entry first;
+  }
+  const std::uint64_t duration = std::max<std::uint64_t>(ended - began, 1);
+  auto& interval_ticks = g_file.wait_interval_ticks[is_idleness(kind)];
+  const std::uint64_t interval = interval_ticks.load(std::memory_order_relaxed);  // relaxed: any recent one will do
+  if (duration < interval && draw(thread) % interval >= duration) return;
+  const Entry entry;
+  record(RecordKind::kWait,
+         Wait{.ticks = began,
+              .lock = reinterpret_cast<std::uintptr_t>(lock),
+              .duration = duration,
+              .weight = duration < interval ? static_cast<double>(interval) / static_cast<double>(duration) : 1,
+              .kind = static_cast<std::uint64_t>(kind)},
+         true);
+  // relaxed: a lost change is made up for by the next one
+  const std::uint64_t last = g_file.last_wait_ticks[is_idleness(kind)].exchange(ended, std::memory_order_relaxed);
+  const double since_ns = last < ended ? static_cast<double>(ended - last) / g_file.ticks_per_ns : 0;
+  if (since_ns < kAimNs / 2.0)
+    interval_ticks.store(std::min(interval * 2, kMostWaitTicks), std::memory_order_relaxed);
+  else if (since_ns > kAimNs * 2.0)
+    interval_ticks.store(std::max(interval / 2, static_cast<std::uint64_t>(kAimNs * g_file.ticks_per_ns)),
+                         std::memory_order_relaxed);
+  if ((draw(thread) & 63) == 0) add_totals(thread, false);
+}
+
+}  // namespace freehold::doctor::probe

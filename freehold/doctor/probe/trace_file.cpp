@@ -1,0 +1,136 @@
+#include "freehold/doctor/probe/trace_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "freehold/os/mapped_file.hpp"
+
+namespace freehold::doctor::probe {
+
+constinit File g_file;
+
+namespace {
+
+[[nodiscard]] bool make_room(std::uint64_t offset) noexcept {
+  // Not ftruncate: a hole that cannot be filled later, on a full disk, would end the program by a signal.
+  return offset + kExtentBytes <= g_file.most_bytes &&
+         posix_fallocate(g_file.fd, static_cast<off_t>(offset), static_cast<off_t>(kExtentBytes)) == 0;
+}
+[[nodiscard]] std::byte* map(std::uint64_t offset) noexcept {
+  return static_cast<std::byte*>(os::MappedFile::map_shared(g_file.fd, kExtentBytes, static_cast<off_t>(offset)));
+}
+
+[[nodiscard]] bool new_extent(Thread& thread) noexcept {
+  const sync::Guard guard(g_file.lock);
+  const std::uint64_t offset = g_file.header->extents * kExtentBytes;
+  if (thread.extent != nullptr) os::MappedFile::unmap(thread.extent, kExtentBytes);
+  thread.extent = make_room(offset) ? map(offset) : nullptr;
+  if (thread.extent == nullptr) {
+    thread.cursor = thread.end = nullptr;
+    return false;
+  }
+  ++g_file.header->extents;
+  write_maps();
+  thread.generation = g_file.generation.load(std::memory_order_relaxed);  // relaxed: changes in a child of fork only
+  thread.cursor = thread.extent + sizeof(ExtentHeader);
+  thread.end = thread.extent + kExtentBytes;
+  ::new (thread.extent) ExtentHeader{.thread = thread.id, .used = 0};
+  return true;
+}
+
+}  // namespace
+
+std::uint64_t monotonic_ns(clockid_t clock) noexcept {
+  timespec t{};
+  ::clock_gettime(clock, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(t.tv_nsec);
+}
+ClockReading read_clocks() noexcept { return {ticks(), monotonic_ns(CLOCK_MONOTONIC)}; }
+
+// The memory map beside the records, for names: written anew when there may be new libraries in it. Names are cut where the
+// file cannot be written; nothing else is.
+void write_maps() noexcept {
+  const int from = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  const int to = ::open(g_file.maps_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  char buffer[4096];
+  ssize_t bytes = 0;
+  while (from >= 0 && to >= 0 && (bytes = ::read(from, buffer, sizeof buffer)) > 0 &&
+         ::write(to, buffer, static_cast<std::size_t>(bytes)) == bytes) {
+  }
+  if (from >= 0) ::close(from);
+  if (to >= 0) ::close(to);
+}
+
+bool open_file(std::uint32_t parent) noexcept {
+  const char* const directory = std::getenv("FREEHOLD_PROBE_DIRECTORY");
+  if (directory == nullptr) return false;
+  char path[sizeof g_file.maps_path];
+  for (unsigned n = 0; n < 1000; ++n) {  // a process that executes another program keeps its number
+    const int length = std::snprintf(path, sizeof path, "%s/%d-%u.trace", directory, static_cast<int>(getpid()), n);
+    if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) return false;
+    g_file.fd = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (g_file.fd >= 0 || errno != EEXIST) break;
+  }
+  if (g_file.fd < 0) return false;
+  if (!make_room(0) || (g_file.header = reinterpret_cast<FileHeader*>(map(0))) == nullptr) {
+    ::close(g_file.fd);
+    return false;
+  }
+  std::memcpy(g_file.maps_path, path, sizeof path);
+  std::strcpy(std::strrchr(g_file.maps_path, '.'), ".maps");  // shorter than ".trace"
+  write_maps();
+  const ClockReading now = read_clocks();
+  *g_file.header = {.magic = kTraceMagic,
+                    .pid = static_cast<std::uint32_t>(getpid()),
+                    .parent = parent,
+                    .begin = now,
+                    .last = now,
+                    .cpu_ns = 0,
+                    .extents = 1,
+                    .dropped = 0,
+                    .empty_call_ticks = 0,
+                    .fast_path_picoseconds = 0};
+  return true;
+}
+
+void add_totals(Thread& thread, bool ended) noexcept {
+  std::byte* const at = room_for(thread, sizeof(RecordHeader) + sizeof(ThreadTotals));
+  if (at == nullptr) return;
+  const auto seen = [](const Countdown& calls) {
+    return calls.calls + static_cast<std::uint64_t>(calls.gap - calls.left - calls.behind);
+  };
+  ::new (at) RecordHeader{RecordKind::kThread, 0, sizeof(RecordHeader) + sizeof(ThreadTotals)};
+  ::new (at + sizeof(RecordHeader)) ThreadTotals{.ticks = ticks(),
+                                                 .allocations = seen(thread.allocations),
+                                                 .frees = seen(thread.frees),
+                                                 .cpu_ns = monotonic_ns(CLOCK_THREAD_CPUTIME_ID),
+                                                 .probe_ticks = thread.probe_ticks,
+                                                 .ended = ended ? 1U : 0U};
+  g_file.header->last = read_clocks();
+  g_file.header->cpu_ns = monotonic_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+std::byte* room_for(Thread& thread, std::size_t bytes) noexcept {
+  const bool is_of_parent = thread.generation != g_file.generation.load(std::memory_order_relaxed);
+  if (is_of_parent) close_extent(thread);
+  if (static_cast<std::size_t>(thread.end - thread.cursor) < bytes && !new_extent(thread)) {
+    std::atomic_ref(g_file.header->dropped).fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  std::byte* const at = thread.cursor;
+  thread.cursor += bytes;
+  reinterpret_cast<ExtentHeader*>(thread.extent)->used =
+      static_cast<std::uint32_t>(thread.cursor - thread.extent - static_cast<std::ptrdiff_t>(sizeof(ExtentHeader)));
+  return at;
+}
+
+void close_extent(Thread& thread) noexcept {
+  if (thread.extent != nullptr) os::MappedFile::unmap(thread.extent, kExtentBytes);
+  thread.extent = thread.cursor = thread.end = nullptr;
+}
+
+}  // namespace freehold::doctor::probe

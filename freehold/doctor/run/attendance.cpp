@@ -1,0 +1,191 @@
+#include "freehold/doctor/run/attendance.hpp"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace freehold::doctor {
+namespace {
+
+constexpr double kFirstLook_s = 0.005;
+constexpr double kLooksEvery_s = 0.05;
+constexpr double kLookShare = 0.01;   // of a CPU, that looking may cost
+constexpr double kOverslept_s = 0.5;  // a sleep longer by that was no sleep: the whole session was stopped
+constexpr double kTick_s = 0.01;      // a step of the kernel's count of CPU time: less says nothing
+constexpr double kSeenEnough = 0.5;   // of the CPU time: what waited meanwhile stands for the rest
+
+// The children of this process, adopted ones included.
+std::vector<pid_t> children() {
+  std::vector<pid_t> found;
+  std::ifstream in("/proc/self/task/" + std::to_string(::getpid()) + "/children");
+  for (pid_t child = 0; in >> child;) found.push_back(child);
+  return found;
+}
+
+}  // namespace
+
+Busy busy_on(const std::vector<unsigned>& cpus) {
+  std::ifstream in("/proc/stat");
+  double ticks = 0, host_ticks = 0;
+  for (std::string line; std::getline(in, line) && line.starts_with("cpu");) {
+    std::istringstream words(line.substr(3));
+    unsigned cpu = 0;
+    if (line[3] == ' ' || !(words >> cpu) || std::ranges::find(cpus, cpu) == cpus.end()) continue;
+    double user = 0, nice = 0, system = 0, idle = 0, io_wait = 0, irq = 0, soft_irq = 0, steal = 0;
+    words >> user >> nice >> system >> idle >> io_wait >> irq >> soft_irq >> steal;
+    ticks += user + nice + system + irq + soft_irq + steal;
+    host_ticks += steal;
+  }
+  const auto a_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return {ticks / a_second, host_ticks / a_second};
+}
+
+bool ended_well(const Trial& trial) { return WIFEXITED(trial.wait_status) && WEXITSTATUS(trial.wait_status) == 0; }
+
+std::string last_words_of(Child& child) {
+  std::string text = child.err().text();
+  if (text.size() > 2048) text.erase(0, text.find('\n', text.size() - 2048) + 1);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+std::vector<unsigned> cpus_of(std::span<const LaunchOptions> copies) {
+  std::vector<unsigned> cpus;
+  for (const LaunchOptions& each : copies) cpus.insert(cpus.end(), each.cpus.begin(), each.cpus.end());
+  return cpus.empty() ? cpus_in_order() : cpus;
+}
+
+Adoption::Adoption() : own_(children()) {
+  ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+Adoption::~Adoption() {
+  // Their own children are adopted in turn when they die.
+  for (bool any = true; any;) {
+    any = false;
+    for (const pid_t child : children()) {
+      if (std::ranges::find(own_, child) != own_.end()) continue;
+      ::kill(child, SIGKILL);
+      any = ::waitpid(child, nullptr, 0) == child || any;
+    }
+  }
+  ::prctl(PR_SET_CHILD_SUBREAPER, before_);
+}
+
+Throttling::Throttling() { begin(membership_of(::getpid())); }
+void Throttling::look(pid_t pid) {
+  const std::string membership = membership_of(pid);
+  if (membership.empty() || membership == membership_) return;
+  earlier_s_ += group_->throttled_s() - began_s_;
+  begin(membership);
+}
+void Throttling::begin(const std::string& membership) {
+  membership_ = membership;
+  group_.emplace(membership);
+  began_s_ = group_->throttled_s();
+}
+
+Attendance::Attendance(const Host& host) : host_(host), pause_s_(kFirstLook_s), next_look_s_(now_s() + kFirstLook_s) {}
+
+Child& Attendance::start(const Command& command, const LaunchOptions& options) {
+  children_.push_back(std::make_unique<Child>(command, options, host_));
+  if (children_.size() == 1 && children_[0]->is_up()) {
+    watch_.emplace(children_[0]->pid());
+    if (command.sample_code) sampler_.emplace(children_[0]->pid());
+  }
+  return *children_.back();
+}
+
+bool Attendance::stopped() const {
+  pollfd file{host_.stop_fd, POLLIN, 0};
+  return host_.stop_fd >= 0 && ::poll(&file, 1, 0) > 0;
+}
+
+void Attendance::wait(double until) {
+  std::vector<pollfd> files{{host_.stop_fd, POLLIN, 0}};
+  bool blind = false;  // somebody's end cannot be polled
+  for (const auto& child : children_) {
+    if (!child->is_up()) continue;
+    for (const int fd : {child->end_fd(), child->out().fd(), child->err().fd()}) files.push_back({fd, POLLIN, 0});
+    blind = blind || child->end_fd() < 0;
+  }
+  double left = std::max(0.0, until - now());
+  if (watch_) left = std::clamp(next_look_s_ - now(), 0.0, left);
+  if (sampler_) left = std::min(left, CodeSampler::kLooksEvery_s);
+  if (blind) left = std::min(left, 0.001);
+  const timespec timeout{static_cast<time_t>(left),
+                         static_cast<long>((left - static_cast<double>(static_cast<time_t>(left))) * 1e9)};
+  const double before = now();
+  ::ppoll(files.data(), files.size(), &timeout, nullptr);
+  if (const double overslept = now() - before - left; overslept > kOverslept_s) absent_s_ += overslept;
+  if (watch_ && children_[0]->is_up()) watch_->look_at_times_of_root();  // gone, once it has been waited for
+  if (sampler_ && children_[0]->is_up()) sampler_->look();
+  for (const auto& child : children_) child->attend();
+  look();
+}
+
+void Attendance::end(std::span<Child* const> ending, double grace_s) {
+  const auto is_up = [](const Child* child) { return child->is_up(); };
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    for (const Child* child : ending)
+      if (child->is_up()) child->signal_group(signal);
+    for (const double until = now() + grace_s; std::ranges::any_of(ending, is_up);) {
+      if (signal == SIGTERM && (now() >= until || (grace_s > kGraceStopped_s && stopped()))) break;
+      // Polling a host that has said stop would not sleep.
+      const timespec moment{0, 1'000'000};
+      if (stopped()) ::nanosleep(&moment, nullptr);
+      wait(signal == SIGTERM ? until : now() + kGrace_s);
+    }
+  }
+}
+void Attendance::end_all() {
+  std::vector<Child*> all;
+  for (const auto& child : children_) all.push_back(child.get());
+  end(all, kGraceStopped_s);
+}
+
+bool Attendance::any_up() const {
+  return std::ranges::any_of(children_, [](const auto& child) { return child->is_up(); });
+}
+
+void Attendance::report(Run& run) {
+  if (sampler_) run.code = sampler_->samples();
+  if (watch_) {
+    run.own_cpus = watch_->own_cpus();
+    run.most_threads = watch_->most_threads();
+    run.files = watch_->files();
+  }
+  run.quota_cpus = throttling_.quota_cpus();
+  run.trial.throttled_s = throttling_.seconds();
+}
+
+void Attendance::look() {
+  if (!watch_ || now() < next_look_s_ || !children_[0]->is_up()) {
+    if (watch_ && !children_[0]->is_up()) next_look_s_ = now() + kLooksEvery_s;
+    return;
+  }
+  const double begin = now();
+  watch_->look();
+  throttling_.look(children_[0]->pid());
+  const double taken = now() - begin;
+  pause_s_ = std::min(2 * pause_s_, kLooksEvery_s);
+  next_look_s_ = now() + std::max(pause_s_, taken / kLookShare);
+}
+
+void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Watch::Times& seen) {
+  Trial& trial = run.trial;
+  const double absent_s = std::max(0.0, trial.stolen_s);
+  trial.stolen_s = std::max(0.0, busy.all_s - own_s + trial.stolen_s) / count;
+  trial.taken_s = trial.stolen_s <= kTick_s ? 0 : trial.stolen_s;
+  const double coverage = own_s > 0 ? std::min(1.0, seen.ran_s / own_s) : 0;
+  if (count == 1 && coverage >= kSeenEnough)
+    trial.taken_s = std::min(trial.taken_s, absent_s + busy.host_s + seen.waited_s / coverage);
+}
+
+}  // namespace freehold::doctor

@@ -1,0 +1,81 @@
+#include "freehold/doctor/run/schedule.hpp"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "freehold/doctor/run/child.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+constexpr double kRecordingCost = 1.3;       // what a recorded or sampled run is expected to take, of one that is not
+constexpr unsigned kRepeatsOfDisturbed = 6;  // in all, of each task
+
+}  // namespace
+
+Schedule::Schedule(std::vector<Task> tasks, std::vector<Goal> goals, const Effort& effort)
+    : tasks_(std::move(tasks)),
+      goals_(std::move(goals)),
+      effort_(effort),
+      done_(tasks_.size()),
+      elapsed_s_(tasks_.size()),
+      repeats_(tasks_.size()) {}
+
+std::optional<std::size_t> Schedule::index_of(const Task& task) const {
+  const auto found = std::ranges::find(tasks_, task);
+  if (found == tasks_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - tasks_.begin());
+}
+
+double Schedule::estimate(std::size_t task) const {
+  if (done_[task] > 0) return elapsed_s_[task] / done_[task];
+  const Setting& setting = tasks_[task].setting;
+  const double factor = tasks_[task].is_trial() ? 1 : kRecordingCost;
+  const auto plain = index_of({.variant = 0, .setting = setting});
+  if (plain && done_[*plain] > 0) return factor * elapsed_s_[*plain] / done_[*plain];
+  if (effort_.serves) return factor * effort_.first_elapsed_s;
+  return factor * std::max(effort_.first_elapsed_s, effort_.first_cpu_s / setting.width());
+}
+
+std::vector<unsigned> Schedule::targets() const {
+  std::vector<double> seconds(tasks_.size());
+  for (std::size_t i = 0; i < tasks_.size(); ++i) seconds[i] = estimate(i);
+  const double left = effort_.rounds > 0 ? -1 : std::max(0.0, effort_.began_s + effort_.budget_s - now_s());
+  return targets_of(goals_, done_, seconds, left);
+}
+
+double Schedule::seconds_left(const std::vector<unsigned>& targets) const {
+  double seconds = 0;
+  for (std::size_t i = 0; i < tasks_.size(); ++i) seconds += (targets[i] - std::min(targets[i], done_[i])) * estimate(i);
+  return seconds;
+}
+
+std::vector<std::size_t> Schedule::order_of_round(unsigned round) const {
+  const std::vector<unsigned> wanted = targets();
+  std::vector<std::size_t> order;
+  for (const Goal& goal : goals_) {
+    const bool is_new = std::ranges::find(order, goal.task) == order.end();
+    if (is_new && wanted[goal.task] > done_[goal.task] && (round > 0 || tasks_[goal.task].is_trial()))
+      order.push_back(goal.task);
+  }
+  if (round == 0 && !order.empty()) return order;
+  const auto trials = std::ranges::stable_partition(order, [this](std::size_t i) { return !tasks_[i].is_trial(); });
+  std::ranges::shuffle(trials, std::mt19937(round));
+  return order;
+}
+
+void Schedule::count(std::size_t task, double elapsed_s, bool was_disturbed) {
+  ++done_[task];
+  elapsed_s_[task] += elapsed_s;
+  if (!was_disturbed || effort_.rounds > 0 || repeats_[task] >= kRepeatsOfDisturbed) return;
+  ++repeats_[task];
+  for (Goal& goal : goals_)
+    if (goal.task == task && !goal.essential) ++goal.runs;
+}
+
+void Schedule::give_up(std::size_t task) {
+  std::erase_if(goals_, [task](const Goal& goal) { return goal.task == task; });
+}
+
+}  // namespace freehold::doctor

@@ -1,0 +1,55 @@
+// The order of an examination's runs: its tasks, how often each has run and how long it took, and which still fit into the
+// time.
+//
+// The first round goes by importance, so that an early end leaves the most. The others begin with the recordings, and
+// shuffle the rest, so that a machine that becomes slower becomes so for every treatment alike. One thread.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "freehold/doctor/run/plan.hpp"
+
+namespace freehold::doctor {
+
+class Schedule {
+ public:
+  struct Effort {
+    double budget_s = 0;                          // for all runs
+    unsigned rounds = 0;                          // instead of a budget; 0: the budget decides
+    bool serves = false;                          // a server's runs take the same time, whatever its CPUs
+    double began_s = 0;                           // on the clock of now_s()
+    double first_elapsed_s = 0, first_cpu_s = 0;  // of the first run, on all CPUs
+  };
+
+  Schedule() = default;
+  Schedule(std::vector<Task> tasks, std::vector<Goal> goals, const Effort& effort);
+
+  [[nodiscard]] const std::vector<Task>& tasks() const noexcept { return tasks_; }
+  [[nodiscard]] std::optional<std::size_t> index_of(const Task& task) const;
+  [[nodiscard]] unsigned done(std::size_t task) const { return done_[task]; }
+
+  // Seconds that a run of the task will take.
+  [[nodiscard]] double estimate(std::size_t task) const;
+  // Runs that each task shall have in the end, as far as time allows now.
+  [[nodiscard]] std::vector<unsigned> targets() const;
+  // Seconds until these targets are reached.
+  [[nodiscard]] double seconds_left(const std::vector<unsigned>& targets) const;
+  // Tasks of the round, in their order; empty: everything is done, or time is up.
+  [[nodiscard]] std::vector<std::size_t> order_of_round(unsigned round) const;
+
+  // A run of the task is over. A run that other processes disturbed counts, but is repeated while there is time.
+  void count(std::size_t task, double elapsed_s, bool was_disturbed = false);
+  // The task would fail again, perhaps only at its timeout.
+  void give_up(std::size_t task);
+
+ private:
+  std::vector<Task> tasks_;
+  std::vector<Goal> goals_;
+  Effort effort_;
+  std::vector<unsigned> done_;     // by task
+  std::vector<double> elapsed_s_;  // by task, of all its runs
+  std::vector<unsigned> repeats_;  // by task, because others disturbed it
+};
+
+}  // namespace freehold::doctor

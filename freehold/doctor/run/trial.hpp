@@ -1,0 +1,30 @@
+// One run of the program under examination, and what it cost. Plain data: what runs programs fills it, the analysis reads
+// it.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+namespace freehold::doctor {
+
+// How a run ended, and what it took. Times in seconds, sizes in bytes; of the program and all children that it waited for.
+struct Trial {
+  double wall_s = 0;
+  double user_s = 0;
+  double system_s = 0;
+  std::uint64_t peak_rss_bytes = 0;
+  std::uint64_t page_faults = 0;           // served without reading a disk
+  std::uint64_t voluntary_switches = 0;    // times that it waited for something
+  std::uint64_t involuntary_switches = 0;  // times that its CPU was given to somebody else
+  double stolen_s = 0;                     // CPU time that others took while it ran: the host of the virtual machine, and
+                                           // other processes on its CPUs
+  double taken_s = 0;                      // of that, what the program would have used: its threads were ready to run
+  double throttled_s = 0;                  // time that its control group's quota kept it from running
+  std::optional<double> throughput;        // what its load reported, in units a second; the higher the better
+  int wait_status = 0;                     // as of waitpid
+
+  [[nodiscard]] double cpu_s() const noexcept { return user_s + system_s; }
+  // What scaling is judged by: seconds for the work, or for a unit of it.
+  [[nodiscard]] double cost() const noexcept { return throughput && *throughput > 0 ? 1 / *throughput : wall_s; }
+};
+
+}  // namespace freehold::doctor

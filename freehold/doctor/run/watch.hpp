@@ -1,0 +1,55 @@
+// Observations of a program in /proc while it runs: its threads, the CPUs that it allowed itself, the files it is made of.
+// Looks at the program and all its descendants. One thread; a look costs about 20 us for each thread that there is to see.
+#pragma once
+#include <sys/types.h>
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace freehold::doctor {
+
+// A process and its descendants, itself first. Those that left the family (daemons) are not among them.
+[[nodiscard]] std::vector<pid_t> family_of(pid_t root);
+// The system's numbers of its threads; empty: it has ended, or may not be looked at.
+[[nodiscard]] std::vector<pid_t> threads_of(pid_t process);
+// Whether a socket of the family's waits for connections: TCP or local.
+[[nodiscard]] bool listens(pid_t root);
+
+class Watch {
+ public:
+  explicit Watch(pid_t root) : root_(root) {}
+
+  void look();
+  // The time of the first process's first thread, also when it has ended and was not waited for yet.
+  void look_at_times_of_root();
+  // Time that the family's threads had a CPU, and that they waited for one while they were ready to run, as far as was seen:
+  // what a thread had after the last look at it is missing.
+  struct Times {
+    double ran_s = 0;
+    double waited_s = 0;
+  };
+  [[nodiscard]] Times times() const noexcept { return times_; }
+  // CPUs that running threads might use in at least a tenth of the looks; 0: none was seen running.
+  [[nodiscard]] unsigned own_cpus() const;
+  [[nodiscard]] unsigned most_threads() const noexcept { return most_threads_; }
+  // Files that were mapped as code.
+  [[nodiscard]] const std::set<std::string>& files() const noexcept { return files_; }
+
+ private:
+  void add_files(pid_t pid);
+  void add_times(int task, const std::string& folder);
+
+  pid_t root_;
+  unsigned looks_ = 0;
+  unsigned looks_at_running_ = 0;
+  unsigned most_threads_ = 0;
+  std::vector<unsigned> allowed_;  // by CPU: looks in which a running thread might use it
+  std::set<std::string> files_;
+  Times times_;
+  std::map<int, Times> times_of_;  // by thread, as last seen
+};
+
+}  // namespace freehold::doctor

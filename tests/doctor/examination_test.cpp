@@ -1,0 +1,344 @@
+// An examination: the runs that fit into its time, how each of them is launched, and the outcome.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/work_growth.hpp"
+#include "freehold/doctor/run/child.hpp"
+#include "freehold/doctor/run/examination.hpp"
+#include "freehold/doctor/run/launch.hpp"
+#include "freehold/doctor/run/plan.hpp"
+#include "freehold/doctor/run/schedule.hpp"
+#include "freehold/doctor/run/throughput.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+const std::vector<Variant> kVariants{
+    {.treatment = Treatment::kNone, .name = "system", .preload = {}},
+    {.treatment = Treatment::kCappedArenas, .name = "glibc, 4 arenas", .preload = {}},
+    {.treatment = Treatment::kPadded, .name = "padded", .preload = {"/pad.so"}},
+    {.treatment = Treatment::kFreehold, .name = "freehold", .preload = {"/freehold.so"}},
+    {.treatment = Treatment::kPeer, .name = "jemalloc", .preload = {"/jemalloc.so"}},
+};
+
+Settings by_affinity(std::vector<unsigned> widths) {
+  Settings settings;
+  settings.command = {"./prog", "--size=3"};
+  settings.widths = std::move(widths);
+  return settings;
+}
+
+class Plan : public testing::Test {
+ protected:
+  explicit Plan(std::vector<unsigned> widths = {1, 2, 4})
+      : tasks_(tasks_of(by_affinity(std::move(widths)), kVariants, 4, true, false)), goals_(goals_of(tasks_, kVariants)) {}
+
+  // How often this one is to be run where each run takes `cost` and there are `seconds`.
+  [[nodiscard]] unsigned runs(const Task& task, double seconds, double cost = 1) const {
+    const std::vector<unsigned> done(tasks_.size());
+    const std::vector<double> costs(tasks_.size(), cost);
+    const auto targets = targets_of(goals_, done, costs, seconds);
+    return targets[index(task)];
+  }
+  [[nodiscard]] std::size_t index(const Task& task) const {
+    const auto found = std::ranges::find(tasks_, task);
+    EXPECT_NE(found, tasks_.end());
+    return static_cast<std::size_t>(found - tasks_.begin());
+  }
+  [[nodiscard]] double total(double seconds) const {
+    const auto targets =
+        targets_of(goals_, std::vector<unsigned>(tasks_.size()), std::vector<double>(tasks_.size(), 1), seconds);
+    double sum = 0;
+    for (const unsigned target : targets) sum += target;
+    return sum;
+  }
+
+  std::vector<Task> tasks_;
+  std::vector<Goal> goals_;
+};
+
+const Setting kAlone{.threads = 0, .cpus = 1};
+const Setting kAll{.threads = 0, .cpus = 4};
+const Setting kCopies{.threads = 0, .cpus = 1, .copies = 4};
+
+TEST_F(Plan, Tasks_EveryQuestionIsAsked) {
+  // system, freehold and jemalloc in three settings; arenas and padded on all CPUs; copies; two recordings; two sampled.
+  EXPECT_EQ(tasks_.size(), 3u * 3 + 2 + 1 + 2 + 2);
+  for (const Task& task : tasks_) {
+    const bool has_goal = std::ranges::any_of(goals_, [&](const Goal& goal) { return tasks_[goal.task] == task; });
+    EXPECT_TRUE(has_goal) << task.variant << ' ' << task.setting.cpus;
+  }
+  std::vector<Task> different;
+  for (const Task& task : tasks_)
+    if (std::ranges::find(different, task) == different.end()) different.push_back(task);
+  EXPECT_EQ(different.size(), tasks_.size());
+}
+
+TEST_F(Plan, NoTime_TheProgramAsItIsAtBothEndsAllTheSame) {
+  EXPECT_EQ(runs({.variant = 0, .setting = kAll}, 0), 1u);
+  EXPECT_EQ(runs({.variant = 0, .setting = kAlone}, 0), 1u);
+  EXPECT_EQ(total(0), 2);
+}
+
+TEST_F(Plan, LittleTime_GoesToWhatMattersMost) {
+  EXPECT_EQ(runs({.variant = 3, .setting = kAll}, 5), 1u);
+  EXPECT_EQ(runs({.variant = 3, .setting = kAlone}, 5), 1u);
+  EXPECT_EQ(runs({.variant = 0, .setting = kAll, .recording = true}, 5), 1u);
+  EXPECT_EQ(runs({.variant = 4, .setting = kAll}, 5), 0u);
+  // Three rounds at both ends before a peer's first.
+  EXPECT_EQ(runs({.variant = 4, .setting = kAll}, 20), 0u);
+  EXPECT_EQ(runs({.variant = 0, .setting = kAll}, 20), 3u);
+  EXPECT_EQ(runs({.variant = 3, .setting = kAlone}, 20), 3u);
+  EXPECT_EQ(runs({.variant = 0, .setting = kCopies}, 20), 1u);
+}
+
+TEST_F(Plan, AnyTime_IsNeverExceeded) {
+  for (double seconds = 2; seconds < 150; seconds += 1) EXPECT_LE(total(seconds), seconds);
+}
+
+TEST_F(Plan, PlentyOfTime_NineRoundsAndNoMore) {
+  EXPECT_EQ(runs({.variant = 0, .setting = kAll}, 1e9), kMostRounds);
+  EXPECT_EQ(runs({.variant = 4, .setting = {.threads = 0, .cpus = 2}}, 1e9), kMostRounds);
+  EXPECT_EQ(runs({.variant = 0, .setting = kAll, .recording = true}, 1e9), 1u);
+}
+
+// A program of five seconds on two CPUs that scales: what a verdict needs fits into the default budget, or nearly: the
+// copies come a little later.
+TEST_F(Plan, FiveSeconds_DefaultBudgetSufficesForMost) {
+  const std::vector<unsigned> widths{1, 2};
+  const auto tasks = tasks_of(by_affinity(widths), kVariants, 2, true, false);
+  const auto goals = goals_of(tasks, kVariants);
+  std::vector<double> costs;
+  for (const Task& task : tasks) costs.push_back((task.setting.cpus == 2 ? 5 : 10) * (task.recording ? 1.3 : 1));
+  const auto runs_of = [&](const Task& task, double seconds = 100) {
+    const auto targets = targets_of(goals, std::vector<unsigned>(tasks.size()), costs, seconds);
+    return targets[static_cast<std::size_t>(std::ranges::find(tasks, task) - tasks.begin())];
+  };
+  const Setting alone{.threads = 0, .cpus = 1}, all{.threads = 0, .cpus = 2};
+  for (const std::size_t variant : {0u, 3u}) {
+    EXPECT_EQ(runs_of({.variant = variant, .setting = all}), 3u);
+    EXPECT_GE(runs_of({.variant = variant, .setting = alone}), 2u);
+  }
+  EXPECT_EQ(runs_of({.variant = 0, .setting = all, .sampled = true}), 1u);
+  EXPECT_GE(runs_of({.variant = 0, .setting = {.threads = 0, .cpus = 1, .copies = 2}}, 115), 1u);
+  EXPECT_EQ(runs_of({.variant = 0, .setting = all, .recording = true}), 1u);
+}
+
+TEST_F(Plan, Rounds_InsteadOfABudget) {
+  const auto goals = goals_of(tasks_, 2);
+  const auto targets = targets_of(goals, std::vector<unsigned>(tasks_.size()), std::vector<double>(tasks_.size(), 1e9), -1);
+  for (std::size_t i = 0; i < tasks_.size(); ++i) EXPECT_EQ(targets[i], tasks_[i].is_trial() ? 2u : 1u);
+}
+
+TEST(PlanOfServer, HasNoCopies) {
+  Settings settings = by_affinity({1, 2});
+  settings.server.load = "true";
+  for (const Task& task : tasks_of(settings, kVariants, 2, true, false)) EXPECT_EQ(task.setting.copies, 1u);
+}
+
+TEST(Launch, Argument_EveryMarkIsTheNumber) {
+  Settings settings = by_affinity({1, 2});
+  settings.parallelism = ParallelismControl::kArgument;
+  settings.command = {"./prog", "-t", "{n}", "--pool={n}x{n}"};
+  const auto command = command_of(settings, "/bin/prog", {.threads = 12, .cpus = 4});
+  EXPECT_EQ(command.file, "/bin/prog");
+  EXPECT_EQ(command.arguments, (std::vector<std::string>{"./prog", "-t", "12", "--pool=12x12"}));
+}
+
+TEST(Launch, Affinity_CopiesHaveCpusOfTheirOwn) {
+  const std::vector<unsigned> cpus{0, 2, 1, 3};
+  const Settings settings = by_affinity({1, 2, 4});
+  EXPECT_TRUE(launch_options_of(settings, kVariants[0], kAll, cpus).front().cpus.empty())
+      << "all CPUs: the mask stays as it is";
+  EXPECT_EQ(launch_options_of(settings, kVariants[0], {.threads = 0, .cpus = 2}, cpus).front().cpus,
+            (std::vector<unsigned>{0, 2}));
+  const auto copies = launch_options_of(settings, kVariants[0], kCopies, cpus);
+  ASSERT_EQ(copies.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(copies[i].cpus, std::vector<unsigned>{cpus[i]});
+}
+
+TEST(Launch, Environment_ThreadsAndTreatmentBoth) {
+  Settings settings = by_affinity({1, 2});
+  settings.parallelism = ParallelismControl::kEnvironment;
+  settings.parallelism_text = "OMP_NUM_THREADS";
+  Variant arenas = kVariants[1];
+  arenas.environment = {{"MALLOC_ARENA_MAX", "4"}};
+  const auto options = launch_options_of(settings, arenas, {.threads = 2, .cpus = 4}, {0, 1, 2, 3}).front();
+  EXPECT_EQ(options.environment,
+            (std::vector<std::pair<std::string, std::string>>{{"MALLOC_ARENA_MAX", "4"}, {"OMP_NUM_THREADS", "2"}}));
+}
+
+TEST(Throughput, FirstMatch_TheGroupIsTheNumber) {
+  const Throughput rate("rate: ([0-9.,]+)/s");
+  EXPECT_EQ(rate.find("started\nrate: 1,234.5/s\nrate: 7/s\n"), 1234.5);
+  EXPECT_EQ(rate.find("rate: 0/s\n"), std::nullopt);
+  EXPECT_EQ(rate.find("no rate\n"), std::nullopt);
+  EXPECT_EQ(rate.find(std::string(1 << 20, 'x')), std::nullopt);
+}
+
+TEST(Throughput, BadExpression_IsRefused) {
+  EXPECT_EQ(Throughput::fault_of("(unclosed"), Throughput::Fault::kNoExpression);
+  EXPECT_EQ(Throughput::fault_of("no group"), Throughput::Fault::kNoGroup);
+  EXPECT_EQ(Throughput::fault_of("rate: ([0-9.]+)"), Throughput::Fault::kNone);
+}
+
+TEST(PlanOfDelays, Delays_OnAllCpusAndOnlyWithARecording) {
+  const auto delays = [](bool record) {
+    const auto tasks = tasks_of(by_affinity({1, 2}), kVariants, 2, record, true);
+    for (const Task& task : tasks) EXPECT_TRUE(task.delay_ns == 0 || task.setting.cpus == 2U);
+    return std::ranges::count_if(tasks, [](const Task& task) { return task.delay_ns > 0; });
+  };
+  EXPECT_GE(delays(true), 2);
+  EXPECT_EQ(delays(false), 0) << "what a call takes is not known";
+}
+
+// ---- the schedule
+
+class OfTwo : public testing::Test {
+ protected:
+  explicit OfTwo(double budget_s = 1e9)
+      : tasks_(tasks_of(by_affinity({1, 4}), kVariants, 4, true, false)),
+        schedule_(tasks_, goals_of(tasks_, kVariants),
+                  {.budget_s = budget_s, .began_s = now_s(), .first_elapsed_s = 1, .first_cpu_s = 4}) {}
+  [[nodiscard]] std::size_t index(const Task& task) const { return schedule_.index_of(task).value(); }
+
+  std::vector<Task> tasks_;
+  Schedule schedule_;
+  const Task alone_{.variant = 0, .setting = kAlone}, all_{.variant = 0, .setting = kAll};
+};
+
+TEST_F(OfTwo, Estimates_ByTheFirstRunUntilThereIsABetter) {
+  EXPECT_DOUBLE_EQ(schedule_.estimate(index(all_)), 1);
+  EXPECT_DOUBLE_EQ(schedule_.estimate(index(alone_)), 4) << "its CPU time on one CPU";
+  EXPECT_GT(schedule_.estimate(index({.variant = 0, .setting = kAll, .recording = true})), 1) << "recording costs time";
+  schedule_.count(index(alone_), 6);
+  EXPECT_DOUBLE_EQ(schedule_.estimate(index(alone_)), 6);
+  EXPECT_DOUBLE_EQ(schedule_.estimate(index({.variant = 3, .setting = kAlone})), 6) << "as the program as it is";
+}
+
+TEST_F(OfTwo, FirstRound_ByImportanceAndWithoutRecordings) {
+  const auto order = schedule_.order_of_round(0);
+  ASSERT_GE(order.size(), 4u);
+  EXPECT_EQ(tasks_[order[0]].variant, 0u);
+  EXPECT_EQ(tasks_[order[1]].variant, 0u);
+  for (const std::size_t task : order) EXPECT_TRUE(tasks_[task].is_trial());
+  const auto later = schedule_.order_of_round(1);
+  EXPECT_FALSE(tasks_[later.front()].is_trial()) << "before the trials, which are shuffled";
+  EXPECT_EQ(later.size(), order.size() + 4) << "two recordings, two sampled";
+}
+
+TEST_F(OfTwo, DisturbedRuns_AreRepeatedAFewTimes) {
+  const std::size_t peer = index({.variant = 4, .setting = kAll});
+  const unsigned before = schedule_.targets()[peer];
+  for (int i = 0; i < 20; ++i) schedule_.count(peer, 1, true);
+  EXPECT_EQ(schedule_.targets()[peer], std::max(20u, before + 6));
+}
+
+TEST_F(OfTwo, GivenUp_NeverAgain) {
+  schedule_.give_up(index(all_));
+  for (const std::size_t task : schedule_.order_of_round(0)) EXPECT_NE(task, index(all_));
+}
+
+// ---- whether work grows
+
+Cell cell_of(const Setting& setting, double wall_s, double cpu_s) {
+  Trial trial;
+  trial.wall_s = wall_s;
+  trial.user_s = cpu_s;
+  return {.variant = 0, .setting = setting, .trials = {trial, trial}, .failure = {}};
+}
+
+Experiment with_threads(double cpu_of_two_s) {
+  Experiment experiment;
+  experiment.parallelism = ParallelismControl::kArgument;
+  experiment.variants = {{Treatment::kNone, "system", {}}};
+  experiment.cells = {cell_of({.threads = 1, .cpus = 2}, 1, 1), cell_of({.threads = 2, .cpus = 2}, 1, cpu_of_two_s)};
+  return experiment;
+}
+
+TEST(WorkGrowth, ManyAllocations_TheyDecide) {
+  Attribution alone, all;
+  alone.allocating.calls = 20'000;
+  all.allocating.calls = 40'000;
+  EXPECT_TRUE(work_growth_of(with_threads(1), &all, &alone).grows);
+  EXPECT_FALSE(work_growth_of(with_threads(1), &all, &alone).is_guessed);
+  all.allocating.calls = 20'000;
+  EXPECT_FALSE(work_growth_of(with_threads(2), &all, &alone).grows) << "twice the CPU time for the same work";
+}
+
+TEST(WorkGrowth, FewAllocations_AGuessByCpuTimeWithoutSpinning) {
+  EXPECT_TRUE(work_growth_of(with_threads(2), nullptr, nullptr).grows);
+  EXPECT_TRUE(work_growth_of(with_threads(2), nullptr, nullptr).is_guessed);
+  EXPECT_FALSE(work_growth_of(with_threads(1.2), nullptr, nullptr).grows);
+  Attribution all;
+  all.cpu_s = 2;
+  all.lock_waits = {{.place = {}, .kind = WaitKind::kSpinLock, .count = 1, .seconds = 0.9, .share = 0.4}};
+  EXPECT_FALSE(work_growth_of(with_threads(2), &all, nullptr).grows) << "nearly half of it was spent in a spin lock";
+}
+
+TEST(WorkGrowth, SampledInstructions_BeforeAnyGuess) {
+  Experiment experiment = with_threads(2);
+  experiment.code.work_known = true;
+  EXPECT_FALSE(work_growth_of(experiment, nullptr, nullptr).grows) << "the CPU time that comes with threads is not work";
+  EXPECT_FALSE(work_growth_of(experiment, nullptr, nullptr).is_guessed);
+  experiment.code.work_grows = true;
+  EXPECT_TRUE(work_growth_of(experiment, nullptr, nullptr).grows);
+}
+
+TEST(WorkGrowth, FewerCpus_TheSameWork) {
+  Experiment experiment = with_threads(2);
+  experiment.parallelism = ParallelismControl::kAffinity;
+  EXPECT_FALSE(work_growth_of(experiment, nullptr, nullptr).grows);
+}
+
+// ---- the examination
+
+Caller quiet_caller() {
+  const std::vector<Variant> variants{{.treatment = Treatment::kNone, .name = "system", .preload = {}}};
+  return {.host = {},
+          .show = [](const Activity&) {},
+          .tools = [variants](const std::set<std::string>&) { return Tools{.variants = variants}; },
+          .signal = [] { return 0; }};
+}
+
+Request request_of(std::vector<std::string> command) {
+  Request request;
+  request.program = command.front();
+  request.settings.command = std::move(command);
+  request.settings.widths = {1, 2};
+  request.settings.parallelism = ParallelismControl::kEnvironment;
+  request.settings.parallelism_text = "THREADS";
+  request.settings.rounds = 2;
+  return request;
+}
+
+TEST(Examination, EveryTaskIsRun_AsOftenAsWasAskedFor) {
+  const Outcome outcome = examine(request_of({"/bin/sh", "-c", "exit 0"}), quiet_caller());
+  for (const unsigned threads : {1u, 2u}) {
+    const Cell* const cell =
+        outcome.experiment.find(0, {.threads = threads, .cpus = static_cast<unsigned>(outcome.cpus.size())});
+    ASSERT_NE(cell, nullptr) << threads;
+    EXPECT_EQ(cell->trials.size(), 2u);
+  }
+  EXPECT_TRUE(outcome.experiment.complete);
+  EXPECT_EQ(outcome.recorded, nullptr);
+}
+
+TEST(Examination, ProgramsThatCannotBeExamined_RefusedWithTheReason) {
+  const auto why = [](std::vector<std::string> command) -> std::pair<Refusal, std::string> {
+    try {
+      static_cast<void>(examine(request_of(std::move(command)), quiet_caller()));
+    } catch (const Refused& refused) {
+      return {refused.why(), refused.detail()};
+    }
+    ADD_FAILURE() << "was examined";
+    return {};
+  };
+  EXPECT_EQ(why({"/nonexistent/program"}).first, Refusal::kNotExecutable);
+  EXPECT_EQ(why({"/bin/sh", "-c", "exit 3"}), std::pair(Refusal::kFails, std::string("exit code 3")));
+}
+
+}  // namespace
+}  // namespace freehold::doctor

@@ -1,0 +1,231 @@
+// The verdict in words.
+#include <gtest/gtest.h>
+
+#include "cli/doctor/format.hpp"
+#include "cli/doctor/verdict_text.hpp"
+#include "tests/unit/cli/doctor_support.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+
+std::string joined(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (const std::string& sentence : sentences) text += sentence + '\n';
+  return text;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(VerdictText, OfRemoteFrees_AreThoseOfTheIssue) {
+  const VerdictText words = verdict_text_of(diagnosis_with(Cause::kRemoteFrees));
+  EXPECT_EQ(words.headline,
+            "The allocator explains 60% (50 to 70%) of the scaling that this program loses: threads free blocks that other "
+            "threads allocated, which its malloc makes them pay for.");
+  ASSERT_GE(words.because.size(), 3u);
+  EXPECT_EQ(
+      words.because[0],
+      "On 4 CPUs it runs 1.6 times (1.5 to 1.7) as fast as on 1 CPU, where 4 would be ideal: 60% (57 to 62%) of its time "
+      "there is lost.");
+  EXPECT_EQ(words.because[1],
+            "malloc and free take 37% of its CPU time, and its threads are asleep in them for 15% of their lives.");
+  EXPECT_EQ(words.because[2],
+            "83% of the frees cross threads: another thread allocated the block, nearly all at parse.cpp:210.");
+  EXPECT_EQ(words.tried,
+            "Tried: Freehold 1.9 times (1.8 to 2.0) as fast, jemalloc 1.8 times (1.7 to 1.9) as fast, glibc with 2 arenas "
+            "1.1 times (1.0 to 1.2) as fast.");
+  EXPECT_EQ(words.advice, "Do: run it with Freehold, or link Freehold into it.");
+}
+
+TEST(VerdictText, OfEveryCause_SayFirstWhetherItIsTheAllocator) {
+  for (std::size_t i = 0; i < freehold::doctor::kCauses; ++i) {
+    const auto cause = static_cast<Cause>(i);
+    const std::string line = verdict_text_of(diagnosis_with(cause)).headline;
+    const std::string first = cause == Cause::kUndecided ? "Undecided"
+                              : blames_allocator(cause)  ? "The allocator"
+                                                         : "Not the allocator";
+    EXPECT_EQ(line.substr(0, first.size()), first) << name_of(cause);
+    EXPECT_EQ(line.back(), '.') << line;
+    EXPECT_FALSE(text_of(cause).empty());
+  }
+}
+
+TEST(VerdictText, OfABound_SayWhetherOthersAreWorthTrying) {
+  Diagnosis d = diagnosis_with(Cause::kOwnLock);
+  d.verdict.most_gain = freehold::doctor::Estimate{1.0, 1.005, 1.02};
+  EXPECT_EQ(verdict_text_of(d).bound,
+            "No allocator can make it more than 2% faster, found by making malloc and free slower: there is no need to try "
+            "others.");
+  d.verdict.most_gain = freehold::doctor::Estimate{1.1, 1.2, 1.3};
+  EXPECT_EQ(verdict_text_of(d).bound,
+            "No allocator can make it more than 30% faster, found by making malloc and free slower.");
+  d.verdict.most_gain.reset();
+  EXPECT_EQ(verdict_text_of(d).bound, "");
+}
+
+TEST(VerdictText, OfOneThread_NothingOfScaling) {
+  Diagnosis d = diagnosis_with(Cause::kPageFaults);
+  d.verdict.one_thread = true;
+  const VerdictText words = verdict_text_of(d);
+  EXPECT_TRUE(has(words.headline, "The program has one thread, so more CPUs cannot make it faster; but its allocator costs"))
+      << words.headline;
+  EXPECT_TRUE(has(words.headline, "Freehold makes it 1.9 times (1.8 to 2.0) as fast")) << words.headline;
+  EXPECT_FALSE(has(words.headline + joined(words.because), "lost")) << joined(words.because);
+  d.verdict.cause = Cause::kSerial;
+  d.verdict.best_fix.reset();
+  EXPECT_EQ(verdict_text_of(d).headline,
+            "The program has one thread, so more CPUs cannot make it faster, whatever the allocator.");
+}
+
+TEST(VerdictText, OfADoubt_SayWhy) {
+  Diagnosis d = diagnosis_with(Cause::kUndecided);
+  d.verdict.doubt = freehold::doctor::Doubt::kBusyMachine;
+  d.verdict.disturbance = 0.4;
+  EXPECT_TRUE(has(verdict_text_of(d).headline, "other programs took 40% of the CPUs")) << verdict_text_of(d).headline;
+  d.verdict.doubt = freehold::doctor::Doubt::kContradiction;
+  for (std::size_t i = 0; i < freehold::doctor::kContradictions; ++i) {
+    d.verdict.contradictions = {static_cast<freehold::doctor::Contradiction>(i)};
+    EXPECT_EQ(verdict_text_of(d).headline.rfind("Undecided: ", 0), 0U);
+    EXPECT_FALSE(has(verdict_text_of(d).headline, "chance")) << "the reason is another one";
+  }
+}
+
+// CPU time that grows with the threads: the report says what cannot be told, and how to tell the doctor.
+TEST(VerdictText, OfWorkThatIsNotKnown_AskForIt) {
+  Diagnosis d = diagnosis_with(Cause::kUndecided);
+  d.settings.command = {"./solve", "{n}"};
+  d.settings.widths = {1, 2};
+  d.settings.parallelism = freehold::doctor::ParallelismControl::kArgument;
+  d.verdict.best_fix.reset();
+  d.verdict.doubt = freehold::doctor::Doubt::kContradiction;
+  d.verdict.contradictions = {freehold::doctor::Contradiction::kNoLossButLost};
+  EXPECT_FALSE(has(verdict_text_of(d).headline, "more CPU time")) << "the trials differ";
+  d.experiment.work_is_guessed = true;
+  EXPECT_TRUE(has(verdict_text_of(d).headline, "with more threads the program needs more CPU time"))
+      << verdict_text_of(d).headline;
+  EXPECT_TRUE(has(verdict_text_of(d).advice, "--work")) << verdict_text_of(d).advice;
+  EXPECT_EQ(recommendations_of(d).front().lines, "freehold doctor --work fixed --threads 1,2 -- ./solve '{n}'");
+}
+
+// A program that scales, and whose malloc costs it time on one CPU as on all.
+TEST(VerdictText, OfPageFaultsThatCostNoScaling_TimeNotScaling) {
+  Diagnosis d = diagnosis_with(Cause::kPageFaults);
+  d.verdict.parts.clear();
+  const std::string line = verdict_text_of(d).headline;
+  EXPECT_TRUE(has(line, "The allocator costs this program time, not scaling: it takes memory from the kernel")) << line;
+  EXPECT_TRUE(has(line, "Freehold makes it 1.9 times (1.8 to 2.0) as fast.")) << line;
+}
+
+// What costs memory and was fetched once may cost time: then both are said, and neither denies the other.
+TEST(VerdictText, OfBloatThatCostsTime_NotMemoryAlone) {
+  Diagnosis d = diagnosis_with(Cause::kArenaBloat);
+  EXPECT_FALSE(has(verdict_text_of(d).headline, "not time")) << verdict_text_of(d).headline;
+  EXPECT_TRUE(has(verdict_text_of(d).headline, "1.9 times")) << verdict_text_of(d).headline;
+  d.verdict.best_fix.reset();
+  EXPECT_TRUE(has(verdict_text_of(d).headline, "memory, not time")) << verdict_text_of(d).headline;
+}
+
+TEST(VerdictText, OfAnOwnLock_NameThePlace) {
+  Diagnosis d = diagnosis_with(Cause::kOwnLock);
+  d.verdict.best_fix.reset();
+  const VerdictText words = verdict_text_of(d);
+  EXPECT_EQ(words.headline, "Not the allocator: the program waits on its own lock, taken at queue.hpp:33.");
+  EXPECT_TRUE(
+      has(joined(words.because), "Its threads wait for locks of its own for 3% of their lives, most at queue.hpp:33."));
+  EXPECT_EQ(words.advice, "Do: hold that lock for less time, or split what it guards.");
+  d.recorded = nullptr;
+  EXPECT_EQ(verdict_text_of(d).headline, "Not the allocator: the program waits on its own lock.");
+}
+
+TEST(VerdictText, OfOtherCauses_GiveTheFiguresThatSaySo) {
+  Diagnosis d = diagnosis_with(Cause::kMemoryBandwidth);
+  for (auto& trial : d.experiment.cells.back().trials) trial.user_s = 6.6;
+  EXPECT_TRUE(has(joined(verdict_text_of(d).because),
+                  "4 processes of it, each on a CPU of its own, share nothing and still need 1.8 times the CPU time"));
+  d = diagnosis_with(Cause::kSerial);
+  EXPECT_TRUE(has(joined(verdict_text_of(d).because), "Of 4 CPUs that it may use it keeps 3.6 busy."));
+  d = diagnosis_with(Cause::kCpuQuota);
+  d.experiment.quota_cpus = 1.5;
+  EXPECT_TRUE(has(verdict_text_of(d).headline, "its control group allows it 1.5 CPUs"));
+  EXPECT_TRUE(has(joined(verdict_text_of(d).because), "It starts 5 threads"));
+  d = diagnosis_with(Cause::kMixed);
+  EXPECT_TRUE(has(verdict_text_of(d).headline, "its own locks (25%), memory bandwidth (14%)"));
+  d = diagnosis_with(Cause::kArenaBloat);
+  EXPECT_TRUE(has(joined(verdict_text_of(d).because),
+                  "With glibc with 2 arenas its peak memory is 0.62 times (0.60 to 0.65) what it was."));
+}
+
+TEST(VerdictText, WithoutEnoughToSay_SayNoMore) {
+  Diagnosis d = diagnosis_with(Cause::kUndecided);
+  d.verdict.all = d.verdict.alone;
+  EXPECT_EQ(verdict_text_of(d).headline, "No verdict: on one CPU there is no scaling to look at.");
+  d = diagnosis_with(Cause::kUndecided);
+  d.experiment.cells.front().trials.clear();
+  d.experiment.cells.front().failure = "exit code 3";
+  EXPECT_EQ(verdict_text_of(d).headline, "No verdict: the program itself fails (exit code 3).");
+  EXPECT_TRUE(verdict_text_of(d).tried.empty());
+  EXPECT_TRUE(recommendations_of(d).empty());
+  d = diagnosis_with(Cause::kUndecided);
+  d.verdict.best_fix.reset();
+  d.verdict.fixes[1].gain = {0.9, 1.05, 1.2};
+  d.verdict.fixes[1].helps = false;
+  d.verdict.fixes[2].failed = true;
+  EXPECT_TRUE(has(verdict_text_of(d).tried, "Freehold no clear difference (0.9–1.2), jemalloc makes the program fail."));
+  EXPECT_TRUE(has(verdict_text_of(d).advice, "--repeat"));
+  EXPECT_EQ(recommendations_of(d).front().lines, "freehold doctor --repeat 15 -- ./bin/parser --input 'two words.txt'");
+}
+
+TEST(Recommendations, ThatUseFreehold_AreExact) {
+  Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
+  d.settings.command = {"./bin/parser", "-t{n}"};
+  d.settings.parallelism = freehold::doctor::ParallelismControl::kArgument;
+  const std::vector<Recommendation> steps = recommendations_of(d);
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].lines, "freehold run -- ./bin/parser -t4");
+  EXPECT_EQ(steps[1].lines, "LD_PRELOAD=/usr/lib/libfreehold.so ./bin/parser -t4");
+  EXPECT_TRUE(has(steps[2].lines, "target_link_libraries(parser PRIVATE freehold::malloc)"));
+  d.verdict.best_fix = 0;
+  EXPECT_EQ(recommendations_of(d).front().lines, "MALLOC_ARENA_MAX=2 ./bin/parser -t4");
+  EXPECT_EQ(recommendations_of(d).size(), 4u);  // and Freehold, which helps, too
+}
+
+TEST(DoctorFindings, OfWhatWentWrong_AreAllThere) {
+  Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
+  d.verdict.noisy = true;
+  d.experiment.complete = false;
+  d.signal = 2;
+  d.experiment.cells.back().trials.resize(1);
+  d.experiment.cells[14].failure = "SIGSEGV";
+  auto recorded = attribution_with(3);
+  recorded.dropped = 1'234'567;
+  d.recorded = std::make_shared<const Attribution>(recorded);
+  const std::string text = joined(findings_of(d));
+  for (const char* part :
+       {"Interrupted", "With jemalloc and 3 CPUs the program ended otherwise than it does by itself: SIGSEGV.",
+        "busy with something else", "run only once", "would change: 0.6 times with glibc with 2 arenas", "6% slower",
+        "1.2 million records", "counter.cpp:8"})
+    EXPECT_TRUE(has(text, part)) << part << "\n" << text;
+}
+
+TEST(Format, AreNoMoreExactThanTheirRange) {
+  EXPECT_EQ(percent_text(Estimate{0.5, 0.61, 0.7}), "60% (50 to 70%)");
+  EXPECT_EQ(percent_text(Estimate{0.605, 0.612, 0.622}), "61% (61 to 62%)");
+  EXPECT_EQ(percent_text(Estimate{0.2, 0.43, 0.71}), "40% (20 to 70%)");
+  EXPECT_EQ(percent_text(Estimate{0.3, 0.3, 0.3}), "30%");
+  EXPECT_EQ(percent_text(0.001), "less than 1%");
+  EXPECT_EQ(times_text({1.8, 1.9, 2.0}), "1.9 times (1.8 to 2.0)");
+  EXPECT_EQ(times_text({1.91, 1.93, 1.94}), "1.93 times (1.91 to 1.94)");
+  EXPECT_EQ(times_text({4.2, 7.1, 9.8}), "7 times (4 to 10)");
+  EXPECT_EQ(times_text({1.9, 1.9, 1.9}), "1.9 times");
+  EXPECT_EQ(seconds_text(0.0831), "83.1 ms");
+  EXPECT_EQ(count_text(3400), "3,400");
+  EXPECT_EQ(count_text(1.23e6), "1.2 million");
+}
+
+TEST(Format, FrameWithoutSource_IsNamedByItsFunction) {
+  EXPECT_EQ(short_text({"parse", "/src/a/parse.cpp", 210, "/bin/p", false}), "parse.cpp:210");
+  EXPECT_EQ(short_text({"parse", "", 0, "/usr/lib/libp.so.1", false}), "parse in libp.so.1");
+  EXPECT_EQ(short_text({std::string(100, 'x'), "", 0, "", false}), std::string(60, 'x') + "…");
+}
+
+}  // namespace
+}  // namespace freehold::cli::doctor
