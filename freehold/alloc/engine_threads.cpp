@@ -1,7 +1,6 @@
 // Threads' caches, from a thread's first call that needs one to the thread's end, and the purger thread, which exists while
 // the program has threads of its own.
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
