@@ -62,7 +62,8 @@ class Exec {
 
   int run() {
     while (interrupts_->arrived() == 0) {
-      const bool some = read_and_submit() | collect();
+      const bool submitted = read_and_submit();
+      const bool some = collect() || submitted;
       write_ended();
       if (!output_.flush(*interrupts_)) break;
       if (!broken_.empty()) throw Failure(kExitExecError, fmt::format("no worker can be started: {}", broken_));
