@@ -386,7 +386,7 @@ TEST(TaskTable_Model, TwoPriorities_WorkerDies_TheHigherFirstAndBothRun) {
   const Result result = two_priorities<Shipped>();
   EXPECT_TRUE(result.ok()) << result;
 }
-// A client that sleeps on its calls, for any of its tasks; the worker may die before or after it ends the task.
+// A client that sleeps until any of its tasks ends; the worker may die before or after it ends the task.
 template <class Table>
 Result called_back() {
   return sim::explore({.name = "table/callback", .preemptions = 2, .stale = 1, .crashes = 1, .mortal = 1, .print = false},

@@ -105,13 +105,13 @@ TEST_F(ProcessCApi_Unit, AttachedByName_TasksRunUntilTheServerIsGone) {
   std::optional<freehold::ProcessPool> server(std::in_place, how);
   const freehold::process::NamedSocket socket(name);
   ASSERT_TRUE(socket.ok()) << socket.error();
-  std::thread guests([&] {
+  std::thread accepting([&] {
     int peer = -1;
     while ((peer = socket.accept()) < 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     server->serve(peer);
   });
   freehold_pool* const attached = api_.freehold_pool_attach(name.c_str(), error, sizeof error);
-  guests.join();
+  accepting.join();
   ASSERT_NE(attached, nullptr) << error;
   const auto call = [&](const std::string& input) {
     return api_.freehold_pool_call(attached, input.data(), input.size(), output_, sizeof output_, &bytes_, &detail_);
