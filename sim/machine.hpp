@@ -227,7 +227,7 @@ class Machine {
   void step();
   void point();
   void hand_over(std::uint32_t enabled);
-  void leave();  // it cannot go on: somebody else does, or the phase ends
+  void leave();  // it cannot go on: another thread does, or the phase ends
   void end();    // it is over, and a thread that waits for that goes on
   void perhaps_die();
   void sleep(const void* on, const Site& site);

@@ -27,7 +27,8 @@ class Chooser {
   // Prepares the next execution. Returns false if there is none.
   virtual bool begin() = 0;
 
-  // Who runs next: a bit of `enabled`, which is not 0. `current` ran last; leaving it while it is enabled is a preemption.
+  // The thread that runs next: a bit of `enabled`, which is not 0. `current` ran last; leaving it while it is enabled is a
+  // preemption.
   virtual unsigned schedule(unsigned current, std::uint32_t enabled) = 0;
 
   // One of 0 … count-1; count is 2 to 32.

@@ -97,7 +97,7 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned cpu) noexcept {
   Extent& extent = extents_[static_cast<unsigned>(kind)];
   std::uint32_t c;
   std::size_t end;
-  for (;; ++extent.next) {  // somebody else's mapping in a chunk stays there: the next one serves
+  for (;; ++extent.next) {  // a foreign mapping in a chunk stays there: the next one serves
     c = next_chunk(kind);
     if (c == Chunks::kNoChunk) return false;
     end = (std::size_t{c} + 1) * kChunkSpans;
@@ -214,7 +214,7 @@ void Arena<A, Config, Pages>::regret_fresh(const TakenSpans& t, unsigned n, std:
   if (BudgetType::is_soon(t.purged_at, now)) budget_.regret(static_cast<std::int64_t>((n - t.dirty) * kSpanBytes), now);
 }
 
-// Puts spans that are nobody's among the free ones; they may hold pages.
+// Puts the caller's spans among the free ones; they may hold pages.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::give_spans(SpanIndex first, unsigned n, std::uint64_t now, bool just_now) noexcept {
   chunks_.give(first, n, true, static_cast<std::uint32_t>(now), just_now);
@@ -222,7 +222,7 @@ void Arena<A, Config, Pages>::give_spans(SpanIndex first, unsigned n, std::uint6
   note_due();
 }
 
-// The same for spans that nobody touched since they were taken: what was clean is.
+// The same for spans that were not touched since they were taken: clean ones are still clean.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::give_untouched(const TakenSpans& t, unsigned n) noexcept {
   chunks_.give_untouched(t, n);

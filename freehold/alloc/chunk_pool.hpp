@@ -133,7 +133,7 @@ class ChunkPool {
   [[nodiscard]] std::uint64_t dirty_among(std::uint32_t c, std::uint64_t bits) const noexcept {
     return chunks_[c].dirty.load(std::memory_order_relaxed) & bits;
   }
-  // Gives `free` back, of which `dirty` may hold pages. Returns the spans among them that were free already: somebody freed
+  // Gives `free` back, of which `dirty` may hold pages. Returns the spans among them that were free already: a thread freed
   // them twice.
   [[nodiscard]] std::uint64_t unreserve(std::uint32_t c, std::uint64_t free, std::uint64_t dirty,
                                         std::uint32_t now) noexcept {

@@ -13,7 +13,7 @@ namespace freehold::alloc {
 // Null: there is none, or another thread is in it. Pre: the caller is the cache's owner, and inside by the cache's mark.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 typename Core<A, Config, Pages, Clock>::Runs* Core<A, Config, Pages, Clock>::own_runs(Cache& cache) noexcept {
-  // After our mark was set: either we see that it is closed, or whoever closed it sees the mark.
+  // After our mark was set: either we see that it is closed, or the thread that closed it sees the mark.
   return cache.runs_closed.load(Config::RunOrders::kAskClosed) == 0 ? cache.runs : nullptr;
 }
 

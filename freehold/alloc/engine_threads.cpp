@@ -81,7 +81,7 @@ void thread_ends_without_key(void* cache) noexcept {
   end_purger_if_alone();
 }
 
-// Asks for a call when the calling thread ends. False: nobody would give the cache back.
+// Registers for a call when the calling thread ends. False: the cache would not be given back.
 [[nodiscard]] bool register_thread_exit(NativeCache* cache) noexcept {
   if (g_key != kNoKey) return ::pthread_setspecific(g_key, cache) == 0;
   if (&__cxa_thread_atexit_impl == nullptr) return false;
@@ -98,7 +98,7 @@ void thread_ends_without_key(void* cache) noexcept {
 
 void look_for_dead_threads() noexcept {
   const std::uint64_t threads = g_core.threads();
-  std::uint64_t look_at = g_look_at.load(std::memory_order_relaxed);  // relaxed: who changes it, looks
+  std::uint64_t look_at = g_look_at.load(std::memory_order_relaxed);  // relaxed: the thread that changes it looks
   if (threads < look_at || ::getpid() != g_process) return;
   if (!g_look_at.compare_exchange_strong(look_at, UINT64_MAX, std::memory_order_relaxed)) return;
   {

@@ -136,7 +136,7 @@ class SummaryTree {
   void set_from(unsigned level, std::uint32_t i, unsigned stripe) noexcept {
     for (; level < levels_; ++level, i >>= 6) {
       Word& word = at(level, i >> 6, stripe);
-      if ((word.load(std::memory_order_seq_cst) & base::bit(i & 63)) != 0) return;  // whoever set it sees to the rest
+      if ((word.load(std::memory_order_seq_cst) & base::bit(i & 63)) != 0) return;  // the thread that set it sets the rest
       word.fetch_or(base::bit(i & 63), std::memory_order_seq_cst);
     }
   }

@@ -324,7 +324,7 @@ class WordPool {
       from = span + 1;
       if (const unsigned proper = stripe_of(span); proper != stripe && has_slots(span)) {
         // Before it leaves this stripe: it is always in one. Others may move it, too, back to here or on, and rely on a bit
-        // that is about to be cleared: so whoever has cleared one looks whether the other still stands.
+        // that is about to be cleared: so a thread that has cleared one looks whether the other still stands.
         tree_.set(span, proper);
         tree_.retire(span, [&] { return has_slots(span) && !tree_.test(span, proper); }, stripe);
         if (max_foreign_spans != 0) continue;  // else take what is at hand

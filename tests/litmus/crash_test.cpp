@@ -1,5 +1,5 @@
-// Threads that stop for ever: every step is a place to die, the dead take no step and wake nobody, and who awaits an end
-// has what the dead one did in its past.
+// Threads that stop for ever: every step is a place to die, the dead take no step and wake no thread, and a thread that
+// awaits an end has what the dead one did in its past.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -95,7 +95,7 @@ TEST(Crash, AwaitEnd_OfOneWhoSleeps_Deadlock) {
   });
   EXPECT_EQ(result.failure, Failure::kDeadlock) << result;
 }
-// The two who sleep have to be seen together, whoever fell asleep first.
+// The two sleepers have to be seen together, in whichever order they fell asleep.
 TEST(Crash, AwaitEnd_WhileAnotherSleeps_DeadlockFound) {
   const Result result = explore({.name = "crash/both sleep", .preemptions = 2, .stale = 0}, [](Execution& run) {
     Word word{0};
@@ -106,7 +106,7 @@ TEST(Crash, AwaitEnd_WhileAnotherSleeps_DeadlockFound) {
   });
   EXPECT_EQ(result.failure, Failure::kDeadlock) << result;
 }
-// Random programs: the reduction loses no outcome of a crash, nor what who awaits it sees.
+// Random programs: the reduction loses no outcome of a crash, nor what a thread that awaits it sees.
 TEST(Crash, Reduction_SameOutcomes) {
   std::set<std::uint32_t> outcomes[2];
   for (const bool reduction : {false, true}) {

@@ -211,7 +211,7 @@ TEST(Litmus, StoreBuffering_AcqRelExchangeOfAnotherLocation_BothOld) {
                   .contains("00"));
 }
 
-// A heavy fence is a full one in every thread: whoever has a light fence there need pay nothing (membarrier).
+// A heavy fence is a full one in every thread: a thread with a light fence there need pay nothing (membarrier).
 template <bool kFirstHeavy, bool kSecondHeavy>
 const std::vector<Body> kStoreBufferingMembarrier = {
     [](Shared& s) {
@@ -344,7 +344,7 @@ TEST(Litmus, Coherence_TwoReaders_AgreeOnTheOrderOfStores) {
   EXPECT_FALSE(seen.contains("1221"));
   EXPECT_FALSE(seen.contains("2112"));
 }
-// What one thread has read, whoever it synchronises with cannot miss (coherence through happens-before).
+// A value that one thread has read, a thread that it synchronises with cannot miss (coherence through happens-before).
 TEST(Litmus, Coherence_ReadHandedOn_NeverBackwards) {
   const Outcomes seen = outcomes_of({[](Shared& s) { s.x.store(1, kRelaxed); },
                                      [](Shared& s) {

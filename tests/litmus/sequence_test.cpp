@@ -48,7 +48,7 @@ Outcomes two_add(const Options& options, bool of_cpu) {
 
 TEST(Sequences, OneCpu_TwoAdd_NoneLost) { EXPECT_EQ(two_add<Sequence>(options(1), true), (Outcomes{"20", "20 again"})); }
 TEST(Sequences, OneCpuEach_TwoAddToTheirOwn_NeverPreempted) {
-  // No preemption, no move: nobody need try again.
+  // No preemption, no move: no thread need try again.
   EXPECT_EQ(two_add<Sequence>(options(2, 0), true), (Outcomes{"11"}));
 }
 TEST(Sequences, TwoCpus_TwoAddToTheirCpus_NoneLost) {
@@ -92,7 +92,8 @@ TEST(Sequences, InterruptedBeforeAStore_NotStored) {
         if (sequence.store(first, i)) (void)sequence.commit(second, i);
       });
     }
-    // Whoever committed last had made its first store last, but a later one that never committed may have made its own.
+    // The thread that committed last had made its first store last, but a later one that never committed may have made its
+    // own.
     run.check([&] { SIM_CHECK(second.load() == 0 || first.load() != 0); });
   });
   EXPECT_TRUE(result.ok()) << result;

@@ -294,7 +294,7 @@ Result tick_against_claim_and_drain(Options options) {
   });
 }
 
-// The last slots of two words of a span come back at the same time: somebody must notice that the span is free, and of
+// The last slots of two words of a span come back at the same time: one thread must notice that the span is free, and of
 // a thread that looks in between, that it is not.
 template <class Traits>
 Result drain_against_drain(Options options, bool tick) {

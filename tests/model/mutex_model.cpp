@@ -110,7 +110,7 @@ TEST(Mutex_Mutants, RelaxedGive_Race) {
 struct NobodyIsWoken : SimAtomics {
   static void notify_one(atomic<std::uint32_t>&) noexcept {}
 };
-// A sleeper does not mark the lock, so who gives it back does not know of the sleeper.
+// A sleeper does not mark the lock, so the thread that unlocks it does not know of the sleeper.
 template <class T>
 class UnmarkedAtomic : public sim::atomic<T> {
  public:

@@ -1,7 +1,7 @@
 // alloc::PurgerState on the simulated machine, with what is due as the arena keeps it: a bit in a set, and a note that
 // something is due. Oracle: what was freed goes back although nobody frees afterwards (a purger that sleeps beside it would
-// make the thread that waits for it wait for ever); of those who end the purger each comes back, one of them having joined
-// it, and what the starter wrote is visible to the purger and to the joiner.
+// make the thread that waits for it wait for ever); of the threads that end the purger each comes back, one of them having
+// joined it, and what the starter wrote is visible to the purger and to the joiner.
 #include <gtest/gtest.h>
 
 #include "freehold/alloc/purger_state.hpp"
@@ -100,7 +100,7 @@ class World {
   A::var<int> stack_{0};
 };
 
-// Two threads free; whoever is ready last ends the purger.
+// Two threads free; the one that is ready last ends the purger.
 template <class Traits>
 Result frees_then_end(sim::Options options) {
   return sim::explore(options, [](sim::Execution& run) {
@@ -135,7 +135,7 @@ Result free_beside_falling_asleep(sim::Options options) {
   });
 }
 
-// The thread gives up; whoever starts the next one joins it.
+// The thread gives up; the thread that starts the next one joins it.
 template <class Traits>
 Result gives_up(sim::Options options) {
   return sim::explore(options, [](sim::Execution& run) {

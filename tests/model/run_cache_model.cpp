@@ -255,7 +255,7 @@ struct OpenRelaxed : Faithful {
     static constexpr auto kOpen = std::memory_order_relaxed;
   };
 };
-// Whoever reclaims does not make others see what it has closed.
+// The reclaiming thread does not make others see that it has closed them.
 struct NoHeavyFence : Faithful {
   struct Atomics : sim::SimAtomics {
     static void heavy_fence() noexcept {}

@@ -112,7 +112,7 @@ class World {
 
   // ---- what threads do
 
-  // Takes up to `want` slots; the stamps show whether somebody else has them.
+  // Takes up to `want` slots; the stamps show whether another thread has them.
   Taken take(Cursor& cursor, unsigned want, unsigned tag = 1, unsigned max_foreign_spans = 0) {
     const Taken t = take_verified(cursor, want, tag, max_foreign_spans);
     acquired(t);
@@ -233,7 +233,7 @@ using Held = std::vector<Taken>;
 
 // ---- scenarios: each is a template over the traits, so that the mutants run them too
 
-// One slot goes round: whoever finds it gives it back.
+// One slot goes round: the thread that finds it gives it back.
 template <class Traits>
 Result refill_against_drain(Options options) {
   options.name += "refill/drain";

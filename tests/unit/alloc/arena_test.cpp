@@ -300,7 +300,7 @@ TEST(Arena, ForeignMappingInside_IsLeftAloneAndMemoryGrowsElsewhere) {
   Native arena(small_settings(16 * kMiB));
   ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
   ASSERT_NE(arena.run(1).first, kNoSpan);
-  // Somebody settles in the third chunk and in the sixth.
+  // A foreign mapping lies in the third chunk and in the sixth.
   for (const unsigned chunk : {2U, 5U}) {
     void* const place = arena.memory(chunk * kChunkSpans) + 3 * kSpan;
     ASSERT_TRUE(os::Pages::map_at(place, kSpan));

@@ -306,7 +306,7 @@ TEST(DirectBlocks, Adopt_TakesTheContentAndLeavesTheRangeMapped) {
   EXPECT_TRUE(blocks.check());
 }
 
-// Many small mappings of one program would use up what the system allows it: whoever made them small keeps them elsewhere.
+// Many small mappings of one program would use up what the system allows it: blocks that became small are kept elsewhere.
 TEST(DirectBlocks, SmallMappings_MadeByAdoptingOrShrinking_AreBounded) {
   constexpr std::size_t kMost = 1024;
   TestBlocks adopting, shrinking;
