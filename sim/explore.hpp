@@ -18,9 +18,9 @@
 // FREEHOLD_SIM_PREEMPTIONS and FREEHOLD_SIM_STALE more of these, and FREEHOLD_SIM_TIMES as many random executions; a bounded
 // search then counts as complete when it comes to its limit of executions. script/soak does that.
 //
-// The rules of a scenario: it is deterministic but for what goes through SimAtomics; threads talk through SimAtomics
-// only (other shared variables may record, they may not steer); a thread body owns no heap memory across an access,
-// because an execution that is cut short abandons its threads where they stand. One explore() at a time in a process.
+// The rules of a scenario. It is deterministic but for accesses through SimAtomics. Threads talk through SimAtomics only:
+// other shared variables may record, they may not steer. A thread body owns no heap memory across an access, because an
+// execution that is cut short abandons its threads where they stand. One explore() at a time in a process.
 #pragma once
 #include <cstddef>
 #include <cstdint>

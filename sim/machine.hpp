@@ -1,13 +1,13 @@
 // The simulated machine: up to seven threads as fibres, and a memory as weak as C++20 lets it be (the limits are in
 // sim/README.md). One thread runs at a time; before each access to an atomic it asks the strategy which thread goes next.
 //
-// A location keeps its stores in modification order, which is the order of execution. What a thread may read follows
-// from two vector clocks, joined along every synchronisation:
+// A location keeps its stores in modification order, which is the order of execution. The stores that a thread may read
+// follow from two vector clocks, joined along every synchronisation:
 //   hb    the accesses that happen before its next one: decides data races
 //   seen  those of hb, and what fences of seq_cst let it see in addition: decides which stores are too old to be read.
 // Each store notes, for each thread, the clock at which the thread first saw it (wrote it or read it). A load walks back
 // from the newest store and may stop anywhere up to the first store that something in its `seen` has seen: coherence and
-// happens-before in one comparison. Lane 7 of `seen` holds the number of the last seq_cst fence, and of a store's
+// happens-before in one comparison. Element 7 of `seen` holds the number of the last seq_cst fence, and of a store's
 // clocks the number of the first seq_cst access to see it: the order S of the standard, which is the order of execution.
 //
 // A state is identified by a hash of what each thread has read so far and from whom (the happens-before graph), so that

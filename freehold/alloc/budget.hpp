@@ -7,7 +7,7 @@
 //
 // The rule holds at every moment, not after a delay: a program that frees everything and then sleeps leaves little behind,
 // although none of its threads runs. *Regret* makes that cheap for a program whose use rises and falls: memory that is asked
-// for within a second of its return to the system raises the allowance by twice as much, up to kRegretBytes, and up to the
+// for within a second of its return to the system raises the allowance by twice as much. The most is kRegretBytes, or the
 // largest size seen where the purger thread gives memory back in time. Seconds without regret halve it. *Pages that cannot
 // go back* hold free slots beside slots in use, as the last search found.
 //

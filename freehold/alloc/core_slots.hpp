@@ -1,5 +1,5 @@
-// What happens when a thread's array is empty or full; see core.hpp. Each step calls those that are indented below it, and
-// returns.
+// The slow paths of malloc and free: a thread's array is empty (refill) or full (drain); see core.hpp. Each step calls those
+// that are indented below it, and returns.
 //
 //   refill(c)                           the array of class c is empty
 //     grow                                it doubles, if the caches' budget has room

@@ -1,5 +1,5 @@
-// The functions of engine.hpp: the slow halves of malloc and free, and the rest of the family. What else the process's
-// engine consists of: engine_state.hpp.
+// The functions of engine.hpp: the slow halves of malloc and free, and the rest of the family. engine_state.hpp lists the
+// other files of the process's engine.
 #include "freehold/alloc/engine.hpp"
 
 #include <unistd.h>

@@ -1,7 +1,8 @@
-// The whole engine on simulated cores (sim/engine): what a malloc and its free cost in coherence misses and lock hand-overs
-// on 4, 16 and 64 cores, by workload and size, in steps of one access (the worst case: the cores do nothing but malloc and
-// free). Held in three ways: near the golden figures; flat from 4 cores on, but for the rows of kNotFlat; and without a
-// lock, but for the rows of kLocked. --rewrite-golden on the command line rewrites the file, and the commit says why.
+// The whole engine on simulated cores (sim/engine): the cost of a malloc and its free in coherence misses and lock
+// hand-overs on 4, 16 and 64 cores, by workload and size. Cores take turns of one access and do nothing but malloc and free,
+// which is the worst case. Held in three ways: near the golden figures; flat from 4 cores on, but for the rows of kNotFlat;
+// and without a lock, but for the rows of kLocked. --rewrite-golden on the command line rewrites the file, and the commit
+// says why.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The page source fails at the k-th call, for every k of a scripted life: the answer is null (or what was there before), and
-// nothing is lost: what was allocated keeps its content and can be freed, and with the source healed the machine holds as
-// many blocks as one that never saw a fault.
+// The page source fails at the k-th call, for every k of a scripted life. The answer is null (or the former block), and
+// nothing is lost: blocks keep their content and can be freed. With the source healed the machine holds as many blocks as
+// one that never saw a fault.
 #include <gtest/gtest.h>
 
 #include <memory>

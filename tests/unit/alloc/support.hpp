@@ -1,4 +1,4 @@
-// What the tests of arena and core stand on: page sources that fail on request and can be looked into, a clock that is set
+// Support for the tests of arena and core: page sources that fail on request and can be looked into, a clock that is set
 // by hand, a small configuration, and a thread's way through a core without the engine around it.
 #pragma once
 #include <gtest/gtest.h>
