@@ -23,8 +23,15 @@ struct SteppedSizes {
 
   // The number of the smallest size that holds `bytes`. Pre: 1 <= bytes <= MaxBytes.
   [[nodiscard]] static constexpr unsigned number_of(std::size_t bytes) noexcept {
+    return bytes - 1 < FineBytes ? fine_number_of(bytes) : coarse_number_of(bytes);
+  }
+  // The same for callers that know: bytes <= FineBytes.
+  [[nodiscard]] static constexpr unsigned fine_number_of(std::size_t bytes) noexcept {
+    return First + static_cast<unsigned>((bytes - 1) / Granule);
+  }
+  // And bytes > FineBytes.
+  [[nodiscard]] static constexpr unsigned coarse_number_of(std::size_t bytes) noexcept {
     const std::size_t last = bytes - 1;
-    if (last < FineBytes) return First + static_cast<unsigned>(last / Granule);
     const unsigned top = static_cast<unsigned>(std::bit_width(last)) - 1;
     const auto step = static_cast<unsigned>(last >> (top - 3));  // 8 … 15
     return First + kFine + (top - kFineShift) * kPerDoubling + step - kPerDoubling;

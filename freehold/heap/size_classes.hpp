@@ -28,8 +28,8 @@ struct HeapClasses {
   [[nodiscard]] static constexpr unsigned class_of(std::size_t bytes, std::size_t alignment) noexcept {
     if (alignment < kGranule) alignment = kGranule;
     bytes = base::align_up(bytes == 0 ? 1 : bytes, alignment);
-    unsigned c = Sizes::number_of(bytes);
-    if (bytes <= kFineBytes) return c;
+    if (bytes <= kFineBytes) return Sizes::fine_number_of(bytes);
+    unsigned c = Sizes::coarse_number_of(bytes);
     while (slot_bytes(c) % alignment != 0) ++c;  // ends at a power of two
     return c;
   }
