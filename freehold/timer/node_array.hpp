@@ -6,7 +6,8 @@
 //   out, handed out again as it was left, and never destroyed: its destructor must have nothing to do.
 //
 // A Node has get_next() and set_next(std::uint32_t), which the free list uses while the node is not handed out.
-// Threads: as the policy says; allocate() and free() under a lock of a few instructions, and a system call when the array grows.
+// Threads: as the policy says; allocate() and free() under a lock of a few instructions, and a system call when the array
+// grows.
 #pragma once
 #include <algorithm>
 #include <cstddef>

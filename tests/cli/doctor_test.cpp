@@ -1,5 +1,5 @@
-// freehold doctor from outside: options, what it leaves behind, and programs that misbehave. What it says of programs with a
-// known fault is tests/doctor's business.
+// freehold doctor from outside: options, what it leaves behind, and programs that misbehave. Its verdicts on programs with a
+// known fault are tested in tests/doctor.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 // An idle process gives memory back: nothing is called, no option is set. Bounds are in MiB of private resident memory, of
-// 269 that were in use. Other mallocs on Linux 6.18, two CPUs: none kept, sleeps or pairs: glibc 76, jemalloc 278, mimalloc
-// 271; every 20th kept: 273, 278, 271, and where blocks are held 273, 248, 272; four threads, none kept: 76, 272, 263; a
-// quarter kept: 200, 293, 264; a sawtooth: 17, 265, 261 (page faults on the way: 628,000, 70,000, 67,000).
+// 269 that were in use. Other mallocs on Linux 6.18, two CPUs. None kept, sleeps or pairs: glibc 76, jemalloc 278, mimalloc
+// 271. Every 20th kept: 273, 278, 271, and where blocks are held 273, 248, 272. Four threads, none kept: 76, 272, 263; a
+// quarter kept: 200, 293, 264. A sawtooth: 17, 265, 261 (page faults on the way: 628,000, 70,000, 67,000).
 #include "tests/memory_return/memory_return.hpp"
 
 namespace freehold::test {

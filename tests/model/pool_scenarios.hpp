@@ -1,8 +1,8 @@
-// What threads do with a pool on the simulated machine, whichever pool it is.
+// Scenarios of threads with a pool on the simulated machine, for any pool.
 //
 // The oracles: every slot carries a plain stamp that its holder writes and finds again, so a slot handed out twice, or
-// before its former holder was done with it, is a data race or a wrong stamp; a pool that promises to find the last slot may
-// answer "none" only if there was none; when all threads have ended, every slot is found again, each once, and the pool's
+// before its former holder was done with it, is a data race or a wrong stamp. A pool that promises to find the last slot may
+// answer "none" only if there was none. When all threads have ended, every slot is found again, each once, and the pool's
 // own check_invariants() holds.
 #pragma once
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The wheel for any thread under every interleaving within the bounds: an owner that advances against threads that set,
 // cancel and destroy. The oracle is a ledger: every arming ends in exactly one of a call, a cancel() that said true, or a
-// destroy(); no call comes before its time, and none is missing when all times have come; what a thread did before set() is
-// visible to the callback (a race on plain data else). Each order weakened by one step, and mutants of the protocol, are
-// caught.
+// destroy(). No call comes before its time, and none is missing when all times have come. The writes of a thread before
+// set() are visible to the callback, else there is a race on plain data. Each order weakened by one step, and mutants of the
+// protocol, are caught.
 #include <gtest/gtest.h>
 
 #include <array>

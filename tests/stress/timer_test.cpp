@@ -1,7 +1,6 @@
 // Real threads on the structures that any thread may use: setters, cancellers and destroyers against an owner that advances.
-// The ledger of each timer: what was armed was called or cancelled, or was armed when it was destroyed; every context is
-// given back to the heap when its timer was destroyed and no callback of it can run, so that a late call is a use after
-// free.
+// The ledger of each timer: every arming ended in a call, in a cancel, or with the timer. Every context goes back to the
+// heap when its timer was destroyed and no callback of it can run, so that a late call is a use after free.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,15 +1,14 @@
 // A component that does what its input says: "echo TEXT", "pid", "size N" (so many bytes), "slow TEXT" (an echo that takes
-// 0.3 ms), "sleep MS", "hang", "stop", "crash", "exit N", "fail N", "hold MIB", "once FILE" (crashes unless the file is
-// there, which it makes), "log FILE" (adds a byte to the file and crashes), "count FILE" (adds a byte and takes 0.15 s),
-// "patricide FILE" (kills the supervisor unless the file is there, which it makes), "open" (descriptors), "openexec" (those
-// of a program that it runs), "fork" (a child of it returns from the component, too, and first), "leave FILE" (a child lives
-// on, its number in the file), "leavehang FILE" (and so does the task), "wild SEED N" (writes N times into the table's
-// words), "header" (and over its first 64 bytes), "again" (makes running tasks ready), "over" (writes a page beyond its
-// output), "say TEXT" (on standard error, and exits with 3), "refuse N FILE"
-// (returns N and adds a byte to the file, unless that has two; then an echo), "note X FILE" (adds X to the file),
-// "read FILE", "write FILE", "run FILE", "socket" (the errno of that), "last TEXT" (all of its output is the input's
-// last letter), "full"
-// (all of its output), "fill" (the same, and crashes).
+// 0.3 ms), "sleep MS", "hang", "stop", "crash", "exit N", "fail N", "hold MIB". Also "once FILE" (crashes unless the file is
+// there, which it makes), "log FILE" (adds a byte to the file and crashes), "count FILE" (adds a byte and takes 0.15 s).
+// Also "patricide FILE" (kills the supervisor unless the file is there, which it makes). Also "open" (descriptors),
+// "openexec" (those of a program that it runs), "fork" (a child of it returns from the component, too, and first), "leave
+// FILE" (a child lives on, its number in the file), "leavehang FILE" (and so does the task). Also "wild SEED N" (writes N
+// times into the table's words), "header" (and over its first 64 bytes), "again" (makes running tasks ready), "over" (writes
+// a page beyond its output), "say TEXT" (on standard error, and exits with 3). Also "refuse N FILE" (returns N and adds a
+// byte to the file, unless that has two; then an echo). Also "note X FILE" (adds X to the file), "read FILE", "write FILE",
+// "run FILE" and "socket" (the errno of that). Also "last TEXT" (all of its output is the input's last letter), "full" (all
+// of its output), "fill" (the same, and crashes).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>

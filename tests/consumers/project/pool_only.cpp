@@ -1,4 +1,4 @@
-// Who asks for a part has that part: the process's malloc is still libc's.
+// A program that asks for a part gets that part alone: the process's malloc is still libc's.
 #include <dlfcn.h>
 
 #include <cstdlib>

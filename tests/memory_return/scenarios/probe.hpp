@@ -1,5 +1,5 @@
-// What the scenarios of this folder measure with. Nothing here comes from the malloc under test: tables are shared mappings,
-// which /proc counts apart from private memory, and /proc is read into buffers on the stack.
+// The measuring functions of this folder's scenarios. Nothing here comes from the malloc under test: tables are shared
+// mappings, which /proc counts apart from private memory, and /proc is read into buffers on the stack.
 #pragma once
 #include <dirent.h>
 #include <sys/mman.h>

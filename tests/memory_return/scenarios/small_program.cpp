@@ -1,5 +1,5 @@
-// What a small program pins under mlockall, what it is accounted under strict overcommit, and whether trimmed memory stays
-// away.
+// Prints the memory that a small program pins under mlockall and the memory that it is charged under strict overcommit, and
+// whether trimmed memory stays away.
 #include <sys/mman.h>
 
 #include "tests/memory_return/scenarios/probe.hpp"
