@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
 namespace freehold::cli {
 namespace {
 
