@@ -16,8 +16,8 @@ struct Invocation {
 void add_run(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 // These two belong to the command of add_doctor().
-void add_doctor_attach(CLI::App& doctor, Invocation& invocation);
-void add_doctor_compare(CLI::App& doctor, Invocation& invocation);
+void add_doctor_attach(Command& doctor, Invocation& invocation);
+void add_doctor_compare(Command& doctor, Invocation& invocation);
 void add_scale(CLI::App& app, Invocation& invocation);
 void add_pools(CLI::App& app, Invocation& invocation);
 void add_simulate(CLI::App& app, Invocation& invocation);

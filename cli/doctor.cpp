@@ -2,9 +2,6 @@
 // Runs the program under several allocators on one CPU and on all, records it, and says what that means. docs/doctor.md.
 #include <fmt/format.h>
 #include <unistd.h>
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -279,72 +276,59 @@ int run_doctor(const DoctorOptions& options, const std::vector<std::string>& pro
   return failed ? kExitPartial : 0;
 }
 
-void add_options_of_experiment(CLI::App& command, DoctorOptions& options) {
-  command.add_option("--threads", options.threads, "Numbers of threads to try, as --env or --arg tells them [1,2,4… CPUs]")
-      ->type_name("LIST");
-  command.add_option("--env", options.env, "Environment variable that says how many threads: OMP_NUM_THREADS")
-      ->type_name("NAME");
-  command.add_option("--arg", options.arg, "Arguments that say how many threads, with {n} for the number: '-t {n}'")
-      ->type_name("TEXT");
-  command.add_option("--work", options.work, "fixed: threads share the work; per-thread: each brings its own; auto [auto]")
-      ->type_name("KIND");
-  command
-      .add_option("--allocators", options.allocators,
-                  "freehold, arenas, padded, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH [all]")
-      ->type_name("LIST");
-  command.add_option("--budget", options.budget, "Total time limit of all runs [100s]")->type_name("TIME");
-  command.add_option("--repeat", options.repeat, "Run every trial N times, without a time limit")->type_name("N");
+void add_options_of_experiment(Command& command, DoctorOptions& options) {
+  command.add_option("--threads", options.threads, "Numbers of threads to try, as --env or --arg tells them [1,2,4… CPUs]",
+                     "LIST");
+  command.add_option("--env", options.env, "Environment variable that says how many threads: OMP_NUM_THREADS", "NAME");
+  command.add_option("--arg", options.arg, "Arguments that say how many threads, with {n} for the number: '-t {n}'", "TEXT");
+  command.add_option("--work", options.work, "fixed: threads share the work; per-thread: each brings its own; auto [auto]",
+                     "KIND");
+  command.add_option("--allocators", options.allocators,
+                     "freehold, arenas, padded, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH [all]",
+                     "LIST");
+  command.add_option("--budget", options.budget, "Total time limit of all runs [100s]", "TIME");
+  command.add_option("--repeat", options.repeat, "Run every trial N times, without a time limit", "N");
   command.add_flag("--quick", options.quick, "Short for --budget 20s");
-  command.add_option("--stdin", options.input, "File for the program's standard input [/dev/null]")->type_name("FILE");
-  command.add_option("--output", options.output, "show: write the program's output to standard error; hide [hide]")
-      ->type_name("WHAT");
+  command.add_option("--stdin", options.input, "File for the program's standard input [/dev/null]", "FILE");
+  command.add_option("--output", options.output, "show: write the program's output to standard error; hide [hide]", "WHAT");
   command.add_flag("--allow-failure", options.allow_failure,
                    "Accept a program that exits with an error; every run must then exit as the first one did");
 }
 
-void add_options_of_servers(CLI::App& command, DoctorOptions& options) {
-  command
-      .add_option("--for", options.serve_for, "End the program after this time: it is a server that does not end by itself")
-      ->type_name("TIME");
-  command.add_option("--load", options.load, "Shell command that uses the program while it serves")->type_name("COMMAND");
-  command.add_option("--ready", options.ready, "Shell command that succeeds once the program is ready [it listens]")
-      ->type_name("COMMAND");
-  command.add_option("--ready-after", options.ready_after, "Time to wait before the server counts as ready")
-      ->type_name("TIME");
-  command
-      .add_option("--throughput", options.throughput,
-                  "Regular expression for the load's output, with a group around units a second [the load's time counts]")
-      ->type_name("REGEX");
+void add_options_of_servers(Command& command, DoctorOptions& options) {
+  command.add_option("--for", options.serve_for,
+                     "End the program after this time: it is a server that does not end by itself", "TIME");
+  command.add_option("--load", options.load, "Shell command that uses the program while it serves", "COMMAND");
+  command.add_option("--ready", options.ready, "Shell command that succeeds once the program is ready [it listens]",
+                     "COMMAND");
+  command.add_option("--ready-after", options.ready_after, "Time to wait before the server counts as ready", "TIME");
+  command.add_option("--throughput", options.throughput,
+                     "Regular expression for the load's output, with a group around units a second [the load's time counts]",
+                     "REGEX");
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& app, Invocation& invocation) {
   static DoctorOptions options;
-  CLI::App* command =
-      app.add_subcommand("doctor", "Say whether the allocator is why a program does not scale: freehold doctor -- PROGRAM");
-  add_options_of_experiment(*command, options);
-  add_options_of_servers(*command, options);
-  command->add_option("--keep-recording", options.keep_recording, "Keep what the probe recorded in this folder")
-      ->type_name("FOLDER");
-  command
-      ->add_option("--export", options.exports,
-                   "Write what was recorded for a viewer: speedscope=FILE, pprof=FILE, collapsed=FILE; may be repeated")
-      ->type_name("FORMAT=FILE")
-      ->allow_extra_args(false);
-  command->add_option("--json", options.json, "Write everything as JSON; - for standard output")->type_name("FILE");
-  command->add_option("--html", options.html, "Write one self-contained page")->type_name("FILE");
-  command->add_option("--from", options.from, "Apply --fail-if and --summary to a report that --json wrote; nothing is run")
-      ->type_name("FILE");
-  options.gate.add_to(*command, "allocator > 10%");
-  add_doctor_attach(*command, invocation);
-  add_doctor_compare(*command, invocation);
-  command->footer(
+  Command command(app, "doctor", "Say whether the allocator is why a program does not scale: freehold doctor -- PROGRAM");
+  add_options_of_experiment(command, options);
+  add_options_of_servers(command, options);
+  command.add_option("--keep-recording", options.keep_recording, "Keep what the probe recorded in this folder", "FOLDER");
+  command.add_repeatable(
+      "--export", options.exports,
+      "Write what was recorded for a viewer: speedscope=FILE, pprof=FILE, collapsed=FILE; may be repeated", "FORMAT=FILE");
+  command.add_option("--json", options.json, "Write everything as JSON; - for standard output", "FILE");
+  command.add_option("--html", options.html, "Write one self-contained page", "FILE");
+  command.add_option("--from", options.from, "Apply --fail-if and --summary to a report that --json wrote; nothing is run",
+                     "FILE");
+  options.gate.add_to(command, "allocator > 10%");
+  add_doctor_attach(command, invocation);
+  add_doctor_compare(command, invocation);
+  command.footer(
       "Without a program it examines a bundled example. Ctrl-C ends it early and keeps what was finished. docs/doctor.md "
       "explains the method and the exit codes.");
-  command->callback([&invocation, command] {
-    if (command->get_subcommands().empty()) invocation.exit_code = run_doctor(options, invocation.program);
-  });
+  command.on_use([&invocation] { invocation.exit_code = run_doctor(options, invocation.program); });
 }
 
 }  // namespace freehold::cli

@@ -1,8 +1,5 @@
 // freehold doctor attach PID: what can be said of a process that runs already.
 #include <fmt/format.h>
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -52,17 +49,17 @@ int run_attach(const AttachOptions& options) {
 
 }  // namespace
 
-void add_doctor_attach(CLI::App& doctor, Invocation& invocation) {
+void add_doctor_attach(Command& doctor, Invocation& invocation) {
   static AttachOptions options;
-  CLI::App* command = doctor.add_subcommand("attach", "What can be said of a process that runs already, without a restart");
-  command->add_option("pid", options.pid, "Number of the process")->type_name("PID");
-  command->add_option("--for", options.seconds, "Watch it for so long [5s]")->type_name("TIME");
-  command->add_flag("--count-calls", options.count_calls,
-                    "Count calls of malloc for 0.3 s, which slows the process down meanwhile");
-  command->add_option("--json", options.json, "Write everything as JSON; - for standard output")->type_name("FILE");
-  command->footer(
+  Command command = doctor.add_subcommand("attach", "What can be said of a process that runs already, without a restart");
+  command.add_option("pid", options.pid, "Number of the process", "PID");
+  command.add_option("--for", options.seconds, "Watch it for so long [5s]", "TIME");
+  command.add_flag("--count-calls", options.count_calls,
+                   "Count calls of malloc for 0.3 s, which slows the process down meanwhile");
+  command.add_option("--json", options.json, "Write everything as JSON; - for standard output", "FILE");
+  command.footer(
       "The process is neither stopped nor changed. Ctrl-C ends the watching, not the process. docs/doctor-attach.md");
-  command->callback([&invocation] { invocation.exit_code = run_attach(options); });
+  command.on_use([&invocation] { invocation.exit_code = run_attach(options); });
 }
 
 }  // namespace freehold::cli

@@ -1,9 +1,6 @@
 // freehold doctor compare A.json B.json, or --before COMMAND --after COMMAND: what changed between two versions of a
 // program.
 #include <fmt/format.h>
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -87,22 +84,20 @@ int run_compare(const CompareOptions& options) {
 
 }  // namespace
 
-void add_doctor_compare(CLI::App& doctor, Invocation& invocation) {
+void add_doctor_compare(Command& doctor, Invocation& invocation) {
   static CompareOptions options;
-  CLI::App* command = doctor.add_subcommand(
+  Command command = doctor.add_subcommand(
       "compare", "What changed between two reports, or between two commands: --before './old' --after './new'");
-  command->add_option("reports", options.reports, "Two files that 'freehold doctor --json' wrote")
-      ->type_name("FILE")
-      ->expected(0, 2);
-  command->add_option("--before", options.before, "Command to compare with; words as in a shell, nothing is expanded")
-      ->type_name("COMMAND");
-  command->add_option("--after", options.after, "Command to compare; the two are run in turns")->type_name("COMMAND");
-  command->add_option("--budget", options.budget, "Time limit for all runs together [60s]")->type_name("TIME");
-  command->add_option("--repeat", options.repeat, "Run both so many times, however long it takes")->type_name("N");
-  command->add_option("--json", options.json, "Write everything as JSON; - for standard output")->type_name("FILE");
-  options.gate.add_to(*command, "time > 1.05");
-  command->footer("docs/doctor-ci.md explains the figures and the exit codes.");
-  command->callback([&invocation] { invocation.exit_code = run_compare(options); });
+  command.add_words("reports", options.reports, "Two files that 'freehold doctor --json' wrote", "FILE", 2);
+  command.add_option("--before", options.before, "Command to compare with; words as in a shell, nothing is expanded",
+                     "COMMAND");
+  command.add_option("--after", options.after, "Command to compare; the two are run in turns", "COMMAND");
+  command.add_option("--budget", options.budget, "Time limit for all runs together [60s]", "TIME");
+  command.add_option("--repeat", options.repeat, "Run both so many times, however long it takes", "N");
+  command.add_option("--json", options.json, "Write everything as JSON; - for standard output", "FILE");
+  options.gate.add_to(command, "time > 1.05");
+  command.footer("docs/doctor-ci.md explains the figures and the exit codes.");
+  command.on_use([&invocation] { invocation.exit_code = run_compare(options); });
 }
 
 }  // namespace freehold::cli

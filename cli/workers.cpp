@@ -2,9 +2,6 @@
 // a command; with --serve, other processes bring the tasks. docs/process.md explains the pool, the framing and the exit
 // codes.
 #include <fmt/format.h>
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 
 #include <array>
 #include <filesystem>
@@ -210,88 +207,67 @@ int run_workers(const WorkersOptions& options) {
   return exit_code_of(settings, results);
 }
 
-void add_worker_options(CLI::App& workers, WorkersOptions& options) {
-  CLI::App* const command = &workers;
-  command->add_option("--workers", options.workers, "Maximum number of worker processes [two for each CPU]")->type_name("N");
-  command->add_option("--entries", options.entries, "Maximum number of tasks at a time, waiting and running [256]")
-      ->type_name("N");
-  command->add_option("--limit", options.limit, "Time limit of one run of a task [none]")->type_name("MS");
-  command->add_option("--attempts", options.attempts, "Runs of a task whose workers die [3]")->type_name("N");
-  command->add_option("--idle", options.idle, "End a worker that has had no task for this long; 0: never [10000]")
-      ->type_name("MS");
-  command->add_option("--max-tasks", options.max_tasks, "Replace a worker after this many tasks [never]")->type_name("N");
-  command->add_option("--max-rss", options.max_rss, "Replace a worker that holds this much memory after a task [never]")
-      ->type_name("MIB");
-  command->add_option("--max-age", options.max_age, "Replace a worker that has lived this long [never]")->type_name("MS");
-  command->add_option("--kill-rss", options.kill_rss, "Kill a worker, even in a task, that holds this much memory [never]")
-      ->type_name("MIB");
-  command
-      ->add_option("--memory-cgroup", options.memory_cgroup,
-                   "With --kill-rss: the kernel enforces it, for workers and their children, in groups below this one")
-      ->type_name("FOLDER");
-  command->add_flag("--no-network", options.no_network, "Workers cannot make sockets");
-  command
-      ->add_option("--readable", options.readable, "Workers can open only these files and folders, and those of --writable")
-      ->type_name("PATH")
-      ->allow_extra_args(false);
-  command->add_option("--writable", options.writable, "Files and folders that workers can write to")
-      ->type_name("PATH")
-      ->allow_extra_args(false);
-  command->add_option("--max-input", options.max_input, "Maximum length of a task [1048576]")->type_name("BYTES");
-  command->add_option("--max-output", options.max_output, "Maximum length of an output [1048576]")->type_name("BYTES");
+void add_worker_options(Command& command, WorkersOptions& options) {
+  command.add_option("--workers", options.workers, "Maximum number of worker processes [two for each CPU]", "N");
+  command.add_option("--entries", options.entries, "Maximum number of tasks at a time, waiting and running [256]", "N");
+  command.add_option("--limit", options.limit, "Time limit of one run of a task [none]", "MS");
+  command.add_option("--attempts", options.attempts, "Runs of a task whose workers die [3]", "N");
+  command.add_option("--idle", options.idle, "End a worker that has had no task for this long; 0: never [10000]", "MS");
+  command.add_option("--max-tasks", options.max_tasks, "Replace a worker after this many tasks [never]", "N");
+  command.add_option("--max-rss", options.max_rss, "Replace a worker that holds this much memory after a task [never]",
+                     "MIB");
+  command.add_option("--max-age", options.max_age, "Replace a worker that has lived this long [never]", "MS");
+  command.add_option("--kill-rss", options.kill_rss, "Kill a worker, even in a task, that holds this much memory [never]",
+                     "MIB");
+  command.add_option("--memory-cgroup", options.memory_cgroup,
+                     "With --kill-rss: the kernel enforces it, for workers and their children, in groups below this one",
+                     "FOLDER");
+  command.add_flag("--no-network", options.no_network, "Workers cannot make sockets");
+  command.add_repeatable("--readable", options.readable,
+                         "Workers can open only these files and folders, and those of --writable", "PATH");
+  command.add_repeatable("--writable", options.writable, "Files and folders that workers can write to", "PATH");
+  command.add_option("--max-input", options.max_input, "Maximum length of a task [1048576]", "BYTES");
+  command.add_option("--max-output", options.max_output, "Maximum length of an output [1048576]", "BYTES");
 }
 
-void add_exec_options(CLI::App& workers, WorkersOptions& options) {
-  CLI::App* const command = &workers;
-  command
-      ->add_option("--exec", options.exec,
-                   "Run this shell command for each argument: {} {.} {/} {//} {/.} {#} are filled in")
-      ->type_name("COMMAND");
-  command->add_option("arguments", options.arguments, "With --exec, after --; without them, the lines of --tasks")
-      ->type_name("ARG");
-  command->add_flag("-k,--keep-order", options.keep_order, "With --exec: print outputs in the order of the arguments");
-  command->add_flag("--bar,--eta", options.bar, "With --exec: show progress on a terminal");
-  command->add_flag("--dry-run", options.dry_run, "With --exec: print the commands and run nothing");
-  command->add_option("--joblog", options.job_log, "With --exec: write a line for each job that has ended")
-      ->type_name("FILE");
-  command->add_flag("--resume", options.resume, "With --exec: skip the jobs that are in the job log");
+void add_exec_options(Command& command, WorkersOptions& options) {
+  command.add_option("--exec", options.exec,
+                     "Run this shell command for each argument: {} {.} {/} {//} {/.} {#} are filled in", "COMMAND");
+  command.add_words("arguments", options.arguments, "With --exec, after --; without them, the lines of --tasks", "ARG");
+  command.add_flag("-k,--keep-order", options.keep_order, "With --exec: print outputs in the order of the arguments");
+  command.add_flag("--bar,--eta", options.bar, "With --exec: show progress on a terminal");
+  command.add_flag("--dry-run", options.dry_run, "With --exec: print the commands and run nothing");
+  command.add_option("--joblog", options.job_log, "With --exec: write a line for each job that has ended", "FILE");
+  command.add_flag("--resume", options.resume, "With --exec: skip the jobs that are in the job log");
 }
 
 }  // namespace
 
 void add_workers(CLI::App& app, Invocation& invocation) {
   static WorkersOptions options;
-  CLI::App* command = app.add_subcommand("workers", "Run tasks in a pool of supervised worker processes");
-  command->add_option("--component", options.component, "Shared object that runs the tasks; it exports freehold_run")
-      ->type_name("FILE");
-  command->add_option("--command", options.command, "Or a worker program and its arguments, separated by blanks")
-      ->type_name("WORDS");
-  command->add_option("--tasks", options.tasks, "File with one task on each line; - for standard input")->type_name("FILE");
-  command->add_flag("--length-prefixed", options.length_prefixed,
-                    "Tasks and outputs are netstrings (5:hello,), which take any bytes");
-  add_worker_options(*command, options);
-  command
-      ->add_option("--serve", options.serve,
-                   "Take the tasks from other processes of this user, which attach to the pool by this name")
-      ->type_name("NAME");
-  command->add_option("--json", options.json, "Write the statistics as JSON to this file")->type_name("FILE");
-  add_exec_options(*command, options);
-  command
-      ->add_option("--retries", options.retries,
-                   "Runs of a job, or of a task that its component rejects, until one succeeds [1]")
-      ->type_name("N");
-  command->add_option("--retry-delay", options.retry_delay, "Time between two of these runs [0]")->type_name("MS");
-  command
-      ->add_option("--retry-codes", options.retry_codes,
-                   "Retry only for these numbers that a component returns, such as 7,9 [all]")
-      ->type_name("LIST");
-  command->add_flag("--priorities", options.priorities,
-                    "Each task starts with its priority and a blank: high, normal or low");
-  command->add_flag("--quiet", options.quiet, "Print no summary at the end");
-  command->footer(
+  Command command(app, "workers", "Run tasks in a pool of supervised worker processes");
+  command.add_option("--component", options.component, "Shared object that runs the tasks; it exports freehold_run", "FILE");
+  command.add_option("--command", options.command, "Or a worker program and its arguments, separated by blanks", "WORDS");
+  command.add_option("--tasks", options.tasks, "File with one task on each line; - for standard input", "FILE");
+  command.add_flag("--length-prefixed", options.length_prefixed,
+                   "Tasks and outputs are netstrings (5:hello,), which take any bytes");
+  add_worker_options(command, options);
+  command.add_option("--serve", options.serve,
+                     "Take the tasks from other processes of this user, which attach to the pool by this name", "NAME");
+  command.add_option("--json", options.json, "Write the statistics as JSON to this file", "FILE");
+  add_exec_options(command, options);
+  command.add_option("--retries", options.retries,
+                     "Runs of a job, or of a task that its component rejects, until one succeeds [1]", "N");
+  command.add_option("--retry-delay", options.retry_delay, "Time between two of these runs [0]", "MS");
+  command.add_option("--retry-codes", options.retry_codes,
+                     "Retry only for these numbers that a component returns, such as 7,9 [all]", "LIST");
+  command.add_flag("--priorities", options.priorities,
+                   "Each task starts with its priority and a blank: high, normal or low");
+  command.add_flag("--quiet", options.quiet, "Print no summary at the end");
+  command.footer(
       "Outputs come in the order of the tasks. The output of a failed task is empty, and standard error says why it failed. "
       "docs/process.md explains more.");
-  command->callback([&invocation] { invocation.exit_code = run_workers(options); });
+  command.on_use([&invocation] { invocation.exit_code = run_workers(options); });
 }
 
 }  // namespace freehold::cli

@@ -21,13 +21,11 @@ double parse_seconds(const std::string& option, const std::string& text) {
   return value * factor;
 }
 
-void GateOptions::add_to(CLI::App& command, const std::string& example) {
-  command
-      .add_option("--fail-if", fail_if,
-                  fmt::format("Exit with 1 if this holds, 3 if it cannot be told: '{}'; may be repeated", example))
-      ->type_name("CONDITION")
-      ->allow_extra_args(false);
-  command.add_option("--summary", summary, "Write the answer in Markdown, for the page of a job")->type_name("FILE");
+void GateOptions::add_to(Command& command, const std::string& example) {
+  command.add_repeatable("--fail-if", fail_if,
+                         fmt::format("Exit with 1 if this holds, 3 if it cannot be told: '{}'; may be repeated", example),
+                         "CONDITION");
+  command.add_option("--summary", summary, "Write the answer in Markdown, for the page of a job", "FILE");
 }
 
 void GateOptions::check() const {

@@ -1,11 +1,10 @@
 // Options that several of the doctor's commands have.
 #pragma once
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "cli/support/command_line.hpp"
 
 namespace freehold::cli::doctor {
 
@@ -17,7 +16,7 @@ struct GateOptions {
   std::optional<std::string> summary;
 
   // Pre: *this outlives the parsing. `example`: of a condition.
-  void add_to(CLI::App& command, const std::string& example);
+  void add_to(Command& command, const std::string& example);
   // Throws Failure if the summary certainly cannot be written.
   void check() const;
 };
