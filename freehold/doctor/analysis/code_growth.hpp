@@ -1,9 +1,9 @@
-// Where the CPU time that comes with more threads is spent, instruction by instruction: growth_between() compares samples of
-// a run with few threads and of one with many (code_sampler.hpp). Work that all threads share takes the same time in both.
-// Work that each thread brings along takes as many times more as there are threads. Threads wait at instructions that take
-// still more, or that only many threads execute: loops that spin, and atomic operations on a line that others write.
+// Where the CPU time that comes with more threads is spent, instruction by instruction: a run with few threads and one with
+// many are sampled (code_sampler.hpp) and compared. Work that all threads share takes the same time in both. Work that each
+// thread brings along takes as many times more as there are threads. Instructions that take still more, or that only many
+// threads execute, are those that threads wait with: loops that spin, and atomic operations on a line that others write.
 //
-// Samples of the program's own code are enough: no allocation, lock or counter of the hardware is needed.
+// This is told from samples of the program's own code alone: no allocation, lock or counter of the hardware is needed.
 // Pure. Cost: O(places log places).
 #pragma once
 #include <compare>
