@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The subcommands, as main() sees them: each is a function that adds itself to the parser. Its action leaves the exit code
 // in Invocation, and throws Failure if it cannot go on.
 #pragma once

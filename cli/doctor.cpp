@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold doctor [options] -- PROGRAM ARGS…: is the allocator why the program does not scale, where, and what mends it?
 // Runs the program under several allocators on one CPU and on all, records it, and says what that means. docs/doctor.md.
 #include <fmt/format.h>

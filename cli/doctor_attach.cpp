@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold doctor attach PID: what can be said of a process that runs already.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold doctor compare A.json B.json, or --before COMMAND --after COMMAND: what changed between two versions of a
 // program.
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The freehold command: finds the subcommand, and turns every error into one line and an exit code.
 #include <fmt/format.h>
 

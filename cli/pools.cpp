@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold pools: the experiments of two articles about pools of fixed-size slots. Measures every pool of Freehold and some
 // of other libraries. docs/pools.md explains the tests and the method.
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold replay: measures what an allocation site of a recorded program would cost with each of Freehold's pools and
 // heaps. docs/replay.md explains the method and the files.
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold run [--stats] [--json FILE] [--] PROGRAM ARGS…
 // Runs a program under libfreehold.so. The program's output and exit status pass through untouched; the stats go to
 // standard error and into the file. docs/run.md has the exit codes.

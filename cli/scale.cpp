@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold scale: the classic scaling experiment, under one allocator or several. It answers whether work that allocates
 // gets faster with more threads, as it does with more processes. docs/scale.md explains the workloads, the method and the
 // exit codes.

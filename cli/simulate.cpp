@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold simulate: runs Freehold's malloc on 1 to 256 simulated cores and counts coherence misses and lock hand-overs.
 // docs/simulate.md explains the workloads and how to read the table.
 #include <optional>

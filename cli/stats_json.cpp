@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/stats_json.hpp"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The engine's stats as JSON, with the names of freehold/alloc/stats.hpp.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

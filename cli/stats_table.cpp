@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/stats_table.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The engine's stats as a table: the memory it holds and why, then the size classes that were used.
 #pragma once
 #include <string>

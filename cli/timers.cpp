@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold timers: the experiment of an article about timer queues whose users contend for the heap. Measures every timer
 // structure of Freehold and some of other libraries. docs/timers.md explains the tests and the method.
 #include <algorithm>

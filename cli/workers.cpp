@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold workers: a pool of worker processes for the shell. Every line of a file is a task; with --exec, every argument is
 // a command; with --serve, other processes bring the tasks. docs/process.md explains the pool, the framing and the exit
 // codes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # How every target of Freehold is compiled, and the one function that defines an engine library.
 #
 #   freehold_options   for everything: C++20, warnings, sanitizers, coverage

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The rules for `cmake --install`: libraries, headers, licences, the package files of CMake and of pkg-config.
 include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)

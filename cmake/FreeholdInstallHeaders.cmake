@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Run by `cmake --install`: lays down the headers, the public ones apart from the internal ones.
 #
 #   include/freehold/<header>                  the public headers, which a program includes

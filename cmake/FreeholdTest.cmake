@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # freehold_add_test(<name> SOURCES <file>... [LIBS <target>...] [ARGS <arg>...] [properties])
 #   One GoogleTest binary, one ctest test. In tests/<kind> the target is <kind>_<name>, the test <kind>.<name>.
 #

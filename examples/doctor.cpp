@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // `freehold doctor` examines this program when it is given none: statistics of a web shop's log, by as many threads as there
 // are CPUs. Every thread parses a part of the log into messages and hands them on; its neighbour counts and frees them.
 // Nothing is shared but the letter boxes, so it should be N times as fast on N CPUs. The allocator decides whether it is.

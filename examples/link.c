@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Nothing to call: whoever links freehold::malloc has Freehold's malloc. freehold.h is for those who want to be sure, to
    look inside, or to give memory back now.
      target_link_libraries(your_program PRIVATE freehold::malloc) */

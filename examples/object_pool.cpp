@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A pool of messages between two threads: made in one, ended in the other.
 #include <cstdio>
 #include <deque>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Two subsystems with memory of their own. An order book keeps its orders in a heap that its own lock guards, and drops a
 // day's orders at once; an index that threads share is in a heap that any of them may use.
 #include <cstdint>

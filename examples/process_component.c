@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* A component for the examples of the process pool: the square of a number, as text. It has a bug: 13 ends the process. */
 #include <stdio.h>
 #include <stdlib.h>

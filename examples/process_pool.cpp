@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A component that crashes, called as if it were a function: it runs in worker processes, and one bad task costs nothing but
 // that task.   example_process_pool COMPONENT
 #include <cstdio>

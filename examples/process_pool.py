@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The process pool from Python, through libfreehold_process.so: no packages, any number of threads.
 
     process_pool.py LIBRARY COMPONENT

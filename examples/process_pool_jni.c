@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* The native part of ProcessPool.java: calls the functions of freehold/process.h through the Java Native Interface. */
 #include <jni.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Producer and consumer: one thread allocates messages, another frees them. Link with freehold::thread_alloc, or with
    freehold::thread_alloc_owner_pages; the source is the same. */
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A wheel in an event loop that has a timer already: one asio timer, set to the wheel's next expiry, serves a hundred
 // thousand of the wheel's. The loop is one thread, so the wheel needs no locks.
 #include <boost/asio/io_context.hpp>

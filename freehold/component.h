@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* The interface of a component that Freehold's worker processes run: one C function, bytes in, bytes out.
  *
  *   int freehold_run(const void* input, size_t input_bytes, void* output, size_t capacity, size_t* output_bytes) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Private heaps for C: memory of a subsystem's or an object's own. Only its users contend for it, it can have a limit and
    has statistics, and all of it can be freed at once. freehold/heap.hpp is the same for C++.
 

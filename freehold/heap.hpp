@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Private heaps: memory of a subsystem's or an object's own. Only its users contend for it, it can have a limit, and all of
 // it can be freed at once.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /// @file
 /// Freehold's C API beside malloc itself: is it active, give memory back, limit memory, statistics.
 ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Object pools: a bounded number of objects of one type, made and ended from any thread, without a call to malloc.
 //
 //   #include <freehold/pool.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Freehold's process pool for C, and for every language that can load a shared library (libfreehold_process.so): runs a
  * component that crashes or does not scale in supervised worker processes. docs/process.md is the guide.
  *

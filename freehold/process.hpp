@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Freehold's process pool: runs a component that crashes or does not scale in supervised worker processes.
 //
 //   #include "freehold/process.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Freehold's process pool beyond one machine: the same tasks and results over Gearman job servers.
 //
 //   #include "freehold/process_gearman.hpp"

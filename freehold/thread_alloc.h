@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /// @file
 /// thread_alloc: an allocator beside the process's malloc, with the interface of K. Knizhnik's article on thread-local
 /// allocation. For C and C++.

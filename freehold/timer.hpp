@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timers: thousands or millions of them, set and cancelled in some ten nanoseconds each, in memory of their own.
 //
 //   #include <freehold/timer.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timers in a Boost.Asio io_context: a timing wheel on one steady_timer of the context. Needs Boost's headers.
 //
 //   #include <freehold/timer_asio.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timers in a libuv loop: a timing wheel on one uv_timer_t of the loop. Needs libuv's headers.
 //
 //   #include <freehold/timer_uv.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "sim/coherence.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Counts coherence misses of a pool on 1 to 256 simulated cores (cores.hpp), so that contention is seen without having the
 // cores. CoherentAtomics reports every access to them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // 1 to 256 simulated cores in front of one memory, and a directory that knows which core has a copy of which line (MESI,
 // caches without bounds). A core is a fibre; it runs for a quantum of accesses, then another core goes on. coherence.hpp and
 // engine/ run their workloads on it; CoherentAtomics (coherence.hpp) is the policy that reports the accesses.

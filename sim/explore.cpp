@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "sim/explore.hpp"
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How a test uses the simulated machine: explore() runs a scenario over and over, each time with another interleaving, other
 // stale reads and other decisions, until all within the bounds are explored, or one of them fails.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "sim/fibre.hpp"
 
 #include <sys/mman.h>

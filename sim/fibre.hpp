@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A fibre: a stack of its own that runs until it hands over. The simulated threads are fibres of one OS thread, so that
 // the simulator alone decides which one runs. A switch must cost nanoseconds (an execution of a small scenario has dozens,
 // and millions of executions are explored): on x86-64 it saves six registers and makes no system call; elsewhere ucontext.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The simulated machine: up to seven threads as fibres, and a memory as weak as C++20 lets it be (the limits are in
 // sim/README.md). One thread runs at a time; before each access to an atomic it asks the strategy which thread goes next.
 //

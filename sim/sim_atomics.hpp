@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // SimAtomics: the Atomics policy on the simulated machine (sim/machine.hpp). Every access of a thread of a running
 // scenario is reported with its place in the source, may be preempted before it takes effect, and reads what the
 // strategy chooses among the values that the memory model allows.

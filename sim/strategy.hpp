@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Strategies decide, at every choice of an execution, what happens next. The machine asks; a strategy answers from its own
 // state and is told when an execution begins. Its answers make up the replay string, so every strategy's failures are
 // replayed alike, by one more strategy.

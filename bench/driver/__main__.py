@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Dispatches `script/bench WHAT …`."""
 
 import sys

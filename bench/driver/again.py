@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`script/bench report FILE…`: the table of results written with --json before; several files are put together."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The claims and figures of a stored run of `freehold articles`, as Markdown."""
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tables of stored runs of `freehold pools`, `timers` and `simulate` and of `script/bench processes`, `instructions` and `startup`, as Markdown."""
 
 from . import peers, stats

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`script/bench floors`: lower bounds for every malloc on this machine: a bare ring, a locked instruction, the first touch of memory."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The table of `script/bench floors`, from its stored form."""
 
 from . import report

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`script/bench heaps`: a std::map on private heaps, on std::pmr's resources, on mallocs and on mimalloc's heaps; and threads on a heap and on malloc."""
 
 import argparse

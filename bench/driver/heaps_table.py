@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The tables of `script/bench heaps`, from its stored form."""
 
 from . import report, stats

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`script/bench instructions`: how many instructions malloc(12) and its free execute, counted by callgrind.
 
 A program calls malloc and free N times through one function each, and then 2N times. What those functions' calls cost more the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`script/bench jobs`: a command for each argument by `freehold workers --exec`, `xargs -P` and GNU parallel."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`script/bench latency`: how long single calls of malloc and free take, as a distribution."""
 
 import argparse

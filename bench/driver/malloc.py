@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`script/bench malloc`: mallocs side by side on every row."""
 
 import argparse

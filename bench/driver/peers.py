@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The mallocs to compare with: where each comes from, and how the newer ones are built.
 
 Debian's packages are used as installed. Newer sources are taken from the crates that vendor them: `cargo vendor` into a

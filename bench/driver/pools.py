@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`script/bench pools`: `freehold pools`, built for measurements. Options go to it; see docs/pools.md."""
 
 import os

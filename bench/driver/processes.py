@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`script/bench processes`: empty tasks of 1 KiB through the process pool, gearmand and Python's ProcessPoolExecutor."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The tables: ours against the best peer of each row, lost rows first, then the full matrix of medians."""
 
 from . import stats

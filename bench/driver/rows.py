@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The rows: the macro programs of bench/macro, and real programs run whole. Each is a command and a way to read its time."""
 
 import json

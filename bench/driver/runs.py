@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs rows under allocators: interleaved, each repetition in a new shuffled order (the first job of a batch can be slow)."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`script/bench startup`: the time and peak memory that a preloaded malloc adds to the start and end of `true`."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Medians, spreads and ratios of a matrix of runs: pure functions, no I/O."""
 
 import math

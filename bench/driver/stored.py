@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`script/bench docs`: writes the tables of README.md and of docs from the runs stored in docs/benchmarks, or runs again."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Unit tests of the driver's arithmetic and of its tables: python3 -m unittest discover -s bench -t bench."""
 
 import contextlib

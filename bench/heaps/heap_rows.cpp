@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One row of `script/bench heaps`: a std::map is filled with N entries and dropped, on one kind of memory.
 //
 //   heap_rows ROW MEMORY N [LIBRARY]

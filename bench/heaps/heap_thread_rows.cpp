@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One cell of `script/bench heaps`' table of threads: each thread makes LIVE blocks of 48 bytes, gives all of them back,
 // and goes on so.
 //

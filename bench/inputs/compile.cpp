@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Input of the "clang" row: enough templates and inlining to keep a compiler allocating for half a second.
 #include <algorithm>
 #include <map>

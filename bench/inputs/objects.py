@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Input of the "python" row: strings, tuples, dicts and lists above the interpreter's own small-object limit, and below it."""
 
 

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Input of the "sqlite" row.
 CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, price REAL, note TEXT);
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)

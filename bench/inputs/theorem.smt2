@@ -1,3 +1,4 @@
+; SPDX-License-Identifier: MIT
 ; Input of the "z3" row: 1048573 is prime, by bit-blasting a multiplication.
 (set-logic QF_BV)
 (declare-const a (_ BitVec 24))

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Random sizes, blocks that cross threads, threads that come and go: our own programs after the ideas of the field's
 // classic allocator benchmarks (larson, xmalloc-test, mstress, sh8bench). Every block carries a stamp in its first bytes
 // that depends on its size; it is checked when the block is freed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Lower bounds for every malloc on this machine: the parts of our rows that remain when nothing is allocated. Prints one
 // line for each: name, unit, least, median and most of the series.
 //

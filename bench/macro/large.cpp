@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Large blocks: each thread replaces random members of a small set and touches a byte of the first and last page of each,
 // or all of it. And buffers that grow side by side through realloc, as those of an interpreter do.
 #include <cstring>

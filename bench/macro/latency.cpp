@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How long single calls take: `latency NAME [SCALE]` runs one mix, times every malloc and every free by the CPU's time-stamp
 // counter, and prints the distribution as one line of JSON; `latency --list` names the mixes. A program with deadlines needs
 // the distribution, because a mean hides the refill, the page fault, the purge, and the lock that another thread holds.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Lists of chars: 24 lists of 500,000 nodes, each built and destroyed by one worker, shared by 1, 2 or 4 workers on
 // CPUs of their own as far as there are enough.
 #include <list>

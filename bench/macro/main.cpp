@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One program for all macro rows: `malloc_rows NAME [SCALE]` runs one row and prints one line of JSON; `malloc_rows --list`
 // names them. It is linked dynamically and knows no allocator: the driver preloads one and measures memory from outside.
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs a command under each of several preloads, turn and turn about, and prints one JSON line per run: wall and CPU time,
 // peak memory, page faults, exit status. Python cannot do it: a child's peak memory begins with its parent's at the exec, so
 // the parent must be small (this program is linked statically), and start-up is measured in tenths of a millisecond.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Small blocks of one size: freed at once (short), after all were allocated (long), or in random order. "polluted" means
 // that every thread first allocates as many blocks and frees every second one, so that the heap is half used.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Typical work of programs: strings, JSON documents, hash maps that grow, requests whose blocks are freed together, messages
 // handed to another thread. They use the standard library and nlohmann-json as any program would. A row's time is the
 // program's, of which malloc is a part.

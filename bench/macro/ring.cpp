@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Producer to consumer: one thread allocates, another frees, through a ring with one writer and one reader. Publishing
 // every 64 items measures the allocator; publishing each item measures the ring's cache misses as well. Producers and
 // consumers sit on different CPUs where there are two.

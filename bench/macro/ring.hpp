@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A ring with one writer and one reader that publish every so many items. It never allocates.
 #pragma once
 #include <atomic>

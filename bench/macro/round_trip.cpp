@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How long a cache line takes to another CPU and back: two threads pass a counter to and fro. On a virtual machine it varies
 // by several times from hour to hour, with the place where the hypervisor runs the CPUs, and the rows in which memory
 // crosses CPUs vary with it. Prints the nanoseconds of one round trip, the median of 20 series.

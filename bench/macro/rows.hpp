@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Shared by the macro rows: the description of a row, threads that start together and are timed, and helpers that keep the
 // compiler from removing the work. A row measures malloc as a program sees it, so nothing here may allocate
 // through malloc while the clock runs: tables come straight from mmap.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* The emptiest component: its output is its input. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // gearman_pool_rows [SECONDS]: empty tasks of 1 KiB in and out, 4 workers, 8 client threads; over one gearmand on loopback
 // and through the shared-memory table, alternately, medians of 5. Rows as JSON, one a line.
 #include <algorithm>

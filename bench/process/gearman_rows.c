@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* gearman_rows PORT SECONDS: empty tasks of 1 KiB in and out through the gearmand at 127.0.0.1:PORT, by the same workers and
  * clients as process_rows has: 4 processes that echo, 8 threads that call and wait. One row as JSON. */
 #include <libgearman/gearman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // process_rows [SECONDS]: empty tasks of 1 KiB in and out, 4 workers. Rows as JSON, one a line:
 //   throughput   8 client threads that call and wait, and 8 that keep 16 futures each
 //   round trip   one client thread, beside a bare futex ping-pong between two processes; both alternately, medians

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The claims of each article, and the tables behind them.
 #pragma once
 #include "cli/articles/findings.hpp"

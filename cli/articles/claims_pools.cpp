@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Articles 1 and 2.
 #include <fmt/format.h>
 

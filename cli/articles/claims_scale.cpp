@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Articles 4 and 5.
 #include <fmt/format.h>
 

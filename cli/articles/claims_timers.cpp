@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Article 3.
 #include <fmt/format.h>
 

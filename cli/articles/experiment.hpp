@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs the plan, one command's experiment after the other. Keeps the finished measurements when interrupted.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The measurements for the articles' claims: experiments of the other commands, each limited to the rows that a claim needs.
 // There is no measuring code here.
 #pragma once

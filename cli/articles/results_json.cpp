@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/articles/results_json.hpp"
 
 #include <nlohmann/json.hpp>

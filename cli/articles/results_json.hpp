@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The findings as JSON: docs/articles.md names the fields.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

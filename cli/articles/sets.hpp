@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Arithmetic on figures that were measured in every set. It works set by set, so that a disturbance of the machine falls on
 // both sides of a ratio. A set in which one side is missing is left out.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/articles/table.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The claims and their tables, for terminals.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/attached.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The command's side of watching a process that runs already: refusals, progress, and the report as text and as JSON.
 // freehold/doctor/run/attached.hpp does the work.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/command_lines.hpp"
 
 #include <fmt/format.h>

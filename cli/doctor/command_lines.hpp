@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How to run by hand what the doctor ran: each cell of the experiment as a line of shell.
 #pragma once
 #include <vector>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/compare_trials.hpp"
 
 #include <fmt/format.h>

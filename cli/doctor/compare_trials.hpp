@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Two commands, run in turns: before, after; after, before; and so on, so that what drifts in the machine hits both alike.
 #pragma once
 #include <string>

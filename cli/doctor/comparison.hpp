@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Two versions of a program, or two reports of one: what changed, and whether it can be chance. Pure: the trials come from
 // reports' files or from compare_trials.hpp.
 #pragma once

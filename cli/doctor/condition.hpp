@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Conditions on what was measured, for --fail-if: "allocator > 10% and lost > 20%". A figure is known within limits, so a
 // condition has three answers: it holds if it holds for every value within them, it does not if it does for none, and is
 // undecided otherwise. "and", "or" and "not" keep to that (Kleene's logic).

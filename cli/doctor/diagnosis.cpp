@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/diagnosis.hpp"
 
 #include <fmt/format.h>

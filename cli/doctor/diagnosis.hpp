@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Everything that one `freehold doctor` found out, and what it was asked: the terminal's summary, the JSON and the page are
 // three views of it. Plain data; filled once by the experiment, then only read.
 #pragma once

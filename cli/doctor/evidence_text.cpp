@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The figures behind a verdict, a sentence each.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The command's side of an examination: finds the libraries that are tried, shows how far it has come, and says in sentences
 // what could not be done. freehold/doctor/run/examination.hpp does the work.
 #pragma once

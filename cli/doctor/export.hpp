@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A recording in the formats of viewers: speedscope (https://www.speedscope.app), pprof (gzipped protocol buffer,
 // https://github.com/google/pprof/blob/main/proto/profile.proto) and collapsed stacks (flamegraph.pl, inferno).
 #pragma once

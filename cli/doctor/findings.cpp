@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Sentences beside the verdict: failures, noise, memory, the cost of recording.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/format.hpp"
 
 #include <fmt/format.h>

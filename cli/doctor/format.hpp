@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Figures in words, never more exact than they were measured: a value is rounded to about half of the width of its range.
 #pragma once
 #include <cstdint>

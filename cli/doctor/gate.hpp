@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A gate for continuous integration: the conditions of --fail-if, asked of a report of `freehold doctor`, be it one that was
 // just made or one that lies in a file. Both go through the same JSON, so that they get the same answer.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The verdict in one sentence.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A report for the page of a job, in Markdown: the verdict, the gate's answer and the figures behind them, within a screen;
 // the rest is folded away. From the report's JSON, so that a stored one can be shown as well.
 #pragma once

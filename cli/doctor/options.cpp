@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/options.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Options that several of the doctor's commands have.
 #pragma once
 #include <optional>

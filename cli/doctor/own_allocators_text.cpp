@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/own_allocators_text.hpp"
 
 #include <fmt/format.h>

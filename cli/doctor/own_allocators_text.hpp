@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Sentences about the allocators that a program brings along.
 #pragma once
 #include <string>

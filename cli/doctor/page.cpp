@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/page.hpp"
 
 #include <nlohmann/json.hpp>

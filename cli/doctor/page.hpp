@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A diagnosis as one HTML page that needs nothing else.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The next steps, as lines that can be pasted.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/recording_json.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A recording, as a part of the JSON of a diagnosis.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

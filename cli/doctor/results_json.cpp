@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/results_json.hpp"
 
 #include <algorithm>

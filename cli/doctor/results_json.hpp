@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A diagnosis as JSON. docs/doctor-schema.md describes every field; a test holds the two together.
 #pragma once
 #include <cstddef>

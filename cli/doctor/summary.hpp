@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A diagnosis for the terminal: the verdict in words, then the figures behind it as short tables.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/variants.hpp"
 
 #include <fcntl.h>

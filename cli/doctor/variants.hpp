@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which treatments can be tried on a program, and what cannot, in words.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The parts of verdict_text.hpp that fill files of their own.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/doctor/verdict_text.hpp"
 
 #include <fmt/format.h>

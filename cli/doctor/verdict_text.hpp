@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The verdict as a person would say it: first whether it is the allocator, then the figures that say so, what was tried, and
 // what to do. The terminal, the JSON and the page all show these sentences.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A ring buffer from one producer thread to one consumer thread, for the tests that hand blocks over. It publishes whole
 // batches, so that its own cost stays small beside the blocks'. A thread that waits yields its CPU, because a machine may
 // have fewer CPUs than threads.

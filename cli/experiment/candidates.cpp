@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/experiment/candidates.hpp"
 
 #include <fmt/format.h>

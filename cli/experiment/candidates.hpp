@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The candidates of an experiment: everything that it can compare, by name. A Candidate has a `name` and a `source`, which
 // says in a few words what it is; all candidates lie in one vector, in the order of the tables.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/experiment/command.hpp"
 
 #include <fmt/format.h>

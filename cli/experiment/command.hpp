@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The frame of a subcommand that runs an experiment: its common options, then options -> settings -> results -> files,
 // table and exit code. A subcommand adds its own options, its measurement and its words.
 #pragma once

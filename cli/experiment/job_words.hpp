@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A job as command-line words, for the worker process that does it, and back.
 #pragma once
 #include <concepts>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/experiment/measure.hpp"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One measurement in a worker process, seen from both sides. The experiment calls measure_in_worker(); the worker calls
 // run_as_worker(). Between them a Report travels as bytes: a trivially copyable struct that begins with `magic`.
 #pragma once

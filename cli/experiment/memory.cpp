@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/experiment/memory.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Makes memory resident before the clock starts, so that no candidate pays for the kernel's page faults, which can cost as
 // much as a whole pool.
 #pragma once

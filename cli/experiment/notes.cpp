@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/experiment/notes.hpp"
 
 #include <fmt/format.h>

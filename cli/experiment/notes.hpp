@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Notes below the figures that every experiment may need: it was interrupted, a measurement failed, sets differ widely.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The order of measurements: random, but measurements that will be compared follow each other.
 #pragma once
 #include <algorithm>

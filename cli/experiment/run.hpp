@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Carries an experiment out: measures every cell once in each set, and keeps what it has when the user interrupts it.
 //
 // A subcommand gives its cells, an order, a measurement and a description for the progress line; this header holds the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The results of an experiment: one series of samples for each cell of its tables, and how the run went.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/experiment/worker_group.hpp"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs a measured body on N workers at the same time, as threads or as forked processes, and times it.
 //
 // Each worker prepares itself, calls start(), does its share, and calls finish(). start() is a barrier for the whole group.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/experiment/worker_process.hpp"
 
 #include <fcntl.h>

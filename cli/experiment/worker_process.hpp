@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs one measurement in a fresh process: starts this executable again as a worker, if wanted with a preloaded library, and
 // reads the bytes of its report from a pipe. Kills a worker that exceeds its time limit, or that still runs at Ctrl-C.
 #pragma once

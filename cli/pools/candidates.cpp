@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/pools/candidates.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The candidates of `freehold pools`: the strategies of the registry, pools of other libraries, and the baseline, which is
 // the least work that any pool must do.
 #pragma once

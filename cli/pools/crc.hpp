@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Article 1's experiment. Half of the threads take a buffer from the pool, fill it with random bytes, write their checksum
 // and return it. The others take a buffer, compare its checksum and return it, four times as often (Job::reads). If two
 // threads held the same buffer, its checksum is wrong.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs the pools' experiment as planned. Keeps the finished measurements when interrupted; goes on when a pool fails.
 #pragma once
 #include "cli/pools/results.hpp"

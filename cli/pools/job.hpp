@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One measurement of `freehold pools`: Job describes it, Report has its result. It runs in a fresh process (`freehold
 // pools-worker`, the same executable) on one pool. The Job travels as command-line words, the Report as bytes.
 #pragma once

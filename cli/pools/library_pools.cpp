@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/pools/library_pools.hpp"
 
 #include <algorithm>

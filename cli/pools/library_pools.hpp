@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Pools of other libraries behind the interface of ours, and the baseline.
 #pragma once
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The timed loops, as templates over the pool. The compiler inlines acquire and release into each loop (flatten), as in a
 // program that has one loop and one pool; no operation calls through a pointer. Each thread of the group runs the loop. It
 // ends after the job's operations, or when time is up, which it checks between blocks of operations.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The page of freehold pools: cli/report/pools.html and pools.js within the frame that all pages share.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

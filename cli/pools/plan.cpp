@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/pools/plan.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The measurements of `freehold pools`, and the figures computed from them: medians, spreads, the best pool of each row.
 #pragma once
 #include <cstdint>

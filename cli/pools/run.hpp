@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does one job on one type of pool: makes the pool, brings it into its context, runs the test, fills the report in.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The size of the pool that a job needs, and the slots that are in use before the clock starts.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/pools/simulate.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Counts the coherence misses of the strategies on 1 to 256 simulated cores (sim/coherence.hpp), which shows contention that
 // a small machine cannot have. The figures are the same on every machine.
 #pragma once

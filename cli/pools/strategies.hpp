@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The registry's strategies as candidates. Each strategy takes seconds to compile, because the compiler inlines it into
 // every timed loop. So strategies_0.cpp, strategies_1.cpp … compile a part of them each, and a build with several CPUs
 // does that at the same time.

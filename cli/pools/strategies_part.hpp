@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The definition of fill_strategies(), for the source files that instantiate it.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The results for a terminal: our pool against the best of each row, lost rows first; then every figure.
 #pragma once
 #include <string>

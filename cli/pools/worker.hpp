@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One measurement of `freehold pools`. The command calls measure(), which starts `freehold pools-worker WORDS…` in a fresh
 // process; that calls worker_main(). The worker's command is not for people and not in the help.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/replay/advice.hpp"
 
 #include <fmt/format.h>

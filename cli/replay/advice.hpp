@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Advises which pool or heap an allocation site should use. Replays the site's trace through all of them, several times in
 // turn, and compares the medians. Subtracts the cost of the replay itself (the baseline) before it forms ratios.
 #pragma once

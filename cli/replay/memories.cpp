@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/replay/memories.hpp"
 
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/replay/replay.hpp"
 
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Repeats a trace with as many threads through one allocator, and times it.
 //
 // Each thread does its own steps in their order. A thread keeps the blocks that another thread will free in one array, in

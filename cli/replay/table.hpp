@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The advice as text for a terminal.
 #pragma once
 #include <string>

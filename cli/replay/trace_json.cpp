@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/replay/trace_json.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Reads and writes traces as files. docs/replay.md has the schema.
 #pragma once
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Files inside the command: the parts of the HTML pages, and the plot library.
 // cli/CMakeLists.txt names them; cli/report/embed.cmake turns them into a source.
 #pragma once

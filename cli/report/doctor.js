@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Draws the page of freehold doctor from its JSON (docs/doctor-schema.md).
 'use strict';
 (() => {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake -DOUTPUT=<file.cpp> "-DASSETS=<name>=<path>;..." -P embed.cmake
 # Writes a C++ source in which every asset is an array of bytes behind a std::string_view of its name. Bytes rather than
 # string literals: nothing in a file can end them early, and no compiler has a limit on them.

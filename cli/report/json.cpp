@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/report/json.hpp"
 
 namespace freehold::cli {

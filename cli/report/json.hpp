@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The parts of the results' JSON that every experiment shares.
 #pragma once
 #include <nlohmann/json.hpp>

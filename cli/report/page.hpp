@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Makes one HTML page from results. Style, scripts, plot library and data are inside it, so that it needs no other file.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Shared by all pages: elements, legends, plots. Every text from the data goes through textContent, so that names are never markup.
 'use strict';
 const page = (() => {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/report/result_files.hpp"
 
 #include <nlohmann/json.hpp>

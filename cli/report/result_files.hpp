@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The options --json and --html of an experiment, and the files that they name.
 #pragma once
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Draws the page of freehold scale from its JSON.
 'use strict';
 (() => {

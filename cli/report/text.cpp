@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/report/text.hpp"
 
 #include <fmt/format.h>

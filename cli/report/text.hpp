@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Building blocks of the tables that a terminal shows.
 #pragma once
 #include <cstddef>

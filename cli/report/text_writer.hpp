@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Collects formatted text: the tables of a subcommand.
 #pragma once
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Draws the page of freehold timers from its JSON.
 'use strict';
 (() => {

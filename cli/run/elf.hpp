@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Reads from a program's ELF headers whether LD_PRELOAD can work: its machine, and the dynamic linker that it asks for.
 #pragma once
 #include <cstdint>

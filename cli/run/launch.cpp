@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/run/launch.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/run/program.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Finds the program that a command line names, as the shell would, and checks whether LD_PRELOAD can work: static and setuid
 // programs, and programs for another machine or C library, ignore it without a message. The error is one line with the
 // reason and the way out. Scripts are followed to their interpreter.

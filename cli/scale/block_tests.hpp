@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The thread-local article's two tests, over any source of blocks: workers in isolation, and producer and consumer.
 // A Blocks type has static allocate(bytes) and deallocate(block), callable from any thread.
 // Every block carries a stamp that is checked before the block is freed; this finds a block that was allocated twice.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/scale/experiment.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs the scaling experiment as planned: first calibrates how many units of work fill the wished time, then measures set
 // after set. Keeps the finished measurements when interrupted; goes on when an allocator fails.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/scale/job.hpp"
 
 #include "cli/experiment/job_words.hpp"

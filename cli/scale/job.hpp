@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One measurement of `freehold scale`: Job describes it, Report has its result. It runs in a fresh process (`freehold
 // scale-worker`, the same executable) under one allocator. The Job travels as command-line words, the Report as bytes.
 #pragma once

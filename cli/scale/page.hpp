@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The page of freehold scale: cli/report/scale.html and scale.js within the frame that all pages share.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

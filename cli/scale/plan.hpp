@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The plan of `freehold scale`: its cells and their order. Every set measures each cell once, in an order of its own. Cells
 // that differ in the subject alone follow each other, so that a disturbance of the machine falls on all subjects.
 #pragma once

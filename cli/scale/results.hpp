@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The measurements of `freehold scale`, and the figures computed from them: medians, spreads, speed relative to one worker.
 #pragma once
 #include <array>

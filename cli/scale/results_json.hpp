@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The results as JSON: all measurements, the figures computed from them, and the machine. docs/scale.md has the
 // fields. The page is made from the same object, so that both agree.
 #pragma once

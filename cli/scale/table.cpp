@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/scale/table.hpp"
 
 #include <fmt/format.h>

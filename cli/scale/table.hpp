@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The results for a terminal: a table and a small chart for threads and for processes, one table for the two tests of the
 // thread-local article, and the verdict.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/scale/verdict.hpp"
 
 #include <fmt/format.h>

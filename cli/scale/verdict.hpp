@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Decides for each finding of the scaling article whether the figures of this machine reproduce it, refute it, or neither.
 //
 // Each finding is a ratio of two scaling curves: the geometric mean over the worker counts above one, computed in every set

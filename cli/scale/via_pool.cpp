@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/scale/via_pool.hpp"
 
 #include <time.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The scaling article's other solution: N threads submit their iterations to the N worker processes of a ProcessPool, one
 // task for each iteration. The workers are this executable again, as `freehold scale-pool-worker`, with the same preloaded
 // allocator.

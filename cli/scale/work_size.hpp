@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The size of one unit of each workload. A unit is small (about 0.01 to 0.5 ms on today's machines), so that a number of
 // units can fill any duration. It is a whole piece of work: it builds and destroys a list, or hands a batch over.
 #pragma once

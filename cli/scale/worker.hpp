@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One measurement of `freehold scale`. The command calls measure(), which starts `freehold scale-worker TEST MODE SOURCE
 // WORKERS ITERATIONS UNITS` in a fresh process, if wanted with a preloaded allocator; that calls worker_main(). The worker's
 // command is not for people and not in the help.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/scale/workloads.hpp"
 
 #include <array>

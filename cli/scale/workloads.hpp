@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The scaling article's four workloads and a fifth, on the malloc of the process. Each does a worker's share of the job's
 // iterations between worker.start() and worker.finish(), and returns whether its results were right.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/simulate/results_json.hpp"
 
 #include <nlohmann/json.hpp>

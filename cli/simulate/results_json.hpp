@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The results as JSON. docs/simulate.md lists the fields.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The experiment of `freehold simulate`: runs the whole engine on simulated cores (sim/engine), one row after the other.
 // The figures are the same on every machine.
 #pragma once

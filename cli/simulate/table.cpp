@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/simulate/table.hpp"
 
 #include <fmt/format.h>

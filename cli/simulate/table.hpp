@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The results for a terminal: coherence misses and lock hand-overs per pair, by cores, and the places of the misses.
 #pragma once
 #include <string>

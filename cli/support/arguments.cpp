@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/support/arguments.hpp"
 
 #include <fmt/format.h>

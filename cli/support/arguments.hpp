@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Parses the values of options: lists, numbers within limits, names out of a fixed set. Each function throws
 // Failure(kExitRefused) with one line that names the option.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/support/command_line.hpp"
 
 #include <CLI/App.hpp>

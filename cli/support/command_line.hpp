@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The options of a subcommand. Wraps CLI11, whose headers cost five seconds in every file that includes them; only
 // command_line.cpp and main.cpp do.
 //

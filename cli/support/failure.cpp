@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/support/failure.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A command that cannot go on throws a Failure, which has an exit code and one line with the error and the way out. main()
 // prints the line and exits; no other code prints errors. docs/run.md and docs/scale.md document the exit codes.
 #pragma once

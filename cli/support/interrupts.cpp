@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/support/interrupts.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Turns Ctrl-C into an event that poll() can wait for. While an Interrupts lives, SIGINT, SIGTERM and SIGHUP do not kill the
 // process but make its descriptor readable. Ignored signals stay ignored. One object at a time, in the main thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/support/library.hpp"
 
 #include <dlfcn.h>

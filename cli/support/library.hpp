@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Finds the allocators' shared libraries: libfreehold.so beside this command, the peers in Debian's folders.
 #pragma once
 #include <filesystem>

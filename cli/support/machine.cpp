@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/support/machine.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Describes the machine of a measurement.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/support/output_file.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Writes output files that are never half-written. The text goes to a new file beside the target, is flushed to the disk,
 // and then takes the target's name by a rename. A target that is not a regular file (/dev/stdout, a pipe) is written
 // directly.

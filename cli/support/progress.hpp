@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Shows the progress of a long piece of work as one line on standard error, if that is a terminal.
 #pragma once
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/support/shell.hpp"
 
 #include <algorithm>

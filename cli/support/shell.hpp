@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Quotes words so that a command can be pasted into a shell, and splits text into words as a shell does.
 #pragma once
 #include <optional>

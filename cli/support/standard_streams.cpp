@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/support/standard_streams.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Standard input, output and error, even if the caller closed them.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/support/statistics.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Medians, spreads and means of a few measurements.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The timer wheel of "Practical testing" (Len Holgate), for the measurement of its memory, the subject of article 30 of that
 // series. It has one ring of slots that covers every possible time-out, linked timers, a set of handles for validation, and
 // a block of its own for each timer's data. Set and cancel look a handle up and allocate nothing; create and destroy

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/timers/background.hpp"
 
 #include <sched.h>

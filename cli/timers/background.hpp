@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Threads that keep the machine busy in the same process while timers are measured. With Load::kHeap they allocate and free
 // blocks of mixed sizes by malloc, and hand some of them to each other. With Load::kBusy they do the same accesses to blocks
 // that they keep. The difference of both loads is the effect of the shared heap.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/timers/candidates.hpp"
 
 #include <malloc.h>

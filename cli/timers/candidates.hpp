@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The candidates of `freehold timers`: the article's queue on several heaps, its successors, timers of other libraries, and
 // the baseline, which has the memory of the timers but no timers.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs the timers' experiment as planned. Keeps the finished measurements when interrupted; goes on when a structure fails.
 #pragma once
 #include "cli/support/interrupts.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The log of fired timers, in their order. Every callback of every structure writes the timer's number here and does nothing
 // else. The log is read while the clock is stopped.
 #pragma once

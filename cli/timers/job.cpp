@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/timers/job.hpp"
 
 #include "cli/experiment/job_words.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One measurement of `freehold timers`: Job describes it, Report has its result. It runs in a fresh process (`freehold
 // timers-worker`, the same executable) on one structure. The Job travels as command-line words, the Report as bytes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/timers/library_timers.hpp"
 
 #include <boost/asio/detail/chrono_time_traits.hpp>

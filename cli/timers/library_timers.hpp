@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Adapters of other libraries' timers for the timed loops. Their users own a timer's memory, so create is a constructor.
 #pragma once
 #include <uv.h>

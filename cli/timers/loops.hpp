@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The timed loops, as templates over the structure, so that no operation calls through a pointer.
 #pragma once
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Adapters of Freehold's structures for the timed loops.
 #pragma once
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The page of freehold timers: cli/report/timers.html and timers.js within the frame that all pages share.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/timers/plan.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The plan of `freehold timers`: its rows, cells and their order. Every set measures each cell once, in an order of its own.
 // The structures of a row, under every load, follow each other, so that a disturbance of the machine falls on all of them.
 #pragma once

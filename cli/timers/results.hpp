@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The measurements of `freehold timers`, and the figures computed from them: medians, ratios within the sets, targets.
 #pragma once
 #include <array>

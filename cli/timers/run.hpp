@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does one job on one structure, from its construction to the report. Except in the fresh tests it does the timed work once
 // before, so that memory is allocated and its pages are touched. The load begins after that.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The interface of a timer structure for the timed loops. Adapters provide it for our structures (own_timers.hpp) and for
 // those of other libraries (library_timers.hpp). Timers have numbers, 0 to n-1; times count from the call of begin().
 #pragma once

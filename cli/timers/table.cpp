@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/timers/table.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The results for a terminal: the targets, then every figure.
 #pragma once
 #include <string>

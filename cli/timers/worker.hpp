@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One measurement of `freehold timers`. The command calls measure(), which starts `freehold timers-worker WORDS…` in a fresh
 // process; that calls worker_main(). The worker's command is not for people and not in the help.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Checks whether a shared object is a component, in a process of its own, since loading it runs its constructors.
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/workers/exec.hpp"
 
 #include <fcntl.h>

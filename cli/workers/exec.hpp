@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold workers --exec: runs a command for each argument, as xargs -P and GNU parallel do, in worker processes that are
 // kept. Each job's output is written in one piece, when the job ends or, with keep_order, in the order of the arguments.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/workers/job_log.hpp"
 
 #include <fmt/format.h>

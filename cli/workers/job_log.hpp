@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The job log of `freehold workers --exec`, in GNU parallel's format: one line for each job that has ended, so that a later
 // run can skip it (--resume).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/workers/output.hpp"
 
 #include <fmt/format.h>

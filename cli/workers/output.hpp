@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Gathers the tasks' outputs and writes them to standard output in few pieces. A reader that does not read must not block
 // Ctrl-C.
 #pragma once

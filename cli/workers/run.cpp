@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/workers/run.hpp"
 
 #include <fcntl.h>

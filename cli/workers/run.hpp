@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs the tasks of a file through a ProcessPool: keeps its table full, writes the outputs in the order of the tasks, and
 // reports the failed ones.
 //

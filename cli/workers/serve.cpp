@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/workers/serve.hpp"
 
 #include <fcntl.h>

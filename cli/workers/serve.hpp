@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold workers --serve NAME: runs a pool as a program of its own, to which other processes attach by name.
 #pragma once
 #include <string>

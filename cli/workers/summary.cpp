@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/workers/summary.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The results of a run of tasks: one line for people, and JSON.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/workers/task_reader.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Reads tasks from a file or a pipe: each line is one, or each netstring ("5:hello,"), which takes any bytes. It never
 // blocks on a pipe, so outputs are written while the next task is still being typed. Memory: a buffer, and one task, cut
 // beyond its limit.

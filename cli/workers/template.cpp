@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/workers/template.hpp"
 
 namespace freehold::cli::workers {

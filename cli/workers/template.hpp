@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fills an argument into a command, as xargs and GNU parallel do:
 //
 //   {}   the argument               {/}   without its folder         {#}   the job's number, from 1

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The memory of the engine: hands out spans of 64 KiB to the size classes, and runs of spans to blocks above 32 KiB; takes
 // them back, and gives free memory back to the system. Core (core.hpp) is its only user.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Counts over all spans: what statistics need, and the checks of the arena's invariants; see arena.hpp.
 #pragma once
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How the arena gives memory back to the system; see arena.hpp for its use and budget.hpp for the rule.
 //
 // In this order: free spans that hold pages, the oldest first; wholly free spans of classes; wholly free pages of spans that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs: blocks of 1 to 64 spans in one chunk, from the chunks or from spans that a thread keeps (run_cache.hpp); see
 // arena.hpp.
 #pragma once

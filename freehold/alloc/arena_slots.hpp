@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Slots and the spans of size classes: how slots leave and enter the word pools, and how spans change classes; see
 // arena.hpp.
 //

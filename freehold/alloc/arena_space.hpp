@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The arena's address space: finds one range where nothing else is mapped, and maps tables and memory in it as they grow.
 //
 // The tables come first, the memory behind them. Nothing is reserved: each table and the memory grow in place and are mapped

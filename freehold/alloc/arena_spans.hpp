@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where the arena's spans come from: its address space and tables, new chunks, free spans that are taken and given; see
 // arena.hpp.
 #pragma once

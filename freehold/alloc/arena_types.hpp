@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The arena's settings, its counters, the memory orders of its hand-over of spans, and where a run lies; see arena.hpp.
 #pragma once
 #include <atomic>

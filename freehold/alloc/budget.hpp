@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How much free memory may stay resident: the one account of the engine's memory, and the one rule. Every part that takes or
 // frees memory reports to it; excess() says by how much the rule is broken.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Free spans as one bit each: the page level of the engine. take() finds neighbouring free spans, give() frees them, and the
 // purger takes those that still hold pages.
 //

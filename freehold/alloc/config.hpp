@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The engine's numbers for a real machine, each with its unit and reason. The model tests use a Config of their own with a
 // handful of tiny spans.
 #pragma once

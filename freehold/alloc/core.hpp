@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The engine's core: the slow paths of malloc and free. Thread caches stand before it, an array of word pools over one arena
 // behind it. The fast paths are in fast_path.hpp, the process's one Core in engine.cpp; docs/design.md tells the life of a
 // malloc in numbered steps.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The life of a thread's cache: its record, the growth of its arrays within the caches' budget, and what empties it; see
 // core.hpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Blocks above the largest size class: runs of spans, which a thread takes from the free spans that it keeps (run_cache.hpp)
 // or from the arena, and direct blocks with a mapping each; see core.hpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The slow paths of malloc and free: a thread's array is empty (refill) or full (drain); see core.hpp. Each step calls those
 // that are indented below it, and returns.
 //

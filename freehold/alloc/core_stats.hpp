@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The engine's figures, and the checks of Core's invariants; see core.hpp.
 #pragma once
 #include <bit>

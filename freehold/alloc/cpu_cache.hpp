@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One cache per CPU instead of one per thread, for programs with very many threads: cached memory does not grow with their
 // number, at about twice the price of an operation. The same arrays of slot addresses, popped and pushed by
 // restartable sequences (os/rseq.hpp); the slow paths run as ordinary code, one sequence per slot.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Blocks with a mapping of their own: larger than a chunk, aligned beyond one, or moved out of the arena by realloc.
 //
 // They are found by address in a hash table. A freed mapping is kept for the next block of about its size while the budget

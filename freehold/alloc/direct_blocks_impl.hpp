@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The members of DirectBlocks: its table, kept mappings, and blocks; see direct_blocks.hpp.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The result of a step of giving memory back: whether there is more to do, and when.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The functions of engine.hpp: the slow halves of malloc and free, and the rest of the family. engine_state.hpp lists the
 // other files of the process's engine.
 #include "freehold/alloc/engine.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The engine's interface: a general-purpose allocator, an array of word pools over one arena. The exported symbols
 // (freehold/malloc) and everything else that needs memory call these; docs/design.md tells the life of a malloc.
 // Threads: any, at any time between the first instruction of the process and the last, in atexit handlers and in

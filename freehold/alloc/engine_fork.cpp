@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // fork() from any thread, whatever others do; see fork_gate.hpp and fork_work.hpp.
 //
 // Before a fork the gate closes, and the engine is left by all other threads; they wait, map blocks of their own, or put

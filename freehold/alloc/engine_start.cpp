@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The engine's first call: options, the arena, and what the process must be told; see engine.hpp.
 #include <fcntl.h>
 #include <pthread.h>

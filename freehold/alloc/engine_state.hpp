@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The state of the process's one engine, and what its parts share; internal to engine*.cpp.
 //
 //   engine.cpp          the functions of engine.hpp: the slow halves of malloc and free, and the rest of the family

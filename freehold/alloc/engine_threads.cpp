@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Threads' caches, from a thread's first call that needs one to the thread's end, and the purger thread, which exists while
 // the program has threads of its own.
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // malloc and free as every program runs them all the time: pop and push of the calling thread's array. Inlined into the
 // exported symbols; a test counts their instructions (14 for malloc(12), 16 for its free, with GCC 12 on x86-64).
 // A thread without a cache uses one whose bins are empty and full at once, so there is nothing to check first.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // malloc and free while another thread forks (sync/fork_gate.hpp), when the engine must not change: ForkBlocks maps a block
 // by itself, DeferredList keeps a free for later.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory for the engine's own records: thread caches, their arrays, records of direct blocks. Powers of two from 64 bytes to
 // 8 KiB, cut from chunks of pages; freed records stay in free lists for ever. So a record may be read without a fault after
 // it was freed. Externally locked. Errors: null when the page source refuses.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The one table of what the environment may change, or a string that is compiled into the program (freehold_options in
 // freehold.h); the environment wins. Read once, before the first block; a value that makes no sense is reported on standard
 // error in one line, and the default stands. Setuid programs ignore the environment.

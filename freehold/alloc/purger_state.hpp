@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The life of the purger thread (purger_thread.hpp) as one word that threads wait on.
 //
 //   kNone -> kStarting -> kAwake (begin, started) <-> kAsleep (nothing due; wake) -> kEnding -> kNone (end)

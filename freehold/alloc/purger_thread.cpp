@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/alloc/purger_thread.hpp"
 
 #include <signal.h>

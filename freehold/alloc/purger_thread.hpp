@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A thread of ours that gives memory back after the delay, for programs that have threads themselves. A program with one
 // thread never gets it unless it asks (unshare, setns and libc's own fast paths depend on that); there the budget holds at
 // every moment (budget.hpp).

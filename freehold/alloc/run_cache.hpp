@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A thread's free spans: blocks above 32 KiB come from them and go back to them by plain loads and stores, as slots do with
 // thread_cache.hpp's arrays.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The size classes of malloc: every multiple of 16 bytes up to 128, then eight a doubling up to 32 KiB. Above 128 bytes at
 // most 12.5% is added to a request. 72 classes; every slot is a multiple of 16.
 //

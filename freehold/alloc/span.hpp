@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The arena's record of one span of 64 KiB that belongs to a size class: the free bits of its slots. Found by index from the
 // address. The span's class lies apart, in a dense table, since every free reads it; chunk_pool.hpp knows which spans are
 // free.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The engine's figures: how much it holds and why. Plain data with a fixed layout and no pointers, so that it can be copied
 // out of a dying process through a file descriptor. The command turns it into JSON (cli/stats_json): the engine links no
 // library.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A thread's share of free slots: one small array of slot addresses per size class. Allocate pops, free pushes; neither
 // touches the slot nor a shared line.
 //

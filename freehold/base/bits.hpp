@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Bit and alignment arithmetic, by the names the field uses. constexpr, no state.
 #pragma once
 #include <bit>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/base/check.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Errors that end the process. There are three kinds of error (docs/guarantees.md): exhausted memory is a return value;
 // misuse and corruption of the heap end in fatal(); a broken invariant of our own is a FREEHOLD_ASSERT, compiled out of
 // release builds. fatal() prints one fixed line and aborts. It allocates nothing and takes no lock, so it works in the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // EndAs<Base>: a deleter for std::unique_ptr<Base>, converted from the deleter of a derived type. It destroys the object as
 // its own type and frees its memory as the original deleter would, wherever the base lies within the object. The base needs
 // no virtual destructor.

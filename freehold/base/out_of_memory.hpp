@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // For functions that cannot return an error: reports that memory is exhausted, by an exception, or in a program compiled
 // without exceptions by one line on standard error and abort().
 #pragma once

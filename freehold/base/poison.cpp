@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/base/poison.hpp"
 
 #if __has_include(<valgrind/memcheck.h>)

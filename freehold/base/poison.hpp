@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Tells AddressSanitizer and memcheck which memory of a pool or heap is handed out, so that they find use after release
 // and overruns there as they do in malloc's memory. A pool has a Poison, a heap a HeapPoison:
 //   poison() all memory when it is made, on_allocate() a block when it is handed out, on_free() when it comes back,

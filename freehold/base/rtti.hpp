@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whether this program is compiled with run-time type information.
 #pragma once
 

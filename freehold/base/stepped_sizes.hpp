@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The one formula of the size classes of malloc (alloc/size_classes.hpp) and of private heaps (heap/size_classes.hpp). Up to
 // `FineBytes`, even steps of `Granule` bytes; then eight steps for each doubling up to `MaxBytes`. So above FineBytes at
 // most an eighth is added to a request.

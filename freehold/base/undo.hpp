@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A scope guard: calls `f()` at the end of the scope, unless dismissed. It takes the place of catch (...) { f(); throw; }
 // and also works in programs without exceptions.
 #pragma once

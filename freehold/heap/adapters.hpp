@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Two adapters of heaps and memory resources: one that goes on in a second heap, and one that counts and limits.
 //
 //   heap::PrivateHeap small({.limit_bytes = 1 << 20}), large;

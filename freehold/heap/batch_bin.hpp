@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The free slots of one size class in one shard of a private heap: a free list that grows to one batch, a spare batch, and a
 // depot of further ones, which other shards may take.
 //

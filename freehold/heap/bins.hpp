@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The free slots of a private heap, by size class: a list of those that were freed, and a run of those that were never used.
 //
 //   Invariant: [next, end) is a multiple of the class's slot size; live counts what was popped and not pushed, and may be

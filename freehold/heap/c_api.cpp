@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The C interface of private heaps: heap.h on PrivateHeap and OwnerLockedHeap. Errors become errno here; nothing
 // else is decided.
 #include <algorithm>

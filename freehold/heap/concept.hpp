@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The concepts of a private heap that the adapters to the C++ library need. PrivateHeap and OwnerLockedHeap fulfil them.
 #pragma once
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // An STL allocator on a private heap.
 //
 //   heap::OwnerLockedHeap heap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The options that a private heap is made with, and its statistics.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A private heap as a std::pmr::memory_resource.
 //
 //   heap::PrivateHeap heap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The free slots of a private heap that any thread uses: shards, each with free lists of every class, over central free
 // lists behind a lock.
 //

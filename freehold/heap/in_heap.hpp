@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Single objects in private heaps: operator new and delete for a class, and a unique_ptr.
 //
 //   struct Order : heap::InHeap<heap::OwnerLockedHeap> { ... };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A private heap for one thread at a time, as HEAP_NO_SERIALIZE was. The caller's lock, which guards the objects anyhow,
 // guards their memory, too; there is no lock and no atomic inside.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A private heap for any thread: memory of a subsystem's or an object's own, with a limit, statistics, and an end of all
 // blocks at once. Threads contend only with other users of the same heap, and among those only where two meet on one CPU.
 //

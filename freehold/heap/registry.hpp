@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A list of the private heaps for any thread, of one shared object: for fork, so that no child finds a heap half changed,
 // and for reports. A heap stays in the registry of the shared object that made it, even if another one ends it.
 //

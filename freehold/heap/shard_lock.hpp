@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The lock of one shard of a private heap, biased towards the thread that uses the shard most.
 //
 // Any thread locks a shard by a flag, with one atomic exchange. A thread that locked it many times in a row becomes its

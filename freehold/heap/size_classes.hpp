@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The size classes of private heaps: every multiple of 8 bytes up to 128, then eight a doubling. Finer than malloc's, since
 // a heap knows its users' alignment: a map's node of 40 bytes takes 40.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A slab: 64 KiB of one private heap, cut into pages, each of which belongs to a size class. A header at its beginning leads
 // from a bare pointer to the block's heap and class. Blocks above the largest class have the same header before them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A doubly linked list of slabs, through two links that each slab has for it. Externally locked. Cost: O(1).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The source of a private heap's slabs, as a concept, and the two sources that are used: Freehold's engine, and the same
 // with its pages on one memory node.
 //

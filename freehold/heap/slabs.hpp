@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The memory of one private heap: its slabs, their pages, and its large blocks. The heap's lock guards it.
 //
 //   Invariants: pages of slabs that belong to a class + bytes of large blocks == used_bytes() <= the limit;

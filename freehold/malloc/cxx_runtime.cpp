@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The one file that is compiled with exceptions, once for each library: FREEHOLD_CXX_RUNTIME_OPTIONAL in libfreehold.so,
 // where every reference to the runtime is weak, those of the catch clauses by word to the assembler.
 #include "freehold/malloc/cxx_runtime.hpp"

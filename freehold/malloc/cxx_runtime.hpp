@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The parts of the C++ runtime that operator new needs when memory is exhausted: the new handler, the throw, and a place
 // where an exception under a nothrow form ends. The archive takes them from the runtime that the C++ program is linked with;
 // a C program takes no operator new out of the archive, and so needs none. libfreehold.so must not need libstdc++ or libc++

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Marks a function as exported; all others are hidden. libfreehold.map lists the same names.
 #pragma once
 

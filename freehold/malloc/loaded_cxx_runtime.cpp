@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A C program under LD_PRELOAD may load C++ plugins later, and their libstdc++ with them: an interpreter and its extension
 // modules. Their operator new is ours, but our weak references were resolved long before. So the runtime is looked for when
 // memory is exhausted, and only then. Part of libfreehold.so alone.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The malloc family as C symbols. No logic: argument checks that the standards ask for, then the engine.
 #include <errno.h>
 #include <malloc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // glibc's functions that report on malloc (mallinfo, malloc_stats, malloc_info) or tune it (mallopt), with the engine's
 // figures. All of them are here because of statically linked programs: one name left to libc.a would link glibc's malloc as
 // well, and collide with ours.

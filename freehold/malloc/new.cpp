@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every form of operator new and delete. A program may replace some of them with its own. It then expects the others to call
 // these, as the standard says of the default ones. So every form but the two basic ones goes through the symbol of a more
 // basic one. All symbols are weak: in a static link the program's own definition wins instead of colliding. cxx_runtime.hpp

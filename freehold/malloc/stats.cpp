@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold_stats() and freehold_class_stats() of freehold/malloc.h: the engine's figures in the structs of the C API, whose
 // layout is fixed while the engine's may change. A caller's struct that is smaller or larger than ours is filled as far as
 // both go.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Monotonic time for delays that need no precision.
 #pragma once
 #include <cstdint>

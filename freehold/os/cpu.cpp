@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/os/cpu.hpp"
 
 #include <fcntl.h>

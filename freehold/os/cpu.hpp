@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Processors: how many of them this process may use, in a container too, and which instructions they have.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Futexes: a thread sleeps while a 32-bit word has a value, until another thread wakes it. sync/atomics.hpp builds A::wait
 // and A::notify on this; algorithms use those. Every wait may return for no reason, so callers loop. errno is unchanged: a
 // lock inside free() must not change it. Threads: any. Cost: a system call each.

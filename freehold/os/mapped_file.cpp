@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/os/mapped_file.hpp"
 
 #include <cerrno>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Files in memory: everything that Freehold maps from a descriptor. (Memory without a file: os/pages.hpp.)
 // Sizes and offsets are in bytes; offsets are multiples of page_bytes(). Errors: null or false, errno set by the system.
 // Threads: any. Cost: a system call each.

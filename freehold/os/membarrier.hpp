@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A full memory fence in every running thread of the process, by interrupts: the expensive half of an asymmetric fence
 // (sync/atomics.hpp: heavy_fence). errno is unchanged. Threads: any. Cost: a system call, microseconds.
 #pragma once

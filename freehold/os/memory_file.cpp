@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/os/memory_file.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Files that exist in memory only (memfd): processes share them by descriptors, and no name can be left behind or guessed.
 // Threads: any. Cost: a few system calls each. Errors: errno set by the system.
 #pragma once

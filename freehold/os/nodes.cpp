@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/os/nodes.hpp"
 
 #include <linux/mempolicy.h>

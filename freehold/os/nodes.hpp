@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The machine's memory nodes (NUMA): how many there are, and on which of them pages are placed.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Address space and pages without a file: everything that Freehold asks of mmap, mprotect and madvise for them. (Pages of
 // files: os/mapped_file.hpp.) Reserved memory cannot be touched; committed memory reads as zero until written; purged memory
 // stays committed and reads as zero again. Sizes and addresses are multiples of page_bytes(). Threads: any. Cost: a system

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The kernel's performance events (perf_event_open), which libc does not wrap. Threads: any. Cost: a system call.
 #pragma once
 #include <linux/perf_event.h>

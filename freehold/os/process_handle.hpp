@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Descriptors of processes (pidfd): unlike a process number, one never comes to mean another process. poll() reports POLLIN
 // when the process has ended; close() ends the descriptor. Linux 5.3. Threads: any. Cost: a system call each.
 #pragma once

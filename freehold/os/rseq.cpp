@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/os/rseq.hpp"
 
 // ThreadSanitizer does not see that what one CPU runs is ordered, and would take every slot handed on for a race.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Per-CPU stacks of pointers by restartable sequences: pop and push without an atomic instruction, since the kernel sends a
 // thread that is preempted, migrated or signalled in the middle back to the start. Only glibc's own registration is used
 // (2.35 and later), and of its area only rseq_cs is written, as the ABI asks.

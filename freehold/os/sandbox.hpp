@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Restrictions that a process puts on itself and on its children, and that cannot be lifted: files by Landlock (Linux 5.13),
 // sockets by a filter of system calls.
 //

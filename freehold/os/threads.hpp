@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The system's numbers of threads. Threads: any. Cost: a system call each.
 #pragma once
 #include <sys/syscall.h>

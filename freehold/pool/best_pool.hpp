@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // BestPool: the pool to use unless you compare pools. Each thread has a small array of free slots; below lies one bit per
 // slot in words that no thread owns (WordPool, the core of the malloc engine, too).
 //

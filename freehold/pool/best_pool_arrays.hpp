@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The threads' arrays of one BestPool: where each begins and ends, and how another thread takes from them.
 //
 // A thread's array is a stack of free slots between `bottom` and `top` that its owner pushes and pops by plain stores. A

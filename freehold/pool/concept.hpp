@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The interface of every pool of this folder: a number of slots of one size, handed out and taken back, from any thread.
 //
 //   acquire()      a free slot, aligned as asked, contents unspecified; null when there is none (never an exception), or,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A small stack of free slots for each CPU over one pool that all share. Where the kernel has restartable sequences, a push
 // or pop on the current CPU's stack takes no atomic instruction: a thread that is preempted or migrated within one starts
 // over (os/rseq.hpp). Where it has none, the stacks are tagged ones with compare-exchange, and there is no pool below

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Several pools as one: the Array_of_pools_t of "Testing distributed memory pools". acquire turns to the shard that the
 // Spread names; release goes to the slot's home, the shard it came from, which its address tells: the shards' slots lie in
 // one range, at equal distances that are a power of two. So slots never move between shards, in whatever thread they end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One bit for each slot, set while it is free, in words of 64: what the lock-free bitmap pools and their relatives share.
 //
 //   Invariant: a bit is set  <=>  the slot is free and in nobody's hands; the bits beyond the last slot are clear.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The shared object (program or library) that made a pool. Templates are compiled into each shared object that uses them,
 // and unless the dynamic linker happens to merge them, each has thread-local tables of its own. A pool lives in the tables
 // of its home, the shared object that constructed it; a call from another one is passed on to the home's code.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A hierarchy of bitmaps without a lock: one bit for each slot, and above it a SummaryTree whose bits are hints. It is the
 // successor of the pool S5 of "Memory management, pools compared". acquire takes from the word where its thread worked last;
 // when that is empty, the tree leads to the next. A thread that finds an empty word behind a summary's bit clears the bit,

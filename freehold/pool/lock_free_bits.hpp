@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One bit for each slot in lock-free words of 64: the successor of the pool S4 of "Memory management, pools compared",
 // without its lock, and with a cursor for each few threads, so that they work in different words.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // An array of 32-bit flags, one for each slot, and a cursor that goes round: the lock-free pool S2 of "Memory management,
 // pools compared". acquire looks from the cursor on for a flag that is free and takes it by compare-exchange; release
 // clears the flag.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A hierarchy of bitmaps behind a lock: level 0 has one bit for each slot, a level above one bit for each word of the level
 // below that is not zero, the top is one word. Finding a free slot is one bit scan a level, whatever the pool's state: the
 // constant-time pool S5 of "Memory management, pools compared", for any capacity.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One bit for each slot, in words of 64 behind a lock, and a cursor that goes round over the words: the pool S4 of "Memory
 // management, pools compared".
 //

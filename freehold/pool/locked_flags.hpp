@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // An array of 32-bit flags, one for each slot, and a cursor that goes round, all behind a lock: the pool S3 of "Memory
 // management, pools compared", and the lock's price beside lock_free_flags.hpp.
 //

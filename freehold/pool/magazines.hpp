@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Thread-cached magazines over a shared depot (Bonwick and Adams, "Magazines and Vmem", 2001). A magazine is a small stack
 // of slots. A thread has two, the loaded one and the previous one, and trades a full one for an empty one, or the reverse,
 // with the depot when neither helps: so at least `rounds` operations pass between two visits, whatever their order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Zeroed memory for a pool and its bookkeeping: pages of the system, huge ones where that pays; the heap for what is less
 // than a page. Owner: the object that holds it; freed by its destructor.
 // Errors: std::bad_alloc. Cost: one or two system calls from a page on.

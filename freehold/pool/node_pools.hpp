@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Pools for the nodes of containers: an allocator and a std::pmr::memory_resource.
 //
 //   freehold::pool::NodePools<> pools(1'000'000);                       // at most so many nodes of each size

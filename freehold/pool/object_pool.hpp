@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Objects of one type from a pool: construction in a slot, a handle that destroys the object and gives the slot back.
 //
 //   freehold::ObjectPool<Order> orders(10'000);                  // at most ten thousand

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The lock of the pools that have one: the mutex of freehold/sync, with its orders as a value for the order mutants, and
 // telling the pool's contention policy when another thread held it.
 // Any thread. Cost: two read-modify-writes of one shared line for an operation; two system calls more when contended.

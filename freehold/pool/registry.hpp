@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every pool strategy, by one line. Write x.hpp in this folder with a pool and its descriptor (concept.hpp says how),
 // include it and add the descriptor here: concept check, conformance, model exploration, order mutants, coherence golden,
 // stress, bench row and the listing of `freehold pools` follow by themselves.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Several tagged stacks over one array of links: the distribution of "Testing distributed memory pools" in which a slot has
 // no home. release pushes onto the stack that the Spread names now, acquire pops from there, and from the others in turn
 // when that is empty: so slots follow those who use them, and gather where they are released.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Tells "there is no free slot" from "there was one, but not where I was looking". A sweep over many places sees each empty
 // at some moment, not all at one, since a slot may be freed behind the sweep while another is taken before it. So a thread
 // that found nothing registers as a searcher and sweeps again, until no release was counted during a sweep; a release is

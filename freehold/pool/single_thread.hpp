@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The pool for one thread: a stack of the addresses of free slots, and nothing else.
 //
 //   freehold::SingleThread pool({.slots = 10'000, .slot_bytes = sizeof(Order)});

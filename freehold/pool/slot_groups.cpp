@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/pool/slot_groups.hpp"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From slot addresses to bits of words and back: group_slots() turns a batch of addresses into (word, bits) groups, which a
 // drain gives back with one atomic each; list_slots() turns a word's bits into addresses for a refill.
 //

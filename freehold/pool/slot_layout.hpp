@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How BestPool's slots lie in memory: in spans, as WordPool has them, so that the spans of small slots are 64 KiB long and
 // a batch of addresses is grouped by word in vectors (slot_groups.hpp). Slots above 1 KiB lie one after the other, 4,096 to
 // a span, and are found by a division: their use costs more than that.

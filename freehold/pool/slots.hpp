@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The memory of a pool's slots: one array, addresses to numbers and back, and the marks for memory checkers.
 //
 //   Invariant: slot i lies at start + i * bytes, i < count; it is unpoisoned while it is handed out.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Spreads decide which of several shards a thread turns to. They are those of "Testing distributed memory pools".
 //
 //   S::shard(n)   0 ... n - 1, for the calling thread, now; n > 0

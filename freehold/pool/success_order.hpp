@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The order with which a compare-exchange is compiled where its failure order is the stronger one. C++17 allows that pair;
 // GCC 12 does not know it: it compiles the success as seq_cst, and warns (-Winvalid-memory-model) where it sees the
 // constants. So the machine gets the weakest order that covers both. The simulator gets the algorithm's own.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A concurrent set of span numbers that answers "which spans may have free slots?" in a few loads.
 //
 // Bitmaps of 64-way summaries: level 0 has one bit a span, the top level one word. Bits are hints that err on one side:

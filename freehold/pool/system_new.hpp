@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // operator new and delete as a pool: the reference S1 of "Memory management, pools compared". It measures the malloc
 // that the program runs on, a preloaded one included.
 // The capacity is no bound: to count what is handed out would add a shared line to every operation, and what is compared

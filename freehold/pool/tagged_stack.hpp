@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Lock-free stack of slot numbers (Treiber 1986), the SList pool of "Testing distributed memory pools" (its Pool_t).
 // The head packs {tag, number}; every successful change increments the tag, so that a slot which was popped and pushed back
 // in between is visible as a change: no ABA within 2^32 operations of one compare-exchange. The links lie in an array

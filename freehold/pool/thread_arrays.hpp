@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where a thread finds its array of free slots of a pool: a table in thread-local storage, indexed by the pool's place. Zero
 // bytes are an array that is empty and full at once, so that neither fast path asks whether there is one yet.
 //

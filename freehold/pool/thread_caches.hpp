@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The caches that a pool keeps for its threads: one Cache a thread, found through a thread-local table, drained and left for
 // another thread when its thread ends.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A pool that knows its objects: how many live, how many there were, each of them in turn; those that are left end with it.
 //
 //   freehold::TrackedPool<Session> sessions(10'000, {.name = "sessions"});

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Batches of free slots on their way from one thread to another, kept as lists of addresses. Slots that lie scattered over
 // memory would cost an atomic each on the way into words and out again; a batch costs two for all of them. BestPool uses it
 // when a drain finds hardly two slots in one word: pools that are nearly full, slots released in random order.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Free slots as one bit each, in words of 64, in spans of up to 64 words: what every size class of the engine and BestPool
 // are made of. A thread takes what is left of a word at once (one exchange for up to 64 slots) and gives slots back grouped
 // by word (one fetch_add for the group). Free slots belong to no thread, so there are no remote frees, no backlog and no

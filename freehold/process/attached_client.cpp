@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/attached_client.hpp"
 
 #include <unistd.h>

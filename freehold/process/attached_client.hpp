@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A client in another process than the pool's: any number of processes of one user share one table.
 //
 //   freehold::process::AttachedClient pool("images");        // served by freehold workers --serve images

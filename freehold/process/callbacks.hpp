@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Calls functions when tasks are over (Future::then): a thread of the client's own, which starts with the first function and
 // sleeps on one futex for all tasks. The end of a task with a waiter adds to the client's word after the task's own. The
 // thread reads that word, checks its tasks, and sleeps only while the word is the same.

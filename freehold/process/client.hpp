@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A client of a task table: any thread submits tasks and gets their results. Input is copied in once; output is read where
 // the worker has written it, or copied out once.
 //

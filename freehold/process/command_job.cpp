@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/command_job.hpp"
 
 #include <fcntl.h>

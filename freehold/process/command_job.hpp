@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The worker of `freehold workers --exec`: runs the command of each task by /bin/sh and gathers its output. freehold-worker
 // --exec is the program. A command runs in the worker's process group, which ends with the worker.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Confines a worker to the rights that its pool gives it: files below some folders only (Landlock), no sockets (seccomp), no
 // programs that gain rights (no_new_privs). The worker calls confine() before it loads the component, and its children
 // inherit the limits. If the kernel refuses, the worker ends with WorkerExit::kNotConfined.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The rights of a worker, for a component that should not have all rights of its user. The kernel enforces them:
 // confine.hpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/future.hpp"
 
 #include <algorithm>

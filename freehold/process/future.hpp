@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The handles that a user of the process pool holds: a Future for a task, a Result for its end, a Draft for a task whose
 // input is still being written, and Awaited for coroutines.
 //

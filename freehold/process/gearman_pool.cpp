@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The client of Gearman job servers: GearmanPool, its futures, and the threads that carry its tasks.
 #include <libgearman/gearman.h>
 #include <netdb.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The process pool beyond one machine: the same tasks, futures and reasons over Gearman job servers.
 //
 //   freehold::GearmanPool pool({.servers = {"one:4730", "two:4730"}});            // where the clients are

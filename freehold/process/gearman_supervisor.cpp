@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The machine that works for Gearman job servers: GearmanSupervisor.
 #include <libgearman/gearman.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The parts that GearmanPool and GearmanSupervisor share: the headers before input and output on the wire, the list of
 // servers, and a wait with a time.
 #pragma once

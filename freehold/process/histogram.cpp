@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/histogram.hpp"
 
 namespace freehold::process {

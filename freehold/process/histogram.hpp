@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A histogram of latencies, with 16 steps for each power of two: exact to 6 %. Any thread.
 // Cost: add() is one atomic addition on a counter of its own.
 #pragma once

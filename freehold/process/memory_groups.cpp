@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/memory_groups.hpp"
 
 #include <fcntl.h>

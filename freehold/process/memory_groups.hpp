@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One memory cgroup for each worker, below a cgroup that was delegated to this user. The kernel keeps worker and children
 // below the limit, and tells when it has killed for it. Version 2 (memory.max), or a folder of version 1
 // (memory.limit_in_bytes).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/named_socket.hpp"
 
 #include <poll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A name for a pool, by which other processes of the same user find it: an abstract Unix socket. The system frees the name
 // when the server ends, whatever ends it, so nothing is left behind that would block the next one. A name counts within one
 // network namespace.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/pool_events.hpp"
 
 namespace freehold::process {

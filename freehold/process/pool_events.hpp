@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Events of the workers of a pool and of their tasks, as ProcessPoolOptions::log gets them.
 #pragma once
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The figures of a pool, for people and for programs. Any thread may ask for them; they are counted without a lock, so
 // figures that belong together may differ by the tasks under way.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Facts about processes that the supervisor and its workers ask the system for: the shared clock, memory, CPU time,
 // identity. Any thread. Cost: now() is a vDSO call; each of the others reads one file of /proc.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/process_pool.hpp"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // ProcessPool runs a component that cannot be changed, and that crashes or does not scale, in supervised worker processes.
 // Threads call it as if it were a function:
 //

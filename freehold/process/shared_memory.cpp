@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/shared_memory.hpp"
 
 #include <sys/socket.h>

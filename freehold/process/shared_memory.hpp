@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory that processes share by passing a descriptor: a memfd. It has no name that could be left behind or guessed, and its
 // size is sealed, so that no process can truncate it under another. Only pages that were used exist. A process gets the
 // descriptor by inheritance, or over a Unix socket from a process of the same user.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Threads that the process pool starts take no signals: those belong to the program's own threads.
 #pragma once
 #include <signal.h>

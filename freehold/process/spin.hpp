@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A short spin before sleeping, whose length follows its success. If the condition comes true within a few microseconds, the
 // spin saves two system calls and a context switch. If it does not, because another thread needs this CPU, the spin soon
 // becomes short.

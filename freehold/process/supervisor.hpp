@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The supervisor keeps as many worker processes as there is work for. It starts one when a task finds none asleep, up to a
 // limit; it replaces one that died and gives its task to another; it kills one whose task has run out of time or memory; and
 // it reaps all. Workers end by themselves when they are idle, or when they reach a limit of age, tasks or memory

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The checks of a supervisor at every tick: deadlines, memory, hung starts, stuck tasks, damage, pages to give back.
 #include "freehold/process/supervisor.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Workers of a supervisor: how they start, how they end, and what their end says about the next start.
 #include "freehold/process/supervisor.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The values that a user of the process pool gives with a task and gets back: options, priority, and the reason why a task
 // has no output. Plain data; any thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The task table: clients put tasks into shared memory, workers in other processes run them, and a supervisor cleans up
 // after every process that dies. Any process may be killed between any two instructions, and the others go on.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The layout of a task table in shared memory. task_table.hpp is the protocol.
 //
 //   header | free bits | ready bits | times of submission | sleepers' bits |

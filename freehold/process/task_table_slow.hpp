@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The slow paths of the task table: tasks that their component has rejected, and everything that the supervisor does after a
 // death, a deadline or damage, or before it sleeps. Included by task_table.hpp, where each function is declared and
 // documented.

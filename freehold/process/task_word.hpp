@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The state word of a task table's entry. It alone decides who may touch the entry, in one atomic of 64 bits:
 //
 //   bits  0..2   state

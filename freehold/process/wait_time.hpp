@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Durations of the public interface as the nanoseconds that the task table and its clock use. Any thread.
 #pragma once
 #include <algorithm>

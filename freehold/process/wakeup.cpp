@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/wakeup.hpp"
 
 #include <sys/eventfd.h>

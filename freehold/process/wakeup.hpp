@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The wakeup eventfd of a pool: clients notify it when the supervisor has to look at the table, and the supervisor polls it.
 // It is inherited by workers and passed to attached clients. Any thread.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/worker.hpp"
 
 #include <fcntl.h>

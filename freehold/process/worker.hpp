@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A worker process: takes tasks from the table, one at a time, and gives them to a component. freehold-worker is the program
 // that loads a component from a shared object; a program of one's own does the same:
 //

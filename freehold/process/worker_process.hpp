@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A worker's process and its children: the group is killed with the worker, by its number; the worker itself by its
 // descriptor (os/process_handle.hpp), so that a number that the system uses again is never taken for the process that had
 // it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/process/worker_protocol.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The agreement between a supervisor and the workers that it starts: descriptors, the environment variable, limits, exit
 // statuses.
 #pragma once

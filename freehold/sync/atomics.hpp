@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The Atomics policy: every concurrent algorithm of Freehold is a template over it.
 // NativeAtomics compiles to exactly the instructions of hand-written std::atomic (tests/unit/atomics_cost
 // compares them); sim::SimAtomics (sim/) reports every access to one simulated machine instead. So the code that

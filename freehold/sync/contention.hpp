@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Counts how often threads got in each other's way: compare-exchanges that had to be repeated, and waits for a lock, as a
 // share of the operations. A policy of every pool: IgnoreContention compiles to nothing; CountContention keeps one cell, on
 // a line of its own, for each of kCells threads, so that counting does not cause contention itself.

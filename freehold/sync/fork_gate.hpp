@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Lets fork copy a process in which nothing is half changed. A thread enters before it changes shared state and leaves
 // afterwards; the fork handler closes the gate, waits until it is quiet, and opens it after the fork.
 //

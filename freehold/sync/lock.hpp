@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A mutex of four bytes for the engine's slow paths (Drepper, "Futexes Are Tricky", mutex 3).
 // The state is free, locked, or locked with possible waiters. A thread that finds it locked spins briefly, then marks it
 // contended and sleeps in the kernel; unlocking a contended one wakes one sleeper. A woken thread takes it as contended

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The default operator new and delete, every form, on thread_alloc and thread_free. Definitions, not declarations: only
 // thread_alloc.h includes this, where REDEFINE_DEFAULT_NEW_OPERATOR asks for it, in one source file of a program or in every
 // one, as the article has it. Weak, since the standard forbids inline ones: the linker takes the first and drops the others.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // thread_alloc.h on Freehold's engine.
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/fast_path.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // thread_alloc.h as the article has it: pages owned by threads, a mutex, a pending list and a threshold for each owner.
 // Blocks that are too large for a page, or aligned to more than a slot, come from the engine, its upstream. Heap::deallocate
 // tells the two apart.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // OwnerPages: how every thread's pages of its own serve its small blocks. The design of the thread-local article.
 //
 // A thread becomes an owner with join() and stops with leave(). In between it allocates from its own pages without an atomic

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Owners' descriptors in OwnerPages (owner_pages.hpp): made and recycled, around fork, statistics, and the checks of the
 // invariants.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // OwnerPages as a process-wide allocator: static allocate, deallocate and reallocate, for any size and any thread.
 // Small requests go to the calling thread's pages, larger ones to the upstream. A page map tells a slot from a large block,
 // so nothing depends on how the upstream aligns its blocks or what it writes before them. A thread joins at its first call;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The slow paths of OwnerPages (owner_pages.hpp): a page for an allocation, remote frees, and pages left behind.
 #pragma once
 #include <cerrno>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A set of 4 KiB pages of the address space: one bit a page, in a two-level table.
 // OwnerPagesHeap asks it whether a pointer lies in a page of slots or is a large block of the upstream, before it reads
 // anything near the pointer. The answer does not depend on alignment or on bytes that a program might have written: a page

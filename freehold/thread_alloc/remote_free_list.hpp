@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The list in which slots wait that were freed by another thread than their owner, until the owner takes them back.
 // OwnerPages has one for each owner, behind the concept RemoteFreeList:
 //   any thread   push(first, last, count)   a batch of slots, linked through their first word

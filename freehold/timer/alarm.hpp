@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The sleep of an owner until its timers' next expiry; a thread that sets an earlier time wakes it. No wake-up is missed:
 // the owner publishes until when it will sleep, and then looks at its timers once more; a thread that sets a time looks at
 // that afterwards. A full fence on either side makes one of the two see the other (store buffering). And a wake between

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timers on Boost.Asio: a wheel whose timers fire in an io_context, by one steady_timer for all of them. Setting and
 // cancelling cost what the wheel's do; Asio's own take a place in a heap, and a handler for each.
 //

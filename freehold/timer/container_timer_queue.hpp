@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The timer queue of "Practical testing 30: reducing contention" (Len Holgate): standard containers, a map from handles to
 // timers and a multimap from times to armed timers, on an allocator of the user's choice. With std::allocator every set()
 // takes a node from the program's heap and every cancel() gives one back, so the queue contends with all who use that heap;

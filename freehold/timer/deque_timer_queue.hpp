@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The timer queue of "Practical testing 30: reducing contention" (Len Holgate) with the author's own containers. A map leads
 // from times to pairs, each a count and a deque of the timers that are armed for that time. A second map leads from handles
 // to places in the first. The data of each timer lies in a block of its own. All of it comes from one allocator: with

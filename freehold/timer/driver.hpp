@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timers on a thread of their own: it sleeps until the next one is due, calls what is, and sleeps again.
 //
 //   freehold::timer::Driver<> timers;                      // a TimerWheel of milliseconds; or Driver<TimerQueue<AnyThread>>

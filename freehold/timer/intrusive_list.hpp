@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A doubly linked list of objects that bring their links along: no allocation, O(1) everywhere but in for_each.
 // The list is a ring through a sentinel; so an object leaves without knowing in which list it is, and a ring of objects
 // without a sentinel (intrusive_multimap.hpp) becomes a list by one insertion.

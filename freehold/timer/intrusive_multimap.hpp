@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // An ordered multimap of objects that bring their links along: no allocation on insert or erase, and all entries of one key
 // are taken in O(1) after the look-up. "Practical testing 30" wished for it. Boost.Intrusive's set gives the ordered part, a
 // red-black tree; none of its multimaps can hand out k equal keys without unlinking, and rebalancing, k times. So the tree

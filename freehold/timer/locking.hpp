@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which threads may use a timer structure: a policy, so that a program with one thread pays for one thread.
 //
 //   SingleThreaded   one thread at a time; no atomic instruction, no lock

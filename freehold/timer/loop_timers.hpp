@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timers in an event loop that has a timer already: one of the loop's, set to the next expiry, serves millions of ours.
 // asio_timers.hpp and uv_timers.hpp are made of it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The timers of one structure: an array of nodes in its own memory, addressed by the index that a TimerId carries.
 // Address space for all is reserved at once and made usable as timers are created, so that a node never moves and an index
 // becomes an address without a look-up; from 2 MiB on the system may use huge pages.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A timer as an object: it owns what it calls, captures and all, fires once or again and again, and its end is the timer's.
 //
 //   Driver<> timers;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timers for coroutines of C++20: `co_await timers.after(30ms)` with TimerWheel, TimerQueue and Driver, or
 // `co_await Sleep(timers, time)` with any structure. The coroutine goes on in the thread that calls advance(); true says
 // that the time has come, false that there was no timer to be had, and then it has not waited.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The interface that all timer structures share: handles, callbacks, time, and the concept `Timers`.
 //
 //   TimerWheel<> timers;                                            // or TimerQueue<>, or ContainerTimerQueue<>

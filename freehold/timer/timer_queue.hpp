@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timers in the order of their exact times: the successor of the article's queue (container_timer_queue.hpp). Its nodes are
 // in the queue's own memory and bring their links along, so that set() and cancel() allocate nothing. All timers of one time
 // leave the order in one step.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The state of one timer of a wheel, beside its links: its generation, whether it is armed, for which tick, and where the
 // owner will look at it. A timer that is cancelled, or set to a later tick, stays linked where it is: the owner finds it
 // there in time, and unlinks it or moves it on. So the hot case, set and cancel, touches this state and nothing else.

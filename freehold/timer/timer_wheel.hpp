@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A hierarchical timing wheel: set and cancel in O(1), whatever the number of timers and however far their times.
 //
 //   freehold::TimerWheel<> timers;                       // for one thread; TimerWheel<timer::AnyThread> for several

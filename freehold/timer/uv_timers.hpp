@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timers on libuv: a wheel whose timers fire in a loop, by one uv_timer_t for all of them.
 //
 //   freehold::timer::UvTimers<> timers(*uv_default_loop());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The slots of a hierarchical timing wheel (Varghese and Lauck 1987), found by a bitmap of used slots per level.
 // A tick is read as digits of six bits. A timer that is due at a later tick than the wheel's position stands on the level of
 // the highest digit in which the two differ, in the slot of its own digit there. So all on one level are due before all on

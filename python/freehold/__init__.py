@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs Python functions in Freehold's worker processes, through libfreehold_process.so.
 
     from freehold import ProcessPool

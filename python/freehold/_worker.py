@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The worker's side of freehold.ProcessPool: a Python process that becomes a worker by freehold_worker_run()."""
 import base64
 import ctypes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "sim/engine/counted_engine.hpp"
 
 #include <sys/mman.h>

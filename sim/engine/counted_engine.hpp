@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The engine's core on the simulated cores: its policies, and malloc and free as alloc/engine.cpp has them.
 #pragma once
 #include <cstddef>

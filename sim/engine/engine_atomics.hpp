@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The engine's Atomics policy on the simulated cores: CoherentAtomics, and locks that report which core takes them.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The whole engine on 1 to 256 simulated cores: what a malloc and its free cost in coherence misses, in locks that change
 // hands and in calls to the system, as the number of cores grows. It runs alloc::Core with the numbers that ship
 // (NativeConfig), over CoherentAtomics and a page source that counts its calls.

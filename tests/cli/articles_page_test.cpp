@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The page of freehold articles in a browser: it draws everything, complains about nothing, fetches nothing.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold articles from outside, on tiny amounts of work: every claim has a verdict, and what happens when things go wrong.
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "tests/cli/browser.hpp"
 
 #include <unistd.h>

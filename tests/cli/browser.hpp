@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Looks at a page as a user's browser does: headless Chromium, a fresh profile, no way to the network.
 #pragma once
 #include <string>

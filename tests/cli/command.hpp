@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs the freehold command as a user does: another process, its exit status, what it printed. Nothing runs for ever.
 #pragma once
 #include <sys/types.h>

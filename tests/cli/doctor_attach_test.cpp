@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold doctor attach: what is said of a process that runs, and that nothing happens to it.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold doctor in a job: exit codes of --fail-if, the page of --summary, and compare, on stored reports and on short
 // runs.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The page of freehold doctor in a browser: it draws everything, complains about nothing, fetches nothing, and can be used.
 #include <gtest/gtest.h>
 

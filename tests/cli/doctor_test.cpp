@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold doctor from outside: options, what it leaves behind, and programs that misbehave. Its verdicts on programs with a
 // known fault are tested in tests/doctor.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What `freehold doctor --export` writes of a real run, read by others: speedscope's schema, Go's pprof, Python alone.
 
   exports.py COMMAND SCHEMA

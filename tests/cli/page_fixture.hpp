@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // For tests of pages: looks at one in the browser, and what every page must be.
 #pragma once
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold pools from outside, on tiny amounts of work: that every row is there, and what happens when things go wrong.
 #include <gtest/gtest.h>
 #include <signal.h>

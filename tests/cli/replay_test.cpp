@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold replay from outside: a trace of known shape through every memory, and files that are none.
 #include <gtest/gtest.h>
 

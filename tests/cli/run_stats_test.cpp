@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold run with the real library: the stats arrive, and arrive nowhere else.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold run from outside. The preloaded library does nothing here: what is tested holds for any.
 #include <elf.h>
 #include <gtest/gtest.h>

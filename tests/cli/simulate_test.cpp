@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold simulate from outside: that every row is there, the same in every run, and what happens when things go wrong.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The freehold command on a terminal: progress, and Ctrl-C.
 #pragma once
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold timers from outside, on tiny amounts of work: that every structure is right, and what happens when things go
 // wrong.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold workers --exec from outside: what xargs and GNU parallel promise, by the same names.
 #include <gtest/gtest.h>
 #include <signal.h>

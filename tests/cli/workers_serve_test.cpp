@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold workers --serve: other processes attach by name, and are told what is wrong when they cannot.
 #include <gtest/gtest.h>
 #include <signal.h>

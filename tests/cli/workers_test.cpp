@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold workers from outside: outputs in order, what fails is named and the rest answered, and nothing is left behind
 // whatever ends it.
 #include <gtest/gtest.h>

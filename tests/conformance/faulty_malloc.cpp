@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A malloc with one fault, chosen by FAULT: the tests are run under it and must fail, else they prove nothing. It passes
 // everything on to glibc and goes wrong from the 3000th call on, once in a hundred calls.
 #include <malloc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The promises of every private heap, be it locked by its owner or by itself.
 #include <gtest/gtest.h>
 

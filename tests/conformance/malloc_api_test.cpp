@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The promises that C, POSIX, C++ and glibc's manual make of the malloc family, one test per promise. The same source runs
 // with Freehold linked and preloaded; without either it tests glibc's malloc, against which its expectations were checked.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The promises of every pool of the registry, whatever its strategy. A new strategy is tested because it is registered.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The requirements on every process pool, tested on the shared-memory table and, where libgearman and gearmand are
 // installed, on two job servers and three machines on loopback. Then workers, machines and a server are killed under load,
 // and every task is counted.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The randomised traces of trace.hpp, over the malloc family, or over the engine's own interface where this is compiled
 // with FREEHOLD_TEST_ENGINE (no library replaces malloc there, so the sanitizers watch the engine as well).
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Compiles the public headers of an installed Freehold as a user's build does: a warning is an error.
 
   header_matrix.py INSTALL_PREFIX WORK_FOLDER [LAUNCHER]

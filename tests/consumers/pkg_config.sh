@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The consumer's programs, built with what pkg-config says about an installed Freehold.
 #   pkg_config.sh INSTALL_PREFIX WORK_FOLDER CC CXX
 set -euo pipefail

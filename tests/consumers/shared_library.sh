@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Checks libfreehold.so as the dynamic linker sees it: it needs libc alone, has a versioned name, is fully relocated at start
 # (no writable function pointers), and exports its API and nothing else.
 #   shared_library.sh LIBRARY

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Allocates for a while in two threads, by whatever malloc is linked into it.
 #include <chrono>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The code of this process's own malloc, found from outside as that of another process would be.
 #include "freehold/doctor/analysis/allocator_code.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Recordings made by hand, of which every figure is known.
 #include "freehold/doctor/analysis/attribution.hpp"
 

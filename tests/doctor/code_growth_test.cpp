@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Two profiles, made up or of real programs, and what is told of the difference.
 #include <gtest/gtest.h>
 

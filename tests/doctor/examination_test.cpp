@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // An examination: the runs that fit into its time, how each of them is launched, and the outcome.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The verdicts of freehold doctor on programs that bring an allocator along, and the treatments that it tries with them.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Allocators that programs bring along, found in real files: those that are linked here, and those of runtimes that happen
 // to be installed.
 #include "freehold/doctor/analysis/own_malloc.hpp"

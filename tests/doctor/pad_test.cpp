@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Blocks that are padded: none shares a cache line with another one, and programs do not notice.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program with functions of mimalloc's names beside malloc: 1000 calls after its input says so.
 #include <unistd.h>
 

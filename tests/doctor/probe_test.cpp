@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The probe in a program whose behaviour is known: what comes out of its recording is compared with what the program did.
 #include <gtest/gtest.h>
 

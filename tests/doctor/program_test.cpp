@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs of programs whose end, time and needs are known.
 #include <gtest/gtest.h>
 #include <sched.h>

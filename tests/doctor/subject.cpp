@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program for the probe to watch: each role does one thing, of known amount. Prints "ok" at its end.
 #include <linux/futex.h>
 #include <malloc.h>

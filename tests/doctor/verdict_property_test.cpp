@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Properties of every verdict, on thousands of experiments that are made up, so that their cause is known: programs of one
 // cause each with one to 64 threads, on two to sixteen CPUs. There is noise, neighbours take CPUs, variants, trials, copies
 // and recordings are missing, quotas limit, and treatments fail.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The reasoning, on experiments of which the truth is known because they are made up.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Sequences of the whole interface of the engine, chosen by a fuzzer, against a shadow of what every block must hold.
 // Each step is an operation byte, a slot byte and two bytes of size; blocks keep a pattern of their own that is checked
 // before each free or resize, so that overlap, loss and wrong copies end in a trap.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* The private heaps' C interface from C, linked as C. Exits with 1 and the line of the first failure. */
 #include <errno.h>
 #include <pthread.h>

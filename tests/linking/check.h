@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* For test programs that GoogleTest cannot be linked into: C, another C++ library, no C++ library, static. */
 #ifndef FREEHOLD_TESTS_LINKING_CHECK_H
 #define FREEHOLD_TESTS_LINKING_CHECK_H

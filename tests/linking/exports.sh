@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # libfreehold.so exports what its version script lists, all of it and nothing else; it needs libc alone; and its thread-local
 # storage is a few words, so that a program which loads it late has room for it. Once loaded it stays.
 #   exports.sh LIBRARY SCRIPT

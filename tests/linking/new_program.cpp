@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Tests operator new when memory is exhausted: the throw must reach this program's catch clauses, whichever C++ runtime the
 // program has. A plain program, because it is built against every C++ library and in every way of linking.
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // C++ without a C++ library: operator new cannot throw, so it reports why it ends the process.
 #include <unistd.h>
 

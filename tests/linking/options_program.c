@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* A program with compiled-in options, some of them wrong. Freehold reports the wrong ones on standard error. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A C++ library that a C program loads: its exceptions must work although its C++ runtime is loaded late.
 #include <cstddef>
 #include <new>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* A C program under LD_PRELOAD that loads a C++ library with local names, as an interpreter loads its extensions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

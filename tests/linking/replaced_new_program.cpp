@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program may replace operator new(size_t) and operator delete(void*) and nothing else. The standard says that every form
 // that it does not replace calls these; ours must, too. Blocks of this program carry a header, so a delete that bypasses the
 // program's own frees a pointer into the middle of a block.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Another LD_PRELOAD library that wraps malloc, as tracers and leak finders do: it counts calls and passes them on. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

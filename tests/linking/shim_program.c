@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Under LD_PRELOAD with the shim before or behind Freehold. argv[1]: "before", the shim sees every call and Freehold still
    serves it; "behind", Freehold comes first and the shim sees none of this program's calls. */
 #define _GNU_SOURCE

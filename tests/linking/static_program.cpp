@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A fully static program, in which the linker chose the malloc. It uses what a real one does: threads that end with live
 // blocks, a fork, exceptions, locale and stdio buffers that libc allocates, mallopt and mallinfo.
 #include <malloc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* The statistics of freehold/malloc.h from C: right figures, and structs of the caller's that are smaller or larger than the
    library's. */
 #include <errno.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The library's exported symbols are those that its version script lists, all of them and no others.
 #   symbols.sh LIBRARY SCRIPT
 set -euo pipefail

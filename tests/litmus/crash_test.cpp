@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Threads that stop for ever: every step is a place to die, the dead take no step and wake no thread, and a thread that
 // awaits an end has what the dead one did in its past.
 #include <gtest/gtest.h>

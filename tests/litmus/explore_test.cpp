@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The exploration itself: it finds what it must find, says how to see it again, and its reduction loses no outcome.
 #include "sim/explore.hpp"
 

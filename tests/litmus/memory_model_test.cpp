@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The classic litmus tests on the simulated machine: for each, exactly the set of outcomes that it must show. An
 // outcome too many is a machine stronger in its checks than the standard allows us to be blamed for; one too few hides
 // bugs. Named as in the literature (Maranget, Sarkar, Sewell; Batty et al.).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Simulated CPUs and restartable sequences: what they must show and what they must never show.
 #include <gtest/gtest.h>
 

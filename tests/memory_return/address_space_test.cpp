@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A limit of the address space (ulimit -v) is used nearly whole, however large, and obeyed, whenever it was set.
 // Large blocks here: glibc 0.98 to 1.00 of the limit, jemalloc 0.81 to 0.99, mimalloc 0.86 to 0.99. glibc obeys a limit that
 // came later (0.97 of it) and starts threads all the time.

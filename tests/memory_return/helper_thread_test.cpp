@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program with threads may get one of Freehold's, which gives memory back. MiB are of private resident memory.
 #include "tests/memory_return/memory_return.hpp"
 

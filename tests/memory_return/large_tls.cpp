@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program that leaves little of a small stack to the threads that others start in it: much thread-local storage, which
 // libc takes from each thread's stack. Changing the user's id then runs a signal's handler in every thread. Started by the
 // tests.

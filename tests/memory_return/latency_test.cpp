@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // No call of malloc or free does unbounded work. The machine may be busy, so the best of three runs counts, with a bound
 // that is generous: 20 ms for what is meant to be below one. Distributions are printed.
 // jemalloc on a busy machine, in ms: freeing 200,000 runs 0.1 to 1, beside a trim 0.7 to 1, a million runs 0.1, a million

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How the tests of this folder start their scenarios: under Freehold, or, to see what others do, under another malloc:
 //   FREEHOLD_TEST_MALLOC=system           glibc's
 //   FREEHOLD_TEST_MALLOC=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Freed memory is found again when the next size comes: peak of what is resident, in MiB.
 // Ceilings: a twentieth above the better of jemalloc (survivors 194, sawtooth 325) and mimalloc (306, 227). glibc, which
 // merges and splits every block: 123 and 85.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The purger thread takes no CPU where nothing can be done, ends no process on its own stack, and leaves processes and
 // threads as they would be without it. MiB are of private resident memory.
 #include "tests/memory_return/memory_return.hpp"

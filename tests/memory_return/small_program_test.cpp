@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The memory of a small program where all that is mapped counts. Other mallocs, in MiB: locked glibc 6, jemalloc 16,
 // mimalloc 38; private writable mappings 1, 10, 33; after malloc_trim and six seconds 10 (10 before), 326 (326), 325 (325).
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Under valgrind: for both kinds of heap, uses of blocks that memcheck must not mind, and uses after their end and beyond it
 // that it must. Says which it misjudged; code 0: none. 77: not under valgrind.
 #include <valgrind/memcheck.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // malloc_program KIND: misuses malloc in one way. If the process is not ended for it, prints "still alive" and exits with 0.
 #include <pthread.h>
 #include <sys/mman.h>

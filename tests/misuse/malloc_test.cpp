@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Misuse ends the process with one fixed line on standard error and SIGABRT: each kind in a process of its own.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Under valgrind: for every strategy of the registry, a use of a slot before its release that memcheck must not mind, and
 // one after it that it must. Says which it misjudged; code 0: none. 77: not under valgrind.
 #include <valgrind/memcheck.h>

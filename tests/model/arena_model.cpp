@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // alloc::Arena on the simulated machine, with spans of two pages: claim against claim, drain against the claim of another
 // class that needs the span, trim against refill and drain, runs against spans.
 // Oracle: the stamps of tiny_arena.hpp; at rest the arena's invariants hold, no slot and no page is lost, and after

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // BestPool on the simulated machine: what its own design adds to the word pool, whose model stands beside this one. The
 // scenarios that every strategy goes through are in pools_model.cpp.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The coherence counter on pools whose misses can be told by hand, and every strategy of the registry against its golden
 // figures: misses per pair by workload, quantum and cores. --rewrite-golden on the command line rewrites the file, and the
 // commit says why the figures changed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Conflicts are counted where they occur: two simulated threads in one shard, in all interleavings with two preemptions.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // alloc::Core on the simulated machine: thread caches of two slots over the arena of tiny_arena.hpp. Thread exit against
 // drain, refill, claim and another exit; slots freed by another thread than their allocator; frees after a thread's cache
 // is gone. Oracle: the pages' stamps; at rest every slot is free in the bitmap and found, no thread is registered, the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The whole engine on simulated cores (sim/engine): the cost of a malloc and its free in coherence misses and lock
 // hand-overs on 4, 16 and 64 cores, by workload and size. Cores take turns of one access and do nothing but malloc and free,
 // which is the worst case. Held in three ways: near the golden figures; flat from 4 cores on, but for the rows of kNotFlat;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // sync::ForkGate and alloc::DeferredList on the simulated machine. Threads change two words that belong together, under a
 // lock, as the engine's slow paths do; others fork. Oracle: at the moment of the copy the words agree and no lock is held;
 // nobody waits for ever, even if fork waits for a lock whose holder wants memory; nothing that was put off is left behind.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // "Practical testing 30: reducing contention": C(threads that use the queue) with a private heap against C(threads that use
 // the program's heap) without. On simulated cores, counted: a thread on a private heap touches no line that others touch,
 // however many of them allocate elsewhere; a thread that allocates from the heap that all use pays for all.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // OwnedTimer beside a driver's thread, under every interleaving within the bounds: its end, its cancel and its set against
 // the round in which it is called. The oracle: what the function uses may go when the timer has ended (a race on plain data
 // else); a periodic timer that was cancelled is called no more, and one that was set otherwise is called once for that. Each

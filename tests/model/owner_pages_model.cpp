@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // OwnerPages on the simulated machine: remote frees against the owner's allocations, its exit, and each other.
 // The oracles: a slot's payload is plain data, so a slot that two threads hold is a data race or a wrong stamp. A page that
 // goes back to the upstream is overwritten with plain stores, so a thread that still uses it races with them, and it goes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "tests/model/pool_scenarios.hpp"
 
 #include <algorithm>

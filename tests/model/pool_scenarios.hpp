@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Scenarios of threads with a pool on the simulated machine, for any pool.
 //
 // The oracles: every slot carries a plain stamp that its holder writes and finds again, so a slot handed out twice, or

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A pool under the simulated machine, with its type left behind: the scenarios of pool_scenarios.hpp are compiled once, for
 // every strategy of the registry and every mutant of one.
 // A mutant of an order is the same pool with one member of S::kOrders weakened by one step.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every pool of the registry on the simulated machine: all interleavings of two and three threads within bounds, random ones
 // of more, and each of its memory orders weakened in turn. A new strategy is explored because it is registered.
 #include <gtest/gtest.h>

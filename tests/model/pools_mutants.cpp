@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Mutants of the pools' algorithms, each with one step left out or done wrong: the scenarios that find nothing wrong with
 // the strategies find each of these. Most are made underneath, by atomics that misbehave; the pool's own source is
 // untouched.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // PrivateHeap on the simulated machine: shards and their owners, the central lists, the end of memory, waiting for room,
 // and threads that lock everything. The oracle: a block is data of the thread that has it, so that one handed out twice, or
 // without what its former user did being visible, is a data race; the heap's invariants hold at the end; nobody waits for

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // alloc::PurgerState on the simulated machine, with what is due as the arena keeps it: a bit in a set, and a note that
 // something is due. Oracle: freed memory goes back although no thread frees afterwards (a purger that sleeps beside it would
 // make the thread that waits for it wait for ever). Of the threads that end the purger each comes back, one of them having

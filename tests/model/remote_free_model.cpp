@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The remote-free lists under every interleaving within the bounds.
 // The oracle: a slot's stamp is plain data that the pusher writes before the push and the taker after it. So a slot that is
 // taken too early or twice is a data race. At the end every slot was taken once, or refused and kept by its pusher.

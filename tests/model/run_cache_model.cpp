@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The free runs that threads keep (alloc/run_cache.hpp) on the simulated machine: their owner against a thread that reclaims
 // them, against its own end, against frees by others, and the note by which the purger hears of them. Oracle: the pages'
 // stamps; at rest every span is in one place, the accounts are exact, and a purger that sleeps has nothing to do.

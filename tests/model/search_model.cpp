@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // pool::Shortage with the places that the pools are made of: words of bits, flags, stacks. One thread searches, another
 // always leaves a slot free, though not always the same. shortage_model.cpp has the protocol alone; here the orders of
 // FreeWords, FreeFlags and TaggedHead that it relies on are weakened in turn.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The task table with clients, workers and supervisors, any of which may stop for ever at any step. The oracle: every
 // process that lives gets every result once and the right one, none sleeps for ever, the buffers are free of races, and at
 // the end every entry is free. Mutants: every order weakened, and every step of the protocol that a crash needs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The wheel for any thread under every interleaving within the bounds: an owner that advances against threads that set,
 // cancel and destroy. The oracle is a ledger: every arming ends in exactly one of a call, a cancel() that said true, or a
 // destroy(). No call comes before its time, and none is missing when all times have come. The writes of a thread before

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // For the models of the arena and of the core: a configuration with two chunks of four spans of two pages, and a page
 // source whose pages are stamps. Each page carries a plain stamp, 0 when nobody uses it, else 1 + the number of the thread
 // that does; the page source writes the stamps of what it purges. So a page handed out twice, purged while in use, or reused

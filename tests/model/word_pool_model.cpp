@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // pool::WordPool and SummaryTree on the simulated machine: refill against drain, against taking all of a span for another
 // pool, against the purger, in two and three threads; then mutants of the orders and of each step that holds the protocol
 // together.

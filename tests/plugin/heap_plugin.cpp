@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The plugin that uses heaps and timers.
 #include "tests/plugin/heap_side.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The operations on heaps and timers that the program and the plugin both have, each compiled into itself.
 #pragma once
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The program that loads the plugins. It tests that a pool, heap or timer works whichever of the two makes, uses and ends
 // it.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The plugin that uses pools.
 #include "tests/plugin/pool_side.hpp"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """CPython's own tests of ProcessPoolExecutor (test.test_concurrent_futures), with freehold.ProcessPool in its place.
 
   cpython_suite.py [-v]          needs Python's package "test" (Debian: libpython3.11-testsuite); without it: says so, status 0

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """freehold.ProcessPool by the standard library's rules for executors (the subjects are those of CPython's own tests of
 ProcessPoolExecutor), and where that pool breaks: workers that crash, hang, exit or grow."""
 import asyncio

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs real programs from Debian's packages with the system's malloc and under Freehold, and compares what they produce.
 
     run.py --library LIBRARY [NAME...]     all programs, or those named

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // fork while all threads allocate: the child allocates, frees, starts threads, exits; nothing hangs, nothing is lost.
 #include "tests/stress/stress.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Before main, after exit, libraries that come and go, tools that run the program in their own way.
 #include "tests/stress/stress.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Limits of the system: exhaustion is an answer, not a crash, and small programs work under small limits.
 #include <fstream>
 

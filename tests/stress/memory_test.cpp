@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Held memory stays within a stated factor of live memory. Each bound here is a promise of the README or of the guarantees.
 #include "tests/stress/stress.hpp"
 

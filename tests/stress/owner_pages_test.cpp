@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // OwnerPages with real threads: blocks with checked contents are freed by any thread, while threads start and end.
 // The oracles: every byte of a block is as its maker left it when it is freed; at the end the upstream has every page back.
 #include "freehold/thread_alloc/owner_pages.hpp"

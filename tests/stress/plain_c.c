@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* A program in C, linked with libc alone.
  *   plain_c atfork          registers fork handlers that allocate, before its first malloc; forks
  *   plain_c atfork_lock     the same with handlers that take a lock under which other threads allocate

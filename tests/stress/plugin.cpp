@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A plug-in in C++ that a program in C may load: everything a library can ask of a malloc that was there before it.
 #include <cstdlib>
 #include <memory>

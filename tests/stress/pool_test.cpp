@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every pool of the registry under real threads: slots with an owner's stamp go from hand to hand; when all is done each is
 // found again.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // process_supervisor WORKERS PROGRAM COMPONENT: a supervisor in a process of its own, so that it can be killed. The table is
 // descriptor 3, the wakeup eventfd 4.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How the tests of this folder start their scenarios.
 #pragma once
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Many threads, short threads, idle threads, threads that end badly: nothing is lost, and what a thread costs is bounded.
 #include "tests/stress/stress.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every timer structure against a sorted reference: random operations, also from callbacks, random steps of the clock, jumps
 // by days and backwards, random budgets. The reference says of each call what must fire, what may not, and when the next is
 // due; in a checked build the structure's own invariants are checked after every step.

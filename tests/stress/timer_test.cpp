@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Real threads on the structures that any thread may use: setters, cancellers and destroyers against an owner that advances.
 // The ledger of each timer: every arming ended in a call, in a cancel, or with the timer. Every context goes back to the
 // heap when its timer was destroyed and no callback of it can run, so that a late call is a use after free.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which malloc a test program runs with. The same program runs once preloaded, once linked and once with the system's
 // malloc. Every test program checks at its start that Freehold's malloc is active where it is expected: otherwise the test
 // would pass without testing Freehold. It is expected if LD_PRELOAD names libfreehold, or with FREEHOLD_TEST_LINKED at

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The malloc family as one type, through pointers that the compiler cannot see through: it knows malloc and free by name
 // and removes, merges or assumes what a test of them is about.
 #pragma once

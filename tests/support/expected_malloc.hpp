@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A GoogleTest program that includes this fails at once if another malloc is active than the expected one.
 #pragma once
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A job server and machines that work for it, as child processes on loopback: killed with this process, whatever ends that,
 // and with the object.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Private heaps on a source that keeps a ledger: what was taken, what came back, and which take is refused.
 #pragma once
 #include <atomic>

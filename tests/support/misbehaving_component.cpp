@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A component that does what its input says: "echo TEXT", "pid", "size N" (so many bytes), "slow TEXT" (an echo that takes
 // 0.3 ms), "sleep MS", "hang", "stop", "crash", "exit N", "fail N", "hold MIB". Also "once FILE" (crashes unless the file is
 // there, which it makes), "log FILE" (adds a byte to the file and crashes), "count FILE" (adds a byte and takes 0.15 s).

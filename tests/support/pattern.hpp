@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Contents that show who wrote them: every byte of a block depends on the block's stamp and on its place, so that a block
 // that overlaps another, was moved wrongly or was handed out twice does not read back as it was written.
 #pragma once

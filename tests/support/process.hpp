@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs a program in a process of its own with a deadline: a hang is a failure with a name, not a test that never ends.
 // Output and errors are captured; limits and environment are the caller's. Linux only.
 #pragma once

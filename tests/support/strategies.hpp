@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The registry's strategies as types of a GoogleTest typed suite:
 //
 //   TYPED_TEST_SUITE(Pools, test::StrategyTypes, test::StrategyName);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A random walk over an allocator's interface beside a shadow model that knows every live block: where it lies, how large
 // and how aligned it was asked for, and what was written into it. An error of the allocator shows as a block that overlaps
 // another, is misaligned, is not zero where it should be, or does not read back.

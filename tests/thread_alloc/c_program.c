@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* thread_alloc from C, linked as C. Exits with 1 and the line of the first failure. */
 #include <errno.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Tests that REDEFINE_DEFAULT_NEW_OPERATOR redirects every form of new and delete. The linker sends the calls of
 // thread_alloc and the other functions through the counters below, so a form that calls another allocator is not counted.
 // new_redefined.cpp has the macro.

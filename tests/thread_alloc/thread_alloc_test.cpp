@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // thread_alloc from C++, linked with one backend or the other, which FREEHOLD_TEST_BACKEND names. Every block carries a
 // pattern of its own, checked before it is freed: a block given twice, or moved wrongly, does not read back.
 #include "freehold/thread_alloc.h"

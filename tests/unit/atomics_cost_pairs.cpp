@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Pairs of functions that must compile to the same instructions: policy_x as Freehold writes its algorithms, over
 // sync::NativeAtomics, and hand_x as one would write it with std::atomic, plain data and system calls alone.
 // other_x must not: they show that the comparison can fail.

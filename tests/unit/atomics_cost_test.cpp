@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The Atomics policy costs nothing: what NativeAtomics compiles to is what hand-written code compiles to, instruction by
 // instruction and operand by operand. Reads the disassembly of atomics_cost_pairs.cpp, whose path is compiled in.
 #include <gtest/gtest.h>

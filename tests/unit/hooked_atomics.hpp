@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Native atomics with a hook before every change of an atomic: a test interrupts an operation at a chosen instruction and
 // lets "another thread" run there, in one thread and always the same way. For the interleavings that review found; the
 // systematic search is the simulator's.

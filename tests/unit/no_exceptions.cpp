@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Pools, heaps and timers in a program that is compiled without exceptions and run-time type information.
 #include <atomic>
 #include <thread>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where in the memory of a running process the code of its allocators lies, and that of the calls by which memory is taken
 // from the kernel: told from its memory map and the symbols of its files. Of glibc's malloc, whose inner functions have no
 // names in a stripped library, it is what lies between those that have: one source file's code lies together.

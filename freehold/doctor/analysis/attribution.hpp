@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The meaning of a recording: how much of a program's time goes to its allocator, where from, and what else it waits for.
 //
 // The probe samples, and each sample stands for `weight` calls, so that everything here is an estimate. Shares are of the

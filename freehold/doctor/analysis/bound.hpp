@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How much any allocator could do for a program: the program runs with calls of malloc and free that take longer by known
 // delays, and by what that costs it, what it would gain if they took less time is told backwards.
 //

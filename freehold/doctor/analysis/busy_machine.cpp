@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/analysis/busy_machine.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whether a verdict stands though other processes had a part of the CPUs. The limits allow for the delays that they caused.
 // A verdict that the limits do not confirm is not given.
 #pragma once

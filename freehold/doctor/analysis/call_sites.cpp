@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/analysis/call_sites.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where a program calls something, in its own words: stacks of a recording with names, cut at their sites.
 //
 // A *site* is the first frame of the program's own code: frames of the C and C++ libraries, of allocators and of container

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Of what kind the parts of a loss are: what the allocator does that costs scaling, and what the program does itself.
 #pragma once
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where the CPU time that comes with more threads is spent, instruction by instruction: a run with few threads and one with
 // many are sampled (code_sampler.hpp) and compared. Work that all threads share takes the same time in both. Work that each
 // thread brings along takes as many times more as there are threads. Instructions that take still more, or that only many

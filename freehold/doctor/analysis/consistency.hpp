@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whether a finished verdict agrees with what it rests on. Asked before a verdict is handed out; what does not agree is
 // "undecided". It looks at the trials' medians alone, not at how the verdict came about, so that an error there shows here.
 //

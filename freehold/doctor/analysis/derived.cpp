@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/analysis/derived.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Figures that follow from an experiment's trials by arithmetic: medians over a cell, speeds, what copies need. Each figure
 // has one function here, which the verdict and everything that shows it use.
 #pragma once

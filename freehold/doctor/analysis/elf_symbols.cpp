@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/analysis/elf_symbols.hpp"
 
 #include <elf.h>

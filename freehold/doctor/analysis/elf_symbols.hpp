@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The symbols of an ELF file, and where in the file their code lies: what a probe of the kernel's is given, and by which an
 // allocator that was linked in is recognised. Files come from other people: every offset is checked, a damaged file has
 // fewer symbols. One thread. Cost: the file is mapped; O(symbols) for each look.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // An experiment: the program under each treatment in each setting, and the cost of each trial. It compares allocators,
 // numbers of CPUs, and threads with processes. Pure data: run/examination.hpp fills it, verdict.hpp says what it means.
 #pragma once

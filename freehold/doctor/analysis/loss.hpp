@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The loss on all CPUs, and its parts: the allocator's (gone with another one), the machine's (copies lose it, too) and the
 // quota's. A verdict rests on this arithmetic. Every figure is computed for one draw of the resampled costs, so that its
 // limits follow from many draws.

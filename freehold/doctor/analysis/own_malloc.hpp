@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Allocators that a program brings along: linked into it or into one of its libraries (jemalloc, tcmalloc, mimalloc,
 // snmalloc, rpmalloc), or part of a language's runtime (Go, CPython, the JVM, PHP, V8). No preloaded malloc reaches the
 // memory that they take. They are recognised by their symbols; in a stripped file, by other content that only they have.

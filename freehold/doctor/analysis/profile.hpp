@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A recording as whole stacks with weights, for viewers that others wrote: allocations, frees, waits, and frees by another
 // thread than the one that allocated. Estimates from samples, like all that is recorded; equal stacks are one row.
 // Pure. Cost: O(samples × depth).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A recording of one process, put together from the probe's records: blocks with their beginnings and ends, calls with their
 // durations, and the lines that blocks of several threads shared. Pure data, no symbols: attribution.hpp says what it means.
 #pragma once

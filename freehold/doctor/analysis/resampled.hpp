@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Limits of figures, by the bootstrap: every cell's trials are drawn again with replacement, many times, and a figure is
 // computed again from each draw. Few trials tell little about their own spread, so each draw is also varied by as much as
 // trials of this experiment usually differ.

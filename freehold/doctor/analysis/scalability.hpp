@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The Universal Scalability Law fitted to what was measured: how much of a program's time its threads wait for each other
 // (contention), and how much each pays for all the others (coherency).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/analysis/site_trace.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The work of one allocation site, as steps that can be repeated: which thread allocates, which one frees, and in which
 // order.
 //

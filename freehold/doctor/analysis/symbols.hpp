@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Names for the return addresses of a recording, from the memory map that the probe left beside it and the files that it
 // names. Debug information gives file and line, and functions that were inlined; without it, the symbol table's names must
 // do. One thread. Cost: reading a file's debug information at its first address, then microseconds an address; remembered.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/analysis/verdict.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // From the experiment and the recordings to an answer: does the program lose scaling, how much of that is the allocator's
 // doing, what exactly, and which fix was tried with what effect. Decisions and figures only; the words are the command's.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/analysis/work_growth.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whether the work of a program grows with its threads: each thread brings work of its own, so that time that stays the same
 // is scaling. If threads share the work, time that stays the same is a loss.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The probe's clocks: the fast one that durations are read from, and the thread's own, which only system calls tell.
 #include <sys/resource.h>
 

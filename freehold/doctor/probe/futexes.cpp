@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Times waits that are no pthread's: futexes that the program, its C++ library's std::atomic::wait or its language's runtime
 // call by syscall(), and C11's mutexes, which do not use pthread_mutex_lock().
 //

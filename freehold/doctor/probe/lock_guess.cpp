@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/probe/lock_guess.hpp"
 
 #include <algorithm>

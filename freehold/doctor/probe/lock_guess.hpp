@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Whether something that threads wait for and wake each other by is a lock: a futex, or a POSIX semaphore.
 //
 // A thread that had to wait for a lock releases it later itself, and so wakes one of the others. A thread that waits for

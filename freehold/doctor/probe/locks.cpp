@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Times how long the program waits for its own locks, and how long it waits for work.
 //
 // Each call tries first, and only a lock that is held is waited for in the real call, between two readings of the clock. A

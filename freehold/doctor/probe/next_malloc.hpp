@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The malloc behind a preloaded library: the program's own. Found by the dynamic linker, which may allocate on the way.
 #pragma once
 #include <dlfcn.h>

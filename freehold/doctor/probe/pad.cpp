@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // libfreehold-pad.so: preloaded into a program, it makes each of its blocks a cache line longer and otherwise leaves its
 // malloc alone. With a whole line of nothing between two blocks none share one: what the program gains by it, sharing of
 // lines between blocks had cost.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // libfreehold-probe.so: preloaded into a program, it stands before the program's malloc and records a sample of the calls
 // (recorder.hpp). It allocates nothing for the program: every call goes on to the next malloc, whichever that is.
 // operator new is not here: that of the C++ library calls malloc, and a program's own one is its own business.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/probe/recorder.hpp"
 
 #include <link.h>

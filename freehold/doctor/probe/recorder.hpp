@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The probe's memory: which calls are sampled, and where samples go.
 //
 // A thread counts its calls down to the next sample; the gap is drawn anew each time and its mean follows the rate of calls,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/probe/stack_walk.hpp"
 
 #include <sys/uio.h>

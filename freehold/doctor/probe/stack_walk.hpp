@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The calling thread's stack, by its unwind information.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/probe/trace_file.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The file that a process's records go to: opened once, mapped extent by extent, one extent for each thread at a time.
 // Shared by the recorder's parts; nothing outside of the probe sees it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The file format between the probe, which writes it, and the analysis, which reads it. There is one file for each process,
 // made of extents. One thread fills an extent with records. The probe maps the file, so that its records survive however the
 // process ends.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A process that runs already, watched from outside: its CPU time in malloc and free, what its threads sleep in, its memory.
 // Nothing of it is changed or stopped; it goes on when the time is over. Prints nothing: the caller turns notes and refusals
 // into sentences. One thread. Cost: about one hundredth of a CPU for each busy thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Children of one run: started, listened to, watched, ended. And what the CPUs did for other processes meanwhile. Internal
 // to program.cpp and service.cpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/call_counter.hpp"
 
 #include <linux/perf_event.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Counts calls of functions in programs that run, by the kernel's probes (uprobes as perf events). Nothing of the programs
 // is changed that they could see; each call costs them a microsecond or two while it is counted. Not allowed everywhere: it
 // takes root, CAP_PERFMON or a low kernel.perf_event_paranoid.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Samples the instructions that a run's CPU time is spent at, from its start to its end, of the program and all its
 // descendants, for growth_between(). As for any sampling of another process the kernel must permit it
 // (kernel.perf_event_paranoid below 3); otherwise there are no samples, and no error.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/cpu_group.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The CPUs that a process's control groups allow it, and the time for which they have kept its group from running. Versions
 // 1 and 2. Every group from the process's own up to the root counts, and the tightest decides. One thread. Cost: a few small
 // files are read.

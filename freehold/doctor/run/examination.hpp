@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Examines a program: runs it under every treatment in every setting, round by round, records it, and draws the verdict.
 //
 //   machine control -> first run -> tools -> rounds -> machine control -> recordings read -> verdict

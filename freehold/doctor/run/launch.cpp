@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/launch.hpp"
 
 #include <string_view>

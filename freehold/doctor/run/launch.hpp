@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A trial as a process: the program's arguments, the libraries that are preloaded into it, and its CPUs.
 #pragma once
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A control experiment without the program: how much slower arithmetic and streaming through memory become if every CPU does
 // them at the same time, in processes that share nothing. A reading takes about 70 ms.
 #pragma once

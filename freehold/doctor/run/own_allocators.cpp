@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/own_allocators.hpp"
 
 #include <unistd.h>

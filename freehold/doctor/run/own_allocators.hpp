@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The allocators that a program brings along (analysis/own_malloc.hpp), and how much of what it allocates a preloaded malloc
 // reaches: counted, where the kernel permits it.
 #pragma once

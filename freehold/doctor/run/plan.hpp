@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The tasks of an experiment, and how many runs of each fit into the time that there is. Pure functions.
 //
 // Time goes to the tasks by importance: first the trials that a verdict needs (the program as it is, on one CPU and on all),

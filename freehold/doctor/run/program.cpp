@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/program.hpp"
 
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Runs a program to its end, once or as several copies at the same time, and says what that took. A run leaves nothing
 // behind: the program has a process group of its own, and what is left of it, or ran away from it, is killed.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/recordings.hpp"
 
 #include <algorithm>

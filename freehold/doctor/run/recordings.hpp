@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The recorded runs: where the probe writes, and what came of it. The folder is removed at the end, unless it is to be kept.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Why a program cannot be examined. The command turns it into a sentence with the way out.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/sampler.hpp"
 
 #include <linux/perf_event.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Where the threads of a running process spend their CPU time: perf events on a clock of each thread, a sample every
 // millisecond of CPU time. The process is not stopped and nothing of it is changed. Of a sample in the kernel it is known
 // from where in the program the kernel was entered, if the kernel permits looking there.

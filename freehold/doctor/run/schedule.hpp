@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The order of an examination's runs: its tasks, how often each has run and how long it took, and which still fit into the
 // time.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program that serves: started, waited for until it serves, loaded, ended.
 #include <sys/wait.h>
 

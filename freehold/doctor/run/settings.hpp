@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The user's request, as plain data; the command fills it from its options.
 #pragma once
 #include <cstdint>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/throughput.hpp"
 
 #include <algorithm>

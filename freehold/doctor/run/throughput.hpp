@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The throughput that a load reports: a number found in its output.
 #pragma once
 #include <cstdint>

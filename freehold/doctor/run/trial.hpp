@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One run of the program under examination, and what it cost. Plain data: what runs programs fills it, the analysis reads
 // it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Observations of a program in /proc while it runs: its threads, the CPUs that it allowed itself, the files it is made of.
 // Looks at the program and all its descendants. One thread; a look costs about 20 us for each thread that there is to see.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The exported C functions of libfreehold_process.so (freehold/process.h). They only convert arguments and results.
 #include "freehold/process.h"
 

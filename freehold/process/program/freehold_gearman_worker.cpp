@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold-gearman-worker: a machine that works for Gearman job servers (gearman_pool.hpp). SIGTERM or SIGINT ends it, with
 // status 0; it ends with status 1 when its workers cannot be started.
 #include <signal.h>

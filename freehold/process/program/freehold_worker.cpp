@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // freehold-worker COMPONENT.so: the worker program that loads a component from a shared object. freehold-worker --exec runs
 // commands instead (command_job.hpp). Only a process pool starts it.
 #include <dlfcn.h>

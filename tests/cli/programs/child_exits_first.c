@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* A child that ends by exit(), then a parent that is killed: no stats may be taken for the parent's. */
 #include <signal.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* An allocator that works until a second thread asks: then it dies. `freehold scale` must survive it. */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* A program with a malloc of its own built in, which no library that is preloaded comes before. */
 #include <stdlib.h>
 #include <unistd.h>

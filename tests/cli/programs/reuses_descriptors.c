@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* A program that closes every file it did not open and then happens to get the number of the stats' file for its own data,
    as daemons do. Usage: reuses_descriptors FILE. The file must hold what this program wrote and nothing else. */
 #define _GNU_SOURCE

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* A server that ends only when it is told to, and its load.
      serving SOCKET          answers every connection with a block from malloc
      serving SOCKET N        connects N times, says how many a second */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* A component that does what its task says: "upper TEXT", "crash", "exit N", "refuse N", "sleep MS", "pid", "lines", "print
  * TEXT", "note X FILE" (adds X to the file), "again N FILE" (returns N and adds a byte to the file until it has two). */
 #include <ctype.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A user's program under AddressSanitizer, with a library that was built without: misuse of private heaps is reported,
 // and nothing else is.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A user's program under AddressSanitizer: every pool's slots, some of which their user has poisoned in part when they
 // come back, and in the end one that comes back twice.
 //

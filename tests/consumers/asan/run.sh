@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Private heaps and pools of an installed Freehold in a program under AddressSanitizer: each misuse ends it with a report, and
 # a long program without misuse ends well, whatever the compiler leaves for the linker to choose.
 #   run.sh INSTALL_PREFIX WORK_FOLDER CXX

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A C program that asks for Freehold: its malloc, and the one that libc itself calls, is Freehold's.
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The same in C++: new, a container, and an exception that libstdc++ allocates.
 #include <cstdlib>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A C program with a heap of its own; its malloc stays libc's.
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program with containers in a private heap.
 #include <cstdlib>
 #include <functional>

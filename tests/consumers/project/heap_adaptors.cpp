@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program with arrays and handles in a private heap, and a second heap for what the first has no room for.
 #include <cstdlib>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program with a pool of its objects.
 #include <cstdlib>
 #include <string>

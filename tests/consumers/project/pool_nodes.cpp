@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program whose containers take their nodes from pools, and a pool that knows its objects.
 #include <cstdlib>
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program that asks for a part gets that part alone: the process's malloc is still libc's.
 #include <dlfcn.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program that compares the pools' strategies: an object from a pool of each.
 #include <cstdlib>
 

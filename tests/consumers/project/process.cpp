@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program with a pool of worker processes. Its component is missing, and every task says so.
 #include <cstdio>
 #include <cstdlib>

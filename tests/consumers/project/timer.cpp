@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program with timers, and its malloc as it was.
 #include <chrono>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program with a timer that owns what it calls.
 #include <chrono>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Linking is enough: no source mentions Freehold or malloc, and still the process's malloc is not libc's.
 #define _GNU_SOURCE
 #include <dlfcn.h>

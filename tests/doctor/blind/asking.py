@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Asks the doctor about one case and says what its answer is worth."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The cases without the doctor: each program with one thread and with two, and with other mallocs preloaded. `run.py --by-hand`.
 
 What a head says under `Seen:` came from here: ratios of the least of several runs, in turn.

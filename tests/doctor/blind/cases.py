@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The cases: what the head of each file in programs/ says, and how its program is built.
 
 A head is a comment with lines `Case NAME: arguments`, each followed by indented ones:

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The harness of the blind cases, with a doctor that answers what the test tells it: heads, judgements, matrix, resumption, bad arguments."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The results as a confusion matrix: for a terminal, as JSON and as the Markdown of docs/doctor-checked.md."""
 
 from collections import Counter

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Asks freehold doctor about programs whose cause is known, and prints the confusion matrix.
 
 The programs were written from docs/doctor.md alone; what counts as right stands in the head of each. script/doctor_blind runs this.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fault: memory, not time. Each thread now and then needs much, never two at once; glibc keeps it in the arena of each
 // thread that ever did, where the others cannot use it.
 // Two CPUs take half the time of one. At the peak glibc holds 55 to 110 MiB, with one arena, or with Freehold, 11 to 25.

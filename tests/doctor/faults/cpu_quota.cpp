@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fault: the program may use fewer CPUs than it has threads for. It confines itself, as programs do that were pinned for a
 // measurement once; with the setting "free" it does not, and the limit comes from outside, such as a container's quota.
 // Two CPUs take as long as one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The common part of the seeded faults: their command line, threads that divide a fixed amount of work, and work that needs
 // a CPU and nothing else. Everything that a program of the suite does beside that is its fault.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fault: two threads hand each other every block that they allocate, through queues of one reader and one writer.
 #include <atomic>
 #include <memory>

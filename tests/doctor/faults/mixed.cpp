@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Two faults at once, of known shares: a heap with one lock (as in allocator_lock) and a mutex of the program's own. First
 // the one, then the other, so that what is lost adds up. Each alone, in the amount of its full share, takes as much longer
 // on two CPUs than half the time on one as the other.

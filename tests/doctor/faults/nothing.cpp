@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // No fault: two CPUs take half the time of one. That another allocator would be faster on one CPU, too, as it would with
 // the setting "buffers" (a third of the time), is not a matter of scaling.
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fault: one thread. In `faults` malloc maps and unmaps every block besides, which another allocator would not; in `compute`
 // there is nothing else.
 #include <memory>

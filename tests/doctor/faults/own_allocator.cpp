@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fault: an allocator of the program's own behind a mutex of the program's own: a free list, or operator new and delete.
 // Threads wait for that lock; the malloc below it is called seldom, or only while the lock is held.
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fault: the program itself maps and unmaps memory all the time. malloc has no part in it.
 // Two CPUs take 1.1 to 1.3 times as long as one, with every allocator, nearly all of it in the kernel.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fault: threads write to one cache line, and where it lies is the program's doing, not the allocator's.
 // Two CPUs take twice as long as one, with every allocator, padded or not.
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fault: a lock of the program's own that is no pthread's: a futex by hand, C11's mtx_t, std::atomic's wait, or a spin lock
 // that yields or does not. Most of the work is done while it is held.
 #include <linux/futex.h>

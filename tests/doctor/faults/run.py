@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Asks `freehold doctor` about programs that are each limited by one known cause, and counts how often it is right.
 
     run.py --doctor FREEHOLD --programs FOLDER [--quick] [--budget SECONDS] [--neighbours N] [PROGRAM[/SETTING]...]

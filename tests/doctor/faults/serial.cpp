@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fault: a part of the work is done by one thread while the others have nothing to do (Amdahl's law).
 // Two CPUs take, of the time on one: mild and rounds 0.8, severe 0.9, loading 0.7, with every allocator.
 #include <barrier>

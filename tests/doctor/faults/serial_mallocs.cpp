@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fault: a part of one thread, full of mallocs that cost the same on any number of CPUs; `shared` has threads beside it that
 // write the same cache lines all the time, `alone` has nothing beside it, then threads that scale.
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Fault: two small blocks of malloc's, side by side on one cache line, each written by a thread of its own.
 #include <atomic>
 #include <memory>

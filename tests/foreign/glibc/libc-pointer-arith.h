@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include <stddef.h>
 
 #define PTR_IS_ALIGNED(pointer, alignment) (((unsigned long)(pointer) & ((alignment) - 1)) == 0)

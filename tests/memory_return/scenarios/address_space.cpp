@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How much of a limited address space malloc can use.
 #include <pthread.h>
 #include <sys/resource.h>

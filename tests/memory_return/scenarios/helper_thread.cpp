@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The thread that Freehold may add to a program that has threads: at most one, deaf to signals, not in children, not when
 // forbidden, asleep when there is nothing to give back.
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program that used much memory and now does little: 300,000 blocks of 0.5 to 2 KiB, written, freed in order, then five
 // seconds. Nothing is called that asks for memory to be given back, except where a scenario's name says so.
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The longest single call of malloc or free beside very many free runs, very many live ones, and a trim in another thread.
 #include "tests/memory_return/scenarios/probe.hpp"
 

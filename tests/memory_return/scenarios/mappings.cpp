@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Large blocks that grow, and a process that has as many mappings as the system allows.
 #include <pthread.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Peak of what is resident while sizes change over the same small amount of live memory.
 #include "tests/memory_return/scenarios/probe.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The measuring functions of this folder's scenarios. Nothing here comes from the malloc under test: tables are shared
 // mappings, which /proc counts apart from private memory, and /proc is read into buffers on the stack.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The purger thread beside what a program does with its process: locked memory, fork, threads that come and go, main's end
 // by pthread_exit, setuid; and memory that is freed by the last call that the program makes.
 #include <malloc.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Prints the memory that a small program pins under mlockall and the memory that it is charged under strict overcommit, and
 // whether trimmed memory stays away.
 #include <sys/mman.h>

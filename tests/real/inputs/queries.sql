@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 PRAGMA cache_size = 2000;
 CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, amount INTEGER, note TEXT);
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Something for a compiler to chew on.
 #include <algorithm>
 #include <map>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Threads that build, parse, compress and hash; prints what does not depend on their order."""
 import hashlib
 import json

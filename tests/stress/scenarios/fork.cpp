@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Children of a process whose other threads were in the middle of malloc. A child that hangs is ended by its alarm.
 #include <dlfcn.h>
 #include <netdb.h>

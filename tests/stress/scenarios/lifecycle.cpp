@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Before main, after exit, libraries that come and go.
 #include <dlfcn.h>
 #include <sys/wait.h>

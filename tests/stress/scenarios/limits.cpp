@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory that runs out: an answer, not a crash; and memory that comes back can be used again.
 #include <sched.h>
 #include <sys/resource.h>

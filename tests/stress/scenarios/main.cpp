@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // stress_scenario NAME [ARGUMENT…]: runs one scenario. No name: lists them.
 #include "tests/stress/scenarios/scenario.hpp"
 #include "tests/support/active_malloc.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // How much memory is held for how much that lives. The figures are judged by memory_test.cpp; where a promise is "at most
 // glibc's", the same scenario runs without Freehold.
 #include <sys/mman.h>

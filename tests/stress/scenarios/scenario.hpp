@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A scenario is a small program with one subject, run in a process of its own: with Freehold preloaded, linked, or not at
 // all, under limits, with a deadline. It ends with exit code 0, or with one line that says what was wrong. Figures go to
 // standard output as "name number" and are judged by the test that started it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Threads: very many, very short, idle, with small stacks, with destructors of their own, cancelled, interrupted.
 #include <pthread.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/alloc/arena.hpp"
 
 #include <gtest/gtest.h>

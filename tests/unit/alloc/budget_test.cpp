@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/alloc/budget.hpp"
 
 #include <gtest/gtest.h>

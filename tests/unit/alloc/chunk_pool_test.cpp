@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/alloc/chunk_pool.hpp"
 
 #include <gtest/gtest.h>

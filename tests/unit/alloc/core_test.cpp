@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/alloc/core.hpp"
 
 #include <gtest/gtest.h>

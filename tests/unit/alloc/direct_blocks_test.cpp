@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/alloc/direct_blocks.hpp"
 
 #include <gtest/gtest.h>

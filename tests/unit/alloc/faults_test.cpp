@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The page source fails at the k-th call, for every k of a scripted life. The answer is null (or the former block), and
 // nothing is lost: blocks keep their content and can be freed. With the source healed the machine holds as many blocks as
 // one that never saw a fault.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/alloc/metadata.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The free runs that threads keep for themselves (alloc/run_cache.hpp), through the core that uses them.
 #include "freehold/alloc/run_cache.hpp"
 

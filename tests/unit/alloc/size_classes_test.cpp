@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/alloc/size_classes.hpp"
 
 #include <gtest/gtest.h>

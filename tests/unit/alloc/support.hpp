@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Support for the tests of arena and core: page sources that fail on request and can be looked into, a clock that is set
 // by hand, a small configuration, and a thread's way through a core without the engine around it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/base/bits.hpp"
 
 #include <gtest/gtest.h>

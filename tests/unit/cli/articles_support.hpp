@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Results of the articles' first three parts, made by hand: every figure is given by a function.
 #pragma once
 #include <functional>

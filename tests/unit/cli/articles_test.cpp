@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Verdicts on the articles' claims, from results that are made by hand.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Two reports against each other.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The command's side of an examination: lines of shell, and refusals in words.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Recordings in other people's formats, read back by readers that share nothing with the writers.
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // --fail-if: what it understands, what it answers, and what it says of what it does not understand.
 #include <gtest/gtest.h>
 

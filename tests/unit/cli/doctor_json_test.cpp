@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The JSON of a diagnosis against docs/doctor-schema.md.
 #include <gtest/gtest.h>
 

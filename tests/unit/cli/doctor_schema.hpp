@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // docs/doctor-schema.md as a test: what is written is described, what is described is written. The tables of the page are
 // read: a heading names an object, a row has a field, its type and its meaning.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The report on the terminal.
 #include <gtest/gtest.h>
 

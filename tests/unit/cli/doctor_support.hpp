@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A diagnosis made by hand, for tests of what is said and drawn of it: a program that parses in four threads, and whose
 // allocator is most of what it loses.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The verdict in words.
 #include <gtest/gtest.h>
 

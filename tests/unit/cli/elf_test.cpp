@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "cli/run/elf.hpp"
 
 #include <dlfcn.h>

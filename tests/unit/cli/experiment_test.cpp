@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The frame that pools, timers and scale share: the loop over the sets, jobs as words, candidates by name, notes.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Results made by hand, for tests of what is computed from them.
 #pragma once
 #include <algorithm>

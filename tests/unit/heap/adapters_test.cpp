@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Arrays, handles by a base, deduced allocators, and the adapters before heaps and resources.
 #include "freehold/heap/adapters.hpp"
 

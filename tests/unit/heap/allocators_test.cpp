@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Private heaps behind the C++ library's interfaces: allocator, memory resource, operator new and delete of a class,
 // unique_ptr.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Misuse of private heaps: found in a checked build, always and at once; use after the end of a block, and beyond it, by
 // AddressSanitizer. (memcheck: tests/misuse/heap_memcheck.cpp.)
 #include <gtest/gtest.h>

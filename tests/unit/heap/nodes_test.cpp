@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Heaps on a memory node, on machines that this one need not be.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // OwnerLockedHeap beyond the suite of both kinds: a class whose last object ends begins anew.
 #include "freehold/heap/owner_locked_heap.hpp"
 

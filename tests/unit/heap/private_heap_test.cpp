@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // PrivateHeap's promises to threads: waiting for room, release and destruction by any of them, fork, bounded memory.
 #include "freehold/heap/private_heap.hpp"
 

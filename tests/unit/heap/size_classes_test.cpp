@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/heap/size_classes.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/os/clock.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Memory files and mapped files: sealed sizes, sharing, guards, and what a child of fork() has of them.
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/os/pages.hpp"
 
 #include <fcntl.h>

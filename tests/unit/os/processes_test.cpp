@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Process handles, thread ids, futexes and the membarrier, as the system answers them.
 #include <gtest/gtest.h>
 #include <poll.h>

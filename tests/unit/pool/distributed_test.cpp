@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Distributed pools: where slots come from and go back to, what happens when a shard is empty, and the spreads.
 #include "freehold/pool/distributed.hpp"
 

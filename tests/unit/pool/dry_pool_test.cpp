@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A full pool as back pressure: what a refused acquire costs, and that what comes back is found.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Containers on pools.
 #include "freehold/pool/node_pools.hpp"
 

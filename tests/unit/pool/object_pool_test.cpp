@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/pool/object_pool.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Storage for word pools in tests: a few spans, shared by two or more pools, as the spans of the arena are.
 #pragma once
 #include <array>

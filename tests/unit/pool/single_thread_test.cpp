@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The pool for one thread, and every strategy's form for one thread, against a set of what is in use.
 #include "freehold/pool/single_thread.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/pool/summary_tree.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "freehold/pool/word_pool.hpp"
 
 #include <gtest/gtest.h>

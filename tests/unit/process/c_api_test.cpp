@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The C API as another language sees it: a shared library that is loaded, and functions by name.
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The pool with a component that misbehaves on command: every kind of failure has its reason, and harms no other task.
 #include "freehold/process.hpp"
 

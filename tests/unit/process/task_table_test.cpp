@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The table's words and layout, in one thread; what threads and crashes do to it is tests/model/task_table_model.cpp's.
 #include "freehold/process/task_table.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The remote-free lists and the page map in one thread: the result of each call is compared with that of a simple model.
 #include <gtest/gtest.h>
 

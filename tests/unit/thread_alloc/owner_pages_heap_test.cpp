@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // OwnerPagesHeap as a process sees it: sizes, reallocation, large blocks beside pages, threads that come and go, fork.
 #include "freehold/thread_alloc/owner_pages_heap.hpp"
 

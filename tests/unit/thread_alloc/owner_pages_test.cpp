@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // OwnerPages in one thread: a test plays several owners by turns, so that every step of a remote free is deterministic.
 #include "freehold/thread_alloc/owner_pages.hpp"
 

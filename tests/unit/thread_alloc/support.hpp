@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Shared by the tests of OwnerPages: an upstream that records its pages, and small policies over it.
 #pragma once
 #include <gtest/gtest.h>

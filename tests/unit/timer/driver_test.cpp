@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Drivers of every structure that any thread may use: real time, real threads.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Every timer structure with every locking policy, for typed tests, and times to test them at.
 #pragma once
 #include <gtest/gtest.h>

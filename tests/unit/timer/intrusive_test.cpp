@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The intrusive containers against their standard counterparts.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timers in the loops of Boost.Asio and libuv: they fire in the loop, the loop ends when none is armed, and nothing is left.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Timers as objects: what they own, when they end, and periods; on every structure, and on drivers.
 #include "freehold/timer/owned_timer.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Coroutines that wait for timers.
 #include "freehold/timer/sleep.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The promises of every timer structure (freehold/timer/timer.hpp), tested for each with each locking policy.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: Java threads.
 //       compute  arithmetic, nothing shared
 //       locked   a synchronized block around most of the work

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: twelve threads, one after the other, build and drop 40 MB of small blocks, and keep the last few; then all compute
 // side by side.
 // Why:  each thread's peak lies in an arena of its own, and the blocks that it keeps at the top hold it back:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: threads allocate large buffers of their own, write a byte to each page, and free them.
 // Why:  threads share nothing but malloc and the address space. How glibc treats the buffer decides:
 //       mmap    mallopt fixes the threshold below the size: each malloc is an mmap, each free an munmap, each page is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: arithmetic that threads share equally, without memory and without locks; and too short a program.
 // Why:  by construction nothing is shared. It scales, unless a quota of the control group holds it back
 //       (1.2 CPUs for two threads).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: threads that do not run for most of the time.
 //       sleep  the work is cut in pieces with a sleep between. Only the holder of one turn may sleep: sleeps do not overlap.
 //       pipe   two threads send each other a byte through pipes. A thread computes only while it has the byte.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: threads that share an index behind a std::mutex, with mallocs beside or inside.
 //       outside  strings are made and dropped outside the lock, from each thread's own arena; the lock is held to compute
 //       inside   a std::map of strings is changed inside the lock: its mallocs happen one after the other because of the

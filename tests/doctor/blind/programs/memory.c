@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: threads read and write arrays that are far beyond every cache, each its own part, which it fills at the start.
 //       stream  three arrays of 192 MiB, one after the other: limited by what memory can deliver
 //       chase   a random walk through 128 MiB: limited by latency, which each CPU waits for alone

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: work of which one half loses by malloc and the other by something of the program's own; one after the other in each
 // thread.
 //       lock     one arena (mallopt) and a mutex of the program's own

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: the main thread allocates a small counter for each thread, one malloc after the other; each thread counts
 //       in its own.
 // Why:  glibc puts 24 bytes into 32: two counters share a cache line, and each write takes the line from the other thread.

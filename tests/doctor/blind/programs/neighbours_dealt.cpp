@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: the main thread allocates 400 small objects and deals them out in turn; each thread updates its own ones again and
 // again.
 // Why:  an object of 40 bytes takes 48: most lines hold parts of two objects that belong to different threads. No

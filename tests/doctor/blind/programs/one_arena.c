@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: threads allocate and free blocks of their own; mallopt leaves glibc one arena for all of them.
 // Why:  by construction nothing but malloc is shared: no data, no lock of the program's. glibc takes the arena's lock for
 //       each block that its thread cache does not hold: those above 1032 bytes, and every batch longer than seven.

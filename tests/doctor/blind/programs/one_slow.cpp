@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: two jobs on a queue: a long one that churns through large buffers from malloc, and a shorter one that computes.
 //       slow     one job is in malloc for long, the other one ends early and waits: too few jobs,
 //                and the long one is malloc's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: a program with one thread only.
 //       faults  buffers of 48 MiB from malloc, written and freed: the time goes into page faults of memory that glibc gives
 //       back each time blocks  small blocks from malloc

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: threads take nodes from the program's own free list and put them back; one lock of the program's guards the list.
 // Why:  malloc is called once for 4096 nodes at the start and never after, so no malloc can change it; all threads need the
 // list's lock for each node.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: threads sum into a shared record under a lock that the program wrote itself. The lock is a test-and-set spin lock, a
 //       ticket lock that yields, or a futex by hand (Drepper's second mutex). No pthread_mutex is involved.
 // Why:  by construction: nothing is allocated after the start, four fifths of the work are done inside the lock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: threads update a table that one lock of the program's guards, and compute a little between. The wrapper of the lock
 // is the parameter.
 // Why:  by construction: no thread calls malloc after the start, and about four fifths of the work are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: the program replaces operator new and delete by lists of its own, one for each size, all behind one lock; threads
 // make and drop lists of numbers.
 // Why:  the lock is the program's. malloc is called for a slab of 64 KiB now and then; a

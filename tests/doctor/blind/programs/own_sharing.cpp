@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: threads write data of the program's own that share a cache line, or that are one word.
 //       counter   one atomic that all add to
 //       stack     a lock-free stack of nodes that were allocated at the start

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Does: Python threads, or processes.
 #       compute    arithmetic: one thread runs at a time, because of the interpreter's lock
 #       objects    lists and dictionaries of strings, much allocated: under the same lock

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: threads let a buffer grow by realloc in small steps, as one who reads a stream of unknown length does, and free it.
 // Why:  nothing else is shared. `steps`: beyond the threshold glibc moves the mapping by mremap at each step, and each page
 // is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: rounds with a barrier between: each thread destroys the list of nodes that its neighbour built in the round before,
 // while it builds a new one.
 // Why:  nodes are freed one by one into the neighbour's arena in which that one allocates at the

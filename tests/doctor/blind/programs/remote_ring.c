@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: pairs of threads: one allocates messages and puts them into a ring, the other one reads and frees them. With one
 //       thread it does both in turn.
 // Why:  each free goes to the arena of the thread that allocates at the same time, so the two contend for its lock and

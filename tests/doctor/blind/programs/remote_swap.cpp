@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: each thread fills a batch of blocks, swaps it for the batch that another thread left in a shared slot, and frees
 // that one.
 // Why:  with two threads every second block, or more, is freed by the thread that did not allocate it. The

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: a thread makes tasks (std::function with a string in it), others run and destroy them; 1000 tasks go through the
 // queue at once.
 //       With one thread it makes and runs them in turn.

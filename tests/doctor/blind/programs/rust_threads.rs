@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: Rust threads with the system's malloc.
 //       local      vectors of strings, made and dropped by the same thread
 //       mutex      std::sync::Mutex around most of the work; Rust waits by futex itself, without pthread

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: a part that only the main thread does, then one that the threads share. The part is two thirds of the work.
 //       compute   the serial part computes
 //       mallocs   it builds and drops a std::map of strings: malloc's time is in it, but only one thread is there

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: each thread splits its own share of a text into words and counts them in a map of its own.
 // Why:  nothing is shared but malloc. With glibc's arenas a thread allocates from its own: it scales. With the tunables of
 //       the third case (one arena, no thread cache), every call takes one lock: then it is the allocator's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: threads that hand the turn to each other, or write to one stream.
 //       condition  strict turns by a condition variable: one computes while the other one waits
 //       stdio      both put characters into one FILE, whose lock is taken for each

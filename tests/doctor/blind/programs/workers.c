@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Does: processes instead of threads; the parent waits for all of them.
 //       apart   each allocates and frees small blocks of its own
 //       lock    they share a mutex (PTHREAD_PROCESS_SHARED) in a shared mapping, and compute within it

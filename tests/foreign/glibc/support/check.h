@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Checks: the first three go on after a failure, the others end the test. */
 #ifndef FREEHOLD_FOREIGN_CHECK_H
 #define FREEHOLD_FOREIGN_CHECK_H

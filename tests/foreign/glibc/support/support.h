@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Calls that end the test when they fail. */
 #ifndef FREEHOLD_FOREIGN_SUPPORT_H
 #define FREEHOLD_FOREIGN_SUPPORT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Files in the test's folder, which is removed after the test. */
 #ifndef FREEHOLD_FOREIGN_TEMP_FILE_H
 #define FREEHOLD_FOREIGN_TEMP_FILE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* main() of a test: included at its end, after it has defined do_test(), or TEST_FUNCTION and EXPECTED_SIGNAL. */
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #ifndef FREEHOLD_FOREIGN_TEST_DRIVER_H
 #define FREEHOLD_FOREIGN_TEST_DRIVER_H
 

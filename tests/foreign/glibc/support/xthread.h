@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Threads, whose functions return an error that nobody expects. */
 #ifndef FREEHOLD_FOREIGN_XTHREAD_H
 #define FREEHOLD_FOREIGN_XTHREAD_H

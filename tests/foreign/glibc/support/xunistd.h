@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* Processes and files, whose functions set errno when they fail. */
 #ifndef FREEHOLD_FOREIGN_XUNISTD_H
 #define FREEHOLD_FOREIGN_XUNISTD_H
