@@ -13,6 +13,7 @@
 #include "freehold/base/bits.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slots.hpp"
+#include "freehold/pool/success_order.hpp"
 
 namespace freehold::pool {
 
@@ -48,7 +49,7 @@ class FreeWords {
   [[nodiscard]] std::size_t take(std::size_t word, Contention& contention) noexcept {
     std::uint64_t seen = words_[word].load(O.look);
     while (seen != 0) {
-      if (words_[word].compare_exchange_weak(seen, seen & (seen - 1), O.take, O.look))
+      if (words_[word].compare_exchange_weak(seen, seen & (seen - 1), kTook, O.look))
         return word * 64 + base::lowest_bit(seen);
       contention.retried();
     }
@@ -71,7 +72,7 @@ class FreeWords {
     while (seen != 0) {
       std::uint64_t rest = seen;
       for (unsigned i = 0; i < want && rest != 0; ++i) rest &= rest - 1;
-      if (words_[word].compare_exchange_weak(seen, rest, O.take, O.look)) return seen & ~rest;
+      if (words_[word].compare_exchange_weak(seen, rest, kTook, O.look)) return seen & ~rest;
       contention.retried();
     }
     return 0;
@@ -85,6 +86,8 @@ class FreeWords {
   }
 
  private:
+  static constexpr std::memory_order kTook = success_order<A>(O.take, O.look);
+
   ZeroedArray<typename A::template atomic<std::uint64_t>> words_;
 };
 
