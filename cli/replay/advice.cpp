@@ -142,8 +142,7 @@ std::string code_for(const std::string& name, Kind kind, const std::string& site
   if (kind != Kind::kPool && kind != Kind::kHeap) return {};
   if (kind == Kind::kPool) {
     return fmt::format(
-        "#include \"freehold/pool/object_pool.hpp\"\n"
-        "#include \"freehold/pool/registry.hpp\"\n\n"
+        "#include \"freehold/pool.hpp\"\n\n"
         "{}"
         "using Pool = freehold::pool::NativePool<freehold::pool::{}>;\n"
         "freehold::ObjectPool<Node, Pool> g_nodes({});\n\n"
@@ -154,7 +153,7 @@ std::string code_for(const std::string& name, Kind kind, const std::string& site
   }
   const bool shared = name == "private-heap";
   return fmt::format(
-      "#include \"freehold/heap/{}.hpp\"\n"
+      "#include \"freehold/heap.hpp\"\n"
       "#include <new>\n\n"
       "{}"
       "freehold::{} g_heap;{}\n\n"
@@ -163,8 +162,7 @@ std::string code_for(const std::string& name, Kind kind, const std::string& site
       "  node->~Node();\n"
       "  g_heap.deallocate(node, sizeof(Node));\n"
       "}}\n",
-      shared ? "private_heap" : "owner_locked_heap", head, shared ? "PrivateHeap" : "OwnerLockedHeap",
-      shared ? "" : "  // for one thread");
+      head, shared ? "PrivateHeap" : "OwnerLockedHeap", shared ? "" : "  // for one thread");
 }
 
 Advice advice_of(const std::vector<SiteTrace>& traces, const ReplaySettings& settings,
