@@ -32,7 +32,7 @@ def built_program():
     return str(ROOT / "build" / "bench" / "bench" / "heaps" / "heap_rows")
 
 
-def thread_contenders(names):
+def thread_candidates(names):
     """([(name, the word for heap_thread_rows, what is preloaded) …], {name: reason it is missing})."""
     found, missing = [], {}
     for name in names:
@@ -46,7 +46,7 @@ def thread_contenders(names):
     return found, missing
 
 
-def contenders(names):
+def candidates(names):
     """([(name, the words for heap_rows) …], {name: reason it is missing})."""
     found, missing = [], {}
     for name in names:
@@ -65,7 +65,7 @@ def run_maps(program, found, entries, repeat):
     results = {row: {"kind": "map", "summary": summary, "runs": {name: {"fill_ms": [], "drop_ms": [], "total_ms": [], "peak_kib": []} for name, _, _ in found}}
                for row, summary in ROWS.items()}
     for _ in range(repeat):
-        jobs = [(row, contender) for row in ROWS for contender in found]
+        jobs = [(row, candidate) for row in ROWS for candidate in found]
         for row, (name, memory, library) in random.sample(jobs, len(jobs)):
             runs.progress(f"{row} {name}")
             done = subprocess.run([program, row, *memory, str(entries), *library], capture_output=True, text=True, check=True)
@@ -84,7 +84,7 @@ def run_threads(program, found, pairs, repeat):
                                       "runs": {name: {"user_ns": [], "wall_ns": []} for name, _, _ in found}}
                for live, life in LIVES.items() for threads in THREADS}
     for _ in range(repeat):
-        jobs = [(row, contender) for row in results.values() for contender in found]
+        jobs = [(row, candidate) for row in results.values() for candidate in found]
         for row, (name, memory, library) in random.sample(jobs, len(jobs)):
             runs.progress(f"{row['life']}, {row['threads']} threads, {name}")
             environment = {**os.environ, **({"LD_PRELOAD": library} if library else {})}
@@ -144,8 +144,8 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
-    found, missing = contenders(options.memories)
-    with_threads, missing_with_threads = thread_contenders(options.thread_memories)
+    found, missing = candidates(options.memories)
+    with_threads, missing_with_threads = thread_candidates(options.thread_memories)
     rows.build_programs()
     data = {"machine": machine.describe(), "entries": options.entries, "missing": {**missing, **missing_with_threads}}
     program = pathlib.Path(built_program())

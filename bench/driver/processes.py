@@ -67,7 +67,7 @@ def echo(data):
 
 
 def executor_rate(seconds):
-    """Threads that call and wait, as the other contenders have them."""
+    """Threads that call and wait, as the other candidates have them."""
     counts, data, over = [0] * CLIENTS, b"x" * BYTES, threading.Event()
     with concurrent.futures.ProcessPoolExecutor(WORKERS) as pool:
         for future in [pool.submit(echo, data) for _ in range(WORKERS)]:
@@ -91,7 +91,7 @@ def executor_rate(seconds):
 
 
 def measure(folder, gearmand, seconds):
-    """One set: {contender: tasks a second}, and the round trip's row."""
+    """One set: {candidate: tasks a second}, and the round trip's row."""
     rates, trip = {}, None
     for row in rows_of([folder / "process_rows", str(seconds)]):
         if row["row"] == "round trip":

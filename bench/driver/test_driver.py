@@ -267,7 +267,7 @@ class Heaps(unittest.TestCase):
     @unittest.skipUnless(pathlib.Path(os.environ.get("FREEHOLD_HEAP_ROWS", "")).is_file(), "bench/heaps is not built")
     def test_Threads_EveryMemory_TimesForEachRound(self):
         program = pathlib.Path(os.environ["FREEHOLD_HEAP_ROWS"]).with_name("heap_thread_rows")
-        found, _ = heaps.thread_contenders(["private", "owner-locked", "glibc"])
+        found, _ = heaps.thread_candidates(["private", "owner-locked", "glibc"])
         for row in heaps.run_threads(program, found, 20_000, 1).values():
             for name, cell in row["runs"].items():
                 self.assertEqual(len(cell["user_ns"]), len(cell["wall_ns"]), name)
