@@ -54,16 +54,18 @@ double Schedule::seconds_left(const std::vector<unsigned>& targets) const {
 
 std::vector<std::size_t> Schedule::order_of_round(unsigned round) const {
   const std::vector<unsigned> wanted = targets();
-  std::vector<std::size_t> order;
+  std::vector<std::size_t> trials, others;
   for (const Goal& goal : goals_) {
-    const bool is_new = std::ranges::find(order, goal.task) == order.end();
-    if (is_new && wanted[goal.task] > done_[goal.task] && (round > 0 || tasks_[goal.task].is_trial()))
+    const bool is_trial = tasks_[goal.task].is_trial();
+    std::vector<std::size_t>& order = is_trial ? trials : others;
+    if (std::ranges::find(order, goal.task) == order.end() && wanted[goal.task] > done_[goal.task] &&
+        (round > 0 || is_trial))
       order.push_back(goal.task);
   }
-  if (round == 0 && !order.empty()) return order;
-  const auto trials = std::ranges::stable_partition(order, [this](std::size_t i) { return !tasks_[i].is_trial(); });
+  if (round == 0 && !trials.empty()) return trials;
   std::ranges::shuffle(trials, std::mt19937(round));
-  return order;
+  others.insert(others.end(), trials.begin(), trials.end());
+  return others;
 }
 
 void Schedule::count(std::size_t task, double elapsed_s, bool was_disturbed) {
