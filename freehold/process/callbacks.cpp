@@ -45,8 +45,9 @@ void* Callbacks::thread_main(void* callbacks) {
 void Callbacks::run() {
   std::vector<Pending> pending;
   for (;;) {
-    const bool stops = stopping_.load();
+    // In this order: the wake-up that follows `stopping_` is then seen, or comes after `wakes` was read.
     const std::uint32_t wakes = client_.table_.prepare_wait(client_.slot_);
+    const bool stops = stopping_.load();
     take_new(pending);
     if (deliver(pending)) continue;
     if (stops && pending.empty()) return;

@@ -94,7 +94,7 @@ int run_command_job(const void* input, std::size_t input_bytes, void* output, st
         const bool in_place = i == 0 && result.out_bytes < room;
         char* const to = in_place ? place + result.out_bytes : some;
         const ssize_t n = ::read(files[i].fd, to, in_place ? room - result.out_bytes : sizeof some);
-        if (n <= 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EINTR) continue;  // at the end of the file errno is an earlier call's
         if (n <= 0)
           files[i].fd = -1;
         else if (in_place)
