@@ -91,6 +91,25 @@ TEST(Program, ScriptWithoutInterpreterLine_IsRunByTheShell) {
   EXPECT_EQ(failure_of(run({.file = script, .arguments = {"script"}}, {}, 20, host()), 20), "exit code 7");
 }
 
+// Where its CPU time goes is told by file and offset: of the whole path, with its blanks.
+TEST(Program, SampledInAFolderWithBlanks_FileIsItsPath) {
+  const Folder folder;
+  const fs::path file = folder.path() / "a b" / "shell";
+  fs::create_directory(file.parent_path());
+  fs::copy_file("/bin/sh", file);
+  Command command{.file = file, .arguments = {"shell", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"}};
+  command.sample_code = true;
+  const auto sampled = run(command, {}, 20, host());
+  ASSERT_EQ(failure_of(sampled, 20), "");
+  if (sampled.code.samples == 0) GTEST_SKIP() << "the kernel does not permit sampling";
+  double own_s = 0, all_s = sampled.code.unknown_s;
+  for (const auto& [place, time] : sampled.code.places) {
+    all_s += time.seconds;
+    if (place.file == fs::canonical(file).string()) own_s += time.seconds;
+  }
+  EXPECT_GT(own_s, all_s / 2);
+}
+
 TEST(Program, StandardError_LastWordsAreKept) {
   const auto done = run_shell("i=0; while [ $i -lt 3000 ]; do echo line $i >&2; i=$((i+1)); done; echo the end >&2; exit 3");
   EXPECT_EQ(failure_of(done, 20), "exit code 3");

@@ -45,7 +45,8 @@ void CodeSampler::read_maps() {
     std::uint64_t begin = 0, end = 0, offset = 0;
     char dash = 0;
     std::string rights, device, inode, file;
-    words >> std::hex >> begin >> dash >> end >> rights >> offset >> device >> inode >> file;
+    words >> std::hex >> begin >> dash >> end >> rights >> offset >> device >> inode >> std::ws;
+    std::getline(words, file);  // to the end of the line: a path may have blanks
     if (rights.size() > 2 && rights[2] == 'x' && file.starts_with('/')) mappings_[begin] = {end, offset, file};
   }
 }

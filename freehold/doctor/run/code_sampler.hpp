@@ -2,6 +2,7 @@
 // Samples the instructions that a run's CPU time is spent at, from its start to its end, of the program and all its
 // descendants, for growth_between(). As for any sampling of another process the kernel must permit it
 // (kernel.perf_event_paranoid below 3); otherwise there are no samples, and no error.
+// Files are those of the first process: what a descendant executes from another file counts as code of no file.
 //
 // One thread. Cost: 10 us of CPU time for each 250 us of the program's; such a run is no trial.
 #pragma once
