@@ -78,9 +78,9 @@ class HeapShards {
   // Operations that found a shard locked by another thread.
   [[nodiscard]] std::uint64_t conflicts() const noexcept { return conflicts_.load(std::memory_order_relaxed); }
 
-  // ---- fast paths
+  // ---- fast paths: inlined by order, since Clang else makes three calls of a pair (1.5 times the time)
 
-  [[nodiscard]] LockedShard try_lock_shard() noexcept {
+  [[nodiscard, gnu::always_inline]] LockedShard try_lock_shard() noexcept {
     Core* core = core_.load(Orders::kFind);
     if (core == nullptr) [[unlikely]] {
       core = make_core();
@@ -108,7 +108,7 @@ class HeapShards {
   // A waiter has counted itself among the waiters before it looked into the shards, each under its lock. If it did not see
   // what is given back here, its look came before, and the lock that it released shows it to us: then the count of
   // notify_waiters() changes after the waiter read it, and the waiter does not sleep, or is woken.
-  [[nodiscard]] bool push(unsigned c, void* block) noexcept {
+  [[nodiscard, gnu::always_inline]] bool push(unsigned c, void* block) noexcept {
     if (const LockedShard locked = try_lock_shard(); locked.shard != nullptr) [[likely]] {
       push_into(locked.shard->bins[c], c, static_cast<Free*>(block));
       const bool awaited = is_awaited();
@@ -411,7 +411,7 @@ class HeapShards {
     bin.end.store(run.end);
     return true;
   }
-  void push_into(Bin& bin, unsigned c, Free* slot) noexcept {
+  [[gnu::always_inline]] void push_into(Bin& bin, unsigned c, Free* slot) noexcept {
     if (bin.count.load() == Bin::batch_slots(c)) [[unlikely]]
       set_batch_aside(bin, c);
     bin.push(slot, slabs_);

@@ -64,7 +64,7 @@ class BasicPrivateHeap {
   /// @param alignment  a power of two
   /// Returns: the block. Null: the limit (after on_limit and waiting, as the options say) or memory stands against it.
   /// Threads: any. Cost: a handful of instructions on the shard's line; see the head of this file.
-  [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
+  [[nodiscard, gnu::always_inline]] void* allocate(std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
     FREEHOLD_ASSERT(std::has_single_bit(alignment));
     if (!is_small(bytes, alignment)) [[unlikely]]
       return allocate_large(bytes, alignment);
