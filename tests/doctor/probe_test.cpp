@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 using doctor::Recording;
 
 constexpr double kMany = 400'000;
+constexpr const char* kWorkers = "workers";  // a program of its own, not a role of the subject
 
 class Probe : public testing::Test {
  protected:
@@ -32,7 +33,7 @@ class Probe : public testing::Test {
     std::vector<std::pair<std::string, std::string>> environment{{"LD_PRELOAD", FREEHOLD_PROBE},
                                                                  {"FREEHOLD_PROBE_DIRECTORY", folder_.string()}};
     environment.insert(environment.end(), more.begin(), more.end());
-    return test::run({.argv = {FREEHOLD_SUBJECT, role}, .environment = environment});
+    return test::run({.argv = {role == kWorkers ? FREEHOLD_WORKERS : FREEHOLD_SUBJECT, role}, .environment = environment});
   }
   [[nodiscard]] std::vector<Recording> recordings() const {
     std::vector<Recording> found;
@@ -179,6 +180,24 @@ TEST_F(Probe, Semaphores_LocksAreToldFromWaitsForWork) {
   EXPECT_GT(waited[doctor::WaitKind::kSemaphore], 0.2) << "the worker's wait";
   EXPECT_EQ(waited.size(), 2U);
 }
+// The children have no totals but what is written at their end, and the waits alone say how long they lived.
+TEST_F(Probe, ProcessesThatNeverAllocate_WaitsForTheirSharedMutexAreRecorded) {
+  const test::Outcome outcome = run(kWorkers);
+  ASSERT_TRUE(outcome.ok()) << outcome.describe();
+  double waited = 0, lived = 0;
+  unsigned children = 0;
+  for (const Recording& recording : recordings()) {
+    if (recording.parent == 0) continue;
+    ++children;
+    for (const auto& wait : recording.waits)
+      waited += wait.kind == doctor::WaitKind::kMutex ? wait.weight * wait.waited_s : 0;
+    for (const auto& [id, thread] : recording.threads) lived += thread.last_s - thread.began_s;
+  }
+  EXPECT_EQ(children, 2U);
+  EXPECT_GT(waited, 0.2);
+  EXPECT_LT(waited, 0.8);
+  EXPECT_GT(lived, 0.5) << "both, for 0.4 s";
+}
 TEST_F(Probe, UncontendedMutex_NoWaits) {
   const Recording recording = recorded("counts");
   for (const auto& wait : recording.waits) EXPECT_TRUE(doctor::is_idleness(wait.kind));
@@ -240,7 +259,7 @@ TEST_F(Probe, ForkAndExec_ARecordingForEachProcess) {
   unsigned children = 0, busy = 0;
   for (const Recording& recording : found) {
     children += recording.parent != 0;
-    busy += allocations(recording) > 0.02 * kMany;  // a child that ends by _exit() leaves no totals
+    busy += allocations(recording) > 0.02 * kMany;
   }
   EXPECT_EQ(children, 2U) << "the one that worked on, and the one before it became another program";
   EXPECT_EQ(busy, 2U);

@@ -4,9 +4,13 @@
 // operator new is not here: that of the C++ library calls malloc, and a program's own one is its own business.
 //
 // Where there is no FREEHOLD_PROBE_DIRECTORY, calls are passed on and nothing else.
+#include <dlfcn.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -24,7 +28,7 @@ constinit Beginning g_beginning;
 constinit NextMalloc g_next{};
 constinit bool g_looking = false;
 
-// Before main and before any thread: the first call of malloc, in the dynamic linker's own start-up at the latest.
+// Before main and before any thread: at the first call of malloc, in begin_of_process() at the latest.
 [[gnu::noinline]] bool look() noexcept {
   if (g_looking) return false;
   g_looking = true;
@@ -81,9 +85,21 @@ inline void end(void* block) noexcept {
   sampled_free(call, block);
 }
 
+// A process may wait for locks, or fork, before its first allocation, or without one.
+[[gnu::constructor]] void begin_of_process() { static_cast<void>(ready()); }
 [[gnu::destructor]] void end_of_process() { finish(); }
 
+// A process that ends without its destructors, as children of fork do. Pre: `name` is a function that ends it.
+[[noreturn]] void end_by(const char* name, int status) noexcept {
+  finish();
+  reinterpret_cast<void (*)(int)>(dlsym(RTLD_NEXT, name))(status);
+  __builtin_unreachable();
+}
+
 }  // namespace
+
+FREEHOLD_EXPORT void _exit(int status) { end_by("_exit", status); }
+FREEHOLD_EXPORT void _Exit(int status) noexcept { end_by("_Exit", status); }
 
 FREEHOLD_EXPORT void* malloc(std::size_t bytes) {
   if (!ready()) [[unlikely]]

@@ -217,8 +217,10 @@ void start() noexcept {
 }
 bool is_on() noexcept { return g_file.is_on.load(std::memory_order_acquire); }
 
+// A child of vfork() has its parent's memory, and is not to end it.
 void finish() noexcept {
-  if (!is_on() || t_thread.inside || t_thread.id == 0) return;
+  if (!is_on() || t_thread.inside || t_thread.id == 0 || g_file.header->pid != static_cast<std::uint32_t>(::getpid()))
+    return;
   const Entry entry;
   add_totals(t_thread, true);
   const sync::Guard guard(g_file.lock);
