@@ -154,7 +154,7 @@ void after_fork_in_child() {
   ::close(g_file.fd);
   g_file.generation.fetch_add(1, std::memory_order_relaxed);
   g_file.is_on.store(open_file(parent), std::memory_order_relaxed);
-  thread.id = static_cast<std::uint32_t>(os::thread_id());
+  thread.id = 0;  // the next entry begins its record
   thread.inside = was_inside;
 }
 
