@@ -30,7 +30,7 @@ std::string own_maps() {
 std::uint64_t address_of(const char* name) { return reinterpret_cast<std::uint64_t>(::dlsym(RTLD_DEFAULT, name)); }
 
 TEST(AllocatorCode, OwnProcess_FunctionsAreTold) {
-  const AllocatorCode code(own_maps(), "");
+  const AllocatorCode code(code_mappings(own_maps()), "");
   for (const char* const name : {"malloc", "free", "calloc", "realloc", "malloc_trim"})
     EXPECT_EQ(code.kind_of(address_of(name) + 2), CodeKind::kMalloc) << name;
   for (const char* const name : {"munmap", "madvise", "mprotect"})
@@ -47,9 +47,32 @@ TEST(AllocatorCode, OwnProcess_FunctionsAreTold) {
 TEST(AllocatorCode, RubbishMaps_NothingIsTold) {
   for (const char* const maps : {"", "x", "1-2", "zz-yy r-xp 0 0 0 /nowhere", "0-ffffffffffffffff r-xp 0 0:0 0 /dev/null",
                                  "5-1 r-xp ffffffffffffffff 0 0 /lib/x86_64-linux-gnu/libc.so.6\n\n\n"}) {
-    const AllocatorCode code(maps, "");
+    const AllocatorCode code(code_mappings(maps), "");
     EXPECT_EQ(code.kind_of(0x1000), CodeKind::kOther) << maps;
   }
+}
+
+TEST(CodeMappings, Lines_CodeOfFilesIsLeft) {
+  const auto mappings = code_mappings(
+      "55a0-55b0 r--p 00000000 fd:00 1    /bin/x\n"
+      "55b0-55c8 r-xp 00010000 fd:00 1    /bin/with a blank (deleted)\n"
+      "7000-7010 r-xp 00000000 00:00 0    [vdso]\n"
+      "7010-7020 rwxp 00000000 00:00 0 \n"
+      "7f00000000-7f00001000 rwxp 00000abc 00:00 0 /lib/libc.so.6");
+  ASSERT_EQ(mappings.size(), 2u);
+  EXPECT_EQ(mappings[0].begin, 0x55b0u);
+  EXPECT_EQ(mappings[0].end, 0x55c8u);
+  EXPECT_EQ(mappings[0].offset, 0x10000u);
+  EXPECT_EQ(mappings[0].file, "/bin/with a blank (deleted)");
+  EXPECT_EQ(mappings[1].begin, 0x7f00000000u);
+  EXPECT_EQ(mappings[1].offset, 0xabcu);
+  EXPECT_EQ(files_of(mappings), (std::set<std::string>{"/bin/with a blank (deleted)", "/lib/libc.so.6"}));
+}
+
+TEST(CodeMappings, DamagedLines_AreLeftOut) {
+  for (const char* const maps : {"", "\n\n", "/", "r-xp /x", "1-2 r-xp /x", "1-2 r-xp zz 0 0 /x", "2-1 r-xp 0 0 0 /x",
+                                 "1-2x r-xp 0 0 0 /x", "1-fffffffffffffffff r-xp 0 0 0 /x"})
+    EXPECT_TRUE(code_mappings(maps).empty()) << maps;
 }
 
 // A process that only allocates is seen in malloc, one that only computes is not.
@@ -59,7 +82,7 @@ TEST(Sampler, ChildrenOfKnownWork_AreToldApart) {
     if (child == 0) {
       for (;;) work();
     }
-    const AllocatorCode code(own_maps(), "");  // the child has the same
+    const AllocatorCode code(code_mappings(own_maps()), "");  // the child has the same
     Sampler sampler;
     double in_malloc = 0, all = 0;
     for (int i = 0; i < 600 && all < 150 && sampler.why().empty(); ++i) {

@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
-#include <set>
-#include <sstream>
 
 #include "freehold/doctor/analysis/elf_symbols.hpp"
 #include "freehold/doctor/analysis/own_malloc.hpp"
@@ -78,28 +75,12 @@ std::string_view name_of(CodeKind kind) noexcept {
   __builtin_unreachable();
 }
 
-AllocatorCode::AllocatorCode(const std::string& maps, const std::string& root) {
-  std::vector<Mapping> mappings;
-  std::set<std::string> files;
-  std::istringstream lines(maps);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string range, rights, offset;
-    words >> range >> rights >> offset;
-    const std::size_t dash = range.find('-'), path = line.find('/');
-    if (dash == std::string::npos || path == std::string::npos || rights.size() < 3 || rights[2] != 'x') continue;
-    Mapping mapping{.begin = 0, .end = 0, .offset = 0, .file = line.substr(path)};
-    std::from_chars(range.data(), range.data() + dash, mapping.begin, 16);
-    std::from_chars(range.data() + dash + 1, range.data() + range.size(), mapping.end, 16);
-    std::from_chars(offset.data(), offset.data() + offset.size(), mapping.offset, 16);
-    files.insert(mapping.file);
-    mappings.push_back(std::move(mapping));
-  }
-  for (const std::string& file : files) add_file(file, root + file, mappings);
+AllocatorCode::AllocatorCode(const std::vector<CodeMapping>& mappings, const std::string& root) {
+  for (const std::string& file : files_of(mappings)) add_file(file, root + file, mappings);
   std::ranges::sort(ranges_, {}, &Range::begin);
 }
 
-void AllocatorCode::add_file(const std::string& file, const std::string& path, const std::vector<Mapping>& mappings) {
+void AllocatorCode::add_file(const std::string& file, const std::string& path, const std::vector<CodeMapping>& mappings) {
   const auto elf = ElfFile::open(path);
   if (!elf || is_linker(file)) return;
   std::vector<ElfSymbol> functions;
@@ -120,7 +101,7 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path, c
   }
   if (exports_malloc && !elf->is_program()) {
     // A library that is there for its malloc: all of its code is.
-    for (const Mapping& mapping : mappings) {
+    for (const CodeMapping& mapping : mappings) {
       if (mapping.file == file) ranges_.push_back({mapping.begin, mapping.end, CodeKind::kMalloc});
     }
     malloc_file_ = file;
@@ -136,9 +117,9 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path, c
   }
 }
 
-void AllocatorCode::add(const std::vector<Mapping>& mappings, const std::string& file, std::uint64_t offset,
+void AllocatorCode::add(const std::vector<CodeMapping>& mappings, const std::string& file, std::uint64_t offset,
                         std::uint64_t bytes, CodeKind kind) {
-  for (const Mapping& mapping : mappings) {
+  for (const CodeMapping& mapping : mappings) {
     if (mapping.file != file || offset < mapping.offset || offset - mapping.offset >= mapping.end - mapping.begin) continue;
     const std::uint64_t begin = mapping.begin + (offset - mapping.offset);
     ranges_.push_back({begin, begin + bytes, kind});

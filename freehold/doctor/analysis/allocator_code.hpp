@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "freehold/doctor/analysis/memory_map.hpp"
+
 namespace freehold::doctor {
 
 enum class CodeKind : std::uint8_t {
@@ -21,8 +23,8 @@ enum class CodeKind : std::uint8_t {
 
 class AllocatorCode {
  public:
-  // `maps`: the text of /proc/PID/maps. Files are looked at below `root`, which is /proc/PID/root for other namespaces.
-  AllocatorCode(const std::string& maps, const std::string& root);
+  // Files are looked at below `root`, which is /proc/PID/root for other namespaces.
+  AllocatorCode(const std::vector<CodeMapping>& mappings, const std::string& root);
 
   [[nodiscard]] CodeKind kind_of(std::uint64_t address) const noexcept;
   // The file that malloc comes from; empty: not known.
@@ -33,12 +35,8 @@ class AllocatorCode {
     std::uint64_t begin = 0, end = 0;
     CodeKind kind = CodeKind::kOther;
   };
-  struct Mapping {
-    std::uint64_t begin = 0, end = 0, offset = 0;
-    std::string file;
-  };
-  void add_file(const std::string& file, const std::string& path, const std::vector<Mapping>& mappings);
-  void add(const std::vector<Mapping>& mappings, const std::string& file, std::uint64_t offset, std::uint64_t bytes,
+  void add_file(const std::string& file, const std::string& path, const std::vector<CodeMapping>& mappings);
+  void add(const std::vector<CodeMapping>& mappings, const std::string& file, std::uint64_t offset, std::uint64_t bytes,
            CodeKind kind);
 
   std::vector<Range> ranges_;  // ascending; the first that holds an address is meant

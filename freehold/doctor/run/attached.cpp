@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "freehold/doctor/analysis/allocator_code.hpp"
+#include "freehold/doctor/analysis/memory_map.hpp"
 #include "freehold/doctor/analysis/own_malloc.hpp"
 #include "freehold/doctor/analysis/symbols.hpp"
 #include "freehold/doctor/run/call_counter.hpp"
@@ -100,8 +101,9 @@ class Watcher {
   Watcher(const AttachSettings& settings, const AttachCaller& caller)
       : pid_(settings.pid),
         caller_(caller),
-        maps_(content_of(folder_of(pid_) / "maps")),
-        code_(maps_, (folder_of(pid_) / "root").string()) {
+        maps_(maps_of(pid_)),
+        files_(files_of(code_mappings(maps_))),
+        code_(code_mappings(maps_), (folder_of(pid_) / "root").string()) {
     of_.settings = settings;
   }
 
@@ -128,11 +130,6 @@ class Watcher {
     of_.command = command;
     of_.malloc_file = code_.malloc_file();
     of_.is_freehold = of_.malloc_file.find("libfreehold") != std::string::npos;
-    std::istringstream lines(maps_);
-    for (std::string line; std::getline(lines, line);) {
-      const std::size_t path = line.find('/'), rights = line.find(' ');
-      if (path != std::string::npos && rights + 3 < line.size() && line[rights + 3] == 'x') files_.insert(line.substr(path));
-    }
     for (const auto& own : own_mallocs(files_)) {
       if (!own.is_reached) of_.own_allocators.push_back(own.name);
     }
@@ -296,9 +293,7 @@ AttachRefusal attach_refusal(pid_t pid) {
   if (fields[kState] == "Z" || fields[kState] == "X") return AttachRefusal::kEnded;
   if ((std::stoul(fields[kFlags]) & kKernelThread) != 0) return AttachRefusal::kKernelThread;
   if (pid == ::getpid()) return AttachRefusal::kSelf;
-  std::ifstream maps(folder_of(pid) / "maps");
-  char any = 0;
-  return maps.get(any) ? AttachRefusal::kNone : AttachRefusal::kNotAllowed;
+  return maps_of(pid).empty() ? AttachRefusal::kNotAllowed : AttachRefusal::kNone;
 }
 
 std::uint64_t user_of(pid_t pid) { return number_in(content_of(folder_of(pid) / "status"), "Uid:"); }

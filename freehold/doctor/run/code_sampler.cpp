@@ -3,8 +3,7 @@
 
 #include <array>
 #include <fstream>
-#include <iterator>
-#include <sstream>
+#include <utility>
 
 #include "freehold/doctor/run/watch.hpp"
 
@@ -35,27 +34,16 @@ bool is_runtime(const std::string& file) {
 }  // namespace
 
 void CodeSampler::read_maps() {
-  std::ifstream in("/proc/" + std::to_string(root_) + "/maps");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = maps_of(root_);
   if (text.empty()) return;  // it has ended
   maps_ = text;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::uint64_t begin = 0, end = 0, offset = 0;
-    char dash = 0;
-    std::string rights, device, inode, file;
-    words >> std::hex >> begin >> dash >> end >> rights >> offset >> device >> inode >> std::ws;
-    std::getline(words, file);  // to the end of the line: a path may have blanks
-    if (rights.size() > 2 && rights[2] == 'x' && file.starts_with('/')) mappings_[begin] = {end, offset, file};
-  }
+  for (CodeMapping& mapping : code_mappings(text)) mappings_[mapping.begin] = std::move(mapping);
 }
 
-const CodeSampler::Mapping* CodeSampler::mapping_of(std::uint64_t address, std::uint64_t& begin) const {
+const CodeMapping* CodeSampler::mapping_of(std::uint64_t address) const {
   auto next = mappings_.upper_bound(address);
   if (next == mappings_.begin()) return nullptr;
   --next;
-  begin = next->first;
   return address < next->second.end ? &next->second : nullptr;
 }
 
@@ -63,9 +51,8 @@ void CodeSampler::look() {
   sampler_.look(family_of(root_));
   bool is_new = maps_.empty();
   sampler_.drain([&](std::uint64_t address) {
-    std::uint64_t begin = 0;
     ++counts_[address];
-    is_new = is_new || mapping_of(address, begin) == nullptr;
+    is_new = is_new || mapping_of(address) == nullptr;
   });
   if (is_new) read_maps();
 }
@@ -77,13 +64,12 @@ CodeSamples CodeSampler::samples() {
   for (const auto& [address, count] : counts_) {
     const double seconds = kPeriod_s * static_cast<double>(count);
     samples.samples += count;
-    std::uint64_t begin = 0;
-    const Mapping* const mapping = mapping_of(address, begin);
+    const CodeMapping* const mapping = mapping_of(address);
     if (mapping == nullptr) {
       samples.unknown_s += seconds;
       continue;
     }
-    const std::uint64_t offset = address - begin + mapping->offset;
+    const std::uint64_t offset = address - mapping->begin + mapping->offset;
     CodeTime& time = samples.places[{mapping->file, offset}];
     if (time.seconds == 0) time.instruction = instruction_at(mapping->file, offset);
     time.seconds += seconds;

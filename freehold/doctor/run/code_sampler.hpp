@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "freehold/doctor/analysis/code_growth.hpp"
+#include "freehold/doctor/analysis/memory_map.hpp"
 #include "freehold/doctor/run/sampler.hpp"
 
 namespace freehold::doctor {
@@ -31,17 +32,12 @@ class CodeSampler {
   static constexpr double kLooksEvery_s = 0.003;
 
  private:
-  struct Mapping {
-    std::uint64_t end = 0;
-    std::uint64_t offset = 0;
-    std::string file;
-  };
   void read_maps();
-  [[nodiscard]] const Mapping* mapping_of(std::uint64_t address, std::uint64_t& begin) const;
+  [[nodiscard]] const CodeMapping* mapping_of(std::uint64_t address) const;
 
   pid_t root_;
   Sampler sampler_;
-  std::map<std::uint64_t, Mapping> mappings_;  // of code, by the first address
+  std::map<std::uint64_t, CodeMapping> mappings_;  // by the first address
   std::map<std::uint64_t, std::size_t> counts_;
   std::string maps_;
 };

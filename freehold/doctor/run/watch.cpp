@@ -5,9 +5,12 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <system_error>
+
+#include "freehold/doctor/analysis/memory_map.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -99,6 +102,11 @@ std::vector<pid_t> family_of(pid_t root) {
 
 std::vector<pid_t> threads_of(pid_t process) { return numbers_in(folder_of(process) / "task"); }
 
+std::string maps_of(pid_t process) {
+  std::ifstream in(folder_of(process) / "maps");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 bool listens(pid_t root) {
   const std::set<std::string> listening = listening_sockets(root);
   if (listening.empty()) return false;
@@ -159,14 +167,6 @@ void Watch::add_times(int task, const std::string& folder) {
   last = now;
 }
 
-void Watch::add_files(pid_t pid) {
-  std::ifstream maps(folder_of(pid) / "maps");
-  for (std::string line; std::getline(maps, line);) {
-    const auto path = line.find('/');
-    const auto rights = line.find(' ');
-    if (path == std::string::npos || rights == std::string::npos || rights + 3 >= line.size()) continue;
-    if (line[rights + 3] == 'x') files_.insert(line.substr(path));
-  }
-}
+void Watch::add_files(pid_t pid) { files_.merge(files_of(code_mappings(maps_of(pid)))); }
 
 }  // namespace freehold::doctor

@@ -16,6 +16,8 @@ namespace freehold::doctor {
 [[nodiscard]] std::vector<pid_t> family_of(pid_t root);
 // The system's numbers of its threads; empty: it has ended, or may not be looked at.
 [[nodiscard]] std::vector<pid_t> threads_of(pid_t process);
+// The text of its /proc/PID/maps; empty: the same.
+[[nodiscard]] std::string maps_of(pid_t process);
 // Whether a socket of the family's waits for connections: TCP or local.
 [[nodiscard]] bool listens(pid_t root);
 

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// What a process has mapped as code, read out of the text of its /proc/PID/maps. Everything that asks where an address
+// belongs, or which files a program consists of, reads the text here.
+#pragma once
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace freehold::doctor {
+
+// A range of addresses that a file's code lies at.
+struct CodeMapping {
+  std::uint64_t begin = 0, end = 0;
+  std::uint64_t offset = 0;  // of the range's begin in the file, bytes
+  std::string file;          // the whole path, which may have blanks
+};
+
+// Of `maps`, in its order. Lines that are damaged, and code that no file has, are left out.
+[[nodiscard]] std::vector<CodeMapping> code_mappings(const std::string& maps);
+[[nodiscard]] std::set<std::string> files_of(const std::vector<CodeMapping>& mappings);
+
+}  // namespace freehold::doctor
