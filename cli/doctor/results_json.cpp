@@ -181,6 +181,7 @@ ordered_json code_json(const Diagnosis& diagnosis) {
           {"spinning", code.spinning},
           {"contended", code.contended},
           {"slowed", code.slowed},
+          {"allocator", code.allocator},
           {"spins_at", place(diagnosis.spins_at)},
           {"contended_at", place(diagnosis.contended_at)}};
 }

@@ -11,9 +11,12 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
+#include "freehold/doctor/analysis/elf_symbols.hpp"
 #include "freehold/doctor/run/sampler.hpp"
 
 // Begins like one of tcmalloc's, and is none.
@@ -42,6 +45,48 @@ TEST(AllocatorCode, OwnProcess_FunctionsAreTold) {
   EXPECT_EQ(code.kind_of(~std::uint64_t{0}), CodeKind::kOther);
   EXPECT_EQ(code.kind_of(reinterpret_cast<std::uint64_t>(&own_maps)), CodeKind::kOther);
   EXPECT_NE(code.malloc_file().find("libc.so"), std::string::npos);
+}
+
+// All of a library that is there for its malloc, tbbmalloc's too, which has malloc in a library beside it.
+TEST(AllocatorCode, LibrariesOfAllocators_AreMalloc) {
+  for (const char* const name : {"libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2", "libtbbmalloc.so.2"}) {
+    const std::string file = std::string("/usr/lib/x86_64-linux-gnu/") + name;
+    if (!std::filesystem::exists(file)) continue;
+    const AllocatorCode code({{.begin = 0x10000, .end = 0x20000, .offset = 0x1000, .file = file}}, "");
+    EXPECT_EQ(code.kind_of(0x10004), CodeKind::kMalloc) << name;
+    EXPECT_EQ(code.kind_of(0x1fff0), CodeKind::kMalloc) << name;
+    EXPECT_EQ(code.kind_of(0x20000), CodeKind::kOther) << name;
+  }
+}
+
+// The kinds of a program's functions whose mangled name begins like this.
+std::map<CodeKind, int> kinds_of(const std::string& program, std::string_view prefix) {
+  const AllocatorCode code({{.begin = 1, .end = std::filesystem::file_size(program), .offset = 1, .file = program}}, "");
+  const auto elf = ElfFile::open(program);
+  std::map<CodeKind, int> kinds;
+  elf->each_symbol([&](const ElfSymbol& symbol) {
+    if (symbol.offset != 0 && symbol.bytes > 2 && symbol.name.starts_with(prefix)) ++kinds[code.kind_of(symbol.offset + 1)];
+  });
+  return kinds;
+}
+
+// What an allocator in the program's own file does behind malloc belongs to it, above all the waiting.
+TEST(AllocatorCode, LinkedIn_ItsLocksAreItsOwn) {
+  const struct {
+    const char* program;
+    const char* function;
+  } cases[] = {{FREEHOLD_WITH_TCMALLOC, "_ZN8SpinLock"},
+               {FREEHOLD_WITH_TCMALLOC, "_ZN8tcmalloc"},
+               {FREEHOLD_WITH_JEMALLOC, "je_malloc_mutex_lock_slow"},
+               {FREEHOLD_SPINNING_MALLOC, "malloc"},
+               {FREEHOLD_SPINNING_MALLOC, "free"}};
+  for (const auto& [program, function] : cases) {
+    if (*program == '\0') continue;  // there is no such archive
+    auto kinds = kinds_of(program, function);
+    EXPECT_EQ(kinds[CodeKind::kOther], 0) << function;
+    EXPECT_GT(kinds[CodeKind::kOwnAllocator] + kinds[CodeKind::kMalloc], 0) << function;
+  }
+  EXPECT_EQ(kinds_of(FREEHOLD_SPINNING_MALLOC, "main").count(CodeKind::kOther), 1u);
 }
 
 TEST(AllocatorCode, RubbishMaps_NothingIsTold) {

@@ -15,9 +15,9 @@ class Made {
  public:
   // Samples at an instruction with few threads and with many.
   Made& at(std::uint64_t offset, std::size_t alone, std::size_t all, Instruction instruction = Instruction::kPlain,
-           bool of_runtime = false) {
-    add(alone_, offset, alone, instruction, of_runtime);
-    add(all_, offset, all, instruction, of_runtime);
+           CodeOrigin origin = CodeOrigin::kProgram) {
+    add(alone_, offset, alone, instruction, origin);
+    add(all_, offset, all, instruction, origin);
     return *this;
   }
   Made& unknown(std::size_t alone, std::size_t all) {
@@ -30,12 +30,12 @@ class Made {
   [[nodiscard]] CodeGrowth growth(double factor = 2) const { return growth_between(alone_, all_, factor); }
 
  private:
-  static void add(CodeSamples& to, std::uint64_t offset, std::size_t count, Instruction instruction, bool of_runtime) {
+  static void add(CodeSamples& to, std::uint64_t offset, std::size_t count, Instruction instruction, CodeOrigin origin) {
     if (count == 0) return;
     to.samples += count;
     to.places[{"program", offset}] = {.seconds = kSample_s * static_cast<double>(count),
                                       .instruction = instruction,
-                                      .of_runtime = of_runtime,
+                                      .origin = origin,
                                       .address = 0x1000 + offset};
   }
   CodeSamples alone_, all_;
@@ -76,8 +76,19 @@ TEST(CodeGrowth, AnAtomicCounter_Contended) {
 }
 
 TEST(CodeGrowth, AtomicsOfTheCLibrary_NotTheProgramsOwn) {
-  const CodeGrowth growth = Made().at(0, 300, 310).at(64, 200, 900, Instruction::kAtomic, true).growth();
+  const CodeGrowth growth = Made().at(0, 300, 310).at(64, 200, 900, Instruction::kAtomic, CodeOrigin::kRuntime).growth();
   EXPECT_EQ(growth.contended, 0);
+}
+
+TEST(CodeGrowth, SpinningInTheAllocator_NotTheProgramsOwn) {
+  const CodeGrowth growth = Made()
+                                .at(0, 300, 310)
+                                .at(64, 200, 900, Instruction::kAtomic, CodeOrigin::kAllocator)
+                                .at(128, 0, 400, Instruction::kPause, CodeOrigin::kAllocator)
+                                .growth();
+  EXPECT_EQ(growth.spinning + growth.contended + growth.slowed, 0);
+  EXPECT_EQ(growth.hottest_spin, 0u);
+  EXPECT_NEAR(growth.allocator, 0.68, 0.03);
 }
 
 TEST(CodeGrowth, PlainStoresThatTakeFiveTimes_Slowed) {

@@ -110,6 +110,24 @@ TEST(Program, SampledInAFolderWithBlanks_FileIsItsPath) {
   EXPECT_GT(own_s, all_s / 5);  // libc has half of it
 }
 
+// A malloc in the program's own file is an allocator all the same: its atomic operations and the loop that it spins in are
+// not the program's own.
+TEST(Program, SampledWithItsOwnMalloc_TimeInMallocIsTheAllocators) {
+  Command command{.file = FREEHOLD_SPINNING_MALLOC, .arguments = {"spinning_malloc", "2", "4000000"}};
+  command.sample_code = true;
+  const auto sampled = run(command, {}, 60, host());
+  ASSERT_EQ(failure_of(sampled, 60), "");
+  if (sampled.code.samples < 100) GTEST_SKIP() << "the kernel does not permit sampling";
+  double blamed_s = 0, allocator_s = 0, all_s = sampled.code.unknown_s;
+  for (const auto& [place, time] : sampled.code.places) {
+    all_s += time.seconds;
+    if (time.origin == CodeOrigin::kAllocator) allocator_s += time.seconds;
+    if (time.origin != CodeOrigin::kAllocator && time.instruction != Instruction::kPlain) blamed_s += time.seconds;
+  }
+  EXPECT_GT(allocator_s, 0.7 * all_s);
+  EXPECT_LT(blamed_s, 0.1 * all_s);
+}
+
 TEST(Program, StandardError_LastWordsAreKept) {
   const auto done = run_shell("i=0; while [ $i -lt 3000 ]; do echo line $i >&2; i=$((i+1)); done; echo the end >&2; exit 3");
   EXPECT_EQ(failure_of(done, 20), "exit code 3");

@@ -17,12 +17,15 @@ constexpr std::array<std::string_view, 16> kMalloc{
     "mallinfo2", "malloc_stats"};
 constexpr std::array<std::string_view, 8> kMemoryCalls{"mmap",     "mmap64", "munmap", "madvise",
                                                        "mprotect", "mremap", "brk",    "sbrk"};
-constexpr std::array<std::string_view, 17> kOwn{"je_*",
+constexpr std::array<std::string_view, 20> kOwn{"je_*",
                                                 "_rjem_*",
                                                 "mi_*",
                                                 "_mi_*",
                                                 "tc_*",
                                                 "_ZN8tcmalloc*",
+                                                "_ZN8SpinLock*",
+                                                "_ZN14SpinLockHolder*",
+                                                "_ZN4base8internal*",
                                                 "_ZN8snmalloc*",
                                                 "sn_*",
                                                 "rpmalloc*",
@@ -84,10 +87,12 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path, c
   const auto elf = ElfFile::open(path);
   if (!elf || is_linker(file)) return;
   std::vector<ElfSymbol> functions;
-  bool exports_malloc = false;
+  bool exports_malloc = false, is_tbbs = false;
   elf->each_symbol([&](const ElfSymbol& symbol) {
     if (symbol.offset != 0) functions.push_back(symbol);
-    exports_malloc = exports_malloc || (symbol.is_exported && symbol.offset != 0 && symbol.name == "malloc");
+    if (!symbol.is_exported || symbol.offset == 0) return;
+    exports_malloc = exports_malloc || symbol.name == "malloc";
+    is_tbbs = is_tbbs || symbol.name == "scalable_malloc";  // its malloc is in a library of its own, which calls this one
   });
   if (is_libc(file)) {
     if (const auto range = malloc_of_libc(functions))
@@ -99,12 +104,12 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path, c
     }
     return;
   }
-  if (exports_malloc && !elf->is_program()) {
+  if ((exports_malloc || is_tbbs) && !elf->is_program()) {
     // A library that is there for its malloc: all of its code is.
     for (const CodeMapping& mapping : mappings) {
       if (mapping.file == file) ranges_.push_back({mapping.begin, mapping.end, CodeKind::kMalloc});
     }
-    malloc_file_ = file;
+    if (exports_malloc) malloc_file_ = file;
     return;
   }
   if (exports_malloc) malloc_file_ = file;
@@ -112,8 +117,8 @@ void AllocatorCode::add_file(const std::string& file, const std::string& path, c
   const bool has_own = !own_mallocs({path}).empty();
   for (const ElfSymbol& symbol : functions) {
     const bool is_malloc = exports_malloc && is_one_of(symbol.name, kMalloc);
-    if (is_malloc || (has_own && is_one_of(symbol.name, kOwn)))
-      add(mappings, file, symbol.offset, symbol.bytes, is_malloc ? CodeKind::kMalloc : CodeKind::kOwnAllocator);
+    if (is_malloc || ((exports_malloc || has_own) && is_one_of(symbol.name, kOwn)))
+      add(mappings, file, symbol.offset, symbol.bytes, is_malloc || !has_own ? CodeKind::kMalloc : CodeKind::kOwnAllocator);
   }
 }
 

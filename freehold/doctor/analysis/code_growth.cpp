@@ -65,7 +65,7 @@ bool is_yield(std::span<const std::uint8_t> code) {
 struct Times {
   double alone = 0, all = 0;
   Instruction instruction = Instruction::kPlain;
-  bool of_runtime = false;
+  CodeOrigin origin = CodeOrigin::kProgram;
   std::uint64_t address = 0;
   double hottest = 0;
 };
@@ -76,7 +76,7 @@ void add(Merged& merged, const CodeSamples& samples, double Times::* to) {
     Times& times = merged[{place.file, place.offset / kPlaceBytes}];
     times.*to += time.seconds;
     times.instruction = std::max(times.instruction, time.instruction);
-    times.of_runtime = times.of_runtime || time.of_runtime;
+    times.origin = std::max(times.origin, time.origin);
     if (to == &Times::all && time.seconds > times.hottest) {
       times.hottest = time.seconds;
       times.address = time.address;
@@ -138,19 +138,22 @@ CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, doub
   growth.work_known = growth.same + growth.grown >= kTells;
   growth.work_grows = growth.work_known && growth.grown > growth.same;
   const double work = growth.work_grows || !growth.work_known ? factor : 1;
-  Excess spinning, contended, slowed;
+  Excess allocator, spinning, contended, slowed;
   for (const auto& [place, times] : merged) {
     const double expected = work * times.alone, more = times.all - expected;
     if (more <= kStandardErrors * std::sqrt(a_sample * (times.all + work * expected))) continue;
-    if (times.instruction == Instruction::kPause)
+    if (times.origin == CodeOrigin::kAllocator)
+      allocator.add(more, times.address);
+    else if (times.instruction == Instruction::kPause)
       spinning.add(more, times.address);
-    else if (times.of_runtime)
+    else if (times.origin == CodeOrigin::kRuntime)
       continue;
     else if (times.instruction == Instruction::kAtomic)
       contended.add(more, times.address);
     else if (times.all > kBeyondGrowth * expected)
       slowed.add(more, times.address);
   }
+  growth.allocator = allocator.seconds / whole;
   growth.spinning = spinning.seconds / whole;
   growth.contended = contended.seconds / whole;
   growth.slowed = slowed.seconds / whole;

@@ -33,10 +33,17 @@ struct CodePlace {
   friend auto operator<=>(const CodePlace&, const CodePlace&) = default;
 };
 
+// Whose code an instruction belongs to.
+enum class CodeOrigin : std::uint8_t {
+  kProgram,
+  kRuntime,    // the C library's: what its atomic operations wait for is recorded; it yields and pauses for its caller
+  kAllocator,  // malloc's, or that of an allocator in the program's own file: threads wait in it for each other's calls
+};
+
 struct CodeTime {
   double seconds = 0;  // of CPU time, of all threads
   Instruction instruction = Instruction::kPlain;
-  bool of_runtime = false;    // the C library's or malloc's: its atomic operations are seen as waits or as malloc's
+  CodeOrigin origin = CodeOrigin::kProgram;
   std::uint64_t address = 0;  // in one of the runs, for names
 };
 
@@ -57,6 +64,7 @@ struct CodeGrowth {
   double spinning = 0;   // beyond the work: in loops that pause or yield
   double contended = 0;  // beyond the work: at the program's own atomic operations
   double slowed = 0;     // beyond the work: at other instructions; memory that is far away, or lines that others write
+  double allocator = 0;  // beyond the work: in malloc or another allocator, at whatever instruction
   std::uint64_t hottest_spin = 0;       // address, as in CodeTime; 0: none
   std::uint64_t hottest_contended = 0;  // the same, atomic or not
 };

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/code_sampler.hpp"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <utility>
+#include <vector>
 
+#include "freehold/doctor/analysis/allocator_code.hpp"
 #include "freehold/doctor/run/watch.hpp"
 
 namespace freehold::doctor {
 namespace {
 
+constexpr std::array kRuntimes{"libc.so", "libc-", "libpthread", "ld-linux"};
 constexpr std::size_t kCodeBytes = 64;  // on either side of an instruction
 
 Instruction instruction_at(const std::string& file, std::uint64_t offset) {
@@ -21,14 +25,11 @@ Instruction instruction_at(const std::string& file, std::uint64_t offset) {
   return instruction_in(std::span(code.data(), static_cast<std::size_t>(in.gcount())), offset - begin);
 }
 
-// What an atomic operation in these does is known from elsewhere: waits for locks are recorded, malloc's are its own.
-bool is_runtime(const std::string& file) {
+CodeOrigin origin_of(CodeKind kind, const std::string& file) {
+  if (kind != CodeKind::kOther && kind != CodeKind::kMemoryCall) return CodeOrigin::kAllocator;
   const std::string name = file.substr(file.rfind('/') + 1);
-  for (const char* const part : {"libc.so", "libc-", "libpthread", "ld-linux", "libjemalloc", "libtcmalloc", "libmimalloc",
-                                 "libtbbmalloc", "libfreehold"}) {
-    if (name.find(part) != std::string::npos) return true;
-  }
-  return false;
+  const auto is_part = [&name](const char* library) { return name.starts_with(library); };
+  return std::ranges::any_of(kRuntimes, is_part) ? CodeOrigin::kRuntime : CodeOrigin::kProgram;
 }
 
 }  // namespace
@@ -61,6 +62,9 @@ CodeSamples CodeSampler::samples() {
   sampler_.drain([this](std::uint64_t address) { ++counts_[address]; });
   CodeSamples samples;
   samples.maps = maps_;
+  std::vector<CodeMapping> mappings;
+  for (const auto& [begin, mapping] : mappings_) mappings.push_back(mapping);
+  const AllocatorCode allocators(mappings, "");
   for (const auto& [address, count] : counts_) {
     const double seconds = kPeriod_s * static_cast<double>(count);
     samples.samples += count;
@@ -73,7 +77,7 @@ CodeSamples CodeSampler::samples() {
     CodeTime& time = samples.places[{mapping->file, offset}];
     if (time.seconds == 0) time.instruction = instruction_at(mapping->file, offset);
     time.seconds += seconds;
-    time.of_runtime = is_runtime(mapping->file);
+    time.origin = origin_of(allocators.kind_of(address), mapping->file);
     time.address = address;
   }
   return samples;
