@@ -28,26 +28,26 @@ struct CompareOptions {
   GateOptions gate;
 };
 
-std::vector<std::string> verdict_text_of(const std::string& option, const std::string& text) {
+std::vector<std::string> command_words(const std::string& option, const std::string& text) {
   auto words = split_words(text);
   if (!words) throw Failure(kExitRefused, fmt::format("{}: a quote in '{}' does not end", option, printable(text)));
   if (words->empty()) throw Failure(kExitRefused, fmt::format("{}: the command is empty", option));
   return *std::move(words);
 }
 
-Contest contest_of(const CompareOptions& options) {
-  Contest contest{.before = verdict_text_of("--before", *options.before),
-                  .after = verdict_text_of("--after", *options.after)};
+CompareRequest request_of(const CompareOptions& options) {
+  CompareRequest request{.before = command_words("--before", *options.before),
+                         .after = command_words("--after", *options.after)};
   if (options.repeat && options.budget)
     throw Failure(kExitRefused, "--repeat is instead of --budget: how often, not how long");
   if (options.repeat)
-    contest.rounds = parse_number("--repeat", *options.repeat, 1, kMostRounds);
+    request.rounds = parse_number("--repeat", *options.repeat, 1, kMostRounds);
   else
-    contest.budget_s = options.budget ? parse_seconds("--budget", *options.budget) : kBudget_s;
-  return contest;
+    request.budget_s = options.budget ? parse_seconds("--budget", *options.budget) : kBudget_s;
+  return request;
 }
 
-Comparison comparison_of(const CompareOptions& options) {
+ComparisonReport comparison_of(const CompareOptions& options) {
   if (options.reports.size() == 2 && !options.before && !options.after) {
     if (options.budget || options.repeat)
       throw Failure(kExitRefused, "--budget and --repeat are for commands: reports were measured already");
@@ -57,10 +57,10 @@ Comparison comparison_of(const CompareOptions& options) {
   if (!options.reports.empty() || !options.before || !options.after)
     throw Failure(kExitRefused,
                   "doctor compare: two reports, A.json B.json, or two commands, --before './old args' --after './new args'");
-  const Contest contest = contest_of(options);
+  const CompareRequest request = request_of(options);
   Interrupts interrupts;
   Progress progress;
-  return compare(contest, interrupts, progress);
+  return compare(request, interrupts, progress);
 }
 
 int run_compare(const CompareOptions& options) {
@@ -68,7 +68,7 @@ int run_compare(const CompareOptions& options) {
   options.gate.check();
   const auto conditions = conditions_of("--fail-if", options.gate.fail_if, comparison_words());
   if (options.json && *options.json != "-") check_writable(*options.json);
-  const Comparison comparison = comparison_of(options);
+  const ComparisonReport comparison = comparison_of(options);
   const Gate gate = judge(conditions, doctor::facts_of(comparison));
   const std::string json = cli::text_of(doctor::json_of(comparison));
   const std::string text = doctor::text_of(comparison) + doctor::text_of(gate);

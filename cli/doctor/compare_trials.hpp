@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Two commands, run in turns: before, after; after, before; and so on, so that what drifts in the machine hits both alike.
+// The command's side of comparing two commands: finds the programs and the probe, shows how far it has come, and says in
+// sentences what could not be done. freehold/doctor/run/paired_trials.hpp does the work.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,13 +11,13 @@
 
 namespace freehold::cli::doctor {
 
-struct Contest {
+struct CompareRequest {
   std::vector<std::string> before, after;  // commands; not empty
   double budget_s = 0;                     // time for all runs; 0: `rounds` decides
   unsigned rounds = 0;
 };
 
 // Throws Failure if one of them cannot be run, fails or does not end, or if it was interrupted before the first round ended.
-[[nodiscard]] Comparison compare(const Contest& contest, Interrupts& interrupts, Progress& progress);
+[[nodiscard]] ComparisonReport compare(const CompareRequest& request, Interrupts& interrupts, Progress& progress);
 
 }  // namespace freehold::cli::doctor

@@ -6,18 +6,21 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/doctor/diagnosis.hpp"
 #include "cli/doctor/format.hpp"
 #include "cli/doctor/markdown.hpp"
 #include "cli/report/text.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
-#include "freehold/doctor/analysis/resampled.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
+using freehold::doctor::Change;
 using freehold::doctor::Estimate;
-using freehold::doctor::Experiment;
-using freehold::doctor::Resampled;
+using freehold::doctor::Figure;
+using freehold::doctor::Mismatch;
+using freehold::doctor::Setting;
+using freehold::doctor::Tempo;
 using freehold::doctor::Trial;
 using nlohmann::ordered_json;
 
@@ -30,68 +33,37 @@ constexpr Word kWords[] = {
     {"allocations", WordKind::kRatio},
 };
 
-using Figure = double (*)(const Trial&);
+enum class Unit : std::uint8_t { kSeconds, kBytes, kCount, kShare };
 
-std::vector<Trial> trials_with(const std::vector<Trial>& trials, Figure figure) {
-  std::vector<Trial> with = trials;
-  for (Trial& trial : with) {
-    trial.throughput.reset();
-    const double value = figure(trial);
-    // Trials that lost time to other programs count less where it is time that is compared.
-    trial.stolen_s = trial.wall_s > 0 ? trial.stolen_s / trial.wall_s * value : 0;
-    trial.wall_s = value;
+Unit unit_of(Figure figure) {
+  switch (figure) {
+    case Figure::kTime:
+    case Figure::kTimeAlone:
+    case Figure::kCpu: return Unit::kSeconds;
+    case Figure::kMemory: return Unit::kBytes;
+    case Figure::kFaults:
+    case Figure::kWaits:
+    case Figure::kAllocations: return Unit::kCount;
+    case Figure::kInMalloc:
+    case Figure::kLost: return Unit::kShare;
   }
-  return with;
+  __builtin_unreachable();
 }
 
-// Both sides as an experiment, so that limits are drawn as the verdict's are.
-std::optional<Change> changed(std::string_view name, std::string what, Unit unit, const std::vector<Trial>& before,
-                              const std::vector<Trial>& after, Figure figure) {
-  if (before.empty() || after.empty()) return std::nullopt;
-  Experiment both;
-  both.variants.resize(2);
-  both.cells.push_back({.variant = 0, .setting = {}, .trials = trials_with(before, figure), .failure = {}});
-  both.cells.push_back({.variant = 1, .setting = {}, .trials = trials_with(after, figure), .failure = {}});
-  for (const auto& cell : both.cells) {
-    if (std::ranges::any_of(cell.trials, [](const Trial& trial) { return !(trial.wall_s > 0); })) return std::nullopt;
+std::string what_text(const ComparisonReport& report, Figure figure) {
+  const freehold::doctor::Side& side = report.before.measured;
+  switch (figure) {
+    case Figure::kTime: return "time, " + describe(side.on_all);
+    case Figure::kTimeAlone: return "time, " + describe(side.on_one);
+    case Figure::kCpu: return "CPU time";
+    case Figure::kMemory: return "peak memory";
+    case Figure::kFaults: return "page faults";
+    case Figure::kWaits: return "times that it waited";
+    case Figure::kAllocations: return "allocations in a run";
+    case Figure::kInMalloc: return "CPU time in malloc and free";
+    case Figure::kLost: return "time that is lost, " + describe(side.on_all);
   }
-  const Resampled resampled(both);
-  const auto& cells = both.cells;
-  Change change{.name = name, .what = std::move(what), .unit = unit, .before = {}, .after = {}, .ratio = {}};
-  change.before = resampled.estimate([&](const auto& costs) { return costs(cells[0]); });
-  change.after = resampled.estimate([&](const auto& costs) { return costs(cells[1]); });
-  change.ratio = resampled.estimate([&](const auto& costs) { return costs(cells[1]) / costs(cells[0]); });
-  change.is_beyond_chance = change.ratio->low > 1 || change.ratio->high < 1;
-  return change;
-}
-
-std::optional<Change> changed_share(std::string_view name, std::string what, const std::optional<Estimate>& before,
-                                    const std::optional<Estimate>& after) {
-  if (!before || !after) return std::nullopt;
-  return Change{.name = name,
-                .what = std::move(what),
-                .unit = Unit::kShare,
-                .before = *before,
-                .after = *after,
-                .ratio = {},
-                .is_beyond_chance = before->high < after->low || after->high < before->low};
-}
-
-// The probe counts every allocation, so that what differs is the program's doing, though one run may differ from another.
-std::optional<Change> changed_allocations(const Side& before, const Side& after) {
-  if (!before.allocations || !after.allocations || *before.allocations <= 0) return std::nullopt;
-  const double one = *before.allocations, other = *after.allocations, ratio = other / one;
-  return Change{.name = "allocations",
-                .what = "allocations in a run",
-                .unit = Unit::kCount,
-                .before = {one, one, one},
-                .after = {other, other, other},
-                .ratio = Estimate{ratio, ratio, ratio},
-                .is_beyond_chance = false};
-}
-
-void add(std::vector<Change>& changes, std::optional<Change> change) {
-  if (change) changes.push_back(std::move(*change));
+  __builtin_unreachable();
 }
 
 Trial trial_of(const ordered_json& json) {
@@ -119,7 +91,7 @@ std::vector<Trial> trials_in(const ordered_json& report, const ordered_json& set
 }
 
 std::string value_text(const Change& change, const Estimate& of) {
-  switch (change.unit) {
+  switch (unit_of(change.figure)) {
     case Unit::kSeconds: return seconds_text(of.value);
     case Unit::kBytes: return bytes_text(static_cast<std::uint64_t>(of.value));
     case Unit::kCount: return count_text(of.value);
@@ -136,26 +108,22 @@ std::string ratio_text(const Change& change) {
 }
 
 std::string_view judgement_of(const Change& change) {
-  if (change.name == "allocations") return "counted once";
+  if (change.figure == Figure::kAllocations) return "counted once";
   if (!change.is_beyond_chance) return "may be chance";
   const bool more = change.after.value > change.before.value;
-  if (change.unit == Unit::kSeconds) return more ? "slower" : "faster";
+  if (unit_of(change.figure) == Unit::kSeconds) return more ? "slower" : "faster";
   return more ? "more" : "less";
 }
 
-const Change* find(const Comparison& comparison, std::string_view name) {
-  const auto found = std::ranges::find(comparison.changes, name, &Change::name);
-  return found == comparison.changes.end() ? nullptr : &*found;
-}
-
-std::string headline_of(const Comparison& comparison) {
-  const Change& time = *find(comparison, "time");
-  if (!time.is_beyond_chance)
-    return fmt::format("No clear difference in time: it takes {} what it took.", times_text(*time.ratio));
-  const Estimate& ratio = *time.ratio;
-  const Estimate faster{1 / ratio.high, 1 / ratio.value, 1 / ratio.low};
-  return ratio.value < 1 ? fmt::format("Faster: {} as fast as before.", times_text(faster))
-                         : fmt::format("Slower: it takes {} what it took.", times_text(ratio));
+std::string headline_of(const ComparisonReport& report) {
+  const Estimate& ratio = *report.comparison.changes.front().ratio;
+  switch (freehold::doctor::tempo_of(report.comparison)) {
+    case Tempo::kFaster:
+      return fmt::format("Faster: {} as fast as before.", times_text({1 / ratio.high, 1 / ratio.value, 1 / ratio.low}));
+    case Tempo::kSlower: return fmt::format("Slower: it takes {} what it took.", times_text(ratio));
+    case Tempo::kNoClearChange: break;
+  }
+  return fmt::format("No clear difference in time: it takes {} what it took.", times_text(ratio));
 }
 
 ordered_json estimate_json(const Estimate& estimate) {
@@ -172,76 +140,79 @@ std::string_view name_of(Unit unit) {
   __builtin_unreachable();
 }
 
-ordered_json json_of(const Side& side) {
+ordered_json json_of(const NamedSide& side) {
   return {{"name", side.name},
           {"machine", side.machine},
           {"headline", side.headline.empty() ? ordered_json(nullptr) : ordered_json(side.headline)},
-          {"trials", side.all.size()},
-          {"trials_alone", side.alone.size()}};
+          {"trials", side.measured.all.size()},
+          {"trials_alone", side.measured.alone.size()}};
 }
 
-std::vector<std::string> notes_of(const Side& before, const Side& after) {
+std::vector<std::string> notes_of(const NamedSide& before, const NamedSide& after) {
   std::vector<std::string> notes;
   if (before.machine != after.machine)
     notes.push_back(fmt::format("The machines differ ({}; {}): what changed may be theirs.", before.machine, after.machine));
-  if (std::min(before.all.size(), after.all.size()) < 3)
+  if (std::min(before.measured.all.size(), after.measured.all.size()) < 3)
     notes.emplace_back("There are fewer than three trials of each: the limits are rough.");
   return notes;
 }
 
-}  // namespace
-
-Comparison compare(Side before, Side after) {
-  if (before.all_text != after.all_text)
-    throw Failure(kExitRefused, fmt::format("{} was measured on {}, {} on {}: they cannot be compared; run both on as many",
-                                            printable(before.name), before.all_text, printable(after.name), after.all_text));
-  for (const Side* side : {&before, &after}) {
-    if (side->all.empty())
-      throw Failure(kExitRefused, fmt::format("{} has no trial of the program as it is", printable(side->name)));
-  }
-  Comparison c{.before = std::move(before), .after = std::move(after), .changes = {}, .notes = {}};
-  const Side& a = c.before;
-  const Side& b = c.after;
-  const bool same_alone = a.alone_text == b.alone_text && a.alone_text != a.all_text;
-  auto& out = c.changes;
-  add(out, changed("time", "time, " + a.all_text, Unit::kSeconds, a.all, b.all, [](const Trial& t) { return t.cost(); }));
-  if (out.empty()) throw Failure(kExitRefused, "no time was measured that could be compared");
-  if (same_alone)
-    add(out, changed("time_alone", "time, " + a.alone_text, Unit::kSeconds, a.alone, b.alone,
-                     [](const Trial& t) { return t.cost(); }));
-  add(out, changed("cpu", "CPU time", Unit::kSeconds, a.all, b.all, [](const Trial& t) { return t.cpu_s(); }));
-  add(out, changed("memory", "peak memory", Unit::kBytes, a.all, b.all,
-                   [](const Trial& t) { return static_cast<double>(t.peak_rss_bytes); }));
-  add(out, changed("faults", "page faults", Unit::kCount, a.all, b.all,
-                   [](const Trial& t) { return static_cast<double>(t.page_faults); }));
-  add(out, changed("waits", "times that it waited", Unit::kCount, a.all, b.all,
-                   [](const Trial& t) { return static_cast<double>(t.voluntary_switches); }));
-  add(out, changed_allocations(a, b));
-  add(out, changed_share("in_malloc", "CPU time in malloc and free", a.in_malloc, b.in_malloc));
-  add(out, changed_share("lost", "time that is lost, " + a.all_text, a.lost, b.lost));
-  c.notes = notes_of(a, b);
-  return c;
+Setting setting_of(const ordered_json& json) {
+  return {.threads = json.at("threads").is_null() ? 0 : json.at("threads").get<unsigned>(),
+          .cpus = json.at("cpus").get<unsigned>(),
+          .copies = json.at("copies").get<unsigned>()};
 }
 
-Side side_of(const ordered_json& report, std::string name) {
-  Side side;
+void refuse_mismatch(Mismatch mismatch, const NamedSide& before, const NamedSide& after) {
+  const auto without_trial = [](const NamedSide& side) {
+    return Failure(kExitRefused, fmt::format("{} has no trial of the program as it is", printable(side.name)));
+  };
+  switch (mismatch) {
+    case Mismatch::kNone: return;
+    case Mismatch::kOtherSettings:
+      throw Failure(kExitRefused,
+                    fmt::format("{} was measured on {}, {} on {}: they cannot be compared; run both on as many",
+                                printable(before.name), describe(before.measured.on_all), printable(after.name),
+                                describe(after.measured.on_all)));
+    case Mismatch::kNothingBefore: throw without_trial(before);
+    case Mismatch::kNothingAfter: throw without_trial(after);
+    case Mismatch::kNoTime: throw Failure(kExitRefused, "no time was measured that could be compared");
+  }
+}
+
+}  // namespace
+
+ComparisonReport compare(NamedSide before, NamedSide after) {
+  freehold::doctor::Comparison comparison = freehold::doctor::compare(before.measured, after.measured);
+  refuse_mismatch(comparison.mismatch, before, after);
+  std::vector<std::string> notes = notes_of(before, after);
+  return {.before = std::move(before),
+          .after = std::move(after),
+          .comparison = std::move(comparison),
+          .notes = std::move(notes)};
+}
+
+NamedSide side_of(const ordered_json& report, std::string name) {
+  NamedSide side;
+  freehold::doctor::Side& measured = side.measured;
   side.name = std::move(name);
   try {
     const ordered_json& verdict = report.at("verdict");
     const ordered_json& machine = report.at("machine");
     side.machine =
         fmt::format("{}, {} CPUs", machine.at("cpu_model").get<std::string>(), machine.at("cpus").get<unsigned>());
-    side.all_text = verdict.at("all").at("text").get<std::string>();
-    side.alone_text = verdict.at("alone").at("text").get<std::string>();
-    side.all = trials_in(report, verdict.at("all"));
-    side.alone = trials_in(report, verdict.at("alone"));
+    measured.on_all = setting_of(verdict.at("all"));
+    measured.on_one = setting_of(verdict.at("alone"));
+    measured.all = trials_in(report, verdict.at("all"));
+    measured.alone = trials_in(report, verdict.at("alone"));
     side.headline = verdict.at("headline").get<std::string>();
-    if (const Facts facts = doctor::facts_of(report); facts.figures.contains("lost")) side.lost = facts.figures.at("lost");
+    if (const Facts facts = doctor::facts_of(report); facts.figures.contains("lost"))
+      measured.lost = facts.figures.at("lost");
     if (const ordered_json& recording = report.at("recording"); !recording.is_null()) {
       const double share = recording.at("cpu_share").get<double>();
       const double error = kNineOfTen * recording.at("cpu_share_error").get<double>();
-      side.in_malloc = Estimate{std::max(0.0, share - error), share, std::min(1.0, share + error)};
-      side.allocations = recording.at("allocating").at("calls").get<double>();
+      measured.in_malloc = Estimate{std::max(0.0, share - error), share, std::min(1.0, share + error)};
+      measured.allocations = recording.at("allocating").at("calls").get<double>();
     }
   } catch (const ordered_json::exception& error) {
     throw Failure(kExitRefused, fmt::format("{}: is damaged ({})", printable(side.name), printable(error.what())));
@@ -251,57 +222,54 @@ Side side_of(const ordered_json& report, std::string name) {
 
 std::span<const Word> comparison_words() noexcept { return kWords; }
 
-Facts facts_of(const Comparison& comparison) {
+Facts facts_of(const ComparisonReport& report) {
   Facts facts;
-  for (const Change& change : comparison.changes) {
-    if (change.ratio) facts.figures[std::string(change.name)] = *change.ratio;
+  for (const Change& change : report.comparison.changes) {
+    if (change.ratio) facts.figures[std::string(name_of(change.figure))] = *change.ratio;
   }
   return facts;
 }
 
-std::string text_of(const Comparison& comparison) {
-  std::string out =
-      fmt::format("freehold doctor compare\n  before: {}\n  after:  {}\n\n{}\n\n", printable(comparison.before.name),
-                  printable(comparison.after.name), headline_of(comparison));
+std::string text_of(const ComparisonReport& report) {
+  std::string out = fmt::format("freehold doctor compare\n  before: {}\n  after:  {}\n\n{}\n\n",
+                                printable(report.before.name), printable(report.after.name), headline_of(report));
   out += fmt::format("{:<30}{:>12}{:>12}{:>21}\n", "", "before", "after", "after / before");
-  for (const Change& change : comparison.changes)
-    out += fmt::format("{:<30}{:>12}{:>12}{:>21}  {}\n", change.what, value_text(change, change.before),
+  for (const Change& change : report.comparison.changes)
+    out += fmt::format("{:<30}{:>12}{:>12}{:>21}  {}\n", what_text(report, change.figure), value_text(change, change.before),
                        value_text(change, change.after), ratio_text(change), judgement_of(change));
-  if (!comparison.before.headline.empty())
-    out += fmt::format("\nBefore: {}\nAfter:  {}\n", printable(comparison.before.headline),
-                       printable(comparison.after.headline));
-  std::vector<std::string> notes = comparison.notes;
+  if (!report.before.headline.empty())
+    out += fmt::format("\nBefore: {}\nAfter:  {}\n", printable(report.before.headline), printable(report.after.headline));
+  std::vector<std::string> notes = report.notes;
   notes.emplace_back("A range is where nine of ten repetitions of all this would end.");
   return out + '\n' + list_of(notes, kWidth);
 }
 
-std::string markdown_of(const Comparison& comparison, const Gate& gate) {
-  std::string out = fmt::format("## freehold doctor compare\n\n**{}**\n\n", markdown_text(headline_of(comparison)));
-  out += fmt::format("before: {}  \nafter: {}\n\n", markdown_code(comparison.before.name),
-                     markdown_code(comparison.after.name));
+std::string markdown_of(const ComparisonReport& report, const Gate& gate) {
+  std::string out = fmt::format("## freehold doctor compare\n\n**{}**\n\n", markdown_text(headline_of(report)));
+  out += fmt::format("before: {}  \nafter: {}\n\n", markdown_code(report.before.name), markdown_code(report.after.name));
   out += markdown_of(gate);
   out += "| | before | after | after / before | |\n|---|--:|--:|--:|---|\n";
-  for (const Change& change : comparison.changes)
-    out += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_text(change.what), value_text(change, change.before),
-                       value_text(change, change.after), ratio_text(change), judgement_of(change));
+  for (const Change& change : report.comparison.changes)
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_text(what_text(report, change.figure)),
+                       value_text(change, change.before), value_text(change, change.after), ratio_text(change),
+                       judgement_of(change));
   out += '\n';
-  for (const std::string& note : comparison.notes) out += fmt::format("* {}\n", markdown_text(note));
+  for (const std::string& note : report.notes) out += fmt::format("* {}\n", markdown_text(note));
   return out + "* A range is where nine of ten repetitions of all this would end.\n";
 }
 
-ordered_json json_of(const Comparison& comparison) {
+ordered_json json_of(const ComparisonReport& report) {
   ordered_json changes = ordered_json::array();
-  for (const Change& change : comparison.changes)
-    changes.push_back({{"name", change.name},
-                       {"what", change.what},
-                       {"unit", name_of(change.unit)},
+  for (const Change& change : report.comparison.changes)
+    changes.push_back({{"name", name_of(change.figure)},
+                       {"what", what_text(report, change.figure)},
+                       {"unit", name_of(unit_of(change.figure))},
                        {"before", estimate_json(change.before)},
                        {"after", estimate_json(change.after)},
                        {"ratio", change.ratio ? estimate_json(*change.ratio) : ordered_json(nullptr)},
                        {"beyond_chance", change.is_beyond_chance}});
-  return {{"schema", kComparisonSchema},          {"headline", headline_of(comparison)},
-          {"before", json_of(comparison.before)}, {"after", json_of(comparison.after)},
-          {"changes", std::move(changes)},        {"notes", comparison.notes}};
+  return {{"schema", kComparisonSchema},    {"headline", headline_of(report)}, {"before", json_of(report.before)},
+          {"after", json_of(report.after)}, {"changes", std::move(changes)},   {"notes", report.notes}};
 }
 
 }  // namespace freehold::cli::doctor

@@ -12,9 +12,11 @@
 
 namespace freehold::cli::doctor {
 namespace {
+using freehold::doctor::Change;
+using freehold::doctor::Figure;
 
 // The same program, its trials `factor` times as slow.
-Side side(double factor, const std::string& name = "a") {
+NamedSide side(double factor, const std::string& name = "a") {
   Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
   for (auto& cell : d.experiment.cells) {
     for (auto& trial : cell.trials) {
@@ -26,33 +28,32 @@ Side side(double factor, const std::string& name = "a") {
   return side_of(results_json(d), name);
 }
 
-const Change& change(const Comparison& comparison, std::string_view name) {
-  for (const Change& one : comparison.changes) {
-    if (one.name == name) return one;
-  }
-  throw std::runtime_error("no change " + std::string(name));
+const Change& change(const ComparisonReport& report, Figure figure) {
+  const Change* const found = report.comparison.find(figure);
+  if (found == nullptr) throw std::runtime_error("no change of " + std::string(name_of(figure)));
+  return *found;
 }
 
 TEST(DoctorComparison, SameTrials_NothingIsBeyondChance) {
-  const Comparison comparison = compare(side(1, "a"), side(1, "b"));
-  EXPECT_GE(comparison.changes.size(), 5u);
-  for (const Change& one : comparison.changes) {
-    EXPECT_FALSE(one.is_beyond_chance) << one.what;
-    EXPECT_EQ(one.ratio ? one.ratio->value : 1, 1) << one.what;
+  const ComparisonReport comparison = compare(side(1, "a"), side(1, "b"));
+  EXPECT_GE(comparison.comparison.changes.size(), 5u);
+  for (const Change& one : comparison.comparison.changes) {
+    EXPECT_FALSE(one.is_beyond_chance) << name_of(one.figure);
+    EXPECT_EQ(one.ratio ? one.ratio->value : 1, 1) << name_of(one.figure);
   }
   EXPECT_NE(text_of(comparison).find("No clear difference"), std::string::npos);
 }
 
 TEST(DoctorComparison, TwiceAsFast_SaidWithLimits) {
-  const Comparison comparison = compare(side(1), side(0.5));
-  const Change& time = change(comparison, "time");
+  const ComparisonReport comparison = compare(side(1), side(0.5));
+  const Change& time = change(comparison, Figure::kTime);
   EXPECT_TRUE(time.is_beyond_chance);
   EXPECT_NEAR(time.ratio->value, 0.5, 1e-9);
   EXPECT_GT(time.ratio->low, 0.45);
   EXPECT_LT(time.ratio->high, 0.55);
-  EXPECT_TRUE(change(comparison, "time_alone").is_beyond_chance);
-  EXPECT_TRUE(change(comparison, "cpu").is_beyond_chance);
-  EXPECT_FALSE(change(comparison, "memory").is_beyond_chance);
+  EXPECT_TRUE(change(comparison, Figure::kTimeAlone).is_beyond_chance);
+  EXPECT_TRUE(change(comparison, Figure::kCpu).is_beyond_chance);
+  EXPECT_FALSE(change(comparison, Figure::kMemory).is_beyond_chance);
   EXPECT_NE(text_of(comparison).find("Faster: 2.0"), std::string::npos) << text_of(comparison);
   const auto gate = [&](const std::string& text) {
     return judge(conditions_of("--fail-if", std::vector{text}, comparison_words()), facts_of(comparison)).exit_code();
@@ -63,16 +64,16 @@ TEST(DoctorComparison, TwiceAsFast_SaidWithLimits) {
 }
 
 TEST(DoctorComparison, OtherSettings_Refused) {
-  Side other = side(1, "b");
-  other.all_text = "8 CPUs";
+  NamedSide other = side(1, "b");
+  other.measured.on_all.cpus = 8;
   EXPECT_THROW(static_cast<void>(compare(side(1), other)), Failure);
-  Side empty = side(1, "b");
-  empty.all.clear();
+  NamedSide empty = side(1, "b");
+  empty.measured.all.clear();
   EXPECT_THROW(static_cast<void>(compare(side(1), empty)), Failure);
 }
 
 TEST(DoctorComparison, OtherMachine_IsNoted) {
-  Side other = side(1, "b");
+  NamedSide other = side(1, "b");
   other.machine = "Another CPU, 4 CPUs";
   EXPECT_NE(text_of(compare(side(1), other)).find("The machines differ"), std::string::npos);
 }

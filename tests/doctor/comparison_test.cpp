@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Two sides whose trials are made up, and what is said of the difference.
+#include "freehold/doctor/analysis/comparison.hpp"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace freehold::doctor {
+namespace {
+
+Side side_of(std::initializer_list<double> seconds, unsigned cpus = 4) {
+  Side side;
+  side.on_all.cpus = cpus;
+  for (const double wall_s : seconds) {
+    Trial trial;
+    trial.wall_s = wall_s;
+    trial.user_s = 3 * wall_s;
+    trial.peak_rss_bytes = 1 << 20;
+    trial.page_faults = 100;
+    trial.voluntary_switches = 7;
+    side.all.push_back(trial);
+  }
+  return side;
+}
+const Side kSeconds = side_of({1.00, 1.01, 0.99, 1.00, 1.00});
+const Side kTwice = side_of({2.00, 2.02, 1.98, 2.00, 2.00});
+
+TEST(Comparison, TwiceTheTime_TimeAndCpuAreBeyondChance) {
+  const Comparison comparison = compare(kSeconds, kTwice);
+  EXPECT_EQ(comparison.mismatch, Mismatch::kNone);
+  EXPECT_EQ(comparison.changes.front().figure, Figure::kTime);
+  EXPECT_NEAR(comparison.find(Figure::kTime)->ratio->value, 2, 1e-9);
+  EXPECT_EQ(tempo_of(comparison), Tempo::kSlower);
+  EXPECT_EQ(tempo_of(compare(kTwice, kSeconds)), Tempo::kFaster);
+  EXPECT_TRUE(comparison.find(Figure::kCpu)->is_beyond_chance);
+  for (const Figure same : {Figure::kMemory, Figure::kFaults, Figure::kWaits})
+    EXPECT_FALSE(comparison.find(same)->is_beyond_chance) << name_of(same);
+}
+
+TEST(Comparison, NothingInCommon_SaysWhy) {
+  EXPECT_EQ(compare(kSeconds, side_of({1, 1}, 8)).mismatch, Mismatch::kOtherSettings);
+  EXPECT_EQ(compare(side_of({}), kSeconds).mismatch, Mismatch::kNothingBefore);
+  EXPECT_EQ(compare(kSeconds, side_of({})).mismatch, Mismatch::kNothingAfter);
+  EXPECT_EQ(compare(kSeconds, side_of({0, 0})).mismatch, Mismatch::kNoTime);
+}
+
+TEST(Comparison, FigureThatOneSideLacks_IsLeftOut) {
+  Side without = kSeconds;
+  for (Trial& trial : without.all) trial.page_faults = 0;
+  const Comparison comparison = compare(without, kTwice);
+  EXPECT_EQ(comparison.find(Figure::kFaults), nullptr);
+  EXPECT_EQ(comparison.find(Figure::kTimeAlone), nullptr) << "not tried";
+  EXPECT_EQ(comparison.find(Figure::kLost), nullptr);
+}
+
+TEST(Comparison, SharesAndCounts_ByTheirLimits) {
+  Side before = kSeconds, after = kSeconds;
+  before.in_malloc = {0.10, 0.12, 0.14};
+  after.in_malloc = {0.13, 0.15, 0.17};
+  before.lost = {0.1, 0.2, 0.3};
+  after.lost = {0.4, 0.5, 0.6};
+  before.allocations = 1000;
+  after.allocations = 3000;
+  const Comparison comparison = compare(before, after);
+  EXPECT_FALSE(comparison.find(Figure::kInMalloc)->is_beyond_chance) << "the limits overlap";
+  EXPECT_TRUE(comparison.find(Figure::kLost)->is_beyond_chance);
+  EXPECT_FALSE(comparison.find(Figure::kLost)->ratio.has_value());
+  EXPECT_EQ(comparison.find(Figure::kAllocations)->ratio->value, 3);
+}
+
+}  // namespace
+}  // namespace freehold::doctor
