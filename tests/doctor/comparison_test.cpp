@@ -45,6 +45,13 @@ TEST(Comparison, NothingInCommon_SaysWhy) {
   EXPECT_EQ(compare(kSeconds, side_of({0, 0})).mismatch, Mismatch::kNoTime);
 }
 
+TEST(Comparison, Throughput_TimeForAUnit) {
+  Side busy = kSeconds, busier = kSeconds;
+  for (Trial& trial : busy.all) trial.throughput = 1000;
+  for (Trial& trial : busier.all) trial.throughput = 1500;
+  EXPECT_NEAR(compare(busy, busier).find(Figure::kTime)->ratio->value, 1000.0 / 1500, 1e-9);
+}
+
 TEST(Comparison, FigureThatOneSideLacks_IsLeftOut) {
   Side without = kSeconds;
   for (Trial& trial : without.all) trial.page_faults = 0;

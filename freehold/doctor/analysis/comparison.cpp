@@ -22,8 +22,8 @@ double waits_of(const Trial& trial) { return static_cast<double>(trial.voluntary
 std::vector<Trial> trials_with(const std::vector<Trial>& trials, Value value_of) {
   std::vector<Trial> with = trials;
   for (Trial& trial : with) {
+    const double value = value_of(trial);  // the time for a unit, if there is a throughput
     trial.throughput.reset();
-    const double value = value_of(trial);
     // Trials that lost time to other programs count less where it is time that is compared.
     trial.stolen_s = trial.wall_s > 0 ? trial.stolen_s / trial.wall_s * value : 0;
     trial.wall_s = value;
