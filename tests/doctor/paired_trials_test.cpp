@@ -164,6 +164,16 @@ TEST(PairedTrials, ShortPrograms_NoMoreRoundsThanSayAnything) {
   EXPECT_EQ(fake.within(60).sides[1].all.size(), 15u);
 }
 
+// Something else on the machine begins after the first run: the budget holds all the same.
+TEST(PairedTrials, SlowerThanAtFirst_BudgetIsKept) {
+  Fake fake([](const Asked& asked) { return run_of(asked.nth == 0 ? 1 : 3); });
+  const PairedOutcome outcome = fake.within(60);
+  EXPECT_TRUE(outcome.complete);
+  EXPECT_GE(outcome.sides[1].all.size(), 1u);
+  EXPECT_EQ(outcome.sides[0].all.size(), outcome.sides[1].all.size());
+  EXPECT_LE(fake.clock_s_, 60);
+}
+
 TEST(PairedTrials, OneCpu_IsNotTriedTwice) {
   Fake fake(programs(1));
   fake.caller_.cpus = {0};

@@ -31,10 +31,14 @@ class Paired {
   }
 
   PairedOutcome run() {
-    const double began_s = caller_.now_s();
+    began_s_ = caller_.now_s();
     for (const Version version : kVersions) first_run(version);
-    plan(caller_.now_s() - began_s);
-    for (unsigned round = 0; round < rounds_ && outcome_.complete; ++round) outcome_.complete = run_round(round);
+    plan();
+    for (unsigned round = 0; round < rounds_ && outcome_.complete && has_time(); ++round) {
+      const double before_s = caller_.now_s();
+      outcome_.complete = run_round(round);
+      longest_round_s_ = std::max(longest_round_s_, caller_.now_s() - before_s);
+    }
     if (outcome_.complete) outcome_.complete = record();
     for (const Version version : kVersions) {
       if (side(version).all.empty()) throw PairedRefused(version, Refused(Refusal::kInterruptedTooEarly));
@@ -78,18 +82,25 @@ class Paired {
   }
 
   // Trials on one CPU tell whether it is scaling that changed, but cost the most time.
-  void plan(double elapsed_s) {
+  void plan() {
     double round_s = 0, alone_s = 0;
     for (const First& each : first_) {
       round_s += each.wall_s;
       alone_s += each.cpu_s;
     }
-    const double left_s = trials_.budget_s - elapsed_s - kRecordingCost * round_s;
+    recordings_s_ = kRecordingCost * round_s;
+    const double left_s = trials_.budget_s - (caller_.now_s() - began_s_) - recordings_s_;
     alone_ = caller_.cpus.size() > 1 && (trials_.rounds > 0 || left_s >= kFewestRounds * (round_s + alone_s));
     const double each_s = round_s + (alone_ ? alone_s : 0);
     rounds_ = trials_.rounds > 0
                   ? trials_.rounds
                   : static_cast<unsigned>(std::clamp(left_s / std::max(each_s, 1e-3), 1.0, double{kMostRounds}));
+  }
+
+  // Rounds may take longer than the first runs did: others began to use the machine.
+  [[nodiscard]] bool has_time() const {
+    const double end_s = caller_.now_s() - began_s_ + longest_round_s_ + recordings_s_;
+    return trials_.rounds > 0 || longest_round_s_ == 0 || end_s <= trials_.budget_s;
   }
 
   // False: interrupted.
@@ -152,6 +163,7 @@ class Paired {
   const PairedTrials& trials_;
   const PairedCaller& caller_;
   std::array<First, 2> first_;
+  double began_s_ = 0, recordings_s_ = 0, longest_round_s_ = 0;
   unsigned rounds_ = 0;
   bool alone_ = false;  // trials on one CPU, too
   PairedOutcome outcome_;
