@@ -12,6 +12,8 @@
 #include "cli/report/text.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
+#include "freehold/doctor/analysis/resampled.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
@@ -25,6 +27,7 @@ using freehold::doctor::Trial;
 using nlohmann::ordered_json;
 
 constexpr std::size_t kWidth = 100;
+constexpr double kDisturbed = 0.05;   // of the CPUs went to others
 constexpr double kNineOfTen = 1.645;  // standard errors to either side
 
 constexpr Word kWords[] = {
@@ -76,6 +79,7 @@ Trial trial_of(const ordered_json& json) {
   trial.voluntary_switches = json.at("voluntary_switches").get<std::uint64_t>();
   trial.involuntary_switches = json.at("involuntary_switches").get<std::uint64_t>();
   trial.stolen_s = json.at("stolen_s").get<double>();
+  trial.taken_s = json.at("taken_s").get<double>();
   trial.throttled_s = json.at("throttled_s").get<double>();
   if (!json.at("throughput").is_null()) trial.throughput = json.at("throughput").get<double>();
   return trial;
@@ -148,12 +152,25 @@ ordered_json json_of(const NamedSide& side) {
           {"trials_alone", side.measured.alone.size()}};
 }
 
+// Share of the CPUs that others took from a trial, usually.
+double taken_from(const freehold::doctor::Side& side) {
+  std::vector<double> shares;
+  for (const Trial& trial : side.all) shares.push_back(freehold::doctor::taken_share(trial, side.on_all));
+  return freehold::doctor::median(std::move(shares));
+}
+
 std::vector<std::string> notes_of(const NamedSide& before, const NamedSide& after) {
   std::vector<std::string> notes;
   if (before.machine != after.machine)
     notes.push_back(fmt::format("The machines differ ({}; {}): what changed may be theirs.", before.machine, after.machine));
   if (std::min(before.measured.all.size(), after.measured.all.size()) < 3)
     notes.emplace_back("There are fewer than three trials of each: the limits are rough.");
+  const double taken = std::max(taken_from(before.measured), taken_from(after.measured));
+  if (taken >= kDisturbed)
+    notes.push_back(
+        fmt::format("Other processes took {} of the CPUs from the trials of one side: the limits allow for what "
+                    "that may have cost. Compare again on a quieter machine.",
+                    percent_text(taken)));
   return notes;
 }
 

@@ -61,6 +61,42 @@ TEST(Comparison, FigureThatOneSideLacks_IsLeftOut) {
   EXPECT_EQ(comparison.find(Figure::kLost), nullptr);
 }
 
+// Others had half of the CPU that a trial on one CPU wanted, so that it took twice as long.
+Side beside_others(std::size_t disturbed) {
+  Side side = side_of({1.00, 1.01, 0.99, 1.00, 1.00}, 1);
+  for (std::size_t i = 0; i < disturbed; ++i) {
+    side.all[i].wall_s *= 2;
+    side.all[i].taken_s = 0.5 * side.all[i].wall_s;
+  }
+  return side;
+}
+
+TEST(Comparison, DisturbedTrials_AreLeftOutWhereOthersAreThere) {
+  const Comparison comparison = compare(beside_others(0), beside_others(3));
+  EXPECT_NEAR(comparison.find(Figure::kTime)->after.value, 1, 0.02);
+  EXPECT_NEAR(comparison.find(Figure::kTime)->ratio->value, 1, 0.02);
+  EXPECT_EQ(tempo_of(comparison), Tempo::kNoClearChange);
+}
+
+TEST(Comparison, AllDisturbed_TheTimeThatOthersHadDoesNotCount) {
+  const Comparison comparison = compare(beside_others(0), beside_others(5));
+  EXPECT_NEAR(comparison.find(Figure::kTime)->ratio->value, 1, 0.02);
+  EXPECT_EQ(tempo_of(comparison), Tempo::kNoClearChange);
+  for (const Figure same : {Figure::kCpu, Figure::kMemory, Figure::kFaults, Figure::kWaits})
+    EXPECT_FALSE(comparison.find(same)->is_beyond_chance) << name_of(same) << ": what is no time, nobody took";
+}
+
+TEST(Comparison, DisturbedOnSeveralCpus_LimitsSpanWhatTheyMayHaveCost) {
+  Side quiet = kSeconds, disturbed = kSeconds;
+  for (Trial& trial : disturbed.all) {
+    trial.wall_s = 1.3;
+    trial.taken_s = 1.2;  // of 5.2 that four CPUs had
+  }
+  const Estimate ratio = *compare(quiet, disturbed).find(Figure::kTime)->ratio;
+  EXPECT_LT(ratio.low, 0.5) << "they may have held up one thread for which all waited";
+  EXPECT_GT(ratio.high, 1.2) << "or nobody, because another CPU was free";
+}
+
 TEST(Comparison, SharesAndCounts_ByTheirLimits) {
   Side before = kSeconds, after = kSeconds;
   before.in_malloc = {0.10, 0.12, 0.14};

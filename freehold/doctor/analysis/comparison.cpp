@@ -18,27 +18,29 @@ double memory_of(const Trial& trial) { return static_cast<double>(trial.peak_rss
 double faults_of(const Trial& trial) { return static_cast<double>(trial.page_faults); }
 double waits_of(const Trial& trial) { return static_cast<double>(trial.voluntary_switches); }
 
+// Others delay a program, but they add nothing to its CPU time, memory or counts.
+bool is_time(Figure figure) noexcept { return figure == Figure::kTime || figure == Figure::kTimeAlone; }
+
 // The value in place of the time, which is what is resampled.
-std::vector<Trial> trials_with(const std::vector<Trial>& trials, Value value_of) {
-  std::vector<Trial> with = trials;
-  for (Trial& trial : with) {
+void put_in_place(Value value_of, bool is_time, std::vector<Trial>& trials) {
+  for (Trial& trial : trials) {
     const double value = value_of(trial);  // the time for a unit, if there is a throughput
     trial.throughput.reset();
-    // Trials that lost time to other programs count less where it is time that is compared.
-    trial.stolen_s = trial.wall_s > 0 ? trial.stolen_s / trial.wall_s * value : 0;
+    trial.taken_s = is_time && trial.wall_s > 0 ? trial.taken_s / trial.wall_s * value : 0;
     trial.wall_s = value;
   }
-  return with;
 }
 
-// Both sides as an experiment, so that limits are drawn as the verdict's are.
-std::optional<Change> changed(Figure figure, const std::vector<Trial>& before, const std::vector<Trial>& after,
-                              Value value_of) {
+// Both sides as an experiment, so that limits are drawn as the verdict's are, and disturbed trials left out as there.
+std::optional<Change> changed(Figure figure, const Setting& setting, const std::vector<Trial>& before,
+                              const std::vector<Trial>& after, Value value_of) {
   if (before.empty() || after.empty()) return std::nullopt;
   Experiment both;
   both.variants.resize(2);
-  both.cells.push_back({.variant = 0, .setting = {}, .trials = trials_with(before, value_of), .failure = {}});
-  both.cells.push_back({.variant = 1, .setting = {}, .trials = trials_with(after, value_of), .failure = {}});
+  both.cells.push_back({.variant = 0, .setting = setting, .trials = before, .failure = {}});
+  both.cells.push_back({.variant = 1, .setting = setting, .trials = after, .failure = {}});
+  both = without_disturbed(std::move(both));
+  for (Cell& cell : both.cells) put_in_place(value_of, is_time(figure), cell.trials);
   for (const Cell& cell : both.cells) {
     if (std::ranges::any_of(cell.trials, [](const Trial& trial) { return !(trial.wall_s > 0); })) return std::nullopt;
   }
@@ -103,14 +105,14 @@ Comparison compare(const Side& before, const Side& after) {
   const auto add = [&comparison](std::optional<Change> change) {
     if (change) comparison.changes.push_back(*std::move(change));
   };
-  add(changed(Figure::kTime, before.all, after.all, time_of));
+  add(changed(Figure::kTime, before.on_all, before.all, after.all, time_of));
   if (comparison.changes.empty()) return {.mismatch = Mismatch::kNoTime, .changes = {}};
   if (before.on_one == after.on_one && before.on_one != before.on_all)
-    add(changed(Figure::kTimeAlone, before.alone, after.alone, time_of));
-  add(changed(Figure::kCpu, before.all, after.all, cpu_of));
-  add(changed(Figure::kMemory, before.all, after.all, memory_of));
-  add(changed(Figure::kFaults, before.all, after.all, faults_of));
-  add(changed(Figure::kWaits, before.all, after.all, waits_of));
+    add(changed(Figure::kTimeAlone, before.on_one, before.alone, after.alone, time_of));
+  add(changed(Figure::kCpu, before.on_all, before.all, after.all, cpu_of));
+  add(changed(Figure::kMemory, before.on_all, before.all, after.all, memory_of));
+  add(changed(Figure::kFaults, before.on_all, before.all, after.all, faults_of));
+  add(changed(Figure::kWaits, before.on_all, before.all, after.all, waits_of));
   add(changed_allocations(before, after));
   add(changed_share(Figure::kInMalloc, before.in_malloc, after.in_malloc));
   add(changed_share(Figure::kLost, before.lost, after.lost));

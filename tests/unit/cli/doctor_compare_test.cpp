@@ -78,6 +78,21 @@ TEST(DoctorComparison, OtherMachine_IsNoted) {
   EXPECT_NE(text_of(compare(side(1), other)).find("The machines differ"), std::string::npos);
 }
 
+// Others had a part of the CPUs: the time that they took is read from the report, and said.
+TEST(DoctorComparison, DisturbedReport_IsNoted) {
+  Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
+  for (auto& cell : d.experiment.cells) {
+    for (auto& trial : cell.trials) {
+      trial.wall_s *= 1.5;
+      trial.taken_s = 0.25 * trial.wall_s * cell.setting.width();
+    }
+  }
+  const std::string text = text_of(compare(side(1), side_of(results_json(d), "b")));
+  EXPECT_NE(text.find("Other processes took 25% of the CPUs"), std::string::npos) << text;
+  EXPECT_NE(text.find("No clear difference"), std::string::npos) << text;
+  EXPECT_EQ(text_of(compare(side(1), side(1))).find("Other processes"), std::string::npos);
+}
+
 TEST(DoctorComparison, AsJson_IsAsDescribed) {
   tests::DoctorSchema check(FREEHOLD_DOCTOR_CI);
   check.value("comparison", json_of(compare(side(1), side(2))), "comparison");
