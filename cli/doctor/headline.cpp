@@ -34,6 +34,8 @@ std::string own_lock(const Diagnosis& diagnosis) {
     text += ", taken at " + short_text(recorded->lock_waits.front().place.frame());
   else if (diagnosis.spins_at)
     text += ", in a loop that spins: " + short_text(*diagnosis.spins_at);
+  else if (diagnosis.experiment.code.lock_sleepers > 0)
+    text += ", which no call of its own takes: one inside a library, such as the lock of a stdio stream";
   return text + '.';
 }
 

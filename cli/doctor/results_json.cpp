@@ -182,6 +182,7 @@ ordered_json code_json(const Diagnosis& diagnosis) {
           {"contended", code.contended},
           {"slowed", code.slowed},
           {"allocator", code.allocator},
+          {"lock_sleepers", code.lock_sleepers},
           {"spins_at", place(diagnosis.spins_at)},
           {"contended_at", place(diagnosis.contended_at)}};
 }

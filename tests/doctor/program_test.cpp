@@ -12,6 +12,7 @@
 
 #include "freehold/doctor/run/child.hpp"
 #include "freehold/doctor/run/cpu_group.hpp"
+#include "freehold/doctor/run/lock_sleepers.hpp"
 #include "freehold/doctor/run/program.hpp"
 
 namespace freehold::doctor {
@@ -126,6 +127,27 @@ TEST(Program, SampledWithItsOwnMalloc_TimeInMallocIsTheAllocators) {
   }
   EXPECT_GT(allocator_s, 0.7 * all_s);
   EXPECT_LT(blamed_s, 0.1 * all_s);
+}
+
+TEST(LockSleepers, StateOfAThread_IsRead) {
+  EXPECT_TRUE(LockSleepers::sleeps_in_lock("202 0x7f3a 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f3b"));
+  EXPECT_TRUE(LockSleepers::sleeps_in_lock("202 0x7f3a 0x189 0x2 0x0 0x0 0xffffffff 0x7ffe 0x7f3b")) << "Rust's";
+  EXPECT_FALSE(LockSleepers::sleeps_in_lock("202 0x7f3a 0x80 0x0 0x0 0x0 0x0 0x7ffe 0x7f3b")) << "waits for work";
+  EXPECT_FALSE(LockSleepers::sleeps_in_lock("202 0x7f3a 0x81 0x2 0x0 0x0 0x0 0x7ffe 0x7f3b")) << "wakes others";
+  EXPECT_FALSE(LockSleepers::sleeps_in_lock("0 0x2 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f3b")) << "reads";
+  for (const char* const other : {"running", "-1 0x7ffe 0x7f3b", ""}) EXPECT_FALSE(LockSleepers::sleeps_in_lock(other));
+}
+
+double lock_sleepers_of(const char* role) {
+  Command command{.file = FREEHOLD_SUBJECT, .arguments = {"subject", role}};
+  command.sample_code = true;
+  const auto sampled = run(command, {}, 20, host());
+  EXPECT_EQ(failure_of(sampled, 20), "");
+  return sampled.code.lock_sleepers;
+}
+TEST(LockSleepers, ThreadsAtOneStream_AreSeenAsleep) {
+  EXPECT_GT(lock_sleepers_of("stream"), 0.05);
+  EXPECT_EQ(lock_sleepers_of("counts"), 0);
 }
 
 TEST(Program, StandardError_LastWordsAreKept) {

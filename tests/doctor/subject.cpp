@@ -286,6 +286,19 @@ void entries() {
   if (posix_memalign(&untouched, 3, 10) != EINVAL || untouched != &errno) std::abort();
 }
 
+// Threads wait for the lock of a stream, which the C library takes for each character. Half a second.
+void stream() {
+  std::FILE* const file = std::fopen("/dev/null", "we");
+  const auto put = [file] {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+    while (std::chrono::steady_clock::now() < until)
+      for (int i = 0; i < 1000; ++i) std::putc('x', file);
+  };
+  std::thread threads[] = {std::thread(put), std::thread(put), std::thread(put)};
+  for (std::thread& thread : threads) thread.join();
+  std::fclose(file);
+}
+
 // A child that works on, and one that becomes another program.
 void forks() {
   void* before = std::malloc(100'000);
@@ -428,6 +441,8 @@ int main(int count, char** words) {
     killed();
   else if (role == "late")
     late();
+  else if (role == "stream")
+    stream();
   else if (role == "locks")
     locks();
   else if (role == "semaphores")

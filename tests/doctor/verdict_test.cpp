@@ -220,6 +220,34 @@ TEST(Verdict, ThreadsWaitOnALock_OwnLock) {
   EXPECT_EQ(found(made.verdict()), "serial") << "nobody saw what they wait for";
 }
 
+// A lock that is held for moments: its waiters seldom sleep for long, and the kernel is busy with putting them to sleep and
+// waking them.
+TEST(Verdict, WaitsShortlyWhileTheKernelWakes_OwnLock) {
+  Attribution recorded;
+  recorded.lock_wait_share = 0.2;
+  Made made = Made().takes(0, 1, 1).treated(1, 1).copies(1);
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-sharing");
+  for (std::size_t v = 0; v < made.experiment_.variants.size(); ++v)
+    made.trials(v, [](Trial& trial) { trial.system_s = 0.3 * trial.user_s, trial.user_s *= 0.7; });
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-lock");
+  recorded.lock_wait_share = 0.02;
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-sharing") << "the kernel may be busy with something else";
+}
+
+// The C library's own locks, of a stream for example, are taken without a call that the probe could see.
+TEST(Verdict, ThreadsSleepInLocksThatNoCallTook_OwnLock) {
+  Attribution recorded;
+  Made made = Made().takes(0, 1, 1).treated(1, 0.99).copies(1).busy(0, 0.6).busy(1, 0.6);
+  EXPECT_EQ(found(made.verdict(&recorded)), "serial");
+  made.experiment_.code.lock_sleepers = 0.3 * 4;
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-lock");
+  made.experiment_.code.lock_sleepers = 0.1 * 4;
+  EXPECT_EQ(found(made.verdict(&recorded)), "serial") << "a quarter of what idles";
+  made.experiment_.code.lock_sleepers = 0.3 * 4;
+  recorded.blocked_share = 0.1;
+  EXPECT_EQ(found(made.verdict(&recorded)), "serial") << "they may be malloc's locks";
+}
+
 TEST(Verdict, CpusAreBusyForNothing_OwnSharing) {
   EXPECT_EQ(found(Made().takes(0, 1, 0.9).treated(1, 0.9).copies(1).verdict()), "own-sharing");
 }

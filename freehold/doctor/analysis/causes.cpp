@@ -19,6 +19,7 @@ constexpr double kFaultsPerSecond = 5000;
 constexpr double kPageBytes = 4096;
 constexpr double kGrownOnce = 1.5;        // of the peak memory was faulted in: it is not given back and fetched again
 constexpr double kLockWaits = 0.5;        // of the time that its part of the CPUs was lost
+constexpr double kSomeLockWaits = 0.1;    // of the threads' lives: the kernel's new work is that of waking them
 constexpr double kIdleShare = 0.5;        // of what is lost: CPUs had nothing to do
 constexpr double kBloat = 0.67;           // of the memory is enough with another allocator
 constexpr double kBloatBytes = 32 << 20;  // and it is worth a word
@@ -85,10 +86,14 @@ bool Causes::padding_explains() const {
   return saved >= kPaddingExplains * best;
 }
 
+double Causes::growth_of_work() const {
+  return of_.experiment.work_grows ? double(of_.all->setting.width()) / of_.alone->setting.width() : 1;
+}
+
 double Causes::more_work(std::size_t variant) const {
   const Cell* const alone = of_.cell(variant, of_.alone->setting);
-  const double grown = of_.experiment.work_grows ? double(of_.all->setting.width()) / of_.alone->setting.width() : 1;
-  return cpu_seconds(*of_.cell(variant, of_.all->setting)) - grown * cpu_seconds(alone != nullptr ? *alone : *of_.alone);
+  return cpu_seconds(*of_.cell(variant, of_.all->setting)) -
+         growth_of_work() * cpu_seconds(alone != nullptr ? *alone : *of_.alone);
 }
 
 double Causes::saved_capacity() const {
@@ -115,14 +120,30 @@ Cause Causes::own_cause(const Verdict& verdict) const {
     });
   };
   const double lost = verdict.lost.value;
-  if (of_.recorded != nullptr && of_.recorded->lock_wait_share >= kLockWaits * std::min(lost, 0.5)) return Cause::kOwnLock;
+  if (lock_time() >= kLockWaits * std::min(lost, 0.5)) return Cause::kOwnLock;
   if (is_faulting(rest)) return Cause::kOwnPageFaults;
   if (const auto seen = cause_in_code(lost, idle(1))) return *seen;
-  if (idle(1) >= kIdleShare * lost) return Cause::kSerial;
+  if (idle(1) >= kIdleShare * lost) return idles_for_locks(idle(1)) ? Cause::kOwnLock : Cause::kSerial;
   if (idle(0) >= kIdleShare * lost) return Cause::kUndecided;
   const double capacity = median_of(*of_.all, &Trial::wall_s) * of_.all->setting.width();
   const bool did_more = more_work(0) >= kMoreWorkIfShared * lost * capacity;
   return did_more && (was_copied() || !of_.experiment.can_be_copied) ? Cause::kOwnSharing : Cause::kUndecided;
+}
+
+double Causes::lock_time() const {
+  if (of_.recorded == nullptr) return 0;
+  const double waits = of_.recorded->lock_wait_share;
+  if (waits < kSomeLockWaits || is_faulting(*of_.all)) return waits;
+  const double capacity = median_of(*of_.all, &Trial::wall_s) * of_.all->setting.width();
+  const double more = median_of(*of_.all, &Trial::system_s) - growth_of_work() * median_of(*of_.alone, &Trial::system_s);
+  return waits + std::max(0.0, more) / capacity;
+}
+
+// Threads that sleep in malloc's locks look the same.
+bool Causes::idles_for_locks(double idle) const {
+  if (of_.recorded != nullptr && of_.recorded->blocked_share >= kAsleepInMalloc) return false;
+  const double seen = of_.recorded != nullptr ? of_.recorded->lock_wait_share : 0;
+  return std::max(seen, of_.experiment.code.lock_sleepers / of_.all->setting.width()) >= kBesideIdleness * idle;
 }
 
 std::optional<Cause> Causes::cause_in_code(double lost, double idle) const {

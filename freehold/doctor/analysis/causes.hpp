@@ -30,6 +30,10 @@ class Causes {
   [[nodiscard]] bool is_bloated(const Verdict& verdict) const;
 
  private:
+  // Shares of the CPUs: threads wait for locks of the program's that the probe saw, the kernel's work for that included.
+  [[nodiscard]] double lock_time() const;
+  // Whether the CPUs idle because threads sleep in locks, also those that no call told the probe of.
+  [[nodiscard]] bool idles_for_locks(double idle) const;
   // What the program's instructions say: it spins in loops of its own, or writes lines that other threads write. CPUs idle
   // beside that when some threads are served before others.
   [[nodiscard]] std::optional<Cause> cause_in_code(double lost, double idle) const;
@@ -37,6 +41,8 @@ class Causes {
   // beside, but not on one CPU; a page costs about the same there.
   [[nodiscard]] bool is_faulting(const Cell& on_all) const;
   [[nodiscard]] bool padding_explains() const;
+  // Work on all CPUs, of that on one.
+  [[nodiscard]] double growth_of_work() const;
   // CPU seconds that the program needs on all CPUs beyond those that it needs alone.
   [[nodiscard]] double more_work(std::size_t variant) const;
   // CPU seconds that the best other allocator saves on all CPUs, idle ones included.

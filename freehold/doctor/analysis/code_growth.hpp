@@ -51,13 +51,15 @@ struct CodeSamples {
   std::map<CodePlace, CodeTime> places;
   double unknown_s = 0;  // in code that no file has, as that of a just-in-time compiler
   std::size_t samples = 0;
-  std::string maps;  // of the program, as in /proc/PID/maps
+  double lock_sleepers = 0;  // threads that slept until a lock was free, on the average of the run
+  std::string maps;          // of the program, as in /proc/PID/maps
 };
 
 struct CodeGrowth {
-  bool known = false;       // enough samples were taken
-  bool work_known = false;  // and enough of them were where work is done
-  bool work_grows = false;  // each thread brings its own work
+  double lock_sleepers = 0;  // as in CodeSamples, of the run with many threads
+  bool known = false;        // enough samples were taken
+  bool work_known = false;   // and enough of them were where work is done
+  bool work_grows = false;   // each thread brings its own work
   // Shares of the CPU time of the run with many threads, 0 to 1.
   double same = 0;       // at instructions that take as much with few
   double grown = 0;      // at those that take more in proportion to the threads

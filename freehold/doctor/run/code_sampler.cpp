@@ -49,7 +49,9 @@ const CodeMapping* CodeSampler::mapping_of(std::uint64_t address) const {
 }
 
 void CodeSampler::look() {
-  sampler_.look(family_of(root_));
+  const std::vector<pid_t> family = family_of(root_);
+  sampler_.look(family);
+  lock_sleepers_.look(family);
   bool is_new = maps_.empty();
   sampler_.drain([&](std::uint64_t address) {
     ++counts_[address];
@@ -62,6 +64,7 @@ CodeSamples CodeSampler::samples() {
   sampler_.drain([this](std::uint64_t address) { ++counts_[address]; });
   CodeSamples samples;
   samples.maps = maps_;
+  samples.lock_sleepers = lock_sleepers_.mean();
   std::vector<CodeMapping> mappings;
   for (const auto& [begin, mapping] : mappings_) mappings.push_back(mapping);
   const AllocatorCode allocators(mappings, "");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Samples the instructions that a run's CPU time is spent at, from its start to its end, of the program and all its
-// descendants, for growth_between(). As for any sampling of another process the kernel must permit it
-// (kernel.perf_event_paranoid below 3); otherwise there are no samples, and no error.
-// Files are those of the first process: what a descendant executes from another file counts as code of no file.
+// descendants, for growth_between(), and counts the threads that sleep in locks. As for any sampling of another process the
+// kernel must permit it (kernel.perf_event_paranoid below 3); otherwise there are no samples, and no error. Files are those
+// of the first process: what a descendant executes from another file counts as code of no file.
 //
 // One thread. Cost: 10 us of CPU time for each 250 us of the program's; such a run is no trial.
 #pragma once
@@ -15,6 +15,7 @@
 
 #include "freehold/doctor/analysis/code_growth.hpp"
 #include "freehold/doctor/analysis/memory_map.hpp"
+#include "freehold/doctor/run/lock_sleepers.hpp"
 #include "freehold/doctor/run/sampler.hpp"
 
 namespace freehold::doctor {
@@ -37,6 +38,7 @@ class CodeSampler {
 
   pid_t root_;
   Sampler sampler_;
+  LockSleepers lock_sleepers_;
   std::map<std::uint64_t, CodeMapping> mappings_;  // by the first address
   std::map<std::uint64_t, std::size_t> counts_;
   std::string maps_;

@@ -11,7 +11,7 @@
 // Case mixed_neighbours_and_atomic: {n} sharing 100
 //   Truth: mixed
 //   Right: mixed+ mixed- allocator-false-sharing own-sharing
-// Case mixed_pages_and_lock: {n} pages 100
+// Case mixed_pages_and_lock: {n} pages 25
 //   Truth: mixed
 //   Right: mixed+ mixed- page-faults own-lock
 #include <malloc.h>

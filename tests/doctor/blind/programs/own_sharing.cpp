@@ -9,10 +9,10 @@
 // Case own_counter: {n} counter 60000000
 //   Truth: own-sharing
 //   Right: own-sharing
-// Case own_cas_stack: {n} stack 20000000
+// Case own_cas_stack: {n} stack 8000000
 //   Truth: own-sharing
 //   Right: own-sharing
-// Case own_refcount: {n} refcount 40000000
+// Case own_refcount: {n} refcount 16000000
 //   Truth: own-sharing
 //   Right: own-sharing
 //   Seen: strace -f -c: 2 futex calls, both at start and end; no mmap, madvise or brk besides start-up

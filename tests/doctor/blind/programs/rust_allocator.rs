@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Does: Rust with a global allocator of the program's own: a bump pointer and free lists behind one spin lock.
 // Why:  the lock is the program's own; malloc is not called for a Box at all, so that a preloaded malloc changes nothing.
-// Case rust_own_allocator: {n} 60000
+// Case rust_own_allocator: {n} 25000
 //   Truth: own-lock
 //   Right: own-lock
 use std::alloc::{GlobalAlloc, Layout, System};
