@@ -18,6 +18,8 @@ namespace freehold::os {
 enum class FutexScope { kProcess, kShared };
 
 struct Futex {
+  static constexpr long kCall = SYS_futex;  // number of the system call, as /proc/PID/task/TID/syscall says it
+
   // Sleeps while the word is `expected`, at most for `time_out`; null: for ever.
   static void wait(const void* word, std::uint32_t expected, FutexScope scope, const timespec* time_out = nullptr) noexcept {
     call(word, scope == FutexScope::kProcess ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT, expected, time_out);

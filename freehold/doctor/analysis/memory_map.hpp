@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a process has mapped as code, read out of the text of its /proc/PID/maps. Everything that asks where an address
-// belongs, or which files a program consists of, reads the text here.
+// Reads from the text of /proc/PID/maps which files' code a process has mapped, and where. Everything that asks where an
+// address belongs, or which files a program consists of, reads the text here.
 #pragma once
 #include <cstdint>
 #include <set>

@@ -2,13 +2,13 @@
 #include "freehold/doctor/run/lock_sleepers.hpp"
 
 #include <linux/futex.h>
-#include <sys/syscall.h>
 
 #include <cstdio>
 #include <fstream>
 #include <string>
 
 #include "freehold/doctor/run/watch.hpp"
+#include "freehold/os/futex.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -21,7 +21,7 @@ bool LockSleepers::sleeps_in_lock(std::string_view state) noexcept {
   long call = 0;
   unsigned long word = 0, operation = 0, expected = 0;
   const std::string line(state);  // "running" for a thread that runs, "-1 ..." for one that sleeps elsewhere
-  if (std::sscanf(line.c_str(), "%ld %lx %lx %lx", &call, &word, &operation, &expected) != 4 || call != SYS_futex)
+  if (std::sscanf(line.c_str(), "%ld %lx %lx %lx", &call, &word, &operation, &expected) != 4 || call != os::Futex::kCall)
     return false;
   switch (operation & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
