@@ -61,6 +61,20 @@ std::string use_of(const Diagnosis& diagnosis, const Fix& fix) {
   __builtin_unreachable();
 }
 
+// The verdict prefers Freehold among those that the trials cannot tell apart: then the one with the best figure.
+std::string as_good_of(const Diagnosis& diagnosis) {
+  const Verdict& verdict = diagnosis.verdict;
+  if (!verdict.best_fix) return {};
+  const Fix& fix = verdict.fixes[*verdict.best_fix];
+  for (const Fix* other : best_first(verdict)) {
+    if (other == &fix) break;
+    if (other->helps)
+      return fmt::format(" {} may be faster: the trials cannot tell them apart.",
+                         text_of(diagnosis.experiment.variants[other->variant]));
+  }
+  return {};
+}
+
 std::string_view way_out_of(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
   if (is_work_unclear(diagnosis))
@@ -87,8 +101,9 @@ std::string advice_of(const Diagnosis& diagnosis) {
   const std::string_view own = way_out_of(diagnosis);
   const std::string use = verdict.best_fix ? use_of(diagnosis, verdict.fixes[*verdict.best_fix]) : "";
   if (own.empty() && use.empty()) return {};
-  if (own.empty()) return fmt::format("Do: {}.", use);
-  return use.empty() ? fmt::format("Do: {}.", own) : fmt::format("Do: {}. Beside that, {}.", own, use);
+  if (own.empty()) return fmt::format("Do: {}.{}", use, as_good_of(diagnosis));
+  return use.empty() ? fmt::format("Do: {}.", own)
+                     : fmt::format("Do: {}. Beside that, {}.{}", own, use, as_good_of(diagnosis));
 }
 
 }  // namespace

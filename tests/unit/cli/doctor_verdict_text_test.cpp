@@ -116,6 +116,15 @@ TEST(VerdictText, OfPageFaultsThatCostNoScaling_TimeNotScaling) {
   EXPECT_TRUE(has(line, "Freehold makes it 1.9 times (1.8 to 2.0) as fast.")) << line;
 }
 
+// Where the trials cannot tell Freehold from the fastest, it is recommended as what is here; the reader learns of the other.
+TEST(VerdictText, FreeholdAsGoodAsTheFastest_NamesTheFastest) {
+  Diagnosis d = diagnosis_with(Cause::kRemoteFrees);
+  d.verdict.fixes[2].gain = {1.85, 2.0, 2.1};
+  EXPECT_EQ(
+      verdict_text_of(d).advice,
+      "Do: run it with Freehold, or link Freehold into it. jemalloc may be faster: the trials cannot tell them apart.");
+}
+
 // What costs memory and was fetched once may cost time: then both are said, and neither denies the other.
 TEST(VerdictText, OfBloatThatCostsTime_NotMemoryAlone) {
   Diagnosis d = diagnosis_with(Cause::kArenaBloat);
