@@ -32,13 +32,16 @@ void add_failures(const Experiment& experiment, Sentences& out) {
   }
 }
 
-void add_untried(const Experiment& experiment, Sentences& out) {
+void add_untried(const Diagnosis& diagnosis, Sentences& out) {
+  const Experiment& experiment = diagnosis.experiment;
   std::string list;
   for (std::size_t variant = 0; variant < experiment.variants.size(); ++variant) {
     if (!was_tried(experiment, variant))
       list += fmt::format("{}{}", list.empty() ? "" : ", ", text_of(experiment.variants[variant]));
   }
-  if (!list.empty()) out.push_back(fmt::format("There was no time for {}; a longer --budget includes it.", list));
+  if (list.empty()) return;
+  out.push_back(diagnosis.signal != 0 ? fmt::format("It was interrupted before it had tried {}.", list)
+                                      : fmt::format("There was no time for {}; a longer --budget includes it.", list));
 }
 
 void add_noise(const Diagnosis& diagnosis, Sentences& out) {
@@ -110,7 +113,7 @@ std::vector<std::string> findings_of(const Diagnosis& diagnosis) {
   if (!diagnosis.experiment.complete)
     out.emplace_back(diagnosis.signal != 0 ? "Interrupted: this is what was finished until then."
                                            : "Time ran out: this is what was finished until then.");
-  add_untried(diagnosis.experiment, out);
+  add_untried(diagnosis, out);
   add_failures(diagnosis.experiment, out);
   add_noise(diagnosis, out);
   add_quota(diagnosis, out);

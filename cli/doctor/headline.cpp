@@ -131,14 +131,20 @@ std::string undecided(const Diagnosis& diagnosis) {
   return "Undecided: the trials cannot distinguish the allocator's part from chance.";
 }
 
+std::string not_compared(const Diagnosis& diagnosis) {
+  return fmt::format("No verdict: {} with different numbers of {}.",
+                     diagnosis.signal != 0 ? "the doctor was interrupted before the program had run"
+                                           : "there was no time to run the program",
+                     diagnosis.verdict.all.threads != 0 ? "threads" : "CPUs");
+}
+
 }  // namespace
 
 std::string headline_of(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
   if (const Cell* failed = own_failure(diagnosis.experiment))
     return fmt::format("No verdict: the program itself fails ({}).", failed->failure);
-  if (!was_compared(verdict) && verdict.cause == Cause::kUndecided)
-    return "No verdict: on one CPU there is no scaling to look at.";
+  if (!was_compared(verdict) && verdict.cause == Cause::kUndecided) return not_compared(diagnosis);
   if (verdict.one_thread && verdict.cause != Cause::kUndecided) return one_thread(diagnosis);
   switch (verdict.cause) {
     case Cause::kNone: {

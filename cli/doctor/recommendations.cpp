@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/doctor/format.hpp"
-#include "cli/doctor/verdict_text.hpp"
+#include "cli/doctor/verdict_sentences.hpp"
 #include "cli/support/shell.hpp"
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
@@ -13,6 +13,8 @@
 namespace freehold::cli::doctor {
 namespace {
 using namespace freehold::doctor;
+
+constexpr double kMoreTime = 3;  // times the budget that was too short
 
 using Recommendations = std::vector<Recommendation>;
 
@@ -30,12 +32,34 @@ std::string line_of(const Diagnosis& diagnosis) {
   return shell_words(words);
 }
 
-// The doctor's line again, with `work` for --work.
-std::string with_work(const Diagnosis& diagnosis, std::string_view work) {
+void add_option(std::string& line, std::string_view name, const std::string& value) {
+  if (!value.empty()) line += fmt::format(" {} {}", name, shell_word(value));
+}
+
+void add_option(std::string& line, std::string_view name, double seconds) {
+  if (seconds > 0) line += fmt::format(" {} {}", name, seconds);
+}
+
+// The doctor's line again, with `effort` for its --budget or --repeat, and with `work` for its --work.
+std::string again(const Diagnosis& diagnosis, std::string_view effort, Work work) {
   const Settings& settings = diagnosis.settings;
-  std::string line = fmt::format("freehold doctor --work {} --threads {}", work, fmt::join(settings.widths, ","));
-  if (settings.parallelism == ParallelismControl::kEnvironment) line += " --env " + shell_word(settings.parallelism_text);
-  return line + " -- " + shell_words(settings.command);
+  std::string line = "freehold doctor";
+  if (!effort.empty()) line += fmt::format(" {}", effort);
+  if (settings.parallelism != ParallelismControl::kAffinity)
+    line += fmt::format(" --threads {}", fmt::join(settings.widths, ","));
+  if (settings.parallelism == ParallelismControl::kEnvironment) add_option(line, "--env", settings.parallelism_text);
+  if (work != Work::kAuto) line += fmt::format(" --work {}", work == Work::kFixed ? "fixed" : "per-thread");
+  const Server& server = settings.server;
+  add_option(line, "--load", server.load);
+  add_option(line, "--ready", server.ready);
+  add_option(line, "--ready-after", server.ready_after_s);
+  add_option(line, "--for", server.seconds);
+  add_option(line, "--throughput", server.throughput);
+  add_option(line, "--stdin", settings.input);
+  if (settings.allow_failure) line += " --allow-failure";
+  if (diagnosis.example) return line;
+  const bool is_known = !settings.command.empty();
+  return line + " -- " + (is_known ? shell_words(settings.command) : shell_word(diagnosis.program));
 }
 
 std::string with_environment(const Variant& variant, const std::string& line) {
@@ -91,6 +115,22 @@ const Fix* freehold_too(const Diagnosis& diagnosis) {
   return &*found;
 }
 
+// What to ask the doctor next, where it has no verdict.
+void add_question(const Diagnosis& diagnosis, Recommendations& out) {
+  const Settings& settings = diagnosis.settings;
+  if (!was_compared(diagnosis.verdict) && diagnosis.signal != 0) {
+    out.push_back({"Ask again, and let it finish", again(diagnosis, "", settings.work)});
+  } else if (!was_compared(diagnosis.verdict) && settings.budget_s > 0) {
+    out.push_back({"Ask again, with more time",
+                   again(diagnosis, fmt::format("--budget {}", kMoreTime * settings.budget_s), settings.work)});
+  } else if (is_work_unclear(diagnosis)) {
+    out.push_back({"If the threads share the work", again(diagnosis, "", Work::kFixed)});
+    out.push_back({"If each thread brings work of its own", again(diagnosis, "", Work::kPerThread)});
+  } else {
+    out.push_back({"Ask again, with more repetitions", again(diagnosis, "--repeat 15", settings.work)});
+  }
+}
+
 void add_next_look(const Diagnosis& diagnosis, Recommendations& out) {
   const std::string line = line_of(diagnosis);
   switch (diagnosis.verdict.cause) {
@@ -107,14 +147,7 @@ void add_next_look(const Diagnosis& diagnosis, Recommendations& out) {
     case Cause::kOwnLock:
       out.push_back({"See who holds it meanwhile", fmt::format("perf trace -s -e futex -- {}", line)});
       break;
-    case Cause::kUndecided:
-      if (is_work_unclear(diagnosis)) {
-        out.push_back({"If the threads share the work", with_work(diagnosis, "fixed")});
-        out.push_back({"If each thread brings work of its own", with_work(diagnosis, "per-thread")});
-        break;
-      }
-      out.push_back({"Ask again, with more repetitions", "freehold doctor --repeat 15 -- " + line});
-      break;
+    case Cause::kUndecided: add_question(diagnosis, out); break;
     default: break;
   }
 }

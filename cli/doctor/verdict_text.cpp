@@ -97,7 +97,7 @@ std::string advice_of(const Diagnosis& diagnosis) {
   const Verdict& verdict = diagnosis.verdict;
   if (own_failure(diagnosis.experiment)) return "Do: make it run by itself first; then ask again.";
   if (!was_compared(verdict) && verdict.cause == Cause::kUndecided)
-    return "Do: ask again where it may use more than one CPU.";
+    return diagnosis.signal != 0 ? "Do: ask again, and let it finish." : "Do: give it more time (--budget).";
   const std::string_view own = way_out_of(diagnosis);
   const std::string use = verdict.best_fix ? use_of(diagnosis, verdict.fixes[*verdict.best_fix]) : "";
   if (own.empty() && use.empty()) return {};

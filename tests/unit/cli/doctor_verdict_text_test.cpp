@@ -104,7 +104,7 @@ TEST(VerdictText, OfWorkThatIsNotKnown_AskForIt) {
   EXPECT_TRUE(has(verdict_text_of(d).headline, "with more threads the program needs more CPU time"))
       << verdict_text_of(d).headline;
   EXPECT_TRUE(has(verdict_text_of(d).advice, "--work")) << verdict_text_of(d).advice;
-  EXPECT_EQ(recommendations_of(d).front().lines, "freehold doctor --work fixed --threads 1,2 -- ./solve '{n}'");
+  EXPECT_EQ(recommendations_of(d).front().lines, "freehold doctor --threads 1,2 --work fixed -- ./solve '{n}'");
 }
 
 // A program that scales, and whose malloc costs it time on one CPU as on all.
@@ -164,11 +164,49 @@ TEST(VerdictText, OfOtherCauses_GiveTheFiguresThatSaySo) {
                   "With glibc with 2 arenas its peak memory is 0.62 times (0.60 to 0.65) what it was."));
 }
 
+// Ctrl-C, or the end of the budget, before the program ran on one CPU: the machine has several all the same.
+TEST(VerdictText, EndedBeforeTheSecondSetting_SayThatNotThatThereIsOneCpu) {
+  Diagnosis d = diagnosis_with(Cause::kUndecided);
+  d.verdict.alone = d.verdict.all;
+  d.experiment.complete = false;
+  d.settings.budget_s = 20;
+  EXPECT_EQ(verdict_text_of(d).headline, "No verdict: there was no time to run the program with different numbers of CPUs.");
+  EXPECT_EQ(verdict_text_of(d).advice, "Do: give it more time (--budget).");
+  EXPECT_EQ(recommendations_of(d).front().lines, "freehold doctor --budget 60 -- ./bin/parser --input 'two words.txt'");
+  d.signal = 2;
+  EXPECT_EQ(verdict_text_of(d).headline,
+            "No verdict: the doctor was interrupted before the program had run with different numbers of CPUs.");
+  EXPECT_EQ(verdict_text_of(d).advice, "Do: ask again, and let it finish.");
+  EXPECT_EQ(recommendations_of(d).front().lines, "freehold doctor -- ./bin/parser --input 'two words.txt'");
+  EXPECT_FALSE(has(joined(findings_of(d)), "--budget")) << joined(findings_of(d));
+}
+
+// A line to paste asks what was asked, or it examines something else.
+TEST(Recommendations, ToAskAgain_KeepWhatWasAsked) {
+  Diagnosis d = diagnosis_with(Cause::kUndecided);
+  d.verdict.best_fix.reset();
+  d.settings.command = {"./serve", "-t", "{n}"};
+  d.settings.parallelism = freehold::doctor::ParallelismControl::kArgument;
+  d.settings.widths = {1, 8};
+  d.settings.work = freehold::doctor::Work::kFixed;
+  d.settings.input = "in put";
+  d.settings.allow_failure = true;
+  d.settings.server = {
+      .seconds = 2.5, .load = "wrk -d 5", .ready = "curl localhost", .ready_after_s = 1, .throughput = "rate: ([0-9]+)"};
+  EXPECT_EQ(
+      recommendations_of(d).front().lines,
+      "freehold doctor --repeat 15 --threads 1,8 --work fixed --load 'wrk -d 5' --ready 'curl localhost' --ready-after "
+      "1 --for 2.5 --throughput 'rate: ([0-9]+)' --stdin 'in put' --allow-failure -- ./serve -t '{n}'");
+  d.settings = {};
+  d.settings.command = {"./p"};
+  d.settings.parallelism = freehold::doctor::ParallelismControl::kEnvironment;
+  d.settings.parallelism_text = "OMP_NUM_THREADS";
+  d.settings.widths = {1, 4};
+  EXPECT_EQ(recommendations_of(d).front().lines, "freehold doctor --repeat 15 --threads 1,4 --env OMP_NUM_THREADS -- ./p");
+}
+
 TEST(VerdictText, WithoutEnoughToSay_SayNoMore) {
   Diagnosis d = diagnosis_with(Cause::kUndecided);
-  d.verdict.all = d.verdict.alone;
-  EXPECT_EQ(verdict_text_of(d).headline, "No verdict: on one CPU there is no scaling to look at.");
-  d = diagnosis_with(Cause::kUndecided);
   d.experiment.cells.front().trials.clear();
   d.experiment.cells.front().failure = "exit code 3";
   EXPECT_EQ(verdict_text_of(d).headline, "No verdict: the program itself fails (exit code 3).");
