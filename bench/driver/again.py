@@ -6,14 +6,30 @@ import json
 import pathlib
 
 from . import machine, peers, report, runs
+from .refusal import refuse
 from .rows import Row
+
+
+def stored_run(path):
+    """What `script/bench malloc --json` wrote."""
+    way_out = "a result is what 'script/bench malloc --json FILE' writes"
+    try:
+        data = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        refuse(f"{path}: cannot be read: {error.strerror}; {way_out}")
+    except ValueError:
+        refuse(f"{path}: is not JSON; {way_out}")
+    if not isinstance(data, dict) or not {"machine", "allocators", "missing", "rows"} <= data.keys() \
+            or any("unit" not in row for row in data["rows"].values()):
+        refuse(f"{path}: is not a comparison of mallocs; {way_out}")
+    return data
 
 
 def read(paths):
     """(machines, (matrix, rows, allocators, missing)) of all files; a row that occurs twice counts from the last."""
     machines, matrix, rows, allocators, missing = [], {}, {}, {}, {}
     for path in paths:
-        data = json.loads(pathlib.Path(path).read_text())
+        data = stored_run(path)
         machines.append(machine.one_line(data["machine"]))
         missing.update(data["missing"])
         for name, about in data["allocators"].items():

@@ -9,6 +9,7 @@ import random
 import subprocess
 
 from . import latency_table, machine, peers, runs, stored
+from .refusal import check_writable, refuse
 from .rows import PROGRAMS, Row, build_programs
 
 DEFAULT_REPEAT = 3
@@ -70,14 +71,13 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
+    check_writable(options.json)
     build_programs()
     known = mixes(0.1 if options.quick else 1)
     wanted = [name.strip() for name in options.mixes.split(",")] if options.mixes else [mix.name for mix in known]
     if unknown := [name for name in wanted if name not in {mix.name for mix in known}]:
-        raise SystemExit(f"no such mix: {', '.join(unknown)}; there are {', '.join(mix.name for mix in known)}")
+        refuse(f"no such mix: {', '.join(unknown)}; there are {', '.join(mix.name for mix in known)}")
     allocators, missing = peers.find_all([name.strip() for name in options.allocators.split(",")])
-    if not allocators:
-        raise SystemExit("\n".join(f"missing: {name}: {reason}" for name, reason in missing.items()))
     data = {"machine": machine.describe(), "allocators": {a.name: {"version": a.version, "source": a.source} for a in allocators},
             "missing": missing}
     data["rows"] = measure([mix for mix in known if mix.name in wanted], allocators, 1 if options.quick else options.repeat)

@@ -6,6 +6,7 @@ import pathlib
 
 from . import machine, peers, report, runs, stats, stored
 from . import rows as catalogue
+from .refusal import check_writable, refuse
 
 QUICK_SCALE = 0.1
 
@@ -39,7 +40,7 @@ def select(rows, wanted):
     names = [name.strip() for name in wanted.split(",")]
     unknown = [n for n in names if not any(row.name.startswith(n) for row in rows)]
     if unknown:
-        raise SystemExit(f"no such row: {', '.join(unknown)}; there are {', '.join(row.name for row in rows)}")
+        refuse(f"no such row: {', '.join(unknown)}; there are {', '.join(row.name for row in rows)}")
     exact = {row.name for row in rows}
     return [row for row in rows if any(row.name == n or (n not in exact and row.name.startswith(n)) for n in names)]
 
@@ -74,6 +75,7 @@ def passes(matrix, ours, most):
 
 def main(arguments):
     options = parse(arguments)
+    check_writable(options.json)
     catalogue.build_programs()
     rows = select(catalogue.macro_rows(QUICK_SCALE if options.quick else 1) + catalogue.program_rows(), options.rows)
     if options.list:

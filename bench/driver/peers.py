@@ -15,6 +15,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
+from .refusal import refuse
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "bench"
 PEERS = BUILD / "peers"
@@ -252,11 +254,16 @@ def find(name):
 
 
 def find_all(names):
-    """([allocator …], {name: reason it is missing})."""
+    """([allocator …], {name: reason it is missing}). Refuses unknown names, and a list of which none is there."""
+    known = ALL + OLDER
+    if unknown := [name for name in names if "=" not in name and name not in known]:
+        refuse(f"no such allocator: {', '.join(unknown)}; there are {', '.join(known)}, or name=/path/to/library.so")
     found, missing = [], {}
     for name in names:
         try:
             found.append(find(name))
         except Missing as reason:
             missing[name] = str(reason)
+    if not found:
+        refuse("no allocator to measure: " + "; ".join(f"{name}: {reason}" for name, reason in missing.items()))
     return found, missing

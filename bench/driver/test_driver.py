@@ -11,7 +11,7 @@ import resource
 import tempfile
 import unittest
 
-from driver import again, articles_table, command_tables, floors, floors_table, heaps, heaps_table, instructions, latency, latency_table, malloc, peers, report, runs, startup, stats, stored
+from driver import again, articles_table, command_tables, floors, floors_table, heaps, heaps_table, instructions, latency, latency_table, malloc, peers, refusal, report, runs, startup, stats, stored
 from driver.peers import Allocator
 from driver.rows import PROGRAMS, Row, macro_rows
 
@@ -202,10 +202,41 @@ class Peers(unittest.TestCase):
         self.assertEqual(Allocator("mimalloc3", None, "3.4.3").label, "mimalloc 3.4.3")
         self.assertEqual(Allocator("freehold", None, "3d60011").label, "freehold")
 
-    def test_Find_UnknownName_ReasonNamesTheKnown(self):
-        found, missing = peers.find_all(["nonsense"])
-        self.assertEqual(found, [])
-        self.assertIn("mimalloc3", missing["nonsense"])
+
+def refusal_of(test, act):
+    """The one line that is said."""
+    said = io.StringIO()
+    with test.assertRaises(SystemExit) as refused, contextlib.redirect_stderr(said):
+        act()
+    test.assertEqual(refused.exception.code, 2)
+    test.assertEqual(said.getvalue().count("\n"), 1)
+    return said.getvalue()
+
+
+class BadInput(unittest.TestCase):
+    def test_Allocators_UnknownName_NamesTheKnown(self):
+        self.assertIn("mimalloc3", refusal_of(self, lambda: peers.find_all(["freehold", "nonsense"])))
+
+    def test_Allocators_NoneIsThere_ReasonOfEach(self):
+        self.assertIn("/no/such.so does not exist", refusal_of(self, lambda: peers.find_all(["mine=/no/such.so"])))
+
+    def test_Json_FolderThatIsNotThere_RefusedBeforeTheRun(self):
+        for main in (malloc.main, latency.main):
+            self.assertIn("cannot write", refusal_of(self, lambda main=main: main(["--json", "/no/such/folder/x"])))
+
+    def test_Json_FileThatCanBeWritten_IsNotLeftBehind(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "x.json")
+            refusal.check_writable(path)
+            self.assertFalse(path.exists())
+
+    def test_Report_FileThatIsNoResult_SaysWhatIs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for content in (None, "", "{", "[]", "{}", '{"machine": {}, "allocators": {}, "missing": {}, "rows": {"a": {}}}'):
+                path = pathlib.Path(folder, "x.json")
+                if content is not None:
+                    path.write_text(content)
+                self.assertIn("script/bench malloc --json", refusal_of(self, lambda: again.main([str(path)])))
 
 
 class Latency(unittest.TestCase):
@@ -394,9 +425,8 @@ class Selection(unittest.TestCase):
     def test_Select_ExactName_ThatOneOnly(self):
         self.assertEqual(self.names("ring_64"), ["ring_64"])
 
-    def test_Select_Unknown_Refused(self):
-        with self.assertRaises(SystemExit):
-            malloc.select(self.ROWS, "nonsense")
+    def test_Select_Unknown_RefusedAndTheKnownNamed(self):
+        self.assertIn("there are pair, ring_1", refusal_of(self, lambda: malloc.select(self.ROWS, "nonsense")))
 
 
 if __name__ == "__main__":
