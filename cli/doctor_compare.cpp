@@ -51,8 +51,8 @@ ComparisonReport comparison_of(const CompareOptions& options) {
   if (options.reports.size() == 2 && !options.before && !options.after) {
     if (options.budget || options.repeat)
       throw Failure(kExitRefused, "--budget and --repeat are for commands: reports were measured already");
-    return compare(side_of(read_report(options.reports[0]), options.reports[0]),
-                   side_of(read_report(options.reports[1]), options.reports[1]));
+    const auto before = side_of(read_report(options.reports[0]), options.reports[0]);  // the first that is wrong is named
+    return compare(before, side_of(read_report(options.reports[1]), options.reports[1]));
   }
   if (!options.reports.empty() || !options.before || !options.after)
     throw Failure(kExitRefused,

@@ -84,6 +84,12 @@ TEST(DoctorGate, FileThatIsNoReport_OneLine) {
   }
 }
 
+TEST(DoctorCompare, TwoFilesThatAreNotThere_TheFirstIsNamed) {
+  const Ended ended = doctor({"compare", "/no/such/first", "/no/such/second"});
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
+  EXPECT_NE(ended.err.find("/no/such/first: "), std::string::npos) << ended.err;
+}
+
 TEST(DoctorGate, OfARun_IsAskedAtItsEnd) {
   const Folder folder;
   const Ended ended = doctor({"--repeat", "2", "--allocators", "freehold", "--summary", folder / "page.md", "--fail-if",
