@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <iterator>
+#include <sstream>
 #include <string_view>
 
 #include "cli/command.hpp"
@@ -16,6 +17,7 @@
 #include "cli/scale/via_pool.hpp"
 #include "cli/scale/worker.hpp"
 #include "cli/support/failure.hpp"
+#include "cli/support/standard_streams.hpp"
 #include "cli/timers/worker.hpp"
 
 namespace {
@@ -48,7 +50,7 @@ std::vector<std::string> own_words(const CLI::App& app, std::vector<std::string>
 }
 
 int execute(int argc, char** argv) {
-  CLI::App app("Freehold: memory-hungry multithreaded programs that scale", "freehold");
+  CLI::App app("A malloc and memory tools for multithreaded programs that do not get faster with more CPUs", "freehold");
   app.set_version_flag("--version", "freehold " FREEHOLD_VERSION);
   app.require_subcommand(1);
   Invocation invocation;
@@ -67,8 +69,14 @@ int execute(int argc, char** argv) {
   try {
     app.parse(own_words(app, {argv + 1, argv + argc}, invocation));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    throw Failure(kExitRefused, fmt::format("{}; see freehold --help", error.what()));
+    if (error.get_exit_code() == 0) {  // --help, --version
+      std::ostringstream text;
+      const int code = app.exit(error, text, text);
+      print_to_stdout(text.str());
+      return code;
+    }
+    const std::string command = argc > 1 && has_subcommand(app, argv[1]) ? fmt::format("freehold {}", argv[1]) : "freehold";
+    throw Failure(kExitRefused, fmt::format("{}; see {} --help", error.what(), command));
   }
   return invocation.exit_code;
 }

@@ -241,6 +241,19 @@ TEST(Run, JsonToAFullDevice_OneLineAndExit2) {
   EXPECT_NE(ended.err.find("cannot write /dev/full: No space left on device\n"), std::string::npos) << ended.err;
 }
 
+TEST(Help, StandardOutputThatIsFull_Exit2) {
+  for (const std::string arguments : {"--help", "--version", "doctor --help"}) {
+    const Ended ended = Process({"sh", "-c", "exec \"$0\" " + arguments + " >/dev/full", command_path()}).wait();
+    EXPECT_TRUE(ended.exited_with(2)) << arguments << ' ' << ended.status;
+    EXPECT_NE(ended.err.find("cannot write to standard output: No space left on device"), std::string::npos) << ended.err;
+  }
+}
+
+TEST(Help, OptionThatIsNot_NamesTheSubcommandsHelp) {
+  EXPECT_NE(run({"--stat", "true"}).err.find("--stat; see freehold run --help\n"), std::string::npos);
+  EXPECT_NE(freehold({}).err.find("; see freehold --help\n"), std::string::npos);
+}
+
 TEST(Run, JsonToAFullDisk_OldFileStaysAndNothingElseIsLeft) {
   const Folder folder;
   const std::string disk = folder / "disk";
