@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Workers and supervisors are killed at random moments while clients call. The oracle: every task is delivered once, with
 // its own output; afterwards the table is empty and no process, descriptor or mapping is left. FREEHOLD_TEST_SCALE
-// multiplies the kills (script/soak: 3; 20 makes the 1,000 workers and 50 supervisors of the promise in docs/process.md).
+// multiplies the kills (script/soak: 3; 20 makes the 1,000 workers and 60 supervisors of docs/process.md).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
