@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What changed between two versions of a program, in words: for the terminal, for a job's page, as JSON. The figures are
+// Says in words how two versions of a program differ: for the terminal, for a job's page, as JSON. The figures are
 // freehold/doctor/analysis/comparison.hpp's; the trials come from reports' files or from compare_trials.hpp.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/lock_sleepers.hpp"
 
-#include <linux/futex.h>
-
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -11,24 +9,12 @@
 #include "freehold/os/futex.hpp"
 
 namespace freehold::doctor {
-namespace {
-
-constexpr unsigned long kHeldAndAwaited = 2;
-
-}  // namespace
-
 bool LockSleepers::sleeps_in_lock(std::string_view state) noexcept {
   long call = 0;
   unsigned long word = 0, operation = 0, expected = 0;
   const std::string line(state);  // "running" for a thread that runs, "-1 ..." for one that sleeps elsewhere
-  if (std::sscanf(line.c_str(), "%ld %lx %lx %lx", &call, &word, &operation, &expected) != 4 || call != os::Futex::kCall)
-    return false;
-  switch (operation & FUTEX_CMD_MASK) {
-    case FUTEX_WAIT:
-    case FUTEX_WAIT_BITSET: return static_cast<unsigned>(expected) == kHeldAndAwaited;
-    case FUTEX_LOCK_PI: return true;
-    default: return false;
-  }
+  return std::sscanf(line.c_str(), "%ld %lx %lx %lx", &call, &word, &operation, &expected) == 4 &&
+         call == os::Futex::kCall && os::Futex::waits_for_lock(operation, expected);
 }
 
 void LockSleepers::look(const std::vector<pid_t>& processes) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Counts the threads of running processes that sleep until a lock is free, whoever made the lock. The probe sees the locks
-// that are taken by a call. It does not see those inside the C library, as that of a stdio stream; /proc does: such a thread
-// is in a futex system call, and waits for a change of a word that says "held, and awaited". The word is 2 in the C
-// library's locks, in Rust's and in Go's. A thread that waits for a condition or for work expects another value.
+// that are taken by a call. It does not see those inside the C library, as that of a stdio stream; /proc does.
 //
 // One thread. Cost: about 5 us for each thread and look. Errors: none; a process that may not be looked at has no sleepers.
 #pragma once
