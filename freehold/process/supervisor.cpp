@@ -25,7 +25,7 @@ Supervisor::Supervisor(const SharedMemory& memory, int wakeup_fd, SupervisorOpti
   sockets_.assign(table_.shape().clients, -1);
   if (!options_.memory_cgroup.empty()) {
     // The kernel counts a task's area in the table for the worker that uses it first; it is not the worker's own memory.
-    const std::uint64_t limit = options_.kill_rss + table_.area_bytes();
+    const std::uint64_t limit = options_.kill_rss + table_.areas().bytes();
     groups_ = std::make_unique<MemoryGroups>(options_.memory_cgroup, table_.shape().workers, limit);
   }
 }

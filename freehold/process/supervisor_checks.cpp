@@ -115,7 +115,7 @@ void Supervisor::help_stuck_tasks(std::uint64_t time) noexcept {
 // fresh pages. Returns after how long to check again.
 std::uint64_t Supervisor::purge(std::uint64_t time) {
   std::uint64_t next = sync::kForever;
-  for (std::uint32_t i = 0; table_.is_large() && i < table_.shape().entries; ++i) {
+  for (std::uint32_t i = 0; table_.areas().are_large() && i < table_.shape().entries; ++i) {
     const TaskWord word = table_.word(i);
     if (word.state() != TaskState::kFree || word.generation() == observed_[i].clean_generation) continue;
     const std::uint64_t free_for = time - unchanged_since(i, word, time);
@@ -125,7 +125,7 @@ std::uint64_t Supervisor::purge(std::uint64_t time) {
     }
     const std::optional<Ticket> ticket = table_.try_acquire_entry(i, TaskWord::kPurger);
     if (!ticket) continue;
-    table_.purge(i, [&](std::uint64_t offset, std::uint64_t bytes) { memory_.purge(offset, bytes); });
+    table_.areas().purge(i, [&](std::uint64_t offset, std::uint64_t bytes) { memory_.purge(offset, bytes); });
     observed_[i].clean_generation = ticket->generation;
     table_.drop(*ticket);
   }

@@ -7,17 +7,10 @@
 //   supervisor:  recover_worker, recover_client, find_overdue, help_stuck ... (task_table_slow.hpp)
 //
 // Each entry's state word (task_word.hpp) says who owns the entry. It changes by compare-exchange only, and nothing else
-// decides. Bits per entry say where to look for a free entry or for a ready task. A bit is set after the word and cleared
-// before it. So a bit may be stale, and every user checks the word; or a bit may be missing because a process died in
-// between, and then sweep() sets it again from the word. A process that dies may also leave a sleeper unwoken, which
-// sweep() wakes.
+// decides. Bits per entry say where to look for a free entry or for a ready task, and which task a worker takes first
+// (task_signals.hpp). A process that dies may leave a bit unset or a sleeper unwoken; sweep() mends both.
 //
 //   Invariant (at rest, or after a sweep): every free entry has its free bit, every ready one its ready bit.
-//
-// Order: clients take entries round and round the table. A worker takes a task of the highest priority that has a ready one.
-// Among these it takes the one submitted first of the next kCompared in the table, round and round from where the last one
-// was found. So tasks of one priority start in the order of their submission while at most kCompared of them wait, and none
-// is passed over for ever by its equals. A task waits as long as there are tasks of a higher priority.
 //
 // Buffers: there is never a second writer. A task goes to another worker only after its former worker is known to be dead,
 // and its memory with it. An overdue worker is marked in the word first, so that it cannot finish while it is being killed.
@@ -39,8 +32,8 @@
 #include <cstring>
 #include <optional>
 
-#include "freehold/base/bits.hpp"
-#include "freehold/base/check.hpp"
+#include "freehold/process/task_areas.hpp"
+#include "freehold/process/task_signals.hpp"
 #include "freehold/process/task_table_layout.hpp"
 #include "freehold/process/task_word.hpp"
 #include "freehold/sync/atomics.hpp"
@@ -60,26 +53,12 @@ struct Claim {
   TaskWord word;
 };
 
-struct TaskTableOrders {
-  // The state word.
+// Of the state word; those of bits and sleepers are inherited.
+struct TaskTableOrders : TaskSignalOrders {
   // acquire: pairs with kRelease; the process that takes an entry sees what its former owner wrote into it.
   static constexpr std::memory_order kAcquire = std::memory_order_acquire;
   // release: pairs with kAcquire; publishes input, output or failure, and for a freed entry that they were read.
   static constexpr std::memory_order kRelease = std::memory_order_release;
-
-  // The bits, and sleeping. A thread that sets a bit reads afterwards who sleeps; a thread that goes to sleep announces it
-  // and then checks the bits again. All four are seq_cst, or both could miss the other (store buffering). release, too: the
-  // entry's word is visible to the thread that clears the bit.
-  static constexpr std::memory_order kSetBit = std::memory_order_seq_cst;
-  static constexpr std::memory_order kReadSleepers = std::memory_order_seq_cst;
-  static constexpr std::memory_order kSetSleeping = std::memory_order_seq_cst;
-  static constexpr std::memory_order kRecheck = std::memory_order_seq_cst;
-  // acquire: pairs with kSetBit; else the word could seem older than its bit, and the bit would be lost.
-  static constexpr std::memory_order kClearBit = std::memory_order_acquire;
-
-  // acquire and release: a worker that close() wakes sees that the table is closed.
-  static constexpr std::memory_order kReadWakes = std::memory_order_acquire;
-  static constexpr std::memory_order kAddWake = std::memory_order_release;
 };
 
 template <sync::SharedAtomics A, class Orders = TaskTableOrders>
@@ -88,12 +67,10 @@ class TaskTable {
   using atomic = typename A::template atomic<T>;
   using Layout = TaskTableLayout<A>;
   using Header = typename Layout::Header;
-  using Bits = typename Layout::Bits;
-  using ReadyBits = typename Layout::ReadyBits;
   using Worker = typename Layout::Worker;
   using Entry = typename Layout::Entry;
-  template <class T>
-  using Line = typename Layout::template Line<T>;
+  using Signals = TaskSignals<A, Orders>;
+  using NotifyOn = typename Signals::NotifyOn;
 
  public:
   static constexpr std::uint64_t kMagic = 0x656c626174687266;  // "frhtable"
@@ -111,8 +88,7 @@ class TaskTable {
     header.bytes = bytes(shape);
     header.magic = kMagic;
     TaskTable table(memory);
-    for (std::uint32_t i = 0; i < shape.entries; ++i)
-      table.free_[i / 64].bits[0].fetch_or(base::bit(i % 64), std::memory_order_relaxed);
+    for (std::uint32_t i = 0; i < shape.entries; ++i) table.signals_.set_free(i, std::memory_order_relaxed);
   }
 
   // The shape, if `size` bytes at `memory` are a table that create() made, of this version and as large as it should be.
@@ -139,94 +115,33 @@ class TaskTable {
   // memory outlives the view.
   explicit TaskTable(void* memory) noexcept : TaskTable(memory, static_cast<Header*>(memory)->shape) {}
   // The same, with the result of shape_of().
-  TaskTable(void* memory, const TableShape& shape) noexcept : shape_(shape), header_(static_cast<Header*>(memory)) {
-    const Layout layout(shape);
-    auto* const start = static_cast<std::byte*>(memory);
-    const auto at = [start]<class T>(T*& pointer, std::uint64_t offset) { pointer = reinterpret_cast<T*>(start + offset); };
-    at(free_, layout.free);
-    at(ready_, layout.ready);
-    at(submitted_, layout.submitted);
-    at(sleeping_, layout.sleeping);
-    at(clients_, layout.clients);
-    at(workers_, layout.workers);
-    at(entries_, layout.entries);
-    Line<std::uint32_t>* lines = nullptr;
-    at(lines, layout.lines);
-    Line<std::uint64_t>* cursors = nullptr;
-    at(cursors, layout.lines + 5 * sizeof *lines);
-    free_cursor_ = &lines[0].word;
-    space_ = &lines[1].word;
-    closed_ = &lines[2].word;
-    notify_on_ = &lines[3].word;
-    epoch_ = &lines[4].word;
-    ready_cursors_ = &cursors->word;
-    areas_ = start + layout.areas;
-    output_offset_ = layout.output_offset;
-    area_bytes_ = layout.area_bytes;
-    guarded_ = layout.guarded;
-  }
+  TaskTable(void* memory, const TableShape& shape) noexcept : TaskTable(memory, Layout(shape), shape) {}
 
   [[nodiscard]] const TableShape& shape() const noexcept { return shape_; }
-  [[nodiscard]] std::byte* input(std::uint32_t entry) const noexcept { return areas_ + entry * area_bytes_; }
-  [[nodiscard]] std::byte* output(std::uint32_t entry) const noexcept { return input(entry) + output_offset_; }
-  // Of input and output area together.
-  [[nodiscard]] std::uint64_t area_bytes() const noexcept { return area_bytes_; }
-  [[nodiscard]] std::uint64_t areas_offset() const noexcept { return Layout(shape_).areas; }
-  // Calls `guard(address, bytes)` for each guard page, which lies between two areas and is not used.
-  template <class Guard>
-  void for_each_guard(Guard guard) const {
-    guard(areas_ - Layout::kPage, Layout::kPage);
-    for (std::uint32_t i = 0; guarded_ && i < shape_.entries; ++i) {
-      guard(output(i) - Layout::kPage, Layout::kPage);
-      guard(input(i) + area_bytes_ - Layout::kPage, Layout::kPage);
-    }
-  }
+  [[nodiscard]] const TaskAreas<A>& areas() const noexcept { return areas_; }
+  [[nodiscard]] std::byte* input(std::uint32_t entry) const noexcept { return areas_.input(entry); }
+  [[nodiscard]] std::byte* output(std::uint32_t entry) const noexcept { return areas_.output(entry); }
 
   // ---- the client
 
   // Takes a free entry to fill. Returns none if the table is full.
   [[nodiscard]] std::optional<Ticket> try_acquire(unsigned client) noexcept {
-    // relaxed, the cursor: where to begin; any entry is right. Large entries are always taken from the first on, so that the
-    // same few are used again, whose pages exist.
-    const std::optional<Ticket> ticket =
-        find_free(is_large() ? 0 : free_cursor_->load(std::memory_order_relaxed) % shape_.entries, client);
-    if (ticket && !is_large()) free_cursor_->store(ticket->entry + 1, std::memory_order_relaxed);
-    return ticket;
+    // Large entries are always taken from the first on, so that the same few are used again, whose pages exist.
+    return signals_.find_free(areas_.are_large(), [&](std::uint32_t i) { return take_free(i, client); });
   }
   // Takes this one if it is free.
   [[nodiscard]] std::optional<Ticket> try_acquire_entry(std::uint32_t entry, unsigned client) noexcept {
-    const std::uint64_t bit = base::bit(entry % 64);
-    if ((free_[entry / 64].bits[0].fetch_and(~bit, Orders::kClearBit) & bit) == 0) return std::nullopt;
+    if (!signals_.clear_free(entry)) return std::nullopt;
     return take_free(entry, client);
-  }
-  // Whether entries are so large that their pages are given back while they are free.
-  [[nodiscard]] bool is_large() const noexcept { return area_bytes_ > 2 * kKeptBytes; }
-  // Calls `purge(offset, bytes)`, from the table's beginning, for the pages that an entry may have used and need not keep.
-  // Pre: the caller has acquired it.
-  template <class Purge>
-  void purge(std::uint32_t entry, Purge purge) const {
-    const std::uint64_t area = areas_offset() + entry * area_bytes_;
-    if (shape_.max_input > kKeptBytes)
-      purge(area + kKeptBytes, base::align_up(shape_.max_input, Layout::kPage) - kKeptBytes);
-    if (shape_.max_output > kKeptBytes)
-      purge(area + output_offset_ + kKeptBytes, base::align_up(shape_.max_output, Layout::kPage) - kKeptBytes);
   }
   [[nodiscard]] TaskWord word(std::uint32_t entry) const noexcept {
     return TaskWord(entries_[entry].state.load(std::memory_order_relaxed));  // relaxed: a look
   }
 
   // Sleeps until an entry may be free, or for so long, or for no reason.
-  void wait_for_space(std::uint64_t nanoseconds = sync::kForever) noexcept {
-    const std::uint32_t seen = space_->fetch_or(1, Orders::kSetSleeping) | 1;
-    if (any(free_, Orders::kRecheck)) return;
-    A::wait_shared(*space_, seen, nanoseconds);
-    // The waking thread cleared the flag, and cannot know whether others sleep.
-    space_->fetch_or(1, Orders::kSetSleeping);
-  }
+  void wait_for_space(std::uint64_t nanoseconds = sync::kForever) noexcept { signals_.wait_for_space(nanoseconds); }
   // After a wait was successful: another entry may be free, for which no waiter was woken.
-  void pass_on_space() noexcept {
-    if (any(free_, Orders::kRecheck)) notify_space();
-  }
+  void pass_on_space() noexcept { signals_.pass_on_space(); }
 
   // Gives the filled entry to the workers. Pre: the caller holds the ticket from try_acquire().
   Submitted submit(Ticket ticket, unsigned client, std::uint64_t input_bytes, std::uint64_t limit = 0) noexcept {
@@ -240,7 +155,7 @@ class TaskTable {
     entry.started.store(0, std::memory_order_relaxed);
     entry.expires.store(parameters.expires, std::memory_order_relaxed);
     entry.packed.store(PackedParameters(parameters).bits, std::memory_order_relaxed);
-    submitted_[ticket.entry].store(parameters.submitted, std::memory_order_relaxed);
+    signals_.set_submitted(ticket.entry, parameters.submitted);
     if (parameters.retry.attempts != 0) {
       entry.delay_ms.store(parameters.retry.delay_ms, std::memory_order_relaxed);
       for (unsigned i = 0; i < kMaxRetryCodes; ++i)
@@ -249,10 +164,7 @@ class TaskTable {
     std::uint64_t seen = TaskWord::filling(ticket.generation, client).bits();
     if (!change(ticket.entry, seen, TaskWord(seen).with(TaskState::kReady), Orders::kRelease)) return Submitted::kNo;
     const NotifyOn least = publish_ready(ticket.entry) ? NotifyOn::kEveryTask : NotifyOn::kTaskWithoutWorker;
-    // relaxed: a token.
-    const bool wanted = notify_on_->load(Orders::kReadSleepers) >= static_cast<std::uint32_t>(least) &&
-                        notify_on_->exchange(0, std::memory_order_relaxed) != 0;
-    return wanted ? Submitted::kNotifySupervisor : Submitted::kYes;
+    return signals_.take_notify(least) ? Submitted::kNotifySupervisor : Submitted::kYes;
   }
 
   // Where the client's task stands; none once it is over and was taken.
@@ -281,21 +193,15 @@ class TaskTable {
     }
   }
   // Tasks that end after this call change the client's wakes and end wait_for_wake(). Tasks that ended before it are
-  // visible. It is a read-modify-write, so that it comes either before or after the addition of wake_client().
-  [[nodiscard]] std::uint32_t prepare_wait(unsigned client) noexcept {
-    return clients_[client].word.fetch_or(1, Orders::kReadWakes) | 1;
-  }
+  // visible.
+  [[nodiscard]] std::uint32_t prepare_wait(unsigned client) noexcept { return signals_.prepare_wait(client); }
   // Sleeps while the wakes are what prepare_wait() returned, or for so long, or for no reason. Returns whether there was
   // one.
   bool wait_for_wake(unsigned client, std::uint32_t wakes, std::uint64_t nanoseconds = sync::kForever) noexcept {
-    A::wait_shared(clients_[client].word, wakes, nanoseconds);
-    return clients_[client].word.load(std::memory_order_relaxed) != wakes;  // relaxed: a hint
+    return signals_.wait_for_wake(client, wakes, nanoseconds);
   }
   // Pre: it is a client's slot.
-  void wake_client(unsigned client) noexcept {
-    // Odd: prepare_wait() was called at least once.
-    if ((clients_[client].word.fetch_add(2, Orders::kAddWake) & 1) != 0) A::notify_one_shared(clients_[client].word);
-  }
+  void wake_client(unsigned client) noexcept { signals_.wake_client(client); }
 
   // The ticket of the client's task in this entry, if that is over.
   [[nodiscard]] std::optional<Ticket> result_of(std::uint32_t entry, unsigned client) const noexcept {
@@ -337,27 +243,16 @@ class TaskTable {
 
   // ---- the worker
 
-  // Takes the next task, see Order at the head. Returns none if no task is ready.
+  // Takes the next task, in the order of task_signals.hpp. Returns none if no task is ready.
   [[nodiscard]] std::optional<Claim> try_claim(unsigned worker) noexcept {
-    // relaxed: where to begin; any entry is right.
-    const std::uint64_t cursors = ready_cursors_->load(std::memory_order_relaxed);
-    for (unsigned priority = 0; priority < kPriorities; ++priority)
-      if (const std::optional<Claim> claim = claim_oldest(priority, cursors, worker)) return claim;
-    return std::nullopt;
+    return signals_.find_ready([&](std::uint32_t i) { return claim(i, worker); });
   }
-
   // Sleeps until a task may be ready or the table is closed, or for so long, or for no reason. Returns whether no thread has
   // woken the worker; only then may the worker end instead of looking for a task.
   bool wait_for_work(unsigned worker, std::uint64_t nanoseconds = sync::kForever) noexcept {
-    atomic<std::uint32_t>& wakes = workers_[worker].wakes;
-    atomic<std::uint64_t>& sleepers = sleeping_[worker / 64].bits[0];
-    const std::uint32_t seen = wakes.load(Orders::kReadWakes);
-    sleepers.fetch_or(base::bit(worker % 64), Orders::kSetSleeping);
-    if (!any(ready_, Orders::kRecheck) && !closed()) A::wait_shared(wakes, seen, nanoseconds);
-    // relaxed: the bit is a token, which belongs to the thread that clears it.
-    return (sleepers.fetch_and(~base::bit(worker % 64), std::memory_order_relaxed) & base::bit(worker % 64)) != 0;
+    return signals_.wait_for_work(worker, nanoseconds);
   }
-  [[nodiscard]] bool closed() const noexcept { return closed_->load(std::memory_order_relaxed) != 0; }
+  [[nodiscard]] bool closed() const noexcept { return signals_.closed(); }
 
   // Ends the task, with so many bytes of output or with a failure. Returns false if the supervisor is about to kill this
   // worker, or took it for dead: then the worker must not touch the task any more, and must exit.
@@ -479,20 +374,17 @@ class TaskTable {
 
   // Asks for one notification, when a task finds no worker asleep. Returns whether a task is ready already.
   [[nodiscard]] bool request_notify() noexcept {
-    notify_on_->store(static_cast<std::uint32_t>(NotifyOn::kTaskWithoutWorker), Orders::kSetSleeping);
-    return any(ready_, Orders::kRecheck);
+    signals_.set_notify(NotifyOn::kTaskWithoutWorker, Orders::kSetSleeping);
+    return signals_.any_ready(Orders::kRecheck);
   }
   // Asks for one notification, of the next task. Returns whether the supervisor may sleep: no task waits or runs, and of the
   // tasks that are over `open(entry, word)` holds for none.
   template <class Open>
   [[nodiscard]] bool prepare_idle(Open open) noexcept;
-  [[nodiscard]] bool any_ready() const noexcept { return any(ready_, std::memory_order_relaxed); }
+  [[nodiscard]] bool any_ready() const noexcept { return signals_.any_ready(std::memory_order_relaxed); }
 
   // Lets each worker end as soon as it finds no task.
-  void close() noexcept {
-    closed_->store(1, std::memory_order_relaxed);  // relaxed: published by the wakes
-    wake_all_workers();
-  }
+  void close() noexcept { signals_.close(); }
 
   // Entries in this state; exact at rest.
   [[nodiscard]] std::uint32_t count(TaskState state) const noexcept {
@@ -511,14 +403,14 @@ class TaskTable {
   void check_invariants() const noexcept;
 
  private:
-  // Ready tasks of which a worker takes the oldest. Their times lie on 8 to 64 cache lines.
-  static constexpr unsigned kCompared = 64;
-  // Bytes of each input and output area that are kept. Used pages beyond them are given back when the entry was free for a
-  // while.
-  static constexpr std::uint64_t kKeptBytes = 64 * 1024;
-
-  // Of which tasks the supervisor wants to be notified.
-  enum class NotifyOn : std::uint32_t { kNone, kTaskWithoutWorker, kEveryTask };
+  TaskTable(void* memory, const Layout& layout, const TableShape& shape) noexcept
+      : shape_(shape),
+        header_(static_cast<Header*>(memory)),
+        epoch_(layout.template word<std::uint32_t>(memory, Layout::SharedWord::kEpoch)),
+        workers_(Layout::template at<Worker>(memory, layout.workers)),
+        entries_(Layout::template at<Entry>(memory, layout.entries)),
+        signals_(memory, layout, shape),
+        areas_(memory, shape) {}
 
   // relaxed: it belongs to the word that the caller has read, or is a hint.
   [[nodiscard]] PackedParameters packed(std::uint32_t entry) const noexcept {
@@ -531,34 +423,6 @@ class TaskTable {
     return entries_[i].state.compare_exchange_strong(seen, to.bits(), order, std::memory_order_relaxed);
   }
 
-  static bool has_bit(const Bits* words, std::uint32_t i) noexcept {
-    return (words[i / 64].bits[0].load(std::memory_order_relaxed) & base::bit(i % 64)) != 0;
-  }
-  // Whether there are bits beyond n.
-  template <class Words>
-  static bool has_more(const Words* words, std::uint32_t n) noexcept {
-    if (n % 64 == 0) return false;
-    for (const atomic<std::uint64_t>& bits : words[n / 64].bits)
-      if ((bits.load(std::memory_order_relaxed) & ~base::low_bits(n % 64)) != 0) return true;
-    return false;
-  }
-  // Whether any entry has its bit.
-  template <class Words>
-  [[nodiscard]] bool any(const Words* words, std::memory_order order) const noexcept {
-    for (std::uint64_t w = 0; w < Layout::words(shape_.entries); ++w)
-      for (const atomic<std::uint64_t>& bits : words[w].bits)
-        if (bits.load(order) != 0) return true;
-    return false;
-  }
-  // The word of an entry's ready bit. A bit in the word of another priority harms nothing but the order.
-  [[nodiscard]] atomic<std::uint64_t>& ready_word(std::uint32_t i) const noexcept {
-    return ready_[i / 64].bits[packed(i).priority()];
-  }
-  void set_ready(std::uint32_t i) noexcept { ready_word(i).fetch_or(base::bit(i % 64), Orders::kSetBit); }
-  [[nodiscard]] bool has_ready(std::uint32_t i) const noexcept {
-    return (ready_word(i).load(std::memory_order_relaxed) & base::bit(i % 64)) != 0;
-  }
-
   std::optional<Ticket> take_free(std::uint32_t i, unsigned client) noexcept {
     std::uint64_t seen = entries_[i].state.load(std::memory_order_relaxed);  // relaxed: the compare-exchange decides
     const TaskWord taken = TaskWord(seen).taken_by(client);
@@ -566,127 +430,20 @@ class TaskTable {
     return Ticket{i, taken.generation()};
   }
 
-  // Calls `look(i)` for each entry that has its bit, once round the table from `begin`, until it returns true. Clears bits
-  // beyond the table, which are damage.
-  template <class WordOf, class Look>
-  void visit_bits(std::uint32_t begin, WordOf word_of, Look look) const noexcept {
-    const auto count = static_cast<std::uint32_t>(Layout::words(shape_.entries));
-    // relaxed: clearing the bit decides. A bit that is missed here is found by the check before sleeping.
-    const std::uint64_t first = word_of(begin / 64).load(std::memory_order_relaxed);
-    const std::uint64_t before_begin = base::low_bits(begin % 64);
-    for (std::uint32_t step = 0; step <= count; ++step) {
-      const std::uint32_t w = (begin / 64 + step) % count;
-      std::uint64_t bits = 0;
-      if (step == 0)
-        bits = first & ~before_begin;
-      else
-        bits = step == count ? first & before_begin : word_of(w).load(std::memory_order_relaxed);
-      for (; bits != 0; bits &= bits - 1) {
-        const std::uint32_t i = w * 64 + base::lowest_bit(bits);
-        if (i >= shape_.entries)
-          word_of(w).fetch_and(~base::bit(i % 64), std::memory_order_relaxed);
-        else if (look(i))
-          return;
-      }
-    }
-  }
-  [[nodiscard]] bool clear_bit(atomic<std::uint64_t>& word, std::uint32_t i) noexcept {
-    return (word.fetch_and(~base::bit(i % 64), Orders::kClearBit) & base::bit(i % 64)) != 0;
-  }
-
-  // The first free entry from the cursor on.
-  [[nodiscard]] std::optional<Ticket> find_free(std::uint32_t begin, unsigned client) noexcept {
-    std::optional<Ticket> ticket;
-    const auto word_of = [this](std::uint32_t w) -> atomic<std::uint64_t>& { return free_[w].bits[0]; };
-    visit_bits(begin, word_of, [&](std::uint32_t i) {
-      if (clear_bit(free_[i / 64].bits[0], i)) ticket = take_free(i, client);
-      return ticket.has_value();
-    });
-    return ticket;
-  }
-
-  // The entry of the oldest ready task of this priority among the next kCompared from `begin` on; none if none is ready.
-  [[nodiscard]] std::optional<std::uint32_t> oldest(unsigned priority, std::uint32_t begin) const noexcept {
-    std::optional<std::uint32_t> found;
-    std::uint64_t found_time = 0;
-    unsigned looked_at = 0;
-    // relaxed: a hint; it may still be the time of the entry's former task.
-    const auto time_of = [this](std::uint32_t i) { return submitted_[i].load(std::memory_order_relaxed); };
-    const auto word_of = [&](std::uint32_t w) -> atomic<std::uint64_t>& { return ready_[w].bits[priority]; };
-    visit_bits(begin, word_of, [&](std::uint32_t i) {
-      if (looked_at == 1) found_time = time_of(*found);  // one alone need not be compared
-      if (const std::uint64_t time = looked_at == 0 ? 0 : time_of(i); looked_at == 0 || time < found_time) {
-        found = i;
-        found_time = time;
-      }
-      return ++looked_at == kCompared;
-    });
-    return found;
-  }
-  // `cursors`: where to begin, 16 bits for each priority.
-  [[nodiscard]] std::optional<Claim> claim_oldest(unsigned priority, std::uint64_t cursors, unsigned worker) noexcept {
-    const unsigned shift = 16 * priority;
-    // Again if another worker was faster.
-    while (const std::optional<std::uint32_t> i = oldest(priority, (cursors >> shift & 0xffff) % shape_.entries)) {
-      if (!clear_bit(ready_[*i / 64].bits[priority], *i)) continue;
-      const std::optional<Claim> taken = claim(*i, worker);
-      if (!taken) continue;
-      const std::uint64_t others = cursors & ~(std::uint64_t{0xffff} << shift);
-      ready_cursors_->store(others | std::uint64_t{(*i + 1) & 0xffff} << shift, std::memory_order_relaxed);
-      return taken;
-    }
-    return std::nullopt;
-  }
-
   // Sets the bit of a ready entry and wakes a sleeping worker. Returns whether one slept.
   bool publish_ready(std::uint32_t i) noexcept {
     set_ready(i);
-    return wake_one_worker();
+    return signals_.wake_one_worker();
   }
-  // relaxed: a hint.
-  [[nodiscard]] bool any_sleeps() const noexcept {
-    for (std::uint64_t w = 0; w < Layout::words(shape_.workers); ++w)
-      if (sleeping_[w].bits[0].load(std::memory_order_relaxed) != 0) return true;
-    return false;
-  }
-  bool wake_one_worker() noexcept {
-    for (std::uint64_t w = 0; w < Layout::words(shape_.workers); ++w) {
-      std::uint64_t bits = sleeping_[w].bits[0].load(Orders::kReadSleepers);
-      for (; bits != 0; bits &= bits - 1) {
-        const std::uint64_t one = bits & (~bits + 1);
-        // relaxed: the bit is a token; the thread that clears it wakes.
-        if ((sleeping_[w].bits[0].fetch_and(~one, std::memory_order_relaxed) & one) == 0) continue;
-        const auto worker = static_cast<unsigned>(w * 64 + base::lowest_bit(one));
-        if (worker >= shape_.workers) continue;  // damage
-        wake_worker(worker);
-        return true;
-      }
-    }
-    return false;
-  }
-  void wake_worker(unsigned worker) noexcept {
-    workers_[worker].wakes.fetch_add(1, Orders::kAddWake);
-    A::notify_one_shared(workers_[worker].wakes);
-  }
-  void wake_all_workers() noexcept {
-    for (unsigned worker = 0; worker < shape_.workers; ++worker) wake_worker(worker);
-  }
-
-  // Wakes one client that waits for an entry, if any does.
-  void notify_space() noexcept {
-    std::uint32_t seen = space_->load(Orders::kReadSleepers);
-    // Odd: a client may sleep. One more is even. relaxed: it only has to differ.
-    if ((seen & 1) != 0 &&
-        space_->compare_exchange_strong(seen, seen + 1, std::memory_order_relaxed, std::memory_order_relaxed))
-      A::notify_one_shared(*space_);
-  }
+  void set_ready(std::uint32_t i) noexcept { signals_.set_ready(i, packed(i).priority()); }
+  [[nodiscard]] bool has_ready(std::uint32_t i) const noexcept { return signals_.has_ready(i, packed(i).priority()); }
 
   // Frees the entry if its state is still `word`. Returns whether it was.
   bool free_from(std::uint32_t i, TaskWord word) noexcept {
     std::uint64_t seen = word.bits();
     if (!change(i, seen, word.freed(), Orders::kRelease)) return false;
-    free_[i / 64].bits[0].fetch_or(base::bit(i % 64), Orders::kSetBit);
-    notify_space();
+    signals_.set_free(i);
+    signals_.notify_space();
     return true;
   }
   bool drop_from(std::uint32_t i, TaskWord word) noexcept {
@@ -741,22 +498,11 @@ class TaskTable {
 
   const TableShape shape_;
   Header* const header_;
-  // Where the parts of the table lie in this process.
-  Bits *free_ = nullptr, *sleeping_ = nullptr;
-  ReadyBits* ready_ = nullptr;
-  atomic<std::uint64_t>* submitted_ = nullptr;  // the time, of each entry's task
-  atomic<std::uint32_t>* free_cursor_ = nullptr;
-  atomic<std::uint64_t>* ready_cursors_ = nullptr;  // 16 bits for each priority
-  atomic<std::uint32_t>* space_ = nullptr;          // a futex; odd: a client may wait for an entry
-  atomic<std::uint32_t>* closed_ = nullptr;
-  atomic<std::uint32_t>* epoch_ = nullptr;      // supervisors so far
-  atomic<std::uint32_t>* notify_on_ = nullptr;  // NotifyOn
-  Line<std::uint32_t>* clients_ = nullptr;      // wakes of each: futexes
-  Worker* workers_ = nullptr;
-  Entry* entries_ = nullptr;
-  std::byte* areas_ = nullptr;
-  std::uint64_t output_offset_ = 0, area_bytes_ = 0;
-  bool guarded_ = false;
+  atomic<std::uint32_t>* const epoch_;  // supervisors so far
+  Worker* const workers_;
+  Entry* const entries_;
+  Signals signals_;
+  const TaskAreas<A> areas_;
 };
 
 // The table that processes really share.

@@ -117,6 +117,9 @@ struct TaskTableLayout {
     atomic<std::int32_t> codes[kMaxRetryCodes];
   };
 
+  // The shared words, a line each.
+  enum class SharedWord : std::uint8_t { kFreeCursor, kSpace, kClosed, kNotifyOn, kEpoch, kReadyCursors, kCount };
+
   static_assert(sizeof(Header) == base::kCacheLine && sizeof(Bits) == base::kCacheLine &&
                 sizeof(Line<std::uint32_t>) == base::kCacheLine);
   static_assert(sizeof(Worker) == base::kCacheLine && sizeof(Entry) == 2 * base::kCacheLine);
@@ -128,7 +131,7 @@ struct TaskTableLayout {
         submitted(ready + words(shape.entries) * sizeof(ReadyBits)),
         sleeping(submitted + base::align_up(shape.entries * sizeof(atomic<std::uint64_t>), base::kCacheLine)),
         lines(sleeping + words(shape.workers) * sizeof(Bits)),
-        clients(lines + 6 * sizeof(Line<std::uint32_t>)),
+        clients(lines + static_cast<std::uint64_t>(SharedWord::kCount) * base::kCacheLine),
         workers(clients + shape.clients * sizeof(Line<std::uint32_t>)),
         entries(workers + shape.workers * sizeof(Worker)),
         areas(base::align_up(entries + shape.entries * sizeof(Entry), kPage) + kPage),
@@ -144,6 +147,15 @@ struct TaskTableLayout {
         shape.max_input > kMaxArea || shape.max_output > kMaxArea)
       return 0;
     return TaskTableLayout(shape).end;
+  }
+  // Where the part at this offset, or a shared word, lies in this process.
+  template <class T>
+  [[nodiscard]] static T* at(void* table, std::uint64_t offset) noexcept {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(table) + offset);
+  }
+  template <class T>
+  [[nodiscard]] atomic<T>* word(void* table, SharedWord which) const noexcept {
+    return &at<Line<T>>(table, lines + static_cast<std::uint64_t>(which) * base::kCacheLine)->word;
   }
   static std::uint64_t words(std::uint32_t n) noexcept { return base::ceil_div(n, 64); }
   // Small tasks lie side by side. Large ones begin at a page, so that their pages can be given back, and end with a guard.

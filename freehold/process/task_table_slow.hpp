@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "freehold/base/check.hpp"
 #include "freehold/process/task_table.hpp"
 
 namespace freehold::process {
@@ -37,10 +38,7 @@ typename TaskTable<A, Orders>::Retried TaskTable<A, Orders>::retry(const Claim& 
 template <sync::SharedAtomics A, class Orders>
 template <class Held>
 void TaskTable<A, Orders>::recover_worker(unsigned worker, Failure reason, unsigned attempts, Held held) noexcept {
-  if (worker < shape_.workers) {
-    // relaxed: the bit of a sleeper that does not sleep any more.
-    sleeping_[worker / 64].bits[0].fetch_and(~base::bit(worker % 64), std::memory_order_relaxed);
-  }
+  if (worker < shape_.workers) signals_.forget_sleeper(worker);
   for (std::uint32_t i = 0; i < shape_.entries; ++i) {
     const TaskWord word(entries_[i].state.load(Orders::kAcquire));
     if (word.worker() != worker) continue;
@@ -71,12 +69,10 @@ template <sync::SharedAtomics A, class Orders>
 void TaskTable<A, Orders>::sweep() noexcept {
   for (std::uint32_t i = 0; i < shape_.entries; ++i) {
     const TaskState state = TaskWord(entries_[i].state.load(Orders::kAcquire)).state();
-    if (state == TaskState::kFree) free_[i / 64].bits[0].fetch_or(base::bit(i % 64), Orders::kSetBit);
+    if (state == TaskState::kFree) signals_.set_free(i);
     if (state == TaskState::kReady) set_ready(i);
   }
-  wake_all_workers();
-  space_->fetch_add(2, std::memory_order_relaxed);  // relaxed: only has to differ; the flag stays
-  A::notify_all_shared(*space_);
+  signals_.wake_all();
 }
 
 template <sync::SharedAtomics A, class Orders>
@@ -130,7 +126,7 @@ void TaskTable<A, Orders>::help_stuck(Stuck stuck) noexcept {
   for (std::uint32_t i = 0; i < shape_.entries; ++i) {
     const TaskWord word(entries_[i].state.load(Orders::kAcquire));
     // While all workers are busy, its bit is enough.
-    if (word.state() == TaskState::kReady && stuck(i, word) && (!has_ready(i) || any_sleeps())) publish_ready(i);
+    if (word.state() == TaskState::kReady && stuck(i, word) && (!has_ready(i) || signals_.any_sleeps())) publish_ready(i);
     if (word.is_over() && stuck(i, word)) wake_waiter(i, word);
   }
 }
@@ -150,10 +146,9 @@ const char* TaskTable<A, Orders>::find_damage(Known& known) const noexcept {
   if (header_->magic != kMagic || header_->version != kVersion || header_->shape != shape_ ||
       header_->bytes != bytes(shape_))
     return "its header";
-  if (closed_->load(std::memory_order_relaxed) != (known.closed() ? 1u : 0u)) return "whether it is closed";
+  if (signals_.closed_word() != (known.closed() ? 1u : 0u)) return "whether it is closed";
   if (epoch_->load(std::memory_order_relaxed) != known.epoch()) return "its epoch";
-  if (has_more(free_, shape_.entries) || has_more(ready_, shape_.entries) || has_more(sleeping_, shape_.workers))
-    return "its bits";
+  if (signals_.has_damage()) return "its bits";
   for (std::uint32_t i = 0; i < shape_.entries; ++i) {
     const TaskWord word(entries_[i].state.load(Orders::kAcquire));
     if (word.state() == TaskState::kFree) continue;
@@ -163,7 +158,7 @@ const char* TaskTable<A, Orders>::find_damage(Known& known) const noexcept {
     const unsigned worker = word.worker();
     if (worker >= shape_.workers) return "a task's worker";
     if (!known.lasts(i, word)) continue;
-    if (!known.is_live(worker) || has_bit(sleeping_, worker) || known.has_another(worker)) return "a task's worker";
+    if (!known.is_live(worker) || signals_.sleeps(worker) || known.has_another(worker)) return "a task's worker";
   }
   return nullptr;
 }
@@ -174,18 +169,11 @@ void TaskTable<A, Orders>::reset(std::uint32_t generation, std::uint32_t epoch) 
   header_->version = kVersion;
   header_->shape = shape_;
   header_->bytes = bytes(shape_);
-  const auto clear = [](auto* words, std::uint64_t count) {
-    for (std::uint64_t w = 0; w < count; ++w)
-      for (auto& bits : words[w].bits) bits.store(0, std::memory_order_relaxed);
-  };
-  clear(free_, Layout::words(shape_.entries));
-  clear(ready_, Layout::words(shape_.entries));
-  clear(sleeping_, Layout::words(shape_.workers));
+  signals_.reset();
   for (unsigned worker = 0; worker < shape_.workers; ++worker) {
     set_up(worker, false);
     leave(worker);
   }
-  closed_->store(0, std::memory_order_relaxed);
   epoch_->store(epoch, std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < shape_.entries; ++i) {
     entries_[i].state.store(TaskWord(std::uint64_t{generation} << 32).bits(), Orders::kRelease);
@@ -207,15 +195,15 @@ void TaskTable<A, Orders>::fail_ready(Failure reason) noexcept {
 template <sync::SharedAtomics A, class Orders>
 template <class Open>
 bool TaskTable<A, Orders>::prepare_idle(Open open) noexcept {
-  const std::uint32_t former = notify_on_->exchange(static_cast<std::uint32_t>(NotifyOn::kEveryTask), Orders::kSetSleeping);
+  const NotifyOn former = signals_.exchange_notify(NotifyOn::kEveryTask);
   // A task whose bit was cleared meanwhile shows in its word: the recheck is an acquire load, too.
-  bool none = !any(ready_, Orders::kRecheck);
+  bool none = !signals_.any_ready(Orders::kRecheck);
   for (std::uint32_t i = 0; none && i < shape_.entries; ++i) {
     const TaskWord word(entries_[i].state.load(Orders::kAcquire));
     none = !word.waits() && word.state() != TaskState::kRunning && !(word.is_over() && open(i, word));
   }
-  if (!none)
-    notify_on_->store(former, std::memory_order_relaxed);  // relaxed: a client that saw the other value notifies once more
+  // relaxed: a client that saw the other value notifies once more
+  if (!none) signals_.set_notify(former, std::memory_order_relaxed);
   return none;
 }
 
@@ -245,7 +233,7 @@ template <sync::SharedAtomics A, class Orders>
 void TaskTable<A, Orders>::check_invariants() const noexcept {
   for (std::uint32_t i = 0; i < shape_.entries; ++i) {
     const TaskState state = word(i).state();
-    FREEHOLD_ASSERT(state != TaskState::kFree || has_bit(free_, i));
+    FREEHOLD_ASSERT(state != TaskState::kFree || signals_.has_free(i));
     FREEHOLD_ASSERT(state != TaskState::kReady || has_ready(i));
   }
 }

@@ -44,7 +44,7 @@ Worker::Worker() noexcept : born_(now()) {
   if (!hide_from_children(memory)) return;
   Table table(memory.data(), shape_);
   // A component that runs over its buffer, or over the table's end, meets these.
-  table.for_each_guard([](std::byte* page, std::size_t bytes) { os::MappedFile::forbid(page, bytes); });
+  table.areas().for_each_guard([](std::byte* page, std::size_t bytes) { os::MappedFile::forbid(page, bytes); });
   if (slot_ >= table.shape().workers) return;
   if (!table.enter(slot_, identity_of(0), epoch)) ::_exit(static_cast<int>(WorkerExit::kClosed));
   if (const char* const how = std::getenv(kConfineVariable); how != nullptr) {
