@@ -23,10 +23,11 @@ double percent_step(const Estimate& percents) {
   return width >= 25 ? 10 : width >= 12 ? 5 : 1;
 }
 
-// Decimals of a ratio: a step of less than two thirds of the range would be guessed.
+// Decimals of a ratio: a step of less than two thirds of the range would be guessed. A range that reaches down to one keeps
+// a decimal: "1 times" would not tell faster from slower.
 int decimals_of(const Estimate& ratio) {
   const double width = has_range(ratio) ? ratio.high - ratio.low : 0.15;
-  return width >= 3 ? 0 : width >= 0.15 ? 1 : 2;
+  return width >= 3 && ratio.low >= 1.5 ? 0 : width >= 0.15 ? 1 : 2;
 }
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }

@@ -28,7 +28,7 @@
   const isRange = (estimate) => estimate.high > estimate.low;
   function timesOf(estimate) {
     const width = isRange(estimate) ? estimate.high - estimate.low : 0.15;
-    const digits = width >= 3 ? 0 : width >= 0.15 ? 1 : 2;
+    const digits = width >= 3 && estimate.low >= 1.5 ? 0 : width >= 0.15 ? 1 : 2;
     return (value) => `${number(value, digits)}×`;
   }
   function percentOf(estimate) {

@@ -263,6 +263,7 @@ TEST(Format, AreNoMoreExactThanTheirRange) {
   EXPECT_EQ(times_text({1.8, 1.9, 2.0}), "1.9 times (1.8 to 2.0)");
   EXPECT_EQ(times_text({1.91, 1.93, 1.94}), "1.93 times (1.91 to 1.94)");
   EXPECT_EQ(times_text({4.2, 7.1, 9.8}), "7 times (4 to 10)");
+  EXPECT_EQ(times_text({0.7, 1.4, 4.8}), "1.4 times (0.7 to 4.8)") << "faster or slower must be seen";
   EXPECT_EQ(times_text({1.9, 1.9, 1.9}), "1.9 times");
   EXPECT_EQ(seconds_text(0.0831), "83.1 ms");
   EXPECT_EQ(count_text(3400), "3,400");
