@@ -10,14 +10,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
-
-extern char** environ;
+#include "freehold/os/child_environment.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -37,19 +35,8 @@ Pipe make_pipe() {
 
 // This process's environment with `library`, and nothing else, preloaded.
 std::vector<std::string> environment_with(const std::string& library) {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!std::string_view(*variable).starts_with("LD_PRELOAD=")) variables.emplace_back(*variable);
-  }
-  if (!library.empty()) variables.push_back("LD_PRELOAD=" + library);
-  return variables;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (std::string& text : texts) result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
+  if (library.empty()) return os::environment_with({}, {"LD_PRELOAD"});
+  return os::environment_with({{"LD_PRELOAD", library}});
 }
 
 // A worker process, in a process group of its own: Ctrl-C does not reach it, and its own children die with it.
@@ -98,8 +85,8 @@ class Worker {
     ::posix_spawnattr_setpgroup(&attributes, 0);
     ::posix_spawnattr_setsigmask(&attributes, &mask);
     pid_t pid = -1;
-    const int error =
-        ::posix_spawn(&pid, "/proc/self/exe", &files, &attributes, pointers(words).data(), pointers(variables).data());
+    const int error = ::posix_spawn(&pid, "/proc/self/exe", &files, &attributes, os::pointers_to(words).data(),
+                                    os::pointers_to(variables).data());
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&files);
     if (error != 0) throw Failure(kExitRefused, fmt::format("cannot start a worker: {}", error_text(error)));

@@ -7,15 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
-extern char** environ;
-
+#include "freehold/os/child_environment.hpp"
 #include "freehold/os/process_handle.hpp"
 
 namespace freehold::doctor {
@@ -36,24 +33,9 @@ std::string preload_of(const LaunchOptions& options) {
 
 // The caller's environment with what the options say.
 std::vector<std::string> environment_of(const LaunchOptions& options) {
-  auto changes = options.environment;
+  os::Variables changes = options.environment;
   if (!options.preload.empty()) changes.emplace_back("LD_PRELOAD", preload_of(options));
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text(*variable);
-    const std::string_view name = text.substr(0, text.find('='));
-    if (std::ranges::none_of(changes, [name](const auto& change) { return change.first == name; }))
-      variables.emplace_back(text);
-  }
-  for (const auto& [name, value] : changes) variables.push_back(name + '=' + value);
-  return variables;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  for (std::string& text : texts) result.push_back(text.data());
-  result.push_back(nullptr);
-  return result;
+  return os::environment_with(changes);
 }
 
 // Everything that the child needs, made before the fork: after it, only what a signal handler may do is done.
@@ -145,8 +127,8 @@ void Child::start(const LaunchOptions& options, const Host& host) {
   Prepared prepared;
   prepared.words = command_.arguments;
   prepared.variables = environment_of(options);
-  prepared.argv = pointers(prepared.words);
-  prepared.envp = pointers(prepared.variables);
+  prepared.argv = os::pointers_to(prepared.words);
+  prepared.envp = os::pointers_to(prepared.variables);
   prepared.file = command_.file.c_str();
   prepared.input = command_.input.c_str();
   prepared.shell_argv = {const_cast<char*>("sh"), const_cast<char*>(prepared.file)};
