@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-extern char** environ;
+#include "freehold/os/child_environment.hpp"
 
 namespace freehold::process {
 namespace {
@@ -45,12 +45,8 @@ struct Pipe {
 };
 
 // Starts the command. Returns an errno.
-int start(std::string& number, std::string& command, const Pipe& out, const Pipe& err, pid_t& pid) {
-  std::vector<char*> environment;
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    if (std::strncmp(*entry, "FREEHOLD_WORKER=", 16) != 0) environment.push_back(*entry);
-  environment.push_back(number.data());
-  environment.push_back(nullptr);
+int start(const std::string& number, std::string& command, const Pipe& out, const Pipe& err, pid_t& pid) {
+  std::vector<std::string> variables = os::environment_with({{"FREEHOLD_SEQ", number}}, {"FREEHOLD_WORKER"});
   char shell[] = "/bin/sh", option[] = "-c";
   char* const arguments[] = {shell, option, command.data(), nullptr};
   posix_spawn_file_actions_t files;
@@ -58,7 +54,7 @@ int start(std::string& number, std::string& command, const Pipe& out, const Pipe
   ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&files, out.ends[1], STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&files, err.ends[1], STDERR_FILENO);
-  const int error = ::posix_spawn(&pid, shell, &files, nullptr, arguments, environment.data());
+  const int error = ::posix_spawn(&pid, shell, &files, nullptr, arguments, os::pointers_to(variables).data());
   ::posix_spawn_file_actions_destroy(&files);
   return error;
 }
@@ -70,7 +66,8 @@ int run_command_job(const void* input, std::size_t input_bytes, void* output, st
   const std::string_view text(static_cast<const char*>(input), input_bytes);
   const std::size_t zero = text.find('\0');
   if (zero == std::string_view::npos || capacity < sizeof(CommandResult)) return kJobTooLong;
-  std::string number = "FREEHOLD_SEQ=" + std::string(text.substr(0, zero)), command(text.substr(zero + 1));
+  const std::string number(text.substr(0, zero));
+  std::string command(text.substr(zero + 1));
 
   CommandResult result{.begin = nanoseconds(CLOCK_REALTIME)};
   const std::uint64_t begin = nanoseconds(CLOCK_MONOTONIC);

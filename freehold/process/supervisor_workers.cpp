@@ -12,12 +12,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "freehold/os/child_environment.hpp"
 #include "freehold/process/process_info.hpp"
 #include "freehold/process/worker_process.hpp"
-
-extern char** environ;
 
 namespace freehold::process {
 namespace {
@@ -52,29 +53,20 @@ const char* meaning(WorkerExit status) noexcept {
   }
 }
 
-// The command line and the environment of a worker. Not movable: the pointers point into it.
+// The command line and the environment of a worker.
 struct WorkerProgram {
-  WorkerProgram(const SupervisorOptions& options, unsigned slot, std::uint32_t epoch)
-      : confinement(std::string(kConfineVariable) + "=" + text_of(options.confinement)) {
+  WorkerProgram(const SupervisorOptions& options, unsigned slot, std::uint32_t epoch) : words(options.command) {
     const WorkerLimits& l = options.limits;
-    std::snprintf(variable, sizeof variable, "%s=%u %d %u %llu %llu %llu %llu", kWorkerVariable, slot, ::getpid(), epoch,
+    char text[256];
+    std::snprintf(text, sizeof text, "%u %d %u %llu %llu %llu %llu", slot, ::getpid(), epoch,
                   static_cast<unsigned long long>(l.idle), static_cast<unsigned long long>(l.max_age),
                   static_cast<unsigned long long>(l.max_tasks), static_cast<unsigned long long>(l.max_rss));
-    for (const std::string& argument : options.command) arguments.push_back(const_cast<char*>(argument.c_str()));
-    arguments.push_back(nullptr);
-    const std::size_t name = std::strlen(kWorkerVariable);
-    for (char** entry = environ; *entry != nullptr; ++entry)
-      if (std::strncmp(*entry, kWorkerVariable, name) != 0 || (*entry)[name] != '=') environment.push_back(*entry);
-    environment.push_back(variable);
-    if (options.confinement.wanted()) environment.push_back(confinement.data());
-    environment.push_back(nullptr);
+    os::Variables set{{kWorkerVariable, text}};
+    if (options.confinement.wanted()) set.emplace_back(kConfineVariable, text_of(options.confinement));
+    variables = os::environment_with(set);
   }
-  WorkerProgram(const WorkerProgram&) = delete;
-  WorkerProgram& operator=(const WorkerProgram&) = delete;
 
-  char variable[256];
-  std::string confinement;
-  std::vector<char*> arguments, environment;
+  std::vector<std::string> words, variables;
 };
 
 }  // namespace
@@ -159,7 +151,8 @@ void Supervisor::watch(unsigned slot, pid_t pid, int standard_error) {
 // Returns an errno, or 0 and the process; `error_end` is the reading end of its standard error, if that is kept.
 int Supervisor::start_process(unsigned slot, pid_t& pid, int& error_end) {
   WorkerProgram program(options_, slot, epoch_);
-  if (program.arguments[0] == nullptr) return ENOENT;
+  if (program.words.empty()) return ENOENT;
+  const std::vector<char*> arguments = os::pointers_to(program.words), environment = os::pointers_to(program.variables);
   int standard_error[2] = {-1, -1};
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
@@ -179,8 +172,7 @@ int Supervisor::start_process(unsigned slot, pid_t& pid, int& error_end) {
   ::posix_spawnattr_setsigdefault(&attributes, &all);
   ::posix_spawnattr_setpgroup(&attributes, 0);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  const int error =
-      ::posix_spawnp(&pid, program.arguments[0], &files, &attributes, program.arguments.data(), program.environment.data());
+  const int error = ::posix_spawnp(&pid, arguments[0], &files, &attributes, arguments.data(), environment.data());
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&files);
   if (standard_error[1] >= 0) ::close(standard_error[1]);
