@@ -103,6 +103,24 @@ TEST(OwnMalloc, Python_HasASwitch) {
   EXPECT_GE(own->functions.size(), 4u);
 }
 
+// Python 3.13 and later have mimalloc built in, but use it only where threads are free, or if PYTHONMALLOC says so.
+TEST(OwnMalloc, PythonWithTheLock_MimallocIsNotItsAllocator) {
+  const auto all = own_mallocs({FREEHOLD_PYTHON_NAMES});
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all.front().name, "CPython's allocator");
+  EXPECT_TRUE(all.front().use_malloc);
+}
+
+// It does not start with PYTHONMALLOC=malloc.
+TEST(OwnMalloc, FreeThreadedPython_HasNoSwitch) {
+  const auto all = own_mallocs({FREEHOLD_FREE_PYTHON_NAMES});
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all.front().name, "free-threaded CPython's mimalloc");
+  EXPECT_FALSE(all.front().use_malloc);
+  EXPECT_FALSE(all.front().is_reached);
+  EXPECT_EQ(all.front().functions.size(), 1u) << "what others call passes through it, too";
+}
+
 TEST(OwnMalloc, GoProgram_IsFound) {
   const std::string go = FREEHOLD_GO;
   if (!fs::exists(go)) GTEST_SKIP() << "no Go";

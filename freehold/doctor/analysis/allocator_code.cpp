@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 16> kMalloc{
     "mallinfo2", "malloc_stats"};
 constexpr std::array<std::string_view, 8> kMemoryCalls{"mmap",     "mmap64", "munmap", "madvise",
                                                        "mprotect", "mremap", "brk",    "sbrk"};
-constexpr std::array<std::string_view, 20> kOwn{"je_*",
+constexpr std::array<std::string_view, 22> kOwn{"je_*",
                                                 "_rjem_*",
                                                 "mi_*",
                                                 "_mi_*",
@@ -33,6 +33,8 @@ constexpr std::array<std::string_view, 20> kOwn{"je_*",
                                                 "PyObject_Malloc*",
                                                 "_PyObject_Malloc*",
                                                 "PyObject_Free*",
+                                                "_PyObject_Mi*",
+                                                "_PyMem_Mi*",
                                                 "_PyObject_Free*",
                                                 "_emalloc*",
                                                 "_efree*",

@@ -29,6 +29,8 @@ const Names kMallocNames{"malloc",
                          "_ZnwmSt11align_val_t",
                          "_ZnamSt11align_val_t"};
 
+constexpr std::string_view kPython = "CPython's allocator", kFreePython = "free-threaded CPython's mimalloc";
+
 struct Sign {
   std::string_view name;
   Names symbols;                               // any of which tells it; "…*": a prefix, "*…": a suffix
@@ -68,13 +70,20 @@ const std::vector<Sign>& signs() {
        {"rpmalloc", "rpcalloc", "rprealloc", "rpaligned_alloc", "rpmemalign", "rpposix_memalign"},
        true},
       {"Go's allocator", {"runtime.mallocgc"}, {}, {"runtime.mallocgc"}, false},
-      {"CPython's allocator",
+      {kPython,
        {"PyObject_Malloc"},
        {},
        {"PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc", "PyMem_Malloc", "PyMem_Calloc", "PyMem_Realloc"},
        false,
        "PYTHONMALLOC",
        "malloc"},
+      // Its PYTHONMALLOC knows no malloc. What PyObject_Malloc() and the interpreter itself take comes through these.
+      {kFreePython,
+       {"_Py_MergeZeroLocalRefcount"},
+       {},
+       {"_PyObject_MiMalloc", "_PyObject_MiCalloc", "_PyObject_MiRealloc", "_PyMem_MiMalloc", "_PyMem_MiCalloc",
+        "_PyMem_MiRealloc"},
+       false},
       {"the JVM's heap", {"JNI_CreateJavaVM"}, {}, {}, false},
       {"Arrow's memory pool", {"_ZN5arrow19default_memory_poolEv"}, {}, {}, false, "ARROW_DEFAULT_MEMORY_POOL", "system"},
       {"PHP's allocator",
@@ -139,6 +148,13 @@ void add_traces(const ElfFile& elf, Contents& found) {
   }
 }
 
+// Python 3.13 and later have mimalloc built in, and use it only where threads are free.
+void settle_python(Contents& found) {
+  if (!found.signs.contains(kPython)) return;
+  if (found.signs.contains(kFreePython)) found.signs.erase(kPython);
+  if (!found.has_malloc) found.signs.erase("mimalloc");
+}
+
 OwnMalloc described(const Sign& sign, const std::string& file, bool is_program, const Contents& found) {
   OwnMalloc own{.name = std::string(sign.name), .file = file, .is_reached = false, .functions = {}, .use_malloc = {}};
   if (!sign.variable.empty()) own.use_malloc = {std::string(sign.variable), std::string(sign.value)};
@@ -164,6 +180,7 @@ std::vector<OwnMalloc> own_mallocs(const std::set<std::string>& files) {
     Contents found = contents_of(*elf);
     add_traces(*elf, found);
     if (!elf->section(".go.buildinfo").empty()) found.signs.insert("Go's allocator");
+    settle_python(found);
     for (const Sign& sign : signs()) {
       if (found.signs.contains(sign.name)) all.push_back(described(sign, file, elf->is_program(), found));
     }
