@@ -520,6 +520,35 @@ TEST(Bound, KnownShareInMalloc_NoAllocatorDoesMore) {
   }
 }
 
+// Others had half of the CPU while the program ran as it is, and none of it while its calls were delayed: what the delay
+// costs is the same, and so is the bound. The other way round, too.
+TEST(Bound, OthersTookTime_DoesNotChangeIt) {
+  Attribution recorded;
+  recorded.allocating.calls = recorded.freeing.calls = 1e6;
+  recorded.allocating.cpu_s = recorded.freeing.cpu_s = 0.1;
+  const auto most_with = [&](bool as_it_is, bool delayed) {
+    Made made = Made(0.003).takes(0, 4, 1).takes(3, 4, 1).copies(1);
+    auto& trials = made.experiment_.cells[1].trials;
+    made.experiment_.delayed = {{.delay_s = 90e-9, .trials = trials}};
+    for (Trial& trial : made.experiment_.delayed[0].trials) trial.wall_s += 0.18;
+    const auto disturb = [&](Trial& trial) {
+      trial.taken_s = trial.wall_s * made.experiment_.cells[1].setting.width();
+      trial.wall_s *= 2;
+    };
+    if (as_it_is) std::ranges::for_each(trials, disturb);
+    if (delayed) std::ranges::for_each(made.experiment_.delayed[0].trials, disturb);
+    return made.verdict(&recorded).most_gain;
+  };
+  const auto quiet = most_with(false, false), before = most_with(true, false), after = most_with(false, true);
+  ASSERT_TRUE(quiet);
+  EXPECT_NEAR(quiet->value, 1.25, 0.01);
+  for (const auto& most : {before, after}) {
+    if (!most) continue;  // too uncertain to say
+    EXPECT_NEAR(most->value, quiet->value, 0.1);
+    EXPECT_GE(most->high, quiet->value) << "less would be wrong";
+  }
+}
+
 // What ran once may have been lucky: then a bound is wider than what two per cent more or less would make it.
 TEST(Bound, OneTrialOfEach_WideLimits) {
   Attribution recorded;

@@ -7,6 +7,7 @@
 
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
+#include "freehold/doctor/analysis/resampled.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -32,25 +33,32 @@ CallCost call_cost(const Attribution& recorded) {
 }
 
 // Medians of draws from the trials, with replacement. Few trials say little of their own spread, so that a draw also varies
-// by what trials of this experiment usually differ by.
+// by what trials of this experiment usually differ by. What others took counts as in resampled.hpp.
 class Costs {
  public:
-  Costs(const std::vector<Trial>& trials, double usual_spread)
-      : spread_(std::max(kSpread, usual_spread / std::sqrt(static_cast<double>(trials.size())))) {
-    for (const Trial& trial : trials) costs_.push_back(trial.cost());
+  Costs(const std::vector<Trial>& trials, unsigned width, double usual_spread)
+      : trials_(trials),
+        width_(width),
+        spread_(std::max(kSpread, usual_spread / std::sqrt(static_cast<double>(trials.size())))) {}
+  [[nodiscard]] double measured() const {
+    std::vector<double> costs;
+    for (const Trial& trial : trials_) costs.push_back(cost_without_others(trial, 1.0 / width_));
+    return median(std::move(costs));
   }
-  [[nodiscard]] double measured() const { return median(costs_); }
   [[nodiscard]] double drawn(std::mt19937_64& random) const {
-    std::uniform_int_distribution<std::size_t> any(0, costs_.size() - 1);
+    std::uniform_int_distribution<std::size_t> any(0, trials_.size() - 1);
+    std::uniform_real_distribution<double> delayed(0, 1);
     std::normal_distribution<double> shake(0, spread_);
-    std::vector<double> again(costs_.size());
-    std::ranges::generate(again, [&] { return costs_[any(random)]; });
+    const double how = width_ > 1 ? delayed(random) : 1;
+    std::vector<double> again(trials_.size());
+    std::ranges::generate(again, [&] { return cost_without_others(trials_[any(random)], how); });
     return median(std::move(again)) * (1 + shake(random));
   }
 
  private:
+  const std::vector<Trial>& trials_;
+  unsigned width_;
   double spread_;
-  std::vector<double> costs_;
 };
 
 // The steepest way to a delay: threads that wait for each other hide a short one.
@@ -68,7 +76,7 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
   std::vector<double> delays;
   for (const Delayed& of : experiment.delayed) {
     if (of.trials.empty()) continue;
-    with_delay.emplace_back(of.trials, usual_spread);
+    with_delay.emplace_back(of.trials, as_it_is.setting.width(), usual_spread);
     delays.push_back(of.delay_s);
   }
   const CallCost call = call_cost(recorded);
@@ -78,7 +86,7 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
     const double saved = hang(cost, delayed, delays) * call_s / cost + kernel_share;
     return 1 / (1 - std::clamp(saved, 0.0, kMostSaved));
   };
-  const Costs own(as_it_is.trials, usual_spread);
+  const Costs own(as_it_is.trials, as_it_is.setting.width(), usual_spread);
   std::vector<double> measured, drawn;
   for (const Costs& each : with_delay) measured.push_back(each.measured());
   std::mt19937_64 random(delays.size());

@@ -18,14 +18,6 @@ constexpr double kUnknownSpread = 0.08;  // assumed where nothing was tried twic
 // From the median of absolute deviations to a standard deviation, for what is normally distributed.
 constexpr double kDeviations = 1.4826;
 
-// What the trial would have cost if others had taken nothing: they delayed it by this share of what they took. One that had
-// a single CPU was delayed by all of it; one that had more, by its share of the CPUs if it used them all at that time, by
-// all if one thread was held up for which the others waited, and not at all if another CPU was free.
-double cost_without_others(const Trial& trial, double delayed) {
-  if (trial.taken_s <= 0) return trial.cost();
-  return trial.cost() * std::max(1 - delayed * trial.taken_s / trial.wall_s, kLeastLeft);
-}
-
 double usual_spread_of(const std::vector<std::vector<double>>& costs) {
   std::vector<double> deviations;
   for (const auto& cell : costs) {
@@ -37,19 +29,29 @@ double usual_spread_of(const std::vector<std::vector<double>>& costs) {
   return deviations.empty() ? kUnknownSpread : std::max(kLeastSpread, kDeviations * median(deviations));
 }
 
+void leave_out_disturbed(const Setting& setting, std::vector<Trial>& trials) {
+  std::vector<Trial> quiet;
+  for (const Trial& trial : trials)
+    if (taken_share(trial, setting) <= kDisturbed) quiet.push_back(trial);
+  if (quiet.size() >= kEnoughUndisturbed || 2 * quiet.size() >= trials.size()) trials = std::move(quiet);
+}
+
 }  // namespace
+
+double cost_without_others(const Trial& trial, double delayed) noexcept {
+  if (trial.taken_s <= 0) return trial.cost();
+  return trial.cost() * std::max(1 - delayed * trial.taken_s / trial.wall_s, kLeastLeft);
+}
 
 double taken_share(const Trial& trial, const Setting& setting) noexcept {
   return trial.wall_s > 0 ? std::min(trial.taken_s / (trial.wall_s * setting.width()), 1.0) : 0;
 }
 
 Experiment without_disturbed(Experiment experiment) {
-  for (Cell& cell : experiment.cells) {
-    std::vector<Trial> quiet;
-    for (const Trial& trial : cell.trials)
-      if (taken_share(trial, cell.setting) <= kDisturbed) quiet.push_back(trial);
-    if (quiet.size() >= kEnoughUndisturbed || 2 * quiet.size() >= cell.trials.size()) cell.trials = std::move(quiet);
-  }
+  for (Cell& cell : experiment.cells) leave_out_disturbed(cell.setting, cell.trials);
+  const std::vector<Setting> sweep = experiment.sweep();
+  for (Delayed& of : experiment.delayed)
+    if (!sweep.empty()) leave_out_disturbed(sweep.back(), of.trials);
   return experiment;
 }
 

@@ -20,7 +20,11 @@ namespace freehold::doctor {
 
 // What others took of the CPUs that the trial could use, 0 to 1.
 [[nodiscard]] double taken_share(const Trial& trial, const Setting& setting) noexcept;
-// Without the trials that others disturbed, in each cell that has enough others.
+// What the trial would have cost if others had taken nothing: they delayed it by this share of what they took, 0 to 1. One
+// that had a single CPU was delayed by all of it; one that had more, by its share of the CPUs if it used them all at that
+// time, by all if one thread was held up for which the others waited, and not at all if another CPU was free.
+[[nodiscard]] double cost_without_others(const Trial& trial, double delayed) noexcept;
+// Without the trials that others disturbed, where there are enough others: in each cell, and with each delay.
 [[nodiscard]] Experiment without_disturbed(Experiment experiment);
 
 class Resampled {
