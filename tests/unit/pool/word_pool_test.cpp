@@ -76,6 +76,16 @@ TEST(WordPool, Take_PartOfAWord_TheLowestFirst) {
   EXPECT_TRUE(spans.check());
 }
 
+TEST(WordPool, Take_AnyNumberBelowAWord_NeverMore) {
+  for (unsigned want = 1; want < 64; ++want) {
+    Storage spans(1, {{64}});
+    spans.give(0, 1);
+    Cursor cursor;
+    EXPECT_EQ(spans.take(1, cursor, want, kMe, kAnywhere).bits, base::low_bits(want));
+    EXPECT_EQ(spans.pool(1).free_slots(0), 64 - want);
+  }
+}
+
 TEST(WordPool, Take_PartialLastWord_NeverGivesASlotBeyondTheShape) {
   Storage spans(1, {{70}});
   spans.give(0, 1);
@@ -105,6 +115,31 @@ TEST(WordPool, Take_CursorInABlock_ContinuesUpwardsThere) {
   EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(1, 0));
 }
 
+// The thread's own stripe knows of another span only: the one that it works in still stands where its former user's are.
+TEST(WordPool, Take_CursorInASpanOfAnotherStripe_TheWordsBelowComeBeforeOtherSpans) {
+  Storage spans(2, {{128}}, 2);
+  spans.last_user(0).store(LastUser::inactive(kOther).value);
+  spans.give(0, 1);
+  spans.last_user(1).store(LastUser::inactive(kMe).value);
+  spans.give(1, 1);
+  Cursor cursor = at(word_index(0, 1));
+  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(0, 1));
+  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(0, 0));
+}
+
+// The hints of a span that its user emptied still stand.
+TEST(WordPool, Take_BestOfOthersSpansIsEmpty_TakesAnother) {
+  Storage spans(3, {{64}});
+  spans.give(0, 1);
+  spans.give(1, 1);
+  Cursor left, busy = at(word_index(1, 0));
+  ASSERT_EQ(span_of(spans.take(1, busy, 1, 8, kAnywhere).word), 1U);
+  ASSERT_EQ(spans.take(1, left, 64, 7, kAnywhere).bits, kAll);
+  spans.pool(1).clear_active(left, 7);
+  Cursor mine = at(word_index(2, 0));
+  EXPECT_EQ(spans.take(1, mine, 64, kMe, 1).bits, kAll << 1);
+}
+
 TEST(WordPool, Take_AnothersSpan_IsPassedOverUpToTheLimit) {
   Storage spans(4, {{64}});
   for (std::uint32_t b = 0; b < 3; ++b) spans.give(b, 1);
@@ -128,6 +163,19 @@ TEST(WordPool, Take_AllSpansInUse_NothingUpToTheLimit_SharedBeyond) {
   EXPECT_NE(spans.take(1, mine, 1, kMe, 1).bits, 0U) << "more of them than the caller puts up with";
   spans.pool(1).clear_active(mine, kMe);
   EXPECT_NE(spans.take(1, mine, 1, kMe, kAnywhere).bits, 0U);
+}
+
+// Slots that a thread gives back move its cursor: the next take is from there.
+TEST(WordPool, Take_CursorWentToAnotherSpan_TheFormerIsNotActiveAnyMore) {
+  Storage spans(2, {{64}});
+  spans.give(0, 1);
+  spans.give(1, 1);
+  Cursor cursor;
+  ASSERT_EQ(span_of(spans.take(1, cursor, 1, kMe, 9).word), 0U);
+  cursor.word = word_index(1, 0);
+  ASSERT_EQ(span_of(spans.take(1, cursor, 1, kMe, 9).word), 1U);
+  EXPECT_EQ(spans.last_user(0).load(), LastUser::inactive(kMe).value);
+  EXPECT_EQ(spans.last_user(1).load(), LastUser::active(kMe).value);
 }
 
 TEST(WordPool, ClearActive_AnothersMark_IsLeftAlone) {
