@@ -164,6 +164,24 @@ TEST(Core, Budget_ManyThreads_CachesStayWithinIt) {
   expect_whole(machine);
 }
 
+TEST(Core, Budget_OneThreadThatUsesEveryClass_LeavesAPartToOthers) {
+  Machine machine(small_settings(std::size_t{256} << 20));
+  const auto use = [](Thread& thread) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 300; ++i)  // all in turn, so that none is idle
+      for (const SizeClass c : AllClasses<Classes>{}) blocks.push_back(thread.allocate_class(c));
+    for (void* block : blocks) thread.free(block);
+  };
+  Thread greedy(machine), modest(machine);
+  use(greedy);
+  EXPECT_GT(greedy.cache()->allowance, SmallConfig::kThreadMaxBytes - SmallConfig::kBinBytes)
+      << "it wants all that it can have";
+  EXPECT_LE(greedy.cache()->allowance, SmallConfig::kThreadMaxBytes);
+  use(modest);
+  EXPECT_GT(modest.cache()->allowance, SmallConfig::kThreadMaxBytes - SmallConfig::kBinBytes);
+  EXPECT_TRUE(machine->check_invariants());
+}
+
 TEST(Core, Drain_FullBin_TheOldestHalfGoesBackTheNewestStay) {
   Machine machine(small_settings(), std::size_t{64} << 20);
   Thread thread(machine);
@@ -592,6 +610,32 @@ TEST(Core, Limit_Resize_IsRefusedBeyondItAndTheBlockIsUntouched) {
   expect_whole(machine);
 }
 
+// ---- memory is out ----------------------------------------------------------------------------------------------------
+
+// The spans with free slots are in use by another thread, and fewer than a thread would share of its own accord.
+TEST(Core, MemoryIsOut_FreeSlotsOfAnotherThreadsSpans_Serve) {
+  constexpr std::size_t kFree = 10;
+  Machine machine(small_settings(std::size_t{2} << 20), Machine::kBudget, 4);
+  Thread first(machine), second(machine);
+  std::vector<void*> blocks;
+  while (void* block = first.allocate_class(kBig)) blocks.push_back(block);
+  ASSERT_GT(blocks.size(), kFree);
+  for (std::size_t i = 0; i < kFree; ++i) {
+    first.free(blocks.back());
+    blocks.pop_back();
+  }
+  machine->flush(*first.cache());
+  for (std::size_t i = 0; i < kFree; ++i) {
+    blocks.push_back(second.allocate_class(kBig));
+    ASSERT_NE(blocks.back(), nullptr) << i;
+  }
+  EXPECT_EQ(second.allocate_class(kBig), nullptr);
+  for (void* block : blocks) first.free(block);
+  second.leave();
+  first.leave();
+  expect_whole(machine);
+}
+
 // ---- errors -----------------------------------------------------------------------------------------------------------
 
 TEST(Core, Misuse_SlotFreedTwice_IsSeenAtTheDrainAndTheOthersAreSaved) {
@@ -599,14 +643,19 @@ TEST(Core, Misuse_SlotFreedTwice_IsSeenAtTheDrainAndTheOthersAreSaved) {
   Thread thread(machine);
   void* victim = thread.allocate(64);
   void* other = thread.allocate(64);
+  void* innocent = thread.allocate(64);
   thread.free(victim);
   thread.free(other);
   machine->flush(*thread.cache());
   const HeapErrors errors;
   thread.free(victim);
+  thread.free(innocent);  // of the same word and batch
   machine->flush(*thread.cache());
   EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kDoubleFree, victim}}));
   EXPECT_TRUE(machine->check_invariants());
+  thread.leave();
+  (void)machine->trim();
+  EXPECT_EQ(machine.stats().small_span_bytes, 0U) << "a slot of the batch is lost";
 }
 
 TEST(Core, Misuse_SlotTwiceInOneBatch_IsSeen) {

@@ -114,6 +114,24 @@ TEST(DirectBlocks, TableCannotGrow_ServesOnWithTheOldOne) {
   EXPECT_TRUE(blocks.check());
 }
 
+TEST(DirectBlocks, MappingRefusedAgainAndAgain_NoRecordIsLost) {
+  TestBlocks blocks;
+  blocks.free(blocks.allocate(kPage));
+  (void)blocks->drop_kept(blocks.now);
+  const std::size_t metadata = blocks->metadata_bytes();
+  for (int i = 0; i < 20'000; ++i) {
+    blocks.pages.fail_from_now_on(FakePages::kMap);
+    ASSERT_EQ(blocks.allocate(kPage), nullptr);
+    blocks.pages.heal();
+    void* const block = blocks.allocate(kPage);
+    ASSERT_NE(block, nullptr) << i;
+    blocks.free(block);
+    (void)blocks->drop_kept(blocks.now);
+  }
+  EXPECT_EQ(blocks->metadata_bytes(), metadata);
+  EXPECT_TRUE(blocks.check());
+}
+
 TEST(DirectBlocks, Alignments_Hold) {
   TestBlocks blocks;
   for (std::size_t alignment = 1; alignment <= 64 * kMiB; alignment *= 4) {
