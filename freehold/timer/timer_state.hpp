@@ -205,7 +205,7 @@ class SharedState {
     std::uint64_t word = word_.load(Orders::kLook);
     for (;;) {
       if (!is(word, generation)) return {false, false};
-      const std::uint64_t next = (word & ~kArmed) | kDead | kPosted;
+      const std::uint64_t next = (word & ~kArmed) | kDead;
       // Releases nothing: the mailbox publishes what the owner needs.
       if (word_.compare_exchange_weak(word, next, Orders::kLook, Orders::kLook)) return {true, (word & kPosted) == 0};
     }
@@ -244,7 +244,7 @@ class SharedState {
   static constexpr std::uint64_t kArmed = 1;      // fires at due_, unless something else comes first
   static constexpr std::uint64_t kSetting = 2;    // an arm() holds the word
   static constexpr std::uint64_t kCancelled = 4;  // that arm() was cancelled
-  static constexpr std::uint64_t kPosted = 8;     // in the owner's mailbox, or about to be
+  static constexpr std::uint64_t kPosted = 8;     // in the owner's mailbox, or about to be; of a dead timer it says nothing
   static constexpr std::uint64_t kDead = 16;      // destroyed, or not created
   static constexpr unsigned kVersionShift = 5, kGenerationShift = 32;
   static constexpr std::uint64_t kVersionMask = ((std::uint64_t{1} << 27) - 1) << kVersionShift;

@@ -363,6 +363,27 @@ void expect_refusal_and_recovery(T& timers) {
   timers.advance(at(3));
   EXPECT_EQ(calls, static_cast<int>(ids.size()) + 1);
 }
+// The owner looks at 64 of those that wait in its mailbox; the earliest is among the others, wherever it was posted.
+TEST(TimersShared, MoreInTheMailboxThanAreLookedAt_TheOwnerDoesNotSleepPastThem) {
+  constexpr int kTimers = 100;
+  for (const int earliest : {0, 1, kTimers / 2, kTimers - 1}) {
+    timer::TimerWheel<timer::AnyThread> wheel(1000);
+    int calls = 0;
+    auto count = [&] { ++calls; };
+    for (int i = 0; i < kTimers; ++i)
+      ASSERT_EQ(wheel.set(create_calling(wheel, count), at(i == earliest ? 3 : 100'000)), SetResult::kArmed);
+    for (int rounds = 0; calls == 0; ++rounds) {
+      const auto next = wheel.next_expiry();
+      ASSERT_TRUE(next.has_value());
+      ASSERT_LE(*next, at(3)) << earliest;
+      ASSERT_LT(rounds, 10) << "called early again and again";
+      wheel.advance(std::max(*next, wheel.now()));
+    }
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(wheel.now(), at(3));
+  }
+}
+
 TEST(TimersLimited, NoRoom_NoneOrNoMemoryAndRoomComesBack) {
   timer::TimerWheel<> wheel(100);
   expect_refusal_and_recovery(wheel);
