@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// BestPool: the pool to use unless you compare pools. Each thread has a small array of free slots; below lies one bit per
-// slot in words that no thread owns (WordPool, the core of the malloc engine, too).
+// BestPool: the pool to use unless you compare pools. Each thread has a small array of free slots (best_pool_arrays.hpp);
+// below lies one bit per slot in words that no thread owns (best_pool_words.hpp).
 //
 //   pool::PoolShape shape{.slots = 10'000, .slot_bytes = sizeof(Order)};
 //   pool::NativePool<pool::Best> pool(shape);       // ObjectPool<Order> is the typed form
@@ -10,7 +10,7 @@
 // acquire pops the array, release pushes it: no atomic read-modify-write, no shared line, and the slot itself is not
 // touched. An empty array takes a whole word at once (64 slots by one exchange), a full one gives its older half back,
 // grouped by word. Memory is opened as it is needed, in ascending order. The last free slot is found even in another
-// thread's array: a thread that finds none elsewhere stops all arrays and steals (best_pool_arrays.hpp).
+// thread's array: a thread that finds none elsewhere stops all arrays and steals.
 //
 //   Invariant: a slot is in exactly one place: in a word (its bit is set), in one array, in a batch of the transfer cache
 //              (transfer_cache.hpp), not yet opened, or in use.
@@ -37,17 +37,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/pool/best_pool_arrays.hpp"
+#include "freehold/pool/best_pool_words.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/home.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/slot_groups.hpp"
 #include "freehold/pool/slot_layout.hpp"
 #include "freehold/pool/slots.hpp"
 #include "freehold/pool/thread_arrays.hpp"
 #include "freehold/pool/transfer_cache.hpp"
-#include "freehold/pool/word_pool.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::pool {
@@ -71,9 +71,9 @@ class BestPool {
   using Dry = typename List::Dry;
   static constexpr std::intptr_t kEntryBytes = List::kEntryBytes;
   static constexpr unsigned kMaxEntries = List::kMaxEntries;
+  using Words = BestPoolWords<A>;
   using Transfer = TransferCache<A, O.transfer>;
-  static constexpr unsigned kTries = 8;   // words that a refill looks at for half a batch
-  static constexpr unsigned kSample = 8;  // entries that decide whether a batch is scattered
+  static constexpr unsigned kTries = 8;  // words that a refill looks at for half a batch
 
  public:
   /// A pool of fixed capacity.
@@ -85,18 +85,14 @@ class BestPool {
   /// @param growth  kFixed or kGrowing
   /// Errors: std::bad_alloc.
   [[gnu::visibility("hidden")]] BestPool(const PoolShape& shape, Growth growth)
-      : layout_(shape, growth == Growth::kFixed ? SlotLayout::Backing::kCommitted : SlotLayout::Backing::kReserved),
-        spans_(layout_.spans(), layout_.shape().words()),
-        allocated_(layout_.numbers()),
-        transfer_(layout_.slots()),
+      : words_(shape, growth == Growth::kGrowing),
+        allocated_(layout().numbers()),
+        transfer_(layout().slots()),
         entries_(entries_for(shape, growth)),
         batch_(entries_ >= kWholeWords ? 64 : (entries_ + 1) / 2),
-        growing_(growth == Growth::kGrowing),
         steals_(A::may_fence_heavily()) {
-    spans_.pool = &words_;
-    words_.attach(&spans_, 0, layout_.shape(), spans_.tree.data(), 1, layout_.spans());
     // Without stealing, a pool of fixed capacity has no arrays to hide its last slots in; a growing one stops short of them.
-    uses_arrays_ = !layout_.watched_by_memcheck() && (growing_ || steals_);
+    uses_arrays_ = !layout().watched_by_memcheck() && (growth == Growth::kGrowing || steals_);
     if (uses_arrays_) place_ = places_.claim();
   }
   BestPool(const BestPool&) = delete;
@@ -130,20 +126,17 @@ class BestPool {
   }
 
   /// The most slots that there can be in use.
-  [[nodiscard]] std::size_t capacity() const noexcept { return layout_.slots(); }
+  [[nodiscard]] std::size_t capacity() const noexcept { return layout().slots(); }
   /// The size of a slot, rounded up to its alignment.
-  [[nodiscard]] std::size_t slot_bytes() const noexcept { return layout_.slot_bytes(); }
+  [[nodiscard]] std::size_t slot_bytes() const noexcept { return layout().slot_bytes(); }
   /// The most slots that were out at once, counted when memory was opened: at least as many as were in use, and at most an
   /// eighth more, a thread's array for each thread, and 64.
-  [[nodiscard]] std::size_t high_water() const noexcept {
-    return layout_.slots_before(opened_.load(std::memory_order_relaxed));  // relaxed: a statistic
-  }
+  [[nodiscard]] std::size_t high_water() const noexcept { return words_.opened_slots(); }
   /// Slots that are free without opening memory, in words and arrays; exact at rest.
   [[nodiscard]] std::size_t free_slots() noexcept {
     const sync::Guard guard(lock_);
     arrays_.start_all(nullptr);
-    std::size_t n = transfer_.kept();
-    for (std::uint32_t span = 0; span < layout_.spans(); ++span) n += words_.free_slots(span);
+    std::size_t n = transfer_.kept() + words_.free_slots();
     for (const Cache* cache = arrays_.first(); cache != nullptr; cache = cache->next)
       if (cache->array != nullptr) n += Arrays::entries(*cache->array);
     return n;
@@ -160,64 +153,25 @@ class BestPool {
   /// meanwhile waits and looks again, since what is passing through here is free.
   std::size_t trim() noexcept {
     const sync::Guard guard(lock_);
-    std::size_t bytes = 0;
     Entry batch[Transfer::kBatch];
     while (const std::size_t n = transfer_.take(batch, contention_))
-      put_entries(Arrays::address(batch), Arrays::address(batch + n));
-    const std::uint32_t whole = opened_.load(std::memory_order_relaxed) / layout_.shape().words();
-    for (std::uint32_t span = 0; span < whole; ++span) {
-      if (!layout_.is_whole(span) || !words_.take_all(span)) continue;
-      bytes += layout_.purge(span);
-      for (unsigned w = 0; w < layout_.shape().words(); ++w) (void)words_.put(word_index(span, w), layout_.shape().full(w));
-    }
-    return bytes;
+      words_.put_entries(Arrays::address(batch), Arrays::address(batch + n), nullptr);
+    return words_.trim();
   }
 
   /// Whether the invariants hold; at rest. For tests.
   [[nodiscard]] bool check_invariants() noexcept {
     const sync::Guard guard(lock_);
     arrays_.start_all(nullptr);
-    for (std::uint32_t span = 0; span < layout_.spans(); ++span)
-      if (!words_.check_span(span)) return false;
-    return arrays_.check_invariants();
+    return words_.check_invariants() && arrays_.check_invariants();
   }
 
  private:
-  struct Spans;
-  struct WordsConfig {
-    using Storage = BestPool::Spans;
-    using Orders = WordPoolOrders;
-  };
-  using Words = WordPool<A, WordsConfig>;
-  using Word = typename Words::Word;
-
-  // The bitmap. A span never changes hands here.
-  struct Spans {
-    Spans(std::size_t spans, unsigned words_a_span)
-        : words_a_span(words_a_span),
-          bits(spans * words_a_span),
-          summaries(spans),
-          last_users(spans),
-          tree(SummaryTree<A>::words_for(spans)) {}
-
-    Word& word(WordIndex index) const noexcept {
-      return bits[std::size_t{span_of(index)} * words_a_span + word_in_span(index)];
-    }
-    Word& summary(std::uint32_t span) const noexcept { return summaries[span]; }
-    auto& last_user(std::uint32_t span) const noexcept { return last_users[span]; }
-    static constexpr bool belongs(std::uint32_t, unsigned) noexcept { return true; }
-    SummaryTree<A>* tree_of(std::uint32_t) const noexcept { return &pool->tree(); }
-
-    std::size_t words_a_span;
-    ZeroedArray<Word> bits, summaries;
-    ZeroedArray<typename A::template atomic<std::uint32_t>> last_users;
-    ZeroedArray<Word> tree;
-    Words* pool = nullptr;
-  };
-
   // Arrays of so many entries trade whole words, which costs least; a refill that begins with half a batch must fit, too.
   static constexpr unsigned kWholeWords = 96;
   static_assert(kMaxEntries >= kWholeWords && Transfer::kBatch >= 64);
+
+  [[nodiscard]] const SlotLayout& layout() const noexcept { return words_.layout(); }
 
   static unsigned entries_for(const PoolShape& shape, Growth growth) noexcept {
     constexpr std::size_t kMaxBytes = 64 * 1024;
@@ -234,20 +188,20 @@ class BestPool {
   [[nodiscard]] void* hand_out(void* slot) noexcept {
     if constexpr (kMarksAlways) {
       if (slot == nullptr) return nullptr;
-      if constexpr (kChecked) allocated_.on_allocate(layout_.number(slot), slot);
-      layout_.on_allocate(slot);
+      if constexpr (kChecked) allocated_.on_allocate(layout().number(slot), slot);
+      layout().on_allocate(slot);
     }
     return slot;
   }
   [[nodiscard]] bool take_back(void* slot) noexcept {
     if constexpr (kChecked) {
-      if (!layout_.is_slot(slot)) {
-        base::fatal(layout_.contains(slot) ? base::HeapError::kInteriorPointer : base::HeapError::kForeignPointer, slot);
+      if (!layout().is_slot(slot)) {
+        base::fatal(layout().contains(slot) ? base::HeapError::kInteriorPointer : base::HeapError::kForeignPointer, slot);
         return false;
       }
-      if (!allocated_.on_free(layout_.number(slot), slot)) return false;
+      if (!allocated_.on_free(layout().number(slot), slot)) return false;
     }
-    if constexpr (kMarksAlways) layout_.on_free(slot);
+    if constexpr (kMarksAlways) layout().on_free(slot);
     return true;
   }
 
@@ -299,7 +253,7 @@ class BestPool {
     if (Cache* const cache = join(); cache != nullptr) return hand_out(acquire_for(*cache));
     void* const slot = acquire_directly();
     if constexpr (!kMarksAlways)
-      if (slot != nullptr && layout_.watched_by_memcheck()) layout_.on_allocate(slot);
+      if (slot != nullptr && layout().watched_by_memcheck()) layout().on_allocate(slot);
     return hand_out(slot);
   }
 
@@ -311,13 +265,13 @@ class BestPool {
     contention_.operated();
     if (Cache* const cache = join(); cache != nullptr) return release_slow(*cache->array, slot);
     if constexpr (!kMarksAlways)
-      if (layout_.watched_by_memcheck()) layout_.on_free(slot);
+      if (layout().watched_by_memcheck()) layout().on_free(slot);
     Entry entry(slot);
-    expect_own(&entry, 1);
-    if (!uses_arrays_) return put(&slot, 1, nullptr);
+    words_.expect_own(&entry, 1);
+    if (!uses_arrays_) return words_.put(&slot, 1, nullptr);
     const sync::Guard guard(lock_);  // a dry pool's words are empty
     arrays_.start_all(nullptr);
-    put(&slot, 1, nullptr);
+    words_.put(&slot, 1, nullptr);
   }
 
   [[nodiscard]] void* refill(Cache& cache) noexcept {
@@ -329,21 +283,12 @@ class BestPool {
     const std::size_t end = batch_ + batch_ / 2;
     std::size_t begin = end;
     for (unsigned tries = 0; (end - begin) * 2 <= batch_ && tries < kTries; ++tries) {
-      const Taken taken = words_.take(cache.cursor, batch_, cache.thread_id, 0);
+      const Taken taken = words_.take(cache.cursor, batch_, cache.thread_id);
       if (taken.bits == 0) break;
       begin -= static_cast<std::size_t>(std::popcount(taken.bits));
-      (void)list(taken, cache.first() + begin);
+      (void)words_.list(taken, cache.first() + begin);
     }
     return List::fill(cache, begin, end);
-  }
-
-  // Writes the addresses of the slots to entries of an array; returns their number.
-  [[nodiscard]] std::size_t list(Taken taken, Entry* out) const noexcept {
-    if constexpr (Arrays::kPlain) return layout_.list(taken, Arrays::plain(out));
-    void* slots[64];
-    const std::size_t n = layout_.list(taken, slots);
-    for (std::size_t i = 0; i < n; ++i) out[i].store(slots[i]);
-    return n;
   }
 
   [[gnu::noinline]] void release_slow(Array& array, void* slot) noexcept {
@@ -357,9 +302,9 @@ class BestPool {
       std::intptr_t keep = bottom;
       if (bottom == cache->start()) {
         const std::size_t n = batch_;
-        expect_own(cache->first(), n);
-        if (!are_scattered(cache->first(), n) || !transfer_.put(cache->first(), n, contention_))
-          put_entries(bottom, bottom + static_cast<std::intptr_t>(n) * kEntryBytes, cache);
+        words_.expect_own(cache->first(), n);
+        if (!words_.are_scattered(cache->first(), n) || !transfer_.put(cache->first(), n, contention_))
+          words_.put_entries(bottom, bottom + static_cast<std::intptr_t>(n) * kEntryBytes, &cache->cursor);
         keep = bottom + static_cast<std::intptr_t>(n * sizeof(Entry));
       }
       top = List::move_down(keep, top, cache->start());
@@ -367,39 +312,6 @@ class BestPool {
     }
     Arrays::entry(top)->store(slot);
     array.top.store(top + kEntryBytes, O.owner_sets_top);
-  }
-
-  // Ends the process if one of the entries, of the caller's own array, is no address within this pool's memory: what a wrong
-  // release put there. Natively only: it changes nothing that another thread sees.
-  void expect_own(Entry* entries, std::size_t n) const noexcept {
-    if constexpr (Arrays::kPlain) {
-      void* const* const slots = Arrays::plain(entries);
-      bool foreign = false;
-      for (std::size_t i = 0; i < n; ++i) foreign |= !layout_.contains(slots[i]);
-      if (!foreign) [[likely]]
-        return;
-      for (std::size_t i = 0; i < n; ++i)
-        if (!layout_.contains(slots[i])) base::fatal(base::HeapError::kForeignPointer, slots[i]);
-    }
-  }
-
-  // Gives n <= kMaxBatch slots back to the words.
-  void put(void* const* slots, std::size_t n, Cache* cache) noexcept {
-    if constexpr (!Arrays::kPlain)  // natively expect_own() has looked; a mutant of the orders may bring anything here
-      for (std::size_t i = 0; i < n; ++i)
-        if (!layout_.contains(slots[i])) return base::fatal(base::HeapError::kForeignPointer, slots[i]);
-    SlotGroups groups;
-    layout_.group(slots, n, groups);
-    if (groups.misplaced != 0) [[unlikely]]
-      base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
-    if (groups.repeated != 0) [[unlikely]]
-      base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
-    for (std::size_t i = 0; i < groups.count; ++i) {
-      const auto [word, bits] = groups.groups[i];
-      if ((words_.put(word, bits) & bits) != 0) [[unlikely]]
-        base::fatal(base::HeapError::kDoubleFree, layout_.address(word, base::lowest_bit(bits)));
-      if (cache != nullptr) cache->cursor.word = word;
-    }
   }
 
   // Without an array: more pools are alive than have a place, the thread is about to end, a checker watches, or memory for
@@ -419,7 +331,7 @@ class BestPool {
     void* const slot = take_kept(cache);
     if (slot != nullptr) return slot;
     Taken taken = take_some(cache);
-    if (taken.bits == 0) taken = open(cache != nullptr ? batch_ : 1);
+    if (taken.bits == 0) taken = words_.open(cache != nullptr ? batch_ : 1);
     return taken.bits != 0 ? settle(cache, taken) : steal(cache);
   }
 
@@ -430,44 +342,23 @@ class BestPool {
     Entry batch[Transfer::kBatch];
     const std::size_t n = transfer_.take(batch, contention_);
     if (n == 0) return nullptr;
-    put_entries(Arrays::address(batch), Arrays::address(batch + n - 1));
+    words_.put_entries(Arrays::address(batch), Arrays::address(batch + n - 1), nullptr);
     return batch[n - 1].load();
   }
 
   [[nodiscard]] Taken take_some(Cache* cache) noexcept {
     Cursor cursor;
     const std::uint32_t thread_id = cache != nullptr ? cache->thread_id : A::thread_number() + 1;
-    const Taken taken = words_.take(cursor, cache != nullptr ? batch_ : 1, thread_id, 0);
+    const Taken taken = words_.take(cursor, cache != nullptr ? batch_ : 1, thread_id);
     words_.clear_active(cursor, thread_id);
     return taken;
   }
 
   // One of the slots for the caller, the others into its array. Pre: the lock is held or the cache is in its slow path.
   [[nodiscard]] void* settle(Cache* cache, Taken taken) noexcept {
-    if (cache == nullptr) return layout_.address(taken.word, base::lowest_bit(taken.bits));
+    if (cache == nullptr) return layout().address(taken.word, base::lowest_bit(taken.bits));
     cache->cursor.word = taken.word;
-    return List::fill(*cache, 0, list(taken, cache->first()));
-  }
-
-  // Opens the next words; `want` slots of the first are the caller's. Pre: the lock is held. Larger steps as the pool grows,
-  // so that the high-water mark is off by an eighth at most.
-  [[nodiscard]] Taken open(unsigned want) noexcept {
-    const std::uint32_t first = opened_.load(std::memory_order_relaxed);  // relaxed: written under the lock
-    const std::uint32_t all = layout_.words();
-    if (first == all) return {};
-    const unsigned a_span = layout_.shape().words();
-    const std::uint32_t n = std::min({std::max(first / 8, 1U), a_span - first % a_span, all - first});
-    if (growing_ && !layout_.commit(first, n)) return {};
-    const std::uint32_t span = first / a_span;
-    Taken mine{word_index(span, first % a_span), layout_.full(first)};
-    for (std::uint32_t w = first + 1; w < first + n; ++w) (void)words_.put(word_index(span, w % a_span), layout_.full(w));
-    std::uint64_t rest = mine.bits;
-    for (unsigned i = 0; i < want && rest != 0; ++i) rest &= rest - 1;
-    mine.bits &= ~rest;
-    if (rest != 0) (void)words_.put(mine.word, rest);
-    opened_.store(first + n, std::memory_order_relaxed);
-    layout_.opened(first, first + n);
-    return mine;
+    return List::fill(*cache, 0, words_.list(taken, cache->first()));
   }
 
   // Empties the other threads' arrays; one slot is the caller's, the rest goes to the words. Null: at the moment when all
@@ -487,47 +378,16 @@ class BestPool {
         from += kEntryBytes;
       }
       if (!found) {
-        put_entries(from, top);
+        words_.put_entries(from, top, nullptr);
         from = top;
       }
       cache.bottom_before.store(from, std::memory_order_relaxed);  // relaxed: ours, under the lock
     });
-    if (slot == nullptr && opened_.load(std::memory_order_relaxed) == layout_.words())
+    if (slot == nullptr && words_.is_all_open())
       arrays_.go_dry(mine);
     else
       arrays_.start_others(mine);
     return slot;
-  }
-
-  // Whether most entries, of a sample, lie so far from the one before that each would cost an atomic in the words. They stay
-  // together then. Only the array's owner may do so, in its slow path: thieves wait for that.
-  [[nodiscard]] bool are_scattered(const Entry* entries, std::size_t n) const noexcept {
-    const std::size_t word = 64 * layout_.slot_bytes();
-    const std::size_t stride = n / kSample + 1;
-    std::size_t far = 0, looked = 0;
-    for (std::size_t i = 1; i < n; i += stride, ++looked) {
-      const auto here = reinterpret_cast<std::uintptr_t>(entries[i].load());
-      const auto before = reinterpret_cast<std::uintptr_t>(entries[i - 1].load());
-      far += here - before + word / 2 > word ? 1 : 0;
-    }
-    return far * 2 >= looked;
-  }
-
-  // Gives the entries [from, top) of an array back to the words.
-  void put_entries(std::intptr_t from, std::intptr_t top, Cache* cache = nullptr) noexcept {
-    while (from < top) {
-      const std::size_t n = std::min<std::size_t>(static_cast<std::size_t>(top - from) / sizeof(Entry), 64);
-      Entry* const entries = Arrays::entry(from);
-      expect_own(entries, n);
-      if constexpr (Arrays::kPlain) {
-        put(Arrays::plain(entries), n, cache);
-      } else {
-        void* slots[64];
-        for (std::size_t i = 0; i < n; ++i) slots[i] = entries[i].load();
-        put(slots, n, cache);
-      }
-      from += static_cast<std::intptr_t>(n) * kEntryBytes;
-    }
   }
 
   // ---- a thread's coming and going
@@ -561,7 +421,7 @@ class BestPool {
     const sync::Guard guard(lock_);
     arrays_.start_all(&cache);
     Array& array = *cache.array;
-    put_entries(array.bottom.load(std::memory_order_relaxed), array.top.load(std::memory_order_relaxed));
+    words_.put_entries(array.bottom.load(std::memory_order_relaxed), array.top.load(std::memory_order_relaxed), nullptr);
     words_.clear_active(cache.cursor, cache.thread_id);
     cache.array = nullptr;
     array.clear();
@@ -571,19 +431,15 @@ class BestPool {
   typename Arrays::Place place_{};
   typename Arrays::Places& places_ = Arrays::places();
   Home<A, BestPool> home_;
-  SlotLayout layout_;
-  Spans spans_;
+  Words words_;
   AllocatedSlots allocated_;
   Transfer transfer_;
   unsigned entries_;
   unsigned batch_;
-  bool growing_;
   bool uses_arrays_ = false;
   bool steals_;  // the kernel has membarrier
-  Words words_;
-  // Slow paths, under the lock (opened_ is read by anyone).
+  // Slow paths, under the lock.
   alignas(base::kCacheLine) sync::Mutex<A, sync::CountWaits<A>> lock_;
-  typename A::template atomic<std::uint32_t> opened_{0};  // words
   List arrays_;
   alignas(base::kCacheLine) [[no_unique_address]] Contention contention_;
 };
