@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The client of Gearman job servers: GearmanPool, its futures, and the threads that carry its tasks.
-#include <libgearman/gearman.h>
-#include <netdb.h>
-#include <poll.h>
+// The client of Gearman job servers: GearmanPool, its futures, and the threads that carry its tasks, each over a connection
+// (gearman_connection.hpp).
 #include <sys/random.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
@@ -18,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "freehold/process/gearman_connection.hpp"
 #include "freehold/process/gearman_pool.hpp"
 #include "freehold/process/gearman_wire.hpp"
 #include "freehold/process/histogram.hpp"
@@ -50,170 +46,6 @@ struct GearmanTask {
 
 using namespace process;
 using namespace process::gearman;
-
-namespace {
-
-using std::chrono::milliseconds;
-
-// How often a thread that waits for a server checks whether it has to stop.
-constexpr milliseconds kClientTick(50);
-// A server that has not accepted a task for so long is given up for another.
-constexpr Nanoseconds kAcceptTime = std::chrono::seconds(3);
-
-// How a task ended at one server.
-enum class Outcome : std::uint8_t {
-  kNone,
-  kAnswered,  // with an answer
-  kFailed,    // by the server: the workers' connections were lost as often as the server allows
-  kLost,      // the server is lost
-  kDropped,   // its client has dropped it
-};
-
-// Tells whether a server's host is still there while a task waits for its answer: an idle connection does not show that a
-// host has vanished. Connects from time to time, without blocking; two failures in a row mean that the host is gone. A host
-// whose server is stopped is still there: its system accepts connections.
-class HostProbe {
- public:
-  explicit HostProbe(Nanoseconds every) : every_(static_cast<std::uint64_t>(every.count())), last_(now()) {}
-  ~HostProbe() { close(); }
-  HostProbe(const HostProbe&) = delete;
-  HostProbe& operator=(const HostProbe&) = delete;
-
-  // Asked every tick.
-  [[nodiscard]] bool is_gone(const Server& server) {
-    if (socket_ < 0) {
-      if (every_ != 0 && now() - last_ >= every_) begin(server);
-      return failures_ >= kFailures;
-    }
-    pollfd connected{socket_, POLLOUT, 0};
-    const bool answered = ::poll(&connected, 1, 0) == 1;
-    if (!answered && now() - last_ < std::min<std::uint64_t>(every_, kConnectTime)) return false;
-    int error = ETIMEDOUT;
-    socklen_t length = sizeof error;
-    if (answered) ::getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &length);
-    failures_ = error == 0 ? 0 : failures_ + 1;
-    close();
-    return failures_ >= kFailures;
-  }
-
- private:
-  static constexpr unsigned kFailures = 2;
-  static constexpr std::uint64_t kConnectTime = 3'000'000'000;
-
-  void begin(const Server& server) {
-    last_ = now();
-    addrinfo wanted{}, *found = nullptr;
-    wanted.ai_socktype = SOCK_STREAM;
-    // A name that cannot be looked up says nothing of the host.
-    if (::getaddrinfo(server.host.c_str(), std::to_string(server.port).c_str(), &wanted, &found) != 0) return;
-    socket_ = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (socket_ >= 0 && ::connect(socket_, found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS) {
-      ++failures_;
-      close();
-    }
-    ::freeaddrinfo(found);
-  }
-  void close() {
-    if (socket_ >= 0) ::close(std::exchange(socket_, -1));
-  }
-
-  const std::uint64_t every_;  // nanoseconds; 0: never
-  std::uint64_t last_;         // the time of the last beginning
-  int socket_ = -1;
-  unsigned failures_ = 0;  // in a row
-};
-
-// A connection to one server at a time, which runs one task at a time.
-class Connection {
- public:
-  Connection(const std::vector<Server>& servers, const std::string& function, std::size_t first, Nanoseconds host_check)
-      : servers_(servers), function_(function), host_check_(host_check), server_(first % servers.size()) {}
-  ~Connection() { close(); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  // Runs it at this server. `unwanted` is asked every tick.
-  template <class Unwanted>
-  Outcome run(const GearmanTask& task, Unwanted unwanted) {
-    answer_.clear();
-    outcome_ = Outcome::kNone;
-    accepted_ = false;
-    if (client_ == nullptr) open();
-    gearman_return_t code = GEARMAN_SUCCESS;
-    gearman_task_st* const job = gearman_client_add_task(client_, nullptr, this, function_.c_str(), task.unique.c_str(),
-                                                         task.workload.data(), task.workload.size(), &code);
-    if (job == nullptr) return lost();
-    const std::uint64_t begun = now();
-    HostProbe probe(host_check_);
-    for (;;) {
-      code = gearman_client_run_tasks(client_);
-      if (outcome_ != Outcome::kNone) break;
-      if (unwanted()) {
-        close();  // the server forgets a job for which no client waits
-        return Outcome::kDropped;
-      }
-      if (code != GEARMAN_IO_WAIT && code != GEARMAN_TIMEOUT) return lost();
-      if (probe.is_gone(servers_[server_])) return lost();
-      if (!accepted_ && now() - begun > static_cast<std::uint64_t>(kAcceptTime.count())) return lost();
-      code = gearman_client_wait(client_);
-      if (code != GEARMAN_SUCCESS && code != GEARMAN_TIMEOUT) return lost();
-    }
-    gearman_task_free(job);
-    return outcome_;
-  }
-  // After kAnswered.
-  [[nodiscard]] std::string& answer() { return answer_; }
-  // Whether the server had the task before it was lost.
-  [[nodiscard]] bool accepted() const { return accepted_; }
-  [[nodiscard]] std::size_t server() const { return server_; }
-  // The next run is at the next server.
-  void next_server() {
-    close();
-    server_ = (server_ + 1) % servers_.size();
-  }
-
- private:
-  void open() {
-    client_ = gearman_client_create(nullptr);
-    gearman_client_remove_servers(client_);  // those of $GEARMAN_SERVERS
-    gearman_client_add_options(client_, GEARMAN_CLIENT_NON_BLOCKING);
-    gearman_client_set_timeout(client_, static_cast<int>(kClientTick.count()));
-    gearman_client_add_server(client_, servers_[server_].host.c_str(), servers_[server_].port);
-    gearman_client_set_created_fn(client_, [](gearman_task_st* job) {
-      of(job).accepted_ = true;
-      return GEARMAN_SUCCESS;
-    });
-    gearman_client_set_complete_fn(client_, [](gearman_task_st* job) {
-      of(job).answer_.assign(static_cast<const char*>(gearman_task_data(job)), gearman_task_data_size(job));
-      of(job).outcome_ = Outcome::kAnswered;
-      return GEARMAN_SUCCESS;
-    });
-    gearman_client_set_fail_fn(client_, [](gearman_task_st* job) {
-      of(job).outcome_ = Outcome::kFailed;
-      return GEARMAN_SUCCESS;
-    });
-  }
-  void close() {
-    if (client_ != nullptr) gearman_client_free(std::exchange(client_, nullptr));
-  }
-  Outcome lost() {
-    close();
-    return Outcome::kLost;
-  }
-  static Connection& of(gearman_task_st* job) { return *static_cast<Connection*>(gearman_task_context(job)); }
-
-  const std::vector<Server>& servers_;
-  const std::string& function_;
-  const Nanoseconds host_check_;
-  std::size_t server_;
-  gearman_client_st* client_ = nullptr;
-  // Of the task that runs; by libgearman's calls within run().
-  std::string answer_;
-  Outcome outcome_ = Outcome::kNone;
-  bool accepted_ = false;
-};
-
-}  // namespace
 
 // Runs tasks on threads with one connection each. Threads are started as they are needed.
 // Invariant: idle threads + tasks in waiting_ >= threads needed; used_ is the tasks whose futures are valid.
@@ -323,7 +155,7 @@ struct GearmanPool::Dispatcher {
     const auto unwanted = [&] { return closing_.load() || task.dropped.load(std::memory_order_relaxed); };
     std::uint64_t without_server_since = now();
     for (std::size_t tries = 1;; ++tries) {
-      switch (connection.run(task, unwanted)) {
+      switch (connection.run(task.unique, task.workload, unwanted)) {
         case Outcome::kAnswered: return failure_in(connection.answer());
         case Outcome::kFailed: return {FailureKind::kSignal, 0};
         case Outcome::kDropped: return {FailureKind::kNoWorker, 0};
@@ -337,7 +169,7 @@ struct GearmanPool::Dispatcher {
       connection.next_server();
       if (unwanted() || now() - without_server_since > static_cast<std::uint64_t>(options_.without_server.count()))
         return {FailureKind::kNoWorker, 0};
-      if (tries % servers_.size() == 0) std::this_thread::sleep_for(milliseconds(20));
+      if (tries % servers_.size() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   }
 
