@@ -159,10 +159,10 @@ std::vector<std::string> evidence_of(const Diagnosis& diagnosis) {
   add_scaling(diagnosis, sentences);
   add_evidence(diagnosis, sentences);
   if (diagnosis.verdict.noisy)
-    sentences.emplace_back(
-        verdict_stands(diagnosis.verdict)
-            ? "Other processes used the CPUs during the measurement; their time is subtracted, and the limits allow for it."
-            : "Other processes used the CPUs during the measurement; treat these figures with caution.");
+    sentences.push_back(fmt::format(
+        "Other processes used the CPUs during the measurement; their time is subtracted from these ratios, but not from the "
+        "measured times{}.",
+        verdict_stands(diagnosis.verdict) ? ", and the limits allow for it" : ": treat both with caution"));
   return sentences;
 }
 

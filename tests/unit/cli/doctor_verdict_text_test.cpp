@@ -90,6 +90,15 @@ TEST(VerdictText, OfADoubt_SayWhy) {
   }
 }
 
+// Ratios and the table of times then differ, and the reader must learn why.
+TEST(VerdictText, OnABusyMachine_SayWhatIsSubtractedFromWhat) {
+  Diagnosis d = diagnosis_with(Cause::kUndecided);
+  d.verdict.noisy = true;
+  EXPECT_EQ(verdict_text_of(d).because.back(),
+            "Other processes used the CPUs during the measurement; their time is subtracted from these ratios, but not from "
+            "the measured times: treat both with caution.");
+}
+
 // CPU time that grows with the threads: the report says what cannot be told, and how to tell the doctor.
 TEST(VerdictText, OfWorkThatIsNotKnown_AskForIt) {
   Diagnosis d = diagnosis_with(Cause::kUndecided);
