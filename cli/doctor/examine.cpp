@@ -45,7 +45,7 @@ std::string text_of(const Note& note) {
   }
   return fmt::format(
       "Nothing was recorded with {}: libfreehold-probe.so was not loaded, as by a static program, or found no "
-      "room for its files.",
+      "room for its files. TMPDIR or --keep-recording names another folder for them.",
       describe(note.setting));
 }
 
