@@ -7,6 +7,7 @@ Exit code 77: nothing was recorded here (no probe), so there is nothing to read.
 """
 import gzip
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -61,6 +62,44 @@ def check_pprof(path, total):
     assert abs(counted - total) <= 0.01 * total + len(rows), (counted, total)
 
 
+PYTHON_PROGRAM = """
+def build_rows(n):
+    return [bytearray(2000) for _ in range(n)]
+def work():
+    for _ in range(60):
+        build_rows(400)
+work()
+"""
+
+
+def python_with_trampoline():
+    """An interpreter that can give its functions machine code of their own (3.12 and later); None: there is none here."""
+    for name in ("python3.14", "python3.13", "python3.12", "python3"):
+        path = shutil.which(name)
+        test = [path, "-c", "import sys; sys.activate_stack_trampoline('perf')"]
+        if path and subprocess.run(test, capture_output=True, check=False, timeout=60).returncode == 0:
+            return path
+    return None
+
+
+def check_python(command, folder):
+    """Python functions are frames by their names, as docs/doctor-export.md says."""
+    python = python_with_trampoline()
+    if not python:
+        print("no Python with a trampoline for perf: its frames are not looked for")
+        return
+    program, out = folder / "rows.py", folder / "python.txt"
+    program.write_text(PYTHON_PROGRAM)
+    subprocess.run([command, "doctor", "--repeat", "1", "--allocators", "freehold", f"--export=collapsed:bytes={out}", "--", python,
+                    program], env={**os.environ, "PYTHONPERFSUPPORT": "1"}, capture_output=True, text=True, timeout=120, check=True)
+    stacks = out.read_text().splitlines()
+    rows = [line for line in stacks if "build_rows" in line]
+    assert rows, stacks[:5]
+    assert all(0 <= line.find("work") < line.find("build_rows") for line in rows), rows
+    weight = sum(int(line.rpartition(" ")[2]) for line in rows)
+    assert weight > 0.5 * 60 * 400 * 2000, weight  # estimates from samples
+
+
 def main():
     command, schema = sys.argv[1:]
     example = pathlib.Path(command).parent / "freehold-doctor-example"
@@ -75,6 +114,7 @@ def main():
         totals = check_speedscope(folder / "speedscope", schema)
         check_collapsed(folder / "collapsed-bytes", totals["bytes"])
         check_pprof(folder / "pprof", totals["bytes"])
+        check_python(command, folder)
 
 
 main()

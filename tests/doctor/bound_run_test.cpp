@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The bound of freehold doctor, on programs that run and of which it is known what malloc costs them: the same arithmetic is
+// run with and without calls. A bound may be wide, above all on a busy machine, but what is known must lie below it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "freehold/doctor/run/program.hpp"
+#include "tests/cli/command.hpp"
+
+namespace freehold::tests {
+namespace {
+using nlohmann::json;
+
+constexpr int kTimes = 7;
+constexpr double kMeasured = 0.03;  // what the least of so many times may be wrong by
+
+std::vector<std::string> program(int pairs) { return {FREEHOLD_KNOWN_SHARE, "1000000", std::to_string(pairs)}; }
+
+// CPU time with these calls divided by that without any: the most that an allocator could do. In turns, the least of each.
+double known_gain(int pairs) {
+  doctor::Host host;
+  sigemptyset(&host.mask);
+  const auto seconds = [&host](int of) {
+    return doctor::run({.file = program(of).front(), .arguments = program(of)}, {.preload = {}}, 60, host).trial.user_s;
+  };
+  double with = seconds(pairs), without = seconds(0);
+  for (int i = 1; i < kTimes; ++i) {
+    with = std::min(with, seconds(pairs));
+    without = std::min(without, seconds(0));
+  }
+  return with / without;
+}
+
+json verdict_of(int pairs) {
+  const Folder folder;
+  std::vector<std::string> arguments{"doctor", "--repeat",        "3", "--allocators", "freehold",
+                                     "--json", folder / "r.json", "--"};
+  const std::vector<std::string> words = program(pairs);
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  const Ended ended = freehold(arguments);
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+  return json::parse(content_of(folder / "r.json")).at("verdict");
+}
+
+class BoundOfARun : public testing::TestWithParam<int> {};
+
+TEST_P(BoundOfARun, KnownShareInMalloc_LiesBelowTheBound) {
+  const double known = known_gain(GetParam());
+  const json verdict = verdict_of(GetParam()), most = verdict.at("most_gain");
+  RecordProperty("known", std::to_string(known));
+  RecordProperty("bound", most.dump());
+  if (most.is_null()) {
+    EXPECT_TRUE(verdict.at("noisy") || known > 2) << "nothing is bounded, and malloc is " << known;
+    return;
+  }
+  EXPECT_GE(most.at("high").get<double>(), known * (1 - kMeasured)) << most;
+  if (verdict.at("noisy")) return;
+  EXPECT_LE(most.at("high").get<double>(), 1.1 + 4 * (known - 1)) << "a bound that says nothing";
+}
+
+INSTANTIATE_TEST_SUITE_P(PairsOfCalls, BoundOfARun, testing::Values(0, 4));
+
+}  // namespace
+}  // namespace freehold::tests
