@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: MIT
-// The memory of one private heap: its slabs, their pages, and its large blocks. The heap's lock guards it.
+// The slabs of one private heap: hands their pages out in runs, to the size classes and to the heap itself, and takes them
+// back; and says of an address which block it is. The heap's lock guards it.
+//
+//   Run run = slabs.take_pages(c, pages);               // begin is null: refused, see refusal()
+//   void* block = slabs.take_large(bytes, alignment);   // above the largest class: large_blocks.hpp
+//   unsigned c = Slabs::class_in(*slabs.find(block), block);
 //
 //   Invariants: pages of slabs that belong to a class + bytes of large blocks == used_bytes() <= the limit;
 //               a slab is in the list of open ones iff it has a free page.
 //
-// Externally locked. take_pages: a look at kLooks slabs; a new slab costs a call to the source. release_all: one call to the
-// source for each slab and large block, however many objects they hold.
+// Externally locked, but for what it says of one block. take_pages: a look at kLooks slabs; a new slab costs a call to the
+// source. release_all: one call to the source for each slab and large block, however many objects they hold.
 #pragma once
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/base/poison.hpp"
+#include "freehold/heap/heap_memory.hpp"
 #include "freehold/heap/heap_options.hpp"
+#include "freehold/heap/large_blocks.hpp"
 #include "freehold/heap/slab.hpp"
 #include "freehold/heap/slab_list.hpp"
 #include "freehold/heap/slab_source.hpp"
 
 namespace freehold::heap {
-
-// Why there is no memory: the limit, for now; the limit, whatever else is freed; the source has none.
-enum class Refusal : std::uint8_t { kNone, kLimit, kBeyondLimit, kMemory };
 
 template <sync::Atomics A, class Geometry, SlabSource Source>
 class Slabs {
@@ -50,8 +53,7 @@ class Slabs {
     std::byte* end = nullptr;
   };
 
-  Slabs(void* heap, std::size_t limit_bytes, Source source) noexcept
-      : heap_(heap), limit_bytes_(limit_bytes), source_(source) {}
+  Slabs(void* heap, std::size_t limit_bytes, Source source) noexcept : memory_(heap, limit_bytes, source) {}
   Slabs(const Slabs&) = delete;
   Slabs& operator=(const Slabs&) = delete;
   ~Slabs() {
@@ -63,7 +65,7 @@ class Slabs {
   // memory; may be called again. No limit counts it.
   [[nodiscard]] void* start(std::size_t bytes) noexcept {
     SlabType* const slab = take_slab(bytes);
-    if (slab == nullptr) return refuse(Refusal::kMemory).begin;
+    if (slab == nullptr) return memory_.refuse(Refusal::kMemory);
     first_.store(slab);
     return slab->start() + SlabType::kHeaderBytes;
   }
@@ -72,13 +74,16 @@ class Slabs {
   [[nodiscard]] Run take_pages(unsigned c, unsigned pages) noexcept {
     const unsigned least = kLeastPages[c];
     if (pages < least) pages = least;
-    if (const std::size_t bytes = least * SlabType::kPageBytes; !allows(bytes)) return refuse_limited(bytes);
-    const std::size_t room = (limit_bytes_ - used_bytes_.load()) >> Geometry::kPageShift;
+    if (const std::size_t bytes = least * SlabType::kPageBytes; !memory_.allows(bytes)) {
+      memory_.refuse_limited(bytes);
+      return {};
+    }
+    const std::size_t room = memory_.allowed_bytes() >> Geometry::kPageShift;
     if (pages > room) pages = static_cast<unsigned>(room);
     PageRange range = best_range(c, pages, least);
     if (range.slab == nullptr) {
       SlabType* const slab = take_slab(0);
-      if (slab == nullptr) return refuse(Refusal::kMemory);
+      if (slab == nullptr) return {memory_.refuse(Refusal::kMemory)};
       range = {slab, slab->free_range(c, pages)};
     }
     mark(range, static_cast<std::uint8_t>(c + 1));
@@ -100,41 +105,17 @@ class Slabs {
 
   // A block above the largest class, or aligned beyond what classes are. Null: refused.
   [[nodiscard]] void* take_large(std::size_t bytes, std::size_t alignment) noexcept {
-    const bool apart = alignment >= SlabType::kBytes;
-    const std::size_t before = base::align_up(SlabType::kHeaderBytes, alignment);
-    const std::size_t at = apart ? alignment : SlabType::kBytes;
-    if (before > kMaxLargeAlignment || bytes > ~std::size_t{0} / 2 - before) return refuse(Refusal::kMemory).begin;
-    if (!allows(bytes + before)) return refuse_limited(bytes + before).begin;
-    auto* const memory = static_cast<std::byte*>(source_.take(bytes + before, at));
-    if (memory == nullptr) return refuse(Refusal::kMemory).begin;
-    auto* const header = new_header(memory + (apart ? before - SlabType::kHeaderBytes : 0), memory, at, SlabKind::kLarge);
-    header->large_bytes.store(bytes);
-    header->slots_begin.store(static_cast<std::uint32_t>(before));
-    larges_.push(*header);
-    larges_count_.store(larges_count_.load() + 1);
-    add_used(bytes + before);
-    add_held(bytes + before);
-    poison_.on_allocate(memory + before, bytes);
-    return memory + before;
+    return larges_.take(memory_, bytes, alignment);
   }
   // Pre: what take_large() returned. Misuse ends in fatal().
   void give_large(void* block) noexcept {
-    SlabType* const header = find(block);
-    if (header == nullptr) return;
-    if (header->kind.load() != SlabKind::kLarge || large_block(*header) != block)
-      return base::fatal(base::HeapError::kInteriorPointer, block);
-    larges_.remove(*header);
-    larges_count_.store(larges_count_.load() - 1);
-    poison_.on_free(block, header->large_bytes.load());
-    drop_large(header);
+    if (SlabType* const header = find(block); header != nullptr) larges_.give(memory_, header, block);
   }
 
   // The slab or large block that `block` lies in. Null: it is none of this heap's, and the handler of fatal() returned.
-  // A checked build looks before it believes; otherwise a pointer that is nobody's may end the process in another way.
   [[nodiscard]] SlabType* find(const void* block) const noexcept {
     SlabType* const slab = SlabType::of(block);
-    const bool mine = (!base::kChecked || looks_like_ours(slab)) && slab->heap.load() == heap_;
-    if (mine) [[likely]]
+    if (memory_.is_mine(slab)) [[likely]]
       return slab;
     base::fatal(base::HeapError::kForeignPointer, block);
     return nullptr;
@@ -175,7 +156,7 @@ class Slabs {
       SlabType* const slab = SlabType::of(block);
       if (slab->allocated.on_allocate(SlabType::place_of(block))) base::fatal(base::HeapError::kCorruption, block);
     }
-    poison_.on_allocate(block, usable_bytes(c));
+    poison().on_allocate(block, usable_bytes(c));
   }
   [[nodiscard]] bool on_free(unsigned c, void* block) const noexcept {
     if constexpr (kSeesMisuse) {
@@ -191,7 +172,7 @@ class Slabs {
         return false;
       }
     }
-    poison_.on_free(block, Classes::slot_bytes(c));
+    poison().on_free(block, Classes::slot_bytes(c));
     return true;
   }
 
@@ -201,15 +182,10 @@ class Slabs {
     base::fatal(base::HeapError::kDoubleFree, block);
   }
 
-  // The block behind the header of a large one.
-  [[nodiscard]] static void* large_block(const SlabType& header) noexcept {
-    return static_cast<std::byte*>(header.memory.load()) + header.slots_begin.load();
-  }
-
   // Makes at least `bytes` of free pages, up to what slabs keep for themselves. False: the limit does not allow them, or
   // there is no memory; what was found stays.
   [[nodiscard]] bool reserve(std::size_t bytes) noexcept {
-    if (!allows(bytes)) return false;
+    if (!memory_.allows(bytes)) return false;
     for (std::size_t open = open_bytes(); open < bytes; open += SlabType::kBytes) {
       if (take_slab(0) == nullptr) return false;
     }
@@ -245,14 +221,8 @@ class Slabs {
 
   // Gives everything back but the heap's own data. Ends every block.
   void release_all() noexcept {
-    poison_.on_free_all();
-    for (SlabType* large = larges_.first(); large != nullptr;) {
-      SlabType* const following = larges_.after(*large);
-      drop_large(large);
-      large = following;
-    }
-    larges_.clear();
-    larges_count_.store(0);
+    poison().on_free_all();
+    larges_.release_all(memory_);
     for (SlabType* slab = slabs_.first(); slab != nullptr;) {
       SlabType* const following = slabs_.after(*slab);
       free_pages_of(*slab);
@@ -264,34 +234,29 @@ class Slabs {
 
   // The next free slot; and what links it. Under a memory checker the slot may not be touched otherwise.
   [[nodiscard]] Free* next(Free* slot) const noexcept {
-    if (!poison_.watched()) [[likely]]
+    if (!poison().watched()) [[likely]]
       return slot->next.load();
-    poison_.unpoison_link(slot, sizeof(Free));
+    poison().unpoison_link(slot, sizeof(Free));
     Free* const following = slot->next.load();
-    poison_.poison_link(slot, sizeof(Free));
+    poison().poison_link(slot, sizeof(Free));
     return following;
   }
   void set_next(Free* slot, Free* following) const noexcept {
-    if (!poison_.watched()) [[likely]]
+    if (!poison().watched()) [[likely]]
       return slot->next.store(following);
-    poison_.unpoison_link(slot, sizeof(Free));
+    poison().unpoison_link(slot, sizeof(Free));
     slot->next.store(following);
-    poison_.poison_link(slot, sizeof(Free));
+    poison().poison_link(slot, sizeof(Free));
   }
-  [[nodiscard]] const base::HeapPoison& poison() const noexcept { return poison_; }
+  [[nodiscard]] const base::HeapPoison& poison() const noexcept { return memory_.poison(); }
 
-  [[nodiscard]] Refusal refusal() const noexcept { return refusal_.load(); }
-  [[nodiscard]] std::size_t held_bytes() const noexcept { return held_bytes_.load(); }
-  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_bytes_.load(); }
+  [[nodiscard]] Refusal refusal() const noexcept { return memory_.refusal(); }
+  [[nodiscard]] std::size_t held_bytes() const noexcept { return memory_.held_bytes(); }
+  [[nodiscard]] std::size_t used_bytes() const noexcept { return memory_.used_bytes(); }
   void add_to(HeapStats& stats) const noexcept {
-    stats.used_bytes += used_bytes_.load();
-    stats.held_bytes += held_bytes_.load();
-    stats.limit_bytes = limit_bytes_;
+    memory_.add_to(stats);
     stats.slabs += slabs_count_.load();
-    stats.large_blocks += larges_count_.load();
-    stats.live_objects += larges_count_.load();
-    for (const SlabType* large = larges_.first(); large != nullptr; large = larges_.after(*large))
-      stats.live_bytes += large->large_bytes.load();
+    larges_.add_to(stats);
   }
   // Slots of the runs that belong to class c. Cost: a pass over all slabs; for tests.
   [[nodiscard]] std::size_t slots_of(unsigned c) noexcept {
@@ -303,7 +268,7 @@ class Slabs {
   }
 
   void check_invariants() noexcept {
-    std::size_t used = 0, slabs = 0, open = 0;
+    std::size_t used = larges_.used_bytes(), slabs = 0, open = 0;
     for (SlabType* slab = slabs_.first(); slab != nullptr; slab = slabs_.after(*slab), ++slabs) {
       open += slab->open.load() != 0;
       for (unsigned page = 0; page < SlabType::kPages; ++page) {
@@ -318,8 +283,7 @@ class Slabs {
       --open;
     }
     FREEHOLD_ASSERT(open == 0 && slabs == slabs_count_.load());
-    for (SlabType* large = larges_.first(); large != nullptr; large = larges_.after(*large)) used += large_extent(*large);
-    FREEHOLD_ASSERT(used == used_bytes_.load() && used <= held_bytes_.load());
+    FREEHOLD_ASSERT(used == used_bytes() && used <= held_bytes());
     static_cast<void>(used);
   }
 
@@ -353,43 +317,20 @@ class Slabs {
       pages += static_cast<std::size_t>(std::popcount(slab->open.load()));
     return pages * SlabType::kPageBytes;
   }
-  [[nodiscard]] bool allows(std::size_t bytes) const noexcept {
-    return bytes <= limit_bytes_ && used_bytes_.load() <= limit_bytes_ - bytes;
-  }
-  Run refuse(Refusal why) noexcept {
-    refusal_.store(why);
-    return {};
-  }
-  Run refuse_limited(std::size_t bytes) noexcept {
-    return refuse(bytes > limit_bytes_ ? Refusal::kBeyondLimit : Refusal::kLimit);
-  }
-  void add_used(std::size_t bytes) noexcept { used_bytes_.store(used_bytes_.load() + bytes); }
-  void add_held(std::size_t bytes) noexcept { held_bytes_.store(held_bytes_.load() + bytes); }
-
-  [[nodiscard]] SlabType* new_header(void* at, void* memory, std::size_t alignment, SlabKind kind) noexcept {
-    auto* const header = ::new (at) SlabType;
-    header->heap.store(heap_);
-    header->memory.store(memory);
-    header->alignment.store(alignment);
-    header->kind.store(kind);
-    return header;
-  }
-
   [[nodiscard]] SlabType* take_slab(std::size_t internal_bytes) noexcept {
-    void* const memory = source_.take(SlabType::kBytes, SlabType::kBytes);
+    void* const memory = memory_.take(SlabType::kBytes, SlabType::kBytes);
     if (memory == nullptr) return nullptr;
-    SlabType* const slab = new_header(memory, memory, SlabType::kBytes, SlabKind::kPages);
+    SlabType* const slab = memory_.new_header(memory, memory, SlabType::kBytes, SlabType::kBytes, SlabKind::kPages);
     const std::size_t begin = base::align_up(SlabType::kHeaderBytes + internal_bytes, Classes::kMaxAlignment);
     FREEHOLD_ASSERT(begin < SlabType::kBytes);
     slab->slots_begin.store(static_cast<std::uint32_t>(begin));
     const auto internal = static_cast<unsigned>(begin >> Geometry::kPageShift);
     for (unsigned page = 0; page < internal; ++page) slab->page_class[page].store(SlabType::kInternal);
     slab->open.store(static_cast<std::uint16_t>(SlabType::kAllPages << internal));
-    poison_.poison(slab->start() + begin, SlabType::kBytes - begin);
+    poison().poison(slab->start() + begin, SlabType::kBytes - begin);
     slabs_.push(*slab);
     open_.push(*slab);
     slabs_count_.store(slabs_count_.load() + 1);
-    add_held(SlabType::kBytes);
     return slab;
   }
   // Pre: nothing of it is used but what release_all() leaves.
@@ -397,28 +338,7 @@ class Slabs {
     slabs_.remove(*slab);
     if (slab->open.load() != 0) open_.remove(*slab);
     slabs_count_.store(slabs_count_.load() - 1);
-    held_bytes_.store(held_bytes_.load() - SlabType::kBytes);
-    give_memory_back(slab, SlabType::kBytes);
-  }
-
-  [[nodiscard]] static std::size_t large_extent(const SlabType& header) noexcept {
-    return header.large_bytes.load() + header.slots_begin.load();
-  }
-  // Whether the header may be read. (Before a block that is aligned as slabs are, one is taken on trust.)
-  [[nodiscard]] bool looks_like_ours(const SlabType* slab) const noexcept {
-    return !base::is_aligned(reinterpret_cast<std::uintptr_t>(slab), SlabType::kBytes) || source_.is_from(slab);
-  }
-  void drop_large(SlabType* header) noexcept {
-    const std::size_t extent = large_extent(*header);
-    used_bytes_.store(used_bytes_.load() - extent);
-    held_bytes_.store(held_bytes_.load() - extent);
-    give_memory_back(header, extent);
-  }
-  void give_memory_back(SlabType* header, std::size_t bytes) noexcept {
-    void* const memory = header->memory.load();
-    const std::size_t alignment = header->alignment.load();
-    poison_.unpoison(memory, bytes);
-    source_.give_back(memory, alignment);
+    memory_.give_back(slab, SlabType::kBytes);
   }
 
   // ---- pages ----
@@ -437,7 +357,7 @@ class Slabs {
   void mark(const PageRange& range, std::uint8_t page_class) noexcept {
     range.slab->mark_run(range.pages, page_class);
     if (range.slab->open.load() == 0) open_.remove(*range.slab);
-    if (page_class != SlabType::kInternal) add_used(range.pages.pages * SlabType::kPageBytes);
+    if (page_class != SlabType::kInternal) memory_.add_used(range.pages.pages * SlabType::kPageBytes);
   }
   [[nodiscard]] void* internal_pages(SlabType& slab, unsigned pages) noexcept {
     const auto fits = static_cast<std::uint16_t>(base::low_bits(pages));
@@ -447,7 +367,7 @@ class Slabs {
       if ((slab.open.load() >> first & fits) != fits) continue;
       mark({&slab, {first, pages}}, SlabType::kInternal);
       std::byte* const begin = slab.start() + first * SlabType::kPageBytes;
-      poison_.unpoison(begin, pages * SlabType::kPageBytes);
+      poison().unpoison(begin, pages * SlabType::kPageBytes);
       return begin;
     }
     return nullptr;
@@ -455,14 +375,14 @@ class Slabs {
   void free_page(SlabType& slab, unsigned page) noexcept {
     if (slab.open.load() == 0) open_.push(slab);
     slab.mark_free(page);
-    used_bytes_.store(used_bytes_.load() - SlabType::kPageBytes);
+    memory_.subtract_used(SlabType::kPageBytes);
   }
   void free_pages_of(SlabType& slab) noexcept {
     for (unsigned page = 0; page < SlabType::kPages; ++page) {
       const std::uint8_t c = slab.page_class[page].load();
       if (c == SlabType::kFree || c == SlabType::kInternal) continue;
       free_page(slab, page);
-      poison_.poison(slab.run_begin(page), SlabType::kPageBytes - offset_in_page(slab.run_begin(page)));
+      poison().poison(slab.run_begin(page), SlabType::kPageBytes - offset_in_page(slab.run_begin(page)));
     }
   }
   [[nodiscard]] static std::size_t offset_in_page(const void* at) noexcept {
@@ -510,21 +430,12 @@ class Slabs {
     return bytes;
   }
 
-  static constexpr std::size_t kMaxLargeAlignment = std::size_t{1} << 31;
-
-  void* heap_;
-  std::size_t limit_bytes_;
-  [[no_unique_address]] Source source_;
-  [[no_unique_address]] base::HeapPoison poison_;
-  alignas(base::kCacheLine) var<SlabType*> first_{nullptr};  // holds the heap's own data
+  HeapMemory<A, Geometry, Source> memory_;
+  var<SlabType*> first_{nullptr};  // holds the heap's own data
   SlabList<SlabType, &SlabType::next, &SlabType::previous> slabs_;
   SlabList<SlabType, &SlabType::next_open, &SlabType::previous_open> open_;
-  SlabList<SlabType, &SlabType::next, &SlabType::previous> larges_;
   var<std::size_t> slabs_count_{0};
-  var<std::size_t> larges_count_{0};
-  var<std::size_t> used_bytes_{0};
-  var<std::size_t> held_bytes_{0};
-  var<Refusal> refusal_{Refusal::kNone};
+  LargeBlocks<A, Geometry, Source> larges_;
 };
 
 }  // namespace freehold::heap

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// The memory that a private heap takes from its source, and the account of it: the limit, the bytes in use and held, and why
+// there was no memory. Slabs (slabs.hpp) and LargeBlocks (large_blocks.hpp) take from it.
+//
+//   if (!memory.allows(bytes)) return memory.refuse_limited(bytes);
+//   void* const block = memory.take(bytes, alignment);
+//   if (block == nullptr) return memory.refuse(Refusal::kMemory);
+//   memory.add_used(bytes);                        // held: by new_header(), until give_back()
+//
+//   Invariant: used_bytes() <= the limit.
+//
+// Externally locked, but for what never changes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/base/poison.hpp"
+#include "freehold/heap/heap_options.hpp"
+#include "freehold/heap/slab.hpp"
+#include "freehold/heap/slab_source.hpp"
+
+namespace freehold::heap {
+
+// Why there is no memory: the limit, for now; the limit, whatever else is freed; the source has none.
+enum class Refusal : std::uint8_t { kNone, kLimit, kBeyondLimit, kMemory };
+
+template <sync::Atomics A, class Geometry, SlabSource Source>
+class HeapMemory {
+  template <class T>
+  using var = typename A::template var<T>;
+
+ public:
+  using SlabType = Slab<A, Geometry>;
+
+  HeapMemory(void* heap, std::size_t limit_bytes, Source source) noexcept
+      : heap_(heap), limit_bytes_(limit_bytes), source_(source) {}
+
+  // ---- the account
+
+  // Whether so much more may be in use.
+  [[nodiscard]] bool allows(std::size_t bytes) const noexcept {
+    return bytes <= limit_bytes_ && used_bytes_.load() <= limit_bytes_ - bytes;
+  }
+  // What the limit leaves.
+  [[nodiscard]] std::size_t allowed_bytes() const noexcept { return limit_bytes_ - used_bytes_.load(); }
+  // Notes why there is no memory. Returns null.
+  std::nullptr_t refuse(Refusal why) noexcept {
+    refusal_.store(why);
+    return nullptr;
+  }
+  // The same for a request that the limit does not allow.
+  std::nullptr_t refuse_limited(std::size_t bytes) noexcept {
+    return refuse(bytes > limit_bytes_ ? Refusal::kBeyondLimit : Refusal::kLimit);
+  }
+  [[nodiscard]] Refusal refusal() const noexcept { return refusal_.load(); }
+
+  void add_used(std::size_t bytes) noexcept { used_bytes_.store(used_bytes_.load() + bytes); }
+  void subtract_used(std::size_t bytes) noexcept { used_bytes_.store(used_bytes_.load() - bytes); }
+  [[nodiscard]] std::size_t used_bytes() const noexcept { return used_bytes_.load(); }
+  [[nodiscard]] std::size_t held_bytes() const noexcept { return held_bytes_.load(); }
+  void add_to(HeapStats& stats) const noexcept {
+    stats.used_bytes += used_bytes_.load();
+    stats.held_bytes += held_bytes_.load();
+    stats.limit_bytes = limit_bytes_;
+  }
+
+  // ---- the source
+
+  // Null: there is none.
+  [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) noexcept { return source_.take(bytes, alignment); }
+  // Makes a header at `at` for what take(bytes, alignment) returned.
+  [[nodiscard]] SlabType* new_header(void* at, void* memory, std::size_t bytes, std::size_t alignment,
+                                     SlabKind kind) noexcept {
+    auto* const header = ::new (at) SlabType;
+    header->heap.store(heap_);
+    header->memory.store(memory);
+    header->alignment.store(alignment);
+    header->kind.store(kind);
+    held_bytes_.store(held_bytes_.load() + bytes);
+    return header;
+  }
+  // Pre: nothing of it is used any more.
+  void give_back(SlabType* header, std::size_t bytes) noexcept {
+    void* const memory = header->memory.load();
+    const std::size_t alignment = header->alignment.load();
+    held_bytes_.store(held_bytes_.load() - bytes);
+    poison_.unpoison(memory, bytes);
+    source_.give_back(memory, alignment);
+  }
+
+  // Whether the header is one of this heap. A checked build looks before it believes; otherwise a pointer that is nobody's
+  // may end the process in another way.
+  [[nodiscard]] bool is_mine(const SlabType* header) const noexcept {
+    return (!base::kChecked || looks_like_ours(header)) && header->heap.load() == heap_;
+  }
+  [[nodiscard]] const base::HeapPoison& poison() const noexcept { return poison_; }
+
+ private:
+  // Whether the header may be read. (Before a block that is aligned as slabs are, one is taken on trust.)
+  [[nodiscard]] bool looks_like_ours(const SlabType* header) const noexcept {
+    return !base::is_aligned(reinterpret_cast<std::uintptr_t>(header), SlabType::kBytes) || source_.is_from(header);
+  }
+
+  // Never change.
+  void* heap_;
+  std::size_t limit_bytes_;
+  [[no_unique_address]] Source source_;
+  [[no_unique_address]] base::HeapPoison poison_;
+  // Under the heap's lock.
+  alignas(base::kCacheLine) var<std::size_t> used_bytes_{0};
+  var<std::size_t> held_bytes_{0};
+  var<Refusal> refusal_{Refusal::kNone};
+};
+
+}  // namespace freehold::heap
