@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a program that is to be started gets in words: its environment, made from this process's own, and the arrays of
-// pointers that execve() and posix_spawn() take. To be made before a fork, after which nothing may be allocated.
+// Makes the words of a program that is to be started: its environment, from this process's own, and the arrays of pointers
+// that execve() and posix_spawn() take. To be made before a fork, after which nothing may be allocated.
 // Threads: any, while none changes the environment (setenv). Cost: a copy of the environment.
 #pragma once
 #include <unistd.h>
