@@ -122,6 +122,9 @@ std::string undecided(const Diagnosis& diagnosis) {
       return "Undecided: there was no time to run the program as independent processes, which distinguish memory bandwidth "
              "from "
              "data that threads share.";
+    case Doubt::kNoPadding:
+      return "Undecided: threads write the same cache lines, and there was no time to try padded blocks, which distinguish "
+             "malloc's blocks that share a line from data of the program's own.";
     case Doubt::kContradiction:
       if (!verdict.contradictions.empty())
         return fmt::format("Undecided: {}.", reason_of(verdict.contradictions.front(), diagnosis));

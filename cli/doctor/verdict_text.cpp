@@ -80,7 +80,7 @@ std::string_view way_out_of(const Diagnosis& diagnosis) {
   if (is_work_unclear(diagnosis))
     return "say whether threads share the work (--work fixed) or each brings its own (--work per-thread)";
   if (verdict.one_thread && verdict.cause == Cause::kSerial) return "divide its work among threads, if more CPUs shall help";
-  if (verdict.doubt == Doubt::kNoProcesses) return "give it more time (--budget)";
+  if (verdict.doubt == Doubt::kNoProcesses || verdict.doubt == Doubt::kNoPadding) return "give it more time (--budget)";
   switch (verdict.cause) {
     case Cause::kOwnLock: return "hold that lock for less time, or split what it guards";
     case Cause::kOwnSharing: return "find the lines that threads write in turns, and give each thread its own";

@@ -33,6 +33,11 @@ class Made {
     add(variant, {.cpus = kCpus}, all, kCpus);
     return *this;
   }
+  // On all only: there was no time for more.
+  Made& takes_on_all(std::size_t variant, double all) {
+    add(variant, {.cpus = kCpus}, all, kCpus);
+    return *this;
+  }
   // The same for all treatments from the second on.
   Made& treated(double alone, double all) {
     for (std::size_t v = 1; v < experiment_.variants.size(); ++v) takes(v, alone, all);
@@ -80,6 +85,10 @@ class Made {
 };
 
 std::string_view found(const Verdict& verdict) { return name_of(verdict.cause); }
+
+CodeGrowth seen(double spinning, double contended) {
+  return {.known = true, .work_known = true, .spinning = spinning, .contended = contended};
+}
 
 TEST(Verdict, Scales_None) {
   const Verdict verdict = Made().takes(0, 1, 0.26).treated(1, 0.26).copies(1).verdict();
@@ -252,10 +261,6 @@ TEST(Verdict, CpusAreBusyForNothing_OwnSharing) {
   EXPECT_EQ(found(Made().takes(0, 1, 0.9).treated(1, 0.9).copies(1).verdict()), "own-sharing");
 }
 
-CodeGrowth seen(double spinning, double contended) {
-  return {.known = true, .work_known = true, .spinning = spinning, .contended = contended};
-}
-
 // One thread of those that spin is served less often than the others, which end before it: CPUs idle, too.
 TEST(Verdict, ThreadsSpin_OwnLockWithoutCopiesOrRecording) {
   Made made = Made().takes(0, 1, 1).treated(1, 0.99).busy(0, 0.7).busy(1, 0.7);
@@ -327,6 +332,32 @@ TEST(Verdict, FasterElsewhereButMallocIsIdle_NotTheAllocator) {
   EXPECT_FALSE(blames_allocator(made.verdict(&recorded).cause)) << "calls that cost no more than on one CPU";
   recorded.blocked_share = 0.1;
   EXPECT_EQ(found(made.verdict(&recorded)), "allocator-lock");
+}
+
+// A part that one thread does, full of mallocs. A malloc that shortens it on all CPUs does so on one as well, where it was
+// not tried for want of time.
+TEST(Verdict, FasterMallocWasNotTriedAlone_WhatItSavesIsNoScaling) {
+  Attribution recorded;
+  recorded.cpu_share = 0.6;
+  Made made = Made().takes(0, 1, 0.6).takes(3, 0.9, 0.54).takes_on_all(4, 0.45).copies(1);
+  for (std::size_t v : {0, 3, 4}) made.busy(v, 0.45);
+  EXPECT_EQ(found(made.verdict(&recorded)), "serial");
+  recorded.blocked_share = 0.1;
+  EXPECT_TRUE(blames_allocator(made.verdict(&recorded).cause)) << "threads are asleep in malloc";
+}
+
+// Two blocks of malloc's on one line, or data of the program's own: only padding tells.
+TEST(Verdict, ContendedLinesAndPaddingWasNotTried_Undecided) {
+  Made made = Made().takes(0, 1, 0.9).takes(3, 1, 0.9).copies(1);
+  made.experiment_.code = seen(0, 0.6);
+  EXPECT_EQ(found(made.verdict()), "undecided");
+  EXPECT_EQ(made.verdict().doubt, Doubt::kNoPadding);
+  made.takes_on_all(2, 0.9);
+  EXPECT_EQ(found(made.verdict()), "own-sharing");
+  made.experiment_.variants.erase(made.experiment_.variants.begin() + 2);
+  made.experiment_.cells.clear();
+  made.takes(0, 1, 0.9).takes(2, 1, 0.9).copies(1);
+  EXPECT_EQ(found(made.verdict()), "own-sharing") << "padding was not wanted";
 }
 
 // A malloc that takes half the time on one CPU and on all is a gain, but none of scaling.

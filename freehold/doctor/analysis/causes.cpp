@@ -162,6 +162,20 @@ bool Causes::was_copied() const {
                              [](const Cell& of) { return of.variant == 0 && of.setting.copies > 1 && !of.trials.empty(); });
 }
 
+bool Causes::padding_was_tried() const {
+  const Variant* const padded = of_.experiment.find(Treatment::kPadded);
+  if (padded == nullptr) return true;
+  const auto variant = static_cast<std::size_t>(padded - of_.experiment.variants.data());
+  return std::ranges::any_of(of_.experiment.cells, [&](const Cell& of) {
+    return of.variant == variant && of.setting == of_.all->setting && (!of.trials.empty() || !of.failure.empty());
+  });
+}
+
+bool Causes::threads_meet_in_malloc() const {
+  return of_.recorded == nullptr || of_.recorded->blocked_share >= kAsleepInMalloc ||
+         of_.recorded->remote_share >= kManyRemote;
+}
+
 bool Causes::faults_cost_time(const Verdict& verdict) const {
   if (!verdict.best_fix) return false;
   const Fix& fix = verdict.fixes[*verdict.best_fix];

@@ -24,6 +24,10 @@ class Causes {
   // to run on it; what others took meanwhile may have been wanted, or not.
   [[nodiscard]] Cause own_cause(const Verdict& verdict) const;
   [[nodiscard]] bool was_copied() const;
+  // Or was not wanted.
+  [[nodiscard]] bool padding_was_tried() const;
+  // Whether threads are asleep in malloc, or free each other's blocks, as far as was recorded.
+  [[nodiscard]] bool threads_meet_in_malloc() const;
   // Whether malloc's page faults take time on one CPU as on all, so that they cost time but no scaling.
   [[nodiscard]] bool faults_cost_time(const Verdict& verdict) const;
   // Whether arenas hold much more than the program needs: few of them, or another allocator, do with much less.

@@ -64,6 +64,7 @@ class Judge {
       of_.best_allocator = 0;
     judge_loss(verdict);
     verdict.cause = verdict.one_thread ? cause_of_one_thread(verdict) : cause(verdict);
+    if (verdict.cause == Cause::kOwnSharing && !causes_.padding_was_tried()) doubt(verdict, Doubt::kNoPadding);
     if (verdict.cause == Cause::kUndecided && verdict.doubt == Doubt::kNone) verdict.doubt = doubt_of_own_part(verdict);
     if (verdict.cause != Cause::kUndecided && verdict.disturbance > kBusyFrom && !stands_on_busy_machine(of_, verdict))
       doubt(verdict, Doubt::kBusyMachine);
@@ -111,12 +112,21 @@ class Judge {
     }
   }
 
+  // Whether it is known what the treatment saves on one CPU. Padding and fewer arenas ask about several threads alone.
+  [[nodiscard]] bool is_known_alone(const Fix& fix) const {
+    return experiment_.variants[fix.variant].treatment != Treatment::kPeer || of_.cell(fix.variant, of_.alone->setting) != nullptr;
+  }
+
   // The treatment that the allocator's part is measured by: the one under which least is lost, of those that surely help.
+  // What it saves on one CPU as well is no scaling. Unless threads meet in malloc, one that was tried there tells more.
   void choose_allocator(const Verdict& verdict) {
     if (of_.alone == nullptr) return;
+    const bool must_know_alone = !causes_.threads_meet_in_malloc() && std::ranges::any_of(verdict.fixes, [&](const Fix& fix) {
+      return fix.helps && is_known_alone(fix);
+    });
     double least = 0;
     for (const Fix& fix : verdict.fixes) {
-      if (!fix.helps) continue;
+      if (!fix.helps || (must_know_alone && !is_known_alone(fix))) continue;
       const double lost = of_.costs.estimate([&](const Costs& costs) { return of_.lost_with(costs, fix.variant); }).value;
       if (of_.best_allocator == 0 || lost < least) {
         of_.best_allocator = fix.variant;
@@ -251,8 +261,8 @@ class Judge {
 }  // namespace
 
 std::string_view name_of(Doubt doubt) noexcept {
-  static constexpr std::array<std::string_view, kDoubts> kDoubtNames{"none",         "chance",        "busy-machine",
-                                                                     "no-processes", "no-comparison", "contradiction"};
+  static constexpr std::array<std::string_view, kDoubts> kDoubtNames{
+      "none", "chance", "busy-machine", "no-processes", "no-padding", "no-comparison", "contradiction"};
   return kDoubtNames[static_cast<std::size_t>(doubt)];
 }
 

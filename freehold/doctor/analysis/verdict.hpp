@@ -55,10 +55,11 @@ enum class Doubt : std::uint8_t {
   kChance,         // what seems lost might not be
   kBusyMachine,    // other processes took too much of the CPUs
   kNoProcesses,    // without copies, memory bandwidth cannot be told from threads that share data
+  kNoPadding,      // without padded blocks, blocks that share a line cannot be told from data that threads share
   kNoComparison,   // there is only one setting
   kContradiction,  // what would be said does not agree with the trials
 };
-inline constexpr std::size_t kDoubts = 6;
+inline constexpr std::size_t kDoubts = 7;
 [[nodiscard]] std::string_view name_of(Doubt doubt) noexcept;  // "busy-machine"
 
 // What in a verdict does not agree with what it rests on.
