@@ -183,6 +183,7 @@ ordered_json code_json(const Diagnosis& diagnosis) {
           {"slowed", code.slowed},
           {"allocator", code.allocator},
           {"lock_sleepers", code.lock_sleepers},
+          {"lock_sleeps", code.lock_sleeps},
           {"spins_at", place(diagnosis.spins_at)},
           {"contended_at", place(diagnosis.contended_at)}};
 }

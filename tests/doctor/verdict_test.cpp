@@ -252,6 +252,13 @@ TEST(Verdict, ThreadsSleepInLocksThatNoCallTook_OwnLock) {
   EXPECT_EQ(found(made.verdict(&recorded)), "own-lock");
   made.experiment_.code.lock_sleepers = 0.1 * 4;
   EXPECT_EQ(found(made.verdict(&recorded)), "serial") << "a quarter of what idles";
+  made.experiment_.code.lock_sleeps = 0.9;
+  made.trials(0, [](Trial& trial) { trial.voluntary_switches = 50'000; });
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-lock") << "short sleeps, but many";
+  made.experiment_.code.lock_sleeps = 0.4;
+  EXPECT_EQ(found(made.verdict(&recorded)), "undecided") << "in locks or elsewhere";
+  made.experiment_.code.lock_sleeps = 0.1;
+  EXPECT_EQ(found(made.verdict(&recorded)), "serial") << "most of them are elsewhere";
   made.experiment_.code.lock_sleepers = 0.3 * 4;
   recorded.blocked_share = 0.1;
   EXPECT_EQ(found(made.verdict(&recorded)), "serial") << "they may be malloc's locks";
@@ -323,7 +330,7 @@ TEST(Verdict, LessMemoryWithFewerArenas_ArenaBloat) {
 // that.
 TEST(Verdict, FasterElsewhereButMallocIsIdle_NotTheAllocator) {
   Attribution recorded;
-  Made made = Made().takes(0, 1, 0.8).takes(1, 1, 0.8).takes(3, 1, 0.5).takes(4, 1, 0.5).copies(1);
+  Made made = Made().takes(0, 1, 0.8).takes(1, 1, 0.8).takes(2, 1, 0.8).takes(3, 1, 0.5).takes(4, 1, 0.5).copies(1);
   EXPECT_EQ(found(made.verdict()), "mixed") << "without a recording the trials decide";
   EXPECT_EQ(found(made.verdict(&recorded)), "own-sharing");
   made = Made().takes(0, 1, 0.4).takes(3, 1, 0.26).copies(1);
@@ -364,7 +371,7 @@ TEST(Verdict, ContendedLinesAndPaddingWasNotTried_Undecided) {
 TEST(Verdict, FasterAloneAsMuchAsOnAll_NotTheAllocator) {
   Attribution recorded;
   recorded.cpu_share = 0.6;
-  const Verdict verdict = Made().takes(0, 1, 0.8).takes(3, 0.6, 0.48).copies(1).verdict(&recorded);
+  const Verdict verdict = Made().takes(0, 1, 0.8).takes(2, 1, 0.8).takes(3, 0.6, 0.48).copies(1).verdict(&recorded);
   EXPECT_EQ(found(verdict), "own-sharing");
   ASSERT_TRUE(verdict.best_fix);
   EXPECT_NEAR(verdict.fixes[*verdict.best_fix].gain.value, 1.67, 0.1);
@@ -435,7 +442,8 @@ TEST(Verdict, BloatCostsSomeTime_StillArenaBloat) {
 TEST(Verdict, MuchMemoryAndALittleTime_ArenaBloat) {
   const auto found_with = [](double all) {
     const auto halve = [](Trial& trial) { trial.peak_rss_bytes /= 2; };
-    return std::string(found(Made().takes(0, 1, all).takes(1, 1, all).copies(1).trials(1, halve).verdict()));
+    return std::string(
+        found(Made().takes(0, 1, all).takes(1, 1, all).takes(2, 1, all).copies(1).trials(1, halve).verdict()));
   };
   EXPECT_EQ(found_with(0.3), "arena-bloat");
   EXPECT_EQ(found_with(0.6), "own-sharing") << "more than half of its time is lost";

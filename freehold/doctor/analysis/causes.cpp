@@ -27,6 +27,8 @@ constexpr double kGrowsAway = 0.3;        // of what another allocator saves: CP
 constexpr double kBloatIsKernel = 0.3;    // of what another allocator saves: the kernel's time for memory that is fetched
 constexpr double kMoreWorkIfShared = 0.25;  // of what is lost: CPU time beyond that on one CPU
 constexpr double kBesideIdleness = 0.5;     // of the idle CPUs: time in loops that spin, which is why others idle
+constexpr double kSleep_s = 20e-6;          // that a CPU idles at least when a thread goes to sleep and is woken
+constexpr double kSomeSleeps = 0.25;        // of all: so many in locks, and the others may be, too
 constexpr double kFaultingGain = 1.25;      // surely, with another allocator: page faults alone are worth a verdict
 
 using Costs = Resampled::Costs;
@@ -123,7 +125,7 @@ Cause Causes::own_cause(const Verdict& verdict) const {
   if (lock_time() >= kLockWaits * std::min(lost, 0.5)) return Cause::kOwnLock;
   if (is_faulting(rest)) return Cause::kOwnPageFaults;
   if (const auto seen = cause_in_code(lost, idle(1))) return *seen;
-  if (idle(1) >= kIdleShare * lost) return idles_for_locks(idle(1)) ? Cause::kOwnLock : Cause::kSerial;
+  if (idle(1) >= kIdleShare * lost) return cause_of_idleness(idle(1));
   if (idle(0) >= kIdleShare * lost) return Cause::kUndecided;
   const double capacity = median_of(*of_.all, &Trial::wall_s) * of_.all->setting.width();
   const bool did_more = more_work(0) >= kMoreWorkIfShared * lost * capacity;
@@ -139,11 +141,16 @@ double Causes::lock_time() const {
   return waits + std::max(0.0, more) / capacity;
 }
 
-// Threads that sleep in malloc's locks look the same.
-bool Causes::idles_for_locks(double idle) const {
-  if (of_.recorded != nullptr && of_.recorded->blocked_share >= kAsleepInMalloc) return false;
-  const double seen = of_.recorded != nullptr ? of_.recorded->lock_wait_share : 0;
-  return std::max(seen, of_.experiment.code.lock_sleepers / of_.all->setting.width()) >= kBesideIdleness * idle;
+// Threads that sleep in malloc's locks look the same. Of sleeps that are too short to be seen each costs the CPUs a while.
+Cause Causes::cause_of_idleness(double idle) const {
+  if (of_.recorded != nullptr && of_.recorded->blocked_share >= kAsleepInMalloc) return Cause::kSerial;
+  const CodeGrowth& code = of_.experiment.code;
+  const double wall = median_of(*of_.all, &Trial::wall_s), width = of_.all->setting.width();
+  const double sleeps = median_of(*of_.all, [](const Trial& trial) { return double(trial.voluntary_switches); });
+  const double asleep = sleeps * kSleep_s / (wall * width), enough = kBesideIdleness * idle;
+  const double recorded = of_.recorded != nullptr ? of_.recorded->lock_wait_share : 0;
+  if (std::max({recorded, code.lock_sleepers / width, code.lock_sleeps * asleep}) >= enough) return Cause::kOwnLock;
+  return code.lock_sleeps >= kSomeSleeps && asleep >= enough ? Cause::kUndecided : Cause::kSerial;
 }
 
 std::optional<Cause> Causes::cause_in_code(double lost, double idle) const {

@@ -36,8 +36,8 @@ class Causes {
  private:
   // Shares of the CPUs: threads wait for locks of the program's that the probe saw, the kernel's work for that included.
   [[nodiscard]] double lock_time() const;
-  // Whether the CPUs idle because threads sleep in locks, also those that no call told the probe of.
-  [[nodiscard]] bool idles_for_locks(double idle) const;
+  // Why CPUs idle: threads sleep in locks, also those that no call told the probe of, or too little runs at the same time.
+  [[nodiscard]] Cause cause_of_idleness(double idle) const;
   // What the program's instructions say: it spins in loops of its own, or writes lines that other threads write. CPUs idle
   // beside that when some threads are served before others.
   [[nodiscard]] std::optional<Cause> cause_in_code(double lost, double idle) const;

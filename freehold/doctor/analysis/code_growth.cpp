@@ -121,6 +121,7 @@ Instruction instruction_in(std::span<const std::uint8_t> code, std::size_t at) n
 CodeGrowth growth_between(const CodeSamples& alone, const CodeSamples& all, double factor) {
   CodeGrowth growth;
   growth.lock_sleepers = all.lock_sleepers;
+  growth.lock_sleeps = all.lock_sleeps;
   const double whole = total_of(all), whole_alone = total_of(alone);
   if (alone.samples < kFewSamples || all.samples < kFewSamples || factor <= 1) return growth;
   if (all.unknown_s > kMostUnknown * whole || alone.unknown_s > kMostUnknown * whole_alone) return growth;

@@ -52,11 +52,13 @@ struct CodeSamples {
   double unknown_s = 0;  // in code that no file has, as that of a just-in-time compiler
   std::size_t samples = 0;
   double lock_sleepers = 0;  // threads that slept until a lock was free, on the average of the run
+  double lock_sleeps = 0;    // share of all sleeps that were in locks, 0 to 1
   std::string maps;          // of the program, as in /proc/PID/maps
 };
 
 struct CodeGrowth {
   double lock_sleepers = 0;  // as in CodeSamples, of the run with many threads
+  double lock_sleeps = 0;    // the same
   bool known = false;        // enough samples were taken
   bool work_known = false;   // and enough of them were where work is done
   bool work_grows = false;   // each thread brings its own work

@@ -114,16 +114,17 @@ class Judge {
 
   // Whether it is known what the treatment saves on one CPU. Padding and fewer arenas ask about several threads alone.
   [[nodiscard]] bool is_known_alone(const Fix& fix) const {
-    return experiment_.variants[fix.variant].treatment != Treatment::kPeer || of_.cell(fix.variant, of_.alone->setting) != nullptr;
+    return experiment_.variants[fix.variant].treatment != Treatment::kPeer ||
+           of_.cell(fix.variant, of_.alone->setting) != nullptr;
   }
 
   // The treatment that the allocator's part is measured by: the one under which least is lost, of those that surely help.
   // What it saves on one CPU as well is no scaling. Unless threads meet in malloc, one that was tried there tells more.
   void choose_allocator(const Verdict& verdict) {
     if (of_.alone == nullptr) return;
-    const bool must_know_alone = !causes_.threads_meet_in_malloc() && std::ranges::any_of(verdict.fixes, [&](const Fix& fix) {
-      return fix.helps && is_known_alone(fix);
-    });
+    const bool must_know_alone =
+        !causes_.threads_meet_in_malloc() &&
+        std::ranges::any_of(verdict.fixes, [&](const Fix& fix) { return fix.helps && is_known_alone(fix); });
     double least = 0;
     for (const Fix& fix : verdict.fixes) {
       if (!fix.helps || (must_know_alone && !is_known_alone(fix))) continue;

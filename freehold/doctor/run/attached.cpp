@@ -168,12 +168,11 @@ class Watcher {
     }
   }
 
-  // "running", or "202 0x7f… 0x80 … stack-pointer program-counter": the call that it sleeps in.
   void look_at_sleepers() {
     std::size_t looked = 0;
     for (const pid_t thread : threads_of(pid_)) {
       if (++looked > kMostLooked) break;
-      const std::string call = content_of(folder_of(pid_) / "task" / std::to_string(thread) / "syscall");
+      const std::string call = sleeping_call_of(pid_, thread);
       if (call.empty()) continue;
       ++looks_;
       const std::size_t last = call.rfind(' ');

@@ -65,6 +65,7 @@ CodeSamples CodeSampler::samples() {
   CodeSamples samples;
   samples.maps = maps_;
   samples.lock_sleepers = lock_sleepers_.mean();
+  samples.lock_sleeps = lock_sleepers_.share_of_sleeps();
   std::vector<CodeMapping> mappings;
   for (const auto& [begin, mapping] : mappings_) mappings.push_back(mapping);
   const AllocatorCode allocators(mappings, "");

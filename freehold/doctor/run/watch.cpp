@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -105,6 +106,21 @@ std::vector<pid_t> threads_of(pid_t process) { return numbers_in(folder_of(proce
 std::string maps_of(pid_t process) {
   std::ifstream in(folder_of(process) / "maps");
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string sleeping_call_of(pid_t process, pid_t thread) {
+  std::ifstream in(folder_of(process) / "task" / std::to_string(thread) / "syscall");
+  std::string call;
+  std::getline(in, call);
+  return call;
+}
+
+std::uint64_t sleeps_of(pid_t process, pid_t thread) {
+  constexpr std::string_view kSleeps = "voluntary_ctxt_switches:";
+  std::ifstream in(folder_of(process) / "task" / std::to_string(thread) / "status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(kSleeps)) return std::strtoull(line.c_str() + kSleeps.size(), nullptr, 10);
+  return 0;
 }
 
 bool listens(pid_t root) {

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -18,6 +19,11 @@ namespace freehold::doctor {
 [[nodiscard]] std::vector<pid_t> threads_of(pid_t process);
 // The text of its /proc/PID/maps; empty: the same.
 [[nodiscard]] std::string maps_of(pid_t process);
+// The system call that a thread sleeps in, as /proc says it: "202 0x7f… 0x80 … stack-pointer program-counter"; "running".
+// Empty: it has ended, or may not be looked at.
+[[nodiscard]] std::string sleeping_call_of(pid_t process, pid_t thread);
+// How often a thread has gone to sleep of its own accord; 0 also if it has ended.
+[[nodiscard]] std::uint64_t sleeps_of(pid_t process, pid_t thread);
 // Whether a socket of the family's waits for connections: TCP or local.
 [[nodiscard]] bool listens(pid_t root);
 

@@ -4,7 +4,7 @@
 // Why:  an object of 40 bytes takes 48: most lines hold parts of two objects that belong to different threads. No
 // object is shared.
 //       `apart` asks malloc for 128 bytes more for each, and scales: so it is where malloc puts them.
-// Case neighbours_dealt: {n} close 600000
+// Case neighbours_dealt: {n} close 200000
 //   Truth: allocator-false-sharing
 //   Right: allocator-false-sharing
 // Case neighbours_dealt_apart: {n} apart 2400000

@@ -7,7 +7,7 @@
 //   Truth: own-lock
 //   Right: own-lock
 //   Build: -DLOCK=std::mutex
-// Case own_new_spin: {n} 20000000
+// Case own_new_spin: {n} 7000000
 //   Truth: own-lock
 //   Right: own-lock
 //   Build: -DLOCK=Spin

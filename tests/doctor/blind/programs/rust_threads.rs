@@ -15,7 +15,7 @@
 // Case rust_arc: arc {n} 40000000
 //   Truth: own-sharing
 //   Right: own-sharing
-// Case rust_neighbours: neighbours {n} 120000000
+// Case rust_neighbours: neighbours {n} 40000000
 //   Truth: allocator-false-sharing
 //   Right: allocator-false-sharing
 // Case rust_channel: channel {n} 12000000
