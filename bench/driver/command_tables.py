@@ -24,10 +24,14 @@ def table(header, lines):
     return "\n".join([row(header), "|---" * len(header) + "|", *map(row, lines)])
 
 
+def stored(name):
+    return f"[stored run](benchmarks/{name}.json)"
+
+
 def source(data, command, what):
-    about = data["machine"]
+    about, name = data["machine"], command.split()[1]
     return (f"`{command}`, {what}; {about['cpu_model']}, {about['cpus']} CPUs, {about['system']}, {about['libc']}; {data['date'][:10]}, "
-            f"medians of {data['settings']['repeat']} sets.")
+            f"medians of {data['settings']['repeat']} sets; {stored(name)}.")
 
 
 def rearm(data):
@@ -50,7 +54,7 @@ def timers(data):
     said = (f"The last two rows show the baseline: with {counts[-1]:,} timers the memory alone takes {baseline[counts[-1]] / baseline[counts[0]]:.0f} times as long as with "
             f"{counts[0]:,}. `TimerWheel` takes {min(over.values()):.2f} to {max(over.values()):.2f} times the baseline. The wheel for any thread is "
             f"{min(gains):.2f} to {max(gains):.1f} times as fast as libuv and Boost.Asio.")
-    return "\n".join([source(data, "freehold timers --tests rearm --large --loads alone", "nanoseconds of CPU time for a pair of cancel and set"), "",
+    return "\n".join([source(data, "freehold timers --timers wheel,wheel-any-thread,queue,libuv,asio,baseline --tests rearm --large --loads alone", "nanoseconds of CPU time for a pair of cancel and set"), "",
                       table(["armed timers", *(f"{n:,}" for n in counts)], lines), "", said])
 
 
@@ -79,7 +83,7 @@ def simulate(data):
     misses = [line(one, "misses") + flat[one["flat"]] for one in data["rows"]]
     locks = [line(one, "hand_overs") + "".join(f"{one['counts'][-1][what]:>10.3f}" for what in ("sleeps", "calls"))
              for one in data["rows"] if max(count["hand_overs"] for count in one["counts"]) > RARE]
-    return "\n".join([f"The output of `freehold simulate`, {data['date'][:10]}:", "", "```", "MISSES: lines that came from another core, or copies that had to go",
+    return "\n".join([f"The output of `freehold simulate`, {data['date'][:10]} ({stored('simulate')}):", "", "```", "MISSES: lines that came from another core, or copies that had to go",
                       heading + "  from 4 cores on", *misses, "```", "", "```", "LOCKS that came from another core", heading + f"{'sleeps':>10}{'calls':>10}", *locks, "```"])
 
 
@@ -103,7 +107,7 @@ def instructions(data):
 def startup(data):
     """The quickest first."""
     added, plain, about = sorted(data["added"].items(), key=lambda one: one[1]["ms"]), data["plain"], data["machine"]
-    return (f"`script/bench startup`, {data['rounds']} rounds; {about['processor']}, {about['cpus']} CPUs, kernel {about['kernel']}, {about['libc']}; {data['date']}.\n\n"
+    return (f"`script/bench startup`, {data['rounds']} rounds; {about['processor']}, {about['cpus']} CPUs, kernel {about['kernel']}, {about['libc']}; {data['date']}; {stored('startup')}.\n\n"
             + table([f"added to {plain['ms']:.2f} ms and {plain['kib']:,.0f} KiB by", "ms", "KiB"],
                     [[name_of(key, one), f"{one['ms']:.2f}", f"{one['kib']:,.0f}"] for key, one in added]) + not_measured(data))
 
@@ -116,9 +120,9 @@ def processes(data):
         rates = [one[name] for one in sets]
         ratios = [b / r for b, r in zip(base, rates)]
         lines.append([PROGRAMS.get(name, name.replace("Freehold", "the pool")), f"{stats.median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})",
-                      "–" if name == "Freehold" else f"{stats.median(ratios):.3g} times as many ({min(ratios):.3g} to {max(ratios):.3g})"])
+                      "–" if name == "Freehold" else f"{stats.median(ratios):.3g} ({min(ratios):.3g} to {max(ratios):.3g})"])
     trip, ratio = (stats.median([one[key] for one in trips]) for key in ("microseconds", "ratio"))
     about = data["machine"]
     return "\n".join([f"`script/bench processes`; {about['processor']}, {about['cpus']} CPUs, kernel {about['kernel']}, {about['libc']}; {data['date'][:10]}, medians of "
-                      f"{len(sets)} sets (least to greatest).", "", table(["", "tasks a second", "the pool does"], lines), "",
+                      f"{len(sets)} sets (least to greatest); {stored('processes')}.", "", table(["", "tasks a second", "the pool's tasks, divided by these"], lines), "",
                       f"One round trip takes {trip:.1f} µs, {ratio:.2f} times a bare futex ping-pong between two processes of the same run."])

@@ -128,7 +128,7 @@ def keep(name, data):
 
 SUBCOMMANDS = {  # of the freehold command, whose JSON is stored as it is
     "pools": ["--threads", "1", "--tests", "single,random,short,long", "--repeat", "9"],
-    "timers": ["--tests", "rearm", "--large", "--loads", "alone"],
+    "timers": ["--timers", "wheel,wheel-any-thread,queue,libuv,asio,baseline", "--tests", "rearm", "--large", "--loads", "alone"],
     "simulate": [],
 }
 
