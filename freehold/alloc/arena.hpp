@@ -36,6 +36,7 @@
 #include "freehold/alloc/budget.hpp"
 #include "freehold/alloc/chunk_pool.hpp"
 #include "freehold/alloc/due.hpp"
+#include "freehold/alloc/live_figures.hpp"
 #include "freehold/alloc/run_cache.hpp"
 #include "freehold/alloc/size_classes.hpp"
 #include "freehold/alloc/span.hpp"
@@ -237,6 +238,18 @@ class Arena {
   // --- for statistics and tests --------------------------------------------------------------------------------------
 
   [[nodiscard]] const ArenaCounters<A>& counters() const noexcept { return counters_; }
+  // Calls f(figure, its atomic), or f(figure, the first, how many, bytes from one to the next).
+  template <class F>
+  void for_each_live_figure(F&& f) const noexcept {
+    budget_.for_each_live_figure(f);
+    f(LiveFigure::kRunBytes, shards_[0].budget.runs, kShards, sizeof(Shard));
+    f(LiveFigure::kFreeDirtyBytes, shards_[0].budget.dirty, kShards, sizeof(Shard));
+    f(LiveFigure::kPurgedBytes, counters_.purged_bytes);
+    f(LiveFigure::kPurgeCalls, counters_.purge_calls);
+    f(LiveFigure::kSpanClaims, counters_.span_claims);
+    f(LiveFigure::kSpanReturns, counters_.span_returns);
+    f(LiveFigure::kLimitBytes, limit_);
+  }
   [[nodiscard]] std::uint64_t lock_waits() const noexcept {
     return grow_lock_.waits().count() + purge_lock_.waits().count();
   }

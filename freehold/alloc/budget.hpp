@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "freehold/alloc/live_figures.hpp"
 #include "freehold/base/bits.hpp"
 #include "freehold/sync/atomics.hpp"
 
@@ -114,6 +115,15 @@ class Budget {
   };
   [[nodiscard]] Figures figures() const noexcept {
     return {get(live_), get(class_spans_), get(returned_), get(dirty_), get(runs_), get(direct_), get(kept_)};
+  }
+  // Calls f(figure, its counter) for those that readers outside the process may want.
+  template <class F>
+  void for_each_live_figure(F&& f) const noexcept {
+    f(LiveFigure::kSlotBytes, live_);
+    f(LiveFigure::kClassSpanBytes, class_spans_);
+    f(LiveFigure::kReturnedBytes, returned_);
+    f(LiveFigure::kRunBytes, runs_);
+    f(LiveFigure::kFreeDirtyBytes, dirty_);
   }
   // Of what the last search left, so much can go back by now.
   void not_stuck(std::int64_t bytes) noexcept { stuck_.fetch_sub(bytes, std::memory_order_relaxed); }

@@ -24,6 +24,7 @@
 
 #include "freehold/alloc/arena.hpp"
 #include "freehold/alloc/direct_blocks.hpp"
+#include "freehold/alloc/live_figures.hpp"
 #include "freehold/alloc/metadata.hpp"
 #include "freehold/alloc/stats.hpp"
 #include "freehold/alloc/thread_cache.hpp"
@@ -134,6 +135,15 @@ class Core {
   }
   [[nodiscard]] bool limit_was_met() const noexcept { return arena_.limit_was_met(); }
   void stats(Stats& out) noexcept;
+  // See Arena::for_each_live_figure(). Takes no lock, reads none of them.
+  template <class F>
+  void for_each_live_figure(F&& f) const noexcept {
+    arena_.for_each_live_figure(f);
+    direct_.for_each_live_figure(f);
+    f(LiveFigure::kThreads, threads_);
+    f(LiveFigure::kLateFrees, late_frees_);
+    f(LiveFigure::kCacheRoomBytes, budget_);
+  }
 
   // For fork: whether no thread but the owner of `mine` has marked itself as inside.
   [[nodiscard]] bool others_are_outside(const Cache* mine) noexcept {

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "freehold/alloc/budget.hpp"
+#include "freehold/alloc/live_figures.hpp"
 #include "freehold/alloc/metadata.hpp"
 #include "freehold/base/bits.hpp"
 #include "freehold/os/pages.hpp"
@@ -59,6 +60,12 @@ class DirectBlocks {
   [[nodiscard]] bool keeps_some() const noexcept { return kept_count_.load(std::memory_order_relaxed) != 0; }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t kept_bytes() const noexcept { return kept_bytes_.load(std::memory_order_relaxed); }
+  // See Budget::for_each_live_figure().
+  template <class F>
+  void for_each_live_figure(F&& f) const noexcept {
+    f(LiveFigure::kDirectBytes, live_bytes_);
+    f(LiveFigure::kKeptBytes, kept_bytes_);
+  }
   [[nodiscard]] std::size_t metadata_bytes() const noexcept { return metadata_.mapped_bytes() + bucket_bytes_; }
   [[nodiscard]] Lock& lock() noexcept { return lock_; }
 

@@ -10,6 +10,8 @@
 #include <cstdlib>
 
 #include "freehold/alloc/engine_state.hpp"
+#include "freehold/alloc/live_figures.hpp"
+#include "freehold/base/check.hpp"
 #include "freehold/os/memory_file.hpp"
 
 namespace freehold::alloc::engine {
@@ -36,6 +38,21 @@ namespace {
   const std::size_t memory = std::min(os::physical_memory_bytes(), kMost);
   s.capacity_bytes = std::clamp(std::bit_ceil(memory) * 8, std::size_t{1} << 36, kMost);
   return s;
+}
+
+// Written once, read by nobody in this process.
+[[gnu::used]] constinit LiveDirectory g_live{};
+
+// For readers outside the process; see live_figures.hpp.
+void publish_live_figures() noexcept {
+  g_live.version = kLiveVersion;
+  g_core.for_each_live_figure([](LiveFigure figure, const auto& first, std::size_t count = 1, std::size_t stride = 0) {
+    FREEHOLD_ASSERT(g_live.count < kMostLiveEntries);
+    g_live.entries[g_live.count++] = {figure, sizeof first, static_cast<std::uint32_t>(count),
+                                      static_cast<std::uint32_t>(stride), reinterpret_cast<std::uintptr_t>(&first)};
+  });
+  for (unsigned half = 0; half < 2; ++half)
+    g_live.mark[half].store(live_mark(half, reinterpret_cast<std::uintptr_t>(&g_live)), std::memory_order_release);
 }
 
 void write_stats_at_exit() noexcept {
@@ -73,6 +90,7 @@ bool start() noexcept {
     g_key = kNoKey;  // before any thread can have a cache; allocates nothing
   g_base = g_core.arena().base();
   g_span_classes = g_core.arena().span_classes();
+  publish_live_figures();
   g_start.store(Start::kReady, std::memory_order_release);
   return true;
 }
