@@ -19,6 +19,8 @@ using freehold::doctor::AttachNote;
 using freehold::doctor::AttachRefusal;
 using freehold::doctor::Estimate;
 using freehold::doctor::HotFunction;
+using freehold::doctor::LiveFigure;
+using freehold::doctor::LiveFigures;
 using nlohmann::ordered_json;
 
 constexpr std::size_t kWidth = 100;
@@ -77,6 +79,53 @@ void add_rows(const Attached& of, unsigned cpus, std::string& out) {
   if (of.swapped_bytes > 0) memory += fmt::format(", {} swapped out", bytes_text(of.swapped_bytes));
   if (of.freehold_bytes > 0) memory += fmt::format(", {} of it Freehold's", bytes_text(of.freehold_bytes));
   row("memory", memory);
+}
+
+// What there is, in its order.
+std::string held_text(const LiveFigures& held) {
+  std::string out = "\nHELD by Freehold, by its own figures\n";
+  const auto row = [&](std::string_view name, LiveFigure figure, auto&& in_words) {
+    if (const auto value = held[figure]) out += fmt::format("  {:<34}{}\n", name, in_words(*value));
+  };
+  const auto count = [](std::uint64_t n) { return count_text(static_cast<double>(n)); };
+  row("slots up to 32 KiB, used or cached", LiveFigure::kSlotBytes, bytes_text);
+  row("spans that these lie in", LiveFigure::kClassSpanBytes, [&](std::uint64_t bytes) {
+    const auto returned = held[LiveFigure::kReturnedBytes].value_or(0);
+    return bytes_text(bytes) + (returned > 0 ? fmt::format(", {} of it given back", bytes_text(returned)) : "");
+  });
+  row("blocks above 32 KiB", LiveFigure::kRunBytes, bytes_text);
+  row("blocks with a mapping each", LiveFigure::kDirectBytes, bytes_text);
+  row("free, not given back yet", LiveFigure::kFreeDirtyBytes,
+      [&](std::uint64_t bytes) { return bytes_text(bytes + held[LiveFigure::kKeptBytes].value_or(0)); });
+  row("given back since the start", LiveFigure::kPurgedBytes, [&](std::uint64_t bytes) {
+    const auto calls = held[LiveFigure::kPurgeCalls].value_or(0);
+    return bytes_text(bytes) + (calls > 0 ? fmt::format(", in {} system calls", count(calls)) : "");
+  });
+  row("threads with a cache", LiveFigure::kThreads, count);
+  row("room left in the caches' budget", LiveFigure::kCacheRoomBytes, bytes_text);
+  row("limit", LiveFigure::kLimitBytes,
+      [](std::uint64_t bytes) { return bytes == 0 ? std::string("none") : bytes_text(bytes); });
+  return out;
+}
+
+ordered_json json_of(const std::optional<LiveFigures>& held) {
+  if (!held) return nullptr;
+  const LiveFigures& of = *held;
+  return {{"slot_bytes", or_null(of[LiveFigure::kSlotBytes])},
+          {"class_span_bytes", or_null(of[LiveFigure::kClassSpanBytes])},
+          {"returned_bytes", or_null(of[LiveFigure::kReturnedBytes])},
+          {"run_bytes", or_null(of[LiveFigure::kRunBytes])},
+          {"free_dirty_bytes", or_null(of[LiveFigure::kFreeDirtyBytes])},
+          {"direct_bytes", or_null(of[LiveFigure::kDirectBytes])},
+          {"kept_bytes", or_null(of[LiveFigure::kKeptBytes])},
+          {"purged_bytes", or_null(of[LiveFigure::kPurgedBytes])},
+          {"purge_calls", or_null(of[LiveFigure::kPurgeCalls])},
+          {"span_claims", or_null(of[LiveFigure::kSpanClaims])},
+          {"span_returns", or_null(of[LiveFigure::kSpanReturns])},
+          {"threads", or_null(of[LiveFigure::kThreads])},
+          {"late_frees", or_null(of[LiveFigure::kLateFrees])},
+          {"limit_bytes", or_null(of[LiveFigure::kLimitBytes])},
+          {"cache_room_bytes", or_null(of[LiveFigure::kCacheRoomBytes])}};
 }
 
 std::string text_of(const AttachNote& note) {
@@ -139,10 +188,14 @@ std::vector<std::string> unknown_of(const Attached& of) {
       "Whether another malloc, or more CPUs, would make it faster: that takes trials. freehold doctor -- PROGRAM does them.",
       "Which places of the program allocate, who frees what, and what shares cache lines: that takes a probe from the "
       "start."};
-  if (of.is_freehold)
+  if (of.held)
     unknown.emplace_back(
-        "What Freehold holds and why: it tells that at the end, to freehold run --stats; a running process has no door for "
-        "it.");
+        "What Freehold holds in each size class, and how much of it caches hold: freehold run --stats tells the classes at "
+        "the end.");
+  else if (of.is_freehold)
+    unknown.emplace_back(
+        "What Freehold holds: the process ended, its memory may not be read (kernel.yama.ptrace_scope; root may), or its "
+        "Freehold is of another version. freehold run --stats tells it at the end.");
   if (!of.malloc_calls_per_s)
     unknown.emplace_back("How often it allocates: --count-calls counts for a moment, and slows it down meanwhile.");
   return unknown;
@@ -160,6 +213,7 @@ std::string text_of(const AttachedReport& report) {
     out +=
         fmt::format("  {:>4}  {}\n", percent_text(function.share).starts_with("less") ? "<1%" : percent_text(function.share),
                     printable(function.text).substr(0, kWidth - 8));
+  if (of.held) out += held_text(*of.held);
   out += "\nWHAT CANNOT BE KNOWN from outside\n" + list_of(unknown_of(of), kWidth);
   std::vector<std::string> notes = report.notes;
   if (of.has_ended) notes.emplace_back("The process ended meanwhile.");
@@ -195,6 +249,7 @@ ordered_json json_of(const AttachedReport& report) {
           {"freehold_bytes", of.freehold_bytes},
           {"malloc_file", text_or_null(of.malloc_file)},
           {"is_freehold", of.is_freehold},
+          {"held", json_of(of.held)},
           {"own_allocators", of.own_allocators},
           {"samples", of.samples},
           {"in_malloc", json_of(of.in_malloc)},

@@ -55,6 +55,8 @@ TEST(DoctorAttach, RunningProgram_SaidAndUnharmed) {
   DoctorSchema check(FREEHOLD_DOCTOR_ATTACH);
   check.value("attached", report, "attached");
   EXPECT_EQ(report.at("pid"), program.pid());
+  EXPECT_TRUE(report.at("held").is_null());
+  EXPECT_EQ(ended.out.find("HELD by Freehold"), std::string::npos) << ended.out;
   EXPECT_GE(report.at("threads"), 2);
   EXPECT_GT(report.at("user_s"), 0);
   EXPECT_NE(report.at("malloc_file").get<std::string>().find("libc.so"), std::string::npos);
@@ -77,6 +79,15 @@ TEST(DoctorAttach, UnderFreehold_IsNamed) {
   const json report = json::parse(ended.out);
   EXPECT_EQ(report.at("is_freehold"), true) << report;
   EXPECT_NE(ended.err.find("freehold run --stats"), std::string::npos) << ended.err;
+  DoctorSchema check(FREEHOLD_DOCTOR_ATTACH);
+  check.value("attached", report, "attached");
+  const json& held = report.at("held");
+  ASSERT_FALSE(held.is_null()) << report;
+  EXPECT_NE(ended.err.find("HELD by Freehold"), std::string::npos) << ended.err;
+  EXPECT_GE(held.at("threads"), 2);
+  EXPECT_GT(held.at("span_claims"), 0);
+  EXPECT_GE(held.at("class_span_bytes"), 65'536);
+  EXPECT_EQ(held.at("limit_bytes"), 0);
 }
 
 TEST(DoctorAttach, CountedCalls_AreMany) {

@@ -116,7 +116,11 @@ class Watcher {
     const Totals after = totals_of(pid_);
     of_.has_ended = after.threads == 0;
     of_.signal = caller_.signal();
-    if (!of_.has_ended) add_totals(before, after);
+    if (!of_.has_ended) {
+      add_totals(before, after);
+      of_.held = read_live_figures(pid_, maps_of(pid_));  // libraries may have come meanwhile
+      of_.is_freehold = of_.is_freehold || of_.held.has_value();
+    }
     if (of_.settings.count_calls && of_.signal == 0 && !of_.has_ended) count_calls();
     add_shares();
     return std::move(of_);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "freehold/doctor/analysis/verdict.hpp"
+#include "freehold/doctor/run/live_figures.hpp"
 
 namespace freehold::doctor {
 
@@ -66,6 +67,7 @@ struct Attached {
 
   std::string malloc_file;  // empty: unknown
   bool is_freehold = false;
+  std::optional<LiveFigures> held;  // by Freehold, at the end; none: see read_live_figures()
   std::vector<std::string> own_allocators;
 
   std::uint64_t samples = 0;
