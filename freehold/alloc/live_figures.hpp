@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Where the engine's figures lie, for readers outside the process: they read them from its memory while it runs, without
 // stopping or signalling it. Only figures that the engine keeps as relaxed atomics anyway: the directory is filled once at
-// the start, and no malloc or free knows of it. What takes a lock or a walk (size classes, chunks, metadata) is not here;
-// Core::stats() has it.
+// the start, and no malloc or free knows of it. Figures that take a lock or a walk (size classes, chunks, metadata) are not
+// here; Core::stats() has them.
 //
 // A reader finds the directory by its mark in the writable data of the program or of libfreehold.so. The mark depends on the
 // directory's address: no copy of it and no constant in a file looks like one.
