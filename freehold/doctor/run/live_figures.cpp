@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "freehold/doctor/analysis/memory_map.hpp"
@@ -112,7 +113,7 @@ std::optional<LiveFigures> read_live_figures(pid_t pid, const std::string& maps,
   // Not files of data that are mapped: looking would read them.
   const std::set<std::string> files = files_of(code_mappings(maps));
   std::erase_if(mappings, [&files](const DataMapping& mapping) { return !files.contains(mapping.file); });
-  std::ranges::stable_sort(mappings, {}, rank);
+  std::ranges::sort(mappings, {}, [&rank](const DataMapping& mapping) { return std::pair(rank(mapping), mapping.begin); });
   Reader reader(pid, most_bytes);
   for (const DataMapping& mapping : mappings)
     if (auto figures = reader.find_in(mapping)) return figures;
