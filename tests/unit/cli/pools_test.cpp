@@ -99,7 +99,7 @@ Job job_with(Trial test, Context context, std::uint32_t threads = 1) {
           .threads = threads,
           .operations = 5000,
           .slot_bytes = 12,
-          .milliseconds = 1000};
+          .milliseconds = 20'000};
 }
 
 std::vector<void*> free_slots_after_preparing(const Job& job) {
