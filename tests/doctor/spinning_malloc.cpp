@@ -63,9 +63,9 @@ class Lock {
 }  // namespace
 
 extern "C" {
-[[gnu::noinline]] void* malloc(std::size_t bytes) { return take(bytes); }
+[[gnu::noinline, gnu::visibility("default")]] void* malloc(std::size_t bytes) { return take(bytes); }
 
-[[gnu::noinline]] void free(void* memory) {
+[[gnu::noinline, gnu::visibility("default")]] void free(void* memory) {
   if (memory == nullptr) return;
   auto* const block = reinterpret_cast<Block*>(static_cast<unsigned char*>(memory) - kHeader);
   std::size_t of = 0;
