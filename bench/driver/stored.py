@@ -6,6 +6,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 from . import again, articles_table, command_tables, floors_table, heaps_table, latency_table, machine, peers, report, stats
 from .pools import built_command
@@ -14,11 +15,17 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 STORE = ROOT / "docs" / "benchmarks"
 
 
+def in_lines(value):
+    """One line for each element of a list."""
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(f"  {json.dumps(one)}" for one in value) + "\n ]"
+    return json.dumps(value)
+
 
 def dumps(data):
-    """One line for each row under each malloc: a diff shows what changed, and the file stays small."""
-    if "rows" not in data:
-        return json.dumps(data, indent=1) + "\n"
+    """One line for each row under each malloc, or for each series: a diff shows what changed, and the file stays small."""
+    if not isinstance(data.get("rows"), dict):
+        return "{\n" + ",\n".join(f" {json.dumps(key)}: {in_lines(value)}" for key, value in data.items()) + "\n}\n"
     head = {key: value for key, value in data.items() if key != "rows"}
     rows = []
     for name, about in data["rows"].items():
@@ -120,13 +127,18 @@ def write_tables():
             text.write_text(between_marks(text.read_text(), mark, show(run)))
 
 
+def without_samples(data):
+    """What the freehold command wrote, without the single measurements that its medians and spreads were made of."""
+    return {**data, **({"series": [{key: value for key, value in one.items() if key != "samples"} for one in data["series"]]} if "series" in data else {})}
+
+
 def keep(name, data):
     STORE.mkdir(exist_ok=True)
     (STORE / f"{name}.json").write_text(dumps(data))
     write_tables()
 
 
-SUBCOMMANDS = {  # of the freehold command, whose JSON is stored as it is
+SUBCOMMANDS = {  # of the freehold command, whose JSON is stored
     "pools": ["--threads", "1", "--tests", "single,random,short,long", "--repeat", "9"],
     "timers": ["--timers", "wheel,wheel-any-thread,queue,libuv,asio,baseline", "--tests", "rearm", "--large", "--loads", "alone"],
     "simulate": [],
@@ -140,10 +152,12 @@ def run_all():
             print(f"script/bench {' '.join(command)} failed: docs/benchmarks holds its last good run", file=sys.stderr)
             return 1
     for name, options in SUBCOMMANDS.items():
-        if subprocess.run([built_command(), name, *options, "--json", STORE / f"{name}.json"], check=False).returncode != 0:
-            print(f"freehold {name} {' '.join(options)} failed", file=sys.stderr)
-            return 1
-    write_tables()
+        with tempfile.TemporaryDirectory(prefix="freehold-bench-") as folder:
+            result = pathlib.Path(folder) / f"{name}.json"
+            if subprocess.run([built_command(), name, *options, "--json", result], check=False).returncode != 0:
+                print(f"freehold {name} {' '.join(options)} failed", file=sys.stderr)
+                return 1
+            keep(name, without_samples(json.loads(result.read_text())))
     return 0
 
 

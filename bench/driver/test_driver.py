@@ -179,6 +179,13 @@ class Stored(unittest.TestCase):
         data = {"machine": {"cpus": 2}, "rows": {"a": {"summary": "s", "runs": {"p": {"times": [1]}, "q": {"times": []}}}, "b": {"runs": {"p": {}}}}}
         self.assertEqual(json.loads(stored.dumps(data)), data)
 
+    def test_WithoutSamples_MediansAreKept_OneLineEach(self):
+        data = {"date": "2026", "series": [{"ns": 1.5, "spread": 0.1, "samples": [1, 2]}, {"ns": 2, "spread": 0, "samples": []}]}
+        kept = stored.without_samples(data)
+        self.assertEqual(kept["series"], [{"ns": 1.5, "spread": 0.1}, {"ns": 2, "spread": 0}])
+        self.assertEqual(json.loads(stored.dumps(kept)), kept)
+        self.assertEqual(stored.dumps(kept).count("\n"), 7)
+
     def test_Documents_Tables_AreThoseOfTheStoredRuns(self):
         self.assertEqual(stored.main(["--check"]), 0)
 
