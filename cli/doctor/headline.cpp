@@ -35,7 +35,7 @@ std::string own_lock(const Diagnosis& diagnosis) {
   else if (diagnosis.spins_at)
     text += ", in a loop that spins: " + short_text(*diagnosis.spins_at);
   else if (diagnosis.experiment.code.lock_sleepers > 0)
-    text += ", which no call of its own takes: one inside a library, such as the lock of a stdio stream";
+    text += ", which the probe does not see: made by hand, or inside a library, such as the lock of a stdio stream";
   return text + '.';
 }
 

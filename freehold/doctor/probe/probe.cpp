@@ -85,21 +85,27 @@ inline void end(void* block) noexcept {
   sampled_free(call, block);
 }
 
+// Of a process that ends without its destructors, as children of fork do. Looked up before: signal handlers call it, and
+// children of a fork at which another thread was in the loader.
+using Exit = void(int);
+constinit Exit* g_exit = nullptr;
 // A process may wait for locks, or fork, before its first allocation, or without one.
-[[gnu::constructor]] void begin_of_process() { static_cast<void>(ready()); }
+[[gnu::constructor]] void begin_of_process() {
+  g_exit = reinterpret_cast<Exit*>(dlsym(RTLD_NEXT, "_exit"));
+  static_cast<void>(ready());
+}
 [[gnu::destructor]] void end_of_process() { finish(); }
 
-// A process that ends without its destructors, as children of fork do. Pre: `name` is a function that ends it.
-[[noreturn]] void end_by(const char* name, int status) noexcept {
+[[noreturn]] void end_by_exit(int status) noexcept {
   finish();
-  reinterpret_cast<void (*)(int)>(dlsym(RTLD_NEXT, name))(status);
+  g_exit(status);
   __builtin_unreachable();
 }
 
 }  // namespace
 
-FREEHOLD_EXPORT void _exit(int status) { end_by("_exit", status); }
-FREEHOLD_EXPORT void _Exit(int status) noexcept { end_by("_Exit", status); }
+FREEHOLD_EXPORT void _exit(int status) { end_by_exit(status); }
+FREEHOLD_EXPORT void _Exit(int status) noexcept { end_by_exit(status); }
 
 FREEHOLD_EXPORT void* malloc(std::size_t bytes) {
   if (!ready()) [[unlikely]]

@@ -143,19 +143,25 @@ void leave(void* leaving) noexcept {
   thread.inside = false;
 }
 
-void before_fork() { g_file.lock.lock(); }
-void after_fork_in_parent() { g_file.lock.unlock(); }
+// Nothing is recorded meanwhile: a signal handler that ends the process would wait for the lock of its own thread.
+void before_fork() {
+  t_thread.inside = true;
+  g_file.lock.lock();
+}
+void after_fork_in_parent() {
+  g_file.lock.unlock();
+  t_thread.inside = false;
+}
 void after_fork_in_child() {
   g_file.lock.unlock();
   Thread& thread = t_thread;
-  const bool was_inside = std::exchange(thread.inside, true);
   const auto parent = g_file.header->pid;
   os::MappedFile::unmap(g_file.header, kExtentBytes);
   ::close(g_file.fd);
   g_file.generation.fetch_add(1, std::memory_order_relaxed);
   g_file.is_on.store(open_file(parent), std::memory_order_relaxed);
   thread.id = 0;  // the next entry begins its record
-  thread.inside = was_inside;
+  thread.inside = false;
 }
 
 int find_own_code(dl_phdr_info* object, std::size_t, void*) {
