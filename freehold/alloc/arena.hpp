@@ -64,6 +64,7 @@ class Arena {
   static constexpr std::size_t kSpanBytes = std::size_t{1} << kSpanShift;
   static constexpr unsigned kChunkSpans = Config::kChunkSpans;
   static constexpr std::size_t kChunkBytes = kSpanBytes * kChunkSpans;
+  static constexpr std::size_t kManyChunks = 64;  // of fewer that the process may map, each is dear
   static constexpr unsigned kPagesPerSpan = kSpanBytes / Config::kPageBytes;
   // A WordIndex numbers 2^26 spans.
   static constexpr std::size_t kMaxCapacityBytes = kSpanBytes << 26;
@@ -177,7 +178,7 @@ class Arena {
   // Adds what else is free in the chunk. Returns whether there was something.
   bool reserve(Reserved& to) noexcept;
   // Whether a thread should keep the free spans around a run: not around a large one, of which a thread uses few; not where
-  // memory is locked, and a chunk costs all of it; and not under a limit, which asks for each clean span.
+  // chunks are dear; and not under a limit, which asks for each clean span.
   [[nodiscard]] bool is_worth_reserving(SpanIndex i) const noexcept;
   // Gives back what the caller keeps there. Returns the address of a run that was freed twice; null: none.
   [[nodiscard]] const void* unreserve(Reserved& from, std::uint64_t now) noexcept;
@@ -407,8 +408,8 @@ class Arena {
   typename A::template atomic<bool> something_due_{false};
   typename A::template atomic<bool> some_huge_{false};  // huge pages were asked for since they were forbidden
   typename A::template atomic<bool> limit_was_met_{false};
-  typename A::template atomic<bool> memory_is_locked_{false};  // new chunks are wholly resident
-  typename A::template atomic<unsigned> shard_mask_{0};        // the shards in use, less one
+  typename A::template atomic<bool> chunks_are_dear_{false};  // locked memory, or few addresses
+  typename A::template atomic<unsigned> shard_mask_{0};       // the shards in use, less one
 
   // Under purge_lock_.
   alignas(base::kCacheLine) Lock purge_lock_;

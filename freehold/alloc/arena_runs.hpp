@@ -58,7 +58,7 @@ bool Arena<A, Config, Pages>::resize_run(SpanIndex first, std::uint32_t pages, s
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::is_worth_reserving(SpanIndex i) const noexcept {
   // Relaxed, all of it: the kind of a chunk in use does not change, the others are hints.
-  if (memory_is_locked_.load(std::memory_order_relaxed) || limit() != 0) return false;
+  if (chunks_are_dear_.load(std::memory_order_relaxed) || limit() != 0) return false;
   if (spans_of(run_pages(i)) > kChunkSpans / 2) return false;
   const auto& chunk = chunks_.chunk(i / kChunkSpans);
   return chunk.kind.load(std::memory_order_relaxed) == ChunkKind::kRuns && chunk.free.load(std::memory_order_relaxed) != 0;

@@ -106,9 +106,11 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned cpu) noexcept {
     if (space_.map_memory(std::size_t{c} * kChunkBytes, kChunkBytes)) break;
     if (errno != EEXIST) return false;
   }
-  // Under mlockall() a chunk costs all of its memory at once: CPUs share chunks then.
-  if (pages_->is_resident(reinterpret_cast<void*>(address(static_cast<SpanIndex>(end - 1)))))
-    memory_is_locked_.store(true, std::memory_order_relaxed);
+  // Under mlockall() a chunk costs all of its memory at once, and under a small limit of addresses a large part of what
+  // there is, thread stacks included: CPUs share chunks then.
+  if (pages_->is_resident(reinterpret_cast<void*>(address(static_cast<SpanIndex>(end - 1)))) ||
+      pages_->address_limit() / kChunkBytes < kManyChunks)
+    chunks_are_dear_.store(true, std::memory_order_relaxed);
   advise_chunk(c, kind, extent.chunks == 0);
   if (settings_.prefault) pages_->populate(reinterpret_cast<void*>(address(c * kChunkSpans)), kChunkBytes);
   ++extent.next;
@@ -161,7 +163,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 TakenSpans Arena<A, Config, Pages>::take_or_reuse(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard,
                                                   bool reuse) noexcept {
   const auto cpu = static_cast<unsigned>(&shard - shards_);
-  const bool anywhere = memory_is_locked_.load(std::memory_order_relaxed);
+  const bool anywhere = chunks_are_dear_.load(std::memory_order_relaxed);
   const TakenSpans t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
   if (!reuse || t.dirty != 0) return t;
   const SpanIndex i = reclaim_empty_span(0);
@@ -178,7 +180,7 @@ TakenSpans Arena<A, Config, Pages>::take_or_grow(ChunkKind kind, unsigned n, uns
   const sync::Guard guard(grow_lock_);
   for (unsigned i = 0; i < kTries; ++i) {
     // Another thread may have grown while we waited.
-    const bool anywhere = memory_is_locked_.load(std::memory_order_relaxed);
+    const bool anywhere = chunks_are_dear_.load(std::memory_order_relaxed);
     const TakenSpans t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
     if (t.first != kNoSpan) return t;
     if (!grow(kind, cpu)) break;

@@ -167,7 +167,7 @@ std::size_t page_bytes() noexcept {
   return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));  // no system call: glibc knows it
 }
 
-std::size_t address_space_limit() noexcept {
+std::size_t Pages::address_limit() noexcept {
   std::size_t limit = SIZE_MAX;
   for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
     rlimit r{};

@@ -24,6 +24,7 @@ concept PageSource = requires(P& p, void* address, std::size_t bytes, unsigned a
   { p.populate(address, bytes) } -> std::same_as<void>;
   { p.name(address, bytes, name) } -> std::same_as<void>;
   { p.is_resident(address) } -> std::same_as<bool>;
+  { p.address_limit() } -> std::same_as<std::size_t>;
 };
 
 struct Pages {
@@ -56,6 +57,8 @@ struct Pages {
   // Whether the page at `address`, the start of a page, is in memory. Right after map_at(): whether new mappings are locked
   // there (mlockall with MCL_FUTURE).
   static bool is_resident(void* address) noexcept;
+  // The smaller of RLIMIT_AS and RLIMIT_DATA in bytes; SIZE_MAX when neither limits.
+  static std::size_t address_limit() noexcept;
 
   // For pools, which reserve the address space that they may grow into. `bytes`, aligned to `alignment`, without access;
   // null if there is none.
@@ -75,8 +78,6 @@ inline constexpr std::size_t kLargestPageBytes = 4096;
 #else
 inline constexpr std::size_t kLargestPageBytes = 64 * 1024;
 #endif
-// The smaller of RLIMIT_AS and RLIMIT_DATA in bytes; SIZE_MAX when neither limits.
-[[nodiscard]] std::size_t address_space_limit() noexcept;
 [[nodiscard]] std::size_t physical_memory_bytes() noexcept;
 
 }  // namespace freehold::os

@@ -37,6 +37,7 @@ class CountedPages {
   void populate(void*, std::size_t) noexcept {}
   void name(void*, std::size_t, const char*) noexcept {}
   bool is_resident(void*) noexcept { return false; }
+  std::size_t address_limit() noexcept { return SIZE_MAX; }
 
   [[nodiscard]] const std::vector<Mapping>& mappings() const noexcept { return mappings_; }
 

@@ -63,6 +63,14 @@ TEST(Limits, SmallProgramsUnderUlimit_Work) {
     }
 }
 
+// The stacks of threads need addresses, too: what one thread's blocks are given beforehand must not be all that there is.
+TEST(Limits, ThreadsUnderASmallUlimit_AllStart) {
+  constexpr int kRuns = 20;  // which thread is first is chance
+  Command command = scenario({"lifecycle_smoke"});
+  command.limits = {{RLIMIT_AS, 64 * kMiB}};
+  for (int i = 0; i < kRuns; ++i) expect_passes(command);
+}
+
 // Strict overcommit concerns the whole machine, so it is asked for: FREEHOLD_TEST_OVERCOMMIT=1, as root, nothing else
 // running.
 class StrictOvercommit {

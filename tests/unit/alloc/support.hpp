@@ -121,6 +121,7 @@ class FakePages {
     (void)allowed(kName);
   }
   bool is_resident(void*) noexcept { return locked_; }
+  std::size_t address_limit() noexcept { return SIZE_MAX; }
 
  private:
   [[nodiscard]] bool allowed(Kind kind) noexcept {

@@ -322,7 +322,7 @@ TEST(AddressSpaceLimit, Unlimited_IsTheLargestSize) {
   ::getrlimit(RLIMIT_AS, &as);
   ::getrlimit(RLIMIT_DATA, &data);
   if (as.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY) GTEST_SKIP() << "this shell is limited";
-  EXPECT_EQ(address_space_limit(), SIZE_MAX);
+  EXPECT_EQ(Pages::address_limit(), SIZE_MAX);
 }
 
 // In a child, since limits stay.
@@ -336,10 +336,10 @@ TEST(AddressSpaceLimit, TheSmallerLimit_Decides) {
     as.rlim_cur = std::size_t{1} << 45;
     data.rlim_cur = std::size_t{1} << 44;
     if (::setrlimit(RLIMIT_AS, &as) != 0 || ::setrlimit(RLIMIT_DATA, &data) != 0) ::_exit(2);
-    if (address_space_limit() != std::size_t{1} << 44) ::_exit(1);
+    if (Pages::address_limit() != std::size_t{1} << 44) ::_exit(1);
     as.rlim_cur = std::size_t{1} << 43;
     if (::setrlimit(RLIMIT_AS, &as) != 0) ::_exit(2);
-    ::_exit(address_space_limit() == std::size_t{1} << 43 ? 0 : 1);
+    ::_exit(Pages::address_limit() == std::size_t{1} << 43 ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
