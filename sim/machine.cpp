@@ -177,7 +177,7 @@ void Machine::run(Execution& run, void* final_check, void (*call)(void*)) {
   cells_.clear();
   cpus_ = {};
   sc_count_ = 0;
-  sc_seen_ = Lanes{};
+  sc_seen_ = sc_before_ = Lanes{};
   sc_fence_hash_ = sc_sum_ = 0;
   runnable_ = (1u << spawned_) - 1;
   paused_ = waiting_ = ended_ = dead_ = 0;
@@ -447,7 +447,7 @@ Location& Machine::locate(const void* at, unsigned bytes) {
   const std::uint64_t in_memory = read_memory(at, bytes);
   const auto [location, is_new] = locations_.at(at);
   if (is_new) {
-    location->stores[0] = {in_memory, 1, Lanes{}, View{}};
+    location->stores[0] = {in_memory, 1, Lanes{}, View{}, 0};
     location->count = 1;
     location->waiting = 0;
     location->born = 0;
@@ -485,22 +485,21 @@ std::int16_t Machine::enter_sc(Order order) noexcept {
 
 // How many of the newest stores the running thread may read.
 std::uint32_t Machine::readable(Location& location, std::int16_t sc_number) noexcept {
-  Lanes horizon = self().now.seen;
-  if (sc_number != 0) {
-    horizon = join(horizon, sc_seen_);
-    horizon[kScLane] = sc_number;
-  }
+  const Lanes horizon = self().now.seen;
+  const auto hides_older = [&](const Store& store) {
+    if (any(store.seen <= horizon)) return true;
+    return sc_number != 0 && (store.seen[kScLane] <= sc_number || store.seen[store.writer] <= sc_before_[store.writer]);
+  };
   const std::uint32_t kept = location.kept();
   std::uint32_t n = 1;
-  while (n < kept && !any(location.back(n - 1).seen <= horizon)) ++n;
+  while (n < kept && !hides_older(location.back(n - 1))) ++n;
   return n;
 }
 
 // The running thread reads the store.
-void Machine::read(Store& store, Order order, std::int16_t sc_number) noexcept {
+void Machine::read(Store& store, Order order) noexcept {
   Thread& thread = self();
   if (store.seen[current_] == kNever) store.seen[current_] = thread.clock;
-  if (sc_number != 0 && store.seen[kScLane] == kNever) store.seen[kScLane] = sc_number;
   (acquires(order) ? thread.now : thread.on_acquire).join(store.release);
   thread.hash = mix(thread.hash, store.hash);
 }
@@ -521,7 +520,11 @@ void Machine::write(Location& location, void* at, unsigned bytes, std::uint64_t 
   store.release = release;
   store.seen = Lanes{} + kNever;
   store.seen[current_] = thread.clock;
-  if (sc_number != 0) store.seen[kScLane] = sc_number;
+  if (sc_number != 0) {
+    store.seen[kScLane] = sc_number;
+    sc_sum_ += thread.hash;  // a later fence can tell that it came later
+  }
+  store.writer = static_cast<std::uint8_t>(current_);
   std::memcpy(at, &value, bytes);
 }
 
@@ -533,8 +536,7 @@ std::uint64_t Machine::load(const void* at, unsigned bytes, Order order, const S
   const std::uint32_t candidates = readable(location, sc_number);
   const std::uint32_t back = candidates > 1 ? choose(Choice::kRead, candidates) : 0;
   Store& store = location.back(back);
-  read(store, order, sc_number);
-  leave_sc(sc_number);
+  read(store, order);
   if (tracing_) note(site, "load", at, std::string(text(order)) + " -> " + hex(store.value) + stale(back));
   return store.value;
 }
@@ -545,7 +547,6 @@ void Machine::store(void* at, unsigned bytes, std::uint64_t value, Order order, 
   tick();
   const std::int16_t sc_number = enter_sc(order);
   write(location, at, bytes, value, order, sc_number, false);
-  leave_sc(sc_number);
   if (tracing_) note(site, "store", at, std::string(text(order)) + " " + hex(value));
 }
 
@@ -557,9 +558,8 @@ std::uint64_t Machine::modify(void* at, unsigned bytes, Modify how, std::uint64_
   Store& former = location.back(0);
   const std::uint64_t old = former.value;
   const std::uint64_t value = apply(how, old, operand, bytes);
-  read(former, order, sc_number);
+  read(former, order);
   write(location, at, bytes, value, order, sc_number, true);
-  leave_sc(sc_number);
   if (tracing_) {
     note(site, text(how), at, std::string(text(order)) + " " + hex(operand) + ": " + hex(old) + " -> " + hex(value));
   }
@@ -589,9 +589,8 @@ bool Machine::compare_exchange(void* at, unsigned bytes, std::uint64_t& expected
   const std::int16_t sc_number = enter_sc(order);
   Store& store = location.back(succeeds ? 0 : outcome);
   const std::uint64_t old = store.value;
-  read(store, order, sc_number);
+  read(store, order);
   if (succeeds) write(location, at, bytes, desired, order, sc_number, true);
-  leave_sc(sc_number);
   if (tracing_) {
     note(site, weak ? "cas_weak" : "cas_strong", at,
          std::string(text(order)) + " " + hex(expected) + " by " + hex(desired) + ": " +
@@ -608,7 +607,7 @@ void Machine::construct(void* at, unsigned bytes) {
   const auto [location, is_new] = locations_.at(at);
   Thread& thread = self();
   thread.hash = mix(thread.hash, 2);
-  location->stores[0] = {read_memory(at, bytes), thread.hash, Lanes{}, View{}};
+  location->stores[0] = {read_memory(at, bytes), thread.hash, Lanes{}, View{}, 0};
   location->count = 1;
   location->waiting = 0;
   location->born = clock;
@@ -675,6 +674,7 @@ void Machine::fence_sc(Thread& thread) noexcept {
   thread.now.seen = sim::join(thread.now.seen, sc_seen_);
   thread.now.seen[kScLane] = ++sc_count_;
   sc_seen_ = thread.now.seen;
+  sc_before_ = sim::join(sc_before_, thread.now.hb);
   thread.hash = mix(thread.hash, sc_sum_);
   sc_fence_hash_ = thread.hash;
   sc_sum_ += thread.hash;
@@ -694,11 +694,6 @@ void Machine::heavy_fence(const Site& site) {
     if (i != current_) fence_fully(*threads_[i]);
   fence_fully(self());
   if (tracing_) note(site, "heavy fence", nullptr, "");
-}
-
-// A place among the seq_cst operations that a later fence can tell apart.
-void Machine::leave_sc(std::int16_t sc_number) noexcept {
-  if (sc_number != 0) sc_sum_ += self().hash;
 }
 
 // ---- waiting
@@ -737,7 +732,7 @@ void Machine::wait(const void* at, unsigned bytes, std::uint64_t old, const Site
   tick();
   Thread& thread = self();
   Store& store = location.back(0);
-  read(store, Order::relaxed, 0);
+  read(store, Order::relaxed);
   const bool sleeps =
       static_cast<std::uint32_t>(store.value) == static_cast<std::uint32_t>(old) && choose(Choice::kRead, 2) == 0;
   if (tracing_) note(site, "wait", at, sleeps ? "sleeps" : "returns at once, " + hex(store.value));

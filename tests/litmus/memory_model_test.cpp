@@ -146,6 +146,36 @@ TEST(Litmus, StoreBuffering_ReleaseAcquire_BothOld) {
 TEST(Litmus, StoreBuffering_SeqCstStoreAcquireLoad_BothOld) {
   EXPECT_EQ(outcomes_of(kStoreBuffering<kSc, kAcquire>, 2), (Outcomes{"00", "01", "10", "11"}));
 }
+// Each thread has read its own store back before. The words of C++20 forbid that both miss the other's store, by mistake
+// (LWG issue 3941): on an x86-64, where a seq_cst load is a plain one, a thread reads its own store before the others can.
+TEST(Litmus, StoreBuffering_ReleaseStoreReadBack_BothOld) {
+  EXPECT_EQ(outcomes_of({[](Shared& s) {
+                           s.x.store(1, kRelease);
+                           s.r[0] = s.x.load(kSc);
+                           s.r[1] = s.y.load(kSc);
+                         },
+                         [](Shared& s) {
+                           s.y.store(1, kRelease);
+                           s.r[2] = s.y.load(kSc);
+                           s.r[3] = s.x.load(kSc);
+                         }},
+                        4),
+            (Outcomes{"1010", "1011", "1110", "1111"}));
+}
+TEST(Litmus, StoreBuffering_SeqCstStoreReadBack_NotBothOld) {
+  EXPECT_EQ(outcomes_of({[](Shared& s) {
+                           s.x.store(1, kSc);
+                           s.r[0] = s.x.load(kSc);
+                           s.r[1] = s.y.load(kSc);
+                         },
+                         [](Shared& s) {
+                           s.y.store(1, kSc);
+                           s.r[2] = s.y.load(kSc);
+                           s.r[3] = s.x.load(kSc);
+                         }},
+                        4),
+            (Outcomes{"1011", "1110", "1111"}));
+}
 template <Order kFence>
 const std::vector<Body> kStoreBufferingFences = {
     [](Shared& s) {
