@@ -581,7 +581,7 @@ bool Machine::compare_exchange(void* at, unsigned bytes, std::uint64_t& expected
   const std::uint32_t candidates =
       readable(location, failure == Order::seq_cst ? static_cast<std::int16_t>(sc_count_ + 1) : 0);
   for (std::uint32_t back = 1; back < candidates; ++back) {
-    if (location.back(back).value != expected) outcomes[count++] = static_cast<std::uint8_t>(back);
+    if (weak || location.back(back).value != expected) outcomes[count++] = static_cast<std::uint8_t>(back);
   }
   const std::uint8_t outcome = outcomes[count > 1 ? choose(Choice::kRead, count) : 0];
   const bool succeeds = outcome == kSucceed;

@@ -528,6 +528,17 @@ TEST(Litmus, CompareExchange_Weak_MayFailForNoReason) {
                         1),
             (Outcomes{"0", "1"}));
 }
+TEST(Litmus, CompareExchange_Weak_MayFailOnAnOldValueThatItExpects) {
+  EXPECT_TRUE(outcomes_of({[](Shared& s) { s.x.store(1, kRelaxed), s.y.store(1, kRelease); },
+                           [](Shared& s) {
+                             std::uint32_t expected = 0;
+                             s.r[0] = s.y.load(kRelaxed);
+                             s.r[1] = s.x.compare_exchange_weak(expected, 2, kRelaxed, kRelaxed);
+                             s.r[2] = expected;
+                           }},
+                          3)
+                  .contains("100"));
+}
 TEST(Litmus, FetchAdd_ThreeThreads_NoneLost) {
   const Body add = [](Shared& s) { s.x.fetch_add(1, kRelaxed); };
   const Result result = explore(all_of(), [&](Execution& run) {
