@@ -586,6 +586,7 @@ bool Machine::compare_exchange(void* at, unsigned bytes, std::uint64_t& expected
   const std::uint8_t outcome = outcomes[count > 1 ? choose(Choice::kRead, count) : 0];
   const bool succeeds = outcome == kSucceed;
   const Order order = succeeds ? success : failure;
+  self().hash = mix(self().hash, succeeds ? 9 : 10);  // else a failure and a store of the same value would be a success
   const std::int16_t sc_number = enter_sc(order);
   Store& store = location.back(succeeds ? 0 : outcome);
   const std::uint64_t old = store.value;

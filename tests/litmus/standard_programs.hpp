@@ -123,6 +123,7 @@ inline constexpr Known kStandard[] = {
     {"inc+w", "x+1/rlx | x=5/rlx", "0;1", kForbidden},
     {"cas+old", "x=1/rlx y=1/rlx | y/rlx x?1:2/rlx/rlx", "10;11", kPlain},
     {"weak", "x~0:1/rlx/rlx", "0!;0", kPlain},
+    {"weak+same", "x~0:3/rel/acq x=3/rel | x<3/ar", "0!3;3", kPlain},
     {"weak+old", "x=1/rlx y=1/rlx | y/rlx x~0:2/rlx/rlx", "10!;11", kPlain},
 };
 
