@@ -251,6 +251,63 @@ Result heard_by_looking(const Options& options) {
   });
 }
 
+// Arrays of three entries, which give two neighbours back to the words.
+constexpr PoolShape kPairs{.slots = 24, .slot_bytes = 8, .alignment = 8};
+
+// From `ready` on two slots at least are free all the time: in the owner's array, and then in the words, to which a full
+// array goes while a thief waits for that.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result free_all_the_time(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool(kPairs);
+    void* slots[24];
+    for (void*& slot : slots) slot = pool.acquire();
+    SimAtomics::atomic<std::uint32_t> ready{0};
+    run.spawn([&] {
+      for (unsigned i = 0; i < 3; ++i) use(slots[i]), pool.release(slots[i]);
+      ready.store(1, std::memory_order_release);
+      use(slots[3]), pool.release(slots[3]);
+      for (unsigned i = 0; i < 2; ++i) {
+        void* const slot = pool.acquire();
+        SIM_CHECK(slot != nullptr);
+        use(slot);
+      }
+    });
+    run.spawn([&] {
+      const bool is_ready = ready.load(std::memory_order_acquire) != 0;
+      void* const slot = pool.acquire();
+      SIM_CHECK(slot != nullptr || !is_ready);
+      if (slot != nullptr) use(slot), pool.release(slot);
+    });
+    run.check([&] { expect_free(pool, 2); });
+  });
+}
+
+// A thief empties an array, and comes again while its owner is amid a pop of nothing: below the array's bottom lies still
+// what was taken before.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result pop_of_nothing(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool(kTiny);
+    (void)pool.acquire();
+    SimAtomics::atomic<std::uint32_t> ready{0};
+    run.spawn([&] {
+      if (void* const slot = pool.acquire(); slot != nullptr) pool.release(slot);
+      ready.store(1, std::memory_order_release);
+      if (void* const slot = pool.acquire(); slot != nullptr) use(slot), pool.release(slot);
+    });
+    run.spawn([&] {
+      if (ready.load(std::memory_order_acquire) == 0) return;
+      void* const first = pool.acquire();
+      void* const second = pool.acquire();
+      SIM_CHECK(first == nullptr || first != second);
+      if (first != nullptr) use(first), pool.release(first);
+      if (second != nullptr) use(second), pool.release(second);
+    });
+    run.check([&] { expect_free(pool, 1); });
+  });
+}
+
 // Every interleaving with four preemptions (three where there are too many), and those with two in which a read may be stale
 // as well.
 TEST(BestPool_Model, TrimAgainstAcquire_NobodyIsRefused) {
@@ -311,6 +368,16 @@ TEST(BestPool_Model, DryPool_NothingTwiceNothingLostNobodyRefused) {
   const Result exact = dry<SimAtomics>(bounds("best/dry", 3, 0));
   EXPECT_TRUE(exact.ok()) << exact;
   const Result stale = dry<SimAtomics>(bounds("best/dry_stale", 2, 1));
+  EXPECT_TRUE(stale.ok()) << stale;
+}
+TEST(BestPool_Model, FreeAllTheTime_NeverNone) {
+  const Result exact = free_all_the_time<SimAtomics>(bounds("best/free_all_the_time", 3, 0));
+  EXPECT_TRUE(exact.ok()) << exact;
+}
+TEST(BestPool_Model, PopOfNothingAgainstSteal_NothingTwiceNothingLost) {
+  const Result exact = pop_of_nothing<SimAtomics>(bounds("best/pop_of_nothing", 4, 0));
+  EXPECT_TRUE(exact.ok()) << exact;
+  const Result stale = pop_of_nothing<SimAtomics>(bounds("best/pop_of_nothing_stale", 2, 1));
   EXPECT_TRUE(stale.ok()) << stale;
 }
 TEST(BestPool_Model, DryPoolHeardOfByLooking_NothingTwiceNothingLost) {

@@ -2,12 +2,16 @@
 #include "freehold/pool/object_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <memory>
+#include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -150,6 +154,50 @@ TEST(ObjectPool, Growing_TakesMemoryAsNeededUpToTheLimit) {
   held.clear();
   EXPECT_GT(pool.trim(), 100'000u * sizeof(std::uint64_t) / 2) << "free blocks go back to the system";
   EXPECT_NE(pool.make(1u), nullptr);
+}
+
+// The system refuses memory amid the growth: every slot that was handed out can be written, then there is none.
+TEST(BestPool, GrowingWhileMemoryIsRefused_NullAndLaterAgain) {
+#if defined(FREEHOLD_TEST_SANITIZED)
+  GTEST_SKIP() << "a sanitizer needs memory itself";
+#endif
+  const auto grow = [] {
+    NativePool<Best> pool({.slots = 1 << 20, .slot_bytes = 64, .alignment = 64}, Growth::kGrowing);
+    const auto use_all = [&pool](std::size_t most) {
+      std::size_t n = 0;
+      for (void* slot; n < most && (slot = pool.acquire()) != nullptr; ++n) std::memset(slot, 1, 64);
+      return n;
+    };
+    if (use_all(1000) != 1000) ::_exit(1);
+    rlimit former{};
+    if (::getrlimit(RLIMIT_DATA, &former) != 0) ::_exit(2);
+    const rlimit none{1, former.rlim_max};  // Linux takes 0 for no limit, for Valgrind's sake
+    if (::setrlimit(RLIMIT_DATA, &none) != 0) ::_exit(3);
+    if (use_all(1 << 20) >= 2000) ::_exit(4);
+    if (::setrlimit(RLIMIT_DATA, &former) != 0) ::_exit(5);
+    if (use_all(10'000) != 10'000) ::_exit(6);
+    ::_exit(0);
+  };
+  EXPECT_EXIT(grow(), ::testing::ExitedWithCode(0), "");
+}
+
+// Slots that come back in random order wait in batches of addresses; trim() knows them, too.
+TEST(BestPool, TrimAfterReleasesInRandomOrder_AsMuchAsAfterReleasesInOrder) {
+  constexpr std::size_t kSlots = 64 * 1024;
+  const auto trimmed = [](bool in_order) {
+    NativePool<Best> pool({.slots = kSlots, .slot_bytes = 64, .alignment = 64});
+    std::thread([&] {  // its array goes back when it ends
+      std::vector<void*> slots(kSlots);
+      for (void*& slot : slots) slot = pool.acquire();
+      if (!in_order) std::shuffle(slots.begin(), slots.end(), std::mt19937(7));
+      for (void* slot : slots) pool.release(slot);
+    })
+        .join();
+    return pool.trim();
+  };
+  const std::size_t in_order = trimmed(true);
+  EXPECT_GE(in_order, kSlots * 64 / 2);
+  EXPECT_EQ(trimmed(false), in_order);
 }
 
 TEST(ObjectPool, LargePoolsWithOneObjectEach_HoldLittle) {
