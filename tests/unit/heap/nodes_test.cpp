@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Heaps on a memory node, on machines that this one need not be.
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <vector>
 
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/private_heap.hpp"
 #include "freehold/os/nodes.hpp"
+#include "freehold/os/pages.hpp"
 
 namespace freehold::heap {
 namespace {
@@ -102,6 +107,29 @@ TEST(Nodes, BindToTheFirst_WorksOrIsRefusedWhole) {
   }
   EXPECT_FALSE(os::Nodes::bind(memory, kBytes, 100'000));
   EXPECT_TRUE(os::Nodes::bind(memory, 100, 0)) << "not a page";
+  std::free(memory);
+}
+
+// The kernel's answer for each page around a range that neither begins nor ends with one.
+TEST(HeapOnNode, BoundMemory_WholePagesAndNoneOfTheNeighbours) {
+  const std::size_t page = os::page_bytes();
+  auto* const memory = static_cast<char*>(std::aligned_alloc(page, 5 * page));
+  ASSERT_NE(memory, nullptr);
+  std::memset(memory, 1, 5 * page);
+  const auto policy_of = [&](std::size_t number) {
+    int mode = -1;
+    EXPECT_EQ(syscall(SYS_get_mempolicy, &mode, nullptr, 0UL, memory + number * page, MPOL_F_ADDR), 0);
+    return mode;
+  };
+  if (syscall(SYS_get_mempolicy, nullptr, nullptr, 0UL, nullptr, 0UL) != 0 || !os::Nodes::bind(memory + 100, 4 * page, 0)) {
+    std::free(memory);
+    GTEST_SKIP() << "the kernel binds no memory";
+  }
+  EXPECT_EQ(policy_of(0), MPOL_DEFAULT);
+  for (std::size_t number = 1; number < 4; ++number) EXPECT_EQ(policy_of(number), MPOL_BIND) << number;
+  EXPECT_EQ(policy_of(4), MPOL_DEFAULT);
+  os::Nodes::unbind(memory + 100, 4 * page);
+  for (std::size_t number = 0; number < 5; ++number) EXPECT_EQ(policy_of(number), MPOL_DEFAULT) << number;
   std::free(memory);
 }
 
