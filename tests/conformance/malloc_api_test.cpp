@@ -531,6 +531,38 @@ TEST(MallocStats, CancelledThread_PrintsAllTheSame) {
   ::close(file);
 }
 
+TEST(MallocStats, ThreadThatForbidsCancellation_StaysSo) {
+  std::FILE* const nowhere = std::fopen("/dev/null", "w");
+  ASSERT_NE(nowhere, nullptr);
+  for (const int state : {PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ENABLE}) {
+    int former = -1, after = -1;
+    ASSERT_EQ(::pthread_setcancelstate(state, &former), 0);
+    EXPECT_EQ(opaque(&malloc_info)(0, nowhere), 0);
+    ASSERT_EQ(::pthread_setcancelstate(former, &after), 0);
+    EXPECT_EQ(after, state);
+  }
+  std::fclose(nowhere);
+}
+
+TEST(MallocInfo, CancelledThread_WritesAllTheSame) {
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  std::setvbuf(file, nullptr, _IONBF, 0);  // every piece is a write, where a thread may be cancelled
+  std::thread([file] {
+    ::pthread_cancel(::pthread_self());
+    auto* const info = opaque(&malloc_info);
+    (void)info(0, file);
+    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+  }).join();
+  std::rewind(file);
+  std::string text(1 << 16, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  EXPECT_TRUE(text.starts_with("<malloc")) << text.substr(0, 100);
+  EXPECT_TRUE(text.ends_with("</malloc>\n"))
+      << "it ends with " << text.substr(text.size() - std::min<std::size_t>(text.size(), 100));
+  std::fclose(file);
+}
+
 // ---- glibc's private names ----------------------------------------------------------------------------------------------
 
 TEST(LibcNames, Blocks_CrossBothWays) {
