@@ -46,6 +46,7 @@ TEST(TickClock, EndsOfTime_StayInOrderAndAreNoTimersPlace) {
   EXPECT_LT(Seconds::tick_after(TimePoint::min()), Seconds::tick_after(at(0)));
   EXPECT_GT(Seconds::tick_after(TimePoint::max()), Seconds::tick_before(at(0)));
   EXPECT_EQ(Seconds::time_of(Seconds::tick_before(TimePoint::min())), TimePoint::min());
+  EXPECT_EQ(Seconds::time_of(Seconds::tick_after(TimePoint::max())), TimePoint::max());
 }
 
 }  // namespace
