@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -361,6 +362,21 @@ TEST(AlignedAlloc, AlignmentIsNoPowerOfTwo_RefusedOrRoundedUp) {
   }
 }
 
+TEST(Memalign, AlignmentIsNoPowerOfTwo_RoundedUp) {
+  for (const std::size_t alignment : {std::size_t{3}, std::size_t{24}, std::size_t{100}, std::size_t{3000}}) {
+    std::array<void*, 8> blocks;  // one alone may be aligned to more than it must be
+    for (void*& p : blocks) {
+      p = opaque(&memalign)(alignment, 16);
+      ASSERT_NE(p, nullptr);
+      EXPECT_TRUE(is_aligned(p, std::bit_ceil(alignment))) << alignment;
+    }
+    for (void* p : blocks) CApi::deallocate(p);
+  }
+  errno = 0;
+  EXPECT_EQ(opaque(&memalign)(SIZE_MAX / 2 + 2, 16), nullptr);
+  EXPECT_EQ(errno, EINVAL);
+}
+
 TEST(PosixMemalign, BadAlignment_EinvalAndNothingTouched) {
   for (const std::size_t alignment : {0, 1, 2, 4, 7, 12, 24, 4097}) {
     int marker = 0;
@@ -480,6 +496,10 @@ TEST(OldKnobs, AllOfThem_DoNoHarm) {
   EXPECT_GE(mallopt(M_MMAP_THRESHOLD, 1 << 20), 0);
   EXPECT_GE(mallopt(M_ARENA_MAX, 2), 0);
   EXPECT_GE(mallopt(M_TRIM_THRESHOLD, 1 << 20), 0);
+  if (freehold_is_expected()) {
+    EXPECT_EQ(mallopt(M_ARENA_TEST, 8), 1);
+    EXPECT_EQ(mallopt(12345, 1), 0) << "there is no such parameter";
+  }
   char* text = nullptr;
   std::size_t size = 0;
   std::FILE* stream = ::open_memstream(&text, &size);

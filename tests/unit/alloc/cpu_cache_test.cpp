@@ -97,6 +97,20 @@ TEST_F(CpuCache, Drain_FullStack_ABatchAndTheSlotGoBack) {
   }
 }
 
+// docs/guarantees.md gives both figures.
+TEST_F(CpuCache, FullStack_EveryClass_AtMost8KiBOrOneSlot) {
+  std::size_t all = 0;
+  for (const SizeClass c : AllClasses<Classes>{}) {
+    std::size_t bytes = 0;
+    for (std::uintptr_t slot = 16; caches_.push(c, reinterpret_cast<void*>(slot)); slot += 16)
+      bytes += Classes::slot_bytes(c);
+    EXPECT_LE(bytes, std::max<std::size_t>(8 * 1024, Classes::slot_bytes(c))) << c.index();
+    EXPECT_GT(bytes, 0U) << c.index();
+    all += bytes;
+  }
+  EXPECT_EQ(all / 1024, 687U);
+}
+
 TEST_F(CpuCache, Flush_EveryClass_NothingIsLeft) {
   std::set<void*> mine;
   for (const SizeClass c : AllClasses<Classes>{}) mine.insert(caches_.refill(c));
