@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/base/check.hpp"
 
-#include <unistd.h>
-
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
-#include <cstring>
+
+#include "freehold/base/text_line.hpp"
 
 namespace freehold::base {
 namespace {
@@ -13,47 +13,9 @@ namespace {
 std::atomic<FatalHandler> g_handler{nullptr};
 std::atomic<AssertionHandler> g_assertion_handler{nullptr};
 
-// A line built by hand: printf may allocate.
-class Line {
- public:
-  void add(const char* s) noexcept {
-    const std::size_t n = std::strlen(s);
-    const std::size_t room = sizeof text_ - length_;
-    const std::size_t take = n < room ? n : room;
-    std::memcpy(text_ + length_, s, take);
-    length_ += take;
-  }
-  void add_hex(std::uintptr_t v) noexcept {
-    char digits[2 * sizeof v + 1];
-    char* p = digits + sizeof digits - 1;
-    *p = '\0';
-    do {
-      *--p = "0123456789abcdef"[v & 15];
-      v >>= 4;
-    } while (v != 0);
-    add("0x");
-    add(p);
-  }
-  void add_decimal(int v) noexcept {
-    char digits[12];
-    char* p = digits + sizeof digits - 1;
-    *p = '\0';
-    do {
-      *--p = static_cast<char>('0' + v % 10);
-      v /= 10;
-    } while (v != 0);
-    add(p);
-  }
-  void write_and_abort() noexcept {
-    add("\n");
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text_, length_);
-    std::abort();
-  }
+std::atomic<bool> g_fatal_returns{false};
 
- private:
-  char text_[256];
-  std::size_t length_ = 0;
-};
+using Line = TextLine<256>;
 
 }  // namespace
 
@@ -64,23 +26,45 @@ const char* text(HeapError error) noexcept {
     case HeapError::kInteriorPointer: return "free of a pointer into the middle of a block";
     case HeapError::kCorruption: return "corrupted heap metadata";
     case HeapError::kObjectsLive: return "end of a pool with objects that live";
+    case HeapError::kOtherFamily: return "free of a block by another family";
+    case HeapError::kWrongSize: return "free of a block with a wrong size or alignment";
+    case HeapError::kWriteBehind: return "write behind the end of a block";
+    case HeapError::kWriteBefore: return "write before the beginning of a block";
+    case HeapError::kWriteToFreed: return "write to a freed block";
+    case HeapError::kUseOfFreed: return "use of a freed block";
+    case HeapError::kAccessBehind: return "access behind the end of a block";
+    case HeapError::kAccessBefore: return "access before the beginning of a block";
   }
   return "unknown error";
 }
 
 FatalHandler set_fatal_handler(FatalHandler handler) noexcept { return g_handler.exchange(handler); }
 
-void fatal(HeapError error, const void* address) noexcept {
+// Relaxed: a mode, it publishes nothing.
+void set_fatal_returns(bool returns) noexcept { g_fatal_returns.store(returns, std::memory_order_relaxed); }
+bool fatal_returns() noexcept { return g_fatal_returns.load(std::memory_order_relaxed); }
+
+bool report(HeapError error, const void* address, ReportDetails details, const void* context) noexcept {
   if (FatalHandler handler = g_handler.load(); handler != nullptr) {
     handler(error, address);
-    return;
+    return false;
   }
   Line line;
   line.add("freehold: ");
   line.add(text(error));
   line.add(": ");
-  line.add_hex(reinterpret_cast<std::uintptr_t>(address));
-  line.write_and_abort();
+  line.add(address);
+  line.write();
+  if (details != nullptr) {
+    const int saved = errno;
+    details(context);
+    errno = saved;
+  }
+  return true;
+}
+
+void fatal(HeapError error, const void* address, ReportDetails details, const void* context) noexcept {
+  if (report(error, address, details, context) && !fatal_returns()) std::abort();
 }
 
 AssertionHandler set_assertion_handler(AssertionHandler handler) noexcept { return g_assertion_handler.exchange(handler); }
@@ -93,9 +77,9 @@ void assertion_failed(const char* expression, const char* file, int line_number)
   line.add(" at ");
   line.add(file);
   line.add(":");
-  line.add_decimal(line_number);
-  line.write_and_abort();
-  __builtin_unreachable();
+  line.add(static_cast<std::uint64_t>(line_number));
+  line.write();
+  std::abort();
 }
 
 }  // namespace freehold::base

@@ -14,13 +14,34 @@ enum class HeapError : std::uint8_t {
   kInteriorPointer,  // ours, but not the start of a block
   kCorruption,       // metadata contradict themselves
   kObjectsLive,      // a pool ended before its objects
+  // Of checked mode, and the last three of sampled guards (freehold/check):
+  kOtherFamily,   // malloc'ed and deleted, new[] and delete ...
+  kWrongSize,     // freed with a size or alignment that is not the block's
+  kWriteBehind,   // bytes behind the block were written
+  kWriteBefore,   // bytes before the block were written
+  kWriteToFreed,  // bytes of a freed block were written
+  kUseOfFreed,    // the processor refused an access to a freed block
+  kAccessBehind,  // the processor refused an access behind a block
+  kAccessBefore,  // the processor refused an access before a block
 };
 
 using FatalHandler = void (*)(HeapError, const void* address);
 
-// Prints "freehold: <error>: <address>" to standard error and calls abort(), or calls the test's handler.
-// If a handler returns, the offending operation is dropped. Any thread; async-signal-safe.
-[[gnu::cold, gnu::noinline]] void fatal(HeapError error, const void* address) noexcept;
+// Writes the lines of a report that follow the first one; async-signal-safe. check/report.hpp helps.
+using ReportDetails = void (*)(const void* context);
+
+// Prints "freehold: <error>: <address>" to standard error, then what `details` has to say, and calls abort(); or calls the
+// test's handler. If a handler returns, or set_fatal_returns() said so, the offending operation is dropped. Any thread;
+// async-signal-safe; errno is unchanged.
+[[gnu::cold, gnu::noinline]] void fatal(HeapError error, const void* address, ReportDetails details = nullptr,
+                                        const void* context = nullptr) noexcept;
+// The same, but it returns after the report: for an error that the system is about to end the process for. False: a test's
+// handler took the error.
+[[gnu::cold, gnu::noinline]] bool report(HeapError error, const void* address, ReportDetails details = nullptr,
+                                         const void* context = nullptr) noexcept;
+// Whether fatal() returns after its report instead of calling abort(). Off at first.
+void set_fatal_returns(bool returns) noexcept;
+[[nodiscard]] bool fatal_returns() noexcept;
 // Replaces the handler, returns the former one; nullptr restores the default. For tests.
 FatalHandler set_fatal_handler(FatalHandler handler) noexcept;
 // The fixed text of an error, e.g. "double free".

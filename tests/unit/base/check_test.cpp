@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "freehold/base/text_line.hpp"
 
 namespace freehold::base {
 namespace {
@@ -18,8 +23,11 @@ std::vector<Seen> g_seen;
 void note(HeapError error, const void* address) { g_seen.push_back({error, address}); }
 void note_and_forget(HeapError, const void*) {}
 
-constexpr HeapError kErrors[] = {HeapError::kDoubleFree, HeapError::kForeignPointer, HeapError::kInteriorPointer,
-                                 HeapError::kCorruption};
+constexpr HeapError kErrors[] = {HeapError::kDoubleFree,   HeapError::kForeignPointer, HeapError::kInteriorPointer,
+                                 HeapError::kCorruption,   HeapError::kObjectsLive,    HeapError::kOtherFamily,
+                                 HeapError::kWrongSize,    HeapError::kWriteBehind,    HeapError::kWriteBefore,
+                                 HeapError::kWriteToFreed, HeapError::kUseOfFreed,     HeapError::kAccessBehind,
+                                 HeapError::kAccessBefore};
 
 TEST(Fatal, WithHandler_HandlerSeesErrorAndAddressAndTheCallReturns) {
   g_seen.clear();
@@ -56,6 +64,44 @@ TEST(FatalDeathTest, WithoutHandler_PrintsOneLineAndAborts) {
               "^freehold: double free: 0x1230\n$");
   EXPECT_EXIT(fatal(HeapError::kForeignPointer, nullptr), testing::KilledBySignal(SIGABRT),
               "^freehold: free of a pointer that is not from this allocator: 0x0\n$");
+}
+
+void write_details(const void* context) {
+  TextLine<40> line;
+  line.add("freehold:   ");
+  line.add(static_cast<const char*>(context));
+  line.write();
+}
+
+TEST(FatalDeathTest, WithDetails_TheyFollowTheFirstLine) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(fatal(HeapError::kWriteBehind, reinterpret_cast<void*>(0xab0), write_details, "block of 24 bytes"),
+              testing::KilledBySignal(SIGABRT),
+              "^freehold: write behind the end of a block: 0xab0\nfreehold:   block of 24 bytes\n$");
+}
+
+TEST(FatalDeathTest, FatalReturns_TheProcessGoesOnAndErrnoStays) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        set_fatal_returns(true);
+        errno = 17;
+        fatal(HeapError::kWriteToFreed, reinterpret_cast<void*>(0xab0), [](const void*) { errno = 3; });
+        std::exit(errno);
+      },
+      testing::ExitedWithCode(17), "^freehold: write to a freed block: 0xab0\n$");
+}
+
+TEST(FatalDeathTest, Report_ReturnsTrueWithoutAHandlerAndFalseWithOne) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const bool printed = report(HeapError::kUseOfFreed, reinterpret_cast<void*>(0x10));
+        set_fatal_handler(note);
+        const bool taken = report(HeapError::kUseOfFreed, nullptr, [](const void*) { std::abort(); });
+        std::exit(printed && !taken && g_seen.size() == 1 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "^freehold: use of a freed block: 0x10\n$");
 }
 
 TEST(FatalDeathTest, AssertionFails_PrintsExpressionAndPlace) {
