@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "freehold/os/call_stack.hpp"
+
+#include <dlfcn.h>
+#include <unwind.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+// Weak: what is there is used, nothing is linked for it.
+#pragma weak _Unwind_Backtrace
+#pragma weak _Unwind_GetIPInfo
+#pragma weak dlopen
+#pragma weak dlsym
+
+namespace freehold::os {
+namespace {
+
+using Walk = decltype(&_Unwind_Backtrace);
+using Place = decltype(&_Unwind_GetIPInfo);
+
+constinit std::atomic<Place> g_place{nullptr};
+constinit std::atomic<Walk> g_walk{nullptr};  // written after g_place
+constinit thread_local bool t_capturing = false;
+
+struct Capture {
+  Place place;
+  void** addresses;
+  unsigned depth;
+  unsigned skip;
+  unsigned count;
+};
+
+_Unwind_Reason_Code visit(_Unwind_Context* context, void* argument) {
+  auto& capture = *static_cast<Capture*>(argument);
+  int is_before = 0;  // a signal came before the instruction; else the address is where a call returns to
+  const std::uintptr_t address = capture.place(context, &is_before);
+  if (address == 0) return _URC_END_OF_STACK;
+  if (capture.skip != 0) {
+    --capture.skip;
+    return _URC_NO_REASON;
+  }
+  if (capture.count == capture.depth) return _URC_END_OF_STACK;
+  capture.addresses[capture.count++] = reinterpret_cast<void*>(is_before != 0 ? address : address - 1);
+  return capture.count == capture.depth ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+void use(Walk walk, Place place) noexcept {
+  g_place.store(place, std::memory_order_relaxed);  // relaxed: the next store publishes it
+  g_walk.store(walk, std::memory_order_release);    // pairs with the acquire in capture_call_stack()
+}
+
+// The library stays loaded.
+void look_up() noexcept {
+  if (&_Unwind_Backtrace != nullptr && &_Unwind_GetIPInfo != nullptr) return use(&_Unwind_Backtrace, &_Unwind_GetIPInfo);
+  if (&dlopen == nullptr || &dlsym == nullptr) return;
+  void* const library = ::dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return;
+  const auto walk = reinterpret_cast<Walk>(::dlsym(library, "_Unwind_Backtrace"));
+  const auto place = reinterpret_cast<Place>(::dlsym(library, "_Unwind_GetIPInfo"));
+  if (walk != nullptr && place != nullptr) use(walk, place);
+}
+
+}  // namespace
+
+bool prepare_call_stacks() noexcept {
+  const int saved = errno;
+  if (g_walk.load(std::memory_order_acquire) == nullptr) look_up();
+  void* first[4];  // the unwinder's own first call makes its tables
+  const bool works = capture_call_stack(first, 4, 0) != 0;
+  errno = saved;
+  return works;
+}
+
+unsigned capture_call_stack(void** addresses, unsigned depth, unsigned skip) noexcept {
+  const Walk walk = g_walk.load(std::memory_order_acquire);  // pairs with the release in use()
+  if (walk == nullptr || depth == 0 || t_capturing) return 0;
+  t_capturing = true;
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // first and last, as a signal's handler sees it
+  Capture capture{g_place.load(std::memory_order_relaxed), addresses, depth, skip + 1, 0};  // relaxed: published by g_walk
+  (void)walk(visit, &capture);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  t_capturing = false;
+  return capture.count;
+}
+
+}  // namespace freehold::os

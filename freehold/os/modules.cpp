@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+#include "freehold/os/modules.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/os/pages.hpp"
+#include "freehold/os/process_memory.hpp"
+
+namespace freehold::os {
+namespace {
+
+// A line of /proc/self/maps: "start-end perms offset device inode   path".
+struct Mapping {
+  std::uintptr_t start = 0, end = 0, offset = 0;
+  std::uint64_t device = 0, inode = 0;
+  const char* path = nullptr;
+};
+
+std::uint64_t read_number(const char*& at, unsigned radix) noexcept {
+  std::uint64_t value = 0;
+  for (;; ++at) {
+    const unsigned digit = *at >= '0' && *at <= '9'   ? static_cast<unsigned>(*at - '0')
+                           : *at >= 'a' && *at <= 'f' ? static_cast<unsigned>(*at - 'a' + 10)
+                                                      : 99;
+    if (digit >= radix) return value;
+    value = value * radix + digit;
+  }
+}
+
+Mapping parse(const char* line) noexcept {
+  Mapping m;
+  m.start = read_number(line, 16);
+  m.end = read_number(++line, 16);
+  line += std::strlen(" rwxp ");
+  m.offset = read_number(line, 16);
+  m.device = read_number(++line, 16) << 32;
+  m.device |= read_number(++line, 16);
+  m.inode = read_number(++line, 10);
+  while (*line == ' ') ++line;
+  m.path = line;
+  return m;
+}
+
+// What must be added to the addresses in the file whose beginning is mapped at `start`. The file's headers say at which
+// address it begins: 0 for libraries, another for programs that are not position-independent.
+[[nodiscard]] std::uintptr_t load_bias(std::uintptr_t start) noexcept {
+  ElfW(Ehdr) head;
+  if (!read_process_memory(::getpid(), start, &head, sizeof head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+    return start;
+  for (unsigned i = 0; i < head.e_phnum; ++i) {
+    ElfW(Phdr) part;
+    if (!read_process_memory(::getpid(), start + head.e_phoff + i * sizeof part, &part, sizeof part)) break;
+    if (part.p_type == PT_LOAD) return start - base::align_down(part.p_vaddr, page_bytes());
+  }
+  return start;
+}
+
+// The lines of a file, one after the other, cut at the size of the buffer.
+class Lines {
+ public:
+  explicit Lines(const char* path) noexcept : fd_(::open(path, O_RDONLY | O_CLOEXEC)) {}
+  ~Lines() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+
+  // Null: there is none.
+  [[nodiscard]] const char* next() noexcept {
+    std::size_t length = 0;
+    for (char c = 0; read_char(c);) {
+      if (c == '\n') {
+        line_[length] = '\0';
+        return line_;
+      }
+      if (length < sizeof line_ - 1) line_[length++] = c;
+    }
+    return nullptr;
+  }
+
+ private:
+  [[nodiscard]] bool read_char(char& c) noexcept {
+    if (at_ == filled_) {
+      ssize_t got = 0;
+      do got = ::read(fd_, buffer_, sizeof buffer_);
+      while (got < 0 && errno == EINTR);
+      if (got <= 0) return false;
+      at_ = 0;
+      filled_ = static_cast<std::size_t>(got);
+    }
+    c = buffer_[at_++];
+    return true;
+  }
+
+  int fd_;
+  std::size_t at_ = 0, filled_ = 0;
+  char buffer_[1024];
+  char line_[640];
+};
+
+[[nodiscard]] bool search(std::uintptr_t wanted, Module& module) noexcept {
+  Lines lines("/proc/self/maps");
+  Mapping beginning;  // of the file that was mapped last
+  while (const char* const line = lines.next()) {
+    const Mapping m = parse(line);
+    const bool is_same = m.device == beginning.device && m.inode == beginning.inode;
+    if (m.offset == 0 || !is_same) beginning = m;
+    if (wanted < m.start || wanted >= m.end) continue;
+    if (*m.path != '/' && std::strcmp(m.path, "[vdso]") != 0) return false;
+    const std::size_t length = std::min(std::strlen(m.path), sizeof module.path - 1);
+    std::memcpy(module.path, m.path, length);
+    module.path[length] = '\0';
+    // Where the beginning is not mapped, the offset in the file is the best there is.
+    module.offset = beginning.offset == 0 ? wanted - load_bias(beginning.start) : wanted - m.start + m.offset;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool find_module(const void* address, Module& module) noexcept {
+  const int saved = errno;
+  const bool found = search(reinterpret_cast<std::uintptr_t>(address), module);
+  errno = saved;
+  return found;
+}
+
+}  // namespace freehold::os

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Which file an address of this process comes from, read from /proc/self/maps into buffers on the stack: no allocation, no
+// lock, async-signal-safe. Threads: any. Cost: one reading of the list of mappings.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace freehold::os {
+
+struct Module {
+  char path[512];         // of the file; cut if longer
+  std::uintptr_t offset;  // of the address, as the file's symbols have it: what addr2line and llvm-symbolizer take
+};
+
+// False: the address lies in no mapping of a file, or /proc is not there. Needs 3 KiB of stack. errno is unchanged.
+[[nodiscard]] bool find_module(const void* address, Module& module) noexcept;
+
+}  // namespace freehold::os

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// Call stacks. The oracle: functions of this file that call each other, and where they return to.
+#include "freehold/os/call_stack.hpp"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace freehold::os {
+namespace {
+
+constexpr unsigned kDepth = 8;
+
+struct Stack {
+  void* addresses[kDepth] = {};
+  unsigned count = 0;
+};
+
+// Two functions that stay frames of their own: the result is used after the call.
+[[gnu::noinline, gnu::noclone]] unsigned inner(Stack& stack, unsigned skip) {
+  stack.count = capture_call_stack(stack.addresses, kDepth, skip);
+  return stack.count;
+}
+[[gnu::noinline, gnu::noclone]] unsigned outer(Stack& stack, unsigned skip) { return inner(stack, skip) + 1; }
+
+// Whether the address lies in the first bytes of a function, which are few.
+template <class F>
+bool lies_in(const void* address, F* function) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address), begin = reinterpret_cast<std::uintptr_t>(function);
+  return at >= begin && at < begin + 256;
+}
+
+class CallStack : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!prepare_call_stacks()) GTEST_SKIP() << "no unwinder";
+  }
+};
+
+TEST_F(CallStack, TwoFunctions_TheInnermostCallComesFirst) {
+  Stack stack;
+  EXPECT_GE(outer(stack, 0), 4U);
+  EXPECT_TRUE(lies_in(stack.addresses[0], inner));
+  EXPECT_TRUE(lies_in(stack.addresses[1], outer));
+}
+
+TEST_F(CallStack, Skip_LeavesTheInnermostOut) {
+  Stack stack;
+  (void)outer(stack, 1);
+  EXPECT_TRUE(lies_in(stack.addresses[0], outer));
+}
+
+TEST_F(CallStack, DeeperThanAsked_OnlySoManyAreWritten) {
+  void* two[3] = {nullptr, nullptr, &two};
+  EXPECT_EQ(capture_call_stack(two, 2, 0), 2U);
+  EXPECT_EQ(two[2], &two);
+  EXPECT_EQ(capture_call_stack(two, 0, 0), 0U);
+}
+
+// Each address lies in the call, whose last byte is the one before those that it returns to.
+[[gnu::noinline, gnu::noclone]] bool ends_before_return(Stack& stack) {
+  const auto returns_to = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
+  stack.count = capture_call_stack(stack.addresses, kDepth, 0);
+  return reinterpret_cast<std::uintptr_t>(stack.addresses[1]) == returns_to - 1;
+}
+TEST_F(CallStack, Addresses_LieInTheCall) {
+  Stack stack;
+  EXPECT_TRUE(ends_before_return(stack));
+}
+
+Stack g_in_handler;
+void capture_in_handler(int) { (void)outer(g_in_handler, 0); }
+
+[[gnu::noinline, gnu::noclone]] int raises() { return ::raise(SIGUSR1) + 1; }
+
+TEST_F(CallStack, InASignalsHandler_ShowsTheInterruptedFunction) {
+  struct sigaction action{};
+  action.sa_handler = capture_in_handler;
+  struct sigaction former{};
+  ASSERT_EQ(::sigaction(SIGUSR1, &action, &former), 0);
+  EXPECT_EQ(raises(), 1);
+  ::sigaction(SIGUSR1, &former, nullptr);
+  const Stack& stack = g_in_handler;
+  EXPECT_TRUE(std::any_of(stack.addresses, stack.addresses + stack.count, [](void* a) { return lies_in(a, raises); }));
+}
+
+TEST_F(CallStack, ManyThreadsAndForks_EveryCaptureIsTheSame) {
+  std::atomic<unsigned> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        Stack stack;
+        (void)outer(stack, 0);
+        if (!lies_in(stack.addresses[0], inner) || !lies_in(stack.addresses[1], outer)) ++wrong;
+      }
+    });
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Stack stack;
+      (void)outer(stack, 0);
+      ::_exit(lies_in(stack.addresses[1], outer) ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0U);
+}
+
+// Libraries come and go, with the loader's locks held, while others unwind.
+TEST_F(CallStack, LibrariesAreLoadedAndUnloaded_CapturesGoOn) {
+  std::atomic<bool> done{false};
+  std::thread loads([&] {
+    for (int i = 0; i < 50; ++i)
+      if (void* const library = ::dlopen("libutil.so.1", RTLD_NOW); library != nullptr) ::dlclose(library);
+    done = true;
+  });
+  unsigned captures = 0;
+  do {
+    Stack stack;
+    (void)outer(stack, 0);
+    ASSERT_TRUE(lies_in(stack.addresses[1], outer));
+    ++captures;
+  } while (!done);
+  loads.join();
+  EXPECT_GT(captures, 0U);
+}
+
+}  // namespace
+}  // namespace freehold::os
