@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A line of text in a buffer of its own, for code that may not allocate: printf may. What does not fit is cut.
+// A line of text in a buffer of its own, for code that may not allocate: printf may. Text that does not fit is cut.
 // Async-signal-safe.
 #pragma once
 #include <unistd.h>

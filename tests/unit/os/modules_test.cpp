@@ -48,6 +48,31 @@ TEST(FindModule, ThisProgram_TheSymbolsValue) {
   EXPECT_EQ(module.offset, std::strtoull(line, nullptr, 16));
 }
 
+// Two files of a page side by side: the end of one is the beginning of the other.
+TEST(FindModule, NeighbouringMappings_EachHasItsOwnFile) {
+  constexpr std::size_t kPage = kLargestPageBytes;
+  auto* const room = static_cast<char*>(::mmap(nullptr, 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(room, MAP_FAILED);
+  std::string paths[2];
+  for (int i = 0; i < 2; ++i) {
+    paths[i] = testing::TempDir() + "freehold_modules_test_XXXXXX";
+    const int fd = ::mkstemp(paths[i].data());
+    ASSERT_GE(fd, 0);
+    ASSERT_EQ(::ftruncate(fd, kPage), 0);
+    ASSERT_NE(::mmap(room + i * kPage, kPage, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0), MAP_FAILED);
+    ::close(fd);
+  }
+  for (int i = 0; i < 2; ++i)
+    for (const std::uintptr_t offset : {std::uintptr_t{0}, std::uintptr_t{kPage - 1}}) {
+      Module module{};
+      EXPECT_TRUE(find_module(room + i * kPage + offset, module));
+      EXPECT_EQ(module.path, paths[i]);
+      EXPECT_EQ(module.offset, offset);
+    }
+  for (const std::string& path : paths) ::unlink(path.c_str());
+  ::munmap(room, 2 * kPage);
+}
+
 TEST(FindModule, MemoryWithoutAFile_False) {
   void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(page, MAP_FAILED);
