@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Reports: their form, that addr2line takes the addresses, and that nothing is allocated.
+#include "freehold/check/report.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "freehold/os/call_stack.hpp"
+
+namespace {
+bool g_forbids_allocation = false;
+}
+// Any allocation amid a report ends the test's process in another way than it expects.
+void* operator new(std::size_t bytes) {
+  if (g_forbids_allocation) std::_Exit(99);
+  return std::malloc(bytes);
+}
+void operator delete(void* block) noexcept { std::free(block); }
+void operator delete(void* block, std::size_t) noexcept { std::free(block); }
+
+namespace freehold::check {
+namespace {
+
+struct Damage {
+  const unsigned char* bytes;
+  void* stack[4];
+  unsigned depth;
+};
+
+void write_damage(const void* context) {
+  const auto& damage = *static_cast<const Damage*>(context);
+  detail("block of ", std::size_t{24}, " bytes at ", reinterpret_cast<const void*>(0xabc0), ", ", "malloc");
+  detail_bytes(damage.bytes, 4, 0xbe);
+  detail("allocated by thread ", 4711U, ":");
+  detail_stack(damage.stack, damage.depth);
+}
+
+class ReportDeathTest : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(ReportDeathTest, Details_FollowTheFixedLineInTheFixedForm) {
+  static constexpr unsigned char kBytes[] = {0xbe, 0x41, 0xbe, 0x0a};
+  const Damage damage{kBytes, {}, 0};
+  EXPECT_EXIT(
+      {
+        g_forbids_allocation = true;
+        base::fatal(base::HeapError::kWriteBehind, reinterpret_cast<void*>(0xabc0), write_damage, &damage);
+      },
+      testing::KilledBySignal(SIGABRT),
+      "^freehold: write behind the end of a block: 0xabc0\nfreehold:   block of 24 bytes at 0xabc0, malloc\n"
+      "freehold:   0x[0-9a-f]+: be \\[41\\] be \\[0a\\]\nfreehold:   allocated by thread 4711:\n"
+      "freehold:     no call stack\n$");
+}
+
+TEST_F(ReportDeathTest, BytesThatCannotBeRead_SaysSo) {
+  EXPECT_EXIT(
+      {
+        detail_bytes(reinterpret_cast<void*>(0x10), 8, 0);
+        std::abort();
+      },
+      testing::KilledBySignal(SIGABRT), "^freehold:   0x10: cannot be read\n$");
+}
+
+TEST_F(ReportDeathTest, Stack_HasTheFileAndOffsetOfEachCall) {
+  if (!os::prepare_call_stacks()) GTEST_SKIP() << "no unwinder";
+  Damage damage{nullptr, {}, 0};
+  damage.depth = os::capture_call_stack(damage.stack, 4, 0);
+  ASSERT_GE(damage.depth, 2U);
+  EXPECT_EXIT(
+      {
+        errno = 17;
+        g_forbids_allocation = true;
+        detail_stack(damage.stack, damage.depth);
+        if (errno == 17) std::abort();
+      },
+      testing::KilledBySignal(SIGABRT),
+      "^freehold:     #0 0x[0-9a-f]+ /[^ ]*unit_check\\+0x[0-9a-f]+\nfreehold:     #1 0x[0-9a-f]+ /");
+}
+
+[[gnu::noinline, gnu::noclone]] unsigned captures_here(void** stack) { return os::capture_call_stack(stack, 1, 0) + 1; }
+
+// What stands behind the address is what addr2line takes.
+TEST(ReportStack, AddressOfACall_Addr2lineKnowsItsFunction) {
+  if (!os::prepare_call_stacks()) GTEST_SKIP() << "no unwinder";
+  void* stack[1] = {};
+  ASSERT_EQ(captures_here(stack), 2U);
+  testing::internal::CaptureStderr();
+  detail_stack(stack, 1);
+  const std::string line = testing::internal::GetCapturedStderr();
+  const std::size_t path = line.find(" /"), offset = line.rfind("+0x");
+  ASSERT_TRUE(path != std::string::npos && offset != std::string::npos) << line;
+  const std::string file = line.substr(path + 1, offset - path - 1);
+  const std::string command = "addr2line -f -e '" + file + "' " + line.substr(offset + 1, line.size() - offset - 2);
+  std::FILE* const output = ::popen((command + " 2>/dev/null").c_str(), "r");
+  ASSERT_NE(output, nullptr);
+  std::array<char, 512> function{};
+  const bool ran = std::fgets(function.data(), function.size(), output) != nullptr;
+  ::pclose(output);
+  if (!ran) GTEST_SKIP() << "no addr2line";
+  EXPECT_NE(std::string(function.data()).find("captures_here"), std::string::npos) << function.data() << command;
+}
+
+TEST(ReportLine, LongerThanALine_IsCutAndEnded) {
+  const std::string longer(2 * kLineBytes, 'x');
+  testing::internal::CaptureStderr();
+  detail(longer.c_str(), 1U);
+  const std::string line = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(line.size(), kLineBytes);
+  EXPECT_EQ(line.back(), '\n');
+}
+
+}  // namespace
+}  // namespace freehold::check
