@@ -117,6 +117,8 @@ bool Pages::commit(void* address, std::size_t bytes) noexcept {
   return ::mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
+bool Pages::forbid(void* address, std::size_t bytes) noexcept { return ::mprotect(address, bytes, PROT_NONE) == 0; }
+
 bool Pages::purge(void* address, std::size_t bytes) noexcept { return ::madvise(address, bytes, MADV_DONTNEED) == 0; }
 
 void* Pages::map(std::size_t bytes) noexcept {

@@ -65,6 +65,8 @@ struct Pages {
   static void* reserve(std::size_t bytes, std::size_t alignment) noexcept;
   // Makes reserved memory readable and writable; strict overcommit accounts it now.
   static bool commit(void* address, std::size_t bytes) noexcept;
+  // Forbids reading and writing; the contents stay, and commit() allows both again.
+  static bool forbid(void* address, std::size_t bytes) noexcept;
   // Unmaps a reservation or mapping.
   static void release(void* address, std::size_t bytes) noexcept;
 };
