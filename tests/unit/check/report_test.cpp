@@ -86,7 +86,7 @@ TEST_F(ReportDeathTest, Stack_HasTheFileAndOffsetOfEachCall) {
       "^freehold:     #0 0x[0-9a-f]+ /[^ ]*unit_check\\+0x[0-9a-f]+\nfreehold:     #1 0x[0-9a-f]+ /");
 }
 
-[[gnu::noinline, gnu::noclone]] unsigned captures_here(void** stack) { return os::capture_call_stack(stack, 1, 0) + 1; }
+[[gnu::noinline]] unsigned captures_here(void** stack) { return os::capture_call_stack(stack, 1, 0) + 1; }
 
 // What stands behind the address is what addr2line takes.
 TEST(ReportStack, AddressOfACall_Addr2lineKnowsItsFunction) {

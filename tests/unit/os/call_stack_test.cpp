@@ -16,7 +16,8 @@
 #include <vector>
 
 namespace freehold::os {
-namespace {
+// Not of this file alone, for which a compiler could make copies of them.
+namespace call_stack_test {
 
 constexpr unsigned kDepth = 8;
 
@@ -26,11 +27,25 @@ struct Stack {
 };
 
 // Two functions that stay frames of their own: the result is used after the call.
-[[gnu::noinline, gnu::noclone]] unsigned inner(Stack& stack, unsigned skip) {
+[[gnu::noinline]] unsigned inner(Stack& stack, unsigned skip) {
   stack.count = capture_call_stack(stack.addresses, kDepth, skip);
   return stack.count;
 }
-[[gnu::noinline, gnu::noclone]] unsigned outer(Stack& stack, unsigned skip) { return inner(stack, skip) + 1; }
+[[gnu::noinline]] unsigned outer(Stack& stack, unsigned skip) { return inner(stack, skip) + 1; }
+
+// Each address lies in the call, whose last byte is the one before those that it returns to.
+[[gnu::noinline]] bool ends_before_return(Stack& stack) {
+  const auto returns_to = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
+  stack.count = capture_call_stack(stack.addresses, kDepth, 0);
+  return reinterpret_cast<std::uintptr_t>(stack.addresses[1]) == returns_to - 1;
+}
+[[gnu::noinline]] int raises() { return ::raise(SIGUSR1) + 1; }
+
+}  // namespace call_stack_test
+
+namespace {
+
+using namespace call_stack_test;
 
 // Whether the address lies in the first bytes of a function, which are few.
 template <class F>
@@ -66,12 +81,6 @@ TEST_F(CallStack, DeeperThanAsked_OnlySoManyAreWritten) {
   EXPECT_EQ(capture_call_stack(two, 0, 0), 0U);
 }
 
-// Each address lies in the call, whose last byte is the one before those that it returns to.
-[[gnu::noinline, gnu::noclone]] bool ends_before_return(Stack& stack) {
-  const auto returns_to = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
-  stack.count = capture_call_stack(stack.addresses, kDepth, 0);
-  return reinterpret_cast<std::uintptr_t>(stack.addresses[1]) == returns_to - 1;
-}
 TEST_F(CallStack, Addresses_LieInTheCall) {
   Stack stack;
   EXPECT_TRUE(ends_before_return(stack));
@@ -79,8 +88,6 @@ TEST_F(CallStack, Addresses_LieInTheCall) {
 
 Stack g_in_handler;
 void capture_in_handler(int) { (void)outer(g_in_handler, 0); }
-
-[[gnu::noinline, gnu::noclone]] int raises() { return ::raise(SIGUSR1) + 1; }
 
 TEST_F(CallStack, InASignalsHandler_ShowsTheInterruptedFunction) {
   struct sigaction action{};

@@ -20,7 +20,7 @@
 namespace freehold::os {
 namespace {
 
-[[gnu::noinline, gnu::noclone]] int function_of_this_program() { return ::getpid(); }
+[[gnu::noinline]] int function_of_this_program() { return ::getpid(); }
 
 TEST(FindModule, AFunctionOfALibrary_ItsFileAndTheOffsetThatDladdrHas) {
   Dl_info info{};
