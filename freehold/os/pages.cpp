@@ -37,7 +37,8 @@ constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 #define PR_SET_VMA_ANON_NAME 0
 #endif
 
-// Advice that the system does not take is no error of the caller's.
+// Advice that the system does not take is no error of the caller's; nor is it if pages cannot be moved, which a caller
+// copies.
 class KeepErrno {
  public:
   KeepErrno() noexcept = default;
@@ -148,6 +149,7 @@ bool Pages::is_resident(void* address) noexcept {
 }
 
 void* Pages::remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept {
+  const KeepErrno keep;
   void* const moved = ::mremap(mapping, bytes, new_bytes, MREMAP_MAYMOVE);
   return moved == MAP_FAILED ? nullptr : moved;
 }
@@ -155,6 +157,7 @@ void* Pages::remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noex
 // DONTUNMAP keeps the old range one mapping of ours. The kernel moves the pages first and grows the new mapping then; if it
 // cannot, they are copied back, since the new mapping is lost.
 void* Pages::move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept {
+  const KeepErrno keep;
   void* const out = ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
   if (out == MAP_FAILED) return nullptr;
   if (void* const grown = remap(out, bytes, new_bytes); grown != nullptr) return grown;

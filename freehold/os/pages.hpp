@@ -42,11 +42,11 @@ struct Pages {
   // Gives the pages back to the system at once (MADV_DONTNEED); the range stays committed and reads as zero.
   static bool purge(void* address, std::size_t bytes) noexcept;
   // Makes a whole mapping of map(), remap() or move_out() `new_bytes` long, elsewhere if need be; new pages read as zero.
-  // Null: not possible, nothing changed.
+  // Null: not possible, nothing changed, errno neither.
   static void* remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept;
   // A mapping of `new_bytes` with the content of the `bytes` at `from`, whose pages are moved, not copied; `from` stays
-  // mapped, its content is unspecified then. Null: not possible (before Linux 5.7, under an emulator, over locked memory),
-  // nothing changed.
+  // mapped, its content is unspecified then. Null: not possible (before Linux 5.7, under an emulator, over locked memory,
+  // over a border between two mappings), nothing changed, errno neither.
   static void* move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept;
   // Asks for transparent huge pages, or forbids them; advice only.
   static void advise_huge(void* address, std::size_t bytes, bool wanted = true) noexcept;

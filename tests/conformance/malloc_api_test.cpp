@@ -290,6 +290,26 @@ TEST(Realloc, ImpossibleSize_LeavesTheBlockAlone) {
   }
 }
 
+// A part of the block has a flag of its own: the kernel moves no two mappings at once, so the block is copied.
+TEST(Realloc, SystemRefusesToMoveTheBlock_CopiedAndErrnoLeftAlone) {
+  if (!freehold_is_expected()) GTEST_SKIP() << "glibc leaves the system's error in errno";
+  for (const std::size_t from : {std::size_t{2 * kMiB}, std::size_t{80 * kMiB}}) {
+    void* p = CApi::allocate(from);
+    ASSERT_NE(p, nullptr);
+    fill(p, from, from);
+    char* middle = static_cast<char*>(p) + from / 2;
+    middle -= reinterpret_cast<std::uintptr_t>(middle) % 4096;
+    ASSERT_EQ(::madvise(middle, 4096, MADV_DONTFORK), 0);
+    errno = EBADMSG;
+    p = CApi::reallocate(p, from * 2);
+    EXPECT_EQ(errno, EBADMSG) << from;
+    ::madvise(middle, 4096, MADV_DOFORK);  // its page may serve another block now
+    ASSERT_NE(p, nullptr);
+    EXPECT_TRUE(intact(p, from, from)) << from;
+    CApi::deallocate(p);
+  }
+}
+
 TEST(Reallocarray, ProductOverflows_LeavesTheBlockAlone) {
   void* p = opaque(&reallocarray)(nullptr, 10, 10);
   ASSERT_NE(p, nullptr);

@@ -256,6 +256,22 @@ TEST(Pages, MoveOut_CannotGrow_NullAndTheContentIsWhereItWas) {
   EXPECT_TRUE(r.all(6, 0, 64 * kPage));
 }
 
+// A caller that copies instead succeeds: that the system refused is no error of the program's. The kernel moves no range
+// that lies in two mappings; a flag makes two of one.
+TEST(Pages, RemapAndMoveOut_Refused_LeaveErrnoAlone) {
+  const Range r = Range::mapped(64 * kPage);
+  std::memset(r.start(), 6, 64 * kPage);
+  ASSERT_EQ(::madvise(r.start() + 32 * kPage, 32 * kPage, MADV_DONTFORK), 0);
+  errno = EBADMSG;
+  EXPECT_EQ(Pages::move_out(r.start(), 64 * kPage, 128 * kPage), nullptr);
+  EXPECT_EQ(errno, EBADMSG);
+  EXPECT_EQ(Pages::move_out(r.start(), 32 * kPage, std::size_t{1} << 60), nullptr);
+  EXPECT_EQ(errno, EBADMSG);
+  EXPECT_EQ(Pages::remap(r.start(), 64 * kPage, 128 * kPage), nullptr);
+  EXPECT_EQ(errno, EBADMSG);
+  EXPECT_TRUE(r.all(6, 0, 64 * kPage));
+}
+
 // realloc moves a block out that was in parts purged, given out again, and moved out before.
 TEST(Pages, MoveOut_AgainAndAgainFromOneRange_ArrivesWhole) {
   const std::size_t pages = 256;
