@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""libfreehold_process.so by ctypes: the functions and the struct of freehold/process.h that the pool uses."""
+import ctypes
+
+OK, SIGNAL, EXIT, DEADLINE, MEMORY, COMPONENT, NO_WORKER, CORRUPT = range(8)  # how a task ended
+FULL, TOO_LARGE = 32, 33
+
+# What a worker answers: its first byte, or what its component returns.
+RESULT, EXCEPTION = b"r", b"e"
+ANSWER_TOO_LARGE = 1
+
+
+class Options(ctypes.Structure):
+    """freehold_pool_options, as far as it is used here: `size` says how far. What is 0 has its default."""
+    _fields_ = [
+        ("size", ctypes.c_size_t), ("component", ctypes.c_char_p), ("worker_program", ctypes.c_char_p),
+        *((name, ctypes.c_uint32) for name in ("max_workers", "entries")),
+        *((name, ctypes.c_uint64) for name in ("max_input", "max_output")),
+        *((name, ctypes.c_uint32) for name in ("attempts", "reserved")),
+        *((name, ctypes.c_uint64) for name in ("limit_ms", "idle_ms", "max_tasks", "max_rss", "max_age_ms", "kill_rss")),
+        ("log", ctypes.c_void_p), ("log_context", ctypes.c_void_p),
+        *((name, ctypes.c_uint32) for name in ("min_workers", "keep_standard_error")),
+        ("load_limit_ms", ctypes.c_uint64), ("command", ctypes.POINTER(ctypes.c_char_p))]
+
+
+def load(path: str) -> ctypes.CDLL:
+    library = ctypes.CDLL(path)
+    library.freehold_pool_open.argtypes = [ctypes.POINTER(Options), ctypes.c_char_p, ctypes.c_size_t]
+    library.freehold_pool_open.restype = ctypes.c_void_p
+    library.freehold_pool_call.argtypes = [
+        ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]
+    library.freehold_pool_close.argtypes = [ctypes.c_void_p]
+    for text in (library.freehold_pool_status, library.freehold_pool_error):
+        text.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+        text.restype = ctypes.c_size_t
+    return library
+
+
+def open_pool(library: ctypes.CDLL, options: Options, words: "list[bytes]") -> int:
+    """A pool whose worker program is `words`; OSError says why there is none."""
+    options.size = ctypes.sizeof(Options)
+    options.command = (ctypes.c_char_p * (len(words) + 1))(*words, None)
+    error = ctypes.create_string_buffer(256)
+    pool: "int | None" = library.freehold_pool_open(ctypes.byref(options), error, len(error))
+    if not pool:
+        raise OSError(error.value.decode(errors="replace"))
+    return pool
