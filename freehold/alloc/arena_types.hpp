@@ -41,4 +41,11 @@ struct RunPlace {
   bool zero = false;  // its pages read as zero
 };
 
+// A slot, run or direct block.
+struct BlockPlace {
+  void* start = nullptr;  // null: none
+  std::size_t bytes = 0;
+  bool in_use = false;
+};
+
 }  // namespace freehold::alloc

@@ -5,6 +5,7 @@
 //
 //   core_slots.hpp   refill and drain, with their call trees     core_large.hpp   blocks above the largest class
 //   core_caches.hpp  threads' caches and their arrays            core_stats.hpp   figures and checks
+//   core_look.hpp    which block an address lies in
 //
 // Refill takes up to half a bin from one word of the shared bitmap; if no word is left, it claims a span. Drain gives the
 // older half of a full bin back, grouped by word. Bins begin small and double while they are used. Their bytes are granted
@@ -99,6 +100,18 @@ class Core {
   [[gnu::cold, gnu::noinline]] void report(const void* block) noexcept;
   // Bytes of a block that is not a slot; 0 if there is no such block.
   [[nodiscard]] std::size_t large_bytes(const void* block) noexcept;
+  // The block that the address lies in, in use or not; start is null if there is none. Cost: up to 64 spans are looked at.
+  [[nodiscard]] BlockPlace block_around(const void* pointer) noexcept;
+  // Calls f(BlockPlace) for every block in use.
+  template <class F>
+  void for_each_block(F&& f) noexcept;
+  // How many slots all caches may hold now.
+  [[nodiscard]] std::size_t most_cached_slots() noexcept;
+  // Looks at the slots in caches for pointers that are no slots, and slots that are free already, and reports them.
+  // `stamp_of`: a number that changes when a thread runs, by its system's id; 0: it runs now, and its cache is left out.
+  // `room`: for `most` slots; those beyond are left out. `mine`: the caller's own.
+  template <class StampOf>
+  void report_misuse_in_caches(const Cache* mine, void** room, std::size_t most, StampOf&& stamp_of) noexcept;
   // Changes a large block's size without copying; null: not possible, block untouched. May move pages (mremap).
   [[nodiscard]] void* resize_large(Cache* cache, void* block, std::size_t bytes) noexcept;
 
@@ -275,6 +288,7 @@ class Core {
   [[nodiscard]] bool admit(Cache* cache, std::size_t bytes) noexcept;
   [[nodiscard]] void* allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
   [[nodiscard]] void* move_out_of_arena(Cache* cache, void* block, std::size_t old_bytes, std::size_t bytes) noexcept;
+  [[nodiscard]] bool is_in_use(SizeClass c, SpanIndex i, std::uint32_t number) noexcept;
   [[nodiscard]] bool in_arena(std::uintptr_t address) const noexcept {
     return (address - arena_.base()) >> ArenaType::kSpanShift < arena_.span_count();
   }
@@ -317,5 +331,6 @@ class Core {
 
 #include "freehold/alloc/core_caches.hpp"
 #include "freehold/alloc/core_large.hpp"
+#include "freehold/alloc/core_look.hpp"
 #include "freehold/alloc/core_slots.hpp"
 #include "freehold/alloc/core_stats.hpp"

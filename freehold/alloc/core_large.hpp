@@ -291,7 +291,7 @@ void Core<A, Config, Pages, Clock>::report(const void* block) noexcept {
     const auto i = static_cast<SpanIndex>((address - arena_.base()) >> ArenaType::kSpanShift);
     error = arena_.is_in_used_run(i) ? base::HeapError::kInteriorPointer : base::HeapError::kDoubleFree;
   }
-  if (direct_.contains(block)) error = base::HeapError::kInteriorPointer;
+  if (direct_.around(block).start != nullptr) error = base::HeapError::kInteriorPointer;
   base::fatal(error, block);
 }
 

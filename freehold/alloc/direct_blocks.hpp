@@ -44,8 +44,15 @@ class DirectBlocks {
   [[nodiscard]] bool free(const void* block, std::uint64_t now) noexcept;
   // Bytes of the block; 0: not one of ours.
   [[nodiscard]] std::size_t bytes_of(const void* block) noexcept;
-  // Whether the address lies in one of ours. Looks at all: for reports of misuse.
-  [[nodiscard]] bool contains(const void* address) noexcept;
+  // The block in whose mapping the address lies; start is null if it lies in none. Looks at all: for reports of misuse.
+  [[nodiscard]] BlockPlace around(const void* address) noexcept;
+  // Calls f(BlockPlace) for each, under the lock.
+  template <class F>
+  void for_each(F&& f) noexcept {
+    const sync::Guard guard(lock_);
+    for (std::size_t b = 0; b < bucket_count_; ++b)
+      for (const Record* r = buckets_[b]; r != nullptr; r = r->next) f(place_of(*r));
+  }
   // Changes the block's size, moving pages if need be. Null: not possible, or not one of ours; the block is untouched.
   [[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept;
   // Takes the content of `bytes` pages in the arena into a block of its own of `new_bytes`. Null: not possible, untouched.
@@ -100,6 +107,9 @@ class DirectBlocks {
     std::uint64_t freed_at = 0;
   };
 
+  [[nodiscard]] static BlockPlace place_of(const Record& r) noexcept {
+    return {reinterpret_cast<void*>(r.block), r.bytes, true};
+  }
   [[nodiscard]] static bool is_small(std::size_t bytes) noexcept {
     return bytes < (std::size_t{Config::kChunkSpans} << Config::kSpanShift);
   }

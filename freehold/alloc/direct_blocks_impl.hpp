@@ -75,12 +75,12 @@ std::size_t DirectBlocks<A, Config, Pages>::bytes_of(const void* block) noexcept
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool DirectBlocks<A, Config, Pages>::contains(const void* address) noexcept {
+BlockPlace DirectBlocks<A, Config, Pages>::around(const void* address) noexcept {
   const sync::Guard guard(lock_);
   for (std::size_t b = 0; b < bucket_count_; ++b)
     for (const Record* r = buckets_[b]; r != nullptr; r = r->next)
-      if (reinterpret_cast<std::uintptr_t>(address) - r->mapping < r->mapping_bytes) return true;
-  return false;
+      if (reinterpret_cast<std::uintptr_t>(address) - r->mapping < r->mapping_bytes) return place_of(*r);
+  return {};
 }
 
 // ---- kept mappings ----------------------------------------------------------------------------------------------------
