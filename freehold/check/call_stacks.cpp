@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "freehold/check/call_stacks.hpp"
+
+#include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "freehold/check/report.hpp"
+#include "freehold/check/stack_depot.hpp"
+#include "freehold/os/call_stack.hpp"
+#include "freehold/os/pages.hpp"
+#include "freehold/sync/lock.hpp"
+
+namespace freehold::check {
+namespace {
+
+constexpr std::size_t kPlaces = std::size_t{1} << 18;  // different stacks
+constexpr std::size_t kWords = std::size_t{1} << 23;   // 64 MiB of addresses, of which what is used becomes resident
+
+constinit StackDepot<sync::NativeAtomics> g_depot;
+constinit sync::Mutex<sync::NativeAtomics> g_lock;
+constinit std::atomic<unsigned> g_depth{0};
+
+// Where our own code lies, if in a library of its own: linker's names, hidden so that they are this module's.
+extern "C" [[gnu::visibility("hidden")]] const ElfW(Ehdr) __ehdr_start;
+extern "C" [[gnu::visibility("hidden")]] const char etext;
+
+// How many of the innermost frames are ours. Where we are part of the program, they stay: which are ours is not known.
+[[nodiscard]] unsigned own_frames(void* const* addresses, unsigned count) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(&__ehdr_start), end = reinterpret_cast<std::uintptr_t>(&etext);
+  if (begin + __ehdr_start.e_phoff == ::getauxval(AT_PHDR)) return 0;
+  unsigned own = 0;
+  while (own < count && reinterpret_cast<std::uintptr_t>(addresses[own]) - begin < end - begin) ++own;
+  return own;
+}
+
+}  // namespace
+
+void keep_call_stacks(unsigned depth) noexcept {
+  const sync::Guard guard(g_lock);
+  static constinit bool mapped = false;
+  os::Pages pages;
+  if (!mapped && !(mapped = g_depot.init(pages, kPlaces, kWords))) return;
+  g_depth.store(std::min(depth, os::kMostFrames), std::memory_order_release);  // publishes the depot
+}
+
+std::uint32_t note_call_stack() noexcept {
+  constexpr unsigned kMostOwn = 6;
+  const unsigned depth = g_depth.load(std::memory_order_acquire);
+  if (depth == 0) return 0;
+  void* addresses[os::kMostFrames];
+  const unsigned count = os::capture_call_stack(addresses, std::min(depth + kMostOwn, os::kMostFrames), 0);
+  const unsigned own = own_frames(addresses, count);
+  return g_depot.insert(addresses + own, std::min(count - own, depth));
+}
+
+void detail_call_stack(const char* title, std::uint32_t number) noexcept {
+  if (g_depth.load(std::memory_order_acquire) == 0) return;
+  detail(title);
+  void* addresses[os::kMostFrames];
+  detail_stack(addresses, g_depot.read(number, addresses, os::kMostFrames));
+}
+
+}  // namespace freehold::check

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// The process's one depot of call stacks, for all that watches blocks. Any thread; async-signal-safe after init.
+#pragma once
+#include <cstdint>
+
+namespace freehold::check {
+
+// Keeps stacks of at most `depth` frames from now on (0: none), once the unwinder is prepared (os/call_stack.hpp). The first
+// call maps the depot; where that fails, every stack is unknown. Thread-safe.
+void keep_call_stacks(unsigned depth) noexcept;
+
+// The number of the calling thread's stack, without calls inside this library; 0: unknown, or none are kept.
+[[nodiscard]] std::uint32_t note_call_stack() noexcept;
+
+// "freehold:   <title>" and the stack's lines; nothing if none are kept.
+void detail_call_stack(const char* title, std::uint32_t number) noexcept;
+
+}  // namespace freehold::check
