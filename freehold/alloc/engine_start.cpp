@@ -13,6 +13,7 @@
 #include "freehold/alloc/live_figures.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/os/memory_file.hpp"
+#include "freehold/os/threads.hpp"
 
 namespace freehold::alloc::engine {
 
@@ -64,6 +65,22 @@ void write_stats_at_exit() noexcept {
   [[maybe_unused]] const auto written = ::pwrite(g_options.stats_fd, from, sizeof stats, 0);
 }
 
+// A double or interior free of a slot is seen when a cache is drained, and at the exit not all are: the process that ends
+// normally looks at what they hold, those of threads that sleep included.
+void look_at_caches_at_exit() noexcept {
+  constexpr std::size_t kAFewSlots = 512;
+  constexpr std::uint64_t kMostThreads = 64;  // two looks at each of them
+  if (::getpid() != g_process || g_core.threads() > kMostThreads) return;
+  const Inside inside(nullptr);
+  if (!inside) return;
+  void* few[kAFewSlots];
+  const std::size_t most = g_core.most_cached_slots(), bytes = base::align_up(most * sizeof(void*), os::kLargestPageBytes);
+  void** const many = most <= kAFewSlots ? nullptr : static_cast<void**>(g_pages.map(bytes));
+  g_core.report_misuse_in_caches(present_cache(), many != nullptr ? many : few, many != nullptr ? most : kAFewSlots,
+                                 os::stamp_of_sleeping_thread);
+  if (many != nullptr) (void)g_pages.unmap(many, bytes);
+}
+
 void announce() noexcept {
   static constexpr char kLine[] = "freehold: active\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kLine, sizeof kLine - 1);
@@ -90,6 +107,7 @@ bool start() noexcept {
     g_key = kNoKey;  // before any thread can have a cache; allocates nothing
   g_base = g_core.arena().base();
   g_span_classes = g_core.arena().span_classes();
+  if (!start_checks()) return false;
   publish_live_figures();
   g_start.store(Start::kReady, std::memory_order_release);
   return true;
@@ -102,6 +120,8 @@ void finish_start() noexcept {
   if (g_options.stats_fd >= 0) std::atexit(write_stats_at_exit);
   if (::getauxval(AT_SECURE) != 0) g_options.background_thread = BackgroundThread::kOff;
   if (g_options.background_thread != BackgroundThread::kOff) std::atexit(end_purger_at_exit);
+  finish_start_of_checks();
+  if (!is_checked()) std::atexit(look_at_caches_at_exit);
   if (g_options.verbose) announce();
 }
 

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include "freehold/os/threads.hpp"
+
+#include <fcntl.h>
+
+#include <cstring>
+
+namespace freehold::os {
+namespace {
+
+// The number behind `name` in the text of /proc/.../status; 0: there is none.
+[[nodiscard]] std::uint64_t number_behind(const char* text, const char* name) noexcept {
+  const char* at = std::strstr(text, name);
+  if (at == nullptr) return 0;
+  at += std::strlen(name);
+  std::uint64_t value = 0;
+  for (at += std::strspn(at, " \t"); *at >= '0' && *at <= '9'; ++at) value = value * 10 + static_cast<unsigned>(*at - '0');
+  return value;
+}
+
+// Without printf, which may allocate.
+void write_path(char (&path)[64], pid_t thread) noexcept {
+  static constexpr char kBefore[] = "/proc/self/task/", kBehind[] = "/status";
+  char digits[16];
+  unsigned count = 0;
+  for (auto rest = static_cast<unsigned>(thread); rest != 0; rest /= 10)
+    digits[count++] = static_cast<char>('0' + rest % 10);
+  char* at = path;
+  std::memcpy(at, kBefore, sizeof kBefore - 1);
+  at += sizeof kBefore - 1;
+  while (count != 0) *at++ = digits[--count];
+  std::memcpy(at, kBehind, sizeof kBehind);
+}
+
+}  // namespace
+
+std::uint64_t stamp_of_sleeping_thread(pid_t thread) noexcept {
+  if (thread <= 0) return 0;
+  const int saved = errno;
+  char path[64], text[4096];
+  write_path(path, thread);
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t got = fd < 0 ? -1 : ::read(fd, text, sizeof text - 1);
+  if (fd >= 0) ::close(fd);
+  errno = saved;
+  if (got <= 0) return 0;
+  text[got] = '\0';
+  const char* const state = std::strstr(text, "State:\t");
+  if (state == nullptr || (state[7] != 'S' && state[7] != 'D')) return 0;
+  return 1 + number_behind(text, "\nvoluntary_ctxt_switches:") + number_behind(text, "nonvoluntary_ctxt_switches:");
+}
+
+}  // namespace freehold::os
