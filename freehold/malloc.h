@@ -46,6 +46,13 @@ size_t freehold_trim(void);
 /// Cost: a few loads when nothing is due; otherwise a system call for each contiguous range.
 size_t freehold_idle(void);
 
+/// In checked mode (FREEHOLD_CHECK=1, docs/hardening.md): looks at all blocks now, those that were freed and are not reused
+/// included, and reports each one that is damaged on standard error. The first report ends the process (SIGABRT), unless
+/// FREEHOLD_CHECK_ABORT=0 says otherwise. Other threads' calls of malloc and free wait meanwhile.
+/// @return how many blocks are damaged; 0 without checked mode.
+/// Cost: O(blocks), and their freed bytes.
+int freehold_check_all(void);
+
 /// Limits the memory of blocks together with the free memory that Freehold retains. Beyond the limit free memory goes back
 /// first; then requests fail with ENOMEM (operator new: the new handler, then std::bad_alloc), and one line on standard
 /// error says so, once. Existing blocks stay. FREEHOLD_LIMIT_BYTES sets the limit at the start.

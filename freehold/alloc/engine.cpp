@@ -19,9 +19,9 @@ constinit std::atomic<std::size_t> g_span_count{0};
 constinit const std::atomic<std::uint8_t>* g_span_classes = nullptr;
 constinit std::atomic<std::uint8_t> engine::g_perturb{0};
 
-namespace {
-
 using namespace engine;
+
+namespace {
 
 // A new block of the program's. Relaxed: a mode, it publishes nothing.
 [[nodiscard]] void* filled(void* block, std::size_t bytes) noexcept {
@@ -35,15 +35,6 @@ using namespace engine;
                                        : std::uint32_t{0}};
 }
 
-class KeepErrno {
- public:
-  KeepErrno() noexcept = default;
-  ~KeepErrno() { errno = saved_; }
-
- private:
-  int saved_ = errno;
-};
-
 // Once: a program that meets its limit does so again and again.
 [[gnu::cold]] void report_limit() noexcept {
   static constinit std::atomic<bool> reported{false};
@@ -52,27 +43,15 @@ class KeepErrno {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kLine, sizeof kLine - 1);
 }
 
-[[nodiscard]] void* out_of_memory() noexcept {
+}  // namespace
+
+void* engine::out_of_memory() noexcept {
   if (g_core.limit_was_met()) report_limit();
   errno = ENOMEM;
   return nullptr;
 }
 
-// Runs `take` inside the gate, or maps a block if another thread's fork takes long.
-template <class Take>
-[[nodiscard]] void* allocate_inside(NativeCache* cache, std::size_t bytes, std::size_t alignment, Take take) noexcept {
-  for (unsigned tries = 0; tries < kForkTries; ++tries) {
-    if (const Inside inside(cache); inside) {
-      void* const block = take();
-      return block != nullptr ? block : out_of_memory();
-    }
-    const KeepErrno keep;
-    wait_for_forks();
-    if (g_gate.forks() == t_fork.forks) continue;
-    if (void* const block = g_fork_blocks.allocate(g_pages, bytes, alignment); block != nullptr) return block;
-  }
-  return out_of_memory();
-}
+namespace {
 
 [[nodiscard, gnu::noinline]] void* allocate_class_slow(SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
   NativeCache* const cache = own_cache();
@@ -111,6 +90,8 @@ template <class Take>
 }  // namespace
 
 void* allocate_slow(std::size_t bytes) noexcept {
+  if (is_unusual()) [[unlikely]]
+    return filled(allocate_unusual({bytes, 0, Family::kMalloc}, false), bytes);
   if (bytes - 1 < Classes::kMaxBytes) [[likely]]
     return allocate_class(Classes::class_of(bytes), bytes, 1);
   if (bytes == 0) return allocate_class(SizeClass{1}, 1, 1);
@@ -120,6 +101,7 @@ void* allocate_slow(std::size_t bytes) noexcept {
 
 void deallocate_slow(void* block) noexcept {
   if (block == nullptr) return;
+  if (is_unusual() && is_checked()) return deallocate_checked(block, Claim{});
   const KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
   if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
     std::memset(block, byte, usable_size(block));
@@ -151,14 +133,16 @@ void* allocate_zeroed(std::size_t bytes) noexcept {
     void* slot = allocate_inline(bytes);
     return slot == nullptr ? nullptr : std::memset(slot, 0, bytes);
   }
+  if (is_unusual()) return allocate_unusual({bytes, 0, Family::kMalloc}, true);
   bool zero;
   void* block = allocate_run(bytes, 1, zero);
   return block == nullptr || zero ? block : std::memset(block, 0, bytes);
 }
 
 void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
-  if (bytes == 0) bytes = 1;
   if (alignment <= 16) return allocate_inline(bytes);
+  if (is_unusual()) return filled(allocate_unusual({bytes, alignment, Family::kMalloc}, false), bytes);
+  if (bytes == 0) bytes = 1;
   if (alignment <= Classes::kMaxBytes && bytes <= Classes::kMaxBytes)
     if (const SizeClass c = Classes::aligned_class_of(alignment, bytes); c.is_slot())
       return allocate_class(c, bytes, alignment);
@@ -168,6 +152,7 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
 
 std::size_t usable_size(const void* block) noexcept {
   if (block == nullptr) return 0;
+  if (is_checked()) return checked_usable_size(block);
   const SizeClass c = size_class_of(block);
   if (c.is_slot()) return Classes::slot_bytes(c);
   const std::size_t bytes = g_core.large_bytes(block);
@@ -186,6 +171,7 @@ namespace {
 
 void* reallocate(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return allocate_inline(bytes);
+  if (is_checked()) return reallocate_checked(block, bytes);
   if (bytes == 0) bytes = 1;
   const std::size_t old = usable_size(block);
   if (old == 0) {

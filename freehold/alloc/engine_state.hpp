@@ -4,6 +4,7 @@
 //   engine.cpp          the functions of engine.hpp: the slow halves of malloc and free, and the rest of the family
 //   engine_start.cpp    the first call: options, arena, exit handlers
 //   engine_threads.cpp  threads' caches from their first call to the threads' end, and the purger thread
+//   engine_check.cpp    checked mode: every call is looked at
 //   engine_fork.cpp     fork: threads that are inside the engine, threads that wait, work that is deferred
 //
 // All of it is constant-initialised: malloc is called before constructors run, and after destructors did.
@@ -12,10 +13,12 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <cerrno>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/alloc/checked.hpp"
 #include "freehold/alloc/cpu_cache.hpp"
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/fast_path.hpp"
@@ -49,6 +52,8 @@ extern constinit std::atomic<std::uint8_t> g_perturb;
 
 // Makes the engine work. False: no memory or address space; the next call tries again. engine_start.cpp
 [[nodiscard]] bool start() noexcept;
+// errno, and a line if a limit was met. Returns null.
+[[nodiscard]] void* out_of_memory() noexcept;
 // Registers handlers with libc: after the engine works, since this may allocate.
 void finish_start() noexcept;
 
@@ -179,6 +184,16 @@ constexpr unsigned kForkTries = 1'000;  // waits, before malloc fails because th
 // Waits a millisecond at most: most forks are over by then, but this one may be waiting for a lock that the thread holds.
 void wait_for_forks() noexcept;
 
+// POSIX: free leaves errno alone, and giving memory back makes system calls that may fail.
+class KeepErrno {
+ public:
+  KeepErrno() noexcept = default;
+  ~KeepErrno() { errno = saved_; }
+
+ private:
+  int saved_ = errno;
+};
+
 struct Freed {
   Freed* next;
 };
@@ -190,9 +205,42 @@ extern constinit ForkBlocks<sync::NativeAtomics, os::Pages> g_fork_blocks;
 void run_deferred() noexcept;
 void defer_free(Freed* block) noexcept;
 
+// Runs `take` inside the gate, or maps a block if another thread's fork takes long.
+template <class Take>
+[[nodiscard]] void* allocate_inside(NativeCache* cache, std::size_t bytes, std::size_t alignment, Take take) noexcept {
+  for (unsigned tries = 0; tries < kForkTries; ++tries) {
+    if (const Inside inside(cache); inside) {
+      void* const block = take();
+      return block != nullptr ? block : out_of_memory();
+    }
+    const KeepErrno keep;
+    wait_for_forks();
+    if (g_gate.forks() == t_fork.forks) continue;
+    if (void* const block = g_fork_blocks.allocate(g_pages, bytes, alignment); block != nullptr) return block;
+  }
+  return out_of_memory();
+}
+
 void before_fork() noexcept;
 void after_fork_in_parent() noexcept;
 void after_fork_in_child() noexcept;
+
+// ---- checked mode (engine_check.cpp) ----------------------------------------------------------------------------------
+
+// Whether the engine has not started yet, or every call is to be looked at: asked by slow paths, which come by in either
+// case. Relaxed: a hint; those that act on it ask is_checked().
+enum class Mode : std::uint8_t { kNotYet, kUsual, kChecked };
+extern constinit std::atomic<Mode> g_mode;
+[[nodiscard]] inline bool is_unusual() noexcept { return g_mode.load(std::memory_order_relaxed) != Mode::kUsual; }
+// The first call of a process, or one that is checked.
+[[nodiscard, gnu::cold]] void* allocate_unusual(const check::Request& request, bool zeroed) noexcept;
+void deallocate_checked(void* block, const Claim& claim) noexcept;
+[[nodiscard]] void* reallocate_checked(void* block, std::size_t bytes) noexcept;
+[[nodiscard]] std::size_t checked_usable_size(const void* block) noexcept;
+// What start(), finish_start() and fork do for it. False: no memory.
+[[nodiscard]] bool start_checks() noexcept;
+void finish_start_of_checks() noexcept;
+void checks_after_fork_in_child() noexcept;
 
 }  // namespace engine
 }  // namespace freehold::alloc

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/alloc/checked.hpp"
 #include "freehold/alloc/config.hpp"
 #include "freehold/alloc/core.hpp"
 #include "freehold/os/clock.hpp"
@@ -41,6 +42,11 @@ using NativeCache = NativeCore::Cache;
 
 [[nodiscard, gnu::noinline]] void* allocate_slow(std::size_t bytes) noexcept;
 [[gnu::noinline]] void deallocate_slow(void* block) noexcept;
+// The slow half of a call that is not malloc's, for checked mode.
+template <Family kFamily>
+[[nodiscard, gnu::noinline]] void* allocate_slow_as(std::size_t bytes) noexcept {
+  return allocate_as(kFamily, bytes);
+}
 
 // Tells the compiler that `value` may have changed, without an instruction: keeps it from splitting one computation into
 // two (a compare on another form of the same value, an address computed apart from its use).
@@ -49,6 +55,7 @@ template <class T>
   asm("" : "+r"(value));
 }
 
+template <Family kFamily = Family::kMalloc>
 [[nodiscard, gnu::always_inline]] inline void* allocate_inline(std::size_t bytes) noexcept {
   // 0 becomes huge and goes the slow way, as does everything above the table.
   std::size_t granule = (bytes - 1) >> 4;
@@ -63,6 +70,7 @@ template <class T>
       return slot;
     }
   }
+  if constexpr (kFamily != Family::kMalloc) return allocate_slow_as<kFamily>(bytes);
   return allocate_slow(bytes);
 }
 

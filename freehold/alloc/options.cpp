@@ -57,8 +57,22 @@ constexpr Name kVerbose{"FREEHOLD_VERBOSE", "verbose"};
 constexpr Name kBackgroundThread{"FREEHOLD_BACKGROUND_THREAD", "background_thread"};
 constexpr Name kLimitBytes{"FREEHOLD_LIMIT_BYTES", "limit_bytes"};
 constexpr Name kPrefault{"FREEHOLD_PREFAULT", "prefault"};
-constexpr Name kCompiled[] = {kPurgeDelay, kHugePages,        kCache,      kCacheBytes,
-                              kVerbose,    kBackgroundThread, kLimitBytes, kPrefault};
+// Checked mode, as a whole and part by part.
+constexpr Name kCheck{"FREEHOLD_CHECK", "check"};
+constexpr Name kCheckFamily{"FREEHOLD_CHECK_FAMILY", "check_family"};
+constexpr Name kCheckSizes{"FREEHOLD_CHECK_SIZES", "check_sizes"};
+constexpr Name kCheckCanary{"FREEHOLD_CHECK_CANARY", "check_canary"};
+constexpr Name kCheckFill{"FREEHOLD_CHECK_FILL", "check_fill"};
+constexpr Name kCheckQuarantine{"FREEHOLD_CHECK_QUARANTINE", "check_quarantine"};
+constexpr Name kCheckRandom{"FREEHOLD_CHECK_RANDOM", "check_random"};
+constexpr Name kCheckContents{"FREEHOLD_CHECK_CONTENTS", "check_contents"};
+constexpr Name kCheckLeaks{"FREEHOLD_CHECK_LEAKS", "check_leaks"};
+constexpr Name kCheckStacks{"FREEHOLD_CHECK_STACKS", "check_stacks"};
+constexpr Name kCheckAbort{"FREEHOLD_CHECK_ABORT", "check_abort"};
+constexpr Name kCompiled[] = {kPurgeDelay,       kHugePages,   kCache,       kCacheBytes,      kVerbose,
+                              kBackgroundThread, kLimitBytes,  kPrefault,    kCheck,           kCheckFamily,
+                              kCheckSizes,       kCheckCanary, kCheckFill,   kCheckQuarantine, kCheckRandom,
+                              kCheckContents,    kCheckLeaks,  kCheckStacks, kCheckAbort};
 
 // Calls visit(name, length of the name, value, length of the value) for each option in the program's string; a part without
 // a colon has a null value.
@@ -101,10 +115,10 @@ void complain_of_unknown_options() noexcept {
         if (is(name, name_length, option.compiled)) return;
     char copy[kMostBytes] = {};
     std::memcpy(copy, name, name_length < kMostBytes ? name_length : kMostBytes - 1);
-    complain(
-        copy,
-        "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, prefault or verbose, a colon and "
-        "a value, in freehold_options");
+    complain(copy,
+             "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, prefault, verbose, check or "
+             "check_..., a colon and "
+             "a value, in freehold_options");
   });
 }
 
@@ -127,6 +141,51 @@ E read_word(Name option, const char* const (&words)[3], const char* expected, E 
     if (std::strcmp(found.text, words[i]) == 0) return static_cast<E>(i);
   complain(found.name, expected);
   return otherwise;
+}
+
+// Reads 0 or 1; where there is neither, `value` stays.
+void read_switch(Name option, bool& value) noexcept {
+  char room[kMostBytes];
+  const Found found = look_up(option, room);
+  if (found.text == nullptr) return;
+  if ((*found.text != '0' && *found.text != '1') || found.text[1] != '\0') return complain(found.name, "0 or 1");
+  value = *found.text == '1';
+}
+
+// Reads a byte, or "none" as -1.
+void read_byte_or_none(Name option, int& value) noexcept {
+  char room[kMostBytes];
+  const Found found = look_up(option, room);
+  if (found.text == nullptr) return;
+  std::uint64_t number = 0;
+  if (std::strcmp(found.text, "none") == 0)
+    value = -1;
+  else if (parse_number(found.text, number) && number <= 255)
+    value = static_cast<int>(number);
+  else
+    complain(found.name, "none, or a number from 0 to 255");
+}
+
+[[nodiscard]] check::Settings read_check_settings() noexcept {
+  constexpr unsigned kDepthOfLeaks = 8;
+  check::Settings s;
+  read_switch(kCheck, s.on);
+  if (!s.on) return s;
+  read_switch(kCheckFamily, s.family);
+  read_switch(kCheckSizes, s.sizes);
+  read_switch(kCheckCanary, s.canary);
+  read_switch(kCheckFill, s.fill);
+  read_switch(kCheckRandom, s.random);
+  read_switch(kCheckLeaks, s.leaks);
+  read_switch(kCheckAbort, s.aborts);
+  read_byte_or_none(kCheckContents, s.contents);
+  std::uint64_t number = s.quarantine_bytes;
+  read_number(kCheckQuarantine, number);
+  s.quarantine_bytes = static_cast<std::size_t>(number);
+  number = s.leaks ? kDepthOfLeaks : 0;
+  read_number(kCheckStacks, number);
+  s.stack_depth = static_cast<unsigned>(number < 64 ? number : 64);
+  return s;
 }
 
 // Only from the environment: for `freehold run`.
@@ -153,6 +212,7 @@ Options read_options() noexcept {
   number = 0;
   read_number(kVerbose, number);
   o.verbose = number != 0;
+  o.check = read_check_settings();
   number = 0;
   read_variable("FREEHOLD_STATS_PID", number);
   if (number != 0 && number == static_cast<std::uint64_t>(::getpid())) {

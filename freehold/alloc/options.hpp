@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "freehold/alloc/arena.hpp"
+#include "freehold/check/settings.hpp"
 
 namespace freehold::alloc {
 
@@ -22,6 +23,7 @@ struct Options {
   std::uint64_t limit_bytes = 0;  // FREEHOLD_LIMIT_BYTES: of blocks and what is kept for them; 0: none
   bool prefault = false;          // FREEHOLD_PREFAULT=1: memory is resident before it is handed out
   bool verbose = false;           // FREEHOLD_VERBOSE=1: one line at the start
+  check::Settings check;          // FREEHOLD_CHECK=1 and FREEHOLD_CHECK_...: freehold/check/settings.hpp
   int stats_fd = -1;              // FREEHOLD_STATS_FD, with FREEHOLD_STATS_PID: where the stats go at exit
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The malloc family as C symbols. No logic: argument checks that the standards ask for, then the engine.
 #include <errno.h>
+#include <limits.h>
 #include <malloc.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,9 +82,16 @@ FREEHOLD_EXPORT void* pvalloc(size_t bytes) noexcept {
 
 FREEHOLD_EXPORT size_t malloc_usable_size(void* block) noexcept { return alloc::usable_size(block); }
 
-// C23. The size and alignment are not needed: the engine knows those of the block.
-FREEHOLD_EXPORT void free_sized(void* block, size_t) noexcept { alloc::deallocate_inline(block); }
-FREEHOLD_EXPORT void free_aligned_sized(void* block, size_t, size_t) noexcept { alloc::deallocate_inline(block); }
+// C23. The size and alignment are not needed, since the engine knows those of the block: they are looked at where that is
+// free.
+FREEHOLD_EXPORT void free_sized(void* block, size_t bytes) noexcept {
+  if (!alloc::push_inline(block, alloc::g_span_count)) [[unlikely]]
+    alloc::deallocate_as(block, {alloc::Family::kMalloc, bytes, 0});
+}
+FREEHOLD_EXPORT void free_aligned_sized(void* block, size_t alignment, size_t bytes) noexcept {
+  if (!alloc::push_inline(block, alloc::g_span_count)) [[unlikely]]
+    alloc::deallocate_as(block, {alloc::Family::kMalloc, bytes, alignment});
+}
 // An old name of free that some programs still call.
 FREEHOLD_EXPORT void cfree(void* block) noexcept { alloc::deallocate_inline(block); }
 
@@ -118,6 +126,11 @@ FREEHOLD_EXPORT int freehold_is_active(void) {
 FREEHOLD_EXPORT size_t freehold_trim(void) { return alloc::trim(); }
 
 FREEHOLD_EXPORT size_t freehold_idle(void) { return alloc::idle(); }
+
+FREEHOLD_EXPORT int freehold_check_all(void) {
+  const size_t damaged = alloc::check_all();
+  return damaged < INT_MAX ? static_cast<int>(damaged) : INT_MAX;
+}
 
 FREEHOLD_EXPORT size_t freehold_set_limit(size_t bytes) { return alloc::set_limit(bytes); }
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// The engine in checked mode (FREEHOLD_CHECK=1; freehold/check): threads have no caches then, so every call takes the slow
+// path, which comes here. Fast paths know nothing of it. Threads: any.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/check/block.hpp"
+
+namespace freehold::alloc {
+
+using check::Claim;
+using check::Family;
+
+// Whether calls are checked. Decided by the first call of the process; false before.
+[[nodiscard]] bool is_checked() noexcept;
+
+// As allocate() and allocate_aligned(), of a family. `alignment`: 0 where the program named none.
+[[nodiscard]] void* allocate_as(Family family, std::size_t bytes, std::size_t alignment = 0) noexcept;
+// As deallocate(), with what the program says about the block. Where nothing is checked, a size is compared with the block's
+// if that can be had for nothing.
+void deallocate_as(void* block, const Claim& claim) noexcept;
+// Looks at all blocks and reports those that are damaged. Returns how many; 0 if nothing is checked.
+std::size_t check_all() noexcept;
+
+}  // namespace freehold::alloc

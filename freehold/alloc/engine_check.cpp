@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// Checked mode on the process's engine; see checked.hpp.
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "freehold/alloc/checked.hpp"
+#include "freehold/alloc/engine_state.hpp"
+#include "freehold/check/call_stacks.hpp"
+#include "freehold/check/checked_blocks.hpp"
+#include "freehold/check/leaks.hpp"
+#include "freehold/os/call_stack.hpp"
+
+namespace freehold::alloc {
+
+using namespace engine;
+
+namespace {
+
+// Raw blocks from the engine, without its caches.
+struct RawBlocks {
+  using Raw = BlockPlace;
+  static constexpr unsigned kClasses = Classes::kCount;
+  static constexpr std::size_t kPageBytes = os::kLargestPageBytes;
+
+  [[nodiscard]] static unsigned class_of(std::size_t bytes, std::size_t alignment) noexcept {
+    if (bytes > Classes::kMaxBytes || alignment > Classes::kMaxBytes) return 0;
+    return (alignment <= 16 ? Classes::class_of(bytes) : Classes::aligned_class_of(alignment, bytes)).index();
+  }
+  [[nodiscard]] static std::size_t slot_bytes(unsigned c) noexcept { return Classes::slot_bytes(SizeClass{c}); }
+  [[nodiscard]] static unsigned class_at(const void* raw) noexcept {
+    const std::size_t span = (reinterpret_cast<std::uintptr_t>(raw) - g_base) >> NativeConfig::kSpanShift;
+    return span < span_count() ? g_span_classes[span].load(std::memory_order_relaxed) : 0;
+  }
+  static std::size_t take(unsigned c, void** slots, std::size_t n) noexcept {
+    return g_core.take_batch(SizeClass{c}, slots, n, 0);
+  }
+  static void give(unsigned c, void* const* slots, std::size_t n) noexcept { g_core.give_batch(SizeClass{c}, slots, n); }
+  static void* allocate_large(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
+    return g_core.allocate_large(nullptr, std::max(bytes, Classes::kMaxBytes + 1), alignment, zero);
+  }
+  static void free_large(void* raw) noexcept { g_core.free_large(nullptr, raw); }
+  static void* resize_large(void* raw, std::size_t bytes) noexcept { return g_core.resize_large(nullptr, raw, bytes); }
+  static std::size_t large_bytes(const void* raw) noexcept { return g_core.large_bytes(raw); }
+  // Where the system refuses, the block is as it was, and nobody notices its use.
+  static void seal(void* pages, std::size_t bytes) noexcept {
+    if (os::Pages::forbid(pages, bytes)) (void)os::Pages::purge(pages, bytes);
+  }
+  static void unseal(void* pages, std::size_t bytes) noexcept { (void)os::Pages::commit(pages, bytes); }
+  static BlockPlace find(const void* address) noexcept { return g_core.block_around(address); }
+  template <class F>
+  static void for_each(F&& f) noexcept {
+    g_core.for_each_block(f);
+  }
+};
+
+constinit RawBlocks g_raw;
+constinit check::CheckedBlocks<sync::NativeAtomics, RawBlocks> g_blocks;
+constinit std::atomic<bool> g_is_loaded{false};  // constructors ran: the unwinder may be looked for
+
+[[nodiscard]] std::uint64_t random_word() noexcept {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, GRND_NONBLOCK) == sizeof random) return random;
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return check::mix(static_cast<std::uint64_t>(now.tv_nsec) ^ reinterpret_cast<std::uintptr_t>(&random));
+}
+
+void check_at_exit() noexcept {
+  if (::getpid() != g_process) return;
+  const Inside inside(nullptr);
+  if (!inside) return;
+  (void)g_blocks.check_all();
+  if (!g_options.check.leaks) return;
+  check::LeakList leaks(g_pages);
+  g_blocks.for_each_live([&](const check::Contents& contents, const void*) { leaks.add(contents); });
+  leaks.write();
+}
+
+// Inside the gate, however long another thread's fork takes; but it may be waiting for a lock that this thread holds.
+template <class F>
+[[nodiscard]] bool run_inside(F&& f) noexcept {
+  for (unsigned tries = 0; tries < kForkTries; ++tries) {
+    if (const Inside inside(nullptr); inside) {
+      f();
+      return true;
+    }
+    wait_for_forks();
+  }
+  return false;
+}
+
+}  // namespace
+
+constinit std::atomic<Mode> engine::g_mode{Mode::kNotYet};
+
+bool engine::start_checks() noexcept {
+  if (!g_options.check.on) {
+    g_mode.store(Mode::kUsual, std::memory_order_relaxed);
+    return true;
+  }
+  void* const memory = g_pages.map(base::align_up(decltype(g_blocks)::memory_bytes(g_options.check), os::kLargestPageBytes));
+  if (memory == nullptr) return false;
+  g_blocks.init(g_raw, g_options.check, memory, random_word());
+  base::set_fatal_returns(!g_options.check.aborts);
+  g_mode.store(Mode::kChecked, std::memory_order_release);  // for those that find it: the blocks are there
+  return true;
+}
+
+namespace {
+
+// Not amid a malloc, which may be the loader's.
+void prepare_stacks() noexcept {
+  if (g_options.check.stack_depth == 0 || !os::prepare_call_stacks()) return;
+  check::keep_call_stacks(g_options.check.stack_depth);
+}
+
+[[gnu::constructor]] void when_loaded() noexcept {
+  g_is_loaded.store(true, std::memory_order_relaxed);  // relaxed, as below: one thread loads a library
+  if (is_checked()) prepare_stacks();
+}
+
+}  // namespace
+
+void engine::finish_start_of_checks() noexcept {
+  if (!g_options.check.on) return;
+  std::atexit(check_at_exit);
+  if (g_is_loaded.load(std::memory_order_relaxed)) prepare_stacks();
+}
+
+void engine::checks_after_fork_in_child() noexcept {
+  if (is_checked()) g_blocks.after_fork_in_child();
+}
+
+bool is_checked() noexcept { return g_mode.load(std::memory_order_acquire) == Mode::kChecked; }
+
+namespace {
+
+[[nodiscard]] void* allocate_checked(const check::Request& request, bool zeroed) noexcept {
+  finish_start();
+  const std::uint32_t stack = check::note_call_stack();
+  return allocate_inside(nullptr, request.bytes, std::max<std::size_t>(request.alignment, 1),
+                         [&] { return g_blocks.allocate(request, zeroed, stack); });
+}
+
+}  // namespace
+
+void* engine::allocate_unusual(const check::Request& request, bool zeroed) noexcept {
+  if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return out_of_memory();
+  if (is_checked()) return allocate_checked(request, zeroed);
+  if (zeroed) return allocate_zeroed(request.bytes);
+  return request.alignment == 0 ? allocate(request.bytes) : allocate_aligned(request.alignment, request.bytes);
+}
+
+void* allocate_as(Family family, std::size_t bytes, std::size_t alignment) noexcept {
+  if (is_unusual()) return allocate_unusual({bytes, alignment, family}, false);
+  return alignment == 0 ? allocate_slow(bytes) : allocate_aligned(alignment, bytes);
+}
+
+void deallocate_as(void* block, const Claim& claim) noexcept {
+  if (is_checked()) return deallocate_checked(block, claim);
+  if (claim.bytes != Claim::kUnsaid)
+    if (const std::size_t usable = usable_size(block); usable != 0 && claim.bytes > usable)
+      return base::fatal(base::HeapError::kWrongSize, block);
+  deallocate_slow(block);
+}
+
+void engine::deallocate_checked(void* block, const Claim& claim) noexcept {
+  if (block == nullptr || g_fork_blocks.free(g_pages, block)) return;
+  const KeepErrno keep;
+  const std::uint32_t stack = check::note_call_stack();
+  (void)run_inside([&] { g_blocks.deallocate(block, claim, stack); });
+}
+
+void* engine::reallocate_checked(void* block, std::size_t bytes) noexcept {
+  const std::uint32_t stack = check::note_call_stack();
+  if (const std::size_t old = g_fork_blocks.bytes_of(block); old != 0) {
+    void* const fresh = allocate_checked({bytes, 0, Family::kMalloc}, false);
+    if (fresh == nullptr) return nullptr;
+    std::memcpy(fresh, block, std::min(old, bytes));
+    (void)g_fork_blocks.free(g_pages, block);
+    return fresh;
+  }
+  void* fresh = nullptr;
+  (void)run_inside([&] { fresh = g_blocks.reallocate(block, bytes, stack); });
+  return fresh != nullptr ? fresh : out_of_memory();
+}
+
+std::size_t engine::checked_usable_size(const void* block) noexcept {
+  const std::size_t bytes = g_fork_blocks.bytes_of(block);
+  return bytes != 0 ? bytes : g_blocks.usable_size(block);
+}
+
+std::size_t check_all() noexcept {
+  std::size_t damaged = 0;
+  if (is_checked()) (void)run_inside([&] { damaged = g_blocks.check_all(); });
+  return damaged;
+}
+
+}  // namespace freehold::alloc
