@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+// Checked mode over a source of a few slots: what is reported of which misuse, and that right use is not.
+#include "freehold/check/checked_blocks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/check/tiny_source.hpp"
+
+namespace freehold::check {
+namespace {
+
+using base::HeapError;
+
+class CheckedBlocksTest : public testing::Test {
+ protected:
+  static constexpr unsigned kSlots = 64;
+  using Source = TinySource<kSlots>;
+  using Blocks = CheckedBlocks<sync::NativeAtomics, Source>;
+
+  CheckedBlocksTest() {
+    base::set_fatal_handler([](HeapError error, const void* address) { seen().emplace_back(error, address); });
+    begin(usual());
+  }
+  ~CheckedBlocksTest() override {
+    base::set_fatal_handler(nullptr);
+    seen().clear();
+  }
+  static Settings usual() {
+    Settings settings;
+    settings.quarantine_bytes = 64 * 1024;
+    return settings;
+  }
+  void begin(const Settings& settings) {
+    *source = {};
+    memory.assign(Blocks::memory_bytes(settings) + 64, 0);
+    void* at = memory.data();
+    std::size_t room = memory.size();
+    blocks.init(*source, settings, std::align(64, Blocks::memory_bytes(settings), at, room), 42);
+  }
+
+  using Seen = std::vector<std::pair<HeapError, const void*>>;
+  static Seen& seen() {
+    static Seen all;
+    return all;
+  }
+  // What was reported since the last call.
+  static std::vector<HeapError> errors() {
+    std::vector<HeapError> out;
+    for (const auto& [error, address] : std::exchange(seen(), {})) out.push_back(error);
+    return out;
+  }
+  using Errors = std::vector<HeapError>;
+
+  char* allocate(std::size_t bytes, Family family = Family::kMalloc, std::size_t alignment = 0) {
+    return static_cast<char*>(blocks.allocate({bytes, alignment, family}, false, 0));
+  }
+  void release(void* p, const Claim& claim = {}) { blocks.deallocate(p, claim, 0); }
+
+  std::unique_ptr<Source> source = std::make_unique<Source>();
+  std::vector<char> memory;
+  Blocks blocks;
+};
+
+TEST_F(CheckedBlocksTest, RightUse_NothingIsReported) {
+  for (const std::size_t bytes : {0, 1, 15, 16, 100, 200, 60000})
+    for (const std::size_t alignment : {0, 16, 32, 64, 128}) {
+      char* const p = allocate(bytes, Family::kNew, alignment);
+      ASSERT_NE(p, nullptr);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(p) % std::max<std::size_t>(alignment, 16), 0U);
+      EXPECT_EQ(blocks.usable_size(p), bytes);
+      for (std::size_t i = 0; i < bytes; ++i) EXPECT_EQ(p[i], static_cast<char>(0xbe)) << "not filled";
+      std::memset(p, 7, bytes);
+      EXPECT_EQ(blocks.check_all(), 0U);
+      release(p, {Family::kNew, bytes, alignment});
+      EXPECT_EQ(blocks.check_all(), 0U);
+    }
+  EXPECT_EQ(errors(), Errors{});
+}
+
+TEST_F(CheckedBlocksTest, FreedTwice_IsToldEachTime) {
+  char* const p = allocate(100);
+  release(p);
+  release(p);
+  release(p);
+  EXPECT_EQ(errors(), (Errors{HeapError::kDoubleFree, HeapError::kDoubleFree}));
+}
+
+TEST_F(CheckedBlocksTest, PointersThatAreNoBlock_AreTold) {
+  char* const p = allocate(100);
+  int local = 0;
+  for (const int distance : {-16, -1, 1, 8, 99}) release(p + distance);
+  release(&local);
+  EXPECT_EQ(errors(), (Errors{HeapError::kInteriorPointer, HeapError::kInteriorPointer, HeapError::kInteriorPointer,
+                              HeapError::kInteriorPointer, HeapError::kInteriorPointer, HeapError::kForeignPointer}));
+  release(source->slots[kSlots - 1]);
+  EXPECT_EQ(errors(), Errors{HeapError::kDoubleFree}) << "a slot that nobody has";
+  release(p);
+  EXPECT_EQ(errors(), Errors{});
+}
+
+TEST_F(CheckedBlocksTest, WritesBesideABlock_AreToldByTheDistance) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{112}, std::size_t{60000}})
+    for (std::size_t distance = 0; distance < kLeastSlack; ++distance) {
+      begin(usual());
+      char* const p = allocate(bytes);
+      p[bytes + distance] = 'x';
+      EXPECT_EQ(blocks.check_all(), 1U) << bytes << " + " << distance;
+      release(p);
+      EXPECT_EQ(errors(), (Errors{HeapError::kWriteBehind, HeapError::kWriteBehind}));
+    }
+  for (const std::ptrdiff_t distance : {1, 2, 4, 8, 9, 16, 24, 32}) {
+    begin(usual());
+    char* const p = allocate(100);
+    p[-distance] = 'x';
+    release(p);
+    EXPECT_EQ(errors(), Errors{HeapError::kWriteBefore}) << distance;
+  }
+}
+
+TEST_F(CheckedBlocksTest, AlignedBlock_BytesBeforeItAreGuarded) {
+  for (const std::ptrdiff_t distance : {1, 17, 64, 96}) {
+    begin(usual());
+    char* const p = allocate(10, Family::kMalloc, 128);
+    p[-distance] = 'x';
+    release(p);
+    EXPECT_EQ(errors(), Errors{HeapError::kWriteBefore}) << distance;
+  }
+}
+
+TEST_F(CheckedBlocksTest, WriteToAFreedBlock_IsToldOnDemandAndAtReuse) {
+  Settings settings = usual();
+  settings.quarantine_bytes = 0;
+  settings.random = false;
+  begin(settings);
+  char* const p = allocate(100);
+  release(p);
+  p[50] = 1;
+  EXPECT_EQ(blocks.check_all(), 1U);
+  EXPECT_EQ(errors(), Errors{HeapError::kWriteToFreed});
+  EXPECT_EQ(allocate(100), p) << "the last one that was freed comes first where nothing is random";
+  EXPECT_EQ(errors(), Errors{HeapError::kWriteToFreed});
+}
+
+TEST_F(CheckedBlocksTest, FamiliesAndSizes_AreCompared) {
+  const struct {
+    Claim claim;
+    Errors errors;
+  } cases[] = {{{Family::kNewArray}, {HeapError::kOtherFamily}},
+               {{Family::kMalloc}, {HeapError::kOtherFamily}},
+               {{Family::kNew, 99}, {HeapError::kWrongSize}},
+               {{Family::kNew, 100, 32}, {HeapError::kWrongSize}},
+               {{Family::kAny, 100}, {}}};
+  for (const auto& c : cases) {
+    release(allocate(100, Family::kNew), c.claim);
+    EXPECT_EQ(errors(), c.errors);
+  }
+  Settings settings = usual();
+  settings.family = settings.sizes = false;
+  begin(settings);
+  for (const auto& c : cases) release(allocate(100, Family::kNew), c.claim);
+  EXPECT_EQ(errors(), Errors{}) << "switched off";
+}
+
+TEST_F(CheckedBlocksTest, Quarantine_HoldsTheOldestSoLong) {
+  Settings settings = usual();
+  settings.quarantine_bytes = 10 * 256;
+  settings.random = false;
+  begin(settings);
+  char* const first = allocate(100);
+  release(first);
+  for (int i = 0; i < 9; ++i) {
+    char* const p = allocate(100);
+    EXPECT_NE(p, first) << i;
+    release(p);
+  }
+  release(allocate(100));  // one too many: the oldest is let go
+  EXPECT_EQ(allocate(100), first);
+}
+
+TEST_F(CheckedBlocksTest, Exhausted_TheQuarantineIsGivenUpFirst) {
+  std::vector<char*> all;
+  while (char* const p = allocate(100)) all.push_back(p);
+  EXPECT_EQ(all.size(), kSlots);
+  for (char* const p : all) release(p);
+  for (unsigned i = 0; i < kSlots; ++i) EXPECT_NE(allocate(100), nullptr) << i;
+  EXPECT_EQ(allocate(100), nullptr);
+  EXPECT_EQ(errors(), Errors{});
+}
+
+TEST_F(CheckedBlocksTest, RandomSlots_ComeInDifferentOrder) {
+  std::set<std::ptrdiff_t> distances;
+  char* former = allocate(1);
+  for (int i = 0; i < 20; ++i) {
+    char* const p = allocate(1);
+    distances.insert(p - former);
+    former = p;
+  }
+  EXPECT_GT(distances.size(), 5U);
+}
+
+TEST_F(CheckedBlocksTest, LargeBlockThatIsFreed_IsSealedUntilItIsReused) {
+  char* const p = allocate(50000);
+  EXPECT_EQ(p - source->large, static_cast<std::ptrdiff_t>(Source::kPageBytes)) << "a page of its own";
+  release(p);
+  EXPECT_EQ(source->sealed, Source::kLargeBytes - Source::kPageBytes);
+  release(p);
+  EXPECT_EQ(errors(), Errors{HeapError::kDoubleFree});
+  EXPECT_EQ(allocate(50000), p) << "the quarantine is given up for it";
+  EXPECT_EQ(source->sealed, 0U);
+}
+
+TEST_F(CheckedBlocksTest, Reallocated_TheContentMovesAndTheOldBlockIsGone) {
+  char* const p = allocate(10);
+  std::memcpy(p, "123456789", 10);
+  auto* const q = static_cast<char*>(blocks.reallocate(p, 150, 0));
+  ASSERT_NE(q, p);
+  EXPECT_STREQ(q, "123456789");
+  EXPECT_EQ(q[10], static_cast<char>(0xbe));
+  EXPECT_EQ(blocks.reallocate(q, 150, 0), q) << "as large as it is";
+  EXPECT_EQ(blocks.reallocate(p, 10, 0), nullptr);
+  EXPECT_EQ(errors(), Errors{HeapError::kDoubleFree});
+  release(q);
+  EXPECT_EQ(errors(), Errors{});
+}
+
+// A program that copies memory around a block does not make a block of it.
+TEST_F(CheckedBlocksTest, CopyOfAHeader_IsNone) {
+  char* const p = allocate(100);
+  char* const q = allocate(100);
+  std::memcpy(q - sizeof(Blocks::BlockHeader), p - sizeof(Blocks::BlockHeader), sizeof(Blocks::BlockHeader) + 100);
+  release(q);
+  EXPECT_EQ(errors(), Errors{HeapError::kWriteBefore});
+}
+
+TEST_F(CheckedBlocksTest, LiveBlocks_AreListed) {
+  char* const a = allocate(10);
+  char* const b = allocate(50000);
+  release(allocate(20));
+  std::set<const void*> live;
+  std::size_t bytes = 0;
+  blocks.for_each_live([&](const Contents& contents, const void* block) {
+    live.insert(block);
+    bytes += contents.bytes;
+  });
+  EXPECT_EQ(live, (std::set<const void*>{a, b}));
+  EXPECT_EQ(bytes, 50010U);
+}
+
+}  // namespace
+}  // namespace freehold::check
