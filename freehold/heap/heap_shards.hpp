@@ -2,6 +2,11 @@
 // The free slots of a private heap that any thread uses: shards, each with free lists of every class, over central free
 // lists behind a lock.
 //
+//   const LockedShard locked = shards.try_lock_shard();     // none: shards.allocate_centrally(c)
+//   void* slot = shards.pop(locked.shard->bins[c], c);      // null: shards.allocate_refilling(locked, c)
+//   shards.unlock(locked);
+//   if (shards.push(c, slot)) shards.notify_waiters();
+//
 // A thread takes from the shard of its number and gives back to it; a shard has a lock of its own (shard_lock.hpp). There
 // are more shards than CPUs: a thread that is preempted inside holds up only the threads of the same shard. Those try the
 // next shards, and at last the central lists, whose lock can sleep: so nobody ever spins on a thread that does not run.
@@ -9,6 +14,7 @@
 // Free slots have no home: they stay in the shard of the thread that freed them, and travel as whole batches of one length,
 // in constant time each way (batch_bin.hpp). The batches that a shard sets aside lie in its depot. They are everybody's,
 // under the central lock, but come back to the same shard first: their lines are in that CPU's cache.
+// heap_shards_all.hpp has the operations that lock everything.
 //
 //   Invariants: those of BatchBin;
 //               slots of class c: live (summed over all shards and the central lists) + free ones + uncut ones == those of
@@ -26,7 +32,6 @@
 #include <new>
 
 #include "freehold/base/bits.hpp"
-#include "freehold/base/check.hpp"
 #include "freehold/heap/batch_bin.hpp"
 #include "freehold/heap/bins.hpp"
 #include "freehold/heap/heap_options.hpp"
@@ -167,94 +172,22 @@ class HeapShards {
     std::uint64_t locked_;
   };
   // Locks every shard and the central lists; returns the shards, a bit each.
-  [[nodiscard]] std::uint64_t lock_all() noexcept {
-    for (;;) {
-      const std::uint64_t locked = lock_shards();
-      lock_.lock();
-      if (locked == made_shards()) return locked;
-      unlock_all(locked);  // one was made meanwhile
-    }
-  }
-  void unlock_all(std::uint64_t locked) noexcept {
-    lock_.unlock();
-    Core* const core = core_.load(std::memory_order_relaxed);  // relaxed: read under the lock before
-    for (; locked != 0; locked &= locked - 1) shard_at(*core, base::lowest_bit(locked)).lock.unlock();
-  }
+  [[nodiscard]] std::uint64_t lock_all() noexcept;
+  void unlock_all(std::uint64_t locked) noexcept;
   // See ShardLock::clear_words().
-  void clear_words(std::uint64_t locked) noexcept {
-    for (; locked != 0; locked &= locked - 1)
-      shard_at(*core_.load(std::memory_order_relaxed), base::lowest_bit(locked)).lock.clear_words();
-  }
+  void clear_words(std::uint64_t locked) noexcept;
 
   // The rest: Pre: everything is locked.
 
   // A slot of class c, if there is one anywhere, or pages for it once free ones are found. Null: neither.
-  [[nodiscard]] void* find_slot(unsigned c) noexcept {
-    if (!start()) return nullptr;
-    collect();
-    Core& core = *core_.load(std::memory_order_relaxed);
-    void* slot = core.central.pop_watched(c, slabs_);
-    for_each_shard([&](Shard& shard) {
-      if (slot == nullptr) slot = shard.bins[c].cut(Classes::slot_bytes(c));
-    });
-    if (slot == nullptr) {
-      reclaim();
-      if (take_run(core.central.bins[c], c, 1)) slot = core.central.cut(c);
-    }
-    return slot;
-  }
+  [[nodiscard]] void* find_slot(unsigned c) noexcept;
   // Gives free pages back to the slabs, and wholly free slabs to the source; returns the bytes of the latter.
   // Pre: is_started().
-  std::size_t reclaim() noexcept {
-    collect();
-    Core& core = *core_.load(std::memory_order_relaxed);
-    const auto free_list = [&core](unsigned c) -> auto& { return core.central.bins[c].free; };
-    const auto each_uncut = [&](const auto& visit) {
-      const auto each = [&visit](auto& bin, unsigned c) {
-        if (visit(c, bin.next.load(), bin.end.load())) bin.next.store(bin.end.load());
-      };
-      for (unsigned c = 0; c < Classes::kCount; ++c) {
-        each(core.central.bins[c], c);
-        for_each_shard([&](Shard& shard) { each(shard.bins[c], c); });
-      }
-    };
-    const std::size_t bytes = slabs_.reclaim(free_list, each_uncut);
-    reclaim_from_bytes_.store(std::max(kReclaimBytes, slabs_.used_bytes() + slabs_.used_bytes() / 2));
-    return bytes;
-  }
+  std::size_t reclaim() noexcept;
   // Ends every block. Returns whether a thread waits for room.
-  [[nodiscard]] bool release_all() noexcept {
-    slabs_.release_all();
-    if (Core* const core = core_.load(std::memory_order_relaxed); core != nullptr) {  // relaxed: under the lock
-      core->central.clear();
-      for (auto& batches : core->batches) batches.store(0);
-      for_each_shard([](Shard& shard) {
-        for (Bin& bin : shard.bins) bin.clear();
-      });
-    }
-    reclaim_from_bytes_.store(kReclaimBytes);
-    return is_awaited();
-  }
-  void add_live(HeapStats& stats) noexcept {
-    Core* const core = core_.load(std::memory_order_relaxed);
-    if (core == nullptr) return;
-    core->central.add_live(stats);
-    for_each_shard([&](Shard& shard) {
-      for (unsigned c = 0; c < Classes::kCount; ++c) shard.bins[c].add_live(stats, Classes::slot_bytes(c));
-    });
-  }
-  void check_invariants() noexcept {
-    slabs_.check_invariants();
-    Core* const core = core_.load(std::memory_order_relaxed);
-    for (unsigned c = 0; core != nullptr && c < Classes::kCount; ++c) {
-      std::int64_t slots =
-          core->central.bins[c].live.load() + static_cast<std::int64_t>(core->central.free_slots(c, slabs_));
-      std::uint32_t batches = 0;
-      for_each_shard([&](Shard& shard) { slots += shard.bins[c].check(c, slabs_, batches); });
-      FREEHOLD_ASSERT(batches == core->batches[c].load());
-      FREEHOLD_ASSERT(static_cast<std::size_t>(slots) == slabs_.slots_of(c));
-    }
-  }
+  [[nodiscard]] bool release_all() noexcept;
+  void add_live(HeapStats& stats) noexcept;
+  void check_invariants() noexcept;
 
   // ---- waiting for room
 
@@ -321,45 +254,12 @@ class HeapShards {
     return start() ? core_.load(std::memory_order_relaxed) : nullptr;
   }
 
-  [[nodiscard]] std::uint64_t lock_shards() noexcept {
-    Core* const core = core_.load(Orders::kFind);
-    std::uint64_t locked = 0;
-    bool had_owner = false;
-    for (unsigned i = 0; core != nullptr && i < core->shard_count; ++i) {
-      Shard* const shard = core->shards[i].load(Orders::kFind);
-      if (shard == nullptr) continue;
-      while (!shard->lock.try_set_flag()) A::yield();
-      had_owner |= shard->lock.revoke();
-      locked |= base::bit(i);
-    }
-    if (had_owner) A::heavy_fence();
-    for (std::uint64_t each = locked; each != 0; each &= each - 1)
-      while (shard_at(*core, base::lowest_bit(each)).lock.is_entered()) A::yield();
-    return locked;
-  }
+  [[nodiscard]] std::uint64_t lock_shards() noexcept;
   [[nodiscard]] static Shard& shard_at(Core& core, unsigned i) noexcept {
     return *core.shards[i].load(std::memory_order_relaxed);  // relaxed: found before
   }
   // Looks for free pages, unless a shard is locked: the thread that locked it may not run, and all others would wait for it.
-  void reclaim_if_quiet() noexcept {
-    Core* const core = core_.load(std::memory_order_relaxed);  // relaxed: we had a shard
-    std::uint64_t locked = 0;
-    bool quiet = true, had_owner = false;
-    for (unsigned i = 0; quiet && i < core->shard_count; ++i) {
-      Shard* const shard = core->shards[i].load(Orders::kFind);
-      if (shard == nullptr) continue;
-      quiet = shard->lock.try_set_flag();
-      if (!quiet) continue;
-      had_owner |= shard->lock.revoke();
-      locked |= base::bit(i);
-    }
-    if (had_owner) A::heavy_fence();
-    for (std::uint64_t each = locked; each != 0; each &= each - 1)
-      quiet = !shard_at(*core, base::lowest_bit(each)).lock.is_entered() && quiet;
-    lock_.lock();
-    if (quiet && locked == made_shards()) reclaim();
-    unlock_all(locked);
-  }
+  void reclaim_if_quiet() noexcept;
   // Pre: the central lock is held.
   [[nodiscard]] std::uint64_t made_shards() const noexcept {
     Core* const core = core_.load(std::memory_order_relaxed);
@@ -426,14 +326,7 @@ class HeapShards {
     bin.set_batch_aside();
   }
   // Makes all free slots loose: they lie in the central lists. Pre: everything is locked.
-  void collect() noexcept {
-    Core& core = *core_.load(std::memory_order_relaxed);
-    for (unsigned c = 0; c < Classes::kCount; ++c) {
-      auto& loose = core.central.bins[c].free;
-      core.batches[c].store(0);
-      for_each_shard([&](Shard& shard) { shard.bins[c].collect(loose, slabs_); });
-    }
-  }
+  void collect() noexcept;
 
   // Written seldom.
   atomic<Core*> core_{nullptr};
@@ -447,3 +340,5 @@ class HeapShards {
 };
 
 }  // namespace freehold::heap
+
+#include "freehold/heap/heap_shards_all.hpp"  // IWYU pragma: keep
