@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The malloc behind a preloaded library: the program's own. Found by the dynamic linker, which may allocate on the way.
+// The malloc behind a preloaded library: the program's own. Found by the dynamic linker, which may allocate on the way. Also
+// the parts that the entry points of both such libraries, the probe and the pad, share.
 #pragma once
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
 
 namespace freehold::doctor {
 
@@ -18,16 +22,26 @@ class Beginning {
     return room_ + at;
   }
   [[nodiscard]] bool has(const void* block) const noexcept { return block >= room_ && block < room_ + sizeof room_; }
-  // How much of `bytes` from a block of its own on may be read. Pre: has(block).
-  [[nodiscard]] std::size_t bytes_behind(const void* block, std::size_t bytes) const noexcept {
-    return std::min<std::size_t>(bytes,
-                                 static_cast<std::size_t>(room_ + sizeof room_ - static_cast<const std::byte*>(block)));
+  // realloc() of such a block: a copy, by the library's own malloc. The block's length was not noted: as much is copied as
+  // may be read. Pre: has(block).
+  [[nodiscard]] void* move(const void* block, std::size_t bytes) const noexcept {
+    const auto readable = static_cast<std::size_t>(room_ + sizeof room_ - static_cast<const std::byte*>(block));
+    void* const moved = ::malloc(bytes);
+    if (moved != nullptr) std::memcpy(moved, block, std::min(bytes, readable));
+    return moved;
   }
 
  private:
   alignas(16) std::byte room_[8192]{};
   std::size_t used_ = 0;
 };
+
+// The bytes of an array, for calloc() and reallocarray(). False, and errno is set: there are not so many.
+[[nodiscard]] inline bool array_bytes(std::size_t n, std::size_t bytes, std::size_t& all) noexcept {
+  if (!__builtin_mul_overflow(n, bytes, &all)) return true;
+  errno = ENOMEM;
+  return false;
+}
 
 // Entry points of the malloc that is next in the order of libraries. Before main and before any thread.
 struct NextMalloc {

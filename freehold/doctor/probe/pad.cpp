@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 
 #include "freehold/base/bits.hpp"
@@ -18,6 +17,7 @@
 #define FREEHOLD_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
+using freehold::doctor::array_bytes;
 using freehold::doctor::Beginning;
 using freehold::doctor::NextMalloc;
 
@@ -92,10 +92,7 @@ FREEHOLD_EXPORT void free(void* block) {
 }
 FREEHOLD_EXPORT void* calloc(std::size_t n, std::size_t bytes) {
   std::size_t all = 0;
-  if (__builtin_mul_overflow(n, bytes, &all)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
+  if (!array_bytes(n, bytes, all)) return nullptr;
   if (!ready()) [[unlikely]]
     return g_beginning.take(all);
   delay();
@@ -104,22 +101,14 @@ FREEHOLD_EXPORT void* calloc(std::size_t n, std::size_t bytes) {
 FREEHOLD_EXPORT void* realloc(void* block, std::size_t bytes) {
   if (!ready()) [[unlikely]]
     return g_beginning.take(bytes);
-  if (g_beginning.has(block)) {
-    void* const moved = malloc(bytes);
-    if (moved != nullptr) std::memcpy(moved, block, g_beginning.bytes_behind(block, bytes));
-    return moved;
-  }
+  if (g_beginning.has(block)) return g_beginning.move(block, bytes);
   delay();
   if (block != nullptr && bytes == 0) return g_next.realloc(block, 0);  // which frees it
   return g_next.realloc(block, padded(bytes));
 }
 FREEHOLD_EXPORT void* reallocarray(void* block, std::size_t n, std::size_t bytes) {
   std::size_t all = 0;
-  if (__builtin_mul_overflow(n, bytes, &all)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  return realloc(block, all);
+  return array_bytes(n, bytes, all) ? realloc(block, all) : nullptr;
 }
 FREEHOLD_EXPORT void* memalign(std::size_t alignment, std::size_t bytes) {
   if (!ready()) return nullptr;

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "freehold/doctor/probe/next_malloc.hpp"
@@ -21,6 +20,7 @@
 
 namespace {
 using namespace freehold::doctor::probe;
+using freehold::doctor::array_bytes;
 using freehold::doctor::Beginning;
 using freehold::doctor::NextMalloc;
 
@@ -132,22 +132,14 @@ FREEHOLD_EXPORT void* calloc(std::size_t n, std::size_t bytes) {
 FREEHOLD_EXPORT void* realloc(void* block, std::size_t bytes) {
   if (!ready()) [[unlikely]]
     return g_beginning.take(bytes);
-  if (g_beginning.has(block)) {
-    void* const moved = malloc(bytes);
-    if (moved != nullptr) std::memcpy(moved, block, g_beginning.bytes_behind(block, bytes));
-    return moved;
-  }
+  if (g_beginning.has(block)) return g_beginning.move(block, bytes);
   if (block != nullptr) end(block);
   return allocate(bytes, [=] { return g_next.realloc(block, bytes); });
 }
 
 FREEHOLD_EXPORT void* reallocarray(void* block, std::size_t n, std::size_t bytes) {
   std::size_t all = 0;
-  if (__builtin_mul_overflow(n, bytes, &all)) {
-    errno = ENOMEM;
-    return nullptr;
-  }
-  return realloc(block, all);
+  return array_bytes(n, bytes, all) ? realloc(block, all) : nullptr;
 }
 
 FREEHOLD_EXPORT void* memalign(std::size_t alignment, std::size_t bytes) {
