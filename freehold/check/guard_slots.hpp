@@ -81,7 +81,7 @@ class GuardSlots {
   static constexpr std::uint8_t kFill = 0xa5;  // around a block
   static constexpr unsigned kTries = 4;        // claims that other threads may win, before an allocation is refused
 
-  // Why a block was not freed, or which damage was seen when it was.
+  // Why a block was not freed, or which damage was seen.
   struct Verdict {
     bool is_bad = false;
     base::HeapError error{};
@@ -143,22 +143,20 @@ class GuardSlots {
     return page + offset;
   }
 
-  // Frees a block. A pointer to no block of a slot, or to one that is free, is bad and changes nothing; bytes around a block
-  // that were written are bad, but it is freed. Pre: contains(block).
-  template <class Capture>
-  [[nodiscard]] Verdict free(void* block, Capture capture) noexcept {
+  // Frees a block. A pointer to no block of a slot, or to one that is free, is bad and changes nothing. If bytes around the
+  // block were written, `damaged` is called with a Verdict while they can still be read; then the block is freed. Pre:
+  // contains(block).
+  template <class Capture, class Damaged>
+  [[nodiscard]] Verdict free(void* block, Capture capture, Damaged damaged) noexcept {
+    if (const Verdict bad = verdict_on(block); bad.is_bad) return bad;
     unsigned i = 0;
-    if (!slot_of(block, i)) return {true, base::HeapError::kForeignPointer, block};
+    (void)slot_of(block, i);
     std::uint64_t state = states_[i].load(Orders::kLook);
-    const Record& record = records_[i];
-    if (get(record.bytes) == 0) return {true, base::HeapError::kForeignPointer, block};
-    if (get(record.start) != reinterpret_cast<std::uintptr_t>(block))
-      return {true, base::HeapError::kInteriorPointer, block};
     // Relaxed where it fails: another thread frees the same block.
     if (phase(state) != kLive ||
         !states_[i].compare_exchange_strong(state, with_phase(state, kFreeing), Orders::kClaim, std::memory_order_relaxed))
       return {true, base::HeapError::kDoubleFree, block};
-    const Verdict verdict = look_around(i);
+    if (const Verdict verdict = look_around(i); verdict.is_bad) damaged(verdict);
     A::fence(Orders::kBeforeWrites);
     Trace trace;
     capture(trace);
@@ -167,7 +165,18 @@ class GuardSlots {
     // Relaxed: only different numbers in about the order of the frees are wanted.
     const std::uint64_t stamp = frees_.fetch_add(1, std::memory_order_relaxed) + 1;
     states_[i].store(stamp << kPhaseBits | kFree, Orders::kPublish);
-    return verdict;
+    return {};
+  }
+
+  // Whether a live block begins there. Pre: contains(block).
+  [[nodiscard]] Verdict verdict_on(const void* block) const noexcept {
+    unsigned i = 0;
+    if (!slot_of(block, i)) return {true, base::HeapError::kForeignPointer, block};
+    const std::uint64_t state = states_[i].load(Orders::kLook);
+    if (get(records_[i].bytes) == 0) return {true, base::HeapError::kForeignPointer, block};
+    if (get(records_[i].start) != reinterpret_cast<std::uintptr_t>(block))
+      return {true, base::HeapError::kInteriorPointer, block};
+    return {phase(state) != kLive, base::HeapError::kDoubleFree, block};
   }
 
   // The bytes of a live block that begins there; 0: there is none. Pre: contains(block).

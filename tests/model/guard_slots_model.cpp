@@ -51,7 +51,9 @@ struct World {
     return slots.allocate(bytes, 1, false, [=](Trace& trace) { trace_of(10 * bytes, trace); });
   }
   typename Slots::Verdict free(void* block, std::size_t bytes) {
-    return slots.free(block, [=](Trace& trace) { trace_of(10 * bytes + 1, trace); });
+    return slots.free(
+        block, [=](Trace& trace) { trace_of(10 * bytes + 1, trace); },
+        [](const auto&) { SIM_CHECK(false && "nothing was written"); });
   }
   static void trace_of(std::size_t number, Trace& trace) {
     trace.thread = static_cast<std::uint32_t>(number);

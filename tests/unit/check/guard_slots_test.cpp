@@ -21,6 +21,7 @@ using base::HeapError;
 using Slots = GuardSlots<sync::NativeAtomics, os::Pages>;
 
 const auto kNobody = [](Trace&) {};
+const auto kNoDamage = [](const auto& verdict) { ADD_FAILURE() << base::text(verdict.error); };
 auto thread(std::uint32_t number) {
   return [=](Trace& trace) {
     trace.thread = number;
@@ -113,7 +114,7 @@ TEST(GuardSlots, EverySizeAndAlignment_AlignedAndAtMostTheAlignmentIsLeft) {
     ASSERT_EQ(base::align_down(address, World::kPage), base::align_down(address + bytes - 1, World::kPage));
     ASSERT_TRUE(!at_end || base::align_up(address + bytes, World::kPage) - (address + bytes) < alignment);
     ASSERT_TRUE(at_end || address % World::kPage == 0);
-    ASSERT_FALSE(world.slots.free(block, kNobody).is_bad);
+    ASSERT_FALSE(world.slots.free(block, kNobody, kNoDamage).is_bad);
   }
   EXPECT_EQ(allocate(world, World::kPage + 1, true), nullptr);
   EXPECT_EQ(allocate(world, 16, true, 2 * World::kPage), nullptr);
@@ -122,7 +123,7 @@ TEST(GuardSlots, EverySizeAndAlignment_AlignedAndAtMostTheAlignmentIsLeft) {
 TEST(GuardSlots, Freed_RefusedAndFoundWithBothTraces) {
   World world(2);
   char* const block = allocate(world, 100, true);
-  EXPECT_FALSE(world.slots.free(block, thread(8)).is_bad);
+  EXPECT_FALSE(world.slots.free(block, thread(8), kNoDamage).is_bad);
   EXPECT_FALSE(is_writable(block));
   const auto finding = world.slots.find(block + 5);
   ASSERT_TRUE(finding.is_known && finding.block.is_whole);
@@ -140,17 +141,17 @@ TEST(GuardSlots, Reuse_FirstFreedFirstTaken) {
   std::vector<char*> blocks;
   for (int i = 0; i < 3; ++i) blocks.push_back(allocate(world, 16, false));
   EXPECT_EQ(allocate(world, 16, false), nullptr);
-  for (const int i : {1, 0, 2}) EXPECT_FALSE(world.slots.free(blocks[i], kNobody).is_bad);
+  for (const int i : {1, 0, 2}) EXPECT_FALSE(world.slots.free(blocks[i], kNobody, kNoDamage).is_bad);
   for (const int i : {1, 0, 2}) EXPECT_EQ(allocate(world, 16, false), blocks[i]);
 }
 
 TEST(GuardSlots, BadPointers_EachItsErrorAndNothingHappens) {
   World world(3);
   char* const freed = allocate(world, 40, false);
-  EXPECT_FALSE(world.slots.free(freed, kNobody).is_bad);
+  EXPECT_FALSE(world.slots.free(freed, kNobody, kNoDamage).is_bad);
   char* const block = allocate(world, 40, false);
   const auto error_of = [&](char* p) {
-    const auto verdict = world.slots.free(p, thread(9));
+    const auto verdict = world.slots.free(p, thread(9), kNoDamage);
     EXPECT_TRUE(verdict.is_bad);
     EXPECT_EQ(verdict.address, p);
     return verdict.error;
@@ -162,7 +163,7 @@ TEST(GuardSlots, BadPointers_EachItsErrorAndNothingHappens) {
   EXPECT_EQ(world.slots.bytes_of(freed), 0U);
   EXPECT_EQ(world.slots.bytes_of(block + 16), 0U);
   EXPECT_EQ(world.slots.bytes_of(block), 40U);
-  EXPECT_FALSE(world.slots.free(block, kNobody).is_bad);
+  EXPECT_FALSE(world.slots.free(block, kNobody, kNoDamage).is_bad);
 }
 
 TEST(GuardSlots, BytesAroundABlockWritten_SeenWhenItIsFreed) {
@@ -177,10 +178,15 @@ TEST(GuardSlots, BytesAroundABlockWritten_SeenWhenItIsFreed) {
                        Case{-1, true, HeapError::kWriteBefore}, Case{-4064, true, HeapError::kWriteBefore}}) {
     char* const block = allocate(world, 24, c.at_end);
     block[c.offset] = 'x';
-    const auto verdict = world.slots.free(block, kNobody);
-    EXPECT_TRUE(verdict.is_bad);
-    EXPECT_EQ(verdict.error, c.error);
-    EXPECT_EQ(verdict.address, block + c.offset);
+    Slots::Verdict seen;
+    const auto note = [&](const Slots::Verdict& verdict) {
+      seen = verdict;
+      EXPECT_TRUE(is_writable(block)) << "a report reads the damage";
+    };
+    EXPECT_FALSE(world.slots.free(block, kNobody, note).is_bad);
+    EXPECT_TRUE(seen.is_bad);
+    EXPECT_EQ(seen.error, c.error);
+    EXPECT_EQ(seen.address, block + c.offset);
     EXPECT_FALSE(is_writable(block)) << "it is freed all the same";
   }
 }
@@ -192,10 +198,10 @@ TEST(GuardSlots, PageBetweenTwoBlocks_TheLiveOneThenTheNearerOne) {
   char* const gap = left + 32;
   EXPECT_EQ(world.slots.find(gap + 10).error, HeapError::kAccessBehind);
   EXPECT_EQ(world.slots.find(right - 10).error, HeapError::kAccessBefore);
-  EXPECT_FALSE(world.slots.free(left, kNobody).is_bad);
+  EXPECT_FALSE(world.slots.free(left, kNobody, kNoDamage).is_bad);
   EXPECT_EQ(world.slots.find(gap + 10).error, HeapError::kAccessBefore);
   EXPECT_EQ(world.slots.find(gap + 10).block.start, reinterpret_cast<std::uintptr_t>(right));
-  EXPECT_FALSE(world.slots.free(right, kNobody).is_bad);
+  EXPECT_FALSE(world.slots.free(right, kNobody, kNoDamage).is_bad);
   EXPECT_EQ(world.slots.find(gap + 10).error, HeapError::kAccessBehind);
 }
 
@@ -222,7 +228,7 @@ TEST(GuardSlots, Forgiven_WritableAndNeverUsedAgain) {
   World world(2);
   char* const block = allocate(world, 16, false);
   EXPECT_FALSE(world.slots.forgive(block)) << "it is in use";
-  EXPECT_FALSE(world.slots.free(block, kNobody).is_bad);
+  EXPECT_FALSE(world.slots.free(block, kNobody, kNoDamage).is_bad);
   EXPECT_TRUE(world.slots.forgive(block));
   EXPECT_TRUE(is_writable(block));
   EXPECT_TRUE(world.slots.forgive(block - 1));
@@ -247,7 +253,7 @@ TEST(GuardSlots, ManyThreads_NoBlockTwice) {
         ++blocks;
         std::memset(block, static_cast<int>(t), bytes);
         for (std::size_t k = 0; k < bytes; ++k) wrong += block[k] != t;
-        if (world.slots.free(block, thread(t)).is_bad) ++wrong;
+        if (world.slots.free(block, thread(t), kNoDamage).is_bad) ++wrong;
       }
     });
   std::thread looks([&] {
