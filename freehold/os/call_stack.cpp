@@ -2,6 +2,9 @@
 #include "freehold/os/call_stack.hpp"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/auxv.h>
 #include <unwind.h>
 
 #include <atomic>
@@ -62,7 +65,19 @@ void look_up() noexcept {
   if (walk != nullptr && place != nullptr) use(walk, place);
 }
 
+// The beginning and the end of the code of this library or program, by the linker. Hidden: no other one's.
+extern "C" [[gnu::visibility("hidden")]] const ElfW(Ehdr) __ehdr_start;
+extern "C" [[gnu::visibility("hidden")]] const char etext;
+
 }  // namespace
+
+unsigned own_frames(void* const* addresses, unsigned count) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(&__ehdr_start), end = reinterpret_cast<std::uintptr_t>(&etext);
+  if (begin + __ehdr_start.e_phoff == ::getauxval(AT_PHDR)) return 0;  // the program's own headers
+  unsigned own = 0;
+  while (own < count && reinterpret_cast<std::uintptr_t>(addresses[own]) - begin < end - begin) ++own;
+  return own;
+}
 
 bool prepare_call_stacks() noexcept {
   const int saved = errno;

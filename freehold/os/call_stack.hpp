@@ -23,4 +23,8 @@ bool prepare_call_stacks() noexcept;
 // stack beyond the unwinder's.
 [[gnu::noinline]] unsigned capture_call_stack(void** addresses, unsigned depth, unsigned skip) noexcept;
 
+// How many of the innermost calls come from the shared library that this is part of, so that a stack can begin with the
+// program's own. 0 where it is part of the program itself: nothing tells which calls are whose then.
+[[nodiscard]] unsigned own_frames(void* const* addresses, unsigned count) noexcept;
+
 }  // namespace freehold::os

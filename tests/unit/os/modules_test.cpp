@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
-#include <pthread.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 TEST(FindModule, AFunctionOfALibrary_ItsFileAndTheOffsetThatDladdrHas) {
   Dl_info info{};
-  auto* const function = reinterpret_cast<void*>(&::pthread_create);
+  auto* const function = reinterpret_cast<void*>(&::getauxval);
   ASSERT_NE(::dladdr(function, &info), 0);
   Module module{};
   ASSERT_TRUE(find_module(function, module));
