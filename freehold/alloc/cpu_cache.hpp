@@ -55,6 +55,8 @@ class CpuCaches {
   // False: this CPU's stack is full.
   [[nodiscard]] bool push(SizeClass c, void* slot) noexcept { return os::rseq_push(stacks_ + c.index(), slot); }
 
+  // The slots that a refill brings.
+  [[nodiscard]] static constexpr std::size_t batch(SizeClass c) noexcept { return capacity(c) < 2 ? 1 : capacity(c) / 2; }
   // A slot of class c when pop() found none. Null: out of memory.
   [[nodiscard]] void* refill(SizeClass c) noexcept {
     void* slots[kBatch];
@@ -90,7 +92,6 @@ class CpuCaches {
     const std::size_t n = kCpuBinBytes / Classes::slot_bytes(c);
     return n > kMaxSlots ? kMaxSlots : (n < 1 ? 1 : static_cast<unsigned>(n));
   }
-  [[nodiscard]] static constexpr std::size_t batch(SizeClass c) noexcept { return capacity(c) < 2 ? 1 : capacity(c) / 2; }
   static constexpr std::size_t area_bytes() noexcept {
     std::size_t bytes = Classes::kCount * sizeof(os::CpuStack);
     for (const SizeClass c : AllClasses<Classes>{}) bytes += (1 + capacity(c)) * sizeof(void*);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "freehold/alloc/arena_types.hpp"
 #include "freehold/alloc/budget.hpp"
 #include "freehold/alloc/live_figures.hpp"
 #include "freehold/alloc/metadata.hpp"

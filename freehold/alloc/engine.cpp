@@ -21,6 +21,8 @@ constinit std::atomic<std::uint8_t> engine::g_perturb{0};
 
 using namespace engine;
 
+constexpr std::size_t kAlignment = 16;  // of every block
+
 namespace {
 
 // A new block of the program's. Relaxed: a mode, it publishes nothing.
@@ -53,18 +55,33 @@ void* engine::out_of_memory() noexcept {
 
 namespace {
 
+// After a refill, which stands for as many allocations as it brought slots: whether one of them gets a page of its own. It
+// is the present one; the slot goes back.
+[[nodiscard, gnu::noinline]] void* guard_at_refill(void* slot, std::size_t slots, std::size_t bytes,
+                                                   std::size_t alignment) noexcept {
+  if (slot == nullptr || !check::is_guard_due(static_cast<std::uint32_t>(slots))) return slot;
+  void* const block = check::allocate_guarded(bytes, std::max(alignment, kAlignment));
+  if (block == nullptr) return slot;
+  deallocate_inline(slot);
+  return block;
+}
+
 [[nodiscard, gnu::noinline]] void* allocate_class_slow(SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
   NativeCache* const cache = own_cache();
   if (cache != nullptr) {
     if (void* const slot = cache->pop(c); slot != nullptr) return slot;
     consider_purger();
-    return allocate_inside(cache, bytes, alignment, [=] { return g_core.refill(*cache, c); });
+    void* const slot = allocate_inside(cache, bytes, alignment, [=] { return g_core.refill(*cache, c); });
+    return check::guards_are_on() ? guard_at_refill(slot, cache->entries(c) + 1, bytes, alignment) : slot;
   }
   if (t_cache == &g_modes.cpu) {
     if (void* const slot = g_cpu_caches.pop(c); slot != nullptr) return slot;
-    return allocate_inside(nullptr, bytes, alignment, [=] { return g_cpu_caches.refill(c); });
+    void* const slot = allocate_inside(nullptr, bytes, alignment, [=] { return g_cpu_caches.refill(c); });
+    return check::guards_are_on() ? guard_at_refill(slot, g_cpu_caches.batch(c), bytes, alignment) : slot;
   }
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
+  if (check::is_guard_due(1))
+    if (void* const block = check::allocate_guarded(bytes, std::max(alignment, kAlignment)); block != nullptr) return block;
   return allocate_inside(nullptr, bytes, alignment, [=] { return g_core.allocate_uncached(c); });
 }
 
@@ -101,6 +118,7 @@ void* allocate_slow(std::size_t bytes) noexcept {
 
 void deallocate_slow(void* block) noexcept {
   if (block == nullptr) return;
+  if (check::is_guarded(block)) return check::free_guarded(block);
   if (is_unusual() && is_checked()) return deallocate_checked(block, Claim{});
   const KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
   if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
@@ -152,6 +170,7 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
 
 std::size_t usable_size(const void* block) noexcept {
   if (block == nullptr) return 0;
+  if (check::is_guarded(block)) return check::guarded_bytes(block);
   if (is_checked()) return checked_usable_size(block);
   const SizeClass c = size_class_of(block);
   if (c.is_slot()) return Classes::slot_bytes(c);
@@ -171,17 +190,18 @@ namespace {
 
 void* reallocate(void* block, std::size_t bytes) noexcept {
   if (block == nullptr) return allocate_inline(bytes);
-  if (is_checked()) return reallocate_checked(block, bytes);
+  const bool is_guarded = check::is_guarded(block);
+  if (is_checked() && !is_guarded) return reallocate_checked(block, bytes);
   if (bytes == 0) bytes = 1;
   const std::size_t old = usable_size(block);
   if (old == 0) {
-    g_core.report(block);
+    if (!is_guarded) g_core.report(block);
     return out_of_memory();
   }
   if (old > Classes::kMaxBytes) {
     if (bytes > Classes::kMaxBytes)
       if (void* moved = resize(block, bytes); moved != nullptr) return moved;
-  } else if (bytes <= old && bytes >= old / 2) {
+  } else if (bytes <= old && bytes >= old / 2 && !is_guarded) {
     return block;  // a smaller slot would save less than half
   }
   void* fresh = allocate_inline(bytes);

@@ -11,7 +11,6 @@
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/check/checked_blocks.hpp"
 #include "freehold/check/leaks.hpp"
-#include "freehold/os/call_stack.hpp"
 
 namespace freehold::alloc {
 
@@ -58,7 +57,6 @@ struct RawBlocks {
 
 constinit RawBlocks g_raw;
 constinit check::CheckedBlocks<sync::NativeAtomics, RawBlocks> g_blocks;
-constinit std::atomic<bool> g_is_loaded{false};  // constructors ran: the unwinder may be looked for
 
 [[nodiscard]] std::uint64_t random_word() noexcept {
   std::uint64_t random = 0;
@@ -109,25 +107,9 @@ bool engine::start_checks() noexcept {
   return true;
 }
 
-namespace {
-
-// Not amid a malloc, which may be the loader's.
-void prepare_stacks() noexcept {
-  if (g_options.check.stack_depth == 0 || !os::prepare_call_stacks()) return;
-  check::keep_call_stacks(g_options.check.stack_depth);
-}
-
-[[gnu::constructor]] void when_loaded() noexcept {
-  g_is_loaded.store(true, std::memory_order_relaxed);  // relaxed, as below: one thread loads a library
-  if (is_checked()) prepare_stacks();
-}
-
-}  // namespace
-
 void engine::finish_start_of_checks() noexcept {
   if (!g_options.check.on) return;
   std::atexit(check_at_exit);
-  if (g_is_loaded.load(std::memory_order_relaxed)) prepare_stacks();
 }
 
 void engine::checks_after_fork_in_child() noexcept {
@@ -140,6 +122,10 @@ namespace {
 
 [[nodiscard]] void* allocate_checked(const check::Request& request, bool zeroed) noexcept {
   finish_start();
+  if (check::is_guard_due(1))
+    if (void* const block = check::allocate_guarded(request.bytes, std::max<std::size_t>(request.alignment, 16));
+        block != nullptr)
+      return zeroed ? std::memset(block, 0, request.bytes) : block;
   const std::uint32_t stack = check::note_call_stack();
   return allocate_inside(nullptr, request.bytes, std::max<std::size_t>(request.alignment, 1),
                          [&] { return g_blocks.allocate(request, zeroed, stack); });
@@ -168,6 +154,7 @@ void deallocate_as(void* block, const Claim& claim) noexcept {
 }
 
 void engine::deallocate_checked(void* block, const Claim& claim) noexcept {
+  if (check::is_guarded(block)) return check::free_guarded(block);
   if (block == nullptr || g_fork_blocks.free(g_pages, block)) return;
   const KeepErrno keep;
   const std::uint32_t stack = check::note_call_stack();

@@ -12,6 +12,9 @@
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/alloc/live_figures.hpp"
 #include "freehold/base/check.hpp"
+#include "freehold/check/call_stacks.hpp"
+#include "freehold/check/guards.hpp"
+#include "freehold/os/call_stack.hpp"
 #include "freehold/os/memory_file.hpp"
 #include "freehold/os/threads.hpp"
 
@@ -109,8 +112,18 @@ bool start() noexcept {
   g_span_classes = g_core.arena().span_classes();
   if (!start_checks()) return false;
   publish_live_figures();
+  // Where the system refuses, the program is not to blame: it runs without.
+  (void)check::start_guards(g_pages, g_options.guard_rate);
   g_start.store(Start::kReady, std::memory_order_release);
   return true;
+}
+
+// A constructor, since the unwinder may have to be loaded: amid a malloc that could be the loader's own. Blocks that were
+// allocated before have no stacks.
+[[gnu::constructor]] static void when_loaded() noexcept {
+  if (!options_want_call_stacks()) return;
+  if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return;
+  if (os::prepare_call_stacks() && is_checked()) check::keep_call_stacks(g_options.check.stack_depth);
 }
 
 void finish_start() noexcept {

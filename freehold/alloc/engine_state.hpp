@@ -25,6 +25,7 @@
 #include "freehold/alloc/fork_work.hpp"
 #include "freehold/alloc/options.hpp"
 #include "freehold/alloc/purger_thread.hpp"
+#include "freehold/check/guards.hpp"
 #include "freehold/os/cpu.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/sync/fork_gate.hpp"
@@ -66,7 +67,7 @@ struct Modes {
   NativeCache no_cache{g_nothing};
   NativeCache cpu{g_nothing};        // of a thread that shares the caches of its CPU
   NativeCache late{g_nothing};       // of a thread that is ending: it gets no second cache
-  NativeCache perturbed{g_nothing};  // while blocks are filled: every call has to come by
+  NativeCache perturbed{g_nothing};  // while blocks are filled or all of them guarded: every call has to come by
 };
 extern constinit Modes g_modes;
 
@@ -88,13 +89,19 @@ extern constinit std::atomic<std::uint64_t> g_look_at;  // caches, at the next l
 void detach_cache(NativeCache* cache) noexcept;
 // What g_key calls when a thread ends.
 void thread_ends(void* cache) noexcept;
-[[gnu::noinline]] void change_perturbation_mode(bool fills) noexcept;
+[[gnu::noinline]] void change_perturbation_mode(bool perturbed) noexcept;
+
+// Whether every call has to come by: threads have no caches then.
+[[nodiscard]] inline bool is_perturbed() noexcept {
+  return g_perturb.load(std::memory_order_relaxed) != 0 ||
+         check::guards_are_on_always();  // relaxed: a mode, it publishes nothing
+}
 
 // The modes of a thread meet those of the process: called by slow paths, so that fast ones need not ask.
 inline void follow_perturbation_mode() noexcept {
-  const bool fills = g_perturb.load(std::memory_order_relaxed) != 0;  // relaxed: a mode, it publishes nothing
-  if (fills != (t_cache == &g_modes.perturbed)) [[unlikely]]
-    change_perturbation_mode(fills);
+  const bool perturbed = is_perturbed();
+  if (perturbed != (t_cache == &g_modes.perturbed)) [[unlikely]]
+    change_perturbation_mode(perturbed);
 }
 [[nodiscard]] inline NativeCache* own_cache() noexcept {
   follow_perturbation_mode();

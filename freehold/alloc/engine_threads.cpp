@@ -150,7 +150,7 @@ NativeCache* own_cache_slow() noexcept {
     finish_start();
     return nullptr;
   }
-  if (g_perturb.load(std::memory_order_relaxed) != 0) {
+  if (is_perturbed()) {
     t_cache = &g_modes.perturbed;
     finish_start();
     return nullptr;
@@ -167,8 +167,8 @@ NativeCache* own_cache_slow() noexcept {
   return nullptr;
 }
 
-void change_perturbation_mode(bool fills) noexcept {
-  if (!fills) {
+void change_perturbation_mode(bool perturbed) noexcept {
+  if (!perturbed) {
     t_cache = &g_modes.no_cache;
   } else if (NativeCache* const cache = present_cache(); cache != nullptr) {
     t_cache = &g_modes.perturbed;

@@ -57,6 +57,7 @@ constexpr Name kVerbose{"FREEHOLD_VERBOSE", "verbose"};
 constexpr Name kBackgroundThread{"FREEHOLD_BACKGROUND_THREAD", "background_thread"};
 constexpr Name kLimitBytes{"FREEHOLD_LIMIT_BYTES", "limit_bytes"};
 constexpr Name kPrefault{"FREEHOLD_PREFAULT", "prefault"};
+constexpr Name kGuardRate{"FREEHOLD_GUARD_RATE", "guard_rate"};
 // Checked mode, as a whole and part by part.
 constexpr Name kCheck{"FREEHOLD_CHECK", "check"};
 constexpr Name kCheckFamily{"FREEHOLD_CHECK_FAMILY", "check_family"};
@@ -72,7 +73,7 @@ constexpr Name kCheckAbort{"FREEHOLD_CHECK_ABORT", "check_abort"};
 constexpr Name kCompiled[] = {kPurgeDelay,       kHugePages,   kCache,       kCacheBytes,      kVerbose,
                               kBackgroundThread, kLimitBytes,  kPrefault,    kCheck,           kCheckFamily,
                               kCheckSizes,       kCheckCanary, kCheckFill,   kCheckQuarantine, kCheckRandom,
-                              kCheckContents,    kCheckLeaks,  kCheckStacks, kCheckAbort};
+                              kCheckContents,    kCheckLeaks,  kCheckStacks, kCheckAbort,      kGuardRate};
 
 // Calls visit(name, length of the name, value, length of the value) for each option in the program's string; a part without
 // a colon has a null value.
@@ -115,10 +116,11 @@ void complain_of_unknown_options() noexcept {
         if (is(name, name_length, option.compiled)) return;
     char copy[kMostBytes] = {};
     std::memcpy(copy, name, name_length < kMostBytes ? name_length : kMostBytes - 1);
-    complain(copy,
-             "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, prefault, verbose, check or "
-             "check_..., a colon and "
-             "a value, in freehold_options");
+    complain(
+        copy,
+        "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, prefault, guard_rate, verbose, "
+        "check or check_..., a colon and "
+        "a value, in freehold_options");
   });
 }
 
@@ -206,6 +208,7 @@ Options read_options() noexcept {
   o.cache_bytes = static_cast<std::size_t>(number);
   o.background_thread = read_word(kBackgroundThread, {"off", "auto", "on"}, "off, auto or on", o.background_thread);
   read_number(kLimitBytes, o.limit_bytes);
+  read_number(kGuardRate, o.guard_rate);
   number = 0;
   read_number(kPrefault, number);
   o.prefault = number != 0;
@@ -220,6 +223,12 @@ Options read_options() noexcept {
     o.stats_fd = static_cast<int>(number);
   }
   return o;
+}
+
+bool options_want_call_stacks() noexcept {
+  char room[kMostBytes];
+  return look_up(kGuardRate, room).text != nullptr || look_up(kCheckStacks, room).text != nullptr ||
+         look_up(kCheckLeaks, room).text != nullptr;
 }
 
 }  // namespace freehold::alloc

@@ -24,9 +24,12 @@ struct Options {
   bool prefault = false;          // FREEHOLD_PREFAULT=1: memory is resident before it is handed out
   bool verbose = false;           // FREEHOLD_VERBOSE=1: one line at the start
   check::Settings check;          // FREEHOLD_CHECK=1 and FREEHOLD_CHECK_...: freehold/check/settings.hpp
+  std::uint64_t guard_rate = 0;   // FREEHOLD_GUARD_RATE: one allocation in so many gets a page of its own; 0: none
   int stats_fd = -1;              // FREEHOLD_STATS_FD, with FREEHOLD_STATS_PID: where the stats go at exit
 };
 
 [[nodiscard]] Options read_options() noexcept;
+// Whether an option is set that wants call stacks, for which the loader may be needed. Complains of nothing.
+[[nodiscard]] bool options_want_call_stacks() noexcept;
 
 }  // namespace freehold::alloc

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/check/call_stacks.hpp"
 
-#include <elf.h>
-#include <link.h>
-#include <sys/auxv.h>
-
 #include <algorithm>
 #include <atomic>
 
@@ -24,19 +20,6 @@ constinit StackDepot<sync::NativeAtomics> g_depot;
 constinit sync::Mutex<sync::NativeAtomics> g_lock;
 constinit std::atomic<unsigned> g_depth{0};
 
-// Where our own code lies, if in a library of its own: linker's names, hidden so that they are this module's.
-extern "C" [[gnu::visibility("hidden")]] const ElfW(Ehdr) __ehdr_start;
-extern "C" [[gnu::visibility("hidden")]] const char etext;
-
-// How many of the innermost frames are ours. Where we are part of the program, they stay: which are ours is not known.
-[[nodiscard]] unsigned own_frames(void* const* addresses, unsigned count) noexcept {
-  const auto begin = reinterpret_cast<std::uintptr_t>(&__ehdr_start), end = reinterpret_cast<std::uintptr_t>(&etext);
-  if (begin + __ehdr_start.e_phoff == ::getauxval(AT_PHDR)) return 0;
-  unsigned own = 0;
-  while (own < count && reinterpret_cast<std::uintptr_t>(addresses[own]) - begin < end - begin) ++own;
-  return own;
-}
-
 }  // namespace
 
 void keep_call_stacks(unsigned depth) noexcept {
@@ -53,7 +36,7 @@ std::uint32_t note_call_stack() noexcept {
   if (depth == 0) return 0;
   void* addresses[os::kMostFrames];
   const unsigned count = os::capture_call_stack(addresses, std::min(depth + kMostOwn, os::kMostFrames), 0);
-  const unsigned own = own_frames(addresses, count);
+  const unsigned own = os::own_frames(addresses, count);
   return g_depot.insert(addresses + own, std::min(count - own, depth));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the processor tells about an access that was refused, from a signal handler's third argument. Async-signal-safe.
+// An access that the processor refused, as a signal handler's third argument tells of it. Async-signal-safe.
 #pragma once
 #include <ucontext.h>
 

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+// guards_program KIND: misuses a block in one way, or does something else that guarded blocks must bear. For
+// FREEHOLD_GUARD_RATE=1, where every block of at most a page has a page of its own. If the process is not ended for it,
+// prints "still alive" and exits with 0.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/active_malloc.hpp"
+#include "tests/support/c_api.hpp"
+
+namespace freehold::test {
+namespace {
+
+// Blocks are used through these: to the compiler the pointers could be anything.
+volatile char* g_block;
+void write(std::ptrdiff_t at) { opaque(g_block)[at] = 1; }
+char read(std::ptrdiff_t at) { return opaque(g_block)[at]; }
+
+char* block_of(std::size_t n) {
+  auto* const p = static_cast<char*>(CApi::allocate(n));
+  std::memset(p, 7, n);
+  g_block = p;
+  return p;
+}
+void release(void* p) { CApi::deallocate(p); }
+
+[[noreturn]] void own_handler(int) { ::_exit(42); }
+struct sigaction g_former;
+void chaining_handler(int signal, siginfo_t* info, void* context) {
+  static constexpr char kLine[] = "my own lines first\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kLine, sizeof kLine - 1);
+  g_former.sa_sigaction(signal, info, context);
+}
+void install(void (*handler)(int)) {
+  struct sigaction action{};
+  action.sa_handler = handler;
+  ::sigaction(SIGSEGV, &action, &g_former);
+}
+void install_chaining() {
+  struct sigaction action{};
+  action.sa_sigaction = chaining_handler;
+  action.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGSEGV, &action, &g_former);
+}
+
+void use_after_free() {
+  release(block_of(40));
+  write(8);
+}
+
+// Ends as the child did.
+void in_a_child(void (*f)()) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    f();
+    ::_exit(0);
+  }
+  int status = 0;
+  if (::waitpid(child, &status, 0) != child) std::abort();
+  if (WIFSIGNALED(status)) ::raise(WTERMSIG(status));
+}
+
+// Of many blocks that are allocated and freed in turns, so that arrays run empty: how many have a page of their own. Their
+// size is exact; that of others is the slot's.
+void count_guarded(int turns) {
+  constexpr std::size_t kBlocks = 2'000, kBytes = 100;
+  std::vector<void*> blocks(kBlocks);
+  unsigned long guarded = 0, all = 0;
+  for (int turn = 0; turn < turns; ++turn) {
+    for (void*& p : blocks) {
+      p = CApi::allocate(kBytes);
+      guarded += CApi::usable_size(p) == kBytes ? 1 : 0;
+      ++all;
+    }
+    for (void* p : blocks) release(p);
+  }
+  std::printf("guarded %lu\nall %lu\n", guarded, all);
+}
+
+// The slots that were not used for guarded blocks come back: as much is in use afterwards as before.
+void slots_come_back() {
+  count_guarded(10);
+  CApi::trim();
+  const std::size_t before = ::mallinfo2().uordblks;
+  count_guarded(500);
+  CApi::trim();
+  const std::size_t after = ::mallinfo2().uordblks;
+  if (after > before + 100'000) std::printf("%zu bytes were lost\n", after - before);
+}
+
+// Threads pass blocks on, others fork: all sizes below, at and above a page.
+void many_threads() {
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t)
+    threads.emplace_back([t] {
+      for (unsigned i = 0; i < 300; ++i) {
+        const std::size_t bytes = 1 + (t * 7919 + i * 104'729) % 6'000;
+        auto* const p = static_cast<unsigned char*>(i % 3 == 0   ? CApi::allocate_zeroed(bytes)
+                                                    : i % 3 == 1 ? CApi::allocate(bytes)
+                                                                 : CApi::allocate_aligned(64, bytes));
+        for (std::size_t k = 0; i % 3 == 0 && k < bytes; ++k)
+          if (p[k] != 0) std::abort();
+        std::memset(p, static_cast<int>(t + 1), bytes);
+        auto* const q = static_cast<unsigned char*>(CApi::reallocate(p, bytes + i % 50));
+        for (std::size_t k = 0; k < bytes; ++k)
+          if (q[k] != t + 1) std::abort();
+        std::thread([q] { release(q); }).join();
+      }
+    });
+  for (int i = 0; i < 20; ++i) in_a_child([] { release(block_of(100)); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+const std::map<std::string, void (*)()>& kinds() {
+  static const std::map<std::string, void (*)()> all = {
+      // no misuse: the controls
+      {"none", [] { release(block_of(100)); }},
+      {"many_threads", many_threads},
+      {"count_guarded", [] { count_guarded(500); }},
+      {"slots_come_back", slots_come_back},
+      {"count_few_guarded", [] { count_guarded(1); }},
+      {"freed_by_parent_and_child",
+       [] {
+         char* const p = block_of(100);
+         in_a_child([] { write(99), release(const_cast<char*>(g_block)); });
+         write(99);
+         release(p);
+       }},
+      {"refused_by_the_system",
+       [] {
+         release(block_of(100));
+         const int file = ::open("/dev/zero", O_RDONLY);
+         if (::read(file, const_cast<char*>(g_block), 1) != -1) std::abort();  // EFAULT, no signal
+       }},
+      // the processor refuses
+      {"write_after_free", use_after_free},
+      {"read_after_free", [] { release(block_of(40)), static_cast<void>(read(39)); }},
+      {"use_after_free_by_another_thread", [] { release(block_of(40)), std::thread([] { write(0); }).join(); }},
+      {"use_after_free_long_after",
+       [] {
+         release(block_of(40));
+         for (int i = 0; i < 200; ++i) release(CApi::allocate(40));
+         write(0);
+       }},
+      {"use_after_realloc", [] { static_cast<void>(CApi::reallocate(block_of(40), 41)), write(0); }},
+      {"use_after_delete",
+       [] {
+         g_block = static_cast<char*>(::operator new(40));
+         ::operator delete(const_cast<char*>(g_block));
+         write(0);
+       }},
+      {"use_after_free_in_a_child", [] { in_a_child(use_after_free); }},
+      {"write_behind_a_page", [] { block_of(4096), write(4096); }},
+      {"read_before_a_page", [] { block_of(4096), static_cast<void>(read(-1)); }},
+      {"use_after_free_on_a_small_signal_stack",
+       [] {
+         stack_t stack{};
+         stack.ss_size = 8192;
+         stack.ss_sp = ::mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+         ::sigaltstack(&stack, nullptr);
+         use_after_free();
+       }},
+      // the processor, or the free, by where the block lies
+      {"overflow_by_one",
+       [] {
+         char* const p = block_of(48);
+         write(48), release(p);
+       }},
+      {"overflow_in_the_alignment",
+       [] {
+         char* const p = block_of(41);
+         write(41), release(p);
+       }},
+      {"overflow_by_many",
+       [] {
+         char* const p = block_of(48);
+         for (int i = 0; i < 5'000; ++i) write(48 + i);
+         release(p);
+       }},
+      {"overflow_after_a_smaller_realloc",
+       [] {
+         g_block = static_cast<char*>(CApi::reallocate(block_of(4096), 3072));
+         write(3072), release(const_cast<char*>(g_block));
+       }},
+      {"underflow_by_one",
+       [] {
+         char* const p = block_of(48);
+         write(-1), release(p);
+       }},
+      {"overflow_of_an_aligned_block",
+       [] {
+         g_block = static_cast<char*>(CApi::allocate_aligned(256, 256));
+         write(256), release(const_cast<char*>(g_block));
+       }},
+      // the free
+      {"double_free",
+       [] {
+         char* const p = block_of(40);
+         release(p), release(p);
+       }},
+      {"double_free_by_another_thread",
+       [] {
+         char* const p = block_of(40);
+         release(p), std::thread([=] { release(p); }).join();
+       }},
+      {"interior_free", [] { release(block_of(40) + 16); }},
+      {"odd_free", [] { release(block_of(40) + 1); }},
+      {"realloc_of_freed",
+       [] {
+         char* const p = block_of(40);
+         release(p), static_cast<void>(CApi::reallocate(p, 80));
+       }},
+      {"realloc_inside", [] { static_cast<void>(CApi::reallocate(block_of(40) + 16, 80)); }},
+      {"size_of_freed",
+       [] {
+         char* const p = block_of(40);
+         release(p), static_cast<void>(CApi::usable_size(p));
+       }},
+      // other faults and other handlers
+      {"null_pointer", [] { g_block = nullptr, write(16); }},
+      {"signal_from_elsewhere", [] { ::kill(::getpid(), SIGSEGV); }},
+      {"bus_error",
+       [] {
+         const int file = ::memfd_create("empty", 0);
+         g_block = static_cast<char*>(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+         write(0);
+       }},
+      {"own_handler_later", [] { install(own_handler), use_after_free(); }},
+      {"own_handler_that_chains", [] { install_chaining(), use_after_free(); }},
+      {"ignored_and_sent", [] { install(SIG_IGN), ::kill(::getpid(), SIGSEGV); }},
+  };
+  return all;
+}
+
+}  // namespace
+}  // namespace freehold::test
+
+int main(int argc, char** argv) {
+  using namespace freehold::test;
+  if (freehold_is_expected() && !freehold_answers()) return 3;
+  const auto found = argc == 2 ? kinds().find(argv[1]) : kinds().end();
+  if (found == kinds().end()) return 2;
+  found->second();
+  std::puts("still alive");
+  return 0;
+}
