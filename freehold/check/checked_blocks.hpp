@@ -110,6 +110,15 @@ class CheckedBlocks {
     return admit(found, Claim{Family::kAny, Claim::kUnsaid, Claim::kUnsaid}) ? found.contents.bytes : 0;
   }
 
+  // For a handler of faults: reports an access to a large block that was freed. False: the address lies in none.
+  [[nodiscard]] bool report_access(const void* address) noexcept {
+    const Found found = look_up(address);
+    if (found.raw.start == nullptr || !is_large(found.raw.start) || found.state != State::kFreed) return false;
+    const Misuse misuse{base::HeapError::kUseOfFreed, address, found.block(), found.state, found.contents, nullptr, nullptr};
+    (void)base::report(misuse.error, address, say_misuse, &misuse);
+    return true;
+  }
+
   // Looks at all blocks, reports those that are damaged. Returns how many. Other threads wait meanwhile.
   std::size_t check_all() noexcept {
     std::size_t damaged = 0;

@@ -26,6 +26,7 @@ using Slots = decltype(g_slots);
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
 struct sigaction g_former[2];  // of kSignals; written before the handlers are there
 constinit std::atomic<bool> g_is_reporting{false};
+constinit std::atomic<SealedReport> g_sealed{nullptr};
 
 void capture(Trace& trace) noexcept {
   constexpr unsigned kMostOwn = 6;  // calls of the allocator's, which are left out
@@ -152,6 +153,12 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   if (was_sent) ::raise(signal);
 }
 
+// True: the address is what `g_sealed` knows, and it was reported.
+[[nodiscard]] bool report_sealed(const void* address) noexcept {
+  const SealedReport report = g_sealed.load(std::memory_order_acquire);  // pairs with the release in watch_sealed_memory()
+  return report != nullptr && report(address);
+}
+
 void on_fault(int signal, siginfo_t* info, void* context) {
   const int saved = errno;
   if (info->si_code > 0 && is_guarded(info->si_addr)) {
@@ -161,11 +168,14 @@ void on_fault(int signal, siginfo_t* info, void* context) {
       return;
     }
   }
+  if (info->si_code > 0 && report_sealed(info->si_addr)) return end_by(signal);
   errno = saved;
   pass_on(signal, info, context);
 }
 
 void install_handlers() noexcept {
+  static constinit std::atomic<bool> installed{false};
+  if (installed.exchange(true, std::memory_order_acq_rel)) return;
   for (unsigned i = 0; i < 2; ++i) {
     if (::sigaction(kSignals[i], nullptr, &g_former[i]) != 0) continue;
     struct sigaction action{};
@@ -177,6 +187,11 @@ void install_handlers() noexcept {
 }
 
 }  // namespace
+
+void watch_sealed_memory(SealedReport report) noexcept {
+  g_sealed.store(report, std::memory_order_release);
+  install_handlers();
+}
 
 bool start_guards(os::Pages& pages, std::uint64_t rate) noexcept {
   if (rate == 0) return true;

@@ -32,7 +32,9 @@ void say_claim(const Misuse& m) noexcept {
   if (m.claim->alignment != Claim::kUnsaid) detail("freed with the alignment ", m.claim->alignment);
 }
 
-void say(const void* context) noexcept {
+}  // namespace
+
+void say_misuse(const void* context) noexcept {
   const Misuse& m = *static_cast<const Misuse*>(context);
   if (m.state != State::kLive && m.state != State::kFreed) return;
   if (m.contents.alignment != 0)
@@ -46,8 +48,6 @@ void say(const void* context) noexcept {
   if (m.state == State::kFreed) detail_call_stack("freed at:", m.contents.freed_at);
 }
 
-}  // namespace
-
-void report_misuse(const Misuse& misuse) noexcept { base::fatal(misuse.error, misuse.pointer, say, &misuse); }
+void report_misuse(const Misuse& misuse) noexcept { base::fatal(misuse.error, misuse.pointer, say_misuse, &misuse); }
 
 }  // namespace freehold::check

@@ -16,6 +16,9 @@ struct Misuse {
   const char* at;      // the first byte that was overwritten; null: none was
 };
 
+// The lines of a report, for base::report(): `context` is a Misuse.
+void say_misuse(const void* context) noexcept;
+
 // base::fatal() with what is known of the block.
 [[gnu::cold, gnu::noinline]] void report_misuse(const Misuse& misuse) noexcept;
 
