@@ -80,6 +80,7 @@ void check_at_exit() noexcept {
 // Inside the gate, however long another thread's fork takes; but it may be waiting for a lock that this thread holds.
 template <class F>
 [[nodiscard]] bool run_inside(F&& f) noexcept {
+  const KeepErrno keep;
   for (unsigned tries = 0; tries < kForkTries; ++tries) {
     if (const Inside inside(nullptr); inside) {
       f();
@@ -128,8 +129,10 @@ namespace {
         block != nullptr)
       return zeroed ? std::memset(block, 0, request.bytes) : block;
   const std::uint32_t stack = check::note_call_stack();
-  return allocate_inside(nullptr, request.bytes, std::max<std::size_t>(request.alignment, 1),
-                         [&] { return g_blocks.allocate(request, zeroed, stack); });
+  void* block = nullptr;
+  if (!run_inside([&] { block = g_blocks.allocate(request, zeroed, stack); }))
+    block = g_fork_blocks.allocate(g_pages, request.bytes, std::max<std::size_t>(request.alignment, 1));
+  return block != nullptr ? block : out_of_memory();
 }
 
 }  // namespace
@@ -157,7 +160,6 @@ void deallocate_as(void* block, const Claim& claim) noexcept {
 void engine::deallocate_checked(void* block, const Claim& claim) noexcept {
   if (check::is_guarded(block)) return check::free_guarded(block);
   if (block == nullptr || g_fork_blocks.free(g_pages, block)) return;
-  const KeepErrno keep;
   const std::uint32_t stack = check::note_call_stack();
   (void)run_inside([&] { g_blocks.deallocate(block, claim, stack); });
 }

@@ -90,7 +90,8 @@ class CheckedBlocks {
     const sync::Guard guard(shard.lock);
     const Found found = look_up(block);
     if (!admit(found, Claim{})) return errno = EINVAL, nullptr;
-    if (bytes == found.contents.bytes) return block;
+    // What realloc() returns is no aligned block any more.
+    if (bytes == found.contents.bytes && found.contents.alignment == 0) return block;
     const Request request{bytes, 0, Family::kMalloc};
     if (void* const resized = resize_in_place(found, request, stack); resized != nullptr) return resized;
     const Placed placed = place(shard, request);

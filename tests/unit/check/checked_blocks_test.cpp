@@ -223,6 +223,10 @@ TEST_F(CheckedBlocksTest, Reallocated_TheContentMovesAndTheOldBlockIsGone) {
   EXPECT_EQ(q[10], static_cast<char>(0xbe));
   EXPECT_EQ(blocks.reallocate(q, 150, 0), q) << "as large as it is";
   EXPECT_EQ(blocks.reallocate(p, 10, 0), nullptr);
+  auto* const aligned = allocate(20, Family::kMalloc, 64);
+  void* const unaligned = blocks.reallocate(aligned, 20, 0);
+  EXPECT_NE(unaligned, aligned) << "it is no aligned block any more";
+  release(unaligned, {Family::kMalloc, 20, 0});
   EXPECT_EQ(errors(), Errors{HeapError::kDoubleFree});
   release(q);
   EXPECT_EQ(errors(), Errors{});
