@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Threads, whose functions return an error that nobody expects. */
-#ifndef FREEHOLD_FOREIGN_XTHREAD_H
-#define FREEHOLD_FOREIGN_XTHREAD_H
+#ifndef FREEHOLD_SUITES_GLIBC_XTHREAD_H
+#define FREEHOLD_SUITES_GLIBC_XTHREAD_H
 
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "tests/foreign/glibc/support/check.h"
+#include "tests/suites/glibc/support/check.h"
 
 static inline void foreign_no_error(int error) {
   if (error != 0) FAIL_EXIT1("%s", strerror(error));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* Files in the test's folder, which is removed after the test. */
-#ifndef FREEHOLD_FOREIGN_TEMP_FILE_H
-#define FREEHOLD_FOREIGN_TEMP_FILE_H
+#ifndef FREEHOLD_SUITES_GLIBC_TEMP_FILE_H
+#define FREEHOLD_SUITES_GLIBC_TEMP_FILE_H
 
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
 #endif
 
-#include "tests/foreign/glibc/support/support.h"
+#include "tests/suites/glibc/support/support.h"
 
 static inline int create_temp_file(const char* base, char** name) {
   char pattern[256];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Checks: the first three go on after a failure, the others end the test. */
-#ifndef FREEHOLD_FOREIGN_CHECK_H
-#define FREEHOLD_FOREIGN_CHECK_H
+#ifndef FREEHOLD_SUITES_GLIBC_CHECK_H
+#define FREEHOLD_SUITES_GLIBC_CHECK_H
 
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Calls that end the test when they fail. */
-#ifndef FREEHOLD_FOREIGN_SUPPORT_H
-#define FREEHOLD_FOREIGN_SUPPORT_H
+#ifndef FREEHOLD_SUITES_GLIBC_SUPPORT_H
+#define FREEHOLD_SUITES_GLIBC_SUPPORT_H
 
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/foreign/glibc/support/check.h"
+#include "tests/suites/glibc/support/check.h"
 
 static inline void* foreign_got(void* block) {
   TEST_VERIFY_EXIT(block != NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#ifndef FREEHOLD_FOREIGN_XSIGNAL_H
-#define FREEHOLD_FOREIGN_XSIGNAL_H
+#ifndef FREEHOLD_SUITES_GLIBC_XSIGNAL_H
+#define FREEHOLD_SUITES_GLIBC_XSIGNAL_H
 
 #if !defined(_GNU_SOURCE)
 #define _GNU_SOURCE
@@ -8,7 +8,7 @@
 
 #include <signal.h>
 
-#include "tests/foreign/glibc/support/check.h"
+#include "tests/suites/glibc/support/check.h"
 
 static inline void xsigaction(int signal, const struct sigaction* action, struct sigaction* former) {
   TEST_VERIFY_EXIT(sigaction(signal, action, former) == 0);

@@ -2,8 +2,8 @@
 /* main() of a test: included at its end, after it has defined do_test(), or TEST_FUNCTION and EXPECTED_SIGNAL. */
 #include <unistd.h>
 
-#include "tests/foreign/glibc/support/support.h"
-#include "tests/foreign/glibc/support/test-driver.h"
+#include "tests/suites/glibc/support/support.h"
+#include "tests/suites/glibc/support/test-driver.h"
 
 #if !defined(TEST_FUNCTION)
 #define TEST_FUNCTION do_test

@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: MIT
+// oneTBB finds out here how the compiler is; the tests that run here do not ask.
