@@ -3,6 +3,7 @@
 #ifndef FREEHOLD_SUITES_SNMALLOC_HELPERS_H
 #define FREEHOLD_SUITES_SNMALLOC_HELPERS_H
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,5 +18,7 @@
       exit(1);                                                                                     \
     }                                                                                              \
   } while (0)
+
+inline bool is_aligned(const void* block, size_t alignment) { return reinterpret_cast<uintptr_t>(block) % alignment == 0; }
 
 #endif
