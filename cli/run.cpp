@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// freehold run [--stats] [--json FILE] [--] PROGRAM ARGS…
+// freehold run [--stats] [--json FILE] [--check] [--leaks] [--stacks N] [--guard-rate N] [--] PROGRAM ARGS…
 // Runs a program under libfreehold.so. The program's output and exit status pass through untouched; the stats go to
 // standard error and into the file. docs/run.md has the exit codes.
 #include <fmt/format.h>
@@ -15,6 +15,7 @@
 #include "cli/run/program.hpp"
 #include "cli/stats_json.hpp"
 #include "cli/stats_table.hpp"
+#include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/library.hpp"
 #include "cli/support/machine.hpp"
@@ -26,6 +27,8 @@ using nlohmann::ordered_json;
 
 struct RunOptions {
   bool stats = false;
+  bool check = false, leaks = false;
+  std::optional<std::string> stacks, guard_rate;
   std::optional<std::string> json;
 };
 
@@ -73,10 +76,28 @@ void print_stats(const Launch& launch, const Outcome& outcome) {
              bytes_text(outcome.peak_rss_bytes), outcome.has_stats ? stats_table(outcome.stats, huge_pages_mode()) : "");
 }
 
+// What the library is told by its environment.
+std::vector<std::pair<std::string, std::string>> settings_of(const RunOptions& options) {
+  std::vector<std::pair<std::string, std::string>> settings;
+  if (options.check || options.leaks || options.stacks) settings.emplace_back("FREEHOLD_CHECK", "1");
+  if (options.leaks) settings.emplace_back("FREEHOLD_CHECK_LEAKS", "1");
+  const auto add_number = [&](const char* name, const char* option, const std::optional<std::string>& text,
+                              std::uint32_t most) {
+    std::uint32_t number = 0;
+    if (!text) return;
+    parse_into(number, option, text, 1, most);
+    settings.emplace_back(name, std::to_string(number));
+  };
+  constexpr std::uint32_t kMostFrames = 64, kMostRate = 1U << 30;
+  add_number("FREEHOLD_CHECK_STACKS", "--stacks", options.stacks, kMostFrames);
+  add_number("FREEHOLD_GUARD_RATE", "--guard-rate", options.guard_rate, kMostRate);
+  return settings;
+}
+
 void run(const RunOptions& options, const std::vector<std::string>& program) {
   if (program.empty())
     throw Failure(kExitRefused, "run: no program given: freehold run [--stats] [--json FILE] -- PROGRAM ARGS...");
-  Launch launch{.program = {}, .arguments = program, .library = find_freehold_library()};
+  Launch launch{.program = {}, .arguments = program, .library = find_freehold_library(), .settings = settings_of(options)};
   launch.program = find_program(program.front());
   check_program(launch.program, launch.library);
   if (options.json) check_writable(*options.json);
@@ -97,6 +118,13 @@ void add_run(CLI::App& app, Invocation& invocation) {
   command.add_flag("--stats", options.stats, "Print allocator statistics to standard error when the program has ended");
   command.add_option("--json", options.json,
                      "Write the statistics as JSON to a file; standard output belongs to the program", "FILE");
+  command.add_flag("--check", options.check,
+                   "Look at every allocation and free, and end the program at the first misuse (docs/hardening.md)");
+  command.add_flag("--leaks", options.leaks, "As --check, and list at the exit what is still allocated, and where from");
+  command.add_option("--stacks", options.stacks, "As --check, and keep call stacks of N frames of allocations and frees",
+                     "N");
+  command.add_option("--guard-rate", options.guard_rate,
+                     "Put one allocation in N on a page of its own, so that its misuse is a fault that is reported", "N");
   command.footer("The exit status is the program's. docs/run.md has the exit codes and the environment.");
   command.on_use([&invocation] { run(options, invocation.program); });
 }

@@ -45,6 +45,7 @@ int execute(const Launch& launch) {
   std::vector<char*> argv;
   for (const std::string& argument : launch.arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  for (const auto& [name, value] : launch.settings) ::setenv(name.c_str(), value.c_str(), 1);
   ::setenv("LD_PRELOAD", preload_value(launch.library, std::getenv("LD_PRELOAD")).c_str(), 1);
   ::execvp(launch.program.c_str(), argv.data());  // has a slash: no search; a text without "#!" goes to /bin/sh
   return errno;

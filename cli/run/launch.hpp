@@ -4,6 +4,7 @@
 // that can be forwarded, stops and continues with the program, and ends as the program ended.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "freehold/alloc/stats.hpp"
@@ -11,9 +12,10 @@
 namespace freehold::cli {
 
 struct Launch {
-  std::string program;                 // path of the file to execute
-  std::vector<std::string> arguments;  // argv, the name as the user typed it first
-  std::string library;                 // to preload
+  std::string program;                                          // path of the file to execute
+  std::vector<std::string> arguments;                           // argv, the name as the user typed it first
+  std::string library;                                          // to preload
+  std::vector<std::pair<std::string, std::string>> settings{};  // environment variables besides
 };
 
 struct Outcome {

@@ -50,6 +50,24 @@ TEST(Run, ProgramThatExitsUnderASupervisor_CodeAndOutputPassThrough) {
   }
 }
 
+TEST(Run, OptionsOfCheckedMode_ReachTheProgramsEnvironment) {
+  const std::string print = "env | grep -E '^FREEHOLD_(CHECK|GUARD)' | sort | tr '\n' ' '";
+  const auto environment_with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--", "sh", "-c", print});
+    return run(words).out;
+  };
+  EXPECT_EQ(environment_with({}), "");
+  EXPECT_EQ(environment_with({"--check"}), "FREEHOLD_CHECK=1 ");
+  EXPECT_EQ(environment_with({"--leaks"}), "FREEHOLD_CHECK=1 FREEHOLD_CHECK_LEAKS=1 ");
+  EXPECT_EQ(environment_with({"--stacks", "12"}), "FREEHOLD_CHECK=1 FREEHOLD_CHECK_STACKS=12 ");
+  EXPECT_EQ(environment_with({"--guard-rate", "5000"}), "FREEHOLD_GUARD_RATE=5000 ");
+}
+
+TEST(Run, NumberThatIsNone_OneLineAndExitCode2) {
+  expect_refusal(run({"--stacks", "deep", "--", "true"}), 2, "--stacks");
+  expect_refusal(run({"--guard-rate", "-1", "--", "true"}), 2, "--guard-rate");
+}
+
 TEST(Run, ProgramThatIsKilled_EndsByTheSameSignal) {
   for (const bool supervised : {false, true}) {
     std::vector<std::string> words{"--", "sh", "-c", "kill -SEGV $$"};
