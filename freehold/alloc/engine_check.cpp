@@ -103,7 +103,6 @@ bool engine::start_checks() noexcept {
   void* const memory = g_pages.map(base::align_up(decltype(g_blocks)::memory_bytes(g_options.check), os::kLargestPageBytes));
   if (memory == nullptr) return false;
   g_blocks.init(g_raw, g_options.check, memory, random_word());
-  base::set_fatal_returns(!g_options.check.aborts);
   check::watch_sealed_memory([](const void* address) { return g_blocks.report_access(address); });
   g_mode.store(Mode::kChecked, std::memory_order_release);  // for those that find it: the blocks are there
   return true;

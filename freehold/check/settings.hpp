@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What checked mode checks; docs/hardening.md lists the environment's variables.
+// What checked mode checks: malloc's, private heaps', pools', and thread_alloc's. docs/hardening.md lists the options.
 #pragma once
 #include <cstddef>
 
@@ -18,5 +18,12 @@ struct Settings {
   int contents = 0xbe;                                   // ..._CONTENTS: of new blocks; negative: as they come
   unsigned stack_depth = 0;                              // ..._STACKS
 };
+
+// What the environment, or the program's string, says. Read by the first call, which complains of values that make no sense,
+// and makes base::fatal() return where the program is to go on. Any thread; no allocation.
+[[nodiscard]] const Settings& settings() noexcept;
+
+// Whether one of these options has that name in the program's string (os/program_options.hpp).
+[[nodiscard]] bool is_setting(const char* name, std::size_t length) noexcept;
 
 }  // namespace freehold::check
