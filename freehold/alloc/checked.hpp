@@ -20,6 +20,8 @@ using check::Family;
 // As deallocate(), with what the program says about the block. Where nothing is checked, a size is compared with the block's
 // if that can be had for nothing.
 void deallocate_as(void* block, const Claim& claim) noexcept;
+// The same in checked mode. Returns whether the block was freed; false after a report.
+[[nodiscard]] bool deallocate_looked_at(void* block, const Claim& claim) noexcept;
 // Looks at all blocks and reports those that are damaged. Returns how many; 0 if nothing is checked.
 std::size_t check_all() noexcept;
 

@@ -156,12 +156,16 @@ void deallocate_as(void* block, const Claim& claim) noexcept {
   deallocate_slow(block);
 }
 
-void engine::deallocate_checked(void* block, const Claim& claim) noexcept {
-  if (check::is_guarded(block)) return check::free_guarded(block);
-  if (block == nullptr || g_fork_blocks.free(g_pages, block)) return;
+bool deallocate_looked_at(void* block, const Claim& claim) noexcept {
+  if (check::is_guarded(block)) return check::free_guarded(block), true;
+  if (block == nullptr || g_fork_blocks.free(g_pages, block)) return true;
   const std::uint32_t stack = check::note_call_stack();
-  (void)run_inside([&] { g_blocks.deallocate(block, claim, stack); });
+  bool freed = true;  // also where a fork of this very thread does not let it be: the block is left to itself
+  (void)run_inside([&] { freed = g_blocks.deallocate(block, claim, stack); });
+  return freed;
 }
+
+void engine::deallocate_checked(void* block, const Claim& claim) noexcept { (void)deallocate_looked_at(block, claim); }
 
 void* engine::reallocate_checked(void* block, std::size_t bytes) noexcept {
   const std::uint32_t stack = check::note_call_stack();

@@ -99,7 +99,9 @@ using Poison = PoisonOf<kAddressSanitizer>;
 template <bool kAsan>
 class HeapPoisonOf {
  public:
-  HeapPoisonOf() noexcept {
+  // `looked_at`: the heap itself looks at each block (checked mode), so that its fast paths must be off as under memcheck,
+  // whose marks cost nothing where it is not there.
+  explicit HeapPoisonOf(bool looked_at) noexcept : memcheck_(looked_at || under_memcheck()) {
     if (memcheck_) memcheck_create_heap(this);
   }
   HeapPoisonOf(const HeapPoisonOf&) = delete;
@@ -140,7 +142,7 @@ class HeapPoisonOf {
   }
 
  private:
-  bool memcheck_ = under_memcheck();
+  bool memcheck_;
 };
 using HeapPoison = HeapPoisonOf<kAddressSanitizer>;
 

@@ -29,10 +29,10 @@
 namespace freehold::check {
 
 // By what a block was allocated, or is freed.
-enum class Family : std::uint8_t { kMalloc, kNew, kNewArray, kAny };
+enum class Family : std::uint8_t { kMalloc, kNew, kNewArray, kAny, kHeap };
 
 [[nodiscard]] constexpr const char* name_of(Family family) noexcept {
-  constexpr const char* kNames[] = {"malloc", "new", "new[]", "any"};
+  constexpr const char* kNames[] = {"malloc", "new", "new[]", "any", "a private heap"};
   return kNames[static_cast<unsigned>(family)];
 }
 
@@ -128,7 +128,7 @@ class Header {
     const auto alignment = static_cast<unsigned>(size >> kAlignmentShift);
     return {size & ((std::uint64_t{1} << kFamilyShift) - 1),
             alignment == 0 || alignment > 64 ? 0 : std::size_t{1} << (alignment - 1),
-            static_cast<Family>(size >> kFamilyShift & 3),
+            static_cast<Family>(size >> kFamilyShift & 7),
             static_cast<std::uint32_t>(place),
             static_cast<std::uint32_t>(place >> 32),
             static_cast<std::uint32_t>(last_.load(std::memory_order_relaxed))};

@@ -75,12 +75,14 @@ class CheckedBlocks {
     return block;
   }
 
-  void deallocate(void* block, const Claim& claim, std::uint32_t stack) noexcept {
+  // Returns whether the block was freed; false after a report.
+  bool deallocate(void* block, const Claim& claim, std::uint32_t stack) noexcept {
     Shard& shard = own_shard();
     const sync::Guard guard(shard.lock);
     const Found found = look_up(block);
-    if (!admit(found, claim)) return;
+    if (!admit(found, claim)) return false;
     end(shard, found, stack);
+    return true;
   }
 
   // Another block with the content of the old one, as far as both reach, unless it is to be as large as it is; null: no

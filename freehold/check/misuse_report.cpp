@@ -21,11 +21,18 @@ void say_where(const Misuse& m) noexcept {
     detail("first byte written: ", at, ", at offset ", distance(begin, m.at));
 }
 
+[[nodiscard]] const char* freed_by(Family family) noexcept {
+  switch (family) {
+    case Family::kNew: return "delete";
+    case Family::kNewArray: return "delete[]";
+    case Family::kHeap: return "a private heap";
+    default: return "free";
+  }
+}
+
 void say_claim(const Misuse& m) noexcept {
   if (m.error == base::HeapError::kOtherFamily) {
-    detail("freed by ", m.claim->family == Family::kMalloc ? "free"
-                        : m.claim->family == Family::kNew  ? "delete"
-                                                           : "delete[]");
+    detail("freed by ", freed_by(m.claim->family));
     return;
   }
   if (m.claim->bytes != Claim::kUnsaid) detail("freed with the size ", m.claim->bytes);

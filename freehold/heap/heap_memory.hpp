@@ -35,7 +35,7 @@ class HeapMemory {
   using SlabType = Slab<A, Geometry>;
 
   HeapMemory(void* heap, std::size_t limit_bytes, Source source) noexcept
-      : heap_(heap), limit_bytes_(limit_bytes), source_(source) {}
+      : heap_(heap), limit_bytes_(limit_bytes), source_(source), poison_(checks() != nullptr) {}
 
   // ---- the account
 
@@ -96,6 +96,26 @@ class HeapMemory {
     return (!base::kChecked || looks_like_ours(header)) && header->heap.load() == heap_;
   }
   [[nodiscard]] const base::HeapPoison& poison() const noexcept { return poison_; }
+
+  // ---- checked mode (checked_heap.hpp)
+
+  // Null: the mode is off, or the source cannot.
+  [[nodiscard]] const BlockChecks* checks() const noexcept {
+    if constexpr (requires { source_.checks(); })
+      return source_.checks();
+    else
+      return nullptr;
+  }
+  [[nodiscard]] void* heap() const noexcept { return heap_; }
+  // A block that is no part of a slab, nor behind a header.
+  void add_apart(std::size_t bytes) noexcept {
+    add_used(bytes);
+    held_bytes_.store(held_bytes_.load() + bytes);
+  }
+  void subtract_apart(std::size_t bytes) noexcept {
+    subtract_used(bytes);
+    held_bytes_.store(held_bytes_.load() - bytes);
+  }
 
  private:
   // Whether the header may be read. (Before a block that is aligned as slabs are, one is taken on trust.)

@@ -148,9 +148,10 @@ class HeapShards {
     void* const slot = core.central.pop_watched(c, slabs_);
     return slot == nullptr && take_run(bin, c, 1) ? bin.cut(Classes::slot_bytes(c)) : slot;
   }
-  // Makes the core. False: there is no memory. Pre: the central lock is held.
+  // Makes the core. False: there is no memory, or none is to be made (checked mode). Pre: the central lock is held.
   [[nodiscard]] bool start() noexcept {
     if (is_started()) return true;
+    if (slabs_.is_checked()) return false;
     void* const room = slabs_.start(sizeof(Core));
     if (room == nullptr) return false;
     core_.store(::new (room) Core{}, Orders::kPublish);

@@ -24,6 +24,7 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
+#include "freehold/check/block.hpp"
 #include "freehold/heap/bins.hpp"
 #include "freehold/heap/concept.hpp"
 #include "freehold/heap/heap_options.hpp"
@@ -68,7 +69,7 @@ class BasicOwnerLockedHeap {
       if (void* const slot = fast_->pop(c); slot != nullptr) [[likely]]
         return slot;
     }
-    return allocate_slow(c);
+    return allocate_slow(bytes, alignment);
   }
 
   /// Frees a block.
@@ -79,7 +80,9 @@ class BasicOwnerLockedHeap {
   void deallocate(void* block, std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
     if (block == nullptr) return;
     if (!is_small(bytes, alignment)) [[unlikely]]
-      return deallocate_large(block);
+      return deallocate_large(block, bytes, alignment);
+    if (is_careful()) [[unlikely]]
+      return deallocate_carefully(block, bytes, alignment);
     push(class_of(bytes, alignment), block);
   }
 
@@ -87,10 +90,12 @@ class BasicOwnerLockedHeap {
   /// @param block  a block of this heap, or null
   void deallocate(void* block) noexcept {
     if (block == nullptr) return;
+    if (is_careful()) [[unlikely]]
+      return deallocate_carefully(block);
     SlabType* const slab = slabs_.find(block);
     if (slab == nullptr) return;
     if (slab->kind.load() == SlabKind::kLarge) [[unlikely]]
-      return deallocate_large(block);
+      return slabs_.give_large(block);
     if (const unsigned c = slabs_.class_in(*slab, block); c != SlabsType::kNoClass) push(c, block);
   }
 
@@ -104,7 +109,7 @@ class BasicOwnerLockedHeap {
   /// @param bytes  the new size
   [[nodiscard]] bool may_stay(const void* block, std::size_t bytes) const noexcept {
     const unsigned c = is_small(bytes, kDefaultAlignment) ? class_of(bytes, kDefaultAlignment) : SlabsType::kNoClass;
-    return base::is_aligned(reinterpret_cast<std::uintptr_t>(block), kDefaultAlignment) &&
+    return !slabs_.is_checked() && base::is_aligned(reinterpret_cast<std::uintptr_t>(block), kDefaultAlignment) &&
            SlabsType::serves_as(block, c, bytes);
   }
 
@@ -114,7 +119,7 @@ class BasicOwnerLockedHeap {
   /// The heap that a block belongs to.
   /// @param block  a block of any heap of this type
   [[nodiscard]] static BasicOwnerLockedHeap& heap_of(const void* block) noexcept {
-    return *static_cast<BasicOwnerLockedHeap*>(SlabType::of(block)->heap.load());
+    return *static_cast<BasicOwnerLockedHeap*>(SlabsType::heap_of(block));
   }
 
   /// Ends every block; destructors of objects do not run. All memory goes back to the engine, but for one slab.
@@ -131,7 +136,9 @@ class BasicOwnerLockedHeap {
   /// Takes slabs in advance.
   /// @param bytes  how much more than is in use
   /// Returns: false if there is no memory, or the limit does not allow so much.
-  [[nodiscard]] bool reserve(std::size_t bytes) noexcept { return start() && slabs_.reserve(bytes); }
+  [[nodiscard]] bool reserve(std::size_t bytes) noexcept {
+    return slabs_.is_checked() ? slabs_.allows(bytes) : start() && slabs_.reserve(bytes);
+  }
 
   /// A snapshot.
   [[nodiscard]] HeapStats stats() const noexcept {
@@ -189,8 +196,10 @@ class BasicOwnerLockedHeap {
     return true;
   }
 
-  [[gnu::noinline]] void* allocate_slow(unsigned c) noexcept {
+  [[gnu::noinline]] void* allocate_slow(std::size_t bytes, std::size_t alignment) noexcept {
+    if (slabs_.is_checked()) return allocate_large(bytes, alignment);
     if (!start()) return nullptr;
+    const unsigned c = class_of(bytes, alignment);
     for (;;) {
       if (void* const slot = core_->pop_watched(c, slabs_); slot != nullptr) {
         slabs_.on_allocate(c, slot);
@@ -236,12 +245,22 @@ class BasicOwnerLockedHeap {
   }
 
   void push(unsigned c, void* block) noexcept {
-    if (is_careful()) [[unlikely]]
-      return push_carefully(c, block);
     if (core_->push(c, block)) [[unlikely]]
       begin_anew(c);
   }
-  [[gnu::noinline]] void push_carefully(unsigned c, void* block) noexcept {
+  [[gnu::noinline]] void deallocate_carefully(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    if (slabs_.is_checked()) return slabs_.give_checked(block, {check::Family::kHeap, bytes, alignment});
+    push_carefully(class_of(bytes, alignment), block);
+  }
+  [[gnu::noinline]] void deallocate_carefully(void* block) noexcept {
+    if (slabs_.is_checked())
+      return slabs_.give_checked(block, {check::Family::kHeap, check::Claim::kUnsaid, check::Claim::kUnsaid});
+    SlabType* const slab = slabs_.find(block);
+    if (slab == nullptr) return;
+    if (slab->kind.load() == SlabKind::kLarge) return slabs_.give_large(block);
+    if (const unsigned c = slabs_.class_in(*slab, block); c != SlabsType::kNoClass) push_carefully(c, block);
+  }
+  void push_carefully(unsigned c, void* block) noexcept {
     if (slabs_.on_free(c, block) && core_->push_watched(c, block, slabs_)) begin_anew(c);
   }
   // The last object of a class has ended: its runs are free pages again. The next objects lie side by side in the order in
@@ -256,12 +275,17 @@ class BasicOwnerLockedHeap {
 
   [[gnu::noinline]] void* allocate_large(std::size_t bytes, std::size_t alignment) noexcept {
     for (;;) {
-      if (void* const block = slabs_.take_large(bytes, alignment); block != nullptr) return block;
+      void* const block = slabs_.is_checked() ? slabs_.take_checked(bytes, alignment) : slabs_.take_large(bytes, alignment);
+      if (block != nullptr) return block;
       if (slabs_.refusal() == Refusal::kLimit && core_ != nullptr && reclaim_pages()) continue;
       if (!asks_for_room(bytes)) return nullptr;
     }
   }
-  [[gnu::noinline]] void deallocate_large(void* block) noexcept { slabs_.give_large(block); }
+  // The size and alignment are of interest in checked mode alone.
+  [[gnu::noinline]] void deallocate_large(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    if (slabs_.is_checked()) return slabs_.give_checked(block, {check::Family::kHeap, bytes, alignment});
+    slabs_.give_large(block);
+  }
 
   inline static constinit BinsType g_nothing{};  // what pop() finds before the first block, and where it may not look
 

@@ -25,6 +25,7 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
+#include "freehold/check/block.hpp"
 #include "freehold/heap/concept.hpp"
 #include "freehold/heap/heap_options.hpp"
 #include "freehold/heap/heap_shards.hpp"
@@ -77,7 +78,7 @@ class BasicPrivateHeap {
       }
       return allocate_refilling(locked, c);
     }
-    return allocate_centrally(c);
+    return allocate_centrally(bytes, alignment);
   }
 
   /// Frees a block.
@@ -88,18 +89,22 @@ class BasicPrivateHeap {
   void deallocate(void* block, std::size_t bytes, std::size_t alignment = kDefaultAlignment) noexcept {
     if (block == nullptr) return;
     if (!is_small(bytes, alignment)) [[unlikely]]
-      return deallocate_large(block);
-    push(class_of(bytes, alignment), block);
+      return deallocate_large(block, bytes, alignment);
+    if (is_looked_at()) [[unlikely]]
+      return deallocate_looked_at(block, bytes, alignment);
+    push(block, class_of(bytes, alignment));
   }
   /// The same without the size, which the block's slab knows: one more cache line.
   /// @param block  a block of this heap, or null
   void deallocate(void* block) noexcept {
     if (block == nullptr) return;
+    if (is_looked_at()) [[unlikely]]
+      return deallocate_looked_at(block);
     SlabType* const slab = slabs().find(block);
     if (slab == nullptr) return;
     if (slab->kind.load() == SlabKind::kLarge) [[unlikely]]
-      return deallocate_large(block);
-    if (const unsigned c = SlabsType::class_in(*slab, block); c != SlabsType::kNoClass) push(c, block);
+      return deallocate_large(block, check::Claim::kUnsaid, check::Claim::kUnsaid);
+    if (const unsigned c = SlabsType::class_in(*slab, block); c != SlabsType::kNoClass) push(block, c);
   }
 
   /// Grows or shrinks a block, which stays where it is if may_stay(); contents are kept as far as they fit.
@@ -112,7 +117,7 @@ class BasicPrivateHeap {
   /// @param bytes  the new size
   [[nodiscard]] bool may_stay(const void* block, std::size_t bytes) const noexcept {
     const unsigned c = is_small(bytes, kDefaultAlignment) ? class_of(bytes, kDefaultAlignment) : SlabsType::kNoClass;
-    return base::is_aligned(reinterpret_cast<std::uintptr_t>(block), kDefaultAlignment) &&
+    return !shards_.slabs().is_checked() && base::is_aligned(reinterpret_cast<std::uintptr_t>(block), kDefaultAlignment) &&
            SlabsType::serves_as(block, c, bytes);
   }
   /// The bytes of a block that may be used: at least what was asked for.
@@ -121,7 +126,7 @@ class BasicPrivateHeap {
   /// The heap that a block belongs to.
   /// @param block  a block of any heap of this type
   [[nodiscard]] static BasicPrivateHeap& heap_of(const void* block) noexcept {
-    return *static_cast<BasicPrivateHeap*>(SlabType::of(block)->heap.load());
+    return *static_cast<BasicPrivateHeap*>(SlabsType::heap_of(block));
   }
 
   /// Ends every block; destructors of objects do not run. Memory goes back to the engine, but for the slabs with data of the
@@ -147,6 +152,7 @@ class BasicPrivateHeap {
   /// Returns: false if there is no memory, or the limit does not allow so much. Threads: any.
   [[nodiscard]] bool reserve(std::size_t bytes) noexcept {
     const sync::Guard guard(shards_.lock());
+    if (slabs().is_checked()) return slabs().allows(bytes);
     return shards_.start() && slabs().reserve(bytes);
   }
 
@@ -202,19 +208,43 @@ class BasicPrivateHeap {
     return slot != nullptr ? on_allocate(c, slot) : allocate_scarce_slot(c);
   }
   // Where no shard is to be had.
-  [[gnu::noinline]] void* allocate_centrally(unsigned c) noexcept {
+  [[gnu::noinline]] void* allocate_centrally(std::size_t bytes, std::size_t alignment) noexcept {
+    if (slabs().is_checked()) return allocate_checked(bytes, alignment);
+    const unsigned c = class_of(bytes, alignment);
     void* const slot = shards_.allocate_centrally(c);
     return slot != nullptr ? on_allocate(c, slot) : allocate_scarce_slot(c);
   }
-  void push(unsigned c, void* block) noexcept {
-    if (!slabs().on_free(c, block)) return;
+  void push(void* block, unsigned c) noexcept {
     if (shards_.push(c, block)) [[unlikely]]
       shards_.notify_waiters();
+  }
+
+  // ---- blocks whose coming and going is looked at: in checked mode, in a checked build, and under memory checkers
+
+  [[nodiscard]] bool is_looked_at() const noexcept { return kSeesMisuse || shards_.slabs().poison().watched(); }
+  [[nodiscard]] void* allocate_checked(std::size_t bytes, std::size_t alignment) noexcept {
+    return allocate_scarce([=, this] { return slabs().take_checked(bytes, alignment); }, bytes);
+  }
+  [[gnu::noinline]] void deallocate_looked_at(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    if (slabs().is_checked()) return deallocate_checked(block, bytes, alignment);
+    if (const unsigned c = class_of(bytes, alignment); slabs().on_free(c, block)) push(block, c);
+  }
+  [[gnu::noinline]] void deallocate_looked_at(void* block) noexcept {
+    if (slabs().is_checked()) return deallocate_checked(block, check::Claim::kUnsaid, check::Claim::kUnsaid);
+    SlabType* const slab = slabs().find(block);
+    if (slab == nullptr) return;
+    if (slab->kind.load() == SlabKind::kLarge) return deallocate_large(block, check::Claim::kUnsaid, check::Claim::kUnsaid);
+    if (const unsigned c = SlabsType::class_in(*slab, block); c != SlabsType::kNoClass && slabs().on_free(c, block))
+      push(block, c);
+  }
+  void deallocate_checked(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    give_back([&] { slabs().give_checked(block, {check::Family::kHeap, bytes, alignment}); });
   }
 
   // ---- large blocks
 
   [[gnu::noinline]] void* allocate_large(std::size_t bytes, std::size_t alignment) noexcept {
+    if (slabs().is_checked()) return allocate_checked(bytes, alignment);
     {
       const sync::Guard guard(shards_.lock());
       if (void* const block = slabs().take_large(bytes, alignment); block != nullptr) return block;
@@ -227,11 +257,18 @@ class BasicPrivateHeap {
         },
         bytes);
   }
-  [[gnu::noinline]] void deallocate_large(void* block) noexcept {
+  // The size and alignment are of interest in checked mode alone.
+  [[gnu::noinline]] void deallocate_large(void* block, std::size_t bytes, std::size_t alignment) noexcept {
+    if (slabs().is_checked()) return deallocate_checked(block, bytes, alignment);
+    give_back([&] { slabs().give_large(block); });
+  }
+  // Gives something back under the central lock.
+  template <class Give>
+  void give_back(const Give& give) noexcept {
     bool awaited = false;
     {
       const sync::Guard guard(shards_.lock());
-      slabs().give_large(block);
+      give();
       awaited = shards_.is_awaited();
     }
     if (awaited) shards_.notify_waiters();

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "freehold/alloc/engine.hpp"
+#include "freehold/heap/block_owners.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::heap {
@@ -16,8 +17,10 @@ struct Registry {
   void before_fork() noexcept {
     lock.lock();
     for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_.before_fork(place->heap_);
+    OwnedBlocks::before_fork();
   }
   void after_fork() noexcept {
+    OwnedBlocks::after_fork();
     for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_.after_fork(place->heap_);
     lock.unlock();
   }

@@ -5,6 +5,7 @@
 //   take(bytes, alignment)         memory, or null if there is none; the alignment is a power of two from the slab's size on
 //   give_back(block, alignment)    frees what take(..., alignment) returned
 //   is_from(block)                 whether take() may have returned the block: for checked builds
+//   checks()                       for checked mode, if the source can: see BlockChecks
 //
 // Any thread. The engine keeps runs of pages warm between one heap and the next. A program and a plugin may each have an
 // engine of their own: a heap keeps to the engine of the shared object that made it, in whatever shared object the caller
@@ -16,6 +17,8 @@
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/base/poison.hpp"
+#include "freehold/check/block.hpp"
+#include "freehold/check/settings.hpp"
 #include "freehold/heap/heap_options.hpp"
 #include "freehold/os/nodes.hpp"
 
@@ -28,18 +31,33 @@ concept SlabSource = requires(S& source, void* block, std::size_t bytes) {
   { source.is_from(block) } noexcept -> std::same_as<bool>;
 };
 
+// Blocks that the source looks at one by one (checked mode).
+struct BlockChecks {
+  void* (*allocate)(check::Family, std::size_t bytes, std::size_t alignment) noexcept;
+  // Returns whether the block was freed; false after a report.
+  bool (*deallocate)(void* block, const check::Claim& claim) noexcept;
+  // Exactly the bytes that were asked for. 0, and a report: that is no live block.
+  std::size_t (*usable_size)(const void* block) noexcept;
+};
+// Those of the engine of this shared object.
+[[gnu::visibility("hidden")]] extern const BlockChecks kEngineChecks;
+
 // By how the including file is compiled: see base/poison.hpp.
 template <bool kAsan>
 class EngineSlabsOf {
  public:
   [[gnu::visibility("hidden")]] EngineSlabsOf() noexcept
-      : take_(&take_here), give_back_(&give_back_here), is_from_(&is_from_here), bytes_of_(&bytes_of_here) {}
+      : take_(&take_here), give_back_(&give_back_here), is_from_(&is_from_here), bytes_of_(&bytes_of_here) {
+    if (!kAsan && check::settings().on) checks_ = &kEngineChecks;
+  }
 
   [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) const noexcept { return take_(bytes, alignment); }
   void give_back(void* block, std::size_t alignment) const noexcept { give_back_(block, alignment); }
   [[nodiscard]] bool is_from(const void* block) const noexcept { return is_from_(block); }
   // All that belongs to a block.
   [[nodiscard]] std::size_t bytes_of(const void* block) const noexcept { return bytes_of_(block); }
+  // Null: the mode is off.
+  [[nodiscard]] const BlockChecks* checks() const noexcept { return checks_; }
 
  private:
   [[gnu::visibility("hidden")]] static std::size_t bytes_of_here(const void* block) noexcept {
@@ -62,6 +80,7 @@ class EngineSlabsOf {
   void (*give_back_)(void*, std::size_t) noexcept;
   bool (*is_from_)(const void*) noexcept;
   std::size_t (*bytes_of_)(const void*) noexcept;
+  const BlockChecks* checks_ = nullptr;
 };
 using EngineSlabs = EngineSlabsOf<base::kAddressSanitizer>;
 static_assert(SlabSource<EngineSlabs>);
@@ -92,6 +111,11 @@ class NodeSlabs {
     source_.give_back(block, alignment);
   }
   [[nodiscard]] bool is_from(const void* block) const noexcept { return source_.is_from(block); }
+  [[nodiscard]] const BlockChecks* checks() const noexcept
+    requires requires(const Source& source) { source.checks(); }
+  {
+    return source_.checks();
+  }
 
  private:
   Source source_{};

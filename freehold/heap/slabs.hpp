@@ -20,6 +20,8 @@
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/base/poison.hpp"
+#include "freehold/check/block.hpp"
+#include "freehold/heap/checked_heap.hpp"
 #include "freehold/heap/heap_memory.hpp"
 #include "freehold/heap/heap_options.hpp"
 #include "freehold/heap/large_blocks.hpp"
@@ -53,7 +55,8 @@ class Slabs {
     std::byte* end = nullptr;
   };
 
-  Slabs(void* heap, std::size_t limit_bytes, Source source) noexcept : memory_(heap, limit_bytes, source) {}
+  Slabs(void* heap, std::size_t limit_bytes, Source source) noexcept
+      : memory_(heap, limit_bytes, source), checked_(memory_) {}
   Slabs(const Slabs&) = delete;
   Slabs& operator=(const Slabs&) = delete;
   ~Slabs() {
@@ -112,6 +115,19 @@ class Slabs {
     if (SlabType* const header = find(block); header != nullptr) larges_.give(memory_, header, block);
   }
 
+  // ---- checked mode: each block is apart; no slab is taken
+
+  [[nodiscard]] bool is_checked() const noexcept { return memory_.checks() != nullptr; }
+  // Null: refused.
+  [[nodiscard]] void* take_checked(std::size_t bytes, std::size_t alignment) noexcept {
+    return checked_.take(memory_, bytes, alignment);
+  }
+  // Misuse ends in fatal().
+  void give_checked(void* block, const check::Claim& claim) noexcept { checked_.give(memory_, block, claim); }
+  [[nodiscard]] bool allows(std::size_t bytes) const noexcept { return memory_.allows(bytes); }
+
+  // ---- one block
+
   // The slab or large block that `block` lies in. Null: it is none of this heap's, and the handler of fatal() returned.
   [[nodiscard]] SlabType* find(const void* block) const noexcept {
     SlabType* const slab = SlabType::of(block);
@@ -119,6 +135,12 @@ class Slabs {
       return slab;
     base::fatal(base::HeapError::kForeignPointer, block);
     return nullptr;
+  }
+  // The heap of a block of any heap of this type.
+  [[nodiscard]] static void* heap_of(const void* block) noexcept {
+    if (OwnedBlocks::any()) [[unlikely]]
+      if (void* const heap = OwnedBlocks::heap_of(block); heap != nullptr) return heap;
+    return SlabType::of(block)->heap.load();
   }
   static constexpr unsigned kNoClass = ~0U;
   // The class of a slot of `slab`. kNoClass: there is no slot, and the handler of fatal() returned.
@@ -135,6 +157,7 @@ class Slabs {
   }
   // The bytes that a block may use; 0 after a misuse.
   [[nodiscard]] std::size_t usable_size(const void* block) const noexcept {
+    if (is_checked()) return checked_.usable_size(memory_, block);
     SlabType* const slab = find(block);
     if (slab == nullptr) return 0;
     if (slab->kind.load() == SlabKind::kLarge) return slab->large_bytes.load();
@@ -222,6 +245,7 @@ class Slabs {
   // Gives everything back but the heap's own data. Ends every block.
   void release_all() noexcept {
     poison().on_free_all();
+    if (is_checked()) checked_.release_all(memory_);
     larges_.release_all(memory_);
     for (SlabType* slab = slabs_.first(); slab != nullptr;) {
       SlabType* const following = slabs_.after(*slab);
@@ -257,6 +281,7 @@ class Slabs {
     memory_.add_to(stats);
     stats.slabs += slabs_count_.load();
     larges_.add_to(stats);
+    checked_.add_to(stats);
   }
   // Slots of the runs that belong to class c. Cost: a pass over all slabs; for tests.
   [[nodiscard]] std::size_t slots_of(unsigned c) noexcept {
@@ -268,7 +293,7 @@ class Slabs {
   }
 
   void check_invariants() noexcept {
-    std::size_t used = larges_.used_bytes(), slabs = 0, open = 0;
+    std::size_t used = larges_.used_bytes() + checked_.used_bytes(), slabs = 0, open = 0;
     for (SlabType* slab = slabs_.first(); slab != nullptr; slab = slabs_.after(*slab), ++slabs) {
       open += slab->open.load() != 0;
       for (unsigned page = 0; page < SlabType::kPages; ++page) {
@@ -436,6 +461,7 @@ class Slabs {
   SlabList<SlabType, &SlabType::next_open, &SlabType::previous_open> open_;
   var<std::size_t> slabs_count_{0};
   LargeBlocks<A, Geometry, Source> larges_;
+  CheckedHeap<A, Geometry, Source> checked_;
 };
 
 }  // namespace freehold::heap

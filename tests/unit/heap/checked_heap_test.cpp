@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+// Private heaps in checked mode: this program runs with FREEHOLD_CHECK=1. (Each kind of misuse, as a process of its own:
+// tests/misuse/heap_program.cpp.)
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "freehold/alloc/checked.hpp"
+#include "freehold/alloc/engine.hpp"
+#include "freehold/base/check.hpp"
+#include "freehold/check/settings.hpp"
+#include "freehold/heap/adapters.hpp"
+#include "freehold/heap/block_owners.hpp"
+#include "freehold/heap/heap_allocator.hpp"
+#include "freehold/heap/heap_resource.hpp"
+#include "freehold/heap/in_heap.hpp"
+#include "freehold/heap/owner_locked_heap.hpp"
+#include "freehold/heap/private_heap.hpp"
+
+namespace freehold::heap {
+namespace {
+
+using base::HeapError;
+
+std::vector<std::pair<HeapError, const void*>> g_errors;
+
+void overwrite(void* at) {
+  auto* const byte = static_cast<volatile unsigned char*>(at);
+  *byte = static_cast<unsigned char>(*byte ^ 0x40);
+}
+
+template <class H>
+class CheckedHeaps : public testing::Test {
+ protected:
+  CheckedHeaps()
+      : former_(base::set_fatal_handler([](HeapError error, const void* at) { g_errors.emplace_back(error, at); })) {
+    g_errors.clear();
+  }
+  ~CheckedHeaps() override { base::set_fatal_handler(former_); }
+  void SetUp() override {
+    ASSERT_TRUE(check::settings().on) << "the environment must have FREEHOLD_CHECK=1";
+    if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer looks at the blocks instead";
+  }
+  // Exactly this error was seen since the last call, and the heap goes on.
+  void expect(HeapError error, const void* at) {
+    ASSERT_EQ(g_errors.size(), 1U);
+    EXPECT_EQ(base::text(g_errors[0].first), base::text(error));
+    EXPECT_EQ(g_errors[0].second, at);
+    g_errors.clear();
+    heap_.deallocate(heap_.allocate(48));
+    heap_.check_invariants();
+    EXPECT_TRUE(g_errors.empty());
+  }
+  [[nodiscard]] char* block_of(std::size_t bytes) { return static_cast<char*>(heap_.allocate(bytes)); }
+
+  H heap_, other_;
+
+ private:
+  base::FatalHandler former_;
+};
+struct HeapName {
+  template <class H>
+  static std::string GetName(int) {
+    return std::is_same_v<H, PrivateHeap> ? "PrivateHeap" : "OwnerLockedHeap";
+  }
+};
+using Kinds = testing::Types<OwnerLockedHeap, PrivateHeap>;
+TYPED_TEST_SUITE(CheckedHeaps, Kinds, HeapName);
+
+TYPED_TEST(CheckedHeaps, FreedTwiceOfAnySize_DoubleFree) {
+  for (const std::size_t bytes : {0U, 1U, 48U, 3000U, 16'000U, 200'000U}) {
+    char* const block = this->block_of(bytes);
+    this->heap_.deallocate(block);
+    this->heap_.deallocate(block);
+    this->expect(HeapError::kDoubleFree, block);
+    this->heap_.deallocate(block, bytes);
+    this->expect(HeapError::kDoubleFree, block);
+  }
+}
+
+TYPED_TEST(CheckedHeaps, WhatIsNoBlockOfTheHeap_Foreign) {
+  char local[64] = {};
+  void* const of_engine = alloc::allocate(64);
+  void* const of_another = this->other_.allocate(64);
+  for (void* const stranger : {static_cast<void*>(local + 16), of_engine, of_another}) {
+    this->heap_.deallocate(stranger);
+    this->expect(HeapError::kForeignPointer, stranger);
+    this->heap_.deallocate(stranger, 64);
+    this->expect(HeapError::kForeignPointer, stranger);
+    EXPECT_EQ(this->heap_.reallocate(stranger, 10), nullptr);
+    this->expect(HeapError::kForeignPointer, stranger);
+  }
+  alloc::deallocate(of_engine);
+  this->other_.deallocate(of_another);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TYPED_TEST(CheckedHeaps, ABlockGivenToTheEngine_OtherFamily) {
+  void* const block = this->heap_.allocate(64);
+  alloc::deallocate(block);
+  this->expect(HeapError::kOtherFamily, block);
+  this->heap_.deallocate(block);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TYPED_TEST(CheckedHeaps, ThePointerIsNotItsBeginning_Interior) {
+  for (const std::size_t bytes : {1000U, 200'000U}) {
+    char* const block = this->block_of(bytes);
+    this->heap_.deallocate(block + 1);
+    this->expect(HeapError::kInteriorPointer, block + 1);
+    this->heap_.deallocate(block + 512, bytes);
+    this->expect(HeapError::kInteriorPointer, block + 512);
+    this->heap_.deallocate(block, bytes);
+    EXPECT_TRUE(g_errors.empty());
+  }
+}
+
+TYPED_TEST(CheckedHeaps, FreedWithAnotherSizeOrAlignment_WrongSize) {
+  char* const block = this->block_of(100);
+  for (const std::size_t wrong : {99U, 101U, 0U, 20'000U}) {
+    this->heap_.deallocate(block, wrong);
+    this->expect(HeapError::kWrongSize, block);
+  }
+  this->heap_.deallocate(block, 100, 64);
+  this->expect(HeapError::kWrongSize, block);
+  this->heap_.deallocate(block, 100);
+  void* const none = this->heap_.allocate(0);
+  this->heap_.deallocate(none, 0);
+  void* const aligned = this->heap_.allocate(100, 4096);
+  this->heap_.deallocate(aligned, 100, 4096);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TYPED_TEST(CheckedHeaps, OneByteBesideABlockIsWritten_SeenAtItsFreeAndOnDemand) {
+  for (const std::size_t bytes : {1U, 100U, 16'000U, 200'000U}) {
+    char* const block = this->block_of(bytes);
+    overwrite(block + bytes);
+    EXPECT_EQ(alloc::check_all(), 1U);
+    this->expect(HeapError::kWriteBehind, block);
+    this->heap_.deallocate(block);
+    this->expect(HeapError::kWriteBehind, block);
+    overwrite(block + bytes);
+    overwrite(block - 1);
+    this->heap_.deallocate(block, bytes);
+    this->expect(HeapError::kWriteBefore, block);
+    overwrite(block - 1);
+    this->heap_.deallocate(block);
+    EXPECT_TRUE(g_errors.empty());
+  }
+}
+
+TYPED_TEST(CheckedHeaps, ByteBehindABlockIsWritten_SeenWhenAllEnd) {
+  char* block = this->block_of(100);
+  overwrite(block + 100);
+  this->heap_.release_all();
+  this->expect(HeapError::kWriteBehind, block);
+  overwrite(block + 100);  // the operation was dropped: the engine has the block still
+  TypeParam* heap = new TypeParam;
+  block = static_cast<char*>(heap->allocate(100));
+  overwrite(block + 100);
+  delete heap;
+  this->expect(HeapError::kWriteBehind, block);
+  overwrite(block + 100);
+}
+
+TYPED_TEST(CheckedHeaps, WriteToAFreedBlock_SeenOnDemand) {
+  char* const block = this->block_of(100);
+  this->heap_.deallocate(block);
+  overwrite(block + 7);
+  EXPECT_EQ(alloc::check_all(), 1U);
+  this->expect(HeapError::kWriteToFreed, block);
+  overwrite(block + 7);
+  EXPECT_EQ(alloc::check_all(), 0U);
+}
+
+TYPED_TEST(CheckedHeaps, FreedAfterAllEnded_DoubleFree) {
+  void* const block = this->heap_.allocate(100);
+  this->heap_.release_all();
+  EXPECT_EQ(this->heap_.stats().live_objects, 0U);
+  this->heap_.deallocate(block, 100);
+  this->expect(HeapError::kDoubleFree, block);
+}
+
+TYPED_TEST(CheckedHeaps, CorrectUse_NothingIsSaidAndTheFiguresFit) {
+  std::vector<std::pair<char*, std::size_t>> blocks;
+  std::size_t bytes = 0;
+  for (std::size_t n = 1; n < 40'000; n = n * 3 / 2 + 1) {
+    blocks.emplace_back(this->block_of(n), n);
+    std::memset(blocks.back().first, 7, n);
+    bytes += n;
+    EXPECT_EQ(this->heap_.usable_size(blocks.back().first), n);
+  }
+  EXPECT_EQ(this->heap_.stats().live_objects, blocks.size());
+  EXPECT_EQ(this->heap_.stats().live_bytes, bytes);
+  EXPECT_EQ(this->heap_.stats().used_bytes, bytes);
+  for (auto& [block, n] : blocks) {
+    EXPECT_EQ(&TypeParam::heap_of(block), &this->heap_);
+    block = static_cast<char*>(this->heap_.reallocate(block, n + 100));
+    ASSERT_NE(block, nullptr);
+    for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(block[i], 7);
+    this->heap_.deallocate(block, n + 100);
+  }
+  EXPECT_EQ(this->heap_.stats().used_bytes, 0U);
+  this->heap_.check_invariants();
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TYPED_TEST(CheckedHeaps, ALimit_CountsTheBytesThatWereAskedFor) {
+  TypeParam heap({.limit_bytes = 1000});
+  void* const block = heap.allocate(1000);
+  EXPECT_NE(block, nullptr);
+  EXPECT_EQ(heap.allocate(1), nullptr);
+  EXPECT_FALSE(heap.reserve(1));
+  heap.deallocate(block);
+  EXPECT_TRUE(heap.reserve(1000));
+  EXPECT_NE(heap.allocate(999), nullptr);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TYPED_TEST(CheckedHeaps, AdaptersAndObjects_NothingIsSaid) {
+  struct Node : InHeap<TypeParam> {
+    char bytes[40] = {};
+    virtual ~Node() = default;
+  };
+  delete new (this->heap_) Node;
+  {
+    HeapResource resource(this->heap_);
+    void* const block = resource.allocate(100, 64);
+    resource.deallocate(block, 100, 64);
+    std::vector<int, HeapAllocator<int, TypeParam>> numbers{HeapAllocator<int, TypeParam>(this->heap_)};
+    for (int i = 0; i < 1000; ++i) numbers.push_back(i);
+  }
+  {
+    auto array = make_unique<int[]>(this->heap_, 100);
+  }
+  EXPECT_EQ(this->heap_.stats().live_objects, 0U);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+class CheckedPrivateHeap : public CheckedHeaps<PrivateHeap> {};
+
+TEST_F(CheckedPrivateHeap, SeveralThreads_NothingIsSaid) {
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      std::vector<void*> blocks;
+      for (std::size_t i = 0; i < 3000; ++i) {
+        void* const block = heap_.allocate(1 + (i * 37 + t) % 500);
+        ASSERT_NE(block, nullptr);
+        blocks.push_back(block);
+        if (i % 3 == 2) {
+          heap_.deallocate(blocks[i / 3]);
+          blocks[i / 3] = nullptr;
+        }
+      }
+      for (void* block : blocks) heap_.deallocate(block);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(heap_.stats().live_objects, 0U);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TEST_F(CheckedPrivateHeap, ChildOfForkAmidOtherThreads_UsesTheHeap) {
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    while (!stop) heap_.deallocate(heap_.allocate(64));
+  });
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      heap_.deallocate(heap_.allocate(64));
+      ::_exit(g_errors.empty() ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  stop = true;
+  busy.join();
+}
+
+TEST_F(CheckedPrivateHeap, MoreThanTheLimit_WaitsUntilSomethingIsGivenBack) {
+  PrivateHeap heap({.limit_bytes = 1000, .when_limited = WhenLimited::kWait});
+  void* const first = heap.allocate(800);
+  void* second = nullptr;
+  std::thread waiter([&] { second = heap.allocate(500); });
+  while (heap.stats().live_objects == 1 && second != nullptr) std::this_thread::yield();
+  heap.deallocate(first);
+  waiter.join();
+  EXPECT_NE(second, nullptr);
+  heap.deallocate(second, 500);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TEST(OwnedBlocks, ManyBlocksOfTwoHeaps_EachKnowsItsOwn) {
+  int heaps[2];
+  OwnedBlocks first(&heaps[0]), second(&heaps[1]);
+  constexpr std::size_t kBlocks = 20'000;  // the table grows several times
+  std::vector<char> places(kBlocks);
+  for (std::size_t i = 0; i < kBlocks; ++i) ASSERT_TRUE((i % 3 == 0 ? first : second).add(&places[i], i + 1));
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    EXPECT_EQ(OwnedBlocks::heap_of(&places[i]), &heaps[i % 3 == 0 ? 0 : 1]);
+    EXPECT_EQ((i % 3 == 0 ? second : first).remove(&places[i]), 0U);
+  }
+  for (std::size_t i = 0; i < kBlocks; i += 6) EXPECT_EQ(first.remove(&places[i]), i + 1);
+  for (std::size_t i = 0; i < kBlocks; ++i) EXPECT_EQ(first.has(&places[i]), i % 3 == 0 && i % 6 != 0);
+  std::size_t left = first.count(), removed = 0;
+  while (first.remove_any() != nullptr) ++removed;
+  EXPECT_EQ(removed, left);
+  EXPECT_EQ(first.bytes(), 0U);
+  EXPECT_EQ(OwnedBlocks::heap_of(&places[3]), nullptr);
+  while (second.remove_any() != nullptr) {
+  }
+  EXPECT_EQ(second.count(), 0U);
+}
+
+}  // namespace
+}  // namespace freehold::heap
