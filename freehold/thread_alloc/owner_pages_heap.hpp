@@ -4,7 +4,8 @@
 // so nothing depends on how the upstream aligns its blocks or what it writes before them. A thread joins at its first call;
 // a pthread key makes it leave. Destructors that run later use the late owner, which all such threads share under a lock.
 // All state is static, constant initialised and never destroyed; nothing here needs libstdc++.so.
-// Any thread, not in signal handlers. Cost: OwnerPages, a thread-local load, and two loads of the map for a free.
+// Over an upstream in checked mode no thread ever becomes an owner: every call takes the slow path, and the upstream's
+// blocks. Any thread, not in signal handlers. Cost: OwnerPages, a thread-local load, and two loads of the map for a free.
 //
 //   OwnerPagesHeap<>                                     the article's: a mutex, a pending list and a threshold per owner
 //   OwnerPagesHeap<ArticlePages<>>                       the same to the letter: freed slots go one by one
@@ -24,6 +25,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "freehold/alloc/checked.hpp"
 #include "freehold/alloc/engine.hpp"
 #include "freehold/sync/atomics.hpp"
 #include "freehold/sync/lock.hpp"
@@ -41,7 +43,8 @@ concept BlockUpstream = PageUpstream<U> && requires(U& upstream, void* block, st
   { upstream.usable_size(block) } -> std::same_as<std::size_t>;
 };
 
-// Freehold's engine.
+// Freehold's engine. In checked mode (FREEHOLD_CHECK=1), which is decided by its first call, it looks at every block, so
+// that all blocks come from it.
 struct EngineUpstream {
   static void* allocate_page() noexcept { return alloc::allocate_aligned(4096, 4096); }
   static void free_page(void* page) noexcept { alloc::deallocate(page); }
@@ -49,6 +52,7 @@ struct EngineUpstream {
   static void* reallocate(void* block, std::size_t bytes) noexcept { return alloc::reallocate(block, bytes); }
   static void deallocate(void* block) noexcept { alloc::deallocate(block); }
   static std::size_t usable_size(void* block) noexcept { return alloc::usable_size(block); }
+  static bool is_checked() noexcept { return alloc::is_checked(); }
 };
 
 // Whatever malloc the process has. Not for use inside a malloc.
@@ -168,7 +172,7 @@ class OwnerPagesHeap {
   [[gnu::noinline]] static Owner* join() noexcept {
     if (left_) return nullptr;
     pthread_once(&prepared_, prepare);
-    if (!prepared_well_) return nullptr;
+    if (!prepared_well_ || is_checked()) return nullptr;
     Owner* const self = pages_.join();
     if (self == nullptr) return nullptr;
     if (pthread_setspecific(key_, self) != 0) {  // without the key the thread would never leave
@@ -180,11 +184,20 @@ class OwnerPagesHeap {
 
   [[gnu::noinline]] static void* allocate_without_owner(std::size_t bytes) noexcept {
     if (Owner* const self = join()) return pages_.allocate(*self, bytes);
+    if (is_checked()) return blocks().allocate(bytes);
     // A thread that has left, or could not join: the owner shared by all such threads. Others free into it remotely.
     const sync::Guard guard(late_lock_);
     if (late_ == nullptr) late_ = pages_.join();
     if (late_ == nullptr) return nullptr;
     return pages_.allocate(*late_, bytes);
+  }
+
+  // Whether the upstream looks at every block. Pre: it was called before.
+  [[nodiscard]] static bool is_checked() noexcept {
+    if constexpr (requires { blocks().is_checked(); })
+      return blocks().is_checked();
+    else
+      return false;
   }
 
   // Before the first join. The upstream is called first, so that its own fork handlers, if it registers any at its first
