@@ -68,6 +68,9 @@ void memcheck_on_free_in(const void* heap, const void* start) noexcept;
 template <bool kAsan>
 class PoisonOf {
  public:
+  // `looked_at`: the pool itself looks at each slot (checked mode), so that its fast paths must be off as under memcheck.
+  explicit PoisonOf(bool looked_at = false) noexcept : memcheck_(looked_at || under_memcheck()) {}
+
   // Whether every allocation and free must be marked: then fast paths stay off.
   [[nodiscard]] bool watched() const noexcept { return kAsan || memcheck_; }
 
@@ -91,7 +94,7 @@ class PoisonOf {
   }
 
  private:
-  bool memcheck_ = under_memcheck();
+  bool memcheck_;
 };
 using Poison = PoisonOf<kAddressSanitizer>;
 

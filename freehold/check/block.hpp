@@ -29,10 +29,10 @@
 namespace freehold::check {
 
 // By what a block was allocated, or is freed.
-enum class Family : std::uint8_t { kMalloc, kNew, kNewArray, kAny, kHeap };
+enum class Family : std::uint8_t { kMalloc, kNew, kNewArray, kAny, kHeap, kPool };
 
 [[nodiscard]] constexpr const char* name_of(Family family) noexcept {
-  constexpr const char* kNames[] = {"malloc", "new", "new[]", "any", "a private heap"};
+  constexpr const char* kNames[] = {"malloc", "new", "new[]", "any", "a private heap", "a pool"};
   return kNames[static_cast<unsigned>(family)];
 }
 
@@ -119,6 +119,8 @@ class Header {
     return true;
   }
 
+  // Whether this is memory that no header was made in, and reads as zero.
+  [[nodiscard]] bool is_blank() const noexcept { return mark_.load(std::memory_order_relaxed) == 0; }
   [[nodiscard]] State state(const Secret& secret) const noexcept {
     const std::uint64_t mark = mark_.load(std::memory_order_relaxed);
     return (mark & ~kStateMask) == hash_of(secret) ? static_cast<State>(mark & kStateMask) : State::kDamaged;

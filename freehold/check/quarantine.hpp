@@ -19,6 +19,8 @@ class Quarantine {
     entries_ = entries;
     capacity_ = capacity;
   }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(end_ - begin_); }
   [[nodiscard]] bool empty() const noexcept { return begin_ == end_; }
   [[nodiscard]] bool full() const noexcept { return end_ - begin_ == capacity_; }
   // Pre: not full.

@@ -23,8 +23,9 @@
 // the others' arrays are looked up, which costs a pair some 8 ns.) Held in a thread's array: at most kMaxEntries slots, 64
 // KiB, or an eighth of a pool of fixed capacity, whichever is least.
 //
-// Misuse in a build that is not checked: a slot that is released twice, and an address outside of the pool, are seen when
-// their batch goes back to the words, 64 at a time; until then an array may hand them out again.
+// Misuse is found in checked mode (FREEHOLD_CHECK=1; checked_slots.hpp), where no thread has an array. Else a slot that is
+// released twice, and an address outside of the pool, are seen when their batch goes back to the words, 64 at a time; until
+// then an array may hand them out again.
 //
 // Fork: a child of a multithreaded program finds what lay in its other threads' arrays by stealing; it must not be made
 // while another thread is in a slow path.
@@ -36,11 +37,13 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/pool/best_pool_arrays.hpp"
 #include "freehold/pool/best_pool_words.hpp"
+#include "freehold/pool/checked_slots.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/home.hpp"
 #include "freehold/pool/memory.hpp"
@@ -86,19 +89,24 @@ class BestPool {
   /// Errors: std::bad_alloc.
   [[gnu::visibility("hidden")]] BestPool(const PoolShape& shape, Growth growth)
       : words_(shape, growth == Growth::kGrowing),
+        checked_(CheckedSlots::make(layout().room(), shape, true)),
         allocated_(layout().numbers()),
         transfer_(layout().slots()),
         entries_(entries_for(shape, growth)),
         batch_(entries_ >= kWholeWords ? 64 : (entries_ + 1) / 2),
         steals_(A::may_fence_heavily()) {
     // Without stealing, a pool of fixed capacity has no arrays to hide its last slots in; a growing one stops short of them.
-    uses_arrays_ = !layout().watched_by_memcheck() && (growth == Growth::kGrowing || steals_);
+    uses_arrays_ = !layout().watched_by_memcheck() && checked_ == nullptr && (growth == Growth::kGrowing || steals_);
     if (uses_arrays_) place_ = places_.claim();
   }
   BestPool(const BestPool&) = delete;
   BestPool& operator=(const BestPool&) = delete;
   /// Pre: no thread uses the pool any more. Slots in use end with it.
   [[gnu::visibility("hidden")]] ~BestPool() {
+    if (checked_ != nullptr) {
+      (void)look_at_slots();
+      list_live();
+    }
     // Asked again: a simulated machine has others when an execution was cut short.
     auto& places = home_.is_here() ? Arrays::places() : places_;
     const sync::Guard global(places.lock);
@@ -128,7 +136,7 @@ class BestPool {
   /// The most slots that there can be in use.
   [[nodiscard]] std::size_t capacity() const noexcept { return layout().slots(); }
   /// The size of a slot, rounded up to its alignment.
-  [[nodiscard]] std::size_t slot_bytes() const noexcept { return layout().slot_bytes(); }
+  [[nodiscard]] std::size_t slot_bytes() const noexcept { return layout().room().slot_bytes; }
   /// The most slots that were out at once, counted when memory was opened: at least as many as were in use, and at most an
   /// eighth more, a thread's array for each thread, and 64.
   [[nodiscard]] std::size_t high_water() const noexcept { return words_.opened_slots(); }
@@ -136,7 +144,7 @@ class BestPool {
   [[nodiscard]] std::size_t free_slots() noexcept {
     const sync::Guard guard(lock_);
     arrays_.start_all(nullptr);
-    std::size_t n = transfer_.kept() + words_.free_slots();
+    std::size_t n = transfer_.kept() + words_.free_slots() + (checked_ != nullptr ? checked_->kept() : 0);
     for (const Cache* cache = arrays_.first(); cache != nullptr; cache = cache->next)
       if (cache->array != nullptr) n += Arrays::entries(*cache->array);
     return n;
@@ -157,6 +165,18 @@ class BestPool {
     while (const std::size_t n = transfer_.take(batch, contention_))
       words_.put_entries(Arrays::address(batch), Arrays::address(batch + n), nullptr);
     return words_.trim();
+  }
+
+  /// Looks at all slots in checked mode (FREEHOLD_CHECK=1), and reports those that were written where nobody may.
+  /// Returns: how many; 0 without checked mode. Threads: any. Cost: a pass over the slots that were opened; others wait.
+  std::size_t look_at_slots() noexcept {
+    return checked_ == nullptr ? 0 : checked_->look_at_all([this](auto&& f) { words_.for_each_opened(f); });
+  }
+  // Slots that are in use, where that is known, in checked mode; else 0. At rest.
+  [[nodiscard]] std::size_t known_live() const noexcept { return checked_ != nullptr ? checked_->live() : 0; }
+  // Lists them, if the settings of checked mode say so. At rest.
+  void list_live() const noexcept {
+    if (checked_ != nullptr) checked_->list_live([this](auto&& f) { words_.for_each_opened(f); });
   }
 
   /// Whether the invariants hold; at rest. For tests.
@@ -247,6 +267,7 @@ class BestPool {
   // The calling thread has no array of this pool in the tables of the shared object that calls.
   [[nodiscard, gnu::noinline, gnu::visibility("hidden")]] void* acquire_unjoined() noexcept {
     if (!home_.is_here()) return home_.acquire(*this);
+    if (checked_ != nullptr) return acquire_checked();
     if (place_ == Arrays::Place::kNone)
       if (Array* const array = Arrays::further(this); array != nullptr) return acquire_from(*array);
     contention_.operated();
@@ -259,6 +280,7 @@ class BestPool {
 
   [[gnu::noinline, gnu::visibility("hidden")]] void release_unjoined(void* slot) noexcept {
     if (!home_.is_here()) return home_.release(*this, slot);
+    if (checked_ != nullptr) return release_checked(slot);
     if (place_ == Arrays::Place::kNone)
       if (Array* const array = Arrays::further(this); array != nullptr) return release_to(*array, slot);
     if (!take_back(slot)) return;
@@ -312,6 +334,27 @@ class BestPool {
     }
     Arrays::entry(top)->store(slot);
     array.top.store(top + kEntryBytes, O.owner_sets_top);
+  }
+
+  // ---- checked mode: no thread has an array
+
+  [[nodiscard]] void* acquire_checked() noexcept {
+    contention_.operated();
+    const sync::Guard guard(checked_->lock());
+    void* slot = acquire_directly();
+    if (slot == nullptr) slot = checked_->take_kept();
+    return slot == nullptr ? nullptr : checked_->on_allocate(slot);
+  }
+  void release_checked(void* slot) noexcept {
+    contention_.operated();
+    const sync::Guard guard(checked_->lock());
+    if (!layout().is_slot(slot))
+      return base::fatal(layout().contains(slot) ? base::HeapError::kInteriorPointer : base::HeapError::kForeignPointer,
+                         slot);
+    if (layout().ordinal(slot) >= words_.opened_slots())  // which nobody ever had
+      return base::fatal(base::HeapError::kDoubleFree, slot);
+    if (!checked_->on_free(slot)) return;
+    if (void* const leaves = checked_->keep(slot); leaves != nullptr) words_.put(&leaves, 1, nullptr);
   }
 
   // Without an array: more pools are alive than have a place, the thread is about to end, a checker watches, or memory for
@@ -432,6 +475,7 @@ class BestPool {
   typename Arrays::Places& places_ = Arrays::places();
   Home<A, BestPool> home_;
   Words words_;
+  std::unique_ptr<CheckedSlots> checked_;  // null but in checked mode
   AllocatedSlots allocated_;
   Transfer transfer_;
   unsigned entries_;

@@ -164,6 +164,14 @@ class BestPoolWords {
   [[nodiscard]] std::size_t opened_slots() const noexcept {
     return layout_.slots_before(opened_.load(std::memory_order_relaxed));
   }
+  // Calls f(slot) for each of them. Pre: no slot is opened meanwhile.
+  template <class F>
+  void for_each_opened(F&& f) const noexcept {
+    const unsigned a_span = layout_.shape().words();
+    for (std::uint32_t word = 0; word < opened_.load(std::memory_order_relaxed); ++word)
+      for (std::uint64_t bits = layout_.full(word); bits != 0; bits &= bits - 1)
+        f(layout_.address(word_index(word / a_span, word % a_span), base::lowest_bit(bits)));
+  }
   // Exact at rest.
   [[nodiscard]] std::size_t free_slots() noexcept {
     std::size_t n = 0;

@@ -44,6 +44,7 @@ struct PoolShape {
   std::size_t alignment = alignof(std::max_align_t);  ///< a power of two
   unsigned shards = 0;                                ///< of a pool that is made of several; 0: one for each usable CPU
   void* memory = nullptr;                             ///< where the slots are to lie; null: the pool makes its own
+  bool memory_has_room = false;  ///< it is of Slots::bytes_for(): in checked mode there is room for canaries
 };
 
 /// The capacity of a pool that only memory limits.

@@ -67,6 +67,7 @@ class Distributed {
         shards_(count_) {
     PoolShape part = shape;
     part.shards = 1;
+    part.memory_has_room = true;
     for (unsigned i = 0; i < count_; ++i) {
       part.slots = shape.slots / count_ + (i < shape.slots % count_ ? 1 : 0);
       part.memory = static_cast<std::byte*>(memory_.start()) + (std::size_t{i} << part_shift_);
@@ -131,8 +132,9 @@ class Distributed {
   // Of the distance between two shards' slots.
   static unsigned shift_of(const PoolShape& shape, unsigned shards) {
     PoolShape part = shape;
+    part.memory = nullptr;  // it has room, as that of all parts
     part.slots = base::ceil_div(shape.slots, shards);
-    const std::size_t bytes = Slots::checked_bytes(part);
+    const std::size_t bytes = Slots::bytes_for(part);
     if (bytes > ~std::size_t{0} / 2) base::out_of_memory();
     return static_cast<unsigned>(std::countr_zero(std::bit_ceil(bytes)));
   }

@@ -100,7 +100,7 @@ class ObjectPool {
 
   /// Pre: no object lives, and no thread uses the pool.
   ~ObjectPool() {
-    if (live_.any()) base::fatal(base::HeapError::kObjectsLive, this);
+    if (live_.any() || known_live() != 0) report_live();
     if (only_slot_ != nullptr) pool_.release(only_slot_);
   }
   ObjectPool(const ObjectPool&) = delete;
@@ -172,6 +172,22 @@ class ObjectPool {
   [[nodiscard]] P& pool() noexcept { return pool_; }
 
  private:
+  // Objects that live, where the pool below knows (checked mode); else 0.
+  [[nodiscard]] std::size_t known_live() const noexcept {
+    if constexpr (requires { pool_.known_live(); })
+      return pool_.known_live() - (only_slot_ != nullptr && pool_.known_live() != 0 ? 1 : 0);
+    else
+      return 0;
+  }
+  [[gnu::noinline, gnu::cold]] void report_live() const noexcept {
+    base::fatal(
+        base::HeapError::kObjectsLive, this,
+        [](const void* pool) {
+          if constexpr (requires { pool_.list_live(); }) static_cast<const P*>(pool)->list_live();
+        },
+        &pool_);
+  }
+
   ObjectPool(std::size_t limit, Growth growth, WhenFull when_full)
       : pool_(shape(limit), growth), only_slot_(limit == 0 ? pool_.acquire() : nullptr), when_full_(when_full) {}
 

@@ -49,6 +49,10 @@ class SingleThread {
         hidden_top_(kMarksAlways || slots_.watched() ? top_ : nullptr) {}
   SingleThread(const SingleThread&) = delete;
   SingleThread& operator=(const SingleThread&) = delete;
+  /// Slots in use end with it.
+  ~SingleThread() {
+    if (hidden_top_ != nullptr && newest_ != nullptr) release_watched(newest_);  // which nobody has looked at yet
+  }
 
   /// A free slot, its contents arbitrary; null: every slot is in use.
   [[nodiscard, gnu::always_inline]] inline void* acquire() noexcept {

@@ -4,6 +4,7 @@
 // a span, and are found by a division: their use costs more than that.
 //
 //   Invariant: slot i of span b lies at base + b * span_bytes + i * slot_bytes; span_bytes >= slots a span * slot_bytes.
+//   (In checked mode base lies behind the first slot's header, and slot_bytes is the distance of two: checked_slots.hpp.)
 //   Every span is whole but the last one, which has what is left of the capacity.
 //
 // Immutable after construction, but for the memory behind it. Any thread.
@@ -19,6 +20,7 @@
 #include "freehold/base/out_of_memory.hpp"
 #include "freehold/base/poison.hpp"
 #include "freehold/os/pages.hpp"
+#include "freehold/pool/checked_slots.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/slot_groups.hpp"
@@ -33,7 +35,8 @@ class SlotLayout {
   // Errors: std::bad_alloc.
   SlotLayout(const PoolShape& shape, Backing backing)
       : slots_(shape.slots),
-        slot_bytes_(base::align_up(shape.slot_bytes, shape.alignment)),
+        room_(SlotRoom::of(shape)),
+        slot_bytes_(room_.stride_bytes),
         vectors_(slot_bytes_ > 1 && slot_bytes_ <= kVectorBytes &&  // the reciprocal of 1 has 33 bits
                  shape.alignment <= kVectorBytes &&
                  (shape.memory == nullptr || std::has_single_bit(slot_bytes_))),  // else there would be gaps
@@ -51,7 +54,7 @@ class SlotLayout {
     if (shape.memory == nullptr)
       memory_ = backing == Backing::kCommitted ? Memory(bytes, shape.alignment, Memory::Huge::kLater)
                                                : Memory::reserved(bytes, shape.alignment, Memory::Huge::kLater);
-    start_ = static_cast<std::byte*>(shape.memory != nullptr ? shape.memory : memory_.start());
+    start_ = static_cast<std::byte*>(shape.memory != nullptr ? shape.memory : memory_.start()) + room_.front;
     bytes_ = bytes;
     geometry_ =
         SlotGeometry::of(reinterpret_cast<std::uintptr_t>(start_), static_cast<unsigned>(std::countr_zero(span_bytes_)),
@@ -60,10 +63,15 @@ class SlotLayout {
   }
   SlotLayout(const SlotLayout&) = delete;
   SlotLayout& operator=(const SlotLayout&) = delete;
-  ~SlotLayout() { poison_.unpoison(start_, poisoned_end_); }
+  ~SlotLayout() {
+    if (!room_.is_checked()) poison_.unpoison(start_, poisoned_end_);
+  }
 
   [[nodiscard]] std::size_t slots() const noexcept { return slots_; }
+  // From one slot to the next of its span.
   [[nodiscard]] std::size_t slot_bytes() const noexcept { return slot_bytes_; }
+  // What the program has of it; differs in checked mode.
+  [[nodiscard]] const SlotRoom& room() const noexcept { return room_; }
   [[nodiscard]] std::size_t spans() const noexcept { return spans_; }
   // Of every span but the last, which may have fewer.
   [[nodiscard]] SpanShape shape() const noexcept { return shape_; }
@@ -121,6 +129,12 @@ class SlotLayout {
     return within % slot_bytes_ == 0 && within / slot_bytes_ < slots_in(static_cast<std::uint32_t>(offset / span_bytes_));
   }
 
+  // A slot's place in the order in which memory is opened. Pre: is_slot().
+  [[nodiscard]] std::size_t ordinal(const void* slot) const noexcept {
+    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(slot) - start_);
+    return offset / span_bytes_ * shape_.slots + offset % span_bytes_ / slot_bytes_;
+  }
+
   // Makes the memory of `n` words from `word` on, all of one span, usable. False: there is none.
   // Pre: called by one thread at a time, in ascending order.
   [[nodiscard]] bool commit(std::uint32_t word, std::uint32_t n) noexcept {
@@ -141,7 +155,9 @@ class SlotLayout {
     const std::size_t page = os::page_bytes();
     const std::size_t from = base::align_up(span * span_bytes_, page);
     const std::size_t end = base::align_down(span * span_bytes_ + shape_.slots * slot_bytes_, page);
-    return memory_.is_pages() && from < end && os::Pages::purge(start_ + from, end - from) ? end - from : 0;
+    return memory_.is_pages() && !room_.is_checked() && from < end && os::Pages::purge(start_ + from, end - from)
+               ? end - from
+               : 0;
   }
 
   [[nodiscard]] bool watched_by_memcheck() const noexcept { return poison_.memcheck(); }
@@ -161,7 +177,7 @@ class SlotLayout {
     return word / shape_.words() * span_bytes_ + std::size_t{word % shape_.words()} * 64 * slot_bytes_;
   }
   void poison_new(std::size_t from, std::size_t end) noexcept {
-    poison_.poison(start_ + from, end - from);
+    if (!room_.is_checked()) poison_.poison(start_ + from, end - from);
     poisoned_end_ = end;
   }
   // Where the slots of the word's span end.
@@ -171,6 +187,7 @@ class SlotLayout {
   }
 
   std::size_t slots_;
+  SlotRoom room_;
   std::size_t slot_bytes_;
   bool vectors_;
   SpanShape shape_;

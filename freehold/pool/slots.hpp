@@ -3,19 +3,21 @@
 //
 //   Invariant: slot i lies at start + i * bytes, i < count; it is unpoisoned while it is handed out.
 //
-// In a checked build (FREEHOLD_CHECKED) a bit for each slot says whether it is handed out, so that a second release, or an
-// address that is none of a slot, ends in fatal() always, not by luck.
-// Any thread. hand_out, take_back: a multiplication each (a division where the size is no power of two), no shared line
-// written but in a checked build.
+// In checked mode (FREEHOLD_CHECK=1) each slot's coming and going is looked at (checked_slots.hpp); slots lie further apart
+// then. In a checked build (FREEHOLD_CHECKED) a bit for each slot says whether it is handed out, so that a second release,
+// or an address that is none of a slot, ends in fatal() always, not by luck. Any thread. hand_out, take_back: a
+// multiplication each (a division where the size is no power of two), no shared line written but in a checked build.
 #pragma once
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "freehold/base/check.hpp"
 #include "freehold/base/out_of_memory.hpp"
 #include "freehold/base/poison.hpp"
+#include "freehold/pool/checked_slots.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
 
@@ -61,18 +63,31 @@ class Slots {
   // Errors: std::bad_alloc.
   explicit Slots(const PoolShape& shape)
       : count_(shape.slots),
-        bytes_(base::align_up(shape.slot_bytes, shape.alignment)),
-        memory_(shape.memory != nullptr ? Memory() : Memory(checked_bytes(shape), shape.alignment)),
-        start_(static_cast<std::byte*>(shape.memory != nullptr ? shape.memory : memory_.start())),
-        allocated_(shape.slots) {
-    poison_.poison(start_, count_ * bytes_);
+        room_(SlotRoom::of(shape)),
+        bytes_(room_.stride_bytes),
+        memory_(shape.memory != nullptr ? Memory() : Memory(bytes_for(shape), shape.alignment)),
+        start_(static_cast<std::byte*>(shape.memory != nullptr ? shape.memory : memory_.start()) + room_.front),
+        allocated_(shape.slots),
+        checked_(CheckedSlots::make(room_, shape, false)),
+        poison_(checked_ != nullptr) {
+    if (checked_ == nullptr) poison_.poison(start_, count_ * bytes_);
   }
   Slots(const Slots&) = delete;
   Slots& operator=(const Slots&) = delete;
-  ~Slots() { poison_.unpoison(start_, count_ * bytes_); }
+  ~Slots() {
+    if (checked_ == nullptr) {
+      poison_.unpoison(start_, count_ * bytes_);
+      return;
+    }
+    const auto for_each = [this](auto&& f) {
+      for (std::size_t slot = 0; slot < count_; ++slot) f(address(slot));
+    };
+    (void)checked_->look_at_all(for_each);
+    checked_->list_live(for_each);
+  }
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
-  // Of one slot, rounded up to the alignment.
+  // From one slot to the next: its bytes, rounded up to the alignment; more in checked mode.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] bool watched() const noexcept { return poison_.watched(); }
 
@@ -89,13 +104,13 @@ class Slots {
   [[nodiscard]] void* hand_out(std::size_t slot) const noexcept {
     void* const mine = address(slot);
     allocated_.on_allocate(slot, mine);
-    poison_.on_allocate(mine, bytes_);
+    if (watched()) on_allocate_watched(mine);
     return mine;
   }
   // The same for a pool that keeps addresses. Returns `mine`.
   void* hand_out_at(void* mine) const noexcept {
     if constexpr (kChecked) allocated_.on_allocate(number(mine), mine);
-    poison_.on_allocate(mine, bytes_);
+    if (watched()) on_allocate_watched(mine);
     return mine;
   }
   // The number of a slot that comes back. kNone: misuse was detected and the handler of fatal() returned.
@@ -108,24 +123,22 @@ class Slots {
     }
     const std::size_t slot = number(address);
     if (!allocated_.on_free(slot, address)) return kNone;
-    poison_.on_free(address, bytes_);
+    if (watched() && !on_free_watched(address)) return kNone;
     return slot;
   }
 
   // The same for a pool that keeps addresses. False: misuse was detected.
   [[nodiscard]] bool take_back_at(const void* address) const noexcept {
     if constexpr (kChecked) return take_back(address) != kNone;
-    poison_.on_free(address, bytes_);
-    return true;
+    return !watched() || on_free_watched(address);
   }
 
-  // Bytes that the slots of a pool need: for a caller that gives it PoolShape::memory.
+  // Bytes that the slots of a pool need: for a caller that gives it PoolShape::memory, and says that it has room.
   // Errors: std::bad_alloc.
-  static std::size_t checked_bytes(const PoolShape& shape) {
+  static std::size_t bytes_for(const PoolShape& shape) {
     FREEHOLD_ASSERT(shape.slots > 0 && shape.slot_bytes > 0 && std::has_single_bit(shape.alignment));
     std::size_t bytes = 0;
-    if (__builtin_mul_overflow(shape.slots, base::align_up(shape.slot_bytes, shape.alignment), &bytes))
-      base::out_of_memory();
+    if (__builtin_mul_overflow(shape.slots, SlotRoom::of(shape).stride_bytes, &bytes)) base::out_of_memory();
     return bytes;
   }
 
@@ -135,11 +148,34 @@ class Slots {
   }
   [[nodiscard]] bool is_inside(const void* address) const noexcept { return offset(address) < count_ * bytes_; }
 
+  // ---- in checked mode, and under memory checkers
+
+  [[gnu::noinline]] void on_allocate_watched(void* mine) const noexcept {
+    if (checked_ == nullptr) return poison_.on_allocate(mine, bytes_);
+    const sync::Guard guard(checked_->lock());
+    (void)checked_->on_allocate(mine);
+  }
+  // False: misuse was detected.
+  [[nodiscard, gnu::noinline]] bool on_free_watched(const void* address) const noexcept {
+    if (checked_ == nullptr) {
+      poison_.on_free(address, bytes_);
+      return true;
+    }
+    if (!contains(address)) {
+      base::fatal(is_inside(address) ? base::HeapError::kInteriorPointer : base::HeapError::kForeignPointer, address);
+      return false;
+    }
+    const sync::Guard guard(checked_->lock());
+    return checked_->on_free(const_cast<void*>(address));
+  }
+
   std::size_t count_;
+  SlotRoom room_;
   std::size_t bytes_;
   Memory memory_;  // none if another's is used
   std::byte* start_;
   AllocatedSlots allocated_;
+  std::unique_ptr<CheckedSlots> checked_;  // null but in checked mode
   [[no_unique_address]] base::Poison poison_;
 };
 

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT
+// Pools in checked mode: this program runs with FREEHOLD_CHECK=1. (Each kind of misuse, as a process of its own:
+// tests/misuse/pool_program.cpp.)
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "freehold/base/check.hpp"
+#include "freehold/check/settings.hpp"
+#include "freehold/pool/object_pool.hpp"
+#include "freehold/pool/registry.hpp"
+#include "freehold/pool/single_thread.hpp"
+
+namespace freehold::pool {
+namespace {
+
+using base::HeapError;
+using Best = NativePool<pool::Best>;
+
+std::vector<std::pair<HeapError, const void*>> g_errors;
+
+void overwrite(void* at) {
+  auto* const byte = static_cast<volatile unsigned char*>(at);
+  *byte = static_cast<unsigned char>(*byte ^ 0x40);
+}
+
+class CheckedMode : public testing::Test {
+ protected:
+  CheckedMode()
+      : former_(base::set_fatal_handler([](HeapError error, const void* at) { g_errors.emplace_back(error, at); })) {
+    g_errors.clear();
+  }
+  ~CheckedMode() override { base::set_fatal_handler(former_); }
+  void SetUp() override {
+    ASSERT_TRUE(check::settings().on) << "the environment must have FREEHOLD_CHECK=1";
+    if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer looks at the slots instead";
+  }
+  // Exactly this error was seen since the last call.
+  static void expect(HeapError error, const void* at) {
+    ASSERT_EQ(g_errors.size(), 1U);
+    EXPECT_EQ(base::text(g_errors[0].first), base::text(error));
+    EXPECT_EQ(g_errors[0].second, at);
+    g_errors.clear();
+  }
+
+ private:
+  base::FatalHandler former_;
+};
+
+// Strategies whose slots are in memory of their own, and that know at once which of them comes back.
+template <class S>
+class CheckedStrategies : public CheckedMode {};
+struct StrategyName {
+  template <class S>
+  static std::string GetName(int) {
+    std::string name(S::kName);
+    for (char& c : name)
+      if (c == '-') c = '_';
+    return name;
+  }
+};
+using Bounded =
+    testing::Types<pool::Best, LockFreeFlags, LockedFlags, LockedBits, LockedBitmapTree, LockFreeBits, LockFreeBitmapTree,
+                   TaggedStack, StacksByThread, StacksByHash, StacksByCpu, RoamingStacksByCpu, CpuStacks, Magazines>;
+TYPED_TEST_SUITE(CheckedStrategies, Bounded, StrategyName);
+
+TYPED_TEST(CheckedStrategies, SlotsOfAnyShape_AreApartAlignedAndAsLargeAsPromised) {
+  for (const std::size_t alignment : {std::size_t{1}, std::size_t{16}, std::size_t{64}, std::size_t{4096}})
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{48}, std::size_t{1500}}) {
+      NativePool<TypeParam> pool(PoolShape{.slots = 40, .slot_bytes = bytes, .alignment = alignment});
+      for (int round = 0; round < 3; ++round) {
+        std::vector<char*> slots;
+        while (auto* const slot = static_cast<char*>(pool.acquire())) {
+          EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot) % alignment, 0U);
+          std::memset(slot, static_cast<int>(slots.size()), bytes);
+          slots.push_back(slot);
+        }
+        if (TypeParam::kFindsLast) {
+          EXPECT_EQ(slots.size(), 40U);
+        }
+        for (std::size_t i = 0; i < slots.size(); ++i) {
+          EXPECT_EQ(slots[i][bytes - 1], static_cast<char>(i));
+          pool.release(slots[i]);
+        }
+      }
+    }
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TYPED_TEST(CheckedStrategies, ReleasedTwice_DoubleFree) {
+  NativePool<TypeParam> pool(PoolShape{.slots = 100, .slot_bytes = 48});
+  void* const slot = pool.acquire();
+  pool.release(slot);
+  pool.release(slot);
+  this->expect(HeapError::kDoubleFree, slot);
+  std::thread([&] { pool.release(slot); }).join();
+  this->expect(HeapError::kDoubleFree, slot);
+}
+
+TYPED_TEST(CheckedStrategies, TheMiddleOfASlot_Interior) {
+  NativePool<TypeParam> pool(PoolShape{.slots = 100, .slot_bytes = 48});
+  auto* const slot = static_cast<char*>(pool.acquire());
+  pool.release(slot + 1);
+  this->expect(HeapError::kInteriorPointer, slot + 1);
+  pool.release(slot + 16);
+  this->expect(HeapError::kInteriorPointer, slot + 16);
+  pool.release(slot);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TYPED_TEST(CheckedStrategies, AByteBesideASlotIsWritten_SeenAtItsReleaseAndAtThePoolsEnd) {
+  char* slot = nullptr;
+  {
+    NativePool<TypeParam> pool(PoolShape{.slots = 100, .slot_bytes = 48});
+    slot = static_cast<char*>(pool.acquire());
+    overwrite(slot + 48);
+    pool.release(slot);
+    this->expect(HeapError::kWriteBehind, slot);
+    overwrite(slot + 48);
+    overwrite(slot - 1);
+    pool.release(slot);
+    this->expect(HeapError::kWriteBefore, slot);
+    overwrite(slot - 1);
+    overwrite(slot + 55);
+  }
+  this->expect(HeapError::kWriteBehind, slot);
+}
+
+TYPED_TEST(CheckedStrategies, WriteToAReleasedSlot_SeenAtItsReuseOrThePoolsEnd) {
+  void* slot = nullptr;
+  {
+    NativePool<TypeParam> pool(PoolShape{.slots = 4, .slot_bytes = 48});
+    slot = pool.acquire();
+    pool.release(slot);
+    overwrite(static_cast<char*>(slot) + 20);
+    std::vector<void*> all;
+    while (void* const other = pool.acquire()) all.push_back(other);
+    for (void* other : all) pool.release(other);
+  }
+  this->expect(HeapError::kWriteToFreed, slot);
+}
+
+TYPED_TEST(CheckedStrategies, SeveralThreads_NothingIsSaid) {
+  NativePool<TypeParam> pool(PoolShape{.slots = 200, .slot_bytes = 40});
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      std::vector<void*> slots;
+      for (int i = 0; i < 500; ++i) {
+        if (void* const slot = pool.acquire(); slot != nullptr) {
+          std::memset(slot, i, 40);
+          slots.push_back(slot);
+        }
+        if (slots.size() > 20) {
+          pool.release(slots[static_cast<std::size_t>(i) % slots.size()]);
+          slots[static_cast<std::size_t>(i) % slots.size()] = slots.back();
+          slots.pop_back();
+        }
+      }
+      for (void* slot : slots) pool.release(slot);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(g_errors.empty());
+}
+
+// ---- BestPool
+
+class CheckedBestPool : public CheckedMode {};
+
+TEST_F(CheckedBestPool, WhatIsNoSlotOfThePool_Foreign) {
+  Best pool({.slots = 100, .slot_bytes = 48}), other({.slots = 100, .slot_bytes = 48});
+  char local[64];
+  for (void* const stranger : {static_cast<void*>(local), other.acquire()}) {
+    pool.release(stranger);
+    expect(HeapError::kForeignPointer, stranger);
+  }
+}
+
+TEST_F(CheckedBestPool, ASlotThatNobodyEverHad_DoubleFree) {
+  Best pool({.slots = 100'000, .slot_bytes = 48}, Growth::kGrowing);
+  auto* const first = static_cast<char*>(pool.acquire());
+  auto* const second = static_cast<char*>(pool.acquire());
+  char* const far = first + 50'000 * (second - first);  // in memory that was not opened
+  pool.release(far);
+  ASSERT_EQ(g_errors.size(), 1U);
+  EXPECT_TRUE(g_errors[0].first == HeapError::kDoubleFree || g_errors[0].first == HeapError::kInteriorPointer);
+}
+
+TEST_F(CheckedBestPool, ReleasedAgainAfterHundredsOfOthers_DoubleFree) {
+  Best pool({.slots = 1000, .slot_bytes = 48});
+  void* const slot = pool.acquire();
+  pool.release(slot);
+  for (int i = 0; i < 300; ++i) {
+    void* const other = pool.acquire();
+    EXPECT_NE(other, slot) << "the quarantine holds it";
+    pool.release(other);
+  }
+  pool.release(slot);
+  expect(HeapError::kDoubleFree, slot);
+}
+
+TEST_F(CheckedBestPool, EverySlotIsInTheQuarantine_IsHandedOutNevertheless) {
+  Best pool({.slots = 10, .slot_bytes = 48});
+  for (int round = 0; round < 5; ++round) {
+    std::set<void*> slots;
+    while (void* const slot = pool.acquire()) slots.insert(slot);
+    EXPECT_EQ(slots.size(), 10U);
+    EXPECT_EQ(pool.known_live(), 10U);
+    for (void* slot : slots) pool.release(slot);
+    EXPECT_EQ(pool.free_slots(), 10U);
+  }
+  EXPECT_TRUE(pool.check_invariants());
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TEST_F(CheckedBestPool, OnDemand_EveryDamagedSlotIsReported) {
+  Best pool({.slots = 100, .slot_bytes = 48});
+  auto* const live = static_cast<char*>(pool.acquire());
+  auto* const freed = static_cast<char*>(pool.acquire());
+  pool.release(freed);
+  EXPECT_EQ(pool.look_at_slots(), 0U);
+  overwrite(live + 50);
+  overwrite(freed);
+  EXPECT_EQ(pool.look_at_slots(), 2U);
+  ASSERT_EQ(g_errors.size(), 2U);
+  g_errors.clear();
+  overwrite(live + 50);
+  overwrite(freed);
+  pool.release(live);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TEST_F(CheckedBestPool, TrimmedAndUsedAgain_NothingIsSaid) {
+  Best pool({.slots = 20'000, .slot_bytes = 100});
+  for (int round = 0; round < 2; ++round) {
+    std::vector<void*> slots;
+    for (int i = 0; i < 20'000; ++i) slots.push_back(pool.acquire());
+    for (void* slot : slots) pool.release(slot);
+    (void)pool.trim();
+  }
+  EXPECT_EQ(pool.look_at_slots(), 0U);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TEST_F(CheckedBestPool, MemoryOfTheCallers_IsUsedAsItIs) {
+  alignas(64) static char memory[64 * 48];
+  Best pool({.slots = 64, .slot_bytes = 48, .memory = memory});
+  std::vector<void*> slots;
+  while (auto* const slot = static_cast<char*>(pool.acquire())) {
+    EXPECT_TRUE(slot >= memory && slot + 48 <= memory + sizeof memory);
+    slots.push_back(slot);
+  }
+  EXPECT_EQ(slots.size(), 64U);
+  for (void* slot : slots) pool.release(slot);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+TEST_F(CheckedBestPool, PoolOfObjectsEndsBeforeOne_IsReported) {
+  std::optional<ObjectPool<std::uint64_t>> pool(std::in_place, 10);
+  const void* const at = &*pool;
+  std::uint64_t* const object = pool->construct(7U);
+  pool.reset();
+  expect(HeapError::kObjectsLive, at);
+  pool.emplace(10);
+  pool->destroy(pool->construct(7U));
+  pool.reset();
+  pool.emplace(0);
+  EXPECT_EQ(pool->construct(7U), nullptr);
+  pool.reset();
+  EXPECT_TRUE(g_errors.empty());
+  static_cast<void>(object);
+}
+
+TEST_F(CheckedBestPool, SlotsLiveAtItsEnd_NothingIsSaid) {
+  {
+    Best pool({.slots = 10, .slot_bytes = 48});
+    (void)pool.acquire();
+  }
+  EXPECT_TRUE(g_errors.empty()) << "slots end with a bare pool";
+}
+
+TEST_F(CheckedMode, SingleThreadReleasedTwice_SeenAtTheNextReleaseOrTheEnd) {
+  void* slot = nullptr;
+  {
+    SingleThread pool({.slots = 10, .slot_bytes = 48});
+    slot = pool.acquire();
+    pool.release(slot);
+    pool.release(slot);
+  }
+  expect(HeapError::kDoubleFree, slot);
+}
+
+}  // namespace
+}  // namespace freehold::pool
