@@ -39,6 +39,7 @@ CRATE_VERSIONS = {  # pinned, so that two runs compare with the same sources
     "rpmalloc-sys": "0.2.3",  # rpmalloc 1.4.3 (b097fd0)
     "tikv-jemalloc-sys": "0.7.1",  # jemalloc 5.3.1
     "libtcmalloc-sys": "0.1.14",  # google/tcmalloc of June 2025, which has no version numbers
+    "hardened-malloc-sys": "16.0.2026071503",  # GrapheneOS's hardened_malloc of July 2026
 }
 WHEEL_VERSIONS = {"cmeel-mimalloc": "3.4.3"}
 RELEASE = ["-O3", "-DNDEBUG", "-fPIC", "-shared", "-pthread", "-ftls-model=initial-exec", "-fno-builtin-malloc"]
@@ -175,12 +176,30 @@ target_link_libraries(tcmalloc PRIVATE Threads::Threads)
     shutil.copy(tree / "build" / "libtcmalloc.so", output)
 
 
+def build_hardened_malloc(output):
+    """With the settings of its default configuration, which the crate keeps as a list of macros."""
+    crate = crate_sources("hardened-malloc-sys")
+    sources = crate / "vendor" / "hardened-malloc"
+    settings = [line.strip() for line in (crate / "config-default.conf").read_text().splitlines() if re.match(r"\w+=", line)]
+    flags = ["-O3", "-fPIC", "-D_GNU_SOURCE", "-fno-plt", "-fvisibility=hidden", "-pthread", f"-I{sources}/include",
+             f"-I{sources}/third_party", *(f"-D{one}" for one in settings)]
+    tree = BUILD / "trees" / "hardened_malloc"
+    tree.mkdir(parents=True, exist_ok=True)
+    objects = []
+    for file in (*(f"{name}.c" for name in ("chacha", "h_malloc", "memory", "pages", "random", "util")), "new.cc"):
+        command = [compiler("c++"), "-std=c++17", "-fsized-deallocation"] if file.endswith(".cc") else [compiler("c", ["clang-19"]), "-std=c2x"]
+        objects.append(str(tree / f"{file}.o"))
+        run_logged(output.stem, [*command, *flags, "-c", str(sources / file), "-o", objects[-1]])
+    run_logged(output.stem, [compiler("c++"), "-shared", "-pthread", *objects, "-o", str(output)])
+
+
 BUILT = {  # name -> (crate, version shown, how to build it)
     "mimalloc2": ("libmimalloc-sys", "2.3.2", build_mimalloc2),
     "snmalloc": ("snmalloc-sys", "0.7.6", build_snmalloc),
     "rpmalloc": ("rpmalloc-sys", "1.4.3", build_rpmalloc),
     "jemalloc": ("tikv-jemalloc-sys", "5.3.1", build_jemalloc),
     "tcmalloc": ("libtcmalloc-sys", "2025-06", build_tcmalloc),
+    "hardened_malloc": ("hardened-malloc-sys", "2026-07", build_hardened_malloc),
 }
 # As a peer's own documents ask: tcmalloc's per-CPU caches need the rseq area, which glibc takes otherwise.
 ENVIRONMENT = {"tcmalloc": {"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}}
@@ -229,8 +248,17 @@ def our_library():
     return Allocator(OURS, str(found.resolve()), our_version(), "FREEHOLD_LIBRARY" if chosen else "build/release")
 
 
+def scudo_allocator():
+    """Of Clang's runtime, as Debian's package has it."""
+    found = sorted(pathlib.Path("/usr/lib").glob("llvm-*/lib/clang/*/lib/linux/libclang_rt.scudo_standalone-x86_64.so"))
+    if not found:
+        raise Missing("libclang_rt.scudo_standalone is not installed: script/bootstrap build, or apt-get install libclang-rt-19-dev")
+    return Allocator("scudo", str(found[-1]), f"of Clang {found[-1].parts[-4]}", "package libclang-rt-dev")
+
+
 ALL = [OURS, SYSTEM, "mimalloc3", "mimalloc2", "snmalloc", "rpmalloc", "jemalloc", "tcmalloc", "gperftools", "onetbb"]
 OLDER = ["jemalloc-deb", "mimalloc-deb"]  # Debian's versions; only when asked for
+HARDENED = ["hardened_malloc", "scudo"]  # which look for misuse; only when asked for
 
 
 def find(name):
@@ -250,12 +278,14 @@ def find(name):
         return built_allocator(name)
     if name in WHEEL:
         return wheel_allocator(name)
-    raise Missing(f"unknown; known are {', '.join(ALL + OLDER)}, or name=/path/to/library.so")
+    if name == "scudo":
+        return scudo_allocator()
+    raise Missing(f"unknown; known are {', '.join(ALL + OLDER + HARDENED)}, or name=/path/to/library.so")
 
 
 def find_all(names):
     """([allocator …], {name: reason it is missing}). Refuses unknown names, and a list of which none is there."""
-    known = ALL + OLDER
+    known = ALL + OLDER + HARDENED
     if unknown := [name for name in names if "=" not in name and name not in known]:
         refuse(f"no such allocator: {', '.join(unknown)}; there are {', '.join(known)}, or name=/path/to/library.so")
     found, missing = [], {}
