@@ -124,7 +124,8 @@ namespace {
 [[nodiscard]] void* allocate_checked(const check::Request& request, bool zeroed) noexcept {
   finish_start();
   if (check::is_guard_due(1))
-    if (void* const block = check::allocate_guarded(request.bytes, std::max<std::size_t>(request.alignment, 16));
+    if (void* const block =
+            check::allocate_guarded(std::max<std::size_t>(request.bytes, 1), std::max<std::size_t>(request.alignment, 16));
         block != nullptr)
       return zeroed ? std::memset(block, 0, request.bytes) : block;
   const std::uint32_t stack = check::note_call_stack();

@@ -15,9 +15,9 @@
 //     kPageBytes, seal(pages, bytes), unseal(pages, bytes): inaccessible and without content, and not any more
 //     find(address) -> Raw around it, for_each(f): f(Raw) for all in use
 //
-// Locks: one shard's at a time, all of them in order for a look at all blocks. The caller keeps forks out. Errors: null
-// where memory is exhausted, after the quarantine was emptied; base::fatal() for misuse. Any thread. Cost: a lock, a hash or
-// two, the bytes filled and compared.
+// Locks: one shard's at a time, a second one only where nobody holds it, all of them in order for a look at all blocks. The
+// caller keeps forks out. Errors: null where memory is exhausted, after the quarantine was emptied; base::fatal() for
+// misuse. Any thread. Cost: a lock, a hash or two, the bytes filled and compared.
 #pragma once
 #include <cerrno>
 #include <cstdint>
@@ -158,6 +158,7 @@ class CheckedBlocks {
     sync::Mutex<A> lock;
     std::uint64_t random = 0;
     Quarantine quarantine;
+    typename A::template atomic<std::size_t> held_bytes{0};  // in it; changed under the lock
     Spare spare[Source::kClasses];
   };
   struct Placed {
@@ -233,7 +234,6 @@ class CheckedBlocks {
     return raw;
   }
   void give_back(Shard& shard, const Quarantine::Entry& entry) noexcept {
-    held_bytes_.fetch_sub(entry.bytes, std::memory_order_relaxed);  // relaxed: a bound
     const unsigned c = source_->class_at(entry.raw);
     if (is_large(entry.raw)) {
       const std::size_t bytes = source_->large_bytes(entry.raw) - Source::kPageBytes;
@@ -254,8 +254,32 @@ class CheckedBlocks {
   // Returns whether there was something in it.
   bool empty_quarantine(Shard& shard) noexcept {
     const bool had = !shard.quarantine.empty();
-    while (!shard.quarantine.empty()) give_back(shard, shard.quarantine.pop());
+    while (!shard.quarantine.empty()) give_back(shard, take_oldest(shard));
     return had;
+  }
+  // Of a shard that the caller has locked.
+  void put_in_quarantine(Shard& shard, const Quarantine::Entry& entry) noexcept {
+    shard.quarantine.push(entry);
+    shard.held_bytes.fetch_add(entry.bytes, std::memory_order_relaxed);  // relaxed, all of it: a bound
+    held_bytes_.fetch_add(entry.bytes, std::memory_order_relaxed);
+  }
+  [[nodiscard]] Quarantine::Entry take_oldest(Shard& shard) noexcept {
+    const Quarantine::Entry entry = shard.quarantine.pop();
+    shard.held_bytes.fetch_sub(entry.bytes, std::memory_order_relaxed);
+    held_bytes_.fetch_sub(entry.bytes, std::memory_order_relaxed);
+    return entry;
+  }
+  // Ends the stay of a block, of the shard that holds most: threads that ended, or free little, must not keep it all.
+  void shorten_quarantine(Shard& own) noexcept {
+    const auto held = [](const Shard& s) { return s.held_bytes.load(std::memory_order_relaxed); };
+    Shard* most = &own;
+    for (unsigned i = 0; i < kShards; ++i)
+      if (held(shards_[i]) > held(*most)) most = &shards_[i];
+    if (most == &own || !most->lock.try_lock()) return give_back(own, take_oldest(own));
+    const bool had = !most->quarantine.empty();
+    const Quarantine::Entry entry = had ? take_oldest(*most) : Quarantine::Entry{};
+    most->lock.unlock();
+    if (had) give_back(own, entry);
   }
   [[nodiscard]] static std::uint64_t next_random(Shard& shard) noexcept {
     shard.random += 0x9e37'79b9'7f4a'7c15;
@@ -354,12 +378,11 @@ class CheckedBlocks {
     } else if (settings_.fill) {
       std::memset(found.block(), kFreedByte, found.contents.bytes);
     }
-    held_bytes_.fetch_add(entry.bytes, std::memory_order_relaxed);  // relaxed: a bound
     if (entry.bytes > settings_.quarantine_bytes) return give_back(shard, entry);
-    if (shard.quarantine.full()) give_back(shard, shard.quarantine.pop());
-    shard.quarantine.push(entry);
+    if (shard.quarantine.full()) give_back(shard, take_oldest(shard));
+    put_in_quarantine(shard, entry);
     while (held_bytes_.load(std::memory_order_relaxed) > settings_.quarantine_bytes && !shard.quarantine.empty())
-      give_back(shard, shard.quarantine.pop());
+      shorten_quarantine(shard);
   }
 
   // A large block keeps its place, or its pages are moved to another.
@@ -380,7 +403,7 @@ class CheckedBlocks {
   Shard* shards_ = nullptr;
   Settings settings_{};
   Secret secret_{};
-  typename A::template atomic<std::size_t> held_bytes_{0};  // in quarantines
+  typename A::template atomic<std::size_t> held_bytes_{0};  // in all quarantines
 };
 
 }  // namespace freehold::check

@@ -182,6 +182,24 @@ TEST_F(CheckedBlocksTest, Quarantine_HoldsTheOldestSoLong) {
   EXPECT_EQ(allocate(100), first);
 }
 
+// What threads left that ended makes room for those that free now.
+TEST_F(CheckedBlocksTest, QuarantineOfAThreadThatEnded_DoesNotStayFull) {
+  Settings settings = usual();
+  settings.quarantine_bytes = 20 * 256;
+  settings.random = false;
+  begin(settings);
+  std::vector<char*> theirs;
+  for (int i = 0; i < 20; ++i) theirs.push_back(allocate(100));
+  std::thread([&] {
+    for (char* const p : theirs) release(p);
+  }).join();
+  std::vector<char*> mine;
+  for (int i = 0; i < 10; ++i) mine.push_back(allocate(100));
+  for (char* const p : mine) release(p);
+  // Blocks that a program gets now were theirs, the first ones first; mine are still in the quarantine.
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(std::count(mine.begin(), mine.end(), allocate(100)), 0) << i;
+}
+
 TEST_F(CheckedBlocksTest, Exhausted_TheQuarantineIsGivenUpFirst) {
   std::vector<char*> all;
   while (char* const p = allocate(100)) all.push_back(p);
