@@ -39,7 +39,7 @@ class ArenaSpace {
   [[nodiscard]] bool init(Pages& pages, std::size_t memory_bytes) noexcept {
     pages_ = &pages;
     const std::size_t tables = base::align_up(end_, Config::kPageBytes);
-    const std::size_t memory = base::align_up(tables, Config::kBaseAlignment);
+    const std::size_t memory = base::align_up(tables + 2 * Config::kPageBytes, Config::kBaseAlignment);
     for (unsigned attempt = 0;; ++attempt) {
       start_ = static_cast<char*>(pages.place(attempt, memory + memory_bytes, Config::kBaseAlignment));
       if (start_ == nullptr) return false;
@@ -51,6 +51,9 @@ class ArenaSpace {
       }
     }
     memory_ = start_ + memory;
+    // A page without access on each side of the tables, and before the first block. Advice: something may be there.
+    for (char* const guard : {start_ - Config::kPageBytes, start_ + tables, memory_ - Config::kPageBytes})
+      (void)pages.guard_at(guard, Config::kPageBytes);
     return true;
   }
 

@@ -102,8 +102,10 @@ void* Pages::place(unsigned attempt, std::size_t bytes, std::size_t alignment) n
   return found;
 }
 
-bool Pages::map_at(void* address, std::size_t bytes) noexcept {
-  void* got = ::mmap(address, bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
+namespace {
+
+[[nodiscard]] bool map_exactly(void* address, std::size_t bytes, int access) noexcept {
+  void* got = ::mmap(address, bytes, access, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
   if (got == address) return true;
   if (got != MAP_FAILED) {  // a kernel before 4.17 takes the address as a hint only
     ::munmap(got, bytes);
@@ -111,6 +113,12 @@ bool Pages::map_at(void* address, std::size_t bytes) noexcept {
   }
   return false;
 }
+
+}  // namespace
+
+bool Pages::map_at(void* address, std::size_t bytes) noexcept { return map_exactly(address, bytes, PROT_READ | PROT_WRITE); }
+
+bool Pages::guard_at(void* address, std::size_t bytes) noexcept { return map_exactly(address, bytes, PROT_NONE); }
 
 bool Pages::unmap(void* address, std::size_t bytes) noexcept { return ::munmap(address, bytes) == 0; }
 

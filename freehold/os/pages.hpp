@@ -15,6 +15,7 @@ template <class P>
 concept PageSource = requires(P& p, void* address, std::size_t bytes, unsigned attempt, const char* name) {
   { p.place(attempt, bytes, bytes) } -> std::same_as<void*>;
   { p.map_at(address, bytes) } -> std::same_as<bool>;
+  { p.guard_at(address, bytes) } -> std::same_as<bool>;
   { p.map(bytes) } -> std::same_as<void*>;
   { p.unmap(address, bytes) } -> std::same_as<bool>;
   { p.purge(address, bytes) } -> std::same_as<bool>;
@@ -35,6 +36,9 @@ struct Pages {
   // A committed mapping at exactly `address`; false if something is there already, which is never replaced (errno is
   // EEXIST), or the system refuses.
   static bool map_at(void* address, std::size_t bytes) noexcept;
+  // A mapping without access at exactly `address`, which costs no memory; false if something is there already, or the system
+  // refuses.
+  static bool guard_at(void* address, std::size_t bytes) noexcept;
   // A committed mapping anywhere; null if there is none.
   static void* map(std::size_t bytes) noexcept;
   // Unmaps a mapping or a part of one. False: the system would have to split a mapping and cannot; it stays.

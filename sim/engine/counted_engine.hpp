@@ -28,6 +28,7 @@ class CountedPages {
 
   void* place(unsigned attempt, std::size_t bytes, std::size_t alignment) noexcept;
   bool map_at(void*, std::size_t) noexcept { return coherent::called_system(), true; }
+  bool guard_at(void*, std::size_t) noexcept { return true; }
   void* map(std::size_t bytes) noexcept;
   bool unmap(void* address, std::size_t bytes) noexcept;
   bool purge(void*, std::size_t) noexcept { return coherent::called_system(), true; }  // nobody asks for zeros

@@ -92,6 +92,7 @@ struct TinyPages {
     return attempt == 0 ? storage : nullptr;
   }
   bool map_at(void*, std::size_t) { return true; }
+  bool guard_at(void*, std::size_t) { return true; }
   void* map(std::size_t) { return chunk; }  // of records
   bool unmap(void*, std::size_t) { return true; }
   bool purge(void* address, std::size_t bytes) {

@@ -2,6 +2,7 @@
 #include "freehold/alloc/arena.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <bit>
 #include <random>
@@ -295,6 +296,15 @@ TEST(Arena, Full_EachKindTakesWhatIsSetAsideForTheOther) {
     EXPECT_EQ(arena.claim_span(kSmall), kNoSpan);
     EXPECT_EQ(arena.claim_span(kBig), kNoSpan);
   }
+}
+
+// A write before the first block of all is a fault, not damage.
+TEST(Arena, BeforeTheFirstSpan_NobodyCanMapOrWrite) {
+  Native arena(small_settings(16 * kMiB));
+  ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
+  constexpr std::size_t kPage = 4096;
+  EXPECT_FALSE(os::Pages::map_at(arena.memory(0) - kPage, kPage));
+  EXPECT_EQ(::write(STDERR_FILENO, arena.memory(0) - kPage, 1), -1);
 }
 
 TEST(Arena, ForeignMappingInside_IsLeftAloneAndMemoryGrowsElsewhere) {

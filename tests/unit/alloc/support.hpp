@@ -42,6 +42,7 @@ class FakePages {
   FakePages& operator=(const FakePages&) = delete;
   ~FakePages() {
     for (const auto& [start, end] : ranges_) os::Pages::release(reinterpret_cast<void*>(start), end - start);
+    for (const auto& [start, bytes] : guards_) os::Pages::release(start, bytes);
   }
 
   // The calls [first, last] from now fail, counted from 1; of one kind or of all.
@@ -122,6 +123,12 @@ class FakePages {
   }
   bool is_resident(void*) noexcept { return locked_; }
   std::size_t address_limit() noexcept { return SIZE_MAX; }
+  bool guard_at(void* address, std::size_t bytes) noexcept {
+    const std::lock_guard guard(lock_);
+    if (!os::Pages::guard_at(address, bytes)) return false;
+    guards_.emplace_back(address, bytes);
+    return true;
+  }
 
  private:
   [[nodiscard]] bool allowed(Kind kind) noexcept {
@@ -176,6 +183,7 @@ class FakePages {
 
   std::mutex lock_;
   std::map<std::uintptr_t, std::uintptr_t> ranges_;  // [start, end)
+  std::vector<std::pair<void*, std::size_t>> guards_;
   std::vector<Call> log_[kKinds];
   std::atomic<std::uint64_t> calls_[kKinds]{};
   std::atomic<std::uint64_t> counted_{0};

@@ -96,6 +96,22 @@ TEST(Pages, MapAt_Free_IsCommittedAndZero) {
   std::memset(r.start(), 1, 4 * kPage);
 }
 
+TEST(Pages, GuardAt_NoAccessAndNothingElseThere) {
+  void* place = nullptr;
+  {
+    place = Range::reserved(4 * kPage, kPage).start();
+  }  // free again
+  ASSERT_TRUE(Pages::guard_at(place, kPage));
+  const Range r(place, kPage);
+  EXPECT_FALSE(Pages::map_at(place, kPage));
+  EXPECT_FALSE(Pages::guard_at(place, kPage)) << "something is there";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  EXPECT_EQ(::write(ends[1], place, 1), -1) << "readable";
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 TEST(Pages, MapAt_Occupied_FailsAndReplacesNothing) {
   const Range r = Range::mapped(4 * kPage);
   std::memset(r.start(), 7, 4 * kPage);
