@@ -4,11 +4,13 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <pthread.h>
 #include <sys/auxv.h>
 #include <unwind.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 
 // Weak: what is there is used, nothing is linked for it.
@@ -25,7 +27,42 @@ using Place = decltype(&_Unwind_GetIPInfo);
 
 constinit std::atomic<Place> g_place{nullptr};
 constinit std::atomic<Walk> g_walk{nullptr};  // written after g_place
-constinit thread_local bool t_capturing = false;
+
+// Keeps a thread that captures from a second capture inside: in its unwinder's malloc, or in a signal's handler. Those that
+// are inside stand in a table, by their threads' addresses. A thread_local would be of the kind that malloc needs, and would
+// put all the thread-local storage of a plugin with this code into the scarce static room.
+class Inside {
+ public:
+  Inside() noexcept : thread_(static_cast<std::uintptr_t>(::pthread_self())) {
+    const std::size_t first = thread_ / 4096;  // threads' addresses are far apart
+    // Relaxed, all: a thread asks for what it wrote itself; the table publishes nothing.
+    for (std::size_t i = 0; i < kLooks; ++i)
+      if (g_places[(first + i) % kPlaces].thread.load(std::memory_order_relaxed) == thread_) return;
+    for (std::size_t i = 0; i < kLooks && place_ == nullptr; ++i) {
+      Place& place = g_places[(first + i) % kPlaces];
+      std::uintptr_t nobody = 0;
+      if (place.thread.compare_exchange_strong(nobody, thread_, std::memory_order_relaxed)) place_ = &place;
+    }
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() {
+    if (place_ != nullptr) place_->thread.store(0, std::memory_order_relaxed);
+  }
+  // False: the thread is inside already, or too many others are.
+  explicit operator bool() const noexcept { return place_ != nullptr; }
+
+ private:
+  static constexpr std::size_t kPlaces = 64, kLooks = 16;
+  struct alignas(64) Place {
+    std::atomic<std::uintptr_t> thread{0};
+  };
+  static Place g_places[kPlaces];
+
+  std::uintptr_t thread_;
+  Place* place_ = nullptr;
+};
+constinit Inside::Place Inside::g_places[kPlaces];
 
 struct Capture {
   Place place;
@@ -90,13 +127,13 @@ bool prepare_call_stacks() noexcept {
 
 unsigned capture_call_stack(void** addresses, unsigned depth, unsigned skip) noexcept {
   const Walk walk = g_walk.load(std::memory_order_acquire);  // pairs with the release in use()
-  if (walk == nullptr || depth == 0 || t_capturing) return 0;
-  t_capturing = true;
+  if (walk == nullptr || depth == 0) return 0;
+  const Inside inside;
+  if (!inside) return 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);  // first and last, as a signal's handler sees it
   Capture capture{g_place.load(std::memory_order_relaxed), addresses, depth, skip + 1, 0};  // relaxed: published by g_walk
   (void)walk(visit, &capture);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  t_capturing = false;
   return capture.count;
 }
 
