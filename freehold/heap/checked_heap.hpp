@@ -8,6 +8,7 @@
 //
 //   Invariant: its blocks' bytes, as they were asked for, are its part of HeapMemory::used_bytes().
 //
+// All calls go through HeapMemory::checks(), to the engine and the book of the shared object that made the heap.
 // Externally locked, as the heap's memory is. Cost: the source's locks, and one of all heaps.
 #pragma once
 #include <algorithm>
@@ -37,7 +38,7 @@ class CheckedHeap {
     if (!memory.allows(bytes)) return memory.refuse_limited(bytes);
     void* const block = memory.checks()->allocate(check::Family::kHeap, bytes, alignment);
     if (block == nullptr) return memory.refuse(Refusal::kMemory);
-    if (!blocks_.add(block, bytes)) {
+    if (!memory.checks()->add(blocks_, block, bytes)) {
       (void)memory.checks()->deallocate(block, kUnknown);
       return memory.refuse(Refusal::kMemory);
     }
@@ -46,18 +47,18 @@ class CheckedHeap {
   }
   // Misuse ends in fatal(); where that returns, the block stays what it is.
   void give(Memory& memory, void* block, check::Claim claim) noexcept {
-    if (!blocks_.has(block)) return report_stranger(memory, block);
+    if (!memory.checks()->has(blocks_, block)) return report_stranger(memory, block);
     if (claim.bytes != check::Claim::kUnsaid) claim.bytes = served(claim.bytes);
-    if (memory.checks()->deallocate(block, claim)) memory.subtract_apart(blocks_.remove(block));
+    if (memory.checks()->deallocate(block, claim)) memory.subtract_apart(memory.checks()->remove(blocks_, block));
   }
   // Ends every block.
   void release_all(Memory& memory) noexcept {
     memory.subtract_apart(blocks_.bytes());
-    while (void* const block = blocks_.remove_any()) (void)memory.checks()->deallocate(block, kUnknown);
+    while (void* const block = memory.checks()->remove_any(blocks_)) (void)memory.checks()->deallocate(block, kUnknown);
   }
   // 0, after a report: it is no block of this heap.
   [[nodiscard]] std::size_t usable_size(const Memory& memory, const void* block) const noexcept {
-    if (blocks_.has(block)) return memory.checks()->usable_size(block);
+    if (memory.checks()->has(blocks_, block)) return memory.checks()->usable_size(block);
     report_stranger(memory, block);
     return 0;
   }

@@ -19,6 +19,7 @@
 #include "freehold/base/poison.hpp"
 #include "freehold/check/block.hpp"
 #include "freehold/check/settings.hpp"
+#include "freehold/heap/block_owners.hpp"
 #include "freehold/heap/heap_options.hpp"
 #include "freehold/os/nodes.hpp"
 
@@ -38,8 +39,13 @@ struct BlockChecks {
   bool (*deallocate)(void* block, const check::Claim& claim) noexcept;
   // Exactly the bytes that were asked for. 0, and a report: that is no live block.
   std::size_t (*usable_size)(const void* block) noexcept;
+  // The book of which heap has which block: as OwnedBlocks' functions.
+  bool (*add)(OwnedBlocks& blocks, const void* block, std::size_t bytes) noexcept;
+  std::size_t (*remove)(OwnedBlocks& blocks, const void* block) noexcept;
+  void* (*remove_any)(OwnedBlocks& blocks) noexcept;
+  bool (*has)(const OwnedBlocks& blocks, const void* block) noexcept;
 };
-// Those of the engine of this shared object.
+// Those of the engine of this shared object, and its book.
 [[gnu::visibility("hidden")]] extern const BlockChecks kEngineChecks;
 
 // By how the including file is compiled: see base/poison.hpp.
