@@ -52,7 +52,7 @@ PART_MODES = {"default": MODES["default"], "checked": MODES["checked"], "checked
 OF_A_CHECKED_BUILD = ["checked", "checked-build"]
 OF_ANOTHER_BUILD = ["default", "checked", "sampled"]
 PROMISES = {  # the columns that must catch everything but what kinds.toml excuses
-    "malloc": ("checked",), "heap": ("checked", "checked-build"), "pool": ("checked-build",),
+    "malloc": ("checked",), "heap": ("checked", "checked-build"), "pool": ("checked", "checked-build"),
     "thread_alloc": ("checked",), "thread_alloc_owner_pages": ("checked",),
 }
 SHOWN = {CAUGHT: "caught", BY_CHANCE: "by chance", OTHERWISE: "otherwise", NOT_SEEN: "–", NOT_APPLICABLE: "n/a", runs.HANGS: "hangs"}
