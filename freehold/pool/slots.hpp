@@ -103,13 +103,15 @@ class Slots {
   // The address of slot `slot`, which is the caller's from now on.
   [[nodiscard]] void* hand_out(std::size_t slot) const noexcept {
     void* const mine = address(slot);
-    allocated_.on_allocate(slot, mine);
+    if constexpr (kChecked)
+      if (checked_ == nullptr) allocated_.on_allocate(slot, mine);
     if (watched()) on_allocate_watched(mine);
     return mine;
   }
   // The same for a pool that keeps addresses. Returns `mine`.
   void* hand_out_at(void* mine) const noexcept {
-    if constexpr (kChecked) allocated_.on_allocate(number(mine), mine);
+    if constexpr (kChecked)
+      if (checked_ == nullptr) allocated_.on_allocate(number(mine), mine);
     if (watched()) on_allocate_watched(mine);
     return mine;
   }
@@ -122,7 +124,8 @@ class Slots {
       }
     }
     const std::size_t slot = number(address);
-    if (!allocated_.on_free(slot, address)) return kNone;
+    if constexpr (kChecked)
+      if (checked_ == nullptr && !allocated_.on_free(slot, address)) return kNone;
     if (watched() && !on_free_watched(address)) return kNone;
     return slot;
   }
