@@ -118,12 +118,12 @@ void* allocate_slow(std::size_t bytes) noexcept {
 
 void deallocate_slow(void* block) noexcept {
   if (block == nullptr) return;
-  if (check::is_guarded(block)) return check::free_guarded(block);
+  const SizeClass c = size_class_of(block);
+  if (!c.is_slot() && check::is_guarded(block)) return check::free_guarded(block);
   if (is_unusual() && is_checked()) return deallocate_checked(block, Claim{});
   const KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
   if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
     std::memset(block, byte, usable_size(block));
-  const SizeClass c = size_class_of(block);
   NativeCache* const cache = c.is_slot() ? own_cache() : present_cache();
   const bool shares = t_cache == &g_modes.cpu;
   if (c.is_slot() && shares && g_cpu_caches.push(c, block)) return;
@@ -170,10 +170,10 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
 
 std::size_t usable_size(const void* block) noexcept {
   if (block == nullptr) return 0;
-  if (check::is_guarded(block)) return check::guarded_bytes(block);
-  if (is_checked()) return checked_usable_size(block);
+  if (is_checked() && !check::is_guarded(block)) return checked_usable_size(block);
   const SizeClass c = size_class_of(block);
   if (c.is_slot()) return Classes::slot_bytes(c);
+  if (check::is_guarded(block)) return check::guarded_bytes(block);
   const std::size_t bytes = g_core.large_bytes(block);
   return bytes != 0 ? bytes : g_fork_blocks.bytes_of(block);
 }
@@ -195,13 +195,13 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
   if (bytes == 0) bytes = 1;
   const std::size_t old = usable_size(block);
   if (old == 0) {
-    if (!is_guarded) g_core.report(block);
+    if (!check::is_guarded(block)) g_core.report(block);  // or usable_size() did
     return out_of_memory();
   }
   if (old > Classes::kMaxBytes) {
     if (bytes > Classes::kMaxBytes)
       if (void* moved = resize(block, bytes); moved != nullptr) return moved;
-  } else if (bytes <= old && bytes >= old / 2 && !is_guarded) {
+  } else if (bytes <= old && bytes >= old / 2 && !check::is_guarded(block)) {
     return block;  // a smaller slot would save less than half
   }
   void* fresh = allocate_inline(bytes);

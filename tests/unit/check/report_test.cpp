@@ -83,7 +83,7 @@ TEST_F(ReportDeathTest, Stack_HasTheFileAndOffsetOfEachCall) {
         if (errno == 17) std::abort();
       },
       testing::KilledBySignal(SIGABRT),
-      "^freehold:     #0 0x[0-9a-f]+ /[^ ]*unit_check\\+0x[0-9a-f]+\nfreehold:     #1 0x[0-9a-f]+ /");
+      "^freehold:     #0 0x[0-9a-f]+ /[^ ]*unit_report\\+0x[0-9a-f]+\nfreehold:     #1 0x[0-9a-f]+ /");
 }
 
 [[gnu::noinline]] unsigned captures_here(void** stack) { return os::capture_call_stack(stack, 1, 0) + 1; }
