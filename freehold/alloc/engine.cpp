@@ -201,7 +201,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
   if (old > Classes::kMaxBytes) {
     if (bytes > Classes::kMaxBytes)
       if (void* moved = resize(block, bytes); moved != nullptr) return moved;
-  } else if (bytes <= old && bytes >= old / 2 && !check::is_guarded(block)) {
+  } else if (bytes <= old && bytes >= old / 2 && (bytes == old || !check::is_guarded(block))) {
     return block;  // a smaller slot would save less than half
   }
   void* fresh = allocate_inline(bytes);

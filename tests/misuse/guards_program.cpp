@@ -129,6 +129,12 @@ const std::map<std::string, void (*)()>& kinds() {
       {"many_threads", many_threads},
       {"count_guarded", [] { count_guarded(500); }},
       {"slots_come_back", slots_come_back},
+      {"realloc_to_the_same_size",
+       [] {
+         char* const p = block_of(100);
+         if (CApi::reallocate(p, CApi::usable_size(p)) != p) std::abort();
+         release(p);
+       }},
       {"count_few_guarded", [] { count_guarded(1); }},
       {"freed_by_parent_and_child",
        [] {

@@ -90,8 +90,8 @@ TEST_P(GuardedControl, NoMisuse_EndsNormally) {
   EXPECT_EQ(outcome.err, "");
 }
 INSTANTIATE_TEST_SUITE_P(All, GuardedControl,
-                         ::testing::Values("none", "many_threads", "freed_by_parent_and_child", "refused_by_the_system",
-                                           "ignored_and_sent"),
+                         ::testing::Values("none", "many_threads", "realloc_to_the_same_size", "freed_by_parent_and_child",
+                                           "refused_by_the_system", "ignored_and_sent"),
                          [](const auto& instance) { return std::string(instance.param); });
 
 // Faults that are none of ours end the process as they would without.
