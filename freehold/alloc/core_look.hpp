@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which block an address lies in, and all blocks: for checked mode and reports, not for paths that must be quick; see
-// core.hpp. A slot that a cache holds is in use here; the purger may take the bits of free slots for a moment.
+// Which block an address lies in, and all blocks: for checked mode and reports, not for paths that must be quick. See
+// core.hpp. A slot that a cache holds is in use here. The purger may take the bits of free slots for a moment.
 #pragma once
 #include <algorithm>
 
@@ -61,9 +61,8 @@ std::size_t Core<A, Config, Pages, Clock>::most_cached_slots() noexcept {
 // thread ran meanwhile, what was read is forgotten.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 template <class StampOf>
-[[gnu::no_sanitize("thread")]] void Core<A, Config, Pages, Clock>::report_misuse_in_caches(const Cache* mine, void** room,
-                                                                                           std::size_t most,
-                                                                                           StampOf&& stamp_of) noexcept {
+__attribute__((no_sanitize("thread"))) void Core<A, Config, Pages, Clock>::report_misuse_in_caches(
+    const Cache* mine, void** room, std::size_t most, StampOf&& stamp_of) noexcept {
   std::size_t n = 0;
   const sync::Guard guard(registry_);
   for (const Cache* cache = caches_; cache != nullptr; cache = cache->next) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is said of a block that checked mode finds misused; see report.hpp.
+// The lines about a block that checked mode finds misused; see report.hpp.
 #pragma once
 #include "freehold/base/check.hpp"
 #include "freehold/check/block.hpp"

@@ -172,9 +172,9 @@ class BestPool {
   std::size_t look_at_slots() noexcept {
     return checked_ == nullptr ? 0 : checked_->look_at_all([this](auto&& f) { words_.for_each_opened(f); });
   }
-  // Slots that are in use, where that is known, in checked mode; else 0. At rest.
+  /// Slots that are in use, where that is known, in checked mode; else 0. At rest.
   [[nodiscard]] std::size_t known_live() const noexcept { return checked_ != nullptr ? checked_->live() : 0; }
-  // Lists them, if the settings of checked mode say so. At rest.
+  /// Lists them, if the settings of checked mode say so. At rest.
   void list_live() const noexcept {
     if (checked_ != nullptr) checked_->list_live([this](auto&& f) { words_.for_each_opened(f); });
   }

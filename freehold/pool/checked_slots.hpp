@@ -5,7 +5,7 @@
 //   | header (32 bytes) | gap, if any | the slot, as the pool promised it | slack, at least 16 bytes |
 //
 // SlotRoom says how large the raw one is; it is chosen when the pool is made, and the strategy below knows only that its
-// slots lie further apart. What never was handed out reads as zero.
+// slots lie further apart. A slot that was never handed out reads as zero.
 //
 //   Invariant: a slot that was handed out once has a header whose mark is right, unless the program overwrote it.
 //
