@@ -59,9 +59,8 @@ Ended run_child(const Plan& plan) {
 int run_round(std::uint64_t seed) {
   if (!test::freehold_answers()) return std::puts("Freehold's malloc does not answer"), 3;
   const Settings settings = Settings::of(seed);
-  // Static: it holds no block of the malloc that it watches. The quarantine is not asked about beside forks, nor with
-  // sampled blocks, which have none in common with the others.
-  static Shadow shadow(settings.plants || settings.guard_rate != 0 ? 0 : settings.quarantine);
+  // Static: it holds no block of the malloc that it watches. Sampled blocks have no quarantine in common with the others.
+  static Shadow shadow(!settings.check || settings.guard_rate != 0 ? 0 : settings.quarantine);
   static Mailbox mailbox;
   std::atomic<bool> stops{false};
   std::vector<std::thread> threads;

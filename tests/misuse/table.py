@@ -59,11 +59,11 @@ SHOWN = {CAUGHT: "caught", BY_CHANCE: "by chance", OTHERWISE: "otherwise", NOT_S
 MORE_RUNS = 8
 NEEDS = "n/a: the kind needs a function that this malloc does not have."
 # The modes in which a correct program must not be minded; the second half beside --runs.
-LEGAL_MODES = [{}, {"FREEHOLD_CHECK": "1"}, {"FREEHOLD_GUARD_RATE": "1"}]
+LEGAL_MODES = [{}, {"FREEHOLD_CHECK": "1"}, {"FREEHOLD_GUARD_RATE": "1"}, {"FREEHOLD_CHECK": "1", "FREEHOLD_GUARD_RATE": "3"}]
 MORE_LEGAL_MODES = [{"FREEHOLD_CHECK": "1", **more} for more in (
     {"FREEHOLD_CHECK_CONTENTS": "0"}, {"FREEHOLD_CHECK_CONTENTS": "none"}, {"FREEHOLD_CHECK_QUARANTINE": "0"}, {"FREEHOLD_CHECK_RANDOM": "0"},
     {"FREEHOLD_CHECK_FILL": "0"}, {"FREEHOLD_CHECK_CANARY": "0"}, {"FREEHOLD_CHECK_STACKS": "8"}, {"FREEHOLD_CHECK_ABORT": "0"},
-    {"FREEHOLD_CHECK_QUARANTINE": "200000000"})]
+    {"FREEHOLD_CHECK_QUARANTINE": "200000000"}, {"FREEHOLD_GUARD_RATE": "1"})]
 
 
 def peer_column(name):

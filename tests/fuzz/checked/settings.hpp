@@ -33,7 +33,7 @@ struct Settings {
     s.stacks = kStacks[random.below(4)];
     constexpr unsigned kRates[] = {0, 0, 0, 100, 10, 1};
     s.guard_rate = kRates[random.below(6)];
-    s.check = s.guard_rate == 0;
+    s.check = s.guard_rate == 0 || random.below(4) != 0;
     s.plants = s.check && random.below(4) != 0;
     return s;
   }

@@ -124,7 +124,9 @@ class Worker {
 
   void check_usable_size(const Block& block) {
     const std::size_t usable = CApi::usable_size(block.address);
-    if (settings_.check ? usable != block.bytes : usable < block.bytes) fail("malloc_usable_size", block);
+    // A sampled block of no bytes has one: it must not be the address of the next page.
+    const bool is_exact = usable == block.bytes || (settings_.guard_rate != 0 && block.bytes == 0 && usable == 1);
+    if (settings_.check ? !is_exact : usable < block.bytes) fail("malloc_usable_size", block);
   }
 
   // The whole of small blocks, the ends of others. Sampled blocks are as the system gives them.
