@@ -170,16 +170,19 @@ void learn_defaults() noexcept {
 }
 [[gnu::noinline]] void delete_slow(void* p, size_t bytes) noexcept {
   learn_defaults();
-  delete_is_ours() ? give_back(p, Family::kNew, bytes, 0) : ::operator delete(p);
+  if (delete_is_ours()) return give_back(p, Family::kNew, bytes, 0);
+  ::operator delete(p);
 }
 [[gnu::noinline]] void delete_array_slow(void* p, size_t bytes) noexcept {
   learn_defaults();
-  delete_array_is_ours() ? give_back(p, Family::kNewArray, bytes, 0) : ::operator delete[](p);
+  if (delete_array_is_ours()) return give_back(p, Family::kNewArray, bytes, 0);
+  ::operator delete[](p);
 }
 // The basic array form: it stands for operator delete.
 [[gnu::noinline]] void delete_array_unsized(void* p) noexcept {
   learn_defaults();
-  delete_is_ours() ? give_back(p, Family::kNewArray, kUnsaid, 0) : ::operator delete(p);
+  if (delete_is_ours()) return give_back(p, Family::kNewArray, kUnsaid, 0);
+  ::operator delete(p);
 }
 [[gnu::always_inline]] inline bool take_back(void* p) noexcept { return alloc::push_inline(p, g_default_spans); }
 
