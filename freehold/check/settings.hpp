@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The settings of checked mode: of malloc's, private heaps', pools', and thread_alloc's. docs/hardening.md lists the options.
+// The settings of checked mode: of malloc's, private heaps', pools', and thread_alloc's. docs/hardening.md lists the
+// options.
 #pragma once
 #include <cstddef>
 

@@ -29,7 +29,8 @@ struct TinySource {
     return got;
   }
   void give(unsigned, void* const* in, std::size_t n) {
-    for (std::size_t k = 0; k < n; ++k) used[(static_cast<char*>(in[k]) - slots[0]) / kSlotBytes] = false;
+    for (std::size_t k = 0; k < n; ++k)
+      used[(static_cast<char*>(in[k]) - reinterpret_cast<char*>(slots)) / kSlotBytes] = false;
   }
   void* allocate_large(std::size_t bytes, std::size_t, bool& zero) {
     if (large_used || bytes > kLargeBytes) return nullptr;
@@ -43,8 +44,9 @@ struct TinySource {
   void unseal(void*, std::size_t bytes) { sealed -= bytes; }
   Raw find(const void* address) {
     const auto* const p = static_cast<const char*>(address);
-    if (p >= slots[0] && p < slots[0] + sizeof slots) {
-      const auto i = static_cast<unsigned>((p - slots[0]) / static_cast<std::ptrdiff_t>(kSlotBytes));
+    const auto* const first = reinterpret_cast<const char*>(slots);
+    if (p >= first && p < first + sizeof slots) {
+      const auto i = static_cast<unsigned>((p - first) / static_cast<std::ptrdiff_t>(kSlotBytes));
       return {slots[i], kSlotBytes, used[i]};
     }
     if (p >= large && p < large + kLargeBytes && large_used) return {large, kLargeBytes, true};

@@ -129,19 +129,24 @@ TYPED_TEST(Drivers, Quiesce_TheContextMayGo) {
 }
 
 // What was destroyed is used again, though nobody but create() has the driver's thread look at it.
+// On a busy machine that thread may not run for a while, so there are several tries.
 TYPED_TEST(Drivers, OneTimerAliveForEver_MemoryHolds) {
-  timer::Driver<TypeParam> driver;
-  constexpr std::uint32_t kTimes = 1'500'000;
-  std::uint32_t highest = 0;
-  for (std::uint32_t i = 0; i < kTimes; ++i) {
-    const TimerId id = driver.create(Calls::count, nullptr);
-    ASSERT_TRUE(static_cast<bool>(id)) << i;
-    driver.set_after(id, 60s);
-    ASSERT_TRUE(driver.destroy(id));
-    if (!std::is_same_v<TypeParam, timer::ContainerTimerQueue<std::allocator<char>, AnyThread>>)
-      highest = std::max(highest, id.index());
+  constexpr std::uint32_t kTimes = 1'500'000, kMost = kTimes / 4;
+  constexpr int kTries = 4;
+  std::uint32_t highest = kTimes;
+  for (int attempt = 0; attempt < kTries && highest >= kMost; ++attempt) {
+    timer::Driver<TypeParam> driver;
+    highest = 0;
+    for (std::uint32_t i = 0; i < kTimes; ++i) {
+      const TimerId id = driver.create(Calls::count, nullptr);
+      ASSERT_TRUE(static_cast<bool>(id)) << i;
+      driver.set_after(id, 60s);
+      ASSERT_TRUE(driver.destroy(id));
+      if (!std::is_same_v<TypeParam, timer::ContainerTimerQueue<std::allocator<char>, AnyThread>>)
+        highest = std::max(highest, id.index());
+    }
   }
-  EXPECT_LT(highest, kTimes / 4);
+  EXPECT_LT(highest, kMost);
 }
 TEST(Driver, CreatedAndDestroyedForEverAtTheLimit_NeverRunsOut) {
   timer::Driver<> driver(std::size_t{100});
