@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -60,13 +61,11 @@ TEST_P(BoundOfARun, KnownShareInMalloc_LiesBelowTheBound) {
     RecordProperty("known", std::to_string(low) + " to " + std::to_string(high));
     RecordProperty("bound", most.dump());
     if (high > low * (1 + kMeasured)) continue;
-    if (most.is_null()) {
-      EXPECT_TRUE(verdict.at("noisy") || high > 2) << "nothing is bounded, and malloc is " << high;
-      return;
-    }
-    const double bound = most.at("high");
+    // A bound that is missing, or so wide that it says nothing, is asked for again; one that is wrong is not.
+    const bool is_bounded = !most.is_null();
+    const double bound = is_bounded ? most.at("high").get<double>() : HUGE_VAL;
     EXPECT_GE(bound, low * (1 - kMeasured)) << most;
-    if (bound <= 1.1 + 4 * (high - 1)) return;
+    if (is_bounded ? bound <= 1.1 + 4 * (high - 1) : high > 2) return;
     if (!verdict.at("noisy") && i == kTries - 1)
       ADD_FAILURE() << "a bound that says nothing: " << most << ", known: " << high;
   }
