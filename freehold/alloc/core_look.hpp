@@ -71,8 +71,12 @@ __attribute__((no_sanitize("thread"))) void Core<A, Config, Pages, Clock>::repor
     if (stamp == 0) continue;
     const std::size_t before = n;
     for (const SizeClass c : AllClasses<Classes>{}) {
-      if (cache->bins[c].array == nullptr) continue;
-      for (void** slot = cache->bins[c].array + 1; slot != cache->top[c] && n < most; ++slot) room[n++] = *slot;
+      // Each read once: an owner that runs meanwhile moves its array, and the two need not fit together.
+      void** const array = __atomic_load_n(&cache->bins[c].array, __ATOMIC_RELAXED);
+      void** const top = __atomic_load_n(&cache->top.items[c.index()], __ATOMIC_RELAXED);
+      const auto entries = static_cast<std::size_t>(top - (array + 1));  // wraps where top lies below
+      if (array == nullptr || entries > Config::kMaxSlots || entries > most - n) continue;
+      for (std::size_t i = 0; i < entries; ++i) room[n++] = array[1 + i];
     }
     if (cache != mine && stamp_of(thread) != stamp) n = before;
   }

@@ -670,6 +670,44 @@ TEST(Core, Misuse_SlotTwiceInOneBatch_IsSeen) {
   EXPECT_TRUE(machine->check_invariants());
 }
 
+// What a process looks at when it ends: caches of threads that sleep, its own included.
+TEST(Core, Misuse_InCachesThatNobodyDrained_IsSeen) {
+  const HeapErrors errors;  // the caches' ends tell it again
+  Machine machine;
+  Thread mine(machine), theirs(machine);
+  char* const victim = static_cast<char*>(mine.allocate(64));
+  char* const inside = static_cast<char*>(mine.allocate(1000));
+  mine.free(victim);
+  theirs.free(victim);
+  theirs.free(inside + 16);
+  std::vector<void*> room(machine->most_cached_slots());
+  machine->report_misuse_in_caches(mine.cache(), room.data(), room.size(), [](std::int32_t) { return std::uint64_t{7}; });
+  EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kDoubleFree, victim},
+                                                             {base::HeapError::kInteriorPointer, inside + 16}}));
+}
+
+// The owner may run at any moment of the look: then its array and where it ends need not fit together, and nothing is told.
+TEST(Core, Misuse_InTheCacheOfAThreadThatRuns_IsNotLookedAt) {
+  const HeapErrors errors;  // the caches' ends tell it again
+  Machine machine;
+  Thread mine(machine), theirs(machine);
+  void* const victim = theirs.allocate(64);
+  theirs.free(victim);
+  theirs.free(victim);
+  const auto c = Classes::class_of(64);
+  void** const top = theirs.cache()->top[c];
+  std::vector<void*> room(std::size_t{1} << 22);  // as where there are very many threads
+  for (void** const torn : {top, top + 1'000'000, theirs.cache()->bins[c].array - 1'000'000}) {
+    std::uint64_t stamp = 1;
+    machine->report_misuse_in_caches(mine.cache(), room.data(), room.size(), [&](std::int32_t) {
+      theirs.cache()->top[c] = stamp == 1 ? torn : top;
+      return stamp++;
+    });
+  }
+  EXPECT_TRUE(HeapErrors::seen.empty());
+  theirs.cache()->top[c] = top - 1;  // once is enough
+}
+
 TEST(Core, Misuse_MiddleOfASlot_IsSeenAtTheDrain) {
   Machine machine;
   Thread thread(machine);
