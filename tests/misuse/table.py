@@ -57,6 +57,7 @@ PROMISES = {  # the columns that must catch everything but what kinds.toml excus
 }
 SHOWN = {CAUGHT: "caught", BY_CHANCE: "by chance", OTHERWISE: "otherwise", NOT_SEEN: "–", NOT_APPLICABLE: "n/a", runs.HANGS: "hangs"}
 MORE_RUNS = 8
+RUNS_BY_CHANCE = 64  # of a kind that is caught in one run of four: none of 64 catches it once in a hundred million times
 NEEDS = "n/a: the kind needs a function that this malloc does not have."
 # The modes in which a correct program must not be minded; the second half beside --runs.
 LEGAL_MODES = [{}, {"FREEHOLD_CHECK": "1"}, {"FREEHOLD_GUARD_RATE": "1"}, {"FREEHOLD_CHECK": "1", "FREEHOLD_GUARD_RATE": "3"}]
@@ -232,7 +233,7 @@ def check(runner, groups, library, programs, seen, thorough):
 
     def again(kind, name):
         column = next(c for c in columns_of(library, kind.program, [name]) if c.name == name)
-        return [runner.classify(kind, column) for _ in range(MORE_RUNS)]
+        return [runner.classify(kind, column) for _ in range(RUNS_BY_CHANCE)]
 
     complaints = [c for kinds in groups.values() for kind in kinds for c in complaints_of_kind(kind, seen.get(kind.name, {}), stored, again)]
     complaints += complaints_of_legal(runner, library, programs, thorough)
