@@ -74,8 +74,9 @@ __attribute__((no_sanitize("thread"))) void Core<A, Config, Pages, Clock>::repor
       // Each read once: an owner that runs meanwhile moves its array, and the two need not fit together.
       void** const array = __atomic_load_n(&cache->bins[c].array, __ATOMIC_RELAXED);
       void** const top = __atomic_load_n(&cache->top.items[c.index()], __ATOMIC_RELAXED);
-      const auto entries = static_cast<std::size_t>(top - (array + 1));  // wraps where top lies below
-      if (array == nullptr || entries > Config::kMaxSlots || entries > most - n) continue;
+      if (array == nullptr || top <= array) continue;
+      const auto entries = static_cast<std::size_t>(top - array) - 1;
+      if (entries > Config::kMaxSlots || entries > most - n) continue;
       for (std::size_t i = 0; i < entries; ++i) room[n++] = array[1 + i];
     }
     if (cache != mine && stamp_of(thread) != stamp) n = before;
