@@ -50,25 +50,28 @@ json verdict_of(int pairs) {
 class BoundOfARun : public testing::TestWithParam<int> {};
 
 // What is known is measured before and after; where the two disagree, the machine was disturbed between, and nothing is
-// known.
+// known. The upper limit of a range is exceeded once in twenty times, so that the bound is wrong only if what is known lies
+// above it twice. One that is missing, or so wide that it says nothing, is asked for again.
 TEST_P(BoundOfARun, KnownShareInMalloc_LiesBelowTheBound) {
-  constexpr int kTries = 3;
+  constexpr int kTries = 4;
+  std::vector<std::string> above, empty;
   for (int i = 0; i < kTries; ++i) {
     const double before = known_gain(GetParam());
     const json verdict = verdict_of(GetParam()), most = verdict.at("most_gain");
     const double after = known_gain(GetParam());
     const auto [low, high] = std::minmax(before, after);
-    RecordProperty("known", std::to_string(low) + " to " + std::to_string(high));
-    RecordProperty("bound", most.dump());
     if (high > low * (1 + kMeasured)) continue;
-    // A bound that is missing, or so wide that it says nothing, is asked for again; one that is wrong is not.
-    const bool is_bounded = !most.is_null();
-    const double bound = is_bounded ? most.at("high").get<double>() : HUGE_VAL;
-    EXPECT_GE(bound, low * (1 - kMeasured)) << most;
-    if (is_bounded ? bound <= 1.1 + 4 * (high - 1) : high > 2) return;
-    if (!verdict.at("noisy") && i == kTries - 1)
-      ADD_FAILURE() << "a bound that says nothing: " << most << ", known: " << high;
+    const std::string told = most.dump() + ", known: " + std::to_string(low) + " to " + std::to_string(high);
+    const double bound = most.is_null() ? HUGE_VAL : most.at("high").get<double>();
+    if (bound < low * (1 - kMeasured)) {
+      above.push_back(told);
+      ASSERT_LT(above.size(), 2) << above.front() << '\n' << above.back();
+      continue;
+    }
+    if (most.is_null() ? high > 2 : bound <= 1.1 + 4 * (high - 1)) return;
+    if (!verdict.at("noisy")) empty.push_back(told);
   }
+  EXPECT_LT(empty.size(), 3) << "bounds that say nothing: " << empty.front() << '\n' << empty.back();
   GTEST_SKIP() << "the machine was disturbed all the time";
 }
 

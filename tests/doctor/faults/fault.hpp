@@ -18,23 +18,25 @@ struct Options {
   unsigned threads = 4;
   double scale = 1;  // of the amount of work
   const char* setting = "";
+  bool tells_parts = false;  // prints the seconds that its parts took, where it has some
 
   [[nodiscard]] bool is(const char* name) const { return std::strcmp(setting, name) == 0; }
   // A thread's part of the whole work, of which `amount` is done at scale 1.
   [[nodiscard]] std::size_t part(double amount) const { return static_cast<std::size_t>(amount * scale / threads); }
 };
 
-// prog [-t THREADS] [-n SCALE] SETTING. Ends the program with exit code 2 if that is not what was typed.
+// prog [-t THREADS] [-n SCALE] [-p] SETTING. Ends the program with exit code 2 if that is not what was typed.
 inline Options options(int count, char** words, const char* settings, unsigned threads = 4) {
   Options made;
   made.threads = threads;
-  for (int option; (option = getopt(count, words, "t:n:")) != -1;) {
+  for (int option; (option = getopt(count, words, "t:n:p")) != -1;) {
     if (option == 't') made.threads = static_cast<unsigned>(std::strtoul(optarg, nullptr, 10));
     if (option == 'n') made.scale = std::strtod(optarg, nullptr);
+    if (option == 'p') made.tells_parts = true;
     if (option == '?') std::exit(2);
   }
   if (optind + 1 != count || made.threads == 0 || made.scale <= 0) {
-    std::fprintf(stderr, "usage: %s [-t THREADS] [-n SCALE] %s\n", words[0], settings);
+    std::fprintf(stderr, "usage: %s [-t THREADS] [-n SCALE] [-p] %s\n", words[0], settings);
     std::exit(2);
   }
   made.setting = words[optind];

@@ -7,8 +7,10 @@
 FREEHOLD is the command, FOLDER holds the programs that the sources beside this file were built into; faults.json says what is
 wrong with each. Without names all are run, with --quick one setting of each program. An answer that is undecided, or a share
 that is off, is asked for again, up to --tries times in all, since the machine may have been busy with something else, and the
-table says so. A wrong answer is wrong at the first time: it is what a user would have believed. --neighbours keeps so many
-processes busy meanwhile, wherever the kernel puts them.
+table says so. A wrong answer is wrong at the first time: it is what a user would have believed. What share of a loss is the
+allocator's in a program with two faults is measured just before, since machines differ, and from hour to hour; where one
+fault has nearly all of it, there is nothing to ask. --neighbours keeps so many processes busy meanwhile, wherever the kernel puts
+them.
 Exit code: 0 no answer was wrong and at least --right-from of them right, where those do not count that were left open because
 others used the CPUs; 1 otherwise; 77 nothing to be seen on this machine (one CPU, or all were left open for that); 2 bad usage.
 """
@@ -19,11 +21,14 @@ import dataclasses
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+TRUTH_TIMES = 5  # what is true of this machine is measured so often
+MIXED_BETWEEN = 0.35, 0.65  # of the loss: neither fault has nearly all of it
 SHARE_WITHIN = 0.2  # of the share that is the allocator's, where two causes are mixed
 LOST_AT_MOST = 0.05  # of the time, where nothing is lost
 BLAME = {"allocator-lock", "remote-frees", "allocator-false-sharing", "page-faults", "arena-bloat", "mixed"}
@@ -86,6 +91,22 @@ def neighbours(count):
         for process in busy:
             process.kill()
             process.wait()
+
+
+def true_share(options, case):
+    """The share of what the program loses on all CPUs that its first part loses, by the program's own clock."""
+    cpus = sorted(os.sched_getaffinity(0))
+    command = [str(options.programs / case.program), *(["-n", str(options.scale)] if options.scale != 1 else []), "-p", case.setting]
+
+    def parts(on):
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True, timeout=60,
+                              preexec_fn=lambda: os.sched_setaffinity(0, on))
+        return [float(word) for word in done.stdout.split()]
+
+    runs = [(parts(cpus[:1]), parts(cpus)) for _ in range(TRUTH_TIMES)]
+    lost = [statistics.median(run[1][part] for run in runs) - statistics.median(run[0][part] for run in runs) / len(cpus)
+            for part in (0, 1)]
+    return max(lost[0], 0) / max(lost[0] + lost[1], 1e-9)
 
 
 class NoControlGroup(Exception):
@@ -196,6 +217,11 @@ def ask_about(options, cases):
     right = wrong = blamed = busy = absent = 0
     for case in cases:
         began = time.monotonic()
+        if case.allocator_share is not None:
+            case.allocator_share = true_share(options, case)
+            if not MIXED_BETWEEN[0] <= case.allocator_share <= MIXED_BETWEEN[1]:
+                print(f"{case.name}: absent: one fault has nearly all here, the allocator {case.allocator_share:.0%}", flush=True)
+                continue
         try:
             answer = ask(options, case)
             tries = 1
