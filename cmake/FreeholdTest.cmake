@@ -8,15 +8,18 @@
 # Properties, of both:
 #   LABELS <label>...   beside the kind
 #   TIMEOUT <seconds>   default 300: it ends what hangs, a slow machine must not fail a test
-#   PROCESSORS <n>      how many CPUs the test keeps busy (default 1), so that ctest -j starts no others beside it
+#   PROCESSORS <n>      how many CPUs the test keeps busy (default 1), so that no others run beside it
+#   SLEEPS              a test that mostly waits, for time or for other processes: it counts as a quarter of a CPU
 #   SERIAL              runs alone: for tests with an upper bound on time
 #   ENVIRONMENT <VAR=value>...
 #   REPLACES_MALLOC     links or preloads Freehold's malloc; not there under a sanitizer, which replaces malloc too
+#
+# The unit of ctest -j is a quarter of a CPU: script/test says -j 8 on two CPUs.
 include_guard(GLOBAL)
 find_package(GTest REQUIRED)
 
 function(freehold_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL" "TIMEOUT;PROCESSORS"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL;SLEEPS" "TIMEOUT;PROCESSORS"
                         "SOURCES;LIBS;ARGS;LABELS;ENVIRONMENT")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "freehold_add_test(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
@@ -33,7 +36,7 @@ function(freehold_add_test name)
 endfunction()
 
 function(freehold_add_command_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL" "TIMEOUT;PROCESSORS" "COMMAND;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL;SLEEPS" "TIMEOUT;PROCESSORS" "COMMAND;LABELS;ENVIRONMENT")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "freehold_add_command_test(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -51,14 +54,17 @@ macro(freehold_register_test kind name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
-  if(NOT arg_PROCESSORS)
-    set(arg_PROCESSORS 1)
+  set(quarters 4)
+  if(arg_SLEEPS)
+    set(quarters 1)
+  elseif(arg_PROCESSORS)
+    math(EXPR quarters "4 * ${arg_PROCESSORS}")
   endif()
   set_tests_properties(
     ${test}
     PROPERTIES LABELS "${kind};${arg_LABELS}"
                TIMEOUT ${arg_TIMEOUT}
-               PROCESSORS ${arg_PROCESSORS}
+               PROCESSORS ${quarters}
                RUN_SERIAL ${arg_SERIAL}
                ENVIRONMENT "${arg_ENVIRONMENT}")
 endmacro()
