@@ -25,3 +25,5 @@ refuses wheel --nosuch
 refuses wheel --build
 refuses wheel --build "$empty"
 refuses wheel --build "$empty" more
+refuses crate --nosuch
+refuses --test crate --nosuch

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+//! Freehold as the allocator of a whole program: the standard library's containers, threads, and the figures.
+use std::collections::{BTreeMap, HashMap};
+use std::sync::mpsc;
+use std::thread;
+
+use freehold::Freehold;
+
+#[global_allocator]
+static ALLOCATOR: Freehold = Freehold;
+
+fn is_ours<T>(place: *const T) -> bool {
+    unsafe { freehold::usable_size(place.cast()) != 0 }
+}
+
+#[test]
+fn containers_take_their_memory_here() {
+    let text = String::from("a text that is long enough to be on the heap");
+    let numbers: Vec<u32> = (0..100_000).collect();
+    let boxed = Box::new(7_u64);
+    assert!(is_ours(text.as_ptr()) && is_ours(numbers.as_ptr()) && is_ours(&*boxed));
+    let names: HashMap<String, usize> = (0..10_000).map(|n| (format!("name {n}"), n)).collect();
+    let sorted: BTreeMap<&str, usize> = names.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+    assert_eq!(names["name 77"], 77);
+    assert_eq!(sorted.values().sum::<usize>(), 9_999 * 10_000 / 2);
+}
+
+#[test]
+fn overaligned_types_are_aligned() {
+    #[repr(align(4096))]
+    struct Page([u8; 4096]);
+    let pages: Vec<Box<Page>> = (0..50).map(|n| Box::new(Page([n; 4096]))).collect();
+    for (n, page) in pages.iter().enumerate() {
+        assert_eq!(page.0.as_ptr() as usize % 4096, 0);
+        assert!(page.0.iter().all(|&byte| byte == n as u8));
+    }
+}
+
+#[test]
+fn blocks_cross_threads_and_threads_end() {
+    const MESSAGES: usize = 20_000;
+    let (sender, receiver) = mpsc::channel::<Vec<usize>>();
+    let senders: Vec<_> = (0..4)
+        .map(|t| {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                (0..MESSAGES).for_each(|n| sender.send(vec![t * MESSAGES + n; 1 + n % 40]).unwrap())
+            })
+        })
+        .collect();
+    drop(sender);
+    let mut seen = vec![false; 4 * MESSAGES];
+    for message in receiver {
+        assert!(message.iter().all(|&n| n == message[0]));
+        assert!(
+            !std::mem::replace(&mut seen[message[0]], true),
+            "a message came twice"
+        );
+    }
+    assert!(seen.iter().all(|&each| each));
+    senders
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn thread_locals_are_destroyed_with_their_blocks() {
+    thread_local!(static KEPT: std::cell::RefCell<Vec<String>> = const { std::cell::RefCell::new(Vec::new()) });
+    for _ in 0..50 {
+        thread::spawn(|| {
+            KEPT.with(|kept| kept.borrow_mut().extend((0..100).map(|n| n.to_string())))
+        })
+        .join()
+        .unwrap();
+    }
+}
+
+#[test]
+fn stats_count_and_trim_gives_back() {
+    let before = freehold::stats();
+    assert!(before.reserved_bytes > 0 && before.threads >= 1 && before.metadata_bytes > 0);
+    let blocks: Vec<Vec<u8>> = (0..64).map(|_| vec![1; 1 << 20]).collect();
+    assert!(freehold::stats().run_bytes >= before.run_bytes + (60 << 20));
+    drop(blocks);
+    freehold::trim();
+    freehold::idle();
+    assert!(freehold::stats().purged_bytes > before.purged_bytes);
+}
+
+#[test]
+fn limit_is_handed_back() {
+    assert_eq!(freehold::set_limit(64 << 30), 0);
+    assert_eq!(freehold::set_limit(0), 64 << 30);
+}
