@@ -14,6 +14,9 @@ install(FILES ${PROJECT_BINARY_DIR}/freeholdConfig.cmake ${PROJECT_BINARY_DIR}/f
 # The public headers are those directly under freehold/. Everything below is internal: FreeholdInstallHeaders.cmake puts it
 # apart.
 file(GLOB FREEHOLD_PUBLIC_HEADERS CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/freehold freehold/*.h freehold/*.hpp)
+if(NOT TARGET freehold_malloc)
+  list(REMOVE_ITEM FREEHOLD_PUBLIC_HEADERS malloc.h)
+endif()
 install(CODE "set(PUBLIC \"${FREEHOLD_PUBLIC_HEADERS}\")
 set(ROOT \"${PROJECT_SOURCE_DIR}\")
 set(STAGE \"${PROJECT_BINARY_DIR}/installed_headers\")
@@ -45,10 +48,12 @@ function(freehold_archives out)
 endfunction()
 
 # pkg-config: `freehold` is the malloc as a shared library, `freehold-static` the same from archives.
-freehold_archives(archives malloc alloc pool check sync os base)
-get_target_property(link_options freehold_malloc INTERFACE_LINK_OPTIONS)
-freehold_install_pc(freehold freehold)
-freehold_install_pc(freehold-static freehold-static)
+if(TARGET freehold_malloc)
+  freehold_archives(archives malloc alloc pool check sync os base)
+  get_target_property(link_options freehold_malloc INTERFACE_LINK_OPTIONS)
+  freehold_install_pc(freehold freehold)
+  freehold_install_pc(freehold-static freehold-static)
+endif()
 
 # freehold_install_part(<part> <description> <archive>...): the package freehold-<part>, which leaves malloc alone.
 function(freehold_install_part name description)
