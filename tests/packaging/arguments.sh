@@ -27,3 +27,7 @@ refuses wheel --build "$empty"
 refuses wheel --build "$empty" more
 refuses crate --nosuch
 refuses --test crate --nosuch
+refuses conan --nosuch
+refuses --test conan --nosuch
+refuses vcpkg --nosuch
+refuses --test vcpkg --nosuch
