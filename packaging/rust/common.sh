@@ -8,5 +8,5 @@ find_cargo() {
   found=$(cargo --version 2>/dev/null | cut -d' ' -f2) || true
   [[ $found ]] || refuse "cargo is not there: script/bootstrap crates, or rustup"
   [[ $(printf '%s\n' "$oldest_cargo" "$found" | sort -V | head -n 1) == "$oldest_cargo" ]] ||
-    refuse "cargo $found is older than $oldest_cargo"
+    refuse "cargo $found is older than $oldest_cargo: rustup has a newer one, as has Debian 12 in cargo-web"
 }

@@ -14,8 +14,11 @@
 //!
 //! The crate is `no_std`, needs Linux with glibc, and a C++20 compiler when it is built. With the feature `override` Freehold takes the
 //! place of `malloc`, `free`, `operator new` and `delete`, too, so that the C and C++ libraries of the program use it.
-//! The variables of the environment are Freehold's, for example `FREEHOLD_LIMIT_BYTES`; with `FREEHOLD_CHECK=1` misuse by `unsafe` code
-//! is reported, a wrong `Layout` too.
+//! The variables of the environment are Freehold's, for example `FREEHOLD_LIMIT_BYTES`.
+//!
+//! With `FREEHOLD_CHECK=1` misuse by `unsafe` code is reported and ends the process: double frees, frees of foreign and interior
+//! pointers, writes beyond a block or to a freed one, and a `Layout` that is not the one of the allocation. With
+//! `FREEHOLD_GUARD_RATE=1000` one allocation in a thousand lies between pages that nobody may access.
 #![no_std]
 #![warn(missing_docs)]
 
@@ -35,6 +38,7 @@ extern "C" {
     fn freehold_rust_usable_size(block: *const c_void) -> usize;
     fn freehold_rust_trim() -> usize;
     fn freehold_rust_idle() -> usize;
+    fn freehold_rust_check_all() -> usize;
     fn freehold_rust_set_limit(bytes: usize) -> usize;
     fn freehold_stats(out: *mut Stats, size: usize) -> i32;
 }
@@ -67,7 +71,7 @@ unsafe impl GlobalAlloc for Freehold {
     }
 }
 
-/// The bytes that the owner of a block may use; 0 if the block is not Freehold's.
+/// The bytes that the owner of a block may use; 0 if the block is not Freehold's, which checked mode reports as misuse.
 ///
 /// # Safety
 /// The block is alive, whichever allocator made it.
@@ -92,6 +96,13 @@ pub fn idle() -> usize {
 pub fn set_limit(bytes: usize) -> usize {
     // SAFETY: any thread, at any time.
     unsafe { freehold_rust_set_limit(bytes) }
+}
+
+/// In checked mode (`FREEHOLD_CHECK=1`): looks at all blocks, reports those that were written to beyond their ends or after they were
+/// freed, and returns how many there are. 0 without checked mode. A report ends the process, unless `FREEHOLD_CHECK_ABORT=0`.
+pub fn check_all() -> usize {
+    // SAFETY: any thread, at any time.
+    unsafe { freehold_rust_check_all() }
 }
 
 /// The statistics of the process.

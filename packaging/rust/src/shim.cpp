@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The engine as C functions for the crate: malloc stays whatever it is. The alignment is a power of two, and the size is not
 // 0, as GlobalAlloc promises. Errors: null. Threads: any.
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -13,10 +14,9 @@ namespace {
 // What every block has.
 constexpr std::size_t kAlignment = 16;
 
-// Stays where it is if the new size leaves at most half of the block unused. Checked mode wants to know the size of each
+// A block stays where it is if the new size leaves at most half of it unused. Checked mode wants to know the size of each
 // block.
-bool may_stay(const void* block, std::size_t bytes) noexcept {
-  const std::size_t usable = alloc::usable_size(block);
+bool may_stay(std::size_t usable, std::size_t bytes) noexcept {
   return !alloc::is_checked() && bytes <= usable && bytes >= usable / 2;
 }
 }  // namespace
@@ -42,21 +42,24 @@ void freehold_rust_deallocate(void* block, std::size_t bytes, std::size_t alignm
     alloc::deallocate_as(block, {alloc::Family::kMalloc, bytes, alignment});
 }
 
-// reallocate() keeps no alignment above 16.
+// reallocate() keeps no alignment above 16, and looks at no size. In checked mode the block moves, so that what Rust says
+// about the old one is looked at.
 void* freehold_rust_reallocate(void* block, std::size_t old_bytes, std::size_t alignment, std::size_t bytes) noexcept {
-  if (alignment <= kAlignment) [[likely]]
+  if (alignment <= kAlignment && !alloc::is_checked()) [[likely]]
     return alloc::reallocate(block, bytes);
-  if (may_stay(block, bytes)) return block;
-  void* const moved = alloc::allocate_aligned(alignment, bytes);
+  const std::size_t usable = alloc::usable_size(block);
+  if (may_stay(usable, bytes)) return block;
+  void* const moved = freehold_rust_allocate(bytes, alignment);
   if (moved == nullptr) return nullptr;
-  std::memcpy(moved, block, old_bytes < bytes ? old_bytes : bytes);
-  alloc::deallocate(block);
+  std::memcpy(moved, block, std::min({old_bytes, bytes, usable}));  // not beyond the block, whatever Rust says
+  alloc::deallocate_as(block, {alloc::Family::kMalloc, old_bytes, alignment});
   return moved;
 }
 
 std::size_t freehold_rust_usable_size(const void* block) noexcept { return alloc::usable_size(block); }
 std::size_t freehold_rust_trim() noexcept { return alloc::trim(); }
 std::size_t freehold_rust_idle() noexcept { return alloc::idle(); }
+std::size_t freehold_rust_check_all() noexcept { return alloc::check_all(); }
 std::size_t freehold_rust_set_limit(std::size_t bytes) noexcept { return alloc::set_limit(bytes); }
 
 }  // extern "C"
