@@ -16,6 +16,25 @@ bool takes_value(const CLI::App& command, const std::string& word) {
 
 }  // namespace
 
+std::unique_ptr<CLI::App> make_parser(Invocation& invocation) {
+  auto app = std::make_unique<CLI::App>(
+      "A malloc and memory tools for multithreaded programs that do not get faster with more CPUs", "freehold");
+  app->set_version_flag("--version", "freehold " FREEHOLD_VERSION);
+  app->require_subcommand(1);
+  add_run(*app, invocation);
+  add_doctor(*app, invocation);
+  add_replay(*app, invocation);
+  add_scale(*app, invocation);
+  add_pools(*app, invocation);
+  add_simulate(*app, invocation);
+  add_timers(*app, invocation);
+  add_articles(*app, invocation);
+  add_workers(*app, invocation);
+  return app;
+}
+
+bool runs_a_program(const std::string& subcommand) { return subcommand == "run" || subcommand == "doctor"; }
+
 std::vector<std::string> cut_program(const CLI::App& command, std::vector<std::string>& words) {
   auto word = words.begin();
   while (word != words.end() && word->size() > 1 && word->front() == '-' && *word != "--") {

@@ -2,6 +2,7 @@
 // The subcommands, as main() sees them: each is a function that adds itself to the parser. Its action leaves the exit code
 // in Invocation, and throws Failure if it cannot go on.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,11 @@ void add_timers(CLI::App& app, Invocation& invocation);
 void add_articles(CLI::App& app, Invocation& invocation);
 void add_workers(CLI::App& app, Invocation& invocation);
 void add_replay(CLI::App& app, Invocation& invocation);
+
+// The parser of the whole command line, with every subcommand: for main(), the manual pages and the completions of shells.
+[[nodiscard]] std::unique_ptr<CLI::App> make_parser(Invocation& invocation);
+// Subcommands whose arguments end in the command line of a program.
+[[nodiscard]] bool runs_a_program(const std::string& subcommand);
 
 // Cuts `words` (the arguments of `command`) where the command's own options end: at "--", or at the first word that is
 // neither an option of the command nor the value of one. Returns the rest, the command line of a program.

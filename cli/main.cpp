@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <iterator>
+#include <memory>
 #include <sstream>
 #include <string_view>
 
@@ -22,9 +23,6 @@
 
 namespace {
 using namespace freehold::cli;
-
-// Subcommands whose arguments end in the command line of a program.
-bool runs_a_program(const std::string& subcommand) { return subcommand == "run" || subcommand == "doctor"; }
 
 bool has_subcommand(const CLI::App& app, const std::string& name) {
   return !app.get_subcommands([&name](const CLI::App* command) { return command->get_name() == name; }).empty();
@@ -50,19 +48,9 @@ std::vector<std::string> own_words(const CLI::App& app, std::vector<std::string>
 }
 
 int execute(int argc, char** argv) {
-  CLI::App app("A malloc and memory tools for multithreaded programs that do not get faster with more CPUs", "freehold");
-  app.set_version_flag("--version", "freehold " FREEHOLD_VERSION);
-  app.require_subcommand(1);
   Invocation invocation;
-  add_run(app, invocation);
-  add_doctor(app, invocation);
-  add_replay(app, invocation);
-  add_scale(app, invocation);
-  add_pools(app, invocation);
-  add_simulate(app, invocation);
-  add_timers(app, invocation);
-  add_articles(app, invocation);
-  add_workers(app, invocation);
+  const std::unique_ptr<CLI::App> parser = make_parser(invocation);
+  CLI::App& app = *parser;
   if (argc > 1 && argv[1][0] != '-' && !has_subcommand(app, argv[1])) {
     throw Failure(kExitRefused, fmt::format("there is no subcommand '{}'; see freehold --help", printable(argv[1])));
   }
