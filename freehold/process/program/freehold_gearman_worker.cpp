@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <string>
 
@@ -14,7 +15,12 @@
 namespace {
 
 constexpr const char* kUsage =
-    "usage: freehold-gearman-worker -s HOST[:PORT] [-s ...] [option ...] COMPONENT.so\n"
+    "Usage: freehold-gearman-worker -s HOST[:PORT] [-s ...] [OPTION...] COMPONENT.so\n"
+    "\n"
+    "Runs the jobs of Gearman job servers in worker processes on this machine, by the component that the shared object\n"
+    "exports. SIGTERM or SIGINT ends it.\n"
+    "\n"
+    "Options:\n"
     "  -s HOST[:PORT]  a job server; every one that is named is used\n"
     "  -f FUNCTION     the component's name among the servers' jobs (freehold)\n"
     "  -n SLOTS        worker processes (two for each CPU)\n"
@@ -22,7 +28,8 @@ constexpr const char* kUsage =
     "  -t TASKS        replace a worker after this many tasks (never)\n"
     "  -m MIB          kill a worker, even in a task, that holds this much memory (never)\n"
     "  -b BYTES        maximum length of an input, and of an output (1048576)\n"
-    "  -w PROGRAM      the worker program (freehold-worker)\n";
+    "  -w PROGRAM      the worker program (freehold-worker)\n"
+    "  --help          print this and exit\n";
 
 bool parse(int argc, char** argv, freehold::GearmanSupervisorOptions& options) {
   const auto number = [] { return std::strtoull(optarg, nullptr, 10); };
@@ -47,6 +54,7 @@ bool parse(int argc, char** argv, freehold::GearmanSupervisorOptions& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--help") == 0) return std::fputs(kUsage, stdout) < 0;
   freehold::GearmanSupervisorOptions options;
   if (!parse(argc, argv, options)) {
     std::fputs(kUsage, stderr);

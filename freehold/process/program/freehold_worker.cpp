@@ -10,7 +10,19 @@
 #include "freehold/process/command_job.hpp"
 #include "freehold/process/worker.hpp"
 
+namespace {
+constexpr const char* kUsage =
+    "Usage: freehold-worker COMPONENT.so\n"
+    "\n"
+    "Runs the tasks of a process pool by the component that the shared object exports. Only a process pool can start it:\n"
+    "freehold workers, or a program with freehold::ProcessPool.\n"
+    "\n"
+    "Options:\n"
+    "  --help  print this and exit\n";
+}  // namespace
+
 int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--help") == 0) return std::fputs(kUsage, stdout) < 0;
   using freehold::process::WorkerExit;
   freehold::process::Worker worker;
   if (!worker.ok() || argc != 2) {
