@@ -79,12 +79,21 @@ function(freehold_add_library part)
   freehold_install(${target})
 endfunction()
 
-# freehold_install(<target>...): libraries and commands that are shipped; find_package(freehold) gives them back. The
-# target `freehold_shipped` builds exactly what `cmake --install` lays down.
+# freehold_install(<target>...): libraries that are shipped; find_package(freehold) gives them back. The target
+# `freehold_shipped` builds exactly what `cmake --install` lays down.
 add_custom_target(freehold_shipped)
 function(freehold_install)
   if(FREEHOLD_INSTALL)
     install(TARGETS ${ARGN} EXPORT freehold)
+  endif()
+  add_dependencies(freehold_shipped ${ARGN})
+endfunction()
+
+# freehold_install_own(<target>...): commands, and libraries that only these load. They lie apart from those to link, and the
+# package of CMake does not name them: it works where they are not installed.
+function(freehold_install_own)
+  if(FREEHOLD_INSTALL)
+    install(TARGETS ${ARGN} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/freehold)
   endif()
   add_dependencies(freehold_shipped ${ARGN})
 endfunction()

@@ -88,8 +88,13 @@ std::string find_peer(const Peer& peer) {
 
 std::vector<fs::path> freehold_candidates(const fs::path& command_folder) {
   const fs::path prefix = command_folder.parent_path();
-  std::vector<fs::path> candidates{prefix / kLibrary};
-  for (const fs::path& folder : library_folders(prefix)) candidates.push_back(folder / kLibrary);
+  std::vector<fs::path> folders = library_folders(prefix);
+  folders.insert(folders.begin(), prefix);
+  std::vector<fs::path> candidates;
+  for (const fs::path& folder : folders) {
+    // libfreehold.so alone is for the linker: a distribution may have it in another package.
+    for (const std::string_view name : {std::string_view(FREEHOLD_SONAME), kLibrary}) candidates.push_back(folder / name);
+  }
   return candidates;
 }
 
@@ -111,8 +116,10 @@ std::string find_freehold_library() {
 std::string find_own_library(const std::string& name) {
   const fs::path folder = command_folder();
   for (const fs::path& candidate : freehold_candidates(folder)) {
-    const fs::path path = candidate.parent_path() / name;
-    if (is_readable_file(path)) return checked(path);
+    // Installed, the command's own libraries lie apart from those to link.
+    for (const fs::path& path : {candidate.parent_path() / "freehold" / name, candidate.parent_path() / name}) {
+      if (is_readable_file(path)) return checked(path);
+    }
   }
   throw Failure(kExitRefused, fmt::format("{} not found near {}", name, printable(folder.string())));
 }

@@ -19,7 +19,7 @@ struct Allocator {
 // The library of this installation: FREEHOLD_LIBRARY if set, otherwise found relative to the running command.
 // Throws Failure(kExitRefused) when there is none.
 [[nodiscard]] std::string find_freehold_library();
-// Another library of this installation, "libfreehold-probe.so": beside libfreehold.so's usual places.
+// A library of the command's own, "libfreehold-probe.so": in freehold/ below libfreehold.so's usual places, or beside it.
 // Throws Failure(kExitRefused) when it is not there.
 [[nodiscard]] std::string find_own_library(const std::string& name);
 // A program of this installation that lies beside the command, or in its libexec folder. Throws Failure(kExitRefused).

@@ -85,7 +85,7 @@ TEST_F(Support, PreloadValue_Existing_StaysBehind) {
 
 TEST_F(Support, FreeholdCandidates_CommandInBin_LibrariesOfThePrefix) {
   const auto candidates = freehold_candidates("/opt/x/bin");
-  EXPECT_EQ(candidates.front(), "/opt/x/libfreehold.so");  // the build folder
+  EXPECT_TRUE(candidates.front().string().starts_with("/opt/x/libfreehold.so.")) << candidates.front();  // the build folder
   EXPECT_NE(std::ranges::find(candidates, "/opt/x/lib/libfreehold.so"), candidates.end());
 }
 
