@@ -21,6 +21,8 @@ refuses --test
 refuses nosuch
 refuses --test nosuch
 refuses ../script
+refuses deb --nosuch
+refuses --test deb --nosuch
 refuses wheel --nosuch
 refuses wheel --build
 refuses wheel --build "$empty"
