@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""Writes docs/reports: one page of each subcommand that writes pages, by the commands in the table of docs/reports.md.
+
+They are kept in the tree, so that the site can be built without a build of Freehold and without minutes of measurements.
+"""
+import pathlib
+import re
+import subprocess
+import tempfile
+
+ROW = re.compile(r"^\| \[[^\]]+\]\(reports/([\w-]+)\.html\) \| `freehold ([^`]+)`", re.MULTILINE)
+
+
+def write(root, build, refused):
+    build = pathlib.Path(build).resolve()
+    command = build / "bin" / "freehold"
+    if not command.is_file():
+        raise refused(f"{command} is not there; cmake --build --preset release --target freehold_demo builds it", 2)
+    reports = {name: line.split() for name, line in ROW.findall((root / "docs" / "reports.md").read_text(encoding="utf-8"))}
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = pathlib.Path(folder)
+        for name, words in reports.items():
+            print(f"freehold {' '.join(words)} --html {name}.html", flush=True)
+            done = subprocess.run([command, *words, "--html", f"{name}.html"], cwd=scratch, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            if done.returncode:
+                raise refused(f"freehold {' '.join(words)} ended with status {done.returncode}: {(done.stdout.strip().splitlines() or [''])[-1]}")
+            page = (scratch / f"{name}.html").read_text(encoding="utf-8")
+            # The paths of an installed Freehold, not those of this build.
+            page = page.replace(f"{build}/bin/", "/usr/local/bin/").replace(f"{build}/lib", "/usr/local/lib/lib")
+            if str(root) in page or str(build) in page:
+                raise refused(f"the page of freehold {words[0]} names a folder of this build")
+            (scratch / f"{name}.html").write_text(page, encoding="utf-8")
+        (root / "docs" / "reports").mkdir(exist_ok=True)
+        for name in reports:
+            (root / "docs" / "reports" / f"{name}.html").write_bytes((scratch / f"{name}.html").read_bytes())
+    return 0
