@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Two faults at once, of known shares: a heap with one lock (as in allocator_lock) and a mutex of the program's own. First
-// the one, then the other, so that what is lost adds up. The amounts are such that each alone, in the amount of its full
-// share, takes as much longer on two CPUs than half the time on one as the other, as far as machines agree on that: -p
-// prints the seconds of both, and run.py asks first how they are here.
+// Two faults at once: a heap with one lock (as in allocator_lock) and a mutex of the program's own. First the one, then the
+// other, so that what is lost adds up. The amounts are such that each alone, in the amount of its full share, takes as much
+// longer on two CPUs than half the time on one as the other. Machines do not agree on that: -p prints the seconds of both,
+// and run.py asks first how they are here.
 #include <malloc.h>
 
 #include <barrier>
