@@ -88,7 +88,8 @@ bool Core<A, Config, Pages, Clock>::free_reserved(Cache& cache, SpanIndex first,
   if (runs->run_spans < -kReportSpans && arena_.report(*runs))
     relieve(runs, static_cast<std::size_t>(kReportSpans) << ArenaType::kSpanShift);
   // The clock is not for each of them.
-  if (++cache.slow_calls % kSlowCallsPerTick == 0 || (cache.slow_calls % kRunsPerTick == 0 && arena_.something_due()))
+  ++cache.slow_calls;
+  if (cache.slow_calls % kSlowCallsPerTick == 0 || (cache.slow_calls % kRunsPerTick == 0 && arena_.something_due()))
     tick_slow(cache);
   return true;
 }

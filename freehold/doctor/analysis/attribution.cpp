@@ -64,8 +64,10 @@ double weighted_median(std::vector<Weighted> values) {
   std::ranges::sort(values);
   double all = 0, below = 0;
   for (const auto& [value, weight] : values) all += weight;
-  for (const auto& [value, weight] : values)
-    if ((below += weight) >= all / 2) return value;
+  for (const auto& [value, weight] : values) {
+    below += weight;
+    if (below >= all / 2) return value;
+  }
   return 0;
 }
 
