@@ -74,7 +74,8 @@ class StackDepot {
       Place& place = table_[(spread(head) + probe) & (places_ - 1)];
       Id there = place.load(Orders::kLook);
       if (there == kUnknown) {
-        if (mine == kUnknown && (mine = write(head, addresses, depth)) == kUnknown) return kUnknown;
+        if (mine == kUnknown) mine = write(head, addresses, depth);
+        if (mine == kUnknown) return kUnknown;
         if (place.compare_exchange_strong(there, mine, Orders::kPut, Orders::kLook)) return mine;
       }
       if (is_equal(there, head, addresses, depth)) return there;

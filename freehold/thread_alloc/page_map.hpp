@@ -53,7 +53,8 @@ class PageMap {
     const std::uintptr_t page = reinterpret_cast<std::uintptr_t>(address) / kPageBytes;
     if (page >> kPageBits != 0) return false;
     Leaf* leaf = root_[page >> kLeafBits].load(Orders::kFind);
-    if (leaf == nullptr && (leaf = publish_leaf(root_[page >> kLeafBits])) == nullptr) return false;
+    if (leaf == nullptr) leaf = publish_leaf(root_[page >> kLeafBits]);
+    if (leaf == nullptr) return false;
     // relaxed: see kFind.
     word(*leaf, page).fetch_or(base::bit(page % 64), std::memory_order_relaxed);
     return true;
