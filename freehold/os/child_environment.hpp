@@ -26,7 +26,7 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
     const bool is_set = std::ranges::any_of(set, [name](const auto& one) { return one.first == name; });
     if (!is_set && std::ranges::find(unset, name) == unset.end()) entries.emplace_back(text);
   }
-  for (const auto& [name, value] : set) entries.push_back(name + '=' + value);
+  for (const auto& [name, value] : set) entries.emplace_back(name).append("=").append(value);
   return entries;
 }
 

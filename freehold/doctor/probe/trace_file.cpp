@@ -77,7 +77,8 @@ bool open_file(std::uint32_t parent) noexcept {
     if (g_file.fd >= 0 || errno != EEXIST) break;
   }
   if (g_file.fd < 0) return false;
-  if (!make_room(0) || (g_file.header = reinterpret_cast<FileHeader*>(map(0))) == nullptr) {
+  g_file.header = make_room(0) ? reinterpret_cast<FileHeader*>(map(0)) : nullptr;
+  if (g_file.header == nullptr) {
     ::close(g_file.fd);
     return false;
   }

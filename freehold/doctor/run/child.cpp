@@ -54,7 +54,7 @@ struct Prepared {
 bool give_files(const Prepared& prepared) {
   const int in = ::open(prepared.input, O_RDONLY);
   const int out = prepared.out >= 0 ? prepared.out : ::open("/dev/null", O_WRONLY);
-  return in >= 0 && out >= 0 && ::dup2(in, STDIN_FILENO) >= 0 && ::dup2(out, STDOUT_FILENO) >= 0 &&
+  return in >= 0 && out >= 0 && prepared.err >= 0 && ::dup2(in, STDIN_FILENO) >= 0 && ::dup2(out, STDOUT_FILENO) >= 0 &&
          ::dup2(prepared.err, STDERR_FILENO) >= 0;
 }
 
