@@ -17,17 +17,15 @@ Callbacks::~Callbacks() {
 }
 
 void Callbacks::add(Future future, Function function) {
-  {
-    const std::lock_guard guard(lock_);
-    if (has_thread_ || start()) {
-      new_.push_back({std::move(future), std::move(function)});
-      function = nullptr;
-    }
-  }
-  if (function)
+  std::unique_lock guard(lock_);
+  if (!has_thread_ && !start()) {
+    guard.unlock();
     function(future.get());
-  else
-    client_.table_.wake_client(client_.slot_);
+    return;
+  }
+  new_.push_back({std::move(future), std::move(function)});
+  guard.unlock();
+  client_.table_.wake_client(client_.slot_);
 }
 
 bool Callbacks::start() noexcept {
