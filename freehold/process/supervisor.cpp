@@ -175,7 +175,7 @@ void Supervisor::remove_client(unsigned slot) noexcept {
   table_.recover_client(slot);
 }
 
-void Supervisor::report(PoolEvent event) {
+void Supervisor::report(const PoolEvent& event) {
   if (options_.log)
     options_.log(event);
   else if (event.kind == PoolEvent::Kind::kDamaged)

@@ -145,7 +145,7 @@ class Supervisor {
   void remove_client(unsigned slot) noexcept;
   void shut_down();
   void wait_until_dead(std::uint64_t kill_at);
-  void report(PoolEvent event);
+  void report(const PoolEvent& event);
 
   // supervisor_workers.cpp
   [[nodiscard]] unsigned live() const noexcept;
