@@ -27,6 +27,8 @@ refuses wheel --nosuch
 refuses wheel --build
 refuses wheel --build "$empty"
 refuses wheel --build "$empty" more
+refuses --test wheel --machine
+refuses --test wheel --machine nosuch
 refuses crate --nosuch
 refuses --test crate --nosuch
 refuses conan --nosuch

@@ -3,7 +3,9 @@
 import importlib.metadata
 import os
 import pathlib
+import platform
 import re
+import struct
 import subprocess
 import sys
 import zipfile
@@ -13,6 +15,7 @@ import freehold
 PACKAGE = pathlib.Path(freehold.__file__).parent
 WHEEL = pathlib.Path(os.environ["FREEHOLD_TEST_WHEEL"])
 BINARIES = sorted(file for folder in ("bin", "lib", "libexec") for file in (PACKAGE / folder).rglob("*") if file.is_file())
+ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 
 
 def test_wheel_names_agree_with_metadata() -> None:
@@ -20,6 +23,15 @@ def test_wheel_names_agree_with_metadata() -> None:
     assert importlib.metadata.requires("freehold") is None
     assert (PACKAGE / "py.typed").exists()
     assert sys.prefix in str(PACKAGE)
+
+
+def test_binaries_and_tag_are_of_this_machine() -> None:
+    assert WHEEL.name.endswith(f"_{platform.machine()}.whl")
+    brought = sorted((PACKAGE.parent / "freehold.libs").iterdir())
+    assert brought
+    for file in [*BINARIES, *brought]:
+        head = file.read_bytes()[:20]
+        assert (head[:4], struct.unpack_from("<H", head, 18)[0]) == (b"\x7fELF", ELF_MACHINES[platform.machine()]), file
 
 
 def test_wheel_holds_licences_of_what_it_brings() -> None:
@@ -30,6 +42,8 @@ def test_wheel_holds_licences_of_what_it_brings() -> None:
     assert "LICENSE" in licences
     for library in brought:
         assert any(licence.startswith(library) for licence in licences), (library, licences)
+    # Those of this wheel's libraries, not of a package for another machine that has a library of the same name.
+    assert not [licence for licence in licences if licence.endswith("-cross") or licence.startswith("libc6")]
 
 
 def test_binaries_find_their_libraries_in_the_wheel() -> None:
