@@ -35,3 +35,5 @@ refuses conan --nosuch
 refuses --test conan --nosuch
 refuses vcpkg --nosuch
 refuses --test vcpkg --nosuch
+refuses container more
+refuses --test container more
