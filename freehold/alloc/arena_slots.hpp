@@ -7,6 +7,7 @@
 // still have the span in mind, so take_slots() asks for the class after it took slots, while it cannot change.
 #pragma once
 #include "freehold/alloc/arena.hpp"
+#include "freehold/base/config.hpp"
 
 namespace freehold::alloc {
 

@@ -26,11 +26,4 @@ inline constexpr std::size_t kCacheLine = 64;  // bytes
 [[nodiscard]] constexpr bool is_aligned(std::size_t n, std::size_t alignment) noexcept { return (n & (alignment - 1)) == 0; }
 [[nodiscard]] constexpr std::size_t ceil_div(std::size_t n, std::size_t d) noexcept { return (n + d - 1) / d; }
 
-// Fetches the line of `address` for writing. __builtin_prefetch means a fetch for reading on the oldest x86-64, which leaves
-// the line shared with the CPU that has it: the write would go and ask again. Every x86-64 CPU executes this one, some as
-// nothing.
-inline void prefetch_for_write(const void* address) noexcept {
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
-}
-
 }  // namespace freehold::base

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// What differs between processors and needs no system call; no other file under freehold/base may ask which one it is.
+#pragma once
+
+namespace freehold::base {
+
+// Fetches the line of `address` for writing; no effect that a program could see.
+#if defined(__x86_64__)
+// __builtin_prefetch means a fetch for reading on the oldest x86-64, which leaves the line shared with the CPU that has it:
+// the write would go and ask again. Every x86-64 CPU executes this one, some as nothing.
+inline void prefetch_for_write(const void* address) noexcept {
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
+}
+#else
+inline void prefetch_for_write(const void* address) noexcept { __builtin_prefetch(address, 1); }  // arm64: prfm pstl1keep
+#endif
+
+}  // namespace freehold::base
