@@ -5,12 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "freehold/os/cpu.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#define FREEHOLD_VECTOR_DRAIN 1
-#endif
+#include "freehold/os/vectors.hpp"
 
 namespace freehold::pool {
 namespace {
@@ -99,80 +94,78 @@ bool group_run(const SlotGeometry& g, std::uintptr_t first, std::size_t n, SlotG
     group_suspicious(g, slots, n, out);
 }
 
-#if defined(FREEHOLD_VECTOR_DRAIN)
+using os::Lanes, os::LaneMask, os::UnalignedLanes;
+
+FREEHOLD_IN_LANES Lanes load(void* const* slots) noexcept { return *reinterpret_cast<const UnalignedLanes*>(slots); }
 
 // The bits of all lanes in one word.
-[[gnu::target("avx2")]] std::uint64_t fold(const __m256i& gathered) noexcept {
-  const __m128i half = _mm_or_si128(_mm256_castsi256_si128(gathered), _mm256_extracti128_si256(gathered, 1));
-  return static_cast<std::uint64_t>(_mm_extract_epi64(half, 0) | _mm_extract_epi64(half, 1));
+FREEHOLD_IN_LANES std::uint64_t fold(const Lanes& gathered) noexcept {
+  return gathered[0] | gathered[1] | gathered[2] | gathered[3];
 }
 
 // Whether every address is the one before plus the size of a slot. Looks at the first and the last before it looks at all.
-[[gnu::target("avx2")]] bool is_run_avx2(const SlotGeometry& g, void* const* slots, std::size_t n) noexcept {
-  if (n < 8 || n % 4 != 0) return false;
+FREEHOLD_IN_LANES bool is_run(const SlotGeometry& g, void* const* slots, std::size_t n) noexcept {
+  if (n < 8 || n % os::kLanes != 0) return false;
   const auto first = reinterpret_cast<std::uintptr_t>(slots[0]);
   if (reinterpret_cast<std::uintptr_t>(slots[n - 1]) - first != (n - 1) * g.slot_bytes) return false;
-  const auto bytes = static_cast<long long>(g.slot_bytes);
-  __m256i expected =
-      _mm256_add_epi64(_mm256_set1_epi64x(static_cast<long long>(first)), _mm256_set_epi64x(3 * bytes, 2 * bytes, bytes, 0));
-  const __m256i step = _mm256_set1_epi64x(4 * bytes);
-  __m256i equal = _mm256_set1_epi64x(-1);
-  for (std::size_t i = 0; i < n; i += 4) {
-    const __m256i now = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(slots + i));
-    equal = _mm256_and_si256(equal, _mm256_cmpeq_epi64(now, expected));
-    expected = _mm256_add_epi64(expected, step);
+  const std::uint64_t bytes = g.slot_bytes;
+  Lanes expected = first + Lanes{0, bytes, 2 * bytes, 3 * bytes};
+  const Lanes step = Lanes{} + 4 * bytes;
+  LaneMask equal = LaneMask{} - 1;
+  for (std::size_t i = 0; i < n; i += os::kLanes) {
+    equal &= load(slots + i) == expected;
+    expected += step;
   }
-  return _mm256_movemask_epi8(equal) == -1;
+  return os::all_set(equal);
 }
 
-[[gnu::target("avx2,popcnt")]] void group_slots_avx2(const SlotGeometry& g, void* const* slots, std::size_t n,
-                                                     SlotGroups& out) noexcept {
+FREEHOLD_IN_LANES void group_slots_in_lanes(const SlotGeometry& g, void* const* slots, std::size_t n,
+                                            SlotGroups& out) noexcept {
   out.count = 0;
   out.misplaced = out.repeated = 0;
-  if (is_run_avx2(g, slots, n) && group_run(g, reinterpret_cast<std::uintptr_t>(slots[0]), n, out)) return;
+  if (is_run(g, slots, n) && group_run(g, reinterpret_cast<std::uintptr_t>(slots[0]), n, out)) return;
   Run run(out);
-  const __m256i base = _mm256_set1_epi64x(static_cast<long long>(g.base));
-  const __m256i within_mask = _mm256_set1_epi64x((1LL << g.span_shift) - 1);
-  const __m256i reciprocal = _mm256_set1_epi64x(g.reciprocal);
-  const __m256i slot_bytes = _mm256_set1_epi64x(g.slot_bytes);
-  const __m256i low6 = _mm256_set1_epi64x(63);
-  const __m256i one = _mm256_set1_epi64x(1);
-  const __m128i span_shift = _mm_cvtsi32_si128(static_cast<int>(g.span_shift));
-  __m256i exact = _mm256_set1_epi64x(-1);
-  __m256i gathered = _mm256_setzero_si256();  // bits of the last group's word that are not in it yet, by lane
+  const Lanes span0 = Lanes{} + g.base;
+  const Lanes within_mask = Lanes{} + (base::bit(g.span_shift) - 1);
+  const Lanes reciprocal = Lanes{} + g.reciprocal;
+  const Lanes slot_bytes = Lanes{} + g.slot_bytes;
+  const Lanes low6 = Lanes{} + 63;
+  const Lanes one = Lanes{} + 1;
+  const unsigned span_shift = g.span_shift;
+  LaneMask exact = LaneMask{} - 1;
+  Lanes gathered{};  // bits of the last group's word that are not in it yet, by lane
   bool any_gathered = false;
-  __m256i current = _mm256_set1_epi64x(-1);  // the last group's word, in every lane
+  Lanes current = Lanes{} - 1;  // the last group's word, in every lane
   std::size_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    const __m256i offset = _mm256_sub_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(slots + i)), base);
-    const __m256i within = _mm256_and_si256(offset, within_mask);
-    const __m256i index = _mm256_srli_epi64(_mm256_mul_epu32(within, reciprocal), 32);
-    exact = _mm256_and_si256(exact, _mm256_cmpeq_epi64(_mm256_mul_epu32(index, slot_bytes), within));
-    const __m256i word =
-        _mm256_or_si256(_mm256_slli_epi64(_mm256_srl_epi64(offset, span_shift), 6), _mm256_srli_epi64(index, 6));
-    const __m256i bits = _mm256_sllv_epi64(one, _mm256_and_si256(index, low6));
-    if (_mm256_movemask_epi8(_mm256_cmpeq_epi64(word, current)) == -1) {
-      gathered = _mm256_or_si256(gathered, bits);
+  for (; i + os::kLanes <= n; i += os::kLanes) {
+    const Lanes offset = load(slots + i) - span0;
+    const Lanes within = offset & within_mask;
+    const Lanes index = os::product_of_halves(within, reciprocal) >> 32;
+    exact &= os::product_of_halves(index, slot_bytes) == within;
+    const Lanes word = offset >> span_shift << 6 | index >> 6;
+    const Lanes bits = one << (index & low6);
+    if (os::all_set(word == current)) {
+      gathered |= bits;
       any_gathered = true;
       continue;
     }
     if (any_gathered) {
       run.add(run.word(), fold(gathered));
-      gathered = _mm256_setzero_si256();
+      gathered = Lanes{};
       any_gathered = false;
     }
-    alignas(32) std::uint64_t words[4];
-    alignas(32) std::uint64_t ones[4];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(words), word);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(ones), bits);
+    alignas(Lanes) std::uint64_t words[os::kLanes];
+    alignas(Lanes) std::uint64_t ones[os::kLanes];
+    *reinterpret_cast<UnalignedLanes*>(words) = word;
+    *reinterpret_cast<UnalignedLanes*>(ones) = bits;
     run.add(static_cast<WordIndex>(words[0]), ones[0]);
     run.add(static_cast<WordIndex>(words[1]), ones[1]);
     run.add(static_cast<WordIndex>(words[2]), ones[2]);
     run.add(static_cast<WordIndex>(words[3]), ones[3]);
-    current = _mm256_set1_epi64x(static_cast<long long>(words[3]));
+    current = Lanes{} + words[os::kLanes - 1];
   }
   if (any_gathered) run.add(run.word(), fold(gathered));
-  bool all_exact = _mm256_movemask_epi8(exact) == -1;
+  bool all_exact = os::all_set(exact);
   for (; i < n; ++i) {
     const Place p = place_of(g, reinterpret_cast<std::uintptr_t>(slots[i]));
     all_exact &= p.exact;
@@ -181,8 +174,6 @@ bool group_run(const SlotGeometry& g, std::uintptr_t first, std::size_t n, SlotG
   run.close();
   finish(g, slots, n, out, all_exact);
 }
-
-#endif
 
 // Which of a nibble's bits are set, the highest first, and how many: with them four addresses come from one addition.
 struct Nibbles {
@@ -197,17 +188,17 @@ struct Nibbles {
 };
 constexpr Nibbles kNibbles;
 
-[[gnu::target("avx2")]] std::size_t list_bits_avx2(std::uintptr_t first, std::uint32_t slot_bytes, std::uint64_t bits,
-                                                   void** out) noexcept {
+FREEHOLD_IN_LANES std::size_t list_bits_in_lanes(std::uintptr_t first, std::uint32_t slot_bytes, std::uint64_t bits,
+                                                 void** out) noexcept {
   void* addresses[64 + 3];  // a nibble is written whole
   std::size_t n = 0;
-  const __m256i size = _mm256_set1_epi64x(slot_bytes);
+  const Lanes size = Lanes{} + slot_bytes;
   for (unsigned shift = 64; shift != 0;) {
     shift -= 4;
-    const unsigned nibble = bits >> shift & 15;
-    const __m256i start = _mm256_set1_epi64x(static_cast<long long>(first + std::uintptr_t{shift} * slot_bytes));
-    const __m256i set = _mm256_load_si256(reinterpret_cast<const __m256i*>(kNibbles.set[nibble]));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(addresses + n), _mm256_add_epi64(start, _mm256_mul_epu32(set, size)));
+    const std::size_t nibble = bits >> shift & 15;
+    const Lanes start = Lanes{} + (first + std::uintptr_t{shift} * slot_bytes);
+    const Lanes set = *reinterpret_cast<const UnalignedLanes*>(kNibbles.set[nibble]);
+    *reinterpret_cast<UnalignedLanes*>(addresses + n) = start + os::product_of_halves(set, size);
     n += kNibbles.count[nibble];
   }
   std::memcpy(out, addresses, n * sizeof(void*));
@@ -215,23 +206,20 @@ constexpr Nibbles kNibbles;
 }
 
 // A whole word: 64 neighbours, the highest first.
-[[gnu::target("avx2")]] void list_word_avx2(std::uintptr_t first, std::uint32_t slot_bytes, void** out) noexcept {
-  const auto bytes = static_cast<long long>(slot_bytes);
-  __m256i now = _mm256_add_epi64(_mm256_set1_epi64x(static_cast<long long>(first) + 60 * bytes),
-                                 _mm256_set_epi64x(0, bytes, 2 * bytes, 3 * bytes));
-  const __m256i step = _mm256_set1_epi64x(-4 * bytes);
-  for (unsigned i = 0; i < 64; i += 4) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), now);
-    now = _mm256_add_epi64(now, step);
+FREEHOLD_IN_LANES void list_word_in_lanes(std::uintptr_t first, std::uint32_t slot_bytes, void** out) noexcept {
+  const std::uint64_t bytes = slot_bytes;
+  Lanes now = first + 60 * bytes + Lanes{3 * bytes, 2 * bytes, bytes, 0};
+  const Lanes step = Lanes{} + 4 * bytes;
+  for (unsigned i = 0; i < 64; i += os::kLanes) {
+    *reinterpret_cast<UnalignedLanes*>(out + i) = now;
+    now -= step;
   }
 }
 
 using GroupFunction = void (*)(const SlotGeometry&, void* const*, std::size_t, SlotGroups&) noexcept;
 
 GroupFunction choose() noexcept {
-#if defined(FREEHOLD_VECTOR_DRAIN)
-  if (os::has_avx2()) return group_slots_avx2;
-#endif
+  if (os::has_lanes()) return group_slots_in_lanes;
   return group_slots_scalar;
 }
 
@@ -276,20 +264,18 @@ void group_slots(const SlotGeometry& geometry, void* const* slots, std::size_t n
   f(geometry, slots, n, out);
 }
 
-unsigned vector_width() noexcept { return choose() == group_slots_scalar ? 1 : 4; }
+unsigned vector_width() noexcept { return choose() == group_slots_scalar ? 1 : os::kLanes; }
 
 std::size_t list_slots(const SlotGeometry& g, Taken taken, void** out) noexcept {
   const std::uintptr_t first = g.address(taken.word, 0);
-#if defined(FREEHOLD_VECTOR_DRAIN)
   if (g_list_in_vectors.load(std::memory_order_relaxed) == Vectors::kYes) {
     if (taken.bits == ~std::uint64_t{0}) {
-      list_word_avx2(first, g.slot_bytes, out);
+      list_word_in_lanes(first, g.slot_bytes, out);
       return 64;
     }
     // Below eight slots the loop over them is shorter than that over the nibbles.
-    if (std::popcount(taken.bits) >= 8) return list_bits_avx2(first, g.slot_bytes, taken.bits, out);
+    if (std::popcount(taken.bits) >= 8) return list_bits_in_lanes(first, g.slot_bytes, taken.bits, out);
   }
-#endif
   return list_bits(first, g.slot_bytes, taken.bits, out);
 }
 

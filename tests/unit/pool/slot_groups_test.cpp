@@ -180,6 +180,8 @@ TEST(SlotGroups, RandomBatches_ChosenVersionAndScalar_Agree) {
 TEST(SlotGroups, VectorWidth_IsFourWhereTheCpuCan) {
 #if defined(__x86_64__)
   EXPECT_EQ(vector_width(), __builtin_cpu_supports("avx2") != 0 ? 4U : 1U);
+#elif defined(__aarch64__)
+  EXPECT_EQ(vector_width(), 4U);
 #else
   EXPECT_EQ(vector_width(), 1U);
 #endif
