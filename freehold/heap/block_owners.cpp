@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/heap/block_owners.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <new>
 
@@ -25,7 +26,8 @@ namespace {
 
 using Place = OwnedBlock;
 constexpr std::size_t kStepBytes = 64 * 1024;  // of places that are made at once
-constexpr std::size_t kLeastBuckets = 4096;    // a power of two
+// A power of two; they fill whole pages.
+constexpr std::size_t kLeastBuckets = std::max<std::size_t>(4096, os::kLargestPageBytes / sizeof(Place*));
 
 struct Book {
   sync::Mutex<sync::NativeAtomics> lock;
