@@ -11,6 +11,7 @@
 // Locked inside; system calls are made outside the lock. Any thread. Cost: one lock and O(1), and a system call where memory
 // comes or goes. Errors: null when the system refuses.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -90,6 +91,8 @@ class DirectBlocks {
  private:
   using Counter = typename A::template atomic<std::uint64_t>;
   static constexpr std::size_t kMaxSmall = 1024;
+  // What a mapping is aligned to on every kernel, whose pages may be smaller than kPageBytes.
+  static constexpr std::size_t kMappingAlignment = std::min(Config::kPageBytes, os::kSmallestPageBytes);
   static constexpr unsigned kMaxKept = 8;
   static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;  // larger mappings end when they are freed
   static constexpr std::size_t kFirstBuckets = 64;

@@ -195,7 +195,7 @@ void DirectBlocks<A, Config, Pages>::regret_if_soon(std::size_t bytes, std::uint
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t alignment, bool& zero,
                                                std::uint64_t now) noexcept {
-  const std::size_t extra = alignment > Config::kPageBytes ? alignment : 0;
+  const std::size_t extra = alignment > kMappingAlignment ? alignment : 0;
   if (bytes + extra < bytes) return nullptr;
   Record* const record = new_record();
   if (record == nullptr) return nullptr;

@@ -84,6 +84,7 @@ inline constexpr std::size_t kLargestPageBytes = 4096;
 #else
 inline constexpr std::size_t kLargestPageBytes = 64 * 1024;
 #endif
+inline constexpr std::size_t kSmallestPageBytes = 4096;  // and the smallest: all that a mapping is surely aligned to
 [[nodiscard]] std::size_t physical_memory_bytes() noexcept;
 
 }  // namespace freehold::os

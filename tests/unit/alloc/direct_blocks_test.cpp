@@ -79,6 +79,24 @@ TEST(DirectBlocks, Block_IsKnownByItsStartUntilFreed) {
 }
 
 // More than the first table holds, and more than the second.
+// The kernel's pages may be smaller than the largest of the architecture, which the engine counts in.
+TEST(DirectBlocks, AlignmentOfAnyPageSize_IsKept) {
+  TestBlocks blocks;
+  std::vector<void*> all;
+  for (std::size_t alignment = 4096; alignment <= 128 * 1024; alignment *= 2)
+    for (std::size_t i = 0; i < 8; ++i) {
+      all.push_back(blocks.allocate(kMiB + i * kPage, alignment));
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(all.back()) % alignment, 0U) << alignment;
+      all.push_back(blocks.pages.map(4096));  // so that the next mapping begins at an odd page
+    }
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (i % 2 == 0)
+      blocks.free(all[i]);
+    else
+      EXPECT_TRUE(blocks.pages.unmap(all[i], 4096));
+  EXPECT_TRUE(blocks.check());
+}
+
 TEST(DirectBlocks, Table_GrowsAndEveryBlockIsFound) {
   TestBlocks blocks;
   std::vector<void*> all;
