@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -162,10 +163,35 @@ void* Pages::remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noex
   return moved == MAP_FAILED ? nullptr : moved;
 }
 
+namespace {
+
+// Whether pages can be moved out at all. QEMU's user mode (seen with 7.2) moves them, but takes the range that they leave
+// for unmapped: some instructions fault there, and what is purged keeps its content. Asked with a page of our own, once.
+bool can_move_out() noexcept {
+  enum : int { kUnknown, kNo, kYes };
+  static constinit std::atomic<int> g_can{kUnknown};  // relaxed: every thread finds the same
+  int can = g_can.load(std::memory_order_relaxed);
+  if (can == kUnknown) {
+    const std::size_t page = page_bytes();
+    void* const from = Pages::map(page);
+    if (from == nullptr) return false;
+    unsigned char resident = 0;
+    void* const to = ::mremap(from, page, page, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
+    can = to != MAP_FAILED && ::mincore(from, page, &resident) == 0 ? kYes : kNo;
+    ::munmap(from, page);
+    if (to != MAP_FAILED) ::munmap(to, page);
+    g_can.store(can, std::memory_order_relaxed);
+  }
+  return can == kYes;
+}
+
+}  // namespace
+
 // DONTUNMAP keeps the old range one mapping of ours. The kernel moves the pages first and grows the new mapping then; if it
 // cannot, they are copied back, since the new mapping is lost.
 void* Pages::move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept {
   const KeepErrno keep;
+  if (!can_move_out()) return nullptr;
   void* const out = ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
   if (out == MAP_FAILED) return nullptr;
   if (void* const grown = remap(out, bytes, new_bytes); grown != nullptr) return grown;

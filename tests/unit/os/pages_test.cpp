@@ -17,6 +17,7 @@
 #include <string>
 
 #include "freehold/base/bits.hpp"
+#include "tests/support/emulated.hpp"
 
 namespace freehold::os {
 namespace {
@@ -259,6 +260,8 @@ TEST(Pages, MoveOut_Content_ArrivesAndTheOldRangeStaysOurs) {
       EXPECT_TRUE(r.all(77, 0, kPage)) << "its neighbours";
       EXPECT_TRUE(r.all(77, (pages + 1) * kPage, (pages + 2) * kPage));
       EXPECT_FALSE(Pages::map_at(r.start() + kPage, kPage)) << "the old place may not be free for others";
+      unsigned char page = 0;
+      EXPECT_EQ(::mincore(r.start() + kPage, kPage, &page), 0) << "an emulator, too, knows that it is still ours";
       std::memset(r.start(), 3, (pages + 2) * kPage);
       EXPECT_TRUE(moved.all(2, 0, kPage)) << "apart";
     }
@@ -275,6 +278,7 @@ TEST(Pages, MoveOut_CannotGrow_NullAndTheContentIsWhereItWas) {
 // A caller that copies instead succeeds: that the system refused is no error of the program's. The kernel moves no range
 // that lies in two mappings; a flag makes two of one.
 TEST(Pages, RemapAndMoveOut_Refused_LeaveErrnoAlone) {
+  FREEHOLD_SKIP_IF_EMULATED("no MADV_DONTFORK, so that the range is one mapping and is moved");
   const Range r = Range::mapped(64 * kPage);
   std::memset(r.start(), 6, 64 * kPage);
   ASSERT_EQ(::madvise(r.start() + 32 * kPage, 32 * kPage, MADV_DONTFORK), 0);
@@ -359,6 +363,7 @@ TEST(AddressSpaceLimit, Unlimited_IsTheLargestSize) {
 
 // In a child, since limits stay.
 TEST(AddressSpaceLimit, TheSmallerLimit_Decides) {
+  FREEHOLD_SKIP_IF_EMULATED("limits of memory are not set");
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
