@@ -15,8 +15,19 @@
 #   REPLACES_MALLOC     links or preloads Freehold's malloc; not there under a sanitizer, which replaces malloc too
 #
 # The unit of ctest -j is a quarter of a CPU: script/test says -j 8 on two CPUs.
+#
+# Of another processor the tests run under CMAKE_CROSSCOMPILING_EMULATOR, and so do the programs that they start
+# (tests/support/emulated.hpp).
 include_guard(GLOBAL)
 find_package(GTest REQUIRED)
+if(CMAKE_CROSSCOMPILING_EMULATOR)
+  add_library(freehold_emulated OBJECT ${PROJECT_SOURCE_DIR}/tests/support/emulated_exec.cpp)
+  target_link_libraries(freehold_emulated PRIVATE freehold_options)
+  target_include_directories(freehold_emulated PRIVATE ${PROJECT_SOURCE_DIR})
+  set(emulator ${CMAKE_CROSSCOMPILING_EMULATOR})
+  list(JOIN emulator "\",\"" emulator)
+  target_compile_definitions(freehold_emulated PRIVATE "FREEHOLD_TEST_EMULATOR=\"${emulator}\"")
+endif()
 
 function(freehold_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL;SLEEPS" "TIMEOUT;PROCESSORS"
@@ -31,8 +42,16 @@ function(freehold_add_test name)
   set(target ${kind}_${name})
   add_executable(${target} ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE freehold_options ${arg_LIBS} GTest::gtest_main)
+  freehold_runs_emulated(${target})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   freehold_register_test(${kind} ${name} ${target} ${arg_ARGS})
+endfunction()
+
+# freehold_runs_emulated(<target>): what every program needs that starts others.
+function(freehold_runs_emulated target)
+  if(TARGET freehold_emulated)
+    target_link_libraries(${target} PRIVATE freehold_emulated)
+  endif()
 endfunction()
 
 function(freehold_add_command_test name)
@@ -59,6 +78,9 @@ macro(freehold_register_test kind name)
     set(quarters 1)
   elseif(arg_PROCESSORS)
     math(EXPR quarters "4 * ${arg_PROCESSORS}")
+  endif()
+  if(CMAKE_CROSSCOMPILING_EMULATOR)
+    list(APPEND arg_ENVIRONMENT GTEST_DEATH_TEST_USE_FORK=1) # rather than clone(), whose second child has no stack under QEMU
   endif()
   set_tests_properties(
     ${test}

@@ -17,6 +17,7 @@
 #include "freehold/base/check.hpp"
 #include "freehold/os/cpu.hpp"
 #include "freehold/os/pages.hpp"
+#include "tests/support/emulated.hpp"
 #include "tests/support/strategies.hpp"
 
 namespace freehold::test {
@@ -228,6 +229,7 @@ TYPED_TEST(Pools, ManySlots_NoMoreBookkeepingThanPromised) {
 #if defined(FREEHOLD_TEST_SANITIZED)
   GTEST_SKIP() << "a sanitizer maps memory of its own";
 #else
+  FREEHOLD_SKIP_IF_EMULATED("/proc/self/statm is the emulator's");
   if constexpr (requires { TypeParam::kBookkeepingBytes; }) {
     constexpr std::size_t kSlots = std::size_t{1} << 21, kBytes = 16;
     // What a pool needs apart from its slots: lines for threads, an area for each CPU, pages begun.

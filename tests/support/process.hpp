@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/emulated.hpp"
+
 namespace freehold::test {
 
 struct Command {
@@ -124,6 +126,7 @@ inline Outcome run(const Command& command) {
     ::usleep(1000);
   }
   ::kill(-child, SIGKILL);  // whatever it left behind
+  result.err = without_emulator(std::move(result.err));
   ::close(out[0]);
   ::close(err[0]);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "freehold/base/text_line.hpp"
+#include "tests/support/emulated.hpp"
 
 namespace freehold::base {
 namespace {
@@ -61,9 +62,9 @@ using FatalDeathTest = testing::Test;
 TEST(FatalDeathTest, WithoutHandler_PrintsOneLineAndAborts) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(fatal(HeapError::kDoubleFree, reinterpret_cast<void*>(0x1230)), testing::KilledBySignal(SIGABRT),
-              "^freehold: double free: 0x1230\n$");
+              "^freehold: double free: 0x1230\n" + test::kEnd);
   EXPECT_EXIT(fatal(HeapError::kForeignPointer, nullptr), testing::KilledBySignal(SIGABRT),
-              "^freehold: free of a pointer that is not from this allocator: 0x0\n$");
+              "^freehold: free of a pointer that is not from this allocator: 0x0\n" + test::kEnd);
 }
 
 void write_details(const void* context) {
@@ -77,7 +78,7 @@ TEST(FatalDeathTest, WithDetails_TheyFollowTheFirstLine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(fatal(HeapError::kWriteBehind, reinterpret_cast<void*>(0xab0), write_details, "block of 24 bytes"),
               testing::KilledBySignal(SIGABRT),
-              "^freehold: write behind the end of a block: 0xab0\nfreehold:   block of 24 bytes\n$");
+              "^freehold: write behind the end of a block: 0xab0\nfreehold:   block of 24 bytes\n" + test::kEnd);
 }
 
 TEST(FatalDeathTest, FatalReturns_TheProcessGoesOnAndErrnoStays) {
@@ -89,7 +90,7 @@ TEST(FatalDeathTest, FatalReturns_TheProcessGoesOnAndErrnoStays) {
         fatal(HeapError::kWriteToFreed, reinterpret_cast<void*>(0xab0), [](const void*) { errno = 3; });
         std::exit(errno);
       },
-      testing::ExitedWithCode(17), "^freehold: write to a freed block: 0xab0\n$");
+      testing::ExitedWithCode(17), "^freehold: write to a freed block: 0xab0\n" + test::kEnd);
 }
 
 TEST(FatalDeathTest, Report_ReturnsTrueWithoutAHandlerAndFalseWithOne) {
@@ -101,13 +102,13 @@ TEST(FatalDeathTest, Report_ReturnsTrueWithoutAHandlerAndFalseWithOne) {
         const bool taken = report(HeapError::kUseOfFreed, nullptr, [](const void*) { std::abort(); });
         std::exit(printed && !taken && g_seen.size() == 1 ? 0 : 1);
       },
-      testing::ExitedWithCode(0), "^freehold: use of a freed block: 0x10\n$");
+      testing::ExitedWithCode(0), "^freehold: use of a freed block: 0x10\n" + test::kEnd);
 }
 
 TEST(FatalDeathTest, AssertionFails_PrintsExpressionAndPlace) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(assertion_failed("a == b", "file.cpp", 120), testing::KilledBySignal(SIGABRT),
-              "^freehold: assertion failed: a == b at file.cpp:120\n$");
+              "^freehold: assertion failed: a == b at file.cpp:120\n" + test::kEnd);
   const std::string longer(1000, 'x');  // longer than the line's buffer: cut, not overrun
   EXPECT_EXIT(assertion_failed(longer.c_str(), "file.cpp", 1), testing::KilledBySignal(SIGABRT), "assertion failed: xxx");
 }

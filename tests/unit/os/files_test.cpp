@@ -14,6 +14,7 @@
 #include "freehold/os/mapped_file.hpp"
 #include "freehold/os/memory_file.hpp"
 #include "freehold/os/pages.hpp"
+#include "tests/support/emulated.hpp"
 
 namespace freehold::os {
 namespace {
@@ -104,6 +105,7 @@ TEST_F(MemoryFile, Guarded_OutsideIsAFaultInsideIsNot) {
 }
 
 TEST_F(MemoryFile, ForbiddenOrKeptFromChildren_IsAFaultThere) {
+  FREEHOLD_SKIP_IF_EMULATED("no MADV_DONTFORK");
   auto* const data = static_cast<volatile char*>(MappedFile::map_shared(fd_, bytes_));
   ASSERT_NE(data, nullptr);
   ASSERT_TRUE(MappedFile::forbid(const_cast<char*>(data) + kPage, kPage));
@@ -116,6 +118,7 @@ TEST_F(MemoryFile, ForbiddenOrKeptFromChildren_IsAFaultThere) {
 }
 
 TEST(MappedFile, ZeroInChildren_ParentKeepsItsValue) {
+  FREEHOLD_SKIP_IF_EMULATED("no MADV_WIPEONFORK");
   auto* const mark = static_cast<volatile char*>(MappedFile::map_zero_in_children(kPage));
   ASSERT_NE(mark, nullptr);
   *mark = 7;
