@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What differs between processors and needs no system call; no other file under freehold/base may ask which one it is.
+// Differences between processors that need no system call; no other file under freehold/base may ask which one it is.
 #pragma once
 
 namespace freehold::base {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Four 64-bit lanes: one source for AVX2 (a register), NEON (two) and processors without either. The compilers' vector types
-// have the usual operators; here is what those lack or what they make worse code of. A function that uses lanes is declared
-// FREEHOLD_IN_LANES; on x86-64 only a processor with has_lanes() may run it. Pure.
+// Vectors of four 64-bit elements: one source for AVX2 (a register), NEON (two) and processors without either. The
+// compilers' vector types have the usual operators; here is what those lack or what they make worse code of. A function that
+// uses them is declared FREEHOLD_IN_LANES; on x86-64 only a processor with has_lanes() may run it. Pure.
 #pragma once
 #include <cstdint>
 

@@ -3,7 +3,7 @@
 // drain gives back with one atomic each; list_slots() turns a word's bits into addresses for a refill.
 //
 // Neighbouring addresses of one word merge, so a batch freed in order becomes one or two groups. Two versions of the same
-// arithmetic, in lanes (os/vectors.hpp: AVX2 or NEON, 4 addresses a step) and scalar; the first call picks by CPU. Pure:
+// arithmetic, in vectors (os/vectors.hpp: AVX2 or NEON, 4 addresses a step) and scalar; the first call picks by CPU. Pure:
 // touches no slot. Index within a span: (offset * reciprocal) >> 32, exact for offsets below 64 KiB; a remainder means that
 // the address is not the start of a slot.
 #pragma once

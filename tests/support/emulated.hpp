@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tests of another processor's build run under QEMU's user mode (CMAKE_CROSSCOMPILING_EMULATOR). Programs that such a test
-// starts do so too (emulated_exec.cpp). What the emulator cannot do is skipped, by name and with the reason:
+// starts do so too (emulated_exec.cpp). A test that the emulator cannot run is skipped, by name and with the reason:
 //   FREEHOLD_SKIP_IF_EMULATED("QEMU knows no perf events");
 #pragma once
 #include <string>
