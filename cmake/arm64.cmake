@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Toolchain file: builds for arm64 (aarch64-linux-gnu) on another machine, by Debian's cross compiler or by Clang with its libraries;
 # `script/bootstrap arm64` installs both, and QEMU, which runs the tests. Libraries of the target are Debian's multiarch packages.
-#   FREEHOLD_ARM64_PAGE_BYTES   4096 (default), 16384 or 65536: the page size that the tests meet under QEMU
+# QEMU_PAGESIZE=65536 in the environment gives the tests pages of 64 KiB.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(triplet aarch64-linux-gnu)
@@ -13,14 +13,9 @@ endif()
 
 # Static, so that LD_PRELOAD of a test names a library of the target and QEMU's own dynamic linker does not look at it. The target's
 # C library is that of libc6:arm64: under that of the cross compiler (-L /usr/aarch64-linux-gnu) pthread_create never returns.
-set(FREEHOLD_ARM64_PAGE_BYTES 4096 CACHE STRING "Page size that the tests meet under QEMU")
-list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES FREEHOLD_ARM64_PAGE_BYTES)
 find_program(FREEHOLD_QEMU_ARM64 qemu-aarch64-static)
 mark_as_advanced(FREEHOLD_QEMU_ARM64)
 set(CMAKE_CROSSCOMPILING_EMULATOR ${FREEHOLD_QEMU_ARM64})
-if(NOT FREEHOLD_ARM64_PAGE_BYTES EQUAL 4096)
-  list(APPEND CMAKE_CROSSCOMPILING_EMULATOR -p ${FREEHOLD_ARM64_PAGE_BYTES})
-endif()
 
 # Of pkg-config only the target's files; and the libraries that no package of the target can bring beside the host's.
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/${triplet}/pkgconfig:/usr/share/pkgconfig)
