@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "freehold/alloc/engine_state.hpp"
+#include "freehold/base/keep_errno.hpp"
 
 namespace freehold::alloc {
 
@@ -121,7 +122,7 @@ void deallocate_slow(void* block) noexcept {
   const SizeClass c = size_class_of(block);
   if (!c.is_slot() && check::is_guarded(block)) return check::free_guarded(block);
   if (is_unusual() && is_checked()) return deallocate_checked(block, Claim{});
-  const KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
+  const base::KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
   if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
     std::memset(block, byte, usable_size(block));
   NativeCache* const cache = c.is_slot() ? own_cache() : present_cache();
@@ -181,6 +182,7 @@ std::size_t usable_size(const void* block) noexcept {
 namespace {
 
 [[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept {
+  const base::KeepErrno keep;
   NativeCache* const cache = present_cache();
   const Inside inside(cache);
   return inside ? g_core.resize_large(cache, block, bytes) : nullptr;

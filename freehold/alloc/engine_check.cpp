@@ -3,11 +3,11 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <ctime>
 
 #include "freehold/alloc/checked.hpp"
 #include "freehold/alloc/engine_state.hpp"
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/check/checked_blocks.hpp"
 #include "freehold/check/leaks.hpp"
@@ -80,7 +80,7 @@ void check_at_exit() noexcept {
 // Inside the gate, however long another thread's fork takes; but it may be waiting for a lock that this thread holds.
 template <class F>
 [[nodiscard]] bool run_inside(F&& f) noexcept {
-  const KeepErrno keep;
+  const base::KeepErrno keep;
   for (unsigned tries = 0; tries < kForkTries; ++tries) {
     if (const Inside inside(nullptr); inside) {
       f();

@@ -12,6 +12,7 @@
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/alloc/live_figures.hpp"
 #include "freehold/base/check.hpp"
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/check/guards.hpp"
 #include "freehold/os/call_stack.hpp"
@@ -92,6 +93,7 @@ void announce() noexcept {
 }  // namespace
 
 bool start() noexcept {
+  const base::KeepErrno keep;
   const sync::Guard guard(g_start_lock);
   if (g_start.load(std::memory_order_relaxed) == Start::kReady) return true;
   g_options = read_options();

@@ -13,7 +13,6 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <cerrno>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +24,7 @@
 #include "freehold/alloc/fork_work.hpp"
 #include "freehold/alloc/options.hpp"
 #include "freehold/alloc/purger_thread.hpp"
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/check/guards.hpp"
 #include "freehold/os/cpu.hpp"
 #include "freehold/os/pages.hpp"
@@ -191,16 +191,6 @@ constexpr unsigned kForkTries = 1'000;  // waits, before malloc fails because th
 // Waits a millisecond at most: most forks are over by then, but this one may be waiting for a lock that the thread holds.
 void wait_for_forks() noexcept;
 
-// POSIX: free leaves errno alone, and giving memory back makes system calls that may fail.
-class KeepErrno {
- public:
-  KeepErrno() noexcept = default;
-  ~KeepErrno() { errno = saved_; }
-
- private:
-  int saved_ = errno;
-};
-
 struct Freed {
   Freed* next;
 };
@@ -212,20 +202,23 @@ extern constinit ForkBlocks<sync::NativeAtomics, os::Pages> g_fork_blocks;
 void run_deferred() noexcept;
 void defer_free(Freed* block) noexcept;
 
-// Runs `take` inside the gate, or maps a block if another thread's fork takes long.
+// Runs `take` inside the gate, or maps a block if another thread's fork takes long. Null if there is none; errno is
+// unchanged.
 template <class Take>
-[[nodiscard]] void* allocate_inside(NativeCache* cache, std::size_t bytes, std::size_t alignment, Take take) noexcept {
+[[nodiscard]] void* take_inside(NativeCache* cache, std::size_t bytes, std::size_t alignment, Take take) noexcept {
+  const base::KeepErrno keep;
   for (unsigned tries = 0; tries < kForkTries; ++tries) {
-    if (const Inside inside(cache); inside) {
-      void* const block = take();
-      return block != nullptr ? block : out_of_memory();
-    }
-    const KeepErrno keep;
+    if (const Inside inside(cache); inside) return take();
     wait_for_forks();
     if (g_gate.forks() == t_fork.forks) continue;
     if (void* const block = g_fork_blocks.allocate(g_pages, bytes, alignment); block != nullptr) return block;
   }
-  return out_of_memory();
+  return nullptr;
+}
+template <class Take>
+[[nodiscard]] void* allocate_inside(NativeCache* cache, std::size_t bytes, std::size_t alignment, Take take) noexcept {
+  void* const block = take_inside(cache, bytes, alignment, take);
+  return block != nullptr ? block : out_of_memory();
 }
 
 void before_fork() noexcept;

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "freehold/alloc/engine_state.hpp"
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/os/threads.hpp"
 
 // glibc's, for destructors of thread-local objects.
@@ -103,13 +103,12 @@ void look_for_dead_threads() noexcept {
   if (threads < look_at || ::getpid() != g_process) return;
   if (!g_look_at.compare_exchange_strong(look_at, UINT64_MAX, std::memory_order_relaxed)) return;
   {
-    const int saved = errno;
+    const base::KeepErrno keep;
     const auto is_dead = [](const NativeCache& cache) {
       const std::int32_t thread = cache.thread.load(std::memory_order_relaxed);  // relaxed: 0, or the id
       return thread != 0 && os::thread_has_ended(g_process, thread);
     };
     if (const Inside inside(nullptr); inside) g_core.detach_all(is_dead);
-    errno = saved;
   }
   g_look_at.store(2 * g_core.threads() + kFirstLook, std::memory_order_relaxed);
 }

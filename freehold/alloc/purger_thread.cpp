@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/os/clock.hpp"
 #include "freehold/os/pages.hpp"
 
@@ -30,13 +31,12 @@ class BlockSignals {
   ~BlockSignals() {
     ::pthread_setcancelstate(cancel_, nullptr);
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    errno = saved_;
   }
   BlockSignals(const BlockSignals&) = delete;
   BlockSignals& operator=(const BlockSignals&) = delete;
 
  private:
-  int saved_ = errno;
+  base::KeepErrno errno_;
   int cancel_ = 0;
   sigset_t before_;
 };

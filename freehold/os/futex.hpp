@@ -7,10 +7,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <climits>
 #include <cstdint>
 #include <ctime>
+
+#include "freehold/base/keep_errno.hpp"
 
 namespace freehold::os {
 
@@ -47,9 +48,8 @@ struct Futex {
     return scope == FutexScope::kProcess ? FUTEX_WAKE_PRIVATE : FUTEX_WAKE;
   }
   static void call(const void* word, int operation, std::uint32_t value, const timespec* time, unsigned bits = 0) noexcept {
-    const int saved = errno;
+    const base::KeepErrno keep;
     syscall(SYS_futex, word, operation, value, time, nullptr, bits);
-    errno = saved;
   }
 };
 

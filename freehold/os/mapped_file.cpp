@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/os/mapped_file.hpp"
 
-#include <cerrno>
-
 #include "freehold/base/bits.hpp"
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/os/pages.hpp"
 
 namespace freehold::os {
@@ -13,9 +12,8 @@ namespace {
 std::size_t guarded_bytes(std::size_t bytes) noexcept { return base::align_up(bytes, page_bytes()) + 2 * page_bytes(); }
 
 void unmap_keeping_errno(void* mapping, std::size_t bytes) noexcept {
-  const int saved = errno;
+  const base::KeepErrno keep;
   ::munmap(mapping, bytes);
-  errno = saved;
 }
 
 }  // namespace

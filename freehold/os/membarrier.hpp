@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include "freehold/base/keep_errno.hpp"
 
 namespace freehold::os {
 
@@ -19,10 +19,8 @@ struct Membarrier {
 
  private:
   static bool call(int command) noexcept {
-    const int saved = errno;
-    const long result = syscall(SYS_membarrier, command, 0, 0);
-    errno = saved;
-    return result == 0;
+    const base::KeepErrno keep;
+    return syscall(SYS_membarrier, command, 0, 0) == 0;
   }
 };
 

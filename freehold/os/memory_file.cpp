@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include "freehold/base/keep_errno.hpp"
 
 namespace freehold::os {
 namespace {
@@ -21,9 +21,8 @@ int create_memory_file(const char* name, std::uint64_t bytes) noexcept {
   if (::fchmod(fd, S_IRUSR | S_IWUSR) == 0 && ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
       ::fcntl(fd, F_ADD_SEALS, kSizeSeals | F_SEAL_SEAL) == 0)
     return fd;
-  const int saved = errno;
+  const base::KeepErrno keep;
   ::close(fd);
-  errno = saved;
   return -1;
 }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "freehold/base/bits.hpp"
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/os/process_memory.hpp"
 
@@ -128,10 +129,8 @@ class Lines {
 }  // namespace
 
 bool find_module(const void* address, Module& module) noexcept {
-  const int saved = errno;
-  const bool found = search(reinterpret_cast<std::uintptr_t>(address), module);
-  errno = saved;
-  return found;
+  const base::KeepErrno keep;
+  return search(reinterpret_cast<std::uintptr_t>(address), module);
 }
 
 }  // namespace freehold::os

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "freehold/base/bits.hpp"
+#include "freehold/base/keep_errno.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 #define FREEHOLD_TSAN 1
@@ -37,17 +38,6 @@ constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 #define PR_SET_VMA 0x53564d41
 #define PR_SET_VMA_ANON_NAME 0
 #endif
-
-// Advice that the system does not take is no error of the caller's; nor is it if pages cannot be moved, which a caller
-// copies.
-class KeepErrno {
- public:
-  KeepErrno() noexcept = default;
-  ~KeepErrno() { errno = saved_; }
-
- private:
-  int saved_ = errno;
-};
 
 // Address ranges that the system leaves empty: it puts mappings and the stack at the top and programs far below that.
 // Emulators and small address spaces end earlier.
@@ -137,28 +127,28 @@ void* Pages::map(std::size_t bytes) noexcept {
 }
 
 void Pages::advise_huge(void* address, std::size_t bytes, bool wanted) noexcept {
-  const KeepErrno keep;
+  const base::KeepErrno keep;
   ::madvise(address, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 void Pages::populate(void* address, std::size_t bytes) noexcept {
-  const KeepErrno keep;
+  const base::KeepErrno keep;
   ::madvise(address, bytes, MADV_POPULATE_WRITE);
 }
 
 void Pages::name(void* address, std::size_t bytes, const char* name) noexcept {
-  const KeepErrno keep;
+  const base::KeepErrno keep;
   ::prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, address, bytes, name);
 }
 
 bool Pages::is_resident(void* address) noexcept {
-  const KeepErrno keep;
+  const base::KeepErrno keep;
   unsigned char page = 0;
   return ::mincore(address, 1, &page) == 0 && (page & 1) != 0;
 }
 
 void* Pages::remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept {
-  const KeepErrno keep;
+  const base::KeepErrno keep;
   void* const moved = ::mremap(mapping, bytes, new_bytes, MREMAP_MAYMOVE);
   return moved == MAP_FAILED ? nullptr : moved;
 }
@@ -190,7 +180,7 @@ bool can_move_out() noexcept {
 // DONTUNMAP keeps the old range one mapping of ours. The kernel moves the pages first and grows the new mapping then; if it
 // cannot, they are copied back, since the new mapping is lost.
 void* Pages::move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept {
-  const KeepErrno keep;
+  const base::KeepErrno keep;
   if (!can_move_out()) return nullptr;
   void* const out = ::mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
   if (out == MAP_FAILED) return nullptr;

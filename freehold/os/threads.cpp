@@ -36,13 +36,12 @@ void write_path(char (&path)[64], pid_t thread) noexcept {
 
 std::uint64_t stamp_of_sleeping_thread(pid_t thread) noexcept {
   if (thread <= 0) return 0;
-  const int saved = errno;
+  const base::KeepErrno keep;
   char path[64], text[4096];
   write_path(path, thread);
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
   const ssize_t got = fd < 0 ? -1 : ::read(fd, text, sizeof text - 1);
   if (fd >= 0) ::close(fd);
-  errno = saved;
   if (got <= 0) return 0;
   text[got] = '\0';
   const char* const state = std::strstr(text, "State:\t");

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "freehold/base/keep_errno.hpp"
+
 namespace freehold::os {
 
 // The system's number of the calling thread.
@@ -16,10 +18,8 @@ namespace freehold::os {
 // Whether a thread of this process has ended. False also if the system does not tell. A number may have been given to a new
 // thread of the process meanwhile; then that one is meant. errno is unchanged.
 [[nodiscard]] inline bool thread_has_ended(pid_t process, pid_t thread) noexcept {
-  const int saved = errno;
-  const bool ended = syscall(SYS_tgkill, process, thread, 0) != 0 && errno == ESRCH;  // 0 is no signal: only asks
-  errno = saved;
-  return ended;
+  const base::KeepErrno keep;
+  return syscall(SYS_tgkill, process, thread, 0) != 0 && errno == ESRCH;  // 0 is no signal: only asks
 }
 
 // A number that changes whenever the thread of this process has run, while it sleeps; 0: it runs, or the system does not

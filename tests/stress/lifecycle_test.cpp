@@ -32,6 +32,9 @@ TEST(Lifecycle, PluginsComeAndGo_MallocWorks) { expect_passes(scenario({"lifecyc
 TEST(Lifecycle, ProgramInCLoadsPluginInCpp_ItCatchesBadAlloc) {
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "plugin", FREEHOLD_PLUGIN}));
 }
+TEST(Lifecycle, FirstMallocAndLater_LeaveErrnoAlone) {
+  expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "errno"}));
+}
 
 class Valgrind : public ::testing::TestWithParam<const char*> {};
 TEST_P(Valgrind, Program_RunsAsWithout) {

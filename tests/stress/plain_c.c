@@ -7,6 +7,7 @@
  *   plain_c plugin LIBRARY  loads a plug-in written in C++ and uses it
  *   plain_c sizes           allocates, checks and frees blocks of many sizes */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -175,7 +176,22 @@ static int use_plugin(const char* path) {
   return use != NULL ? use() : 1;
 }
 
+// Before any malloc of the program's, so that this call starts the engine; then all kinds.
+static int keeps_errno(void) {
+  errno = EBADMSG;
+  for (size_t n = 16; n < (size_t)64 << 20; n *= 3) {
+    char* volatile block = malloc(n);
+    if (block == NULL || errno != EBADMSG) return 1;
+    block = realloc(block, n * 2);
+    if (block == NULL || errno != EBADMSG) return 1;
+    free(block);
+    if (errno != EBADMSG) return 1;
+  }
+  return 0;
+}
+
 int main(int argc, char** argv) {
+  if (argc == 2 && strcmp(argv[1], "errno") == 0) return keeps_errno();
   if (argc == 2 && strcmp(argv[1], "atfork") == 0) return fork_once();
   if (argc == 2 && strcmp(argv[1], "atfork_lock") == 0) return fork_amid_lock();
   if (argc == 2 && strcmp(argv[1], "keys") == 0) return all_keys_taken();

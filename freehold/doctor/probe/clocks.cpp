@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/doctor/probe/trace_file.hpp"
 
 namespace freehold::doctor::probe {
@@ -37,7 +38,7 @@ std::uint64_t ticks() noexcept {
 }
 
 void get_ready(Countdown& calls) noexcept {
-  const KeepErrno keep;
+  const base::KeepErrno keep;
   calls.left = std::exchange(calls.behind, 0);
   calls.clocks = slow_clocks();
 }

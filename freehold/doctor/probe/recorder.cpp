@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "freehold/base/bits.hpp"
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/doctor/probe/stack_walk.hpp"
 #include "freehold/doctor/probe/trace_file.hpp"
 #include "freehold/doctor/probe/trace_format.hpp"
@@ -104,7 +105,7 @@ class Entry {
   Entry& operator=(const Entry&) = delete;
 
  private:
-  KeepErrno errno_;
+  base::KeepErrno errno_;
   std::uint64_t began_;
 };
 
@@ -209,7 +210,7 @@ void calibrate() noexcept {
 }  // namespace
 
 void start() noexcept {
-  const KeepErrno keep;
+  const base::KeepErrno keep;
   const bool was_inside = std::exchange(t_thread.inside, true);
   if (pthread_key_create(&g_file.key, leave) == 0 && open_file(0)) {
     if (const char* const most = std::getenv("FREEHOLD_PROBE_BYTES"); most != nullptr)

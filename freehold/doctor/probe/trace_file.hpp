@@ -5,11 +5,11 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
 
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/doctor/probe/recorder.hpp"
 #include "freehold/doctor/probe/trace_format.hpp"
 #include "freehold/sync/lock.hpp"
@@ -35,17 +35,6 @@ struct File {
   std::uintptr_t own_begin = 0, own_end = 0;  // the probe's code, which is in no stack
 };
 extern constinit File g_file;
-
-class KeepErrno {
- public:
-  KeepErrno() noexcept : saved_(errno) {}
-  ~KeepErrno() { errno = saved_; }
-  KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
-
- private:
-  int saved_;
-};
 
 [[nodiscard]] std::uint64_t monotonic_ns(clockid_t clock) noexcept;
 [[nodiscard]] ClockReading read_clocks() noexcept;

@@ -20,9 +20,10 @@ struct Link {
 std::size_t exhaust(std::size_t n, Link*& chain) {
   std::size_t bytes = 0;
   for (;;) {
-    errno = 0;
+    errno = EBADMSG;
     auto* link = static_cast<Link*>(CApi::allocate(n));
     if (link == nullptr) break;
+    require(errno == EBADMSG, "a malloc that found memory has changed errno");
     std::memset(link, 1, n);
     link->next = chain;
     chain = link;
