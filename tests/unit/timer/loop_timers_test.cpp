@@ -102,6 +102,18 @@ TYPED_TEST(LoopTimers, LastTimerDisarmed_LoopEndsAtOnce) {
   EXPECT_LT(Clock::now() - start, 5min);
 }
 
+// However often it was set, one cancel() disarms it.
+TYPED_TEST(LoopTimers, SetAgainThenCancelled_LoopEndsAtOnce) {
+  auto& timers = *this->timers_;
+  auto nothing = [] {};
+  const TimerId id = create_calling(timers, nothing);
+  const auto start = Clock::now();
+  for (int i = 0; i < 3; ++i) timers.set(id, start + 10s);
+  EXPECT_TRUE(timers.cancel(id));
+  this->loop_.run();
+  EXPECT_LT(Clock::now() - start, 8s);
+}
+
 TYPED_TEST(LoopTimers, PeriodicTimerThatEndsItself_CalledAsOften) {
   int calls = 0;
   OwnedTimer<std::remove_reference_t<decltype(*this->timers_)>> timer;
