@@ -29,6 +29,17 @@ struct HookedAtomics {
     };
   }
 
+  // Runs `other` once, just before the change number `moment` from now on, counted from 1; counts them in `changes` until
+  // then.
+  static void interrupt_at(unsigned moment, unsigned& changes, std::function<void()> other) {
+    hook = [moment, &changes, other = std::move(other)](const void*) {
+      if (++changes != moment) return;
+      const auto run = other;
+      hook = nullptr;
+      run();
+    };
+  }
+
   template <class T>
   class atomic {
    public:
@@ -89,5 +100,17 @@ struct HookedAtomics {
   }
 };
 static_assert(sync::Atomics<HookedAtomics>);
+
+// Runs `scene(moment, changes)` with moment 1, 2, ... as long as there is such a moment: it calls interrupt_at() with both.
+// Returns how many there were.
+template <class Scene>
+unsigned at_every_moment(const Scene& scene) {
+  for (unsigned moment = 1;; ++moment) {
+    unsigned changes = 0;
+    scene(moment, changes);
+    HookedAtomics::hook = nullptr;
+    if (changes < moment) return moment - 1;
+  }
+}
 
 }  // namespace freehold::test

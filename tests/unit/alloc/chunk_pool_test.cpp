@@ -295,6 +295,25 @@ TEST(ChunkPool, TakeDirty_SpanFreedWhileTheChunkLeavesTheTree_IsFoundAgain) {
   EXPECT_TRUE(pool.check());
 }
 
+// The same of a search that finds a chunk used up, whatever it is about to change then.
+TEST(ChunkPool, Take_SpanFreedWhileTheChunkLeavesTheTrees_IsFoundAgain) {
+  for (const ChunkKind kind : {ChunkKind::kRuns, ChunkKind::kSlots}) {
+    const unsigned moments = test::at_every_moment([kind](unsigned moment, unsigned& changes) {
+      TestChunks<kSpans, test::HookedAtomics> pool(1);
+      pool->add(0, kind, kNobody);
+      for (unsigned i = 0; i < kSpans; ++i) ASSERT_NE(pool.take(kind, 1, 1, true).first, kNoSpan);
+      test::HookedAtomics::interrupt_at(moment, changes, [&] { pool->give(3, 1, false, 1); });
+      SpanIndex first = pool.take(kind, 1, 1, true).first;
+      test::HookedAtomics::hook = nullptr;
+      if (changes < moment) return;
+      EXPECT_TRUE(pool.check()) << moment;
+      if (first == kNoSpan) first = pool.take(kind, 1, 1, true, 1).first;
+      EXPECT_EQ(first, 3U) << moment;
+    });
+    EXPECT_GT(moments, 0U);
+  }
+}
+
 TEST(ChunkPool, TakeExactly_AllOrNothing) {
   Small pool(1);
   pool->add(0, ChunkKind::kRuns, kNobody);
