@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <random>
 #include <set>
 #include <thread>
@@ -164,6 +167,33 @@ TEST(Core, Budget_ManyThreads_CachesStayWithinIt) {
   expect_whole(machine);
 }
 
+// Two threads borrow at the same time: the first has read what is left when the second takes it.
+TEST(Core, Budget_TwoThreadsBorrowTheLastOfIt_OneGetsIt) {
+  using Interrupted = test::TestCore<test::HookedAtomics>;
+  Interrupted machine(small_settings(), SmallConfig::kBudgetStepBytes);
+  test::Thread first(machine), second(machine);
+  const auto use = [](auto& thread) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 100; ++i) blocks.push_back(thread.allocate_class(Classes::class_of(4096)));
+    for (void* block : blocks) thread.free(block);
+  };
+  const void* left = nullptr;
+  machine->for_each_live_figure([&](LiveFigure figure, const auto& atomic, auto...) {
+    if (figure == LiveFigure::kCacheRoomBytes) left = &atomic;
+  });
+  bool met = false;
+  test::HookedAtomics::interrupt_before_change_of(left, [&] {
+    met = true;
+    use(second);
+  });
+  use(first);
+  test::HookedAtomics::hook = nullptr;
+  EXPECT_TRUE(met);
+  EXPECT_EQ(first.cache()->allowance + second.cache()->allowance - 2 * SmallConfig::kThreadBytes,
+            SmallConfig::kBudgetStepBytes);
+  EXPECT_TRUE(machine->check_invariants());
+}
+
 TEST(Core, Budget_OneThreadThatUsesEveryClass_LeavesAPartToOthers) {
   Machine machine(small_settings(std::size_t{256} << 20));
   const auto use = [](Thread& thread) {
@@ -243,6 +273,21 @@ TEST(Core, Detach_ReturnsEverything_SlotsGrantAndRecord) {
   }
   EXPECT_EQ(machine.stats().metadata_bytes, metadata) << "short threads leave nothing behind";
   EXPECT_EQ(machine.stats().threads_peak, 1U);
+  expect_whole(machine);
+}
+
+TEST(Core, DetachAll_ManyThreadsAreGone_NoneStays) {
+  Machine machine;
+  std::vector<std::unique_ptr<Thread>> threads;
+  for (int i = 0; i < 40; ++i) {
+    auto& thread = *threads.emplace_back(std::make_unique<Thread>(machine));
+    thread.free(thread.allocate_class(kTiny));
+  }
+  const auto* const last = threads.back()->cache();
+  machine->detach_all([last](const auto& cache) { return &cache != last; });
+  EXPECT_EQ(machine.stats().threads, 1U);
+  for (std::size_t i = 0; i + 1 < threads.size(); ++i) threads[i]->forget();
+  threads.clear();
   expect_whole(machine);
 }
 
@@ -575,6 +620,30 @@ TEST(Core, Limit_BlocksOfEveryKind_StayWithinItAndServeAgain) {
     machine->flush(*thread.cache());
   }
   thread.leave();
+  expect_whole(machine);
+}
+
+// There is room for one of two direct blocks, and both are asked for while the other's mapping is made.
+TEST(Core, Limit_TwoDirectBlocksAtTheSameTime_OneIsRefused) {
+  constexpr std::size_t kLimit = std::size_t{16} << 20, kBytes = kLimit / 8 * 5;
+  Machine machine(limited(kLimit));
+  std::atomic<unsigned> mapping{0};
+  machine.pages.before_map = [&] {
+    ++mapping;
+    for (int i = 0; i < 100 && mapping < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  void* blocks[2];
+  std::vector<std::thread> threads;
+  for (void*& block : blocks) {
+    threads.emplace_back([&] {
+      bool zero = false;
+      block = machine->allocate_large(nullptr, kBytes, 1, zero);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  machine.pages.before_map = nullptr;
+  EXPECT_EQ((blocks[0] != nullptr) + (blocks[1] != nullptr), 1);
+  for (void* block : blocks) machine->free_large(nullptr, block);
   expect_whole(machine);
 }
 

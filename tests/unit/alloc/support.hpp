@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -72,6 +73,10 @@ class FakePages {
   }
   // The next map() answers with a mapping here.
   void next_map_at(void* address) { next_map_ = address; }
+  // Called before each of them; null: nothing is.
+  std::function<void()> before_map, before_map_at;
+  // Whether map_at() may have so many bytes; null: any.
+  std::function<bool(std::size_t)> allows_map_at;
   // New mappings are locked in memory, as after mlockall().
   void lock_memory() { locked_ = true; }
 
@@ -79,9 +84,15 @@ class FakePages {
     return allowed(kPlace) ? os::Pages::place(attempt, bytes, alignment) : nullptr;
   }
   bool map_at(void* address, std::size_t bytes) noexcept {
+    if (before_map_at) before_map_at();
+    if (allows_map_at && !allows_map_at(bytes)) {
+      errno = ENOMEM;
+      return false;
+    }
     return allowed(kMapAt) && os::Pages::map_at(address, bytes) && add(address, bytes) != nullptr;
   }
   void* map(std::size_t bytes) noexcept {
+    if (before_map) before_map();
     if (!allowed(kMap)) return nullptr;
     void* const wanted = next_map_.exchange(nullptr);
     if (wanted != nullptr) return os::Pages::map_at(wanted, bytes) ? add(wanted, bytes) : nullptr;
