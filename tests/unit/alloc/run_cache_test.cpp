@@ -256,6 +256,20 @@ TEST(RunCache, ThreadThatSleeps_ThePurgerTakesAndReturnsWhatItKept) {
   expect_whole(machine);
 }
 
+TEST(RunCache, ThreadEndsWithFreeSpans_ThePurgerHearsOfThem) {
+  Machine machine;
+  Thread thread(machine);
+  thread.free(thread.allocate(6 * kSpan));
+  for (int i = 0; i < 4 && machine.arena().purge_idle(FakeClock::now()) != Due::kNothing; ++i) FakeClock::pass(1000);
+  ASSERT_FALSE(machine.arena().something_due()) << "the arena has nothing";
+  thread.leave();
+  EXPECT_TRUE(machine.arena().something_due());
+  FakeClock::pass(1000);
+  for (int i = 0; i < 4 && machine->purge_idle() != Due::kNothing; ++i) FakeClock::pass(1000);
+  EXPECT_EQ(machine.stats().free_dirty_bytes, 0U);
+  expect_whole(machine);
+}
+
 TEST(RunCache, ThreadThatIsInside_KeepsWhatItHas) {
   Machine machine;
   Thread busy(machine);
@@ -315,6 +329,53 @@ TEST(RunCache, MemoryIsShort_WhatOthersKeepServes) {
   expect_whole(machine);
 }
 
+// The same for a thread without a cache, as late destructors and signal handlers are.
+TEST(RunCache, MemoryIsShortForAThreadWithoutACache_WhatOthersKeepServes) {
+  Machine machine(small_settings(std::size_t{4} << 20));
+  Thread hoarder(machine), uncached(machine, Thread::Uncached{});
+  std::vector<void*> blocks;
+  for (unsigned i = 0; i < SmallConfig::kChunkSpans; ++i) blocks.push_back(hoarder.allocate(4 * kSpan));
+  for (int i = 0; i < 4; ++i) {  // of the last chunk; no more than the budget lets it keep
+    hoarder.free(blocks.back());
+    blocks.pop_back();
+  }
+  EXPECT_EQ(kept_by(hoarder).free, SmallConfig::kChunkSpans);
+  void* const mine = uncached.allocate(12 * kSpan);
+  EXPECT_NE(mine, nullptr);
+  const auto offset = reinterpret_cast<std::uintptr_t>(mine) - machine.arena().base();
+  EXPECT_LT(offset, std::size_t{4} << 20) << "the arena's, not a mapping of its own";
+  uncached.free(mine);
+  for (void* block : blocks) hoarder.free(block);
+  hoarder.leave();
+  expect_whole(machine);
+}
+
+// A system that refuses to fence other threads: nobody can know whether a thread works on what it keeps.
+struct RefusesToFence : sync::NativeAtomics {
+  static inline bool refuses = false;
+  static bool heavy_fence() noexcept { return !refuses && sync::NativeAtomics::heavy_fence(); }
+};
+TEST(RunCache, OtherThreadsCannotBeFenced_TheyKeepWhatTheyHave) {
+  if (!RefusesToFence::may_fence_heavily()) GTEST_SKIP() << "the system has no membarrier";
+  test::TestCore<RefusesToFence> machine;
+  test::Thread sleeping(machine);
+  sleeping.free(sleeping.allocate(6 * kSpan));
+  const auto kept = [&] {
+    std::uint64_t bits = 0;
+    sleeping.cache()->runs->for_each([&](std::uint32_t, std::uint64_t free, std::uint64_t) { bits |= free; });
+    return bits;
+  };
+  const std::uint64_t before = kept();
+  EXPECT_NE(before, 0U);
+  RefusesToFence::refuses = true;
+  machine->reclaim_all_runs(nullptr);
+  RefusesToFence::refuses = false;
+  EXPECT_EQ(kept(), before);
+  EXPECT_EQ(sleeping.cache()->runs_closed, 0U) << "its owner may go on";
+  sleeping.leave();
+  EXPECT_TRUE(machine->check_invariants());
+}
+
 // One run keeps the rest of its chunk; nobody else gets memory from the system.
 TEST(RunCache, SystemGivesNothingMore_SmallAndDirectBlocksGetWhatIsKept) {
   Machine machine;
@@ -369,6 +430,21 @@ TEST(RunCache, UnderALimit_FreedRunsAreNobodysLoss) {
     other.leave();
     expect_whole(machine);
   }
+}
+
+// Clean spans that a thread kept from before.
+TEST(RunCache, LimitSetWhileCleanSpansAreKept_HoldsForTheirOwner) {
+  Machine machine;
+  Thread thread(machine);
+  std::vector<void*> blocks{thread.allocate(kSpan)};
+  EXPECT_EQ(kept_by(thread).free, SmallConfig::kChunkSpans - 1);
+  (void)machine->set_limit(4 * kSpan);
+  for (void* block = thread.allocate(kSpan); block != nullptr && blocks.size() < 100; block = thread.allocate(kSpan))
+    blocks.push_back(block);
+  EXPECT_EQ(blocks.size(), 4U);
+  for (void* block : blocks) thread.free(block);
+  thread.leave();
+  expect_whole(machine);
 }
 
 // What was allowed while much was in use is too much afterwards, and lies with threads that do nothing any more.
