@@ -520,12 +520,57 @@ struct Unregistered {
   static void end() noexcept {}
 };
 
+using HeapOfTwo = BasicPrivateHeap<TwoThreads, HeapGeometry, EngineSlabs, Unregistered>;
+
+// Slots of a run that another shard began and never used.
+TEST(PrivateHeap, AtTheLimit_UnusedSlotsOfAnotherShardAreFound) {
+  const auto room = [](unsigned first, unsigned others) {
+    HeapOfTwo heap({.limit_bytes = test::kHeapPageBytes});
+    TwoThreads::who = first;
+    unsigned n = heap.allocate(64) != nullptr ? 1 : 0;
+    TwoThreads::who = others;
+    while (heap.allocate(64) != nullptr) ++n;
+    TwoThreads::who = 0;
+    return n;
+  };
+  EXPECT_GT(room(0, 0), 1U);
+  EXPECT_EQ(room(0, 1), room(0, 0));
+}
+
+// At the limit the central lists get a run of their own; what they have not cut of it is free, too.
+TEST(PrivateHeap, RunOfTheCentralListsFreeAgain_TrimTakesIt) {
+  PrivateHeap heap({.limit_bytes = 4 * test::kHeapPageBytes});
+  for (void* block : allocate_all(heap, 64)) heap.deallocate(block, 64);
+  void* const other = heap.allocate(2000);
+  ASSERT_NE(other, nullptr);
+  heap.deallocate(other, 2000);
+  heap.trim();
+  EXPECT_EQ(heap.stats().used_bytes, 0U);
+  EXPECT_NE(heap.allocate(4 * test::kHeapPageBytes - 8 * kKiB), nullptr) << "all of the limit";
+  heap.check_invariants();
+}
+
+template <class Heap>
+void expect_large_block_shrinks() {
+  Heap heap;
+  void* block = heap.allocate(kMiB);
+  fill(block, kMiB, 1);
+  block = heap.reallocate(block, 40'000);
+  ASSERT_NE(block, nullptr);
+  EXPECT_LT(heap.stats().used_bytes, 100'000U);
+  void* const same = heap.reallocate(block, 39'000);
+  EXPECT_EQ(same, block) << "not worth a copy";
+  heap.deallocate(same);
+  EXPECT_EQ(heap.stats().used_bytes, 0U);
+}
+TEST(PrivateHeap, LargeBlockShrinksToAFraction_ItsMemoryGoesBack) { expect_large_block_shrinks<PrivateHeap>(); }
+TEST(OwnerLockedHeap, LargeBlockShrinksToAFraction_ItsMemoryGoesBack) { expect_large_block_shrinks<OwnerLockedHeap>(); }
+
 // A thread enters its shard just when another one forks, and is gone in the child before it has taken its word back.
 TEST(PrivateHeap, OwnerGoneOnItsWayIn_ChildGetsItsShard) {
   if (!sync::NativeAtomics::may_fence_heavily()) GTEST_SKIP() << "the system has no membarrier";
-  using Heap = BasicPrivateHeap<TwoThreads, HeapGeometry, EngineSlabs, Unregistered>;
-  static Heap* heap;
-  Heap the_heap;
+  static HeapOfTwo* heap;
+  HeapOfTwo the_heap;
   heap = &the_heap;
   TwoThreads::who = 0;
   for (std::uint32_t i = 0; i < 2 * HeapGeometry::kLocksToOwn; ++i) heap->deallocate(heap->allocate(48), 48);
