@@ -167,6 +167,53 @@ TEST(Driver, CreatedAndDestroyedForEverAtTheLimit_NeverRunsOut) {
   EXPECT_FALSE(static_cast<bool>(driver.create(Calls::count, nullptr))) << "and does not wait for a thread that ended";
 }
 
+// A wheel whose owner is held at the end of a round, after its last look, and goes slowly from then on.
+struct HeldWheel : timer::TimerWheel<AnyThread> {
+  using timer::TimerWheel<AnyThread>::TimerWheel;
+  static inline std::atomic<bool> hold{false}, held{false}, slow{false};
+  static inline std::atomic<unsigned> refused{0};
+  TimerId create(timer::Callback callback, void* context) noexcept {
+    const TimerId id = TimerWheel::create(callback, context);
+    if (!id) ++refused;
+    return id;
+  }
+  timer::Progress advance(TimePoint now, std::size_t budget = timer::kUnlimited) noexcept {
+    if (slow) std::this_thread::sleep_for(5ms);
+    const timer::Progress progress = TimerWheel::advance(now, budget);
+    while (hold) {
+      held = true;
+      std::this_thread::yield();
+    }
+    return progress;
+  }
+};
+// The thread says that nothing is left to do, from a look that came before timers were set and destroyed: more than it
+// handles in its next round. Whoever wants one of those waits on.
+TEST(Driver, ThreadsLookCameBeforeTheTimersWereDestroyed_CreateWaitsOn) {
+  constexpr std::size_t kTimers = 1500;
+  Calls calls;
+  timer::Driver<HeldWheel> driver(kTimers);
+  std::vector<TimerId> all;
+  while (const TimerId id = driver.create(Calls::count, &calls)) all.push_back(id);
+  ASSERT_EQ(all.size(), kTimers);
+  HeldWheel::hold = true;
+  driver.set_after(all[0], 0ms);
+  while (!HeldWheel::held) std::this_thread::yield();
+  for (std::size_t i = 1; i < kTimers; ++i)
+    i == kTimers / 2 ? void(driver.destroy(all[i])) : void(driver.set_after(all[i], 1h));
+  HeldWheel::refused = 0;
+  TimerId created{};
+  std::thread creator([&] { created = driver.create(Calls::count, &calls); });
+  while (HeldWheel::refused == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(50ms);  // it waits for a round
+  HeldWheel::slow = true;
+  HeldWheel::hold = false;
+  creator.join();
+  HeldWheel::slow = false;
+  EXPECT_TRUE(static_cast<bool>(created));
+  driver.stop();
+}
+
 // A structure for one thread has no driver: its set() would race with the driver's thread.
 template <class T>
 concept HasDriver = requires { typename timer::Driver<T>; };
