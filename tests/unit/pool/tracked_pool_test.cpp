@@ -63,6 +63,31 @@ TEST(TrackedPool, ForEach_EveryLivingOneOldestFirst) {
   EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 3, 5, 6, 7, 8, 9}));
 }
 
+// An object that looks at its pool while it ends.
+struct Leaver {
+  Leaver(TrackedPool<Leaver>& pool, std::vector<unsigned>& seen) : pool(pool), seen(seen) {}
+  ~Leaver() {
+    unsigned others = 0;
+    pool.for_each([&](const Leaver& each) { others += &each == this ? 100 : 1; });
+    seen.push_back(others);
+  }
+  Leaver(const Leaver&) = delete;
+  Leaver& operator=(const Leaver&) = delete;
+  TrackedPool<Leaver>& pool;
+  std::vector<unsigned>& seen;
+};
+TEST(TrackedPool, ObjectThatEnds_IsNotVisitedAnyMore) {
+  std::vector<unsigned> seen;
+  {
+    TrackedPool<Leaver> pool(3);
+    pool.make(pool, seen).reset();
+    auto first = pool.make(pool, seen);
+    (void)pool.construct(pool, seen);
+    first.reset();
+  }
+  EXPECT_EQ(seen, (std::vector<unsigned>{0, 1, 0}));
+}
+
 TEST(TrackedPool, EndOfThePool_EndsWhatIsLeft) {
   {
     TrackedPool<Item, SingleThread> pool(50);
