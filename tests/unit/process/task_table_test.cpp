@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <set>
 #include <vector>
 
+#include "freehold/process/client.hpp"
 #include "freehold/process/shared_memory.hpp"
 
 namespace freehold::process {
@@ -135,6 +137,23 @@ TEST_F(TaskTable_Unit, Areas_AlignedAndApart) {
     }
     EXPECT_LE(last, end);
   }
+}
+// A client that finds the table full of tasks that it does not have says so, also after it was refused many times.
+TEST_F(TaskTable_Unit, FullOfLostEntries_TheClientNoticesAfterRefusals) {
+  constexpr std::uint32_t kEntries = 4;
+  make({.entries = kEntries, .max_input = 64, .max_output = 64});
+  Client client(memory_, 0, -1);
+  const TaskOptions at_once{.wait_while_full = std::chrono::nanoseconds(0)};
+  {
+    std::vector<Draft> drafts;
+    for (std::uint32_t i = 0; i < kEntries; ++i) drafts.push_back(client.draft(at_once));
+    for (std::uint32_t i = 0; i < 2 * kEntries; ++i) EXPECT_EQ(client.draft(at_once).submit_error(), SubmitError::kFull);
+    EXPECT_FALSE(client.draft({.wait_while_full = std::chrono::milliseconds(50)}).valid());
+    EXPECT_FALSE(client.take_damage_suspicion()) << "it has all of them";
+  }
+  for (std::uint32_t i = 0; i < kEntries; ++i) ASSERT_TRUE(client.table().try_acquire(0)) << "as damage would";
+  EXPECT_FALSE(client.draft({.wait_while_full = std::chrono::milliseconds(50)}).valid());
+  EXPECT_TRUE(client.take_damage_suspicion());
 }
 TEST_F(TaskTable_Unit, AllEntries_TakenOnce_ThenFull) {
   make({.entries = 130, .max_input = 8, .max_output = 8});
