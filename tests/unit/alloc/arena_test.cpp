@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
+#include <chrono>
+#include <functional>
+#include <memory>
 #include <random>
 #include <set>
 #include <thread>
@@ -232,6 +236,41 @@ TEST(Arena, Grow_OneThreadOnSeveralCpus_StaysWithItsChunks) {
   }
   AtomicsOnCpu::cpu = 0;
   EXPECT_TRUE(arena.check());
+}
+
+// Many threads want memory when there is none: one of them grows the arena, the others take of that.
+TEST(Arena, Grow_WaitedForByAnotherThread_OneChunkForBoth) {
+  for (int round = 0; round < 3; ++round) {
+    Native arena;
+    std::atomic<bool> growing{false}, waits{false};
+    arena.pages.before_map_at = [&] {
+      if (growing.exchange(true)) return;
+      while (!waits) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // until it waits for the lock
+    };
+    std::thread first([&] { EXPECT_NE(arena.run(1).first, kNoSpan); });
+    while (!growing) std::this_thread::yield();
+    std::thread second([&] {
+      waits = true;
+      EXPECT_NE(arena.run(1).first, kNoSpan);
+    });
+    first.join();
+    second.join();
+    ASSERT_EQ(arena->committed_bytes(), kChunk);
+    EXPECT_TRUE(arena.check());
+  }
+}
+
+// Where the system refuses a large step of the tables, they grow by what is needed.
+TEST(Arena, Grow_OnlySmallMappings_TheTablesGrowByLittle) {
+  Native large(small_settings(std::size_t{1} << 38)), little(small_settings(std::size_t{1} << 38));
+  ASSERT_NE(large.run(1).first, kNoSpan);
+  std::size_t most = 0;
+  little.pages.allows_map_at = [&](std::size_t bytes) { return bytes == kChunk || bytes <= most; };
+  for (most = SmallConfig::kPageBytes; little.run(1).first == kNoSpan; most += SmallConfig::kPageBytes)
+    ASSERT_LT(most, kChunk);
+  EXPECT_LT(little->metadata_bytes(), large->metadata_bytes());
+  EXPECT_TRUE(little.check());
 }
 
 // In a large arena the tables grow in steps, and what lies behind the mapped part is never touched.
@@ -635,9 +674,23 @@ TEST(Arena, PurgeIdle_FreedAfterTheClockWasRead_Keeps) {
   arena.now += 4;
   arena.free_run(run.first);
   EXPECT_EQ(arena->purge_idle(read), Due::kLater);
+  EXPECT_TRUE(arena->something_due()) << "slow calls go on with it";
   EXPECT_EQ(arena.purged(), 0U);
   EXPECT_EQ(arena->purge_idle(arena.now + 500), Due::kNothing);
   EXPECT_EQ(arena.purged(), 3 * kSpan);
+}
+
+// A span of which a slot was out at the purger's last look.
+TEST(Arena, LastSlotOfASpanIsFreed_ThePurgerHearsOfIt) {
+  Native arena;
+  const Taken last = arena.all_but_one(kSmall);
+  for (int i = 0; i < 10 && arena->purge_idle(arena.now) != Due::kNothing; ++i) arena.now += 1000;
+  ASSERT_FALSE(arena->something_due());
+  arena.put(kSmall, last);
+  EXPECT_TRUE(arena->something_due());
+  for (int i = 0; i < 10 && arena->purge_idle(arena.now) != Due::kNothing; ++i) arena.now += 1000;
+  EXPECT_EQ(arena.class_of(pool::span_of(last.word)), SizeClass{});
+  EXPECT_TRUE(arena.check());
 }
 
 TEST(Arena, Tick_AcrossTheWrapOf32BitsOfMilliseconds_KeepsTheDelay) {
@@ -787,6 +840,21 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
     (void)arena->trim(arena.now);
     EXPECT_EQ(arena->span_classes()[span].load(), 0U) << "wholly free: nobody's";
   }
+}
+
+// Of a chunk that is wholly free and clean, the records of its spans, too.
+TEST(Arena, Trim_ChunkIsWhollyFree_ItsSpansRecordsGoBack) {
+  Native arena;
+  arena.put(kSmall, arena.claim_whole(kSmall));
+  (void)arena->trim(arena.now);
+  const auto first = reinterpret_cast<std::uintptr_t>(&arena->span(0));
+  const auto end = reinterpret_cast<std::uintptr_t>(&arena->span(kChunkSpans));
+  std::size_t bytes = 0;
+  for (const FakePages::Call& call : arena.pages.purges())
+    if (call.address >= first && call.address < end) bytes += call.bytes;
+  EXPECT_GT(bytes, 0U);
+  EXPECT_LE(bytes, end - first);
+  EXPECT_TRUE(arena.check());
 }
 
 TEST(Arena, Trim_PurgedPagesUsedAgain_AreReturnedAgain) {
@@ -1008,6 +1076,117 @@ TEST(Arena, Admit_FreesWhatIsFreeFirst) {
   EXPECT_FALSE(arena->admit(~std::uint64_t{0}, arena.now)) << "no sum may wrap";
   EXPECT_FALSE(arena->admit(std::uint64_t{1} << 63, arena.now));
   EXPECT_TRUE(arena.check());
+}
+
+// ---- another thread at any moment -------------------------------------------------------------------------------------
+
+// A chunk is wholly free and clean, so that the records of its spans go back: but another thread has just got one of them.
+TEST(Arena, Trim_SpanClaimedMeanwhile_IsItsClaimants) {
+  const unsigned moments = test::at_every_moment([](unsigned moment, unsigned& changes) {
+    Hooked arena;
+    arena.put(kSmall, arena.claim_whole(kSmall));
+    Taken theirs{};
+    test::HookedAtomics::interrupt_at(moment, changes, [&] { theirs = arena.claim(kSmall, 64); });
+    (void)arena->trim(arena.now);
+    test::HookedAtomics::hook = nullptr;
+    if (changes < moment) return;
+    EXPECT_NE(theirs.bits, 0U);
+    EXPECT_EQ(arena.class_of(pool::span_of(theirs.word)), kSmall) << moment;
+    EXPECT_TRUE(arena.check()) << moment;
+    for (int i = 0; i < 20; ++i) EXPECT_NE(arena.run(1).first, pool::span_of(theirs.word)) << moment;
+    arena.put(kSmall, theirs);
+    EXPECT_TRUE(arena.check()) << moment;
+  });
+  EXPECT_GT(moments, 1U);
+}
+
+// Slots whose pages are just given back are taken by another thread as soon as it can: their pages count as resident.
+TEST(Arena, Trim_SlotsOfItsPagesTakenMeanwhile_ThePagesCount) {
+  const unsigned moments = test::at_every_moment([](unsigned moment, unsigned& changes) {
+    Hooked arena;
+    const Taken one = arena.all_but_one(kSmall);
+    const pool::WordIndex word = pool::word_index(pool::span_of(one.word), 5);  // a page
+    Taken theirs{};
+    test::HookedAtomics::interrupt_at(moment, changes, [&] {
+      if (!arena->pool(kSmall).take_exactly(word, ~std::uint64_t{0})) return;
+      theirs = {word, ~std::uint64_t{0}};
+      arena->note_taken(pool::span_of(word));
+      arena.report(kSmall, theirs.bits, 1);
+    });
+    (void)arena->trim(arena.now);
+    test::HookedAtomics::hook = nullptr;
+    if (changes < moment) return;
+    if (theirs.bits != 0) {
+      const auto place = static_cast<std::size_t>(arena.slot(kSmall, theirs.word, base::lowest_bit(theirs.bits)) -
+                                                  arena.memory(pool::span_of(theirs.word)));
+      EXPECT_EQ(arena->span(pool::span_of(theirs.word)).page_hints.load() >> (place / SmallConfig::kPageBytes) & 1, 0U)
+          << "in use, and counted as given back, at moment " << moment;
+      EXPECT_TRUE(arena.check()) << moment;
+      arena.put(kSmall, theirs);
+    }
+    arena.put(kSmall, one);
+    EXPECT_TRUE(arena.check()) << moment;
+  });
+  EXPECT_GT(moments, 1U);
+}
+
+// Memory that becomes free while the purger looks: either it finds it, or the note of it stays.
+TEST(Arena, PurgeIdle_FreedMeanwhile_TheNoteStays) {
+  const unsigned moments = test::at_every_moment([](unsigned moment, unsigned& changes) {
+    Hooked arena;
+    const RunPlace run = arena.run(3);
+    test::HookedAtomics::interrupt_at(moment, changes, [&] { arena.free_run(run.first); });
+    (void)arena->purge_idle(arena.now += 10'000);
+    test::HookedAtomics::hook = nullptr;
+    if (changes >= moment) {
+      EXPECT_TRUE(arena->free_dirty_bytes() == 0 || arena->something_due()) << moment;
+    }
+  });
+  EXPECT_GT(moments, 1U);
+}
+
+// Of two threads that free one run at the same time one is told so.
+TEST(Arena, FreeRun_ByTwoAtTheSameTime_OneOfThemDoes) {
+  const unsigned moments = test::at_every_moment([](unsigned moment, unsigned& changes) {
+    Hooked arena;
+    const RunPlace run = arena.run(3);
+    bool theirs = false;
+    test::HookedAtomics::interrupt_at(moment, changes, [&] { theirs = arena->free_run(run.first, arena.now); });
+    const bool mine = arena->free_run(run.first, arena.now);
+    test::HookedAtomics::hook = nullptr;
+    if (changes >= moment) {
+      EXPECT_NE(mine, theirs) << moment;
+      EXPECT_EQ(arena->free_dirty_bytes(), 3 * kSpan) << moment;
+      EXPECT_TRUE(arena.check()) << moment;
+    }
+  });
+  EXPECT_GT(moments, 1U);
+}
+
+// What an address is tested against grows before a block beyond it can be had.
+struct ToldConfig : SmallConfig {
+  static inline std::function<void(std::size_t)> told;
+  static void note_span_count(std::size_t count) {
+    if (told) told(count);
+  }
+};
+TEST(Arena, Grow_CountIsToldBeforeTheChunkCanBeHad) {
+  using Type = Arena<sync::NativeAtomics, ToldConfig, FakePages>;
+  FakePages pages;
+  const auto arena = std::make_unique<Type>();
+  ASSERT_TRUE(arena->init(pages, small_settings()));
+  std::vector<std::size_t> counts;
+  ToldConfig::told = [&](std::size_t count) {
+    counts.push_back(count);
+    EXPECT_EQ(arena->span_count(), count);
+    typename Type::Runs kept;
+    auto& word = kept.add();
+    word.set_chunk(static_cast<std::uint32_t>(count / kChunkSpans) - 1);
+    EXPECT_FALSE(arena->reserve(word)) << "spans of a chunk that is not told of";
+  };
+  for (unsigned i = 0; i < 3; ++i) EXPECT_NE(arena->allocate_run(kChunkSpans * kSpanPages, 1, 1).first, kNoSpan);
+  ToldConfig::told = nullptr;
+  EXPECT_EQ(counts, (std::vector<std::size_t>{kChunkSpans, 2 * kChunkSpans, 3 * kChunkSpans}));
 }
 
 // ---- an empty span is noticed -----------------------------------------------------------------------------------------
