@@ -52,6 +52,11 @@ class Misuse : public testing::Test {
  private:
   base::FatalHandler former_;
 };
+// For what every build sees.
+template <class H>
+class MisuseInAnyBuild : public Misuse<H> {
+  void SetUp() override {}
+};
 struct MisuseName {
   template <class H>
   static std::string GetName(int) {
@@ -60,6 +65,19 @@ struct MisuseName {
 };
 using Kinds = testing::Types<OwnerLockedHeap, PrivateHeap>;
 TYPED_TEST_SUITE(Misuse, Kinds, MisuseName);
+TYPED_TEST_SUITE(MisuseInAnyBuild, Kinds, MisuseName);
+
+TYPED_TEST(MisuseInAnyBuild, TheMiddleOfALargeBlock_InteriorPointerAndTheBlockStays) {
+  void* const block = this->heap_.allocate(60'000);
+  for (const std::size_t offset : {16U, 1024U, 30'000U}) {
+    this->heap_.deallocate(this->inside(block, offset));
+    this->expect(HeapError::kInteriorPointer, this->inside(block, offset));
+    EXPECT_EQ(this->heap_.stats().large_blocks, 1U);
+  }
+  this->heap_.deallocate(block);
+  EXPECT_EQ(this->heap_.stats().large_blocks, 0U);
+  EXPECT_TRUE(g_errors.empty());
+}
 
 TYPED_TEST(Misuse, FreedTwice_DoubleFree) {
   for (const std::size_t bytes : {1U, 48U, 3000U, 16'000U}) {
