@@ -104,6 +104,21 @@ TEST(PoolResource, PmrContainers) {
   EXPECT_FALSE(resource.is_equal(other));
 }
 
+// Slots of 48 bytes lie 48 bytes apart: every second one is not aligned to 32.
+TEST(PoolResource, AlignedBeyondAStep_ComesFromElsewhere) {
+  NodePools<> pools(100);
+  PoolResource resource(pools);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 8; ++i) blocks.push_back(resource.allocate(48, 32));
+  EXPECT_EQ(pools.pool_of(48), nullptr);
+  for (void* const block : blocks) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 32, 0U);
+    resource.deallocate(block, 48, 32);
+  }
+  resource.deallocate(resource.allocate(48, 16), 48, 16);
+  EXPECT_NE(pools.pool_of(48), nullptr);
+}
+
 TEST(NodePools, FromManyThreads_OnePoolEach) {
   NodePools<> pools(40'000);
   std::vector<std::thread> threads;
