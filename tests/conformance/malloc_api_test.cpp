@@ -514,6 +514,21 @@ TEST(Mallinfo2, MemoryInUse_IsCounted) {
   }
 }
 
+// glibc's equation, also while free memory is kept.
+TEST(Mallinfo2, Totals_AddUp) {
+  for (const std::size_t n : {std::size_t{64}, 4 * kKiB, kMiB}) {
+    std::vector<void*> blocks(10);
+    for (void*& p : blocks) std::memset(p = CApi::allocate(n), 1, n);
+    for (const bool freed : {false, true}) {
+      if (freed)
+        for (void* p : blocks) CApi::deallocate(p);
+      const struct mallinfo2 m = opaque(&mallinfo2)();
+      EXPECT_EQ(m.arena, m.uordblks + m.fordblks) << n << " freed " << freed;
+      EXPECT_GE(m.fordblks, m.keepcost);
+    }
+  }
+}
+
 // Old programs turn these knobs and print these tables; nothing may break.
 TEST(OldKnobs, AllOfThem_DoNoHarm) {
   EXPECT_GE(mallopt(M_MMAP_THRESHOLD, 1 << 20), 0);
@@ -585,6 +600,16 @@ TEST(MallocStats, ThreadThatForbidsCancellation_StaysSo) {
     EXPECT_EQ(after, state);
   }
   std::fclose(nowhere);
+}
+
+TEST(MallocInfo, UnknownOptions_EinvalIsReturnedAndNotSet) {
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  errno = 0;
+  EXPECT_EQ(opaque(&malloc_info)(1, file), EINVAL);
+  EXPECT_EQ(errno, 0);
+  EXPECT_EQ(std::ftell(file), 0) << "nothing is written";
+  std::fclose(file);
 }
 
 TEST(MallocInfo, CancelledThread_WritesAllTheSame) {
