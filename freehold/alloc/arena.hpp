@@ -42,6 +42,7 @@
 #include "freehold/alloc/span.hpp"
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
+#include "freehold/base/member_offset.hpp"
 #include "freehold/os/pages.hpp"
 #include "freehold/pool/slot_groups.hpp"
 #include "freehold/pool/summary_tree.hpp"
@@ -143,8 +144,10 @@ class Arena {
                                               unsigned max_foreign_spans) noexcept;
   // Gives slots of class `c` back. Returns those of them that were free already; then nothing was changed.
   [[nodiscard]] inline std::uint64_t give_slots(SizeClass c, const pool::Taken& slots) noexcept;
-  // The same for n <= kMaxBatch addresses; `last` becomes the word of the last one. Reports misuse.
-  void give_slots(SizeClass c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept;
+  // The same for n <= kMaxBatch addresses; `last` becomes the word of the last one. Reports misuse. Returns how many of
+  // them lie in spans that another thread than `thread_id` used last; 0 where nobody counts them.
+  std::uint32_t give_slots(SizeClass c, void* const* slots, std::size_t n, pool::WordIndex& last,
+                           std::uint32_t thread_id) noexcept;
   // Slots of a span were handed out: drops the hints about its pages.
   void note_taken(SpanIndex i) noexcept {
     if (spans_[i].page_hints.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -250,6 +253,22 @@ class Arena {
     f(LiveFigure::kSpanClaims, counters_.span_claims);
     f(LiveFigure::kSpanReturns, counters_.span_returns);
     f(LiveFigure::kLimitBytes, limit_);
+    f(LiveFigure::kLockWaits, grow_lock_.waits().counter());
+    f(LiveFigure::kLockWaits, purge_lock_.waits().counter());
+  }
+  // Where readers outside the process find the spans of the size classes.
+  void add_live_classes(LiveClasses& to) const noexcept {
+    static_assert(Classes::kCount <= kMostLiveClasses);
+    const auto address = [](const void* of) { return reinterpret_cast<std::uintptr_t>(of); };
+    to.span_count = address(&span_count_);
+    to.span_classes = address(span_class_);
+    to.spans = address(spans_);
+    to.span_stride = sizeof(SpanType);
+    to.span_words = static_cast<std::uint32_t>(base::member_offset<SpanType>(&SpanType::words));
+    to.span_bytes = kSpanBytes;
+    to.count = Classes::kCount;
+    for (const SizeClass c : AllClasses<Classes>{})
+      to.slot_bytes[c.index()] = static_cast<std::uint32_t>(Classes::slot_bytes(c));
   }
   [[nodiscard]] std::uint64_t lock_waits() const noexcept {
     return grow_lock_.waits().count() + purge_lock_.waits().count();
@@ -353,6 +372,13 @@ class Arena {
   void regret_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex span_for(SizeClass c, std::uint64_t now) noexcept;
 
+  // A statistic of a hint, which decides nothing: the simulated machine leaves it out, and explores the rest further.
+  [[nodiscard]] bool is_used_by_others(SpanIndex i, std::uint32_t thread_id) const noexcept {
+    if constexpr (requires { Config::kCountsRemoteFrees; })
+      return pool::LastUser{last_users_[i].load(std::memory_order_relaxed)}.is_foreign(thread_id);
+    else
+      return false;
+  }
   // The class of a span that has just left a set of spans; 0: none.
   [[nodiscard]] SizeClass class_after_leaving(SpanIndex i) const noexcept {
     return SizeClass{span_class_[i].load(Config::SpanOrders::kAskClass)};

@@ -6,6 +6,8 @@
 // one back, and reclaim_span() takes it from its class: all of its slots at once, or none. A search of the former class may
 // still have the span in mind, so take_slots() asks for the class after it took slots, while it cannot change.
 #pragma once
+#include <bit>
+
 #include "freehold/alloc/arena.hpp"
 #include "freehold/base/config.hpp"
 
@@ -47,7 +49,8 @@ inline std::uint64_t Arena<A, Config, Pages>::give_slots(SizeClass c, const pool
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slots, std::size_t n, pool::WordIndex& last) noexcept {
+std::uint32_t Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slots, std::size_t n, pool::WordIndex& last,
+                                                  std::uint32_t thread_id) noexcept {
   pool::SlotGroups groups;
   pool::group_slots(geometry_[c], slots, n, groups);
   if (groups.misplaced != 0) [[unlikely]]
@@ -63,6 +66,8 @@ void Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slots, std::s
   const pool::SpanShape shape = pools_[c].shape();
   const unsigned last_word = shape.words() - 1;
   const std::uint64_t last_full = shape.full(last_word);
+  std::size_t remote_groups = 0;
+  bool is_remote = false;
   for (std::size_t i = 0; i < groups.count; ++i) {
     auto [index, bits] = groups.groups[i];
     const unsigned word = pool::word_in_span(index);
@@ -78,9 +83,21 @@ void Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slots, std::s
       (void)give_word(c, index, bits & ~twice, full, *words[i]);  // a test's handler returned: the others are innocent
       continue;
     }
-    if (i == 0 || pool::span_of(index) != pool::span_of(last)) note_drained(pool::span_of(index));
+    if (i == 0 || pool::span_of(index) != pool::span_of(last)) {
+      note_drained(pool::span_of(index));
+      is_remote = is_used_by_others(pool::span_of(index), thread_id);
+    }
+    remote_groups += is_remote ? 1 : 0;
     last = index;
   }
+  if (remote_groups == 0 || remote_groups == groups.count) [[likely]]
+    return remote_groups == 0 ? 0 : static_cast<std::uint32_t>(n);
+  // Bits are counted only where it must be: without an instruction for it that takes longer than all of the above.
+  std::uint32_t remote = 0;
+  for (std::size_t i = 0; i < groups.count; ++i)
+    if (is_used_by_others(pool::span_of(groups.groups[i].word), thread_id))
+      remote += static_cast<std::uint32_t>(std::popcount(groups.groups[i].bits));
+  return remote;
 }
 
 // Returns the bits that were set already; then nothing was changed.

@@ -31,6 +31,7 @@
 #include "freehold/alloc/thread_cache.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/pool/slot_groups.hpp"
+#include "freehold/sync/change_count.hpp"
 #include "freehold/sync/fork_gate.hpp"
 
 namespace freehold::alloc {
@@ -156,6 +157,21 @@ class Core {
     f(LiveFigure::kThreads, threads_);
     f(LiveFigure::kLateFrees, late_frees_);
     f(LiveFigure::kCacheRoomBytes, budget_);
+    f(LiveFigure::kThreadsPeak, threads_peak_);
+    f(LiveFigure::kLockWaits, registry_.waits().counter());
+    f(LiveFigure::kLockWaits, admission_.waits().counter());
+    f(LiveFigure::kRemoteFrees, past_remote_frees_);
+  }
+  // Where readers outside the process find what is counted by threads and size classes.
+  [[nodiscard]] LiveTables live_tables() const noexcept {
+    const auto address = [](const void* of) { return reinterpret_cast<std::uintptr_t>(of); };
+    LiveTables tables{.bytes = sizeof(LiveTables), .unused = 0, .threads = live_layout_of<Cache>(), .classes = {}};
+    tables.threads.first = address(&caches_);
+    tables.threads.changes = address(&cache_changes_.number());
+    tables.classes.past_refills = address(&past_refills_);
+    tables.classes.past_drains = address(&past_drains_);
+    arena_.add_live_classes(tables.classes);
+    return tables;
   }
 
   // For fork: whether no thread but the owner of `mine` has marked itself as inside.
@@ -184,6 +200,7 @@ class Core {
   // forgets the caches of threads that it does not have.
   void after_fork_in_child(Cache* mine) noexcept {
     registry_.reset();
+    cache_changes_.reset();
     admission_.reset();
     direct_.lock().reset();
     arena_.reset_locks();
@@ -317,6 +334,8 @@ class Core {
   typename A::template atomic<std::uint64_t> threads_{0};  // written under the lock
   std::uint64_t threads_peak_ = 0;
   std::uint32_t last_id_ = 0;
+  sync::ChangeCount<A> cache_changes_;  // of the list, and of what ended threads had counted
+  std::uint64_t past_remote_frees_ = 0;
   PerClass<std::uint64_t, Classes::kCount> past_refills_, past_drains_;
 
   DirectBlocks<A, Config, Pages> direct_;

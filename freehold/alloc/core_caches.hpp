@@ -22,6 +22,7 @@ typename Core<A, Config, Pages, Clock>::Cache* Core<A, Config, Pages, Clock>::at
   cache->allowance = Config::kThreadBytes;
   last_id_ = (last_id_ + 1) % kFirstCpuId;  // an id that comes round again costs a hint
   cache->id = last_id_ + (last_id_ == 0 ? 1 : 0);
+  const sync::Change change(cache_changes_);
   cache->next = caches_;
   if (caches_ != nullptr) caches_->previous = cache;
   caches_ = cache;
@@ -45,6 +46,8 @@ void Core<A, Config, Pages, Clock>::detach(Cache* cache) noexcept {
   // Relaxed: the budget is a number, it publishes nothing.
   budget_.fetch_add(cache->allowance - Config::kThreadBytes, std::memory_order_relaxed);
   const sync::Guard guard(registry_);
+  const sync::Change change(cache_changes_);
+  past_remote_frees_ += cache->remote_frees.load(std::memory_order_relaxed);
   for (const SizeClass c : AllClasses<Classes>{}) {
     past_refills_[c] += cache->bins[c].refills.load(std::memory_order_relaxed);
     past_drains_[c] += cache->bins[c].drains.load(std::memory_order_relaxed);

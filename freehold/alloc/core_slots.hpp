@@ -108,7 +108,10 @@ void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot)
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::put_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept {
-  arena_.give_slots(c, slots, n, cache.bins[c].cursor.word);
+  const std::uint32_t remote = arena_.give_slots(c, slots, n, cache.bins[c].cursor.word, cache.id);
+  // Relaxed: only this thread writes it.
+  if (remote != 0)
+    cache.remote_frees.store(cache.remote_frees.load(std::memory_order_relaxed) + remote, std::memory_order_relaxed);
   report_slots(cache, -static_cast<std::int64_t>(n * Classes::slot_bytes(c)));
 }
 
@@ -151,7 +154,7 @@ std::size_t Core<A, Config, Pages, Clock>::take_batch(SizeClass c, void** slots,
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::give_batch(SizeClass c, void* const* slots, std::size_t n) noexcept {
   pool::WordIndex last = 0;
-  arena_.give_slots(c, slots, n, last);
+  (void)arena_.give_slots(c, slots, n, last, 0);
   const std::uint64_t now = Clock::now();
   if (arena_.report_slots(-static_cast<std::int64_t>(n * Classes::slot_bytes(c)))) relieve(nullptr, 0);
   tick(now);

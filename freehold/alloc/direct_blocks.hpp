@@ -74,6 +74,7 @@ class DirectBlocks {
   void for_each_live_figure(F&& f) const noexcept {
     f(LiveFigure::kDirectBytes, live_bytes_);
     f(LiveFigure::kKeptBytes, kept_bytes_);
+    f(LiveFigure::kLockWaits, lock_.waits().counter());
   }
   [[nodiscard]] std::size_t metadata_bytes() const noexcept { return metadata_.mapped_bytes() + bucket_bytes_; }
   [[nodiscard]] Lock& lock() noexcept { return lock_; }

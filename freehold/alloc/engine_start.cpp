@@ -51,6 +51,7 @@ namespace {
 // For readers outside the process; see live_figures.hpp.
 void publish_live_figures() noexcept {
   g_live.version = kLiveVersion;
+  g_live.tables = g_core.live_tables();
   g_core.for_each_live_figure([](LiveFigure figure, const auto& first, std::size_t count = 1, std::size_t stride = 0) {
     FREEHOLD_ASSERT(g_live.count < kMostLiveEntries);
     g_live.entries[g_live.count++] = {figure, sizeof first, static_cast<std::uint32_t>(count),

@@ -26,6 +26,7 @@ struct CoarseClock {
 }
 
 struct EngineConfig : NativeConfig {
+  static constexpr bool kCountsRemoteFrees = true;
   static void note_span_count(std::size_t count) noexcept { g_span_count.store(count, std::memory_order_relaxed); }
 };
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Where the engine's figures lie, for readers outside the process: they read them from its memory while it runs, without
 // stopping or signalling it. Only figures that the engine keeps as relaxed atomics anyway: the directory is filled once at
-// the start, and no malloc or free knows of it. Figures that take a lock or a walk (size classes, chunks, metadata) are not
-// here; Core::stats() has them.
+// the start, and no malloc or free knows of it. Of what takes a walk (size classes, threads) the directory has the places:
+// LiveTables. Figures that take a lock (metadata) are not here; Core::stats() has them.
 //
 // A reader finds the directory by its mark in the writable data of the program or of libfreehold.so. The mark depends on the
 // directory's address: no copy of it and no constant in a file looks like one.
 //
-// The layout is fixed for a version. Figures are appended; a reader skips those that it does not know.
+// The layout is fixed for a version. Figures are appended; a reader skips those that it does not know. The mark and the
+// version stay where they are for ever, so that a reader can name a version that it does not know.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -15,9 +16,10 @@
 
 namespace freehold::alloc {
 
-inline constexpr std::uint32_t kLiveVersion = 1;
+inline constexpr std::uint32_t kLiveVersion = 2;
 inline constexpr std::uint32_t kMostLiveEntries = 32;
 inline constexpr std::size_t kLiveAlignment = 64;
+inline constexpr std::size_t kMostLiveClasses = 96;
 
 // Each is the sum of its entries; signed where a moment's sum may be negative, between two updates that belong together.
 // Bytes unless it says else.
@@ -37,6 +39,9 @@ enum class LiveFigure : std::uint32_t {
   kLateFrees,       // frees after a thread's cache was gone
   kLimitBytes,      // 0: none
   kCacheRoomBytes,  // what caches may still take of the common budget
+  kThreadsPeak,     // the most at once
+  kLockWaits,       // times that a thread slept for one of the engine's locks
+  kRemoteFrees,     // slots that threads which ended gave back to spans that another thread used last; LiveThreads has more
   kCount
 };
 
@@ -49,15 +54,57 @@ struct LiveEntry {
   std::uint64_t address;
 };
 
+// Where a reader finds a thread's cache and what it reads there: bytes from the record's begin. Integers of 8 bytes, unless
+// it says else.
+struct LiveThreads {
+  std::uint64_t first;    // address of the pointer to the youngest
+  std::uint64_t changes;  // address of the number of a ChangeCount: even and unchanged, the list was at rest
+  std::uint32_t record_bytes;
+  std::uint32_t next;           // a pointer; null: the last
+  std::uint32_t thread;         // 4 bytes: the system's number; 0: unknown
+  std::uint32_t granted_bytes;  // that the bins may hold
+  std::uint32_t remote_frees;
+  std::uint32_t tops;  // a pointer for each class: one past the newest entry of its array
+  std::uint32_t bins;  // records of the classes' arrays
+  std::uint32_t bin_stride;
+  std::uint32_t bin_array;  // from a bin's begin: a pointer to the entry before the oldest; null: no array
+  std::uint32_t bin_refills;
+  std::uint32_t bin_drains;
+  std::uint32_t bin_capacity;  // 2 bytes: entries
+};
+
+// What the figures of a size class are counted from. A class is its index; class 0 is none.
+struct LiveClasses {
+  std::uint64_t past_refills, past_drains;  // addresses of integers by class: of threads that have ended
+  std::uint64_t span_count;                 // address of the number of spans
+  std::uint64_t span_classes;               // address of a byte for each span: its class
+  std::uint64_t spans;                      // address of a record for each span
+  std::uint32_t span_stride;
+  std::uint32_t span_words;  // from a record's begin: words with a bit for each slot, set when free
+  std::uint32_t span_bytes;
+  std::uint32_t count;  // class 0 included
+  std::uint32_t slot_bytes[kMostLiveClasses];
+};
+
+// Records are never unmapped: one that is read too late holds anything, but can be read.
+struct LiveTables {
+  std::uint32_t bytes;  // sizeof(LiveTables)
+  std::uint32_t unused;
+  LiveThreads threads;
+  LiveClasses classes;
+};
+
 struct alignas(kLiveAlignment) LiveDirectory {
   // release: pairs with the order in which the reader copies, mark first; publishes the rest.
   std::atomic<std::uint64_t> mark[2];
   std::uint32_t version;
   std::uint32_t count;  // of entries
   LiveEntry entries[kMostLiveEntries];
+  LiveTables tables;
 };
-static_assert(sizeof(LiveEntry) == 24 && sizeof(LiveDirectory) == 832);
+static_assert(sizeof(LiveEntry) == 24 && sizeof(LiveThreads) == 64 && sizeof(LiveTables) == 512);
 static_assert(offsetof(LiveDirectory, version) == 16 && offsetof(LiveDirectory, entries) == 24);
+static_assert(offsetof(LiveDirectory, tables) == 792);
 
 // The two halves of the mark of a directory at `address`. Random numbers.
 [[nodiscard]] constexpr std::uint64_t live_mark(unsigned half, std::uint64_t address) noexcept {

@@ -16,8 +16,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/alloc/live_figures.hpp"
 #include "freehold/alloc/run_cache.hpp"
 #include "freehold/alloc/size_classes.hpp"
+#include "freehold/base/member_offset.hpp"
 #include "freehold/pool/word_pool.hpp"
 #include "freehold/sync/atomics.hpp"
 
@@ -65,6 +67,7 @@ struct ThreadCache {
   // Set while the owner is inside the engine (sync/fork_gate.hpp); written by the owner, read by threads that fork.
   typename A::template atomic<std::uint32_t> inside{0};
   typename A::template atomic<std::int32_t> thread{0};  // the system's id of the owner; 0: unknown
+  Counter remote_frees{0};                              // slots given back to spans that another thread used last
   ThreadCache* next_ended = nullptr;                    // of those whose threads ended while another forked
   ThreadCache* next = nullptr;
   ThreadCache* previous = nullptr;
@@ -88,6 +91,28 @@ struct ThreadCache {
     return bins[c].array == nullptr ? 0 : static_cast<std::size_t>(top[c] - (bins[c].array + 1));
   }
 };
+
+// Where readers outside the process find all this; but for the addresses.
+template <class Cache>
+[[nodiscard]] LiveThreads live_layout_of() noexcept {
+  using Bin = typename Cache::Bin;
+  const auto at = [](auto member) { return static_cast<std::uint32_t>(base::member_offset<Cache>(member)); };
+  const auto in_bin = [](auto member) { return static_cast<std::uint32_t>(base::member_offset<Bin>(member)); };
+  LiveThreads layout{};
+  layout.record_bytes = sizeof(Cache);
+  layout.next = at(&Cache::next);
+  layout.thread = at(&Cache::thread);
+  layout.granted_bytes = at(&Cache::granted);
+  layout.remote_frees = at(&Cache::remote_frees);
+  layout.tops = at(&Cache::top);
+  layout.bins = at(&Cache::bins);
+  layout.bin_stride = sizeof(Bin);
+  layout.bin_array = in_bin(&Bin::array);
+  layout.bin_refills = in_bin(&Bin::refills);
+  layout.bin_drains = in_bin(&Bin::drains);
+  layout.bin_capacity = in_bin(&Bin::capacity);
+  return layout;
+}
 
 // An array for `capacity` entries and the sentinel, in bytes.
 [[nodiscard]] constexpr std::size_t bin_array_bytes(std::size_t capacity) noexcept { return (capacity + 1) * sizeof(void*); }

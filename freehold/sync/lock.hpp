@@ -29,6 +29,8 @@ class CountWaits {
   // relaxed: a statistic, it publishes nothing.
   void waited() noexcept { waits_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t count() const noexcept { return waits_.load(std::memory_order_relaxed); }
+  // For readers outside the process.
+  [[nodiscard]] const auto& counter() const noexcept { return waits_; }
 
  private:
   typename A::template atomic<std::uint32_t> waits_{0};

@@ -169,7 +169,7 @@ TEST_F(Directory, DamagedOne_None) {
       {"very many", [] { g_directory.count = 0xffffffffU; }},
       {"another's mark", [] { mark(address_of(&g_directory) + 64); }},
       {"half a mark", [] { g_directory.mark[1].store(0, std::memory_order_relaxed); }},
-      {"width", [] { g_directory.entries[0].bytes = 4; }},
+      {"width", [] { g_directory.entries[0].bytes = 3; }},
       {"no integer", [] { g_directory.entries[0].count = 0; }},
       {"no stride", [] { g_directory.entries[0].stride = 0; }},
       {"endless", [] { g_directory.entries[0].count = 0xffffffffU, g_directory.entries[0].stride = 0xfffffff8U; }},
@@ -188,6 +188,12 @@ TEST_F(Directory, DamagedOne_None) {
     mark(address_of(&g_directory));
     ASSERT_TRUE(figures_of(::getpid()).has_value()) << what;
   }
+}
+
+TEST_F(Directory, CountersOfFourBytes_AreAddedUp) {
+  static constinit std::uint32_t counters[3] = {5, 1000, 7};
+  g_directory.entries[2] = {LiveFigure::kLockWaits, 4, 2, 8, address_of(counters)};
+  EXPECT_EQ((*figures_of(::getpid()))[LiveFigure::kLockWaits], 12U);
 }
 
 TEST_F(Directory, BeyondTheBound_None) { EXPECT_FALSE(figures_of(::getpid(), 0).has_value()); }

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "freehold/alloc/live_figures.hpp"
+#include "freehold/doctor/run/live_memory.hpp"
 
 namespace freehold::doctor {
 
@@ -30,6 +31,9 @@ class LiveFigures {
 };
 
 inline constexpr std::size_t kMostScannedBytes = std::size_t{64} << 20;
+
+// Of the engine whose directory is marked there. None: it is of another version, damaged, or the process has ended.
+[[nodiscard]] std::optional<LiveFigures> read_live_figures(LiveMemory& memory, std::uint64_t directory);
 
 // `maps`: the process's, just read. None: no Freehold of this version was found in so many bytes of data, or the process may
 // not be looked at, or it has ended.

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "freehold/doctor/run/live_memory.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "freehold/alloc/live_figures.hpp"
+#include "freehold/doctor/analysis/memory_map.hpp"
+#include "freehold/os/process_memory.hpp"
+#include "freehold/sync/live_list.hpp"
+
+namespace freehold::doctor {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
+static_assert(alloc::kLiveAlignment == sync::kLiveListAlignment);
+
+std::optional<LiveMemory::Kind> kind_of(const std::byte* from, std::uint64_t address) {
+  std::uint64_t mark[2];
+  std::memcpy(mark, from, sizeof mark);
+  if (mark[0] == alloc::live_mark(0, address) && mark[1] == alloc::live_mark(1, address)) return LiveMemory::Kind::kEngine;
+  if (mark[0] == sync::live_list_mark(0, address) && mark[1] == sync::live_list_mark(1, address))
+    return LiveMemory::Kind::kList;
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool LiveMemory::read(std::uint64_t address, void* to, std::size_t bytes) {
+  errno = 0;
+  if (os::read_process_memory(pid_, address, to, bytes)) return true;
+  error_ = errno != 0 ? errno : EFAULT;  // a part of it was read
+  return false;
+}
+
+bool LiveMemory::read_each(const std::vector<std::uint64_t>& addresses, std::size_t words, std::vector<std::uint64_t>& to) {
+  to.resize(addresses.size() * words);
+  errno = 0;
+  if (os::read_process_memory(pid_, addresses.data(), addresses.size(), to.data(), words * sizeof(std::uint64_t)))
+    return true;
+  error_ = errno != 0 ? errno : EFAULT;
+  return false;
+}
+
+std::string LiveMemory::text(std::uint64_t address, std::size_t most) {
+  constexpr std::size_t kPage = 4096;  // what lies behind its end may not be there
+  std::string text;
+  while (address != 0 && text.size() < most) {
+    std::string part(std::min(most - text.size(), kPage - static_cast<std::size_t>(address % kPage)), '\0');
+    if (!read(address, part.data(), part.size())) return {};
+    const std::size_t end = part.find('\0');
+    text += part.substr(0, end);
+    if (end != std::string::npos) break;
+    address += part.size();
+  }
+  return text;
+}
+
+std::vector<LiveMemory::Mark> LiveMemory::marks(const std::string& maps) {
+  std::error_code no_link;
+  const std::string program = fs::read_symlink(fs::path("/proc") / std::to_string(pid_) / "exe", no_link);
+  // The likely ones first: others may have more data than is looked through.
+  const auto rank = [&program](const DataMapping& mapping) {
+    if (fs::path(mapping.file).filename().string().starts_with("libfreehold")) return 0;
+    return mapping.file == program ? 1 : 2;
+  };
+  std::vector<DataMapping> mappings = data_mappings(maps);
+  // Not files of data that are mapped: looking would read them.
+  const std::set<std::string> files = files_of(code_mappings(maps));
+  std::erase_if(mappings, [&files](const DataMapping& mapping) { return !files.contains(mapping.file); });
+  std::ranges::sort(mappings, {}, [&rank](const DataMapping& mapping) { return std::pair(rank(mapping), mapping.begin); });
+  std::vector<Mark> marks;
+  std::vector<std::byte> chunk;
+  for (const DataMapping& mapping : mappings) {
+    for (std::uint64_t at = mapping.begin; at < mapping.end && bytes_left_ > 0; at += chunk.size()) {
+      chunk.resize(std::min({kChunkBytes, static_cast<std::size_t>(mapping.end - at), bytes_left_}));
+      bytes_left_ -= chunk.size();
+      if (!read(at, chunk.data(), chunk.size())) break;
+      // Mappings begin at a page, so that a mark, aligned as it is, lies in one chunk.
+      for (std::size_t i = 0; i + 2 * sizeof(std::uint64_t) <= chunk.size(); i += alloc::kLiveAlignment)
+        if (const auto kind = kind_of(chunk.data() + i, at + i)) marks.push_back({*kind, at + i});
+    }
+  }
+  return marks;
+}
+
+}  // namespace freehold::doctor
