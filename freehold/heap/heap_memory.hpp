@@ -16,8 +16,10 @@
 #include <new>
 
 #include "freehold/base/bits.hpp"
+#include "freehold/base/member_offset.hpp"
 #include "freehold/base/poison.hpp"
 #include "freehold/heap/heap_options.hpp"
+#include "freehold/heap/live_heap.hpp"
 #include "freehold/heap/slab.hpp"
 #include "freehold/heap/slab_source.hpp"
 
@@ -64,6 +66,12 @@ class HeapMemory {
     stats.used_bytes += used_bytes_.load();
     stats.held_bytes += held_bytes_.load();
     stats.limit_bytes = limit_bytes_;
+  }
+  // The places of all that, from `heap` on.
+  void add_to(LiveHeapLayout& layout, const void* heap) const noexcept {
+    layout.used_bytes = base::distance(heap, &used_bytes_);
+    layout.held_bytes = base::distance(heap, &held_bytes_);
+    layout.limit_bytes = base::distance(heap, &limit_bytes_);
   }
 
   // ---- the source

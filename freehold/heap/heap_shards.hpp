@@ -188,6 +188,8 @@ class HeapShards {
   // Ends every block. Returns whether a thread waits for room.
   [[nodiscard]] bool release_all() noexcept;
   void add_live(HeapStats& stats) noexcept;
+  // The places of all figures, from `heap` on.
+  void add_to(LiveHeapLayout& layout, const void* heap) const noexcept;
   void check_invariants() noexcept;
 
   // ---- waiting for room

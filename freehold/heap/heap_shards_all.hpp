@@ -19,6 +19,7 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
+#include "freehold/base/member_offset.hpp"
 #include "freehold/heap/heap_shards.hpp"
 
 namespace freehold::heap {
@@ -156,6 +157,26 @@ void HeapShards<A, Geometry, Source, Orders>::add_live(HeapStats& stats) noexcep
   for_each_shard([&](Shard& shard) {
     for (unsigned c = 0; c < Classes::kCount; ++c) shard.bins[c].add_live(stats, Classes::slot_bytes(c));
   });
+}
+
+template <sync::Atomics A, class Geometry, SlabSource Source, class Orders>
+void HeapShards<A, Geometry, Source, Orders>::add_to(LiveHeapLayout& layout, const void* heap) const noexcept {
+  using CentralBin = typename Bins<A, Geometry>::Bin;
+  static_assert(Classes::kCount <= kMostLiveHeapClasses);
+  const auto at = []<class T>(auto member) { return static_cast<std::uint32_t>(base::member_offset<T>(member)); };
+  slabs_.add_to(layout, heap);
+  layout.conflicts = base::distance(heap, &conflicts_);
+  layout.core = base::distance(heap, &core_);
+  layout.central_bins = at.template operator()<Core>(&Core::central);
+  layout.shard_count = at.template operator()<Core>(&Core::shard_count);
+  layout.shards = at.template operator()<Core>(&Core::shards);
+  layout.shard_bins = at.template operator()<Shard>(&Shard::bins);
+  layout.central_stride = sizeof(CentralBin);
+  layout.central_live = at.template operator()<CentralBin>(&CentralBin::live);
+  layout.shard_stride = sizeof(Bin);
+  layout.shard_live = at.template operator()<Bin>(&Bin::live);
+  layout.classes = Classes::kCount;
+  for (unsigned c = 0; c < Classes::kCount; ++c) layout.slot_bytes[c] = static_cast<std::uint32_t>(Classes::slot_bytes(c));
 }
 
 template <sync::Atomics A, class Geometry, SlabSource Source, class Orders>

@@ -14,8 +14,10 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
+#include "freehold/base/member_offset.hpp"
 #include "freehold/heap/heap_memory.hpp"
 #include "freehold/heap/heap_options.hpp"
+#include "freehold/heap/live_heap.hpp"
 #include "freehold/heap/slab_list.hpp"
 
 namespace freehold::heap {
@@ -44,6 +46,7 @@ class LargeBlocks {
     header->slots_begin.store(static_cast<std::uint32_t>(before));
     blocks_.push(*header);
     count_.store(count_.load() + 1);
+    bytes_.store(bytes_.load() + bytes);
     memory.add_used(bytes + before);
     memory.poison().on_allocate(start + before, bytes);
     return start + before;
@@ -54,6 +57,7 @@ class LargeBlocks {
       return base::fatal(base::HeapError::kInteriorPointer, block);
     blocks_.remove(*header);
     count_.store(count_.load() - 1);
+    bytes_.store(bytes_.load() - header->large_bytes.load());
     memory.poison().on_free(block, header->large_bytes.load());
     drop(memory, header);
   }
@@ -66,6 +70,7 @@ class LargeBlocks {
     }
     blocks_.clear();
     count_.store(0);
+    bytes_.store(0);
   }
 
   // The block behind the header.
@@ -85,6 +90,10 @@ class LargeBlocks {
     for (const SlabType* header = blocks_.first(); header != nullptr; header = blocks_.after(*header))
       stats.live_bytes += header->large_bytes.load();
   }
+  void add_to(LiveHeapLayout& layout, const void* heap) const noexcept {
+    layout.large_blocks = base::distance(heap, &count_);
+    layout.large_bytes = base::distance(heap, &bytes_);
+  }
 
  private:
   static constexpr std::size_t kMaxAlignment = std::size_t{1} << 31;
@@ -101,6 +110,7 @@ class LargeBlocks {
 
   SlabList<SlabType, &SlabType::next, &SlabType::previous> blocks_;
   var<std::size_t> count_{0};
+  var<std::size_t> bytes_{0};  // of them, as they were asked for
 };
 
 }  // namespace freehold::heap

@@ -25,10 +25,12 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
+#include "freehold/base/member_offset.hpp"
 #include "freehold/check/block.hpp"
 #include "freehold/heap/concept.hpp"
 #include "freehold/heap/heap_options.hpp"
 #include "freehold/heap/heap_shards.hpp"
+#include "freehold/heap/live_heap.hpp"
 #include "freehold/heap/owner_locked_heap.hpp"
 #include "freehold/heap/registry.hpp"
 #include "freehold/heap/slabs.hpp"
@@ -170,6 +172,13 @@ class BasicPrivateHeap {
   [[nodiscard]] std::uint64_t conflicts() const noexcept { return shards_.conflicts(); }
   /// The name that the options gave. Threads: any.
   [[nodiscard]] const char* name() const noexcept { return options_.name; }
+
+  /// Writes the places of the figures of every heap of this type, for readers outside the process. The registry calls it.
+  /// @param layout  where to
+  void add_to(LiveHeapLayout& layout) const noexcept {
+    layout.name = base::distance(this, &options_.name);
+    shards_.add_to(layout, this);
+  }
 
   /// Locks the whole heap, so that a child of fork finds it consistent. The heap's registry calls it.
   void before_fork() noexcept { locked_for_fork_.store(shards_.lock_all()); }

@@ -4,47 +4,71 @@
 #include <pthread.h>
 
 #include "freehold/alloc/engine.hpp"
+#include "freehold/base/member_offset.hpp"
 #include "freehold/heap/block_owners.hpp"
+#include "freehold/sync/live_list.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::heap {
 
 struct Registry {
+  sync::LiveListDirectory directory;
+  LiveHeapLayout layout;
+  sync::ChangeCount<sync::NativeAtomics> changes;
   sync::Mutex<sync::NativeAtomics> lock;
   RegisteredHeap* heaps = nullptr;
   bool knows_of_fork = false;
 
   void before_fork() noexcept {
     lock.lock();
-    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_.before_fork(place->heap_);
+    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_->before_fork(place->heap_);
     OwnedBlocks::before_fork();
   }
   void after_fork() noexcept {
     OwnedBlocks::after_fork();
-    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_.after_fork(place->heap_);
+    for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_) place->calls_->after_fork(place->heap_);
     lock.unlock();
   }
   void add(RegisteredHeap& place) noexcept {
     const sync::Guard guard(lock);
+    if (layout.calls == 0) describe(place);
+    const sync::Change change(changes);
     place.next_ = heaps;
     if (heaps != nullptr) heaps->previous_ = &place;
     heaps = &place;
   }
   void remove(RegisteredHeap& place) noexcept {
     const sync::Guard guard(lock);
+    const sync::Change change(changes);
     (place.previous_ != nullptr ? place.previous_->next_ : heaps) = place.next_;
     if (place.next_ != nullptr) place.next_->previous_ = place.previous_;
   }
   void report(void (*to)(void*, const HeapStats&), void* context) {
     const sync::Guard guard(lock);
     for (RegisteredHeap* place = heaps; place != nullptr; place = place->next_)
-      to(context, place->calls_.stats(place->heap_));
+      to(context, place->calls_->stats(place->heap_));
   }
   void learn_of_fork() noexcept;
+  // With the first heap: heaps of its type can be read from outside.
+  void describe(const RegisteredHeap& place) noexcept {
+    static_assert(sizeof(LiveHeap) == 2 * sizeof(void*));
+    const auto address = [](const void* of) { return reinterpret_cast<std::uintptr_t>(of); };
+    place.calls_->add_to(place.heap_, layout);
+    layout.calls = address(place.calls_);
+    directory.kind = sync::LiveList::kHeaps;
+    directory.first = address(&heaps);
+    directory.changes = address(&changes.number());
+    directory.layout = address(&layout);
+    directory.layout_bytes = sizeof layout;
+    directory.next = base::distance(&place, &place.next_);
+    directory.data = base::distance(&place, &place.heap_);
+    directory.data_bytes = sizeof(LiveHeap);
+    sync::publish(directory);
+  }
 };
 
 namespace {
-constinit Registry g_registry;
+constinit Registry g_registry{};
 }  // namespace
 
 // Handlers that are registered later run earlier before a fork: the engine's locks come after ours, so its handlers must be
@@ -59,7 +83,8 @@ void Registry::learn_of_fork() noexcept {
   pthread_atfork([] { g_registry.before_fork(); }, [] { g_registry.after_fork(); }, [] { g_registry.after_fork(); });
 }
 
-RegisteredHeap::RegisteredHeap(void* heap, const Calls& calls) noexcept : registry_(g_registry), heap_(heap), calls_(calls) {
+RegisteredHeap::RegisteredHeap(void* heap, const Calls& calls) noexcept
+    : registry_(g_registry), heap_(heap), calls_(&calls) {
   registry_.learn_of_fork();
   registry_.add(*this);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A list of the private heaps for any thread, of one shared object: for fork, so that no child finds a heap half changed,
-// and for reports. A heap stays in the registry of the shared object that made it, even if another one ends it.
+// and for reports, those of readers outside the process included (`freehold stats PID`). A heap stays in the registry of the
+// shared object that made it, even if another one ends it.
 //
 //   Invariant: while a thread is in fork(), it holds the registry's lock, then every heap's locks.
 //
@@ -9,6 +10,7 @@
 #include <cstddef>
 
 #include "freehold/heap/heap_options.hpp"
+#include "freehold/heap/live_heap.hpp"
 
 namespace freehold::heap {
 
@@ -21,6 +23,7 @@ class RegisteredHeap {
     void (*before_fork)(void* heap) noexcept;
     void (*after_fork)(void* heap) noexcept;
     HeapStats (*stats)(void* heap) noexcept;
+    void (*add_to)(const void* heap, LiveHeapLayout& layout) noexcept;
   };
 
   RegisteredHeap(void* heap, const Calls& calls) noexcept;
@@ -29,8 +32,9 @@ class RegisteredHeap {
  private:
   friend struct Registry;
   Registry& registry_;
+  // Both as LiveHeap has them.
   void* heap_;
-  const Calls& calls_;
+  const Calls* calls_;
   RegisteredHeap* next_ = nullptr;
   RegisteredHeap* previous_ = nullptr;
 };
@@ -48,6 +52,7 @@ class Registered {
       [](void* heap) noexcept { static_cast<Heap*>(heap)->before_fork(); },
       [](void* heap) noexcept { static_cast<Heap*>(heap)->after_fork(); },
       [](void* heap) noexcept { return static_cast<Heap*>(heap)->stats(); },
+      [](const void* heap, LiveHeapLayout& layout) noexcept { static_cast<const Heap*>(heap)->add_to(layout); },
   };
   RegisteredHeap place_;
 };

@@ -283,6 +283,12 @@ class Slabs {
     larges_.add_to(stats);
     checked_.add_to(stats);
   }
+  // The places of all that but for checked mode's, from `heap` on.
+  void add_to(LiveHeapLayout& layout, const void* heap) const noexcept {
+    memory_.add_to(layout, heap);
+    layout.slabs = base::distance(heap, &slabs_count_);
+    larges_.add_to(layout, heap);
+  }
   // Slots of the runs that belong to class c. Cost: a pass over all slabs; for tests.
   [[nodiscard]] std::size_t slots_of(unsigned c) noexcept {
     std::size_t slots = 0;

@@ -149,6 +149,9 @@ class BestPool {
       if (cache->array != nullptr) n += Arrays::entries(*cache->array);
     return n;
   }
+  /// Writes the places of the pool's figures, for readers outside the process. ObjectPool calls it.
+  /// @param pool  where to
+  void add_to(LivePool& pool) const noexcept { words_.add_to(pool); }
   /// What the Contention policy counted.
   [[nodiscard]] sync::Contention contention() const noexcept {
     sync::Contention all = contention_.total();

@@ -26,6 +26,7 @@
 #include "freehold/base/check.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
+#include "freehold/pool/named_pools.hpp"
 #include "freehold/pool/slot_groups.hpp"
 #include "freehold/pool/slot_layout.hpp"
 #include "freehold/pool/summary_tree.hpp"
@@ -163,6 +164,13 @@ class BestPoolWords {
   // Slots that were opened: at least as many as were out at once. relaxed: a statistic.
   [[nodiscard]] std::size_t opened_slots() const noexcept {
     return layout_.slots_before(opened_.load(std::memory_order_relaxed));
+  }
+  // What readers outside the process need to count them and the free ones.
+  void add_to(LivePool& pool) const noexcept {
+    pool.words = reinterpret_cast<std::uintptr_t>(spans_.bits.data());
+    pool.opened_words = reinterpret_cast<std::uintptr_t>(&opened_);
+    pool.words_a_span = layout_.shape().words();
+    pool.slots_a_span = layout_.shape().slots;
   }
   // Calls f(slot) for each of them. Pre: no slot is opened meanwhile.
   template <class F>

@@ -23,6 +23,7 @@
 #include "freehold/base/undo.hpp"
 #include "freehold/pool/best_pool.hpp"
 #include "freehold/pool/concept.hpp"
+#include "freehold/pool/named_pools.hpp"
 
 namespace freehold::pool {
 
@@ -30,6 +31,12 @@ namespace freehold::pool {
 enum class WhenFull : std::uint8_t {
   kNull,   ///< returns a null handle
   kThrow,  ///< throws std::bad_alloc
+};
+
+/// What an ObjectPool is made with beside its capacity.
+struct ObjectPoolOptions {
+  const char* name = "";                 ///< `freehold stats` lists pools that have one; must live as long as the pool
+  WhenFull when_full = WhenFull::kNull;  ///< what make() does when there is no slot
 };
 
 // How many objects of a pool live, if that is to be known.
@@ -86,7 +93,15 @@ class ObjectPool {
   /// Errors: std::bad_alloc. Cost: address space for all; physical memory as objects are made, by pages, and beyond the
   /// first 2 MiB by huge pages where the system has them.
   explicit ObjectPool(std::size_t capacity, WhenFull when_full = WhenFull::kNull)
-      : pool_(shape(capacity)), only_slot_(capacity == 0 ? pool_.acquire() : nullptr), when_full_(when_full) {}
+      : ObjectPool(capacity, ObjectPoolOptions{.name = "", .when_full = when_full}) {}
+  /// The same with a name.
+  /// @param capacity  the most objects
+  /// @param options   name, and what happens when it is full
+  ObjectPool(std::size_t capacity, const ObjectPoolOptions& options)
+      : pool_(shape(capacity)),
+        only_slot_(capacity == 0 ? pool_.acquire() : nullptr),
+        when_full_(options.when_full),
+        registration_(options.name, live(capacity)) {}
 
   /// A pool that takes memory as it needs it. Only for pools below that can grow, such as BestPool.
   /// @param limit      the most objects; full means that the limit is reached or memory is out
@@ -95,7 +110,15 @@ class ObjectPool {
   [[nodiscard]] static ObjectPool growing(std::size_t limit, WhenFull when_full = WhenFull::kNull)
     requires std::constructible_from<P, const PoolShape&, Growth>
   {
-    return ObjectPool(limit, Growth::kGrowing, when_full);
+    return growing(limit, ObjectPoolOptions{.name = "", .when_full = when_full});
+  }
+  /// The same with a name.
+  /// @param limit    the most objects
+  /// @param options  name, and what happens when it is full
+  [[nodiscard]] static ObjectPool growing(std::size_t limit, const ObjectPoolOptions& options)
+    requires std::constructible_from<P, const PoolShape&, Growth>
+  {
+    return ObjectPool(limit, Growth::kGrowing, options);
   }
 
   /// Pre: no object lives, and no thread uses the pool.
@@ -188,8 +211,21 @@ class ObjectPool {
         &pool_);
   }
 
-  ObjectPool(std::size_t limit, Growth growth, WhenFull when_full)
-      : pool_(shape(limit), growth), only_slot_(limit == 0 ? pool_.acquire() : nullptr), when_full_(when_full) {}
+  ObjectPool(std::size_t limit, Growth growth, const ObjectPoolOptions& options)
+      : pool_(shape(limit), growth),
+        only_slot_(limit == 0 ? pool_.acquire() : nullptr),
+        when_full_(options.when_full),
+        registration_(options.name, live(limit)) {}
+
+  // What readers outside the process may know.
+  [[nodiscard]] LivePool live(std::size_t objects) const noexcept {
+    LivePool live{};
+    live.capacity = objects;
+    live.slot_bytes = sizeof(T);
+    if constexpr (requires { pool_.add_to(live); })
+      if (only_slot_ == nullptr) pool_.add_to(live);
+    return live;
+  }
 
   [[nodiscard]] Element* counted(Element* object) noexcept {
     live_.on_construct();
@@ -208,6 +244,7 @@ class ObjectPool {
   void* only_slot_;  // of a pool of none: never handed out
   [[no_unique_address]] LiveCount<base::kChecked> live_;
   WhenFull when_full_;
+  PoolRegistration registration_;
 };
 
 /// A handle of any pool's object, as a handle of a base class of it: three pointers.
@@ -232,13 +269,25 @@ class MovablePool {
   /// @param when_full  what make() does then
   explicit MovablePool(std::size_t capacity, WhenFull when_full = WhenFull::kNull)
       : pool_(std::make_unique<Pool>(capacity, when_full)) {}
+  /// The same with a name.
+  /// @param capacity  the most objects
+  /// @param options   name, and what happens when it is full
+  MovablePool(std::size_t capacity, const ObjectPoolOptions& options) : pool_(std::make_unique<Pool>(capacity, options)) {}
   /// As ObjectPool::growing().
   /// @param limit      the most objects
   /// @param when_full  what make() does then
   [[nodiscard]] static MovablePool growing(std::size_t limit, WhenFull when_full = WhenFull::kNull)
     requires std::constructible_from<P, const PoolShape&, Growth>
   {
-    return MovablePool(std::unique_ptr<Pool>(new Pool(Pool::growing(limit, when_full))));
+    return growing(limit, ObjectPoolOptions{.name = "", .when_full = when_full});
+  }
+  /// The same with a name.
+  /// @param limit    the most objects
+  /// @param options  name, and what happens when it is full
+  [[nodiscard]] static MovablePool growing(std::size_t limit, const ObjectPoolOptions& options)
+    requires std::constructible_from<P, const PoolShape&, Growth>
+  {
+    return MovablePool(std::unique_ptr<Pool>(new Pool(Pool::growing(limit, options))));
   }
 
   /// As ObjectPool::make().
@@ -263,5 +312,6 @@ class MovablePool {
 namespace freehold {
 using pool::MovablePool;
 using pool::ObjectPool;
+using pool::ObjectPoolOptions;
 using pool::PoolPtr;
 }  // namespace freehold

@@ -29,7 +29,7 @@ namespace freehold::pool {
 
 /// What a TrackedPool is made with.
 struct TrackedPoolOptions {
-  const char* name = "";                 ///< for reports; must live as long as the pool
+  const char* name = "";                 ///< for reports, `freehold stats` too; must live as long as the pool
   WhenFull when_full = WhenFull::kNull;  ///< what make() does when there is no slot
 };
 
@@ -81,7 +81,8 @@ class TrackedPool {
   /// @param capacity  the most objects
   /// @param options   name, and what happens when it is full
   /// Errors: std::bad_alloc.
-  explicit TrackedPool(std::size_t capacity, const TrackedPoolOptions& options = {}) : nodes_(capacity), options_(options) {}
+  explicit TrackedPool(std::size_t capacity, const TrackedPoolOptions& options = {})
+      : nodes_(capacity, {.name = options.name}), options_(options) {}
   TrackedPool(const TrackedPool&) = delete;
   TrackedPool& operator=(const TrackedPool&) = delete;
   /// Ends the objects that are left, too.
