@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "freehold/doctor/analysis/memory_map.hpp"
+#include "freehold/doctor/run/live_stats.hpp"
 #include "freehold/doctor/run/watch.hpp"
 
 namespace freehold::doctor {
@@ -188,6 +189,15 @@ TEST_F(Directory, DamagedOne_None) {
     mark(address_of(&g_directory));
     ASSERT_TRUE(figures_of(::getpid()).has_value()) << what;
   }
+}
+
+TEST_F(Directory, AnotherVersion_IsNamed) {
+  g_directory.version = alloc::kLiveVersion + 5;
+  const LiveAnswer answer = read_live_stats(::getpid());
+  EXPECT_EQ(answer.refusal, LiveRefusal::kOtherVersion);
+  EXPECT_EQ(answer.version, alloc::kLiveVersion + 5);
+  mark(0);
+  EXPECT_EQ(read_live_stats(::getpid()).refusal, LiveRefusal::kNoFreehold);
 }
 
 TEST_F(Directory, CountersOfFourBytes_AreAddedUp) {

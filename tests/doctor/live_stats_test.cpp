@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+// The statistics that are read from outside, of this program itself: it has an engine, heaps and pools, which tell the same
+// by their own means; and directories that are damaged.
+#include "freehold/doctor/run/live_stats.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "freehold/alloc/engine.hpp"
+#include "freehold/heap.hpp"
+#include "freehold/pool.hpp"
+#include "freehold/sync/live_list.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+LiveStats own_stats() {
+  LiveAnswer answer = read_live_stats(::getpid());
+  EXPECT_EQ(answer.refusal, LiveRefusal::kNone);
+  return std::move(answer.stats);
+}
+
+template <class T>
+const T* named(const std::vector<T>& list, const std::string& name) {
+  const auto found = std::ranges::find(list, name, &T::name);
+  return found == list.end() ? nullptr : &*found;
+}
+
+void expect_same(const LiveHeapFigures& read, const heap::HeapStats& told) {
+  EXPECT_EQ(read.live_objects, told.live_objects);
+  EXPECT_EQ(read.live_bytes, told.live_bytes);
+  EXPECT_EQ(read.used_bytes, told.used_bytes);
+  EXPECT_EQ(read.held_bytes, told.held_bytes);
+  EXPECT_EQ(read.slabs, told.slabs);
+  EXPECT_EQ(read.large_blocks, told.large_blocks);
+  EXPECT_EQ(read.conflicts, told.conflicts);
+}
+
+TEST(LiveStats, HeapInRandomUse_TheHeapsOwnStatistics) {
+  PrivateHeap heap({.name = "random", .limit_bytes = std::size_t{256} << 20});
+  std::mt19937 random(17);
+  std::vector<std::pair<void*, std::size_t>> blocks;
+  const auto use = [&](int steps) {
+    for (int i = 0; i < steps; ++i) {
+      if (blocks.empty() || random() % 5 < 3) {
+        const std::size_t bytes = random() % 50 == 0 ? 20'000 + random() % 200'000 : 1 + random() % 3'000;
+        blocks.emplace_back(heap.allocate(bytes), bytes);
+      } else {
+        std::swap(blocks[random() % blocks.size()], blocks.back());
+        heap.deallocate(blocks.back().first, blocks.back().second);
+        blocks.pop_back();
+      }
+    }
+  };
+  for (int round = 0; round < 20; ++round) {
+    std::thread(use, 100).join();  // threads use different shards
+    use(100);
+    const LiveStats stats = own_stats();
+    const LiveHeapFigures* const read = named(stats.heaps, "random");
+    ASSERT_NE(read, nullptr);
+    expect_same(*read, heap.stats());
+    EXPECT_EQ(read->limit_bytes, std::uint64_t{256} << 20);
+  }
+  heap.release_all();
+  const LiveStats stats = own_stats();
+  ASSERT_NE(named(stats.heaps, "random"), nullptr);
+  expect_same(*named(stats.heaps, "random"), heap.stats());
+  EXPECT_EQ(named(stats.heaps, "random")->live_bytes, 0u);
+}
+
+TEST(LiveStats, HeapsComeAndGo_ThoseThatLiveAreListedOldestFirst) {
+  PrivateHeap first({.name = "first"});
+  {
+    PrivateHeap between({.name = "between"});
+    PrivateHeap last({.name = "last"});
+    const LiveStats stats = own_stats();
+    ASSERT_EQ(stats.heaps.size(), 3u);
+    EXPECT_EQ(stats.heaps[0].name, "first");
+    EXPECT_EQ(stats.heaps[2].name, "last");
+    EXPECT_FALSE(stats.heaps[1].limit_bytes.has_value());
+  }
+  EXPECT_EQ(own_stats().heaps.size(), 1u);
+}
+
+struct Big {
+  char room[1000];
+};
+
+TEST(LiveStats, PoolsComeAndGo_ThoseWithANameAreListed) {
+  ObjectPool<Big> pool(5'000, {.name = "pool"});
+  ObjectPool<Big> nameless(10);
+  MovablePool<int> movable(7, {.name = "movable"});
+  TrackedPool<int> tracked(9, {.name = "tracked"});
+  ObjectPool<int, pool::NativePool<pool::TaggedStack>> other(11, {.name = "another strategy"});
+  {
+    auto growing = ObjectPool<Big>::growing(1'000'000, {.name = "growing", .when_full = pool::WhenFull::kThrow});
+    std::vector<ObjectPool<Big>::Handle> objects;
+    for (int i = 0; i < 1'000; ++i) objects.push_back(growing.make());
+    const LiveStats stats = own_stats();
+    ASSERT_EQ(stats.pools.size(), 5u);
+    const LivePoolFigures& read = *named(stats.pools, "growing");
+    EXPECT_EQ(read.capacity, 1'000'000u);
+    EXPECT_EQ(read.slot_bytes, 1'000u);
+    EXPECT_EQ(read.opened_slots, growing.high_water());
+    EXPECT_GE(read.taken_slots, 1'000u);
+    EXPECT_LE(read.taken_slots, 1'128u);
+    const LivePoolFigures& unused = *named(stats.pools, "pool");
+    EXPECT_EQ(unused.opened_slots, 0u);
+    EXPECT_EQ(unused.taken_slots, 0u);
+    EXPECT_EQ(named(stats.pools, "another strategy")->capacity, 11u);
+    EXPECT_FALSE(named(stats.pools, "another strategy")->taken_slots.has_value());
+  }
+  const LiveStats stats = own_stats();
+  EXPECT_EQ(stats.pools.size(), 4u);
+  EXPECT_EQ(named(stats.pools, "growing"), nullptr);
+  EXPECT_EQ(named(stats.pools, "movable")->capacity, 7u);
+}
+
+// ---- the engine -------------------------------------------------------------------------------------------------------
+
+std::uint64_t sum_of(const std::vector<LiveClass>& classes, std::uint64_t LiveClass::* number) {
+  std::uint64_t sum = 0;
+  for (const LiveClass& c : classes) sum += c.*number;
+  return sum;
+}
+
+TEST(LiveStats, EngineAtRest_ItsOwnStatistics) {
+  std::vector<void*> blocks;
+  for (std::size_t bytes = 1; bytes < 30'000; bytes += bytes / 7 + 1)
+    for (int i = 0; i < 100; ++i) blocks.push_back(alloc::allocate(bytes));
+  for (std::size_t i = 0; i < blocks.size(); i += 3) alloc::deallocate(std::exchange(blocks[i], nullptr));
+  alloc::Stats told;
+  alloc::stats(told);
+  const LiveStats read = own_stats();
+  ASSERT_EQ(read.classes.size(), told.class_count);
+  for (std::size_t c = 0; c < read.classes.size(); ++c) {
+    EXPECT_EQ(read.classes[c].slot_bytes, told.classes[c].slot_bytes);
+    EXPECT_EQ(read.classes[c].spans, told.classes[c].spans) << c;
+    EXPECT_EQ(read.classes[c].slots, told.classes[c].slots) << c;
+    EXPECT_EQ(read.classes[c].free_slots, told.classes[c].free_slots) << c;
+    EXPECT_EQ(read.classes[c].refills, told.classes[c].refills) << c;
+    EXPECT_EQ(read.classes[c].drains, told.classes[c].drains) << c;
+  }
+  EXPECT_EQ(read.refills, sum_of(read.classes, &LiveClass::refills));
+  EXPECT_EQ(read.figures[LiveFigure::kThreads], told.threads);
+  EXPECT_EQ(read.figures[LiveFigure::kThreadsPeak], told.threads_peak);
+  EXPECT_EQ(read.figures[LiveFigure::kLockWaits], told.lock_waits);
+  EXPECT_FALSE(read.lists_changed);
+  for (void* const block : blocks) alloc::deallocate(block);
+}
+
+TEST(LiveStats, UsedAndCachedSlots_AreExactAtRest) {
+  constexpr std::size_t kBytes = 20'480;  // a size of which nobody else here has blocks
+  std::vector<void*> blocks(100);
+  for (void*& block : blocks) block = alloc::allocate(kBytes);
+  const auto of = [&](const LiveStats& stats) { return *std::ranges::find(stats.classes, kBytes, &LiveClass::slot_bytes); };
+  const LiveClass before = of(own_stats());
+  for (int i = 0; i < 3; ++i) {
+    alloc::deallocate(blocks.back());
+    blocks.pop_back();
+  }
+  const LiveClass after = of(own_stats());
+  EXPECT_EQ(before.used_slots() - 3, after.used_slots());
+  EXPECT_EQ(before.used_slots(), 100u);
+  for (void* const block : blocks) alloc::deallocate(block);
+}
+
+TEST(LiveStats, ThreadThatEnded_ItsCountsStay) {
+  const LiveStats before = own_stats();
+  std::thread([] {
+    std::vector<void*> blocks(10'000);
+    for (void*& block : blocks) block = alloc::allocate(64);
+    const LiveStats during = own_stats();
+    EXPECT_TRUE(std::ranges::any_of(during.threads, [](const LiveThread& one) { return one.thread == ::gettid(); }));
+    for (void* const block : blocks) alloc::deallocate(block);
+  }).join();
+  const LiveStats after = own_stats();
+  EXPECT_GE(after.refills, before.refills + 10'000 / 64);
+  EXPECT_GE(after.drains, before.drains + 100);
+  EXPECT_EQ(after.threads.size(), before.threads.size());
+}
+
+TEST(LiveStats, BlocksOfAThreadThatEnded_FreedElsewhere_AreRemote) {
+  std::vector<void*> blocks(20'000);
+  std::thread([&blocks] {
+    for (void*& block : blocks) block = alloc::allocate(96);
+  }).join();
+  const std::uint64_t before = own_stats().remote_frees;
+  for (void* const block : blocks) alloc::deallocate(block);
+  const std::uint64_t remote = own_stats().remote_frees - before;
+  EXPECT_GE(remote, 19'500u);
+  EXPECT_LE(remote, 20'000u);
+  std::thread([] {  // what a thread frees of its own is not
+    std::vector<void*> own(20'000);
+    for (void*& block : own) block = alloc::allocate(112);
+    for (void* const block : own) alloc::deallocate(block);
+  })
+      .join();
+  EXPECT_LE(own_stats().remote_frees - before - remote, 200u);
+}
+
+// ---- who cannot be read -----------------------------------------------------------------------------------------------
+
+TEST(LiveStats, ProcessThatCannotBeRead_WhyIsSaid) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+  EXPECT_EQ(read_live_stats(child).refusal, LiveRefusal::kEnded);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(read_live_stats(child).refusal, LiveRefusal::kNoProcess);
+  EXPECT_EQ(read_live_stats(4'194'303).refusal, LiveRefusal::kNoProcess);
+}
+
+// ---- lists that are damaged -------------------------------------------------------------------------------------------
+
+struct Record {
+  Record* next;
+  pool::LivePool pool;
+};
+constinit sync::LiveListDirectory g_list{};
+constinit Record g_records[2]{};
+constinit Record* g_first = nullptr;
+constinit std::uint64_t g_changes = 0;
+constinit std::uint64_t g_words[2] = {0xff, 0};
+constinit std::uint32_t g_opened = 2;
+
+std::uint64_t address_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+// A list of two pools, in this program's data.
+class DamagedList : public ::testing::Test {
+ protected:
+  DamagedList() { restore(); }
+  ~DamagedList() override { g_list.mark[0].store(0); }
+  static void restore() {
+    g_list.kind = sync::LiveList::kPools;
+    g_list.first = address_of(&g_first);
+    g_list.changes = address_of(&g_changes);
+    g_list.next = offsetof(Record, next);
+    g_list.data = offsetof(Record, pool);
+    g_list.data_bytes = sizeof(pool::LivePool);
+    g_first = &g_records[0];
+    g_changes = 0;
+    g_opened = 2;
+    for (Record& record : g_records)
+      record = {nullptr, {address_of("damaged"), 100, 8, address_of(g_words), address_of(&g_opened), 2, 128}};
+    g_records[0].next = &g_records[1];
+    sync::publish(g_list);
+  }
+};
+
+TEST_F(DamagedList, WholeOne_IsRead) {
+  const LiveStats stats = own_stats();
+  ASSERT_EQ(stats.pools.size(), 2u);
+  EXPECT_EQ(stats.pools[0].opened_slots, 100u) << "two words of 64 bits, but no more than the capacity";
+  EXPECT_EQ(stats.pools[0].taken_slots, 92u);
+  EXPECT_FALSE(stats.lists_changed);
+}
+
+TEST_F(DamagedList, ChangeUnderWay_IsSaid) {
+  g_changes = 7;
+  EXPECT_TRUE(own_stats().lists_changed);
+}
+
+TEST_F(DamagedList, Damaged_EndsAndHarmsNobody) {
+  const std::vector<std::pair<const char*, std::function<void()>>> table{
+      {"endless", [] { g_records[1].next = &g_records[0]; }},
+      {"nowhere", [] { g_records[1].next = reinterpret_cast<Record*>(8); }},
+      {"no list", [] { g_list.first = 16; }},
+      {"no count", [] { g_list.changes = ~std::uint64_t{7}; }},
+      {"no name", [] { g_records[0].pool.name = 8; }},
+      {"name without end", [] { g_records[0].pool.name = address_of(&g_list); }},
+      {"very many words", [] { g_opened = 0xffffffff; }},
+      {"no words", [] { g_records[0].pool.words = 8; }},
+      {"no words a span", [] { g_records[0].pool.words_a_span = 0; }},
+      {"another kind", [] { g_list.kind = static_cast<sync::LiveList>(99); }},
+      {"other data", [] { g_list.data_bytes = 8; }},
+      {"another's mark", [] { g_list.mark[0].store(g_list.mark[0].load() + 1); }},
+  };
+  for (const auto& [what, damage] : table) {
+    SCOPED_TRACE(what);
+    damage();
+    EXPECT_LE(own_stats().pools.size(), 100'000u);
+    restore();
+    EXPECT_EQ(own_stats().pools.size(), 2u);
+  }
+}
+
+// An engine's directory of a version to come is refused only where there is none that can be read: this program has one.
+TEST(LiveStats, EngineOfAnotherVersion_BesideOneThatCanBeRead_IsPassedBy) {
+  static constinit alloc::LiveDirectory directory{};
+  directory.version = alloc::kLiveVersion + 1;
+  for (unsigned half = 0; half < 2; ++half) directory.mark[half].store(alloc::live_mark(half, address_of(&directory)));
+  EXPECT_EQ(read_live_stats(::getpid()).refusal, LiveRefusal::kNone);
+  directory.mark[0].store(0);
+}
+
+}  // namespace
+}  // namespace freehold::doctor
