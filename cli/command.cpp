@@ -22,6 +22,7 @@ std::unique_ptr<CLI::App> make_parser(Invocation& invocation) {
   app->set_version_flag("--version", "freehold " FREEHOLD_VERSION);
   app->require_subcommand(1);
   add_run(*app, invocation);
+  add_stats(*app, invocation);
   add_doctor(*app, invocation);
   add_replay(*app, invocation);
   add_scale(*app, invocation);

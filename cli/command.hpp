@@ -16,6 +16,7 @@ struct Invocation {
 };
 
 void add_run(CLI::App& app, Invocation& invocation);
+void add_stats(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 // These two belong to the command of add_doctor().
 void add_doctor_attach(Command& doctor, Invocation& invocation);

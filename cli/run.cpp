@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// freehold run [--stats] [--json FILE] [--check] [--leaks] [--stacks N] [--guard-rate N] [--] PROGRAM ARGS…
+// freehold run [--stats] [--json FILE] [--live] [--check] [--leaks] [--stacks N] [--guard-rate N] [--] PROGRAM ARGS…
 // Runs a program under libfreehold.so. The program's output and exit status pass through untouched; the stats go to
 // standard error and into the file. docs/run.md has the exit codes.
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct RunOptions {
-  bool stats = false;
+  bool stats = false, live = false;
   bool check = false, leaks = false;
   std::optional<std::string> stacks, guard_rate;
   std::optional<std::string> json;
@@ -81,6 +81,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const RunOptions& o
   std::vector<std::pair<std::string, std::string>> settings;
   if (options.check || options.leaks || options.stacks) settings.emplace_back("FREEHOLD_CHECK", "1");
   if (options.leaks) settings.emplace_back("FREEHOLD_CHECK_LEAKS", "1");
+  if (options.live) settings.emplace_back("FREEHOLD_LIVE", "1");
   const auto add_number = [&](const char* name, const char* option, const std::optional<std::string>& text,
                               std::uint32_t most) {
     std::uint32_t number = 0;
@@ -118,6 +119,8 @@ void add_run(CLI::App& app, Invocation& invocation) {
   command.add_flag("--stats", options.stats, "Print allocator statistics to standard error when the program has ended");
   command.add_option("--json", options.json,
                      "Write the statistics as JSON to a file; standard output belongs to the program", "FILE");
+  command.add_flag("--live", options.live,
+                   "Let freehold stats of the same user read the program's memory where kernel.yama.ptrace_scope is 1");
   command.add_flag("--check", options.check,
                    "Look at every allocation and free, and end the program at the first misuse (docs/hardening.md)");
   command.add_flag("--leaks", options.leaks, "As --check, and list at the exit what is still allocated, and where from");

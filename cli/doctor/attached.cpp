@@ -190,8 +190,7 @@ std::vector<std::string> unknown_of(const Attached& of) {
       "start."};
   if (of.held)
     unknown.emplace_back(
-        "What Freehold holds in each size class, and how much of it caches hold: freehold run --stats tells the classes at "
-        "the end.");
+        "What Freehold holds in each size class, and how much of it caches hold: freehold stats PID tells.");
   else if (of.is_freehold)
     unknown.emplace_back(
         "What Freehold holds: the process ended, its memory may not be read (kernel.yama.ptrace_scope; root may), or its "

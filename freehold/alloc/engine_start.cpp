@@ -17,6 +17,7 @@
 #include "freehold/check/guards.hpp"
 #include "freehold/os/call_stack.hpp"
 #include "freehold/os/memory_file.hpp"
+#include "freehold/os/process_memory.hpp"
 #include "freehold/os/threads.hpp"
 
 namespace freehold::alloc::engine {
@@ -115,6 +116,7 @@ bool start() noexcept {
   g_span_classes = g_core.arena().span_classes();
   if (!start_checks()) return false;
   publish_live_figures();
+  if (g_options.live) os::let_same_user_read();
   // Where the system refuses, the program is not to blame: it runs without.
   (void)check::start_guards(g_pages, g_options.guard_rate);
   g_start.store(Start::kReady, std::memory_order_release);

@@ -23,8 +23,9 @@ constexpr Name kBackgroundThread{"FREEHOLD_BACKGROUND_THREAD", "background_threa
 constexpr Name kLimitBytes{"FREEHOLD_LIMIT_BYTES", "limit_bytes"};
 constexpr Name kPrefault{"FREEHOLD_PREFAULT", "prefault"};
 constexpr Name kGuardRate{"FREEHOLD_GUARD_RATE", "guard_rate"};
+constexpr Name kLive{"FREEHOLD_LIVE", "live"};
 constexpr Name kCompiled[] = {kPurgeDelay,       kHugePages,  kCache,    kCacheBytes, kVerbose,
-                              kBackgroundThread, kLimitBytes, kPrefault, kGuardRate};
+                              kBackgroundThread, kLimitBytes, kPrefault, kGuardRate,  kLive};
 // Only from the environment: for `freehold run`.
 constexpr Name kStatsPid{"FREEHOLD_STATS_PID", nullptr};
 constexpr Name kStatsFd{"FREEHOLD_STATS_FD", nullptr};
@@ -48,8 +49,8 @@ Options read_options() noexcept {
   Options o;
   os::complain_of_unknown_options(
       is_known,
-      "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, prefault, guard_rate, verbose, check "
-      "or check_..., a colon and a value, in freehold_options");
+      "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, prefault, guard_rate, live, verbose, "
+      "check or check_..., a colon and a value, in freehold_options");
   read_number(kPurgeDelay, o.purge_delay_ms);
   o.huge_pages = read_word(kHugePages, {"off", "auto", "on"}, "off, auto or on", o.huge_pages);
   o.cache = read_word(kCache, {"thread", "cpu", "auto"}, "thread, cpu or auto", o.cache);
@@ -65,6 +66,9 @@ Options read_options() noexcept {
   number = 0;
   read_number(kVerbose, number);
   o.verbose = number != 0;
+  number = 0;
+  read_number(kLive, number);
+  o.live = number != 0;
   o.check = check::settings();
   number = 0;
   read_number(kStatsPid, number);

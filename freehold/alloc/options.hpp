@@ -23,6 +23,7 @@ struct Options {
   std::uint64_t limit_bytes = 0;  // FREEHOLD_LIMIT_BYTES: of blocks and what is kept for them; 0: none
   bool prefault = false;          // FREEHOLD_PREFAULT=1: memory is resident before it is handed out
   bool verbose = false;           // FREEHOLD_VERBOSE=1: one line at the start
+  bool live = false;              // FREEHOLD_LIVE=1: Yama keeps nobody of the same user out
   check::Settings check;          // FREEHOLD_CHECK=1 and FREEHOLD_CHECK_...: freehold/check/settings.hpp
   std::uint64_t guard_rate = 0;   // FREEHOLD_GUARD_RATE: one allocation in so many gets a page of its own; 0: none
   int stats_fd = -1;              // FREEHOLD_STATS_FD, with FREEHOLD_STATS_PID: where the stats go at exit

@@ -2,12 +2,15 @@
 // The memory of another process (process_vm_readv), read while it runs on. Threads: any. Cost: a system call.
 #pragma once
 #include <limits.h>
+#include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+
+#include "freehold/base/keep_errno.hpp"
 
 namespace freehold::os {
 
@@ -35,6 +38,20 @@ namespace freehold::os {
     if (::process_vm_readv(process, &here, 1, there, n, 0) != static_cast<ssize_t>(n * bytes)) return false;
   }
   return true;
+}
+
+// Lets processes of the same user read this one's memory, where kernel.yama.ptrace_scope is 1 and only ancestors may. They
+// may attach a debugger then, too, as everywhere without Yama. A child of fork must ask for itself. Errors: none; where the
+// system refuses, or has no Yama, nothing changes.
+inline void let_same_user_read() noexcept {
+#ifndef PR_SET_PTRACER
+  constexpr int kSetPtracer = 0x59616d61;
+#else
+  constexpr int kSetPtracer = PR_SET_PTRACER;
+#endif
+  constexpr unsigned long kAnyProcess = ~0UL;
+  const base::KeepErrno keep;
+  static_cast<void>(::prctl(kSetPtracer, kAnyProcess, 0UL, 0UL, 0UL));
 }
 
 }  // namespace freehold::os

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT
+// freehold stats: what is said of processes whose memory is known, that they do not notice, and what is said where nothing
+// can be. Written from the issue's text and the help.
+#include <gtest/gtest.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "tests/cli/command.hpp"
+
+namespace freehold::tests {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// A standard input that never ends.
+void keep_input_open() {
+  int both[2];
+  if (::pipe(both) == 0) ::dup2(both[0], STDIN_FILENO);
+}
+
+// tests/cli/programs/live_subject.cpp, once it is ready.
+class Subject {
+ public:
+  explicit Subject(const std::string& mode, const Environment& extra = {})
+      : process_({command_path(), "run", "--live", "--", built("live_subject"), mode}, extra, keep_input_open),
+        is_ready_(process_.wait_for_output("ready")) {}
+  [[nodiscard]] bool is_ready() const { return is_ready_; }
+  [[nodiscard]] pid_t pid() const { return process_.pid(); }
+  Process& process() { return process_; }
+  [[nodiscard]] bool is_alive() const {
+    int status = 0;
+    return ::waitpid(pid(), &status, WNOHANG) == 0;
+  }
+
+ private:
+  Process process_;
+  bool is_ready_;
+};
+
+bool may_read_siblings() {
+  int scope = 0;
+  std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
+  return scope <= 1 || (scope < 3 && ::geteuid() == 0);
+}
+
+Ended stats(pid_t pid, std::vector<std::string> options = {}) {
+  options.insert(options.begin(), {"stats", std::to_string(pid)});
+  return freehold(options);
+}
+
+json json_of(pid_t pid) {
+  const Ended ended = stats(pid, {"--json"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(lines_of(ended.out), 1) << ended.out;
+  return json::parse(ended.out);
+}
+
+std::vector<json> lines_as_json(const std::string& text) {
+  std::vector<json> all;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) all.push_back(json::parse(line));
+  return all;
+}
+
+// That of the name, or null.
+json named(const json& list, const std::string& name) {
+  for (const json& one : list)
+    if (one.at("name") == name) return one;
+  return nullptr;
+}
+
+#define NEEDS_READING() \
+  if (!may_read_siblings()) GTEST_SKIP() << "kernel.yama.ptrace_scope"
+
+// ---- figures ----------------------------------------------------------------------------------------------------------
+
+TEST(Stats, ProcessOfKnownMemory_JsonIsNearTheTruth) {
+  NEEDS_READING();
+  const Subject subject("hold");
+  ASSERT_TRUE(subject.is_ready());
+  const json report = json_of(subject.pid());
+  EXPECT_EQ(report.at("format"), "freehold-stats");
+  EXPECT_EQ(report.at("version"), 1);
+  EXPECT_EQ(report.at("pid"), subject.pid());
+  EXPECT_EQ(report.at("command"), "live_subject");
+  EXPECT_TRUE(report.at("rates").is_null());
+  EXPECT_EQ(report.at("levels").at("threads"), 4);
+  EXPECT_EQ(report.at("levels").at("threads_peak"), 4);
+  EXPECT_GE(report.at("levels").at("slot_bytes"), 20'000 * 256 - 4 * 64 * 1024);
+
+  json of_256;
+  std::uint64_t refills = 0, spans = 0;
+  for (const json& c : report.at("classes")) {
+    if (c.at("slot_bytes") == 256) of_256 = c;
+    refills += c.at("refills").get<std::uint64_t>();
+    spans += c.at("spans").get<std::uint64_t>();
+    EXPECT_EQ(c.at("slots"), c.at("used_slots").get<std::uint64_t>() + c.at("cached_slots").get<std::uint64_t>() +
+                                 c.at("free_slots").get<std::uint64_t>());
+  }
+  ASSERT_FALSE(of_256.is_null());
+  EXPECT_GE(of_256.at("used_slots"), 20'000) << of_256;
+  EXPECT_LE(of_256.at("used_slots"), 20'200) << of_256;
+  EXPECT_GE(of_256.at("spans"), 20'000 * 256 / 65'536);
+  EXPECT_EQ(report.at("counters").at("refills"), refills);
+  EXPECT_EQ(report.at("levels").at("class_span_bytes"), spans * 65'536);
+}
+
+TEST(Stats, PrivateHeaps_ByNameWithWhatTheyHold) {
+  NEEDS_READING();
+  const Subject subject("hold");
+  ASSERT_TRUE(subject.is_ready());
+  const json heaps = json_of(subject.pid()).at("heaps");
+  ASSERT_EQ(heaps.size(), 3u) << heaps;
+  const json orders = named(heaps, "orders");
+  ASSERT_FALSE(orders.is_null());
+  EXPECT_EQ(orders.at("live_objects"), 1'001);
+  EXPECT_EQ(orders.at("live_bytes"), 1000 * 112 + 300'000) << "the class of 100 bytes has slots of 112";
+  EXPECT_EQ(orders.at("limit_bytes"), 64 << 20);
+  EXPECT_EQ(orders.at("large_blocks"), 1);
+  EXPECT_GE(orders.at("used_bytes"), 400'000);
+  EXPECT_GE(orders.at("held_bytes"), orders.at("used_bytes"));
+  EXPECT_GE(orders.at("slabs"), 2);
+  const json empty = named(heaps, "empty \"\\\n heap");
+  ASSERT_FALSE(empty.is_null());
+  EXPECT_EQ(empty.at("live_objects"), 0);
+  EXPECT_TRUE(empty.at("limit_bytes").is_null());
+  EXPECT_EQ(named(heaps, "").at("live_objects"), 1);
+}
+
+TEST(Stats, Pools_ThoseThatHaveAName) {
+  NEEDS_READING();
+  const Subject subject("hold");
+  ASSERT_TRUE(subject.is_ready());
+  const json pools = json_of(subject.pid()).at("pools");
+  ASSERT_EQ(pools.size(), 2u) << pools;
+  for (const auto& [name, capacity, live] : {std::tuple("customers", 10'000, 500), std::tuple("sessions", 100'000, 200)}) {
+    const json pool = named(pools, name);
+    ASSERT_FALSE(pool.is_null()) << name;
+    EXPECT_EQ(pool.at("capacity"), capacity);
+    EXPECT_EQ(pool.at("slot_bytes"), 40);
+    EXPECT_GE(pool.at("taken_slots"), live);
+    EXPECT_LE(pool.at("taken_slots"), live + 128) << "one thread's array";
+    EXPECT_GE(pool.at("opened_slots"), pool.at("taken_slots"));
+    EXPECT_LE(pool.at("opened_slots"), live + 256);
+  }
+}
+
+TEST(Stats, Threads_ByNameWithWhatTheyDid) {
+  NEEDS_READING();
+  const Subject subject("hold");
+  ASSERT_TRUE(subject.is_ready());
+  const json threads = json_of(subject.pid()).at("threads");
+  ASSERT_EQ(threads.size(), 4u) << threads;
+  for (const char* name : {"worker-0", "worker-1", "worker-2", "live_subject"}) {
+    const json thread = named(threads, name);
+    ASSERT_FALSE(thread.is_null()) << name;
+    EXPECT_GE(thread.at("refills"), 5'000 / 64);
+    EXPECT_LE(thread.at("cached_bytes"), thread.at("granted_bytes"));
+    EXPECT_TRUE(fs::exists("/proc/" + std::to_string(subject.pid()) + "/task/" + thread.at("thread").dump()));
+  }
+}
+
+TEST(Stats, BlocksFreedByAnotherThread_AreRemoteFrees) {
+  NEEDS_READING();
+  const Subject subject("cross");
+  ASSERT_TRUE(subject.is_ready());
+  const json report = json_of(subject.pid());
+  // All but what still lies in the array of the thread that frees.
+  EXPECT_GE(report.at("counters").at("remote_frees"), 49'000) << report.at("counters");
+  EXPECT_LE(report.at("counters").at("remote_frees"), 51'000) << report.at("counters");
+  std::uint64_t most = 0, sum = 0;
+  for (const json& thread : report.at("threads")) {
+    most = std::max(most, thread.at("remote_frees").get<std::uint64_t>());
+    sum += thread.at("remote_frees").get<std::uint64_t>();
+  }
+  EXPECT_GE(most, 49'000u);
+  EXPECT_EQ(report.at("counters").at("remote_frees"), sum);
+  const Subject alone("hold");
+  ASSERT_TRUE(alone.is_ready());
+  EXPECT_LE(json_of(alone.pid()).at("counters").at("remote_frees"), 100) << "each thread frees its own";
+}
+
+TEST(Stats, Table_ShowsAllOfIt) {
+  NEEDS_READING();
+  const Subject subject("hold");
+  ASSERT_TRUE(subject.is_ready());
+  const Ended ended = stats(subject.pid());
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_TRUE(ended.err.empty()) << ended.err;
+  for (const char* word : {"(live_subject)", "memory", "events since the start", "slow paths of malloc", "waits for a lock",
+                           "remote frees", "given back", "size classes", "256 B", "threads", "worker-1", "private heaps",
+                           "orders", "64 MiB", "(no name)", "pools", "customers", "sessions"})
+    EXPECT_NE(ended.out.find(word), std::string::npos) << word << '\n' << ended.out;
+  EXPECT_EQ(ended.out.find("/s\n"), std::string::npos) << "one moment has no rates";
+  EXPECT_EQ(ended.out.find("\\\n heap"), std::string::npos) << "a name must not break its line";
+}
+
+TEST(Stats, ChildOfFork_HasFiguresOfItsOwn) {
+  NEEDS_READING();
+  Subject subject("fork");
+  ASSERT_TRUE(subject.is_ready());
+  ::kill(subject.pid(), 0);
+  pid_t child = 0;
+  std::ifstream("/proc/" + std::to_string(subject.pid()) + "/task/" + std::to_string(subject.pid()) + "/children") >> child;
+  ASSERT_GT(child, 0);
+  const json of_parent = json_of(subject.pid()), of_child = json_of(child);
+  EXPECT_EQ(of_parent.at("heaps").size(), 1u);
+  EXPECT_EQ(named(of_child.at("heaps"), "the child's").at("live_objects"), 100);
+  EXPECT_EQ(of_child.at("heaps").size(), 2u);
+  const auto held = [](const json& report) { return report.at("levels").at("class_span_bytes").get<std::uint64_t>(); };
+  EXPECT_GE(held(of_child), held(of_parent) + 20'000 * 1024);
+  ASSERT_EQ(of_child.at("threads").size(), 1u);
+  EXPECT_EQ(of_child.at("threads")[0].at("thread"), child);
+}
+
+// ---- watching ---------------------------------------------------------------------------------------------------------
+
+TEST(Stats, Watch_RatesFromTheSecondOn) {
+  NEEDS_READING();
+  const Subject subject("churn");
+  ASSERT_TRUE(subject.is_ready());
+  const Ended ended = stats(subject.pid(), {"--watch", "0.3", "--count", "3", "--json"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  const std::vector<json> reports = lines_as_json(ended.out);
+  ASSERT_EQ(reports.size(), 3u);
+  EXPECT_TRUE(reports[0].at("rates").is_null());
+  for (const std::size_t i : {1, 2}) {
+    const json& rates = reports[i].at("rates");
+    EXPECT_GE(rates.at("seconds"), 0.29);
+    const auto grown = [&](const char* name) {
+      return reports[i].at("counters").at(name).get<double>() - reports[i - 1].at("counters").at(name).get<double>();
+    };
+    EXPECT_GT(rates.at("refills"), 0);
+    EXPECT_NEAR(rates.at("refills").get<double>() * rates.at("seconds").get<double>(), grown("refills"), 1);
+    EXPECT_NEAR(rates.at("span_claims").get<double>() * rates.at("seconds").get<double>(), grown("span_claims"), 1);
+  }
+  const Ended table = stats(subject.pid(), {"--watch", "0.2s", "--count", "2"});
+  EXPECT_TRUE(table.exited_with(0)) << table.err;
+  EXPECT_NE(table.out.find("/s\n"), std::string::npos) << table.out;
+}
+
+TEST(Stats, WatchedProcessThatEnds_OneLine) {
+  NEEDS_READING();
+  Subject subject("hold");
+  ASSERT_TRUE(subject.is_ready());
+  Process watching({command_path(), "stats", std::to_string(subject.pid()), "--watch", "0.1"});
+  ASSERT_TRUE(watching.wait_for_output("worker-2"));
+  ::kill(subject.pid(), SIGKILL);
+  (void)subject.process().wait();
+  const Ended ended = watching.wait();
+  EXPECT_TRUE(ended.exited_with(0)) << ended.status;
+  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+  EXPECT_NE(ended.err.find("has ended"), std::string::npos) << ended.err;
+}
+
+TEST(Stats, CtrlC_EndsTheWatchingAlone) {
+  NEEDS_READING();
+  const Subject subject("hold");
+  ASSERT_TRUE(subject.is_ready());
+  Process watching({command_path(), "stats", std::to_string(subject.pid()), "--watch", "50"});
+  ASSERT_TRUE(watching.wait_for_output("worker-2"));
+  ::kill(watching.pid(), SIGINT);
+  EXPECT_TRUE(watching.wait(std::chrono::seconds(20)).exited_with(130));
+  EXPECT_TRUE(subject.is_alive());
+}
+
+// While threads, heaps, pools and children come and go: counters never fall, nothing is made up, nobody is harmed.
+TEST(Stats, ThreadsStartEndAndFork_CountersNeverFall) {
+  NEEDS_READING();
+  const Subject subject("churn");
+  ASSERT_TRUE(subject.is_ready());
+  const Ended ended = stats(subject.pid(), {"--watch", "0.01", "--count", "150", "--json"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  const std::vector<json> reports = lines_as_json(ended.out);
+  ASSERT_EQ(reports.size(), 150u);
+  std::size_t whole = 0;
+  std::map<std::string, std::uint64_t> before;
+  for (const json& report : reports) {
+    EXPECT_LE(report.at("threads").size(), 20u);
+    for (const char* kind : {"heaps", "pools"}) {
+      EXPECT_LE(report.at(kind).size(), 8u);
+      for (const json& one : report.at(kind)) EXPECT_EQ(one.at("name"), "short-lived");
+    }
+    for (const json& pool : report.at("pools")) EXPECT_EQ(pool.at("capacity"), 1000);
+    if (report.at("lists_changed").get<bool>()) continue;
+    ++whole;
+    for (const auto& [name, value] : report.at("counters").items()) {
+      EXPECT_GE(value.get<std::uint64_t>(), before[name]) << name;
+      before[name] = value;
+    }
+  }
+  EXPECT_GT(whole, 50u) << "most looks find the lists at rest";
+  EXPECT_GT(before["refills"], 1000u);
+  EXPECT_TRUE(subject.is_alive());
+}
+
+// ---- where nothing can be said ----------------------------------------------------------------------------------------
+
+void expect_refused(const Ended& ended, const std::string& words) {
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status << ended.err;
+  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+  EXPECT_TRUE(ended.out.empty()) << ended.out;
+  EXPECT_NE(ended.err.find(words), std::string::npos) << words << '\n' << ended.err;
+}
+
+TEST(Stats, ProcessThatCannotBeRead_OneLineWithTheWayOut) {
+  const pid_t zombie = ::fork();
+  if (zombie == 0) ::_exit(0);
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(zombie), &info, WEXITED | WNOWAIT);
+  expect_refused(stats(zombie), "has ended already");
+  ::waitpid(zombie, nullptr, 0);
+  expect_refused(stats(zombie), "there is no process");
+  expect_refused(stats(4'194'303), "there is no process");
+  if (!may_read_siblings()) return;
+  const Process sleeper({"sleep", "60"});
+  while (fs::read_symlink("/proc/" + std::to_string(sleeper.pid()) + "/exe").filename() == "cli_stats")
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  expect_refused(stats(sleeper.pid()), "does not run under Freehold; start the program by freehold run");
+}
+
+TEST(Stats, BadArguments_OneLine) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table{
+      {{}, "which process"},
+      {{"0"}, "is not a number"},
+      {{"init"}, "is not a number"},
+      {{"99999999999"}, "is not a number"},
+      {{"1", "--json", "--prometheus"}, "not both"},
+      {{"1", "--prometheus", "--watch", "1"}, "one moment"},
+      {{"1", "--count", "3"}, "needs --watch"},
+      {{"1", "--watch", "soon"}, "is no number of seconds"},
+      {{"1", "--watch", "0"}, "is no number of seconds"},
+      {{"1", "--watch", "nan"}, "is no number of seconds"},
+      {{"1", "--watch", "1x"}, "is no number of seconds"},
+      {{"1", "--watch"}, "--watch"},
+      {{"1", "--watch", "1", "--count", "0"}, "is not a number"},
+      {{"1", "--such"}, "--such"},
+      {{"1", "2"}, "2"},
+  };
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    std::vector<std::string> words = table[i].first;
+    words.insert(words.begin(), "stats");
+    SCOPED_TRACE(i);
+    expect_refused(freehold(words), table[i].second);
+  }
+}
+
+TEST(Stats, AnotherUsersProcess_OneLine) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  const Folder folder;
+  const std::string command = folder / "freehold";
+  fs::copy_file(command_path(), command);
+  fs::permissions(fs::path(command).parent_path(), fs::perms::all);
+  const Subject subject("hold");
+  ASSERT_TRUE(subject.is_ready());
+  constexpr uid_t kNobody = 65'534;
+  Process asking({command, "stats", std::to_string(subject.pid())}, {}, [] {
+    if (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) ::_exit(98);
+  });
+  expect_refused(asking.wait(), "belongs to user 0");
+}
+
+// As kernel.yama.ptrace_scope does it, which needs a kernel with Yama: the call that reads another's memory is refused.
+void refuse_reading() {
+  const sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{.len = std::size(program), .filter = const_cast<sock_filter*>(program)};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    ::_exit(98);
+}
+
+TEST(Stats, SystemThatForbidsReading_SaysHowToAllowIt) {
+  const Subject subject("hold");
+  ASSERT_TRUE(subject.is_ready());
+  Process asking({command_path(), "stats", std::to_string(subject.pid())}, {}, refuse_reading);
+  const Ended ended = asking.wait();
+  expect_refused(ended, "kernel.yama.ptrace_scope");
+  EXPECT_NE(ended.err.find("freehold run --live"), std::string::npos) << ended.err;
+}
+
+}  // namespace
+}  // namespace freehold::tests
