@@ -81,6 +81,10 @@ class Core {
   [[nodiscard]] void* refill(Cache& cache, SizeClass c) noexcept;
   // Takes a slot of class c that push() had no room for.
   void drain(Cache& cache, SizeClass c, void* slot) noexcept;
+  // Puts a mark (thread_cache.hpp) in the place of the bin's i-th entry, the oldest first; its slot goes back.
+  void mark_entry(Cache& cache, SizeClass c, std::size_t i) noexcept;
+  // The free of a sampled block: a mark goes where its slot would.
+  void push_mark(Cache& cache, SizeClass c) noexcept;
   // The same for threads that have no cache (yet, or any more): one slot, straight from and to the bitmap. Any thread.
   [[nodiscard]] void* allocate_uncached(SizeClass c) noexcept;
   void free_uncached(SizeClass c, void* slot) noexcept;
@@ -266,6 +270,8 @@ class Core {
   [[nodiscard]] bool grow(Cache& cache, SizeClass c) noexcept;
   void shrink(Cache& cache, SizeClass c) noexcept;
   void put_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;
+  void give_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;
+  [[gnu::noinline]] void put_back_but_marks(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;
   [[gnu::always_inline]] inline void count_slow_call(Cache& cache) noexcept;
   [[gnu::noinline]] void tick_slow(Cache& cache) noexcept;
   void look_for_idle_bins(Cache& cache) noexcept;

@@ -77,7 +77,8 @@ __attribute__((no_sanitize("thread"))) void Core<A, Config, Pages, Clock>::repor
       if (array == nullptr || top <= array) continue;
       const auto entries = static_cast<std::size_t>(top - array) - 1;
       if (entries > Config::kMaxSlots || entries > most - n) continue;
-      for (std::size_t i = 0; i < entries; ++i) room[n++] = array[1 + i];
+      for (std::size_t i = 0; i < entries; ++i)
+        if (void* const slot = array[1 + i]; slot != nullptr) room[n++] = slot;
     }
     if (cache != mine && stamp_of(thread) != stamp) n = before;
   }

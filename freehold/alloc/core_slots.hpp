@@ -108,11 +108,46 @@ void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot)
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::put_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept {
+  if (cache.bins[c].marks != 0) [[unlikely]]
+    return put_back_but_marks(cache, c, slots, n);
+  give_back(cache, c, slots, n);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::give_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept {
   const std::uint32_t remote = arena_.give_slots(c, slots, n, cache.bins[c].cursor.word, cache.id);
   // Relaxed: only this thread writes it.
   if (remote != 0)
     cache.remote_frees.store(cache.remote_frees.load(std::memory_order_relaxed) + remote, std::memory_order_relaxed);
   report_slots(cache, -static_cast<std::int64_t>(n * Classes::slot_bytes(c)));
+}
+
+// Slots of which some are null. A mark ends where its slot would leave the thread.
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::put_back_but_marks(Cache& cache, SizeClass c, void* const* slots,
+                                                       std::size_t n) noexcept {
+  void* kept[pool::kMaxBatch];
+  const auto count =
+      static_cast<std::size_t>(std::copy_if(slots, slots + n, kept, [](void* slot) { return slot != nullptr; }) - kept);
+  auto& bin = cache.bins[c];
+  bin.marks = static_cast<std::uint8_t>(bin.marks - (n - count));
+  if (count != 0) give_back(cache, c, kept, count);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::mark_entry(Cache& cache, SizeClass c, std::size_t i) noexcept {
+  const SlowPath mark(cache);
+  auto& bin = cache.bins[c];
+  void* const slot = std::exchange(bin.array[1 + i], nullptr);
+  if (slot != nullptr) put_back(cache, c, &slot, 1);
+  if (slot != nullptr) ++bin.marks;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::push_mark(Cache& cache, SizeClass c) noexcept {
+  const SlowPath mark(cache);
+  ++cache.bins[c].marks;
+  if (!cache.push(c, nullptr)) drain(cache, c, nullptr);
 }
 
 // Adds to what the cache took (positive) or gave back since its last report, and reports when it is worth while; 0 reports

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The engine's figures, and the checks of Core's invariants; see core.hpp.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -69,8 +70,10 @@ bool Core<A, Config, Pages, Clock>::check_bin(const Cache& cache, SizeClass c) n
   void** const first = bin.array + 1;
   if (bin.array[0] != nullptr || cache.limit[c] != first + bin.capacity) return false;
   if (cache.top[c] < first || cache.top[c] > cache.limit[c]) return false;
+  if (std::count(first, cache.top[c], nullptr) != bin.marks) return false;
   pool::SlotGroups groups;
   for (void** slot = first; slot != cache.top[c]; ++slot) {
+    if (*slot == nullptr) continue;
     const std::size_t span = (reinterpret_cast<std::uintptr_t>(*slot) - arena_.base()) >> ArenaType::kSpanShift;
     if (span >= arena_.span_count() || arena_.span_classes()[span].load(std::memory_order_relaxed) != c.index())
       return false;

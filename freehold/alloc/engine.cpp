@@ -11,6 +11,7 @@
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/check/call_stacks.hpp"
 
 namespace freehold::alloc {
 
@@ -32,12 +33,6 @@ namespace {
   return byte == 0 || block == nullptr ? block : std::memset(block, static_cast<std::uint8_t>(~byte), bytes);
 }
 
-[[nodiscard]] SizeClass size_class_of(const void* block) noexcept {
-  const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_core.arena().base()) >> NativeConfig::kSpanShift;
-  return SizeClass{span < span_count() ? g_core.arena().span_classes()[span].load(std::memory_order_relaxed)
-                                       : std::uint32_t{0}};
-}
-
 // Once: a program that meets its limit does so again and again.
 [[gnu::cold]] void report_limit() noexcept {
   static constinit std::atomic<bool> reported{false};
@@ -47,6 +42,12 @@ namespace {
 }
 
 }  // namespace
+
+SizeClass engine::size_class_of(const void* block) noexcept {
+  const std::size_t span = (reinterpret_cast<std::uintptr_t>(block) - g_core.arena().base()) >> NativeConfig::kSpanShift;
+  return SizeClass{span < span_count() ? g_core.arena().span_classes()[span].load(std::memory_order_relaxed)
+                                       : std::uint32_t{0}};
+}
 
 void* engine::out_of_memory() noexcept {
   if (g_core.limit_was_met()) report_limit();
@@ -71,10 +72,17 @@ namespace {
   NativeCache* const cache = own_cache();
   if (cache != nullptr) {
     if (void* const slot = cache->pop(c); slot != nullptr) return slot;
+    bool was_worn = false;
+    if (cache->bins[c].marks != 0) [[unlikely]]
+      if (void* const block = allocate_at_marks(*cache, c, bytes, alignment, was_worn); block != nullptr) return block;
     consider_purger();
-    void* const slot = allocate_inside(cache, bytes, alignment, [=] { return g_core.refill(*cache, c); });
+    void* slot = allocate_inside(cache, bytes, alignment, [=] { return g_core.refill(*cache, c); });
+    if (profile::mean() != 0) [[unlikely]]
+      slot = sample_refill(*cache, c, slot, bytes, alignment, was_worn);
     return check::guards_are_on() ? guard_at_refill(slot, cache->entries(c) + 1, bytes, alignment) : slot;
   }
+  if (is_sample_due(Classes::slot_bytes(c))) [[unlikely]]
+    if (void* const block = allocate_sampled(nullptr, c, bytes, alignment); block != nullptr) return block;
   if (t_cache == &g_modes.cpu) {
     if (void* const slot = g_cpu_caches.pop(c); slot != nullptr) return slot;
     void* const slot = allocate_inside(nullptr, bytes, alignment, [=] { return g_cpu_caches.refill(c); });
@@ -101,8 +109,13 @@ namespace {
   NativeCache* const cache = own_cache();  // for its mark, which no other thread writes; and it starts the engine
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
   if (cache != nullptr) consider_purger();
-  return allocate_inside(cache, bytes, alignment,
-                         [=, &zero] { return g_core.allocate_large(cache, bytes, alignment, zero); });
+  const bool is_sampled = is_sample_due(bytes);
+  const std::uint32_t stack = is_sampled ? check::note_call_stack() : 0;
+  return allocate_inside(cache, bytes, alignment, [=, &zero] {
+    void* const block = g_core.allocate_large(cache, bytes, alignment, zero);
+    if (is_sampled && block != nullptr) profile::add(block, bytes, bytes, stack);
+    return block;
+  });
 }
 
 }  // namespace
@@ -132,7 +145,7 @@ void deallocate_slow(void* block) noexcept {
   const Inside inside(cache);
   if (!inside) return defer_free(static_cast<Freed*>(block));
   if (!c.is_slot())
-    g_core.free_large(cache, block);
+    free_large(cache, block);
   else if (cache != nullptr)
     g_core.drain(*cache, c, block);
   else if (shares)
@@ -175,6 +188,9 @@ std::size_t usable_size(const void* block) noexcept {
   const SizeClass c = size_class_of(block);
   if (c.is_slot()) return Classes::slot_bytes(c);
   if (check::is_guarded(block)) return check::guarded_bytes(block);
+  // A sampled slot's block is as large as the slot to the program.
+  if (profile::was_started())
+    if (const std::size_t bytes = profile::size_of(block); bytes != 0 && bytes <= Classes::kMaxBytes) return bytes;
   const std::size_t bytes = g_core.large_bytes(block);
   return bytes != 0 ? bytes : g_fork_blocks.bytes_of(block);
 }
@@ -184,8 +200,11 @@ namespace {
 [[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept {
   const base::KeepErrno keep;
   NativeCache* const cache = present_cache();
-  const Inside inside(cache);
-  return inside ? g_core.resize_large(cache, block, bytes) : nullptr;
+  if (!profile::was_started()) {
+    const Inside inside(cache);
+    return inside ? g_core.resize_large(cache, block, bytes) : nullptr;
+  }
+  return resize_sampled(cache, block, bytes);
 }
 
 }  // namespace
@@ -204,6 +223,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
     if (bytes > Classes::kMaxBytes)
       if (void* moved = resize(block, bytes); moved != nullptr) return moved;
   } else if (bytes <= old && bytes >= old / 2 && (bytes == old || !check::is_guarded(block))) {
+    if (profile::was_started()) profile::resize(block, bytes);
     return block;  // a smaller slot would save less than half
   }
   void* fresh = allocate_inline(bytes);

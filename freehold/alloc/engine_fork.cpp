@@ -96,6 +96,7 @@ void after_fork_in_child() noexcept {
   g_look_at.store(kFirstLook, std::memory_order_relaxed);  // relaxed: there is no other thread
   g_core.after_fork_in_child(present_cache());
   checks_after_fork_in_child();
+  profile::after_fork_in_child();
   g_gate.reset(t_fork.forks);
   run_deferred();
 }

@@ -11,6 +11,7 @@
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/alloc/live_figures.hpp"
+#include "freehold/alloc/profile.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/base/keep_errno.hpp"
 #include "freehold/check/call_stacks.hpp"
@@ -129,6 +130,7 @@ bool start() noexcept {
   if (!options_want_call_stacks()) return;
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return;
   if (os::prepare_call_stacks() && is_checked()) check::keep_call_stacks(g_options.check.stack_depth);
+  if (g_options.profile_bytes != 0 && !is_checked()) (void)start_profile(g_options.profile_bytes);
 }
 
 void finish_start() noexcept {
@@ -139,6 +141,7 @@ void finish_start() noexcept {
   if (::getauxval(AT_SECURE) != 0) g_options.background_thread = BackgroundThread::kOff;
   if (g_options.background_thread != BackgroundThread::kOff) std::atexit(end_purger_at_exit);
   finish_start_of_checks();
+  finish_start_of_profile();
   if (!is_checked()) std::atexit(look_at_caches_at_exit);
   if (g_options.verbose) announce();
 }

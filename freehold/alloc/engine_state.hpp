@@ -5,6 +5,7 @@
 //   engine_start.cpp    the first call: options, arena, exit handlers
 //   engine_threads.cpp  threads' caches from their first call to the threads' end, and the purger thread
 //   engine_check.cpp    checked mode: every call is looked at
+//   engine_profile.cpp  the sampled heap profile: which calls get a sampled block
 //   engine_fork.cpp     fork: threads that are inside the engine, threads that wait, work that is deferred
 //
 // All of it is constant-initialised: malloc is called before constructors run, and after destructors did.
@@ -28,6 +29,7 @@
 #include "freehold/check/guards.hpp"
 #include "freehold/os/cpu.hpp"
 #include "freehold/os/pages.hpp"
+#include "freehold/profile/profiler.hpp"
 #include "freehold/sync/fork_gate.hpp"
 #include "freehold/sync/lock.hpp"
 
@@ -224,6 +226,34 @@ template <class Take>
 void before_fork() noexcept;
 void after_fork_in_parent() noexcept;
 void after_fork_in_child() noexcept;
+
+// ---- the sampled heap profile (engine_profile.cpp) ---------------------------------------------------------------------
+
+// The slot's class, or 0 for what is none.
+[[nodiscard]] SizeClass size_class_of(const void* block) noexcept;
+// A block for a sampled slot of class c; null: another thread forks, or there is no memory. `cache`: the caller's own, or
+// null.
+[[nodiscard, gnu::noinline]] void* allocate_sampled(NativeCache* cache, SizeClass c, std::size_t bytes,
+                                                    std::size_t alignment) noexcept;
+// A bin with marks that pop() found nothing in. Null: it is empty. `was_worn`: its last mark came up too often, and belongs
+// below the slots that the next refill brings.
+[[nodiscard, gnu::noinline]] void* allocate_at_marks(NativeCache& cache, SizeClass c, std::size_t bytes,
+                                                     std::size_t alignment, bool& was_worn) noexcept;
+// After a refill that brought `slot` and what is in the bin: marks those that are sampled. Returns the block for the caller.
+[[nodiscard, gnu::noinline]] void* sample_refill(NativeCache& cache, SizeClass c, void* slot, std::size_t bytes,
+                                                 std::size_t alignment, bool was_worn) noexcept;
+// Where every call comes by: whether this one is sampled.
+[[nodiscard]] inline bool is_sample_due(std::size_t bytes) noexcept {
+  const std::uint64_t mean = profile::mean();
+  return mean != 0 && profile::sampler().is_due(mean, bytes);
+}
+// Resizes a large block without a copy, as another allocation by the caller: sampled anew. Null: not possible.
+[[nodiscard, gnu::noinline]] void* resize_sampled(NativeCache* cache, void* block, std::size_t bytes) noexcept;
+// Inside the gate; `cache`: the caller's own, or null. Frees a block that is no slot, and leaves a mark if it was sampled as
+// one.
+void free_large(NativeCache* cache, void* block) noexcept;
+// What finish_start() does for it.
+void finish_start_of_profile() noexcept;
 
 // ---- checked mode (engine_check.cpp) ----------------------------------------------------------------------------------
 

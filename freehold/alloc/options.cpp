@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "freehold/os/program_options.hpp"
+#include "freehold/profile/profiler.hpp"
 
 namespace freehold::alloc {
 namespace {
@@ -24,11 +25,14 @@ constexpr Name kLimitBytes{"FREEHOLD_LIMIT_BYTES", "limit_bytes"};
 constexpr Name kPrefault{"FREEHOLD_PREFAULT", "prefault"};
 constexpr Name kGuardRate{"FREEHOLD_GUARD_RATE", "guard_rate"};
 constexpr Name kLive{"FREEHOLD_LIVE", "live"};
-constexpr Name kCompiled[] = {kPurgeDelay,       kHugePages,  kCache,    kCacheBytes, kVerbose,
-                              kBackgroundThread, kLimitBytes, kPrefault, kGuardRate,  kLive};
+constexpr Name kProfile{"FREEHOLD_PROFILE", "profile"};
+constexpr Name kCompiled[] = {kPurgeDelay, kHugePages, kCache,     kCacheBytes, kVerbose, kBackgroundThread,
+                              kLimitBytes, kPrefault,  kGuardRate, kLive,       kProfile};
 // Only from the environment: for `freehold run`.
 constexpr Name kStatsPid{"FREEHOLD_STATS_PID", nullptr};
 constexpr Name kStatsFd{"FREEHOLD_STATS_FD", nullptr};
+// Paths are longer than the values of a program's string.
+constexpr Name kProfileFile{"FREEHOLD_PROFILE_FILE", nullptr};
 
 [[nodiscard]] bool is_known(const char* name, std::size_t length) noexcept {
   return check::is_setting(name, length) || std::any_of(std::begin(kCompiled), std::end(kCompiled), [=](const Name& option) {
@@ -42,15 +46,25 @@ E read_word(const Name& option, const std::array<const char*, 3>& words, const c
   return static_cast<E>(os::read_word(option, words, expected, static_cast<unsigned>(otherwise)));
 }
 
+void read_profile(Options& o) noexcept {
+  os::read_number(kProfile, o.profile_bytes);
+  if (o.profile_bytes == 1) o.profile_bytes = profile::kDefaultMean;
+  if (o.profile_bytes != 0 && o.check.on) {
+    os::complain_of_option("FREEHOLD_PROFILE", "no FREEHOLD_CHECK beside it");
+    o.profile_bytes = 0;
+  }
+  os::read_path(kProfileFile, o.profile_file, sizeof o.profile_file);
+}
+
 }  // namespace
 
 Options read_options() noexcept {
   using os::read_number;
   Options o;
-  os::complain_of_unknown_options(
-      is_known,
-      "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, prefault, guard_rate, live, verbose, "
-      "check or check_..., a colon and a value, in freehold_options");
+  os::complain_of_unknown_options(is_known,
+                                  "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, "
+                                  "prefault, guard_rate, live, profile, verbose, "
+                                  "check or check_..., a colon and a value, in freehold_options");
   read_number(kPurgeDelay, o.purge_delay_ms);
   o.huge_pages = read_word(kHugePages, {"off", "auto", "on"}, "off, auto or on", o.huge_pages);
   o.cache = read_word(kCache, {"thread", "cpu", "auto"}, "thread, cpu or auto", o.cache);
@@ -70,6 +84,7 @@ Options read_options() noexcept {
   read_number(kLive, number);
   o.live = number != 0;
   o.check = check::settings();
+  read_profile(o);
   number = 0;
   read_number(kStatsPid, number);
   if (number != 0 && number == static_cast<std::uint64_t>(::getpid())) {
@@ -79,6 +94,8 @@ Options read_options() noexcept {
   return o;
 }
 
-bool options_want_call_stacks() noexcept { return os::is_given(kGuardRate) || check::settings().stack_depth != 0; }
+bool options_want_call_stacks() noexcept {
+  return os::is_given(kGuardRate) || os::is_given(kProfile) || check::settings().stack_depth != 0;
+}
 
 }  // namespace freehold::alloc

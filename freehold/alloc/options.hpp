@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "freehold/alloc/arena.hpp"
+#include "freehold/alloc/profile.hpp"
 #include "freehold/check/settings.hpp"
 
 namespace freehold::alloc {
@@ -20,13 +21,15 @@ struct Options {
   CacheMode cache = CacheMode::kAuto;       // FREEHOLD_CACHE=thread|cpu|auto
   std::size_t cache_bytes = 0;              // FREEHOLD_CACHE_BYTES: all caches beyond their minimum; 0: kBudgetBytes
   BackgroundThread background_thread = BackgroundThread::kAuto;  // FREEHOLD_BACKGROUND_THREAD=off|auto|on
-  std::uint64_t limit_bytes = 0;  // FREEHOLD_LIMIT_BYTES: of blocks and what is kept for them; 0: none
-  bool prefault = false;          // FREEHOLD_PREFAULT=1: memory is resident before it is handed out
-  bool verbose = false;           // FREEHOLD_VERBOSE=1: one line at the start
-  bool live = false;              // FREEHOLD_LIVE=1: Yama keeps nobody of the same user out
-  check::Settings check;          // FREEHOLD_CHECK=1 and FREEHOLD_CHECK_...: freehold/check/settings.hpp
-  std::uint64_t guard_rate = 0;   // FREEHOLD_GUARD_RATE: one allocation in so many gets a page of its own; 0: none
-  int stats_fd = -1;              // FREEHOLD_STATS_FD, with FREEHOLD_STATS_PID: where the stats go at exit
+  std::uint64_t limit_bytes = 0;    // FREEHOLD_LIMIT_BYTES: of blocks and what is kept for them; 0: none
+  bool prefault = false;            // FREEHOLD_PREFAULT=1: memory is resident before it is handed out
+  bool verbose = false;             // FREEHOLD_VERBOSE=1: one line at the start
+  bool live = false;                // FREEHOLD_LIVE=1: Yama keeps nobody of the same user out
+  check::Settings check;            // FREEHOLD_CHECK=1 and FREEHOLD_CHECK_...: freehold/check/settings.hpp
+  std::uint64_t guard_rate = 0;     // FREEHOLD_GUARD_RATE: one allocation in so many gets a page of its own; 0: none
+  std::uint64_t profile_bytes = 0;  // FREEHOLD_PROFILE: mean distance of samples of the heap profile; 1: the default; 0: off
+  char profile_file[kMostPathBytes] = {};  // FREEHOLD_PROFILE_FILE: where it goes at exit; %p: the process's number
+  int stats_fd = -1;                       // FREEHOLD_STATS_FD, with FREEHOLD_STATS_PID: where the stats go at exit
 };
 
 [[nodiscard]] Options read_options() noexcept;

@@ -7,20 +7,25 @@
 // and full at once, which sends every call to the slow path.
 //
 //   Invariant, for each bin: array[0] == nullptr (the sentinel that stops pop), entries lie in array[1 … top), and
-//   array + 1 <= top <= limit == array + 1 + capacity. Slots in the array are free, and their bits are clear.
+//   array + 1 <= top <= limit == array + 1 + capacity. Slots in the array are free, and their bits are clear. An entry may be
+//   null: a mark, the place of a slot that is sampled (freehold/profile). A pop that meets one goes the slow way, as at the end
+//   of the array, and gets a block whose free comes by; bins[c].marks of the entries are marks.
 //
 // Owner thread only, but for the counters, which stats read from any thread.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "freehold/alloc/live_figures.hpp"
 #include "freehold/alloc/run_cache.hpp"
 #include "freehold/alloc/size_classes.hpp"
 #include "freehold/base/member_offset.hpp"
 #include "freehold/pool/word_pool.hpp"
+#include "freehold/profile/mark_heat.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::alloc {
@@ -47,7 +52,8 @@ struct ThreadCache {
     void** array = nullptr;  // null: no array yet
     pool::Cursor cursor;     // where this thread took or gave slots last
     std::uint16_t capacity = 0;
-    bool active = false;  // used since the last look for idle bins
+    bool active = false;     // used since the last look for idle bins
+    std::uint8_t marks = 0;  // entries that are null
     Counter refills{0}, drains{0};
   };
   PerClass<Bin, kCount> bins;
@@ -62,6 +68,7 @@ struct ThreadCache {
   // Another thread uses `runs`: the owner leaves it alone. Written under the registry's lock.
   typename A::template atomic<std::uint32_t> runs_closed{0};
   std::uint8_t exit_rounds = 0;
+  profile::MarkHeat mark_heat;
   // A fork's child must not trust a cache whose owner was in here when the process was copied.
   typename A::template atomic<std::uint32_t> in_slow_path{0};
   // Set while the owner is inside the engine (sync/fork_gate.hpp); written by the owner, read by threads that fork.
@@ -86,6 +93,21 @@ struct ThreadCache {
     *t = slot;
     top[c] = t + 1;
     return true;
+  }
+  // Takes the newest entry away if it is a mark.
+  [[nodiscard]] bool pop_mark(SizeClass c) noexcept {
+    if (bins[c].marks == 0 || entries(c) == 0 || top[c][-1] != nullptr) return false;
+    --top[c];
+    --bins[c].marks;
+    return true;
+  }
+  // Puts a mark in the place of the oldest entry that is a slot. Returns the slot; null: there is none.
+  [[nodiscard]] void* mark_oldest_slot(SizeClass c) noexcept {
+    if (entries(c) == 0) return nullptr;
+    void** const oldest = std::find_if(bins[c].array + 1, top[c], [](const void* slot) { return slot != nullptr; });
+    if (oldest == top[c]) return nullptr;
+    ++bins[c].marks;
+    return std::exchange(*oldest, nullptr);
   }
   [[nodiscard]] std::size_t entries(SizeClass c) const noexcept {
     return bins[c].array == nullptr ? 0 : static_cast<std::size_t>(top[c] - (bins[c].array + 1));

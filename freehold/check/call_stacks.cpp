@@ -14,7 +14,7 @@ namespace freehold::check {
 namespace {
 
 constexpr std::size_t kPlaces = std::size_t{1} << 18;  // different stacks
-constexpr std::size_t kWords = std::size_t{1} << 23;   // 64 MiB of addresses, of which what is used becomes resident
+constexpr std::size_t kWords = kMostStackNumbers;      // 64 MiB of addresses, of which what is used becomes resident
 
 constinit StackDepot<sync::NativeAtomics> g_depot;
 constinit sync::Mutex<sync::NativeAtomics> g_lock;
@@ -39,6 +39,10 @@ std::uint32_t note_call_stack() noexcept {
   const unsigned count = os::capture_call_stack(addresses, std::min(depth + kMostOwn, os::kMostFrames), 0);
   const unsigned own = os::own_frames(addresses, count);
   return g_depot.insert(addresses + own, std::min(count - own, depth));
+}
+
+unsigned read_call_stack(std::uint32_t number, void** addresses, unsigned most) noexcept {
+  return g_depth.load(std::memory_order_acquire) == 0 ? 0 : g_depot.read(number, addresses, most);
 }
 
 void detail_call_stack(const char* title, std::uint32_t number) noexcept {

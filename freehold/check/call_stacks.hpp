@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The process's one depot of call stacks, for all that watches blocks. Any thread; async-signal-safe after init.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 namespace freehold::check {
@@ -11,6 +12,11 @@ void keep_call_stacks(unsigned depth) noexcept;
 
 // The number of the calling thread's stack, without calls inside this library; 0: unknown, or none are kept.
 [[nodiscard]] std::uint32_t note_call_stack() noexcept;
+
+// Every number is less.
+inline constexpr std::size_t kMostStackNumbers = std::size_t{1} << 23;
+// Copies the addresses of a stack, the innermost call's first, at most `most`. Returns how many; 0: unknown.
+[[nodiscard]] unsigned read_call_stack(std::uint32_t number, void** addresses, unsigned most) noexcept;
 
 // "freehold:   <title>" and the stack's lines; nothing if none are kept.
 void detail_call_stack(const char* title, std::uint32_t number) noexcept;

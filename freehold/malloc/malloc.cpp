@@ -11,6 +11,7 @@
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/fast_path.hpp"
+#include "freehold/alloc/profile.hpp"
 #include "freehold/malloc.h"
 #include "freehold/malloc/export.hpp"
 
@@ -130,6 +131,18 @@ FREEHOLD_EXPORT size_t freehold_idle(void) { return alloc::idle(); }
 FREEHOLD_EXPORT int freehold_check_all(void) {
   const size_t damaged = alloc::check_all();
   return damaged < INT_MAX ? static_cast<int>(damaged) : INT_MAX;
+}
+
+FREEHOLD_EXPORT int freehold_profile_start(size_t distance) { return alloc::start_profile(distance) ? 0 : -1; }
+
+FREEHOLD_EXPORT void freehold_profile_stop(void) { alloc::stop_profile(); }
+
+FREEHOLD_EXPORT int freehold_profile_write(const char* path) {
+  if (path == nullptr) {
+    errno = EINVAL;
+    return -1;
+  }
+  return alloc::write_profile(path) ? 0 : -1;
 }
 
 FREEHOLD_EXPORT size_t freehold_set_limit(size_t bytes) { return alloc::set_limit(bytes); }

@@ -121,6 +121,14 @@ void read_byte_or_none(const OptionName& option, int& value) noexcept {
     complain_of_option(found.name, "none, or a number from 0 to 255");
 }
 
+void read_path(const OptionName& option, char* path, std::size_t room) noexcept {
+  const char* const text = ::secure_getenv(option.variable);
+  if (text == nullptr) return;
+  const std::size_t length = std::strlen(text);
+  if (length >= room) return complain_of_option(option.variable, "a shorter path");
+  std::memcpy(path, text, length + 1);
+}
+
 unsigned read_word(const OptionName& option, const std::array<const char*, 3>& words, const char* expected,
                    unsigned otherwise) noexcept {
   char room[kMostBytes];

@@ -32,6 +32,9 @@ void read_byte_or_none(const OptionName& option, int& value) noexcept;
 [[nodiscard]] unsigned read_word(const OptionName& option, const std::array<const char*, 3>& words, const char* expected,
                                  unsigned otherwise) noexcept;
 
+// A path, to an array of `room` bytes; from the environment alone.
+void read_path(const OptionName& option, char* path, std::size_t room) noexcept;
+
 // Writes the line "freehold: ignoring NAME: expected EXPECTED".
 void complain_of_option(const char* name, const char* expected) noexcept;
 // Complains of what no option can be read from in the program's string: `is_known(name, its length)` tells.

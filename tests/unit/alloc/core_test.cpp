@@ -94,6 +94,71 @@ TEST(Core, Refill_EveryClass_GivesDistinctSlotsAndTheBinGrows) {
   expect_whole(machine);
 }
 
+// ---- marks of samples -------------------------------------------------------------------------------------------------
+
+TEST(Core, Marks_InABin_PopsStopThereAndTheSlotsGoBack) {
+  Machine machine;
+  Thread thread(machine);
+  auto& cache = *thread.cache();
+  void* const first = thread.allocate_class(kTiny);
+  const std::size_t n = cache.entries(kTiny);
+  ASSERT_GE(n, 4U);
+  machine->mark_entry(cache, kTiny, n - 1);
+  machine->mark_entry(cache, kTiny, n - 3);
+  EXPECT_EQ(cache.bins[kTiny].marks, 2U);
+  EXPECT_TRUE(machine->check_invariants());
+  EXPECT_TRUE(machine->check_accounts());
+  EXPECT_EQ(cache.pop(kTiny), nullptr);
+  EXPECT_TRUE(cache.pop_mark(kTiny));
+  EXPECT_FALSE(cache.pop_mark(kTiny)) << "below the mark is a slot";
+  void* const second = cache.pop(kTiny);
+  EXPECT_NE(second, nullptr);
+  EXPECT_EQ(cache.pop(kTiny), nullptr);
+  void* const oldest = cache.mark_oldest_slot(kTiny);
+  EXPECT_NE(oldest, nullptr);
+  EXPECT_EQ(cache.bins[kTiny].marks, 2U);
+  EXPECT_TRUE(machine->check_invariants());
+  for (void* slot : {first, second, oldest}) thread.free(slot);
+  thread.leave();
+  expect_whole(machine);
+}
+
+// A drain gives the older half back: marks in it end, those in the younger stay.
+TEST(Core, Marks_WhereSlotsLeave_TheyEnd) {
+  Machine machine(small_settings(), std::size_t{1} << 20);
+  Thread thread(machine);
+  auto& cache = *thread.cache();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 1'000; ++i) blocks.push_back(thread.allocate_class(kTiny));
+  unsigned pushed = 0, most = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    thread.free(blocks[i]);
+    if (i % 5 == 0) machine->push_mark(cache, kTiny), ++pushed;
+    most = std::max<unsigned>(most, cache.bins[kTiny].marks);
+    ASSERT_TRUE(machine->check_invariants()) << i;
+    ASSERT_TRUE(machine->check_accounts()) << i;
+  }
+  EXPECT_GT(most, 10U);
+  EXPECT_LT(cache.bins[kTiny].marks, pushed / 2);
+  machine->flush(cache);
+  EXPECT_EQ(cache.bins[kTiny].marks, 0U);
+  thread.leave();
+  expect_whole(machine);
+}
+
+TEST(Core, Marks_ThreadWithoutABin_NoRoomForOne) {
+  Machine machine(small_settings(), 0);
+  Thread thread(machine);
+  auto& cache = *thread.cache();
+  machine->push_mark(cache, kBig);
+  EXPECT_EQ(cache.bins[kBig].marks, cache.entries(kBig));
+  EXPECT_TRUE(machine->check_invariants());
+  machine->flush(cache);
+  EXPECT_EQ(cache.bins[kBig].marks, 0U);
+  thread.leave();
+  expect_whole(machine);
+}
+
 // A word that was cut to the number of slots that were missing left a fragment, which cut the next word, and so on for ever:
 // each refill came as the end of one word after the beginning of the next.
 TEST(Core, Refill_AfterAFragment_WholeWordsInOrderAgain) {

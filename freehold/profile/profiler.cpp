@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#include "freehold/profile/profiler.hpp"
+
+#include "freehold/base/bits.hpp"
+#include "freehold/check/call_stacks.hpp"
+#include "freehold/sync/lock.hpp"
+
+namespace freehold::profile {
+
+constinit std::atomic<std::uint64_t> profiler::g_mean{0};
+constinit std::atomic<bool> profiler::g_started{false};
+constinit SampleTable<sync::NativeAtomics> profiler::g_table;
+constinit thread_local ByteSampler profiler::t_sampler;
+
+using namespace profiler;
+
+namespace {
+
+using Table = decltype(g_table);
+
+constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
+
+[[nodiscard]] std::uintptr_t address_of(const void* block) noexcept { return reinterpret_cast<std::uintptr_t>(block); }
+
+[[nodiscard]] bool make_table(os::Pages& pages) noexcept {
+  const std::size_t bytes = base::align_up(Table::memory_bytes(kPlaces), os::kLargestPageBytes);
+  void* const memory = pages.map(bytes);
+  if (memory == nullptr) return false;
+  pages.name(memory, bytes, "freehold heap profile");
+  auto* const places = static_cast<Table::Place*>(memory);
+  g_table.init(places, kPlaces, reinterpret_cast<Sample*>(places + kPlaces));
+  return true;
+}
+
+}  // namespace
+
+bool start(os::Pages& pages, std::uint64_t mean, unsigned depth) noexcept {
+  const sync::Guard guard(g_start_lock);
+  if (!g_started.load(std::memory_order_relaxed) && !make_table(pages)) return false;  // relaxed: under the lock
+  check::keep_call_stacks(depth);
+  g_started.store(true, std::memory_order_release);
+  g_mean.store(mean, std::memory_order_release);
+  return true;
+}
+
+void stop() noexcept { g_mean.store(0, std::memory_order_release); }
+
+void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t stack) noexcept {
+  (void)g_table.insert({address_of(block), bytes, size, mean(), stack});
+}
+
+std::size_t forget(const void* block) noexcept {
+  Sample sample;
+  return g_table.remove(address_of(block), sample) ? sample.size : 0;
+}
+
+std::size_t size_of(const void* block) noexcept {
+  Sample sample;
+  return g_table.find(address_of(block), sample) ? sample.size : 0;
+}
+
+void resize(const void* block, std::size_t bytes) noexcept { g_table.resize(address_of(block), bytes); }
+
+Former take(const void* block) noexcept {
+  Former former;
+  former.is_sampled = g_table.remove(address_of(block), former.sample);
+  return former;
+}
+
+void put_again(const Former& former) noexcept {
+  if (former.is_sampled) (void)g_table.insert(former.sample);
+}
+
+void after_fork_in_child() noexcept {
+  g_start_lock.reset();
+  g_table.after_fork_in_child();
+}
+
+}  // namespace freehold::profile

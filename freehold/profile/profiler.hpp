@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// The process's sampled heap profile: which call stacks hold how many bytes, by estimates from few blocks
+// (byte_sampler.hpp), now and when it was most. The allocator asks where it is slow anyway, and gives a sampled block a
+// place of its own whose free comes by; docs/heap-profile.md says how. Off until start(). Any thread. Cost of a sampled
+// block: a call stack and a lock in its life, some microseconds.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/os/pages.hpp"
+#include "freehold/profile/byte_sampler.hpp"
+#include "freehold/profile/sample_table.hpp"
+#include "freehold/sync/atomics.hpp"
+
+namespace freehold::profile {
+
+namespace [[gnu::visibility("hidden")]] profiler {
+extern constinit std::atomic<std::uint64_t> g_mean;  // 0: off
+extern constinit std::atomic<bool> g_started;        // once: the table is there. Stored before g_mean
+extern constinit SampleTable<sync::NativeAtomics> g_table;
+extern constinit thread_local ByteSampler t_sampler;
+}  // namespace profiler
+
+inline constexpr std::uint64_t kDefaultMean = std::uint64_t{512} << 10;  // bytes
+inline constexpr std::size_t kPlaces = std::size_t{1} << 18;             // blocks at a time: 128 GiB at the default distance
+
+// From now on one byte in `mean` is sampled, with stacks of at most `depth` frames. Once the unwinder is prepared
+// (os/call_stack.hpp). Again: the distance changes. False: no memory.
+[[nodiscard]] bool start(os::Pages& pages, std::uint64_t mean, unsigned depth) noexcept;
+// No further block is sampled; those that are stay known until they are freed.
+void stop() noexcept;
+
+// Bytes; 0: off.
+[[nodiscard]] inline std::uint64_t mean() noexcept {
+  return profiler::g_mean.load(std::memory_order_acquire);  // pairs with the release in start(): the table is there
+}
+// Whether there may be sampled blocks.
+[[nodiscard]] inline bool was_started() noexcept {
+  return profiler::g_started.load(std::memory_order_acquire);  // as above
+}
+[[nodiscard]] inline ByteSampler& sampler() noexcept { return profiler::t_sampler; }
+
+// Notes a block that the program does not know yet. `size`: what the sampler passed over for it.
+[[gnu::noinline]] void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t stack) noexcept;
+// Forgets a block that is about to be freed. Returns the size that it was sampled with; 0: it was not sampled.
+[[nodiscard, gnu::noinline]] std::size_t forget(const void* block) noexcept;
+// That size; 0: the block is not sampled.
+[[nodiscard, gnu::noinline]] std::size_t size_of(const void* block) noexcept;
+// The block was resized where it is.
+[[gnu::noinline]] void resize(const void* block, std::size_t bytes) noexcept;
+
+// For a resize that may move the block: forgets its sample, and notes it again where the block stayed.
+struct Former {
+  Sample sample;
+  bool is_sampled = false;
+};
+[[nodiscard]] Former take(const void* block) noexcept;
+void put_again(const Former& former) noexcept;
+
+// Writes the profile in the text form of docs/heap-profile.md; `pages` is for what it needs meanwhile. Allocates nothing by
+// malloc. False: the system refused, errno says why.
+[[nodiscard]] bool write(os::Pages& pages, int fd) noexcept;
+
+void after_fork_in_child() noexcept;
+
+}  // namespace freehold::profile

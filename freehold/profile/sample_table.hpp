@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// The sampled blocks that are in use, by their addresses, and those that were in use when the estimate of all bytes in use
+// was highest: a hash table, and a log.
+//
+//   place:   the block's address; 0: never used; 1: its sample was removed. A sample lies at most kProbes places behind the one
+//            that its address belongs to, with no place between them that was never used.
+//   log:     samples removed since the peak that were in use then. So the peak's set is: those in the table that are not younger
+//            than the peak, and the log. A new peak empties the log; it never holds more samples than were in use.
+//   Invariant: live_bytes() is the sum of estimated_bytes() over the table; peak_bytes() its largest value so far.
+//
+// Changes are made under a lock: they are as rare as samples. find() takes none, since every free of a large block asks: it
+// looks for the caller's own block, whose sample nobody else changes meanwhile. Bounded: what finds no place is not sampled,
+// and counted. Any thread. Cost of a find() that finds nothing: one load, mostly.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "freehold/profile/byte_sampler.hpp"
+#include "freehold/sync/atomics.hpp"
+#include "freehold/sync/lock.hpp"
+
+namespace freehold::profile {
+
+struct Sample {
+  std::uintptr_t block = 0;  // at least 2
+  std::uint64_t bytes = 0;   // that the program asked for
+  std::uint64_t size = 0;    // that the sampler passed over for it: its slot's, or what was asked for
+  std::uint64_t mean = 0;    // distance of samples then
+  std::uint32_t stack = 0;
+
+  // In all blocks that this one stands for.
+  [[nodiscard]] constexpr std::uint64_t estimated_bytes() const noexcept {
+    return static_cast<std::uint64_t>(blocks_behind(size, mean) * static_cast<double>(bytes));
+  }
+};
+
+template <sync::Atomics A>
+class SampleTable {
+ public:
+  template <class T>
+  using Word = typename A::template atomic<T>;
+  struct Place {
+    Word<std::uintptr_t> block{0};
+    Word<std::uint64_t> bytes{0}, size{0}, mean{0}, birth{0};
+    Word<std::uint32_t> stack{0};
+  };
+
+  static constexpr std::size_t kProbes = 16;
+  static constexpr unsigned kBlockShift = 16;  // sampled blocks begin at spans, so that neighbours have neighbouring places
+
+  constexpr SampleTable() noexcept = default;
+
+  // Memory that is all zero and stays. `places` is a power of two, at least kProbes; the log has as many entries. Before the
+  // first other call.
+  void init(Place* places, std::size_t count, Sample* log) noexcept {
+    places_ = places;
+    count_ = count;
+    log_ = log;
+  }
+  [[nodiscard]] static constexpr std::size_t memory_bytes(std::size_t count) noexcept {
+    return count * (sizeof(Place) + sizeof(Sample));
+  }
+
+  // A block that the program does not know yet. False: there is no place for it.
+  bool insert(const Sample& sample) noexcept {
+    const sync::Guard guard(lock_);
+    for (std::size_t probe = 0; probe < kProbes; ++probe) {
+      Place& place = place_of(sample.block, probe);
+      if (get(place.block) > kRemoved) continue;
+      put(place.bytes, sample.bytes);
+      put(place.size, sample.size);
+      put(place.mean, sample.mean);
+      put(place.stack, sample.stack);
+      put(place.birth, ++births_);
+      put(place.block, sample.block);
+      live_bytes_ += sample.estimated_bytes();
+      note_peak();
+      return true;
+    }
+    ++lost_;
+    return false;
+  }
+
+  // The sample of a block of the caller's. False: it is not sampled.
+  [[nodiscard]] bool find(std::uintptr_t block, Sample& out) const noexcept {
+    const Place* const place = look_for(block);
+    if (place != nullptr) out = sample_at(*place);
+    return place != nullptr;
+  }
+
+  // The same, and removes it: the block is about to be freed.
+  [[nodiscard]] bool remove(std::uintptr_t block, Sample& out) noexcept {
+    if (look_for(block) == nullptr) return false;
+    const sync::Guard guard(lock_);
+    Place* const place = look_for(block);  // again: another thread may free the same block by mistake
+    if (place == nullptr) return false;
+    out = sample_at(*place);
+    live_bytes_ -= out.estimated_bytes();
+    if (get(place->birth) <= peak_birth_) log_[logged_++] = out;
+    put(place->block, kRemoved);
+    return true;
+  }
+
+  // A block that was resized where it is. Nothing if it is not sampled.
+  void resize(std::uintptr_t block, std::uint64_t bytes) noexcept {
+    if (look_for(block) == nullptr) return;
+    const sync::Guard guard(lock_);
+    Place* const place = look_for(block);
+    if (place == nullptr) return;
+    live_bytes_ -= sample_at(*place).estimated_bytes();
+    put(place->bytes, bytes);
+    live_bytes_ += sample_at(*place).estimated_bytes();
+    note_peak();
+  }
+
+  // Calls f(sample, is_in_use, was_in_use_at_peak) for each sample, under the lock.
+  template <class F>
+  void for_each(F&& f) noexcept {
+    const sync::Guard guard(lock_);
+    for (std::size_t i = 0; i < count_; ++i)
+      if (get(places_[i].block) > kRemoved) f(sample_at(places_[i]), true, get(places_[i].birth) <= peak_birth_);
+    for (std::size_t i = 0; i < logged_; ++i) f(log_[i], false, true);
+  }
+
+  struct Figures {
+    std::uint64_t live_bytes = 0, peak_bytes = 0;  // estimates
+    std::uint64_t sampled = 0, lost = 0;           // blocks since the beginning; those that found no place
+  };
+  [[nodiscard]] Figures figures() noexcept {
+    const sync::Guard guard(lock_);
+    return {live_bytes_, peak_bytes_, births_, lost_};
+  }
+
+  // In a fork's child: a thread that is not there may hold the lock.
+  void after_fork_in_child() noexcept { lock_.reset(); }
+
+ private:
+  static constexpr std::uintptr_t kNeverUsed = 0, kRemoved = 1;
+
+  // Relaxed, all: places change under the lock, and who looks without it looks for a block of its own. Whatever gave it the
+  // block ordered what was written before; what lies on the way there was used then, and stays so.
+  template <class T>
+  [[nodiscard]] static T get(const Word<T>& word) noexcept {
+    return word.load(std::memory_order_relaxed);
+  }
+  template <class T>
+  static void put(Word<T>& word, T value) noexcept {
+    word.store(value, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] Place& place_of(std::uintptr_t block, std::size_t probe) const noexcept {
+    return places_[((block >> kBlockShift) + probe) & (count_ - 1)];
+  }
+  [[nodiscard]] Place* look_for(std::uintptr_t block) const noexcept {
+    for (std::size_t probe = 0; probe < kProbes; ++probe) {
+      Place& place = place_of(block, probe);
+      const std::uintptr_t there = get(place.block);
+      if (there == block) return &place;
+      if (there == kNeverUsed) return nullptr;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] static Sample sample_at(const Place& place) noexcept {
+    return {get(place.block), get(place.bytes), get(place.size), get(place.mean), get(place.stack)};
+  }
+  void note_peak() noexcept {
+    if (live_bytes_ <= peak_bytes_) return;
+    peak_bytes_ = live_bytes_;
+    peak_birth_ = births_;
+    logged_ = 0;
+  }
+
+  Place* places_ = nullptr;
+  std::size_t count_ = 0;
+
+  // Under the lock.
+  Sample* log_ = nullptr;
+  std::size_t logged_ = 0;
+  std::uint64_t live_bytes_ = 0, peak_bytes_ = 0;
+  std::uint64_t births_ = 0, peak_birth_ = 0;
+  std::uint64_t lost_ = 0;
+  sync::Mutex<A> lock_;
+};
+
+}  // namespace freehold::profile

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// The profile as text, one thing a line, for `freehold heap show` (docs/heap-profile.md describes it). Written from a thread
+// that may be inside malloc: a buffer on the stack, and pages of its own for a copy of the samples.
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "freehold/base/bits.hpp"
+#include "freehold/check/call_stacks.hpp"
+#include "freehold/os/call_stack.hpp"
+#include "freehold/profile/profiler.hpp"
+
+namespace freehold::profile {
+namespace {
+
+class TextFile {
+ public:
+  explicit TextFile(int fd) noexcept : fd_(fd) {}
+
+  void add(const char* text) noexcept { add(text, std::strlen(text)); }
+  void add(const char* text, std::size_t bytes) noexcept {
+    while (bytes != 0 && ok_) {
+      if (length_ == sizeof text_) (void)flush();
+      const std::size_t room = sizeof text_ - length_, take = bytes < room ? bytes : room;
+      std::memcpy(text_ + length_, text, take);
+      length_ += take;
+      text += take;
+      bytes -= take;
+    }
+  }
+  void add(std::uint64_t value, unsigned radix = 10) noexcept {
+    char digits[20];
+    std::size_t at = sizeof digits;
+    do digits[--at] = "0123456789abcdef"[value % radix];
+    while ((value /= radix) != 0);
+    add(digits + at, sizeof digits - at);
+  }
+  void line(const char* name, std::uint64_t value) noexcept {
+    add(name);
+    add(" ");
+    add(value);
+    add("\n");
+  }
+  // False: the system refused some of it.
+  [[nodiscard]] bool flush() noexcept {
+    std::size_t done = 0;
+    while (ok_ && done != length_) {
+      const ssize_t written = ::write(fd_, text_ + done, length_ - done);
+      if (written < 0 && errno == EINTR) continue;
+      ok_ = written > 0;
+      if (ok_) done += static_cast<std::size_t>(written);
+    }
+    length_ = 0;
+    return ok_;
+  }
+
+ private:
+  int fd_;
+  bool ok_ = true;
+  std::size_t length_ = 0;
+  char text_[4096];
+};
+
+// Which stacks were written: a bit for each word of the depot.
+class StackSet {
+ public:
+  explicit StackSet(std::uint64_t* bits) noexcept : bits_(bits) {}
+  [[nodiscard]] static constexpr std::size_t memory_bytes() noexcept { return check::kMostStackNumbers / 8; }
+  // False: it was there.
+  [[nodiscard]] bool insert(std::uint32_t stack) noexcept {
+    if (stack >= check::kMostStackNumbers) return false;
+    std::uint64_t& word = bits_[stack / 64];
+    const std::uint64_t bit = std::uint64_t{1} << stack % 64;
+    const bool is_new = (word & bit) == 0;
+    word |= bit;
+    return is_new;
+  }
+
+ private:
+  std::uint64_t* bits_;
+};
+
+struct Kept {
+  Sample sample;
+  bool is_in_use, was_at_peak;
+};
+
+void write_stack(TextFile& file, std::uint32_t stack) noexcept {
+  void* addresses[os::kMostFrames];
+  const unsigned depth = check::read_call_stack(stack, addresses, os::kMostFrames);
+  file.add("stack ");
+  file.add(stack);
+  for (unsigned i = 0; i < depth; ++i) {
+    file.add(" ");
+    file.add(reinterpret_cast<std::uintptr_t>(addresses[i]), 16);
+  }
+  file.add("\n");
+}
+
+void write_sample(TextFile& file, const Kept& kept) noexcept {
+  file.add(kept.is_in_use ? (kept.was_at_peak ? "both" : "now") : "peak");
+  for (const std::uint64_t value : {kept.sample.bytes, kept.sample.size, kept.sample.mean}) {
+    file.add(" ");
+    file.add(value);
+  }
+  file.add(" ");
+  file.add(kept.sample.stack);
+  file.add("\n");
+}
+
+void write_mappings(TextFile& file) noexcept {
+  file.add("maps\n");
+  const int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (maps < 0) return;
+  char text[4096];
+  for (ssize_t n = 0; (n = ::read(maps, text, sizeof text)) > 0;) file.add(text, static_cast<std::size_t>(n));
+  ::close(maps);
+}
+
+void write_head(TextFile& file) noexcept {
+  const auto figures = profiler::g_table.figures();
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  char program[1024];
+  const ssize_t length = ::readlink("/proc/self/exe", program, sizeof program);
+  file.add("freehold heap profile 1\n");
+  file.line("pid", static_cast<std::uint64_t>(::getpid()));
+  file.line("time_ns", static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec));
+  file.line("mean", mean());
+  file.line("sampled", figures.sampled);
+  file.line("lost", figures.lost);
+  file.add("program ");
+  if (length > 0) file.add(program, static_cast<std::size_t>(length));
+  file.add("\n");
+}
+
+}  // namespace
+
+bool write(os::Pages& pages, int fd) noexcept {
+  if (!was_started()) {
+    errno = EINVAL;
+    return false;
+  }
+  // Room for all that the table and its log can hold, of which what is used becomes resident.
+  const std::size_t bytes = base::align_up(StackSet::memory_bytes() + 2 * kPlaces * sizeof(Kept), os::kLargestPageBytes);
+  void* const memory = pages.map(bytes);
+  if (memory == nullptr) return false;
+  StackSet stacks(static_cast<std::uint64_t*>(memory));
+  auto* const kept = reinterpret_cast<Kept*>(static_cast<std::byte*>(memory) + StackSet::memory_bytes());
+  std::size_t count = 0;
+  profiler::g_table.for_each(
+      [&](const Sample& sample, bool is_in_use, bool was_at_peak) { kept[count++] = {sample, is_in_use, was_at_peak}; });
+  TextFile file(fd);
+  write_head(file);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (stacks.insert(kept[i].sample.stack)) write_stack(file, kept[i].sample.stack);
+    write_sample(file, kept[i]);
+  }
+  write_mappings(file);
+  const bool ok = file.flush();
+  const int error = errno;
+  (void)pages.unmap(memory, bytes);
+  errno = error;
+  return ok;
+}
+
+}  // namespace freehold::profile

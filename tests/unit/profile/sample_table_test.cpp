@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+// The table against a map, with the peak's set kept beside it as a copy.
+#include "freehold/profile/sample_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace freehold::profile {
+namespace {
+
+using Table = SampleTable<sync::NativeAtomics>;
+constexpr std::uintptr_t kSpan = std::uintptr_t{1} << Table::kBlockShift;
+
+struct World {
+  explicit World(std::size_t count) : places(std::make_unique<Table::Place[]>(count)), log(count) {
+    table.init(places.get(), count, log.data());
+  }
+  std::unique_ptr<Table::Place[]> places;
+  std::vector<Sample> log;
+  Table table;
+};
+
+Sample sample_of(std::uintptr_t block, std::uint64_t bytes) { return {block, bytes, bytes, 4'096, 7}; }
+
+using Bytes = std::map<std::uintptr_t, std::uint64_t>;
+struct Seen {
+  Bytes now, peak;
+};
+Seen seen_in(Table& table) {
+  Seen seen;
+  table.for_each([&](const Sample& sample, bool is_in_use, bool was_at_peak) {
+    EXPECT_TRUE(is_in_use || was_at_peak);
+    if (is_in_use) {
+      EXPECT_TRUE(seen.now.emplace(sample.block, sample.bytes).second);
+    }
+    if (was_at_peak) seen.peak.emplace(sample.block, sample.bytes);
+  });
+  return seen;
+}
+
+TEST(SampleTable, InsertFindRemove_OnlyWhatIsThere) {
+  World world(64);
+  EXPECT_TRUE(world.table.insert(sample_of(5 * kSpan, 100)));
+  Sample found;
+  EXPECT_TRUE(world.table.find(5 * kSpan, found));
+  EXPECT_EQ(found.bytes, 100U);
+  EXPECT_EQ(found.stack, 7U);
+  EXPECT_FALSE(world.table.find(6 * kSpan, found));
+  EXPECT_FALSE(world.table.find(5 * kSpan + 4096, found)) << "an interior pointer";
+  EXPECT_TRUE(world.table.remove(5 * kSpan, found));
+  EXPECT_FALSE(world.table.remove(5 * kSpan, found)) << "freed twice";
+  EXPECT_FALSE(world.table.find(5 * kSpan, found));
+  EXPECT_EQ(world.table.figures().live_bytes, 0U);
+}
+
+TEST(SampleTable, SamePlaceForManyBlocks_AllFoundUntilTheProbesEnd) {
+  World world(64);
+  for (std::uintptr_t i = 0; i < Table::kProbes; ++i)
+    EXPECT_TRUE(world.table.insert(sample_of((3 + 64 * i) * kSpan, 10 + i)));
+  EXPECT_FALSE(world.table.insert(sample_of(3 * kSpan + 64 * 99 * kSpan, 1)));
+  EXPECT_EQ(world.table.figures().lost, 1U);
+  Sample found;
+  for (std::uintptr_t i = 0; i < Table::kProbes; ++i) {
+    ASSERT_TRUE(world.table.find((3 + 64 * i) * kSpan, found)) << i;
+    EXPECT_EQ(found.bytes, 10 + i);
+  }
+  // Behind the place of one that was removed the others are still found.
+  EXPECT_TRUE(world.table.remove(3 * kSpan, found));
+  EXPECT_TRUE(world.table.find((3 + 64 * (Table::kProbes - 1)) * kSpan, found));
+  EXPECT_TRUE(world.table.insert(sample_of((3 + 64 * 50) * kSpan, 1))) << "its place is used again";
+}
+
+TEST(SampleTable, EstimatedBytes_AreWhatStandsBehindASample) {
+  EXPECT_NEAR(static_cast<double>((Sample{2, 100, 112, 524'288, 0}).estimated_bytes()), 100 * 524'288.0 / 112, 100);
+  EXPECT_EQ((Sample{2, 1'000'000'000, 1'000'000'000, 4'096, 0}).estimated_bytes(), 1'000'000'000U);
+}
+
+// Random growth and shrinking: at every step the table says what is in use, and what was at the highest estimate so far.
+TEST(SampleTable, RandomSteps_NowAndPeakAsAMapSays) {
+  World world(1024);
+  std::minstd_rand random(1);
+  Bytes now, peak;
+  std::uint64_t live = 0, most = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    const std::uintptr_t block = (1 + random() % 300) * kSpan;
+    const bool shrinks = step / 1'000 % 3 == 2;
+    Sample found;
+    if (now.contains(block)) {
+      if (!shrinks && random() % 2 == 0) continue;
+      ASSERT_TRUE(world.table.remove(block, found));
+      ASSERT_EQ(found.bytes, now[block]);
+      live -= found.estimated_bytes();
+      now.erase(block);
+    } else if (!shrinks || random() % 4 == 0) {
+      const Sample sample = sample_of(block, 1 + random() % 10'000);
+      ASSERT_TRUE(world.table.insert(sample));
+      now[block] = sample.bytes;
+      live += sample.estimated_bytes();
+      if (live > most) {
+        most = live;
+        peak = now;
+      }
+    }
+    if (step % 97 != 0) continue;
+    const Seen seen = seen_in(world.table);
+    ASSERT_EQ(seen.now, now) << step;
+    ASSERT_EQ(seen.peak, peak) << step;
+    ASSERT_EQ(world.table.figures().live_bytes, live);
+    ASSERT_EQ(world.table.figures().peak_bytes, most);
+  }
+  EXPECT_GT(most, 0U);
+}
+
+TEST(SampleTable, Resize_CountsTheNewBytes) {
+  World world(64);
+  ASSERT_TRUE(world.table.insert(sample_of(kSpan, 4'000)));
+  const std::uint64_t before = world.table.figures().live_bytes;
+  world.table.resize(kSpan, 2'000);
+  EXPECT_NEAR(static_cast<double>(world.table.figures().live_bytes), static_cast<double>(before) / 2, 2);
+  world.table.resize(2 * kSpan, 1);
+  Sample found;
+  ASSERT_TRUE(world.table.remove(kSpan, found));
+  EXPECT_EQ(found.bytes, 2'000U);
+  EXPECT_EQ(world.table.figures().live_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace freehold::profile
