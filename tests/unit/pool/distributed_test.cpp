@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <new>
 #include <set>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "freehold/pool/locked_flags.hpp"
 #include "freehold/pool/roaming_stacks.hpp"
 #include "tests/support/strategies.hpp"
+#include "tests/unit/hooked_atomics.hpp"
 
 namespace freehold::test {
 namespace {
@@ -89,6 +91,23 @@ TEST(Distributed, ShardEmpty_NextInTurnHelps) {
   EXPECT_EQ(take(pool, 0, 1).size(), 0u);
 }
 
+// A shard of which the third cannot be made.
+using Easygoing = pool::NativePool<pool::LockedFlags>;
+struct Fussy : Easygoing {
+  explicit Fussy(const pool::PoolShape& shape) : Easygoing(shape) {
+    if (made == 2) throw std::bad_alloc();
+    ++made;
+  }
+  ~Fussy() { ++ended; }
+  static inline int made = 0, ended = 0;
+};
+TEST(Distributed, ShardCannotBeMade_ThoseThatWereMadeEnd) {
+  const auto make = [] { const pool::Distributed<Fussy, Chosen> pool({.slots = 9, .slot_bytes = 16, .shards = 3}); };
+  EXPECT_THROW(make(), std::bad_alloc);
+  EXPECT_EQ(Fussy::made, 2);
+  EXPECT_EQ(Fussy::ended, 2);
+}
+
 TEST(Distributed, Contention_OperationsOfCallersAndConflictsOfShards) {
   Pool<pool::TakeFromNeighbour> pool({.slots = 4, .slot_bytes = 16, .shards = 4});
   std::vector<void*> slots = take(pool, 1, 5);  // the last three ask neighbours, the fifth finds none
@@ -138,6 +157,28 @@ TEST(RoamingStacks, ReleasedElsewhere_IsThere) {
   EXPECT_EQ(take(pool, 0, 1).front(), slots[3]);
   EXPECT_EQ(take(pool, 0, 1).front(), slots[0]);  // the neighbour's
   EXPECT_EQ(take(pool, 0, 1).size(), 0u);
+}
+
+struct ChosenAndHooked : Chosen {
+  using Atomics = HookedAtomics;
+};
+// A slot comes back to a stack that the first sweep has passed: the sweep that repeats it looks into every stack.
+TEST(RoamingStacks, ReleasedBehindTheSweep_IsFoundInEveryStack) {
+  for (unsigned there = 0; there < 3; ++there) {
+    pool::RoamingStacksPool<ChosenAndHooked, sync::IgnoreContention, pool::DistributedStackOrders{}> pool(
+        {.slots = 3, .slot_bytes = 16, .shards = 3});
+    const std::vector<void*> slots = take(pool, 0, 3);
+    ASSERT_EQ(slots.size(), 3u);
+    HookedAtomics::hook =
+        [&](const void*) {  // nothing is changed while all stacks are empty, until the caller says that it searches
+          HookedAtomics::hook = nullptr;
+          Chosen::choice = there;
+          pool.release(slots[1]);
+        };
+    const std::vector<void*> found = take(pool, 0, 1);
+    HookedAtomics::hook = nullptr;
+    EXPECT_EQ(found, std::vector{slots[1]}) << there;
+  }
 }
 
 // ---- spreads

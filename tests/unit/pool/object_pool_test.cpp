@@ -200,6 +200,20 @@ TEST(BestPool, TrimAfterReleasesInRandomOrder_AsMuchAsAfterReleasesInOrder) {
   EXPECT_EQ(trimmed(false), in_order);
 }
 
+// And free_slots() counts them.
+TEST(BestPool, ReleasedScattered_FreeSlotsCountsEveryone) {
+  constexpr std::size_t kSlots = 4096, kApart = 64;
+  NativePool<Best> pool({.slots = kSlots, .slot_bytes = 16});
+  std::vector<void*> slots(kSlots);
+  for (void*& slot : slots) slot = pool.acquire();
+  EXPECT_EQ(pool.free_slots(), 0U);
+  std::sort(slots.begin(), slots.end());
+  for (std::size_t i = 0; i < kApart; ++i)
+    for (std::size_t j = i; j < kSlots; j += kApart) pool.release(slots[j]);
+  EXPECT_EQ(pool.free_slots(), kSlots);
+  EXPECT_TRUE(pool.check_invariants());
+}
+
 TEST(ObjectPool, LargePoolsWithOneObjectEach_HoldLittle) {
   if (base::kAddressSanitizer || kChecked) GTEST_SKIP() << "shadow memory and bookkeeping come on top";
   std::string mode;
