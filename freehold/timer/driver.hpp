@@ -63,8 +63,8 @@ class Rounds {
     A::fence(Orders::kBegin);
     std::uint32_t round = round_.load(Orders::kLook);
     const std::uint32_t end = round + 2 + round % 2;
-    // relaxed: the wake publishes it to the round that follows, which is the last one at the earliest.
-    waiting_.fetch_add(1, std::memory_order_relaxed);
+    waiting_.fetch_add(1, std::memory_order_relaxed);  // relaxed: the fence orders it
+    A::fence(Orders::kFence);                          // against the end of the last round, which no wake-up follows
     wake();
     bool finished = finished_.load(std::memory_order_relaxed);  // relaxed, twice: published by the round that we saw
     while (static_cast<std::int32_t>(round - end) < 0 && !finished) {
