@@ -138,6 +138,24 @@ TEST_F(TaskTable_Unit, Areas_AlignedAndApart) {
     EXPECT_LE(last, end);
   }
 }
+// A length that a component has overwritten is not believed.
+TEST_F(TaskTable_Unit, ResultLongerThanItsArea_IsCorruptAndTheClientSuspectsDamage) {
+  constexpr std::uint64_t kMost = 64;
+  make({.entries = 2, .max_input = 64, .max_output = kMost});
+  Client client(memory_, 0, -1);
+  for (const std::uint64_t bytes : {kMost, kMost + 1, ~std::uint64_t{0}}) {
+    Future future = client.submit("x");
+    const std::optional<Claim> claim = client.table().try_claim(0);
+    ASSERT_TRUE(claim);
+    ASSERT_TRUE(client.table().complete(*claim, bytes));
+    const Result result = future.get();
+    EXPECT_EQ(result.ok(), bytes == kMost) << bytes;
+    EXPECT_EQ(client.take_damage_suspicion(), bytes != kMost) << bytes;
+    if (bytes != kMost) {
+      EXPECT_EQ(result.failure(), (Failure{FailureKind::kCorrupt, 0}));
+    }
+  }
+}
 // A client that finds the table full of tasks that it does not have says so, also after it was refused many times.
 TEST_F(TaskTable_Unit, FullOfLostEntries_TheClientNoticesAfterRefusals) {
   constexpr std::uint32_t kEntries = 4;
