@@ -63,6 +63,17 @@ TEST_F(GuardsDeathTest, FormerHandler_GetsOtherFaults) {
       testing::ExitedWithCode(42), "^$");
 }
 
+// A signal that somebody sends is no fault that happens again.
+TEST_F(GuardsDeathTest, SignalSentToTheProgram_EndsIt) {
+  EXPECT_EXIT(
+      {
+        (void)guarded(16);
+        ::kill(::getpid(), SIGSEGV);
+        ::_exit(0);
+      },
+      testing::KilledBySignal(SIGSEGV), "");
+}
+
 TEST_F(GuardsDeathTest, FormerHandlerWithInformation_GetsIt) {
   EXPECT_EXIT(
       {
