@@ -960,6 +960,13 @@ TEST(ProcessPool_Unit, ProgramIgnoresItsChildren_DeathsAreNoticedAllTheSame) {
 TEST(ProcessPool_Unit, ForkedChildDestroysItsCopy_ParentGoesOn) {
   auto pool = std::make_unique<ProcessPool>(options());
   ASSERT_TRUE(pool->call("echo x").ok());
+  std::atomic<int> called{0};
+  const auto call_back = [&] {  // by a thread that the child has not got
+    const int before = called;
+    pool->submit("echo x").then([&](const Result&) { ++called; });
+    return comes_true([&] { return called == before + 1; });
+  };
+  EXPECT_TRUE(call_back());
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(10);
@@ -969,6 +976,7 @@ TEST(ProcessPool_Unit, ForkedChildDestroysItsCopy_ParentGoesOn) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_TRUE(call_back());
   EXPECT_EQ(pool->call("echo x").text(), "x");
 }
 // Two more processes use the pool; one is killed with tasks under way.
