@@ -32,3 +32,8 @@ set(FREEHOLD_UNWIND_LIBRARY ${FREEHOLD_ARM64_LIBRARIES}/usr/lib/llvm-19/lib/libu
 if(NOT EXISTS ${FREEHOLD_UNWIND_LIBRARY})
   set(FREEHOLD_UNWIND_LIBRARY FREEHOLD_UNWIND_LIBRARY-NOTFOUND)
 endif()
+
+# Without the libraries of script/bootstrap arm64_libraries all is built but the command.
+if(NOT EXISTS /usr/lib/${triplet}/cmake/fmt)
+  set(FREEHOLD_BUILD_CLI OFF)
+endif()
