@@ -167,7 +167,8 @@ bool can_move_out() noexcept {
     if (from == nullptr) return false;
     unsigned char resident = 0;
     void* const to = ::mremap(from, page, page, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
-    can = to != MAP_FAILED && ::mincore(from, page, &resident) == 0 ? kYes : kNo;
+    // One byte of the page: with pages larger than the host's, QEMU answers for each page of the host.
+    can = to != MAP_FAILED && ::mincore(from, 1, &resident) == 0 ? kYes : kNo;
     ::munmap(from, page);
     if (to != MAP_FAILED) ::munmap(to, page);
     g_can.store(can, std::memory_order_relaxed);
