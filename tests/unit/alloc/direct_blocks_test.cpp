@@ -155,7 +155,7 @@ TEST(DirectBlocks, Alignments_Hold) {
   for (std::size_t alignment = 1; alignment <= 64 * kMiB; alignment *= 4) {
     void* const block = blocks.allocate(3 * kPage, alignment);
     ASSERT_NE(block, nullptr);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % std::max(alignment, kPage), 0U);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % std::max(alignment, os::kSmallestPageBytes), 0U);
     std::memset(block, 1, 3 * kPage);
     EXPECT_EQ(blocks->bytes_of(block), 3 * kPage);
     EXPECT_TRUE(blocks.check());
@@ -178,9 +178,9 @@ TEST(DirectBlocks, Freed_IsKeptForTheNextOfItsSizeAndNotCalledZero) {
   EXPECT_EQ(blocks.pages.calls(FakePages::kUnmap), 0U);
   EXPECT_TRUE(blocks.check());
   bool zero = true;
-  EXPECT_EQ(blocks->allocate(kMiB - 10 * kPage, 1, zero, blocks.now), block);
+  EXPECT_EQ(blocks->allocate(kMiB - 2 * kPage, 1, zero, blocks.now), block);
   EXPECT_FALSE(zero);
-  EXPECT_EQ(blocks->bytes_of(block), kMiB - 10 * kPage);
+  EXPECT_EQ(blocks->bytes_of(block), kMiB - 2 * kPage);
   EXPECT_EQ(blocks->live_bytes(), kMiB);
   EXPECT_FALSE(blocks->keeps_some());
   EXPECT_TRUE(blocks.check());
@@ -188,12 +188,12 @@ TEST(DirectBlocks, Freed_IsKeptForTheNextOfItsSizeAndNotCalledZero) {
 
 TEST(DirectBlocks, Kept_TooSmallOrMuchTooLarge_IsNotTaken) {
   TestBlocks blocks;
-  blocks.free(blocks.allocate(100 * kPage));
-  void* const larger = blocks.allocate(101 * kPage);
-  EXPECT_EQ(blocks->kept_bytes(), 100 * kPage);
-  void* const smaller = blocks.allocate(79 * kPage);
-  EXPECT_EQ(blocks->kept_bytes(), 100 * kPage) << "more than a quarter would be wasted";
-  void* const fits = blocks.allocate(80 * kPage);
+  blocks.free(blocks.allocate(15 * kPage));
+  void* const larger = blocks.allocate(16 * kPage);
+  EXPECT_EQ(blocks->kept_bytes(), 15 * kPage);
+  void* const smaller = blocks.allocate(11 * kPage);
+  EXPECT_EQ(blocks->kept_bytes(), 15 * kPage) << "more than a quarter would be wasted";
+  void* const fits = blocks.allocate(12 * kPage);
   EXPECT_EQ(blocks->kept_bytes(), 0U);
   for (void* block : {larger, smaller, fits}) blocks.free(block);
   EXPECT_TRUE(blocks.check());
@@ -201,13 +201,15 @@ TEST(DirectBlocks, Kept_TooSmallOrMuchTooLarge_IsNotTaken) {
 
 TEST(DirectBlocks, Kept_TheBestFitIsTaken) {
   TestBlocks blocks;
-  void* const a = blocks.allocate(60 * kPage);
-  void* const b = blocks.allocate(52 * kPage);
-  void* const c = blocks.allocate(56 * kPage);
+  void* const use = blocks.allocate(512 * kPage);  // so that the budget has room
+  ASSERT_NE(use, nullptr);
+  void* const a = blocks.allocate(10 * kPage);
+  void* const b = blocks.allocate(8 * kPage);
+  void* const c = blocks.allocate(9 * kPage);
   for (void* block : {a, b, c}) blocks.free(block);
-  EXPECT_EQ(blocks.allocate(50 * kPage), b);
-  EXPECT_EQ(blocks.allocate(50 * kPage), c);
-  EXPECT_EQ(blocks.allocate(50 * kPage), a);
+  EXPECT_EQ(blocks.allocate(8 * kPage), b);
+  EXPECT_EQ(blocks.allocate(8 * kPage), c);
+  EXPECT_EQ(blocks.allocate(8 * kPage), a);
 }
 
 TEST(DirectBlocks, Kept_NoMoreThanTheBudgetAllows) {
@@ -225,15 +227,15 @@ TEST(DirectBlocks, Kept_NoMoreThanTheBudgetAllows) {
 
 TEST(DirectBlocks, DropKept_OnlyWhatIsOldEnough) {
   TestBlocks blocks;
-  void* const a = blocks.allocate(10 * kPage);
-  void* const b = blocks.allocate(20 * kPage);
+  void* const a = blocks.allocate(5 * kPage);
+  void* const b = blocks.allocate(10 * kPage);
   blocks.free(a);
   blocks.now += 100;
   blocks.free(b);
   EXPECT_EQ(blocks->drop_kept(blocks.now - 101), 0U);
-  EXPECT_EQ(blocks->drop_kept(blocks.now - 100), 10 * kPage);
-  EXPECT_EQ(blocks->kept_bytes(), 20 * kPage);
-  EXPECT_EQ(blocks->drop_kept(blocks.now), 20 * kPage);
+  EXPECT_EQ(blocks->drop_kept(blocks.now - 100), 5 * kPage);
+  EXPECT_EQ(blocks->kept_bytes(), 10 * kPage);
+  EXPECT_EQ(blocks->drop_kept(blocks.now), 10 * kPage);
   EXPECT_FALSE(blocks->keeps_some());
   EXPECT_TRUE(blocks.check());
 }
@@ -277,7 +279,7 @@ TEST(DirectBlocks, Resize_UpAndDown_KeepsTheContentAndCopiesNothing) {
   for (unsigned i = 0; i < 8; ++i) all.emplace_back(blocks.allocate(kMiB), kMiB, i + 1);
   for (int step = 0; step < 500; ++step) {
     Stamped& b = all[random() % all.size()];
-    const std::size_t bytes = (1 + random() % 700) * kPage, kept = std::min(b.bytes, bytes);
+    const std::size_t bytes = (1 + random() % (3 * kMiB / kPage)) * kPage, kept = std::min(b.bytes, bytes);
     void* const moved = blocks->resize(b.memory, bytes);
     ASSERT_NE(moved, nullptr);
     EXPECT_EQ(blocks->bytes_of(moved), bytes);

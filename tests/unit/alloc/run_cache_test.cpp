@@ -20,6 +20,7 @@ using test::FakeClock;
 using test::FakePages;
 using test::HeapErrors;
 using test::kChunk;
+using test::kPagesPerSpan;
 using test::kSpan;
 using test::small_settings;
 using test::SmallConfig;
@@ -488,9 +489,14 @@ TEST(RunCache, Resize_SameSpansOrFewer_KeepsWhatIsKept) {
   Thread thread(machine);
   void* const block = thread.allocate(6 * kSpan);
   const unsigned kept = kept_by(thread).free;
-  EXPECT_EQ(thread.resize(block, 6 * kSpan - SmallConfig::kPageBytes), block);
+  EXPECT_EQ(thread.resize(block, 6 * kSpan - SmallConfig::kPageBytes + 1), block);
   EXPECT_EQ(kept_by(thread).free, kept);
-  EXPECT_EQ(machine.usable(block), 6 * kSpan - SmallConfig::kPageBytes);
+  EXPECT_EQ(machine.usable(block), 6 * kSpan);
+  if (kPagesPerSpan > 1) {
+    EXPECT_EQ(thread.resize(block, 6 * kSpan - SmallConfig::kPageBytes), block);
+    EXPECT_EQ(kept_by(thread).free, kept);
+    EXPECT_EQ(machine.usable(block), 6 * kSpan - SmallConfig::kPageBytes);
+  }
   EXPECT_EQ(thread.resize(block, 2 * kSpan), block);
   EXPECT_EQ(kept_by(thread).free, kept + 4);
   EXPECT_EQ(kept_by(thread).dirty, 4U);

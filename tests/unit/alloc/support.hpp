@@ -244,6 +244,8 @@ struct SmallConfig : alloc::NativeConfig {
 
 inline constexpr std::size_t kSpan = std::size_t{1} << SmallConfig::kSpanShift;
 inline constexpr std::size_t kChunk = kSpan * SmallConfig::kChunkSpans;
+inline constexpr std::size_t kPagesPerSpan =
+    kSpan / SmallConfig::kPageBytes;  // 1 on arm64: no page of a span in use goes back
 
 [[nodiscard]] inline alloc::ArenaSettings small_settings(std::size_t capacity_bytes = std::size_t{32} << 20) {
   return {.capacity_bytes = capacity_bytes, .purge_delay_ms = 500, .huge_pages = alloc::HugePages::kOff};
