@@ -32,16 +32,16 @@ void* fail(int error) noexcept {
 
 extern "C" {
 
-FREEHOLD_EXPORT void* malloc(size_t bytes) noexcept { return alloc::allocate_inline(bytes); }
+FREEHOLD_EXPORT void* malloc(size_t bytes) FREEHOLD_LIBC_NOEXCEPT { return alloc::allocate_inline(bytes); }
 
-FREEHOLD_EXPORT void free(void* block) noexcept { alloc::deallocate_inline(block); }
+FREEHOLD_EXPORT void free(void* block) FREEHOLD_LIBC_NOEXCEPT { alloc::deallocate_inline(block); }
 
-FREEHOLD_EXPORT void* calloc(size_t count, size_t bytes) noexcept {
+FREEHOLD_EXPORT void* calloc(size_t count, size_t bytes) FREEHOLD_LIBC_NOEXCEPT {
   size_t total;
   return __builtin_mul_overflow(count, bytes, &total) ? fail(ENOMEM) : alloc::allocate_zeroed(total);
 }
 
-FREEHOLD_EXPORT void* realloc(void* block, size_t bytes) noexcept {
+FREEHOLD_EXPORT void* realloc(void* block, size_t bytes) FREEHOLD_LIBC_NOEXCEPT {
   if (bytes == 0 && block != nullptr) {  // as glibc: free and return null
     alloc::deallocate(block);
     return nullptr;
@@ -49,12 +49,12 @@ FREEHOLD_EXPORT void* realloc(void* block, size_t bytes) noexcept {
   return alloc::reallocate(block, bytes);
 }
 
-FREEHOLD_EXPORT void* reallocarray(void* block, size_t count, size_t bytes) noexcept {
+FREEHOLD_EXPORT void* reallocarray(void* block, size_t count, size_t bytes) FREEHOLD_LIBC_NOEXCEPT {
   size_t total;
   return __builtin_mul_overflow(count, bytes, &total) ? fail(ENOMEM) : realloc(block, total);
 }
 
-FREEHOLD_EXPORT int posix_memalign(void** out, size_t alignment, size_t bytes) noexcept {
+FREEHOLD_EXPORT int posix_memalign(void** out, size_t alignment, size_t bytes) FREEHOLD_LIBC_NOEXCEPT {
   if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
   void* block = alloc::allocate_aligned(alignment, bytes);
   if (block == nullptr) return ENOMEM;  // and errno says so, too, as with glibc: programs look there
@@ -63,17 +63,17 @@ FREEHOLD_EXPORT int posix_memalign(void** out, size_t alignment, size_t bytes) n
 }
 
 // C23: an alignment that does not exist is refused; the size need not be a multiple of it.
-FREEHOLD_EXPORT void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
+FREEHOLD_EXPORT void* aligned_alloc(size_t alignment, size_t bytes) FREEHOLD_LIBC_NOEXCEPT {
   return is_power_of_two(alignment) ? alloc::allocate_aligned(alignment, bytes) : fail(EINVAL);
 }
 
 // As glibc: rounded up to one that exists.
-FREEHOLD_EXPORT void* memalign(size_t alignment, size_t bytes) noexcept {
+FREEHOLD_EXPORT void* memalign(size_t alignment, size_t bytes) FREEHOLD_LIBC_NOEXCEPT {
   constexpr size_t kLargest = SIZE_MAX / 2 + 1;
   return alignment <= kLargest ? alloc::allocate_aligned(std::bit_ceil(alignment), bytes) : fail(EINVAL);
 }
 
-FREEHOLD_EXPORT void* valloc(size_t bytes) noexcept { return alloc::allocate_aligned(page_bytes(), bytes); }
+FREEHOLD_EXPORT void* valloc(size_t bytes) FREEHOLD_LIBC_NOEXCEPT { return alloc::allocate_aligned(page_bytes(), bytes); }
 
 FREEHOLD_EXPORT void* pvalloc(size_t bytes) noexcept {
   const size_t page = page_bytes();
@@ -81,7 +81,7 @@ FREEHOLD_EXPORT void* pvalloc(size_t bytes) noexcept {
   return alloc::allocate_aligned(page, bytes == 0 ? page : (bytes + page - 1) / page * page);
 }
 
-FREEHOLD_EXPORT size_t malloc_usable_size(void* block) noexcept { return alloc::usable_size(block); }
+FREEHOLD_EXPORT size_t malloc_usable_size(void* block) FREEHOLD_LIBC_NOEXCEPT { return alloc::usable_size(block); }
 
 // C23. The size and alignment are not needed, since the engine knows those of the block: they are looked at where that is
 // free.

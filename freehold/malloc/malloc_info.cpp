@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // glibc's functions that report on malloc (mallinfo, malloc_stats, malloc_info) or tune it (mallopt), with the engine's
 // figures. All of them are here because of statically linked programs: one name left to libc.a would link glibc's malloc as
-// well, and collide with ours.
+// well, and collide with ours. musl has none of them.
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -10,6 +10,8 @@
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/malloc/export.hpp"
+
+#ifdef __GLIBC__
 
 namespace {
 
@@ -127,3 +129,5 @@ FREEHOLD_EXPORT int malloc_info(int options, FILE* stream) noexcept {
 }
 
 }  // extern "C"
+
+#endif  // __GLIBC__

@@ -10,10 +10,18 @@
 // caller keeps per-thread caches. Cost: about 14 instructions each. Source: Linux's Documentation/userspace-api/rseq.rst.
 #pragma once
 #include <sched.h>
-#include <sys/rseq.h>
 
 #include <cstddef>
 #include <cstdint>
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#else  // musl, which registers nothing: the kernel's struct, and glibc's names for the lines below
+#include <linux/rseq.h>
+extern "C" {
+extern const std::ptrdiff_t __rseq_offset;
+extern const unsigned __rseq_size;
+}
+#endif
 
 // Defined by glibc 2.35 and later; weak, so that with an older one the mode is off and the program still starts.
 #pragma weak __rseq_offset
