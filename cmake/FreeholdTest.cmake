@@ -19,7 +19,17 @@
 # Of another processor the tests run under CMAKE_CROSSCOMPILING_EMULATOR, and so do the programs that they start
 # (tests/support/emulated.hpp).
 include_guard(GLOBAL)
-find_package(GTest REQUIRED)
+if(FREEHOLD_LIBC STREQUAL "musl") # cmake/musl.cmake: Debian's GoogleTest and C++ libraries are for glibc
+  set(googletest /usr/src/googletest/googletest)
+  add_library(freehold_glibc_names STATIC EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/support/glibc_names.c)
+  add_library(freehold_gtest STATIC EXCLUDE_FROM_ALL ${googletest}/src/gtest-all.cc ${googletest}/src/gtest_main.cc)
+  target_include_directories(freehold_gtest SYSTEM PUBLIC ${googletest}/include PRIVATE ${googletest})
+  target_compile_features(freehold_gtest PRIVATE cxx_std_20)
+  target_link_libraries(freehold_gtest PUBLIC ${FREEHOLD_CXX_RUNTIME} freehold_glibc_names)
+  add_library(GTest::gtest_main ALIAS freehold_gtest)
+else()
+  find_package(GTest REQUIRED)
+endif()
 if(CMAKE_CROSSCOMPILING_EMULATOR)
   add_library(freehold_emulated OBJECT ${PROJECT_SOURCE_DIR}/tests/support/emulated_exec.cpp)
   target_link_libraries(freehold_emulated PRIVATE freehold_options)

@@ -497,6 +497,8 @@ TEST(MallocTrim, LiveBlocks_Survive) {
   }
 }
 
+#ifdef __GLIBC__  // reports and knobs that no other libc has
+
 TEST(Mallinfo2, MemoryInUse_IsCounted) {
   for (const std::size_t n : {std::size_t{64}, 4 * kKiB, 100 * kKiB, 40 * kMiB}) {
     const auto in_use = [] {
@@ -649,6 +651,8 @@ TEST(LibcNames, Blocks_CrossBothWays) {
     opaque (&__libc_free)(ours);
   }
 }
+
+#endif  // __GLIBC__
 
 // ---- operator new and delete ------------------------------------------------------------------------------------------
 

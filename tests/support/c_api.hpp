@@ -7,6 +7,14 @@
 #include <cstddef>
 #include <cstdlib>
 
+// Freehold has them wherever it runs; musl does not.
+#ifndef __GLIBC__
+extern "C" {
+[[gnu::weak]] int malloc_trim(std::size_t);
+[[gnu::weak]] void* pvalloc(std::size_t);
+}
+#endif
+
 namespace freehold::test {
 
 template <class T>
