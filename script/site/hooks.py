@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the site has beyond docs/: pages from outside that folder, the reference, pictures, and a navigation from docs/index.md.
+"""What the site has beyond docs/: pages from outside that folder, example reports, the reference, pictures, and a navigation from docs/index.md.
 
 mkdocs calls these functions. The same Markdown is read on GitHub, so that the pages hold nothing that only the site understands:
 a link to a page outside docs/ is changed to where the site has that page, and a block of Mermaid becomes a picture.
@@ -17,19 +17,21 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import flowchart  # noqa: E402
 import reference  # noqa: E402
+import report_pages  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Pages of the repository outside docs/: where the site has them.
 OUTSIDE = {"README.md": "overview.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "sim/README.md": "simulator.md"}
 TITLES = {"overview.md": "Overview"}
 REFERENCE = "reference.md"
+REPORT = re.compile(r"^docs/reports/([\w-]+)\.json$")
 FENCE = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)((?:#[^)\s]*)?)\)")
 
 
 def site_path(repository_path):
     """Where the site has a file of the repository."""
-    return OUTSIDE.get(repository_path) or repository_path.removeprefix("docs/")
+    return OUTSIDE.get(repository_path) or REPORT.sub(r"reports/\1.html", repository_path).removeprefix("docs/")
 
 
 def repository_path(page):
@@ -57,6 +59,9 @@ def on_files(files, config):
     for there in OUTSIDE.values():
         text = (ROOT / repository_path(there)).read_text(encoding="utf-8")
         files.append(File.generated(config, there, content=text))
+    for file in [file for file in files if REPORT.match(repository_path(file.src_uri))]:
+        files.remove(file)
+        files.append(File.generated(config, site_path(repository_path(file.src_uri)), content=report_page(file)))
     doxygen = pathlib.Path(os.environ["FREEHOLD_DOXYGEN"])
     for file in sorted((doxygen / "html").rglob("*")):
         if file.is_file():
@@ -64,6 +69,13 @@ def on_files(files, config):
     files.append(File.generated(config, REFERENCE, content=reference.page(ROOT, doxygen / "xml")))
     files.append(File.generated(config, "site.css", abs_src_path=str(pathlib.Path(__file__).with_name("site.css"))))
     return files
+
+
+def report_page(file):
+    try:
+        return report_pages.put_together(ROOT, file.content_string)
+    except ValueError as error:
+        raise PluginError(f"docs/{file.src_uri}: {error}") from error
 
 
 def with_site_links(markdown, page):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes docs/reports: one page of each subcommand that writes pages, by the commands in the table of docs/reports.md.
+"""Writes docs/reports: the data of one page of each subcommand that writes pages, by the commands in the table of docs/reports.md.
 
 They are kept in the tree, so that the site can be built without a build of Freehold and without minutes of measurements.
 """
@@ -8,7 +8,9 @@ import re
 import subprocess
 import tempfile
 
-ROW = re.compile(r"^\| \[[^\]]+\]\(reports/([\w-]+)\.html\) \| `freehold ([^`]+)`", re.MULTILINE)
+import report_pages
+
+ROW = re.compile(r"^\| \[[^\]]+\]\(reports/([\w-]+)\.json\) \| `freehold ([^`]+)`", re.MULTILINE)
 
 
 def write(root, build, refused):
@@ -29,8 +31,11 @@ def write(root, build, refused):
             page = page.replace(f"{build}/bin/", "/usr/local/bin/").replace(f"{build}/lib", "/usr/local/lib/lib")
             if str(root) in page or str(build) in page:
                 raise refused(f"the page of freehold {words[0]} names a folder of this build")
-            (scratch / f"{name}.html").write_text(page, encoding="utf-8")
+            try:
+                (scratch / f"{name}.json").write_text(report_pages.take_apart(root, page), encoding="utf-8")
+            except ValueError as error:
+                raise refused(f"freehold {words[0]}: {error}") from error
         (root / "docs" / "reports").mkdir(exist_ok=True)
         for name in reports:
-            (root / "docs" / "reports" / f"{name}.html").write_bytes((scratch / f"{name}.html").read_bytes())
+            (root / "docs" / "reports" / f"{name}.json").write_bytes((scratch / f"{name}.json").read_bytes())
     return 0
