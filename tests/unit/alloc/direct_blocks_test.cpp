@@ -323,6 +323,26 @@ TEST(DirectBlocks, Resize_AlignedBlock_StaysAlignedOrIsLeftToTheCaller) {
   blocks.free(block);
 }
 
+// What lies before an aligned block is no room for it.
+TEST(DirectBlocks, Resize_AlignedBlock_GrowsToTheEndOfItsMappingAtMost) {
+  TestBlocks blocks;
+  constexpr std::size_t kAlignment = 8 * kMiB;
+  void* const place = os::Pages::map(5 * kAlignment);
+  ASSERT_NE(place, nullptr);
+  ASSERT_TRUE(os::Pages::unmap(place, 5 * kAlignment));
+  const std::uintptr_t aligned = base::align_up(reinterpret_cast<std::uintptr_t>(place), kAlignment);
+  blocks.free(blocks.allocate(kMiB));                                  // what it needs itself is mapped then
+  blocks.pages.next_map_at(reinterpret_cast<void*>(aligned + kPage));  // so that nearly all of the slack lies before it
+  void* const block = blocks.allocate(kMiB, kAlignment);
+  ASSERT_EQ(reinterpret_cast<std::uintptr_t>(block), aligned + kAlignment);
+  EXPECT_EQ(blocks->resize(block, kMiB + kPage), block);
+  std::memset(block, 1, kMiB + kPage);
+  EXPECT_EQ(blocks->resize(block, kMiB + 2 * kPage), nullptr);
+  EXPECT_EQ(blocks->bytes_of(block), kMiB + kPage);
+  EXPECT_TRUE(blocks.check());
+  blocks.free(block);
+}
+
 TEST(DirectBlocks, Adopt_TakesTheContentAndLeavesTheRangeMapped) {
   TestBlocks blocks;
   void* const from = blocks.pages.map(kMiB);
