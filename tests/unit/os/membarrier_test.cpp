@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+#include "freehold/os/membarrier.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace freehold::os {
+namespace {
+
+// malloc fences amid calls that succeed. This process is not registered, so that the system refuses.
+TEST(Membarrier, Refused_ErrnoStays) {
+  errno = 42;
+  EXPECT_FALSE(Membarrier::run_in_all_threads());
+  EXPECT_EQ(errno, 42);
+  if (!Membarrier::register_process()) GTEST_SKIP() << "the system has no membarrier";
+  EXPECT_TRUE(Membarrier::run_in_all_threads());
+  EXPECT_EQ(errno, 42);
+}
+
+}  // namespace
+}  // namespace freehold::os
