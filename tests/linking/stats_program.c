@@ -3,6 +3,7 @@
    library's. */
 #include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "freehold/malloc.h"
@@ -27,6 +28,8 @@ static void check_figures(void) {
   CHECK(after.cpus >= 1);
   CHECK(strcmp(after.cpus_source, "affinity") == 0 || strcmp(after.cpus_source, "cgroup") == 0);
   CHECK(strcmp(after.cache_mode, "thread") == 0 || strcmp(after.cache_mode, "cpu") == 0);
+  const char* mode = getenv("EXPECTED_CACHE_MODE");
+  CHECK(mode == NULL || strcmp(after.cache_mode, mode) == 0);
   for (int i = 0; i < kBlocks; ++i) free(blocks[i]);
   free(run);
   free(direct);
