@@ -16,9 +16,11 @@ if(PROJECT_IS_TOP_LEVEL)
   find_program(FREEHOLD_CCACHE ccache)
   mark_as_advanced(FREEHOLD_CCACHE)
   if(FREEHOLD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    # Relative to the tree, so that one clone finds what another one compiled.
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-                                    ${FREEHOLD_CCACHE})
+    # Relative to the tree, so that one clone finds what another one compiled: that has paths of the other clone.
+    if(NOT FREEHOLD_HIDE_PATHS)
+      set(relative ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
+    endif()
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${relative} ${FREEHOLD_CCACHE})
     set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   endif()
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
@@ -34,6 +36,10 @@ target_compile_features(freehold_options INTERFACE cxx_std_20)
 target_compile_options(freehold_options INTERFACE -Wall -Wextra -Wpedantic $<$<BOOL:${FREEHOLD_WERROR}>:-Werror>)
 # Debian 12's valgrind gives up on some of the DWARF 5 that Clang writes.
 target_compile_options(freehold_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-fdebug-default-version=4>)
+if(FREEHOLD_HIDE_PATHS)
+  # The last map that fits is taken: the build's folder may lie in the tree.
+  target_compile_options(freehold_options INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${PROJECT_BINARY_DIR}=./build)
+endif()
 if(FREEHOLD_SANITIZE)
   target_compile_options(freehold_options INTERFACE -fsanitize=${FREEHOLD_SANITIZE} -fno-sanitize-recover=all
                                                     -fno-omit-frame-pointer)

@@ -9,6 +9,24 @@ refuse() {
   exit 2
 }
 
+# set_time: SOURCE_DATE_EPOCH is the time in a package: that of the last commit by default, or of a release's tarball.
+set_time() {
+  if [[ -e .git ]]; then
+    : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct)}"
+  else
+    : "${SOURCE_DATE_EPOCH:=$(stat -c %Y CHANGELOG.md)}"
+  fi
+  export SOURCE_DATE_EPOCH
+}
+
+# without_paths FOLDER: fails if a file below it names this tree's folder.
+without_paths() {
+  local found
+  found=$(grep --recursive --files-with-matches --fixed-strings -- "$PWD" "$1") || return 0
+  echo "${0#"$PWD"/}: has the path of this tree inside: $found" >&2
+  return 1
+}
+
 # quietly COMMAND...: silent unless it fails.
 quietly() {
   local log status=0

@@ -50,6 +50,8 @@ ends 2
 ends 2 --no-such-option 90.0.0
 ends 2 --dry-run
 ends 2 --dry-run 90.0.0 91.0.0
+ends 2 --check-reproducible 90.0.0
+ends 2 --check-reproducible deb nosuch
 for wrong in one.two 90.0 90.0.0.0 v90.0.0 090.0.0 90.0.0-rc1 '90.0.0 ' 0.0.1; do
   ends 2 "$wrong"
   ends 2 --dry-run "$wrong"
@@ -69,6 +71,7 @@ touch new
 ends 2 --dry-run 90.0.0
 ends 2 90.0.0
 ends 2 --tagged "$version"
+ends 2 --check-reproducible
 rm new
 sed -i '/^## \[Unreleased\]/,/^## \[/{/^## /!d}' CHANGELOG.md
 git commit --quiet --all --message "nothing is new"
