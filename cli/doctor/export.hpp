@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A recording in the formats of viewers: speedscope (https://www.speedscope.app), pprof (gzipped protocol buffer,
-// https://github.com/google/pprof/blob/main/proto/profile.proto) and collapsed stacks (flamegraph.pl, inferno).
+// A recording in the formats of viewers (cli/report/stack_profile.hpp): speedscope, pprof and collapsed stacks.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/report/stack_profile.hpp"
 #include "freehold/doctor/analysis/profile.hpp"
 
 namespace freehold::cli::doctor {
@@ -26,9 +26,6 @@ struct Export {
 
 [[nodiscard]] std::string exported(const freehold::doctor::Profile& profile, const Export& how, const std::string& name);
 
-[[nodiscard]] std::string speedscope_of(const freehold::doctor::Profile& profile, const std::string& name);
-// `time_ns`: of the recording's end, since 1970.
-[[nodiscard]] std::string pprof_of(const freehold::doctor::Profile& profile, std::int64_t time_ns);
-[[nodiscard]] std::string collapsed_of(const freehold::doctor::Profile& profile, freehold::doctor::Measure measure);
+[[nodiscard]] StackProfile stacks_of(const freehold::doctor::Profile& profile);
 
 }  // namespace freehold::cli::doctor

@@ -32,6 +32,10 @@ Profile some_profile() {
   return profile;
 }
 
+std::string collapsed(const Profile& profile, Measure measure) {
+  return collapsed_of(stacks_of(profile), static_cast<std::size_t>(measure));
+}
+
 std::string inflated(const std::string& gzip) {
   z_stream stream{};
   EXPECT_EQ(::inflateInit2(&stream, 16 + MAX_WBITS), Z_OK);
@@ -103,7 +107,7 @@ std::vector<std::uint64_t> numbers_in(const std::string& packed) {
 }
 
 TEST(DoctorExport, Speedscope_StacksAndWeights) {
-  const json file = json::parse(speedscope_of(some_profile(), "parser"));
+  const json file = json::parse(speedscope_of(stacks_of(some_profile()), "parser"));
   EXPECT_EQ(file.at("$schema"), "https://www.speedscope.app/file-format-schema.json");
   const json& frames = file.at("shared").at("frames");
   EXPECT_EQ(frames.at(1), (json{{"name", "parse(std::string; int)"}, {"file", "src/parse.cpp"}, {"line", 210}}));
@@ -125,7 +129,9 @@ TEST(DoctorExport, Speedscope_StacksAndWeights) {
 }
 
 TEST(DoctorExport, Pprof_ReadByItsFieldNumbers) {
-  const Fields file(inflated(pprof_of(some_profile(), 1'700'000'000'000'000'000)));
+  StackProfile stacks = stacks_of(some_profile());
+  stacks.time_ns = 1'700'000'000'000'000'000;
+  const Fields file(inflated(pprof_of(stacks)));
   const std::vector<std::string> strings = file.all(6);
   ASSERT_FALSE(strings.empty());
   EXPECT_EQ(strings.front(), "");
@@ -156,15 +162,15 @@ TEST(DoctorExport, Pprof_ReadByItsFieldNumbers) {
 }
 
 TEST(DoctorExport, Collapsed_OneLineForAStack) {
-  EXPECT_EQ(collapsed_of(some_profile(), Measure::kBytes),
+  EXPECT_EQ(collapsed(some_profile(), Measure::kBytes),
             "main;parse(std::string: int);malloc 640\nunknown 16\nunknown in libx.so 8\n");
-  EXPECT_EQ(collapsed_of(some_profile(), Measure::kLockWaits), "");
+  EXPECT_EQ(collapsed(some_profile(), Measure::kLockWaits), "");
 }
 
 TEST(DoctorExport, EmptyProfile_IsStillAFile) {
-  EXPECT_TRUE(json::parse(speedscope_of({}, "x")).at("profiles").empty());
-  EXPECT_EQ(Fields(inflated(pprof_of({}, 0))).all(1).size(), 7u);
-  EXPECT_EQ(collapsed_of({}, Measure::kTime), "");
+  EXPECT_TRUE(json::parse(speedscope_of(stacks_of({}), "x")).at("profiles").empty());
+  EXPECT_EQ(Fields(inflated(pprof_of(stacks_of({})))).all(1).size(), 7u);
+  EXPECT_EQ(collapsed({}, Measure::kTime), "");
 }
 
 TEST(DoctorExport, NotUnderstood_OneLine) {
