@@ -24,6 +24,7 @@ std::unique_ptr<CLI::App> make_parser(Invocation& invocation) {
   add_run(*app, invocation);
   add_stats(*app, invocation);
   add_doctor(*app, invocation);
+  add_heap(*app, invocation);
   add_replay(*app, invocation);
   add_scale(*app, invocation);
   add_pools(*app, invocation);
@@ -34,7 +35,9 @@ std::unique_ptr<CLI::App> make_parser(Invocation& invocation) {
   return app;
 }
 
-bool runs_a_program(const std::string& subcommand) { return subcommand == "run" || subcommand == "doctor"; }
+bool runs_a_program(const std::string& subcommand) {
+  return subcommand == "run" || subcommand == "doctor" || subcommand == "heap profile";
+}
 
 std::vector<std::string> cut_program(const CLI::App& command, std::vector<std::string>& words) {
   auto word = words.begin();

@@ -28,10 +28,11 @@ void add_timers(CLI::App& app, Invocation& invocation);
 void add_articles(CLI::App& app, Invocation& invocation);
 void add_workers(CLI::App& app, Invocation& invocation);
 void add_replay(CLI::App& app, Invocation& invocation);
+void add_heap(CLI::App& app, Invocation& invocation);
 
 // The parser of the whole command line, with every subcommand: for main(), the manual pages and the completions of shells.
 [[nodiscard]] std::unique_ptr<CLI::App> make_parser(Invocation& invocation);
-// Subcommands whose arguments end in the command line of a program.
+// Subcommands whose arguments end in the command line of a program: "run", "heap profile".
 [[nodiscard]] bool runs_a_program(const std::string& subcommand);
 
 // Cuts `words` (the arguments of `command`) where the command's own options end: at "--", or at the first word that is

@@ -37,10 +37,19 @@ bool names_subcommand(const CLI::App& app, const std::vector<std::string>& words
 // The words behind "freehold", in the parser's order (last first), without the program to run.
 std::vector<std::string> own_words(const CLI::App& app, std::vector<std::string> words, Invocation& invocation) {
   if (words.size() > 1 && words[0] == "doctor" && words[1] == "--attach") words[1] = "attach";
-  if (!words.empty() && runs_a_program(words.front()) && !names_subcommand(app, words)) {
-    std::vector<std::string> behind(std::make_move_iterator(words.begin() + 1), std::make_move_iterator(words.end()));
-    invocation.program = cut_program(*app.get_subcommand(words.front()), behind);
-    words.resize(1);
+  const CLI::App* command = nullptr;
+  std::size_t names = 1;
+  if (!words.empty() && runs_a_program(words.front()) && !names_subcommand(app, words))
+    command = app.get_subcommand(words.front());
+  if (words.size() > 1 && runs_a_program(words[0] + ' ' + words[1])) {
+    command = app.get_subcommand(words[0])->get_subcommand(words[1]);
+    names = 2;
+  }
+  if (command != nullptr) {
+    const auto first = words.begin() + static_cast<std::ptrdiff_t>(names);
+    std::vector<std::string> behind(std::make_move_iterator(first), std::make_move_iterator(words.end()));
+    invocation.program = cut_program(*command, behind);
+    words.resize(names);
     std::ranges::move(behind, std::back_inserter(words));
   }
   std::ranges::reverse(words);

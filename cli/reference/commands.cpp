@@ -36,7 +36,7 @@ Command command_of(const CLI::App& app, std::vector<std::string> path) {
   made.path = std::move(path);
   made.summary = app.get_description();
   made.footer = app.get_footer();
-  made.runs_a_program = made.path.size() == 2 && runs_a_program(made.name());
+  made.runs_a_program = runs_a_program(fmt::format("{}", fmt::join(made.path.begin() + 1, made.path.end(), " ")));
   for (const CLI::Option* option : app.get_options()) {
     if (option->nonpositional()) {
       made.options.push_back(option_of(*option));

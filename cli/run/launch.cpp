@@ -145,6 +145,7 @@ Outcome supervise(const Launch& launch) {
   failed_to_write.close();
 
   Outcome outcome;
+  outcome.process = child;
   struct rusage usage{};
   outcome.wait_status = wait_and_forward(child, signals, usage);
   outcome.elapsed_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

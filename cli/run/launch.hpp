@@ -3,6 +3,7 @@
 // signals, exit status and job control work as usual. Otherwise the command stays as the parent. It forwards every signal
 // that can be forwarded, stops and continues with the program, and ends as the program ended.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +20,8 @@ struct Launch {
 };
 
 struct Outcome {
-  int wait_status = 0;  // as of waitpid
+  std::int64_t process = 0;  // its number
+  int wait_status = 0;       // as of waitpid
   double elapsed_seconds = 0;
   double user_seconds = 0;
   double system_seconds = 0;

@@ -158,6 +158,7 @@ bool write_profile(const char* pattern) noexcept {
     return false;
   }
   // Not through a link that somebody else has laid, and never a profile that is half of another's.
+  const Reading reading;
   const int fd = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return false;
   const bool ok = profile::write(g_pages, fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // profile::SampleTable on the simulated machine. Blocks that share a place are inserted, handed to another thread, found and
-// removed there, while others come and go beside them. Oracle: a block's sample is found by whoever has the block until it
-// is removed, once; a block that is not sampled is never found; at rest the sums are those of what is there.
+// removed there, while others come and go beside them. Oracle: a block's sample is found by the thread that has the block
+// until it is removed, once; a block that is not sampled is never found; at rest the sums are those of what is there.
 #include "freehold/profile/sample_table.hpp"
 
 #include <gtest/gtest.h>

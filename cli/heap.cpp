@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+// freehold heap profile [options] [--] PROGRAM ARGS…, freehold heap show FILE, freehold heap diff BEFORE AFTER: what holds a
+// program's memory. docs/heap-profile.md has examples, the formats and what the figures mean.
+#include <fmt/format.h>
+
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "cli/heap/profile.hpp"
+#include "cli/heap/table.hpp"
+#include "cli/report/json.hpp"
+#include "cli/run/launch.hpp"
+#include "cli/run/program.hpp"
+#include "cli/support/arguments.hpp"
+#include "cli/support/failure.hpp"
+#include "cli/support/library.hpp"
+#include "cli/support/output_file.hpp"
+#include "cli/support/standard_streams.hpp"
+
+namespace freehold::cli {
+namespace {
+namespace fs = std::filesystem;
+using heap::HeapProfile;
+using heap::Moment;
+
+enum class Format : std::uint8_t { kTable, kPprof, kSpeedscope, kCollapsed, kJson };
+struct FormatName {
+  std::string_view name;
+  Format format;
+  std::string_view file;  // by default, of `heap profile`
+};
+constexpr FormatName kFormats[] = {{"table", Format::kTable, "heap.txt"},
+                                   {"pprof", Format::kPprof, "heap.pb.gz"},
+                                   {"speedscope", Format::kSpeedscope, "heap.speedscope.json"},
+                                   {"collapsed", Format::kCollapsed, "heap.collapsed"},
+                                   {"json", Format::kJson, "heap.json"}};
+
+// What the three subcommands share.
+struct OutputOptions {
+  std::optional<std::string> format, output, top;
+  bool peak = false, stacks = false;
+
+  void add_to(Command& command, const std::string& format_help, const std::string& output_help) {
+    command.add_option("--format", format, format_help, "FORMAT");
+    command.add_option("--output", output, output_help, "FILE");
+    command.add_option("--top", top, "Sites in the table; 0: all of them [20]", "N");
+    command.add_flag("--stacks", stacks, "Show the heaviest call stack of each site");
+  }
+  [[nodiscard]] const FormatName& format_or(std::string_view otherwise) const {
+    const std::string name = format.value_or(std::string(otherwise));
+    for (const FormatName& one : kFormats)
+      if (one.name == name) return one;
+    std::vector<std::string_view> known;
+    for (const FormatName& one : kFormats) known.push_back(one.name);
+    refuse_name("--format", name, known);
+  }
+  [[nodiscard]] heap::TableOptions table_options() const {
+    constexpr std::uint32_t kMostSites = 1'000'000;
+    heap::TableOptions table;
+    std::uint32_t sites = 20;
+    parse_into(sites, "--top", top, 0, kMostSites);
+    table.top = sites;
+    table.stacks = stacks;
+    table.moment = peak ? Moment::kPeak : Moment::kNow;
+    return table;
+  }
+};
+
+std::string text_of(const HeapProfile& profile, Format format, const heap::TableOptions& table) {
+  StackProfile stacks = profile.stacks;
+  stacks.shown_first = heap::bytes_of(table.moment);
+  switch (format) {
+    case Format::kTable: return heap::table_of(profile, table);
+    case Format::kPprof: return pprof_of(stacks);
+    case Format::kSpeedscope: return speedscope_of(stacks, fs::path(profile.program).filename().string());
+    case Format::kCollapsed: return collapsed_of(stacks, stacks.shown_first);
+    case Format::kJson: return cli::text_of(heap::json_of(profile));
+  }
+  __builtin_unreachable();
+}
+
+void write_text(const std::string& output, const std::string& text) {
+  output == "-" ? print_to_stdout(text) : write_file(output, text);
+}
+
+// ---- heap profile -------------------------------------------------------------------------------------------------------
+
+struct ProfileOptions {
+  OutputOptions output;
+  std::optional<std::string> distance;
+  bool leaks = false, children = false;
+};
+
+// "524288", "512K", "1M".
+std::uint64_t distance_of(const std::optional<std::string>& text) {
+  constexpr std::uint32_t kMost = 1U << 30;
+  if (!text) return 0;
+  std::string digits = *text;
+  std::uint32_t unit = 1;
+  if (digits.ends_with('K')) unit = 1U << 10;
+  if (digits.ends_with('M')) unit = 1U << 20;
+  if (unit != 1) digits.pop_back();
+  const std::uint64_t bytes = std::uint64_t{parse_number("--distance", digits, 1, kMost / unit)} * unit;
+  if (bytes < 2) throw Failure(kExitRefused, "--distance: at least 2 bytes");
+  return bytes;
+}
+
+// Where the program's processes write, each a file of its own.
+class ProfileFolder {
+ public:
+  ProfileFolder() {
+    std::error_code error;
+    fs::path base = fs::temp_directory_path(error);
+    if (error) base = "/tmp";
+    std::string pattern = base / "freehold-heap-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr)
+      throw Failure(kExitRefused,
+                    fmt::format("cannot make a folder in {}: {}", printable(base.string()), error_text(errno)));
+    folder_ = pattern;
+  }
+  ~ProfileFolder() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  ProfileFolder(const ProfileFolder&) = delete;
+  ProfileFolder& operator=(const ProfileFolder&) = delete;
+
+  [[nodiscard]] std::string pattern() const { return folder_ / "%p.heap"; }
+  // Those of the started process first.
+  [[nodiscard]] std::vector<HeapProfile> read(std::int64_t process) const {
+    std::vector<HeapProfile> profiles;
+    for (const auto& file : fs::directory_iterator(folder_)) {
+      profiles.push_back(heap::read_profile(file.path()));
+      if (profiles.back().pid == static_cast<std::uint64_t>(process)) std::swap(profiles.front(), profiles.back());
+    }
+    return profiles;
+  }
+
+ private:
+  fs::path folder_;
+};
+
+void print_no_profile(const std::string& program, int status) {
+  fmt::print(stderr, "freehold: {} left no heap profile: {}\n", printable(program),
+             WIFSIGNALED(status) ? fmt::format("it was killed by signal {}", WTERMSIG(status))
+                                 : "it did not load libfreehold.so, or did not end by exit()");
+}
+
+// One process's, unless all are asked for.
+HeapProfile chosen(const std::vector<HeapProfile>& profiles, bool children) {
+  if (children) return heap::merged(profiles);
+  if (profiles.size() > 1)
+    fmt::print(stderr, "freehold: {} other processes left profiles as well: --children adds them\n", profiles.size() - 1);
+  return profiles.front();
+}
+
+void print_tables(const HeapProfile& profile, const ProfileOptions& options) {
+  heap::TableOptions table = options.output.table_options();
+  table.stacks = table.stacks || options.leaks;
+  fmt::print(stderr, "freehold: {}", heap::headline_of(profile));
+  if (!options.leaks) {
+    table.moment = Moment::kPeak;
+    fmt::print(stderr, "\nWhen most was in use:\n{}", heap::table_of(profile, table));
+  }
+  table.moment = Moment::kNow;
+  fmt::print(stderr, "\nStill in use at the end:\n{}", heap::table_of(profile, table));
+}
+
+void run_profile(const ProfileOptions& options, const std::vector<std::string>& program) {
+  if (program.empty())
+    throw Failure(kExitRefused, "heap profile: no program given: freehold heap profile [options] -- PROGRAM ARGS...");
+  const FormatName& format = options.output.format_or("pprof");
+  const std::string file = options.output.output.value_or(std::string(format.file));
+  if (file == "-") throw Failure(kExitRefused, "--output: standard output belongs to the program; name a file");
+  heap::TableOptions table = options.output.table_options();
+  table.moment = options.leaks ? Moment::kNow : Moment::kPeak;
+  const std::uint64_t distance = distance_of(options.distance);
+  const ProfileFolder folder;
+  Launch launch{.program = {}, .arguments = program, .library = find_freehold_library()};
+  launch.settings = {{"FREEHOLD_PROFILE", std::to_string(distance == 0 ? 1 : distance)},
+                     {"FREEHOLD_PROFILE_FILE", folder.pattern()}};
+  launch.program = find_program(program.front());
+  check_program(launch.program, launch.library);
+  check_writable(file);
+  const Outcome outcome = supervise(launch);
+  {
+    const std::vector<HeapProfile> profiles = folder.read(outcome.process);
+    if (profiles.empty()) {
+      print_no_profile(program.front(), outcome.wait_status);
+    } else {
+      const HeapProfile profile = chosen(profiles, options.children);
+      write_file(file, text_of(profile, format.format, table));
+      print_tables(profile, options);
+      fmt::print(stderr, "\nwrote {} ({})\n", printable(file), format.name);
+    }
+  }
+  std::error_code ignored;
+  fs::remove_all(fs::path(folder.pattern()).parent_path(), ignored);  // end_like() runs no destructors
+  end_like(outcome.wait_status);
+}
+
+// ---- heap show, heap diff -----------------------------------------------------------------------------------------------
+
+struct ShowOptions {
+  OutputOptions output;
+  std::vector<std::string> files;
+};
+
+int run_show(const ShowOptions& options) {
+  const Format format = options.output.format_or("table").format;
+  const heap::TableOptions table = options.output.table_options();
+  const std::string to = options.output.output.value_or("-");
+  if (to != "-") check_writable(to);
+  if (options.files.empty()) throw Failure(kExitRefused, "heap show: which file? FREEHOLD_PROFILE_FILE names where they go");
+  std::vector<HeapProfile> profiles;
+  for (const std::string& file : options.files) profiles.push_back(heap::read_profile(file));
+  const HeapProfile profile = heap::merged(profiles);
+  const std::string text = text_of(profile, format, table);
+  write_text(to, format == Format::kTable ? heap::headline_of(profile) + '\n' + text : text);
+  return 0;
+}
+
+int run_diff(const ShowOptions& options) {
+  const Format format = options.output.format_or("table").format;
+  heap::TableOptions table = options.output.table_options();
+  table.is_growth = true;
+  const std::string to = options.output.output.value_or("-");
+  if (to != "-") check_writable(to);
+  if (options.files.size() != 2) throw Failure(kExitRefused, "heap diff: two files, the earlier one first: BEFORE AFTER");
+  const HeapProfile before = heap::read_profile(options.files[0]), after = heap::read_profile(options.files[1]);
+  const std::string text = text_of(heap::growth(before, after), format, table);
+  write_text(to, format == Format::kTable ? heap::headline_of(before) + heap::headline_of(after) + '\n' + text : text);
+  return 0;
+}
+
+constexpr const char* kFormatHelp = "table, pprof, speedscope, collapsed or json";
+
+void add_profile(Command& heap, Invocation& invocation) {
+  static ProfileOptions options;
+  Command command = heap.add_subcommand(
+      "profile", "Run a program and see what holds its memory: freehold heap profile -- PROGRAM ARGS...");
+  command.add_option("--distance", options.distance, "Mean distance of samples in bytes; K and M may follow [512K]",
+                     "BYTES");
+  options.output.add_to(command, fmt::format("Format of the file: {} [pprof]", kFormatHelp),
+                        "File for the profile [heap.pb.gz, and such by the format]");
+  command.add_flag("--leaks", options.leaks, "Only what is still in use at the end, each site with its call stack");
+  command.add_flag("--children", options.children, "Add the profiles of other processes that the program started");
+  command.footer("The exit status is the program's. docs/heap-profile.md explains the figures.");
+  command.on_use([&invocation] { run_profile(options, invocation.program); });
+}
+
+void add_show(Command& heap, Invocation& invocation) {
+  static ShowOptions options;
+  Command command = heap.add_subcommand("show", "What a heap profile says: in a table, or in another format");
+  command.add_words("profiles", options.files, "What a process wrote, or JSON of this command; several are added", "FILE");
+  options.output.add_to(command, fmt::format("{} [table]", kFormatHelp), "File to write to [-: standard output]");
+  command.add_flag("--peak", options.output.peak, "What was in use when it was most, instead of what is in use");
+  command.footer("docs/heap-profile.md explains the figures.");
+  command.on_use([&invocation] { invocation.exit_code = run_show(options); });
+}
+
+void add_diff(Command& heap, Invocation& invocation) {
+  static ShowOptions options;
+  Command command = heap.add_subcommand("diff", "What grew between two heap profiles of a program");
+  command.add_words("profiles", options.files, "The earlier profile, then the later one", "FILE", 2);
+  options.output.add_to(command, fmt::format("{} [table]", kFormatHelp), "File to write to [-: standard output]");
+  command.add_flag("--peak", options.output.peak, "Compare what was in use when it was most");
+  command.footer("docs/heap-profile.md explains the figures.");
+  command.on_use([&invocation] { invocation.exit_code = run_diff(options); });
+}
+
+}  // namespace
+
+void add_heap(CLI::App& app, Invocation& invocation) {
+  Command command(app, "heap", "What holds a program's memory: a sampled heap profile, by call stack");
+  command.footer("docs/heap-profile.md explains the figures.");
+  command.on_use([] {
+    throw Failure(kExitRefused,
+                  "heap: what about it? freehold heap profile -- PROGRAM ARGS..., heap show FILE, heap diff FILE FILE");
+  });
+  add_profile(command, invocation);
+  add_show(command, invocation);
+  add_diff(command, invocation);
+}
+
+}  // namespace freehold::cli

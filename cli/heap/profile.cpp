@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: MIT
+#include "cli/heap/profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+
+#include "cli/report/json.hpp"
+#include "cli/support/failure.hpp"
+#include "freehold/doctor/analysis/call_sites.hpp"
+#include "freehold/profile/byte_sampler.hpp"
+
+namespace freehold::cli::heap {
+namespace {
+namespace fs = std::filesystem;
+using freehold::doctor::Frame;
+using freehold::doctor::Symbols;
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr std::string_view kHead = "freehold heap profile 1";
+constexpr std::string_view kJsonFormat = "freehold-heap-profile";
+
+std::vector<StackMeasure> measures() {
+  return {{"inuse_objects", "count"}, {"inuse_space", "bytes"}, {"peak_objects", "count"}, {"peak_space", "bytes"}};
+}
+
+// Rows with equal stacks are one.
+class Builder {
+ public:
+  std::uint32_t place_of(const Frame& frame) {
+    const auto key = std::tuple(frame.function, frame.file, frame.line, frame.module, frame.inlined);
+    const auto [found, is_new] = places_.try_emplace(key, static_cast<std::uint32_t>(frames_.size()));
+    if (is_new) frames_.push_back(frame);
+    return found->second;
+  }
+  std::vector<std::uint32_t> places_of(std::span<const Frame> frames) {
+    std::vector<std::uint32_t> places;
+    for (const Frame& frame : frames) places.push_back(place_of(frame));
+    return places;
+  }
+  struct Row {
+    std::array<double, 4> values{};
+    std::array<std::uint64_t, 2> samples{};
+    std::array<double, 2> variances{};
+  };
+  Row& row(const std::vector<std::uint32_t>& frames) { return rows_[frames]; }
+
+  // Adds all rows, `factor` times.
+  void add(const HeapProfile& profile, double factor) {
+    std::vector<std::uint32_t> places;
+    for (const Frame& frame : profile.stacks.frames) places.push_back(place_of(frame));
+    for (std::size_t i = 0; i < profile.stacks.rows.size(); ++i) {
+      std::vector<std::uint32_t> frames;
+      for (const std::uint32_t frame : profile.stacks.rows[i].frames) frames.push_back(places[frame]);
+      Row& to = row(frames);
+      for (std::size_t m = 0; m < to.values.size(); ++m) to.values[m] += factor * profile.stacks.rows[i].values[m];
+      for (std::size_t m = 0; m < to.samples.size(); ++m) to.samples[m] += profile.samples[i][m];
+      for (std::size_t m = 0; m < to.variances.size(); ++m) to.variances[m] += profile.variances[i][m];
+    }
+  }
+
+  // The rows into a profile, which gets these and its measures.
+  void finish(HeapProfile& profile) && {
+    profile.stacks.measures = measures();
+    profile.stacks.shown_first = bytes_of(Moment::kNow);
+    profile.stacks.frames = std::move(frames_);
+    profile.stacks.rows.clear();
+    profile.samples.clear();
+    profile.variances.clear();
+    for (const auto& [frames, row] : rows_) {
+      profile.stacks.rows.push_back({frames, {row.values.begin(), row.values.end()}});
+      profile.samples.push_back(row.samples);
+      profile.variances.push_back(row.variances);
+    }
+    profile.stacks.period_type = {"space", "bytes"};
+    profile.stacks.period = profile.mean;
+    profile.stacks.exporter = "freehold heap";
+  }
+
+ private:
+  std::vector<Frame> frames_;
+  std::map<std::tuple<std::string, std::string, unsigned, std::string, bool>, std::uint32_t> places_;
+  std::map<std::vector<std::uint32_t>, Row> rows_;
+};
+
+// ---- what a process wrote
+
+[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+  throw Failure(kExitRefused, fmt::format("{}: {}", printable(name), why));
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  while (!line.empty()) {
+    const std::size_t end = std::min(line.find(' '), line.size());
+    if (end != 0) words.push_back(line.substr(0, end));
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+  return words;
+}
+
+std::optional<std::uint64_t> number_of(std::string_view word, int base = 10) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value, base);
+  return error == std::errc() && end == word.data() + word.size() && !word.empty() ? std::optional(value) : std::nullopt;
+}
+
+struct SampleLine {
+  std::array<bool, 2> was_in_use{};  // by moment
+  std::uint64_t bytes = 0, size = 0, mean = 0, stack = 0;
+};
+
+struct Recording {
+  HeapProfile head;
+  std::map<std::uint64_t, std::vector<std::uint64_t>> stacks;
+  std::vector<SampleLine> samples;
+  std::string maps;
+};
+
+// False: the line is none of a recording's.
+bool take_sample(Recording& to, std::span<const std::string_view> words) {
+  if (words.size() != 5) return false;
+  SampleLine sample;
+  sample.was_in_use = {words[0] != "peak", words[0] != "now"};
+  std::uint64_t* const numbers[] = {&sample.bytes, &sample.size, &sample.mean, &sample.stack};
+  for (std::size_t i = 0; i < std::size(numbers); ++i) {
+    const auto number = number_of(words[i + 1]);
+    if (!number) return false;
+    *numbers[i] = *number;
+  }
+  to.samples.push_back(sample);
+  return true;
+}
+bool take_stack(Recording& to, std::span<const std::string_view> words) {
+  const auto number = words.size() < 2 ? std::nullopt : number_of(words[1]);
+  if (!number) return false;
+  auto& addresses = to.stacks[*number];
+  for (const std::string_view word : words.subspan(2)) {
+    const auto address = number_of(word, 16);
+    if (!address) return false;
+    addresses.push_back(*address);
+  }
+  return true;
+}
+bool take_line(Recording& to, std::string_view line) {
+  const auto words = words_of(line);
+  if (words.empty()) return false;
+  if (words[0] == "stack") return take_stack(to, words);
+  if (words[0] == "now" || words[0] == "peak" || words[0] == "both") return take_sample(to, words);
+  if (words[0] == "program") {
+    to.head.program = line.substr(std::min(line.size(), words[0].size() + 1));
+    return true;
+  }
+  const auto number = words.size() == 2 ? number_of(words[1]) : std::nullopt;
+  if (!number) return false;
+  if (words[0] == "pid") to.head.pid = *number;
+  if (words[0] == "mean") to.head.mean = *number;
+  if (words[0] == "sampled") to.head.sampled = *number;
+  if (words[0] == "lost") to.head.lost = *number;
+  if (words[0] == "time_ns") to.head.stacks.time_ns = static_cast<std::int64_t>(*number);
+  return true;
+}
+
+Recording recording_of(std::string_view text, const std::string& name) {
+  Recording recording;
+  for (bool is_first = true; !text.empty(); is_first = false) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) refuse(name, "this heap profile was cut off: its last line has no end");
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+    if (is_first && line != kHead) break;
+    if (is_first) continue;
+    if (line == "maps") {
+      recording.maps = text;
+      return recording;
+    }
+    if (!take_line(recording, line)) refuse(name, fmt::format("this heap profile is damaged: '{}'", printable(line)));
+  }
+  refuse(name, recording.head.pid != 0
+                   ? "this heap profile was cut off: it has no memory map"
+                   : "not a heap profile: FREEHOLD_PROFILE_FILE and freehold_profile_write() write them");
+}
+
+// A folder for the copy of a memory map, whose name tells Symbols the process.
+class MapsFile {
+ public:
+  MapsFile(std::uint64_t pid, const std::string& maps) {
+    std::error_code error;
+    fs::path base = fs::temp_directory_path(error);
+    if (error) base = "/tmp";
+    std::string pattern = base / "freehold-heap-XXXXXX";
+    if (::mkdtemp(pattern.data()) == nullptr)
+      throw Failure(kExitRefused,
+                    fmt::format("cannot make a folder in {}: {}", printable(base.string()), error_text(errno)));
+    folder_ = pattern;
+    std::ofstream(path(pid)) << maps;
+    path_ = path(pid);
+  }
+  ~MapsFile() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  MapsFile(const MapsFile&) = delete;
+  MapsFile& operator=(const MapsFile&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  [[nodiscard]] fs::path path(std::uint64_t pid) const { return folder_ / fmt::format("{}-0.maps", pid); }
+  fs::path folder_, path_;
+};
+
+// Freehold's own calls, and malloc's: in a program that links it statically a stack begins with them.
+bool is_allocator_frame(const Frame& frame) {
+  constexpr std::array kNames = {"malloc",   "calloc", "realloc", "reallocarray", "posix_memalign",    "aligned_alloc",
+                                 "memalign", "valloc", "pvalloc", "freehold_new", "freehold_new_array"};
+  const std::string_view name = frame.function;
+  return name.starts_with("freehold::alloc::") || name.starts_with("freehold::check::") ||
+         name.starts_with("freehold::os::") || name.starts_with("operator new") ||
+         std::ranges::find(kNames, name) != kNames.end();
+}
+
+std::vector<Frame> named(Symbols& symbols, const std::vector<std::uint64_t>& addresses) {
+  std::vector<Frame> frames;
+  // An address lies in the instruction that calls; Symbols takes the one behind it.
+  for (const std::uint64_t address : addresses) std::ranges::copy(symbols.frames(address + 1), std::back_inserter(frames));
+  const auto first = std::ranges::find_if_not(frames, is_allocator_frame);
+  if (first != frames.end()) frames.erase(frames.begin(), first);
+  return frames;
+}
+
+// ---- JSON
+
+std::string text_at(const json& object, const char* name) {
+  return object.contains(name) && object.at(name).is_string() ? object.at(name).get<std::string>() : std::string();
+}
+
+ordered_json sums_json(const HeapProfile& profile, Moment moment) {
+  return {{"blocks", profile.sum(blocks_of(moment))},
+          {"bytes", profile.sum(bytes_of(moment))},
+          {"samples", profile.sample_count(moment)}};
+}
+
+}  // namespace
+
+double HeapProfile::sum(std::size_t measure) const {
+  double sum = 0;
+  for (const StackRow& row : stacks.rows) sum += row.values[measure];
+  return sum;
+}
+
+std::uint64_t HeapProfile::sample_count(Moment moment) const {
+  std::uint64_t count = 0;
+  for (const auto& one : samples) count += one[static_cast<std::size_t>(moment)];
+  return count;
+}
+
+HeapProfile profile_of_recording(std::string_view text, const std::string& name) {
+  const Recording recording = recording_of(text, name);
+  const MapsFile maps(recording.head.pid, recording.maps);
+  Symbols symbols(maps.path());
+  Builder builder;
+  std::map<std::uint64_t, std::vector<std::uint32_t>> known;
+  for (const SampleLine& sample : recording.samples) {
+    const auto [frames, is_new] = known.try_emplace(sample.stack);
+    if (const auto stack = recording.stacks.find(sample.stack); is_new && stack != recording.stacks.end())
+      frames->second = builder.places_of(named(symbols, stack->second));
+    const double blocks = profile::blocks_behind(sample.size, sample.mean);
+    const double bytes = blocks * static_cast<double>(sample.bytes);
+    Builder::Row& row = builder.row(frames->second);
+    for (const Moment moment : kMoments) {
+      if (!sample.was_in_use[static_cast<std::size_t>(moment)]) continue;
+      row.values[blocks_of(moment)] += blocks;
+      row.values[bytes_of(moment)] += bytes;
+      ++row.samples[static_cast<std::size_t>(moment)];
+      row.variances[static_cast<std::size_t>(moment)] += (1 - 1 / blocks) * bytes * bytes;
+    }
+  }
+  HeapProfile profile = recording.head;
+  std::move(builder).finish(profile);
+  return profile;
+}
+
+HeapProfile read_profile(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in || fs::is_directory(file)) refuse(file.string(), fs::is_directory(file) ? "this is a folder" : error_text(errno));
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!text.starts_with('{')) return profile_of_recording(text, file.string());
+  const json parsed = json::parse(text, nullptr, false);
+  if (parsed.is_discarded()) refuse(file.string(), "this JSON is damaged, or was cut off");
+  if (text_at(parsed, "format") != kJsonFormat || parsed.value("version", 0) != 1)
+    refuse(file.string(), "not a heap profile of this version: 'freehold heap' with --format json writes them");
+  try {
+    return profile_of_json(parsed);
+  } catch (const json::exception& error) {
+    refuse(file.string(), fmt::format("this heap profile is damaged: {}", printable(error.what())));
+  }
+}
+
+HeapProfile merged(std::span<const HeapProfile> profiles) {
+  HeapProfile sum = profiles.front();
+  if (profiles.size() == 1) return sum;
+  Builder builder;
+  for (const HeapProfile& one : profiles) builder.add(one, 1);
+  for (const HeapProfile& one : profiles.subspan(1)) {
+    sum.sampled += one.sampled;
+    sum.lost += one.lost;
+  }
+  std::move(builder).finish(sum);
+  return sum;
+}
+
+HeapProfile growth(const HeapProfile& before, const HeapProfile& after) {
+  HeapProfile grown = after;
+  Builder builder;
+  builder.add(after, 1);
+  builder.add(before, -1);
+  std::move(builder).finish(grown);
+  return grown;
+}
+
+ordered_json json_of(const HeapProfile& profile) {
+  const auto frames = list_json(profile.stacks.frames, [](const Frame& frame) {
+    return ordered_json{{"function", frame.function},
+                        {"file", frame.file},
+                        {"line", frame.line},
+                        {"module", frame.module},
+                        {"inlined", frame.inlined}};
+  });
+  ordered_json stacks = ordered_json::array();
+  for (std::size_t i = 0; i < profile.stacks.rows.size(); ++i)
+    stacks.push_back({{"frames", profile.stacks.rows[i].frames},
+                      {"values", profile.stacks.rows[i].values},
+                      {"samples", profile.samples[i]},
+                      {"variances", profile.variances[i]}});
+  return {{"format", kJsonFormat},
+          {"version", 1},
+          {"program", profile.program},
+          {"pid", profile.pid},
+          {"time_ns", profile.stacks.time_ns},
+          {"distance_bytes", profile.mean},
+          {"sampled_blocks", profile.sampled},
+          {"lost_blocks", profile.lost},
+          {"in_use", sums_json(profile, Moment::kNow)},
+          {"peak", sums_json(profile, Moment::kPeak)},
+          {"values", {"blocks in use", "bytes in use", "blocks at the peak", "bytes at the peak"}},
+          {"frames", frames},
+          {"stacks", std::move(stacks)}};
+}
+
+HeapProfile profile_of_json(const json& from) {
+  HeapProfile profile;
+  profile.program = text_at(from, "program");
+  profile.pid = from.at("pid").get<std::uint64_t>();
+  profile.mean = from.at("distance_bytes").get<std::uint64_t>();
+  profile.sampled = from.at("sampled_blocks").get<std::uint64_t>();
+  profile.lost = from.at("lost_blocks").get<std::uint64_t>();
+  profile.stacks.time_ns = from.at("time_ns").get<std::int64_t>();
+  Builder builder;
+  std::vector<std::uint32_t> places;
+  for (const json& one : from.at("frames"))
+    places.push_back(builder.place_of({.function = text_at(one, "function"),
+                                       .file = text_at(one, "file"),
+                                       .line = one.at("line").get<unsigned>(),
+                                       .module = text_at(one, "module"),
+                                       .inlined = one.at("inlined").get<bool>()}));
+  for (const json& one : from.at("stacks")) {
+    std::vector<std::uint32_t> frames;
+    for (const json& frame : one.at("frames")) {
+      const auto number = frame.get<std::size_t>();
+      if (number >= places.size()) throw json::other_error::create(501, "a stack has a frame that is not there", &one);
+      frames.push_back(places[number]);
+    }
+    Builder::Row& row = builder.row(frames);
+    for (std::size_t m = 0; m < row.values.size(); ++m) row.values[m] += one.at("values").at(m).get<double>();
+    for (std::size_t m = 0; m < row.samples.size(); ++m) row.samples[m] += one.at("samples").at(m).get<std::uint64_t>();
+    for (std::size_t m = 0; m < row.variances.size(); ++m) row.variances[m] += one.at("variances").at(m).get<double>();
+  }
+  std::move(builder).finish(profile);
+  return profile;
+}
+
+}  // namespace freehold::cli::heap

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// A heap profile with names: which call stacks hold how many blocks and bytes, now and at the peak. Read from what a process
+// wrote (freehold/profile/write.cpp), or from JSON that was made of it.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/report/stack_profile.hpp"
+
+namespace freehold::cli::heap {
+
+// The moments that a profile has; each has two of the stacks' measures, blocks and bytes.
+enum class Moment : std::uint8_t { kNow, kPeak };
+inline constexpr std::array kMoments = {Moment::kNow, Moment::kPeak};
+[[nodiscard]] constexpr std::size_t blocks_of(Moment moment) { return 2 * static_cast<std::size_t>(moment); }
+[[nodiscard]] constexpr std::size_t bytes_of(Moment moment) { return blocks_of(moment) + 1; }
+
+struct HeapProfile {
+  std::string program;  // its file
+  std::uint64_t pid = 0;
+  std::uint64_t mean = 0;               // distance of samples, bytes; 0: sampling was off by then
+  std::uint64_t sampled = 0, lost = 0;  // blocks since the beginning; those that found no place
+  StackProfile stacks;
+  std::vector<std::array<std::uint64_t, 2>> samples;  // that each of the stacks' rows stands on, by moment
+  std::vector<std::array<double, 2>> variances;       // of the rows' bytes, by moment
+
+  [[nodiscard]] double sum(std::size_t measure) const;
+  [[nodiscard]] std::uint64_t sample_count(Moment moment) const;
+};
+
+// Throws Failure(kExitRefused), with one line: no such file, another kind of file, one that was cut.
+[[nodiscard]] HeapProfile read_profile(const std::filesystem::path& file);
+// `text` as a process wrote it; `name` is for complaints. Without names if the files that it ran are not there.
+[[nodiscard]] HeapProfile profile_of_recording(std::string_view text, const std::string& name);
+// Of several processes, as one. Pre: not empty.
+[[nodiscard]] HeapProfile merged(std::span<const HeapProfile> profiles);
+
+[[nodiscard]] nlohmann::ordered_json json_of(const HeapProfile& profile);
+[[nodiscard]] HeapProfile profile_of_json(const nlohmann::json& json);
+
+// What grew from one profile to the next: one moment whose values may be negative. The rest is the later one's.
+[[nodiscard]] HeapProfile growth(const HeapProfile& before, const HeapProfile& after);
+
+}  // namespace freehold::cli::heap

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Heap profiles as a terminal shows them: by site, which is the first frame of the program's own (the doctor's rule).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/heap/profile.hpp"
+
+namespace freehold::cli::heap {
+
+struct Site {
+  freehold::doctor::Frame frame;  // no function: stacks are not known
+  double blocks = 0, bytes = 0;
+  std::uint64_t samples = 0;
+  double variance = 0;                  // of the bytes
+  std::vector<std::uint32_t> heaviest;  // of its stacks: the frames from the site outwards
+  double heaviest_bytes = 0;
+};
+
+// Those with most bytes first; of a growth, those that changed most.
+[[nodiscard]] std::vector<Site> sites_of(const HeapProfile& profile, Moment moment);
+
+// Half of the interval that 95 of 100 such estimates lie in, as a share of the bytes; at most 1.
+[[nodiscard]] double relative_error(const Site& site);
+
+struct TableOptions {
+  Moment moment = Moment::kNow;
+  std::size_t top = 20;    // sites; 0: all
+  bool stacks = false;     // with the heaviest stack of each site
+  bool is_growth = false;  // signs
+};
+[[nodiscard]] std::string table_of(const HeapProfile& profile, const TableOptions& options);
+// "./prog (process 4711): 48 MiB in 1,000,000 blocks in use, at most 61 MiB; 190 samples, one in 512 KiB".
+[[nodiscard]] std::string headline_of(const HeapProfile& profile);
+
+}  // namespace freehold::cli::heap

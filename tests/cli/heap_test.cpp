@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+// freehold heap from outside: what programs with known live sets are said to hold, under threads, fork and unloaded
+// libraries; the formats; and bad input.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/command.hpp"
+
+namespace freehold::tests {
+namespace {
+using nlohmann::json;
+
+struct Held {
+  double blocks = 0, bytes = 0, peak_bytes = 0, samples = 0;
+};
+using ByFunction = std::map<std::string, Held>;
+
+// By every function on the way, each counted once for a stack.
+ByFunction held_by(const std::string& file) {
+  const json profile = json::parse(content_of(file));
+  ByFunction held;
+  for (const json& stack : profile.at("stacks")) {
+    std::map<std::string, bool> seen;
+    for (const json& frame : stack.at("frames")) {
+      const std::string function = profile.at("frames").at(frame.get<std::size_t>()).at("function");
+      if (!seen.emplace(function, true).second) continue;
+      Held& one = held[function];
+      one.blocks += stack.at("values").at(0).get<double>();
+      one.bytes += stack.at("values").at(1).get<double>();
+      one.peak_bytes += stack.at("values").at(3).get<double>();
+      one.samples += stack.at("samples").at(0).get<double>();
+    }
+  }
+  return held;
+}
+
+Ended profile(const std::string& file, std::vector<std::string> options, std::vector<std::string> program,
+              const Environment& extra = {}) {
+  std::vector<std::string> words = {"heap", "profile", "--format", "json", "--output", file};
+  words.insert(words.end(), options.begin(), options.end());
+  words.emplace_back("--");
+  words.insert(words.end(), program.begin(), program.end());
+  return freehold(std::move(words), extra);
+}
+
+void expect_refusal(const Ended& ended, const std::string& words) {
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
+  EXPECT_EQ(ended.out, "");
+  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+  EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
+  EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
+}
+
+// ---- figures ------------------------------------------------------------------------------------------------------------
+
+// 8,192 samples a site: a deviation of 1.1%.
+TEST(HeapProfile, KnownLiveSets_EachWithinFivePercent) {
+  for (const char* cache : {"thread", "cpu"}) {
+    const Folder folder;
+    const Ended ended =
+        profile(folder / "heap.json", {"--distance", "4K"}, {built("heap_sites")}, {{"FREEHOLD_CACHE", cache}});
+    ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+    ByFunction held = held_by(folder / "heap.json");
+    std::istringstream told(ended.out);
+    std::string site;
+    double blocks = 0, bytes = 0;
+    unsigned sites = 0;
+    for (; told >> site >> blocks >> bytes; ++sites) {
+      EXPECT_NEAR(held[site].blocks / blocks, 1, 0.05) << site << " " << cache;
+      EXPECT_NEAR(held[site].bytes / bytes, 1, 0.05) << site << " " << cache;
+    }
+    EXPECT_EQ(sites, 8u);
+    EXPECT_EQ(held["temporary_site"].bytes, 0);
+    EXPECT_EQ(held["replaced_site"].bytes, 0);
+    EXPECT_NE(ended.err.find("at the end"), std::string::npos) << ended.err;
+  }
+}
+
+TEST(HeapProfile, DefaultDistance_SamplesOneInHalfAMegabyte) {
+  const Folder folder;
+  const Ended ended = profile(folder / "heap.json", {}, {built("heap_sites")});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  const json written = json::parse(content_of(folder / "heap.json"));
+  EXPECT_EQ(written.at("distance_bytes"), 524'288);
+  EXPECT_EQ(written.at("lost_blocks"), 0);
+  const double bytes = written.at("in_use").at("bytes");
+  EXPECT_NEAR(bytes / (8.0 * 32 * 1024 * 1024), 1, 0.3);
+}
+
+TEST(HeapProfile, FreedBeforeTheEnd_OnlyAtThePeak) {
+  const Folder folder;
+  const Ended ended = profile(folder / "heap.json", {"--distance", "64K"}, {built("heap_sites"), "peak"});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  const Held held = held_by(folder / "heap.json")["peak_site"];
+  EXPECT_EQ(held.bytes, 0);
+  EXPECT_NEAR(held.peak_bytes, 32 << 20, 1 << 20);
+  const std::size_t peak = ended.err.find("When most was in use"), end = ended.err.find("Still in use at the end");
+  ASSERT_LT(peak, end) << ended.err;
+  EXPECT_LT(ended.err.find("peak_site"), end) << ended.err;
+  EXPECT_EQ(ended.err.find("peak_site", end), std::string::npos) << ended.err;
+}
+
+TEST(HeapProfile, Leaks_SitesWithTheirStacks) {
+  const Folder folder;
+  const Ended ended = profile(folder / "heap.json", {"--distance", "64K", "--leaks"}, {built("heap_sites")});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(ended.err.find("When most was in use"), std::string::npos);
+  EXPECT_NE(ended.err.find("small_site"), std::string::npos);
+  EXPECT_NE(ended.err.find("main"), std::string::npos) << "no caller of a site";
+}
+
+// Most turns of a loop at a sampled place go unsampled: it gets slower by far less than a sample at every turn would cost.
+TEST(HeapProfile, LoopAtOnePlace_GoesOn) {
+  const Folder folder;
+  const Ended ended = profile(folder / "heap.json", {"--distance", "8K"}, {built("heap_switch"), "loop", "1"});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_GT(std::atof(ended.out.c_str()), 5e6) << ended.out;
+}
+
+// ---- processes, libraries, moments --------------------------------------------------------------------------------------
+
+TEST(HeapProfile, Fork_EachProcessItsOwn) {
+  const Folder folder;
+  Ended ended = profile(folder / "heap.json", {"--distance", "4K"}, {built("heap_switch"), "fork"});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  ByFunction held = held_by(folder / "heap.json");
+  EXPECT_NEAR(held["during_site"].bytes / 8e6, 1, 0.12);
+  EXPECT_EQ(held["child_site"].bytes, 0);
+  EXPECT_NE(ended.err.find("1 other processes"), std::string::npos) << ended.err;
+
+  ended = profile(folder / "heap.json", {"--distance", "4K", "--children"}, {built("heap_switch"), "fork"});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  held = held_by(folder / "heap.json");
+  EXPECT_NEAR(held["child_site"].bytes / 8e6, 1, 0.12);
+  EXPECT_NEAR(held["during_site"].bytes / 16e6, 1, 0.12) << "the child has a copy";
+}
+
+TEST(HeapProfile, ForkWhileAnotherThreadWrites_ChildGoesOn) {
+  const Ended ended = freehold({"run", "--", built("heap_switch"), "writes"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.status << ended.err;
+}
+
+TEST(HeapProfile, LibraryUnloaded_ItsBlocksStayKnown) {
+  const Folder folder;
+  const Ended ended =
+      profile(folder / "heap.json", {"--distance", "4K"}, {built("heap_switch"), "unload", built("libheap_plugin.so")});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  const json written = json::parse(content_of(folder / "heap.json"));
+  EXPECT_NEAR(written.at("in_use").at("bytes").get<double>() / 16e6, 1, 0.12);
+  ByFunction held = held_by(folder / "heap.json");
+  EXPECT_NEAR(held["during_site"].bytes / 8e6, 1, 0.12);
+  EXPECT_EQ(held["plugin_site"].bytes, 0) << "its names are gone";
+}
+
+TEST(HeapProfile, SwitchedByTheProgram_OnlyWhatCameBetween) {
+  const Folder folder;
+  const Ended ended = freehold({"run", "--", built("heap_switch"), "switch", folder / "p-%p.heap"});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.status << ended.err;
+  const auto files = folder.names();
+  ASSERT_EQ(files.size(), 1u);
+  const Ended shown = freehold({"heap", "show", "--format", "json", "--output", folder / "shown.json", folder / files[0]});
+  ASSERT_TRUE(shown.exited_with(0)) << shown.err;
+  ByFunction held = held_by(folder / "shown.json");
+  EXPECT_NEAR(held["during_site"].bytes / 8e6, 1, 0.12);
+  EXPECT_EQ(held["before_site"].bytes, 0);
+  EXPECT_LT(held["after_site"].bytes, 0.1e6) << "marks that were left in the bin";
+}
+
+TEST(HeapProfile, Off_NothingIsWritten) {
+  const Folder folder;
+  const Ended ended = freehold({"run", "--", "true"}, {{"FREEHOLD_PROFILE_FILE", folder / "x.heap"}});
+  EXPECT_TRUE(ended.exited_with(0));
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(HeapProfile, CheckedMode_OneLineAndNoProfile) {
+  const Folder folder;
+  const Ended ended =
+      freehold({"run", "--check", "--", "true"}, {{"FREEHOLD_PROFILE", "1"}, {"FREEHOLD_PROFILE_FILE", folder / "x"}});
+  EXPECT_TRUE(ended.exited_with(0));
+  EXPECT_EQ(ended.err, "freehold: ignoring FREEHOLD_PROFILE: expected no FREEHOLD_CHECK beside it\n");
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(HeapProfile, ExitStatusAndOutput_TheProgramsOwn) {
+  const Folder folder;
+  const Ended ended = profile(folder / "heap.json", {}, {"sh", "-c", "echo out; exit 7"});
+  EXPECT_TRUE(ended.exited_with(7)) << ended.status;
+  EXPECT_EQ(ended.out, "out\n");
+  EXPECT_TRUE(profile(folder / "heap.json", {}, {"sh", "-c", "kill -TERM $$"}).killed_by(15));
+}
+
+// ---- show and diff ------------------------------------------------------------------------------------------------------
+
+struct Written {
+  Written() {
+    const Environment environment = {{"FREEHOLD_PROFILE", "16384"}, {"FREEHOLD_PROFILE_FILE", folder / "big.heap"}};
+    EXPECT_TRUE(freehold({"run", "--", built("heap_sites")}, environment).exited_with(0));
+    const Environment other = {{"FREEHOLD_PROFILE", "16384"}, {"FREEHOLD_PROFILE_FILE", folder / "small.heap"}};
+    EXPECT_TRUE(freehold({"run", "--", built("heap_sites"), "peak"}, other).exited_with(0));
+  }
+  Folder folder;
+};
+
+TEST(HeapShow, Recording_TableAndJsonThatIsReadAgain) {
+  const Written written;
+  const Ended table = freehold({"heap", "show", "--top", "3", written.folder / "big.heap"});
+  ASSERT_TRUE(table.exited_with(0)) << table.err;
+  EXPECT_NE(table.out.find("heap_sites (process "), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("more sites: --top 0 shows them"), std::string::npos) << table.out;
+  const Ended made = freehold({"heap", "show", "--format", "json", written.folder / "big.heap"});
+  ASSERT_TRUE(made.exited_with(0));
+  std::ofstream(written.folder / "big.json") << made.out;
+  EXPECT_EQ(freehold({"heap", "show", "--top", "0", written.folder / "big.json"}).out,
+            freehold({"heap", "show", "--top", "0", written.folder / "big.heap"}).out);
+  const Ended peak = freehold({"heap", "show", "--peak", written.folder / "small.heap"});
+  EXPECT_NE(peak.out.find("peak_site"), std::string::npos) << peak.out;
+}
+
+TEST(HeapDiff, TwoRecordings_WhatGrewAndWhatShrank) {
+  const Written written;
+  const Ended grew = freehold({"heap", "diff", written.folder / "small.heap", written.folder / "big.heap"});
+  ASSERT_TRUE(grew.exited_with(0)) << grew.err;
+  EXPECT_NE(grew.out.find("small_site"), std::string::npos) << grew.out;
+  EXPECT_NE(grew.out.find(" +3"), std::string::npos) << grew.out;
+  const Ended shrank = freehold({"heap", "diff", written.folder / "big.heap", written.folder / "small.heap"});
+  EXPECT_NE(shrank.out.find(" -3"), std::string::npos) << shrank.out;
+  EXPECT_NE(freehold({"heap", "diff", written.folder / "big.heap", written.folder / "big.heap"}).out.find("nothing changed"),
+            std::string::npos);
+}
+
+// ---- the page -----------------------------------------------------------------------------------------------------------
+
+// All commands of docs/heap-profile.md, one after the other.
+TEST(HeapPage, Commands_AllWork) {
+  const Folder folder;
+  std::ifstream page(FREEHOLD_HEAP_PAGE);
+  std::string script = "set -e\ncd '" + (folder / "") + "'\n";
+  script += "freehold() { '" + command_path() + "' \"$@\"; }\nln -s '" + built("heap_sites") + "' prog\n";
+  bool is_inside = false;
+  unsigned commands = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (line.rfind("```", 0) == 0) {
+      is_inside = line == "```sh";
+    } else if (is_inside) {
+      script += line + '\n';
+      ++commands;
+    }
+  }
+  EXPECT_GE(commands, 10u);
+  Process shell({"sh", "-c", script});
+  const Ended ended = shell.wait();
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  for (const char* made : {"heap.pb.gz", "before.json", "before.pb.gz", "before.speedscope.json", "before.collapsed"})
+    EXPECT_FALSE(content_of(folder / made).empty()) << made;
+  EXPECT_NE(ended.out.find("growth"), std::string::npos) << ended.out;
+}
+
+// ---- bad input ----------------------------------------------------------------------------------------------------------
+
+TEST(HeapCommand, BadInput_OneLine) {
+  const Folder folder;
+  expect_refusal(freehold({"heap"}), "heap profile -- PROGRAM");
+  expect_refusal(freehold({"heap", "profile"}), "no program given");
+  expect_refusal(freehold({"heap", "profile", "--distance", "0", "--", "true"}), "--distance");
+  expect_refusal(freehold({"heap", "profile", "--distance", "1", "--", "true"}), "at least 2");
+  expect_refusal(freehold({"heap", "profile", "--distance", "many", "--", "true"}), "--distance");
+  expect_refusal(freehold({"heap", "profile", "--format", "svg", "--", "true"}), "--format");
+  expect_refusal(freehold({"heap", "profile", "--output", "-", "--", "true"}), "standard output belongs to the program");
+  expect_refusal(freehold({"heap", "profile", "--output", "/no/such/folder/x", "--", "true"}), "/no/such/folder/x");
+  expect_refusal(freehold({"heap", "show"}), "which file");
+  expect_refusal(freehold({"heap", "show", folder / "none"}), "No such file");
+  expect_refusal(freehold({"heap", "show", "--top", "x", folder / "none"}), "--top");
+  expect_refusal(freehold({"heap", "diff", folder / "none"}), "two files");
+  std::ofstream(folder / "empty").flush();
+  expect_refusal(freehold({"heap", "show", folder / "empty"}), "not a heap profile");
+  std::ofstream(folder / "other") << "hello\n";
+  expect_refusal(freehold({"heap", "show", folder / "other"}), "not a heap profile");
+  std::ofstream(folder / "cut") << "freehold heap profile 1\npid 12\nnow 1 16 40";
+  expect_refusal(freehold({"heap", "show", folder / "cut"}), "cut off");
+  std::ofstream(folder / "no-map") << "freehold heap profile 1\npid 12\n";
+  expect_refusal(freehold({"heap", "show", folder / "no-map"}), "no memory map");
+  std::ofstream(folder / "damaged") << "freehold heap profile 1\npid 12\nnow 1 x 40 5\nmaps\n";
+  expect_refusal(freehold({"heap", "show", folder / "damaged"}), "damaged");
+  std::ofstream(folder / "json") << "{\"format\": \"freehold-heap-profile\", \"version\": 1}";
+  expect_refusal(freehold({"heap", "show", folder / "json"}), "damaged");
+  std::ofstream(folder / "other.json") << "{}";
+  expect_refusal(freehold({"heap", "show", folder / "other.json"}), "not a heap profile");
+}
+
+}  // namespace
+}  // namespace freehold::tests
