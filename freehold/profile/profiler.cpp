@@ -3,6 +3,7 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/check/call_stacks.hpp"
+#include "freehold/os/probe_point.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::profile {
@@ -32,6 +33,16 @@ constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
   return true;
 }
 
+// Each with the probe point that tracers listen to; not inlined, so that each has one place.
+[[gnu::noinline]] void insert(const Sample& sample) noexcept {
+  if (g_table.insert(sample)) os::probe_sampled_alloc(sample.block, sample.bytes, sample.estimated_bytes());
+}
+[[nodiscard, gnu::noinline]] bool remove(const void* block, Sample& sample) noexcept {
+  if (!g_table.remove(address_of(block), sample)) return false;
+  os::probe_sampled_free(sample.block);
+  return true;
+}
+
 }  // namespace
 
 bool start(os::Pages& pages, std::uint64_t mean, unsigned depth) noexcept {
@@ -46,12 +57,12 @@ bool start(os::Pages& pages, std::uint64_t mean, unsigned depth) noexcept {
 void stop() noexcept { g_mean.store(0, std::memory_order_release); }
 
 void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t stack) noexcept {
-  (void)g_table.insert({address_of(block), bytes, size, mean(), stack});
+  insert({address_of(block), bytes, size, mean(), stack});
 }
 
 std::size_t forget(const void* block) noexcept {
   Sample sample;
-  return g_table.remove(address_of(block), sample) ? sample.size : 0;
+  return remove(block, sample) ? sample.size : 0;
 }
 
 std::size_t size_of(const void* block) noexcept {
@@ -63,12 +74,12 @@ void resize(const void* block, std::size_t bytes) noexcept { g_table.resize(addr
 
 Former take(const void* block) noexcept {
   Former former;
-  former.is_sampled = g_table.remove(address_of(block), former.sample);
+  former.is_sampled = remove(block, former.sample);
   return former;
 }
 
 void put_again(const Former& former) noexcept {
-  if (former.is_sampled) (void)g_table.insert(former.sample);
+  if (former.is_sampled) insert(former.sample);
 }
 
 void after_fork_in_child() noexcept {
