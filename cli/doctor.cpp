@@ -21,6 +21,7 @@
 #include "cli/doctor/summary.hpp"
 #include "cli/doctor/variants.hpp"
 #include "cli/doctor/verdict_text.hpp"
+#include "cli/doctor_memory.hpp"
 #include "cli/report/json.hpp"
 #include "cli/run/program.hpp"
 #include "cli/support/arguments.hpp"
@@ -45,6 +46,7 @@ constexpr unsigned kMostRounds = 1000;
 constexpr double kBudget_s = 100;
 constexpr double kQuickBudget_s = 20;
 constexpr double kExampleBudget_s = 40;
+constexpr double kMemoryBudget_s = 60;
 constexpr std::size_t kSitesOfSummary = 20;
 constexpr const char* kExample = "freehold-doctor-example";
 
@@ -56,6 +58,7 @@ struct DoctorOptions {
   std::optional<std::string> keep_recording, json, html, from;
   std::vector<std::string> exports;
   GateOptions gate;
+  bool memory = false;
   bool quick = false;
   bool allow_failure = false;
 };
@@ -209,6 +212,35 @@ DoctorRequest request_of(const DoctorOptions& options, const std::vector<std::st
   return asked;
 }
 
+// --memory: another question, of which the options about threads, CPUs and time mean nothing.
+int ask_about_memory(const DoctorOptions& options, const std::vector<std::string>& program) {
+  const std::pair<const char*, bool> others[] = {
+      {"--threads", options.threads.has_value()},  {"--env", options.env.has_value()},
+      {"--arg", options.arg.has_value()},          {"--work", options.work.has_value()},
+      {"--html", options.html.has_value()},        {"--throughput", options.throughput.has_value()},
+      {"--export", !options.exports.empty()},      {"--from", options.from.has_value()},
+      {"--fail-if", !options.gate.fail_if.empty()}};
+  for (const auto& [name, is_given] : others)
+    if (is_given) throw Failure(kExitRefused, fmt::format("--memory: {} is for the question of time; leave it out", name));
+  if (program.empty()) throw Failure(kExitRefused, "--memory: which program? freehold doctor --memory -- PROGRAM ARGS…");
+  doctor::MemoryRequest request{.settings = {}, .program = {}, .allocators = options.allocators};
+  Settings& settings = request.settings;
+  settings.command = program;
+  DoctorOptions with_time = options;  // a server may be ended after a time without a figure of its load
+  with_time.serve_for.reset();
+  set_server(settings, with_time);
+  if (options.serve_for) settings.server.seconds = parse_seconds("--for", *options.serve_for);
+  set_effort(settings, options);
+  if (!options.budget && !options.quick && !options.repeat) settings.budget_s = kMemoryBudget_s;
+  settings.allow_failure = options.allow_failure;
+  set_files(settings, options);
+  request.program = find_program(program.front());
+  DoctorRequest checked;
+  checked.program.program = request.program;
+  check_program_and_files(checked, options);
+  return run_doctor_memory(request, {.json = options.json, .summary = options.gate.summary});
+}
+
 // A name that no treatment on this machine has would leave the gate undecided for ever.
 std::vector<Condition> conditions_of_run(const DoctorOptions& options, const DoctorRequest& asked) {
   auto conditions = conditions_of("--fail-if", options.gate.fail_if, report_words());
@@ -241,6 +273,7 @@ int judge_report(const DoctorOptions& options, const std::vector<std::string>& p
 
 int run_doctor(const DoctorOptions& options, const std::vector<std::string>& program) {
   open_standard_files();
+  if (options.memory) return ask_about_memory(options, program);
   if (options.from) return judge_report(options, program);
   const DoctorRequest asked = request_of(options, program);
   const auto conditions = conditions_of_run(options, asked);
@@ -313,6 +346,7 @@ void add_options_of_servers(Command& command, DoctorOptions& options) {
 void add_doctor(CLI::App& app, Invocation& invocation) {
   static DoctorOptions options;
   Command command(app, "doctor", "Say whether the allocator is why a program does not scale: freehold doctor -- PROGRAM");
+  command.add_flag("--memory", options.memory, "Ask another question: why does the program take so much memory?");
   add_options_of_experiment(command, options);
   add_options_of_servers(command, options);
   command.add_option("--keep-recording", options.keep_recording, "Keep what the probe recorded in this folder", "FOLDER");

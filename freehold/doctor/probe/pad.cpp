@@ -4,7 +4,8 @@
 // lines between blocks had cost.
 //
 // With FREEHOLD_DELAY_NS blocks stay as long as they are, and each call takes so many nanoseconds longer: by what that costs
-// the program, it is known how much of its time hangs on the time of a call.
+// the program, it is known how much of its time hangs on the time of a call. With FREEHOLD_TRIM_MS they stay so, too, and
+// trim.cpp gives free pages back.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +61,7 @@ std::uint64_t ticks_in(double ns) noexcept {
     g_delay_ticks = ticks_in(std::strtod(delay, nullptr));
     g_padding = 0;
   }
+  if (std::getenv("FREEHOLD_TRIM_MS") != nullptr) g_padding = 0;
   g_looking = false;
   return true;
 }

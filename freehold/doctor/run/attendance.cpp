@@ -99,6 +99,7 @@ Child& Attendance::start(const Command& command, const LaunchOptions& options) {
   if (children_.size() == 1 && children_[0]->is_up()) {
     watch_.emplace(children_[0]->pid());
     if (command.sample_code) sampler_.emplace(children_[0]->pid());
+    if (command.watch_memory) memory_.emplace(children_[0]->pid());
   }
   return *children_.back();
 }
@@ -119,6 +120,7 @@ void Attendance::wait(double until) {
   double left = std::max(0.0, until - now());
   if (watch_) left = std::clamp(next_look_s_ - now(), 0.0, left);
   if (sampler_) left = std::min(left, CodeSampler::kLooksEvery_s);
+  if (memory_ && children_[0]->is_up()) left = std::min(left, std::max(0.0, memory_->next_s() - now_s()));
   if (blind) left = std::min(left, 0.001);
   const timespec timeout{static_cast<time_t>(left),
                          static_cast<long>((left - static_cast<double>(static_cast<time_t>(left))) * 1e9)};
@@ -127,6 +129,7 @@ void Attendance::wait(double until) {
   if (const double overslept = now() - before - left; overslept > kOverslept_s) absent_s_ += overslept;
   if (watch_ && children_[0]->is_up()) watch_->look_at_times_of_root();  // gone, once it has been waited for
   if (sampler_ && children_[0]->is_up()) sampler_->look();
+  if (memory_ && children_[0]->is_up()) memory_->look();
   for (const auto& child : children_) child->attend();
   look();
 }
@@ -157,6 +160,10 @@ bool Attendance::any_up() const {
 
 void Attendance::report(Run& run) {
   if (sampler_) run.code = sampler_->samples();
+  if (memory_) {
+    run.memory = memory_->snapshots();
+    run.shared_memory_before = memory_->shared_before();
+  }
   if (watch_) {
     run.own_cpus = watch_->own_cpus();
     run.most_threads = watch_->most_threads();

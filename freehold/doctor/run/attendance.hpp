@@ -11,6 +11,7 @@
 #include "freehold/doctor/run/child.hpp"
 #include "freehold/doctor/run/code_sampler.hpp"
 #include "freehold/doctor/run/cpu_group.hpp"
+#include "freehold/doctor/run/memory_watch.hpp"
 #include "freehold/doctor/run/program.hpp"
 #include "freehold/doctor/run/watch.hpp"
 
@@ -99,6 +100,7 @@ class Attendance {
   std::vector<std::unique_ptr<Child>> children_;
   std::optional<Watch> watch_;
   std::optional<CodeSampler> sampler_;
+  std::optional<MemoryWatch> memory_;
   double pause_s_;
   double absent_s_ = 0;
   double next_look_s_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "freehold/doctor/analysis/code_growth.hpp"
+#include "freehold/doctor/analysis/memory_snapshot.hpp"
 #include "freehold/doctor/run/trial.hpp"
 
 namespace freehold::doctor {
@@ -26,6 +27,7 @@ struct Command {
   bool show_output = false;            // both outputs go to standard error, too
   bool keep_output = false;            // for Run::output
   bool sample_code = false;            // for Run::code; slows it down by a twentieth
+  bool watch_memory = false;           // for Run::memory
 };
 
 // What a run gets beside what the caller's own environment says.
@@ -54,14 +56,16 @@ enum class Ending : std::uint8_t {
 struct Run {
   Ending ending = Ending::kEnded;
   Trial trial;
-  std::string why;              // kNotStarted, kLoadFailed: in words
-  std::string last_words;       // what it wrote to standard error last
-  std::string output;           // standard output of the load, or of a program whose output is kept: its end
-  unsigned own_cpus = 0;        // that it allowed itself, 0: not seen
-  unsigned most_threads = 0;    // that it had at once, 0: not seen
-  double quota_cpus = 0;        // that its control groups allowed it, 0: no limit
-  std::set<std::string> files;  // that it had mapped as code; empty: not seen
-  CodeSamples code;             // where its CPU time went, if that was asked for and permitted
+  std::string why;                     // kNotStarted, kLoadFailed: in words
+  std::string last_words;              // what it wrote to standard error last
+  std::string output;                  // standard output of the load, or of a program whose output is kept: its end
+  unsigned own_cpus = 0;               // that it allowed itself, 0: not seen
+  unsigned most_threads = 0;           // that it had at once, 0: not seen
+  double quota_cpus = 0;               // that its control groups allowed it, 0: no limit
+  std::set<std::string> files;         // that it had mapped as code; empty: not seen
+  CodeSamples code;                    // where its CPU time went, if that was asked for and permitted
+  std::vector<MemorySnapshot> memory;  // what it held, if that was asked for
+  double shared_memory_before = 0;     // of the system's, when it began, in bytes; if that was asked for
 };
 
 // Runs it once. `seconds`: the deadline.

@@ -60,7 +60,8 @@ void Recordings::prepare(const std::string& name, const std::string& probe, Laun
   options.environment.emplace_back("FREEHOLD_PROBE_DIRECTORY", made(folder_ / name).string());
 }
 
-Recordings::Read Recordings::read(const std::string& name, std::vector<std::string>& unreadable) const {
+bool Recordings::visit(const std::string& name, std::vector<std::string>& unreadable,
+                       const std::function<void(std::span<const Evidence>)>& f) const {
   std::vector<Recording> recordings;
   std::vector<std::unique_ptr<Symbols>> symbols;
   for (const fs::path& trace : traces_in(folder_ / name)) {
@@ -74,15 +75,22 @@ Recordings::Read Recordings::read(const std::string& name, std::vector<std::stri
     symbols.push_back(std::make_unique<Symbols>(maps.replace_extension(".maps")));
     recordings.push_back(std::move(*recording));
   }
-  if (recordings.empty()) return {};
+  if (recordings.empty()) return false;
   std::vector<Evidence> processes;
   for (std::size_t i = 0; i < recordings.size(); ++i)
     processes.push_back(
         {recordings[i], [&names = *symbols[i]](std::uint64_t address) -> const auto& { return names.frames(address); }});
+  f(processes);
+  return true;
+}
+
+Recordings::Read Recordings::read(const std::string& name, std::vector<std::string>& unreadable) const {
   Read read;
-  read.attribution = std::make_shared<const Attribution>(attribution_of(processes));
-  read.profile = std::make_shared<const Profile>(profile_of(processes));
-  read.traces = site_traces_of(processes, *read.attribution, {.steps = kReplayedSteps});
+  visit(name, unreadable, [&read](std::span<const Evidence> processes) {
+    read.attribution = std::make_shared<const Attribution>(attribution_of(processes));
+    read.profile = std::make_shared<const Profile>(profile_of(processes));
+    read.traces = site_traces_of(processes, *read.attribution, {.steps = kReplayedSteps});
+  });
   return read;
 }
 

@@ -3,10 +3,13 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "freehold/doctor/analysis/call_sites.hpp"
 #include "freehold/doctor/analysis/profile.hpp"
 #include "freehold/doctor/analysis/site_trace.hpp"
 #include "freehold/doctor/analysis/symbols.hpp"
@@ -30,6 +33,10 @@ class Recordings {
     std::vector<SiteTrace> traces;                   // of the hottest sites of one size
     std::shared_ptr<const Profile> profile;          // whole stacks
   };
+  // Calls f(processes), if anything was recorded under `name`; of each process its recording and the names of its functions,
+  // which are gone afterwards. `unreadable`: as below. Returns whether it was called.
+  bool visit(const std::string& name, std::vector<std::string>& unreadable,
+             const std::function<void(std::span<const Evidence>)>& f) const;
   // What was recorded under `name`, the names of the program's functions looked up. `unreadable`: why a process's recording
   // could not be read, for each such process.
   [[nodiscard]] Read read(const std::string& name, std::vector<std::string>& unreadable) const;

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#include "cli/doctor/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/doctor/examine.hpp"
+#include "cli/doctor/variants.hpp"
+#include "cli/support/arguments.hpp"
+#include "cli/support/library.hpp"
+#include "freehold/doctor/run/child.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using freehold::doctor::MemoryTools;
+using freehold::doctor::MemoryTreatment;
+using freehold::doctor::MemoryVariant;
+using freehold::doctor::Refused;
+using freehold::doctor::Treatment;
+
+// Often enough that what is free is given back before the next look at the program.
+constexpr const char* kTrimEvery_ms = "20";
+
+MemoryVariant arenas(unsigned count) {
+  return {.treatment = count == 1 ? MemoryTreatment::kOneArena : MemoryTreatment::kPeer,
+          .how = {.treatment = Treatment::kCappedArenas,
+                  .name = fmt::format("glibc, {} arena{}", count, count == 1 ? "" : "s"),
+                  .preload = {},
+                  .environment = {{"MALLOC_ARENA_MAX", std::to_string(count)}}}};
+}
+MemoryVariant no_caches() {
+  return {.treatment = MemoryTreatment::kNoCaches,
+          .how = {.treatment = Treatment::kPeer,
+                  .name = "glibc, no caches",
+                  .preload = {},
+                  .environment = {{"GLIBC_TUNABLES", "glibc.malloc.tcache_count=0"}}}};
+}
+MemoryVariant trimmed() {
+  return {.treatment = MemoryTreatment::kTrimmed,
+          .how = {.treatment = Treatment::kPeer,
+                  .name = "glibc, trimmed",
+                  .preload = {find_own_library("libfreehold-pad.so")},
+                  .environment = {{"FREEHOLD_TRIM_MS", kTrimEvery_ms}}}};
+}
+MemoryVariant library(const std::string& word) {
+  const Allocator allocator = find_allocator(word);
+  const bool is_freehold = word == "freehold";
+  return {.treatment = is_freehold ? MemoryTreatment::kFreehold : MemoryTreatment::kPeer,
+          .how = {.treatment = is_freehold ? Treatment::kFreehold : Treatment::kPeer,
+                  .name = allocator.name,
+                  .preload = {allocator.library}}};
+}
+
+std::vector<MemoryVariant> wished(const std::string& words) {
+  std::vector<MemoryVariant> variants;
+  for (const std::string& word : split_list("--allocators", words)) {
+    if (word == "system") continue;
+    if (word == "arenas")
+      variants.push_back(arenas(1));
+    else if (word == "caches")
+      variants.push_back(no_caches());
+    else if (word == "trimmed")
+      variants.push_back(trimmed());
+    else
+      variants.push_back(library(word));
+  }
+  return variants;
+}
+
+// All that are there. A note says what is missing of the command's own.
+std::vector<MemoryVariant> all_variants(std::vector<std::string>& notes) {
+  std::vector<MemoryVariant> variants{arenas(1), arenas(2), no_caches()};
+  const auto add = [&](const auto& make, bool is_own) {
+    try {
+      variants.push_back(make());
+    } catch (const Failure& failure) {
+      if (is_own) notes.push_back(fmt::format("Not everything was tried: {}.", failure.what()));
+    }
+  };
+  add(trimmed, true);
+  add([] { return library("freehold"); }, true);
+  for (const std::string& peer : known_peers()) add([&peer] { return library(peer); }, false);
+  return variants;
+}
+
+MemoryTools tools_for(const std::set<std::string>& files, const MemoryRequest& request, std::vector<std::string>& notes) {
+  const MallocOrigin origin = malloc_origin(files);
+  MemoryTools tools;
+  tools.is_glibc = origin.glibc;
+  tools.name = origin.glibc ? "system" : "its own";
+  tools.probe = find_probe(origin, notes);
+  if (origin.built_in) {
+    notes.push_back(fmt::format("{} has a malloc of its own built in: no other was tried.", printable(origin.file)));
+    return tools;
+  }
+  tools.variants = request.allocators ? wished(*request.allocators) : all_variants(notes);
+  if (origin.glibc) return tools;
+  notes.push_back(fmt::format("The program brings its own malloc, that of {}: switches of glibc's were left out.",
+                              printable(origin.file)));
+  std::erase_if(tools.variants, [](const MemoryVariant& variant) { return variant.how.name.starts_with("glibc"); });
+  return tools;
+}
+
+}  // namespace
+
+MemoryDiagnosis examine_memory(const MemoryRequest& request, Interrupts& interrupts, Progress& progress) {
+  const std::string program = printable(request.settings.command.front());
+  const double begin = freehold::doctor::now_s();
+  MemoryDiagnosis diagnosis{.settings = request.settings,
+                            .program = request.program,
+                            .machine = this_machine(),
+                            .date = today(),
+                            .experiment = {},
+                            .verdict = {},
+                            .notes = {}};
+  const freehold::doctor::MemoryCaller caller{
+      .host = {.mask = interrupts.original_mask(), .stop_fd = interrupts.fd()},
+      .show =
+          [&](const std::string& what, double seconds_left) {
+            if (request.settings.show_output) return;  // of the program, on the same terminal
+            progress.show(seconds_left > 0 ? fmt::format("{}  ({} left)", what, duration_text(seconds_left)) : what);
+          },
+      .tools = [&](const std::set<std::string>& files) { return tools_for(files, request, diagnosis.notes); },
+      .signal = [&interrupts] { return interrupts.arrived(); }};
+  try {
+    auto outcome = freehold::doctor::examine_memory(request.settings, request.program, caller);
+    diagnosis.experiment = std::move(outcome.experiment);
+    diagnosis.verdict = std::move(outcome.verdict);
+    diagnosis.signal = outcome.signal;
+    for (auto& cell : diagnosis.experiment.cells) cell.failure = printable(cell.failure);
+    for (const std::string& note : outcome.notes) diagnosis.notes.push_back(fmt::format("Note: {}.", printable(note)));
+    diagnosis.seconds = freehold::doctor::now_s() - begin;
+    progress.wipe();
+    return diagnosis;
+  } catch (const Refused& refused) {
+    throw failure_of(refused, program, request.settings, interrupts.arrived());
+  }
+}
+
+}  // namespace freehold::cli::doctor

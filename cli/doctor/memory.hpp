@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// The command's side of `freehold doctor --memory`: which treatments are tried, and three views of what was found: text for
+// the terminal, JSON, and Markdown for the page of a job. freehold/doctor/run/memory_examination.hpp does the work.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/support/interrupts.hpp"
+#include "cli/support/machine.hpp"
+#include "cli/support/progress.hpp"
+#include "freehold/doctor/run/memory_examination.hpp"
+
+namespace freehold::cli::doctor {
+
+struct MemoryRequest {
+  freehold::doctor::Settings settings;
+  std::string program;                    // the file to run
+  std::optional<std::string> allocators;  // the words of --allocators; none: all that are there
+};
+
+struct MemoryDiagnosis {
+  freehold::doctor::Settings settings;
+  std::string program;
+  Machine machine;
+  std::string date;    // UTC, ISO 8601
+  double seconds = 0;  // that it all took
+  int signal = 0;      // that ended it early, or 0
+  freehold::doctor::MemoryExperiment experiment;
+  freehold::doctor::MemoryVerdict verdict;
+  std::vector<std::string> notes;  // sentences: what could not be done, and why
+};
+
+// Throws Failure if the program cannot be examined.
+[[nodiscard]] MemoryDiagnosis examine_memory(const MemoryRequest& request, Interrupts& interrupts, Progress& progress);
+
+// The verdict as a sentence, and what to do as another, with the effect as far as it was measured.
+[[nodiscard]] std::string headline_of(const MemoryDiagnosis& diagnosis);
+[[nodiscard]] std::string advice_of(const MemoryDiagnosis& diagnosis);
+// Why there is no verdict; empty: there is one.
+[[nodiscard]] std::string doubt_text(const MemoryDiagnosis& diagnosis);
+// "live data", as a row of a table has it.
+[[nodiscard]] std::string text_of(freehold::doctor::MemoryPart part);
+// "62 MiB", "0.4 MiB"
+[[nodiscard]] std::string mebibytes_text(double bytes);
+// "20 MiB less (18 to 22)", "no clear difference"
+[[nodiscard]] std::string effect_text(const freehold::doctor::MemoryFix& fix);
+
+[[nodiscard]] std::string summary_of(const MemoryDiagnosis& diagnosis);
+[[nodiscard]] std::string markdown_of(const MemoryDiagnosis& diagnosis);
+[[nodiscard]] nlohmann::ordered_json json_of(const MemoryDiagnosis& diagnosis);
+
+}  // namespace freehold::cli::doctor

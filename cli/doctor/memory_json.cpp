@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include <nlohmann/json.hpp>
+
+#include "cli/doctor/memory.hpp"
+#include "cli/report/json.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using freehold::doctor::Estimate;
+using freehold::doctor::kMemoryParts;
+using freehold::doctor::LiveSite;
+using freehold::doctor::MemoryCell;
+using freehold::doctor::MemoryFix;
+using freehold::doctor::MemoryPart;
+using freehold::doctor::MemoryRecord;
+using freehold::doctor::MemoryTrial;
+using nlohmann::ordered_json;
+
+ordered_json json_of(const Estimate& estimate) {
+  return {{"low", estimate.low}, {"value", estimate.value}, {"high", estimate.high}};
+}
+
+ordered_json parts_json(const MemoryDiagnosis& diagnosis) {
+  ordered_json parts = ordered_json::array();
+  for (std::size_t i = 0; i < kMemoryParts; ++i) {
+    const auto part = static_cast<MemoryPart>(i);
+    parts.push_back({{"part", name_of(part)},
+                     {"text", text_of(part)},
+                     {"mean_bytes", diagnosis.verdict.parts[part]},
+                     {"at_peak_bytes", diagnosis.verdict.at_peak[part]}});
+  }
+  return parts;
+}
+
+ordered_json cell_json(const MemoryCell& cell) {
+  ordered_json environment = ordered_json::object();
+  for (const auto& [name, value] : cell.variant.how.environment) environment[name] = value;
+  return {{"name", cell.variant.how.name},
+          {"preload", cell.variant.how.preload},
+          {"environment", environment},
+          {"failure", text_or_null(cell.failure)},
+          {"trials", list_json(cell.trials, [](const MemoryTrial& trial) -> ordered_json {
+             return {{"mean_bytes", trial.mean_bytes},
+                     {"peak_bytes", trial.peak_bytes},
+                     {"end_bytes", trial.end_bytes},
+                     {"files_bytes", trial.files_bytes},
+                     {"wall_s", trial.wall_s}};
+           })}};
+}
+
+ordered_json site_json(const LiveSite& site) {
+  return {{"site", site.place.text()},
+          {"via", text_or_null(site.place.via)},
+          {"at_peak_bytes", site.at_peak},
+          {"mean_bytes", site.in_mean},
+          {"never_freed", site.is_kept()},
+          {"grows", site.grows()},
+          {"stack", list_json(site.place.stacks.front().frames, [](const auto& frame) { return frame.text(); })}};
+}
+
+ordered_json record_json(const MemoryRecord& record) {
+  return {{"mean_live_bytes", record.mean_live},
+          {"peak_live_bytes", record.peak_live},
+          {"end_live_bytes", record.end_live},
+          {"mean_largest_block_bytes", record.mean_largest_block},
+          {"sites", list_json(record.sites, site_json)},
+          {"history", list_json(record.history, [](const MemoryRecord::Point& point) -> ordered_json {
+             return {{"at_s", point.at_s}, {"live_bytes", point.live_bytes}, {"resident_bytes", point.resident_bytes}};
+           })}};
+}
+
+}  // namespace
+
+ordered_json json_of(const MemoryDiagnosis& diagnosis) {
+  const auto& verdict = diagnosis.verdict;
+  const auto fix_json = [&](const MemoryFix& fix) -> ordered_json {
+    return {{"name", diagnosis.experiment.cells[fix.cell].variant.how.name},
+            {"text", effect_text(fix)},
+            {"saved_bytes", json_of(fix.saved)},
+            {"peak_saved_bytes", fix.peak_saved},
+            {"helps", fix.helps},
+            {"failed", fix.failed}};
+  };
+  const auto& record = diagnosis.experiment.record;
+  return {{"schema", "freehold-doctor-memory/1"},
+          {"date", diagnosis.date},
+          {"complete", diagnosis.experiment.complete},
+          {"seconds", diagnosis.seconds},
+          {"machine", machine_json(diagnosis.machine)},
+          {"program", {{"file", diagnosis.program}, {"command", diagnosis.settings.command}}},
+          {"verdict",
+           {{"cause", name_of(verdict.cause)},
+            {"blames_allocator", blames_allocator(verdict.cause)},
+            {"doubt", verdict.doubt == freehold::doctor::MemoryDoubt::kNone ? ordered_json(nullptr)
+                                                                            : ordered_json(name_of(verdict.doubt))},
+            {"headline", headline_of(diagnosis)},
+            {"advice", text_or_null(advice_of(diagnosis))},
+            {"mean_bytes", verdict.mean_bytes},
+            {"leak_share", verdict.leak_share},
+            {"untouched_bytes", verdict.parts.untouched_bytes},
+            {"parts", parts_json(diagnosis)}}},
+          {"fixes", list_json(verdict.fixes, fix_json)},
+          {"notes", diagnosis.notes},
+          {"trials", list_json(diagnosis.experiment.cells, cell_json)},
+          {"recording", record ? record_json(*record) : ordered_json(nullptr)}};
+}
+
+}  // namespace freehold::cli::doctor

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+#include "freehold/doctor/analysis/memory_live.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace freehold::doctor {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::size_t kQuarters = 4;
+constexpr double kLeastQuarter = 0.1;  // of a site's bytes, in each quarter of the time: it grows all along
+constexpr double kNever = 0.98;        // of a site's bytes: what is freed beside that is chance
+
+[[nodiscard]] bool is_large(const BlockSample& block) { return block.bytes >= kLargeBytes; }
+
+// Blocks whose end would not have been seen are left out, and the others count for them.
+class Weights {
+ public:
+  explicit Weights(const Recording& recording) {
+    std::array<double, 2> all{}, watched{};
+    for (const BlockSample& block : recording.blocks) {
+      all[is_large(block)] += block.weight;
+      if (block.is_end_watched) watched[is_large(block)] += block.weight;
+    }
+    for (const bool large : {false, true}) factor_[large] = watched[large] > 0 ? all[large] / watched[large] : 0;
+  }
+  [[nodiscard]] double of(const BlockSample& block) const {
+    return block.is_end_watched ? block.weight * factor_[is_large(block)] : 0;
+  }
+
+ private:
+  std::array<double, 2> factor_{};
+};
+
+// What becomes of blocks that come from one place, or through one stack.
+struct Fate {
+  double allocated = 0, kept = 0, in_mean = 0;
+  std::array<double, kQuarters> kept_in{};  // by when it was allocated
+
+  [[nodiscard]] bool is_kept() const { return allocated > 0 && kept >= kNever * allocated; }
+  [[nodiscard]] bool grows() const {
+    return is_kept() && std::ranges::all_of(kept_in, [this](double part) { return part >= kLeastQuarter * kept; });
+  }
+};
+
+// A place may be a function that all of the program allocates through: then its stacks tell more than it does.
+struct SiteSums {
+  StackTally stacks;
+  Fate fate;
+  std::map<std::pair<std::size_t, StackId>, Fate> through;  // of each process
+  double at_peak = 0;
+
+  [[nodiscard]] double in_mean_if(bool (Fate::*is)() const) const {
+    if ((fate.*is)()) return fate.in_mean;
+    double sum = 0;
+    for (const auto& [stack, one] : through)
+      if ((one.*is)()) sum += one.in_mean;
+    return sum;
+  }
+};
+
+struct Step {
+  double at_s = 0;
+  std::size_t process = 0;
+  const BlockSample* block = nullptr;
+  bool is_begin = false;
+  double weight = 0;
+  std::size_t site = 0;
+
+  [[nodiscard]] double bytes() const { return (is_begin ? weight : -weight) * static_cast<double>(block->bytes); }
+};
+
+class Replay {
+ public:
+  Replay(std::span<const Evidence> processes, std::span<const double> moments, std::span<const double> weights,
+         bool is_glibc)
+      : processes_(processes), moments_(moments), weights_(weights), is_glibc_(is_glibc), stacks_(processes) {}
+
+  LiveHistory play() {
+    collect();
+    const double all_s = std::accumulate(weights_.begin(), weights_.end(), 0.0);
+    states_.resize(processes_.size());
+    std::size_t next = 0, peak = 0;
+    double live = 0;
+    const auto advance = [&](double until) {
+      for (; next < steps_.size() && steps_[next].at_s <= until; ++next) {
+        apply(steps_[next]);
+        live += steps_[next].bytes();
+        if (live <= result_.peak_bytes) continue;
+        result_.peak_bytes = live;
+        peak = next + 1;
+      }
+    };
+    for (std::size_t i = 0; i < moments_.size(); ++i) {
+      advance(moments_[i]);
+      result_.at.push_back(state_at(moments_[i]));
+      const double share = all_s > 0 ? weights_[i] / all_s : 0;
+      result_.mean_bytes += share * std::max(live, 0.0);
+      if (!sizes_.empty()) result_.mean_largest_block += share * static_cast<double>(*sizes_.rbegin());
+      for (const auto& [stack, bytes] : live_through_) {
+        const double in_mean = share * std::max(bytes, 0.0);
+        SiteSums& sums = sites_[site_of_[stack]];
+        sums.fate.in_mean += in_mean;
+        sums.through[stack].in_mean += in_mean;
+      }
+    }
+    advance(steps_.empty() ? 0 : steps_.back().at_s);
+    result_.end_bytes = kept_bytes_;
+    for (std::size_t i = 0; i < peak; ++i) sites_[steps_[i].site].at_peak += steps_[i].bytes();
+    set_sites();
+    return std::move(result_);
+  }
+
+ private:
+  struct State {
+    double bytes = 0, rounding = 0;
+    std::map<std::uint64_t, const BlockSample*> mapped;
+  };
+
+  void collect() {
+    for (std::size_t process = 0; process < processes_.size(); ++process) {
+      const Recording& recording = processes_[process].recording;
+      const Weights weights(recording);
+      SeenBlocks seen{recording.pid, {}};
+      for (const BlockSample& block : recording.blocks) {
+        seen.addresses.push_back(block.address);
+        const double weight = weights.of(block);
+        if (weight <= 0) continue;
+        const StackIndex stack = stacks_.of(process, block.stack);
+        const std::size_t site = stacks_.place(stack);
+        const double bytes = weight * static_cast<double>(block.bytes);
+        SiteSums& sums = sites_[site];
+        sums.stacks[stack] += bytes;
+        site_of_[{process, block.stack}] = site;
+        for (Fate* const fate : {&sums.fate, &sums.through[{process, block.stack}]}) {
+          fate->allocated += bytes;
+          if (block.ended_s) continue;
+          const double at = recording.seconds > 0 ? block.began_s / recording.seconds : 0;
+          fate->kept += bytes;
+          fate->kept_in[static_cast<std::size_t>(std::clamp(at * kQuarters, 0.0, kQuarters - 0.5))] += bytes;
+        }
+        if (!block.ended_s) kept_bytes_ += bytes;
+        steps_.push_back({recording.began_s + block.began_s, process, &block, true, weight, site});
+        if (block.ended_s) steps_.push_back({recording.began_s + *block.ended_s, process, &block, false, weight, site});
+      }
+      std::ranges::sort(seen.addresses);
+      result_.seen.push_back(std::move(seen));
+    }
+    std::ranges::stable_sort(steps_, {}, [](const Step& step) { return std::pair(step.at_s, !step.is_begin); });
+  }
+
+  void apply(const Step& step) {
+    const BlockSample& block = *step.block;
+    State& state = states_[step.process];
+    live_through_[{step.process, block.stack}] += step.bytes();
+    if (is_large(block)) {
+      if (step.is_begin)
+        sizes_.insert(block.bytes);
+      else
+        sizes_.erase(sizes_.find(block.bytes));
+    }
+    if (is_glibc_ && is_mapped_by_glibc(block.address, block.bytes)) {
+      if (step.is_begin)
+        state.mapped[block.address] = &block;
+      else if (const auto found = state.mapped.find(block.address); found != state.mapped.end() && found->second == &block)
+        state.mapped.erase(found);
+      return;
+    }
+    state.bytes += step.bytes();
+    if (!is_glibc_) return;
+    const auto more = static_cast<double>(glibc_chunk_bytes(block.bytes) - block.bytes);
+    state.rounding += (step.is_begin ? step.weight : -step.weight) * more;
+  }
+
+  [[nodiscard]] std::vector<LiveMemory> state_at(double moment) const {
+    std::vector<LiveMemory> all;
+    for (std::size_t process = 0; process < processes_.size(); ++process) {
+      const Recording& recording = processes_[process].recording;
+      if (recording.began_s > moment) continue;
+      const State& state = states_[process];
+      LiveMemory live{recording.pid, std::max(state.bytes, 0.0), std::max(state.rounding, 0.0), {}, 0};
+      for (const auto& [address, block] : state.mapped) {
+        const std::uint64_t begin = address & ~(kPage - 1), end = (address + block->bytes + kPage - 1) & ~(kPage - 1);
+        live.mapped.push_back({begin, end});
+        live.mapped_rounding += static_cast<double>(end - begin - block->bytes);
+      }
+      all.push_back(std::move(live));
+    }
+    return all;
+  }
+
+  void set_sites() {
+    for (const auto& [site, sums] : sites_) {
+      if (sums.fate.allocated <= 0) continue;
+      result_.sites.push_back({.place = place_of(stacks_, sums.stacks),
+                               .at_peak = std::max(sums.at_peak, 0.0),
+                               .in_mean = sums.fate.in_mean,
+                               .kept = sums.in_mean_if(&Fate::is_kept),
+                               .growing = sums.in_mean_if(&Fate::grows)});
+    }
+    std::ranges::stable_sort(result_.sites, std::greater(), &LiveSite::at_peak);
+  }
+
+  std::span<const Evidence> processes_;
+  std::span<const double> moments_, weights_;
+  bool is_glibc_;
+  Stacks stacks_;
+  std::vector<Step> steps_;
+  std::vector<State> states_;
+  std::map<std::size_t, SiteSums> sites_;
+  std::map<std::pair<std::size_t, StackId>, double> live_through_;
+  std::map<std::pair<std::size_t, StackId>, std::size_t> site_of_;
+  std::multiset<std::uint64_t> sizes_;  // of the large blocks that are live
+  double kept_bytes_ = 0;
+  LiveHistory result_;
+};
+
+}  // namespace
+
+std::uint64_t glibc_chunk_bytes(std::uint64_t asked) noexcept {
+  constexpr std::uint64_t kHeader = 8, kStep = 16, kLeast = 32;
+  return std::max(kLeast, (asked + kHeader + kStep - 1) / kStep * kStep);
+}
+
+bool is_mapped_by_glibc(std::uint64_t address, std::uint64_t bytes) noexcept {
+  return bytes >= kLargeBytes && address % kPage == 16;
+}
+
+LiveHistory live_history_of(std::span<const Evidence> processes, std::span<const double> moments,
+                            std::span<const double> weights, bool is_glibc) {
+  return Replay(processes, moments, weights, is_glibc).play();
+}
+
+}  // namespace freehold::doctor

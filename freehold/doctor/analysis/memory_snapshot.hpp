@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// A program's memory at one moment, as the kernel says it: each mapping of each of its processes with the pages that are
+// there. Plain data: run/memory_watch.hpp fills it, memory_parts.hpp says whose the pages are.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace freehold::doctor {
+
+struct ResidentMapping {
+  std::uint64_t begin = 0, end = 0;
+  std::string rights;         // "rw-p"
+  std::string name;           // a path, "[heap]", or nothing
+  double resident_bytes = 0;  // a page that several processes share counts for each by its part (Pss)
+};
+
+struct ProcessMemory {
+  std::uint32_t pid = 0;
+  std::vector<ResidentMapping> mappings;  // by address
+  double page_table_bytes = 0;
+};
+
+struct MemorySnapshot {
+  double at_s = 0;  // CLOCK_MONOTONIC
+  std::vector<ProcessMemory> processes;
+  double shared_memory_bytes = 0;  // of the whole system: files in tmpfs and shared mappings
+
+  // All that is resident, and the page tables for it.
+  [[nodiscard]] double bytes() const;
+};
+
+// The text of /proc/PID/smaps. Mappings that are damaged are left out.
+[[nodiscard]] std::vector<ResidentMapping> resident_mappings(const std::string& smaps);
+
+// For how many seconds each of some moments stands: from the middle to the one before to the middle to the one after. The
+// sum is the time from the first to the last; of one moment, 1.
+[[nodiscard]] std::vector<double> weights_of(const std::vector<MemorySnapshot>& snapshots);
+
+}  // namespace freehold::doctor

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+#include "freehold/doctor/analysis/memory_verdict.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace freehold::doctor {
+namespace {
+
+constexpr double kMain = 0.5;        // of the whole: a part that is the cause whatever the others are
+constexpr double kGreatest = 0.35;   // or this much, if the next one is well behind
+constexpr double kAhead = 1.5;       // times the next part
+constexpr double kLeastShare = 0.1;  // of the whole, for a fix to be worth it
+constexpr double kLeastSaved = 1 << 20;
+constexpr double kTolerance = 0.2;      // of the whole, by which two measures may differ
+constexpr double kTolerated = 4 << 20;  // or so many bytes
+constexpr std::size_t kLeastTrials = 2;
+constexpr double kMostOfLive = 0.5;  // of live data: one block, or sites that leak
+constexpr std::size_t kMostPoints = 200;
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+std::vector<double> all_of(const MemoryCell& cell, double MemoryTrial::* figure) {
+  std::vector<double> values;
+  for (const MemoryTrial& trial : cell.trials) values.push_back(trial.*figure);
+  return values;
+}
+
+// By how much less is held than by the program as it is; the limits are those of the trials that lie farthest apart.
+MemoryFix fix_of(const MemoryCell& as_it_is, const MemoryCell& cell, std::size_t index, double whole) {
+  MemoryFix fix{.cell = index, .saved = {}, .peak_saved = 0, .helps = false, .failed = !cell.failure.empty()};
+  if (cell.trials.empty()) return fix;
+  const auto before = all_of(as_it_is, &MemoryTrial::mean_bytes), after = all_of(cell, &MemoryTrial::mean_bytes);
+  fix.saved = {.low = std::ranges::min(before) - std::ranges::max(after),
+               .value = median(before) - median(after),
+               .high = std::ranges::max(before) - std::ranges::min(after)};
+  fix.peak_saved = median(all_of(as_it_is, &MemoryTrial::peak_bytes)) - median(all_of(cell, &MemoryTrial::peak_bytes));
+  fix.helps = !fix.failed && fix.saved.low > 0 && fix.saved.value >= std::max(kLeastShare * whole, kLeastSaved);
+  return fix;
+}
+
+// Surely saved: beyond chance.
+double saved_by(const MemoryExperiment& experiment, const std::vector<MemoryFix>& fixes, MemoryTreatment treatment) {
+  for (const MemoryFix& fix : fixes)
+    if (experiment.cells[fix.cell].variant.treatment == treatment && !fix.failed && fix.saved.low > 0)
+      return fix.saved.value;
+  return 0;
+}
+
+// The free bytes of `parts` in the proportion of those that were divided.
+MemoryParts divided_like(MemoryParts parts, const MemoryParts& pattern) {
+  double all = 0;
+  for (const MemoryPart part : {MemoryPart::kArenas, MemoryPart::kCaches, MemoryPart::kFreePages, MemoryPart::kHoles})
+    all += pattern[part];
+  const double free_bytes = parts.free_bytes;
+  if (all <= 0) return divided(std::move(parts), {});
+  return divided(std::move(parts), {.by_one_arena = free_bytes * pattern[MemoryPart::kArenas] / all,
+                                    .without_caches = free_bytes * pattern[MemoryPart::kCaches] / all,
+                                    .by_trimming = free_bytes * pattern[MemoryPart::kFreePages] / all});
+}
+
+MemoryCause cause_of(MemoryPart part) {
+  switch (part) {
+    case MemoryPart::kLive: return MemoryCause::kLiveData;
+    case MemoryPart::kRounding: return MemoryCause::kRounding;
+    case MemoryPart::kArenas: return MemoryCause::kArenas;
+    case MemoryPart::kCaches: return MemoryCause::kCaches;
+    case MemoryPart::kFreePages: return MemoryCause::kFreePages;
+    case MemoryPart::kHoles: return MemoryCause::kHoles;
+    case MemoryPart::kMappings: return MemoryCause::kMappings;
+    case MemoryPart::kStacks: return MemoryCause::kStacks;
+    case MemoryPart::kFiles: return MemoryCause::kFiles;
+    case MemoryPart::kShared: return MemoryCause::kShared;
+    case MemoryPart::kPageTables: return MemoryCause::kPageTables;
+  }
+  __builtin_unreachable();
+}
+
+MemoryCause greatest_of(const MemoryParts& parts) {
+  std::array<std::size_t, kMemoryParts> order{};
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return parts.bytes[i]; });
+  const double whole = parts.sum(), first = parts.bytes[order[0]], second = parts.bytes[order[1]];
+  const bool is_cause = first >= kMain * whole || (first >= kGreatest * whole && first >= kAhead * second);
+  return is_cause ? cause_of(static_cast<MemoryPart>(order[0])) : MemoryCause::kMixed;
+}
+
+MemoryCause refined(MemoryCause cause, const MemoryRecord& record, double leak_share) {
+  if (cause != MemoryCause::kLiveData || record.mean_live <= 0) return cause;
+  if (record.mean_largest_block >= kMostOfLive * record.mean_live) return MemoryCause::kOneBlock;
+  return leak_share >= kMostOfLive ? MemoryCause::kLeak : cause;
+}
+
+double leak_share_of(const MemoryRecord& record) {
+  if (record.mean_live <= 0) return 0;
+  double sum = 0;
+  for (const LiveSite& site : record.sites) sum += site.growing;
+  return std::min(1.0, sum / record.mean_live);
+}
+
+MemoryDoubt doubt_of(const MemoryExperiment& experiment, const MemoryVerdict& verdict) {
+  const MemoryCell& as_it_is = experiment.cells.front();
+  if (as_it_is.trials.size() < kLeastTrials) return MemoryDoubt::kTooFewTrials;
+  const double tolerance = std::max(kTolerance * verdict.mean_bytes, kTolerated);
+  const double files = std::ranges::min(all_of(as_it_is, &MemoryTrial::files_bytes));
+  const double trials = median(all_of(as_it_is, &MemoryTrial::mean_bytes)) + files;
+  if (std::abs(trials - verdict.mean_bytes) > tolerance) return MemoryDoubt::kRecordingDiffers;
+  if (experiment.record->mean_live - verdict.parts.untouched_bytes - verdict.parts[MemoryPart::kLive] > tolerance)
+    return MemoryDoubt::kLiveExceeds;
+  for (const MemoryFix& fix : verdict.fixes)
+    if (!fix.failed && fix.saved.low > 0 && fix.saved.value - verdict.parts.overhead() > tolerance)
+      return MemoryDoubt::kMoreSaved;
+  return MemoryDoubt::kNone;
+}
+
+}  // namespace
+
+std::string_view name_of(MemoryCause cause) noexcept {
+  switch (cause) {
+    case MemoryCause::kLittle: return "little";
+    case MemoryCause::kLiveData: return "live-data";
+    case MemoryCause::kLeak: return "leak";
+    case MemoryCause::kOneBlock: return "one-block";
+    case MemoryCause::kRounding: return "rounding";
+    case MemoryCause::kArenas: return "arenas";
+    case MemoryCause::kCaches: return "caches";
+    case MemoryCause::kFreePages: return "free-pages";
+    case MemoryCause::kHoles: return "holes";
+    case MemoryCause::kMappings: return "mappings";
+    case MemoryCause::kStacks: return "stacks";
+    case MemoryCause::kFiles: return "files";
+    case MemoryCause::kShared: return "shared-memory";
+    case MemoryCause::kPageTables: return "page-tables";
+    case MemoryCause::kMixed: return "mixed";
+    case MemoryCause::kUndecided: return "undecided";
+  }
+  __builtin_unreachable();
+}
+
+bool blames_allocator(MemoryCause cause) noexcept { return cause >= MemoryCause::kRounding && cause <= MemoryCause::kHoles; }
+
+std::string_view name_of(MemoryDoubt doubt) noexcept {
+  switch (doubt) {
+    case MemoryDoubt::kNone: return "none";
+    case MemoryDoubt::kNothingRecorded: return "nothing-recorded";
+    case MemoryDoubt::kTooFewTrials: return "too-few-trials";
+    case MemoryDoubt::kRecordingDiffers: return "recording-differs";
+    case MemoryDoubt::kLiveExceeds: return "live-exceeds";
+    case MemoryDoubt::kMoreSaved: return "more-saved";
+  }
+  __builtin_unreachable();
+}
+
+std::optional<MemoryTrial> trial_of(const std::vector<MemorySnapshot>& snapshots, double shared_before) {
+  if (snapshots.empty()) return std::nullopt;
+  const std::vector<double> weights = weights_of(snapshots);
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (all <= 0) return std::nullopt;
+  MemoryTrial trial;
+  for (std::size_t i = 0; i < snapshots.size(); ++i) {
+    const double bytes = snapshots[i].bytes(), share = weights[i] / all;
+    const double mapped = parts_of(snapshots[i], {}, {}, false)[MemoryPart::kShared];
+    trial.mean_bytes += share * bytes;
+    trial.peak_bytes = std::max(trial.peak_bytes, bytes);
+    trial.files_bytes += share * std::max(0.0, snapshots[i].shared_memory_bytes - shared_before - mapped);
+  }
+  trial.end_bytes = snapshots.back().bytes();
+  return trial;
+}
+
+MemoryRecord record_of(const std::vector<MemorySnapshot>& snapshots, const LiveHistory& live, bool is_glibc) {
+  MemoryRecord record;
+  const std::vector<double> weights = weights_of(snapshots);
+  const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+  double peak = -1;
+  for (std::size_t i = 0; i < snapshots.size(); ++i) {
+    const MemoryParts parts = parts_of(snapshots[i], live.at[i], live.seen, is_glibc);
+    record.mean.add(parts, all > 0 ? weights[i] / all : 1.0 / static_cast<double>(snapshots.size()));
+    if (parts.sum() > peak) record.at_peak = parts;
+    peak = std::max(peak, parts.sum());
+    if (i % (snapshots.size() / kMostPoints + 1) != 0) continue;
+    double bytes = 0;
+    for (const LiveMemory& one : live.at[i]) {
+      bytes += one.bytes - one.mapped_rounding;
+      for (const LargeBlock& block : one.mapped) bytes += static_cast<double>(block.end - block.begin);
+    }
+    record.history.push_back({snapshots[i].at_s - snapshots.front().at_s, bytes, parts.sum()});
+  }
+  record.mean_live = live.mean_bytes;
+  record.peak_live = live.peak_bytes;
+  record.end_live = live.end_bytes;
+  record.mean_largest_block = live.mean_largest_block;
+  record.sites = live.sites;
+  return record;
+}
+
+MemoryVerdict verdict_of(const MemoryExperiment& experiment) {
+  MemoryVerdict verdict;
+  const MemoryCell& as_it_is = experiment.cells.front();
+  // Files of other programs come and go: what was there in every run is this one's.
+  const double files = std::ranges::min(all_of(as_it_is, &MemoryTrial::files_bytes));
+  const double seen = median(all_of(as_it_is, &MemoryTrial::mean_bytes)) + files;
+  const double whole = experiment.record ? experiment.record->mean.sum() + files : seen;
+  for (std::size_t i = 1; i < experiment.cells.size(); ++i)
+    verdict.fixes.push_back(fix_of(as_it_is, experiment.cells[i], i, whole));
+  for (std::size_t i = 0; i < verdict.fixes.size(); ++i) {
+    if (!verdict.fixes[i].helps) continue;
+    if (!verdict.best_fix || verdict.fixes[i].saved.value > verdict.fixes[*verdict.best_fix].saved.value)
+      verdict.best_fix = i;
+  }
+  verdict.mean_bytes = whole;
+  if (!experiment.record) {
+    verdict.cause = whole < kLittleBytes ? MemoryCause::kLittle : MemoryCause::kUndecided;
+    verdict.doubt = whole < kLittleBytes ? MemoryDoubt::kNone : MemoryDoubt::kNothingRecorded;
+    return verdict;
+  }
+  const MemoryRecord& record = *experiment.record;
+  verdict.parts = divided(record.mean, {.by_one_arena = saved_by(experiment, verdict.fixes, MemoryTreatment::kOneArena),
+                                        .without_caches = saved_by(experiment, verdict.fixes, MemoryTreatment::kNoCaches),
+                                        .by_trimming = saved_by(experiment, verdict.fixes, MemoryTreatment::kTrimmed)});
+  verdict.parts[MemoryPart::kShared] += files;
+  verdict.at_peak = divided_like(record.at_peak, verdict.parts);
+  verdict.leak_share = leak_share_of(record);
+  verdict.doubt = doubt_of(experiment, verdict);
+  if (whole < kLittleBytes && seen < kLittleBytes) {
+    verdict.cause = MemoryCause::kLittle;
+    verdict.doubt = MemoryDoubt::kNone;
+  } else if (verdict.doubt == MemoryDoubt::kNone) {
+    verdict.cause = refined(greatest_of(verdict.parts), record, verdict.leak_share);
+  }
+  return verdict;
+}
+
+}  // namespace freehold::doctor

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "freehold/doctor/run/memory_watch.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "freehold/doctor/run/child.hpp"
+#include "freehold/doctor/run/watch.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+constexpr double kLooksEvery_s = 0.008;
+constexpr double kLookShare = 0.1;           // of the time, that looking may take
+constexpr std::size_t kMostSnapshots = 400;  // then every second one is dropped, and looks are half as many
+
+// A figure in KiB, as /proc has them.
+double figure_in(const std::string& file, std::string_view name) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(name)) return std::strtod(line.c_str() + name.size(), nullptr) * 1024;
+  return 0;
+}
+
+double shared_memory() { return figure_in("/proc/meminfo", "Shmem:"); }
+
+}  // namespace
+
+MemoryWatch::MemoryWatch(pid_t root) : root_(root), pause_s_(kLooksEvery_s), shared_before_(shared_memory()) {}
+
+void MemoryWatch::look() {
+  const double begin = now_s();
+  if (begin < next_s_) return;
+  MemorySnapshot snapshot{.at_s = begin, .processes = {}, .shared_memory_bytes = shared_memory()};
+  for (const pid_t pid : family_of(root_)) {
+    const std::string folder = "/proc/" + std::to_string(pid);
+    std::ifstream in(folder + "/smaps");
+    const std::string smaps{std::istreambuf_iterator<char>(in), {}};
+    ProcessMemory process{static_cast<std::uint32_t>(pid), resident_mappings(smaps),
+                          figure_in(folder + "/status", "VmPTE:")};
+    if (!process.mappings.empty()) snapshot.processes.push_back(std::move(process));
+  }
+  const double ended = now_s();
+  next_s_ = ended + std::max(pause_s_, (ended - begin) * (1 / kLookShare - 1));
+  if (snapshot.processes.empty()) return;
+  snapshots_.push_back(std::move(snapshot));
+  if (snapshots_.size() >= kMostSnapshots) thin_out();
+}
+
+void MemoryWatch::thin_out() {
+  std::vector<MemorySnapshot> kept;
+  for (std::size_t i = 0; i < snapshots_.size(); i += 2) kept.push_back(std::move(snapshots_[i]));
+  snapshots_ = std::move(kept);
+  pause_s_ *= 2;
+}
+
+}  // namespace freehold::doctor

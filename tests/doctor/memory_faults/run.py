@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Asks `freehold doctor --memory` about programs that each hold memory for one known reason, and counts how often it is right.
+
+    run.py --doctor FREEHOLD --programs FOLDER [--repeat N] [--allocators LIST] [--jobs N] [PROGRAM...]
+
+FREEHOLD is the command, FOLDER holds the programs that the sources beside this file were built into; reasons.json says why each
+takes what it takes. An answer that is undecided is asked for again, up to --tries times in all; a wrong one is wrong at the first
+time: it is what a user would have believed. The programs mostly wait, so that several are asked about at the same time (--jobs);
+those of which the answer rests on the memory of the whole system (files in tmpfs) are asked about alone.
+Exit code: 0 no answer was wrong and at least --right-from of them right; 1 otherwise; 2 bad usage.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+UNDECIDED = "undecided"
+NO_ANSWER = "(no answer)"
+ALLOCATOR = {"rounding", "arenas", "caches", "free-pages", "holes"}
+ALONE = {"shared-memory"}
+
+
+def ask(options, program):
+    """The doctor's cause for one program, and what a person wants to see of a wrong one."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = pathlib.Path(folder) / "memory.json"
+        command = [options.doctor, "doctor", "--memory", "--json", result, "--repeat", str(options.repeat)]
+        if options.allocators:
+            command += ["--allocators", options.allocators]
+        try:
+            done = subprocess.run([*command, "--", options.programs / program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=240, text=True, check=False)
+        except subprocess.TimeoutExpired:
+            return NO_ANSWER, "it did not end"
+        if not result.is_file():
+            return NO_ANSWER, f"exit code {done.returncode}: {done.stdout[-500:]}"
+        report = json.loads(result.read_text())
+        if options.keep:
+            (options.keep / f"{program}.json").write_text(result.read_text())
+            (options.keep / f"{program}.txt").write_text(done.stdout)
+    verdict = report["verdict"]
+    mebibyte = 1 << 20
+    parts = sorted(verdict["parts"], key=lambda part: -part["mean_bytes"])[:3]
+    details = ", ".join(f"{part['part']} {part['mean_bytes'] / mebibyte:.1f}" for part in parts)
+    doubt = f"; doubt: {verdict['doubt']}" if verdict["doubt"] else ""
+    return verdict["cause"], f"{verdict['mean_bytes'] / mebibyte:.1f} MiB: {details}{doubt}"
+
+
+def answer(options, case):
+    """Asks until the answer is decided. Returns the cause, the number of tries, and a line for the person who reads."""
+    began = time.monotonic()
+    for tries in range(1, options.tries + 1):
+        cause, details = ask(options, case["program"])
+        if cause not in (UNDECIDED, NO_ANSWER):
+            break
+    is_right = cause == case["expected"]
+    mark = (("right" if tries == 1 else f"right at try {tries}") if is_right else
+            f"open, it is {case['expected']}" if cause in (UNDECIDED, NO_ANSWER) else f"WRONG, it is {case['expected']}")
+    print(f"{case['program']}: {cause}: {mark} ({details}; {time.monotonic() - began:.0f} s)", flush=True)
+    return cause
+
+
+def print_matrix(counts):
+    """Expected causes as rows, found ones as columns."""
+    expected = sorted({row for row, _ in counts})
+    found = sorted({column for _, column in counts})
+    width = max(map(len, expected + ["expected / found"]))
+    for i, cause in enumerate(found):
+        print(f"  {chr(ord('a') + i)} = {cause}")
+    print(f"{'expected / found':{width}}" + "".join(f"{chr(ord('a') + i):>4}" for i in range(len(found))))
+    for row in expected:
+        print(f"{row:{width}}" + "".join(f"{counts.get((row, column)) or '.':>4}" for column in found))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--doctor", required=True, help="the freehold command")
+    parser.add_argument("--programs", required=True, type=pathlib.Path, help="folder of the programs")
+    parser.add_argument("--repeat", type=int, default=3, help="rounds of each question")
+    parser.add_argument("--allocators", help="what is tried [all]")
+    parser.add_argument("--jobs", type=int, default=1, help="questions at the same time")
+    parser.add_argument("--tries", type=int, default=2, help="how often a program is asked about")
+    parser.add_argument("--right-from", type=float, default=0.9, help="share of the answers that must be right")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for the doctor's reports")
+    parser.add_argument("only", nargs="*", metavar="PROGRAM")
+    options = parser.parse_args()
+    cases = json.loads((pathlib.Path(__file__).parent / "reasons.json").read_text())
+    if unknown := set(options.only) - {case["program"] for case in cases}:
+        parser.error(f"no such program: {' '.join(sorted(unknown))}")
+    if options.only:
+        cases = [case for case in cases if case["program"] in options.only]
+
+    alone = [case for case in cases if case["expected"] in ALONE]
+    together = [case for case in cases if case["expected"] not in ALONE]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        causes = list(pool.map(lambda case: answer(options, case), together))
+    causes += [answer(options, case) for case in alone]
+    asked = [(case["expected"], cause) for case, cause in zip(together + alone, causes)]
+    counts = collections.Counter(asked)
+    right = sum(expected == found for expected, found in asked)
+    wrong = [(expected, found) for expected, found in asked if found not in (expected, UNDECIDED, NO_ANSWER)]
+    blamed = sum(found in ALLOCATOR and expected not in ALLOCATOR for expected, found in wrong)
+    print()
+    print_matrix(counts)
+    print(f"\n{right} of {len(asked)} right (at least {options.right_from:.0%} wanted)"
+          f"\n{len(wrong)} wrong (never wanted), of these the allocator blamed in vain {blamed} times")
+    return 0 if asked and not wrong and right >= options.right_from * len(asked) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: MIT
+// The arithmetic of `freehold doctor --memory`, on made-up inputs: whose the resident pages are, what is live at which
+// moment, and which cause follows. That the doctor is right about programs that run is memory_faults/run.py's business.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "freehold/doctor/analysis/memory_verdict.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+constexpr double kMiB = 1 << 20;
+constexpr std::uint64_t kArena = std::uint64_t{64} << 20;
+
+ResidentMapping mapping(std::uint64_t begin, std::uint64_t bytes, const std::string& name, double resident,
+                        const std::string& rights = "rw-p") {
+  return {begin, begin + bytes, rights, name, resident};
+}
+
+// ---- snapshots ----
+
+TEST(ResidentMappings, TextOfTheKernel_GivesPlacesNamesAndPages) {
+  const auto all = resident_mappings(
+      "55d0c0000000-55d0c0021000 rw-p 00000000 00:00 0                          [heap]\n"
+      "Size:                132 kB\nRss:                  80 kB\nPss:                  76 kB\nPss_Dirty:             4 kB\n"
+      "7f0000000000-7f0000001000 ---p 00000000 00:00 0 \n"
+      "Pss:                   0 kB\nVmFlags: rd wr mr\n"
+      "7f1000000000-7f1000002000 r--p 00001000 fd:00 4711   /usr/lib/a b.so\n"
+      "Pss:                   8 kB\n");
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].name, "[heap]");
+  EXPECT_EQ(all[0].begin, 0x55d0c0000000u);
+  EXPECT_EQ(all[0].end, 0x55d0c0021000u);
+  EXPECT_DOUBLE_EQ(all[0].resident_bytes, 76 * 1024);
+  EXPECT_EQ(all[1].rights, "---p");
+  EXPECT_EQ(all[1].name, "");
+  EXPECT_EQ(all[2].name, "/usr/lib/a b.so");
+}
+
+TEST(ResidentMappings, DamagedMapping_IsLeftOutWithItsFigures) {
+  const auto all = resident_mappings("1000-2000 rw-p 0 00:00 0 [heap]\nPss: 4 kB\nzzz-3000 rw-p 0 00:00 0\nPss: 400 kB\n");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_DOUBLE_EQ(all[0].resident_bytes, 4096);
+}
+
+TEST(WeightsOf, Moments_StandForTheTimeAroundThem) {
+  EXPECT_EQ(weights_of({{.at_s = 1, .processes = {}}, {.at_s = 2, .processes = {}}, {.at_s = 5, .processes = {}}}),
+            (std::vector<double>{0.5, 2, 1.5}));
+  EXPECT_EQ(weights_of({{.at_s = 7, .processes = {}}}), std::vector<double>{1});
+}
+
+// ---- parts ----
+
+TEST(GlibcChunk, Sizes_HaveAHeaderAndSteps) {
+  EXPECT_EQ(glibc_chunk_bytes(0), 32u);
+  EXPECT_EQ(glibc_chunk_bytes(24), 32u);
+  EXPECT_EQ(glibc_chunk_bytes(25), 48u);
+  EXPECT_EQ(glibc_chunk_bytes(1000), 1008u);
+  EXPECT_EQ(glibc_chunk_bytes(1001), 1024u);
+}
+
+TEST(PartsOf, HeapAndArenas_AreMallocsAndDivided) {
+  ProcessMemory process{1, {}, 1000};
+  process.mappings = {mapping(0x10000, 0x10000, "[heap]", 60'000), mapping(4 * kArena, 0x20000, "", 40'000),
+                      mapping(4 * kArena + 0x20000, kArena - 0x20000, "", 0, "---p")};
+  const LiveMemory live{1, 50'000, 7'000, {}, 0};
+  const MemoryParts parts = parts_of(process, &live, nullptr, true);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kLive], 50'000);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kRounding], 7'000);
+  EXPECT_DOUBLE_EQ(parts.free_bytes, 43'000);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kMappings], 0);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kPageTables], 1000);
+  EXPECT_DOUBLE_EQ(parts.sum(), 101'000);
+}
+
+TEST(PartsOf, AnotherMallocsMappings_AreThoseWhereBlocksWereSeen) {
+  ProcessMemory process{1, {mapping(0x100000, 0x10000, "", 5'000), mapping(0x900000, 0x10000, "", 3'000)}, 0};
+  const SeenBlocks seen{1, {0x100040, 0x100080}};
+  const LiveMemory live{1, 1'000, 0, {}, 0};
+  const MemoryParts parts = parts_of(process, &live, &seen, false);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kLive], 1'000);
+  EXPECT_DOUBLE_EQ(parts.free_bytes, 4'000);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kMappings], 3'000);
+}
+
+TEST(PartsOf, LargeBlockBesideAMappingOfThePrograms_TakesItsOwnPartOnly) {
+  ProcessMemory process{1, {mapping(0x100000, 0x80000, "", 0x80000)}, 0};
+  const LiveMemory live{1, 0, 0, {{0x100000, 0x120000}}, 16};
+  const MemoryParts parts = parts_of(process, &live, nullptr, true);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kLive], 0x20000 - 16);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kRounding], 16);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kMappings], 0x60000);
+}
+
+TEST(PartsOf, LargeBlockThatIsHardlyUsed_CountsAsFarAsItIsThere) {
+  ProcessMemory process{1, {mapping(0x100000, 0x80000, "", 0x1000)}, 0};
+  const LiveMemory live{1, 0, 0, {{0x100000, 0x180000}}, 0};
+  const MemoryParts parts = parts_of(process, &live, nullptr, true);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kLive], 0x1000);
+  EXPECT_DOUBLE_EQ(parts.untouched_bytes, 0x7f000);
+  EXPECT_DOUBLE_EQ(parts.sum(), 0x1000);
+}
+
+TEST(PartsOf, Stacks_LieAboveAGuard) {
+  ProcessMemory process{1, {}, 0};
+  process.mappings = {mapping(0x100000, 0x1000, "", 0, "---p"), mapping(0x101000, 0x800000, "", 9'000),
+                      mapping(0x2000000, 0x800000, "", 5'000), mapping(0x7ff00000, 0x21000, "[stack]", 2'000)};
+  const MemoryParts parts = parts_of(process, nullptr, nullptr, true);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kStacks], 11'000);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kMappings], 5'000);
+}
+
+TEST(PartsOf, FilesAndSharedMemory_AreNotMallocs_AndTheDoctorsAreNobodys) {
+  ProcessMemory process{1, {}, 0};
+  process.mappings = {mapping(0x100000, 0x1000, "/usr/bin/prog", 100),
+                      mapping(0x101000, 0x1000, "", 20),
+                      mapping(0x200000, 0x1000, "/dev/zero (deleted)", 400, "rw-s"),
+                      mapping(0x300000, 0x1000, "/usr/lib/libfreehold-probe.so", 10'000),
+                      mapping(0x301000, 0x1000, "", 20'000),
+                      mapping(0x400000, 0x1000, "/tmp/x/1.trace", 30'000, "rw-s")};
+  const MemoryParts parts = parts_of(process, nullptr, nullptr, true);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kFiles], 120);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kShared], 400);
+  EXPECT_DOUBLE_EQ(parts.sum(), 520);
+}
+
+TEST(PartsOf, ArenaBehindAFileOfTheDoctors_IsMallocs) {
+  ProcessMemory process{1, {}, 0};
+  process.mappings = {mapping(4 * kArena - 0x1000, 0x1000, "/tmp/x/1.trace", 4'000, "rw-s"),
+                      mapping(4 * kArena, 0x20000, "", 40'000),
+                      mapping(4 * kArena + 0x20000, kArena - 0x20000, "", 0, "---p")};
+  EXPECT_DOUBLE_EQ(parts_of(process, nullptr, nullptr, true).free_bytes, 40'000);
+}
+
+// Whatever is recorded, however wrong: the parts add up to what was there, and none is negative.
+TEST(PartsOf, AnyInput_AddsUpAndIsNeverNegative) {
+  std::mt19937_64 random(18);
+  const auto draw = [&random](std::uint64_t most) { return random() % (most + 1); };
+  const std::vector<std::string> names{
+      "", "", "", "[heap]", "[stack]", "/usr/lib/a.so", "/dev/shm/x", "[anon:freehold small]"};
+  for (int times = 0; times < 3000; ++times) {
+    ProcessMemory process{1, {}, static_cast<double>(draw(100'000))};
+    double whole = process.page_table_bytes;
+    std::uint64_t at = kArena;
+    SeenBlocks seen{1, {}};
+    LiveMemory live{1, static_cast<double>(draw(3'000'000)), static_cast<double>(draw(300'000)), {}, 0};
+    for (std::uint64_t i = 0, count = draw(12); i < count; ++i) {
+      if (draw(3) == 0) at += draw(3) * 4096;
+      if (draw(9) == 0) at = (at / kArena + 1) * kArena;
+      const std::uint64_t pages = 1 + draw(100);
+      const bool is_guard = draw(4) == 0;
+      const auto resident = is_guard ? 0 : static_cast<double>(draw(pages * 4096));
+      process.mappings.push_back(
+          mapping(at, pages * 4096, names[draw(names.size() - 1)], resident, is_guard ? "---p" : "rw-p"));
+      whole += resident;
+      if (draw(2) == 0) seen.addresses.push_back(at + 64 * draw(60));
+      if (draw(3) == 0) {
+        live.mapped.push_back({at, at + 4096 * (1 + draw(pages))});
+        live.mapped_rounding += static_cast<double>(draw(4095));
+      }
+      at += pages * 4096;
+    }
+    const bool is_glibc = draw(1) == 1;
+    MemoryParts parts = parts_of(process, draw(4) == 0 ? nullptr : &live, draw(4) == 0 ? nullptr : &seen, is_glibc);
+    ASSERT_NEAR(parts.sum(), whole, 1e-6);
+    ASSERT_GE(parts.free_bytes, 0);
+    ASSERT_GE(parts.untouched_bytes, 0);
+    const auto saved = [&] { return static_cast<double>(draw(1'000'000)) - 300'000; };
+    parts = divided(parts, {saved(), saved(), saved()});
+    ASSERT_NEAR(parts.sum(), whole, 1e-6);
+    ASSERT_DOUBLE_EQ(parts.free_bytes, 0);
+    for (const double bytes : parts.bytes) ASSERT_GE(bytes, 0);
+  }
+}
+
+TEST(Divided, WhatIsSavedByOneMeans_IsNotCountedForTheNext) {
+  MemoryParts parts;
+  parts.free_bytes = 100;
+  const MemoryParts all = divided(parts, {.by_one_arena = 60, .without_caches = 30, .by_trimming = 60});
+  EXPECT_DOUBLE_EQ(all[MemoryPart::kArenas], 60);
+  EXPECT_DOUBLE_EQ(all[MemoryPart::kCaches], 30);
+  EXPECT_DOUBLE_EQ(all[MemoryPart::kFreePages], 10);
+  EXPECT_DOUBLE_EQ(all[MemoryPart::kHoles], 0);
+  EXPECT_DOUBLE_EQ(divided(parts, {})[MemoryPart::kHoles], 100);
+}
+
+// ---- live data ----
+
+class LiveHistoryOf : public testing::Test {
+ protected:
+  LiveHistoryOf() {
+    recording_.pid = 7;
+    recording_.began_s = 100;
+    recording_.seconds = 8;
+    recording_.stacks = {{1}, {2}};
+  }
+  void add(double began_s, std::optional<double> ended_s, std::uint64_t bytes, double weight = 1, StackId stack = 0,
+           std::uint64_t address = 0) {
+    BlockSample block;
+    block.address = address != 0 ? address : 0x1000 * (recording_.blocks.size() + 1);
+    block.bytes = bytes;
+    block.weight = weight;
+    block.began_s = began_s;
+    block.ended_s = ended_s;
+    block.stack = stack;
+    recording_.blocks.push_back(block);
+  }
+  [[nodiscard]] LiveHistory history(const std::vector<double>& moments, bool is_glibc = true) const {
+    const std::vector<double> weights(moments.size(), 1);
+    const Evidence evidence{recording_, [](std::uint64_t address) -> const std::vector<Frame>& {
+                              static const std::vector<Frame> frames[] = {
+                                  {{.function = "a", .file = "a.cpp", .line = 1, .module = {}, .inlined = false}},
+                                  {{.function = "b", .file = "b.cpp", .line = 2, .module = {}, .inlined = false}}};
+                              return frames[address == 1 ? 0 : 1];
+                            }};
+    return live_history_of(std::span(&evidence, 1), moments, weights, is_glibc);
+  }
+  Recording recording_;
+};
+
+TEST_F(LiveHistoryOf, Blocks_CountFromTheirBeginningsToTheirEnds) {
+  add(1, 3, 100, 10);
+  add(2, std::nullopt, 24, 5);
+  const LiveHistory live = history({100.5, 102.5, 104});
+  ASSERT_EQ(live.at.size(), 3u);
+  EXPECT_DOUBLE_EQ(live.at[0].at(0).bytes, 0);
+  EXPECT_DOUBLE_EQ(live.at[1].at(0).bytes, 1120);
+  EXPECT_DOUBLE_EQ(live.at[1].at(0).rounding_bytes, 10 * 12 + 5 * 8);
+  EXPECT_DOUBLE_EQ(live.at[2].at(0).bytes, 120);
+  EXPECT_DOUBLE_EQ(live.peak_bytes, 1120);
+  EXPECT_DOUBLE_EQ(live.end_bytes, 120);
+  EXPECT_DOUBLE_EQ(live.mean_bytes, (1120 + 120) / 3.0);
+}
+
+TEST_F(LiveHistoryOf, BlocksWhoseEndsAreNotWatched_AreCountedForByTheOthers) {
+  add(1, 2, 100, 10);
+  add(1, std::nullopt, 100, 10);
+  recording_.blocks.back().is_end_watched = false;
+  EXPECT_DOUBLE_EQ(history({101.5}).at[0].at(0).bytes, 2000);
+  EXPECT_DOUBLE_EQ(history({103}).at[0].at(0).bytes, 0);
+}
+
+TEST_F(LiveHistoryOf, LargeBlockOfGlibcs_HasAMappingOfItsOwn) {
+  add(1, std::nullopt, 1'000'000, 1, 0, 0x70000010);
+  const LiveHistory live = history({102});
+  EXPECT_DOUBLE_EQ(live.at[0].at(0).bytes, 0);
+  ASSERT_EQ(live.at[0][0].mapped.size(), 1u);
+  EXPECT_EQ(live.at[0][0].mapped[0].begin, 0x70000000u);
+  EXPECT_EQ(live.at[0][0].mapped[0].end, 0x70000000u + 245 * 4096);
+  EXPECT_DOUBLE_EQ(live.at[0][0].mapped_rounding, 245 * 4096 - 1'000'000);
+  EXPECT_DOUBLE_EQ(live.mean_largest_block, 1'000'000);
+  EXPECT_DOUBLE_EQ(history({102}, false).at[0].at(0).bytes, 1'000'000);
+}
+
+TEST_F(LiveHistoryOf, Sites_AreToldApartByWhatBecomesOfTheirBlocks) {
+  for (double at = 0.5; at < 8; at += 1) add(at, std::nullopt, 100, 1, 0);  // all along, never freed
+  add(0.5, std::nullopt, 300, 1, 1);                                        // at the beginning, never freed
+  LiveHistory live = history({101, 107.9});
+  ASSERT_EQ(live.sites.size(), 2u);
+  EXPECT_EQ(live.sites[0].place.frame().function, "a");
+  EXPECT_TRUE(live.sites[0].grows());
+  EXPECT_DOUBLE_EQ(live.sites[0].at_peak, 800);
+  EXPECT_DOUBLE_EQ(live.sites[0].in_mean, (100 + 800) / 2.0);
+  EXPECT_TRUE(live.sites[1].is_kept());
+  EXPECT_FALSE(live.sites[1].grows());
+  add(1, 7.95, 100, 1, 0);  // some of it is freed at the end
+  EXPECT_FALSE(history({101, 107.9}).sites[0].is_kept());
+}
+
+TEST_F(LiveHistoryOf, WrapperThatAllAllocateThrough_IsJudgedByItsStacks) {
+  recording_.stacks = {{1, 2}, {1, 3}};
+  for (double at = 0.5; at < 8; at += 1) {
+    add(at, std::nullopt, 100, 1, 0);
+    add(at, at + 0.1, 1000, 1, 1);
+  }
+  const LiveHistory live = history({101, 107.9});
+  ASSERT_EQ(live.sites.size(), 1u);
+  EXPECT_TRUE(live.sites[0].grows());
+  EXPECT_DOUBLE_EQ(live.sites[0].growing, (100 + 800) / 2.0);
+}
+
+// ---- verdict ----
+
+class VerdictOfMemory : public testing::Test {
+ protected:
+  VerdictOfMemory() {
+    experiment_.cells.push_back({.variant = {.treatment = MemoryTreatment::kNone, .how = {}}, .trials = {}, .failure = {}});
+    experiment_.record.emplace();
+  }
+  // Resident beside: 3 MiB of code.
+  void hold(MemoryPart part, double mebibytes) { record().mean[part] += mebibytes * kMiB; }
+  void hold_free(double mebibytes) { record().mean.free_bytes += mebibytes * kMiB; }
+  void live(double mebibytes) {
+    hold(MemoryPart::kLive, mebibytes);
+    record().mean_live += mebibytes * kMiB;
+  }
+  MemoryRecord& record() { return *experiment_.record; }
+  void treat(MemoryTreatment treatment, double saves_mebibytes, double spread_mebibytes = 0.5) {
+    MemoryCell cell{.variant = {.treatment = treatment, .how = {}}, .trials = {}, .failure = {}};
+    const double mean = record().mean.sum() - saves_mebibytes * kMiB;
+    for (const double off : {-1.0, 0.0, 1.0}) cell.trials.push_back({.mean_bytes = mean + off * spread_mebibytes * kMiB});
+    experiment_.cells.push_back(cell);
+  }
+  MemoryVerdict verdict() {
+    if (experiment_.cells[0].trials.empty())
+      for (const double off : {-0.5, 0.0, 0.5})
+        experiment_.cells[0].trials.push_back({.mean_bytes = record().mean.sum() + off * kMiB});
+    return verdict_of(experiment_);
+  }
+  MemoryExperiment experiment_;
+};
+
+TEST_F(VerdictOfMemory, MostOfItLive_IsLiveDataWhateverElseHelps) {
+  live(40);
+  hold_free(10);
+  treat(MemoryTreatment::kOneArena, 9);
+  const MemoryVerdict verdict = this->verdict();
+  EXPECT_EQ(verdict.cause, MemoryCause::kLiveData);
+  EXPECT_FALSE(blames_allocator(verdict.cause));
+  EXPECT_DOUBLE_EQ(verdict.parts[MemoryPart::kArenas], 9 * kMiB);
+  EXPECT_DOUBLE_EQ(verdict.parts[MemoryPart::kHoles], kMiB);
+  ASSERT_TRUE(verdict.best_fix);
+}
+
+TEST_F(VerdictOfMemory, FreeMemory_IsWhatTheTrialThatGivesItBackSays) {
+  live(5);
+  hold_free(40);
+  const std::pair<MemoryTreatment, MemoryCause> all[] = {{MemoryTreatment::kOneArena, MemoryCause::kArenas},
+                                                         {MemoryTreatment::kNoCaches, MemoryCause::kCaches},
+                                                         {MemoryTreatment::kTrimmed, MemoryCause::kFreePages},
+                                                         {MemoryTreatment::kFreehold, MemoryCause::kHoles}};
+  for (const auto& [treatment, cause] : all) {
+    experiment_.cells.resize(1);
+    treat(treatment, 38);
+    EXPECT_EQ(verdict().cause, cause) << name_of(cause);
+    EXPECT_TRUE(blames_allocator(cause));
+  }
+}
+
+TEST_F(VerdictOfMemory, TrialThatMayHaveSavedByChance_DividesNothing) {
+  live(5);
+  hold_free(40);
+  treat(MemoryTreatment::kOneArena, 10, 20);
+  EXPECT_DOUBLE_EQ(verdict().parts[MemoryPart::kArenas], 0);
+  EXPECT_FALSE(verdict().best_fix);
+}
+
+TEST_F(VerdictOfMemory, LiveDataOfOneBlock_OrThatGrows_IsSaidSo) {
+  live(40);
+  record().mean_largest_block = 30 * kMiB;
+  EXPECT_EQ(verdict().cause, MemoryCause::kOneBlock);
+  record().mean_largest_block = 1 * kMiB;
+  record().sites.push_back({.place = {}, .growing = 25 * kMiB});
+  EXPECT_EQ(verdict().cause, MemoryCause::kLeak);
+  record().sites[0].growing = 15 * kMiB;
+  EXPECT_EQ(verdict().cause, MemoryCause::kLiveData);
+}
+
+TEST_F(VerdictOfMemory, NotMallocs_IsNamedByItsOwner) {
+  const std::pair<MemoryPart, MemoryCause> all[] = {
+      {MemoryPart::kMappings, MemoryCause::kMappings},     {MemoryPart::kStacks, MemoryCause::kStacks},
+      {MemoryPart::kFiles, MemoryCause::kFiles},           {MemoryPart::kShared, MemoryCause::kShared},
+      {MemoryPart::kPageTables, MemoryCause::kPageTables}, {MemoryPart::kRounding, MemoryCause::kRounding}};
+  for (const auto& [part, cause] : all) {
+    experiment_.cells[0].trials.clear();
+    record() = {};
+    live(5);
+    hold(part, 30);
+    EXPECT_EQ(verdict().cause, cause) << name_of(cause);
+  }
+}
+
+TEST_F(VerdictOfMemory, FilesInTmpfs_AreThoseOfEveryRun) {
+  live(5);
+  for (const double mebibytes : {30.0, 33.0, 90.0})
+    experiment_.cells[0].trials.push_back({.mean_bytes = record().mean.sum(), .files_bytes = mebibytes * kMiB});
+  const MemoryVerdict verdict = this->verdict();
+  EXPECT_EQ(verdict.cause, MemoryCause::kShared);
+  EXPECT_DOUBLE_EQ(verdict.parts[MemoryPart::kShared], 30 * kMiB);
+  EXPECT_DOUBLE_EQ(verdict.mean_bytes, verdict.parts.sum());
+}
+
+TEST_F(VerdictOfMemory, Little_IsNothingToExplain) {
+  live(4);
+  EXPECT_EQ(verdict().cause, MemoryCause::kLittle);
+}
+
+TEST_F(VerdictOfMemory, NoPartIsMostOfIt_IsMixed) {
+  live(20);
+  hold(MemoryPart::kMappings, 18);
+  hold(MemoryPart::kStacks, 14);
+  EXPECT_EQ(verdict().cause, MemoryCause::kMixed);
+}
+
+TEST_F(VerdictOfMemory, MeasuresThatDisagree_AreUndecided) {
+  live(40);
+  const auto doubt = [this] {
+    const MemoryVerdict verdict = this->verdict();
+    EXPECT_EQ(verdict.cause, verdict.doubt == MemoryDoubt::kNone ? MemoryCause::kLiveData : MemoryCause::kUndecided);
+    return verdict.doubt;
+  };
+  EXPECT_EQ(doubt(), MemoryDoubt::kNone);
+  treat(MemoryTreatment::kFreehold, 25);  // of 40 that are live
+  EXPECT_EQ(doubt(), MemoryDoubt::kMoreSaved);
+  experiment_.cells.resize(1);
+  record().mean_live = 60 * kMiB;
+  EXPECT_EQ(doubt(), MemoryDoubt::kLiveExceeds);
+  record().mean_live = 40 * kMiB;
+  experiment_.cells[0].trials = {{.mean_bytes = 70 * kMiB}, {.mean_bytes = 70 * kMiB}};
+  EXPECT_EQ(doubt(), MemoryDoubt::kRecordingDiffers);
+  experiment_.cells[0].trials = {{.mean_bytes = 40 * kMiB}};
+  EXPECT_EQ(doubt(), MemoryDoubt::kTooFewTrials);
+  experiment_.record.reset();
+  EXPECT_EQ(doubt(), MemoryDoubt::kNothingRecorded);
+}
+
+// Thousands of made-up programs: whatever the figures, the parts add up to the whole, the allocator is never blamed where
+// half of the memory is live, and a verdict that blames it has a part of malloc's that is greater than the live data.
+TEST_F(VerdictOfMemory, AnyExperiment_NeverBlamesTheAllocatorForLiveData) {
+  std::mt19937_64 random(181);
+  std::uniform_real_distribution<double> mebibytes(0, 40), saving(-10, 50), spread(0, 4);
+  unsigned blamed = 0;
+  for (int times = 0; times < 5000; ++times) {
+    experiment_.cells.resize(1);
+    experiment_.cells[0].trials.clear();
+    record() = {};
+    live(mebibytes(random) * static_cast<double>(random() % 3));
+    hold_free(mebibytes(random) * static_cast<double>(random() % 3));
+    for (const MemoryPart part : {MemoryPart::kRounding, MemoryPart::kMappings, MemoryPart::kStacks, MemoryPart::kFiles})
+      if (random() % 3 == 0) hold(part, mebibytes(random));
+    for (const auto treatment :
+         {MemoryTreatment::kOneArena, MemoryTreatment::kNoCaches, MemoryTreatment::kTrimmed, MemoryTreatment::kFreehold})
+      if (random() % 2 == 0) treat(treatment, std::min(saving(random), record().mean.sum() / kMiB), spread(random));
+    const MemoryVerdict verdict = this->verdict();
+    ASSERT_NEAR(verdict.parts.sum(), verdict.mean_bytes, 1);
+    for (const double bytes : verdict.parts.bytes) ASSERT_GE(bytes, 0);
+    const double live = verdict.parts[MemoryPart::kLive];
+    if (!blames_allocator(verdict.cause)) continue;
+    ++blamed;
+    ASSERT_LT(live, verdict.mean_bytes / 2);
+    ASSERT_GT(verdict.parts.overhead(), live);
+  }
+  EXPECT_GT(blamed, 100u);
+}
+
+TEST(MemoryNames, Causes_AreDifferent) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kMemoryCauses; ++i) names.emplace_back(name_of(static_cast<MemoryCause>(i)));
+  std::ranges::sort(names);
+  EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
+}
+
+}  // namespace
+}  // namespace freehold::doctor
