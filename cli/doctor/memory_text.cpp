@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <iterator>
+#include <tuple>
+#include <utility>
 
 #include "cli/doctor/format.hpp"
 #include "cli/doctor/markdown.hpp"
@@ -98,12 +100,18 @@ std::vector<Row> rows_of(const MemoryDiagnosis& diagnosis) {
     const auto part = static_cast<MemoryPart>(i);
     rows.push_back({part, diagnosis.verdict.parts[part], diagnosis.verdict.at_peak[part]});
   }
-  std::ranges::stable_sort(rows, std::greater(), &Row::bytes);
+  std::ranges::sort(rows, {}, [](const Row& row) { return std::pair(-row.bytes, row.part); });
   std::erase_if(rows, [](const Row& row) { return row.bytes < kMebibyte / 20 && row.at_peak < kMebibyte / 20; });
   return rows;
 }
 
 double share_of(double bytes, double whole) { return whole > 0 ? bytes / whole : 0; }
+
+// With the caller, as far as it is known: the site may be a function that all of the program allocates through.
+std::string site_text(const LiveSite& site) {
+  const auto& frames = site.place.stacks.front().frames;
+  return frames.size() < 2 ? frames.front().text() : fmt::format("{}, from {}", frames[0].text(), short_text(frames[1]));
+}
 
 std::string habit_of(const LiveSite& site) {
   if (site.grows()) return ", never freed, grows all along";
@@ -121,9 +129,7 @@ std::vector<LiveSite> sites_of(const MemoryDiagnosis& diagnosis) {
 std::vector<const MemoryFix*> fixes_of(const MemoryDiagnosis& diagnosis) {
   std::vector<const MemoryFix*> fixes;
   for (const MemoryFix& fix : diagnosis.verdict.fixes) fixes.push_back(&fix);
-  std::ranges::stable_sort(fixes, [](const MemoryFix* a, const MemoryFix* b) {
-    return std::pair(a->helps, a->saved.value) > std::pair(b->helps, b->saved.value);
-  });
+  std::ranges::sort(fixes, {}, [](const MemoryFix* fix) { return std::tuple(!fix->helps, -fix->saved.value, fix->cell); });
   return fixes;
 }
 
@@ -224,7 +230,7 @@ std::string summary_of(const MemoryDiagnosis& diagnosis) {
     fmt::format_to(out, "\nLive data at its peak, {}:\n", mebibytes_text(peak));
     for (const LiveSite& site : sites)
       fmt::format_to(out, "{:>5.0f}% {:>10}  {}{}\n", 100 * share_of(site.at_peak, peak), mebibytes_text(site.at_peak),
-                     printable(site.place.text()), habit_of(site));
+                     printable(site_text(site)), habit_of(site));
   }
   if (!verdict.fixes.empty()) text += "\nTried, mean over the run:\n";
   for (const MemoryFix* fix : fixes_of(diagnosis))
@@ -244,7 +250,7 @@ std::string markdown_of(const MemoryDiagnosis& diagnosis) {
   if (const auto sites = sites_of(diagnosis); !sites.empty()) {
     text += "\n| live data at its peak | |\n|---|---:|\n";
     for (const LiveSite& site : sites)
-      fmt::format_to(out, "| {}{} | {} |\n", markdown_text(site.place.text()), habit_of(site), mebibytes_text(site.at_peak));
+      fmt::format_to(out, "| {}{} | {} |\n", markdown_text(site_text(site)), habit_of(site), mebibytes_text(site.at_peak));
   }
   if (!diagnosis.verdict.fixes.empty()) text += "\n| tried | |\n|---|---|\n";
   for (const MemoryFix* fix : fixes_of(diagnosis))

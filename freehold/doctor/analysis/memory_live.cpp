@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -151,7 +152,7 @@ class Replay {
       std::ranges::sort(seen.addresses);
       result_.seen.push_back(std::move(seen));
     }
-    std::ranges::stable_sort(steps_, {}, [](const Step& step) { return std::pair(step.at_s, !step.is_begin); });
+    std::ranges::sort(steps_, {}, [](const Step& step) { return std::pair(step.at_s, !step.is_begin); });
   }
 
   void apply(const Step& step) {
@@ -203,7 +204,7 @@ class Replay {
                                .kept = sums.in_mean_if(&Fate::is_kept),
                                .growing = sums.in_mean_if(&Fate::grows)});
     }
-    std::ranges::stable_sort(result_.sites, std::greater(), &LiveSite::at_peak);
+    std::ranges::sort(result_.sites, std::greater(), &LiveSite::at_peak);
   }
 
   std::span<const Evidence> processes_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/doctor/analysis/memory_snapshot.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 

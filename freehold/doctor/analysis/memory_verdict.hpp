@@ -48,7 +48,7 @@ enum class MemoryDoubt : std::uint8_t {
   kNone,
   kNothingRecorded,   // live data is not known
   kTooFewTrials,      // chance cannot be told
-  kRecordingDiffers,  // the recorded run held another amount than the others
+  kRecordingDiffers,  // the recorded run held another amount than the others, at its peak, too
   kLiveExceeds,       // more live data than memory
   kMoreSaved,         // a treatment saved more than malloc is said to hold
 };
