@@ -283,6 +283,39 @@ Result free_all_the_time(const Options& options) {
   });
 }
 
+// The owner of a stopped array makes room in it: moved down, its entries end below where they began. Two slots of it were
+// taken before, one is free all the time from `ready` on.
+template <class A, BestPoolOrders O = BestPoolOrders{}>
+Result room_made_while_dry(const Options& options) {
+  return sim::explore(options, [](Execution& run) {
+    Pool<A, O> pool(kPairs);
+    void* slots[24];
+    for (void*& slot : slots) slot = pool.acquire();
+    SimAtomics::atomic<std::uint32_t> ready{0}, done{0};
+    run.spawn([&] {
+      void* slot = pool.acquire();  // joins
+      if (slot == nullptr) {
+        while (ready.load(std::memory_order_acquire) == 0) SimAtomics::wait(ready, 0);
+        slot = pool.acquire();
+        SIM_CHECK(slot != nullptr);
+      }
+      use(slot), pool.release(slot);
+      done.store(1, std::memory_order_release);
+      SimAtomics::notify_all(done);
+    });
+    run.spawn([&] {
+      SIM_CHECK(pool.acquire() == nullptr);  // joins, and the pool is dry
+      for (unsigned i = 0; i < 3; ++i) use(slots[i]), pool.release(slots[i]);
+      for (unsigned i = 0; i < 2; ++i) use(pool.acquire());
+      ready.store(1, std::memory_order_release);
+      SimAtomics::notify_all(ready);
+      use(slots[3]), pool.release(slots[3]);
+      while (done.load(std::memory_order_acquire) == 0) SimAtomics::wait(done, 0);  // its end would start the arrays
+    });
+    run.check([&] { expect_free(pool, 2); });
+  });
+}
+
 // A thief empties an array, and comes again while its owner is amid a pop of nothing: below the array's bottom lies still
 // what was taken before.
 template <class A, BestPoolOrders O = BestPoolOrders{}>
@@ -372,6 +405,10 @@ TEST(BestPool_Model, DryPool_NothingTwiceNothingLostNobodyRefused) {
 }
 TEST(BestPool_Model, FreeAllTheTime_NeverNone) {
   const Result exact = free_all_the_time<SimAtomics>(bounds("best/free_all_the_time", 3, 0));
+  EXPECT_TRUE(exact.ok()) << exact;
+}
+TEST(BestPool_Model, RoomMadeWhileDry_NeverNone) {
+  const Result exact = room_made_while_dry<SimAtomics>(bounds("best/room_made_while_dry", 2, 0));
   EXPECT_TRUE(exact.ok()) << exact;
 }
 TEST(BestPool_Model, PopOfNothingAgainstSteal_NothingTwiceNothingLost) {
