@@ -2,8 +2,9 @@
 // The sampled blocks that are in use, by their addresses, and those that were in use when the estimate of all bytes in use
 // was highest: a hash table, and a log.
 //
-//   place:   the block's address; 0: never used; 1: its sample was removed. A sample lies at most kProbes places behind the one
-//            that its address belongs to, with no place between them that was never used.
+//   place:   the block's address; 0: never used; 1: its sample was removed. A sample lies at one of kProbes places of its address:
+//            kNeighbours that follow each other, since sampled blocks are neighbours, then scattered ones, since neighbourhoods
+//            may meet. No place that comes before it was never used.
 //   log:     samples removed since the peak that were in use then. So the peak's set is: those in the table that are not younger
 //            than the peak, and the log. A new peak empties the log; it never holds more samples than were in use.
 //   Invariant: live_bytes() is the sum of estimated_bytes() over the table; peak_bytes() its largest value so far.
@@ -46,13 +47,13 @@ class SampleTable {
     Word<std::uint32_t> stack{0};
   };
 
-  static constexpr std::size_t kProbes = 16;
+  static constexpr std::size_t kNeighbours = 16, kProbes = 48;
   static constexpr unsigned kBlockShift = 16;  // sampled blocks begin at spans, so that neighbours have neighbouring places
 
   constexpr SampleTable() noexcept = default;
 
-  // Memory that is all zero and stays. `places` is a power of two, at least kProbes; the log has as many entries. Before the
-  // first other call.
+  // Memory that is all zero and stays. `places` is a power of two, at least kNeighbours; the log has as many entries. Before
+  // the first other call.
   void init(Place* places, std::size_t count, Sample* log) noexcept {
     places_ = places;
     count_ = count;
@@ -150,7 +151,10 @@ class SampleTable {
   }
 
   [[nodiscard]] Place& place_of(std::uintptr_t block, std::size_t probe) const noexcept {
-    return places_[((block >> kBlockShift) + probe) & (count_ - 1)];
+    constexpr std::uint64_t kGolden = 0x9E37'79B9'7F4A'7C15;  // Knuth's multiplicative hash
+    const std::uint64_t span = block >> kBlockShift;
+    const std::uint64_t number = probe < kNeighbours ? span + probe : (span * kProbes + probe) * kGolden >> 32;
+    return places_[number & (count_ - 1)];
   }
   [[nodiscard]] Place* look_for(std::uintptr_t block) const noexcept {
     for (std::size_t probe = 0; probe < kProbes; ++probe) {

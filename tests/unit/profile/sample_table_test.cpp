@@ -57,21 +57,29 @@ TEST(SampleTable, InsertFindRemove_OnlyWhatIsThere) {
   EXPECT_EQ(world.table.figures().live_bytes, 0U);
 }
 
-TEST(SampleTable, SamePlaceForManyBlocks_AllFoundUntilTheProbesEnd) {
-  World world(64);
-  for (std::uintptr_t i = 0; i < Table::kProbes; ++i)
-    EXPECT_TRUE(world.table.insert(sample_of((3 + 64 * i) * kSpan, 10 + i)));
-  EXPECT_FALSE(world.table.insert(sample_of(3 * kSpan + 64 * 99 * kSpan, 1)));
-  EXPECT_EQ(world.table.figures().lost, 1U);
+// Blocks whose addresses all lead to the same places at first: the neighbours there take some, scattered places the others.
+TEST(SampleTable, SamePlaceForManyBlocks_AllFound) {
+  constexpr std::uintptr_t kCount = 256, kBlocks = 150;
+  World world(kCount);
+  const auto block = [](std::uintptr_t i) { return (3 + kCount * i) * kSpan; };
+  for (std::uintptr_t i = 0; i < kBlocks; ++i) ASSERT_TRUE(world.table.insert(sample_of(block(i), 10 + i))) << i;
   Sample found;
-  for (std::uintptr_t i = 0; i < Table::kProbes; ++i) {
-    ASSERT_TRUE(world.table.find((3 + 64 * i) * kSpan, found)) << i;
+  for (std::uintptr_t i = 0; i < kBlocks; ++i) {
+    ASSERT_TRUE(world.table.find(block(i), found)) << i;
     EXPECT_EQ(found.bytes, 10 + i);
   }
-  // Behind the place of one that was removed the others are still found.
-  EXPECT_TRUE(world.table.remove(3 * kSpan, found));
-  EXPECT_TRUE(world.table.find((3 + 64 * (Table::kProbes - 1)) * kSpan, found));
-  EXPECT_TRUE(world.table.insert(sample_of((3 + 64 * 50) * kSpan, 1))) << "its place is used again";
+  // Behind the places of those that were removed the others are still found.
+  for (std::uintptr_t i = 0; i < kBlocks; i += 2) ASSERT_TRUE(world.table.remove(block(i), found));
+  for (std::uintptr_t i = 1; i < kBlocks; i += 2) ASSERT_TRUE(world.table.find(block(i), found)) << i;
+  EXPECT_TRUE(world.table.insert(sample_of(block(999), 1))) << "a place is used again";
+  EXPECT_EQ(world.table.figures().lost, 0U);
+}
+
+TEST(SampleTable, Full_TheNextIsCountedAsLost) {
+  World world(64);
+  for (std::uintptr_t i = 1; i <= 64; ++i) ASSERT_TRUE(world.table.insert(sample_of(i * kSpan, 1)));
+  EXPECT_FALSE(world.table.insert(sample_of(65 * kSpan, 1)));
+  EXPECT_EQ(world.table.figures().lost, 1U);
 }
 
 TEST(SampleTable, EstimatedBytes_AreWhatStandsBehindASample) {
