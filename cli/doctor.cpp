@@ -42,7 +42,6 @@ using namespace doctor;
 using freehold::doctor::ParallelismControl;
 
 constexpr unsigned kMostThreads = 4096;
-constexpr unsigned kMostRounds = 1000;
 constexpr double kBudget_s = 100;
 constexpr double kQuickBudget_s = 20;
 constexpr double kExampleBudget_s = 40;

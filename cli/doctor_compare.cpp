@@ -19,8 +19,7 @@ namespace freehold::cli {
 namespace {
 using namespace doctor;
 
-constexpr double kBudget_s = 60;
-constexpr unsigned kMostRounds = 1000;
+constexpr double kCompareBudget_s = 60;
 
 struct CompareOptions {
   std::vector<std::string> reports;
@@ -43,7 +42,7 @@ CompareRequest request_of(const CompareOptions& options) {
   if (options.repeat)
     request.rounds = parse_number("--repeat", *options.repeat, 1, kMostRounds);
   else
-    request.budget_s = options.budget ? parse_seconds("--budget", *options.budget) : kBudget_s;
+    request.budget_s = options.budget ? parse_seconds("--budget", *options.budget) : kCompareBudget_s;
   return request;
 }
 

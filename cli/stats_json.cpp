@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "cli/stats_json.hpp"
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "cli/stats_table.hpp"
 
 namespace freehold::cli {
 namespace {
 using nlohmann::ordered_json;
-
-template <std::size_t N>
-std::string text(const char (&array)[N]) {
-  return {array, ::strnlen(array, N)};
-}
 
 ordered_json class_json(const alloc::ClassStats& c) {
   return {{"slot_bytes", c.slot_bytes}, {"spans", c.spans},     {"slots", c.slots},
@@ -43,9 +39,9 @@ ordered_json stats_json(const alloc::Stats& s) {
       {"threads_peak", s.threads_peak},
       {"late_frees", s.late_frees},
       {"cpus", s.cpus},
-      {"cpus_source", text(s.cpus_source)},
-      {"cache_mode", text(s.cache_mode)},
-      {"huge_pages", text(s.huge_pages)},
+      {"cpus_source", text_of(s.cpus_source)},
+      {"cache_mode", text_of(s.cache_mode)},
+      {"huge_pages", text_of(s.huge_pages)},
       {"classes", std::move(classes)},
   };
 }

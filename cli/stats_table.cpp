@@ -4,16 +4,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstring>
 #include <iterator>
 
 namespace freehold::cli {
 namespace {
-
-template <std::size_t N>
-std::string text(const char (&array)[N]) {
-  return {array, ::strnlen(array, N)};
-}
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? "-" : fmt::format("{:.0f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
@@ -52,7 +46,7 @@ std::string stats_table(const alloc::Stats& s, const std::string& system_huge_pa
   line("waits for a lock", std::to_string(s.lock_waits), "of the engine's own locks");
   line("late frees", std::to_string(s.late_frees), "after a thread's cache was gone");
   fmt::format_to(std::back_inserter(out), "in force: {} CPUs ({}), caches by {}, huge pages {} (the system's mode: {})\n",
-                 s.cpus, text(s.cpus_source), text(s.cache_mode), text(s.huge_pages),
+                 s.cpus, text_of(s.cpus_source), text_of(s.cache_mode), text_of(s.huge_pages),
                  system_huge_pages.empty() ? "unknown" : system_huge_pages);
   fmt::format_to(std::back_inserter(out), "{:>10} {:>8} {:>12} {:>8} {:>12} {:>12}\n", "slot", "spans", "slots", "free",
                  "refills", "drains");

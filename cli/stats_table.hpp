@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The engine's stats as a table: the memory it holds and why, then the size classes that were used.
 #pragma once
+#include <cstddef>
+#include <cstring>
 #include <string>
 
 #include "freehold/alloc/stats.hpp"
@@ -10,6 +12,11 @@ namespace freehold::cli {
 // Several lines, each ending in a newline. `system_huge_pages`: the system's mode, from huge_pages_mode(). Pre: as of
 // stats_json.
 [[nodiscard]] std::string stats_table(const alloc::Stats& stats, const std::string& system_huge_pages);
+// A text of the stats, which ends where its array does if not before.
+template <std::size_t N>
+[[nodiscard]] std::string text_of(const char (&array)[N]) {
+  return {array, ::strnlen(array, N)};
+}
 // "1.5 MiB", "96 KiB", "12 B": at most three digits before the point.
 [[nodiscard]] std::string bytes_text(std::uint64_t bytes);
 

@@ -10,8 +10,6 @@
 namespace freehold::cli::articles {
 namespace {
 
-constexpr std::size_t kWidth = 100;
-
 // Characters, not bytes.
 std::size_t length_of(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));

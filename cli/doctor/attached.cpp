@@ -23,7 +23,6 @@ using freehold::doctor::LiveFigure;
 using freehold::doctor::LiveFigures;
 using nlohmann::ordered_json;
 
-constexpr std::size_t kWidth = 100;
 constexpr double kLittle = 0.05;  // of the CPU time: less is not worth another malloc
 constexpr double kMuch = 0.20;
 
@@ -128,7 +127,7 @@ ordered_json json_of(const std::optional<LiveFigures>& held) {
           {"cache_room_bytes", or_null(of[LiveFigure::kCacheRoomBytes])}};
 }
 
-std::string text_of(const AttachNote& note) {
+std::string note_text(const AttachNote& note) {
   switch (note.kind) {
     case AttachNote::Kind::kCallsNotCounted: return fmt::format("Calls were not counted: {}.", note.why);
     case AttachNote::Kind::kNotSampled:
@@ -178,7 +177,7 @@ AttachedReport attach(const freehold::doctor::AttachSettings& settings, Interrup
                  .signal = [&interrupts] { return interrupts.arrived(); },
                  .show_watching = [&] { progress.show(fmt::format("watching process {}", settings.pid)); },
                  .show_naming = [&] { progress.show("looking up names"); }});
-  for (const AttachNote& note : report.process.notes) report.notes.push_back(text_of(note));
+  for (const AttachNote& note : report.process.notes) report.notes.push_back(note_text(note));
   progress.wipe();
   return report;
 }

@@ -13,11 +13,10 @@
 namespace freehold::cli::doctor {
 namespace {
 using freehold::doctor::Cell;
-using freehold::doctor::Command;
 using freehold::doctor::LaunchOptions;
 
 // "env LD_PRELOAD=/x.so taskset -c 0 ./prog"
-std::string shell_line(const Settings& settings, const Command& command, const LaunchOptions& options) {
+std::string shell_line(const Settings& settings, const freehold::doctor::Command& command, const LaunchOptions& options) {
   std::string line;
   for (const auto& [name, value] : options.environment) line += ' ' + shell_word(name + '=' + value);
   std::string preload = options.preload.empty() ? "" : std::getenv("LD_PRELOAD") != nullptr ? std::getenv("LD_PRELOAD") : "";
@@ -31,7 +30,8 @@ std::string shell_line(const Settings& settings, const Command& command, const L
   return line;
 }
 
-std::string shell_text(const Settings& settings, const Command& command, const std::vector<LaunchOptions>& copies) {
+std::string shell_text(const Settings& settings, const freehold::doctor::Command& command,
+                       const std::vector<LaunchOptions>& copies) {
   if (copies.size() == 1) return shell_line(settings, command, copies.front());
   std::string text;
   for (const LaunchOptions& options : copies) text += shell_line(settings, command, options) + " & ";
@@ -43,7 +43,7 @@ std::string shell_text(const Settings& settings, const Command& command, const s
 std::vector<Repetition> repetitions_of(const Diagnosis& diagnosis, const std::vector<unsigned>& cpus) {
   std::vector<Repetition> repetitions;
   for (const Cell& cell : diagnosis.experiment.cells) {
-    const Command command = freehold::doctor::command_of(diagnosis.settings, diagnosis.program, cell.setting);
+    const auto command = freehold::doctor::command_of(diagnosis.settings, diagnosis.program, cell.setting);
     const auto copies = freehold::doctor::launch_options_of(diagnosis.settings, diagnosis.experiment.variants[cell.variant],
                                                             cell.setting, cpus);
     repetitions.push_back({.what = describe(diagnosis.experiment, cell.variant, cell.setting),

@@ -37,7 +37,7 @@ NamedSide named(const std::vector<std::string>& words) {
           .measured = {}};
 }
 
-std::string text_of(const PairedActivity& activity, const std::string& command) {
+std::string activity_text(const PairedActivity& activity, const std::string& command) {
   switch (activity.kind) {
     case PairedActivity::Kind::kFirstRun: return "first run of " + command;
     case PairedActivity::Kind::kRecording: return "recording " + command;
@@ -48,7 +48,7 @@ std::string text_of(const PairedActivity& activity, const std::string& command) 
 
 std::string_view side_text(Version version) { return version == Version::kBefore ? "Before" : "After"; }
 
-std::string text_of(const PairedNote& note) {
+std::string note_text(const PairedNote& note) {
   const std::string_view side = side_text(note.version);
   switch (note.kind) {
     case PairedNote::Kind::kRecordedRunFailed:
@@ -83,7 +83,7 @@ ComparisonReport compare(const CompareRequest& request, Interrupts& interrupts, 
   const auto name_of = [&](Version version) { return version == Version::kBefore ? before.name : after.name; };
   std::vector<std::string> notes;
   auto caller = freehold::doctor::trials_on({.mask = interrupts.original_mask(), .stop_fd = interrupts.fd()});
-  caller.show = [&](const PairedActivity& activity) { progress.show(text_of(activity, name_of(activity.version))); };
+  caller.show = [&](const PairedActivity& activity) { progress.show(activity_text(activity, name_of(activity.version))); };
   caller.signal = [&interrupts] { return interrupts.arrived(); };
   caller.probe = [&notes](Version version, const std::set<std::string>& files) {
     std::vector<std::string> reasons;
@@ -102,7 +102,7 @@ ComparisonReport compare(const CompareRequest& request, Interrupts& interrupts, 
     report.signal = outcome.signal;
     if (!outcome.complete) report.notes.emplace_back("Interrupted: this is what was finished until then.");
     report.notes.insert(report.notes.end(), notes.begin(), notes.end());
-    for (const PairedNote& note : outcome.notes) report.notes.push_back(text_of(note));
+    for (const PairedNote& note : outcome.notes) report.notes.push_back(note_text(note));
     progress.wipe();
     return report;
   } catch (const PairedRefused& refused) {

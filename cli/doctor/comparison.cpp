@@ -9,6 +9,7 @@
 #include "cli/doctor/diagnosis.hpp"
 #include "cli/doctor/format.hpp"
 #include "cli/doctor/markdown.hpp"
+#include "cli/doctor/results_json.hpp"
 #include "cli/report/text.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
@@ -25,10 +26,6 @@ using freehold::doctor::Setting;
 using freehold::doctor::Tempo;
 using freehold::doctor::Trial;
 using nlohmann::ordered_json;
-
-constexpr std::size_t kWidth = 100;
-constexpr double kDisturbed = 0.05;   // of the CPUs went to others
-constexpr double kNineOfTen = 1.645;  // standard errors to either side
 
 constexpr Word kWords[] = {
     {"time", WordKind::kRatio},        {"time_alone", WordKind::kRatio}, {"cpu", WordKind::kRatio},
@@ -94,7 +91,7 @@ std::vector<Trial> trials_in(const ordered_json& report, const ordered_json& set
   return trials;
 }
 
-std::string value_text(const Change& change, const Estimate& of) {
+std::string change_text(const Change& change, const Estimate& of) {
   switch (unit_of(change.figure)) {
     case Unit::kSeconds: return seconds_text(of.value);
     case Unit::kBytes: return bytes_text(static_cast<std::uint64_t>(of.value));
@@ -111,7 +108,7 @@ std::string ratio_text(const Change& change) {
                        : fmt::format("{} ({})", doctor::value_text(*change.ratio), range);
 }
 
-std::string_view judgement_of(const Change& change) {
+std::string_view judgement_of_change(const Change& change) {
   if (change.figure == Figure::kAllocations) return "counted once";
   if (!change.is_beyond_chance) return "may be chance";
   const bool more = change.after.value > change.before.value;
@@ -128,10 +125,6 @@ std::string headline_of(const ComparisonReport& report) {
     case Tempo::kNoClearChange: break;
   }
   return fmt::format("No clear difference in time: it takes {} what it took.", times_text(ratio));
-}
-
-ordered_json estimate_json(const Estimate& estimate) {
-  return {{"low", estimate.low}, {"value", estimate.value}, {"high", estimate.high}};
 }
 
 std::string_view name_of(Unit unit) {
@@ -166,7 +159,7 @@ std::vector<std::string> notes_of(const NamedSide& before, const NamedSide& afte
   if (std::min(before.measured.all.size(), after.measured.all.size()) < 3)
     notes.emplace_back("There are fewer than three trials of each: the limits are rough.");
   const double taken = std::max(taken_from(before.measured), taken_from(after.measured));
-  if (taken >= kDisturbed)
+  if (taken >= freehold::doctor::kDisturbed)
     notes.push_back(
         fmt::format("Other processes took {} of the CPUs from the trials of one side: the limits allow for what "
                     "that may have cost. Compare again on a quieter machine.",
@@ -227,7 +220,7 @@ NamedSide side_of(const ordered_json& report, std::string name) {
       measured.lost = facts.figures.at("lost");
     if (const ordered_json& recording = report.at("recording"); !recording.is_null()) {
       const double share = recording.at("cpu_share").get<double>();
-      const double error = kNineOfTen * recording.at("cpu_share_error").get<double>();
+      const double error = freehold::doctor::kNineOfTen * recording.at("cpu_share_error").get<double>();
       measured.in_malloc = Estimate{std::max(0.0, share - error), share, std::min(1.0, share + error)};
       measured.allocations = recording.at("allocating").at("calls").get<double>();
     }
@@ -252,8 +245,9 @@ std::string text_of(const ComparisonReport& report) {
                                 printable(report.before.name), printable(report.after.name), headline_of(report));
   out += fmt::format("{:<30}{:>12}{:>12}{:>21}\n", "", "before", "after", "after / before");
   for (const Change& change : report.comparison.changes)
-    out += fmt::format("{:<30}{:>12}{:>12}{:>21}  {}\n", what_text(report, change.figure), value_text(change, change.before),
-                       value_text(change, change.after), ratio_text(change), judgement_of(change));
+    out +=
+        fmt::format("{:<30}{:>12}{:>12}{:>21}  {}\n", what_text(report, change.figure), change_text(change, change.before),
+                    change_text(change, change.after), ratio_text(change), judgement_of_change(change));
   if (!report.before.headline.empty())
     out += fmt::format("\nBefore: {}\nAfter:  {}\n", printable(report.before.headline), printable(report.after.headline));
   std::vector<std::string> notes = report.notes;
@@ -268,8 +262,8 @@ std::string markdown_of(const ComparisonReport& report, const Gate& gate) {
   out += "| | before | after | after / before | |\n|---|--:|--:|--:|---|\n";
   for (const Change& change : report.comparison.changes)
     out += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_text(what_text(report, change.figure)),
-                       value_text(change, change.before), value_text(change, change.after), ratio_text(change),
-                       judgement_of(change));
+                       change_text(change, change.before), change_text(change, change.after), ratio_text(change),
+                       judgement_of_change(change));
   out += '\n';
   for (const std::string& note : report.notes) out += fmt::format("* {}\n", markdown_text(note));
   return out + "* A range is where nine of ten repetitions of all this would end.\n";

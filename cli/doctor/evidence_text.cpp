@@ -113,7 +113,7 @@ void add_busy_cpus(const Diagnosis& diagnosis, Sentences& out) {
   out.push_back(fmt::format("Of {} that it may use it keeps {:.1f} busy.", counted(all.cpus, "CPU"), *busy));
 }
 
-void add_quota(const Diagnosis& diagnosis, Sentences& out) {
+void add_threads_and_quota(const Diagnosis& diagnosis, Sentences& out) {
   const Experiment& experiment = diagnosis.experiment;
   std::string text;
   if (experiment.most_threads > 1) text = fmt::format("It starts {}", counted(experiment.most_threads, "thread"));
@@ -124,7 +124,7 @@ void add_quota(const Diagnosis& diagnosis, Sentences& out) {
   if (!text.empty()) out.push_back(text + '.');
 }
 
-void add_memory(const Diagnosis& diagnosis, Sentences& out) {
+void add_less_memory(const Diagnosis& diagnosis, Sentences& out) {
   for (const Fix& fix : diagnosis.verdict.fixes) {
     if (fix.failed || fix.memory.value <= 0 || fix.memory.value > 0.8) continue;
     out.push_back(fmt::format("With {} its peak memory is {} what it was.",
@@ -138,8 +138,8 @@ void add_evidence(const Diagnosis& diagnosis, Sentences& out) {
   if (cause == Cause::kPageFaults || cause == Cause::kOwnPageFaults) add_page_faults(diagnosis, out);
   if (cause == Cause::kMemoryBandwidth) add_copies(diagnosis, out);
   if (cause == Cause::kSerial) add_busy_cpus(diagnosis, out);
-  if (cause == Cause::kCpuQuota) add_quota(diagnosis, out);
-  if (cause == Cause::kArenaBloat) add_memory(diagnosis, out);
+  if (cause == Cause::kCpuQuota) add_threads_and_quota(diagnosis, out);
+  if (cause == Cause::kArenaBloat) add_less_memory(diagnosis, out);
   if (recorded == nullptr) return;
   if (recorded->allocating.calls > 0) add_allocator_time(diagnosis, out);
   if (blames_allocator(cause)) {

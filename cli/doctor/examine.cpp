@@ -19,7 +19,7 @@ using freehold::doctor::Refused;
 
 constexpr unsigned kReplays = 3;  // of a call site through every pool and heap
 
-std::string text_of(const Activity& activity, const std::string& program) {
+std::string activity_text(const Activity& activity, const std::string& program) {
   switch (activity.kind) {
     case Activity::Kind::kReadMachine: return "the machine";
     case Activity::Kind::kFirstRun: return fmt::format("first run of {}, {}", program, describe(activity.setting));
@@ -35,7 +35,7 @@ std::string text_of(const Activity& activity, const std::string& program) {
                                         : "");
 }
 
-std::string text_of(const Note& note) {
+std::string note_text(const Note& note) {
   switch (note.kind) {
     case Note::Kind::kRecordedRunFailed:
       return fmt::format("The recorded run, {}, failed: {}.", describe(note.setting), printable(note.why));
@@ -85,7 +85,7 @@ Diagnosis diagnosis_of(const DoctorRequest& request, freehold::doctor::Outcome o
   diagnosis.verdict = std::move(outcome.verdict);
   diagnosis.own_allocators = std::move(outcome.own_allocators);
   diagnosis.notes = std::move(notes);
-  for (const Note& note : outcome.notes) diagnosis.notes.push_back(text_of(note));
+  for (const Note& note : outcome.notes) diagnosis.notes.push_back(note_text(note));
   for (const OwnAllocator& own : diagnosis.own_allocators) {
     if (own.reached.value_or(0) < 1) diagnosis.notes.push_back(text_of(own, diagnosis));
   }
@@ -108,7 +108,7 @@ Diagnosis examine(const DoctorRequest& request, Interrupts& interrupts, Progress
   std::vector<std::string> notes;
   const freehold::doctor::Caller caller{
       .host = {.mask = interrupts.original_mask(), .stop_fd = interrupts.fd()},
-      .show = [&](const Activity& activity) { show(text_of(activity, program), activity.seconds_left); },
+      .show = [&](const Activity& activity) { show(activity_text(activity, program), activity.seconds_left); },
       .tools = [&](const std::set<std::string>& files) { return tools_for(files, request.allocators, notes); },
       .signal = [&interrupts] { return interrupts.arrived(); }};
   try {

@@ -25,10 +25,6 @@ constexpr Word kReportWords[] = {
     {"bound", WordKind::kRatio},      {"failed", WordKind::kFlag, true},  {"noisy", WordKind::kFlag},
 };
 
-Estimate estimate_of(const ordered_json& json) {
-  return {json.at("low").get<double>(), json.at("value").get<double>(), json.at("high").get<double>()};
-}
-
 // "arenas" and "padded" are what --allocators calls them; the report has "glibc, 2 arenas".
 std::string short_name(const ordered_json& variant) {
   const auto treatment = variant.at("treatment").get<std::string>();

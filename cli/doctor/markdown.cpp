@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/doctor/format.hpp"
+#include "cli/doctor/results_json.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/shell.hpp"
@@ -18,10 +19,6 @@ using freehold::doctor::Estimate;
 using nlohmann::ordered_json;
 
 constexpr std::size_t kSites = 5;
-
-Estimate estimate_of(const ordered_json& json) {
-  return {json.at("low").get<double>(), json.at("value").get<double>(), json.at("high").get<double>()};
-}
 
 class Page {
  public:

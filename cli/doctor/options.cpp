@@ -22,7 +22,7 @@ double parse_seconds(const std::string& option, const std::string& text) {
   return value * factor;
 }
 
-void GateOptions::add_to(Command& command, const std::string& example) {
+void GateOptions::add_to(cli::Command& command, const std::string& example) {
   command.add_repeatable("--fail-if", fail_if,
                          fmt::format("Exit with 1 if this holds, 3 if it cannot be told: '{}'; may be repeated", example),
                          "CONDITION");

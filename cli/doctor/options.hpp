@@ -9,6 +9,8 @@
 
 namespace freehold::cli::doctor {
 
+inline constexpr unsigned kMostRounds = 1000;  // of --repeat
+
 // "10", "2.5s", "300ms", "2m", "1h" -> seconds. Throws Failure.
 [[nodiscard]] double parse_seconds(const std::string& option, const std::string& text);
 

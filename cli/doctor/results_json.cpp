@@ -21,10 +21,6 @@ using nlohmann::ordered_json;
 ordered_json number_or_null(double value) { return value == 0 ? ordered_json(nullptr) : ordered_json(value); }
 ordered_json number_or_null(unsigned value) { return value == 0 ? ordered_json(nullptr) : ordered_json(value); }
 
-ordered_json estimate_json(const Estimate& estimate) {
-  return {{"low", estimate.low}, {"value", estimate.value}, {"high", estimate.high}};
-}
-
 std::string_view name_of(Work work) {
   switch (work) {
     case Work::kAuto: return "auto";
@@ -265,6 +261,14 @@ ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits) {
           {"recording_alone", limits.alone ? recording(diagnosis.recorded_alone) : ordered_json(nullptr)},
           {"advice", diagnosis.advice == nullptr ? ordered_json(nullptr) : replay::json_of(*diagnosis.advice)},
           {"repetitions", repetitions_json(diagnosis)}};
+}
+
+ordered_json estimate_json(const Estimate& estimate) {
+  return {{"low", estimate.low}, {"value", estimate.value}, {"high", estimate.high}};
+}
+
+Estimate estimate_of(const ordered_json& json) {
+  return {json.at("low").get<double>(), json.at("value").get<double>(), json.at("high").get<double>()};
 }
 
 }  // namespace freehold::cli::doctor

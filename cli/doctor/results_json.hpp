@@ -21,5 +21,8 @@ struct Limits {
 inline constexpr const char* kSchema = "freehold-doctor/1";
 
 [[nodiscard]] nlohmann::ordered_json results_json(const Diagnosis& diagnosis, const Limits& limits = {});
+// A value with its limits.
+[[nodiscard]] nlohmann::ordered_json estimate_json(const freehold::doctor::Estimate& estimate);
+[[nodiscard]] freehold::doctor::Estimate estimate_of(const nlohmann::ordered_json& json);
 
 }  // namespace freehold::cli::doctor

@@ -22,7 +22,6 @@ namespace freehold::cli::doctor {
 namespace {
 using namespace freehold::doctor;
 
-constexpr std::size_t kWidth = 100;
 constexpr std::size_t kColumns = 5;  // settings side by side
 constexpr std::size_t kRows = 8;     // call sites, and of each of the other lists
 constexpr std::size_t kLongestName = 34;

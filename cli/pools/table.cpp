@@ -14,7 +14,6 @@
 namespace freehold::cli::pools {
 namespace {
 
-constexpr std::size_t kWidth = 100;
 constexpr std::size_t kColumns = 8;  // of figures beside each other
 constexpr double kTie = 1.05;
 

@@ -11,8 +11,6 @@
 namespace freehold::cli::replay {
 namespace {
 
-constexpr std::size_t kWidth = 100;
-
 double malloc_ns(const SiteAdvice& site) {
   for (const Row& row : site.rows)
     if (row.kind == Kind::kMalloc) return row.pair_ns;

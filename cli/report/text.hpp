@@ -11,6 +11,8 @@
 
 namespace freehold::cli {
 
+inline constexpr std::size_t kWidth = 100;  // of what the commands print, in characters
+
 // One bar of eight heights for each value, relative to `greatest`; a blank for a value that is missing.
 [[nodiscard]] std::string bars(std::span<const std::optional<double>> values, double greatest);
 // With three significant digits: "0.12", "12.3", "123".

@@ -13,7 +13,6 @@
 namespace freehold::cli::scale {
 namespace {
 
-constexpr std::size_t kWidth = 100;
 using Values = std::vector<std::optional<double>>;
 
 std::string cell_text(const std::optional<double>& value, int decimals) {

@@ -13,7 +13,6 @@
 namespace freehold::cli::timers {
 namespace {
 
-constexpr std::size_t kWidth = 100;
 constexpr std::size_t kColumns = 6;  // of figures beside each other
 
 // A row's phase, shown in one column.

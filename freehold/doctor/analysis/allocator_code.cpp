@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "freehold/doctor/analysis/elf_symbols.hpp"
+#include "freehold/doctor/analysis/file_names.hpp"
 #include "freehold/doctor/analysis/own_malloc.hpp"
 
 namespace freehold::doctor {
@@ -45,12 +46,6 @@ bool is_one_of(std::string_view name, const auto& names) {
     return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
   });
 }
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-bool is_libc(std::string_view file) {
-  return base_name(file).starts_with("libc.so") || base_name(file).starts_with("libc-");
-}
-bool is_linker(std::string_view file) { return base_name(file).starts_with("ld-"); }
 
 // From behind the last named function before malloc's to the end of malloc's last.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> malloc_of_libc(const std::vector<ElfSymbol>& functions) {

@@ -34,9 +34,9 @@ CallCost call_cost(const Attribution& recorded) {
 
 // Medians of draws from the trials, with replacement. Few trials say little of their own spread, so that a draw also varies
 // by what trials of this experiment usually differ by. What others took counts as in resampled.hpp.
-class Costs {
+class DrawnCosts {
  public:
-  Costs(const std::vector<Trial>& trials, unsigned width, double usual_spread)
+  DrawnCosts(const std::vector<Trial>& trials, unsigned width, double usual_spread)
       : trials_(trials),
         width_(width),
         spread_(std::max(kSpread, usual_spread / std::sqrt(static_cast<double>(trials.size())))) {}
@@ -72,7 +72,7 @@ double hang(double cost, const std::vector<double>& delayed, const std::vector<d
 
 std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it_is, const Attribution& recorded,
                                  std::span<const Fix> fixes, double usual_spread) {
-  std::vector<Costs> with_delay;
+  std::vector<DrawnCosts> with_delay;
   std::vector<double> delays;
   for (const Delayed& of : experiment.delayed) {
     if (of.trials.empty()) continue;
@@ -86,13 +86,13 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
     const double saved = hang(cost, delayed, delays) * call_s / cost + kernel_share;
     return 1 / (1 - std::clamp(saved, 0.0, kMostSaved));
   };
-  const Costs own(as_it_is.trials, as_it_is.setting.width(), usual_spread);
+  const DrawnCosts own(as_it_is.trials, as_it_is.setting.width(), usual_spread);
   std::vector<double> measured, drawn;
-  for (const Costs& each : with_delay) measured.push_back(each.measured());
+  for (const DrawnCosts& each : with_delay) measured.push_back(each.measured());
   std::mt19937_64 random(delays.size());
   for (std::size_t draw = 0; draw < kDraws; ++draw) {
     std::vector<double> again;
-    for (const Costs& each : with_delay) again.push_back(each.drawn(random));
+    for (const DrawnCosts& each : with_delay) again.push_back(each.drawn(random));
     drawn.push_back(gain(own.drawn(random), again, call.most_s));
   }
   std::ranges::sort(drawn);

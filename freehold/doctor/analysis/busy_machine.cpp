@@ -15,7 +15,6 @@ constexpr double kSureOnBusyMachine = 0.5;  // of what is lost, the lower limit 
 constexpr double kSureGainOnBusyMachine = 1.15;
 constexpr double kMostDisturbance = 0.3;  // of the CPUs was others': what was seen is not what the program does by itself
 constexpr double kSureMixOnBusyMachine = 0.2;  // the lower limit of each of two parts there
-constexpr double kAsManyFaults = 0.8;          // of the page faults are still there: another allocator does not change them
 
 class OnBusyMachine {
  public:

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <utility>
 
+#include "freehold/doctor/analysis/file_names.hpp"
+
 namespace freehold::doctor {
 namespace {
-
-std::string_view base_name(std::string_view path) { return path.substr(path.find_last_of('/') + 1); }
 
 bool begins_with_any(std::string_view text, std::span<const std::string_view> prefixes) {
   return std::ranges::any_of(prefixes, [&](std::string_view prefix) { return text.starts_with(prefix); });

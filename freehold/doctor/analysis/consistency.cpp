@@ -19,23 +19,22 @@ constexpr double kFarFaster = 2;         // surely, with another allocator: the 
 constexpr double kAllBusy = 0.95;        // of the CPUs: none idles
 constexpr double kMoreThanAlone = 1.05;  // CPU time on all CPUs, of that on one: less is no more
 constexpr double kCopiesDoWell = 1.03;   // CPU time of a copy among others, of one alone: less is no more
-constexpr double kAsManyFaults = 0.8;    // of the page faults are still there
 constexpr double kRounding = 0.02;       // of a share
 constexpr double kAlike = 1.4;           // between the most and the least that treatments help
 constexpr double kBigPart = 0.5;         // of what is lost, that a cause alone explains
 
-constexpr std::array<std::string_view, kContradictions> kNames{"blamed-but-nothing-helps",
-                                                               "innocent-but-another-heals",
-                                                               "loss-without-loss",
-                                                               "no-loss-but-lost",
-                                                               "memory-but-time",
-                                                               "one-thread-waits",
-                                                               "busy-but-idle",
-                                                               "bandwidth-but-copies-do-well",
-                                                               "faults-stay",
-                                                               "shares-do-not-add",
-                                                               "advice-does-not-help",
-                                                               "all-help-alike"};
+constexpr std::array<std::string_view, kContradictions> kContradictionNames{"blamed-but-nothing-helps",
+                                                                            "innocent-but-another-heals",
+                                                                            "loss-without-loss",
+                                                                            "no-loss-but-lost",
+                                                                            "memory-but-time",
+                                                                            "one-thread-waits",
+                                                                            "busy-but-idle",
+                                                                            "bandwidth-but-copies-do-well",
+                                                                            "faults-stay",
+                                                                            "shares-do-not-add",
+                                                                            "advice-does-not-help",
+                                                                            "all-help-alike"};
 
 class Check {
  public:
@@ -183,7 +182,9 @@ class Check {
 
 }  // namespace
 
-std::string_view name_of(Contradiction contradiction) noexcept { return kNames[static_cast<std::size_t>(contradiction)]; }
+std::string_view name_of(Contradiction contradiction) noexcept {
+  return kContradictionNames[static_cast<std::size_t>(contradiction)];
+}
 
 std::vector<Contradiction> contradictions_in(const Experiment& experiment, const Verdict& verdict) {
   return Check(experiment, verdict).found();

@@ -27,6 +27,7 @@ template <class Figure>
 [[nodiscard]] double cpu_seconds(const Cell& cell);
 [[nodiscard]] double peak_bytes(const Cell& cell);
 [[nodiscard]] double page_faults(const Cell& cell);
+inline constexpr double kAsManyFaults = 0.8;  // of them with another allocator: it does not change them
 [[nodiscard]] double page_faults_per_second(const Cell& cell);
 // CPUs that were kept busy on the average.
 [[nodiscard]] double busy_cpus(const Cell& cell);
@@ -39,6 +40,9 @@ template <class Figure>
 [[nodiscard]] std::optional<double> if_measured(double (*figure)(const Cell&), const Cell* cell);
 
 [[nodiscard]] std::vector<double> costs_of(const Cell& cell);
+
+// Standard errors to either side of a value, between which nine of ten lie.
+inline constexpr double kNineOfTen = 1.645;
 
 // The cell, if any of its trials ended well; null otherwise.
 [[nodiscard]] const Cell* measured(const Experiment& experiment, std::size_t variant, const Setting& setting) noexcept;

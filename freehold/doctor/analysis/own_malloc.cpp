@@ -7,6 +7,7 @@
 #include <span>
 
 #include "freehold/doctor/analysis/elf_symbols.hpp"
+#include "freehold/doctor/analysis/file_names.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -102,13 +103,6 @@ bool matches(std::string_view symbol, std::string_view pattern) {
   return pattern.ends_with('*') ? symbol.starts_with(pattern.substr(0, pattern.size() - 1)) : symbol == pattern;
 }
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-bool is_libc(std::string_view file) {
-  const std::string_view name = base_name(file);
-  return name.starts_with("libc.so") || name.starts_with("libc-");
-}
-bool is_linker(std::string_view file) { return base_name(file).starts_with("ld-"); }
 // What the doctor itself puts before the program's own.
 bool is_ours(std::string_view file) { return base_name(file).starts_with("libfreehold"); }
 

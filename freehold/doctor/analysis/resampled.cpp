@@ -9,10 +9,8 @@
 namespace freehold::doctor {
 namespace {
 
-// Trials from whose CPUs others took more than this say more about these others, if there are better ones.
-constexpr double kDisturbed = 0.05;
-constexpr std::size_t kEnoughUndisturbed = 2;
-constexpr double kLeastLeft = 0.1;  // of the time: a trial that had its CPUs for less says nothing exact
+constexpr std::size_t kEnoughUndisturbed = 2;  // trials of a cell: the disturbed ones are left out
+constexpr double kLeastLeft = 0.1;             // of the time: a trial that had its CPUs for less says nothing exact
 constexpr double kLeastSpread = 0.01;
 constexpr double kUnknownSpread = 0.08;  // assumed where nothing was tried twice
 // From the median of absolute deviations to a standard deviation, for what is normally distributed.

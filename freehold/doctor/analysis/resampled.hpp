@@ -20,6 +20,8 @@ namespace freehold::doctor {
 
 // What others took of the CPUs that the trial could use, 0 to 1.
 [[nodiscard]] double taken_share(const Trial& trial, const Setting& setting) noexcept;
+// A trial from whose CPUs others took more than this says more about these others.
+inline constexpr double kDisturbed = 0.05;
 // What the trial would have cost if others had taken nothing: they delayed it by this share of what they took, 0 to 1. One
 // that had a single CPU was delayed by all of it; one that had more, by its share of the CPUs if it used them all at that
 // time, by all if one thread was held up for which the others waited, and not at all if another CPU was free.

@@ -12,6 +12,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "freehold/doctor/analysis/file_names.hpp"
+
 namespace freehold::doctor {
 namespace {
 
@@ -23,8 +25,6 @@ std::string demangled(const char* name) {
   if (const auto clone = found.find(" [clone "); clone != std::string::npos) found.resize(clone);
   return found;
 }
-
-std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 // The name that the linker knows, or that the source has.
 std::string name_of(Dwarf_Die* function) {

@@ -34,7 +34,7 @@ constexpr double kNoisyControl = 1.15;
 constexpr double kNoisySpread = 0.12;
 constexpr double kOneBusy = 1.05;  // CPUs that one thread can keep busy
 
-constexpr std::array<std::string_view, kCauses> kNames{
+constexpr std::array<std::string_view, kCauses> kCauseNames{
     "none",     "allocator-lock", "remote-frees",    "allocator-false-sharing", "page-faults", "arena-bloat",
     "own-lock", "own-sharing",    "own-page-faults", "memory-bandwidth",        "cpu-quota",   "serial",
     "mixed",    "undecided"};
@@ -267,12 +267,12 @@ std::string_view name_of(Doubt doubt) noexcept {
   return kDoubtNames[static_cast<std::size_t>(doubt)];
 }
 
-std::string_view name_of(Cause cause) noexcept { return kNames[static_cast<std::size_t>(cause)]; }
+std::string_view name_of(Cause cause) noexcept { return kCauseNames[static_cast<std::size_t>(cause)]; }
 
 std::optional<Cause> cause_of(std::string_view name) noexcept {
-  const auto found = std::ranges::find(kNames, name);
-  if (found == kNames.end()) return std::nullopt;
-  return static_cast<Cause>(found - kNames.begin());
+  const auto found = std::ranges::find(kCauseNames, name);
+  if (found == kCauseNames.end()) return std::nullopt;
+  return static_cast<Cause>(found - kCauseNames.begin());
 }
 
 bool blames_allocator(Cause cause) noexcept {

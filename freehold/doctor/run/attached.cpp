@@ -13,11 +13,13 @@
 #include <sstream>
 
 #include "freehold/doctor/analysis/allocator_code.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
 #include "freehold/doctor/analysis/memory_map.hpp"
 #include "freehold/doctor/analysis/own_malloc.hpp"
 #include "freehold/doctor/analysis/symbols.hpp"
 #include "freehold/doctor/run/call_counter.hpp"
 #include "freehold/doctor/run/child.hpp"
+#include "freehold/doctor/run/proc_folder.hpp"
 #include "freehold/doctor/run/sampler.hpp"
 #include "freehold/doctor/run/watch.hpp"
 
@@ -28,11 +30,8 @@ namespace fs = std::filesystem;
 constexpr int kLook_ms = 20;
 constexpr std::size_t kMostLooked = 200;  // threads that are asked for what they sleep in
 constexpr std::size_t kFunctions = 12;
-constexpr double kNineOfTen = 1.645;  // standard errors to either side
-constexpr double kCounting_s = 0.3;   // of calls
+constexpr double kCountingCalls_s = 0.3;
 constexpr std::uint64_t kFewSamples = 20;
-
-fs::path folder_of(pid_t pid) { return fs::path("/proc") / std::to_string(pid); }
 
 std::string content_of(const fs::path& file) {
   std::ifstream in(file);
@@ -71,13 +70,13 @@ struct Totals {
 Totals totals_of(pid_t pid) {
   Totals totals;
   const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  if (const auto fields = stat_fields(folder_of(pid) / "stat"); fields.size() > kSystemTime) {
+  if (const auto fields = stat_fields(proc_folder(pid) / "stat"); fields.size() > kSystemTime) {
     totals.user_s = std::stod(fields[kUserTime]) / ticks;
     totals.system_s = std::stod(fields[kSystemTime]) / ticks;
     totals.faults = std::stoull(fields[kMinorFaults]);
   }
   for (const pid_t thread : threads_of(pid)) {
-    const fs::path folder = folder_of(pid) / "task" / std::to_string(thread);
+    const fs::path folder = proc_folder(pid) / "task" / std::to_string(thread);
     double ran_ns = 0, waited_ns = 0;
     std::ifstream(folder / "schedstat") >> ran_ns >> waited_ns;
     totals.waited_s += 1e-9 * waited_ns;
@@ -103,7 +102,7 @@ class Watcher {
         caller_(caller),
         maps_(maps_of(pid_)),
         files_(files_of(code_mappings(maps_))),
-        code_(code_mappings(maps_), (folder_of(pid_) / "root").string()) {
+        code_(code_mappings(maps_), (proc_folder(pid_) / "root").string()) {
     of_.settings = settings;
   }
 
@@ -128,7 +127,7 @@ class Watcher {
 
  private:
   void describe() {
-    std::string command = content_of(folder_of(pid_) / "cmdline");
+    std::string command = content_of(proc_folder(pid_) / "cmdline");
     std::ranges::replace(command, '\0', ' ');
     while (command.ends_with(' ')) command.pop_back();
     of_.command = command;
@@ -141,13 +140,13 @@ class Watcher {
   }
 
   void add_memory() {
-    const std::string sums = content_of(folder_of(pid_) / "smaps_rollup");
+    const std::string sums = content_of(proc_folder(pid_) / "smaps_rollup");
     of_.resident_bytes = number_in(sums, "Rss:") << 10;
     of_.anonymous_bytes = number_in(sums, "Anonymous:") << 10;
     of_.huge_bytes = number_in(sums, "AnonHugePages:") << 10;
     of_.swapped_bytes = number_in(sums, "Swap:") << 10;
     // Freehold names its mappings, where the kernel can.
-    std::ifstream lines(folder_of(pid_) / "smaps");
+    std::ifstream lines(proc_folder(pid_) / "smaps");
     bool is_ours = false;
     for (std::string line; std::getline(lines, line);) {
       const bool is_head = !line.empty() && (std::isdigit(line[0]) != 0 || (line[0] >= 'a' && line[0] <= 'f'));
@@ -168,7 +167,7 @@ class Watcher {
         ++of_.samples;
         ++addresses_[address];
       });
-      if (!fs::exists(folder_of(pid_) / "maps")) break;
+      if (!fs::exists(proc_folder(pid_) / "maps")) break;
     }
   }
 
@@ -192,7 +191,7 @@ class Watcher {
     of_.system_s = after.system_s - before.system_s;
     // Of threads that have ended meanwhile nothing is known any more.
     const auto grown = [](auto now, auto then) { return now > then ? now - then : decltype(now){}; };
-    if (fs::exists(folder_of(pid_) / "schedstat")) of_.waited_for_cpu_s = grown(after.waited_s, before.waited_s);
+    if (fs::exists(proc_folder(pid_) / "schedstat")) of_.waited_for_cpu_s = grown(after.waited_s, before.waited_s);
     of_.voluntary_switches = grown(after.voluntary, before.voluntary);
     of_.involuntary_switches = grown(after.involuntary, before.involuntary);
     of_.page_faults = grown(after.faults, before.faults);
@@ -206,7 +205,7 @@ class Watcher {
     const auto first = counter.calls();
     const double begin = now_s();
     pollfd stop{.fd = caller_.stop_fd, .events = POLLIN, .revents = 0};
-    static_cast<void>(::poll(&stop, 1, static_cast<int>(1000 * kCounting_s)));
+    static_cast<void>(::poll(&stop, 1, static_cast<int>(1000 * kCountingCalls_s)));
     const auto last = counter.calls();
     const double seconds = now_s() - begin;
     if (!counter.why().empty()) {
@@ -291,7 +290,7 @@ class Watcher {
 }  // namespace
 
 AttachRefusal attach_refusal(pid_t pid) {
-  const auto fields = stat_fields(folder_of(pid) / "stat");
+  const auto fields = stat_fields(proc_folder(pid) / "stat");
   if (fields.size() <= kSystemTime) return AttachRefusal::kNoProcess;
   if (fields[kState] == "Z" || fields[kState] == "X") return AttachRefusal::kEnded;
   if ((std::stoul(fields[kFlags]) & kKernelThread) != 0) return AttachRefusal::kKernelThread;
@@ -299,7 +298,7 @@ AttachRefusal attach_refusal(pid_t pid) {
   return maps_of(pid).empty() ? AttachRefusal::kNotAllowed : AttachRefusal::kNone;
 }
 
-std::uint64_t user_of(pid_t pid) { return number_in(content_of(folder_of(pid) / "status"), "Uid:"); }
+std::uint64_t user_of(pid_t pid) { return number_in(content_of(proc_folder(pid) / "status"), "Uid:"); }
 
 Attached attach(const AttachSettings& settings, const AttachCaller& caller) { return Watcher(settings, caller).watch(); }
 

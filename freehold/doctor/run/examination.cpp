@@ -23,21 +23,18 @@
 #include "freehold/doctor/run/recordings.hpp"
 #include "freehold/doctor/run/schedule.hpp"
 #include "freehold/doctor/run/throughput.hpp"
+#include "freehold/doctor/run/timeouts.hpp"
 
 namespace freehold::doctor {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr double kTimeout = 4;           // times what a run is expected to take, before it is said to hang
-constexpr double kLeastTimeout_s = 5;    // and on top of that
-constexpr double kFirstTimeout_s = 600;  // for the first run, where there is no budget
-constexpr double kReadyTimeout_s = 30;   // for a program that serves
-constexpr double kWarmUpShare = 0.04;    // of the budget: a first run that takes no more is there to warm up the machine
-constexpr double kWarmUp_s = 4;          // the same without a budget
-constexpr double kCountingShare = 0.1;   // of the budget: a run whose allocations are counted, which slows it down
-constexpr double kCounting_s = 10;       // the same without a budget
+constexpr double kReadyTimeout_s = 30;  // for a program that serves
+constexpr double kWarmUpShare = 0.04;   // of the budget: a first run that takes no more is there to warm up the machine
+constexpr double kWarmUp_s = 4;         // the same without a budget
+constexpr double kCountingShare = 0.1;  // of the budget: a run whose allocations are counted, which slows it down
+constexpr double kCounting_s = 10;      // the same without a budget
 
-constexpr double kDisturbed = 0.05;  // of the CPUs went to others: the trial is repeated if there is time
 constexpr double kWaitShare = 0.1;   // of the budget, for others to end
 constexpr double kWaitAtOnce_s = 1;  // before one trial
 constexpr unsigned kReadings = 3;    // of the machine, before and after

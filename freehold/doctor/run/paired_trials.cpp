@@ -5,19 +5,16 @@
 #include <utility>
 
 #include "freehold/doctor/analysis/attribution.hpp"
+#include "freehold/doctor/analysis/derived.hpp"
 #include "freehold/doctor/run/child.hpp"
 #include "freehold/doctor/run/recordings.hpp"
+#include "freehold/doctor/run/timeouts.hpp"
 
 namespace freehold::doctor {
 namespace {
 
 constexpr unsigned kMostRounds = 15;
-constexpr double kTimeout = 4;  // times what a run took first, before it is said to hang
-constexpr double kLeastTimeout_s = 5;
-constexpr double kFirstTimeout_s = 600;  // where there is no budget
-constexpr double kRecordingCost = 1.3;   // times what a run takes
-constexpr double kFewestRounds = 3;      // that there should be time for, before trials on one CPU are worth theirs
-constexpr double kNineOfTen = 1.645;     // standard errors to either side
+constexpr double kFewestRounds = 3;  // that there should be time for, before trials on one CPU are worth theirs
 
 constexpr std::array kVersions{Version::kBefore, Version::kAfter};
 constexpr std::size_t index_of(Version version) noexcept { return static_cast<std::size_t>(version); }

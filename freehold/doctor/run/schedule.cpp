@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "freehold/doctor/run/child.hpp"
+#include "freehold/doctor/run/timeouts.hpp"
 
 namespace freehold::doctor {
 namespace {
 
-constexpr double kRecordingCost = 1.3;       // what a recorded or sampled run is expected to take, of one that is not
 constexpr unsigned kRepeatsOfDisturbed = 6;  // in all, of each task
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "freehold/doctor/analysis/memory_map.hpp"
+#include "freehold/doctor/run/proc_folder.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -28,8 +29,6 @@ std::vector<int> numbers_in(const fs::path& folder) {
   }
   return numbers;
 }
-
-fs::path folder_of(pid_t pid) { return fs::path("/proc") / std::to_string(pid); }
 
 struct Status {
   bool running = false;
@@ -67,7 +66,7 @@ std::set<std::string> listening_sockets(pid_t pid) {
   constexpr unsigned long kAcceptsConnections = 0x10000;
   std::set<std::string> inodes;
   for (const char* table : {"tcp", "tcp6"}) {
-    std::ifstream in(folder_of(pid) / "net" / table);
+    std::ifstream in(proc_folder(pid) / "net" / table);
     for (std::string line; std::getline(in, line);) {
       std::istringstream words(line);
       std::string word[10];
@@ -75,7 +74,7 @@ std::set<std::string> listening_sockets(pid_t pid) {
       if (word[3] == kListen) inodes.insert(word[9]);
     }
   }
-  std::ifstream in(folder_of(pid) / "net/unix");
+  std::ifstream in(proc_folder(pid) / "net/unix");
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     std::string slot, references, protocol, flags, type, state, inode;
@@ -92,7 +91,7 @@ std::set<std::string> listening_sockets(pid_t pid) {
 std::vector<pid_t> family_of(pid_t root) {
   std::vector<pid_t> family{root};
   for (std::size_t i = 0; i < family.size(); ++i) {
-    const fs::path tasks = folder_of(family[i]) / "task";
+    const fs::path tasks = proc_folder(family[i]) / "task";
     for (const int task : numbers_in(tasks)) {
       std::ifstream children(tasks / std::to_string(task) / "children");
       for (pid_t child = 0; children >> child;) family.push_back(child);
@@ -101,15 +100,15 @@ std::vector<pid_t> family_of(pid_t root) {
   return family;
 }
 
-std::vector<pid_t> threads_of(pid_t process) { return numbers_in(folder_of(process) / "task"); }
+std::vector<pid_t> threads_of(pid_t process) { return numbers_in(proc_folder(process) / "task"); }
 
 std::string maps_of(pid_t process) {
-  std::ifstream in(folder_of(process) / "maps");
+  std::ifstream in(proc_folder(process) / "maps");
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
 std::string sleeping_call_of(pid_t process, pid_t thread) {
-  std::ifstream in(folder_of(process) / "task" / std::to_string(thread) / "syscall");
+  std::ifstream in(proc_folder(process) / "task" / std::to_string(thread) / "syscall");
   std::string call;
   std::getline(in, call);
   return call;
@@ -117,7 +116,7 @@ std::string sleeping_call_of(pid_t process, pid_t thread) {
 
 std::uint64_t sleeps_of(pid_t process, pid_t thread) {
   constexpr std::string_view kSleeps = "voluntary_ctxt_switches:";
-  std::ifstream in(folder_of(process) / "task" / std::to_string(thread) / "status");
+  std::ifstream in(proc_folder(process) / "task" / std::to_string(thread) / "status");
   for (std::string line; std::getline(in, line);)
     if (line.starts_with(kSleeps)) return std::strtoull(line.c_str() + kSleeps.size(), nullptr, 10);
   return 0;
@@ -127,7 +126,7 @@ bool listens(pid_t root) {
   const std::set<std::string> listening = listening_sockets(root);
   if (listening.empty()) return false;
   for (const pid_t pid : family_of(root)) {
-    const fs::path files = folder_of(pid) / "fd";
+    const fs::path files = proc_folder(pid) / "fd";
     for (const int fd : numbers_in(files)) {
       std::error_code error;
       const std::string target = fs::read_symlink(files / std::to_string(fd), error).string();
@@ -145,7 +144,7 @@ void Watch::look() {
   std::set<unsigned> allowed;
   std::string last_list;  // most threads have the same
   for (const pid_t pid : family_of(root_)) {
-    const fs::path tasks = folder_of(pid) / "task";
+    const fs::path tasks = proc_folder(pid) / "task";
     for (const int task : numbers_in(tasks)) {
       ++threads;
       const fs::path folder = tasks / std::to_string(task);
@@ -169,7 +168,7 @@ unsigned Watch::own_cpus() const {
       std::ranges::count_if(allowed_, [this](unsigned looks) { return looks > 0 && looks * 10 >= looks_at_running_; }));
 }
 
-void Watch::look_at_times_of_root() { add_times(root_, folder_of(root_) / "task" / std::to_string(root_)); }
+void Watch::look_at_times_of_root() { add_times(root_, proc_folder(root_) / "task" / std::to_string(root_)); }
 
 void Watch::add_times(int task, const std::string& folder) {
   std::ifstream in(folder + "/schedstat");
