@@ -30,7 +30,11 @@ void add_workers(CLI::App& app, Invocation& invocation);
 void add_replay(CLI::App& app, Invocation& invocation);
 void add_heap(CLI::App& app, Invocation& invocation);
 
-// The parser of the whole command line, with every subcommand: for main(), the manual pages and the completions of shells.
+// Does what the command line says, and returns the exit code. Throws Failure.
+[[nodiscard]] int execute(int argc, char** argv);
+
+// The parser of the whole command line, with every subcommand: for execute(), the manual pages and the completions of
+// shells.
 [[nodiscard]] std::unique_ptr<CLI::App> make_parser(Invocation& invocation);
 // Subcommands whose arguments end in the command line of a program: "run", "heap profile".
 [[nodiscard]] bool runs_a_program(const std::string& subcommand);

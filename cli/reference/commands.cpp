@@ -60,7 +60,11 @@ bool Word::takes_path() const { return name == "FILE" || name == "TRACE"; }
 
 std::string Command::joined(const std::string& separator) const { return fmt::format("{}", fmt::join(path, separator)); }
 
-Command commands_of(const CLI::App& parser) { return command_of(parser, {parser.get_name()}); }
+CommandLine command_line() {
+  Invocation invocation;
+  const auto parser = make_parser(invocation);
+  return {.root = command_of(*parser, {parser->get_name()}), .version = parser->version()};
+}
 
 std::vector<const Command*> flattened(const Command& command) {
   std::vector<const Command*> all{&command};

@@ -5,10 +5,6 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace freehold::cli::reference {
 
 struct Option {
@@ -45,7 +41,12 @@ struct Command {
   [[nodiscard]] std::string joined(const std::string& separator) const;
 };
 
-[[nodiscard]] Command commands_of(const CLI::App& parser);
+struct CommandLine {
+  Command root;
+  std::string version;  // "freehold 0.1.0"
+};
+
+[[nodiscard]] CommandLine command_line();
 // The command and all below it.
 [[nodiscard]] std::vector<const Command*> flattened(const Command& command);
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT
 // freehold_reference FOLDER: writes the manual pages and the completions of shells into the folder. Part of the build, not
 // installed; what it writes is.
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <string>
 
-#include "cli/command.hpp"
 #include "cli/reference/commands.hpp"
 #include "cli/reference/completion.hpp"
 #include "cli/reference/man_page.hpp"
@@ -21,12 +17,10 @@ namespace fs = std::filesystem;
 using namespace freehold::cli;
 
 void write_reference(const fs::path& folder) {
-  Invocation invocation;
-  const auto parser = make_parser(invocation);
-  const reference::Command root = reference::commands_of(*parser);
+  const auto [root, version] = reference::command_line();
   for (const char* below : {"man", "bash", "zsh", "fish"}) fs::create_directories(folder / below);
   for (const reference::Command* command : reference::flattened(root))
-    write_file(folder / "man" / reference::man_page_name(*command), reference::man_page(*command, parser->version()));
+    write_file(folder / "man" / reference::man_page_name(*command), reference::man_page(*command, version));
   write_file(folder / "bash" / "freehold", reference::bash_completion(root));
   write_file(folder / "zsh" / "_freehold", reference::zsh_completion(root));
   write_file(folder / "fish" / "freehold.fish", reference::fish_completion(root));

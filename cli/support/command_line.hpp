@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The options of a subcommand. Wraps CLI11, whose headers cost five seconds in every file that includes them; only
-// command_line.cpp and main.cpp do.
+// command_line.cpp, command.cpp and reference/commands.cpp do.
 //
 //   Command command(app, "scale", "Measure how allocators scale");
 //   command.add_option("--repeat", options.repeat, "Number of sets [3]", "N");
