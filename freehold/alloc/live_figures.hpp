@@ -71,6 +71,8 @@ struct LiveThreads {
   std::uint32_t bin_refills;
   std::uint32_t bin_drains;
   std::uint32_t bin_capacity;  // 2 bytes: entries
+  std::uint32_t bin_marks;     // 1 byte: entries that are no slots
+  std::uint32_t unused;
 };
 
 // What the figures of a size class are counted from. A class is its index; class 0 is none.
@@ -102,7 +104,7 @@ struct alignas(kLiveAlignment) LiveDirectory {
   LiveEntry entries[kMostLiveEntries];
   LiveTables tables;
 };
-static_assert(sizeof(LiveEntry) == 24 && sizeof(LiveThreads) == 64 && sizeof(LiveTables) == 512);
+static_assert(sizeof(LiveEntry) == 24 && sizeof(LiveThreads) == 72 && sizeof(LiveTables) == 520);
 static_assert(offsetof(LiveDirectory, version) == 16 && offsetof(LiveDirectory, entries) == 24);
 static_assert(offsetof(LiveDirectory, tables) == 792);
 

@@ -133,6 +133,7 @@ template <class Cache>
   layout.bin_refills = in_bin(&Bin::refills);
   layout.bin_drains = in_bin(&Bin::drains);
   layout.bin_capacity = in_bin(&Bin::capacity);
+  layout.bin_marks = in_bin(&Bin::marks);
   return layout;
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "freehold/alloc/engine.hpp"
+#include "freehold/alloc/profile.hpp"
 #include "freehold/heap.hpp"
 #include "freehold/pool.hpp"
 #include "freehold/sync/live_list.hpp"
@@ -174,6 +175,20 @@ TEST(LiveStats, UsedAndCachedSlots_AreExactAtRest) {
   EXPECT_EQ(before.used_slots() - 3, after.used_slots());
   EXPECT_EQ(before.used_slots(), 100u);
   for (void* const block : blocks) alloc::deallocate(block);
+}
+
+// A mark in the place of a sampled slot is an entry of a cache, but no slot.
+TEST(LiveStats, WhileAHeapProfileIsTaken_MarksAreNoCachedSlots) {
+  constexpr std::size_t kBytes = 10'240;  // a size of which nobody else here has blocks
+  ASSERT_TRUE(alloc::start_profile(2 * kBytes));
+  std::vector<void*> blocks(600);
+  for (void*& block : blocks) block = alloc::allocate(kBytes);
+  for (void* const block : blocks) alloc::deallocate(block);
+  const LiveStats stats = own_stats();
+  alloc::stop_profile();
+  const LiveClass& c = *std::ranges::find(stats.classes, kBytes, &LiveClass::slot_bytes);
+  EXPECT_GT(c.spans, 0u);
+  EXPECT_EQ(c.free_slots + c.cached_slots, c.slots) << "all are free";
 }
 
 TEST(LiveStats, ThreadThatEnded_ItsCountsStay) {

@@ -26,7 +26,7 @@ using alloc::LiveThreads;
 using Counter = sync::ChangeCount<sync::NativeAtomics>;
 
 // A damaged process must not make us allocate or loop without end.
-constexpr std::size_t kMostThreads = 100'000, kMostListed = 100'000;
+constexpr std::size_t kMostThreads = 100'000, kMostListed = 10'000;
 constexpr std::uint64_t kMostSpans = std::uint64_t{1} << 26;
 constexpr std::uint32_t kMostRecordBytes = 64 << 10;
 constexpr std::uint64_t kMostPoolWords = std::uint64_t{1} << 27;
@@ -130,9 +130,12 @@ class Engine {
       const std::size_t bin = layout.bins + c * layout.bin_stride;
       const auto refills = at<std::uint64_t>(record, bin + layout.bin_refills);
       const auto drains = at<std::uint64_t>(record, bin + layout.bin_drains);
-      const std::uint64_t cached = entries(at<std::uint64_t>(record, bin + layout.bin_array),
-                                           at<std::uint64_t>(record, layout.tops + c * sizeof(std::uint64_t)),
-                                           at<std::uint16_t>(record, bin + layout.bin_capacity));
+      const std::uint64_t entered = entries(at<std::uint64_t>(record, bin + layout.bin_array),
+                                            at<std::uint64_t>(record, layout.tops + c * sizeof(std::uint64_t)),
+                                            at<std::uint16_t>(record, bin + layout.bin_capacity));
+      // Marks of the heap profile are entries, but no slots.
+      const std::uint64_t cached =
+          entered - std::min<std::uint64_t>(entered, at<std::uint8_t>(record, bin + layout.bin_marks));
       thread.refills += refills;
       thread.drains += drains;
       thread.cached_bytes += cached * tables_.classes.slot_bytes[c];
