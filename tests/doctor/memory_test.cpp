@@ -109,10 +109,11 @@ TEST(PartsOf, LargeBlockThatIsHardlyUsed_CountsAsFarAsItIsThere) {
 TEST(PartsOf, Stacks_LieAboveAGuard) {
   ProcessMemory process{1, {}, 0};
   process.mappings = {mapping(0x100000, 0x1000, "", 0, "---p"), mapping(0x101000, 0x800000, "", 9'000),
-                      mapping(0x2000000, 0x800000, "", 5'000), mapping(0x7ff00000, 0x21000, "[stack]", 2'000)};
+                      mapping(0x1fff000, 0x1000, "", 700), mapping(0x2000000, 0x800000, "", 5'000),
+                      mapping(0x7ff00000, 0x21000, "[stack]", 2'000)};
   const MemoryParts parts = parts_of(process, nullptr, nullptr, true);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kStacks], 11'000);
-  EXPECT_DOUBLE_EQ(parts[MemoryPart::kMappings], 5'000);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kMappings], 5'700);
 }
 
 TEST(PartsOf, FilesAndSharedMemory_AreNotMallocs_AndTheDoctorsAreNobodys) {
