@@ -345,6 +345,18 @@ TEST_F(EnginePurger, StepThatMeetsAFork_LeavesThePurgersGate) {
   (void)g_gate.open();
 }
 
+// Nothing else will call the engine: the purger hears of it now, or never.
+TEST_F(EnginePurger, FreeWhileThePurgerSleeps_TheMemoryGoesBack) {
+  const auto purged = [] { return g_core.arena().counters().purged_bytes.load(std::memory_order_relaxed); };
+  void* const block = allocate(kMiB);
+  ASSERT_NE(block, nullptr);
+  std::this_thread::sleep_for(milliseconds(300));  // until it has nothing to do
+  const std::uint64_t before = purged();
+  deallocate(block);
+  for (int i = 0; i < 10'000 && purged() < before + kMiB; ++i) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_GE(purged(), before + kMiB);
+}
+
 TEST_F(EnginePurger, LastThreadEnds_RegretThatOnlyThePurgerMadeCheapGoes) {
   auto& budget = g_core.arena().budget();
   constexpr std::int64_t kMuch = std::int64_t{1} << 30;
