@@ -68,7 +68,7 @@ TEST(PartsOf, HeapAndArenas_AreMallocsAndDivided) {
   ProcessMemory process{1, {}, 1000};
   process.mappings = {mapping(0x10000, 0x10000, "[heap]", 60'000), mapping(4 * kArena, 0x20000, "", 40'000),
                       mapping(4 * kArena + 0x20000, kArena - 0x20000, "", 0, "---p")};
-  const LiveMemory live{1, 50'000, 7'000, {}, 0};
+  const LiveData live{1, 50'000, 7'000, {}, 0};
   const MemoryParts parts = parts_of(process, &live, nullptr, true);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kLive], 50'000);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kRounding], 7'000);
@@ -81,7 +81,7 @@ TEST(PartsOf, HeapAndArenas_AreMallocsAndDivided) {
 TEST(PartsOf, AnotherMallocsMappings_AreThoseWhereBlocksWereSeen) {
   ProcessMemory process{1, {mapping(0x100000, 0x10000, "", 5'000), mapping(0x900000, 0x10000, "", 3'000)}, 0};
   const SeenBlocks seen{1, {0x100040, 0x100080}};
-  const LiveMemory live{1, 1'000, 0, {}, 0};
+  const LiveData live{1, 1'000, 0, {}, 0};
   const MemoryParts parts = parts_of(process, &live, &seen, false);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kLive], 1'000);
   EXPECT_DOUBLE_EQ(parts.free_bytes, 4'000);
@@ -90,7 +90,7 @@ TEST(PartsOf, AnotherMallocsMappings_AreThoseWhereBlocksWereSeen) {
 
 TEST(PartsOf, LargeBlockBesideAMappingOfThePrograms_TakesItsOwnPartOnly) {
   ProcessMemory process{1, {mapping(0x100000, 0x80000, "", 0x80000)}, 0};
-  const LiveMemory live{1, 0, 0, {{0x100000, 0x120000}}, 16};
+  const LiveData live{1, 0, 0, {{0x100000, 0x120000}}, 16};
   const MemoryParts parts = parts_of(process, &live, nullptr, true);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kLive], 0x20000 - 16);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kRounding], 16);
@@ -99,7 +99,7 @@ TEST(PartsOf, LargeBlockBesideAMappingOfThePrograms_TakesItsOwnPartOnly) {
 
 TEST(PartsOf, LargeBlockThatIsHardlyUsed_CountsAsFarAsItIsThere) {
   ProcessMemory process{1, {mapping(0x100000, 0x80000, "", 0x1000)}, 0};
-  const LiveMemory live{1, 0, 0, {{0x100000, 0x180000}}, 0};
+  const LiveData live{1, 0, 0, {{0x100000, 0x180000}}, 0};
   const MemoryParts parts = parts_of(process, &live, nullptr, true);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kLive], 0x1000);
   EXPECT_DOUBLE_EQ(parts.untouched_bytes, 0x7f000);
@@ -149,7 +149,7 @@ TEST(PartsOf, AnyInput_AddsUpAndIsNeverNegative) {
     double whole = process.page_table_bytes;
     std::uint64_t at = kArena;
     SeenBlocks seen{1, {}};
-    LiveMemory live{1, static_cast<double>(draw(3'000'000)), static_cast<double>(draw(300'000)), {}, 0};
+    LiveData live{1, static_cast<double>(draw(3'000'000)), static_cast<double>(draw(300'000)), {}, 0};
     for (std::uint64_t i = 0, count = draw(12); i < count; ++i) {
       if (draw(3) == 0) at += draw(3) * 4096;
       if (draw(9) == 0) at = (at / kArena + 1) * kArena;

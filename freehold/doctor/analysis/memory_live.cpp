@@ -178,13 +178,13 @@ class Replay {
     state.rounding += (step.is_begin ? step.weight : -step.weight) * more;
   }
 
-  [[nodiscard]] std::vector<LiveMemory> state_at(double moment) const {
-    std::vector<LiveMemory> all;
+  [[nodiscard]] std::vector<LiveData> state_at(double moment) const {
+    std::vector<LiveData> all;
     for (std::size_t process = 0; process < processes_.size(); ++process) {
       const Recording& recording = processes_[process].recording;
       if (recording.began_s > moment) continue;
       const State& state = states_[process];
-      LiveMemory live{recording.pid, std::max(state.bytes, 0.0), std::max(state.rounding, 0.0), {}, 0};
+      LiveData live{recording.pid, std::max(state.bytes, 0.0), std::max(state.rounding, 0.0), {}, 0};
       for (const auto& [address, block] : state.mapped) {
         const std::uint64_t begin = address & ~(kPage - 1), end = (address + block->bytes + kPage - 1) & ~(kPage - 1);
         live.mapped.push_back({begin, end});

@@ -17,7 +17,7 @@ struct LargeBlock {
 };
 
 // One process's, at one moment.
-struct LiveMemory {
+struct LiveData {
   std::uint32_t pid = 0;
   double bytes = 0;                // asked for, in blocks that lie among others
   double rounding_bytes = 0;       // that glibc takes for these beside
@@ -43,7 +43,7 @@ struct LiveSite {
 };
 
 struct LiveHistory {
-  std::vector<std::vector<LiveMemory>> at;  // for each moment, of each process that had begun
+  std::vector<std::vector<LiveData>> at;  // for each moment, of each process that had begun
   std::vector<SeenBlocks> seen;
   std::vector<LiveSite> sites;  // the one with the most at the peak first
   double peak_bytes = 0;

@@ -75,7 +75,7 @@ class Mappings {
 };
 
 // Of a mapping that the program made or malloc did: the bytes of blocks that are mapped for themselves.
-double mapped_within(const ResidentMapping& mapping, const LiveMemory* live) {
+double mapped_within(const ResidentMapping& mapping, const LiveData* live) {
   double sum = 0;
   if (live == nullptr) return 0;
   for (const LargeBlock& block : live->mapped) {
@@ -121,7 +121,7 @@ void MemoryParts::add(const MemoryParts& other, double times) {
   untouched_bytes += times * other.untouched_bytes;
 }
 
-MemoryParts parts_of(const ProcessMemory& process, const LiveMemory* live, const SeenBlocks* seen, bool is_glibc) {
+MemoryParts parts_of(const ProcessMemory& process, const LiveData* live, const SeenBlocks* seen, bool is_glibc) {
   MemoryParts parts;
   parts[MemoryPart::kPageTables] = process.page_table_bytes;
   double in_malloc = 0, mapped = 0, mapped_resident = 0;
@@ -154,11 +154,11 @@ MemoryParts parts_of(const ProcessMemory& process, const LiveMemory* live, const
   return parts;
 }
 
-MemoryParts parts_of(const MemorySnapshot& snapshot, std::span<const LiveMemory> live, std::span<const SeenBlocks> seen,
+MemoryParts parts_of(const MemorySnapshot& snapshot, std::span<const LiveData> live, std::span<const SeenBlocks> seen,
                      bool is_glibc) {
   MemoryParts sum;
   for (const ProcessMemory& process : snapshot.processes) {
-    const auto one = std::ranges::find(live, process.pid, &LiveMemory::pid);
+    const auto one = std::ranges::find(live, process.pid, &LiveData::pid);
     const auto blocks = std::ranges::find(seen, process.pid, &SeenBlocks::pid);
     sum.add(parts_of(process, one == live.end() ? nullptr : &*one, blocks == seen.end() ? nullptr : &*blocks, is_glibc));
   }

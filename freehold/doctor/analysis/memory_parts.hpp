@@ -51,10 +51,10 @@ struct MemoryParts {
 };
 
 // Of one process. `is_glibc`: its malloc is glibc's. `live`: at the same moment; null: nothing of it was recorded.
-[[nodiscard]] MemoryParts parts_of(const ProcessMemory& process, const LiveMemory* live, const SeenBlocks* seen,
+[[nodiscard]] MemoryParts parts_of(const ProcessMemory& process, const LiveData* live, const SeenBlocks* seen,
                                    bool is_glibc);
 // Of all processes.
-[[nodiscard]] MemoryParts parts_of(const MemorySnapshot& snapshot, std::span<const LiveMemory> live,
+[[nodiscard]] MemoryParts parts_of(const MemorySnapshot& snapshot, std::span<const LiveData> live,
                                    std::span<const SeenBlocks> seen, bool is_glibc);
 
 // How much less the program held in each of three trials.

@@ -189,7 +189,7 @@ MemoryRecord record_of(const std::vector<MemorySnapshot>& snapshots, const LiveH
     peak = std::max(peak, parts.sum());
     if (i % (snapshots.size() / kMostPoints + 1) != 0) continue;
     double bytes = 0;
-    for (const LiveMemory& one : live.at[i]) {
+    for (const LiveData& one : live.at[i]) {
       bytes += one.bytes - one.mapped_rounding;
       for (const LargeBlock& block : one.mapped) bytes += static_cast<double>(block.end - block.begin);
     }
