@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the name of a module or of a source tells.
+// Questions to the name of a module or of a source.
 #pragma once
 #include <string_view>
 
