@@ -41,7 +41,7 @@ std::vector<Cause> causes_where(Predicate is_meant) {
 // One cause by its name in the report, or a group of them; empty: neither.
 std::vector<Cause> causes_named(std::string_view name) {
   if (const auto cause = freehold::doctor::cause_of(name)) return {*cause};
-  if (name == "allocator") return causes_where(freehold::doctor::blames_allocator);
+  if (name == "allocator") return causes_where([](Cause cause) { return blames_allocator(cause); });
   if (name == "own") return causes_where([](Cause cause) { return name_of(cause).starts_with("own-"); });
   if (name == "lock") return {Cause::kAllocatorLock, Cause::kOwnLock};
   if (name == "sharing") return {Cause::kAllocatorFalseSharing, Cause::kOwnSharing};

@@ -36,7 +36,7 @@ MemoryVariant no_caches() {
                   .preload = {},
                   .environment = {{"GLIBC_TUNABLES", "glibc.malloc.tcache_count=0"}}}};
 }
-MemoryVariant trimmed() {
+MemoryVariant trimming() {
   return {.treatment = MemoryTreatment::kTrimmed,
           .how = {.treatment = Treatment::kPeer,
                   .name = "glibc, trimmed",
@@ -61,7 +61,7 @@ std::vector<MemoryVariant> wished(const std::string& words) {
     else if (word == "caches")
       variants.push_back(no_caches());
     else if (word == "trimmed")
-      variants.push_back(trimmed());
+      variants.push_back(trimming());
     else
       variants.push_back(library(word));
   }
@@ -78,7 +78,7 @@ std::vector<MemoryVariant> all_variants(std::vector<std::string>& notes) {
       if (is_own) notes.push_back(fmt::format("Not everything was tried: {}.", failure.what()));
     }
   };
-  add(trimmed, true);
+  add(trimming, true);
   add([] { return library("freehold"); }, true);
   for (const std::string& peer : known_peers()) add([&peer] { return library(peer); }, false);
   return variants;

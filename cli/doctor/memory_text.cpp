@@ -23,7 +23,7 @@ using freehold::doctor::MemoryFix;
 using freehold::doctor::MemoryPart;
 using freehold::doctor::MemoryTreatment;
 
-constexpr std::size_t kSites = 5;
+constexpr std::size_t kSitesShown = 5;
 constexpr double kMebibyte = 1 << 20;
 
 std::string reason_of(MemoryCause cause) {
@@ -122,7 +122,7 @@ std::vector<LiveSite> sites_of(const MemoryDiagnosis& diagnosis) {
   std::vector<LiveSite> sites;
   if (!diagnosis.experiment.record) return sites;
   for (const LiveSite& site : diagnosis.experiment.record->sites)
-    if (sites.size() < kSites && site.at_peak >= 0.01 * diagnosis.experiment.record->peak_live) sites.push_back(site);
+    if (sites.size() < kSitesShown && site.at_peak >= 0.01 * diagnosis.experiment.record->peak_live) sites.push_back(site);
   return sites;
 }
 

@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr std::size_t kLongestArgument = 1 << 20;
-constexpr auto kPollInterval = 100ms;
+constexpr auto kLookInterval = 100ms;
 
 struct Job {
   std::uint64_t number = 0;
@@ -222,7 +222,7 @@ class Exec {
 
   void show() {
     if (!settings_.show_progress || !progress_.is_shown() || Clock::now() < next_poll_) return;
-    next_poll_ = Clock::now() + kPollInterval;
+    next_poll_ = Clock::now() + kLookInterval;
     progress_.show(done_, ended_ ? done_ + jobs_.size() : 0, fmt::format("jobs, {} failed", failed_));
   }
 
@@ -233,7 +233,7 @@ class Exec {
       return;
     }
     pollfd files[]{{reader_.fd(), POLLIN, 0}, {interrupts_->fd(), POLLIN, 0}};
-    ::poll(ended_ ? files + 1 : files, ended_ ? 1 : 2, jobs_.empty() ? static_cast<int>(kPollInterval / 1ms) : 10);
+    ::poll(ended_ ? files + 1 : files, ended_ ? 1 : 2, jobs_.empty() ? static_cast<int>(kLookInterval / 1ms) : 10);
   }
 
   const ExecSettings& settings_;

@@ -16,7 +16,7 @@
 namespace freehold::cli::workers {
 namespace {
 
-constexpr int kPollInterval = 250;  // milliseconds between two lines of status
+constexpr int kStatusInterval = 250;  // milliseconds between two lines of status
 
 // Prints an event on standard error, unless a worker just ended or a task was dropped.
 void log(const process::PoolEvent& event) {
@@ -39,7 +39,7 @@ int serve(ServeSettings settings) {
   Progress progress;
   while (interrupts->arrived() == 0) {
     pollfd files[]{{socket.fd(), POLLIN, 0}, {interrupts->fd(), POLLIN, 0}};
-    ::poll(files, 2, progress.is_shown() ? kPollInterval : -1);
+    ::poll(files, 2, progress.is_shown() ? kStatusInterval : -1);
     for (int peer = -1; (peer = socket.accept()) >= 0;) pool.serve(peer);
     if (progress.is_shown()) progress.show(pool.status());
   }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kQuarters = 4;
 constexpr double kLeastQuarter = 0.1;  // of a site's bytes, in each quarter of the time: it grows all along
-constexpr double kNever = 0.98;        // of a site's bytes: what is freed beside that is chance
+constexpr double kNeverFreed = 0.98;   // of a site's bytes: what is freed beside that is chance
 
 [[nodiscard]] bool is_large(const BlockSample& block) { return block.bytes >= kLargeBytes; }
 
@@ -43,14 +43,14 @@ struct Fate {
   double allocated = 0, kept = 0, in_mean = 0;
   std::array<double, kQuarters> kept_in{};  // by when it was allocated
 
-  [[nodiscard]] bool is_kept() const { return allocated > 0 && kept >= kNever * allocated; }
+  [[nodiscard]] bool is_kept() const { return allocated > 0 && kept >= kNeverFreed * allocated; }
   [[nodiscard]] bool grows() const {
     return is_kept() && std::ranges::all_of(kept_in, [this](double part) { return part >= kLeastQuarter * kept; });
   }
 };
 
 // A place may be a function that all of the program allocates through: then its stacks tell more than it does.
-struct SiteSums {
+struct LiveSums {
   StackTally stacks;
   Fate fate;
   std::map<std::pair<std::size_t, StackId>, Fate> through;  // of each process
@@ -105,7 +105,7 @@ class Replay {
       if (!sizes_.empty()) result_.mean_largest_block += share * static_cast<double>(*sizes_.rbegin());
       for (const auto& [stack, bytes] : live_through_) {
         const double in_mean = share * std::max(bytes, 0.0);
-        SiteSums& sums = sites_[site_of_[stack]];
+        LiveSums& sums = sites_[site_of_[stack]];
         sums.fate.in_mean += in_mean;
         sums.through[stack].in_mean += in_mean;
       }
@@ -135,7 +135,7 @@ class Replay {
         const StackIndex stack = stacks_.of(process, block.stack);
         const std::size_t site = stacks_.place(stack);
         const double bytes = weight * static_cast<double>(block.bytes);
-        SiteSums& sums = sites_[site];
+        LiveSums& sums = sites_[site];
         sums.stacks[stack] += bytes;
         site_of_[{process, block.stack}] = site;
         for (Fate* const fate : {&sums.fate, &sums.through[{process, block.stack}]}) {
@@ -213,7 +213,7 @@ class Replay {
   Stacks stacks_;
   std::vector<Step> steps_;
   std::vector<State> states_;
-  std::map<std::size_t, SiteSums> sites_;
+  std::map<std::size_t, LiveSums> sites_;
   std::map<std::pair<std::size_t, StackId>, double> live_through_;
   std::map<std::pair<std::size_t, StackId>, std::size_t> site_of_;
   std::multiset<std::uint64_t> sizes_;  // of the large blocks that are live

@@ -2,23 +2,13 @@
 #include "freehold/doctor/analysis/memory_map.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
+#include "freehold/doctor/analysis/maps_words.hpp"
+
 namespace freehold::doctor {
 namespace {
-
-bool parse_hex(std::string_view digits, std::uint64_t& number) {
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
-  return parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size();
-}
-
-std::string_view next_word(std::string_view& line) {
-  const std::string_view word = line.substr(0, line.find(' '));
-  line.remove_prefix(std::min(line.size(), word.size() + 1));
-  return word;
-}
 
 struct Line {
   std::uint64_t begin = 0, end = 0, offset = 0;

@@ -7,22 +7,12 @@
 #include <optional>
 #include <string_view>
 
+#include "freehold/doctor/analysis/maps_words.hpp"
+
 namespace freehold::doctor {
 namespace {
 
 constexpr std::string_view kResident = "Pss:";
-
-std::string_view next_word(std::string_view& line) {
-  line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
-  const std::string_view word = line.substr(0, line.find(' '));
-  line.remove_prefix(word.size());
-  return word;
-}
-
-bool parse_hex(std::string_view digits, std::uint64_t& number) {
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
-  return !digits.empty() && parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size();
-}
 
 // "7f00-7f10 rw-p 00000000 00:00 0      [heap]"; none for a line of figures.
 std::optional<ResidentMapping> mapping_of(std::string_view line) {

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "freehold/doctor/analysis/derived.hpp"
+
 namespace freehold::doctor {
 namespace {
 
@@ -20,12 +22,6 @@ constexpr double kTolerated = 4 << 20;  // or so many bytes
 constexpr std::size_t kLeastTrials = 2;
 constexpr double kMostOfLive = 0.5;  // of live data: one block, or sites that leak
 constexpr std::size_t kMostPoints = 200;
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 std::vector<double> all_of(const MemoryCell& cell, double MemoryTrial::* figure) {
   std::vector<double> values;

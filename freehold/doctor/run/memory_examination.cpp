@@ -8,20 +8,20 @@
 #include "freehold/doctor/run/child.hpp"
 #include "freehold/doctor/run/launch.hpp"
 #include "freehold/doctor/run/recordings.hpp"
+#include "freehold/doctor/run/timeouts.hpp"
 
 namespace freehold::doctor {
 namespace {
 
-constexpr double kFirstTimeout_s = 60;  // for a program of which nothing is known, where there is no budget
-constexpr double kTimes = 5;            // the first run's time, that another may take
-constexpr double kLeastTimeout_s = 5;
-constexpr unsigned kLeastRounds = 2;  // chance is told from trials that differ
-constexpr unsigned kMostRounds = 5;   // in which the budget is used, if it lasts so long
+constexpr double kFirstRun_s = 60;         // for a program of which nothing is known, where there is no budget
+constexpr double kTimes = 5;               // the first run's time, that another may take
+constexpr unsigned kLeastRounds = 2;       // chance is told from trials that differ
+constexpr unsigned kMostMemoryRounds = 5;  // in which the budget is used, if it lasts so long
 constexpr const char* kRecorded = "memory";
 
-class Examination {
+class MemoryRuns {
  public:
-  Examination(const Settings& settings, const std::string& program, const MemoryCaller& caller)
+  MemoryRuns(const Settings& settings, const std::string& program, const MemoryCaller& caller)
       : settings_(settings),
         caller_(caller),
         recordings_(settings.keep_recording),
@@ -68,7 +68,7 @@ class Examination {
   }
 
   Run first_run() {
-    const double timeout_s = settings_.budget_s > 0 ? settings_.budget_s : kFirstTimeout_s;
+    const double timeout_s = settings_.budget_s > 0 ? settings_.budget_s : kFirstRun_s;
     caller_.show("first run", 0);
     Run run = perform({.preload = {}}, timeout_s);
     switch (run.ending) {
@@ -122,7 +122,7 @@ class Examination {
 
   // Every cell once a round, the first round with the program as it is having been run already.
   void run_rounds(double begin, double once_s) {
-    const unsigned most = settings_.rounds > 0 ? settings_.rounds : kMostRounds;
+    const unsigned most = settings_.rounds > 0 ? settings_.rounds : kMostMemoryRounds;
     for (unsigned round = 1; round <= most && !stopped_; ++round) {
       const double left_s = settings_.budget_s - (now_s() - begin);
       if (settings_.rounds == 0 && round > kLeastRounds && left_s < once_s * static_cast<double>(cells().size())) return;
@@ -154,7 +154,7 @@ class Examination {
 }  // namespace
 
 MemoryOutcome examine_memory(const Settings& settings, const std::string& program, const MemoryCaller& caller) {
-  return Examination(settings, program, caller).examine();
+  return MemoryRuns(settings, program, caller).examine();
 }
 
 }  // namespace freehold::doctor

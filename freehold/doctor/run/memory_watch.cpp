@@ -14,8 +14,8 @@
 namespace freehold::doctor {
 namespace {
 
-constexpr double kLooksEvery_s = 0.008;
-constexpr double kLookShare = 0.1;           // of the time, that looking may take
+constexpr double kSnapshotsEvery_s = 0.008;
+constexpr double kSnapshotShare = 0.1;       // of the time, that looking may take
 constexpr std::size_t kMostSnapshots = 400;  // then every second one is dropped, and looks are half as many
 
 // A figure in KiB, as /proc has them.
@@ -30,7 +30,7 @@ double shared_memory() { return figure_in("/proc/meminfo", "Shmem:"); }
 
 }  // namespace
 
-MemoryWatch::MemoryWatch(pid_t root) : root_(root), pause_s_(kLooksEvery_s), shared_before_(shared_memory()) {}
+MemoryWatch::MemoryWatch(pid_t root) : root_(root), pause_s_(kSnapshotsEvery_s), shared_before_(shared_memory()) {}
 
 void MemoryWatch::look() {
   const double begin = now_s();
@@ -45,7 +45,7 @@ void MemoryWatch::look() {
     if (!process.mappings.empty()) snapshot.processes.push_back(std::move(process));
   }
   const double ended = now_s();
-  next_s_ = ended + std::max(pause_s_, (ended - begin) * (1 / kLookShare - 1));
+  next_s_ = ended + std::max(pause_s_, (ended - begin) * (1 / kSnapshotShare - 1));
   if (snapshot.processes.empty()) return;
   snapshots_.push_back(std::move(snapshot));
   if (snapshots_.size() >= kMostSnapshots) thin_out();

@@ -13,7 +13,7 @@
 namespace freehold::doctor {
 namespace {
 
-constexpr unsigned kMostRounds = 15;
+constexpr unsigned kMostPairs = 15;
 constexpr double kFewestRounds = 3;  // that there should be time for, before trials on one CPU are worth theirs
 
 constexpr std::array kVersions{Version::kBefore, Version::kAfter};
@@ -91,7 +91,7 @@ class Paired {
     const double each_s = round_s + (alone_ ? alone_s : 0);
     rounds_ = trials_.rounds > 0
                   ? trials_.rounds
-                  : static_cast<unsigned>(std::clamp(left_s / std::max(each_s, 1e-3), 1.0, double{kMostRounds}));
+                  : static_cast<unsigned>(std::clamp(left_s / std::max(each_s, 1e-3), 1.0, double{kMostPairs}));
   }
 
   // Rounds may take longer than the first runs did: others began to use the machine.
