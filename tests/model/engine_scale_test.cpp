@@ -48,7 +48,7 @@ const std::vector<Expected> kNotFlat{
     // Slots: the search for free slots walks the stripes and last users of all others.
     {EngineWorkload::kMany, {512, 4096}},
     {EngineWorkload::kNeighbour, {512, 4096, 32768}},
-    {EngineWorkload::kProducer, {16, 64, 512, 4096, 32768}},
+    {EngineWorkload::kProducer, {512, 4096, 32768}},
     {EngineWorkload::kChurn, {16, 64, 512, 4096, 32768}},
     {EngineWorkload::kPurge, {512, 4096}},
     // Blocks above 32 KiB: the line of the budget, written once for 2 MiB of a thread's change, and where another thread
