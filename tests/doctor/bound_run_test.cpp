@@ -36,7 +36,7 @@ double known_gain(int pairs) {
   return with / without;
 }
 
-json verdict_of(int pairs) {
+json report_of(int pairs) {
   const Folder folder;
   std::vector<std::string> arguments{"doctor", "--repeat",        "3", "--allocators", "freehold",
                                      "--json", folder / "r.json", "--"};
@@ -44,20 +44,27 @@ json verdict_of(int pairs) {
   arguments.insert(arguments.end(), words.begin(), words.end());
   const Ended ended = freehold(arguments);
   EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
-  return json::parse(content_of(folder / "r.json")).at("verdict");
+  return json::parse(content_of(folder / "r.json"));
+}
+
+// Whether another malloc made the program faster than the bound could be: then the doctor withdraws it.
+bool may_be_withdrawn(const json& report) {
+  return std::ranges::any_of(report.at("fixes"),
+                             [](const json& fix) { return fix.at("helps") && fix.at("gain").at("low") > 1.0; });
 }
 
 class BoundOfARun : public testing::TestWithParam<int> {};
 
 // What is known is measured before and after; where the two disagree, the machine was disturbed between, and nothing is
 // known. The upper limit of a range is exceeded once in twenty times, so that the bound is wrong only if what is known lies
-// above it twice. One that is missing, or so wide that it says nothing, is asked for again.
+// above it twice. One that is missing, or so wide that it says nothing, is asked for again. Where the time of a call was
+// measured too short, as happens on some hosts, Freehold beats the bound, and then none is told, rightly.
 TEST_P(BoundOfARun, KnownShareInMalloc_LiesBelowTheBound) {
   constexpr int kTries = 4;
   std::vector<std::string> above, empty;
   for (int i = 0; i < kTries; ++i) {
     const double before = known_gain(GetParam());
-    const json verdict = verdict_of(GetParam()), most = verdict.at("most_gain");
+    const json report = report_of(GetParam()), verdict = report.at("verdict"), most = verdict.at("most_gain");
     const double after = known_gain(GetParam());
     const auto [low, high] = std::minmax(before, after);
     if (high > low * (1 + kMeasured)) continue;
@@ -69,7 +76,7 @@ TEST_P(BoundOfARun, KnownShareInMalloc_LiesBelowTheBound) {
       continue;
     }
     if (most.is_null() ? high > 2 : bound <= 1.1 + 4 * (high - 1)) return;
-    if (!verdict.at("noisy")) empty.push_back(told);
+    if (!verdict.at("noisy") && !(most.is_null() && may_be_withdrawn(report))) empty.push_back(told);
   }
   EXPECT_LT(empty.size(), 3) << "bounds that say nothing: " << empty.front() << '\n' << empty.back();
   GTEST_SKIP() << "the machine was disturbed all the time";
