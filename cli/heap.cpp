@@ -23,6 +23,7 @@
 #include "cli/support/library.hpp"
 #include "cli/support/output_file.hpp"
 #include "cli/support/standard_streams.hpp"
+#include "cli/support/temporary_folder.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -115,28 +116,11 @@ std::uint64_t distance_of(const std::optional<std::string>& text) {
 // Where the program's processes write, each a file of its own.
 class ProfileFolder {
  public:
-  ProfileFolder() {
-    std::error_code error;
-    fs::path base = fs::temp_directory_path(error);
-    if (error) base = "/tmp";
-    std::string pattern = base / "freehold-heap-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr)
-      throw Failure(kExitRefused,
-                    fmt::format("cannot make a folder in {}: {}", printable(base.string()), error_text(errno)));
-    folder_ = pattern;
-  }
-  ~ProfileFolder() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  ProfileFolder(const ProfileFolder&) = delete;
-  ProfileFolder& operator=(const ProfileFolder&) = delete;
-
-  [[nodiscard]] std::string pattern() const { return folder_ / "%p.heap"; }
+  [[nodiscard]] std::string pattern() const { return folder_.path() / "%p.heap"; }
   // Those of the started process first.
   [[nodiscard]] std::vector<HeapProfile> read(std::int64_t process) const {
     std::vector<HeapProfile> profiles;
-    for (const auto& file : fs::directory_iterator(folder_)) {
+    for (const auto& file : fs::directory_iterator(folder_.path())) {
       profiles.push_back(heap::read_profile(file.path()));
       if (profiles.back().pid == static_cast<std::uint64_t>(process)) std::swap(profiles.front(), profiles.back());
     }
@@ -144,7 +128,7 @@ class ProfileFolder {
   }
 
  private:
-  fs::path folder_;
+  TemporaryFolder folder_{"heap"};
 };
 
 void print_no_profile(const std::string& program, int status) {

@@ -16,6 +16,7 @@
 
 #include "cli/report/json.hpp"
 #include "cli/support/failure.hpp"
+#include "cli/support/temporary_folder.hpp"
 #include "freehold/doctor/analysis/call_sites.hpp"
 #include "freehold/profile/byte_sampler.hpp"
 
@@ -194,29 +195,14 @@ Recording recording_of(std::string_view text, const std::string& name) {
 // A folder for the copy of a memory map, whose name tells Symbols the process.
 class MapsFile {
  public:
-  MapsFile(std::uint64_t pid, const std::string& maps) {
-    std::error_code error;
-    fs::path base = fs::temp_directory_path(error);
-    if (error) base = "/tmp";
-    std::string pattern = base / "freehold-heap-XXXXXX";
-    if (::mkdtemp(pattern.data()) == nullptr)
-      throw Failure(kExitRefused,
-                    fmt::format("cannot make a folder in {}: {}", printable(base.string()), error_text(errno)));
-    folder_ = pattern;
-    std::ofstream(path(pid)) << maps;
-    path_ = path(pid);
+  MapsFile(std::uint64_t pid, const std::string& maps) : path_(folder_.path() / fmt::format("{}-0.maps", pid)) {
+    std::ofstream(path_) << maps;
   }
-  ~MapsFile() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  MapsFile(const MapsFile&) = delete;
-  MapsFile& operator=(const MapsFile&) = delete;
   [[nodiscard]] const fs::path& path() const { return path_; }
 
  private:
-  [[nodiscard]] fs::path path(std::uint64_t pid) const { return folder_ / fmt::format("{}-0.maps", pid); }
-  fs::path folder_, path_;
+  TemporaryFolder folder_{"heap"};
+  fs::path path_;
 };
 
 // Freehold's own calls, and malloc's: in a program that links it statically a stack begins with them.
