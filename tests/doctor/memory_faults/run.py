@@ -20,8 +20,10 @@ import sys
 import tempfile
 import time
 
-UNDECIDED = "undecided"
-NO_ANSWER = "(no answer)"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
+sys.dont_write_bytecode = True
+from run import NO_ANSWER, UNDECIDED, print_matrix  # noqa: E402
+
 ALLOCATOR = {"rounding", "arenas", "caches", "free-pages", "holes"}
 ALONE = {"shared-memory"}
 
@@ -64,18 +66,6 @@ def answer(options, case):
             f"open, it is {case['expected']}" if cause in (UNDECIDED, NO_ANSWER) else f"WRONG, it is {case['expected']}")
     print(f"{case['program']}: {cause}: {mark} ({details}; {time.monotonic() - began:.0f} s)", flush=True)
     return cause
-
-
-def print_matrix(counts):
-    """Expected causes as rows, found ones as columns."""
-    expected = sorted({row for row, _ in counts})
-    found = sorted({column for _, column in counts})
-    width = max(map(len, expected + ["expected / found"]))
-    for i, cause in enumerate(found):
-        print(f"  {chr(ord('a') + i)} = {cause}")
-    print(f"{'expected / found':{width}}" + "".join(f"{chr(ord('a') + i):>4}" for i in range(len(found))))
-    for row in expected:
-        print(f"{row:{width}}" + "".join(f"{counts.get((row, column)) or '.':>4}" for column in found))
 
 
 def main():
