@@ -439,6 +439,36 @@ TEST(Verdict, BloatCostsSomeTime_StillArenaBloat) {
   EXPECT_EQ(found(made.verdict()), "page-faults") << "it is fetched ten times";
 }
 
+// As it was measured on two CPUs: two arenas hold a little more than half of what eight did, and fetch as much less.
+TEST(Verdict, FewerArenasSpareLessThanHalfOfTheFaults_StillArenaBloat) {
+  Attribution recorded;
+  recorded.cpu_share = 0.29, recorded.blocked_share = 0.05;
+  Made made = Made().takes(0, 1, 0.29).takes(1, 0.97, 0.255).takes(2, 1, 0.29).takes(3, 0.97, 0.27).copies(1);
+  made.trials(0, [](Trial& trial) { trial.page_faults = 22'694, trial.system_s = 0.15; });
+  made.trials(1, [](Trial& trial) { trial.page_faults = 11'497, trial.system_s = 0.08, trial.peak_rss_bytes /= 2; });
+  const Verdict verdict = made.verdict(&recorded);
+  EXPECT_GE(verdict.allocator_share.value, 0.5) << "this is the case that is meant";
+  EXPECT_EQ(found(verdict), "arena-bloat");
+}
+
+// CPUs that are threads of one core at times: copies need twice the CPU time in one trial and not in the next.
+TEST(Verdict, CopiesDifferBetweenTrials_NotSure) {
+  const auto with_slow_copies = [](std::size_t slow) {
+    Made made = Made().takes(0, 1, 0.4).treated(1, 0.4).copies(1);
+    Cell& copies = made.experiment_.cells.back();
+    for (std::size_t i = 0; i < slow; ++i) copies.trials[i].wall_s *= 1.8, copies.trials[i].user_s *= 1.8;
+    return made.verdict();
+  };
+  EXPECT_EQ(found(with_slow_copies(0)), "own-sharing");
+  EXPECT_EQ(found(with_slow_copies(5)), "memory-bandwidth");
+  for (const std::size_t slow : {2U, 3U}) {
+    const Verdict verdict = with_slow_copies(slow);
+    EXPECT_EQ(found(verdict), "undecided") << slow;
+    EXPECT_EQ(verdict.doubt, Doubt::kChance);
+    EXPECT_NE(verdict.suspected, Cause::kUndecided);
+  }
+}
+
 TEST(Verdict, MuchMemoryAndALittleTime_ArenaBloat) {
   const auto found_with = [](double all) {
     const auto halve = [](Trial& trial) { trial.peak_rss_bytes /= 2; };

@@ -39,13 +39,13 @@ Cause Causes::allocator_cause(const Verdict& verdict) const {
   if (of_.best_allocator == 0) return Cause::kAllocatorLock;
   if (padding_explains()) return Cause::kAllocatorFalseSharing;
   const Cell& best = *of_.cell(of_.best_allocator, of_.all->setting);
-  if (page_faults(best) <= kFewerFaults * page_faults(*of_.all)) {
-    // What arenas hold had to be faulted in, once: little time, and most of it the kernel's.
-    const bool only_growth = page_faults(*of_.all) * kPageBytes <= kGrownOnce * peak_bytes(*of_.all);
-    if (only_growth && is_bloated(verdict) && system_share(*of_.alone) >= kSystemTimeAlone && is_kernel_time(best))
-      return Cause::kArenaBloat;
-    if (is_faulting(*of_.all)) return Cause::kPageFaults;
-  }
+  // What arenas hold had to be faulted in, once: little time, most of it the kernel's, and less of it with the memory.
+  const double faults_left = page_faults(*of_.all) > 0 ? page_faults(best) / page_faults(*of_.all) : 1;
+  const bool only_growth = page_faults(*of_.all) * kPageBytes <= kGrownOnce * peak_bytes(*of_.all);
+  if (faults_left <= kBloat && only_growth && is_bloated(verdict) && system_share(*of_.alone) >= kSystemTimeAlone &&
+      is_kernel_time(best))
+    return Cause::kArenaBloat;
+  if (faults_left <= kFewerFaults && is_faulting(*of_.all)) return Cause::kPageFaults;
   if (of_.recorded != nullptr && of_.recorded->remote_share >= kManyRemote) return Cause::kRemoteFrees;
   return Cause::kAllocatorLock;
 }

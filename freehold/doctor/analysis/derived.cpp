@@ -65,18 +65,23 @@ double ideal_speed(const Experiment& experiment, const Setting& setting) {
   return setting.copies * setting.width() / least;
 }
 
-std::optional<Slowdown> slowdown_of_copies(const Experiment& experiment) {
+Copies copies_of(const Experiment& experiment) {
   const Cell* most = nullptr;
   for (const Cell& cell : experiment.cells) {
     if (cell.variant != 0 || cell.setting.copies < 2 || cell.trials.empty()) continue;
     if (most == nullptr || cell.setting.copies > most->setting.copies) most = &cell;
   }
-  if (most == nullptr) return std::nullopt;
+  if (most == nullptr) return {};
   Setting one = most->setting;
   one.copies = 1;
   const Cell* single = measured(experiment, 0, one);
   if (single == nullptr) single = base_of(experiment, 0);
-  if (single == nullptr || cpu_seconds(*single) <= 0) return std::nullopt;
+  return {most, single};
+}
+
+std::optional<Slowdown> slowdown_of_copies(const Experiment& experiment) {
+  const auto [most, single] = copies_of(experiment);
+  if (most == nullptr || single == nullptr || cpu_seconds(*single) <= 0) return std::nullopt;
   return Slowdown{most->setting.copies, cpu_seconds(*most) / cpu_seconds(*single)};
 }
 

@@ -53,6 +53,14 @@ inline constexpr double kNineOfTen = 1.645;
 // What a program that loses nothing would reach: the width of the setting, relative to that of the sweep's first.
 [[nodiscard]] double ideal_speed(const Experiment& experiment, const Setting& setting);
 
+// The cells that say what copies cost each other: the most copies of the program as it is, and one of them alone. Null: it
+// was not measured.
+struct Copies {
+  const Cell* most = nullptr;
+  const Cell* single = nullptr;
+};
+[[nodiscard]] Copies copies_of(const Experiment& experiment);
+
 struct Slowdown {
   unsigned copies = 0;
   double ratio = 1;  // the CPU time that each needs divided by that of one alone: a process that waits for memory is busy

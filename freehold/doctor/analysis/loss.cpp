@@ -82,8 +82,9 @@ Split Losses::split(const Costs& cost) const {
   if (best_allocator != 0)
     split.allocator = std::clamp(split.lost - std::max(0.0, lost_with(cost, best_allocator)), 0.0, split.lost - split.quota);
   if (split.quota == 0) {
-    const auto slowdown = slowdown_of_copies(experiment);
-    const double more = slowdown ? std::max(0.0, slowdown->ratio - 1) : 0;
+    const auto [copies, single] = copies_of(experiment);
+    const bool was_copied = copies != nullptr && single != nullptr && cpu_seconds(*single) > 0;
+    const double more = was_copied ? std::max(0.0, cost.cpu_seconds(*copies) / cost.cpu_seconds(*single) - 1) : 0;
     split.machine = std::clamp(ideal_cost * more, 0.0, split.lost - split.allocator);
   }
   return split;

@@ -61,13 +61,15 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
   }
   usual_spread_ = usual_spread_of(costs);
 
-  std::mt19937_64 random(experiment.cells.size());
+  std::mt19937_64 random(experiment.cells.size()), of_cpus(experiment.cells.size() + 1);
   std::uniform_real_distribution<double> delayed(0, 1);
   for (std::size_t i = 0; i < costs.size(); ++i) {
     const Cell& cell = experiment.cells[i];
     std::vector<double>& medians = medians_.emplace_back();
+    std::vector<double>& cpu_medians = cpu_medians_.emplace_back();
     if (cell.trials.empty()) continue;
     medians.push_back(median(costs[i]));
+    cpu_medians.push_back(cpu_seconds(cell));
     std::uniform_int_distribution<std::size_t> any(0, cell.trials.size() - 1);
     std::normal_distribution<double> shake(0, usual_spread_ / std::sqrt(static_cast<double>(cell.trials.size())));
     std::vector<double> drawn(cell.trials.size());
@@ -75,6 +77,10 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
       const double how = cell.setting.width() > 1 ? delayed(random) : 1;
       std::ranges::generate(drawn, [&] { return cost_without_others(cell.trials[any(random)], how); });
       medians.push_back(median(drawn) * std::exp(shake(random)));
+    }
+    for (std::size_t draw = 0; draw < kDraws; ++draw) {
+      std::ranges::generate(drawn, [&] { return cell.trials[any(of_cpus)].cpu_s(); });
+      cpu_medians.push_back(median(drawn) * std::exp(shake(of_cpus)));
     }
   }
 }

@@ -39,9 +39,9 @@ class Resampled {
   class Costs {
    public:
     // Pre: the cell is one of the experiment's and has trials.
-    [[nodiscard]] double operator()(const Cell& cell) const {
-      return of_.medians_[static_cast<std::size_t>(&cell - of_.experiment_.cells.data())][draw_];
-    }
+    [[nodiscard]] double operator()(const Cell& cell) const { return of_.medians_[of_.index_of(cell)][draw_]; }
+    // CPU seconds of the same.
+    [[nodiscard]] double cpu_seconds(const Cell& cell) const { return of_.cpu_medians_[of_.index_of(cell)][draw_]; }
 
    private:
     friend Resampled;
@@ -75,9 +75,14 @@ class Resampled {
   [[nodiscard]] double usual_spread() const noexcept { return usual_spread_; }
 
  private:
+  [[nodiscard]] std::size_t index_of(const Cell& cell) const {
+    return static_cast<std::size_t>(&cell - experiment_.cells.data());
+  }
+
   const Experiment& experiment_;
   double usual_spread_ = 0;
-  std::vector<std::vector<double>> medians_;  // of each cell: as measured, then of each draw
+  std::vector<std::vector<double>> medians_;      // of each cell: as measured, then of each draw
+  std::vector<std::vector<double>> cpu_medians_;  // the same of CPU seconds
 };
 
 }  // namespace freehold::doctor

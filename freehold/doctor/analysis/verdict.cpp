@@ -65,6 +65,7 @@ class Judge {
     judge_loss(verdict);
     verdict.cause = verdict.one_thread ? cause_of_one_thread(verdict) : cause(verdict);
     if (verdict.cause == Cause::kOwnSharing && !causes_.padding_was_tried()) doubt(verdict, Doubt::kNoPadding);
+    if (is_told_by_copies(verdict.cause) && !is_sure_part(verdict)) doubt(verdict, Doubt::kChance);
     if (verdict.cause == Cause::kUndecided && verdict.doubt == Doubt::kNone) verdict.doubt = doubt_of_own_part(verdict);
     if (verdict.cause != Cause::kUndecided && verdict.disturbance > kBusyFrom && !stands_on_busy_machine(of_, verdict))
       doubt(verdict, Doubt::kBusyMachine);
@@ -213,6 +214,16 @@ class Judge {
     return causes_.is_bloated(verdict) ? Cause::kArenaBloat : Cause::kSerial;
   }
 
+  // Threads that share cache lines and those that share the memory are told apart by processes that share nothing. Where
+  // these differ from one trial to the next (CPUs that are threads of one core at times), either may be chance.
+  [[nodiscard]] static bool is_told_by_copies(Cause cause) {
+    return cause == Cause::kOwnSharing || cause == Cause::kMemoryBandwidth;
+  }
+  [[nodiscard]] static bool is_sure_part(const Verdict& verdict) {
+    return std::ranges::any_of(
+        verdict.parts, [&](const Part& part) { return part.cause == verdict.cause && part.share.low >= kSurePartFrom; });
+  }
+
   static void doubt(Verdict& verdict, Doubt doubt) {
     if (verdict.cause != Cause::kUndecided) verdict.suspected = verdict.cause;
     verdict.cause = Cause::kUndecided;
@@ -225,13 +236,14 @@ class Judge {
     const Estimate& allocator = verdict.allocator_share;
     const bool surely = allocator.value >= kPartFrom && allocator.low >= kSurePartFrom;
     if (surely && allocator.value >= kWholeFrom) return kind;
+    // A little time is lost, much memory is held: that is what to mend first.
+    const bool is_little_time = verdict.lost.value < kScalesBelow && (!surely || kind == Cause::kArenaBloat);
+    if (is_little_time && causes_.is_bloated(verdict)) return Cause::kArenaBloat;
     Part greatest;
     for (const Part& part : verdict.parts) {
       if (part.cause != kind && part.share.value > greatest.share.value) greatest = part;
     }
     if (surely) return greatest.share.value >= kPartFrom ? Cause::kMixed : kind;
-    // A little time is lost, much memory is held: that is what to mend first.
-    if (verdict.lost.value < kScalesBelow && causes_.is_bloated(verdict)) return Cause::kArenaBloat;
     return greatest.share.value > 0 ? greatest.cause : Cause::kUndecided;
   }
 
