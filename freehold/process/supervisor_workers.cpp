@@ -122,12 +122,14 @@ void Supervisor::spawn(unsigned slot) {
 void Supervisor::watch(unsigned slot, pid_t pid, int standard_error) {
   Slot& started = slots_[slot];
   started.pidfd = os::open_process(pid);  // not reaped yet, so it is this one
+  // If the program ignores SIGCHLD or reaps all children itself, it can be gone already, with the task that it took.
+  const bool is_gone = started.pidfd < 0 && errno == ESRCH;
   if (started.pidfd >= 0 && groups_ && !groups_->move_in(slot, pid)) {
     const int refused = errno;
     ::close(std::exchange(started.pidfd, -1));
     errno = refused;
   }
-  if (started.pidfd < 0) {
+  if (started.pidfd < 0 && !is_gone) {
     const int refused = errno;
     if (standard_error >= 0) ::close(standard_error);
     ::kill(pid, SIGKILL);
@@ -146,6 +148,7 @@ void Supervisor::watch(unsigned slot, pid_t pid, int standard_error) {
   started.ended_before = table_.ended(slot);
   started.pid.store(pid, std::memory_order_relaxed);
   started_.fetch_add(1, std::memory_order_relaxed);
+  if (is_gone) reap(slot);
 }
 
 // Returns an errno, or 0 and the process; `error_end` is the reading end of its standard error, if that is kept.
@@ -237,7 +240,7 @@ void Supervisor::reap(unsigned slot) noexcept {
   Slot& worker = slots_[slot];
   EndedWorker ended{};
   if (!has_ended(slot, ended)) return;
-  ::close(std::exchange(worker.pidfd, -1));
+  if (worker.pidfd >= 0) ::close(std::exchange(worker.pidfd, -1));
   ended.pid = worker.pid.exchange(0, std::memory_order_relaxed);
   const Failure reason = reason_of(slot, ended);
   ended.was_up = table_.is_up(slot);
@@ -259,13 +262,13 @@ bool Supervisor::has_ended(unsigned slot, EndedWorker& ended) noexcept {
   const Slot& worker = slots_[slot];
   siginfo_t info{};
   const auto id = static_cast<id_t>(worker.pidfd);
-  if (::waitid(P_PIDFD, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+  if (worker.pidfd >= 0 && ::waitid(P_PIDFD, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
     if (info.si_pid == 0) return false;
     kill_children(info.si_pid);
     ::waitid(P_PIDFD, id, &info, WEXITED | WNOHANG);
   } else {
     // Another part of the program has reaped it, or the program ignores SIGCHLD: only that it has ended can be known.
-    if (!has_died(worker.pidfd)) return false;
+    if (worker.pidfd >= 0 && !has_died(worker.pidfd)) return false;
     kill_children(worker.pid.load(std::memory_order_relaxed));  // numbers are not used again so soon
     info.si_code = CLD_KILLED;
     info.si_status = 0;

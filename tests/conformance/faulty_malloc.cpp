@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A malloc with one fault, chosen by FAULT: the tests are run under it and must fail, else they prove nothing. It passes
-// everything on to glibc and goes wrong once in ten of the calls that can go wrong so, from the 300th of them on. Some traces
-// have few of a kind: one of 200,000 steps may ask for less than 3000 blocks of 16 bytes.
+// everything on to glibc and goes wrong once in ten of the calls that can go wrong so, from the 300th of them on. Some
+// traces have few of a kind: one of 200,000 steps may ask for less than 3000 blocks of 16 bytes.
 #include <malloc.h>
 
 #include <atomic>

@@ -2,9 +2,11 @@
 // The pool with a component that misbehaves on command: every kind of failure has its reason, and harms no other task.
 #include "freehold/process.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -28,6 +30,20 @@
 
 #include "freehold/process/confine.hpp"
 #include "freehold/process/histogram.hpp"
+
+namespace {
+// A process that is started comes back only when it has ended: the supervisor was held up so long.
+std::atomic<bool> g_starts_slowly{false};
+}  // namespace
+
+extern "C" int posix_spawnp(pid_t* pid, const char* program, const posix_spawn_file_actions_t* actions,
+                            const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
+  static const auto spawn = reinterpret_cast<decltype(&posix_spawnp)>(::dlsym(RTLD_NEXT, "posix_spawnp"));
+  const int error = spawn(pid, program, actions, attributes, arguments, environment);
+  for (int i = 0; i < 1000 && error == 0 && g_starts_slowly && ::kill(*pid, 0) == 0; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return error;
+}
 
 namespace freehold {
 namespace {
@@ -954,6 +970,21 @@ TEST(ProcessPool_Unit, ProgramIgnoresItsChildren_DeathsAreNoticedAllTheSame) {
   how.attempts = 2;
   ProcessPool pool(how);
   EXPECT_EQ(pool.call("crash").failure(), (Failure{FailureKind::kSignal, 0}));
+  EXPECT_EQ(pool.call("echo x").text(), "x");
+  ::signal(SIGCHLD, former);
+}
+// Such a worker can be gone before it is watched: it was not killed by the pool, and its program is not broken.
+TEST(ProcessPool_Unit, ProgramIgnoresItsChildren_OneDiesBeforeItIsWatched) {
+  const auto former = ::signal(SIGCHLD, SIG_IGN);
+  ProcessPoolOptions how = options();
+  how.attempts = how.max_workers = 1;
+  ProcessPool pool(how);
+  g_starts_slowly = true;
+  const Failure seen = pool.call("crash").failure();
+  g_starts_slowly = false;
+  EXPECT_EQ(seen, (Failure{FailureKind::kSignal, 0}));
+  EXPECT_EQ(ended(pool, ExitReason::kNeverUp), 0u) << pool.status();
+  EXPECT_EQ(ended(pool, ExitReason::kSignal), 1u) << pool.status();
   EXPECT_EQ(pool.call("echo x").text(), "x");
   ::signal(SIGCHLD, former);
 }
