@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Process handles, thread ids, futexes and the membarrier, as the system answers them.
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -63,6 +64,56 @@ TEST(ThreadHasEnded, RunningAndEndedThread_ErrnoIsKept) {
   for (int i = 0; i < 10'000 && !thread_has_ended(::getpid(), id); ++i) std::this_thread::yield();
   EXPECT_TRUE(thread_has_ended(::getpid(), id));
   EXPECT_EQ(errno, EDOM);
+}
+
+TEST(StampOfSleepingThread, ChangesWhenItHasRunAndIsZeroWhileItRuns) {
+  std::atomic<pid_t> id{0};
+  std::atomic<unsigned> turn{0};
+  std::thread other([&] {
+    id = thread_id();
+    for (unsigned seen = 0; seen < 2; ++seen) turn.wait(seen);
+  });
+  while (id == 0) std::this_thread::yield();
+  const auto stamp_at_rest = [&] {
+    std::uint64_t stamp = 0;
+    for (int i = 0; i < 10'000 && stamp == 0; ++i) {
+      stamp = stamp_of_sleeping_thread(id);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      if (stamp != stamp_of_sleeping_thread(id)) stamp = 0;  // it had not come to rest
+    }
+    return stamp;
+  };
+  errno = EDOM;
+  const std::uint64_t before = stamp_at_rest();
+  EXPECT_EQ(errno, EDOM);
+  EXPECT_NE(before, 0U);
+  EXPECT_EQ(stamp_of_sleeping_thread(id), before) << "it has slept all the time";
+  turn = 1;
+  turn.notify_one();
+  std::uint64_t after = before;
+  for (int i = 0; i < 10'000 && after == before; ++i) after = stamp_at_rest();
+  EXPECT_GT(after, before);
+  EXPECT_EQ(stamp_of_sleeping_thread(thread_id()), 0U) << "it runs: it asks";
+  turn = 2;
+  turn.notify_one();
+  other.join();
+  errno = EDOM;
+  EXPECT_EQ(stamp_of_sleeping_thread(0), 0U);
+  EXPECT_EQ(stamp_of_sleeping_thread(-1), 0U);
+  EXPECT_EQ(stamp_of_sleeping_thread(::getppid()), 0U) << "another process's";
+  EXPECT_EQ(errno, EDOM);
+}
+
+TEST(Futex, WaitsForLock_OnlyForAHeldAndAwaitedWordOrAPriorityLock) {
+  for (const unsigned long flags : {0UL, static_cast<unsigned long>(FUTEX_PRIVATE_FLAG)}) {
+    for (const unsigned long wait : {FUTEX_WAIT, FUTEX_WAIT_BITSET}) {
+      EXPECT_TRUE(Futex::waits_for_lock(wait | flags, 2));
+      EXPECT_FALSE(Futex::waits_for_lock(wait | flags, 1));
+      EXPECT_FALSE(Futex::waits_for_lock(wait | flags, 0));
+    }
+    EXPECT_TRUE(Futex::waits_for_lock(FUTEX_LOCK_PI | flags, 0));
+    EXPECT_FALSE(Futex::waits_for_lock(FUTEX_WAKE | flags, 2));
+  }
 }
 
 TEST(Futex, OtherValueOrDeadlinePassed_ReturnsAndErrnoIsKept) {

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// Restrictions that a process puts on itself: each in a child, since they cannot be lifted.
+#include "freehold/os/sandbox.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "tests/support/emulated.hpp"
+
+namespace freehold::os {
+namespace {
+
+constexpr int kNone = 77;  // the kernel has no such thing
+
+// What a child returns that is confined by `act`.
+int in_a_child(const std::function<int()>& act) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::alarm(60);
+    ::_exit(act());
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  return WEXITSTATUS(status);
+}
+
+// 0, or the error of opening.
+int error_of_opening(const std::string& path, int how) {
+  const int file = ::open(path.c_str(), how | O_CLOEXEC, 0600);
+  if (file < 0) return errno;
+  ::close(file);
+  return 0;
+}
+
+class FileRulesTest : public testing::Test {
+ protected:
+  FileRulesTest() {
+    for (const char* name : {"readable", "writable", "neither"}) std::filesystem::create_directories(folder_ / name);
+    for (const char* name : {"readable/file", "writable/file", "neither/file"}) std::ofstream(folder_ / name) << "x";
+  }
+  ~FileRulesTest() override { std::filesystem::remove_all(folder_); }
+  [[nodiscard]] std::string at(const char* name) const { return folder_ / name; }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("freehold-rules-" + std::to_string(::getpid()));
+};
+
+TEST_F(FileRulesTest, Enforced_OnlyWhatIsAllowedIsLeft) {
+  FREEHOLD_SKIP_IF_EMULATED("QEMU knows no Landlock");
+  const int result = in_a_child([this] {
+    FileRules rules;
+    if (forbid_new_privileges() != 0) return 1;
+    if (rules.allow(at("readable").c_str(), FileAccess::kRead) != 0) return errno == EOPNOTSUPP ? kNone : 2;
+    if (rules.allow(at("writable").c_str(), FileAccess::kAll) != 0) return 3;
+    if (rules.allow(at("neither/file").c_str(), FileAccess::kReadWrite) != 0) return 4;  // a rule for a file, no folder
+    if (rules.allow(at("missing").c_str(), FileAccess::kAll) != 0) return 5;
+    if (error_of_opening(at("readable/file"), O_WRONLY) != 0) return 6;  // not yet
+    if (rules.enforce() != 0) return 7;
+    if (error_of_opening(at("readable/file"), O_RDONLY) != 0) return 8;
+    if (error_of_opening(at("readable/file"), O_WRONLY) != EACCES) return 9;
+    if (error_of_opening(at("readable/new"), O_WRONLY | O_CREAT) != EACCES) return 10;
+    if (error_of_opening(at("writable/file"), O_WRONLY) != 0) return 11;
+    if (error_of_opening(at("writable/new"), O_WRONLY | O_CREAT) != 0) return 12;
+    if (error_of_opening(at("neither/file"), O_RDWR) != 0) return 13;
+    if (error_of_opening(at("neither"), O_RDONLY | O_DIRECTORY) != EACCES) return 14;
+    if (::unlink(at("neither/file").c_str()) == 0) return 15;
+    return 0;
+  });
+  if (result == ENOSYS || result == kNone) GTEST_SKIP() << "the kernel has no Landlock";
+  EXPECT_EQ(result, 0);
+}
+
+TEST_F(FileRulesTest, NotAllowedToEnforce_IsAnError) {
+  FREEHOLD_SKIP_IF_EMULATED("QEMU knows no Landlock");
+  if (::geteuid() == 0) GTEST_SKIP() << "root may enforce rules without giving up privileges";
+  EXPECT_EQ(in_a_child([] { return FileRules().enforce() != 0 ? 0 : 1; }), 0);
+}
+
+TEST(ForbidNewPrivileges, IsSeenByTheSystem) {
+  EXPECT_EQ(in_a_child([] {
+              if (forbid_new_privileges() != 0) return 1;
+              return ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : 2;
+            }),
+            0);
+}
+
+TEST(RefuseSockets, NoneCanBeMadeAndOtherCallsWork) {
+  FREEHOLD_SKIP_IF_EMULATED("QEMU refuses seccomp");
+#if !defined(__x86_64__)
+  EXPECT_EQ(in_a_child([] { return refuse_sockets() == ENOSYS ? 0 : 1; }), 0);
+#else
+  EXPECT_EQ(in_a_child([] {
+              if (forbid_new_privileges() != 0) return 1;
+              const int before = ::socket(AF_UNIX, SOCK_STREAM, 0);
+              if (before < 0) return 2;
+              ::close(before);
+              if (refuse_sockets() != 0) return 3;
+              errno = 0;
+              if (::socket(AF_UNIX, SOCK_STREAM, 0) >= 0 || errno != EACCES) return 4;
+              if (::socket(AF_INET, SOCK_DGRAM, 0) >= 0 || errno != EACCES) return 5;
+              if (::syscall(SYS_io_uring_setup, 1, nullptr) >= 0 || errno != ENOSYS) return 6;
+              if (error_of_opening("/dev/null", O_RDWR) != 0) return 7;
+              const pid_t child = ::fork();
+              if (child == 0) ::_exit(::socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EACCES ? 0 : 1);
+              int status = -1;
+              return ::waitpid(child, &status, 0) == child && status == 0 ? 0 : 8;
+            }),
+            0);
+#endif
+}
+
+}  // namespace
+}  // namespace freehold::os
