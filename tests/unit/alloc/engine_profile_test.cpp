@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// The process's sampled heap profile, with one byte in one sampled: every block of the sizes here is in it, and can be told
+// by its size. tests/cli/heap_test.cpp has the estimates of larger distances.
+#include "freehold/alloc/profile.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "freehold/alloc/engine.hpp"
+
+namespace freehold::alloc {
+namespace {
+namespace fs = std::filesystem;
+
+struct Profile {
+  std::map<std::string, std::string> head;          // name -> value
+  std::map<std::size_t, unsigned> in_use, at_peak;  // bytes -> blocks
+  std::set<unsigned> stacks, named;                 // written, and named by a sample
+  bool has_mappings = false;
+};
+
+class ProfileOfTheEngine : public testing::Test {
+ protected:
+  ProfileOfTheEngine() { fs::create_directory(folder_); }
+  ~ProfileOfTheEngine() override {
+    stop_profile();
+    fs::remove_all(folder_);
+  }
+  [[nodiscard]] std::string at(const std::string& name) const { return (folder_ / name).string(); }
+
+  [[nodiscard]] Profile written() const {
+    Profile profile;
+    EXPECT_TRUE(write_profile(at("heap").c_str())) << std::strerror(errno);
+    std::ifstream file(at("heap"));
+    std::string line;
+    std::getline(file, line);
+    EXPECT_EQ(line, "freehold heap profile 1");
+    while (std::getline(file, line) && line != "maps") {
+      std::istringstream words(line);
+      std::string kind;
+      words >> kind;
+      if (kind == "stack") {
+        unsigned number = 0;
+        words >> number;
+        EXPECT_TRUE(profile.stacks.insert(number).second) << "a stack is written once: " << line;
+      } else if (kind == "now" || kind == "both" || kind == "peak") {
+        std::size_t bytes = 0, size = 0, mean = 0;
+        unsigned stack = 0;
+        words >> bytes >> size >> mean >> stack;
+        EXPECT_TRUE(words) << line;
+        EXPECT_GE(size, bytes) << line;
+        EXPECT_EQ(mean, 1U) << line;
+        profile.named.insert(stack);
+        if (kind != "peak") ++profile.in_use[bytes];
+        if (kind != "now") ++profile.at_peak[bytes];
+      } else {
+        words >> profile.head[kind];
+      }
+    }
+    while (std::getline(file, line)) profile.has_mappings |= line.find("r-xp") != std::string::npos;
+    return profile;
+  }
+
+  const fs::path folder_ = fs::path(testing::TempDir()) / ("freehold-profile-" + std::to_string(::getpid()));
+};
+
+// The first test of all.
+TEST_F(ProfileOfTheEngine, NeverStarted_NothingToWrite) {
+  errno = 0;
+  EXPECT_FALSE(write_profile(at("heap").c_str()));
+  EXPECT_EQ(errno, EINVAL);
+}
+
+TEST_F(ProfileOfTheEngine, SmallAndLargeBlocks_AreInItWhileTheyAreInUse) {
+  ASSERT_TRUE(start_profile(1));
+  std::vector<void*> blocks;
+  for (int i = 0; i < 50; ++i) blocks.push_back(allocate(1'001));
+  for (int i = 0; i < 5; ++i) blocks.push_back(allocate((std::size_t{3} << 20) + 1));
+  for (void* const block : blocks) {
+    ASSERT_NE(block, nullptr);
+    EXPECT_GE(usable_size(block), 1'001U);
+    std::memset(block, 1, 1'001);
+  }
+  Profile profile = written();
+  EXPECT_EQ(profile.in_use[1'001], 50U);
+  EXPECT_EQ(profile.in_use[(std::size_t{3} << 20) + 1], 5U);
+  EXPECT_EQ(profile.head["pid"], std::to_string(::getpid()));
+  EXPECT_EQ(profile.head["mean"], "1");
+  EXPECT_EQ(profile.head["lost"], "0");
+  EXPECT_EQ(profile.head["program"], fs::read_symlink("/proc/self/exe").string());
+  EXPECT_TRUE(profile.has_mappings);
+  for (const unsigned stack : profile.named) EXPECT_TRUE(profile.stacks.contains(stack)) << stack;
+
+  for (void* const block : blocks) deallocate(block);
+  profile = written();
+  EXPECT_EQ(profile.in_use[1'001], 0U);
+  EXPECT_EQ(profile.in_use[(std::size_t{3} << 20) + 1], 0U);
+  EXPECT_EQ(profile.at_peak[1'001], 50U) << "they were in use when most was";
+}
+
+// A slot that was sampled is so again when it is used again, in this thread and in others.
+TEST_F(ProfileOfTheEngine, PlacesUsedAgain_AreSampledAgain) {
+  ASSERT_TRUE(start_profile(1));
+  for (int round = 0; round < 3; ++round) {
+    std::thread([&] {
+      std::vector<void*> blocks;
+      for (int i = 0; i < 20; ++i) blocks.push_back(allocate(2'001));
+      EXPECT_EQ(written().in_use[2'001], 20U) << round;
+      for (void* const block : blocks) deallocate(block);
+      EXPECT_EQ(written().in_use[2'001], 0U) << round;
+    }).join();
+  }
+}
+
+TEST_F(ProfileOfTheEngine, ResizedBlock_IsInItOnceWithItsNewSize) {
+  ASSERT_TRUE(start_profile(1));
+  constexpr std::size_t kFirst = (std::size_t{5} << 20) + 3, kThen = (std::size_t{9} << 20) + 3;
+  auto* block = static_cast<unsigned char*>(allocate(kFirst));
+  ASSERT_NE(block, nullptr);
+  block[kFirst - 1] = 7;
+  block = static_cast<unsigned char*>(reallocate(block, kThen));
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(block[kFirst - 1], 7);
+  Profile profile = written();
+  EXPECT_EQ(profile.in_use[kFirst], 0U);
+  EXPECT_EQ(profile.in_use[kThen], 1U);
+  void* const small = reallocate(allocate(3'001), 3'003);  // within its slot, or in another
+  ASSERT_NE(small, nullptr);
+  profile = written();
+  EXPECT_EQ(profile.in_use[3'001], 0U);
+  EXPECT_EQ(profile.in_use[3'003], 1U);
+  deallocate(small);
+  deallocate(block);
+  EXPECT_EQ(written().in_use[kThen], 0U);
+}
+
+// It may leave calls out, but never holds on to a block that was freed, and gives no place to two.
+TEST_F(ProfileOfTheEngine, LoopOverOnePlace_NothingIsLeftInUse) {
+  ASSERT_TRUE(start_profile(1));
+  std::vector<unsigned char*> kept;
+  for (int i = 0; i < 20'000; ++i) {
+    auto* const block = static_cast<unsigned char*>(allocate(501));
+    ASSERT_NE(block, nullptr);
+    std::memset(block, i, 501);
+    if (i % 1'000 == 0) {
+      std::memset(block, static_cast<int>(kept.size()), 501);
+      kept.push_back(block);
+    } else {
+      deallocate(block);
+    }
+  }
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    EXPECT_TRUE(kept[i][0] == i && kept[i][500] == i) << "another block lies there: " << i;
+  EXPECT_LE(written().in_use[501], kept.size());
+  for (unsigned char* const block : kept) deallocate(block);
+  EXPECT_EQ(written().in_use[501], 0U);
+}
+
+TEST_F(ProfileOfTheEngine, Stopped_NoNewBlockIsInItAndOldOnesEnd) {
+  ASSERT_TRUE(start_profile(1));
+  void* const before = allocate(4'001);
+  stop_profile();
+  std::vector<void*> after;
+  for (int i = 0; i < 100; ++i) after.push_back(allocate(6'001));
+  EXPECT_GE(usable_size(before), 4'001U);
+  deallocate(before);
+  for (void* const block : after) deallocate(block);
+  ASSERT_TRUE(start_profile(1));  // the head says the distance of now
+  const Profile profile = written();
+  EXPECT_FALSE(profile.in_use.contains(4'001));
+  EXPECT_FALSE(profile.in_use.contains(6'001));
+  EXPECT_FALSE(profile.at_peak.contains(6'001));
+}
+
+TEST_F(ProfileOfTheEngine, NamesOfFiles_NumberLengthAndLinks) {
+  ASSERT_TRUE(start_profile(1));
+  ASSERT_TRUE(write_profile(at("a%pb%q.%p").c_str())) << std::strerror(errno);
+  const std::string pid = std::to_string(::getpid());
+  EXPECT_TRUE(fs::exists(at("a" + pid + "b%q." + pid)));
+  EXPECT_EQ(fs::status(at("a" + pid + "b%q." + pid)).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  errno = 0;
+  EXPECT_FALSE(write_profile(at(std::string(kMostPathBytes + 40, 'x')).c_str()));
+  EXPECT_EQ(errno, ENAMETOOLONG);
+  std::ofstream(at("other")) << "mine";
+  fs::create_symlink(at("other"), at("link"));
+  errno = 0;
+  EXPECT_FALSE(write_profile(at("link").c_str())) << "a link that somebody laid";
+  EXPECT_EQ(errno, ELOOP);
+  EXPECT_EQ(fs::file_size(at("other")), 4U);
+  errno = 0;
+  EXPECT_FALSE(write_profile(at("no folder/heap").c_str()));
+  EXPECT_EQ(errno, ENOENT);
+  errno = 0;
+  EXPECT_FALSE(write_profile("/dev/full")) << "the system takes nothing";
+  EXPECT_EQ(errno, ENOSPC);
+}
+
+}  // namespace
+}  // namespace freehold::alloc
