@@ -120,6 +120,52 @@ TEST(FallbackHeap, FirstIsFull_SecondGivesAndEachGetsItsOwnBack) {
   EXPECT_EQ(first.stats().live_objects + second.stats().large_blocks, 0U);
 }
 
+TEST(FallbackHeap, Reallocate_StaysWhereThereIsRoomMovesBothWaysAndMayFail) {
+  PrivateHeap first({.limit_bytes = 1 << 20}), second({.limit_bytes = 1 << 20});
+  FallbackHeap both(first, second);
+  auto* block = static_cast<unsigned char*>(both.reallocate(nullptr, 5'000));
+  ASSERT_NE(block, nullptr);
+  for (std::size_t i = 0; i < 5'000; ++i) block[i] = static_cast<unsigned char>(i);
+  const auto holds = [&block](std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i)
+      if (block[i] != static_cast<unsigned char>(i)) return false;
+    return true;
+  };
+  EXPECT_EQ(&both.home(block), &first);
+  block = static_cast<unsigned char*>(both.reallocate(block, 9'000));
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(&both.home(block), &first) << "there is room";
+  EXPECT_TRUE(holds(5'000));
+
+  void* const much = first.allocate(800 << 10);
+  ASSERT_NE(much, nullptr);
+  block = static_cast<unsigned char*>(both.reallocate(block, 600 << 10));
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(&both.home(block), &second);
+  EXPECT_TRUE(holds(5'000));
+  EXPECT_EQ(both.reallocate(block, 4 << 20), nullptr) << "neither heap has room";
+  EXPECT_TRUE(holds(5'000));
+  EXPECT_EQ(&both.home(block), &second);
+
+  first.deallocate(much);
+  void* const more = second.allocate(300 << 10);
+  ASSERT_NE(more, nullptr);
+  block = static_cast<unsigned char*>(both.reallocate(block, 900 << 10));
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(&both.home(block), &first) << "and back";
+  EXPECT_TRUE(holds(5'000));
+  second.deallocate(more);
+  both.deallocate(block);
+  EXPECT_EQ(first.stats().live_objects + second.stats().live_objects, 0U);
+  EXPECT_EQ(first.stats().large_blocks + second.stats().large_blocks, 0U);
+}
+
+TEST(CountingResource, EqualToItselfAlone) {
+  CountingResource one(*std::pmr::new_delete_resource()), other(*std::pmr::new_delete_resource());
+  EXPECT_TRUE(one.is_equal(one));
+  EXPECT_FALSE(one.is_equal(other)) << "a block that one counts must not be taken back by the other";
+}
+
 TEST(CountingResource, CountsAndLimits) {
   PrivateHeap heap;
   HeapResource resource(heap);
