@@ -46,8 +46,17 @@ if(FREEHOLD_SANITIZE)
   target_link_options(freehold_options INTERFACE -fsanitize=${FREEHOLD_SANITIZE})
 endif()
 if(FREEHOLD_COVERAGE)
-  target_compile_options(freehold_options INTERFACE --coverage)
-  target_link_options(freehold_options INTERFACE --coverage)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "FREEHOLD_COVERAGE needs Clang: cmake --preset coverage")
+  endif()
+  # Threads count the same lines, hence atomic. The counters are those of a file that is mapped (%c in script/coverage): what a
+  # process that ends by _exit, abort or kill has counted is in it. The long forms of -fprofile-update and -fprofile-list: ccache
+  # gives up on the short ones.
+  set(counts -fprofile-instr-generate -fcoverage-mapping)
+  target_compile_options(
+    freehold_options INTERFACE ${counts} SHELL:-mllvm\ -runtime-counter-relocation SHELL:-mllvm\ -instrprof-atomic-counter-update-all
+                               SHELL:-Xclang\ -fprofile-list=${PROJECT_SOURCE_DIR}/cmake/coverage.list)
+  target_link_options(freehold_options INTERFACE ${counts})
 endif()
 
 add_library(freehold_engine INTERFACE)
