@@ -466,6 +466,21 @@ TEST(ObjectPool, OfArrays_AllElementsBeginAndEnd) {
   }
 }
 
+TEST(ObjectPool, OfArrays_ElementThrows_TheOthersEndAndTheSlotIsBack) {
+  struct Part {
+    Part() {
+      if (Counted::alive == 3) throw std::runtime_error("enough");
+      ++Counted::alive;
+    }
+    ~Part() { --Counted::alive; }
+  };
+  ObjectPool<Part[5]> pool(1);
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_THROW((void)pool.make(), std::runtime_error) << round << ": the only slot is back each time";
+    EXPECT_EQ(Counted::alive, 0);
+  }
+}
+
 TEST(ObjectPool, OfConstants_MadeAndEnded) {
   ObjectPool<const std::string> pool(1);
   const ObjectPool<const std::string>::Handle text = pool.make("never changes, and is longer than fifteen letters");
