@@ -78,8 +78,6 @@ class AllocatedBlocks {
 template <>
 class AllocatedBlocks<0> {
  public:
-  static constexpr bool on_allocate(std::size_t) noexcept { return false; }
-  static constexpr bool on_free(std::size_t) noexcept { return true; }
   static constexpr void clear() noexcept {}
 };
 

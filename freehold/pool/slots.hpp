@@ -87,8 +87,6 @@ class Slots {
   }
 
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
-  // From one slot to the next: its bytes, rounded up to the alignment; more in checked mode.
-  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] bool watched() const noexcept { return poison_.watched(); }
 
   [[nodiscard]] void* address(std::size_t slot) const noexcept { return start_ + slot * bytes_; }
@@ -174,8 +172,8 @@ class Slots {
 
   std::size_t count_;
   SlotRoom room_;
-  std::size_t bytes_;
-  Memory memory_;  // none if another's is used
+  std::size_t bytes_;  // from one slot to the next: its bytes, rounded up to the alignment; more in checked mode
+  Memory memory_;      // none if another's is used
   std::byte* start_;
   AllocatedSlots allocated_;
   std::unique_ptr<CheckedSlots> checked_;  // null but in checked mode
