@@ -150,6 +150,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::empty_bin(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
   if (bin.array == nullptr) return;
+  cache.mark_weights.drop_oldest(c.index(), bin.capacity);
   void** const first = bin.array + 1;
   for (std::size_t n = cache.entries(c); n != 0; n = cache.entries(c)) {
     const std::size_t batch = std::min(n, pool::kMaxBatch);

@@ -102,6 +102,7 @@ void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot)
     put_back(cache, c, bin.array + 1, oldest);
     std::memmove(bin.array + 1, bin.array + 1 + oldest, (n - oldest) * sizeof(void*));
     cache.top[c] -= oldest;
+    cache.mark_weights.drop_oldest(c.index(), oldest);
   }
   (void)cache.push(c, slot);
 }

@@ -72,13 +72,12 @@ namespace {
   NativeCache* const cache = own_cache();
   if (cache != nullptr) {
     if (void* const slot = cache->pop(c); slot != nullptr) return slot;
-    bool was_worn = false;
     if (cache->bins[c].marks != 0) [[unlikely]]
-      if (void* const block = allocate_at_marks(*cache, c, bytes, alignment, was_worn); block != nullptr) return block;
+      if (void* const block = allocate_at_marks(*cache, c, bytes, alignment); block != nullptr) return block;
     consider_purger();
     void* slot = allocate_inside(cache, bytes, alignment, [=] { return g_core.refill(*cache, c); });
     if (profile::mean() != 0) [[unlikely]]
-      slot = sample_refill(*cache, c, slot, bytes, alignment, was_worn);
+      slot = sample_refill(*cache, c, slot, bytes, alignment);
     return check::guards_are_on() ? guard_at_refill(slot, cache->entries(c) + 1, bytes, alignment) : slot;
   }
   if (is_sample_due(Classes::slot_bytes(c))) [[unlikely]]

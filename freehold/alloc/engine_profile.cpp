@@ -7,8 +7,8 @@
 // would have put the slot. So a slot that a thread took from the pool is sampled or not for as long as the thread's side has
 // it, whatever is allocated in it, and the blocks in use are sampled alike: short-lived ones and those that are kept.
 //
-// A loop that allocates and frees at a mark would pay for it at every turn. So a mark that is hot (profile/mark_heat.hpp)
-// goes below the other entries: what that leaves out is said in docs/heap-profile.md.
+// A loop that allocates and frees at a mark would pay for it at every turn. So a mark may end at any turn, and those that do
+// not stand for it (profile/mark_weights.hpp).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -26,7 +26,8 @@ namespace freehold::alloc {
 
 using namespace engine;
 
-void* engine::allocate_sampled(NativeCache* cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
+void* engine::allocate_sampled(NativeCache* cache, SizeClass c, std::size_t bytes, std::size_t alignment,
+                               std::uint32_t weight) noexcept {
   const base::KeepErrno keep;
   const std::uint32_t stack = check::note_call_stack();
   const Inside inside(cache);
@@ -34,38 +35,35 @@ void* engine::allocate_sampled(NativeCache* cache, SizeClass c, std::size_t byte
   const std::size_t size = Classes::slot_bytes(c);
   bool zero;
   void* const block = g_core.allocate_large(cache, size, alignment, zero);
-  if (block == nullptr) return nullptr;
-  profile::add(block, bytes, size, stack);
-  if (cache != nullptr) cache->mark_heat.note_allocated(block);
+  if (block != nullptr) profile::add(block, bytes, size, stack, weight);
   return block;
 }
 
-void* engine::allocate_at_marks(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment,
-                                bool& was_worn) noexcept {
+void* engine::allocate_at_marks(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
   while (cache.pop_mark(c)) {
-    const bool is_on = profile::mean() != 0;  // else the mark ends
-    if (is_on && !cache.mark_heat.is_hot(CoarseClock::now())) {
-      if (void* const block = allocate_sampled(&cache, c, bytes, alignment); block != nullptr) return block;
-    } else if (is_on) {
-      if (void* const slot = cache.mark_oldest_slot(c); slot != nullptr) return slot;
-      was_worn = true;
+    const std::uint32_t before = cache.mark_weights.take(c.index(), cache.entries(c));
+    const std::uint64_t mean = profile::mean();  // 0: the mark ends
+    const std::uint32_t weight = mean == 0 ? 0 : profile::MarkWeights::turn(profile::sampler(), mean, before);
+    if (weight != 0) {
+      if (void* const block = allocate_sampled(&cache, c, bytes, alignment, weight); block != nullptr) return block;
+    } else if (const Inside inside(&cache); inside && mean != 0) {
+      // A slot that is not sampled takes the place, so that refills bring no more than the thread keeps.
+      if (void* const slot = g_core.allocate_uncached(c); slot != nullptr) return slot;
     }
     if (void* const slot = cache.pop(c); slot != nullptr) return slot;
   }
   return nullptr;
 }
 
-void* engine::sample_refill(NativeCache& cache, SizeClass c, void* slot, std::size_t bytes, std::size_t alignment,
-                            bool was_worn) noexcept {
+void* engine::sample_refill(NativeCache& cache, SizeClass c, void* slot, std::size_t bytes, std::size_t alignment) noexcept {
   const std::uint64_t mean = profile::mean();
   if (slot == nullptr || mean == 0 || size_class_of(slot) != c) return slot;  // or it was mapped amid a fork
   const std::size_t size = Classes::slot_bytes(c), below = cache.entries(c);
-  if (!was_worn && profile::sampler().passes_freely(mean, size, below + 1)) return slot;
+  if (profile::sampler().passes_freely(mean, size, below + 1)) return slot;
   bool is_mine = false;
   {
     const Inside inside(&cache);
     if (!inside) return slot;
-    if (was_worn && below != 0) g_core.mark_entry(cache, c, 0);
     // In the order in which they will be used.
     profile::sampler().pass(mean, size, below + 1, [&](std::uint64_t i) {
       i == 0 ? static_cast<void>(is_mine = true) : g_core.mark_entry(cache, c, below - i);
@@ -82,11 +80,12 @@ void* engine::sample_refill(NativeCache& cache, SizeClass c, void* slot, std::si
 }
 
 void engine::free_large(NativeCache* cache, void* block) noexcept {
-  const std::size_t size = profile::was_started() ? profile::forget(block) : 0;
+  const auto [size, weight] = profile::was_started() ? profile::forget(block) : profile::Forgotten();
   g_core.free_large(cache, block);
-  if (size != 0 && cache != nullptr) cache->mark_heat.note_freed(block, CoarseClock::now());
   if (size == 0 || size > Classes::kMaxBytes || cache == nullptr || profile::mean() == 0) return;
-  g_core.push_mark(*cache, Classes::class_of(size));
+  const SizeClass c = Classes::class_of(size);
+  g_core.push_mark(*cache, c);
+  if (const std::size_t n = cache->entries(c); n != 0) cache->mark_weights.put(c.index(), n - 1, weight);
 }
 
 void* engine::resize_sampled(NativeCache* cache, void* block, std::size_t bytes) noexcept {

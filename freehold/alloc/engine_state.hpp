@@ -231,17 +231,16 @@ void after_fork_in_child() noexcept;
 
 // The slot's class, or 0 for what is none.
 [[nodiscard]] SizeClass size_class_of(const void* block) noexcept;
-// A block for a sampled slot of class c; null: another thread forks, or there is no memory. `cache`: the caller's own, or
-// null.
+// A block for a sampled slot of class c, or for a mark of some weight; null: another thread forks, or there is no memory.
+// `cache`: the caller's own, or null.
 [[nodiscard, gnu::noinline]] void* allocate_sampled(NativeCache* cache, SizeClass c, std::size_t bytes,
-                                                    std::size_t alignment) noexcept;
-// A bin with marks that pop() found nothing in. Null: it is empty. `was_worn`: its last mark came up too often, and belongs
-// below the slots that the next refill brings.
+                                                    std::size_t alignment, std::uint32_t weight = 1) noexcept;
+// A bin with marks that pop() found nothing in. Null: it is empty.
 [[nodiscard, gnu::noinline]] void* allocate_at_marks(NativeCache& cache, SizeClass c, std::size_t bytes,
-                                                     std::size_t alignment, bool& was_worn) noexcept;
+                                                     std::size_t alignment) noexcept;
 // After a refill that brought `slot` and what is in the bin: marks those that are sampled. Returns the block for the caller.
 [[nodiscard, gnu::noinline]] void* sample_refill(NativeCache& cache, SizeClass c, void* slot, std::size_t bytes,
-                                                 std::size_t alignment, bool was_worn) noexcept;
+                                                 std::size_t alignment) noexcept;
 // Where every call comes by: whether this one is sampled.
 [[nodiscard]] inline bool is_sample_due(std::size_t bytes) noexcept {
   const std::uint64_t mean = profile::mean();

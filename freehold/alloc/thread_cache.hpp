@@ -25,7 +25,7 @@
 #include "freehold/alloc/size_classes.hpp"
 #include "freehold/base/member_offset.hpp"
 #include "freehold/pool/word_pool.hpp"
-#include "freehold/profile/mark_heat.hpp"
+#include "freehold/profile/mark_weights.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::alloc {
@@ -68,7 +68,7 @@ struct ThreadCache {
   // Another thread uses `runs`: the owner leaves it alone. Written under the registry's lock.
   typename A::template atomic<std::uint32_t> runs_closed{0};
   std::uint8_t exit_rounds = 0;
-  profile::MarkHeat mark_heat;
+  profile::MarkWeights mark_weights;
   // A fork's child must not trust a cache whose owner was in here when the process was copied.
   typename A::template atomic<std::uint32_t> in_slow_path{0};
   // Set while the owner is inside the engine (sync/fork_gate.hpp); written by the owner, read by threads that fork.
@@ -100,14 +100,6 @@ struct ThreadCache {
     --top[c];
     --bins[c].marks;
     return true;
-  }
-  // Puts a mark in the place of the oldest entry that is a slot. Returns the slot; null: there is none.
-  [[nodiscard]] void* mark_oldest_slot(SizeClass c) noexcept {
-    if (entries(c) == 0) return nullptr;
-    void** const oldest = std::find_if(bins[c].array + 1, top[c], [](const void* slot) { return slot != nullptr; });
-    if (oldest == top[c]) return nullptr;
-    ++bins[c].marks;
-    return std::exchange(*oldest, nullptr);
   }
   [[nodiscard]] std::size_t entries(SizeClass c) const noexcept {
     return bins[c].array == nullptr ? 0 : static_cast<std::size_t>(top[c] - (bins[c].array + 1));

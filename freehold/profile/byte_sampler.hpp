@@ -83,6 +83,12 @@ class ByteSampler {
     return due;
   }
 
+  // True for one call in n, at random. n > 0.
+  [[nodiscard]] bool is_one_in(std::uint64_t mean, std::uint32_t n) noexcept {
+    follow(mean);
+    return next() <= UINT32_MAX / n;
+  }
+
  private:
   // Another mean than before: what is left of the last distance means nothing.
   void follow(std::uint64_t mean) noexcept {

@@ -4,6 +4,7 @@
 #include "freehold/base/bits.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/os/probe_point.hpp"
+#include "freehold/profile/mark_weights.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::profile {
@@ -56,13 +57,14 @@ bool start(os::Pages& pages, std::uint64_t mean, unsigned depth) noexcept {
 
 void stop() noexcept { g_mean.store(0, std::memory_order_release); }
 
-void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t stack) noexcept {
-  insert({address_of(block), bytes, size, mean(), stack});
+void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t stack, std::uint32_t weight) noexcept {
+  insert({address_of(block), bytes, size, thinned_mean(size, mean(), weight), stack});
 }
 
-std::size_t forget(const void* block) noexcept {
+Forgotten forget(const void* block) noexcept {
   Sample sample;
-  return remove(block, sample) ? sample.size : 0;
+  if (!remove(block, sample)) return {};
+  return {sample.size, weight_of(sample.size, mean(), sample.mean)};
 }
 
 std::size_t size_of(const void* block) noexcept {

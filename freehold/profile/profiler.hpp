@@ -41,10 +41,17 @@ void stop() noexcept;
 }
 [[nodiscard]] inline ByteSampler& sampler() noexcept { return profiler::t_sampler; }
 
-// Notes a block that the program does not know yet. `size`: what the sampler passed over for it.
-[[gnu::noinline]] void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t stack) noexcept;
-// Forgets a block that is about to be freed. Returns the size that it was sampled with; 0: it was not sampled.
-[[nodiscard, gnu::noinline]] std::size_t forget(const void* block) noexcept;
+// Notes a block that the program does not know yet. `size`: what the sampler passed over for it. `weight`: that of its mark
+// (mark_weights.hpp).
+[[gnu::noinline]] void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t stack,
+                           std::uint32_t weight = 1) noexcept;
+// Forgets a block that is about to be freed. Returns the size that it was sampled with, 0: it was not sampled; and the
+// weight that its mark goes on with.
+struct Forgotten {
+  std::size_t size = 0;
+  std::uint32_t weight = 1;
+};
+[[nodiscard, gnu::noinline]] Forgotten forget(const void* block) noexcept;
 // That size; 0: the block is not sampled.
 [[nodiscard, gnu::noinline]] std::size_t size_of(const void* block) noexcept;
 // The block was resized where it is.
