@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -87,6 +88,18 @@ TEST_F(FileRulesTest, NotAllowedToEnforce_IsAnError) {
   FREEHOLD_SKIP_IF_EMULATED("QEMU knows no Landlock");
   if (::geteuid() == 0) GTEST_SKIP() << "root may enforce rules without giving up privileges";
   EXPECT_EQ(in_a_child([] { return FileRules().enforce() != 0 ? 0 : 1; }), 0);
+}
+
+// As on a kernel without Landlock: here the rules' descriptor is refused.
+TEST(FileRules, CannotBeMade_AreNotSaidToBeInForce) {
+  EXPECT_EQ(in_a_child([] {
+              const rlimit none{};
+              if (::setrlimit(RLIMIT_NOFILE, &none) != 0) return 2;
+              FileRules rules;
+              const int allowed = rules.allow("/", FileAccess::kAll), enforced = rules.enforce();
+              return allowed != 0 && enforced == allowed ? 0 : 1;
+            }),
+            0);
 }
 
 TEST(ForbidNewPrivileges, IsSeenByTheSystem) {
