@@ -60,10 +60,10 @@ TEST_F(TaskTable_Unit, Claims_TheHigherPriorityFirst_TheOldestOfEquals) {
   Table table(memory_.data());
   std::vector<Ticket> tickets;
   for (std::uint32_t i = 0; i < 200; ++i) tickets.push_back(*table.try_acquire(0));
-  // In no order of their places: 67 generates all of them.
+  // In no order of their places, nor are those of one priority: 63 generates all of them.
   std::vector<std::uint32_t> expected[kPriorities];
   for (std::uint32_t time = 0; time < 200; ++time) {
-    const std::uint32_t i = time * 67 % 200;
+    const std::uint32_t i = time * 63 % 200;
     const unsigned priority = time % kPriorities;
     if (expected[priority].size() == 60) continue;
     table.submit(tickets[i], 0, 1, TaskParameters{.priority = static_cast<Priority>(priority), .submitted = time});
@@ -232,6 +232,33 @@ TEST_F(TaskTable_Unit, NextTaskOfTheEntry_NotOverdueByTheFormerOnesTime) {
   table.began(*again, 990);
   EXPECT_FALSE(table.find_overdue(1000));
   EXPECT_TRUE(table.find_overdue(1001));
+}
+
+// What a supervisor knows of the clients; it notes which it was asked for.
+struct KnownClients {
+  static bool closed() { return false; }
+  static std::uint32_t epoch() { return 0; }
+  static bool lasts(std::uint32_t, TaskWord) { return true; }
+  static bool is_live(unsigned) { return true; }
+  static bool has_another(unsigned) { return false; }
+  bool is_connected(unsigned client) {
+    asked.insert(client);
+    return true;
+  }
+  std::set<unsigned> asked;
+};
+// A client's number that was overwritten is compared with the shape before anybody looks that client up.
+TEST_F(TaskTable_Unit, TaskOfAClientBeyondTheShape_DamageAndNobodyAsksForIt) {
+  constexpr std::uint32_t kClients = 4;
+  make({.entries = 2, .clients = kClients, .max_input = 8, .max_output = 8});
+  Table table(memory_.data());
+  for (const unsigned client : {kClients - 1, kClients, 1000u}) {
+    KnownClients known;
+    const Ticket ticket = *table.try_acquire(client);
+    EXPECT_EQ(table.find_damage(known) != nullptr, client >= kClients) << client;
+    EXPECT_EQ(known.asked, client < kClients ? std::set{client} : std::set<unsigned>{});
+    ASSERT_TRUE(table.drop(ticket));
+  }
 }
 
 }  // namespace
