@@ -2,6 +2,7 @@
 #include "freehold/pool/object_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -392,6 +393,27 @@ TEST(BestPool, ForeignAddressesReleased_AreCaughtWhenTheyGoBack) {
   for (const bool other_pool : {false, true})
     for (const std::size_t bytes : {16u, 48u, 5000u})
       EXPECT_DEATH(release_foreign(other_pool, bytes), "not from this allocator");
+}
+
+// A thread that is about to end has no array any more.
+TEST(BestPool, ForeignAddressReleasedInALastDestructor_IsCaughtAtOnce) {
+  if (kChecked) GTEST_SKIP() << "a checked build catches it at once (conformance)";
+  if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer takes addresses of another pool for released twice";
+  const auto release_foreign = [] {
+    static NativePool<Best> pool({.slots = 1000, .slot_bytes = 48});
+    static pthread_key_t key;
+    static std::byte foreign[48];
+    static int round = 0;
+    pthread_key_create(&key, [](void* slot) {
+      // Keys that are set anew get another round of destructors, after all others.
+      if (++round < 2)
+        pthread_setspecific(key, slot);
+      else
+        pool.release(foreign);
+    });
+    std::thread([] { pthread_setspecific(key, pool.acquire()); }).join();
+  };
+  EXPECT_DEATH(release_foreign(), "not from this allocator");
 }
 
 TEST(BestPool, SlotReleasedTwiceAndManyTimesOver_IsCaughtWhenItGoesBack) {
