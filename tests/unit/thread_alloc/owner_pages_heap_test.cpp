@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -235,6 +236,64 @@ TYPED_TEST(OwnerPagesHeapTest, DestructorsLaterThanOurs_AllocateAndFree) {
   EXPECT_EQ(stats.owners_left, 0U);
   EXPECT_EQ(stats.owners, 2U) << "this thread's and the late owner";
   EXPECT_LE(stats.pages, 2U) << "the late owner's";
+}
+
+// Has every other thread that begins to use the heap fail to join it, for want of the key that makes it leave. False: this C
+// library does not give the lowest free key.
+template <class Heap>
+bool take_key_away() {
+  pthread_key_t key = 0;
+  if (pthread_key_create(&key, nullptr) != 0 || pthread_key_delete(key) != 0) return false;
+  Heap::deallocate(Heap::allocate(16));  // makes its key, which is this one then
+  return pthread_getspecific(key) != nullptr && pthread_key_delete(key) == 0;
+}
+TYPED_TEST(OwnerPagesHeapTest, ThreadCannotJoin_LeavesNoDescriptorBehind) {
+  struct Policy : TypeParam {};
+  using Heap = OwnerPagesHeap<Policy>;
+  TypeParam::Upstream::deallocate(TypeParam::Upstream::allocate(16));  // which may need a key as well
+  if (!take_key_away<Heap>()) GTEST_SKIP() << "the heap's key is not known";
+  std::uint64_t descriptors = 0;
+  for (int thread = 0; thread < 4; ++thread) {
+    in_a_thread([] {
+      for (int i = 0; i < 200; ++i) {
+        void* const block = Heap::allocate(40);
+        ASSERT_NE(block, nullptr);
+        std::memset(block, i, 40);
+        Heap::deallocate(block);
+      }
+    });
+    if (thread == 0) descriptors = stats_of<Heap>().descriptors;
+  }
+  EXPECT_EQ(stats_of<Heap>().descriptors, descriptors);
+  EXPECT_LE(descriptors, 64U);
+  EXPECT_EQ(stats_of<Heap>().owners, 2U) << "this thread's and the late owner";
+}
+
+// Its pages take their time: as long as another thread may need to come in between, or until it has.
+struct SlowPages : SystemUpstream {
+  static inline std::atomic<bool> slow = false, overtaken = false;
+  static inline std::atomic<int> inside = 0;
+  static void* allocate_page() {
+    if (++inside > 1) overtaken = true;
+    for (int i = 0; slow && !overtaken && i < 200; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --inside;
+    return SystemUpstream::allocate_page();
+  }
+};
+TEST(OwnerPagesHeap, ThreadsWithoutOwner_OneAtATimeUsesTheLateOne) {
+  using Heap = OwnerPagesHeap<MutexPages<SlowPages>>;
+  if (!take_key_away<Heap>()) GTEST_SKIP() << "the heap's key is not known";
+  void* first = nullptr;
+  in_a_thread([&] { first = Heap::allocate(16); });  // makes the late owner
+  SlowPages::slow = true;
+  void* blocks[2] = {};
+  std::vector<std::thread> threads;
+  for (void*& block : blocks) threads.emplace_back([&] { block = Heap::allocate(64); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_FALSE(SlowPages::overtaken);
+  EXPECT_NE(blocks[0], blocks[1]);
+  EXPECT_EQ(stats_of<Heap>().owners, 2U);
+  for (void* const block : {first, blocks[0], blocks[1]}) Heap::deallocate(block);
 }
 
 // The article's policy and ours, which gathers: the same slots, in one push each or in one for a hundred.
