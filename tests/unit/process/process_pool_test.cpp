@@ -840,6 +840,23 @@ TEST(ProcessPool_Unit, ManyPoisonTasks_GoodOnesDoNotWaitForTheirBackOff) {
   EXPECT_TRUE(good.wait_for(10s)) << pool.status();  // 45 s with a back-off after each crash
   for (Future& task : poison) EXPECT_EQ(task.get().failure(), (Failure{FailureKind::kSignal, SIGKILL}));
 }
+// Those that have ended tasks say nothing against the next one, however many die.
+TEST(ProcessPool_Unit, WorkersKilledBetweenTasks_TheNextStartsWithoutABackOff) {
+  ProcessPoolOptions how = options();
+  how.max_workers = 1;
+  ProcessPool pool(how);
+  auto least = std::chrono::nanoseconds::max();
+  for (unsigned killed = 0; killed < 18; ++killed) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Result worker = pool.call("pid");
+    ASSERT_TRUE(worker.ok()) << pool.status();
+    if (killed >= 14) least = std::min<std::chrono::nanoseconds>(least, std::chrono::steady_clock::now() - begin);
+    ASSERT_TRUE(comes_true([&] { return pool.stats().tasks.delivered == killed + 1; }));
+    ::kill(std::stoi(std::string(worker.text())), SIGKILL);
+    ASSERT_TRUE(comes_true([&] { return ended(pool, ExitReason::kSignal) == killed + 1; })) << pool.status();
+  }
+  EXPECT_LT(least, 900ms) << "after 14 deaths the back-off is 1.02 s";
+}
 TEST(ProcessPool_Unit, WorkersLoadForLong_TheyComeUpTogether) {
   const Deployed deployed("ramp");
   ProcessPoolOptions how = options();
