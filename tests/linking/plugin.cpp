@@ -33,3 +33,13 @@ extern "C" __attribute__((visibility("default"))) int plugin_calls_its_handler()
   }
   return 0;
 }
+
+// Nothing there could catch what a handler throws: it is not called, and the null comes at once.
+extern "C" __attribute__((visibility("default"))) int plugin_new_nothrow_calls_its_handler() {
+  static int calls;
+  calls = 0;
+  std::set_new_handler([] { ++calls; });
+  const void* const block = ::operator new(g_too_much, std::nothrow);
+  std::set_new_handler(nullptr);
+  return block == nullptr ? calls : -1;
+}

@@ -2,6 +2,7 @@
 /* A C program under LD_PRELOAD that loads a C++ library with local names, as an interpreter loads its extensions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "tests/linking/check.h"
 
@@ -22,6 +23,8 @@ int main(int argc, char** argv) {
   CHECK(plugin != NULL);
   CHECK(look_up(plugin, "plugin_catches_bad_alloc")() == 6);
   CHECK(look_up(plugin, "plugin_calls_its_handler")() == 2);
+  alarm(30); /* rather than for ever */
+  CHECK(look_up(plugin, "plugin_new_nothrow_calls_its_handler")() == 0);
   CHECK(dlclose(plugin) == 0);
   return 0;
 }
