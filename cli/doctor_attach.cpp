@@ -10,6 +10,7 @@
 #include "cli/doctor/options.hpp"
 #include "cli/report/json.hpp"
 #include "cli/support/arguments.hpp"
+#include "cli/support/live_process.hpp"
 #include "cli/support/output_file.hpp"
 #include "cli/support/standard_streams.hpp"
 
@@ -21,13 +22,10 @@ struct AttachOptions {
   bool count_calls = false;
 };
 
-constexpr std::uint32_t kMostPid = 4'194'304;  // the kernel's own limit
-
 int run_attach(const AttachOptions& options) {
   open_standard_files();
-  if (!options.pid) throw Failure(kExitRefused, "doctor attach: which process? pgrep NAME tells its number");
   freehold::doctor::AttachSettings settings;
-  settings.pid = static_cast<pid_t>(parse_number("doctor attach", *options.pid, 1, kMostPid));
+  settings.pid = process_number("doctor attach", options.pid);
   if (options.seconds) settings.seconds = doctor::parse_seconds("--for", *options.seconds);
   settings.count_calls = options.count_calls;
   if (options.json && *options.json != "-") check_writable(*options.json);

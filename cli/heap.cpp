@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// freehold heap profile [options] [--] PROGRAM ARGS…, freehold heap show FILE, freehold heap diff BEFORE AFTER: what holds a
-// program's memory. docs/heap-profile.md has examples, the formats and what the figures mean.
+// freehold heap profile [options] [--] PROGRAM ARGS…, freehold heap snapshot PID, freehold heap show FILE, freehold heap
+// diff BEFORE AFTER: what holds a program's memory. docs/heap-profile.md has examples, the formats and what the figures
+// mean.
 #include <fmt/format.h>
 
 #include <sys/wait.h>
@@ -21,6 +22,7 @@
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/library.hpp"
+#include "cli/support/live_process.hpp"
 #include "cli/support/output_file.hpp"
 #include "cli/support/standard_streams.hpp"
 #include "cli/support/temporary_folder.hpp"
@@ -43,7 +45,7 @@ constexpr FormatName kFormats[] = {{"table", Format::kTable, "heap.txt"},
                                    {"collapsed", Format::kCollapsed, "heap.collapsed"},
                                    {"json", Format::kJson, "heap.json"}};
 
-// What the three subcommands share.
+// What the subcommands share.
 struct OutputOptions {
   std::optional<std::string> format, output, top;
   bool peak = false, stacks = false;
@@ -190,25 +192,45 @@ void run_profile(const ProfileOptions& options, const std::vector<std::string>& 
   end_like(outcome.wait_status);
 }
 
-// ---- heap show, heap diff -----------------------------------------------------------------------------------------------
+// ---- heap snapshot, heap show, heap diff -------------------------------------------------------------------------------
 
 struct ShowOptions {
   OutputOptions output;
   std::vector<std::string> files;
 };
 
-int run_show(const ShowOptions& options) {
-  const Format format = options.output.format_or("table").format;
-  const heap::TableOptions table = options.output.table_options();
-  const std::string to = options.output.output.value_or("-");
+// What `read` returns, once the options are known to be right.
+template <class Read>
+int show(const OutputOptions& options, Read read) {
+  const Format format = options.format_or("table").format;
+  const heap::TableOptions table = options.table_options();
+  const std::string to = options.output.value_or("-");
   if (to != "-") check_writable(to);
-  if (options.files.empty()) throw Failure(kExitRefused, "heap show: which file? FREEHOLD_PROFILE_FILE names where they go");
-  std::vector<HeapProfile> profiles;
-  for (const std::string& file : options.files) profiles.push_back(heap::read_profile(file));
-  const HeapProfile profile = heap::merged(profiles);
+  const HeapProfile profile = read();
   const std::string text = text_of(profile, format, table);
   write_text(to, format == Format::kTable ? heap::headline_of(profile) + '\n' + text : text);
   return 0;
+}
+
+int run_show(const ShowOptions& options) {
+  return show(options.output, [&options] {
+    if (options.files.empty())
+      throw Failure(kExitRefused, "heap show: which file? FREEHOLD_PROFILE_FILE names where they go");
+    std::vector<HeapProfile> profiles;
+    for (const std::string& file : options.files) profiles.push_back(heap::read_profile(file));
+    return heap::merged(profiles);
+  });
+}
+
+struct SnapshotOptions {
+  OutputOptions output;
+  std::optional<std::string> pid;
+};
+
+int run_snapshot(const SnapshotOptions& options) {
+  open_standard_files();
+  const pid_t pid = process_number("heap snapshot", options.pid);
+  return show(options.output, [pid] { return heap::snapshot_of(pid); });
 }
 
 int run_diff(const ShowOptions& options) {
@@ -250,6 +272,20 @@ void add_show(Command& heap, Invocation& invocation) {
   command.on_use([&invocation] { invocation.exit_code = run_show(options); });
 }
 
+void add_snapshot(Command& heap, Invocation& invocation) {
+  static SnapshotOptions options;
+  Command command =
+      heap.add_subcommand("snapshot", "What holds the memory of a process that runs, which it does not notice");
+  command.add_option("pid", options.pid, "Number of the process", "PID");
+  options.output.add_to(command, fmt::format("{} [table]", kFormatHelp), "File to write to [-: standard output]");
+  command.add_flag("--peak", options.output.peak, "What was in use when it was most, instead of what is in use");
+  command.footer(
+      "Its heap profile must be on: FREEHOLD_PROFILE=1 freehold run -- PROGRAM. The process is neither stopped nor "
+      "signalled. The same user or root may read it; where kernel.yama.ptrace_scope is 1, the same user may if the program "
+      "was started by freehold run --live. docs/heap-profile.md explains the figures.");
+  command.on_use([&invocation] { invocation.exit_code = run_snapshot(options); });
+}
+
 void add_diff(Command& heap, Invocation& invocation) {
   static ShowOptions options;
   Command command = heap.add_subcommand("diff", "What grew between two heap profiles of a program");
@@ -266,10 +302,13 @@ void add_heap(CLI::App& app, Invocation& invocation) {
   Command command(app, "heap", "What holds a program's memory: a sampled heap profile, by call stack");
   command.footer("docs/heap-profile.md explains the figures.");
   command.on_use([] {
-    throw Failure(kExitRefused,
-                  "heap: what about it? freehold heap profile -- PROGRAM ARGS..., heap show FILE, heap diff FILE FILE");
+    throw Failure(
+        kExitRefused,
+        "heap: what about it? freehold heap profile -- PROGRAM ARGS..., heap snapshot PID, heap show FILE, heap diff FILE "
+        "FILE");
   });
   add_profile(command, invocation);
+  add_snapshot(command, invocation);
   add_show(command, invocation);
   add_diff(command, invocation);
 }

@@ -13,8 +13,9 @@
 #include "cli/support/arguments.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/interrupts.hpp"
+#include "cli/support/live_process.hpp"
 #include "cli/support/standard_streams.hpp"
-#include "freehold/doctor/run/attached.hpp"
+#include "freehold/doctor/run/live_stats.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -26,40 +27,7 @@ struct StatsOptions {
   bool json = false, prometheus = false;
 };
 
-constexpr std::uint32_t kMostPid = 4'194'304;  // the kernel's own limit
 constexpr std::uint32_t kMostCount = 1'000'000'000;
-
-std::string why_refused(const freehold::doctor::LiveAnswer& answer, pid_t pid) {
-  switch (answer.refusal) {
-    case LiveRefusal::kNone: break;
-    case LiveRefusal::kNoProcess: return fmt::format("there is no process {}; pgrep NAME tells its number", pid);
-    case LiveRefusal::kEnded:
-      return fmt::format("process {} has ended already; its parent has not asked for its end yet", pid);
-    case LiveRefusal::kKernelThread: return fmt::format("process {} is a thread of the kernel's, which has no malloc", pid);
-    case LiveRefusal::kNotAllowed:
-      return fmt::format(
-          "process {} belongs to user {} or does not let itself be looked at; run freehold as that user, or as root", pid,
-          freehold::doctor::user_of(pid));
-    case LiveRefusal::kMemoryNotToBeRead:
-      return fmt::format(
-          "the system does not let you read the memory of process {} (kernel.yama.ptrace_scope, or a filter of system "
-          "calls); run freehold as root, or start the program by freehold run --live",
-          pid);
-    case LiveRefusal::kNoFreehold:
-      return fmt::format("process {} does not run under Freehold; start the program by freehold run -- PROGRAM", pid);
-    case LiveRefusal::kNotBegun:
-      return fmt::format(
-          "process {} has loaded libfreehold.so, but its statistics were not found: it has not allocated yet, or that "
-          "Freehold is older than this command",
-          pid);
-    case LiveRefusal::kOtherVersion:
-      return fmt::format(
-          "the Freehold of process {} keeps statistics of version {}, this command reads version {}; use the command of "
-          "that Freehold",
-          pid, answer.version, alloc::kLiveVersion);
-  }
-  return {};
-}
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -72,7 +40,8 @@ std::string utc_now() {
 // Throws Failure with one line.
 Sample take_sample(pid_t pid) {
   freehold::doctor::LiveAnswer answer = freehold::doctor::read_live_stats(pid);
-  if (answer.refusal != LiveRefusal::kNone) throw Failure(kExitRefused, why_refused(answer, pid));
+  if (answer.refusal != LiveRefusal::kNone)
+    throw Failure(kExitRefused, why_refused(answer.refusal, pid, {"statistics", alloc::kLiveVersion}, answer.version));
   Sample sample;
   sample.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   sample.pid = pid;
@@ -128,8 +97,7 @@ double seconds_of(const std::string& text) {
 
 int run_stats(const StatsOptions& options) {
   open_standard_files();
-  if (!options.pid) throw Failure(kExitRefused, "stats: which process? pgrep NAME tells its number");
-  const auto pid = static_cast<pid_t>(parse_number("stats", *options.pid, 1, kMostPid));
+  const pid_t pid = process_number("stats", options.pid);
   if (options.json && options.prometheus) throw Failure(kExitRefused, "stats: --json or --prometheus, not both");
   if (options.prometheus && options.watch)
     throw Failure(kExitRefused, "stats: --prometheus shows one moment; Prometheus itself asks again and makes the rates");

@@ -116,22 +116,10 @@ std::optional<std::uint64_t> number_of(std::string_view word, int base = 10) {
   return error == std::errc() && end == word.data() + word.size() && !word.empty() ? std::optional(value) : std::nullopt;
 }
 
-struct SampleLine {
-  std::array<bool, 2> was_in_use{};  // by moment
-  std::uint64_t bytes = 0, size = 0, mean = 0, stack = 0;
-};
-
-struct Recording {
-  HeapProfile head;
-  std::map<std::uint64_t, std::vector<std::uint64_t>> stacks;
-  std::vector<SampleLine> samples;
-  std::string maps;
-};
-
 // False: the line is none of a recording's.
 bool take_sample(Recording& to, std::span<const std::string_view> words) {
   if (words.size() != 5) return false;
-  SampleLine sample;
+  SampledBlock sample;
   sample.was_in_use = {words[0] != "peak", words[0] != "now"};
   std::uint64_t* const numbers[] = {&sample.bytes, &sample.size, &sample.mean, &sample.stack};
   for (std::size_t i = 0; i < std::size(numbers); ++i) {
@@ -250,13 +238,12 @@ std::uint64_t HeapProfile::sample_count(Moment moment) const {
   return count;
 }
 
-HeapProfile profile_of_recording(std::string_view text, const std::string& name) {
-  const Recording recording = recording_of(text, name);
+HeapProfile profile_of(const Recording& recording) {
   const MapsFile maps(recording.head.pid, recording.maps);
   Symbols symbols(maps.path());
   Builder builder;
   std::map<std::uint64_t, std::vector<std::uint32_t>> known;
-  for (const SampleLine& sample : recording.samples) {
+  for (const SampledBlock& sample : recording.samples) {
     const auto [frames, is_new] = known.try_emplace(sample.stack);
     if (const auto stack = recording.stacks.find(sample.stack); is_new && stack != recording.stacks.end())
       frames->second = builder.places_of(named(symbols, stack->second));
@@ -274,6 +261,10 @@ HeapProfile profile_of_recording(std::string_view text, const std::string& name)
   HeapProfile profile = recording.head;
   std::move(builder).finish(profile);
   return profile;
+}
+
+HeapProfile profile_of_recording(std::string_view text, const std::string& name) {
+  return profile_of(recording_of(text, name));
 }
 
 HeapProfile read_profile(const fs::path& file) {

@@ -2,10 +2,13 @@
 // A heap profile with names: which call stacks hold how many blocks and bytes, now and at the peak. Read from what a process
 // wrote (freehold/profile/write.cpp), or from JSON that was made of it.
 #pragma once
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -35,9 +38,25 @@ struct HeapProfile {
   [[nodiscard]] std::uint64_t sample_count(Moment moment) const;
 };
 
+// What a process says of its profile: addresses, and the map that names are found by.
+struct SampledBlock {
+  std::array<bool, 2> was_in_use{};  // by moment
+  std::uint64_t bytes = 0, size = 0, mean = 0, stack = 0;
+};
+struct Recording {
+  HeapProfile head;  // without stacks
+  std::map<std::uint64_t, std::vector<std::uint64_t>> stacks;
+  std::vector<SampledBlock> samples;
+  std::string maps;  // as in /proc
+};
+// Without names if the files that it ran are not there. Throws Failure if there is no room for a copy of its map.
+[[nodiscard]] HeapProfile profile_of(const Recording& recording);
+// Of a process that runs, which does not notice. Throws Failure(kExitRefused), with one line and the way out.
+[[nodiscard]] HeapProfile snapshot_of(pid_t pid);
+
 // Throws Failure(kExitRefused), with one line: no such file, another kind of file, one that was cut.
 [[nodiscard]] HeapProfile read_profile(const std::filesystem::path& file);
-// `text` as a process wrote it; `name` is for complaints. Without names if the files that it ran are not there.
+// `text` as a process wrote it; `name` is for complaints.
 [[nodiscard]] HeapProfile profile_of_recording(std::string_view text, const std::string& name);
 // Of several processes, as one. Pre: not empty.
 [[nodiscard]] HeapProfile merged(std::span<const HeapProfile> profiles);

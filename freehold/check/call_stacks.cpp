@@ -45,6 +45,11 @@ unsigned read_call_stack(std::uint32_t number, void** addresses, unsigned most) 
   return g_depth.load(std::memory_order_acquire) == 0 ? 0 : g_depot.read(number, addresses, most);
 }
 
+LiveCallStacks live_call_stacks() noexcept {
+  if (g_depth.load(std::memory_order_acquire) == 0) return {};
+  return {reinterpret_cast<std::uintptr_t>(g_depot.words()), reinterpret_cast<std::uintptr_t>(&g_depot.used())};
+}
+
 void detail_call_stack(const char* title, std::uint32_t number) noexcept {
   if (g_depth.load(std::memory_order_acquire) == 0) return;
   detail(title);

@@ -18,6 +18,14 @@ inline constexpr std::size_t kMostStackNumbers = std::size_t{1} << 23;
 // Copies the addresses of a stack, the innermost call's first, at most `most`. Returns how many; 0: unknown.
 [[nodiscard]] unsigned read_call_stack(std::uint32_t number, void** addresses, unsigned most) noexcept;
 
+// For readers outside the process: addresses of the depot's words, and of the number of those that are used, an integer of 4
+// bytes. The word whose number is a stack's has its depth in the lowest byte; its addresses follow. Words that are used do
+// not change any more, once the number of their stack is known. 0: no stacks were kept yet.
+struct LiveCallStacks {
+  std::uint64_t words = 0, used = 0;
+};
+[[nodiscard]] LiveCallStacks live_call_stacks() noexcept;
+
 // "freehold:   <title>" and the stack's lines; nothing if none are kept.
 void detail_call_stack(const char* title, std::uint32_t number) noexcept;
 

@@ -96,6 +96,9 @@ class StackDepot {
 
   // Words that are taken, of entries that are lost as well. For statistics and tests.
   [[nodiscard]] std::size_t used_words() const noexcept { return used_.load(std::memory_order_relaxed); }
+  // For readers outside the process.
+  [[nodiscard]] const Word* words() const noexcept { return words_; }
+  [[nodiscard]] const Place& used() const noexcept { return used_; }
 
  private:
   static constexpr unsigned kDepthBits = 8;

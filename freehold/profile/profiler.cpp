@@ -4,7 +4,9 @@
 #include "freehold/base/bits.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/os/probe_point.hpp"
+#include "freehold/profile/live_profile.hpp"
 #include "freehold/profile/mark_weights.hpp"
+#include "freehold/sync/live_list.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::profile {
@@ -34,6 +36,24 @@ constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
   return true;
 }
 
+// For `freehold heap snapshot`. Written once, read by nobody in this process.
+[[gnu::used]] constinit LiveProfile g_live{};
+[[gnu::used]] constinit sync::LiveListDirectory g_directory{};
+
+void publish_live_profile() noexcept {
+  g_live.version = kLiveProfileVersion;
+  g_table.describe(g_live);
+  g_live.mean = address_of(&g_mean);
+  const check::LiveCallStacks stacks = check::live_call_stacks();
+  g_live.stack_words = stacks.words;
+  g_live.used_stack_words = stacks.used;
+  g_directory.kind = sync::LiveList::kProfile;
+  g_directory.changes = address_of(&g_table.changes().number());
+  g_directory.layout = address_of(&g_live);
+  g_directory.layout_bytes = sizeof g_live;
+  sync::publish(g_directory);
+}
+
 // Each with the probe point that tracers listen to; not inlined, so that each has one place.
 [[gnu::noinline]] void insert(const Sample& sample) noexcept {
   if (g_table.insert(sample)) os::probe_sampled_alloc(sample.block, sample.bytes, sample.estimated_bytes());
@@ -48,8 +68,10 @@ constinit sync::Mutex<sync::NativeAtomics> g_start_lock;
 
 bool start(os::Pages& pages, std::uint64_t mean, unsigned depth) noexcept {
   const sync::Guard guard(g_start_lock);
-  if (!g_started.load(std::memory_order_relaxed) && !make_table(pages)) return false;  // relaxed: under the lock
+  const bool is_first = !g_started.load(std::memory_order_relaxed);  // relaxed: under the lock
+  if (is_first && !make_table(pages)) return false;
   check::keep_call_stacks(depth);
+  if (is_first) publish_live_profile();
   g_started.store(true, std::memory_order_release);
   g_mean.store(mean, std::memory_order_release);
   return true;

@@ -7,7 +7,10 @@
 //            may meet. No place that comes before it was never used.
 //   log:     samples removed since the peak that were in use then. So the peak's set is: those in the table that are not younger
 //            than the peak, and the log. A new peak empties the log; it never holds more samples than were in use.
-//   Invariant: live_bytes() is the sum of estimated_bytes() over the table; peak_bytes() its largest value so far.
+//   changes: odd while a change is under way. Readers outside the process copy parts of the table between two changes, and
+//            the log as far as it went, if the peak is still the same then (live_profile.hpp).
+//   Invariant: live_bytes is the sum of estimated_bytes() over the table; peak_bytes its largest value so far. Entries of the
+//   log do not change while peak_bytes does not.
 //
 // Changes are made under a lock: they are as rare as samples. find() takes none, since every free of a large block asks: it
 // looks for the caller's own block, whose sample nobody else changes meanwhile. Bounded: what finds no place is not sampled,
@@ -18,7 +21,9 @@
 #include <cstdint>
 
 #include "freehold/profile/byte_sampler.hpp"
+#include "freehold/profile/live_profile.hpp"
 #include "freehold/sync/atomics.hpp"
+#include "freehold/sync/change_count.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::profile {
@@ -66,6 +71,7 @@ class SampleTable {
   // A block that the program does not know yet. False: there is no place for it.
   bool insert(const Sample& sample) noexcept {
     const sync::Guard guard(lock_);
+    const sync::Change change(changes_);
     for (std::size_t probe = 0; probe < kProbes; ++probe) {
       Place& place = place_of(sample.block, probe);
       if (get(place.block) > kRemoved) continue;
@@ -73,13 +79,13 @@ class SampleTable {
       put(place.size, sample.size);
       put(place.mean, sample.mean);
       put(place.stack, sample.stack);
-      put(place.birth, ++births_);
+      put(place.birth, ++sums_.births);
       put(place.block, sample.block);
-      live_bytes_ += sample.estimated_bytes();
+      sums_.live_bytes += sample.estimated_bytes();
       note_peak();
       return true;
     }
-    ++lost_;
+    ++sums_.lost;
     return false;
   }
 
@@ -94,11 +100,12 @@ class SampleTable {
   [[nodiscard]] bool remove(std::uintptr_t block, Sample& out) noexcept {
     if (look_for(block) == nullptr) return false;
     const sync::Guard guard(lock_);
+    const sync::Change change(changes_);
     Place* const place = look_for(block);  // again: another thread may free the same block by mistake
     if (place == nullptr) return false;
     out = sample_at(*place);
-    live_bytes_ -= out.estimated_bytes();
-    if (get(place->birth) <= peak_birth_) log_[logged_++] = out;
+    sums_.live_bytes -= out.estimated_bytes();
+    if (get(place->birth) <= sums_.peak_birth) log_[sums_.logged++] = out;
     put(place->block, kRemoved);
     return true;
   }
@@ -107,11 +114,12 @@ class SampleTable {
   void resize(std::uintptr_t block, std::uint64_t bytes) noexcept {
     if (look_for(block) == nullptr) return;
     const sync::Guard guard(lock_);
+    const sync::Change change(changes_);
     Place* const place = look_for(block);
     if (place == nullptr) return;
-    live_bytes_ -= sample_at(*place).estimated_bytes();
+    sums_.live_bytes -= sample_at(*place).estimated_bytes();
     put(place->bytes, bytes);
-    live_bytes_ += sample_at(*place).estimated_bytes();
+    sums_.live_bytes += sample_at(*place).estimated_bytes();
     note_peak();
   }
 
@@ -120,8 +128,8 @@ class SampleTable {
   void for_each(F&& f) noexcept {
     const sync::Guard guard(lock_);
     for (std::size_t i = 0; i < count_; ++i)
-      if (get(places_[i].block) > kRemoved) f(sample_at(places_[i]), true, get(places_[i].birth) <= peak_birth_);
-    for (std::size_t i = 0; i < logged_; ++i) f(log_[i], false, true);
+      if (get(places_[i].block) > kRemoved) f(sample_at(places_[i]), true, get(places_[i].birth) <= sums_.peak_birth);
+    for (std::size_t i = 0; i < sums_.logged; ++i) f(log_[i], false, true);
   }
 
   struct Figures {
@@ -130,11 +138,24 @@ class SampleTable {
   };
   [[nodiscard]] Figures figures() noexcept {
     const sync::Guard guard(lock_);
-    return {live_bytes_, peak_bytes_, births_, lost_};
+    return {sums_.live_bytes, sums_.peak_bytes, sums_.births, sums_.lost};
   }
 
   // In a fork's child: a thread that is not there may hold the lock.
-  void after_fork_in_child() noexcept { lock_.reset(); }
+  void after_fork_in_child() noexcept {
+    lock_.reset();
+    changes_.reset();
+  }
+
+  // Where readers outside the process find all this. After init().
+  void describe(LiveProfile& to) const noexcept {
+    static_assert(sizeof(Sample) == sizeof(LiveSample));
+    to.places = reinterpret_cast<std::uintptr_t>(places_);
+    to.place_count = count_;
+    to.log = reinterpret_cast<std::uintptr_t>(log_);
+    to.sums = reinterpret_cast<std::uintptr_t>(&sums_);
+  }
+  [[nodiscard]] const sync::ChangeCount<A>& changes() const noexcept { return changes_; }
 
  private:
   static constexpr std::uintptr_t kNeverUsed = 0, kRemoved = 1;
@@ -169,10 +190,10 @@ class SampleTable {
     return {get(place.block), get(place.bytes), get(place.size), get(place.mean), get(place.stack)};
   }
   void note_peak() noexcept {
-    if (live_bytes_ <= peak_bytes_) return;
-    peak_bytes_ = live_bytes_;
-    peak_birth_ = births_;
-    logged_ = 0;
+    if (sums_.live_bytes <= sums_.peak_bytes) return;
+    sums_.peak_bytes = sums_.live_bytes;
+    sums_.peak_birth = sums_.births;
+    sums_.logged = 0;
   }
 
   Place* places_ = nullptr;
@@ -180,10 +201,8 @@ class SampleTable {
 
   // Under the lock.
   Sample* log_ = nullptr;
-  std::size_t logged_ = 0;
-  std::uint64_t live_bytes_ = 0, peak_bytes_ = 0;
-  std::uint64_t births_ = 0, peak_birth_ = 0;
-  std::uint64_t lost_ = 0;
+  LiveSums sums_;
+  sync::ChangeCount<A> changes_;
   sync::Mutex<A> lock_;
 };
 

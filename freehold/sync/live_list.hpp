@@ -21,7 +21,8 @@ namespace freehold::sync {
 inline constexpr std::uint32_t kLiveListVersion = 1;
 inline constexpr std::size_t kLiveListAlignment = 64;
 
-enum class LiveList : std::uint32_t { kHeaps = 1, kPools = 2 };
+// kProfile is no list: of the sampled heap profile, only `changes` and `layout` count (profile/live_profile.hpp).
+enum class LiveList : std::uint32_t { kHeaps = 1, kPools = 2, kProfile = 3 };
 
 struct alignas(kLiveListAlignment) LiveListDirectory {
   // release: pairs with the order in which the reader copies, mark first; publishes the rest.

@@ -251,9 +251,11 @@ TEST(HeapDiff, TwoRecordings_WhatGrewAndWhatShrank) {
 
 // ---- the page -----------------------------------------------------------------------------------------------------------
 
-// All commands of docs/heap-profile.md, one after the other.
+// All commands of docs/heap-profile.md, one after the other. 4711 is a process that runs.
 TEST(HeapPage, Commands_AllWork) {
   const Folder folder;
+  Process running({command_path(), "run", "--live", "--", built("heap_sites"), "wait"}, {{"FREEHOLD_PROFILE", "1"}});
+  ASSERT_TRUE(running.wait_for_output("ready"));
   std::ifstream page(FREEHOLD_HEAP_PAGE);
   std::string script = "set -e\ncd '" + (folder / "") + "'\n";
   script += "freehold() { '" + command_path() + "' \"$@\"; }\nln -s '" + built("heap_sites") + "' prog\n";
@@ -263,17 +265,21 @@ TEST(HeapPage, Commands_AllWork) {
     if (line.rfind("```", 0) == 0) {
       is_inside = line == "```sh";
     } else if (is_inside) {
+      if (const std::size_t number = line.find("4711"); number != std::string::npos)
+        line.replace(number, 4, std::to_string(running.pid()));
       script += line + '\n';
       ++commands;
     }
   }
-  EXPECT_GE(commands, 10u);
-  Process shell({"sh", "-c", script});
+  EXPECT_GE(commands, 14u);
+  Process shell({"sh", "-c", script + "wait\n"});
   const Ended ended = shell.wait();
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  for (const char* made : {"heap.pb.gz", "before.json", "before.pb.gz", "before.speedscope.json", "before.collapsed"})
+  for (const char* made : {"heap.pb.gz", "before.json", "before.pb.gz", "before.speedscope.json", "before.collapsed",
+                           "running.pb.gz", "running.json"})
     EXPECT_FALSE(content_of(folder / made).empty()) << made;
   EXPECT_NE(ended.out.find("growth"), std::string::npos) << ended.out;
+  EXPECT_NE(content_of(folder / "running.json").find("small_site"), std::string::npos);
 }
 
 // ---- bad input ----------------------------------------------------------------------------------------------------------

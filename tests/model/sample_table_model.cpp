@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // profile::SampleTable on the simulated machine. Blocks that share a place are inserted, handed to another thread, found and
 // removed there, while others come and go beside them. Oracle: a block's sample is found by the thread that has the block
-// until it is removed, once; a block that is not sampled is never found; at rest the sums are those of what is there.
+// until it is removed, once; a block that is not sampled is never found; at rest the sums are those of what is there. A
+// reader that takes no lock, as those outside the process, copies whole samples between two changes.
 #include "freehold/profile/sample_table.hpp"
 
 #include <gtest/gtest.h>
@@ -104,6 +105,34 @@ Result freed_twice(Options options) {
   });
 }
 
+// What live_profile.hpp says of readers outside the process.
+Result copied_meanwhile(Options options) {
+  return sim::explore(options, [](sim::Execution& run) {
+    World<std::memory_order_release> world;
+    (void)world.table.insert(sample(1));
+    run.spawn([&] {
+      world.remove(1);
+      (void)world.table.insert(sample(2));  // in its place
+    });
+    run.spawn([&] {
+      const auto& changes = world.table.changes();
+      const std::uint64_t seen = changes.look();
+      const Table::Place& place = world.places[3];
+      const auto get = [](const auto& word) { return word.load(std::memory_order_relaxed); };
+      const std::uintptr_t there = get(place.block);
+      const std::uint64_t bytes = get(place.bytes), birth = get(place.birth);
+      const std::uint32_t stack = get(place.stack);
+      if (!changes.is_still(seen) || there <= 1) return;
+      SIM_CHECK(there == block(stack) && bytes == 10 * stack && birth == stack);
+    });
+    run.check([&] { world.check_rest(1); });
+  });
+}
+
+TEST(SampleTable_Model, CopiedMeanwhile_WholeSamples) {
+  const Result result = copied_meanwhile({.name = "samples/copied", .preemptions = 3, .stale = 2});
+  EXPECT_TRUE(result.ok()) << result;
+}
 TEST(SampleTable_Model, BlocksGivenAway_FoundAndRemovedOnce) {
   const Result result = given_away({.name = "samples/given", .preemptions = 3, .stale = 2});
   EXPECT_TRUE(result.ok()) << result;

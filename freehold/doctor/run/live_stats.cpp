@@ -33,20 +33,11 @@ constexpr std::uint64_t kMostPoolWords = std::uint64_t{1} << 27;
 constexpr unsigned kMostShards = 1024;
 constexpr unsigned kTries = 10;
 
-// A directory as it is copied; the originals hold atomics.
+// A directory as it is copied; the original holds atomics.
 struct EngineHead {
   std::uint64_t mark[2];
   std::uint32_t version, count;
 };
-struct ListHead {
-  std::uint64_t mark[2];
-  std::uint32_t version;
-  sync::LiveList kind;
-  std::uint64_t first, changes, layout;
-  std::uint32_t layout_bytes, next, data, data_bytes;
-};
-static_assert(sizeof(ListHead) == sizeof(sync::LiveListDirectory));
-
 template <class T>
 T at(const std::vector<std::byte>& record, std::size_t offset) {
   T value{};
@@ -190,7 +181,7 @@ class Lists {
   explicit Lists(LiveMemory& memory) : memory_(memory) {}
 
   void read(std::uint64_t directory, LiveStats& to) {
-    ListHead head{};
+    LiveListHead head{};
     if (!memory_.read(directory, head) || head.version != sync::kLiveListVersion) return;
     if (head.kind == sync::LiveList::kHeaps && head.data_bytes == sizeof(heap::LiveHeap)) read_heaps(head, to);
     if (head.kind == sync::LiveList::kPools && head.data_bytes == sizeof(pool::LivePool)) read_pools(head, to);
@@ -199,7 +190,7 @@ class Lists {
  private:
   // Copies the records first, which takes little time, so that the list is seldom changed meanwhile; `add` reads the rest.
   template <class Data, class Figures, class Add>
-  void read_list(const ListHead& head, std::vector<Figures>& figures, bool& changed, Add add) {
+  void read_list(const LiveListHead& head, std::vector<Figures>& figures, bool& changed, Add add) {
     std::vector<Data> records;
     const auto visit = [&](std::uint64_t& address) {
       Data data{};
@@ -215,7 +206,7 @@ class Lists {
       if (auto one = add(data)) figures.push_back(std::move(*one));
   }
 
-  void read_heaps(const ListHead& head, LiveStats& to) {
+  void read_heaps(const LiveListHead& head, LiveStats& to) {
     heap::LiveHeapLayout layout{};
     if (head.layout_bytes != sizeof layout || !memory_.read(head.layout, layout) ||
         layout.classes > heap::kMostLiveHeapClasses)
@@ -263,7 +254,7 @@ class Lists {
     return figures;
   }
 
-  void read_pools(const ListHead& head, LiveStats& to) {
+  void read_pools(const LiveListHead& head, LiveStats& to) {
     read_list<pool::LivePool>(
         head, to.pools, to.lists_changed,
         [&](const pool::LivePool& one) -> std::optional<LivePoolFigures> { return pool_figures(one); });
@@ -299,6 +290,8 @@ void name_threads(pid_t pid, LiveStats& stats) {
   std::ranges::sort(stats.threads, {}, &LiveThread::thread);
 }
 
+}  // namespace
+
 LiveRefusal refusal_of(pid_t pid) {
   switch (attach_refusal(pid)) {
     case AttachRefusal::kNoProcess: return LiveRefusal::kNoProcess;
@@ -310,8 +303,6 @@ LiveRefusal refusal_of(pid_t pid) {
   }
   return LiveRefusal::kNone;
 }
-
-}  // namespace
 
 LiveAnswer read_live_stats(pid_t pid) {
   LiveAnswer answer;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "freehold/doctor/run/live_figures.hpp"
+#include "freehold/doctor/run/live_refusal.hpp"
 
 namespace freehold::doctor {
 
@@ -63,18 +64,6 @@ struct LiveStats {
   std::vector<LiveHeapFigures> heaps;
   std::vector<LivePoolFigures> pools;
   bool lists_changed = false;  // while they were read, each time
-};
-
-enum class LiveRefusal : std::uint8_t {
-  kNone,
-  kNoProcess,
-  kEnded,              // it waits for its parent
-  kKernelThread,       //
-  kNotAllowed,         // another user's, or one that does not let itself be looked at
-  kMemoryNotToBeRead,  // although it is the same user's: kernel.yama.ptrace_scope, or a filter of system calls
-  kNoFreehold,
-  kNotBegun,  // libfreehold.so is loaded, but no figures are there: it has not allocated
-  kOtherVersion,
 };
 
 struct LiveAnswer {

@@ -5,11 +5,14 @@
 // them.
 //   heap_sites          all of them
 //   heap_sites peak     32 MiB at one site, freed before the end
+//   heap_sites wait     all of them; says "ready", and ends at SIGUSR1
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SITE(name)                                     \
   __attribute__((noinline)) void* name(size_t bytes) { \
@@ -115,5 +118,14 @@ int main(int argc, char** argv) {
   keep("medium_site", medium_site, 20000);
   keep("large_site", large_site, 100000);
   from_another_thread();
+  if (argc > 1 && strcmp(argv[1], "wait") == 0) {
+    static const char kReady[] = "ready\n";
+    sigset_t end;
+    int signal = 0;
+    sigemptyset(&end);
+    sigaddset(&end, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &end, NULL);
+    if (write(STDOUT_FILENO, kReady, sizeof kReady - 1) < 0 || sigwait(&end, &signal) != 0) return 1;
+  }
   return 0;
 }

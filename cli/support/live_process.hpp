@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// For subcommands that look at a process which runs: its number, and why it cannot be looked at.
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "freehold/doctor/run/live_refusal.hpp"
+
+namespace freehold::cli {
+
+// Throws Failure with one line, if it is no number of a process. `command`: "stats".
+[[nodiscard]] pid_t process_number(const std::string& command, const std::optional<std::string>& pid);
+
+// What a subcommand reads of the process: "statistics", in the layout of this version.
+struct LiveSubject {
+  const char* name;
+  std::uint32_t version;
+};
+// One line with the way out. `version`: the process's, of LiveRefusal::kOtherVersion.
+[[nodiscard]] std::string why_refused(freehold::doctor::LiveRefusal refusal, pid_t pid, const LiveSubject& subject,
+                                      std::uint32_t version);
+
+}  // namespace freehold::cli

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT
+// freehold heap snapshot: what is said of processes with known live sets that run on, that no sample is read half-written
+// while others come and go, and what is said where nothing can be read.
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "tests/cli/command.hpp"
+
+namespace freehold::tests {
+namespace {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// A standard input that never ends.
+void keep_input_open() {
+  int both[2];
+  if (::pipe(both) == 0) ::dup2(both[0], STDIN_FILENO);
+}
+
+// tests/cli/programs/heap_held.c, once it is ready.
+class Subject {
+ public:
+  explicit Subject(const std::string& mode, const std::string& distance = "4096")
+      : process_({command_path(), "run", "--live", "--", built("heap_held"), mode}, {{"FREEHOLD_PROFILE", distance}},
+                 keep_input_open),
+        is_ready_(process_.wait_for_output("ready")) {}
+  [[nodiscard]] bool is_ready() const { return is_ready_; }
+  [[nodiscard]] pid_t pid() const { return process_.pid(); }
+  Process& process() { return process_; }
+  [[nodiscard]] bool is_alive() const {
+    int status = 0;
+    return ::waitpid(pid(), &status, WNOHANG) == 0;
+  }
+
+ private:
+  Process process_;
+  bool is_ready_;
+};
+
+Ended snapshot(pid_t pid, std::vector<std::string> options = {}) {
+  options.insert(options.begin(), {"heap", "snapshot", std::to_string(pid)});
+  return freehold(options);
+}
+
+struct Held {
+  double blocks = 0, bytes = 0, peak_bytes = 0;
+};
+
+// By site, of which a stack has one: the size of its blocks is in its name ("held_48_site"), so that a sample that was read
+// half-written is seen.
+std::map<std::string, Held> held_by(const std::string& text) {
+  const json profile = json::parse(text);
+  std::map<std::string, Held> held;
+  for (const json& stack : profile.at("stacks")) {
+    const auto value = [&](std::size_t i) { return stack.at("values").at(i).get<double>(); };
+    for (const json& frame : stack.at("frames")) {
+      const std::string function = profile.at("frames").at(frame.get<std::size_t>()).at("function");
+      if (function.find("_site") == std::string::npos) continue;
+      const double size = std::atof(function.substr(function.find('_') + 1).c_str());
+      for (const std::size_t moment : {0, 2}) {
+        if (value(moment) == 0) continue;
+        EXPECT_NEAR(value(moment + 1) / value(moment), size, 1e-6 * size) << function << ": a sample of another site's";
+      }
+      held[function].blocks += value(0);
+      held[function].bytes += value(1);
+      held[function].peak_bytes += value(3);
+      break;
+    }
+  }
+  return held;
+}
+
+constexpr const char* kHeldSites[] = {"held_48_site", "held_200_site", "held_3000_site", "held_50000_site"};
+constexpr double kHeldBytes = 16 << 20;
+
+void expect_refused(const Ended& ended, const std::string& words) {
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status << ended.err;
+  EXPECT_EQ(ended.out, "");
+  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+  EXPECT_EQ(ended.err.rfind("freehold: ", 0), 0u) << ended.err;
+  EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
+}
+
+// ---- figures ------------------------------------------------------------------------------------------------------------
+
+TEST(HeapSnapshot, QuietProgram_EachSiteWithinFivePercent) {
+  const Subject subject("quiet");
+  ASSERT_TRUE(subject.is_ready());
+  const Ended ended = snapshot(subject.pid(), {"--format", "json"});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  const json profile = json::parse(ended.out);
+  EXPECT_EQ(profile.at("pid"), subject.pid());
+  EXPECT_EQ(profile.at("distance_bytes"), 4096);
+  EXPECT_EQ(fs::path(profile.at("program").get<std::string>()).filename(), "heap_held");
+  auto held = held_by(ended.out);
+  for (const char* site : kHeldSites) {
+    EXPECT_NEAR(held[site].bytes / kHeldBytes, 1, 0.05) << site;  // 4,000 samples: a deviation of 1.6%
+    EXPECT_NEAR(held[site].peak_bytes / kHeldBytes, 1, 0.05) << site;
+  }
+  EXPECT_TRUE(subject.is_alive());
+  // Nothing has changed, so that nothing is said otherwise.
+  const Ended again = snapshot(subject.pid(), {"--format", "json"});
+  EXPECT_EQ(json::parse(again.out).at("stacks"), profile.at("stacks"));
+}
+
+// What the process itself would write is the same.
+TEST(HeapSnapshot, QuietProgram_AsItsOwnProfile) {
+  const Folder folder;
+  Process process({command_path(), "run", "--", built("heap_sites"), "wait"},
+                  {{"FREEHOLD_PROFILE", "16384"}, {"FREEHOLD_PROFILE_FILE", folder / "own.heap"}});
+  ASSERT_TRUE(process.wait_for_output("ready"));
+  const Ended seen = snapshot(process.pid(), {"--format", "json"});
+  ASSERT_TRUE(seen.exited_with(0)) << seen.err;
+  ::kill(process.pid(), SIGUSR1);
+  ASSERT_TRUE(process.wait().exited_with(0));
+  const Ended own = freehold({"heap", "show", "--format", "json", folder / "own.heap"});
+  ASSERT_TRUE(own.exited_with(0)) << own.err;
+  const json snapshot_json = json::parse(seen.out), own_json = json::parse(own.out);
+  for (const char* moment : {"in_use", "peak"}) EXPECT_EQ(snapshot_json.at(moment), own_json.at(moment)) << moment;
+  EXPECT_EQ(snapshot_json.at("sampled_blocks"), own_json.at("sampled_blocks"));
+}
+
+TEST(HeapSnapshot, ProgramThatAllocatesHard_NoSampleHalfWritten) {
+  const Subject subject("busy", "2048");
+  ASSERT_TRUE(subject.is_ready());
+  for (int i = 0; i < 10; ++i) {
+    const Ended ended = snapshot(subject.pid(), {"--format", "json"});
+    ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+    auto held = held_by(ended.out);
+    for (const char* site : kHeldSites) {
+      EXPECT_NEAR(held[site].bytes / kHeldBytes, 1, 0.05) << site;
+      EXPECT_NEAR(held[site].peak_bytes / kHeldBytes, 1, 0.05) << site;
+    }
+    // Three threads with at most 128 blocks, half of them of each size.
+    EXPECT_LT(held["moving_70000_site"].bytes, 2.0 * 3 * 64 * 70'000);
+    EXPECT_GT(held["moving_70000_site"].bytes, 0.3 * 3 * 64 * 70'000);
+  }
+  EXPECT_TRUE(subject.is_alive());
+}
+
+TEST(HeapSnapshot, ProgramThatGrows_PeakIsNow) {
+  const Subject subject("growing");
+  ASSERT_TRUE(subject.is_ready());
+  double before = 0;
+  for (int i = 0; i < 5; ++i) {
+    const Ended ended = snapshot(subject.pid(), {"--format", "json"});
+    ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+    const auto held = held_by(ended.out);
+    const auto found = held.find("growing_500_site");
+    const Held grown = found == held.end() ? Held{} : found->second;
+    EXPECT_GE(grown.bytes, before);
+    EXPECT_EQ(grown.bytes, grown.peak_bytes);
+    before = grown.bytes;
+  }
+  EXPECT_GT(before, 0);
+}
+
+TEST(HeapSnapshot, ChildOfFork_ItsOwnAndItsCopy) {
+  Process process({command_path(), "run", "--live", "--", built("heap_held"), "fork"}, {{"FREEHOLD_PROFILE", "4096"}},
+                  keep_input_open);
+  ASSERT_TRUE(process.wait_for_output("\n"));
+  pid_t child = 0;
+  for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process.pid()) + "/task"))
+    std::ifstream(task.path() / "children") >> child;
+  ASSERT_GT(child, 0);
+  const Ended ended = snapshot(child, {"--format", "json"});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  auto held = held_by(ended.out);
+  EXPECT_NEAR(held["held_200_site"].bytes / kHeldBytes, 2, 0.1);
+  EXPECT_NEAR(held["held_3000_site"].bytes / kHeldBytes, 1, 0.05);
+}
+
+TEST(HeapSnapshot, EveryFormat_OfTheProcess) {
+  const Subject subject("quiet", "65536");
+  ASSERT_TRUE(subject.is_ready());
+  const Folder folder;
+  const Ended table = snapshot(subject.pid(), {"--stacks", "--top", "0"});
+  ASSERT_TRUE(table.exited_with(0)) << table.err;
+  for (const char* site : kHeldSites) EXPECT_NE(table.out.find(site), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find("heap_held (process " + std::to_string(subject.pid())), std::string::npos) << table.out;
+  for (const char* format : {"table", "pprof", "speedscope", "collapsed", "json"}) {
+    const Ended ended = snapshot(subject.pid(), {"--format", format, "--output", folder / format});
+    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+    EXPECT_FALSE(content_of(folder / format).empty()) << format;
+  }
+  EXPECT_NE(content_of(folder / "collapsed").find("held_48_site"), std::string::npos);
+  const Ended shown = freehold({"heap", "show", folder / "json"});
+  EXPECT_NE(shown.out.find("held_48_site"), std::string::npos) << shown.out << shown.err;
+  const Ended diff = freehold({"heap", "diff", folder / "json", folder / "json"});
+  EXPECT_NE(diff.out.find("nothing changed"), std::string::npos) << diff.out << diff.err;
+}
+
+// ---- where nothing can be read ------------------------------------------------------------------------------------------
+
+// Whenever it ends: a whole snapshot, or one line.
+TEST(HeapSnapshot, ProcessThatEndsMeanwhile_WholeOrOneLine) {
+  Subject subject("ends", "2048");
+  ASSERT_TRUE(subject.is_ready());
+  unsigned refused = 0;
+  for (int i = 0; i < 100 && refused < 2; ++i) {
+    const Ended ended = snapshot(subject.pid(), {"--format", "json"});
+    if (ended.exited_with(0)) {
+      auto held = held_by(ended.out);
+      for (const char* site : kHeldSites) EXPECT_NEAR(held[site].bytes / kHeldBytes, 1, 0.05) << site;
+    } else {
+      expect_refused(ended, "has ended already");
+      ++refused;
+    }
+  }
+  EXPECT_EQ(refused, 2u);
+  const pid_t pid = subject.pid();
+  EXPECT_TRUE(subject.process().wait().exited_with(0));
+  expect_refused(snapshot(pid), "there is no process");
+}
+
+TEST(HeapSnapshot, BadInput_OneLine) {
+  expect_refused(freehold({"heap", "snapshot"}), "which process");
+  expect_refused(freehold({"heap", "snapshot", "0"}), "heap snapshot");
+  expect_refused(freehold({"heap", "snapshot", "many"}), "heap snapshot");
+  expect_refused(freehold({"heap", "snapshot", "4194304"}), "there is no process 4194304");
+  expect_refused(freehold({"heap", "snapshot", "--format", "svg", "1"}), "--format");
+  expect_refused(freehold({"heap", "snapshot", "--output", "/no/such/folder/x", "1"}), "/no/such/folder/x");
+}
+
+TEST(HeapSnapshot, ProcessWithoutFreehold_SaysHowToStartIt) {
+  Process process({"sh", "-c", "echo ready; exec sleep 60"});
+  ASSERT_TRUE(process.wait_for_output("ready"));
+  expect_refused(snapshot(process.pid()), "does not run under Freehold; start the program by");
+}
+
+TEST(HeapSnapshot, ProfileOff_SaysHowToSwitchItOn) {
+  const Subject subject("quiet", "0");
+  ASSERT_TRUE(subject.is_ready());
+  const Ended ended = snapshot(subject.pid());
+  expect_refused(ended, "keeps no heap profile");
+  EXPECT_NE(ended.err.find("FREEHOLD_PROFILE=1"), std::string::npos) << ended.err;
+}
+
+TEST(HeapSnapshot, AnotherUsersProcess_SaysWhoMay) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const Folder folder;
+  const std::string command = folder / "freehold";
+  fs::copy_file(command_path(), command);
+  fs::permissions(fs::path(command).parent_path(), fs::perms::all);
+  const Subject subject("quiet");
+  ASSERT_TRUE(subject.is_ready());
+  constexpr uid_t kNobody = 65'534;
+  Process asking({command, "heap", "snapshot", std::to_string(subject.pid())}, {}, [] {
+    if (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) ::_exit(98);
+  });
+  expect_refused(asking.wait(), "belongs to user 0");
+}
+
+TEST(HeapSnapshot, SystemThatForbidsReading_SaysHowToAllowIt) {
+  const Subject subject("quiet");
+  ASSERT_TRUE(subject.is_ready());
+  Process asking({command_path(), "heap", "snapshot", std::to_string(subject.pid())}, {}, [] {
+    const sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog filter{.len = std::size(program), .filter = const_cast<sock_filter*>(program)};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+      ::_exit(98);
+  });
+  const Ended ended = asking.wait();
+  expect_refused(ended, "kernel.yama.ptrace_scope");
+  EXPECT_NE(ended.err.find("freehold run --live"), std::string::npos) << ended.err;
+}
+
+// The table becomes resident by what is sampled, not by being read.
+TEST(HeapSnapshot, Reading_TakesNoMemoryOfTheProcess) {
+  const Subject subject("quiet", "1048576");
+  ASSERT_TRUE(subject.is_ready());
+  const auto resident_kib = [&] {
+    std::ifstream status("/proc/" + std::to_string(subject.pid()) + "/status");
+    long kib = 0;
+    for (std::string line; std::getline(status, line);)
+      if (line.rfind("VmRSS:", 0) == 0) kib = std::atol(line.c_str() + 6);
+    return kib;
+  };
+  const long before = resident_kib();
+  ASSERT_TRUE(snapshot(subject.pid()).exited_with(0));
+  EXPECT_LE(resident_kib(), before + 512);
+}
+
+}  // namespace
+}  // namespace freehold::tests
