@@ -51,9 +51,11 @@ class MarkWeights {
     }
   }
 
-  // What a mark of this weight stands for after one more turn; 0: it ends.
-  [[nodiscard]] static std::uint32_t turn(ByteSampler& random, std::uint64_t mean, std::uint32_t weight) noexcept {
-    if (weight >= kMost || !random.is_one_in(mean, kTurns * weight)) return weight;
+  // What a mark of this weight, for slots of `bytes` bytes, stands for after one more turn; 0: it ends. Where most blocks
+  // are to be sampled anyway, all are.
+  [[nodiscard]] static std::uint32_t turn(ByteSampler& random, std::uint64_t mean, std::uint64_t bytes,
+                                          std::uint32_t weight) noexcept {
+    if (bytes >= mean || weight >= kMost || !random.is_one_in(mean, kTurns * weight)) return weight;
     return random.is_one_in(mean, 2) ? 2 * weight : 0;
   }
 
