@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/heap/page.hpp"
 #include "cli/heap/profile.hpp"
 #include "cli/heap/table.hpp"
 #include "cli/report/json.hpp"
@@ -47,12 +48,13 @@ constexpr FormatName kFormats[] = {{"table", Format::kTable, "heap.txt"},
 
 // What the subcommands share.
 struct OutputOptions {
-  std::optional<std::string> format, output, top;
+  std::optional<std::string> format, output, top, html;
   bool peak = false, stacks = false;
 
   void add_to(Command& command, const std::string& format_help, const std::string& output_help) {
     command.add_option("--format", format, format_help, "FORMAT");
     command.add_option("--output", output, output_help, "FILE");
+    command.add_option("--html", html, "Write one self-contained page with flame graphs as well", "FILE");
     command.add_option("--top", top, "Sites in the table; 0: all of them [20]", "N");
     command.add_flag("--stacks", stacks, "Show the heaviest call stack of each site");
   }
@@ -73,6 +75,11 @@ struct OutputOptions {
     table.stacks = stacks;
     table.moment = peak ? Moment::kPeak : Moment::kNow;
     return table;
+  }
+  // Before minutes of a program's run are lost.
+  void check_files(const std::string& to) const {
+    if (to != "-") check_writable(to);
+    if (html) check_writable(*html);
   }
 };
 
@@ -174,7 +181,7 @@ void run_profile(const ProfileOptions& options, const std::vector<std::string>& 
                      {"FREEHOLD_PROFILE_FILE", folder.pattern()}};
   launch.program = find_program(program.front());
   check_program(launch.program, launch.library);
-  check_writable(file);
+  options.output.check_files(file);
   const Outcome outcome = supervise(launch);
   {
     const std::vector<HeapProfile> profiles = folder.read(outcome.process);
@@ -183,6 +190,7 @@ void run_profile(const ProfileOptions& options, const std::vector<std::string>& 
     } else {
       const HeapProfile profile = chosen(profiles, options.children);
       write_file(file, text_of(profile, format.format, table));
+      if (options.output.html) write_file(*options.output.html, heap::page_of(profile));
       print_tables(profile, options);
       fmt::print(stderr, "\nwrote {} ({})\n", printable(file), format.name);
     }
@@ -205,9 +213,10 @@ int show(const OutputOptions& options, Read read) {
   const Format format = options.format_or("table").format;
   const heap::TableOptions table = options.table_options();
   const std::string to = options.output.value_or("-");
-  if (to != "-") check_writable(to);
+  options.check_files(to);
   const HeapProfile profile = read();
   const std::string text = text_of(profile, format, table);
+  if (options.html) write_file(*options.html, heap::page_of(profile));
   write_text(to, format == Format::kTable ? heap::headline_of(profile) + '\n' + text : text);
   return 0;
 }
@@ -238,10 +247,11 @@ int run_diff(const ShowOptions& options) {
   heap::TableOptions table = options.output.table_options();
   table.is_growth = true;
   const std::string to = options.output.output.value_or("-");
-  if (to != "-") check_writable(to);
+  options.output.check_files(to);
   if (options.files.size() != 2) throw Failure(kExitRefused, "heap diff: two files, the earlier one first: BEFORE AFTER");
   const HeapProfile before = heap::read_profile(options.files[0]), after = heap::read_profile(options.files[1]);
   const std::string text = text_of(heap::growth(before, after), format, table);
+  if (options.output.html) write_file(*options.output.html, heap::growth_page_of(before, after, table.moment));
   write_text(to, format == Format::kTable ? heap::headline_of(before) + heap::headline_of(after) + '\n' + text : text);
   return 0;
 }

@@ -29,11 +29,11 @@ std::string count_with_sign(double count, bool is_growth) {
   return count < 0 ? "-" + text : (is_growth ? "+" : "") + text;
 }
 
-std::string name_of(const Site& site) {
+}  // namespace
+
+std::string site_name(const Site& site) {
   return site.frame.function.empty() && site.frame.module.empty() ? "no call stack" : printable(site.frame.text());
 }
-
-}  // namespace
 
 double relative_error(const Site& site) {
   constexpr double kDeviations = 1.96;
@@ -99,7 +99,7 @@ std::string table_of(const HeapProfile& profile, const TableOptions& options) {
     }
     out.print("{:>11} {:>5.1f}% {:>12} {:>8} {:>5.0f}%  {}\n", bytes_with_sign(site.bytes, options.is_growth),
               100 * std::fabs(site.bytes) / sum, count_with_sign(site.blocks, options.is_growth), site.samples,
-              100 * relative_error(site), name_of(site));
+              100 * relative_error(site), site_name(site));
     for (std::size_t frame = 1; options.stacks && frame < site.heaviest.size(); ++frame)
       out.print("{:>50}{}\n", "", printable(profile.stacks.frames[site.heaviest[frame]].text()));
   }

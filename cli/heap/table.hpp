@@ -22,6 +22,9 @@ struct Site {
 // Those with most bytes first; of a growth, those that changed most.
 [[nodiscard]] std::vector<Site> sites_of(const HeapProfile& profile, Moment moment);
 
+// "parse(std::string const&) at parse.cpp:210", "no call stack".
+[[nodiscard]] std::string site_name(const Site& site);
+
 // Half of the interval that 95 of 100 such estimates lie in, as a share of the bytes; at most 1.
 [[nodiscard]] double relative_error(const Site& site);
 

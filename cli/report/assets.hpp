@@ -17,6 +17,8 @@ extern const std::string_view articles_html;
 extern const std::string_view articles_js;
 extern const std::string_view doctor_html;
 extern const std::string_view doctor_js;
+extern const std::string_view heap_html;
+extern const std::string_view heap_js;
 extern const std::string_view page_css;
 extern const std::string_view plots_js;
 extern const std::string_view uplot_css;

@@ -2,7 +2,7 @@
 // Draws the page of freehold doctor from its JSON (docs/doctor-schema.md).
 'use strict';
 (() => {
-  const { data, make, byId, number, megabytes, legend, plotInto, plural, known, figure } = page;
+  const { data, make, byId, number, megabytes, legend, plotInto, plural, known, figure, count, bytes, sortable, frameLine } = page;
   const { verdict, experiment, recording } = data;
   const variants = experiment.variants;
   const palette = ['--c0', '--c2', '--c4', '--c5', '--c7', '--c6'];
@@ -12,13 +12,6 @@
   const cell = (text, attributes = {}) => make('td', attributes, text);
   const name = (...children) => make('td', { class: 'name' }, ...children);
 
-  function units(value, names, base) {
-    let i = 0;
-    for (; value >= 0.9995 * base && i + 1 < names.length; ++i) value /= base;
-    return `${number(value, i > 0 && value < 9.95 ? 1 : 0)}${names[i]}`;
-  }
-  const count = (value) => units(value, ['', ' k', ' M', ' G'], 1000);
-  const bytes = (value) => units(value, [' B', ' KiB', ' MiB', ' GiB', ' TiB'], 1024);
   // Limits of bins, which are powers of ten: "10 µs".
   const power = (value) => (value >= 0.9995 ? `${number(value, 0)} s` : value >= 0.9995e-3 ? `${number(1e3 * value, 0)} ms` : value >= 0.9995e-6 ? `${number(1e6 * value, 0)} µs` : `${number(1e9 * value, 0)} ns`);
   const seconds = (value) => (value === null ? '–' : value >= 0.9995 ? `${figure(value)} s` : value >= 0.9995e-3 ? `${figure(1e3 * value)} ms`
@@ -152,11 +145,6 @@
 
   // ---- places in the program
 
-  const fileOf = (path) => path.slice(path.lastIndexOf('/') + 1);
-  function frameLine(frame) {
-    const at = frame.file ? `${frame.file}:${frame.line}` : frame.module ? `in ${fileOf(frame.module)}` : '';
-    return make('li', frame.inlined ? { class: 'inlined', title: 'inlined' } : {}, make('code', {}, frame.function || '?'), ' ', make('span', { class: 'muted' }, at));
-  }
   // The site's line; its stacks unfold.
   function where(place) {
     const frames = (stack) => stack.frames.map((i) => recording.frames[i]);
@@ -173,39 +161,6 @@
       if (place.all_stacks > place.stacks.length) folded.append(make('p', { class: 'muted small' }, `and ${plural(place.all_stacks - place.stacks.length, 'stack')} more`));
     });
     return make('td', { class: 'name where' }, folded);
-  }
-
-  // columns: [title, value of a row to sort by, cell of a row]. Sorted by the column whose title is pressed, the greatest first.
-  function sortable(table, columns, rows, by, more) {
-    let column = by, descending = true, shown = more ? 20 : rows.length;
-    const cells = new Map();
-    const body = make('tbody');
-    const line = (row) => {
-      if (!cells.has(row)) cells.set(row, make('tr', {}, ...columns.map(([, , draw]) => draw(row))));
-      return cells.get(row);
-    };
-    const draw = () => {
-      const value = columns[column][1];
-      const compare = (a, b) => (typeof a === 'string' ? a.localeCompare(b) : (a ?? -Infinity) - (b ?? -Infinity));
-      rows.sort((a, b) => (descending ? compare(value(b), value(a)) : compare(value(a), value(b))));
-      body.replaceChildren(...rows.slice(0, shown).map(line));
-      heads.forEach((head, i) => head.setAttribute('aria-sort', i !== column ? 'none' : descending ? 'descending' : 'ascending'));
-      if (!more) return;
-      more.hidden = rows.length <= shown;
-      more.textContent = `Show all ${rows.length}`;
-    };
-    const heads = columns.map(([title], i) => {
-      const button = make('button', { type: 'button', class: 'sort' }, title);
-      button.addEventListener('click', () => {
-        descending = i === column ? !descending : typeof columns[i][1](rows[0]) !== 'string';
-        column = i;
-        draw();
-      });
-      return make('th', { class: i ? '' : 'name', scope: 'col' }, button);
-    });
-    if (more) more.addEventListener('click', () => { shown = rows.length; draw(); });
-    table.append(make('thead', {}, make('tr', {}, ...heads)), body);
-    draw();
   }
 
   function sites() {

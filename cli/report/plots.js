@@ -26,6 +26,13 @@ const page = (() => {
   const known = (values) => values.filter((value) => value !== null && value !== undefined);
   // Three digits that count.
   const figure = (value) => number(value, value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+  function units(value, names, base) {
+    let i = 0;
+    for (; value >= 0.9995 * base && i + 1 < names.length; ++i) value /= base;
+    return `${number(value, i > 0 && value < 9.95 ? 1 : 0)}${names[i]}`;
+  }
+  const count = (value) => units(value, ['', ' k', ' M', ' G'], 1000);
+  const bytes = (value) => units(value, [' B', ' KiB', ' MiB', ' GiB', ' TiB'], 1024);
   // The classes of a matrix, by the ratio to the best.
   const heats = [[1.05, 'within 5%'], [1.5, 'to 1.5×'], [3, 'to 3×'], [10, 'to 10×'], [Infinity, 'more']];
   const heat = (ratio) => heats.findIndex(([limit]) => ratio <= limit);
@@ -36,6 +43,48 @@ const page = (() => {
       make('div', { class: `fill ${good ? 'won' : 'lost'}`, style: `width: ${percent(ratio)}` }),
       make('div', { class: 'whisker', style: `left: ${percent(least)}; right: calc(100% - ${percent(greatest)})` }),
       make('div', { class: 'one', style: `left: ${percent(mark)}` }));
+  }
+
+  // columns: [title, value of a row to sort by, cell of a row]. Sorted by the column whose title is pressed, the greatest first.
+  // Returns what shows those rows only that a function wants.
+  function sortable(table, columns, rows, by, more) {
+    let column = by, descending = true, shown = more ? 20 : rows.length, keep = () => true;
+    const cells = new Map();
+    const body = make('tbody');
+    const line = (row) => {
+      if (!cells.has(row)) cells.set(row, make('tr', {}, ...columns.map(([, , draw]) => draw(row))));
+      return cells.get(row);
+    };
+    const draw = () => {
+      const value = columns[column][1];
+      const compare = (a, b) => (typeof a === 'string' ? a.localeCompare(b) : (a ?? -Infinity) - (b ?? -Infinity));
+      rows.sort((a, b) => (descending ? compare(value(b), value(a)) : compare(value(a), value(b))));
+      const kept = rows.filter(keep);
+      body.replaceChildren(...kept.slice(0, shown).map(line));
+      heads.forEach((head, i) => head.setAttribute('aria-sort', i !== column ? 'none' : descending ? 'descending' : 'ascending'));
+      if (!more) return;
+      more.hidden = kept.length <= shown;
+      more.textContent = `Show all ${kept.length}`;
+    };
+    const heads = columns.map(([title], i) => {
+      const button = make('button', { type: 'button', class: 'sort' }, title);
+      button.addEventListener('click', () => {
+        descending = i === column ? !descending : rows.length === 0 || typeof columns[i][1](rows[0]) !== 'string';
+        column = i;
+        draw();
+      });
+      return make('th', { class: i ? '' : 'name', scope: 'col' }, button);
+    });
+    if (more) more.onclick = () => { shown = rows.length; draw(); };
+    table.append(make('thead', {}, make('tr', {}, ...heads)), body);
+    draw();
+    return (which) => { keep = which; draw(); };
+  }
+
+  const fileOf = (path) => path.slice(path.lastIndexOf('/') + 1);
+  function frameLine(frame) {
+    const at = frame.file ? `${frame.file}:${frame.line}` : frame.module ? `in ${fileOf(frame.module)}` : '';
+    return make('li', frame.inlined ? { class: 'inlined', title: 'inlined' } : {}, make('code', {}, frame.function || '?'), ' ', make('span', { class: 'muted' }, at));
   }
 
   const plots = [];
@@ -167,5 +216,5 @@ const page = (() => {
     document.documentElement.dataset.milliseconds = String(Math.round(performance.now() - began));
   }
 
-  return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, known, figure, heats, heat, ratioBar, legend, plotInto, frame, finish };
+  return { data: JSON.parse(document.getElementById('data').textContent), make, byId, number, megabytes, plural, known, figure, heats, heat, ratioBar, legend, plotInto, count, bytes, sortable, fileOf, frameLine, frame, finish };
 })();

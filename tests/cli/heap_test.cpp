@@ -271,12 +271,12 @@ TEST(HeapPage, Commands_AllWork) {
       ++commands;
     }
   }
-  EXPECT_GE(commands, 14u);
+  EXPECT_GE(commands, 16u);
   Process shell({"sh", "-c", script + "wait\n"});
   const Ended ended = shell.wait();
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   for (const char* made : {"heap.pb.gz", "before.json", "before.pb.gz", "before.speedscope.json", "before.collapsed",
-                           "running.pb.gz", "running.json"})
+                           "running.pb.gz", "running.json", "before.html", "growth.html"})
     EXPECT_FALSE(content_of(folder / made).empty()) << made;
   EXPECT_NE(ended.out.find("growth"), std::string::npos) << ended.out;
   EXPECT_NE(content_of(folder / "running.json").find("small_site"), std::string::npos);
@@ -295,6 +295,8 @@ TEST(HeapCommand, BadInput_OneLine) {
   expect_refusal(freehold({"heap", "profile", "--output", "-", "--", "true"}), "standard output belongs to the program");
   expect_refusal(freehold({"heap", "profile", "--output", "/no/such/folder/x", "--", "true"}), "/no/such/folder/x");
   expect_refusal(freehold({"heap", "show"}), "which file");
+  expect_refusal(freehold({"heap", "show", "--html", "-", folder / "none"}), "needs a file");
+  expect_refusal(freehold({"heap", "show", "--html", "/no/such/folder/x", folder / "none"}), "/no/such/folder/x");
   expect_refusal(freehold({"heap", "show", folder / "none"}), "No such file");
   expect_refusal(freehold({"heap", "show", "--top", "x", folder / "none"}), "--top");
   expect_refusal(freehold({"heap", "diff", folder / "none"}), "two files");
