@@ -16,6 +16,7 @@
 
 #include "cli/report/json.hpp"
 #include "cli/support/failure.hpp"
+#include "cli/support/output_file.hpp"
 #include "cli/support/temporary_folder.hpp"
 #include "freehold/doctor/analysis/call_sites.hpp"
 #include "freehold/profile/byte_sampler.hpp"
@@ -180,11 +181,11 @@ Recording recording_of(std::string_view text, const std::string& name) {
                    : "not a heap profile: FREEHOLD_PROFILE_FILE and freehold_profile_write() write them");
 }
 
-// A folder for the copy of a memory map, whose name tells Symbols the process.
+// A folder for the copy of a memory map, whose name tells Symbols the process. Throws Failure where there is no room for it.
 class MapsFile {
  public:
   MapsFile(std::uint64_t pid, const std::string& maps) : path_(folder_.path() / fmt::format("{}-0.maps", pid)) {
-    std::ofstream(path_) << maps;
+    write_file(path_, maps);
   }
   [[nodiscard]] const fs::path& path() const { return path_; }
 

@@ -2,6 +2,9 @@
 // freehold heap from outside: what programs with known live sets are said to hold, under threads, fork and unloaded
 // libraries; the formats; and bad input.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -314,6 +317,19 @@ TEST(HeapCommand, BadInput_OneLine) {
   expect_refusal(freehold({"heap", "show", folder / "json"}), "damaged");
   std::ofstream(folder / "other.json") << "{}";
   expect_refusal(freehold({"heap", "show", folder / "other.json"}), "not a heap profile");
+}
+
+// A copy of the memory map is needed for names, which must not be missing in silence.
+TEST(HeapCommand, NoRoomForTheMemoryMap_OneLine) {
+  const Folder folder;
+  ASSERT_TRUE(freehold({"run", "--", built("heap_sites"), "peak"},
+                       {{"FREEHOLD_PROFILE", "1"}, {"FREEHOLD_PROFILE_FILE", folder / "p.heap"}})
+                  .exited_with(0));
+  Process shown({command_path(), "heap", "show", folder / "p.heap"}, {}, [] {
+    const rlimit nothing{.rlim_cur = 100, .rlim_max = 100};
+    if (::setrlimit(RLIMIT_FSIZE, &nothing) != 0 || ::signal(SIGXFSZ, SIG_IGN) == SIG_ERR) ::_exit(98);
+  });
+  expect_refusal(shown.wait(), "File too large");
 }
 
 }  // namespace
