@@ -5,7 +5,8 @@
 // time.
 //
 // Where there is no such unwinder (a static C program, a system without libgcc_s.so.1) there are no stacks: every capture
-// returns 0. Frames without unwind information end a stack; on x86-64 compilers write it by default.
+// returns 0. On x86-64 compilers write unwind information by default. Code without it, which is mostly made at run time,
+// ends a stack, unless runtime_frames.hpp knows its frame.
 #pragma once
 
 namespace freehold::os {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Stack frames of code that a program made at run time: an interpreter's trampolines, a compiler's output. Such code has no
+// unwind information, and a stack would end there. On x86-64 it goes on where the frame is one of CPython's trampolines, or
+// keeps a frame pointer (System V ABI 3.2.2), up to the next function that has unwind information.
+//
+// A frame pointer may be any number. So each step goes up the stack by less than kMostFrameBytes, every page from the stack
+// pointer on is asked for before it is read, and a chain that does not end at a function with unwind information is
+// dropped whole. Any thread; async-signal-safe. Cost: a system call for each page of stack that such frames take.
+#pragma once
+#include <unwind.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace freehold::os {
+
+// Where a frame stands: its code, and the registers that a function keeps for its caller.
+struct FrameState {
+  std::uintptr_t code, stack, frame, rbx, r12, r13, r14, r15;
+};
+
+// The unwinder's functions, which are looked up rather than linked.
+struct Unwinder {
+  decltype(&_Unwind_Backtrace) walk;
+  decltype(&_Unwind_GetIPInfo) place;
+  decltype(&_Unwind_GetCFA) stack;
+  decltype(&_Unwind_GetGR) general;
+  decltype(&_Unwind_FindEnclosingFunction) function_at;
+};
+
+class RuntimeFrames {
+ public:
+  static constexpr std::size_t kMostFrameBytes = 64 * 1024;
+
+  // Whether stacks can go on here: the machine is one of these, and the kernel tells which memory can be read.
+  [[nodiscard]] static bool are_supported() noexcept;
+
+  // The state of the frame that an unwinder visits.
+  [[nodiscard]] static FrameState state_of(_Unwind_Context* context, std::uintptr_t code, const Unwinder& by) noexcept;
+
+  // Steps from code without unwind information out to a function that has it. Writes the addresses of the calls on the way
+  // but the first one, which is known, to `addresses`, at most `room`; each lies in the call. Returns how many, with the
+  // state of that function, or of the last one that there was room for. False in `found`: the frames are of no kind that
+  // is known, and nothing is written. Pre: are_supported().
+  [[nodiscard]] static unsigned step_out(FrameState& state, const Unwinder& by, void** addresses, unsigned room,
+                                         bool& found) noexcept;
+
+  // Begins a walk at a state, which is the second frame that `visit` sees; the first is a function of this file.
+  static void walk_from(const FrameState& state, const Unwinder& by, _Unwind_Trace_Fn visit, void* argument) noexcept;
+};
+
+}  // namespace freehold::os

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+// Call stacks through code that the test makes at run time, without unwind information. The oracle: which functions and
+// which pieces of code call each other; and that no frame pointer, whatever it is, makes the walk read what is not there.
+#include "freehold/os/runtime_frames.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <thread>
+#include <vector>
+
+#include "freehold/os/call_stack.hpp"
+
+namespace freehold::os {
+namespace runtime_frames_test {
+
+constexpr unsigned kDepth = 48;
+
+struct Stack {
+  void* addresses[kDepth] = {};
+  unsigned count = 0;
+};
+using Function = void (*)(Stack&);
+
+// Frames of their own: each does something after its call.
+[[gnu::noinline]] void captures(Stack& stack) { stack.count = capture_call_stack(stack.addresses, kDepth, 0); }
+[[gnu::noinline]] void outer(Function code, Stack& stack) {
+  code(stack);
+  asm volatile("" ::: "memory");
+}
+
+}  // namespace runtime_frames_test
+
+namespace {
+using namespace runtime_frames_test;
+
+constexpr std::size_t kPage = 4096;
+
+// A page of machine code that calls `target` with its own argument.
+class Code {
+ public:
+  Code(std::initializer_list<unsigned char> before, Function target, std::initializer_list<unsigned char> after) {
+    at_ = static_cast<unsigned char*>(::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (at_ == MAP_FAILED) std::abort();
+    unsigned char* to = std::copy(before.begin(), before.end(), at_);
+    to = std::copy_n(std::array<unsigned char, 2>{0x48, 0xb9}.begin(), 2, to);  // mov $target,%rcx
+    std::memcpy(to, &target, sizeof target);
+    to = std::copy_n(std::array<unsigned char, 2>{0xff, 0xd1}.begin(), 2, to + sizeof target);  // call *%rcx
+    std::copy(after.begin(), after.end(), to);
+    if (::mprotect(at_, kPage, PROT_READ | PROT_EXEC) != 0) std::abort();
+  }
+  Code(const Code&) = delete;
+  Code& operator=(const Code&) = delete;
+  ~Code() { ::munmap(at_, kPage); }
+
+  [[nodiscard]] Function function() const { return reinterpret_cast<Function>(at_); }
+  [[nodiscard]] bool has(const void* address) const {
+    return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(at_) < kPage;
+  }
+
+ private:
+  unsigned char* at_;
+};
+
+// push %rbp; mov %rsp,%rbp; sub $32,%rsp; ... leave; ret
+Code framed(Function target) { return {{0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x20}, target, {0xc9, 0xc3}}; }
+// sub $8,%rsp; ... add $8,%rsp; ret
+Code plain(Function target) { return {{0x48, 0x83, 0xec, 0x08}, target, {0x48, 0x83, 0xc4, 0x08, 0xc3}}; }
+// push %rbp; mov $frame,%rbp; ... nop; pop %rbp; ret: the frame pointer is any number.
+Code with_frame_pointer(std::uintptr_t frame, Function target) {
+  const auto byte = [frame](int i) { return static_cast<unsigned char>(frame >> 8 * i); };
+  return {{0x55, 0x48, 0xbd, byte(0), byte(1), byte(2), byte(3), byte(4), byte(5), byte(6), byte(7)},
+          target,
+          {0x90, 0x5d, 0xc3}};
+}
+
+template <class F>
+bool lies_in(const void* address, F* function) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address), begin = reinterpret_cast<std::uintptr_t>(function);
+  return at >= begin && at < begin + 256;
+}
+
+class RuntimeCode : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!prepare_call_stacks()) GTEST_SKIP() << "no unwinder";
+    if (!RuntimeFrames::are_supported()) GTEST_SKIP() << "stacks end at such code on this machine";
+  }
+  // The number of the first frame from `from` on that is in the code; kDepth: there is none.
+  static unsigned find(const Stack& stack, const Code& code, unsigned from = 0) {
+    for (unsigned i = from; i < stack.count; ++i)
+      if (code.has(stack.addresses[i])) return i;
+    return kDepth;
+  }
+};
+
+TEST_F(RuntimeCode, WithFramePointer_StackGoesOnBehindIt) {
+  const Code code = framed(captures);
+  Stack stack, without;
+  outer(code.function(), stack);
+  outer(captures, without);
+  const unsigned at = find(stack, code);
+  ASSERT_LT(at + 1, stack.count);
+  EXPECT_TRUE(lies_in(stack.addresses[0], captures));
+  EXPECT_TRUE(lies_in(stack.addresses[at + 1], outer));
+  EXPECT_EQ(stack.count, without.count + 1) << "the rest of the stack is the same";
+  EXPECT_TRUE(std::equal(stack.addresses + at + 3, stack.addresses + stack.count, without.addresses + at + 2));
+}
+
+TEST_F(RuntimeCode, TrampolineWithoutFramePointer_StackGoesOnBehindIt) {
+  const Code code = plain(captures);
+  Stack stack, without;
+  outer(code.function(), stack);
+  outer(captures, without);
+  const unsigned at = find(stack, code);
+  ASSERT_LT(at + 1, stack.count);
+  EXPECT_TRUE(lies_in(stack.addresses[at + 1], outer));
+  EXPECT_EQ(stack.count, without.count + 1);
+}
+
+TEST_F(RuntimeCode, CallsCode_EveryPieceIsAFrame) {
+  const Code inner = framed(captures), middle = framed(inner.function()), first = framed(middle.function());
+  Stack stack;
+  outer(first.function(), stack);
+  const unsigned at = find(stack, inner);
+  ASSERT_LT(at + 3, stack.count);
+  EXPECT_TRUE(middle.has(stack.addresses[at + 1]));
+  EXPECT_TRUE(first.has(stack.addresses[at + 2]));
+  EXPECT_TRUE(lies_in(stack.addresses[at + 3], outer));
+}
+
+const Code* g_next = nullptr;
+[[gnu::noinline]] void calls_next(Stack& stack) {
+  outer(g_next->function(), stack);
+  asm volatile("" ::: "memory");
+}
+
+// As an interpreter's stack is: its own functions and the program's code by turns.
+TEST_F(RuntimeCode, ByTurnsWithFunctions_EachTurnIsSeen) {
+  const Code last = plain(captures);
+  g_next = &last;
+  const Code first = framed(calls_next);
+  Stack stack;
+  outer(first.function(), stack);
+  const unsigned inner = find(stack, last), again = find(stack, first, inner);
+  ASSERT_LT(again + 1, stack.count);
+  EXPECT_TRUE(lies_in(stack.addresses[inner + 1], outer));
+  EXPECT_TRUE(lies_in(stack.addresses[inner + 2], calls_next));
+  EXPECT_TRUE(lies_in(stack.addresses[again + 1], outer));
+}
+
+TEST_F(RuntimeCode, DeeperThanAsked_OnlySoManyAreWritten) {
+  const Code inner = framed(captures), first = framed(inner.function());
+  Stack whole;
+  outer(first.function(), whole);
+  static unsigned most;
+  for (most = 1; most < whole.count; ++most) {
+    Stack stack;
+    const Code code = framed([](Stack& s) { s.count = capture_call_stack(s.addresses, most, 0); });
+    outer(code.function(), stack);
+    EXPECT_EQ(stack.count, most);
+    EXPECT_EQ(stack.addresses[most], nullptr);
+  }
+}
+
+void expect_end_at(const Code& code, Stack& stack) {
+  outer(code.function(), stack);
+  ASSERT_GE(stack.count, 2U);
+  EXPECT_TRUE(code.has(stack.addresses[stack.count - 1])) << "the stack ends at the code";
+}
+
+TEST_F(RuntimeCode, FramePointerIsAnyNumber_StackEndsThere) {
+  std::uintptr_t here = 0;
+  const auto stack_pointer = reinterpret_cast<std::uintptr_t>(&here);
+  const std::uintptr_t numbers[] = {0,
+                                    1,
+                                    8,
+                                    0x7fff'ffff'fff8,
+                                    std::uintptr_t{1} << 47,
+                                    ~std::uintptr_t{0},
+                                    ~std::uintptr_t{7},
+                                    0x8000'0000'0000'0000,
+                                    stack_pointer - 65536 * 2,  // below
+                                    stack_pointer + 1,          // not aligned
+                                    stack_pointer + RuntimeFrames::kMostFrameBytes * 4,
+                                    reinterpret_cast<std::uintptr_t>(&captures),
+                                    reinterpret_cast<std::uintptr_t>(MAP_FAILED)};
+  for (const std::uintptr_t number : numbers) {
+    const Code code = with_frame_pointer(number, captures);
+    Stack stack;
+    expect_end_at(code, stack);
+  }
+}
+
+// A frame pointer that leads somewhere on the stack, but to no function: what was found on the way is dropped.
+TEST_F(RuntimeCode, ChainThatEndsNowhere_NothingOfItIsWritten) {
+  alignas(16) volatile std::uintptr_t frames[8] = {};
+  const auto place = [&frames](int i) { return reinterpret_cast<std::uintptr_t>(&frames[i]); };
+  for (const std::uintptr_t end : {std::uintptr_t{0}, std::uintptr_t{8}, ~std::uintptr_t{0}}) {
+    frames[0] = place(2);
+    frames[1] = 0x1234'5678;
+    frames[2] = place(4);
+    frames[3] = 0x1234'5679;
+    frames[4] = place(0);  // back
+    frames[5] = end == 0 ? 0x1234'567a : end;
+    const Code code = with_frame_pointer(place(0), captures);
+    Stack stack;
+    expect_end_at(code, stack);
+  }
+}
+
+// A stack of the test's own, behind which nothing can be read.
+class OwnStack {
+ public:
+  OwnStack() {
+    begin_ = static_cast<unsigned char*>(::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (begin_ == MAP_FAILED || ::mprotect(begin_ + kPage, kUsed, PROT_READ | PROT_WRITE) != 0) std::abort();
+  }
+  OwnStack(const OwnStack&) = delete;
+  OwnStack& operator=(const OwnStack&) = delete;
+  ~OwnStack() { ::munmap(begin_, kBytes); }
+
+  [[nodiscard]] std::uintptr_t end() const { return reinterpret_cast<std::uintptr_t>(begin_) + kPage + kUsed; }
+  void run(void (*function)()) {
+    static ucontext_t back, there;
+    ASSERT_EQ(::getcontext(&there), 0);
+    there.uc_stack.ss_sp = begin_ + kPage;
+    there.uc_stack.ss_size = kUsed;
+    there.uc_link = &back;
+    ::makecontext(&there, function, 0);
+    ASSERT_EQ(::swapcontext(&back, &there), 0);
+  }
+
+ private:
+  static constexpr std::size_t kUsed = 256 * 1024, kBytes = kUsed + 2 * kPage;
+  unsigned char* begin_;
+};
+
+const Code* g_code = nullptr;
+Stack* g_stack = nullptr;
+
+TEST_F(RuntimeCode, FramePointerAtTheStacksEnd_NothingBehindItIsRead) {
+  for (const std::uintptr_t back : {std::uintptr_t{0}, std::uintptr_t{8}, std::uintptr_t{16}}) {
+    OwnStack own;
+    // At the end itself; its second word behind the end; the last place that is whole.
+    const Code code = with_frame_pointer(own.end() - back, captures);
+    Stack stack;
+    g_code = &code;
+    g_stack = &stack;
+    own.run([] { expect_end_at(*g_code, *g_stack); });
+  }
+}
+
+TEST_F(RuntimeCode, ManyThreads_EveryStackIsWhole) {
+  const Code code = framed(captures);
+  std::atomic<unsigned> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 300; ++i) {
+        Stack stack;
+        outer(code.function(), stack);
+        const unsigned at = find(stack, code);
+        if (at + 1 >= stack.count || !lies_in(stack.addresses[at + 1], outer)) ++wrong;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0U);
+}
+
+TEST_F(RuntimeCode, Errno_StaysAsItWas) {
+  const Code code = with_frame_pointer(8, captures);
+  errno = 4711;
+  Stack stack;
+  outer(code.function(), stack);
+  EXPECT_EQ(errno, 4711);
+}
+
+}  // namespace
+}  // namespace freehold::os
