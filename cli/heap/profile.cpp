@@ -40,7 +40,7 @@ std::vector<StackMeasure> measures() {
 class Builder {
  public:
   std::uint32_t place_of(const Frame& frame) {
-    const auto key = std::tuple(frame.function, frame.file, frame.line, frame.module, frame.inlined);
+    const auto key = std::tuple(frame.function, frame.file, frame.line, frame.module, frame.inlined, frame.is_runtime_code);
     const auto [found, is_new] = places_.try_emplace(key, static_cast<std::uint32_t>(frames_.size()));
     if (is_new) frames_.push_back(frame);
     return found->second;
@@ -91,7 +91,7 @@ class Builder {
 
  private:
   std::vector<Frame> frames_;
-  std::map<std::tuple<std::string, std::string, unsigned, std::string, bool>, std::uint32_t> places_;
+  std::map<std::tuple<std::string, std::string, unsigned, std::string, bool, bool>, std::uint32_t> places_;
   std::map<std::vector<std::uint32_t>, Row> rows_;
 };
 
@@ -308,11 +308,8 @@ HeapProfile growth(const HeapProfile& before, const HeapProfile& after) {
 
 ordered_json json_of(const HeapProfile& profile) {
   const auto frames = list_json(profile.stacks.frames, [](const Frame& frame) {
-    return ordered_json{{"function", frame.function},
-                        {"file", frame.file},
-                        {"line", frame.line},
-                        {"module", frame.module},
-                        {"inlined", frame.inlined}};
+    return ordered_json{{"function", frame.function}, {"file", frame.file},       {"line", frame.line},
+                        {"module", frame.module},     {"inlined", frame.inlined}, {"runtime_code", frame.is_runtime_code}};
   });
   ordered_json stacks = ordered_json::array();
   for (std::size_t i = 0; i < profile.stacks.rows.size(); ++i)
@@ -350,7 +347,8 @@ HeapProfile profile_of_json(const json& from) {
                                        .file = text_at(one, "file"),
                                        .line = one.at("line").get<unsigned>(),
                                        .module = text_at(one, "module"),
-                                       .inlined = one.at("inlined").get<bool>()}));
+                                       .inlined = one.at("inlined").get<bool>(),
+                                       .is_runtime_code = one.value("runtime_code", false)}));
   for (const json& one : from.at("stacks")) {
     std::vector<std::uint32_t> frames;
     for (const json& frame : one.at("frames")) {

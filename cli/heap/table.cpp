@@ -46,8 +46,10 @@ std::vector<Site> sites_of(const HeapProfile& profile, Moment moment) {
     const StackRow& row = profile.stacks.rows[i];
     const double bytes = row.values[bytes_of(moment)];
     if (bytes == 0) continue;
-    auto first = std::ranges::find_if(
-        row.frames, [&](std::uint32_t frame) { return !freehold::doctor::is_library_frame(profile.stacks.frames[frame]); });
+    const auto frame_at = [&](std::uint32_t frame) -> const Frame& { return profile.stacks.frames[frame]; };
+    auto first = std::ranges::find_if(row.frames, &Frame::is_runtime_code, frame_at);
+    if (first == row.frames.end())
+      first = std::ranges::find_if_not(row.frames, freehold::doctor::is_library_frame, frame_at);
     if (first == row.frames.end()) first = row.frames.begin();  // libraries alone: then what called malloc
     const Frame frame = first == row.frames.end() ? Frame{} : profile.stacks.frames[*first];
     Site& site = by_text[frame.text()];

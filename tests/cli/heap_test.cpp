@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -211,6 +212,75 @@ TEST(HeapProfile, ExitStatusAndOutput_TheProgramsOwn) {
   EXPECT_TRUE(ended.exited_with(7)) << ended.status;
   EXPECT_EQ(ended.out, "out\n");
   EXPECT_TRUE(profile(folder / "heap.json", {}, {"sh", "-c", "kill -TERM $$"}).killed_by(15));
+}
+
+// ---- code made at run time ----------------------------------------------------------------------------------------------
+
+// The functions of the heaviest stack, the innermost first.
+std::vector<std::string> heaviest_stack(const std::string& file) {
+  const json profile = json::parse(content_of(file));
+  const json* heaviest = nullptr;
+  for (const json& stack : profile.at("stacks"))
+    if (heaviest == nullptr || stack.at("values").at(1) > heaviest->at("values").at(1)) heaviest = &stack;
+  std::vector<std::string> functions;
+  if (heaviest != nullptr)
+    for (const json& frame : heaviest->at("frames"))
+      functions.push_back(profile.at("frames").at(frame.get<std::size_t>()).at("function"));
+  return functions;
+}
+
+// Profiles heap_jit, and removes the names that it left.
+Ended profile_of_code(const Folder& folder, const std::vector<std::string>& words) {
+  std::vector<std::string> program = {built("heap_jit")};
+  program.insert(program.end(), words.begin(), words.end());
+  Ended ended = profile(folder / "heap.json", {"--distance", "16K", "--leaks"}, program);
+  std::filesystem::remove("/tmp/perf-" + std::to_string(std::atoi(ended.out.c_str())) + ".map");
+  return ended;
+}
+
+using Functions = std::vector<std::string>;
+
+TEST(HeapOfRuntimeCode, NamedByItsPerfMap_FramesAndSites) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "stacks end at such code on this machine";
+#endif
+  for (const char* kind : {"framed", "plain"}) {
+    const Folder folder;
+    const Ended ended = profile_of_code(folder, {kind});
+    ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+    Functions stack = heaviest_stack(folder / "heap.json");
+    ASSERT_GE(stack.size(), 6U) << kind;
+    stack.resize(6);
+    EXPECT_EQ(stack, (Functions{"keep_site", "made_at_run_time", "keep_site", "made_at_run_time", "keep_site", "main"}))
+        << kind;
+    EXPECT_NEAR(held_by(folder / "heap.json")["made_at_run_time"].bytes / 8e6, 1, 0.2);
+    EXPECT_EQ(held_by(folder / "heap.json")["other_name"].bytes, 0) << "a library's code has its own names";
+    EXPECT_NE(ended.err.find("%  made_at_run_time\n"), std::string::npos) << ended.err;
+  }
+}
+
+TEST(HeapOfRuntimeCode, WithoutNames_AddressesInAWholeStack) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "stacks end at such code on this machine";
+#endif
+  const Folder folder;
+  const Ended ended = profile_of_code(folder, {"unnamed"});
+  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
+  const Functions stack = heaviest_stack(folder / "heap.json");
+  ASSERT_GE(stack.size(), 6U);
+  EXPECT_EQ(stack[1].substr(0, 2), "0x");
+  EXPECT_EQ(stack[4], "keep_site");
+  EXPECT_EQ(stack[5], "main");
+}
+
+// No number in the frame pointer makes malloc read what is not there.
+TEST(HeapOfRuntimeCode, FramePointerIsAnyNumber_ProgramGoesOn) {
+  for (const char* number : {"0", "1", "8", "7ffffffffff8", "7fffffffffffffff", "ffffffffffffffff", "fffffffffffffff8"}) {
+    const Folder folder;
+    const Ended ended = profile_of_code(folder, {"wild", number});
+    ASSERT_TRUE(ended.exited_with(0)) << number << ended.err;
+    EXPECT_NEAR(held_by(folder / "heap.json")["keep_site"].bytes / 8e6, 1, 0.2);
+  }
 }
 
 // ---- show and diff ------------------------------------------------------------------------------------------------------

@@ -81,15 +81,6 @@ std::vector<Frame> named(const Evidence& of, StackId stack) {
   return frames;
 }
 
-// The first frame of the program's own. If there is none, the outermost that is at least not of a system library.
-std::size_t site_among(const std::vector<Frame>& frames) {
-  const auto own = std::ranges::find_if_not(frames, is_library_frame);
-  if (own != frames.end()) return static_cast<std::size_t>(own - frames.begin());
-  for (std::size_t i = frames.size(); i-- > 0;)
-    if (!is_system_module(frames[i])) return i;
-  return 0;
-}
-
 std::string key_of(const Frame& frame) {
   return frame.function + '\n' + frame.file + '\n' + std::to_string(frame.line) + '\n' + frame.module + '\n';
 }
@@ -130,6 +121,18 @@ Place place_of(const Stacks& stacks, const StackTally& tally) {
   for (const auto& [less, stack] : std::span(order).first(std::min(order.size(), kStacksOfASite)))
     place.stacks.push_back({stacks[stack].frames, all > 0 ? -less / all : 0});
   return place;
+}
+
+std::size_t site_among(std::span<const Frame> frames) {
+  const auto at = [&frames](auto frame) { return static_cast<std::size_t>(frame - frames.begin()); };
+  // An interpreter's own functions are no library's, but the program is what it interprets.
+  const auto interpreted = std::ranges::find_if(frames, &Frame::is_runtime_code);
+  if (interpreted != frames.end()) return at(interpreted);
+  const auto own = std::ranges::find_if_not(frames, is_library_frame);
+  if (own != frames.end()) return at(own);
+  for (std::size_t i = frames.size(); i-- > 0;)
+    if (!is_system_module(frames[i])) return i;
+  return 0;
 }
 
 Frame site_of(const Evidence& process, StackId stack) {

@@ -2,7 +2,9 @@
 // Where a program calls something, in its own words: stacks of a recording with names, cut at their sites.
 //
 // A *site* is the first frame of the program's own code: frames of the C and C++ libraries, of allocators and of container
-// code from headers are folded away. Stacks with one site are one row; where they come from stays with it.
+// code from headers are folded away. Where code that was made at run time has names, the site is the first such function of
+// the program's own, and an interpreter's frames are folded away as well. Stacks with one site are one row; where they come
+// from stays with it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +45,10 @@ struct Evidence {
 // The site that a stack of the process belongs to.
 [[nodiscard]] Frame site_of(const Evidence& process, StackId stack);
 [[nodiscard]] bool is_same_site(const Frame& one, const Frame& other);
+
+// The number of the site among a stack's frames, innermost first. If there is none, the outermost that is at least not of a
+// system library.
+[[nodiscard]] std::size_t site_among(std::span<const Frame> frames);
 
 // Whether the frame is of an allocator, the C library, the C++ library or container code, and so never a site.
 [[nodiscard]] bool is_library_frame(const Frame& frame);

@@ -6,6 +6,9 @@
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -13,6 +16,8 @@
 #include <sstream>
 
 #include "freehold/doctor/analysis/file_names.hpp"
+#include "freehold/doctor/analysis/maps_words.hpp"
+#include "freehold/doctor/analysis/perf_map.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -63,49 +68,57 @@ std::string Frame::text() const {
   return text.str();
 }
 
-// Names of code that was made at run time, where the program has left them for perf: /tmp/perf-PID.map, a line for each
-// piece of code, "begin size name" in hexadecimal. CPython's names are "py::function:file".
-class RuntimeNames {
+namespace {
+
+std::uint64_t process_of(const std::filesystem::path& maps) {  // "PID-N.maps"
+  const std::string stem = maps.stem().string();
+  std::uint64_t pid = 0;
+  std::from_chars(stem.data(), stem.data() + stem.size(), pid);
+  return pid;
+}
+
+}  // namespace
+
+// Where a memory map has files: programs and libraries. Memory that is shared has a name as well, but no file of code.
+class FileMappings {
  public:
-  // `maps`: of the recording, "PID-N.maps".
-  explicit RuntimeNames(const std::filesystem::path& maps) {
-    const std::string stem = maps.stem().string();
-    std::ifstream lines("/tmp/perf-" + stem.substr(0, stem.find('-')) + ".map");
-    for (std::string line; std::getline(lines, line);) {
-      char* end = nullptr;
-      const std::uint64_t begin = std::strtoull(line.c_str(), &end, 16), bytes = std::strtoull(end, &end, 16);
-      while (*end == ' ') ++end;
-      if (bytes > 0 && *end != 0) code_[begin] = {begin + bytes, end};
+  explicit FileMappings(const std::filesystem::path& maps) {
+    std::ifstream in(maps);
+    for (std::string text; std::getline(in, text);) {
+      std::string_view line = text;
+      const std::string_view range = next_word(line);
+      for (int i = 0; i < 4; ++i) (void)next_word(line);  // access, offset, device, inode
+      const std::string_view path = next_word(line);
+      const std::size_t dash = range.find('-');
+      std::uint64_t begin = 0, end = 0;
+      if (!path.starts_with('/') || is_shared_memory(path) || dash == std::string_view::npos) continue;
+      if (parse_hex(range.substr(0, dash), begin) && parse_hex(range.substr(dash + 1), end)) ends_[begin] = end;
     }
   }
-
-  // Empty: the address is in none of them.
-  [[nodiscard]] std::vector<Frame> frames(std::uint64_t address) const {
-    constexpr std::string_view kPython = "py::";
-    const auto after = code_.upper_bound(address);
-    if (after == code_.begin() || address >= std::prev(after)->second.first) return {};
-    Frame frame;
-    frame.function = std::prev(after)->second.second;
-    if (!frame.function.starts_with(kPython)) return {frame};
-    const std::size_t colon = frame.function.find(':', kPython.size());
-    if (colon != std::string::npos) frame.module = frame.function.substr(colon + 1);
-    frame.function = frame.function.substr(kPython.size(), colon - kPython.size());
-    return {frame};
+  [[nodiscard]] bool have(std::uint64_t address) const {
+    const auto after = ends_.upper_bound(address);
+    return after != ends_.begin() && address < std::prev(after)->second;
   }
 
  private:
-  std::map<std::uint64_t, std::pair<std::uint64_t, std::string>> code_;  // by their beginnings: end, name
+  static bool is_shared_memory(std::string_view path) {
+    constexpr auto kNames = std::to_array<std::string_view>({"/memfd:", "/dev/zero", "/dev/shm/", "/SYSV", "//anon"});
+    return std::ranges::any_of(kNames, [&](std::string_view name) { return path.starts_with(name); });
+  }
+  std::map<std::uint64_t, std::uint64_t> ends_;  // by their beginnings
 };
 
 struct Symbols::Library {
-  RuntimeNames runtime;
+  PerfMap runtime;
+  FileMappings files;
   Dwfl_Callbacks callbacks{.find_elf = dwfl_linux_proc_find_elf,
                            .find_debuginfo = dwfl_standard_find_debuginfo,
                            .section_address = nullptr,
                            .debuginfo_path = nullptr};
   Dwfl* dwfl = nullptr;
 
-  explicit Library(const std::filesystem::path& maps) : runtime(maps), dwfl(dwfl_begin(&callbacks)) {
+  explicit Library(const std::filesystem::path& maps)
+      : runtime(PerfMap::of_process(process_of(maps))), files(maps), dwfl(dwfl_begin(&callbacks)) {
     const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(maps.c_str(), "re"), std::fclose);
     if (dwfl == nullptr || file == nullptr) return;
     dwfl_linux_proc_maps_report(dwfl, file.get());
@@ -118,14 +131,16 @@ struct Symbols::Library {
   Library& operator=(const Library&) = delete;
 
   [[nodiscard]] std::vector<Frame> frames(std::uint64_t address) {
-    // First: what lies between a library's segments is taken to be the library's.
-    if (auto named = runtime.frames(address); !named.empty()) return named;
+    // A map that is older than the process must not rename its files' code. And first: what lies between a library's
+    // segments is taken to be the library's.
+    const auto named = runtime.frame(address);
+    if (named && !files.have(address)) return {*named};
     std::ostringstream number;
     number << std::hex << "0x" << address;
     Frame outermost;
     outermost.function = number.str();
     Dwfl_Module* const module = dwfl == nullptr ? nullptr : dwfl_addrmodule(dwfl, address);
-    if (module == nullptr) return {outermost};
+    if (module == nullptr) return {named.value_or(outermost)};
     if (const char* const name = dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
         name != nullptr)
       outermost.module = name;
@@ -134,6 +149,8 @@ struct Symbols::Library {
     if (const char* const name = dwfl_module_addrinfo(module, address, &offset, &symbol, nullptr, nullptr, nullptr);
         name != nullptr)
       outermost.function = demangled(name);
+    else if (named)
+      return {*named};
     Dwarf_Addr bias = 0;
     Dwarf_Die* const unit = unit_of(module, address, bias);
     if (unit == nullptr) return {outermost};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Names for the return addresses of a recording, from the memory map that the probe left beside it and the files that it
 // names. Debug information gives file and line, and functions that were inlined; without it, the symbol table's names must
-// do. One thread. Cost: reading a file's debug information at its first address, then microseconds an address; remembered.
+// do; and code that was made at run time has the names that the process left for perf (perf_map.hpp). One thread. Cost:
+// reading a file's debug information at its first address, then microseconds an address; remembered.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +19,8 @@ struct Frame {
   unsigned line = 0;
   std::string module;  // the program's or library's file
   bool inlined = false;
+  bool is_runtime_code =
+      false;  // a function of the program's own, in code that its interpreter or compiler made at run time
 
   // "parse(std::string const&) at parse.cpp:210", "malloc in libc.so.6", "0x1234 in prog"
   [[nodiscard]] std::string text() const;
