@@ -15,6 +15,7 @@
 #include "cli/doctor/export.hpp"
 #include "cli/doctor/gate.hpp"
 #include "cli/doctor/markdown.hpp"
+#include "cli/doctor/memory_gate.hpp"
 #include "cli/doctor/options.hpp"
 #include "cli/doctor/page.hpp"
 #include "cli/doctor/results_json.hpp"
@@ -213,15 +214,22 @@ DoctorRequest request_of(const DoctorOptions& options, const std::vector<std::st
 
 // --memory: another question, of which the options about threads, CPUs and time mean nothing.
 int ask_about_memory(const DoctorOptions& options, const std::vector<std::string>& program) {
-  const std::pair<const char*, bool> others[] = {
-      {"--threads", options.threads.has_value()},  {"--env", options.env.has_value()},
-      {"--arg", options.arg.has_value()},          {"--work", options.work.has_value()},
-      {"--html", options.html.has_value()},        {"--throughput", options.throughput.has_value()},
-      {"--export", !options.exports.empty()},      {"--from", options.from.has_value()},
-      {"--fail-if", !options.gate.fail_if.empty()}};
+  const std::pair<const char*, bool> others[] = {{"--threads", options.threads.has_value()},
+                                                 {"--env", options.env.has_value()},
+                                                 {"--arg", options.arg.has_value()},
+                                                 {"--work", options.work.has_value()},
+                                                 {"--throughput", options.throughput.has_value()},
+                                                 {"--export", !options.exports.empty()},
+                                                 {"--from", options.from.has_value()}};
   for (const auto& [name, is_given] : others)
     if (is_given) throw Failure(kExitRefused, fmt::format("--memory: {} is for the question of time; leave it out", name));
   if (program.empty()) throw Failure(kExitRefused, "--memory: which program? freehold doctor --memory -- PROGRAM ARGS…");
+  auto conditions = conditions_of("--fail-if", options.gate.fail_if, doctor::memory_words());
+  if (!conditions.empty()) {
+    std::vector<std::string> names = doctor::memory_treatments(options.allocators);
+    names.insert(names.begin(), "best");
+    check_treatments("--fail-if", conditions, names);
+  }
   doctor::MemoryRequest request{.settings = {}, .program = {}, .allocators = options.allocators};
   Settings& settings = request.settings;
   settings.command = program;
@@ -237,7 +245,9 @@ int ask_about_memory(const DoctorOptions& options, const std::vector<std::string
   DoctorRequest checked;
   checked.program.program = request.program;
   check_program_and_files(checked, options);
-  return run_doctor_memory(request, {.json = options.json, .summary = options.gate.summary});
+  return run_doctor_memory(
+      request,
+      {.json = options.json, .html = options.html, .summary = options.gate.summary, .conditions = std::move(conditions)});
 }
 
 // A name that no treatment on this machine has would leave the gate undecided for ever.

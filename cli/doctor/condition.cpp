@@ -15,9 +15,9 @@ namespace {
 using freehold::doctor::Cause;
 using freehold::doctor::Estimate;
 
-constexpr std::size_t kLongest = 2000;  // characters of a condition
-constexpr unsigned kDeepest = 100;      // parentheses and "not" within each other
-constexpr double kGreatestNumber = 1e9;
+constexpr std::size_t kLongest = 2000;   // characters of a condition
+constexpr unsigned kDeepest = 100;       // parentheses and "not" within each other
+constexpr double kGreatestNumber = 1e9;  // before its unit
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -30,33 +30,52 @@ std::string_view trimmed(std::string_view text) {
 }
 
 template <class Predicate>
-std::vector<Cause> causes_where(Predicate is_meant) {
-  std::vector<Cause> causes;
+std::vector<std::string_view> causes_where(Predicate is_meant) {
+  std::vector<std::string_view> causes;
   for (std::size_t i = 0; i < freehold::doctor::kCauses; ++i) {
-    if (is_meant(static_cast<Cause>(i))) causes.push_back(static_cast<Cause>(i));
+    if (is_meant(static_cast<Cause>(i))) causes.push_back(name_of(static_cast<Cause>(i)));
   }
   return causes;
 }
 
 // One cause by its name in the report, or a group of them; empty: neither.
-std::vector<Cause> causes_named(std::string_view name) {
-  if (const auto cause = freehold::doctor::cause_of(name)) return {*cause};
-  if (name == "allocator") return causes_where([](Cause cause) { return blames_allocator(cause); });
-  if (name == "own") return causes_where([](Cause cause) { return name_of(cause).starts_with("own-"); });
-  if (name == "lock") return {Cause::kAllocatorLock, Cause::kOwnLock};
-  if (name == "sharing") return {Cause::kAllocatorFalseSharing, Cause::kOwnSharing};
-  return {};
+std::vector<std::string_view> causes_named(const CauseNames& known, std::string_view name) {
+  if (const auto cause = std::ranges::find(known.causes, name); cause != known.causes.end()) return {*cause};
+  const auto group = std::ranges::find(known.groups, name, &decltype(known.groups)::value_type::first);
+  return group != known.groups.end() ? group->second : std::vector<std::string_view>();
 }
 
-std::string all_causes() {
-  std::string list = "allocator, own, lock, sharing";
-  for (const Cause cause : causes_where([](Cause) { return true; })) list += fmt::format(", {}", name_of(cause));
+std::string all_causes(const CauseNames& known) {
+  std::string list;
+  for (const auto& [group, causes] : known.groups) list += fmt::format("{}{}", list.empty() ? "" : ", ", group);
+  for (const std::string_view cause : known.causes) list += fmt::format("{}{}", list.empty() ? "" : ", ", cause);
   return list;
+}
+
+std::string mebibyte_range(const Estimate& bytes) {
+  constexpr double kMebibyte = 1 << 20;
+  return fmt::format("{:.1f} MiB ({:.1f} to {:.1f})", bytes.value / kMebibyte, bytes.low / kMebibyte,
+                     bytes.high / kMebibyte);
+}
+
+std::string figure_text(const Estimate& is, WordKind kind) {
+  if (kind == WordKind::kBytes) return mebibyte_range(is);
+  return kind == WordKind::kRatio ? times_text(is) : percent_text(is);
 }
 
 Answer negation(Answer answer) { return static_cast<Answer>(2 - static_cast<int>(answer)); }
 
 }  // namespace
+
+const CauseNames& time_causes() {
+  static const CauseNames names{
+      .causes = causes_where([](Cause) { return true; }),
+      .groups = {{"allocator", causes_where([](Cause cause) { return blames_allocator(cause); })},
+                 {"own", causes_where([](Cause cause) { return name_of(cause).starts_with("own-"); })},
+                 {"lock", {name_of(Cause::kAllocatorLock), name_of(Cause::kOwnLock)}},
+                 {"sharing", {name_of(Cause::kAllocatorFalseSharing), name_of(Cause::kOwnSharing)}}}};
+  return names;
+}
 
 // Recursive descent; the text is looked at once.
 class ConditionParser {
@@ -154,7 +173,7 @@ class ConditionParser {
     const auto word = std::ranges::find(words_, std::string_view(name), &Word::name);
     if (word == words_.end()) fail(fmt::format("'{}' is none of {}", printable(name), examples()));
     rest_.remove_prefix(name.size());
-    if (word->kind == WordKind::kCause) return cause();
+    if (word->kind == WordKind::kCause) return cause(word->causes());
     Node node{.kind = word->kind == WordKind::kFlag ? Kind::kFlag : Kind::kFigure, .figure = name, .word = word->kind};
     argument(*word, node);
     if (node.kind == Kind::kFigure) limit(node);
@@ -206,6 +225,7 @@ class ConditionParser {
       fail(fmt::format("a number belongs behind {}, not '{}': {}", node.figure, excerpt(), example_of(node)));
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
     const bool is_joined = !rest_.empty() && !is_blank(rest_.front());
+    if (node.word == WordKind::kBytes) return unit(node, is_joined);
     const bool is_percent = take("%");
     if (node.word == WordKind::kRatio) {
       if (is_percent) fail(fmt::format("{} is a ratio, not a share: 1.1 for a tenth more", node.figure));
@@ -219,20 +239,34 @@ class ConditionParser {
     if (is_joined && !rest_.empty() && (is_letter(rest_.front()) || is_digit(rest_.front()) || rest_.front() == '.'))
       fail(fmt::format("'{}' behind the number: {}", excerpt(), example_of(node)));
   }
+  // "M", "MiB" or nothing.
+  void unit(Node& node, bool is_joined) {
+    constexpr std::pair<std::string_view, double> kUnits[] = {{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},
+                                                              {"K", 1 << 10},   {"M", 1 << 20},   {"G", 1 << 30}};
+    const std::string_view name = next_name();
+    const auto found = std::ranges::find(kUnits, name, &std::pair<std::string_view, double>::first);
+    if (found != std::end(kUnits)) {
+      node.number *= found->second;
+      rest_.remove_prefix(name.size());
+    } else if (is_joined && !rest_.starts_with(")") && !rest_.starts_with("&") && !rest_.starts_with("|")) {
+      fail(fmt::format("'{}' behind the number: {}", excerpt(), example_of(node)));
+    }
+  }
   static std::string example_of(const Node& node) {
+    if (node.word == WordKind::kBytes) return node.figure + " > 200M";
     return node.word == WordKind::kRatio ? node.figure + " > 1.1" : node.figure + " > 10%";
   }
 
-  std::size_t cause() {
+  std::size_t cause(const CauseNames& known) {
     Node node{.kind = Kind::kCause};
     if (take("!="))
       node.negated = true;
     else if (!take("==") && !take("="))
-      fail("cause is compared by == or !=: cause == allocator");
+      fail(fmt::format("cause is compared by == or !=: cause == {}", known.groups.front().first));
     const std::string name(next_name());
-    node.causes = causes_named(name);
+    node.causes = causes_named(known, name);
     if (node.causes.empty())
-      fail(fmt::format("'{}' is no cause; there are {}", name.empty() ? excerpt() : printable(name), all_causes()));
+      fail(fmt::format("'{}' is no cause; there are {}", name.empty() ? excerpt() : printable(name), all_causes(known)));
     rest_.remove_prefix(name.size());
     return add(std::move(node));
   }
@@ -273,8 +307,7 @@ Answer Condition::judge_figure(const Node& node, const Facts& facts, std::vector
     return Answer::kUndecided;
   }
   const Estimate& is = found->second;
-  because.push_back(
-      fmt::format("{} is {}", printable(node.figure), node.word == WordKind::kRatio ? times_text(is) : percent_text(is)));
+  because.push_back(fmt::format("{} is {}", printable(node.figure), figure_text(is, node.word)));
   const auto holds = [&node](double value) {
     switch (node.order) {
       case Order::kGreater: return value > node.number;
@@ -303,9 +336,9 @@ Answer Condition::judge_cause(const Node& node, const Facts& facts, std::vector<
     because.push_back(fmt::format("cause {}", facts.why_unknown));
     return Answer::kUndecided;
   }
-  because.push_back(fmt::format("cause is {}", name_of(*facts.cause)));
+  because.push_back(fmt::format("cause is {}", *facts.cause));
   const bool is_named = std::ranges::find(node.causes, *facts.cause) != node.causes.end();
-  if (*facts.cause == Cause::kUndecided && !is_named) return Answer::kUndecided;
+  if (*facts.cause == "undecided" && !is_named) return Answer::kUndecided;
   return is_named != node.negated ? Answer::kYes : Answer::kNo;
 }
 

@@ -7,7 +7,7 @@
 //   term       = factor { ("and" | "&&") factor }
 //   factor     = ("not" | "!") factor | "(" condition ")" | comparison
 //   comparison = FIGURE (">" | ">=" | "<" | "<=") NUMBER | "cause" ("==" | "!=") CAUSE | FLAG
-//   FIGURE     = NAME [ "(" ARGUMENT ")" ]        NUMBER = "10%" | "0.1" | "1.5" | "1.5x"
+//   FIGURE     = NAME [ "(" ARGUMENT ")" ]        NUMBER = "10%" | "0.1" | "1.5" | "1.5x" | "200M"
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "freehold/doctor/analysis/verdict.hpp"
@@ -27,22 +28,32 @@ enum class Answer : std::uint8_t { kNo, kUndecided, kYes };  // ascending: "and"
 enum class WordKind : std::uint8_t {
   kShare,  // of a whole: "10%"
   kRatio,  // of two figures: "1.5"
+  kBytes,  // "200M", "1.5GiB"
   kFlag,
   kCause,
 };
+
+// The causes that a question may find. Each group stands for several of them.
+struct CauseNames {
+  std::vector<std::string_view> causes;
+  std::vector<std::pair<std::string_view, std::vector<std::string_view>>> groups;
+};
+// Those of the question of time.
+[[nodiscard]] const CauseNames& time_causes();
 
 // What a condition may name.
 struct Word {
   std::string_view name;
   WordKind kind;
-  bool has_argument = false;  // "gain(freehold)"; of a flag: it may have one
+  bool has_argument = false;                     // "gain(freehold)"; of a flag: it may have one
+  const CauseNames& (*causes)() = &time_causes;  // of kCause
 };
 
 // What is known. Keys are as in a condition: "lost", "gain(freehold)".
 struct Facts {
   std::map<std::string, freehold::doctor::Estimate> figures;
   std::map<std::string, bool> flags;
-  std::optional<freehold::doctor::Cause> cause;
+  std::optional<std::string_view> cause;         // its name, that of an enumerator: it lasts
   std::string why_unknown = "was not measured";  // of a figure that is missing
 };
 
@@ -72,7 +83,7 @@ class Condition {
     WordKind word = WordKind::kRatio;
     Order order = Order::kGreater;
     double number = 0;
-    std::vector<freehold::doctor::Cause> causes = {};
+    std::vector<std::string_view> causes = {};
     bool negated = false;  // "!="
   };
 

@@ -51,7 +51,8 @@ class Reader {
       : report_(report), verdict_(report.at("verdict")), variants_(report.at("experiment").at("variants")) {}
 
   Facts facts() {
-    if (const auto cause = freehold::doctor::cause_of(verdict_.at("cause").get<std::string>())) facts_.cause = *cause;
+    if (const auto cause = freehold::doctor::cause_of(verdict_.at("cause").get<std::string>()))
+      facts_.cause = name_of(*cause);
     facts_.flags["noisy"] = verdict_.at("noisy").get<bool>();
     add_fixes();
     add_failures();

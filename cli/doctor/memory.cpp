@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "cli/doctor/examine.hpp"
+#include "cli/doctor/memory_gate.hpp"
 #include "cli/doctor/variants.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/library.hpp"
@@ -103,6 +104,13 @@ MemoryTools tools_for(const std::set<std::string>& files, const MemoryRequest& r
 }
 
 }  // namespace
+
+std::vector<std::string> memory_treatments(const std::optional<std::string>& allocators) {
+  std::vector<std::string> names, ignored;
+  for (const MemoryVariant& variant : allocators ? wished(*allocators) : all_variants(ignored))
+    names.push_back(memory_treatment_name(variant.how.name));
+  return names;
+}
 
 MemoryDiagnosis examine_memory(const MemoryRequest& request, Interrupts& interrupts, Progress& progress) {
   const std::string program = printable(request.settings.command.front());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The command's side of `freehold doctor --memory`: which treatments are tried, and three views of what was found: text for
-// the terminal, JSON, and Markdown for the page of a job. freehold/doctor/run/memory_examination.hpp does the work.
+// The command's side of `freehold doctor --memory`: which treatments are tried, and the views of what was found: text for
+// the terminal, JSON, Markdown for the page of a job, and a page of its own. freehold/doctor/run/memory_examination.hpp does
+// the work.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -32,6 +33,9 @@ struct MemoryDiagnosis {
   std::vector<std::string> notes;  // sentences: what could not be done, and why
 };
 
+// The names of all that would be tried, as --allocators has them. Throws Failure for a name that is not known.
+[[nodiscard]] std::vector<std::string> memory_treatments(const std::optional<std::string>& allocators);
+
 // Throws Failure if the program cannot be examined.
 [[nodiscard]] MemoryDiagnosis examine_memory(const MemoryRequest& request, Interrupts& interrupts, Progress& progress);
 
@@ -50,5 +54,7 @@ struct MemoryDiagnosis {
 [[nodiscard]] std::string summary_of(const MemoryDiagnosis& diagnosis);
 [[nodiscard]] std::string markdown_of(const MemoryDiagnosis& diagnosis);
 [[nodiscard]] nlohmann::ordered_json json_of(const MemoryDiagnosis& diagnosis);
+// One HTML page that needs nothing else.
+[[nodiscard]] std::string page_of(const MemoryDiagnosis& diagnosis);
 
 }  // namespace freehold::cli::doctor

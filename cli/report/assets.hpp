@@ -19,6 +19,8 @@ extern const std::string_view doctor_html;
 extern const std::string_view doctor_js;
 extern const std::string_view heap_html;
 extern const std::string_view heap_js;
+extern const std::string_view memory_html;
+extern const std::string_view memory_js;
 extern const std::string_view page_css;
 extern const std::string_view plots_js;
 extern const std::string_view uplot_css;

@@ -3,6 +3,7 @@
 // is right is memory_faults/run.py's business.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -25,10 +26,19 @@ std::vector<std::string> commands_of_page() {
   return commands;
 }
 
+// As a shell would split them, with single quotes.
 std::vector<std::string> words_of(const std::string& command) {
   std::istringstream in(command);
   std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
+  bool is_quoted = false;
+  for (std::string word; in >> word;) {
+    if (is_quoted)
+      words.back() += ' ' + word;
+    else
+      words.push_back(word);
+    is_quoted = std::ranges::count(words.back(), '\'') % 2 == 1;
+  }
+  for (std::string& word : words) std::erase(word, '\'');
   return words;
 }
 
@@ -43,9 +53,7 @@ TEST(DoctorMemory, CommandsOfThePage_SayWhatTheProgramHolds) {
       if (word == "--quick") continue;
       if (word == "--" && command.find("--repeat") == std::string::npos)
         words.insert(words.end(), {"--repeat", "2", "--allocators", "arenas"});
-      words.push_back(word == "./prog"                               ? FREEHOLD_CAPACITY
-                      : word == "memory.json" || word == "memory.md" ? folder / word
-                                                                     : word);
+      words.push_back(word == "./prog" ? FREEHOLD_CAPACITY : word.starts_with("memory.") ? folder / word : word);
     }
     const Ended ended = freehold(words);
     EXPECT_TRUE(ended.exited_with(0)) << command << '\n' << ended.err;
@@ -69,8 +77,8 @@ TEST(DoctorMemory, CommandsOfThePage_SayWhatTheProgramHolds) {
 TEST(DoctorMemory, OptionsOfTheOtherQuestion_AreRefusedInOneLine) {
   for (const std::vector<std::string>& options : std::vector<std::vector<std::string>>{{"--threads", "1,2"},
                                                                                        {"--env", "N"},
-                                                                                       {"--html", "x.html"},
-                                                                                       {"--fail-if", "allocator > 10%"},
+                                                                                       {"--throughput", "([0-9]+)"},
+                                                                                       {"--export", "pprof=x"},
                                                                                        {"--work", "fixed"}}) {
     std::vector<std::string> words{"doctor", "--memory"};
     words.insert(words.end(), options.begin(), options.end());
@@ -88,6 +96,106 @@ TEST(DoctorMemory, NoProgramOrOneThatFails_IsRefusedInOneLine) {
   const Ended fails = freehold({"doctor", "--memory", "--", "false"});
   EXPECT_TRUE(fails.exited_with(2));
   EXPECT_TRUE(fails.err.starts_with("freehold: false fails as it is: exit code 1")) << fails.err;
+}
+
+// ---- the page and the gate
+// ------------------------------------------------------------------------------------------------
+
+TEST(DoctorMemory, Page_IsWrittenBesideTheRest) {
+  const Folder folder;
+  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas", "--html",
+                                folder / "memory.html", "--", FREEHOLD_CAPACITY});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  const std::string page = content_of(folder / "memory.html");
+  EXPECT_TRUE(page.starts_with("<!DOCTYPE html>"));
+  EXPECT_NE(page.find("capacity.cpp"), std::string::npos);
+  const Ended none = freehold({"doctor", "--memory", "--html", "-", "--", "true"});
+  EXPECT_TRUE(none.exited_with(2));
+  EXPECT_EQ(none.err, "freehold: --html: the page goes to a file\n");
+}
+
+TEST(DoctorMemory, FailIf_ExitCodesAndAnswers) {
+  const struct {
+    const char* condition;
+    int exit_code;
+    const char* answer;
+  } cases[] = {{"memory > 1M", 1, "FAILS: --fail-if 'memory > 1M': memory is "},
+               {"memory > 1000G", 0, "holds: --fail-if 'memory > 1000G': memory is "},
+               {"saved(best) > 99% or failed", 0, "holds: "}};
+  for (const auto& [condition, exit_code, answer] : cases) {
+    const Folder folder;
+    const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas", "--fail-if", condition,
+                                  "--summary", folder / "m.md", "--", FREEHOLD_CAPACITY});
+    EXPECT_TRUE(ended.exited_with(exit_code)) << condition << ended.status << ended.err;
+    EXPECT_NE(ended.out.find(answer), std::string::npos) << ended.out;
+    EXPECT_NE(content_of(folder / "m.md").find("| fail if |"), std::string::npos);
+  }
+}
+
+TEST(DoctorMemory, ConditionThatIsWrong_IsRefusedBeforeAnythingRuns) {
+  const Ended figure = freehold({"doctor", "--memory", "--fail-if", "lost > 10%", "--", "false"});
+  EXPECT_TRUE(figure.exited_with(2));
+  EXPECT_TRUE(figure.err.starts_with("freehold: --fail-if: 'lost > 10%': 'lost' is none of memory, peak")) << figure.err;
+  const Ended treatment =
+      freehold({"doctor", "--memory", "--allocators", "arenas", "--fail-if", "saved(freehold) > 10%", "--", "false"});
+  EXPECT_TRUE(treatment.exited_with(2));
+  EXPECT_EQ(treatment.err, "freehold: --fail-if: there is no treatment 'freehold' here; there are best, arenas\n");
+}
+
+// ---- servers
+// --------------------------------------------------------------------------------------------------------------
+
+std::vector<double> seconds_of_runs(const std::string& file) {
+  std::vector<double> seconds;
+  const json report = json::parse(content_of(file));
+  for (const json& cell : report.at("trials")) {
+    EXPECT_TRUE(cell.at("failure").is_null()) << cell;
+    for (const json& trial : cell.at("trials")) seconds.push_back(trial.at("wall_s").get<double>());
+  }
+  return seconds;
+}
+
+TEST(DoctorMemory, ServerForATime_EveryRunIsEndedThen) {
+  const Folder folder;
+  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "freehold", "--for", "300ms",
+                                "--json", folder / "m.json", "--", built("serving"), folder / "socket"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+  const auto seconds = seconds_of_runs(folder / "m.json");
+  EXPECT_EQ(seconds.size(), 4u);
+  for (const double one : seconds) EXPECT_GE(one, 0.29);
+}
+
+TEST(DoctorMemory, ServerWithALoad_RunsUntilTheLoadEnds) {
+  const Folder folder;
+  const std::string load = built("serving") + ' ' + (folder / "socket") + " 500; echo x >> " + (folder / "loads");
+  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "freehold", "--load", load, "--json",
+                                folder / "m.json", "--", built("serving"), folder / "socket"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+  EXPECT_EQ(seconds_of_runs(folder / "m.json").size(), 4u);
+  EXPECT_EQ(content_of(folder / "loads"), "x\nx\nx\nx\nx\n") << "one for each run, the recorded one, too";
+  const json report = json::parse(content_of(folder / "m.json"));
+  EXPECT_FALSE(report.at("recording").is_null());
+}
+
+TEST(DoctorMemory, LoadWithoutEnd_IsEndedAfterTheTime) {
+  const Folder folder;
+  const Ended ended =
+      freehold({"doctor", "--memory", "--repeat", "1", "--allocators", "freehold", "--for", "300ms", "--load",
+                "while :; do " + built("serving") + ' ' + (folder / "socket") + " 20; done", "--ready-after", "100ms",
+                "--json", folder / "m.json", "--", built("serving"), folder / "socket"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+  EXPECT_EQ(seconds_of_runs(folder / "m.json").size(), 2u);
+}
+
+TEST(DoctorMemory, OptionsOfALoadWithoutALoad_AreRefusedInOneLine) {
+  for (const char* option : {"--ready", "--ready-after"}) {
+    const Ended ended = freehold({"doctor", "--memory", option, "1", "--", "true"});
+    EXPECT_TRUE(ended.exited_with(2)) << option;
+    EXPECT_EQ(ended.err, "freehold: --ready and --ready-after: for which load? --load 'COMMAND'\n");
+  }
+  const Ended time = freehold({"doctor", "--memory", "--for", "soon", "--", "true"});
+  EXPECT_TRUE(time.exited_with(2));
+  EXPECT_EQ(time.err, "freehold: --for: 'soon' is not a time: 10, 2.5s, 300ms, 2m\n");
 }
 
 TEST(DoctorMemory, UnknownAllocator_IsRefusedInOneLine) {

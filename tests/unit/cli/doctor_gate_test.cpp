@@ -21,7 +21,7 @@ Facts some_facts() {
   facts.figures = {{"allocator", {0.1, 0.2, 0.3}},      {"lost", {0.4, 0.5, 0.6}},       {"speedup", {1.5, 1.6, 1.7}},
                    {"gain(freehold)", {1.8, 1.9, 2.0}}, {"gain(my lib)", {0.9, 1, 1.1}}, {"memory(best)", {0.5, 0.5, 0.5}}};
   facts.flags = {{"failed", true}, {"failed(freehold)", false}, {"noisy", false}};
-  facts.cause = Cause::kAllocatorLock;
+  facts.cause = name_of(Cause::kAllocatorLock);
   return facts;
 }
 
@@ -78,7 +78,7 @@ TEST(DoctorCondition, Understood_AnsweredByTheLimits) {
 
 TEST(DoctorCondition, CauseUndecided_AnswersOnlyWhatAsksForIt) {
   Facts facts = some_facts();
-  facts.cause = Cause::kUndecided;
+  facts.cause = name_of(Cause::kUndecided);
   EXPECT_EQ(answer("cause == lock", facts), Answer::kUndecided);
   EXPECT_EQ(answer("cause != lock", facts), Answer::kUndecided);
   EXPECT_EQ(answer("cause == undecided", facts), Answer::kYes);
@@ -219,7 +219,7 @@ TEST(DoctorCondition, Decided_AgreesWithEveryValueWithinTheLimits) {
 
 TEST(DoctorGate, OfAReport_HasItsFigures) {
   const Facts facts = facts_of(results_json(diagnosis_with(Cause::kRemoteFrees)));
-  EXPECT_EQ(facts.cause, Cause::kRemoteFrees);
+  EXPECT_EQ(facts.cause, name_of(Cause::kRemoteFrees));
   // 0.6 of the time is lost, of that 0.61 is the allocator's.
   EXPECT_NEAR(facts.figures.at("allocator").value, 0.366, 1e-9);
   EXPECT_NEAR(facts.figures.at("allocator").low, 0.57 * 0.5, 1e-9);

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#include <nlohmann/json.hpp>
+
+#include "cli/doctor/memory.hpp"
+#include "cli/report/assets.hpp"
+#include "cli/report/page.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+
+// So that a page stays small.
+constexpr std::size_t kMostSitesOfPage = 200, kMostFramesOfPage = 24, kMostPoints = 1000;
+
+// Every n-th point, and the last one.
+nlohmann::ordered_json thinned_history(const nlohmann::ordered_json& points) {
+  const std::size_t step = points.size() / kMostPoints + 1;
+  if (step == 1) return points;
+  auto kept = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < points.size(); i += step) kept.push_back(points[i]);
+  if ((points.size() - 1) % step != 0) kept.push_back(points.back());
+  return kept;
+}
+
+}  // namespace
+
+std::string page_of(const MemoryDiagnosis& diagnosis) {
+  nlohmann::ordered_json json = json_of(diagnosis);
+  if (!json["recording"].is_null()) {
+    auto& recording = json["recording"];
+    recording["history"] = thinned_history(recording["history"]);
+    auto& sites = recording["sites"];
+    while (sites.size() > kMostSitesOfPage) sites.erase(sites.size() - 1);
+    for (auto& site : sites)
+      while (site["stack"].size() > kMostFramesOfPage) site["stack"].erase(site["stack"].size() - 1);
+  }
+  return cli::page_of({.title = "Freehold: the doctor, memory",
+                       .brand = "Freehold · doctor",
+                       .question = "Why does it take so much memory?",
+                       .sections = assets::memory_html,
+                       .script = assets::memory_js},
+                      json);
+}
+
+}  // namespace freehold::cli::doctor

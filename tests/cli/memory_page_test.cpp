@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// The page of freehold doctor --memory in a browser: it draws everything, complains about nothing, fetches nothing, and can
+// be used.
+#include <gtest/gtest.h>
+
+#include "tests/cli/page_fixture.hpp"
+#include "tests/unit/cli/memory_support.hpp"
+
+namespace freehold::tests {
+namespace {
+using cli::doctor::MemoryDiagnosis;
+using freehold::doctor::MemoryCause;
+
+std::string told_on(const Seen& seen) {
+  const std::string mark = "data-told=\"";
+  const std::size_t at = seen.dom.find(mark);
+  if (at == std::string::npos) return "nothing";
+  const std::size_t begin = at + mark.size();
+  return seen.dom.substr(begin, seen.dom.find('"', begin) - begin);
+}
+
+class MemoryPage : public PageTest {
+ protected:
+  Seen look_at_page_of(const MemoryDiagnosis& diagnosis, const View& view = {}, const std::string& script = {}) {
+    std::string page = page_of(diagnosis);
+    if (!script.empty()) page += "<script>document.documentElement.dataset.told = (() => {" + script + "})()</script>";
+    return look_at(folder_.file("page.html", page), view);
+  }
+};
+
+TEST_F(MemoryPage, OfADiagnosis_DrawsEveryPart) {
+  const Seen seen = look_at_page_of(memory_diagnosis(), {}, R"(
+    const text = (id) => document.getElementById(id).textContent;
+    const first = (id) => [...document.querySelectorAll(`#${id} tbody tr`)].map((row) => row.textContent).slice(0, 2).join(' / ');
+    return [document.querySelector('h1').textContent, text('pill'), text('parts-legend'), first('parts-table'), text('untouched'), first('fixes-table')].join('|');)");
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "data-ready=\"1\""), 1u);
+  EXPECT_EQ(count(seen.dom, "<section"), 6u);
+  EXPECT_EQ(count(seen.dom, "class=\"fill won\""), 1u);
+  EXPECT_EQ(count(seen.dom, "NaN") + count(seen.dom, ">undefined<"), 0u);
+  EXPECT_EQ(
+      told_on(seen),
+      "Why does store take so much memory?|Not the allocator|live data: 70%free in malloc: holes between live blocks: 25%"
+      "code, variables, mapped files: 5%|live data70%70 MiB70 MiB / free in malloc: holes between live blocks25%25 MiB25 "
+      "MiB|"
+      "Allocated and never used, so not resident: 3.0 MiB.|freehold20 MiB less (18.0 to 22.0) / jemallocfailed");
+}
+
+TEST_F(MemoryPage, Sites_AllCanBeShownAndUnfold) {
+  const Seen seen = look_at_page_of(memory_diagnosis(), {}, R"(
+    const rows = () => document.querySelectorAll('#sites-table tbody tr');
+    const told = [rows().length, rows()[0].textContent.includes('never freed, grows all along'), rows()[1].textContent.includes('never freed')];
+    document.getElementById('sites-more').click();
+    told.push(rows().length, document.getElementById('sites-more').hidden);
+    const place = rows()[0].querySelector('details');
+    place.open = true;
+    told.push(place.querySelectorAll('li').length, place.textContent.includes('push_back'));
+    return told.join('|');)");
+  expect_quiet(seen);
+  EXPECT_EQ(told_on(seen), "10|true|false|12|true|2|true");
+}
+
+TEST_F(MemoryPage, NothingRecordedAndNothingTried_SaysWhatThereIs) {
+  MemoryDiagnosis d = memory_diagnosis();
+  d.experiment.record.reset();
+  d.experiment.cells.resize(1);
+  d.verdict.fixes.clear();
+  d.verdict.best_fix.reset();
+  d.verdict.cause = MemoryCause::kUndecided;
+  d.verdict.doubt = freehold::doctor::MemoryDoubt::kNothingRecorded;
+  const Seen seen = look_at_page_of(d);
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "<section"), 3u) << "verdict, parts, runs";
+  EXPECT_EQ(count(seen.dom, ">Undecided<"), 1u);
+  EXPECT_EQ(count(seen.dom, "NaN") + count(seen.dom, ">undefined<"), 0u);
+}
+
+TEST_F(MemoryPage, InTheDarkAndOnAPhone_FitsTheWidth) {
+  const std::string script = R"(
+    return [matchMedia('(prefers-color-scheme: dark)').matches, document.documentElement.scrollWidth - document.documentElement.clientWidth].join('|');)";
+  const Seen light = look_at_page_of(memory_diagnosis(), {.width = 1280, .height = 900}, script);
+  const Seen dark = look_at_page_of(memory_diagnosis(), {.width = 500, .height = 900, .dark = true}, script);
+  expect_quiet(light);
+  expect_quiet(dark);
+  EXPECT_EQ(told_on(light), "false|0");
+  EXPECT_EQ(told_on(dark), "true|0");
+}
+
+TEST_F(MemoryPage, HostileNames_AreShownAsText) {
+  MemoryDiagnosis d = memory_diagnosis();
+  const std::string evil = "</script><img src=x onerror=\"document.body.remove()\">&amp;<!--";
+  d.settings.command = {evil};
+  d.program = evil;
+  d.notes = {evil};
+  d.machine.cpu_model = evil;
+  d.experiment.cells[1].variant.how.name = d.experiment.cells[2].failure = evil;
+  for (auto& site : d.experiment.record->sites) {
+    site.place.via = evil;
+    site.place.stacks[0].frames[0] = {evil, evil, 1, evil, false};
+  }
+  const Seen seen = look_at_page_of(d, {}, R"(
+    document.querySelectorAll('details').forEach((one) => { one.open = true; });
+    return document.images.length + '|' + document.querySelectorAll('section').length;)");
+  expect_quiet(seen);
+  EXPECT_EQ(told_on(seen), "0|6");
+  EXPECT_GT(count(seen.dom, "&lt;img src=x"), 10u);
+}
+
+}  // namespace
+}  // namespace freehold::tests
