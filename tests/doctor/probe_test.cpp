@@ -234,6 +234,22 @@ TEST_F(Probe, Remote_AttributionNamesWhoAllocatesAndWhoFrees) {
   EXPECT_GT(found.cpu_share, 0);
 }
 
+// What is live is told from samples. With one at each doubling of the gap, the last one stood for half of the burst.
+TEST_F(Probe, BurstAtTheBeginning_NoSampleStandsForMuchOfIt) {
+  const Recording recording = recorded("burst");
+  double all = 0, heaviest = 0, kept = 0;
+  for (const auto& block : recording.blocks) {
+    if (block.bytes != 100) continue;
+    all += block.weight;
+    heaviest = std::max(heaviest, block.weight);
+    if (!block.ended_s) kept += block.weight;
+  }
+  EXPECT_NEAR(all / 200'000, 1, 0.1);
+  EXPECT_LT(heaviest, 0.1 * all);
+  EXPECT_GT(kept, 0);
+  EXPECT_LT(kept, 3 * 20'000) << "a deviation is a third";
+}
+
 // As of CPython with PYTHONPERFSUPPORT=1: the stack goes on behind code that has no unwind information, and has its name.
 TEST_F(Probe, CodeMadeAtRunTime_StackGoesThroughItWithItsNames) {
   for (const char* const role : {"trampoline", "framed_trampoline"}) {

@@ -382,6 +382,21 @@ void impossible() {
   std::free(block);
 }
 
+// A short burst of allocations at once, of which every tenth block lives on: a program's beginning.
+void* volatile g_survivors[20'000];
+[[gnu::noinline]] void burst() {
+  std::vector<void*> blocks;
+  blocks.reserve(200'000);
+  for (std::size_t i = 0; i < 200'000; ++i) {
+    void* const block = std::malloc(100);
+    if (i % 10 == 0)
+      g_survivors[i / 10] = block;
+    else
+      blocks.push_back(block);
+  }
+  for (void* const block : blocks) std::free(block);
+}
+
 // Code made at run time, without unwind information, as CPython's trampolines are: the allocation is called through it
 // twice.
 using Step = void (*)(int);
@@ -453,6 +468,8 @@ int main(int count, char** words) {
     lock_results();
   else if (role == "lines")
     lines();
+  else if (role == "burst")
+    burst();
   else if (role == "trampoline")
     trampolines(false);
   else if (role == "framed_trampoline")

@@ -27,13 +27,16 @@ constinit std::atomic<std::uint64_t> g_epoch{1};
 
 namespace {
 
-constexpr std::int64_t kFirstInterval = 1;  // what a thread allocates first often lives for long
-constexpr std::int64_t kWarmCalls = 16;     // between reading the slow clocks and a sample
+constexpr std::int64_t kFirstInterval = 1;   // what a thread allocates first often lives for long
+constexpr unsigned kSamplesAtInterval = 32;  // of a process's first thread; 2 ms in all. Others share in the sum of samples
+constexpr std::int64_t kWarmCalls = 16;      // between reading the slow clocks and a sample
 constexpr std::int64_t kMostInterval = std::int64_t{1} << 24;
 constexpr std::uint64_t kAimNs = 1'000'000;                       // between two samples of a kind and thread
 constexpr std::uint64_t kMostWaitTicks = std::uint64_t{1} << 32;  // about a second
 constexpr std::uint64_t kEpochNs = 20'000'000;                    // for which the same pages are watched
 constexpr std::uint32_t kPageTokens = 64;  // events of a thread in watched pages, for each epoch: about 1% of its time
+
+constinit std::atomic<unsigned> g_threads{0};  // that have begun
 
 alignas(64) constinit std::atomic<std::uint64_t> g_table[std::size_t{1} << kTableBits]{};
 
@@ -57,16 +60,19 @@ void record(RecordKind kind, const Body& body, bool with_stack) noexcept {
   std::memcpy(at + sizeof(RecordHeader) + sizeof(Body), addresses, depth * sizeof(std::uint64_t));
 }
 
-// Draws the next gap, whose mean becomes such that samples come about every kAimNs.
-void draw_gap(Thread& thread, Countdown& calls) noexcept {
+// Draws the next gap, whose mean becomes such that samples come about every kAimNs; it is doubled after so many samples
+// that came too soon.
+void draw_gap(Thread& thread, Countdown& calls, unsigned early_samples) noexcept {
   const std::uint64_t now = ticks();
   const auto since = static_cast<double>(now - calls.last_ticks) / g_file.ticks_per_ns;
-  if (calls.interval == 0)
+  if (calls.interval == 0) {
     calls.interval = kFirstInterval;
-  else if (since < kAimNs / 2.0)
+  } else if (since < kAimNs / 2.0 && ++calls.early >= early_samples) {
     calls.interval = std::min(calls.interval * 2, kMostInterval);
-  else if (since > kAimNs * 2.0)
+    calls.early = 0;
+  } else if (since > kAimNs * 2.0) {
     calls.interval = std::max<std::int64_t>(calls.interval / 2, 1);
+  }
   calls.last_ticks = now;
   calls.gap = 1 + static_cast<std::int64_t>(draw(thread) % static_cast<std::uint64_t>(2 * calls.interval - 1));
   calls.behind = calls.gap >= 2 * kWarmCalls ? kWarmCalls : 0;
@@ -92,6 +98,9 @@ class Entry {
     if (thread.id == 0) {
       thread.id = static_cast<std::uint32_t>(os::thread_id());
       thread.random = mix(began_ ^ thread.id) | 1;
+      // relaxed: a number that several threads take is as good
+      thread.samples_at_interval =
+          std::max(kSamplesAtInterval / (1 + g_threads.fetch_add(1, std::memory_order_relaxed)), 1U);
       pthread_setspecific(g_file.key, &thread);
       add_totals(thread, false);  // its beginning
     }
@@ -155,6 +164,7 @@ void after_fork_in_parent() {
 }
 void after_fork_in_child() {
   g_file.lock.unlock();
+  g_threads.store(0, std::memory_order_relaxed);  // there is one
   Thread& thread = t_thread;
   const auto parent = g_file.header->pid;
   os::MappedFile::unmap(g_file.header, kExtentBytes);
@@ -254,7 +264,7 @@ void sampled_allocation(const Measured& call, void* block, std::size_t bytes) no
   next_epoch(call.began());
   if (!is_due) return;
   thread.allocations.calls += weight;
-  draw_gap(thread, thread.allocations);
+  draw_gap(thread, thread.allocations, thread.samples_at_interval);
   if ((draw(thread) & 63) == 0) add_totals(thread, false);
 }
 
@@ -274,7 +284,7 @@ void sampled_free(const Measured& call, void* block) noexcept {
                 .end_is_watched = 0},
          true);
   thread.frees.calls += weight;
-  draw_gap(thread, thread.frees);
+  draw_gap(thread, thread.frees, 1);
 }
 
 void end_of_sampled(void* block) noexcept {

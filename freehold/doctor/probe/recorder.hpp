@@ -2,10 +2,12 @@
 // The probe's memory: which calls are sampled, and where samples go.
 //
 // A thread counts its calls down to the next sample; the gap is drawn anew each time and its mean follows the rate of calls,
-// so that a thread records about every millisecond. A sampled block's address stands in a table, with one place for each
-// hash; a filter of one bit for each line of the table, small enough to leave the first cache to the program, spares the
-// other frees the look. Blocks that share cache lines are found apart: for some milliseconds at a time every call in a few
-// pages is recorded, then in others.
+// so that a thread records about every millisecond. While a thread is new, its gaps grow slowly. If each sample doubled
+// them, the last one would stand for half of a short burst of allocations. One sample would then decide how much seems to be
+// live: survivors of one block in ten came out up to ten times too many, or none. A sampled block's address stands in a
+// table, with one place for each hash; a filter of one bit for each line of the table, small enough to leave the first cache
+// to the program, spares the other frees the look. Blocks that share cache lines are found apart: for some milliseconds at a
+// time every call in a few pages is recorded, then in others.
 //
 // Waits for the program's own locks are sampled by their length: each millisecond of waiting in the whole process is as
 // likely to be chosen as any other, so that a sample's cost, which a lock's holder may have to bear, is spent seldom enough.
@@ -43,6 +45,7 @@ struct Countdown {
   SlowClocks clocks;
   std::int64_t gap;       // what it was drawn as
   std::int64_t interval;  // mean of the gaps
+  unsigned early;         // samples at this interval that came sooner than wanted
   std::uint64_t last_ticks;
   std::uint64_t calls;  // until the last sample
 };
@@ -54,6 +57,7 @@ struct Thread {
   std::uint32_t id;
   std::uint32_t generation;  // of the file; a child of fork begins another one
   std::uint32_t page_tokens;
+  unsigned samples_at_interval;  // early ones of allocations, before the interval is doubled
   std::uint64_t page_epoch;
   std::uint64_t random;
   std::uint64_t probe_ticks;
