@@ -43,8 +43,7 @@ void* engine::allocate_at_marks(NativeCache& cache, SizeClass c, std::size_t byt
   while (cache.pop_mark(c)) {
     const std::uint32_t before = cache.mark_weights.take(c.index(), cache.entries(c));
     const std::uint64_t mean = profile::mean();  // 0: the mark ends
-    const std::uint32_t weight =
-        mean == 0 ? 0 : profile::MarkWeights::turn(profile::sampler(), mean, Classes::slot_bytes(c), before);
+    const std::uint32_t weight = mean == 0 ? 0 : profile::MarkWeights::turn(profile::sampler(), mean, before);
     if (weight != 0) {
       if (void* const block = allocate_sampled(&cache, c, bytes, alignment, weight); block != nullptr) return block;
     } else if (const Inside inside(&cache); inside && mean != 0) {

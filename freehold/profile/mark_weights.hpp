@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How many blocks stand behind a mark, beyond those of its sampling distance. A loop that takes and frees blocks at a mark
 // would pay for a sample at every turn. So at each turn a mark of weight w ends with the probability 1 / (2 kTurns w), and
-// stands for 2 w with the same: Russian roulette. What it stands for stays the same on the average, whatever becomes of the
-// block of this turn: estimates keep without bias, and n turns cost some kTurns log2(n / kTurns) samples.
+// stands for 2 w with the same: Russian roulette. On the average it stands for the same as before, whatever becomes of the
+// block of this turn. So estimates stay without bias, and n turns cost some kTurns log2(n / kTurns) samples.
 //
 // Weights of 1 are not kept. Others are known by the place of their marks: entry `at` of a bin, from the oldest. Bounded:
 // one that finds no room takes the lightest one's, which counts as 1 from then on. A thread's own; all zero at first.
@@ -20,6 +20,7 @@ class MarkWeights {
   static constexpr std::uint32_t kTurns = 128;
   static constexpr std::uint32_t kMost = std::uint32_t{1} << 20;  // no mark is heavier
   static constexpr std::size_t kKept = 8;
+  static constexpr std::uint64_t kSmallestBytes = 16;  // of a block
 
   constexpr MarkWeights() noexcept = default;
 
@@ -51,11 +52,9 @@ class MarkWeights {
     }
   }
 
-  // What a mark of this weight, for slots of `bytes` bytes, stands for after one more turn; 0: it ends. Where most blocks
-  // are to be sampled anyway, all are.
-  [[nodiscard]] static std::uint32_t turn(ByteSampler& random, std::uint64_t mean, std::uint64_t bytes,
-                                          std::uint32_t weight) noexcept {
-    if (bytes >= mean || weight >= kMost || !random.is_one_in(mean, kTurns * weight)) return weight;
+  // What a mark of this weight stands for after one more turn; 0: it ends. Not at a distance that asks for all blocks.
+  [[nodiscard]] static std::uint32_t turn(ByteSampler& random, std::uint64_t mean, std::uint32_t weight) noexcept {
+    if (mean < kSmallestBytes || weight >= kMost || !random.is_one_in(mean, kTurns * weight)) return weight;
     return random.is_one_in(mean, 2) ? 2 * weight : 0;
   }
 

@@ -18,7 +18,7 @@ struct Loop {
   std::uint32_t turns(unsigned count) {
     std::uint32_t weight = 1;
     for (unsigned i = 0; i < count && weight != 0; ++i) {
-      weight = MarkWeights::turn(random, kMean, 16, weight);
+      weight = MarkWeights::turn(random, kMean, weight);
       samples += weight != 0 ? 1 : 0;
     }
     return weight;
@@ -48,9 +48,9 @@ TEST(MarkWeights, LongLoop_CostsTheLogarithmOfItsTurns) {
   const double stages = std::log2(double(kTurns) / MarkWeights::kTurns) + 2;
   EXPECT_LT(double(loop.samples) / kMarks, 2 * MarkWeights::kTurns * stages);
 }
-TEST(MarkWeights, MostBlocksAreSampled_AllAre) {
+TEST(MarkWeights, AllBlocksAreAskedFor_AllAreSampled) {
   ByteSampler random;
-  for (int i = 0; i < 10'000; ++i) ASSERT_EQ(MarkWeights::turn(random, 1, 16, 1), 1u);
+  for (int i = 0; i < 10'000; ++i) ASSERT_EQ(MarkWeights::turn(random, 1, 1), 1u);
 }
 TEST(MarkWeights, KnownByTheirPlaces_OneAtATime) {
   MarkWeights weights;
