@@ -4,6 +4,7 @@
 
 #include <regex>
 
+#include "tests/support/emulated.hpp"
 #include "tests/support/process.hpp"
 
 namespace freehold::test {
@@ -29,6 +30,8 @@ class GuardedMisuse : public ::testing::TestWithParam<Case> {};
 
 TEST_P(GuardedMisuse, Seen_OneLineTheBlockAndItsStacks) {
   const Case& c = GetParam();
+  if (std::string_view(c.kind) == "use_after_free_on_a_small_signal_stack")
+    FREEHOLD_SKIP_IF_EMULATED("the report ends early: arm64's signal frame leaves too little of such a stack");
   const Outcome outcome = run_guarded(c.kind);
   EXPECT_FALSE(outcome.timed_out);
   EXPECT_TRUE(c.signal == 0 || outcome.signal == c.signal) << outcome.describe();
@@ -40,9 +43,13 @@ TEST_P(GuardedMisuse, Seen_OneLineTheBlockAndItsStacks) {
       "freehold:   \\d+ bytes (?:before|behind|into) a block of \\d+ bytes at 0x[0-9a-f]+\\n" +
       "(?:freehold:   bytes from the first one on that was written:\\nfreehold:   0x[0-9a-f]+:[^\\n]*\\n)?";
   std::istringstream deeds(c.traces);
-  for (std::string deed; std::getline(deeds, deed, ',');)
+  for (std::string deed; std::getline(deeds, deed, ',');) {
+#if !defined(__x86_64__)  // the only processor of which os/fault.hpp knows whether a fault was a write
+    if (outcome.signal == SIGSEGV) deed = std::regex_replace(deed, std::regex("written|read"), "accessed");
+#endif
     expected += "freehold:   (?:" + deed + ") by thread \\d+:\\n" + stack;
-  EXPECT_TRUE(has(outcome.err, expected + "$")) << outcome.err;
+  }
+  EXPECT_TRUE(has(outcome.err, expected + kEnd)) << outcome.err;
   EXPECT_TRUE(has(outcome.err, "#\\d+ 0x[0-9a-f]+ /[^\\n]*misuse_guards_program\\+0x")) << outcome.err;
 }
 

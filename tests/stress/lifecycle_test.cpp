@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Before main, after exit, libraries that come and go, tools that run the program in their own way.
 #include "tests/stress/stress.hpp"
+#include "tests/support/emulated.hpp"
 
 namespace freehold::test {
 namespace {
@@ -38,6 +39,7 @@ TEST(Lifecycle, FirstMallocAndLater_LeaveErrnoAlone) {
 
 class Valgrind : public ::testing::TestWithParam<const char*> {};
 TEST_P(Valgrind, Program_RunsAsWithout) {
+  FREEHOLD_SKIP_IF_EMULATED("valgrind is this machine's");
   Command command = under(Malloc::kFreehold,
                           {"valgrind", "-q", std::string("--tool=") + GetParam(), FREEHOLD_SCENARIO, "lifecycle_smoke"});
   if (std::string(GetParam()) == "callgrind")
