@@ -4,6 +4,7 @@
 
     run.py --library LIBRARY [NAME...]     all programs, or those named
     run.py --list
+    --slow                                 ten times as long for each command, for an emulator
 
 Every case runs twice in an empty directory of its own; the bytes it returns must be the same. That Freehold was really in use
 is seen from the line that FREEHOLD_VERBOSE=1 makes it print in every process that allocates.
@@ -30,6 +31,9 @@ class Failure(Exception):
     """A program did not do what it should; the text says what."""
 
 
+PATIENCE = 1  # every limit of time is multiplied by it
+
+
 class World:
     """Runs a case's commands with one malloc, and remembers whether Freehold announced itself."""
 
@@ -44,7 +48,7 @@ class World:
     def run(self, *command, stdin=b"", environment=None):
         """Runs a command to its end and returns its standard output."""
         with open(self.stderr, "ab") as errors:
-            done = subprocess.run(command, cwd=self.folder, input=stdin, stdout=subprocess.PIPE, stderr=errors, timeout=120,
+            done = subprocess.run(command, cwd=self.folder, input=stdin, stdout=subprocess.PIPE, stderr=errors, timeout=120 * PATIENCE,
                                   env={**self.environment, **(environment or {})}, check=False)
         if done.returncode != 0:
             tail = self.stderr.read_bytes()[-500:].decode(errors="replace")
@@ -62,7 +66,7 @@ class World:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
                 try:
-                    process.wait(timeout=20)
+                    process.wait(timeout=20 * PATIENCE)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
@@ -77,6 +81,7 @@ def digest(data):
 
 def eventually(question, what, seconds=20):
     """Asks until the answer is true."""
+    seconds *= PATIENCE
     end = time.monotonic() + seconds
     while not question():
         if time.monotonic() > end:
@@ -95,7 +100,7 @@ def redis(world, io_threads):
 
     def ask(*words, data=None):
         return subprocess.run([*cli, *words], input=data, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=plain,
-                              timeout=60, check=False).stdout
+                              timeout=60 * PATIENCE, check=False).stdout
 
     with world.server("redis-server", "--port", "0", "--unixsocket", socket, "--dir", str(world.folder), "--save", "",
                       "--io-threads", str(io_threads), "--io-threads-do-reads", "yes" if io_threads > 1 else "no",
@@ -106,7 +111,7 @@ def redis(world, io_threads):
         ask("--pipe", data=commands)
         ask("bgsave")
         load = subprocess.run(["redis-benchmark", "-s", socket, "--threads", "2", "-n", "20000", "-r", "5000", "-d", "300", "-P",
-                               "16", "-t", "set,get,lpush,lpop,sadd,hset", "-q"], stdout=subprocess.PIPE, env=plain, timeout=120,
+                               "16", "-t", "set,get,lpush,lpop,sadd,hset", "-q"], stdout=subprocess.PIPE, env=plain, timeout=120 * PATIENCE,
                               check=False)
         if load.returncode != 0 or b"rror" in load.stdout:
             raise Failure("redis-benchmark: " + load.stdout.decode(errors="replace")[-300:])
@@ -228,9 +233,11 @@ def check(name, library):
 
 
 def main():
+    global PATIENCE
     parser = argparse.ArgumentParser(description="Real programs with the system's malloc and under Freehold.")
     parser.add_argument("--library", type=pathlib.Path, help="libfreehold.so")
     parser.add_argument("--list", action="store_true", help="name the programs")
+    parser.add_argument("--slow", action="store_true", help="ten times as long for each command, for an emulator")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     if arguments.list:
@@ -241,6 +248,7 @@ def main():
         what = f"no program called {unknown[0]}; see --list" if unknown else "--library must name libfreehold.so"
         print(f"run.py: {what}", file=sys.stderr)
         return 2
+    PATIENCE = 10 if arguments.slow else 1
     status = 0
     for name in arguments.names or CASES:
         if shutil.which(CASES[name][0]) is None:
