@@ -78,8 +78,7 @@ FREEHOLD_TEST_EXPORT int execvp(const char* file, char* const argv[]) noexcept {
 }
 
 FREEHOLD_TEST_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
-                                     const posix_spawnattr_t* attributes, char* const argv[],
-                                     char* const environment[]) {
+                                     const posix_spawnattr_t* attributes, char* const argv[], char* const environment[]) {
   const auto spawn = next<decltype(&posix_spawn)>("posix_spawn");
   if (!is_for_us(path)) return spawn(pid, path, actions, attributes, argv, environment);
   const Arguments arguments(path, argv);
