@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "freehold/doctor/analysis/memory_verdict.hpp"
+#include "freehold/doctor/run/proc_folder.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -52,6 +53,13 @@ TEST(WeightsOf, Moments_StandForTheTimeAroundThem) {
   EXPECT_EQ(weights_of({{.at_s = 1, .processes = {}}, {.at_s = 2, .processes = {}}, {.at_s = 5, .processes = {}}}),
             (std::vector<double>{0.5, 2, 1.5}));
   EXPECT_EQ(weights_of({{.at_s = 7, .processes = {}}}), std::vector<double>{1});
+}
+
+// Reading fails after opening, as it does where the process ends in between.
+TEST(ProcFile, ReadingFails_ThereIsNothingToTell) {
+  EXPECT_EQ(text_of_proc_file("/proc/self/mem"), "");  // nothing is mapped at address 0
+  EXPECT_EQ(text_of_proc_file("/proc/0/maps"), "");
+  EXPECT_NE(text_of_proc_file("/proc/self/maps"), "");
 }
 
 // ---- parts ----

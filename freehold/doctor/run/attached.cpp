@@ -33,13 +33,6 @@ constexpr std::size_t kFunctions = 12;
 constexpr double kCountingCalls_s = 0.3;
 constexpr std::uint64_t kFewSamples = 20;
 
-std::string content_of(const fs::path& file) {
-  std::ifstream in(file);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 // The number behind "Rss:" in lines of "Rss:   12 kB".
 std::uint64_t number_in(const std::string& text, const std::string& name) {
   const std::size_t at = text.find("\n" + name);
@@ -49,7 +42,7 @@ std::uint64_t number_in(const std::string& text, const std::string& name) {
 
 // The fields of /proc/PID/stat behind the name, which may hold anything: the first is the state, field 3.
 std::vector<std::string> stat_fields(const fs::path& file) {
-  const std::string text = content_of(file);
+  const std::string text = text_of_proc_file(file);
   const std::size_t end = text.rfind(')');
   std::vector<std::string> fields;
   if (end == std::string::npos) return fields;
@@ -80,7 +73,7 @@ Totals totals_of(pid_t pid) {
     double ran_ns = 0, waited_ns = 0;
     std::ifstream(folder / "schedstat") >> ran_ns >> waited_ns;
     totals.waited_s += 1e-9 * waited_ns;
-    const std::string status = content_of(folder / "status");
+    const std::string status = text_of_proc_file(folder / "status");
     totals.voluntary += number_in(status, "voluntary_ctxt_switches:");
     totals.involuntary += number_in(status, "nonvoluntary_ctxt_switches:");
     ++totals.threads;
@@ -127,7 +120,7 @@ class Watcher {
 
  private:
   void describe() {
-    std::string command = content_of(proc_folder(pid_) / "cmdline");
+    std::string command = text_of_proc_file(proc_folder(pid_) / "cmdline");
     std::ranges::replace(command, '\0', ' ');
     while (command.ends_with(' ')) command.pop_back();
     of_.command = command;
@@ -140,7 +133,7 @@ class Watcher {
   }
 
   void add_memory() {
-    const std::string sums = content_of(proc_folder(pid_) / "smaps_rollup");
+    const std::string sums = text_of_proc_file(proc_folder(pid_) / "smaps_rollup");
     of_.resident_bytes = number_in(sums, "Rss:") << 10;
     of_.anonymous_bytes = number_in(sums, "Anonymous:") << 10;
     of_.huge_bytes = number_in(sums, "AnonHugePages:") << 10;
@@ -298,7 +291,7 @@ AttachRefusal attach_refusal(pid_t pid) {
   return maps_of(pid).empty() ? AttachRefusal::kNotAllowed : AttachRefusal::kNone;
 }
 
-std::uint64_t user_of(pid_t pid) { return number_in(content_of(proc_folder(pid) / "status"), "Uid:"); }
+std::uint64_t user_of(pid_t pid) { return number_in(text_of_proc_file(proc_folder(pid) / "status"), "Uid:"); }
 
 Attached attach(const AttachSettings& settings, const AttachCaller& caller) { return Watcher(settings, caller).watch(); }
 

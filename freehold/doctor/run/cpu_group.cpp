@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string_view>
+
+#include "freehold/doctor/run/proc_folder.hpp"
 
 namespace freehold::doctor {
 namespace {
@@ -95,9 +96,6 @@ double CpuGroup::throttled_s() const {
   return most;
 }
 
-std::string membership_of(int pid) {
-  std::ifstream in("/proc/" + std::to_string(pid) + "/cgroup");
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string membership_of(int pid) { return text_of_proc_file(proc_folder(pid) / "cgroup"); }
 
 }  // namespace freehold::doctor

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 
 #include "freehold/doctor/run/child.hpp"
+#include "freehold/doctor/run/proc_folder.hpp"
 #include "freehold/doctor/run/watch.hpp"
 
 namespace freehold::doctor {
@@ -38,9 +38,7 @@ void MemoryWatch::look() {
   MemorySnapshot snapshot{.at_s = begin, .processes = {}, .shared_memory_bytes = shared_memory()};
   for (const pid_t pid : family_of(root_)) {
     const std::string folder = "/proc/" + std::to_string(pid);
-    std::ifstream in(folder + "/smaps");
-    const std::string smaps{std::istreambuf_iterator<char>(in), {}};
-    ProcessMemory process{static_cast<std::uint32_t>(pid), resident_mappings(smaps),
+    ProcessMemory process{static_cast<std::uint32_t>(pid), resident_mappings(text_of_proc_file(folder + "/smaps")),
                           figure_in(folder + "/status", "VmPTE:")};
     if (!process.mappings.empty()) snapshot.processes.push_back(std::move(process));
   }

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -102,10 +101,7 @@ std::vector<pid_t> family_of(pid_t root) {
 
 std::vector<pid_t> threads_of(pid_t process) { return numbers_in(proc_folder(process) / "task"); }
 
-std::string maps_of(pid_t process) {
-  std::ifstream in(proc_folder(process) / "maps");
-  return {std::istreambuf_iterator<char>(in), {}};
-}
+std::string maps_of(pid_t process) { return text_of_proc_file(proc_folder(process) / "maps"); }
 
 std::string sleeping_call_of(pid_t process, pid_t thread) {
   std::ifstream in(proc_folder(process) / "task" / std::to_string(thread) / "syscall");
