@@ -254,6 +254,26 @@ TEST_F(LiveHistoryOf, BlocksWhoseEndsAreNotWatched_AreCountedForByTheOthers) {
   EXPECT_DOUBLE_EQ(history({103}).at[0].at(0).bytes, 0);
 }
 
+TEST_F(LiveHistoryOf, BlocksWhoseEndsAreNotWatched_AreNotCountedForByOtherStacks) {
+  add(1, std::nullopt, 100, 10, 0);  // kept
+  add(1, 2, 100, 10, 1);
+  add(1, 2, 100, 30, 1);
+  recording_.blocks.back().is_end_watched = false;
+  EXPECT_DOUBLE_EQ(history({103}).at[0].at(0).bytes, 1000);
+}
+
+// A loop that allocates and frees one block: each sample stands for all the calls since the one before.
+TEST_F(LiveHistoryOf, BlocksThatLiveShorterThanTheirSamplesLieApart_AreFewAtOnce) {
+  add(0.5, std::nullopt, 1000, 20);  // kept, and the thread's first
+  for (int i = 1; i <= 60; ++i) add(0.5 + 0.1 * i, 0.5 + 0.1 * i + 1e-5, 500, 10'000, 1);
+  const LiveHistory live = history({100.4, 102.55, 105, 107.9});
+  // One call takes 0.1 s / 10'000, and the block lives for about that long: it is one at a time.
+  EXPECT_NEAR(live.peak_bytes, 20'000 + 500, 1);
+  EXPECT_NEAR(live.at[1].at(0).bytes, 20'000 + 500, 1);
+  EXPECT_NEAR(live.end_bytes, 20'000, 1);
+  EXPECT_NEAR(live.at[3].at(0).bytes, 20'000, 1);
+}
+
 TEST_F(LiveHistoryOf, LargeBlockOfGlibcs_HasAMappingOfItsOwn) {
   add(1, std::nullopt, 1'000'000, 1, 0, 0x70000010);
   const LiveHistory live = history({102});

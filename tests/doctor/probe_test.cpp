@@ -250,6 +250,43 @@ TEST_F(Probe, BurstAtTheBeginning_NoSampleStandsForMuchOfIt) {
   EXPECT_LT(kept, 3 * 20'000) << "a deviation is a third";
 }
 
+// Large blocks are all recorded. One at the end of a countdown stood for itself and for all the calls before it, too.
+TEST_F(Probe, LargeBlocksAmongOthers_EachStandsForItselfOnly) {
+  for (const char* const sample : {"calls", "bytes"}) {
+    const test::Outcome outcome = run("sizes", {{"FREEHOLD_PROBE_SAMPLE", sample}});
+    EXPECT_TRUE(outcome.ok()) << outcome.describe();
+  }
+  const auto all = recordings();
+  ASSERT_EQ(all.size(), 2U);
+  for (const Recording& recording : all) {
+    unsigned large = 0;
+    for (const auto& block : recording.blocks) {
+      if (block.bytes != 100'000) continue;
+      ++large;
+      EXPECT_EQ(block.weight, 1);
+    }
+    EXPECT_EQ(large, 200U);
+  }
+}
+
+// Where calls are counted, a few samples of 4'000 bytes stand for tens of thousands of calls, most of them for 50 bytes.
+TEST_F(Probe, BytesAreCounted_NoSampleStandsForManyOfThem) {
+  const test::Outcome outcome = run("sizes", {{"FREEHOLD_PROBE_SAMPLE", "bytes"}});
+  EXPECT_TRUE(outcome.ok()) << outcome.describe();
+  const auto all = recordings();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_LT(all[0].blocks.size(), 20'000U) << "that is no sample";
+  std::map<std::uint64_t, double> bytes;
+  for (const auto& block : all[0].blocks) {
+    const double stands_for = block.weight * static_cast<double>(block.bytes);
+    EXPECT_LT(stands_for, 3 << 20);
+    bytes[block.bytes] += stands_for;
+  }
+  EXPECT_NEAR(bytes[50] / 20e6, 1, 0.5) << "a deviation is a seventh or less";
+  EXPECT_NEAR(bytes[4'000] / 40e6, 1, 0.5);
+  EXPECT_NEAR(bytes[100'000] / 20e6, 1, 1e-9);
+}
+
 // As of CPython with PYTHONPERFSUPPORT=1: the stack goes on behind code that has no unwind information, and has its name.
 TEST_F(Probe, CodeMadeAtRunTime_StackGoesThroughItWithItsNames) {
   for (const char* const role : {"trampoline", "framed_trampoline"}) {

@@ -46,6 +46,23 @@ constexpr unsigned kMany = 400'000;
   for (void* block : held) std::free(block);
 }
 
+// 20 MB in small blocks, 40 MB in larger ones, and 200 large ones of 100'000 bytes with smaller ones between them: all live
+// at the end.
+void sizes() {
+  const auto allocate = [](unsigned count, std::size_t bytes) {
+    for (unsigned i = 0; i < count; ++i) {
+      void* kept = std::malloc(bytes);
+      asm volatile("" : "+r"(kept));
+    }
+  };
+  allocate(400'000, 50);
+  allocate(10'000, 4'000);
+  for (unsigned i = 0; i < 200; ++i) {
+    allocate(1, 100'000);
+    allocate(100, 60);
+  }
+}
+
 // Every block is allocated here and freed there.
 void remote() {
   constexpr unsigned kRing = 1024;
@@ -470,6 +487,8 @@ int main(int count, char** words) {
     lines();
   else if (role == "burst")
     burst();
+  else if (role == "sizes")
+    sizes();
   else if (role == "trampoline")
     trampolines(false);
   else if (role == "framed_trampoline")

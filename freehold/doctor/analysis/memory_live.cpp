@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -19,23 +20,52 @@ constexpr double kNeverFreed = 0.98;   // of a site's bytes: what is freed besid
 
 [[nodiscard]] bool is_large(const BlockSample& block) { return block.bytes >= kLargeBytes; }
 
-// Blocks whose end would not have been seen are left out, and the others count for them.
+// Blocks whose end would not have been seen are left out, and the others from the same stack count for them: those of
+// another may live for longer.
 class Weights {
  public:
   explicit Weights(const Recording& recording) {
-    std::array<double, 2> all{}, watched{};
     for (const BlockSample& block : recording.blocks) {
-      all[is_large(block)] += block.weight;
-      if (block.is_end_watched) watched[is_large(block)] += block.weight;
+      Sums& sums = sums_[{block.stack, is_large(block)}];
+      sums.all += block.weight;
+      if (block.is_end_watched) sums.watched += block.weight;
     }
-    for (const bool large : {false, true}) factor_[large] = watched[large] > 0 ? all[large] / watched[large] : 0;
   }
   [[nodiscard]] double of(const BlockSample& block) const {
-    return block.is_end_watched ? block.weight * factor_[is_large(block)] : 0;
+    if (!block.is_end_watched) return 0;
+    const Sums& sums = sums_.at({block.stack, is_large(block)});
+    return sums.watched > 0 ? block.weight * sums.all / sums.watched : 0;
   }
 
  private:
-  std::array<double, 2> factor_{};
+  struct Sums {
+    double all = 0, watched = 0;
+  };
+  std::map<std::pair<StackId, bool>, Sums> sums_;
+};
+
+// How many of the allocations that a sample stands for live at once, and from when on. They were made since the thread's
+// sample before it. Where they live for longer than that took, all of them do so in the end. Where they live for a shorter
+// time, only those do that were made within one lifetime (Little's law). Else one block that a loop allocates and frees
+// would, at the moment of a sample, be as many as the loop allocates between two samples.
+class Copies {
+ public:
+  struct AtOnce {
+    double began_s, ended_s, share;
+  };
+  // Pre: called for each thread's samples in the order of their beginnings.
+  [[nodiscard]] AtOnce of(const BlockSample& block) {
+    const double ended_s = block.ended_s.value_or(kNever);
+    if (block.weight <= 1) return {block.began_s, ended_s, 1};
+    const auto [last, is_first] = last_s_.try_emplace(block.thread, block.began_s);
+    const double since_s = std::exchange(last->second, block.began_s);
+    if (is_first || ended_s - block.began_s >= block.began_s - since_s) return {block.began_s, ended_s, 1};
+    return {since_s, block.began_s, (ended_s - block.began_s) / (block.began_s - since_s)};
+  }
+
+ private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  std::map<std::uint32_t, double> last_s_;  // by thread
 };
 
 // What becomes of blocks that come from one place, or through one stack.
@@ -92,7 +122,9 @@ class Replay {
       for (; next < steps_.size() && steps_[next].at_s <= until; ++next) {
         apply(steps_[next]);
         live += steps_[next].bytes();
-        if (live <= result_.peak_bytes) continue;
+        // What begins and ends at one moment does not live together.
+        const bool goes_on = next + 1 < steps_.size() && steps_[next + 1].at_s == steps_[next].at_s;
+        if (goes_on || live <= result_.peak_bytes) continue;
         result_.peak_bytes = live;
         peak = next + 1;
       }
@@ -127,6 +159,7 @@ class Replay {
     for (std::size_t process = 0; process < processes_.size(); ++process) {
       const Recording& recording = processes_[process].recording;
       const Weights weights(recording);
+      Copies copies;
       SeenBlocks seen{recording.pid, {}};
       for (const BlockSample& block : recording.blocks) {
         seen.addresses.push_back(block.address);
@@ -146,8 +179,9 @@ class Replay {
           fate->kept_in[static_cast<std::size_t>(std::clamp(at * kQuarters, 0.0, kQuarters - 0.5))] += bytes;
         }
         if (!block.ended_s) kept_bytes_ += bytes;
-        steps_.push_back({recording.began_s + block.began_s, process, &block, true, weight, site});
-        if (block.ended_s) steps_.push_back({recording.began_s + *block.ended_s, process, &block, false, weight, site});
+        const auto [began_s, ended_s, share] = copies.of(block);
+        steps_.push_back({recording.began_s + began_s, process, &block, true, share * weight, site});
+        if (block.ended_s) steps_.push_back({recording.began_s + ended_s, process, &block, false, share * weight, site});
       }
       std::ranges::sort(seen.addresses);
       result_.seen.push_back(std::move(seen));

@@ -130,7 +130,7 @@ class Reader {
     for (std::size_t at = kExtentBytes; at + sizeof(ExtentHeader) <= bytes_.size(); at += kExtentBytes) read_extent(at);
     std::ranges::sort(records_, {}, [](const RawRecord& record) { return std::pair(record.ticks, record.order); });
     put_blocks_together();
-    weigh_by_totals();
+    if (header_.is_by_bytes == 0) weigh_by_totals();  // where bytes are counted, a gap's end is no matter of calls
     find_shared_lines();
     find_lines_of_sampled();
     name_locks();
@@ -266,6 +266,7 @@ class Reader {
         block.address = sample.block;
         block.bytes = sample.size;
         block.weight = static_cast<double>(sample.weight);
+        if (header_.is_by_bytes != 0) block.weight /= static_cast<double>(counted_bytes(sample.size));
         block.began_s = seconds(sample.ticks);
         block.call_ns = call_ns(sample);
         block.waited_s = sample.waited_us / 1e6;

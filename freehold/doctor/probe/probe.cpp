@@ -39,18 +39,21 @@ constinit bool g_looking = false;
 }
 [[nodiscard]] inline bool ready() noexcept { return g_next.malloc != nullptr || look(); }
 
-// Whether this call is to be recorded: the countdown came to its end, or the block is large.
+// Whether this call is to be recorded: the countdown came to its end, or the block is so large that each is. These leave the
+// countdown alone: one at its end would stand for itself and for all the calls before it.
 [[nodiscard]] inline bool is_due(std::size_t bytes) noexcept {
   Thread& thread = t_thread;
-  return --thread.allocations.left <= 0 || bytes >= freehold::doctor::kLargeBytes;
+  if (bytes >= thread.all_from) return true;
+  thread.allocations.left -= static_cast<std::int64_t>(step_of(bytes));
+  return thread.allocations.left <= 0;
 }
 template <class Allocate>
 [[gnu::noinline]] void* allocate_recorded(std::size_t bytes, const Allocate& allocate) noexcept {
   Thread& thread = t_thread;
   if (thread.inside || !is_on()) return allocate();
-  if (thread.allocations.left <= 0 && thread.allocations.behind > 0) {
+  if (bytes < thread.all_from && thread.allocations.behind > 0) {
     get_ready(thread.allocations);
-    if (bytes < freehold::doctor::kLargeBytes) return allocate();
+    return allocate();
   }
   Measured call(thread.allocations);
   void* const block = allocate();

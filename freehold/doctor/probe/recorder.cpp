@@ -24,6 +24,7 @@ namespace freehold::doctor::probe {
 constinit thread_local Thread t_thread{};
 constinit std::atomic<std::uint64_t> g_filter[(std::size_t{1} << kFilterBits) / 64]{};
 constinit std::atomic<std::uint64_t> g_epoch{1};
+constinit std::size_t g_bytes_mask = 0;
 
 namespace {
 
@@ -31,9 +32,10 @@ constexpr std::int64_t kFirstInterval = 1;   // what a thread allocates first of
 constexpr unsigned kSamplesAtInterval = 32;  // of a process's first thread; 2 ms in all. Others share in the sum of samples
 constexpr std::int64_t kWarmCalls = 16;      // between reading the slow clocks and a sample
 constexpr std::int64_t kMostInterval = std::int64_t{1} << 24;
-constexpr std::uint64_t kAimNs = 1'000'000;                       // between two samples of a kind and thread
-constexpr std::uint64_t kMostWaitTicks = std::uint64_t{1} << 32;  // about a second
-constexpr std::uint64_t kEpochNs = 20'000'000;                    // for which the same pages are watched
+constexpr std::int64_t kMostByteInterval = std::int64_t{1} << 20;  // so much one sample may add to what seems to be live
+constexpr std::uint64_t kAimNs = 1'000'000;                        // between two samples of a kind and thread
+constexpr std::uint64_t kMostWaitTicks = std::uint64_t{1} << 32;   // about a second
+constexpr std::uint64_t kEpochNs = 20'000'000;                     // for which the same pages are watched
 constexpr std::uint32_t kPageTokens = 64;  // events of a thread in watched pages, for each epoch: about 1% of its time
 
 constinit std::atomic<unsigned> g_threads{0};  // that have begun
@@ -60,24 +62,59 @@ void record(RecordKind kind, const Body& body, bool with_stack) noexcept {
   std::memcpy(at + sizeof(RecordHeader) + sizeof(Body), addresses, depth * sizeof(std::uint64_t));
 }
 
-// Draws the next gap, whose mean becomes such that samples come about every kAimNs; it is doubled after so many samples
-// that came too soon.
-void draw_gap(Thread& thread, Countdown& calls, unsigned early_samples) noexcept {
+// The mean of the gaps becomes such that samples come about every kAimNs; it is doubled after so many samples that came too
+// soon.
+void adapt_interval(Countdown& calls, unsigned early_samples, std::int64_t most) noexcept {
   const std::uint64_t now = ticks();
   const auto since = static_cast<double>(now - calls.last_ticks) / g_file.ticks_per_ns;
   if (calls.interval == 0) {
     calls.interval = kFirstInterval;
   } else if (since < kAimNs / 2.0 && ++calls.early >= early_samples) {
-    calls.interval = std::min(calls.interval * 2, kMostInterval);
+    calls.interval = std::min(calls.interval * 2, most);
     calls.early = 0;
   } else if (since > kAimNs * 2.0) {
     calls.interval = std::max<std::int64_t>(calls.interval / 2, 1);
   }
   calls.last_ticks = now;
+}
+void draw_gap(Thread& thread, Countdown& calls) noexcept {
   calls.gap = 1 + static_cast<std::int64_t>(draw(thread) % static_cast<std::uint64_t>(2 * calls.interval - 1));
   calls.behind = calls.gap >= 2 * kWarmCalls ? kWarmCalls : 0;
   calls.left = calls.gap - calls.behind;
   calls.clocks = {};
+}
+
+// Sample of an allocation that came to the end of the countdown, or of one that is recorded in any case: the calls that it
+// stands for. Draws the next gap.
+[[nodiscard]] std::uint64_t weigh_call(Thread& thread, bool is_certain) noexcept {
+  Countdown& calls = thread.allocations;
+  if (is_certain) return 1;
+  const auto weight = static_cast<std::uint64_t>(std::max<std::int64_t>(calls.gap, 1));
+  adapt_interval(calls, thread.samples_at_interval, kMostInterval);
+  draw_gap(thread, calls);
+  return weight;
+}
+// The same in bytes. The gaps follow one another without regard to where blocks end, so that each byte is as likely as any
+// other to be where one ends: a block may contain several ends, and stands for all of their gaps.
+[[nodiscard]] std::uint64_t weigh_bytes(Thread& thread, std::size_t bytes, bool is_certain) noexcept {
+  Countdown& calls = thread.allocations;
+  std::uint64_t weight = 0;
+  if (is_certain) {
+    weight = counted_bytes(bytes);
+    adapt_interval(calls, thread.samples_at_interval, kMostByteInterval);
+    if (calls.gap == 0) draw_gap(thread, calls);
+  } else {
+    adapt_interval(calls, thread.samples_at_interval, kMostByteInterval);
+    while (calls.left <= 0) {
+      weight += static_cast<std::uint64_t>(calls.gap);
+      const std::int64_t over = calls.left;
+      draw_gap(thread, calls);
+      calls.left += std::exchange(calls.behind, 0) + over;
+    }
+  }
+  const auto least = static_cast<std::uint64_t>(2 * calls.interval);  // longer than any gap
+  thread.all_from = std::min<std::size_t>(kLargeBytes, least <= counted_bytes(0) ? 0 : least - counted_bytes(0));
+  return weight;
 }
 
 void next_epoch(std::uint64_t now) noexcept {
@@ -98,6 +135,7 @@ class Entry {
     if (thread.id == 0) {
       thread.id = static_cast<std::uint32_t>(os::thread_id());
       thread.random = mix(began_ ^ thread.id) | 1;
+      if (g_bytes_mask == 0) thread.all_from = kLargeBytes;
       // relaxed: a number that several threads take is as good
       thread.samples_at_interval =
           std::max(kSamplesAtInterval / (1 + g_threads.fetch_add(1, std::memory_order_relaxed)), 1U);
@@ -222,6 +260,8 @@ void calibrate() noexcept {
 void start() noexcept {
   const base::KeepErrno keep;
   const bool was_inside = std::exchange(t_thread.inside, true);
+  const char* const counted = std::getenv("FREEHOLD_PROBE_SAMPLE");
+  g_bytes_mask = counted != nullptr && std::strcmp(counted, "bytes") == 0 ? ~std::size_t{0} : 0;
   if (pthread_key_create(&g_file.key, leave) == 0 && open_file(0)) {
     if (const char* const most = std::getenv("FREEHOLD_PROBE_BYTES"); most != nullptr)
       g_file.most_bytes = std::max<std::uint64_t>(std::strtoull(most, nullptr, 10), 4 * kExtentBytes);
@@ -245,12 +285,13 @@ void finish() noexcept {
 }
 
 void sampled_allocation(const Measured& call, void* block, std::size_t bytes) noexcept {
-  const Entry entry;
   Thread& thread = t_thread;
-  // A large block stands for itself and leaves the countdown alone.
-  const bool is_due = thread.allocations.left <= 0 && thread.allocations.behind == 0;
-  const auto weight = is_due ? static_cast<std::uint64_t>(std::max<std::int64_t>(thread.allocations.gap, 1)) : 1;
+  const bool is_first = thread.allocations.interval == 0, is_by_bytes = g_bytes_mask != 0;
+  const bool is_certain = bytes >= thread.all_from && (is_by_bytes || !is_first);
+  const Entry entry;
   const OffCpu off = call.off_cpu();
+  const std::uint64_t weight = is_by_bytes ? weigh_bytes(thread, bytes, is_certain) : weigh_call(thread, is_certain);
+  thread.allocations.calls += weight;
   record(RecordKind::kAllocate,
          Sample{.ticks = call.began(),
                 .block = reinterpret_cast<std::uintptr_t>(block),
@@ -262,9 +303,6 @@ void sampled_allocation(const Measured& call, void* block, std::size_t bytes) no
                 .end_is_watched = remember(block) ? 1U : 0U},
          true);
   next_epoch(call.began());
-  if (!is_due) return;
-  thread.allocations.calls += weight;
-  draw_gap(thread, thread.allocations, thread.samples_at_interval);
   if ((draw(thread) & 63) == 0) add_totals(thread, false);
 }
 
@@ -284,7 +322,8 @@ void sampled_free(const Measured& call, void* block) noexcept {
                 .end_is_watched = 0},
          true);
   thread.frees.calls += weight;
-  draw_gap(thread, thread.frees, 1);
+  adapt_interval(thread.frees, 1, kMostInterval);
+  draw_gap(thread, thread.frees);
 }
 
 void end_of_sampled(void* block) noexcept {

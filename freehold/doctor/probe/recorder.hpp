@@ -9,6 +9,10 @@
 // to the program, spares the other frees the look. Blocks that share cache lines are found apart: for some milliseconds at a
 // time every call in a few pages is recorded, then in others.
 //
+// For the question of memory (FREEHOLD_PROBE_SAMPLE=bytes) a thread counts bytes instead of calls: one sample among many
+// small blocks would else be a larger one, now and then, and stand for as many of its size. A block that is larger than any
+// gap is recorded in any case and stands for itself, as do blocks from kLargeBytes on in either way of counting.
+//
 // Waits for the program's own locks are sampled by their length: each millisecond of waiting in the whole process is as
 // likely to be chosen as any other, so that a sample's cost, which a lock's holder may have to bear, is spent seldom enough.
 //
@@ -61,6 +65,7 @@ struct Thread {
   std::uint64_t page_epoch;
   std::uint64_t random;
   std::uint64_t probe_ticks;
+  std::size_t all_from;  // blocks from this size on are recorded in any case, and do not count down
   std::byte* extent;
   std::byte* cursor;
   std::byte* end;
@@ -70,6 +75,12 @@ extern constinit thread_local Thread t_thread;
 extern constinit std::atomic<std::uint64_t> g_filter[(std::size_t{1} << kFilterBits) / 64];
 extern constinit std::atomic<std::uint64_t> g_epoch;  // which pages are watched
 
+extern constinit std::size_t g_bytes_mask;  // all bits, where bytes are counted; none, where calls are
+
+// What a call takes off the countdown.
+[[nodiscard]] inline std::size_t step_of(std::size_t bytes) noexcept {
+  return 1 + ((bytes + counted_bytes(0) - 1) & g_bytes_mask);
+}
 [[nodiscard]] inline std::uint64_t mix(std::uint64_t value) noexcept { return value * 0x9e3779b97f4a7c15U; }
 [[nodiscard]] inline std::size_t place_of(const void* block) noexcept {
   return mix(reinterpret_cast<std::uintptr_t>(block) >> 4) >> (64 - kTableBits);

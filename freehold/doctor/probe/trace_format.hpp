@@ -20,6 +20,9 @@ inline constexpr unsigned kMaxDepth = 48;
 // Blocks from this size on are all recorded: there are few of them, and they decide what is held.
 inline constexpr std::size_t kLargeBytes = std::size_t{64} << 10;
 
+// What a block counts where bytes are counted: a block without any counts, too.
+[[nodiscard]] constexpr std::uint64_t counted_bytes(std::uint64_t asked) { return asked + 16; }
+
 // Two readings of both clocks tell what a tick is.
 struct ClockReading {
   std::uint64_t ticks;
@@ -36,6 +39,7 @@ struct FileHeader {
   std::uint64_t dropped;                // records that found no room
   std::uint64_t empty_call_ticks;       // what measuring one call costs by itself: to be taken off
   std::uint64_t fast_path_picoseconds;  // what the probe adds to a call that it does not sample
+  std::uint64_t is_by_bytes;            // 1: allocations' weights and totals are counted_bytes(), else calls
 };
 
 struct ExtentHeader {
@@ -80,7 +84,7 @@ struct Sample {
   std::uint64_t ticks;  // when
   std::uint64_t block;
   std::uint64_t size;            // asked for; 0 for ends
-  std::uint64_t weight;          // calls that this one stands for
+  std::uint64_t weight;          // calls that this one stands for; of allocations perhaps bytes (FileHeader)
   std::uint32_t duration;        // ticks of the call
   std::uint32_t waited_us;       // of these, asleep of its own accord
   std::uint32_t preempted_us;    // of these, without a CPU though it wanted one

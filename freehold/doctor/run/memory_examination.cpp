@@ -98,6 +98,7 @@ class MemoryRuns {
     caller_.show("recording", 0);
     LaunchOptions options{.preload = {}};
     recordings_.prepare(kRecorded, probe, options);
+    options.environment.emplace_back("FREEHOLD_PROBE_SAMPLE", "bytes");
     const Run run = perform(options, timeout_s_);
     stopped_ = run.ending == Ending::kStopped;
     if (stopped_) return;
