@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include "cli/doctor/examine.hpp"
 #include "cli/doctor/memory_gate.hpp"
 #include "cli/doctor/variants.hpp"
 #include "cli/support/arguments.hpp"
 #include "cli/support/library.hpp"
+#include "freehold/doctor/analysis/own_malloc.hpp"
 #include "freehold/doctor/run/child.hpp"
 
 namespace freehold::cli::doctor {
@@ -103,6 +106,29 @@ MemoryTools tools_for(const std::set<std::string>& files, const MemoryRequest& r
   return tools;
 }
 
+// Unless it is switched off already.
+std::optional<MemoryDiagnosis::OwnAllocator> own_allocator_of(const std::set<std::string>& files) {
+  for (const freehold::doctor::OwnMalloc& own : freehold::doctor::own_mallocs(files)) {
+    if (own.is_reached) continue;
+    MemoryDiagnosis::OwnAllocator found{
+        .name = own.name, .program = std::filesystem::path(own.file).filename().string(), .use_malloc = {}};
+    if (own.use_malloc) {
+      const auto& [variable, value] = *own.use_malloc;
+      if (const char* const set = std::getenv(variable.c_str()); set != nullptr && set == value) continue;
+      found.use_malloc = variable + '=' + value;
+    }
+    return found;
+  }
+  return std::nullopt;
+}
+
+std::string note_of(const MemoryDiagnosis::OwnAllocator& own) {
+  return fmt::format(
+      "{} has {}, which maps memory itself: what it hands out counts as mappings, and its sites are not seen{}",
+      printable(own.program), own.name,
+      own.use_malloc.empty() ? "." : fmt::format("; with {} in the environment they are.", own.use_malloc));
+}
+
 }  // namespace
 
 std::vector<std::string> memory_treatments(const std::optional<std::string>& allocators) {
@@ -121,6 +147,7 @@ MemoryDiagnosis examine_memory(const MemoryRequest& request, Interrupts& interru
                             .date = today(),
                             .experiment = {},
                             .verdict = {},
+                            .own = {},
                             .notes = {}};
   const freehold::doctor::MemoryCaller caller{
       .host = {.mask = interrupts.original_mask(), .stop_fd = interrupts.fd()},
@@ -129,7 +156,12 @@ MemoryDiagnosis examine_memory(const MemoryRequest& request, Interrupts& interru
             if (request.settings.show_output) return;  // of the program, on the same terminal
             progress.show(seconds_left > 0 ? fmt::format("{}  ({} left)", what, duration_text(seconds_left)) : what);
           },
-      .tools = [&](const std::set<std::string>& files) { return tools_for(files, request, diagnosis.notes); },
+      .tools =
+          [&](const std::set<std::string>& files) {
+            diagnosis.own = own_allocator_of(files);
+            if (diagnosis.own) diagnosis.notes.push_back(note_of(*diagnosis.own));
+            return tools_for(files, request, diagnosis.notes);
+          },
       .signal = [&interrupts] { return interrupts.arrived(); }};
   try {
     auto outcome = freehold::doctor::examine_memory(request.settings, request.program, caller);

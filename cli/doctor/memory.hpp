@@ -30,7 +30,11 @@ struct MemoryDiagnosis {
   int signal = 0;      // that ended it early, or 0
   freehold::doctor::MemoryExperiment experiment;
   freehold::doctor::MemoryVerdict verdict;
-  std::vector<std::string> notes;  // sentences: what could not be done, and why
+  struct OwnAllocator {
+    std::string name, program, use_malloc;  // "CPython's allocator", the file that has it, "PYTHONMALLOC=malloc" or nothing
+  };
+  std::optional<OwnAllocator> own;  // that the program brings along: no preload sees what it hands out
+  std::vector<std::string> notes;   // sentences: what could not be done, and why
 };
 
 // The names of all that would be tried, as --allocators has them. Throws Failure for a name that is not known.

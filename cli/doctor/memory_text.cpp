@@ -40,7 +40,7 @@ std::string reason_of(MemoryCause cause) {
     case MemoryCause::kHoles: return "holes between live blocks: what survives keeps pages from being given back";
     case MemoryCause::kMappings: return "memory that the program maps itself, not malloc";
     case MemoryCause::kStacks: return "stacks of threads, not malloc";
-    case MemoryCause::kFiles: return "code and mapped files, not malloc";
+    case MemoryCause::kFiles: return "code, static data and mapped files, not malloc";
     case MemoryCause::kShared: return "files in tmpfs or shared mappings, not malloc";
     case MemoryCause::kPageTables: return "the kernel's page tables: pages are used far apart";
     case MemoryCause::kMixed: return "several things at once, of which none is most of it";
@@ -59,13 +59,33 @@ std::string saves(const MemoryFix* fix) {
   return fix == nullptr ? std::string(", which was not measured") : fmt::format(": measured, {}", effect_text(*fix));
 }
 
+bool is_not_mallocs(MemoryCause cause) { return cause >= MemoryCause::kMappings && cause <= MemoryCause::kPageTables; }
+
+// Of the live data at its peak, so much of which is never used that it could be given back.
+bool has_spare_capacity(const MemoryDiagnosis& diagnosis) {
+  constexpr double kLeastSpare = 0.1;
+  const auto& verdict = diagnosis.verdict;
+  return verdict.parts.untouched_bytes >= kLeastSpare * (verdict.parts[MemoryPart::kLive] + verdict.parts.untouched_bytes);
+}
+
+std::string mapping_remedy_of(const MemoryDiagnosis& diagnosis) {
+  if (!diagnosis.own) return "Look for mmap in the program: no malloc can change it. ";
+  const auto& [name, program, use_malloc] = *diagnosis.own;
+  if (use_malloc.empty())
+    return fmt::format("Look at what {} holds, by the tools of its own: no malloc can change it. ", name);
+  return fmt::format("Ask again with {} in the environment: {} maps memory itself, and its sites are seen only then. ",
+                     use_malloc, name);
+}
+
 // What is done about the cause itself.
 std::string remedy_of(const MemoryDiagnosis& diagnosis) {
   switch (diagnosis.verdict.cause) {
     case MemoryCause::kLeak: return "Free at the first site below what is not needed any more, or limit the store. ";
     case MemoryCause::kLiveData: return "Hold less at the sites below. ";
     case MemoryCause::kOneBlock:
-      return "Give the block's spare capacity back (shrink_to_fit, swap), or hold it for a shorter time. ";
+      return has_spare_capacity(diagnosis)
+                 ? "Give the block's spare capacity back (shrink_to_fit, swap), or hold it for a shorter time. "
+                 : "Hold the block for a shorter time, or make it smaller: its pages are used, at least once. ";
     case MemoryCause::kRounding:
       return "Put these blocks into a pool (freehold::ObjectPool has no headers), or into larger blocks. ";
     case MemoryCause::kArenas:
@@ -78,9 +98,12 @@ std::string remedy_of(const MemoryDiagnosis& diagnosis) {
                          saves(fix_by(diagnosis, MemoryTreatment::kTrimmed)));
     case MemoryCause::kHoles:
       return "Allocate what survives from a pool or a heap of its own (freehold::ObjectPool, freehold::PrivateHeap). ";
-    case MemoryCause::kMappings: return "Look for mmap in the program: no malloc can change it. ";
+    case MemoryCause::kMappings: return mapping_remedy_of(diagnosis);
     case MemoryCause::kStacks: return "Use fewer threads, or less of each stack. ";
-    case MemoryCause::kFiles: return "Map less of the files at a time. ";
+    case MemoryCause::kFiles:
+      return "Map less of the files at a time; of variables (static arrays, .bss, .data), use less, or allocate them when "
+             "they "
+             "are needed. ";
     case MemoryCause::kShared: return "Put the files on a disk, or remove them sooner. ";
     case MemoryCause::kPageTables: return "Use addresses closer together, or huge pages. ";
     case MemoryCause::kLittle:
@@ -103,6 +126,11 @@ std::vector<Row> rows_of(const MemoryDiagnosis& diagnosis) {
   std::ranges::sort(rows, {}, [](const Row& row) { return std::pair(-row.bytes, row.part); });
   std::erase_if(rows, [](const Row& row) { return row.bytes < kMebibyte / 20 && row.at_peak < kMebibyte / 20; });
   return rows;
+}
+
+std::string row_text(const MemoryDiagnosis& diagnosis, MemoryPart part) {
+  const bool is_rest = part == MemoryPart::kHoles && !diagnosis.verdict.is_divided;
+  return is_rest ? "free in malloc: not divided further" : text_of(part);
 }
 
 double share_of(double bytes, double whole) { return whole > 0 ? bytes / whole : 0; }
@@ -148,7 +176,8 @@ std::string mebibytes_text(double bytes) {
 
 std::string effect_text(const MemoryFix& fix) {
   const auto& saved = fix.saved;
-  if (saved.low <= 0 && saved.high >= 0) return "no clear difference";
+  constexpr double kShown = kMebibyte / 20;  // less is 0.0
+  if ((saved.low <= 0 && saved.high >= 0) || std::abs(saved.value) < kShown) return "no clear difference";
   const bool is_less = saved.value > 0;
   const double sign = is_less ? 1 : -1, low = std::min(sign * saved.low, sign * saved.high),
                high = std::max(sign * saved.low, sign * saved.high);
@@ -183,6 +212,10 @@ std::string doubt_text(const MemoryDiagnosis& diagnosis) {
       return "more data was recorded as live than memory was used: blocks that the program does not touch, or too few "
              "samples";
     case MemoryDoubt::kMoreSaved: return "another malloc saves more than this one is said to hold beside live data";
+    case MemoryDoubt::kNotDivided:
+      return "most of it is free in malloc, and where was not tried; ask without --allocators, or add arenas,caches,trimmed "
+             "to "
+             "the list";
   }
   __builtin_unreachable();
 }
@@ -203,6 +236,10 @@ std::string advice_of(const MemoryDiagnosis& diagnosis) {
   const auto& verdict = diagnosis.verdict;
   std::string advice = remedy_of(diagnosis);
   if (verdict.cause == MemoryCause::kLittle || verdict.cause == MemoryCause::kUndecided) return advice;
+  if (is_not_mallocs(verdict.cause)) {  // what helps there helps by chance, or with the rest
+    advice.pop_back();
+    return advice;
+  }
   if (verdict.best_fix) {
     const MemoryFix& best = verdict.fixes[*verdict.best_fix];
     advice += fmt::format("Of what was tried, {} helps most: {}.", diagnosis.experiment.cells[best.cell].variant.how.name,
@@ -222,7 +259,7 @@ std::string summary_of(const MemoryDiagnosis& diagnosis) {
                  diagnosis.experiment.record ? "as recorded" : "nothing recorded");
   for (const Row& row : rows_of(diagnosis))
     fmt::format_to(out, "{:>5.0f}% {:>10} {:>10}  {}\n", 100 * share_of(row.bytes, verdict.mean_bytes),
-                   mebibytes_text(row.bytes), mebibytes_text(row.at_peak), text_of(row.part));
+                   mebibytes_text(row.bytes), mebibytes_text(row.at_peak), row_text(diagnosis, row.part));
   if (verdict.parts.untouched_bytes >= kMebibyte)
     fmt::format_to(out, "Allocated and never used, so not resident: {}.\n", mebibytes_text(verdict.parts.untouched_bytes));
   if (const auto sites = sites_of(diagnosis); !sites.empty()) {
@@ -246,7 +283,8 @@ std::string markdown_of(const MemoryDiagnosis& diagnosis) {
   if (const std::string advice = advice_of(diagnosis); !advice.empty()) fmt::format_to(out, "{}\n\n", markdown_text(advice));
   text += "| what | mean | at peak |\n|---|---:|---:|\n";
   for (const Row& row : rows_of(diagnosis))
-    fmt::format_to(out, "| {} | {} | {} |\n", text_of(row.part), mebibytes_text(row.bytes), mebibytes_text(row.at_peak));
+    fmt::format_to(out, "| {} | {} | {} |\n", row_text(diagnosis, row.part), mebibytes_text(row.bytes),
+                   mebibytes_text(row.at_peak));
   if (const auto sites = sites_of(diagnosis); !sites.empty()) {
     text += "\n| live data at its peak | |\n|---|---:|\n";
     for (const LiveSite& site : sites)

@@ -344,6 +344,19 @@ class VerdictOfMemory : public testing::Test {
   MemoryExperiment experiment_;
 };
 
+TEST(RecordOf, MoreSeemsToLiveThanThereIs_SitesAddUpToWhatThereIs) {
+  const MemorySnapshot snapshot{.at_s = 1, .processes = {{1, {mapping(0x10000, 0x10000, "[heap]", 50'000)}, 0}}};
+  LiveHistory live;
+  live.at = {{{1, 60'000, 0, {}, 0}}};
+  live.seen = {{1, {}}};
+  live.peak_bytes = 200'000;
+  live.sites = {{.place = {}, .at_peak = 150'000}, {.place = {}, .at_peak = 50'000}};
+  const MemoryRecord record = record_of({snapshot}, live, true);
+  EXPECT_DOUBLE_EQ(record.peak_live, 50'000);
+  EXPECT_DOUBLE_EQ(record.sites[0].at_peak, 37'500);
+  EXPECT_DOUBLE_EQ(record.sites[1].at_peak, 12'500);
+}
+
 TEST_F(VerdictOfMemory, MostOfItLive_IsLiveDataWhateverElseHelps) {
   live(40);
   hold_free(10);
@@ -365,10 +378,30 @@ TEST_F(VerdictOfMemory, FreeMemory_IsWhatTheTrialThatGivesItBackSays) {
                                                          {MemoryTreatment::kFreehold, MemoryCause::kHoles}};
   for (const auto& [treatment, cause] : all) {
     experiment_.cells.resize(1);
+    for (const auto& [other, its_cause] : all)
+      if (its_cause != cause) treat(other, 0);  // tried, and nothing saved
     treat(treatment, 38);
     EXPECT_EQ(verdict().cause, cause) << name_of(cause);
     EXPECT_TRUE(blames_allocator(cause));
   }
+}
+
+TEST_F(VerdictOfMemory, FreeMemoryThatNothingWasTriedOn_IsNotCalledHoles) {
+  live(5);
+  hold_free(40);
+  treat(MemoryTreatment::kFreehold, 38);
+  treat(MemoryTreatment::kOneArena, 0);
+  treat(MemoryTreatment::kNoCaches, 0);
+  EXPECT_EQ(verdict().cause, MemoryCause::kUndecided);
+  EXPECT_EQ(verdict().doubt, MemoryDoubt::kNotDivided);
+  treat(MemoryTreatment::kTrimmed, 0);
+  experiment_.cells.back().failure = "signal 11";
+  EXPECT_EQ(verdict().doubt, MemoryDoubt::kNotDivided);
+  experiment_.cells.back().failure.clear();
+  EXPECT_EQ(verdict().cause, MemoryCause::kHoles);
+  experiment_.cells.resize(2);
+  experiment_.is_glibc = false;  // has no such treatments
+  EXPECT_EQ(verdict().cause, MemoryCause::kHoles);
 }
 
 TEST_F(VerdictOfMemory, TrialThatMayHaveSavedByChance_DividesNothing) {

@@ -50,6 +50,18 @@ double saved_by(const MemoryExperiment& experiment, const std::vector<MemoryFix>
   return 0;
 }
 
+bool was_tried(const MemoryExperiment& experiment, MemoryTreatment treatment) {
+  return std::ranges::any_of(experiment.cells, [treatment](const MemoryCell& cell) {
+    return cell.variant.treatment == treatment && cell.failure.empty() && !cell.trials.empty();
+  });
+}
+// Other mallocs have no such treatments: all that they hold free counts as holes.
+bool is_divided(const MemoryExperiment& experiment) {
+  return !experiment.is_glibc ||
+         std::ranges::all_of(std::array{MemoryTreatment::kOneArena, MemoryTreatment::kNoCaches, MemoryTreatment::kTrimmed},
+                             [&](MemoryTreatment treatment) { return was_tried(experiment, treatment); });
+}
+
 // The free bytes of `parts` in the proportion of those that were divided.
 MemoryParts divided_like(MemoryParts parts, const MemoryParts& pattern) {
   double all = 0;
@@ -152,6 +164,7 @@ std::string_view name_of(MemoryDoubt doubt) noexcept {
     case MemoryDoubt::kRecordingDiffers: return "recording-differs";
     case MemoryDoubt::kLiveExceeds: return "live-exceeds";
     case MemoryDoubt::kMoreSaved: return "more-saved";
+    case MemoryDoubt::kNotDivided: return "not-divided";
   }
   __builtin_unreachable();
 }
@@ -177,11 +190,12 @@ MemoryRecord record_of(const std::vector<MemorySnapshot>& snapshots, const LiveH
   MemoryRecord record;
   const std::vector<double> weights = weights_of(snapshots);
   const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
-  double peak = -1;
+  double peak = -1, most = 0;
   for (std::size_t i = 0; i < snapshots.size(); ++i) {
     const MemoryParts parts = parts_of(snapshots[i], live.at[i], live.seen, is_glibc);
     record.mean.add(parts, all > 0 ? weights[i] / all : 1.0 / static_cast<double>(snapshots.size()));
     if (parts.sum() > peak) record.at_peak = parts;
+    most = std::max(most, parts.sum() + parts.untouched_bytes);
     peak = std::max(peak, parts.sum());
     if (i % (snapshots.size() / kMostPoints + 1) != 0) continue;
     double bytes = 0;
@@ -196,6 +210,11 @@ MemoryRecord record_of(const std::vector<MemorySnapshot>& snapshots, const LiveH
   record.end_live = live.end_bytes;
   record.mean_largest_block = live.mean_largest_block;
   record.sites = live.sites;
+  // Estimates from samples: together they are not more than there was.
+  if (most > 0 && record.peak_live > most) {
+    for (LiveSite& site : record.sites) site.at_peak *= most / record.peak_live;
+    record.peak_live = most;
+  }
   return record;
 }
 
@@ -223,6 +242,7 @@ MemoryVerdict verdict_of(const MemoryExperiment& experiment) {
   verdict.parts = divided(record.mean, {.by_one_arena = saved_by(experiment, verdict.fixes, MemoryTreatment::kOneArena),
                                         .without_caches = saved_by(experiment, verdict.fixes, MemoryTreatment::kNoCaches),
                                         .by_trimming = saved_by(experiment, verdict.fixes, MemoryTreatment::kTrimmed)});
+  verdict.is_divided = is_divided(experiment);
   verdict.parts[MemoryPart::kShared] += files;
   verdict.at_peak = divided_like(record.at_peak, verdict.parts);
   verdict.leak_share = leak_share_of(record);
@@ -232,6 +252,10 @@ MemoryVerdict verdict_of(const MemoryExperiment& experiment) {
     verdict.doubt = MemoryDoubt::kNone;
   } else if (verdict.doubt == MemoryDoubt::kNone) {
     verdict.cause = refined(greatest_of(verdict.parts), record, verdict.leak_share);
+    if (verdict.cause == MemoryCause::kHoles && !verdict.is_divided) {
+      verdict.cause = MemoryCause::kUndecided;
+      verdict.doubt = MemoryDoubt::kNotDivided;
+    }
   }
   return verdict;
 }

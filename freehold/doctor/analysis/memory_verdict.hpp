@@ -51,6 +51,7 @@ enum class MemoryDoubt : std::uint8_t {
   kRecordingDiffers,  // the recorded run held another amount than the others, at its peak, too
   kLiveExceeds,       // more live data than memory
   kMoreSaved,         // a treatment saved more than malloc is said to hold
+  kNotDivided,        // most is free in glibc's malloc, and not all treatments that say where were tried
 };
 [[nodiscard]] std::string_view name_of(MemoryDoubt doubt) noexcept;  // "recording-differs"
 
@@ -115,11 +116,12 @@ struct MemoryFix {
 struct MemoryVerdict {
   MemoryCause cause = MemoryCause::kUndecided;
   MemoryDoubt doubt = MemoryDoubt::kNone;
-  MemoryParts parts;                    // over the time of the run
-  MemoryParts at_peak;                  // when the most was resident; divided in the same proportion
-  double mean_bytes = 0;                // the sum of the parts
-  double leak_share = 0;                // of the live data: of sites that never free and grow all along
-  std::vector<MemoryFix> fixes;         // in the order of the cells, the program as it is left out
+  MemoryParts parts;             // over the time of the run
+  bool is_divided = true;        // the free memory: holes are what no treatment gives back; else what was not tried, too
+  MemoryParts at_peak;           // when the most was resident; divided in the same proportion
+  double mean_bytes = 0;         // the sum of the parts
+  double leak_share = 0;         // of the live data: of sites that never free and grow all along
+  std::vector<MemoryFix> fixes;  // in the order of the cells, the program as it is left out
   std::optional<std::size_t> best_fix;  // into fixes: what saves most; none: nothing does
 };
 
