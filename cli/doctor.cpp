@@ -187,6 +187,13 @@ void check_program_and_files(const DoctorRequest& asked, const DoctorOptions& op
     if (file && *file != "-") check_writable(*file);
   }
   options.gate.check();
+  std::vector<std::pair<std::string, std::string>> outputs;
+  for (const auto& [option, file] :
+       {std::pair("--json", options.json), {"--html", options.html}, {"--summary", options.gate.summary}}) {
+    if (file) outputs.emplace_back(option, *file);
+  }
+  for (const Export& one : exports_of(options.exports)) outputs.emplace_back("--export", one.file);
+  check_different(outputs);
   if (options.html == "-") throw Failure(kExitRefused, "--html: the page goes to a file");
 }
 
@@ -331,7 +338,7 @@ void add_options_of_experiment(Command& command, DoctorOptions& options) {
                      "LIST");
   command.add_option("--budget", options.budget, "Total time limit of all runs [100s]", "TIME");
   command.add_option("--repeat", options.repeat, "Run every trial N times, without a time limit", "N");
-  command.add_flag("--quick", options.quick, "Short for --budget 20s");
+  command.add_flag("--quick", options.quick, "Short for --budget 20s; with --memory two rounds are run in any case");
   command.add_option("--stdin", options.input, "File for the program's standard input [/dev/null]", "FILE");
   command.add_option("--output", options.output, "show: write the program's output to standard error; hide [hide]", "WHAT");
   command.add_flag("--allow-failure", options.allow_failure,

@@ -67,6 +67,8 @@ int run_compare(const CompareOptions& options) {
   options.gate.check();
   const auto conditions = conditions_of("--fail-if", options.gate.fail_if, comparison_words());
   if (options.json && *options.json != "-") check_writable(*options.json);
+  if (options.json && options.gate.summary)
+    check_different({{"--json", *options.json}, {"--summary", *options.gate.summary}});
   const ComparisonReport comparison = comparison_of(options);
   const Gate gate = judge(conditions, doctor::facts_of(comparison));
   const std::string json = cli::text_of(doctor::json_of(comparison));

@@ -29,6 +29,7 @@ int run_replay(const ReplayOptions& options) {
   if (options.repeat) settings.repeat = parse_number("--repeat", *options.repeat, 1, 1000);
   if (options.json && *options.json != "-") check_writable(*options.json);
   if (options.save) check_writable(*options.save);
+  if (options.json && options.save) check_different({{"--json", *options.json}, {"--save", *options.save}});
   std::error_code none;
   const auto traces = std::filesystem::is_directory(options.source, none) ? traces_of_recordings(options.source)
                                                                           : read_traces(options.source);

@@ -21,6 +21,7 @@ void ResultFiles::add_options(Command& command) {
 void ResultFiles::check() const {
   if (json && *json != "-") check_writable(*json);
   if (html) check_writable(*html);
+  if (json && html) check_different({{"--json", *json}, {"--html", *html}});
 }
 
 void ResultFiles::write(const nlohmann::ordered_json& results, const Page& page, const std::string& table) const {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
@@ -69,6 +70,18 @@ void check_writable(const std::string& path) {
     }
   }
   if (::access(folder_of(target_of(path)).c_str(), W_OK | X_OK) != 0) refuse(path, errno);
+}
+
+void check_different(const std::vector<std::pair<std::string, std::string>>& outputs) {
+  std::map<std::string, std::string> options;  // by what is written
+  for (const auto& [option, path] : outputs) {
+    struct stat info{};
+    if (path == "-" || (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))) continue;
+    const auto [known, is_new] = options.try_emplace(target_of(std::filesystem::absolute(path).string()), option);
+    if (!is_new)
+      throw Failure(kExitRefused,
+                    fmt::format("{} and {} would both write {}: name two files", known->second, option, printable(path)));
+  }
 }
 
 void write_file(const std::string& path, std::string_view text) {

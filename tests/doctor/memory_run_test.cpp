@@ -89,6 +89,32 @@ TEST(DoctorMemory, OptionsOfTheOtherQuestion_AreRefusedInOneLine) {
   }
 }
 
+TEST(DoctorMemory, TwoOutputsToOneFile_AreRefusedInOneLine) {
+  const Folder folder;
+  const std::string file = folder / "m.x";
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"doctor", "--memory", "--json", file, "--summary", file, "--", "true"},
+           {"doctor", "--memory", "--json", file, "--html", folder / "./m.x", "--", "true"},
+           {"doctor", "--threads", "1,2", "--env", "N", "--json", file, "--summary", file, "--", "true"},
+           {"doctor", "--threads", "1,2", "--env", "N", "--export", "pprof=" + file, "--summary", file, "--", "true"},
+           {"doctor", "compare", "--json", file, "--summary", file, "a.json", "b.json"}}) {
+    const Ended ended = freehold(words);
+    EXPECT_TRUE(ended.exited_with(2)) << ended.err;
+    EXPECT_TRUE(ended.err.starts_with("freehold: --")) << ended.err;
+    EXPECT_NE(ended.err.find(" would both write "), std::string::npos) << ended.err;
+    EXPECT_EQ(std::ranges::count(ended.err, '\n'), 1) << ended.err;
+    EXPECT_EQ(content_of(file), "");
+  }
+}
+
+// Each of its processes ends while it is looked at, sooner or later.
+TEST(DoctorMemory, ProgramOfManyShortProcesses_TheirEndsAreNoError) {
+  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas", "--", "sh", "-c",
+                                "i=0; while [ $i -lt 150 ]; do /bin/true; /bin/ls >/dev/null; i=$((i+1)); done"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_TRUE(ended.out.starts_with("It takes ")) << ended.out;
+}
+
 TEST(DoctorMemory, NoProgramOrOneThatFails_IsRefusedInOneLine) {
   const Ended none = freehold({"doctor", "--memory"});
   EXPECT_TRUE(none.exited_with(2));

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The sentences of `freehold doctor --memory`: what is advised fits the cause, and nothing else is.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "cli/doctor/memory.hpp"
+#include "tests/unit/cli/memory_support.hpp"
+
+namespace freehold::cli::doctor {
+namespace {
+using freehold::doctor::MemoryCause;
+using freehold::doctor::MemoryDoubt;
+using tests::kMiB;
+
+std::string advice_for(MemoryCause cause, MemoryDiagnosis d = tests::memory_diagnosis()) {
+  d.verdict.cause = cause;
+  return advice_of(d);
+}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(MemoryAdvice, CauseIsNotMallocs_NoTreatmentIsNamed) {
+  ASSERT_TRUE(has(advice_for(MemoryCause::kHoles), "freehold helps most"));
+  for (const MemoryCause cause :
+       {MemoryCause::kMappings, MemoryCause::kStacks, MemoryCause::kFiles, MemoryCause::kShared, MemoryCause::kPageTables}) {
+    const std::string advice = advice_for(cause);
+    EXPECT_FALSE(has(advice, "tried")) << advice;
+    EXPECT_TRUE(advice.ends_with(".")) << advice;
+  }
+}
+
+TEST(MemoryAdvice, StaticData_IsNamedBesideFiles) { EXPECT_TRUE(has(advice_for(MemoryCause::kFiles), "static arrays")); }
+
+TEST(MemoryAdvice, OneBlockThatIsFullyUsed_HasNoSpareCapacity) {
+  MemoryDiagnosis d = tests::memory_diagnosis();
+  d.verdict.parts.untouched_bytes = 0;
+  EXPECT_FALSE(has(advice_for(MemoryCause::kOneBlock, d), "spare"));
+  d.verdict.parts.untouched_bytes = 40 * kMiB;
+  EXPECT_TRUE(has(advice_for(MemoryCause::kOneBlock, d), "spare capacity"));
+}
+
+TEST(MemoryAdvice, ProgramWithAnAllocatorOfItsOwn_SaysHowItIsSeen) {
+  MemoryDiagnosis d = tests::memory_diagnosis();
+  EXPECT_TRUE(has(advice_for(MemoryCause::kMappings, d), "mmap"));
+  d.own = {.name = "CPython's allocator", .program = "python3.11", .use_malloc = "PYTHONMALLOC=malloc"};
+  EXPECT_TRUE(has(advice_for(MemoryCause::kMappings, d), "PYTHONMALLOC=malloc")) << advice_for(MemoryCause::kMappings, d);
+  EXPECT_FALSE(has(advice_for(MemoryCause::kMappings, d), "mmap"));
+  d.own = {.name = "the JVM's heap", .program = "libjvm.so", .use_malloc = {}};
+  EXPECT_TRUE(has(advice_for(MemoryCause::kMappings, d), "what the JVM's heap holds"));
+}
+
+TEST(MemoryEffect, TooLittleToShow_IsNoDifference) {
+  EXPECT_EQ(effect_text({0, {100, 200, 300}, 0, false, false}), "no clear difference");
+  EXPECT_EQ(effect_text({0, {2 * kMiB, 3 * kMiB, 4 * kMiB}, 0, true, false}), "3.0 MiB less (2.0 to 4.0)");
+}
+
+TEST(MemorySummary, FreeMemoryThatWasNotDivided_IsNotCalledHoles) {
+  MemoryDiagnosis d = tests::memory_diagnosis();
+  EXPECT_TRUE(has(summary_of(d), "holes between live blocks"));
+  d.verdict.is_divided = false;
+  d.verdict.cause = MemoryCause::kUndecided;
+  d.verdict.doubt = MemoryDoubt::kNotDivided;
+  EXPECT_FALSE(has(summary_of(d), "holes")) << summary_of(d);
+  EXPECT_TRUE(has(summary_of(d), "arenas,caches,trimmed"));
+}
+
+}  // namespace
+}  // namespace freehold::cli::doctor
