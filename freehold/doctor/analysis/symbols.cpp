@@ -22,6 +22,12 @@
 namespace freehold::doctor {
 namespace {
 
+std::string number_text(std::uint64_t address) {
+  std::ostringstream text;
+  text << "0x" << std::hex << address;
+  return text.str();
+}
+
 std::string demangled(const char* name) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
@@ -135,12 +141,13 @@ struct Symbols::Library {
     // segments is taken to be the library's.
     const auto named = runtime.frame(address);
     if (named && !files.have(address)) return {*named};
-    std::ostringstream number;
-    number << std::hex << "0x" << address;
     Frame outermost;
-    outermost.function = number.str();
+    outermost.function = number_text(address);
     Dwfl_Module* const module = dwfl == nullptr ? nullptr : dwfl_addrmodule(dwfl, address);
     if (module == nullptr) return {named.value_or(outermost)};
+    // Without a name: the place in the file, which is the same in each run, and which addr2line takes.
+    Dwarf_Addr base = 0;
+    if (dwfl_module_getelf(module, &base) != nullptr) outermost.function = number_text(address - base);
     if (const char* const name = dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
         name != nullptr)
       outermost.module = name;
