@@ -10,17 +10,21 @@
 // A loop that allocates and frees at a mark would pay for it at every turn. So a mark may end at any turn, and those that do
 // not stand for it (profile/mark_weights.hpp).
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/alloc/profile.hpp"
 #include "freehold/base/keep_errno.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/os/call_stack.hpp"
+#include "freehold/os/threads.hpp"
 
 namespace freehold::alloc {
 
@@ -107,29 +111,66 @@ void* engine::resize_sampled(NativeCache* cache, void* block, std::size_t bytes)
 
 namespace {
 
-void write_profile_at_exit() noexcept {
-  if (g_options.profile_file[0] != '\0') (void)write_profile(g_options.profile_file);
+[[nodiscard]] const char* reason_of(int error) noexcept {
+  switch (error) {
+    case ENOENT: return "no such folder";
+    case EACCES:
+    case EPERM:
+    case EROFS: return "not allowed";
+    case EDQUOT:
+    case ENOSPC: return "no space left";
+    case EISDIR: return "it is a folder";
+    case ELOOP: return "it is a link";
+    case ENAMETOOLONG: return "its name is too long";
+    case ENOMEM: return "no memory";
+    default: return "the system refused";
+  }
 }
 
-// "%p" becomes the process's number. False: too long.
-[[nodiscard]] bool expand(const char* pattern, char* path, std::size_t room) noexcept {
-  std::size_t n = 0;
-  for (; *pattern != '\0'; ++pattern) {
-    if (n + 24 > room) return false;
-    if (pattern[0] != '%' || pattern[1] != 'p') {
-      path[n++] = *pattern;
-      continue;
-    }
-    ++pattern;
+void write_profile_at_exit() noexcept {
+  if (g_options.profile_file[0] == '\0' || write_profile(g_options.profile_file)) return;
+  const char* const parts[] = {"freehold: no heap profile: cannot write FREEHOLD_PROFILE_FILE ", g_options.profile_file,
+                               ": ", reason_of(errno), "\n"};
+  iovec line[std::size(parts)];
+  for (std::size_t i = 0; i < std::size(parts); ++i) line[i] = {const_cast<char*>(parts[i]), std::strlen(parts[i])};
+  [[maybe_unused]] const auto written = ::writev(STDERR_FILENO, line, std::size(parts));
+}
+
+// A name that grows at its end. What finds no room is left out, and makes it too long.
+class Path {
+ public:
+  void add(const char* text, std::size_t bytes) noexcept {
+    is_too_long_ = is_too_long_ || length_ + bytes >= sizeof text_;
+    if (is_too_long_) return;
+    std::memcpy(text_ + length_, text, bytes);
+    text_[length_ += bytes] = '\0';
+  }
+  void add(unsigned number) noexcept {
     char digits[20];
     std::size_t at = sizeof digits;
-    for (auto pid = static_cast<unsigned>(::getpid()); pid != 0; pid /= 10) digits[--at] = static_cast<char>('0' + pid % 10);
-    std::memcpy(path + n, digits + at, sizeof digits - at);
-    n += sizeof digits - at;
+    do digits[--at] = static_cast<char>('0' + number % 10);
+    while ((number /= 10) != 0);
+    add(digits + at, sizeof digits - at);
   }
-  path[n] = '\0';
-  return true;
-}
+  // "%p" becomes the process's number.
+  void add_pattern(const char* pattern) noexcept {
+    for (; *pattern != '\0'; ++pattern) {
+      if (pattern[0] != '%' || pattern[1] != 'p') {
+        add(pattern, 1);
+        continue;
+      }
+      ++pattern;
+      add(static_cast<unsigned>(::getpid()));
+    }
+  }
+  [[nodiscard]] bool is_too_long() const noexcept { return is_too_long_; }
+  [[nodiscard]] const char* text() const noexcept { return text_; }
+
+ private:
+  char text_[kMostPathBytes + 64] = {};
+  std::size_t length_ = 0;
+  bool is_too_long_ = false;
+};
 
 }  // namespace
 
@@ -151,18 +192,30 @@ bool start_profile(std::uint64_t mean) noexcept {
 void stop_profile() noexcept { profile::stop(); }
 
 bool write_profile(const char* pattern) noexcept {
-  char path[kMostPathBytes + 32];
-  if (!expand(pattern, path, sizeof path)) {
+  Path path, unfinished;
+  path.add_pattern(pattern);
+  // Not through a link that somebody else has laid. A file gets its name when it is whole: what had the name stays till
+  // then.
+  struct stat former;
+  const bool is_file = ::lstat(path.text(), &former) != 0 || S_ISREG(former.st_mode);
+  unfinished.add_pattern(pattern);
+  if (is_file) {
+    unfinished.add(".", 1);
+    unfinished.add(static_cast<unsigned>(os::thread_id()));
+    unfinished.add("~", 1);
+  }
+  if (unfinished.is_too_long()) {
     errno = ENAMETOOLONG;
     return false;
   }
-  // Not through a link that somebody else has laid, and never a profile that is half of another's.
   const Reading reading;
-  const int fd = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const int fd = ::open(unfinished.text(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (is_file ? O_CREAT | O_TRUNC : 0), 0600);
   if (fd < 0) return false;
-  const bool ok = profile::write(g_pages, fd);
+  bool ok = profile::write(g_pages, fd);
+  if (ok && is_file) ok = ::rename(unfinished.text(), path.text()) == 0;
   const int error = errno;
   ::close(fd);
+  if (!ok && is_file) ::unlink(unfinished.text());
   errno = error;
   return ok;
 }

@@ -4,8 +4,11 @@
 #include "freehold/alloc/profile.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -204,6 +207,30 @@ TEST_F(ProfileOfTheEngine, NamesOfFiles_NumberLengthAndLinks) {
   errno = 0;
   EXPECT_FALSE(write_profile("/dev/full")) << "the system takes nothing";
   EXPECT_EQ(errno, ENOSPC);
+}
+
+// A file of another run is replaced as a whole, or stays.
+TEST_F(ProfileOfTheEngine, NoRoomForTheFile_WhatWasThereStays) {
+  ASSERT_TRUE(start_profile(1));
+  const std::string file = at("heap");
+  std::ofstream(file) << "of another run";
+  const auto former = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit little{.rlim_cur = 100, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
+  errno = 0;
+  EXPECT_FALSE(write_profile(file.c_str()));
+  EXPECT_EQ(errno, EFBIG);
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  ::signal(SIGXFSZ, former);
+  EXPECT_EQ(fs::file_size(file), 14U);
+  ASSERT_TRUE(write_profile(file.c_str())) << std::strerror(errno);
+  EXPECT_GT(fs::file_size(file), 14U);
+  const fs::directory_iterator all(fs::path(file).parent_path());
+  EXPECT_EQ(
+      std::count_if(begin(all), end(all), [](const auto& one) { return one.path().filename().string().ends_with('~'); }), 0)
+      << "something unfinished";
 }
 
 }  // namespace
