@@ -29,7 +29,7 @@ using freehold::doctor::Symbols;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kHead = "freehold heap profile 1";
+constexpr std::string_view kHead = "freehold heap profile 1", kEnd = "end\n";
 constexpr std::string_view kJsonFormat = "freehold-heap-profile";
 
 std::vector<StackMeasure> measures() {
@@ -171,7 +171,8 @@ Recording recording_of(std::string_view text, const std::string& name) {
     if (is_first && line != kHead) break;
     if (is_first) continue;
     if (line == "maps") {
-      recording.maps = text;
+      if (!text.ends_with(kEnd)) refuse(name, "this heap profile was cut off: its memory map has no end");
+      recording.maps = text.substr(0, text.size() - kEnd.size());
       return recording;
     }
     if (!take_line(recording, line)) refuse(name, fmt::format("this heap profile is damaged: '{}'", printable(line)));
@@ -335,10 +336,15 @@ ordered_json json_of(const HeapProfile& profile) {
 HeapProfile profile_of_json(const json& from) {
   HeapProfile profile;
   profile.program = text_at(from, "program");
-  profile.pid = from.at("pid").get<std::uint64_t>();
-  profile.mean = from.at("distance_bytes").get<std::uint64_t>();
-  profile.sampled = from.at("sampled_blocks").get<std::uint64_t>();
-  profile.lost = from.at("lost_blocks").get<std::uint64_t>();
+  const auto count = [&from](const char* name) {
+    const json& value = from.at(name);
+    if (!value.is_number_unsigned()) throw json::other_error::create(502, std::string(name) + " is no count", &value);
+    return value.get<std::uint64_t>();
+  };
+  profile.pid = count("pid");
+  profile.mean = count("distance_bytes");
+  profile.sampled = count("sampled_blocks");
+  profile.lost = count("lost_blocks");
   profile.stacks.time_ns = from.at("time_ns").get<std::int64_t>();
   Builder builder;
   std::vector<std::uint32_t> places;

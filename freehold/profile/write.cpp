@@ -161,6 +161,7 @@ bool write(os::Pages& pages, int fd) noexcept {
     write_sample(file, kept[i]);
   }
   write_mappings(file);
+  file.add("end\n");
   const bool ok = file.flush();
   const int error = errno;
   (void)pages.unmap(memory, bytes);

@@ -6,12 +6,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include "tests/cli/command.hpp"
 
@@ -206,6 +209,32 @@ TEST(HeapProfile, CheckedMode_OneLineAndNoProfile) {
   EXPECT_TRUE(folder.names().empty());
 }
 
+TEST(HeapProfile, FileCannotBeWritten_OneLine) {
+  for (const auto& [file, why] :
+       {std::pair("/no/such/folder/heap", "no such folder"), std::pair("/dev/full", "no space left")}) {
+    const Ended ended = freehold({"run", "--", "true"}, {{"FREEHOLD_PROFILE", "1"}, {"FREEHOLD_PROFILE_FILE", file}});
+    EXPECT_TRUE(ended.exited_with(0)) << "the program's own";
+    EXPECT_EQ(ended.err,
+              std::string("freehold: no heap profile: cannot write FREEHOLD_PROFILE_FILE ") + file + ": " + why + "\n");
+  }
+}
+
+// Where it lies in memory is another place in each run.
+TEST(HeapDiff, ProgramWithoutSymbols_SitesAreTheSameInEachRun) {
+  const Folder folder;
+  const std::string stripped = folder / "stripped";
+  ASSERT_EQ(std::system(("strip -o '" + stripped + "' '" + built("heap_sites") + "'").c_str()), 0);
+  std::array<std::set<std::string>, 2> sites;
+  for (std::set<std::string>& of_run : sites) {
+    ASSERT_TRUE(profile(folder / "heap.json", {"--distance", "64K"}, {stripped}).exited_with(0));
+    const json read = json::parse(content_of(folder / "heap.json"));
+    for (const json& frame : read.at("frames"))
+      if (frame.at("module").get<std::string>().ends_with("stripped")) of_run.insert(frame.at("function"));
+  }
+  EXPECT_GE(sites[0].size(), 8U);
+  EXPECT_EQ(sites[0], sites[1]);
+}
+
 TEST(HeapProfile, ExitStatusAndOutput_TheProgramsOwn) {
   const Folder folder;
   const Ended ended = profile(folder / "heap.json", {}, {"sh", "-c", "echo out; exit 7"});
@@ -383,6 +412,11 @@ TEST(HeapCommand, BadInput_OneLine) {
   expect_refusal(freehold({"heap", "show", folder / "no-map"}), "no memory map");
   std::ofstream(folder / "damaged") << "freehold heap profile 1\npid 12\nnow 1 x 40 5\nmaps\n";
   expect_refusal(freehold({"heap", "show", folder / "damaged"}), "damaged");
+  std::ofstream(folder / "cut-map") << "freehold heap profile 1\npid 12\nmaps\n";
+  expect_refusal(freehold({"heap", "show", folder / "cut-map"}), "cut off");
+  std::ofstream(folder / "negative.json")
+      << R"({"format": "freehold-heap-profile", "version": 1, "program": "p", "pid": 1, "distance_bytes": -5})";
+  expect_refusal(freehold({"heap", "show", folder / "negative.json"}), "distance_bytes is no count");
   std::ofstream(folder / "json") << "{\"format\": \"freehold-heap-profile\", \"version\": 1}";
   expect_refusal(freehold({"heap", "show", folder / "json"}), "damaged");
   std::ofstream(folder / "other.json") << "{}";
