@@ -44,6 +44,7 @@ namespace {
 using namespace runtime_frames_test;
 
 constexpr std::size_t kPage = 4096;
+constexpr std::size_t kBefore = 16;  // UndefinedBehaviorSanitizer looks for a type before what is called
 
 // A page of machine code that calls `target` with its own argument.
 class Code {
@@ -51,7 +52,7 @@ class Code {
   Code(std::initializer_list<unsigned char> before, Function target, std::initializer_list<unsigned char> after) {
     at_ = static_cast<unsigned char*>(::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (at_ == MAP_FAILED) std::abort();
-    unsigned char* to = std::copy(before.begin(), before.end(), at_);
+    unsigned char* to = std::copy(before.begin(), before.end(), at_ + kBefore);
     to = std::copy_n(std::array<unsigned char, 2>{0x48, 0xb9}.begin(), 2, to);  // mov $target,%rcx
     std::memcpy(to, &target, sizeof target);
     to = std::copy_n(std::array<unsigned char, 2>{0xff, 0xd1}.begin(), 2, to + sizeof target);  // call *%rcx
@@ -62,7 +63,7 @@ class Code {
   Code& operator=(const Code&) = delete;
   ~Code() { ::munmap(at_, kPage); }
 
-  [[nodiscard]] Function function() const { return reinterpret_cast<Function>(at_); }
+  [[nodiscard]] Function function() const { return reinterpret_cast<Function>(at_ + kBefore); }
   [[nodiscard]] bool has(const void* address) const {
     return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(at_) < kPage;
   }
