@@ -65,7 +65,7 @@ double ideal_speed(const Experiment& experiment, const Setting& setting) {
   return setting.copies * setting.width() / least;
 }
 
-Copies copies_of(const Experiment& experiment) {
+CellsOfCopies copies_of(const Experiment& experiment) {
   const Cell* most = nullptr;
   for (const Cell& cell : experiment.cells) {
     if (cell.variant != 0 || cell.setting.copies < 2 || cell.trials.empty()) continue;

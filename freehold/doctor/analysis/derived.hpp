@@ -55,11 +55,11 @@ inline constexpr double kNineOfTen = 1.645;
 
 // The cells that say what copies cost each other: the most copies of the program as it is, and one of them alone. Null: it
 // was not measured.
-struct Copies {
+struct CellsOfCopies {
   const Cell* most = nullptr;
   const Cell* single = nullptr;
 };
-[[nodiscard]] Copies copies_of(const Experiment& experiment);
+[[nodiscard]] CellsOfCopies copies_of(const Experiment& experiment);
 
 struct Slowdown {
   unsigned copies = 0;
