@@ -451,6 +451,16 @@ TEST(Verdict, FewerArenasSpareLessThanHalfOfTheFaults_StillArenaBloat) {
   EXPECT_EQ(found(verdict), "arena-bloat");
 }
 
+// The same where the kernel's time is the smaller part of what is saved.
+TEST(Verdict, MuchMemoryAndALittleTimeInMalloc_ArenaBloat) {
+  Attribution recorded;
+  recorded.cpu_share = 0.29, recorded.blocked_share = 0.05;
+  Made made = Made().takes(0, 1, 0.31).takes(1, 1, 0.27).takes(3, 1, 0.27).copies(1);
+  made.trials(1, [](Trial& trial) { trial.peak_rss_bytes /= 2; });
+  EXPECT_GE(made.verdict(&recorded).allocator_share.value, 0.5) << "this is the case that is meant";
+  EXPECT_EQ(found(made.verdict(&recorded)), "arena-bloat");
+}
+
 // CPUs that are threads of one core at times: copies need twice the CPU time in one trial and not in the next.
 TEST(Verdict, CopiesDifferBetweenTrials_NotSure) {
   const auto with_slow_copies = [](std::size_t slow) {
