@@ -235,12 +235,12 @@ class Judge {
     const Cause kind = causes_.allocator_cause(verdict);
     const Estimate& allocator = verdict.allocator_share;
     const bool surely = allocator.value >= kPartFrom && allocator.low >= kSurePartFrom;
-    if (surely && allocator.value >= kWholeFrom) return kind;
     // A little time is lost, much memory is held: that is what to mend first. The locks of arenas and their memory have the
     // same cure.
     const bool is_of_arenas = kind == Cause::kArenaBloat || kind == Cause::kAllocatorLock || kind == Cause::kRemoteFrees;
     const bool is_little_time = verdict.lost.value < kScalesBelow && (!surely || is_of_arenas);
     if (is_little_time && causes_.is_bloated(verdict)) return Cause::kArenaBloat;
+    if (surely && allocator.value >= kWholeFrom) return kind;
     Part greatest;
     for (const Part& part : verdict.parts) {
       if (part.cause != kind && part.share.value > greatest.share.value) greatest = part;
