@@ -12,21 +12,10 @@ namespace freehold::tests {
 namespace {
 using namespace cli::doctor;
 
-// What a script of the test's own found out about the page stands in the attribute data-told of its root.
-std::string told_by(const Seen& seen) {
-  const std::string mark = "data-told=\"";
-  const std::size_t at = seen.dom.find(mark);
-  if (at == std::string::npos) return "nothing";
-  const std::size_t begin = at + mark.size();
-  return seen.dom.substr(begin, seen.dom.find('"', begin) - begin);
-}
-
 class DoctorPage : public PageTest {
  protected:
   Seen look_at_page_of(const Diagnosis& diagnosis, const View& view = {}, const std::string& script = {}) {
-    std::string page = page_of(diagnosis);
-    if (!script.empty()) page += "<script>document.documentElement.dataset.told = (() => {" + script + "})()</script>";
-    return look_at(folder_.file("page.html", page), view);
+    return look_at_text(page_of(diagnosis), view, script);
   }
 };
 

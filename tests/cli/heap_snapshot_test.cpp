@@ -23,36 +23,18 @@
 #include <thread>
 
 #include "tests/cli/command.hpp"
+#include "tests/cli/live_program.hpp"
 
 namespace freehold::tests {
 namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// A standard input that never ends.
-void keep_input_open() {
-  int both[2];
-  if (::pipe(both) == 0) ::dup2(both[0], STDIN_FILENO);
-}
-
-// tests/cli/programs/heap_held.c, once it is ready.
-class Subject {
+// tests/cli/programs/heap_held.c
+class Subject : public LiveProgram {
  public:
   explicit Subject(const std::string& mode, const std::string& distance = "4096")
-      : process_({command_path(), "run", "--live", "--", built("heap_held"), mode}, {{"FREEHOLD_PROFILE", distance}},
-                 keep_input_open),
-        is_ready_(process_.wait_for_output("ready")) {}
-  [[nodiscard]] bool is_ready() const { return is_ready_; }
-  [[nodiscard]] pid_t pid() const { return process_.pid(); }
-  Process& process() { return process_; }
-  [[nodiscard]] bool is_alive() const {
-    int status = 0;
-    return ::waitpid(pid(), &status, WNOHANG) == 0;
-  }
-
- private:
-  Process process_;
-  bool is_ready_;
+      : LiveProgram("heap_held", mode, {{"FREEHOLD_PROFILE", distance}}) {}
 };
 
 Ended snapshot(pid_t pid, std::vector<std::string> options = {}) {

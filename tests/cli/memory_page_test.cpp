@@ -11,20 +11,10 @@ namespace {
 using cli::doctor::MemoryDiagnosis;
 using freehold::doctor::MemoryCause;
 
-std::string told_on(const Seen& seen) {
-  const std::string mark = "data-told=\"";
-  const std::size_t at = seen.dom.find(mark);
-  if (at == std::string::npos) return "nothing";
-  const std::size_t begin = at + mark.size();
-  return seen.dom.substr(begin, seen.dom.find('"', begin) - begin);
-}
-
 class MemoryPage : public PageTest {
  protected:
   Seen look_at_page_of(const MemoryDiagnosis& diagnosis, const View& view = {}, const std::string& script = {}) {
-    std::string page = page_of(diagnosis);
-    if (!script.empty()) page += "<script>document.documentElement.dataset.told = (() => {" + script + "})()</script>";
-    return look_at(folder_.file("page.html", page), view);
+    return look_at_text(page_of(diagnosis), view, script);
   }
 };
 
@@ -39,7 +29,7 @@ TEST_F(MemoryPage, OfADiagnosis_DrawsEveryPart) {
   EXPECT_EQ(count(seen.dom, "class=\"fill won\""), 1u);
   EXPECT_EQ(count(seen.dom, "NaN") + count(seen.dom, ">undefined<"), 0u);
   EXPECT_EQ(
-      told_on(seen),
+      told_by(seen),
       "Why does store take so much memory?|Not the allocator|live data: 70%free in malloc: holes between live blocks: 25%"
       "code, variables, mapped files: 5%|live data70%70 MiB70 MiB / free in malloc: holes between live blocks25%25 MiB25 "
       "MiB|"
@@ -57,7 +47,7 @@ TEST_F(MemoryPage, Sites_AllCanBeShownAndUnfold) {
     told.push(place.querySelectorAll('li').length, place.textContent.includes('push_back'));
     return told.join('|');)");
   expect_quiet(seen);
-  EXPECT_EQ(told_on(seen), "10|true|false|12|true|2|true");
+  EXPECT_EQ(told_by(seen), "10|true|false|12|true|2|true");
 }
 
 TEST_F(MemoryPage, NothingRecordedAndNothingTried_SaysWhatThereIs) {
@@ -82,8 +72,8 @@ TEST_F(MemoryPage, InTheDarkAndOnAPhone_FitsTheWidth) {
   const Seen dark = look_at_page_of(memory_diagnosis(), {.width = 500, .height = 900, .dark = true}, script);
   expect_quiet(light);
   expect_quiet(dark);
-  EXPECT_EQ(told_on(light), "false|0");
-  EXPECT_EQ(told_on(dark), "true|0");
+  EXPECT_EQ(told_by(light), "false|0");
+  EXPECT_EQ(told_by(dark), "true|0");
 }
 
 TEST_F(MemoryPage, HostileNames_AreShownAsText) {
@@ -102,7 +92,7 @@ TEST_F(MemoryPage, HostileNames_AreShownAsText) {
     document.querySelectorAll('details').forEach((one) => { one.open = true; });
     return document.images.length + '|' + document.querySelectorAll('section').length;)");
   expect_quiet(seen);
-  EXPECT_EQ(told_on(seen), "0|6");
+  EXPECT_EQ(told_by(seen), "0|6");
   EXPECT_GT(count(seen.dom, "&lt;img src=x"), 10u);
 }
 

@@ -18,12 +18,25 @@ inline std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
+// What a script of the test's own found out about the page stands in the attribute data-told of its root.
+inline std::string told_by(const Seen& seen) {
+  const std::string mark = "data-told=\"";
+  const std::size_t at = seen.dom.find(mark);
+  if (at == std::string::npos) return "nothing";
+  const std::size_t begin = at + mark.size();
+  return seen.dom.substr(begin, seen.dom.find('"', begin) - begin);
+}
+
 class PageTest : public testing::Test {
  protected:
   void SetUp() override {
     if (!has_browser()) GTEST_SKIP() << "no Chromium";
   }
-  Seen look_at_text(const std::string& page) { return look_at(folder_.file("page.html", page)); }
+  // `script`: the body of a function, which returns what told_by() is to say.
+  Seen look_at_text(std::string page, const View& view = {}, const std::string& script = {}) {
+    if (!script.empty()) page += "<script>document.documentElement.dataset.told = (() => {" + script + "})()</script>";
+    return look_at(folder_.file("page.html", page), view);
+  }
   // Complains about nothing, fetches nothing.
   static void expect_quiet(const Seen& seen) {
     EXPECT_EQ(seen.console, std::vector<std::string>{});
