@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The probe in a program whose behaviour is known: what comes out of its recording is compared with what the program did.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <thread>
+#include <vector>
 
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/recording.hpp"
@@ -232,6 +239,42 @@ TEST_F(Probe, Remote_AttributionNamesWhoAllocatesAndWhoFrees) {
   EXPECT_EQ(found.sites[row.site].typical_bytes, 64);
   EXPECT_NEAR(found.sites[row.site].time.calls, kMany, 0.05 * kMany);
   EXPECT_GT(found.cpu_share, 0);
+}
+
+// Processes that keep the CPUs busy, four for each.
+class Busy {
+ public:
+  Busy() {
+    for (unsigned i = 0; i < 4 * std::max(std::thread::hardware_concurrency(), 1u); ++i) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (volatile unsigned long turns = 0;;) turns = turns + 1;
+      }
+      children_.push_back(child);
+    }
+  }
+  ~Busy() {
+    for (const pid_t child : children_) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  std::vector<pid_t> children_;
+};
+
+// The time for which a thread had no CPU amid a record is not the probe's: else the program seems to have had none.
+TEST_F(Probe, OthersHaveTheCpus_RecordingTakesNoMore) {
+  const Busy busy;
+  const Recording recording = recorded("remote");
+  doctor::Symbols symbols(trace().replace_extension(".maps"));
+  const doctor::Attribution found = doctor::attribution_of(recording, symbols);
+  EXPECT_LT(found.probe_share, 0.9);
+  EXPECT_GT(found.cpu_s, 0);
 }
 
 // What is live is told from samples. With one at each doubling of the gap, the last one stood for half of the burst.

@@ -34,8 +34,9 @@ constexpr std::int64_t kWarmCalls = 16;      // between reading the slow clocks 
 constexpr std::int64_t kMostInterval = std::int64_t{1} << 24;
 constexpr std::int64_t kMostByteInterval = std::int64_t{1} << 20;  // so much one sample may add to what seems to be live
 constexpr std::uint64_t kAimNs = 1'000'000;                        // between two samples of a kind and thread
-constexpr std::uint64_t kMostWaitTicks = std::uint64_t{1} << 32;   // about a second
-constexpr std::uint64_t kEpochNs = 20'000'000;                     // for which the same pages are watched
+constexpr double kMostRecordNs = 100'000;  // that recording takes at once: for longer the thread had no CPU
+constexpr std::uint64_t kMostWaitTicks = std::uint64_t{1} << 32;  // about a second
+constexpr std::uint64_t kEpochNs = 20'000'000;                    // for which the same pages are watched
 constexpr std::uint32_t kPageTokens = 64;  // events of a thread in watched pages, for each epoch: about 1% of its time
 
 constinit std::atomic<unsigned> g_threads{0};  // that have begun
@@ -145,7 +146,8 @@ class Entry {
   }
   ~Entry() {
     Thread& thread = t_thread;
-    thread.probe_ticks += ticks() - began_;
+    const auto most = static_cast<std::uint64_t>(kMostRecordNs * g_file.ticks_per_ns);
+    thread.probe_ticks += std::min(ticks() - began_, most);
     thread.inside = false;
   }
   Entry(const Entry&) = delete;
