@@ -13,11 +13,11 @@ TEST(Threads, TwoThousandAlive_CostLittleEach) {
 
 TEST(Threads, HundredThousandShortOnes_LeakNothing) {
   // 90,000 threads; a leak of one cache line each would be 5.5 MiB.
-  EXPECT_LE(figure_of(scenario({"threads_hundred_thousand_leak_nothing"}), "growth_mib"), 4);
+  EXPECT_LE(figure_of(without_huge_pages(scenario({"threads_hundred_thousand_leak_nothing"})), "growth_mib"), 4);
 }
 
 TEST(Threads, BlocksFreedByHeirs_LeakNothing) {
-  EXPECT_LE(figure_of(scenario({"threads_heirs_leak_nothing"}), "growth_mib"), 4);
+  EXPECT_LE(figure_of(without_huge_pages(scenario({"threads_heirs_leak_nothing"})), "growth_mib"), 4);
 }
 
 TEST(Threads, FiveHundredIdle_HoldAtMost32MiB) {
@@ -29,7 +29,7 @@ TEST(Threads, FiveHundredIdle_HoldAtMost32MiB) {
 TEST(Threads, SmallestStack_IsEnough) { expect_passes("threads_with_the_smallest_stack"); }
 
 TEST(Threads, DestructorsAllocateAndFree_NothingLostNothingLeaked) {
-  EXPECT_LE(figure_of(scenario({"threads_destructors_allocate_and_free"}), "growth_mib"), 2);
+  EXPECT_LE(figure_of(without_huge_pages(scenario({"threads_destructors_allocate_and_free"})), "growth_mib"), 2);
 }
 
 TEST(Threads, Cancelled_LoseNothing) { expect_passes("threads_cancelled"); }
