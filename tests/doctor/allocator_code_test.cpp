@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -162,6 +164,24 @@ TEST(Sampler, ProcessThatHasEnded_NoSamples) {
   sampler.look({999'999'999});
   sampler.drain([](std::uint64_t) { ADD_FAILURE(); });
   EXPECT_EQ(sampler.why(), "");
+}
+
+// Where nothing more may be mapped it says so, and keeps no descriptor.
+TEST(Sampler, NoMemoryForItsSamples_NothingIsKept) {
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = open_files();
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &limit), 0);
+  Sampler sampler;
+  const rlimit none{.rlim_cur = 1, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &none), 0);
+  sampler.look({::getpid()});
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+  if (sampler.why().find("no memory") == std::string::npos) GTEST_SKIP() << sampler.why();
+  EXPECT_EQ(open_files(), before);
 }
 
 }  // namespace

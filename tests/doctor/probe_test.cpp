@@ -8,15 +8,18 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <thread>
 #include <vector>
 
 #include "freehold/doctor/analysis/attribution.hpp"
 #include "freehold/doctor/analysis/recording.hpp"
 #include "freehold/doctor/analysis/symbols.hpp"
+#include "freehold/doctor/probe/trace_format.hpp"
 #include "tests/support/process.hpp"
 
 namespace freehold {
@@ -342,7 +345,7 @@ TEST_F(Probe, CodeMadeAtRunTime_StackGoesThroughItWithItsNames) {
         const doctor::Frame& frame = symbols.frames(address).back();
         stack += frame.function + (frame.function == "build" ? '@' + frame.module : "") + ';';
       }
-      const bool is_it = stack.find("allocate_through") != std::string::npos;
+      const bool is_it = block.bytes < 200 && stack.find("allocate_through") != std::string::npos;
       if (is_it && stack.size() > longest.size()) longest = stack;
     }
     const std::string pair = "build@/home/me/work.py;";
@@ -350,6 +353,13 @@ TEST_F(Probe, CodeMadeAtRunTime_StackGoesThroughItWithItsNames) {
     EXPECT_NE(second, std::string::npos) << role << ' ' << longest;
     EXPECT_NE(end, std::string::npos) << role << ' ' << longest;
     EXPECT_LT(second, end);
+    // From calls that are deeper than what a record holds, too, each block is there.
+    std::map<std::size_t, std::size_t> depths;
+    for (const auto& block : recording.blocks)
+      if (block.bytes > std::size_t{1} << 17)
+        depths[block.bytes - (std::size_t{1} << 17)] = recording.stacks[block.stack].size();
+    EXPECT_EQ(depths.size(), 37U) << role;
+    EXPECT_EQ(depths[39], doctor::kMaxDepth) << role;
     fs::remove("/tmp/perf-" + std::to_string(recording.pid) + ".map");
     for (const auto& file : fs::directory_iterator(folder_)) fs::remove(file.path());
   }
@@ -358,6 +368,18 @@ TEST_F(Probe, CodeMadeAtRunTime_StackGoesThroughItWithItsNames) {
 TEST_F(Probe, EveryEntryPoint_KeepsItsPromise) {
   const Recording recording = recorded("entries");
   EXPECT_NEAR(allocations(recording), 9000, 200);
+}
+
+TEST_F(Probe, BlocksThatReallocMoves_EndThere) {
+  const Recording recording = recorded("moves");
+  double small = 0, ended = 0;
+  for (const auto& block : recording.blocks) {
+    if (block.bytes != 100) continue;
+    ++small;
+    ended += block.ended_s.has_value();
+  }
+  ASSERT_GT(small, 0);
+  EXPECT_GT(ended, 0.9 * small);
 }
 
 TEST_F(Probe, ForkAndExec_ARecordingForEachProcess) {
@@ -371,6 +393,12 @@ TEST_F(Probe, ForkAndExec_ARecordingForEachProcess) {
   }
   EXPECT_EQ(children, 2U) << "the one that worked on, and the one before it became another program";
   EXPECT_EQ(busy, 2U);
+  // What the child did stands in its own recording alone.
+  for (const Recording& recording : found) {
+    const bool is_parent = std::ranges::any_of(found, [&](const Recording& other) { return other.parent == recording.pid; });
+    if (!is_parent) continue;
+    EXPECT_EQ(std::ranges::count_if(recording.blocks, [](const auto& block) { return block.bytes == 100; }), 0);
+  }
 }
 
 TEST_F(Probe, Killed_WhatWasRecordedIsThere) {
@@ -426,6 +454,40 @@ TEST_F(Probe, CutShort_ReadAsFarAsWhole) {
     EXPECT_LE(recording->blocks.size(), last);
     last = recording->blocks.size();
   }
+}
+
+// The size of a record that is damaged says nothing about where the next one begins: the rest of its extent is left out.
+TEST_F(Probe, RecordShorterThanItsHeader_IsNotRead) {
+  ASSERT_TRUE(run("counts").ok());
+  std::string bytes;
+  {
+    std::ostringstream text;
+    text << std::ifstream(trace(), std::ios::binary).rdbuf();
+    bytes = text.str();
+  }
+  unsigned damaged = 0;
+  for (std::size_t at = doctor::kExtentBytes; at + sizeof(doctor::ExtentHeader) <= bytes.size();
+       at += doctor::kExtentBytes) {
+    doctor::ExtentHeader extent{};
+    std::memcpy(&extent, bytes.data() + at, sizeof extent);
+    const std::size_t begin = at + sizeof extent, end = begin + extent.used;
+    doctor::RecordHeader header{};
+    for (std::size_t record = begin; record + sizeof header <= end; record += header.bytes) {
+      std::memcpy(&header, bytes.data() + record, sizeof header);
+      if (header.kind != doctor::RecordKind::kAllocate) continue;
+      ++damaged;
+      header.bytes = 4;
+      std::memcpy(bytes.data() + record, &header, sizeof header);
+      break;
+    }
+  }
+  ASSERT_GT(damaged, 0U);
+  const fs::path file = folder_ / "damaged";
+  std::ofstream(file, std::ios::binary) << bytes;
+  doctor::NoRecording no;
+  const auto recording = doctor::read_recording(file, no);
+  ASSERT_TRUE(recording) << no.why;
+  EXPECT_EQ(recording->blocks.size(), 0U);
 }
 
 }  // namespace

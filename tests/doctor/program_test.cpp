@@ -2,6 +2,7 @@
 // Runs of programs whose end, time and needs are known.
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +110,20 @@ TEST(Program, SampledInAFolderWithBlanks_FileIsItsPath) {
     if (place.file == fs::canonical(file).string()) own_s += time.seconds;
   }
   EXPECT_GT(own_s, all_s / 5);  // libc has half of it
+}
+
+TEST(Program, SampledInCodeOfNoFile_NoFileHasItsTime) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "the program makes code for x86-64";
+#endif
+  Command command{.file = FREEHOLD_SUBJECT, .arguments = {"subject", "code_of_no_file"}};
+  command.sample_code = true;
+  const auto sampled = run(command, {}, 60, host());
+  ASSERT_EQ(failure_of(sampled, 60), "");
+  if (sampled.code.samples < 100) GTEST_SKIP() << "the kernel does not permit sampling";
+  double all_s = sampled.code.unknown_s;
+  for (const auto& [place, time] : sampled.code.places) all_s += time.seconds;
+  EXPECT_GT(sampled.code.unknown_s, 0.8 * all_s);
 }
 
 // A malloc in the program's own file is an allocator all the same: its atomic operations and the loop that it spins in are
@@ -236,6 +251,9 @@ TEST(Program, ProcessesLeftBehind_AreKilled) {
   // One in the program's group, one that made itself a daemon.
   EXPECT_EQ(failure_of(run_shell("sleep 4711.5 & setsid sh -c 'sleep 4711.5' & exit 0"), 20), "");
   EXPECT_EQ(processes_with("4711.5"), 0);
+  int adopts = -1;
+  ASSERT_EQ(::prctl(PR_GET_CHILD_SUBREAPER, &adopts), 0);
+  EXPECT_EQ(adopts, 0) << "orphans of later are not this process's";
 }
 
 TEST(Program, Copies_EachOnItsOwnCpu_LongestWallCounts) {

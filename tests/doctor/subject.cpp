@@ -85,13 +85,18 @@ void remote() {
 // line for each.
 void neighbours(std::size_t bytes) {
   static std::atomic<unsigned> turn{0};
-  const auto body = [bytes](unsigned me) {
+  static std::atomic<bool> is_over{false};
+  const auto enough = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);  // on a busy machine
+  const auto body = [bytes, enough](unsigned me) {
     std::vector<void*> held;
     held.reserve(40'000);
-    for (unsigned i = 0; i < 40'000; ++i) {
-      while (turn.load() % 2 != me) sched_yield();
+    for (unsigned i = 0; i < 40'000 && !is_over; ++i) {
+      // Asleep, since on a busy machine it takes a time slice of somebody else until a thread that yields goes on.
+      for (unsigned now = turn.load(); now % 2 != me; now = turn.load()) turn.wait(now);
       held.push_back(aligned_alloc(bytes, bytes));
+      if (std::chrono::steady_clock::now() > enough) is_over = true;
       turn.fetch_add(1);
+      turn.notify_one();
     }
     for (void* block : held) std::free(block);
   };
@@ -414,18 +419,43 @@ void* volatile g_survivors[20'000];
   for (void* const block : blocks) std::free(block);
 }
 
+// Small blocks that realloc makes large ones, elsewhere.
+void moves() {
+  void* (*volatile reallocate)(void*, std::size_t) = std::realloc;
+  for (int i = 0; i < 20'000; ++i) {
+    void* block = std::malloc(100);
+    asm volatile("" : "+r"(block));
+    std::free(reallocate(block, 5'000));
+  }
+}
+
+// Spins for a moment in code that no file has.
+void spins_in_code_of_no_file() {
+  const unsigned char loop[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3};  // dec %rdi; jnz to the begin; ret
+  void* const at = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) std::exit(1);
+  std::memcpy(at, loop, sizeof loop);
+  if (::mprotect(at, 4096, PROT_READ | PROT_EXEC) != 0) std::exit(1);
+  reinterpret_cast<void (*)(std::uint64_t)>(at)(std::uint64_t{1} << 29);
+}
+
 // Code made at run time, without unwind information, as CPython's trampolines are: the allocation is called through it
 // twice.
 using Step = void (*)(int);
 Step g_trampoline = nullptr;
+std::size_t g_deep_bytes = 0;  // what the deepest call allocates; 0: small blocks
+void* volatile g_deep = nullptr;
 [[gnu::noinline]] void allocate_through(int depth) {
   if (depth == 0) {
     for (int i = 0; i < 20'000; ++i) {
       void* volatile block = std::malloc(100 + static_cast<std::size_t>(i % 7));
       std::free(block);
     }
+  } else if (depth < 0) {
+    g_deep = std::malloc(g_deep_bytes);
+    std::free(g_deep);
   } else {
-    g_trampoline(depth - 1);
+    g_trampoline(depth == 1 && g_deep_bytes != 0 ? -1 : depth - 1);
   }
   asm volatile("" ::: "memory");  // no tail call
 }
@@ -451,6 +481,11 @@ Step g_trampoline = nullptr;
   }
   g_trampoline = reinterpret_cast<Step>(at);
   allocate_through(2);
+  // Large blocks, of which each is recorded, from ever deeper calls.
+  for (int depth = 3; depth < 40; ++depth) {
+    g_deep_bytes = (std::size_t{1} << 17) + static_cast<std::size_t>(depth);
+    allocate_through(depth);
+  }
 }
 
 }  // namespace
@@ -495,6 +530,10 @@ int main(int count, char** words) {
     trampolines(true);
   else if (role == "impossible")
     impossible();
+  else if (role == "moves")
+    moves();
+  else if (role == "code_of_no_file")
+    spins_in_code_of_no_file();
   else
     return 2;
   std::puts("ok");
