@@ -24,6 +24,7 @@ class OnATerminal {
     argv.push_back(nullptr);
     pid_ = ::forkpty(&terminal_, nullptr, nullptr, nullptr);
     if (pid_ == 0) {
+      ::signal(SIGINT, SIG_DFL);  // which tests that run in the background of a shell have ignored
       ::execv(argv[0], argv.data());
       ::_exit(99);
     }
