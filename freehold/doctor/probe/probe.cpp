@@ -70,7 +70,7 @@ template <class Allocate>
 }
 // What is known of a block ends, before its memory is anybody else's.
 inline void end(void* block) noexcept {
-  if (may_be_sampled(block) && !t_thread.inside) [[unlikely]]
+  if (g_sampled.may_have(block) && !t_thread.inside) [[unlikely]]
     end_of_sampled(block);
   if (is_watched(block) && !t_thread.inside) [[unlikely]]
     page_free(block);

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <utility>
 
-#include "freehold/base/bits.hpp"
 #include "freehold/base/keep_errno.hpp"
 #include "freehold/doctor/probe/stack_walk.hpp"
 #include "freehold/doctor/probe/trace_file.hpp"
@@ -22,7 +21,7 @@
 namespace freehold::doctor::probe {
 
 constinit thread_local Thread t_thread{};
-constinit std::atomic<std::uint64_t> g_filter[(std::size_t{1} << kFilterBits) / 64]{};
+constinit SampledBlocks<sync::NativeAtomics, 18, 3> g_sampled{};
 constinit std::atomic<std::uint64_t> g_epoch{1};
 constinit std::size_t g_bytes_mask = 0;
 
@@ -40,8 +39,6 @@ constexpr std::uint64_t kEpochNs = 20'000'000;                    // for which t
 constexpr std::uint32_t kPageTokens = 64;  // events of a thread in watched pages, for each epoch: about 1% of its time
 
 constinit std::atomic<unsigned> g_threads{0};  // that have begun
-
-alignas(64) constinit std::atomic<std::uint64_t> g_table[std::size_t{1} << kTableBits]{};
 
 [[nodiscard]] std::uint64_t draw(Thread& thread) noexcept {
   thread.random ^= thread.random << 13;  // Marsaglia's xorshift64
@@ -158,32 +155,6 @@ class Entry {
   std::uint64_t began_;
 };
 
-// ---- which blocks are sampled ----
-
-[[nodiscard]] bool is_empty(std::size_t line) noexcept {
-  for (std::size_t i = 0; i < std::size_t{1} << kPlacesBits; ++i)
-    if (g_table[(line << kPlacesBits) + i].load() != 0) return false;
-  return true;
-}
-// One place for each hash: of a block that finds it taken, the end is not recorded. Returns whether it will be.
-[[nodiscard]] bool remember(const void* block) noexcept {
-  std::uint64_t none = 0;
-  const std::size_t place = place_of(block), line = place >> kPlacesBits;
-  if (!g_table[place].compare_exchange_strong(none, reinterpret_cast<std::uintptr_t>(block)))
-    return none == reinterpret_cast<std::uintptr_t>(block);  // an end that nobody saw
-  g_filter[line / 64].fetch_or(base::bit(line % 64));
-  return true;
-}
-// Whoever takes a place sets the line's bit after that: either it is seen here, or the bit is set again after it was
-// cleared.
-void forget(std::size_t place) noexcept {
-  const std::size_t line = place >> kPlacesBits;
-  g_table[place].store(0);
-  if (!is_empty(line)) return;
-  g_filter[line / 64].fetch_and(~base::bit(line % 64));
-  if (!is_empty(line)) g_filter[line / 64].fetch_or(base::bit(line % 64));
-}
-
 // A thread's end; what it frees after this is recorded in another extent.
 void leave(void* leaving) noexcept {
   Thread& thread = *static_cast<Thread*>(leaving);
@@ -250,7 +221,7 @@ void calibrate() noexcept {
   unsigned seen = 0;
   for (unsigned i = 0; i < kCalls; ++i) {
     const auto* const block = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(i) * 64);
-    seen += may_be_sampled(block) + is_watched(block) + is_watched(block);
+    seen += g_sampled.may_have(block) + is_watched(block) + is_watched(block);
   }
   asm volatile("" ::"r"(seen));
   g_file.header->fast_path_picoseconds =
@@ -302,7 +273,7 @@ void sampled_allocation(const Measured& call, void* block, std::size_t bytes) no
                 .duration = static_cast<std::uint32_t>(std::min<std::uint64_t>(call.duration(), UINT32_MAX)),
                 .waited_us = off.waited_us,
                 .preempted_us = off.preempted_us,
-                .end_is_watched = remember(block) ? 1U : 0U},
+                .end_is_watched = g_sampled.insert(block) ? 1U : 0U},
          true);
   next_epoch(call.began());
   if ((draw(thread) & 63) == 0) add_totals(thread, false);
@@ -329,14 +300,11 @@ void sampled_free(const Measured& call, void* block) noexcept {
 }
 
 void end_of_sampled(void* block) noexcept {
-  const std::size_t place = place_of(block);
-  const auto address = reinterpret_cast<std::uintptr_t>(block);
-  // relaxed: the block's own way from the thread that allocated it to the one that frees it orders this
-  if (g_table[place].load(std::memory_order_relaxed) != address) return;
+  if (!g_sampled.has(block)) return;
   const Entry entry;
   record(RecordKind::kFree,
          Sample{.ticks = ticks(),
-                .block = address,
+                .block = reinterpret_cast<std::uintptr_t>(block),
                 .size = 0,
                 .weight = 0,
                 .duration = 0,
@@ -344,7 +312,7 @@ void end_of_sampled(void* block) noexcept {
                 .preempted_us = 0,
                 .end_is_watched = 0},
          true);
-  forget(place);
+  g_sampled.remove(block);
 }
 
 namespace {

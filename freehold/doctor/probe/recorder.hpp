@@ -4,10 +4,9 @@
 // A thread counts its calls down to the next sample; the gap is drawn anew each time and its mean follows the rate of calls,
 // so that a thread records about every millisecond. While a thread is new, its gaps grow slowly. If each sample doubled
 // them, the last one would stand for half of a short burst of allocations. One sample would then decide how much seems to be
-// live: survivors of one block in ten came out up to ten times too many, or none. A sampled block's address stands in a
-// table, with one place for each hash; a filter of one bit for each line of the table, small enough to leave the first cache
-// to the program, spares the other frees the look. Blocks that share cache lines are found apart: for some milliseconds at a
-// time every call in a few pages is recorded, then in others.
+// live: survivors of one block in ten came out up to ten times too many, or none. The end of a sampled block is known by
+// SampledBlocks. Blocks that share cache lines are found apart: for some milliseconds at a time every call in a few pages is
+// recorded, then in others.
 //
 // For the question of memory (FREEHOLD_PROBE_SAMPLE=bytes) a thread counts bytes instead of calls: one sample among many
 // small blocks would else be a larger one, now and then, and stand for as many of its size. A block that is larger than any
@@ -16,22 +15,19 @@
 // Waits for the program's own locks are sampled by their length: each millisecond of waiting in the whole process is as
 // likely to be chosen as any other, so that a sample's cost, which a lock's holder may have to bear, is spent seldom enough.
 //
-//   Invariant: a bit of the filter is set while its line of the table holds a block (and for a moment before and after).
-//
 // Any thread; takes memory from the system alone, keeps errno. Unsampled calls: a decrement, two hashes, a look at the
-// filter. Sampled ones: 2-10 us, most of it for the stack.
+// filter of SampledBlocks. Sampled ones: 2-10 us, most of it for the stack.
 #pragma once
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "freehold/doctor/probe/sampled_blocks.hpp"
 #include "freehold/doctor/probe/trace_format.hpp"
+#include "freehold/sync/atomics.hpp"
 
 namespace freehold::doctor::probe {
 
-inline constexpr unsigned kTableBits = 18;
-inline constexpr unsigned kPlacesBits = 3;  // places in a line of the table
-inline constexpr unsigned kFilterBits = kTableBits - kPlacesBits;
 inline constexpr unsigned kWatchedBits = 6;  // one page in 64 is watched
 
 // The clocks of a thread that only a system call tells.
@@ -72,7 +68,7 @@ struct Thread {
 };
 
 extern constinit thread_local Thread t_thread;
-extern constinit std::atomic<std::uint64_t> g_filter[(std::size_t{1} << kFilterBits) / 64];
+extern constinit SampledBlocks<sync::NativeAtomics, 18, 3> g_sampled;
 extern constinit std::atomic<std::uint64_t> g_epoch;  // which pages are watched
 
 extern constinit std::size_t g_bytes_mask;  // all bits, where bytes are counted; none, where calls are
@@ -80,14 +76,6 @@ extern constinit std::size_t g_bytes_mask;  // all bits, where bytes are counted
 // What a call takes off the countdown.
 [[nodiscard]] inline std::size_t step_of(std::size_t bytes) noexcept {
   return 1 + ((bytes + counted_bytes(0) - 1) & g_bytes_mask);
-}
-[[nodiscard]] inline std::uint64_t mix(std::uint64_t value) noexcept { return value * 0x9e3779b97f4a7c15U; }
-[[nodiscard]] inline std::size_t place_of(const void* block) noexcept {
-  return mix(reinterpret_cast<std::uintptr_t>(block) >> 4) >> (64 - kTableBits);
-}
-[[nodiscard]] inline bool may_be_sampled(const void* block) noexcept {
-  const std::size_t line = place_of(block) >> kPlacesBits;
-  return (g_filter[line / 64].load(std::memory_order_relaxed) >> line % 64 & 1) != 0;  // relaxed: the table decides
 }
 [[nodiscard]] inline bool is_watched(const void* block) noexcept {
   const std::uint64_t page = reinterpret_cast<std::uintptr_t>(block) >> 12;
