@@ -145,8 +145,9 @@ std::vector<std::string> Folder::names() const {
 }
 
 std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream content;
+  content << std::ifstream(path, std::ios::binary).rdbuf();  // a file of /proc may fail amid: no exception
+  return content.str();
 }
 
 long lines_of(const std::string& text) { return std::ranges::count(text, '\n'); }

@@ -81,21 +81,24 @@ void remote() {
   consumer.join();
 }
 
-// Two threads allocate 16 bytes in turn, so that neighbours belong to different threads: the allocator's doing. `apart`: a
-// line for each.
+// A thread allocates 40 blocks and frees every second one, whose places another thread's blocks get: neighbours belong to
+// different threads, by the allocator's doing. 600 times. Of 64 bytes each has a line of its own.
 void neighbours(std::size_t bytes) {
+  constexpr unsigned kRounds = 600, kAtOnce = 20;
   static std::atomic<unsigned> turn{0};
-  static std::atomic<bool> is_over{false};
-  const auto enough = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);  // on a busy machine
-  const auto body = [bytes, enough](unsigned me) {
+  const auto body = [bytes](unsigned me) {
     std::vector<void*> held;
-    held.reserve(40'000);
-    for (unsigned i = 0; i < 40'000 && !is_over; ++i) {
+    held.reserve(std::size_t{kRounds} * kAtOnce);
+    for (unsigned round = 0; round < kRounds; ++round) {
       // Asleep, since on a busy machine it takes a time slice of somebody else until a thread that yields goes on.
-      for (unsigned now = turn.load(); now % 2 != me; now = turn.load()) turn.wait(now);
-      held.push_back(aligned_alloc(bytes, bytes));
-      if (std::chrono::steady_clock::now() > enough) is_over = true;
-      turn.fetch_add(1);
+      for (unsigned now = turn; now % 2 != me; now = turn) turn.wait(now);
+      void* given_up[kAtOnce] = {};
+      for (void*& other : given_up) {
+        held.push_back(aligned_alloc(bytes, bytes));
+        if (me == 0) other = aligned_alloc(bytes, bytes);
+      }
+      for (void* block : given_up) std::free(block);
+      ++turn;
       turn.notify_one();
     }
     for (void* block : held) std::free(block);
@@ -424,8 +427,10 @@ void moves() {
   void* (*volatile reallocate)(void*, std::size_t) = std::realloc;
   for (int i = 0; i < 20'000; ++i) {
     void* block = std::malloc(100);
-    asm volatile("" : "+r"(block));
+    void* behind = std::malloc(50);  // or it would grow where it is
+    asm volatile("" : "+r"(block), "+r"(behind));
     std::free(reallocate(block, 5'000));
+    std::free(behind);
   }
 }
 
