@@ -280,6 +280,16 @@ TEST(Attribution, History_LiveBytesAndPeak) {
     EXPECT_DOUBLE_EQ(site.live_bytes_at_peak, site.place.frame().function == "a()" ? 100 : 200);
 }
 
+// Who asks for one block while another ends at the same moment may hold both.
+TEST(Attribution, EndAndBeginningAtOneTime_BothCountForThePeak) {
+  HandMade made;
+  made.recording.seconds = 10;
+  const StackId a = made.stack({frame("a()")});
+  made.end(made.block(a, 1, 100), 5);
+  made.block(a, 1, 100).began_s = 5;
+  EXPECT_DOUBLE_EQ(made.attribution().peak_live_bytes, 200);
+}
+
 // A block whose end would not have been seen is no leak: those that are watched stand for it.
 TEST(Attribution, EndsNotWatched_TheOthersStandForThem) {
   HandMade made;
@@ -432,6 +442,16 @@ TEST_F(SteadySite, TraceThatIsTamperedWith_FaultIsFound) {
   EXPECT_NE(fault([](SiteTrace& t) { t.steps.back().block = 1U << 30; }), "");
   EXPECT_NE(fault([](SiteTrace& t) { t.steps.push_back(t.steps.back()); }), "");
   EXPECT_NE(fault([](SiteTrace& t) { t.peak_live = 1; }), "");
+  EXPECT_EQ(fault([](SiteTrace& t) {  // the last block ends before another one, which ended already, instead of it
+              auto end = t.steps.end();
+              while (!(--end)->is_end) {
+              }
+              const auto last = end;
+              while (!(--end)->is_end) {
+              }
+              last->block = end->block;
+            }),
+            "a block ends that does not live");
   EXPECT_NE(fault([](SiteTrace& t) { t.set_up = t.steps.size(); }), "");
 }
 

@@ -25,6 +25,7 @@
 namespace freehold {
 namespace {
 namespace fs = std::filesystem;
+using doctor::BlockSample;
 using doctor::Recording;
 
 constexpr double kMany = 400'000;
@@ -98,6 +99,21 @@ TEST_F(Probe, Counts_WeightsAddUpToWhatWasAllocated) {
   }
   EXPECT_GT(ended, 0.9 * static_cast<double>(recording.blocks.size()) - 20);
   EXPECT_LT(lived / ended, 0.1 * recording.seconds);
+}
+
+// Calls that are counted down to are not made yet.
+TEST_F(Probe, Counts_TotalsOfAThreadAreExact) {
+  const auto total = [&] {
+    const Recording recording = recorded("counts");
+    EXPECT_EQ(recording.threads.size(), 1U);
+    for (const auto& file : fs::directory_iterator(folder_)) fs::remove(file.path());
+    return recording.threads.begin()->second.allocations;
+  };
+  for (int i = 0; i < 3; ++i) {
+    const auto allocations = total();
+    EXPECT_GE(allocations, kMany);
+    EXPECT_LE(allocations, kMany + 8) << "what a program of C++ allocates at its start";
+  }
 }
 
 TEST_F(Probe, Counts_TheStackNamesTheProgram) {
@@ -399,6 +415,12 @@ TEST_F(Probe, ForkAndExec_ARecordingForEachProcess) {
     if (!is_parent) continue;
     EXPECT_EQ(std::ranges::count_if(recording.blocks, [](const auto& block) { return block.bytes == 100; }), 0);
   }
+  // From its first one on.
+  double first_ones = 0;
+  for (const Recording& recording : found)
+    if (recording.parent != 0)
+      first_ones += static_cast<double>(std::ranges::count(recording.blocks, 70'001U, &BlockSample::bytes));
+  EXPECT_EQ(first_ones, 20);
 }
 
 TEST_F(Probe, Killed_WhatWasRecordedIsThere) {
@@ -415,12 +437,16 @@ TEST_F(Probe, AllocationsAfterTheThreadsEnd_NothingIsLost) {
   EXPECT_GE(recording.threads.size(), 200U);
 }
 
+// Records of different sizes find no room.
 TEST_F(Probe, NoRoom_TheProgramGoesOn) {
-  const test::Outcome outcome = run("remote", {{"FREEHOLD_PROBE_BYTES", "1"}});
-  EXPECT_TRUE(outcome.ok()) << outcome.describe();
-  const auto found = recordings();
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_LE(fs::file_size(trace()), 4 * doctor::kExtentBytes);
+  for (const char* const role : {"remote", "neighbours", "apart", "apart", "apart"}) {
+    const test::Outcome outcome = run(role, {{"FREEHOLD_PROBE_BYTES", "1"}});
+    EXPECT_TRUE(outcome.ok()) << role << ' ' << outcome.describe();
+    const auto found = recordings();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_LE(fs::file_size(trace()), 4 * doctor::kExtentBytes);
+    for (const auto& file : fs::directory_iterator(folder_)) fs::remove(file.path());
+  }
 }
 
 TEST_F(Probe, NowhereToWrite_TheProgramGoesOn) {
@@ -488,6 +514,45 @@ TEST_F(Probe, RecordShorterThanItsHeader_IsNotRead) {
   const auto recording = doctor::read_recording(file, no);
   ASSERT_TRUE(recording) << no.why;
   EXPECT_EQ(recording->blocks.size(), 0U);
+}
+
+// A recording of these events in pages that are watched, each by a thread of its own.
+void write_page_events(const fs::path& file, const std::vector<doctor::PageEvent>& events) {
+  std::string bytes(doctor::kExtentBytes * (1 + events.size()), '\0');
+  const auto put = [&](std::size_t at, const auto& value) { std::memcpy(bytes.data() + at, &value, sizeof value); };
+  put(0, doctor::FileHeader{.magic = doctor::kTraceMagic,
+                            .pid = 1,
+                            .parent = 0,
+                            .begin = {0, 0},
+                            .last = {1000, 1000},
+                            .cpu_ns = 1000,
+                            .extents = 1 + events.size(),
+                            .dropped = 0,
+                            .empty_call_ticks = 0,
+                            .fast_path_picoseconds = 0,
+                            .is_by_bytes = 0});
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const std::size_t at = doctor::kExtentBytes * (1 + i);
+    constexpr std::uint32_t kBytes = sizeof(doctor::RecordHeader) + sizeof(doctor::PageEvent);
+    put(at, doctor::ExtentHeader{.thread = static_cast<std::uint32_t>(i + 1), .used = kBytes});
+    put(at + sizeof(doctor::ExtentHeader), doctor::RecordHeader{doctor::RecordKind::kPageAllocate, 0, kBytes});
+    put(at + sizeof(doctor::ExtentHeader) + sizeof(doctor::RecordHeader), events[i]);
+  }
+  std::ofstream(file, std::ios::binary) << bytes;
+}
+
+// What happened to a page while it was not watched is not known: who lay on its lines before may be gone.
+TEST_F(Probe, NeighboursOfDifferentEpochs_ShareNoLine) {
+  const auto shared = [&](std::uint64_t second_epoch) {
+    write_page_events(folder_ / "pages", {{.ticks = 100, .block = 0x1000, .size = 16, .epoch = 1},
+                                          {.ticks = 200, .block = 0x1010, .size = 16, .epoch = second_epoch}});
+    doctor::NoRecording no;
+    const auto recording = doctor::read_recording(folder_ / "pages", no);
+    EXPECT_TRUE(recording) << no.why;
+    return recording ? recording->shared_lines.size() : 99;
+  };
+  EXPECT_EQ(shared(1), 1U);
+  EXPECT_EQ(shared(2), 0U);
 }
 
 }  // namespace

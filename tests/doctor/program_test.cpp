@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "freehold/doctor/run/attendance.hpp"
 #include "freehold/doctor/run/child.hpp"
 #include "freehold/doctor/run/cpu_group.hpp"
 #include "freehold/doctor/run/lock_sleepers.hpp"
@@ -84,6 +86,15 @@ TEST(Program, Missing_IsNotStarted) {
   const auto done = run({.file = "/no/such/program", .arguments = {"x"}}, {}, 20, host());
   EXPECT_EQ(done.ending, Ending::kNotStarted);
   EXPECT_EQ(done.why, "No such file or directory");
+}
+
+TEST(Child, ProgramThatCannotBeExecuted_LeavesNoZombie) {
+  const Host here = host();
+  const Command command{.file = "/no/such/program", .arguments = {"x"}};
+  const Child child(command, {}, here);
+  EXPECT_FALSE(child.is_up());
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
 }
 
 TEST(Program, ScriptWithoutInterpreterLine_IsRunByTheShell) {
@@ -368,6 +379,23 @@ TEST(CpuGroup, Version2_TightestOfTheBranchCounts) {
   EXPECT_EQ(group.quota_cpus(), 1.5);
   EXPECT_EQ(group.throttled_s(), 2.5);
   EXPECT_EQ(CpuGroup("0::/elsewhere\n", folder.path()).quota_cpus(), 0);
+  folder.file("a/wider/cpu.max", "400000 100000\n");
+  EXPECT_EQ(CpuGroup("0::/a/wider\n", folder.path()).quota_cpus(), 1.5);
+  folder.file("a/tighter/cpu.max", "50000 100000\n");
+  EXPECT_EQ(CpuGroup("0::/a/tighter\n", folder.path()).quota_cpus(), 0.5);
+}
+
+TEST(Throttling, GroupThatIsChanged_TimeOfBothCounts) {
+  const Folder folder;
+  folder.file("a/cpu.stat", "throttled_usec 1000000\n");
+  folder.file("b/cpu.stat", "throttled_usec 5000000\n");
+  Throttling throttling("0::/a\n", folder.path());
+  EXPECT_EQ(throttling.seconds(), 0);
+  folder.file("a/cpu.stat", "throttled_usec 3000000\n");
+  throttling.look("");  // the program has ended
+  throttling.look("0::/b\n");
+  folder.file("b/cpu.stat", "throttled_usec 6000000\n");
+  EXPECT_EQ(throttling.seconds(), 3);
 }
 
 TEST(CpuGroup, Version1_QuotaAndNanoseconds) {

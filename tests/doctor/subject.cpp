@@ -330,6 +330,10 @@ void forks() {
   const pid_t child = fork();
   if (child == 0) {
     std::free(before);
+    for (int i = 0; i < 20; ++i) {
+      void* volatile first_ones = std::malloc(70'001);
+      std::free(first_ones);
+    }
     counts();
     std::fflush(stdout);
     _exit(0);

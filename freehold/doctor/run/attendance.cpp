@@ -79,20 +79,22 @@ Adoption::~Adoption() {
   ::prctl(PR_SET_CHILD_SUBREAPER, before_);
 }
 
-Throttling::Throttling() { begin(membership_of(::getpid())); }
-void Throttling::look(pid_t pid) {
-  const std::string membership = membership_of(pid);
+Throttling::Throttling(const std::string& membership, std::filesystem::path root) : root_(std::move(root)) {
+  begin(membership);
+}
+void Throttling::look(const std::string& membership) {
   if (membership.empty() || membership == membership_) return;
   earlier_s_ += group_->throttled_s() - began_s_;
   begin(membership);
 }
 void Throttling::begin(const std::string& membership) {
   membership_ = membership;
-  group_.emplace(membership);
+  group_.emplace(membership, root_);
   began_s_ = group_->throttled_s();
 }
 
-Attendance::Attendance(const Host& host) : host_(host), pause_s_(kFirstLook_s), next_look_s_(now_s() + kFirstLook_s) {}
+Attendance::Attendance(const Host& host)
+    : host_(host), throttling_(membership_of(::getpid())), pause_s_(kFirstLook_s), next_look_s_(now_s() + kFirstLook_s) {}
 
 Child& Attendance::start(const Command& command, const LaunchOptions& options) {
   children_.push_back(std::make_unique<Child>(command, options, host_));
@@ -180,7 +182,7 @@ void Attendance::look() {
   }
   const double begin = now();
   watch_->look();
-  throttling_.look(children_[0]->pid());
+  throttling_.look(membership_of(children_[0]->pid()));
   const double taken = now() - begin;
   pause_s_ = std::min(2 * pause_s_, kLooksEvery_s);
   next_look_s_ = now() + std::max(pause_s_, taken / kLookShare);

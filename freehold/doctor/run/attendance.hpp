@@ -2,6 +2,7 @@
 // Children of one run: started, listened to, watched, ended. And what the CPUs did for other processes meanwhile. Internal
 // to program.cpp and service.cpp.
 #pragma once
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,17 +47,19 @@ class Adoption {
   int before_ = 0;
 };
 
-// Time that a control group's quota took, also of a program that changed its group.
+// Time that a control group's quota took, also of a program that changed its group. Memberships are those of
+// membership_of(); the empty one of a program that has ended changes nothing.
 class Throttling {
  public:
-  Throttling();
-  void look(pid_t pid);
+  explicit Throttling(const std::string& membership, std::filesystem::path root = "/sys/fs/cgroup");
+  void look(const std::string& membership);
   [[nodiscard]] double seconds() const { return earlier_s_ + group_->throttled_s() - began_s_; }
   [[nodiscard]] double quota_cpus() const { return group_->quota_cpus(); }
 
  private:
   void begin(const std::string& membership);
 
+  std::filesystem::path root_;
   std::string membership_;
   std::optional<CpuGroup> group_;
   double began_s_ = 0;
