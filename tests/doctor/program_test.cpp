@@ -278,9 +278,10 @@ TEST(Program, Copies_EachOnItsOwnCpu_LongestWallCounts) {
 }
 
 TEST(Program, Copies_OneFails_AllFail) {
-  std::vector<LaunchOptions> places{{.preload = {}, .environment = {{"CODE", "0"}}},
-                                    {.preload = {}, .environment = {{"CODE", "5"}}}};
-  EXPECT_EQ(failure_of(run_copies(shell("exit $CODE"), places, 20, host()), 20), "exit code 5");
+  const LaunchOptions good{.preload = {}, .environment = {{"CODE", "0"}}},
+      bad{.preload = {}, .environment = {{"CODE", "5"}}};
+  for (const auto& places : {std::vector{good, bad}, std::vector{bad, good}})
+    EXPECT_EQ(failure_of(run_copies(shell("exit $CODE"), places, 20, host()), 20), "exit code 5");
 }
 
 TEST(Program, Surroundings_EnvironmentAndPreloadReachIt) {
