@@ -27,14 +27,66 @@ without_paths() {
   return 1
 }
 
+# open_scratch_file VARIABLE: a descriptor of a file without a name, so that nothing is left of it whatever ends the script. It is read
+# from the beginning by /dev/fd.
+open_scratch_file() {
+  local file
+  file=$(mktemp)
+  exec {fd}<>"$file"
+  rm -f "$file"
+  printf -v "$1" %s "$fd"
+}
+
 # quietly COMMAND...: silent unless it fails.
 quietly() {
   local log status=0
-  log=$(mktemp)
-  "$@" &>"$log" || status=$?
-  ((status == 0)) || cat "$log" >&2
-  rm -f "$log"
+  open_scratch_file log
+  "$@" >&"$log" 2>&1 || status=$?
+  ((status == 0)) || cat "/dev/fd/$log" >&2
+  exec {log}>&-
   return "$status"
+}
+
+free_mib() { df --output=avail --block-size=M "$1" | tr -dc 0-9; }
+
+# guarded NAME COMMAND...: runs it in a shell of its own that an error ends, and sets $status. Its errors come at its end; after Ctrl-C (130), or on
+# a full disk (2, and $full is set), one line comes in their place. Before `||` or after `if` the shell would go on after an error.
+guarded() {
+  local name=$1 errors interrupted='' fullest=build
+  shift
+  full=
+  open_scratch_file errors
+  trap 'interrupted=1' INT
+  set +e
+  (
+    set -e
+    "$@"
+  ) 2>&"$errors"
+  status=$?
+  set -e
+  trap - INT
+  [[ -d build ]] && (($(free_mib build) <= $(free_mib "${TMPDIR:-/tmp}"))) || fullest=${TMPDIR:-/tmp}
+  if [[ $interrupted ]] || ((status == 130)); then
+    echo "$name: interrupted" >&2
+    status=130
+  elif ((status != 0)) && { (($(free_mib "$fullest") < 16)) || grep --quiet -e 'No space left on device' -e ' is full$' "/dev/fd/$errors"; }; then
+    echo "$name: the disk with ${fullest/#build/build/} is full" >&2
+    status=2
+    full=1
+  else
+    cat "/dev/fd/$errors" >&2
+  fi
+  exec {errors}>&-
+}
+
+# remove PATH...: also while programs that Ctrl-C ends still write there.
+remove() {
+  local tries
+  for ((tries = 0; tries < 50; ++tries)); do
+    rm -rf "$@" 2>/dev/null && return
+    sleep 0.1
+  done
+  rm -rf "$@"
 }
 
 # python_environment FOLDER REQUIREMENTS: a virtual environment with what the file lists, kept until the list changes.
