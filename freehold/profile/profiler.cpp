@@ -54,13 +54,18 @@ void publish_live_profile() noexcept {
   sync::publish(g_directory);
 }
 
-// Each with the probe point that tracers listen to; not inlined, so that each has one place.
-[[gnu::noinline]] void insert(const Sample& sample) noexcept {
-  if (g_table.insert(sample)) os::probe_sampled_alloc(sample.block, sample.bytes, sample.estimated_bytes());
+// For tracers that listen; not inlined, so that each point has one place.
+[[gnu::noinline]] void tell_alloc(const Sample& sample) noexcept {
+  os::probe_sampled_alloc(sample.block, sample.bytes, sample.estimated_bytes());
 }
-[[nodiscard, gnu::noinline]] bool remove(const void* block, Sample& sample) noexcept {
+[[gnu::noinline]] void tell_free(const Sample& sample) noexcept { os::probe_sampled_free(sample.block); }
+
+void insert(const Sample& sample) noexcept {
+  if (g_table.insert(sample)) tell_alloc(sample);
+}
+[[nodiscard]] bool remove(const void* block, Sample& sample) noexcept {
   if (!g_table.remove(address_of(block), sample)) return false;
-  os::probe_sampled_free(sample.block);
+  tell_free(sample);
   return true;
 }
 
@@ -94,7 +99,12 @@ std::size_t size_of(const void* block) noexcept {
   return g_table.find(address_of(block), sample) ? sample.size : 0;
 }
 
-void resize(const void* block, std::size_t bytes) noexcept { g_table.resize(address_of(block), bytes); }
+void resize(const void* block, std::size_t bytes) noexcept {
+  Sample sample;
+  if (!g_table.resize(address_of(block), bytes, sample)) return;
+  tell_free(sample);
+  tell_alloc(sample);
+}
 
 Former take(const void* block) noexcept {
   Former former;

@@ -110,17 +110,19 @@ class SampleTable {
     return true;
   }
 
-  // A block that was resized where it is. Nothing if it is not sampled.
-  void resize(std::uintptr_t block, std::uint64_t bytes) noexcept {
-    if (look_for(block) == nullptr) return;
+  // A block that was resized where it is: its sample from now on. False: it is not sampled.
+  bool resize(std::uintptr_t block, std::uint64_t bytes, Sample& sample) noexcept {
+    if (look_for(block) == nullptr) return false;
     const sync::Guard guard(lock_);
     const sync::Change change(changes_);
     Place* const place = look_for(block);
-    if (place == nullptr) return;
+    if (place == nullptr) return false;
     sums_.live_bytes -= sample_at(*place).estimated_bytes();
     put(place->bytes, bytes);
-    sums_.live_bytes += sample_at(*place).estimated_bytes();
+    sample = sample_at(*place);
+    sums_.live_bytes += sample.estimated_bytes();
     note_peak();
+    return true;
   }
 
   // Calls f(sample, is_in_use, was_in_use_at_peak) for each sample, under the lock.

@@ -5,6 +5,7 @@
 // them.
 //   heap_sites          all of them
 //   heap_sites peak     32 MiB at one site, freed before the end
+//   heap_sites resized  one site, whose blocks are then made smaller where they are
 //   heap_sites wait     all of them; says "ready", and ends at SIGUSR1
 #include <pthread.h>
 #include <signal.h>
@@ -31,6 +32,7 @@ SITE(medium_site)
 SITE(large_site)
 SITE(remote_site)
 SITE(peak_site)
+SITE(resized_site)
 
 enum { kBytes = 32 << 20 };  // of each site
 
@@ -106,9 +108,23 @@ static void peak(void) {
   for (int i = 0; i < kBlocks; ++i) free(blocks[i]);
 }
 
+// 600 bytes are more than half of the slot, so that the block stays.
+static void resized(void) {
+  enum { kAsked = 1000, kStays = 600, kBlocks = kBytes / kAsked };
+  for (size_t i = 0; i < kBlocks; ++i) {
+    void* const block = resized_site(kAsked);
+    if (realloc(block, kStays) != block) abort();
+  }
+  say("resized_site", kBlocks, kStays);
+}
+
 int main(int argc, char** argv) {
   if (argc > 1 && strcmp(argv[1], "peak") == 0) {
     peak();
+    return 0;
+  }
+  if (argc > 1 && strcmp(argv[1], "resized") == 0) {
+    resized();
     return 0;
   }
   keep("small_site", small_site, 48);

@@ -127,9 +127,12 @@ TEST(SampleTable, Resize_CountsTheNewBytes) {
   World world(64);
   ASSERT_TRUE(world.table.insert(sample_of(kSpan, 4'000)));
   const std::uint64_t before = world.table.figures().live_bytes;
-  world.table.resize(kSpan, 2'000);
+  Sample resized;
+  ASSERT_TRUE(world.table.resize(kSpan, 2'000, resized));
+  EXPECT_EQ(resized.block, kSpan);
+  EXPECT_EQ(resized.bytes, 2'000U);
   EXPECT_NEAR(static_cast<double>(world.table.figures().live_bytes), static_cast<double>(before) / 2, 2);
-  world.table.resize(2 * kSpan, 1);
+  EXPECT_FALSE(world.table.resize(2 * kSpan, 1, resized));
   Sample found;
   ASSERT_TRUE(world.table.remove(kSpan, found));
   EXPECT_EQ(found.bytes, 2'000U);
