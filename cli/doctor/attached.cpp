@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,7 @@
 #include "cli/report/text.hpp"
 #include "cli/stats_table.hpp"
 #include "cli/support/failure.hpp"
+#include "cli/support/live_process.hpp"
 
 namespace freehold::cli::doctor {
 namespace {
@@ -157,11 +159,7 @@ void check(pid_t pid) {
     case AttachRefusal::kKernelThread:
       return refuse(fmt::format("process {} is a thread of the kernel's, which has no malloc", pid));
     case AttachRefusal::kSelf: return refuse("that is the doctor itself; name another process");
-    case AttachRefusal::kNotAllowed:
-      return refuse(
-          fmt::format("process {} belongs to user {} or does not let itself be looked at; run freehold as that "
-                      "user, or as root",
-                      pid, freehold::doctor::user_of(pid)));
+    case AttachRefusal::kNotAllowed: return refuse(why_hidden(pid, freehold::doctor::user_of(pid), ::geteuid()));
   }
 }
 

@@ -2,6 +2,7 @@
 #include "cli/doctor/examine.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "cli/doctor/command_lines.hpp"
 #include "cli/doctor/own_allocators_text.hpp"
@@ -152,6 +153,11 @@ Failure failure_of(const Refused& refused, const std::string& program, const Set
           fmt::format("{} did not become ready: no socket of its listens{}; say when it is: --ready-after SECONDS "
                       "or --ready 'COMMAND'",
                       program, settings.server.ready.empty() ? "" : ", or the command of --ready fails"));
+    case Refusal::kHidden:
+      return refuse(
+          fmt::format("{} does not let its memory be read: it forbids core dumps (PR_SET_DUMPABLE), or has rights that you "
+                      "have not; run freehold {}",
+                      program, ::geteuid() == 0 ? "with the right CAP_SYS_PTRACE" : "as root"));
     case Refusal::kInterruptedAtFirst: return {128 + signal, "interrupted before the program had ended for the first time"};
     case Refusal::kInterruptedTooEarly: return {128 + signal, "interrupted before there was anything to tell"};
     case Refusal::kNoFolder: return refuse(fmt::format("cannot make {}: {}", detail, more));

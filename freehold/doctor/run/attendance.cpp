@@ -164,6 +164,8 @@ void Attendance::report(Run& run) {
   if (sampler_) run.code = sampler_->samples();
   if (memory_) {
     run.memory = memory_->snapshots();
+    run.hidden_share = memory_->hidden_share();
+    run.hidden_child_share = memory_->hidden_child_share();
     run.shared_memory_before = memory_->shared_before();
   }
   if (watch_) {

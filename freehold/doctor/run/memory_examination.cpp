@@ -17,6 +17,7 @@ constexpr double kFirstRun_s = 60;         // for a program of which nothing is 
 constexpr double kTimes = 5;               // the first run's time, that another may take
 constexpr unsigned kLeastRounds = 2;       // chance is told from trials that differ
 constexpr unsigned kMostMemoryRounds = 5;  // in which the budget is used, if it lasts so long
+constexpr double kMostHidden = 0.05;       // of the looks at a program; more, and what was seen is not what it held
 constexpr const char* kRecorded = "memory";
 
 class MemoryRuns {
@@ -84,6 +85,9 @@ class MemoryRuns {
       const std::string& words = run.last_words;
       throw Refused(Refusal::kFails, how, words.substr(words.rfind('\n') + 1));
     }
+    if (run.hidden_share > kMostHidden) throw Refused(Refusal::kHidden);
+    if (run.hidden_child_share > kMostHidden)
+      result_.notes.push_back("a child of the program does not let its memory be read, which is missing here; root may");
     return run;
   }
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/doctor/run/memory_watch.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -26,6 +30,14 @@ double figure_in(const std::string& file, std::string_view name) {
   return 0;
 }
 
+// As against one that has ended, or has no memory any more.
+bool is_hidden(const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno == EACCES || errno == EPERM;
+  ::close(fd);
+  return false;
+}
+
 double shared_memory() { return figure_in("/proc/meminfo", "Shmem:"); }
 
 }  // namespace
@@ -36,12 +48,19 @@ void MemoryWatch::look() {
   const double begin = now_s();
   if (begin < next_s_) return;
   MemorySnapshot snapshot{.at_s = begin, .processes = {}, .shared_memory_bytes = shared_memory()};
+  bool hides = false, child_hides = false;
   for (const pid_t pid : family_of(root_)) {
     const std::string folder = "/proc/" + std::to_string(pid);
     ProcessMemory process{static_cast<std::uint32_t>(pid), resident_mappings(text_of_proc_file(folder + "/smaps")),
                           figure_in(folder + "/status", "VmPTE:")};
-    if (!process.mappings.empty()) snapshot.processes.push_back(std::move(process));
+    if (!process.mappings.empty())
+      snapshot.processes.push_back(std::move(process));
+    else if (is_hidden(folder + "/smaps"))
+      (pid == root_ ? hides : child_hides) = true;
   }
+  ++looks_;
+  hidden_looks_ += hides ? 1 : 0;
+  hidden_child_looks_ += child_hides ? 1 : 0;
   const double ended = now_s();
   next_s_ = ended + std::max(pause_s_, (ended - begin) * (1 / kSnapshotShare - 1));
   if (snapshot.processes.empty()) return;

@@ -22,6 +22,9 @@ class MemoryWatch {
   void look();
 
   [[nodiscard]] const std::vector<MemorySnapshot>& snapshots() const noexcept { return snapshots_; }
+  // The share of looks at which the kernel did not let the memory of the program, or of a child, be read.
+  [[nodiscard]] double hidden_share() const noexcept { return looks_ == 0 ? 0 : hidden_looks_ / looks_; }
+  [[nodiscard]] double hidden_child_share() const noexcept { return looks_ == 0 ? 0 : hidden_child_looks_ / looks_; }
   // The system's shared memory before the program began.
   [[nodiscard]] double shared_before() const noexcept { return shared_before_; }
 
@@ -32,6 +35,7 @@ class MemoryWatch {
   double pause_s_;
   double next_s_ = 0;
   double shared_before_;
+  double looks_ = 0, hidden_looks_ = 0, hidden_child_looks_ = 0;
   std::vector<MemorySnapshot> snapshots_;
 };
 

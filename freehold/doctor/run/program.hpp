@@ -65,6 +65,8 @@ struct Run {
   std::set<std::string> files;         // that it had mapped as code; empty: not seen
   CodeSamples code;                    // where its CPU time went, if that was asked for and permitted
   std::vector<MemorySnapshot> memory;  // what it held, if that was asked for
+  double hidden_share = 0;             // of the looks at that: the program did not let them in
+  double hidden_child_share = 0;       // or a child of it did not
   double shared_memory_before = 0;     // of the system's, when it began, in bytes; if that was asked for
 };
 

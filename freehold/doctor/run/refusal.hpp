@@ -15,6 +15,7 @@ enum class Refusal : std::uint8_t {
   kNoEnd,                // of the program, within `seconds`
   kNoEndOfLoad,          // of a server's load, within `seconds`
   kNotReady,             // a server that never served
+  kHidden,               // the kernel does not let its memory be read
   kInterruptedAtFirst,   // before the program had ended for the first time
   kInterruptedTooEarly,  // before there was anything to tell
   kNoFolder,             // for recordings; detail: the folder, more: why
