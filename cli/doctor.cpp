@@ -246,6 +246,7 @@ int ask_about_memory(const DoctorOptions& options, const std::vector<std::string
   if (options.serve_for) settings.server.seconds = parse_seconds("--for", *options.serve_for);
   set_effort(settings, options);
   if (!options.budget && !options.quick && !options.repeat) settings.budget_s = kMemoryBudget_s;
+  settings.keeps_budget = options.budget || options.quick;
   settings.allow_failure = options.allow_failure;
   set_files(settings, options);
   request.program = find_program(program.front());
@@ -336,9 +337,10 @@ void add_options_of_experiment(Command& command, DoctorOptions& options) {
   command.add_option("--allocators", options.allocators,
                      "freehold, arenas, padded, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH [all]",
                      "LIST");
-  command.add_option("--budget", options.budget, "Total time limit of all runs [100s]", "TIME");
+  command.add_option("--budget", options.budget,
+                     "Total time limit of all runs [100s; with --memory 60s, but two runs of each]", "TIME");
   command.add_option("--repeat", options.repeat, "Run every trial N times, without a time limit", "N");
-  command.add_flag("--quick", options.quick, "Short for --budget 20s; with --memory two rounds are run in any case");
+  command.add_flag("--quick", options.quick, "Short for --budget 20s");
   command.add_option("--stdin", options.input, "File for the program's standard input [/dev/null]", "FILE");
   command.add_option("--output", options.output, "show: write the program's output to standard error; hide [hide]", "WHAT");
   command.add_flag("--allow-failure", options.allow_failure,

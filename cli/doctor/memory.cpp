@@ -2,6 +2,7 @@
 #include "cli/doctor/memory.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -148,6 +149,7 @@ MemoryDiagnosis examine_memory(const MemoryRequest& request, Interrupts& interru
                             .experiment = {},
                             .verdict = {},
                             .own = {},
+                            .is_cut = false,
                             .notes = {}};
   const freehold::doctor::MemoryCaller caller{
       .host = {.mask = interrupts.original_mask(), .stop_fd = interrupts.fd()},
@@ -170,6 +172,10 @@ MemoryDiagnosis examine_memory(const MemoryRequest& request, Interrupts& interru
     diagnosis.signal = outcome.signal;
     for (auto& cell : diagnosis.experiment.cells) cell.failure = printable(cell.failure);
     for (const std::string& note : outcome.notes) diagnosis.notes.push_back(fmt::format("Note: {}.", printable(note)));
+    diagnosis.is_cut = !outcome.left_out.empty();
+    if (diagnosis.is_cut)
+      diagnosis.notes.push_back(fmt::format("Left out, to end within {:.0f} s: {}. A longer --budget includes them.",
+                                            request.settings.budget_s, fmt::join(outcome.left_out, "; ")));
     diagnosis.seconds = freehold::doctor::now_s() - begin;
     progress.wipe();
     return diagnosis;

@@ -34,6 +34,7 @@ struct MemoryDiagnosis {
     std::string name, program, use_malloc;  // "CPython's allocator", the file that has it, "PYTHONMALLOC=malloc" or nothing
   };
   std::optional<OwnAllocator> own;  // that the program brings along: no preload sees what it hands out
+  bool is_cut = false;              // treatments were left out for want of time
   std::vector<std::string> notes;   // sentences: what could not be done, and why
 };
 

@@ -213,6 +213,8 @@ std::string doubt_text(const MemoryDiagnosis& diagnosis) {
              "samples";
     case MemoryDoubt::kMoreSaved: return "another malloc saves more than this one is said to hold beside live data";
     case MemoryDoubt::kNotDivided:
+      if (diagnosis.is_cut)
+        return "most of it is free in malloc, and there was no time to try where; give it a longer --budget";
       return "most of it is free in malloc, and where was not tried; ask without --allocators, or add arenas,caches,trimmed "
              "to "
              "the list";
@@ -255,16 +257,17 @@ std::string summary_of(const MemoryDiagnosis& diagnosis) {
   std::string text = headline_of(diagnosis) + '\n';
   const auto out = std::back_inserter(text);
   if (const std::string advice = advice_of(diagnosis); !advice.empty()) fmt::format_to(out, "Do: {}\n", advice);
-  fmt::format_to(out, "\n{:>6} {:>10} {:>10}  (means over the run, {})\n", "share", "mean", "at peak",
-                 diagnosis.experiment.record ? "as recorded" : "nothing recorded");
+  fmt::format_to(out, "\n{:>6} {:>10} {:>13}  ({})\n", "share", "mean", "resident peak",
+                 diagnosis.experiment.record ? "over the recorded run; when most was resident" : "nothing recorded");
   for (const Row& row : rows_of(diagnosis))
-    fmt::format_to(out, "{:>5.0f}% {:>10} {:>10}  {}\n", 100 * share_of(row.bytes, verdict.mean_bytes),
+    fmt::format_to(out, "{:>5.0f}% {:>10} {:>13}  {}\n", 100 * share_of(row.bytes, verdict.mean_bytes),
                    mebibytes_text(row.bytes), mebibytes_text(row.at_peak), row_text(diagnosis, row.part));
   if (verdict.parts.untouched_bytes >= kMebibyte)
     fmt::format_to(out, "Allocated and never used, so not resident: {}.\n", mebibytes_text(verdict.parts.untouched_bytes));
   if (const auto sites = sites_of(diagnosis); !sites.empty()) {
     const double peak = diagnosis.experiment.record->peak_live;
-    fmt::format_to(out, "\nLive data at its peak, {}:\n", mebibytes_text(peak));
+    fmt::format_to(out, "\nLive data when most was live, {} (another moment than the resident peak, perhaps):\n",
+                   mebibytes_text(peak));
     for (const LiveSite& site : sites)
       fmt::format_to(out, "{:>5.0f}% {:>10}  {}{}\n", 100 * share_of(site.at_peak, peak), mebibytes_text(site.at_peak),
                      printable(site_text(site)), habit_of(site));
@@ -281,12 +284,12 @@ std::string markdown_of(const MemoryDiagnosis& diagnosis) {
   std::string text = fmt::format("**{}**\n\n", markdown_text(headline_of(diagnosis)));
   const auto out = std::back_inserter(text);
   if (const std::string advice = advice_of(diagnosis); !advice.empty()) fmt::format_to(out, "{}\n\n", markdown_text(advice));
-  text += "| what | mean | at peak |\n|---|---:|---:|\n";
+  text += "| what | mean over the run | at the resident peak |\n|---|---:|---:|\n";
   for (const Row& row : rows_of(diagnosis))
     fmt::format_to(out, "| {} | {} | {} |\n", row_text(diagnosis, row.part), mebibytes_text(row.bytes),
                    mebibytes_text(row.at_peak));
   if (const auto sites = sites_of(diagnosis); !sites.empty()) {
-    text += "\n| live data at its peak | |\n|---|---:|\n";
+    text += "\n| live data when most was live | |\n|---|---:|\n";
     for (const LiveSite& site : sites)
       fmt::format_to(out, "| {}{} | {} |\n", markdown_text(site_text(site)), habit_of(site), mebibytes_text(site.at_peak));
   }

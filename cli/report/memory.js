@@ -47,7 +47,7 @@
     }
     shown.forEach((part, i) => byId('parts-bar').append(make('div', { style: `width: ${100 * share(part.mean_bytes)}%; background: var(${colorOf(i)})`, title: `${part.text}: ${bytes(part.mean_bytes)}` })));
     legend('parts-legend', shown.map((part, i) => [`${part.text}: ${percent(share(part.mean_bytes))}`, colorOf(i)]));
-    byId('parts-table').append(heads(['what', 'share', 'mean', 'at peak'], [0]), make('tbody', {}, ...shown.map((part) =>
+    byId('parts-table').append(heads(['what', 'share', 'mean', 'at the resident peak'], [0]), make('tbody', {}, ...shown.map((part) =>
       make('tr', {}, name(part.text), cell(percent(share(part.mean_bytes))), cell(bytes(part.mean_bytes)), cell(bytes(part.at_peak_bytes))))));
     if (verdict.untouched_bytes >= 1048576) byId('untouched').textContent = `Allocated and never used, so not resident: ${bytes(verdict.untouched_bytes)}.`;
   }
@@ -77,13 +77,13 @@
     if (!recording || recording.sites.length === 0) return byId('sites').remove();
     const rows = [...recording.sites].sort((a, b) => b.at_peak_bytes - a.at_peak_bytes);
     const peak = recording.peak_live_bytes;
-    byId('sites-lead').textContent = `At the peak of live data, ${bytes(peak)}. Press a site to see who calls it.`;
+    byId('sites-lead').textContent = `When most was live, ${bytes(peak)}, which may be another moment than the resident peak. Press a site to see who calls it.`;
     const line = (site) => make('tr', {}, where(site),
       make('td', {}, percent(peak > 0 ? site.at_peak_bytes / peak : 0), make('div', { class: 'bar' }, make('div', { style: `width: ${peak > 0 ? Math.min(100, (100 * site.at_peak_bytes) / peak) : 0}%; background: var(--c0)` }))),
       cell(bytes(site.at_peak_bytes)), cell(bytes(site.mean_bytes)), name(habit(site)));
     const body = make('tbody');
     const draw = (most) => body.replaceChildren(...rows.slice(0, most).map(line));
-    byId('sites-table').append(heads(['where', 'share', 'at peak', 'mean', ''], [0, 4]), body);
+    byId('sites-table').append(heads(['where', 'share', 'at the live peak', 'mean', ''], [0, 4]), body);
     draw(10);
     const more = byId('sites-more');
     more.hidden = rows.length <= 10;
@@ -110,7 +110,7 @@
     const rows = data.trials.flatMap((one) => (one.failure ? [make('tr', {}, name(one.name), cell(one.failure, { colspan: '4', class: 'name' }))]
       : one.trials.map((trial) => make('tr', {}, name(one.name), cell(bytes(trial.mean_bytes)), cell(bytes(trial.peak_bytes)), cell(bytes(trial.end_bytes)), cell(`${figure(trial.wall_s)} s`)))));
     byId('runs-summary').textContent = plural(rows.length, 'run');
-    byId('runs-table').append(heads(['with', 'mean', 'peak', 'at the end', 'time'], [0]), make('tbody', {}, ...rows));
+    byId('runs-table').append(heads(['with', 'mean', 'resident peak', 'at the end', 'time'], [0]), make('tbody', {}, ...rows));
   }
 
   page.frame(data, [], 'freehold doctor --memory');

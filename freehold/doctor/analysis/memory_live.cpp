@@ -13,6 +13,7 @@
 namespace freehold::doctor {
 namespace {
 
+constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kQuarters = 4;
 constexpr double kLeastQuarter = 0.1;  // of a site's bytes, in each quarter of the time: it grows all along
@@ -64,7 +65,6 @@ class Copies {
   }
 
  private:
-  static constexpr double kNever = std::numeric_limits<double>::infinity();
   std::map<std::uint32_t, double> last_s_;  // by thread
 };
 
@@ -109,8 +109,8 @@ struct Step {
 class Replay {
  public:
   Replay(std::span<const Evidence> processes, std::span<const double> moments, std::span<const double> weights,
-         bool is_glibc)
-      : processes_(processes), moments_(moments), weights_(weights), is_glibc_(is_glibc), stacks_(processes) {}
+         bool is_glibc, std::span<const double> ends)
+      : processes_(processes), moments_(moments), weights_(weights), ends_(ends), is_glibc_(is_glibc), stacks_(processes) {}
 
   LiveHistory play() {
     collect();
@@ -178,10 +178,12 @@ class Replay {
           fate->kept += bytes;
           fate->kept_in[static_cast<std::size_t>(std::clamp(at * kQuarters, 0.0, kQuarters - 0.5))] += bytes;
         }
-        if (!block.ended_s) kept_bytes_ += bytes;
+        const double gone_s = ends_.empty() ? kNever : ends_[process];
+        if (!block.ended_s && gone_s == kNever) kept_bytes_ += bytes;
         const auto [began_s, ended_s, share] = copies.of(block);
         steps_.push_back({recording.began_s + began_s, process, &block, true, share * weight, site});
-        if (block.ended_s) steps_.push_back({recording.began_s + ended_s, process, &block, false, share * weight, site});
+        const double ends_s = block.ended_s ? recording.began_s + ended_s : std::max(gone_s, recording.began_s + began_s);
+        if (ends_s != kNever) steps_.push_back({ends_s, process, &block, false, share * weight, site});
       }
       std::ranges::sort(seen.addresses);
       result_.seen.push_back(std::move(seen));
@@ -242,7 +244,7 @@ class Replay {
   }
 
   std::span<const Evidence> processes_;
-  std::span<const double> moments_, weights_;
+  std::span<const double> moments_, weights_, ends_;
   bool is_glibc_;
   Stacks stacks_;
   std::vector<Step> steps_;
@@ -266,9 +268,29 @@ bool is_mapped_by_glibc(std::uint64_t address, std::uint64_t bytes) noexcept {
   return bytes >= kLargeBytes && address % kPage == 16;
 }
 
+std::vector<double> ends_of(std::span<const Evidence> processes, std::span<const MemorySnapshot> snapshots) {
+  std::map<std::uint32_t, std::size_t> seen_last;
+  for (std::size_t i = 0; i < snapshots.size(); ++i)
+    for (const ProcessMemory& process : snapshots[i].processes) seen_last[process.pid] = i;
+  std::vector<double> ends;
+  for (const Evidence& process : processes) {
+    const Recording& recording = process.recording;
+    const auto seen = seen_last.find(recording.pid);
+    double end = recording.began_s + recording.seconds;  // too short a life to be seen
+    if (seen != seen_last.end()) end = std::max(end, snapshots[seen->second].at_s);
+    if (seen != seen_last.end() && seen->second + 1 == snapshots.size()) end = kNever;
+    // A program that executes another keeps its number, and none of its blocks.
+    for (const Evidence& later : processes)
+      if (later.recording.pid == recording.pid && later.recording.began_s > recording.began_s)
+        end = std::min(end, later.recording.began_s);
+    ends.push_back(end);
+  }
+  return ends;
+}
+
 LiveHistory live_history_of(std::span<const Evidence> processes, std::span<const double> moments,
-                            std::span<const double> weights, bool is_glibc) {
-  return Replay(processes, moments, weights, is_glibc).play();
+                            std::span<const double> weights, bool is_glibc, std::span<const double> ends) {
+  return Replay(processes, moments, weights, is_glibc, ends).play();
 }
 
 }  // namespace freehold::doctor

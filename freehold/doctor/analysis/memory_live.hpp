@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "freehold/doctor/analysis/call_sites.hpp"
+#include "freehold/doctor/analysis/memory_snapshot.hpp"
 
 namespace freehold::doctor {
 
@@ -47,7 +48,7 @@ struct LiveHistory {
   std::vector<SeenBlocks> seen;
   std::vector<LiveSite> sites;  // the one with the most at the peak first
   double peak_bytes = 0;
-  double end_bytes = 0;           // at the end of the recording
+  double end_bytes = 0;           // at the end of the recording, in the processes that were there
   double mean_bytes = 0;          // over the time of the moments
   double mean_largest_block = 0;  // the greatest single block at each moment, over that time
 };
@@ -58,8 +59,13 @@ struct LiveHistory {
 // page.
 [[nodiscard]] bool is_mapped_by_glibc(std::uint64_t address, std::uint64_t bytes) noexcept;
 
+// When each process was known to be there last, CLOCK_MONOTONIC; infinity: until the end. What it had not freed went with
+// it.
+[[nodiscard]] std::vector<double> ends_of(std::span<const Evidence> processes, std::span<const MemorySnapshot> snapshots);
+
 // `moments`: ascending, CLOCK_MONOTONIC; `weights`: for how long each stands. `is_glibc`: the malloc that was recorded.
+// `ends`: of the processes; empty: they were there until the end.
 [[nodiscard]] LiveHistory live_history_of(std::span<const Evidence> processes, std::span<const double> moments,
-                                          std::span<const double> weights, bool is_glibc);
+                                          std::span<const double> weights, bool is_glibc, std::span<const double> ends = {});
 
 }  // namespace freehold::doctor

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -20,7 +21,8 @@ constexpr double kLeastSaved = 1 << 20;
 constexpr double kTolerance = 0.2;      // of the whole, by which two measures may differ
 constexpr double kTolerated = 4 << 20;  // or so many bytes
 constexpr std::size_t kLeastTrials = 2;
-constexpr double kMostOfLive = 0.5;  // of live data: one block, or sites that leak
+constexpr std::size_t kTrialsThatTell = 3;  // of each, whose range is limit enough
+constexpr double kMostOfLive = 0.5;         // of live data: one block, or sites that leak
 constexpr std::size_t kMostPoints = 200;
 
 std::vector<double> all_of(const MemoryCell& cell, double MemoryTrial::* figure) {
@@ -29,14 +31,68 @@ std::vector<double> all_of(const MemoryCell& cell, double MemoryTrial::* figure)
   return values;
 }
 
-// By how much less is held than by the program as it is; the limits are those of the trials that lie farthest apart.
-MemoryFix fix_of(const MemoryCell& as_it_is, const MemoryCell& cell, std::size_t index, double whole) {
+// How far single runs lie from the mean of their cell.
+struct Spread {
+  double variance = 0, freedom = 0;  // bytes squared; degrees of freedom
+};
+Spread spread_of(const std::vector<double>& values) {
+  const double count = static_cast<double>(values.size());
+  if (values.size() < 2) return {};
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return {squares / (count - 1), count - 1};
+}
+// Of all cells together: two runs of one alone may lie close by chance.
+Spread common_spread_of(const std::vector<MemoryCell>& cells) {
+  Spread all;
+  for (const MemoryCell& cell : cells) {
+    const Spread own = spread_of(all_of(cell, &MemoryTrial::mean_bytes));
+    all.variance += own.variance * own.freedom;
+    all.freedom += own.freedom;
+  }
+  if (all.freedom > 0) all.variance /= all.freedom;
+  return all;
+}
+
+// Student's t: 95 of 100 lie within so many standard errors to either side. Beyond the table a little too many.
+double student_t(double freedom) {
+  constexpr std::array kTable = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
+  const auto row = static_cast<std::size_t>(std::clamp(freedom, 1.0, static_cast<double>(kTable.size())));
+  return kTable[row - 1];
+}
+
+// To either side of the difference of two means (Welch), where runs spread as their own cell or all cells say, whichever is
+// more.
+double chance_of(const std::vector<double>& before, const std::vector<double>& after, const Spread& common) {
+  double squared_error = 0, by_freedom = 0;
+  for (const auto* const values : {&before, &after}) {
+    const Spread own = spread_of(*values);
+    const Spread& spread = own.variance > common.variance ? own : common;
+    if (spread.freedom == 0) return std::numeric_limits<double>::infinity();  // nothing was run twice
+    const double part = spread.variance / static_cast<double>(values->size());
+    squared_error += part;
+    by_freedom += part * part / spread.freedom;
+  }
+  return squared_error <= 0 ? 0 : student_t(squared_error * squared_error / by_freedom) * std::sqrt(squared_error);
+}
+
+// By how much less is held than by the program as it is. The limits are those of the trials that lie farthest apart: of
+// three and three that are alike, those of the one lie all below the others' once in 20 times. Of two and two they do once
+// in 6, so that there the limits are at least those of chance.
+MemoryFix fix_of(const MemoryCell& as_it_is, const MemoryCell& cell, std::size_t index, double whole, const Spread& common) {
   MemoryFix fix{.cell = index, .saved = {}, .peak_saved = 0, .helps = false, .failed = !cell.failure.empty()};
   if (cell.trials.empty()) return fix;
   const auto before = all_of(as_it_is, &MemoryTrial::mean_bytes), after = all_of(cell, &MemoryTrial::mean_bytes);
   fix.saved = {.low = std::ranges::min(before) - std::ranges::max(after),
                .value = median(before) - median(after),
                .high = std::ranges::max(before) - std::ranges::min(after)};
+  if (std::min(before.size(), after.size()) < kTrialsThatTell) {
+    // Never beyond all that there is.
+    const double chance = std::min(chance_of(before, after, common), std::ranges::max(before) + std::ranges::max(after));
+    fix.saved.low = std::min(fix.saved.low, fix.saved.value - chance);
+    fix.saved.high = std::max(fix.saved.high, fix.saved.value + chance);
+  }
   fix.peak_saved = median(all_of(as_it_is, &MemoryTrial::peak_bytes)) - median(all_of(cell, &MemoryTrial::peak_bytes));
   fix.helps = !fix.failed && fix.saved.low > 0 && fix.saved.value >= std::max(kLeastShare * whole, kLeastSaved);
   return fix;
@@ -225,8 +281,9 @@ MemoryVerdict verdict_of(const MemoryExperiment& experiment) {
   const double files = std::ranges::min(all_of(as_it_is, &MemoryTrial::files_bytes));
   const double seen = median(all_of(as_it_is, &MemoryTrial::mean_bytes)) + files;
   const double whole = experiment.record ? experiment.record->mean.sum() + files : seen;
+  const Spread common = common_spread_of(experiment.cells);
   for (std::size_t i = 1; i < experiment.cells.size(); ++i)
-    verdict.fixes.push_back(fix_of(as_it_is, experiment.cells[i], i, whole));
+    verdict.fixes.push_back(fix_of(as_it_is, experiment.cells[i], i, whole, common));
   for (std::size_t i = 0; i < verdict.fixes.size(); ++i) {
     if (!verdict.fixes[i].helps) continue;
     if (!verdict.best_fix || verdict.fixes[i].saved.value > verdict.fixes[*verdict.best_fix].saved.value)

@@ -18,6 +18,7 @@ constexpr double kTimes = 5;               // the first run's time, that another
 constexpr unsigned kLeastRounds = 2;       // chance is told from trials that differ
 constexpr unsigned kMostMemoryRounds = 5;  // in which the budget is used, if it lasts so long
 constexpr double kMostHidden = 0.05;       // of the looks at a program; more, and what was seen is not what it held
+constexpr double kShortest_s = 0.001;      // that a run takes
 constexpr const char* kRecorded = "memory";
 
 class MemoryRuns {
@@ -42,6 +43,10 @@ class MemoryRuns {
     add_trial(0, first);
     for (const MemoryVariant& variant : tools.variants) add_cell(variant);
     if (!tools.probe.empty()) record(tools.probe);
+    if (settings_.keeps_budget) {
+      run_again(begin);
+      leave_out(settings_.budget_s - (now_s() - begin), once_s);
+    }
     run_rounds(begin, once_s);
     result_.signal = caller_.signal();
     result_.experiment.complete = result_.signal == 0 && !stopped_;
@@ -117,31 +122,49 @@ class MemoryRuns {
     const bool was_read =
         !moments.empty() && recordings_.visit(kRecorded, unreadable, [&](std::span<const Evidence> processes) {
           const bool is_glibc = result_.experiment.is_glibc;
+          const std::vector<double> ends = ends_of(processes, run.memory);
           result_.experiment.record =
-              record_of(run.memory, live_history_of(processes, moments, weights, is_glibc), is_glibc);
+              record_of(run.memory, live_history_of(processes, moments, weights, is_glibc, ends), is_glibc);
         });
     for (const std::string& why : unreadable) result_.notes.push_back("a process's recording could not be read: " + why);
     if (!was_read && unreadable.empty())
       result_.notes.push_back("nothing was recorded: the probe was not loaded, or found no room");
   }
 
-  // Every cell once a round, the first round with the program as it is having been run already.
+  void run_cell(std::size_t cell, unsigned round, double left_s) {
+    if (stopped_ || !cells()[cell].failure.empty()) return;
+    const Variant& how = cells()[cell].variant.how;
+    caller_.show("round " + std::to_string(round) + ": " + how.name, settings_.rounds > 0 ? 0 : std::max(0.0, left_s));
+    const Run run = perform({.preload = how.preload, .environment = how.environment}, timeout_s_);
+    stopped_ = run.ending == Ending::kStopped;
+    if (stopped_) return;
+    const std::string failed = failure(run, timeout_s_);
+    if (!failed.empty() && cell == 0) throw Refused(Refusal::kFailsLater, failed);
+    cells()[cell].failure = failed;
+    if (failed.empty()) add_trial(cell, run);
+  }
+
+  // A program that was run once says nothing of chance, whatever else is tried.
+  void run_again(double begin) { run_cell(0, 1, settings_.budget_s - (now_s() - begin)); }
+
+  // Keeps the treatments that can be run twice in what is left, those that say where free memory is first.
+  void leave_out(double left_s, double once_s) {
+    std::ranges::stable_sort(cells(), {}, [](const MemoryCell& cell) { return cell.variant.treatment; });
+    const double fitting = std::max(0.0, left_s / (kLeastRounds * std::max(once_s, kShortest_s)));
+    const std::size_t kept = 1 + static_cast<std::size_t>(std::min(fitting, static_cast<double>(cells().size() - 1)));
+    for (std::size_t cell = kept; cell < cells().size(); ++cell) result_.left_out.push_back(cells()[cell].variant.how.name);
+    cells().resize(kept);
+  }
+
+  // Every cell once a round, but for the program as it is in a round that it has been run for already.
   void run_rounds(double begin, double once_s) {
     const unsigned most = settings_.rounds > 0 ? settings_.rounds : kMostMemoryRounds;
     for (unsigned round = 1; round <= most && !stopped_; ++round) {
       const double left_s = settings_.budget_s - (now_s() - begin);
       if (settings_.rounds == 0 && round > kLeastRounds && left_s < once_s * static_cast<double>(cells().size())) return;
-      for (std::size_t cell = round == 1 ? 1 : 0; cell < cells().size(); ++cell) {
-        if (!cells()[cell].failure.empty()) continue;
-        const Variant& how = cells()[cell].variant.how;
-        caller_.show("round " + std::to_string(round) + ": " + how.name, settings_.rounds > 0 ? 0 : std::max(0.0, left_s));
-        const Run run = perform({.preload = how.preload, .environment = how.environment}, timeout_s_);
-        stopped_ = run.ending == Ending::kStopped;
-        if (stopped_) return;
-        const std::string failed = failure(run, timeout_s_);
-        if (!failed.empty() && cell == 0) throw Refused(Refusal::kFailsLater, failed);
-        cells()[cell].failure = failed;
-        if (failed.empty()) add_trial(cell, run);
+      for (std::size_t cell = cells().front().trials.size() < round ? 0 : 1; cell < cells().size(); ++cell) {
+        if (settings_.keeps_budget && settings_.budget_s - (now_s() - begin) < once_s) return;
+        run_cell(cell, round, left_s);
       }
     }
   }

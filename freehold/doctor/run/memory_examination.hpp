@@ -36,8 +36,9 @@ struct MemoryCaller {
 struct MemoryOutcome {
   MemoryExperiment experiment;
   MemoryVerdict verdict;
-  std::vector<std::string> notes;  // what could not be done, in the end of a sentence
-  int signal = 0;                  // that ended it early, or 0
+  std::vector<std::string> notes;     // what could not be done, in the end of a sentence
+  std::vector<std::string> left_out;  // treatments that did not fit into the time
+  int signal = 0;                     // that ended it early, or 0
 };
 
 // Of `settings` the command, the input, the output, the effort, the server and the folder for recordings count.

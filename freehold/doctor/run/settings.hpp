@@ -28,9 +28,10 @@ struct Settings {
   std::string parallelism_text;  // OMP_NUM_THREADS, or "-t {n}"; empty for affinity
   std::vector<unsigned> widths;  // the sweep: threads, or CPUs for affinity; ascending
   Work work = Work::kAuto;
-  double budget_s = 0;  // time for all runs; 0: `rounds` decides
-  unsigned rounds = 0;  // how often everything is run; 0: the budget decides
-  std::string input;    // file for standard input; empty: /dev/null
+  double budget_s = 0;        // time for all runs; 0: `rounds` decides
+  bool keeps_budget = false;  // about memory: what does not fit in is left out; else everything is run twice at least
+  unsigned rounds = 0;        // how often everything is run; 0: the budget decides
+  std::string input;          // file for standard input; empty: /dev/null
   bool show_output = false;
   bool allow_failure = false;  // the first run's exit status is the right one
   std::string keep_recording;  // folder; empty: recordings are removed
