@@ -48,7 +48,8 @@ void* engine::allocate_at_marks(NativeCache& cache, SizeClass c, std::size_t byt
   while (cache.pop_mark(c)) {
     const std::uint32_t before = cache.mark_weights.take(c.index(), cache.entries(c));
     const std::uint64_t mean = profile::mean();  // 0: the mark ends
-    const std::uint32_t weight = mean == 0 ? 0 : profile::MarkWeights::turn(profile::sampler(), mean, before);
+    const std::uint32_t weight =
+        mean == 0 || profile::is_own_memory() ? 0 : profile::MarkWeights::turn(profile::sampler(), mean, before);
     if (weight != 0) {
       if (void* const block = allocate_sampled(&cache, c, bytes, alignment, weight); block != nullptr) return block;
     } else if (const Inside inside(&cache); inside && mean != 0) {
@@ -74,7 +75,7 @@ void* engine::sample_refill(NativeCache& cache, SizeClass c, void* slot, std::si
       i == 0 ? static_cast<void>(is_mine = true) : g_core.mark_entry(cache, c, below - i);
     });
   }
-  if (!is_mine) return slot;
+  if (!is_mine || profile::is_own_memory()) return slot;
   void* const block = allocate_sampled(&cache, c, bytes, alignment);
   if (block == nullptr) return slot;
   if (const Inside inside(&cache); inside)

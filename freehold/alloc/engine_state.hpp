@@ -244,7 +244,7 @@ void after_fork_in_child() noexcept;
 // Where every call comes by: whether this one is sampled.
 [[nodiscard]] inline bool is_sample_due(std::size_t bytes) noexcept {
   const std::uint64_t mean = profile::mean();
-  return mean != 0 && profile::sampler().is_due(mean, bytes);
+  return mean != 0 && !profile::is_own_memory() && profile::sampler().is_due(mean, bytes);
 }
 // Resizes a large block without a copy, as another allocation by the caller: sampled anew. Null: not possible.
 [[nodiscard, gnu::noinline]] void* resize_sampled(NativeCache* cache, void* block, std::size_t bytes) noexcept;

@@ -15,6 +15,7 @@ constinit std::atomic<std::uint64_t> profiler::g_mean{0};
 constinit std::atomic<bool> profiler::g_started{false};
 constinit SampleTable<sync::NativeAtomics> profiler::g_table;
 constinit thread_local ByteSampler profiler::t_sampler;
+constinit thread_local bool profiler::t_own_memory = false;
 
 using namespace profiler;
 

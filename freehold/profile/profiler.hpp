@@ -20,6 +20,7 @@ extern constinit std::atomic<std::uint64_t> g_mean;  // 0: off
 extern constinit std::atomic<bool> g_started;        // once: the table is there. Stored before g_mean
 extern constinit SampleTable<sync::NativeAtomics> g_table;
 extern constinit thread_local ByteSampler t_sampler;
+extern constinit thread_local bool t_own_memory;
 }  // namespace profiler
 
 inline constexpr std::uint64_t kDefaultMean = std::uint64_t{512} << 10;  // bytes
@@ -40,6 +41,17 @@ void stop() noexcept;
   return profiler::g_started.load(std::memory_order_acquire);  // as above
 }
 [[nodiscard]] inline ByteSampler& sampler() noexcept { return profiler::t_sampler; }
+
+// While one exists, what its thread allocates is Freehold's own, such as what libc takes for a thread that the engine
+// starts. It is not sampled: the site that happened to call malloc then would answer for it.
+class OwnMemory {
+ public:
+  OwnMemory() noexcept { profiler::t_own_memory = true; }
+  ~OwnMemory() { profiler::t_own_memory = false; }
+  OwnMemory(const OwnMemory&) = delete;
+  OwnMemory& operator=(const OwnMemory&) = delete;
+};
+[[nodiscard]] inline bool is_own_memory() noexcept { return profiler::t_own_memory; }
 
 // Notes a block that the program does not know yet. `size`: what the sampler passed over for it. `weight`: that of its mark
 // (mark_weights.hpp).

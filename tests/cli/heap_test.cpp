@@ -21,6 +21,7 @@
 namespace freehold::tests {
 namespace {
 using nlohmann::json;
+namespace fs = std::filesystem;
 
 struct Held {
   double blocks = 0, bytes = 0, peak_bytes = 0, samples = 0;
@@ -142,6 +143,32 @@ TEST(HeapProfile, LoopAtOnePlace_GoesOn) {
   const Ended ended = profile(folder / "heap.json", {"--distance", "8K"}, {built("heap_switch"), "loop", "1"});
   ASSERT_TRUE(ended.exited_with(0)) << ended.err;
   EXPECT_GT(std::atof(ended.out.c_str()), 5e6) << ended.out;
+}
+
+// Every block is sampled, and Freehold starts its thread meanwhile, for which libc allocates: no site of the program's did.
+TEST(HeapProfile, ThreadOfFreeholds_IsAtNoSite) {
+  const Folder folder;
+  Process process(
+      {command_path(), "run", "--", built("keeps")},
+      {{"FREEHOLD_BACKGROUND_THREAD", "on"}, {"FREEHOLD_PROFILE", "2"}, {"FREEHOLD_PROFILE_FILE", folder / "x"}});
+  bool was_there = false;
+  for (int i = 0; i < 20'000 && !was_there && !fs::exists(folder / "x"); ++i) {
+    ::usleep(1000);
+    std::error_code ended;
+    for (fs::directory_iterator task("/proc/" + std::to_string(process.pid()) + "/task", ended), end; !ended && task != end;
+         task.increment(ended))
+      was_there = was_there || content_of(task->path() / "comm") == "freehold-purge\n";
+  }
+  EXPECT_TRUE(was_there) << "then nothing is tested here";
+  ASSERT_TRUE(process.wait().exited_with(0));
+  const Ended shown = freehold({"heap", "show", "--format", "json", "--output", folder / "json", folder / "x"});
+  ASSERT_TRUE(shown.exited_with(0)) << shown.err;
+  const ByFunction held = held_by(folder / "json");
+  EXPECT_GT(held.at("main").samples, 20'000);
+  for (const auto& [function, one] : held) {
+    EXPECT_EQ(function.find("Purger"), std::string::npos) << function;
+    EXPECT_EQ(function.find("pthread_create"), std::string::npos) << function;
+  }
 }
 
 // ---- processes, libraries, moments --------------------------------------------------------------------------------------
