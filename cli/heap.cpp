@@ -157,13 +157,14 @@ HeapProfile chosen(const std::vector<HeapProfile>& profiles, bool children) {
 void print_tables(const HeapProfile& profile, const ProfileOptions& options) {
   heap::TableOptions table = options.output.table_options();
   table.stacks = table.stacks || options.leaks;
+  const char* const of_each = profile.processes > 1 ? " of each process" : "";
   fmt::print(stderr, "freehold: {}", heap::headline_of(profile));
   if (!options.leaks) {
     table.moment = Moment::kPeak;
-    fmt::print(stderr, "\nWhen most was in use:\n{}", heap::table_of(profile, table));
+    fmt::print(stderr, "\nWhen most was in use{}:\n{}", of_each, heap::table_of(profile, table));
   }
   table.moment = Moment::kNow;
-  fmt::print(stderr, "\nStill in use at the end:\n{}", heap::table_of(profile, table));
+  fmt::print(stderr, "\nStill in use at the end{}:\n{}", of_each, heap::table_of(profile, table));
 }
 
 void run_profile(const ProfileOptions& options, const std::vector<std::string>& program) {
@@ -267,7 +268,8 @@ void add_profile(Command& heap, Invocation& invocation) {
   options.output.add_to(command, fmt::format("Format of the file: {} [pprof]", kFormatHelp),
                         "File for the profile [heap.pb.gz, and such by the format]");
   command.add_flag("--leaks", options.leaks, "Only what is still in use at the end, each site with its call stack");
-  command.add_flag("--children", options.children, "Add the profiles of other processes that the program started");
+  command.add_flag("--children", options.children,
+                   "Add the profiles of other processes that the program started, of each its own peak");
   command.footer("The exit status is the program's. docs/heap-profile.md explains the figures.");
   command.on_use([&invocation] { run_profile(options, invocation.program); });
 }

@@ -291,6 +291,7 @@ HeapProfile merged(std::span<const HeapProfile> profiles) {
   Builder builder;
   for (const HeapProfile& one : profiles) builder.add(one, 1);
   for (const HeapProfile& one : profiles.subspan(1)) {
+    sum.processes += one.processes;
     sum.sampled += one.sampled;
     sum.lost += one.lost;
   }
@@ -322,6 +323,7 @@ ordered_json json_of(const HeapProfile& profile) {
           {"version", 1},
           {"program", profile.program},
           {"pid", profile.pid},
+          {"processes", profile.processes},
           {"time_ns", profile.stacks.time_ns},
           {"distance_bytes", profile.mean},
           {"sampled_blocks", profile.sampled},
@@ -342,6 +344,7 @@ HeapProfile profile_of_json(const json& from) {
     return value.get<std::uint64_t>();
   };
   profile.pid = count("pid");
+  profile.processes = from.contains("processes") ? count("processes") : 1;
   profile.mean = count("distance_bytes");
   profile.sampled = count("sampled_blocks");
   profile.lost = count("lost_blocks");

@@ -28,6 +28,7 @@ inline constexpr std::array kMoments = {Moment::kNow, Moment::kPeak};
 struct HeapProfile {
   std::string program;  // its file
   std::uint64_t pid = 0;
+  std::uint64_t processes = 1;          // that are added here, each at moments of its own; `pid` is the first one's
   std::uint64_t mean = 0;               // distance of samples, bytes; 0: sampling was off by then
   std::uint64_t sampled = 0, lost = 0;  // blocks since the beginning; those that found no place
   StackProfile stacks;

@@ -72,12 +72,18 @@ std::string headline_of(const HeapProfile& profile) {
   const auto bytes = [&](Moment moment) {
     return bytes_text(static_cast<std::uint64_t>(std::max(profile.sum(bytes_of(moment)), 0.0)));
   };
+  const std::string others =
+      profile.processes > 1 ? fmt::format(" and {} other{}", profile.processes - 1, profile.processes > 2 ? "s" : "") : "";
   std::string text =
-      fmt::format("{} (process {}): {} in {} blocks in use, at most {}; {} samples", printable(profile.program), profile.pid,
-                  bytes(Moment::kNow), count_with_sign(profile.sum(blocks_of(Moment::kNow)), false), bytes(Moment::kPeak),
-                  profile.sample_count(Moment::kNow));
+      fmt::format("{} (process {}{}): {} in {} blocks in use, at most {}; {} samples", printable(profile.program),
+                  profile.pid, others, bytes(Moment::kNow), count_with_sign(profile.sum(blocks_of(Moment::kNow)), false),
+                  bytes(Moment::kPeak), profile.sample_count(Moment::kNow));
   if (profile.mean != 0) text += fmt::format(", one in {}", bytes_text(profile.mean));
   text += '\n';
+  if (profile.processes > 1)
+    text +=
+        "Sums over processes, of each its own peak and its own end: the program need not have held that much at any one "
+        "moment\n";
   if (profile.lost != 0)
     text += fmt::format("{} sampled blocks found no place and are missing: take a larger --distance\n", profile.lost);
   return text;

@@ -187,6 +187,9 @@ TEST(HeapProfile, Fork_EachProcessItsOwn) {
   held = held_by(folder / "heap.json");
   EXPECT_NEAR(held["child_site"].bytes / 8e6, 1, 0.12);
   EXPECT_NEAR(held["during_site"].bytes / 16e6, 1, 0.12) << "the child has a copy";
+  EXPECT_NE(ended.err.find("and 1 other)"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("of each its own peak and its own end"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("When most was in use of each process:"), std::string::npos) << ended.err;
 }
 
 TEST(HeapProfile, ForkWhileAnotherThreadWrites_ChildGoesOn) {
