@@ -7,7 +7,9 @@
   const last = profiles[profiles.length - 1];
   const percent = (share) => (share > 0 && share < 0.0005 ? '<0.1%' : `${number(100 * share, 1)}%`);
   const signed = (view, text) => (data.is_growth && view < 2 ? `${views[view].sign < 0 ? '−' : '+'}${text}` : text);
-  let shown = views[0].bytes > 0 || !(views[1].bytes > 0) ? 0 : 1;
+  // Most programs free nearly all that they had: then the peak tells more.
+  const isPeak = data.is_growth ? !(views[0].bytes > 0) && views[1].bytes > 0 : 20 * views[0].bytes < views[1].bytes;
+  let shown = isPeak ? 1 : 0;
   let wanted = '';
 
   // ---- what it is about
@@ -17,11 +19,12 @@
     const [first, second] = views;
     byId('machine').textContent = [`${last.program} (process ${last.pid})`, ...profiles.map((one) => one.date),
       last.distance_bytes ? `one sample in ${bytes(last.distance_bytes)}` : ''].filter(Boolean).join(' · ');
-    const top = first.sites[0];
-    const share = top ? `, ${percent(top.bytes / first.bytes)} of ${data.is_growth ? 'the growth' : 'it'} at ${top.text}` : '';
+    const of = (view, what) => (view.sites.length > 0 ? `, ${percent(view.sites[0].bytes / view.bytes)} of ${what} at ${view.sites[0].text}` : '');
+    const share = of(first, data.is_growth ? 'the growth' : 'it');
     byId('headline').textContent = data.is_growth
       ? (first.bytes > 0 ? `${program} grew by ${bytes(first.bytes)}${share}` : `Nothing of ${program} grew`)
-      : `${program} has ${bytes(first.bytes)} in use${share}`;
+      : !isPeak ? `${program} has ${bytes(first.bytes)} in use${share}`
+        : `${program} had ${bytes(second.bytes)} in use at the peak${of(second, 'it')}; ${first.bytes > 0 ? bytes(first.bytes) : 'nothing'} is left`;
     const tile = (value, label, small = '') => make('div', { class: 'tile' }, make('b', {}, value), make('span', {}, label), make('i', {}, small));
     const samples = (view) => plural(view.samples, 'sample');
     byId('tiles').append(...(data.is_growth

@@ -3,6 +3,7 @@
 
 They are kept in the tree, so that the site can be built without a build of Freehold and without minutes of measurements.
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -22,8 +23,11 @@ def write(root, build, refused):
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
         for name, words in reports.items():
-            print(f"freehold {' '.join(words)} --html {name}.html", flush=True)
-            done = subprocess.run([command, *words, "--html", f"{name}.html"], cwd=scratch, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            end = words.index("--") if "--" in words else len(words)  # behind it a program's own words follow
+            words = [*words[:end], "--html", f"{name}.html", *words[end:]]
+            print(f"freehold {' '.join(words)}", flush=True)
+            environment = {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}  # for programs that come with Freehold
+            done = subprocess.run([command, *words], cwd=scratch, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
             if done.returncode:
                 raise refused(f"freehold {' '.join(words)} ended with status {done.returncode}: {(done.stdout.strip().splitlines() or [''])[-1]}")
             page = (scratch / f"{name}.html").read_text(encoding="utf-8")

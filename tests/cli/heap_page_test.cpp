@@ -49,6 +49,21 @@ class HeapPage : public PageTest {
   }
 };
 
+// Most programs free what they had.
+TEST_F(HeapPage, NothingLeft_ThePeakIsTheHeadline) {
+  const Seen seen = look_at_text(page_of(profile_of({{"parse", 0, 60 * kMiB}, {"index", 0, 20 * kMiB}})));
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "shop had 80 MiB in use at the peak, 75.0% of it at parse"), 1u) << seen.dom.substr(0, 2000);
+  EXPECT_EQ(count(seen.dom, "parse.cpp:7; nothing is left"), 1u) << seen.dom.substr(0, 2000);
+}
+
+TEST_F(HeapPage, LittleLeft_ThePeakIsShownFirst) {
+  const Seen seen = look_at_text(page_of(profile_of({{"parse", kMiB, 60 * kMiB}, {"index", 0, 20 * kMiB}})));
+  expect_quiet(seen);
+  EXPECT_EQ(count(seen.dom, "parse.cpp:7; 1.0 MiB is left"), 1u) << seen.dom.substr(0, 2000);
+  EXPECT_EQ(count(seen.dom, "data-frames=\"6\""), 1u) << "with index, of which nothing is left";
+}
+
 TEST_F(HeapPage, OfAProfile_FlameGraphAndSites) {
   const std::string page = page_of(profile_of({{"parse", 60 * kMiB, 60 * kMiB}, {"index", 20 * kMiB, 40 * kMiB}}));
   const Seen seen = look_at_text(page);
