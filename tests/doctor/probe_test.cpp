@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -455,6 +456,32 @@ TEST_F(Probe, NowhereToWrite_TheProgramGoesOn) {
     EXPECT_TRUE(outcome.ok()) << outcome.describe();
   }
 }
+
+#if defined(__x86_64__)
+// libunwind looks through all entries of a file for an address that has none: that was a minute here, and 20 s for Node.js.
+TEST_F(Probe, CodeWithoutUnwindInformation_CostsNoSearch) {
+  const auto cpu_s = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_CHILDREN, &used);
+    return static_cast<double>(used.ru_utime.tv_sec) + static_cast<double>(used.ru_utime.tv_usec) / 1e6;
+  };
+  for (const char* way : {"known", ""}) {
+    std::vector<std::pair<std::string, std::string>> environment{{"LD_PRELOAD", FREEHOLD_PROBE},
+                                                                 {"FREEHOLD_PROBE_DIRECTORY", folder_.string()}};
+    std::vector<std::string> words{FREEHOLD_WITHOUT_ENTRY};
+    if (*way != '\0') words.emplace_back(way);
+    const double before = cpu_s();
+    const test::Outcome outcome = test::run({.argv = words, .environment = environment});
+    EXPECT_TRUE(outcome.ok()) << way << outcome.describe();
+    EXPECT_LT(cpu_s() - before, 5) << way;
+    const auto found = recordings();
+    ASSERT_EQ(found.size(), 1U) << way;
+    EXPECT_GT(found[0].blocks.size(), 100U) << way;
+    EXPECT_FALSE(found[0].stacks.empty()) << way;
+    for (const auto& file : fs::directory_iterator(folder_)) fs::remove(file);
+  }
+}
+#endif
 
 TEST_F(Probe, NotARecording_SaysWhy) {
   doctor::NoRecording no;
