@@ -113,13 +113,13 @@ class CheckedBlocks {
     return admit(found, Claim{Family::kAny, Claim::kUnsaid, Claim::kUnsaid}) ? found.contents.bytes : 0;
   }
 
-  // For a handler of faults: reports an access to a large block that was freed. False: the address lies in none.
-  [[nodiscard]] bool report_access(const void* address) noexcept {
+  // For a handler of faults: whether the address lies in a large block that was freed, and the report of an access to it.
+  [[nodiscard]] bool is_sealed(const void* address) noexcept { return is_sealed(look_up(address)); }
+  void report_access(const void* address) noexcept {
     const Found found = look_up(address);
-    if (found.raw.start == nullptr || !is_large(found.raw.start) || found.state != State::kFreed) return false;
+    if (!is_sealed(found)) return;
     const Misuse misuse{base::HeapError::kUseOfFreed, address, found.block(), found.state, found.contents, nullptr, nullptr};
     (void)base::report(misuse.error, address, say_misuse, &misuse);
-    return true;
   }
 
   // Looks at all blocks, reports those that are damaged. Returns how many. Other threads wait meanwhile.
@@ -311,6 +311,10 @@ class CheckedBlocks {
     found.state = header(raw.start).state(secret_);
     if (found.state == State::kLive || found.state == State::kFreed) found.contents = header(raw.start).contents();
     return found;
+  }
+
+  [[nodiscard]] bool is_sealed(const Found& found) noexcept {
+    return found.raw.start != nullptr && is_large(found.raw.start) && found.state == State::kFreed;
   }
 
   // Whether a block may be freed, or used; reports why not.

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "freehold/check/report.hpp"
+#include "freehold/os/call_on_stack.hpp"
 #include "freehold/os/call_stack.hpp"
 #include "freehold/os/fault.hpp"
 #include "freehold/os/threads.hpp"
@@ -26,7 +27,7 @@ using Slots = decltype(g_slots);
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
 struct sigaction g_former[2];  // of kSignals; written before the handlers are there
 constinit std::atomic<bool> g_is_reporting{false};
-constinit std::atomic<SealedReport> g_sealed{nullptr};
+constinit std::atomic<const SealedMemory*> g_sealed{nullptr};
 
 void capture(Trace& trace) noexcept {
   constexpr unsigned kMostOwn = 6;  // calls of the allocator's, which are left out
@@ -129,18 +130,55 @@ void end_by(int signal) noexcept {
   ::sigaction(signal, &by_default, nullptr);
 }
 
-// True: the program may go on.
-[[nodiscard]] bool report_fault(const Slots::Finding& finding, const void* address, const void* context) noexcept {
+[[nodiscard]] const SealedMemory* sealed_memory() noexcept {
+  return g_sealed.load(std::memory_order_acquire);  // pairs with the release in watch_sealed_memory()
+}
+[[nodiscard]] bool is_sealed(const void* address) noexcept {
+  const SealedMemory* const memory = sealed_memory();
+  return memory != nullptr && memory->contains(address);
+}
+
+// A fault, and what came of it.
+struct FaultReport {
+  const void* address;
+  const void* context;
+  bool is_made = false;
+  bool goes_on = false;  // the program, after the report
+};
+
+void make_report(void* argument) noexcept {
+  auto& fault = *static_cast<FaultReport*>(argument);
+  if (!is_guarded(fault.address)) {
+    sealed_memory()->report(fault.address);
+    fault.is_made = true;
+    return;
+  }
+  const auto finding = g_slots.find(fault.address);
+  if (!finding.is_known) return;
+  const os::Fault access = os::fault_of(fault.context);
+  GuardMisuse misuse{&finding.block, fault.address};
+  misuse.fault = &access;
+  fault.is_made = true;
+  fault.goes_on = base::report(finding.error, fault.address, write_details, &misuse) && base::fatal_returns() &&
+                  g_slots.forgive(fault.address);
+}
+
+// Reports take more than a signal stack may have left: the system alone writes 5 KiB to it on arm64, and more on x86-64
+// with its widest registers. So they have a stack of their own, one at a time. What is not reached costs no memory.
+constexpr std::size_t kReportStackBytes = 64 * 1024;  // measured: 4,328 bytes on x86-64, 6,896 on arm64
+alignas(16) constinit char g_report_stack[kReportStackBytes];
+
+void report_fault(FaultReport& fault) noexcept {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a handler that came now would begin where this one's frames are
   constexpr timespec kNap{0, 1'000'000};
   while (g_is_reporting.exchange(true, std::memory_order_acquire))
     ::nanosleep(&kNap, nullptr);  // pairs with the release below
-  const os::Fault fault = os::fault_of(context);
-  GuardMisuse misuse{&finding.block, address};
-  misuse.fault = &fault;
-  const bool goes_on =
-      base::report(finding.error, address, write_details, &misuse) && base::fatal_returns() && g_slots.forgive(address);
-  if (goes_on) g_is_reporting.store(false, std::memory_order_release);  // else: nobody else reports anything any more
-  return goes_on;
+  os::call_on_stack(g_report_stack + kReportStackBytes, make_report, &fault);
+  // After a report that ends the program, nobody else reports anything any more.
+  if (!fault.is_made || fault.goes_on) g_is_reporting.store(false, std::memory_order_release);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void pass_on(int signal, siginfo_t* info, void* context) noexcept {
@@ -153,24 +191,13 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   if (was_sent) ::raise(signal);
 }
 
-// True: the address is what `g_sealed` knows, and it was reported.
-[[nodiscard]] bool report_sealed(const void* address) noexcept {
-  const SealedReport report = g_sealed.load(std::memory_order_acquire);  // pairs with the release in watch_sealed_memory()
-  return report != nullptr && report(address);
-}
-
 void on_fault(int signal, siginfo_t* info, void* context) {
   const int saved = errno;
-  if (info->si_code > 0 && is_guarded(info->si_addr)) {
-    if (const auto finding = g_slots.find(info->si_addr); finding.is_known) {
-      if (!report_fault(finding, info->si_addr, context)) end_by(signal);
-      errno = saved;
-      return;
-    }
-  }
-  if (info->si_code > 0 && report_sealed(info->si_addr)) return end_by(signal);
+  FaultReport fault{info->si_addr, context};
+  if (info->si_code > 0 && (is_guarded(info->si_addr) || is_sealed(info->si_addr))) report_fault(fault);
   errno = saved;
-  pass_on(signal, info, context);
+  if (!fault.is_made) return pass_on(signal, info, context);
+  if (!fault.goes_on) end_by(signal);
 }
 
 void install_handlers() noexcept {
@@ -188,8 +215,8 @@ void install_handlers() noexcept {
 
 }  // namespace
 
-void watch_sealed_memory(SealedReport report) noexcept {
-  g_sealed.store(report, std::memory_order_release);
+void watch_sealed_memory(const SealedMemory& memory) noexcept {
+  g_sealed.store(&memory, std::memory_order_release);
   install_handlers();
 }
 

@@ -30,9 +30,12 @@ inline constexpr unsigned kSlotsOfEveryCall = 4'096;  // where every allocation 
 // From now on one allocation in `rate` is chosen. Once, before threads ask. False: no memory.
 [[nodiscard]] bool start_guards(os::Pages& pages, std::uint64_t rate) noexcept;
 
-// Asks `report` about faults elsewhere, from the handler: it returns whether it knew the address, and reported the access.
-using SealedReport = bool (*)(const void* address);
-void watch_sealed_memory(SealedReport report) noexcept;
+// Memory without access elsewhere. The handler asks of which faults the addresses are there, and for a report of those.
+struct SealedMemory {
+  bool (*contains)(const void* address);
+  void (*report)(const void* address);
+};
+void watch_sealed_memory(const SealedMemory& memory) noexcept;  // which stays for ever
 
 [[nodiscard]] inline bool guards_are_on() noexcept {
   return guards::g_rate.load(std::memory_order_relaxed) != 0;  // relaxed: a mode

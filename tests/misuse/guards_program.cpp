@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -52,6 +53,39 @@ void install_chaining() {
   action.sa_sigaction = chaining_handler;
   action.sa_flags = SA_SIGINFO;
   ::sigaction(SIGSEGV, &action, &g_former);
+}
+
+void use_a_signal_stack(char* memory, std::size_t bytes) {
+  stack_t stack{};
+  stack.ss_sp = memory;
+  stack.ss_size = bytes;
+  if (::sigaltstack(&stack, nullptr) != 0) std::abort();
+}
+
+// What the system writes to a signal stack before the handler begins: the registers, as many as the processor has.
+char* g_stack_end;
+std::size_t g_frame_bytes;
+std::size_t bytes_of_a_signals_frame() {
+  static char room[256 * 1024];
+  g_stack_end = room + sizeof room;
+  use_a_signal_stack(room, sizeof room);
+  struct sigaction action{};
+  action.sa_sigaction = [](int, siginfo_t* info, void* context) {
+    g_frame_bytes = static_cast<std::size_t>(g_stack_end - std::min(reinterpret_cast<char*>(info), static_cast<char*>(context)));
+  };
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigaction(SIGUSR1, &action, nullptr);
+  ::raise(SIGUSR1);
+  return g_frame_bytes;
+}
+
+// A signal stack that has so much beside the signal's frame, and no access below.
+void use_a_signal_stack_with(std::size_t bytes) {
+  constexpr std::size_t kPage = 65'536, kRoom = 2 * kPage;
+  const std::size_t size = bytes_of_a_signals_frame() + bytes;
+  void* const memory = ::mmap(nullptr, kPage + kRoom, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (size > kRoom || memory == MAP_FAILED || ::mprotect(memory, kPage, PROT_NONE) != 0) std::abort();
+  use_a_signal_stack(static_cast<char*>(memory) + kPage, size);
 }
 
 void use_after_free() {
@@ -171,10 +205,7 @@ const std::map<std::string, void (*)()>& kinds() {
       {"read_before_a_page", [] { block_of(4096), static_cast<void>(read(-1)); }},
       {"use_after_free_on_a_small_signal_stack",
        [] {
-         stack_t stack{};
-         stack.ss_size = 8192;
-         stack.ss_sp = ::mmap(nullptr, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-         ::sigaltstack(&stack, nullptr);
+         use_a_signal_stack_with(1024);
          use_after_free();
        }},
       // the processor, or the free, by where the block lies

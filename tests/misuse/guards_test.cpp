@@ -30,8 +30,6 @@ class GuardedMisuse : public ::testing::TestWithParam<Case> {};
 
 TEST_P(GuardedMisuse, Seen_OneLineTheBlockAndItsStacks) {
   const Case& c = GetParam();
-  if (std::string_view(c.kind) == "use_after_free_on_a_small_signal_stack")
-    FREEHOLD_SKIP_IF_EMULATED("the report ends after its third line, for a reason that is not known");
   const Outcome outcome = run_guarded(c.kind);
   EXPECT_FALSE(outcome.timed_out);
   EXPECT_TRUE(c.signal == 0 || outcome.signal == c.signal) << outcome.describe();
