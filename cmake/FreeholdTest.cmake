@@ -90,7 +90,9 @@ macro(freehold_register_test kind name)
     math(EXPR quarters "4 * ${arg_PROCESSORS}")
   endif()
   if(CMAKE_CROSSCOMPILING_EMULATOR)
+    math(EXPR arg_TIMEOUT "3 * ${arg_TIMEOUT}")
     list(APPEND arg_ENVIRONMENT GTEST_DEATH_TEST_USE_FORK=1) # rather than clone(), whose second child has no stack under QEMU
+    list(APPEND arg_ENVIRONMENT G_SLICE=always-malloc) # QEMU's own memory, whose locks are free after a fork
   endif()
   set_tests_properties(
     ${test}

@@ -71,7 +71,8 @@ std::size_t bytes_of_a_signals_frame() {
   use_a_signal_stack(room, sizeof room);
   struct sigaction action{};
   action.sa_sigaction = [](int, siginfo_t* info, void* context) {
-    g_frame_bytes = static_cast<std::size_t>(g_stack_end - std::min(reinterpret_cast<char*>(info), static_cast<char*>(context)));
+    g_frame_bytes =
+        static_cast<std::size_t>(g_stack_end - std::min(reinterpret_cast<char*>(info), static_cast<char*>(context)));
   };
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   ::sigaction(SIGUSR1, &action, nullptr);

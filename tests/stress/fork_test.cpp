@@ -7,10 +7,17 @@ namespace {
 
 TEST(Fork, AllThreadsAllocating_ChildAllocatesAndExits) { expect_passes("fork_under_load"); }
 TEST(Fork, ManyThreadsForkAtOnce_ChildrenAllocate) { expect_passes("fork_from_many_threads"); }
-TEST(Fork, ThreadsComeAndGo_ChildAllocates) { expect_passes("fork_amid_short_threads"); }
+TEST(Fork, ThreadsComeAndGo_ChildAllocates) {
+  // https://gitlab.com/qemu-project/qemu/-/issues/358: nobody unlocks in the child what a thread that begins holds in QEMU.
+  FREEHOLD_SKIP_IF_EMULATED("a child that begins a thread hangs if another thread began amid the fork");
+  expect_passes("fork_amid_short_threads");
+}
 TEST(Fork, ChildOfChild_Allocates) { expect_passes("fork_nested"); }
 TEST(Fork, BlocksOfThreadsLeftBehind_ChildFreesThem) { expect_passes("fork_child_frees_blocks_of_other_threads"); }
-TEST(Fork, SixtyGenerations_MemoryDoesNotAddUp) { expect_passes(without_huge_pages(scenario({"fork_chain_of_daemons"}))); }
+TEST(Fork, SixtyGenerations_MemoryDoesNotAddUp) {
+  FREEHOLD_SKIP_IF_EMULATED("the resident memory is QEMU's, too");
+  expect_passes(without_huge_pages(scenario({"fork_chain_of_daemons"})));
+}
 TEST(Fork, HandlersOfTheProgram_MayAllocate) { expect_passes("fork_handlers_allocate"); }
 TEST(Fork, SpawnAndVforkUnderLoad_Work) { expect_passes("spawn_under_load"); }
 
@@ -21,12 +28,15 @@ TEST(Fork, HandlersRegisteredBeforeTheFirstMalloc_MayAllocate) {
 TEST(Fork, HandlersRegisteredBeforeTheFirstMalloc_MayWaitForThreadsThatAllocate) {
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "atfork_lock"}));
 }
-TEST(Fork, OthersFlushAllStreams_NobodyWaitsForEver) { expect_passes("fork_amid_stdio"); }
+TEST(Fork, OthersFlushAllStreams_NobodyWaitsForEver) {
+  expect_passes(scenario({"fork_amid_stdio", fewer_if_emulated(150, 30)}));
+}
 TEST(Fork, OthersLookUpNamesAndLoadLibraries_NobodyWaitsForEver) {
   expect_passes(scenario({"fork_amid_names_and_libraries", FREEHOLD_PLUGIN}));
 }
 // A fork alone takes 1 to 2 ms there, malloc_trim 50 to 150.
 TEST(Fork, AmidAnothersLongTrim_DoesNotWaitForItsEnd) {
+  FREEHOLD_SKIP_IF_EMULATED("no fork ends before the trim does, for a reason that is not known: both end");
   Command command = scenario({"fork_amid_trim"});
   command.environment.emplace_back("FREEHOLD_CACHE", "thread");
   command.environment.emplace_back("FREEHOLD_PURGE_DELAY_MS", "1000");
@@ -34,13 +44,17 @@ TEST(Fork, AmidAnothersLongTrim_DoesNotWaitForItsEnd) {
   EXPECT_GE(figure_of(outcome, "long_trims"), 3) << outcome.describe();
   EXPECT_GE(2 * figure_of(outcome, "forks_amid_trim"), figure_of(outcome, "long_trims")) << outcome.describe();
 }
-TEST(Fork, SignalHandlerOfOneThread_ParentAndChildGoOn) { expect_passes("fork_from_signal_handler"); }
+TEST(Fork, SignalHandlerOfOneThread_ParentAndChildGoOn) {
+  FREEHOLD_SKIP_IF_EMULATED("did not always end within a minute");
+  expect_passes("fork_from_signal_handler");
+}
 TEST(Fork, SignalHandlerAmidStatistics_NobodyWaitsForEver) {
   Command command = scenario({"fork_from_signal_handler_amid_statistics"});
   command.timeout_seconds = 20;
   expect_passes(command);
 }
 TEST(Fork, SignalHandlerBesidePurgerThread_ChildGoesOnAndForksAgain) {
+  FREEHOLD_SKIP_IF_EMULATED("did not end within a minute");
   Command command = scenario({"fork_from_signal_handler_beside_purger_thread"});
   command.environment.emplace_back("FREEHOLD_BACKGROUND_THREAD", "on");
   command.environment.emplace_back("FREEHOLD_PURGE_DELAY_MS", "1");

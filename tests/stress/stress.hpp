@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/emulated.hpp"
 #include "tests/support/process.hpp"
 
 // The build says where they are (CMakeLists.txt beside this file); the check that headers compile alone does not.
@@ -36,6 +37,11 @@ inline Command scenario(std::vector<std::string> arguments, Malloc which = Mallo
 inline Command without_huge_pages(Command command) {
   command.environment.emplace_back("FREEHOLD_HUGE_PAGES", "off");
   return command;
+}
+
+// How often a scenario does something that takes an emulator much longer.
+inline std::string fewer_if_emulated(int usual, int emulated_count) {
+  return std::to_string(emulated() ? emulated_count : usual);
 }
 
 // Runs a scenario that says itself whether all was well.

@@ -27,7 +27,7 @@ struct Command {
   std::vector<std::string> argv;
   std::vector<std::pair<std::string, std::string>> environment{};  // added to this process's own; empty value: removed
   std::vector<std::pair<int, rlim_t>> limits{};                    // RLIMIT_AS, …
-  double timeout_seconds = 60;
+  double timeout_seconds = emulated() ? 180 : 60;
 };
 
 struct Outcome {

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include <array>
+#include <barrier>
 
 #include "freehold/malloc.h"
 #include "tests/stress/scenarios/scenario.hpp"
@@ -69,8 +70,10 @@ SCENARIO(fork_under_load) {
 
 SCENARIO(fork_from_many_threads) {
   Load load(2);
-  in_threads(4, [](unsigned t) {
+  std::barrier all(4);
+  in_threads(4, [&all](unsigned t) {
     Churn churn(t);
+    all.arrive_and_wait();
     for (unsigned i = 0; i < 12; ++i) {
       churn.run(100);
       await(start_child([&] {
@@ -246,8 +249,11 @@ SCENARIO(fork_amid_stdio) {
   others.emplace_back([&] {
     while (!stop.load(std::memory_order_relaxed)) std::fflush(nullptr);
   });
-  in_threads(3, [](unsigned t) {
-    for (unsigned i = 0; i < 150; ++i)
+  const unsigned forks = count_of(arguments, 150);  // of each thread
+  std::barrier all(3);
+  in_threads(3, [&](unsigned t) {
+    all.arrive_and_wait();
+    for (unsigned i = 0; i < forks; ++i)
       await(start_child([=] {
         if (i % 50 != 0) return;
         use_malloc(t);

@@ -50,6 +50,11 @@ inline void require(bool condition, const char* what) {  // makes no string: mem
   if (!condition) fail(what);
 }
 
+// How often, by the test; `usual` if it does not say.
+inline unsigned count_of(const Arguments& arguments, unsigned usual) {
+  return arguments.empty() ? usual : static_cast<unsigned>(std::strtoul(arguments[0].c_str(), nullptr, 10));
+}
+
 inline void figure(const char* name, double value) {
   std::printf("%s %.3f\n", name, value);
   std::fflush(stdout);
