@@ -105,7 +105,8 @@ void Worker::run_task(Table& table, const Claim& claim, freehold_component* comp
   Failure failure;
   if (code != 0) failure = {FailureKind::kComponent, code};
   if (code == 0 && bytes > table.shape().max_output)
-    failure = {FailureKind::kComponent, -1};  // it says that it has written beyond its buffer
+    failure = {FailureKind::kComponent, -1};          // it says that it has written beyond its buffer
+  if (failure.kind != FailureKind::kNone) bytes = 0;  // a length beyond the output would be taken for damage
   if (!table.complete(claim, bytes, failure)) ::_exit(static_cast<int>(WorkerExit::kRevoked));
   table.count_ended(slot_);
 }

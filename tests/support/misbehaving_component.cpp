@@ -9,7 +9,8 @@
 // a page beyond its output), "say TEXT" (on standard error, and exits with 3). Also "refuse N FILE" (returns N and adds a
 // byte to the file, unless that has two; then an echo). Also "note X FILE" (adds X to the file), "read FILE", "write FILE",
 // "run FILE" and "socket" (the errno of that). Also "last TEXT" (all of its output is the input's last letter), "full" (all
-// of its output), "fill" (the same, and crashes).
+// of its output), "fill" (the same, and crashes), "lie N" (says that it has written more than there is room for, and returns
+// N).
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -150,6 +151,10 @@ extern "C" int freehold_run(const void* input, std::size_t input_bytes, void* ou
     *output_bytes = capacity;
     if (verb == "full") return ::usleep(50'000);
     ::kill(::getpid(), SIGKILL);
+  }
+  if (verb == "lie") {
+    *output_bytes = capacity + 1;
+    return static_cast<int>(number);
   }
   if (verb == "wild") write_wildly(rest.c_str());
   if (verb == "header") {

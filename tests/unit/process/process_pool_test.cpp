@@ -921,6 +921,16 @@ TEST(ProcessPool_Unit, ComponentMakesItsOwnTaskReady_TaskFails) {
   EXPECT_EQ(task.get().failure().kind, FailureKind::kCorrupt);
   EXPECT_EQ(pool.call("echo x").text(), "x");
 }
+// A length beyond the output, with or without a reason of the component's, was taken for damage of the whole table.
+TEST(ProcessPool_Unit, ComponentSaysMoreThanThereIsRoomFor_ItsTaskFailsAlone) {
+  ProcessPoolOptions how = options();
+  how.max_workers = 1;
+  ProcessPool pool(how);
+  const std::string worker(pool.call("pid").text());
+  EXPECT_EQ(pool.call("lie 0").failure(), (Failure{FailureKind::kComponent, -1}));
+  EXPECT_EQ(pool.call("lie 42").failure(), (Failure{FailureKind::kComponent, 42}));
+  EXPECT_EQ(pool.call("pid").text(), worker) << "it goes on";
+}
 TEST(ProcessPool_Unit, ComponentRunsOverItsBuffer_CrashesAlone) {
   ProcessPoolOptions how = options();
   how.attempts = 1;
