@@ -169,10 +169,7 @@ std::size_t ProcessPool::submit_all(std::span<const std::span<const std::byte>> 
   return accepts() ? client_->submit_all(inputs, futures, defaults_) : 0;
 }
 
-Result ProcessPool::call(std::string_view input) {
-  Future future = submit(input);
-  return future.valid() ? future.get() : Result(Failure{FailureKind::kNoWorker, 0});
-}
+Result ProcessPool::call(std::string_view input) { return submit(input).get(); }
 
 void ProcessPool::serve(int socket) {
   if (supervisor_)

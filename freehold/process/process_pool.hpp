@@ -134,7 +134,7 @@ class ProcessPool {
   bool drain(process::Nanoseconds time);
   /// Submits a task and waits for its result.
   /// @param input  copied into the table
-  /// Returns: the result; kNoWorker if the task was not accepted.
+  /// Returns: the result; kRefused or kNoWorker if the task was not accepted.
   [[nodiscard]] process::Result call(std::string_view input);
 
   /// Lets another process use this pool, by process::AttachedClient, until it closes its socket or dies. Processes of other

@@ -28,6 +28,7 @@
 #include <thread>
 #include <vector>
 
+#include "freehold/process/command_job.hpp"
 #include "freehold/process/confine.hpp"
 #include "freehold/process/histogram.hpp"
 
@@ -721,6 +722,55 @@ TEST(ProcessPool_Unit, RefusedTasksFuture_FailsWithWords) {
   EXPECT_EQ(large.get().failure(), (Failure{FailureKind::kRefused, static_cast<int>(SubmitError::kTooLarge)}));
   EXPECT_EQ(ProcessPool({}).submit("x").get().failure().kind, FailureKind::kNoWorker);
   EXPECT_EQ(Future().get().failure().kind, FailureKind::kRefused);
+}
+// What was refused for its length did not want for a worker.
+TEST(ProcessPool_Unit, CallThatIsRefused_SaysWhy) {
+  ProcessPool pool(options());
+  EXPECT_EQ(pool.call(std::string(8193, 'x')).failure(),
+            (Failure{FailureKind::kRefused, static_cast<int>(SubmitError::kTooLarge)}));
+  EXPECT_TRUE(pool.drain(10s));
+  EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
+}
+TEST(ProcessPool_Unit, PoolThatIsNone_HasNoWorkersNorTasks) {
+  ProcessPoolOptions how = options();
+  how.entries = 0;
+  ProcessPool pool(how);
+  EXPECT_EQ(pool.error(), "a table of that shape cannot be");
+  EXPECT_TRUE(pool.drain(10s));
+  EXPECT_TRUE(pool.worker_pids().empty());
+  EXPECT_EQ(pool.stats().tasks.submitted, 0u);
+  EXPECT_FALSE(pool.draft().valid());
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  pool.serve(ends[0]);
+  char none = 0;
+  EXPECT_EQ(::read(ends[1], &none, 1), 0) << "the socket is closed";
+  ::close(ends[1]);
+}
+TEST(ProcessPool_Unit, NoDescriptorIsLeft_RefusedWithTheReason) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  const ProcessPoolOptions how = options();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::optional<ProcessPool> pool(std::in_place, how);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(pool->error(), "the system refuses: Too many open files");
+}
+TEST(ProcessPool_Unit, CommandsAreRun_ByTheWorkerProgramAlone) {
+  ProcessPoolOptions how = options();
+  how.component.clear();
+  how.command = {FREEHOLD_WORKER_PROGRAM, process::kExecWorker};
+  ProcessPool pool(how);
+  const Result result = pool.call(std::string_view("7\0echo $FREEHOLD_SEQ", 20));
+  ASSERT_TRUE(result.ok()) << text(result.failure());
+  EXPECT_EQ(result.text().substr(sizeof(process::CommandResult)), "7\n");
+}
+TEST(ProcessPool_Unit, WorkerProgramOfTheEnvironment_BeforeAllOthers) {
+  EXPECT_TRUE(find_worker_program().ends_with("freehold-worker")) << find_worker_program();
+  ::setenv("FREEHOLD_WORKER_PROGRAM", "/nowhere/mine", 1);
+  EXPECT_EQ(find_worker_program(), "/nowhere/mine");
+  ::unsetenv("FREEHOLD_WORKER_PROGRAM");
 }
 TEST(ProcessPool_Unit, Cancelled_WaitingAndRunning_EntriesFree) {
   ProcessPoolOptions how = options();
