@@ -57,7 +57,9 @@ class ForkBlocks {
   [[nodiscard]] void* allocate(Pages& pages, std::size_t bytes, std::size_t alignment) noexcept {
     const std::size_t lead = std::max(alignment, sizeof(Block));
     std::size_t want = 0;
-    if (bytes > PTRDIFF_MAX || __builtin_add_overflow(bytes, 2 * lead, &want) || want > PTRDIFF_MAX) return nullptr;
+    if (bytes > PTRDIFF_MAX || lead > PTRDIFF_MAX / 2 || __builtin_add_overflow(bytes, 2 * lead, &want) ||
+        want > PTRDIFF_MAX)
+      return nullptr;
     want = base::align_up(want, os::kLargestPageBytes);
     void* const mapping = pages.map(want);
     if (mapping == nullptr) return nullptr;
