@@ -30,9 +30,9 @@ struct HeapClasses {
     if (alignment < kGranule) alignment = kGranule;
     bytes = base::align_up(bytes == 0 ? 1 : bytes, alignment);
     if (bytes <= kFineBytes) return Sizes::fine_number_of(bytes);
-    unsigned c = Sizes::coarse_number_of(bytes);
-    while (slot_bytes(c) % alignment != 0) ++c;  // ends at a power of two
-    return c;
+    // Aligned, too: slots and alignments are multiples of the step here, or of a power of two above it, of which the
+    // smallest slot that holds a multiple is that multiple itself.
+    return Sizes::coarse_number_of(bytes);
   }
   [[nodiscard]] static constexpr std::size_t slot_bytes(unsigned c) noexcept { return Sizes::bytes_of(c); }
 };
