@@ -16,14 +16,13 @@ namespace freehold::process {
 
 class MemoryGroups {
  public:
-  // Makes `workers` groups in the folder, each with this limit. Errors: !ok(), error() says why in one line.
+  // Makes `workers` groups in the folder, each with this limit. Errors: error() says why in one line; else it is empty.
   MemoryGroups(const std::string& folder, unsigned workers, std::uint64_t bytes);
   // Removes them. Pre: no worker lives.
   ~MemoryGroups();
   MemoryGroups(const MemoryGroups&) = delete;
   MemoryGroups& operator=(const MemoryGroups&) = delete;
 
-  [[nodiscard]] bool ok() const noexcept { return error_.empty(); }
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
   // Moves a process that was just started. Returns false and errno.
   [[nodiscard]] bool move_in(unsigned worker, int pid) const noexcept;
