@@ -534,6 +534,7 @@ TEST(Mallinfo2, Totals_AddUp) {
 // Old programs turn these knobs and print these tables; nothing may break.
 TEST(OldKnobs, AllOfThem_DoNoHarm) {
   EXPECT_GE(mallopt(M_MMAP_THRESHOLD, 1 << 20), 0);
+  EXPECT_GE(mallopt(M_MXFAST, 64), 0);
   EXPECT_GE(mallopt(M_ARENA_MAX, 2), 0);
   EXPECT_GE(mallopt(M_TRIM_THRESHOLD, 1 << 20), 0);
   if (freehold_is_expected()) {

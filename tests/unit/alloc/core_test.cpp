@@ -743,6 +743,34 @@ TEST(Core, Limit_Resize_IsRefusedBeyondItAndTheBlockIsUntouched) {
   expect_whole(machine);
 }
 
+// Mappings that are kept go before a large block, or one that grows, is refused.
+TEST(Core, Limit_LargeBlocksBesideAKeptMapping_AreServed) {
+  constexpr std::size_t kLimit = std::size_t{16} << 20, kKept = test::kChunk + 4096;
+  Machine machine(limited(kLimit));
+  bool zero = false;
+  const auto keep_a_mapping = [&] {
+    machine->free_large(nullptr, machine->allocate_large(nullptr, kKept, 1, zero));
+    ASSERT_GE(machine.stats().free_dirty_bytes, kKept) << "it is kept";
+  };
+  void* block = machine->allocate_large(nullptr, kLimit / 2, 1, zero);
+  ASSERT_NE(block, nullptr);
+  keep_a_mapping();
+  const std::size_t rest = kLimit / 2 - 8192;
+  void* const other = machine->allocate_large(nullptr, rest, 1, zero);
+  EXPECT_NE(other, nullptr);
+  EXPECT_EQ(machine->allocate_large(nullptr, kKept, 1, zero), nullptr) << "nothing is kept any more";
+  machine->free_large(nullptr, other);
+  keep_a_mapping();
+  block = machine->resize_large(nullptr, block, kLimit / 2 + rest);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(machine.usable(block), kLimit / 2 + rest);
+  EXPECT_EQ(machine->resize_large(nullptr, block, 2 * kLimit), nullptr);
+  EXPECT_EQ(machine.usable(block), kLimit / 2 + rest);
+  machine->free_large(nullptr, block);
+  EXPECT_EQ(machine->allocate_large(nullptr, ~std::size_t{0}, 1, zero), nullptr) << "more than any number of pages";
+  expect_whole(machine);
+}
+
 // ---- memory is out ----------------------------------------------------------------------------------------------------
 
 // The spans with free slots are in use by another thread, and fewer than a thread would share of its own accord.

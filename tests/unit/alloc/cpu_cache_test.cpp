@@ -21,6 +21,7 @@ using Classes = SizeClasses;
 
 struct CountingCore {
   std::size_t take_batch(SizeClass, void** slots, std::size_t n, unsigned) {
+    if (is_empty) return 0;
     for (std::size_t i = 0; i < n; ++i) out.insert(slots[i] = reinterpret_cast<void*>(next_slot += 16));
     if (meanwhile) std::exchange(meanwhile, nullptr)();
     return n;
@@ -30,6 +31,7 @@ struct CountingCore {
   }
 
   std::uintptr_t next_slot = 4096;
+  bool is_empty = false;
   std::set<void*> out;
   std::function<void()> meanwhile;  // what another thread of this CPU does during a take_batch()
 };
@@ -81,6 +83,28 @@ TEST_F(CpuCache, Refill_StackWasFilledMeanwhile_TheRestGoesBack) {
     void* const mine = caches_.refill(c);
     EXPECT_EQ(core_.out, std::set<void*>{mine}) << c.index();
     EXPECT_EQ(pop_all(c), others) << c.index();
+  }
+}
+
+TEST_F(CpuCache, MemoryIsOut_NullAndNothingElse) {
+  core_.is_empty = true;
+  for (const SizeClass c : AllClasses<Classes>{}) EXPECT_EQ(caches_.refill(c), nullptr) << c.index();
+  CpuCaches<CountingCore, Classes> others;
+  pages_.fail_from_now_on();
+  EXPECT_FALSE(others.init(core_, pages_));
+  EXPECT_FALSE(others.ready());
+}
+
+// Another thread of this CPU was faster: there is less in the stack than a batch.
+TEST_F(CpuCache, Drain_AlmostEmptyStack_WhatIsThereAndTheSlotGoBack) {
+  for (const SizeClass c : AllClasses<Classes>{}) {
+    core_.out.clear();
+    void* slots[2] = {};
+    ASSERT_EQ(core_.take_batch(c, slots, 2, 0), 2U);
+    ASSERT_TRUE(caches_.push(c, slots[0]));
+    caches_.drain(c, slots[1]);
+    EXPECT_TRUE(core_.out.empty()) << c.index();
+    EXPECT_EQ(caches_.pop(c), nullptr) << c.index();
   }
 }
 

@@ -53,6 +53,20 @@ class TestBlocks {
   std::unique_ptr<Type> blocks_ = std::make_unique<Type>();
 };
 
+TEST(DirectBlocks, ForEach_EveryBlockOnceWithItsBytes) {
+  TestBlocks blocks;
+  std::set<void*> held;
+  for (int i = 0; i < 300; ++i) held.insert(blocks.allocate(2 * kPage));
+  std::set<void*> met;
+  blocks->for_each([&](const BlockPlace& place) {
+    EXPECT_TRUE(met.insert(place.start).second) << "met twice";
+    EXPECT_EQ(place.bytes, 2 * kPage);
+  });
+  EXPECT_EQ(met, held);
+  for (void* block : held) blocks.free(block);
+  blocks->for_each([](const BlockPlace&) { ADD_FAILURE() << "nothing is left"; });
+}
+
 TEST(DirectBlocks, Empty_KnowsNothing) {
   TestBlocks blocks;
   int local = 0;

@@ -47,6 +47,8 @@ TEST(HeapArrays, MadeAndEnded_NothingIsLeft) {
   EXPECT_EQ(Part::alive, 0);
   EXPECT_EQ(shared.stats().live_objects + locked.stats().live_objects, 0U);
   EXPECT_THROW((void)make_unique<int[]>(shared, ~std::size_t{0} / 2), std::bad_array_new_length);
+  PrivateHeap full({.limit_bytes = 0});
+  EXPECT_THROW((void)make_unique<int[]>(full, 10), std::bad_alloc);
 }
 
 TEST(HeapArrays, ElementThrows_NothingIsLeft) {

@@ -79,6 +79,22 @@ TYPED_TEST(MisuseInAnyBuild, TheMiddleOfALargeBlock_InteriorPointerAndTheBlockSt
   EXPECT_TRUE(g_errors.empty());
 }
 
+TYPED_TEST(MisuseInAnyBuild, BlockOfAnotherHeap_ForeignPointerAndBothStay) {
+  if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer sees it first";
+  for (const std::size_t bytes : {48U, 3000U, 60'000U}) {
+    void* const block = this->heap_.allocate(bytes);
+    void* const warm = this->other_.allocate(bytes);
+    this->other_.deallocate(block);
+    this->expect(HeapError::kForeignPointer, block);
+    EXPECT_EQ(this->other_.usable_size(block), 0U);
+    this->expect(HeapError::kForeignPointer, block);
+    EXPECT_GE(this->heap_.usable_size(block), bytes);
+    this->heap_.deallocate(block);
+    this->other_.deallocate(warm);
+    EXPECT_TRUE(g_errors.empty());
+  }
+}
+
 TYPED_TEST(Misuse, FreedTwice_DoubleFree) {
   for (const std::size_t bytes : {1U, 48U, 3000U, 16'000U}) {
     void* const kept = this->heap_.allocate(bytes);

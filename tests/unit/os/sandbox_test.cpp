@@ -84,6 +84,14 @@ TEST_F(FileRulesTest, Enforced_OnlyWhatIsAllowedIsLeft) {
   EXPECT_EQ(result, 0);
 }
 
+TEST_F(FileRulesTest, PathBelowAFile_IsRefused) {
+  FREEHOLD_SKIP_IF_EMULATED("QEMU knows no Landlock");
+  FileRules rules;
+  const int known = rules.allow(at("readable").c_str(), FileAccess::kRead);
+  if (known != 0) GTEST_SKIP() << "the kernel has no Landlock: " << known;
+  EXPECT_EQ(rules.allow(at("readable/file/below").c_str(), FileAccess::kRead), ENOTDIR);
+}
+
 TEST_F(FileRulesTest, NotAllowedToEnforce_IsAnError) {
   FREEHOLD_SKIP_IF_EMULATED("QEMU knows no Landlock");
   if (::geteuid() == 0) GTEST_SKIP() << "root may enforce rules without giving up privileges";

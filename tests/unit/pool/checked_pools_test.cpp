@@ -288,6 +288,30 @@ TEST_F(CheckedBestPool, SlotsLiveAtItsEnd_NothingIsSaid) {
   EXPECT_TRUE(g_errors.empty()) << "slots end with a bare pool";
 }
 
+TEST_F(CheckedMode, SingleThread_CountsItsSlots) {
+  SingleThread pool({.slots = 10, .slot_bytes = 48});
+  void* const first = pool.acquire();
+  void* const second = pool.acquire();
+  EXPECT_EQ(pool.in_use(), 2U);
+  pool.release(first);
+  EXPECT_EQ(pool.in_use(), 1U);
+  pool.release(second);
+  EXPECT_EQ(pool.in_use(), 0U);
+  EXPECT_TRUE(g_errors.empty());
+}
+
+// Between its header and the slot there is room for the alignment.
+TEST_F(CheckedBestPool, AByteBeforeAnAlignedSlotIsWritten_SeenWhereItIs) {
+  Best pool({.slots = 4, .slot_bytes = 64, .alignment = 64});
+  auto* const slot = static_cast<char*>(pool.acquire());
+  overwrite(slot - 1);
+  pool.release(slot);
+  expect(HeapError::kWriteBefore, slot);
+  overwrite(slot - 1);
+  pool.release(slot);
+  EXPECT_TRUE(g_errors.empty());
+}
+
 TEST_F(CheckedMode, SingleThreadReleasedTwice_SeenAtTheNextReleaseOrTheEnd) {
   void* slot = nullptr;
   {

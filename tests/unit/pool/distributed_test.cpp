@@ -108,6 +108,15 @@ TEST(Distributed, ShardCannotBeMade_ThoseThatWereMadeEnd) {
   EXPECT_EQ(Fussy::ended, 2);
 }
 
+TEST(Distributed, SumsThatOverflow_BadAlloc) {
+  constexpr std::size_t kMost = ~std::size_t{0};
+  const auto make = [](std::size_t slots, std::size_t bytes, unsigned shards) {
+    const Pool<pool::TakeFromNeighbour> pool({.slots = slots, .slot_bytes = bytes, .shards = shards});
+  };
+  EXPECT_THROW(make(1, kMost / 4 * 3, 1), std::bad_alloc) << "no power of two is as large";
+  EXPECT_THROW(make(4, kMost / 4, 4), std::bad_alloc);
+}
+
 TEST(Distributed, Contention_OperationsOfCallersAndConflictsOfShards) {
   Pool<pool::TakeFromNeighbour> pool({.slots = 4, .slot_bytes = 16, .shards = 4});
   std::vector<void*> slots = take(pool, 1, 5);  // the last three ask neighbours, the fifth finds none
@@ -238,6 +247,17 @@ TEST(CpuStacks, NoSequences_TaggedStacksFindTheLast) {
   NumberedThreads::cpu = 2;
   EXPECT_EQ(pool.acquire(), *slots.begin());
   for (void* slot : slots) pool.release(slot);
+}
+
+TEST(CpuStacks, MoreCpusThanSlots_TheEmptyStacksFindThemAll) {
+  pool::CpuStacks::Pool<NumberedThreads> pool({.slots = 2, .slot_bytes = 8, .shards = 4});
+  NumberedThreads::cpu = 3;
+  void* const first = pool.acquire();
+  void* const second = pool.acquire();
+  EXPECT_TRUE(first != nullptr && second != nullptr && first != second);
+  EXPECT_EQ(pool.acquire(), nullptr);
+  pool.release(first);
+  pool.release(second);
 }
 
 }  // namespace

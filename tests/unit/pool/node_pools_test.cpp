@@ -90,6 +90,20 @@ TEST(NodePools, NodesComeFromThePoolOfTheirSize) {
   EXPECT_EQ(pools.pool_of(64), nullptr);
 }
 
+TEST(NodePools, NumbersAtTheEnds_OneNodeNoBytesAndTooMany) {
+  NodePools<> pools(0);  // has room for one
+  PoolAllocator<std::uint64_t> allocator(pools);
+  std::uint64_t* const one = allocator.allocate(1);
+  EXPECT_THROW((void)allocator.allocate(1), std::bad_alloc);
+  allocator.deallocate(one, 1);
+  EXPECT_THROW((void)allocator.allocate(~std::size_t{0} / 4), std::bad_array_new_length);
+  PoolResource resource(pools);
+  void* const none = resource.allocate(0, 1);
+  EXPECT_NE(none, nullptr);
+  EXPECT_NE(pools.pool_of(0), nullptr);
+  resource.deallocate(none, 0, 1);
+}
+
 TEST(PoolResource, PmrContainers) {
   NodePools<> pools(10'000);
   PoolResource resource(pools);

@@ -340,6 +340,23 @@ TEST(BestPool, ImpossibleShape_BadAlloc) {
   EXPECT_THROW(NativePool<Best> pool(shape), std::bad_alloc);
 }
 
+TEST(BestPool, SumsThatOverflow_BadAlloc) {
+  constexpr std::size_t kMost = ~std::size_t{0};
+  EXPECT_THROW(NativePool<Best> pool({.slots = std::size_t{1} << 20, .slot_bytes = std::size_t{1} << 50}), std::bad_alloc);
+  EXPECT_THROW(const Memory memory(kMost - 100, 8), std::bad_alloc);
+  EXPECT_THROW(const Memory memory(std::size_t{1} << 60, 8), std::bad_alloc) << "more than there are addresses";
+  EXPECT_THROW(const ZeroedArray<std::uint64_t> array(kMost / 4), std::bad_alloc);
+}
+
+TEST(ObjectPool, NullDestroyed_Nothing) {
+  ObjectPool<Counted> pool(1);
+  Counted* const one = pool.construct(1);
+  pool.destroy(nullptr);
+  EXPECT_EQ(Counted::alive, 1);
+  pool.destroy(one);
+  EXPECT_EQ(Counted::alive, 0);
+}
+
 TEST(ObjectPool, OfNone_IsAlwaysFull) {
   for_each_strategy([]<class S>() {
     if constexpr (is_bounded<S>()) {

@@ -46,6 +46,14 @@ TEST(TrackedPool, Stats_AreExact) {
   EXPECT_EQ(pool.live(), 1U);
 }
 
+TEST(TrackedPool, NullDestroyed_Nothing) {
+  TrackedPool<Item> pool(1);
+  const auto one = pool.make(1);
+  pool.destroy(nullptr);
+  EXPECT_EQ(pool.live(), 1U);
+  EXPECT_EQ(Item::alive, 1);
+}
+
 TEST(TrackedPool, ConstructorThrows_NothingLives) {
   TrackedPool<Item> pool(1);
   for (int i = 0; i < 10; ++i) EXPECT_THROW((void)pool.make(-1), std::invalid_argument);

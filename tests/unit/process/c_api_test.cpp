@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -120,6 +121,12 @@ TEST_F(ProcessCApi_Unit, AttachedByName_TasksRunUntilTheServerIsGone) {
   EXPECT_EQ(call("echo hello"), FREEHOLD_OK);
   EXPECT_EQ(output(), "hello");
   EXPECT_EQ(call("fail 9"), FREEHOLD_COMPONENT);
+  freehold_task* slow = nullptr;
+  EXPECT_EQ(api_.freehold_pool_submit(attached, "sleep 100", 9, 0, &slow), FREEHOLD_OK);
+  EXPECT_EQ(api_.freehold_pool_drain(attached, 1), 0);
+  EXPECT_EQ(call("echo x"), FREEHOLD_NO_WORKER) << "it takes no more tasks";
+  EXPECT_EQ(api_.freehold_pool_drain(attached, 10'000), 1);
+  EXPECT_EQ(api_.freehold_task_get(slow, output_, sizeof output_, &bytes_, &detail_), FREEHOLD_OK);
   char text[512];
   EXPECT_GT(api_.freehold_pool_metrics(attached, 'j', text, sizeof text), 10u);
   EXPECT_NE(std::string(text).find("\"tasks_failed\":1"), std::string::npos) << text;
@@ -233,6 +240,92 @@ TEST_F(ProcessCApi_Unit, TaskOptionsDrainAndMetrics) {
   ASSERT_LT(api_.freehold_pool_metrics(pool_, 'p', text, sizeof text), sizeof text);
   EXPECT_NE(std::string(text).find("\nfreehold_pool_workers_ended_total{reason=\"deadline\"} 1\n"), std::string::npos)
       << text;
+}
+TEST_F(ProcessCApi_Unit, ResultThatDidNotFit_GoesToAFunction) {
+  freehold_task* const task = submit("size 100");
+  EXPECT_EQ(api_.freehold_task_get(task, output_, 99, &bytes_, &detail_), FREEHOLD_OUTPUT_TOO_SMALL);
+  std::size_t bytes = 0;
+  api_.freehold_task_then(
+      task, [](void* to, int, int, const void*, std::size_t n) { *static_cast<std::size_t*>(to) = n; }, &bytes);
+  EXPECT_EQ(bytes, 100u) << "called before it returns";
+}
+TEST_F(ProcessCApi_Unit, TimesOfATask_DrainThatIsTooShort) {
+  freehold_task_options how{};
+  how.size = sizeof how;
+  how.within_ms = 30;
+  how.limit_ms = FREEHOLD_FOR_EVER;
+  freehold_task* task = nullptr;
+  EXPECT_EQ(api_.freehold_pool_submit_with(pool_, "hang", 4, &how, &task), FREEHOLD_OK);
+  EXPECT_EQ(api_.freehold_pool_drain(pool_, 1), 0);
+  EXPECT_EQ(api_.freehold_task_get(task, output_, sizeof output_, &bytes_, &detail_), FREEHOLD_DEADLINE);
+  EXPECT_EQ(detail_, 30);
+}
+TEST_F(ProcessCApi_Unit, OptionsOfThePool_EachIsPassedOn) {
+  const std::string folder = testing::TempDir() + "freehold_c_options" + std::to_string(::getpid());
+  std::filesystem::create_directory(folder);
+  struct Lines {
+    std::mutex lock;
+    std::string text;
+  } lines;
+  const int codes[] = {7, 0};
+  const char* const command[] = {FREEHOLD_WORKER_PROGRAM, FREEHOLD_TEST_COMPONENT, nullptr};
+  freehold_pool_options options{};
+  options.size = sizeof options;
+  options.command = command;
+  options.max_workers = 1;
+  options.attempts = 1;
+  options.idle_ms = 30;
+  options.max_age_ms = 60'000;
+  options.load_limit_ms = 60'000;
+  options.retry_codes = codes;
+  options.retry_attempts = 3;
+  options.keep_standard_error = 1;
+  options.log_context = &lines;
+  options.log = [](void* context, const char* line) {
+    auto& to = *static_cast<Lines*>(context);
+    const std::lock_guard guard(to.lock);
+    to.text += std::string(line) + "\n";
+  };
+  char error[256] = "";
+  freehold_pool* pool = api_.freehold_pool_open(&options, error, sizeof error);
+  ASSERT_NE(pool, nullptr) << error;
+  const auto call = [&](const std::string& input) {
+    return api_.freehold_pool_call(pool, input.data(), input.size(), output_, sizeof output_, &bytes_, &detail_);
+  };
+  EXPECT_EQ(call("refuse 7 " + folder + "/a"), FREEHOLD_OK) << "the third run";
+  EXPECT_EQ(call("say out of luck"), FREEHOLD_EXIT);
+  EXPECT_EQ(call("echo x"), FREEHOLD_OK);
+  char text[4096];
+  const auto ended_idle = [&] {
+    static_cast<void>(api_.freehold_pool_metrics(pool, 'p', text, sizeof text));
+    return std::string(text).find("freehold_pool_workers_ended_total{reason=\"idle\"} 1\n") != std::string::npos;
+  };
+  for (int i = 0; i < 2000 && !ended_idle(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(ended_idle()) << text;
+  api_.freehold_pool_close(pool);
+  EXPECT_NE(lines.text.find("it has failed; it said:\n"), std::string::npos) << lines.text;
+  EXPECT_NE(lines.text.find("\nout of luck\n"), std::string::npos) << lines.text;
+
+  for (const char* name : {"in", "out"}) std::filesystem::create_directory(folder + "/" + name);
+  const std::string in = folder + "/in", out = folder + "/out";
+  const char *const readable[] = {in.c_str(), FREEHOLD_TEST_COMPONENT, nullptr}, *const writable[] = {out.c_str(), nullptr};
+  options.only_these_files = 1;
+  options.readable = readable;
+  options.writable = writable;
+  pool = api_.freehold_pool_open(&options, error, sizeof error);
+  ASSERT_NE(pool, nullptr) << error;
+  if (call("write " + out + "/new") == FREEHOLD_OK) {  // else the kernel has no Landlock
+    EXPECT_EQ(std::string(output_, bytes_), "0");
+    EXPECT_EQ(call("write " + in + "/new"), FREEHOLD_OK);
+    EXPECT_EQ(std::string(output_, bytes_), std::to_string(EACCES));
+    EXPECT_EQ(call("read " + in), FREEHOLD_OK);
+    EXPECT_EQ(std::string(output_, bytes_), "0");
+  } else {
+    EXPECT_GT(api_.freehold_pool_error(pool, text, sizeof text), 0u);
+    EXPECT_NE(std::string(text).find("the kernel cannot confine it as asked"), std::string::npos) << text;
+  }
+  api_.freehold_pool_close(pool);
+  std::filesystem::remove_all(folder);
 }
 TEST_F(ProcessCApi_Unit, OlderCaller_ShorterOptions_NothingToRunIsSaid) {
   freehold_pool_options options{};

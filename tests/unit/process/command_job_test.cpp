@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -77,6 +79,35 @@ TEST(CommandJob, SignalsBeforeTheEndOfTheOutput_Ends) {
   const Answer answer = answer_of("sleep 0.1; echo done");
   EXPECT_EQ(answer.status, 0);
   EXPECT_EQ(answer.out, "done\n");
+}
+
+// A command may close its output and go on.
+TEST(CommandJob, OutputIsClosedBeforeTheEnd_StatusAllTheSame) {
+  const Interrupted interrupted;
+  const Answer answer = answer_of("echo done; exec >&- 2>&-; sleep 0.1; exit 4");
+  EXPECT_EQ(answer.status, 0);
+  EXPECT_EQ(answer.out, "done\n");
+  EXPECT_EQ(WEXITSTATUS(answer.result.status), 4);
+}
+
+TEST(CommandJob, NoDescriptorIsLeft_NotStartedAndWhy) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Answer answer = answer_of("echo out");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(answer.status, 0);
+  EXPECT_EQ(answer.result.started_errno, EMFILE);
+  EXPECT_EQ(answer.out + answer.err, "");
+}
+
+TEST(CommandJob, NoJobNumberOrNoRoomForTheResult_Refused) {
+  char output[sizeof(CommandResult)];
+  std::size_t bytes = 77;
+  EXPECT_EQ(run_command_job("echo", 4, output, sizeof output, &bytes), kJobTooLong);
+  EXPECT_EQ(run_command_job("7\0echo", 6, output, sizeof output - 1, &bytes), kJobTooLong);
+  EXPECT_EQ(bytes, 77u);
 }
 
 }  // namespace

@@ -403,6 +403,32 @@ TEST(ProcessPool_Unit, WorkerDiesOfATask_LogSaysWhichAndWhyAndItsLastWords) {
     EXPECT_NE(text(events[2]).find("attempt 2, worker "), std::string::npos) << text(events[2]);
   }
 }
+TEST(ProcessPool_Unit, RunningTaskIsKilled_LogSaysThatItWasDropped) {
+  std::atomic<int> dropped{0};
+  ProcessPoolOptions how = options();
+  how.log = [&](const process::PoolEvent& event) { dropped += event.kind == process::PoolEvent::Kind::kTaskDropped; };
+  ProcessPool pool(how);
+  Future task = pool.submit("hang");
+  ASSERT_TRUE(comes_true([&] { return pool.stats().running == 1; }));
+  task.kill();
+  EXPECT_TRUE(comes_true([&] { return dropped == 1; })) << dropped;
+}
+TEST(ProcessPool_Unit, WorkerSaysMuch_LogHasTheLastOfIt) {
+  std::mutex lock;
+  std::string last;
+  ProcessPoolOptions how = options();
+  how.attempts = 1;
+  how.keep_standard_error = true;
+  how.log = [&](const process::PoolEvent& event) {
+    const std::lock_guard guard(lock);
+    last = event.last_lines;
+  };
+  ProcessPool pool(how);
+  EXPECT_EQ(pool.call("say " + std::string(4000, 'x') + " the end").failure(), (Failure{FailureKind::kExit, 3}));
+  const std::lock_guard guard(lock);
+  EXPECT_EQ(last.size(), 2048u);
+  EXPECT_TRUE(last.ends_with("x the end\n")) << last;
+}
 // A busy machine can keep the supervisor from its CPU between the result and whatever it does afterwards.
 TEST(ProcessPool_Unit, WorkerDiesOfATask_CountedBeforeItsClientCanKnow) {
   std::atomic<ProcessPool*> pool{nullptr};
@@ -665,6 +691,13 @@ TEST(ProcessPool_Unit, OutOfMemoryByCgroup_FailsWithMemory) {
   }
   EXPECT_EQ(groups(), 0);
 }
+TEST(ProcessPool_Unit, FilesThatCannotBeNamed_BrokenWithTheReason) {
+  ProcessPoolOptions how = options();
+  how.confinement = {.files = true, .readable = {how.component + "/below a file"}, .writable = {}};
+  ProcessPool pool(how);
+  EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
+  EXPECT_NE(pool.error().find("the kernel cannot confine it as asked"), std::string::npos) << pool.error();
+}
 TEST(ProcessPool_Unit, MemoryCgroupThatIsNone_Refused) {
   ProcessPoolOptions how = options();
   how.memory_cgroup = "/proc";
@@ -713,6 +746,11 @@ TEST(ProcessPool_Unit, Drained_AcceptedTasksAreOver_OthersRefused) {
   EXPECT_FALSE(pool.drain(1ms));
   EXPECT_TRUE(pool.drain(10s));
   EXPECT_EQ(pool.submit("echo x").submit_error(), SubmitError::kNoWorker);
+  EXPECT_EQ(pool.draft().submit(1).submit_error(), SubmitError::kNoWorker);
+  const std::string_view text = "echo x";
+  const std::span<const std::byte> inputs[] = {std::as_bytes(std::span(text))};
+  Future futures[1];
+  EXPECT_EQ(pool.submit_all(inputs, futures), 0u);
   EXPECT_TRUE(task.get().ok());
 }
 TEST(ProcessPool_Unit, RefusedTasksFuture_FailsWithWords) {
@@ -833,11 +871,15 @@ TEST(ProcessPool_Unit, NoComponent_BrokenWithAReason_TasksFail) {
   EXPECT_GE(pool.stats().workers.started, 5u);
 }
 TEST(ProcessPool_Unit, NoProgramOrNothingAtAll_BrokenWithAReason) {
-  ProcessPoolOptions how = options();
-  how.worker_program = "/nowhere/program";
-  ProcessPool pool(how);
-  EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
-  EXPECT_NE(pool.error().find("cannot be started"), std::string::npos) << pool.error();
+  for (const char* program : {"/nowhere/program", "no-program-of-the-path"}) {
+    ProcessPoolOptions how = options();
+    how.worker_program = program;
+    how.component = "no-library-of-the-path.so";
+    how.keep_standard_error = true;
+    ProcessPool pool(how);
+    EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
+    EXPECT_NE(pool.error().find(std::string(program) + " cannot be started"), std::string::npos) << pool.error();
+  }
   EXPECT_FALSE(ProcessPool({}).ok());
 }
 TEST(ProcessPool_Unit, ComponentComesLate_PoolMendsItself) {

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,6 +52,36 @@ TEST(SharedMemory_Unit, NotSealed_Refused) {
   ASSERT_EQ(::ftruncate(fd, 4096), 0);
   EXPECT_FALSE(SharedMemory::attach(fd).ok());
   EXPECT_EQ(errno, EINVAL);
+}
+TEST(SharedMemory_Unit, NeitherMemoryNorSocket_Refused) {
+  EXPECT_FALSE(SharedMemory::attach(-1).ok());
+  EXPECT_EQ(errno, EBADF);
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  EXPECT_FALSE(send_client_setup(ends[1], {0, 0, 1, 1}));
+  EXPECT_EQ(errno, ENOTSOCK);
+  ClientSetup none;
+  EXPECT_FALSE(receive_client_setup(ends[0], none));
+  EXPECT_EQ(errno, ENOTSOCK);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+TEST(SharedMemory_Unit, AnotherUsersSocket_GetsNoTable) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    const bool is_other = ::seteuid(kNobody) == 0;
+    const bool sent = send_client_setup(ends[0], {ends[0], ends[0], 1, 1});
+    ::_exit(is_other && !sent && errno == EACCES ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 TEST(SharedMemory_Unit, GivenBack_NoPagesAndZeroAgain) {
   SharedMemory memory = SharedMemory::create("test", 1 << 20);

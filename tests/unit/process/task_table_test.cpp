@@ -6,7 +6,11 @@
 
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <set>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "freehold/process/client.hpp"
@@ -54,6 +58,92 @@ TEST_F(TaskTable_Unit, Header_OtherVersionOrSize_NotValid) {
   EXPECT_FALSE(Table::valid(memory_.data(), memory_.bytes() - 4096));
   ++static_cast<char*>(memory_.data())[8];
   EXPECT_FALSE(Table::valid(memory_.data(), memory_.bytes()));
+}
+TEST_F(TaskTable_Unit, MemoryThatIsNoTable_NeitherShapeNorVersion) {
+  make({});
+  EXPECT_EQ(Table::version_of(memory_.data(), memory_.bytes()), Table::kVersion);
+  EXPECT_FALSE(Table::shape_of(memory_.data(), 8));
+  EXPECT_FALSE(Table::version_of(memory_.data(), 8));
+  ++static_cast<char*>(memory_.data())[0];
+  EXPECT_FALSE(Table::version_of(memory_.data(), memory_.bytes()));
+}
+TEST_F(TaskTable_Unit, TicketOfATaskThatIsOver_DoesNothingToTheNextOne) {
+  make({.entries = 1, .max_input = 8, .max_output = 8});
+  Table table(memory_.data());
+  const Ticket lost = *table.try_acquire(0);
+  EXPECT_FALSE(table.try_acquire_entry(0, 0));
+  table.recover_client(0);
+  EXPECT_EQ(table.submit(lost, 0, 1), Submitted::kNo);
+  const Ticket next = *table.try_acquire_entry(0, 1);
+  EXPECT_NE(table.submit(next, 1, 1), Submitted::kNo);
+  EXPECT_FALSE(table.kill(lost));
+  EXPECT_EQ(table.open_of(0), 0u);
+  EXPECT_EQ(table.open_of(1), 1u);
+  EXPECT_TRUE(table.try_claim(0));
+}
+TEST_F(TaskTable_Unit, RetryOfATaskThatWasTakenAway_DoesNotRunAgain) {
+  make({.entries = 1, .max_input = 8, .max_output = 8});
+  Table table(memory_.data());
+  const auto run = [&] {
+    table.submit(*table.try_acquire(0), 0, 1, TaskParameters{.retry = {.codes = {7}, .attempts = 3, .delay_ms = 0}});
+    return *table.try_claim(0);
+  };
+  const Claim dropped = run();
+  ASSERT_TRUE(table.drop({dropped.entry, dropped.word.generation()}));
+  EXPECT_EQ(table.retry(dropped, 7, 10), Table::Retried::kYes);
+  EXPECT_EQ(table.count(TaskState::kFree), 1u);
+  const Claim marked = run();
+  ASSERT_TRUE(table.mark_for_kill(marked));
+  EXPECT_EQ(table.retry(marked, 7, 10), Table::Retried::kRevoked);
+  EXPECT_FALSE(table.try_claim(0));
+}
+TEST_F(TaskTable_Unit, WaitForSpaceThatIsThere_ReturnsAtOnce) {
+  make({.entries = 1, .max_input = 8, .max_output = 8});
+  Table table(memory_.data());
+  const auto begin = std::chrono::steady_clock::now();
+  table.wait_for_space(60'000'000'000);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+// Another thread of the client has moved the result out of the table, and its entry is another task's.
+TEST_F(TaskTable_Unit, KillAfterTheResultWasMovedOut_LeavesTheNextTask) {
+  make({.entries = 1, .max_input = 64, .max_output = 64});
+  Client client(memory_, 0, -1);
+  Future first = client.submit("x");
+  ASSERT_TRUE(client.table().complete(*client.table().try_claim(0), 0));
+  Future second = client.submit("y", {.wait_while_full = std::chrono::seconds(10)});
+  ASSERT_TRUE(second.valid());
+  first.kill();
+  EXPECT_FALSE(first.valid());
+  first.kill();  // again, of nothing
+  const std::optional<Claim> claim = client.table().try_claim(0);
+  ASSERT_TRUE(claim);
+  ASSERT_TRUE(client.table().complete(*claim, 3));
+  EXPECT_EQ(second.get().bytes().size(), 3u);
+}
+TEST_F(TaskTable_Unit, RefusedDraft_HasNoRoomAndItsReason) {
+  make({.entries = 1, .max_input = 64, .max_output = 64});
+  Client client(memory_, 0, -1);
+  const TaskOptions at_once{.wait_while_full = std::chrono::nanoseconds(0)};
+  const Draft taken = client.draft(at_once);
+  Draft refused = client.draft(at_once);
+  EXPECT_TRUE(refused.room().empty());
+  EXPECT_EQ(refused.submit(1).submit_error(), SubmitError::kFull);
+  const std::string_view text = "x";
+  const std::span<const std::byte> inputs[] = {std::as_bytes(std::span(text)), std::as_bytes(std::span(text))};
+  Future futures[2];
+  EXPECT_EQ(client.submit_all(inputs, futures, at_once), 0u);
+  EXPECT_EQ(futures[0].submit_error(), SubmitError::kFull);
+}
+TEST_F(TaskTable_Unit, ClientEnds_FunctionsOfItsTasksAreCalled) {
+  make({.entries = 2, .max_input = 64, .max_output = 64});
+  std::vector<FailureKind> ends;
+  {
+    Client client(memory_, 0, -1);
+    for (int i = 0; i < 2; ++i)
+      client.submit("x").then([&](const Result& result) { ends.push_back(result.failure().kind); });
+  }
+  EXPECT_EQ(ends, (std::vector{FailureKind::kNoWorker, FailureKind::kNoWorker}));
+  EXPECT_EQ(Table(memory_.data()).count(TaskState::kFree), 2u);
 }
 TEST_F(TaskTable_Unit, Claims_TheHigherPriorityFirst_TheOldestOfEquals) {
   make({.entries = 200, .max_input = 64, .max_output = 64});
@@ -234,26 +324,90 @@ TEST_F(TaskTable_Unit, NextTaskOfTheEntry_NotOverdueByTheFormerOnesTime) {
   EXPECT_TRUE(table.find_overdue(1001));
 }
 
-// What a supervisor knows of the clients; it notes which it was asked for.
-struct KnownClients {
-  static bool closed() { return false; }
-  static std::uint32_t epoch() { return 0; }
+// What a supervisor knows; it notes which clients it was asked for.
+struct Known {
+  [[nodiscard]] bool closed() const { return is_closed; }
+  [[nodiscard]] std::uint32_t epoch() const { return of_epoch; }
   static bool lasts(std::uint32_t, TaskWord) { return true; }
-  static bool is_live(unsigned) { return true; }
-  static bool has_another(unsigned) { return false; }
+  [[nodiscard]] bool is_live(unsigned) const { return lives; }
+  [[nodiscard]] bool has_another(unsigned) const { return runs_another; }
   bool is_connected(unsigned client) {
     asked.insert(client);
-    return true;
+    return connected;
   }
+  bool is_closed = false, lives = true, runs_another = false, connected = true;
+  std::uint32_t of_epoch = 0;
   std::set<unsigned> asked;
 };
+TEST_F(TaskTable_Unit, TableUnlikeWhatTheSupervisorKnows_DamageAndWhere) {
+  constexpr unsigned kWorkers = 3;
+  make({.entries = 2, .workers = kWorkers, .max_input = 8, .max_output = 8});
+  Table table(memory_.data());
+  const auto damage = [&](Known known) {
+    const char* const found = table.find_damage(known);
+    return std::string(found != nullptr ? found : "");
+  };
+  EXPECT_EQ(damage({}), "");
+  EXPECT_EQ(damage({.is_closed = true, .asked = {}}), "whether it is closed");
+  EXPECT_EQ(damage({.of_epoch = 1, .asked = {}}), "its epoch");
+  table.close();
+  EXPECT_EQ(damage({}), "whether it is closed");
+  EXPECT_EQ(damage({.is_closed = true, .asked = {}}), "");
+  make({.entries = 2, .workers = kWorkers, .max_input = 8, .max_output = 8});
+  Table other(memory_.data());
+  const auto damage_of = [&](Known known) {
+    const char* const found = other.find_damage(known);
+    return std::string(found != nullptr ? found : "");
+  };
+  other.submit(*other.try_acquire(0), 0, 1);
+  EXPECT_EQ(damage_of({.connected = false, .asked = {}}), "a task's client");
+  const Claim claim = *other.try_claim(kWorkers - 1);
+  EXPECT_EQ(damage_of({}), "");
+  EXPECT_EQ(damage_of({.lives = false, .asked = {}}), "a task's worker");
+  EXPECT_EQ(damage_of({.runs_another = true, .asked = {}}), "a task's worker");
+  ASSERT_TRUE(other.complete(claim, 0));
+  ASSERT_TRUE(other.drop({claim.entry, claim.word.generation()}));
+  other.submit(*other.try_acquire(0), 0, 1);
+  ASSERT_TRUE(other.try_claim(kWorkers));
+  EXPECT_EQ(damage_of({}), "a task's worker");
+}
+// A bit beyond the entries or the workers, in whichever word: it is found, and until then no index leaves the table.
+TEST_F(TaskTable_Unit, BitsBeyondTheShape_DamageAndNoEntryOfThem) {
+  constexpr std::uint32_t kEntries = 2;
+  make({.entries = kEntries, .workers = 3, .max_input = 8, .max_output = 8});
+  Table table(memory_.data());
+  Known known;
+  const auto* const areas = reinterpret_cast<std::uint64_t*>(table.input(0));
+  int found = 0;
+  for (auto* word = static_cast<std::uint64_t*>(memory_.data()); word < areas; ++word) {
+    constexpr std::uint64_t kBeyond = std::uint64_t{1} << 63;
+    *word |= kBeyond;
+    const char* const damage = table.find_damage(known);
+    const bool in_bits = damage != nullptr && std::string_view(damage) == "its bits";
+    if (in_bits) {
+      ++found;
+      const std::optional<Ticket> ticket = table.try_acquire(0);
+      ASSERT_TRUE(ticket && ticket->entry < kEntries);
+      table.submit(*ticket, 0, 1);
+      *word |= kBeyond;
+      table.help_stuck([](std::uint32_t, TaskWord) { return true; });
+      const std::optional<Claim> claim = table.try_claim(0);
+      ASSERT_TRUE(claim && claim->entry < kEntries);
+      ASSERT_TRUE(table.complete(*claim, 0));
+      ASSERT_TRUE(table.drop({claim->entry, claim->word.generation()}));
+    }
+    *word &= ~kBeyond;
+  }
+  EXPECT_EQ(found, 2 + static_cast<int>(kPriorities)) << "free, ready of each priority, asleep";
+  EXPECT_EQ(table.find_damage(known), nullptr);
+}
 // A client's number that was overwritten is compared with the shape before anybody looks that client up.
 TEST_F(TaskTable_Unit, TaskOfAClientBeyondTheShape_DamageAndNobodyAsksForIt) {
   constexpr std::uint32_t kClients = 4;
   make({.entries = 2, .clients = kClients, .max_input = 8, .max_output = 8});
   Table table(memory_.data());
   for (const unsigned client : {kClients - 1, kClients, 1000u}) {
-    KnownClients known;
+    Known known;
     const Ticket ticket = *table.try_acquire(client);
     EXPECT_EQ(table.find_damage(known) != nullptr, client >= kClients) << client;
     EXPECT_EQ(known.asked, client < kClients ? std::set{client} : std::set<unsigned>{});

@@ -114,6 +114,16 @@ TEST(OwnerPagesHeap, LargeBlockWithAForgedPageHead_GoesToTheUpstream) {
   Heap::deallocate(slot);
 }
 
+TYPED_TEST(OwnerPagesHeapTest, LargeBlockToNothing_ThreadWithoutPages_BothAreWell) {
+  struct Policy : TypeParam {};
+  using Heap = OwnerPagesHeap<Policy>;
+  EXPECT_EQ(Heap::trim(), 0U) << "this thread has no pages yet";
+  void* const block = Heap::reallocate(Heap::allocate(100'000), 0);
+  ASSERT_NE(block, nullptr);
+  EXPECT_GE(Heap::usable_size(block), 1U);
+  Heap::deallocate(block);
+}
+
 // Fails from call number `left` on.
 struct Failing {
   static inline int left = 1 << 30;

@@ -167,6 +167,24 @@ TEST(Driver, CreatedAndDestroyedForEverAtTheLimit_NeverRunsOut) {
   EXPECT_FALSE(static_cast<bool>(driver.create(Calls::count, nullptr))) << "and does not wait for a thread that ended";
 }
 
+// The callback's own thread is the one that would reclaim: it does not wait for itself.
+TEST(Driver, CreatedInACallbackAtTheLimit_NoTimer) {
+  timer::Driver<> driver(std::size_t{1});
+  struct Seen {
+    timer::Driver<>& driver;
+    std::atomic<int> created{-1};
+  } seen{driver};
+  const TimerId id = driver.create(
+      [](void* context, TimerId) {
+        auto& self = *static_cast<Seen*>(context);
+        self.created = static_cast<bool>(self.driver.create(Calls::count, nullptr)) ? 1 : 0;
+      },
+      &seen);
+  driver.set_after(id, 0ms);
+  for (int i = 0; i < 10'000 && seen.created < 0; ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(seen.created, 0);
+}
+
 // A wheel whose owner is held at the end of a round, after its last look, and goes slowly from then on.
 struct HeldWheel : timer::TimerWheel<AnyThread> {
   using timer::TimerWheel<AnyThread>::TimerWheel;

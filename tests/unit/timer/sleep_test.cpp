@@ -112,6 +112,25 @@ TEST(SleepOnADriver, ManyCoroutines_AllComeToTheirEnd) {
   for (const Task& task : tasks) EXPECT_TRUE(task.is_done());
 }
 
+Task wait_long(timer::Driver<>& timers, bool& done) {
+  (void)co_await timers.after(1h);
+  done = true;
+}
+TEST(SleepOnADriver, DestroyedWhileItWaits_TheOthersGoOn) {
+  timer::Driver<> timers;
+  bool done = false;
+  std::atomic<int> left = 1;
+  {
+    const Task task = wait_long(timers, done);
+    EXPECT_FALSE(task.is_done());
+  }
+  const Task other = hop(timers, left);
+  while (left > 0) std::this_thread::yield();
+  timers.quiesce();
+  EXPECT_TRUE(other.is_done());
+  EXPECT_FALSE(done);
+}
+
 Task measured(timer::TimerQueue<>& queue, bool& done) {
   (void)co_await queue.after(1h);
   done = true;

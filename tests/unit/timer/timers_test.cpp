@@ -100,6 +100,23 @@ TYPED_TEST(Timers, Cancel_TellsWhetherItWasArmedAndNothingFires) {
   EXPECT_FALSE(this->timers_.cancel(id));
 }
 
+TYPED_TEST(Timers, SetForNowInItsCallback_IsNextThoughAnotherIsArmed) {
+  std::optional<TimePoint> next;
+  const TimerId later = this->create(2);
+  this->timers_.set(later, at(50));
+  const TimerId id = this->create(1, [&](TimerId self) {
+    if (next) return;
+    this->timers_.set(self, at(10));
+    next = this->timers_.next_expiry();
+  });
+  this->timers_.set(id, at(10));
+  (void)this->advance(at(10));
+  ASSERT_TRUE(next);
+  EXPECT_LE(*next, at(10));
+  (void)this->advance(at(11));
+  EXPECT_EQ(this->advance(at(50)), (std::vector{2}));
+}
+
 TYPED_TEST(Timers, CancelledAndSetSooner_FiresSooner) {
   const TimerId id = this->create(1);
   this->timers_.set(id, at(100'000));
@@ -126,6 +143,7 @@ TYPED_TEST(Timers, Destroyed_NothingFiresAndItsHandleIsDeadForEver) {
   EXPECT_TRUE(this->advance(at(30)).empty());
   EXPECT_FALSE(this->timers_.destroy(TimerId{}));
   EXPECT_FALSE(this->timers_.cancel(TimerId(123'456, 7)));
+  EXPECT_FALSE(this->timers_.destroy(TimerId(123'456, 7)));
   for (const TimerId other : others) EXPECT_TRUE(this->timers_.destroy(other));
 }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// The words of the log: each reason and each event has its own.
+#include "freehold/process/pool_events.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <set>
+#include <string>
+
+namespace freehold::process {
+namespace {
+
+TEST(PoolEvents, Failures_EachHasItsWords) {
+  EXPECT_EQ(text(Failure{FailureKind::kNone, 0}), "it is well");
+  EXPECT_EQ(text(Failure{FailureKind::kSignal, 0}), "its worker was killed");
+  EXPECT_EQ(text(Failure{FailureKind::kSignal, 9}), "its worker was killed by signal 9");
+  EXPECT_EQ(text(Failure{FailureKind::kExit, 3}), "its worker exited with status 3");
+  EXPECT_EQ(text(Failure{FailureKind::kDeadline, 50}), "it took longer than 50 ms");
+  EXPECT_EQ(text(Failure{FailureKind::kMemory, 200}), "its worker grew beyond 200 MiB");
+  EXPECT_EQ(text(Failure{FailureKind::kComponent, 42}), "the component returned 42");
+  EXPECT_EQ(text(Failure{FailureKind::kNoWorker, 0}), "no worker can be started");
+  EXPECT_EQ(text(Failure{FailureKind::kCorrupt, 0}), "a component has written into the table of tasks");
+  EXPECT_EQ(text(Failure{FailureKind::kRefused, 1}), "it was refused");
+}
+
+TEST(PoolEvents, ReasonsOfWorkers_AllDiffer_AndANumberBeyondThemHasNone) {
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < kExitReasons; ++i) seen.insert(text(static_cast<ExitReason>(i)));
+  EXPECT_EQ(seen.size(), kExitReasons);
+  EXPECT_FALSE(seen.contains("?"));
+  EXPECT_STREQ(text(static_cast<ExitReason>(kExitReasons)), "?");
+}
+
+TEST(PoolEvents, Events_OneLineThatNamesWorkerTaskAndReason) {
+  using Kind = PoolEvent::Kind;
+  PoolEvent event{.worker = 17, .reason = {FailureKind::kExit, 3}, .task = 5, .attempt = 2, .text = "why", .last_lines = {}};
+  const auto line_of = [&](Kind kind) {
+    event.kind = kind;
+    return text(event);
+  };
+  event.exit_reason = ExitReason::kIdle;
+  EXPECT_EQ(line_of(Kind::kWorkerEnded), "worker 17 has ended: idle");
+  const std::string task = "task 5, attempt 2, worker 17: its worker exited with status 3; ";
+  EXPECT_EQ(line_of(Kind::kTaskHandedOn), task + "it goes to another one");
+  EXPECT_EQ(line_of(Kind::kTaskFailed), task + "it has failed");
+  EXPECT_EQ(line_of(Kind::kTaskDropped), task + "it was cancelled");
+  EXPECT_EQ(line_of(Kind::kStartFailed), "a worker program why");
+  EXPECT_EQ(line_of(Kind::kBroken), "why");
+  EXPECT_EQ(line_of(Kind::kDamaged),
+            "a component has written into the task table (why): all its workers and tasks begin anew");
+}
+
+}  // namespace
+}  // namespace freehold::process
