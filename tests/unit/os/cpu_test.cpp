@@ -126,6 +126,12 @@ TEST_F(CgroupQuota, MalformedLines_AreSkipped) {
   EXPECT_EQ(quota("nonsense\n\n:\n1:2\n0::/a\n"), 2U);
 }
 
+TEST_F(CgroupQuota, LastLineWithoutItsEnd_IsRead) {
+  EXPECT_EQ(quota("4:memory:/a"), 0U);
+  write("a/cpu.max", "200000 100000\n");
+  EXPECT_EQ(quota("4:memory:/a\n0::/a"), 2U);
+}
+
 TEST_F(CgroupQuota, PathTooLong_NoneAndNoOverrun) { EXPECT_EQ(quota("0::/" + std::string(3000, 'x') + "\n"), 0U); }
 
 TEST_F(CgroupQuota, PossibleCpus_IsOneMoreThanTheHighestNumber) {

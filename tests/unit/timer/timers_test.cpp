@@ -144,6 +144,7 @@ TYPED_TEST(Timers, Destroyed_NothingFiresAndItsHandleIsDeadForEver) {
   EXPECT_FALSE(this->timers_.destroy(TimerId{}));
   EXPECT_FALSE(this->timers_.cancel(TimerId(123'456, 7)));
   EXPECT_FALSE(this->timers_.destroy(TimerId(123'456, 7)));
+  EXPECT_EQ(this->timers_.set(TimerId(123'456, 7), at(20)), SetResult::kNoTimer);
   for (const TimerId other : others) EXPECT_TRUE(this->timers_.destroy(other));
 }
 
