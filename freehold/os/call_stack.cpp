@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "freehold/os/frame_rules.hpp"
 #include "freehold/os/runtime_frames.hpp"
 
 // Weak: what is there is used, nothing is linked for it.
@@ -34,7 +35,8 @@ struct Found {
   std::atomic<decltype(Unwinder::place)> place{nullptr};
   std::atomic<decltype(Unwinder::stack)> stack{nullptr};
   std::atomic<decltype(Unwinder::general)> general{nullptr};
-  std::atomic<decltype(Unwinder::function_at)> function_at{nullptr};  // null: stacks end at code made at run time
+  std::atomic<decltype(Unwinder::function_at)> function_at{nullptr};  // null: the unwinder walks alone
+  std::atomic<decltype(Unwinder::find_object)> find_object{nullptr};
 };
 constinit Found g_found;
 
@@ -44,6 +46,7 @@ void publish(const Unwinder& unwinder) noexcept {
   g_found.stack.store(unwinder.stack, std::memory_order_relaxed);
   g_found.general.store(unwinder.general, std::memory_order_relaxed);
   g_found.function_at.store(unwinder.function_at, std::memory_order_relaxed);
+  g_found.find_object.store(unwinder.find_object, std::memory_order_relaxed);
   g_found.walk.store(unwinder.walk, std::memory_order_release);
 }
 // Without `walk`: there is none, or nobody has looked yet.
@@ -53,7 +56,8 @@ void publish(const Unwinder& unwinder) noexcept {
           .place = g_found.place.load(std::memory_order_relaxed),
           .stack = g_found.stack.load(std::memory_order_relaxed),
           .general = g_found.general.load(std::memory_order_relaxed),
-          .function_at = g_found.function_at.load(std::memory_order_relaxed)};
+          .function_at = g_found.function_at.load(std::memory_order_relaxed),
+          .find_object = g_found.find_object.load(std::memory_order_relaxed)};
 }
 
 // Keeps a thread that captures from a second capture inside: in its unwinder's malloc, or in a signal's handler. Those that
@@ -92,57 +96,123 @@ class Inside {
 };
 constinit Inside::Place Inside::g_places[kPlaces];
 
-struct Capture {
-  const Unwinder* unwinder;
-  void** addresses;
-  unsigned depth;
-  unsigned skip;
-  unsigned count = 0;
-  FrameState* last = nullptr;  // where the frame that was visited last stands, if that is asked
+// Where the addresses go.
+class Notes {
+ public:
+  Notes(void** addresses, unsigned depth, unsigned skip) noexcept : addresses_(addresses), depth_(depth), skip_(skip) {}
+  // False: there is no room for another one.
+  bool add(std::uintptr_t address) noexcept {
+    if (skip_ != 0) {
+      --skip_;
+      return true;
+    }
+    addresses_[count_++] = reinterpret_cast<void*>(address);
+    return count_ != depth_;
+  }
+  [[nodiscard]] unsigned count() const noexcept { return count_; }
+  // Pre: add() did not say that there is no room.
+  [[nodiscard]] void** end() noexcept { return addresses_ + count_; }
+  [[nodiscard]] unsigned room() const noexcept { return depth_ - count_; }
+  void added(unsigned count) noexcept { count_ += count; }
+
+ private:
+  void** addresses_;
+  unsigned depth_, skip_, count_ = 0;
 };
 
-_Unwind_Reason_Code visit(_Unwind_Context* context, void* argument) {
-  auto& capture = *static_cast<Capture*>(argument);
-  int is_before = 0;  // a signal came before the instruction; else the address is where a call returns to
-  const std::uintptr_t address = capture.unwinder->place(context, &is_before);
-  if (address == 0) return _URC_END_OF_STACK;
-  if (capture.skip != 0) {
-    --capture.skip;
-    return _URC_NO_REASON;
+// The address of the instruction that calls; that before which a signal came is the instruction itself.
+[[nodiscard]] std::uintptr_t call_before(std::uintptr_t code, int is_before) noexcept {
+  return is_before != 0 ? code : code - 1;
+}
+
+// A walk by the unwinder alone: it ends at code without unwind information.
+struct PlainWalk {
+  const Unwinder* unwinder;
+  Notes* notes;
+
+  static _Unwind_Reason_Code visit(_Unwind_Context* context, void* argument) {
+    const auto& walk = *static_cast<const PlainWalk*>(argument);
+    int is_before = 0;
+    const std::uintptr_t code = walk.unwinder->place(context, &is_before);
+    return code != 0 && walk.notes->add(call_before(code, is_before)) ? _URC_NO_REASON : _URC_END_OF_STACK;
   }
-  if (capture.count == capture.depth) return _URC_END_OF_STACK;
-  capture.addresses[capture.count++] = reinterpret_cast<void*>(is_before != 0 ? address : address - 1);
-  if (capture.last != nullptr) *capture.last = RuntimeFrames::state_of(context, address, *capture.unwinder);
-  return capture.count == capture.depth ? _URC_END_OF_STACK : _URC_NO_REASON;
-}
+};
 
-// Whether the stack ends at code without unwind information, which is no end.
-[[nodiscard]] bool is_cut(const Capture& capture) noexcept {
-  if (capture.unwinder->function_at == nullptr || capture.count == 0 || capture.count == capture.depth) return false;
-  const auto last = reinterpret_cast<std::uintptr_t>(capture.addresses[capture.count - 1]);
-  return capture.unwinder->function_at(reinterpret_cast<void*>(last + 1)) == nullptr;
-}
+// A walk by the rules of frames, where they are known; over other frames by the unwinder; and through code without unwind
+// information by runtime_frames.hpp.
+class Walk {
+ public:
+  Walk(const Unwinder& unwinder, Notes& notes) noexcept : unwinder_(unwinder), notes_(notes), rules_(unwinder.find_object) {}
 
-// Goes on from a stack that is cut. Pre: capture.last is known.
-void go_on(Capture& capture) noexcept {
-  while (is_cut(capture)) {
+  void run(const FrameState& from) noexcept {
+    at_ = from;
+    bool goes_on = notes_.add(call_before(at_.code, 0));
+    while (goes_on) {
+      const FrameRule rule = rules_.find(at_.code);
+      if (rule.is_end()) return;
+      if (rule.is_known()) {
+        rule.step(at_);
+        goes_on = at_.code != 0 && notes_.add(call_before(at_.code, 0));
+      } else {
+        goes_on = run_unwinder() == End::kKnownRule || leave_runtime_code();
+      }
+    }
+  }
+
+ private:
+  enum class End : std::uint8_t { kNoFrame, kNoRoom, kKnownRule, kNoUnwindInformation };
+
+  // From the frame that the walk is at, which is noted, to one that is noted, too, or to the end.
+  [[nodiscard]] End run_unwinder() noexcept {
+    visits_ = 0;
+    end_ = End::kNoUnwindInformation;  // unless visit() says that it is another
+    RuntimeFrames::walk_from(at_, unwinder_, visit, this);
+    return end_;
+  }
+  static _Unwind_Reason_Code visit(_Unwind_Context* context, void* argument) {
+    return static_cast<Walk*>(argument)->goes_on(context) ? _URC_NO_REASON : _URC_END_OF_STACK;
+  }
+  [[nodiscard]] bool goes_on(_Unwind_Context* context) noexcept {
+    constexpr unsigned kWalkFrom = 1, kFirst = 2;  // the function that calls the unwinder, and the frame to begin from
+    if (++visits_ == kWalkFrom) return true;
+    int is_before = 0;
+    const std::uintptr_t code = unwinder_.place(context, &is_before);
+    if (code == 0) return stop(End::kNoFrame);
+    is_before_ = is_before;
+    if (visits_ == kFirst) return true;
+    at_ = RuntimeFrames::state_of(context, code, unwinder_);
+    if (!notes_.add(call_before(code, is_before))) return stop(End::kNoRoom);
+    return is_before != 0 || !rules_.find(code).is_known() || stop(End::kKnownRule);  // rules are those of calls
+  }
+  [[nodiscard]] bool stop(End end) noexcept {
+    end_ = end;
+    return false;
+  }
+
+  // Whether the walk goes on at a function behind such code, which is noted then.
+  [[nodiscard]] bool leave_runtime_code() noexcept {
+    if (end_ != End::kNoUnwindInformation) return false;
+    if (unwinder_.function_at(reinterpret_cast<void*>(call_before(at_.code, is_before_) + 1)) != nullptr) return false;
     bool found = false;
-    const unsigned room = capture.depth - capture.count;
-    capture.count +=
-        RuntimeFrames::step_out(*capture.last, *capture.unwinder, capture.addresses + capture.count, room, found);
-    if (!found || capture.count == capture.depth) return;
-    const unsigned before = capture.count;
-    capture.skip = 1;
-    RuntimeFrames::walk_from(*capture.last, *capture.unwinder, visit, &capture);
-    if (capture.count == before) return;
+    notes_.added(RuntimeFrames::step_out(at_, unwinder_, notes_.end(), notes_.room(), found));
+    return found && notes_.room() != 0 && notes_.add(call_before(at_.code, 0));
   }
-}
+
+  const Unwinder& unwinder_;
+  Notes& notes_;
+  FrameRules rules_;
+  FrameState at_{};  // of the frame that was noted last
+  unsigned visits_ = 0;
+  int is_before_ = 0;
+  End end_ = End::kNoFrame;
+};
 
 // The library stays loaded.
 void look_up() noexcept {
   Unwinder found{};
   if (&_Unwind_Backtrace != nullptr && &_Unwind_GetIPInfo != nullptr) {
-    found = {&_Unwind_Backtrace, &_Unwind_GetIPInfo, &_Unwind_GetCFA, &_Unwind_GetGR, &_Unwind_FindEnclosingFunction};
+    found = {
+        &_Unwind_Backtrace, &_Unwind_GetIPInfo, &_Unwind_GetCFA, &_Unwind_GetGR, &_Unwind_FindEnclosingFunction, nullptr};
   } else {
     if (&dlopen == nullptr || &dlsym == nullptr) return;
     void* const library = ::dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -158,6 +228,9 @@ void look_up() noexcept {
   }
   if (found.walk == nullptr || found.place == nullptr) return;
   if (found.stack == nullptr || found.general == nullptr || !RuntimeFrames::are_supported()) found.function_at = nullptr;
+  // By its name, so that the library can be loaded where libc has none.
+  if (&dlsym != nullptr)
+    found.find_object = reinterpret_cast<decltype(Unwinder::find_object)>(::dlsym(RTLD_DEFAULT, "_dl_find_object"));
   publish(found);
 }
 
@@ -190,18 +263,15 @@ unsigned capture_call_stack(void** addresses, unsigned depth, unsigned skip) noe
   const Inside inside;
   if (!inside) return 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);  // first and last, as a signal's handler sees it
-  Capture capture{.unwinder = &unwinder, .addresses = addresses, .depth = depth, .skip = skip + 1};
-  (void)unwinder.walk(visit, &capture);
-  if (is_cut(capture)) {
-    // Once more, for where the last frame stands: most stacks need it not, and it takes as long as the walk.
-    FrameState last{};
-    capture = {.unwinder = &unwinder, .addresses = addresses, .depth = capture.count, .skip = skip + 1, .last = &last};
-    (void)unwinder.walk(visit, &capture);
-    capture.depth = depth;
-    go_on(capture);
+  Notes notes(addresses, depth, skip + 1);
+  if (unwinder.function_at != nullptr) {
+    Walk(unwinder, notes).run(RuntimeFrames::state_here());
+  } else {
+    PlainWalk walk{&unwinder, &notes};
+    (void)unwinder.walk(PlainWalk::visit, &walk);
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  return capture.count;
+  return notes.count();
 }
 
 }  // namespace freehold::os

@@ -12,11 +12,15 @@
 #include <cstddef>
 #include <cstdint>
 
+struct dl_find_object;  // libc's
+
 namespace freehold::os {
 
 // Where a frame stands: its code, and the registers that a function keeps for its caller.
 struct FrameState {
   std::uintptr_t code, stack, frame, rbx, r12, r13, r14, r15;
+
+  [[nodiscard]] bool operator==(const FrameState&) const noexcept = default;
 };
 
 // The unwinder's functions, which are looked up rather than linked.
@@ -26,6 +30,7 @@ struct Unwinder {
   decltype(&_Unwind_GetCFA) stack;
   decltype(&_Unwind_GetGR) general;
   decltype(&_Unwind_FindEnclosingFunction) function_at;
+  int (*find_object)(void*, struct dl_find_object*);  // libc's _dl_find_object
 };
 
 class RuntimeFrames {
@@ -34,6 +39,9 @@ class RuntimeFrames {
 
   // Whether stacks can go on here: the machine is one of these, and the kernel tells which memory can be read.
   [[nodiscard]] static bool are_supported() noexcept;
+
+  // The state of the function that this stands in.
+  [[gnu::always_inline]] static inline FrameState state_here() noexcept;
 
   // The state of the frame that an unwinder visits.
   [[nodiscard]] static FrameState state_of(_Unwind_Context* context, std::uintptr_t code, const Unwinder& by) noexcept;
@@ -48,5 +56,18 @@ class RuntimeFrames {
   // Begins a walk at a state, which is the second frame that `visit` sees; the first is a function of this file.
   static void walk_from(const FrameState& state, const Unwinder& by, _Unwind_Trace_Fn visit, void* argument) noexcept;
 };
+
+inline FrameState RuntimeFrames::state_here() noexcept {
+  FrameState state{};
+#if defined(__x86_64__)
+  asm volatile(
+      "leaq 1f(%%rip), %%rax\n movq %%rax, (%0)\n movq %%rsp, 8(%0)\n movq %%rbp, 16(%0)\n movq %%rbx, 24(%0)\n"
+      "movq %%r12, 32(%0)\n movq %%r13, 40(%0)\n movq %%r14, 48(%0)\n movq %%r15, 56(%0)\n 1:"
+      :
+      : "r"(&state)
+      : "rax", "memory");
+#endif
+  return state;
+}
 
 }  // namespace freehold::os
