@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The unwind information is that of the Linux Standard Base 5.0 (10.6, .eh_frame and .eh_frame_hdr) and of DWARF 5 (6.4).
-// What is read here is the part of it that compilers use for most functions; anything else has no rule.
+// This reads the part of it that compilers use for most functions; anything else has no rule.
 #include "freehold/os/frame_rules.hpp"
 
 #include <dlfcn.h>

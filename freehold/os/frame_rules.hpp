@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// How a frame leads to its caller's, kept by return address: a stack is walked without the unwinder, at some 150
-// instructions a frame rather than 3,500.
+// How a frame leads to its caller's, kept by return address: a stack is walked without the unwinder, at some 300
+// instructions a frame rather than 2,000.
 //
-// Most frames that compilers make have a rule of one kind on x86-64 (System V ABI 3.2.2, 3.7): the caller's stack pointer
-// lies so many bytes above this frame's stack or frame pointer, the return address right below it, and below that the
+// Most frames that compilers make have a rule of one kind on x86-64 (System V ABI 3.2.2, 3.7). The caller's stack pointer
+// lies so many bytes above this frame's stack or frame pointer, and the return address right below it. Below that lie the
 // registers that the function keeps for its caller. Only such rules are read here. All else (signals' frames, realigned
 // stacks, code made at run time) is unknown, and left to the unwinder, one frame at a time.
 //
