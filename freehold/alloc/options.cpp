@@ -95,7 +95,7 @@ Options read_options() noexcept {
 }
 
 bool options_want_call_stacks() noexcept {
-  return os::is_given(kGuardRate) || os::is_given(kProfile) || check::settings().stack_depth != 0;
+  return os::is_positive_number(kGuardRate) || os::is_positive_number(kProfile) || check::settings().stack_depth != 0;
 }
 
 }  // namespace freehold::alloc

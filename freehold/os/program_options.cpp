@@ -89,9 +89,11 @@ void complain_of_unknown_options(bool (*is_known)(const char*, std::size_t) noex
   });
 }
 
-bool is_given(const OptionName& option) noexcept {
+bool is_positive_number(const OptionName& option) noexcept {
   char room[kMostBytes];
-  return look_up(option, room).text != nullptr;
+  const Found found = look_up(option, room);
+  std::uint64_t number = 0;
+  return found.text != nullptr && parse_number(found.text, number) && number != 0;
 }
 
 void read_number(const OptionName& option, std::uint64_t& value) noexcept {

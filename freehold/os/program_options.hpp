@@ -20,8 +20,8 @@ struct OptionName {
   const char* compiled;
 };
 
-// Whether a value is given, of whatever kind.
-[[nodiscard]] bool is_given(const OptionName& option) noexcept;
+// Whether the value is a number that is not 0. Complains of nothing.
+[[nodiscard]] bool is_positive_number(const OptionName& option) noexcept;
 // Each: Returns nothing; where the option is not given, or makes no sense, `value` stays.
 void read_number(const OptionName& option, std::uint64_t& value) noexcept;
 // 0 or 1.
