@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -110,16 +111,20 @@ struct ProfileOptions {
 
 // "524288", "512K", "1M".
 std::uint64_t distance_of(const std::optional<std::string>& text) {
-  constexpr std::uint32_t kMost = 1U << 30;
+  constexpr std::uint64_t kLeast = 2, kMost = 1U << 30;  // FREEHOLD_PROFILE=1 is the default distance
   if (!text) return 0;
-  std::string digits = *text;
-  std::uint32_t unit = 1;
-  if (digits.ends_with('K')) unit = 1U << 10;
-  if (digits.ends_with('M')) unit = 1U << 20;
-  if (unit != 1) digits.pop_back();
-  const std::uint64_t bytes = std::uint64_t{parse_number("--distance", digits, 1, kMost / unit)} * unit;
-  if (bytes < 2) throw Failure(kExitRefused, "--distance: at least 2 bytes");
-  return bytes;
+  std::uint64_t unit = 1, number = 0;
+  if (text->ends_with('K')) unit = 1U << 10;
+  if (text->ends_with('M')) unit = 1U << 20;
+  const char* const end = text->data() + text->size() - (unit == 1 ? 0 : 1);
+  const auto [parsed, error] = std::from_chars(text->data(), end, number);
+  if (error != std::errc() || parsed != end || number > kMost / unit || number * unit < kLeast) {
+    throw Failure(kExitRefused,
+                  fmt::format("--distance: '{}' is no mean distance of samples: at least 2 bytes, at most 1024M; "
+                              "for example 65536, 512K or 4M",
+                              printable(*text)));
+  }
+  return number * unit;
 }
 
 // Where the program's processes write, each a file of its own.
@@ -143,7 +148,7 @@ class ProfileFolder {
 void print_no_profile(const std::string& program, int status) {
   fmt::print(stderr, "freehold: {} left no heap profile: {}\n", printable(program),
              WIFSIGNALED(status) ? fmt::format("it was killed by signal {}", WTERMSIG(status))
-                                 : "it did not load libfreehold.so, or did not end by exit()");
+                                 : "it did not load libfreehold.so, checks its blocks, or did not end by exit()");
 }
 
 // One process's, unless all are asked for.
@@ -167,6 +172,13 @@ void print_tables(const HeapProfile& profile, const ProfileOptions& options) {
   fmt::print(stderr, "\nStill in use at the end{}:\n{}", of_each, heap::table_of(profile, table));
 }
 
+// It would ignore the profile, and leave none.
+void refuse_checked_mode() {
+  const char* const check = std::getenv("FREEHOLD_CHECK");
+  if (check == nullptr || std::string_view(check) != "1") return;
+  throw Failure(kExitRefused, "heap profile: FREEHOLD_CHECK=1 and a heap profile exclude each other: unset FREEHOLD_CHECK");
+}
+
 void run_profile(const ProfileOptions& options, const std::vector<std::string>& program) {
   if (program.empty())
     throw Failure(kExitRefused, "heap profile: no program given: freehold heap profile [options] -- PROGRAM ARGS...");
@@ -176,6 +188,7 @@ void run_profile(const ProfileOptions& options, const std::vector<std::string>& 
   heap::TableOptions table = options.output.table_options();
   table.moment = options.leaks ? Moment::kNow : Moment::kPeak;
   const std::uint64_t distance = distance_of(options.distance);
+  refuse_checked_mode();
   const ProfileFolder folder;
   Launch launch{.program = {}, .arguments = program, .library = find_freehold_library()};
   launch.settings = {{"FREEHOLD_PROFILE", std::to_string(distance == 0 ? 1 : distance)},
@@ -190,9 +203,9 @@ void run_profile(const ProfileOptions& options, const std::vector<std::string>& 
       print_no_profile(program.front(), outcome.wait_status);
     } else {
       const HeapProfile profile = chosen(profiles, options.children);
+      print_tables(profile, options);  // first: a full disk leaves them, at least
       write_file(file, text_of(profile, format.format, table));
       if (options.output.html) write_file(*options.output.html, heap::page_of(profile));
-      print_tables(profile, options);
       fmt::print(stderr, "\nwrote {} ({})\n", printable(file), format.name);
     }
   }

@@ -220,6 +220,17 @@ std::string text_at(const json& object, const char* name) {
   return object.contains(name) && object.at(name).is_string() ? object.at(name).get<std::string>() : std::string();
 }
 
+// Without the library's own words.
+std::string what_is_wrong(const json::exception& error) {
+  constexpr int kNoSuchKey = 403, kNoSuchElement = 401,
+                kOwnFirst = 501;  // by nlohmann::json; and those that are thrown here
+  if (error.id == kNoSuchElement) return "a list in it is too short";
+  if (error.id != kNoSuchKey && error.id < kOwnFirst) return "a value in it is of the wrong kind";
+  const std::string_view text = error.what();
+  const std::size_t prefix = text.find("] ");
+  return printable(std::string(text.substr(prefix == std::string_view::npos ? 0 : prefix + 2)));
+}
+
 ordered_json sums_json(const HeapProfile& profile, Moment moment) {
   return {{"blocks", profile.sum(blocks_of(moment))},
           {"bytes", profile.sum(bytes_of(moment))},
@@ -273,15 +284,20 @@ HeapProfile read_profile(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in || fs::is_directory(file)) refuse(file.string(), fs::is_directory(file) ? "this is a folder" : error_text(errno));
   const std::string text{std::istreambuf_iterator<char>(in), {}};
+  constexpr std::string_view kGzip = "\x1F\x8B";
+  if (text.starts_with(kGzip))
+    refuse(file.string(),
+           "compressed, as --format pprof writes it for other tools; 'heap show' reads what --format json writes");
   if (!text.starts_with('{')) return profile_of_recording(text, file.string());
   const json parsed = json::parse(text, nullptr, false);
   if (parsed.is_discarded()) refuse(file.string(), "this JSON is damaged, or was cut off");
-  if (text_at(parsed, "format") != kJsonFormat || parsed.value("version", 0) != 1)
+  const json version = parsed.value("version", json());
+  if (text_at(parsed, "format") != kJsonFormat || version != 1)
     refuse(file.string(), "not a heap profile of this version: 'freehold heap' with --format json writes them");
   try {
     return profile_of_json(parsed);
   } catch (const json::exception& error) {
-    refuse(file.string(), fmt::format("this heap profile is damaged: {}", printable(error.what())));
+    refuse(file.string(), fmt::format("this heap profile is damaged: {}", what_is_wrong(error)));
   }
 }
 

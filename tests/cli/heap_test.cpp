@@ -249,6 +249,24 @@ TEST(HeapProfile, FileCannotBeWritten_OneLine) {
   }
 }
 
+// What minutes of a run have found is not lost with the file.
+TEST(HeapProfile, DiskIsFull_TablesAreShownBeforeTheError) {
+  const Ended ended = freehold({"heap", "profile", "--distance", "64K", "--output", "/dev/full", "--", built("heap_sites")});
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
+  EXPECT_NE(ended.err.find("small_site"), std::string::npos) << ended.err;
+  const std::string last = "\nfreehold: cannot write /dev/full: No space left on device\n";
+  EXPECT_TRUE(ended.err.ends_with(last)) << ended.err;
+  EXPECT_EQ(ended.err.find("wrote"), std::string::npos) << ended.err;
+}
+
+TEST(HeapProfile, SettingIsNoNumber_OneLine) {
+  for (const char* name : {"FREEHOLD_PROFILE", "FREEHOLD_GUARD_RATE"}) {
+    const Ended ended = freehold({"run", "--", built("heap_sites"), "peak"}, {{name, "many"}});
+    EXPECT_TRUE(ended.exited_with(0));
+    EXPECT_EQ(ended.err, std::string("freehold: ignoring ") + name + ": expected a whole number\n");
+  }
+}
+
 // Where it lies in memory is another place in each run.
 TEST(HeapDiff, ProgramWithoutSymbols_SitesAreTheSameInEachRun) {
   const Folder folder;
@@ -423,6 +441,10 @@ TEST(HeapCommand, BadInput_OneLine) {
   expect_refusal(freehold({"heap", "profile", "--distance", "0", "--", "true"}), "--distance");
   expect_refusal(freehold({"heap", "profile", "--distance", "1", "--", "true"}), "at least 2");
   expect_refusal(freehold({"heap", "profile", "--distance", "many", "--", "true"}), "--distance");
+  for (const char* distance : {"0", "1", "0K", "1025M", "18446744073709551615M", "K", "", "12KK", "-5", "1.5M"})
+    expect_refusal(freehold({"heap", "profile", "--distance", distance, "--", "true"}),
+                   std::string("'") + distance + "' is no mean distance of samples: at least 2 bytes, at most 1024M");
+  expect_refusal(freehold({"heap", "profile", "--", "true"}, {{"FREEHOLD_CHECK", "1"}}), "unset FREEHOLD_CHECK");
   expect_refusal(freehold({"heap", "profile", "--format", "svg", "--", "true"}), "--format");
   expect_refusal(freehold({"heap", "profile", "--output", "-", "--", "true"}), "standard output belongs to the program");
   expect_refusal(freehold({"heap", "profile", "--output", "/no/such/folder/x", "--", "true"}), "/no/such/folder/x");
@@ -449,6 +471,19 @@ TEST(HeapCommand, BadInput_OneLine) {
   expect_refusal(freehold({"heap", "show", folder / "negative.json"}), "distance_bytes is no count");
   std::ofstream(folder / "json") << "{\"format\": \"freehold-heap-profile\", \"version\": 1}";
   expect_refusal(freehold({"heap", "show", folder / "json"}), "damaged");
+  ASSERT_TRUE(freehold({"heap", "profile", "--output", folder / "x.pb.gz", "--", "true"}).exited_with(0));
+  expect_refusal(freehold({"heap", "show", folder / "x.pb.gz"}), "'heap show' reads what --format json writes");
+  const std::string head = R"({"format": "freehold-heap-profile", "version": 1, "pid": 1, "distance_bytes": 5, )";
+  const std::string counts = R"("sampled_blocks": 1, "lost_blocks": 1, "time_ns": 1, )";
+  for (const auto& [text, why] :
+       {std::pair(head + "}", "key 'sampled_blocks' not found"), std::pair(head + counts + R"("frames": 7})", "wrong kind"),
+        std::pair(head + counts + R"("frames": [], "stacks": [{"frames": [], "values": []}]})", "too short"),
+        std::pair(std::string(R"({"format": "freehold-heap-profile", "version": "x"})"), "of this version")}) {
+    std::ofstream(folder / "one.json") << (text.ends_with(", }") ? text.substr(0, text.size() - 3) + "}" : text);
+    const Ended ended = freehold({"heap", "show", folder / "one.json"});
+    expect_refusal(ended, why);
+    EXPECT_EQ(ended.err.find("json.exception"), std::string::npos) << ended.err;
+  }
   std::ofstream(folder / "other.json") << "{}";
   expect_refusal(freehold({"heap", "show", folder / "other.json"}), "not a heap profile");
 }
