@@ -113,12 +113,14 @@ std::string collapsed_name(const Frame& frame) {
 }  // namespace
 
 std::string function_of(const Frame& frame) {
-  if (!frame.function.empty() && !frame.function.starts_with("0x")) return frame.function;
-  return frame.module.empty() ? "unknown" : "unknown in " + frame.module.substr(frame.module.rfind('/') + 1);
+  const std::string module = frame.module.substr(frame.module.rfind('/') + 1);
+  if (frame.function.empty()) return module.empty() ? "unknown" : "unknown in " + module;
+  return frame.function.starts_with("0x") && !module.empty() ? module + '+' + frame.function : frame.function;
 }
 
 std::string speedscope_of(const StackProfile& profile, const std::string& name) {
   ordered_json frames = ordered_json::array(), profiles = ordered_json::array();
+  std::size_t shown_first = 0;
   for (const Frame& frame : profile.frames) {
     ordered_json one{{"name", function_of(frame)}};
     if (!frame.file.empty())
@@ -139,6 +141,7 @@ std::string speedscope_of(const StackProfile& profile, const std::string& name) 
       sum += value;
     }
     if (samples.empty()) continue;
+    if (i == profile.shown_first) shown_first = profiles.size();
     const std::string& unit = profile.measures[i].unit;
     profiles.push_back({{"type", "sampled"},
                         {"name", profile.measures[i].name},
@@ -151,6 +154,7 @@ std::string speedscope_of(const StackProfile& profile, const std::string& name) 
   return text_of(ordered_json{{"$schema", "https://www.speedscope.app/file-format-schema.json"},
                               {"shared", {{"frames", std::move(frames)}}},
                               {"profiles", std::move(profiles)},
+                              {"activeProfileIndex", shown_first},
                               {"name", name},
                               {"exporter", profile.exporter}});
 }

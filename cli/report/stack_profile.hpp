@@ -33,7 +33,8 @@ struct StackProfile {
   std::string exporter = "freehold";
 };
 
-// How a viewer names a frame: an address says nothing to a reader, and is another one in each run.
+// How a viewer names a frame. Viewers make one node of all that has one name, so code without a name is called by its place
+// in its file: libx.so+0x1234.
 [[nodiscard]] std::string function_of(const freehold::doctor::Frame& frame);
 
 [[nodiscard]] std::string speedscope_of(const StackProfile& profile, const std::string& name);

@@ -200,6 +200,7 @@ def check_speedscope(path, schema, wanted):
         print("no jsonschema: the file is not held against speedscope's schema")
     else:
         jsonschema.validate(file, json.loads(pathlib.Path(schema).read_text()))
+    assert file["profiles"][file["activeProfileIndex"]]["name"] == "inuse_space", "it opens on another one"
     frames = [frame["name"] for frame in file["shared"]["frames"]]
     space = next(profile for profile in file["profiles"] if profile["name"] == "inuse_space")
     held = {}
