@@ -149,7 +149,12 @@ class MemoryRuns {
 
   // Keeps the treatments that can be run twice in what is left, those that say where free memory is first.
   void leave_out(double left_s, double once_s) {
-    std::ranges::stable_sort(cells(), {}, [](const MemoryCell& cell) { return cell.variant.treatment; });
+    // Keeps the order of equals. Not stable_sort(), for which Clang warns of what libstdc++ calls in it.
+    const auto by_treatment = [](const MemoryCell& one, const MemoryCell& other) {
+      return one.variant.treatment < other.variant.treatment;
+    };
+    for (auto next = cells().begin(); next != cells().end(); ++next)
+      std::rotate(std::upper_bound(cells().begin(), next, *next, by_treatment), next, next + 1);
     const double fitting = std::max(0.0, left_s / (kLeastRounds * std::max(once_s, kShortest_s)));
     const std::size_t kept = 1 + static_cast<std::size_t>(std::min(fitting, static_cast<double>(cells().size() - 1)));
     for (std::size_t cell = kept; cell < cells().size(); ++cell) result_.left_out.push_back(cells()[cell].variant.how.name);
