@@ -124,10 +124,10 @@ MemoryParts divided_like(MemoryParts parts, const MemoryParts& pattern) {
   for (const MemoryPart part : {MemoryPart::kArenas, MemoryPart::kCaches, MemoryPart::kFreePages, MemoryPart::kHoles})
     all += pattern[part];
   const double free_bytes = parts.free_bytes;
-  if (all <= 0) return divided(std::move(parts), {});
-  return divided(std::move(parts), {.by_one_arena = free_bytes * pattern[MemoryPart::kArenas] / all,
-                                    .without_caches = free_bytes * pattern[MemoryPart::kCaches] / all,
-                                    .by_trimming = free_bytes * pattern[MemoryPart::kFreePages] / all});
+  if (all <= 0) return divided(parts, {});
+  return divided(parts, {.by_one_arena = free_bytes * pattern[MemoryPart::kArenas] / all,
+                         .without_caches = free_bytes * pattern[MemoryPart::kCaches] / all,
+                         .by_trimming = free_bytes * pattern[MemoryPart::kFreePages] / all});
 }
 
 MemoryCause cause_of(MemoryPart part) {

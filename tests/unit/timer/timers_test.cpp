@@ -100,23 +100,6 @@ TYPED_TEST(Timers, Cancel_TellsWhetherItWasArmedAndNothingFires) {
   EXPECT_FALSE(this->timers_.cancel(id));
 }
 
-TYPED_TEST(Timers, SetForNowInItsCallback_IsNextThoughAnotherIsArmed) {
-  std::optional<TimePoint> next;
-  const TimerId later = this->create(2);
-  this->timers_.set(later, at(50));
-  const TimerId id = this->create(1, [&](TimerId self) {
-    if (next) return;
-    this->timers_.set(self, at(10));
-    next = this->timers_.next_expiry();
-  });
-  this->timers_.set(id, at(10));
-  (void)this->advance(at(10));
-  ASSERT_TRUE(next);
-  EXPECT_LE(*next, at(10));
-  (void)this->advance(at(11));
-  EXPECT_EQ(this->advance(at(50)), (std::vector{2}));
-}
-
 TYPED_TEST(Timers, CancelledAndSetSooner_FiresSooner) {
   const TimerId id = this->create(1);
   this->timers_.set(id, at(100'000));
