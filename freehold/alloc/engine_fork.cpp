@@ -10,6 +10,7 @@
 #include <ctime>
 
 #include "freehold/alloc/engine_state.hpp"
+#include "freehold/check/guards.hpp"
 #include "freehold/os/process_memory.hpp"
 
 namespace freehold::alloc::engine {
@@ -86,6 +87,7 @@ void after_fork_in_child() noexcept {
   g_purger_gate.reset(--t_fork.all_forks);
   g_core.arena().budget().set_purged_in_time(false);
   g_process = ::getpid();
+  check::forget_reports();
   if (g_options.live) os::let_same_user_read();
   if (t_fork.inside != 0) return g_core.after_fork_amid_an_entry(present_cache());
   --t_fork.forks;

@@ -2,6 +2,7 @@
 // A line of text in a buffer of its own, for code that may not allocate: printf may. Text that does not fit is cut.
 // Async-signal-safe.
 #pragma once
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,9 +12,12 @@
 
 namespace freehold::base {
 
-// Writes all bytes to standard error, or as many as the system takes. errno is unchanged.
+// Writes all bytes to standard error, or as many as the system takes. errno is unchanged. A thread that is cancelled
+// meanwhile goes on: reports are made in the middle of free(), or of a signal's handler.
 inline void write_to_standard_error(const char* text, std::size_t bytes) noexcept {
   const int saved = errno;
+  int cancellation = 0;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
   while (bytes != 0) {
     const ssize_t written = ::write(STDERR_FILENO, text, bytes);
     if (written <= 0 && errno != EINTR) break;
@@ -21,6 +25,7 @@ inline void write_to_standard_error(const char* text, std::size_t bytes) noexcep
     text += written;
     bytes -= static_cast<std::size_t>(written);
   }
+  ::pthread_setcancelstate(cancellation, nullptr);
   errno = saved;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/check/guards.hpp"
 
+#include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -172,12 +173,15 @@ void report_fault(FaultReport& fault) noexcept {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a handler that came now would begin where this one's frames are
+  int cancellation = 0;  // a thread that is cancelled would leave by the nap, or by what a handler of reports calls
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
   constexpr timespec kNap{0, 1'000'000};
   while (g_is_reporting.exchange(true, std::memory_order_acquire))
     ::nanosleep(&kNap, nullptr);  // pairs with the release below
   os::call_on_stack(g_report_stack + kReportStackBytes, make_report, &fault);
   // After a report that ends the program, nobody else reports anything any more.
   if (!fault.is_made || fault.goes_on) g_is_reporting.store(false, std::memory_order_release);
+  ::pthread_setcancelstate(cancellation, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -214,6 +218,10 @@ void install_handlers() noexcept {
 }
 
 }  // namespace
+
+void forget_reports() noexcept {
+  g_is_reporting.store(false, std::memory_order_relaxed);  // relaxed: there is no other thread
+}
 
 void watch_sealed_memory(const SealedMemory& memory) noexcept {
   g_sealed.store(&memory, std::memory_order_release);

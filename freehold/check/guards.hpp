@@ -37,6 +37,9 @@ struct SealedMemory {
 };
 void watch_sealed_memory(const SealedMemory& memory) noexcept;  // which stays for ever
 
+// In the child of a fork: a thread that was at a report has not come along, and its end is not waited for.
+void forget_reports() noexcept;
+
 [[nodiscard]] inline bool guards_are_on() noexcept {
   return guards::g_rate.load(std::memory_order_relaxed) != 0;  // relaxed: a mode
 }

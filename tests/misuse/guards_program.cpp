@@ -3,6 +3,7 @@
 // FREEHOLD_GUARD_RATE=1, where every block of at most a page has a page of its own. If the process is not ended for it,
 // prints "still alive" and exits with 0.
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -157,6 +158,58 @@ void many_threads() {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Standard error is a pipe that is full: who reports waits. The end to read from.
+int fill_standard_error() {
+  int ends[2];
+  if (::pipe(ends) != 0 || ::dup2(ends[1], STDERR_FILENO) < 0) std::abort();
+  static constexpr char kRubbish[4096] = {};
+  ::fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
+  for (std::size_t bytes : {sizeof kRubbish, std::size_t{1}})
+    while (::write(STDERR_FILENO, kRubbish, bytes) > 0) {
+    }
+  ::fcntl(STDERR_FILENO, F_SETFL, 0);
+  return ends[0];
+}
+pthread_t start_a_report() {
+  pthread_t thread;
+  release(block_of(40));
+  if (::pthread_create(&thread, nullptr, [](void*) -> void* { return write(0), nullptr; }, nullptr) != 0) std::abort();
+  ::usleep(300'000);  // until it waits for the pipe
+  return thread;
+}
+// A child of fork reports, too, though the thread that was at it has not come along.
+void fork_amid_a_report() {
+  const int before = ::dup(STDERR_FILENO);
+  static_cast<void>(fill_standard_error());
+  static_cast<void>(start_a_report());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(before, STDERR_FILENO);
+    ::alarm(20);
+    use_after_free();
+    ::_exit(0);
+  }
+  int status = 0;
+  for (int i = 0; i < 1000 && ::waitpid(child, &status, WNOHANG) == 0; ++i) ::usleep(10'000);
+  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSEGV) {
+    ::kill(child, SIGKILL);
+    ::_exit(1);
+  }
+  ::_exit(0);
+}
+// Who reports goes on, though it was cancelled meanwhile.
+void cancelled_amid_a_report() {
+  const int pipe = fill_standard_error();
+  ::pthread_cancel(start_a_report());
+  char some[4096];
+  ::fcntl(pipe, F_SETFL, O_NONBLOCK);
+  for (int i = 0; i < 500; ++i) {
+    while (::read(pipe, some, sizeof some) > 0) {
+    }
+    ::usleep(10'000);
+  }
+}
+
 const std::map<std::string, void (*)()>& kinds() {
   static const std::map<std::string, void (*)()> all = {
       // no misuse: the controls
@@ -209,6 +262,8 @@ const std::map<std::string, void (*)()>& kinds() {
          use_a_signal_stack_with(1024);
          use_after_free();
        }},
+      {"fork_amid_a_report", fork_amid_a_report},
+      {"cancelled_amid_a_report", cancelled_amid_a_report},
       // the processor, or the free, by where the block lies
       {"overflow_by_one",
        [] {

@@ -121,6 +121,17 @@ TEST(GuardedFaults, ProgramsHandlerCallsTheFormerOne_Both) {
   EXPECT_TRUE(has(outcome.err, "^my own lines first\nfreehold: use of a freed block: 0x")) << outcome.err;
 }
 
+TEST(GuardedFaults, ForkWhileAnotherThreadReports_TheChildReports) {
+  const Outcome outcome = run_guarded("fork_amid_a_report");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.describe();
+  EXPECT_TRUE(has(outcome.err, "^freehold: use of a freed block: 0x")) << outcome.err;
+}
+
+TEST(GuardedFaults, CancelledWhileItReports_TheReportEndsTheProgram) {
+  const Outcome outcome = run_guarded("cancelled_amid_a_report");
+  EXPECT_EQ(outcome.signal, SIGSEGV) << outcome.describe();
+}
+
 TEST(GuardRate, OneInN_SoManyAreGuarded) {
   for (const double rate : {20.0, 500.0}) {
     const Outcome outcome = run_guarded("count_guarded", std::to_string(static_cast<int>(rate)));
