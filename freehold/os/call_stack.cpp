@@ -84,6 +84,13 @@ class Inside {
   // False: the thread is inside already, or too many others are.
   explicit operator bool() const noexcept { return place_ != nullptr; }
 
+  // Threads that were inside have not come along, and new ones get their addresses. But for this one, which may be inside.
+  static void after_fork_in_child() noexcept {
+    const auto self = static_cast<std::uintptr_t>(::pthread_self());
+    for (Place& place : g_places)
+      if (place.thread.load(std::memory_order_relaxed) != self) place.thread.store(0, std::memory_order_relaxed);
+  }
+
  private:
   static constexpr std::size_t kPlaces = 64, kLooks = 16;
   struct alignas(64) Place {
@@ -231,6 +238,7 @@ void look_up() noexcept {
   // By its name, so that the library can be loaded where libc has none.
   if (&dlsym != nullptr)
     found.find_object = reinterpret_cast<decltype(Unwinder::find_object)>(::dlsym(RTLD_DEFAULT, "_dl_find_object"));
+  (void)::pthread_atfork(nullptr, nullptr, Inside::after_fork_in_child);
   publish(found);
 }
 

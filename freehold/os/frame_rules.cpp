@@ -268,6 +268,7 @@ void FrameRule::step(FrameState& state) const noexcept {
 bool FrameRules::look_up(std::uintptr_t code) noexcept {
   if (code - begin_ < end_ - begin_) return header_ != nullptr;
   header_ = nullptr;
+  begin_ = end_ = 0;
   struct dl_find_object found;
   if (find_object_ == nullptr || find_object_(reinterpret_cast<void*>(code), &found) != 0) return false;
   begin_ = reinterpret_cast<std::uintptr_t>(found.dlfo_map_start);
