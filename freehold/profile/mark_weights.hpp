@@ -71,7 +71,9 @@ class MarkWeights {
   if (weight == 1 || bytes == 0) return mean;
   const double p = 1 / (blocks_behind(bytes, mean) * weight);                                         // at most 1/2
   const double ln = p * (1 + p * (1 / 2.0 + p * (1 / 3.0 + p * (1 / 4.0 + p * (1 / 5.0 + p / 6)))));  // -ln(1 - p)
-  return static_cast<std::uint64_t>(static_cast<double>(bytes) / ln + 0.5);
+  const double distance = static_cast<double>(bytes) / ln;
+  const auto whole = static_cast<std::uint64_t>(distance);
+  return distance - static_cast<double>(whole) < 0.5 ? whole : whole + 1;
 }
 // The weight that was put into a distance by thinned_mean().
 [[nodiscard]] constexpr std::uint32_t weight_of(std::uint64_t bytes, std::uint64_t mean, std::uint64_t thinned) noexcept {
