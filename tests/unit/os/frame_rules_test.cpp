@@ -337,6 +337,170 @@ TEST_F(FrameRulesOfStacks, AnyInstructionOfTheLoadedLibraries_RuleDoesAsTheUnwin
   RecordProperty("ends", static_cast<int>(ends));
 }
 
+// Unwind information of one function, made by hand: what a compiler seldom writes has no rule, and nothing beyond it is
+// read.
+struct HandMade {
+  using Text = std::vector<unsigned char>;
+
+  Text kinds{'z', 'R', 0}, data{0x1B}, initial{0x0C, 7, 8, 0x90, 1}, program{};
+  unsigned char version = 1, code_factor = 1, offset_factor = 0x78, return_column = 16;
+  std::uint32_t cie_id = 0, first_byte = 0;  // the function begins there
+  std::uint64_t data_bytes = 1;              // as the CIE says
+  std::uint32_t fde_length = 0;              // 0: what it is
+  unsigned char header_version = 1;
+  bool has_header = true, has_object = true;
+
+  static constexpr std::size_t kCode = 256, kBytes = 4096;
+  alignas(64) static unsigned char memory[kBytes];
+  static inline const HandMade* made = nullptr;
+
+  static int find_object(void*, dl_find_object* found) {
+    if (!made->has_object) return -1;
+    found->dlfo_map_start = memory;
+    found->dlfo_map_end = memory + kCode;
+    found->dlfo_eh_frame = made->has_header ? memory + kCode : nullptr;
+    return 0;
+  }
+  static std::uintptr_t code() { return reinterpret_cast<std::uintptr_t>(memory) + 100; }
+
+  [[nodiscard]] FrameRule rule() const {
+    std::fill(std::begin(memory), std::end(memory), static_cast<unsigned char>(0));
+    std::size_t at = kCode;
+    const auto put = [&](const auto& value) {
+      std::memcpy(memory + at, &value, sizeof value);
+      at += sizeof value;
+    };
+    const auto put_all = [&](const Text& text) {
+      for (const unsigned char byte : text) put(byte);
+    };
+    const auto offset = [](std::size_t to, std::size_t from) {
+      return static_cast<std::int32_t>(to) - static_cast<std::int32_t>(from);
+    };
+    const std::size_t header = at, cie = header + 64;
+    at = cie + 4;
+    put(cie_id), put(version), put_all(kinds);
+    put(code_factor), put(offset_factor), put(return_column), put(static_cast<unsigned char>(data_bytes));
+    put_all(data), put_all(initial);
+    at = (at + 19) / 4 * 4;  // instructions that do nothing, to twelve bytes at least
+    const auto cie_length = static_cast<std::uint32_t>(at - cie - 4);
+    const std::size_t fde = at;
+    at += 4;
+    put(static_cast<std::uint32_t>(at - cie)), put(offset(first_byte, at)), put(std::uint32_t{kCode}),
+        put(static_cast<unsigned char>(0));
+    put_all(program);
+    at = (at + 3) / 4 * 4;
+    const auto length = fde_length != 0 ? fde_length : static_cast<std::uint32_t>(at - fde - 4);
+    std::memcpy(memory + cie, &cie_length, 4), std::memcpy(memory + fde, &length, 4);
+    at = header;
+    put_all({header_version, 0x1B, 0x03, 0x3B}), put(offset(cie, at)), put(std::uint32_t{1});
+    put(offset(first_byte, header)), put(offset(fde, header));
+    made = this;
+    return FrameRules(find_object).find(code());
+  }
+};
+alignas(64) unsigned char HandMade::memory[HandMade::kBytes];
+
+// The caller's state, from a stack whose words tell their places.
+FrameState caller_by(FrameRule rule) {
+  static std::uintptr_t words[64];
+  for (std::size_t i = 0; i < std::size(words); ++i) words[i] = i;
+  FrameState state{HandMade::code(), reinterpret_cast<std::uintptr_t>(words + 20), 0, 1003, 1012, 1013, 1014, 1015};
+  rule.step(state);
+  state.stack = (state.stack - reinterpret_cast<std::uintptr_t>(words)) / sizeof(std::uintptr_t);
+  return state;
+}
+
+TEST(FrameRules, HandMadeInformation_RulesAreWhatItSays) {
+  const FrameRule plain = HandMade{}.rule();
+  ASSERT_TRUE(plain.is_known());
+  EXPECT_EQ(caller_by(plain), (FrameState{20, 21, 0, 1003, 1012, 1013, 1014, 1015}));
+
+  const auto by = [](HandMade::Text program) {
+    HandMade made;
+    made.program = std::move(program);
+    const FrameRule rule = made.rule();
+    EXPECT_TRUE(rule.is_known());
+    return caller_by(rule);
+  };
+  EXPECT_EQ(by({0x0E, 40, 0x05, 3, 2}), (FrameState{24, 25, 0, 23, 1012, 1013, 1014, 1015}));
+  EXPECT_EQ(by({0x0E, 40, 0x05, 3, 2, 0x08, 3}).rbx, 1003U) << "the same after all";
+  EXPECT_EQ(by({0x0E, 40, 0x83, 2, 0x06, 3}).rbx, 1003U) << "as in the beginning";
+  EXPECT_EQ(by({0x0E, 40, 0x05, 0x20, 2}).stack, 25U) << "a register that no rule needs";
+  EXPECT_EQ(by({0x2E, 8, 0x0E, 16}).stack, 22U);
+  for (const auto& beyond : {HandMade::Text{0x02, 200}, {0x03, 200, 0}, {0x04, 200, 0, 0, 0}}) {
+    HandMade::Text program = beyond;  // an advance beyond the call; what follows holds later
+    program.push_back(0xFF);
+    EXPECT_EQ(by(program).stack, 21U);
+  }
+  HandMade more;
+  more.kinds = {'z', 'P', 'L', 'R', 0};
+  more.data = {0x9B, 0, 0, 0, 0, 0x1B, 0x1B};
+  more.data_bytes = 7;
+  EXPECT_TRUE(more.rule().is_known()) << "with a personality";
+  more.data = {0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0x1B, 0x1B};
+  more.data_bytes = 11;
+  EXPECT_TRUE(more.rule().is_known()) << "with one of eight bytes";
+  HandMade end;
+  end.program = {0x07, 16};
+  EXPECT_TRUE(end.rule().is_end());
+}
+
+TEST(FrameRules, InformationOfOtherKindsOrDamaged_NoRule) {
+  const auto expect_none = [](const char* what, const auto& change) {
+    HandMade made;
+    change(made);
+    EXPECT_FALSE(made.rule().is_known()) << what;
+  };
+  const auto expect_none_by = [&](const char* what, HandMade::Text program) {
+    expect_none(what, [&](HandMade& made) { made.program = program; });
+  };
+  expect_none_by("an expression", {0x0F, 2, 0x77, 8});
+  expect_none_by("nothing was remembered", {0x0B});
+  expect_none_by("more is remembered than there is room for", {0x0A, 0x0A, 0x0A, 0x0A, 0x0A});
+  expect_none_by("half a word", {0x0E, 12});
+  expect_none_by("by another register", {0x0D, 3});
+  expect_none_by("a register farther below than a rule can say", {0x83, 16});
+  expect_none_by("a register at the address itself", {0x83, 0});
+  expect_none_by("a number without an end", {0, 0, 0x0E, 0x80});
+  expect_none_by("a number of more than 63 bits", {0x0E, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1});
+  expect_none_by("half an advance", {0, 0, 0, 0x04});
+  expect_none("an expression in the beginning", [](HandMade& made) { made.initial = {0x0F, 2, 0x77, 8}; });
+  expect_none("another version", [](HandMade& made) { made.version = 3; });
+  expect_none("no CIE", [](HandMade& made) { made.cie_id = 1; });
+  expect_none("no augmentation", [](HandMade& made) { made.kinds = {'R', 0}; });
+  expect_none("a signal's frame", [](HandMade& made) { made.kinds = {'z', 'R', 'S', 0}; });
+  expect_none("too many kinds", [](HandMade& made) { made.kinds = {'z', 'R', 'R', 'R', 'R', 'R', 0}; });
+  expect_none("another factor of code", [](HandMade& made) { made.code_factor = 4; });
+  expect_none("another factor of offsets", [](HandMade& made) { made.offset_factor = 0x7C; });
+  expect_none("another return address", [](HandMade& made) { made.return_column = 17; });
+  expect_none("addresses of another kind", [](HandMade& made) { made.data = {0x00}; });
+  expect_none("a personality of unknown size", [](HandMade& made) {
+    made.kinds = {'z', 'P', 'R', 0};
+    made.data = {0x02, 0, 0, 0x1B};
+    made.data_bytes = 4;
+  });
+  expect_none("data beyond the CIE", [](HandMade& made) { made.data_bytes = 127; });
+  expect_none("code before the first function", [](HandMade& made) { made.first_byte = 200; });
+  expect_none("a long entry", [](HandMade& made) { made.fde_length = 5000; });
+  expect_none("a short entry", [](HandMade& made) { made.fde_length = 8; });
+  expect_none("a table of another kind", [](HandMade& made) { made.header_version = 2; });
+  expect_none("no table", [](HandMade& made) { made.has_header = false; });
+  expect_none("code of no object", [](HandMade& made) { made.has_object = false; });
+}
+
+// What was kept is not taken when the information says something else: a library came where another one was.
+TEST(FrameRules, InformationThatChanged_IsReadAgain) {
+  HandMade first, second;
+  first.program = {0x0E, 16};
+  second.program = {0x0E, 24};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(caller_by(first.rule()).stack, 22U);
+    EXPECT_EQ(caller_by(second.rule()).stack, 23U);
+  }
+  second.has_object = false;
+  EXPECT_FALSE(second.rule().is_known());
+}
+
 #endif
 
 }  // namespace
