@@ -146,7 +146,7 @@ struct PlainWalk {
 };
 
 // A walk by the rules of frames, where they are known; over other frames by the unwinder; and through code without unwind
-// information by runtime_frames.hpp.
+// information by runtime_frames.hpp. What that guessed ends at the first frame that is not plausible, or has no rule.
 class Walk {
  public:
   Walk(const Unwinder& unwinder, Notes& notes) noexcept : unwinder_(unwinder), notes_(notes), rules_(unwinder.find_object) {}
@@ -158,10 +158,14 @@ class Walk {
       const FrameRule rule = rules_.find(at_.code);
       if (rule.is_end()) return;
       if (rule.is_known()) {
+        if (is_guess_ && !guessed_.has_frame(at_.stack, rule.stack_after(at_))) return;
         rule.step(at_);
         goes_on = at_.code != 0 && notes_.add(call_before(at_.code, 0));
+      } else if (is_guess_) {
+        goes_on = leave_runtime_code(0);  // the unwinder would read wherever the guess leads
       } else {
-        goes_on = run_unwinder() == End::kKnownRule || leave_runtime_code();
+        const End end = run_unwinder();
+        goes_on = end == End::kKnownRule || (end == End::kNoUnwindInformation && leave_runtime_code(is_before_));
       }
     }
   }
@@ -197,12 +201,13 @@ class Walk {
   }
 
   // Whether the walk goes on at a function behind such code, which is noted then.
-  [[nodiscard]] bool leave_runtime_code() noexcept {
-    if (end_ != End::kNoUnwindInformation) return false;
-    if (unwinder_.function_at(reinterpret_cast<void*>(call_before(at_.code, is_before_) + 1)) != nullptr) return false;
-    bool found = false;
-    notes_.added(RuntimeFrames::step_out(at_, unwinder_, notes_.end(), notes_.room(), found));
-    return found && notes_.room() != 0 && notes_.add(call_before(at_.code, 0));
+  [[nodiscard]] bool leave_runtime_code(int is_before) noexcept {
+    if (unwinder_.function_at(reinterpret_cast<void*>(call_before(at_.code, is_before) + 1)) != nullptr) return false;
+    if (!is_guess_) guessed_ = ReadableStack(at_.stack);
+    const auto way = RuntimeFrames::step_out(at_, guessed_, unwinder_, notes_.end(), notes_.room());
+    is_guess_ |= way.is_guess;
+    notes_.added(way.count);
+    return way.is_found && notes_.room() != 0 && notes_.add(call_before(at_.code, 0));
   }
 
   const Unwinder& unwinder_;
@@ -212,6 +217,8 @@ class Walk {
   unsigned visits_ = 0;
   int is_before_ = 0;
   End end_ = End::kNoFrame;
+  bool is_guess_ = false;  // the frame, by a frame pointer that may be any number, or by such a one before it
+  ReadableStack guessed_{0};
 };
 
 // The library stays loaded.

@@ -22,11 +22,6 @@ template <class T>
   std::memcpy(&value, at, sizeof value);
   return value;
 }
-[[nodiscard]] std::uintptr_t word_at(std::uintptr_t address) noexcept {
-  std::uintptr_t word;
-  std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof word);
-  return word;
-}
 
 // ---- CIE and FDE: a length of 4 bytes, then so many bytes --------------------------------------------------------------
 
@@ -249,11 +244,15 @@ static_assert(kSets == std::size_t{1} << (64 - 54));
 
 }  // namespace
 
-void FrameRule::step(FrameState& state) const noexcept {
+std::uintptr_t FrameRule::stack_after(const FrameState& state) const noexcept {
   const std::uintptr_t base = (bits_ >> kPlaceBits & 1) != 0 ? state.frame : state.stack;
-  const std::uintptr_t stack = base + (bits_ >> (kPlaceBits + 1) & kMostFrameWords) * 8;
+  return base + (bits_ >> (kPlaceBits + 1) & kMostFrameWords) * 8;
+}
+
+void FrameRule::step(FrameState& state) const noexcept {
+  const std::uintptr_t stack = stack_after(state);
   const auto restore = [stack, below = bits_ >> kFirstRegister](unsigned i, std::uintptr_t& to) {
-    if (const std::uint64_t words = below >> 4 * i & kMostWordsBelow; words != 0) to = word_at(stack - words * 8);
+    if (const std::uint64_t words = below >> 4 * i & kMostWordsBelow; words != 0) to = stack_word(stack - words * 8);
   };
   restore(0, state.frame);
   restore(1, state.rbx);
@@ -261,7 +260,7 @@ void FrameRule::step(FrameState& state) const noexcept {
   restore(3, state.r13);
   restore(4, state.r14);
   restore(5, state.r15);
-  state.code = word_at(stack - 8);
+  state.code = stack_word(stack - 8);
   state.stack = stack;
 }
 
@@ -351,6 +350,7 @@ FrameRule FrameRules::read(std::uintptr_t code) const noexcept {
 
 namespace freehold::os {
 
+std::uintptr_t FrameRule::stack_after(const FrameState&) const noexcept { return 0; }
 void FrameRule::step(FrameState&) const noexcept {}
 FrameRule FrameRules::find(std::uintptr_t) noexcept { return {}; }
 

@@ -12,9 +12,9 @@
 //
 // For libraries come and go: find() looks the FDE up where the object that is there now has its table (the rule knows the
 // place in it, so nothing is searched), and takes the rule only if the FDE says what it said. The frame is on the stack, so
-// its object stays while it is read. A slot that two threads write at once has a wrong check sum. There is no lock and no
-// allocation. Any thread; async-signal-safe; after fork as before. Needs _dl_find_object (glibc 2.35), else nothing is
-// known.
+// its object stays while it is read (unless the frame is a guess, and the object goes at this very moment). A slot that two
+// threads write at once has a wrong check sum. There is no lock and no allocation. Any thread; async-signal-safe; after fork
+// as before. Needs _dl_find_object (glibc 2.35), else nothing is known.
 #pragma once
 #include <cstdint>
 
@@ -41,8 +41,10 @@ class FrameRule {
 
   [[nodiscard]] constexpr bool is_known() const noexcept { return bits_ >> kPlaceBits != 0; }
   [[nodiscard]] constexpr bool is_end() const noexcept { return bits_ >> kPlaceBits == 1; }
-  // From a frame to its caller's. Pre: a rule that is no end, of this frame.
+  // From a frame to its caller's, whose stack pointer is stack_after(). Reads the words right below that, at most
+  // kMostWordsBelow. Pre: a rule that is no end, of this frame.
   void step(FrameState& state) const noexcept;
+  [[nodiscard]] std::uintptr_t stack_after(const FrameState& state) const noexcept;
   // The FDE's place in its object's table.
   static constexpr unsigned kPlaceBits = 24;
   [[nodiscard]] constexpr std::uint32_t place() const noexcept { return bits_ & ((1U << kPlaceBits) - 1); }

@@ -2,15 +2,7 @@
 #include "freehold/os/runtime_frames.hpp"
 
 #if defined(__x86_64__)
-#include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
-
-#include "freehold/base/bits.hpp"
-#include "freehold/base/keep_errno.hpp"
 
 // void freehold_walk_from(walk, visit, argument, state): calls walk(visit, argument), and says by its unwind information
 // that its caller is the frame of `state`. rbx holds the state, so that the rules below find each register in it: the
@@ -63,37 +55,6 @@ static_assert(offsetof(FrameState, code) == 0 && offsetof(FrameState, stack) == 
 constexpr std::size_t kPageBytes = 4096, kWordBytes = sizeof(std::uintptr_t);
 constexpr std::uintptr_t kUserEnd = std::uintptr_t{1} << 47;  // what is above is never code of a program
 
-// Whether the word can be read. The kernel reads it as a set of signals, for an operation that does not exist: nothing is
-// changed. (Abseil's AddressIsReadable asks so, too.)
-[[nodiscard]] bool is_readable(std::uintptr_t address) noexcept {
-  constexpr int kNoOperation = ~0;
-  const base::KeepErrno keep;
-  return ::syscall(SYS_rt_sigprocmask, kNoOperation, address, nullptr, kWordBytes) != 0 && errno == EINVAL;
-}
-
-[[nodiscard]] std::uintptr_t word_at(std::uintptr_t address) noexcept {
-  std::uintptr_t word;
-  std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof word);
-  return word;
-}
-
-// The thread's stack, from a stack pointer up, as far as all of it can be read.
-class ReadableStack {
- public:
-  explicit ReadableStack(std::uintptr_t stack) noexcept : end_(base::align_down(stack, kPageBytes)) {}
-  // Pre: `end` is at most kMostFrameBytes and a word beyond what was asked for before.
-  [[nodiscard]] bool reaches(std::uintptr_t end) noexcept {
-    while (end_ < end) {
-      if (!is_readable(end_)) return false;
-      end_ += kPageBytes;
-    }
-    return true;
-  }
-
- private:
-  std::uintptr_t end_;
-};
-
 // CPython's trampolines without a frame pointer are told by what is executed after the return: add $8,%rsp; ret. The code is
 // the caller of a function that an unwinder has found, so it is there; it may be for execution only.
 [[nodiscard]] bool is_plain_trampoline(std::uintptr_t code) noexcept {
@@ -104,24 +65,24 @@ class ReadableStack {
 
 [[nodiscard]] bool can_be_code(std::uintptr_t address) noexcept { return address >= kPageBytes && address < kUserEnd; }
 
-[[nodiscard]] bool step_over_trampoline(FrameState& state, ReadableStack& stack) noexcept {
-  if (!is_plain_trampoline(state.code) || !stack.reaches(state.stack + 2 * kWordBytes)) return false;
-  const std::uintptr_t code = word_at(state.stack + kWordBytes);
+// To the caller whose stack pointer is `to`.
+[[nodiscard]] bool step_to(std::uintptr_t to, FrameState& state, ReadableStack& stack) noexcept {
+  if (!stack.has_frame(state.stack, to)) return false;
+  const std::uintptr_t code = stack_word(to - kWordBytes);
   if (!can_be_code(code)) return false;
   state.code = code;
-  state.stack += 2 * kWordBytes;
+  state.stack = to;
   return true;
+}
+
+[[nodiscard]] bool step_over_trampoline(FrameState& state, ReadableStack& stack) noexcept {
+  return is_plain_trampoline(state.code) && step_to(state.stack + 2 * kWordBytes, state, stack);
 }
 
 [[nodiscard]] bool step_by_frame_pointer(FrameState& state, ReadableStack& stack) noexcept {
   const std::uintptr_t frame = state.frame;
-  if (frame < state.stack || frame - state.stack > RuntimeFrames::kMostFrameBytes || frame % kWordBytes != 0) return false;
-  if (!stack.reaches(frame + 2 * kWordBytes)) return false;
-  const std::uintptr_t code = word_at(frame + kWordBytes);
-  if (!can_be_code(code)) return false;
-  state.code = code;
-  state.frame = word_at(frame);
-  state.stack = frame + 2 * kWordBytes;
+  if (frame < state.stack || !step_to(frame + 2 * kWordBytes, state, stack)) return false;
+  state.frame = stack_word(frame);
   return true;
 }
 
@@ -144,19 +105,19 @@ FrameState RuntimeFrames::state_of(_Unwind_Context* context, std::uintptr_t code
           .r15 = by.general(context, kR15)};
 }
 
-unsigned RuntimeFrames::step_out(FrameState& state, const Unwinder& by, void** addresses, unsigned room,
-                                 bool& found) noexcept {
-  ReadableStack stack(state.stack);
+RuntimeFrames::Way RuntimeFrames::step_out(FrameState& state, ReadableStack& stack, const Unwinder& by, void** addresses,
+                                           unsigned room) noexcept {
+  Way way;
   FrameState at = state;
-  unsigned count = 0;
-  found = step_over_trampoline(at, stack) || step_by_frame_pointer(at, stack);
-  while (found && count != room && by.function_at(reinterpret_cast<void*>(at.code)) == nullptr) {
-    addresses[count++] = reinterpret_cast<void*>(at.code - 1);
-    found = step_by_frame_pointer(at, stack);
+  way.is_found = step_over_trampoline(at, stack);
+  if (!way.is_found) way.is_found = way.is_guess = step_by_frame_pointer(at, stack);
+  while (way.is_found && way.count != room && by.function_at(reinterpret_cast<void*>(at.code)) == nullptr) {
+    addresses[way.count++] = reinterpret_cast<void*>(at.code - 1);
+    way.is_found = way.is_guess = step_by_frame_pointer(at, stack);
   }
-  if (!found) return 0;
+  if (!way.is_found) return {};
   state = at;
-  return count;
+  return way;
 }
 
 void RuntimeFrames::walk_from(const FrameState& state, const Unwinder& by, _Unwind_Trace_Fn visit, void* argument) noexcept {
@@ -172,9 +133,8 @@ namespace freehold::os {
 // Their stacks end at such code.
 bool RuntimeFrames::are_supported() noexcept { return false; }
 FrameState RuntimeFrames::state_of(_Unwind_Context*, std::uintptr_t, const Unwinder&) noexcept { return {}; }
-unsigned RuntimeFrames::step_out(FrameState&, const Unwinder&, void**, unsigned, bool& found) noexcept {
-  found = false;
-  return 0;
+RuntimeFrames::Way RuntimeFrames::step_out(FrameState&, ReadableStack&, const Unwinder&, void**, unsigned) noexcept {
+  return {};
 }
 void RuntimeFrames::walk_from(const FrameState&, const Unwinder&, _Unwind_Trace_Fn, void*) noexcept {}
 

@@ -3,14 +3,16 @@
 // unwind information, and a stack would end there. On x86-64 it goes on where the frame is one of CPython's trampolines, or
 // keeps a frame pointer (System V ABI 3.2.2), up to the next function that has unwind information.
 //
-// A frame pointer may be any number. So each step goes up the stack by less than kMostFrameBytes, every page from the stack
-// pointer on is asked for before it is read, and a chain that does not end at a function with unwind information is
-// dropped whole. Any thread; async-signal-safe. Cost: a system call for each page of stack that such frames take.
+// A frame pointer may be any number: what it leads to is a guess, and so is all behind it. So the stack is read as
+// readable_stack.hpp says from there on, and a chain that does not end at a function with unwind information is dropped
+// whole. Any thread; async-signal-safe. Cost: a system call for each page of stack behind the first guess.
 #pragma once
 #include <unwind.h>
 
 #include <cstddef>
 #include <cstdint>
+
+#include "freehold/os/readable_stack.hpp"
 
 struct dl_find_object;  // libc's
 
@@ -35,8 +37,6 @@ struct Unwinder {
 
 class RuntimeFrames {
  public:
-  static constexpr std::size_t kMostFrameBytes = 64 * 1024;
-
   // Whether stacks can go on here: the machine is one of these, and the kernel tells which memory can be read.
   [[nodiscard]] static bool are_supported() noexcept;
 
@@ -46,12 +46,17 @@ class RuntimeFrames {
   // The state of the frame that an unwinder visits.
   [[nodiscard]] static FrameState state_of(_Unwind_Context* context, std::uintptr_t code, const Unwinder& by) noexcept;
 
+  struct Way {
+    unsigned count = 0;  // of the addresses that were written
+    bool is_found = false, is_guess = false;
+  };
   // Steps from code without unwind information out to a function that has it. Writes the addresses of the calls on the way
-  // but the first one, which is known, to `addresses`, at most `room`; each lies in the call. Returns how many, with the
-  // state of that function, or of the last one that there was room for. False in `found`: the frames are of no kind that
-  // is known, and nothing is written. Pre: are_supported().
-  [[nodiscard]] static unsigned step_out(FrameState& state, const Unwinder& by, void** addresses, unsigned room,
-                                         bool& found) noexcept;
+  // but the first one, which is known, to `addresses`, at most `room`; each lies in the call. The state is then that
+  // function's, or that of the last one that there was room for. Not found: the frames are of no kind that is known, and
+  // nothing is written. A guess: by a frame pointer; what CPython's trampolines lead to is none. Pre: are_supported(); the
+  // stack begins at the state, or at a guess before it.
+  [[nodiscard]] static Way step_out(FrameState& state, ReadableStack& stack, const Unwinder& by, void** addresses,
+                                    unsigned room) noexcept;
 
   // Begins a walk at a state, which is the second frame that `visit` sees; the first is a function of this file.
   static void walk_from(const FrameState& state, const Unwinder& by, _Unwind_Trace_Fn visit, void* argument) noexcept;

@@ -84,6 +84,15 @@ Code with_frame_pointer(std::uintptr_t frame, Function target) {
           {0x90, 0x5d, 0xc3}};
 }
 
+// push %rbp; push %rbx; push %rcx; mov $frame,%rbp; mov $rbx,%ebx; ... pop %rcx; pop %rbx; pop %rbp; ret
+Code with_frame_pointer_and_rbx(std::uintptr_t frame, unsigned char rbx, Function target) {
+  const auto byte = [frame](int i) { return static_cast<unsigned char>(frame >> 8 * i); };
+  return {{0x55, 0x53, 0x51, 0x48, 0xbd, byte(0), byte(1), byte(2), byte(3), byte(4), byte(5), byte(6), byte(7), 0xbb, rbx,
+           0, 0, 0},
+          target,
+          {0x59, 0x5b, 0x5d, 0xc3}};
+}
+
 template <class F>
 bool lies_in(const void* address, F* function) {
   const auto at = reinterpret_cast<std::uintptr_t>(address), begin = reinterpret_cast<std::uintptr_t>(function);
@@ -192,7 +201,7 @@ TEST_F(RuntimeCode, FramePointerIsAnyNumber_StackEndsThere) {
                                     0x8000'0000'0000'0000,
                                     stack_pointer - 65536 * 2,  // below
                                     stack_pointer + 1,          // not aligned
-                                    stack_pointer + RuntimeFrames::kMostFrameBytes * 4,
+                                    stack_pointer + ReadableStack::kMostFrameBytes * 4,
                                     reinterpret_cast<std::uintptr_t>(&captures),
                                     reinterpret_cast<std::uintptr_t>(MAP_FAILED)};
   for (const std::uintptr_t number : numbers) {
@@ -231,11 +240,12 @@ class OwnStack {
   ~OwnStack() { ::munmap(begin_, kBytes); }
 
   [[nodiscard]] std::uintptr_t end() const { return reinterpret_cast<std::uintptr_t>(begin_) + kPage + kUsed; }
-  void run(void (*function)()) {
+  // `spare` bytes at its end are left to the test.
+  void run(void (*function)(), std::size_t spare = 0) {
     static ucontext_t back, there;
     ASSERT_EQ(::getcontext(&there), 0);
     there.uc_stack.ss_sp = begin_ + kPage;
-    there.uc_stack.ss_size = kUsed;
+    there.uc_stack.ss_size = kUsed - spare;
     there.uc_link = &back;
     ::makecontext(&there, function, 0);
     ASSERT_EQ(::swapcontext(&back, &there), 0);
@@ -260,6 +270,106 @@ TEST_F(RuntimeCode, FramePointerAtTheStacksEnd_NothingBehindItIsRead) {
     own.run([] { expect_end_at(*g_code, *g_stack); });
   }
 }
+
+#if defined(__x86_64__)
+// Functions that a frame pointer which is any number may lead to, each by the unwind information of its kind. They are
+// never executed: the place behind their call is all that is used.
+asm(R"(
+  .pushsection .text
+  .macro function name, place
+  .type \name, @function
+  \name:
+  .cfi_startproc
+  nop
+  \place
+  .cfi_offset %rbp, -16
+  call abort
+  .globl \name\()_called
+  .hidden \name\()_called
+  \name\()_called:
+  nop
+  .cfi_endproc
+  .size \name, .-\name
+  .endm
+  function frames_by_frame_pointer, ".cfi_def_cfa %rbp, 16"
+  function frames_by_stack_pointer, ".cfi_def_cfa %rsp, 8192"
+  function frames_by_small_frame, ".cfi_def_cfa %rsp, 48"
+  function frames_by_a_word_at_the_frame_pointer, ".cfi_escape 0x0f, 3, 0x76, 0, 0x06"
+  function frames_by_another_register, ".cfi_def_cfa %rbx, 16"
+  .popsection
+)");
+extern "C" const char frames_by_frame_pointer_called[], frames_by_stack_pointer_called[], frames_by_small_frame_called[],
+    frames_by_a_word_at_the_frame_pointer_called[], frames_by_another_register_called[];
+
+// What such a frame pointer leads to is a guess, and so is all behind it.
+void expect_end_behind(const Code& code, const char* function) {
+  Stack stack;
+  outer(code.function(), stack);
+  ASSERT_GE(stack.count, 3U);
+  EXPECT_TRUE(code.has(stack.addresses[stack.count - 2]));
+  EXPECT_EQ(stack.addresses[stack.count - 1], function - 1) << "the stack ends at the function that was guessed";
+}
+
+TEST_F(RuntimeCode, FramePointerLeadsToAFunction_ItsOwnFrameIsAskedForToo) {
+  alignas(16) volatile std::uintptr_t frame[4] = {};
+  const auto place = reinterpret_cast<std::uintptr_t>(&frame[0]);
+  for (const char* const function : {frames_by_frame_pointer_called, frames_by_a_word_at_the_frame_pointer_called})
+    for (const std::uintptr_t number :
+         {std::uintptr_t{0}, std::uintptr_t{1}, std::uintptr_t{8}, std::uintptr_t{1} << 47, ~std::uintptr_t{7},
+          ~std::uintptr_t{0}, place - 64, place, place + 1, place + 4 * ReadableStack::kMostFrameBytes}) {
+      frame[0] = number;
+      frame[1] = reinterpret_cast<std::uintptr_t>(function);
+      const Code code = with_frame_pointer(place, captures);
+      SCOPED_TRACE(number);
+      expect_end_behind(code, function);
+    }
+}
+
+TEST_F(RuntimeCode, FramePointerLeadsToAFunctionByAnotherRegister_NothingOfItIsRead) {
+  alignas(16) volatile std::uintptr_t frame[2] = {0, reinterpret_cast<std::uintptr_t>(frames_by_another_register_called)};
+  const Code code = with_frame_pointer_and_rbx(reinterpret_cast<std::uintptr_t>(&frame[0]), 8, captures);
+  expect_end_behind(code, frames_by_another_register_called);
+}
+
+const char* g_function = nullptr;
+std::uintptr_t* g_frame = nullptr;
+
+TEST_F(RuntimeCode, FramePointerLeadsToAFunctionAtTheStacksEnd_NothingBehindItIsRead) {
+  for (const char* const function : {frames_by_stack_pointer_called, frames_by_small_frame_called}) {
+    OwnStack own;
+    g_function = function;
+    g_frame = reinterpret_cast<std::uintptr_t*>(own.end()) - 2;
+    own.run(
+        [] {
+          g_frame[0] = 0;
+          g_frame[1] = reinterpret_cast<std::uintptr_t>(g_function);
+          const Code code = with_frame_pointer(reinterpret_cast<std::uintptr_t>(g_frame), captures);
+          expect_end_behind(code, g_function);
+        },
+        kPage);
+  }
+}
+
+// Frames that are none, by turns of both kinds, as long as there is stack: each is less than 64 KiB above the one before.
+TEST_F(RuntimeCode, FramesThatAreNone_EndWhereTheStackDoes) {
+  OwnStack own;
+  g_frame = reinterpret_cast<std::uintptr_t*>(own.end()) - kPage / 8;
+  own.run(
+      [] {
+        constexpr unsigned kWords = kPage / 8;
+        for (unsigned i = 0; i < kWords; i += 2) {
+          g_frame[i] = reinterpret_cast<std::uintptr_t>(g_frame + i + 16);
+          g_frame[i + 1] =
+              reinterpret_cast<std::uintptr_t>(i % 8 == 0 ? frames_by_frame_pointer_called : frames_by_small_frame_called);
+        }
+        const Code code = with_frame_pointer(reinterpret_cast<std::uintptr_t>(g_frame), captures);
+        Stack stack;
+        outer(code.function(), stack);
+        EXPECT_GE(stack.count, 4U);
+      },
+      kPage);
+}
+#endif
 
 TEST_F(RuntimeCode, ManyThreads_EveryStackIsWhole) {
   const Code code = framed(captures);
