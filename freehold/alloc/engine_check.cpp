@@ -104,7 +104,7 @@ bool engine::start_checks() noexcept {
   if (memory == nullptr) return false;
   g_blocks.init(g_raw, g_options.check, memory, random_word());
   static constexpr check::SealedMemory kSealed{[](const void* address) { return g_blocks.is_sealed(address); },
-                                               [](const void* address) { g_blocks.report_access(address); }};
+                                               [](const void* address) { return g_blocks.report_access(address); }};
   check::watch_sealed_memory(kSealed);
   g_mode.store(Mode::kChecked, std::memory_order_release);  // for those that find it: the blocks are there
   return true;

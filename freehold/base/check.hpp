@@ -42,7 +42,8 @@ using ReportDetails = void (*)(const void* context);
 // Whether fatal() returns after its report instead of calling abort(). Off at first.
 void set_fatal_returns(bool returns) noexcept;
 [[nodiscard]] bool fatal_returns() noexcept;
-// Replaces the handler, returns the former one; nullptr restores the default. For tests.
+// Replaces the handler, returns the former one; nullptr restores the default. For tests. It returns, or ends the process: if
+// it left by longjmp() or an exception, a report of a refused access would hold up the next ones for ten seconds each.
 FatalHandler set_fatal_handler(FatalHandler handler) noexcept;
 // The fixed text of an error, e.g. "double free".
 [[nodiscard]] const char* text(HeapError error) noexcept;

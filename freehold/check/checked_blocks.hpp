@@ -113,13 +113,15 @@ class CheckedBlocks {
     return admit(found, Claim{Family::kAny, Claim::kUnsaid, Claim::kUnsaid}) ? found.contents.bytes : 0;
   }
 
-  // For a handler of faults: whether the address lies in a large block that was freed, and the report of an access to it.
+  // For a handler of faults: whether the address lies in a large block that was freed, and the report of an access to it,
+  // unless the block is there no more: false.
   [[nodiscard]] bool is_sealed(const void* address) noexcept { return is_sealed(look_up(address)); }
-  void report_access(const void* address) noexcept {
+  [[nodiscard]] bool report_access(const void* address) noexcept {
     const Found found = look_up(address);
-    if (!is_sealed(found)) return;
+    if (!is_sealed(found)) return false;
     const Misuse misuse{base::HeapError::kUseOfFreed, address, found.block(), found.state, found.contents, nullptr, nullptr};
     (void)base::report(misuse.error, address, say_misuse, &misuse);
+    return true;
   }
 
   // Looks at all blocks, reports those that are damaged. Returns how many. Other threads wait meanwhile.

@@ -72,7 +72,8 @@ void detail_trace(const char* deed, const Trace& trace) noexcept {
 }
 
 void detail_access(const os::Fault& fault) noexcept {
-  void* addresses[Trace::kDepth + 8];
+  constexpr unsigned kMostOfHandler = 12;  // its calls, which are left out
+  void* addresses[Trace::kDepth + kMostOfHandler];
   const unsigned depth = os::capture_call_stack(addresses, sizeof addresses / sizeof *addresses, 0);
   unsigned first = 0;  // the instruction that was refused; before it are the handler's calls
   for (unsigned i = 0; i < depth; ++i)
@@ -150,8 +151,7 @@ struct FaultReport {
 void make_report(void* argument) noexcept {
   auto& fault = *static_cast<FaultReport*>(argument);
   if (!is_guarded(fault.address)) {
-    sealed_memory()->report(fault.address);
-    fault.is_made = true;
+    fault.is_made = sealed_memory()->report(fault.address);
     return;
   }
   const auto finding = g_slots.find(fault.address);
@@ -169,18 +169,29 @@ void make_report(void* argument) noexcept {
 constexpr std::size_t kReportStackBytes = 64 * 1024;  // measured: 4,328 bytes on x86-64, 6,896 on arm64
 alignas(16) constinit char g_report_stack[kReportStackBytes];
 
+// False: another report takes ten seconds. Whoever is to read it does not, or its handler has left by a jump; this fault is
+// passed on, for it must not wait for ever.
+[[nodiscard]] bool wait_for_report_stack() noexcept {
+  constexpr timespec kNap{0, 1'000'000};
+  for (unsigned naps = 0; g_is_reporting.exchange(true, std::memory_order_acquire);
+       ++naps) {  // pairs with the release below
+    if (naps == 10'000) return false;
+    ::nanosleep(&kNap, nullptr);
+  }
+  return true;
+}
+
 void report_fault(FaultReport& fault) noexcept {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a handler that came now would begin where this one's frames are
   int cancellation = 0;  // a thread that is cancelled would leave by the nap, or by what a handler of reports calls
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
-  constexpr timespec kNap{0, 1'000'000};
-  while (g_is_reporting.exchange(true, std::memory_order_acquire))
-    ::nanosleep(&kNap, nullptr);  // pairs with the release below
-  os::call_on_stack(g_report_stack + kReportStackBytes, make_report, &fault);
-  // After a report that ends the program, nobody else reports anything any more.
-  if (!fault.is_made || fault.goes_on) g_is_reporting.store(false, std::memory_order_release);
+  if (wait_for_report_stack()) {
+    os::call_on_stack(g_report_stack + kReportStackBytes, make_report, &fault);
+    // After a report that ends the program, nobody else reports anything any more.
+    if (!fault.is_made || fault.goes_on) g_is_reporting.store(false, std::memory_order_release);
+  }
   ::pthread_setcancelstate(cancellation, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

@@ -31,9 +31,10 @@ inline constexpr unsigned kSlotsOfEveryCall = 4'096;  // where every allocation 
 [[nodiscard]] bool start_guards(os::Pages& pages, std::uint64_t rate) noexcept;
 
 // Memory without access elsewhere. The handler asks of which faults the addresses are there, and for a report of those.
+// False: the address is there no more, and nothing was reported.
 struct SealedMemory {
   bool (*contains)(const void* address);
-  void (*report)(const void* address);
+  bool (*report)(const void* address);
 };
 void watch_sealed_memory(const SealedMemory& memory) noexcept;  // which stays for ever
 

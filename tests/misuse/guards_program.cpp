@@ -197,6 +197,13 @@ void fork_amid_a_report() {
   }
   ::_exit(0);
 }
+// A report that never ends does not keep other threads' faults from ending the program.
+void fault_amid_a_report_without_end() {
+  static_cast<void>(fill_standard_error());
+  static_cast<void>(start_a_report());
+  ::alarm(100);
+  use_after_free();
+}
 // Who reports goes on, though it was cancelled meanwhile.
 void cancelled_amid_a_report() {
   const int pipe = fill_standard_error();
@@ -264,6 +271,7 @@ const std::map<std::string, void (*)()>& kinds() {
        }},
       {"fork_amid_a_report", fork_amid_a_report},
       {"cancelled_amid_a_report", cancelled_amid_a_report},
+      {"fault_amid_a_report_without_end", fault_amid_a_report_without_end},
       // the processor, or the free, by where the block lies
       {"overflow_by_one",
        [] {

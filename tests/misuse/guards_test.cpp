@@ -132,6 +132,11 @@ TEST(GuardedFaults, CancelledWhileItReports_TheReportEndsTheProgram) {
   EXPECT_EQ(outcome.signal, SIGSEGV) << outcome.describe();
 }
 
+TEST(GuardedFaults, AnotherThreadsReportNeverEnds_TheProgramDoes) {
+  const Outcome outcome = run_guarded("fault_amid_a_report_without_end");
+  EXPECT_EQ(outcome.signal, SIGSEGV) << outcome.describe();
+}
+
 TEST(GuardRate, OneInN_SoManyAreGuarded) {
   for (const double rate : {20.0, 500.0}) {
     const Outcome outcome = run_guarded("count_guarded", std::to_string(static_cast<int>(rate)));

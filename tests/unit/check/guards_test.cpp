@@ -35,6 +35,9 @@ void install(void (*handler)(int, siginfo_t*, void*)) {
   ::sigaction(SIGSEGV, &action, nullptr);
 }
 
+constexpr SealedMemory kNeverReported{[](const void* address) { return address == const_cast<const char*>(g_memory); },
+                                      [](const void*) { return false; }};
+
 volatile char* guarded(std::size_t bytes) {
   os::Pages pages;
   if (!start_guards(pages, 1) || !is_guard_due(1)) std::exit(99);
@@ -58,6 +61,18 @@ TEST_F(GuardsDeathTest, FormerHandler_GetsOtherFaults) {
       {
         install(end_with_42);
         (void)guarded(16);
+        *g_memory = 1;
+      },
+      testing::ExitedWithCode(42), "^$");
+}
+
+// The memory was somebody else's by the time of the report.
+TEST_F(GuardsDeathTest, FormerHandler_GetsFaultsAtSealedMemoryThatWasNotReported) {
+  EXPECT_EXIT(
+      {
+        install(end_with_42);
+        g_memory = static_cast<volatile char*>(::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        watch_sealed_memory(kNeverReported);
         *g_memory = 1;
       },
       testing::ExitedWithCode(42), "^$");
