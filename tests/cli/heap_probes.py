@@ -6,7 +6,7 @@ same bytes. By size they must come to what the program says it holds, within fiv
 
   heap_probes.py COMMAND LIBRARY PROGRAM PAGE
 
-Exit code: 77 if gdb is not installed.
+Exit code: 77 if gdb is not installed, or may not trace a program here.
 """
 import json
 import math
@@ -71,6 +71,13 @@ def listen(library, page, folder, words, **settings):
     return listener, done.stdout
 
 
+def refusal_to_trace():
+    """Why gdb cannot run a program that is none of ours: containers may forbid ptrace(). None: it can."""
+    done = subprocess.run(["gdb", "-q", "-nx", "-batch", "-ex", "run", "--args", "/bin/true"], capture_output=True, text=True,
+                          timeout=240, check=False, env={**os.environ, "DEBUGINFOD_URLS": ""})
+    return None if re.search(r"exited normally", done.stdout) else "gdb may not trace: " + (done.stderr.strip() or done.stdout)
+
+
 def known(told):
     """{size: bytes in use}, from "site blocks bytes"."""
     sums = {}
@@ -103,6 +110,9 @@ def main():
     command, library, program, page = (pathlib.Path(word) for word in sys.argv[1:5])
     if shutil.which("gdb") is None:
         print("gdb is not installed")
+        return 77
+    if (refusal := refusal_to_trace()) is not None:
+        print(refusal)
         return 77
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
