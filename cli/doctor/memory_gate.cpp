@@ -44,18 +44,6 @@ const Word kMemoryWords[] = {{"memory", WordKind::kBytes},
                              {"cause", WordKind::kCause, false, &memory_causes},
                              {"failed", WordKind::kFlag, true}};
 
-// From the least of the runs to the greatest, with the mean between. Pre: not empty.
-Estimate of_runs(const ordered_json& trials, const char* field) {
-  double sum = 0, least = trials.at(0).at(field).get<double>(), most = least;
-  for (const auto& trial : trials) {
-    const double value = trial.at(field).get<double>();
-    sum += value;
-    least = std::min(least, value);
-    most = std::max(most, value);
-  }
-  return {least, sum / static_cast<double>(trials.size()), most};
-}
-
 void add_shares(Facts& facts, const ordered_json& verdict) {
   const double whole = verdict.at("mean_bytes").get<double>();
   // What the measures do not agree on is not known.
@@ -109,18 +97,15 @@ Facts memory_facts_of(const ordered_json& report) {
     facts.cause = *cause;
   add_shares(facts, verdict);
   bool any = false;
-  double whole = 0;
   for (const auto& cell : report.at("trials")) {
     const bool is_own = &cell == &report.at("trials").front(), failed = !cell.at("failure").is_null();
     any = any || failed;
     if (!is_own) facts.flags[fmt::format("failed({})", memory_treatment_name(cell.at("name").get<std::string>()))] = failed;
-    if (!is_own || cell.at("trials").empty()) continue;
-    facts.figures["memory"] = of_runs(cell.at("trials"), "mean_bytes");
-    facts.figures["peak"] = of_runs(cell.at("trials"), "peak_bytes");
-    whole = facts.figures["memory"].value;
   }
   facts.flags["failed"] = any;
-  add_fixes(facts, report.at("fixes"), whole);
+  facts.figures["memory"] = estimate_of(verdict.at("run_mean_bytes"));
+  facts.figures["peak"] = estimate_of(verdict.at("run_peak_bytes"));
+  add_fixes(facts, report.at("fixes"), facts.figures["memory"].value);
   return facts;
 }
 

@@ -96,6 +96,8 @@ ordered_json json_of(const MemoryDiagnosis& diagnosis) {
             {"headline", headline_of(diagnosis)},
             {"advice", text_or_null(advice_of(diagnosis))},
             {"mean_bytes", verdict.mean_bytes},
+            {"run_mean_bytes", json_of(verdict.run_mean)},
+            {"run_peak_bytes", json_of(verdict.run_peak)},
             {"leak_share", verdict.leak_share},
             {"untouched_bytes", verdict.parts.untouched_bytes},
             {"parts", parts_json(diagnosis)}}},

@@ -455,28 +455,69 @@ TEST_F(VerdictOfMemory, TrialThatMayHaveSavedByChance_DividesNothing) {
   EXPECT_FALSE(verdict().best_fix);
 }
 
-// How often limits say "it saves" or "it takes more" of treatments that change nothing. `spread` of the program as it is.
+// A program of 100 MiB and six treatments that change nothing. `spread` of the program as it is.
+MemoryExperiment experiment_of(std::mt19937_64& random, unsigned runs, double spread, double spread_of_others) {
+  constexpr int kTreatments = 6;
+  MemoryExperiment experiment;
+  for (int cell = 0; cell <= kTreatments; ++cell) {
+    std::normal_distribution<double> bytes(100 * kMiB, (cell == 0 ? spread : spread_of_others) * kMiB);
+    MemoryCell made{.variant = {.treatment = cell == 0 ? MemoryTreatment::kNone : MemoryTreatment::kPeer, .how = {}},
+                    .trials = {},
+                    .failure = {}};
+    for (unsigned run = 0; run < runs; ++run) made.trials.push_back({.mean_bytes = bytes(random)});
+    for (MemoryTrial& trial : made.trials) trial.peak_bytes = 1.5 * trial.mean_bytes;
+    experiment.cells.push_back(std::move(made));
+  }
+  return experiment;
+}
+constexpr int kExperiments = 2000;
+
+// How often limits say "it saves" or "it takes more" of them.
 double false_claims(unsigned runs, double spread, double spread_of_others) {
   std::mt19937_64 random(1);
-  constexpr int kExperiments = 2000, kTreatments = 6;
-  int claims = 0;
-  for (int i = 0; i < kExperiments; ++i) {
-    MemoryExperiment experiment;
-    for (int cell = 0; cell <= kTreatments; ++cell) {
-      std::normal_distribution<double> bytes(100 * kMiB, (cell == 0 ? spread : spread_of_others) * kMiB);
-      MemoryCell made{.variant = {.treatment = cell == 0 ? MemoryTreatment::kNone : MemoryTreatment::kPeer, .how = {}},
-                      .trials = {},
-                      .failure = {}};
-      for (unsigned run = 0; run < runs; ++run) made.trials.push_back({.mean_bytes = bytes(random)});
-      experiment.cells.push_back(std::move(made));
-    }
-    for (const MemoryFix& fix : verdict_of(experiment).fixes) {
+  int claims = 0, fixes = 0;
+  for (int i = 0; i < kExperiments; ++i)
+    for (const MemoryFix& fix : verdict_of(experiment_of(random, runs, spread, spread_of_others)).fixes) {
       EXPECT_LE(fix.saved.low, fix.saved.value);
       EXPECT_GE(fix.saved.high, fix.saved.value);
       claims += fix.saved.low > 0 || fix.saved.high < 0 ? 1 : 0;
+      ++fixes;
     }
+  return static_cast<double>(claims) / fixes;
+}
+
+// How often the limits of a run's mean and peak do not hold what the program takes.
+double wrong_limits(unsigned runs, double spread, double spread_of_others) {
+  std::mt19937_64 random(2);
+  int wrong = 0;
+  for (int i = 0; i < kExperiments; ++i) {
+    const MemoryExperiment experiment = experiment_of(random, runs, spread, spread_of_others);
+    const MemoryVerdict verdict = verdict_of(experiment);
+    for (const MemoryTrial& trial : experiment.cells.front().trials) {
+      EXPECT_LE(verdict.run_mean.low, trial.mean_bytes);
+      EXPECT_GE(verdict.run_peak.high, trial.peak_bytes);
+    }
+    wrong += verdict.run_mean.low > 100 * kMiB || verdict.run_mean.high < 100 * kMiB ? 1 : 0;
+    EXPECT_NEAR(verdict.run_peak.low, 1.5 * verdict.run_mean.low, 1);
+    EXPECT_NEAR(verdict.run_peak.high, 1.5 * verdict.run_mean.high, 1);
   }
-  return static_cast<double>(claims) / (kExperiments * kTreatments);
+  return static_cast<double>(wrong) / kExperiments;
+}
+
+TEST(LimitsOfMemory, WhatTheProgramTakes_IsSeldomBeyondThem) {
+  for (const unsigned runs : {2U, 3U, 5U}) {
+    EXPECT_LE(wrong_limits(runs, 5, 5), 0.06) << runs;
+    EXPECT_LE(wrong_limits(runs, 5, 0), 0.1) << runs;
+    EXPECT_LE(wrong_limits(runs, 5, 20), 0.06) << runs;
+  }
+  EXPECT_EQ(wrong_limits(1, 5, 5), 0) << "of a single run chance is not known";
+}
+
+TEST(LimitsOfMemory, ManyRunsThatAreAlike_LieClose) {
+  std::mt19937_64 random(3);
+  const MemoryVerdict verdict = verdict_of(experiment_of(random, 9, 5, 5));
+  EXPECT_LT(verdict.run_mean.high - verdict.run_mean.low, 25 * kMiB);
+  EXPECT_GT(verdict.run_mean.low, 75 * kMiB);
 }
 
 TEST(LimitsOfMemory, TreatmentsThatChangeNothing_AreSeldomSaidTo) {

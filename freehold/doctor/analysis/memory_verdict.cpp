@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "freehold/doctor/analysis/derived.hpp"
@@ -35,7 +37,7 @@ std::vector<double> all_of(const MemoryCell& cell, double MemoryTrial::* figure)
 struct Spread {
   double variance = 0, freedom = 0;  // bytes squared; degrees of freedom
 };
-Spread spread_of(const std::vector<double>& values) {
+Spread spread_of(std::span<const double> values) {
   const double count = static_cast<double>(values.size());
   if (values.size() < 2) return {};
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
@@ -44,10 +46,10 @@ Spread spread_of(const std::vector<double>& values) {
   return {squares / (count - 1), count - 1};
 }
 // Of all cells together: two runs of one alone may lie close by chance.
-Spread common_spread_of(const std::vector<MemoryCell>& cells) {
+Spread common_spread_of(const std::vector<MemoryCell>& cells, double MemoryTrial::* figure) {
   Spread all;
   for (const MemoryCell& cell : cells) {
-    const Spread own = spread_of(all_of(cell, &MemoryTrial::mean_bytes));
+    const Spread own = spread_of(all_of(cell, figure));
     all.variance += own.variance * own.freedom;
     all.freedom += own.freedom;
   }
@@ -58,23 +60,34 @@ Spread common_spread_of(const std::vector<MemoryCell>& cells) {
 // Student's t: 95 of 100 lie within so many standard errors to either side. Beyond the table a little too many.
 double student_t(double freedom) {
   constexpr std::array kTable = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
-  const auto row = static_cast<std::size_t>(std::clamp(freedom, 1.0, static_cast<double>(kTable.size())));
+  constexpr double kRounding = 1e-6;  // a whole number may come out a little below itself
+  const auto row = static_cast<std::size_t>(std::clamp(freedom + kRounding, 1.0, static_cast<double>(kTable.size())));
   return kTable[row - 1];
 }
 
-// To either side of the difference of two means (Welch), where runs spread as their own cell or all cells say, whichever is
-// more.
-double chance_of(const std::vector<double>& before, const std::vector<double>& after, const Spread& common) {
+// To either side of a mean, or of the difference of two (Welch), where runs spread as their own cell or all cells say,
+// whichever is more.
+double chance_of(std::initializer_list<std::span<const double>> samples, const Spread& common) {
   double squared_error = 0, by_freedom = 0;
-  for (const auto* const values : {&before, &after}) {
-    const Spread own = spread_of(*values);
+  for (const std::span<const double> values : samples) {
+    const Spread own = spread_of(values);
     const Spread& spread = own.variance > common.variance ? own : common;
     if (spread.freedom == 0) return std::numeric_limits<double>::infinity();  // nothing was run twice
-    const double part = spread.variance / static_cast<double>(values->size());
+    const double part = spread.variance / static_cast<double>(values.size());
     squared_error += part;
     by_freedom += part * part / spread.freedom;
   }
   return squared_error <= 0 ? 0 : student_t(squared_error * squared_error / by_freedom) * std::sqrt(squared_error);
+}
+
+// Of a run, in the mean of all runs that could have been seen; with limits that hold those seen, too.
+Estimate of_runs(const std::vector<MemoryCell>& cells, double MemoryTrial::* figure) {
+  const auto values = all_of(cells.front(), figure);
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  const double chance = std::min(chance_of({values}, common_spread_of(cells, figure)), mean);  // bytes are never below 0
+  return {.low = std::min(std::ranges::min(values), mean - chance),
+          .value = mean,
+          .high = std::max(std::ranges::max(values), mean + chance)};
 }
 
 // By how much less is held than by the program as it is. The limits are those of the trials that lie farthest apart: of
@@ -89,7 +102,7 @@ MemoryFix fix_of(const MemoryCell& as_it_is, const MemoryCell& cell, std::size_t
                .high = std::ranges::max(before) - std::ranges::min(after)};
   if (std::min(before.size(), after.size()) < kTrialsThatTell) {
     // Never beyond all that there is.
-    const double chance = std::min(chance_of(before, after, common), std::ranges::max(before) + std::ranges::max(after));
+    const double chance = std::min(chance_of({before, after}, common), std::ranges::max(before) + std::ranges::max(after));
     fix.saved.low = std::min(fix.saved.low, fix.saved.value - chance);
     fix.saved.high = std::max(fix.saved.high, fix.saved.value + chance);
   }
@@ -281,7 +294,9 @@ MemoryVerdict verdict_of(const MemoryExperiment& experiment) {
   const double files = std::ranges::min(all_of(as_it_is, &MemoryTrial::files_bytes));
   const double seen = median(all_of(as_it_is, &MemoryTrial::mean_bytes)) + files;
   const double whole = experiment.record ? experiment.record->mean.sum() + files : seen;
-  const Spread common = common_spread_of(experiment.cells);
+  verdict.run_mean = of_runs(experiment.cells, &MemoryTrial::mean_bytes);
+  verdict.run_peak = of_runs(experiment.cells, &MemoryTrial::peak_bytes);
+  const Spread common = common_spread_of(experiment.cells, &MemoryTrial::mean_bytes);
   for (std::size_t i = 1; i < experiment.cells.size(); ++i)
     verdict.fixes.push_back(fix_of(as_it_is, experiment.cells[i], i, whole, common));
   for (std::size_t i = 0; i < verdict.fixes.size(); ++i) {

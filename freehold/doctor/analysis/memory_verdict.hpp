@@ -120,6 +120,7 @@ struct MemoryVerdict {
   bool is_divided = true;        // the free memory: holes are what no treatment gives back; else what was not tried, too
   MemoryParts at_peak;           // when the most was resident; divided in the same proportion
   double mean_bytes = 0;         // the sum of the parts
+  Estimate run_mean, run_peak;   // bytes, of the program as it is: a run's mean and peak, in 95 of 100 cases within
   double leak_share = 0;         // of the live data: of sites that never free and grow all along
   std::vector<MemoryFix> fixes;  // in the order of the cells, the program as it is left out
   std::optional<std::size_t> best_fix;  // into fixes: what saves most; none: nothing does

@@ -36,6 +36,8 @@ inline cli::doctor::MemoryDiagnosis memory_diagnosis() {
   parts.untouched_bytes = 3 * kMiB;
   d.verdict.at_peak = parts;
   d.verdict.mean_bytes = 100 * kMiB;
+  d.verdict.run_mean = {98 * kMiB, 100 * kMiB, 102 * kMiB};
+  d.verdict.run_peak = {118 * kMiB, 120 * kMiB, 122 * kMiB};
   d.verdict.cause = core::MemoryCause::kLeak;
   d.verdict.leak_share = 0.5;
   d.verdict.fixes = {{1, {18 * kMiB, 20 * kMiB, 22 * kMiB}, 20 * kMiB, true, false}, {2, {}, 0, false, true}};
