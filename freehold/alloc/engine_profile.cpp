@@ -26,6 +26,7 @@
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/os/call_stack.hpp"
 #include "freehold/os/threads.hpp"
+#include "freehold/os/undisturbed.hpp"
 
 namespace freehold::alloc {
 
@@ -123,6 +124,10 @@ namespace {
     case ENOSPC: return "no space left";
     case EISDIR: return "it is a folder";
     case ELOOP: return "it is a link";
+    case EFBIG: return "it would be larger than the limit of file sizes";
+    case EEXIST: return "the name of the unfinished file is taken";
+    case ENXIO:
+    case EPIPE: return "nobody reads it";
     case ENAMETOOLONG: return "its name is too long";
     case ENOMEM: return "no memory";
     default: return "the system refused";
@@ -135,6 +140,7 @@ void write_profile_at_exit() noexcept {
                                ": ", reason_of(errno), "\n"};
   iovec line[std::size(parts)];
   for (std::size_t i = 0; i < std::size(parts); ++i) line[i] = {const_cast<char*>(parts[i]), std::strlen(parts[i])};
+  const os::Undisturbed undisturbed;
   [[maybe_unused]] const auto written = ::writev(STDERR_FILENO, line, std::size(parts));
 }
 
@@ -174,6 +180,22 @@ class Path {
   bool is_too_long_ = false;
 };
 
+// A file of this process alone: one that is there is another's, or was left by a process that died amid it.
+[[nodiscard]] int create_unfinished(const char* path) noexcept {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  if (const int fd = ::open(path, kFlags, 0600); fd >= 0 || errno != EEXIST) return fd;
+  if (::unlink(path) == 0) return ::open(path, kFlags, 0600);
+  errno = EEXIST;
+  return -1;
+}
+
+// What is no file: a device, a pipe that somebody reads.
+[[nodiscard]] int open_other(const char* path) noexcept {
+  const int fd = ::open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);  // it would wait for a reader
+  if (fd >= 0) (void)::fcntl(fd, F_SETFL, 0);
+  return fd;
+}
+
 }  // namespace
 
 bool start_profile(std::uint64_t mean) noexcept {
@@ -210,8 +232,9 @@ bool write_profile(const char* pattern) noexcept {
     errno = ENAMETOOLONG;
     return false;
   }
+  const os::Undisturbed undisturbed;
   const Reading reading;
-  const int fd = ::open(unfinished.text(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (is_file ? O_CREAT | O_TRUNC : 0), 0600);
+  const int fd = is_file ? create_unfinished(unfinished.text()) : open_other(unfinished.text());
   if (fd < 0) return false;
   bool ok = profile::write(g_pages, fd);
   if (ok && is_file) ok = ::rename(unfinished.text(), path.text()) == 0;

@@ -5,7 +5,7 @@
 //   place:   the block's address; 0: never used; 1: its sample was removed. A sample lies at one of kProbes places of its address:
 //            kNeighbours that follow each other, since sampled blocks are neighbours, then scattered ones, since neighbourhoods
 //            may meet. No place that comes before it was never used.
-//   log:     samples removed since the peak that were in use then. So the peak's set is: those in the table that are not younger
+//   log:     samples removed or resized since the peak that were in use then. So the peak's set is: those in the table that are not younger
 //            than the peak, and the log. A new peak empties the log; it never holds more samples than were in use.
 //   changes: odd while a change is under way. Readers outside the process copy parts of the table between two changes, and
 //            the log as far as it went, if the peak is still the same then (live_profile.hpp).
@@ -110,14 +110,20 @@ class SampleTable {
     return true;
   }
 
-  // A block that was resized where it is: its sample from now on. False: it is not sampled.
+  // A block that was resized where it is: its sample from now on, which counts as another one if the former was in use when
+  // most was. False: it is not sampled.
   bool resize(std::uintptr_t block, std::uint64_t bytes, Sample& sample) noexcept {
     if (look_for(block) == nullptr) return false;
     const sync::Guard guard(lock_);
     const sync::Change change(changes_);
     Place* const place = look_for(block);
     if (place == nullptr) return false;
-    sums_.live_bytes -= sample_at(*place).estimated_bytes();
+    const Sample former = sample_at(*place);
+    sums_.live_bytes -= former.estimated_bytes();
+    if (get(place->birth) <= sums_.peak_birth) {
+      log_[sums_.logged++] = former;
+      put(place->birth, ++sums_.births);
+    }
     put(place->bytes, bytes);
     sample = sample_at(*place);
     sums_.live_bytes += sample.estimated_bytes();

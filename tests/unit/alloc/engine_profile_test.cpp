@@ -3,12 +3,16 @@
 // by its size. tests/cli/heap_test.cpp has the estimates of larger distances.
 #include "freehold/alloc/profile.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -21,6 +25,7 @@
 #include <vector>
 
 #include "freehold/alloc/engine.hpp"
+#include "freehold/os/threads.hpp"
 #include "freehold/profile/byte_sampler.hpp"
 
 namespace freehold::alloc {
@@ -239,6 +244,81 @@ TEST_F(ProfileOfTheEngine, OneByteInManyIsSampled_AsManyAsTheyShouldBe_AndNoneOn
   EXPECT_EQ(std::set<void*>(held.begin(), held.end()).size(), held.size());
   for (void* block : held) deallocate(block);
   EXPECT_EQ(written().in_use[kBytes], 0U);
+}
+
+// Whoever can write to the folder may have made the unfinished file before, as a link to another one, or readable for all.
+TEST_F(ProfileOfTheEngine, SomebodyElsesUnfinishedFile_IsNotWrittenTo) {
+  ASSERT_TRUE(start_profile(1));
+  const std::string file = at("heap"), unfinished = file + "." + std::to_string(os::thread_id()) + "~";
+  std::ofstream(at("other")) << "mine";
+  fs::permissions(at("other"), fs::perms::all);
+  fs::create_hard_link(at("other"), unfinished);
+  ASSERT_TRUE(write_profile(file.c_str())) << std::strerror(errno);
+  EXPECT_EQ(fs::file_size(at("other")), 4U);
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_FALSE(fs::exists(unfinished));
+  fs::create_directory(unfinished);
+  errno = 0;
+  EXPECT_FALSE(write_profile(file.c_str()));
+  EXPECT_EQ(errno, EEXIST);
+}
+
+// Under a limit of file sizes, or where nobody reads a pipe any more, the thread would get a signal that ends the program.
+TEST_F(ProfileOfTheEngine, FileThatCannotBeWritten_IsAnErrorAndNoSignal) {
+  ASSERT_TRUE(start_profile(1));
+  rlimit limit;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit little{.rlim_cur = 100, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
+  errno = 0;
+  EXPECT_FALSE(write_profile(at("heap").c_str()));
+  EXPECT_EQ(errno, EFBIG);
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  errno = 0;
+  EXPECT_FALSE(write_profile(at("pipe").c_str())) << "nobody reads it";
+  EXPECT_EQ(errno, ENXIO);
+  const int reader = ::open(at("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  std::thread leaves([reader] {
+    char some[100];
+    while (::read(reader, some, sizeof some) <= 0) ::usleep(1000);
+    ::close(reader);
+  });
+  for (int i = 0; i < 3'000; ++i) (void)allocate(5'000);  // more to write than a pipe holds
+  errno = 0;
+  EXPECT_FALSE(write_profile(at("pipe").c_str())) << "who read it has left";
+  EXPECT_EQ(errno, EPIPE);
+  leaves.join();
+  sigset_t pending;
+  ASSERT_EQ(::sigpending(&pending), 0);
+  EXPECT_FALSE(::sigismember(&pending, SIGPIPE) || ::sigismember(&pending, SIGXFSZ));
+  sigset_t blocked;
+  ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &blocked), 0);
+  EXPECT_FALSE(::sigismember(&blocked, SIGPIPE) || ::sigismember(&blocked, SIGXFSZ));
+}
+
+TEST_F(ProfileOfTheEngine, ThreadThatWasCancelled_WritesTheProfileFirst) {
+  ASSERT_TRUE(start_profile(1));
+  static std::string file;
+  static std::atomic<bool> has_written;
+  file = at("heap");
+  has_written = false;
+  pthread_t thread;
+  ASSERT_EQ(::pthread_create(
+                &thread, nullptr,
+                [](void*) -> void* {
+                  ::pthread_cancel(::pthread_self());
+                  has_written = write_profile(file.c_str());
+                  ::pthread_testcancel();
+                  return nullptr;
+                },
+                nullptr),
+            0);
+  void* result = nullptr;
+  ASSERT_EQ(::pthread_join(thread, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  EXPECT_TRUE(has_written);
 }
 
 // A file of another run is replaced as a whole, or stays.

@@ -24,7 +24,8 @@ struct World {
   Table table;
 };
 
-Sample sample_of(std::uintptr_t block, std::uint64_t bytes) { return {block, bytes, bytes, 4'096, 7}; }
+// In slots of one size, as blocks that are resized where they are.
+Sample sample_of(std::uintptr_t block, std::uint64_t bytes) { return {block, bytes, 10'000, 4'096, 7}; }
 
 using Bytes = std::map<std::uintptr_t, std::uint64_t>;
 struct Seen {
@@ -37,7 +38,9 @@ Seen seen_in(Table& table) {
     if (is_in_use) {
       EXPECT_TRUE(seen.now.emplace(sample.block, sample.bytes).second);
     }
-    if (was_at_peak) seen.peak.emplace(sample.block, sample.bytes);
+    if (was_at_peak) {
+      EXPECT_TRUE(seen.peak.emplace(sample.block, sample.bytes).second);
+    }
   });
   return seen;
 }
@@ -97,7 +100,19 @@ TEST(SampleTable, RandomSteps_NowAndPeakAsAMapSays) {
     const std::uintptr_t block = (1 + random() % 300) * kSpan;
     const bool shrinks = step / 1'000 % 3 == 2;
     Sample found;
-    if (now.contains(block)) {
+    const auto follow = [&] {
+      if (live <= most) return;
+      most = live;
+      peak = now;
+    };
+    if (now.contains(block) && random() % 3 == 0) {
+      const std::uint64_t bytes = shrinks ? now[block] / 2 + 1 : 1 + random() % 10'000;
+      live -= sample_of(block, now[block]).estimated_bytes();
+      ASSERT_TRUE(world.table.resize(block, bytes, found));
+      now[block] = bytes;
+      live += found.estimated_bytes();
+      follow();
+    } else if (now.contains(block)) {
       if (!shrinks && random() % 2 == 0) continue;
       ASSERT_TRUE(world.table.remove(block, found));
       ASSERT_EQ(found.bytes, now[block]);
@@ -108,10 +123,7 @@ TEST(SampleTable, RandomSteps_NowAndPeakAsAMapSays) {
       ASSERT_TRUE(world.table.insert(sample));
       now[block] = sample.bytes;
       live += sample.estimated_bytes();
-      if (live > most) {
-        most = live;
-        peak = now;
-      }
+      follow();
     }
     if (step % 97 != 0) continue;
     const Seen seen = seen_in(world.table);
