@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <iterator>
 
 namespace freehold::cli {
 namespace {
@@ -28,7 +27,7 @@ std::string bytes_text(std::uint64_t bytes) {
 std::string stats_table(const alloc::Stats& s, const std::string& system_huge_pages) {
   std::string out;
   const auto line = [&out](const char* name, const std::string& value, const char* meaning) {
-    fmt::format_to(std::back_inserter(out), "  {:<22}{:>10}   {}\n", name, value, meaning);
+    out += fmt::format("  {:<22}{:>10}   {}\n", name, value, meaning);
   };
   out += "memory\n";
   line("reserved", bytes_text(s.reserved_bytes), "address space to grow into");
@@ -45,16 +44,15 @@ std::string stats_table(const alloc::Stats& s, const std::string& system_huge_pa
   line("threads, peak", std::to_string(s.threads_peak), fmt::format("{} at the end", s.threads).c_str());
   line("waits for a lock", std::to_string(s.lock_waits), "of the engine's own locks");
   line("late frees", std::to_string(s.late_frees), "after a thread's cache was gone");
-  fmt::format_to(std::back_inserter(out), "in force: {} CPUs ({}), caches by {}, huge pages {} (the system's mode: {})\n",
-                 s.cpus, text_of(s.cpus_source), text_of(s.cache_mode), text_of(s.huge_pages),
-                 system_huge_pages.empty() ? "unknown" : system_huge_pages);
-  fmt::format_to(std::back_inserter(out), "{:>10} {:>8} {:>12} {:>8} {:>12} {:>12}\n", "slot", "spans", "slots", "free",
-                 "refills", "drains");
+  out += fmt::format("in force: {} CPUs ({}), caches by {}, huge pages {} (the system's mode: {})\n", s.cpus,
+                     text_of(s.cpus_source), text_of(s.cache_mode), text_of(s.huge_pages),
+                     system_huge_pages.empty() ? "unknown" : system_huge_pages);
+  out += fmt::format("{:>10} {:>8} {:>12} {:>8} {:>12} {:>12}\n", "slot", "spans", "slots", "free", "refills", "drains");
   for (std::uint32_t i = 0; i < s.class_count; ++i) {
     const alloc::ClassStats& c = s.classes[i];
     if (!saw_work(c)) continue;
-    fmt::format_to(std::back_inserter(out), "{:>10} {:>8} {:>12} {:>8} {:>12} {:>12}\n", bytes_text(c.slot_bytes), c.spans,
-                   c.slots, percent(c.free_slots, c.slots), c.refills, c.drains);
+    out += fmt::format("{:>10} {:>8} {:>12} {:>8} {:>12} {:>12}\n", bytes_text(c.slot_bytes), c.spans, c.slots,
+                       percent(c.free_slots, c.slots), c.refills, c.drains);
   }
   return out;
 }

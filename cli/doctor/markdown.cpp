@@ -39,7 +39,7 @@ class Page {
  private:
   template <class... Args>
   void print(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    out_ += fmt::format(format, std::forward<Args>(args)...);
   }
   void sentence(const ordered_json& text) {
     if (!text.is_null() && !text.get<std::string>().empty()) print("{}\n\n", markdown_text(text.get<std::string>()));

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -255,48 +254,46 @@ std::string advice_of(const MemoryDiagnosis& diagnosis) {
 std::string summary_of(const MemoryDiagnosis& diagnosis) {
   const auto& verdict = diagnosis.verdict;
   std::string text = headline_of(diagnosis) + '\n';
-  const auto out = std::back_inserter(text);
-  if (const std::string advice = advice_of(diagnosis); !advice.empty()) fmt::format_to(out, "Do: {}\n", advice);
-  fmt::format_to(out, "\n{:>6} {:>10} {:>13}  ({})\n", "share", "mean", "resident peak",
-                 diagnosis.experiment.record ? "over the recorded run; when most was resident" : "nothing recorded");
+  if (const std::string advice = advice_of(diagnosis); !advice.empty()) text += fmt::format("Do: {}\n", advice);
+  text += fmt::format("\n{:>6} {:>10} {:>13}  ({})\n", "share", "mean", "resident peak",
+                      diagnosis.experiment.record ? "over the recorded run; when most was resident" : "nothing recorded");
   for (const Row& row : rows_of(diagnosis))
-    fmt::format_to(out, "{:>5.0f}% {:>10} {:>13}  {}\n", 100 * share_of(row.bytes, verdict.mean_bytes),
-                   mebibytes_text(row.bytes), mebibytes_text(row.at_peak), row_text(diagnosis, row.part));
+    text += fmt::format("{:>5.0f}% {:>10} {:>13}  {}\n", 100 * share_of(row.bytes, verdict.mean_bytes),
+                        mebibytes_text(row.bytes), mebibytes_text(row.at_peak), row_text(diagnosis, row.part));
   if (verdict.parts.untouched_bytes >= kMebibyte)
-    fmt::format_to(out, "Allocated and never used, so not resident: {}.\n", mebibytes_text(verdict.parts.untouched_bytes));
+    text += fmt::format("Allocated and never used, so not resident: {}.\n", mebibytes_text(verdict.parts.untouched_bytes));
   if (const auto sites = sites_of(diagnosis); !sites.empty()) {
     const double peak = diagnosis.experiment.record->peak_live;
-    fmt::format_to(out, "\nLive data when most was live, {} (another moment than the resident peak, perhaps):\n",
-                   mebibytes_text(peak));
+    text += fmt::format("\nLive data when most was live, {} (another moment than the resident peak, perhaps):\n",
+                        mebibytes_text(peak));
     for (const LiveSite& site : sites)
-      fmt::format_to(out, "{:>5.0f}% {:>10}  {}{}\n", 100 * share_of(site.at_peak, peak), mebibytes_text(site.at_peak),
-                     printable(site_text(site)), habit_of(site));
+      text += fmt::format("{:>5.0f}% {:>10}  {}{}\n", 100 * share_of(site.at_peak, peak), mebibytes_text(site.at_peak),
+                          printable(site_text(site)), habit_of(site));
   }
   if (!verdict.fixes.empty()) text += "\nTried, mean over the run:\n";
   for (const MemoryFix* fix : fixes_of(diagnosis))
-    fmt::format_to(out, "  {:18} {}\n", printable(diagnosis.experiment.cells[fix->cell].variant.how.name),
-                   effect_of(diagnosis, *fix));
-  for (const std::string& note : diagnosis.notes) fmt::format_to(out, "{}\n", note);
+    text += fmt::format("  {:18} {}\n", printable(diagnosis.experiment.cells[fix->cell].variant.how.name),
+                        effect_of(diagnosis, *fix));
+  for (const std::string& note : diagnosis.notes) text += fmt::format("{}\n", note);
   return text;
 }
 
 std::string markdown_of(const MemoryDiagnosis& diagnosis) {
   std::string text = fmt::format("**{}**\n\n", markdown_text(headline_of(diagnosis)));
-  const auto out = std::back_inserter(text);
-  if (const std::string advice = advice_of(diagnosis); !advice.empty()) fmt::format_to(out, "{}\n\n", markdown_text(advice));
+  if (const std::string advice = advice_of(diagnosis); !advice.empty()) text += fmt::format("{}\n\n", markdown_text(advice));
   text += "| what | mean over the run | at the resident peak |\n|---|---:|---:|\n";
   for (const Row& row : rows_of(diagnosis))
-    fmt::format_to(out, "| {} | {} | {} |\n", row_text(diagnosis, row.part), mebibytes_text(row.bytes),
-                   mebibytes_text(row.at_peak));
+    text += fmt::format("| {} | {} | {} |\n", row_text(diagnosis, row.part), mebibytes_text(row.bytes),
+                        mebibytes_text(row.at_peak));
   if (const auto sites = sites_of(diagnosis); !sites.empty()) {
     text += "\n| live data when most was live | |\n|---|---:|\n";
     for (const LiveSite& site : sites)
-      fmt::format_to(out, "| {}{} | {} |\n", markdown_text(site_text(site)), habit_of(site), mebibytes_text(site.at_peak));
+      text += fmt::format("| {}{} | {} |\n", markdown_text(site_text(site)), habit_of(site), mebibytes_text(site.at_peak));
   }
   if (!diagnosis.verdict.fixes.empty()) text += "\n| tried | |\n|---|---|\n";
   for (const MemoryFix* fix : fixes_of(diagnosis))
-    fmt::format_to(out, "| {} | {} |\n", markdown_text(diagnosis.experiment.cells[fix->cell].variant.how.name),
-                   markdown_text(effect_of(diagnosis, *fix)));
+    text += fmt::format("| {} | {} |\n", markdown_text(diagnosis.experiment.cells[fix->cell].variant.how.name),
+                        markdown_text(effect_of(diagnosis, *fix)));
   return text;
 }
 

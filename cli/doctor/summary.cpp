@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <ranges>
 
 #include "cli/doctor/format.hpp"
@@ -169,7 +168,7 @@ class Summary {
  private:
   template <class... Args>
   void print(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(out_), format, std::forward<Args>(args)...);
+    out_ += fmt::format(format, std::forward<Args>(args)...);
   }
 
   void lines_of(const Recommendation& step) {

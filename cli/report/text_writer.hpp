@@ -3,7 +3,6 @@
 #pragma once
 #include <fmt/format.h>
 
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -13,7 +12,7 @@ class TextWriter {
  public:
   template <class... Args>
   void print(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+    text_ += fmt::format(format, std::forward<Args>(args)...);
   }
   [[nodiscard]] std::string take() && { return std::move(text_); }
 

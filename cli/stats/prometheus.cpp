@@ -3,7 +3,6 @@
 // samples behind each other; no two samples have the same labels; counters end in _total.
 #include <fmt/format.h>
 
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -59,10 +58,8 @@ class Exposition {
   void add(const std::string& name, const char* help, bool is_counter, const Samples& samples) {
     if (samples.empty()) return;
     const std::string family = "freehold_" + name + (is_counter ? "_total" : "");
-    fmt::format_to(std::back_inserter(out_), "# HELP {} {}\n# TYPE {} {}\n", family, help, family,
-                   is_counter ? "counter" : "gauge");
-    for (const auto& [labels, value] : samples)
-      fmt::format_to(std::back_inserter(out_), "{}{{pid=\"{}\"{}}} {}\n", family, pid_, labels, value);
+    out_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", family, help, family, is_counter ? "counter" : "gauge");
+    for (const auto& [labels, value] : samples) out_ += fmt::format("{}{{pid=\"{}\"{}}} {}\n", family, pid_, labels, value);
   }
   std::string text() { return std::move(out_); }
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 
 #include "cli/stats/sample.hpp"
@@ -47,7 +46,7 @@ class Table {
  private:
   template <class... Values>
   void line(fmt::format_string<const Values&...> format, const Values&... values) {
-    fmt::format_to(std::back_inserter(out_), format, values...);
+    out_ += fmt::format(format, values...);
     while (out_.ends_with(' ')) out_.pop_back();
     out_ += '\n';
   }

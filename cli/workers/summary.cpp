@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -40,21 +39,20 @@ std::string summary_of(const Results& results) {
   const process::ClientStats& tasks = results.pool.tasks;
   const process::SupervisorStats& workers = results.pool.workers;
   std::string text;
-  const auto out = std::back_inserter(text);
-  fmt::format_to(out, "freehold workers: {} done, {} failed", results.done, results.failed);
-  if (results.unanswered > 0) fmt::format_to(out, ", {} unanswered", results.unanswered);
-  fmt::format_to(out, " in {:.2f} s: {:.0f} a second", results.seconds, rate(results));
+  text += fmt::format("freehold workers: {} done, {} failed", results.done, results.failed);
+  if (results.unanswered > 0) text += fmt::format(", {} unanswered", results.unanswered);
+  text += fmt::format(" in {:.2f} s: {:.0f} a second", results.seconds, rate(results));
   if (tasks.delivered > 0)
-    fmt::format_to(out, "; from submission to result 50% {}, 90% {}, 99% {}", time_text(tasks.median), time_text(tasks.p90),
-                   time_text(tasks.p99));
-  fmt::format_to(out, "; {} workers started", workers.started);
+    text += fmt::format("; from submission to result 50% {}, 90% {}, 99% {}", time_text(tasks.median), time_text(tasks.p90),
+                        time_text(tasks.p99));
+  text += fmt::format("; {} workers started", workers.started);
   std::string separator = ", ended: ";
   for_each_end(results, [&](const char* why, std::uint64_t count) {
-    fmt::format_to(out, "{}{} {}", separator, why, count);
+    text += fmt::format("{}{} {}", separator, why, count);
     separator = ", ";
   });
-  if (workers.handed_on > 0) fmt::format_to(out, "; {} tasks of dead workers handed on", workers.handed_on);
-  if (results.signal != 0) fmt::format_to(out, "; interrupted");
+  if (workers.handed_on > 0) text += fmt::format("; {} tasks of dead workers handed on", workers.handed_on);
+  if (results.signal != 0) text += fmt::format("; interrupted");
   return text + '\n';
 }
 
