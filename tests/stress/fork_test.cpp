@@ -36,7 +36,6 @@ TEST(Fork, OthersLookUpNamesAndLoadLibraries_NobodyWaitsForEver) {
 }
 // A fork alone takes 1 to 2 ms there, malloc_trim 50 to 150.
 TEST(Fork, AmidAnothersLongTrim_DoesNotWaitForItsEnd) {
-  FREEHOLD_SKIP_IF_EMULATED("no fork ends before the trim does, for a reason that is not known: both end");
   Command command = scenario({"fork_amid_trim"});
   command.environment.emplace_back("FREEHOLD_CACHE", "thread");
   command.environment.emplace_back("FREEHOLD_PURGE_DELAY_MS", "1000");
@@ -45,8 +44,7 @@ TEST(Fork, AmidAnothersLongTrim_DoesNotWaitForItsEnd) {
   EXPECT_GE(2 * figure_of(outcome, "forks_amid_trim"), figure_of(outcome, "long_trims")) << outcome.describe();
 }
 TEST(Fork, SignalHandlerOfOneThread_ParentAndChildGoOn) {
-  FREEHOLD_SKIP_IF_EMULATED("did not always end within a minute");
-  expect_passes("fork_from_signal_handler");
+  expect_passes(scenario({"fork_from_signal_handler", fewer_if_emulated(200, 40)}));
 }
 TEST(Fork, SignalHandlerAmidStatistics_NobodyWaitsForEver) {
   Command command = scenario({"fork_from_signal_handler_amid_statistics"});
@@ -54,11 +52,11 @@ TEST(Fork, SignalHandlerAmidStatistics_NobodyWaitsForEver) {
   expect_passes(command);
 }
 TEST(Fork, SignalHandlerBesidePurgerThread_ChildGoesOnAndForksAgain) {
-  FREEHOLD_SKIP_IF_EMULATED("did not end within a minute");
-  Command command = scenario({"fork_from_signal_handler_beside_purger_thread"});
+  const int forks = emulated() ? 60 : 300;
+  Command command = scenario({"fork_from_signal_handler_beside_purger_thread", std::to_string(forks)});
   command.environment.emplace_back("FREEHOLD_BACKGROUND_THREAD", "on");
   command.environment.emplace_back("FREEHOLD_PURGE_DELAY_MS", "1");
-  EXPECT_GE(figure_of(command, "forks"), 300);
+  EXPECT_GE(figure_of(command, "forks"), forks);
 }
 
 }  // namespace

@@ -10,10 +10,12 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <barrier>
 
 #include "freehold/malloc.h"
+#include "freehold/os/pages.hpp"
 #include "tests/stress/scenarios/scenario.hpp"
 
 extern char** environ;
@@ -288,8 +290,9 @@ SCENARIO(fork_amid_names_and_libraries) {
 
 // ---- fork while another thread gives much memory back ----------------------------------------------------------------
 
-// Free slots scattered over so much memory: one of 32 blocks stays, so that most pages are free, few of them neighbours. The
-// blocks that stay are freed by the next call, which asks for as much: the malloc keeps what it frees.
+// Free slots scattered over so much memory: few blocks stay, so that most pages are free (half of them, where they are
+// large), few of them neighbours. The blocks that stay are freed by the next call, which asks for as much: the malloc keeps
+// what it frees.
 class Scattered {
  public:
   explicit Scattered(std::size_t bytes) : blocks_(bytes / kBlockBytes) {}
@@ -304,7 +307,9 @@ class Scattered {
   }
 
  private:
-  static constexpr std::size_t kBlockBytes = 1024, kOf = 32;
+  static constexpr std::size_t kBlockBytes = 1024;
+  static constexpr std::size_t kOf =
+      std::max<std::size_t>(32, 2 * os::kLargestPageBytes / kBlockBytes);  // one of so many stays
   void free_where(bool all) {
     for (std::size_t i = 0; i < blocks_.size(); ++i)
       if (all || i % kOf != 0) {
@@ -380,7 +385,8 @@ SCENARIO(fork_from_signal_handler) {
   const itimerval period{{0, 3000}, {0, 3000}};
   ::setitimer(ITIMER_REAL, &period, nullptr);
   Churn churn(11);
-  while (g_forks < 200 && g_is_child == 0) churn.run(20);
+  const int forks = static_cast<int>(count_of(arguments, 200));
+  while (g_forks < forks && g_is_child == 0) churn.run(20);
   const itimerval never{};
   ::setitimer(ITIMER_REAL, &never, nullptr);
   churn.check_all();
@@ -457,8 +463,9 @@ SCENARIO(fork_from_signal_handler_beside_purger_thread) {
   constexpr std::size_t kBlocks = 200, kBytes = 70'000;
   std::array<char*, kBlocks> blocks{};
   for (int i = 0; i < 24; ++i) std::memset(CApi::allocate(kMiB), 1, kMiB);
+  const int forks = static_cast<int>(count_of(arguments, 300));
   start_alarm(fork_and_go_on_in_handler);
-  while (g_is_child == 0 && g_forks < 300 && g_failures == 0) {
+  while (g_is_child == 0 && g_forks < forks && g_failures == 0) {
     for (char*& block : blocks) {
       block = static_cast<char*>(CApi::allocate(kBytes));
       block[0] = block[kBytes / 2] = 1;
@@ -466,8 +473,15 @@ SCENARIO(fork_from_signal_handler_beside_purger_thread) {
     for (std::size_t i = 0; i < kBlocks; ++i) CApi::deallocate(blocks[i * 7 % kBlocks]);  // neighbours at different times
     CApi::trim();
   }
-  if (g_is_child != 0) use_malloc_and_fork_again();
-  ::signal(SIGALRM, SIG_IGN);
+  sigset_t alarm;
+  sigemptyset(&alarm);
+  sigaddset(&alarm, SIGALRM);
+  if (g_is_child == 0)
+    ::pthread_sigmask(SIG_BLOCK, &alarm, nullptr);  // no more forks; the last one's child is told apart below
+  if (g_is_child != 0) {
+    ::pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
+    use_malloc_and_fork_again();
+  }
   figure("forks", g_forks);
   require(g_failures == 0, "a child hung or failed");
 }
