@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
+import slow
 from freehold import ProcessPool, WorkerDied
 
-TIMEOUT = 60
+TIMEOUT = 60 * slow.TIMES
 
 
 def identity(value: int) -> int:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import freehold
+import slow
 
 PROGRAM = """
 import os, sys
@@ -19,7 +20,7 @@ print(freehold.is_active(), sys.argv, sys.flags.optimize, os.getpid())
 
 
 def run(*words: str, **options: object) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60,
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60 * slow.TIMES,
                           **options)  # type: ignore[call-overload, no-any-return]
 
 
@@ -31,7 +32,7 @@ def program(folder: pathlib.Path, text: str) -> str:
 def test_preload_begins_again_in_the_same_process(tmp_path: pathlib.Path) -> None:
     path = program(tmp_path, PROGRAM)
     with subprocess.Popen([sys.executable, "-O", path, "one", "two words"], stdout=subprocess.PIPE, text=True) as child:
-        output = child.communicate(timeout=60)[0]
+        output = child.communicate(timeout=60 * slow.TIMES)[0]
     assert output == f"begin\nbegin\nTrue {[path, 'one', 'two words']} 1 {child.pid}\n"
 
 
@@ -69,7 +70,7 @@ def test_preload_refuses_what_it_would_break(tmp_path: pathlib.Path) -> None:
     code = "import freehold; freehold.preload(); print('not reached')"
     from_input = run("-", input=code)
     assert "RuntimeError" in from_input.stderr and "standard input" in from_input.stderr and from_input.stdout == ""
-    threads = "import threading, time; threading.Thread(target=time.sleep, args=(0.5,)).start()\n"
+    threads = f"import threading, time; threading.Thread(target=time.sleep, args=({0.5 * slow.TIMES},)).start()\n"
     assert "threads are running" in run("-c", threads + code).stderr
     missing = run("-c", code, env={**os.environ, "FREEHOLD_LIBRARY": "/nosuch/libfreehold.so"})
     assert "FileNotFoundError" in missing.stderr and "/nosuch/libfreehold.so" in missing.stderr
