@@ -9,7 +9,8 @@ TEST(Threads, TenThousandOneAfterAnother_Work) {
   expect_passes(scenario({"threads_one_after_another", fewer_if_emulated(10'000, 500)}));
 }
 
-// What a process holds under QEMU is QEMU's, too: its translations, and its tables of the program's pages.
+// What a process holds under QEMU is QEMU's, too: its translations, its tables of the program's pages, and 280 KiB of each
+// thread that has ended (7.2, with glibc's malloc, too).
 #define SKIP_IF_RESIDENT_IS_EMULATORS() FREEHOLD_SKIP_IF_EMULATED("the resident memory is QEMU's, too")
 
 TEST(Threads, TwoThousandAlive_CostLittleEach) {
@@ -53,9 +54,11 @@ TEST(Threads, SignalsAllTheTime_DisturbNothing) { expect_passes("threads_interru
 TEST(Threads, RandomTracesFreeingEachOthersBlocks_LoseNothing) { expect_passes("threads_random_traces"); }
 
 TEST(Threads, ProgramTookAllKeys_TheyHaveCachesAndGiveThemBack) {
+  SKIP_IF_RESIDENT_IS_EMULATORS();
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "keys"}));
 }
 TEST(Threads, FirstMallocInTheLastRoundOfDestructors_LeaksNothing) {
+  SKIP_IF_RESIDENT_IS_EMULATORS();
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "last_round"}));
 }
 
