@@ -270,7 +270,11 @@ TEST(Arena, Grow_OnlySmallMappings_TheTablesGrowByLittle) {
   little.pages.allows_map_at = [&](std::size_t bytes) { return bytes == kChunk || bytes <= most; };
   for (most = SmallConfig::kPageBytes; little.run(1).first == kNoSpan; most += SmallConfig::kPageBytes)
     ASSERT_LT(most, kChunk);
-  EXPECT_LT(little->metadata_bytes(), large->metadata_bytes());
+  if (kPagesPerSpan == 1) {  // no table's large step is more than a page
+    EXPECT_EQ(little->metadata_bytes(), large->metadata_bytes());
+  } else {
+    EXPECT_LT(little->metadata_bytes(), large->metadata_bytes());
+  }
   EXPECT_TRUE(little.check());
 }
 
@@ -854,6 +858,7 @@ TEST(Arena, Trim_ChunkIsWhollyFree_ItsSpansRecordsGoBack) {
   (void)arena->trim(arena.now);
   const auto first = reinterpret_cast<std::uintptr_t>(&arena->span(0));
   const auto end = reinterpret_cast<std::uintptr_t>(&arena->span(kChunkSpans));
+  if (end - first < SmallConfig::kPageBytes) GTEST_SKIP() << "a page has the records of more than one chunk";
   std::size_t bytes = 0;
   for (const FakePages::Call& call : arena.pages.purges())
     if (call.address >= first && call.address < end) bytes += call.bytes;

@@ -745,7 +745,7 @@ TEST(Core, Limit_Resize_IsRefusedBeyondItAndTheBlockIsUntouched) {
 
 // Mappings that are kept go before a large block, or one that grows, is refused.
 TEST(Core, Limit_LargeBlocksBesideAKeptMapping_AreServed) {
-  constexpr std::size_t kLimit = std::size_t{16} << 20, kKept = test::kChunk + 4096;
+  constexpr std::size_t kLimit = std::size_t{16} << 20, kKept = test::kChunk + SmallConfig::kPageBytes;
   Machine machine(limited(kLimit));
   bool zero = false;
   const auto keep_a_mapping = [&] {
@@ -755,7 +755,7 @@ TEST(Core, Limit_LargeBlocksBesideAKeptMapping_AreServed) {
   void* block = machine->allocate_large(nullptr, kLimit / 2, 1, zero);
   ASSERT_NE(block, nullptr);
   keep_a_mapping();
-  const std::size_t rest = kLimit / 2 - 8192;
+  const std::size_t rest = kLimit / 2 - 2 * SmallConfig::kPageBytes;
   void* const other = machine->allocate_large(nullptr, rest, 1, zero);
   EXPECT_NE(other, nullptr);
   EXPECT_EQ(machine->allocate_large(nullptr, kKept, 1, zero), nullptr) << "nothing is kept any more";
