@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -22,9 +24,11 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "freehold/alloc/engine.hpp"
+#include "freehold/alloc/engine_state.hpp"
 #include "freehold/os/threads.hpp"
 #include "freehold/profile/byte_sampler.hpp"
 
@@ -82,6 +86,7 @@ class ProfileOfTheEngine : public testing::Test {
     return profile;
   }
 
+  static constexpr std::uint64_t kRarely = std::uint64_t{1} << 40;  // a distance that no test gets to the end of
   bool any_mean_ = false;
   const fs::path folder_ = fs::path(testing::TempDir()) / ("freehold-profile-" + std::to_string(::getpid()));
 };
@@ -176,6 +181,20 @@ TEST_F(ProfileOfTheEngine, LoopOverOnePlace_NothingIsLeftInUse) {
   EXPECT_LE(written().in_use[501], kept.size());
   for (unsigned char* const block : kept) deallocate(block);
   EXPECT_EQ(written().in_use[501], 0U);
+}
+
+// Memory is out, or another thread forked and the block was mapped: what the refill brought is no slot.
+TEST_F(ProfileOfTheEngine, RefillWithoutASlot_NothingIsSampled) {
+  ASSERT_TRUE(start_profile(1));
+  constexpr std::size_t kBytes = 704;
+  constexpr SizeClass kClass = engine::Classes::class_of(kBytes);
+  NativeCache* const cache = engine::own_cache();
+  ASSERT_NE(cache, nullptr);
+  EXPECT_EQ(engine::sample_refill(*cache, kClass, nullptr, kBytes, 16), nullptr);
+  void* const mapped = allocate((std::size_t{3} << 20) + 5);
+  EXPECT_EQ(engine::sample_refill(*cache, kClass, mapped, kBytes, 16), mapped);
+  EXPECT_FALSE(written().in_use.contains(kBytes));
+  deallocate(mapped);
 }
 
 TEST_F(ProfileOfTheEngine, Stopped_NoNewBlockIsInItAndOldOnesEnd) {
@@ -319,6 +338,105 @@ TEST_F(ProfileOfTheEngine, ThreadThatWasCancelled_WritesTheProfileFirst) {
   ASSERT_EQ(::pthread_join(thread, &result), 0);
   EXPECT_EQ(result, PTHREAD_CANCELED);
   EXPECT_TRUE(has_written);
+// One byte in a terabyte is sampled: as another allocation, the resized block is not.
+TEST_F(ProfileOfTheEngine, ResizedBlockThatIsNotSampledAgain_IsNotInIt) {
+  any_mean_ = true;
+  std::thread([this] {  // whose cache has no marks
+    constexpr std::size_t kFirst = (std::size_t{6} << 20) + 3, kThen = (std::size_t{11} << 20) + 3;
+    ASSERT_TRUE(start_profile(1));
+    void* block = allocate(kFirst);
+    ASSERT_EQ(written().in_use[kFirst], 1U);
+    ASSERT_TRUE(start_profile(kRarely));
+    block = reallocate(block, kThen);
+    ASSERT_NE(block, nullptr);
+    Profile profile = written();
+    EXPECT_EQ(profile.in_use[kFirst], 0U);
+    EXPECT_EQ(profile.in_use[kThen], 0U);
+    deallocate(block);
+    block = reallocate(allocate(3'001), 3'003);  // within its slot
+    ASSERT_NE(block, nullptr);
+    profile = written();
+    EXPECT_EQ(profile.in_use[3'001], 0U);
+    EXPECT_EQ(profile.in_use[3'003], 0U);
+    deallocate(block);
+  })
+      .join();
+}
+
+// A slot of the pool takes the place of a mark that ends, not the bin's next one: a loop that keeps nothing leaves the bin
+// as it is, and refills bring no more than the thread keeps. A mark outlives these turns once in a hundred times.
+TEST_F(ProfileOfTheEngine, LoopUntilItsMarkEnds_TheBinKeepsItsEntries) {
+  any_mean_ = true;
+  ASSERT_TRUE(start_profile(kRarely));  // so that no refill brings marks
+  std::thread([] {
+    constexpr std::size_t kBytes = 704;
+    constexpr SizeClass kClass = engine::Classes::class_of(kBytes);
+    deallocate(allocate(kBytes));
+    NativeCache* const cache = engine::own_cache();
+    ASSERT_NE(cache, nullptr);
+    unsigned ended = 0;
+    for (int round = 0; round < 20; ++round) {
+      {
+        const engine::Inside inside(cache);
+        ASSERT_TRUE(inside);
+        if (cache->bins[kClass].marks == 0) g_core.push_mark(*cache, kClass);
+      }
+      const std::size_t entries = cache->entries(kClass);
+      for (int turn = 0; turn < 20'000 && cache->bins[kClass].marks != 0; ++turn) {
+        cache->bins[kClass].active = true;  // a bin without a refill for long would be emptied
+        deallocate(allocate(kBytes));
+      }
+      ASSERT_EQ(cache->entries(kClass), entries) << round;
+      if (cache->bins[kClass].marks == 0) ++ended;
+    }
+    EXPECT_GE(ended, 10U);
+  }).join();
+}
+
+// The bin has nothing but a mark, and the mark is nobody's any more.
+TEST_F(ProfileOfTheEngine, StoppedWithAMarkAlone_ARefillServes) {
+  ASSERT_TRUE(start_profile(kRarely));
+  std::thread([] {
+    constexpr std::size_t kBytes = 832;
+    constexpr SizeClass kClass = engine::Classes::class_of(kBytes);
+    std::set<void*> blocks{allocate(kBytes)};
+    NativeCache* const cache = engine::own_cache();
+    ASSERT_NE(cache, nullptr);
+    while (cache->entries(kClass) != 0) blocks.insert(allocate(kBytes));
+    {
+      const engine::Inside inside(cache);
+      ASSERT_TRUE(inside);
+      g_core.push_mark(*cache, kClass);
+    }
+    stop_profile();
+    void* const block = allocate(kBytes);
+    EXPECT_NE(block, nullptr);
+    EXPECT_TRUE(blocks.insert(block).second) << "another block's slot";
+    EXPECT_EQ(cache->bins[kClass].marks, 0U);
+    for (void* const each : blocks) deallocate(each);
+  }).join();
+}
+
+// As FREEHOLD_PROFILE_FILE, in a process that ends.
+TEST_F(ProfileOfTheEngine, AtExit_FileThatCannotBeWritten_OneLineSaysWhy) {
+  ASSERT_TRUE(start_profile(1));
+  const auto end_with_file = [](const std::string& file) {
+    ASSERT_LT(file.size(), sizeof engine::g_options.profile_file);
+    std::strcpy(engine::g_options.profile_file, file.c_str());
+    engine::g_options.profile_bytes = 1;
+    engine::finish_start_of_profile();
+    std::exit(0);
+  };
+  fs::create_symlink(at("other"), at("link"));
+  const std::pair<std::string, const char*> wrong[] = {
+      {at("no folder/heap"), "no such folder"}, {at("link"), "it is a link"},
+      {folder_.string(), "it is a folder"},     {"/" + std::string(300, 'x'), "its name is too long"},
+      {"/dev/full", "no space left"},           {"/dev/null/heap", "the system refused"}};
+  for (const auto& [file, why] : wrong)
+    EXPECT_EXIT(end_with_file(file), testing::ExitedWithCode(0),
+                "^freehold: no heap profile: cannot write FREEHOLD_PROFILE_FILE " + file + ": " + why + "\n$");
+  EXPECT_EXIT(end_with_file(at("heap")), testing::ExitedWithCode(0), "^$");
+  EXPECT_GT(fs::file_size(at("heap")), 100U);
 }
 
 // A file of another run is replaced as a whole, or stays.
