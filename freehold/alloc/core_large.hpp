@@ -251,8 +251,7 @@ void* Core<A, Config, Pages, Clock>::allocate_large(Cache* cache, std::size_t by
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void* Core<A, Config, Pages, Clock>::allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment,
                                                      bool& zero) noexcept {
-  const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);
-  if (want < bytes) return nullptr;
+  const std::size_t want = base::align_up(std::max<std::size_t>(bytes, 1), Config::kPageBytes);  // bytes <= PTRDIFF_MAX
   const std::uint64_t now = Clock::now();
   if (arena_.limit() == 0) return direct_.allocate(want, alignment, zero, now);
   const sync::Guard guard(admission_);

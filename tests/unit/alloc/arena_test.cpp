@@ -759,6 +759,41 @@ TEST(Arena, Tick_PagesFreeAtTwoLooks_AreReturned) {
   EXPECT_TRUE(arena.check());
 }
 
+// Every second page is free, so that each takes a call of its own: a step is bounded, and the next one goes on at once.
+TEST(Arena, Tick_ManyPagesFreeAtTwoLooks_GoInSteps) {
+  if (kPagesPerSpan == 1) GTEST_SKIP() << "a span is one page";
+  constexpr std::size_t kSpans = 300 / (kPagesPerSpan / 2) + 1, kPages = kSpans * kPagesPerSpan / 2;
+  Native arena(small_settings(128 * kMiB));
+  arena->budget().direct(std::int64_t{1} << 40);  // a large program: nothing is too much
+  std::vector<Taken> live;
+  for (std::size_t i = 0; i < kSpans; ++i) {
+    auto all = arena.claim_whole(kSmall);
+    for (Taken& word : all) {
+      const std::size_t page = pool::word_in_span(word.word) * 64 * Classes::slot_bytes(kSmall) / SmallConfig::kPageBytes;
+      if (page % 2 == 0) continue;
+      live.push_back({word.word, word.bits & ~(word.bits - 1)});
+      word.bits ^= live.back().bits;
+    }
+    arena.put(kSmall, all);
+  }
+  arena->budget().direct(-(std::int64_t{1} << 40));  // which is small now
+  arena->tick(arena.now);
+  ASSERT_TRUE(arena.pages.purges().empty()) << "the first look only remembers";
+  arena.now += 1000;
+  std::size_t before = 0;
+  for (unsigned steps = 0; before < kPages; ++steps) {
+    arena->tick(arena.now);
+    const std::size_t purges = arena.pages.purges().size();
+    ASSERT_GT(purges, before) << "goes on at once, step " << steps;
+    EXPECT_LE(purges - before, 128U + kPagesPerSpan / 2);
+    before = purges;
+  }
+  EXPECT_EQ(arena.purged(), kPages * SmallConfig::kPageBytes);
+  EXPECT_TRUE(arena.check());
+  for (const Taken& t : live) arena.put(kSmall, t);
+  EXPECT_TRUE(arena.check());
+}
+
 TEST(Arena, PurgeRefused_TriedAgainLaterAndNothingIsLost) {
   Native arena;
   const Taken one = arena.all_but_one(kSmall);

@@ -743,6 +743,24 @@ TEST(Core, Limit_Resize_IsRefusedBeyondItAndTheBlockIsUntouched) {
   expect_whole(machine);
 }
 
+TEST(Core, Limit_ResizeOutOfTheArenaWithinIt_MovesTheBlock) {
+  if (test::emulated()) GTEST_SKIP() << "the emulator moves no pages";
+  Machine machine(limited(std::size_t{8} << 20));
+  bool zero = false;
+  Stamped block(machine->allocate_large(nullptr, 5 * kSpan, 1, zero), 5 * kSpan, 4);
+  ASSERT_NE(block.memory, nullptr);
+  void* const moved = machine->resize_large(nullptr, block.memory, std::size_t{3} << 20);
+  if (machine.pages.calls(FakePages::kMoveOut) != 0 && moved == nullptr) GTEST_SKIP() << "the kernel moves no pages";
+  ASSERT_NE(moved, nullptr);
+  block.memory = static_cast<unsigned char*>(moved);
+  EXPECT_TRUE(block.intact());
+  const Stats s = machine.stats();
+  EXPECT_EQ(s.direct_bytes, std::size_t{3} << 20);
+  EXPECT_EQ(s.run_bytes, 0U) << "the place in the arena is free";
+  machine->free_large(nullptr, moved);
+  expect_whole(machine);
+}
+
 // Mappings that are kept go before a large block, or one that grows, is refused.
 TEST(Core, Limit_LargeBlocksBesideAKeptMapping_AreServed) {
   constexpr std::size_t kLimit = std::size_t{16} << 20, kKept = test::kChunk + SmallConfig::kPageBytes;

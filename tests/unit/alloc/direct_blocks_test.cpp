@@ -254,6 +254,25 @@ TEST(DirectBlocks, DropKept_OnlyWhatIsOldEnough) {
   EXPECT_TRUE(blocks.check());
 }
 
+TEST(DirectBlocks, TryDropOneKept_TheOldestIfItIsOldEnough) {
+  TestBlocks blocks;
+  void* const a = blocks.allocate(5 * kPage);
+  void* const b = blocks.allocate(10 * kPage);
+  blocks->try_drop_one_kept(blocks.now);
+  blocks.free(a);
+  blocks.now += 100;
+  blocks.free(b);
+  blocks->try_drop_one_kept(blocks.now - 101);
+  EXPECT_EQ(blocks->kept_bytes(), 15 * kPage);
+  blocks->try_drop_one_kept(blocks.now - 100);
+  EXPECT_EQ(blocks->kept_bytes(), 10 * kPage);
+  blocks->try_drop_one_kept(blocks.now - 100);
+  EXPECT_EQ(blocks->kept_bytes(), 10 * kPage) << "the other is younger";
+  blocks->try_drop_one_kept(blocks.now);
+  EXPECT_FALSE(blocks->keeps_some());
+  EXPECT_TRUE(blocks.check());
+}
+
 // A program whose large blocks come and go: soon they are kept although they are larger than what every program may keep.
 TEST(DirectBlocks, EndedAndAskedForAgainSoon_IsRegrettedAndKeptThen) {
   TestBlocks blocks;

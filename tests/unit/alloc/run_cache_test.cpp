@@ -433,6 +433,32 @@ TEST(RunCache, UnderALimit_FreedRunsAreNobodysLoss) {
   }
 }
 
+// What the thread kept from before the limit leaves no room for a direct block, until it goes back.
+TEST(RunCache, LimitSetWhileDirtySpansAreKept_ADirectBlockGetsTheirRoom) {
+  constexpr std::size_t kLimit = 4 * test::kChunk;
+  Machine machine;
+  Thread thread(machine);
+  std::vector<void*> runs;
+  for (int i = 0; i < 14; ++i) runs.push_back(thread.allocate(3 * kSpan));  // as many as have been reported to the budget
+  for (int i = 0; i < 4; ++i) {
+    thread.free(runs.back());
+    runs.pop_back();
+  }
+  const unsigned kept = kept_by(thread).dirty;
+  ASSERT_GE(kept, 9U);
+  (void)machine->set_limit(kLimit);
+  const std::size_t rest = kLimit - (runs.size() * 3 + 2) * kSpan;
+  void* const block = thread.allocate(rest);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(machine.stats().direct_bytes, rest);
+  EXPECT_EQ(kept_by(thread).dirty, 0U);
+  EXPECT_EQ(thread.allocate(3 * kSpan), nullptr) << "beyond the limit";
+  thread.free(block);
+  for (void* run : runs) thread.free(run);
+  thread.leave();
+  expect_whole(machine);
+}
+
 // Clean spans that a thread kept from before.
 TEST(RunCache, LimitSetWhileCleanSpansAreKept_HoldsForTheirOwner) {
   Machine machine;
