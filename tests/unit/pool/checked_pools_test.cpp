@@ -312,6 +312,20 @@ TEST_F(CheckedBestPool, AByteBeforeAnAlignedSlotIsWritten_SeenWhereItIs) {
   EXPECT_TRUE(g_errors.empty());
 }
 
+// Its header lies before the slot: with what it says of the slot, or its mark, gone, nothing else of it can be believed.
+TEST_F(CheckedBestPool, TheHeaderBeforeASlotIsWritten_Seen) {
+  for (const std::ptrdiff_t before : {12, 20, 30}) {
+    Best pool({.slots = 4, .slot_bytes = 48});
+    auto* const slot = static_cast<char*>(pool.acquire());
+    overwrite(slot - before);
+    pool.release(slot);
+    expect(HeapError::kWriteBefore, slot);
+    overwrite(slot - before);
+    pool.release(slot);
+    EXPECT_TRUE(g_errors.empty()) << before;
+  }
+}
+
 TEST_F(CheckedMode, SingleThreadReleasedTwice_SeenAtTheNextReleaseOrTheEnd) {
   void* slot = nullptr;
   {

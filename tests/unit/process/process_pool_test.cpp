@@ -31,6 +31,7 @@
 #include "freehold/process/command_job.hpp"
 #include "freehold/process/confine.hpp"
 #include "freehold/process/histogram.hpp"
+#include "freehold/process/worker_protocol.hpp"
 
 namespace {
 // A process that is started comes back only when it has ended: the supervisor was held up so long.
@@ -881,6 +882,17 @@ TEST(ProcessPool_Unit, NoProgramOrNothingAtAll_BrokenWithAReason) {
     EXPECT_NE(pool.error().find(std::string(program) + " cannot be started"), std::string::npos) << pool.error();
   }
   EXPECT_FALSE(ProcessPool({}).ok());
+}
+TEST(ProcessPool_Unit, WorkerThatFindsNoTable_BrokenWithTheReason) {
+  const Deployed deployed("version");
+  const std::string program = deployed.path("worker");
+  std::ofstream(program) << "#!/bin/sh\nexit " << static_cast<int>(process::WorkerExit::kNoTable) << "\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  ProcessPoolOptions how = options();
+  how.worker_program = program;
+  ProcessPool pool(how);
+  EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
+  EXPECT_NE(pool.error().find("it is of another version of Freehold than the pool"), std::string::npos) << pool.error();
 }
 TEST(ProcessPool_Unit, ComponentComesLate_PoolMendsItself) {
   const Deployed deployed("late");

@@ -2,6 +2,7 @@
 // The promises of every timer structure (freehold/timer/timer.hpp), tested for each with each locking policy.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <limits>
@@ -218,6 +219,25 @@ TYPED_TEST(Timers, CallbackSetsItself_FiresAgainInALaterCallOnly) {
   EXPECT_EQ(this->advance(at(1)), (std::vector{1}));
   EXPECT_TRUE(this->timers_.cancel(id));
   EXPECT_TRUE(this->advance(at(2)).empty());
+}
+
+// Of a timer that waits for the next call, and one that is due or will be.
+TYPED_TEST(Timers, CallbackSetsItself_NextExpiryIsThatOfTheEarliest) {
+  const TimerId again = this->create(1, [this](TimerId self) { this->timers_.set(self, at(2)); });
+  for (const std::int64_t other : {1, 100}) {
+    const TimerId due = this->create(2);
+    for (const std::size_t budget : {std::size_t{1}, std::size_t{2}, timer::kUnlimited}) {
+      this->timers_.set(again, at(0));
+      this->timers_.set(due, at(other));
+      this->advance(at(3), budget);
+      for (const TimerId id : {again, due})
+        if (const auto expiry = this->timers_.expiry(id); expiry.has_value()) {
+          ASSERT_TRUE(this->timers_.next_expiry().has_value());
+          EXPECT_LE(*this->timers_.next_expiry(), std::max(*expiry, at(3))) << other << ", " << budget;
+        }
+    }
+    this->timers_.destroy(due);
+  }
 }
 
 TYPED_TEST(Timers, CallbackSetsItselfPeriodically_OncePerPeriod) {
