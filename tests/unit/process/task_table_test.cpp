@@ -324,6 +324,24 @@ TEST_F(TaskTable_Unit, NextTaskOfTheEntry_NotOverdueByTheFormerOnesTime) {
   EXPECT_TRUE(table.find_overdue(1001));
 }
 
+// A task that runs beyond the time it was given when it was submitted, without a limit of its own.
+TEST_F(TaskTable_Unit, RunningTaskExpires_OverdueOnceAndNotBefore) {
+  make({.entries = 2, .max_input = 8, .max_output = 8});
+  Table table(memory_.data());
+  table.submit(*table.try_acquire(0), 0, 1, TaskParameters{.expires = 50, .within_ms = 7});
+  table.submit(*table.try_acquire(0), 0, 1);
+  const Claim claim = *table.try_claim(0);
+  ASSERT_TRUE(table.try_claim(1));
+  EXPECT_FALSE(table.find_overdue(50));
+  const std::optional<Claim> overdue = table.find_overdue(51);
+  ASSERT_TRUE(overdue);
+  EXPECT_EQ(overdue->entry, claim.entry);
+  EXPECT_TRUE(table.expired(claim.entry, 51));
+  EXPECT_EQ(table.within_ms(claim.entry), 7U);
+  EXPECT_FALSE(table.find_overdue(52)) << "once";
+  EXPECT_FALSE(table.complete(claim, 0)) << "its worker is about to be killed";
+}
+
 // What a supervisor knows; it notes which clients it was asked for.
 struct Known {
   [[nodiscard]] bool closed() const { return is_closed; }

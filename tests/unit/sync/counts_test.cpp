@@ -41,6 +41,16 @@ TEST(CountContention, TwoThreadsOfOneCellAtOnce_BothCount) {
   EXPECT_EQ(all.waits, 2U);
 }
 
+TEST(IgnoreContention, WhateverHappens_NothingIsCounted) {
+  constexpr IgnoreContention contention;
+  contention.operated();
+  contention.retried();
+  contention.waited();
+  const Contention all = contention.total();
+  EXPECT_EQ(all.operations + all.retries + all.waits, 0U);
+  EXPECT_EQ(all.share(), 0.0);
+}
+
 TEST(Contention, NoOperations_NoShare) {
   Contention none;
   EXPECT_EQ(none.share(), 0.0);
