@@ -54,7 +54,8 @@ void Core<A, Config, Pages, Clock>::stats(Stats& out) noexcept {
   out.purge_calls = counters.purge_calls.load(std::memory_order_relaxed);
   out.span_claims = counters.span_claims.load(std::memory_order_relaxed);
   out.span_returns = counters.span_returns.load(std::memory_order_relaxed);
-  out.lock_waits = arena_.lock_waits() + registry_.waits().count() + direct_.lock().waits().count();
+  out.lock_waits =
+      arena_.lock_waits() + registry_.waits().count() + admission_.waits().count() + direct_.lock().waits().count();
   out.threads = threads();
   out.threads_peak = threads_peak_;
   out.late_frees = late_frees_.load(std::memory_order_relaxed);

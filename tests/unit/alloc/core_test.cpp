@@ -258,6 +258,34 @@ TEST(Core, Budget_TwoThreadsBorrowTheLastOfIt_OneGetsIt) {
   EXPECT_TRUE(machine->check_invariants());
 }
 
+// A thread that comes while another one does: both take the lock of the threads' caches, under which their memory is mapped.
+TEST(Core, LiveFigures_WaitsForTheLockOfTheCaches_AreAmongThem) {
+  Machine machine;
+  const auto waits = [&] {
+    std::uint64_t sum = 0;
+    machine->for_each_live_figure([&](LiveFigure figure, const auto& atomic, auto...) {
+      if constexpr (requires { atomic.load(std::memory_order_relaxed); })
+        if (figure == LiveFigure::kLockWaits) sum += static_cast<std::uint64_t>(atomic.load(std::memory_order_relaxed));
+    });
+    return sum;
+  };
+  std::thread other;
+  std::vector<Machine::Cache*> caches;
+  machine.pages.before_map = [&] {
+    if (other.joinable()) return;
+    other = std::thread([&] { machine->detach(machine->attach()); });
+    for (int i = 0; i < 10'000 && waits() == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  while (!other.joinable() && caches.size() < 1'000) caches.push_back(machine->attach());
+  ASSERT_TRUE(other.joinable());
+  other.join();
+  machine.pages.before_map = nullptr;
+  EXPECT_EQ(waits(), 1U);
+  EXPECT_EQ(machine.stats().lock_waits, 1U);
+  for (Machine::Cache* cache : caches) machine->detach(cache);
+  expect_whole(machine);
+}
+
 TEST(Core, Budget_OneThreadThatUsesEveryClass_LeavesAPartToOthers) {
   Machine machine(small_settings(std::size_t{256} << 20));
   const auto use = [](Thread& thread) {
@@ -707,6 +735,7 @@ TEST(Core, Limit_TwoDirectBlocksAtTheSameTime_OneIsRefused) {
   for (std::thread& thread : threads) thread.join();
   machine.pages.before_map = nullptr;
   EXPECT_EQ((blocks[0] != nullptr) + (blocks[1] != nullptr), 1);
+  EXPECT_GE(machine.stats().lock_waits, 1U) << "one of them waited for the other";
   for (void* block : blocks) machine->free_large(nullptr, block);
   expect_whole(machine);
 }
