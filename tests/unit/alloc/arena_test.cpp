@@ -759,6 +759,44 @@ TEST(Arena, Tick_PagesFreeAtTwoLooks_AreReturned) {
   EXPECT_TRUE(arena.check());
 }
 
+// Slots come back as from threads' caches, several spans' in one batch.
+TEST(Arena, Tick_PagesFreedByBatches_AreReturnedOfEverySpan) {
+  if (kPagesPerSpan == 1) GTEST_SKIP() << "a span is one page";
+  constexpr std::size_t kSpans = 14, kOfEach = 4;  // below the budget, above its half
+  Native arena(small_settings(64 * kMiB));
+  std::vector<Taken> live;
+  std::vector<void*> slots[kSpans];
+  for (auto& of_span : slots) {
+    for (Taken word : arena.claim_whole(kSmall)) {
+      if (of_span.empty()) {  // one stays out
+        live.push_back({word.word, word.bits & ~(word.bits - 1)});
+        word.bits ^= live.back().bits;
+      }
+      for (; word.bits != 0; word.bits &= word.bits - 1)
+        of_span.push_back(arena.slot(kSmall, word.word, base::lowest_bit(word.bits)));
+    }
+  }
+  for (std::vector<void*> batch;; batch.clear()) {
+    for (auto& of_span : slots)
+      for (std::size_t i = 0; i < kOfEach && !of_span.empty(); ++i, of_span.pop_back()) batch.push_back(of_span.back());
+    if (batch.empty()) break;
+    pool::WordIndex last = 0;
+    (void)arena->give_slots(kSmall, batch.data(), batch.size(), last, 0);
+    if (arena->report_slots(-static_cast<std::int64_t>(batch.size() * Classes::slot_bytes(kSmall))))
+      (void)arena->relieve(arena.now);
+  }
+  EXPECT_TRUE(arena.check());
+  for (int i = 0; i < 20; ++i) arena->tick(arena.now += 500);
+  std::set<std::size_t> spans;
+  for (const auto& purge : arena.pages.purges())
+    spans.insert((purge.address - reinterpret_cast<std::uintptr_t>(arena.memory(0))) / kSpan);
+  EXPECT_EQ(spans.size(), kSpans) << "pages of each";
+  EXPECT_GT(arena.purged(), kSpans * kSpan / 3);
+  EXPECT_TRUE(arena.check());
+  for (const Taken& t : live) arena.put(kSmall, t);
+  EXPECT_TRUE(arena.check());
+}
+
 // Every second page is free, so that each takes a call of its own: a step is bounded, and the next one goes on at once.
 TEST(Arena, Tick_ManyPagesFreeAtTwoLooks_GoInSteps) {
   if (kPagesPerSpan == 1) GTEST_SKIP() << "a span is one page";

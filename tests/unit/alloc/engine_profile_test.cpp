@@ -393,26 +393,34 @@ TEST_F(ProfileOfTheEngine, LoopUntilItsMarkEnds_TheBinKeepsItsEntries) {
   }).join();
 }
 
-// The bin has nothing but a mark, and the mark is nobody's any more.
-TEST_F(ProfileOfTheEngine, StoppedWithAMarkAlone_ARefillServes) {
-  ASSERT_TRUE(start_profile(kRarely));
+// The mark is nobody's any more; below it is a slot, or nothing.
+TEST_F(ProfileOfTheEngine, StoppedWithAMark_TheNextSlotServesOrARefill) {
   std::thread([] {
     constexpr std::size_t kBytes = 832;
     constexpr SizeClass kClass = engine::Classes::class_of(kBytes);
-    std::set<void*> blocks{allocate(kBytes)};
-    NativeCache* const cache = engine::own_cache();
-    ASSERT_NE(cache, nullptr);
-    while (cache->entries(kClass) != 0) blocks.insert(allocate(kBytes));
-    {
-      const engine::Inside inside(cache);
-      ASSERT_TRUE(inside);
-      g_core.push_mark(*cache, kClass);
+    std::set<void*> blocks;
+    for (const bool alone : {false, true}) {
+      ASSERT_TRUE(start_profile(kRarely));
+      blocks.insert(allocate(kBytes));
+      NativeCache* const cache = engine::own_cache();
+      ASSERT_NE(cache, nullptr);
+      while ((cache->entries(kClass) == 0) != alone) blocks.insert(allocate(kBytes));
+      {
+        const engine::Inside inside(cache);
+        ASSERT_TRUE(inside);
+        g_core.push_mark(*cache, kClass);
+      }
+      const std::size_t entries = cache->entries(kClass);
+      ASSERT_EQ(entries == 1, alone);
+      stop_profile();
+      void* const block = allocate(kBytes);
+      EXPECT_NE(block, nullptr);
+      EXPECT_TRUE(blocks.insert(block).second) << "another block's slot";
+      EXPECT_EQ(cache->bins[kClass].marks, 0U);
+      if (!alone) {
+        EXPECT_EQ(cache->entries(kClass), entries - 2);
+      }
     }
-    stop_profile();
-    void* const block = allocate(kBytes);
-    EXPECT_NE(block, nullptr);
-    EXPECT_TRUE(blocks.insert(block).second) << "another block's slot";
-    EXPECT_EQ(cache->bins[kClass].marks, 0U);
     for (void* const each : blocks) deallocate(each);
   }).join();
 }

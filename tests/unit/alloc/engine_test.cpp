@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -24,6 +26,7 @@
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/os/threads.hpp"
+#include "tests/support/emulated.hpp"
 
 namespace freehold::alloc {
 namespace {
@@ -279,6 +282,58 @@ TEST_F(Engine, ThreadWhoseEndCannotBeRegistered_KeepsNoCache) {
   });
   g_key = former;
   EXPECT_TRUE(g_core.check_invariants());
+}
+
+// A destructor of the program's runs in every round, and so after the one that gave the thread's cache back.
+TEST_F(Engine, DestructorsOfAThreadWithoutItsCache_GetMemory) {
+  static pthread_key_t key;
+  static unsigned rounds, late, refused;
+  rounds = late = refused = 0;
+  ASSERT_EQ(::pthread_key_create(&key,
+                                 [](void* value) {
+                                   late += t_cache == &g_modes.late ? 1 : 0;
+                                   for (const std::size_t bytes : {std::size_t{100}, kMiB}) {
+                                     void* const block = allocate(bytes);
+                                     refused += block == nullptr ? 1 : 0;
+                                     if (block != nullptr) std::memset(block, 1, 100);
+                                     deallocate(block);
+                                   }
+                                   if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS) ::pthread_setspecific(key, value);
+                                 }),
+            0);
+  in_a_thread([] {
+    deallocate(allocate(100));
+    ::pthread_setspecific(key, &rounds);
+  });
+  ::pthread_key_delete(key);
+  EXPECT_EQ(rounds, static_cast<unsigned>(PTHREAD_DESTRUCTOR_ITERATIONS));
+  EXPECT_GT(late, 0U);
+  EXPECT_EQ(refused, 0U);
+  EXPECT_TRUE(g_core.check_invariants());
+}
+
+// ---- a system that refuses memory ---------------------------------------------------------------------------------------
+
+// When the arena cannot grow any more there is room for some blocks beside it: calls that find memory leave errno alone.
+TEST_F(Engine, Allocate_TheSystemRefusesAndMemoryIsFoundElsewhere_ErrnoIsUnchanged) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs address space of its own";
+  FREEHOLD_SKIP_IF_EMULATED("the emulator obeys no limit of the address space");
+  EXPECT_TRUE(in_a_child([] {
+    constexpr std::size_t kMost = 1'000;
+    std::ifstream statm("/proc/self/statm");
+    rlim_t pages = 0;
+    statm >> pages;
+    const rlim_t bytes = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + 6 * kMiB;
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = bytes};
+    if (!statm || ::setrlimit(RLIMIT_AS, &limit) != 0) return false;
+    std::size_t found = 0;
+    for (; found < kMost; ++found) {
+      errno = EBADMSG;
+      if (allocate(600 * 1024) == nullptr) break;
+      if (errno != EBADMSG) return false;
+    }
+    return found > 4 && found < kMost && errno == ENOMEM;
+  }));
 }
 
 // ---- giving memory back -----------------------------------------------------------------------------------------------

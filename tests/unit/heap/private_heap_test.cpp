@@ -13,6 +13,7 @@
 #include <csetjmp>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -405,6 +406,35 @@ TEST(PrivateHeap, ConsumerThatOnlyFrees_HeldNearThePeak) {
   EXPECT_EQ(heap.stats().live_objects, 0U);
   heap.trim();
   EXPECT_LE(heap.stats().held_bytes, 4 * test::kSlabBytes);
+}
+
+// ---- figures for readers outside the process ---------------------------------------------------------------------------
+
+TEST(PrivateHeapLive, LargeBlocksComeAndGo_TheirNumberAndBytes) {
+  PrivateHeap heap;
+  LiveHeapLayout layout{};
+  heap.add_to(layout);
+  const auto expect = [&](std::uint64_t blocks, std::uint64_t bytes) {
+    const auto figure = [&](std::uint32_t at) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, reinterpret_cast<const char*>(&heap) + at, sizeof value);
+      return value;
+    };
+    EXPECT_EQ(figure(layout.large_blocks), blocks);
+    EXPECT_EQ(figure(layout.large_bytes), bytes);
+    EXPECT_EQ(heap.stats().large_blocks, blocks);
+  };
+  void* const first = heap.allocate(kMiB);
+  expect(1, kMiB);
+  void* const second = heap.allocate(2 * kMiB);
+  expect(2, 3 * kMiB);
+  heap.deallocate(first, kMiB);
+  expect(1, 2 * kMiB);
+  heap.deallocate(second, 2 * kMiB);
+  expect(0, 0);
+  (void)heap.allocate(kMiB);
+  heap.release_all();
+  expect(0, 0);
 }
 
 // ---- registry and fork ----
