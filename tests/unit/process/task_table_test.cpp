@@ -228,6 +228,33 @@ TEST_F(TaskTable_Unit, Areas_AlignedAndApart) {
     EXPECT_LE(last, end);
   }
 }
+// Where input and output together take more than a page, whichever of them is the large one.
+TEST_F(TaskTable_Unit, LargeAreas_EachEndsWithAGuardPage) {
+  constexpr std::uint32_t kEntries = 5;
+  constexpr std::uint64_t kPage = 4096;
+  struct Sizes {
+    std::uint64_t input, output;
+  };
+  for (const auto& [input, output] : {Sizes{64, 64}, Sizes{64, 8192}, Sizes{8192, 64}, Sizes{kPage / 2, kPage / 2 + 1}}) {
+    make({.entries = kEntries, .max_input = input, .max_output = output});
+    Table table(memory_.data());
+    std::set<const std::byte*> guards;
+    table.areas().for_each_guard([&](const std::byte* page, std::size_t bytes) {
+      EXPECT_EQ(bytes, kPage);
+      EXPECT_TRUE(guards.insert(page).second);
+    });
+    const bool large = input + output > kPage;
+    ASSERT_EQ(guards.size(), large ? 1 + 2 * kEntries : 1u) << input << ", " << output;
+    for (std::uint32_t i = 0; large && i < kEntries; ++i) {
+      const auto* const in = reinterpret_cast<const std::byte*>(table.input(i));
+      const auto* const out = reinterpret_cast<const std::byte*>(table.output(i));
+      const auto behind_input = guards.lower_bound(in + input), behind_output = guards.lower_bound(out + output);
+      ASSERT_TRUE(behind_input != guards.end() && behind_output != guards.end());
+      EXPECT_EQ(*behind_input + kPage, out);
+      EXPECT_LT(*behind_output, out + output + kPage);
+    }
+  }
+}
 // A length that a component has overwritten is not believed.
 TEST_F(TaskTable_Unit, ResultLongerThanItsArea_IsCorruptAndTheClientSuspectsDamage) {
   constexpr std::uint64_t kMost = 64;
