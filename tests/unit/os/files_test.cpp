@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <fstream>
 #include <functional>
 
 #include "freehold/os/mapped_file.hpp"
@@ -140,6 +142,22 @@ TEST(MappedFile, WrongDescriptor_NullAndErrno) {
   errno = 0;
   EXPECT_EQ(MappedFile::map_shared_guarded(-1, kPage), nullptr);
   EXPECT_EQ(errno, EBADF);
+}
+
+// Pages of the process's address space.
+std::size_t mapped_pages() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages;
+}
+
+TEST(MappedFile, RefusedBetweenGuards_LeavesNoRoom) {
+  FREEHOLD_SKIP_IF_EMULATED("the address space is the emulator's");
+  constexpr std::size_t kBytes = std::size_t{64} << 20, kTimes = 64;
+  const std::size_t before = mapped_pages();
+  ASSERT_NE(before, 0U);
+  for (std::size_t i = 0; i < kTimes; ++i) ASSERT_EQ(MappedFile::map_shared_guarded(-1, kBytes), nullptr);
+  EXPECT_LT(mapped_pages(), before + kTimes / 2 * (kBytes / kPage));
 }
 
 }  // namespace
