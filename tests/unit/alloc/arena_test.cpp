@@ -673,6 +673,20 @@ TEST(Arena, Tick_BeforeTheDelay_KeepsAfterIt_Purges) {
   EXPECT_EQ(arena.pages.purges().size(), 1U) << "what is back is not given back again";
 }
 
+// The delay of a chunk begins with the last of its spans that became free.
+TEST(Arena, Tick_ChunkWithASpanFreedLongBefore_KeepsTheYounger) {
+  Native arena;
+  const SpanIndex older = arena.run(2).first, younger = arena.run(2).first;
+  arena.free_run(older);
+  arena.now += 400;
+  arena.free_run(younger);
+  arena->tick(arena.now += 300);
+  EXPECT_TRUE(arena.pages.purges().empty());
+  arena->tick(arena.now += 300);
+  EXPECT_EQ(arena.purged(), 4 * kSpan);
+  EXPECT_TRUE(arena.check());
+}
+
 TEST(Arena, PurgeIdle_FreedAfterTheClockWasRead_Keeps) {
   Native arena;
   const RunPlace run = arena.run(3);

@@ -271,6 +271,22 @@ TEST(RunCache, ThreadEndsWithFreeSpans_ThePurgerHearsOfThem) {
   expect_whole(machine);
 }
 
+// The delay of what a thread kept begins when the arena gets it.
+TEST(RunCache, ThreadEndsWithFreeSpans_TheyStayForTheDelay) {
+  Machine machine;
+  Thread thread(machine);
+  thread.free(thread.allocate(3 * kSpan));
+  ASSERT_EQ(kept_by(thread).dirty, 3U);
+  thread.leave();
+  FakeClock::pass(100);
+  (void)machine->purge_idle();
+  EXPECT_EQ(machine.stats().free_dirty_bytes, 3 * kSpan);
+  FakeClock::pass(600);
+  (void)machine->purge_idle();
+  EXPECT_EQ(machine.stats().free_dirty_bytes, 0U);
+  expect_whole(machine);
+}
+
 TEST(RunCache, ThreadThatIsInside_KeepsWhatItHas) {
   Machine machine;
   Thread busy(machine);
