@@ -338,6 +338,8 @@ TEST_F(ProfileOfTheEngine, ThreadThatWasCancelled_WritesTheProfileFirst) {
   ASSERT_EQ(::pthread_join(thread, &result), 0);
   EXPECT_EQ(result, PTHREAD_CANCELED);
   EXPECT_TRUE(has_written);
+}
+
 // One byte in a terabyte is sampled: as another allocation, the resized block is not.
 TEST_F(ProfileOfTheEngine, ResizedBlockThatIsNotSampledAgain_IsNotInIt) {
   any_mean_ = true;
