@@ -131,13 +131,22 @@ std::uint64_t distance_of(const std::optional<std::string>& text) {
 class ProfileFolder {
  public:
   [[nodiscard]] std::string pattern() const { return folder_.path() / "%p.heap"; }
-  // Those of the started process first.
+  // Those of the started process first. One that cannot be read is left out with a line of its own, if there are others.
   [[nodiscard]] std::vector<HeapProfile> read(std::int64_t process) const {
     std::vector<HeapProfile> profiles;
+    std::vector<std::string> refused;
     for (const auto& file : fs::directory_iterator(folder_.path())) {
-      profiles.push_back(heap::read_profile(file.path()));
+      if (file.path().extension() != ".heap") continue;  // a process is at it, or died amid it
+      try {
+        profiles.push_back(heap::read_profile(file.path()));
+      } catch (const Failure& failure) {
+        refused.emplace_back(failure.what());
+        continue;
+      }
       if (profiles.back().pid == static_cast<std::uint64_t>(process)) std::swap(profiles.front(), profiles.back());
     }
+    if (profiles.empty() && !refused.empty()) throw Failure(kExitRefused, refused.front());
+    for (const std::string& why : refused) fmt::print(stderr, "freehold: left out: {}\n", why);
     return profiles;
   }
 

@@ -277,7 +277,13 @@ HeapProfile profile_of(const Recording& recording) {
 }
 
 HeapProfile profile_of_recording(std::string_view text, const std::string& name) {
-  return profile_of(recording_of(text, name));
+  const Recording recording = recording_of(text, name);
+  if (recording.maps.empty())
+    fmt::print(
+        stderr,
+        "freehold: {}: the process could not read its memory map (no /proc, or no descriptor left): nothing has a name\n",
+        printable(name));
+  return profile_of(recording);
 }
 
 HeapProfile read_profile(const fs::path& file) {

@@ -206,6 +206,12 @@ namespace {
   return resize_sampled(cache, block, bytes);
 }
 
+// Inside the gate, so that no fork comes amid it. Amid another thread's fork the sample keeps its size.
+void resize_sample(void* block, std::size_t bytes) noexcept {
+  const base::KeepErrno keep;
+  if (const Inside inside(present_cache()); inside) profile::resize(block, bytes);
+}
+
 }  // namespace
 
 void* reallocate(void* block, std::size_t bytes) noexcept {
@@ -222,7 +228,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
     if (bytes > Classes::kMaxBytes)
       if (void* moved = resize(block, bytes); moved != nullptr) return moved;
   } else if (bytes <= old && bytes >= old / 2 && (bytes == old || !check::is_guarded(block))) {
-    if (profile::was_started()) profile::resize(block, bytes);
+    if (profile::was_started()) resize_sample(block, bytes);
     return block;  // a smaller slot would save less than half
   }
   void* fresh = allocate_inline(bytes);

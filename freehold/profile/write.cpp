@@ -134,7 +134,8 @@ void write_head(TextFile& file) noexcept {
   file.line("sampled", figures.sampled);
   file.line("lost", figures.lost);
   file.add("program ");
-  if (length > 0) file.add(program, static_cast<std::size_t>(length));
+  // As the memory map has it: a line is a line.
+  for (ssize_t i = 0; i < length; ++i) program[i] == '\n' ? file.add("\\012") : file.add(program + i, 1);
   file.add("\n");
 }
 

@@ -249,6 +249,49 @@ TEST(HeapProfile, FileCannotBeWritten_OneLine) {
   }
 }
 
+// A child that is still at its profile, or died amid it, or something else in the folder, does not cost the others theirs.
+TEST(HeapProfile, FilesOfOthersThatAreUnfinishedOrDamaged_TheRestIsShown) {
+  const Folder folder;
+  const std::string spoils =
+      "$ENV{FREEHOLD_PROFILE_FILE} =~ m{(.*)/}; open F, \">$1/7.heap.8~\"; print F \"freehold heap profile 1\\n\"; "
+      "open F, \">$1/9.heap\"; print F \"damaged\\n\"; exit 3";
+  const Ended ended = profile(folder / "heap.json", {"--distance", "64"}, {"perl", "-e", spoils});
+  EXPECT_TRUE(ended.exited_with(3)) << ended.status << ended.err;
+  EXPECT_NE(ended.err.find("freehold: left out: "), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("9.heap: not a heap profile"), std::string::npos) << ended.err;
+  EXPECT_EQ(ended.err.find("8~"), std::string::npos) << ended.err;
+  EXPECT_TRUE(json::accept(content_of(folder / "heap.json")));
+}
+
+// A limit of file sizes stops the profile, with one line; it does not end the program by a signal.
+TEST(HeapProfile, ProgramUnderALimitOfFileSizes_EndsAsItWould) {
+  const Folder folder;
+  const Ended ended = freehold({"run", "--", "sh", "-c", "ulimit -f 0; exec perl -e 'exit 7'"},
+                               {{"FREEHOLD_PROFILE", "16"}, {"FREEHOLD_PROFILE_FILE", folder / "p%p.heap"}});
+  EXPECT_TRUE(ended.exited_with(7)) << ended.status << ended.err;
+  EXPECT_NE(ended.err.find("p.heap: it would be larger than the limit of file sizes\n"), std::string::npos) << ended.err;
+  EXPECT_TRUE(folder.names().empty()) << "something unfinished";
+}
+
+// As the memory map has it.
+TEST(HeapProfile, ProgramWithANewlineInItsName_IsReadAgain) {
+  const Folder folder;
+  const std::string program = folder / "new\nline";
+  fs::copy_file(built("heap_sites"), program);
+  const Ended ended = profile(folder / "heap.json", {}, {program});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.status << ended.err;
+  EXPECT_EQ(json::parse(content_of(folder / "heap.json")).at("program"), folder / "new\\012line");
+}
+
+TEST(HeapProfile, NoMemoryMap_IsSaid) {
+  const Folder folder;
+  std::ofstream(folder / "p.heap")
+      << "freehold heap profile 1\npid 1\ntime_ns 0\nmean 1\nsampled 0\nlost 0\nprogram x\nmaps\nend\n";
+  const Ended ended = freehold({"heap", "show", folder / "p.heap"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_NE(ended.err.find("could not read its memory map"), std::string::npos) << ended.err;
+}
+
 // What minutes of a run have found is not lost with the file.
 TEST(HeapProfile, DiskIsFull_TablesAreShownBeforeTheError) {
   const Ended ended = freehold({"heap", "profile", "--distance", "64K", "--output", "/dev/full", "--", built("heap_sites")});
