@@ -23,10 +23,10 @@
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/alloc/profile.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/base/undisturbed.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/os/call_stack.hpp"
 #include "freehold/os/threads.hpp"
-#include "freehold/os/undisturbed.hpp"
 
 namespace freehold::alloc {
 
@@ -140,7 +140,7 @@ void write_profile_at_exit() noexcept {
                                ": ", reason_of(errno), "\n"};
   iovec line[std::size(parts)];
   for (std::size_t i = 0; i < std::size(parts); ++i) line[i] = {const_cast<char*>(parts[i]), std::strlen(parts[i])};
-  const os::Undisturbed undisturbed;
+  const base::Undisturbed undisturbed;
   [[maybe_unused]] const auto written = ::writev(STDERR_FILENO, line, std::size(parts));
 }
 
@@ -232,7 +232,7 @@ bool write_profile(const char* pattern) noexcept {
     errno = ENAMETOOLONG;
     return false;
   }
-  const os::Undisturbed undisturbed;
+  const base::Undisturbed undisturbed;
   const Reading reading;
   const int fd = is_file ? create_unfinished(unfinished.text()) : open_other(unfinished.text());
   if (fd < 0) return false;

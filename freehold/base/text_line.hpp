@@ -2,7 +2,6 @@
 // A line of text in a buffer of its own, for code that may not allocate: printf may. Text that does not fit is cut.
 // Async-signal-safe.
 #pragma once
-#include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,14 +9,17 @@
 #include <cstdint>
 #include <cstring>
 
+#include "freehold/base/keep_errno.hpp"
+#include "freehold/base/undisturbed.hpp"
+
 namespace freehold::base {
 
 // Writes all bytes to standard error, or as many as the system takes. errno is unchanged. A thread that is cancelled
-// meanwhile goes on: reports are made in the middle of free(), or of a signal's handler.
+// meanwhile goes on, and a pipe that nobody reads ends nothing: reports are made in the middle of free(), of a signal's
+// handler, or at the end of a program that ended well.
 inline void write_to_standard_error(const char* text, std::size_t bytes) noexcept {
-  const int saved = errno;
-  int cancellation = 0;
-  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+  const KeepErrno keep;
+  const Undisturbed undisturbed;
   while (bytes != 0) {
     const ssize_t written = ::write(STDERR_FILENO, text, bytes);
     if (written <= 0 && errno != EINTR) break;
@@ -25,8 +27,6 @@ inline void write_to_standard_error(const char* text, std::size_t bytes) noexcep
     text += written;
     bytes -= static_cast<std::size_t>(written);
   }
-  ::pthread_setcancelstate(cancellation, nullptr);
-  errno = saved;
 }
 
 template <std::size_t kBytes>

@@ -14,7 +14,8 @@
 //
 // Changes are made under a lock: they are as rare as samples. find() takes none, since every free of a large block asks: it
 // looks for the caller's own block, whose sample nobody else changes meanwhile. Bounded: what finds no place is not sampled,
-// and counted. Any thread. Cost of a find() that finds nothing: one load, mostly.
+// and counted. Any thread. Cost of a find() that finds nothing: one load where no sampled block has ever been near, else
+// some kNeighbours, at most kProbes.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -2,6 +2,7 @@
 #include "freehold/base/check.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -123,6 +124,22 @@ TEST(AssertionHandler, TrueExpression_IsNotCalled) {
   const AssertionHandler former = set_assertion_handler(throw_it);
   FREEHOLD_ASSERT(1 + 1 == 2);
   EXPECT_EQ(set_assertion_handler(former), &throw_it);
+}
+
+// As what is said at the end of a program that ended well.
+TEST(StandardErrorDeathTest, NobodyReadsIt_TheProgramGoesOn) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        int ends[2];
+        if (::pipe(ends) != 0 || ::dup2(ends[1], STDERR_FILENO) < 0) ::_exit(1);
+        ::close(ends[0]);
+        ::close(ends[1]);
+        errno = 4711;
+        write_to_standard_error("a line\n", 7);
+        ::_exit(errno == 4711 ? 42 : 2);
+      },
+      testing::ExitedWithCode(42), "");
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "freehold/base/keep_errno.hpp"
 
-namespace freehold::os {
+namespace freehold::base {
 
 // While it lives, the calling thread is not cancelled, and SIGPIPE and SIGXFSZ, which a write of its own brings, do not
 // arrive. The write fails with EPIPE or EFBIG, as if they were ignored. Cost: five system calls.
@@ -20,14 +20,15 @@ class Undisturbed {
     sigset_t pending;
     ::sigemptyset(&signals_);
     if (::sigpending(&pending) != 0) ::sigfillset(&pending);
-    for (const int signal : {SIGPIPE, SIGXFSZ})
+    constexpr int kOfWrites[] = {SIGPIPE, SIGXFSZ};
+    for (const int signal : kOfWrites)
       if (::sigismember(&pending, signal) == 0) ::sigaddset(&signals_, signal);  // one that waits is the program's
     ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
   Undisturbed(const Undisturbed&) = delete;
   Undisturbed& operator=(const Undisturbed&) = delete;
   ~Undisturbed() {
-    const base::KeepErrno keep;
+    const KeepErrno keep;
     constexpr timespec kNow{};
     while (::sigtimedwait(&signals_, nullptr, &kNow) > 0) {
     }
@@ -40,4 +41,4 @@ class Undisturbed {
   int cancellation_ = 0;
 };
 
-}  // namespace freehold::os
+}  // namespace freehold::base
