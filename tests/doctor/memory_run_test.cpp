@@ -139,6 +139,15 @@ TEST(DoctorMemory, ChildrenOneAfterTheOther_DoNotAddUp) {
   EXPECT_LT(report.at("recording").at("end_live_bytes").get<double>(), 1.2 * kEach);
 }
 
+// They keep the number, and nothing of what they had.
+TEST(DoctorMemory, ProgramThatOthersExecute_IsJudgedByItsOwnRecording) {
+  const Folder folder;
+  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--json",
+                                folder / "m.json", "--", "env", "sh", "-c", "exec " + built("keeps")});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(json::parse(content_of(folder / "m.json")).at("verdict").at("cause"), "live-data") << ended.out;
+}
+
 // First run, recorded run, a second one: 1.2 s at least. In what is left of 3 s four treatments have no room, of 3.2 s.
 TEST(DoctorMemory, Budget_IsKeptAndSaysWhatWasLeftOut) {
   const Folder folder;

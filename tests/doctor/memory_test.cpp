@@ -246,6 +246,49 @@ TEST_F(LiveHistoryOf, Blocks_CountFromTheirBeginningsToTheirEnds) {
   EXPECT_DOUBLE_EQ(live.mean_bytes, (1120 + 120) / 3.0);
 }
 
+const std::vector<Frame>& frame_of_all(std::uint64_t) {
+  static const std::vector<Frame> one = {{.function = "a", .file = "a.cpp", .line = 1, .module = {}, .inlined = false}};
+  return one;
+}
+
+// `env ./prog`: one number, two programs with a recording each. The second has its blocks where the first had none.
+TEST(LiveHistoryOfChildren, ProgramThatWasExecuted_IsNotTakenForTheOneBefore) {
+  Recording before, after;
+  before.began_s = 100;
+  after.began_s = 105;
+  for (Recording* const one : {&before, &after}) {
+    one->pid = 7;
+    one->seconds = 3;
+    one->stacks = {{1}};
+    BlockSample block;
+    block.address = one == &before ? 0x100'0040 : 0x200'0040;
+    block.bytes = one == &before ? 10 : 600;
+    block.weight = 1;
+    block.began_s = 0.5;
+    one->blocks = {block};
+  }
+  const auto at = [](double at_s, std::uint64_t address, double bytes) {
+    return MemorySnapshot{.at_s = at_s, .processes = {{7, {mapping(address, 0x10000, "", bytes)}, 0}}};
+  };
+  const std::vector<MemorySnapshot> snapshots = {at(101, 0x1000000, 50), at(106, 0x2000000, 1000), at(107, 0x2000000, 1000)};
+  const std::vector<double> moments = {101, 106, 107}, weights = {1, 1, 1};
+  const Evidence in_order[] = {{before, frame_of_all}, {after, frame_of_all}};
+  const Evidence reversed[] = {{after, frame_of_all}, {before, frame_of_all}};
+  for (const auto& processes : {std::span(in_order), std::span(reversed)}) {
+    const LiveHistory live = live_history_of(processes, moments, weights, false, ends_of(processes, snapshots));
+    ASSERT_EQ(live.at[1].size(), 1u) << "of the program that runs then";
+    EXPECT_DOUBLE_EQ(live.at[0].at(0).bytes, 10);
+    EXPECT_DOUBLE_EQ(live.at[1][0].bytes, 600);
+    const MemoryParts first = parts_of(snapshots[0], live.at[0], live.seen, false);
+    const MemoryParts last = parts_of(snapshots[2], live.at[2], live.seen, false);
+    EXPECT_DOUBLE_EQ(first[MemoryPart::kLive], 10);
+    EXPECT_DOUBLE_EQ(first.free_bytes, 40);
+    EXPECT_DOUBLE_EQ(last[MemoryPart::kLive], 600);
+    EXPECT_DOUBLE_EQ(last.free_bytes, 400);
+    EXPECT_DOUBLE_EQ(last[MemoryPart::kMappings], 0);
+  }
+}
+
 // Two children one after the other, each of which ends with all that it has.
 TEST(LiveHistoryOfChildren, BlocksOfAProcessThatEnded_AreGoneWithIt) {
   Recording first, second;
@@ -263,11 +306,7 @@ TEST(LiveHistoryOfChildren, BlocksOfAProcessThatEnded_AreGoneWithIt) {
     block.began_s = 0.5;
     one->blocks = {block};
   }
-  const auto frames = [](std::uint64_t) -> const std::vector<Frame>& {
-    static const std::vector<Frame> one = {{.function = "a", .file = "a.cpp", .line = 1, .module = {}, .inlined = false}};
-    return one;
-  };
-  const Evidence processes[] = {{first, frames}, {second, frames}};
+  const Evidence processes[] = {{first, frame_of_all}, {second, frame_of_all}};
   const auto at = [](double at_s, std::uint32_t pid) {
     return MemorySnapshot{.at_s = at_s, .processes = {{pid, {mapping(0x10000, 0x10000, "[heap]", 1000)}, 0}}};
   };
@@ -278,6 +317,11 @@ TEST(LiveHistoryOfChildren, BlocksOfAProcessThatEnded_AreGoneWithIt) {
   EXPECT_GT(ends[1], 1e9) << "it was there until the end";
   const double moments[] = {101, 103, 106, 108}, weights[] = {1, 1, 1, 1};
   const LiveHistory live = live_history_of(processes, moments, weights, true, ends);
+  ASSERT_EQ(live.at[1].size(), 1u);
+  EXPECT_DOUBLE_EQ(live.at[1][0].bytes, 1000) << "where it was seen last, it still had them";
+  ASSERT_EQ(live.at[2].size(), 1u);
+  EXPECT_EQ(live.at[2][0].pid, 8u);
+  EXPECT_DOUBLE_EQ(live.mean_bytes, 1000);
   EXPECT_DOUBLE_EQ(live.peak_bytes, 1000);
   EXPECT_DOUBLE_EQ(live.end_bytes, 1000);
   EXPECT_DOUBLE_EQ(live.sites.at(0).at_peak, 1000);

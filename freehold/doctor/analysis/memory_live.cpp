@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -155,12 +156,14 @@ class Replay {
     std::map<std::uint64_t, const BlockSample*> mapped;
   };
 
+  [[nodiscard]] double gone_s(std::size_t process) const { return ends_.empty() ? kNever : ends_[process]; }
+
   void collect() {
     for (std::size_t process = 0; process < processes_.size(); ++process) {
       const Recording& recording = processes_[process].recording;
       const Weights weights(recording);
       Copies copies;
-      SeenBlocks seen{recording.pid, {}};
+      SeenBlocks seen{recording.pid, {}, recording.began_s, gone_s(process)};
       for (const BlockSample& block : recording.blocks) {
         seen.addresses.push_back(block.address);
         const double weight = weights.of(block);
@@ -178,11 +181,11 @@ class Replay {
           fate->kept += bytes;
           fate->kept_in[static_cast<std::size_t>(std::clamp(at * kQuarters, 0.0, kQuarters - 0.5))] += bytes;
         }
-        const double gone_s = ends_.empty() ? kNever : ends_[process];
-        if (!block.ended_s && gone_s == kNever) kept_bytes_ += bytes;
+        if (!block.ended_s && seen.ended_s == kNever) kept_bytes_ += bytes;
         const auto [began_s, ended_s, share] = copies.of(block);
         steps_.push_back({recording.began_s + began_s, process, &block, true, share * weight, site});
-        const double ends_s = block.ended_s ? recording.began_s + ended_s : std::max(gone_s, recording.began_s + began_s);
+        const double ends_s =
+            block.ended_s ? recording.began_s + ended_s : std::max(seen.ended_s, recording.began_s + began_s);
         if (ends_s != kNever) steps_.push_back({ends_s, process, &block, false, share * weight, site});
       }
       std::ranges::sort(seen.addresses);
@@ -218,7 +221,7 @@ class Replay {
     std::vector<LiveData> all;
     for (std::size_t process = 0; process < processes_.size(); ++process) {
       const Recording& recording = processes_[process].recording;
-      if (recording.began_s > moment) continue;
+      if (recording.began_s > moment || gone_s(process) <= moment) continue;
       const State& state = states_[process];
       LiveData live{recording.pid, std::max(state.bytes, 0.0), std::max(state.rounding, 0.0), {}, 0};
       for (const auto& [address, block] : state.mapped) {
@@ -277,7 +280,8 @@ std::vector<double> ends_of(std::span<const Evidence> processes, std::span<const
     const Recording& recording = process.recording;
     const auto seen = seen_last.find(recording.pid);
     double end = recording.began_s + recording.seconds;  // too short a life to be seen
-    if (seen != seen_last.end()) end = std::max(end, snapshots[seen->second].at_s);
+    // At that moment it still has its blocks.
+    if (seen != seen_last.end()) end = std::max(end, std::nextafter(snapshots[seen->second].at_s, kNever));
     if (seen != seen_last.end() && seen->second + 1 == snapshots.size()) end = kNever;
     // A program that executes another keeps its number, and none of its blocks.
     for (const Evidence& later : processes)

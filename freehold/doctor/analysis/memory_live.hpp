@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -26,10 +27,16 @@ struct LiveData {
   double mapped_rounding = 0;      // bytes of these that are more than what was asked for
 };
 
-// Of one process, for all of the time: where blocks were seen at all.
+// Of one recording, for all of the time: where blocks were seen at all. A process that executes another program has several
+// recordings, one after the other.
 struct SeenBlocks {
   std::uint32_t pid = 0;
   std::vector<std::uint64_t> addresses;  // ascending
+  double began_s = -std::numeric_limits<double>::infinity(), ended_s = std::numeric_limits<double>::infinity();
+
+  [[nodiscard]] bool is_of(std::uint32_t process, double moment) const noexcept {
+    return pid == process && began_s <= moment && moment < ended_s;
+  }
 };
 
 struct LiveSite {
@@ -44,7 +51,7 @@ struct LiveSite {
 };
 
 struct LiveHistory {
-  std::vector<std::vector<LiveData>> at;  // for each moment, of each process that had begun
+  std::vector<std::vector<LiveData>> at;  // for each moment, of each process that was there
   std::vector<SeenBlocks> seen;
   std::vector<LiveSite> sites;  // the one with the most at the peak first
   double peak_bytes = 0;

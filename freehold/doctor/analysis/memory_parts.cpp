@@ -159,7 +159,8 @@ MemoryParts parts_of(const MemorySnapshot& snapshot, std::span<const LiveData> l
   MemoryParts sum;
   for (const ProcessMemory& process : snapshot.processes) {
     const auto one = std::ranges::find(live, process.pid, &LiveData::pid);
-    const auto blocks = std::ranges::find(seen, process.pid, &SeenBlocks::pid);
+    const auto blocks =
+        std::ranges::find_if(seen, [&](const SeenBlocks& each) { return each.is_of(process.pid, snapshot.at_s); });
     sum.add(parts_of(process, one == live.end() ? nullptr : &*one, blocks == seen.end() ? nullptr : &*blocks, is_glibc));
   }
   return sum;
