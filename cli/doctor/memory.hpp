@@ -55,6 +55,8 @@ struct MemoryDiagnosis {
 [[nodiscard]] std::string mebibytes_text(double bytes);
 // "20 MiB less (18 to 22)", "no clear difference"
 [[nodiscard]] std::string effect_text(const freehold::doctor::MemoryFix& fix);
+// The same, or what became of it instead: "failed: SIGSEGV", "not run"
+[[nodiscard]] std::string effect_text(const MemoryDiagnosis& diagnosis, const freehold::doctor::MemoryFix& fix);
 
 [[nodiscard]] std::string summary_of(const MemoryDiagnosis& diagnosis);
 [[nodiscard]] std::string markdown_of(const MemoryDiagnosis& diagnosis);

@@ -67,7 +67,7 @@ void add_fixes(Facts& facts, const ordered_json& fixes, double whole) {
   Estimate best;
   bool is_known = false;
   for (const auto& fix : fixes) {
-    if (fix.at("failed").get<bool>() || whole <= 0) continue;
+    if (fix.at("failed").get<bool>() || fix.at("saved_bytes").is_null() || whole <= 0) continue;
     const Estimate saved = estimate_of(fix.at("saved_bytes"));
     const Estimate share{saved.low / whole, saved.value / whole, saved.high / whole};
     facts.figures[fmt::format("saved({})", memory_treatment_name(fix.at("name").get<std::string>()))] = share;
@@ -100,7 +100,8 @@ Facts memory_facts_of(const ordered_json& report) {
   for (const auto& cell : report.at("trials")) {
     const bool is_own = &cell == &report.at("trials").front(), failed = !cell.at("failure").is_null();
     any = any || failed;
-    if (!is_own) facts.flags[fmt::format("failed({})", memory_treatment_name(cell.at("name").get<std::string>()))] = failed;
+    if (is_own || (!failed && cell.at("trials").empty())) continue;  // not run: not known
+    facts.flags[fmt::format("failed({})", memory_treatment_name(cell.at("name").get<std::string>()))] = failed;
   }
   facts.flags["failed"] = any;
   facts.figures["memory"] = estimate_of(verdict.at("run_mean_bytes"));

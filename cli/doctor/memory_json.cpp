@@ -74,10 +74,12 @@ ordered_json record_json(const MemoryRecord& record) {
 ordered_json json_of(const MemoryDiagnosis& diagnosis) {
   const auto& verdict = diagnosis.verdict;
   const auto fix_json = [&](const MemoryFix& fix) -> ordered_json {
-    return {{"name", diagnosis.experiment.cells[fix.cell].variant.how.name},
-            {"text", effect_text(fix)},
-            {"saved_bytes", json_of(fix.saved)},
-            {"peak_saved_bytes", fix.peak_saved},
+    const MemoryCell& cell = diagnosis.experiment.cells[fix.cell];
+    const bool is_known = !cell.trials.empty();
+    return {{"name", cell.variant.how.name},
+            {"text", effect_text(diagnosis, fix)},
+            {"saved_bytes", is_known ? json_of(fix.saved) : ordered_json(nullptr)},
+            {"peak_saved_bytes", is_known ? ordered_json(fix.peak_saved) : ordered_json(nullptr)},
             {"helps", fix.helps},
             {"failed", fix.failed}};
   };

@@ -160,12 +160,6 @@ std::vector<const MemoryFix*> fixes_of(const MemoryDiagnosis& diagnosis) {
   return fixes;
 }
 
-std::string effect_of(const MemoryDiagnosis& diagnosis, const MemoryFix& fix) {
-  if (fix.failed) return fmt::format("failed: {}", diagnosis.experiment.cells[fix.cell].failure);
-  if (diagnosis.experiment.cells[fix.cell].trials.empty()) return "not run";
-  return effect_text(fix);
-}
-
 }  // namespace
 
 std::string mebibytes_text(double bytes) {
@@ -182,6 +176,12 @@ std::string effect_text(const MemoryFix& fix) {
                high = std::max(sign * saved.low, sign * saved.high);
   return fmt::format("{} {} ({:.1f} to {:.1f})", mebibytes_text(sign * saved.value), is_less ? "less" : "more",
                      low / kMebibyte, high / kMebibyte);
+}
+
+std::string effect_text(const MemoryDiagnosis& diagnosis, const MemoryFix& fix) {
+  if (fix.failed) return fmt::format("failed: {}", diagnosis.experiment.cells[fix.cell].failure);
+  if (diagnosis.experiment.cells[fix.cell].trials.empty()) return "not run";
+  return effect_text(fix);
 }
 
 std::string text_of(MemoryPart part) {
@@ -273,7 +273,7 @@ std::string summary_of(const MemoryDiagnosis& diagnosis) {
   if (!verdict.fixes.empty()) text += "\nTried, mean over the run:\n";
   for (const MemoryFix* fix : fixes_of(diagnosis))
     text += fmt::format("  {:18} {}\n", printable(diagnosis.experiment.cells[fix->cell].variant.how.name),
-                        effect_of(diagnosis, *fix));
+                        effect_text(diagnosis, *fix));
   for (const std::string& note : diagnosis.notes) text += fmt::format("{}\n", note);
   return text;
 }
@@ -293,7 +293,7 @@ std::string markdown_of(const MemoryDiagnosis& diagnosis) {
   if (!diagnosis.verdict.fixes.empty()) text += "\n| tried | |\n|---|---|\n";
   for (const MemoryFix* fix : fixes_of(diagnosis))
     text += fmt::format("| {} | {} |\n", markdown_text(diagnosis.experiment.cells[fix->cell].variant.how.name),
-                        markdown_text(effect_of(diagnosis, *fix)));
+                        markdown_text(effect_text(diagnosis, *fix)));
   return text;
 }
 

@@ -98,12 +98,13 @@
 
   function fixes() {
     if (data.fixes.length === 0) return byId('fixes').remove();
-    const order = (fix) => (fix.failed ? -Infinity : fix.saved_bytes.value);
+    const isKnown = (fix) => !fix.failed && fix.saved_bytes !== null;
+    const order = (fix) => (isKnown(fix) ? fix.saved_bytes.value : -Number.MAX_VALUE);
     const rows = [...data.fixes].sort((a, b) => Number(b.helps) - Number(a.helps) || order(b) - order(a));
     const top = Math.max(1, verdict.mean_bytes);
     byId('fixes-table').append(heads(['with', 'what became of it', ''], [0, 1, 2]), make('tbody', {}, ...rows.map((fix) => make('tr', { class: fix.helps ? 'ours' : '' },
       name(fix.name), name(fix.failed ? 'failed' : fix.text),
-      make('td', { class: 'name bars' }, fix.failed || fix.saved_bytes.value <= 0 ? '' : page.ratioBar(fix.saved_bytes.value, Math.max(0, fix.saved_bytes.low), fix.saved_bytes.high, 0, fix.helps, top))))));
+      make('td', { class: 'name bars' }, !isKnown(fix) || fix.saved_bytes.value <= 0 ? '' : page.ratioBar(fix.saved_bytes.value, Math.max(0, fix.saved_bytes.low), fix.saved_bytes.high, 0, fix.helps, top))))));
   }
 
   function runs() {

@@ -65,6 +65,16 @@ TEST_F(MemoryPage, NothingRecordedAndNothingTried_SaysWhatThereIs) {
   EXPECT_EQ(count(seen.dom, "NaN") + count(seen.dom, ">undefined<"), 0u);
 }
 
+TEST_F(MemoryPage, TreatmentThatWasNotRun_IsSaidSo) {
+  MemoryDiagnosis d = memory_diagnosis();
+  d.experiment.cells[2].failure.clear();
+  d.verdict.fixes[1].failed = false;
+  const Seen seen = look_at_page_of(d, {}, R"(
+    return [...document.querySelectorAll('#fixes-table tbody tr')].map((row) => row.textContent).join('|');)");
+  expect_quiet(seen);
+  EXPECT_EQ(told_by(seen), "freehold20 MiB less (18.0 to 22.0)|jemallocnot run");
+}
+
 TEST_F(MemoryPage, InTheDarkAndOnAPhone_FitsTheWidth) {
   const std::string script = R"(
     return [matchMedia('(prefers-color-scheme: dark)').matches, document.documentElement.scrollWidth - document.documentElement.clientWidth].join('|');)";

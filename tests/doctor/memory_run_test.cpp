@@ -163,6 +163,21 @@ TEST(DoctorMemory, Budget_IsKeptAndSaysWhatWasLeftOut) {
   EXPECT_LE(seconds, 3);
 }
 
+// Quick until the budget is divided; then the first treatment takes all of what is left.
+TEST(DoctorMemory, TreatmentForWhichTimeRanOut_IsNamedAndDecidesNothing) {
+  const Folder folder;
+  const std::string runs = folder / "runs";
+  const Ended ended =
+      freehold({"doctor", "--memory", "--budget", "4s", "--allocators", "arenas,caches", "--fail-if", "saved(caches) < 50%",
+                "--json", folder / "m.json", "--", "sh", "-c",
+                "echo x >> " + runs + "; if [ $(wc -l < " + runs + ") -gt 3 ]; then sleep 4; else sleep 0.1; fi"});
+  EXPECT_TRUE(ended.exited_with(3)) << ended.err << ended.out;
+  EXPECT_NE(ended.out.find("Left out, to end within 4 s: "), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("glibc, no caches. A longer --budget includes them."), std::string::npos) << ended.out;
+  for (const json& fix : json::parse(content_of(folder / "m.json")).at("fixes"))
+    EXPECT_TRUE(fix.at("name") != "glibc, no caches" || fix.at("saved_bytes").is_null()) << fix;
+}
+
 TEST(DoctorMemory, NoProgramOrOneThatFails_IsRefusedInOneLine) {
   const Ended none = freehold({"doctor", "--memory"});
   EXPECT_TRUE(none.exited_with(2));

@@ -161,6 +161,11 @@ class MemoryRuns {
     cells().resize(kept);
   }
 
+  void leave_out_what_was_not_run() {
+    for (const MemoryCell& cell : cells())
+      if (cell.trials.empty() && cell.failure.empty()) result_.left_out.push_back(cell.variant.how.name);
+  }
+
   // Every cell once a round, but for the program as it is in a round that it has been run for already.
   void run_rounds(double begin, double once_s) {
     const unsigned most = settings_.rounds > 0 ? settings_.rounds : kMostMemoryRounds;
@@ -168,7 +173,10 @@ class MemoryRuns {
       const double left_s = settings_.budget_s - (now_s() - begin);
       if (settings_.rounds == 0 && round > kLeastRounds && left_s < once_s * static_cast<double>(cells().size())) return;
       for (std::size_t cell = cells().front().trials.size() < round ? 0 : 1; cell < cells().size(); ++cell) {
-        if (settings_.keeps_budget && settings_.budget_s - (now_s() - begin) < once_s) return;
+        if (settings_.keeps_budget && settings_.budget_s - (now_s() - begin) < once_s) {
+          leave_out_what_was_not_run();
+          return;
+        }
         run_cell(cell, round, left_s);
       }
     }

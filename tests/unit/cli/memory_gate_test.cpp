@@ -63,6 +63,16 @@ TEST(MemoryCondition, Understood_AnsweredByTheLimits) {
   for (const auto& [text, expected] : table) EXPECT_EQ(answer(text), expected) << text;
 }
 
+TEST(MemoryCondition, TreatmentThatWasNotRun_IsUndecided) {
+  MemoryDiagnosis d = tests::memory_diagnosis();
+  d.experiment.cells[2].failure.clear();
+  d.verdict.fixes[1].failed = false;
+  for (const char* const condition : {"saved(jemalloc) < 5%", "saved(jemalloc) > 5%", "failed(jemalloc)"})
+    EXPECT_EQ(answer(condition, d), Answer::kUndecided) << condition;
+  EXPECT_EQ(answer("saved(best) > 15%", d), Answer::kYes);
+  EXPECT_EQ(answer("failed", d), Answer::kNo);
+}
+
 TEST(MemoryCondition, MeasuresThatDisagree_SharesAreUndecided) {
   MemoryDiagnosis d = tests::memory_diagnosis();
   d.verdict.cause = freehold::doctor::MemoryCause::kUndecided;

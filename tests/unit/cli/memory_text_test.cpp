@@ -2,6 +2,7 @@
 // The sentences of `freehold doctor --memory`: what is advised fits the cause, and nothing else is.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/doctor/memory.hpp"
@@ -52,6 +53,21 @@ TEST(MemoryAdvice, ProgramWithAnAllocatorOfItsOwn_SaysHowItIsSeen) {
 TEST(MemoryEffect, TooLittleToShow_IsNoDifference) {
   EXPECT_EQ(effect_text({0, {100, 200, 300}, 0, false, false}), "no clear difference");
   EXPECT_EQ(effect_text({0, {2 * kMiB, 3 * kMiB, 4 * kMiB}, 0, true, false}), "3.0 MiB less (2.0 to 4.0)");
+}
+
+TEST(MemoryEffect, TreatmentThatWasNotRun_IsSaidSoEverywhere) {
+  MemoryDiagnosis d = tests::memory_diagnosis();
+  nlohmann::ordered_json failed = json_of(d).at("fixes").at(1);
+  EXPECT_EQ(failed.at("text"), "failed: signal 11");
+  EXPECT_TRUE(failed.at("saved_bytes").is_null());
+  d.experiment.cells[2].failure.clear();
+  d.verdict.fixes[1].failed = false;
+  const nlohmann::ordered_json fix = json_of(d).at("fixes").at(1);
+  EXPECT_EQ(fix.at("text"), "not run");
+  EXPECT_TRUE(fix.at("saved_bytes").is_null());
+  EXPECT_TRUE(fix.at("peak_saved_bytes").is_null());
+  EXPECT_TRUE(has(summary_of(d), "jemalloc           not run")) << summary_of(d);
+  EXPECT_TRUE(has(markdown_of(d), "| jemalloc | not run |")) << markdown_of(d);
 }
 
 TEST(MemorySummary, FreeMemoryThatWasNotDivided_IsNotCalledHoles) {
