@@ -63,6 +63,7 @@ ordered_json record_json(const MemoryRecord& record) {
           {"peak_live_bytes", record.peak_live},
           {"end_live_bytes", record.end_live},
           {"mean_largest_block_bytes", record.mean_largest_block},
+          {"dropped", record.dropped},
           {"sites", list_json(record.sites, site_json)},
           {"history", list_json(record.history, [](const MemoryRecord::Point& point) -> ordered_json {
              return {{"at_s", point.at_s}, {"live_bytes", point.live_bytes}, {"resident_bytes", point.resident_bytes}};

@@ -148,6 +148,17 @@ TEST(DoctorMemory, ProgramThatOthersExecute_IsJudgedByItsOwnRecording) {
   EXPECT_EQ(json::parse(content_of(folder / "m.json")).at("verdict").at("cause"), "live-data") << ended.out;
 }
 
+// It closes the probe's file with its own, as a service does that detaches, and allocates then.
+TEST(DoctorMemory, ProgramThatClosesAllFiles_IsUndecidedAndSaysWhy) {
+  const Folder folder;
+  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--fail-if",
+                                "free > 50%", "--json", folder / "m.json", "--", built("keeps"), "closed"});
+  EXPECT_TRUE(ended.exited_with(3)) << ended.err << ended.out;
+  EXPECT_NE(ended.out.find("undecided: the recording is not whole"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find(" records found no room, "), std::string::npos) << ended.out;
+  EXPECT_EQ(json::parse(content_of(folder / "m.json")).at("verdict").at("doubt"), "recording-is-cut");
+}
+
 // First run, recorded run, a second one: 1.2 s at least. In what is left of 3 s four treatments have no room, of 3.2 s.
 TEST(DoctorMemory, Budget_IsKeptAndSaysWhatWasLeftOut) {
   const Folder folder;

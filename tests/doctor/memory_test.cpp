@@ -333,6 +333,16 @@ TEST(LiveHistoryOfChildren, BlocksOfAProcessThatEnded_AreGoneWithIt) {
   EXPECT_DOUBLE_EQ(ends_of(processes, same)[0], 105);
 }
 
+TEST_F(LiveHistoryOf, RecordsThatFoundNoRoom_AreCounted) {
+  add(1, std::nullopt, 100);
+  EXPECT_EQ(history({102}).dropped, 0u);
+  recording_.dropped = 3;
+  const LiveHistory live = history({102});
+  EXPECT_EQ(live.dropped, 3u);
+  const MemorySnapshot snapshot{.at_s = 102, .processes = {{7, {mapping(0x10000, 0x10000, "[heap]", 50'000)}, 0}}};
+  EXPECT_EQ(record_of({snapshot}, live, true).dropped, 3u);
+}
+
 TEST_F(LiveHistoryOf, BlocksWhoseEndsAreNotWatched_AreCountedForByTheOthers) {
   add(1, 2, 100, 10);
   add(1, std::nullopt, 100, 10);
@@ -656,6 +666,23 @@ TEST_F(VerdictOfMemory, MeasuresThatDisagree_AreUndecided) {
   EXPECT_EQ(doubt(), MemoryDoubt::kTooFewTrials);
   experiment_.record.reset();
   EXPECT_EQ(doubt(), MemoryDoubt::kNothingRecorded);
+}
+
+TEST_F(VerdictOfMemory, RecordsThatFoundNoRoom_LeaveItUndecided) {
+  hold_free(60);  // or live, and not recorded
+  for (const auto treatment : {MemoryTreatment::kOneArena, MemoryTreatment::kNoCaches, MemoryTreatment::kTrimmed})
+    treat(treatment, 0);
+  EXPECT_EQ(verdict().cause, MemoryCause::kHoles);
+  record().dropped = 1;
+  EXPECT_EQ(verdict().cause, MemoryCause::kUndecided);
+  EXPECT_EQ(verdict().doubt, MemoryDoubt::kRecordingIsCut);
+}
+
+TEST_F(VerdictOfMemory, LittleOfWhichRecordsFoundNoRoom_IsLittleWithSharesThatAreNotKnown) {
+  hold_free(4);
+  record().dropped = 1;
+  EXPECT_EQ(verdict().cause, MemoryCause::kLittle);
+  EXPECT_EQ(verdict().doubt, MemoryDoubt::kRecordingIsCut);
 }
 
 // Thousands of made-up programs: whatever the figures, the parts add up to the whole, the allocator is never blamed where

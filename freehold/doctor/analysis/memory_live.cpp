@@ -162,6 +162,7 @@ class Replay {
     for (std::size_t process = 0; process < processes_.size(); ++process) {
       const Recording& recording = processes_[process].recording;
       const Weights weights(recording);
+      result_.dropped += recording.dropped;
       Copies copies;
       SeenBlocks seen{recording.pid, {}, recording.began_s, gone_s(process)};
       for (const BlockSample& block : recording.blocks) {

@@ -58,6 +58,7 @@ struct LiveHistory {
   double end_bytes = 0;           // at the end of the recording, in the processes that were there
   double mean_bytes = 0;          // over the time of the moments
   double mean_largest_block = 0;  // the greatest single block at each moment, over that time
+  std::uint64_t dropped = 0;      // records that found no room: blocks are missing, or their ends
 };
 
 // What glibc's malloc (64 bits) takes for a block of this size that lies among others: a header, and steps of 16 bytes.

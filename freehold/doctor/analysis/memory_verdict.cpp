@@ -185,6 +185,7 @@ double leak_share_of(const MemoryRecord& record) {
 MemoryDoubt doubt_of(const MemoryExperiment& experiment, const MemoryVerdict& verdict) {
   const MemoryCell& as_it_is = experiment.cells.front();
   if (as_it_is.trials.size() < kLeastTrials) return MemoryDoubt::kTooFewTrials;
+  if (experiment.record->dropped > 0) return MemoryDoubt::kRecordingIsCut;
   const double tolerance = std::max(kTolerance * verdict.mean_bytes, kTolerated);
   const double files = std::ranges::min(all_of(as_it_is, &MemoryTrial::files_bytes));
   const double trials = median(all_of(as_it_is, &MemoryTrial::mean_bytes)) + files;
@@ -230,6 +231,7 @@ std::string_view name_of(MemoryDoubt doubt) noexcept {
     case MemoryDoubt::kNone: return "none";
     case MemoryDoubt::kNothingRecorded: return "nothing-recorded";
     case MemoryDoubt::kTooFewTrials: return "too-few-trials";
+    case MemoryDoubt::kRecordingIsCut: return "recording-is-cut";
     case MemoryDoubt::kRecordingDiffers: return "recording-differs";
     case MemoryDoubt::kLiveExceeds: return "live-exceeds";
     case MemoryDoubt::kMoreSaved: return "more-saved";
@@ -278,6 +280,7 @@ MemoryRecord record_of(const std::vector<MemorySnapshot>& snapshots, const LiveH
   record.peak_live = live.peak_bytes;
   record.end_live = live.end_bytes;
   record.mean_largest_block = live.mean_largest_block;
+  record.dropped = live.dropped;
   record.sites = live.sites;
   // Estimates from samples: together they are not more than there was.
   if (most > 0 && record.peak_live > most) {
@@ -320,8 +323,8 @@ MemoryVerdict verdict_of(const MemoryExperiment& experiment) {
   verdict.leak_share = leak_share_of(record);
   verdict.doubt = doubt_of(experiment, verdict);
   if (whole < kLittleBytes && seen < kLittleBytes) {
-    verdict.cause = MemoryCause::kLittle;
-    verdict.doubt = MemoryDoubt::kNone;
+    verdict.cause = MemoryCause::kLittle;  // whatever it is
+    verdict.doubt = record.dropped > 0 ? MemoryDoubt::kRecordingIsCut : MemoryDoubt::kNone;
   } else if (verdict.doubt == MemoryDoubt::kNone) {
     verdict.cause = refined(greatest_of(verdict.parts), record, verdict.leak_share);
     if (verdict.cause == MemoryCause::kHoles && !verdict.is_divided) {

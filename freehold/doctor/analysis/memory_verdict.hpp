@@ -48,6 +48,7 @@ enum class MemoryDoubt : std::uint8_t {
   kNone,
   kNothingRecorded,   // live data is not known
   kTooFewTrials,      // chance cannot be told
+  kRecordingIsCut,    // records found no room: live data may be missing, or what was freed
   kRecordingDiffers,  // the recorded run held another amount than the others, at its peak, too
   kLiveExceeds,       // more live data than memory
   kMoreSaved,         // a treatment saved more than malloc is said to hold
@@ -90,6 +91,7 @@ struct MemoryRecord {
   MemoryParts mean, at_peak;  // of what was resident; free bytes not divided yet
   double mean_live = 0, peak_live = 0, end_live = 0;
   double mean_largest_block = 0;
+  std::uint64_t dropped = 0;  // records that found no room
   std::vector<LiveSite> sites;
   struct Point {
     double at_s = 0, live_bytes = 0, resident_bytes = 0;

@@ -70,6 +70,16 @@ TEST(MemoryEffect, TreatmentThatWasNotRun_IsSaidSoEverywhere) {
   EXPECT_TRUE(has(markdown_of(d), "| jemalloc | not run |")) << markdown_of(d);
 }
 
+TEST(MemorySummary, RecordingThatIsNotWhole_SaysSoAndNotWhatIsLive) {
+  MemoryDiagnosis d = tests::memory_diagnosis();
+  d.verdict.cause = MemoryCause::kUndecided;
+  d.verdict.doubt = MemoryDoubt::kRecordingIsCut;
+  d.experiment.record->dropped = 12;
+  EXPECT_TRUE(has(headline_of(d), "undecided: the recording is not whole")) << headline_of(d);
+  EXPECT_EQ(json_of(d).at("verdict").at("doubt"), "recording-is-cut");
+  EXPECT_EQ(json_of(d).at("recording").at("dropped"), 12);
+}
+
 TEST(MemorySummary, FreeMemoryThatWasNotDivided_IsNotCalledHoles) {
   MemoryDiagnosis d = tests::memory_diagnosis();
   EXPECT_TRUE(has(summary_of(d), "holes between live blocks"));
