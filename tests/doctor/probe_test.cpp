@@ -493,6 +493,46 @@ TEST_F(Probe, NotARecording_SaysWhy) {
   EXPECT_NE(no.why.find("not a recording"), std::string::npos);
 }
 
+std::string text_of(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// A program may close descriptors that it did not open, and have a file of its own under the number of the probe's.
+TEST_F(Probe, DescriptorIsAnotherFilesNow_ThatIsLeftAloneAndTheRecordingGoesOn) {
+  constexpr std::size_t kBlocks = 5'000;
+  for (const std::string& folder : {folder_.string(), fs::relative(folder_).string()}) {
+    const std::string data = folder_ / "data";
+    const test::Outcome outcome =
+        run("takes_numbers", {{"FREEHOLD_SUBJECT_FILE", data}, {"FREEHOLD_PROBE_DIRECTORY", folder}});
+    EXPECT_TRUE(outcome.ok()) << folder << outcome.describe();
+    EXPECT_EQ(fs::file_size(data), 6U) << folder;
+    const auto found = recordings();
+    std::size_t whole = 0;
+    for (const Recording& recording : found) {
+      EXPECT_EQ(recording.dropped, 0U) << folder;
+      whole += std::ranges::count(recording.blocks, 70'001U, &BlockSample::bytes) == kBlocks ? 1 : 0;
+    }
+    EXPECT_EQ(whole, 3U) << folder << ": of the program and of two children";
+    for (const auto& file : fs::directory_iterator(folder_)) fs::remove(file);
+  }
+}
+TEST_F(Probe, RecordingIsOutOfReach_RecordsAreDroppedAndNoOtherFileIsWritten) {
+  const fs::path data = folder_.string() + "-data", moved = folder_.string() + "-moved";
+  const test::Outcome outcome = run("loses_recording", {{"FREEHOLD_SUBJECT_FILE", data}});
+  EXPECT_TRUE(outcome.ok()) << outcome.describe();
+  EXPECT_EQ(fs::file_size(data), 6U);
+  EXPECT_EQ(text_of(trace()), "other\n");
+  doctor::NoRecording no;
+  ASSERT_TRUE(fs::is_directory(moved));
+  const auto recording = doctor::read_recording(moved / trace().filename(), no);
+  ASSERT_TRUE(recording) << no.why;
+  EXPECT_GT(recording->dropped, 1'000U);
+  fs::remove_all(moved);
+  fs::remove(data);
+}
+
 // A recording that ends in the middle of anything is read as far as it is whole.
 TEST_F(Probe, CutShort_ReadAsFarAsWhole) {
   ASSERT_TRUE(run("counts").ok());

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A program for the probe to watch: each role does one thing, of known amount. Prints "ok" at its end.
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <threads.h>
@@ -350,6 +352,79 @@ void forks() {
   std::free(before);
 }
 
+// Large blocks, of which each is recorded: more than a few extents hold.
+void record_much() {
+  for (int i = 0; i < 5'000; ++i) {
+    void* volatile block = std::malloc(70'001);
+    std::free(block);
+  }
+}
+
+constexpr int kFirstNumber = 3, kEndOfNumbers = 256;
+
+[[nodiscard]] int open_descriptors() {
+  int open = 0;
+  for (int fd = 0; fd < 2 * kEndOfNumbers; ++fd) open += ::fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+  return open;
+}
+
+// Opens FREEHOLD_SUBJECT_FILE under every small number, as a program does that closes what it did not open.
+void take_all_numbers() {
+  const int file = ::open(std::getenv("FREEHOLD_SUBJECT_FILE"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0 || ::write(file, "hello\n", 6) != 6) std::abort();
+  for (int fd = kFirstNumber; fd < kEndOfNumbers; ++fd)
+    if (fd != file && ::dup2(file, fd) != fd) std::abort();
+}
+
+// In a child; aborts where that does not end well.
+template <class Body>
+void in_child(const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  if (waitpid(child, &status, 0) != child || status != 0) std::abort();
+}
+
+// Goes to another folder, and on with each small number as a file of its own, as its child does.
+void takes_numbers() {
+  if (::chdir("/") != 0) std::abort();
+  take_all_numbers();
+  for (int i = 0; i < 2; ++i) {  // before the probe has seen it, and after
+    in_child([] {
+      for (int fd = kFirstNumber; fd < kEndOfNumbers; ++fd)
+        if (::fcntl(fd, F_GETFD) < 0) std::abort();
+      record_much();
+    });
+    if (i == 0) record_much();
+  }
+  const int open = open_descriptors();
+  in_child([open] {
+    if (open_descriptors() != open) std::abort();  // its recording instead of the parent's
+  });
+}
+
+// The same where the recording has another place meanwhile, and another file has its path. Children have no file at all.
+void loses_recording() {
+  const std::string folder = std::getenv("FREEHOLD_PROBE_DIRECTORY");
+  if (std::rename(folder.c_str(), (folder + "-moved").c_str()) != 0) std::abort();
+  take_all_numbers();
+  record_much();
+  in_child([] {
+    record_much();
+    in_child(record_much);
+    std::thread(record_much).join();
+    ::pthread_exit(nullptr);  // its last thread: it ends well
+  });
+  const std::string other = folder + "/" + std::to_string(::getpid()) + "-0.trace";
+  if (::mkdir(folder.c_str(), 0700) != 0) std::abort();
+  const int file = ::open(other.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0 || ::write(file, "other\n", 6) != 6 || ::close(file) != 0) std::abort();
+  record_much();
+}
+
 // Threads wait for one lock inside an allocator-like section: not the allocator's time.
 void killed() {
   counts();
@@ -513,6 +588,10 @@ int main(int count, char** words) {
     entries();
   else if (role == "forks")
     forks();
+  else if (role == "takes_numbers")
+    takes_numbers();
+  else if (role == "loses_recording")
+    loses_recording();
   else if (role == "killed")
     killed();
   else if (role == "late")

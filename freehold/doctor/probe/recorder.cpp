@@ -177,9 +177,7 @@ void after_fork_in_child() {
   g_file.lock.unlock();
   g_threads.store(0, std::memory_order_relaxed);  // there is one
   Thread& thread = t_thread;
-  const auto parent = g_file.header->pid;
-  os::MappedFile::unmap(g_file.header, kExtentBytes);
-  ::close(g_file.fd);
+  const std::uint32_t parent = leave_file();
   g_file.generation.fetch_add(1, std::memory_order_relaxed);
   g_file.is_on.store(open_file(parent), std::memory_order_relaxed);
   thread.id = 0;  // the next entry begins its record

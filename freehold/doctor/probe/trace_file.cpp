@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "freehold/os/mapped_file.hpp"
 
@@ -16,6 +17,30 @@ constinit File g_file;
 
 namespace {
 
+constexpr int kLeastDescriptor = 100;  // the program's own files have the numbers that they would have without a probe
+
+// The same file under a number that the program is not waiting for, if there is one.
+[[nodiscard]] int moved_up(int fd) noexcept {
+  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, kLeastDescriptor);
+  if (moved < 0) return fd;
+  ::close(fd);
+  return moved;
+}
+
+// Whether the descriptor is of the file, perhaps a new one. False: the path leads there no more, for this process.
+[[nodiscard]] bool reach_file() noexcept {
+  if (g_file.identity.is_of(g_file.fd)) return true;
+  const int fd = ::open(g_file.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  if (!g_file.identity.is_of(fd)) {
+    ::close(fd);
+    return false;
+  }
+  g_file.fd = moved_up(fd);
+  return true;
+}
+
+// Pre of both: reach_file().
 [[nodiscard]] bool make_room(std::uint64_t offset) noexcept {
   // Not ftruncate: a hole that cannot be filled later, on a full disk, would end the program by a signal.
   return offset + kExtentBytes <= g_file.most_bytes &&
@@ -29,7 +54,7 @@ namespace {
   const sync::Guard guard(g_file.lock);
   const std::uint64_t offset = g_file.header->extents * kExtentBytes;
   if (thread.extent != nullptr) os::MappedFile::unmap(thread.extent, kExtentBytes);
-  thread.extent = make_room(offset) ? map(offset) : nullptr;
+  thread.extent = reach_file() && make_room(offset) ? map(offset) : nullptr;
   if (thread.extent == nullptr) {
     thread.cursor = thread.end = nullptr;
     return false;
@@ -41,6 +66,18 @@ namespace {
   thread.end = thread.extent + kExtentBytes;
   ::new (thread.extent) ExtentHeader{.thread = thread.id, .used = 0};
   return true;
+}
+
+// Once: children of fork take their parent's, wherever they are then.
+[[nodiscard]] bool find_folder() noexcept {
+  const char* const named = std::getenv("FREEHOLD_PROBE_DIRECTORY");
+  if (named == nullptr) return false;
+  char here[sizeof g_file.folder] = "";
+  if (named[0] != '/' && ::getcwd(here, sizeof here) == nullptr) return false;
+  const int length = std::snprintf(g_file.folder, sizeof g_file.folder, "%s%s%s", here, here[0] == '\0' ? "" : "/", named);
+  if (length > 0 && static_cast<std::size_t>(length) < sizeof g_file.folder) return true;
+  g_file.folder[0] = '\0';
+  return false;
 }
 
 }  // namespace
@@ -67,22 +104,24 @@ void write_maps() noexcept {
 }
 
 bool open_file(std::uint32_t parent) noexcept {
-  const char* const directory = std::getenv("FREEHOLD_PROBE_DIRECTORY");
-  if (directory == nullptr) return false;
-  char path[sizeof g_file.maps_path];
+  if (g_file.folder[0] == '\0' && !find_folder()) return false;
+  g_file.fd = -1;
   for (unsigned n = 0; n < 1000; ++n) {  // a process that executes another program keeps its number
-    const int length = std::snprintf(path, sizeof path, "%s/%d-%u.trace", directory, static_cast<int>(getpid()), n);
-    if (length < 0 || static_cast<std::size_t>(length) >= sizeof path) return false;
-    g_file.fd = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int length =
+        std::snprintf(g_file.path, sizeof g_file.path, "%s/%d-%u.trace", g_file.folder, static_cast<int>(getpid()), n);
+    if (length < 0 || static_cast<std::size_t>(length) >= sizeof g_file.path) return false;
+    g_file.fd = ::open(g_file.path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (g_file.fd >= 0 || errno != EEXIST) break;
   }
   if (g_file.fd < 0) return false;
+  g_file.fd = moved_up(g_file.fd);
+  g_file.identity = os::FileIdentity::of(g_file.fd);
   g_file.header = make_room(0) ? reinterpret_cast<FileHeader*>(map(0)) : nullptr;
   if (g_file.header == nullptr) {
     ::close(g_file.fd);
     return false;
   }
-  std::memcpy(g_file.maps_path, path, sizeof path);
+  std::memcpy(g_file.maps_path, g_file.path, sizeof g_file.path);
   std::strcpy(std::strrchr(g_file.maps_path, '.'), ".maps");  // shorter than ".trace"
   write_maps();
   const ClockReading now = read_clocks();
@@ -98,6 +137,14 @@ bool open_file(std::uint32_t parent) noexcept {
                     .fast_path_picoseconds = 0,
                     .is_by_bytes = g_bytes_mask != 0 ? 1U : 0U};
   return true;
+}
+
+std::uint32_t leave_file() noexcept {
+  if (g_file.header == nullptr) return 0;
+  const std::uint32_t pid = g_file.header->pid;
+  if (g_file.identity.is_of(g_file.fd)) ::close(g_file.fd);
+  os::MappedFile::unmap(std::exchange(g_file.header, nullptr), kExtentBytes);
+  return pid;
 }
 
 void add_totals(Thread& thread, bool ended) noexcept {
@@ -120,6 +167,7 @@ void add_totals(Thread& thread, bool ended) noexcept {
 std::byte* room_for(Thread& thread, std::size_t bytes) noexcept {
   const bool is_of_parent = thread.generation != g_file.generation.load(std::memory_order_relaxed);
   if (is_of_parent) close_extent(thread);
+  if (g_file.header == nullptr) return nullptr;  // a child that could not open a file
   if (static_cast<std::size_t>(thread.end - thread.cursor) < bytes && !new_extent(thread)) {
     std::atomic_ref(g_file.header->dropped).fetch_add(1, std::memory_order_relaxed);
     return nullptr;

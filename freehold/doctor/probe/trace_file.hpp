@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The file that a process's records go to: opened once, mapped extent by extent, one extent for each thread at a time.
-// Shared by the recorder's parts; nothing outside of the probe sees it.
+// The file that a process's records go to: mapped extent by extent, one extent for each thread at a time. Shared by the
+// recorder's parts; nothing outside of the probe sees it.
+// The program knows nothing of the descriptor: it may close it, and open a file of its own under the number. So each use
+// looks first whether it still is the same file, and opens that by its path where it is not (reach_file() in
+// trace_file.cpp).
 #pragma once
 #include <pthread.h>
 
@@ -12,6 +15,7 @@
 #include "freehold/base/keep_errno.hpp"
 #include "freehold/doctor/probe/recorder.hpp"
 #include "freehold/doctor/probe/trace_format.hpp"
+#include "freehold/os/file_identity.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::doctor::probe {
@@ -23,8 +27,11 @@ struct File {
   sync::Mutex<sync::NativeAtomics> lock;
   std::atomic<bool> is_on{false};
   std::atomic<std::uint32_t> generation{1};
-  int fd = -1;
+  int fd = -1;                // of another file by now, unless `identity` says otherwise
+  os::FileIdentity identity;  // the header's mapping holds the file
   FileHeader* header = nullptr;
+  char folder[4096] = {};  // these are absolute: the program may change its folder
+  char path[4096] = {};
   char maps_path[4096] = {};
   std::uint64_t most_bytes = kMostBytes;
   double ticks_per_ns = 1;
@@ -42,6 +49,9 @@ extern constinit File g_file;
 // Opens the file in FREEHOLD_PROBE_DIRECTORY; false: there is none, or no room. Pre: the lock is held, or there is only one
 // thread.
 [[nodiscard]] bool open_file(std::uint32_t parent) noexcept;
+// In a child of fork: leaves the file of the process that forked it, and says which that was; 0: that had none. Pre: there
+// is only one thread.
+std::uint32_t leave_file() noexcept;
 // Writes the memory map beside the records, for names. Pre: the lock is held, or there is only one thread.
 void write_maps() noexcept;
 // Room for a record of `bytes`; null: there is none any more.
