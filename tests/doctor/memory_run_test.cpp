@@ -148,15 +148,69 @@ TEST(DoctorMemory, ProgramThatOthersExecute_IsJudgedByItsOwnRecording) {
   EXPECT_EQ(json::parse(content_of(folder / "m.json")).at("verdict").at("cause"), "live-data") << ended.out;
 }
 
-// It closes the probe's file with its own, as a service does that detaches, and allocates then.
-TEST(DoctorMemory, ProgramThatClosesAllFiles_IsUndecidedAndSaysWhy) {
+// The probe's with its own, as a service does that detaches. It records on.
+TEST(DoctorMemory, ProgramThatClosesAllFiles_IsJudgedAsOthers) {
   const Folder folder;
-  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--fail-if",
-                                "free > 50%", "--json", folder / "m.json", "--", built("keeps"), "closed"});
+  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--json",
+                                folder / "m.json", "--", built("keeps"), "closed"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(json::parse(content_of(folder / "m.json")).at("verdict").at("cause"), "live-data") << ended.out;
+}
+
+// The probe's file may not grow. That ends no program, and no half of a recording is believed.
+TEST(DoctorMemory, ProgramUnderALimitOfFileSizes_IsUndecidedAndSaysWhy) {
+  const Folder folder;
+  const Ended ended =
+      freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--fail-if", "free > 50%", "--json",
+                folder / "m.json", "--", "sh", "-c", "ulimit -f 600; exec " + built("keeps")});
   EXPECT_TRUE(ended.exited_with(3)) << ended.err << ended.out;
   EXPECT_NE(ended.out.find("undecided: the recording is not whole"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find(" records found no room, "), std::string::npos) << ended.out;
   EXPECT_EQ(json::parse(content_of(folder / "m.json")).at("verdict").at("doubt"), "recording-is-cut");
+}
+
+constexpr const char* kLeft = "behind when it ended";  // in the note on processes that ran on
+
+double peak_of(const json& report) { return report.at("trials").at(0).at("trials").at(0).at("peak_bytes").get<double>(); }
+
+// What a child holds whose parent has ended is the program's as before.
+TEST(DoctorMemory, ChildWhoseParentHasEnded_IsMeasured) {
+  for (const bool has_session : {false, true}) {
+    const Folder folder;
+    std::vector<std::string> words{"doctor", "--memory", "--repeat",        "2",  "--allocators",
+                                   "arenas", "--json",   folder / "m.json", "--", built("leaves_parent")};
+    if (has_session) words.emplace_back("session");
+    const Ended ended = freehold(words);
+    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+    const json report = json::parse(content_of(folder / "m.json"));
+    constexpr double kHeld = 96 << 20;
+    EXPECT_NEAR(peak_of(report) / kHeld, 1, 0.2) << ended.out;
+    EXPECT_EQ(ended.out.find(kLeft), std::string::npos) << ended.out;
+  }
+}
+
+TEST(DoctorMemory, ProgramThatLeavesAProcessBehind_ANoteSaysSo) {
+  for (const bool has_session : {false, true}) {
+    const Folder folder;
+    std::vector<std::string> words{"doctor", "--memory", "--repeat",        "2",  "--allocators",
+                                   "arenas", "--json",   folder / "m.json", "--", built("leaves_parent"),
+                                   "stays"};
+    if (has_session) words.emplace_back("session");
+    const Ended ended = freehold(words);
+    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+    EXPECT_NE(json::parse(content_of(folder / "m.json")).at("notes").dump().find(kLeft), std::string::npos) << ended.out;
+  }
+}
+
+// The load's processes are not the program's, also where their parents have ended.
+TEST(DoctorMemory, LoadThatLeavesAProcess_IsNotMeasured) {
+  const Folder folder;
+  const std::string load = built("leaves_parent") + "; " + built("serving") + ' ' + (folder / "socket") + " 20";
+  const Ended ended = freehold({"doctor", "--memory", "--repeat", "1", "--allocators", "arenas", "--load", load, "--json",
+                                folder / "m.json", "--", built("serving"), folder / "socket"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
+  constexpr double kHeld = 96 << 20;
+  EXPECT_LT(peak_of(json::parse(content_of(folder / "m.json"))), kHeld / 2);
 }
 
 // First run, recorded run, a second one: 1.2 s at least. In what is left of 3 s four treatments have no room, of 3.2 s.

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "freehold/base/undisturbed.hpp"
 #include "freehold/os/mapped_file.hpp"
 
 namespace freehold::doctor::probe {
@@ -42,7 +43,9 @@ constexpr int kLeastDescriptor = 100;  // the program's own files have the numbe
 
 // Pre of both: reach_file().
 [[nodiscard]] bool make_room(std::uint64_t offset) noexcept {
-  // Not ftruncate: a hole that cannot be filled later, on a full disk, would end the program by a signal.
+  // Not ftruncate: a hole that cannot be filled later, on a full disk, would end the program by a signal. So would a limit
+  // of file sizes.
+  const base::Undisturbed undisturbed;
   return offset + kExtentBytes <= g_file.most_bytes &&
          posix_fallocate(g_file.fd, static_cast<off_t>(offset), static_cast<off_t>(kExtentBytes)) == 0;
 }

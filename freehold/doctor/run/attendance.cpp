@@ -19,6 +19,7 @@ constexpr double kLooksEvery_s = 0.05;
 constexpr double kLookShare = 0.01;   // of a CPU, that looking may cost
 constexpr double kOverslept_s = 0.5;  // a sleep longer by that was no sleep: the whole session was stopped
 constexpr double kTick_s = 0.01;      // a step of the kernel's count of CPU time: less says nothing
+constexpr double kParting_s = 0.05;   // in which what a program's end takes along may end, too
 constexpr double kSeenEnough = 0.5;   // of the CPU time: what waited meanwhile stands for the rest
 
 // The children of this process, adopted ones included.
@@ -27,6 +28,12 @@ std::vector<pid_t> children() {
   std::ifstream in("/proc/self/task/" + std::to_string(::getpid()) + "/children");
   for (pid_t child = 0; in >> child;) found.push_back(child);
   return found;
+}
+
+// Of a child that is still to be waited for.
+bool has_ended(pid_t child) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child;
 }
 
 }  // namespace
@@ -70,13 +77,17 @@ Adoption::~Adoption() {
   // Their own children are adopted in turn when they die.
   for (bool any = true; any;) {
     any = false;
-    for (const pid_t child : children()) {
-      if (std::ranges::find(own_, child) != own_.end()) continue;
+    for (const pid_t child : new_children()) {
       ::kill(child, SIGKILL);
       any = ::waitpid(child, nullptr, 0) == child || any;
     }
   }
   ::prctl(PR_SET_CHILD_SUBREAPER, before_);
+}
+std::vector<pid_t> Adoption::new_children() const {
+  std::vector<pid_t> found = children();
+  std::erase_if(found, [this](pid_t child) { return std::ranges::find(own_, child) != own_.end(); });
+  return found;
 }
 
 Throttling::Throttling(const std::string& membership, std::filesystem::path root) : root_(std::move(root)) {
@@ -98,6 +109,7 @@ Attendance::Attendance(const Host& host)
 
 Child& Attendance::start(const Command& command, const LaunchOptions& options) {
   children_.push_back(std::make_unique<Child>(command, options, host_));
+  if (children_.back()->is_up()) started_.push_back(children_.back()->pid());
   if (children_.size() == 1 && children_[0]->is_up()) {
     watch_.emplace(children_[0]->pid());
     if (command.sample_code) sampler_.emplace(children_[0]->pid());
@@ -131,12 +143,14 @@ void Attendance::wait(double until) {
   if (const double overslept = now() - before - left; overslept > kOverslept_s) absent_s_ += overslept;
   if (watch_ && children_[0]->is_up()) watch_->look_at_times_of_root();  // gone, once it has been waited for
   if (sampler_ && children_[0]->is_up()) sampler_->look();
-  if (memory_ && children_[0]->is_up()) memory_->look();
+  if (memory_ && children_[0]->is_up()) memory_->look(adopted());
+  if (memory_ && !is_ending_ && children_[0]->is_up() && has_ended(children_[0]->pid())) left_processes_ = left_processes();
   for (const auto& child : children_) child->attend();
   look();
 }
 
 void Attendance::end(std::span<Child* const> ending, double grace_s) {
+  is_ending_ = is_ending_ || std::ranges::find(ending, children_[0].get()) != ending.end();
   const auto is_up = [](const Child* child) { return child->is_up(); };
   for (const int signal : {SIGTERM, SIGKILL}) {
     for (const Child* child : ending)
@@ -166,6 +180,7 @@ void Attendance::report(Run& run) {
     run.memory = memory_->snapshots();
     run.hidden_share = memory_->hidden_share();
     run.hidden_child_share = memory_->hidden_child_share();
+    run.left_processes = left_processes_;
     run.shared_memory_before = memory_->shared_before();
   }
   if (watch_) {
@@ -188,6 +203,30 @@ void Attendance::look() {
   const double taken = now() - begin;
   pause_s_ = std::min(2 * pause_s_, kLooksEvery_s);
   next_look_s_ = now() + std::max(pause_s_, taken / kLookShare);
+}
+
+std::vector<pid_t> Attendance::adopted() const {
+  std::vector<pid_t> found = adoption_.new_children();
+  std::erase_if(found, [this](pid_t child) {
+    // The group of each child has its number. The load's descendants are nothing of the program's.
+    const auto is_of = [&](pid_t started) {
+      return child == started || (started != started_[0] && (::getpgid(child) == started || ::getsid(child) == started));
+    };
+    return std::ranges::any_of(started_, is_of);
+  });
+  return found;
+}
+
+unsigned Attendance::left_processes() const {
+  const auto runs = [](pid_t pid) { return !maps_of(pid).empty(); };  // as against one that nobody has waited for
+  unsigned left = 0;
+  // Some were told to end just before.
+  for (const double until = now_s() + kParting_s;;) {
+    left = static_cast<unsigned>(std::ranges::count_if(adopted(), runs));
+    if (left == 0 || now_s() >= until) return left;
+    const timespec moment{0, 5'000'000};
+    ::nanosleep(&moment, nullptr);
+  }
 }
 
 void add_stolen(Run& run, const Busy& busy, double own_s, double count, const Watch::Times& seen) {

@@ -42,6 +42,9 @@ class Adoption {
   Adoption& operator=(const Adoption&) = delete;
   ~Adoption();
 
+  // Children of this process that it did not have before: those that it started, and adopted ones.
+  [[nodiscard]] std::vector<pid_t> new_children() const;
+
  private:
   std::vector<pid_t> own_;
   int before_ = 0;
@@ -96,14 +99,21 @@ class Attendance {
 
  private:
   void look();
+  // Descendants of the first child whose parents have ended.
+  [[nodiscard]] std::vector<pid_t> adopted() const;
+  // How many processes of the first child's run on though it has ended. Before it is waited for, as that ends its group.
+  [[nodiscard]] unsigned left_processes() const;
 
   const Host& host_;
   Adoption adoption_;  // outlives the children
   Throttling throttling_;
   std::vector<std::unique_ptr<Child>> children_;
+  std::vector<pid_t> started_;  // all that ever were in children_
   std::optional<Watch> watch_;
   std::optional<CodeSampler> sampler_;
   std::optional<MemoryWatch> memory_;
+  unsigned left_processes_ = 0;
+  bool is_ending_ = false;  // the first child was told to end
   double pause_s_;
   double absent_s_ = 0;
   double next_look_s_;

@@ -93,6 +93,11 @@ class MemoryRuns {
     if (run.hidden_share > kMostHidden) throw Refused(Refusal::kHidden);
     if (run.hidden_child_share > kMostHidden)
       result_.notes.push_back("a child of the program does not let its memory be read, which is missing here; root may");
+    if (run.left_processes > 0)
+      result_.notes.push_back("the program left " + std::to_string(run.left_processes) +
+                              (run.left_processes == 1 ? " process" : " processes") +
+                              " behind when it ended; the doctor looked no longer and ended that, too: let a program that "
+                              "goes into the background stay in the foreground, by its option for it");
     return run;
   }
 

@@ -44,12 +44,12 @@ double shared_memory() { return figure_in("/proc/meminfo", "Shmem:"); }
 
 MemoryWatch::MemoryWatch(pid_t root) : root_(root), pause_s_(kSnapshotsEvery_s), shared_before_(shared_memory()) {}
 
-void MemoryWatch::look() {
+void MemoryWatch::look(const std::vector<pid_t>& adopted) {
   const double begin = now_s();
   if (begin < next_s_) return;
   MemorySnapshot snapshot{.at_s = begin, .processes = {}, .shared_memory_bytes = shared_memory()};
   bool hides = false, child_hides = false;
-  for (const pid_t pid : family_of(root_)) {
+  for (const pid_t pid : family_of(root_, adopted)) {
     const std::string folder = "/proc/" + std::to_string(pid);
     ProcessMemory process{static_cast<std::uint32_t>(pid), resident_mappings(text_of_proc_file(folder + "/smaps")),
                           figure_in(folder + "/status", "VmPTE:")};

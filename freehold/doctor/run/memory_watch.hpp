@@ -18,8 +18,8 @@ class MemoryWatch {
 
   // When to look next, in seconds of CLOCK_MONOTONIC.
   [[nodiscard]] double next_s() const noexcept { return next_s_; }
-  // Looks, if it is time.
-  void look();
+  // Looks, if it is time. `adopted`: descendants of the program whose parents have ended.
+  void look(const std::vector<pid_t>& adopted);
 
   [[nodiscard]] const std::vector<MemorySnapshot>& snapshots() const noexcept { return snapshots_; }
   // The share of looks at which the kernel did not let the memory of the program, or of a child, be read.

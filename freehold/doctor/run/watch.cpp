@@ -87,8 +87,9 @@ std::set<std::string> listening_sockets(pid_t pid) {
 
 }  // namespace
 
-std::vector<pid_t> family_of(pid_t root) {
+std::vector<pid_t> family_of(pid_t root, const std::vector<pid_t>& adopted) {
   std::vector<pid_t> family{root};
+  family.insert(family.end(), adopted.begin(), adopted.end());
   for (std::size_t i = 0; i < family.size(); ++i) {
     const fs::path tasks = proc_folder(family[i]) / "task";
     for (const int task : numbers_in(tasks)) {

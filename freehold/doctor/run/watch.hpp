@@ -13,8 +13,9 @@
 
 namespace freehold::doctor {
 
-// A process and its descendants, itself first. Those that left the family (daemons) are not among them.
-[[nodiscard]] std::vector<pid_t> family_of(pid_t root);
+// A process and its descendants, itself first. Those that left the family (daemons) are not among them, unless they are, or
+// descend from, `adopted`.
+[[nodiscard]] std::vector<pid_t> family_of(pid_t root, const std::vector<pid_t>& adopted = {});
 // The system's numbers of its threads; empty: it has ended, or may not be looked at.
 [[nodiscard]] std::vector<pid_t> threads_of(pid_t process);
 // The text of its /proc/PID/maps; empty: the same.
