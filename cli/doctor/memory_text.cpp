@@ -206,8 +206,7 @@ std::string doubt_text(const MemoryDiagnosis& diagnosis) {
     case MemoryDoubt::kNone: return {};
     case MemoryDoubt::kNothingRecorded: return "nothing was recorded, so that live data is not known";
     case MemoryDoubt::kTooFewTrials: return "the program was run only once; give it more time: --repeat 3";
-    case MemoryDoubt::kRecordingIsCut:
-      return "the recording is not whole, so that live data is not known; a note says why";
+    case MemoryDoubt::kRecordingIsCut: return "the recording is not whole, so that live data is not known; a note says why";
     case MemoryDoubt::kRecordingDiffers: return "the recorded run held another amount than the others";
     case MemoryDoubt::kLiveExceeds:
       return "more data was recorded as live than memory was used: blocks that the program does not touch, or too few "

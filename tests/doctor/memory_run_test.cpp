@@ -161,8 +161,8 @@ TEST(DoctorMemory, ProgramThatClosesAllFiles_IsJudgedAsOthers) {
 TEST(DoctorMemory, ProgramUnderALimitOfFileSizes_IsUndecidedAndSaysWhy) {
   const Folder folder;
   const Ended ended =
-      freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--fail-if", "free > 50%", "--json",
-                folder / "m.json", "--", "sh", "-c", "ulimit -f 600; exec " + built("keeps")});
+      freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--fail-if", "free > 50%",
+                "--json", folder / "m.json", "--", "sh", "-c", "ulimit -f 600; exec " + built("keeps")});
   EXPECT_TRUE(ended.exited_with(3)) << ended.err << ended.out;
   EXPECT_NE(ended.out.find("undecided: the recording is not whole"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find(" records found no room, "), std::string::npos) << ended.out;

@@ -95,6 +95,7 @@ ClockReading read_clocks() noexcept { return {ticks(), monotonic_ns(CLOCK_MONOTO
 // The memory map beside the records, for names: written anew when there may be new libraries in it. Names are cut where the
 // file cannot be written; nothing else is.
 void write_maps() noexcept {
+  const base::Undisturbed undisturbed;  // by a limit of file sizes
   const int from = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   const int to = ::open(g_file.maps_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   char buffer[4096];
