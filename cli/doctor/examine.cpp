@@ -158,6 +158,8 @@ Failure failure_of(const Refused& refused, const std::string& program, const Set
           fmt::format("{} does not let its memory be read: it forbids core dumps (PR_SET_DUMPABLE), or has rights that you "
                       "have not; run freehold {}",
                       program, ::geteuid() == 0 ? "with the right CAP_SYS_PTRACE" : "as root"));
+    case Refusal::kTooShort:
+      return refuse(fmt::format("{} ended before its memory could be read; give it more to do", program));
     case Refusal::kInterruptedAtFirst: return {128 + signal, "interrupted before the program had ended for the first time"};
     case Refusal::kInterruptedTooEarly: return {128 + signal, "interrupted before there was anything to tell"};
     case Refusal::kNoFolder: return refuse(fmt::format("cannot make {}: {}", detail, more));

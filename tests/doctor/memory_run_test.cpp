@@ -252,6 +252,16 @@ TEST(DoctorMemory, NoProgramOrOneThatFails_IsRefusedInOneLine) {
   EXPECT_TRUE(fails.err.starts_with("freehold: false fails as it is: exit code 1")) << fails.err;
 }
 
+// It may be seen after all, where the machine is busy with others.
+TEST(DoctorMemory, ProgramThatEndsAtOnce_IsRefusedInOneLine) {
+  for (int i = 0; i < 5; ++i) {
+    const Ended ended = freehold({"doctor", "--memory", "--repeat", "1", "--allocators", "freehold", "--", "/bin/true"});
+    if (ended.exited_with(0)) continue;
+    EXPECT_TRUE(ended.exited_with(2)) << ended.err;
+    EXPECT_EQ(ended.err, "freehold: /bin/true ended before its memory could be read; give it more to do\n");
+  }
+}
+
 // ---- the page and the gate
 // ------------------------------------------------------------------------------------------------
 

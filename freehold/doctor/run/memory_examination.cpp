@@ -50,7 +50,8 @@ class MemoryRuns {
     run_rounds(begin, once_s);
     result_.signal = caller_.signal();
     result_.experiment.complete = result_.signal == 0 && !stopped_;
-    if (cells().front().trials.empty()) throw Refused(Refusal::kInterruptedTooEarly);
+    if (cells().front().trials.empty())
+      throw Refused(result_.experiment.complete ? Refusal::kTooShort : Refusal::kInterruptedTooEarly);
     result_.verdict = verdict_of(result_.experiment);
     return std::move(result_);
   }

@@ -16,6 +16,7 @@ enum class Refusal : std::uint8_t {
   kNoEndOfLoad,          // of a server's load, within `seconds`
   kNotReady,             // a server that never served
   kHidden,               // the kernel does not let its memory be read
+  kTooShort,             // it ended before its memory could be read
   kInterruptedAtFirst,   // before the program had ended for the first time
   kInterruptedTooEarly,  // before there was anything to tell
   kNoFolder,             // for recordings; detail: the folder, more: why

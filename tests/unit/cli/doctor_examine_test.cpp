@@ -44,6 +44,7 @@ TEST(Refusals, EachReason_OneLineWithTheWayOut) {
   EXPECT_EQ(line(Refusal::kNotExecutable).exit_code(), kExitCannotExecute);
   EXPECT_EQ(line(Refusal::kInterruptedAtFirst).exit_code(), 130);
   EXPECT_EQ(line(Refusal::kFailsLater).exit_code(), kExitRefused);
+  EXPECT_EQ(line(Refusal::kTooShort).exit_code(), kExitRefused);
 }
 
 }  // namespace
