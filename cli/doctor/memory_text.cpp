@@ -128,6 +128,8 @@ std::vector<Row> rows_of(const MemoryDiagnosis& diagnosis) {
 }
 
 std::string row_text(const MemoryDiagnosis& diagnosis, MemoryPart part) {
+  if (part == MemoryPart::kHoles && diagnosis.verdict.doubt == MemoryDoubt::kRecordingIsCut)
+    return "in malloc: free, or live and not recorded";
   const bool is_rest = part == MemoryPart::kHoles && !diagnosis.verdict.is_divided;
   return is_rest ? "free in malloc: not divided further" : text_of(part);
 }

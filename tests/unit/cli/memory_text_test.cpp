@@ -76,6 +76,8 @@ TEST(MemorySummary, RecordingThatIsNotWhole_SaysSoAndNotWhatIsLive) {
   d.verdict.doubt = MemoryDoubt::kRecordingIsCut;
   d.experiment.record->dropped = 12;
   EXPECT_TRUE(has(headline_of(d), "undecided: the recording is not whole")) << headline_of(d);
+  EXPECT_FALSE(has(summary_of(d), "holes")) << summary_of(d);
+  EXPECT_TRUE(has(summary_of(d), "in malloc: free, or live and not recorded")) << summary_of(d);
   EXPECT_EQ(json_of(d).at("verdict").at("doubt"), "recording-is-cut");
   EXPECT_EQ(json_of(d).at("recording").at("dropped"), 12);
 }
