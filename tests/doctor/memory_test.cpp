@@ -49,6 +49,53 @@ TEST(ResidentMappings, DamagedMapping_IsLeftOutWithItsFigures) {
   EXPECT_DOUBLE_EQ(all[0].resident_bytes, 4096);
 }
 
+TEST(FilesInTmpfs, Mappings_AreToldByTheirDeviceWhereverItIsMounted) {
+  auto all = resident_mappings(
+      "10000-20000 rw-s 00000000 00:2a 5   /run/state\nPss: 40 kB\n"
+      "30000-40000 rw-s 00000000 fd:2a 5   /var/state\nPss: 40 kB\n"
+      "50000-60000 rw-s 00000000 00:01 7   /dev/zero (deleted)\nPss: 40 kB\n"
+      "70000-80000 rw-p 00000000 00:00 0\nPss: 40 kB\n"
+      "90000-a0000 rw-s 00000000 00:2a 6   /tmp/gone (deleted)\nPss: 40 kB\n");
+  ASSERT_EQ(all.size(), 5u);
+  TmpfsDevices devices;
+  int asked = 0;
+  const auto mountinfo = [&asked] {
+    ++asked;
+    return std::string(
+        "36 27 0:42 / /run rw,nosuid shared:5 - tmpfs tmpfs rw,size=1k\n"
+        "37 27 253:42 / /var rw - ext4 /dev/tmpfs rw\n"
+        "damaged\n");
+  };
+  mark_files_in_tmpfs(all, devices, mountinfo);
+  EXPECT_EQ(asked, 2) << "at first, and for a device that nobody mounts";
+  mark_files_in_tmpfs(all, devices, mountinfo);
+  EXPECT_EQ(asked, 2) << "all of them are known";
+  std::vector<bool> in_tmpfs;
+  for (const ResidentMapping& one : all) in_tmpfs.push_back(one.is_in_tmpfs);
+  EXPECT_EQ(in_tmpfs, (std::vector<bool>{true, false, false, false, true}));
+}
+
+// Else it counts twice: as a file that is mapped, and as what the system's shared memory grew by.
+TEST(FilesInTmpfs, MappedOnes_AreSharedMemoryOnce) {
+  ProcessMemory process{1, {mapping(0x100000, 0x10000, "/run/state", 60'000, "rw-s")}, 0};
+  process.mappings[0].is_in_tmpfs = true;
+  const MemoryParts parts = parts_of(process, nullptr, nullptr, true);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kShared], 60'000);
+  EXPECT_DOUBLE_EQ(parts[MemoryPart::kFiles], 0);
+  const auto trial = trial_of({{.at_s = 1, .processes = {process}, .shared_memory_bytes = 1'070'000}}, 1'000'000);
+  ASSERT_TRUE(trial);
+  EXPECT_DOUBLE_EQ(trial->files_bytes, 10'000) << "what is not mapped";
+}
+
+TEST(FilesInTmpfs, ProgramsThatLieThere_AreCode) {
+  ProcessMemory process{1, {}, 0};
+  process.mappings = {mapping(0x100000, 0x1000, "/tmp/prog", 100, "r--p"),
+                      mapping(0x101000, 0x1000, "/tmp/prog", 200, "r-xp"),
+                      mapping(0x102000, 0x1000, "/tmp/prog", 300, "rw-p")};
+  for (ResidentMapping& one : process.mappings) one.is_in_tmpfs = true;
+  EXPECT_DOUBLE_EQ(parts_of(process, nullptr, nullptr, true)[MemoryPart::kFiles], 600);
+}
+
 TEST(WeightsOf, Moments_StandForTheTimeAroundThem) {
   EXPECT_EQ(weights_of({{.at_s = 1, .processes = {}}, {.at_s = 2, .processes = {}}, {.at_s = 5, .processes = {}}}),
             (std::vector<double>{0.5, 2, 1.5}));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <string>
 
 namespace freehold::doctor {
@@ -33,13 +34,17 @@ bool has_block(const SeenBlocks* seen, const ResidentMapping& mapping, bool is_g
 class Mappings {
  public:
   Mappings(const std::vector<ResidentMapping>& all, const SeenBlocks* seen, bool is_glibc)
-      : all_(all), seen_(seen), is_glibc_(is_glibc) {}
+      : all_(all), seen_(seen), is_glibc_(is_glibc) {
+    for (const ResidentMapping& mapping : all)
+      if (mapping.is_in_tmpfs && mapping.rights[2] == 'x') programs_in_tmpfs_.insert(mapping.name);
+  }
 
   [[nodiscard]] Owner owner(std::size_t i) const {
     const ResidentMapping& mapping = all_[i];
     const std::string& name = mapping.name;
     if (is_of_doctor(name)) return Owner::kDoctor;
-    if (is_shared_memory(name)) return Owner::kShared;
+    // A program or library that lies in tmpfs is code all the same: it was there before.
+    if (is_shared_memory(name) || (mapping.is_in_tmpfs && !programs_in_tmpfs_.contains(name))) return Owner::kShared;
     if (name == "[heap]" || name.starts_with("[anon:freehold")) return Owner::kMalloc;
     if (name.starts_with("[stack")) return Owner::kStacks;
     if (!name.empty() && !name.starts_with("[anon")) return Owner::kFiles;
@@ -72,6 +77,7 @@ class Mappings {
   const std::vector<ResidentMapping>& all_;
   const SeenBlocks* seen_;
   bool is_glibc_;
+  std::set<std::string_view> programs_in_tmpfs_;
 };
 
 // Of a mapping that the program made or malloc did: the bytes of blocks that are mapped for themselves.

@@ -14,6 +14,33 @@ namespace {
 
 constexpr std::string_view kResident = "Pss:";
 
+// "fd:00" of smaps, "253:0" of mountinfo; 0: none, or damaged.
+constexpr int kHex = 16, kDecimal = 10;
+std::uint64_t device_of(std::string_view text, int base) {
+  const auto number = [base](std::string_view digits) -> std::uint64_t {
+    std::uint32_t value = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+    return value;
+  };
+  const std::size_t colon = text.find(':');
+  return colon == std::string_view::npos ? 0 : number(text.substr(0, colon)) << 32 | number(text.substr(colon + 1));
+}
+
+// "36 35 0:33 / /tmp rw,nosuid shared:1 - tmpfs tmpfs rw"
+void add_mounts(std::string_view mountinfo, TmpfsDevices& devices) {
+  while (!mountinfo.empty()) {
+    std::string_view line = mountinfo.substr(0, mountinfo.find('\n'));
+    mountinfo.remove_prefix(std::min(mountinfo.size(), line.size() + 1));
+    std::string_view type = line.substr(std::min(line.size(), line.find(" - ")));
+    next_word(line);  // the mount, and its parent
+    next_word(line);
+    const std::uint64_t device = device_of(next_word(line), kDecimal);
+    next_word(type);  // "-"
+    devices.known.insert(device);
+    if (next_word(type) == "tmpfs") devices.tmpfs.insert(device);
+  }
+}
+
 // "7f00-7f10 rw-p 00000000 00:00 0      [heap]"; none for a line of figures.
 std::optional<ResidentMapping> mapping_of(std::string_view line) {
   ResidentMapping mapping;
@@ -24,7 +51,9 @@ std::optional<ResidentMapping> mapping_of(std::string_view line) {
     return std::nullopt;
   mapping.rights = next_word(line);
   if (mapping.rights.size() != 4) return std::nullopt;
-  for (int skipped = 0; skipped < 3; ++skipped) next_word(line);  // offset, device, inode
+  next_word(line);  // offset
+  mapping.device = device_of(next_word(line), kHex);
+  next_word(line);  // inode
   line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
   mapping.name = line;
   return mapping;
@@ -60,6 +89,20 @@ std::vector<ResidentMapping> resident_mappings(const std::string& smaps) {
     }
   }
   return mappings;
+}
+
+void mark_files_in_tmpfs(std::vector<ResidentMapping>& mappings, TmpfsDevices& devices,
+                         const std::function<std::string()>& mountinfo) {
+  for (ResidentMapping& mapping : mappings) {
+    if (mapping.device == 0) continue;
+    if (!devices.known.contains(mapping.device)) {
+      const std::string mounts = mountinfo();
+      if (mounts.empty()) continue;  // the process has ended
+      add_mounts(mounts, devices);
+      devices.known.insert(mapping.device);  // the kernel has file systems that nobody mounts
+    }
+    mapping.is_in_tmpfs = devices.tmpfs.contains(mapping.device);
+  }
 }
 
 std::vector<double> weights_of(const std::vector<MemorySnapshot>& snapshots) {

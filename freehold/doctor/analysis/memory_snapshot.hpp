@@ -3,6 +3,8 @@
 // there. Plain data: run/memory_watch.hpp fills it, memory_parts.hpp says whose the pages are.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,8 @@ struct ResidentMapping {
   std::string rights;         // "rw-p"
   std::string name;           // a path, "[heap]", or nothing
   double resident_bytes = 0;  // a page that several processes share counts for each by its part (Pss)
+  std::uint64_t device = 0;   // of the file: the major number in the upper half, the minor one in the lower; 0: no file
+  bool is_in_tmpfs = false;   // the file, wherever that is mounted
 };
 
 struct ProcessMemory {
@@ -32,6 +36,16 @@ struct MemorySnapshot {
 
 // The text of /proc/PID/smaps. Mappings that are damaged are left out.
 [[nodiscard]] std::vector<ResidentMapping> resident_mappings(const std::string& smaps);
+
+// Which devices are file systems in memory. A number means the same in every mount namespace.
+struct TmpfsDevices {
+  std::set<std::uint64_t> known;  // that were asked about
+  std::set<std::uint64_t> tmpfs;  // of these
+};
+// Says of `mappings` which are of files in tmpfs. `mountinfo`: the text of /proc/PID/mountinfo, read when there is a device
+// that is not known yet.
+void mark_files_in_tmpfs(std::vector<ResidentMapping>& mappings, TmpfsDevices& devices,
+                         const std::function<std::string()>& mountinfo);
 
 // For how many seconds each of some moments stands: from the middle to the one before to the middle to the one after. The
 // sum is the time from the first to the last; of one moment, 1.

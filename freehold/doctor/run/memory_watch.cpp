@@ -53,6 +53,7 @@ void MemoryWatch::look(const std::vector<pid_t>& adopted) {
     const std::string folder = "/proc/" + std::to_string(pid);
     ProcessMemory process{static_cast<std::uint32_t>(pid), resident_mappings(text_of_proc_file(folder + "/smaps")),
                           figure_in(folder + "/status", "VmPTE:")};
+    mark_files_in_tmpfs(process.mappings, tmpfs_, [&folder] { return text_of_proc_file(folder + "/mountinfo"); });
     if (!process.mappings.empty())
       snapshot.processes.push_back(std::move(process));
     else if (is_hidden(folder + "/smaps"))

@@ -36,6 +36,7 @@ class MemoryWatch {
   double next_s_ = 0;
   double shared_before_;
   double looks_ = 0, hidden_looks_ = 0, hidden_child_looks_ = 0;
+  TmpfsDevices tmpfs_;
   std::vector<MemorySnapshot> snapshots_;
 };
 
