@@ -4,12 +4,16 @@
 #include "freehold/doctor/run/live_stats.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <string>
@@ -19,6 +23,7 @@
 
 #include "freehold/alloc/engine.hpp"
 #include "freehold/alloc/profile.hpp"
+#include "freehold/doctor/run/live_memory.hpp"
 #include "freehold/heap.hpp"
 #include "freehold/pool.hpp"
 #include "freehold/sync/live_list.hpp"
@@ -236,6 +241,60 @@ TEST(LiveStats, ProcessThatCannotBeRead_WhyIsSaid) {
   ::waitpid(child, nullptr, 0);
   EXPECT_EQ(read_live_stats(child).refusal, LiveRefusal::kNoProcess);
   EXPECT_EQ(read_live_stats(4'194'303).refusal, LiveRefusal::kNoProcess);
+}
+
+// The kernel takes such a process's first thread for a zombie, and shows nothing of the process under its number.
+TEST(LiveStats, FirstThreadHasEnded_TheOthersAreRead) {
+  constexpr std::size_t kBytes = 208, kBlocks = 5'000;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::thread([] {
+      for (std::size_t i = 0; i < kBlocks; ++i) static_cast<void>(alloc::allocate(kBytes));
+      for (;;) ::pause();
+    }).detach();
+    ::syscall(SYS_exit, 0);  // this thread alone, as pthread_exit() does; that would unwind the test
+  }
+  const auto used = [&](const LiveStats& stats) {
+    const auto of = std::ranges::find(stats.classes, kBytes, &LiveClass::slot_bytes);
+    return of == stats.classes.end() ? 0 : of->slots - of->free_slots;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  LiveAnswer answer;
+  bool is_zombie = false;
+  while (std::chrono::steady_clock::now() < deadline) {
+    std::ifstream file("/proc/" + std::to_string(child) + "/stat");
+    std::string text;
+    std::getline(file, text);
+    is_zombie = text.find(") Z ") != std::string::npos;
+    answer = read_live_stats(child);
+    if (is_zombie && answer.refusal == LiveRefusal::kNone && used(answer.stats) >= kBlocks) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_TRUE(is_zombie);
+  EXPECT_EQ(answer.refusal, LiveRefusal::kNone);
+  EXPECT_GE(used(answer.stats), kBlocks);
+  ::kill(child, SIGKILL);
+  siginfo_t info{};
+  ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
+  EXPECT_EQ(read_live_stats(child).refusal, LiveRefusal::kEnded);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(LiveStats, NameThatIsTooLong_IsCutBetweenCharacters) {
+  LiveMemory memory(::getpid(), 0);
+  const struct {
+    std::string name, read;
+  } cases[] = {{"x\u00e4\u00e4", "x\u00e4"},
+               {"\u00e4\u00e4\u00e4", "\u00e4\u00e4"},
+               {"abc\u20ac", "abc"},
+               {"\u20aca\u00e4", "\u20aca"},
+               {"a\U0001f4a1b", "a"},
+               {"\U0001f4a1b", "\U0001f4a1"},
+               {"abcdef", "abcd"},
+               {"ab\u00e4", "ab\u00e4"},
+               {"\x80\x80\x80\x80z", "\x80\x80\x80\x80"}};
+  for (const auto& [name, read] : cases)
+    EXPECT_EQ(memory.text(reinterpret_cast<std::uintptr_t>(name.c_str()), 4), read) << name;
 }
 
 // ---- lists that are damaged -------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ std::vector<std::string> stat_fields(const fs::path& file) {
   for (std::string word; words >> word;) fields.push_back(word);
   return fields;
 }
-constexpr std::size_t kState = 0, kFlags = 6, kMinorFaults = 7, kUserTime = 11, kSystemTime = 12;
+constexpr std::size_t kFlags = 6, kMinorFaults = 7, kUserTime = 11, kSystemTime = 12;
 constexpr unsigned long kKernelThread = 0x200000;
 
 // What the kernel has counted so far, of all threads that there are.
@@ -93,9 +93,10 @@ class Watcher {
   Watcher(const AttachSettings& settings, const AttachCaller& caller)
       : pid_(settings.pid),
         caller_(caller),
+        shown_(thread_with_memory(pid_)),
         maps_(maps_of(pid_)),
         files_(files_of(code_mappings(maps_))),
-        code_(code_mappings(maps_), (proc_folder(pid_) / "root").string()) {
+        code_(code_mappings(maps_), (proc_folder(shown_) / "root").string()) {
     of_.settings = settings;
   }
 
@@ -120,7 +121,7 @@ class Watcher {
 
  private:
   void describe() {
-    std::string command = text_of_proc_file(proc_folder(pid_) / "cmdline");
+    std::string command = text_of_proc_file(proc_folder(shown_) / "cmdline");
     std::ranges::replace(command, '\0', ' ');
     while (command.ends_with(' ')) command.pop_back();
     of_.command = command;
@@ -133,13 +134,13 @@ class Watcher {
   }
 
   void add_memory() {
-    const std::string sums = text_of_proc_file(proc_folder(pid_) / "smaps_rollup");
+    const std::string sums = text_of_proc_file(proc_folder(shown_) / "smaps_rollup");
     of_.resident_bytes = number_in(sums, "Rss:") << 10;
     of_.anonymous_bytes = number_in(sums, "Anonymous:") << 10;
     of_.huge_bytes = number_in(sums, "AnonHugePages:") << 10;
     of_.swapped_bytes = number_in(sums, "Swap:") << 10;
     // Freehold names its mappings, where the kernel can.
-    std::ifstream lines(proc_folder(pid_) / "smaps");
+    std::ifstream lines(proc_folder(shown_) / "smaps");
     bool is_ours = false;
     for (std::string line; std::getline(lines, line);) {
       const bool is_head = !line.empty() && (std::isdigit(line[0]) != 0 || (line[0] >= 'a' && line[0] <= 'f'));
@@ -271,6 +272,7 @@ class Watcher {
 
   pid_t pid_;
   const AttachCaller& caller_;
+  pid_t shown_;  // under which the kernel shows its memory
   std::string maps_;
   std::set<std::string> files_;
   AllocatorCode code_;
@@ -285,10 +287,13 @@ class Watcher {
 AttachRefusal attach_refusal(pid_t pid) {
   const auto fields = stat_fields(proc_folder(pid) / "stat");
   if (fields.size() <= kSystemTime) return AttachRefusal::kNoProcess;
-  if (fields[kState] == "Z" || fields[kState] == "X") return AttachRefusal::kEnded;
+  if (thread_with_memory(pid) == 0) return AttachRefusal::kEnded;
   if ((std::stoul(fields[kFlags]) & kKernelThread) != 0) return AttachRefusal::kKernelThread;
   if (pid == ::getpid()) return AttachRefusal::kSelf;
-  return maps_of(pid).empty() ? AttachRefusal::kNotAllowed : AttachRefusal::kNone;
+  if (!maps_of(pid).empty()) return AttachRefusal::kNone;
+  // It may have ended between the two looks.
+  if (!fs::exists(proc_folder(pid))) return AttachRefusal::kNoProcess;
+  return thread_with_memory(pid) == 0 ? AttachRefusal::kEnded : AttachRefusal::kNotAllowed;
 }
 
 std::uint64_t user_of(pid_t pid) { return number_in(text_of_proc_file(proc_folder(pid) / "status"), "Uid:"); }

@@ -12,6 +12,7 @@
 
 #include "freehold/alloc/live_figures.hpp"
 #include "freehold/doctor/analysis/memory_map.hpp"
+#include "freehold/doctor/run/watch.hpp"
 #include "freehold/os/process_memory.hpp"
 #include "freehold/sync/live_list.hpp"
 
@@ -31,7 +32,20 @@ std::optional<LiveMemory::Kind> kind_of(const std::byte* from, std::uint64_t add
   return std::nullopt;
 }
 
+// Where a text of UTF-8 was cut amid a character, that goes as a whole. Other texts lose nothing but such an end.
+void drop_partial_character(std::string& text) {
+  std::size_t behind = 0;  // bytes that continue the last character
+  while (behind < 3 && behind < text.size() && (static_cast<unsigned char>(text[text.size() - 1 - behind]) & 0xC0) == 0x80)
+    ++behind;
+  if (behind == text.size()) return;
+  const auto first = static_cast<unsigned char>(text[text.size() - 1 - behind]);
+  const std::size_t wanted = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : first >= 0xC0 ? 1 : 0;
+  if (behind < wanted) text.resize(text.size() - 1 - behind);
+}
+
 }  // namespace
+
+LiveMemory::LiveMemory(pid_t pid, std::size_t most_bytes) : pid_(thread_with_memory(pid)), bytes_left_(most_bytes) {}
 
 bool LiveMemory::read(std::uint64_t address, void* to, std::size_t bytes) {
   errno = 0;
@@ -60,6 +74,7 @@ std::string LiveMemory::text(std::uint64_t address, std::size_t most) {
     if (end != std::string::npos) break;
     address += part.size();
   }
+  if (text.size() == most) drop_partial_character(text);
   return text;
 }
 

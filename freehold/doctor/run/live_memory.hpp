@@ -16,7 +16,7 @@ namespace freehold::doctor {
 class LiveMemory {
  public:
   // `most_bytes`: that are looked through for marks.
-  LiveMemory(pid_t pid, std::size_t most_bytes) : pid_(pid), bytes_left_(most_bytes) {}
+  LiveMemory(pid_t pid, std::size_t most_bytes);
 
   // False: it cannot be read.
   [[nodiscard]] bool read(std::uint64_t address, void* to, std::size_t bytes);
@@ -33,7 +33,8 @@ class LiveMemory {
   // Many ranges of `words` integers each, one behind the other in `to`. False: not all can be read.
   [[nodiscard]] bool read_each(const std::vector<std::uint64_t>& addresses, std::size_t words,
                                std::vector<std::uint64_t>& to);
-  // A text that ends, at most `most` bytes of it; empty: there is none, or it cannot be read.
+  // A text that ends, at most `most` bytes of it, and no part of a character of UTF-8; empty: there is none, or it cannot be
+  // read.
   [[nodiscard]] std::string text(std::uint64_t address, std::size_t most = 200);
 
   enum class Kind : std::uint8_t { kEngine, kList };
@@ -48,7 +49,7 @@ class LiveMemory {
   [[nodiscard]] int error() const noexcept { return error_; }
 
  private:
-  pid_t pid_;
+  pid_t pid_;  // of a thread that has memory
   std::size_t bytes_left_;
   int error_ = 0;
 };

@@ -209,7 +209,8 @@ LiveProfileAnswer read_live_profile(pid_t pid) {
   LiveHeapProfile& to = answer.profile;
   to.maps = maps_of(pid);
   std::error_code no_link;
-  to.program = std::filesystem::read_symlink(std::filesystem::path("/proc") / std::to_string(pid) / "exe", no_link);
+  to.program = std::filesystem::read_symlink(
+      std::filesystem::path("/proc") / std::to_string(thread_with_memory(pid)) / "exe", no_link);
   LiveMemory memory(pid, kMostScannedBytes);
   const std::vector<LiveMemory::Mark> marks = memory.marks(to.maps);
   const auto refuse = [&](LiveRefusal why) {

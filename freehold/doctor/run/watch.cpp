@@ -29,6 +29,21 @@ std::vector<int> numbers_in(const fs::path& folder) {
   return numbers;
 }
 
+// Of a process's or a thread's folder: whether it has ended, or has begun to and has no memory any more.
+bool is_ending(const fs::path& folder) {
+  constexpr unsigned long kIsEnding = 0x4;  // the kernel's PF_EXITING
+  const std::string text = text_of_proc_file(folder / "stat");
+  const std::size_t name_end = text.rfind(')');  // the name may hold anything
+  if (name_end == std::string::npos) return true;
+  std::istringstream words(text.substr(name_end + 1));
+  std::string state, word;
+  unsigned long flags = 0;
+  words >> state;
+  for (int i = 0; i < 5; ++i) words >> word;
+  words >> flags;
+  return state == "Z" || state == "X" || (flags & kIsEnding) != 0;
+}
+
 struct Status {
   bool running = false;
   std::string cpus;  // "0-3,8"
@@ -102,7 +117,17 @@ std::vector<pid_t> family_of(pid_t root, const std::vector<pid_t>& adopted) {
 
 std::vector<pid_t> threads_of(pid_t process) { return numbers_in(proc_folder(process) / "task"); }
 
-std::string maps_of(pid_t process) { return text_of_proc_file(proc_folder(process) / "maps"); }
+pid_t thread_with_memory(pid_t process) {
+  if (!is_ending(proc_folder(process))) return process;
+  for (const pid_t thread : threads_of(process))
+    if (!is_ending(proc_folder(process) / "task" / std::to_string(thread))) return thread;
+  return 0;
+}
+
+std::string maps_of(pid_t process) {
+  const pid_t thread = thread_with_memory(process);
+  return thread == 0 ? std::string() : text_of_proc_file(proc_folder(thread) / "maps");
+}
 
 std::string sleeping_call_of(pid_t process, pid_t thread) {
   std::ifstream in(proc_folder(process) / "task" / std::to_string(thread) / "syscall");
