@@ -162,7 +162,7 @@ TEST(DoctorMemory, ProgramUnderALimitOfFileSizes_IsUndecidedAndSaysWhy) {
   const Folder folder;
   const Ended ended =
       freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--fail-if", "free > 50%",
-                "--json", folder / "m.json", "--", "sh", "-c", "ulimit -f 600; exec " + built("keeps")});
+                "--json", folder / "m.json", "--", "prlimit", "--fsize=65536", built("keeps")});
   EXPECT_TRUE(ended.exited_with(3)) << ended.err << ended.out;
   EXPECT_NE(ended.out.find("undecided: the recording is not whole"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find(" records found no room, "), std::string::npos) << ended.out;
