@@ -19,7 +19,8 @@ using nlohmann::json;
 constexpr int kTimes = 5;
 constexpr double kMeasured = 0.03;  // what the least of so many times may be wrong by
 
-std::vector<std::string> program(int pairs) { return {FREEHOLD_KNOWN_SHARE, "1000000", std::to_string(pairs)}; }
+// Blocks that glibc's malloc has no quick way for: a clock tells how long such a call takes, on fast machines, too.
+std::vector<std::string> program(int pairs) { return {FREEHOLD_KNOWN_SHARE, "1000000", std::to_string(pairs), "2000"}; }
 
 // CPU time with these calls divided by that without any: the most that an allocator could do. In turns, the least of each.
 double known_gain(int pairs) {
@@ -82,7 +83,7 @@ TEST_P(BoundOfARun, KnownShareInMalloc_LiesBelowTheBound) {
   GTEST_SKIP() << "the machine was disturbed all the time";
 }
 
-INSTANTIATE_TEST_SUITE_P(PairsOfCalls, BoundOfARun, testing::Values(0, 4));
+INSTANTIATE_TEST_SUITE_P(PairsOfCalls, BoundOfARun, testing::Values(0, 2));
 
 }  // namespace
 }  // namespace freehold::tests

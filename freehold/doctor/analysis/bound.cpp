@@ -17,6 +17,8 @@ constexpr double kSpread = 0.01;        // of a median, at least, beside what it
 constexpr double kCallFactor = 1.5;     // a call takes at most so many times what was recorded,
 constexpr double kCallDoubt_s = 10e-9;  // or so much more: a clock costs as much as a fast call
 constexpr double kMostSaved = 0.9;      // of the time: beyond that nothing is bounded
+constexpr double kCountFactor = 2;      // there are at most so many times the calls that were recorded, as samples say,
+constexpr double kCountDoubt = 10;      // and so many more
 
 // Seconds of a call of malloc or free, waits included.
 struct CallCost {
@@ -80,10 +82,11 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
     delays.push_back(of.delay_s);
   }
   const CallCost call = call_cost(recorded);
+  const double most_calls = kCountFactor * (recorded.allocating.calls + recorded.freeing.calls) + kCountDoubt;
   if (delays.empty() || as_it_is.trials.empty()) return std::nullopt;
   const double kernel_share = system_share(as_it_is);
   const auto gain = [&](double cost, const std::vector<double>& delayed, double call_s) {
-    const double saved = hang(cost, delayed, delays) * call_s / cost + kernel_share;
+    const double saved = std::min(hang(cost, delayed, delays), most_calls) * call_s / cost + kernel_share;
     return 1 / (1 - std::clamp(saved, 0.0, kMostSaved));
   };
   const DrawnCosts own(as_it_is.trials, as_it_is.setting.width(), usual_spread);

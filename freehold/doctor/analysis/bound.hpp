@@ -3,7 +3,7 @@
 // delays, and by what that costs it, what it would gain if they took less time is told backwards.
 //
 //   hang   = d(cost) / d(delay): calls one after the other that the program waits for; calls of threads that run side by
-//            side, or that others wait for anyway, count for less
+//            side, or that others wait for anyway, count for less. Never more than there are
 //   saved  = hang x (time of a call, as recorded)  +  the kernel's share of the time, which is for memory at most
 //   bound  = cost / (cost - saved)
 //
