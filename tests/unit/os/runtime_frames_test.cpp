@@ -301,6 +301,11 @@ asm(R"(
 extern "C" const char frames_by_frame_pointer_called[], frames_by_stack_pointer_called[], frames_by_small_frame_called[],
     frames_by_a_word_at_the_frame_pointer_called[], frames_by_another_register_called[];
 
+// A few words of the caller's own stack: AddressSanitizer keeps variables elsewhere.
+[[gnu::always_inline]] inline volatile std::uintptr_t* words_of_the_stack() {
+  return static_cast<volatile std::uintptr_t*>(__builtin_alloca_with_align(64, 128));
+}
+
 // What such a frame pointer leads to is a guess, and so is all behind it.
 void expect_end_behind(const Code& code, const char* function) {
   Stack stack;
@@ -311,8 +316,8 @@ void expect_end_behind(const Code& code, const char* function) {
 }
 
 TEST_F(RuntimeCode, FramePointerLeadsToAFunction_ItsOwnFrameIsAskedForToo) {
-  alignas(16) volatile std::uintptr_t frame[4] = {};
-  const auto place = reinterpret_cast<std::uintptr_t>(&frame[0]);
+  auto* const frame = words_of_the_stack();
+  const auto place = reinterpret_cast<std::uintptr_t>(frame);
   for (const char* const function : {frames_by_frame_pointer_called, frames_by_a_word_at_the_frame_pointer_called})
     for (const std::uintptr_t number :
          {std::uintptr_t{0}, std::uintptr_t{1}, std::uintptr_t{8}, std::uintptr_t{1} << 47, ~std::uintptr_t{7},
@@ -326,8 +331,10 @@ TEST_F(RuntimeCode, FramePointerLeadsToAFunction_ItsOwnFrameIsAskedForToo) {
 }
 
 TEST_F(RuntimeCode, FramePointerLeadsToAFunctionByAnotherRegister_NothingOfItIsRead) {
-  alignas(16) volatile std::uintptr_t frame[2] = {0, reinterpret_cast<std::uintptr_t>(frames_by_another_register_called)};
-  const Code code = with_frame_pointer_and_rbx(reinterpret_cast<std::uintptr_t>(&frame[0]), 8, captures);
+  auto* const frame = words_of_the_stack();
+  frame[0] = 0;
+  frame[1] = reinterpret_cast<std::uintptr_t>(frames_by_another_register_called);
+  const Code code = with_frame_pointer_and_rbx(reinterpret_cast<std::uintptr_t>(frame), 8, captures);
   expect_end_behind(code, frames_by_another_register_called);
 }
 
