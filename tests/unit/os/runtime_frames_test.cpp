@@ -301,11 +301,6 @@ asm(R"(
 extern "C" const char frames_by_frame_pointer_called[], frames_by_stack_pointer_called[], frames_by_small_frame_called[],
     frames_by_a_word_at_the_frame_pointer_called[], frames_by_another_register_called[];
 
-// A few words of the caller's own stack: AddressSanitizer keeps variables elsewhere.
-[[gnu::always_inline]] inline volatile std::uintptr_t* words_of_the_stack() {
-  return static_cast<volatile std::uintptr_t*>(__builtin_alloca_with_align(64, 128));
-}
-
 // What such a frame pointer leads to is a guess, and so is all behind it.
 void expect_end_behind(const Code& code, const char* function) {
   Stack stack;
@@ -315,31 +310,43 @@ void expect_end_behind(const Code& code, const char* function) {
   EXPECT_EQ(stack.addresses[stack.count - 1], function - 1) << "the stack ends at the function that was guessed";
 }
 
+const char* g_function = nullptr;
+std::uintptr_t* g_frame = nullptr;  // words at the end of a stack: AddressSanitizer keeps variables elsewhere
+
 TEST_F(RuntimeCode, FramePointerLeadsToAFunction_ItsOwnFrameIsAskedForToo) {
-  auto* const frame = words_of_the_stack();
-  const auto place = reinterpret_cast<std::uintptr_t>(frame);
-  for (const char* const function : {frames_by_frame_pointer_called, frames_by_a_word_at_the_frame_pointer_called})
-    for (const std::uintptr_t number :
-         {std::uintptr_t{0}, std::uintptr_t{1}, std::uintptr_t{8}, std::uintptr_t{1} << 47, ~std::uintptr_t{7},
-          ~std::uintptr_t{0}, place - 64, place, place + 1, place + 4 * ReadableStack::kMostFrameBytes}) {
-      frame[0] = number;
-      frame[1] = reinterpret_cast<std::uintptr_t>(function);
-      const Code code = with_frame_pointer(place, captures);
-      SCOPED_TRACE(number);
-      expect_end_behind(code, function);
-    }
+  for (const char* const function : {frames_by_frame_pointer_called, frames_by_a_word_at_the_frame_pointer_called}) {
+    OwnStack own;
+    g_function = function;
+    g_frame = reinterpret_cast<std::uintptr_t*>(own.end() - kPage / 2);
+    own.run(
+        [] {
+          const auto place = reinterpret_cast<std::uintptr_t>(g_frame);
+          for (const std::uintptr_t number :
+               {std::uintptr_t{0}, std::uintptr_t{1}, std::uintptr_t{8}, std::uintptr_t{1} << 47, ~std::uintptr_t{7},
+                ~std::uintptr_t{0}, place - 64, place, place + 1, place + 4 * ReadableStack::kMostFrameBytes}) {
+            g_frame[0] = number;
+            g_frame[1] = reinterpret_cast<std::uintptr_t>(g_function);
+            const Code code = with_frame_pointer(place, captures);
+            SCOPED_TRACE(number);
+            expect_end_behind(code, g_function);
+          }
+        },
+        kPage);
+  }
 }
 
 TEST_F(RuntimeCode, FramePointerLeadsToAFunctionByAnotherRegister_NothingOfItIsRead) {
-  auto* const frame = words_of_the_stack();
-  frame[0] = 0;
-  frame[1] = reinterpret_cast<std::uintptr_t>(frames_by_another_register_called);
-  const Code code = with_frame_pointer_and_rbx(reinterpret_cast<std::uintptr_t>(frame), 8, captures);
-  expect_end_behind(code, frames_by_another_register_called);
+  OwnStack own;
+  g_frame = reinterpret_cast<std::uintptr_t*>(own.end() - kPage / 2);
+  own.run(
+      [] {
+        g_frame[0] = 0;
+        g_frame[1] = reinterpret_cast<std::uintptr_t>(frames_by_another_register_called);
+        const Code code = with_frame_pointer_and_rbx(reinterpret_cast<std::uintptr_t>(g_frame), 8, captures);
+        expect_end_behind(code, frames_by_another_register_called);
+      },
+      kPage);
 }
-
-const char* g_function = nullptr;
-std::uintptr_t* g_frame = nullptr;
 
 TEST_F(RuntimeCode, FramePointerLeadsToAFunctionAtTheStacksEnd_NothingBehindItIsRead) {
   for (const char* const function : {frames_by_stack_pointer_called, frames_by_small_frame_called}) {
