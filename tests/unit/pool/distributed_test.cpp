@@ -249,12 +249,6 @@ TEST(CpuStacks, NoSequences_TaggedStacksFindTheLast) {
   for (void* slot : slots) pool.release(slot);
 }
 
-TEST(TaggedStack, NoSlots_NothingToTake) {
-  pool::TaggedStack::Pool<NativeAtomics> pool({.slots = 0, .slot_bytes = 8});
-  EXPECT_EQ(pool.capacity(), 0u);
-  EXPECT_EQ(pool.acquire(), nullptr);
-}
-
 TEST(CpuStacks, MoreCpusThanSlots_TheEmptyStacksFindThemAll) {
   pool::CpuStacks::Pool<NumberedThreads> pool({.slots = 2, .slot_bytes = 8, .shards = 4});
   NumberedThreads::cpu = 3;
