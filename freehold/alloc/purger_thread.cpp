@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/base/not_cancelled.hpp"
 #include "freehold/os/clock.hpp"
 #include "freehold/os/pages.hpp"
 
@@ -26,18 +27,14 @@ class BlockSignals {
     sigset_t all;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-    ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
   }
-  ~BlockSignals() {
-    ::pthread_setcancelstate(cancel_, nullptr);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
+  ~BlockSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   BlockSignals(const BlockSignals&) = delete;
   BlockSignals& operator=(const BlockSignals&) = delete;
 
  private:
   base::KeepErrno errno_;
-  int cancel_ = 0;
+  base::NotCancelled not_cancelled_;
   sigset_t before_;
 };
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "freehold/base/not_cancelled.hpp"
 #include "freehold/check/report.hpp"
 #include "freehold/os/call_on_stack.hpp"
 #include "freehold/os/call_stack.hpp"
@@ -185,14 +186,12 @@ void report_fault(FaultReport& fault) noexcept {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a handler that came now would begin where this one's frames are
-  int cancellation = 0;  // a thread that is cancelled would leave by the nap, or by what a handler of reports calls
-  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+  const base::NotCancelled not_cancelled;         // it would leave by the nap, or by what a handler of reports calls
   if (wait_for_report_stack()) {
     os::call_on_stack(g_report_stack + kReportStackBytes, make_report, &fault);
     // After a report that ends the program, nobody else reports anything any more.
     if (!fault.is_made || fault.goes_on) g_is_reporting.store(false, std::memory_order_release);
   }
-  ::pthread_setcancelstate(cancellation, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

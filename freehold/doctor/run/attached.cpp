@@ -10,7 +10,6 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "freehold/doctor/analysis/allocator_code.hpp"
 #include "freehold/doctor/analysis/derived.hpp"
@@ -40,17 +39,6 @@ std::uint64_t number_in(const std::string& text, const std::string& name) {
   return std::strtoull(text.c_str() + at + 1 + name.size(), nullptr, 10);
 }
 
-// The fields of /proc/PID/stat behind the name, which may hold anything: the first is the state, field 3.
-std::vector<std::string> stat_fields(const fs::path& file) {
-  const std::string text = text_of_proc_file(file);
-  const std::size_t end = text.rfind(')');
-  std::vector<std::string> fields;
-  if (end == std::string::npos) return fields;
-  std::istringstream words(text.substr(end + 1));
-  for (std::string word; words >> word;) fields.push_back(word);
-  return fields;
-}
-constexpr std::size_t kFlags = 6, kMinorFaults = 7, kUserTime = 11, kSystemTime = 12;
 constexpr unsigned long kKernelThread = 0x200000;
 
 // What the kernel has counted so far, of all threads that there are.
@@ -63,10 +51,10 @@ struct Totals {
 Totals totals_of(pid_t pid) {
   Totals totals;
   const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  if (const auto fields = stat_fields(proc_folder(pid) / "stat"); fields.size() > kSystemTime) {
-    totals.user_s = std::stod(fields[kUserTime]) / ticks;
-    totals.system_s = std::stod(fields[kSystemTime]) / ticks;
-    totals.faults = std::stoull(fields[kMinorFaults]);
+  if (const auto fields = stat_fields(proc_folder(pid)); fields.size() > StatField::kSystemTime) {
+    totals.user_s = std::stod(fields[StatField::kUserTime]) / ticks;
+    totals.system_s = std::stod(fields[StatField::kSystemTime]) / ticks;
+    totals.faults = std::stoull(fields[StatField::kMinorFaults]);
   }
   for (const pid_t thread : threads_of(pid)) {
     const fs::path folder = proc_folder(pid) / "task" / std::to_string(thread);
@@ -285,10 +273,10 @@ class Watcher {
 }  // namespace
 
 AttachRefusal attach_refusal(pid_t pid) {
-  const auto fields = stat_fields(proc_folder(pid) / "stat");
-  if (fields.size() <= kSystemTime) return AttachRefusal::kNoProcess;
+  const auto fields = stat_fields(proc_folder(pid));
+  if (fields.size() <= StatField::kSystemTime) return AttachRefusal::kNoProcess;
   if (thread_with_memory(pid) == 0) return AttachRefusal::kEnded;
-  if ((std::stoul(fields[kFlags]) & kKernelThread) != 0) return AttachRefusal::kKernelThread;
+  if ((std::stoul(fields[StatField::kFlags]) & kKernelThread) != 0) return AttachRefusal::kKernelThread;
   if (pid == ::getpid()) return AttachRefusal::kSelf;
   if (!maps_of(pid).empty()) return AttachRefusal::kNone;
   // It may have ended between the two looks.

@@ -214,13 +214,7 @@ LiveProfileAnswer read_live_profile(pid_t pid) {
   LiveMemory memory(pid, kMostScannedBytes);
   const std::vector<LiveMemory::Mark> marks = memory.marks(to.maps);
   const auto refuse = [&](LiveRefusal why) {
-    // It may have ended meanwhile, or be ending, one thread after the other, which explains all else.
-    const LiveRefusal now = refusal_of(pid);
-    if (now != LiveRefusal::kNone)
-      why = now;
-    else if (memory.error() == ESRCH)
-      why = LiveRefusal::kEnded;
-    answer.refusal = why;
+    answer.refusal = refusal_meanwhile(pid, memory.error(), why);
     return answer;
   };
   const auto found = find_profile(memory, marks, answer.version);

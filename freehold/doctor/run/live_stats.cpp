@@ -304,6 +304,11 @@ LiveRefusal refusal_of(pid_t pid) {
   return LiveRefusal::kNone;
 }
 
+LiveRefusal refusal_meanwhile(pid_t pid, int error, LiveRefusal why) {
+  if (const LiveRefusal now = refusal_of(pid); now != LiveRefusal::kNone) return now;
+  return error == ESRCH ? LiveRefusal::kEnded : why;
+}
+
 LiveAnswer read_live_stats(pid_t pid) {
   LiveAnswer answer;
   answer.refusal = refusal_of(pid);
@@ -312,13 +317,7 @@ LiveAnswer read_live_stats(pid_t pid) {
   LiveMemory memory(pid, kMostScannedBytes);
   const std::vector<LiveMemory::Mark> marks = memory.marks(maps);
   const auto refuse = [&](LiveRefusal why) {
-    // It may have ended meanwhile, or be ending, one thread after the other, which explains all else.
-    const LiveRefusal now = refusal_of(pid);
-    if (now != LiveRefusal::kNone)
-      why = now;
-    else if (memory.error() == ESRCH)
-      why = LiveRefusal::kEnded;
-    answer.refusal = why;
+    answer.refusal = refusal_meanwhile(pid, memory.error(), why);
     return answer;
   };
   if (marks.empty() && (memory.error() == EPERM || memory.error() == ENOSYS)) return refuse(LiveRefusal::kMemoryNotToBeRead);

@@ -133,9 +133,10 @@ class MemoryRuns {
               record_of(run.memory, live_history_of(processes, moments, weights, is_glibc, ends), is_glibc);
         });
     if (result_.experiment.record && result_.experiment.record->dropped > 0)
-      result_.notes.push_back(std::to_string(result_.experiment.record->dropped) +
-                              " records found no room, so that live data is not known: the disk of TMPDIR is full, or the "
-                              "program closes files that it has not opened");
+      result_.notes.push_back(
+          std::to_string(result_.experiment.record->dropped) +
+          " records found no room, so that live data is not known: the disk of TMPDIR is full, or a limit "
+          "keeps the program's files small");
     for (const std::string& why : unreadable) result_.notes.push_back("a process's recording could not be read: " + why);
     if (!was_read && unreadable.empty())
       result_.notes.push_back("nothing was recorded: the probe was not loaded, or found no room");

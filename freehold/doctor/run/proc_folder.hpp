@@ -4,10 +4,12 @@
 #pragma once
 #include <sys/types.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace freehold::doctor {
 
@@ -22,5 +24,21 @@ namespace freehold::doctor {
   if (!in || !(text << in.rdbuf())) return {};  // an error while reading shows here, and throws nothing
   return std::move(text).str();
 }
+
+// The fields of the file `stat` in a process's or a thread's folder, behind the name, which may hold anything. Empty: as
+// above.
+[[nodiscard]] inline std::vector<std::string> stat_fields(const std::filesystem::path& folder) {
+  const std::string text = text_of_proc_file(folder / "stat");
+  const std::size_t end = text.rfind(')');
+  std::vector<std::string> fields;
+  if (end == std::string::npos) return fields;
+  std::istringstream words(text.substr(end + 1));
+  for (std::string word; words >> word;) fields.push_back(word);
+  return fields;
+}
+// Their places; a field of proc(5) is three further on.
+struct StatField {
+  static constexpr std::size_t kState = 0, kFlags = 6, kMinorFaults = 7, kUserTime = 11, kSystemTime = 12;
+};
 
 }  // namespace freehold::doctor

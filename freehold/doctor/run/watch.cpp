@@ -32,16 +32,10 @@ std::vector<int> numbers_in(const fs::path& folder) {
 // Of a process's or a thread's folder: whether it has ended, or has begun to and has no memory any more.
 bool is_ending(const fs::path& folder) {
   constexpr unsigned long kIsEnding = 0x4;  // the kernel's PF_EXITING
-  const std::string text = text_of_proc_file(folder / "stat");
-  const std::size_t name_end = text.rfind(')');  // the name may hold anything
-  if (name_end == std::string::npos) return true;
-  std::istringstream words(text.substr(name_end + 1));
-  std::string state, word;
-  unsigned long flags = 0;
-  words >> state;
-  for (int i = 0; i < 5; ++i) words >> word;
-  words >> flags;
-  return state == "Z" || state == "X" || (flags & kIsEnding) != 0;
+  const auto fields = stat_fields(folder);
+  if (fields.size() <= StatField::kFlags) return true;
+  const std::string& state = fields[StatField::kState];
+  return state == "Z" || state == "X" || (std::stoul(fields[StatField::kFlags]) & kIsEnding) != 0;
 }
 
 struct Status {

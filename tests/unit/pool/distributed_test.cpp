@@ -168,6 +168,20 @@ TEST(RoamingStacks, ReleasedElsewhere_IsThere) {
   EXPECT_EQ(take(pool, 0, 1).size(), 0u);
 }
 
+// Some stacks have none at first: they give nothing that is another's, and take what is given back there.
+TEST(RoamingStacks, FewerSlotsThanStacks_EachSlotIsOneThreadsAtATime) {
+  pool::RoamingStacks<Chosen, pool::DistributedStackOrders{}> stacks(2, 5);
+  sync::IgnoreContention contention;
+  std::set<std::uint32_t> taken;
+  for (unsigned at = 0; at < 5; ++at) {
+    Chosen::choice = at;
+    if (const std::uint32_t slot = stacks.pop(contention); slot != decltype(stacks)::kEmpty) {
+      EXPECT_TRUE(taken.insert(slot).second) << slot;
+    }
+  }
+  EXPECT_EQ(taken, (std::set<std::uint32_t>{0, 1}));
+}
+
 struct ChosenAndHooked : Chosen {
   using Atomics = HookedAtomics;
 };

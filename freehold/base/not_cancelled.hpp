@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// NotCancelled: in its scope the calling thread is not cancelled. A thread that is leaves at the next cancellation point
+// with a lock held, or amid what it writes. No allocation; async-signal-safe with the libcs that we have.
+#pragma once
+#include <pthread.h>
+
+namespace freehold::base {
+
+class NotCancelled {
+ public:
+  NotCancelled() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }
+  ~NotCancelled() { ::pthread_setcancelstate(former_, nullptr); }
+  NotCancelled(const NotCancelled&) = delete;
+  NotCancelled& operator=(const NotCancelled&) = delete;
+
+ private:
+  int former_ = PTHREAD_CANCEL_ENABLE;
+};
+
+}  // namespace freehold::base
