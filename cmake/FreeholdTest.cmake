@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# freehold_add_test(<name> SOURCES <file>... [LIBS <target>...] [ARGS <arg>...] [properties])
-#   One GoogleTest binary, one ctest test. In tests/<kind> the target is <kind>_<name>, the test <kind>.<name>.
+# freehold_add_test(<name> SOURCES <file>... [OPTIMISED] [LIBS <target>...] [ARGS <arg>...] [properties])
+#   One GoogleTest binary, one ctest test. In tests/<kind> the target is <kind>_<name>, the test <kind>.<name>. With FREEHOLD_UNITY the
+#   sources with names that end with _test are compiled as one. Unit tests, and those of kinds like them, are not optimised without OPTIMISED.
 #
 # freehold_add_command_test(<name> COMMAND <command> <arg>... [properties])
 #   The same for a test that is a command.
@@ -12,6 +13,8 @@
 #   SLEEPS              a test that mostly waits, for time or for other processes: it counts as a quarter of a CPU
 #   SERIAL              runs alone: for tests with an upper bound on time
 #   ENVIRONMENT <VAR=value>...
+#   SOAK                script/soak runs it and script/test does not; the target freehold_soak builds what only such tests need
+#   SLOW                script/test --all runs it, and script/test without arguments does not
 #   REPLACES_MALLOC     links or preloads Freehold's malloc; not there under a sanitizer, which replaces malloc too
 #
 # The unit of ctest -j is a quarter of a CPU: script/test says -j 8 on two CPUs.
@@ -40,7 +43,7 @@ if(CMAKE_CROSSCOMPILING_EMULATOR)
 endif()
 
 function(freehold_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL;SLEEPS" "TIMEOUT;PROCESSORS"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED;REPLACES_MALLOC;SERIAL;SLEEPS;SLOW;SOAK" "TIMEOUT;PROCESSORS"
                         "SOURCES;LIBS;ARGS;LABELS;ENVIRONMENT")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "freehold_add_test(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
@@ -50,11 +53,49 @@ function(freehold_add_test name)
   endif()
   cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME kind)
   set(target ${kind}_${name})
+  freehold_unite_tests(${target} arg_SOURCES)
   add_executable(${target} ${arg_SOURCES})
+  if(arg_SOAK)
+    set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+    add_dependencies(freehold_soak ${target})
+  endif()
   target_link_libraries(${target} PRIVATE freehold_options ${arg_LIBS} GTest::gtest_main)
   freehold_runs_emulated(${target})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  # Of these kinds the tests themselves take less time than their optimisation: half of the compiler's.
+  if(kind MATCHES "^(unit|cli|doctor|misuse)$" AND NOT arg_OPTIMISED AND NOT FREEHOLD_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
+  endif()
   freehold_register_test(${kind} ${name} ${target} ${arg_ARGS})
+endfunction()
+
+# freehold_unite_tests(<target> <variable>): with FREEHOLD_UNITY the tests among the sources of a program are compiled as one.
+function(freehold_unite_tests target list)
+  set(tests ${${list}})
+  list(FILTER tests INCLUDE REGEX "_test[.]cpp$")
+  list(LENGTH tests count)
+  if(NOT FREEHOLD_UNITY OR count LESS 2)
+    return()
+  endif()
+  set(rest ${${list}})
+  list(REMOVE_ITEM rest ${tests})
+  set(names "")
+  set(files "")
+  foreach(source IN LISTS tests)
+    cmake_path(ABSOLUTE_PATH source)
+    list(APPEND files ${source})
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    list(APPEND names ${source})
+  endforeach()
+  set(unit ${CMAKE_CURRENT_BINARY_DIR}/unity/${target}.cpp)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/unite_tests.cmake)
+  add_custom_command(
+    OUTPUT ${unit}
+    COMMAND ${CMAKE_COMMAND} -D UNIT=${unit} "-DSOURCES=${names}" -D ROOT=${PROJECT_SOURCE_DIR} -P ${script}
+    DEPENDS ${files} ${script}
+    COMMENT ""
+    VERBATIM)
+  set(${list} ${unit} ${rest} PARENT_SCOPE)
 endfunction()
 
 # freehold_runs_emulated(<target>): what every program needs that starts others.
@@ -65,7 +106,7 @@ function(freehold_runs_emulated target)
 endfunction()
 
 function(freehold_add_command_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL;SLEEPS" "TIMEOUT;PROCESSORS" "COMMAND;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "REPLACES_MALLOC;SERIAL;SLEEPS;SLOW;SOAK" "TIMEOUT;PROCESSORS" "COMMAND;LABELS;ENVIRONMENT")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "freehold_add_command_test(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -80,6 +121,12 @@ endfunction()
 macro(freehold_register_test kind name)
   set(test ${FREEHOLD_TEST_PREFIX}${kind}.${name})
   add_test(NAME ${test} COMMAND ${ARGN})
+  foreach(where IN ITEMS SLOW SOAK)
+    if(arg_${where})
+      string(TOLOWER ${where} label)
+      list(APPEND arg_LABELS ${label})
+    endif()
+  endforeach()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
