@@ -29,8 +29,7 @@ void in_a_thread(const std::function<void()>& work) { std::thread(work).join(); 
 
 template <class Policy>
 class OwnerPagesHeapTest : public testing::Test {};
-using Policies = testing::Types<MutexPages<SystemUpstream>, LockFreePages<SystemUpstream>, ArticlePages<SystemUpstream>,
-                                MutexPages<>, LockFreePages<>, ArticlePages<>>;
+using Policies = testing::Types<MutexPages<SystemUpstream>, LockFreePages<>, ArticlePages<>>;
 TYPED_TEST_SUITE(OwnerPagesHeapTest, Policies);
 
 TYPED_TEST(OwnerPagesHeapTest, SizesAcrossTheBorder_AreUsableAlignedAndFreed) {

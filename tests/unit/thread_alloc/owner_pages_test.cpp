@@ -69,7 +69,7 @@ class OwnerPagesTest : public testing::Test {
   Pages pages_{BookedPages{&books_}};
 };
 
-using Policies = testing::Types<GatherMutex<1>, GatherMutex<5>, GatherMutex<100>, GatherLockFree<1>, GatherLockFree<5>>;
+using Policies = testing::Types<GatherMutex<1>, GatherMutex<100>, GatherLockFree<5>>;
 TYPED_TEST_SUITE(OwnerPagesTest, Policies);
 
 TYPED_TEST(OwnerPagesTest, EverySmallSize_FitsItsClassAndIsAligned) {

@@ -21,11 +21,10 @@ using Step = std::chrono::milliseconds;
 inline constexpr timer::TimePoint kStart{std::chrono::hours(1000)};
 [[nodiscard]] constexpr timer::TimePoint at(std::int64_t steps) { return kStart + Step(steps); }
 
+// Every structure, with one thread or with locks: the structures do not know which.
 using TimerTypes =
-    testing::Types<timer::ContainerTimerQueue<>, timer::ContainerTimerQueue<std::allocator<int>, timer::AnyThread>,
-                   timer::DequeTimerQueue<>, timer::DequeTimerQueue<std::allocator<int>, timer::AnyThread>,
-                   timer::HeapTimerQueue<>, timer::HeapTimerQueue<timer::AnyThread>, timer::TimerQueue<>,
-                   timer::TimerQueue<timer::AnyThread>, timer::TimerWheel<>, timer::TimerWheel<timer::AnyThread>,
+    testing::Types<timer::ContainerTimerQueue<std::allocator<int>, timer::AnyThread>, timer::DequeTimerQueue<>,
+                   timer::HeapTimerQueue<timer::AnyThread>, timer::TimerQueue<>, timer::TimerQueue<timer::AnyThread>,
                    timer::TimerWheel<timer::SingleThreaded, std::chrono::nanoseconds>,
                    timer::TimerWheel<timer::AnyThread, std::chrono::microseconds>>;
 
