@@ -122,6 +122,8 @@ WRITTEN = [  # (text, mark, stored run, how it is shown)
 
 
 def write_tables():
+    if (articles := STORE / "articles.json").exists():  # as the freehold command wrote it
+        articles.write_text(dumps(json.loads(articles.read_text())))
     for text, mark, run, show in WRITTEN:
         if run.exists():
             text.write_text(between_marks(text.read_text(), mark, show(run)))

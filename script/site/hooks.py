@@ -17,21 +17,20 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import flowchart  # noqa: E402
 import reference  # noqa: E402
-import report_pages  # noqa: E402
+import reports  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Pages of the repository outside docs/: where the site has them.
 OUTSIDE = {"README.md": "overview.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "sim/README.md": "simulator.md"}
 TITLES = {"overview.md": "Overview"}
 REFERENCE = "reference.md"
-REPORT = re.compile(r"^docs/reports/([\w-]+)\.json$")
 FENCE = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)((?:#[^)\s]*)?)\)")
 
 
 def site_path(repository_path):
     """Where the site has a file of the repository."""
-    return OUTSIDE.get(repository_path) or REPORT.sub(r"reports/\1.html", repository_path).removeprefix("docs/")
+    return OUTSIDE.get(repository_path) or repository_path.removeprefix("docs/")
 
 
 def repository_path(page):
@@ -59,9 +58,8 @@ def on_files(files, config):
     for there in OUTSIDE.values():
         text = (ROOT / repository_path(there)).read_text(encoding="utf-8")
         files.append(File.generated(config, there, content=text))
-    for file in [file for file in files if REPORT.match(repository_path(file.src_uri))]:
-        files.remove(file)
-        files.append(File.generated(config, site_path(repository_path(file.src_uri)), content=report_page(file)))
+    for file in reports.written(ROOT):
+        files.append(File.generated(config, f"reports/{file.name}", abs_src_path=str(file)))
     doxygen = pathlib.Path(os.environ["FREEHOLD_DOXYGEN"])
     for file in sorted((doxygen / "html").rglob("*")):
         if file.is_file():
@@ -69,13 +67,6 @@ def on_files(files, config):
     files.append(File.generated(config, REFERENCE, content=reference.page(ROOT, doxygen / "xml")))
     files.append(File.generated(config, "site.css", abs_src_path=str(pathlib.Path(__file__).with_name("site.css"))))
     return files
-
-
-def report_page(file):
-    try:
-        return report_pages.put_together(ROOT, file.content_string)
-    except ValueError as error:
-        raise PluginError(f"docs/{file.src_uri}: {error}") from error
 
 
 def with_site_links(markdown, page):
@@ -108,6 +99,8 @@ def on_page_markdown(markdown, page, config, files):
     name = page.file.src_uri
     if name == REFERENCE:
         return markdown
+    if name == "reports.md":
+        markdown = reports.linked(ROOT, markdown)
     parts = FENCE.split(markdown)
     return "".join(with_picture(part, name) if part.startswith("```") else with_site_links(part, name) for part in parts)
 

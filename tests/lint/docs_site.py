@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """script/docs in a copy of what it reads: with faults planted, wrong arguments, a disk that is full. The copy has no history and no build."""
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "script" / "site"))
 import flowchart  # noqa: E402
 import links  # noqa: E402
-import report_pages  # noqa: E402
 
 
 class Docs(unittest.TestCase):
@@ -24,8 +22,6 @@ class Docs(unittest.TestCase):
         self.root = pathlib.Path(scratch.name) / "tree"
         for folder in ("script", "docs", "freehold"):
             shutil.copytree(ROOT / folder, self.root / folder, ignore=shutil.ignore_patterns("*.cpp"))
-        for folder in ("cli/report", "third_party/uplot"):
-            shutil.copytree(ROOT / folder, self.root / folder)
         for file in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "sim/README.md"):
             (self.root / file).parent.mkdir(exist_ok=True)
             shutil.copyfile(ROOT / file, self.root / file)
@@ -44,23 +40,28 @@ class Docs(unittest.TestCase):
         self.assertFalse((self.root / "build").exists())
 
     def test_Site_BuiltThenDiskFull_FormerSiteStays(self):
+        report = self.root / "build" / "reports" / "doctor.html"
+        report.parent.mkdir(parents=True)
+        report.write_text("<p>one</p>", encoding="utf-8")
         done = self.run_docs()
         self.assertEqual(done.returncode, 0, done.stderr)
         site = self.root / "build" / "docs"
         before = {file: file.stat().st_mtime_ns for file in site.rglob("*")}
         for page in ("index.html", "overview.html", "reports/doctor.html", "reference/classfreehold_1_1pool_1_1ObjectPool.html", "search/search_index.json"):
             self.assertIn(site / page, before)
-        self.assertEqual(list(site.glob("reports/*.json")), [])
+        text = (site / "reports.html").read_text(encoding="utf-8")
+        self.assertIn('href="reports/doctor.html"', text)
+        self.assertNotIn("reports/timers.html", text)  # which is not written
         self.assertIn("<svg", (site / "architecture.html").read_text(encoding="utf-8"))
         # No file may become larger than 64 KiB, as on a disk that is full; and the shell's signal for it is off.
         done = self.run_docs(before="trap '' XFSZ; ulimit -f 64;")
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1), done.stderr)
         self.assertEqual({file: file.stat().st_mtime_ns for file in site.rglob("*")}, before)
-        self.assertEqual(self.left(), ["docs"])
+        self.assertEqual(self.left(), ["docs", "reports"])
 
     def test_Links_Wrong_EachIsNamed(self):
         with (self.root / "docs" / "pools.md").open("a", encoding="utf-8") as page:
-            page.write("\nSee [one](nosuch.md), [two](heaps.md#nosuch), [three](reports/nosuch.json).\n")
+            page.write("\nSee [one](nosuch.md), [two](heaps.md#nosuch), [three](reports/nosuch.html).\n")
         (self.root / "docs" / "unlisted.md").write_text("# A page that the index does not have\n", encoding="utf-8")
         done = self.run_docs("--check")
         self.assertEqual(done.returncode, 1)
@@ -86,39 +87,6 @@ class Docs(unittest.TestCase):
             found = links.complaints(site)
             self.assertEqual(len(found), 1 if said else 0, f"{page}: {found}")
             self.assertIn(said or "", "".join(found))
-
-    def test_StoredReport_PutTogetherAndTakenApart_SameBytes(self):
-        stored = sorted((ROOT / "docs" / "reports").iterdir())
-        self.assertGreaterEqual(len(stored), 6)
-        for file in stored:
-            text = file.read_text(encoding="utf-8")
-            page = report_pages.put_together(ROOT, text)
-            self.assertEqual(page.count("</html>"), 1, file)
-            self.assertIsNone(report_pages.MARK.search(re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)), file)
-            self.assertEqual(report_pages.take_apart(ROOT, page), text, file)
-
-    def test_Report_StringsOfAnyKind_NotBroken(self):
-        data = r'{"a":[1,"x, {\"y\"}, \\",5.65588280578489040],"b":{"c":[],"<":null}}'
-        self.assertEqual(report_pages.broken(data).replace("\n", ""), data)
-        self.assertEqual(report_pages.broken(data, 1).split("\n"), [data[:data.index('"b"')], data[data.index('"b"'):]])
-        page = report_pages.Page(ROOT, "pools").filled({"title": "{data}", "brand": "é", "question": "?", "data": data})
-        self.assertEqual(report_pages.put_together(ROOT, report_pages.take_apart(ROOT, page)), page)
-
-    def test_PageOfAnotherTree_TakenApart_Refused(self):
-        page = report_pages.put_together(ROOT, (ROOT / "docs" / "reports" / "pools.json").read_text(encoding="utf-8"))
-        for other in (page.replace("uPlot", "vPlot", 1), page + " ", page.replace("</h1>", "\n</h1>"), ""):
-            with self.assertRaisesRegex(ValueError, "older than this tree"):
-                report_pages.take_apart(ROOT, other)
-
-    def test_StoredReport_Damaged_SaidByItsName(self):
-        text = (ROOT / "docs" / "reports" / "pools.json").read_text(encoding="utf-8")
-        for damaged in ("", "[]", text[:-9], text.replace('"page": "pools"', '"page": "../pools"'), text.replace('"brand"', '"brant"')):
-            with self.assertRaisesRegex(ValueError, "it is no report"):
-                report_pages.put_together(ROOT, damaged)
-        (self.root / "docs" / "reports" / "pools.json").write_text("{}", encoding="utf-8")
-        done = self.run_docs("--check")
-        self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("docs/reports/pools.json: it is no report", done.stderr)
 
     def test_Flowchart_UnknownLine_Refused(self):
         source = flowchart.dot_source('```mermaid\nflowchart TD\n  a["x/y"]\n  a -->|"p, q"| b\n```')
