@@ -20,14 +20,6 @@ struct Config {
 using TestBudget = Budget<sync::NativeAtomics, Config>;
 constexpr std::int64_t kReport = std::int64_t{1} << 20;  // a shard reports after so much change
 
-TEST(Budget, Nothing_ObeysTheRule) {
-  TestBudget budget;
-  EXPECT_EQ(budget.allowance(), 1000);
-  EXPECT_EQ(budget.excess(), -1000);
-  EXPECT_EQ(budget.footprint(), 0);
-  EXPECT_EQ(budget.in_use(), 0);
-}
-
 TEST(Budget, EveryKindOfFreeMemory_CountsOnce) {
   TestBudget budget;
   TestBudget::Shard shard;
@@ -189,12 +181,6 @@ TEST(Budget, IsSoon_WithinASecondAndAcrossTheWrapOf32Bits) {
   EXPECT_FALSE(TestBudget::is_soon(static_cast<std::uint32_t>(wrap - 99), wrap + 2000));
 }
 
-// A moment is kept as an odd number, so that it is not "never": in the same millisecond it lies in the future.
-TEST(Budget, IsSoon_InTheSameMillisecond_IsSoon) {
-  for (const std::uint64_t now : {std::uint64_t{1000}, std::uint64_t{1001}, std::uint64_t{5} << 32})
-    EXPECT_TRUE(TestBudget::is_soon(static_cast<std::uint32_t>(now | 1), now)) << now;
-}
-
 // ---- what cannot go back ----------------------------------------------------------------------------------------------
 
 TEST(Budget, NothingLeft_WhatIsStuckIsNoExcessUntilMoreIsFreed) {
@@ -208,21 +194,6 @@ TEST(Budget, NothingLeft_WhatIsStuckIsNoExcessUntilMoreIsFreed) {
   budget.slots_taken(-10'000);
   EXPECT_EQ(budget.scattered(), 50'000) << "what was freed, and what it may have freed the rest of";
   EXPECT_EQ(budget.excess(), 50'000 - 2000);
-}
-
-TEST(Budget, Stuck_ShrinksWithWhatIsFree) {
-  TestBudget budget;
-  budget.class_spans(100'000);
-  budget.nothing_left();
-  budget.slots_taken(90'000);  // used again
-  EXPECT_EQ(budget.excess(), 0 - (1000 + 9000));
-  budget.slots_taken(-90'000);
-  EXPECT_EQ(budget.excess(), 90'000 - 1000) << "freed again: it may go back now";
-  budget.nothing_left();
-  budget.slots_taken(200'000);  // a cache reports before a span is counted
-  EXPECT_LT(budget.excess(), 0);
-  budget.slots_taken(-200'000);
-  EXPECT_EQ(budget.excess(), 100'000 - 1000);
 }
 
 }  // namespace

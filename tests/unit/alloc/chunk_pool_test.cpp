@@ -49,146 +49,7 @@ class TestChunks {
 };
 using Small = TestChunks<kSpans>;
 
-TEST(ChunkPool, NoChunk_NothingCanBeHad) {
-  Small pool(70);
-  EXPECT_EQ(pool.run(1).first, kNoSpan);
-  EXPECT_EQ(pool.take(ChunkKind::kSlots, 1).first, kNoSpan);
-  EXPECT_EQ(pool->find_dirty(0), Small::Type::kNoChunk);
-  EXPECT_TRUE(pool.check());
-}
-
-TEST(ChunkPool, NewChunk_GivesEverySpanOnceAndClean) {
-  for (const ChunkKind kind : {ChunkKind::kSlots, ChunkKind::kRuns}) {
-    Small pool(70);
-    pool->add(66, kind, kNobody);
-    EXPECT_TRUE(pool.check());
-    for (SpanIndex i = 0; i < kSpans; ++i) {
-      const TakenSpans t = pool.take(kind, 1);
-      EXPECT_EQ(t.first, 66 * kSpans + i) << "packed, from the bottom";
-      EXPECT_EQ(t.dirty, 0U);
-      EXPECT_EQ(t.purged_at, 0U) << "new, not purged";
-      EXPECT_FALSE(pool->is_free(t.first));
-      EXPECT_TRUE(pool.check());
-    }
-    EXPECT_EQ(pool.take(kind, 1, 1, true).first, kNoSpan);
-    EXPECT_TRUE(pool.check());
-  }
-}
-
-TEST(ChunkPool, Kinds_AreApart) {
-  Small pool(4);
-  pool->add(0, ChunkKind::kSlots, kNobody);
-  pool->add(2, ChunkKind::kRuns, kNobody);
-  EXPECT_EQ(pool.run(1).first, 2 * kSpans);
-  EXPECT_EQ(pool.take(ChunkKind::kSlots, 1).first, 0U);
-  EXPECT_EQ(pool.run(kSpans).first, kNoSpan) << "a whole chunk of slots is no chunk of runs";
-  EXPECT_TRUE(pool.check());
-}
-
-TEST(ChunkPool, Chunk64_WholeWordRuns) {
-  TestChunks<64> pool(3);
-  pool->add(1, ChunkKind::kRuns, kNobody);
-  const TakenSpans whole = pool.run(64, 64);
-  EXPECT_EQ(whole.first, 64U);
-  EXPECT_EQ(pool.run(1).first, kNoSpan);
-  pool.dirty(64, 64);
-  EXPECT_TRUE(pool.check());
-  const TakenSpans top = pool.run(33);
-  EXPECT_EQ(top.dirty, 33U);
-  EXPECT_EQ(pool.run(32).first, kNoSpan);
-  EXPECT_EQ(pool.run(31).first, 64U + 33);
-  pool.dirty(64 + 33, 31);
-  pool.dirty(64, 33);
-  unsigned n = 0;
-  EXPECT_EQ(pool->take_dirty(1, 64, n), 64U);
-  EXPECT_EQ(n, 64U) << "neighbours are one run again";
-}
-
-TEST(ChunkPool, Run_EveryLengthAndAlignment_LiesWhereItShould) {
-  for (unsigned alignment = 1; alignment <= kSpans; alignment *= 2)
-    for (unsigned n = 1; n <= kSpans; ++n) {
-      Small pool(2);
-      pool->add(1, ChunkKind::kRuns, kNobody);
-      ASSERT_EQ(pool.run(1).first, kSpans);  // so that an aligned one must look further
-      const TakenSpans t = pool.run(n, alignment);
-      const unsigned at = std::max(1U, alignment);  // the first multiple behind the first span
-      if (at + n > kSpans) {
-        EXPECT_EQ(t.first, kNoSpan) << n << " at " << alignment;
-        continue;
-      }
-      EXPECT_EQ(t.first, kSpans + at);
-      for (SpanIndex i = 0; i < kSpans; ++i) EXPECT_EQ(pool->is_free(kSpans + i), i != 0 && (i < at || i >= at + n));
-      EXPECT_TRUE(pool.check());
-    }
-}
-
-TEST(ChunkPool, Give_BetweenFreeNeighbours_AreOneRun) {
-  Small pool(2);
-  pool->add(1, ChunkKind::kRuns, kNobody);
-  (void)pool.run(kSpans);
-  for (const unsigned i : {3U, 5U, 4U}) pool.dirty(kSpans + i, 1);
-  EXPECT_TRUE(pool.check());
-  EXPECT_EQ(pool.run(3).first, kSpans + 3);
-  EXPECT_EQ(pool.run(1).first, kNoSpan);
-}
-
 // ---- which one --------------------------------------------------------------------------------------------------------
-
-TEST(ChunkPool, Take_DirtySpansFirst) {
-  Small pool(4);
-  for (std::uint32_t c = 0; c < 3; ++c) pool->add(c, ChunkKind::kRuns, kNobody);
-  (void)pool->take_exactly(2 * kSpans + 4, 2);
-  pool.dirty(2 * kSpans + 4, 2);
-  const TakenSpans t = pool.run(2);
-  EXPECT_EQ(t.first, 2 * kSpans + 4);
-  EXPECT_EQ(t.dirty, 2U);
-  EXPECT_EQ(pool.run(2).first, 2 * kSpans) << "then where it was last";
-}
-
-TEST(ChunkPool, Take_PartlyDirty_SaysHowManyAndWhenTheRestWentBack) {
-  Small pool(1);
-  pool->add(0, ChunkKind::kRuns, kNobody);
-  ASSERT_EQ(pool.run(kSpans).first, 0U);
-  pool.dirty(0, kSpans, 10);
-  unsigned n = 0;
-  ASSERT_EQ(pool->take_dirty(0, 6, n), 0U);
-  ASSERT_EQ(n, 6U);
-  pool->give_clean(0, 6, 1000);
-  EXPECT_TRUE(pool.check());
-  EXPECT_EQ(pool->chunk(0).freed_at.load(), 10U) << "giving back is no use of the chunk";
-  const TakenSpans both = pool.run(kSpans);
-  EXPECT_EQ(both.first, 0U);
-  EXPECT_EQ(both.dirty, kSpans - 6);
-  EXPECT_EQ(both.purged_at, 1001U) << "odd, so that never is another";
-  pool.dirty(0, kSpans, 20);
-  const TakenSpans warm = pool.run(kSpans);
-  EXPECT_EQ(warm.dirty, kSpans) << "used meanwhile: all of them may hold pages";
-  EXPECT_EQ(warm.purged_at, 0U);
-}
-
-TEST(ChunkPool, Take_UntouchedSpansGivenBackClean_StayClean) {
-  Small pool(1);
-  pool->add(0, ChunkKind::kRuns, kNobody);
-  const TakenSpans t = pool.run(3);
-  pool->give(t.first, 3, false, 5);
-  EXPECT_EQ(pool->find_dirty(0), Small::Type::kNoChunk);
-  EXPECT_EQ(pool.run(3).dirty, 0U);
-}
-
-TEST(ChunkPool, GiveUntouched_PartlyDirty_StaysSo) {
-  Small pool(1);
-  pool->add(0, ChunkKind::kRuns, kNobody);
-  (void)pool->take_exactly(2, 1);
-  pool.dirty(2, 1);
-  const TakenSpans t = pool.run(kSpans);
-  EXPECT_EQ(t.dirty, 1U);
-  unsigned n = 0;
-  EXPECT_EQ(pool->take_dirty(0, 1, n), kNoSpan);  // the chunk leaves the tree
-  pool->give_untouched(t, kSpans);
-  EXPECT_TRUE(pool.check());
-  EXPECT_EQ(pool->take_dirty(0, kSpans, n), 2U);
-  EXPECT_EQ(n, 1U);
-}
 
 TEST(ChunkPool, Cpus_WorkApartUntilMemoryIsShort) {
   Small pool(3);
@@ -204,15 +65,6 @@ TEST(ChunkPool, Cpus_WorkApartUntilMemoryIsShort) {
   EXPECT_EQ(take(0, false), kNoSpan);
   EXPECT_EQ(take(0, true), kSpans + 1);
   EXPECT_TRUE(pool.check());
-}
-
-TEST(ChunkPool, Move_LeavesTheFormerChunkToOthers) {
-  Small pool(2);
-  pool->add(0, ChunkKind::kRuns, kNobody);
-  EXPECT_EQ(pool.take(ChunkKind::kRuns, 10).first, 0U);
-  pool->add(1, ChunkKind::kRuns, kNobody);
-  EXPECT_EQ(pool.take(ChunkKind::kRuns, 10).first, kSpans);
-  EXPECT_EQ(pool.take(ChunkKind::kRuns, 6, 1, false, 1).first, 10U);
 }
 
 // ---- fragmentation ----------------------------------------------------------------------------------------------------
@@ -253,29 +105,6 @@ TEST(ChunkPool, Run_BetweenTwoPowersBehindManyThatMislead_IsFoundWhenMemoryIsSho
 
 // ---- for the purger ---------------------------------------------------------------------------------------------------
 
-TEST(ChunkPool, TakeDirty_NeighboursAtMostSoMany_ThenTheChunkLeavesTheTree) {
-  Small pool(2);
-  pool->add(1, ChunkKind::kRuns, kNobody);
-  (void)pool.run(kSpans);
-  pool.dirty(kSpans + 1, 5);
-  pool.dirty(kSpans + 8, 2);
-  unsigned n = 0;
-  EXPECT_EQ(pool->find_dirty(0), 1U);
-  EXPECT_EQ(pool->take_dirty(1, 4, n), kSpans + 1);
-  EXPECT_EQ(n, 4U);
-  EXPECT_EQ(pool->take_dirty(1, 4, n), kSpans + 5);
-  EXPECT_EQ(n, 1U);
-  EXPECT_EQ(pool->take_dirty(1, 4, n), kSpans + 8);
-  EXPECT_EQ(n, 2U);
-  EXPECT_EQ(pool->take_dirty(1, 4, n), kNoSpan);
-  EXPECT_EQ(pool->find_dirty(0), Small::Type::kNoChunk);
-  pool->give_clean(kSpans + 1, 4, 7);
-  EXPECT_EQ(pool->find_dirty(0), Small::Type::kNoChunk);
-  pool.dirty(kSpans + 5, 1);
-  EXPECT_EQ(pool->find_dirty(0), 1U);
-  EXPECT_TRUE(pool.check());
-}
-
 // A free comes between the purger's look and its leaving: the chunk is found again.
 TEST(ChunkPool, TakeDirty_SpanFreedWhileTheChunkLeavesTheTree_IsFoundAgain) {
   TestChunks<kSpans, test::HookedAtomics> pool(1);
@@ -312,18 +141,6 @@ TEST(ChunkPool, Take_SpanFreedWhileTheChunkLeavesTheTrees_IsFoundAgain) {
     });
     EXPECT_GT(moments, 0U);
   }
-}
-
-TEST(ChunkPool, TakeExactly_AllOrNothing) {
-  Small pool(1);
-  pool->add(0, ChunkKind::kRuns, kNobody);
-  EXPECT_EQ(pool->take_exactly(4, 4).first, 4U);
-  EXPECT_EQ(pool->take_exactly(3, 2).first, kNoSpan);
-  EXPECT_EQ(pool->take_exactly(7, 2).first, kNoSpan);
-  EXPECT_TRUE(pool->is_free(3));
-  EXPECT_TRUE(pool->is_free(8));
-  EXPECT_EQ(pool->take_exactly(8, 8).first, 8U);
-  EXPECT_TRUE(pool.check());
 }
 
 TEST(ChunkPool, CheckInvariants_ABitThatNoTreeKnows_IsSeen) {

@@ -53,64 +53,6 @@ class TestBlocks {
   std::unique_ptr<Type> blocks_ = std::make_unique<Type>();
 };
 
-TEST(DirectBlocks, ForEach_EveryBlockOnceWithItsBytes) {
-  TestBlocks blocks;
-  std::set<void*> held;
-  for (int i = 0; i < 300; ++i) held.insert(blocks.allocate(2 * kPage));
-  std::set<void*> met;
-  blocks->for_each([&](const BlockPlace& place) {
-    EXPECT_TRUE(met.insert(place.start).second) << "met twice";
-    EXPECT_EQ(place.bytes, 2 * kPage);
-  });
-  EXPECT_EQ(met, held);
-  for (void* block : held) blocks.free(block);
-  blocks->for_each([](const BlockPlace&) { ADD_FAILURE() << "nothing is left"; });
-}
-
-TEST(DirectBlocks, Empty_KnowsNothing) {
-  TestBlocks blocks;
-  int local = 0;
-  EXPECT_FALSE(blocks->free(&local, 0));
-  EXPECT_EQ(blocks->bytes_of(&local), 0U);
-  EXPECT_EQ(blocks->resize(&local, kMiB), nullptr);
-  EXPECT_EQ(blocks->drop_kept(blocks.now), 0U);
-  EXPECT_TRUE(blocks.check());
-}
-
-TEST(DirectBlocks, Block_IsKnownByItsStartUntilFreed) {
-  TestBlocks blocks;
-  char* block = static_cast<char*>(blocks.allocate(3 * kMiB));
-  ASSERT_NE(block, nullptr);
-  EXPECT_EQ(blocks->bytes_of(block), 3 * kMiB);
-  EXPECT_EQ(blocks->bytes_of(block + kPage), 0U);
-  EXPECT_FALSE(blocks->free(block + kPage, 0));
-  EXPECT_EQ(blocks->live_bytes(), 3 * kMiB);
-  blocks.free(block);
-  EXPECT_FALSE(blocks->free(block, 0)) << "twice";
-  EXPECT_EQ(blocks->bytes_of(block), 0U);
-  EXPECT_EQ(blocks->live_bytes(), 0U);
-  EXPECT_TRUE(blocks.check());
-}
-
-// More than the first table holds, and more than the second.
-// The kernel's pages may be smaller than the largest of the architecture, which the engine counts in.
-TEST(DirectBlocks, AlignmentOfAnyPageSize_IsKept) {
-  TestBlocks blocks;
-  std::vector<void*> all;
-  for (std::size_t alignment = 4096; alignment <= 128 * 1024; alignment *= 2)
-    for (std::size_t i = 0; i < 8; ++i) {
-      all.push_back(blocks.allocate(kMiB + i * kPage, alignment));
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(all.back()) % alignment, 0U) << alignment;
-      all.push_back(blocks.pages.map(4096));  // so that the next mapping begins at an odd page
-    }
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (i % 2 == 0)
-      blocks.free(all[i]);
-    else
-      EXPECT_TRUE(blocks.pages.unmap(all[i], 4096));
-  EXPECT_TRUE(blocks.check());
-}
-
 TEST(DirectBlocks, Table_GrowsAndEveryBlockIsFound) {
   TestBlocks blocks;
   std::vector<void*> all;
@@ -126,59 +68,6 @@ TEST(DirectBlocks, Table_GrowsAndEveryBlockIsFound) {
   (void)blocks->drop_kept(blocks.now);
   EXPECT_TRUE(blocks.check());
   EXPECT_EQ(blocks.pages.mapped_bytes(), blocks->metadata_bytes()) << "former tables went back";
-}
-
-TEST(DirectBlocks, TableCannotGrow_ServesOnWithTheOldOne) {
-  TestBlocks blocks;
-  std::vector<void*> all;
-  for (int i = 0; i < 64; ++i) all.push_back(blocks.allocate(kPage));
-  for (int i = 0; i < 40; ++i) {
-    blocks.pages.fail(1, 1, FakePages::kMap);  // the table's
-    all.push_back(blocks.allocate(kPage));
-    ASSERT_NE(all.back(), nullptr) << i;
-  }
-  EXPECT_EQ(blocks->metadata_bytes(), kPage + 256 * 1024);
-  blocks.pages.heal();
-  for (void* block : all) {
-    EXPECT_EQ(blocks->bytes_of(block), kPage);
-    blocks.free(block);
-  }
-  EXPECT_TRUE(blocks.check());
-}
-
-TEST(DirectBlocks, MappingRefusedAgainAndAgain_NoRecordIsLost) {
-  TestBlocks blocks;
-  blocks.free(blocks.allocate(kPage));
-  (void)blocks->drop_kept(blocks.now);
-  const std::size_t metadata = blocks->metadata_bytes();
-  for (int i = 0; i < 20'000; ++i) {
-    blocks.pages.fail_from_now_on(FakePages::kMap);
-    ASSERT_EQ(blocks.allocate(kPage), nullptr);
-    blocks.pages.heal();
-    void* const block = blocks.allocate(kPage);
-    ASSERT_NE(block, nullptr) << i;
-    blocks.free(block);
-    (void)blocks->drop_kept(blocks.now);
-  }
-  EXPECT_EQ(blocks->metadata_bytes(), metadata);
-  EXPECT_TRUE(blocks.check());
-}
-
-TEST(DirectBlocks, Alignments_Hold) {
-  TestBlocks blocks;
-  for (std::size_t alignment = 1; alignment <= 64 * kMiB; alignment *= 4) {
-    void* const block = blocks.allocate(3 * kPage, alignment);
-    ASSERT_NE(block, nullptr);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % std::max(alignment, os::kSmallestPageBytes), 0U);
-    std::memset(block, 1, 3 * kPage);
-    EXPECT_EQ(blocks->bytes_of(block), 3 * kPage);
-    EXPECT_TRUE(blocks.check());
-    blocks.free(block);
-    (void)blocks->drop_kept(blocks.now);
-  }
-  bool zero = false;
-  EXPECT_EQ(blocks->allocate(std::size_t{1} << 63, std::size_t{1} << 63, zero, 0), nullptr) << "the sum is zero";
-  EXPECT_TRUE(blocks.check());
 }
 
 // ---- kept mappings ----------------------------------------------------------------------------------------------------
@@ -200,32 +89,6 @@ TEST(DirectBlocks, Freed_IsKeptForTheNextOfItsSizeAndNotCalledZero) {
   EXPECT_TRUE(blocks.check());
 }
 
-TEST(DirectBlocks, Kept_TooSmallOrMuchTooLarge_IsNotTaken) {
-  TestBlocks blocks;
-  blocks.free(blocks.allocate(15 * kPage));
-  void* const larger = blocks.allocate(16 * kPage);
-  EXPECT_EQ(blocks->kept_bytes(), 15 * kPage);
-  void* const smaller = blocks.allocate(11 * kPage);
-  EXPECT_EQ(blocks->kept_bytes(), 15 * kPage) << "more than a quarter would be wasted";
-  void* const fits = blocks.allocate(12 * kPage);
-  EXPECT_EQ(blocks->kept_bytes(), 0U);
-  for (void* block : {larger, smaller, fits}) blocks.free(block);
-  EXPECT_TRUE(blocks.check());
-}
-
-TEST(DirectBlocks, Kept_TheBestFitIsTaken) {
-  TestBlocks blocks;
-  void* const use = blocks.allocate(512 * kPage);  // so that the budget has room
-  ASSERT_NE(use, nullptr);
-  void* const a = blocks.allocate(10 * kPage);
-  void* const b = blocks.allocate(8 * kPage);
-  void* const c = blocks.allocate(9 * kPage);
-  for (void* block : {a, b, c}) blocks.free(block);
-  EXPECT_EQ(blocks.allocate(8 * kPage), b);
-  EXPECT_EQ(blocks.allocate(8 * kPage), c);
-  EXPECT_EQ(blocks.allocate(8 * kPage), a);
-}
-
 TEST(DirectBlocks, Kept_NoMoreThanTheBudgetAllows) {
   TestBlocks blocks;
   std::vector<void*> all;
@@ -237,21 +100,6 @@ TEST(DirectBlocks, Kept_NoMoreThanTheBudgetAllows) {
   }
   EXPECT_GT(blocks->kept_bytes(), 0U);
   EXPECT_LE(blocks->kept_bytes(), static_cast<std::uint64_t>(SmallConfig::kKeepBytes));
-}
-
-TEST(DirectBlocks, DropKept_OnlyWhatIsOldEnough) {
-  TestBlocks blocks;
-  void* const a = blocks.allocate(5 * kPage);
-  void* const b = blocks.allocate(10 * kPage);
-  blocks.free(a);
-  blocks.now += 100;
-  blocks.free(b);
-  EXPECT_EQ(blocks->drop_kept(blocks.now - 101), 0U);
-  EXPECT_EQ(blocks->drop_kept(blocks.now - 100), 5 * kPage);
-  EXPECT_EQ(blocks->kept_bytes(), 10 * kPage);
-  EXPECT_EQ(blocks->drop_kept(blocks.now), 10 * kPage);
-  EXPECT_FALSE(blocks->keeps_some());
-  EXPECT_TRUE(blocks.check());
 }
 
 TEST(DirectBlocks, TryDropOneKept_TheOldestIfItIsOldEnough) {
@@ -294,15 +142,6 @@ TEST(DirectBlocks, EndedAndAskedForAgainSoon_IsRegrettedAndKeptThen) {
   EXPECT_TRUE(blocks.check());
 }
 
-TEST(DirectBlocks, NoMemoryWhileSomeIsKept_ItGoesFirst) {
-  TestBlocks blocks;
-  blocks.free(blocks.allocate(kMiB / 2));
-  blocks.pages.fail(1, 1, FakePages::kMap);
-  EXPECT_NE(blocks.allocate(4 * kMiB), nullptr);
-  EXPECT_EQ(blocks->kept_bytes(), 0U);
-  EXPECT_TRUE(blocks.check());
-}
-
 // ---- other sizes ------------------------------------------------------------------------------------------------------
 
 TEST(DirectBlocks, Resize_UpAndDown_KeepsTheContentAndCopiesNothing) {
@@ -330,30 +169,6 @@ TEST(DirectBlocks, Resize_UpAndDown_KeepsTheContentAndCopiesNothing) {
     blocks.free(b.memory);
   }
   EXPECT_TRUE(blocks.check());
-}
-
-TEST(DirectBlocks, Resize_Refused_TheBlockIsUntouched) {
-  TestBlocks blocks;
-  Stamped b(blocks.allocate(kMiB), kMiB, 9);
-  blocks.pages.fail_from_now_on(FakePages::kRemap);
-  EXPECT_EQ(blocks->resize(b.memory, 2 * kMiB), nullptr);
-  EXPECT_EQ(blocks->bytes_of(b.memory), kMiB);
-  EXPECT_TRUE(b.intact());
-  EXPECT_TRUE(blocks.check());
-  blocks.free(b.memory);
-}
-
-TEST(DirectBlocks, Resize_AlignedBlock_StaysAlignedOrIsLeftToTheCaller) {
-  TestBlocks blocks;
-  const std::size_t alignment = 8 * kMiB;
-  void* const block = blocks.allocate(kMiB, alignment);
-  EXPECT_EQ(blocks->resize(block, kMiB / 2), block);
-  EXPECT_EQ(blocks->bytes_of(block), kMiB / 2);
-  EXPECT_EQ(blocks->resize(block, kMiB / 4 - kPage), nullptr) << "it would hold much more than it says";
-  EXPECT_EQ(blocks->resize(block, 64 * kMiB), nullptr);
-  EXPECT_EQ(blocks->bytes_of(block), kMiB / 2);
-  EXPECT_TRUE(blocks.check());
-  blocks.free(block);
 }
 
 // What lies before an aligned block is no room for it.
@@ -477,15 +292,6 @@ TEST(DirectBlocks, EveryCallRefusedOnceOrForEver_NothingIsLost) {
       ASSERT_FALSE(testing::Test::HasFailure()) << "call " << k;
       if (done) break;
     }
-}
-
-TEST(DirectBlocks, UnmapRefused_TheMemoryGoesBackAllTheSame) {
-  TestBlocks blocks;
-  void* const block = blocks.allocate(8 * kMiB);
-  blocks.pages.fail_from_now_on(FakePages::kUnmap);
-  blocks.free(block);
-  ASSERT_EQ(blocks.pages.purges().size(), 1U);
-  EXPECT_EQ(blocks.pages.purges()[0].bytes, 8 * kMiB);
 }
 
 // ---- threads ----------------------------------------------------------------------------------------------------------

@@ -54,21 +54,6 @@ void expect_whole(Machine& machine) {
   EXPECT_TRUE(is_sound(machine));
 }
 
-TEST(RunCache, FirstRun_TheRestOfItsChunkStaysWithTheThread) {
-  Machine machine;
-  Thread thread(machine);
-  void* const block = thread.allocate(3 * kSpan);
-  EXPECT_EQ(kept_by(thread).free, SmallConfig::kChunkSpans - 3);
-  EXPECT_EQ(kept_by(thread).dirty, 0U) << "nobody has touched it";
-  EXPECT_TRUE(is_sound(machine));
-  thread.free(block);
-  EXPECT_EQ(kept_by(thread).free, SmallConfig::kChunkSpans);
-  EXPECT_EQ(kept_by(thread).dirty, 3U);
-  EXPECT_TRUE(is_sound(machine));
-  thread.leave();
-  expect_whole(machine);
-}
-
 // No line of anybody else: what the chunks and the budget say does not change.
 TEST(RunCache, PairsOfMallocAndFree_NeitherChunksNorBudgetAreWritten) {
   Machine machine;
@@ -82,111 +67,6 @@ TEST(RunCache, PairsOfMallocAndFree_NeitherChunksNorBudgetAreWritten) {
   EXPECT_EQ(machine.arena().budget().figures().runs, told.runs);
   EXPECT_EQ(machine.arena().budget().figures().dirty, told.dirty);
   thread.leave();
-  expect_whole(machine);
-}
-
-TEST(RunCache, NeighboursFreed_ServeOneBlockOfTheirSum) {
-  Machine machine;
-  Thread thread(machine);
-  char* const a = static_cast<char*>(thread.allocate(2 * kSpan));
-  char* const b = static_cast<char*>(thread.allocate(3 * kSpan));
-  char* const c = static_cast<char*>(thread.allocate(1 * kSpan));
-  EXPECT_EQ(b, a + 2 * kSpan);
-  thread.free(b);
-  thread.free(a);
-  EXPECT_EQ(thread.allocate(5 * kSpan), a);
-  EXPECT_TRUE(is_sound(machine));
-  thread.free(a);
-  thread.free(c);
-  thread.leave();
-  expect_whole(machine);
-}
-
-TEST(RunCache, SpansWithPages_ServeBeforeFreshOnes) {
-  Machine machine;
-  Thread thread(machine);
-  void* const low = thread.allocate(2 * kSpan);
-  void* const high = thread.allocate(2 * kSpan);
-  thread.free(high);
-  bool zero = true;
-  {
-    const Thread::Inside inside(thread);
-    EXPECT_EQ(machine->allocate_large(thread.cache(), kSpan, 1, zero), high);
-  }
-  EXPECT_FALSE(zero) << "it was written, as far as anybody knows";
-  thread.free(high);
-  thread.free(low);
-  thread.leave();
-  expect_whole(machine);
-}
-
-TEST(RunCache, Fresh_ReadsAsZero) {
-  Machine machine;
-  Thread thread(machine);
-  void* const first = thread.allocate(kSpan);
-  bool zero = false;
-  void* second;
-  {
-    const Thread::Inside inside(thread);
-    second = machine->allocate_large(thread.cache(), kSpan, 1, zero);
-  }
-  EXPECT_TRUE(zero);
-  EXPECT_TRUE(test::all_zero(second, kSpan));
-  thread.free(first);
-  thread.free(second);
-  thread.leave();
-  expect_whole(machine);
-}
-
-TEST(RunCache, Aligned_FromWhatIsKept) {
-  Machine machine;
-  Thread thread(machine);
-  void* const one = thread.allocate(kSpan);
-  void* const aligned = thread.allocate_aligned(8 * kSpan, 2 * kSpan);
-  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(aligned) % (8 * kSpan), 0U);
-  EXPECT_TRUE(is_sound(machine));
-  thread.free(one);
-  thread.free(aligned);
-  thread.leave();
-  expect_whole(machine);
-}
-
-TEST(RunCache, Resize_GrowsIntoWhatIsKept_OrIntoWhatIsNot) {
-  Machine machine;
-  Thread thread(machine);
-  void* const block = thread.allocate(2 * kSpan);
-  EXPECT_EQ(thread.resize(block, 5 * kSpan), block);
-  EXPECT_EQ(machine.usable(block), 5 * kSpan);
-  EXPECT_TRUE(is_sound(machine));
-  EXPECT_EQ(thread.resize(block, kSpan), block);
-  EXPECT_TRUE(is_sound(machine));
-  EXPECT_EQ(thread.resize(block, 6 * kSpan), block) << "a part is kept, a part is in the arena";
-  EXPECT_TRUE(is_sound(machine));
-  void* const behind = thread.allocate(kSpan);
-  EXPECT_EQ(behind, static_cast<char*>(block) + 6 * kSpan);
-  EXPECT_NE(thread.resize(block, 7 * kSpan), block);
-  EXPECT_TRUE(is_sound(machine));
-  thread.free(behind);
-  thread.leave();
-  EXPECT_TRUE(is_sound(machine));
-}
-
-// A run of any chunk may be kept by any thread that keeps something there; otherwise it goes to the chunk.
-TEST(RunCache, FreedByAnotherThread_GoesToTheChunk_AndComesBackToTheFirst) {
-  Machine machine(small_settings(), Machine::kBudget, 2);
-  Thread first(machine), second(machine);
-  std::vector<void*> blocks;
-  for (unsigned i = 0; i < SmallConfig::kChunkSpans; ++i) blocks.push_back(first.allocate(kSpan));
-  EXPECT_EQ(kept_by(first).free, 0U);
-  for (unsigned i = 0; i < 4; ++i) second.free(blocks[i]);
-  EXPECT_EQ(kept_by(second).free, 0U);
-  EXPECT_EQ(machine.arena().free_dirty_bytes(), 4 * kSpan);
-  EXPECT_EQ(first.allocate(4 * kSpan), blocks[0]);
-  EXPECT_TRUE(is_sound(machine));
-  first.free(blocks[0]);
-  for (unsigned i = 4; i < SmallConfig::kChunkSpans; ++i) first.free(blocks[i]);
-  first.leave();
-  second.leave();
   expect_whole(machine);
 }
 
@@ -220,43 +100,6 @@ TEST(RunCache, Words_BoundedForAThreadAndForAll) {
   expect_whole(machine);
 }
 
-// The rule of the budget holds for what is kept as for what is not.
-TEST(RunCache, MuchFreed_WhatIsBeyondTheBudgetGoesBack) {
-  Machine machine;
-  Thread thread(machine);
-  std::vector<void*> blocks;
-  for (int i = 0; i < 24; ++i) blocks.push_back(thread.allocate(8 * kSpan));
-  for (void* block : blocks) thread.free(block);
-  constexpr std::uint64_t kUnreported = 2 * kChunk, kSlack = 256 * 1024;
-  EXPECT_LE(machine.stats().free_dirty_bytes, SmallConfig::kKeepBytes + kUnreported + kSlack);
-  EXPECT_TRUE(is_sound(machine));
-  thread.leave();
-  expect_whole(machine);
-}
-
-TEST(RunCache, ThreadThatSleeps_ThePurgerTakesAndReturnsWhatItKept) {
-  Machine machine;
-  Thread sleeping(machine), other(machine);
-  sleeping.free(sleeping.allocate(6 * kSpan));
-  EXPECT_EQ(kept_by(sleeping).dirty, 6U);
-  EXPECT_NE(machine->purge_idle(), Due::kNothing) << "it was used just now";
-  EXPECT_EQ(kept_by(sleeping).dirty, 6U);
-  (void)machine->purge_idle();
-  EXPECT_EQ(kept_by(sleeping).free, 0U);
-  FakeClock::pass(1000);
-  for (int i = 0; i < 4 && machine->purge_idle() != Due::kNothing; ++i) FakeClock::pass(1000);
-  EXPECT_EQ(machine->purge_idle(), Due::kNothing) << "an idle process is not looked at again and again";
-  EXPECT_EQ(machine.stats().free_dirty_bytes, 0U);
-  EXPECT_TRUE(is_sound(machine));
-  void* const again = sleeping.allocate(6 * kSpan);
-  EXPECT_NE(again, nullptr);
-  EXPECT_TRUE(machine.arena().something_due()) << "the purger hears of it";
-  sleeping.free(again);
-  sleeping.leave();
-  other.leave();
-  expect_whole(machine);
-}
-
 TEST(RunCache, ThreadEndsWithFreeSpans_ThePurgerHearsOfThem) {
   Machine machine;
   Thread thread(machine);
@@ -268,60 +111,6 @@ TEST(RunCache, ThreadEndsWithFreeSpans_ThePurgerHearsOfThem) {
   FakeClock::pass(1000);
   for (int i = 0; i < 4 && machine->purge_idle() != Due::kNothing; ++i) FakeClock::pass(1000);
   EXPECT_EQ(machine.stats().free_dirty_bytes, 0U);
-  expect_whole(machine);
-}
-
-// The delay of what a thread kept begins when the arena gets it.
-TEST(RunCache, ThreadEndsWithFreeSpans_TheyStayForTheDelay) {
-  Machine machine;
-  Thread thread(machine);
-  thread.free(thread.allocate(3 * kSpan));
-  ASSERT_EQ(kept_by(thread).dirty, 3U);
-  thread.leave();
-  FakeClock::pass(100);
-  (void)machine->purge_idle();
-  EXPECT_EQ(machine.stats().free_dirty_bytes, 3 * kSpan);
-  FakeClock::pass(600);
-  (void)machine->purge_idle();
-  EXPECT_EQ(machine.stats().free_dirty_bytes, 0U);
-  expect_whole(machine);
-}
-
-TEST(RunCache, ThreadThatIsInside_KeepsWhatItHas) {
-  Machine machine;
-  Thread busy(machine);
-  busy.free(busy.allocate(6 * kSpan));
-  {
-    const Thread::Inside inside(busy);
-    machine->reclaim_all_runs(nullptr);
-    EXPECT_EQ(kept_by(busy).dirty, 6U);
-    bool zero;
-    void* const block = machine->allocate_large(busy.cache(), 6 * kSpan, 1, zero);
-    EXPECT_EQ(kept_by(busy).dirty, 0U) << "and it is open again";
-    machine->free_large(busy.cache(), block);
-  }
-  machine->reclaim_all_runs(nullptr);
-  EXPECT_EQ(kept_by(busy).free, 0U);
-  busy.leave();
-  expect_whole(machine);
-}
-
-TEST(RunCache, Closed_TheThreadWorksWithTheArena) {
-  Machine machine;
-  Thread thread(machine);
-  void* const block = thread.allocate(6 * kSpan);
-  const Kept before = kept_by(thread);
-  thread.cache()->runs_closed.store(1);
-  thread.free(block);
-  EXPECT_EQ(kept_by(thread).free, before.free);
-  EXPECT_EQ(machine.arena().free_dirty_bytes(), 6 * kSpan);
-  void* const again = thread.allocate(6 * kSpan);
-  EXPECT_NE(again, nullptr);
-  EXPECT_EQ(thread.resize(again, 6 * kSpan), again);
-  thread.cache()->runs_closed.store(0);
-  thread.free(again);
-  EXPECT_TRUE(is_sound(machine));
-  thread.leave();
   expect_whole(machine);
 }
 
@@ -343,27 +132,6 @@ TEST(RunCache, MemoryIsShort_WhatOthersKeepServes) {
   other.free(mine);
   hoarder.leave();
   other.leave();
-  expect_whole(machine);
-}
-
-// The same for a thread without a cache, as late destructors and signal handlers are.
-TEST(RunCache, MemoryIsShortForAThreadWithoutACache_WhatOthersKeepServes) {
-  Machine machine(small_settings(std::size_t{4} << 20));
-  Thread hoarder(machine), uncached(machine, Thread::Uncached{});
-  std::vector<void*> blocks;
-  for (unsigned i = 0; i < SmallConfig::kChunkSpans; ++i) blocks.push_back(hoarder.allocate(4 * kSpan));
-  for (int i = 0; i < 4; ++i) {  // of the last chunk; no more than the budget lets it keep
-    hoarder.free(blocks.back());
-    blocks.pop_back();
-  }
-  EXPECT_EQ(kept_by(hoarder).free, SmallConfig::kChunkSpans);
-  void* const mine = uncached.allocate(12 * kSpan);
-  EXPECT_NE(mine, nullptr);
-  const auto offset = reinterpret_cast<std::uintptr_t>(mine) - machine.arena().base();
-  EXPECT_LT(offset, std::size_t{4} << 20) << "the arena's, not a mapping of its own";
-  uncached.free(mine);
-  for (void* block : blocks) hoarder.free(block);
-  hoarder.leave();
   expect_whole(machine);
 }
 
@@ -475,79 +243,6 @@ TEST(RunCache, LimitSetWhileDirtySpansAreKept_ADirectBlockGetsTheirRoom) {
   expect_whole(machine);
 }
 
-// Clean spans that a thread kept from before.
-TEST(RunCache, LimitSetWhileCleanSpansAreKept_HoldsForTheirOwner) {
-  Machine machine;
-  Thread thread(machine);
-  std::vector<void*> blocks{thread.allocate(kSpan)};
-  EXPECT_EQ(kept_by(thread).free, SmallConfig::kChunkSpans - 1);
-  (void)machine->set_limit(4 * kSpan);
-  for (void* block = thread.allocate(kSpan); block != nullptr && blocks.size() < 100; block = thread.allocate(kSpan))
-    blocks.push_back(block);
-  EXPECT_EQ(blocks.size(), 4U);
-  for (void* block : blocks) thread.free(block);
-  thread.leave();
-  expect_whole(machine);
-}
-
-// What was allowed while much was in use is too much afterwards, and lies with threads that do nothing any more.
-TEST(RunCache, SleepingThreadsKeepTooMuch_AThreadThatFreesReclaimsIt) {
-  Machine machine(small_settings(std::size_t{64} << 20), Machine::kBudget, 4);
-  Thread busy(machine);
-  void* const large = busy.allocate(std::size_t{256} << 20);
-  std::vector<std::unique_ptr<Thread>> sleeping;
-  for (int t = 0; t < 4; ++t) {
-    sleeping.push_back(std::make_unique<Thread>(machine));
-    std::vector<void*> blocks;
-    for (int i = 0; i < 6; ++i) blocks.push_back(sleeping.back()->allocate(8 * kSpan));
-    for (void* block : blocks) sleeping.back()->free(block);
-    (void)machine.arena().report(*sleeping.back()->cache()->runs);
-  }
-  const auto kept_by_sleepers = [&] {
-    unsigned dirty = 0;
-    for (auto& thread : sleeping) dirty += kept_by(*thread).dirty;
-    return dirty * kSpan;
-  };
-  EXPECT_EQ(kept_by_sleepers(), 4 * 48 * kSpan);
-  busy.free(large);
-  for (int round = 0; round < 4; ++round) {
-    std::vector<void*> blocks;
-    for (int i = 0; i < 8; ++i) blocks.push_back(busy.allocate(8 * kSpan));
-    for (void* block : blocks) busy.free(block);
-    (void)machine.arena().report(*busy.cache()->runs);
-    busy.free(busy.allocate(3 * kChunk / 4));
-    busy.free(busy.allocate(kChunk));  // reported at once, since nobody keeps a whole chunk
-    FakeClock::pass(3000);             // so that nothing is regretted
-  }
-  EXPECT_EQ(kept_by_sleepers(), 0U);
-  EXPECT_TRUE(is_sound(machine));
-  busy.leave();
-  sleeping.clear();
-  expect_whole(machine);
-}
-
-TEST(RunCache, Resize_SameSpansOrFewer_KeepsWhatIsKept) {
-  Machine machine;
-  Thread thread(machine);
-  void* const block = thread.allocate(6 * kSpan);
-  const unsigned kept = kept_by(thread).free;
-  EXPECT_EQ(thread.resize(block, 6 * kSpan - SmallConfig::kPageBytes + 1), block);
-  EXPECT_EQ(kept_by(thread).free, kept);
-  EXPECT_EQ(machine.usable(block), 6 * kSpan);
-  if (kPagesPerSpan > 1) {
-    EXPECT_EQ(thread.resize(block, 6 * kSpan - SmallConfig::kPageBytes), block);
-    EXPECT_EQ(kept_by(thread).free, kept);
-    EXPECT_EQ(machine.usable(block), 6 * kSpan - SmallConfig::kPageBytes);
-  }
-  EXPECT_EQ(thread.resize(block, 2 * kSpan), block);
-  EXPECT_EQ(kept_by(thread).free, kept + 4);
-  EXPECT_EQ(kept_by(thread).dirty, 4U);
-  EXPECT_TRUE(is_sound(machine));
-  thread.free(block);
-  thread.leave();
-  expect_whole(machine);
-}
-
 // A fork from a handler amid an entry leaves a child whose thread was closed out by one that is not there.
 TEST(RunCache, ChildOfAForkAmidAnEntry_ForgetsWhatWasClosed) {
   Machine machine;
@@ -563,17 +258,6 @@ TEST(RunCache, ChildOfAForkAmidAnEntry_ForgetsWhatWasClosed) {
   thread.leave();
 }
 
-TEST(RunCache, LockedMemory_NobodyKeepsAChunk) {
-  Machine machine;
-  machine.pages.lock_memory();
-  Thread thread(machine);
-  void* const block = thread.allocate(3 * kSpan);
-  EXPECT_EQ(kept_by(thread).free, 0U);
-  thread.free(block);
-  thread.leave();
-  expect_whole(machine);
-}
-
 TEST(RunCache, FreedTwice_IsSeenAtOnce) {
   const HeapErrors errors;
   Machine machine;
@@ -584,23 +268,6 @@ TEST(RunCache, FreedTwice_IsSeenAtOnce) {
   ASSERT_EQ(HeapErrors::seen.size(), 1U);
   EXPECT_EQ(HeapErrors::seen[0], (HeapErrors::Seen{base::HeapError::kDoubleFree, block}));
   thread.leave();
-}
-
-// Two threads that free at the same moment may both find the run in use.
-TEST(RunCache, FreedTwiceAtTheSameTime_IsSeenWhenItGoesToTheChunk) {
-  const HeapErrors errors;
-  Machine machine;
-  Thread thread(machine);
-  void* const block = thread.allocate(3 * kSpan);
-  void* const rest = thread.allocate(kSpan);
-  thread.free(block);
-  auto& runs = *thread.cache()->runs;
-  const auto first = static_cast<SpanIndex>((reinterpret_cast<std::uintptr_t>(block) - machine.arena().base()) / kSpan);
-  (void)machine.arena().unreserve(*runs.begin(), 0);
-  machine.arena().free_reserved(runs, *runs.begin(), first, 3 * kSpan / SmallConfig::kPageBytes);
-  EXPECT_EQ(machine.arena().unreserve(*runs.begin(), 0), block);
-  (void)rest;
-  thread.forget();
 }
 
 // Threads with a working set larger than what they may keep, frees by others, resizes, reclaims and purges in between.
