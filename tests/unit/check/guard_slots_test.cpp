@@ -38,13 +38,6 @@ bool is_writable(void* address) {
   return ::process_vm_writev(::getpid(), &from, 1, &to, 1, 0) == 1;
 }
 
-// Refuses the k-th call.
-struct FaultyPages {
-  bool commit(void* page, std::size_t bytes) { return calls++ != refused && os::Pages::commit(page, bytes); }
-  bool forbid(void* page, std::size_t bytes) { return os::Pages::forbid(page, bytes); }
-  int calls = 0, refused = -1;
-};
-
 template <class Pages>
 class WithSlots {
  public:
@@ -89,37 +82,6 @@ TEST(GuardSlots, AtTheEnd_TheByteBehindItIsRefused) {
   }
 }
 
-TEST(GuardSlots, AtTheBeginning_TheByteBeforeItIsRefused) {
-  World world(4);
-  char* const block = allocate(world, 24, false);
-  EXPECT_TRUE(is_writable(block) && is_writable(block + 23));
-  EXPECT_FALSE(is_writable(block - 1));
-  const auto finding = world.slots.find(block - 1);
-  EXPECT_TRUE(finding.is_known);
-  EXPECT_EQ(finding.error, HeapError::kAccessBefore);
-  EXPECT_EQ(finding.block.bytes, 24U);
-}
-
-TEST(GuardSlots, EverySizeAndAlignment_AlignedAndAtMostTheAlignmentIsLeft) {
-  World world(1);
-  std::mt19937 random(5);
-  for (int i = 0; i < 2'000; ++i) {
-    const std::size_t bytes = 1 + random() % World::kPage, alignment = std::size_t{16} << random() % 9;
-    const bool at_end = random() % 2 == 0;
-    char* const block = allocate(world, bytes, at_end, alignment);
-    ASSERT_NE(block, nullptr);
-    const auto address = reinterpret_cast<std::uintptr_t>(block);
-    ASSERT_EQ(address % alignment, 0U);
-    ASSERT_EQ(world.slots.bytes_of(block), bytes);
-    ASSERT_EQ(base::align_down(address, World::kPage), base::align_down(address + bytes - 1, World::kPage));
-    ASSERT_TRUE(!at_end || base::align_up(address + bytes, World::kPage) - (address + bytes) < alignment);
-    ASSERT_TRUE(at_end || address % World::kPage == 0);
-    ASSERT_FALSE(world.slots.free(block, kNobody, kNoDamage).is_bad);
-  }
-  EXPECT_EQ(allocate(world, World::kPage + 1, true), nullptr);
-  EXPECT_EQ(allocate(world, 16, true, 2 * World::kPage), nullptr);
-}
-
 TEST(GuardSlots, Freed_RefusedAndFoundWithBothTraces) {
   World world(2);
   char* const block = allocate(world, 100, true);
@@ -134,15 +96,6 @@ TEST(GuardSlots, Freed_RefusedAndFoundWithBothTraces) {
   EXPECT_EQ(finding.block.freed.thread, 8U);
   ASSERT_EQ(finding.block.freed.depth, 2U);
   EXPECT_EQ(finding.block.freed.addresses[0], reinterpret_cast<void*>(8));
-}
-
-TEST(GuardSlots, Reuse_FirstFreedFirstTaken) {
-  World world(3);
-  std::vector<char*> blocks;
-  for (int i = 0; i < 3; ++i) blocks.push_back(allocate(world, 16, false));
-  EXPECT_EQ(allocate(world, 16, false), nullptr);
-  for (const int i : {1, 0, 2}) EXPECT_FALSE(world.slots.free(blocks[i], kNobody, kNoDamage).is_bad);
-  for (const int i : {1, 0, 2}) EXPECT_EQ(allocate(world, 16, false), blocks[i]);
 }
 
 TEST(GuardSlots, BadPointers_EachItsErrorAndNothingHappens) {
@@ -203,25 +156,6 @@ TEST(GuardSlots, PageBetweenTwoBlocks_TheLiveOneThenTheNearerOne) {
   EXPECT_EQ(world.slots.find(gap + 10).block.start, reinterpret_cast<std::uintptr_t>(right));
   EXPECT_FALSE(world.slots.free(right, kNobody, kNoDamage).is_bad);
   EXPECT_EQ(world.slots.find(gap + 10).error, HeapError::kAccessBehind);
-}
-
-TEST(GuardSlots, NoBlockEver_NothingIsKnown) {
-  World world(2);
-  char* const block = allocate(world, 32, false);
-  EXPECT_FALSE(world.slots.find(block + 2 * World::kPage).is_known);
-  EXPECT_FALSE(world.slots.find(block + 3 * World::kPage).is_known);
-  EXPECT_FALSE(world.slots.contains(block - World::kPage - 1));
-  EXPECT_TRUE(world.slots.contains(block + 4 * World::kPage - 1));
-  EXPECT_FALSE(world.slots.contains(block + 4 * World::kPage));
-  EXPECT_FALSE(Slots().contains(block));
-  EXPECT_FALSE(Slots().contains(nullptr));
-}
-
-TEST(GuardSlots, SystemRefusesThePage_NullAndTheSlotStaysFree) {
-  WithSlots<FaultyPages> world(1);
-  world.pages.refused = 0;
-  EXPECT_EQ(world.slots.allocate(16, 16, true, thread(1)), nullptr);
-  EXPECT_NE(world.slots.allocate(16, 16, true, thread(1)), nullptr);
 }
 
 TEST(GuardSlots, Forgiven_WritableAndNeverUsedAgain) {

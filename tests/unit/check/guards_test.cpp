@@ -78,17 +78,6 @@ TEST_F(GuardsDeathTest, FormerHandler_GetsFaultsAtSealedMemoryThatWasNotReported
       testing::ExitedWithCode(42), "^$");
 }
 
-// A signal that somebody sends is no fault that happens again.
-TEST_F(GuardsDeathTest, SignalSentToTheProgram_EndsIt) {
-  EXPECT_EXIT(
-      {
-        (void)guarded(16);
-        ::kill(::getpid(), SIGSEGV);
-        ::_exit(0);
-      },
-      testing::KilledBySignal(SIGSEGV), "");
-}
-
 TEST_F(GuardsDeathTest, FormerHandlerWithInformation_GetsIt) {
   EXPECT_EXIT(
       {
@@ -142,30 +131,6 @@ TEST_F(GuardsDeathTest, FatalReturns_EachMisuseIsReportedAndTheProgramGoesOn) {
       testing::ExitedWithCode(17),
       "^freehold: use of a freed block: [^:]*\n(freehold:   [^\n]*\n)+freehold: access behind the end of a block: "
       "[^:]*\n(freehold:   [^\n]*\n)+freehold: double free: ");
-}
-
-TEST_F(GuardsDeathTest, BytesBesideABlockAreWritten_SeenAtItsFree) {
-  EXPECT_EXIT(
-      {
-        volatile char* const block = guarded(24);
-        block[24] = 1;
-        free_guarded(const_cast<char*>(block));
-      },
-      testing::KilledBySignal(SIGABRT),
-      "^freehold: write behind the end of a block: 0x[0-9a-f]+\n(freehold:   [^\n]*\n)*freehold:   [^\n]*24 bytes");
-}
-
-TEST_F(GuardsDeathTest, BytesOfABlock_AsAskedForUntilItIsFreed) {
-  EXPECT_EXIT(
-      {
-        base::set_fatal_returns(true);
-        char* const block = const_cast<char*>(guarded(24));
-        if (guarded_bytes(block) != 24) std::exit(1);
-        if (guarded_bytes(block + 1) != 0) std::exit(2);
-        free_guarded(block);
-        std::exit(guarded_bytes(block) == 0 ? 17 : 3);
-      },
-      testing::ExitedWithCode(17), "^freehold: [^:]*: 0x[0-9a-f]+1\n(freehold:   [^\n]*\n)+freehold: [^:]*: 0x[0-9a-f]+0\n");
 }
 
 TEST_F(GuardsDeathTest, Off_NothingIsGuardedAndNoHandlerIsThere) {

@@ -33,11 +33,6 @@ class StackDepotTest : public testing::Test {
   Depot depot;
 };
 
-TEST_F(StackDepotTest, BeforeInit_Unknown) {
-  EXPECT_EQ(insert({address(1)}), Depot::kUnknown);
-  EXPECT_TRUE(read(depot, 1).empty());
-}
-
 TEST_F(StackDepotTest, RandomStacks_EachOnceAndAsItWas) {
   init(1 << 12, 1 << 16);
   std::mt19937 random(7);
@@ -54,13 +49,6 @@ TEST_F(StackDepotTest, RandomStacks_EachOnceAndAsItWas) {
     ASSERT_EQ(ids.insert(id).second, is_new);
   }
   for (const auto& [stack, id] : known) EXPECT_EQ(read(depot, id), stack);
-}
-
-TEST_F(StackDepotTest, NoStackAndUnknown_AreEmpty) {
-  init(16, 64);
-  EXPECT_EQ(insert({}), Depot::kUnknown);
-  EXPECT_TRUE(read(depot, Depot::kUnknown).empty());
-  EXPECT_TRUE(read(depot, 1'000'000).empty());
 }
 
 TEST_F(StackDepotTest, DeeperThanTheMost_IsCut) {
@@ -103,22 +91,6 @@ TEST_F(StackDepotTest, WrongNumber_ReadsNothingBeyondTheEnd) {
   depot.init(table.data(), table.size(), words.data(), words.size());
   (void)insert({address(255), address(255), address(255)});
   for (Depot::Id id = 0; id < 9; ++id) EXPECT_LE(read(depot, id).size(), 7U);
-}
-
-TEST_F(StackDepotTest, ManyThreads_TheSameStacksHaveTheSameNumbers) {
-  init(1 << 10, 1 << 16);
-  constexpr std::uintptr_t kStacks = 200;
-  std::vector<std::vector<Depot::Id>> seen(4, std::vector<Depot::Id>(kStacks));
-  std::vector<std::thread> threads;
-  for (auto& ids : seen)
-    threads.emplace_back([&] {
-      for (std::uintptr_t i = 0; i < kStacks; ++i) {
-        ids[i] = insert({address(i + 1), address(7)});
-        ASSERT_EQ(read(depot, ids[i]), (Addresses{address(i + 1), address(7)}));
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& ids : seen) EXPECT_EQ(ids, seen[0]);
 }
 
 }  // namespace

@@ -147,24 +147,6 @@ TYPED_TEST(HeapAllocators, MoveAndSwap_TheHeapGoesAlong) {
   EXPECT_EQ(live(this->heap_), 1U);
 }
 
-TYPED_TEST(HeapAllocators, MoveIntoAGivenHeap_ElementsAreMovedOneByOne) {
-  using A = typename TestFixture::template Allocator<int>;
-  std::list<int, A> list({1, 2, 3}, A(this->heap_));
-  const std::list<int, A> elsewhere(std::move(list), A(this->other_));
-  EXPECT_EQ(elsewhere.size(), 3U);
-  EXPECT_EQ(live(this->other_), 3U);
-}
-
-TYPED_TEST(HeapAllocators, CopyAssignment_KeepsItsHeap) {
-  using A = typename TestFixture::template Allocator<int>;
-  std::vector<int, A> first(100, 1, A(this->heap_)), second(200, 2, A(this->other_));
-  first = second;
-  EXPECT_EQ(&first.get_allocator().heap(), &this->heap_);
-  EXPECT_EQ(first.size(), 200U);
-  EXPECT_NE(first.get_allocator(), second.get_allocator());
-  EXPECT_TRUE(A(this->heap_) == typename TestFixture::template Allocator<char>(this->heap_));
-}
-
 TYPED_TEST(HeapAllocators, ScopedAllocator_ElementsAreInTheHeapToo) {
   using String = typename TestFixture::String;
   using A = std::scoped_allocator_adaptor<typename TestFixture::template Allocator<String>>;
@@ -173,16 +155,6 @@ TYPED_TEST(HeapAllocators, ScopedAllocator_ElementsAreInTheHeapToo) {
   for (int i = 0; i < 10; ++i) words.emplace_back(this->kLong);
   EXPECT_EQ(live(this->heap_), 11U);
   EXPECT_EQ(words[9], this->kLong);
-}
-
-TYPED_TEST(HeapAllocators, Strings_Work) {
-  typename TestFixture::String text(this->kLong, typename TestFixture::template Allocator<char>(this->heap_));
-  for (int i = 0; i < 10; ++i) text.append(text, 0, text.size() / 2);
-  EXPECT_TRUE(text.starts_with("a string"));
-  EXPECT_GT(text.size(), 1000U);
-  const auto copy = text;
-  EXPECT_EQ(copy, text);
-  EXPECT_EQ(live(this->heap_), 2U);
 }
 
 TYPED_TEST(HeapAllocators, AllocateShared_OneBlockForObjectAndCounts) {
@@ -254,20 +226,6 @@ TYPED_TEST(HeapAllocators, PmrContainers_AllOfItIsInTheHeap) {
   }
 }
 
-TYPED_TEST(HeapAllocators, ResourcesOfOneHeap_Equal) {
-  HeapResource first(this->heap_), same(this->heap_), other(this->other_);
-  EXPECT_TRUE(first == same);
-  EXPECT_FALSE(first == other);
-  EXPECT_FALSE(first == *std::pmr::new_delete_resource());
-  std::pmr::vector<int> vector(100, 1, &first), moved(&same);
-  const int* const data = vector.data();
-  moved = std::move(vector);
-  EXPECT_EQ(moved.data(), data) << "equal resources: the buffer goes over";
-  std::pmr::monotonic_buffer_resource buffer(&first);
-  static_cast<void>(buffer.allocate(1000));
-  EXPECT_EQ(live(this->heap_), 2U);
-}
-
 // ---- operator new and delete ----
 
 template <class H>
@@ -319,29 +277,6 @@ TYPED_TEST(HeapAllocators, ClassInHeap_NewAndDelete) {
   EXPECT_EQ(live(this->heap_), 1U);
 }
 
-TYPED_TEST(HeapAllocators, ClassInHeapWhoseConstructorThrows_NothingIsLeft) {
-  EXPECT_THROW(new (this->heap_) Shape<TypeParam>(-1), std::invalid_argument);
-  EXPECT_THROW(new (this->heap_) Polygon<TypeParam>(0), std::runtime_error);
-  EXPECT_THROW(new (this->heap_) Wide<TypeParam>(false), std::invalid_argument);
-  EXPECT_EQ(Shape<TypeParam>::alive, 0);
-  EXPECT_EQ(live(this->heap_), 0U);
-}
-
-TYPED_TEST(HeapAllocators, OverAlignedClassInHeap_Aligned) {
-  std::vector<Wide<TypeParam>*> all;
-  for (int i = 0; i < 10; ++i) {
-    all.push_back(new (this->heap_) Wide<TypeParam>(true));
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(all.back()) % 128, 0U);
-  }
-  for (auto* wide : all) delete wide;
-}
-
-TYPED_TEST(HeapAllocators, ClassInFullHeap_BadAlloc) {
-  TypeParam none({.limit_bytes = 0});
-  EXPECT_THROW(new (none) Shape<TypeParam>(3), std::bad_alloc);
-  EXPECT_EQ(Shape<TypeParam>::alive, 0);
-}
-
 template <class T>
 concept NewWithoutHeap = requires { new T(1); };
 static_assert(!NewWithoutHeap<Shape<PrivateHeap>>, "in which heap?");
@@ -362,19 +297,6 @@ TYPED_TEST(HeapAllocators, MakeUnique_EndsWithItsObject) {
   EXPECT_EQ(live(this->other_), 0U);
   const auto wide = make_unique<Wide<TypeParam>>(this->heap_, true);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wide.get()) % 128, 0U);
-}
-
-TYPED_TEST(HeapAllocators, UniquePtrWithoutObject_MayBeDeclaredFirst) {
-  UniquePtr<std::string, TypeParam> text;
-  EXPECT_EQ(text, nullptr);
-  text = make_unique<std::string>(this->heap_, this->kLong);
-  EXPECT_EQ(*text, this->kLong);
-  EXPECT_EQ(live(this->heap_), 1U);
-}
-
-TYPED_TEST(HeapAllocators, MakeUniqueWhoseConstructorThrows_NothingIsLeft) {
-  EXPECT_THROW(static_cast<void>(make_unique<Shape<TypeParam>>(this->heap_, -1)), std::invalid_argument);
-  EXPECT_EQ(live(this->heap_), 0U);
 }
 
 // ---- across threads ----

@@ -108,17 +108,6 @@ TYPED_TEST(Misuse, FreedTwice_DoubleFree) {
   }
 }
 
-TYPED_TEST(Misuse, FreedTwiceAmongOthers_DoubleFree) {
-  std::vector<void*> blocks;
-  for (int i = 0; i < 1000; ++i) blocks.push_back(this->heap_.allocate(40));
-  for (void* block : blocks) this->heap_.deallocate(block);
-  this->heap_.deallocate(blocks[500], 40);
-  this->expect(HeapError::kDoubleFree, blocks[500]);
-  for (int i = 0; i < 1000; ++i) static_cast<void>(this->heap_.allocate(40));
-  EXPECT_EQ(this->heap_.stats().live_objects, 1000U);
-  this->heap_.check_invariants();
-}
-
 TYPED_TEST(Misuse, IntoTheWrongHeap_ForeignPointer) {
   for (const std::size_t bytes : {1U, 48U, 16'000U, 20'000U, 300'000U}) {
     void* const block = this->heap_.allocate(bytes);
@@ -134,28 +123,6 @@ TYPED_TEST(Misuse, IntoTheWrongHeap_ForeignPointer) {
     this->heap_.deallocate(block);
     this->other_.deallocate(warm, bytes);
     this->other_.check_invariants();
-    EXPECT_TRUE(g_errors.empty());
-  }
-}
-
-TYPED_TEST(Misuse, IntoAHeapThatWasNeverUsed_ForeignPointer) {
-  void* const block = this->heap_.allocate(48);
-  this->other_.deallocate(block, 48);
-  this->expect(HeapError::kForeignPointer, block);
-  this->other_.deallocate(block);
-  this->expect(HeapError::kForeignPointer, block);
-}
-
-TYPED_TEST(Misuse, TheMiddleOfABlock_InteriorPointer) {
-  for (const std::size_t bytes : {48U, 3000U, 16'000U}) {
-    void* const block = this->heap_.allocate(bytes);
-    for (const std::size_t offset : {8U, 16U}) {
-      this->heap_.deallocate(this->inside(block, offset));
-      this->expect(HeapError::kInteriorPointer, this->inside(block, offset));
-      this->heap_.deallocate(this->inside(block, offset), bytes);
-      this->expect(HeapError::kInteriorPointer, this->inside(block, offset));
-    }
-    this->heap_.deallocate(block);
     EXPECT_TRUE(g_errors.empty());
   }
 }
@@ -180,37 +147,6 @@ TYPED_TEST(Misuse, WrongSize_InteriorPointer) {
   this->heap_.deallocate(large, 48);
   this->expect(HeapError::kInteriorPointer, large);
   this->heap_.deallocate(large, 48'000);
-}
-
-TYPED_TEST(Misuse, NobodysPointer_ForeignPointer) {
-  if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer sees it first";
-  static int global = 0;
-  int local = 0;
-  void* const warm = this->heap_.allocate(10);
-  for (void* nobodys : {static_cast<void*>(&global), static_cast<void*>(&local), reinterpret_cast<void*>(0x12345678U)}) {
-    this->heap_.deallocate(nobodys);
-    this->expect(HeapError::kForeignPointer, nobodys);
-    this->heap_.deallocate(nobodys, 16);
-    this->expect(HeapError::kForeignPointer, nobodys);
-  }
-  this->heap_.deallocate(warm);
-}
-
-TYPED_TEST(Misuse, LargeBlockFreedTwice_Seen) {
-  if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer sees it first";
-  void* const block = this->heap_.allocate(60'000);
-  this->heap_.deallocate(block);
-  this->heap_.deallocate(block);
-  this->expect(HeapError::kForeignPointer, block);
-}
-
-TYPED_TEST(Misuse, AfterReleaseAll_Seen) {
-  void* const block = this->heap_.allocate(48);
-  this->heap_.release_all();
-  this->heap_.deallocate(block, 48);
-  EXPECT_EQ(g_errors.size(), 1U);
-  g_errors.clear();
-  this->heap_.check_invariants();
 }
 
 TYPED_TEST(Misuse, AlignmentThatIsNoPowerOfTwo_Asserted) {
@@ -249,14 +185,6 @@ TYPED_TEST(Watched, UseAfterFree_Reported) {
     kept[bytes - 1] = 1;
     this->heap_.deallocate(kept);
   }
-}
-
-TYPED_TEST(Watched, UseAfterReleaseAll_Reported) {
-  char* const block = another(this->heap_.allocate(40));
-  char* const large = another(this->heap_.allocate(60'000));
-  this->heap_.release_all();
-  EXPECT_DEATH(another(block)[8] = 2, kUsedLate);
-  EXPECT_DEATH(another(large)[8] = 2, kUsedLate);
 }
 
 TYPED_TEST(Watched, OverrunBesideNeighboursInUse_Reported) {

@@ -122,53 +122,11 @@ class Waiting : public testing::Test {
   }
 };
 
-TEST_F(Waiting, FreeOfTheSameClass_Wakes) {
-  fill_with(64);
-  expect_waits(64, [&] { heap_.deallocate(blocks_.back(), 64); });
-}
-
-TEST_F(Waiting, FreeOfTheLastOfAPageOfAnotherClass_Wakes) {
-  fill_with(64);
-  const std::size_t before = blocks_.size();
-  expect_waits(2048, [&] {
-    for (void* block : blocks_) heap_.deallocate(block);
-  });
-  EXPECT_GT(before, 0U);
-}
-
 TEST_F(Waiting, FreeOfALargeBlock_Wakes) {
   void* const large = heap_.allocate(kLimit - 8 * kKiB);
   ASSERT_NE(large, nullptr);
   blocks_.push_back(heap_.allocate(4000));
   expect_waits(9000, [&] { heap_.deallocate(large); });
-}
-
-TEST_F(Waiting, LargeBlockWaitsForSlots_Woken) {
-  fill_with(1000);
-  expect_waits(kLimit - 4 * kKiB, [&] {
-    for (void* block : blocks_) heap_.deallocate(block, 1000);
-  });
-}
-
-TEST_F(Waiting, ReleaseAll_Wakes) {
-  fill_with(64);
-  expect_waits(64, [&] { heap_.release_all(); });
-}
-
-TEST_F(Waiting, Reallocate_Wakes) {
-  void* const large = heap_.allocate(kLimit - 8 * kKiB);
-  expect_waits(20'000, [&] {
-    void* const moved = heap_.reallocate(large, 10);
-    EXPECT_NE(moved, nullptr);
-  });
-}
-
-TEST_F(Waiting, MoreThanTheLimit_NullAtOnce) {
-  EXPECT_EQ(heap_.allocate(kLimit), nullptr) << "with its header that is more than the limit";
-  EXPECT_EQ(heap_.allocate(10 * kMiB), nullptr);
-  PrivateHeap none({.limit_bytes = 100, .when_limited = WhenLimited::kWait});
-  EXPECT_EQ(none.allocate(1), nullptr);
-  EXPECT_EQ(none.allocate(16'000), nullptr);
 }
 
 TEST_F(Waiting, SeveralWaiters_EachGetsItsTurn) {
@@ -221,78 +179,6 @@ TEST_F(Waiting, MoreWishesThanRoom_NobodyHangs) {
 }
 
 // ---- threads ----
-
-TEST(PrivateHeap, BlocksChangeHands_ContentsStayAndNoneIsLost) {
-  constexpr unsigned kThreads = 4;
-  struct Mail {
-    std::uint64_t stamp;
-    std::size_t bytes;
-  };
-  PrivateHeap heap;
-  std::atomic<Mail*> boxes[kThreads * 16]{};
-  std::atomic<int> wrong{0};
-  const auto end = [&](Mail* mail, bool with_size) {
-    if (mail == nullptr) return;
-    const std::size_t bytes = mail->bytes;
-    if (!intact(mail + 1, bytes - sizeof(Mail), mail->stamp)) ++wrong;
-    with_size ? heap.deallocate(mail, bytes) : heap.deallocate(mail);
-  };
-  {
-    Threads threads;
-    for (unsigned t = 0; t < kThreads; ++t)
-      threads.start([&, t] {
-        Random random(t);
-        for (int step = 0; step < 40'000 / kLess; ++step) {
-          std::size_t bytes = sizeof(Mail) + random.below(random.below(50) == 0 ? 40'000 : 400);
-          auto* mail = static_cast<Mail*>(heap.allocate(bytes));
-          if (random.below(8) == 0)
-            mail = static_cast<Mail*>(heap.reallocate(mail, bytes = sizeof(Mail) + random.below(1000)));
-          *mail = {t + random.next(), bytes};
-          fill(mail + 1, bytes - sizeof(Mail), mail->stamp);
-          end(boxes[random.below(std::size(boxes))].exchange(mail), step % 2 == 0);
-          if (step % 4096 == 0) heap.trim();
-          if (step % 4096 == 1) heap.check_invariants();
-          if (step % 512 == 2) {
-            const HeapStats stats = heap.stats();
-            if (stats.live_bytes > stats.used_bytes || stats.used_bytes > stats.held_bytes) ++wrong;
-          }
-        }
-      });
-  }
-  for (auto& box : boxes) end(box, false);
-  EXPECT_EQ(wrong, 0);
-  heap.check_invariants();
-  EXPECT_EQ(heap.stats().live_objects, 0U);
-}
-
-TEST(PrivateHeap, ReleasedByAnotherThread_AllIsFreeAndTheHeapGoesOn) {
-  PrivateHeap heap;
-  for (int round = 0; round < 5; ++round) {
-    {
-      Threads threads;
-      for (int t = 0; t < 3; ++t)
-        threads.start([&] {
-          std::vector<void*> blocks;
-          for (std::size_t i = 0; i < 3000; ++i) blocks.push_back(heap.allocate(i * 7 % 900));
-          for (std::size_t i = 0; i < blocks.size(); i += 2) heap.deallocate(blocks[i]);
-          if (heap.allocate(100'000) == nullptr) ADD_FAILURE();
-        });
-    }
-    EXPECT_EQ(heap.stats().live_objects, 3U * 1500 + 3);
-    std::thread([&] { heap.release_all(); }).join();
-    EXPECT_EQ(heap.stats().live_objects, 0U);
-    EXPECT_EQ(heap.stats().used_bytes, 0U);
-    heap.check_invariants();
-  }
-}
-
-TEST(PrivateHeap, EndedByAnotherThread_Works) {
-  for (int round = 0; round < 20; ++round) {
-    auto heap = std::make_unique<PrivateHeap>();
-    for (int i = 0; i < 1000; ++i) ASSERT_NE(heap->allocate(50), nullptr);
-    std::thread([heap = std::move(heap)]() mutable { heap.reset(); }).join();
-  }
-}
 
 TEST(PrivateHeap, HundredThousandComeAndGoOnThirtyTwoThreads_Work) {
   constexpr int kHeaps = 100'000 / (kLess * 3) / 32;
@@ -567,21 +453,6 @@ TEST(PrivateHeap, AtTheLimit_UnusedSlotsOfAnotherShardAreFound) {
   EXPECT_EQ(room(0, 1), room(0, 0));
 }
 
-// At the limit the central lists get a run of their own; what they have not cut of it is free, too.
-TEST(PrivateHeap, RunOfTheCentralListsFreeAgain_TrimTakesIt) {
-  PrivateHeap heap({.limit_bytes = 4 * test::kHeapPageBytes});
-  for (void* block : allocate_all(heap, 64)) heap.deallocate(block, 64);
-  void* const other = heap.allocate(2000);
-  ASSERT_NE(other, nullptr);
-  heap.deallocate(other, 2000);
-  heap.trim();
-  EXPECT_EQ(heap.stats().used_bytes, 0U);
-  if (!base::kAddressSanitizer) {  // whose bits need room, too
-    EXPECT_NE(heap.allocate(4 * test::kHeapPageBytes - 8 * kKiB), nullptr) << "all of the limit";
-  }
-  heap.check_invariants();
-}
-
 template <class Heap>
 void expect_large_block_shrinks() {
   Heap heap;
@@ -633,35 +504,6 @@ TEST(PrivateHeap, OwnerGoneOnItsWayIn_ChildGetsItsShard) {
   }
 }
 
-// Threads that own their shards are told in the middle of an operation that they own them no more, and are gone in the
-// child: nothing that they were about to take back may keep anybody out there.
-TEST(PrivateHeap, ForkWhileOwnersEnter_ChildGetsEveryShard) {
-  PrivateHeap heap;
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t)
-    threads.emplace_back([&] {
-      while (!stop) heap.deallocate(heap.allocate(48), 48);
-    });
-  for (int i = 0; i < 300; ++i) {
-    for (int pause = 0; pause < 2000; ++pause) heap.deallocate(heap.allocate(48), 48);
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      alarm(20);
-      const std::uint64_t live = heap.stats().live_objects;  // takes every shard
-      std::_Exit(live <= 4 ? 0 : 1);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "fork " << i << ", status " << status;
-  }
-  stop = true;
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(heap.stats().live_objects, 0U);
-  heap.check_invariants();
-}
-
 TEST(PrivateHeap, MoreThreadsThanCpus_HardlyEverMeet) {
   PrivateHeap heap;
   constexpr unsigned kThreads = 8, kRounds = 40, kBlocks = 1'000;
@@ -679,25 +521,6 @@ TEST(PrivateHeap, MoreThreadsThanCpus_HardlyEverMeet) {
   EXPECT_LT(heap.conflicts(), 2 * kThreads * kRounds * kBlocks / 50);
   EXPECT_EQ(heap.stats().live_objects, 0U);
   heap.check_invariants();
-}
-
-// Batches that one shard set aside are there for all.
-TEST(PrivateHeap, FreedByManyThreads_AnotherOneGetsItAll) {
-  PrivateHeap heap;
-  std::vector<void*> blocks(20'000);
-  for (void*& block : blocks) block = heap.allocate(64);
-  const std::uint64_t used = heap.stats().used_bytes;
-  for (unsigned t = 0; t < 8; ++t) {
-    std::thread([&, t] {
-      for (std::size_t i = t; i < blocks.size(); i += 8) heap.deallocate(blocks[i], 64);
-    }).join();
-  }
-  heap.check_invariants();
-  std::thread([&] {
-    for (void*& block : blocks) block = heap.allocate(64);
-  }).join();
-  heap.check_invariants();
-  EXPECT_LE(heap.stats().used_bytes, used + used / 4);
 }
 
 }  // namespace

@@ -108,51 +108,12 @@ TEST(Distributed, ShardCannotBeMade_ThoseThatWereMadeEnd) {
   EXPECT_EQ(Fussy::ended, 2);
 }
 
-TEST(Distributed, SumsThatOverflow_BadAlloc) {
-  constexpr std::size_t kMost = ~std::size_t{0};
-  const auto make = [](std::size_t slots, std::size_t bytes, unsigned shards) {
-    const Pool<pool::TakeFromNeighbour> pool({.slots = slots, .slot_bytes = bytes, .shards = shards});
-  };
-  EXPECT_THROW(make(1, kMost / 4 * 3, 1), std::bad_alloc) << "no power of two is as large";
-  EXPECT_THROW(make(4, kMost / 4, 4), std::bad_alloc);
-}
-
-TEST(Distributed, Contention_OperationsOfCallersAndConflictsOfShards) {
-  Pool<pool::TakeFromNeighbour> pool({.slots = 4, .slot_bytes = 16, .shards = 4});
-  std::vector<void*> slots = take(pool, 1, 5);  // the last three ask neighbours, the fifth finds none
-  for (void* slot : slots) pool.release(slot);
-  EXPECT_EQ(pool.contention().operations, 9u);
-  EXPECT_EQ(pool.contention().retries, 0u);
-  EXPECT_EQ(pool.contention().waits, 0u);
-}
-
 // Whatever the shards are, slots go home and all are found: by address, so a shard must lay them where it is told to.
 template <class S>
 class DistributedOf : public testing::Test {};
 using Inner = testing::Types<pool::Best, pool::LockFreeFlags, pool::LockedBits, pool::LockedBitmapTree, pool::LockFreeBits,
                              pool::LockFreeBitmapTree, pool::TaggedStack, pool::CpuStacks, pool::Magazines>;
 TYPED_TEST_SUITE(DistributedOf, Inner, StrategyName);
-
-TYPED_TEST(DistributedOf, ReleasedInAnotherShard_AllFoundAgain) {
-  const OnOneCpu one;
-  for (const std::size_t bytes : {1u, 16u, 24u, 3000u}) {
-    pool::Distributed<pool::NativePool<TypeParam>, Chosen> pool(
-        {.slots = 333, .slot_bytes = bytes, .alignment = bytes == 1 ? 1u : 8u, .shards = 4});
-    Chosen::choice = 0;
-    std::vector<void*> slots = acquire_all(pool, 400);
-    const std::set<void*> all(slots.begin(), slots.end());
-    EXPECT_EQ(all.size(), 333u);
-    for (unsigned round = 0; round < 4; ++round) {
-      Chosen::choice = round;
-      std::reverse(slots.begin(), slots.begin() + 100);
-      for (void* slot : slots) pool.release(slot);
-      slots = acquire_all(pool, 400);
-      EXPECT_EQ(std::set<void*>(slots.begin(), slots.end()), all);
-      EXPECT_EQ(slots.size(), 333u);
-    }
-    for (void* slot : slots) pool.release(slot);
-  }
-}
 
 TEST(RoamingStacks, ReleasedElsewhere_IsThere) {
   pool::RoamingStacksPool<Chosen, sync::IgnoreContention, pool::DistributedStackOrders{}> pool(
@@ -166,20 +127,6 @@ TEST(RoamingStacks, ReleasedElsewhere_IsThere) {
   EXPECT_EQ(take(pool, 0, 1).front(), slots[3]);
   EXPECT_EQ(take(pool, 0, 1).front(), slots[0]);  // the neighbour's
   EXPECT_EQ(take(pool, 0, 1).size(), 0u);
-}
-
-// Some stacks have none at first: they give nothing that is another's, and take what is given back there.
-TEST(RoamingStacks, FewerSlotsThanStacks_EachSlotIsOneThreadsAtATime) {
-  pool::RoamingStacks<Chosen, pool::DistributedStackOrders{}> stacks(2, 5);
-  sync::IgnoreContention contention;
-  std::set<std::uint32_t> taken;
-  for (unsigned at = 0; at < 5; ++at) {
-    Chosen::choice = at;
-    if (const std::uint32_t slot = stacks.pop(contention); slot != decltype(stacks)::kEmpty) {
-      EXPECT_TRUE(taken.insert(slot).second) << slot;
-    }
-  }
-  EXPECT_EQ(taken, (std::set<std::uint32_t>{0, 1}));
 }
 
 struct ChosenAndHooked : Chosen {
@@ -261,17 +208,6 @@ TEST(CpuStacks, NoSequences_TaggedStacksFindTheLast) {
   NumberedThreads::cpu = 2;
   EXPECT_EQ(pool.acquire(), *slots.begin());
   for (void* slot : slots) pool.release(slot);
-}
-
-TEST(CpuStacks, MoreCpusThanSlots_TheEmptyStacksFindThemAll) {
-  pool::CpuStacks::Pool<NumberedThreads> pool({.slots = 2, .slot_bytes = 8, .shards = 4});
-  NumberedThreads::cpu = 3;
-  void* const first = pool.acquire();
-  void* const second = pool.acquire();
-  EXPECT_TRUE(first != nullptr && second != nullptr && first != second);
-  EXPECT_EQ(pool.acquire(), nullptr);
-  pool.release(first);
-  pool.release(second);
 }
 
 }  // namespace

@@ -25,17 +25,6 @@ void expect_all(Pool& pool) {
   for (void* slot : slots) pool.release(slot);
 }
 
-TEST(Magazines, EveryCapacity_AllSlotsInAndOutByEachPath) {
-  for (std::size_t slots = 1; slots < 400; slots += slots < 70 ? 1 : 37) {
-    Pool pool({.slots = slots, .slot_bytes = 8, .alignment = 8});
-    for (int round = 0; round < 2; ++round) {
-      std::thread([&] { expect_all(pool); }).join();  // and pours them back
-      expect_all(pool);
-      pool.flush();
-    }
-  }
-}
-
 TEST(Magazines, MorePoolsThanNumbers_TheOthersWorkWithoutCaches) {
   std::vector<std::unique_ptr<Pool>> pools;
   for (unsigned i = 0; i < pool::PoolDirectory::kPools + 10; ++i)
@@ -108,16 +97,6 @@ struct Latecomer {
   }
 };
 
-TEST(Magazines, UsedAfterTheThreadsEndBegan_NothingIsLeftBehind) {
-  Pool pool({.slots = 100, .slot_bytes = 8, .alignment = 8});
-  std::thread([&] {
-    static thread_local Latecomer late;
-    late.pool = &pool;
-    expect_all(pool);
-  }).join();
-  expect_all(pool);
-}
-
 struct CountedCache {
   static inline int alive = 0;
   CountedCache() { ++alive; }
@@ -128,23 +107,6 @@ struct CacheOwner {
   int drained = 0;
   pool::ThreadCaches<sync::NativeAtomics, CacheOwner, CountedCache, pool::PoolLockOrders{}> caches{*this};
 };
-
-TEST(Magazines, ManyThreadsOneAfterTheOther_CachesAreUsedAgain) {
-  {
-    CacheOwner owner;
-    for (int i = 0; i < 20; ++i) {
-      std::thread([&] {
-        EXPECT_EQ(owner.caches.mine(), nullptr);
-        CountedCache* const mine = owner.caches.make();
-        EXPECT_NE(mine, nullptr);
-        EXPECT_EQ(owner.caches.mine(), mine);
-      }).join();
-    }
-    EXPECT_EQ(owner.drained, 20);
-    EXPECT_EQ(CountedCache::alive, 1);
-  }
-  EXPECT_EQ(CountedCache::alive, 0);
-}
 
 }  // namespace
 }  // namespace freehold::test

@@ -56,17 +56,6 @@ TEST(ObjectPool, Full_NullOrBadAllocAsTold) {
   EXPECT_EQ(Counted::alive, 4);
 }
 
-TEST(ObjectPool, ConstructorThrows_SlotIsBack) {
-  struct Picky {
-    explicit Picky(bool wrong) {
-      if (wrong) throw std::invalid_argument("wrong");
-    }
-  };
-  ObjectPool<Picky> pool(1);
-  for (int i = 0; i < 100; ++i) EXPECT_THROW((void)pool.make(true), std::invalid_argument);
-  EXPECT_NE(pool.make(false), nullptr);
-}
-
 // A type that names the handles of its own pool before it is complete.
 struct Tree {
   ObjectPool<Tree>::Handle left, right;
@@ -92,16 +81,6 @@ TEST(ObjectPool, RecursiveAndForwardDeclaredTypes_HaveHandles) {
   ObjectPool<Tree>::Handle all[] = {pool.make(), pool.make(), pool.make()};
   for (const auto& each : all) EXPECT_NE(each, nullptr) << "the whole tree ended";
   EXPECT_EQ(HoldsDeclared().handle, nullptr);
-}
-
-TEST(ObjectPool, MovedHandle_OneOwner) {
-  ObjectPool<std::string> pool(4);
-  auto first = pool.make("a string that is too long to lie within itself");
-  auto second = std::move(first);
-  EXPECT_EQ(first, nullptr);
-  EXPECT_EQ(*second, "a string that is too long to lie within itself");
-  second = pool.make("another one, so that the first must end");
-  EXPECT_EQ(second->substr(0, 7), "another");
 }
 
 TEST(ObjectPool, OverAlignedType_AlignedAndDistinct) {
@@ -182,62 +161,6 @@ TEST(BestPool, GrowingWhileMemoryIsRefused_NullAndLaterAgain) {
   EXPECT_EXIT(grow(), ::testing::ExitedWithCode(0), "");
 }
 
-// Slots that come back in random order wait in batches of addresses; trim() knows them, too.
-TEST(BestPool, TrimAfterReleasesInRandomOrder_AsMuchAsAfterReleasesInOrder) {
-  constexpr std::size_t kSlots = 64 * 1024;
-  const auto trimmed = [](bool in_order) {
-    NativePool<Best> pool({.slots = kSlots, .slot_bytes = 64, .alignment = 64});
-    std::thread([&] {  // its array goes back when it ends
-      std::vector<void*> slots(kSlots);
-      for (void*& slot : slots) slot = pool.acquire();
-      if (!in_order) std::shuffle(slots.begin(), slots.end(), std::mt19937(7));
-      for (void* slot : slots) pool.release(slot);
-    })
-        .join();
-    return pool.trim();
-  };
-  const std::size_t in_order = trimmed(true);
-  EXPECT_GE(in_order, kSlots * 64 / 2);
-  EXPECT_EQ(trimmed(false), in_order);
-}
-
-// And free_slots() counts them.
-TEST(BestPool, ReleasedScattered_FreeSlotsCountsEveryone) {
-  constexpr std::size_t kSlots = 4096, kApart = 64;
-  NativePool<Best> pool({.slots = kSlots, .slot_bytes = 16});
-  std::vector<void*> slots(kSlots);
-  for (void*& slot : slots) slot = pool.acquire();
-  EXPECT_EQ(pool.free_slots(), 0U);
-  std::sort(slots.begin(), slots.end());
-  for (std::size_t i = 0; i < kApart; ++i)
-    for (std::size_t j = i; j < kSlots; j += kApart) pool.release(slots[j]);
-  EXPECT_EQ(pool.free_slots(), kSlots);
-  EXPECT_TRUE(pool.check_invariants());
-}
-
-TEST(ObjectPool, LargePoolsWithOneObjectEach_HoldLittle) {
-  if (base::kAddressSanitizer || kChecked) GTEST_SKIP() << "shadow memory and bookkeeping come on top";
-  std::string mode;
-  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"), mode);
-  if (mode.find("[always]") != std::string::npos) GTEST_SKIP() << "the system gives huge pages unasked";
-  const auto resident_kib = [] {
-    std::size_t all = 0, resident = 0;
-    std::ifstream("/proc/self/statm") >> all >> resident;
-    return resident * 4;
-  };
-  struct Object {
-    char bytes[64];
-  };
-  const std::size_t before = resident_kib();
-  std::vector<std::unique_ptr<ObjectPool<Object>>> pools;
-  std::vector<ObjectPool<Object>::Handle> objects;
-  for (int i = 0; i < 50; ++i) {
-    pools.push_back(std::make_unique<ObjectPool<Object>>(100'000));
-    objects.push_back(pools.back()->make());
-  }
-  EXPECT_LT(resident_kib() - before, 50u * 64);
-}
-
 TEST(ObjectPool, LastFreeObjectInAnotherThreadsArray_Found) {
   ObjectPool<int> pool(1000);
   std::atomic<int> stage{0};
@@ -257,23 +180,6 @@ TEST(ObjectPool, LastFreeObjectInAnotherThreadsArray_Found) {
   stage = 2;
   stage.notify_one();
   other.join();
-}
-
-TEST(ObjectPool, MorePoolsThanPlaces_AllWork) {
-  std::vector<std::unique_ptr<ObjectPool<int>>> pools;
-  for (int i = 0; i < 300; ++i) {
-    pools.push_back(std::make_unique<ObjectPool<int>>(10));
-    for (int k = 0; k < 3; ++k) {
-      const auto object = pools.back()->make(i);
-      ASSERT_NE(object, nullptr);
-      EXPECT_EQ(*object, i);
-    }
-  }
-  for (auto& pool : pools) {
-    std::vector<ObjectPool<int>::Handle> all;
-    while (auto object = pool->make(1)) all.push_back(std::move(object));
-    EXPECT_EQ(all.size(), 10u);
-  }
 }
 
 // The pools beyond those with a place have arrays, too, which leave with their thread and end with their pool.
@@ -333,28 +239,12 @@ TEST(ObjectPool, OverAnyStrategy_Works) {
   });
 }
 
-TEST(BestPool, ImpossibleShape_BadAlloc) {
-  PoolShape shape;
-  shape.slots = ~std::size_t{0} / 64;
-  shape.slot_bytes = 64;
-  EXPECT_THROW(NativePool<Best> pool(shape), std::bad_alloc);
-}
-
 TEST(BestPool, SumsThatOverflow_BadAlloc) {
   constexpr std::size_t kMost = ~std::size_t{0};
   EXPECT_THROW(NativePool<Best> pool({.slots = std::size_t{1} << 20, .slot_bytes = std::size_t{1} << 50}), std::bad_alloc);
   EXPECT_THROW(const Memory memory(kMost - 100, 8), std::bad_alloc);
   EXPECT_THROW(const Memory memory(std::size_t{1} << 60, 8), std::bad_alloc) << "more than there are addresses";
   EXPECT_THROW(const ZeroedArray<std::uint64_t> array(kMost / 4), std::bad_alloc);
-}
-
-TEST(ObjectPool, NullDestroyed_Nothing) {
-  ObjectPool<Counted> pool(1);
-  Counted* const one = pool.construct(1);
-  pool.destroy(nullptr);
-  EXPECT_EQ(Counted::alive, 1);
-  pool.destroy(one);
-  EXPECT_EQ(Counted::alive, 0);
 }
 
 TEST(ObjectPool, OfNone_IsAlwaysFull) {
@@ -396,20 +286,6 @@ TEST(ObjectPool, ReleasedTwice_AddressSanitizerSeesIt) {
           << S::kName;
     }
   });
-}
-
-TEST(BestPool, ForeignAddressesReleased_AreCaughtWhenTheyGoBack) {
-  if (kChecked) GTEST_SKIP() << "a checked build catches it at once (conformance)";
-  if (base::kAddressSanitizer) GTEST_SKIP() << "AddressSanitizer takes addresses of another pool for released twice";
-  const auto release_foreign = [](bool other_pool, std::size_t bytes) {
-    const PoolShape shape{.slots = 10'000, .slot_bytes = bytes};
-    NativePool<Best> pool(shape), other(shape);
-    static std::byte foreign[1000 * 16];
-    for (int i = 0; i < 1000; ++i) pool.release(other_pool ? other.acquire() : foreign + 16 * i);
-  };
-  for (const bool other_pool : {false, true})
-    for (const std::size_t bytes : {16u, 48u, 5000u})
-      EXPECT_DEATH(release_foreign(other_pool, bytes), "not from this allocator");
 }
 
 // A thread that is about to end has no array any more.
@@ -482,29 +358,6 @@ TEST(ObjectPool, HandleAsThatOfABase_EndsTheWholeObject) {
   EXPECT_EQ(none, nullptr);
 }
 
-TEST(ObjectPool, OfArrays_AllElementsBeginAndEnd) {
-  struct Part {
-    Part() { ++Counted::alive; }
-    ~Part() { --Counted::alive; }
-    int value = 7;
-  };
-  ObjectPool<Part[5]> pool(2);
-  {
-    const auto a = pool.make(), b = pool.make();
-    ASSERT_TRUE(a && b);
-    EXPECT_EQ(pool.make(), nullptr);
-    EXPECT_EQ(Counted::alive, 10);
-    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(a[i].value, 7);
-  }
-  EXPECT_EQ(Counted::alive, 0);
-  ObjectPool<int[16]> zeros(1);
-  for (int round = 0; round < 2; ++round) {
-    const auto numbers = zeros.make();
-    EXPECT_EQ(std::count(&numbers[0], &numbers[0] + 16, 0), 16);
-    numbers[3] = 1;
-  }
-}
-
 TEST(ObjectPool, OfArrays_ElementThrows_TheOthersEndAndTheSlotIsBack) {
   struct Part {
     Part() {
@@ -518,14 +371,6 @@ TEST(ObjectPool, OfArrays_ElementThrows_TheOthersEndAndTheSlotIsBack) {
     EXPECT_THROW((void)pool.make(), std::runtime_error) << round << ": the only slot is back each time";
     EXPECT_EQ(Counted::alive, 0);
   }
-}
-
-TEST(ObjectPool, OfConstants_MadeAndEnded) {
-  ObjectPool<const std::string> pool(1);
-  const ObjectPool<const std::string>::Handle text = pool.make("never changes, and is longer than fifteen letters");
-  ASSERT_NE(text, nullptr);
-  EXPECT_EQ(text->size(), 49U);
-  static_assert(std::is_same_v<decltype(*text), const std::string&>);
 }
 
 TEST(MovablePool, Moved_HandlesStayValid) {

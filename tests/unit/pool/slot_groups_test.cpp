@@ -90,39 +90,6 @@ TEST_P(EveryVersion, RandomBatches_EveryClass_GroupsAreThoseOfDivision) {
   }
 }
 
-TEST_P(EveryVersion, EveryLength_InOrder_OneGroupAWord) {
-  SlotGroups groups;
-  const SlotGeometry g = SlotGeometry::of(kBase, kShift, 64);
-  for (std::size_t first = 0; first < 5; ++first)
-    for (std::size_t n = 0; n <= kMaxBatch; ++n) {
-      std::vector<void*> slots;
-      for (std::size_t i = 0; i < n; ++i) slots.push_back(at(kBase + (first + i) * 64));
-      GetParam()(g, slots.data(), n, groups);
-      ASSERT_EQ(united(groups), expected(g, slots));
-      ASSERT_EQ(groups.count, united(groups).size()) << "neighbours are one group";
-    }
-}
-
-TEST_P(EveryVersion, RunsAcrossWordsAndBlocks_EveryClass_GroupsAreThoseOfDivision) {
-  SlotGroups groups;
-  for (const SlotGeometry& g : every_class()) {
-    const std::uint32_t per_span = (1U << kShift) / g.slot_bytes;
-    for (std::uint32_t first = per_span > 70 ? per_span - 70 : 0; first < per_span; ++first)
-      for (const std::uint32_t n : {8U, 60U, 64U, 128U})
-        for (const std::uint32_t wrong : {0U, 1U}) {  // bytes off, all of them
-          std::vector<void*> slots;
-          for (std::uint32_t i = 0; i < n; ++i)  // one after the other, as if there were no spans
-            slots.push_back(at(kBase + std::uintptr_t{first + i} * g.slot_bytes + wrong));
-          std::vector<void*> right;
-          for (void* slot : slots)
-            if ((reinterpret_cast<std::uintptr_t>(slot) - kBase) % (1U << kShift) % g.slot_bytes == 0) right.push_back(slot);
-          GetParam()(g, slots.data(), n, groups);
-          ASSERT_EQ(groups.misplaced != 0, right.size() != n) << g.slot_bytes << " bytes, " << n << " from " << first;
-          ASSERT_EQ(united(groups), expected(g, right));
-        }
-  }
-}
-
 TEST_P(EveryVersion, MisplacedAddress_EveryPosition_IsReportedAndTheOthersGrouped) {
   SlotGroups groups;
   for (const SlotGeometry& g : every_class())
@@ -175,16 +142,6 @@ TEST(SlotGroups, RandomBatches_ChosenVersionAndScalar_Agree) {
       ASSERT_EQ(chosen.misplaced, scalar.misplaced);
       ASSERT_EQ(chosen.repeated, scalar.repeated);
     }
-}
-
-TEST(SlotGroups, VectorWidth_IsFourWhereTheCpuCan) {
-#if defined(__x86_64__)
-  EXPECT_EQ(vector_width(), __builtin_cpu_supports("avx2") != 0 ? 4U : 1U);
-#elif defined(__aarch64__)
-  EXPECT_EQ(vector_width(), 4U);
-#else
-  EXPECT_EQ(vector_width(), 1U);
-#endif
 }
 
 TEST(ListSlots, AnyBits_HighestAddressFirstAndGroupedBackTheSame) {

@@ -25,7 +25,6 @@ struct Storage {
   Tree tree;
 };
 constexpr auto kEmpty = [] { return false; };
-constexpr auto kNonEmpty = [] { return true; };
 constexpr std::uint32_t kNone = SummaryTree<sync::NativeAtomics>::kNone;
 
 TEST(SummaryTree, WordsFor_EveryLevel_OneBitAChild) {
@@ -36,49 +35,6 @@ TEST(SummaryTree, WordsFor_EveryLevel_OneBitAChild) {
   EXPECT_EQ(Tree::words_for(4096), 64U + 1);
   EXPECT_EQ(Tree::words_for(4097), 65U + 2 + 1);
   EXPECT_EQ(Tree::words_for(std::size_t{1} << 30), (std::size_t{1} << 24) + (1 << 18) + (1 << 12) + 64 + 1);
-}
-
-TEST(SummaryTree, Find_EveryPlaceAlone_IsFoundFromBelowNotFromAbove) {
-  for (const std::size_t spans : {1U, 63U, 64U, 65U, 4096U, 4097U, 300'000U}) {
-    Storage<> s(spans);
-    EXPECT_EQ(s.tree.find(0), kNone);
-    for (const std::uint32_t i : {std::uint32_t{0}, static_cast<std::uint32_t>(spans / 3),
-                                  static_cast<std::uint32_t>(spans / 2), static_cast<std::uint32_t>(spans - 1)}) {
-      s.tree.set(i);
-      EXPECT_TRUE(s.tree.test(i));
-      EXPECT_EQ(s.tree.find(0), i);
-      EXPECT_EQ(s.tree.find(i), i);
-      EXPECT_EQ(s.tree.find(i + 1), kNone);
-      EXPECT_TRUE(s.tree.check_invariants());
-      s.tree.retire(i, kEmpty);
-      EXPECT_FALSE(s.tree.test(i));
-      EXPECT_EQ(s.tree.find(0), kNone);
-      EXPECT_TRUE(s.tree.check_invariants());
-    }
-    EXPECT_EQ(s.tree.find(static_cast<std::uint32_t>(spans)), kNone);
-    EXPECT_EQ(s.tree.find(kNone - 1), kNone);
-  }
-}
-
-TEST(SummaryTree, Retire_NonEmptySpan_Stays) {
-  Storage<> s(5000);
-  s.tree.set(4999);
-  s.tree.retire(4999, kNonEmpty);
-  EXPECT_EQ(s.tree.find(0), 4999U);
-  EXPECT_TRUE(s.tree.check_invariants());
-}
-
-TEST(SummaryTree, Strides_InterleavedTrees_DoNotTouchEachOther) {
-  using Tree = SummaryTree<sync::NativeAtomics>;
-  constexpr std::size_t kTrees = 5, kSpans = 5000;
-  const auto words = std::make_unique<Tree::Word[]>(Tree::words_for(kSpans) * kTrees);
-  Tree trees[kTrees];
-  for (std::size_t t = 0; t < kTrees; ++t) trees[t].attach(words.get() + t, kTrees, kSpans);
-  for (std::uint32_t t = 0; t < kTrees; ++t) trees[t].set(1000 * t);
-  for (std::uint32_t t = 0; t < kTrees; ++t) {
-    EXPECT_EQ(trees[t].find(0), 1000 * t);
-    EXPECT_EQ(trees[t].find(1000 * t + 1), kNone);
-  }
 }
 
 TEST(SummaryTree, RandomOperations_AgreeWithASet) {
@@ -106,40 +62,6 @@ TEST(SummaryTree, RandomOperations_AgreeWithASet) {
       ASSERT_TRUE(step % 256 != 0 || s.tree.check_invariants());
     }
   }
-}
-
-// A stale upper bit (a retirer cleared the word, another set made it stand again) is repaired on the way and misleads
-// nobody.
-TEST(SummaryTree, Find_StaleUpperBit_IsRepaired) {
-  Storage<> s(5000);
-  s.tree.set(100);
-  s.tree.set(4000);
-  s.words[1].store(0);  // span 100's word of level 0, behind the tree's back
-  EXPECT_EQ(s.tree.find(0), 4000U);
-  EXPECT_TRUE(s.tree.check_invariants());
-}
-
-// A set comes between a retirer's look at the emptied word and his clearing of the bit above.
-TEST(SummaryTree, Retire_NeighbourIsSetMeanwhile_StaysFindable) {
-  for (const std::size_t level_word : {std::size_t{79}, std::size_t{79 + 2}}) {  // the words above span 70's, two levels
-    Storage<test::HookedAtomics> s(79 * 64);
-    s.tree.set(70);
-    test::HookedAtomics::interrupt_before_change_of(&s.words[level_word], [&] { s.tree.set(71); });
-    s.tree.retire(70, kEmpty);
-    EXPECT_EQ(s.tree.find(0), 71U);
-    EXPECT_TRUE(s.tree.check_invariants());
-  }
-}
-
-// A searcher repairs a bit that became right again just before.
-TEST(SummaryTree, Find_SpanIsSetDuringTheRepair_StaysFindable) {
-  Storage<test::HookedAtomics> s(79 * 64);
-  s.tree.set(70);
-  s.words[1].store(0);
-  test::HookedAtomics::interrupt_before_change_of(&s.words[79], [&] { s.tree.set(70); });
-  (void)s.tree.find(0);
-  EXPECT_EQ(s.tree.find(0), 70U);
-  EXPECT_TRUE(s.tree.check_invariants());
 }
 
 TEST(SummaryTree, CheckPath_OnlyWhatIsFoundFromTheTop) {

@@ -46,21 +46,6 @@ TEST(TrackedPool, Stats_AreExact) {
   EXPECT_EQ(pool.live(), 1U);
 }
 
-TEST(TrackedPool, NullDestroyed_Nothing) {
-  TrackedPool<Item> pool(1);
-  const auto one = pool.make(1);
-  pool.destroy(nullptr);
-  EXPECT_EQ(pool.live(), 1U);
-  EXPECT_EQ(Item::alive, 1);
-}
-
-TEST(TrackedPool, ConstructorThrows_NothingLives) {
-  TrackedPool<Item> pool(1);
-  for (int i = 0; i < 10; ++i) EXPECT_THROW((void)pool.make(-1), std::invalid_argument);
-  EXPECT_EQ(pool.live(), 0U);
-  EXPECT_NE(pool.make(1), nullptr);
-}
-
 TEST(TrackedPool, ForEach_EveryLivingOneOldestFirst) {
   TrackedPool<Item> pool(100);
   std::vector<TrackedPool<Item>::Handle> handles;
@@ -106,12 +91,6 @@ TEST(TrackedPool, EndOfThePool_EndsWhatIsLeft) {
     for (int i = 0; i < 50; ++i) ASSERT_NE(pool.construct(i), nullptr);
   }
   EXPECT_EQ(Item::alive, 0);
-}
-
-TEST(TrackedPool, Full_ThrowsIfTold) {
-  TrackedPool<Item> pool(1, {.when_full = WhenFull::kThrow});
-  const auto one = pool.make(1);
-  EXPECT_THROW((void)pool.make(2), std::bad_alloc);
 }
 
 TEST(TrackedPool, ManyThreads_CountsAddUp) {

@@ -37,84 +37,6 @@ TEST(SpanShape, PartialLastWord_FullMaskCoversExactlyTheSlots) {
   }
 }
 
-TEST(WordPool, Publish_KeepsTheCallersShare_TheRestIsFree) {
-  for (const std::uint32_t slots : {1U, 2U, 63U, 64U, 65U, 130U, 4096U})
-    for (const unsigned keep : {0U, 1U, 5U, 64U}) {
-      Storage spans(2, {{slots}});
-      const Taken mine = spans.give(1, 1, keep);
-      EXPECT_EQ(mine.word, word_index(1, 0));
-      EXPECT_EQ(static_cast<unsigned>(std::popcount(mine.bits)), std::min({keep, slots, 64U}));
-      EXPECT_EQ(spans.pool(1).free_slots(1), slots - std::min({keep, slots, 64U}));
-      EXPECT_TRUE(spans.check());
-    }
-}
-
-TEST(WordPool, Take_EmptyPool_ReturnsNoBits) {
-  Storage spans(130, {{64}});
-  Cursor cursor;
-  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, 0U);
-  EXPECT_EQ(cursor.active_span, Cursor::kNoSpan);
-}
-
-TEST(WordPool, Take_WholeWord_OneCallTakesAll64) {
-  Storage spans(1, {{128}});
-  spans.give(0, 1);
-  Cursor cursor;
-  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, kAll);
-  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, kAll);
-  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, 0U);
-  EXPECT_TRUE(spans.check());
-}
-
-TEST(WordPool, Take_PartOfAWord_TheLowestFirst) {
-  Storage spans(1, {{64}});
-  spans.give(0, 1);
-  Cursor cursor;
-  EXPECT_EQ(spans.take(1, cursor, 3, kMe, kAnywhere).bits, 0b111U);
-  EXPECT_EQ(spans.take(1, cursor, 2, kMe, kAnywhere).bits, 0b11000U);
-  EXPECT_EQ(spans.take(1, cursor, 63, kMe, kAnywhere).bits, kAll << 5);
-  EXPECT_TRUE(spans.check());
-}
-
-TEST(WordPool, Take_AnyNumberBelowAWord_NeverMore) {
-  for (unsigned want = 1; want < 64; ++want) {
-    Storage spans(1, {{64}});
-    spans.give(0, 1);
-    Cursor cursor;
-    EXPECT_EQ(spans.take(1, cursor, want, kMe, kAnywhere).bits, base::low_bits(want));
-    EXPECT_EQ(spans.pool(1).free_slots(0), 64 - want);
-  }
-}
-
-TEST(WordPool, Take_PartialLastWord_NeverGivesASlotBeyondTheShape) {
-  Storage spans(1, {{70}});
-  spans.give(0, 1);
-  Cursor cursor;
-  std::uint32_t got = 0;
-  for (Taken t = spans.take(1, cursor, 64, kMe, kAnywhere); t.bits != 0; t = spans.take(1, cursor, 64, kMe, kAnywhere)) {
-    EXPECT_EQ(t.bits & ~SpanShape{70}.full(word_in_span(t.word)), 0U);
-    got += static_cast<std::uint32_t>(std::popcount(t.bits));
-  }
-  EXPECT_EQ(got, 70U);
-}
-
-TEST(WordPool, Take_CursorBehindTheOnlyFreeSlot_WrapsAround) {
-  Storage spans(200, {{64}});
-  spans.give(3, 1);
-  Cursor cursor = at(word_index(150, 0));
-  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(3, 0));
-}
-
-TEST(WordPool, Take_CursorInABlock_ContinuesUpwardsThere) {
-  Storage spans(2, {{256}});
-  spans.give(0, 1);
-  spans.give(1, 1);
-  Cursor cursor = at(word_index(1, 2));
-  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(1, 2));
-  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(1, 3));
-  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(1, 0));
-}
-
 // The thread's own stripe knows of another span only: the one that it works in still stands where its former user's are.
 TEST(WordPool, Take_CursorInASpanOfAnotherStripe_TheWordsBelowComeBeforeOtherSpans) {
   Storage spans(2, {{128}}, 2);
@@ -125,19 +47,6 @@ TEST(WordPool, Take_CursorInASpanOfAnotherStripe_TheWordsBelowComeBeforeOtherSpa
   Cursor cursor = at(word_index(0, 1));
   EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(0, 1));
   EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).word, word_index(0, 0));
-}
-
-// The hints of a span that its user emptied still stand.
-TEST(WordPool, Take_BestOfOthersSpansIsEmpty_TakesAnother) {
-  Storage spans(3, {{64}});
-  spans.give(0, 1);
-  spans.give(1, 1);
-  Cursor left, busy = at(word_index(1, 0));
-  ASSERT_EQ(span_of(spans.take(1, busy, 1, 8, kAnywhere).word), 1U);
-  ASSERT_EQ(spans.take(1, left, 64, 7, kAnywhere).bits, kAll);
-  spans.pool(1).clear_active(left, 7);
-  Cursor mine = at(word_index(2, 0));
-  EXPECT_EQ(spans.take(1, mine, 64, kMe, 1).bits, kAll << 1);
 }
 
 TEST(WordPool, Take_AnothersSpan_IsPassedOverUpToTheLimit) {
@@ -178,112 +87,12 @@ TEST(WordPool, Take_CursorWentToAnotherSpan_TheFormerIsNotActiveAnyMore) {
   EXPECT_EQ(spans.last_user(1).load(), LastUser::active(kMe).value);
 }
 
-TEST(WordPool, ClearActive_AnothersMark_IsLeftAlone) {
-  Storage spans(1, {{64}});
-  spans.give(0, 1);
-  Cursor a, b;
-  (void)spans.take(1, a, 1, kMe, kAnywhere);
-  (void)spans.take(1, b, 1, kOther, kAnywhere);  // b holds it now
-  spans.pool(1).clear_active(a, kMe);
-  EXPECT_EQ(spans.last_user(0).load(std::memory_order_relaxed), LastUser::active(kOther).value);
-  spans.pool(1).clear_active(b, kOther);
-  EXPECT_EQ(spans.last_user(0).load(std::memory_order_relaxed), LastUser::inactive(kOther).value);
-}
-
-TEST(WordPool, Put_EmptyWord_IsFoundAgain) {
-  Storage spans(300, {{4096}});
-  const Taken mine = spans.give(299, 1, 64);
-  Cursor cursor;
-  while (spans.take(1, cursor, 64, kMe, kAnywhere).bits != 0) {
-  }
-  EXPECT_EQ(spans.pool(1).put(mine.word, std::uint64_t{1} << 63), 0U);
-  EXPECT_TRUE(spans.check());
-  Cursor fresh;
-  EXPECT_EQ(spans.take(1, fresh, 64, kMe, kAnywhere).bits, std::uint64_t{1} << 63);
-}
-
 TEST(WordPool, Put_SlotIsFreeAlready_ReportsItAndChangesNothing) {
   Storage spans(1, {{64}});
   const Taken mine = spans.give(0, 1, 4);
   EXPECT_EQ(spans.pool(1).put(mine.word, 0b0001U), kAll << 4);
   EXPECT_NE(spans.pool(1).put(mine.word, 0b0011U) & 0b0001U, 0U);
   EXPECT_EQ(spans.word(mine.word).load(), kAll << 4 | 1U);
-}
-
-TEST(WordPool, TakeExactly_OneSlotMissing_TakesNothing) {
-  Storage spans(1, {{64}});
-  (void)spans.give(0, 1, 1);
-  EXPECT_FALSE(spans.pool(1).take_exactly(0, 0b11U));
-  EXPECT_EQ(spans.word(0).load(), kAll << 1);
-  EXPECT_TRUE(spans.pool(1).take_exactly(0, 0b110U));
-  EXPECT_EQ(spans.word(0).load(), kAll << 3);
-}
-
-TEST(WordPool, TakeAll_WhollyFree_TakesEverySlot) {
-  for (const std::uint32_t slots : {1U, 64U, 70U, 4096U}) {
-    Storage spans(1, {{slots}});
-    spans.give(0, 1);
-    EXPECT_TRUE(spans.pool(1).looks_full(0));
-    EXPECT_TRUE(spans.pool(1).take_all(0));
-    EXPECT_EQ(spans.pool(1).free_slots(0), 0U);
-    Cursor cursor;
-    EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, 0U);
-  }
-}
-
-TEST(WordPool, TakeAll_OneSlotOut_FailsAndPutsAllBack) {
-  for (const unsigned missing : {0U, 63U, 64U, 200U, 255U}) {
-    Storage spans(1, {{256}});
-    spans.give(0, 1);
-    ASSERT_TRUE(spans.pool(1).take_exactly(word_index(0, missing / 64), base::bit(missing % 64)));
-    EXPECT_FALSE(spans.pool(1).looks_full(0));
-    EXPECT_FALSE(spans.pool(1).looks_full(0, missing / 64));
-    EXPECT_FALSE(spans.pool(1).take_all(0));
-    EXPECT_EQ(spans.pool(1).free_slots(0), 255U);
-    EXPECT_TRUE(spans.check());
-  }
-}
-
-TEST(WordPool, TakeAll_SearcherTakesAWordMeanwhile_FailsAndNothingIsLost) {
-  Hooked spans(1, {{256}});
-  spans.give(0, 1);
-  Taken theirs;
-  test::HookedAtomics::interrupt_before_change_of(&spans.word(word_index(0, 2)), [&] {
-    Cursor cursor = at(word_index(0, 3));
-    theirs = spans.take(1, cursor, 10, kOther, kAnywhere);
-  });
-  EXPECT_FALSE(spans.pool(1).take_all(0));
-  EXPECT_EQ(std::popcount(theirs.bits), 10);
-  EXPECT_EQ(spans.pool(1).free_slots(0), 246U);
-  EXPECT_TRUE(spans.check());
-  EXPECT_EQ(spans.pool(1).put(theirs.word, theirs.bits), kAll << 10);
-  EXPECT_TRUE(spans.pool(1).take_all(0));
-}
-
-TEST(WordPool, Reuse_SpanGoesToAnotherPool_EachSeesItsOwnShape) {
-  Storage spans(2, {{4096}, {10}});
-  spans.give(0, 1);
-  ASSERT_TRUE(spans.take_away(0));
-  spans.give(0, 2);
-  Cursor one, two;
-  EXPECT_EQ(spans.take(1, one, 64, kMe, kAnywhere).bits, 0U);
-  EXPECT_EQ(spans.take(2, two, 64, kMe, kAnywhere).bits, base::low_bits(10));
-  EXPECT_TRUE(spans.check());
-}
-
-// A searcher of pool 1 stands before a word of a span that goes to pool 2 under its feet.
-TEST(WordPool, Reuse_SearcherOfTheFormerPool_GivesBackWhatItTook) {
-  Hooked spans(1, {{64}, {64}});
-  spans.give(0, 1);
-  test::HookedAtomics::interrupt_before_change_of(&spans.word(0), [&] {
-    ASSERT_TRUE(spans.take_away(0));
-    spans.give(0, 2);
-  });
-  Cursor cursor;
-  EXPECT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, 0U);
-  EXPECT_EQ(spans.gave_back.load(), 1U);
-  EXPECT_EQ(spans.pool(2).free_slots(0), 64U);
-  EXPECT_TRUE(spans.check());
 }
 
 // A put stands between its slots' release and their announcement; the span, wholly free by now, goes to another pool and
@@ -306,57 +115,6 @@ TEST(WordPool, Reuse_LateAnnouncementToTheFormerPool_SlotsOfTheNewOneAreFound) {
   EXPECT_TRUE(spans.check());
   Cursor fresh = at(word_index(1, 0));
   EXPECT_EQ(spans.take(2, fresh, 64, kMe, kAnywhere).bits, kAll);
-}
-
-// The same with a claimer who keeps every slot: it publishes nothing, but the late bit is in the summary already.
-TEST(WordPool, Reuse_AnnouncementBetweenTwoOwners_SlotsOfTheNewOneAreFound) {
-  Hooked spans(2, {{64}, {64}});
-  const Taken mine = spans.give(0, 1, 64);
-  test::HookedAtomics::interrupt_before_change_of(&spans.summary(0), [&] { ASSERT_TRUE(spans.take_away(0)); });
-  EXPECT_EQ(spans.pool(1).put(mine.word, mine.bits), 0U);
-  const Taken theirs = spans.give(0, 2, 64);
-  EXPECT_EQ(spans.pool(2).put(theirs.word, theirs.bits), 0U);
-  EXPECT_TRUE(spans.check());
-  Cursor fresh = at(word_index(1, 0));
-  EXPECT_EQ(spans.take(2, fresh, 64, kMe, kAnywhere).bits, kAll);
-}
-
-// A put comes between the searcher's look at an empty word and its clearing of the summary bit.
-TEST(WordPool, StaleSummary_PutDuringTheClearing_IsFound) {
-  Hooked spans(2, {{64}});
-  const Taken mine = spans.give(0, 1, 64);
-  ASSERT_EQ(spans.pool(1).put(mine.word, mine.bits), 0U);
-  Cursor cursor;
-  ASSERT_EQ(spans.take(1, cursor, 64, kMe, kAnywhere).bits, kAll);  // the summary bit is stale now
-  test::HookedAtomics::interrupt_before_change_of(&spans.summary(0), [&] { (void)spans.pool(1).put(mine.word, mine.bits); });
-  Cursor searcher = at(word_index(1, 0));
-  const Taken first = spans.take(1, searcher, 64, kOther, kAnywhere);
-  Cursor fresh = at(word_index(1, 0));
-  const Taken second = spans.take(1, fresh, 64, kMe, kAnywhere);
-  EXPECT_EQ(first.bits | second.bits, kAll);
-  EXPECT_TRUE(spans.check());
-}
-
-// Span 0 lies in stripe 1, but its last user's stripe is 2: a searcher of stripe 1 moves it. While it stands between the two
-// steps of that, the last user's stripe becomes 1 again, and a searcher of stripe 2 moves the span back, where its bit still
-// stands; and a third thread works in the span after that. It may not be lost between the stripes.
-TEST(WordPool, Stripes_SpanIsMovedToAndFro_StaysFindable) {
-  Hooked spans(8, {{64}}, 4);
-  spans.last_user(0).store(LastUser::inactive(1).value);
-  spans.give(0, 1);
-  spans.last_user(0).store(LastUser::inactive(2).value);
-  constexpr unsigned kMaxForeignSpans = 5;
-  test::HookedAtomics::interrupt_before_change_of(&spans.stripe_word(1), [&] {
-    spans.last_user(0).store(LastUser::inactive(1).value);
-    Cursor cursor = at(word_index(7, 0));
-    EXPECT_EQ(spans.take(1, cursor, 64, 2 + 4, kMaxForeignSpans).bits, 0U) << "others' span, and few of them";
-    spans.last_user(0).store(LastUser::inactive(3).value);
-  });
-  Cursor cursor = at(word_index(7, 0));
-  EXPECT_EQ(spans.take(1, cursor, 64, 1 + 4, kMaxForeignSpans).bits, 0U);
-  EXPECT_TRUE(spans.check());
-  Cursor fresh = at(word_index(7, 0));
-  EXPECT_EQ(spans.take(1, fresh, 64, kMe, kAnywhere).bits, kAll);
 }
 
 TEST(WordPool, Stripes_OwnSpansFirst_ThenTheOthers) {
@@ -392,16 +150,6 @@ TEST(WordPool, Take_HighLimitAmongManySpansOfOthers_TakesOneOver) {
       EXPECT_NE(spans.take(1, cursor, 64, kMe, max_foreign_spans).bits, 0U)
           << stripes << " stripes, max_foreign_spans " << max_foreign_spans;
     }
-}
-
-TEST(WordPool, Take_AmongSpansOfOthers_PrefersOneThatItsLastUserLeft) {
-  Storage spans(10, {{64}});
-  for (std::uint32_t b = 0; b < 6; ++b) {
-    spans.last_user(b).store((b == 3 ? LastUser::inactive(100 + b) : LastUser::active(100 + b)).value);
-    spans.give(b, 1);
-  }
-  Cursor cursor = at(word_index(9, 0));
-  EXPECT_EQ(span_of(spans.take(1, cursor, 64, kMe, 2).word), 3U);
 }
 
 // Random operations of one thread against a set of slots, the invariants after each.

@@ -67,59 +67,6 @@ TEST_F(TaskTable_Unit, MemoryThatIsNoTable_NeitherShapeNorVersion) {
   ++static_cast<char*>(memory_.data())[0];
   EXPECT_FALSE(Table::version_of(memory_.data(), memory_.bytes()));
 }
-TEST_F(TaskTable_Unit, TicketOfATaskThatIsOver_DoesNothingToTheNextOne) {
-  make({.entries = 1, .max_input = 8, .max_output = 8});
-  Table table(memory_.data());
-  const Ticket lost = *table.try_acquire(0);
-  EXPECT_FALSE(table.try_acquire_entry(0, 0));
-  table.recover_client(0);
-  EXPECT_EQ(table.submit(lost, 0, 1), Submitted::kNo);
-  const Ticket next = *table.try_acquire_entry(0, 1);
-  EXPECT_NE(table.submit(next, 1, 1), Submitted::kNo);
-  EXPECT_FALSE(table.kill(lost));
-  EXPECT_EQ(table.open_of(0), 0u);
-  EXPECT_EQ(table.open_of(1), 1u);
-  EXPECT_TRUE(table.try_claim(0));
-}
-TEST_F(TaskTable_Unit, RetryOfATaskThatWasTakenAway_DoesNotRunAgain) {
-  make({.entries = 1, .max_input = 8, .max_output = 8});
-  Table table(memory_.data());
-  const auto run = [&] {
-    table.submit(*table.try_acquire(0), 0, 1, TaskParameters{.retry = {.codes = {7}, .attempts = 3, .delay_ms = 0}});
-    return *table.try_claim(0);
-  };
-  const Claim dropped = run();
-  ASSERT_TRUE(table.drop({dropped.entry, dropped.word.generation()}));
-  EXPECT_EQ(table.retry(dropped, 7, 10), Table::Retried::kYes);
-  EXPECT_EQ(table.count(TaskState::kFree), 1u);
-  const Claim marked = run();
-  ASSERT_TRUE(table.mark_for_kill(marked));
-  EXPECT_EQ(table.retry(marked, 7, 10), Table::Retried::kRevoked);
-  EXPECT_FALSE(table.try_claim(0));
-}
-TEST_F(TaskTable_Unit, WaitForSpaceThatIsThere_ReturnsAtOnce) {
-  make({.entries = 1, .max_input = 8, .max_output = 8});
-  Table table(memory_.data());
-  const auto begin = std::chrono::steady_clock::now();
-  table.wait_for_space(60'000'000'000);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
-}
-// Another thread of the client has moved the result out of the table, and its entry is another task's.
-TEST_F(TaskTable_Unit, KillAfterTheResultWasMovedOut_LeavesTheNextTask) {
-  make({.entries = 1, .max_input = 64, .max_output = 64});
-  Client client(memory_, 0, -1);
-  Future first = client.submit("x");
-  ASSERT_TRUE(client.table().complete(*client.table().try_claim(0), 0));
-  Future second = client.submit("y", {.wait_while_full = std::chrono::seconds(10)});
-  ASSERT_TRUE(second.valid());
-  first.kill();
-  EXPECT_FALSE(first.valid());
-  first.kill();  // again, of nothing
-  const std::optional<Claim> claim = client.table().try_claim(0);
-  ASSERT_TRUE(claim);
-  ASSERT_TRUE(client.table().complete(*claim, 3));
-  EXPECT_EQ(second.get().bytes().size(), 3u);
-}
 TEST_F(TaskTable_Unit, RefusedDraft_HasNoRoomAndItsReason) {
   make({.entries = 1, .max_input = 64, .max_output = 64});
   Client client(memory_, 0, -1);
@@ -133,17 +80,6 @@ TEST_F(TaskTable_Unit, RefusedDraft_HasNoRoomAndItsReason) {
   Future futures[2];
   EXPECT_EQ(client.submit_all(inputs, futures, at_once), 0u);
   EXPECT_EQ(futures[0].submit_error(), SubmitError::kFull);
-}
-TEST_F(TaskTable_Unit, ClientEnds_FunctionsOfItsTasksAreCalled) {
-  make({.entries = 2, .max_input = 64, .max_output = 64});
-  std::vector<FailureKind> ends;
-  {
-    Client client(memory_, 0, -1);
-    for (int i = 0; i < 2; ++i)
-      client.submit("x").then([&](const Result& result) { ends.push_back(result.failure().kind); });
-  }
-  EXPECT_EQ(ends, (std::vector{FailureKind::kNoWorker, FailureKind::kNoWorker}));
-  EXPECT_EQ(Table(memory_.data()).count(TaskState::kFree), 2u);
 }
 TEST_F(TaskTable_Unit, Claims_TheHigherPriorityFirst_TheOldestOfEquals) {
   make({.entries = 200, .max_input = 64, .max_output = 64});
@@ -191,25 +127,6 @@ TEST_F(TaskTable_Unit, ManyWaitAndMoreCome_TheOldestIsNotPassedForEver) {
     ASSERT_TRUE(again);
     table.submit(*again, 0, 1, TaskParameters{.submitted = 2});
   }
-}
-TEST_F(TaskTable_Unit, DelayedTask_FailsExpiredOrWithoutWorkers) {
-  make({.entries = 2, .max_input = 64, .max_output = 64});
-  Table table(memory_.data());
-  const TaskParameters parameters{.expires = 50, .within_ms = 1, .retry = {.codes = {7}, .attempts = 2, .delay_ms = 1}};
-  for (int i = 0; i < 2; ++i) table.submit(*table.try_acquire(0), 0, 1, parameters);
-  std::optional<Claim> claims[2] = {table.try_claim(0), table.try_claim(1)};
-  EXPECT_EQ(table.retry(*claims[0], 8, 10), Table::Retried::kNo);
-  for (const auto& claim : claims) EXPECT_EQ(table.retry(*claim, 7, 10), Table::Retried::kYes);
-  EXPECT_FALSE(table.prepare_idle([](std::uint32_t, TaskWord) { return false; }));
-  table.begin_due(1'000'009);
-  EXPECT_EQ(table.count(TaskState::kDelayed), 2u);
-  table.begin_due(1'000'010);
-  EXPECT_EQ(table.count(TaskState::kReady), 2u);
-  claims[0] = table.try_claim(0);
-  EXPECT_EQ(table.retry(*claims[0], 7, 10), Table::Retried::kNo) << "that was its last attempt";
-  ASSERT_TRUE(table.complete(*claims[0], 0, {FailureKind::kComponent, 7}));
-  table.fail_expired(51);
-  EXPECT_EQ(table.count(TaskState::kFailed), 2u);
 }
 TEST_F(TaskTable_Unit, Areas_AlignedAndApart) {
   for (const std::uint64_t size : {1u, 1024u, 5000u}) {
@@ -289,84 +206,6 @@ TEST_F(TaskTable_Unit, FullOfLostEntries_TheClientNoticesAfterRefusals) {
   for (std::uint32_t i = 0; i < kEntries; ++i) ASSERT_TRUE(client.table().try_acquire(0)) << "as damage would";
   EXPECT_FALSE(client.draft({.wait_while_full = std::chrono::milliseconds(50)}).valid());
   EXPECT_TRUE(client.take_damage_suspicion());
-}
-TEST_F(TaskTable_Unit, AllEntries_TakenOnce_ThenFull) {
-  make({.entries = 130, .max_input = 8, .max_output = 8});
-  Table table(memory_.data());
-  std::set<std::uint32_t> seen;
-  for (int i = 0; i < 130; ++i) seen.insert(table.try_acquire(0)->entry);
-  EXPECT_EQ(seen.size(), 130u);
-  EXPECT_FALSE(table.try_acquire(0));
-  EXPECT_TRUE(table.drop({77, 1}));
-  EXPECT_EQ(table.try_acquire(0)->entry, 77u);
-}
-TEST_F(TaskTable_Unit, Tasks_ClaimedInTheOrderOfSubmission) {
-  make({.entries = 130, .max_input = 8, .max_output = 8});
-  Table table(memory_.data());
-  for (std::uint64_t round = 0; round < 10; ++round) {
-    for (std::uint64_t i = 0; i < 60; ++i) table.submit(*table.try_acquire(0), 0, round * 60 + i);
-    for (std::uint64_t i = 0; i < 60; ++i) {
-      const std::optional<Claim> claim = table.try_claim(0);
-      EXPECT_EQ(table.input_bytes(claim->entry), round * 60 + i);
-      EXPECT_TRUE(table.complete(*claim, 0));
-      const Ticket ticket{claim->entry, claim->word.generation()};
-      EXPECT_TRUE(table.take(ticket) && table.drop(ticket));
-    }
-  }
-  table.check_invariants();
-}
-TEST_F(TaskTable_Unit, NewestEntriesReusedAllTheTime_OldTaskNotStarved) {
-  make({.entries = 8, .max_input = 8, .max_output = 8});
-  Table table(memory_.data());
-  table.submit(*table.try_acquire(0), 0, 1000);
-  for (int i = 0; i < 6; ++i) table.submit(*table.try_acquire(0), 0, 1);
-  for (int passed = 0;; ++passed) {
-    ASSERT_LE(passed, 8);
-    const std::optional<Claim> claim = table.try_claim(0);
-    if (table.input_bytes(claim->entry) == 1000) break;
-    table.complete(*claim, 0);
-    table.drop({claim->entry, claim->word.generation()});
-    table.submit(*table.try_acquire(0), 0, 1);
-  }
-}
-
-TEST_F(TaskTable_Unit, NextTaskOfTheEntry_NotOverdueByTheFormerOnesTime) {
-  make({.entries = 1, .max_input = 8, .max_output = 8});
-  Table table(memory_.data());
-  const auto take = [&] {
-    table.submit(*table.try_acquire(0), 0, 1, 10);
-    return *table.try_claim(0);
-  };
-  const Claim first = take();
-  table.began(first, 100);
-  EXPECT_TRUE(table.complete(first, 0));
-  EXPECT_TRUE(table.drop({first.entry, first.word.generation()}));
-  static_cast<void>(take());
-  EXPECT_FALSE(table.find_overdue(1000));
-  table.recover_worker(0, {FailureKind::kSignal, 9}, 3);
-  const std::optional<Claim> again = table.try_claim(0);
-  EXPECT_FALSE(table.find_overdue(1000));
-  table.began(*again, 990);
-  EXPECT_FALSE(table.find_overdue(1000));
-  EXPECT_TRUE(table.find_overdue(1001));
-}
-
-// A task that runs beyond the time it was given when it was submitted, without a limit of its own.
-TEST_F(TaskTable_Unit, RunningTaskExpires_OverdueOnceAndNotBefore) {
-  make({.entries = 2, .max_input = 8, .max_output = 8});
-  Table table(memory_.data());
-  table.submit(*table.try_acquire(0), 0, 1, TaskParameters{.expires = 50, .within_ms = 7});
-  table.submit(*table.try_acquire(0), 0, 1);
-  const Claim claim = *table.try_claim(0);
-  ASSERT_TRUE(table.try_claim(1));
-  EXPECT_FALSE(table.find_overdue(50));
-  const std::optional<Claim> overdue = table.find_overdue(51);
-  ASSERT_TRUE(overdue);
-  EXPECT_EQ(overdue->entry, claim.entry);
-  EXPECT_TRUE(table.expired(claim.entry, 51));
-  EXPECT_EQ(table.within_ms(claim.entry), 7U);
-  EXPECT_FALSE(table.find_overdue(52)) << "once";
-  EXPECT_FALSE(table.complete(claim, 0)) << "its worker is about to be killed";
 }
 
 // What a supervisor knows; it notes which clients it was asked for.

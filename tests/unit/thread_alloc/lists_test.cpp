@@ -40,41 +40,6 @@ class RemoteFreeListTest : public testing::Test {
 using Lists = testing::Types<MutexPendingList<NativeAtomics>, LockFreeList<NativeAtomics>>;
 TYPED_TEST_SUITE(RemoteFreeListTest, Lists);
 
-TYPED_TEST(RemoteFreeListTest, BatchesPushed_DrainReturnsEachSlotOnce) {
-  EXPECT_EQ(this->list_.drain(), nullptr);
-  EXPECT_TRUE(this->push(1));
-  EXPECT_TRUE(this->push(7));
-  EXPECT_TRUE(this->push(3));
-  auto* const taken = this->list_.drain();
-  std::set<const void*> seen;
-  for (auto* node = taken; node != nullptr; node = node->next.load()) ASSERT_TRUE(seen.insert(node).second);
-  EXPECT_EQ(seen.size(), 11U);
-  for (const auto& node : this->nodes_) EXPECT_TRUE(seen.contains(&node));
-  EXPECT_EQ(this->list_.drain(), nullptr);
-  EXPECT_TRUE(this->push(2));
-  EXPECT_EQ(this->length(this->list_.drain()), 2U);
-}
-
-TYPED_TEST(RemoteFreeListTest, Ready_TurnsTrueAtTheCountAtTheLatest) {
-  EXPECT_FALSE(this->list_.ready(3));
-  this->push(2);
-  this->push(1);
-  EXPECT_TRUE(this->list_.ready(3));
-  EXPECT_EQ(this->length(this->list_.drain()), 3U);
-  EXPECT_FALSE(this->list_.ready(3));
-}
-
-TYPED_TEST(RemoteFreeListTest, Closed_RefusesUntilReopened) {
-  this->push(4);
-  EXPECT_EQ(this->length(this->list_.close()), 4U);
-  EXPECT_FALSE(this->push(1));
-  EXPECT_FALSE(this->push(2));
-  this->list_.reopen();
-  EXPECT_EQ(this->list_.drain(), nullptr);
-  EXPECT_TRUE(this->push(2));
-  EXPECT_EQ(this->length(this->list_.close()), 2U);
-}
-
 // One small leaf, counted; and it can have nothing to give.
 struct OneLeaf {
   static inline int mapped = 0;

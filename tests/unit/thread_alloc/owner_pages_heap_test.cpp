@@ -55,24 +55,6 @@ TYPED_TEST(OwnerPagesHeapTest, SizesAcrossTheBorder_AreUsableAlignedAndFreed) {
   EXPECT_EQ(stats_of<Heap>().pages, 0U);
 }
 
-TYPED_TEST(OwnerPagesHeapTest, Reallocate_KeepsContentsAndSmallBlocksThatFit) {
-  struct Policy : TypeParam {};
-  using Heap = OwnerPagesHeap<Policy>;
-  auto* block = static_cast<unsigned char*>(Heap::reallocate(nullptr, 20));
-  for (unsigned i = 0; i < 20; ++i) block[i] = static_cast<unsigned char>(i);
-  EXPECT_EQ(Heap::reallocate(block, 32), block);
-  EXPECT_EQ(Heap::reallocate(block, 0), block);
-  for (const std::size_t bytes : {33, 100, 128, 129, 5000, 200000, 140, 129}) {
-    block = static_cast<unsigned char*>(Heap::reallocate(block, bytes));
-    ASSERT_NE(block, nullptr);
-    EXPECT_GE(Heap::usable_size(block), bytes);
-    for (unsigned i = 0; i < 20; ++i) ASSERT_EQ(block[i], i) << bytes;
-  }
-  Heap::deallocate(block);
-  Heap::trim();
-  EXPECT_EQ(stats_of<Heap>().pages, 0U);
-}
-
 // An upstream whose large blocks look as much like pages of slots as they can: page-aligned and filled with a page's head.
 struct Impostors {
   static inline std::atomic<int> large = 0;
@@ -111,16 +93,6 @@ TEST(OwnerPagesHeap, LargeBlockWithAForgedPageHead_GoesToTheUpstream) {
   }
   EXPECT_EQ(stats_of<Heap>().pages, pages);
   Heap::deallocate(slot);
-}
-
-TYPED_TEST(OwnerPagesHeapTest, LargeBlockToNothing_ThreadWithoutPages_BothAreWell) {
-  struct Policy : TypeParam {};
-  using Heap = OwnerPagesHeap<Policy>;
-  EXPECT_EQ(Heap::trim(), 0U) << "this thread has no pages yet";
-  void* const block = Heap::reallocate(Heap::allocate(100'000), 0);
-  ASSERT_NE(block, nullptr);
-  EXPECT_GE(Heap::usable_size(block), 1U);
-  Heap::deallocate(block);
 }
 
 // Fails from call number `left` on.
@@ -193,24 +165,6 @@ TYPED_TEST(OwnerPagesHeapTest, ThreadExitsWithLiveBlocks_OthersFreeThemAndPagesG
   Heap::trim();
   EXPECT_EQ(stats_of<Heap>().pages, 0U);
   EXPECT_EQ(stats_of<Heap>().owners_left, 0U);
-}
-
-TYPED_TEST(OwnerPagesHeapTest, ManyShortThreads_HoldNoMoreThanOne) {
-  struct Policy : TypeParam {};
-  using Heap = OwnerPagesHeap<Policy>;
-  void* carried = nullptr;
-  for (int i = 0; i < 500; ++i) {
-    in_a_thread([&] {
-      Heap::deallocate(carried);
-      carried = Heap::allocate(64);
-      Heap::deallocate(Heap::allocate(16));
-    });
-    ASSERT_LE(stats_of<Heap>().pages, 2U);
-    ASSERT_LE(stats_of<Heap>().descriptors, 16U);
-  }
-  Heap::deallocate(carried);
-  Heap::trim();
-  EXPECT_EQ(stats_of<Heap>().pages, 0U);
 }
 
 // Destructors of a thread that run after the heap's own: pthread keys are destroyed in the order of their making, and every
@@ -303,50 +257,6 @@ TEST(OwnerPagesHeap, ThreadsWithoutOwner_OneAtATimeUsesTheLateOne) {
   EXPECT_NE(blocks[0], blocks[1]);
   EXPECT_EQ(stats_of<Heap>().owners, 2U);
   for (void* const block : {first, blocks[0], blocks[1]}) Heap::deallocate(block);
-}
-
-// The article's policy and ours, which gathers: the same slots, in one push each or in one for a hundred.
-template <class Policy>
-OwnerPagesStats free_in_another_thread(std::size_t slots) {
-  struct Own : Policy {};
-  using Heap = OwnerPagesHeap<Own>;
-  std::vector<void*> blocks(slots);
-  for (void*& block : blocks) block = Heap::allocate(16);
-  in_a_thread([&] {
-    for (void* block : blocks) Heap::deallocate(block);
-  });
-  const OwnerPagesStats stats = stats_of<Heap>();
-  Heap::trim();
-  EXPECT_EQ(stats_of<Heap>().pages, 0U);
-  return stats;
-}
-TEST(OwnerPagesPolicies, FreedByAnother_ArticleOneByOneOursGathered) {
-  const OwnerPagesStats article = free_in_another_thread<ArticlePages<>>(1000);
-  const OwnerPagesStats ours = free_in_another_thread<MutexPages<>>(1000);
-  EXPECT_EQ(article.remote_frees, 1000U);
-  EXPECT_EQ(article.hand_overs, 1000U);
-  EXPECT_EQ(ours.remote_frees, 1000U);
-  EXPECT_EQ(ours.hand_overs, 10U);
-}
-TEST(OwnerPagesPolicies, MoreThanTheThresholdWait_TheNextAllocationOfTheArticleDrains) {
-  const auto waiting = [](std::size_t slots) {
-    using Heap = OwnerPagesHeap<ArticlePages<SystemUpstream>>;
-    std::vector<void*> blocks(slots);
-    for (void*& block : blocks) block = Heap::allocate(16);
-    void* const other = Heap::allocate(128);  // its page has room
-    in_a_thread([&] {
-      for (void* block : blocks) Heap::deallocate(block);
-    });
-    EXPECT_EQ(stats_of<Heap>().pending, slots);
-    void* const next = Heap::allocate(128);
-    const std::uint64_t left = stats_of<Heap>().pending;
-    Heap::deallocate(other);
-    Heap::deallocate(next);
-    Heap::trim();
-    return left;
-  };
-  EXPECT_EQ(waiting(ArticlePages<>::kCollectAt - 1), ArticlePages<>::kCollectAt - 1);
-  EXPECT_EQ(waiting(ArticlePages<>::kCollectAt), 0U);
 }
 
 // As many holds of the locks as there can be.

@@ -58,12 +58,6 @@ class OwnerPagesTest : public testing::Test {
   void free_all(Owner* owner, const std::vector<void*>& slots) {
     for (void* slot : slots) pages_.deallocate(owner, slot);
   }
-  // Makes `owner` look at its list: uses up every slot it has without asking the upstream.
-  void make_it_look(Owner& owner, std::size_t bytes, std::vector<void*>& into) {
-    const std::uint64_t drains = stats().drains;
-    for (int i = 0; i < 1000 && stats().drains == drains; ++i) into.push_back(pages_.allocate(owner, bytes));
-    EXPECT_GT(stats().drains, drains);
-  }
 
   PageBooks books_;
   Pages pages_{BookedPages{&books_}};
@@ -142,41 +136,6 @@ TYPED_TEST(OwnerPagesTest, RandomTraceOfThreeOwners_ContentsIntactAndInvariantsH
   EXPECT_EQ(this->stats().pages, 0U);
 }
 
-TYPED_TEST(OwnerPagesTest, OwnerFreesEverything_KeepsCurrentPageAndOneSparePerQueue) {
-  auto& owner = this->join();
-  for (const std::size_t bytes : kClasses) {
-    const std::size_t before = this->books_.out();
-    const std::vector<void*> slots = this->allocate(owner, 2000, bytes);
-    EXPECT_GE((this->books_.out() - before) * 4096, 2000 * bytes);
-    EXPECT_LE((this->books_.out() - before) * 4096, 2000 * bytes * 11 / 10 + 4096);
-    this->free_all(&owner, slots);
-    EXPECT_EQ(this->books_.out() - before, 2U) << bytes;
-    EXPECT_TRUE(this->pages_.check_invariants(owner));
-  }
-  EXPECT_EQ(this->stats().pages, 10U);
-  EXPECT_EQ(this->pages_.trim(owner), 10U);
-  EXPECT_EQ(this->books_.out(), 1U) << "the descriptor's page alone";
-  void* const again = this->pages_.allocate(owner, 16);
-  EXPECT_NE(again, nullptr);
-  this->pages_.deallocate(&owner, again);
-  this->pages_.leave(owner);
-}
-
-TYPED_TEST(OwnerPagesTest, ChurnAroundAPageBoundary_AsksTheUpstreamNoMore) {
-  auto& owner = this->join();
-  const std::vector<void*> base = this->allocate(owner, 31, 128);  // exactly a page
-  std::vector<void*> more = this->allocate(owner, 2, 128);
-  this->free_all(&owner, more);
-  const std::uint64_t calls = this->books_.calls();
-  for (int i = 0; i < 1000; ++i) {
-    more = this->allocate(owner, 40, 128);
-    this->free_all(&owner, more);
-  }
-  EXPECT_LE(this->books_.calls() - calls, 1U);
-  this->free_all(&owner, base);
-  this->pages_.leave(owner);
-}
-
 TYPED_TEST(OwnerPagesTest, UpstreamFailsAtCallK_NullWithEnomemAndNothingLost) {
   for (std::uint64_t k = 1; k <= 12; ++k) {
     PageBooks books;
@@ -211,62 +170,6 @@ TYPED_TEST(OwnerPagesTest, UpstreamFailsAtCallK_NullWithEnomemAndNothingLost) {
   }
 }
 
-TYPED_TEST(OwnerPagesTest, UpstreamDriesUp_FreedSlotsStillServe) {
-  auto& owner = this->join();
-  auto& other = this->join();
-  std::vector<void*> slots = this->allocate(owner, 31, 128);
-  this->books_.fail_from = this->books_.calls() + 1;
-  EXPECT_EQ(this->pages_.allocate(owner, 128), nullptr);
-  // A remote free, pushed out of the box by the freeing thread's own need, is found although it is below every threshold.
-  this->pages_.deallocate(&other, slots.back());
-  slots.pop_back();
-  EXPECT_EQ(this->pages_.allocate(other, 128), nullptr);
-  void* const reused = this->pages_.allocate(owner, 128);
-  EXPECT_NE(reused, nullptr);
-  this->books_.fail_from = 0;
-  this->pages_.deallocate(&owner, reused);
-  this->free_all(&owner, slots);
-  this->pages_.leave(owner);
-  this->pages_.leave(other);
-}
-
-TYPED_TEST(OwnerPagesTest, RemoteFrees_AreGatheredHandedOverAndTakenBack) {
-  auto& owner = this->join();
-  auto& other = this->join();
-  const std::vector<void*> slots = this->allocate(owner, 2 * TestFixture::kGather + 1, 48);
-  for (std::uint32_t i = 0; i < slots.size(); ++i) {
-    this->pages_.deallocate(&other, slots[i]);
-    const OwnerPagesStats stats = this->stats();
-    EXPECT_EQ(stats.remote_frees, i + 1);
-    EXPECT_EQ(stats.gathered, (i + 1) % TestFixture::kGather);
-    EXPECT_EQ(stats.pending, i + 1 - stats.gathered);
-    EXPECT_EQ(stats.hand_overs, (i + 1) / TestFixture::kGather);
-  }
-  EXPECT_EQ(this->pages_.slots_in_use(owner), slots.size()) << "the owner has not looked";
-  this->pages_.trim(other);
-  EXPECT_EQ(this->stats().gathered, 0U);
-  std::vector<void*> taken;
-  this->make_it_look(owner, 48, taken);
-  EXPECT_EQ(this->stats().pending, 0U);
-  EXPECT_EQ(this->pages_.slots_in_use(owner), taken.size());
-  EXPECT_TRUE(this->pages_.check_invariants(owner));
-  this->free_all(&owner, taken);
-  this->pages_.leave(owner);
-  this->pages_.leave(other);
-}
-
-// The heartbeat: a thread that frees what it allocates never runs out of slots, and still takes back what others freed.
-TYPED_TEST(OwnerPagesTest, OwnerThatReusesOneSlot_StillDrainsWithinAPage) {
-  auto& owner = this->join();
-  const std::vector<void*> slots = this->allocate(owner, 200, 64);
-  this->free_all(nullptr, slots);
-  EXPECT_EQ(this->stats().pending, 200U);
-  for (int i = 0; i < 4096 / 16; ++i) this->pages_.deallocate(&owner, this->pages_.allocate(owner, 16));
-  EXPECT_EQ(this->stats().pending, 0U);
-  EXPECT_EQ(this->pages_.slots_in_use(owner), 0U);
-  this->pages_.leave(owner);
-}
-
 TYPED_TEST(OwnerPagesTest, MoreOwnersThanOutboxes_EverySlotReachesItsOwner) {
   std::vector<typename TestFixture::Owner*> owners;
   for (int i = 0; i < 40; ++i) owners.push_back(&this->join());
@@ -283,45 +186,6 @@ TYPED_TEST(OwnerPagesTest, MoreOwnersThanOutboxes_EverySlotReachesItsOwner) {
     this->pages_.leave(*owner);
   }
   EXPECT_EQ(this->stats().pages, 0U);
-}
-
-TYPED_TEST(OwnerPagesTest, LeaveWithNothingLive_ReturnsEveryPage) {
-  auto& owner = this->join();
-  auto& other = this->join();
-  std::vector<void*> slots = this->allocate(owner, 500, 32);
-  this->free_all(&other, slots);
-  this->pages_.trim(other);
-  EXPECT_GT(this->stats().pending, 0U);
-  this->pages_.leave(owner);
-  EXPECT_EQ(this->stats().pages, 0U);
-  EXPECT_EQ(this->stats().pending, 0U);
-  EXPECT_EQ(this->stats().owners, 1U);
-  EXPECT_EQ(this->stats().owners_left, 0U);
-  this->pages_.leave(other);
-}
-
-TYPED_TEST(OwnerPagesTest, LeaveWithLiveSlots_LastFreeIntoEachPageReturnsIt) {
-  auto& owner = this->join();
-  auto& other = this->join();
-  std::vector<void*> slots = this->allocate(owner, 62, 128);  // two pages
-  void* const third = this->pages_.allocate(owner, 16);
-  this->pages_.deallocate(&other, slots[0]);  // gathered while the owner lives, delivered after it left, unless it is 1
-  this->pages_.leave(owner);
-  EXPECT_EQ(this->stats().owners_left, 1U);
-  EXPECT_EQ(this->stats().pages_left, 3U);
-  EXPECT_EQ(this->books_.out(), 4U);
-  for (std::size_t i = 1; i < 31; ++i) this->pages_.deallocate(nullptr, slots[i]);
-  this->pages_.trim(other);
-  EXPECT_EQ(this->stats().pages_left, 2U) << "the first page is empty";
-  for (std::size_t i = 31; i < 62; ++i) this->pages_.deallocate(&other, slots[i]);
-  this->pages_.trim(other);
-  EXPECT_EQ(this->stats().pages_left, 1U);
-  EXPECT_EQ(this->stats().owners_left, 1U);
-  this->pages_.deallocate(nullptr, third);
-  EXPECT_EQ(this->stats().pages, 0U);
-  EXPECT_EQ(this->stats().owners_left, 0U);
-  EXPECT_EQ(this->books_.out(), 1U);
-  this->pages_.leave(other);
 }
 
 TYPED_TEST(OwnerPagesTest, ThousandShortOwners_DescriptorsAreRecycled) {
