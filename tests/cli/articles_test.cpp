@@ -40,13 +40,6 @@ TEST(Articles, Quick_EveryClaimIsMeasuredAndWritten) {
   EXPECT_TRUE(content_of(folder / "r.html").starts_with("<!DOCTYPE html>"));
 }
 
-TEST(Articles, ChosenOne_NoOtherIsMeasured) {
-  const Ended ended = articles({"--articles", "5", "--quick", "--json", "-"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  const json results = json::parse(ended.out);
-  for (const json& claim : results.at("claims")) EXPECT_EQ(claim.at("article"), 5);
-}
-
 TEST(Articles, BadArguments_OneLineAndExit2) {
   const std::vector<std::vector<std::string>> bad{
       {"--articles", "6"},    {"--articles", "0"},   {"--articles", ""},

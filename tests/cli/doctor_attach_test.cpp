@@ -99,30 +99,6 @@ TEST(DoctorAttach, UnderFreehold_IsNamed) {
   EXPECT_EQ(held.at("limit_bytes"), 0);
 }
 
-TEST(DoctorAttach, CountedCalls_AreMany) {
-  const Process program = busy();
-  wait_for_work(program.pid());
-  const Ended ended = attach(program.pid(), {"--for", "200ms", "--count-calls", "--json", "-"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  EXPECT_TRUE(is_alive(program.pid()));
-  const json report = json::parse(ended.out);
-  if (report.at("malloc_calls_per_s").is_null()) {
-    EXPECT_NE(ended.err.find("Calls were not counted: the kernel"), std::string::npos) << ended.err;
-    return;
-  }
-  EXPECT_GT(report["malloc_calls_per_s"], 100);
-}
-
-TEST(DoctorAttach, ProgramThatEndsMeanwhile_IsSaid) {
-  const Process program({"sleep", "0.5"});
-  const std::jthread reaper([&program] {
-    siginfo_t info{};
-    ::waitid(P_PID, static_cast<id_t>(program.pid()), &info, WEXITED | WNOWAIT);
-  });
-  const Ended ended = attach(program.pid(), {"--for", "2s"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-}
-
 TEST(DoctorAttach, CtrlC_EndsTheWatchingAlone) {
   Process program({"sh", "-c", "sleep 1; exit 7"});
   Process doctor({command_path(), "doctor", "--attach", std::to_string(program.pid()), "--for", "50s"});

@@ -84,12 +84,6 @@ TEST(DoctorGate, FileThatIsNoReport_OneLine) {
   }
 }
 
-TEST(DoctorCompare, TwoFilesThatAreNotThere_TheFirstIsNamed) {
-  const Ended ended = doctor({"compare", "/no/such/first", "/no/such/second"});
-  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
-  EXPECT_NE(ended.err.find("/no/such/first: "), std::string::npos) << ended.err;
-}
-
 TEST(DoctorGate, OfARun_IsAskedAtItsEnd) {
   const Folder folder;
   const Ended ended = doctor({"--repeat", "2", "--allocators", "freehold", "--summary", folder / "page.md", "--fail-if",
@@ -99,17 +93,6 @@ TEST(DoctorGate, OfARun_IsAskedAtItsEnd) {
   const std::string page = content_of(folder / "page.md");
   EXPECT_EQ(page.rfind("## freehold doctor: freehold-doctor-example", 0), 0u) << page;
   EXPECT_NE(page.find("✅ holds"), std::string::npos) << page;
-}
-
-TEST(DoctorGate, ConditionNotUnderstood_NothingIsRun) {
-  const Folder folder;
-  const std::string script = folder.file("prog", "#!/bin/sh\ntouch " + folder / "ran" + "\n", 0755);
-  for (const std::string condition : {"lost >", "gain(jemallok) > 1", "allocator == 10%"}) {
-    const Ended ended = doctor({"--fail-if", condition, "--", script});
-    EXPECT_TRUE(ended.exited_with(2)) << condition;
-    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-  }
-  EXPECT_FALSE(fs::exists(folder / "ran"));
 }
 
 TEST(DoctorCompare, StoredReports_SayWhatChanged) {
@@ -144,26 +127,6 @@ TEST(DoctorCompare, TwoCommands_InTurns) {
   EXPECT_EQ(ordered_json::parse(content_of(folder / "c.json")).at("before").at("trials"), 3);
 }
 
-TEST(DoctorCompare, MoreAllocations_AreCounted) {
-  const Folder folder;
-  const Ended ended = doctor({"compare", "--repeat", "2", "--before", example() + " 20000", "--after", example() + " 60000",
-                              "--json", "-", "--fail-if", "allocations > 2"});
-  EXPECT_TRUE(ended.exited_with(1)) << ended.status << ended.err;
-  for (const auto& change : ordered_json::parse(ended.out).at("changes")) {
-    if (change.at("name") != "allocations") continue;
-    EXPECT_NEAR(change.at("ratio").at("value").get<double>(), 3, 0.3);
-  }
-}
-
-// What a command preloads itself comes before the probe, which then sees hardly anything: no figure is better than that one.
-TEST(DoctorCompare, CommandUnderFreehold_AllocationsAreNotCounted) {
-  const Ended ended = doctor({"compare", "--repeat", "1", "--before", example() + " 200000", "--after",
-                              command_path() + " run -- " + example() + " 200000", "--json", "-"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.status << ended.err;
-  for (const auto& change : ordered_json::parse(ended.out).at("changes")) EXPECT_NE(change.at("name"), "allocations");
-  EXPECT_NE(ended.err.find("After: it runs under Freehold"), std::string::npos) << ended.err;
-}
-
 TEST(DoctorCompare, BadArguments_OneLineAndExit2) {
   const Folder folder;
   const std::string report = folder.file("r.json", real_report().dump());
@@ -194,13 +157,6 @@ TEST(DoctorCompare, BadArguments_OneLineAndExit2) {
     EXPECT_EQ(lines_of(ended.err), 1) << what << '\n' << ended.err;
   }
   EXPECT_TRUE(doctor({"compare", "--before", "true", "--after", "/no/such/program"}).exited_with(127));
-}
-
-TEST(DoctorCompare, ProgramOfThatName_IsExaminedBehindDashes) {
-  const Folder folder;
-  const std::string script = folder.file("compare", "#!/bin/sh\n:\n", 0755);
-  const Ended ended = doctor({"--repeat", "1", "--allocators", "freehold", "--", script});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
 }
 
 }  // namespace

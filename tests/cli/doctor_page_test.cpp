@@ -100,53 +100,6 @@ TEST_F(DoctorPage, HostileNames_AreShownAsText) {
   EXPECT_GT(count(seen.dom, "&lt;/script&gt;&lt;img src=x"), 20u);
 }
 
-TEST_F(DoctorPage, OfAThousandSites_IsSmallAndDrawnAtOnce) {
-  Diagnosis d = diagnosis_with(Cause::kRemoteFrees);
-  auto recorded = attribution_with(1000);
-  unsigned line = 0;
-  for (auto& site : recorded.sites) {
-    site.place.stacks.resize(freehold::doctor::kStacksOfASite, site.place.stacks.front());
-    for (auto& stack : site.place.stacks) {
-      while (stack.frames.size() < 40)
-        stack.frames.push_back(
-            {"deep_" + std::to_string(line % 3000) + std::string(400, 'x'), "src/deep.cpp", ++line % 3000, "/bin/p", false});
-    }
-  }
-  d.recorded = std::make_shared<const Attribution>(recorded);
-  EXPECT_LT(page_of(d).size(), std::size_t{2} << 20);
-  const Seen seen = look_at_page_of(d, {}, R"(
-    const rows = () => document.querySelectorAll('#sites-table tbody tr').length;
-    const told = [rows()];
-    document.getElementById('sites-more').click();
-    told.push(rows(), document.documentElement.dataset.milliseconds < 1000);
-    return told.join('|');)");
-  expect_quiet(seen);
-  EXPECT_EQ(told_by(seen), "20|300|true");
-  EXPECT_EQ(count(seen.dom, "700 sites with less time left out here"), 1u);
-}
-
-TEST_F(DoctorPage, WithLittleToShow_LeavesTheRestOut) {
-  Diagnosis d = diagnosis_with(Cause::kUndecided);
-  d.recorded = nullptr;
-  d.verdict.fixes.clear();
-  d.verdict.best_fix.reset();
-  d.verdict.parts.clear();
-  d.verdict.scalability.clear();
-  d.repetitions.clear();
-  d.experiment.complete = false;
-  for (auto& cell : d.experiment.cells) {
-    if (cell.setting.cpus > 2 || cell.variant == kPeerAt) cell.trials.clear();
-  }
-  const Seen some = look_at_page_of(d);
-  expect_quiet(some);
-  EXPECT_EQ(count(some.dom, "<canvas"), 1u);
-  EXPECT_EQ(count(some.dom, "id=\"sites\"") + count(some.dom, "id=\"fixes\"") + count(some.dom, "id=\"repeat\""), 0u);
-  d.experiment.cells.clear();
-  const Seen none = look_at_page_of(d);
-  expect_quiet(none);
-  EXPECT_EQ(count(none.dom, "<canvas") + count(none.dom, "NaN"), 0u);
-}
-
 // For people: FREEHOLD_TEST_PICTURES=/folder has pictures of the page, as it looks in the light, in the dark and on a phone.
 TEST_F(DoctorPage, Pictures_AreTakenForWhoAsks) {
   const char* const to = std::getenv("FREEHOLD_TEST_PICTURES");

@@ -72,13 +72,6 @@ TEST(Doctor, ShortProgram_VerdictAndNothingLeftBehind) {
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json", "tmp"}));
 }
 
-TEST(Doctor, JsonToStandardOutput_SummaryToStandardError) {
-  const Ended ended = doctor({"--repeat", "1", "--allocators", "freehold", "--json", "-", "--", example(), "2000"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  EXPECT_EQ(json::parse(ended.out).at("schema"), "freehold-doctor/1");
-  EXPECT_NE(ended.err.find("freehold-doctor-example"), std::string::npos);
-}
-
 TEST(Doctor, NoProgram_TheExampleIsExamined) {
   const Folder folder;
   const Ended ended = doctor({"--budget", "3s", "--allocators", "freehold", "--json", folder / "r.json"});
@@ -98,13 +91,6 @@ TEST(Doctor, ThreadsByArgument_ProgramGetsThem) {
   EXPECT_NE(calls.find("-t 1 threads file\n"), std::string::npos) << calls;
   EXPECT_NE(calls.find("-t 3 threads file\n"), std::string::npos) << calls;
   EXPECT_EQ(results_in(folder / "r.json").at("settings").at("knob"), "argument");
-}
-
-TEST(Doctor, ThreadsByEnvironment_ProgramGetsThem) {
-  const Ended ended =
-      doctor({"--threads", "1,2", "--env", "FREEHOLD_TEST_THREADS", "--repeat", "1", "--allocators", "freehold", "--", "sh",
-              "-c", "[ $FREEHOLD_TEST_THREADS = 1 ] || [ $FREEHOLD_TEST_THREADS = 2 ]"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
 }
 
 TEST(Doctor, BadArguments_OneLineAndExit2) {
@@ -181,13 +167,6 @@ TEST(Doctor, ProgramsThatCannotBeExamined_OneLine) {
   }
 }
 
-TEST(Doctor, ProgramThatWorksOnlyOnce_SaysSo) {
-  const Folder folder;
-  const Ended ended = doctor({"--repeat", "1", "--allocators", "freehold", "--", "mkdir", folder / "once"});
-  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
-  EXPECT_NE(ended.err.find("works once and then no more: exit code 1: mkdir: "), std::string::npos) << ended.err;
-}
-
 TEST(Doctor, ProgramThatDoesNotEnd_WayOutIsNamed) {
   const Ended ended = doctor({"--budget", "1s", "--", "sleep", "4712.5"});
   EXPECT_TRUE(ended.exited_with(2)) << ended.status;
@@ -207,18 +186,6 @@ TEST(Doctor, AllowFailure_ItsExitCodeIsTheRightOne) {
   EXPECT_FALSE(cell_of(results, "freehold").at("failure").is_null());
 }
 
-TEST(Doctor, CrashUnderOneAllocator_IsAFinding) {
-  const Folder folder;
-  const Ended ended = doctor({"--repeat", "2", "--allocators", "freehold,padded", "--json", folder / "r.json", "--", "sh",
-                              "-c", "case $LD_PRELOAD in *libfreehold.so*) echo my last words >&2; kill -SEGV $$;; esac"});
-  EXPECT_TRUE(ended.exited_with(1)) << ended.status << ended.err;
-  const json results = results_in(folder / "r.json");
-  EXPECT_EQ(cell_of(results, "freehold").at("failure"), "SIGSEGV: my last words");
-  EXPECT_TRUE(cell_of(results, "padded").at("failure").is_null());
-  EXPECT_EQ(cell_of(results, "system").at("trials").size(), 2u);
-  EXPECT_NE(ended.out.find("SIGSEGV"), std::string::npos) << ended.out;
-}
-
 TEST(Doctor, MallocBuiltIn_IsSaidAndNothingElseTried) {
   const Folder folder;
   const Ended ended = doctor({"--repeat", "1", "--json", folder / "r.json", "--", built("own_malloc")});
@@ -227,35 +194,6 @@ TEST(Doctor, MallocBuiltIn_IsSaidAndNothingElseTried) {
   EXPECT_EQ(cell_of(results, "freehold"), nullptr);
   EXPECT_NE(results.at("notes").dump().find("malloc of its own built in"), std::string::npos) << results.at("notes");
   EXPECT_TRUE(results.at("recording").is_null());
-}
-
-TEST(Doctor, WithoutFreehold_TheOthersAndANote) {
-  const Folder folder;
-  const Ended ended =
-      doctor({"--repeat", "1", "--json", folder / "r.json", "--", "sleep", "0.02"}, {{"FREEHOLD_LIBRARY", "/no/such"}});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  EXPECT_NE(results_in(folder / "r.json").at("notes").dump().find("Without freehold"), std::string::npos);
-}
-
-TEST(Doctor, StandardInput_IsTheFileInEachRun) {
-  const Folder folder;
-  const std::string input = folder.file("in", "hello\n");
-  const Ended ended = doctor(
-      {"--repeat", "2", "--allocators", "freehold", "--stdin", input, "--", "sh", "-c", "read word; [ $word = hello ]"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-}
-
-TEST(Doctor, OutputShow_GoesToStandardError) {
-  const std::vector<std::string> program{"--", "sh", "-c", "echo to-out; echo to-err >&2"};
-  for (const bool show : {false, true}) {
-    std::vector<std::string> arguments{"--repeat", "1", "--allocators", "freehold", "--output", show ? "show" : "hide"};
-    arguments.insert(arguments.end(), program.begin(), program.end());
-    const Ended ended = doctor(arguments);
-    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-    EXPECT_EQ(ended.err.find("to-out\n") != std::string::npos, show);
-    EXPECT_EQ(ended.err.find("to-err\n") != std::string::npos, show);
-    EXPECT_EQ(ended.out.find("to-out\n"), std::string::npos);
-  }
 }
 
 TEST(Doctor, KeepRecording_FolderHasIt) {
@@ -269,12 +207,6 @@ TEST(Doctor, KeepRecording_FolderHasIt) {
     EXPECT_EQ(traces, 1) << name;
   }
   EXPECT_TRUE(doctor({"--keep-recording", folder / "kept", "--", "true"}).exited_with(2));  // not empty
-}
-
-TEST(Doctor, FullDisk_Exit2) {
-  const Ended ended = doctor({"--repeat", "1", "--allocators", "freehold", "--json", "/dev/full", "--", "true"});
-  EXPECT_TRUE(ended.exited_with(2));
-  EXPECT_NE(ended.err.find("No space left on device"), std::string::npos) << ended.err;
 }
 
 TEST(Doctor, Server_ThroughputOfItsLoadIsWhatCounts) {
@@ -292,16 +224,6 @@ TEST(Doctor, Server_ThroughputOfItsLoadIsWhatCounts) {
   EXPECT_TRUE(all_gone(socket));
 }
 
-TEST(Doctor, ServerForATime_LoadThatDoesNotEndIsEnded) {
-  const Folder folder;
-  const std::string socket = folder / "socket";
-  const Ended ended = doctor({"--repeat", "1", "--allocators", "freehold", "--for", "200ms", "--load",
-                              "while :; do " + built("serving") + ' ' + socket + " 50; done", "--throughput",
-                              "rate: ([0-9.]+)/s", "--", built("serving"), socket});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
-  EXPECT_TRUE(all_gone(socket));
-}
-
 TEST(Doctor, ServerWithoutALoad_ItsOwnOutputCounts) {
   const Folder folder;
   const Ended ended =
@@ -310,12 +232,6 @@ TEST(Doctor, ServerWithoutALoad_ItsOwnOutputCounts) {
   EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
   EXPECT_EQ(cell_of(results_in(folder / "r.json"), "freehold").at("trials").at(0).at("throughput"), 1234);
   EXPECT_TRUE(all_gone("4718.5"));
-}
-
-TEST(Doctor, ThroughputThatIsNotFound_OneLine) {
-  const Ended ended = doctor({"--repeat", "1", "--throughput", "rate: ([0-9]+)", "--", "true"});
-  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
-  EXPECT_NE(ended.err.find("no throughput was found"), std::string::npos) << ended.err;
 }
 
 TEST(Doctor, ServerThatIsNeverReady_WayOutIsNamed) {
@@ -344,17 +260,6 @@ TEST(Doctor, CtrlC_KeepsWhatIsFinished) {
   EXPECT_GE(cell_of(results, "system").at("trials").size(), 2u);
   EXPECT_TRUE(all_gone("4714.5"));
   EXPECT_TRUE(fs::is_empty(folder / "tmp"));
-}
-
-TEST(Doctor, CtrlCInTheFirstRun_EndsAtOnce) {
-  OnATerminal command({"doctor", "--", "sleep", "4715.5"});
-  ASSERT_TRUE(command.wait_for("first run"));
-  command.type(kCtrlC);
-  const int status = command.end();
-  ASSERT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 130);
-  EXPECT_NE(command.seen().find("interrupted before"), std::string::npos) << command.seen();
-  EXPECT_TRUE(all_gone("4715.5"));
 }
 
 TEST(Doctor, CommandThatIsKilled_TakesTheProgramAlong) {

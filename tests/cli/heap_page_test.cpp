@@ -57,13 +57,6 @@ TEST_F(HeapPage, NothingLeft_ThePeakIsTheHeadline) {
   EXPECT_EQ(count(seen.dom, "parse.cpp:7; nothing is left"), 1u) << seen.dom.substr(0, 2000);
 }
 
-TEST_F(HeapPage, LittleLeft_ThePeakIsShownFirst) {
-  const Seen seen = look_at_text(page_of(profile_of({{"parse", kMiB, 60 * kMiB}, {"index", 0, 20 * kMiB}})));
-  expect_quiet(seen);
-  EXPECT_EQ(count(seen.dom, "parse.cpp:7; 1.0 MiB is left"), 1u) << seen.dom.substr(0, 2000);
-  EXPECT_EQ(count(seen.dom, "data-frames=\"6\""), 1u) << "with index, of which nothing is left";
-}
-
 TEST_F(HeapPage, OfAProfile_FlameGraphAndSites) {
   const std::string page = page_of(profile_of({{"parse", 60 * kMiB, 60 * kMiB}, {"index", 20 * kMiB, 40 * kMiB}}));
   const Seen seen = look_at_text(page);
@@ -77,18 +70,6 @@ TEST_F(HeapPage, OfAProfile_FlameGraphAndSites) {
   const Seen peak = look_at_view(page, "view=1");
   expect_quiet(peak);
   EXPECT_GT(count(peak.dom, "width: 40%"), 0u);
-}
-
-TEST_F(HeapPage, Search_MarksFramesAndKeepsTheirSites) {
-  const std::string page = page_of(profile_of({{"parse", 60 * kMiB, 60 * kMiB}, {"index", 20 * kMiB, 40 * kMiB}}));
-  const Seen seen = look_at_view(page, "find=INDEX");
-  expect_quiet(seen);
-  EXPECT_EQ(count(seen.dom, "class=\"frame own found\""), 1u);
-  EXPECT_EQ(count(seen.dom, "<details class=\"place\">"), 1u);
-  EXPECT_EQ(count(seen.dom, "is on the stacks of 20 MiB, 25.0%"), 1u);
-  const Seen none = look_at_view(page, "find=nowhere");
-  expect_quiet(none);
-  EXPECT_EQ(count(none.dom, "<details class=\"place\">"), 0u);
 }
 
 TEST_F(HeapPage, PressedAndWalked_FunctionAloneAndItsCaller) {
@@ -125,37 +106,12 @@ TEST_F(HeapPage, OfTwoProfiles_WhatGrewAndWhatShrank) {
   EXPECT_EQ(count(look_at_view(page, "view=3").dom, ">all: 80 MiB<"), 1u);
 }
 
-TEST_F(HeapPage, NothingInUse_StaysWhole) {
-  const Seen seen = look_at_text(page_of(profile_of({})));
-  expect_quiet(seen);
-  EXPECT_EQ(count(seen.dom, ">Nothing to show.<"), 1u);
-  EXPECT_EQ(count(seen.dom, "NaN"), 0u);
-  const HeapProfile same = profile_of({{"parse", kMiB, kMiB}});
-  const Seen grown = look_at_text(growth_page_of(same, same, Moment::kNow));
-  expect_quiet(grown);
-  EXPECT_EQ(count(grown.dom, "Nothing of shop grew"), 1u);
-  EXPECT_EQ(count(grown.dom, "NaN"), 0u);
-}
-
 TEST_F(HeapPage, HostileName_IsShownAsText) {
   const Seen seen =
       look_at_text(page_of(profile_of({{"</script><img src=x onerror=\"document.body.remove()\">&amp;", kMiB, kMiB}})));
   expect_quiet(seen);
   EXPECT_EQ(count(seen.dom, "<img"), 0u);
   EXPECT_GT(count(seen.dom, "&lt;/script&gt;&lt;img src=x"), 0u);
-}
-
-// A deep and wide profile: it says what is left out, and stays a page of some megabytes.
-TEST_F(HeapPage, ManyStacks_HeaviestAndWhatIsLeftOut) {
-  std::vector<Row> rows;
-  for (int i = 0; i < 5000; ++i) rows.push_back({"function_" + std::to_string(i), (i + 1) * 1e4, (i + 1) * 1e4});
-  const std::string page = page_of(profile_of(rows));
-  EXPECT_LT(page.size(), std::size_t{4} << 20);
-  const Seen seen = look_at_text(page);
-  expect_quiet(seen);
-  EXPECT_EQ(count(seen.dom, "2000 stacks with"), 1u);
-  EXPECT_EQ(count(seen.dom, "4500 sites with less left out"), 1u);
-  EXPECT_EQ(count(seen.dom, "Show all 500"), 1u);
 }
 
 }  // namespace

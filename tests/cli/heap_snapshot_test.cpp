@@ -103,23 +103,6 @@ TEST(HeapSnapshot, QuietProgram_EachSiteWithinFivePercent) {
   EXPECT_EQ(json::parse(again.out).at("stacks"), profile.at("stacks"));
 }
 
-// What the process itself would write is the same.
-TEST(HeapSnapshot, QuietProgram_AsItsOwnProfile) {
-  const Folder folder;
-  Process process({command_path(), "run", "--", built("heap_sites"), "wait"},
-                  {{"FREEHOLD_PROFILE", "16384"}, {"FREEHOLD_PROFILE_FILE", folder / "own.heap"}});
-  ASSERT_TRUE(process.wait_for_output("ready"));
-  const Ended seen = snapshot(process.pid(), {"--format", "json"});
-  ASSERT_TRUE(seen.exited_with(0)) << seen.err;
-  ::kill(process.pid(), SIGUSR1);
-  ASSERT_TRUE(process.wait().exited_with(0));
-  const Ended own = freehold({"heap", "show", "--format", "json", folder / "own.heap"});
-  ASSERT_TRUE(own.exited_with(0)) << own.err;
-  const json snapshot_json = json::parse(seen.out), own_json = json::parse(own.out);
-  for (const char* moment : {"in_use", "peak"}) EXPECT_EQ(snapshot_json.at(moment), own_json.at(moment)) << moment;
-  EXPECT_EQ(snapshot_json.at("sampled_blocks"), own_json.at("sampled_blocks"));
-}
-
 TEST(HeapSnapshot, ProgramThatAllocatesHard_NoSampleHalfWritten) {
   const Subject subject("busy", "2048");
   ASSERT_TRUE(subject.is_ready());
@@ -136,38 +119,6 @@ TEST(HeapSnapshot, ProgramThatAllocatesHard_NoSampleHalfWritten) {
     EXPECT_GT(held["moving_70000_site"].bytes, 0.3 * 3 * 64 * 70'000);
   }
   EXPECT_TRUE(subject.is_alive());
-}
-
-TEST(HeapSnapshot, ProgramThatGrows_PeakIsNow) {
-  const Subject subject("growing");
-  ASSERT_TRUE(subject.is_ready());
-  double before = 0;
-  for (int i = 0; i < 5; ++i) {
-    const Ended ended = snapshot(subject.pid(), {"--format", "json"});
-    ASSERT_TRUE(ended.exited_with(0)) << ended.err;
-    const auto held = held_by(ended.out);
-    const auto found = held.find("growing_500_site");
-    const Held grown = found == held.end() ? Held{} : found->second;
-    EXPECT_GE(grown.bytes, before);
-    EXPECT_EQ(grown.bytes, grown.peak_bytes);
-    before = grown.bytes;
-  }
-  EXPECT_GT(before, 0);
-}
-
-TEST(HeapSnapshot, ChildOfFork_ItsOwnAndItsCopy) {
-  Process process({command_path(), "run", "--live", "--", built("heap_held"), "fork"}, {{"FREEHOLD_PROFILE", "4096"}},
-                  keep_input_open);
-  ASSERT_TRUE(process.wait_for_output("\n"));
-  pid_t child = 0;
-  for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process.pid()) + "/task"))
-    std::ifstream(task.path() / "children") >> child;
-  ASSERT_GT(child, 0);
-  const Ended ended = snapshot(child, {"--format", "json"});
-  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
-  auto held = held_by(ended.out);
-  EXPECT_NEAR(held["held_200_site"].bytes / kHeldBytes, 2, 0.1);
-  EXPECT_NEAR(held["held_3000_site"].bytes / kHeldBytes, 1, 0.05);
 }
 
 TEST(HeapSnapshot, EveryFormat_OfTheProcess) {
@@ -220,20 +171,6 @@ TEST(HeapSnapshot, BadInput_OneLine) {
   expect_refused(freehold({"heap", "snapshot", "4194304"}), "there is no process 4194304");
   expect_refused(freehold({"heap", "snapshot", "--format", "svg", "1"}), "--format");
   expect_refused(freehold({"heap", "snapshot", "--output", "/no/such/folder/x", "1"}), "/no/such/folder/x");
-}
-
-TEST(HeapSnapshot, ProcessWithoutFreehold_SaysHowToStartIt) {
-  Process process({"sh", "-c", "echo ready; exec sleep 60"});
-  ASSERT_TRUE(process.wait_for_output("ready"));
-  expect_refused(snapshot(process.pid()), "does not run under Freehold; start the program by");
-}
-
-TEST(HeapSnapshot, ProfileOff_SaysHowToSwitchItOn) {
-  const Subject subject("quiet", "0");
-  ASSERT_TRUE(subject.is_ready());
-  const Ended ended = snapshot(subject.pid());
-  expect_refused(ended, "keeps no heap profile");
-  EXPECT_NE(ended.err.find("FREEHOLD_PROFILE=1"), std::string::npos) << ended.err;
 }
 
 TEST(HeapSnapshot, AnotherUsersProcess_SaysWhoMay) {

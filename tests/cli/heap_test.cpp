@@ -104,30 +104,6 @@ TEST(HeapProfile, LoopsThatKeepOneInHundreds_AreSeenWhole) {
   EXPECT_EQ(sites, 3u);
 }
 
-TEST(HeapProfile, DefaultDistance_SamplesOneInHalfAMegabyte) {
-  const Folder folder;
-  const Ended ended = profile(folder / "heap.json", {}, {built("heap_sites")});
-  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
-  const json written = json::parse(content_of(folder / "heap.json"));
-  EXPECT_EQ(written.at("distance_bytes"), 524'288);
-  EXPECT_EQ(written.at("lost_blocks"), 0);
-  const double bytes = written.at("in_use").at("bytes");
-  EXPECT_NEAR(bytes / (8.0 * 32 * 1024 * 1024), 1, 0.3);
-}
-
-TEST(HeapProfile, FreedBeforeTheEnd_OnlyAtThePeak) {
-  const Folder folder;
-  const Ended ended = profile(folder / "heap.json", {"--distance", "64K"}, {built("heap_sites"), "peak"});
-  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
-  const Held held = held_by(folder / "heap.json")["peak_site"];
-  EXPECT_EQ(held.bytes, 0);
-  EXPECT_NEAR(held.peak_bytes, 32 << 20, 1 << 20);
-  const std::size_t peak = ended.err.find("When most was in use"), end = ended.err.find("Still in use at the end");
-  ASSERT_LT(peak, end) << ended.err;
-  EXPECT_LT(ended.err.find("peak_site"), end) << ended.err;
-  EXPECT_EQ(ended.err.find("peak_site", end), std::string::npos) << ended.err;
-}
-
 TEST(HeapProfile, Leaks_SitesWithTheirStacks) {
   const Folder folder;
   const Ended ended = profile(folder / "heap.json", {"--distance", "64K", "--leaks"}, {built("heap_sites")});
@@ -135,40 +111,6 @@ TEST(HeapProfile, Leaks_SitesWithTheirStacks) {
   EXPECT_EQ(ended.err.find("When most was in use"), std::string::npos);
   EXPECT_NE(ended.err.find("small_site"), std::string::npos);
   EXPECT_NE(ended.err.find("main"), std::string::npos) << "no caller of a site";
-}
-
-// Most turns of a loop at a sampled place go unsampled: it gets slower by far less than a sample at every turn would cost.
-TEST(HeapProfile, LoopAtOnePlace_GoesOn) {
-  const Folder folder;
-  const Ended ended = profile(folder / "heap.json", {"--distance", "8K"}, {built("heap_switch"), "loop", "1"});
-  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
-  EXPECT_GT(std::atof(ended.out.c_str()), 5e6) << ended.out;
-}
-
-// Every block is sampled, and Freehold starts its thread meanwhile, for which libc allocates: no site of the program's did.
-TEST(HeapProfile, ThreadOfFreeholds_IsAtNoSite) {
-  const Folder folder;
-  Process process(
-      {command_path(), "run", "--", built("keeps")},
-      {{"FREEHOLD_BACKGROUND_THREAD", "on"}, {"FREEHOLD_PROFILE", "2"}, {"FREEHOLD_PROFILE_FILE", folder / "x"}});
-  bool was_there = false;
-  for (int i = 0; i < 20'000 && !was_there && !fs::exists(folder / "x"); ++i) {
-    ::usleep(1000);
-    std::error_code ended;
-    for (fs::directory_iterator task("/proc/" + std::to_string(process.pid()) + "/task", ended), end; !ended && task != end;
-         task.increment(ended))
-      was_there = was_there || content_of(task->path() / "comm") == "freehold-purge\n";
-  }
-  EXPECT_TRUE(was_there) << "then nothing is tested here";
-  ASSERT_TRUE(process.wait().exited_with(0));
-  const Ended shown = freehold({"heap", "show", "--format", "json", "--output", folder / "json", folder / "x"});
-  ASSERT_TRUE(shown.exited_with(0)) << shown.err;
-  const ByFunction held = held_by(folder / "json");
-  EXPECT_GT(held.at("main").samples, 20'000);
-  for (const auto& [function, one] : held) {
-    EXPECT_EQ(function.find("Purger"), std::string::npos) << function;
-    EXPECT_EQ(function.find("pthread_create"), std::string::npos) << function;
-  }
 }
 
 // ---- processes, libraries, moments --------------------------------------------------------------------------------------
@@ -190,11 +132,6 @@ TEST(HeapProfile, Fork_EachProcessItsOwn) {
   EXPECT_NE(ended.err.find("and 1 other)"), std::string::npos) << ended.err;
   EXPECT_NE(ended.err.find("of each its own peak and its own end"), std::string::npos) << ended.err;
   EXPECT_NE(ended.err.find("When most was in use of each process:"), std::string::npos) << ended.err;
-}
-
-TEST(HeapProfile, ForkWhileAnotherThreadWrites_ChildGoesOn) {
-  const Ended ended = freehold({"run", "--", built("heap_switch"), "writes"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.status << ended.err;
 }
 
 TEST(HeapProfile, LibraryUnloaded_ItsBlocksStayKnown) {
@@ -223,13 +160,6 @@ TEST(HeapProfile, SwitchedByTheProgram_OnlyWhatCameBetween) {
   EXPECT_LT(held["after_site"].bytes, 0.1e6) << "marks that were left in the bin";
 }
 
-TEST(HeapProfile, Off_NothingIsWritten) {
-  const Folder folder;
-  const Ended ended = freehold({"run", "--", "true"}, {{"FREEHOLD_PROFILE_FILE", folder / "x.heap"}});
-  EXPECT_TRUE(ended.exited_with(0));
-  EXPECT_TRUE(folder.names().empty());
-}
-
 TEST(HeapProfile, CheckedMode_OneLineAndNoProfile) {
   const Folder folder;
   const Ended ended =
@@ -237,16 +167,6 @@ TEST(HeapProfile, CheckedMode_OneLineAndNoProfile) {
   EXPECT_TRUE(ended.exited_with(0));
   EXPECT_EQ(ended.err, "freehold: ignoring FREEHOLD_PROFILE: expected no FREEHOLD_CHECK beside it\n");
   EXPECT_TRUE(folder.names().empty());
-}
-
-TEST(HeapProfile, FileCannotBeWritten_OneLine) {
-  for (const auto& [file, why] :
-       {std::pair("/no/such/folder/heap", "no such folder"), std::pair("/dev/full", "no space left")}) {
-    const Ended ended = freehold({"run", "--", "true"}, {{"FREEHOLD_PROFILE", "1"}, {"FREEHOLD_PROFILE_FILE", file}});
-    EXPECT_TRUE(ended.exited_with(0)) << "the program's own";
-    EXPECT_EQ(ended.err,
-              std::string("freehold: no heap profile: cannot write FREEHOLD_PROFILE_FILE ") + file + ": " + why + "\n");
-  }
 }
 
 // A child that is still at its profile, or died amid it, or something else in the folder, does not cost the others theirs.
@@ -263,26 +183,6 @@ TEST(HeapProfile, FilesOfOthersThatAreUnfinishedOrDamaged_TheRestIsShown) {
   EXPECT_TRUE(json::accept(content_of(folder / "heap.json")));
 }
 
-// A limit of file sizes stops the profile, with one line; it does not end the program by a signal.
-TEST(HeapProfile, ProgramUnderALimitOfFileSizes_EndsAsItWould) {
-  const Folder folder;
-  const Ended ended = freehold({"run", "--", "sh", "-c", "ulimit -f 0; exec perl -e 'exit 7'"},
-                               {{"FREEHOLD_PROFILE", "16"}, {"FREEHOLD_PROFILE_FILE", folder / "p%p.heap"}});
-  EXPECT_TRUE(ended.exited_with(7)) << ended.status << ended.err;
-  EXPECT_NE(ended.err.find("p.heap: it would be larger than the limit of file sizes\n"), std::string::npos) << ended.err;
-  EXPECT_TRUE(folder.names().empty()) << "something unfinished";
-}
-
-// As the memory map has it.
-TEST(HeapProfile, ProgramWithANewlineInItsName_IsReadAgain) {
-  const Folder folder;
-  const std::string program = folder / "new\nline";
-  fs::copy_file(built("heap_sites"), program);
-  const Ended ended = profile(folder / "heap.json", {}, {program});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.status << ended.err;
-  EXPECT_EQ(json::parse(content_of(folder / "heap.json")).at("program"), folder / "new\\012line");
-}
-
 TEST(HeapProfile, NoMemoryMap_IsSaid) {
   const Folder folder;
   std::ofstream(folder / "p.heap")
@@ -290,24 +190,6 @@ TEST(HeapProfile, NoMemoryMap_IsSaid) {
   const Ended ended = freehold({"heap", "show", folder / "p.heap"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;
   EXPECT_NE(ended.err.find("could not read its memory map"), std::string::npos) << ended.err;
-}
-
-// What minutes of a run have found is not lost with the file.
-TEST(HeapProfile, DiskIsFull_TablesAreShownBeforeTheError) {
-  const Ended ended = freehold({"heap", "profile", "--distance", "64K", "--output", "/dev/full", "--", built("heap_sites")});
-  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
-  EXPECT_NE(ended.err.find("small_site"), std::string::npos) << ended.err;
-  const std::string last = "\nfreehold: cannot write /dev/full: No space left on device\n";
-  EXPECT_TRUE(ended.err.ends_with(last)) << ended.err;
-  EXPECT_EQ(ended.err.find("wrote"), std::string::npos) << ended.err;
-}
-
-TEST(HeapProfile, SettingIsNoNumber_OneLine) {
-  for (const char* name : {"FREEHOLD_PROFILE", "FREEHOLD_GUARD_RATE"}) {
-    const Ended ended = freehold({"run", "--", built("heap_sites"), "peak"}, {{name, "many"}});
-    EXPECT_TRUE(ended.exited_with(0));
-    EXPECT_EQ(ended.err, std::string("freehold: ignoring ") + name + ": expected a whole number\n");
-  }
 }
 
 // Where it lies in memory is another place in each run.
@@ -376,30 +258,6 @@ TEST(HeapOfRuntimeCode, NamedByItsPerfMap_FramesAndSites) {
     EXPECT_NEAR(held_by(folder / "heap.json")["made_at_run_time"].bytes / 8e6, 1, 0.2);
     EXPECT_EQ(held_by(folder / "heap.json")["other_name"].bytes, 0) << "a library's code has its own names";
     EXPECT_NE(ended.err.find("%  made_at_run_time\n"), std::string::npos) << ended.err;
-  }
-}
-
-TEST(HeapOfRuntimeCode, WithoutNames_AddressesInAWholeStack) {
-#if !defined(__x86_64__)
-  GTEST_SKIP() << "stacks end at such code on this machine";
-#endif
-  const Folder folder;
-  const Ended ended = profile_of_code(folder, {"unnamed"});
-  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
-  const Functions stack = heaviest_stack(folder / "heap.json");
-  ASSERT_GE(stack.size(), 6U);
-  EXPECT_EQ(stack[1].substr(0, 2), "0x");
-  EXPECT_EQ(stack[4], "keep_site");
-  EXPECT_EQ(stack[5], "main");
-}
-
-// No number in the frame pointer makes malloc read what is not there.
-TEST(HeapOfRuntimeCode, FramePointerIsAnyNumber_ProgramGoesOn) {
-  for (const char* number : {"0", "1", "8", "7ffffffffff8", "7fffffffffffffff", "ffffffffffffffff", "fffffffffffffff8"}) {
-    const Folder folder;
-    const Ended ended = profile_of_code(folder, {"wild", number});
-    ASSERT_TRUE(ended.exited_with(0)) << number << ended.err;
-    EXPECT_NEAR(held_by(folder / "heap.json")["keep_site"].bytes / 8e6, 1, 0.2);
   }
 }
 
@@ -529,19 +387,6 @@ TEST(HeapCommand, BadInput_OneLine) {
   }
   std::ofstream(folder / "other.json") << "{}";
   expect_refusal(freehold({"heap", "show", folder / "other.json"}), "not a heap profile");
-}
-
-// A copy of the memory map is needed for names, which must not be missing in silence.
-TEST(HeapCommand, NoRoomForTheMemoryMap_OneLine) {
-  const Folder folder;
-  ASSERT_TRUE(freehold({"run", "--", built("heap_sites"), "peak"},
-                       {{"FREEHOLD_PROFILE", "1"}, {"FREEHOLD_PROFILE_FILE", folder / "p.heap"}})
-                  .exited_with(0));
-  Process shown({command_path(), "heap", "show", folder / "p.heap"}, {}, [] {
-    const rlimit nothing{.rlim_cur = 100, .rlim_max = 100};
-    if (::setrlimit(RLIMIT_FSIZE, &nothing) != 0 || ::signal(SIGXFSZ, SIG_IGN) == SIG_ERR) ::_exit(98);
-  });
-  expect_refusal(shown.wait(), "File too large");
 }
 
 }  // namespace

@@ -97,17 +97,5 @@ TEST(HiddenProcess, RootWithoutTheRight_EachCommandNamesTheRight) {
   }
 }
 
-TEST(HiddenProcess, ProgramOfTheDoctor_RefusedRatherThanHalfSeen) {
-  const OpenFolder folder;
-  const std::string command = folder.copy(command_path()), program = folder.copy(built("hides"));
-  const auto memory_of = [&](const char* mode) {
-    return ask(command, {"doctor", "--memory", "--repeat", "2", "--allocators", "arenas", "--", program, mode}, be_user);
-  };
-  expect_refused(memory_of("work"), "does not let its memory be read", "as root");
-  const Ended ended = memory_of("child");
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  EXPECT_NE(ended.out.find("a child of the program does not let its memory be read"), std::string::npos) << ended.out;
-}
-
 }  // namespace
 }  // namespace freehold::tests

@@ -36,20 +36,6 @@ TEST_F(MemoryPage, OfADiagnosis_DrawsEveryPart) {
       "Allocated and never used, so not resident: 3.0 MiB.|freehold20 MiB less (18.0 to 22.0) / jemallocfailed");
 }
 
-TEST_F(MemoryPage, Sites_AllCanBeShownAndUnfold) {
-  const Seen seen = look_at_page_of(memory_diagnosis(), {}, R"(
-    const rows = () => document.querySelectorAll('#sites-table tbody tr');
-    const told = [rows().length, rows()[0].textContent.includes('never freed, grows all along'), rows()[1].textContent.includes('never freed')];
-    document.getElementById('sites-more').click();
-    told.push(rows().length, document.getElementById('sites-more').hidden);
-    const place = rows()[0].querySelector('details');
-    place.open = true;
-    told.push(place.querySelectorAll('li').length, place.textContent.includes('push_back'));
-    return told.join('|');)");
-  expect_quiet(seen);
-  EXPECT_EQ(told_by(seen), "10|true|false|12|true|2|true");
-}
-
 TEST_F(MemoryPage, NothingRecordedAndNothingTried_SaysWhatThereIs) {
   MemoryDiagnosis d = memory_diagnosis();
   d.experiment.record.reset();
@@ -63,16 +49,6 @@ TEST_F(MemoryPage, NothingRecordedAndNothingTried_SaysWhatThereIs) {
   EXPECT_EQ(count(seen.dom, "<section"), 3u) << "verdict, parts, runs";
   EXPECT_EQ(count(seen.dom, ">Undecided<"), 1u);
   EXPECT_EQ(count(seen.dom, "NaN") + count(seen.dom, ">undefined<"), 0u);
-}
-
-TEST_F(MemoryPage, TreatmentThatWasNotRun_IsSaidSo) {
-  MemoryDiagnosis d = memory_diagnosis();
-  d.experiment.cells[2].failure.clear();
-  d.verdict.fixes[1].failed = false;
-  const Seen seen = look_at_page_of(d, {}, R"(
-    return [...document.querySelectorAll('#fixes-table tbody tr')].map((row) => row.textContent).join('|');)");
-  expect_quiet(seen);
-  EXPECT_EQ(told_by(seen), "freehold20 MiB less (18.0 to 22.0)|jemallocnot run");
 }
 
 TEST_F(MemoryPage, InTheDarkAndOnAPhone_FitsTheWidth) {

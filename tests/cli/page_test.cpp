@@ -39,14 +39,6 @@ TEST_F(Page, OfARun_DrawsEveryPlotAndTable) {
             results.series.size());
 }
 
-TEST_F(Page, OfARunViaAPool_DrawsThePoolToo) {
-  const Results results = results_with(as_in_the_article, {1, 2, 4}, 3, true);
-  const Seen seen = look_at_page_of(results);
-  expect_quiet(seen);
-  EXPECT_EQ(count(seen.dom, "<canvas"), 7u);  // two allocators in three modes; allocate compared
-  EXPECT_EQ(count(seen.dom, "<td class=\"name\">pool</td>"), 3u * 2 * 3);
-}
-
 TEST_F(Page, HostileNames_AreShownAsText) {
   Results results = results_with(as_in_the_article);
   const std::string name = "</script><img src=x onerror=\"document.body.remove()\">&amp;";
@@ -73,30 +65,6 @@ TEST_F(Page, OfAnInterruptedRun_StaysWhole) {
   expect_quiet(none);
   EXPECT_GT(count(none.dom, "No verdict"), 0u);
   EXPECT_EQ(count(none.dom, "NaN"), 0u);
-}
-
-TEST_F(Page, OfManyWorkersAndFailures_StaysWhole) {
-  Results results = results_with(as_in_the_article, {1, 2, 4, 8, 16, 32, 64});
-  for (Series& series : results.series) {
-    if (series.cell.subject != kFreehold) continue;
-    series.samples.clear();
-    series.failure = "killed by signal 11";
-  }
-  const Seen seen = look_at_page_of(results);
-  expect_quiet(seen);
-  EXPECT_EQ(count(seen.dom, "<canvas"), 6u);
-  EXPECT_GT(count(seen.dom, "killed by signal 11"), 0u);
-}
-
-TEST_F(Page, OfOneAllocatorAndOneWorkload_LeavesTheRestOut) {
-  Results results = results_with(as_in_the_article);
-  std::erase_if(results.series, [](const Series& series) { return series.cell.test != Workload::kMemory; });
-  results.settings.tests = {Workload::kMemory};
-  const Seen seen = look_at_page_of(results);
-  expect_quiet(seen);
-  EXPECT_EQ(count(seen.dom, "<canvas"), 4u);
-  EXPECT_EQ(count(seen.dom, "id=\"compared\""), 0u);
-  EXPECT_EQ(count(seen.dom, "id=\"blocks\""), 0u);
 }
 
 }  // namespace

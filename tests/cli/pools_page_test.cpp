@@ -68,16 +68,5 @@ TEST_F(PoolsPage, OfAnInterruptedRun_StaysWhole) {
   EXPECT_EQ(count(none.dom, "NaN"), 0u);
 }
 
-TEST_F(PoolsPage, OfSimulationAlone_LeavesTheRestOut) {
-  Results results = results_with(ours_loses_the_ring);
-  results.settings.tests.clear();
-  results.series.clear();
-  const Seen seen = look_at_page_of(with_simulation(results));
-  expect_quiet(seen);
-  EXPECT_EQ(count(seen.dom, "<canvas"), 8u);
-  for (const char* section : {"compared", "matrix", "crc", "every"})
-    EXPECT_EQ(count(seen.dom, std::string("section id=\"") + section), 0u) << section;
-}
-
 }  // namespace
 }  // namespace freehold::tests

@@ -88,28 +88,6 @@ TEST(Pools, Simulated_TheSameFiguresEveryTime) {
   }
 }
 
-// Where caches must refill and overflow, nobody is free of misses: the figures can fail.
-TEST(Pools, SimulatedOneWayAndLong_BestMissesLittleButNotNothing) {
-  const Folder folder;
-  const Ended ended = pools({"--simulate", "--pools", "best,magazines,tagged-stack", "--json", "-"});
-  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
-  const json series = json::parse(ended.out).at("simulated").at("series");
-  for (const char* const workload : {"one-way", "long"}) {
-    const auto misses = [&](const char* pool, std::size_t cores) {
-      for (const json& one : series)
-        if (one.at("workload") == workload && one.at("pool") == pool)
-          return one.at("misses").at(cores == 2 ? 1u : 8u).get<double>();
-      ADD_FAILURE() << workload << ' ' << pool;
-      return 0.0;
-    };
-    EXPECT_GT(misses("best", 2), 0.0) << workload;
-    EXPECT_LT(misses("best", 2), 0.3) << workload;
-    EXPECT_LT(misses("best", 256), 0.5) << workload;
-    EXPECT_GT(misses("magazines", 256), misses("best", 256)) << workload;
-    EXPECT_GT(misses("tagged-stack", 256), 5 * misses("best", 256)) << workload;
-  }
-}
-
 TEST(Pools, BadArguments_OneLineAndExit2) {
   const std::vector<std::vector<std::string>> bad{
       {"--pools", "no-such-pool"},

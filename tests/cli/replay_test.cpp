@@ -74,20 +74,6 @@ TEST(Replay, EveryMemory_IsMeasuredAndNoBlockOverwritten) {
   EXPECT_NE(ended.out.find(site["best"].get<std::string>()), std::string::npos);
 }
 
-// One thread, so that the heap with no lock takes part, too.
-TEST(Replay, OneThread_TheOwnersHeapTakesPart) {
-  const Folder folder;
-  json trace = handed_over(2'000);
-  auto& steps = trace["traces"][0]["steps"];
-  for (std::size_t i = 0; i < steps.size(); i += 2) steps[i] = 0;
-  trace["traces"][0]["threads"] = 1;
-  write(folder / "t.json", trace.dump());
-  const Ended ended = replay({folder / "t.json", "--repeat", "1", "--json", folder / "r.json"});
-  ASSERT_TRUE(ended.exited_with(0)) << ended.err;
-  const json site = json::parse(content_of(folder / "r.json"))["advice"]["sites"][0];
-  EXPECT_TRUE(std::ranges::any_of(site["rows"], [](const json& row) { return row["name"] == "owner-locked-heap"; }));
-}
-
 // A site's name may hold anything.
 TEST(Replay, AdvisedCode_Compiles) {
   using namespace freehold::cli::replay;

@@ -39,14 +39,6 @@ TEST(RunStats, ProgramThatAllocates_JsonHoldsTheEnginesFigures) {
   EXPECT_GT(json.at("peak_rss_bytes"), 0);
 }
 
-TEST(RunStats, ProgramThatReusesTheDescriptor_ItsFileIsItsOwn) {
-  const Folder folder;
-  const Ended ended = freehold({"run", "--stats", built("reuses_descriptors"), folder / "data"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.status;
-  EXPECT_TRUE(content_of(folder / "data") == "precious") << "somebody else wrote into it";
-  EXPECT_NE(ended.err.find("left no stats"), std::string::npos) << ended.err;
-}
-
 TEST(RunStats, ChildThatExitsBeforeItsParentIsKilled_StatsAreNotTheChilds) {
   const Folder folder;
   const Ended ended = freehold({"run", "--json", folder / "run.json", built("child_exits_first")});

@@ -49,17 +49,6 @@ TEST(Scale, Quick_EveryRowIsMeasuredAndWritten) {
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json"}));
 }
 
-TEST(Scale, ChosenRowsOnly_AreMeasured) {
-  const Folder folder;
-  const Ended ended = scale({"--time", "2", "--repeat", "2", "--allocator", "system", "--workers", "2", "--test", "mixed",
-                             "--mode", "processes", "--iterations", "5", "--json", folder / "r.json"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  const json results = results_in(folder / "r.json");
-  ASSERT_EQ(results.at("series").size(), 2u);  // one worker and two
-  EXPECT_EQ(results.at("series")[1].at("samples").size(), 2u);
-  EXPECT_EQ(results.at("settings").at("ideal_speed")[1], 5.0 / 3);
-}
-
 TEST(Scale, ViaPool_MeasuredBesideThreadsAndProcesses) {
   const Folder folder;
   const Ended ended =
@@ -117,25 +106,6 @@ TEST(Scale, BadArguments_OneLineAndExit2) {
   }
 }
 
-TEST(Scale, WithoutFreehold_TheSystemAloneAndANote) {
-  const Ended ended = freehold({"scale", "--time", "1", "--repeat", "1", "--test", "allocate", "--workers", "2"},
-                               {{"FREEHOLD_LIBRARY", "/no/such"}});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  EXPECT_NE(ended.out.find("Without Freehold"), std::string::npos) << ended.out;
-}
-
-TEST(Scale, LibraryThatIsNoAllocator_RowsFailAndSaySo) {
-  const Folder folder;
-  const Ended ended = scale({"--time", "1", "--repeat", "2", "--test", "allocate", "--workers", "2", "--mode", "threads",
-                             "--allocator", "system,none=" + built("libpreloadable.so"), "--json", folder / "r.json"});
-  EXPECT_TRUE(ended.exited_with(1)) << ended.status;
-  EXPECT_NE(ended.out.find("replace malloc"), std::string::npos) << ended.out;  // the line may break anywhere else
-  const json results = results_in(folder / "r.json");
-  for (const json& series : results.at("series")) {
-    EXPECT_EQ(series.at("failure").is_null(), series.at("subject") == "system") << series;
-  }
-}
-
 TEST(Scale, AllocatorThatDies_OthersAreMeasured) {
   const Folder folder;
   const Ended ended = scale({"--time", "1", "--repeat", "1", "--test", "allocate", "--workers", "2", "--allocator",
@@ -153,23 +123,6 @@ TEST(Scale, AllocatorThatDies_OthersAreMeasured) {
     }
   }
   EXPECT_EQ(died, 2);
-}
-
-TEST(Scale, StandardOutputThatIsFull_Exit2) {
-  Process process(
-      {"sh", "-c", "exec \"$0\" scale --time 1 --repeat 1 --test compute --workers 2 >/dev/full", command_path()});
-  const Ended ended = process.wait();
-  EXPECT_TRUE(ended.exited_with(2));
-  EXPECT_NE(ended.err.find("cannot write to standard output: No space left on device"), std::string::npos) << ended.err;
-}
-
-TEST(Scale, StandardFilesThatAreClosed_MeasuresAllTheSame) {
-  const Folder folder;
-  Process process({"sh", "-c", "exec \"$0\" scale --time 1 --repeat 1 --test compute --workers 2 --json \"$1\" <&- >&- 2>&-",
-                   command_path(), folder / "r.json"});
-  EXPECT_TRUE(process.wait().exited_with(0));
-  const json results = results_in(folder / "r.json");
-  for (const json& series : results.at("series")) EXPECT_TRUE(series.at("failure").is_null()) << series;
 }
 
 TEST(Scale, CtrlC_KeepsWhatIsFinished) {
@@ -192,17 +145,6 @@ TEST(Scale, CtrlC_KeepsWhatIsFinished) {
   EXPECT_GE(samples, 19u);
   EXPECT_LT(samples, 8000u);
   EXPECT_EQ(folder.names(), (std::vector<std::string>{"r.html", "r.json"}));
-}
-
-TEST(Scale, CtrlCWhileCalibrating_StillEndsWell) {
-  const Folder folder;
-  OnATerminal command({"scale", "--time", "2000", "--test", "compute", "--json", folder / "r.json"});
-  ASSERT_TRUE(command.wait_for("calibrating: compute"));
-  command.type(kCtrlC);
-  const int status = command.end();
-  ASSERT_TRUE(WIFEXITED(status)) << status;
-  EXPECT_EQ(WEXITSTATUS(status), 130);
-  EXPECT_EQ(results_in(folder / "r.json").at("complete"), false);
 }
 
 pid_t child_of(pid_t parent) {

@@ -44,13 +44,6 @@ TEST(Simulate, SomeRows_TableAndJson) {
   EXPECT_EQ(rows(), first);
 }
 
-TEST(Simulate, JsonToStandardOutput_InsteadOfTheTable) {
-  const Ended ended = simulate({"--workload", "own", "--size", "64", "--cores", "1,4", "--json", "-"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  EXPECT_EQ(json::parse(ended.out).at("format"), "freehold-simulate");
-  EXPECT_FALSE(std::filesystem::exists("-"));
-}
-
 TEST(Simulate, Places_NameTheSourceAndTheObject) {
   const Ended ended = simulate({"--workload", "churn", "--size", "64", "--cores", "4", "--places", "40"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.err;

@@ -59,13 +59,6 @@ std::vector<json> lines_as_json(const std::string& text) {
   return all;
 }
 
-// That of the name, or null.
-json named(const json& list, const std::string& name) {
-  for (const json& one : list)
-    if (one.at("name") == name) return one;
-  return nullptr;
-}
-
 #define NEEDS_READING() \
   if (!may_read_siblings()) GTEST_SKIP() << "kernel.yama.ptrace_scope"
 
@@ -102,81 +95,6 @@ TEST(Stats, ProcessOfKnownMemory_JsonIsNearTheTruth) {
   EXPECT_EQ(report.at("levels").at("class_span_bytes"), spans * 65'536);
 }
 
-TEST(Stats, PrivateHeaps_ByNameWithWhatTheyHold) {
-  NEEDS_READING();
-  const Subject subject("hold");
-  ASSERT_TRUE(subject.is_ready());
-  const json heaps = json_of(subject.pid()).at("heaps");
-  ASSERT_EQ(heaps.size(), 3u) << heaps;
-  const json orders = named(heaps, "orders");
-  ASSERT_FALSE(orders.is_null());
-  EXPECT_EQ(orders.at("live_objects"), 1'001);
-  EXPECT_EQ(orders.at("live_bytes"), 1000 * 112 + 300'000) << "the class of 100 bytes has slots of 112";
-  EXPECT_EQ(orders.at("limit_bytes"), 64 << 20);
-  EXPECT_EQ(orders.at("large_blocks"), 1);
-  EXPECT_GE(orders.at("used_bytes"), 400'000);
-  EXPECT_GE(orders.at("held_bytes"), orders.at("used_bytes"));
-  EXPECT_GE(orders.at("slabs"), 2);
-  const json empty = named(heaps, "empty \"\\\n heap");
-  ASSERT_FALSE(empty.is_null());
-  EXPECT_EQ(empty.at("live_objects"), 0);
-  EXPECT_TRUE(empty.at("limit_bytes").is_null());
-  EXPECT_EQ(named(heaps, "").at("live_objects"), 1);
-}
-
-TEST(Stats, Pools_ThoseThatHaveAName) {
-  NEEDS_READING();
-  const Subject subject("hold");
-  ASSERT_TRUE(subject.is_ready());
-  const json pools = json_of(subject.pid()).at("pools");
-  ASSERT_EQ(pools.size(), 2u) << pools;
-  for (const auto& [name, capacity, live] : {std::tuple("customers", 10'000, 500), std::tuple("sessions", 100'000, 200)}) {
-    const json pool = named(pools, name);
-    ASSERT_FALSE(pool.is_null()) << name;
-    EXPECT_EQ(pool.at("capacity"), capacity);
-    EXPECT_EQ(pool.at("slot_bytes"), 40);
-    EXPECT_GE(pool.at("taken_slots"), live);
-    EXPECT_LE(pool.at("taken_slots"), live + 128) << "one thread's array";
-    EXPECT_GE(pool.at("opened_slots"), pool.at("taken_slots"));
-    EXPECT_LE(pool.at("opened_slots"), live + 256);
-  }
-}
-
-TEST(Stats, Threads_ByNameWithWhatTheyDid) {
-  NEEDS_READING();
-  const Subject subject("hold");
-  ASSERT_TRUE(subject.is_ready());
-  const json threads = json_of(subject.pid()).at("threads");
-  ASSERT_EQ(threads.size(), 4u) << threads;
-  for (const char* name : {"worker-0", "worker-1", "worker-2", "live_subject"}) {
-    const json thread = named(threads, name);
-    ASSERT_FALSE(thread.is_null()) << name;
-    EXPECT_GE(thread.at("refills"), 5'000 / 64);
-    EXPECT_LE(thread.at("cached_bytes"), thread.at("granted_bytes"));
-    EXPECT_TRUE(fs::exists("/proc/" + std::to_string(subject.pid()) + "/task/" + thread.at("thread").dump()));
-  }
-}
-
-TEST(Stats, BlocksFreedByAnotherThread_AreRemoteFrees) {
-  NEEDS_READING();
-  const Subject subject("cross");
-  ASSERT_TRUE(subject.is_ready());
-  const json report = json_of(subject.pid());
-  // All but what still lies in the array of the thread that frees.
-  EXPECT_GE(report.at("counters").at("remote_frees"), 49'000) << report.at("counters");
-  EXPECT_LE(report.at("counters").at("remote_frees"), 51'000) << report.at("counters");
-  std::uint64_t most = 0, sum = 0;
-  for (const json& thread : report.at("threads")) {
-    most = std::max(most, thread.at("remote_frees").get<std::uint64_t>());
-    sum += thread.at("remote_frees").get<std::uint64_t>();
-  }
-  EXPECT_GE(most, 49'000u);
-  EXPECT_EQ(report.at("counters").at("remote_frees"), sum);
-  const Subject alone("hold");
-  ASSERT_TRUE(alone.is_ready());
-  EXPECT_LE(json_of(alone.pid()).at("counters").at("remote_frees"), 100) << "each thread frees its own";
-}
-
 TEST(Stats, Table_ShowsAllOfIt) {
   NEEDS_READING();
   const Subject subject("hold");
@@ -190,24 +108,6 @@ TEST(Stats, Table_ShowsAllOfIt) {
     EXPECT_NE(ended.out.find(word), std::string::npos) << word << '\n' << ended.out;
   EXPECT_EQ(ended.out.find("/s\n"), std::string::npos) << "one moment has no rates";
   EXPECT_EQ(ended.out.find("\\\n heap"), std::string::npos) << "a name must not break its line";
-}
-
-TEST(Stats, ChildOfFork_HasFiguresOfItsOwn) {
-  NEEDS_READING();
-  Subject subject("fork");
-  ASSERT_TRUE(subject.is_ready());
-  ::kill(subject.pid(), 0);
-  pid_t child = 0;
-  std::ifstream("/proc/" + std::to_string(subject.pid()) + "/task/" + std::to_string(subject.pid()) + "/children") >> child;
-  ASSERT_GT(child, 0);
-  const json of_parent = json_of(subject.pid()), of_child = json_of(child);
-  EXPECT_EQ(of_parent.at("heaps").size(), 1u);
-  EXPECT_EQ(named(of_child.at("heaps"), "the child's").at("live_objects"), 100);
-  EXPECT_EQ(of_child.at("heaps").size(), 2u);
-  const auto held = [](const json& report) { return report.at("levels").at("class_span_bytes").get<std::uint64_t>(); };
-  EXPECT_GE(held(of_child), held(of_parent) + 20'000 * 1024);
-  ASSERT_EQ(of_child.at("threads").size(), 1u);
-  EXPECT_EQ(of_child.at("threads")[0].at("thread"), child);
 }
 
 // ---- watching ---------------------------------------------------------------------------------------------------------

@@ -122,13 +122,5 @@ TEST(Timers, CtrlC_KeepsWhatIsFinished) {
   EXPECT_LT(samples, 2000u);
 }
 
-TEST(Timers, WithoutTheLibrary_SaysWhatIsMissing) {
-  const Ended ended =
-      freehold({"timers", "--timers", "container-freehold", "--quick"}, {{"FREEHOLD_LIBRARY", "/no/such/library"}});
-  EXPECT_TRUE(ended.exited_with(2));
-  EXPECT_NE(ended.err.find("FREEHOLD_LIBRARY"), std::string::npos) << ended.err;
-  EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
-}
-
 }  // namespace
 }  // namespace freehold::tests

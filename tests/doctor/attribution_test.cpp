@@ -66,18 +66,6 @@ class HandMade {
   std::map<std::uint64_t, std::vector<Frame>> names_;
 };
 
-TEST(Attribution, OfNothing_AllZero) {
-  const Attribution none = attribution_of(std::span<const Evidence>{});
-  EXPECT_EQ(none.processes, 0U);
-  EXPECT_EQ(none.cpu_share, 0);
-  EXPECT_TRUE(none.sites.empty());
-  HandMade empty;
-  const Attribution one = empty.attribution();
-  EXPECT_EQ(one.processes, 1U);
-  EXPECT_EQ(one.blocked_share, 0);
-  EXPECT_EQ(one.probe_share, 0);
-}
-
 // 1000 allocations of 100 ns and as many frees of 50 ns in 1 ms of CPU time, a quarter of a millisecond of it the probe's.
 TEST(Attribution, TimeInsideMalloc_ShareOfTheProgramsCpuTimeWithoutTheProbe) {
   HandMade made;
@@ -141,17 +129,6 @@ TEST(Attribution, Site_IsTheFirstFrameOfTheProgramsOwn) {
   EXPECT_EQ(place.stacks[0].frames[1].function, "other()");
   EXPECT_DOUBLE_EQ(place.stacks[0].share, 5.0 / 8);
   EXPECT_EQ(place.stacks[1].frames.size(), 2U) << "what is folded away is in no stack";
-}
-TEST(Attribution, Site_ViaWhatTheProgramCalled) {
-  HandMade made;
-  made.block(made.stack({frame("operator new(unsigned long)"), frame("std::string::reserve(unsigned long)"), frame("main")}),
-             1, 8);
-  EXPECT_EQ(made.attribution().sites.at(0).place.via, "std::string::reserve(unsigned long)");
-}
-TEST(Attribution, OnlyPlumbing_TheOutermostThatIsNoSystemLibrary) {
-  HandMade made;
-  made.block(made.stack({frame("malloc"), frame("xmalloc"), frame("__libc_start_main", "", 0, "/lib/libc.so.6")}), 1, 8);
-  EXPECT_EQ(made.attribution().sites.at(0).place.frame().function, "xmalloc");
 }
 
 TEST(Attribution, Plumbing_IsToldFromTheProgramByNameModuleAndFolder) {
@@ -278,30 +255,6 @@ TEST(Attribution, History_LiveBytesAndPeak) {
   EXPECT_NEAR(found.history[40].allocations_per_s, 20 / 0.05, 1e-9);
   for (const AllocationSite& site : found.sites)
     EXPECT_DOUBLE_EQ(site.live_bytes_at_peak, site.place.frame().function == "a()" ? 100 : 200);
-}
-
-// Who asks for one block while another ends at the same moment may hold both.
-TEST(Attribution, EndAndBeginningAtOneTime_BothCountForThePeak) {
-  HandMade made;
-  made.recording.seconds = 10;
-  const StackId a = made.stack({frame("a()")});
-  made.end(made.block(a, 1, 100), 5);
-  made.block(a, 1, 100).began_s = 5;
-  EXPECT_DOUBLE_EQ(made.attribution().peak_live_bytes, 200);
-}
-
-// A block whose end would not have been seen is no leak: those that are watched stand for it.
-TEST(Attribution, EndsNotWatched_TheOthersStandForThem) {
-  HandMade made;
-  made.recording.seconds = 1;
-  const StackId stack = made.stack({frame("main")});
-  made.end(made.block(stack, 10, 10), 0.5);
-  made.block(stack, 10, 10).is_end_watched = false;
-  const Attribution found = made.attribution();
-  EXPECT_EQ(found.live_at_exit, 0);
-  EXPECT_DOUBLE_EQ(found.peak_live_bytes, 200);
-  EXPECT_DOUBLE_EQ(found.live_bytes_at_end, 0);
-  EXPECT_DOUBLE_EQ(found.lifetimes.at(0).blocks, 20);
 }
 
 TEST(Attribution, Waits_LocksApartFromIdleness) {

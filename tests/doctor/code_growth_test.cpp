@@ -62,22 +62,11 @@ TEST(CodeGrowth, ASpinLock_SharedWorkAndSpinning) {
   EXPECT_EQ(growth.hottest_spin, 0x1040U);
 }
 
-TEST(CodeGrowth, ASpinLockBesideWorkOfEachThread_GrowsAndSpinning) {
-  const CodeGrowth growth = Made().at(0, 800, 1590).at(64, 10, 500, Instruction::kPause).growth();
-  EXPECT_TRUE(growth.work_grows);
-  EXPECT_NEAR(growth.spinning, 0.23, 0.03);
-}
-
 TEST(CodeGrowth, AnAtomicCounter_Contended) {
   const CodeGrowth growth = Made().at(0, 300, 310).at(64, 200, 900, Instruction::kAtomic).growth();
   EXPECT_FALSE(growth.work_grows);
   EXPECT_NEAR(growth.contended, 0.58, 0.03);
   EXPECT_EQ(growth.hottest_contended, 0x1040U);
-}
-
-TEST(CodeGrowth, AtomicsOfTheCLibrary_NotTheProgramsOwn) {
-  const CodeGrowth growth = Made().at(0, 300, 310).at(64, 200, 900, Instruction::kAtomic, CodeOrigin::kRuntime).growth();
-  EXPECT_EQ(growth.contended, 0);
 }
 
 TEST(CodeGrowth, SpinningInTheAllocator_NotTheProgramsOwn) {
@@ -89,30 +78,6 @@ TEST(CodeGrowth, SpinningInTheAllocator_NotTheProgramsOwn) {
   EXPECT_EQ(growth.spinning + growth.contended + growth.slowed, 0);
   EXPECT_EQ(growth.hottest_spin, 0u);
   EXPECT_NEAR(growth.allocator, 0.68, 0.03);
-}
-
-TEST(CodeGrowth, PlainStoresThatTakeFiveTimes_Slowed) {
-  const CodeGrowth growth = Made().at(0, 300, 310).at(64, 100, 500).growth();
-  EXPECT_GT(growth.slowed, 0.4);
-  EXPECT_EQ(growth.contended, 0);
-}
-
-TEST(CodeGrowth, NothingButOneAtomicOperation_WorkNotKnown) {
-  EXPECT_FALSE(Made().at(0, 5, 6).at(64, 400, 780, Instruction::kAtomic).growth().work_known)
-      << "twice the time may be work or waiting";
-  const CodeGrowth five_times = Made().at(0, 5, 6).at(64, 400, 2000, Instruction::kAtomic).growth();
-  EXPECT_FALSE(five_times.work_known);
-  EXPECT_NEAR(five_times.contended, 0.6, 0.02) << "but this is more than any work";
-}
-
-TEST(CodeGrowth, AtomicOperationsThatTakeNoLonger_Same) {
-  EXPECT_TRUE(Made().at(64, 400, 420, Instruction::kAtomic).growth().work_known) << "no thread brought work of its own";
-}
-
-TEST(CodeGrowth, FewSamplesOrCodeOfNoFile_NotKnown) {
-  EXPECT_FALSE(Made().at(0, 40, 80).growth().known);
-  EXPECT_FALSE(Made().at(0, 500, 500).unknown(10, 600).growth().known);
-  EXPECT_FALSE(Made().at(0, 500, 500).growth(1).known);
 }
 
 TEST(CodeGrowth, Noise_NoExcess) {

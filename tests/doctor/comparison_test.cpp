@@ -38,27 +38,11 @@ TEST(Comparison, TwiceTheTime_TimeAndCpuAreBeyondChance) {
     EXPECT_FALSE(comparison.find(same)->is_beyond_chance) << name_of(same);
 }
 
-TEST(Comparison, NothingInCommon_SaysWhy) {
-  EXPECT_EQ(compare(kSeconds, side_of({1, 1}, 8)).mismatch, Mismatch::kOtherSettings);
-  EXPECT_EQ(compare(side_of({}), kSeconds).mismatch, Mismatch::kNothingBefore);
-  EXPECT_EQ(compare(kSeconds, side_of({})).mismatch, Mismatch::kNothingAfter);
-  EXPECT_EQ(compare(kSeconds, side_of({0, 0})).mismatch, Mismatch::kNoTime);
-}
-
 TEST(Comparison, Throughput_TimeForAUnit) {
   Side busy = kSeconds, busier = kSeconds;
   for (Trial& trial : busy.all) trial.throughput = 1000;
   for (Trial& trial : busier.all) trial.throughput = 1500;
   EXPECT_NEAR(compare(busy, busier).find(Figure::kTime)->ratio->value, 1000.0 / 1500, 1e-9);
-}
-
-TEST(Comparison, FigureThatOneSideLacks_IsLeftOut) {
-  Side without = kSeconds;
-  for (Trial& trial : without.all) trial.page_faults = 0;
-  const Comparison comparison = compare(without, kTwice);
-  EXPECT_EQ(comparison.find(Figure::kFaults), nullptr);
-  EXPECT_EQ(comparison.find(Figure::kTimeAlone), nullptr) << "not tried";
-  EXPECT_EQ(comparison.find(Figure::kLost), nullptr);
 }
 
 // Others had half of the CPU that a trial on one CPU wanted, so that it took twice as long.
@@ -76,14 +60,6 @@ TEST(Comparison, DisturbedTrials_AreLeftOutWhereOthersAreThere) {
   EXPECT_NEAR(comparison.find(Figure::kTime)->after.value, 1, 0.02);
   EXPECT_NEAR(comparison.find(Figure::kTime)->ratio->value, 1, 0.02);
   EXPECT_EQ(tempo_of(comparison), Tempo::kNoClearChange);
-}
-
-TEST(Comparison, AllDisturbed_TheTimeThatOthersHadDoesNotCount) {
-  const Comparison comparison = compare(beside_others(0), beside_others(5));
-  EXPECT_NEAR(comparison.find(Figure::kTime)->ratio->value, 1, 0.02);
-  EXPECT_EQ(tempo_of(comparison), Tempo::kNoClearChange);
-  for (const Figure same : {Figure::kCpu, Figure::kMemory, Figure::kFaults, Figure::kWaits})
-    EXPECT_FALSE(comparison.find(same)->is_beyond_chance) << name_of(same) << ": what is no time, nobody took";
 }
 
 TEST(Comparison, DisturbedOnSeveralCpus_LimitsSpanWhatTheyMayHaveCost) {

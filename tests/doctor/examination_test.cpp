@@ -77,12 +77,6 @@ TEST_F(Plan, Tasks_EveryQuestionIsAsked) {
   EXPECT_EQ(different.size(), tasks_.size());
 }
 
-TEST_F(Plan, NoTime_TheProgramAsItIsAtBothEndsAllTheSame) {
-  EXPECT_EQ(runs({.variant = 0, .setting = kAll}, 0), 1u);
-  EXPECT_EQ(runs({.variant = 0, .setting = kAlone}, 0), 1u);
-  EXPECT_EQ(total(0), 2);
-}
-
 TEST_F(Plan, LittleTime_GoesToWhatMattersMost) {
   EXPECT_EQ(runs({.variant = 3, .setting = kAll}, 5), 1u);
   EXPECT_EQ(runs({.variant = 3, .setting = kAlone}, 5), 1u);
@@ -93,10 +87,6 @@ TEST_F(Plan, LittleTime_GoesToWhatMattersMost) {
   EXPECT_EQ(runs({.variant = 0, .setting = kAll}, 20), 3u);
   EXPECT_EQ(runs({.variant = 3, .setting = kAlone}, 20), 3u);
   EXPECT_EQ(runs({.variant = 0, .setting = kCopies}, 20), 1u);
-}
-
-TEST_F(Plan, AnyTime_IsNeverExceeded) {
-  for (double seconds = 2; seconds < 150; seconds += 1) EXPECT_LE(total(seconds), seconds);
 }
 
 TEST_F(Plan, PlentyOfTime_NineRoundsAndNoMore) {
@@ -125,18 +115,6 @@ TEST_F(Plan, FiveSeconds_DefaultBudgetSufficesForMost) {
   EXPECT_EQ(runs_of({.variant = 0, .setting = all, .sampled = true}), 1u);
   EXPECT_GE(runs_of({.variant = 0, .setting = {.threads = 0, .cpus = 1, .copies = 2}}, 115), 1u);
   EXPECT_EQ(runs_of({.variant = 0, .setting = all, .recording = true}), 1u);
-}
-
-TEST_F(Plan, Rounds_InsteadOfABudget) {
-  const auto goals = goals_of(tasks_, 2);
-  const auto targets = targets_of(goals, std::vector<unsigned>(tasks_.size()), std::vector<double>(tasks_.size(), 1e9), -1);
-  for (std::size_t i = 0; i < tasks_.size(); ++i) EXPECT_EQ(targets[i], tasks_[i].is_trial() ? 2u : 1u);
-}
-
-TEST(PlanOfServer, HasNoCopies) {
-  Settings settings = by_affinity({1, 2});
-  settings.server.load = "true";
-  for (const Task& task : tasks_of(settings, kVariants, 2, true, false)) EXPECT_EQ(task.setting.copies, 1u);
 }
 
 TEST(Launch, Argument_EveryMarkIsTheNumber) {
@@ -179,12 +157,6 @@ TEST(Throughput, FirstMatch_TheGroupIsTheNumber) {
   EXPECT_EQ(rate.find(std::string(1 << 20, 'x')), std::nullopt);
 }
 
-TEST(Throughput, BadExpression_IsRefused) {
-  EXPECT_EQ(Throughput::fault_of("(unclosed"), Throughput::Fault::kNoExpression);
-  EXPECT_EQ(Throughput::fault_of("no group"), Throughput::Fault::kNoGroup);
-  EXPECT_EQ(Throughput::fault_of("rate: ([0-9.]+)"), Throughput::Fault::kNone);
-}
-
 TEST(PlanOfDelays, Delays_OnAllCpusAndOnlyWithARecording) {
   const auto delays = [](bool record) {
     const auto tasks = tasks_of(by_affinity({1, 2}), kVariants, 2, record, true);
@@ -219,27 +191,11 @@ TEST_F(OfTwo, Estimates_ByTheFirstRunUntilThereIsABetter) {
   EXPECT_DOUBLE_EQ(schedule_.estimate(index({.variant = 3, .setting = kAlone})), 6) << "as the program as it is";
 }
 
-TEST_F(OfTwo, FirstRound_ByImportanceAndWithoutRecordings) {
-  const auto order = schedule_.order_of_round(0);
-  ASSERT_GE(order.size(), 4u);
-  EXPECT_EQ(tasks_[order[0]].variant, 0u);
-  EXPECT_EQ(tasks_[order[1]].variant, 0u);
-  for (const std::size_t task : order) EXPECT_TRUE(tasks_[task].is_trial());
-  const auto later = schedule_.order_of_round(1);
-  EXPECT_FALSE(tasks_[later.front()].is_trial()) << "before the trials, which are shuffled";
-  EXPECT_EQ(later.size(), order.size() + 4) << "two recordings, two sampled";
-}
-
 TEST_F(OfTwo, DisturbedRuns_AreRepeatedAFewTimes) {
   const std::size_t peer = index({.variant = 4, .setting = kAll});
   const unsigned before = schedule_.targets()[peer];
   for (int i = 0; i < 20; ++i) schedule_.count(peer, 1, true);
   EXPECT_EQ(schedule_.targets()[peer], std::max(20u, before + 6));
-}
-
-TEST_F(OfTwo, GivenUp_NeverAgain) {
-  schedule_.give_up(index(all_));
-  for (const std::size_t task : schedule_.order_of_round(0)) EXPECT_NE(task, index(all_));
 }
 
 // ---- whether work grows
@@ -267,31 +223,6 @@ TEST(WorkGrowth, ManyAllocations_TheyDecide) {
   EXPECT_FALSE(work_growth_of(with_threads(1), &all, &alone).is_guessed);
   all.allocating.calls = 20'000;
   EXPECT_FALSE(work_growth_of(with_threads(2), &all, &alone).grows) << "twice the CPU time for the same work";
-}
-
-TEST(WorkGrowth, FewAllocations_AGuessByCpuTimeWithoutSpinning) {
-  EXPECT_TRUE(work_growth_of(with_threads(2), nullptr, nullptr).grows);
-  EXPECT_TRUE(work_growth_of(with_threads(2), nullptr, nullptr).is_guessed);
-  EXPECT_FALSE(work_growth_of(with_threads(1.2), nullptr, nullptr).grows);
-  Attribution all;
-  all.cpu_s = 2;
-  all.lock_waits = {{.place = {}, .kind = WaitKind::kSpinLock, .count = 1, .seconds = 0.9, .share = 0.4}};
-  EXPECT_FALSE(work_growth_of(with_threads(2), &all, nullptr).grows) << "nearly half of it was spent in a spin lock";
-}
-
-TEST(WorkGrowth, SampledInstructions_BeforeAnyGuess) {
-  Experiment experiment = with_threads(2);
-  experiment.code.work_known = true;
-  EXPECT_FALSE(work_growth_of(experiment, nullptr, nullptr).grows) << "the CPU time that comes with threads is not work";
-  EXPECT_FALSE(work_growth_of(experiment, nullptr, nullptr).is_guessed);
-  experiment.code.work_grows = true;
-  EXPECT_TRUE(work_growth_of(experiment, nullptr, nullptr).grows);
-}
-
-TEST(WorkGrowth, FewerCpus_TheSameWork) {
-  Experiment experiment = with_threads(2);
-  experiment.parallelism = ParallelismControl::kAffinity;
-  EXPECT_FALSE(work_growth_of(experiment, nullptr, nullptr).grows);
 }
 
 // ---- the examination

@@ -112,14 +112,6 @@ TEST(ReadLiveFigures, WithoutFreehold_None) {
   EXPECT_FALSE(figures_of(holder.pid()).has_value());
 }
 
-TEST(ReadLiveFigures, ProcessThatEnded_None) {
-  Holder holder(FREEHOLD_HOLDS_PLAIN, FREEHOLD_LIBRARY);
-  const std::string maps = maps_of(holder.pid());
-  holder.end();
-  EXPECT_FALSE(read_live_figures(holder.pid(), maps).has_value());
-  EXPECT_FALSE(read_live_figures(4'194'303, maps).has_value());
-}
-
 // ---- directories of this program's own, which has no engine ----------------------------------------------------------
 
 constinit alloc::LiveDirectory g_directory{};
@@ -154,14 +146,6 @@ TEST_F(Directory, WholeOne_SumsAreRead) {
   EXPECT_FALSE((*figures)[LiveFigure::kThreads].has_value());
 }
 
-TEST_F(Directory, NewFigures_AreSkipped) {
-  g_directory.entries[2].figure = static_cast<LiveFigure>(4711);
-  const auto figures = figures_of(::getpid());
-  ASSERT_TRUE(figures.has_value());
-  EXPECT_EQ((*figures)[LiveFigure::kRunBytes], 88U);
-  EXPECT_FALSE((*figures)[LiveFigure::kSlotBytes].has_value());
-}
-
 TEST_F(Directory, DamagedOne_None) {
   using Damage = std::function<void()>;
   const std::vector<std::pair<const char*, Damage>> table{
@@ -190,23 +174,6 @@ TEST_F(Directory, DamagedOne_None) {
     ASSERT_TRUE(figures_of(::getpid()).has_value()) << what;
   }
 }
-
-TEST_F(Directory, AnotherVersion_IsNamed) {
-  g_directory.version = alloc::kLiveVersion + 5;
-  const LiveAnswer answer = read_live_stats(::getpid());
-  EXPECT_EQ(answer.refusal, LiveRefusal::kOtherVersion);
-  EXPECT_EQ(answer.version, alloc::kLiveVersion + 5);
-  mark(0);
-  EXPECT_EQ(read_live_stats(::getpid()).refusal, LiveRefusal::kNoFreehold);
-}
-
-TEST_F(Directory, CountersOfFourBytes_AreAddedUp) {
-  static constinit std::uint32_t counters[3] = {5, 1000, 7};
-  g_directory.entries[2] = {LiveFigure::kLockWaits, 4, 2, 8, address_of(counters)};
-  EXPECT_EQ((*figures_of(::getpid()))[LiveFigure::kLockWaits], 12U);
-}
-
-TEST_F(Directory, BeyondTheBound_None) { EXPECT_FALSE(figures_of(::getpid(), 0).has_value()); }
 
 TEST(DataMappings, Lines_WritableOnesOfFilesAndTheirBss) {
   const auto mappings = data_mappings(

@@ -85,20 +85,6 @@ TEST(LiveStats, HeapInRandomUse_TheHeapsOwnStatistics) {
   EXPECT_EQ(named(stats.heaps, "random")->live_bytes, 0u);
 }
 
-TEST(LiveStats, HeapsComeAndGo_ThoseThatLiveAreListedOldestFirst) {
-  PrivateHeap first({.name = "first"});
-  {
-    PrivateHeap between({.name = "between"});
-    PrivateHeap last({.name = "last"});
-    const LiveStats stats = own_stats();
-    ASSERT_EQ(stats.heaps.size(), 3u);
-    EXPECT_EQ(stats.heaps[0].name, "first");
-    EXPECT_EQ(stats.heaps[2].name, "last");
-    EXPECT_FALSE(stats.heaps[1].limit_bytes.has_value());
-  }
-  EXPECT_EQ(own_stats().heaps.size(), 1u);
-}
-
 struct Big {
   char room[1000];
 };
@@ -166,22 +152,6 @@ TEST(LiveStats, EngineAtRest_ItsOwnStatistics) {
   for (void* const block : blocks) alloc::deallocate(block);
 }
 
-TEST(LiveStats, UsedAndCachedSlots_AreExactAtRest) {
-  constexpr std::size_t kBytes = 20'480;  // a size of which nobody else here has blocks
-  std::vector<void*> blocks(100);
-  for (void*& block : blocks) block = alloc::allocate(kBytes);
-  const auto of = [&](const LiveStats& stats) { return *std::ranges::find(stats.classes, kBytes, &LiveClass::slot_bytes); };
-  const LiveClass before = of(own_stats());
-  for (int i = 0; i < 3; ++i) {
-    alloc::deallocate(blocks.back());
-    blocks.pop_back();
-  }
-  const LiveClass after = of(own_stats());
-  EXPECT_EQ(before.used_slots() - 3, after.used_slots());
-  EXPECT_EQ(before.used_slots(), 100u);
-  for (void* const block : blocks) alloc::deallocate(block);
-}
-
 // A mark in the place of a sampled slot is an entry of a cache, but no slot.
 TEST(LiveStats, WhileAHeapProfileIsTaken_MarksAreNoCachedSlots) {
   constexpr std::size_t kBytes = 10'240;  // a size of which nobody else here has blocks
@@ -194,21 +164,6 @@ TEST(LiveStats, WhileAHeapProfileIsTaken_MarksAreNoCachedSlots) {
   const LiveClass& c = *std::ranges::find(stats.classes, kBytes, &LiveClass::slot_bytes);
   EXPECT_GT(c.spans, 0u);
   EXPECT_EQ(c.free_slots + c.cached_slots, c.slots) << "all are free";
-}
-
-TEST(LiveStats, ThreadThatEnded_ItsCountsStay) {
-  const LiveStats before = own_stats();
-  std::thread([] {
-    std::vector<void*> blocks(10'000);
-    for (void*& block : blocks) block = alloc::allocate(64);
-    const LiveStats during = own_stats();
-    EXPECT_TRUE(std::ranges::any_of(during.threads, [](const LiveThread& one) { return one.thread == ::gettid(); }));
-    for (void* const block : blocks) alloc::deallocate(block);
-  }).join();
-  const LiveStats after = own_stats();
-  EXPECT_GE(after.refills, before.refills + 10'000 / 64);
-  EXPECT_GE(after.drains, before.drains + 100);
-  EXPECT_EQ(after.threads.size(), before.threads.size());
 }
 
 TEST(LiveStats, BlocksOfAThreadThatEnded_FreedElsewhere_AreRemote) {
@@ -278,23 +233,6 @@ TEST(LiveStats, FirstThreadHasEnded_TheOthersAreRead) {
   ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
   EXPECT_EQ(read_live_stats(child).refusal, LiveRefusal::kEnded);
   ::waitpid(child, nullptr, 0);
-}
-
-TEST(LiveStats, NameThatIsTooLong_IsCutBetweenCharacters) {
-  LiveMemory memory(::getpid(), 0);
-  const struct {
-    std::string name, read;
-  } cases[] = {{"x\u00e4\u00e4", "x\u00e4"},
-               {"\u00e4\u00e4\u00e4", "\u00e4\u00e4"},
-               {"abc\u20ac", "abc"},
-               {"\u20aca\u00e4", "\u20aca"},
-               {"a\U0001f4a1b", "a"},
-               {"\U0001f4a1b", "\U0001f4a1"},
-               {"abcdef", "abcd"},
-               {"ab\u00e4", "ab\u00e4"},
-               {"\x80\x80\x80\x80z", "\x80\x80\x80\x80"}};
-  for (const auto& [name, read] : cases)
-    EXPECT_EQ(memory.text(reinterpret_cast<std::uintptr_t>(name.c_str()), 4), read) << name;
 }
 
 // ---- lists that are damaged -------------------------------------------------------------------------------------------
@@ -369,15 +307,6 @@ TEST_F(DamagedList, Damaged_EndsAndHarmsNobody) {
     restore();
     EXPECT_EQ(own_stats().pools.size(), 2u);
   }
-}
-
-// An engine's directory of a version to come is refused only where there is none that can be read: this program has one.
-TEST(LiveStats, EngineOfAnotherVersion_BesideOneThatCanBeRead_IsPassedBy) {
-  static constinit alloc::LiveDirectory directory{};
-  directory.version = alloc::kLiveVersion + 1;
-  for (unsigned half = 0; half < 2; ++half) directory.mark[half].store(alloc::live_mark(half, address_of(&directory)));
-  EXPECT_EQ(read_live_stats(::getpid()).refusal, LiveRefusal::kNone);
-  directory.mark[0].store(0);
 }
 
 }  // namespace

@@ -89,24 +89,6 @@ TEST(DoctorMemory, OptionsOfTheOtherQuestion_AreRefusedInOneLine) {
   }
 }
 
-TEST(DoctorMemory, TwoOutputsToOneFile_AreRefusedInOneLine) {
-  const Folder folder;
-  const std::string file = folder / "m.x";
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"doctor", "--memory", "--json", file, "--summary", file, "--", "true"},
-           {"doctor", "--memory", "--json", file, "--html", folder / "./m.x", "--", "true"},
-           {"doctor", "--threads", "1,2", "--env", "N", "--json", file, "--summary", file, "--", "true"},
-           {"doctor", "--threads", "1,2", "--env", "N", "--export", "pprof=" + file, "--summary", file, "--", "true"},
-           {"doctor", "compare", "--json", file, "--summary", file, "a.json", "b.json"}}) {
-    const Ended ended = freehold(words);
-    EXPECT_TRUE(ended.exited_with(2)) << ended.err;
-    EXPECT_TRUE(ended.err.starts_with("freehold: --")) << ended.err;
-    EXPECT_NE(ended.err.find(" would both write "), std::string::npos) << ended.err;
-    EXPECT_EQ(std::ranges::count(ended.err, '\n'), 1) << ended.err;
-    EXPECT_EQ(content_of(file), "");
-  }
-}
-
 // Each of its processes ends while it is looked at, sooner or later.
 TEST(DoctorMemory, ProgramOfManyShortProcesses_TheirEndsAreNoError) {
   const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas", "--", "sh", "-c",
@@ -125,20 +107,6 @@ std::vector<double> seconds_of_runs(const std::string& file) {
   return seconds;
 }
 
-// What a child did not free goes with it: the program never has more than one of them.
-TEST(DoctorMemory, ChildrenOneAfterTheOther_DoNotAddUp) {
-  const Folder folder;
-  const Ended ended =
-      freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--json", folder / "m.json",
-                "--", "sh", "-c", built("keeps") + "; " + built("keeps") + "; " + built("keeps") + "; true"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  const json report = json::parse(content_of(folder / "m.json"));
-  EXPECT_EQ(report.at("verdict").at("cause"), "live-data") << ended.out;
-  constexpr double kEach = 24 << 20;
-  EXPECT_NEAR(report.at("recording").at("peak_live_bytes").get<double>() / kEach, 1, 0.2);
-  EXPECT_LT(report.at("recording").at("end_live_bytes").get<double>(), 1.2 * kEach);
-}
-
 // They keep the number, and nothing of what they had.
 TEST(DoctorMemory, ProgramThatOthersExecute_IsJudgedByItsOwnRecording) {
   const Folder folder;
@@ -148,70 +116,7 @@ TEST(DoctorMemory, ProgramThatOthersExecute_IsJudgedByItsOwnRecording) {
   EXPECT_EQ(json::parse(content_of(folder / "m.json")).at("verdict").at("cause"), "live-data") << ended.out;
 }
 
-// The probe's with its own, as a service does that detaches. It records on.
-TEST(DoctorMemory, ProgramThatClosesAllFiles_IsJudgedAsOthers) {
-  const Folder folder;
-  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--json",
-                                folder / "m.json", "--", built("keeps"), "closed"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  EXPECT_EQ(json::parse(content_of(folder / "m.json")).at("verdict").at("cause"), "live-data") << ended.out;
-}
-
-// The probe's file may not grow. That ends no program, and no half of a recording is believed.
-TEST(DoctorMemory, ProgramUnderALimitOfFileSizes_IsUndecidedAndSaysWhy) {
-  const Folder folder;
-  const Ended ended =
-      freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas,caches,trimmed", "--fail-if", "free > 50%",
-                "--json", folder / "m.json", "--", "prlimit", "--fsize=65536", built("keeps")});
-  EXPECT_TRUE(ended.exited_with(3)) << ended.err << ended.out;
-  EXPECT_NE(ended.out.find("undecided: the recording is not whole"), std::string::npos) << ended.out;
-  EXPECT_NE(ended.out.find(" records found no room, "), std::string::npos) << ended.out;
-  EXPECT_EQ(json::parse(content_of(folder / "m.json")).at("verdict").at("doubt"), "recording-is-cut");
-}
-
 constexpr const char* kLeft = "behind when it ended";  // in the note on processes that ran on
-
-double peak_of(const json& report) { return report.at("trials").at(0).at("trials").at(0).at("peak_bytes").get<double>(); }
-
-// What a child holds whose parent has ended is the program's as before.
-TEST(DoctorMemory, ChildWhoseParentHasEnded_IsMeasured) {
-  for (const bool has_session : {false, true}) {
-    const Folder folder;
-    std::vector<std::string> words{"doctor", "--memory", "--repeat",        "2",  "--allocators",
-                                   "arenas", "--json",   folder / "m.json", "--", built("leaves_parent")};
-    if (has_session) words.emplace_back("session");
-    const Ended ended = freehold(words);
-    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-    const json report = json::parse(content_of(folder / "m.json"));
-    constexpr double kHeld = 96 << 20;
-    EXPECT_NEAR(peak_of(report) / kHeld, 1, 0.2) << ended.out;
-    EXPECT_EQ(ended.out.find(kLeft), std::string::npos) << ended.out;
-  }
-}
-
-TEST(DoctorMemory, ProgramThatLeavesAProcessBehind_ANoteSaysSo) {
-  for (const bool has_session : {false, true}) {
-    const Folder folder;
-    std::vector<std::string> words{"doctor", "--memory", "--repeat",        "2",  "--allocators",
-                                   "arenas", "--json",   folder / "m.json", "--", built("leaves_parent"),
-                                   "stays"};
-    if (has_session) words.emplace_back("session");
-    const Ended ended = freehold(words);
-    EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-    EXPECT_NE(json::parse(content_of(folder / "m.json")).at("notes").dump().find(kLeft), std::string::npos) << ended.out;
-  }
-}
-
-// The load's processes are not the program's, also where their parents have ended.
-TEST(DoctorMemory, LoadThatLeavesAProcess_IsNotMeasured) {
-  const Folder folder;
-  const std::string load = built("leaves_parent") + "; " + built("serving") + ' ' + (folder / "socket") + " 20";
-  const Ended ended = freehold({"doctor", "--memory", "--repeat", "1", "--allocators", "arenas", "--load", load, "--json",
-                                folder / "m.json", "--", built("serving"), folder / "socket"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
-  constexpr double kHeld = 96 << 20;
-  EXPECT_LT(peak_of(json::parse(content_of(folder / "m.json"))), kHeld / 2);
-}
 
 // First run, recorded run, a second one: 1.2 s at least. In what is left of 3 s four treatments have no room, of 3.2 s.
 TEST(DoctorMemory, Budget_IsKeptAndSaysWhatWasLeftOut) {
@@ -252,31 +157,8 @@ TEST(DoctorMemory, NoProgramOrOneThatFails_IsRefusedInOneLine) {
   EXPECT_TRUE(fails.err.starts_with("freehold: false fails as it is: exit code 1")) << fails.err;
 }
 
-// It may be seen after all, where the machine is busy with others.
-TEST(DoctorMemory, ProgramThatEndsAtOnce_IsRefusedInOneLine) {
-  for (int i = 0; i < 5; ++i) {
-    const Ended ended = freehold({"doctor", "--memory", "--repeat", "1", "--allocators", "freehold", "--", "/bin/true"});
-    if (ended.exited_with(0)) continue;
-    EXPECT_TRUE(ended.exited_with(2)) << ended.err;
-    EXPECT_EQ(ended.err, "freehold: /bin/true ended before its memory could be read; give it more to do\n");
-  }
-}
-
 // ---- the page and the gate
 // ------------------------------------------------------------------------------------------------
-
-TEST(DoctorMemory, Page_IsWrittenBesideTheRest) {
-  const Folder folder;
-  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas", "--html",
-                                folder / "memory.html", "--", FREEHOLD_CAPACITY});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
-  const std::string page = content_of(folder / "memory.html");
-  EXPECT_TRUE(page.starts_with("<!DOCTYPE html>"));
-  EXPECT_NE(page.find("capacity.cpp"), std::string::npos);
-  const Ended none = freehold({"doctor", "--memory", "--html", "-", "--", "true"});
-  EXPECT_TRUE(none.exited_with(2));
-  EXPECT_EQ(none.err, "freehold: --html: the page goes to a file\n");
-}
 
 TEST(DoctorMemory, FailIf_ExitCodesAndAnswers) {
   const struct {
@@ -296,28 +178,8 @@ TEST(DoctorMemory, FailIf_ExitCodesAndAnswers) {
   }
 }
 
-TEST(DoctorMemory, ConditionThatIsWrong_IsRefusedBeforeAnythingRuns) {
-  const Ended figure = freehold({"doctor", "--memory", "--fail-if", "lost > 10%", "--", "false"});
-  EXPECT_TRUE(figure.exited_with(2));
-  EXPECT_TRUE(figure.err.starts_with("freehold: --fail-if: 'lost > 10%': 'lost' is none of memory, peak")) << figure.err;
-  const Ended treatment =
-      freehold({"doctor", "--memory", "--allocators", "arenas", "--fail-if", "saved(freehold) > 10%", "--", "false"});
-  EXPECT_TRUE(treatment.exited_with(2));
-  EXPECT_EQ(treatment.err, "freehold: --fail-if: there is no treatment 'freehold' here; there are best, arenas\n");
-}
-
 // ---- servers
 // --------------------------------------------------------------------------------------------------------------
-
-TEST(DoctorMemory, ServerForATime_EveryRunIsEndedThen) {
-  const Folder folder;
-  const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "freehold", "--for", "300ms",
-                                "--json", folder / "m.json", "--", built("serving"), folder / "socket"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
-  const auto seconds = seconds_of_runs(folder / "m.json");
-  EXPECT_EQ(seconds.size(), 4u);
-  for (const double one : seconds) EXPECT_GE(one, 0.29);
-}
 
 TEST(DoctorMemory, ServerWithALoad_RunsUntilTheLoadEnds) {
   const Folder folder;
@@ -329,33 +191,6 @@ TEST(DoctorMemory, ServerWithALoad_RunsUntilTheLoadEnds) {
   EXPECT_EQ(content_of(folder / "loads"), "x\nx\nx\nx\nx\n") << "one for each run, the recorded one, too";
   const json report = json::parse(content_of(folder / "m.json"));
   EXPECT_FALSE(report.at("recording").is_null());
-}
-
-TEST(DoctorMemory, LoadWithoutEnd_IsEndedAfterTheTime) {
-  const Folder folder;
-  const Ended ended =
-      freehold({"doctor", "--memory", "--repeat", "1", "--allocators", "freehold", "--for", "300ms", "--load",
-                "while :; do " + built("serving") + ' ' + (folder / "socket") + " 20; done", "--ready-after", "100ms",
-                "--json", folder / "m.json", "--", built("serving"), folder / "socket"});
-  EXPECT_TRUE(ended.exited_with(0)) << ended.err << ended.out;
-  EXPECT_EQ(seconds_of_runs(folder / "m.json").size(), 2u);
-}
-
-TEST(DoctorMemory, OptionsOfALoadWithoutALoad_AreRefusedInOneLine) {
-  for (const char* option : {"--ready", "--ready-after"}) {
-    const Ended ended = freehold({"doctor", "--memory", option, "1", "--", "true"});
-    EXPECT_TRUE(ended.exited_with(2)) << option;
-    EXPECT_EQ(ended.err, "freehold: --ready and --ready-after: for which load? --load 'COMMAND'\n");
-  }
-  const Ended time = freehold({"doctor", "--memory", "--for", "soon", "--", "true"});
-  EXPECT_TRUE(time.exited_with(2));
-  EXPECT_EQ(time.err, "freehold: --for: 'soon' is not a time: 10, 2.5s, 300ms, 2m\n");
-}
-
-TEST(DoctorMemory, UnknownAllocator_IsRefusedInOneLine) {
-  const Ended ended = freehold({"doctor", "--memory", "--allocators", "nonesuch", "--", "true"});
-  EXPECT_TRUE(ended.exited_with(2));
-  EXPECT_TRUE(ended.err.starts_with("freehold: unknown allocator 'nonesuch'")) << ended.err;
 }
 
 }  // namespace

@@ -43,12 +43,6 @@ TEST(ResidentMappings, TextOfTheKernel_GivesPlacesNamesAndPages) {
   EXPECT_EQ(all[2].name, "/usr/lib/a b.so");
 }
 
-TEST(ResidentMappings, DamagedMapping_IsLeftOutWithItsFigures) {
-  const auto all = resident_mappings("1000-2000 rw-p 0 00:00 0 [heap]\nPss: 4 kB\nzzz-3000 rw-p 0 00:00 0\nPss: 400 kB\n");
-  ASSERT_EQ(all.size(), 1u);
-  EXPECT_DOUBLE_EQ(all[0].resident_bytes, 4096);
-}
-
 TEST(FilesInTmpfs, Mappings_AreToldByTheirDeviceWhereverItIsMounted) {
   auto all = resident_mappings(
       "10000-20000 rw-s 00000000 00:2a 5   /run/state\nPss: 40 kB\n"
@@ -87,15 +81,6 @@ TEST(FilesInTmpfs, MappedOnes_AreSharedMemoryOnce) {
   EXPECT_DOUBLE_EQ(trial->files_bytes, 10'000) << "what is not mapped";
 }
 
-TEST(FilesInTmpfs, ProgramsThatLieThere_AreCode) {
-  ProcessMemory process{1, {}, 0};
-  process.mappings = {mapping(0x100000, 0x1000, "/tmp/prog", 100, "r--p"),
-                      mapping(0x101000, 0x1000, "/tmp/prog", 200, "r-xp"),
-                      mapping(0x102000, 0x1000, "/tmp/prog", 300, "rw-p")};
-  for (ResidentMapping& one : process.mappings) one.is_in_tmpfs = true;
-  EXPECT_DOUBLE_EQ(parts_of(process, nullptr, nullptr, true)[MemoryPart::kFiles], 600);
-}
-
 TEST(WeightsOf, Moments_StandForTheTimeAroundThem) {
   EXPECT_EQ(weights_of({{.at_s = 1, .processes = {}}, {.at_s = 2, .processes = {}}, {.at_s = 5, .processes = {}}}),
             (std::vector<double>{0.5, 2, 1.5}));
@@ -110,14 +95,6 @@ TEST(ProcFile, ReadingFails_ThereIsNothingToTell) {
 }
 
 // ---- parts ----
-
-TEST(GlibcChunk, Sizes_HaveAHeaderAndSteps) {
-  EXPECT_EQ(glibc_chunk_bytes(0), 32u);
-  EXPECT_EQ(glibc_chunk_bytes(24), 32u);
-  EXPECT_EQ(glibc_chunk_bytes(25), 48u);
-  EXPECT_EQ(glibc_chunk_bytes(1000), 1008u);
-  EXPECT_EQ(glibc_chunk_bytes(1001), 1024u);
-}
 
 TEST(PartsOf, HeapAndArenas_AreMallocsAndDivided) {
   ProcessMemory process{1, {}, 1000};
@@ -143,34 +120,6 @@ TEST(PartsOf, AnotherMallocsMappings_AreThoseWhereBlocksWereSeen) {
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kMappings], 3'000);
 }
 
-TEST(PartsOf, LargeBlockBesideAMappingOfThePrograms_TakesItsOwnPartOnly) {
-  ProcessMemory process{1, {mapping(0x100000, 0x80000, "", 0x80000)}, 0};
-  const LiveData live{1, 0, 0, {{0x100000, 0x120000}}, 16};
-  const MemoryParts parts = parts_of(process, &live, nullptr, true);
-  EXPECT_DOUBLE_EQ(parts[MemoryPart::kLive], 0x20000 - 16);
-  EXPECT_DOUBLE_EQ(parts[MemoryPart::kRounding], 16);
-  EXPECT_DOUBLE_EQ(parts[MemoryPart::kMappings], 0x60000);
-}
-
-TEST(PartsOf, LargeBlockThatIsHardlyUsed_CountsAsFarAsItIsThere) {
-  ProcessMemory process{1, {mapping(0x100000, 0x80000, "", 0x1000)}, 0};
-  const LiveData live{1, 0, 0, {{0x100000, 0x180000}}, 0};
-  const MemoryParts parts = parts_of(process, &live, nullptr, true);
-  EXPECT_DOUBLE_EQ(parts[MemoryPart::kLive], 0x1000);
-  EXPECT_DOUBLE_EQ(parts.untouched_bytes, 0x7f000);
-  EXPECT_DOUBLE_EQ(parts.sum(), 0x1000);
-}
-
-TEST(PartsOf, Stacks_LieAboveAGuard) {
-  ProcessMemory process{1, {}, 0};
-  process.mappings = {mapping(0x100000, 0x1000, "", 0, "---p"), mapping(0x101000, 0x800000, "", 9'000),
-                      mapping(0x1fff000, 0x1000, "", 700), mapping(0x2000000, 0x800000, "", 5'000),
-                      mapping(0x7ff00000, 0x21000, "[stack]", 2'000)};
-  const MemoryParts parts = parts_of(process, nullptr, nullptr, true);
-  EXPECT_DOUBLE_EQ(parts[MemoryPart::kStacks], 11'000);
-  EXPECT_DOUBLE_EQ(parts[MemoryPart::kMappings], 5'700);
-}
-
 TEST(PartsOf, FilesAndSharedMemory_AreNotMallocs_AndTheDoctorsAreNobodys) {
   ProcessMemory process{1, {}, 0};
   process.mappings = {mapping(0x100000, 0x1000, "/usr/bin/prog", 100),
@@ -183,14 +132,6 @@ TEST(PartsOf, FilesAndSharedMemory_AreNotMallocs_AndTheDoctorsAreNobodys) {
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kFiles], 120);
   EXPECT_DOUBLE_EQ(parts[MemoryPart::kShared], 400);
   EXPECT_DOUBLE_EQ(parts.sum(), 520);
-}
-
-TEST(PartsOf, ArenaBehindAFileOfTheDoctors_IsMallocs) {
-  ProcessMemory process{1, {}, 0};
-  process.mappings = {mapping(4 * kArena - 0x1000, 0x1000, "/tmp/x/1.trace", 4'000, "rw-s"),
-                      mapping(4 * kArena, 0x20000, "", 40'000),
-                      mapping(4 * kArena + 0x20000, kArena - 0x20000, "", 0, "---p")};
-  EXPECT_DOUBLE_EQ(parts_of(process, nullptr, nullptr, true).free_bytes, 40'000);
 }
 
 // Whatever is recorded, however wrong: the parts add up to what was there, and none is negative.
@@ -380,54 +321,12 @@ TEST(LiveHistoryOfChildren, BlocksOfAProcessThatEnded_AreGoneWithIt) {
   EXPECT_DOUBLE_EQ(ends_of(processes, same)[0], 105);
 }
 
-TEST_F(LiveHistoryOf, RecordsThatFoundNoRoom_AreCounted) {
-  add(1, std::nullopt, 100);
-  EXPECT_EQ(history({102}).dropped, 0u);
-  recording_.dropped = 3;
-  const LiveHistory live = history({102});
-  EXPECT_EQ(live.dropped, 3u);
-  const MemorySnapshot snapshot{.at_s = 102, .processes = {{7, {mapping(0x10000, 0x10000, "[heap]", 50'000)}, 0}}};
-  EXPECT_EQ(record_of({snapshot}, live, true).dropped, 3u);
-}
-
 TEST_F(LiveHistoryOf, BlocksWhoseEndsAreNotWatched_AreCountedForByTheOthers) {
   add(1, 2, 100, 10);
   add(1, std::nullopt, 100, 10);
   recording_.blocks.back().is_end_watched = false;
   EXPECT_DOUBLE_EQ(history({101.5}).at[0].at(0).bytes, 2000);
   EXPECT_DOUBLE_EQ(history({103}).at[0].at(0).bytes, 0);
-}
-
-TEST_F(LiveHistoryOf, BlocksWhoseEndsAreNotWatched_AreNotCountedForByOtherStacks) {
-  add(1, std::nullopt, 100, 10, 0);  // kept
-  add(1, 2, 100, 10, 1);
-  add(1, 2, 100, 30, 1);
-  recording_.blocks.back().is_end_watched = false;
-  EXPECT_DOUBLE_EQ(history({103}).at[0].at(0).bytes, 1000);
-}
-
-// A loop that allocates and frees one block: each sample stands for all the calls since the one before.
-TEST_F(LiveHistoryOf, BlocksThatLiveShorterThanTheirSamplesLieApart_AreFewAtOnce) {
-  add(0.5, std::nullopt, 1000, 20);  // kept, and the thread's first
-  for (int i = 1; i <= 60; ++i) add(0.5 + 0.1 * i, 0.5 + 0.1 * i + 1e-5, 500, 10'000, 1);
-  const LiveHistory live = history({100.4, 102.55, 105, 107.9});
-  // One call takes 0.1 s / 10'000, and the block lives for about that long: it is one at a time.
-  EXPECT_NEAR(live.peak_bytes, 20'000 + 500, 1);
-  EXPECT_NEAR(live.at[1].at(0).bytes, 20'000 + 500, 1);
-  EXPECT_NEAR(live.end_bytes, 20'000, 1);
-  EXPECT_NEAR(live.at[3].at(0).bytes, 20'000, 1);
-}
-
-TEST_F(LiveHistoryOf, LargeBlockOfGlibcs_HasAMappingOfItsOwn) {
-  add(1, std::nullopt, 1'000'000, 1, 0, 0x70000010);
-  const LiveHistory live = history({102});
-  EXPECT_DOUBLE_EQ(live.at[0].at(0).bytes, 0);
-  ASSERT_EQ(live.at[0][0].mapped.size(), 1u);
-  EXPECT_EQ(live.at[0][0].mapped[0].begin, 0x70000000u);
-  EXPECT_EQ(live.at[0][0].mapped[0].end, 0x70000000u + 245 * 4096);
-  EXPECT_DOUBLE_EQ(live.at[0][0].mapped_rounding, 245 * 4096 - 1'000'000);
-  EXPECT_DOUBLE_EQ(live.mean_largest_block, 1'000'000);
-  EXPECT_DOUBLE_EQ(history({102}, false).at[0].at(0).bytes, 1'000'000);
 }
 
 TEST_F(LiveHistoryOf, Sites_AreToldApartByWhatBecomesOfTheirBlocks) {
@@ -443,18 +342,6 @@ TEST_F(LiveHistoryOf, Sites_AreToldApartByWhatBecomesOfTheirBlocks) {
   EXPECT_FALSE(live.sites[1].grows());
   add(1, 7.95, 100, 1, 0);  // some of it is freed at the end
   EXPECT_FALSE(history({101, 107.9}).sites[0].is_kept());
-}
-
-TEST_F(LiveHistoryOf, WrapperThatAllAllocateThrough_IsJudgedByItsStacks) {
-  recording_.stacks = {{1, 2}, {1, 3}};
-  for (double at = 0.5; at < 8; at += 1) {
-    add(at, std::nullopt, 100, 1, 0);
-    add(at, at + 0.1, 1000, 1, 1);
-  }
-  const LiveHistory live = history({101, 107.9});
-  ASSERT_EQ(live.sites.size(), 1u);
-  EXPECT_TRUE(live.sites[0].grows());
-  EXPECT_DOUBLE_EQ(live.sites[0].growing, (100 + 800) / 2.0);
 }
 
 // ---- verdict ----
@@ -548,14 +435,6 @@ TEST_F(VerdictOfMemory, FreeMemoryThatNothingWasTriedOn_IsNotCalledHoles) {
   EXPECT_EQ(verdict().cause, MemoryCause::kHoles);
 }
 
-TEST_F(VerdictOfMemory, TrialThatMayHaveSavedByChance_DividesNothing) {
-  live(5);
-  hold_free(40);
-  treat(MemoryTreatment::kOneArena, 10, 20);
-  EXPECT_DOUBLE_EQ(verdict().parts[MemoryPart::kArenas], 0);
-  EXPECT_FALSE(verdict().best_fix);
-}
-
 // A program of 100 MiB and six treatments that change nothing. `spread` of the program as it is.
 MemoryExperiment experiment_of(std::mt19937_64& random, unsigned runs, double spread, double spread_of_others) {
   constexpr int kTreatments = 6;
@@ -614,59 +493,12 @@ TEST(LimitsOfMemory, WhatTheProgramTakes_IsSeldomBeyondThem) {
   EXPECT_EQ(wrong_limits(1, 5, 5), 0) << "of a single run chance is not known";
 }
 
-TEST(LimitsOfMemory, ManyRunsThatAreAlike_LieClose) {
-  std::mt19937_64 random(3);
-  const MemoryVerdict verdict = verdict_of(experiment_of(random, 9, 5, 5));
-  EXPECT_LT(verdict.run_mean.high - verdict.run_mean.low, 25 * kMiB);
-  EXPECT_GT(verdict.run_mean.low, 75 * kMiB);
-}
-
 TEST(LimitsOfMemory, TreatmentsThatChangeNothing_AreSeldomSaidTo) {
   EXPECT_LE(false_claims(2, 5, 5), 0.06);
   EXPECT_LE(false_claims(2, 20, 1), 0.1);
   EXPECT_LE(false_claims(2, 1, 20), 0.1);
   EXPECT_LE(false_claims(3, 5, 5), 0.11);  // their range, as it was: once in ten to either side
   EXPECT_EQ(false_claims(1, 5, 5), 0) << "of single runs chance is not known";
-}
-
-TEST_F(VerdictOfMemory, TwoRunsOfEach_StillShowWhatIsPlain) {
-  live(5);
-  hold_free(95);
-  experiment_.cells[0].trials = {{.mean_bytes = 99 * kMiB}, {.mean_bytes = 101 * kMiB}};
-  for (const auto treatment : {MemoryTreatment::kOneArena, MemoryTreatment::kNoCaches, MemoryTreatment::kTrimmed}) {
-    treat(treatment, treatment == MemoryTreatment::kOneArena ? 30 : 0, 1);
-    experiment_.cells.back().trials.pop_back();
-  }
-  const MemoryVerdict verdict = this->verdict();
-  ASSERT_TRUE(verdict.best_fix);
-  EXPECT_EQ(*verdict.best_fix, 0u);
-  EXPECT_GT(verdict.fixes[0].saved.low, 10 * kMiB);
-  EXPECT_LT(verdict.fixes[0].saved.low, 28 * kMiB) << "wider than the runs lie apart";
-}
-
-TEST_F(VerdictOfMemory, LiveDataOfOneBlock_OrThatGrows_IsSaidSo) {
-  live(40);
-  record().mean_largest_block = 30 * kMiB;
-  EXPECT_EQ(verdict().cause, MemoryCause::kOneBlock);
-  record().mean_largest_block = 1 * kMiB;
-  record().sites.push_back({.place = {}, .growing = 25 * kMiB});
-  EXPECT_EQ(verdict().cause, MemoryCause::kLeak);
-  record().sites[0].growing = 15 * kMiB;
-  EXPECT_EQ(verdict().cause, MemoryCause::kLiveData);
-}
-
-TEST_F(VerdictOfMemory, NotMallocs_IsNamedByItsOwner) {
-  const std::pair<MemoryPart, MemoryCause> all[] = {
-      {MemoryPart::kMappings, MemoryCause::kMappings},     {MemoryPart::kStacks, MemoryCause::kStacks},
-      {MemoryPart::kFiles, MemoryCause::kFiles},           {MemoryPart::kShared, MemoryCause::kShared},
-      {MemoryPart::kPageTables, MemoryCause::kPageTables}, {MemoryPart::kRounding, MemoryCause::kRounding}};
-  for (const auto& [part, cause] : all) {
-    experiment_.cells[0].trials.clear();
-    record() = {};
-    live(5);
-    hold(part, 30);
-    EXPECT_EQ(verdict().cause, cause) << name_of(cause);
-  }
 }
 
 TEST_F(VerdictOfMemory, FilesInTmpfs_AreThoseOfEveryRun) {
@@ -677,18 +509,6 @@ TEST_F(VerdictOfMemory, FilesInTmpfs_AreThoseOfEveryRun) {
   EXPECT_EQ(verdict.cause, MemoryCause::kShared);
   EXPECT_DOUBLE_EQ(verdict.parts[MemoryPart::kShared], 30 * kMiB);
   EXPECT_DOUBLE_EQ(verdict.mean_bytes, verdict.parts.sum());
-}
-
-TEST_F(VerdictOfMemory, Little_IsNothingToExplain) {
-  live(4);
-  EXPECT_EQ(verdict().cause, MemoryCause::kLittle);
-}
-
-TEST_F(VerdictOfMemory, NoPartIsMostOfIt_IsMixed) {
-  live(20);
-  hold(MemoryPart::kMappings, 18);
-  hold(MemoryPart::kStacks, 14);
-  EXPECT_EQ(verdict().cause, MemoryCause::kMixed);
 }
 
 TEST_F(VerdictOfMemory, MeasuresThatDisagree_AreUndecided) {
@@ -713,16 +533,6 @@ TEST_F(VerdictOfMemory, MeasuresThatDisagree_AreUndecided) {
   EXPECT_EQ(doubt(), MemoryDoubt::kTooFewTrials);
   experiment_.record.reset();
   EXPECT_EQ(doubt(), MemoryDoubt::kNothingRecorded);
-}
-
-TEST_F(VerdictOfMemory, RecordsThatFoundNoRoom_LeaveItUndecided) {
-  hold_free(60);  // or live, and not recorded
-  for (const auto treatment : {MemoryTreatment::kOneArena, MemoryTreatment::kNoCaches, MemoryTreatment::kTrimmed})
-    treat(treatment, 0);
-  EXPECT_EQ(verdict().cause, MemoryCause::kHoles);
-  record().dropped = 1;
-  EXPECT_EQ(verdict().cause, MemoryCause::kUndecided);
-  EXPECT_EQ(verdict().doubt, MemoryDoubt::kRecordingIsCut);
 }
 
 TEST_F(VerdictOfMemory, LittleOfWhichRecordsFoundNoRoom_IsLittleWithSharesThatAreNotKnown) {

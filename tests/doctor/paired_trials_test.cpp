@@ -117,13 +117,6 @@ TEST(PairedTrials, Rounds_VersionsTakeTurns) {
   EXPECT_EQ(outcome.signal, 0);
 }
 
-TEST(PairedTrials, Equal_NothingIsBeyondChance) {
-  const PairedOutcome outcome = Fake(programs(1)).in_rounds(7);
-  EXPECT_EQ(tempo_of(outcome.comparison), Tempo::kNoClearChange);
-  for (const Change& change : outcome.comparison.changes) EXPECT_FALSE(change.is_beyond_chance) << name_of(change.figure);
-  EXPECT_NEAR(outcome.comparison.find(Figure::kTime)->ratio->value, 1, 0.01);
-}
-
 TEST(PairedTrials, ATenthFaster_SaidWithinItsLimits) {
   const PairedOutcome outcome = Fake(programs(0.9)).in_rounds(5);
   EXPECT_EQ(tempo_of(outcome.comparison), Tempo::kFaster);
@@ -134,10 +127,6 @@ TEST(PairedTrials, ATenthFaster_SaidWithinItsLimits) {
   EXPECT_TRUE(outcome.comparison.find(Figure::kTimeAlone)->is_beyond_chance);
   EXPECT_TRUE(outcome.comparison.find(Figure::kCpu)->is_beyond_chance);
   EXPECT_FALSE(outcome.comparison.find(Figure::kMemory)->is_beyond_chance);
-}
-
-TEST(PairedTrials, ATenthSlower_IsSlower) {
-  EXPECT_EQ(tempo_of(Fake(programs(1.1)).in_rounds(5).comparison), Tempo::kSlower);
 }
 
 // A tenth within trials that differ by a third proves nothing.
@@ -159,11 +148,6 @@ TEST(PairedTrials, Budget_IsFilledAndKept) {
   }
 }
 
-TEST(PairedTrials, ShortPrograms_NoMoreRoundsThanSayAnything) {
-  Fake fake([](const Asked&) { return run_of(0.001); });
-  EXPECT_EQ(fake.within(60).sides[1].all.size(), 15u);
-}
-
 // Something else on the machine begins after the first run: the budget holds all the same.
 TEST(PairedTrials, SlowerThanAtFirst_BudgetIsKept) {
   Fake fake([](const Asked& asked) { return run_of(asked.nth == 0 ? 1 : 3); });
@@ -172,13 +156,6 @@ TEST(PairedTrials, SlowerThanAtFirst_BudgetIsKept) {
   EXPECT_GE(outcome.sides[1].all.size(), 1u);
   EXPECT_EQ(outcome.sides[0].all.size(), outcome.sides[1].all.size());
   EXPECT_LE(fake.clock_s_, 60);
-}
-
-TEST(PairedTrials, OneCpu_IsNotTriedTwice) {
-  Fake fake(programs(1));
-  fake.caller_.cpus = {0};
-  EXPECT_TRUE(fake.in_rounds(2).sides[0].alone.empty());
-  EXPECT_EQ(fake.order_, "ababba");
 }
 
 void expect_refusal(Fake& fake, Version version, Refusal why, const std::string& detail = {}) {
@@ -199,17 +176,6 @@ TEST(PairedTrials, BeforeFails_ItIsNamedAndNothingElseIsRun) {
   EXPECT_EQ(fake.order_, "a");
 }
 
-TEST(PairedTrials, AfterFails_ItIsNamed) {
-  Fake fake([](const Asked& asked) { return asked.version == Version::kAfter ? failed_run(1) : run_of(1); });
-  expect_refusal(fake, Version::kAfter, Refusal::kFails, "exit code 1");
-}
-
-TEST(PairedTrials, AfterFailsInTheThirdRound_ItIsNamed) {
-  Fake fake(
-      [](const Asked& asked) { return asked.version == Version::kAfter && asked.nth == 3 ? failed_run(1) : run_of(1); });
-  expect_refusal(fake, Version::kAfter, Refusal::kFails, "exit code 1");
-}
-
 TEST(PairedTrials, CannotBeStartedOrDoesNotEnd_Refused) {
   Fake missing([](const Asked&) { return run_that(Ending::kNotStarted, "Permission denied"); });
   expect_refusal(missing, Version::kBefore, Refusal::kNotExecutable, "Permission denied");
@@ -228,16 +194,6 @@ TEST(PairedTrials, StoppedInTheMiddle_FinishedTrialsAreCompared) {
   EXPECT_EQ(outcome.sides[0].all.size(), 3u);
   EXPECT_EQ(outcome.sides[1].all.size(), 3u);
   EXPECT_EQ(tempo_of(outcome.comparison), Tempo::kFaster);
-}
-
-TEST(PairedTrials, StoppedTooEarly_Refused) {
-  Fake at_first([](const Asked&) { return stopped_run(); });
-  expect_refusal(at_first, Version::kBefore, Refusal::kInterruptedAtFirst);
-  Fake before_any([](const Asked& asked) { return asked.nth == 1 ? stopped_run() : run_of(1); });
-  expect_refusal(before_any, Version::kBefore, Refusal::kInterruptedTooEarly);
-  Fake without_after(
-      [](const Asked& asked) { return asked.version == Version::kAfter && asked.nth == 1 ? stopped_run() : run_of(1); });
-  expect_refusal(without_after, Version::kAfter, Refusal::kInterruptedTooEarly);
 }
 
 TEST(PairedTrials, Timeouts_FollowTheFirstRun) {

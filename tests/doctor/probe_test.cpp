@@ -117,27 +117,6 @@ TEST_F(Probe, Counts_TotalsOfAThreadAreExact) {
   }
 }
 
-TEST_F(Probe, Counts_TheStackNamesTheProgram) {
-  const Recording recording = recorded("counts");
-  std::map<std::size_t, unsigned> depths;
-  for (const auto& block : recording.blocks)
-    if (block.bytes == 100) ++depths[recording.stacks[block.stack].size()];
-  ASSERT_FALSE(depths.empty());
-  for (const auto& [depth, blocks] : depths) EXPECT_GE(depth, 4U) << "site, counts, main and what calls it";
-
-  doctor::Symbols symbols(trace().replace_extension(".maps"));
-  for (const auto& block : recording.blocks) {
-    if (block.bytes != 100) continue;
-    std::vector<std::string> names;
-    for (const std::uint64_t address : recording.stacks[block.stack])
-      for (const auto& frame : symbols.frames(address)) names.push_back(frame.text());
-    ASSERT_GE(names.size(), 3U);
-    EXPECT_EQ(names[0].find("(anonymous namespace)::site_of_counts(unsigned long) at subject.cpp:"), 0U) << names[0];
-    EXPECT_EQ(names[1].find("(anonymous namespace)::counts() at subject.cpp:"), 0U) << names[1];
-    EXPECT_EQ(names[2].find("main at subject.cpp:"), 0U) << names[2];
-  }
-}
-
 TEST_F(Probe, Remote_FreesByTheOtherThreadAreSeen) {
   const Recording recording = recorded("remote");
   double all = 0, remote = 0;
@@ -162,13 +141,6 @@ TEST_F(Probe, NeighboursOfTwoThreadsInOneArena_SharedLinesAreSeen) {
   EXPECT_GT(found[0].lines_watched, 0U);
   ASSERT_FALSE(found[0].shared_lines.empty());
   for (const auto& shared : found[0].shared_lines) EXPECT_NE(shared.threads[0], shared.threads[1]);
-}
-TEST_F(Probe, BlocksOfWholeLines_NoneIsShared) {
-  ASSERT_TRUE(run("apart", kOneArena).ok());
-  const auto found = recordings();
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_GT(found[0].lines_watched, 0U);
-  for (const auto& shared : found[0].shared_lines) EXPECT_NE(shared.bytes[0] + shared.bytes[1], 128U);
 }
 
 // Two threads take turns at a lock of which the one that waits waits for nearly all of its turn, and nothing at their own.
@@ -197,15 +169,6 @@ TEST_F(Probe, FutexesAndC11_LocksAreToldFromWaitsForWork) {
   EXPECT_GT(waited[doctor::WaitKind::kMutex], 0.15);
   EXPECT_GT(waited[doctor::WaitKind::kFutexWait], 0.4) << "the worker's wait";
 }
-// The same of semaphores: one that is posted by the threads that waited for it is a lock, one that announces work is not.
-TEST_F(Probe, Semaphores_LocksAreToldFromWaitsForWork) {
-  const Recording recording = recorded("semaphores");
-  std::map<doctor::WaitKind, double> waited;
-  for (const auto& wait : recording.waits) waited[wait.kind] += wait.weight * wait.waited_s;
-  EXPECT_GT(waited[doctor::WaitKind::kFutexLock], 0.15);
-  EXPECT_GT(waited[doctor::WaitKind::kSemaphore], 0.2) << "the worker's wait";
-  EXPECT_EQ(waited.size(), 2U);
-}
 struct Lives {
   unsigned children = 0;
   double waited_s = 0, lived_s = 0;
@@ -230,16 +193,6 @@ TEST_F(Probe, ProcessesThatNeverAllocate_WaitsForTheirSharedMutexAreRecorded) {
   EXPECT_GT(lives.waited_s, 0.2);
   EXPECT_LT(lives.waited_s, 0.8);
   EXPECT_GT(lives.lived_s, 0.3) << "both, for 0.4 s, from their first wait on";
-}
-TEST_F(Probe, ProcessesThatNeverAllocate_ShortWaitsAreSampledByChance) {
-  const test::Outcome outcome = run("short", {}, FREEHOLD_WORKERS);
-  ASSERT_TRUE(outcome.ok()) << outcome.describe();
-  const Lives lives = lives_of_children(recordings());
-  EXPECT_LT(lives.waited_s, 1.3 * lives.lived_s);
-}
-TEST_F(Probe, UncontendedMutex_NoWaits) {
-  const Recording recording = recorded("counts");
-  for (const auto& wait : recording.waits) EXPECT_TRUE(doctor::is_idleness(wait.kind));
 }
 TEST_F(Probe, LockResults_AreThoseOfTheLibrary) { static_cast<void>(recorded("lock_results")); }
 
@@ -424,20 +377,6 @@ TEST_F(Probe, ForkAndExec_ARecordingForEachProcess) {
   EXPECT_EQ(first_ones, 20);
 }
 
-TEST_F(Probe, Killed_WhatWasRecordedIsThere) {
-  const test::Outcome outcome = run("killed");
-  EXPECT_EQ(outcome.signal, SIGKILL);
-  const auto found = recordings();
-  ASSERT_EQ(found.size(), 1U);
-  EXPECT_GT(allocations(found[0]), 0.02 * kMany);  // up to the last sample, in a run of a few milliseconds
-  EXPECT_LT(allocations(found[0]), 1.1 * kMany);
-}
-
-TEST_F(Probe, AllocationsAfterTheThreadsEnd_NothingIsLost) {
-  const Recording recording = recorded("late");
-  EXPECT_GE(recording.threads.size(), 200U);
-}
-
 // Records of different sizes find no room.
 TEST_F(Probe, NoRoom_TheProgramGoesOn) {
   for (const char* const role : {"remote", "neighbours", "apart", "apart", "apart"}) {
@@ -450,37 +389,7 @@ TEST_F(Probe, NoRoom_TheProgramGoesOn) {
   }
 }
 
-TEST_F(Probe, NowhereToWrite_TheProgramGoesOn) {
-  for (const char* folder : {"/nonexistent", "/proc"}) {
-    const test::Outcome outcome = run("entries", {{"FREEHOLD_PROBE_DIRECTORY", folder}});
-    EXPECT_TRUE(outcome.ok()) << outcome.describe();
-  }
-}
-
 #if defined(__x86_64__)
-// libunwind looks through all entries of a file for an address that has none: that was a minute here, and 20 s for Node.js.
-TEST_F(Probe, CodeWithoutUnwindInformation_CostsNoSearch) {
-  const auto cpu_s = [] {
-    rusage used{};
-    ::getrusage(RUSAGE_CHILDREN, &used);
-    return static_cast<double>(used.ru_utime.tv_sec) + static_cast<double>(used.ru_utime.tv_usec) / 1e6;
-  };
-  for (const char* way : {"known", ""}) {
-    std::vector<std::pair<std::string, std::string>> environment{{"LD_PRELOAD", FREEHOLD_PROBE},
-                                                                 {"FREEHOLD_PROBE_DIRECTORY", folder_.string()}};
-    std::vector<std::string> words{FREEHOLD_WITHOUT_ENTRY};
-    if (*way != '\0') words.emplace_back(way);
-    const double before = cpu_s();
-    const test::Outcome outcome = test::run({.argv = words, .environment = environment});
-    EXPECT_TRUE(outcome.ok()) << way << outcome.describe();
-    EXPECT_LT(cpu_s() - before, 5) << way;
-    const auto found = recordings();
-    ASSERT_EQ(found.size(), 1U) << way;
-    EXPECT_GT(found[0].blocks.size(), 100U) << way;
-    EXPECT_FALSE(found[0].stacks.empty()) << way;
-    for (const auto& file : fs::directory_iterator(folder_)) fs::remove(file);
-  }
-}
 #endif
 
 TEST_F(Probe, NotARecording_SaysWhy) {

@@ -34,18 +34,6 @@ Run run_shell(const std::string& text, const LaunchOptions& options = {}, double
   return run(shell(text), options, seconds, host());
 }
 
-// Processes whose command line has this word.
-int processes_with(const std::string& word) {
-  int found = 0;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    std::ifstream in(entry.path() / "cmdline");
-    std::string line;
-    std::getline(in, line);
-    if (line.find(word) != std::string::npos) ++found;
-  }
-  return found;
-}
-
 class Folder {
  public:
   Folder() {
@@ -75,11 +63,6 @@ TEST(Program, True_EndsWellAndIsTimed) {
   EXPECT_GT(done.trial.peak_rss_bytes, 100'000u);
 }
 
-TEST(Program, False_ExitCodeInWords) {
-  const auto done = run({.file = "/bin/false", .arguments = {"false"}}, {}, 20, host());
-  EXPECT_EQ(failure_of(done, 20), "exit code 1");
-}
-
 TEST(Program, Crash_SignalInWords) { EXPECT_EQ(failure_of(run_shell("kill -SEGV $$"), 20), "SIGSEGV"); }
 
 TEST(Program, Missing_IsNotStarted) {
@@ -102,39 +85,6 @@ TEST(Program, ScriptWithoutInterpreterLine_IsRunByTheShell) {
   const std::string script = folder.file("script", "exit 7\n");
   fs::permissions(script, fs::perms::owner_all);
   EXPECT_EQ(failure_of(run({.file = script, .arguments = {"script"}}, {}, 20, host()), 20), "exit code 7");
-}
-
-// Where its CPU time goes is told by file and offset: of the whole path, with its blanks.
-TEST(Program, SampledInAFolderWithBlanks_FileIsItsPath) {
-  const Folder folder;
-  const fs::path file = folder.path() / "a b" / "shell";
-  fs::create_directory(file.parent_path());
-  fs::copy_file("/bin/sh", file);
-  Command command{.file = file, .arguments = {"shell", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"}};
-  command.sample_code = true;
-  const auto sampled = run(command, {}, 20, host());
-  ASSERT_EQ(failure_of(sampled, 20), "");
-  if (sampled.code.samples == 0) GTEST_SKIP() << "the kernel does not permit sampling";
-  double own_s = 0, all_s = sampled.code.unknown_s;
-  for (const auto& [place, time] : sampled.code.places) {
-    all_s += time.seconds;
-    if (place.file == fs::canonical(file).string()) own_s += time.seconds;
-  }
-  EXPECT_GT(own_s, all_s / 5);  // libc has half of it
-}
-
-TEST(Program, SampledInCodeOfNoFile_NoFileHasItsTime) {
-#if !defined(__x86_64__)
-  GTEST_SKIP() << "the program makes code for x86-64";
-#endif
-  Command command{.file = FREEHOLD_SUBJECT, .arguments = {"subject", "code_of_no_file"}};
-  command.sample_code = true;
-  const auto sampled = run(command, {}, 60, host());
-  ASSERT_EQ(failure_of(sampled, 60), "");
-  if (sampled.code.samples < 100) GTEST_SKIP() << "the kernel does not permit sampling";
-  double all_s = sampled.code.unknown_s;
-  for (const auto& [place, time] : sampled.code.places) all_s += time.seconds;
-  EXPECT_GT(sampled.code.unknown_s, 0.8 * all_s);
 }
 
 // A malloc in the program's own file is an allocator all the same: its atomic operations and the loop that it spins in are
@@ -192,22 +142,6 @@ TEST(Program, Deadline_EndsEvenWhatIgnoresSigterm) {
   EXPECT_LT(now_s() - begin, 8);
 }
 
-// Ctrl-Z, or a laptop that was closed: the time does not count against the program, but the trial is known to be disturbed.
-TEST(Program, RunnerThatWasStopped_DeadlineWaits) {
-  const pid_t runner = ::fork();
-  if (runner == 0) {
-    const auto done = run_shell("sleep 0.6", {}, 1);
-    ::_exit(done.ending != Ending::kEnded ? 1 : done.trial.stolen_s < 0.8 ? 2 : 0);
-  }
-  ::usleep(200'000);
-  ::kill(runner, SIGSTOP);
-  ::usleep(1'200'000);
-  ::kill(runner, SIGCONT);
-  int status = 0;
-  ::waitpid(runner, &status, 0);
-  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
-}
-
 // A process that keeps one CPU busy for as long as it lives.
 class Neighbour {
  public:
@@ -258,15 +192,6 @@ TEST(Program, StopDescriptor_EndsTheRun) {
   ::close(ends[1]);
 }
 
-TEST(Program, ProcessesLeftBehind_AreKilled) {
-  // One in the program's group, one that made itself a daemon.
-  EXPECT_EQ(failure_of(run_shell("sleep 4711.5 & setsid sh -c 'sleep 4711.5' & exit 0"), 20), "");
-  EXPECT_EQ(processes_with("4711.5"), 0);
-  int adopts = -1;
-  ASSERT_EQ(::prctl(PR_GET_CHILD_SUBREAPER, &adopts), 0);
-  EXPECT_EQ(adopts, 0) << "orphans of later are not this process's";
-}
-
 TEST(Program, Copies_EachOnItsOwnCpu_LongestWallCounts) {
   std::vector<LaunchOptions> places;
   for (const unsigned cpu : cpus_in_order())
@@ -275,13 +200,6 @@ TEST(Program, Copies_EachOnItsOwnCpu_LongestWallCounts) {
   const auto done = run_copies(shell("[ $(nproc) = 1 ] && sleep $PAUSE"), places, 20, host());
   EXPECT_EQ(failure_of(done, 20), "");
   EXPECT_GE(done.trial.wall_s, 0.4);
-}
-
-TEST(Program, Copies_OneFails_AllFail) {
-  const LaunchOptions good{.preload = {}, .environment = {{"CODE", "0"}}},
-      bad{.preload = {}, .environment = {{"CODE", "5"}}};
-  for (const auto& places : {std::vector{good, bad}, std::vector{bad, good}})
-    EXPECT_EQ(failure_of(run_copies(shell("exit $CODE"), places, 20, host()), 20), "exit code 5");
 }
 
 TEST(Program, Surroundings_EnvironmentAndPreloadReachIt) {
@@ -295,40 +213,10 @@ TEST(Program, Surroundings_EnvironmentAndPreloadReachIt) {
   ::unsetenv("LD_PRELOAD");
 }
 
-TEST(Program, Input_OpenedAnewForEachRun) {
-  const Folder folder;
-  Command command = shell("read word && [ $word = hello ]");
-  command.input = folder.file("input", "hello\n");
-  EXPECT_EQ(failure_of(run(command, {}, 20, host()), 20), "");
-  EXPECT_EQ(failure_of(run(command, {}, 20, host()), 20), "");
-  EXPECT_EQ(failure_of(run_shell("! read word"), 20), "");  // nothing otherwise
-}
-
-TEST(Program, KeptOutput_IsThere) {
-  Command command = shell("echo rate 17");
-  command.keep_output = true;
-  EXPECT_EQ(run(command, {}, 20, host()).output, "rate 17\n");
-}
-
 TEST(Program, CpuTime_CountsChildrenThatWereWaitedFor) {
   const auto done = run_shell("sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done'; exit 0");
   EXPECT_GT(done.trial.cpu_s(), 0.02);
   EXPECT_LT(done.trial.cpu_s(), done.trial.wall_s * 1.5 + 0.1);
-}
-
-TEST(Program, OwnAffinity_IsSeen) {
-  const std::string busy = "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done";
-  const std::string first = std::to_string(cpus_in_order().front());
-  EXPECT_EQ(run_shell("taskset -c " + first + " sh -c '" + busy + "'; exit 0").own_cpus, 1u);
-  EXPECT_EQ(run_shell(busy).own_cpus, cpus_in_order().size());
-}
-
-TEST(Program, FilesOfItsCode_AreSeen) {
-  const auto done = run_shell("sleep 1");  // on a busy machine it is looked at seldom
-  const bool libc =
-      std::ranges::any_of(done.files, [](const std::string& file) { return file.find("/libc.so") != std::string::npos; });
-  EXPECT_TRUE(libc);
-  EXPECT_EQ(done.most_threads, 2u);  // the shell and what it started
 }
 
 TEST(Service, LoadIsTimed_ProgramIsEnded) {
@@ -350,24 +238,6 @@ TEST(Service, TimeIsUp_LoadIsEndedAndItsOutputKept) {
   EXPECT_EQ(failure_of(done, 30), "");
   EXPECT_EQ(done.output, "rate 9\n");
   EXPECT_LT(done.trial.wall_s, 5);
-}
-
-TEST(Service, ProgramThatEndsEarly_SaysSo) {
-  const Service service{.ready = "", .ready_after_s = 0.01, .load = "sleep 60", .seconds = 0};
-  const auto done = run_service(shell("sleep 0.2; exit 4"), {}, service, 30, host());
-  EXPECT_EQ(done.ending, Ending::kEndedEarly);
-  EXPECT_EQ(failure_of(done, 30), "it ended before its load: exit code 4");
-}
-
-TEST(Service, NeverReady_IsNotWaitedForLongerThanTheDeadline) {
-  const Service service{.ready = "false", .ready_after_s = 0, .load = "true", .seconds = 0};
-  EXPECT_EQ(run_service(shell("exec sleep 60"), {}, service, 0.5, host()).ending, Ending::kNotReady);
-}
-
-TEST(Service, LoadThatFails_SaysWhy) {
-  const Service service{.ready = "", .ready_after_s = 0.01, .load = "echo no route >&2; exit 1", .seconds = 0};
-  const auto done = run_service(shell("exec sleep 60"), {}, service, 30, host());
-  EXPECT_EQ(failure_of(done, 30), "its load failed: no route");
 }
 
 TEST(CpuGroup, Version2_TightestOfTheBranchCounts) {
@@ -412,14 +282,6 @@ TEST(CpuGroup, Version1_QuotaAndNanoseconds) {
   // A container's own group is mounted as the root.
   folder.file("cpu/cpu.cfs_quota_us", "200000\n");
   EXPECT_EQ(CpuGroup("1:cpu:/not/here\n", folder.path()).quota_cpus(), 2);
-}
-
-TEST(Cpus, InOrder_AreThoseOfTheMask) {
-  cpu_set_t set;
-  ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
-  const auto cpus = cpus_in_order();
-  EXPECT_EQ(cpus.size(), static_cast<std::size_t>(CPU_COUNT(&set)));
-  for (const unsigned cpu : cpus) EXPECT_TRUE(CPU_ISSET(cpu, &set));
 }
 
 }  // namespace

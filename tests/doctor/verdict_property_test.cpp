@@ -296,13 +296,6 @@ TEST(VerdictProperty, BusyNeighbours_FewerDecidedAndNoneWrong) {
   }
 }
 
-TEST(VerdictProperty, MuchIsMissing_NeverContradictsItself) {
-  const Tally quiet = ask_all({.spread = 0.05, .trials = 3, .complete = false}, 30, 50000);
-  EXPECT_LE(quiet.blamed_in_vain, quiet.asked / 100) << quiet.text();
-  const Tally busy = ask_all({.spread = 0.1, .trials = 3, .neighbours = 2, .complete = false}, 30, 60000);
-  EXPECT_LE(busy.blamed_in_vain, busy.asked / 200) << busy.text();
-}
-
 // With one trial of each nothing is excluded, so that no program is said to scale.
 TEST(VerdictProperty, OneTrialOfEach_NeverNone) {
   for (const double spread : {0.02, 0.1}) {

@@ -98,13 +98,6 @@ TEST(Verdict, Scales_None) {
   EXPECT_FALSE(verdict.best_fix);
 }
 
-TEST(Verdict, ScalesButFasterWithAnother_NoneAndAFix) {
-  const Verdict verdict = Made().takes(0, 1, 0.26).treated(0.7, 0.18).copies(1).verdict();
-  EXPECT_EQ(found(verdict), "none");
-  ASSERT_TRUE(verdict.best_fix);
-  EXPECT_NEAR(verdict.fixes[*verdict.best_fix].gain.value, 1.44, 0.05);
-}
-
 // A program that was asked about with so short a budget that there was one trial of each setting: it seemed to scale, and
 // loses a third of its time. "None" needs evidence, as a cause does.
 TEST(Verdict, OneTrialOfEach_UndecidedNotNone) {
@@ -157,15 +150,6 @@ TEST(Verdict, OnlyOtherAllocatorsScale_AllocatorLock) {
   EXPECT_NEAR(verdict.lost.value, 1 - 0.25 / 0.8, 0.02);
   ASSERT_TRUE(verdict.best_fix);
   EXPECT_EQ(verdict.fixes[*verdict.best_fix].variant, 3U);
-}
-
-TEST(Verdict, AsGoodAsTheBest_FreeholdIsTheFix) {
-  const auto fix_with = [](double freehold, double peer) {
-    const Verdict verdict = Made().takes(0, 1, 0.8).takes(3, 1, freehold).takes(4, 1, peer).copies(1).verdict();
-    return verdict.fixes.at(verdict.best_fix.value()).variant;
-  };
-  EXPECT_EQ(fix_with(0.302, 0.3), 3U);
-  EXPECT_EQ(fix_with(0.4, 0.3), 4U) << "but not where another one is better";
 }
 
 TEST(Verdict, BlocksFreedByOthers_RemoteFrees) {
@@ -268,52 +252,12 @@ TEST(Verdict, CpusAreBusyForNothing_OwnSharing) {
   EXPECT_EQ(found(Made().takes(0, 1, 0.9).treated(1, 0.9).copies(1).verdict()), "own-sharing");
 }
 
-// One thread of those that spin is served less often than the others, which end before it: CPUs idle, too.
-TEST(Verdict, ThreadsSpin_OwnLockWithoutCopiesOrRecording) {
-  Made made = Made().takes(0, 1, 1).treated(1, 0.99).busy(0, 0.7).busy(1, 0.7);
-  EXPECT_EQ(found(made.verdict()), "undecided");
-  made.experiment_.code = seen(0.45, 0.03);
-  EXPECT_EQ(found(made.verdict()), "own-lock");
-  made.experiment_.code = seen(0.05, 0);
-  EXPECT_NE(found(made.verdict()), "own-lock") << "a twentieth does not explain it";
-}
-
-TEST(Verdict, ContendedInstructions_OwnSharingWithoutCopies) {
-  Made made = Made().takes(0, 1, 0.9).treated(1, 0.9);
-  EXPECT_EQ(found(made.verdict()), "undecided");
-  made.experiment_.code = seen(0.02, 0.6);
-  EXPECT_EQ(found(made.verdict()), "own-sharing");
-}
-
-TEST(Verdict, SpinsBesideCpusThatIdle_Serial) {
-  Made made = Made().takes(0, 1, 0.9).treated(1, 0.9).copies(1).busy(0, 0.3).busy(1, 0.3);
-  made.experiment_.code = seen(0.2, 0);
-  EXPECT_EQ(found(made.verdict()), "serial") << "what spins is a tenth of what idles";
-}
-
 TEST(Verdict, FaultsStayWithAnyAllocator_OwnPageFaults) {
   Made made;
   made.takes(0, 1, 0.9).treated(1, 0.9).copies(1);
   for (std::size_t v = 0; v < made.experiment_.variants.size(); ++v)
     made.trials(v, [](Trial& trial) { trial.system_s = trial.user_s, trial.page_faults = 100'000; });
   EXPECT_EQ(found(made.verdict()), "own-page-faults");
-}
-
-TEST(Verdict, ProgramConfinesItself_CpuQuota) {
-  Made made;
-  made.takes(0, 1, 1).treated(1, 1).copies(4).experiment_.own_cpus = 1;
-  const Verdict verdict = made.verdict();
-  EXPECT_EQ(found(verdict), "cpu-quota");
-  EXPECT_EQ(verdict.parts.size(), 1U) << "the copies are confined, too";
-}
-
-TEST(Verdict, Throttled_CpuQuota) {
-  const Verdict verdict = Made()
-                              .takes(0, 1, 0.5)
-                              .treated(1, 0.5)
-                              .trials(0, [](Trial& trial) { trial.throttled_s = trial.wall_s, trial.user_s /= 2; })
-                              .verdict();
-  EXPECT_EQ(found(verdict), "cpu-quota");
 }
 
 TEST(Verdict, LessMemoryWithFewerArenas_ArenaBloat) {
@@ -367,16 +311,6 @@ TEST(Verdict, ContendedLinesAndPaddingWasNotTried_Undecided) {
   EXPECT_EQ(found(made.verdict()), "own-sharing") << "padding was not wanted";
 }
 
-// A malloc that takes half the time on one CPU and on all is a gain, but none of scaling.
-TEST(Verdict, FasterAloneAsMuchAsOnAll_NotTheAllocator) {
-  Attribution recorded;
-  recorded.cpu_share = 0.6;
-  const Verdict verdict = Made().takes(0, 1, 0.8).takes(2, 1, 0.8).takes(3, 0.6, 0.48).copies(1).verdict(&recorded);
-  EXPECT_EQ(found(verdict), "own-sharing");
-  ASSERT_TRUE(verdict.best_fix);
-  EXPECT_NEAR(verdict.fixes[*verdict.best_fix].gain.value, 1.67, 0.1);
-}
-
 // Two threads that hand each other every block: another allocator needs less memory and is six times as fast. What is
 // fetched from the kernel once is not what takes that time.
 TEST(Verdict, LessMemoryAndSixTimesAsFast_NotMemoryAlone) {
@@ -415,52 +349,6 @@ TEST(Verdict, OthersTookTheCpus_NotIdleness) {
   EXPECT_NEAR(verdict.disturbance, 0.5, 0.01);
 }
 
-TEST(Verdict, OneThread_NoScalingToLose) {
-  Made made = Made().takes(0, 1, 1).treated(1, 1).copies(1).busy(0, 0.25);
-  made.experiment_.most_threads = 1;
-  const Verdict verdict = made.verdict();
-  EXPECT_EQ(found(verdict), "serial");
-  EXPECT_TRUE(verdict.one_thread);
-  EXPECT_EQ(verdict.allocator_share.value, 0);
-  Made faults = Made().takes(0, 1, 1).takes(3, 0.06, 0.06).copies(1).busy(0, 0.25);
-  faults.trials(0, [](Trial& trial) { trial.page_faults = 200'000, trial.system_s = 0.8 * trial.wall_s, trial.user_s = 0; });
-  faults.experiment_.most_threads = 1;
-  EXPECT_EQ(found(faults.verdict()), "page-faults");
-  EXPECT_EQ(faults.verdict().allocator_share.value, 0) << "of scaling it explains nothing: there is none";
-}
-
-// Memory that is held had to be fetched once, which other allocators are spared.
-TEST(Verdict, BloatCostsSomeTime_StillArenaBloat) {
-  Made made = Made().takes(0, 1, 0.35).takes(1, 0.8, 0.2).takes(2, 1, 0.35).takes(3, 0.8, 0.2).takes(4, 0.8, 0.2).copies(1);
-  for (const std::size_t v : {0, 2}) made.trials(v, [](Trial& trial) { trial.page_faults = 30'000, trial.system_s = 0.2; });
-  for (const std::size_t v : {1, 3}) made.trials(v, [](Trial& trial) { trial.peak_rss_bytes /= 4; });
-  EXPECT_EQ(found(made.verdict()), "arena-bloat");
-  made.trials(0, [](Trial& trial) { trial.page_faults = 300'000, trial.system_s = 0.5 * trial.user_s; });
-  EXPECT_EQ(found(made.verdict()), "page-faults") << "it is fetched ten times";
-}
-
-// As it was measured on two CPUs: two arenas hold a little more than half of what eight did, and fetch as much less.
-TEST(Verdict, FewerArenasSpareLessThanHalfOfTheFaults_StillArenaBloat) {
-  Attribution recorded;
-  recorded.cpu_share = 0.29, recorded.blocked_share = 0.05;
-  Made made = Made().takes(0, 1, 0.29).takes(1, 0.97, 0.255).takes(2, 1, 0.29).takes(3, 0.97, 0.27).copies(1);
-  made.trials(0, [](Trial& trial) { trial.page_faults = 22'694, trial.system_s = 0.15; });
-  made.trials(1, [](Trial& trial) { trial.page_faults = 11'497, trial.system_s = 0.08, trial.peak_rss_bytes /= 2; });
-  const Verdict verdict = made.verdict(&recorded);
-  EXPECT_GE(verdict.allocator_share.value, 0.5) << "this is the case that is meant";
-  EXPECT_EQ(found(verdict), "arena-bloat");
-}
-
-// The same where the kernel's time is the smaller part of what is saved.
-TEST(Verdict, MuchMemoryAndALittleTimeInMalloc_ArenaBloat) {
-  Attribution recorded;
-  recorded.cpu_share = 0.29, recorded.blocked_share = 0.05;
-  Made made = Made().takes(0, 1, 0.31).takes(1, 1, 0.27).takes(3, 1, 0.27).copies(1);
-  made.trials(1, [](Trial& trial) { trial.peak_rss_bytes /= 2; });
-  EXPECT_GE(made.verdict(&recorded).allocator_share.value, 0.5) << "this is the case that is meant";
-  EXPECT_EQ(found(made.verdict(&recorded)), "arena-bloat");
-}
-
 // CPUs that are threads of one core at times: copies need twice the CPU time in one trial and not in the next.
 TEST(Verdict, CopiesDifferBetweenTrials_NotSure) {
   const auto with_slow_copies = [](std::size_t slow) {
@@ -477,16 +365,6 @@ TEST(Verdict, CopiesDifferBetweenTrials_NotSure) {
     EXPECT_EQ(verdict.doubt, Doubt::kChance);
     EXPECT_NE(verdict.suspected, Cause::kUndecided);
   }
-}
-
-TEST(Verdict, MuchMemoryAndALittleTime_ArenaBloat) {
-  const auto found_with = [](double all) {
-    const auto halve = [](Trial& trial) { trial.peak_rss_bytes /= 2; };
-    return std::string(
-        found(Made().takes(0, 1, all).takes(1, 1, all).takes(2, 1, all).copies(1).trials(1, halve).verdict()));
-  };
-  EXPECT_EQ(found_with(0.3), "arena-bloat");
-  EXPECT_EQ(found_with(0.6), "own-sharing") << "more than half of its time is lost";
 }
 
 TEST(Verdict, HalfAndHalf_MixedWithItsShares) {
@@ -528,24 +406,6 @@ TEST(Verdict, EveryThreadBringsItsWork_TimeThatStaysIsScaling) {
   EXPECT_EQ(found(worse.verdict()), "allocator-lock");
 }
 
-TEST(Verdict, OnlyOneSetting_UndecidedButFixesAreJudged) {
-  Made made;
-  made.takes(0, 1, 1).takes(3, 1, 0.5);
-  std::erase_if(made.experiment_.cells, [](const Cell& cell) { return cell.setting.cpus == 1; });
-  const Verdict verdict = made.verdict();
-  EXPECT_EQ(found(verdict), "undecided");
-  ASSERT_TRUE(verdict.best_fix);
-  EXPECT_NEAR(verdict.fixes[0].gain.value, 2, 0.1);
-  made.experiment_.machine_cpus = 1;
-  made.experiment_.most_threads = 8;
-  EXPECT_EQ(found(made.verdict()), "cpu-quota");
-}
-
-TEST(Verdict, NoTrialsAtAll_Undecided) {
-  Made made;
-  EXPECT_EQ(found(made.verdict()), "undecided");
-}
-
 // However noisy the machine, and however few the trials: no difference is no verdict against the allocator.
 TEST(Verdict, NoiseAlone_SeldomBlamesTheAllocator) {
   for (const unsigned trials : {1U, 3U, 5U, 9U}) {
@@ -558,19 +418,6 @@ TEST(Verdict, NoiseAlone_SeldomBlamesTheAllocator) {
       EXPECT_LE(wrong, trials == 1 && spread > 0.05 ? 7U : 2U) << trials << " trials that differ by " << spread;
     }
   }
-}
-
-// And a real difference is found through it.
-TEST(Verdict, AClearCase_IsFoundThroughNoise) {
-  unsigned right = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed)
-    right += found(Made(0.1, 3, seed).takes(0, 1, 0.8).takes(3, 1, 0.3).copies(1).verdict()) == "allocator-lock";
-  EXPECT_GE(right, 97U);
-}
-
-TEST(Verdict, Repeated_SaysTheSame) {
-  const Made made = Made(0.1).takes(0, 1, 0.8).takes(3, 1, 0.5).copies(1);
-  EXPECT_EQ(made.verdict().allocator_share.low, made.verdict().allocator_share.low);
 }
 
 // A program that spends a known share of its time in malloc and free: a million calls of 50 ns in a second are 5%.
@@ -628,40 +475,6 @@ TEST(Bound, OthersTookTime_DoesNotChangeIt) {
   }
 }
 
-// What ran once may have been lucky: then a bound is wider than what two per cent more or less would make it.
-TEST(Bound, OneTrialOfEach_WideLimits) {
-  Attribution recorded;
-  recorded.allocating.calls = recorded.freeing.calls = 1e6;
-  recorded.allocating.cpu_s = recorded.freeing.cpu_s = 0.02;
-  const auto most_with = [&](unsigned trials) {
-    Made made = Made(0.003, trials).takes(0, 4, 1).takes(3, 4, 1).copies(1);
-    made.experiment_.delayed = {{.delay_s = 90e-9, .trials = made.experiment_.cells[1].trials}};
-    for (Trial& trial : made.experiment_.delayed[0].trials) trial.wall_s += 0.18;
-    return made.verdict(&recorded).most_gain.value().high;
-  };
-  EXPECT_GT(most_with(1), most_with(5) + 0.03);
-}
-
-// One that is faster than the bound is so by other things than the time of its calls: then there is no bound.
-TEST(Bound, BeatenByWhatWasTried_None) {
-  Attribution recorded;
-  recorded.allocating.calls = recorded.freeing.calls = 1e5;
-  recorded.allocating.cpu_s = 1e-3;
-  Made made = Made().takes(0, 4, 1).takes(3, 4, 0.5).copies(1);
-  made.experiment_.delayed = {{.delay_s = 90e-9, .trials = made.experiment_.cells[1].trials}};
-  EXPECT_FALSE(made.verdict(&recorded).most_gain);
-  EXPECT_FALSE(Made().takes(0, 4, 1).copies(1).verdict(&recorded).most_gain) << "nothing was delayed";
-}
-
-TEST(Cause, EveryName_ReadBack) {
-  for (std::size_t i = 0; i < kCauses; ++i) {
-    const auto cause = static_cast<Cause>(i);
-    EXPECT_FALSE(name_of(cause).empty());
-    EXPECT_EQ(cause_of(name_of(cause)), cause);
-  }
-  EXPECT_FALSE(cause_of("the weather"));
-}
-
 // Nine of ten intervals of a median's estimate should hold the truth; few trials make them wide, not wrong.
 TEST(Resampled, Intervals_HoldTheTruth) {
   for (const unsigned trials : {3U, 5U, 9U}) {
@@ -695,21 +508,6 @@ TEST(Scalability, PointsOfTheLaw_FoundAgain) {
   EXPECT_NEAR(law.coherency, 0.02, 1e-9);
   EXPECT_LT(law.worst_error, 1e-9);
   EXPECT_TRUE(law.has_coherency);
-}
-
-TEST(Scalability, TwoPoints_ContentionOnly) {
-  const std::vector<Speed> speeds{{1, 1}, {2, 1.25}};
-  const Scalability law = fit(speeds);
-  EXPECT_FALSE(law.has_coherency);
-  EXPECT_NEAR(law.contention, 0.6, 1e-9);
-  EXPECT_NEAR(speed_at(law, 2), 1.25, 1e-9);
-}
-
-TEST(Scalability, BetterThanIdeal_NeverNegative) {
-  const std::vector<Speed> speeds{{1, 1}, {2, 2.1}, {4, 4.4}, {8, 9}};
-  const Scalability law = fit(speeds);
-  EXPECT_EQ(law.contention, 0);
-  EXPECT_EQ(law.coherency, 0);
 }
 
 }  // namespace

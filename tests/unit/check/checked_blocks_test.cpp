@@ -82,90 +82,6 @@ TEST_F(CheckedBlocksTest, RightUse_NothingIsReported) {
   EXPECT_EQ(errors(), Errors{});
 }
 
-TEST_F(CheckedBlocksTest, FreedTwice_IsToldEachTime) {
-  char* const p = allocate(100);
-  release(p);
-  release(p);
-  release(p);
-  EXPECT_EQ(errors(), (Errors{HeapError::kDoubleFree, HeapError::kDoubleFree}));
-}
-
-TEST_F(CheckedBlocksTest, PointersThatAreNoBlock_AreTold) {
-  char* const p = allocate(100);
-  int local = 0;
-  for (const int distance : {-16, -1, 1, 8, 99}) release(p + distance);
-  release(&local);
-  EXPECT_EQ(errors(), (Errors{HeapError::kInteriorPointer, HeapError::kInteriorPointer, HeapError::kInteriorPointer,
-                              HeapError::kInteriorPointer, HeapError::kInteriorPointer, HeapError::kForeignPointer}));
-  release(source->slots[kSlots - 1]);
-  EXPECT_EQ(errors(), Errors{HeapError::kDoubleFree}) << "a slot that nobody has";
-  release(p);
-  EXPECT_EQ(errors(), Errors{});
-}
-
-TEST_F(CheckedBlocksTest, WritesBesideABlock_AreToldByTheDistance) {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{112}, std::size_t{60000}})
-    for (std::size_t distance = 0; distance < kLeastSlack; ++distance) {
-      begin(usual());
-      char* const p = allocate(bytes);
-      p[bytes + distance] = 'x';
-      EXPECT_EQ(blocks.check_all(), 1U) << bytes << " + " << distance;
-      release(p);
-      EXPECT_EQ(errors(), (Errors{HeapError::kWriteBehind, HeapError::kWriteBehind}));
-    }
-  for (const std::ptrdiff_t distance : {1, 2, 4, 8, 9, 16, 24, 32}) {
-    begin(usual());
-    char* const p = allocate(100);
-    p[-distance] = 'x';
-    release(p);
-    EXPECT_EQ(errors(), Errors{HeapError::kWriteBefore}) << distance;
-  }
-}
-
-TEST_F(CheckedBlocksTest, AlignedBlock_BytesBeforeItAreGuarded) {
-  for (const std::ptrdiff_t distance : {1, 17, 64, 96}) {
-    begin(usual());
-    char* const p = allocate(10, Family::kMalloc, 128);
-    p[-distance] = 'x';
-    release(p);
-    EXPECT_EQ(errors(), Errors{HeapError::kWriteBefore}) << distance;
-  }
-}
-
-TEST_F(CheckedBlocksTest, WriteToAFreedBlock_IsToldOnDemandAndAtReuse) {
-  Settings settings = usual();
-  settings.quarantine_bytes = 0;
-  settings.random = false;
-  begin(settings);
-  char* const p = allocate(100);
-  release(p);
-  p[50] = 1;
-  EXPECT_EQ(blocks.check_all(), 1U);
-  EXPECT_EQ(errors(), Errors{HeapError::kWriteToFreed});
-  EXPECT_EQ(allocate(100), p) << "the last one that was freed comes first where nothing is random";
-  EXPECT_EQ(errors(), Errors{HeapError::kWriteToFreed});
-}
-
-TEST_F(CheckedBlocksTest, FamiliesAndSizes_AreCompared) {
-  const struct {
-    Claim claim;
-    Errors errors;
-  } cases[] = {{{Family::kNewArray}, {HeapError::kOtherFamily}},
-               {{Family::kMalloc}, {HeapError::kOtherFamily}},
-               {{Family::kNew, 99}, {HeapError::kWrongSize}},
-               {{Family::kNew, 100, 32}, {HeapError::kWrongSize}},
-               {{Family::kAny, 100}, {}}};
-  for (const auto& c : cases) {
-    release(allocate(100, Family::kNew), c.claim);
-    EXPECT_EQ(errors(), c.errors);
-  }
-  Settings settings = usual();
-  settings.family = settings.sizes = false;
-  begin(settings);
-  for (const auto& c : cases) release(allocate(100, Family::kNew), c.claim);
-  EXPECT_EQ(errors(), Errors{}) << "switched off";
-}
-
 TEST_F(CheckedBlocksTest, Quarantine_HoldsTheOldestSoLong) {
   Settings settings = usual();
   settings.quarantine_bytes = 10 * 256;
@@ -230,24 +146,6 @@ TEST_F(CheckedBlocksTest, LargeBlockThatIsFreed_IsSealedUntilItIsReused) {
   EXPECT_EQ(errors(), Errors{HeapError::kDoubleFree});
   EXPECT_EQ(allocate(50000), p) << "the quarantine is given up for it";
   EXPECT_EQ(source->sealed, 0U);
-}
-
-TEST_F(CheckedBlocksTest, Reallocated_TheContentMovesAndTheOldBlockIsGone) {
-  char* const p = allocate(10);
-  std::memcpy(p, "123456789", 10);
-  auto* const q = static_cast<char*>(blocks.reallocate(p, 150, 0));
-  ASSERT_NE(q, p);
-  EXPECT_STREQ(q, "123456789");
-  EXPECT_EQ(q[10], static_cast<char>(0xbe));
-  EXPECT_EQ(blocks.reallocate(q, 150, 0), q) << "as large as it is";
-  EXPECT_EQ(blocks.reallocate(p, 10, 0), nullptr);
-  auto* const aligned = allocate(20, Family::kMalloc, 64);
-  void* const unaligned = blocks.reallocate(aligned, 20, 0);
-  EXPECT_NE(unaligned, aligned) << "it is no aligned block any more";
-  release(unaligned, {Family::kMalloc, 20, 0});
-  EXPECT_EQ(errors(), Errors{HeapError::kDoubleFree});
-  release(q);
-  EXPECT_EQ(errors(), Errors{});
 }
 
 // A program that copies memory around a block does not make a block of it.

@@ -25,12 +25,6 @@ std::string written(LeakList& leaks) {
   return testing::internal::GetCapturedStderr();
 }
 
-TEST(LeakList, NoBlock_NothingIsSaid) {
-  os::Pages pages;
-  LeakList leaks(pages);
-  EXPECT_EQ(written(leaks), "");
-}
-
 TEST(LeakList, BlocksOfThreePlaces_SumsAndTheLargestFirst) {
   os::Pages pages;
   LeakList leaks(pages);

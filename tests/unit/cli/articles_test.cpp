@@ -24,20 +24,6 @@ const Claim& claim_of(const Findings& findings, const std::string& id) {
 
 // ---- sets
 
-TEST(ArticlesSets, Quotient_SetThatOneSideLacks_LeftOut) {
-  const Sets ratio = quotient({10.0, std::nullopt, 30.0, 8.0}, {5.0, 4.0, 10.0, 0.0});
-  EXPECT_EQ(ratio, (Sets{2.0, std::nullopt, 3.0, std::nullopt}));
-  EXPECT_EQ(median_of(ratio), 2.5);
-  EXPECT_EQ(median_of(Sets{std::nullopt}), std::nullopt);
-}
-
-TEST(ArticlesSets, LeastGreatestAndMean_AreThoseOfEachSet) {
-  const std::vector<Sets> figures{{1.0, 16.0}, {4.0, 4.0}};
-  EXPECT_EQ(least_of(figures), (Sets{1.0, 4.0}));
-  EXPECT_EQ(greatest_of(figures), (Sets{4.0, 16.0}));
-  EXPECT_NEAR(*mean_of(figures)[1], 8.0, 1e-12);
-}
-
 Verdict verdict_on(const Sets& ratio, double threshold, bool at_least, unsigned cpus = 2) {
   std::vector<Claim> all;
   Claims claims(1, cpus, all);
@@ -82,29 +68,6 @@ TEST(ArticlesFindings, AllEqual_WhatClaimsADifferenceRefuted) {
     EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kRefuted) << id;
   for (const char* id : {"processor-not-faster", "no-more-than-cpus-8", "stable-counts", "s5-constant", "private-does-not"})
     EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kReproduced) << id;
-}
-
-// Each claim is about its own figure: what changes it changes no other of these.
-TEST(ArticlesFindings, CreateAndSet_AreJudgedApart) {
-  Figures figures = as_in_the_articles();
-  const auto as_told = figures.timer;
-  figures.timer = [&](const std::string& structure, timers::Phase phase) {
-    return phase == timers::Phase::kSet ? 500.0 : as_told(structure, phase);
-  };
-  const Findings findings = findings_of(results_with(figures));
-  EXPECT_EQ(claim_of(findings, "create").verdict, Verdict::kReproduced);
-  EXPECT_NEAR(*claim_of(findings, "create").ratio, 1.4, 0.01);
-  EXPECT_EQ(claim_of(findings, "set").verdict, Verdict::kRefuted);
-}
-
-TEST(ArticlesFindings, OneCpu_WhatNeedsSeveralIsNotTestable) {
-  Results results = results_with(as_in_the_articles());
-  results.machine.cpus = 1;
-  const Findings findings = findings_of(results);
-  EXPECT_EQ(claim_of(findings, "array-is-faster").verdict, Verdict::kNotTestable);
-  EXPECT_EQ(claim_of(findings, "s2-fastest-pool").verdict, Verdict::kNotTestable);
-  EXPECT_EQ(claim_of(findings, "atomics-cost-alone").verdict, Verdict::kReproduced);
-  EXPECT_EQ(claim_of(findings, "create").verdict, Verdict::kReproduced);
 }
 
 TEST(ArticlesFindings, Interrupted_WhatIsMissingIsNotMeasured) {

@@ -42,18 +42,5 @@ TEST(CutProgram, FirstForeignWord_EndsTheOwnOptions) {
   EXPECT_EQ(cut({"--json=file", "prog"}), (Cut{{"--json=file"}, {"prog"}}));
 }
 
-TEST(CutProgram, MissingValue_IsLeftToTheParser) {
-  EXPECT_EQ(cut({"--json", "--", "prog"}), (Cut{{"--json"}, {"prog"}}));
-  EXPECT_EQ(cut({"--json"}), (Cut{{"--json"}, {}}));
-}
-
-TEST(CutProgram, UnknownOption_IsLeftToTheParser) { EXPECT_EQ(cut({"--bogus", "prog"}), (Cut{{"--bogus"}, {"prog"}})); }
-
-TEST(CutProgram, NothingOrALoneDash_IsNoOption) {
-  EXPECT_EQ(cut({}), (Cut{}));
-  EXPECT_EQ(cut({"-", "x"}), (Cut{{}, {"-", "x"}}));
-  EXPECT_EQ(cut({"", "x"}), (Cut{{}, {"", "x"}}));
-}
-
 }  // namespace
 }  // namespace freehold::cli

@@ -72,12 +72,6 @@ TEST(DoctorComparison, OtherSettings_Refused) {
   EXPECT_THROW(static_cast<void>(compare(side(1), empty)), Failure);
 }
 
-TEST(DoctorComparison, OtherMachine_IsNoted) {
-  NamedSide other = side(1, "b");
-  other.machine = "Another CPU, 4 CPUs";
-  EXPECT_NE(text_of(compare(side(1), other)).find("The machines differ"), std::string::npos);
-}
-
 // Others had a part of the CPUs: the time that they took is read from the report, and said.
 TEST(DoctorComparison, DisturbedReport_IsNoted) {
   Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
@@ -91,13 +85,6 @@ TEST(DoctorComparison, DisturbedReport_IsNoted) {
   EXPECT_NE(text.find("Other processes took 25% of the CPUs"), std::string::npos) << text;
   EXPECT_NE(text.find("No clear difference"), std::string::npos) << text;
   EXPECT_EQ(text_of(compare(side(1), side(1))).find("Other processes"), std::string::npos);
-}
-
-TEST(DoctorComparison, AsJson_IsAsDescribed) {
-  tests::DoctorSchema check(FREEHOLD_DOCTOR_CI);
-  check.value("comparison", json_of(compare(side(1), side(2))), "comparison");
-  // The page's other tables are of conditions.
-  EXPECT_EQ(check.unseen(), (std::set<std::string>{"Before and after", "Conditions"}));
 }
 
 }  // namespace

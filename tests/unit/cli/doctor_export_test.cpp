@@ -167,32 +167,6 @@ TEST(DoctorExport, Collapsed_OneLineForAStack) {
   EXPECT_EQ(collapsed(some_profile(), Measure::kLockWaits), "");
 }
 
-// Viewers would make one node of all of them.
-TEST(DoctorExport, CodeWithoutNames_NamedByItsPlaceInTheFile) {
-  Frame frame;
-  frame.function = "0x1a2b";
-  frame.module = "/lib/libx.so";
-  EXPECT_EQ(function_of(frame), "libx.so+0x1a2b");
-  frame.module.clear();
-  EXPECT_EQ(function_of(frame), "0x1a2b");
-}
-
-TEST(DoctorExport, Speedscope_OpensOnTheProfileThatIsShownFirst) {
-  StackProfile stacks = stacks_of(some_profile());
-  for (const Measure measure : {Measure::kBytes, Measure::kIdleness}) {
-    stacks.shown_first = static_cast<std::size_t>(measure);
-    const json file = json::parse(speedscope_of(stacks, "parser"));
-    const std::size_t active = file.at("activeProfileIndex");
-    EXPECT_EQ(file.at("profiles").at(active).at("name"), stacks.measures[stacks.shown_first].name);
-  }
-}
-
-TEST(DoctorExport, EmptyProfile_IsStillAFile) {
-  EXPECT_TRUE(json::parse(speedscope_of(stacks_of({}), "x")).at("profiles").empty());
-  EXPECT_EQ(Fields(inflated(pprof_of(stacks_of({})))).all(1).size(), 7u);
-  EXPECT_EQ(collapsed({}, Measure::kTime), "");
-}
-
 TEST(DoctorExport, NotUnderstood_OneLine) {
   for (const std::string text :
        {"", "speedscope", "speedscope:", "=x", "svg=/tmp/x", "pprof:bytes=/tmp/x", "collapsed:lines=/tmp/x",

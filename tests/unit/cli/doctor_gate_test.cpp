@@ -76,16 +76,6 @@ TEST(DoctorCondition, Understood_AnsweredByTheLimits) {
   for (const auto& [text, expected] : table) EXPECT_EQ(answer(text), expected) << text;
 }
 
-TEST(DoctorCondition, CauseUndecided_AnswersOnlyWhatAsksForIt) {
-  Facts facts = some_facts();
-  facts.cause = name_of(Cause::kUndecided);
-  EXPECT_EQ(answer("cause == lock", facts), Answer::kUndecided);
-  EXPECT_EQ(answer("cause != lock", facts), Answer::kUndecided);
-  EXPECT_EQ(answer("cause == undecided", facts), Answer::kYes);
-  facts.cause.reset();
-  EXPECT_EQ(answer("cause == undecided", facts), Answer::kUndecided);
-}
-
 TEST(DoctorCondition, NotUnderstood_OneLineWithTheWayOut) {
   const std::vector<std::pair<std::string, std::string>> table{
       {"", "a figure is missing"},
@@ -227,48 +217,6 @@ TEST(DoctorGate, OfAReport_HasItsFigures) {
   EXPECT_EQ(facts.figures.at("gain(best)").low, 1.8);
   EXPECT_NEAR(facts.figures.at("memory(arenas)").value, 80.0 / 130, 1e-6);
   EXPECT_EQ(facts.flags.at("failed"), false);
-}
-
-TEST(DoctorGate, NothingSurelyHelps_AllocatorIsWhatTheLimitsLeave) {
-  Diagnosis d = diagnosis_with(Cause::kOwnLock);
-  d.verdict.allocator_share = {};
-  d.verdict.fixes = {{kFreeholdAt, {0.97, 1.0, 1.04}, {1, 1, 1}, false, false}};
-  EXPECT_EQ(answer("allocator > 10%", facts_of(results_json(d))), Answer::kNo);
-  d.verdict.fixes[0].gain = {0.7, 1.0, 1.4};
-  EXPECT_EQ(answer("allocator > 10%", facts_of(results_json(d))), Answer::kUndecided);
-  d.verdict.fixes.clear();  // nothing was tried
-  EXPECT_EQ(answer("allocator > 10%", facts_of(results_json(d))), Answer::kUndecided);
-}
-
-// The program was made slower by known delays: no allocator saves more than that leaves.
-TEST(DoctorGate, BoundOfAnyAllocator_CapsItsShare) {
-  Diagnosis d = diagnosis_with(Cause::kRemoteFrees);
-  d.verdict.most_gain = Estimate{1.0, 1.01, 1.02};
-  const Facts facts = facts_of(results_json(d));
-  EXPECT_EQ(answer("allocator > 10%", facts), Answer::kNo);
-  EXPECT_EQ(answer("allocator < 2%", facts), Answer::kYes);
-  EXPECT_EQ(answer("bound < 1.05", facts), Answer::kYes);
-  d.verdict.most_gain.reset();
-  EXPECT_EQ(answer("bound < 1.05", facts_of(results_json(d))), Answer::kUndecided);
-}
-
-TEST(DoctorGate, SeveralConditions_TheWorstDecides) {
-  const Facts facts = some_facts();
-  const auto code = [&facts](std::vector<std::string> texts) {
-    return judge(conditions_of("--fail-if", texts, report_words()), facts).exit_code();
-  };
-  EXPECT_EQ(code({}), kExitHolds);
-  EXPECT_EQ(code({"lost > 90%", "noisy"}), kExitHolds);
-  EXPECT_EQ(code({"lost > 90%", "allocator > 20%"}), kExitUndecided);
-  EXPECT_EQ(code({"allocator > 20%", "lost > 10%"}), kExitFails);
-}
-
-TEST(DoctorGate, TreatmentThatIsNotThere_Refused) {
-  const auto conditions = conditions_of("--fail-if", std::vector<std::string>{"gain(jemallok) > 1"}, report_words());
-  const std::vector<std::string> names{"best", "jemalloc"};
-  EXPECT_THROW(check_treatments("--fail-if", conditions, names), Failure);
-  const auto right = conditions_of("--fail-if", std::vector<std::string>{"gain(jemalloc) > 1"}, report_words());
-  EXPECT_NO_THROW(check_treatments("--fail-if", right, names));
 }
 
 TEST(DoctorMarkdown, HostileNames_StayText) {

@@ -26,17 +26,6 @@ TEST(DoctorJson, OfADiagnosis_IsAsDescribed) {
   EXPECT_EQ(results_json(d)["schema"], kSchema);
 }
 
-TEST(DoctorJson, WithNothingMeasured_IsAsDescribed) {
-  tests::DoctorSchema check(FREEHOLD_DOCTOR_SCHEMA);
-  check.value("report", results_json(Diagnosis{}), "report");
-  Diagnosis d = diagnosis_with(Cause::kUndecided);
-  for (auto& cell : d.experiment.cells) cell.trials.clear();
-  d.verdict.fixes[0].gain = {};
-  d.verdict.fixes[0].memory = {};
-  d.verdict.fixes[0].failed = true;
-  check.value("report", results_json(d), "report");
-}
-
 TEST(DoctorJson, WithinLimits_SaysWhatIsLeftOut) {
   const ordered_json json =
       results_json(diagnosis_with(Cause::kRemoteFrees, 12), {.sites = 5, .stacks_of_a_site = 1, .frames_of_a_stack = 2});

@@ -85,12 +85,6 @@ TEST(Elf, StaticProgram_NoInterpreterNoName) {
   EXPECT_FALSE(elf.is_library);
 }
 
-TEST(Elf, DynamicLinker_IsALibrary) {
-  Image image;
-  image.segment(PT_DYNAMIC, dynamic_with(DT_SONAME));
-  EXPECT_TRUE(image.read().is_library);
-}
-
 TEST(Elf, CutAnywhere_NeverReadsPastTheEnd) {
   Image image;
   image.segment(PT_INTERP, std::string("/ld", 4));
@@ -115,23 +109,6 @@ TEST(Elf, AbsurdHeaders_Malformed) {
   EXPECT_EQ(odd_entries.read().kind, Elf::Kind::kMalformed);
   Image empty;
   EXPECT_EQ(empty.read().kind, Elf::Kind::kMalformed);
-}
-
-TEST(Elf, ForeignByteOrder_MachineIsReadRight) {
-  Image image;
-  image.segment(PT_LOAD, "");
-  image.header().e_ident[EI_DATA] = ELFDATA2MSB;
-  image.header().e_machine = __builtin_bswap16(EM_S390);
-  const Elf elf = image.read();
-  EXPECT_EQ(elf.kind, Elf::Kind::kElf);
-  EXPECT_EQ(machine_text(elf), "IBM Z");
-}
-
-TEST(Elf, NoElf_NotElf) {
-  EXPECT_EQ(read_elf(-1).kind, Elf::Kind::kNotElf);
-  const FileDescriptor file(::memfd_create("script", MFD_CLOEXEC));
-  ASSERT_EQ(::write(file.get(), "#!/bin/sh\n", 10), 10);
-  EXPECT_EQ(read_elf(file.get()).kind, Elf::Kind::kNotElf);
 }
 
 TEST(Elf, SameMachine_BitsOrderAndMachineCount) {

@@ -58,16 +58,6 @@ TEST_F(Sets, EveryCell_OnceInEverySet) {
   }
 }
 
-TEST_F(Sets, ACellThatFails_IsNotMeasuredAgain) {
-  EXPECT_TRUE(run(3, [](int cell) -> Measured<Report> {
-    if (cell == 1) return NoReport{"killed by signal 11"};
-    return Report{cell};
-  }));
-  EXPECT_EQ(calls_, (std::map<int, int>{{0, 3}, {1, 1}, {2, 3}}));
-  EXPECT_EQ(series_[1].failure, "killed by signal 11");
-  EXPECT_TRUE(series_[1].samples.empty());
-}
-
 TEST_F(Sets, Interrupted_EndsAtOnceAndKeepsTheRest) {
   int left = 4;
   EXPECT_FALSE(run(3, [&](int cell) -> Measured<Report> {
@@ -78,14 +68,6 @@ TEST_F(Sets, Interrupted_EndsAtOnceAndKeepsTheRest) {
   EXPECT_EQ(series_[0].samples.size(), 2u);
   EXPECT_EQ(series_[1].samples.size(), 1u);
   EXPECT_EQ(series_[2].samples.size(), 1u);
-}
-
-TEST_F(Sets, Ratios_OfTheSetsThatHaveBoth) {
-  Numbers a{.cell = 0, .samples = {4, std::nullopt, 9, 8}, .failure = {}};
-  Numbers b{.cell = 1, .samples = {2, 5, 3}, .failure = {}};
-  const auto divide = [](int x, int y) { return static_cast<double>(x) / y; };
-  EXPECT_EQ(ratios_of(a, b, divide), (std::vector<double>{2, 3}));
-  EXPECT_EQ(figures_of(a, [](int x) { return 1.0 * x; }), (std::vector<double>{4, 9, 8}));
 }
 
 // ---- jobs
@@ -105,13 +87,6 @@ TEST(JobWords, EveryKindOfField_ComesBack) {
   EXPECT_EQ(next.large_number(), 5'000'000'000u);
   EXPECT_TRUE(next.flag());
   EXPECT_FALSE(next.flag());
-}
-
-TEST(JobWords, UnknownOrMissingWords_Refused) {
-  const std::vector<std::string> words{"dance"};
-  EXPECT_THROW(JobWords("a-worker", words, 2), std::runtime_error);
-  JobWords next("a-worker", words, 1);
-  EXPECT_THROW((void)next.named([](std::string_view) { return std::optional<Color>(); }), std::runtime_error);
 }
 
 // ---- candidates

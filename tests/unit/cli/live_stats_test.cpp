@@ -69,12 +69,6 @@ Sample later() {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST(LiveStatsPerSecond, Growth_NeverNegative) {
-  EXPECT_EQ(per_second(30, 10, 2), 10.0);
-  EXPECT_EQ(per_second(10, 30, 2), 0.0);
-  EXPECT_FALSE(per_second(30, 10, 0).has_value());
-}
-
 TEST(LiveStatsFigures, WhatTheProcessDoesNotHave_IsLeftOut) {
   std::vector<std::string> names;
   for (const Figure& figure : figures_of(sample().stats)) {
@@ -91,14 +85,6 @@ TEST(LiveStatsFigures, WhatTheProcessDoesNotHave_IsLeftOut) {
   EXPECT_EQ(names, wanted) << "no limit: none is shown";
 }
 
-TEST(LiveStatsTable, OneMoment_NoRates) {
-  const std::string table = table_of(sample(), nullptr);
-  EXPECT_TRUE(has(table, "process 4711 (server), 2026-11-23T00:00:00Z\n")) << table;
-  EXPECT_TRUE(has(table, "3.0 MiB")) << table;
-  EXPECT_FALSE(has(table, "/s")) << table;
-  EXPECT_FALSE(has(table, "32 B ")) << "a class that nobody used: " << table;
-}
-
 TEST(LiveStatsTable, TwoMoments_RatesOfCounters) {
   const Sample before = sample();
   const std::string table = table_of(later(), &before);
@@ -106,12 +92,6 @@ TEST(LiveStatsTable, TwoMoments_RatesOfCounters) {
   EXPECT_TRUE(has(table, "0.0/s\n")) << table;
   EXPECT_TRUE(has(table, "1.0 KiB/s\n")) << table;
   EXPECT_TRUE(has(table, "refills/s\n")) << table;
-}
-
-TEST(LiveStatsTable, ListsThatChanged_AreSaid) {
-  Sample changed = sample();
-  changed.stats.lists_changed = true;
-  EXPECT_TRUE(has(table_of(changed, nullptr), "some may be missing"));
 }
 
 TEST(LiveStatsJson, TwoMoments_OneLineWithRates) {

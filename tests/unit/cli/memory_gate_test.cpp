@@ -63,16 +63,6 @@ TEST(MemoryCondition, Understood_AnsweredByTheLimits) {
   for (const auto& [text, expected] : table) EXPECT_EQ(answer(text), expected) << text;
 }
 
-TEST(MemoryCondition, TreatmentThatWasNotRun_IsUndecided) {
-  MemoryDiagnosis d = tests::memory_diagnosis();
-  d.experiment.cells[2].failure.clear();
-  d.verdict.fixes[1].failed = false;
-  for (const char* const condition : {"saved(jemalloc) < 5%", "saved(jemalloc) > 5%", "failed(jemalloc)"})
-    EXPECT_EQ(answer(condition, d), Answer::kUndecided) << condition;
-  EXPECT_EQ(answer("saved(best) > 15%", d), Answer::kYes);
-  EXPECT_EQ(answer("failed", d), Answer::kNo);
-}
-
 TEST(MemoryCondition, MeasuresThatDisagree_SharesAreUndecided) {
   MemoryDiagnosis d = tests::memory_diagnosis();
   d.verdict.cause = freehold::doctor::MemoryCause::kUndecided;
@@ -95,13 +85,6 @@ TEST(MemoryCondition, NotUnderstood_OneLineWithWhatWouldBeRight) {
   EXPECT_NE(refusal("cause == remote-frees").find("there are allocator, live, little"), std::string::npos)
       << refusal("cause == remote-frees");
   EXPECT_NE(refusal("allocator > 10%").find("'allocator' is none of memory, peak, live"), std::string::npos);
-}
-
-TEST(MemoryCondition, NamesOfTreatments_AsTheOptionHasThem) {
-  EXPECT_EQ(memory_treatment_name("glibc, 1 arena"), "arenas");
-  EXPECT_EQ(memory_treatment_name("glibc, no caches"), "caches");
-  EXPECT_EQ(memory_treatment_name("glibc, trimmed"), "trimmed");
-  EXPECT_EQ(memory_treatment_name("freehold"), "freehold");
 }
 
 }  // namespace

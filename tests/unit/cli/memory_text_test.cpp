@@ -30,16 +30,6 @@ TEST(MemoryAdvice, CauseIsNotMallocs_NoTreatmentIsNamed) {
   }
 }
 
-TEST(MemoryAdvice, StaticData_IsNamedBesideFiles) { EXPECT_TRUE(has(advice_for(MemoryCause::kFiles), "static arrays")); }
-
-TEST(MemoryAdvice, OneBlockThatIsFullyUsed_HasNoSpareCapacity) {
-  MemoryDiagnosis d = tests::memory_diagnosis();
-  d.verdict.parts.untouched_bytes = 0;
-  EXPECT_FALSE(has(advice_for(MemoryCause::kOneBlock, d), "spare"));
-  d.verdict.parts.untouched_bytes = 40 * kMiB;
-  EXPECT_TRUE(has(advice_for(MemoryCause::kOneBlock, d), "spare capacity"));
-}
-
 TEST(MemoryAdvice, ProgramWithAnAllocatorOfItsOwn_SaysHowItIsSeen) {
   MemoryDiagnosis d = tests::memory_diagnosis();
   EXPECT_TRUE(has(advice_for(MemoryCause::kMappings, d), "mmap"));
@@ -48,11 +38,6 @@ TEST(MemoryAdvice, ProgramWithAnAllocatorOfItsOwn_SaysHowItIsSeen) {
   EXPECT_FALSE(has(advice_for(MemoryCause::kMappings, d), "mmap"));
   d.own = {.name = "the JVM's heap", .program = "libjvm.so", .use_malloc = {}};
   EXPECT_TRUE(has(advice_for(MemoryCause::kMappings, d), "what the JVM's heap holds"));
-}
-
-TEST(MemoryEffect, TooLittleToShow_IsNoDifference) {
-  EXPECT_EQ(effect_text({0, {100, 200, 300}, 0, false, false}), "no clear difference");
-  EXPECT_EQ(effect_text({0, {2 * kMiB, 3 * kMiB, 4 * kMiB}, 0, true, false}), "3.0 MiB less (2.0 to 4.0)");
 }
 
 TEST(MemoryEffect, TreatmentThatWasNotRun_IsSaidSoEverywhere) {

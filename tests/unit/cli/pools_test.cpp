@@ -60,16 +60,6 @@ TEST(PoolsPlan, Cells_EachOnceAndOnlyWhereAPoolTakesPart) {
   EXPECT_EQ(rows_of(results.settings).size(), 3u * 4 + 3 + 2);
 }
 
-TEST(PoolsPlan, Order_EveryCellOnceAndThePoolsOfARowTogether) {
-  const std::vector<Cell> cells = cells_of(results_with(ours_loses_the_ring).settings);
-  const std::vector<std::size_t> order = order_of(cells, 1);
-  EXPECT_EQ(std::set(order.begin(), order.end()).size(), cells.size());
-  std::size_t changes = 0;
-  for (std::size_t i = 1; i < order.size(); ++i) changes += cells[order[i]].row == cells[order[i - 1]].row ? 0 : 1;
-  EXPECT_EQ(changes + 1, rows_of(results_with(ours_loses_the_ring).settings).size());
-  EXPECT_NE(order, order_of(cells, 2));
-}
-
 TEST(PoolsPlan, Pools_KnownNamesInTheOrderOfTheTables) {
   const auto chosen = parse_pools("baseline,boost-pool,boost-pool");
   ASSERT_EQ(chosen.size(), 2u);
@@ -136,14 +126,6 @@ TEST(PoolsContext, Free_IsWhatTheContextSays) {
   }
 }
 
-TEST(PoolsContext, AlmostFull_ThreadsNeedNoMoreThanHalfOfWhatIsFree) {
-  for (const std::uint32_t threads : {1u, 8u, 100u}) {
-    const Job job = job_with(Trial::kLong, Context::kAlmostFull, threads);
-    EXPECT_GE(batch_of(job), 1u);
-    EXPECT_LE(batch_of(job) * threads, shape_of(job).slots / kAlmostFullOneIn / 2);
-  }
-}
-
 // ---- the loops
 
 constexpr auto kMake = []<class P>(std::type_identity<P>) {
@@ -165,24 +147,6 @@ TEST(PoolsLoops, EveryTest_DoesItsOperationsAndFindsNothingWrong) {
     else
       EXPECT_EQ(report.operations, 5000u * threads) << name_of(test);
   }
-}
-
-TEST(PoolsLoops, Counted_OperationsAreAcquiresAndReleasesOfTheTestAlone) {
-  using Counted = pool::CountedPool<pool::TaggedStack>;
-  const Report report = run<Counted>(job_with(Trial::kCrc, Context::kFresh, 2));
-  EXPECT_EQ(report.counted, 2 * report.operations);
-  EXPECT_EQ(run<Stack>(job_with(Trial::kCrc, Context::kFresh, 2)).counted, 0u);
-}
-
-// Article 1: a million iterations of each writer, four million of each reader.
-TEST(PoolsLoops, Crc_FourReadsForEachWrite) {
-  Job job = job_with(Trial::kCrc, Context::kFresh, 5);  // three writers, two readers
-  job.reads = 4;
-  EXPECT_EQ(run<Stack>(job).operations, (3 + 2 * 4) * job.operations);
-  Settings settings;
-  settings.pools = {made_up_pool(kOtherPool)};
-  EXPECT_EQ(job_of(settings, {{Trial::kCrc, Context::kFresh, 8}, 0, 0, false}).reads, 4u);
-  EXPECT_EQ(job_of(settings, {{Trial::kShort, Context::kFresh, 8}, 0, 0, false}).reads, 1u);
 }
 
 TEST(PoolsLoops, TooSlow_EndsEarly) {
@@ -219,39 +183,6 @@ TEST(PoolsLoops, SlotHandedOutTwice_IsNoticed) {
     EXPECT_EQ(run<SameSlotPool>(job_with(test, Context::kFresh)).group.correct, 0u) << name_of(test);
 }
 
-// Has a slot only every other time.
-class ScarcePool : public Stack {
- public:
-  using Stack::Stack;
-  [[nodiscard]] void* acquire() noexcept { return ++asked_ % 2 == 0 ? Stack::acquire() : nullptr; }
-
- private:
-  std::uint64_t asked_ = 0;
-};
-
-TEST(PoolsLoops, NoSlot_IsAskedAgainAndCounted) {
-  for (const Trial test : {Trial::kShort, Trial::kPair, Trial::kSingle}) {
-    const Report report = run<ScarcePool>(job_with(test, Context::kFresh));
-    EXPECT_EQ(report.operations, 5000u) << name_of(test);
-    EXPECT_GE(report.failures, 4999u) << name_of(test);
-  }
-}
-
-TEST(PoolsCrc, Buffer_DamagedAnywhere_IsNotWhole) {
-  constexpr std::uint32_t kBytes = 61;
-  std::array<unsigned char, kCrcHeader + kBytes> memory{};
-  CrcBuffer buffer(memory.data(), kBytes);
-  EXPECT_FALSE(buffer.is_whole());
-  std::uint64_t random = 1;
-  buffer.write(random);
-  EXPECT_TRUE(buffer.is_whole());
-  for (std::size_t i = 16; i < memory.size(); ++i) {
-    memory[i] ^= 1;
-    EXPECT_FALSE(buffer.is_whole()) << i;
-    memory[i] ^= 1;
-  }
-}
-
 // ---- what is computed from the samples
 
 TEST(PoolsResults, Comparisons_LostRowsFirstAndTheBaselineIsNoRival) {
@@ -263,50 +194,6 @@ TEST(PoolsResults, Comparisons_LostRowsFirstAndTheBaselineIsNoRival) {
   EXPECT_NEAR(all[0].least, 3.0, 1e-6);
   EXPECT_NEAR(all[0].greatest, 3.06, 1e-6);
   for (const Comparison& one : std::span(all).subspan(1)) EXPECT_LT(one.ratio(), 0.6);
-}
-
-TEST(PoolsResults, Contention_IsConflictsPerOperation) {
-  const Results results = results_with(ours_loses_the_ring);
-  const Row row{Trial::kCrc, Context::kFresh, 16};
-  EXPECT_DOUBLE_EQ(*contention(results.find(row, kSpreadPool, 4, true)), 0.02);
-  EXPECT_EQ(contention(results.find(row, kSpreadPool, 4, false)), std::nullopt);
-  EXPECT_EQ(results.find(row, kSpreadPool, 5, true), nullptr);
-}
-
-TEST(PoolsResults, FewerOperations_AreMarkedAndNoted) {
-  Results results = results_with(ours_loses_the_ring);
-  Series& series = results.series.front();
-  EXPECT_FALSE(is_shortened(results, series));
-  series.samples[1]->operations -= 1;
-  EXPECT_TRUE(is_shortened(results, series));
-  EXPECT_EQ(notes_of(results).size(), 1u);
-  EXPECT_NE(table_of(results).find("~"), std::string::npos);
-}
-
-TEST(PoolsResults, NothingMeasured_NoFiguresButNoHarm) {
-  Results results = results_with(ours_loses_the_ring);
-  for (Series& series : results.series) series.samples.clear();
-  results.complete = false;
-  EXPECT_TRUE(comparisons(results).empty());
-  EXPECT_EQ(notes_of(results).size(), 1u);
-  EXPECT_NE(table_of(results).find("Interrupted"), std::string::npos);
-  const nlohmann::ordered_json json = results_json(results);
-  for (const auto& series : json.at("series")) EXPECT_TRUE(series.at("ns").is_null());
-}
-
-TEST(PoolCandidates, ForOneThread_TakePartInItsRowsOnly) {
-  for (const char* name : {"single-thread", "locked-flags-unlocked", "boost-pool-unlocked", "pmr-unsynchronized"}) {
-    const Candidate* const pool = find_by_name(candidates(), name);
-    ASSERT_NE(pool, nullptr) << name;
-    EXPECT_TRUE(runs(*pool, Trial::kSingle, Context::kPolluted, 1)) << name;
-    EXPECT_FALSE(runs(*pool, Trial::kShort, Context::kFresh, 8)) << name;
-  }
-  Results results = results_with(ours_loses_the_ring);
-  results.settings.pools.push_back(find_by_name(candidates(), kOursAlone));
-  EXPECT_EQ(ours_in(results, {Trial::kPair, Context::kFresh, 1})->name, kOursAlone);
-  EXPECT_EQ(ours_in(results, {Trial::kShort, Context::kFresh, 8})->name, kOurs);
-  results.settings.pools.pop_back();
-  EXPECT_EQ(ours_in(results, {Trial::kPair, Context::kFresh, 1})->name, kOurs);
 }
 
 }  // namespace

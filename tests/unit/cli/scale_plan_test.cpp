@@ -33,25 +33,6 @@ TEST(ScalePlan, WorkersThatAreNoCounts_Refused) {
   }
 }
 
-TEST(ScalePlan, TestsAndModes_ByNameInOrder) {
-  EXPECT_EQ(parse_tests("memory,compute,memory"), (std::vector{Workload::kCompute, Workload::kMemory}));
-  EXPECT_EQ(parse_modes("processes"), (std::vector{Mode::kProcesses}));
-  EXPECT_THROW((void)parse_tests("compute,dance"), Failure);
-  EXPECT_THROW((void)parse_tests(""), Failure);
-  EXPECT_THROW((void)parse_modes("fibers"), Failure);
-}
-
-TEST(ScalePlan, NamesOfTestsModesAndSources_FindThemselves) {
-  for (const Workload test : kWorkloads) EXPECT_EQ(workload_of(name_of(test)), test);
-  for (const Mode mode : kModes) EXPECT_EQ(mode_of(name_of(mode)), mode);
-  for (const Source source : kSources) EXPECT_EQ(source_of(name_of(source)), source);
-}
-
-TEST(ScalePlan, SameNameTwice_Refused) {
-  EXPECT_THROW((void)subjects_of({{"a", "/a.so"}, {"a", "/b.so"}}), Failure);
-  EXPECT_THROW((void)subjects_of({{"owner-mutex", "/a.so"}}), Failure);
-}
-
 TEST(ScalePlan, Cells_EveryCombinationOnce) {
   const auto cells = cells_of(two_allocators());
   // 4 workloads, 2 modes, 2 allocators, 5 counts; isolation: 5 subjects, 5 counts; handover: 5 subjects, pairs of 2, 4, 6.
@@ -64,14 +45,6 @@ TEST(ScalePlan, Cells_EveryCombinationOnce) {
   }
 }
 
-TEST(ScalePlan, ProcessesOnly_NoTestsOfThreads) {
-  Settings settings = two_allocators();
-  settings.modes = {Mode::kProcesses};
-  for (const Cell& cell : cells_of(settings)) EXPECT_EQ(cell.mode, Mode::kProcesses);
-  settings.tests = {Workload::kHandover};
-  EXPECT_TRUE(cells_of(settings).empty());
-}
-
 TEST(ScalePlan, Pool_OnlyWhatKeepsNothingBetweenTasks) {
   Settings settings = two_allocators();
   settings.modes = {Mode::kPool};
@@ -81,31 +54,6 @@ TEST(ScalePlan, Pool_OnlyWhatKeepsNothingBetweenTasks) {
     EXPECT_NE(cell.test, Workload::kMemory);
   }
   EXPECT_EQ(cells_of(settings).size(), 4u * 2 * 5);  // compute, allocate, mixed, locked
-}
-
-TEST(ScalePlan, HandoverWorkers_ArePairs) {
-  Settings settings;
-  settings.workers = {1, 3, 4, 5, 8};
-  EXPECT_EQ(workers_of(settings, Workload::kHandover), (Counts{2, 4, 8}));
-  EXPECT_EQ(workers_of(settings, Workload::kIsolation), settings.workers);
-}
-
-TEST(ScalePlan, Order_EverythingOnceSubjectsTogetherAndSetsDiffer) {
-  const auto cells = cells_of(two_allocators());
-  const auto first = order_of(cells, 0);
-  EXPECT_EQ(std::set(first.begin(), first.end()).size(), cells.size());
-  EXPECT_EQ(first.size(), cells.size());
-  EXPECT_EQ(order_of(cells, 0), first);
-  EXPECT_NE(order_of(cells, 1), first);
-  // The subjects of a group follow each other: a group that was left does not come back.
-  std::set<std::tuple<Workload, Mode, std::uint32_t>> left;
-  for (std::size_t i = 1; i < first.size(); ++i) {
-    const auto group = [&](std::size_t at) { return std::tuple(cells[at].test, cells[at].mode, cells[at].workers); };
-    if (group(first[i]) != group(first[i - 1])) {
-      EXPECT_TRUE(left.insert(group(first[i - 1])).second);
-    }
-    EXPECT_FALSE(left.contains(group(first[i])));
-  }
 }
 
 TEST(ScalePlan, Shares_AddUpAndDifferByOneAtMost) {

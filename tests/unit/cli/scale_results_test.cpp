@@ -16,46 +16,12 @@
 namespace freehold::cli::scale {
 namespace {
 
-TEST(ScaleStatistics, Median_OddAndEven) {
-  EXPECT_EQ(median({3}), 3);
-  EXPECT_EQ(median({5, 1, 3}), 3);
-  EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
-}
-
-TEST(ScaleStatistics, Spread_RelativeToTheMedian) {
-  EXPECT_EQ(spread(std::vector<double>{}), 0);
-  EXPECT_EQ(spread(std::vector<double>{7}), 0);
-  EXPECT_DOUBLE_EQ(spread(std::vector<double>{9, 10, 12}), 0.3);
-}
-
-TEST(ScaleStatistics, GeometricMean_OfAFactorAndItsInverse_IsOne) {
-  EXPECT_DOUBLE_EQ(geometric_mean(std::vector<double>{0.5, 2}), 1);
-  EXPECT_DOUBLE_EQ(geometric_mean(std::vector<double>{3}), 3);
-}
-
-TEST(ScaleStatistics, IdealSpeed_LimitedByCpusAndByShares) {
-  EXPECT_EQ(ideal_speed(24, 1, 2), 1);
-  EXPECT_EQ(ideal_speed(24, 2, 2), 2);
-  EXPECT_EQ(ideal_speed(24, 6, 2), 2);
-  EXPECT_EQ(ideal_speed(24, 6, 64), 6);
-  EXPECT_EQ(ideal_speed(24, 5, 64), 4.8);  // somebody has five
-}
-
 TEST(ScaleResults, Speed_IsRelativeToOneWorker) {
   const Results results = results_with(as_in_the_article);
   EXPECT_DOUBLE_EQ(*speed(results, {Workload::kCompute, Mode::kThreads, kSystem, 4}), 2);
   EXPECT_DOUBLE_EQ(*speed(results, {Workload::kAllocate, Mode::kThreads, kSystem, 4}), 0.25);
   EXPECT_DOUBLE_EQ(*speed(results, {Workload::kHandover, Mode::kThreads, kSystem, 4}), 1);  // relative to one pair
   EXPECT_EQ(speed(results, {Workload::kAllocate, Mode::kThreads, kSystem, 3}), std::nullopt);
-}
-
-TEST(ScaleResults, Speed_ComesFromTheMedians) {
-  const Results results = results_with([](const Cell& cell, std::size_t set) {
-    if (cell.workers == 1) return set == 0 ? 9.0 : 1.0;
-    return set == 1 ? 0.1 : 0.5;
-  });
-  EXPECT_DOUBLE_EQ(*speed(results, {Workload::kCompute, Mode::kThreads, kSystem, 2}), 2);
-  EXPECT_DOUBLE_EQ(*speed_in_set(results, {Workload::kCompute, Mode::kThreads, kSystem, 2}, 1), 10);
 }
 
 TEST(ScaleResults, MissingSample_MakesOnlyItsSetVanish) {
@@ -71,23 +37,6 @@ TEST(ScaleResults, MissingSample_MakesOnlyItsSetVanish) {
   EXPECT_EQ(peak_rss(results.find(cell)), std::nullopt);
 }
 
-TEST(ScaleResults, NanosecondsPerOperation_CountTheWholeJob) {
-  const Results results = results_with([](const Cell&, std::size_t) { return 1.0; });
-  // 24 iterations of 10 units of 10,000 nodes.
-  EXPECT_NEAR(*nanoseconds_per_operation(results, results.find({Workload::kAllocate, Mode::kThreads, kSystem, 1})),
-              1e9 / 2.4e6, 1e-6);
-}
-
-TEST(ScaleTable, Bars_HeightsRelativeToTheGreatest) {
-  EXPECT_EQ(bars(std::vector<std::optional<double>>{0.0, 1.0, 2.0, {}, 3.0}, 2.0), "▁▅█ █");
-}
-
-TEST(ScaleTable, Wrap_NeverBeyondTheWidthUnlessAWordIs) {
-  EXPECT_EQ(wrap("aa bb cc", 6, " "), " aa bb\n cc\n");
-  EXPECT_EQ(wrap("a-very-long-word b", 6, ""), "a-very-long-word\nb\n");
-  EXPECT_EQ(wrap("", 6, ""), "");
-}
-
 TEST(ScaleTable, Rows_OneForEachWorkloadAndSubject) {
   const Results results = results_with(as_in_the_article);
   const std::string table = table_of(results, verdict_of(results));
@@ -96,15 +45,6 @@ TEST(ScaleTable, Rows_OneForEachWorkloadAndSubject) {
   EXPECT_NE(table.find("allocate   system            1.00   0.50   0.25  ▅▃▂"), std::string::npos) << table;
   EXPECT_NE(table.find("owner-lock-free"), std::string::npos);
   EXPECT_EQ(table.find("  nan"), std::string::npos) << table;
-}
-
-TEST(ScaleTable, NothingMeasured_NoTableBreaks) {
-  Results results = results_with(as_in_the_article);
-  for (Series& series : results.series) series.samples.clear();
-  results.complete = false;
-  const std::string table = table_of(results, verdict_of(results));
-  EXPECT_EQ(table.find("  nan"), std::string::npos) << table;
-  EXPECT_NE(table.find("Interrupted"), std::string::npos);
 }
 
 TEST(ScaleJson, EverySeries_WithItsSamples) {

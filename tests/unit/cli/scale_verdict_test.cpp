@@ -32,17 +32,6 @@ TEST(ScaleVerdict, AsInTheArticle_AllReproducedWithFigures) {
   EXPECT_NEAR(*verdict.claims[0].ratio, 0.1768, 1e-3);  // sqrt(0.25 * 0.125)
 }
 
-TEST(ScaleVerdict, EverythingScales_SystemThreadsRefuted) {
-  const Results results = results_with([](const Cell& cell, std::size_t) { return 0.2 / std::min(cell.workers, 2u); });
-  EXPECT_EQ(outcomes(results), (std::vector{Outcome::kRefuted, Outcome::kReproduced, Outcome::kReproduced}));
-}
-
-TEST(ScaleVerdict, NothingScales_OnlyAgainstTheControl) {
-  // A machine that gives everybody one CPU's worth: lists scale as well as computing does, so nothing degrades.
-  const Results results = results_with([](const Cell&, std::size_t) { return 0.2; });
-  EXPECT_EQ(outcomes(results), (std::vector{Outcome::kRefuted, Outcome::kReproduced, Outcome::kReproduced}));
-}
-
 TEST(ScaleVerdict, FreeholdThatDegrades_Refuted) {
   const Results results = results_with([](const Cell& cell, std::size_t) {
     const bool bad = cell.mode == Mode::kThreads && cell.test == Workload::kAllocate;
@@ -73,11 +62,6 @@ TEST(ScaleVerdict, ViaPool_TwoMoreFindings) {
   EXPECT_EQ(findings(0.21)[4].outcome, Outcome::kRefuted);  // 1.43 times, the article's gain is 1.5
 }
 
-TEST(ScaleVerdict, SetsThatContradictEachOther_Undecided) {
-  const auto seconds = [](const Cell& cell, std::size_t set) { return set % 2 == 0 ? as_in_the_article(cell, set) : 0.2; };
-  EXPECT_EQ(outcomes(results_with(seconds, {1, 2, 4}, 4))[0], Outcome::kUndecided);
-}
-
 TEST(ScaleVerdict, Decide_TwoThirdsCount) {
   EXPECT_EQ(decide({0.5}, 0.8, true), Outcome::kReproduced);
   EXPECT_EQ(decide({0.5}, 0.8, false), Outcome::kRefuted);
@@ -87,13 +71,6 @@ TEST(ScaleVerdict, Decide_TwoThirdsCount) {
   EXPECT_EQ(decide({0.8, 0.9}, 0.8, false), Outcome::kReproduced);
 }
 
-TEST(ScaleVerdict, OneCpu_NoVerdict) {
-  Results results = results_with(as_in_the_article);
-  results.machine.cpus = 1;
-  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kNotMeasured)));
-  EXPECT_NE(verdict_of(results).paragraph.find("one CPU"), std::string::npos);
-}
-
 TEST(ScaleVerdict, BusyMachine_NothingIsDecided) {
   Results results = results_with(as_in_the_article);
   for (Series& series : results.series) {
@@ -101,37 +78,6 @@ TEST(ScaleVerdict, BusyMachine_NothingIsDecided) {
   }
   EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kUndecided)));
   EXPECT_TRUE(has_note(results, "Other processes used the CPUs: the workers got 50%"));
-}
-
-TEST(ScaleVerdict, WithoutTheSystemOrWorkers_NoVerdict) {
-  Results results = results_with(as_in_the_article);
-  results.settings.subjects[kSystem].name = "other";
-  EXPECT_TRUE(verdict_of(results).claims.empty());
-  EXPECT_TRUE(verdict_of(results_with(as_in_the_article, {1})).claims.empty());
-}
-
-TEST(ScaleVerdict, InterruptedSet_IsNotJudged) {
-  Results results = results_with(as_in_the_article);
-  for (Series& series : results.series) {
-    if (series.cell.workers == 4) series.samples.resize(1);
-  }
-  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kReproduced)));
-  for (Series& series : results.series) {
-    if (series.cell.workers == 4) series.samples.clear();
-  }
-  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kNotMeasured)));
-}
-
-TEST(ScaleNotes, WorkersBeyondTheCpus_AreNamed) {
-  EXPECT_TRUE(has_note(results_with(as_in_the_article), "4 workers share 2 CPUs"));
-  EXPECT_FALSE(has_note(results_with(as_in_the_article, {1, 2}), "share"));
-}
-
-TEST(ScaleNotes, SetsThatDiffer_AreCounted) {
-  const auto seconds = [](const Cell& cell, std::size_t set) { return as_in_the_article(cell, set) * (set == 0 ? 1.5 : 1); };
-  EXPECT_TRUE(has_note(results_with(seconds), "differ by more than 20%"));
-  EXPECT_FALSE(has_note(results_with(as_in_the_article), "differ by more"));
-  EXPECT_TRUE(has_note(results_with(as_in_the_article, {1, 2}, 1), "There was one set only"));
 }
 
 TEST(ScaleNotes, FailuresOfOneKind_AreToldOnce) {

@@ -34,21 +34,6 @@ TEST(StatsJson, EveryClassThatCounts_AndNoMore) {
   EXPECT_EQ(json.at("classes")[0].at("free_slots"), 1024);
 }
 
-TEST(StatsJson, TextWithoutEnd_CutAtItsArray) {
-  EXPECT_EQ(stats_json(sample()).at("cache_mode"), std::string(sizeof alloc::Stats::cache_mode, 'x'));
-}
-
-TEST(StatsTable, ClassWithoutWork_IsLeftOut) {
-  const std::string table = stats_table(sample(), "madvise");
-  EXPECT_NE(table.find("      16 B        1         4096      25%            5            4\n"), std::string::npos) << table;
-  EXPECT_EQ(table.find("48 B"), std::string::npos) << table;
-}
-
-TEST(StatsTable, ModeOfHugePages_StandsBesideTheSystems) {
-  EXPECT_NE(stats_table(sample(), "never").find("(the system's mode: never)"), std::string::npos);
-  EXPECT_NE(stats_table(sample(), "").find("(the system's mode: unknown)"), std::string::npos);
-}
-
 TEST(BytesText, ThreeDigitsAtMost) {
   EXPECT_EQ(bytes_text(0), "0 B");
   EXPECT_EQ(bytes_text(999), "999 B");

@@ -65,18 +65,6 @@ TEST_F(Support, OutputFile_FolderThatIsMissing_RefusedBeforeAndAtTheEnd) {
   EXPECT_EQ(code_of([&] { write_file(folder_, "text"); }), kExitRefused);
 }
 
-TEST_F(Support, OutputFile_Device_IsWrittenDirectly) {
-  check_writable("/dev/null");
-  write_file("/dev/null", "text");
-  EXPECT_TRUE(fs::is_character_file("/dev/null"));
-  EXPECT_EQ(code_of([] { write_file("/dev/full", "text"); }), kExitRefused);
-}
-
-TEST_F(Support, Printable_ControlCharacters_Replaced) {
-  EXPECT_EQ(printable("a\x1b[31m\nb\x7f"), "a?[31m?b?");
-  EXPECT_EQ(printable("Größe"), "Größe");
-}
-
 TEST_F(Support, PreloadValue_Existing_StaysBehind) {
   EXPECT_EQ(preload_value("/l.so", nullptr), "/l.so");
   EXPECT_EQ(preload_value("/l.so", ""), "/l.so");
@@ -87,15 +75,6 @@ TEST_F(Support, FreeholdCandidates_CommandInBin_LibrariesOfThePrefix) {
   const auto candidates = freehold_candidates("/opt/x/bin");
   EXPECT_TRUE(candidates.front().string().starts_with("/opt/x/libfreehold.so.")) << candidates.front();  // the build folder
   EXPECT_NE(std::ranges::find(candidates, "/opt/x/lib/libfreehold.so"), candidates.end());
-}
-
-TEST_F(Support, FindAllocator_SystemPathAndName) {
-  const std::string path = file("libsome-malloc.so.2", "");
-  EXPECT_EQ(find_allocator("system").library, "");
-  EXPECT_EQ(find_allocator(path).name, "some-malloc");
-  EXPECT_EQ(find_allocator(path).library, fs::canonical(path));
-  EXPECT_EQ(find_allocator("mine=" + path).name, "mine");
-  EXPECT_EQ(find_allocator("mine=" + path).library, fs::canonical(path));
 }
 
 TEST_F(Support, FindAllocator_UnknownOrMissing_Refused) {
@@ -117,14 +96,6 @@ TEST_F(Support, CgroupCpus_NestedGroups_SmallestQuotaCounts) {
   EXPECT_EQ(cgroup_cpus(folder_ / "a" / "b", "/"), 4.0);
   EXPECT_EQ(cgroup_cpus(folder_, "/not/there"), std::nullopt);
 }
-
-TEST_F(Support, HugePagesMode_WordInBrackets) {
-  EXPECT_EQ(huge_pages_mode(file("enabled", "always [madvise] never\n")), "madvise");
-  EXPECT_EQ(huge_pages_mode(file("strange", "always\n")), "");
-  EXPECT_EQ(huge_pages_mode("/not/there"), "");
-}
-
-TEST_F(Support, ThisMachine_HasACpu) { EXPECT_GE(this_machine().cpus, 1u); }
 
 // The shell itself is asked.
 TEST_F(Support, ShellWords_AShellReadsThem_AreTheSame) {
@@ -153,12 +124,6 @@ TEST_F(Support, SplitWords_AsAShellReadsThem) {
   EXPECT_EQ(split_words("").value().size(), 0u);
   EXPECT_FALSE(split_words("'never closed"));
   EXPECT_FALSE(split_words("x \"never closed"));
-}
-
-TEST_F(Support, DurationText_RoundsToSeconds) {
-  EXPECT_EQ(duration_text(0.1), "1 s");
-  EXPECT_EQ(duration_text(59.4), "59 s");
-  EXPECT_EQ(duration_text(80), "1 min 20 s");
 }
 
 }  // namespace

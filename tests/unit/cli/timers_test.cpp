@@ -49,17 +49,6 @@ TEST(TimersPlan, Cells_EachOnceAndOnlyWhereAStructureTakesPart) {
   EXPECT_EQ(rows_of(results.settings).size(), 5u + 4 + 2);
 }
 
-TEST(TimersPlan, Order_EveryCellOnceAndTheStructuresOfARowTogether) {
-  const Settings settings = results_with(wheel_suffers).settings;
-  const std::vector<Cell> cells = cells_of(settings);
-  const std::vector<std::size_t> order = order_of(cells, 1);
-  EXPECT_EQ(std::set(order.begin(), order.end()).size(), cells.size());
-  std::size_t changes = 0;
-  for (std::size_t i = 1; i < order.size(); ++i) changes += cells[order[i]].row == cells[order[i - 1]].row ? 0 : 1;
-  EXPECT_EQ(changes + 1, rows_of(settings).size());
-  EXPECT_NE(order, order_of(cells, 2));
-}
-
 TEST(TimersPlan, Structures_KnownNamesInTheOrderOfTheTables) {
   const auto chosen = parse_structures("libuv,container,libuv");
   ASSERT_EQ(chosen.size(), 2u);
@@ -100,51 +89,6 @@ TEST(TimersLoops, Life_EveryPhaseIsTimedForEveryTimer) {
     }
     EXPECT_EQ(cost_of(report, Phase::kRearm).operations, 0u);
   }
-}
-
-TEST(TimersLoops, Shared_EveryUserTakesPart) {
-  using Queue = OwnTimers<IntrusiveQueue<CountedAnyThread>>;
-  const Report report = run_on<Queue>(job_with(Trial::kShared, 3));
-  EXPECT_EQ(report.group.correct, 1u);
-  EXPECT_GE(cost_of(report, Phase::kRearm).operations, 3u * kBlock);
-  EXPECT_GE(cost_of(report, Phase::kRearm).cpu_ns, 3'000'000u);
-}
-
-// Goes on for more than an hour of the timers' time, so that some fire.
-TEST(TimersLoops, Rearm_TimersThatFiredAreNoMistake) {
-  Job job = job_with(Trial::kRearm);
-  Simple s(job.timers, false);
-  Share share;
-  g_fired.begin(0);
-  s.begin();
-  for (std::uint32_t i = 0; i < job.timers; ++i) {
-    s.create(i);
-    s.set(i, std::chrono::seconds(1));
-  }
-  rearm(s, job, 0, share);
-  EXPECT_GT(g_fired.count(), 0u);
-  EXPECT_EQ(cancel_all(s, job) + g_fired.count(), job.timers + share.too_late);
-}
-
-// An owner that is told of timers by others has millions of them to put in order: not as a part of what is timed.
-struct LooksSeen : Simple {
-  using Simple::Simple;
-  static inline std::uint32_t looks = 0, looks_before_cancel = 0;
-  void look(Nanoseconds time) noexcept {
-    ++looks;
-    Simple::look(time);
-  }
-  [[nodiscard]] bool cancel(std::uint32_t i) noexcept {
-    if (std::exchange(first_, false)) looks_before_cancel = looks;
-    return Simple::cancel(i);
-  }
-
- private:
-  bool first_ = true;
-};
-TEST(TimersLoops, Rearm_TheOwnerHasLookedBefore) {
-  EXPECT_EQ(run_on<LooksSeen>(job_with(Trial::kRearm)).group.correct, 1u);
-  EXPECT_EQ(LooksSeen::looks_before_cancel, 1u);
 }
 
 enum class Defect { kNone, kLosesOne, kFiresTwice, kDisorder, kCancelsInVain, kForgetsToSet };
@@ -193,14 +137,6 @@ TEST(TimersBackground, EachLoad_IsAtWorkFromTheBeginning) {
   EXPECT_EQ(Background(Load::kAlone, 3).operations(), 0u);
 }
 
-TEST(TimersLoops, Load_WorksWhileTheUsersAreTimed) {
-  Job job = job_with(Trial::kRandom);
-  job.load = Load::kHeap;
-  job.background = 2;
-  job.milliseconds = 5;
-  EXPECT_GT(run_on<Simple>(job).background_operations, 0u);
-}
-
 // ---- what is computed from the samples
 
 TEST(TimersResults, Ratio_IsThatOfEachSet) {
@@ -214,40 +150,6 @@ TEST(TimersResults, Ratio_IsThatOfEachSet) {
   EXPECT_DOUBLE_EQ(ratio->least, 1);
   EXPECT_DOUBLE_EQ(ratio->median, 2);
   EXPECT_DOUBLE_EQ(ratio->greatest, 3);
-}
-
-TEST(TimersResults, All_IsTheSumOfThePhasesByTimer) {
-  const Results results = results_with(wheel_suffers);
-  const Series* const series = results.find(Row{Trial::kRandom, results.settings.count, 1}, Load::kAlone, kWheelAt);
-  EXPECT_DOUBLE_EQ(*median_of(series, Phase::kAll, Figure::kCpu), 30);
-  EXPECT_DOUBLE_EQ(*median_of(series, Phase::kSet, Figure::kCpu), 10);
-  EXPECT_DOUBLE_EQ(*median_of(series, Phase::kSet, Figure::kWall), 20);
-  EXPECT_DOUBLE_EQ(*median_of(series, Phase::kSet, Figure::kSleeps), 0.5);
-  EXPECT_DOUBLE_EQ(*median_of(series, Phase::kSet, Figure::kWaits), 0.25);
-}
-
-TEST(TimersResults, Targets_MissedOnesAreMarked) {
-  const Results results = results_with(wheel_suffers);
-  const std::vector<Target> targets = targets_of(results);
-  // Four gains; two structures, two tests, two loads to compare with; four numbers of timers; the wheel's growth,
-  // and that over the baseline's.
-  ASSERT_EQ(targets.size(), 4u + 2 * 2 * 2 + 4 + 2);
-  for (const Target& target : targets)
-    EXPECT_EQ(target.is_reached(), !target.text.starts_with("wheel, ")) << target.text << ' ' << target.ratio.median;
-  const std::string table = table_of(results);
-  EXPECT_NE(table.find("\n- wheel, random: heap threads / none"), std::string::npos) << table;
-  EXPECT_NE(table.find("\n  create, set and handle, random: container / container-private"), std::string::npos);
-}
-
-TEST(TimersResults, NothingMeasured_NoFiguresButNoHarm) {
-  Results results = results_with(wheel_suffers);
-  for (Series& series : results.series) series.samples.clear();
-  results.complete = false;
-  EXPECT_TRUE(targets_of(results).empty());
-  EXPECT_EQ(notes_of(results).size(), 1u);
-  EXPECT_NE(table_of(results).find("Interrupted"), std::string::npos);
-  const nlohmann::ordered_json json = results_json(results);
-  for (const auto& series : json.at("series")) EXPECT_TRUE(series.at("phases")[0].at("cpu_ns").is_null());
 }
 
 }  // namespace

@@ -29,12 +29,6 @@ class ChildEnvironment : public testing::Test {
   }
 };
 
-TEST_F(ChildEnvironment, NothingToChange_IsThisProcesss) {
-  std::size_t own = 0;
-  while (environ[own] != nullptr) ++own;
-  EXPECT_EQ(environment_with({}).size(), own);
-}
-
 TEST_F(ChildEnvironment, VariableSet_IsThereOnce) {
   const auto environment = environment_with({{"FREEHOLD_TEST_OLD", "new"}, {"FREEHOLD_TEST_NEW", "a=b"}});
   EXPECT_EQ(entries_of(environment, "FREEHOLD_TEST_OLD"), std::vector<std::string>{"FREEHOLD_TEST_OLD=new"});
@@ -46,14 +40,6 @@ TEST_F(ChildEnvironment, VariableUnset_IsGone) {
   const auto environment = environment_with({}, {"FREEHOLD_TEST_OLD"});
   EXPECT_TRUE(entries_of(environment, "FREEHOLD_TEST_OLD").empty());
   EXPECT_EQ(entries_of(environment, "FREEHOLD_TEST_OLDER").size(), 1u);
-}
-
-TEST_F(ChildEnvironment, EmptyEnvironment_OnlyWhatIsSet) {
-  char** const own = environ;
-  environ = nullptr;
-  const auto environment = environment_with({{"A", "b"}});
-  environ = own;
-  EXPECT_EQ(environment, std::vector<std::string>{"A=b"});
 }
 
 TEST_F(ChildEnvironment, Pointers_EndWithNull) {

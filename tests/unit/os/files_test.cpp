@@ -44,42 +44,11 @@ class MemoryFile : public testing::Test {
   const int fd_ = create_memory_file("freehold test", bytes_);
 };
 
-TEST_F(MemoryFile, Created_SizeAndModeAndCloseOnExec) {
-  struct stat status{};
-  ASSERT_EQ(::fstat(fd_, &status), 0);
-  EXPECT_EQ(static_cast<std::size_t>(status.st_size), bytes_);
-  EXPECT_EQ(status.st_mode & 07777, 0600U);
-  EXPECT_NE(::fcntl(fd_, F_GETFD) & FD_CLOEXEC, 0);
-}
-
 TEST_F(MemoryFile, Created_SizeCannotChangeAndSealsStay) {
   EXPECT_TRUE(is_sealed_memory_file(fd_));
   EXPECT_EQ(::ftruncate(fd_, 0), -1);
   EXPECT_EQ(::ftruncate(fd_, static_cast<off_t>(2 * bytes_)), -1);
   EXPECT_EQ(::fcntl(fd_, F_ADD_SEALS, F_SEAL_WRITE), -1);
-}
-
-TEST(SealedMemoryFile, OtherDescriptors_AreNone) {
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  EXPECT_FALSE(is_sealed_memory_file(null));
-  ::close(null);
-  EXPECT_FALSE(is_sealed_memory_file(-1));
-}
-
-TEST_F(MemoryFile, MappedTwice_IsShared) {
-  auto* const one = static_cast<char*>(MappedFile::map_shared(fd_, bytes_));
-  auto* const other = static_cast<char*>(MappedFile::map_shared(fd_, kPage, static_cast<off_t>(kPage)));
-  ASSERT_TRUE(one != nullptr && other != nullptr);
-  one[kPage + 5] = 'x';
-  EXPECT_EQ(other[5], 'x');
-  EXPECT_EQ(signal_of_child([&] { other[6] = 'y'; }), 0);
-  EXPECT_EQ(one[kPage + 6], 'y');
-  const auto* const reader = static_cast<const char*>(MappedFile::map_for_reading(fd_, bytes_));
-  ASSERT_NE(reader, nullptr);
-  EXPECT_EQ(reader[kPage + 5], 'x');
-  MappedFile::unmap(reader, bytes_);
-  MappedFile::unmap(other, kPage);
-  MappedFile::unmap(one, bytes_);
 }
 
 TEST_F(MemoryFile, Hole_ReadsAsZeroOthersStay) {

@@ -249,21 +249,6 @@ extern "C" void frame_rules_trap();
 
 unsigned g_wrong_at_trap, g_traps;
 
-TEST_F(FrameRulesOfStacks, SignalBeforeAFunctionsFirstInstruction_StackIsTheUnwinders) {
-  struct sigaction action{}, former{};
-  action.sa_flags = SA_SIGINFO;
-  action.sa_sigaction = [](int, siginfo_t*, void* context) {
-    if (!is_as_by_unwinder()) ++g_wrong_at_trap;
-    ++g_traps;
-    static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP] += 2;  // behind the instruction
-  };
-  ASSERT_EQ(::sigaction(SIGILL, &action, &former), 0);
-  for (int i = 0; i < 3; ++i) frame_rules_trap();
-  ::sigaction(SIGILL, &former, nullptr);
-  EXPECT_EQ(g_traps, 3U);
-  EXPECT_EQ(g_wrong_at_trap, 0U);
-}
-
 struct Code {
   std::uintptr_t begin, end;
 };
@@ -486,19 +471,6 @@ TEST(FrameRules, InformationOfOtherKindsOrDamaged_NoRule) {
   expect_none("a table of another kind", [](HandMade& made) { made.header_version = 2; });
   expect_none("no table", [](HandMade& made) { made.has_header = false; });
   expect_none("code of no object", [](HandMade& made) { made.has_object = false; });
-}
-
-// What was kept is not taken when the information says something else: a library came where another one was.
-TEST(FrameRules, InformationThatChanged_IsReadAgain) {
-  HandMade first, second;
-  first.program = {0x0E, 16};
-  second.program = {0x0E, 24};
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(caller_by(first.rule()).stack, 22U);
-    EXPECT_EQ(caller_by(second.rule()).stack, 23U);
-  }
-  second.has_object = false;
-  EXPECT_FALSE(second.rule().is_known());
 }
 
 #endif

@@ -62,28 +62,6 @@ bool readable(const void* address) {
   return ok;
 }
 
-TEST(Pages, Reserve_AnyAlignment_IsAlignedAndInaccessible) {
-  for (std::size_t alignment = kPage; alignment <= std::size_t{1} << 30; alignment *= 4) {
-    const Range r = Range::reserved(8 * kPage, alignment);
-    ASSERT_NE(r.start(), nullptr);
-    EXPECT_TRUE(base::is_aligned(reinterpret_cast<std::uintptr_t>(r.start()), alignment));
-    EXPECT_FALSE(readable(r.start()));
-  }
-}
-
-TEST(Pages, Reserve_TooMuch_ReturnsNull) {
-  EXPECT_EQ(Pages::reserve(std::size_t{1} << 60, kPage), nullptr);
-  EXPECT_EQ(Pages::reserve(SIZE_MAX - kPage + 1, std::size_t{1} << 30), nullptr) << "the sum overflows";
-}
-
-TEST(Pages, Reserve_LeavesNothingAround) {  // what was trimmed off can be mapped by others
-  const Range r = Range::reserved(4 * kPage, std::size_t{1} << 26);
-  EXPECT_TRUE(Pages::map_at(r.start() - kPage, kPage));
-  EXPECT_TRUE(Pages::map_at(r.start() + 4 * kPage, kPage));
-  Pages::release(r.start() - kPage, kPage);
-  Pages::release(r.start() + 4 * kPage, kPage);
-}
-
 // ---- at a place -------------------------------------------------------------------------------------------------------
 
 TEST(Pages, MapAt_Free_IsCommittedAndZero) {
@@ -130,13 +108,6 @@ TEST(Pages, MapAt_ReservedBySomebody_Fails) {
   EXPECT_FALSE(readable(r.start() + kPage));
 }
 
-TEST(Pages, MapAt_TooMuch_FailsWithAnotherError) {
-  errno = 0;
-  EXPECT_FALSE(Pages::map_at(Pages::place(0, kPage, kPage), std::size_t{1} << 60));
-  EXPECT_NE(errno, 0);
-  EXPECT_NE(errno, EEXIST);
-}
-
 TEST(Pages, Place_EveryAttempt_IsAlignedAndUsable) {
   const std::size_t bytes = std::size_t{1} << 33, alignment = std::size_t{1} << 30;
   std::set<void*> places;
@@ -159,20 +130,6 @@ TEST(Pages, Place_EveryAttempt_IsAlignedAndUsable) {
   EXPECT_GE(places.size(), 4U) << "another place for each attempt";
 }
 
-TEST(Pages, Place_ReservesNothing) {
-  void* const place = Pages::place(0, std::size_t{1} << 36, std::size_t{1} << 30);
-  ASSERT_NE(place, nullptr);
-  EXPECT_FALSE(readable(place));
-  EXPECT_TRUE(Pages::map_at(place, kPage));
-  Pages::release(place, kPage);
-}
-
-TEST(Pages, Place_MoreThanThereIs_EndsInNull) {
-  for (unsigned attempt = 0; attempt < 40; ++attempt)
-    if (Pages::place(attempt, std::size_t{1} << 60, kPage) == nullptr) return;
-  FAIL() << "places without end";
-}
-
 // ---- commit, purge, unmap ---------------------------------------------------------------------------------------------
 
 TEST(Pages, Commit_Twice_KeepsTheContent) {
@@ -182,14 +139,6 @@ TEST(Pages, Commit_Twice_KeepsTheContent) {
   ASSERT_TRUE(Pages::commit(r.start(), 4 * kPage));
   EXPECT_TRUE(r.all(5, 0, 2 * kPage));
   EXPECT_TRUE(r.all(0, 2 * kPage, 4 * kPage));
-}
-
-TEST(Pages, Commit_NothingThere_Fails) {
-  void* place = nullptr;
-  {
-    place = Range::reserved(4 * kPage, kPage).start();
-  }
-  EXPECT_FALSE(Pages::commit(place, 4 * kPage));
 }
 
 TEST(Pages, Purge_ReadsZero_NeighboursKeepTheirContent) {
@@ -203,8 +152,6 @@ TEST(Pages, Purge_ReadsZero_NeighboursKeepTheirContent) {
   EXPECT_TRUE(r.all(9, 3 * kPage, 4 * kPage));
   r[kPage] = 1;  // committed still
 }
-
-TEST(Pages, Map_TooMuch_ReturnsNull) { EXPECT_EQ(Pages::map(std::size_t{1} << 60), nullptr); }
 
 TEST(Pages, Unmap_PartOfAMapping_IsFreeForOthers) {
   const Range r = Range::mapped(4 * kPage);
@@ -237,13 +184,6 @@ TEST(Pages, Remap_UpAndDown_KeepsTheContentAndNewPagesAreZero) {
   Pages::release(mapping, pages * kPage);
 }
 
-TEST(Pages, Remap_TooMuch_NullAndNothingChanged) {
-  const Range r = Range::mapped(2 * kPage);
-  std::memset(r.start(), 4, 2 * kPage);
-  EXPECT_EQ(Pages::remap(r.start(), 2 * kPage, std::size_t{1} << 60), nullptr);
-  EXPECT_TRUE(r.all(4, 0, 2 * kPage));
-}
-
 TEST(Pages, MoveOut_Content_ArrivesAndTheOldRangeStaysOurs) {
   for (const std::size_t pages : {1, 16, 64, 1024})
     for (const std::size_t more : {std::size_t{0}, std::size_t{1}, pages}) {
@@ -264,14 +204,6 @@ TEST(Pages, MoveOut_Content_ArrivesAndTheOldRangeStaysOurs) {
       std::memset(r.start(), 3, (pages + 2) * kPage);
       EXPECT_TRUE(moved.all(2, 0, kPage)) << "apart";
     }
-}
-
-// The pages are moved before the new mapping grows: they come back.
-TEST(Pages, MoveOut_CannotGrow_NullAndTheContentIsWhereItWas) {
-  const Range r = Range::mapped(64 * kPage);
-  std::memset(r.start(), 6, 64 * kPage);
-  EXPECT_EQ(Pages::move_out(r.start() + kPage, 32 * kPage, std::size_t{1} << 60), nullptr);
-  EXPECT_TRUE(r.all(6, 0, 64 * kPage));
 }
 
 // A caller that copies instead succeeds: that the system refused is no error of the program's. The kernel moves no range
@@ -310,23 +242,6 @@ TEST(Pages, MoveOut_AgainAndAgainFromOneRange_ArrivesWhole) {
 
 // ---- advice -----------------------------------------------------------------------------------------------------------
 
-TEST(Pages, Advice_ChangesNeitherContentNorErrno) {
-  const Range r = Range::mapped(4 * kPage);
-  std::memset(r.start(), 8, 4 * kPage);
-  errno = 123;
-  Pages::advise_huge(r.start(), 4 * kPage);
-  Pages::advise_huge(r.start(), 4 * kPage, false);
-  Pages::populate(r.start(), 4 * kPage);
-  Pages::name(r.start(), 4 * kPage, "freehold test");
-  void* const nothing = Pages::place(0, kPage, kPage);
-  Pages::advise_huge(nothing, kPage);
-  Pages::populate(nothing, kPage);
-  Pages::name(nothing, kPage, "freehold test");
-  EXPECT_FALSE(Pages::is_resident(nothing));
-  EXPECT_EQ(errno, 123) << "advice that is not taken is no error";
-  EXPECT_TRUE(r.all(8, 0, 4 * kPage));
-}
-
 TEST(Pages, IsResident_OnceTouched) {
   const Range r = Range::mapped(2 * kPage);
   EXPECT_FALSE(Pages::is_resident(r.start() + kPage));
@@ -334,31 +249,7 @@ TEST(Pages, IsResident_OnceTouched) {
   EXPECT_TRUE(Pages::is_resident(r.start() + kPage));
 }
 
-TEST(Pages, Name_IsSeenInMaps_IfTheKernelCan) {
-  const Range r = Range::mapped(4 * kPage);
-  Pages::name(r.start(), 4 * kPage, "freehold test");
-  std::ifstream maps("/proc/self/maps");
-  std::string line;
-  bool any = false, ours = false;
-  char start[32];
-  std::snprintf(start, sizeof start, "%lx-", static_cast<unsigned long>(reinterpret_cast<std::uintptr_t>(r.start())));
-  while (std::getline(maps, line)) {
-    any = any || line.find("[anon:") != std::string::npos;
-    ours = ours || (line.rfind(start, 0) == 0 && line.find("[anon:freehold test]") != std::string::npos);
-  }
-  if (!any) GTEST_SKIP() << "this kernel names nothing";
-  EXPECT_TRUE(ours);
-}
-
 // ---- the machine ------------------------------------------------------------------------------------------------------
-
-TEST(AddressSpaceLimit, Unlimited_IsTheLargestSize) {
-  rlimit as{}, data{};
-  ::getrlimit(RLIMIT_AS, &as);
-  ::getrlimit(RLIMIT_DATA, &data);
-  if (as.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY) GTEST_SKIP() << "this shell is limited";
-  EXPECT_EQ(Pages::address_limit(), SIZE_MAX);
-}
 
 // In a child, since limits stay.
 TEST(AddressSpaceLimit, TheSmallerLimit_Decides) {
@@ -381,11 +272,6 @@ TEST(AddressSpaceLimit, TheSmallerLimit_Decides) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 2) GTEST_SKIP() << "limits cannot be set here";
   EXPECT_EQ(status, 0);
-}
-
-TEST(PhysicalMemory, IsPlausible) {
-  EXPECT_GE(physical_memory_bytes(), std::size_t{16} << 20);
-  EXPECT_TRUE(base::is_aligned(physical_memory_bytes(), kPage));
 }
 
 }  // namespace

@@ -21,7 +21,6 @@ constexpr OptionName kSwitch{"FREEHOLD_TEST_SWITCH", "test_switch"};
 constexpr OptionName kByte{"FREEHOLD_TEST_BYTE", "test_byte"};
 constexpr OptionName kWord{"FREEHOLD_TEST_WORD", "test_word"};
 constexpr OptionName kNonsense{"FREEHOLD_TEST_NONSENSE", "test_nonsense"};
-constexpr OptionName kVariableOnly{"FREEHOLD_TEST_VARIABLE", nullptr};
 
 // The lines that `f` writes to standard error.
 template <class F>
@@ -50,16 +49,6 @@ TEST(ProgramOptions, GivenTwice_TheEnvironmentWins) {
   read_number(kNumber, number);
   ::unsetenv(kNumber.variable);
   EXPECT_EQ(number, 11U);
-}
-
-TEST(ProgramOptions, WithoutAName_AreReadFromTheEnvironmentAlone) {
-  std::uint64_t number = 1;
-  read_number(kVariableOnly, number);
-  EXPECT_EQ(number, 1U);
-  ::setenv(kVariableOnly.variable, "5", 1);
-  read_number(kVariableOnly, number);
-  ::unsetenv(kVariableOnly.variable);
-  EXPECT_EQ(number, 5U);
 }
 
 TEST(ProgramOptions, ThatMakeNoSense_StayAsTheyAreAndAreReported) {

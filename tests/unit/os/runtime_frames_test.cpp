@@ -148,40 +148,6 @@ TEST_F(RuntimeCode, CallsCode_EveryPieceIsAFrame) {
   EXPECT_TRUE(lies_in(stack.addresses[at + 3], outer));
 }
 
-const Code* g_next = nullptr;
-[[gnu::noinline]] void calls_next(Stack& stack) {
-  outer(g_next->function(), stack);
-  asm volatile("" ::: "memory");
-}
-
-// As an interpreter's stack is: its own functions and the program's code by turns.
-TEST_F(RuntimeCode, ByTurnsWithFunctions_EachTurnIsSeen) {
-  const Code last = plain(captures);
-  g_next = &last;
-  const Code first = framed(calls_next);
-  Stack stack;
-  outer(first.function(), stack);
-  const unsigned inner = find(stack, last), again = find(stack, first, inner);
-  ASSERT_LT(again + 1, stack.count);
-  EXPECT_TRUE(lies_in(stack.addresses[inner + 1], outer));
-  EXPECT_TRUE(lies_in(stack.addresses[inner + 2], calls_next));
-  EXPECT_TRUE(lies_in(stack.addresses[again + 1], outer));
-}
-
-TEST_F(RuntimeCode, DeeperThanAsked_OnlySoManyAreWritten) {
-  const Code inner = framed(captures), first = framed(inner.function());
-  Stack whole;
-  outer(first.function(), whole);
-  static unsigned most;
-  for (most = 1; most < whole.count; ++most) {
-    Stack stack;
-    const Code code = framed([](Stack& s) { s.count = capture_call_stack(s.addresses, most, 0); });
-    outer(code.function(), stack);
-    EXPECT_EQ(stack.count, most);
-    EXPECT_EQ(stack.addresses[most], nullptr);
-  }
-}
-
 void expect_end_at(const Code& code, Stack& stack) {
   outer(code.function(), stack);
   ASSERT_GE(stack.count, 2U);
@@ -384,31 +350,6 @@ TEST_F(RuntimeCode, FramesThatAreNone_EndWhereTheStackDoes) {
       kPage);
 }
 #endif
-
-TEST_F(RuntimeCode, ManyThreads_EveryStackIsWhole) {
-  const Code code = framed(captures);
-  std::atomic<unsigned> wrong{0};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t)
-    threads.emplace_back([&] {
-      for (int i = 0; i < 300; ++i) {
-        Stack stack;
-        outer(code.function(), stack);
-        const unsigned at = find(stack, code);
-        if (at + 1 >= stack.count || !lies_in(stack.addresses[at + 1], outer)) ++wrong;
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0U);
-}
-
-TEST_F(RuntimeCode, Errno_StaysAsItWas) {
-  const Code code = with_frame_pointer(8, captures);
-  errno = 4711;
-  Stack stack;
-  outer(code.function(), stack);
-  EXPECT_EQ(errno, 4711);
-}
 
 }  // namespace
 }  // namespace freehold::os

@@ -137,59 +137,6 @@ TEST_F(ProcessCApi_Unit, AttachedByName_TasksRunUntilTheServerIsGone) {
   EXPECT_EQ(api_.freehold_pool_drain(attached, 1000), 1);
   api_.freehold_pool_close(attached);
 }
-TEST_F(ProcessCApi_Unit, TaskOfItsOwn_PriorityAndRetries) {
-  const std::string folder = testing::TempDir() + "freehold_c_retry" + std::to_string(::getpid());
-  std::filesystem::create_directory(folder);
-  const int codes[] = {9, 7, 0};
-  freehold_task_options how{};
-  how.size = sizeof how;
-  how.retry_codes = codes;
-  how.retry_attempts = 3;
-  how.retry_delay_ms = 1;
-  const auto get = [&](const std::string& input) {
-    freehold_task* task = nullptr;
-    EXPECT_EQ(api_.freehold_pool_submit_with(pool_, input.data(), input.size(), &how, &task), FREEHOLD_OK);
-    return api_.freehold_task_get(task, output_, sizeof output_, &bytes_, &detail_);
-  };
-  EXPECT_EQ(get("refuse 7 " + folder + "/a"), FREEHOLD_OK);
-  EXPECT_EQ(get("refuse 8 " + folder + "/b"), FREEHOLD_COMPONENT);
-  EXPECT_EQ(detail_, 8);
-
-  how.wait_ms = 10'000;
-  const std::uint32_t priorities[] = {FREEHOLD_NORMAL, FREEHOLD_LOW, FREEHOLD_NORMAL, FREEHOLD_HIGH};
-  const std::string inputs[] = {"sleep 200", "note 1 " + folder + "/order", "note 2 " + folder + "/order",
-                                "note 3 " + folder + "/order"};
-  freehold_pool_options options{};
-  options.size = sizeof options;
-  options.component = FREEHOLD_TEST_COMPONENT;
-  options.worker_program = FREEHOLD_WORKER_PROGRAM;
-  options.max_workers = 1;
-  freehold_pool* const pool = api_.freehold_pool_open(&options, nullptr, 0);
-  freehold_task* tasks[4] = {};
-  for (int i = 0; i < 4; ++i) {
-    how.priority = priorities[i];
-    EXPECT_EQ(api_.freehold_pool_submit_with(pool, inputs[i].data(), inputs[i].size(), &how, &tasks[i]), FREEHOLD_OK);
-  }
-  for (freehold_task* task : tasks)
-    EXPECT_EQ(api_.freehold_task_get(task, output_, sizeof output_, &bytes_, &detail_), FREEHOLD_OK);
-  api_.freehold_pool_close(pool);
-  std::string order;
-  std::ifstream(folder + "/order") >> order;
-  EXPECT_EQ(order, "321");
-  std::filesystem::remove_all(folder);
-}
-TEST_F(ProcessCApi_Unit, Call_OutputOrReason) {
-  EXPECT_EQ(call("echo hello"), FREEHOLD_OK);
-  EXPECT_EQ(output(), "hello");
-  EXPECT_EQ(call("fail 42"), FREEHOLD_COMPONENT);
-  EXPECT_EQ(detail_, 42);
-  EXPECT_EQ(call("exit 3"), FREEHOLD_EXIT);
-  EXPECT_EQ(detail_, 3);
-  EXPECT_EQ(call(std::string(4097, 'x')), FREEHOLD_TOO_LARGE);
-  char status[16];
-  EXPECT_GT(api_.freehold_pool_status(pool_, status, sizeof status), sizeof status);
-  EXPECT_EQ(std::strlen(status), sizeof status - 1);
-}
 TEST_F(ProcessCApi_Unit, SubmitWaitGet_SmallBufferKeepsTheTask) {
   freehold_task* const slow = submit("sleep 50");
   freehold_task* const next = submit("size 100");
@@ -202,21 +149,6 @@ TEST_F(ProcessCApi_Unit, SubmitWaitGet_SmallBufferKeepsTheTask) {
   EXPECT_EQ(bytes_, 100u);
   EXPECT_EQ(api_.freehold_task_get(next, output_, sizeof output_, &bytes_, nullptr), FREEHOLD_OK);
   EXPECT_EQ(output(), std::string(100, 'x'));
-}
-TEST_F(ProcessCApi_Unit, ManyThreads_EachItsOwnOutput) {
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([this, t] {
-      for (int n = 0; n < 100; ++n) {
-        const std::string text = std::to_string(t) + "/" + std::to_string(n), input = "echo " + text;
-        char output[64];
-        std::size_t bytes = 0;
-        const int code = api_.freehold_pool_call(pool_, input.data(), input.size(), output, sizeof output, &bytes, nullptr);
-        EXPECT_TRUE(code == FREEHOLD_OK && std::string(output, bytes) == text);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 TEST_F(ProcessCApi_Unit, TaskOptionsDrainAndMetrics) {
   freehold_task* task = nullptr;
@@ -240,25 +172,6 @@ TEST_F(ProcessCApi_Unit, TaskOptionsDrainAndMetrics) {
   ASSERT_LT(api_.freehold_pool_metrics(pool_, 'p', text, sizeof text), sizeof text);
   EXPECT_NE(std::string(text).find("\nfreehold_pool_workers_ended_total{reason=\"deadline\"} 1\n"), std::string::npos)
       << text;
-}
-TEST_F(ProcessCApi_Unit, ResultThatDidNotFit_GoesToAFunction) {
-  freehold_task* const task = submit("size 100");
-  EXPECT_EQ(api_.freehold_task_get(task, output_, 99, &bytes_, &detail_), FREEHOLD_OUTPUT_TOO_SMALL);
-  std::size_t bytes = 0;
-  api_.freehold_task_then(
-      task, [](void* to, int, int, const void*, std::size_t n) { *static_cast<std::size_t*>(to) = n; }, &bytes);
-  EXPECT_EQ(bytes, 100u) << "called before it returns";
-}
-TEST_F(ProcessCApi_Unit, TimesOfATask_DrainThatIsTooShort) {
-  freehold_task_options how{};
-  how.size = sizeof how;
-  how.within_ms = 30;
-  how.limit_ms = FREEHOLD_FOR_EVER;
-  freehold_task* task = nullptr;
-  EXPECT_EQ(api_.freehold_pool_submit_with(pool_, "hang", 4, &how, &task), FREEHOLD_OK);
-  EXPECT_EQ(api_.freehold_pool_drain(pool_, 1), 0);
-  EXPECT_EQ(api_.freehold_task_get(task, output_, sizeof output_, &bytes_, &detail_), FREEHOLD_DEADLINE);
-  EXPECT_EQ(detail_, 30);
 }
 TEST_F(ProcessCApi_Unit, OptionsOfThePool_EachIsPassedOn) {
   const std::string folder = testing::TempDir() + "freehold_c_options" + std::to_string(::getpid());

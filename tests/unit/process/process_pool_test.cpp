@@ -117,16 +117,6 @@ TEST(ProcessPool_Unit, Call_OutputOfTheComponent) {
   EXPECT_GT(stats.tasks.median, 0u);
   EXPECT_NE(pool.status().find("4 done, 0 failed"), std::string::npos) << pool.status();
 }
-TEST(ProcessPool_Unit, Batch_EachItsOwnResult) {
-  ProcessPool pool(options());
-  std::vector<std::string> texts;
-  std::vector<std::span<const std::byte>> inputs;
-  for (int i = 0; i < 100; ++i) texts.push_back("echo " + std::to_string(i));
-  for (const std::string& text : texts) inputs.push_back(std::as_bytes(std::span(text)));
-  std::vector<Future> futures(100);
-  ASSERT_EQ(pool.submit_all(inputs, futures), 100u);
-  for (int i = 99; i >= 0; --i) EXPECT_EQ(futures[static_cast<unsigned>(i)].get().text(), std::to_string(i));
-}
 TEST(ProcessPool_Unit, ComponentRefuses_ReasonAndNoSecondAttempt) {
   ProcessPool pool(options());
   EXPECT_EQ(pool.call("fail 42").failure(), (Failure{FailureKind::kComponent, 42}));
@@ -173,34 +163,6 @@ TEST(ProcessPool_Unit, Deadline_WorkerKilled_OthersUnharmed) {
   EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kDeadline) == 2; })) << pool.status();
   EXPECT_EQ(ended(pool, ExitReason::kSignal), 0u);
 }
-// Like one in a debugger: it is not dead, and sleeps for tasks.
-TEST(ProcessPool_Unit, IdleWorkerIsStopped_TheOthersTakeTheTasks) {
-  ProcessPoolOptions how = options();
-  how.max_workers = how.min_workers = 3;
-  how.idle = 0ns;
-  ProcessPool pool(how);
-  ASSERT_TRUE(comes_true([&] { return pool.worker_pids().size() == 3; }));
-  std::vector<Future> all;
-  for (int i = 0; i < 3; ++i) all.push_back(pool.submit("sleep 20"));
-  for (Future& task : all) EXPECT_TRUE(task.get().ok());
-  const int stopped = pool.worker_pids()[0];
-  ::kill(stopped, SIGSTOP);
-  for (int i = 0; i < 8; ++i) {
-    Future task = pool.submit("echo x");
-    EXPECT_TRUE(task.wait_for(10s)) << pool.status();
-  }
-  ::kill(stopped, SIGCONT);
-}
-TEST(ProcessPool_Unit, WorkerStoppedInATaskWithALimit_TaskGoesToAnother) {
-  ProcessPoolOptions how = options();
-  how.max_workers = 1;
-  ProcessPool pool(how);
-  const int worker = std::stoi(std::string(pool.call("pid").text()));
-  Future task = pool.submit("stop", {.limit = 50ms});
-  EXPECT_TRUE(task.wait_for(10s)) << pool.status();
-  EXPECT_EQ(task.get().failure(), (Failure{FailureKind::kDeadline, 50}));
-  EXPECT_NE(std::stoi(std::string(pool.call("pid").text())), worker);
-}
 TEST(ProcessPool_Unit, NothingToDo_SupervisorSleeps) {
   ProcessPoolOptions how = options();
   how.min_workers = 2;
@@ -231,19 +193,6 @@ TEST(ProcessPool_Unit, TooMuchMemoryInATask_Killed) {
   EXPECT_EQ(pool.call("hold 240").failure(), (Failure{FailureKind::kMemory, 192}));
   EXPECT_TRUE(pool.call("echo small").ok());
 }
-TEST(ProcessPool_Unit, LargeTaskUnderAMemoryLimit_TableDoesNotCount) {
-#ifdef FREEHOLD_TEST_SHADOW_MEMORY
-  GTEST_SKIP() << "ThreadSanitizer holds four bytes for each of the table's";
-#endif
-  ProcessPoolOptions how = options();
-  how.attempts = 1;
-  how.kill_rss = 64u << 20;
-  how.max_input = how.max_output = 80u << 20;
-  how.entries = 4;
-  ProcessPool pool(how);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(pool.call("full").bytes().size(), 80u << 20);
-  EXPECT_EQ(ended(pool, ExitReason::kMemory), 0u);
-}
 // Bytes of this process's table that exist.
 std::uint64_t table_bytes() {
   for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -271,14 +220,6 @@ TEST(ProcessPool_Unit, LargeTasksOverFailedAndDropped_PagesAreGivenBack) {
   EXPECT_GT(table_bytes(), 48u << 20);
   EXPECT_TRUE(comes_true([] { return table_bytes() < 4u << 20; })) << table_bytes();
 }
-// Each keeps the pages of the one before.
-TEST(ProcessPool_Unit, LargeTasksInTurn_UseTheSameEntry) {
-  ProcessPoolOptions how = options();
-  how.max_input = how.max_output = 4u << 20;
-  ProcessPool pool(how);
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(pool.call("size 4000000").bytes().size(), 4'000'000u);
-  EXPECT_LT(table_bytes(), 12u << 20);
-}
 TEST(ProcessPool_Unit, CoreDump_LeavesTheTableOut) {
   ProcessPool pool(options());
   std::ifstream maps("/proc/self/smaps");
@@ -301,18 +242,6 @@ TEST(ProcessPool_Unit, MaxTasks_WorkersReplaced) {
   for (int i = 0; i < 35; ++i) ASSERT_EQ(pool.call("echo x").text(), "x");
   EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kMaxTasks) == 3; })) << pool.status();
   EXPECT_EQ(pool.stats().workers.handed_on, 0u);
-}
-TEST(ProcessPool_Unit, MaxRssAndMaxAge_WorkersReplaced) {
-  ProcessPoolOptions how = options();
-  how.max_rss = 128u << 20;
-  ProcessPool large(how);
-  ASSERT_TRUE(large.call("hold 160").ok());
-  EXPECT_TRUE(comes_true([&] { return ended(large, ExitReason::kMaxRss) == 1; })) << large.status();
-  how.max_rss = 0;
-  how.max_age = 1ms;
-  ProcessPool old(how);
-  ASSERT_TRUE(old.call("sleep 5").ok());
-  EXPECT_TRUE(comes_true([&] { return ended(old, ExitReason::kMaxAge) == 1; })) << old.status();
 }
 TEST(ProcessPool_Unit, Idle_WorkersEnd_AndComeBack) {
   ProcessPoolOptions how = options();
@@ -358,22 +287,6 @@ TEST(ProcessPool_Unit, MoreFuturesThanEntries_AllAreDelivered) {
   EXPECT_EQ(pool.stats().tasks.delivered, 299u);
   EXPECT_EQ(pool.submit("echo x", {.wait_while_full = 0ns}).get().text(), "x");
 }
-TEST(ProcessPool_Unit, ManyThreadsKeepTheirFutures_AllAreDelivered) {
-  ProcessPoolOptions how = options();
-  how.entries = 8;
-  ProcessPool pool(how);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&pool, t] {
-      for (int round = 0; round < 20; ++round) {
-        std::vector<Future> futures;
-        for (int i = 0; i < 20; ++i) futures.push_back(pool.submit("echo " + std::to_string(100 * t + i)));
-        for (int i = 0; i < 20; ++i) EXPECT_EQ(futures[static_cast<unsigned>(i)].get().text(), std::to_string(100 * t + i));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
 TEST(ProcessPool_Unit, WorkerDiesOfATask_LogSaysWhichAndWhyAndItsLastWords) {
   std::mutex lock;
   std::vector<process::PoolEvent> events;
@@ -404,32 +317,6 @@ TEST(ProcessPool_Unit, WorkerDiesOfATask_LogSaysWhichAndWhyAndItsLastWords) {
     EXPECT_NE(text(events[2]).find("attempt 2, worker "), std::string::npos) << text(events[2]);
   }
 }
-TEST(ProcessPool_Unit, RunningTaskIsKilled_LogSaysThatItWasDropped) {
-  std::atomic<int> dropped{0};
-  ProcessPoolOptions how = options();
-  how.log = [&](const process::PoolEvent& event) { dropped += event.kind == process::PoolEvent::Kind::kTaskDropped; };
-  ProcessPool pool(how);
-  Future task = pool.submit("hang");
-  ASSERT_TRUE(comes_true([&] { return pool.stats().running == 1; }));
-  task.kill();
-  EXPECT_TRUE(comes_true([&] { return dropped == 1; })) << dropped;
-}
-TEST(ProcessPool_Unit, WorkerSaysMuch_LogHasTheLastOfIt) {
-  std::mutex lock;
-  std::string last;
-  ProcessPoolOptions how = options();
-  how.attempts = 1;
-  how.keep_standard_error = true;
-  how.log = [&](const process::PoolEvent& event) {
-    const std::lock_guard guard(lock);
-    last = event.last_lines;
-  };
-  ProcessPool pool(how);
-  EXPECT_EQ(pool.call("say " + std::string(4000, 'x') + " the end").failure(), (Failure{FailureKind::kExit, 3}));
-  const std::lock_guard guard(lock);
-  EXPECT_EQ(last.size(), 2048u);
-  EXPECT_TRUE(last.ends_with("x the end\n")) << last;
-}
 // A busy machine can keep the supervisor from its CPU between the result and whatever it does afterwards.
 TEST(ProcessPool_Unit, WorkerDiesOfATask_CountedBeforeItsClientCanKnow) {
   std::atomic<ProcessPool*> pool{nullptr};
@@ -451,17 +338,6 @@ TEST(ProcessPool_Unit, WorkerDiesOfATask_CountedBeforeItsClientCanKnow) {
   const std::lock_guard guard(lock);  // the log was told before the result, too
   EXPECT_EQ(counted, (std::vector<std::array<std::uint64_t, 2>>{{1, 1}, {2, 1}}));
 }
-TEST(ProcessPool_Unit, Latencies_ExactToSixPercent) {
-  process::Histogram histogram;
-  for (const std::uint64_t n : {std::uint64_t{3}, std::uint64_t{1000}, std::uint64_t{33'000}, ~std::uint64_t{0} >> 1}) {
-    process::Histogram one;
-    one.add(n);
-    EXPECT_NEAR(static_cast<double>(one.percentile(0.5)), static_cast<double>(n), static_cast<double>(n) * 0.04) << n;
-    histogram.add(n);
-  }
-  EXPECT_EQ(histogram.count(), 4u);
-  EXPECT_EQ(histogram.percentile(0.25), 3u);
-}
 TEST(ProcessPool_Unit, TaskHasToBeOverWithin_WaitingOrRunning_FailsWithDeadline) {
   ProcessPoolOptions how = options();
   how.max_workers = 1;
@@ -472,49 +348,6 @@ TEST(ProcessPool_Unit, TaskHasToBeOverWithin_WaitingOrRunning_FailsWithDeadline)
   EXPECT_EQ(waits.get().failure(), (Failure{FailureKind::kDeadline, 30}));
   EXPECT_EQ(runs.get().failure(), (Failure{FailureKind::kDeadline, 60}));
   EXPECT_EQ(pool.submit("echo x", {.within = 10s}).get().text(), "x");
-}
-TEST(ProcessPool_Unit, AttemptsOfATask_ItsOwn) {
-  ProcessPool pool(options());
-  EXPECT_EQ(pool.submit("crash", {.attempts = 1}).get().failure(), (Failure{FailureKind::kSignal, SIGKILL}));
-  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kSignal) == 1; })) << pool.status();
-  EXPECT_EQ(pool.stats().workers.handed_on, 0u);
-}
-TEST(ProcessPool_Unit, TasksOfAllPriorities_TheHigherFirst_TheOlderOfEquals) {
-  using process::Priority;
-  ProcessPoolOptions how = options();
-  how.max_workers = 1;
-  ProcessPool pool(how);
-  const Deployed folder("priorities");
-  Future first = pool.submit("sleep 200");  // the others wait until it is over
-  std::vector<Future> futures;
-  const auto submit = [&](char name, Priority priority) {
-    futures.push_back(pool.submit("note " + std::string(1, name) + " " + folder.path("order"), {.priority = priority}));
-  };
-  submit('1', Priority::kLow);
-  submit('2', Priority::kNormal);
-  submit('3', Priority::kHigh);
-  submit('4', Priority::kLow);
-  submit('5', Priority::kHigh);
-  submit('6', Priority::kNormal);
-  for (Future& future : futures) EXPECT_TRUE(future.get().ok());
-  std::string order;
-  std::ifstream(folder.path("order")) >> order;
-  EXPECT_EQ(order, "352614");
-}
-TEST(ProcessPool_Unit, ComponentRefuses_RunsAgainForItsCodes) {
-  ProcessPool pool(options());
-  const Deployed folder("retry");
-  const auto refuse = [&](const char* code, const char* name, const process::RetryOptions& retry) {
-    return pool.submit("refuse " + std::string(code) + " " + folder.path(name), {.retry = retry}).get();
-  };
-  EXPECT_TRUE(refuse("7", "a", {.codes = {5, 7}, .attempts = 3}).ok());
-  EXPECT_EQ(refuse("7", "b", {.codes = {5}, .attempts = 3}).failure(), (Failure{FailureKind::kComponent, 7}));
-  EXPECT_TRUE(refuse("7", "c", {.attempts = 3}).ok()) << "each code";
-  EXPECT_EQ(refuse("7", "d", {.attempts = 2}).failure(), (Failure{FailureKind::kComponent, 7}));
-  EXPECT_EQ(refuse("7", "e", {}).failure(), (Failure{FailureKind::kComponent, 7}));
-  EXPECT_EQ(std::filesystem::file_size(folder.path("e")), 1u);
-  EXPECT_EQ(pool.stats().workers.retried, 5u);
-  EXPECT_EQ(pool.stats().workers.handed_on, 0u);
 }
 TEST(ProcessPool_Unit, ComponentRefuses_RunsAgainAfterItsDelay) {
   ProcessPoolOptions how = options();
@@ -564,18 +397,6 @@ TEST(ProcessPool_Unit, Callbacks_EachOnceOnOneThread_WhateverTheEnd) {
   EXPECT_EQ(ends.size(), 5u);
   EXPECT_EQ(std::ranges::count(ends, "no worker can be started"), 3);
   for (const std::thread::id thread : threads) EXPECT_TRUE(thread == threads[0] && thread != std::this_thread::get_id());
-}
-TEST(ProcessPool_Unit, CallbackSubmits_ChainGoesOn) {
-  ProcessPoolOptions how = options();
-  how.entries = 2;
-  std::atomic<int> left{200};
-  ProcessPool pool(how);
-  const std::function<void(Result)> next = [&](const Result& result) {
-    EXPECT_TRUE(result.ok());
-    if (--left > 0) pool.submit("echo x").then(next);
-  };
-  pool.submit("echo x").then(next);
-  EXPECT_TRUE(comes_true([&] { return left == 0; })) << left;
 }
 // A coroutine that nobody waits for.
 struct Detached {
@@ -692,20 +513,6 @@ TEST(ProcessPool_Unit, OutOfMemoryByCgroup_FailsWithMemory) {
   }
   EXPECT_EQ(groups(), 0);
 }
-TEST(ProcessPool_Unit, FilesThatCannotBeNamed_BrokenWithTheReason) {
-  ProcessPoolOptions how = options();
-  how.confinement = {.files = true, .readable = {how.component + "/below a file"}, .writable = {}};
-  ProcessPool pool(how);
-  EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
-  EXPECT_NE(pool.error().find("the kernel cannot confine it as asked"), std::string::npos) << pool.error();
-}
-TEST(ProcessPool_Unit, MemoryCgroupThatIsNone_Refused) {
-  ProcessPoolOptions how = options();
-  how.memory_cgroup = "/proc";
-  EXPECT_NE(ProcessPool(how).error().find("needs a limit"), std::string::npos);
-  how.kill_rss = 1 << 30;
-  EXPECT_EQ(ProcessPool(how).error(), "the memory cgroup /proc cannot be used: it is no such folder");
-}
 TEST(ProcessPool_Unit, TaskOfOneGiB_InAndOutWhole) {
   constexpr std::size_t kGiB = std::size_t{1} << 30;
   std::ifstream memory("/proc/meminfo");
@@ -726,76 +533,6 @@ TEST(ProcessPool_Unit, TaskOfOneGiB_InAndOutWhole) {
   ASSERT_EQ(result.bytes().size(), kGiB);
   EXPECT_TRUE(std::ranges::all_of(result.bytes(), [](std::byte byte) { return byte == std::byte{'z'}; }));
 }
-TEST(ProcessPool_Unit, Draft_InputIsWrittenInPlace) {
-  ProcessPoolOptions how = options();
-  how.entries = 1;
-  ProcessPool pool(how);
-  {
-    const process::Draft unused = pool.draft();
-  }
-  process::Draft draft = pool.draft();
-  ASSERT_EQ(draft.room().size(), 8192u);
-  std::memcpy(draft.room().data(), "echo in place", 13);
-  Future future = draft.submit(13);
-  EXPECT_FALSE(draft.valid());
-  EXPECT_EQ(future.get().text(), "in place");
-  EXPECT_EQ(pool.draft().submit(8193).submit_error(), SubmitError::kTooLarge);
-}
-TEST(ProcessPool_Unit, Drained_AcceptedTasksAreOver_OthersRefused) {
-  ProcessPool pool(options());
-  Future task = pool.submit("sleep 50");
-  EXPECT_FALSE(pool.drain(1ms));
-  EXPECT_TRUE(pool.drain(10s));
-  EXPECT_EQ(pool.submit("echo x").submit_error(), SubmitError::kNoWorker);
-  EXPECT_EQ(pool.draft().submit(1).submit_error(), SubmitError::kNoWorker);
-  const std::string_view text = "echo x";
-  const std::span<const std::byte> inputs[] = {std::as_bytes(std::span(text))};
-  Future futures[1];
-  EXPECT_EQ(pool.submit_all(inputs, futures), 0u);
-  EXPECT_TRUE(task.get().ok());
-}
-TEST(ProcessPool_Unit, RefusedTasksFuture_FailsWithWords) {
-  ProcessPool pool(options());
-  Future large = pool.submit(std::string(8193, 'x'));
-  EXPECT_TRUE(large.wait_for(0ns));
-  EXPECT_EQ(large.get().failure(), (Failure{FailureKind::kRefused, static_cast<int>(SubmitError::kTooLarge)}));
-  EXPECT_EQ(ProcessPool({}).submit("x").get().failure().kind, FailureKind::kNoWorker);
-  EXPECT_EQ(Future().get().failure().kind, FailureKind::kRefused);
-}
-// What was refused for its length did not want for a worker.
-TEST(ProcessPool_Unit, CallThatIsRefused_SaysWhy) {
-  ProcessPool pool(options());
-  EXPECT_EQ(pool.call(std::string(8193, 'x')).failure(),
-            (Failure{FailureKind::kRefused, static_cast<int>(SubmitError::kTooLarge)}));
-  EXPECT_TRUE(pool.drain(10s));
-  EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
-}
-TEST(ProcessPool_Unit, PoolThatIsNone_HasNoWorkersNorTasks) {
-  ProcessPoolOptions how = options();
-  how.entries = 0;
-  ProcessPool pool(how);
-  EXPECT_EQ(pool.error(), "a table of that shape cannot be");
-  EXPECT_TRUE(pool.drain(10s));
-  EXPECT_TRUE(pool.worker_pids().empty());
-  EXPECT_EQ(pool.stats().tasks.submitted, 0u);
-  EXPECT_FALSE(pool.draft().valid());
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  pool.serve(ends[0]);
-  char none = 0;
-  EXPECT_EQ(::read(ends[1], &none, 1), 0) << "the socket is closed";
-  ::close(ends[1]);
-}
-TEST(ProcessPool_Unit, NoDescriptorIsLeft_RefusedWithTheReason) {
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const rlimit none{0, before.rlim_max};
-  const ProcessPoolOptions how = options();
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  std::optional<ProcessPool> pool(std::in_place, how);
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_EQ(pool->error(), "the system refuses: Too many open files");
-}
 TEST(ProcessPool_Unit, CommandsAreRun_ByTheWorkerProgramAlone) {
   ProcessPoolOptions how = options();
   how.component.clear();
@@ -804,12 +541,6 @@ TEST(ProcessPool_Unit, CommandsAreRun_ByTheWorkerProgramAlone) {
   const Result result = pool.call(std::string_view("7\0echo $FREEHOLD_SEQ", 20));
   ASSERT_TRUE(result.ok()) << text(result.failure());
   EXPECT_EQ(result.text().substr(sizeof(process::CommandResult)), "7\n");
-}
-TEST(ProcessPool_Unit, WorkerProgramOfTheEnvironment_BeforeAllOthers) {
-  EXPECT_TRUE(find_worker_program().ends_with("freehold-worker")) << find_worker_program();
-  ::setenv("FREEHOLD_WORKER_PROGRAM", "/nowhere/mine", 1);
-  EXPECT_EQ(find_worker_program(), "/nowhere/mine");
-  ::unsetenv("FREEHOLD_WORKER_PROGRAM");
 }
 TEST(ProcessPool_Unit, Cancelled_WaitingAndRunning_EntriesFree) {
   ProcessPoolOptions how = options();
@@ -825,22 +556,6 @@ TEST(ProcessPool_Unit, Cancelled_WaitingAndRunning_EntriesFree) {
   for (int i = 0; i < 2; ++i) both.push_back(pool.submit("echo " + std::to_string(i)));
   for (int i = 0; i < 2; ++i) EXPECT_EQ(both[static_cast<unsigned>(i)].get().text(), std::to_string(i));
 }
-TEST(ProcessPool_Unit, HungTasksAreKilled_PoolGoesOn) {
-  ProcessPool pool(options());
-  Future first = pool.submit("hang"), second = pool.submit("hang"), waiting = pool.submit("hang");
-  ASSERT_TRUE(comes_true([&] { return pool.stats().running == 2; }));
-  waiting.kill();
-  first.kill();
-  second.kill();
-  EXPECT_FALSE(first.valid());
-  Future good = pool.submit("echo x");
-  EXPECT_TRUE(good.wait_for(10s)) << pool.status();
-  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kCancelled) == 2; })) << pool.status();
-  Future done = pool.submit("echo x");
-  done.wait();
-  done.kill();  // as cancel()
-  EXPECT_EQ(pool.call("echo x").text(), "x");
-}
 TEST(ProcessPool_Unit, LoadingHangs_KilledWithAReason) {
   const Deployed deployed("hung");
   ProcessPoolOptions how = options();
@@ -854,13 +569,6 @@ TEST(ProcessPool_Unit, LoadingHangs_KilledWithAReason) {
   Future task = pool.submit("echo x");
   EXPECT_TRUE(task.wait_for(10s)) << pool.status();
   EXPECT_EQ(ended(pool, ExitReason::kNeverUp), 1u);
-}
-TEST(ProcessPool_Unit, WaitFor_TimesOutThenGets) {
-  ProcessPool pool(options());
-  Future future = pool.submit("sleep 100");
-  EXPECT_FALSE(future.wait_for(1ms));
-  EXPECT_TRUE(future.wait_for(10s));
-  EXPECT_TRUE(future.get().ok());
 }
 TEST(ProcessPool_Unit, NoComponent_BrokenWithAReason_TasksFail) {
   ProcessPoolOptions how = options();
@@ -883,17 +591,6 @@ TEST(ProcessPool_Unit, NoProgramOrNothingAtAll_BrokenWithAReason) {
   }
   EXPECT_FALSE(ProcessPool({}).ok());
 }
-TEST(ProcessPool_Unit, WorkerThatFindsNoTable_BrokenWithTheReason) {
-  const Deployed deployed("version");
-  const std::string program = deployed.path("worker");
-  std::ofstream(program) << "#!/bin/sh\nexit " << static_cast<int>(process::WorkerExit::kNoTable) << "\n";
-  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-  ProcessPoolOptions how = options();
-  how.worker_program = program;
-  ProcessPool pool(how);
-  EXPECT_EQ(pool.call("echo x").failure().kind, FailureKind::kNoWorker);
-  EXPECT_NE(pool.error().find("it is of another version of Freehold than the pool"), std::string::npos) << pool.error();
-}
 TEST(ProcessPool_Unit, ComponentComesLate_PoolMendsItself) {
   const Deployed deployed("late");
   ProcessPoolOptions how = options();
@@ -904,45 +601,6 @@ TEST(ProcessPool_Unit, ComponentComesLate_PoolMendsItself) {
   deployed.put();
   EXPECT_TRUE(comes_true([&] { return pool.ok(); })) << pool.error();
   EXPECT_EQ(pool.call("echo x").text(), "x");
-}
-TEST(ProcessPool_Unit, ComponentIsReplacedUnderLoad_TasksWait) {
-  const Deployed deployed("replaced");
-  deployed.put();
-  ProcessPoolOptions how = options();
-  how.component = deployed.component();
-  how.max_tasks = 1;
-  ProcessPool pool(how);
-  ASSERT_TRUE(pool.call("echo x").ok());
-  deployed.remove();
-  std::vector<Future> tasks;
-  for (int i = 0; i < 6; ++i) tasks.push_back(pool.submit("echo x"));
-  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kNeverUp) >= 6; })) << pool.status();
-  EXPECT_TRUE(pool.ok()) << pool.error();
-  deployed.put();
-  for (Future& task : tasks) EXPECT_EQ(task.get().text(), "x");
-}
-TEST(ProcessPool_Unit, FewerWorkersThanWanted_TheOthersDoTheWork) {
-  const Deployed deployed("fewer");
-  ProcessPoolOptions how = options();
-  how.worker_program = deployed.path("two.sh");
-  std::ofstream(how.worker_program) << "#!/bin/sh\nmkdir 2>/dev/null " << deployed.path("1") << " || mkdir 2>/dev/null "
-                                    << deployed.path("2") << " || exit 1\nexec " FREEHOLD_WORKER_PROGRAM " \"$@\"\n";
-  std::filesystem::permissions(how.worker_program, std::filesystem::perms::owner_all);
-  how.max_workers = 16;
-  ProcessPool pool(how);
-  std::vector<Future> tasks;
-  for (int i = 0; i < 64; ++i) tasks.push_back(pool.submit("sleep 5"));
-  for (Future& task : tasks) EXPECT_TRUE(task.get().ok());
-  EXPECT_TRUE(pool.ok()) << pool.error();
-  EXPECT_GE(ended(pool, ExitReason::kNeverUp), 5u) << pool.status();
-}
-TEST(ProcessPool_Unit, ManyPoisonTasks_GoodOnesDoNotWaitForTheirBackOff) {
-  ProcessPool pool(options());
-  std::vector<Future> poison;
-  for (int i = 0; i < 20; ++i) poison.push_back(pool.submit("crash"));
-  Future good = pool.submit("echo x");
-  EXPECT_TRUE(good.wait_for(10s)) << pool.status();  // 45 s with a back-off after each crash
-  for (Future& task : poison) EXPECT_EQ(task.get().failure(), (Failure{FailureKind::kSignal, SIGKILL}));
 }
 // Those that have ended tasks say nothing against the next one, however many die.
 TEST(ProcessPool_Unit, WorkersKilledBetweenTasks_TheNextStartsWithoutABackOff) {
@@ -961,53 +619,6 @@ TEST(ProcessPool_Unit, WorkersKilledBetweenTasks_TheNextStartsWithoutABackOff) {
   }
   EXPECT_LT(least, 900ms) << "after 14 deaths the back-off is 1.02 s";
 }
-TEST(ProcessPool_Unit, WorkersLoadForLong_TheyComeUpTogether) {
-  const Deployed deployed("ramp");
-  ProcessPoolOptions how = options();
-  how.worker_program = deployed.path("slow.sh");
-  std::ofstream(how.worker_program) << "#!/bin/sh\nsleep 0.7\nexec " FREEHOLD_WORKER_PROGRAM " \"$@\"\n";
-  std::filesystem::permissions(how.worker_program, std::filesystem::perms::owner_all);
-  how.max_workers = 8;
-  ProcessPool pool(how);
-  std::vector<Future> tasks;
-  for (int i = 0; i < 8; ++i) tasks.push_back(pool.submit("sleep 20"));
-  EXPECT_TRUE(comes_true([&] { return pool.stats().workers.started == 8; }));
-  EXPECT_EQ(pool.stats().running + pool.stats().tasks.delivered, 0u);  // when none was up yet
-  for (Future& task : tasks) EXPECT_TRUE(task.get().ok());
-}
-TEST(ProcessPool_Unit, NoDescriptorsForAWhile_TasksWait) {
-  ProcessPool pool(options());
-  rlimit former{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &former), 0);
-  const rlimit none{10, former.rlim_max};  // no pidfd for a worker
-  std::vector<int> files;
-  for (int file = 0; (file = ::dup(0)) >= 0 && file < 16;) files.push_back(file);
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  std::vector<Future> tasks;
-  for (int i = 0; i < 10; ++i) tasks.push_back(pool.submit("echo x"));
-  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kNeverUp) >= 7; })) << pool.status();
-  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &former), 0);
-  for (Future& task : tasks) EXPECT_EQ(task.get().text(), "x");
-  for (const int file : files) ::close(file);
-}
-TEST(ProcessPool_Unit, CurrentFolderChanges_WorkersStartAllTheSame) {
-  const Deployed deployed("folder");
-  deployed.put();
-  const std::filesystem::path former = std::filesystem::current_path();
-  std::filesystem::current_path(std::filesystem::path(deployed.component()).parent_path());
-  ProcessPoolOptions how = options();
-  how.component = "./component.so";
-  ProcessPool pool(how);
-  std::filesystem::current_path(former);
-  EXPECT_EQ(pool.call("echo x").text(), "x") << pool.error();
-}
-TEST(ProcessPool_Unit, Worker_HasNoOtherDescriptors) {
-  const int leaked = ::dup(0);  // not closed on exec
-  ProcessPool pool(options());
-  const Result result = pool.call("open");
-  EXPECT_EQ(result.text(), "0 1 2 3 4 ");
-  ::close(leaked);
-}
 TEST(ProcessPool_Unit, ComponentWritesOverTheHeader_PoolBeginsAnew) {
   ProcessPool pool(options());
   for (int i = 0; i < 3; ++i) {
@@ -1016,14 +627,6 @@ TEST(ProcessPool_Unit, ComponentWritesOverTheHeader_PoolBeginsAnew) {
     EXPECT_TRUE(comes_true([&] { return pool.stats().workers.damaged == static_cast<unsigned>(i) + 1; })) << pool.status();
     EXPECT_EQ(pool.call("echo x").text(), "x");
   }
-}
-// One bit of its word: it would be run again and again.
-TEST(ProcessPool_Unit, ComponentMakesItsOwnTaskReady_TaskFails) {
-  ProcessPool pool(options());
-  Future task = pool.submit("again");
-  ASSERT_TRUE(task.wait_for(10s)) << pool.status();
-  EXPECT_EQ(task.get().failure().kind, FailureKind::kCorrupt);
-  EXPECT_EQ(pool.call("echo x").text(), "x");
 }
 // A length beyond the output, with or without a reason of the component's, was taken for damage of the whole table.
 TEST(ProcessPool_Unit, ComponentSaysMoreThanThereIsRoomFor_ItsTaskFailsAlone) {
@@ -1034,25 +637,6 @@ TEST(ProcessPool_Unit, ComponentSaysMoreThanThereIsRoomFor_ItsTaskFailsAlone) {
   EXPECT_EQ(pool.call("lie 0").failure(), (Failure{FailureKind::kComponent, -1}));
   EXPECT_EQ(pool.call("lie 42").failure(), (Failure{FailureKind::kComponent, 42}));
   EXPECT_EQ(pool.call("pid").text(), worker) << "it goes on";
-}
-TEST(ProcessPool_Unit, ComponentRunsOverItsBuffer_CrashesAlone) {
-  ProcessPoolOptions how = options();
-  how.attempts = 1;
-  ProcessPool pool(how);
-  Future neighbour = pool.submit("sleep 50");
-  EXPECT_NE(pool.call("over").failure().kind, FailureKind::kNone);
-  EXPECT_TRUE(neighbour.get().ok());
-  EXPECT_EQ(pool.stats().workers.damaged, 0u);
-}
-TEST(ProcessPool_Unit, ComponentsPrograms_HaveNeitherTableNorBell) {
-  ProcessPool pool(options());
-  const Result result = pool.call("openexec");
-  EXPECT_EQ(result.text().find('4'), std::string::npos) << result.text();  // ls has opened 3 itself
-}
-TEST(ProcessPool_Unit, ComponentForks_ChildReturns_ItIsNoSecondWorker) {
-  ProcessPool pool(options());
-  for (int i = 0; i < 30; ++i) EXPECT_EQ(pool.call("fork " + std::to_string(i)).text(), std::to_string(i));
-  EXPECT_EQ(pool.stats().workers.handed_on, 0u);
 }
 // Whoever inherits the dead reaps them some time; until then they are zombies, which run no more.
 bool is_gone(int pid) {
@@ -1095,15 +679,6 @@ TEST(ProcessPool_Unit, PoolEnds_NoProcessNoDescriptorLeft) {
   EXPECT_EQ(open_descriptors(), before);
   EXPECT_FALSE(has_children());
 }
-TEST(ProcessPool_Unit, ProgramIgnoresItsChildren_DeathsAreNoticedAllTheSame) {
-  const auto former = ::signal(SIGCHLD, SIG_IGN);
-  ProcessPoolOptions how = options();
-  how.attempts = 2;
-  ProcessPool pool(how);
-  EXPECT_EQ(pool.call("crash").failure(), (Failure{FailureKind::kSignal, 0}));
-  EXPECT_EQ(pool.call("echo x").text(), "x");
-  ::signal(SIGCHLD, former);
-}
 // Such a worker can be gone before it is watched: it was not killed by the pool, and its program is not broken.
 TEST(ProcessPool_Unit, ProgramIgnoresItsChildren_OneDiesBeforeItIsWatched) {
   const auto former = ::signal(SIGCHLD, SIG_IGN);
@@ -1141,51 +716,6 @@ TEST(ProcessPool_Unit, ForkedChildDestroysItsCopy_ParentGoesOn) {
   EXPECT_TRUE(call_back());
   EXPECT_EQ(pool->call("echo x").text(), "x");
 }
-// Two more processes use the pool; one is killed with tasks under way.
-TEST(ProcessPool_Unit, OtherProcessesAttach_OneIsKilled_ItsTasksAreDropped) {
-  ProcessPoolOptions how = options();
-  how.entries = 8;
-  how.client_processes = 2;
-  ProcessPool pool(how);
-  pid_t children[2];
-  for (int i = 0; i < 2; ++i) {
-    int ends[2];
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    children[i] = ::fork();
-    if (children[i] == 0) {
-      ::close(ends[0]);
-      process::AttachedClient attached(ends[1]);
-      if (!attached.ok()) ::_exit(1);
-      for (int n = 0; n < 100; ++n) {
-        const std::string text = std::to_string(i) + "/" + std::to_string(n);
-        Future future = attached.client().submit("echo " + text);
-        if (!future.valid() || future.get().text() != text) ::_exit(2);
-      }
-      if (i == 0) ::_exit(0);
-      std::vector<Future> held;
-      for (int n = 0; n < 6; ++n) held.push_back(attached.client().submit(n == 0 ? "sleep 20" : "echo x"));
-      ::kill(::getpid(), SIGKILL);
-    }
-    ::close(ends[1]);
-    pool.serve(ends[0]);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(children[0], &status, 0), children[0]);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  ASSERT_EQ(::waitpid(children[1], &status, 0), children[1]);
-  EXPECT_TRUE(WIFSIGNALED(status)) << status;
-  // All eight entries are there again.
-  std::vector<Future> futures;
-  for (int i = 0; i < 8; ++i) futures.push_back(pool.submit("echo " + std::to_string(i), {.wait_while_full = 10s}));
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(futures[static_cast<unsigned>(i)].get().text(), std::to_string(i));
-  // And a slot.
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  pool.serve(ends[0]);
-  process::AttachedClient again(ends[1]);
-  ASSERT_TRUE(again.ok());
-  EXPECT_EQ(again.client().submit("echo y").get().text(), "y");
-}
 // A process with a pool that serves one end of a socket pair; this process has the other end.
 class ServingProcess {
  public:
@@ -1218,16 +748,6 @@ class ServingProcess {
   pid_t child_ = 0;
   int socket_ = -1;
 };
-TEST(ProcessPool_Unit, PoolGone_AttachedClientFails_NoHang) {
-  const ServingProcess pool;
-  process::AttachedClient attached(pool.socket());
-  ASSERT_TRUE(attached.ok());
-  ASSERT_EQ(attached.client().submit("echo y").get().text(), "y");
-  Future hangs = attached.client().submit("hang");
-  pool.kill();
-  EXPECT_EQ(hangs.get().failure().kind, FailureKind::kNoWorker);
-  EXPECT_EQ(attached.client().submit("echo y").submit_error(), SubmitError::kNoWorker);
-}
 // The pool's process has forked a child that did not exec and has a copy of the socket.
 TEST(ProcessPool_Unit, PoolGoneButForkedChildLives_AttachedClientFails) {
   const ServingProcess pool([](ProcessPool& served) {
@@ -1244,30 +764,6 @@ TEST(ProcessPool_Unit, PoolGoneButForkedChildLives_AttachedClientFails) {
   pool.kill();
   EXPECT_TRUE(hangs.wait_for(10s));
   EXPECT_EQ(hangs.get().failure().kind, FailureKind::kNoWorker);
-}
-// As a pool of another version would pass it.
-TEST(ProcessPool_Unit, PoolOfAnotherVersion_RefusedWithWords) {
-  process::SharedMemory memory = process::SharedMemory::create("other", process::Table::bytes({}));
-  process::Table::create(memory.data(), {});
-  static_cast<char*>(memory.data())[8] ^= 0x40;
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  ASSERT_TRUE(process::send_client_setup(ends[0], {memory.fd(), 0, 1, 1}));
-  const process::AttachedClient client(ends[1]);
-  EXPECT_FALSE(client.ok());
-  EXPECT_NE(std::string(client.error()).find("another version"), std::string::npos) << client.error();
-  ::close(ends[0]);
-}
-TEST(ProcessPool_Unit, NoSlotForAnotherProcess_Refused) {
-  ProcessPoolOptions how = options();
-  how.client_processes = 0;
-  ProcessPool pool(how);
-  int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  pool.serve(ends[0]);
-  const process::AttachedClient refused(ends[1]);
-  EXPECT_FALSE(refused.ok());
-  EXPECT_NE(std::string(refused.error()).find("no slot is left"), std::string::npos) << refused.error();
 }
 // The process of pool and supervisor is killed: its workers die, too.
 TEST(ProcessPool_Unit, ClientKilled_WorkersDieWithIt) {
