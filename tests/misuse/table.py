@@ -31,7 +31,7 @@ sys.path[:0] = [str(HERE), str(ROOT / "bench")]
 
 import runs  # noqa: E402
 from driver import peers  # noqa: E402
-from runs import BY_CHANCE, CAUGHT, CLASSES, NOT_APPLICABLE, NOT_SEEN, OTHERWISE, Column  # noqa: E402
+from runs import BY_CHANCE, CAUGHT, CLASSES, OTHERWISE, Column  # noqa: E402
 
 RESULTS = HERE / "results.json"
 PAGE = ROOT / "docs" / "hardening.md"
@@ -55,10 +55,8 @@ PROMISES = {  # the columns that must catch everything but what kinds.toml excus
     "malloc": ("checked",), "heap": ("checked", "checked-build"), "pool": ("checked", "checked-build"),
     "thread_alloc": ("checked",), "thread_alloc_owner_pages": ("checked",),
 }
-SHOWN = {CAUGHT: "caught", BY_CHANCE: "by chance", OTHERWISE: "otherwise", NOT_SEEN: "–", NOT_APPLICABLE: "n/a", runs.HANGS: "hangs"}
 MORE_RUNS = 8
 RUNS_BY_CHANCE = 64  # of a kind that is caught in one run of four: none of 64 catches it once in a hundred million times
-NEEDS = "n/a: the kind needs a function that this malloc does not have."
 # The modes in which a correct program must not be minded; the second half beside --runs.
 LEGAL_MODES = [{}, {"FREEHOLD_CHECK": "1"}, {"FREEHOLD_GUARD_RATE": "1"}, {"FREEHOLD_CHECK": "1", "FREEHOLD_GUARD_RATE": "3"}]
 MORE_LEGAL_MODES = [{"FREEHOLD_CHECK": "1", **more} for more in (
@@ -118,14 +116,6 @@ def describe(kind, column, ended):
     return f"{kind} ({column}): {' '.join(result for result, _ in ended)}; {text}"
 
 
-def table_of(kinds, stored, columns):
-    lines = ["| | " + " | ".join(column["label"] for column in columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    for kind in kinds:
-        results = stored["kinds"].get(kind.name, {})
-        lines.append(f"| {kind.what} | " + " | ".join(SHOWN[results[c["name"]]] if c["name"] in results else "" for c in columns) + " |")
-    return lines
-
-
 def summary_of(groups, stored, columns):
     """Of each group, how many kinds each column caught, and how many it ended in another way."""
     lines = ["| | kinds | " + " | ".join(column["label"] for column in columns) + " |", "|---" * (len(columns) + 2) + "|"]
@@ -150,9 +140,7 @@ def render(groups, stored):
     if of_parts:
         lines += ["", *summary_of(of_parts, stored, part_columns)]
     versions = ", ".join(f"{column['label']} {column['version']}" for column in columns if column["version"])
-    lines += ["", f"*caught*: one line that names the kind, then abort. *otherwise*: a fault, or other words. *by chance*: not in every run (these two behind + above). –: not seen. {NEEDS} Versions: {versions}."]
-    for title, kinds in groups.items():
-        lines += ["", f"**{title}**", "", *table_of(kinds, stored, columns if title in of_malloc else part_columns)]
+    lines += ["", f"The figure is of kinds that end in one line that names the kind, then abort; behind + of those that end in a fault or other words, or not in every run. Versions: {versions}."]
     return "\n".join(lines)
 
 
