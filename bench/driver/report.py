@@ -108,10 +108,12 @@ def failures(matrix, missing):
     return lines
 
 
-def render(matrix, rows, allocators, missing, ours):
+def render(matrix, rows, allocators, missing, ours, figures=True):
+    """`figures`: also each malloc's on each row."""
     parts = [versions(allocators), "", *summary_lines(matrix, allocators, ours)]
-    parts += ["time (median ± half the quartile distance; * best)", matrix_table(matrix, rows, allocators, TIME), "",
-              "peak memory, MiB", matrix_table(matrix, rows, allocators, PEAK), "",
-              "user time of the whole process, all threads, ms", matrix_table(matrix, rows, allocators, USER), "",
-              best_of_all(matrix, allocators)]
+    if figures:
+        parts += ["time (median ± half the quartile distance; * best)", matrix_table(matrix, rows, allocators, TIME), "",
+                  "peak memory, MiB", matrix_table(matrix, rows, allocators, PEAK), "",
+                  "user time of the whole process, all threads, ms", matrix_table(matrix, rows, allocators, USER), ""]
+    parts.append(best_of_all(matrix, allocators))
     return "\n".join(parts + [""] + failures(matrix, missing))

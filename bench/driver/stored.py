@@ -47,7 +47,7 @@ def between_marks(text, name, content):
 
 def malloc_tables(path):
     machines, results = again.read([path])
-    return "```\n" + "\n".join(machines) + "\n\n" + report.render(*results, peers.OURS).rstrip() + "\n```"
+    return "```\n" + "\n".join(machines) + "\n\n" + report.render(*results, peers.OURS, figures=False).rstrip() + "\n```"
 
 
 def readme_table(path):
