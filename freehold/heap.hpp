@@ -20,6 +20,7 @@
 //
 // C has the same in freehold/heap.h. Guide: docs/heaps.md.
 #pragma once
+#include "freehold/base/cxx20.hpp"
 #include "freehold/heap/adapters.hpp"
 #include "freehold/heap/heap_allocator.hpp"
 #include "freehold/heap/heap_options.hpp"

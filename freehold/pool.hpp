@@ -17,6 +17,7 @@
 //
 // Guide: docs/pools.md.
 #pragma once
+#include "freehold/base/cxx20.hpp"
 #include "freehold/pool/best_pool.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/distributed.hpp"

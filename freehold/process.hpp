@@ -12,6 +12,7 @@
 // language that can load a shared library: freehold/process.h. Beyond one machine: freehold/process_gearman.hpp. The guide
 // is docs/process.md. Link freehold::process.
 #pragma once
+#include "freehold/base/cxx20.hpp"
 #include "freehold/component.h"
 #include "freehold/process/attached_client.hpp"
 #include "freehold/process/client.hpp"

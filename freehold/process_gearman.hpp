@@ -9,5 +9,6 @@
 // docs/process.md has the setup. Link freehold::process_gearman, which exists if libgearman was found when Freehold was
 // built.
 #pragma once
+#include "freehold/base/cxx20.hpp"
 #include "freehold/process.hpp"
 #include "freehold/process/gearman_pool.hpp"

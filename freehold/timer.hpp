@@ -22,6 +22,7 @@
 //
 // In an event loop: freehold/timer_asio.hpp, freehold/timer_uv.hpp. Guide, with what all structures promise: docs/timers.md.
 #pragma once
+#include "freehold/base/cxx20.hpp"
 #include "freehold/timer/driver.hpp"
 #include "freehold/timer/intrusive_list.hpp"
 #include "freehold/timer/locking.hpp"

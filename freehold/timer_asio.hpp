@@ -10,6 +10,7 @@
 //
 // Guide: docs/timers.md.
 #pragma once
+#include "freehold/base/cxx20.hpp"
 #include "freehold/timer.hpp"
 #include "freehold/timer/asio_timers.hpp"
 #include "freehold/timer/loop_timers.hpp"

@@ -161,7 +161,6 @@ void HeapShards<A, Geometry, Source, Orders>::add_live(HeapStats& stats) noexcep
 
 template <sync::Atomics A, class Geometry, SlabSource Source, class Orders>
 void HeapShards<A, Geometry, Source, Orders>::add_to(LiveHeapLayout& layout, const void* heap) const noexcept {
-  using CentralBin = typename Bins<A, Geometry>::Bin;
   static_assert(Classes::kCount <= kMostLiveHeapClasses);
   const auto at = []<class T>(auto member) { return static_cast<std::uint32_t>(base::member_offset<T>(member)); };
   slabs_.add_to(layout, heap);

@@ -225,7 +225,9 @@ class Slabs {
       for (Free* slot = list(c).load(); slot != nullptr; slot = next(slot)) SlabType::count_free(slot, 1);
     }
     bumps([](unsigned c, std::byte* begin, std::byte* end) noexcept {
-      if (begin != end) SlabType::count_free(begin, static_cast<std::uint16_t>((end - begin) / Classes::slot_bytes(c)));
+      if (begin != end)
+        SlabType::count_free(begin,
+                             static_cast<std::uint16_t>(static_cast<std::size_t>(end - begin) / Classes::slot_bytes(c)));
       return false;
     });
     for (unsigned c = 0; c < Classes::kCount; ++c) drop_free_runs(list(c));

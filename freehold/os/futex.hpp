@@ -23,7 +23,7 @@ struct Futex {
   // Whether a call with these arguments waits until a lock is free: for a change of a word that says "held, and awaited",
   // 2 in the C library's locks, in Rust's and in Go's. A wait for a condition or for work expects another value.
   [[nodiscard]] static constexpr bool waits_for_lock(unsigned long operation, unsigned long expected) noexcept {
-    switch (operation & FUTEX_CMD_MASK) {
+    switch (static_cast<int>(operation) & FUTEX_CMD_MASK) {
       case FUTEX_WAIT:
       case FUTEX_WAIT_BITSET: return static_cast<std::uint32_t>(expected) == 2;
       case FUTEX_LOCK_PI: return true;

@@ -216,9 +216,9 @@ class BestPoolWords {
 
   // The bitmap.
   struct Spans {
-    Spans(std::size_t spans, unsigned words_a_span)
-        : words_a_span(words_a_span),
-          bits(spans * words_a_span),
+    Spans(std::size_t spans, unsigned words_each)
+        : words_a_span(words_each),
+          bits(spans * words_each),
           summaries(spans),
           last_users(spans),
           tree(SummaryTree<A>::words_for(spans)) {}

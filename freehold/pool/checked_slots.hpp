@@ -80,7 +80,7 @@ class CheckedSlots {
   std::size_t look_at_all(const ForEach& for_each) noexcept {
     const sync::Guard guard(lock_);
     std::size_t damaged = 0;
-    for_each([&](void* slot) { damaged += look_at(slot) ? 0 : 1; });
+    for_each([&](void* slot) { damaged += look_at(slot) ? 0u : 1u; });
     return damaged;
   }
   // Lists those that are live, where the settings say so. Pre: no thread uses the pool.

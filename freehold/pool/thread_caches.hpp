@@ -43,11 +43,11 @@ class PoolDirectory {
   };
 
   // Enters a pool. Every place is different from all that were given before.
-  [[nodiscard]] Place enter(void* pool, Leave leave) noexcept {
+  [[nodiscard]] Place enter(void* pool, Leave on_end) noexcept {
     const sync::Guard guard(mutex_);
     for (unsigned i = 0; i < kPools; ++i) {
       if (entries_[i].generation != 0) continue;
-      entries_[i] = Entry{next_generation(), pool, leave};
+      entries_[i] = Entry{next_generation(), pool, on_end};
       return {i, entries_[i].generation};
     }
     return {kPools, next_generation()};

@@ -211,7 +211,7 @@ template <sync::SharedAtomics A, class Orders>
 template <class Counts>
 std::uint32_t TaskTable<A, Orders>::count_if(Counts counts) const noexcept {
   std::uint32_t n = 0;
-  for (std::uint32_t i = 0; i < shape_.entries; ++i) n += counts(word(i)) ? 1 : 0;
+  for (std::uint32_t i = 0; i < shape_.entries; ++i) n += counts(word(i)) ? 1u : 0u;
   return n;
 }
 

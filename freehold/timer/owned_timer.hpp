@@ -167,9 +167,9 @@ class OwnedTimer {
   template <class F>
   struct Call : Block {
     template <class G>
-    Call(T& timers, G&& g)
+    Call(T& t, G&& g)
         : Block(
-              timers, [](Block& block) { static_cast<Call&>(block).f(); },
+              t, [](Block& block) { static_cast<Call&>(block).f(); },
               [](Block& block) { delete &static_cast<Call&>(block); }),
           f(std::forward<G>(g)) {}
     F f;

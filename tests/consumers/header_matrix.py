@@ -7,7 +7,8 @@
 First, include/freehold holds the public headers and `detail`, nothing else. Then, in Debug and in Release, with GCC and with
 Clang, as C++20 and as C++23, and the C headers as C11 and as C17: every header alone, and all of them together with the programs
 of project/ as one source. The latter becomes an object file, since some warnings come from the generating of code only. The
-program is linked and run once for each compiler. LAUNCHER is a ccache, or nothing.
+program is linked and run once for each compiler. As C++17 every C++ header says first which standard it needs. LAUNCHER is a ccache,
+or nothing.
 """
 import concurrent.futures
 import pathlib
@@ -17,7 +18,7 @@ import sys
 COMPILERS = {"gcc": ("gcc", "g++"), "clang": ("clang-19", "clang++-19")}
 MODES = {"Debug": ["-O0", "-g"], "Release": ["-O2", "-DNDEBUG"]}
 STANDARDS = {"c": ["c11", "c17"], "cpp": ["c++20", "c++23"]}
-WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Werror"]
 PARTS = ["process", "timer", "heap", "thread_alloc", "alloc", "pool", "profile", "check", "sync", "os", "base"]
 PROJECT = pathlib.Path(__file__).resolve().parent / "project"
 # Freehold's malloc is not linked here.
@@ -88,6 +89,19 @@ def run(what, command):
     return f"{what} failed:\n  {' '.join(command)}\n{done.stdout}" if done.returncode else None
 
 
+def too_old(prefix, work, headers):
+    """The first complaint about C++17, where it is not the one that helps."""
+    for header in headers:
+        if header.endswith(".h"):
+            continue
+        for compiler, both in COMPILERS.items():
+            command = [both[1], "-std=c++17", f"-I{prefix}/include", "-fsyntax-only", str(work / f"{header.replace('.', '_')}_alone.cpp")]
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            first = next((line for line in done.stderr.splitlines() if "error: " in line), "none")
+            if "Freehold needs C++20" not in first:
+                yield f"{header}, {compiler}, c++17: the first error is: {first}"
+
+
 def main():
     if len(sys.argv) not in (3, 4):
         print(__doc__, file=sys.stderr)
@@ -103,6 +117,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(run, *job) for job in commands(prefix, work, headers, launcher)]
         failures = [job.result() for job in jobs if job.result()]
+    failures += too_old(prefix, work, headers)
     if not failures:
         failures = [failure for failure in (run(*job) for job in link_and_run(prefix, work)) if failure]
     print("\n".join(failures) if failures else f"{len(jobs)} compilations of {len(headers)} public headers without a warning")
