@@ -8,7 +8,10 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "cli/support/failure.hpp"
 #include "cli/support/standard_streams.hpp"
@@ -29,6 +32,69 @@ bool has_subcommand(const CLI::App& app, const std::string& name) {
 bool names_subcommand(const CLI::App& app, const std::vector<std::string>& words) {
   return words.size() > 1 && !words[1].empty() && words[1].front() != '-' &&
          has_subcommand(*app.get_subcommand(words[0]), words[1]);
+}
+
+// How many letters differ, or lie between the other's (Levenshtein 1966).
+std::size_t distance(std::string_view one, std::string_view other) {
+  std::vector<std::size_t> row(other.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    std::size_t above_left = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < other.size(); ++j) {
+      const std::size_t replaced = above_left + (one[i] == other[j] ? 0 : 1);
+      above_left = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, above_left + 1});
+    }
+  }
+  return row.back();
+}
+
+// The parser's synopsis ends where the program's words begin.
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    constexpr std::string_view kRoot = "freehold ";
+    std::string usage = CLI::Formatter::make_usage(app, name);
+    if (name.starts_with(kRoot) && runs_a_program(name.substr(kRoot.size())))
+      usage.insert(usage.find_last_not_of('\n') + 1, " [--] PROGRAM [ARG]...");
+    return usage;
+  }
+};
+
+// "; did you mean 'doctor'? See", or "; see" where no name is near.
+std::string suggestion(const std::string& word, const std::vector<std::string>& names) {
+  const auto nearest =
+      std::ranges::min_element(names, {}, [&word](const std::string& name) { return distance(word, name); });
+  const bool is_near = nearest != names.end() && distance(word, *nearest) <= std::min<std::size_t>(2, nearest->size() / 2);
+  return is_near ? fmt::format("; did you mean '{}'? See", *nearest) : "; see";
+}
+
+// The same for an option that the subcommand does not know.
+std::string suggestion_for_option(const CLI::App& app, const std::string& complaint) {
+  const std::string word = complaint.substr(complaint.find_last_of(' ') + 1);
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command->get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return word.starts_with("--") ? suggestion(word, names) : "; see";
+}
+
+// A word in the place of a subcommand must be one; behind those that run a program it may be the program.
+void check_subcommands(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* command = &app;
+  std::string path;
+  for (int i = 1; i < argc && argv[i][0] != '-' && !runs_a_program(path); ++i) {
+    std::vector<std::string> names;
+    for (const CLI::App* below : command->get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(below->get_name());
+    if (names.empty()) return;
+    if (std::ranges::find(names, argv[i]) == names.end())
+      throw Failure(kExitRefused, fmt::format("there is no subcommand '{}'{} freehold{}{} --help", printable(argv[i]),
+                                              suggestion(argv[i], names), path.empty() ? "" : " ", path));
+    command = command->get_subcommand(argv[i]);
+    path += (path.empty() ? "" : " ") + command->get_name();
+  }
 }
 
 // The words behind "freehold", in the parser's order (last first), without the program to run.
@@ -60,6 +126,7 @@ std::unique_ptr<CLI::App> make_parser(Invocation& invocation) {
       "A malloc and memory tools for multithreaded programs that do not get faster with more CPUs", "freehold");
   app->set_version_flag("--version", "freehold " FREEHOLD_VERSION);
   app->require_subcommand(1);
+  app->formatter(std::make_shared<Formatter>());
   add_run(*app, invocation);
   add_stats(*app, invocation);
   add_doctor(*app, invocation);
@@ -96,9 +163,7 @@ int execute(int argc, char** argv) {
   Invocation invocation;
   const std::unique_ptr<CLI::App> parser = make_parser(invocation);
   CLI::App& app = *parser;
-  if (argc > 1 && argv[1][0] != '-' && !has_subcommand(app, argv[1])) {
-    throw Failure(kExitRefused, fmt::format("there is no subcommand '{}'; see freehold --help", printable(argv[1])));
-  }
+  check_subcommands(app, argc, argv);
   try {
     app.parse(own_words(app, {argv + 1, argv + argc}, invocation));
   } catch (const CLI::ParseError& error) {
@@ -109,7 +174,9 @@ int execute(int argc, char** argv) {
       return code;
     }
     const std::string command = argc > 1 && has_subcommand(app, argv[1]) ? fmt::format("freehold {}", argv[1]) : "freehold";
-    throw Failure(kExitRefused, fmt::format("{}; see {} --help", error.what(), command));
+    const std::string near =
+        dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ? suggestion_for_option(app, error.what()) : "; see";
+    throw Failure(kExitRefused, fmt::format("{}{} {} --help", error.what(), near, command));
   }
   return invocation.exit_code;
 }

@@ -24,9 +24,12 @@
     const digits = width >= 3 && estimate.low >= 1.5 ? 0 : width >= 0.15 ? 1 : 2;
     return (value) => `${number(value, digits)}×`;
   }
-  function percentOf(estimate) {
+  function stepOf(estimate) {
     const width = 100 * (estimate.high - estimate.low);
-    const step = width >= 25 ? 10 : width >= 12 ? 5 : 1;
+    return width >= 25 ? 10 : width >= 12 ? 5 : 1;
+  }
+  function percentOf(estimate) {
+    const step = stepOf(estimate);
     return (value) => (step === 1 ? percent(value) : `${step * Math.round((100 * value) / step)}%`);
   }
   const rangeOf = (estimate, text) => (isRange(estimate) ? `${text(estimate.low)} to ${text(estimate.high)}` : '');
@@ -71,8 +74,19 @@
     byId('parts-title').textContent = 'What is lost goes to';
     const colors = verdict.parts.map((part, i) => (part.allocator ? '--c1' : palette[i % palette.length]));
     const scale = Math.max(1, sum);
-    verdict.parts.forEach((part, i) => byId('parts-bar').append(make('div', { style: `width: ${(100 * part.share.value) / scale}%; background: var(${colors[i]})`, title: `${part.text}: ${percentOf(part.share)(part.share.value)}` })));
-    legend('parts-legend', verdict.parts.map((part, i) => [`${part.text}: ${percentOf(part.share)(part.share.value)}`, colors[i]]));
+    // Each rounded sum less the one before, so that the labels add up to what the bar shows.
+    const step = Math.max(...verdict.parts.map((part) => stepOf(part.share)));
+    const rounded = (share) => step * Math.round((100 * share) / step);
+    let before = 0;
+    const label = (text, share) => {
+      const shown = rounded(before + share) - rounded(before);
+      before += share;
+      return `${text}: ${shown === 0 && share > 0 ? `<${step}` : shown}%`;
+    };
+    const entries = verdict.parts.map((part, i) => [label(part.text, part.share.value), colors[i], part.share.value]);
+    if (rounded(sum) < 100) entries.push([label('not explained', 1 - sum), '--c6', 1 - sum]);
+    for (const [text, color, share] of entries) byId('parts-bar').append(make('div', { style: `width: ${(100 * share) / scale}%; background: var(${color})`, title: text }));
+    legend('parts-legend', entries);
   }
 
   function lines(list) {

@@ -4,6 +4,7 @@
 mkdocs calls these functions. The same Markdown is read on GitHub, so that the pages hold nothing that only the site understands:
 a link to a page outside docs/ is changed to where the site has that page, and a block of Mermaid becomes a picture.
 """
+import json
 import os
 import pathlib
 import posixpath
@@ -109,3 +110,13 @@ def on_page_content(html, page, config, files):
     """Tables and pictures that are wider than a telephone scroll by themselves."""
     html = re.sub(r"<p>(<img [^>]*?src=\"([^\"]+)\"[^>]*>)</p>", r'<p class="picture"><a href="\2">\1</a></p>', html)
     return html
+
+
+def on_post_build(config):
+    """mkdocs searches its own pages; Doxygen's are added."""
+    place = pathlib.Path(config.site_dir) / "search" / "search_index.json"
+    index = json.loads(place.read_text(encoding="utf-8"))
+    known = {path.relative_to(config.site_dir).as_posix() for path in pathlib.Path(config.site_dir, "reference").glob("*.html")}
+    entries = reference.search_entries(ROOT, pathlib.Path(os.environ["FREEHOLD_DOXYGEN"]) / "xml")
+    index["docs"] += [entry for entry in entries if entry["location"].partition("#")[0] in known]
+    place.write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")

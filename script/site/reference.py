@@ -87,3 +87,23 @@ def collect(api, compound, exported, classes, functions):
             row = (f"{member.findtext('name')}()", f"{container}.html#{anchor}", first_sentence(text))
             if row not in functions.setdefault(file, []):
                 functions[file].append(row)
+
+
+def search_entries(root, folder):
+    """What the search finds of the reference: each documented class, and each documented function and member of one."""
+    api = load_check_api(root)
+    entries = {}
+    for file in sorted(folder.glob("*.xml")):
+        for compound in xml.etree.ElementTree.parse(file).getroot().findall("compounddef"):
+            name = compound.findtext("compoundname")
+            is_class = compound.get("kind") in api.CONTAINERS or compound.get("kind") == "concept"
+            if is_class and api.text_of(compound) and "<" not in name:
+                entries[f"reference/{compound.get('id')}.html"] = (name, api.text_of(compound))
+            if not is_class and compound.get("kind") not in ("file", "namespace"):
+                continue
+            for member in compound.iter("memberdef"):
+                if member.get("prot") == "public" and api.text_of(member):
+                    container, _, anchor = member.get("id").rpartition("_1")
+                    title = f"{name}::{member.findtext('name')}" if is_class else member.findtext("name")
+                    entries[f"reference/{container}.html#{anchor}"] = (title, api.text_of(member))
+    return [{"location": location, "title": title, "text": " ".join(text.split())} for location, (title, text) in entries.items()]

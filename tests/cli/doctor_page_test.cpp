@@ -69,6 +69,20 @@ TEST_F(DoctorPage, InTheDarkAndOnAPhone_FitsTheWidth) {
   EXPECT_EQ(told_by(dark), "true|rgb(20, 23, 26)|0");
 }
 
+// Wide ranges are rounded to tens: 34, 33 and 33% are no 90%.
+TEST_F(DoctorPage, PartsOfTheLoss_AddUpToTheBar) {
+  const std::string script = R"(
+    const widths = [...document.querySelectorAll('#parts-bar > div')].map((part) => Math.round(parseFloat(part.style.width)));
+    return [...document.querySelectorAll('#parts-legend > span')].map((label) => label.textContent.split(': ')[1]).join('+') + '|' + widths.join('+');)";
+  Diagnosis d = diagnosis_with(Cause::kRemoteFrees);
+  d.verdict.parts = {{Cause::kRemoteFrees, {0.2, 0.34, 0.5}},
+                     {Cause::kOwnLock, {0.2, 0.33, 0.5}},
+                     {Cause::kMemoryBandwidth, {0.2, 0.33, 0.5}}};
+  EXPECT_EQ(told_by(look_at_page_of(d, {}, script)), "30%+40%+30%|34+33+33");
+  d.verdict.parts = {{Cause::kRemoteFrees, {0.58, 0.6, 0.62}}, {Cause::kOwnLock, {0.28, 0.3, 0.32}}};
+  EXPECT_EQ(told_by(look_at_page_of(d, {}, script)), "60%+30%+10%|60+30+10");
+}
+
 TEST_F(DoctorPage, HostileNames_AreShownAsText) {
   Diagnosis d = diagnosis_with(Cause::kOwnLock);
   const std::string evil = "</script><img src=x onerror=\"document.body.remove()\">&amp;<!--";

@@ -227,6 +227,21 @@ TEST(Command, NoOrUnknownSubcommand_Refused) {
   expect_refusal(freehold({"dance"}), 2, "dance");
 }
 
+TEST(CommandLine, MistypedWord_TheNearestIsOffered) {
+  expect_refusal(freehold({"doctr", "--", "true"}), 2, "'doctr'; did you mean 'doctor'? See freehold --help");
+  expect_refusal(freehold({"heap", "profle", "--", "true"}), 2, "did you mean 'profile'? See freehold heap --help");
+  expect_refusal(freehold({"scale", "--quik"}), 2, "did you mean '--quick'? See freehold scale --help");
+  EXPECT_EQ(freehold({"elephant"}).err.find("did you mean"), std::string::npos);
+  EXPECT_EQ(freehold({"scale", "--elephant"}).err.find("did you mean"), std::string::npos);
+}
+
+TEST(CommandLine, HelpOfACommandThatRunsAProgram_NamesIt) {
+  EXPECT_NE(freehold({"run", "--help"}).out.find("Usage: freehold run [OPTIONS] [--] PROGRAM [ARG]...\n"),
+            std::string::npos);
+  EXPECT_NE(freehold({"heap", "profile", "--help"}).out.find("[--] PROGRAM [ARG]...\n"), std::string::npos);
+  EXPECT_EQ(freehold({"scale", "--help"}).out.find("PROGRAM"), std::string::npos);
+}
+
 TEST(Command, HelpAndVersion_ExitZero) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--help"}, {"--version"}, {"run", "--help"}}) {
     const Ended ended = freehold(words);

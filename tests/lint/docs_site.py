@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """script/docs in a copy of what it reads: with faults planted, wrong arguments, a disk that is full. The copy has no history and no build."""
+import json
 import pathlib
 import shutil
 import subprocess
@@ -51,6 +52,9 @@ class Docs(unittest.TestCase):
         text = (site / "reports.html").read_text(encoding="utf-8")
         self.assertIn('href="reports/doctor.html"', text)
         self.assertNotIn("reports/timers.html", text)  # which is not written
+        found = {entry["title"] for entry in json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]}
+        for name in ("freehold::pool::ObjectPool", "freehold::pool::ObjectPool::make", "freehold_trim", "thread_alloc"):
+            self.assertIn(name, found)
         self.assertIn("<svg", (site / "architecture.html").read_text(encoding="utf-8"))
         # No file may become larger than 64 KiB, as on a disk that is full; and the shell's signal for it is off.
         done = self.run_docs(before="trap '' XFSZ; ulimit -f 64;")
