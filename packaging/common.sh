@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # For the scripts in packaging/: sourced from the root of the tree. Sets $version, that of CMakeLists.txt.
 version=$(sed -n 's/^  VERSION \([0-9.]*\)$/\1/p' CMakeLists.txt)
+# The project's address, empty while it has none; every package takes it from CMakeLists.txt.
+homepage=$(sed -n 's/^  HOMEPAGE_URL "\([^"]*\)".*/\1/p' CMakeLists.txt)
 jobs=$(nproc)
 
 # refuse TEXT: bad arguments, or something that the user can mend.

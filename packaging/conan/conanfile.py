@@ -49,6 +49,7 @@ class FreeholdConan(ConanFile):
     def set_version(self):
         text = load(self, os.path.join(self._tree, "CMakeLists.txt"))
         self.version = re.search(r"^  VERSION ([0-9.]+)$", text, re.MULTILINE).group(1)
+        self.url = self.homepage = re.search(r'^  HOMEPAGE_URL "([^"]*)"', text, re.MULTILINE).group(1) or None
 
     def export_sources(self):
         for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "freehold/*", "python/freehold/*", "third_party/uplot/LICENSE"):

@@ -17,6 +17,7 @@ clone_in() {
   chmod +x "$1/script/bootstrap"
   printf '/build/\n/below/\n' >"$1/.gitignore"
   cd "$1"
+  sed -i 's|HOMEPAGE_URL "[^"]*"|HOMEPAGE_URL "https://freehold.example"|' CMakeLists.txt
   git init --quiet --initial-branch=main
   git config user.name test
   git config user.email test@example.org
@@ -41,6 +42,7 @@ mkdir "$scratch/bin"
 printf '#!/bin/sh\necho cargo 99.0.0\n' >"$scratch/bin/cargo"
 chmod +x "$scratch/bin/cargo"
 PATH=$scratch/bin:$PATH
+export DEBEMAIL=maintainer@freehold.example
 
 clone_in "$scratch/clone"
 version=$(sed -n 's/^  VERSION \([0-9.]*\)$/\1/p' CMakeLists.txt)
@@ -76,6 +78,17 @@ rm new
 sed -i '/^## \[Unreleased\]/,/^## \[/{/^## /!d}' CHANGELOG.md
 git commit --quiet --all --message "nothing is new"
 ends 2 --dry-run 90.0.0
+git reset --quiet --hard HEAD~1
+
+# No address of the project, or of who maintains Debian's packages, which every package shows: enough for a try.
+DEBEMAIL='' ends 2 90.0.0
+DEBEMAIL='' ends 9 --dry-run 90.0.0
+sed -i 's|HOMEPAGE_URL "[^"]*"|HOMEPAGE_URL ""|' CMakeLists.txt
+git commit --quiet --all --message "no address"
+ends 2 90.0.0
+ends 9 --dry-run 90.0.0
+git tag --force "v$version" >/dev/null
+ends 2 --tagged "$version"
 git reset --quiet --hard HEAD~1
 
 # No cargo that is new enough, where there is a crate.

@@ -11,7 +11,7 @@ import tempfile
 
 TREE = {
     "CMakeLists.txt": "project(\n  freehold\n  VERSION 0.1.0\n",
-    "README.md": "find_package(freehold 0.1 REQUIRED)\nlibfreehold.so.0.1, libfreehold.so.0.1.0, libfreehold0.1_*.deb, libfreehold0.15\n",
+    "README.md": "find_package(freehold 0.1 REQUIRED)\nlibfreehold.so.0.1, libfreehold.so.0.1.0, libfreehold0.1_*.deb, libfreehold-process0.1, libfreehold0.15\n",
     "CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n\n## [0.1.0] - 2026-01-01\n\n- libfreehold.so.0.1\n",
 }
 
@@ -39,7 +39,7 @@ def main():
     expect("a minor version, notes", done.stdout, "Freehold 0.2.0\n\n### Added\n\n- A thing.\n")
     expect("a minor version, CMake", after["CMakeLists.txt"], TREE["CMakeLists.txt"].replace("0.1.0", "0.2.0"))
     expect("a minor version, sonames", after["README.md"],
-           "find_package(freehold 0.2 REQUIRED)\nlibfreehold.so.0.2, libfreehold.so.0.1.0, libfreehold0.2_*.deb, libfreehold0.15\n")
+           "find_package(freehold 0.2 REQUIRED)\nlibfreehold.so.0.2, libfreehold.so.0.1.0, libfreehold0.2_*.deb, libfreehold-process0.2, libfreehold0.15\n")
     expect("a minor version, changelog", after["CHANGELOG.md"],
            "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-02-03\n\n### Added\n\n- A thing.\n\n## [0.1.0] - 2026-01-01\n\n- libfreehold.so.0.1\n")
 
