@@ -85,3 +85,32 @@ def test_preload_that_has_no_effect_is_an_error_not_a_loop(tmp_path: pathlib.Pat
     broken.write_text("no library")
     ended = run("-c", "import freehold; freehold.preload()", env={**os.environ, "FREEHOLD_LIBRARY": str(broken)})
     assert ended.returncode == 1 and "has ignored LD_PRELOAD" in ended.stderr
+
+
+MALLOC = """
+import errno, sys, freehold
+freehold.preload()
+before = freehold.stats()
+freehold.profile_start(4096)
+kept = [bytes(100_000) for _ in range(400)]
+assert freehold.stats()["run_bytes"] >= before["run_bytes"] + 40_000_000, before
+freehold.profile_write(sys.argv[1])
+freehold.profile_stop()
+del kept
+assert freehold.trim() > 0
+assert freehold.stats()["run_bytes"] < 40_000_000 and freehold.stats()["threads"] == 1
+try:
+    freehold.profile_write("/nonexistent/profile")
+except FileNotFoundError as error:
+    assert error.filename == "/nonexistent/profile" and error.errno == errno.ENOENT
+    print("as expected")
+"""
+
+
+def test_malloc_answers_under_freehold_and_refuses_elsewhere(tmp_path: pathlib.Path) -> None:
+    profile = tmp_path / "heap.profile"
+    done = run(program(tmp_path, MALLOC), str(profile))
+    assert (done.stdout, done.stderr) == ("as expected\n", "")
+    assert profile.stat().st_size > 0
+    plain = run("-c", "import freehold; freehold.stats()", env={name: value for name, value in os.environ.items() if name != "LD_PRELOAD"})
+    assert plain.stderr.count("RuntimeError: malloc is not Freehold's in this process: call freehold.preload() first") == 1

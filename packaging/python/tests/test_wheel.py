@@ -19,7 +19,7 @@ ELF_MACHINES = {"x86_64": 62, "aarch64": 183}
 
 
 def test_wheel_names_agree_with_metadata() -> None:
-    assert importlib.metadata.version("freehold") == WHEEL.name.split("-")[1]
+    assert importlib.metadata.version("freehold") == freehold.__version__ == WHEEL.name.split("-")[1]
     assert importlib.metadata.requires("freehold") is None
     assert (PACKAGE / "py.typed").exists()
     assert sys.prefix in str(PACKAGE)
@@ -64,6 +64,7 @@ def test_binaries_need_no_newer_glibc_than_the_tag_says() -> None:
         for version in re.findall(rb"GLIBC_(\d+)\.(\d+)", file.read_bytes()):
             newest = max(newest, (int(version[0]), int(version[1])))
     assert newest == promised
+    assert promised <= (2, 34)  # RHEL 9, Amazon Linux 2023
 
 
 def test_preloaded_libraries_keep_their_symbols() -> None:

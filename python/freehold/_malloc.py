@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""What Freehold's malloc says of this process, and what it can be asked to do: the functions of freehold/malloc.h.
+
+RuntimeError in each function where malloc is not Freehold's: see preload(). OSError: as the C function's errno says.
+"""
+import ctypes
+import os
+from typing import Any
+
+from freehold._preload import is_active
+
+_COUNTS = ("reserved_bytes", "committed_bytes", "small_span_bytes", "run_bytes", "direct_bytes", "retained_bytes", "metadata_bytes",
+           "cached_limit_bytes", "purged_bytes", "purge_calls", "span_claims", "span_returns", "lock_waits", "threads", "threads_peak",
+           "late_frees")
+
+
+class _Stats(ctypes.Structure):
+    """freehold_stats_t as far as it is numbers; the library fills what both know."""
+
+    _fields_ = [("size", ctypes.c_size_t), ("version", ctypes.c_uint32), ("class_count", ctypes.c_uint32),
+                *((name, ctypes.c_uint64) for name in _COUNTS), ("cpus", ctypes.c_uint32)]
+
+
+def _library() -> Any:
+    if not is_active():
+        raise RuntimeError("malloc is not Freehold's in this process: call freehold.preload() first, or start it by "
+                           "`python -m freehold run`")
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int, path: "str | None" = None) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
+
+
+def stats() -> "dict[str, int]":
+    """The statistics of this process: bytes, and counts since its start, by the names of freehold_stats_t in freehold/malloc.h."""
+    figures = _Stats()
+    _checked(_library().freehold_stats(ctypes.byref(figures), ctypes.c_size_t(ctypes.sizeof(figures))))
+    return {name: getattr(figures, name) for name in (*_COUNTS, "cpus")}
+
+
+def trim() -> int:
+    """Gives free memory back to the system; returns the bytes that went back."""
+    function = _library().freehold_trim
+    function.restype = ctypes.c_size_t
+    return int(function())
+
+
+def profile_start(distance: int = 0) -> None:
+    """Begins a sampled heap profile, or goes on with one. Blocks that exist already are not in it.
+
+    distance  mean distance of samples in bytes; 0 for 512 KiB
+    """
+    if distance < 0:
+        raise ValueError("distance must be 0 or more bytes")
+    _checked(_library().freehold_profile_start(ctypes.c_size_t(distance)))
+
+
+def profile_stop() -> None:
+    """Takes no further samples; blocks that are sampled stay in the profile until they are freed."""
+    _library().freehold_profile_stop()
+
+
+def profile_write(path: "str | os.PathLike[str]") -> None:
+    """Writes the heap profile as it is now to a file, which `freehold heap show` reads; "%p" in the name becomes the process's number."""
+    _checked(_library().freehold_profile_write(os.fsencode(path)), os.fspath(path))
