@@ -4,10 +4,7 @@
 // Before a fork the gate closes, and the engine is left by all other threads; they wait, map blocks of their own, or put
 // their frees off. Afterwards the deferred work is done. A fork from a handler of signals amid a slow path of the same
 // thread does nothing but keep the purger out: the slow path continues in both processes.
-#include <sched.h>
 #include <unistd.h>
-
-#include <ctime>
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/check/guards.hpp"
@@ -30,7 +27,7 @@ constexpr unsigned kForkTurns = 1'000;  // times that, before a thread that fork
 void keep_purger_out() noexcept {
   ++t_fork.all_forks;
   g_purger_gate.close();
-  while (!g_purger_gate.is_quiet(g_purger_mark)) ::sched_yield();
+  sync::wait_until<sync::NativeAtomics>([] { return g_purger_gate.is_quiet(g_purger_mark); });
 }
 
 }  // namespace
@@ -68,10 +65,8 @@ void before_fork() noexcept {
   ++t_fork.forks;
   g_gate.close();
   NativeCache* const mine = present_cache();
-  for (unsigned looks = 0; !g_gate.shared_marks_are_quiet() || !g_core.others_are_outside(mine); ++looks) {
-    constexpr timespec kNap{0, 50'000};  // a thread of a lower priority may have to run first
-    looks < 20 ? static_cast<void>(::sched_yield()) : static_cast<void>(::nanosleep(&kNap, nullptr));
-  }
+  sync::wait_until<sync::NativeAtomics>(
+      [mine] { return g_gate.shared_marks_are_quiet() && g_core.others_are_outside(mine); });
   --t_fork.inside;
 }
 void after_fork_in_parent() noexcept {

@@ -44,13 +44,13 @@ std::uint64_t HeapShards<A, Geometry, Source, Orders>::lock_shards() noexcept {
   for (unsigned i = 0; core != nullptr && i < core->shard_count; ++i) {
     Shard* const shard = core->shards[i].load(Orders::kFind);
     if (shard == nullptr) continue;
-    while (!shard->lock.try_set_flag()) A::yield();
+    sync::wait_until<A>([&] { return shard->lock.try_set_flag(); });
     had_owner |= shard->lock.revoke();
     locked |= base::bit(i);
   }
   if (had_owner) A::heavy_fence();
   for (std::uint64_t each = locked; each != 0; each &= each - 1)
-    while (shard_at(*core, base::lowest_bit(each)).lock.is_entered()) A::yield();
+    sync::wait_until<A>([&] { return !shard_at(*core, base::lowest_bit(each)).lock.is_entered(); });
   return locked;
 }
 

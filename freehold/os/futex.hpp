@@ -39,6 +39,12 @@ struct Futex {
   static void wait_until(const void* word, std::uint32_t expected, const timespec* deadline) noexcept {
     call(word, FUTEX_WAIT_BITSET_PRIVATE, expected, deadline, FUTEX_BITSET_MATCH_ANY);
   }
+  // Sleeps for a while: threads of a lower priority run.
+  static void nap(long nanoseconds) noexcept {
+    const std::uint32_t never = 0;
+    const timespec time{0, nanoseconds};
+    wait(&never, 0, FutexScope::kProcess, &time);
+  }
   // Wakes one thread that sleeps on the word, or all.
   static void wake_one(const void* word, FutexScope scope) noexcept { call(word, wake_operation(scope), 1, nullptr); }
   static void wake_all(const void* word, FutexScope scope) noexcept { call(word, wake_operation(scope), INT_MAX, nullptr); }

@@ -188,7 +188,7 @@ class BestPoolArrays {
     A::heavy_fence();
     // From here on no owner enters its slow path; those that are in it come to its end.
     for_each_other(mine, [](Cache& cache) {
-      while (cache.in_slow_path.load(O.thief_waits) != 0) A::pause();
+      sync::wait_until<A>([&] { return cache.in_slow_path.load(O.thief_waits) == 0; });
       stop(cache);
     });
     A::heavy_fence();
@@ -285,9 +285,8 @@ class BestPoolArrays {
     if (!is_dry()) return;
     dry_.store(dry_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // relaxed: fenced below
     A::heavy_fence();
-    for_each_other(mine, [](Cache& cache) {
-      while (cache.in_slow_path.load(O.thief_waits) != 0) A::pause();
-    });
+    for_each_other(mine,
+                   [](Cache& cache) { sync::wait_until<A>([&] { return cache.in_slow_path.load(O.thief_waits) == 0; }); });
     for_each_other(nullptr, [](Cache& cache) { start(cache); });
   }
 

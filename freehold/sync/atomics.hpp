@@ -8,7 +8,8 @@
 //   A::var<T>         shared, plain: ordered by the protocol around it, and checked for data races under sim/
 //   A::fence(order)   std::atomic_thread_fence
 //   A::pause()        spin hint
-//   A::yield()        lets other threads run first, such as the one that is waited for
+//   A::yield()        lets other threads run first, such as the one that is waited for, of a lower priority too: sleeps for
+//                     50 us. wait_until() pauses a few times before
 //   A::light_fence()  orders this thread's accesses against another thread's heavy_fence(): free, a compiler barrier
 //   A::heavy_fence()  makes every running thread of the process execute a full fence: membarrier, microseconds.
 //                     Pre: may_fence_heavily(), which registers the process and says whether the kernel can
@@ -103,6 +104,13 @@ concept SharedAtomics = Atomics<A> && requires(typename A::template atomic<std::
 // wait_shared() without a time-out.
 inline constexpr std::uint64_t kForever = ~std::uint64_t{0};  // nanoseconds
 
+// Returns once `holds()`, soon, by the work of another thread, which may have to run first on this CPU.
+template <class A, class F>
+void wait_until(F&& holds) noexcept {
+  constexpr unsigned kPauses = 64;  // about 2 us
+  for (unsigned looks = 0; !holds(); ++looks) looks < kPauses ? A::pause() : A::yield();
+}
+
 struct NativeAtomics {
   template <class T>
   using atomic = std::atomic<T>;
@@ -127,7 +135,7 @@ struct NativeAtomics {
     asm volatile("isb");
 #endif
   }
-  static void yield() noexcept { sched_yield(); }
+  static void yield() noexcept { os::Futex::nap(50'000); }
   // Whether `value` is below a bound that grows, read relaxed: in one instruction, which compilers make two of an atomic
   // load.
   static bool is_below(std::size_t value, const std::atomic<std::size_t>& bound) noexcept {

@@ -58,6 +58,16 @@ TEST(Fork, SignalHandlerBesidePurgerThread_ChildGoesOnAndForksAgain) {
   command.environment.emplace_back("FREEHOLD_PURGE_DELAY_MS", "1");
   EXPECT_GE(figure_of(command, "forks"), forks);
 }
+// It waits for the helper thread, which cannot run unless it sleeps. With sched_yield alone: a second, if the system
+// throttles real-time threads, and else for ever.
+TEST(Fork, ByARealTimeThread_WaitsForNoThreadThatItPreempts) {
+  Command command = scenario({"threads_fork_by_a_real_time_thread"});
+  command.environment.emplace_back("FREEHOLD_BACKGROUND_THREAD", "on");
+  command.environment.emplace_back("FREEHOLD_PURGE_DELAY_MS", "1");
+  const Outcome outcome = expect_passes(command);
+  if (outcome.figures().contains("not_allowed")) GTEST_SKIP() << "real-time threads are not allowed here";
+  EXPECT_LE(figure_of(outcome, "longest_ms"), 300);
+}
 
 }  // namespace
 }  // namespace freehold::test

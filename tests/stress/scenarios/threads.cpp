@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Threads: very many, very short, idle, with small stacks, with destructors of their own, cancelled, interrupted.
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <algorithm>
 
 #include <barrier>
 #include <latch>
 #include <memory>
 
+#include <array>
+#include <chrono>
 #include "tests/stress/scenarios/scenario.hpp"
 
 namespace freehold::test {
@@ -249,6 +253,50 @@ SCENARIO(threads_random_traces) {
   const std::uint64_t seed = number_from_environment("FREEHOLD_TEST_SEED", 1);
   const std::string error = run_shared_trace<CApi>(seed, 6, 3, 30'000);
   require(error.empty(), error);
+}
+
+// Forks at moments of its own, in a thread before which no other runs on this CPU.
+void fork_often(const std::atomic<bool>& stop, double& longest_ms) {
+  for (unsigned i = 0; !stop.load(); ++i) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200 + i * 379 % 2000));
+    const auto begin = std::chrono::steady_clock::now();
+    const pid_t child = ::fork();
+    if (child == 0) std::_Exit(0);
+    require(child > 0, "fork");
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+    longest_ms = std::max(longest_ms, took.count());
+    ::waitpid(child, nullptr, 0);
+  }
+}
+
+// A thread of the highest priority forks on the only CPU, and preempts the thread that gives memory back (the environment
+// has it work all the time).
+SCENARIO(threads_fork_by_a_real_time_thread) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<unsigned>(::sched_getcpu()), &one);
+  require(::sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity");
+  constexpr std::size_t kBlocks = 300, kBytes = 70'000;
+  std::array<char*, kBlocks> blocks{};
+  std::atomic<bool> stop{false};
+  double longest_ms = 0;
+  std::thread forks([&] {
+    sched_param priority{};
+    priority.sched_priority = 1;
+    if (::pthread_setschedparam(::pthread_self(), SCHED_FIFO, &priority) != 0) return figure("not_allowed", 1);
+    fork_often(stop, longest_ms);
+  });
+  for (int round = 0; round < 20; ++round) {
+    for (char*& block : blocks) {
+      block = static_cast<char*>(CApi::allocate(kBytes));
+      std::memset(block, 1, kBytes);
+    }
+    for (std::size_t i = 0; i < kBlocks; ++i) CApi::deallocate(blocks[i * 7 % kBlocks]);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  stop = true;
+  forks.join();
+  figure("longest_ms", longest_ms);
 }
 
 }  // namespace
