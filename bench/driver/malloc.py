@@ -53,7 +53,7 @@ def rounded(values):
 def as_json(matrix, rows, allocators, missing, ours, described):
     compared = report.comparisons(matrix, ours)
     total = stats.summarise(compared)
-    summary = {"time": round(total.time, 3), "peak": round(total.memory, 3), "user": round(total.user, 3),
+    summary = {"time": round(total.time, 3), "peak": round(total.memory, 3), "cpu": round(total.cpu, 3),
                "worst": total.worst.row} if compared else None
     return {
         "machine": described,

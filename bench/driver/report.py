@@ -4,7 +4,7 @@
 from . import stats
 
 TIE = 1.0
-TIME, PEAK, USER = range(3)  # the places in Cell.medians
+TIME, PEAK, CPU, FAULTS = range(4)  # the places in Cell.medians
 
 
 def table(header, lines):
@@ -43,12 +43,12 @@ def heading(allocator):
 def compared_table(compared, label):
     lines = [[("- " if c.time_ratio > TIE else "  ") + c.row, f"{c.time_ratio:.2f}", number(c.time), number(c.best_time), label[c.fastest],
               f"{c.memory_ratio:.2f}", number(c.memory), number(c.best_memory), label[c.smallest],
-              f"{c.user_ratio:.2f}", number(c.user), number(c.best_user), label[c.thriftiest]] for c in compared]
-    return table(["row (- lost)", "time", "ours", "best", "of", "peak", "ours MiB", "least", "of", "user", "ours ms", "least", "of"], lines)
+              f"{c.cpu_ratio:.2f}", number(c.cpu), number(c.best_cpu), label[c.thriftiest]] for c in compared]
+    return table(["row (- lost)", "time", "ours", "best", "of", "peak", "ours MiB", "least", "of", "cpu", "ours ms", "least", "of"], lines)
 
 
 def matrix_table(matrix, rows, allocators, index):
-    """index: TIME, with its spread; PEAK; USER."""
+    """index: TIME, with its spread; PEAK; CPU; FAULTS."""
     lines = []
     for row in rows:
         cells = [matrix[row.name][a.name] for a in allocators]
@@ -59,7 +59,7 @@ def matrix_table(matrix, rows, allocators, index):
             mark = "*" if cell.medians[index] == best else " "
             noise = f" ±{100 * stats.spread(cell.times):.0f}%" if index == TIME else ""
             return f"{number(cell.medians[index])}{mark}{noise}"
-        lines.append([row.name, {TIME: row.unit, PEAK: "MiB", USER: "ms"}[index], *map(show, cells)])
+        lines.append([row.name, {TIME: row.unit, PEAK: "MiB", CPU: "ms", FAULTS: ""}[index], *map(show, cells)])
     return table(["row", "unit", *map(heading, allocators)], lines)
 
 
@@ -72,13 +72,13 @@ def best_of_all(matrix, allocators):
         if not mine:
             continue
         def against_best(index):
-            floor = stats.USER_RESOLUTION if index == USER else 0
+            floor = stats.CPU_RESOLUTION if index == CPU else 0
             return {row: max(c[allocator.name][index], floor) / max(min(v[index] for v in c.values()), floor) for row, c in mine.items()}
-        time, peak, user = map(against_best, (TIME, PEAK, USER))
+        time, peak, cpu = map(against_best, (TIME, PEAK, CPU))
         worst = max(time, key=time.get)
-        mean = [f"{stats.geometric_mean(list(ratios.values())):.2f}" for ratios in (time, peak, user)]
+        mean = [f"{stats.geometric_mean(list(ratios.values())):.2f}" for ratios in (time, peak, cpu)]
         lines.append([allocator.label, *mean, f"{time[worst]:.1f}", worst, len(mine)])
-    return table(["each against the best of the row", "time", "peak", "user", "worst", "row", "rows"], lines)
+    return table(["each against the best of the row", "time", "peak", "cpu", "worst", "row", "rows"], lines)
 
 
 def summary_lines(matrix, allocators, ours):
@@ -91,9 +91,9 @@ def summary_lines(matrix, allocators, ours):
     lines = [compared_table(compared, label), "",
              f"time, ours / best peer of each row, geometric mean of {len(compared)} rows:  {total.time:.2f}",
              f"peak, ours / smallest peer of each row, geometric mean:            {total.memory:.2f}",
-             f"user time, ours / thriftiest peer of each row, geometric mean:     {total.user:.2f}",
+             f"user + system time, ours / least of each row, geometric mean:     {total.cpu:.2f}",
              f"worst row: {total.worst.row}, {total.worst.time_ratio:.2f} x {label[total.worst.fastest]}; rows lost: {len(lost)}", "",
-             table(["ours against", "time", "peak", "user"],
+             table(["ours against", "time", "peak", "cpu"],
                    [[label[peer], *(f"{r:.2f}" for r in ratios)] for peer, ratios in sorted(each.items())]), ""]
     return lines
 
@@ -114,6 +114,7 @@ def render(matrix, rows, allocators, missing, ours, figures=True):
     if figures:
         parts += ["time (median ± half the quartile distance; * best)", matrix_table(matrix, rows, allocators, TIME), "",
                   "peak memory, MiB", matrix_table(matrix, rows, allocators, PEAK), "",
-                  "user time of the whole process, all threads, ms", matrix_table(matrix, rows, allocators, USER), ""]
+                  "user + system time of the whole process, all threads, ms", matrix_table(matrix, rows, allocators, CPU), "",
+                  "page faults", matrix_table(matrix, rows, allocators, FAULTS), ""]
     parts.append(best_of_all(matrix, allocators))
     return "\n".join(parts + [""] + failures(matrix, missing))

@@ -33,8 +33,9 @@ class Cell:
 
     @property
     def medians(self):
-        """(time, peak memory, user time)."""
-        return stats.median(self.times), stats.median(self.peaks), stats.median(self.users)
+        """(time, peak memory, CPU time in the program and in the kernel, page faults)."""
+        cpu = [user + system for user, system in zip(self.users, self.systems)]
+        return stats.median(self.times), stats.median(self.peaks), stats.median(cpu), stats.median(self.faults)
 
 
 def run_once(row, allocator, cell, timeout=120):

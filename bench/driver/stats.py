@@ -5,7 +5,7 @@ import math
 import statistics
 from dataclasses import dataclass
 
-USER_RESOLUTION = 1.0  # milliseconds; below it there is only noise
+CPU_RESOLUTION = 1.0  # milliseconds; below it there is only noise
 
 
 def median(values):
@@ -28,7 +28,7 @@ def geometric_mean(ratios):
 
 @dataclass(frozen=True)
 class Comparison:
-    """One row: ours beside the best of the peers, in time, in peak memory and in user time."""
+    """One row: ours beside the best of the peers, in time, in peak memory and in CPU time."""
 
     row: str
     time: float
@@ -37,8 +37,8 @@ class Comparison:
     memory: float
     best_memory: float
     smallest: str
-    user: float
-    best_user: float
+    cpu: float  # milliseconds, user and system
+    best_cpu: float
     thriftiest: str
 
     @property
@@ -50,13 +50,13 @@ class Comparison:
         return self.memory / self.best_memory
 
     @property
-    def user_ratio(self):
+    def cpu_ratio(self):
         """A peer that used no CPU that the kernel's clock could see counts as one tick of its reports."""
-        return max(self.user, USER_RESOLUTION) / max(self.best_user, USER_RESOLUTION)
+        return max(self.cpu, CPU_RESOLUTION) / max(self.best_cpu, CPU_RESOLUTION)
 
 
 def compare(row, cells, ours):
-    """cells: {allocator: (time, memory, user time)} of one row. None if ours or all peers are missing."""
+    """cells: {allocator: (time, memory, CPU time, ...)} of one row. None if ours or all peers are missing."""
     peers = {name: cell for name, cell in cells.items() if name != ours}
     if ours not in cells or not peers:
         return None
@@ -71,7 +71,7 @@ def compare(row, cells, ours):
 class Summary:
     time: float  # geometric mean of ours / best peer
     memory: float
-    user: float
+    cpu: float
     worst: Comparison | None  # the row with the largest time ratio
 
 
@@ -79,17 +79,17 @@ def summarise(comparisons):
     worst = max(comparisons, key=lambda c: c.time_ratio, default=None)
     return Summary(geometric_mean([c.time_ratio for c in comparisons]),
                    geometric_mean([c.memory_ratio for c in comparisons]),
-                   geometric_mean([c.user_ratio for c in comparisons]), worst)
+                   geometric_mean([c.cpu_ratio for c in comparisons]), worst)
 
 
 def against_each(cells_by_row, ours):
-    """{peer: geometric means of ours/peer in time, memory and user time} over the rows that both have."""
+    """{peer: geometric means of ours/peer in time, memory and CPU time} over the rows that both have."""
     peers = {name for cells in cells_by_row.values() for name in cells} - {ours}
     result = {}
     for peer in peers:
         both = [(cells[ours], cells[peer]) for cells in cells_by_row.values() if ours in cells and peer in cells]
         if both:
-            floors = (0, 0, USER_RESOLUTION)
+            floors = (0, 0, CPU_RESOLUTION)
             result[peer] = tuple(geometric_mean([max(a[i], floor) / max(b[i], floor) for a, b in both])
                                  for i, floor in enumerate(floors))
     return result

@@ -11,7 +11,7 @@ import resource
 import tempfile
 import unittest
 
-from driver import again, articles_table, command_tables, floors, floors_table, heaps, heaps_table, instructions, latency, latency_table, malloc, peers, refusal, report, runs, startup, stats, stored
+from driver import again, articles_table, command_tables, counts, floors, floors_table, heaps, heaps_table, instructions, latency, latency_table, malloc, peers, refusal, report, runs, startup, stats, stored
 from driver.peers import Allocator
 from driver.rows import PROGRAMS, Row, macro_rows
 
@@ -34,11 +34,11 @@ class Statistics(unittest.TestCase):
         self.assertEqual((c.fastest, c.smallest, c.thriftiest), ("fast", "small", "small"))
         self.assertAlmostEqual(c.time_ratio, 1.5)
         self.assertAlmostEqual(c.memory_ratio, 2.0)
-        self.assertAlmostEqual(c.user_ratio, 1.5)
+        self.assertAlmostEqual(c.cpu_ratio, 1.5)
 
-    def test_Compare_UserTimeBelowTheClocksTick_RatioOfTicks(self):
+    def test_Compare_CpuTimeBelowTheClocksTick_RatioOfTicks(self):
         c = stats.compare("row", {"ours": (1.0, 1.0, 3.0), "peer": (1.0, 1.0, 0.0)}, "ours")
-        self.assertAlmostEqual(c.user_ratio, 3.0)
+        self.assertAlmostEqual(c.cpu_ratio, 3.0)
 
     def test_Compare_OursOrAllPeersMissing_None(self):
         self.assertIsNone(stats.compare("row", {"fast": (1, 1, 1)}, "ours"))
@@ -47,6 +47,32 @@ class Statistics(unittest.TestCase):
     def test_AgainstEach_RowsOfBothOnly(self):
         cells = {"a": {"ours": (1.0, 1.0, 4.0), "peer": (2.0, 4.0, 2.0)}, "b": {"ours": (1.0, 1.0, 1.0)}, "c": {"peer": (1.0, 1.0, 1.0)}}
         self.assertEqual(stats.against_each(cells, "ours"), {"peer": (0.5, 0.25, 2.0)})
+
+
+class Counts(unittest.TestCase):
+    STORED = {"row": {"instructions": 100.0, "faults": 1000, "peak_mib": 10.0}}
+
+    def compared(self, **figures):
+        worse, better = counts.changes(self.STORED, {"row": {**self.STORED["row"], **figures}})
+        return len(worse), len(better)
+
+    def test_Changes_WithinTolerance_None(self):
+        self.assertEqual(self.compared(instructions=102.9, faults=1300, peak_mib=12.5), (0, 0))
+
+    def test_Changes_EachFigureWorse_Named(self):
+        for figure, value in (("instructions", 104), ("faults", 1500), ("peak_mib", 14)):
+            self.assertEqual(self.compared(**{figure: value}), (1, 0), figure)
+            self.assertIn(figure, counts.changes(self.STORED, {"row": {figure: value}})[0][0])
+
+    def test_Changes_Better_SaidToBeStored(self):
+        self.assertEqual(self.compared(instructions=90, faults=100), (0, 2))
+
+    def test_Changes_RowThatIsNotStored_Worse(self):
+        self.assertEqual(len(counts.changes({}, {"row": {"faults": 1}})[0]), 1)
+
+    def test_Stored_EveryRowOfTheGate(self):
+        stored = json.loads(counts.STORED.read_text())
+        self.assertEqual(set(stored), set(counts.INSTRUCTIONS) | set(counts.FAULTS))
 
 
 def matrix_of(**rows):
@@ -79,7 +105,7 @@ class Report(unittest.TestCase):
     def test_Render_PeersVersion_InEveryTable(self):
         tables = self.render().split("\n\n")
         naming = [t for t in tables if "peer" in t and not t.startswith(("missing", "time, ours"))]
-        self.assertEqual(len(naming), 7)
+        self.assertEqual(len(naming), 8)
         for one in naming:
             self.assertIn("2.1", one)
 

@@ -50,6 +50,28 @@ Outcome large(double scale) {
   return {total, seconds, total};
 }
 
+// A set of very large blocks whose members are replaced at random; a byte of each page is written, as the field's
+// malloc-large does. A malloc that gives each mapping back at its free pays for every page again.
+Outcome mappings(double scale) {
+  constexpr std::size_t kMiB = 1024 * 1024, kPage = 4096;
+  constexpr std::size_t kBlocks = 16;
+  const auto replacements = scaled(scale, 1'000);
+  Random random(1);
+  char* blocks[kBlocks] = {};
+  std::uint64_t sum = 0;
+  const auto start = Clock::now();
+  for (std::uint64_t i = 0; i < replacements; ++i) {
+    char*& block = blocks[random.below(kBlocks)];
+    std::free(block);
+    const std::size_t bytes = 5 * kMiB + random.below(20 * kMiB);
+    block = static_cast<char*>(must(std::malloc(bytes)));
+    for (std::size_t at = 0; at < bytes; at += kPage) block[at] = 1;
+    sum += bytes;
+  }
+  for (char* block : blocks) std::free(block);
+  return {replacements, std::chrono::duration<double>(Clock::now() - start).count(), sum};
+}
+
 // Many buffers grow in turn, by an eighth, from 64 bytes to 512 KiB; the new part is written. Then they are freed. An
 // operation is one realloc.
 template <unsigned kThreads>
@@ -90,6 +112,7 @@ constexpr Row kRows[] = {
     {"buffers_4t", "4 threads, the same", large<4, 16, 20, Touch::kEnds>},
     {"buffers_whole_1t", "1 thread, random 64 KiB-1 MiB, 16 held, written whole", large<1, 16, 20, Touch::kWhole>},
     {"buffers_whole_4t", "4 threads, the same", large<4, 16, 20, Touch::kWhole>},
+    {"mappings_1t", "1 thread, random 5-25 MiB, 16 held, a byte of each page written", mappings},
     {"grow_1t", "1 thread, 64 buffers grow in turn through realloc, to 512 KiB", grow<1>},
     {"grow_4t", "4 threads, the same", grow<4>},
 };
