@@ -386,6 +386,8 @@ class Arena {
   inline void put_back(pool::WordIndex index, std::uint64_t bits) noexcept;
   [[nodiscard]] inline std::uint64_t give_word(SizeClass c, pool::WordIndex index, std::uint64_t bits, std::uint64_t full,
                                                Word& word) noexcept;
+  [[gnu::cold, gnu::noinline]] void report_twice(SizeClass c, pool::WordIndex index, std::uint64_t bits,
+                                                 std::uint64_t twice) noexcept;
   inline void note_full(SizeClass c, pool::WordIndex index) noexcept;
   inline void note_drained(SpanIndex i) noexcept;
   void drop_hints(SpanIndex i, bool wanted) noexcept;

@@ -57,47 +57,54 @@ std::uint32_t Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slot
     base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(groups.misplaced));
   if (groups.repeated != 0) [[unlikely]]
     base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(groups.repeated));
+  const std::size_t count = groups.count;
+  if (count == 0) return 0;
   // The lines are fetched for writing all at once: the locked instructions below would wait for each in turn.
   Word* words[pool::kMaxBatch];
-  for (std::size_t i = 0; i < groups.count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     words[i] = word_address(groups.groups[i].word);
     base::prefetch_for_write(words[i]);
   }
-  const pool::SpanShape shape = pools_[c].shape();
-  const unsigned last_word = shape.words() - 1;
-  const std::uint64_t last_full = shape.full(last_word);
-  std::size_t remote_groups = 0;
-  bool is_remote = false;
-  for (std::size_t i = 0; i < groups.count; ++i) {
-    auto [index, bits] = groups.groups[i];
-    const unsigned word = pool::word_in_span(index);
-    const std::uint64_t full = word < last_word ? ~std::uint64_t{0} : word == last_word ? last_full : 0;
-    if ((bits & ~full) != 0) [[unlikely]] {  // the end of a span, too short for one more slot
-      const unsigned beyond = base::lowest_bit(bits & ~full);
-      base::fatal(base::HeapError::kInteriorPointer, reinterpret_cast<void*>(geometry_[c].address(index, beyond)));
-      bits &= full;
-    }
-    if (const std::uint64_t twice = give_word(c, index, bits, full, *words[i]); twice != 0) [[unlikely]] {
-      base::fatal(base::HeapError::kDoubleFree,
-                  reinterpret_cast<void*>(geometry_[c].address(index, base::lowest_bit(twice))));
-      (void)give_word(c, index, bits & ~twice, full, *words[i]);  // a test's handler returned: the others are innocent
+  Pool& pool = pools_[c];
+  const std::uint64_t last_full = pool.shape().full(pool.shape().words() - 1);
+  const auto drained = drained_.leaves();
+  std::size_t remote_groups = 0, is_remote = 0;
+  SpanIndex seen = kNoSpan;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [index, bits] = groups.groups[i];
+    const std::uint64_t old = pool.put(index, bits, *words[i]);
+    if ((old & bits) != 0) [[unlikely]] {
+      report_twice(c, index, bits, old & bits);
       continue;
     }
-    if (i == 0 || pool::span_of(index) != pool::span_of(last)) {
-      note_drained(pool::span_of(index));
-      is_remote = is_used_by_others(pool::span_of(index), thread_id);
+    // The last word of a span may have fewer slots, which are the lowest bits of any.
+    if (const std::uint64_t now = old | bits; (now & last_full) == last_full) [[unlikely]]
+      if (now == pool.shape().full(pool::word_in_span(index))) note_full(c, index);
+    if (const SpanIndex span = pool::span_of(index); span != seen) {
+      seen = span;
+      if (!drained.test(span)) [[unlikely]]
+        note_drained(span);
+      is_remote = is_used_by_others(span, thread_id) ? 1 : 0;
     }
-    remote_groups += is_remote ? 1 : 0;
-    last = index;
+    remote_groups += is_remote;
   }
-  if (remote_groups == 0 || remote_groups == groups.count) [[likely]]
+  last = groups.groups[count - 1].word;
+  if (remote_groups == 0 || remote_groups == count) [[likely]]
     return remote_groups == 0 ? 0 : static_cast<std::uint32_t>(n);
   // Bits are counted only where it must be: without an instruction for it that takes longer than all of the above.
   std::uint32_t remote = 0;
-  for (std::size_t i = 0; i < groups.count; ++i)
+  for (std::size_t i = 0; i < count; ++i)
     if (is_used_by_others(pool::span_of(groups.groups[i].word), thread_id))
       remote += static_cast<std::uint32_t>(std::popcount(groups.groups[i].bits));
   return remote;
+}
+
+// Slots `twice` of a group were free already; a test's handler may return, and the others are innocent.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::report_twice(SizeClass c, pool::WordIndex index, std::uint64_t bits, std::uint64_t twice) noexcept {
+  base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(geometry_[c].address(index, base::lowest_bit(twice))));
+  const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(index));
+  (void)give_word(c, index, bits & ~twice, full, *word_address(index));
 }
 
 // Returns the bits that were set already; then nothing was changed.

@@ -50,20 +50,23 @@ void* Core<A, Config, Pages, Clock>::refill(Cache& cache, SizeClass c) noexcept 
   count_slow_call(cache);
   const auto& geometry = arena_.geometry(c);
   const auto slot_bytes = static_cast<std::int64_t>(Classes::slot_bytes(c));
-  report_slots(cache, std::popcount(taken.bits) * slot_bytes);
-  if (bin.capacity <= 1) return reinterpret_cast<void*>(geometry.address(taken.word, base::lowest_bit(taken.bits)));
-  void** top = bin.array + 1;
-  top += pool::list_slots(geometry, taken, top);
+  if (bin.capacity <= 1) {  // as it was asked for: one slot
+    report_slots(cache, slot_bytes);
+    return reinterpret_cast<void*>(geometry.address(taken.word, base::lowest_bit(taken.bits)));
+  }
+  void** const first = bin.array + 1;
+  std::size_t n = pool::list_slots(geometry, taken, first);
+  report_slots(cache, static_cast<std::int64_t>(n) * slot_bytes);
   // A fragmented word yields little: a few more make the call worth while.
-  for (unsigned tries = 0; tries < 7; ++tries) {
-    const auto have = static_cast<unsigned>(top - (bin.array + 1));
-    if (have * 2 >= want) break;
+  for (unsigned tries = 0; tries < 7 && n * 2 < want; ++tries) {
     // Again `want`, not what is missing: the rest of a word that was cut would be the next call's fragment, and so on.
     taken = arena_.take_slots(c, bin.cursor, want, cache.id, max_foreign_spans_);
     if (taken.bits == 0) break;
-    report_slots(cache, std::popcount(taken.bits) * slot_bytes);
-    top += pool::list_slots(geometry, taken, top);
+    const std::size_t more = pool::list_slots(geometry, taken, first + n);
+    report_slots(cache, static_cast<std::int64_t>(more) * slot_bytes);
+    n += more;
   }
+  void** const top = first + n;
   cache.top[c] = top - 1;
   return top[-1];
 }
@@ -99,10 +102,12 @@ void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot)
   const std::size_t n = cache.entries(c);
   if (n == bin.capacity) {
     const std::size_t oldest = std::min<std::size_t>((n + 1) / 2, 64);
+    const bool has_marks = bin.marks != 0;
     put_back(cache, c, bin.array + 1, oldest);
     std::memmove(bin.array + 1, bin.array + 1 + oldest, (n - oldest) * sizeof(void*));
     cache.top[c] -= oldest;
-    cache.mark_weights.drop_oldest(c.index(), oldest);
+    if (has_marks) [[unlikely]]
+      cache.mark_weights.drop_oldest(c.index(), oldest);
   }
   (void)cache.push(c, slot);
 }

@@ -44,7 +44,7 @@ Place place_of(const SlotGeometry& g, std::uintptr_t address) noexcept {
   const auto within = static_cast<std::uint32_t>(offset & ((std::uintptr_t{1} << g.span_shift) - 1));
   const std::uint32_t index = g.index(within);
   return {word_index(static_cast<std::uint32_t>(offset >> g.span_shift), index >> 6), index & 63,
-          index * g.slot_bytes == within};
+          index * g.slot_bytes == within && within <= g.last_offset};
 }
 
 // A batch that is one run of neighbours, in ascending order and within a span, as slots are that were acquired in a row:
@@ -112,8 +112,8 @@ FREEHOLD_IN_LANES bool is_run(const SlotGeometry& g, void* const* slots, std::si
   Lanes expected = first + Lanes{0, bytes, 2 * bytes, 3 * bytes};
   const Lanes step = Lanes{} + 4 * bytes;
   LaneMask equal = LaneMask{} - 1;
-  for (std::size_t i = 0; i < n; i += os::kLanes) {
-    equal &= load(slots + i) == expected;
+  for (void* const* const end = slots + n; slots != end; slots += os::kLanes) {
+    equal &= load(slots) == expected;
     expected += step;
   }
   return os::all_set(equal);
@@ -129,6 +129,7 @@ FREEHOLD_IN_LANES void group_slots_in_lanes(const SlotGeometry& g, void* const* 
   const Lanes within_mask = Lanes{} + (base::bit(g.span_shift) - 1);
   const Lanes reciprocal = Lanes{} + g.reciprocal;
   const Lanes slot_bytes = Lanes{} + g.slot_bytes;
+  const auto last_offset = reinterpret_cast<LaneMask>(Lanes{} + g.last_offset);  // signed, as the comparison of AVX2 is
   const Lanes low6 = Lanes{} + 63;
   const Lanes one = Lanes{} + 1;
   const unsigned span_shift = g.span_shift;
@@ -142,6 +143,7 @@ FREEHOLD_IN_LANES void group_slots_in_lanes(const SlotGeometry& g, void* const* 
     const Lanes within = offset & within_mask;
     const Lanes index = os::product_of_halves(within, reciprocal) >> 32;
     exact &= os::product_of_halves(index, slot_bytes) == within;
+    exact &= reinterpret_cast<LaneMask>(within) <= last_offset;
     const Lanes word = offset >> span_shift << 6 | index >> 6;
     const Lanes bits = one << (index & low6);
     if (os::all_set(word == current)) {
@@ -173,6 +175,16 @@ FREEHOLD_IN_LANES void group_slots_in_lanes(const SlotGeometry& g, void* const* 
   }
   run.close();
   finish(g, slots, n, out, all_exact);
+}
+
+// From the lowest bit, written from the end: clearing the lowest bit is the shortest chain from one slot to the next. Always
+// inlined: within a function for newer CPUs the population count is an instruction.
+[[gnu::always_inline]] inline std::size_t list_bits(std::uintptr_t first, std::uint32_t slot_bytes, std::uint64_t bits,
+                                                    void** out) noexcept {
+  const auto n = static_cast<std::size_t>(std::popcount(bits));
+  for (void** at = out + n; bits != 0; bits &= bits - 1)
+    *--at = reinterpret_cast<void*>(first + std::uintptr_t{base::lowest_bit(bits)} * slot_bytes);
+  return n;
 }
 
 // Which of a nibble's bits are set, the highest first, and how many: with them four addresses come from one addition.
@@ -216,26 +228,32 @@ FREEHOLD_IN_LANES void list_word_in_lanes(std::uintptr_t first, std::uint32_t sl
   }
 }
 
-using GroupFunction = void (*)(const SlotGeometry&, void* const*, std::size_t, SlotGroups&) noexcept;
-
-GroupFunction choose() noexcept {
-  if (os::has_lanes()) return group_slots_in_lanes;
-  return group_slots_scalar;
+FREEHOLD_IN_LANES std::size_t list_in_lanes(std::uintptr_t first, std::uint32_t slot_bytes, std::uint64_t bits,
+                                            void** out) noexcept {
+  if (bits == ~std::uint64_t{0}) {
+    list_word_in_lanes(first, slot_bytes, out);
+    return 64;
+  }
+  constexpr int kFewBits = 16;  // below, the loop over the bits is shorter than that over the nibbles
+  return std::popcount(bits) < kFewBits ? list_bits(first, slot_bytes, bits, out)
+                                        : list_bits_in_lanes(first, slot_bytes, bits, out);
 }
 
-// Relaxed: every thread that finds null computes the same value.
-constinit std::atomic<GroupFunction> g_group{nullptr};
-
-// Unknown until the first batch was grouped: lists come out the same either way.
 enum class Vectors : std::uint8_t { kUnknown, kNo, kYes };
-constinit std::atomic<Vectors> g_list_in_vectors{Vectors::kUnknown};
 
-// From the lowest bit, written from the end: clearing the lowest bit is the shortest chain from one slot to the next.
-std::size_t list_bits(std::uintptr_t first, std::uint32_t slot_bytes, std::uint64_t bits, void** out) noexcept {
-  const auto n = static_cast<std::size_t>(std::popcount(bits));
-  for (void** at = out + n; bits != 0; bits &= bits - 1)
-    *--at = reinterpret_cast<void*>(first + std::uintptr_t{base::lowest_bit(bits)} * slot_bytes);
-  return n;
+// Relaxed: every thread that finds it unknown computes the same value.
+constinit std::atomic<Vectors> g_vectors{Vectors::kUnknown};
+
+// CPUID takes microseconds under a hypervisor, so that the first batch asks, not the start of the process.
+[[gnu::cold, gnu::noinline]] Vectors choose() noexcept {
+  const Vectors chosen = os::has_lanes() ? Vectors::kYes : Vectors::kNo;
+  g_vectors.store(chosen, std::memory_order_relaxed);
+  return chosen;
+}
+
+[[gnu::always_inline]] inline bool in_vectors() noexcept {
+  const Vectors chosen = g_vectors.load(std::memory_order_relaxed);
+  return (chosen != Vectors::kUnknown ? chosen : choose()) == Vectors::kYes;
 }
 
 }  // namespace
@@ -255,28 +273,14 @@ void group_slots_scalar(const SlotGeometry& g, void* const* slots, std::size_t n
 }
 
 void group_slots(const SlotGeometry& geometry, void* const* slots, std::size_t n, SlotGroups& out) noexcept {
-  GroupFunction f = g_group.load(std::memory_order_relaxed);
-  if (f == nullptr) [[unlikely]] {
-    f = choose();
-    g_group.store(f, std::memory_order_relaxed);
-    g_list_in_vectors.store(f == group_slots_scalar ? Vectors::kNo : Vectors::kYes, std::memory_order_relaxed);
-  }
-  f(geometry, slots, n, out);
+  in_vectors() ? group_slots_in_lanes(geometry, slots, n, out) : group_slots_scalar(geometry, slots, n, out);
 }
 
-unsigned vector_width() noexcept { return choose() == group_slots_scalar ? 1 : os::kLanes; }
+unsigned vector_width() noexcept { return in_vectors() ? os::kLanes : 1; }
 
 std::size_t list_slots(const SlotGeometry& g, Taken taken, void** out) noexcept {
   const std::uintptr_t first = g.address(taken.word, 0);
-  if (g_list_in_vectors.load(std::memory_order_relaxed) == Vectors::kYes) {
-    if (taken.bits == ~std::uint64_t{0}) {
-      list_word_in_lanes(first, g.slot_bytes, out);
-      return 64;
-    }
-    // Below eight slots the loop over them is shorter than that over the nibbles.
-    if (std::popcount(taken.bits) >= 8) return list_bits_in_lanes(first, g.slot_bytes, taken.bits, out);
-  }
-  return list_bits(first, g.slot_bytes, taken.bits, out);
+  return in_vectors() ? list_in_lanes(first, g.slot_bytes, taken.bits, out) : list_bits(first, g.slot_bytes, taken.bits, out);
 }
 
 }  // namespace freehold::pool

@@ -4,8 +4,8 @@
 //
 // Neighbouring addresses of one word merge, so a batch freed in order becomes one or two groups. Two versions of the same
 // arithmetic, in vectors (os/vectors.hpp: AVX2 or NEON, 4 addresses a step) and scalar; the first call picks by CPU. Pure:
-// touches no slot. Index within a span: (offset * reciprocal) >> 32, exact for offsets below 64 KiB; a remainder means that
-// the address is not the start of a slot.
+// touches no slot. Index within a span: (offset * reciprocal) >> 32, exact for offsets below 64 KiB; a remainder, or an
+// offset beyond the last whole slot, means that the address is not the start of a slot.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,10 +20,12 @@ struct SlotGeometry {
   std::uint32_t span_shift = 0;  // log2 of a span's bytes, at most 16
   std::uint32_t slot_bytes = 0;
   std::uint32_t reciprocal = 0;  // floor(2^32 / slot_bytes) + 1
+  std::uint32_t last_offset = 0;  // where the span's last whole slot begins
 
   [[nodiscard]] static constexpr SlotGeometry of(std::uintptr_t base, unsigned span_shift,
                                                  std::uint32_t slot_bytes) noexcept {
-    return {base, span_shift, slot_bytes, static_cast<std::uint32_t>((std::uint64_t{1} << 32) / slot_bytes) + 1};
+    return {base, span_shift, slot_bytes, static_cast<std::uint32_t>((std::uint64_t{1} << 32) / slot_bytes) + 1,
+            ((std::uint32_t{1} << span_shift) / slot_bytes - 1) * slot_bytes};
   }
   // The slot's number within its span; `offset` counts from the span's start.
   [[nodiscard]] constexpr std::uint32_t index(std::uint32_t offset) const noexcept {
@@ -46,7 +48,7 @@ struct SlotGroups {
   SlotGroups() noexcept {}  // words groups[] as it is
 
   std::size_t count = 0;
-  std::uintptr_t misplaced = 0;  // an address that is not the start of a slot, left out; 0 if all are
+  std::uintptr_t misplaced = 0;  // an address that is not the start of a whole slot, left out; 0 if all are
   std::uintptr_t repeated = 0;   // an address that stands twice in one run, counted once; 0 if none does
   SlotGroup groups[kMaxBatch];
 };

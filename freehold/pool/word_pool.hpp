@@ -211,10 +211,15 @@ class WordPool {
   // Whether all slots of `span` look free. Looks first at the words on the cache line of `near`, which the caller has just
   // written: frees come in order more often than not, and the answer is mostly there, without another miss.
   [[nodiscard]] bool looks_full(std::uint32_t span, unsigned near = 0) const noexcept {
-    const unsigned n = shape_.words();
+    const Word* const words = &storage_->word(word_index(span, 0));
+    const unsigned last = shape_.words() - 1;
     const unsigned line = near & ~(kWordsPerLine - 1);
-    for (unsigned i = 0, w = line; i < n; ++i, w = w + 1 == n ? 0 : w + 1)
-      if (storage_->word(word_index(span, w)).load(Orders::kLookFull) != shape_.full(w)) return false;
+    // From the line on, then from the bottom; the last word may have fewer slots.
+    for (unsigned w = line; w < last; ++w)
+      if (words[w].load(Orders::kLookFull) != ~std::uint64_t{0}) return false;
+    if (words[last].load(Orders::kLookFull) != shape_.full(last)) return false;
+    for (unsigned w = 0; w < line; ++w)
+      if (words[w].load(Orders::kLookFull) != ~std::uint64_t{0}) return false;
     return true;
   }
 
