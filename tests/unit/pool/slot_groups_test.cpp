@@ -107,6 +107,24 @@ TEST_P(EveryVersion, MisplacedAddress_EveryPosition_IsReportedAndTheOthersGroupe
       }
 }
 
+TEST_P(EveryVersion, BehindTheLastWholeSlot_AnyPosition_IsMisplaced) {
+  SlotGroups groups;
+  for (const SlotGeometry& g : every_class()) {
+    const std::uint32_t tail = (1U << kShift) / g.slot_bytes * g.slot_bytes;
+    if (tail == 1U << kShift) continue;
+    for (std::size_t wrong = 0; wrong < 9; ++wrong) {
+      std::vector<void*> slots, right;
+      for (std::size_t i = 0; i < 9; ++i) {
+        slots.push_back(at(kBase + (std::uintptr_t{i} << kShift) + (i == wrong ? tail : g.last_offset)));
+        if (i != wrong) right.push_back(slots.back());
+      }
+      GetParam()(g, slots.data(), slots.size(), groups);
+      ASSERT_EQ(groups.misplaced, reinterpret_cast<std::uintptr_t>(slots[wrong])) << g.slot_bytes;
+      ASSERT_EQ(united(groups), expected(g, right));
+    }
+  }
+}
+
 TEST_P(EveryVersion, RepeatedAddress_AnyTwoPositionsOfARun_IsReportedAndCountedOnce) {
   SlotGroups groups;
   const SlotGeometry g = SlotGeometry::of(kBase, kShift, 48);
