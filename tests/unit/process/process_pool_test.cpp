@@ -33,10 +33,8 @@
 #include "freehold/process/histogram.hpp"
 #include "freehold/process/worker_protocol.hpp"
 
-namespace {
 // A process that is started comes back only when it has ended: the supervisor was held up so long.
-std::atomic<bool> g_starts_slowly{false};
-}  // namespace
+static std::atomic<bool> g_starts_slowly{false};
 
 extern "C" int posix_spawnp(pid_t* pid, const char* program, const posix_spawn_file_actions_t* actions,
                             const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
