@@ -93,16 +93,6 @@ class Heaps : public testing::Test {
 using Kinds = testing::Types<LedgerOwnerLockedHeap, LedgerPrivateHeap>;
 TYPED_TEST_SUITE(Heaps, Kinds, HeapName);
 
-TYPED_TEST(Heaps, Unused_TakesNothing) {
-  TypeParam heap({}, this->source());
-  heap.release_all();
-  EXPECT_EQ(heap.trim(), 0U);
-  heap.deallocate(nullptr);
-  heap.deallocate(nullptr, 10);
-  this->expect_empty(heap);
-  EXPECT_EQ(this->ledger_.asked(), 0U);
-}
-
 TYPED_TEST(Heaps, EverySizeAndAlignment_AlignedDistinctIntact) {
   TypeParam heap({}, this->source());
   for (std::size_t alignment = 1; alignment <= kMiB; alignment *= 2) {
@@ -197,26 +187,6 @@ TYPED_TEST(Heaps, Reallocate_ContentsAsFarAsTheyFit) {
   this->expect_empty(heap);
 }
 
-TYPED_TEST(Heaps, ReallocateOfABlockThatWasLessAligned_Aligned) {
-  TypeParam heap({}, this->source());
-  for (int i = 0; i < 8; ++i) {
-    void* const block = heap.reallocate(heap.allocate(40, 8), 36);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % TypeParam::kDefaultAlignment, 0U);
-  }
-}
-
-TYPED_TEST(Heaps, ReallocatedBlock_GivenBackWithItsNewSize) {
-  TypeParam heap({}, this->source());
-  for (const std::size_t before : {16U, 100U, 1024U, 16'384U, 30'000U})
-    for (const std::size_t alignment : {8U, 16U, 256U, 4096U})
-      for (std::size_t bytes = 1; bytes < 40'000; bytes += bytes / 4 + 1) {
-        void* const block = heap.reallocate(heap.allocate(before, alignment), bytes);
-        ASSERT_NE(block, nullptr);
-        heap.deallocate(block, bytes);
-      }
-  this->expect_empty(heap);
-}
-
 TYPED_TEST(Heaps, ReallocateWithoutMemory_BlockUntouched) {
   TypeParam heap({.limit_bytes = 256 * kKiB}, this->source());
   const Block block = this->make(heap, 1000);
@@ -290,23 +260,6 @@ TYPED_TEST(Heaps, Trim_GivesWhollyFreeSlabsBack) {
   this->end(heap, kept);
 }
 
-TYPED_TEST(Heaps, TrimWithOneLiveBlockASlab_NothingLost) {
-  TypeParam heap({}, this->source());
-  std::vector<Block> blocks = this->make_all(heap, 48, 30'000), kept;
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    if (i % 1000 == 0)
-      kept.push_back(blocks[i]);
-    else
-      this->end(heap, blocks[i]);
-  heap.trim();
-  heap.check_invariants();
-  blocks = this->make_all(heap, 500, 3000);  // of another class, in the pages that became free
-  for (const Block& block : kept) this->check(block);
-  this->end(heap, blocks);
-  this->end(heap, kept);
-  this->expect_empty(heap);
-}
-
 TYPED_TEST(Heaps, Reserve_NoTakesUntilItIsUsedUp) {
   TypeParam heap({}, this->source());
   ASSERT_TRUE(heap.reserve(kMiB));
@@ -319,24 +272,6 @@ TYPED_TEST(Heaps, Reserve_NoTakesUntilItIsUsedUp) {
   this->end(heap, blocks);
   this->end(heap, first);
   this->expect_empty(heap);
-}
-
-TYPED_TEST(Heaps, ReserveWithoutMemory_False) {
-  TypeParam heap({}, this->source());
-  this->ledger_.refuse_from = 3;
-  EXPECT_FALSE(heap.reserve(kMiB));
-  heap.check_invariants();
-  std::vector<Block> blocks = this->make_all(heap, 64, 1000);
-  EXPECT_EQ(blocks.size(), 1000U) << "what was found stays";
-  this->end(heap, blocks);
-  this->expect_empty(heap);
-}
-
-TYPED_TEST(Heaps, ReserveBeyondTheLimit_FalseAtOnce) {
-  TypeParam heap({.limit_bytes = kMiB}, this->source());
-  EXPECT_FALSE(heap.reserve(kMiB + 1));
-  EXPECT_FALSE(heap.reserve(~std::size_t{0}));
-  EXPECT_LE(this->ledger_.bytes(), kSlabBytes);
 }
 
 TYPED_TEST(Heaps, Stats_AddUp) {
@@ -415,22 +350,6 @@ TYPED_TEST(Heaps, LimitOfLargeBlocks_ExactToTheByte) {
   }
 }
 
-TYPED_TEST(Heaps, LimitAndFreeSlotsOfAnotherClass_TheirPagesAreUsed) {
-  TypeParam heap({.limit_bytes = 256 * kKiB}, this->source());
-  for (int round = 0; round < 3; ++round) {
-    std::vector<Block> small = this->make_all(heap, 24);  // take 32, being aligned to 16
-    EXPECT_GT(small.size(), 256 * kKiB / (32 + kRedZone) * 9 / 10);
-    this->end(heap, small);
-    const Block large = this->make(heap, 250'000);
-    EXPECT_NE(large.at, nullptr) << "free slots stand in the way of a large block";
-    this->end(heap, large);
-    std::vector<Block> others = this->make_all(heap, 3000);
-    EXPECT_GT(others.size(), 256 * kKiB / 3000 * 7 / 10);
-    this->end(heap, others);
-  }
-  this->expect_empty(heap);
-}
-
 // What on_limit does in these tests.
 template <class H>
 struct Relief {
@@ -470,30 +389,6 @@ TYPED_TEST(Heaps, OnLimitThatFrees_AllocationSucceeds) {
   EXPECT_EQ(relief.calls, blocks.size()) << "one call for each";
   EXPECT_EQ(heap.allocate(100), nullptr);
   EXPECT_EQ(heap.stats().live_objects, blocks.size());
-  heap.check_invariants();
-}
-
-TYPED_TEST(Heaps, OnLimitThatFreesWhatIsTooLittle_AskedAgain) {
-  Relief<TypeParam> relief;
-  TypeParam heap({.limit_bytes = 128 * kKiB, .on_limit = Relief<TypeParam>::free_one, .on_limit_context = &relief},
-                 this->source());
-  relief.heap = &heap;
-  for (const Block& block : this->make_all(heap, 1000)) relief.spare.push_back(block.at);
-  relief.calls = 0;
-  EXPECT_NE(heap.allocate(60'000), nullptr);
-  EXPECT_GE(relief.calls, 60U);
-  EXPECT_EQ(relief.bytes, 60'000U);
-  heap.check_invariants();
-}
-
-TYPED_TEST(Heaps, OnLimitThatReleasesAll_GoesOn) {
-  Relief<TypeParam> relief;
-  TypeParam heap({.limit_bytes = 64 * kKiB, .on_limit = Relief<TypeParam>::release_all, .on_limit_context = &relief},
-                 this->source());
-  relief.heap = &heap;
-  std::size_t n = 0;
-  while (heap.allocate(48) != nullptr) ++n;
-  EXPECT_GT(n, 11 * 64 * kKiB / (48 + kRedZone) * 7 / 10);
   heap.check_invariants();
 }
 
@@ -568,24 +463,6 @@ TYPED_TEST(FaultyHeaps, EveryTakeRefusedInTurn_HeapStaysWhole) {
       ASSERT_EQ(ledger.takes(), ledger.gives());
       ASSERT_EQ(ledger.strays(), 0U);
     }
-  }
-}
-
-TYPED_TEST(FaultyHeaps, NoMoreSlabs_PagesOfTheOldestAreFound) {
-  for (const std::size_t first : {16'384U, 12'000U, 5000U}) {
-    TypeParam heap({}, this->source());
-    const Block oldest = this->make(heap, first - kRedZone);
-    // Slabs with one free page each, more of them than are looked at in passing: two pages are the fewest for this class.
-    std::vector<Block> blocks = this->make_all(heap, 2560 - kRedZone, 16 * kSlabBytes / 2560);
-    this->end(heap, oldest);
-    heap.trim();
-    this->ledger_.refuse_from = 0;
-    const Block other = this->make(heap, 8192 - kRedZone);
-    EXPECT_NE(other.at, nullptr) << first;
-    this->end(heap, other);
-    this->end(heap, blocks);
-    this->expect_empty(heap);
-    this->ledger_.refuse_from = Ledger::kNever;
   }
 }
 

@@ -151,10 +151,6 @@ TYPED_TEST(ProcessBackend_Conformance, Batch_EachItsOwnResult) {
   ASSERT_EQ(this->pool->submit_all(inputs, futures), kEntries);
   for (unsigned i = kEntries; i-- > 0;) EXPECT_EQ(futures[i].get().text(), std::to_string(i));
 }
-TYPED_TEST(ProcessBackend_Conformance, InputTooLarge_Refused) {
-  EXPECT_EQ(this->pool->submit(std::string(kMaxBytes + 1, 'x')).submit_error(), SubmitError::kTooLarge);
-  EXPECT_EQ(this->pool->stats().tasks.refused, 1u);
-}
 TYPED_TEST(ProcessBackend_Conformance, ComponentRefuses_ItsNumber) {
   EXPECT_EQ(this->pool->call("fail 42").failure(), (Failure{FailureKind::kComponent, 42}));
   EXPECT_EQ(this->pool->call("fail -7").failure().kind, FailureKind::kComponent);

@@ -27,14 +27,6 @@ TEST(Crash, ThreeStores_DiesBeforeEach_EveryPrefixSeen) {
   EXPECT_TRUE(result.ok()) << result;
   EXPECT_EQ(seen, (std::set<std::uint32_t>{0, 1, 2, 3}));
 }
-TEST(Crash, NoneAllowed_NobodyDies) {
-  const Result result = explore({.name = "crash/none"}, [](Execution& run) {
-    Word word{0};
-    run.spawn([&] { word.store(1, kRelaxed); });
-    run.check([&] { SIM_CHECK(word.load() == 1); });
-  });
-  EXPECT_TRUE(result.ok()) << result;
-}
 TEST(Crash, OneOfTwo_AtMostOneDies_OnlyMortals) {
   std::set<unsigned> sums;
   const Result result = explore({.name = "crash/mortal", .crashes = 1, .mortal = 0b011}, [&](Execution& run) {
@@ -96,17 +88,6 @@ TEST(Crash, AwaitEnd_OfOneWhoSleeps_Deadlock) {
   });
   EXPECT_EQ(result.failure, Failure::kDeadlock) << result;
 }
-// The two sleepers have to be seen together, in whichever order they fell asleep.
-TEST(Crash, AwaitEnd_WhileAnotherSleeps_DeadlockFound) {
-  const Result result = explore({.name = "crash/both sleep", .preemptions = 2, .stale = 0}, [](Execution& run) {
-    Word word{0};
-    run.spawn([&] { A::wait_shared(word, 0u); });
-    run.spawn([&] { static_cast<void>(word.load(kRelaxed)); });
-    run.spawn([&] { await_end(2); });
-    run.check([] {});
-  });
-  EXPECT_EQ(result.failure, Failure::kDeadlock) << result;
-}
 // Random programs: the reduction loses no outcome of a crash, nor what a thread that awaits it sees.
 TEST(Crash, Reduction_SameOutcomes) {
   std::set<std::uint32_t> outcomes[2];
@@ -145,18 +126,6 @@ TEST(Crash, AtExitCalls_NotMadeForTheDead) {
     run.check([&] { SIM_CHECK(calls == word.load()); });
   });
   EXPECT_TRUE(result.ok()) << result;
-}
-TEST(Crash, Pct_DiesToo) {
-  unsigned deaths = 0;
-  const Result result =
-      explore({.name = "crash/pct", .strategy = Strategy::kPct, .crashes = 1, .executions = 1000}, [&](Execution& run) {
-        Word word{0};
-        run.spawn([&] { word.store(1, kRelaxed); });
-        run.check([&] { deaths += 1 - word.load(); });
-      });
-  EXPECT_TRUE(result.ok()) << result;
-  EXPECT_GT(deaths, 0u);
-  EXPECT_LT(deaths, 1000u);
 }
 TEST(SharedWait, HalfOfALongWord_OnlyTheLowerHalfIsCompared) {
   const Result result = explore({.name = "shared wait"}, [](Execution& run) {

@@ -40,15 +40,6 @@ TEST(Explore, LostUpdate_NoPreemptionNoStaleRead_NotFound) {
   const Result result = explore({.name = "lost", .preemptions = 0, .stale = 0}, lost_update);
   EXPECT_TRUE(result.ok()) << result;
 }
-TEST(Explore, LostUpdate_Pct_Found) {
-  const Result result = explore({.name = "lost", .strategy = Strategy::kPct, .stale = 0, .executions = 1000}, lost_update);
-  EXPECT_EQ(result.failure, Failure::kCheck) << result;
-}
-TEST(Explore, LostUpdate_RoundRobin_Found) {
-  const Result result = explore({.name = "lost", .strategy = Strategy::kRoundRobin}, lost_update);
-  EXPECT_EQ(result.failure, Failure::kCheck) << result;
-  EXPECT_EQ(result.executions, 1u);
-}
 TEST(Explore, LimitOfExecutions_Reached_NotComplete) {
   const Result result = explore({.name = "limit", .preemptions = 0, .executions = 1}, lost_update);
   EXPECT_EQ(result.executions, 1u);
@@ -72,16 +63,6 @@ TEST(Replay, Failure_Replayed_SameMessageAndTrace) {
   EXPECT_NE(printed.find("store"), std::string::npos) << printed;
   EXPECT_TRUE(other.ok()) << other;
 }
-TEST(Replay, PctFailure_Replayed_SameTrace) {
-  const Result found = explore({.name = "pct", .strategy = Strategy::kPct, .seed = 7, .executions = 1000}, lost_update);
-  ASSERT_EQ(found.failure, Failure::kCheck);
-  setenv("FREEHOLD_REPLAY", found.replay.c_str(), 1);
-  testing::internal::CaptureStdout();
-  const Result again = explore({.name = "pct"}, lost_update);
-  testing::internal::GetCapturedStdout();
-  unsetenv("FREEHOLD_REPLAY");
-  EXPECT_EQ(again.trace, found.trace);
-}
 TEST(Replay, AnswersOfARun_ToTextAndBack_Same) {
   const Answers answers = {0, 0, 0, 2, 1, 1, 0};
   EXPECT_EQ(to_string(answers), "a3cb2a");
@@ -100,25 +81,6 @@ TEST(Failures, WaitWithoutNotify_Deadlock) {
   });
   EXPECT_EQ(result.failure, Failure::kDeadlock) << result;
   EXPECT_NE(result.message.find("T0 waits at explore_test.cpp"), std::string::npos) << result;
-}
-TEST(Failures, WaitAndNotify_NoDeadlock) {
-  const Result result = explore({.name = "no deadlock", .preemptions = 4, .stale = 2}, [](Execution& run) {
-    Word word{0};
-    A::var<int> data{0};
-    for (int i = 0; i < 2; ++i) {
-      run.spawn([&] {
-        while (word.load(kAcquire) == 0) A::wait(word, 0);
-        SIM_CHECK(data.load() == 1);
-      });
-    }
-    run.spawn([&] {
-      data.store(1);
-      word.store(1, kRelease);
-      A::notify_all(word);
-    });
-    run.check([] {});
-  });
-  EXPECT_TRUE(result.ok()) << result;
 }
 TEST(Failures, NotifyOneForTwoSleepers_DeadlockAndEitherIsWoken) {
   std::set<unsigned> woken;
@@ -152,17 +114,6 @@ TEST(Failures, SpinForEver_Livelock) {
   });
   EXPECT_EQ(result.failure, Failure::kLivelock) << result;
 }
-TEST(Failures, SpinUntilTheOther_NoLivelock) {
-  const Result result = explore({.name = "spin", .preemptions = 3, .stale = 2, .steps = 1000}, [](Execution& run) {
-    Word word{0};
-    run.spawn([&] {
-      while (word.load(kAcquire) == 0) A::pause();
-    });
-    run.spawn([&] { word.store(1, kRelease); });
-    run.check([] {});
-  });
-  EXPECT_TRUE(result.ok()) << result;
-}
 TEST(Failures, FatalInAThread_IsAFailure) {
   const Result result = explore({.name = "fatal"}, [](Execution& run) {
     run.spawn([] { base::fatal(base::HeapError::kDoubleFree, nullptr); });
@@ -170,21 +121,6 @@ TEST(Failures, FatalInAThread_IsAFailure) {
   });
   EXPECT_EQ(result.failure, Failure::kCheck);
   EXPECT_EQ(result.message, "fatal: double free");
-}
-TEST(Failures, AssertionInTheFinalCheck_IsAFailure) {
-  const Result result = explore({.name = "assertion"}, [](Execution& run) {
-    run.check([] { base::assertion_failed("two == three", "file.hpp", 7); });
-  });
-  EXPECT_EQ(result.failure, Failure::kCheck);
-  EXPECT_EQ(result.message, "assertion failed: two == three at file.hpp:7");
-}
-TEST(Failures, ExceptionInAThread_IsAFailure) {
-  const Result result = explore({.name = "exception"}, [](Execution& run) {
-    run.spawn([] { throw std::runtime_error("thrown"); });
-    run.check([] {});
-  });
-  EXPECT_EQ(result.failure, Failure::kCheck);
-  EXPECT_EQ(result.message, "exception: thrown");
 }
 TEST(Failures, ScenarioThatCountsItsRuns_NotDeterministic) {
   int runs = 0;
@@ -238,39 +174,6 @@ TEST(Choices, Decide_BothAreExplored) {
   });
   EXPECT_TRUE(result.ok());
   EXPECT_EQ(seen, (std::set<unsigned>{71, 8}));
-}
-TEST(Phases, SecondPhase_SeesTheFirst) {
-  std::set<unsigned> seen;
-  const Result result = explore({.name = "phases"}, [&](Execution& run) {
-    Word word{0};
-    for (unsigned i = 1; i < 3; ++i) run.spawn([&word, i] { word.store(i, kRelaxed); });
-    run.check([&] { SIM_CHECK(word.load(kRelaxed) != 0); });
-    unsigned read = 0;
-    run.spawn([&] { read = word.load(kRelaxed); });
-    run.check([&] { seen.insert(read); });
-  });
-  EXPECT_TRUE(result.ok()) << result;
-  EXPECT_EQ(seen, (std::set<unsigned>{1, 2}));
-}
-TEST(Arrays, MillionZeroedAtomics_CostNothingUntilTouched) {
-  static std::vector<std::uint64_t> memory(1'000'000);  // as an arena hands them out
-  const Result result = explore({.name = "array", .preemptions = 4}, [](Execution& run) {
-    auto* words = reinterpret_cast<A::atomic<std::uint64_t>*>(memory.data());
-    for (std::uint64_t i = 0; i < 2; ++i) {
-      run.spawn([words, i] {
-        for (std::size_t k : {0u, 500'000u, 999'999u}) words[k].fetch_or(1u << i, kRelaxed);
-      });
-    }
-    run.check([words] {
-      for (std::size_t k : {0u, 500'000u, 999'999u}) {
-        SIM_CHECK(words[k].load(kRelaxed) == 3);
-        words[k].store(0, kRelaxed);
-      }
-    });
-    for (std::size_t k : {0u, 500'000u, 999'999u}) words[k].store(0, kRelaxed);  // also when cut short
-  });
-  EXPECT_TRUE(result.ok()) << result;
-  EXPECT_GT(result.executions, 10u);
 }
 
 // Random programs of a few operations: with the reduction and without, under every budget, the same outcomes.

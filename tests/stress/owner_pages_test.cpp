@@ -153,30 +153,6 @@ TYPED_TEST(OwnerPagesStress, ProducerAndConsumer_ProducerLeavesEarly) {
   this->finish();
 }
 
-// The upstream says no now and then: threads go without, and nothing is lost.
-TYPED_TEST(OwnerPagesStress, UpstreamRunsDry_NothingLost) {
-  std::vector<std::thread> threads;
-  std::atomic<std::uint64_t> refused = 0;
-  std::array<typename TestFixture::Owner*, 4> owners{};
-  for (auto& owner : owners) owner = this->pages_.join();
-  this->books_.fail_from = this->books_.calls() + 30;  // 20 queues would need more
-  for (unsigned t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      std::mt19937 random(t);
-      for (int i = 0; i < 20000; ++i) {
-        Block* const block = this->make(*owners[t], random);
-        if (block == nullptr) ++refused;
-        this->destroy(owners[t], this->boxes_[random() % this->boxes_.size()].exchange(block));
-      }
-      EXPECT_TRUE(this->pages_.check_invariants(*owners[t]));
-      this->pages_.leave(*owners[t]);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  EXPECT_GT(refused, 0U);
-  this->finish();
-}
-
 // The process's allocator over the engine: threads whose only trace is a block for the next one to free.
 template <class Policy>
 void ten_thousand_short_threads() {

@@ -89,22 +89,6 @@ TEST(Budget, Shard_ReportsMoreThanAStepAndTellsSo) {
   EXPECT_EQ(budget.dirty(), 0);
 }
 
-TEST(Budget, Shards_OfManyThreads_AddUp) {
-  TestBudget budget;
-  TestBudget::Shard shards[2];
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < 4; ++t)
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < 20'000; ++i) {
-        (void)budget.spans_changed(shards[t % 2], 65'536, -65'536);
-        if (i % 2 == 1) (void)budget.spans_changed(shards[(t + 1) % 2], -2 * 65'536, 2 * 65'536);
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  EXPECT_EQ(budget.dirty() + shards[0].dirty.load() + shards[1].dirty.load(), 0);
-  EXPECT_EQ(budget.figures().runs + shards[0].runs.load() + shards[1].runs.load(), 0);
-}
-
 // ---- regret -----------------------------------------------------------------------------------------------------------
 
 TEST(Budget, Regret_NobodyPurgesInTime_RaisesTheAllowanceUpToAConstant) {
@@ -158,17 +142,6 @@ TEST(Budget, Forget_HalvesOnceASecondWithoutRegret) {
   EXPECT_EQ(budget.allowance(), 21'200) << "a new regret is a new second";
   for (std::uint64_t now = 14'000; now < 60'000; now += 1000) budget.forget(now);
   EXPECT_EQ(budget.allowance(), 1000) << "forgotten at last";
-}
-
-// Clocks are read by many threads, so a regret may carry a later moment than the tick that follows.
-TEST(Budget, Forget_AMomentBeforeTheRegret_ForgetsNothing) {
-  TestBudget budget;
-  budget.set_purged_in_time(true);
-  budget.direct(80'000);
-  budget.direct(-80'000);
-  budget.regret(40'000, 10'005);
-  budget.forget(10'000);
-  EXPECT_EQ(budget.allowance(), 81'000);
 }
 
 TEST(Budget, IsSoon_WithinASecondAndAcrossTheWrapOf32Bits) {

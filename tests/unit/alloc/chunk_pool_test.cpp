@@ -69,21 +69,6 @@ TEST(ChunkPool, Cpus_WorkApartUntilMemoryIsShort) {
 
 // ---- fragmentation ----------------------------------------------------------------------------------------------------
 
-// Very many chunks that have runs, but too short ones, lie before the one that will do: a power of two is found at once.
-TEST(ChunkPool, Run_BehindManyFragmentedChunks_IsFound) {
-  constexpr std::uint32_t kChunks = 300;
-  Small pool(kChunks);
-  for (std::uint32_t c = 0; c < kChunks; ++c) {
-    pool->add(c, ChunkKind::kRuns, kNobody);
-    if (c + 1 < kChunks) (void)pool->take_exactly(c * kSpans + 5, 1);
-    if (c + 1 < kChunks) (void)pool->take_exactly(c * kSpans + 11, 1);
-  }
-  EXPECT_TRUE(pool.check());
-  EXPECT_EQ(pool.run(8).first, (kChunks - 1) * kSpans);
-  EXPECT_EQ(pool.run(6).first, (kChunks - 1) * kSpans + 8);
-  EXPECT_TRUE(pool.check());
-}
-
 // The greatest power of two below the length says "perhaps" of all these chunks; the next one says nothing of the last.
 TEST(ChunkPool, Run_BetweenTwoPowersBehindManyThatMislead_IsFoundWhenMemoryIsShort) {
   constexpr std::uint32_t kChunks = 100;

@@ -72,23 +72,6 @@ TEST(DirectBlocks, Table_GrowsAndEveryBlockIsFound) {
 
 // ---- kept mappings ----------------------------------------------------------------------------------------------------
 
-TEST(DirectBlocks, Freed_IsKeptForTheNextOfItsSizeAndNotCalledZero) {
-  TestBlocks blocks;
-  void* const block = blocks.allocate(kMiB);
-  std::memset(block, 7, kMiB);
-  blocks.free(block);
-  EXPECT_EQ(blocks->kept_bytes(), kMiB);
-  EXPECT_EQ(blocks.pages.calls(FakePages::kUnmap), 0U);
-  EXPECT_TRUE(blocks.check());
-  bool zero = true;
-  EXPECT_EQ(blocks->allocate(kMiB - 2 * kPage, 1, zero, blocks.now), block);
-  EXPECT_FALSE(zero);
-  EXPECT_EQ(blocks->bytes_of(block), kMiB - 2 * kPage);
-  EXPECT_EQ(blocks->live_bytes(), kMiB);
-  EXPECT_FALSE(blocks->keeps_some());
-  EXPECT_TRUE(blocks.check());
-}
-
 TEST(DirectBlocks, Kept_NoMoreThanTheBudgetAllows) {
   TestBlocks blocks;
   std::vector<void*> all;
@@ -169,26 +152,6 @@ TEST(DirectBlocks, Resize_UpAndDown_KeepsTheContentAndCopiesNothing) {
     blocks.free(b.memory);
   }
   EXPECT_TRUE(blocks.check());
-}
-
-// What lies before an aligned block is no room for it.
-TEST(DirectBlocks, Resize_AlignedBlock_GrowsToTheEndOfItsMappingAtMost) {
-  TestBlocks blocks;
-  constexpr std::size_t kAlignment = 8 * kMiB;
-  void* const place = os::Pages::map(5 * kAlignment);
-  ASSERT_NE(place, nullptr);
-  ASSERT_TRUE(os::Pages::unmap(place, 5 * kAlignment));
-  const std::uintptr_t aligned = base::align_up(reinterpret_cast<std::uintptr_t>(place), kAlignment);
-  blocks.free(blocks.allocate(kMiB));                                  // what it needs itself is mapped then
-  blocks.pages.next_map_at(reinterpret_cast<void*>(aligned + kPage));  // so that nearly all of the slack lies before it
-  void* const block = blocks.allocate(kMiB, kAlignment);
-  ASSERT_EQ(reinterpret_cast<std::uintptr_t>(block), aligned + kAlignment);
-  EXPECT_EQ(blocks->resize(block, kMiB + kPage), block);
-  std::memset(block, 1, kMiB + kPage);
-  EXPECT_EQ(blocks->resize(block, kMiB + 2 * kPage), nullptr);
-  EXPECT_EQ(blocks->bytes_of(block), kMiB + kPage);
-  EXPECT_TRUE(blocks.check());
-  blocks.free(block);
 }
 
 TEST(DirectBlocks, Adopt_TakesTheContentAndLeavesTheRangeMapped) {

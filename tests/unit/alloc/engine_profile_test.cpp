@@ -91,13 +91,6 @@ class ProfileOfTheEngine : public testing::Test {
   const fs::path folder_ = fs::path(testing::TempDir()) / ("freehold-profile-" + std::to_string(::getpid()));
 };
 
-// The first test of all.
-TEST_F(ProfileOfTheEngine, NeverStarted_NothingToWrite) {
-  errno = 0;
-  EXPECT_FALSE(write_profile(at("heap").c_str()));
-  EXPECT_EQ(errno, EINVAL);
-}
-
 TEST_F(ProfileOfTheEngine, SmallAndLargeBlocks_AreInItWhileTheyAreInUse) {
   ASSERT_TRUE(start_profile(1));
   std::vector<void*> blocks;
@@ -159,58 +152,6 @@ TEST_F(ProfileOfTheEngine, ResizedBlock_IsInItOnceWithItsNewSize) {
   deallocate(small);
   deallocate(block);
   EXPECT_EQ(written().in_use[kThen], 0U);
-}
-
-// It may leave calls out, but never holds on to a block that was freed, and gives no place to two.
-TEST_F(ProfileOfTheEngine, LoopOverOnePlace_NothingIsLeftInUse) {
-  ASSERT_TRUE(start_profile(1));
-  std::vector<unsigned char*> kept;
-  for (int i = 0; i < 20'000; ++i) {
-    auto* const block = static_cast<unsigned char*>(allocate(501));
-    ASSERT_NE(block, nullptr);
-    std::memset(block, i, 501);
-    if (i % 1'000 == 0) {
-      std::memset(block, static_cast<int>(kept.size()), 501);
-      kept.push_back(block);
-    } else {
-      deallocate(block);
-    }
-  }
-  for (std::size_t i = 0; i < kept.size(); ++i)
-    EXPECT_TRUE(kept[i][0] == i && kept[i][500] == i) << "another block lies there: " << i;
-  EXPECT_LE(written().in_use[501], kept.size());
-  for (unsigned char* const block : kept) deallocate(block);
-  EXPECT_EQ(written().in_use[501], 0U);
-}
-
-// Memory is out, or another thread forked and the block was mapped: what the refill brought is no slot.
-TEST_F(ProfileOfTheEngine, RefillWithoutASlot_NothingIsSampled) {
-  ASSERT_TRUE(start_profile(1));
-  constexpr std::size_t kBytes = 704;
-  constexpr SizeClass kClass = engine::Classes::class_of(kBytes);
-  NativeCache* const cache = engine::own_cache();
-  ASSERT_NE(cache, nullptr);
-  EXPECT_EQ(engine::sample_refill(*cache, kClass, nullptr, kBytes, 16), nullptr);
-  void* const mapped = allocate((std::size_t{3} << 20) + 5);
-  EXPECT_EQ(engine::sample_refill(*cache, kClass, mapped, kBytes, 16), mapped);
-  EXPECT_FALSE(written().in_use.contains(kBytes));
-  deallocate(mapped);
-}
-
-TEST_F(ProfileOfTheEngine, Stopped_NoNewBlockIsInItAndOldOnesEnd) {
-  ASSERT_TRUE(start_profile(1));
-  void* const before = allocate(4'001);
-  stop_profile();
-  std::vector<void*> after;
-  for (int i = 0; i < 100; ++i) after.push_back(allocate(6'001));
-  EXPECT_GE(usable_size(before), 4'001U);
-  deallocate(before);
-  for (void* const block : after) deallocate(block);
-  ASSERT_TRUE(start_profile(1));  // the head says the distance of now
-  const Profile profile = written();
-  EXPECT_FALSE(profile.in_use.contains(4'001));
-  EXPECT_FALSE(profile.in_use.contains(6'001));
-  EXPECT_FALSE(profile.at_peak.contains(6'001));
 }
 
 TEST_F(ProfileOfTheEngine, NamesOfFiles_NumberLengthAndLinks) {
@@ -340,31 +281,6 @@ TEST_F(ProfileOfTheEngine, ThreadThatWasCancelled_WritesTheProfileFirst) {
   EXPECT_TRUE(has_written);
 }
 
-// One byte in a terabyte is sampled: as another allocation, the resized block is not.
-TEST_F(ProfileOfTheEngine, ResizedBlockThatIsNotSampledAgain_IsNotInIt) {
-  any_mean_ = true;
-  std::thread([this] {  // whose cache has no marks
-    constexpr std::size_t kFirst = (std::size_t{6} << 20) + 3, kThen = (std::size_t{11} << 20) + 3;
-    ASSERT_TRUE(start_profile(1));
-    void* block = allocate(kFirst);
-    ASSERT_EQ(written().in_use[kFirst], 1U);
-    ASSERT_TRUE(start_profile(kRarely));
-    block = reallocate(block, kThen);
-    ASSERT_NE(block, nullptr);
-    Profile profile = written();
-    EXPECT_EQ(profile.in_use[kFirst], 0U);
-    EXPECT_EQ(profile.in_use[kThen], 0U);
-    deallocate(block);
-    block = reallocate(allocate(3'001), 3'003);  // within its slot
-    ASSERT_NE(block, nullptr);
-    profile = written();
-    EXPECT_EQ(profile.in_use[3'001], 0U);
-    EXPECT_EQ(profile.in_use[3'003], 0U);
-    deallocate(block);
-  })
-      .join();
-}
-
 // A slot of the pool takes the place of a mark that ends, not the bin's next one: a loop that keeps nothing leaves the bin
 // as it is, and refills bring no more than the thread keeps. A mark outlives these turns once in a hundred times.
 TEST_F(ProfileOfTheEngine, LoopUntilItsMarkEnds_TheBinKeepsItsEntries) {
@@ -447,30 +363,6 @@ TEST_F(ProfileOfTheEngine, AtExit_FileThatCannotBeWritten_OneLineSaysWhy) {
                 "^freehold: no heap profile: cannot write FREEHOLD_PROFILE_FILE " + file + ": " + why + "\n$");
   EXPECT_EXIT(end_with_file(at("heap")), testing::ExitedWithCode(0), "^$");
   EXPECT_GT(fs::file_size(at("heap")), 100U);
-}
-
-// A file of another run is replaced as a whole, or stays.
-TEST_F(ProfileOfTheEngine, NoRoomForTheFile_WhatWasThereStays) {
-  ASSERT_TRUE(start_profile(1));
-  const std::string file = at("heap");
-  std::ofstream(file) << "of another run";
-  const auto former = ::signal(SIGXFSZ, SIG_IGN);
-  rlimit limit;
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
-  const rlimit little{.rlim_cur = 100, .rlim_max = limit.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &little), 0);
-  errno = 0;
-  EXPECT_FALSE(write_profile(file.c_str()));
-  EXPECT_EQ(errno, EFBIG);
-  ::setrlimit(RLIMIT_FSIZE, &limit);
-  ::signal(SIGXFSZ, former);
-  EXPECT_EQ(fs::file_size(file), 14U);
-  ASSERT_TRUE(write_profile(file.c_str())) << std::strerror(errno);
-  EXPECT_GT(fs::file_size(file), 14U);
-  const fs::directory_iterator all(fs::path(file).parent_path());
-  EXPECT_EQ(
-      std::count_if(begin(all), end(all), [](const auto& one) { return one.path().filename().string().ends_with('~'); }), 0)
-      << "something unfinished";
 }
 
 }  // namespace

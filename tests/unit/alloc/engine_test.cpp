@@ -315,48 +315,7 @@ TEST_F(Engine, DestructorsOfAThreadWithoutItsCache_GetMemory) {
 
 // ---- a system that refuses memory ---------------------------------------------------------------------------------------
 
-// When the arena cannot grow any more there is room for some blocks beside it: calls that find memory leave errno alone.
-TEST_F(Engine, Allocate_TheSystemRefusesAndMemoryIsFoundElsewhere_ErrnoIsUnchanged) {
-  if (kSanitized) GTEST_SKIP() << "a sanitizer needs address space of its own";
-  FREEHOLD_SKIP_IF_EMULATED("the emulator obeys no limit of the address space");
-  EXPECT_TRUE(in_a_child([] {
-    constexpr std::size_t kMost = 1'000;
-    std::ifstream statm("/proc/self/statm");
-    rlim_t pages = 0;
-    statm >> pages;
-    const rlim_t bytes = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + 6 * kMiB;
-    const rlimit limit{.rlim_cur = bytes, .rlim_max = bytes};
-    if (!statm || ::setrlimit(RLIMIT_AS, &limit) != 0) return false;
-    std::size_t found = 0;
-    for (; found < kMost; ++found) {
-      errno = EBADMSG;
-      if (allocate(600 * 1024) == nullptr) break;
-      if (errno != EBADMSG) return false;
-    }
-    return found > 4 && found < kMost && errno == ENOMEM;
-  }));
-}
-
 // ---- giving memory back -----------------------------------------------------------------------------------------------
-
-// POSIX: free leaves errno alone.
-TEST_F(Engine, Free_TheSystemTakesNothingBack_ErrnoIsUnchanged) {
-  constexpr std::size_t kBlocks = 96;  // more than the budget keeps, whatever was regretted before
-  std::vector<void*> blocks, locked;
-  for (std::size_t i = 0; i < kBlocks; ++i) {
-    blocks.push_back(allocate(kMiB));
-    ASSERT_NE(blocks.back(), nullptr);
-    std::memset(blocks.back(), 1, 1);
-    if (i % 8 == 0 && ::mlock(blocks.back(), 1) == 0) locked.push_back(blocks.back());
-  }
-  for (void* const block : blocks) {
-    errno = EBADMSG;
-    deallocate(block);
-    EXPECT_EQ(errno, EBADMSG);
-  }
-  for (const void* const block : locked) EXPECT_EQ(::munlock(block, 1), 0);
-  if (locked.size() != kBlocks / 8) GTEST_SKIP() << "the system does not lock memory";
-}
 
 // Two threads and 16 MiB: what makes a program worth a purger thread.
 class EnginePurger : public Engine {

@@ -231,69 +231,6 @@ void expect_cheap() {
 TEST(PrivateHeap, HundredThousandEmptyOnes_AtMost512BytesEach) { expect_cheap<PrivateHeap>(); }
 TEST(OwnerLockedHeap, HundredThousandEmptyOnes_AtMost512BytesEach) { expect_cheap<OwnerLockedHeap>(); }
 
-// Producers allocate, a consumer only frees: what the heap holds stays near what was in use at the peak.
-TEST(PrivateHeap, ConsumerThatOnlyFrees_HeldNearThePeak) {
-  constexpr std::size_t kSizes[] = {24, 100, 250, 600, 1000};
-  constexpr std::size_t kMost = 16 * kMiB / kLess;  // in the queue
-  constexpr int kBlocks = 400'000 / kLess;
-  PrivateHeap heap;
-  std::mutex mutex;
-  std::condition_variable turn;
-  std::deque<std::pair<void*, std::size_t>> queue;
-  std::size_t queued = 0, held = 0, peak = 0;
-  bool drains = false;
-  int producing = 2;
-  const auto look = [&] {
-    const HeapStats stats = heap.stats();
-    held = std::max<std::size_t>(held, stats.held_bytes);
-    peak = std::max<std::size_t>(peak, stats.live_bytes);
-  };
-  {
-    Threads threads;
-    for (unsigned t = 0; t < 2; ++t)
-      threads.start([&, t] {
-        Random random(t);
-        for (int i = 0; i < kBlocks / 2; ++i) {
-          const std::size_t bytes = kSizes[random.below(5)];
-          void* const block = heap.allocate(bytes);
-          std::unique_lock lock(mutex);
-          // Fills up, is drained to a quarter, and so on.
-          turn.wait(lock, [&] { return !drains; });
-          queue.emplace_back(block, bytes);
-          if ((queued += bytes) > kMost) {
-            look();
-            drains = true;
-            turn.notify_all();
-          }
-        }
-        const std::lock_guard lock(mutex);
-        --producing;
-        drains = true;
-        turn.notify_all();
-      });
-    threads.start([&] {
-      for (;;) {
-        std::unique_lock lock(mutex);
-        turn.wait(lock, [&] { return drains; });
-        while (!queue.empty() && (queued > kMost / 4 || producing < 2)) {
-          heap.deallocate(queue.front().first, queue.front().second);
-          queued -= queue.front().second;
-          queue.pop_front();
-        }
-        look();
-        if (producing == 0 && queue.empty()) return;
-        drains = producing == 0;
-        turn.notify_all();
-      }
-    });
-  }
-  const std::size_t caches = std::size(kSizes) * os::possible_cpus() * (16 + 60) * kKiB + test::kSlabBytes;
-  EXPECT_LE(held, peak * 13 / 10 + caches);
-  EXPECT_EQ(heap.stats().live_objects, 0U);
-  heap.trim();
-  EXPECT_LE(heap.stats().held_bytes, 4 * test::kSlabBytes);
-}
-
 // ---- figures for readers outside the process ---------------------------------------------------------------------------
 
 TEST(PrivateHeapLive, LargeBlocksComeAndGo_TheirNumberAndBytes) {
@@ -468,41 +405,6 @@ void expect_large_block_shrinks() {
 }
 TEST(PrivateHeap, LargeBlockShrinksToAFraction_ItsMemoryGoesBack) { expect_large_block_shrinks<PrivateHeap>(); }
 TEST(OwnerLockedHeap, LargeBlockShrinksToAFraction_ItsMemoryGoesBack) { expect_large_block_shrinks<OwnerLockedHeap>(); }
-
-// A thread enters its shard just when another one forks, and is gone in the child before it has taken its word back.
-TEST(PrivateHeap, OwnerGoneOnItsWayIn_ChildGetsItsShard) {
-  if (!sync::NativeAtomics::may_fence_heavily()) GTEST_SKIP() << "the system has no membarrier";
-  static HeapOfTwo* heap;
-  HeapOfTwo the_heap;
-  heap = &the_heap;
-  TwoThreads::who = 0;
-  for (std::uint32_t i = 0; i < 2 * HeapGeometry::kLocksToOwn; ++i) heap->deallocate(heap->allocate(48), 48);
-  static bool was_in_time;
-  switch (setjmp(TwoThreads::leave)) {
-    case TwoThreads::kNotYet:
-      test::HookedAtomics::hook = [](const void*) {  // it is about to say that it is inside
-        test::HookedAtomics::hook = nullptr;
-        TwoThreads::who = 1;
-        heap->before_fork();
-        TwoThreads::who = 0;
-        was_in_time = true;
-        test::HookedAtomics::hook = [](const void*) {  // it is about to turn back
-          test::HookedAtomics::hook = nullptr;
-          std::longjmp(TwoThreads::leave, TwoThreads::kForked);
-        };
-      };
-      (void)heap->allocate(48);
-      FAIL() << "it did not turn back";
-    case TwoThreads::kForked:
-      EXPECT_TRUE(was_in_time);
-      TwoThreads::who = 1;
-      heap->after_fork();
-      EXPECT_EQ(heap->stats().live_objects, 0U);
-      heap->check_invariants();
-      break;
-    default: FAIL() << "somebody who is gone is still inside";
-  }
-}
 
 TEST(PrivateHeap, MoreThreadsThanCpus_HardlyEverMeet) {
   PrivateHeap heap;

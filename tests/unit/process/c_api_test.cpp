@@ -240,14 +240,6 @@ TEST_F(ProcessCApi_Unit, OptionsOfThePool_EachIsPassedOn) {
   api_.freehold_pool_close(pool);
   std::filesystem::remove_all(folder);
 }
-TEST_F(ProcessCApi_Unit, OlderCaller_ShorterOptions_NothingToRunIsSaid) {
-  freehold_pool_options options{};
-  options.size = offsetof(freehold_pool_options, component);
-  options.component = FREEHOLD_TEST_COMPONENT;  // beyond what it says it knows
-  char error[100];
-  EXPECT_EQ(api_.freehold_pool_open(&options, error, sizeof error), nullptr);
-  EXPECT_STREQ(error, "neither a component nor a command");
-}
 
 // An installed prefix, whose library a program of another place loads: the worker program is found beside the library.
 TEST(ProcessCApiInstalled_Unit, LibraryOfAPrefix_FindsItsWorker) {

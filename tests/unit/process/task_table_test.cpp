@@ -29,22 +29,6 @@ class TaskTable_Unit : public testing::Test {
   SharedMemory memory_;
 };
 
-TEST(TaskWord_Unit, Fields_DoNotTouchEachOther) {
-  const TaskWord word =
-      TaskWord{}.taken_by(1022).with(TaskState::kReady).with(TaskState::kRunning).with_worker(1023).with_waited();
-  EXPECT_EQ(word.state(), TaskState::kRunning);
-  EXPECT_EQ(word.client(), 1022u);
-  EXPECT_EQ(word.worker(), 1023u);
-  EXPECT_EQ(word.generation(), 1u);
-  EXPECT_TRUE(word.waited() && !word.abandoned() && !word.overdue());
-  const TaskWord again = word.with_overdue().next_attempt();
-  EXPECT_EQ(again.attempt(), 1u);
-  EXPECT_EQ(again.state(), TaskState::kReady);
-  EXPECT_TRUE(again.waited() && !again.overdue());
-  EXPECT_EQ(again.freed(), TaskWord(std::uint64_t{1} << 32));
-  EXPECT_EQ(TaskWord::filling(1, 1022), TaskWord{}.taken_by(1022));
-  EXPECT_EQ(TaskWord(~std::uint64_t{0}).freed().taken_by(0).generation(), 0u);  // wraps
-}
 TEST_F(TaskTable_Unit, Shapes_ImpossibleOnesAreRefused) {
   EXPECT_EQ(Table::bytes({.entries = 0}), 0u);
   EXPECT_EQ(Table::bytes({.workers = 1024}), 0u);
@@ -66,20 +50,6 @@ TEST_F(TaskTable_Unit, MemoryThatIsNoTable_NeitherShapeNorVersion) {
   EXPECT_FALSE(Table::version_of(memory_.data(), 8));
   ++static_cast<char*>(memory_.data())[0];
   EXPECT_FALSE(Table::version_of(memory_.data(), memory_.bytes()));
-}
-TEST_F(TaskTable_Unit, RefusedDraft_HasNoRoomAndItsReason) {
-  make({.entries = 1, .max_input = 64, .max_output = 64});
-  Client client(memory_, 0, -1);
-  const TaskOptions at_once{.wait_while_full = std::chrono::nanoseconds(0)};
-  const Draft taken = client.draft(at_once);
-  Draft refused = client.draft(at_once);
-  EXPECT_TRUE(refused.room().empty());
-  EXPECT_EQ(refused.submit(1).submit_error(), SubmitError::kFull);
-  const std::string_view text = "x";
-  const std::span<const std::byte> inputs[] = {std::as_bytes(std::span(text)), std::as_bytes(std::span(text))};
-  Future futures[2];
-  EXPECT_EQ(client.submit_all(inputs, futures, at_once), 0u);
-  EXPECT_EQ(futures[0].submit_error(), SubmitError::kFull);
 }
 TEST_F(TaskTable_Unit, Claims_TheHigherPriorityFirst_TheOldestOfEquals) {
   make({.entries = 200, .max_input = 64, .max_output = 64});
@@ -128,23 +98,6 @@ TEST_F(TaskTable_Unit, ManyWaitAndMoreCome_TheOldestIsNotPassedForEver) {
     table.submit(*again, 0, 1, TaskParameters{.submitted = 2});
   }
 }
-TEST_F(TaskTable_Unit, Areas_AlignedAndApart) {
-  for (const std::uint64_t size : {1u, 1024u, 5000u}) {
-    make({.entries = 70, .max_input = size, .max_output = size + 1});
-    const Table table(memory_.data());
-    const auto end = reinterpret_cast<std::uintptr_t>(memory_.data()) + memory_.bytes();
-    std::uintptr_t last = 0;
-    for (std::uint32_t i = 0; i < 70; ++i) {
-      const auto input = reinterpret_cast<std::uintptr_t>(table.input(i));
-      const auto output = reinterpret_cast<std::uintptr_t>(table.output(i));
-      EXPECT_EQ((input | output) % 64, 0u);
-      EXPECT_GE(input, last);
-      EXPECT_GE(output, input + size);
-      last = output + size + 1;
-    }
-    EXPECT_LE(last, end);
-  }
-}
 // Where input and output together take more than a page, whichever of them is the large one.
 TEST_F(TaskTable_Unit, LargeAreas_EachEndsWithAGuardPage) {
   constexpr std::uint32_t kEntries = 5;
@@ -189,23 +142,6 @@ TEST_F(TaskTable_Unit, ResultLongerThanItsArea_IsCorruptAndTheClientSuspectsDama
       EXPECT_EQ(result.failure(), (Failure{FailureKind::kCorrupt, 0}));
     }
   }
-}
-// A client that finds the table full of tasks that it does not have says so, also after it was refused many times.
-TEST_F(TaskTable_Unit, FullOfLostEntries_TheClientNoticesAfterRefusals) {
-  constexpr std::uint32_t kEntries = 4;
-  make({.entries = kEntries, .max_input = 64, .max_output = 64});
-  Client client(memory_, 0, -1);
-  const TaskOptions at_once{.wait_while_full = std::chrono::nanoseconds(0)};
-  {
-    std::vector<Draft> drafts;
-    for (std::uint32_t i = 0; i < kEntries; ++i) drafts.push_back(client.draft(at_once));
-    for (std::uint32_t i = 0; i < 2 * kEntries; ++i) EXPECT_EQ(client.draft(at_once).submit_error(), SubmitError::kFull);
-    EXPECT_FALSE(client.draft({.wait_while_full = std::chrono::milliseconds(50)}).valid());
-    EXPECT_FALSE(client.take_damage_suspicion()) << "it has all of them";
-  }
-  for (std::uint32_t i = 0; i < kEntries; ++i) ASSERT_TRUE(client.table().try_acquire(0)) << "as damage would";
-  EXPECT_FALSE(client.draft({.wait_while_full = std::chrono::milliseconds(50)}).valid());
-  EXPECT_TRUE(client.take_damage_suspicion());
 }
 
 // What a supervisor knows; it notes which clients it was asked for.

@@ -32,29 +32,6 @@ class OwnerPagesHeapTest : public testing::Test {};
 using Policies = testing::Types<MutexPages<SystemUpstream>, LockFreePages<>, ArticlePages<>>;
 TYPED_TEST_SUITE(OwnerPagesHeapTest, Policies);
 
-TYPED_TEST(OwnerPagesHeapTest, SizesAcrossTheBorder_AreUsableAlignedAndFreed) {
-  struct Policy : TypeParam {};
-  using Heap = OwnerPagesHeap<Policy>;
-  std::vector<std::pair<unsigned char*, std::size_t>> held;
-  for (std::size_t bytes = 0; bytes < 9000; bytes += bytes < 300 ? 1 : 97) {
-    auto* const block = static_cast<unsigned char*>(Heap::allocate(bytes));
-    ASSERT_NE(block, nullptr);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 16, 0U);
-    ASSERT_GE(Heap::usable_size(block), bytes);
-    EXPECT_LE(Heap::usable_size(block), bytes + bytes / 2 + 64);
-    std::memset(block, static_cast<int>(bytes), Heap::usable_size(block));
-    held.emplace_back(block, bytes);
-  }
-  for (const auto& [block, bytes] : held) {
-    for (std::size_t i = 0; i < Heap::usable_size(block); ++i) ASSERT_EQ(block[i], static_cast<unsigned char>(bytes));
-    Heap::deallocate(block);
-  }
-  Heap::deallocate(nullptr);
-  EXPECT_EQ(Heap::usable_size(nullptr), 0U);
-  Heap::trim();
-  EXPECT_EQ(stats_of<Heap>().pages, 0U);
-}
-
 // An upstream whose large blocks look as much like pages of slots as they can: page-aligned and filled with a page's head.
 struct Impostors {
   static inline std::atomic<int> large = 0;
@@ -230,33 +207,6 @@ TYPED_TEST(OwnerPagesHeapTest, ThreadCannotJoin_LeavesNoDescriptorBehind) {
   EXPECT_EQ(stats_of<Heap>().descriptors, descriptors);
   EXPECT_LE(descriptors, 64U);
   EXPECT_EQ(stats_of<Heap>().owners, 2U) << "this thread's and the late owner";
-}
-
-// Its pages take their time: as long as another thread may need to come in between, or until it has.
-struct SlowPages : SystemUpstream {
-  static inline std::atomic<bool> slow = false, overtaken = false;
-  static inline std::atomic<int> inside = 0;
-  static void* allocate_page() {
-    if (++inside > 1) overtaken = true;
-    for (int i = 0; slow && !overtaken && i < 200; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    --inside;
-    return SystemUpstream::allocate_page();
-  }
-};
-TEST(OwnerPagesHeap, ThreadsWithoutOwner_OneAtATimeUsesTheLateOne) {
-  using Heap = OwnerPagesHeap<MutexPages<SlowPages>>;
-  if (!take_key_away<Heap>()) GTEST_SKIP() << "the heap's key is not known";
-  void* first = nullptr;
-  in_a_thread([&] { first = Heap::allocate(16); });  // makes the late owner
-  SlowPages::slow = true;
-  void* blocks[2] = {};
-  std::vector<std::thread> threads;
-  for (void*& block : blocks) threads.emplace_back([&] { block = Heap::allocate(64); });
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_FALSE(SlowPages::overtaken);
-  EXPECT_NE(blocks[0], blocks[1]);
-  EXPECT_EQ(stats_of<Heap>().owners, 2U);
-  for (void* const block : {first, blocks[0], blocks[1]}) Heap::deallocate(block);
 }
 
 // As many holds of the locks as there can be.

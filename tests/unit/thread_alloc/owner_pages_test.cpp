@@ -18,14 +18,6 @@
 namespace freehold::thread_alloc::test {
 namespace {
 
-constexpr std::array<std::size_t, 5> kClasses{16, 32, 48, 64, 128};
-
-std::size_t class_bytes(std::size_t bytes) {
-  for (const std::size_t slot : kClasses)
-    if (bytes <= slot) return slot;
-  return 0;
-}
-
 template <class Config>
 class OwnerPagesTest : public testing::Test {
  public:
@@ -55,9 +47,6 @@ class OwnerPagesTest : public testing::Test {
     }
     return slots;
   }
-  void free_all(Owner* owner, const std::vector<void*>& slots) {
-    for (void* slot : slots) pages_.deallocate(owner, slot);
-  }
 
   PageBooks books_;
   Pages pages_{BookedPages{&books_}};
@@ -65,28 +54,6 @@ class OwnerPagesTest : public testing::Test {
 
 using Policies = testing::Types<GatherMutex<1>, GatherMutex<100>, GatherLockFree<5>>;
 TYPED_TEST_SUITE(OwnerPagesTest, Policies);
-
-TYPED_TEST(OwnerPagesTest, EverySmallSize_FitsItsClassAndIsAligned) {
-  auto& owner = this->join();
-  std::set<std::uintptr_t> starts;
-  std::vector<void*> slots;
-  for (std::size_t bytes = 0; bytes <= 128; ++bytes) {
-    void* const slot = this->pages_.allocate(owner, bytes);
-    ASSERT_NE(slot, nullptr);
-    EXPECT_EQ(this->pages_.usable_size(slot), class_bytes(bytes)) << bytes;
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(slot) % 16, 0U);
-    const auto next = starts.insert(reinterpret_cast<std::uintptr_t>(slot)).first;
-    if (next != starts.begin()) {
-      void* const before = reinterpret_cast<void*>(*std::prev(next));
-      EXPECT_LE(*std::prev(next) + this->pages_.usable_size(before), *next) << "overlap";
-    }
-    slots.push_back(slot);
-  }
-  EXPECT_EQ(this->pages_.slots_in_use(owner), 129U);
-  this->free_all(&owner, slots);
-  EXPECT_EQ(this->pages_.slots_in_use(owner), 0U);
-  this->pages_.leave(owner);
-}
 
 // The shadow knows owner, size and contents of every slot; frees come from any owner, or from a thread that is none.
 TYPED_TEST(OwnerPagesTest, RandomTraceOfThreeOwners_ContentsIntactAndInvariantsHold) {
@@ -170,24 +137,6 @@ TYPED_TEST(OwnerPagesTest, UpstreamFailsAtCallK_NullWithEnomemAndNothingLost) {
   }
 }
 
-TYPED_TEST(OwnerPagesTest, MoreOwnersThanOutboxes_EverySlotReachesItsOwner) {
-  std::vector<typename TestFixture::Owner*> owners;
-  for (int i = 0; i < 40; ++i) owners.push_back(&this->join());
-  auto& other = this->join();
-  for (int round = 0; round < 7; ++round)
-    for (auto* owner : owners) this->pages_.deallocate(&other, this->pages_.allocate(*owner, 32));
-  this->pages_.leave(other);
-  EXPECT_EQ(this->stats().remote_frees, 280U);
-  EXPECT_EQ(this->stats().gathered, 0U);
-  for (auto* owner : owners) {
-    EXPECT_EQ(this->pages_.slots_in_use(*owner), 7U);
-    this->pages_.trim(*owner);
-    EXPECT_EQ(this->pages_.slots_in_use(*owner), 0U);
-    this->pages_.leave(*owner);
-  }
-  EXPECT_EQ(this->stats().pages, 0U);
-}
-
 TYPED_TEST(OwnerPagesTest, ThousandShortOwners_DescriptorsAreRecycled) {
   void* carried = nullptr;
   for (int i = 0; i < 1000; ++i) {
@@ -269,29 +218,6 @@ TEST(OwnerPages, OwnTableOfClasses_ServesIt) {
   for (void* slot : slots) pages.deallocate(&owner, slot);
   EXPECT_TRUE(pages.check_invariants(owner));
   EXPECT_EQ(books.out(), 1U + 1 + 1 + 2);
-  pages.leave(owner);
-  pages.release_descriptors();
-}
-
-TEST(OwnerPages, Hold_StopsAPushUntilLetGo) {
-  PageBooks books;
-  OwnerPages<sync::NativeAtomics, GatherMutex<1>> pages{BookedPages{&books}};
-  auto& owner = *pages.join();
-  void* const slot = pages.allocate(owner, 16);
-  std::atomic<bool> pushed = false;
-  pages.before_fork();
-  std::thread other([&] {
-    pages.deallocate(nullptr, slot);
-    pushed = true;
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_FALSE(pushed);
-  pages.after_fork();
-  other.join();
-  OwnerPagesStats stats;
-  pages.stats(stats);
-  EXPECT_EQ(stats.pending, 1U);
-  EXPECT_GE(stats.contention, 1U);
   pages.leave(owner);
   pages.release_descriptors();
 }

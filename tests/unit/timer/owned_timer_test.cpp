@@ -150,34 +150,5 @@ TYPED_TEST(OwnedByDriver, EndWhileItFires_NoCallAfterwards) {
   }
 }
 
-TYPED_TEST(OwnedByDriver, CancelOfAPeriodicTimer_FiresNoMore) {
-  TypeParam timers;
-  std::atomic<int> calls = 0;
-  OwnedTimer timer(timers, [&] { ++calls; });
-  for (int round = 0; round < 100; ++round) {
-    timer.every(Clock::now(), 50us);
-    while (calls == 0) std::this_thread::yield();
-    timer.cancel();
-    timers.quiesce();
-    const int seen = calls.exchange(0);
-    EXPECT_GT(seen, 0);
-    EXPECT_FALSE(timer.is_armed());
-    if (round % 10 == 0) std::this_thread::sleep_for(2ms);
-    EXPECT_EQ(calls, 0);
-  }
-}
-
-TYPED_TEST(OwnedByDriver, EndInItsOwnFunction_NoDeadlock) {
-  TypeParam timers;
-  std::atomic<bool> done = false;
-  auto timer = std::make_unique<OwnedTimer<TypeParam>>();
-  *timer = OwnedTimer(timers, [&] {
-    timer.reset();
-    done = true;
-  });
-  timer->every(1ms);
-  while (!done) std::this_thread::yield();
-}
-
 }  // namespace
 }  // namespace freehold::test

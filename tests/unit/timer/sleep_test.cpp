@@ -100,17 +100,6 @@ Task hop(timer::Driver<>& timers, std::atomic<int>& left) {
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(co_await timers.after(i % 3 == 0 ? 0us : 200us));
   --left;
 }
-// await_suspend may still run in one thread while the driver resumes the coroutine in another.
-TEST(SleepOnADriver, ManyCoroutines_AllComeToTheirEnd) {
-  timer::Driver<> timers;
-  constexpr int kTasks = 100;
-  std::atomic<int> left = kTasks;
-  std::vector<Task> tasks;
-  for (int i = 0; i < kTasks; ++i) tasks.push_back(hop(timers, left));
-  while (left > 0) std::this_thread::yield();
-  timers.quiesce();
-  for (const Task& task : tasks) EXPECT_TRUE(task.is_done());
-}
 
 Task wait_long(timer::Driver<>& timers, bool& done) {
   (void)co_await timers.after(1h);
@@ -129,22 +118,6 @@ TEST(SleepOnADriver, DestroyedWhileItWaits_TheOthersGoOn) {
   timers.quiesce();
   EXPECT_TRUE(other.is_done());
   EXPECT_FALSE(done);
-}
-
-Task measured(timer::TimerQueue<>& queue, bool& done) {
-  (void)co_await queue.after(1h);
-  done = true;
-}
-TEST(SleepOnAQueue, After_CountsFromNow) {
-  timer::TimerQueue<> queue;
-  queue.advance(Clock::now());
-  bool done = false;
-  const auto before = Clock::now();
-  const Task task = measured(queue, done);
-  queue.advance(before + 59min);
-  EXPECT_FALSE(done);
-  queue.advance(Clock::now() + 1h);
-  EXPECT_TRUE(done);
 }
 
 }  // namespace

@@ -58,14 +58,6 @@ class Timers : public testing::Test {
 };
 TYPED_TEST_SUITE(Timers, TimerTypes);
 
-TYPED_TEST(Timers, Fresh_NothingIsDue) {
-  EXPECT_EQ(this->timers_.next_expiry(), std::nullopt);
-  EXPECT_EQ(this->advance(at(1'000'000)), typename TestFixture::Fired{});
-  EXPECT_FALSE(this->last_.more);
-  EXPECT_TRUE(this->create(1));
-  EXPECT_EQ(this->timers_.next_expiry(), std::nullopt);
-}
-
 TYPED_TEST(Timers, Set_FiresOnceAtItsTimeAndNotBefore) {
   const TimerId id = this->create(1);
   EXPECT_EQ(this->timers_.set(id, at(10)), SetResult::kArmed);
@@ -76,39 +68,6 @@ TYPED_TEST(Timers, Set_FiresOnceAtItsTimeAndNotBefore) {
   EXPECT_TRUE(this->advance(at(1000)).empty());
   EXPECT_EQ(this->timers_.set(id, at(1001)), SetResult::kArmed);
   EXPECT_EQ(this->advance(at(1001)), (std::vector{1}));
-}
-
-TYPED_TEST(Timers, SetAgain_OnlyTheLastTimeCounts) {
-  const TimerId later = this->create(1), earlier = this->create(2);
-  this->timers_.set(later, at(10));
-  this->timers_.set(earlier, at(5000));
-  EXPECT_EQ(this->timers_.set(later, at(300)), SetResult::kRearmed);
-  EXPECT_EQ(this->timers_.set(earlier, at(70)), SetResult::kRearmed);
-  EXPECT_EQ(this->advance(at(299)), (std::vector{2}));
-  EXPECT_EQ(this->advance(at(10'000)), (std::vector{1}));
-}
-
-TYPED_TEST(Timers, Cancel_TellsWhetherItWasArmedAndNothingFires) {
-  const TimerId id = this->create(1);
-  EXPECT_FALSE(this->timers_.cancel(id));
-  this->timers_.set(id, at(10));
-  EXPECT_TRUE(this->timers_.cancel(id));
-  EXPECT_FALSE(this->timers_.cancel(id));
-  EXPECT_EQ(this->timers_.next_expiry(), std::nullopt);
-  EXPECT_TRUE(this->advance(at(20)).empty());
-  EXPECT_EQ(this->timers_.set(id, at(30)), SetResult::kArmed);
-  EXPECT_EQ(this->advance(at(30)), (std::vector{1}));
-  EXPECT_FALSE(this->timers_.cancel(id));
-}
-
-TYPED_TEST(Timers, CancelledAndSetSooner_FiresSooner) {
-  const TimerId id = this->create(1);
-  this->timers_.set(id, at(100'000));
-  this->timers_.cancel(id);
-  this->timers_.set(id, at(3));
-  EXPECT_EQ(this->timers_.next_expiry(), at(3));
-  EXPECT_EQ(this->advance(at(3)), (std::vector{1}));
-  EXPECT_TRUE(this->advance(at(200'000)).empty());
 }
 
 TYPED_TEST(Timers, Destroyed_NothingFiresAndItsHandleIsDeadForEver) {
@@ -132,20 +91,6 @@ TYPED_TEST(Timers, Destroyed_NothingFiresAndItsHandleIsDeadForEver) {
   for (const TimerId other : others) EXPECT_TRUE(this->timers_.destroy(other));
 }
 
-TYPED_TEST(Timers, ManyTimesFarApart_FireInOrder) {
-  std::vector<int> expected;
-  std::vector<TimePoint> times;
-  for (int bits = 0; bits < 40; ++bits) times.push_back(at(std::int64_t{1} << bits));
-  std::vector<TimerId> ids(times.size());
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const std::size_t k = i * 7 % times.size();  // 7 and 40 have no common divisor
-    ids[k] = this->create(static_cast<int>(k));
-    this->timers_.set(ids[k], times[k]);
-    expected.push_back(static_cast<int>(i));
-  }
-  EXPECT_EQ(this->advance(times.back()), expected);
-}
-
 TYPED_TEST(Timers, TheEndOfTime_NeverComes) {
   const TimerId id = this->create(1), soon = this->create(2);
   EXPECT_EQ(this->timers_.set(id, TimePoint::max()), SetResult::kArmed);
@@ -153,17 +98,6 @@ TYPED_TEST(Timers, TheEndOfTime_NeverComes) {
   EXPECT_EQ(this->advance(kStart + 24h * 365 * 100), (std::vector{2}));
   EXPECT_TRUE(this->timers_.next_expiry().has_value());
   EXPECT_TRUE(this->timers_.cancel(id));
-}
-
-TYPED_TEST(Timers, TimesThatHaveCome_FireInTheNextCall) {
-  const TimerId now = this->create(1), past = this->create(2), longPast = this->create(3);
-  this->timers_.set(now, at(0));
-  this->timers_.set(past, at(-50));
-  this->timers_.set(longPast, TimePoint::min());
-  const auto next = this->timers_.next_expiry();
-  ASSERT_TRUE(next.has_value());
-  EXPECT_LE(*next, at(0));
-  EXPECT_EQ(this->advance(at(0)).size(), 3u);
 }
 
 TYPED_TEST(Timers, ClockGoesBack_NothingIsLostNothingTwice) {
@@ -177,16 +111,6 @@ TYPED_TEST(Timers, ClockGoesBack_NothingIsLostNothingTwice) {
   EXPECT_TRUE(this->advance(TimePoint::min()).empty());
   EXPECT_EQ(this->timers_.next_expiry(), at(200));
   EXPECT_EQ(this->advance(at(200)), (std::vector{2}));
-}
-
-TYPED_TEST(Timers, ClockJumpsByDays_EverythingFiresInOrder) {
-  std::vector<int> expected;
-  for (int i = 0; i < 1000; ++i) {
-    this->timers_.set(this->create(i), at(1 + i * 997));
-    expected.push_back(i);
-  }
-  EXPECT_EQ(this->advance(kStart + 24h * 30), expected);
-  EXPECT_EQ(this->timers_.next_expiry(), std::nullopt);
 }
 
 TYPED_TEST(Timers, Budget_NoCallFiresMoreAndAllFireInTheEnd) {
@@ -221,34 +145,6 @@ TYPED_TEST(Timers, CallbackSetsItself_FiresAgainInALaterCallOnly) {
   EXPECT_TRUE(this->advance(at(2)).empty());
 }
 
-// Of a timer that waits for the next call, and one that is due or will be.
-TYPED_TEST(Timers, CallbackSetsItself_NextExpiryIsThatOfTheEarliest) {
-  const TimerId again = this->create(1, [this](TimerId self) { this->timers_.set(self, at(2)); });
-  for (const std::int64_t other : {1, 100}) {
-    const TimerId due = this->create(2);
-    for (const std::size_t budget : {std::size_t{1}, std::size_t{2}, timer::kUnlimited}) {
-      this->timers_.set(again, at(0));
-      this->timers_.set(due, at(other));
-      this->advance(at(3), budget);
-      for (const TimerId id : {again, due})
-        if (const auto expiry = this->timers_.expiry(id); expiry.has_value()) {
-          ASSERT_TRUE(this->timers_.next_expiry().has_value());
-          EXPECT_LE(*this->timers_.next_expiry(), std::max(*expiry, at(3))) << other << ", " << budget;
-        }
-    }
-    this->timers_.destroy(due);
-  }
-}
-
-TYPED_TEST(Timers, CallbackSetsItselfPeriodically_OncePerPeriod) {
-  std::int64_t next = 10;
-  const TimerId id = this->create(1, [&, this](TimerId self) { this->timers_.set(self, at(next += 10)); });
-  this->timers_.set(id, at(next));
-  std::size_t fired = 0;
-  for (int step = 0; step <= 1000; ++step) fired += this->advance(at(step)).size();
-  EXPECT_EQ(fired, 100u);
-}
-
 TYPED_TEST(Timers, CallbackCancelsDestroysAndSetsOthers_TheyObey) {
   const TimerId cancelled = this->create(10), destroyed = this->create(11), moved = this->create(12),
                 called = this->create(13);
@@ -264,38 +160,6 @@ TYPED_TEST(Timers, CallbackCancelsDestroysAndSetsOthers_TheyObey) {
   EXPECT_EQ(this->advance(at(5)), (std::vector{1}));
   EXPECT_EQ(this->advance(at(50)), (std::vector{13}));
   EXPECT_EQ(this->advance(at(500)), (std::vector{12}));
-}
-
-TYPED_TEST(Timers, CallbackDealsWithThoseDueAtTheSameTime_TheyObey) {
-  // Whichever comes first ends the other two.
-  std::vector<TimerId> ids(3);
-  for (int i = 0; i < 3; ++i)
-    ids[static_cast<std::size_t>(i)] = this->create(i, [&, this](TimerId self) {
-      bool by_cancel = true;
-      for (const TimerId id : ids) {
-        if (id == self) continue;
-        EXPECT_TRUE(by_cancel ? this->timers_.cancel(id) : this->timers_.destroy(id));
-        by_cancel = false;
-      }
-    });
-  for (const TimerId id : ids) this->timers_.set(id, at(64));
-  EXPECT_EQ(this->advance(at(64)).size(), 1u);
-  EXPECT_TRUE(this->advance(at(1000)).empty());
-}
-
-TYPED_TEST(Timers, CallbackDestroysItselfAndCreatesAnother_TheOldHandleIsDead) {
-  TimerId successor;
-  const TimerId id = this->create(1, [&, this](TimerId self) {
-    EXPECT_TRUE(this->timers_.destroy(self));
-    EXPECT_FALSE(this->timers_.destroy(self));
-    successor = this->create(2);
-    EXPECT_NE(successor, self);
-    this->timers_.set(successor, at(20));
-  });
-  this->timers_.set(id, at(10));
-  EXPECT_EQ(this->advance(at(10)), (std::vector{1}));
-  EXPECT_EQ(this->timers_.set(id, at(15)), SetResult::kNoTimer);
-  EXPECT_EQ(this->advance(at(20)), (std::vector{2}));
 }
 
 // ---- questions
@@ -321,38 +185,6 @@ TYPED_TEST(Timers, Expiry_ArmedItsTimeElseNone) {
   EXPECT_EQ(this->timers_.expiry(id), std::nullopt);
   EXPECT_EQ(this->timers_.expiry(TimerId{}), std::nullopt);
   EXPECT_EQ(this->timers_.expiry(TimerId(123'456, 7)), std::nullopt);
-}
-
-TYPED_TEST(Timers, ExpiryInACallback_NotArmedUntilSetAgain) {
-  bool armed_before = true, armed_after = false;
-  const TimerId id = this->create(1, [&](TimerId self) {
-    armed_before = is_armed(this->timers_, self);
-    EXPECT_EQ(this->timers_.now(), at(12));
-    this->timers_.set(self, at(50));
-    armed_after = is_armed(this->timers_, self);
-  });
-  this->timers_.set(id, at(10));
-  this->advance(at(12));
-  EXPECT_FALSE(armed_before);
-  EXPECT_TRUE(armed_after);
-  EXPECT_EQ(this->timers_.expiry(id), at(50));
-}
-
-TYPED_TEST(Timers, Stats_CountTimersAndWhatFired) {
-  std::vector<TimerId> ids;
-  for (int i = 0; i < 10; ++i) {
-    ids.push_back(this->create(i));
-    this->timers_.set(ids.back(), at(1 + i));
-  }
-  EXPECT_EQ(this->timers_.stats().timers, 10u);
-  this->advance(at(4));
-  EXPECT_EQ(this->timers_.stats().fired, 4u);
-  for (int i = 0; i < 5; ++i) this->timers_.destroy(ids[static_cast<std::size_t>(i)]);
-  this->advance(at(4));  // a wheel for any thread looks at what was destroyed
-  EXPECT_EQ(this->timers_.stats().timers, 5u);
-  EXPECT_EQ(this->timers_.stats().most_timers, 10u);
-  this->advance(at(100));
-  EXPECT_EQ(this->timers_.stats().fired, 9u);
 }
 
 // ---- limits
@@ -484,19 +316,6 @@ TEST(TimersLimited, WheelOfFarAndCancelledTimers_BudgetBoundsTheWork) {
 }
 
 // ---- conveniences
-
-TYPED_TEST(Timers, CreateCalling_CallsTheFunctionObject) {
-  int calls = 0;
-  TimerId seen;
-  auto plain = [&] { ++calls; };
-  const auto with_id = [&](TimerId id) { seen = id; };
-  const TimerId a = create_calling(this->timers_, plain), b = create_calling(this->timers_, with_id);
-  this->timers_.set(a, at(1));
-  this->timers_.set(b, at(1));
-  this->timers_.advance(at(1));
-  EXPECT_EQ(calls, 1);
-  EXPECT_EQ(seen, b);
-}
 
 TEST(SetAfter, WheelAndQueue_TakeDurations) {
   const auto armed_within = [](auto& timers) {
