@@ -87,13 +87,6 @@ TEST(WeightsOf, Moments_StandForTheTimeAroundThem) {
   EXPECT_EQ(weights_of({{.at_s = 7, .processes = {}}}), std::vector<double>{1});
 }
 
-// Reading fails after opening, as it does where the process ends in between.
-TEST(ProcFile, ReadingFails_ThereIsNothingToTell) {
-  EXPECT_EQ(text_of_proc_file("/proc/self/mem"), "");  // nothing is mapped at address 0
-  EXPECT_EQ(text_of_proc_file("/proc/0/maps"), "");
-  EXPECT_NE(text_of_proc_file("/proc/self/maps"), "");
-}
-
 // ---- parts ----
 
 TEST(PartsOf, HeapAndArenas_AreMallocsAndDivided) {
@@ -237,44 +230,6 @@ TEST_F(LiveHistoryOf, Blocks_CountFromTheirBeginningsToTheirEnds) {
 const std::vector<Frame>& frame_of_all(std::uint64_t) {
   static const std::vector<Frame> one = {{.function = "a", .file = "a.cpp", .line = 1, .module = {}, .inlined = false}};
   return one;
-}
-
-// `env ./prog`: one number, two programs with a recording each. The second has its blocks where the first had none.
-TEST(LiveHistoryOfChildren, ProgramThatWasExecuted_IsNotTakenForTheOneBefore) {
-  Recording before, after;
-  before.began_s = 100;
-  after.began_s = 105;
-  for (Recording* const one : {&before, &after}) {
-    one->pid = 7;
-    one->seconds = 3;
-    one->stacks = {{1}};
-    BlockSample block;
-    block.address = one == &before ? 0x100'0040 : 0x200'0040;
-    block.bytes = one == &before ? 10 : 600;
-    block.weight = 1;
-    block.began_s = 0.5;
-    one->blocks = {block};
-  }
-  const auto at = [](double at_s, std::uint64_t address, double bytes) {
-    return MemorySnapshot{.at_s = at_s, .processes = {{7, {mapping(address, 0x10000, "", bytes)}, 0}}};
-  };
-  const std::vector<MemorySnapshot> snapshots = {at(101, 0x1000000, 50), at(106, 0x2000000, 1000), at(107, 0x2000000, 1000)};
-  const std::vector<double> moments = {101, 106, 107}, weights = {1, 1, 1};
-  const Evidence in_order[] = {{before, frame_of_all}, {after, frame_of_all}};
-  const Evidence reversed[] = {{after, frame_of_all}, {before, frame_of_all}};
-  for (const auto& processes : {std::span(in_order), std::span(reversed)}) {
-    const LiveHistory live = live_history_of(processes, moments, weights, false, ends_of(processes, snapshots));
-    ASSERT_EQ(live.at[1].size(), 1u) << "of the program that runs then";
-    EXPECT_DOUBLE_EQ(live.at[0].at(0).bytes, 10);
-    EXPECT_DOUBLE_EQ(live.at[1][0].bytes, 600);
-    const MemoryParts first = parts_of(snapshots[0], live.at[0], live.seen, false);
-    const MemoryParts last = parts_of(snapshots[2], live.at[2], live.seen, false);
-    EXPECT_DOUBLE_EQ(first[MemoryPart::kLive], 10);
-    EXPECT_DOUBLE_EQ(first.free_bytes, 40);
-    EXPECT_DOUBLE_EQ(last[MemoryPart::kLive], 600);
-    EXPECT_DOUBLE_EQ(last.free_bytes, 400);
-    EXPECT_DOUBLE_EQ(last[MemoryPart::kMappings], 0);
-  }
 }
 
 // Two children one after the other, each of which ends with all that it has.
@@ -501,16 +456,6 @@ TEST(LimitsOfMemory, TreatmentsThatChangeNothing_AreSeldomSaidTo) {
   EXPECT_EQ(false_claims(1, 5, 5), 0) << "of single runs chance is not known";
 }
 
-TEST_F(VerdictOfMemory, FilesInTmpfs_AreThoseOfEveryRun) {
-  live(5);
-  for (const double mebibytes : {30.0, 33.0, 90.0})
-    experiment_.cells[0].trials.push_back({.mean_bytes = record().mean.sum(), .files_bytes = mebibytes * kMiB});
-  const MemoryVerdict verdict = this->verdict();
-  EXPECT_EQ(verdict.cause, MemoryCause::kShared);
-  EXPECT_DOUBLE_EQ(verdict.parts[MemoryPart::kShared], 30 * kMiB);
-  EXPECT_DOUBLE_EQ(verdict.mean_bytes, verdict.parts.sum());
-}
-
 TEST_F(VerdictOfMemory, MeasuresThatDisagree_AreUndecided) {
   live(40);
   const auto doubt = [this] {
@@ -533,13 +478,6 @@ TEST_F(VerdictOfMemory, MeasuresThatDisagree_AreUndecided) {
   EXPECT_EQ(doubt(), MemoryDoubt::kTooFewTrials);
   experiment_.record.reset();
   EXPECT_EQ(doubt(), MemoryDoubt::kNothingRecorded);
-}
-
-TEST_F(VerdictOfMemory, LittleOfWhichRecordsFoundNoRoom_IsLittleWithSharesThatAreNotKnown) {
-  hold_free(4);
-  record().dropped = 1;
-  EXPECT_EQ(verdict().cause, MemoryCause::kLittle);
-  EXPECT_EQ(verdict().doubt, MemoryDoubt::kRecordingIsCut);
 }
 
 // Thousands of made-up programs: whatever the figures, the parts add up to the whole, the allocator is never blamed where
@@ -569,13 +507,6 @@ TEST_F(VerdictOfMemory, AnyExperiment_NeverBlamesTheAllocatorForLiveData) {
     ASSERT_GT(verdict.parts.overhead(), live);
   }
   EXPECT_GT(blamed, 100u);
-}
-
-TEST(MemoryNames, Causes_AreDifferent) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < kMemoryCauses; ++i) names.emplace_back(name_of(static_cast<MemoryCause>(i)));
-  std::ranges::sort(names);
-  EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
 }
 
 }  // namespace

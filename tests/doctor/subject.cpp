@@ -174,37 +174,6 @@ void other_locks() {
   worker.join();
 }
 
-// Two threads that lock a semaphore of one, and a worker that waits for work by another.
-void semaphores() {
-  static sem_t lock, work;
-  sem_init(&lock, 0, 1);
-  sem_init(&work, 0, 0);
-  static std::atomic<bool> is_over{false};
-  const auto hammer = [] {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
-    while (std::chrono::steady_clock::now() < end) {
-      sem_wait(&lock);
-      usleep(2'000);
-      sem_post(&lock);
-      usleep(100);
-    }
-  };
-  std::thread worker([] {
-    while (!is_over) sem_wait(&work);
-  });
-  std::thread other(hammer);
-  std::thread third(hammer);
-  for (int i = 0; i < 30; ++i) {
-    usleep(10'000);
-    sem_post(&work);
-  }
-  other.join();
-  third.join();
-  is_over = true;
-  sem_post(&work);
-  worker.join();
-}
-
 // What a preloaded library must not change about locks.
 void lock_results() {
   pthread_mutexattr_t attributes;
@@ -425,29 +394,6 @@ void loses_recording() {
   record_much();
 }
 
-// Threads wait for one lock inside an allocator-like section: not the allocator's time.
-void killed() {
-  counts();
-  std::puts("ok");
-  std::fflush(stdout);
-  raise(SIGKILL);
-}
-
-// Thread-local destructors of the program run after the probe's own.
-void late() {
-  static pthread_key_t key;
-  pthread_key_create(&key, [](void* rounds) {
-    std::free(std::malloc(200));
-    const auto left = reinterpret_cast<std::uintptr_t>(rounds) - 1;
-    if (left > 0) pthread_setspecific(key, reinterpret_cast<void*>(left));
-  });
-  for (unsigned i = 0; i < 200; ++i)
-    std::thread([] {
-      pthread_setspecific(key, reinterpret_cast<void*>(std::uintptr_t{3}));
-      std::free(std::malloc(300));
-    }).join();
-}
-
 // Small blocks of all sizes, by every way to ask for them: how many begin on a line that another one ends on?
 void lines() {
   std::vector<std::pair<std::uintptr_t, std::size_t>> blocks;
@@ -499,28 +445,6 @@ void* volatile g_survivors[20'000];
       blocks.push_back(block);
   }
   for (void* const block : blocks) std::free(block);
-}
-
-// Small blocks that realloc makes large ones, elsewhere.
-void moves() {
-  void* (*volatile reallocate)(void*, std::size_t) = std::realloc;
-  for (int i = 0; i < 20'000; ++i) {
-    void* block = std::malloc(100);
-    void* behind = std::malloc(50);  // or it would grow where it is
-    asm volatile("" : "+r"(block), "+r"(behind));
-    std::free(reallocate(block, 5'000));
-    std::free(behind);
-  }
-}
-
-// Spins for a moment in code that no file has.
-void spins_in_code_of_no_file() {
-  const unsigned char loop[] = {0x48, 0xff, 0xcf, 0x75, 0xfb, 0xc3};  // dec %rdi; jnz to the begin; ret
-  void* const at = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) std::exit(1);
-  std::memcpy(at, loop, sizeof loop);
-  if (::mprotect(at, 4096, PROT_READ | PROT_EXEC) != 0) std::exit(1);
-  reinterpret_cast<void (*)(std::uint64_t)>(at)(std::uint64_t{1} << 29);
 }
 
 // Code made at run time, without unwind information, as CPython's trampolines are: the allocation is called through it
@@ -592,16 +516,10 @@ int main(int count, char** words) {
     takes_numbers();
   else if (role == "loses_recording")
     loses_recording();
-  else if (role == "killed")
-    killed();
-  else if (role == "late")
-    late();
   else if (role == "stream")
     stream();
   else if (role == "locks")
     locks();
-  else if (role == "semaphores")
-    semaphores();
   else if (role == "other_locks")
     other_locks();
   else if (role == "lock_results")
@@ -618,10 +536,6 @@ int main(int count, char** words) {
     trampolines(true);
   else if (role == "impossible")
     impossible();
-  else if (role == "moves")
-    moves();
-  else if (role == "code_of_no_file")
-    spins_in_code_of_no_file();
   else
     return 2;
   std::puts("ok");

@@ -90,14 +90,6 @@ CodeGrowth seen(double spinning, double contended) {
   return {.known = true, .work_known = true, .spinning = spinning, .contended = contended};
 }
 
-TEST(Verdict, Scales_None) {
-  const Verdict verdict = Made().takes(0, 1, 0.26).treated(1, 0.26).copies(1).verdict();
-  EXPECT_EQ(found(verdict), "none");
-  EXPECT_NEAR(verdict.speedup.value, 3.85, 0.1);
-  EXPECT_EQ(verdict.ideal_speedup, 4);
-  EXPECT_FALSE(verdict.best_fix);
-}
-
 // A program that was asked about with so short a budget that there was one trial of each setting: it seemed to scale, and
 // loses a third of its time. "None" needs evidence, as a cause does.
 TEST(Verdict, OneTrialOfEach_UndecidedNotNone) {
@@ -189,12 +181,6 @@ TEST(Verdict, FaultsGoWithAnotherAllocator_PageFaults) {
                               .trials(0, [](Trial& trial) { trial.system_s = trial.user_s, trial.page_faults = 100'000; })
                               .verdict();
   EXPECT_EQ(found(verdict), "page-faults");
-}
-
-TEST(Verdict, ProcessesLoseAsMuch_MemoryBandwidth) {
-  const Verdict verdict = Made().takes(0, 1, 0.75).treated(1, 0.74).copies(3).verdict();
-  EXPECT_EQ(found(verdict), "memory-bandwidth");
-  EXPECT_NEAR(verdict.parts.front().share.value, 1, 0.05);
 }
 
 // What copies wait for CPUs that others use is not what they wait for memory.

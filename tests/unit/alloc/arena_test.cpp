@@ -2,12 +2,9 @@
 #include "freehold/alloc/arena.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <bit>
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <random>
 #include <set>
@@ -313,14 +310,6 @@ TEST(Arena, FreeRun_ByTwoAtTheSameTime_OneOfThemDoes) {
   });
   EXPECT_GT(moments, 1U);
 }
-
-// What an address is tested against grows before a block beyond it can be had.
-struct ToldConfig : SmallConfig {
-  static inline std::function<void(std::size_t)> told;
-  static void note_span_count(std::size_t count) {
-    if (told) told(count);
-  }
-};
 
 // ---- everything at random ---------------------------------------------------------------------------------------------
 

@@ -102,39 +102,6 @@ class Deployed {
   std::string folder_;
 };
 
-TEST(ProcessPool_Unit, Call_OutputOfTheComponent) {
-  ProcessPool pool(options());
-  ASSERT_TRUE(pool.ok()) << pool.error();
-  EXPECT_EQ(pool.call("echo hello").text(), "hello");
-  EXPECT_EQ(pool.call("size 8192").bytes().size(), 8192u);
-  EXPECT_EQ(pool.call("echo ").bytes().size(), 0u);
-  EXPECT_NE(std::stoi(std::string(pool.call("pid").text())), ::getpid());
-  const ProcessPoolStats stats = pool.stats();
-  EXPECT_EQ(stats.tasks.submitted, 4u);
-  EXPECT_EQ(stats.tasks.delivered, 4u);
-  EXPECT_GT(stats.tasks.median, 0u);
-  EXPECT_NE(pool.status().find("4 done, 0 failed"), std::string::npos) << pool.status();
-}
-TEST(ProcessPool_Unit, ComponentRefuses_ReasonAndNoSecondAttempt) {
-  ProcessPool pool(options());
-  EXPECT_EQ(pool.call("fail 42").failure(), (Failure{FailureKind::kComponent, 42}));
-  EXPECT_EQ(pool.stats().workers.handed_on, 0u);
-}
-TEST(ProcessPool_Unit, PoisonTasks_FailAfterTheirAttempts_OthersGoOn) {
-  ProcessPool pool(options());
-  Future crashes = pool.submit("crash"), exits = pool.submit("exit 7"), closes = pool.submit("exit 0");
-  std::vector<Future> good;
-  for (int i = 0; i < 20; ++i) good.push_back(pool.submit("echo " + std::to_string(i)));
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(good[static_cast<unsigned>(i)].get().text(), std::to_string(i));
-  EXPECT_EQ(crashes.get().failure(), (Failure{FailureKind::kSignal, SIGKILL}));
-  EXPECT_EQ(exits.get().failure(), (Failure{FailureKind::kExit, 7}));
-  EXPECT_EQ(closes.get().failure(), (Failure{FailureKind::kExit, 0}));
-  // A client may know of a task's end before the worker is counted.
-  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kSignal) == 3 && ended(pool, ExitReason::kExit) == 6; }))
-      << pool.status();
-  EXPECT_EQ(pool.stats().workers.handed_on, 6u);
-  EXPECT_TRUE(pool.ok()) << pool.error();
-}
 TEST(ProcessPool_Unit, WorkerKilledInATask_TaskRestartedWithin50ms) {
   const std::string mark = testing::TempDir() + "freehold_once_" + std::to_string(::getpid());
   std::filesystem::remove(mark);
@@ -149,17 +116,6 @@ TEST(ProcessPool_Unit, WorkerKilledInATask_TaskRestartedWithin50ms) {
   RecordProperty("milliseconds", static_cast<int>(took / 1ms));
   EXPECT_EQ(pool.stats().workers.handed_on, 1u);
   std::filesystem::remove(mark);
-}
-TEST(ProcessPool_Unit, Deadline_WorkerKilled_OthersUnharmed) {
-  ProcessPoolOptions how = options();
-  how.attempts = 2;
-  ProcessPool pool(how);
-  Future hangs = pool.submit("hang", {.limit = 50ms});
-  Future slow = pool.submit("sleep 150");
-  EXPECT_EQ(hangs.get().failure(), (Failure{FailureKind::kDeadline, 50}));
-  EXPECT_TRUE(slow.get().ok());
-  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kDeadline) == 2; })) << pool.status();
-  EXPECT_EQ(ended(pool, ExitReason::kSignal), 0u);
 }
 TEST(ProcessPool_Unit, NothingToDo_SupervisorSleeps) {
   ProcessPoolOptions how = options();
@@ -232,15 +188,6 @@ TEST(ProcessPool_Unit, CoreDump_LeavesTheTableOut) {
   }
   EXPECT_TRUE(found);
 }
-TEST(ProcessPool_Unit, MaxTasks_WorkersReplaced) {
-  ProcessPoolOptions how = options();
-  how.max_tasks = 10;
-  how.max_workers = 1;
-  ProcessPool pool(how);
-  for (int i = 0; i < 35; ++i) ASSERT_EQ(pool.call("echo x").text(), "x");
-  EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kMaxTasks) == 3; })) << pool.status();
-  EXPECT_EQ(pool.stats().workers.handed_on, 0u);
-}
 TEST(ProcessPool_Unit, Idle_WorkersEnd_AndComeBack) {
   ProcessPoolOptions how = options();
   how.idle = 20ms;
@@ -250,21 +197,6 @@ TEST(ProcessPool_Unit, Idle_WorkersEnd_AndComeBack) {
     EXPECT_TRUE(comes_true([&] { return ended(pool, ExitReason::kIdle) >= i && pool.stats().workers.live == 0; }))
         << pool.status();
   }
-}
-TEST(ProcessPool_Unit, TableFull_RefusesTimesOutOrBlocks) {
-  ProcessPoolOptions how = options();
-  how.entries = 2;
-  how.max_workers = 1;
-  ProcessPool pool(how);
-  Future first = pool.submit("sleep 100"), second = pool.submit("echo 2");
-  EXPECT_EQ(pool.submit("echo 3", {.wait_while_full = 0ns}).submit_error(), SubmitError::kFull);
-  EXPECT_EQ(pool.submit("echo 3", {.wait_while_full = 5ms}).submit_error(), SubmitError::kFull);
-  std::thread drains([&] { static_cast<void>(first.get()); });
-  Future third = pool.submit("echo 3");  // blocks
-  EXPECT_EQ(third.get().text(), "3");
-  drains.join();
-  EXPECT_EQ(second.get().text(), "2");
-  EXPECT_EQ(pool.submit(std::string(8193, 'x')).submit_error(), SubmitError::kTooLarge);
 }
 TEST(ProcessPool_Unit, MoreFuturesThanEntries_AllAreDelivered) {
   ProcessPoolOptions how = options();
@@ -539,20 +471,6 @@ TEST(ProcessPool_Unit, CommandsAreRun_ByTheWorkerProgramAlone) {
   const Result result = pool.call(std::string_view("7\0echo $FREEHOLD_SEQ", 20));
   ASSERT_TRUE(result.ok()) << text(result.failure());
   EXPECT_EQ(result.text().substr(sizeof(process::CommandResult)), "7\n");
-}
-TEST(ProcessPool_Unit, Cancelled_WaitingAndRunning_EntriesFree) {
-  ProcessPoolOptions how = options();
-  how.entries = 2;
-  how.max_workers = 1;
-  ProcessPool pool(how);
-  Future running = pool.submit("sleep 50"), waiting = pool.submit("echo 2");
-  ASSERT_TRUE(comes_true([&] { return pool.stats().running == 1; }));
-  running.cancel();
-  waiting.cancel();
-  EXPECT_FALSE(running.valid());
-  std::vector<Future> both;
-  for (int i = 0; i < 2; ++i) both.push_back(pool.submit("echo " + std::to_string(i)));
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(both[static_cast<unsigned>(i)].get().text(), std::to_string(i));
 }
 TEST(ProcessPool_Unit, LoadingHangs_KilledWithAReason) {
   const Deployed deployed("hung");
