@@ -21,6 +21,9 @@
 #include "freehold/os/process_memory.hpp"
 #include "freehold/os/threads.hpp"
 
+// Of freehold::malloc, where a program has linked it: malloc/sanitizers.cpp.
+extern "C" [[gnu::weak]] void freehold_refuse_sanitizers() noexcept;
+
 namespace freehold::alloc::engine {
 
 constinit std::atomic<Start> g_start{Start::kNotYet};
@@ -97,6 +100,7 @@ void announce() noexcept {
 
 bool start() noexcept {
   const base::KeepErrno keep;
+  if (freehold_refuse_sanitizers != nullptr) freehold_refuse_sanitizers();
   const sync::Guard guard(g_start_lock);
   if (g_start.load(std::memory_order_relaxed) == Start::kReady) return true;
   g_options = read_options();

@@ -28,7 +28,7 @@ LAYERS = {
 }
 HEADERS_ONLY = {"sync", "timer"}
 # What freehold/malloc/CMakeLists.txt gives to programs that link these.
-USE_MALLOC = ["-Wl,--undefined=malloc,--undefined=freehold_is_active"]
+USE_MALLOC = ["-Wl,--undefined=malloc,--undefined=freehold_is_active,--undefined=freehold_refuse_sanitizers"]
 USE_SHARED_MALLOC = ["-Wl,--no-as-needed", "-Wl,--undefined=_ZSt17__throw_bad_allocv,--undefined=_ZSt15get_new_handlerv"]
 
 

@@ -187,7 +187,8 @@ TEST(Help, StandardOutputThatIsFull_Exit2) {
 }
 
 TEST(Help, OptionThatIsNot_NamesTheSubcommandsHelp) {
-  EXPECT_NE(run({"--stat", "true"}).err.find("--stat; see freehold run --help\n"), std::string::npos);
+  EXPECT_NE(run({"--stat", "true"}).err.find("--stat; did you mean '--stats'? See freehold run --help\n"),
+            std::string::npos);
   EXPECT_NE(freehold({}).err.find("; see freehold --help\n"), std::string::npos);
 }
 

@@ -49,3 +49,11 @@ for pool in best single-thread tagged-stack locked-bits magazines; do
   "$work/pool" innocent $pool >"$work/pool.out"
   reported "$work/pool" "freehold: double free" release_twice $pool
 done
+
+# Freehold's malloc beside the sanitizer's: one line, and no crash.
+read -ra libs <<<"$(pkg-config --libs freehold-static)"
+read -ra cflags <<<"$(pkg-config --cflags freehold-static)"
+"$cxx" -fsanitize=address -std=c++20 "${cflags[@]}" "$sources/../project/active.cpp" -o "$work/malloc" "${libs[@]}"
+status=0
+out=$("$work/malloc" 2>&1) || status=$?
+[[ $status == 2 && $out == "freehold: this program is built with a sanitizer"* ]] || { echo "beside freehold-static: $status: $out"; exit 1; }
