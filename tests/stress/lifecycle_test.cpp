@@ -33,6 +33,11 @@ TEST(Lifecycle, PluginsComeAndGo_MallocWorks) { expect_passes(scenario({"lifecyc
 TEST(Lifecycle, ProgramInCLoadsPluginInCpp_ItCatchesBadAlloc) {
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "plugin", FREEHOLD_PLUGIN}));
 }
+// A plugin that prefers its own libraries' functions (RTLD_DEEPBIND) would call libc's malloc: blocks cross all the same.
+TEST(Lifecycle, PluginThatBindsDeeply_BlocksCrossInBothDirections) {
+  const std::string path = FREEHOLD_PLUGIN;
+  expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "deepbind", path.substr(path.rfind('/') + 1)}));
+}
 TEST(Lifecycle, FirstMallocAndLater_LeaveErrnoAlone) {
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "errno"}));
 }

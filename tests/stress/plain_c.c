@@ -6,10 +6,12 @@
  *   plain_c last_round      threads whose first malloc comes in the last round of their keys' destructors
  *   plain_c plugin LIBRARY  loads a plug-in written in C++ and uses it
  *   plain_c sizes           allocates, checks and frees blocks of many sizes */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +178,28 @@ static int use_plugin(const char* path) {
   return use != NULL ? use() : 1;
 }
 
+/* By its name alone: this program's RUNPATH says where it is. */
+static int use_deeply_bound_plugin(const char* name) {
+  int (*exchange)(void**, size_t);
+  void* plugin = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  if (plugin == NULL) {
+    fprintf(stderr, "%s\n", dlerror());
+    return 1;
+  }
+  *(void**)&exchange = dlsym(plugin, "plugin_exchange");
+  for (size_t n = 16; n < (size_t)64 << 20; n *= 5) {
+    char* block = malloc(n);
+    block[n - 1] = 1;
+    const int failed = exchange((void**)&block, n);
+    if (failed != 0) return failed;
+    if (malloc_usable_size(block) < n || block[n - 1] != 2) return 3;
+    block = realloc(block, 2 * n);
+    if (block == NULL || block[n - 1] != 2) return 4;
+    free(block);
+  }
+  return dlclose(plugin);
+}
+
 // Before any malloc of the program's, so that this call starts the engine; then all kinds.
 static int keeps_errno(void) {
   errno = EBADMSG;
@@ -197,6 +221,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "keys") == 0) return all_keys_taken();
   if (argc == 2 && strcmp(argv[1], "last_round") == 0) return last_round();
   if (argc == 3 && strcmp(argv[1], "plugin") == 0) return use_plugin(argv[2]);
+  if (argc == 3 && strcmp(argv[1], "deepbind") == 0) return use_deeply_bound_plugin(argv[2]);
   if (argc == 2 && strcmp(argv[1], "sizes") == 0) {
     use_all_sizes();
     return 0;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A plug-in in C++ that a program in C may load: everything a library can ask of a malloc that was there before it.
+#include <malloc.h>
+
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -14,6 +16,20 @@ std::vector<std::string> g_strings(1000, std::string(100, 'p'));
 thread_local char t_buffer[2000];
 thread_local std::unique_ptr<std::string> t_string;
 }  // namespace
+
+// Blocks that cross between the program and the plugin. 0: all is well.
+extern "C" __attribute__((visibility("default"))) int plugin_exchange(void** block, std::size_t bytes) {
+  using freehold::test::opaque;
+  char* const theirs = static_cast<char*>(*block);
+  if (::malloc_usable_size(theirs) < bytes || theirs[bytes - 1] != 1) return 1;
+  char* const grown = static_cast<char*>(opaque(std::realloc(theirs, 3 * bytes)));
+  if (grown == nullptr || grown[bytes - 1] != 1) return 2;
+  std::free(grown);
+  char* const ours = static_cast<char*>(opaque(std::malloc(bytes)));
+  ours[bytes - 1] = 2;
+  *block = ours;
+  return 0;
+}
 
 // 0: all is well. 2: an impossible size did not throw.
 extern "C" __attribute__((visibility("default"))) int plugin_use() {
