@@ -68,6 +68,8 @@ bool Arena<A, Config, Pages>::init(Pages& pages, const ArenaSettings& settings) 
   base_ = reinterpret_cast<std::uintptr_t>(space_.memory());
   attach_tables(spans);
   max_chunks_ = static_cast<std::uint32_t>(spans / kChunkSpans);
+  // Under a small limit of addresses a chunk is a large part of what there is, thread stacks included: CPUs share them.
+  chunks_are_dear_.store(pages.address_limit() / kChunkBytes < kManyChunks, std::memory_order_relaxed);
   return true;
 }
 
@@ -106,10 +108,8 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned cpu) noexcept {
     if (space_.map_memory(std::size_t{c} * kChunkBytes, kChunkBytes)) break;
     if (errno != EEXIST) return false;
   }
-  // Under mlockall() a chunk costs all of its memory at once, and under a small limit of addresses a large part of what
-  // there is, thread stacks included: CPUs share chunks then.
-  if (pages_->is_resident(reinterpret_cast<void*>(address(static_cast<SpanIndex>(end - 1)))) ||
-      pages_->address_limit() / kChunkBytes < kManyChunks)
+  // Under mlockall() a chunk costs all of its memory at once: CPUs share chunks then.
+  if (pages_->is_locked(reinterpret_cast<void*>(address(static_cast<SpanIndex>(end - 1)))))
     chunks_are_dear_.store(true, std::memory_order_relaxed);
   advise_chunk(c, kind, extent.chunks == 0);
   if (settings_.prefault) pages_->populate(reinterpret_cast<void*>(address(c * kChunkSpans)), kChunkBytes);

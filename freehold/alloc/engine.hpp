@@ -37,6 +37,10 @@ std::size_t idle() noexcept;
 // Limits what blocks and the memory kept for them take together, in bytes; 0: no limit. Beyond it free memory goes back
 // first, then requests fail with ENOMEM. What is in use already stays. Returns the former limit.
 std::size_t set_limit(std::size_t bytes) noexcept;
+// The program is about to refuse itself calls to the system: from now on only mmap, munmap, mremap, madvise and futex are
+// used. No thread that gives memory back is started any more, mappings get no names, and at the exit nothing is looked at.
+// Any thread. Cost: two system calls, once.
+void confine() noexcept;
 // Fills `out` with a snapshot; figures of running threads may be some operations old. Cost: one pass over all spans.
 void stats(Stats& out) noexcept;
 

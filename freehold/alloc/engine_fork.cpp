@@ -9,6 +9,7 @@
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/check/guards.hpp"
 #include "freehold/os/process_memory.hpp"
+#include "freehold/os/sandbox.hpp"
 
 namespace freehold::alloc::engine {
 
@@ -81,9 +82,9 @@ void after_fork_in_child() noexcept {
   g_purger.forget();
   g_purger_gate.reset(--t_fork.all_forks);
   g_core.arena().budget().set_purged_in_time(false);
-  g_process = ::getpid();
+  g_process = os::is_confined() ? 0 : ::getpid();
   check::forget_reports();
-  if (g_options.live) os::let_same_user_read();
+  if (g_options.live && !os::is_confined()) os::let_same_user_read();
   if (t_fork.inside != 0) return g_core.after_fork_amid_an_entry(present_cache());
   --t_fork.forks;
   g_start_lock.reset();

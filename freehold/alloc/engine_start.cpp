@@ -19,6 +19,7 @@
 #include "freehold/os/call_stack.hpp"
 #include "freehold/os/memory_file.hpp"
 #include "freehold/os/process_memory.hpp"
+#include "freehold/os/sandbox.hpp"
 #include "freehold/os/threads.hpp"
 
 // Of freehold::malloc, where a program has linked it: malloc/sanitizers.cpp.
@@ -80,7 +81,7 @@ void write_stats_at_exit() noexcept {
 void look_at_caches_at_exit() noexcept {
   constexpr std::size_t kAFewSlots = 512;
   constexpr std::uint64_t kMostThreads = 64;  // two looks at each of them
-  if (::getpid() != g_process || g_core.threads() > kMostThreads) return;
+  if (os::is_confined() || ::getpid() != g_process || g_core.threads() > kMostThreads) return;
   const Inside inside(nullptr);
   if (!inside) return;
   void* few[kAFewSlots];
@@ -151,3 +152,11 @@ void finish_start() noexcept {
 }
 
 }  // namespace freehold::alloc::engine
+
+// The start takes other calls.
+void freehold::alloc::confine() noexcept {
+  if (engine::g_start.load(std::memory_order_acquire) != engine::Start::kReady) (void)engine::start();
+  if (os::g_confined.exchange(true, std::memory_order_relaxed)) return;
+  engine::g_gate.fence_alone();
+  engine::g_purger_gate.fence_alone();
+}

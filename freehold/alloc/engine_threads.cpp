@@ -8,6 +8,7 @@
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/os/sandbox.hpp"
 #include "freehold/os/threads.hpp"
 
 // glibc's, for destructors of thread-local objects.
@@ -40,7 +41,7 @@ namespace {
 void end_purger_if_alone() noexcept {
   const bool alone =
       g_core.threads() == 0 || (g_core.threads() == 1 && g_options.background_thread != BackgroundThread::kOn);
-  if (!alone || !g_purger.end()) return;
+  if (!alone || os::is_confined() || !g_purger.end()) return;  // to end it takes other calls to the system
   g_core.arena().budget().set_purged_in_time(false);
   for (bool more = true; more;) {
     const Inside inside(nullptr);
@@ -100,7 +101,7 @@ void thread_ends_without_key(void* cache) noexcept {
 void look_for_dead_threads() noexcept {
   const std::uint64_t threads = g_core.threads();
   std::uint64_t look_at = g_look_at.load(std::memory_order_relaxed);  // relaxed: the thread that changes it looks
-  if (threads < look_at || ::getpid() != g_process) return;
+  if (threads < look_at || os::is_confined() || ::getpid() != g_process) return;
   if (!g_look_at.compare_exchange_strong(look_at, UINT64_MAX, std::memory_order_relaxed)) return;
   {
     const base::KeepErrno keep;
@@ -135,7 +136,7 @@ void look_for_dead_threads() noexcept {
   const Inside inside(nullptr);
   if (!inside) return nullptr;
   NativeCache* const cache = g_core.attach();
-  if (cache != nullptr && ::getpid() == g_process)
+  if (cache != nullptr && !os::is_confined() && ::getpid() == g_process)
     cache->thread.store(os::thread_id(), std::memory_order_relaxed);  // relaxed: an id
   return cache;
 }
@@ -198,13 +199,13 @@ void start_purger_if_worth_while() noexcept {
   constexpr std::int64_t kEnoughBytes = std::int64_t{8} << 20;
   if (g_core.threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
   if (g_core.arena().budget().footprint() + g_core.most_unreported_bytes() < kEnoughBytes) return;
-  if (t_fork.inside != 0 || g_gate.forks() != 0 || ::getpid() != g_process) return;
+  if (t_fork.inside != 0 || g_gate.forks() != 0 || os::is_confined() || ::getpid() != g_process) return;
   const profile::OwnMemory own_memory;
   g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge_delay_ms() / 2, 10));
 }
 
 void end_purger_at_exit() noexcept {
-  if (::getpid() == g_process) (void)g_purger.end();
+  if (!os::is_confined() && ::getpid() == g_process) (void)g_purger.end();
 }
 
 }  // namespace freehold::alloc::engine

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <bit>
@@ -14,6 +16,7 @@
 #include "freehold/alloc/profile.hpp"
 #include "freehold/malloc.h"
 #include "freehold/malloc/export.hpp"
+#include "freehold/os/sandbox.hpp"
 
 namespace {
 
@@ -122,6 +125,18 @@ FREEHOLD_EXPORT int freehold_is_active(void) {
   const int ours = block != nullptr && alloc::usable_size(block) != 0 ? 1 : 0;
   release(block);
   return ours;
+}
+
+// libc's, with the same effect. A program that confines itself by a filter of system calls begins so, by libseccomp too: the
+// filter may end it for a call that malloc makes otherwise.
+FREEHOLD_EXPORT int prctl(int operation, ...) FREEHOLD_LIBC_NOEXCEPT {
+  va_list list;
+  va_start(list, operation);
+  unsigned long of[4];
+  for (unsigned long& argument : of) argument = va_arg(list, unsigned long);
+  va_end(list);
+  if (operation == PR_SET_NO_NEW_PRIVS || operation == PR_SET_SECCOMP) alloc::confine();
+  return freehold::os::control_process(operation, of);
 }
 
 FREEHOLD_EXPORT size_t freehold_trim(void) { return alloc::trim(); }

@@ -13,6 +13,7 @@
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/os/sandbox.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 #define FREEHOLD_TSAN 1
@@ -25,7 +26,13 @@
 namespace freehold::os {
 namespace {
 
-constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+// A mapping at `hint`, if that is free, or anywhere. By no newer flags: the filters of OpenSSH (MAP_NORESERVE) and of
+// Chromium (MAP_FIXED_NOREPLACE) refuse them.
+[[nodiscard]] void* map_private(void* hint, std::size_t bytes, int access) noexcept {
+  constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
+  void* const got = ::mmap(hint, bytes, access, kPrivate | MAP_NORESERVE, -1, 0);
+  return got != MAP_FAILED || errno != EINVAL ? got : ::mmap(hint, bytes, access, kPrivate, -1, 0);
+}
 
 // Newer than some C libraries.
 #ifndef MREMAP_DONTUNMAP
@@ -67,7 +74,7 @@ void* Pages::reserve(std::size_t bytes, std::size_t alignment) noexcept {
   // Over-reserve and trim; address space is what this asks for, so the excess lives for two calls only.
   const std::size_t asked = bytes + alignment;
   if (asked < bytes) return nullptr;
-  void* raw = ::mmap(nullptr, asked, PROT_NONE, kPrivate, -1, 0);
+  void* raw = map_private(nullptr, asked, PROT_NONE);
   if (raw == MAP_FAILED) return nullptr;
   const auto start = reinterpret_cast<std::uintptr_t>(raw);
   const std::uintptr_t aligned = base::align_up(start, alignment);
@@ -96,9 +103,9 @@ void* Pages::place(unsigned attempt, std::size_t bytes, std::size_t alignment) n
 namespace {
 
 [[nodiscard]] bool map_exactly(void* address, std::size_t bytes, int access) noexcept {
-  void* got = ::mmap(address, bytes, access, kPrivate | MAP_FIXED_NOREPLACE, -1, 0);
+  void* got = map_private(address, bytes, access);
   if (got == address) return true;
-  if (got != MAP_FAILED) {  // a kernel before 4.17 takes the address as a hint only
+  if (got != MAP_FAILED) {
     ::munmap(got, bytes);
     errno = EEXIST;
   }
@@ -122,7 +129,7 @@ bool Pages::forbid(void* address, std::size_t bytes) noexcept { return ::mprotec
 bool Pages::purge(void* address, std::size_t bytes) noexcept { return ::madvise(address, bytes, MADV_DONTNEED) == 0; }
 
 void* Pages::map(std::size_t bytes) noexcept {
-  void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kPrivate, -1, 0);
+  void* p = map_private(nullptr, bytes, PROT_READ | PROT_WRITE);
   return p == MAP_FAILED ? nullptr : p;
 }
 
@@ -137,14 +144,14 @@ void Pages::populate(void* address, std::size_t bytes) noexcept {
 }
 
 void Pages::name(void* address, std::size_t bytes, const char* name) noexcept {
+  if (is_confined()) return;
   const base::KeepErrno keep;
   ::prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, address, bytes, name);
 }
 
-bool Pages::is_resident(void* address) noexcept {
+bool Pages::is_locked(void* address) noexcept {
   const base::KeepErrno keep;
-  unsigned char page = 0;
-  return ::mincore(address, 1, &page) == 0 && (page & 1) != 0;
+  return ::madvise(address, 1, MADV_DONTNEED) != 0 && errno == EINVAL;
 }
 
 void* Pages::remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept {
@@ -156,7 +163,7 @@ void* Pages::remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noex
 namespace {
 
 // Whether pages can be moved out at all. QEMU's user mode (seen with 7.2) moves them, but takes the range that they leave
-// for unmapped: some instructions fault there, and what is purged keeps its content. Asked with a page of our own, once.
+// for unmapped: some instructions fault there, and what is purged keeps its content. Tried with a page of our own, once.
 bool can_move_out() noexcept {
   enum : int { kUnknown, kNo, kYes };
   static constinit std::atomic<int> g_can{kUnknown};  // relaxed: every thread finds the same
@@ -165,10 +172,13 @@ bool can_move_out() noexcept {
     const std::size_t page = page_bytes();
     void* const from = Pages::map(page);
     if (from == nullptr) return false;
-    unsigned char resident = 0;
     void* const to = ::mremap(from, page, page, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, nullptr);
-    // One byte of the page: with pages larger than the host's, QEMU answers for each page of the host.
-    can = to != MAP_FAILED && ::mincore(from, 1, &resident) == 0 ? kYes : kNo;
+    can = kNo;
+    if (to != MAP_FAILED) {
+      auto* const byte = static_cast<volatile char*>(from);
+      *byte = 1;
+      can = Pages::purge(from, page) && *byte == 0 ? kYes : kNo;
+    }
     ::munmap(from, page);
     if (to != MAP_FAILED) ::munmap(to, page);
     g_can.store(can, std::memory_order_relaxed);

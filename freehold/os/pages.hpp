@@ -24,7 +24,7 @@ concept PageSource = requires(P& p, void* address, std::size_t bytes, unsigned a
   { p.advise_huge(address, bytes, true) } -> std::same_as<void>;
   { p.populate(address, bytes) } -> std::same_as<void>;
   { p.name(address, bytes, name) } -> std::same_as<void>;
-  { p.is_resident(address) } -> std::same_as<bool>;
+  { p.is_locked(address) } -> std::same_as<bool>;
   { p.address_limit() } -> std::same_as<std::size_t>;
 };
 
@@ -56,11 +56,10 @@ struct Pages {
   static void advise_huge(void* address, std::size_t bytes, bool wanted = true) noexcept;
   // Makes all pages resident now (MADV_POPULATE_WRITE, Linux 5.14); advice only.
   static void populate(void* address, std::size_t bytes) noexcept;
-  // Names a range in /proc/PID/maps and smaps, if the kernel can.
+  // Names a range in /proc/PID/maps and smaps, if the kernel can; not in a process that is_confined().
   static void name(void* address, std::size_t bytes, const char* name) noexcept;
-  // Whether the page at `address`, the start of a page, is in memory. Right after map_at(): whether new mappings are locked
-  // there (mlockall with MCL_FUTURE).
-  static bool is_resident(void* address) noexcept;
+  // Whether the page at `address`, the start of a page, is locked (mlockall with MCL_FUTURE). If not, its content is lost.
+  static bool is_locked(void* address) noexcept;
   // The smaller of RLIMIT_AS and RLIMIT_DATA in bytes; SIZE_MAX when neither limits.
   static std::size_t address_limit() noexcept;
 

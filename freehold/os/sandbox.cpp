@@ -31,6 +31,10 @@ std::uint64_t handled_by(long version) noexcept {
 
 }  // namespace
 
+int control_process(int operation, const unsigned long (&of)[4]) noexcept {
+  return static_cast<int>(::syscall(SYS_prctl, operation, of[0], of[1], of[2], of[3]));
+}
+
 int forbid_new_privileges() noexcept { return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno; }
 
 FileRules::FileRules() noexcept {

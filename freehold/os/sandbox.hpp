@@ -9,9 +9,18 @@
 //
 // Every function returns 0 or an errno. Threads: the calling one, which should be the only one. Cost: a few system calls.
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 namespace freehold::os {
+
+// Whether the process has announced a filter of system calls, which may end it for a call that is not in its list. From then
+// on malloc and free use mmap, munmap, mremap, madvise and futex, and do without what only others give. Relaxed: a mode.
+inline constinit std::atomic<bool> g_confined{false};
+[[nodiscard]] inline bool is_confined() noexcept { return g_confined.load(std::memory_order_relaxed); }
+
+// The system's prctl. Returns -1 and sets errno on an error.
+[[nodiscard]] int control_process(int operation, const unsigned long (&arguments)[4]) noexcept;
 
 // setuid programs gain nothing from now on (no_new_privs).
 [[nodiscard]] int forbid_new_privileges() noexcept;

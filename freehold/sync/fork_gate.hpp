@@ -13,7 +13,8 @@
 //
 // A mark is a thread's own (a plain store), or shared by some (a read-modify-write). The marks and `forks_` are a store
 // buffering pair; the fence of the threads that enter is free, and the one of close() makes them all execute one
-// (membarrier). Any thread. enter and leave: a store and a load each; close: a system call.
+// (membarrier). fence_alone() ends that for good: a fence each, and no system call. Any thread. enter and leave: a store and
+// a load each; close: a system call.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -42,7 +43,18 @@ class ForkGate {
   constexpr ForkGate() noexcept = default;
 
   // Not thread-safe; before the first enter(). Asks whether the system can fence other threads; if not, they fence.
-  void init() noexcept { asymmetric_ = A::may_fence_heavily(); }
+  void init() noexcept {
+    how_.store(A::may_fence_heavily() ? kForOthers : kAlone, std::memory_order_relaxed);  // relaxed: no other thread yet
+  }
+
+  // The system may refuse to fence other threads from now on, or end the process for it: each thread fences for itself.
+  // Any thread, while others enter and close. Relaxed: between the two stores all threads fence, so a thread that closes
+  // by the second one's rule sees who entered by the former.
+  void fence_alone() noexcept {
+    if (how_.load(std::memory_order_relaxed) == kAlone) return;
+    how_.store(kBoth, std::memory_order_relaxed);
+    if (heavy_fence()) how_.store(kAlone, std::memory_order_relaxed);
+  }
 
   // For threads that have no mark of their own.
   [[nodiscard]] Mark& shared_mark(std::uint32_t thread) noexcept { return shared_[thread % kSharedMarks].mark; }
@@ -77,16 +89,11 @@ class ForkGate {
   // Orders what the caller wrote before the marks that it reads next: a thread whose mark is_quiet() then sees the former
   // once it enters again. False: the system refuses, and nothing is ordered.
   [[nodiscard]] bool fence_others() const noexcept {
-    if (!asymmetric_) {
+    if (how_.load(std::memory_order_relaxed) == kAlone) {
       A::fence(std::memory_order_seq_cst);
       return true;
     }
-    if constexpr (std::is_void_v<decltype(A::heavy_fence())>) {  // simulated: it cannot fail
-      A::heavy_fence();
-      return true;
-    } else {
-      return A::heavy_fence();
-    }
+    return heavy_fence();
   }
   [[nodiscard]] static bool is_quiet(const Mark& mark) noexcept { return mark.load(Orders::kLook) == 0; }
   [[nodiscard]] bool shared_marks_are_quiet() const noexcept {
@@ -104,7 +111,7 @@ class ForkGate {
   void reset(std::uint32_t forks) noexcept {
     forks_.store(forks, std::memory_order_relaxed);  // relaxed: there is no other thread
     for (SharedMark& shared : shared_) shared.mark.store(0, std::memory_order_relaxed);
-    asymmetric_ = A::may_fence_heavily();  // the child is a process of its own
+    if (how_.load(std::memory_order_relaxed) != kAlone) init();  // the child is a process of its own
   }
 
   // Forks under way, in any thread. Relaxed: a glance, or ordered by DeferredList.
@@ -113,14 +120,29 @@ class ForkGate {
   [[nodiscard]] const Mark& word() const noexcept { return forks_; }
 
  private:
+  // Who fences: the thread that closes for all others, it and each of the others, or each for itself.
+  enum : std::uint32_t { kForOthers, kBoth, kAlone };
   struct alignas(base::kCacheLine) SharedMark {
     Mark mark{0};
   };
 
-  void fence() const noexcept { asymmetric_ ? A::light_fence() : A::fence(std::memory_order_seq_cst); }
+  [[nodiscard]] static bool heavy_fence() noexcept {
+    if constexpr (std::is_void_v<decltype(A::heavy_fence())>) {  // simulated: it cannot fail
+      A::heavy_fence();
+      return true;
+    } else {
+      return A::heavy_fence();
+    }
+  }
+  // After the mark was set: a thread that is fenced before it sets the mark sees that it has to fence now.
+  void fence() const noexcept {
+    A::light_fence();
+    if (how_.load(std::memory_order_relaxed) != kForOthers) [[unlikely]]
+      A::fence(std::memory_order_seq_cst);
+  }
 
   alignas(base::kCacheLine) Mark forks_{0};
-  bool asymmetric_ = false;
+  typename A::template atomic<std::uint32_t> how_{kAlone};
   SharedMark shared_[kSharedMarks];
 };
 

@@ -64,6 +64,7 @@ class World {
     }
     while (!gate_.shared_marks_are_quiet()) A::yield();
   }
+  void confine() { gate_.fence_alone(); }
   void copy() {
     SIM_CHECK(left_.load() == right_.load());
     SIM_CHECK(!locked_.load());
@@ -168,6 +169,27 @@ TEST(ForkGate_Model, OwnMarks_TheCopyIsWhole) {
 }
 TEST(ForkGate_Model, SharedMarks_TheCopyIsWhole) {
   const Result result = copy_amid_changes({.name = "fork/shared", .preemptions = 3, .stale = 1}, true);
+  EXPECT_TRUE(result.ok()) << result;
+}
+// The process confines itself amid all this: nobody may fence others afterwards.
+template <class A = SimAtomics, class O = Orders>
+Result copy_amid_confinement(Options options) {
+  return sim::explore(options, [](sim::Execution& run) {
+    World<A, O, alloc::DeferredOrders> world;
+    run.spawn([&] {
+      for (int i = 0; i < 2; ++i) (void)world.change(&world.marks[0]);
+    });
+    run.spawn([&] { world.confine(); });
+    run.spawn([&] {
+      world.before_fork();
+      world.copy();
+      world.after_fork();
+    });
+    run.check([&] { SIM_CHECK(world.changes() <= 2); });
+  });
+}
+TEST(ForkGate_Model, ConfinedMeanwhile_TheCopyIsWhole) {
+  const Result result = copy_amid_confinement({.name = "fork/confined", .preemptions = 3, .stale = 2});
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(ForkGate_Model, ForkWaitsForALockUnderWhichOthersAllocate_NobodyWaitsForEver) {

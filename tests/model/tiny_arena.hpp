@@ -105,7 +105,7 @@ struct TinyPages {
   void advise_huge(void*, std::size_t, bool) {}
   void populate(void*, std::size_t) {}
   void name(void*, std::size_t, const char*) {}
-  bool is_resident(void*) { return false; }
+  bool is_locked(void*) { return false; }
   std::size_t address_limit() { return SIZE_MAX; }
 
   // Changes the stamps of `count` pages, which must all be `expected`.

@@ -71,6 +71,38 @@ TEST(Limits, ThreadsUnderASmallUlimit_AllStart) {
   for (int i = 0; i < kRuns; ++i) expect_passes(command);
 }
 
+// After the start malloc and free use mmap, munmap, mremap, madvise and futex: filters of system calls, those of real
+// programs too, end no program.
+struct Filter {
+  const char* when;
+  const char* whose;
+};
+void PrintTo(const Filter& filter, std::ostream* out) { *out << filter.when << " " << filter.whose; }
+class Filters : public ::testing::TestWithParam<Filter> {};
+
+TEST_P(Filters, WhatIsRefusedEndsTheProgramOrFails_MallocWorks) {
+  if (emulated()) GTEST_SKIP() << "the emulator's own calls would be filtered";
+  for (const char* action : {"kill", "errno"}) {
+    SCOPED_TRACE(action);
+    expect_passes(scenario({"filters", GetParam().when, GetParam().whose, action}));
+  }
+}
+
+TEST(OwnFilter, BeforeTheFirstMalloc_MallocWorks) {
+  if (emulated()) GTEST_SKIP() << "the emulator's own calls would be filtered";
+  expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "confined"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Filters,
+                         ::testing::Values(Filter{"at_once", "five"}, Filter{"at_once", "five_and_threads"},
+                                           Filter{"at_once", "systemd_default"}, Filter{"at_once", "openssh"},
+                                           Filter{"at_once", "chromium"}, Filter{"child", "five"},
+                                           Filter{"child", "openssh"}, Filter{"child", "chromium"},
+                                           Filter{"threads", "five"}, Filter{"threads", "five_and_threads"},
+                                           Filter{"threads", "chromium"}, Filter{"exec", "systemd_system_service"},
+                                           Filter{"exec", "docker"}),
+                         [](const auto& instance) { return std::string(instance.param.when) + "_" + instance.param.whose; });
+
 // Strict overcommit concerns the whole machine, so it is asked for: FREEHOLD_TEST_OVERCOMMIT=1, as root, nothing else
 // running.
 class StrictOvercommit {

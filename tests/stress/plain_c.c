@@ -2,6 +2,8 @@
 /* A program in C, linked with libc alone.
  *   plain_c atfork          registers fork handlers that allocate, before its first malloc; forks
  *   plain_c atfork_lock     the same with handlers that take a lock under which other threads allocate
+ *   plain_c confined        confines itself by a filter of system calls before its first malloc
+ *   plain_c deepbind NAME   loads a plug-in by RTLD_DEEPBIND; blocks cross between the two
  *   plain_c keys            takes all keys of threads before its first malloc; threads still have caches, and give them back
  *   plain_c last_round      threads whose first malloc comes in the last round of their keys' destructors
  *   plain_c plugin LIBRARY  loads a plug-in written in C++ and uses it
@@ -11,11 +13,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -200,6 +207,22 @@ static int use_deeply_bound_plugin(const char* name) {
   return dlclose(plugin);
 }
 
+/* Before its first malloc: nothing but the end is allowed then, beside what malloc needs. */
+static int confined(void) {
+  static const int calls[] = {SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex, SYS_exit_group};
+  struct sock_filter program[16] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr)}};
+  unsigned short length = 1;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i) {
+    program[length++] = (struct sock_filter){BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (unsigned)calls[i]};
+    program[length++] = (struct sock_filter){BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+  }
+  program[length++] = (struct sock_filter){BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS};
+  const struct sock_fprog filter = {length, program};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return 1;
+  use_all_sizes();
+  return 0;
+}
+
 // Before any malloc of the program's, so that this call starts the engine; then all kinds.
 static int keeps_errno(void) {
   errno = EBADMSG;
@@ -221,6 +244,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "keys") == 0) return all_keys_taken();
   if (argc == 2 && strcmp(argv[1], "last_round") == 0) return last_round();
   if (argc == 3 && strcmp(argv[1], "plugin") == 0) return use_plugin(argv[2]);
+  if (argc == 2 && strcmp(argv[1], "confined") == 0) return confined();
   if (argc == 3 && strcmp(argv[1], "deepbind") == 0) return use_deeply_bound_plugin(argv[2]);
   if (argc == 2 && strcmp(argv[1], "sizes") == 0) {
     use_all_sizes();

@@ -132,7 +132,7 @@ class FakePages {
     EXPECT_TRUE(is_ours(address, bytes)) << "naming what is not ours";
     (void)allowed(kName);
   }
-  bool is_resident(void*) noexcept { return locked_; }
+  bool is_locked(void*) noexcept { return locked_; }
   std::size_t address_limit() noexcept { return SIZE_MAX; }
   bool guard_at(void* address, std::size_t bytes) noexcept {
     const std::lock_guard guard(lock_);
