@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """libfreehold_process.so by ctypes: the functions and the struct of freehold/process.h that the pool uses."""
 import ctypes
+import os
 
 OK, SIGNAL, EXIT, DEADLINE, MEMORY, COMPONENT, NO_WORKER, CORRUPT = range(8)  # how a task ended
 FULL, TOO_LARGE = 32, 33
@@ -8,6 +9,37 @@ FULL, TOO_LARGE = 32, 33
 # What a worker answers: its first byte, or what its component returns.
 RESULT, EXCEPTION = b"r", b"e"
 ANSWER_TOO_LARGE = 1
+# A call or an answer that is larger than the place for it: this byte and the path of a file that holds it.
+LARGE = b"f"
+AREA = 16 << 20  # bytes of that place, unless a pool has a limit
+
+
+def write_large(folder: str, data: bytes) -> bytes:
+    """Writes the data to a new file of this user's folder, made if it is not there. What stands for it."""
+    import tempfile  # workers start faster without it
+    os.makedirs(folder, 0o700, exist_ok=True)
+    if os.lstat(folder).st_uid != os.geteuid():
+        raise PermissionError(f"{folder} belongs to another user")
+    number, path = tempfile.mkstemp(dir=folder)
+    try:
+        with open(number, "wb") as file:
+            file.write(data)
+    except BaseException:
+        os.unlink(path)
+        raise
+    return LARGE + os.fsencode(path)
+
+
+def read_large(data: bytes) -> bytes:
+    with open(data[1:], "rb") as file:
+        return file.read()
+
+
+def take_large(data: bytes) -> bytes:
+    try:
+        return read_large(data)
+    finally:
+        os.unlink(data[1:])
 
 
 class Options(ctypes.Structure):

@@ -14,7 +14,9 @@ import ctypes
 import itertools
 import os
 import pickle
+import shutil
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
@@ -74,13 +76,13 @@ def _milliseconds(seconds: float | None) -> int:
     return 0 if seconds is None else max(1, int(seconds * 1000))
 
 
-def _worker_words(path: str, function: object, initializer: object, initargs: tuple[Any, ...]) -> list[bytes]:
+def _worker_words(path: str, folder: str | None, function: object, initializer: object, initargs: tuple[Any, ...]) -> list[bytes]:
     """The command line of a worker. One word has room for 128 KiB; a larger one makes freehold_pool_open fail with a clear error."""
     preparation = spawn.get_preparation_data("freehold")
     preparation.pop("authkey", None)  # a secret of multiprocessing, which workers do not need
-    start = pickle.dumps((preparation, pickle.dumps((path, function, initializer, initargs))))
-    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    code = f"import sys; sys.path.insert(0, {folder!r}); from freehold import _worker; _worker.main(sys.argv[1])"
+    start = pickle.dumps((preparation, pickle.dumps((path, folder, function, initializer, initargs))))
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    code = f"import sys; sys.path.insert(0, {package!r}); from freehold import _worker; _worker.main(sys.argv[1])"
     return [os.fsencode(word) for word in (sys.executable, "-c", code, base64.b64encode(start).decode())]
 
 
@@ -93,7 +95,7 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
     limit                  seconds that a call may take; then its worker is killed
     idle                   seconds without a call after which a worker ends
     attempts               runs of a call whose worker dies; with more than 1 it runs again
-    max_input, max_output  bytes of one pickled call, or result
+    max_input, max_output  bytes of one pickled call, or result; default: no limit. Those above 16 MiB go through a temporary file
     entries                calls at a time, waiting and running
     min_workers            workers that are kept even without calls
     max_tasks_per_child    calls after which a worker is replaced
@@ -104,22 +106,27 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
 
     def __init__(self, max_workers: int | None = None, *, function: Callable[_P, _R] | None = None,
                  initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = (), limit: float | None = None,
-                 idle: float | None = None, attempts: int = 1, max_input: int = 16 << 20, max_output: int = 16 << 20,
+                 idle: float | None = None, attempts: int = 1, max_input: int | None = None, max_output: int | None = None,
                  entries: int = 0, min_workers: int = 0, max_tasks_per_child: int | None = None, max_rss: int = 0,
                  kill_rss: int = 0, library: str | None = None) -> None:
         if max_workers is not None and max_workers <= 0:
             raise ValueError("max_workers must be greater than 0")
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
+        if function is not None and not callable(function):
+            raise TypeError("function must be a callable")
         self._workers = max_workers or len(os.sched_getaffinity(0))
         path = library or find_library()
         self._c = _native.load(path)
-        chosen = _native.Options(max_workers=self._workers, entries=entries, max_input=max_input, max_output=max_output,
+        self._max_input, room = max_input, max_output or _native.AREA
+        self._folder = os.path.join(tempfile.gettempdir(), f"freehold-{os.getpid()}-{os.urandom(8).hex()}")
+        chosen = _native.Options(max_workers=self._workers, entries=entries, max_input=max_input or _native.AREA, max_output=room,
                                  attempts=attempts, limit_ms=_milliseconds(limit), idle_ms=_milliseconds(idle),
                                  max_tasks=max_tasks_per_child or 0, max_rss=max_rss, kill_rss=kill_rss, min_workers=min_workers)
-        self._pool: int | None = _native.open_pool(self._c, chosen, _worker_words(path, function, initializer, initargs))
+        words = _worker_words(path, self._folder if max_output is None else None, function, initializer, initargs)
+        self._pool: int | None = _native.open_pool(self._c, chosen, words)
         self._function = function
-        self._buffer = _Buffer(max_output)
+        self._buffer = _Buffer(room)
         # Each of these threads waits for one answer, asleep in the library.
         self._threads = concurrent.futures.ThreadPoolExecutor(self._workers, thread_name_prefix="freehold")
         self._lock = threading.Lock()
@@ -146,11 +153,23 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
                 self._under_way -= 1
 
     def _exchange(self, data: bytes) -> Any:
+        if self._max_input is not None or len(data) <= _native.AREA:
+            return self._call(data)
+        file = _native.write_large(self._folder, data)
+        del data
+        try:
+            return self._call(file)
+        finally:
+            os.unlink(file[1:])
+
+    def _call(self, data: bytes) -> Any:
         buffer = self._buffer
         kind = self._c.freehold_pool_call(self._pool, data, len(data), buffer.address, buffer.size, buffer.length, buffer.detail)
         if kind:
             raise self._failure(kind, buffer.figures[1][0])
         view = memoryview(buffer.memory)[:buffer.figures[0][0]]
+        if bytes(view[:1]) == _native.LARGE:
+            view = memoryview(_native.take_large(bytes(view)))
         what, answer = bytes(view[:1]), pickle.loads(view[1:])
         if what == _native.EXCEPTION:
             error, trace = cast("tuple[BaseException, str]", answer)
@@ -240,6 +259,7 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
         pool, self._pool = self._pool, None
         if pool:
             self._c.freehold_pool_close(pool)
+        shutil.rmtree(self._folder, ignore_errors=True)  # answers that were not taken
 
     # ---- asyncio: the event loop goes on meanwhile. asyncio is imported here, since programs without it start faster
 

@@ -21,7 +21,7 @@ _COMPONENT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ct
 
 def _answer(call: bytes, function: "Callable[..., object]") -> bytes:
     try:
-        fn, args, kwargs = pickle.loads(call)
+        fn, args, kwargs = pickle.loads(_native.read_large(call) if call[:1] == _native.LARGE else call)
         return _native.RESULT + pickle.dumps((fn or function)(*args, **kwargs), pickle.HIGHEST_PROTOCOL)
     except SystemExit:
         raise
@@ -35,16 +35,16 @@ def _answer(call: bytes, function: "Callable[..., object]") -> bytes:
             return _native.EXCEPTION + pickle.dumps((plain, trace))
 
 
-def _load_start(data: bytes) -> "tuple[str, Any, Any, tuple[Any, ...]]":
+def _load_start(data: bytes) -> "tuple[str, str | None, Any, Any, tuple[Any, ...]]":
     # The caller's main module comes first, as in multiprocessing: the functions may be defined there.
     preparation, rest = pickle.loads(data)
     spawn.prepare(preparation)
-    path, function, initializer, initargs = pickle.loads(rest)
-    return path, function, initializer, initargs
+    path, folder, function, initializer, initargs = pickle.loads(rest)
+    return path, folder, function, initializer, initargs
 
 
 def main(start: str) -> "NoReturn":
-    path, function, initializer, initargs = _load_start(base64.b64decode(start))
+    path, folder, function, initializer, initargs = _load_start(base64.b64decode(start))
     library = ctypes.CDLL(path)
     if initializer is not None:
         initializer(*initargs)
@@ -57,7 +57,12 @@ def main(start: str) -> "NoReturn":
             sys.stderr.flush()
             os._exit(leave.code if isinstance(leave.code, int) else 1)
         if len(answer) > capacity:
-            return _native.ANSWER_TOO_LARGE
+            if folder is None:
+                return _native.ANSWER_TOO_LARGE
+            try:
+                answer = _native.write_large(folder, answer)
+            except OSError as error:
+                answer = _native.EXCEPTION + pickle.dumps((error, ""))
         ctypes.memmove(output, answer, len(answer))
         written[0] = ctypes.c_size_t(len(answer))
         return 0

@@ -69,6 +69,8 @@ def state():
 
 class ProcessPoolTest(unittest.TestCase):
     def test_function_pool_calls_it(self):
+        with self.assertRaises(TypeError):
+            ProcessPool(1, function=5)
         with ProcessPool(1, function=add) as pool:
             self.assertEqual(pool(1, b=2), 3)
             self.assertNotEqual(pool.submit(pid).result(), os.getpid())
@@ -133,6 +135,17 @@ class ProcessPoolTest(unittest.TestCase):
             self.assertEqual(pool.submit(add, 1).result(), 1)
 
     def test_too_large(self):
+        with ProcessPool(1) as pool:  # as the standard library's, which has no limit
+            data = b"x" * (20 << 20)
+            self.assertEqual(pool.submit(len, data).result(), len(data))
+            self.assertEqual(pool.submit(bytes, len(data)).result(), bytes(len(data)))
+            self.assertEqual(pool.submit(bytes.upper, data).result(), data.upper())
+            folder = pool._folder
+            self.assertEqual(os.listdir(folder), [])
+            with self.assertRaises(WorkerDied):
+                pool.submit(crash, data).result()
+            self.assertEqual(os.listdir(folder), [])
+        self.assertFalse(os.path.exists(folder))
         with ProcessPool(1, max_input=4096, max_output=8192) as pool:
             with self.assertRaises(TooLarge):
                 pool.submit(add, b"x" * 5000, b"").result()
