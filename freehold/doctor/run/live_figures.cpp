@@ -33,7 +33,7 @@ class Reader {
     LiveFigures figures;
     for (std::uint32_t figure = 0; figure < static_cast<std::uint32_t>(LiveFigure::kCount); ++figure) {
       const auto id = static_cast<LiveFigure>(figure);
-      std::int64_t sum = 0;
+      std::uint64_t sum = 0;
       bool is_there = false;
       for (const LiveEntry& entry : entries) {
         if (entry.figure != id) continue;
@@ -42,12 +42,12 @@ class Reader {
         sum += *part;
         is_there = true;
       }
-      if (is_there) figures.set(id, static_cast<std::uint64_t>(std::max<std::int64_t>(sum, 0)));
+      if (is_there) figures.set(id, static_cast<std::int64_t>(sum) < 0 ? 0 : sum);
     }
     return figures;
   }
 
-  [[nodiscard]] std::optional<std::int64_t> sum_of(const LiveEntry& entry) const {
+  [[nodiscard]] std::optional<std::uint64_t> sum_of(const LiveEntry& entry) const {
     const std::size_t width = entry.bytes;
     if ((width != 8 && width != 4) || entry.address % width != 0 || entry.count == 0) return std::nullopt;
     if (entry.count > 1 && (entry.stride < width || entry.stride % width != 0)) return std::nullopt;
@@ -61,7 +61,7 @@ class Reader {
       std::memcpy(&one, copy.data() + at, width);
       sum += one;
     }
-    return static_cast<std::int64_t>(sum);
+    return sum;
   }
 
   LiveMemory& memory_;

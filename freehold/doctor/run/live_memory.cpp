@@ -2,6 +2,7 @@
 #include "freehold/doctor/run/live_memory.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -21,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kChunkBytes = std::size_t{256} << 10;
+constexpr std::size_t kMostMarks = 256;  // a process has one engine, and a list of each kind for each of its libraries
 static_assert(alloc::kLiveAlignment == sync::kLiveListAlignment);
 
 std::optional<LiveMemory::Kind> kind_of(const std::byte* from, std::uint64_t address) {
@@ -47,20 +49,43 @@ void drop_partial_character(std::string& text) {
 
 LiveMemory::LiveMemory(pid_t pid, std::size_t most_bytes) : pid_(thread_with_memory(pid)), bytes_left_(most_bytes) {}
 
-bool LiveMemory::read(std::uint64_t address, void* to, std::size_t bytes) {
+bool LiveMemory::may_read(std::uint64_t bytes) {
+  if (bytes > read_left_) {
+    error_ = E2BIG;
+    return false;
+  }
+  read_left_ -= bytes;
   errno = 0;
+  return true;
+}
+
+bool LiveMemory::read(std::uint64_t address, void* to, std::size_t bytes) {
+  if (!may_read(bytes)) return false;
   if (os::read_process_memory(pid_, address, to, bytes)) return true;
   error_ = errno != 0 ? errno : EFAULT;  // a part of it was read
   return false;
 }
 
-bool LiveMemory::read_each(const std::vector<std::uint64_t>& addresses, std::size_t words, std::vector<std::uint64_t>& to) {
-  to.resize(addresses.size() * words);
-  errno = 0;
-  if (os::read_process_memory(pid_, addresses.data(), addresses.size(), to.data(), words * sizeof(std::uint64_t)))
-    return true;
-  error_ = errno != 0 ? errno : EFAULT;
-  return false;
+bool LiveMemory::count_bits(std::uint64_t address, std::uint64_t words, std::uint64_t& bits) {
+  constexpr std::size_t kPiece = kChunkBytes / sizeof(std::uint64_t);
+  std::vector<std::uint64_t> piece;
+  for (; words > 0; words -= piece.size(), address += piece.size() * sizeof(std::uint64_t)) {
+    piece.resize(std::min<std::uint64_t>(words, kPiece));
+    if (!read(address, piece)) return false;
+    for (const std::uint64_t word : piece) bits += static_cast<std::uint64_t>(std::popcount(word));
+  }
+  return true;
+}
+
+bool LiveMemory::count_bits(const std::vector<std::uint64_t>& addresses, std::size_t words, std::uint64_t& bits) {
+  std::vector<std::uint64_t> copies(addresses.size() * words);
+  if (!may_read(copies.size() * sizeof(std::uint64_t))) return false;
+  if (!os::read_process_memory(pid_, addresses.data(), addresses.size(), copies.data(), words * sizeof(std::uint64_t))) {
+    error_ = errno != 0 ? errno : EFAULT;
+    return false;
+  }
+  for (const std::uint64_t word : copies) bits += static_cast<std::uint64_t>(std::popcount(word));
+  return true;
 }
 
 std::string LiveMemory::text(std::uint64_t address, std::size_t most) {
@@ -100,7 +125,8 @@ std::vector<LiveMemory::Mark> LiveMemory::marks(const std::string& maps) {
       if (!read(at, chunk.data(), chunk.size())) break;
       // Mappings begin at a page, so that a mark, aligned as it is, lies in one chunk.
       for (std::size_t i = 0; i + 2 * sizeof(std::uint64_t) <= chunk.size(); i += alloc::kLiveAlignment)
-        if (const auto kind = kind_of(chunk.data() + i, at + i)) marks.push_back({*kind, at + i});
+        if (const auto kind = kind_of(chunk.data() + i, at + i); kind && marks.size() < kMostMarks)
+          marks.push_back({*kind, at + i});
     }
   }
   return marks;

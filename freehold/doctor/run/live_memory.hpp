@@ -2,6 +2,9 @@
 // The memory of a process that runs, and the places in it that are marked for readers outside: the directories of Freehold's
 // engine, and those of private heaps and pools (alloc/live_figures.hpp, sync/live_list.hpp). The process is neither stopped
 // nor signalled. One thread. Cost: milliseconds for each 10 MB of data that is looked through.
+//
+// The process may be another user's and hostile. Whoever reads a number here compares it with a bound before it becomes a
+// length, a count or a stride; besides, one LiveMemory copies so many bytes in all, and no more.
 #pragma once
 #include <sys/types.h>
 
@@ -30,9 +33,10 @@ class LiveMemory {
   [[nodiscard]] bool read(std::uint64_t address, std::vector<T>& to) {
     return to.empty() || read(address, to.data(), to.size() * sizeof(T));
   }
-  // Many ranges of `words` integers each, one behind the other in `to`. False: not all can be read.
-  [[nodiscard]] bool read_each(const std::vector<std::uint64_t>& addresses, std::size_t words,
-                               std::vector<std::uint64_t>& to);
+  // Adds the bits that are set in `words` integers. False: not all can be read. Memory: a buffer.
+  [[nodiscard]] bool count_bits(std::uint64_t address, std::uint64_t words, std::uint64_t& bits);
+  // The same of many such ranges. Pre: `words` is bounded.
+  [[nodiscard]] bool count_bits(const std::vector<std::uint64_t>& addresses, std::size_t words, std::uint64_t& bits);
   // A text that ends, at most `most` bytes of it, and no part of a character of UTF-8; empty: there is none, or it cannot be
   // read.
   [[nodiscard]] std::string text(std::uint64_t address, std::size_t most = 200);
@@ -45,12 +49,17 @@ class LiveMemory {
   // `maps`: the process's, just read. In the order in which they are worth a look.
   [[nodiscard]] std::vector<Mark> marks(const std::string& maps);
 
-  // Why the last read failed, as errno; 0: none did.
+  // Why the last read failed, as errno; 0: none did. E2BIG: too many bytes in all.
   [[nodiscard]] int error() const noexcept { return error_; }
 
  private:
+  // Bytes of all reads: the words of 500 GiB of the smallest slots.
+  static constexpr std::uint64_t kMostReadBytes = std::uint64_t{4} << 30;
+  [[nodiscard]] bool may_read(std::uint64_t bytes);
+
   pid_t pid_;  // of a thread that has memory
   std::size_t bytes_left_;
+  std::uint64_t read_left_ = kMostReadBytes;
   int error_ = 0;
 };
 

@@ -30,14 +30,13 @@ using Counter = sync::ChangeCount<sync::NativeAtomics>;
 using Clock = std::chrono::steady_clock;
 
 // A damaged process must not make us allocate or loop without end.
-constexpr std::uint64_t kMostPlaces = std::uint64_t{1} << 22;
+constexpr std::uint64_t kMostPlaces = std::uint64_t{1} << 19;  // twice as many as this version has
 constexpr std::uint32_t kMostStackWords = std::uint32_t{1} << 23;
-constexpr std::chrono::seconds kPatience{5};
 
 class ProfileReader {
  public:
-  ProfileReader(LiveMemory& memory, std::uint64_t changes, const LiveProfile& layout)
-      : memory_(memory), changes_(changes), layout_(layout) {}
+  ProfileReader(LiveMemory& memory, std::uint64_t changes, const LiveProfile& layout, std::chrono::milliseconds patience)
+      : memory_(memory), changes_(changes), layout_(layout), patience_(patience) {}
 
   // False: it cannot be read, or changed all the time.
   bool read(LiveHeapProfile& to) {
@@ -76,7 +75,7 @@ class ProfileReader {
   // A thread that was interrupted amid a change goes on in its time.
   [[nodiscard]] bool wait() const {
     constexpr std::chrono::microseconds kNap{20};
-    if (Clock::now() - began_ > kPatience) return false;
+    if (Clock::now() - began_ > patience_) return false;
     std::this_thread::sleep_for(kNap);
     return true;
   }
@@ -92,7 +91,7 @@ class ProfileReader {
         case Copy::kUnreadable: return false;
         case Copy::kChanged:
           part = std::max(part / 2, kLeast);
-          if (part == kLeast && Clock::now() - began_ > kPatience) return false;
+          if (part == kLeast && Clock::now() - began_ > patience_) return false;
           break;
         case Copy::kAmid:
           if (!wait()) return false;
@@ -120,7 +119,7 @@ class ProfileReader {
       std::atomic_thread_fence(std::memory_order_acquire);
       if (!read_sums(now)) return false;
       if (now.peak_bytes == sums_.peak_bytes) return true;  // entries were only appended
-      if (Clock::now() - began_ > kPatience) return false;
+      if (Clock::now() - began_ > patience_) return false;
     }
   }
 
@@ -131,11 +130,14 @@ class ProfileReader {
     std::vector<std::uint64_t> words(used);
     if (!memory_.read(layout_.stack_words, words)) return false;
     constexpr std::uint64_t kDepthMask = 0xff;
+    std::uint64_t words_left = used;
     for (const LiveSampledBlock& block : to.blocks) {
       if (block.stack == 0 || block.stack >= used) continue;
       const auto [stack, is_new] = to.stacks.try_emplace(block.stack);
       if (!is_new) continue;
       const std::uint64_t depth = std::min<std::uint64_t>(words[block.stack] & kDepthMask, used - block.stack - 1);
+      if (depth > words_left) return false;  // stacks do not overlap
+      words_left -= depth;
       const auto first = words.begin() + block.stack + 1;
       stack->second.assign(first, first + static_cast<std::ptrdiff_t>(depth));
     }
@@ -145,6 +147,7 @@ class ProfileReader {
   LiveMemory& memory_;
   std::uint64_t changes_;
   const LiveProfile& layout_;
+  const std::chrono::milliseconds patience_;
   Clock::time_point began_ = Clock::now();
   LiveSums sums_{};
   std::vector<LiveSample> log_;
@@ -202,7 +205,7 @@ LiveRefusal why_not_found(LiveMemory& memory, const std::vector<LiveMemory::Mark
 
 }  // namespace
 
-LiveProfileAnswer read_live_profile(pid_t pid) {
+LiveProfileAnswer read_live_profile(pid_t pid, std::chrono::milliseconds patience) {
   LiveProfileAnswer answer;
   answer.refusal = refusal_of(pid);
   if (answer.refusal != LiveRefusal::kNone) return answer;
@@ -219,7 +222,7 @@ LiveProfileAnswer read_live_profile(pid_t pid) {
   };
   const auto found = find_profile(memory, marks, answer.version);
   if (!found) return refuse(why_not_found(memory, marks, to.maps, answer.version));
-  if (!ProfileReader(memory, found->changes, found->layout).read(to)) return refuse(LiveRefusal::kChanging);
+  if (!ProfileReader(memory, found->changes, found->layout, patience).read(to)) return refuse(LiveRefusal::kChanging);
   const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   to.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since_1970).count();
   // With the libraries that came meanwhile.

@@ -9,6 +9,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -44,6 +45,7 @@ struct LiveProfileAnswer {
   LiveHeapProfile profile;    // of kNone
 };
 
-[[nodiscard]] LiveProfileAnswer read_live_profile(pid_t pid);
+// `patience`: for a process that changes it all the time.
+[[nodiscard]] LiveProfileAnswer read_live_profile(pid_t pid, std::chrono::milliseconds patience = std::chrono::seconds(5));
 
 }  // namespace freehold::doctor

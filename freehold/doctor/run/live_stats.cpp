@@ -2,7 +2,6 @@
 #include "freehold/doctor/run/live_stats.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -28,7 +27,8 @@ using Counter = sync::ChangeCount<sync::NativeAtomics>;
 // A damaged process must not make us allocate or loop without end.
 constexpr std::size_t kMostThreads = 100'000, kMostListed = 10'000;
 constexpr std::uint64_t kMostSpans = std::uint64_t{1} << 26;
-constexpr std::uint32_t kMostRecordBytes = 64 << 10;
+constexpr std::uint32_t kMostRecordBytes = 64 << 10;  // of a thread's record, and of one of a heap's bins
+constexpr std::uint32_t kMostSpanBytes = 1 << 20, kLeastSlotBytes = 8;
 constexpr std::uint64_t kMostPoolWords = std::uint64_t{1} << 27;
 constexpr unsigned kMostShards = 1024;
 constexpr unsigned kTries = 10;
@@ -148,27 +148,38 @@ class Engine {
   bool read_spans(LiveStats& to) {
     const LiveClasses& layout = tables_.classes;
     std::uint64_t spans = 0;
-    if (!memory_.read(layout.span_count, spans) || spans > kMostSpans) return false;
-    std::vector<std::uint8_t> classes(spans);
-    if (!memory_.read(layout.span_classes, classes)) return false;
-    std::vector<std::vector<std::uint64_t>> places(layout.count);
-    for (std::size_t i = 0; i < spans; ++i)
-      if (classes[i] != 0 && classes[i] < layout.count)
-        places[classes[i]].push_back(layout.spans + i * layout.span_stride + layout.span_words);
-    std::vector<std::uint64_t> words;
+    if (!memory_.read(layout.span_count, spans) || spans > kMostSpans || layout.span_bytes > kMostSpanBytes) return false;
+    std::vector<std::vector<std::uint64_t>> batches(layout.count);  // addresses of spans whose words are not counted yet
+    std::vector<std::uint8_t> classes;
+    for (std::uint64_t first = 0; first < spans; first += classes.size()) {
+      constexpr std::uint64_t kPiece = 64 << 10;
+      classes.resize(std::min(kPiece, spans - first));
+      if (!memory_.read(layout.span_classes + first, classes)) return false;
+      for (std::size_t i = 0; i < classes.size(); ++i) {
+        const std::uint8_t c = classes[i];
+        if (c == 0 || c >= layout.count || layout.slot_bytes[c] < kLeastSlotBytes) continue;
+        batches[c].push_back(layout.spans + (first + i) * layout.span_stride + layout.span_words);
+        if (batches[c].size() == kBatch && !count_spans(c, batches[c], to)) return false;
+      }
+    }
     for (std::size_t c = 1; c < layout.count; ++c) {
-      LiveClass& one = to.classes[c - 1];
-      if (places[c].empty() || layout.slot_bytes[c] == 0) continue;
-      const std::uint64_t slots = layout.span_bytes / layout.slot_bytes[c];
-      one.spans = places[c].size();
-      one.slots = one.spans * slots;
-      if (!memory_.read_each(places[c], (slots + 63) / 64, words)) return false;
-      for (const std::uint64_t word : words) one.free_slots += static_cast<std::uint64_t>(std::popcount(word));
-      one.free_slots = std::min(one.free_slots, one.slots);
+      if (!batches[c].empty() && !count_spans(c, batches[c], to)) return false;
+      to.classes[c - 1].free_slots = std::min(to.classes[c - 1].free_slots, to.classes[c - 1].slots);
     }
     return true;
   }
 
+  bool count_spans(std::size_t c, std::vector<std::uint64_t>& batch, LiveStats& to) {
+    LiveClass& one = to.classes[c - 1];
+    const std::uint64_t slots = tables_.classes.span_bytes / tables_.classes.slot_bytes[c];
+    one.spans += batch.size();
+    one.slots += batch.size() * slots;
+    const bool read = memory_.count_bits(batch, (slots + 63) / 64, one.free_slots);
+    batch.clear();
+    return read;
+  }
+
+  static constexpr std::size_t kBatch = 256;
   LiveMemory& memory_;
   std::uint64_t directory_;
   LiveTables tables_{};
@@ -209,7 +220,8 @@ class Lists {
   void read_heaps(const LiveListHead& head, LiveStats& to) {
     heap::LiveHeapLayout layout{};
     if (head.layout_bytes != sizeof layout || !memory_.read(head.layout, layout) ||
-        layout.classes > heap::kMostLiveHeapClasses)
+        layout.classes > heap::kMostLiveHeapClasses ||
+        std::max(layout.central_stride, layout.shard_stride) > kMostRecordBytes)
       return;
     read_list<heap::LiveHeap>(head, to.heaps, to.lists_changed,
                               [&](const heap::LiveHeap& one) -> std::optional<LiveHeapFigures> {
@@ -230,12 +242,12 @@ class Lists {
       return std::nullopt;
     figures.name = memory_.text(name);
     if (limit != ~std::uint64_t{0}) figures.limit_bytes = limit;
-    std::int64_t objects = 0, bytes = 0;
+    std::uint64_t objects = 0, bytes = 0;  // wrap as the counters do
     const auto add_bins = [&](std::uint64_t bins, std::uint32_t stride, std::uint32_t live) {
       std::vector<std::byte> copy(std::size_t{layout.classes} * stride);
       if (!memory_.read(bins, copy)) return;
       for (std::size_t c = 0; c < layout.classes; ++c) {
-        const auto n = at<std::int64_t>(copy, c * stride + live);
+        const auto n = at<std::uint64_t>(copy, c * stride + live);
         objects += n;
         bytes += n * layout.slot_bytes[c];
       }
@@ -249,8 +261,9 @@ class Lists {
         if (shard != 0) add_bins(shard + layout.shard_bins, layout.shard_stride, layout.shard_live);
     }
     // A block that moved between two bins while they were read may be counted twice, or be missing.
-    figures.live_objects = static_cast<std::uint64_t>(std::max<std::int64_t>(objects, 0)) + figures.large_blocks;
-    figures.live_bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0)) + large_bytes;
+    const auto at_least_0 = [](std::uint64_t n) { return static_cast<std::int64_t>(n) < 0 ? 0 : n; };
+    figures.live_objects = at_least_0(objects) + figures.large_blocks;
+    figures.live_bytes = at_least_0(bytes) + large_bytes;
     return figures;
   }
 
@@ -268,10 +281,8 @@ class Lists {
     std::uint32_t opened = 0;
     if (of.words == 0 || of.words_a_span == 0 || !memory_.read(of.opened_words, opened) || opened > kMostPoolWords)
       return figures;
-    std::vector<std::uint64_t> words(opened);
-    if (!memory_.read(of.words, words)) return figures;
     std::uint64_t free = 0;
-    for (const std::uint64_t word : words) free += static_cast<std::uint64_t>(std::popcount(word));
+    if (!memory_.count_bits(of.words, opened, free)) return figures;
     const std::uint64_t in_part = std::min<std::uint64_t>(opened % of.words_a_span * std::uint64_t{64}, of.slots_a_span);
     const std::uint64_t slots = std::min(of.capacity, opened / of.words_a_span * std::uint64_t{of.slots_a_span} + in_part);
     figures.opened_slots = slots;
@@ -324,6 +335,7 @@ LiveAnswer read_live_stats(pid_t pid) {
   // Where there are several engines one serves malloc, and others at most their own library: the one that holds most.
   std::optional<LiveStats> best;
   std::uint64_t most = 0;
+  bool is_damaged = false;
   for (const LiveMemory::Mark& mark : marks) {
     if (mark.kind != LiveMemory::Kind::kEngine) continue;
     EngineHead head{};
@@ -333,7 +345,10 @@ LiveAnswer read_live_stats(pid_t pid) {
       continue;
     }
     LiveStats stats;
-    if (!Engine(memory, mark.address).read(stats)) continue;
+    if (!Engine(memory, mark.address).read(stats)) {
+      is_damaged = true;
+      continue;
+    }
     const auto held = [&](LiveFigure figure) { return stats.figures[figure].value_or(0); };
     const std::uint64_t bytes =
         held(LiveFigure::kClassSpanBytes) + held(LiveFigure::kRunBytes) + held(LiveFigure::kDirectBytes);
@@ -342,6 +357,7 @@ LiveAnswer read_live_stats(pid_t pid) {
     best = std::move(stats);
   }
   if (!best && answer.version != 0) return refuse(LiveRefusal::kOtherVersion);
+  if (!best && is_damaged) return refuse(LiveRefusal::kChanging);
   if (!best && maps.find("/libfreehold.so") != std::string::npos) return refuse(LiveRefusal::kNotBegun);
   if (!best) return refuse(LiveRefusal::kNoFreehold);
   answer.stats = std::move(*best);
