@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Turns Ctrl-C into an event that poll() can wait for. While an Interrupts lives, SIGINT, SIGTERM and SIGHUP do not kill the
 // process but make its descriptor readable. Ignored signals stay ignored. One object at a time, in the main thread.
+//
+// After its end the next signal kills the process again, but not within a second of the one that arrived: `timeout -s INT`
+// sends each signal twice, and the results are still to be written.
 #pragma once
 #include <signal.h>
 
@@ -22,7 +25,7 @@ class Interrupts {
   [[nodiscard]] const sigset_t& original_mask() const noexcept { return original_; }
 
  private:
-  sigset_t original_{};
+  sigset_t original_{}, signals_{};
   FileDescriptor file_;
   int arrived_ = 0;
 };
