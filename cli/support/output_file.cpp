@@ -5,13 +5,14 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
+#include <climits>
 #include <filesystem>
 #include <map>
+#include <random>
 
 #include "cli/support/failure.hpp"
-#include "cli/support/file_descriptor.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -20,16 +21,79 @@ namespace {
   throw Failure(kExitRefused, fmt::format("cannot write {}: {}", printable(path), error_text(error_number)));
 }
 
-// Where a rename has to put the file: behind symbolic links, which stay.
+// Where the text goes: a name in a folder that is open, so that another user cannot exchange what leads there.
+struct Place {
+  FileDescriptor folder;
+  std::string name;
+  bool others_may_write = false;  // to the folder
+  bool exists = false;
+  struct stat info{};
+
+  [[nodiscard]] bool is_regular() const { return !exists || S_ISREG(info.st_mode); }
+  // A file, pipe or device that another user may have put here.
+  [[nodiscard]] bool may_be_planted() const {
+    return others_may_write && exists && info.st_uid != ::geteuid() && info.st_uid != 0;
+  }
+};
+
+bool others_may_write(int folder) {
+  struct stat info{};
+  if (::fstat(folder, &info) != 0) return true;
+  return (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 || (info.st_uid != ::geteuid() && info.st_uid != 0);
+}
+
+std::string target_of_link(int folder, const std::string& name) {
+  char target[PATH_MAX];
+  const ssize_t length = ::readlinkat(folder, name.c_str(), target, sizeof target);
+  return {target, static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+}
+
+// Follows symbolic links, which stay, but none that another user may have planted. Throws Failure.
+Place place_of(const std::string& path) {
+  constexpr int kMostLinks = 40;  // the kernel's own limit
+  std::filesystem::path at = path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    Place place;
+    place.name = at.filename().string();
+    const std::filesystem::path parent = at.has_parent_path() ? at.parent_path() : ".";
+    place.folder = FileDescriptor(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!place.folder) refuse(path, errno);
+    if (place.name.empty()) refuse(path, EISDIR);
+    place.others_may_write = others_may_write(place.folder.get());
+    place.exists = ::fstatat(place.folder.get(), place.name.c_str(), &place.info, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!place.exists && errno != ENOENT) refuse(path, errno);
+    if (place.exists && S_ISDIR(place.info.st_mode)) refuse(path, EISDIR);
+    if (!place.exists || !S_ISLNK(place.info.st_mode)) return place;
+    if (place.others_may_write)
+      throw Failure(kExitRefused,
+                    fmt::format("cannot write {}: it is a symbolic link in a folder that others may write to; name the file "
+                                "that it leads to",
+                                printable(path)));
+    struct stat behind{};
+    const std::filesystem::path next = parent / target_of_link(place.folder.get(), place.name);
+    const bool is_named = ::lstat(next.c_str(), &behind) == 0;
+    // A link of /proc may lead to what has no name, such as a pipe.
+    if (!is_named && ::fstatat(place.folder.get(), place.name.c_str(), &behind, 0) == 0) {
+      place.info = behind;
+      return place;
+    }
+    at = next;
+  }
+  refuse(path, ELOOP);
+}
+
+void refuse_planted(const Place& place, const std::string& path) {
+  if (place.may_be_planted())
+    throw Failure(kExitRefused, fmt::format("cannot write {}: it belongs to user {}, in a folder that others may write to; "
+                                            "name another file",
+                                            printable(path), place.info.st_uid));
+}
+
+// For check_different().
 std::string target_of(const std::string& path) {
   std::error_code error;
   const auto target = std::filesystem::weakly_canonical(path, error);
   return error ? path : target.string();
-}
-
-std::string folder_of(const std::string& target) {
-  const auto folder = std::filesystem::path(target).parent_path();
-  return folder.empty() ? "." : folder.string();
 }
 
 mode_t mode_of_new_file() {
@@ -49,11 +113,30 @@ int write_all(int fd, std::string_view text) {
   return 0;
 }
 
-void write_directly(const std::string& path, std::string_view text) {
-  FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+void write_directly(const Place& place, const std::string& path, std::string_view text) {
+  refuse_planted(place, path);
+  FileDescriptor file(::openat(place.folder.get(), place.name.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file) refuse(path, errno);
   if (const int error = write_all(file.get(), text); error != 0) refuse(path, error);
   if (file.close() != 0) refuse(path, errno);
+}
+
+// A new file beside the target. Its name goes to `name`.
+FileDescriptor create_beside(const Place& place, std::string& name) {
+  FileDescriptor file;
+  for (unsigned tries = 0; !file && tries < 100; ++tries) {
+    name = fmt::format("{}.{:06x}", place.name, std::random_device()() & 0xffffffU);
+    file = FileDescriptor(
+        ::openat(place.folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file && errno != EEXIST) break;
+  }
+  return file;
+}
+
+// Of an existing file the rights stay, unless another user has chosen them.
+mode_t mode_of(const Place& place) {
+  constexpr mode_t kRights = 0777;
+  return place.exists && !place.may_be_planted() ? place.info.st_mode & kRights : mode_of_new_file();
 }
 
 }  // namespace
@@ -61,15 +144,14 @@ void write_directly(const std::string& path, std::string_view text) {
 void check_writable(const std::string& path) {
   if (path.empty()) throw Failure(kExitRefused, "the output file's name is empty");
   if (path == "-") throw Failure(kExitRefused, "- is standard output, but this option needs a file: name one, or use ./-");
-  struct stat info{};
-  if (::stat(path.c_str(), &info) == 0) {
-    if (S_ISDIR(info.st_mode)) refuse(path, EISDIR);
-    if (!S_ISREG(info.st_mode)) {
-      if (::access(path.c_str(), W_OK) != 0) refuse(path, errno);
-      return;
-    }
+  const Place place = place_of(path);
+  const int folder = place.folder.get();
+  if (!place.is_regular()) {
+    refuse_planted(place, path);
+    if (::faccessat(folder, place.name.c_str(), W_OK, 0) != 0) refuse(path, errno);
+  } else if (::faccessat(folder, ".", W_OK | X_OK, 0) != 0) {
+    refuse(path, errno);
   }
-  if (::access(folder_of(target_of(path)).c_str(), W_OK | X_OK) != 0) refuse(path, errno);
 }
 
 void check_different(const std::vector<std::pair<std::string, std::string>>& outputs) {
@@ -85,25 +167,37 @@ void check_different(const std::vector<std::pair<std::string, std::string>>& out
 }
 
 void write_file(const std::string& path, std::string_view text) {
-  struct stat info{};
-  const bool exists = ::stat(path.c_str(), &info) == 0;
-  if (exists && S_ISDIR(info.st_mode)) refuse(path, EISDIR);
-  if (exists && !S_ISREG(info.st_mode)) return write_directly(path, text);
-
-  const std::string target = target_of(path);
-  std::string temporary = target + ".XXXXXX";
-  FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  const Place place = place_of(path);
+  if (!place.is_regular()) return write_directly(place, path, text);
+  const int folder = place.folder.get();
+  std::string temporary;
+  FileDescriptor file = create_beside(place, temporary);
   if (!file) refuse(path, errno);
   int error = write_all(file.get(), text);
-  if (error == 0 && ::fchmod(file.get(), exists ? info.st_mode & 07777 : mode_of_new_file()) != 0) error = errno;
+  if (error == 0 && ::fchmod(file.get(), mode_of(place)) != 0) error = errno;
   // Delayed allocation reports a full disk only here; without it a crash could leave the new name with no content.
   if (error == 0 && ::fsync(file.get()) != 0) error = errno;
   if (file.close() != 0 && error == 0) error = errno;
-  if (error == 0 && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
+  if (error == 0 && ::renameat(folder, temporary.c_str(), folder, place.name.c_str()) != 0) error = errno;
   if (error != 0) {
-    ::unlink(temporary.c_str());
+    ::unlinkat(folder, temporary.c_str(), 0);
     refuse(path, error);
   }
+}
+
+FileDescriptor open_log(const std::string& path) {
+  const Place place = place_of(path);
+  refuse_planted(place, path);
+  FileDescriptor file(
+      ::openat(place.folder.get(), place.name.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666));
+  struct stat info{};
+  if (!file || ::fstat(file.get(), &info) != 0) refuse(path, errno);
+  // Another name of a file elsewhere, which another user has made.
+  if (place.others_may_write && S_ISREG(info.st_mode) && info.st_nlink > 1)
+    throw Failure(kExitRefused, fmt::format("cannot write {}: it has other names, in a folder that others may write to; "
+                                            "name another file",
+                                            printable(path)));
+  return file;
 }
 
 }  // namespace freehold::cli

@@ -2,6 +2,8 @@
 // The job log of `freehold workers --exec`, in GNU parallel's format: one line for each job that has ended, so that a later
 // run can skip it (--resume).
 #pragma once
+#include <sys/types.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -32,6 +34,8 @@ class JobLog {
   void add(const JobRecord& record);
 
  private:
+  off_t read_former();
+
   const std::string path_;
   std::FILE* file_ = nullptr;
   std::unordered_set<std::uint64_t> ended_;

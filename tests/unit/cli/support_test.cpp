@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -63,6 +64,55 @@ TEST_F(Support, OutputFile_FolderThatIsMissing_RefusedBeforeAndAtTheEnd) {
   EXPECT_EQ(code_of([&] { check_writable(""); }), kExitRefused);
   EXPECT_EQ(code_of([&] { check_writable(folder_); }), kExitRefused);
   EXPECT_EQ(code_of([&] { write_file(folder_, "text"); }), kExitRefused);
+}
+
+TEST_F(Support, OutputFile_LinkInOwnFolder_StaysAndLeadsToTheText) {
+  const std::string target = file("target", "former");
+  fs::create_symlink("target", folder_ / "link");
+  check_writable(folder_ / "link");
+  write_file(folder_ / "link", "text");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(content(target), "text");
+}
+
+// What another user may have planted in a folder to which all may write.
+TEST_F(Support, OutputFile_LinkInAFolderOfAll_RefusedAndNothingIsWritten) {
+  const std::string victim = file("victim", "former");
+  const fs::path shared = folder_ / "shared";
+  fs::create_directory(shared);
+  fs::permissions(shared, fs::perms::all | fs::perms::sticky_bit);
+  fs::create_symlink(victim, shared / "link");
+  fs::create_symlink(folder_ / "missing", shared / "dangling");
+  fs::create_hard_link(victim, shared / "name");
+  for (const char* name : {"link", "dangling"}) {
+    EXPECT_EQ(code_of([&] { check_writable(shared / name); }), kExitRefused) << name;
+    EXPECT_EQ(code_of([&] { write_file(shared / name, "text"); }), kExitRefused) << name;
+    EXPECT_EQ(code_of([&] { (void)open_log(shared / name); }), kExitRefused) << name;
+  }
+  EXPECT_EQ(code_of([&] { (void)open_log(shared / "name"); }), kExitRefused);
+  write_file(shared / "name", "text");
+  EXPECT_EQ(content(shared / "name"), "text");
+  EXPECT_EQ(content(victim), "former");
+  EXPECT_FALSE(fs::exists(folder_ / "missing"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(shared), {}), 3);
+}
+
+TEST_F(Support, OutputFile_OfAnotherUserInAFolderOfAll_ItsRightsAreNotKept) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const fs::path shared = folder_ / "shared";
+  fs::create_directory(shared);
+  fs::permissions(shared, fs::perms::all);
+  const std::string planted = file("shared/planted", "former");
+  ASSERT_EQ(::chown(planted.c_str(), 12345, 12345), 0);
+  fs::permissions(planted, fs::perms::all | fs::perms::set_uid);
+  const std::string pipe = shared / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0666), 0);
+  ASSERT_EQ(::chown(pipe.c_str(), 12345, 12345), 0);
+  write_file(planted, "text");
+  EXPECT_EQ(content(planted), "text");
+  EXPECT_EQ(fs::status(planted).permissions() & (fs::perms::set_uid | fs::perms::others_write), fs::perms::none);
+  EXPECT_EQ(code_of([&] { check_writable(pipe); }), kExitRefused);
+  EXPECT_EQ(code_of([&] { write_file(pipe, "text"); }), kExitRefused);
 }
 
 TEST_F(Support, PreloadValue_Existing_StaysBehind) {
