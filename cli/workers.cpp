@@ -60,6 +60,7 @@ struct WorkersOptions {
   bool dry_run = false;
   bool resume = false;
   bool length_prefixed = false;
+  bool null = false;
   bool quiet = false;
 };
 
@@ -155,12 +156,15 @@ Settings settings_of(const WorkersOptions& options) {
 
 ExecSettings exec_settings_of(const WorkersOptions& options) {
   ExecSettings settings;
+  if (options.exec->find_first_not_of(" \t\n") == std::string::npos)
+    throw Failure(kExitRefused, "--exec: the command is empty; name one, such as --exec 'gzip {}'");
   settings.pool.max_output = 256u << 20;
   settings.pool.entries = 16;
   add_numbers(options, settings.pool);
   settings.command = *options.exec;
   settings.arguments = options.arguments;
   settings.tasks = options.tasks.value_or(options.arguments.empty() ? "-" : "");
+  settings.framing = options.null ? Framing::kZeroBytes : Framing::kLines;
   settings.keep_order = options.keep_order;
   settings.show_progress = options.bar;
   settings.dry_run = options.dry_run;
@@ -192,8 +196,8 @@ int run_workers(const WorkersOptions& options) {
   open_standard_files();
   if (options.exec && !options.serve) return run_exec(exec_settings_of(options));
   if (!options.arguments.empty() || options.job_log || options.resume || options.keep_order || options.bar ||
-      options.dry_run)
-    throw Failure(kExitRefused, "arguments, --joblog, --resume, -k, --bar and --dry-run go with --exec COMMAND");
+      options.dry_run || options.null)
+    throw Failure(kExitRefused, "arguments, --joblog, --resume, -0, -k, --bar and --dry-run go with --exec COMMAND");
   if (options.serve) {
     ServeSettings settings = serve_settings_of(options);
     if (options.component) check_component(settings.pool.component);
@@ -235,6 +239,7 @@ void add_exec_options(Command& command, WorkersOptions& options) {
   command.add_option("--exec", options.exec,
                      "Run this shell command for each argument: {} {.} {/} {//} {/.} {#} are filled in", "COMMAND");
   command.add_words("arguments", options.arguments, "With --exec, after --; without them, the lines of --tasks", "ARG");
+  command.add_flag("-0,--null", options.null, "With --exec: arguments in --tasks end with a zero byte (find -print0)");
   command.add_flag("-k,--keep-order", options.keep_order, "With --exec: print outputs in the order of the arguments");
   command.add_flag("--bar,--eta", options.bar, "With --exec: show progress on a terminal");
   command.add_flag("--dry-run", options.dry_run, "With --exec: print the commands and run nothing");

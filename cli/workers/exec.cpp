@@ -29,6 +29,8 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kLongestArgument = 1 << 20;
 constexpr auto kLookInterval = 100ms;
+// With keep_order, jobs that have ended and wait for their turn: more than these, and no job is read.
+constexpr std::size_t kMostHeldJobs = 4096, kMostHeldBytes = 64u << 20;
 
 struct Job {
   std::uint64_t number = 0;
@@ -54,11 +56,14 @@ class Exec {
   explicit Exec(const ExecSettings& settings)
       : settings_(settings),
         log_(settings.job_log, settings.resume),
-        reader_(open_arguments(), Framing::kLines, kLongestArgument),
+        reader_(open_arguments(), settings.framing, kLongestArgument),
         output_(FileDescriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3))),
         interrupts_(std::in_place) {
-    if (!settings.dry_run) pool_.emplace(exec_pool(settings.pool));
-    if (pool_ && !pool_->ok()) throw Failure(kExitExecError, pool_->error());
+    if (settings.dry_run) return;
+    pool_.emplace(exec_pool(settings.pool));
+    if (const std::string error = pool_->error(); !error.empty()) throw Failure(kExitExecError, error);
+    submission_ = pool_->defaults();
+    submission_.wait_while_full = 0ns;
   }
 
   int run() {
@@ -66,9 +71,12 @@ class Exec {
       const bool submitted = read_and_submit();
       const bool some = collect() || submitted;
       write_ended();
-      if (!output_.flush(*interrupts_)) break;
+      output_.flush_some();
       if (!broken_.empty()) throw Failure(kExitExecError, fmt::format("no worker can be started: {}", broken_));
-      if (ended_ && jobs_.empty()) return exit_code();
+      if (ended_ && jobs_.empty()) {
+        if (!output_.flush(*interrupts_)) break;
+        return exit_code();
+      }
       show();
       if (!some) wait();
     }
@@ -90,12 +98,22 @@ class Exec {
   }
 
   [[nodiscard]] int exit_code() const {
-    if (!reader_.error().empty()) throw Failure(kExitExecError, reader_.error());
+    for (const std::string& error : {reader_.error(), unusable_})
+      if (!error.empty()) throw Failure(kExitExecError, error);
     return failed_ > 100 ? kExitManyFailed : static_cast<int>(failed_);
   }
 
   // Returns false if there is none now.
   bool next_argument(std::string& argument) {
+    if (!read_argument(argument)) return false;
+    ++read_;
+    if (argument.find('\0') == std::string::npos) return true;
+    unusable_ = fmt::format(
+        "argument {} has a zero byte, which no command line can hold; --null reads arguments that end with one", read_);
+    ended_ = true;
+    return false;
+  }
+  bool read_argument(std::string& argument) {
     if (settings_.tasks.empty()) {
       ended_ = read_ == settings_.arguments.size();
       if (!ended_) argument = settings_.arguments[read_];
@@ -106,39 +124,47 @@ class Exec {
     return found == TaskReader::Next::kTask;
   }
 
+  // Never waits: results are collected and signals seen while the table is full.
   bool read_and_submit() {
     bool some = false;
-    for (Job& job : jobs_)
-      if (!job.ended && !job.future.valid() && Clock::now() >= job.not_before) submit(job), some = true;
-    const std::size_t most = settings_.keep_order ? 4096 : settings_.pool.entries;
-    for (std::string argument; !ended_ && jobs_.size() < most && next_argument(argument); some = true) {
-      ++read_;
+    for (Job& job : jobs_) {
+      if (job.ended || job.future.valid() || Clock::now() < job.not_before) continue;
+      if (!submit(job)) return some;
+      some = true;
+    }
+    for (std::string argument; has_room() && next_argument(argument); some = true) {
       if (log_.has(read_)) continue;
       jobs_.push_back({.number = read_,
                        .command = fill_template(settings_.command, argument, read_),
                        .future = {},
                        .out = {},
                        .err = {}});
-      submit(jobs_.back());
+      if (!submit(jobs_.back())) return some;
     }
     return some;
   }
+  [[nodiscard]] bool has_room() const {
+    return !ended_ && jobs_.size() < kMostHeldJobs && held_bytes_ < kMostHeldBytes && !output_.is_large();
+  }
 
-  void submit(Job& job) {
+  // Returns false if the table is full.
+  bool submit(Job& job) {
     if (settings_.dry_run) {
       job.out = job.command + "\n";
       job.ended = true;
-      return;
+      return true;
     }
+    const std::string task = std::to_string(job.number) + '\0' + job.command;
+    job.future = pool_->submit(task, submission_);
+    if (job.future.submit_error() == process::SubmitError::kFull) return false;
     ++job.runs;
-    job.future = pool_->submit(std::to_string(job.number) + '\0' + job.command);
-    if (job.future.valid()) return;
     if (job.future.submit_error() == process::SubmitError::kTooLarge)
       end(job, {.exit_value = -1, .command = {}},
           fmt::format("freehold: job {}: its command is longer than --max-input {}\n", job.number,
                       settings_.pool.max_input));
-    else
+    else if (!job.future.valid())
       note_broken();
+    return true;
   }
 
   void note_broken() {
@@ -193,6 +219,7 @@ class Exec {
     }
     job.err = std::move(errors);
     job.ended = true;
+    held_bytes_ += job.out.size();
     record.number = job.number;
     record.command = job.command;
     log_.add(record);
@@ -203,6 +230,7 @@ class Exec {
   void write_ended() {
     const auto write = [this](Job& job) {
       output_.append(job.out);
+      held_bytes_ -= settings_.dry_run ? 0 : job.out.size();
       if (job.err.empty()) return;
       progress_.wipe();
       for (std::string_view left = job.err; !left.empty();) {
@@ -232,6 +260,10 @@ class Exec {
       first->future.wait_for(2ms);
       return;
     }
+    if (output_.is_large()) {
+      output_.wait(*interrupts_);
+      return;
+    }
     pollfd files[]{{reader_.fd(), POLLIN, 0}, {interrupts_->fd(), POLLIN, 0}};
     ::poll(ended_ ? files + 1 : files, ended_ ? 1 : 2, jobs_.empty() ? static_cast<int>(kLookInterval / 1ms) : 10);
   }
@@ -242,9 +274,11 @@ class Exec {
   Output output_;
   std::optional<Interrupts> interrupts_;  // before the pool: its thread inherits the mask
   std::optional<ProcessPool> pool_;
+  process::TaskOptions submission_;
   Progress progress_;
   std::deque<Job> jobs_;
-  std::string broken_;
+  std::size_t held_bytes_ = 0;  // of outputs of jobs that have ended
+  std::string broken_, unusable_;
   bool ended_ = false;  // all arguments were read
   std::uint64_t read_ = 0, done_ = 0, failed_ = 0;
   Clock::time_point next_poll_{};

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/workers/task_reader.hpp"
 #include "freehold/process.hpp"
 
 namespace freehold::cli::workers {
@@ -14,8 +15,9 @@ namespace freehold::cli::workers {
 struct ExecSettings {
   ProcessPoolOptions pool;             // without a component: exec_pool() completes it
   std::string command;                 // with places for the argument, template.hpp
-  std::vector<std::string> arguments;  // or one on each line of
+  std::vector<std::string> arguments;  // or those of
   std::string tasks;                   // a file, or "-"
+  Framing framing = Framing::kLines;   // of that
   bool keep_order = false;
   bool show_progress = false;
   bool dry_run = false;

@@ -35,13 +35,15 @@ void Output::write_piece() {
   written_ = 0;
 }
 
+bool Output::wait(Interrupts& interrupts) const {
+  pollfd files[]{{file_.get(), POLLOUT, 0}, {interrupts.fd(), POLLIN, 0}};
+  ::poll(files, 2, -1);
+  return interrupts.arrived() == 0;
+}
+
 bool Output::flush(Interrupts& interrupts) {
   while (!text_.empty()) {
-    if (!is_ready()) {
-      pollfd files[]{{file_.get(), POLLOUT, 0}, {interrupts.fd(), POLLIN, 0}};
-      ::poll(files, 2, -1);
-      if (interrupts.arrived() != 0) return false;
-    }
+    if (!is_ready() && !wait(interrupts)) return false;
     write_piece();
   }
   return true;

@@ -20,6 +20,8 @@ class Output {
   bool flush(Interrupts& interrupts);
   // Writes what can be written without waiting.
   void flush_some();
+  // Waits until some can be written. Returns false if a signal came.
+  bool wait(Interrupts& interrupts) const;
 
  private:
   static constexpr std::size_t kLarge = 64 * 1024;

@@ -24,7 +24,7 @@ TaskReader::TaskReader(FileDescriptor file, Framing framing, std::size_t most_by
 
 TaskReader::Next TaskReader::next(std::string& task) {
   if (!error_.empty()) return Next::kEnd;
-  const Next found = framing_ == Framing::kLines ? next_line(task) : next_netstring(task);
+  const Next found = framing_ == Framing::kNetstrings ? next_netstring(task) : next_line(task);
   if (found == Next::kTask) ++tasks_;
   return found;
 }
@@ -50,7 +50,7 @@ void TaskReader::keep(const char* bytes, std::size_t count) {
 
 TaskReader::Next TaskReader::next_line(std::string& task) {
   for (;;) {
-    const std::size_t end = buffer_.find('\n', position_);
+    const std::size_t end = buffer_.find(framing_ == Framing::kLines ? '\n' : '\0', position_);
     const std::size_t until = std::min(end, buffer_.size());
     keep(buffer_.data() + position_, until - position_);
     begun_ |= until > position_;

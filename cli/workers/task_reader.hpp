@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads tasks from a file or a pipe: each line is one, or each netstring ("5:hello,"), which takes any bytes. It never
+// Reads tasks from a file or a pipe: each line is one, or what ends with a zero byte, as `find -print0` writes it, or each
+// netstring ("5:hello,"), which takes any bytes. It never
 // blocks on a pipe, so outputs are written while the next task is still being typed. Memory: a buffer, and one task, cut
 // beyond its limit.
 #pragma once
@@ -11,7 +12,7 @@
 
 namespace freehold::cli::workers {
 
-enum class Framing : std::uint8_t { kLines, kNetstrings };
+enum class Framing : std::uint8_t { kLines, kZeroBytes, kNetstrings };
 
 class TaskReader {
  public:

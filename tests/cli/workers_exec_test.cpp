@@ -113,6 +113,86 @@ TEST(WorkersExec, JobLog_ResumedRunDoesTheRest) {
   EXPECT_EQ(rest.out, "6\n7\n");
   EXPECT_TRUE(contains(content_of(log), "\n6\t:\t")) << content_of(log);
 }
+TEST(WorkersExec, KeepOrder_OutputAndJobLogComeWhileJobsRun_ResumeAfterAKillRunsNoneAgain) {
+  const Folder folder;
+  const std::string log = folder / "log", ran = folder / "ran", tasks = folder.file("tasks", numbers(60));
+  const std::vector<std::string> words{command_path(),
+                                       "workers",
+                                       "--exec",
+                                       "sleep 0.02; echo {} >> " + ran + "; echo {}",
+                                       "-k",
+                                       "--tasks",
+                                       tasks,
+                                       "--workers",
+                                       "2",
+                                       "--joblog",
+                                       log};
+  std::size_t logged = 0;
+  {
+    Process command(words);
+    ASSERT_TRUE(command.wait_for_output("3\n"));
+    EXPECT_LT(lines(content_of(ran)), 30u);
+    ::kill(command.pid(), SIGKILL);
+    (void)command.wait();
+    logged = lines(content_of(log)) - 1;
+    EXPECT_GE(logged, 3u);
+    std::this_thread::sleep_for(50ms);  // jobs that ran when it was killed
+  }
+  const std::size_t before = lines(content_of(ran));
+  EXPECT_LE(before, logged + 6);  // that ran, or had ended since it looked last
+  std::vector<std::string> again = words;
+  again.emplace_back("--resume");
+  EXPECT_TRUE(Process(again).wait().exited_with(0));
+  EXPECT_EQ(lines(content_of(ran)), before + 60 - logged);
+  EXPECT_EQ(lines(content_of(log)), 61u);
+}
+TEST(WorkersExec, Interrupted_NoMoreJobsStart) {
+  for (const std::string order : {"--bar", "-k"}) {
+    const Folder folder;
+    const std::string ran = folder / "ran";
+    Process command({command_path(), "workers", "--exec", "sleep 0.02; echo {} >> " + ran, order, "--tasks",
+                     folder.file("tasks", numbers(200)), "--workers", "2"});
+    for (int i = 0; i < 4000 && lines(content_of(ran)) < 3; ++i) std::this_thread::sleep_for(5ms);
+    const std::size_t before = lines(content_of(ran));
+    ::kill(command.pid(), SIGINT);
+    EXPECT_TRUE(command.wait().exited_with(130));
+    EXPECT_LE(lines(content_of(ran)), before + 40);
+  }
+}
+TEST(WorkersExec, ReaderWhoDoesNotRead_JobsEndAndAreLogged) {
+  const Folder folder;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  Process command({command_path(), "workers", "--exec", "head -c 5000 /dev/zero; true {}", "--joblog", folder / "log",
+                   "--tasks", folder.file("tasks", numbers(20))},
+                  {}, [&] { ::dup2(ends[1], STDOUT_FILENO); });
+  for (int i = 0; i < 1000 && lines(content_of(folder / "log")) < 21; ++i) std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(lines(content_of(folder / "log")), 21u);
+  ::kill(command.pid(), SIGINT);
+  EXPECT_TRUE(command.wait().exited_with(130));
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+TEST(WorkersExec, ZeroBytes_EndArgumentsWithNull_AreRefusedWithout) {
+  using namespace std::string_literals;
+  const Folder folder;
+  const std::string tasks = folder.file("tasks", "a b\0c\nd'\0e"s);
+  const Ended ended = exec("printf '<%s>'", {"-k", "-0", "--tasks", tasks, "--joblog", folder / "log"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.err;
+  EXPECT_EQ(ended.out, "<a b><c\nd'><e>");
+  EXPECT_EQ(lines(content_of(folder / "log")), 4u) << content_of(folder / "log");
+  const Ended lines_of_it = exec("echo", {"--tasks", folder.file("lines", "a\nb\0; echo $HOME\nc\n"s)});
+  EXPECT_TRUE(lines_of_it.exited_with(255)) << lines_of_it.status;
+  EXPECT_EQ(lines_of_it.out, "a\n");
+  EXPECT_TRUE(contains(lines_of_it.err, "argument 2 has a zero byte")) << lines_of_it.err;
+  EXPECT_EQ(lines(lines_of_it.err), 1u);
+}
+TEST(WorkersExec, EmptyCommand_IsRefused) {
+  const Ended ended = exec(" ", {}, {"echo no"});
+  EXPECT_TRUE(ended.exited_with(2)) << ended.status;
+  EXPECT_EQ(ended.out, "");
+  EXPECT_EQ(lines(ended.err), 1u);
+}
 TEST(WorkersExec, CtrlC_JobsEndToo) {
   const Folder folder;
   OnATerminal command({"workers", "--exec", "echo $$ > {}; echo up >&2; sleep 1000", "--", folder / "pid"});
