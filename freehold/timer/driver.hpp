@@ -172,13 +172,14 @@ class Driver {
     if (std::this_thread::get_id() != thread_.get_id()) rounds_.quiesce();
   }
 
-  /// Ends the thread after the callback that runs; timers that are armed stay so and do not fire. Idempotent.
-  /// Pre: one thread calls it, and not in a callback.
+  /// Ends the thread after the callbacks that are due; timers that are armed then stay so and do not fire. Idempotent. In a
+  /// callback it does not wait, and the destructor, or a call by another thread, does.
+  /// Pre: no two other threads call it at a time; no callback destroys its driver.
   void stop() noexcept {
     if (!thread_.joinable()) return;
     stopped_.store(true, std::memory_order_relaxed);  // relaxed: published by the wake
     alarm_.wake();
-    thread_.join();
+    if (std::this_thread::get_id() != thread_.get_id()) thread_.join();
   }
 
  private:

@@ -99,6 +99,26 @@ TYPED_TEST(Drivers, NothingArmed_ItSleepsUntilSomethingIsAndStopEndsIt) {
   EXPECT_TRUE(driver.destroy(id));
 }
 
+TYPED_TEST(Drivers, StopInACallback_TheThreadEnds) {
+  struct Context {
+    timer::Driver<TypeParam> driver;
+    Calls calls;
+  } context;
+  const TimerId id = context.driver.create(
+      [](void* p, TimerId timer) {
+        auto& self = *static_cast<Context*>(p);
+        self.driver.stop();
+        self.driver.set_after(timer, 1ms);
+        Calls::count(&self.calls, timer);
+      },
+      &context);
+  context.driver.set_after(id, 0ms);
+  ASSERT_TRUE(context.calls.wait_for(1));
+  std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(context.calls.count(), 1);
+  context.driver.stop();
+}
+
 TYPED_TEST(Drivers, Quiesce_TheContextMayGo) {
   // Under a sanitizer, a callback that still runs uses memory that is gone.
   struct Context {
