@@ -97,7 +97,7 @@ class Run {
         output_(take_standard_output()),
         interrupts_(std::in_place),
         pool_(settings.pool) {
-    if (!pool_.ok()) throw Failure(kExitRefused, pool_.error());
+    if (const std::string error = pool_.error(); !error.empty()) throw Failure(kExitRefused, error);
     submission_ = pool_.defaults();
     submission_.wait_while_full = process::Nanoseconds(0);
   }

@@ -33,7 +33,7 @@ int serve(ServeSettings settings) {
   if (!socket.ok()) throw Failure(kExitRefused, fmt::format("--serve: {}", socket.error()));
   if (!settings.quiet) settings.pool.log = log;
   ProcessPool pool(settings.pool);
-  if (!pool.ok()) throw Failure(kExitRefused, pool.error());
+  if (const std::string error = pool.error(); !error.empty()) throw Failure(kExitRefused, error);
   if (!settings.quiet)
     fmt::print(stderr, "freehold workers: process {} serves {} to processes of this user\n", ::getpid(), settings.name);
   Progress progress;

@@ -108,7 +108,8 @@ struct GearmanSupervisor::Slots {
   Slots(const GearmanSupervisorOptions& options, std::vector<Server> servers)
       : options_(options), servers_(std::move(servers)), runs_(options.kept_answers), pool_(pool_options(options.workers)) {
     const BlockedSignals blocked;
-    for (unsigned i = 0; pool_.ok() && i < slots_of(options.workers); ++i) threads_.emplace_back([this, i] { run(i); });
+    for (unsigned i = 0; pool_.error().empty() && i < slots_of(options.workers); ++i)
+      threads_.emplace_back([this, i] { run(i); });
   }
   ~Slots() {
     stopping_.store(now());
@@ -124,7 +125,7 @@ struct GearmanSupervisor::Slots {
   void run(std::size_t first) {
     gearman_worker_st* worker = nullptr;
     std::uint64_t unanswered_since = 0;  // 0: no server owes an answer
-    while (stopping_ == 0 && pool_.ok()) {
+    while (stopping_ == 0 && pool_.error().empty()) {
       if (worker == nullptr) worker = open(first++);
       const gearman_return_t code = gearman_worker_work(worker);
       if (code != GEARMAN_IO_WAIT)

@@ -36,23 +36,34 @@ std::string find_beside(std::string file) {
   return "";
 }
 
+// In the prefix of an installed header, include/freehold/process/...; or in the one that was configured.
+std::string find_installed(const char* header) {
+  const std::filesystem::path prefix = std::filesystem::path(header).parent_path() / "../../..";
+  for (const char* place : {"bin/freehold-worker", "libexec/freehold/freehold-worker", "tools/freehold/freehold-worker"})
+    if (const std::string file = (prefix / place).lexically_normal().string();
+        file.starts_with('/') && ::access(file.c_str(), X_OK) == 0)
+      return file;
+  return ::access(FREEHOLD_INSTALLED_WORKER, X_OK) == 0 ? FREEHOLD_INSTALLED_WORKER : "";
+}
+
 }  // namespace
 
-std::string find_worker_program() {
+std::string find_worker_program(const char* header) {
   if (const char* named = std::getenv("FREEHOLD_WORKER_PROGRAM"); named != nullptr) return named;
   char path[4096];
   const ssize_t length = ::readlink("/proc/self/exe", path, sizeof path - 1);
   std::string found = length > 0 ? find_beside(std::string(path, static_cast<std::size_t>(length))) : "";
   // This code's own library: in Python, say, the program is not ours.
   Dl_info info{};
-  if (found.empty() && ::dladdr(reinterpret_cast<const void*>(&find_worker_program), &info) != 0 &&
-      info.dli_fname != nullptr) {
+  std::filesystem::path library;
+  if (found.empty() && ::dladdr(reinterpret_cast<const void*>(&find_beside), &info) != 0 && info.dli_fname != nullptr) {
     std::error_code none;
-    const std::filesystem::path library = std::filesystem::canonical(info.dli_fname, none);
-    if (!none) found = find_beside(library.string());
-    // A multiarch folder is one deeper: lib/x86_64-linux-gnu.
-    if (!none && found.empty()) found = find_beside(library.parent_path().string());
+    library = std::filesystem::canonical(info.dli_fname, none);
+    found = find_beside(library.string());
   }
+  if (found.empty()) found = find_installed(header);
+  // A multiarch folder is one deeper: lib/x86_64-linux-gnu.
+  if (found.empty()) found = find_beside(library.parent_path().string());
   return found.empty() ? "freehold-worker" : found;
 }
 
@@ -67,17 +78,18 @@ std::string absolute(const std::string& path) {
   return none ? path : full.string();
 }
 
-std::vector<std::string> worker_command(const ProcessPoolOptions& options) {
+std::vector<std::string> worker_command(const ProcessPoolOptions& options, const char* header) {
   std::vector<std::string> command = options.command;
   if (command.empty() && !options.component.empty())
-    command = {options.worker_program.empty() ? find_worker_program() : options.worker_program, absolute(options.component)};
+    command = {options.worker_program.empty() ? find_worker_program(header) : options.worker_program,
+               absolute(options.component)};
   if (!command.empty() && command[0].find('/') != std::string::npos) command[0] = absolute(command[0]);
   return command;
 }
 
-SupervisorOptions supervisor_options(const ProcessPoolOptions& options) {
+SupervisorOptions supervisor_options(const ProcessPoolOptions& options, const char* header) {
   SupervisorOptions made;
-  made.command = worker_command(options);
+  made.command = worker_command(options, header);
   made.max_workers =
       std::min(options.max_workers != 0 ? options.max_workers : 2 * os::usable_cpus().cpus, TaskWord::kMaxWorkers);
   made.min_workers = options.min_workers;
@@ -108,10 +120,10 @@ std::string wrong_with(const SupervisorOptions& options, const TableShape& shape
 
 }  // namespace
 
-ProcessPool::ProcessPool(const ProcessPoolOptions& options) {
+ProcessPool::ProcessPool(const ProcessPoolOptions& options, const char* header) {
   defaults_.limit = options.limit;
   defaults_.retry = options.retry;
-  SupervisorOptions supervision = supervisor_options(options);
+  SupervisorOptions supervision = supervisor_options(options, header);
   const TableShape shape{.entries = options.entries,
                          .workers = supervision.max_workers,
                          .clients = std::min(options.client_processes, TaskWord::kMaxClients - 1) + 1,
@@ -140,6 +152,10 @@ ProcessPool::~ProcessPool() {
   if (wakeup_fd_ >= 0) ::close(wakeup_fd_);
 }
 
+bool ProcessPool::ok() const {
+  if (supervisor_) supervisor_->wait_for_worker();
+  return error().empty();
+}
 std::string ProcessPool::error() const { return supervisor_ ? supervisor_->broken() : setup_error_; }
 
 Future ProcessPool::submit(std::span<const std::byte> input, const TaskOptions& options) {

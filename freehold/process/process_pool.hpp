@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ namespace freehold {
 namespace process {
 class Client;
 class Supervisor;
+/// Returns: this header, as the caller's compiler found it. The installed one tells where freehold-worker is installed.
+[[nodiscard]] inline const char* header_file() { return std::source_location::current().file_name(); }
 }  // namespace process
 
 /// How a pool runs its workers. Either `component` or `command` is needed; everything else has a default.
@@ -72,15 +75,17 @@ class ProcessPool {
   /// Creates the shared memory and starts the supervisor; workers start with the first tasks.
   /// @param options  how workers are run
   /// Errors: !ok(), error() says why.
-  explicit ProcessPool(const ProcessPoolOptions& options);
+  explicit ProcessPool(const ProcessPoolOptions& options) : ProcessPool(options, process::header_file()) {}
   /// Fails the waiting tasks; running ones get one more second. Pre: no future, result or caller of submit() is left.
   ~ProcessPool();
   ProcessPool(const ProcessPool&) = delete;
   ProcessPool& operator=(const ProcessPool&) = delete;
 
-  /// Returns: whether the pool is set up and, as far as is known, workers can be started.
-  [[nodiscard]] bool ok() const { return error().empty(); }
-  /// Returns: why not, in one line; empty if ok().
+  /// Waits until a worker has answered, which it starts if none was started yet, or until it is known that none can.
+  /// Returns: whether one has, and workers can still be started. Cost: the start of a worker, the first time; load_limit at
+  /// most for one that does not answer.
+  [[nodiscard]] bool ok() const;
+  /// Returns: why not, in one line; empty as far as nothing is known against it. Does not wait.
   [[nodiscard]] std::string error() const;
 
   /// Submits a task with defaults().
@@ -150,6 +155,7 @@ class ProcessPool {
   [[nodiscard]] std::vector<int> worker_pids() const;
 
  private:
+  ProcessPool(const ProcessPoolOptions& options, const char* header);
   [[nodiscard]] bool accepts() const noexcept;
 
   std::string setup_error_;
@@ -161,8 +167,10 @@ class ProcessPool {
   std::unique_ptr<process::Supervisor> supervisor_;
 };
 
+/// @param header  of the installation to look in, beside the places of this program and library
 /// Returns: the worker program for components: $FREEHOLD_WORKER_PROGRAM; or freehold-worker beside this program or library,
-/// or in ../libexec/freehold or ../bin from there; or the name alone, which $PATH resolves.
-[[nodiscard]] std::string find_worker_program();
+/// or in ../libexec/freehold or ../bin from there; or that of the installation whose header the caller was compiled with, or
+/// of the prefix that this library was configured for; or the name alone, which $PATH resolves.
+[[nodiscard]] std::string find_worker_program(const char* header = process::header_file());
 
 }  // namespace freehold

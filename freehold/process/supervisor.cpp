@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 #include <utility>
 
 #include "freehold/process/client.hpp"
@@ -53,6 +54,16 @@ void Supervisor::stop() noexcept {
   ::pthread_join(thread_, nullptr);
 }
 
+void Supervisor::wait_for_worker() noexcept {
+  if (was_up_.load(std::memory_order_acquire)) return;
+  worker_wanted_.store(true, std::memory_order_relaxed);
+  notify(wakeup_fd_);
+  while (!was_up_.load(std::memory_order_acquire) && !is_broken() && !stopping_.load()) {
+    constexpr timespec kLookInterval{0, 200'000};
+    ::nanosleep(&kLookInterval, nullptr);
+  }
+}
+
 void* Supervisor::thread_main(void* supervisor) {
   static_cast<Supervisor*>(supervisor)->run();
   return nullptr;
@@ -60,6 +71,9 @@ void* Supervisor::thread_main(void* supervisor) {
 
 void Supervisor::run() {
   take_over();
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot)
+    slots_[slot].retried.store(table_.retried(slot), std::memory_order_relaxed);
+  retried_seen_at_.store(now(), std::memory_order_relaxed);
   while (!stopping_.load()) {
     const std::uint64_t time = now();
     accept_clients();
@@ -209,7 +223,11 @@ SupervisorStats Supervisor::stats() const noexcept {
   stats.live = live();
   stats.started = started_.load(std::memory_order_relaxed);
   stats.damaged = damaged_.load(std::memory_order_relaxed);
-  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) stats.retried += table_.retried(slot);
+  const std::uint64_t time = now();
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
+    const std::uint64_t count = table_.retried(slot);
+    stats.retried += may_have_retried(slot, count, time) ? count : slots_[slot].retried.load(std::memory_order_relaxed);
+  }
   stats.handed_on = handed_on_.load(std::memory_order_relaxed);
   for (std::size_t i = 0; i < kExitReasons; ++i) stats.ended[i] = ended_[i].load(std::memory_order_relaxed);
   return stats;

@@ -85,6 +85,8 @@ class Supervisor {
   [[nodiscard]] std::string setup_error() const { return groups_ ? groups_->error() : ""; }
   // Starts the thread. Returns false and errno.
   bool start() noexcept;
+  // Starts a worker if none has come up yet, and waits until one has, or until none can be started. Any thread.
+  void wait_for_worker() noexcept;
   // Ends the workers and the thread. Tasks that still wait or run after the grace period fail.
   void stop() noexcept;
   // The same without a thread: supervises in this one until stop() is called by another.
@@ -108,12 +110,13 @@ class Supervisor {
   struct Slot {
     std::atomic<int> pid{0};  // 0: no worker; written by the supervisor's thread
     int pidfd = -1;
-    std::uint64_t ended_before = 0;  // the table's count when it was started
-    Failure kill_reason;             // why the supervisor killed it; kNone: it did not
-    bool cancelled = false;          // it was killed because a client asked for it
-    std::uint64_t born = 0;          // the time
-    int standard_error = -1;         // the reading end of its pipe
-    std::string last_lines;          // that came from there
+    std::uint64_t ended_before = 0;         // the table's count when it was started
+    Failure kill_reason;                    // why the supervisor killed it; kNone: it did not
+    bool cancelled = false;                 // it was killed because a client asked for it
+    std::uint64_t born = 0;                 // the time
+    int standard_error = -1;                // the reading end of its pipe
+    std::string last_lines;                 // that came from there
+    std::atomic<std::uint64_t> retried{0};  // the table's count at the last check, where that was possible
     // Its task that was seen beyond its limit, and when; how long the worker had waited for a CPU until then.
     TaskWord overdue;
     std::uint32_t overdue_entry = 0;
@@ -174,6 +177,8 @@ class Supervisor {
   [[nodiscard]] bool has_had_cpu_time(const Claim& claim, std::uint64_t time, std::uint64_t beyond) noexcept;
   [[nodiscard]] std::uint64_t unchanged_since(std::uint32_t entry, TaskWord word, std::uint64_t time) noexcept;
   void help_stuck_tasks(std::uint64_t time) noexcept;
+  [[nodiscard]] bool may_have_retried(unsigned slot, std::uint64_t count, std::uint64_t time) const noexcept;
+  [[nodiscard]] bool note_retried(std::uint64_t time) noexcept;
   void look_for_damage(std::uint64_t time);
   void reset_table(const char* damaged);
   [[nodiscard]] std::uint64_t purge(std::uint64_t time);
@@ -203,16 +208,18 @@ class Supervisor {
   unsigned start_failures_ = 0;        // in a row
   std::uint64_t failing_since_ = 0;    // the first of them
   bool failure_is_transient_ = false;  // one of them had a reason that may pass
-  bool was_up_ = false;                // a worker, ever
   std::uint64_t not_before_ = 0;       // the time of the next start
   std::uint64_t last_memory_check_ = 0;
   bool task_revoked_ = false;  // a worker has found its task changed, and not by the supervisor
   std::uint64_t ended_in_all_ = 0, no_sleep_before_ = 0;
 
   // Written by the supervisor's thread, read by any.
-  std::atomic<std::uint64_t> started_{0}, handed_on_{0}, damaged_{0};
+  std::atomic<std::uint64_t> started_{0}, handed_on_{0}, damaged_{0}, retried_seen_at_{0};
   std::array<std::atomic<std::uint64_t>, kExitReasons> ended_{};
   std::atomic<bool> broken_{false};
+  std::atomic<bool> was_up_{false};  // a worker, ever
+  // Written by any thread that waits for the first worker.
+  std::atomic<bool> worker_wanted_{false};
   mutable std::mutex broken_reason_lock_;
   std::string broken_reason_;
 };

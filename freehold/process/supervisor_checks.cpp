@@ -132,6 +132,31 @@ std::uint64_t Supervisor::purge(std::uint64_t time) {
   return next;
 }
 
+// A slot's count of retries is the worker's to write: it never falls, and each takes a run.
+bool Supervisor::may_have_retried(unsigned slot, std::uint64_t count, std::uint64_t time) const noexcept {
+  constexpr std::uint64_t kShortestRun = 100, kSlack = 1000;  // nanoseconds; retries after `time` was taken
+  const std::uint64_t before = slots_[slot].retried.load(std::memory_order_relaxed);
+  const std::uint64_t seen_at = retried_seen_at_.load(std::memory_order_relaxed);
+  return count - before <= (time > seen_at ? time - seen_at : 0) / kShortestRun + kSlack;
+}
+
+// Returns whether all counts are possible; others are set back.
+bool Supervisor::note_retried(std::uint64_t time) noexcept {
+  bool possible = true;
+  for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
+    std::atomic<std::uint64_t>& before = slots_[slot].retried;
+    const std::uint64_t count = table_.retried(slot);
+    if (may_have_retried(slot, count, time)) {
+      before.store(count, std::memory_order_relaxed);
+    } else {
+      table_.count_retried(slot, before.load(std::memory_order_relaxed) - count);
+      possible = false;
+    }
+  }
+  retried_seen_at_.store(time, std::memory_order_relaxed);
+  return possible;
+}
+
 void Supervisor::look_for_damage(std::uint64_t time) {
   KnownState known{
       .own_epoch = epoch_,
@@ -140,6 +165,7 @@ void Supervisor::look_for_damage(std::uint64_t time) {
       .lasts = [&](std::uint32_t i, TaskWord word) { return time - unchanged_since(i, word, time) >= 2 * options_.tick; },
       .asked = std::vector<bool>(table_.shape().workers)};
   const char* damaged = table_.find_damage(known);
+  if (!note_retried(time) && damaged == nullptr) damaged = "a worker's counts";
   const bool reported = options_.local_client != nullptr && options_.local_client->take_damage_suspicion();
   if (damaged == nullptr && (reported || task_revoked_)) damaged = "a task's state";
   if (damaged != nullptr) reset_table(damaged);

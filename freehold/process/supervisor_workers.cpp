@@ -88,6 +88,8 @@ unsigned Supervisor::starting() const noexcept {
 // it is not up and tasks still wait, each tick doubles how many may start at once.
 void Supervisor::start_workers(std::uint64_t time) {
   const unsigned most = std::min(options_.max_workers, table_.shape().workers);
+  const bool is_waited_for = worker_wanted_.load(std::memory_order_relaxed) && !was_up_.load(std::memory_order_relaxed);
+  const unsigned least = std::max(options_.min_workers, is_waited_for ? 1U : 0U);
   if (time - doubled_at_ >= options_.tick && max_starting_ < most) {
     doubled_at_ = time;
     max_starting_ *= 2;
@@ -98,7 +100,7 @@ void Supervisor::start_workers(std::uint64_t time) {
     const bool may_start = coming_up < max_starting_ && table_.request_notify() &&
                            (coming_up == 0 || coming_up < table_.count(TaskState::kReady));
     const bool wanted = broken_.load(std::memory_order_relaxed) ? live() == 0 : may_start;
-    if (live() >= options_.min_workers && !wanted) return;
+    if (live() >= least && !wanted) return;
     unsigned slot = 0;
     while (slots_[slot].pid.load(std::memory_order_relaxed) != 0) ++slot;
     spawn(slot);  // if it fails, retry_later() says when to try again
@@ -207,15 +209,16 @@ void Supervisor::note_start_failure(const std::string& why, bool transient) {
 // Whether the next worker may come up, although the last ones did not.
 bool Supervisor::may_still_start(std::uint64_t time) const noexcept {
   if (start_failures_ < options_.start_failures) return true;
-  return (was_up_ || failure_is_transient_) && time - failing_since_ < options_.start_timeout;
+  return (was_up_.load(std::memory_order_relaxed) || failure_is_transient_) &&
+         time - failing_since_ < options_.start_timeout;
 }
 
 void Supervisor::note_ready_workers() noexcept {
   for (unsigned slot = 0; slot < table_.shape().workers; ++slot) {
     if (slots_[slot].pid.load(std::memory_order_relaxed) == 0 || !table_.is_up(slot)) continue;
-    was_up_ = true;
     start_failures_ = 0;
     broken_.store(false, std::memory_order_relaxed);
+    was_up_.store(true, std::memory_order_release);
     return;
   }
 }
@@ -336,9 +339,9 @@ void Supervisor::pass_standard_error_on(Slot& slot) noexcept {
 // Decides from the worker's end when the next one starts.
 void Supervisor::note_end(const Slot& worker, const EndedWorker& ended) {
   if (ended.was_up) {
-    was_up_ = true;
     start_failures_ = 0;
     broken_.store(false, std::memory_order_relaxed);
+    was_up_.store(true, std::memory_order_release);
     if (options_.log)
       report({.kind = PoolEvent::Kind::kWorkerEnded,
               .worker = ended.pid,

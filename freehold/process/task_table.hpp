@@ -294,7 +294,9 @@ class TaskTable {
   [[nodiscard]] bool is_up(unsigned worker) const noexcept {
     return workers_[worker].up.load(std::memory_order_relaxed) != 0;
   }
-  void count_retried(unsigned worker) noexcept { workers_[worker].retried.fetch_add(1, std::memory_order_relaxed); }
+  void count_retried(unsigned worker, std::uint64_t n = 1) noexcept {
+    workers_[worker].retried.fetch_add(n, std::memory_order_relaxed);
+  }
   [[nodiscard]] std::uint64_t retried(unsigned worker) const noexcept {
     return workers_[worker].retried.load(std::memory_order_relaxed);
   }

@@ -472,6 +472,31 @@ TEST(ProcessPool_Unit, CommandsAreRun_ByTheWorkerProgramAlone) {
   ASSERT_TRUE(result.ok()) << text(result.failure());
   EXPECT_EQ(result.text().substr(sizeof(process::CommandResult)), "7\n");
 }
+TEST(ProcessPool_Unit, WorkerProgramOfAnInstallation_FoundByItsHeader) {
+  const std::filesystem::path prefix = std::filesystem::temp_directory_path() / ("freehold-" + std::to_string(::getpid()));
+  for (const char* place : {"bin", "tools/freehold"}) {
+    const std::filesystem::path worker = prefix / place / "freehold-worker";
+    std::filesystem::create_directories(worker.parent_path());
+    std::filesystem::create_symlink("/bin/true", worker);
+    EXPECT_EQ(find_worker_program((prefix / "include/freehold/process/process_pool.hpp").c_str()), worker);
+    std::filesystem::remove_all(prefix);
+  }
+  EXPECT_EQ(find_worker_program("freehold/process/process_pool.hpp"), find_worker_program("/"));
+}
+TEST(ProcessPool_Unit, Ok_AWorkerHasAnswered_OrNoneCan) {
+  const ProcessPool pool(options());
+  EXPECT_TRUE(pool.error().empty());
+  EXPECT_EQ(pool.stats().workers.started, 0u);
+  EXPECT_TRUE(pool.ok());
+  EXPECT_EQ(pool.stats().workers.started, 1u);
+  EXPECT_TRUE(pool.ok());
+  EXPECT_EQ(pool.stats().workers.started, 1u);
+  ProcessPoolOptions missing = options();
+  missing.worker_program = "/nowhere/freehold-worker";
+  const ProcessPool without(missing);
+  EXPECT_FALSE(without.ok());
+  EXPECT_FALSE(without.error().empty());
+}
 TEST(ProcessPool_Unit, LoadingHangs_KilledWithAReason) {
   const Deployed deployed("hung");
   ProcessPoolOptions how = options();
@@ -543,6 +568,18 @@ TEST(ProcessPool_Unit, ComponentWritesOverTheHeader_PoolBeginsAnew) {
     EXPECT_TRUE(comes_true([&] { return pool.stats().workers.damaged == static_cast<unsigned>(i) + 1; })) << pool.status();
     EXPECT_EQ(pool.call("echo x").text(), "x");
   }
+}
+TEST(ProcessPool_Unit, ComponentWritesWildly_FiguresArePossible) {
+  ProcessPoolOptions how = options();
+  how.log = [](const process::PoolEvent&) {};
+  ProcessPool pool(how);
+  std::uint64_t most = 0;
+  for (int seed = 1; seed <= 30; ++seed) {
+    (void)pool.call("wild " + std::to_string(seed) + " 300");
+    most = std::max(most, pool.stats().workers.retried);
+  }
+  EXPECT_TRUE(comes_true([&] { return pool.call("echo x").text() == "x"; })) << pool.status();
+  EXPECT_LE(std::max(most, pool.stats().workers.retried), 1'000'000u);
 }
 // A length beyond the output, with or without a reason of the component's, was taken for damage of the whole table.
 TEST(ProcessPool_Unit, ComponentSaysMoreThanThereIsRoomFor_ItsTaskFailsAlone) {
