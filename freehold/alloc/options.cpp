@@ -87,10 +87,9 @@ Options read_options() noexcept {
   read_profile(o);
   number = 0;
   read_number(kStatsPid, number);
-  if (number != 0 && number == static_cast<std::uint64_t>(::getpid())) {
-    read_number(kStatsFd, number);
-    o.stats_fd = static_cast<int>(number);
-  }
+  std::uint64_t file = 0;
+  read_number(kStatsFd, file);  // in other processes, too: a value that is wrong is said
+  if (number != 0 && number == static_cast<std::uint64_t>(::getpid())) o.stats_fd = static_cast<int>(file);
   return o;
 }
 

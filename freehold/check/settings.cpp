@@ -31,7 +31,6 @@ constexpr unsigned kDepthOfLeaks = 8, kMostDepth = 64;
 
 void read(Settings& s) noexcept {
   os::read_switch(kOn, s.on);
-  if (!s.on) return;
   os::read_switch(kFamily, s.family);
   os::read_switch(kSizes, s.sizes);
   os::read_switch(kCanary, s.canary);
@@ -46,7 +45,11 @@ void read(Settings& s) noexcept {
   number = s.leaks ? kDepthOfLeaks : 0;
   os::read_number(kStacks, number);
   s.stack_depth = static_cast<unsigned>(std::min<std::uint64_t>(number, kMostDepth));
-  base::set_fatal_returns(!s.aborts);
+  // The others were read even so: a value that is wrong is said.
+  if (s.on)
+    base::set_fatal_returns(!s.aborts);
+  else
+    s = {};
 }
 
 constinit Settings g_settings;
