@@ -11,6 +11,7 @@
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/check/checked_blocks.hpp"
 #include "freehold/check/leaks.hpp"
+#include "freehold/os/modules.hpp"
 
 namespace freehold::alloc {
 
@@ -73,7 +74,9 @@ void check_at_exit() noexcept {
   (void)g_blocks.check_all();
   if (!g_options.check.leaks) return;
   check::LeakList leaks(g_pages);
-  g_blocks.for_each_live([&](const check::Contents& contents, const void*) { leaks.add(contents); });
+  g_blocks.for_each_live([&](const check::Contents& contents, const void* block) {
+    if (!os::is_standard_buffer(block)) leaks.add(contents);
+  });
   leaks.write();
 }
 
@@ -130,7 +133,7 @@ namespace {
             check::allocate_guarded(std::max<std::size_t>(request.bytes, 1), std::max<std::size_t>(request.alignment, 16));
         block != nullptr)
       return zeroed ? std::memset(block, 0, request.bytes) : block;
-  const std::uint32_t stack = check::note_call_stack();
+  const std::uint32_t stack = check::keeps_call_stacks() ? check::note_call_stack() : check::kBeforeStacks;
   void* block = nullptr;
   if (!run_inside([&] { block = g_blocks.allocate(request, zeroed, stack); }))
     block = g_fork_blocks.allocate(g_pages, request.bytes, std::max<std::size_t>(request.alignment, 1));

@@ -41,20 +41,22 @@ std::uint32_t note_call_stack() noexcept {
   return g_depot.insert(addresses + own, std::min(count - own, depth));
 }
 
+bool keeps_call_stacks() noexcept { return g_depth.load(std::memory_order_acquire) != 0; }
+
 unsigned read_call_stack(std::uint32_t number, void** addresses, unsigned most) noexcept {
-  return g_depth.load(std::memory_order_acquire) == 0 ? 0 : g_depot.read(number, addresses, most);
+  return !keeps_call_stacks() || number == kBeforeStacks ? 0 : g_depot.read(number, addresses, most);
 }
 
 LiveCallStacks live_call_stacks() noexcept {
-  if (g_depth.load(std::memory_order_acquire) == 0) return {};
+  if (!keeps_call_stacks()) return {};
   return {reinterpret_cast<std::uintptr_t>(g_depot.words()), reinterpret_cast<std::uintptr_t>(&g_depot.used())};
 }
 
 void detail_call_stack(const char* title, std::uint32_t number) noexcept {
-  if (g_depth.load(std::memory_order_acquire) == 0) return;
+  if (!keeps_call_stacks()) return;
   detail(title);
   void* addresses[os::kMostFrames];
-  detail_stack(addresses, g_depot.read(number, addresses, os::kMostFrames));
+  detail_stack(addresses, read_call_stack(number, addresses, os::kMostFrames));
 }
 
 }  // namespace freehold::check

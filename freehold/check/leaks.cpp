@@ -2,12 +2,29 @@
 #include "freehold/check/leaks.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/check/call_stacks.hpp"
 #include "freehold/check/report.hpp"
+#include "freehold/os/modules.hpp"
 
 namespace freehold::check {
+namespace {
+
+// Blocks that the dynamic linker and the C++ runtime hold until the process ends: a thread's local storage, the room for
+// exceptions when memory is exhausted. Operator new inside of the runtime serves the program.
+[[nodiscard]] bool is_of_the_runtime(std::uint32_t stack, Family family) noexcept {
+  if (stack == kBeforeStacks) return keeps_call_stacks();
+  void* caller = nullptr;
+  os::Module module;
+  if (family != Family::kMalloc || read_call_stack(stack, &caller, 1) == 0 || !os::find_module(caller, module)) return false;
+  const char* const slash = std::strrchr(module.path, '/');
+  const char* const name = slash != nullptr ? slash + 1 : module.path;
+  return std::strncmp(name, "ld-", 3) == 0 || std::strncmp(name, "libstdc++.so", 12) == 0;
+}
+
+}  // namespace
 
 LeakList::LeakList(os::Pages& pages) noexcept
     : pages_(pages), sites_(static_cast<Site*>(pages.map(base::align_up(kBytes, os::kLargestPageBytes)))) {}
@@ -29,7 +46,17 @@ void LeakList::add(const Contents& block) noexcept {
   }
 }
 
+void LeakList::drop_runtime() noexcept {
+  for (Site* site = sites_; site != nullptr && site != sites_ + kSites; ++site) {
+    if (site->blocks == 0 || !is_of_the_runtime(site->stack, site->family)) continue;
+    blocks_ -= site->blocks;
+    bytes_ -= site->bytes;
+    *site = {};
+  }
+}
+
 void LeakList::write() noexcept {
+  drop_runtime();
   if (blocks_ == 0) return;
   {
     base::TextLine<kLineBytes> line;

@@ -18,7 +18,8 @@ class LeakList {
   LeakList& operator=(const LeakList&) = delete;
 
   void add(const Contents& block) noexcept;
-  // Writes to standard error: the sum, then the places with most bytes. Nothing if there is no block.
+  // Writes to standard error: the sum, then the places with most bytes. Nothing if there is no block. Those that the
+  // dynamic linker and the C++ runtime keep do not count.
   void write() noexcept;
 
  private:
@@ -27,6 +28,8 @@ class LeakList {
     Family family = Family::kAny;
     std::uint64_t blocks = 0, bytes = 0;
   };
+  void drop_runtime() noexcept;
+
   static constexpr std::size_t kSites = 8192;  // a power of two; blocks of what does not fit count in the sum alone
   static constexpr std::size_t kListed = 64;
   static constexpr std::size_t kBytes = kSites * sizeof(Site);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "freehold/base/bits.hpp"
@@ -131,6 +132,14 @@ class Lines {
 bool find_module(const void* address, Module& module) noexcept {
   const base::KeepErrno keep;
   return search(reinterpret_cast<std::uintptr_t>(address), module);
+}
+
+bool is_standard_buffer([[maybe_unused]] const void* block) noexcept {
+#if defined(__GLIBC__)
+  for (const FILE* const stream : {stdin, stdout, stderr})
+    if (stream->_IO_buf_base == block) return true;
+#endif
+  return false;
 }
 
 }  // namespace freehold::os

@@ -15,4 +15,7 @@ struct Module {
 // False: the address lies in no mapping of a file, or /proc is not there. Needs 3 KiB of stack. errno is unchanged.
 [[nodiscard]] bool find_module(const void* address, Module& module) noexcept;
 
+// Whether the C library holds this block of malloc's as the buffer of a standard stream, until the process ends.
+[[nodiscard]] bool is_standard_buffer(const void* block) noexcept;
+
 }  // namespace freehold::os

@@ -47,5 +47,23 @@ TEST(RunStats, ChildThatExitsBeforeItsParentIsKilled_StatsAreNotTheChilds) {
   EXPECT_TRUE(nlohmann::json::parse(content_of(folder / "run.json")).at("stats").is_null());
 }
 
+TEST(RunStats, LeaksOfACleanProgram_NothingIsSaid) {
+  const Ended clean = freehold({"run", "--leaks", "--", built("ends_clean")});
+  EXPECT_EQ(clean.out, "clean\n");
+  EXPECT_EQ(clean.err, "");
+  const Ended leaks = freehold({"run", "--leaks", "--", built("ends_clean"), "12 letters."});
+  EXPECT_EQ(leaks.err.rfind("freehold: leaked: 12 bytes in 1 blocks\n", 0), 0u) << leaks.err;
+}
+
+TEST(RunStats, SettingsThatAreWrongAndOfNoUse_OneLineEach) {
+  const std::string library = freehold({"run", "--", "sh", "-c", "printf %s \"$LD_PRELOAD\""}).out;
+  for (const std::string name : {"FREEHOLD_STATS_FD", "FREEHOLD_CHECK_FILL", "FREEHOLD_CHECK_STACKS"}) {
+    const Ended ended = Process({built("ends_clean")}, {{"LD_PRELOAD", library}, {name, "garbage"}}).wait();
+    EXPECT_TRUE(ended.exited_with(0)) << name;
+    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+    EXPECT_NE(ended.err.find(name), std::string::npos) << ended.err;
+  }
+}
+
 }  // namespace
 }  // namespace freehold::tests
