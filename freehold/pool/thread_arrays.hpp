@@ -4,7 +4,8 @@
 //
 //   Invariant: an entry of a thread's table is all zero, or its cache points back to it and is in the list of its pool,
 //   which `pool` names. Entry 0 is nobody's and stays zero: the place of pools that have none. Their arrays are found by a
-//   hash of the pool's address: with more than 127 pools alive, a pair of acquire and release costs some 8 ns more.
+//   hash of the pool's address: with more than 127 pools alive, a pair of acquire and release costs some 8 ns more, and
+//   where very many of them are used in turn, a look at each that hashes alike.
 //
 // Each shared object has tables and places of its own (home.hpp), so two pools of different shared objects may have the same
 // place: the fast paths compare `pool`.
@@ -94,8 +95,14 @@ class ThreadArrays {
 
   // The calling thread's array of a pool without a place; null: it has none.
   [[nodiscard, gnu::visibility("hidden")]] static Array* further(const void* pool) noexcept {
-    for (Further* each = bucket(pool); each != nullptr; each = each->next)
-      if (each->is_of(pool)) return each;
+    Further*& first = bucket(pool);
+    for (Further** link = &first; *link != nullptr; link = &(*link)->next) {
+      if (!(*link)->is_of(pool)) continue;
+      // To the front: a pool that is used again is found at once, however many there are. The chain is this thread's own.
+      Further* const found = std::exchange(*link, (*link)->next);
+      found->next = std::exchange(first, found);
+      return found;
+    }
     return nullptr;
   }
   // An array that the calling thread may use for the pool, at its place or, without one, elsewhere; null: the thread is
