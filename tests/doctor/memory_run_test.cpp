@@ -116,8 +116,6 @@ TEST(DoctorMemory, ProgramThatOthersExecute_IsJudgedByItsOwnRecording) {
   EXPECT_EQ(json::parse(content_of(folder / "m.json")).at("verdict").at("cause"), "live-data") << ended.out;
 }
 
-constexpr const char* kLeft = "behind when it ended";  // in the note on processes that ran on
-
 // First run, recorded run, a second one: 1.2 s at least. In what is left of 3 s four treatments have no room, of 3.2 s.
 TEST(DoctorMemory, Budget_IsKeptAndSaysWhatWasLeftOut) {
   const Folder folder;

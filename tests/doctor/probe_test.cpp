@@ -117,10 +117,6 @@ TEST_F(Probe, Counts_TotalsOfAThreadAreExact) {
   }
 }
 
-// One arena: what the threads allocate in turn lies side by side.
-const std::vector<std::pair<std::string, std::string>> kOneArena{
-    {"GLIBC_TUNABLES", "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0"}};
-
 // Two threads take turns at a lock of which the one that waits waits for nearly all of its turn, and nothing at their own.
 TEST_F(Probe, ContendedMutex_ItsSiteIsFoundWithItsShare) {
   const Recording recording = recorded("locks");

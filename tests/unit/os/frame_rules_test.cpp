@@ -225,30 +225,6 @@ TEST_F(FrameRulesOfStacks, AnotherLibraryAtTheSameAddress_StackIsTheUnwinders) {
 
 #if defined(__x86_64__)
 
-// A function whose first instruction traps, right behind one whose last instruction has a large frame.
-asm(R"(
-  .pushsection .text
-  .type frame_rules_before, @function
-frame_rules_before:
-  .cfi_startproc
-  subq $72, %rsp
-  .cfi_adjust_cfa_offset 72
-  int3
-  .cfi_endproc
-  .globl frame_rules_trap
-  .hidden frame_rules_trap
-  .type frame_rules_trap, @function
-frame_rules_trap:
-  .cfi_startproc
-  ud2
-  ret
-  .cfi_endproc
-  .popsection
-)");
-extern "C" void frame_rules_trap();
-
-unsigned g_wrong_at_trap, g_traps;
-
 struct Code {
   std::uintptr_t begin, end;
 };
