@@ -3,8 +3,9 @@
 // is flushed to the disk, and then takes the target's name by a rename. A target that is not a regular file (/dev/stdout, a
 // pipe) is written directly.
 //
-// Root may write results into a folder to which others may write, too. What they may have planted there is refused: a
-// symbolic link, a pipe or a device of theirs, another name of a file elsewhere. Elsewhere links are followed and stay.
+// Root may write results into a folder to which others may write, too. The command refuses what they may have planted
+// there: a symbolic link, a pipe or a device of theirs, another name of a file elsewhere. Elsewhere links are followed and
+// stay.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Random words in the memory that a process publishes, and the readers of it: `freehold stats`, `heap snapshot` and
-// `doctor --pid` may look at a hostile process as root. Whatever they find, they must end, and take little memory.
+// `doctor --pid` may look at a hostile process as root. They must end and take little memory, whatever they find.
 //
 //   live_fuzz [ROUNDS [SEED]]
 //

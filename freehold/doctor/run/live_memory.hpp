@@ -3,8 +3,8 @@
 // engine, and those of private heaps and pools (alloc/live_figures.hpp, sync/live_list.hpp). The process is neither stopped
 // nor signalled. One thread. Cost: milliseconds for each 10 MB of data that is looked through.
 //
-// The process may be another user's and hostile. Whoever reads a number here compares it with a bound before it becomes a
-// length, a count or a stride; besides, one LiveMemory copies so many bytes in all, and no more.
+// The process may be another user's and hostile. A reader compares each number with a bound before it becomes a length, a
+// count or a stride; besides, one LiveMemory copies so many bytes in all, and no more.
 #pragma once
 #include <sys/types.h>
 
