@@ -269,6 +269,7 @@ class Core {
   void release_grant(Cache& cache, std::size_t bytes) noexcept;
   [[nodiscard]] bool grow(Cache& cache, SizeClass c) noexcept;
   void shrink(Cache& cache, SizeClass c) noexcept;
+  void push_looked_at(Cache& cache, SizeClass c, void* slot) noexcept;
   void put_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;
   void give_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;
   [[gnu::noinline]] void put_back_but_marks(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;

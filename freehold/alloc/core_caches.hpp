@@ -124,7 +124,8 @@ bool Core<A, Config, Pages, Clock>::grow(Cache& cache, SizeClass c) noexcept {
   array[0] = nullptr;
   bin.array = array;
   bin.capacity = static_cast<std::uint16_t>(capacity);
-  cache.limit[c] = array + 1 + capacity;
+  if (old == 0) bin.looks = Cache::kLooks;
+  cache.limit[c] = bin.looks != 0 ? cache.top[c] : array + 1 + capacity;
   return true;
 }
 

@@ -16,8 +16,9 @@
 //       Arena::take_slots                   and at last slots in any span
 //     list_slots                          from bits to addresses, into the array
 //
-//   drain(c, slot)                      the array of class c is full
-//     grow                                it doubles, or
+//   drain(c, slot)                      the array of class c is full, or this is one of its first frees
+//     push_looked_at                      one of the first frees, or
+//     grow, push_looked_at                it doubles, or
 //     put_back                            its older half goes back
 //       Arena::give_slots
 //         group_slots                         from addresses to bits of words
@@ -68,6 +69,7 @@ void* Core<A, Config, Pages, Clock>::refill(Cache& cache, SizeClass c) noexcept 
   }
   void** const top = first + n;
   cache.top[c] = top - 1;
+  if (bin.looks != 0) cache.limit[c] = top - 1;
   return top[-1];
 }
 
@@ -92,12 +94,10 @@ void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot)
   const SlowPath mark(cache);
   auto& bin = cache.bins[c];
   bin.active = true;
+  if (bin.looks != 0 && cache.entries(c) < bin.capacity) return push_looked_at(cache, c, slot);
   bin.drains.store(bin.drains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   count_slow_call(cache);
-  if (bin.capacity < max_slots(c) && grow(cache, c)) {
-    (void)cache.push(c, slot);
-    return;
-  }
+  if (bin.capacity < max_slots(c) && grow(cache, c)) return push_looked_at(cache, c, slot);
   if (bin.capacity == 0) return put_back(cache, c, &slot, 1);
   const std::size_t n = cache.entries(c);
   if (n == bin.capacity) {
@@ -108,6 +108,22 @@ void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot)
     cache.top[c] -= oldest;
     if (has_marks) [[unlikely]]
       cache.mark_weights.drop_oldest(c.index(), oldest);
+  }
+  (void)cache.push(c, slot);
+}
+
+// The first frees of an array, and those at which it grows, are looked at: a double free, or one of a wrong address, is told
+// at once, where a program is short or has just begun. Pre: there is room.
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::push_looked_at(Cache& cache, SizeClass c, void* slot) noexcept {
+  auto& bin = cache.bins[c];
+  if (bin.looks != 0) --bin.looks;
+  cache.limit[c] = bin.looks != 0 ? cache.top[c] + 1 : bin.array + 1 + bin.capacity;
+  if (slot != nullptr) {  // else a mark
+    const BlockPlace place = block_around(slot);
+    if (place.start != slot) return base::fatal(base::HeapError::kInteriorPointer, slot);
+    if (!place.in_use || std::find(bin.array + 1, cache.top[c], slot) != cache.top[c])
+      return base::fatal(base::HeapError::kDoubleFree, slot);
   }
   (void)cache.push(c, slot);
 }

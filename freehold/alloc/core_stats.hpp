@@ -69,7 +69,8 @@ bool Core<A, Config, Pages, Clock>::check_bin(const Cache& cache, SizeClass c) n
   const auto& bin = cache.bins[c];
   if (bin.array == nullptr) return bin.capacity == 0 && cache.top[c] == cache.limit[c] && cache.top[c][-1] == nullptr;
   void** const first = bin.array + 1;
-  if (bin.array[0] != nullptr || cache.limit[c] != first + bin.capacity) return false;
+  if (bin.array[0] != nullptr || cache.limit[c] > first + bin.capacity) return false;
+  if (bin.looks == 0 && cache.limit[c] != first + bin.capacity) return false;
   if (cache.top[c] < first || cache.top[c] > cache.limit[c]) return false;
   if (std::count(first, cache.top[c], nullptr) != bin.marks) return false;
   pool::SlotGroups groups;

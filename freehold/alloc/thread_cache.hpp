@@ -7,7 +7,8 @@
 // and full at once, which sends every call to the slow path.
 //
 //   Invariant, for each bin: array[0] == nullptr (the sentinel that stops pop), entries lie in array[1 … top), and
-//   array + 1 <= top <= limit == array + 1 + capacity. Slots in the array are free, and their bits are clear. An entry may be
+//   array + 1 <= top <= limit <= array + 1 + capacity, and limit == array + 1 + capacity but for the first frees (Bin::looks).
+//   Slots in the array are free, and their bits are clear. An entry may be
 //   null: a mark, the place of a slot that is sampled (freehold/profile). A pop that meets one goes the slow way, as at the end
 //   of the array, and gets a block whose free comes by; bins[c].marks of the entries are marks.
 //
@@ -35,6 +36,7 @@ struct ThreadCache {
   using Classes = typename Config::Classes;
   using Counter = typename A::template atomic<std::uint64_t>;
   static constexpr std::size_t kCount = Classes::kCount;
+  static constexpr std::uint8_t kLooks = 3;  // a, b and a again
 
   // Every bin empty and full at once; `nothing` is two null words that outlive the cache.
   constexpr explicit ThreadCache(void** nothing) noexcept {
@@ -54,6 +56,7 @@ struct ThreadCache {
     std::uint16_t capacity = 0;
     bool active = false;     // used since the last look for idle bins
     std::uint8_t marks = 0;  // entries that are null
+    std::uint8_t looks = 0;  // of the first frees, those that still meet the limit and are looked at
     Counter refills{0}, drains{0};
   };
   PerClass<Bin, kCount> bins;

@@ -9,7 +9,7 @@
 namespace freehold::test {
 namespace {
 
-enum class Seen { kAtReuse, kAtExit, kOnDemand };
+enum class Seen { kAtReuse, kAtExit, kOnDemand, kAtNextCall };
 
 // Waits for the moment at which a write to a freed block of `n` bytes can be seen.
 template <Seen kSeen>
@@ -17,6 +17,7 @@ void look(std::size_t n) {
   if constexpr (kSeen == Seen::kAtExit) return;
   if constexpr (kSeen == Seen::kAtReuse) flush(n);
   if constexpr (kSeen == Seen::kOnDemand) check_on_demand();
+  if constexpr (kSeen == Seen::kAtNextCall) block_of(kLarge);
   end_here();
 }
 
@@ -73,6 +74,8 @@ constexpr Kind kKinds[] = {
     {"write_after_free_middle_seen_at_exit", write_after_free<kMiddle, Seen::kAtExit>},
     {"write_after_free_small_seen_on_demand", write_after_free<kSmall, Seen::kOnDemand>},
     {"write_after_free_middle_seen_on_demand", write_after_free<kMiddle, Seen::kOnDemand>},
+    {"write_after_free_small_seen_at_the_next_call", write_after_free<kSmall, Seen::kAtNextCall>},
+    {"write_after_free_middle_seen_at_the_next_call", write_after_free<kMiddle, Seen::kAtNextCall>},
     {"write_after_free_tiny", write_after_free<1, Seen::kAtExit>},
     {"write_after_free_at_16", write_after_free<kSmall, Seen::kAtExit, 16>},
     {"write_after_free_to_the_last_byte", write_after_free<kSmall, Seen::kAtExit, kSmall - 1>},

@@ -106,6 +106,10 @@ constexpr Kind kKinds[] = {
     {"free_16_before_a_block", [] { release(block_of(kSmall) - 16); }},
     {"free_of_the_end_of_a_block", [] { release(block_of(96) + 96); }},
     {"free_of_memory_never_handed_out", [] { release(block_of(kSmall) + 40 * 112); }},
+    // before anything else is freed
+    {"free_inside_seen_at_the_call", [] { release(block_of(1000) + 16), end_here(); }},
+    {"free_of_an_odd_address_seen_at_the_call", [] { release(block_of(kMiddle) + 1), end_here(); }},
+    {"free_of_memory_never_handed_out_seen_at_the_call", [] { release(block_of(kSmall) + 400 * 112), end_here(); }},
 };
 
 }  // namespace

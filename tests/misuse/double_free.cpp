@@ -269,6 +269,18 @@ constexpr Kind kKinds[] = {
        flush(4000);
        release(p);
      }},
+    {"double_free_seen_at_the_call_tiny", [] { free_twice(1), end_here(); }},
+    {"double_free_seen_at_the_call", [] { free_twice(kSmall), end_here(); }},
+    {"double_free_seen_at_the_call_middle", [] { free_twice(kMiddle), end_here(); }},
+    {"double_free_a_b_a_seen_at_the_call", [] { free_a_b_a(), end_here(); }},
+    {"double_free_seen_after_a_thousand_pairs",
+     [] {
+       char* p = block_of(kSmall);
+       release(p);
+       for (int i = 0; i < 1000; ++i) release(block_of(kSmall));
+       release(p);
+       end_here();
+     }},
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace freehold::test {
 namespace {
 
-enum class Moment { kFree, kRealloc, kExit, kDemand };
+enum class Moment { kFree, kRealloc, kExit, kDemand, kNextCall };
 
 // The last use of a damaged block.
 template <Moment kMoment>
@@ -18,6 +18,7 @@ void use(char* p, std::size_t n) {
   if constexpr (kMoment == Moment::kFree) release(p);
   if constexpr (kMoment == Moment::kRealloc) opaque(CApi::reallocate(p, 2 * n));
   if constexpr (kMoment == Moment::kDemand) check_on_demand();
+  if constexpr (kMoment == Moment::kNextCall) block_of(kMiddle);
   end_here();
 }
 
@@ -42,6 +43,13 @@ void overflow_by_a_zero() {
   char* const p = block_of(kBytes);
   write(p + kBytes, 0);
   use<Moment::kFree>(p, kBytes);
+}
+
+// Jumps over all that lies around the block.
+template <std::size_t kBytes>
+void overflow_far() {
+  write(block_of(kBytes) + kBytes + kMiB - 1);
+  end_here();
 }
 
 template <std::size_t kBytes, std::size_t kBy, Moment kMoment = Moment::kFree>
@@ -84,6 +92,16 @@ constexpr Kind kOverflows[] = {
     {"overflow_huge_by_1", overflow<20 * kMiB, 1>},
     {"overflow_large_odd_by_1", overflow<kLarge - 13, 1>},
     {"overflow_of_no_bytes_by_1", overflow<0, 1>},
+    {"write_to_no_bytes",
+     [] {
+       write(another(CApi::allocate(0)));
+       end_here();
+     }},
+    {"read_of_no_bytes",
+     [] {
+       opaque(read(another(CApi::allocate(0))));
+       end_here();
+     }},
     {"overflow_full_class_by_1", overflow<64, 1>},
     {"overflow_full_span_by_1", overflow<64 * kKiB, 1>},
     {"overflow_small_strided", overflow_strided<kSmall>},
@@ -101,6 +119,18 @@ constexpr Kind kOverflows[] = {
     {"overflow_middle_seen_on_demand", overflow<kMiddle, 1, Moment::kDemand>},
     {"overflow_large_seen_on_demand", overflow<kLarge, 1, Moment::kDemand>},
     {"overflow_of_three_seen_on_demand", overflow_three},
+    {"overflow_small_seen_at_the_next_call", overflow<kSmall, 1, Moment::kNextCall>},
+    {"overflow_middle_seen_at_the_next_call", overflow<kMiddle, 1, Moment::kNextCall>},
+    {"overflow_large_seen_at_the_next_call", overflow<kLarge, 1, Moment::kNextCall>},
+    {"overflow_tiny_over_a_gap_of_31",
+     [] {
+       char* const p = block_of(8);
+       write(p + 8 + 31);
+       use<Moment::kFree>(p, 8);
+     }},
+    {"overflow_small_by_a_mebibyte", overflow_far<kSmall>},
+    {"overflow_middle_by_a_mebibyte", overflow_far<kMiddle>},
+    {"overflow_large_by_a_mebibyte", overflow_far<256 * kKiB>},
     {"overflow_of_calloc",
      [] {
        char* const p = another(CApi::allocate_zeroed(kSmall));
@@ -167,6 +197,8 @@ constexpr Kind kUnderflows[] = {
     {"underflow_large_seen_at_exit", underflow<kLarge, 1, Moment::kExit>},
     {"underflow_small_seen_on_demand", underflow<kSmall, 1, Moment::kDemand>},
     {"underflow_large_seen_on_demand", underflow<kLarge, 1, Moment::kDemand>},
+    {"underflow_small_seen_at_the_next_call", underflow<kSmall, 1, Moment::kNextCall>},
+    {"underflow_large_seen_at_the_next_call", underflow<kLarge, 1, Moment::kNextCall>},
     {"underflow_of_memalign",
      [] {
        char* const p = another(CApi::allocate_aligned(256, kSmall));
