@@ -314,6 +314,8 @@ class Arena {
   static constexpr std::int64_t kSlackBytes = 256 * 1024;                // over the budget before a step is worth while
   static constexpr unsigned kShards = Config::kShards;
   static_assert(std::has_single_bit(kShards));
+  // A kind's first chunk is mapped in steps: memory that no block has had is no access to a small program.
+  static constexpr unsigned kFirstSpans = kChunkSpans >= 64 ? kChunkSpans / 16 : kChunkSpans;
   static constexpr unsigned kMostStepSpans = std::min(16U, kChunkSpans);  // returned by one system call
 
   // What one CPU uses.
@@ -328,6 +330,8 @@ class Arena {
   // change is a mapping of its own.
   struct Extent {
     std::uint32_t next = 0, end = 0, chunks = 0;
+    std::uint32_t first = Chunks::kNoChunk;  // the kind's first chunk, of which `open` spans are mapped
+    unsigned open = 0, most = kChunkSpans;
   };
   // How much one call may still do.
   struct Effort {
@@ -360,9 +364,12 @@ class Arena {
   [[nodiscard]] TakenSpans take_or_grow(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard) noexcept;
   [[nodiscard]] TakenSpans take_anywhere(ChunkKind kind, unsigned n, unsigned alignment, Shard& shard,
                                          std::uint64_t now) noexcept;
-  [[nodiscard]] bool grow(ChunkKind kind, unsigned cpu) noexcept;
+  [[nodiscard]] bool grow(ChunkKind kind, unsigned n, unsigned cpu) noexcept;
   [[nodiscard]] std::uint32_t next_chunk(ChunkKind kind) noexcept;
-  void advise_chunk(std::uint32_t chunk, ChunkKind kind, bool first) noexcept;
+  [[nodiscard]] bool map_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind) noexcept;
+  [[nodiscard]] bool open_more(ChunkKind kind, unsigned n) noexcept;
+  [[nodiscard]] bool is_open(SpanIndex i) const noexcept;
+  void advise_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind, bool first) noexcept;
   void give_spans(SpanIndex first, unsigned n, std::uint64_t now, bool just_now = true) noexcept;
   void give_untouched(const TakenSpans& t, unsigned n) noexcept;
   void account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept;

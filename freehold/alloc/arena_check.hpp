@@ -30,7 +30,7 @@ bool Arena<A, Config, Pages>::check_invariants(IsKept kept) noexcept {
       run_end = i + spans_of(pages);
     }
     const int places = (chunks_.is_free(i) ? 1 : 0) + (c.is_slot() || i < run_end ? 1 : 0) + (kept(i) ? 1 : 0);
-    good = good && places == 1;  // at rest nothing is on its way between two
+    good = good && places == (is_open(i) ? 1 : 0);  // at rest nothing is on its way between two
     if (!c.is_slot()) return;
     good = good && pools_[c].check_span(i) && (!pools_[c].looks_full(i) || empties_.check_path(i));
   });

@@ -162,7 +162,7 @@ SpanIndex Arena<A, Config, Pages>::span_for(SizeClass c, std::uint64_t now) noex
   const auto& chunk = chunks_.chunk(t.first / kChunkSpans);
   if (t.purged_at != 0 && chunk.dirty.load(std::memory_order_relaxed) == 0 &&
       std::popcount(chunk.free.load(std::memory_order_relaxed)) == static_cast<int>(kChunkSpans) - 1)
-    advise_chunk(t.first / kChunkSpans, chunk.kind.load(std::memory_order_relaxed), false);
+    advise_spans(t.first / kChunkSpans, 0, kChunkSpans, chunk.kind.load(std::memory_order_relaxed), false);
   return t.first;
 }
 

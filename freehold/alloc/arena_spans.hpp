@@ -2,8 +2,10 @@
 // Where the arena's spans come from: its address space and tables, new chunks, free spans that are taken and given; see
 // arena.hpp.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <iterator>
 
 #include "freehold/alloc/arena.hpp"
 
@@ -95,24 +97,68 @@ std::uint32_t Arena<A, Config, Pages>::next_chunk(ChunkKind kind) noexcept {
   return mine.next;
 }
 
+// Maps spans of a chunk. False: the system refuses, errno says why.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned cpu) noexcept {
+bool Arena<A, Config, Pages>::map_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind) noexcept {
+  const SpanIndex first = chunk * kChunkSpans + from;
+  const std::size_t bytes = (end - from) * kSpanBytes;
+  if (!space_.map_memory(first * kSpanBytes, bytes)) return false;
+  void* const memory = reinterpret_cast<void*>(address(first));
+  // Under mlockall() a chunk costs all of its memory at once: CPUs share chunks then.
+  if (pages_->is_locked(static_cast<char*>(memory) + bytes - kSpanBytes))
+    chunks_are_dear_.store(true, std::memory_order_relaxed);
   Extent& extent = extents_[static_cast<unsigned>(kind)];
+  advise_spans(chunk, from, end, kind, extent.chunks == 0 || chunk == extent.first);
+  if (settings_.prefault) pages_->populate(memory, bytes);
+  return true;
+}
+
+// Maps more of the kind's first chunk: room for n spans at least. False: it is mapped, or cannot be.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::open_more(ChunkKind kind, unsigned n) noexcept {
+  Extent& extent = extents_[static_cast<unsigned>(kind)];
+  if (extent.first == Chunks::kNoChunk || extent.open + n > extent.most) return false;
+  const unsigned from = extent.open, end = std::min(std::bit_ceil(std::max(from * 4, from + n)), kChunkSpans);
+  if (!map_spans(extent.first, from, end, kind)) {
+    if (errno == EEXIST) extent.most = from;  // something else has come there, and stays
+    return false;
+  }
+  extent.open = end;
+  chunks_.give(extent.first * kChunkSpans + from, end - from, false, 0);
+  return true;
+}
+
+// Whether the span is one that was mapped. Call at rest.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::is_open(SpanIndex i) const noexcept {
+  return std::none_of(std::begin(extents_), std::end(extents_), [i](const Extent& extent) {
+    return i / kChunkSpans == extent.first && i % kChunkSpans >= extent.open;
+  });
+}
+
+// New memory for n spans, in a chunk that the CPU may work in.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned n, unsigned cpu) noexcept {
+  Extent& extent = extents_[static_cast<unsigned>(kind)];
+  const bool is_first = extent.first == Chunks::kNoChunk;
+  // Relaxed: a hint.
+  if (!is_first && chunks_.chunk(extent.first).user.load(std::memory_order_relaxed) == cpu + 1 && open_more(kind, n))
+    return true;
+  const unsigned spans = is_first ? std::max(kFirstSpans, std::bit_ceil(n)) : kChunkSpans;
   std::uint32_t c;
   std::size_t end;
   for (;; ++extent.next) {  // a foreign mapping in a chunk stays there: the next one serves
     c = next_chunk(kind);
-    if (c == Chunks::kNoChunk) return false;
+    if (c == Chunks::kNoChunk) return open_more(kind, n);
     end = (std::size_t{c} + 1) * kChunkSpans;
     if (!space_.grow_tables(end)) return false;
-    if (space_.map_memory(std::size_t{c} * kChunkBytes, kChunkBytes)) break;
+    if (map_spans(c, 0, spans, kind)) break;
     if (errno != EEXIST) return false;
   }
-  // Under mlockall() a chunk costs all of its memory at once: CPUs share chunks then.
-  if (pages_->is_locked(reinterpret_cast<void*>(address(static_cast<SpanIndex>(end - 1)))))
-    chunks_are_dear_.store(true, std::memory_order_relaxed);
-  advise_chunk(c, kind, extent.chunks == 0);
-  if (settings_.prefault) pages_->populate(reinterpret_cast<void*>(address(c * kChunkSpans)), kChunkBytes);
+  if (is_first) {
+    extent.first = c;
+    extent.open = spans;
+  }
   ++extent.next;
   ++extent.chunks;
   // Before the chunk's spans can be had: relaxed, published with them.
@@ -120,25 +166,27 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned cpu) noexcept {
     span_count_.store(end, std::memory_order_relaxed);
     if constexpr (requires { Config::note_span_count(end); }) Config::note_span_count(end);
   }
-  chunks_.add(c, kind, cpu);
+  chunks_.add(c, kind, cpu, spans);
   return true;
 }
 
 // Huge pages only once the heap is clearly not small: a small program pays for what it uses, also where the system's
-// default would be huge. Never asked for under runs, of which only the last span's first pages may be touched.
+// default would be huge. Never asked for under runs, of which only the last span's first pages may be touched. `first`: of
+// its kind.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::advise_chunk(std::uint32_t chunk, ChunkKind kind, bool first) noexcept {
-  const std::uintptr_t at = address(chunk * kChunkSpans);
-  const auto advise = [&](std::size_t from, std::size_t end, bool wanted) {
-    if (from < end) pages_->advise_huge(reinterpret_cast<void*>(at + from), end - from, wanted);
+void Arena<A, Config, Pages>::advise_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind,
+                                           bool first) noexcept {
+  const auto advise = [&](unsigned begin, unsigned behind, bool wanted) {
+    if (begin >= behind) return;
+    pages_->advise_huge(reinterpret_cast<void*>(address(chunk * kChunkSpans + begin)), (behind - begin) * kSpanBytes,
+                        wanted);
     if (wanted) some_huge_.store(true, std::memory_order_relaxed);
   };
-  const std::size_t small = first && settings_.huge_pages == HugePages::kAuto ? Config::kHugeAfterBytes : 0;
-  if (settings_.huge_pages == HugePages::kOff)
-    advise(0, kChunkBytes, false);
-  else
-    advise(0, small, false);
-  if (settings_.huge_pages != HugePages::kOff && kind == ChunkKind::kSlots) advise(small, kChunkBytes, true);
+  const unsigned small =
+      first && settings_.huge_pages == HugePages::kAuto ? static_cast<unsigned>(Config::kHugeAfterBytes >> kSpanShift) : 0;
+  if (settings_.huge_pages == HugePages::kOff) return advise(from, end, false);
+  advise(from, std::min(end, small), false);
+  if (kind == ChunkKind::kSlots) advise(std::max(from, small), end, true);
 }
 
 // ---- free spans -----------------------------------------------------------------------------------------------------
@@ -183,7 +231,7 @@ TakenSpans Arena<A, Config, Pages>::take_or_grow(ChunkKind kind, unsigned n, uns
     const bool anywhere = chunks_are_dear_.load(std::memory_order_relaxed);
     const TakenSpans t = chunks_.take(kind, n, alignment, cpu, shard.cursor(kind), anywhere);
     if (t.first != kNoSpan) return t;
-    if (!grow(kind, cpu)) break;
+    if (!grow(kind, n, cpu)) break;
   }
   return {};
 }

@@ -88,11 +88,12 @@ class ChunkPool {
     for (unsigned t = 0; t < kTrees; ++t) trees_[t].attach(tree_words + t, kTrees, count);
   }
 
-  // A new chunk whose spans are all free and clean, for a CPU to work in. The caller serialises.
-  void add(std::uint32_t chunk, ChunkKind kind, unsigned cpu) noexcept {
+  // A new chunk whose first `spans` are free and clean, for a CPU to work in. The others may be given later. The caller
+  // serialises.
+  void add(std::uint32_t chunk, ChunkKind kind, unsigned cpu, unsigned spans = kChunkSpans) noexcept {
     chunks_[chunk].user.store(cpu + 1, std::memory_order_relaxed);  // relaxed: a hint
     chunks_[chunk].kind.store(kind, std::memory_order_relaxed);     // relaxed: published by the give
-    publish(chunk, kind, kAll);
+    publish(chunk, kind, base::low_bits(spans));
   }
 
   // Takes `n` neighbouring spans, 1 <= n <= kChunkSpans, whose first is a multiple of `alignment` (a power of two, at most

@@ -122,12 +122,6 @@ constexpr Kind kOverflows[] = {
     {"overflow_small_seen_at_the_next_call", overflow<kSmall, 1, Moment::kNextCall>},
     {"overflow_middle_seen_at_the_next_call", overflow<kMiddle, 1, Moment::kNextCall>},
     {"overflow_large_seen_at_the_next_call", overflow<kLarge, 1, Moment::kNextCall>},
-    {"overflow_tiny_over_a_gap_of_31",
-     [] {
-       char* const p = block_of(8);
-       write(p + 8 + 31);
-       use<Moment::kFree>(p, 8);
-     }},
     {"overflow_small_by_a_mebibyte", overflow_far<kSmall>},
     {"overflow_middle_by_a_mebibyte", overflow_far<kMiddle>},
     {"overflow_large_by_a_mebibyte", overflow_far<256 * kKiB>},

@@ -360,12 +360,31 @@ TEST(Core, Misuse_SlotFreedTwice_IsSeenAtTheDrainAndTheOthersAreSaved) {
 }
 
 // What a process looks at when it ends: caches of threads that sleep, its own included.
+// The first frees of an array are looked at: nobody need drain it.
+TEST(Core, Misuse_AmongTheFirstFrees_IsSeenAtOnce) {
+  const HeapErrors errors;
+  Machine machine;
+  for (const std::size_t bytes : {16, 1000, 4096, 32768}) {
+    HeapErrors::seen.clear();
+    Thread thread(machine);
+    char* const a = static_cast<char*>(thread.allocate(bytes));
+    char* const b = static_cast<char*>(thread.allocate(bytes));
+    thread.free(a);
+    thread.free(b);
+    thread.free(a);
+    EXPECT_EQ(HeapErrors::seen, (std::vector<HeapErrors::Seen>{{base::HeapError::kDoubleFree, a}})) << bytes;
+    EXPECT_TRUE(machine->check_invariants());
+  }
+}
+
 TEST(Core, Misuse_InCachesThatNobodyDrained_IsSeen) {
   const HeapErrors errors;  // the caches' ends tell it again
   Machine machine;
   Thread mine(machine), theirs(machine);
   char* const victim = static_cast<char*>(mine.allocate(64));
   char* const inside = static_cast<char*>(mine.allocate(1000));
+  theirs.pass_first_frees(64);
+  theirs.pass_first_frees(1000);
   mine.free(victim);
   theirs.free(victim);
   theirs.free(inside + 16);

@@ -311,6 +311,12 @@ class Thread {
     if (cache_ != nullptr) machine_->detach(cache_);
     cache_ = nullptr;
   }
+  // Later frees of the size are not looked at one by one.
+  void pass_first_frees(std::size_t bytes) {
+    void* blocks[64];
+    for (void*& block : blocks) block = allocate(bytes);
+    for (void* const block : blocks) free(block);
+  }
   void forget() { cache_ = nullptr; }  // somebody else has detached the cache
   [[nodiscard]] auto* cache() { return cache_; }
 
