@@ -131,9 +131,9 @@ void* allocate_slow(std::size_t bytes) noexcept {
 
 void deallocate_slow(void* block) noexcept {
   if (block == nullptr) return;
+  if (is_unusual() && is_checked()) return deallocate_checked(block, Claim{});
   const SizeClass c = size_class_of(block);
   if (!c.is_slot() && check::is_guarded(block)) return check::free_guarded(block);
-  if (is_unusual() && is_checked()) return deallocate_checked(block, Claim{});
   const base::KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
   if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
     std::memset(block, byte, usable_size(block));

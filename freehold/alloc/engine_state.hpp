@@ -155,6 +155,13 @@ class [[nodiscard]] Inside {
       entered_ = g_gate.enter_shared(*shared_, t_fork.forks);
     }
   }
+  // The same with no cache, in fewer instructions: checked mode has none.
+  explicit Inside(std::nullptr_t) noexcept
+      : own_(nullptr), shared_(&g_gate.shared_mark(sync::NativeAtomics::thread_number())) {
+    ++t_fork.inside;
+    sync::NativeAtomics::light_fence();
+    entered_ = g_gate.enter_shared(*shared_, t_fork.forks);
+  }
   ~Inside() {
     if (entered_) {
       if (own_ != nullptr) g_gate.leave(*own_);

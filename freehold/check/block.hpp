@@ -18,6 +18,7 @@
 // its memory has a new user.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -75,6 +76,10 @@ struct Secret {
   [[nodiscard]] std::uint8_t canary_at(std::uintptr_t address) const noexcept {
     return static_cast<std::uint8_t>(canary >> address % 8 * 8);
   }
+  // The eight bytes at the address, or those that end there.
+  [[nodiscard]] std::uint64_t canary_word_at(const void* address) const noexcept {
+    return std::rotr(canary, static_cast<int>(reinterpret_cast<std::uintptr_t>(address) % 8 * 8));
+  }
 };
 
 // What a header says. `offset`: of the block in the raw one.
@@ -85,6 +90,15 @@ struct Contents {
   std::uint32_t offset = 0;
   std::uint32_t allocated_at = 0;  // numbers of call stacks; 0: unknown
   std::uint32_t freed_at = 0;
+  std::uint8_t shard = 0;  // where it was allocated, below 16
+};
+
+// A part of it, which costs less to read.
+struct Outline {
+  std::size_t bytes = 0;
+  std::uint32_t offset = 0;
+  Family family = Family::kMalloc;
+  std::uint8_t shard = 0;
 };
 
 template <sync::Atomics A>
@@ -101,7 +115,7 @@ class Header {
   void make_live(const Secret& secret, const Contents& contents) noexcept {
     const std::uint64_t alignment = contents.alignment == 0 ? 0 : std::bit_width(contents.alignment);
     size_.store(contents.bytes | std::uint64_t{static_cast<std::uint8_t>(contents.family)} << kFamilyShift |
-                    alignment << kAlignmentShift,
+                    std::uint64_t{contents.shard} << kShardShift | alignment << kAlignmentShift,
                 std::memory_order_relaxed);
     place_.store(contents.offset | std::uint64_t{contents.allocated_at} << 32, std::memory_order_relaxed);
     last_.store(secret.canary, std::memory_order_relaxed);
@@ -109,8 +123,11 @@ class Header {
   }
   // Live to freed. False: another thread did that.
   [[nodiscard]] bool end(const Secret& secret, std::uint32_t freed_at) noexcept {
-    const std::uint64_t hash = hash_of(secret);
-    std::uint64_t live = hash | static_cast<std::uint64_t>(State::kLive);
+    return end(hash_of(secret) | static_cast<std::uint64_t>(State::kLive), freed_at);
+  }
+  // The same of a header whose mark is known.
+  [[nodiscard]] bool end(std::uint64_t live, std::uint32_t freed_at) noexcept {
+    const std::uint64_t hash = live & ~kStateMask;
     // Relaxed: who may free a block was told so by the program; and the check is of a program that is wrong.
     if (!mark_.compare_exchange_strong(live, hash | static_cast<std::uint64_t>(State::kFreed), std::memory_order_relaxed,
                                        std::memory_order_relaxed))
@@ -133,21 +150,32 @@ class Header {
             static_cast<Family>(size >> kFamilyShift & 7),
             static_cast<std::uint32_t>(place),
             static_cast<std::uint32_t>(place >> 32),
-            static_cast<std::uint32_t>(last_.load(std::memory_order_relaxed))};
+            static_cast<std::uint32_t>(last_.load(std::memory_order_relaxed)),
+            static_cast<std::uint8_t>(size >> kShardShift & 15)};
   }
+  [[nodiscard]] Outline outline() const noexcept {
+    const std::uint64_t size = size_.load(std::memory_order_relaxed);
+    return {size & ((std::uint64_t{1} << kFamilyShift) - 1),
+            static_cast<std::uint32_t>(place_.load(std::memory_order_relaxed)),
+            static_cast<Family>(size >> kFamilyShift & 7), static_cast<std::uint8_t>(size >> kShardShift & 15)};
+  }
+  [[nodiscard]] std::uint64_t mark() const noexcept { return mark_.load(std::memory_order_relaxed); }
   // Of a live block: whether the header's last bytes, which lie before it, are as they were.
   [[nodiscard]] bool has_canary(const Secret& secret) const noexcept {
     return last_.load(std::memory_order_relaxed) == secret.canary;
   }
 
  private:
-  static constexpr unsigned kFamilyShift = 48, kAlignmentShift = 56;
+  static constexpr unsigned kFamilyShift = 48, kShardShift = 51, kAlignmentShift = 56;
   static constexpr std::uint64_t kStateMask = 3;
 
+  // Odd factors: no word can change alone without a change of the hash.
   [[nodiscard]] std::uint64_t hash_of(const Secret& secret) const noexcept {
-    const std::uint64_t said =
-        size_.load(std::memory_order_relaxed) * 0x9e37'79b9'7f4a'7c15 ^ place_.load(std::memory_order_relaxed);
-    return mix(said ^ mix(secret.key ^ reinterpret_cast<std::uintptr_t>(this))) & ~kStateMask;
+    std::uint64_t hash = (secret.key ^ reinterpret_cast<std::uintptr_t>(this)) * 0xbf58'476d'1ce4'e5b9 +
+                         size_.load(std::memory_order_relaxed) * 0x9e37'79b9'7f4a'7c15 +
+                         place_.load(std::memory_order_relaxed) * 0x94d0'49bb'1331'11eb;
+    hash = (hash ^ hash >> 32) * 0xd6e8'feb8'6659'fd93;
+    return (hash ^ hash >> 32) & ~kStateMask;
   }
   void set(const Secret& secret, State state) noexcept {
     mark_.store(hash_of(secret) | static_cast<std::uint64_t>(state), std::memory_order_relaxed);
@@ -161,34 +189,43 @@ class Header {
 
 // Fills [begin, end) with the canary.
 inline void write_canary(const Secret& secret, char* begin, char* end) noexcept {
-  for (; begin != end && reinterpret_cast<std::uintptr_t>(begin) % 8 != 0; ++begin)
-    *begin = static_cast<char>(secret.canary_at(reinterpret_cast<std::uintptr_t>(begin)));
-  for (; end - begin >= 8; begin += 8) std::memcpy(begin, &secret.canary, 8);
-  for (; begin != end; ++begin) *begin = static_cast<char>(secret.canary_at(reinterpret_cast<std::uintptr_t>(begin)));
+  if (end - begin < 8) {
+    for (; begin != end; ++begin) *begin = static_cast<char>(secret.canary_at(reinterpret_cast<std::uintptr_t>(begin)));
+    return;
+  }
+  const std::uint64_t word = secret.canary_word_at(begin), last = secret.canary_word_at(end);
+  for (; end - begin >= 8; begin += 8) std::memcpy(begin, &word, 8);
+  std::memcpy(end - 8, &last, 8);
 }
 
 // The first byte of [begin, end) that is not the canary's; null: all are.
 [[nodiscard]] inline const char* find_damage(const Secret& secret, const char* begin, const char* end) noexcept {
-  for (; begin != end; ++begin) {
-    const auto address = reinterpret_cast<std::uintptr_t>(begin);
-    if (address % 8 == 0 && end - begin >= 8) {
-      std::uint64_t word;
-      std::memcpy(&word, begin, 8);
-      if (word == secret.canary) {
-        begin += 7;
-        continue;
-      }
-    }
-    if (static_cast<std::uint8_t>(*begin) != secret.canary_at(address)) return begin;
+  const auto is_whole = [](const char* at, std::uint64_t expected) {
+    std::uint64_t word;
+    std::memcpy(&word, at, 8);
+    return word == expected;
+  };
+  if (end - begin >= 8) {
+    const std::uint64_t word = secret.canary_word_at(begin);
+    while (end - begin >= 8 && is_whole(begin, word)) begin += 8;
+    if (end - begin < 8 && is_whole(end - 8, secret.canary_word_at(end))) return nullptr;
   }
+  for (; begin != end; ++begin)
+    if (static_cast<std::uint8_t>(*begin) != secret.canary_at(reinterpret_cast<std::uintptr_t>(begin))) return begin;
   return nullptr;
 }
 
+inline constexpr auto kFreedBytes = [] {
+  std::array<std::uint8_t, 256> bytes{};
+  bytes.fill(kFreedByte);
+  return bytes;
+}();
+
 // The first byte of [begin, end) that is not kFreedByte; null: all are.
 [[nodiscard]] inline const char* find_write(const char* begin, const char* end) noexcept {
-  if (begin == end) return nullptr;
-  if (static_cast<std::uint8_t>(*begin) == kFreedByte &&
-      std::memcmp(begin, begin + 1, static_cast<std::size_t>(end - begin) - 1) == 0)
+  const auto bytes = static_cast<std::size_t>(end - begin), first = std::min(bytes, kFreedBytes.size());
+  if (std::memcmp(begin, kFreedBytes.data(), first) == 0 &&
+      (bytes == first || std::memcmp(begin, begin + first, bytes - first) == 0)) [[likely]]
     return nullptr;
   return std::find_if(begin, end, [](char c) { return static_cast<std::uint8_t>(c) != kFreedByte; });
 }

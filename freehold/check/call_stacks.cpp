@@ -18,9 +18,11 @@ constexpr std::size_t kWords = kMostStackNumbers;      // 64 MiB of addresses, o
 
 constinit StackDepot<sync::NativeAtomics> g_depot;
 constinit sync::Mutex<sync::NativeAtomics> g_lock;
-constinit std::atomic<unsigned> g_depth{0};
 
 }  // namespace
+
+constinit std::atomic<unsigned> call_stacks::g_depth{0};
+using call_stacks::g_depth;
 
 void keep_call_stacks(unsigned depth) noexcept {
   const sync::Guard guard(g_lock);
@@ -31,10 +33,8 @@ void keep_call_stacks(unsigned depth) noexcept {
   g_depth.store(std::min(depth, os::kMostFrames), std::memory_order_release);  // publishes the depot
 }
 
-std::uint32_t note_call_stack() noexcept {
+std::uint32_t call_stacks::note(unsigned depth) noexcept {
   constexpr unsigned kMostOwn = 6;
-  const unsigned depth = g_depth.load(std::memory_order_acquire);
-  if (depth == 0) return 0;
   void* addresses[os::kMostFrames];
   const unsigned count = os::capture_call_stack(addresses, std::min(depth + kMostOwn, os::kMostFrames), 0);
   const unsigned own = os::own_frames(addresses, count);

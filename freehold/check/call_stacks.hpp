@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The process's one depot of call stacks, for all that watches blocks. Any thread; async-signal-safe after init.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -10,8 +11,17 @@ namespace freehold::check {
 // call maps the depot; where that fails, every stack is unknown. Thread-safe.
 void keep_call_stacks(unsigned depth) noexcept;
 
+namespace [[gnu::visibility("hidden")]] call_stacks {
+extern constinit std::atomic<unsigned> g_depth;  // 0: none are kept
+[[nodiscard, gnu::noinline]] std::uint32_t note(unsigned depth) noexcept;
+}  // namespace call_stacks
+
 // The number of the calling thread's stack, without calls inside this library; 0: unknown, or none are kept.
-[[nodiscard]] std::uint32_t note_call_stack() noexcept;
+[[nodiscard]] inline std::uint32_t note_call_stack() noexcept {
+  // Acquire: the depot was published by the depth.
+  const unsigned depth = call_stacks::g_depth.load(std::memory_order_acquire);
+  return depth == 0 ? 0 : call_stacks::note(depth);
+}
 
 // Every number is less.
 inline constexpr std::size_t kMostStackNumbers = std::size_t{1} << 23;

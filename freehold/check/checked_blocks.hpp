@@ -9,7 +9,7 @@
 //
 //   Source: where raw blocks come from, a class, 0 for large ones, and a size each.
 //     Raw        {void* start; std::size_t bytes; bool in_use;}, as alloc::BlockPlace; none if start is null
-//     class_of(bytes, alignment), slot_bytes(c), kClasses
+//     class_of(bytes, alignment), slot_bytes(c), kClasses, class_at(address): of the slots there, whose memory can be read
 //     take(c, slots, n) -> how many, give(c, slots, n)
 //     allocate_large(bytes, alignment, zero), free_large(raw), resize_large(raw, bytes) -> raw or null, large_bytes(raw)
 //     kPageBytes, seal(pages, bytes), unseal(pages, bytes): inaccessible and without content, and not any more
@@ -22,6 +22,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "freehold/base/bits.hpp"
 #include "freehold/base/check.hpp"
@@ -64,9 +65,11 @@ class CheckedBlocks {
   [[nodiscard]] void* allocate(const Request& request, bool zeroed, std::uint32_t stack) noexcept {
     Shard& shard = own_shard();
     const sync::Guard guard(shard.lock);
-    const Placed placed = place(shard, request);
+    look_at_last(shard);
+    Placed placed = place_quickly(shard, request);
+    if (placed.raw == nullptr) placed = place(shard, request);
     if (placed.raw == nullptr) return nullptr;
-    write_header(placed, request, stack);
+    write_header(shard, placed, request, stack);
     char* const block = placed.raw + placed.offset;
     if (zeroed && !placed.zero)
       std::memset(block, 0, request.bytes);
@@ -79,6 +82,8 @@ class CheckedBlocks {
   bool deallocate(void* block, const Claim& claim, std::uint32_t stack) noexcept {
     Shard& shard = own_shard();
     const sync::Guard guard(shard.lock);
+    if (end_quickly(shard, static_cast<char*>(block), claim, stack)) [[likely]]
+      return true;
     const Found found = look_up(block);
     if (!admit(found, claim)) return false;
     end(shard, found, stack);
@@ -95,10 +100,10 @@ class CheckedBlocks {
     // What realloc() returns is no aligned block any more.
     if (bytes == found.contents.bytes && found.contents.alignment == 0) return block;
     const Request request{bytes, 0, Family::kMalloc};
-    if (void* const resized = resize_in_place(found, request, stack); resized != nullptr) return resized;
+    if (void* const resized = resize_in_place(shard, found, request, stack); resized != nullptr) return resized;
     const Placed placed = place(shard, request);
     if (placed.raw == nullptr) return nullptr;
-    write_header(placed, request, stack);
+    write_header(shard, placed, request, stack);
     char* const fresh = placed.raw + placed.offset;
     const std::size_t kept = std::min(bytes, found.contents.bytes);
     std::memcpy(fresh, block, kept);
@@ -113,13 +118,14 @@ class CheckedBlocks {
     return admit(found, Claim{Family::kAny, Claim::kUnsaid, Claim::kUnsaid}) ? found.contents.bytes : 0;
   }
 
-  // For a handler of faults: whether the address lies in a large block that was freed, and the report of an access to it,
-  // unless the block is there no more: false.
+  // For a handler of faults: whether the address lies in a large block that was freed, or in one of no bytes, and the report
+  // of an access to it, unless the block is there no more: false.
   [[nodiscard]] bool is_sealed(const void* address) noexcept { return is_sealed(look_up(address)); }
   [[nodiscard]] bool report_access(const void* address) noexcept {
     const Found found = look_up(address);
     if (!is_sealed(found)) return false;
-    const Misuse misuse{base::HeapError::kUseOfFreed, address, found.block(), found.state, found.contents, nullptr, nullptr};
+    const auto error = found.state == State::kLive ? base::HeapError::kAccessBehind : base::HeapError::kUseOfFreed;
+    const Misuse misuse{error, address, found.block(), found.state, found.contents, nullptr, nullptr};
     (void)base::report(misuse.error, address, say_misuse, &misuse);
     return true;
   }
@@ -127,7 +133,7 @@ class CheckedBlocks {
   // Looks at all blocks, reports those that are damaged. Returns how many. Other threads wait meanwhile.
   std::size_t check_all() noexcept {
     std::size_t damaged = 0;
-    with_all_locks([&] { source_->for_each([&](const Raw& raw) { damaged += is_sound(found_at(raw, nullptr)) ? 0 : 1; }); });
+    with_all_locks([&] { source_->for_each([&](const Raw& raw) { damaged += look_at(raw.start, raw.bytes) ? 0 : 1; }); });
     return damaged;
   }
   // Calls f(contents, address) for each live block. Other threads wait meanwhile; f allocates nothing.
@@ -148,12 +154,16 @@ class CheckedBlocks {
   }
 
  private:
-  static constexpr unsigned kMostSpare = 16;                        // of a class, in a shard
-  static constexpr std::size_t kMostSpareBytes = 64 * 1024;         // of those, taken at once
+  static constexpr unsigned kMostSpare = 32;                        // of a class, in a shard
+  static constexpr std::size_t kMostSpareBytes = 64 * 1024;         // the same
+  static constexpr unsigned kMostEmpty = 4096;                      // blocks of no bytes that have pages of their own
+  static constexpr std::size_t kLookBytes = 8;                      // of the block that was freed last
   static constexpr std::size_t kMovedBytes = std::size_t{1} << 20;  // from here on pages are moved, not copied
 
   struct Spare {
     unsigned count = 0;
+    unsigned most = 0;  // may be in it; 0: not known yet
+    std::size_t bytes = 0;
     void* slots[kMostSpare];
   };
   struct alignas(base::kCacheLine) Shard {
@@ -161,8 +171,17 @@ class CheckedBlocks {
     std::uint64_t random = 0;
     Quarantine quarantine;
     typename A::template atomic<std::size_t> held_bytes{0};  // in it; changed under the lock
+    // The raw block that the last call freed, of whose block the next one looks at the first bytes; null: there is none.
+    const void* freed = nullptr;
+    const char* freed_block = nullptr;
+    // The raw block that the last call gave the program, and that was not looked at since; plus 1 while it is. Set under
+    // the lock; who frees the block takes it away, and waits for a look to end.
+    typename A::template atomic<std::uintptr_t> last{0};
+    std::uint64_t last_mark = 0;                              // 0: more is to be looked at
+    const char *last_end = nullptr, *last_guarded = nullptr;  // the bytes behind it
     Spare spare[Source::kClasses];
   };
+  static constexpr std::uintptr_t kLooking = 1;
   struct Placed {
     char* raw = nullptr;
     std::size_t bytes = 0;
@@ -198,6 +217,18 @@ class CheckedBlocks {
 
   // ---- raw blocks -----------------------------------------------------------------------------------------------------
 
+  // A spare slot for what most requests are; none: place() knows more.
+  [[nodiscard, gnu::always_inline]] inline Placed place_quickly(Shard& shard, const Request& request) noexcept {
+    Placed placed;
+    constexpr std::size_t kMost = 1024;
+    if (request.bytes - 1 >= kMost || request.alignment > BlockHeader::bytes()) return placed;
+    Spare& spare = shard.spare[Source::class_of(BlockHeader::bytes() + request.bytes + kLeastSlack, 1)];
+    if (spare.count <= spare.most / 2) return placed;
+    placed.raw = static_cast<char*>(take_one(shard, spare));
+    placed.bytes = spare.bytes;
+    placed.offset = BlockHeader::bytes();
+    return placed;
+  }
   [[nodiscard]] Placed place(Shard& shard, const Request& request) noexcept {
     const std::size_t alignment = std::max<std::size_t>(request.alignment, 1);
     Placed placed;
@@ -208,6 +239,11 @@ class CheckedBlocks {
     };
     placed.offset = offset_behind(BlockHeader::bytes());
     const unsigned c = Source::class_of(placed.offset + request.bytes + kLeastSlack, alignment);
+    if (request.bytes == 0 && empties_.load(std::memory_order_relaxed) < kMostEmpty) {  // relaxed, both: a bound
+      placed = place_empty(alignment);
+      if (placed.raw != nullptr) return placed;
+      placed.offset = offset_behind(BlockHeader::bytes());
+    }
     if (c == 0) placed.offset = offset_behind(Source::kPageBytes);  // so that all of the block can be sealed
     placed.bytes = placed.offset + request.bytes + kLeastSlack;
     for (bool again = true; again; again = empty_quarantine(shard)) {
@@ -218,40 +254,63 @@ class CheckedBlocks {
     if (placed.raw != nullptr) placed.bytes = c != 0 ? Source::slot_bytes(c) : source_->large_bytes(placed.raw);
     return placed;
   }
+  // A block of no bytes, at the beginning of pages of its own, so that they can be sealed. None: no memory.
+  [[nodiscard]] Placed place_empty(std::size_t alignment) noexcept {
+    Placed placed;
+    placed.offset = static_cast<std::uint32_t>(base::align_up(Source::kPageBytes, alignment));
+    placed.raw = static_cast<char*>(source_->allocate_large(placed.offset + kLeastSlack, alignment, placed.zero));
+    if (placed.raw == nullptr) return placed;
+    placed.bytes = source_->large_bytes(placed.raw);
+    empties_.fetch_add(1, std::memory_order_relaxed);
+    return placed;
+  }
   [[nodiscard]] void* take_spare(Shard& shard, unsigned c) noexcept {
     Spare& spare = shard.spare[c];
-    if (spare.count <= kMostSpare / 2) {
-      const std::size_t most = std::clamp<std::size_t>(kMostSpareBytes / Source::slot_bytes(c), 1, kMostSpare);
-      if (spare.count < most) {
-        const std::size_t taken = source_->take(c, spare.slots + spare.count, most - spare.count);
-        for (std::size_t i = 0; i < taken; ++i) header(spare.slots[spare.count + i]).make_spare(secret_);
-        spare.count += static_cast<unsigned>(taken);
-      }
+    if (spare.most == 0) [[unlikely]]
+      begin(spare, c);
+    if (spare.count <= spare.most / 2) {
+      const std::size_t taken = source_->take(c, spare.slots + spare.count, spare.most - spare.count);
+      for (std::size_t i = 0; i < taken; ++i) header(spare.slots[spare.count + i]).make_spare(secret_);
+      spare.count += static_cast<unsigned>(taken);
     }
-    if (spare.count == 0) return nullptr;
-    const unsigned i = settings_.random ? static_cast<unsigned>(next_random(shard) % spare.count) : spare.count - 1;
+    return spare.count == 0 ? nullptr : take_one(shard, spare);
+  }
+  // Pre: there is one.
+  [[nodiscard]] void* take_one(Shard& shard, Spare& spare) noexcept {
+    const unsigned i = settings_.random ? random_below(shard, spare.count) : spare.count - 1;
     void* const raw = spare.slots[i];
     spare.slots[i] = spare.slots[--spare.count];
-    (void)is_sound(found_at({raw, Source::slot_bytes(c), true}, nullptr));
+    look_at(raw, spare.bytes);
     return raw;
   }
+  [[gnu::noinline]] static void begin(Spare& spare, unsigned c) noexcept {
+    spare.bytes = Source::slot_bytes(c);
+    spare.most = static_cast<unsigned>(std::clamp<std::size_t>(kMostSpareBytes / spare.bytes, 1, kMostSpare));
+  }
   void give_back(Shard& shard, const Quarantine::Entry& entry) noexcept {
-    const unsigned c = source_->class_at(entry.raw);
-    if (is_large(entry.raw)) {
-      const std::size_t bytes = source_->large_bytes(entry.raw) - Source::kPageBytes;
-      source_->unseal(static_cast<char*>(entry.raw) + Source::kPageBytes, bytes);
-    }
-    if (c != 0 && shard.spare[c].count < kMostSpare) {
+    if (const unsigned c = source_->class_at(entry.raw); c != 0) {
       Spare& spare = shard.spare[c];
+      if (spare.most == 0) begin(spare, c);
+      if (spare.count >= spare.most) give_half(spare, c);
       spare.slots[spare.count++] = entry.raw;
       return;
     }
+    const std::size_t bytes = source_->large_bytes(entry.raw) - Source::kPageBytes;
+    source_->unseal(static_cast<char*>(entry.raw) + Source::kPageBytes, bytes);
     (void)is_sound(found_at({entry.raw, entry.bytes, true}, nullptr));
     header(entry.raw).make_spare(secret_);  // the source may take pages back from now on
-    if (c != 0)
-      source_->give(c, &entry.raw, 1);
-    else
-      source_->free_large(entry.raw);
+    source_->free_large(entry.raw);
+  }
+  // The newer ones: an old address that is freed again is known as long as it stays.
+  void give_half(Spare& spare, unsigned c) noexcept {
+    const unsigned n = (spare.count + 1) / 2;
+    spare.count -= n;
+    void** const given = spare.slots + spare.count;
+    for (unsigned i = 0; i < n; ++i) {
+      look_at(given[i], spare.bytes);
+      header(given[i]).make_spare(secret_);
+    }
+    source_->give(c, given, n);
   }
   // Returns whether there was something in it.
   bool empty_quarantine(Shard& shard) noexcept {
@@ -275,7 +334,8 @@ class CheckedBlocks {
   void shorten_quarantine(Shard& own) noexcept {
     const auto held = [](const Shard& s) { return s.held_bytes.load(std::memory_order_relaxed); };
     Shard* most = &own;
-    for (unsigned i = 0; i < kShards; ++i)
+    // One with half of it has most.
+    for (unsigned i = 0; held(own) < held_bytes_.load(std::memory_order_relaxed) / 2 && i < kShards; ++i)
       if (held(shards_[i]) > held(*most)) most = &shards_[i];
     if (most == &own || !most->lock.try_lock()) return give_back(own, take_oldest(own));
     const bool had = !most->quarantine.empty();
@@ -283,18 +343,31 @@ class CheckedBlocks {
     most->lock.unlock();
     if (had) give_back(own, entry);
   }
-  [[nodiscard]] static std::uint64_t next_random(Shard& shard) noexcept {
-    shard.random += 0x9e37'79b9'7f4a'7c15;
-    return mix(shard.random);
+  // Less than `n`. The next of a linear congruence (Knuth's MMIX), by its higher half.
+  [[nodiscard]] static unsigned random_below(Shard& shard, unsigned n) noexcept {
+    shard.random = shard.random * 6'364'136'223'846'793'005 + 1'442'695'040'888'963'407;
+    return static_cast<unsigned>((shard.random >> 32) * n >> 32);
   }
 
-  void write_header(const Placed& placed, const Request& request, std::uint32_t stack) noexcept {
+  void write_header(Shard& shard, const Placed& placed, const Request& request, std::uint32_t stack) noexcept {
     char* const block = placed.raw + placed.offset;
     char* const end = block + request.bytes;
-    header(placed.raw).make_live(secret_, {request.bytes, request.alignment, request.family, placed.offset, stack, 0});
-    if (!settings_.canary) return;
-    write_canary(secret_, gap_of(placed.raw, block), block);
-    write_canary(secret_, end, std::min(end + kMostCanary, placed.raw + placed.bytes));
+    const auto number = static_cast<std::uint8_t>(&shard - shards_);
+    header(placed.raw)
+        .make_live(secret_, {request.bytes, request.alignment, request.family, placed.offset, stack, 0, number});
+    const bool is_empty = request.bytes == 0 && is_large(placed.raw);
+    char* const guarded = is_empty ? end : std::min(end + kMostCanary, placed.raw + placed.bytes);
+    if (settings_.canary) {
+      const bool has_gap = placed.offset != BlockHeader::bytes();
+      if (has_gap) write_canary(secret_, gap_of(placed.raw, block), block);
+      write_canary(secret_, end, guarded);
+      shard.last_mark = has_gap ? 0 : header(placed.raw).mark();
+      shard.last_end = end;
+      shard.last_guarded = guarded;
+      // Release: pairs with the acquire in forget().
+      shard.last.store(reinterpret_cast<std::uintptr_t>(placed.raw), std::memory_order_release);
+    }
+    if (is_empty) source_->seal(block, placed.bytes - placed.offset);
   }
   // Blocks of large raw ones begin on a page of their own.
   [[nodiscard]] bool is_large(const void* raw) noexcept { return source_->class_at(raw) == 0; }
@@ -316,7 +389,42 @@ class CheckedBlocks {
   }
 
   [[nodiscard]] bool is_sealed(const Found& found) noexcept {
-    return found.raw.start != nullptr && is_large(found.raw.start) && found.state == State::kFreed;
+    return found.raw.start != nullptr && is_large(found.raw.start) &&
+           (found.state == State::kFreed || (found.state == State::kLive && found.contents.bytes == 0));
+  }
+
+  // The block that was allocated last, and the one that was freed last, are looked at by the next allocation: what was
+  // written beside the one, or to the other, is told near the place. Under the shard's lock.
+  void look_at_last(Shard& shard) noexcept {
+    // Where another thread has taken it out of the quarantine, it looks.
+    if (const void* const freed = std::exchange(shard.freed, nullptr);
+        freed != nullptr && !shard.quarantine.empty() && shard.quarantine.newest().raw == freed)
+      if (std::memcmp(shard.freed_block, kFreedBytes.data(), kLookBytes) != 0) [[unlikely]]
+        (void)is_sound(found_at({shard.quarantine.newest().raw, shard.quarantine.newest().bytes, true}, nullptr));
+    std::uintptr_t last = shard.last.load(std::memory_order_relaxed);  // relaxed: the exchange decides
+    if (last == 0) return;
+    // Relaxed: what the last allocation wrote, the lock has published.
+    if (!shard.last.compare_exchange_strong(last, last | kLooking, std::memory_order_relaxed, std::memory_order_relaxed))
+      return;
+    void* const start = reinterpret_cast<void*>(last);
+    if (header(start).mark() != shard.last_mark || !header(start).has_canary(secret_) ||
+        find_damage(secret_, shard.last_end, shard.last_guarded) != nullptr) [[unlikely]] {
+      const unsigned c = source_->class_at(start);
+      (void)is_sound(found_at({start, c != 0 ? Source::slot_bytes(c) : source_->large_bytes(start), true}, nullptr));
+    }
+    shard.last.store(0, std::memory_order_release);  // pairs with the acquire in forget()
+  }
+  // Before a block changes its state: nobody looks at it any more. Waits for a look to end, by the lock that it is under. No
+  // circle: who looks waits for nobody, and who waits here does not look.
+  void forget(void* raw, std::uint8_t number) noexcept {
+    Shard& shard = shards_[number];
+    auto seen = reinterpret_cast<std::uintptr_t>(raw);
+    // Acquire: pairs with the release in look_at_last(), whose reads came before what we write. Mostly it is another's turn.
+    if ((shard.last.load(std::memory_order_acquire) & ~kLooking) != seen) return;
+    // Relaxed: nobody has looked.
+    if (shard.last.compare_exchange_strong(seen, 0, std::memory_order_relaxed, std::memory_order_acquire)) return;
+    if (seen != (reinterpret_cast<std::uintptr_t>(raw) | kLooking)) return;
+    const sync::Guard until_it_ends(shard.lock);
   }
 
   // Whether a block may be freed, or used; reports why not.
@@ -344,6 +452,22 @@ class CheckedBlocks {
     report_misuse({error, found.pointer, found.block(), found.state, found.contents, claim, nullptr});
     return false;
   }
+  // The quick half of is_sound(): for most blocks, whether all is as it was.
+  [[nodiscard]] bool looks_sound(void* raw, std::size_t bytes) noexcept {
+    const BlockHeader& h = header(raw);
+    const State state = h.state(secret_);
+    if (state == State::kSpare) return true;
+    const Outline outline = h.outline();
+    const char *const block = static_cast<const char*>(raw) + outline.offset, *const end = block + outline.bytes;
+    if (state == State::kFreed) return !settings_.fill || is_large(raw) || find_write(block, end) == nullptr;
+    if (state != State::kLive || outline.offset != BlockHeader::bytes()) return false;
+    return !settings_.canary ||
+           (h.has_canary(secret_) &&
+            find_damage(secret_, end, std::min(end + kMostCanary, static_cast<const char*>(raw) + bytes)) == nullptr);
+  }
+  bool look_at(void* raw, std::size_t bytes) noexcept {
+    return looks_sound(raw, bytes) || is_sound(found_at({raw, bytes, true}, nullptr));
+  }
   // Whether canaries, or the filling of a freed block, are as they were; reports what is not.
   [[nodiscard]] bool is_sound(const Found& found) noexcept {
     using base::HeapError;
@@ -353,6 +477,7 @@ class CheckedBlocks {
       if (!header(found.raw.start).has_canary(secret_)) return damaged(HeapError::kWriteBefore, found, found.block() - 8);
       if (const char* at = find_damage(secret_, gap_of(found.start(), found.block()), found.block()); at != nullptr)
         return damaged(HeapError::kWriteBefore, found, at);
+      if (is_sealed(found)) return true;
       if (const char* at = find_damage(secret_, found.end(), found.guarded()); at != nullptr)
         return damaged(HeapError::kWriteBehind, found, at);
     }
@@ -370,7 +495,35 @@ class CheckedBlocks {
 
   // ---- ending ---------------------------------------------------------------------------------------------------------
 
+  // Ends a live block that lies right behind its header, as most do. False: it is another, or something is wrong. A header
+  // that a mark fits is one of a live block, wherever the pointer came from.
+  [[nodiscard, gnu::always_inline]] inline bool end_quickly(Shard& shard, char* block, const Claim& claim,
+                                                            std::uint32_t stack) noexcept {
+    char* const raw = block - BlockHeader::bytes();
+    const unsigned c = source_->class_at(raw);
+    if (c == 0 || reinterpret_cast<std::uintptr_t>(block) % 16 != 0) return false;
+    BlockHeader& h = header(raw);
+    const std::uint64_t mark = h.mark();
+    const Outline outline = h.outline();
+    if (h.state(secret_) != State::kLive || outline.offset != BlockHeader::bytes()) return false;
+    if (settings_.family && claim.family != outline.family && claim.family != Family::kAny && outline.family != Family::kAny)
+      return false;
+    if ((claim.bytes != Claim::kUnsaid || claim.alignment != Claim::kUnsaid) && settings_.sizes &&
+        !fits(claim, h.contents()))
+      return false;
+    const std::size_t bytes = Source::slot_bytes(c);
+    if (settings_.canary &&
+        (!h.has_canary(secret_) ||
+         find_damage(secret_, block + outline.bytes, std::min(block + outline.bytes + kMostCanary, raw + bytes)) != nullptr))
+      return false;
+    forget(raw, outline.shard);
+    if (!h.end(mark, stack)) return false;
+    if (settings_.fill) fill(shard, raw, block, outline.bytes);
+    keep(shard, {raw, bytes});
+    return true;
+  }
   void end(Shard& shard, const Found& found, std::uint32_t stack) noexcept {
+    forget(found.raw.start, found.contents.shard);
     if (!header(found.raw.start).end(secret_, stack)) {
       (void)refuse(base::HeapError::kDoubleFree, found);
       return;
@@ -382,9 +535,21 @@ class CheckedBlocks {
       constexpr std::size_t kPartForAddresses = 64;
       entry.bytes = Source::kPageBytes + found.raw.bytes / kPartForAddresses;
     } else if (settings_.fill) {
-      std::memset(found.block(), kFreedByte, found.contents.bytes);
+      fill(shard, found.raw.start, found.block(), found.contents.bytes);
     }
-    if (entry.bytes > settings_.quarantine_bytes) return give_back(shard, entry);
+    keep(shard, entry);
+  }
+  void fill(Shard& shard, const void* raw, char* block, std::size_t bytes) noexcept {
+    std::memset(block, kFreedByte, bytes);
+    if (bytes >= kLookBytes) shard.freed = raw;
+    shard.freed_block = block;
+  }
+  // A block that has ended goes to the quarantine.
+  void keep(Shard& shard, const Quarantine::Entry& entry) noexcept {
+    if (entry.bytes > settings_.quarantine_bytes) {
+      shard.freed = nullptr;
+      return give_back(shard, entry);
+    }
     if (shard.quarantine.full()) give_back(shard, take_oldest(shard));
     put_in_quarantine(shard, entry);
     while (held_bytes_.load(std::memory_order_relaxed) > settings_.quarantine_bytes && !shard.quarantine.empty())
@@ -392,13 +557,15 @@ class CheckedBlocks {
   }
 
   // A large block keeps its place, or its pages are moved to another.
-  [[nodiscard]] void* resize_in_place(const Found& found, const Request& request, std::uint32_t stack) noexcept {
+  [[nodiscard]] void* resize_in_place(Shard& shard, const Found& found, const Request& request,
+                                      std::uint32_t stack) noexcept {
     const std::size_t offset = found.contents.offset;
     if (found.raw.bytes < kMovedBytes || request.bytes < kMovedBytes || offset != Source::kPageBytes) return nullptr;
+    forget(found.raw.start, found.contents.shard);
     void* const raw = source_->resize_large(found.raw.start, offset + request.bytes + kLeastSlack);
     if (raw == nullptr) return nullptr;
     const Placed placed{static_cast<char*>(raw), source_->large_bytes(raw), static_cast<std::uint32_t>(offset), false};
-    write_header(placed, request, stack);
+    write_header(shard, placed, request, stack);
     char* const block = placed.raw + placed.offset;
     const std::size_t old = found.contents.bytes;
     if (settings_.contents >= 0 && request.bytes > old) std::memset(block + old, settings_.contents, request.bytes - old);
@@ -410,6 +577,7 @@ class CheckedBlocks {
   Settings settings_{};
   Secret secret_{};
   typename A::template atomic<std::size_t> held_bytes_{0};  // in all quarantines
+  typename A::template atomic<unsigned> empties_{0};        // blocks of no bytes that got pages of their own
 };
 
 }  // namespace freehold::check

@@ -25,6 +25,8 @@ class Quarantine {
   [[nodiscard]] bool full() const noexcept { return end_ - begin_ == capacity_; }
   // Pre: not full.
   void push(const Entry& entry) noexcept { entries_[end_++ & (capacity_ - 1)] = entry; }
+  // Pre: not empty.
+  [[nodiscard]] const Entry& newest() const noexcept { return entries_[(end_ - 1) & (capacity_ - 1)]; }
   // The oldest. Pre: not empty.
   [[nodiscard]] Entry pop() noexcept { return entries_[begin_++ & (capacity_ - 1)]; }
 

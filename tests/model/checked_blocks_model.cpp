@@ -95,12 +95,35 @@ Result exchange_blocks(Options options, bool looks) {
   });
 }
 
+// The next allocation looks at the block that another thread is freeing.
+Result look_while_freed(Options options) {
+  return sim::explore(options, [](sim::Execution& run) {
+    World world;
+    SimAtomics::atomic<void*> given{nullptr};
+    run.spawn([&] {
+      given.store(world.allocate(), std::memory_order_release);
+      SIM_CHECK(world.allocate() != nullptr);
+    });
+    run.spawn([&] {
+      if (void* const theirs = given.load(std::memory_order_acquire); theirs != nullptr) world.release(theirs);
+    });
+    run.check([&] {
+      SIM_CHECK(g_reports == 0);
+      SIM_CHECK(world.blocks.check_all() == 0);
+    });
+  });
+}
+
 TEST(CheckedBlocks_Model, TwoThreadsFreeOneBlock_OneIsTold) {
   const Result result = free_twice({.name = "checked/twice", .preemptions = 2, .stale = 2});
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(CheckedBlocks_Model, ThreadsFreeEachOthersBlocks_NothingIsReported) {
   const Result result = exchange_blocks({.name = "checked/exchange", .preemptions = 2, .stale = 1}, false);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(CheckedBlocks_Model, LookAtTheLastBlockWhileItIsFreed_NothingIsReported) {
+  const Result result = look_while_freed({.name = "checked/last", .preemptions = 2, .stale = 1});
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(CheckedBlocks_Model, LookAtAllAmidChanges_NothingIsReported) {

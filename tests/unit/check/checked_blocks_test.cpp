@@ -82,6 +82,39 @@ TEST_F(CheckedBlocksTest, RightUse_NothingIsReported) {
   EXPECT_EQ(errors(), Errors{});
 }
 
+TEST_F(CheckedBlocksTest, BlockOfNoBytes_IsSealed) {
+  char* const p = allocate(0);
+  EXPECT_EQ(source->sealed, Source::kLargeBytes - Source::kPageBytes);
+  EXPECT_TRUE(blocks.is_sealed(p));
+  EXPECT_TRUE(blocks.report_access(p));
+  EXPECT_EQ(errors(), Errors{HeapError::kAccessBehind});
+  char* const q = allocate(0);
+  q[0] = 'x';
+  release(q);
+  EXPECT_EQ(errors(), Errors{HeapError::kWriteBehind}) << "no room for its pages";
+  release(p);
+  EXPECT_EQ(errors(), Errors{});
+}
+
+TEST_F(CheckedBlocksTest, WritesBesideTheLastBlock_AreToldAtTheNextAllocation) {
+  for (const std::ptrdiff_t at : {-32, -8, -1, 100, 115}) {
+    begin(usual());
+    char* const other = allocate(1);
+    char* const p = allocate(100);
+    p[at] ^= 'x';
+    release(other);
+    (void)allocate(1);
+    EXPECT_EQ(errors(), Errors{at < 0 ? HeapError::kWriteBefore : HeapError::kWriteBehind}) << at;
+    (void)allocate(1);
+    EXPECT_EQ(errors(), Errors{}) << "once";
+  }
+  char* const p = allocate(100);
+  release(p);
+  p[7] = 'x';
+  (void)allocate(1);
+  EXPECT_EQ(errors(), Errors{HeapError::kWriteToFreed});
+}
+
 TEST_F(CheckedBlocksTest, Quarantine_HoldsTheOldestSoLong) {
   Settings settings = usual();
   settings.quarantine_bytes = 10 * 256;

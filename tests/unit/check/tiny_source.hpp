@@ -21,7 +21,10 @@ struct TinySource {
     return bytes <= kSlotBytes && alignment <= kSlotBytes ? 1 : 0;
   }
   static std::size_t slot_bytes(unsigned) { return kSlotBytes; }
-  unsigned class_at(const void* raw) const { return raw == large ? 0 : 1; }
+  unsigned class_at(const void* address) const {
+    const auto* const p = static_cast<const char*>(address);
+    return p >= slots[0] && p < slots[0] + sizeof slots ? 1 : 0;
+  }
   std::size_t take(unsigned, void** out, std::size_t n) {
     std::size_t got = 0;
     for (unsigned i = 0; i < kSlots && got < n; ++i)
