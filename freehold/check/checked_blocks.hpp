@@ -301,10 +301,13 @@ class CheckedBlocks {
     header(entry.raw).make_spare(secret_);  // the source may take pages back from now on
     source_->free_large(entry.raw);
   }
-  // The newer ones: an old address that is freed again is known as long as it stays.
+  // The first ones if the program has not had them, else the last: an old address that is freed again is known while it
+  // stays.
   void give_half(Spare& spare, unsigned c) noexcept {
     const unsigned n = (spare.count + 1) / 2;
     spare.count -= n;
+    if (header(spare.slots[0]).state(secret_) == State::kSpare)
+      std::rotate(spare.slots, spare.slots + n, spare.slots + spare.count + n);
     void** const given = spare.slots + spare.count;
     for (unsigned i = 0; i < n; ++i) {
       look_at(given[i], spare.bytes);
