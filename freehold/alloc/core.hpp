@@ -97,7 +97,8 @@ class Core {
   void flush(Cache& cache) noexcept;
 
   // Blocks above the largest class, or with an alignment that no class has: runs of spans, or mapped one by one where the
-  // arena has no room. `zero` tells whether the block reads as zero. `cache`: the caller's own, or null.
+  // arena has no room. `zero`: whether the block should read as zero; then, whether it does. `cache`: the caller's own, or
+  // null.
   [[nodiscard]] void* allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
   // Frees anything that is not a slot: null, a run, a direct block; anything else is misuse.
   void free_large(Cache* cache, void* block) noexcept;

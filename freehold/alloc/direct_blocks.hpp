@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Blocks with a mapping of their own: larger than a chunk, aligned beyond one, or moved out of the arena by realloc.
 //
-// They are found by address in a hash table. A freed mapping is kept for the next block of about its size while the budget
-// allows. A block grows by mremap, so that contents are not copied and never held twice.
+// They are found by address in a hash table. Freed mappings are kept while the budget allows, the latest ones: the next
+// block takes one of about its size, or a part of a larger one, or makes a smaller one grow, so that only the pages that are
+// missing come from the system. Blocks and kept mappings grow by mremap: nothing is copied and held twice.
 //
 //   Invariant: live_bytes() is the sum of the mappings in the table. realloc makes none smaller than a chunk once there are
 //              kMaxSmall, so that the system's mappings are bounded by a constant and by what large blocks live; more are
@@ -40,7 +41,8 @@ class DirectBlocks {
     metadata_.attach(pages);
   }
 
-  // A block of `bytes` (a multiple of the page size) at a multiple of `alignment`; `zero`: whether it reads as zero.
+  // A block of `bytes` (a multiple of the page size) at a multiple of `alignment`. `zero`: whether it should read as zero;
+  // then, whether it does.
   [[nodiscard]] void* allocate(std::size_t bytes, std::size_t alignment, bool& zero, std::uint64_t now) noexcept;
   // False, and nothing done: `block` is not one of ours.
   [[nodiscard]] bool free(const void* block, std::uint64_t now) noexcept;
@@ -94,10 +96,9 @@ class DirectBlocks {
   static constexpr std::size_t kMaxSmall = 1024;
   // What a mapping is aligned to on every kernel, whose pages may be smaller than kPageBytes.
   static constexpr std::size_t kMappingAlignment = std::min(Config::kPageBytes, os::kSmallestPageBytes);
-  static constexpr unsigned kMaxKept = 8;
+  static constexpr unsigned kMaxKept = 16;
   static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;  // larger mappings end when they are freed
   static constexpr std::size_t kFirstBuckets = 64;
-  static constexpr unsigned kRemembered = 4;
 
   struct Record {
     Record* next;
@@ -140,12 +141,14 @@ class DirectBlocks {
   void* insert(Record* record, const Record& value, std::size_t counted = 0) noexcept;
   [[nodiscard]] Record* remove(std::uintptr_t block) noexcept;
   [[nodiscard]] Kept take_kept(std::size_t bytes) noexcept;
+  [[nodiscard]] Kept reuse(std::size_t bytes, bool& zero, std::uint64_t now) noexcept;
   [[nodiscard]] Kept take_oldest(std::uint64_t before) noexcept {
     const sync::Guard guard(lock_);
     return take_oldest_locked(before);
   }
   [[nodiscard]] Kept take_oldest_locked(std::uint64_t before) noexcept;
   [[nodiscard]] Kept take_out(Kept& kept) noexcept;
+  void change_kept(std::int64_t count, std::int64_t bytes) noexcept;
   [[nodiscard]] bool keep(std::uintptr_t mapping, std::size_t bytes, std::uint64_t now) noexcept;
   void end(std::uintptr_t mapping, std::size_t bytes) noexcept;
   void remember(std::size_t bytes, std::uint64_t now) noexcept;
@@ -159,8 +162,8 @@ class DirectBlocks {
   std::size_t bucket_count_ = 0, bucket_bytes_ = 0;
   std::size_t count_ = 0, small_ = 0;
   Kept kept_[kMaxKept]{};
-  Kept ended_[kRemembered]{};  // mappings that ended last: `mapping` is not valid
-  unsigned next_ended_ = 0;
+  std::size_t ended_bytes_ = 0;                            // of mappings that ended lately and are not regretted yet
+  std::uint64_t ended_at_ = 0;                             // milliseconds, the last of them
   Counter live_bytes_{0}, kept_bytes_{0}, kept_count_{0};  // written under the lock
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The members of DirectBlocks: its table, kept mappings, and blocks; see direct_blocks.hpp.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "freehold/alloc/direct_blocks.hpp"
@@ -85,15 +87,44 @@ BlockPlace DirectBlocks<A, Config, Pages>::around(const void* address) noexcept 
 
 // ---- kept mappings ----------------------------------------------------------------------------------------------------
 
-// A kept mapping of at least `bytes`, and at most a quarter more.
+// Out of what is kept: a mapping of `bytes` and at most half more; else the front of the least that is longer; else the
+// longest of all, which is too short.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_kept(std::size_t bytes) noexcept {
   if (!keeps_some()) return {};
   const sync::Guard guard(lock_);
   Kept* best = nullptr;
   for (Kept& k : kept_)
-    if (k.bytes >= bytes && k.bytes <= bytes + bytes / 4 && (best == nullptr || k.bytes < best->bytes)) best = &k;
-  return best == nullptr ? Kept{} : take_out(*best);
+    if (k.bytes != 0 &&
+        (best == nullptr || (best->bytes < bytes ? k.bytes > best->bytes : k.bytes >= bytes && k.bytes < best->bytes)))
+      best = &k;
+  if (best == nullptr) return {};
+  if (best->bytes <= bytes + bytes / 2) return take_out(*best);
+  const Kept front = {best->mapping, bytes, best->freed_at};
+  best->mapping += bytes;
+  best->bytes -= bytes;
+  change_kept(0, -static_cast<std::int64_t>(bytes));
+  return front;
+}
+
+// A mapping of at least `bytes` out of one that is kept; none: there is none, or the system refuses.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::reuse(std::size_t bytes, bool& zero,
+                                                                                    std::uint64_t now) noexcept {
+  const Kept k = take_kept(bytes);
+  regret_if_soon(bytes - std::min(bytes, k.bytes), now);
+  if (k.bytes >= bytes) {
+    zero = false;
+    return k;
+  }
+  if (k.bytes == 0) return {};
+  void* const grown = pages_->remap(reinterpret_cast<void*>(k.mapping), k.bytes, bytes);
+  if (grown == nullptr) {
+    end(k.mapping, k.bytes);
+    return {};
+  }
+  if (zero) std::memset(grown, 0, k.bytes);  // here: the caller would write the new pages, too
+  return {reinterpret_cast<std::uintptr_t>(grown), bytes, now};
 }
 
 // The kept mapping that was freed first, if that was at or before `before`.
@@ -110,24 +141,42 @@ typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::ta
 template <sync::Atomics A, class Config, os::PageSource Pages>
 typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_out(Kept& kept) noexcept {
   const Kept found = std::exchange(kept, {});
-  kept_count_.store(kept_count_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
-  kept_bytes_.store(kept_bytes() - found.bytes, std::memory_order_relaxed);
-  budget_->kept(-static_cast<std::int64_t>(found.bytes));
+  change_kept(-1, -static_cast<std::int64_t>(found.bytes));
   return found;
 }
 
-// Keeps a mapping that nobody uses, if the budget has room for it.
+// Under the lock.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void DirectBlocks<A, Config, Pages>::change_kept(std::int64_t count, std::int64_t bytes) noexcept {
+  const auto add = [](Counter& counter, std::int64_t n) {
+    counter.store(counter.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(n), std::memory_order_relaxed);
+  };
+  add(kept_count_, count);
+  add(kept_bytes_, bytes);
+  budget_->kept(bytes);
+}
+
+// Keeps a mapping that nobody uses, if the budget has room for it, be it in place of what was freed before.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool DirectBlocks<A, Config, Pages>::keep(std::uintptr_t mapping, std::size_t bytes, std::uint64_t now) noexcept {
-  if (bytes > kMaxKeptBytes || budget_->excess() + static_cast<std::int64_t>(bytes) > 0) return false;
-  const sync::Guard guard(lock_);
-  for (Kept& k : kept_) {
-    if (k.bytes != 0) continue;
-    k = {mapping, bytes, now};
-    kept_count_.store(kept_count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    kept_bytes_.store(kept_bytes() + bytes, std::memory_order_relaxed);
-    budget_->kept(static_cast<std::int64_t>(bytes));
-    return true;
+  const auto size = static_cast<std::int64_t>(bytes);
+  while (bytes <= kMaxKeptBytes) {
+    const std::int64_t missing = budget_->excess() + size;
+    if (missing > static_cast<std::int64_t>(kept_bytes())) return false;
+    Kept old;
+    {
+      const sync::Guard guard(lock_);
+      Kept* const free = std::find_if(kept_, kept_ + kMaxKept, [](const Kept& k) { return k.bytes == 0; });
+      if (missing <= 0 && free != kept_ + kMaxKept) {
+        *free = {mapping, bytes, now};
+        change_kept(1, size);
+        return true;
+      }
+      old = take_oldest_locked(~std::uint64_t{0});
+    }
+    if (old.bytes == 0) return false;
+    end(old.mapping, old.bytes);
+    remember(old.bytes, now);
   }
   return false;
 }
@@ -174,20 +223,19 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 void DirectBlocks<A, Config, Pages>::remember(std::size_t bytes, std::uint64_t now) noexcept {
   if (bytes > kMaxKeptBytes) return;
   const sync::Guard guard(lock_);
-  ended_[next_ended_++ % kRemembered] = {0, bytes, now};
+  ended_bytes_ = bytes + (BudgetType::is_soon(static_cast<std::uint32_t>(ended_at_ | 1), now) ? ended_bytes_ : 0);
+  ended_at_ = now;
 }
 
-// A mapping of about this size ended a moment ago: keeping it would have been better.
+// `bytes` come from the system: where as many went back a moment ago, keeping them would have been better.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void DirectBlocks<A, Config, Pages>::regret_if_soon(std::size_t bytes, std::uint64_t now) noexcept {
   const sync::Guard guard(lock_);
-  for (Kept& e : ended_) {
-    if (e.bytes < bytes || e.bytes > bytes + bytes / 4) continue;
-    if (BudgetType::is_soon(static_cast<std::uint32_t>(e.freed_at | 1), now))
-      budget_->regret(static_cast<std::int64_t>(e.bytes), now);
-    e = {};
-    return;
-  }
+  const std::size_t again = std::min(bytes, ended_bytes_);
+  if (again == 0 || bytes > kMaxKeptBytes) return;
+  ended_bytes_ -= again;
+  if (BudgetType::is_soon(static_cast<std::uint32_t>(ended_at_ | 1), now))
+    budget_->regret(static_cast<std::int64_t>(again), now);
 }
 
 // ---- blocks -----------------------------------------------------------------------------------------------------------
@@ -199,14 +247,10 @@ void* DirectBlocks<A, Config, Pages>::allocate(std::size_t bytes, std::size_t al
   if (bytes + extra < bytes) return nullptr;
   Record* const record = new_record();
   if (record == nullptr) return nullptr;
-  zero = true;
-  if (extra == 0) {
-    if (const Kept k = take_kept(bytes); k.bytes != 0) {
-      zero = false;
+  if (extra == 0)
+    if (const Kept k = reuse(bytes, zero, now); k.bytes != 0)
       return insert(record, {nullptr, k.mapping, k.mapping, k.bytes, bytes});
-    }
-    regret_if_soon(bytes, now);
-  }
+  zero = true;
   void* mapping = pages_->map(bytes + extra);
   if (mapping == nullptr && drop_kept(~std::uint64_t{0}) != 0) mapping = pages_->map(bytes + extra);
   if (mapping == nullptr) {

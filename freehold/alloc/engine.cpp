@@ -103,8 +103,8 @@ namespace {
   return filled(allocate_class_slow(c, bytes, alignment), bytes);
 }
 
+// `zero` as in Core::allocate_large().
 [[nodiscard]] void* allocate_run(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
-  zero = false;
   NativeCache* const cache = own_cache();  // for its mark, which no other thread writes; and it starts the engine
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
   if (cache != nullptr) consider_purger();
@@ -125,7 +125,7 @@ void* allocate_slow(std::size_t bytes) noexcept {
   if (bytes - 1 < Classes::kMaxBytes) [[likely]]
     return allocate_class(Classes::class_of(bytes), bytes, 1);
   if (bytes == 0) return allocate_class(SizeClass{1}, 1, 1);
-  bool zero;
+  bool zero = false;
   return filled(allocate_run(bytes, 1, zero), bytes);
 }
 
@@ -165,7 +165,7 @@ void* allocate_zeroed(std::size_t bytes) noexcept {
     return slot == nullptr ? nullptr : std::memset(slot, 0, bytes);
   }
   if (is_unusual()) return allocate_unusual({bytes, 0, Family::kMalloc}, true);
-  bool zero;
+  bool zero = true;
   void* block = allocate_run(bytes, 1, zero);
   return block == nullptr || zero ? block : std::memset(block, 0, bytes);
 }
@@ -177,7 +177,7 @@ void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
   if (alignment <= Classes::kMaxBytes && bytes <= Classes::kMaxBytes)
     if (const SizeClass c = Classes::aligned_class_of(alignment, bytes); c.is_slot())
       return allocate_class(c, bytes, alignment);
-  bool zero;
+  bool zero = false;
   return filled(allocate_run(std::max(bytes, Classes::kMaxBytes + 1), alignment, zero), bytes);
 }
 

@@ -39,7 +39,7 @@ void* engine::allocate_sampled(NativeCache* cache, SizeClass c, std::size_t byte
   const Inside inside(cache);
   if (!inside) return nullptr;
   const std::size_t size = Classes::slot_bytes(c);
-  bool zero;
+  bool zero = false;
   void* const block = g_core.allocate_large(cache, size, alignment, zero);
   if (block != nullptr) profile::add(block, bytes, size, stack, weight);
   return block;

@@ -72,6 +72,85 @@ TEST(DirectBlocks, Table_GrowsAndEveryBlockIsFound) {
 
 // ---- kept mappings ----------------------------------------------------------------------------------------------------
 
+TEST(DirectBlocks, Kept_LongerOne_IsTakenWholeOrInPart) {
+  TestBlocks blocks;
+  auto* const kept = static_cast<char*>(blocks.allocate(18 * kPage));
+  blocks.free(kept);
+  const auto maps = blocks.pages.calls(FakePages::kMap);
+  void* const half = blocks.allocate(9 * kPage);
+  EXPECT_EQ(half, kept) << "more than half of it would be wasted: only its front";
+  EXPECT_EQ(blocks->kept_bytes(), 9 * kPage);
+  EXPECT_TRUE(blocks.check());
+  void* const rest = blocks.allocate(6 * kPage);
+  EXPECT_EQ(rest, kept + 9 * kPage) << "whole";
+  EXPECT_FALSE(blocks->keeps_some());
+  EXPECT_EQ(blocks.pages.calls(FakePages::kMap), maps);
+  for (void* block : {half, rest}) blocks.free(block);
+  EXPECT_TRUE(blocks.check());
+}
+
+TEST(DirectBlocks, Kept_ShorterOne_GrowsAndReadsAsZeroIfAsked) {
+  for (const bool zeroed : {false, true}) {
+    TestBlocks blocks;
+    void* const kept = blocks.allocate(10 * kPage);
+    std::memset(kept, 7, 10 * kPage);
+    blocks.free(kept);
+    const auto maps = blocks.pages.calls(FakePages::kMap);
+    bool zero = zeroed;
+    auto* const block = static_cast<unsigned char*>(blocks->allocate(40 * kPage, 1, zero, blocks.now));
+    EXPECT_EQ(blocks.pages.calls(FakePages::kMap), maps);
+    EXPECT_EQ(zero, zeroed);
+    EXPECT_EQ(all_zero(block, 10 * kPage), zeroed);
+    EXPECT_TRUE(all_zero(block + 10 * kPage, 30 * kPage));
+    EXPECT_EQ(blocks->live_bytes(), 40 * kPage);
+    EXPECT_TRUE(blocks.check());
+    blocks.pages.fail(1, 1, FakePages::kRemap);
+    blocks.free(block);
+    bool fresh = zeroed;
+    void* const other = blocks->allocate(90 * kPage, 1, fresh, blocks.now);
+    EXPECT_NE(other, nullptr) << "the system refuses to make it longer";
+    EXPECT_TRUE(fresh);
+    EXPECT_FALSE(blocks->keeps_some());
+    EXPECT_TRUE(blocks.check());
+  }
+}
+
+// As a program that decodes pictures: soon its pages come out of what it freed before, whatever their sizes.
+TEST(DirectBlocks, SizesThatVary_FewPagesComeFromTheSystem) {
+  TestBlocks blocks;
+  std::mt19937 random(42);
+  std::vector<void*> held(20);
+  std::uint64_t maps = 0;
+  for (int round = 0; round < 500; ++round) {
+    if (round == 100) maps = blocks.pages.calls(FakePages::kMap);
+    void*& place = held[random() % held.size()];
+    void* const fresh = blocks.allocate((5 + random() % 21) * 4 * kPage);
+    if (place != nullptr) blocks.free(place);
+    place = fresh;
+    EXPECT_LE(blocks.budget.excess(), 0);
+    blocks.now += 2;
+  }
+  EXPECT_LE(blocks.pages.calls(FakePages::kMap) - maps, 10U);
+  for (void* block : held)
+    if (block != nullptr) blocks.free(block);
+  EXPECT_TRUE(blocks.check());
+}
+
+TEST(DirectBlocks, Kept_TheLatestStay) {
+  TestBlocks blocks;
+  void* const early = blocks.allocate(kMiB / 2);
+  void* const late = blocks.allocate(kMiB * 3 / 4);
+  blocks.free(early);
+  blocks.free(late);
+  EXPECT_EQ(blocks->kept_bytes(), kMiB * 3 / 4);
+  EXPECT_EQ(blocks.allocate(kMiB * 3 / 4), late);
+  blocks.free(late);
+  void* const too_large = blocks.allocate(8 * kMiB, 4 * kMiB);
+  blocks.free(too_large);
+  EXPECT_EQ(blocks->kept_bytes(), kMiB * 3 / 4) << "ending it would not make room for so much";
+  EXPECT_TRUE(blocks.check());
+}
+
 TEST(DirectBlocks, Kept_NoMoreThanTheBudgetAllows) {
   TestBlocks blocks;
   std::vector<void*> all;
