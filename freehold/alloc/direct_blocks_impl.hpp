@@ -285,13 +285,16 @@ void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noe
   Record value = *record;
   const std::size_t counted = value.mapping_bytes;
   void* result = nullptr;
-  if (value.block != value.mapping) {  // aligned: only what fits stays
-    if (value.block + bytes <= value.mapping + value.mapping_bytes && bytes >= value.bytes / 2) result = block;
-  } else if (bytes == value.mapping_bytes) {
+  // An aligned block has slack before and behind it, which it loses when it changes; realloc promises no alignment.
+  const std::size_t lead = value.block - value.mapping;
+  const std::size_t extent = lead == 0 ? value.mapping_bytes : value.bytes;
+  if (value.block + bytes <= value.mapping + value.mapping_bytes && (bytes >= value.bytes || bytes == value.mapping_bytes)) {
     result = block;
   } else if (is_small(bytes) && !is_small(value.mapping_bytes) && has_most_small()) {
     result = nullptr;
-  } else if (void* const moved = pages_->remap(block, value.mapping_bytes, bytes); moved != nullptr) {
+  } else if (void* const moved = pages_->remap(block, extent, bytes); moved != nullptr) {
+    if (lead != 0) end(value.mapping, lead);
+    if (lead + extent != value.mapping_bytes) end(address + extent, value.mapping_bytes - lead - extent);
     value.block = value.mapping = reinterpret_cast<std::uintptr_t>(moved);
     value.mapping_bytes = bytes;
     result = moved;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/base/keep_errno.hpp"
@@ -212,6 +213,25 @@ void resize_sample(void* block, std::size_t bytes) noexcept {
   if (const Inside inside(present_cache()); inside) profile::resize(block, bytes);
 }
 
+// Pages that read as zero on both sides are left alone: those that nobody wrote stay without memory.
+void copy_pages(char* to, const char* from, std::size_t bytes) noexcept {
+  constexpr std::size_t kPage = os::kSmallestPageBytes;
+  const auto is_zero = [](const char* p) { return *p == 0 && std::memcmp(p, p + 1, kPage - 1) == 0; };
+  bool some_zero = false;
+  for (; bytes >= kPage; bytes -= kPage, to += kPage, from += kPage) {
+    if (!is_zero(from)) {
+      std::memcpy(to, from, kPage);
+      continue;
+    }
+    if (!std::exchange(some_zero, true)) {  // more will follow
+      os::Pages::populate_to_read(from, bytes);
+      os::Pages::populate_to_read(to, bytes);
+    }
+    if (!is_zero(to)) std::memset(to, 0, kPage);
+  }
+  std::memcpy(to, from, bytes);
+}
+
 }  // namespace
 
 void* reallocate(void* block, std::size_t bytes) noexcept {
@@ -233,7 +253,11 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
   }
   void* fresh = allocate_inline(bytes);
   if (fresh == nullptr) return bytes <= old ? block : nullptr;
-  std::memcpy(fresh, block, old < bytes ? old : bytes);
+  const std::size_t kept = std::min(old, bytes);
+  if (kept > Classes::kMaxBytes)
+    copy_pages(static_cast<char*>(fresh), static_cast<const char*>(block), kept);
+  else
+    std::memcpy(fresh, block, kept);
   deallocate_inline(block);
   return fresh;
 }

@@ -38,6 +38,9 @@ namespace {
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -141,6 +144,11 @@ void Pages::advise_huge(void* address, std::size_t bytes, bool wanted) noexcept 
 void Pages::populate(void* address, std::size_t bytes) noexcept {
   const base::KeepErrno keep;
   ::madvise(address, bytes, MADV_POPULATE_WRITE);
+}
+
+void Pages::populate_to_read(const void* address, std::size_t bytes) noexcept {
+  const base::KeepErrno keep;
+  ::madvise(const_cast<void*>(address), bytes, MADV_POPULATE_READ);
 }
 
 void Pages::name(void* address, std::size_t bytes, const char* name) noexcept {

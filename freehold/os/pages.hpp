@@ -45,8 +45,8 @@ struct Pages {
   static bool unmap(void* address, std::size_t bytes) noexcept;
   // Gives the pages back to the system at once (MADV_DONTNEED); the range stays committed and reads as zero.
   static bool purge(void* address, std::size_t bytes) noexcept;
-  // Makes a whole mapping of map(), remap() or move_out() `new_bytes` long, elsewhere if need be; new pages read as zero.
-  // Null: not possible, nothing changed, errno neither.
+  // Makes a mapping of map(), remap() or move_out(), or a part of one, `new_bytes` long, elsewhere if need be; new pages
+  // read as zero. Null: not possible, nothing changed, errno neither.
   static void* remap(void* mapping, std::size_t bytes, std::size_t new_bytes) noexcept;
   // A mapping of `new_bytes` with the content of the `bytes` at `from`, whose pages are moved, not copied; `from` stays
   // mapped, its content is unspecified then. Null: not possible (before Linux 5.7, under an emulator, over locked memory,
@@ -54,8 +54,10 @@ struct Pages {
   static void* move_out(void* from, std::size_t bytes, std::size_t new_bytes) noexcept;
   // Asks for transparent huge pages, or forbids them; advice only.
   static void advise_huge(void* address, std::size_t bytes, bool wanted = true) noexcept;
-  // Makes all pages resident now (MADV_POPULATE_WRITE, Linux 5.14); advice only.
+  // Makes all pages resident now (MADV_POPULATE_WRITE, Linux 5.14), or readable without a fault each, which takes no memory
+  // (MADV_POPULATE_READ); advice only.
   static void populate(void* address, std::size_t bytes) noexcept;
+  static void populate_to_read(const void* address, std::size_t bytes) noexcept;
   // Names a range in /proc/PID/maps and smaps, if the kernel can; not in a process that is_confined().
   static void name(void* address, std::size_t bytes, const char* name) noexcept;
   // Whether the page at `address`, the start of a page, is locked (mlockall with MCL_FUTURE). If not, its content is lost.

@@ -388,5 +388,30 @@ TEST_F(EnginePurger, LastThreadEnds_RegretThatOnlyThePurgerMadeCheapGoes) {
   EXPECT_LE(regret(), NativeConfig::kRegretBytes);
 }
 
+// Copied, since they are too small to be moved: as pages that nobody wrote they must not become memory.
+TEST_F(Engine, Realloc_SparseBlocks_UntouchedPagesTakeNoMemory) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer's own memory follows each read";
+  constexpr std::size_t kBlocks = 400, kFrom = 200 * 1024, kTo = 500 * 1024;
+  const auto resident_mib = [] {
+    std::size_t all = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> all >> resident;
+    return resident * os::page_bytes() / kMiB;
+  };
+  std::vector<char*> blocks(kBlocks);
+  const std::size_t before = resident_mib();
+  for (char*& block : blocks) {
+    block = static_cast<char*>(allocate(kFrom));
+    block[0] = 1;
+    block[kFrom / 2 + 5] = 2;
+  }
+  for (char*& block : blocks) {
+    block = static_cast<char*>(reallocate(block, kTo));
+    ASSERT_NE(block, nullptr);
+    EXPECT_TRUE(block[0] == 1 && block[kFrom / 2 + 5] == 2 && block[kFrom / 2] == 0);
+  }
+  EXPECT_LE(resident_mib(), before + 16) << "of 200 MiB";
+  for (char* block : blocks) deallocate(block);
+}
+
 }  // namespace
 }  // namespace freehold::alloc
