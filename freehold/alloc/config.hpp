@@ -27,6 +27,10 @@ struct NativeConfig {
   // huge pages would fill.
   static constexpr std::size_t kSlotChunkMaxBytes = 2048;
 
+  // Above, blocks have a mapping each while there are not many of these: in a chunk they would leave gaps that fit few
+  // others.
+  static constexpr std::size_t kMostRunBytes = std::size_t{1} << 20;
+
   using ChunkOrders = ChunkPoolOrders;
   using SpanOrders = ArenaOrders;
   using RunOrders = RunCacheOrders;

@@ -235,7 +235,8 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void* Core<A, Config, Pages, Clock>::allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment,
                                                     bool& zero) noexcept {
   if (bytes > PTRDIFF_MAX) return nullptr;
-  if (bytes <= ArenaType::kChunkBytes && alignment <= ArenaType::kChunkBytes) {
+  const bool fits = bytes <= ArenaType::kChunkBytes && alignment <= ArenaType::kChunkBytes;
+  if (fits && (bytes <= Config::kMostRunBytes || alignment > Config::kPageBytes || direct_.has_most_small())) {
     const auto pages = static_cast<std::uint32_t>(base::ceil_div(std::max<std::size_t>(bytes, 1), Config::kPageBytes));
     const auto align = static_cast<unsigned>(std::max<std::size_t>(alignment >> ArenaType::kSpanShift, 1));
     const RunPlace place = allocate_run(cache, pages, align);

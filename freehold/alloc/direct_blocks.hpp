@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Blocks with a mapping of their own: larger than a chunk, aligned beyond one, or moved out of the arena by realloc.
+// Blocks with a mapping of their own: large ones, those aligned beyond a chunk, or moved out of the arena by realloc.
 //
 // They are found by address in a hash table. Freed mappings are kept while the budget allows, the latest ones: the next
 // block takes one of about its size, or a part of a larger one, or makes a smaller one grow, so that only the pages that are
 // missing come from the system. Blocks and kept mappings grow by mremap: nothing is copied and held twice.
 //
-//   Invariant: live_bytes() is the sum of the mappings in the table. realloc makes none smaller than a chunk once there are
+//   Invariant: live_bytes() is the sum of the mappings in the table. None smaller than a chunk is made once there are
 //              kMaxSmall, so that the system's mappings are bounded by a constant and by what large blocks live; more are
-//              made only while the arena cannot serve.
+//              made only while the arena cannot serve, or by threads that ask at the same time.
 //
 // Locked inside; system calls are made outside the lock. Any thread. Cost: one lock and O(1), and a system call where memory
 // comes or goes. Errors: null when the system refuses.
@@ -68,6 +68,8 @@ class DirectBlocks {
   std::size_t drop_kept(std::uint64_t before) noexcept;
   // Ends the oldest, if it was freed at or before `before`, and nobody holds the lock.
   void try_drop_one_kept(std::uint64_t before) noexcept;
+  // Whether there are so many mappings shorter than a chunk that there should be no more.
+  [[nodiscard]] bool has_most_small() const noexcept { return small_.load(std::memory_order_relaxed) >= kMaxSmall; }
   [[nodiscard]] bool keeps_some() const noexcept { return kept_count_.load(std::memory_order_relaxed) != 0; }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t kept_bytes() const noexcept { return kept_bytes_.load(std::memory_order_relaxed); }
@@ -119,10 +121,6 @@ class DirectBlocks {
   [[nodiscard]] static bool is_small(std::size_t bytes) noexcept {
     return bytes < (std::size_t{Config::kChunkSpans} << Config::kSpanShift);
   }
-  [[nodiscard]] bool has_most_small() noexcept {
-    const sync::Guard guard(lock_);
-    return small_ >= kMaxSmall;
-  }
   [[nodiscard]] std::size_t bucket_of(std::uintptr_t block) const noexcept {
     return (block / Config::kPageBytes * 0x9e3779b97f4a7c15U >> 32) & (bucket_count_ - 1);
   }
@@ -160,11 +158,11 @@ class DirectBlocks {
   Metadata<Pages> metadata_;
   Record** buckets_ = nullptr;
   std::size_t bucket_count_ = 0, bucket_bytes_ = 0;
-  std::size_t count_ = 0, small_ = 0;
+  std::size_t count_ = 0;
   Kept kept_[kMaxKept]{};
-  std::size_t ended_bytes_ = 0;                            // of mappings that ended lately and are not regretted yet
-  std::uint64_t ended_at_ = 0;                             // milliseconds, the last of them
-  Counter live_bytes_{0}, kept_bytes_{0}, kept_count_{0};  // written under the lock
+  std::size_t ended_bytes_ = 0;  // of mappings that ended lately and are not regretted yet
+  std::uint64_t ended_at_ = 0;   // milliseconds, the last of them
+  Counter live_bytes_{0}, kept_bytes_{0}, kept_count_{0}, small_{0};  // written under the lock
 };
 
 }  // namespace freehold::alloc

@@ -44,7 +44,7 @@ void* DirectBlocks<A, Config, Pages>::insert(Record* record, const Record& value
   record->next = bucket;
   bucket = record;
   ++count_;
-  small_ += is_small(value.mapping_bytes) ? 1 : 0;
+  if (is_small(value.mapping_bytes)) small_.store(small_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   live_bytes_.store(live_bytes() + value.mapping_bytes, std::memory_order_relaxed);
   budget_->direct(static_cast<std::int64_t>(value.mapping_bytes - counted));
   return reinterpret_cast<void*>(value.block);
@@ -59,7 +59,7 @@ typename DirectBlocks<A, Config, Pages>::Record* DirectBlocks<A, Config, Pages>:
     if (record->block != block) continue;
     *link = record->next;
     --count_;
-    small_ -= is_small(record->mapping_bytes) ? 1 : 0;
+    if (is_small(record->mapping_bytes)) small_.store(small_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     live_bytes_.store(live_bytes() - record->mapping_bytes, std::memory_order_relaxed);
     return record;
   }

@@ -67,7 +67,7 @@ struct TinyConfig {
   static constexpr std::size_t kTableStepSpans = 2 * kChunk;
   static constexpr unsigned kShards = 2;
   static constexpr std::int64_t kKeepBytes = 1 << 20, kKeepShare = 1, kRegretBytes = 1 << 20;
-  static constexpr std::size_t kHugeAfterBytes = 0;
+  static constexpr std::size_t kHugeAfterBytes = 0, kMostRunBytes = ~std::size_t{0};
 
   // Thread caches of two slots a class, which begin with one.
   static constexpr std::size_t kBinBytes = 4 * Layout::kPage;

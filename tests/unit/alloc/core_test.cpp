@@ -237,6 +237,27 @@ TEST(Core, Large_ZeroIsOnlyClaimedWhereItHolds) {
   expect_whole(machine);
 }
 
+struct QuarterConfig : test::SmallConfig {
+  static constexpr std::size_t kMostRunBytes = 4 * kSpan;
+};
+
+TEST(Core, Direct_AboveTheLargestRun_MappedUntilThereAreMany) {
+  constexpr std::size_t kMany = 1024;
+  test::TestCore<sync::NativeAtomics, QuarterConfig> machine(small_settings(std::size_t{256} << 20));
+  bool zero = false;
+  std::vector<void*> blocks;
+  void* const run = machine->allocate_large(nullptr, 4 * kSpan, 1, zero);
+  EXPECT_EQ(machine.stats().direct_bytes, 0U);
+  for (std::size_t i = 0; i < kMany + 10; ++i) blocks.push_back(machine->allocate_large(nullptr, 4 * kSpan + 1, 1, zero));
+  EXPECT_EQ(machine.stats().direct_bytes, kMany * (4 * kSpan + SmallConfig::kPageBytes)) << "the others are runs";
+  blocks.push_back(run);
+  for (void* block : blocks) {
+    ASSERT_NE(block, nullptr);
+    machine->free_large(nullptr, block);
+  }
+  EXPECT_TRUE(machine->check_invariants());
+}
+
 // Random sizes up and down, every way of growing, with and without a kernel that moves pages.
 TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
   for (const bool can_move : {true, false}) {
