@@ -101,7 +101,8 @@ std::uint32_t Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slot
 
 // Slots `twice` of a group were free already; a test's handler may return, and the others are innocent.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::report_twice(SizeClass c, pool::WordIndex index, std::uint64_t bits, std::uint64_t twice) noexcept {
+void Arena<A, Config, Pages>::report_twice(SizeClass c, pool::WordIndex index, std::uint64_t bits,
+                                           std::uint64_t twice) noexcept {
   base::fatal(base::HeapError::kDoubleFree, reinterpret_cast<void*>(geometry_[c].address(index, base::lowest_bit(twice))));
   const std::uint64_t full = pools_[c].shape().full(pool::word_in_span(index));
   (void)give_word(c, index, bits & ~twice, full, *word_address(index));

@@ -280,7 +280,8 @@ unsigned vector_width() noexcept { return in_vectors() ? os::kLanes : 1; }
 
 std::size_t list_slots(const SlotGeometry& g, Taken taken, void** out) noexcept {
   const std::uintptr_t first = g.address(taken.word, 0);
-  return in_vectors() ? list_in_lanes(first, g.slot_bytes, taken.bits, out) : list_bits(first, g.slot_bytes, taken.bits, out);
+  return in_vectors() ? list_in_lanes(first, g.slot_bytes, taken.bits, out)
+                      : list_bits(first, g.slot_bytes, taken.bits, out);
 }
 
 }  // namespace freehold::pool

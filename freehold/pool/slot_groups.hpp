@@ -19,7 +19,7 @@ struct SlotGeometry {
   std::uintptr_t base = 0;       // address of span 0
   std::uint32_t span_shift = 0;  // log2 of a span's bytes, at most 16
   std::uint32_t slot_bytes = 0;
-  std::uint32_t reciprocal = 0;  // floor(2^32 / slot_bytes) + 1
+  std::uint32_t reciprocal = 0;   // floor(2^32 / slot_bytes) + 1
   std::uint32_t last_offset = 0;  // where the span's last whole slot begins
 
   [[nodiscard]] static constexpr SlotGeometry of(std::uintptr_t base, unsigned span_shift,

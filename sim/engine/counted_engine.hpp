@@ -37,7 +37,7 @@ class CountedPages {
   void advise_huge(void*, std::size_t, bool) noexcept { coherent::called_system(); }
   void populate(void*, std::size_t) noexcept {}
   void name(void*, std::size_t, const char*) noexcept {}
-  bool is_resident(void*) noexcept { return false; }
+  bool is_locked(void*) noexcept { return false; }
   std::size_t address_limit() noexcept { return SIZE_MAX; }
 
   [[nodiscard]] const std::vector<Mapping>& mappings() const noexcept { return mappings_; }
