@@ -41,6 +41,9 @@ namespace {
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -129,7 +132,11 @@ bool Pages::commit(void* address, std::size_t bytes) noexcept {
 
 bool Pages::forbid(void* address, std::size_t bytes) noexcept { return ::mprotect(address, bytes, PROT_NONE) == 0; }
 
-bool Pages::purge(void* address, std::size_t bytes) noexcept { return ::madvise(address, bytes, MADV_DONTNEED) == 0; }
+// Locked pages are refused by the first form; they stay locked when they come again.
+bool Pages::purge(void* address, std::size_t bytes) noexcept {
+  if (::madvise(address, bytes, MADV_DONTNEED) == 0) return true;
+  return errno == EINVAL && ::madvise(address, bytes, MADV_DONTNEED_LOCKED) == 0;
+}
 
 void* Pages::map(std::size_t bytes) noexcept {
   void* p = map_private(nullptr, bytes, PROT_READ | PROT_WRITE);

@@ -43,7 +43,8 @@ struct Pages {
   static void* map(std::size_t bytes) noexcept;
   // Unmaps a mapping or a part of one. False: the system would have to split a mapping and cannot; it stays.
   static bool unmap(void* address, std::size_t bytes) noexcept;
-  // Gives the pages back to the system at once (MADV_DONTNEED); the range stays committed and reads as zero.
+  // Gives the pages back to the system at once (MADV_DONTNEED, for locked ones MADV_DONTNEED_LOCKED, Linux 5.18); the range
+  // stays committed and reads as zero. False: the system refuses.
   static bool purge(void* address, std::size_t bytes) noexcept;
   // Makes a mapping of map(), remap() or move_out(), or a part of one, `new_bytes` long, elsewhere if need be; new pages
   // read as zero. Null: not possible, nothing changed, errno neither.

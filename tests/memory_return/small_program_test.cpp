@@ -12,6 +12,7 @@ TEST(SmallProgram, Mlockall_PinsLittle) {
   const Outcome outcome = run_and_print({"small_program_locked"});
   if (outcome.figures().contains("not_allowed")) GTEST_SKIP() << "mlockall is not allowed here";
   EXPECT_LE(figure_of(outcome, "resident_mib"), 24);
+  EXPECT_LE(figure_of(outcome, "left_of_the_spike_mib"), 8) << "of " << figure_of(outcome, "spike_mib");
 }
 TEST(SmallProgram, StrictOvercommit_WouldAccountLittle) {
   EXPECT_LE(figure_of(run_and_print({"small_program_accounted"}), "private_writable_mib"), 64);

@@ -18,7 +18,15 @@ SCENARIO(small_program_locked) {
   if (::mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return figure("not_allowed", 1);
   use_little();
   CApi::deallocate(allocate_written(kMiB));
-  figure("resident_mib", memory_mib("/proc/self/status", "\nVmRSS:"));
+  const double little = memory_mib("/proc/self/status", "\nVmRSS:");
+  Table<void*> blocks(60'000);
+  for (void*& block : blocks) block = allocate_written(1000);
+  const double much = memory_mib("/proc/self/status", "\nVmRSS:");
+  for (void* block : blocks) CApi::deallocate(block);
+  const double freed = memory_mib("/proc/self/status", "\nVmRSS:");
+  figure("resident_mib", little);
+  figure("spike_mib", much - little);
+  figure("left_of_the_spike_mib", freed - little);
 }
 
 SCENARIO(small_program_accounted) {
