@@ -157,7 +157,7 @@ class Arena {
   // memory should go back now.
   [[nodiscard]] bool report_slots(std::int64_t bytes) noexcept {
     budget_.slots_taken(bytes);
-    return bytes < 0 && budget_.excess() > kSlackBytes;
+    return bytes < 0 && budget_.excess() > slack();
   }
 
   // --- runs ----------------------------------------------------------------------------------------------------------
@@ -343,7 +343,15 @@ class Arena {
       bytes -= std::min(bytes, n);
     }
   };
-  static constexpr Effort kStep{128, std::size_t{16} << 20};  // half a millisecond: 100 ns a page
+  static constexpr Effort kStep{32, std::size_t{4} << 20};  // a quarter of a millisecond: 100 ns a page
+  // A huge page, and the parts of a chunk that may be one each.
+  static constexpr std::size_t kHugeBytes = std::min(std::size_t{2} << 20, kChunkBytes);
+  static constexpr unsigned kHugeSpans = kHugeBytes >> kSpanShift;
+  static constexpr unsigned kHugeParts = kChunkSpans / kHugeSpans;
+  static_assert(kHugeParts <= 8, "a bit each of Chunk::huge");
+  static constexpr std::uint32_t kMostBorders = 1024;  // between parts with and without huge pages: each may be a mapping
+  // What may go back of a chunk's free spans.
+  enum class Part : std::uint8_t { kWholeHugePage, kSmallPages, kAny };
 
   // Where spans of class c come from.
   [[nodiscard]] static constexpr ChunkKind chunk_kind_of(SizeClass c) noexcept {
@@ -369,7 +377,20 @@ class Arena {
   [[nodiscard]] bool map_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind) noexcept;
   [[nodiscard]] bool open_more(ChunkKind kind, unsigned n) noexcept;
   [[nodiscard]] bool is_open(SpanIndex i) const noexcept;
-  void advise_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind, bool first) noexcept;
+  void advise_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind,
+                    std::uint32_t chunks) noexcept;
+  void ask_for_huge_page(const TakenSpans& t) noexcept;
+  void set_huge(std::uint32_t chunk, unsigned part, bool wanted) noexcept;
+  void split_huge_pages(std::uintptr_t at, std::size_t bytes) noexcept;
+  void forbid_huge_pages(ChunkKind kind) noexcept;
+  // Beyond the budget, before it is worth a step. A huge page that is partly in use is not split for a little: where there
+  // are some, another quarter of what is in use may wait, up to one huge page, until its neighbours are free as well.
+  [[nodiscard]] std::int64_t patience() const noexcept {
+    constexpr std::int64_t kShare = 4;
+    if (huge_parts_.load(std::memory_order_relaxed) == 0) return 0;
+    return std::clamp(budget_.in_use() / kShare, std::int64_t{0}, static_cast<std::int64_t>(kHugeBytes));
+  }
+  [[nodiscard]] std::int64_t slack() const noexcept { return kSlackBytes + patience(); }
   void give_spans(SpanIndex first, unsigned n, std::uint64_t now, bool just_now = true) noexcept;
   void give_untouched(const TakenSpans& t, unsigned n) noexcept;
   void account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept;
@@ -406,15 +427,17 @@ class Arena {
   [[nodiscard]] bool look_at_empties(std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] bool look_at_drained(std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] bool purge_due(std::uint64_t now, Effort& effort) noexcept;
-  [[nodiscard]] bool purge_something(std::uint64_t now, Effort& effort) noexcept;
-  [[nodiscard]] std::uint32_t oldest_dirty_chunk() noexcept;
-  [[nodiscard]] bool purge_chunk(std::uint32_t chunk, std::uint64_t now, Effort& effort) noexcept;
+  [[nodiscard]] bool purge_something(std::uint64_t now, Effort& effort, bool split = true) noexcept;
+  [[nodiscard]] std::uint64_t dirty_spans(std::uint32_t chunk, Part part) noexcept;
+  [[nodiscard]] std::uint32_t oldest_dirty_chunk(Part part) noexcept;
+  [[nodiscard]] bool purge_chunk(std::uint32_t chunk, Part part, std::uint64_t now, Effort& effort) noexcept;
+  void note_records_of(std::uint32_t chunk, std::uint64_t now) noexcept;
+  [[nodiscard]] bool purge_waiting_records(std::uint64_t now, std::uint64_t age) noexcept;
   void purge_records_of(std::uint32_t chunk, std::uint64_t now) noexcept;
   [[nodiscard]] bool purge_pages_of(SpanIndex i, SizeClass c, std::uint64_t now, Effort& effort) noexcept;
   [[nodiscard]] std::uint32_t free_pages_of(SpanIndex i, SizeClass c) noexcept;
   [[nodiscard]] bool purge_pages(SpanIndex i, SizeClass c, unsigned page, unsigned end, Effort& effort) noexcept;
   [[nodiscard]] bool purge_range(std::uintptr_t at, std::size_t bytes, Effort& effort) noexcept;
-  void forbid_huge_pages() noexcept;
 
   // Read by every allocation and free; all but span_count_ written by init() only.
   std::uintptr_t base_ = 0;
@@ -441,7 +464,9 @@ class Arena {
   typename A::template atomic<std::uint64_t> limit_{0};
   typename A::template atomic<std::uint64_t> swept_at_{0};  // milliseconds, when pages inside spans went back last
   typename A::template atomic<bool> something_due_{false};
-  typename A::template atomic<bool> some_huge_{false};  // huge pages were asked for since they were forbidden
+  typename A::template atomic<bool> runs_forbidden_{false};     // to have huge pages
+  typename A::template atomic<std::int32_t> huge_parts_{0};     // that huge pages are asked for under
+  typename A::template atomic<std::uint32_t> huge_borders_{0};  // at most, between parts with and without
   typename A::template atomic<bool> limit_was_met_{false};
   typename A::template atomic<bool> chunks_are_dear_{false};  // locked memory, or few addresses
   typename A::template atomic<unsigned> shard_mask_{0};       // the shards in use, less one
@@ -450,7 +475,10 @@ class Arena {
   alignas(base::kCacheLine) Lock purge_lock_;
   std::uint32_t purge_cursor_ = 0;
   SpanIndex empties_cursor_ = 0, drained_cursor_ = 0;
-  std::uint64_t next_drained_look_ = 0;  // milliseconds
+  std::uint64_t next_drained_look_ = 0;               // milliseconds
+  static constexpr unsigned kWaitingRecords = 32;     // 1.1 MiB
+  std::uint32_t waiting_records_[kWaitingRecords]{};  // chunks, plus one
+  unsigned next_waiting_ = 0;
 
   // Under grow_lock_.
   alignas(base::kCacheLine) Lock grow_lock_;

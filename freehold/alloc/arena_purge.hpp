@@ -1,32 +1,48 @@
 // SPDX-License-Identifier: MIT
 // How the arena gives memory back to the system; see arena.hpp for its use and budget.hpp for the rule.
 //
-// In this order: free spans that hold pages, the oldest first; wholly free spans of classes; wholly free pages of spans that
-// are partly in use. The thread that gives memory back first takes the spans or slots, then makes the system call, and puts
-// them back as clean. No other thread waits for it: an allocation meanwhile takes other memory. A step is bounded (kStep).
+// In this order: wholly free spans of classes become free spans; of these, whole huge pages; small pages, the oldest first;
+// then, by splitting huge pages, the rest; and wholly free pages of spans that are partly in use. A whole huge page costs
+// one call and later one page fault, and is huge again; a part costs up to 512 of each. The thread that gives memory back
+// first takes the spans or slots, then makes the system call, and puts them back as clean. No other thread waits for it: an
+// allocation meanwhile takes other memory. A step is bounded (kStep).
 #pragma once
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "freehold/alloc/arena.hpp"
 
 namespace freehold::alloc {
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::purge_range(std::uintptr_t at, std::size_t bytes, Effort& effort) noexcept {
-  constexpr std::size_t kHugeBytes = std::size_t{2} << 20;
   effort.spend(bytes);
-  // The system's collector of huge pages would fill a part again that was given back.
-  if (some_huge_.load(std::memory_order_relaxed) && ((at | bytes) & (kHugeBytes - 1)) != 0) forbid_huge_pages();
+  split_huge_pages(at, bytes);
   if (!pages_->purge(reinterpret_cast<void*>(at), bytes)) return false;
   counters_.purge_calls.fetch_add(1, std::memory_order_relaxed);
   counters_.purged_bytes.fetch_add(bytes, std::memory_order_relaxed);
   return true;
 }
 
-// For all of the memory at once, so that the system keeps one mapping.
+// The system's collector of huge pages would fill a part again that was given back. Under runs the system's default stands
+// until then; they lose it all at once, so that they stay one mapping.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::forbid_huge_pages() noexcept {
+void Arena<A, Config, Pages>::split_huge_pages(std::uintptr_t at, std::size_t bytes) noexcept {
   if (settings_.huge_pages == HugePages::kOn) return;
-  some_huge_.store(false, std::memory_order_relaxed);
-  pages_->advise_huge(reinterpret_cast<void*>(base_), span_count() << kSpanShift, false);
+  const auto c = static_cast<std::uint32_t>((at - base_) / kChunkBytes);
+  const auto& chunk = chunks_.chunk(c);
+  if (chunk.kind.load(std::memory_order_relaxed) == ChunkKind::kRuns) {
+    if (!runs_forbidden_.load(std::memory_order_relaxed)) {
+      runs_forbidden_.store(true, std::memory_order_relaxed);
+      forbid_huge_pages(ChunkKind::kRuns);
+    }
+    return;
+  }
+  if (chunk.huge.load(std::memory_order_relaxed) == 0) return;
+  const std::size_t from = (at - base_) % kChunkBytes;
+  for (std::size_t part = from / kHugeBytes; part * kHugeBytes < from + bytes; ++part)
+    if (from > part * kHugeBytes || from + bytes < (part + 1) * kHugeBytes) set_huge(c, static_cast<unsigned>(part), false);
 }
 
 // ---- pages inside spans -----------------------------------------------------------------------------------------------
@@ -107,38 +123,107 @@ bool Arena<A, Config, Pages>::purge_pages_of(SpanIndex i, SizeClass c, std::uint
 
 // ---- one thing at a time ----------------------------------------------------------------------------------------------
 
-// Of a few chunks behind the cursor, the one where spans became free least lately; kNoChunk if none holds pages.
+// Bits of the free spans that hold pages and may go back: of the first whole huge page that is free, of small pages, of any.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-std::uint32_t Arena<A, Config, Pages>::oldest_dirty_chunk() noexcept {
-  constexpr unsigned kLooks = 4;
-  std::uint32_t c = chunks_.find_dirty(purge_cursor_);
-  if (c == Chunks::kNoChunk) c = chunks_.find_dirty(0);
-  std::uint32_t oldest = c, oldest_at = 0;
-  for (unsigned i = 0; c != Chunks::kNoChunk && i < kLooks; ++i, c = chunks_.find_dirty(c + 1)) {
-    const std::uint32_t at = chunks_.chunk(c).freed_at.load(std::memory_order_relaxed);
-    if (i != 0 && static_cast<std::int32_t>(at - oldest_at) >= 0) continue;
-    oldest = c;
-    oldest_at = at;
+std::uint64_t Arena<A, Config, Pages>::dirty_spans(std::uint32_t c, Part kind) noexcept {
+  const std::uint64_t dirty = chunks_.free_and_dirty(c);
+  if (dirty == 0 || kind == Part::kAny) return dirty;
+  const auto& chunk = chunks_.chunk(c);
+  const std::uint64_t free = chunk.free.load(std::memory_order_relaxed);
+  std::uint64_t small = dirty;
+  const unsigned huge = chunk.huge.load(std::memory_order_relaxed);
+  for (unsigned part = 0; part < kHugeParts; ++part) {
+    const std::uint64_t all = base::low_bits(kHugeSpans) << part * kHugeSpans;
+    if ((huge >> part & 1) == 0) continue;
+    if (kind == Part::kWholeHugePage && (free & all) == all && (dirty & all) != 0) return all;
+    small &= ~all;
   }
-  purge_cursor_ = oldest == Chunks::kNoChunk ? 0 : oldest;
+  return kind == Part::kSmallPages ? small : 0;
+}
+
+// Of a few chunks behind the cursor that hold such pages, the one where spans became free least lately; kNoChunk: none does.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+std::uint32_t Arena<A, Config, Pages>::oldest_dirty_chunk(Part part) noexcept {
+  constexpr unsigned kGood = 4, kLooks = 64;
+  std::uint32_t oldest = Chunks::kNoChunk, oldest_at = 0;
+  for (const std::uint32_t from : {purge_cursor_, std::uint32_t{0}}) {
+    std::uint32_t c = chunks_.find_dirty(from);
+    for (unsigned good = 0, looks = 0; c != Chunks::kNoChunk && good < kGood && looks < kLooks;
+         ++looks, c = chunks_.find_dirty(c + 1)) {
+      if (dirty_spans(c, part) == 0) continue;
+      const std::uint32_t at = chunks_.chunk(c).freed_at.load(std::memory_order_relaxed);
+      if (good++ != 0 && static_cast<std::int32_t>(at - oldest_at) >= 0) continue;
+      oldest = c;
+      oldest_at = at;
+    }
+    if (oldest != Chunks::kNoChunk) {
+      purge_cursor_ = oldest;
+      return oldest;
+    }
+    if (c != Chunks::kNoChunk && from != 0) {  // many that hold nothing of the kind: on from here next time
+      purge_cursor_ = c;
+      return oldest;
+    }
+    purge_cursor_ = c == Chunks::kNoChunk ? 0 : c;
+  }
   return oldest;
 }
 
-// Returns the pages of up to kMostStepSpans neighbouring free spans. False: the system refuses.
+// Returns the pages of a few neighbouring free spans. False: the system refuses.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::purge_chunk(std::uint32_t chunk, std::uint64_t now, Effort& effort) noexcept {
-  unsigned n = 0;
-  const SpanIndex i = chunks_.take_dirty(chunk, kMostStepSpans, n);
-  if (i == kNoSpan) return true;
+bool Arena<A, Config, Pages>::purge_chunk(std::uint32_t chunk, Part part, std::uint64_t now, Effort& effort) noexcept {
+  const std::uint64_t among = dirty_spans(chunk, part);
+  TakenSpans t;
+  unsigned n = kHugeSpans;
+  if (among == 0) return true;
+  if (part == Part::kWholeHugePage) {
+    t = chunks_.take_exactly(chunk * kChunkSpans + base::lowest_bit(among), n);
+  } else {
+    t.first = chunks_.take_dirty(chunk, kMostStepSpans, n, among);
+    t.dirty = n;
+  }
+  if (t.first == kNoSpan) return true;
   const auto time = static_cast<std::uint32_t>(now);
-  if (!purge_range(address(i), std::size_t{n} << kSpanShift, effort)) {
-    chunks_.give(i, n, true, time);
+  if (!purge_range(address(t.first), std::size_t{n} << kSpanShift, effort)) {
+    chunks_.chunk(chunk).freed_at.store(time, std::memory_order_relaxed);
+    chunks_.give_untouched(t, n);
     return false;
   }
-  chunks_.give_clean(i, n, time);
-  (void)budget_.spans_changed(shards_[shard_number()].budget, -static_cast<std::int64_t>(n * kSpanBytes), 0);
-  purge_records_of(chunk, now);
+  chunks_.give_clean(t.first, n, time);
+  (void)budget_.spans_changed(shards_[shard_number()].budget, -static_cast<std::int64_t>(t.dirty * kSpanBytes), 0);
+  note_records_of(chunk, now);
   return true;
+}
+
+// The records of a chunk that became wholly free and clean may go back; those of the last few chunks wait, since memory that
+// rises and falls would take their pages again at once, each by two faults.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::note_records_of(std::uint32_t chunk, std::uint64_t now) noexcept {
+  const auto& c = chunks_.chunk(chunk);
+  if (!c.has_records.load(std::memory_order_relaxed) || c.free.load(std::memory_order_relaxed) != Chunks::kAll ||
+      c.dirty.load(std::memory_order_relaxed) != 0 ||
+      std::ranges::find(waiting_records_, chunk + 1) != std::end(waiting_records_))
+    return;
+  std::uint32_t& place = waiting_records_[next_waiting_++ % kWaitingRecords];
+  if (const std::uint32_t former = std::exchange(place, chunk + 1); former != 0) purge_records_of(former - 1, now);
+}
+
+// Those whose chunk went back at least `age` milliseconds ago. Returns whether some are left.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+bool Arena<A, Config, Pages>::purge_waiting_records(std::uint64_t now, std::uint64_t age) noexcept {
+  bool left = false;
+  for (std::uint32_t& place : waiting_records_) {
+    if (place == 0) continue;
+    const std::uint32_t since =
+        static_cast<std::uint32_t>(now) - chunks_.chunk(place - 1).purged_at.load(std::memory_order_relaxed);
+    // Signed: `purged_at` is made odd, and may be later.
+    if (static_cast<std::int64_t>(static_cast<std::int32_t>(since)) + 1 < static_cast<std::int64_t>(age)) {
+      left = true;
+      continue;
+    }
+    purge_records_of(std::exchange(place, 0) - 1, now);
+  }
+  return left;
 }
 
 // The records of the spans of a chunk that is wholly free and clean are zero but for stale hints, and zero is what they may
@@ -158,14 +243,19 @@ void Arena<A, Config, Pages>::purge_records_of(std::uint32_t chunk, std::uint64_
   chunks_.give(first, kChunkSpans, false, static_cast<std::uint32_t>(now));
 }
 
-// False: nothing is left that can go back.
+// `split`: huge pages, too. False: nothing is left that can go back.
 template <sync::Atomics A, class Config, os::PageSource Pages>
-bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort) noexcept {
+bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort, bool split) noexcept {
   constexpr std::size_t kLookBytes = 32 * 1024;  // what a look costs, beside giving pages back
-  if (const std::uint32_t c = oldest_dirty_chunk(); c != Chunks::kNoChunk && purge_chunk(c, now, effort)) return true;
   if (const SpanIndex i = reclaim_empty_span(0); i != kNoSpan) {
+    effort.bytes -= std::min(effort.bytes, kLookBytes);
     give_spans(i, 1, now);
     return true;
+  }
+  for (const Part part : {Part::kWholeHugePage, Part::kSmallPages, Part::kAny}) {
+    if (part == Part::kAny && !split) return false;
+    const std::uint32_t c = oldest_dirty_chunk(part);
+    if (c != Chunks::kNoChunk && purge_chunk(c, part, now, effort)) return true;
   }
   SpanIndex i = drained_.find(drained_cursor_);
   if (i == Tree::kNone) i = drained_.find(0);
@@ -183,13 +273,17 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::relieve(std::uint64_t now, std::size_t freed) noexcept {
   if (!purge_lock_.try_lock()) return false;
   // Twice as much as was freed, so that memory that others could not give back meanwhile goes, too.
-  Effort effort{kStep.calls + static_cast<unsigned>(freed >> kSpanShift), kStep.bytes + 2 * freed};
+  Effort effort{std::max(kStep.calls, static_cast<unsigned>(freed >> kSpanShift)), std::max(kStep.bytes, 2 * freed)};
   const std::uint64_t before = counters_.purged_bytes.load(std::memory_order_relaxed);
-  bool more = true;
-  while (more && budget_.excess() > 0 && effort.left()) more = purge_something(now, effort);
+  bool more = true, split = true;
+  for (std::int64_t excess; more && effort.left() && (excess = budget_.excess()) > 0;) {
+    // Where the purger thread is the last resort, it splits huge pages after the delay, and frees do not.
+    split = excess > patience() && !budget_.is_purged_in_time();
+    more = purge_something(now, effort, split);
+  }
   // A step that hardly finds a free page is not worth its time at every report: free slots lie scattered, for now.
   const std::uint64_t purged = counters_.purged_bytes.load(std::memory_order_relaxed) - before;
-  if (!more || (!effort.left() && purged < kStep.bytes / 256)) budget_.nothing_left();
+  if (split && (!more || (!effort.left() && purged < kStep.bytes / 256))) budget_.nothing_left();
   purge_lock_.unlock();
   return purged != 0;
 }
@@ -200,7 +294,10 @@ bool Arena<A, Config, Pages>::trim_step(std::uint64_t now, std::size_t& bytes) n
   const std::uint64_t before = counters_.purged_bytes.load(std::memory_order_relaxed);
   bool more = true;
   for (Effort effort = kStep; more && effort.left();) more = purge_something(now, effort);
-  if (!more) budget_.nothing_left();
+  if (!more) {
+    budget_.nothing_left();
+    (void)purge_waiting_records(now, 0);
+  }
   bytes += counters_.purged_bytes.load(std::memory_order_relaxed) - before;
   return more;
 }
@@ -243,6 +340,7 @@ Due Arena<A, Config, Pages>::purge_idle_locked(std::uint64_t now) noexcept {
   something_due_.store(false, std::memory_order_seq_cst);
   Effort effort = kStep;
   bool more = purge_due(now, effort);
+  more = purge_waiting_records(now, settings_.purge_delay_ms) || more;
   more = look_at_empties(now, effort) || more;
   more = (look_at_drained(now, effort) && is_much_scattered()) || more;
   if (more) note_due();
@@ -259,8 +357,9 @@ bool Arena<A, Config, Pages>::purge_due(std::uint64_t now, Effort& effort) noexc
     if (static_cast<std::int32_t>(static_cast<std::uint32_t>(now) - at) <
         static_cast<std::int32_t>(settings_.purge_delay_ms))
       continue;
-    for (unsigned i = 0; i < kChunkSpans && effort.left() && chunks_.find_dirty(c) == c; ++i)
-      if (!purge_chunk(c, now, effort)) return true;
+    for (const Part part : {Part::kWholeHugePage, Part::kAny})
+      for (unsigned i = 0; i < kChunkSpans && effort.left() && dirty_spans(c, part) != 0; ++i)
+        if (!purge_chunk(c, part, now, effort)) return true;
     if (!effort.left()) return true;
   }
   return chunks_.find_dirty(0) != Chunks::kNoChunk;

@@ -138,8 +138,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::report(Runs& runs) noexcept {
   constexpr auto kBytes = static_cast<std::int64_t>(kSpanBytes);
   const std::int64_t dirty = std::exchange(runs.dirty_spans, 0), used = std::exchange(runs.run_spans, 0);
-  return budget_.spans_changed(shards_[shard_number()].budget, dirty * kBytes, used * kBytes) &&
-         budget_.excess() > kSlackBytes;
+  return budget_.spans_changed(shards_[shard_number()].budget, dirty * kBytes, used * kBytes) && budget_.excess() > slack();
 }
 
 }  // namespace freehold::alloc

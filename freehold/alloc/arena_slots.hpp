@@ -156,14 +156,8 @@ pool::Taken Arena<A, Config, Pages>::claim(SizeClass c, unsigned keep, std::uint
 // A span that is the caller's: free and warm, or of another class that has become wholly free, or clean.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 SpanIndex Arena<A, Config, Pages>::span_for(SizeClass c, std::uint64_t now) noexcept {
-  const ChunkKind kind = chunk_kind_of(c);
-  const TakenSpans t = take_spans(kind, 1, 1, true, now);
-  if (t.first == kNoSpan || kind != ChunkKind::kSlots || t.dirty != 0) return t.first;
-  // The first span of a chunk that is wholly clean: as good as new, so huge pages pay again.
-  const auto& chunk = chunks_.chunk(t.first / kChunkSpans);
-  if (t.purged_at != 0 && chunk.dirty.load(std::memory_order_relaxed) == 0 &&
-      std::popcount(chunk.free.load(std::memory_order_relaxed)) == static_cast<int>(kChunkSpans) - 1)
-    advise_spans(t.first / kChunkSpans, 0, kChunkSpans, chunk.kind.load(std::memory_order_relaxed), false);
+  const TakenSpans t = take_spans(chunk_kind_of(c), 1, 1, true, now);
+  if (t.first != kNoSpan && t.dirty == 0) ask_for_huge_page(t);
   return t.first;
 }
 

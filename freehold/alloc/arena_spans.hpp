@@ -108,7 +108,7 @@ bool Arena<A, Config, Pages>::map_spans(std::uint32_t chunk, unsigned from, unsi
   if (pages_->is_locked(static_cast<char*>(memory) + bytes - kSpanBytes))
     chunks_are_dear_.store(true, std::memory_order_relaxed);
   Extent& extent = extents_[static_cast<unsigned>(kind)];
-  advise_spans(chunk, from, end, kind, extent.chunks == 0 || chunk == extent.first);
+  advise_spans(chunk, from, end, kind, chunk == extent.first ? 0 : extent.chunks);
   if (settings_.prefault) pages_->populate(memory, bytes);
   return true;
 }
@@ -171,22 +171,81 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned n, unsigned cpu) noe
 }
 
 // Huge pages only once the heap is clearly not small: a small program pays for what it uses, also where the system's
-// default would be huge. Never asked for under runs, of which only the last span's first pages may be touched. `first`: of
-// its kind.
+// default would be huge, and on however many CPUs it has a chunk (`chunks` of the kind before this one). Never asked for
+// under runs, of which only the last span's first pages may be touched.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::advise_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind,
-                                           bool first) noexcept {
-  const auto advise = [&](unsigned begin, unsigned behind, bool wanted) {
-    if (begin >= behind) return;
-    pages_->advise_huge(reinterpret_cast<void*>(address(chunk * kChunkSpans + begin)), (behind - begin) * kSpanBytes,
-                        wanted);
-    if (wanted) some_huge_.store(true, std::memory_order_relaxed);
+                                           std::uint32_t chunks) noexcept {
+  const auto advise = [&](unsigned behind, bool wanted) {
+    if (from < behind)
+      pages_->advise_huge(reinterpret_cast<void*>(address(chunk * kChunkSpans + from)), (behind - from) * kSpanBytes, wanted);
   };
-  const unsigned small =
-      first && settings_.huge_pages == HugePages::kAuto ? static_cast<unsigned>(Config::kHugeAfterBytes >> kSpanShift) : 0;
-  if (settings_.huge_pages == HugePages::kOff) return advise(from, end, false);
-  advise(from, std::min(end, small), false);
-  if (kind == ChunkKind::kSlots) advise(std::max(from, small), end, true);
+  const bool off = settings_.huge_pages == HugePages::kOff;
+  const bool small = settings_.huge_pages == HugePages::kAuto &&
+                     budget_.class_span_bytes() < static_cast<std::int64_t>(Config::kHugeAfterBytes) * std::max(chunks, 1U);
+  if (kind == ChunkKind::kRuns) {
+    if (off || runs_forbidden_.load(std::memory_order_relaxed)) return advise(end, false);
+    if (chunks == 0 && small) advise(std::min(end, kHugeSpans), false);
+    return;
+  }
+  advise(end, !off && !small);
+  if (off || small) return;
+  unsigned parts = 0;
+  for (unsigned part = 0; part < kHugeParts; ++part)
+    if (from <= part * kHugeSpans && (part + 1) * kHugeSpans <= end) parts |= 1U << part;
+  // relaxed: published with the spans.
+  chunks_.chunk(chunk).huge.fetch_or(static_cast<std::uint8_t>(parts), std::memory_order_relaxed);
+  huge_parts_.fetch_add(std::popcount(parts), std::memory_order_relaxed);
+}
+
+// The caller took a clean span: if all of its huge page is clean and free, that is as good as new. The first of a chunk that
+// was new to a small program stays small.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::ask_for_huge_page(const TakenSpans& t) noexcept {
+  const std::uint32_t c = t.first / kChunkSpans;
+  const unsigned part = t.first % kChunkSpans / kHugeSpans;
+  const auto& chunk = chunks_.chunk(c);
+  // relaxed, all of it: hints.
+  if ((chunk.huge.load(std::memory_order_relaxed) >> part & 1) != 0 || settings_.huge_pages == HugePages::kOff ||
+      chunk.kind.load(std::memory_order_relaxed) != ChunkKind::kSlots)
+    return;
+  const std::uint64_t all = base::low_bits(kHugeSpans) << part * kHugeSpans;
+  const std::uint64_t free = chunk.free.load(std::memory_order_relaxed) | Chunks::mask_of(t.first, 1);
+  if ((free & all) != all || (chunk.dirty.load(std::memory_order_relaxed) & all) != 0) return;
+  if (settings_.huge_pages == HugePages::kAuto &&
+      (budget_.class_span_bytes() < static_cast<std::int64_t>(Config::kHugeAfterBytes) ||
+       (t.purged_at == 0 && free == Chunks::kAll)))
+    return;
+  set_huge(c, part, true);
+}
+
+// Asks for a huge page under a part of a chunk, or forbids it. Where that made the arena many mappings, it becomes one
+// again.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::set_huge(std::uint32_t chunk, unsigned part, bool wanted) noexcept {
+  auto& huge = chunks_.chunk(chunk).huge;
+  const auto bit = static_cast<std::uint8_t>(1U << part);
+  const auto others = static_cast<std::uint8_t>(~bit);
+  // relaxed: a hint, and which thread changed it.
+  const std::uint8_t before =
+      wanted ? huge.fetch_or(bit, std::memory_order_relaxed) : huge.fetch_and(others, std::memory_order_relaxed);
+  if (((before & bit) != 0) == wanted) return;
+  huge_parts_.fetch_add(wanted ? 1 : -1, std::memory_order_relaxed);
+  pages_->advise_huge(reinterpret_cast<void*>(address(chunk * kChunkSpans + part * kHugeSpans)), kHugeBytes, wanted);
+  if (huge_borders_.fetch_add(2, std::memory_order_relaxed) >= kMostBorders) forbid_huge_pages(ChunkKind::kSlots);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+void Arena<A, Config, Pages>::forbid_huge_pages(ChunkKind kind) noexcept {
+  const auto count = static_cast<std::uint32_t>(span_count() / kChunkSpans);
+  for (std::uint32_t c = 0, end; c < count; c = end + 1) {
+    for (end = c; end < count && chunks_.chunk(end).kind.load(std::memory_order_relaxed) == kind; ++end) {
+      const auto parts = chunks_.chunk(end).huge.exchange(0, std::memory_order_relaxed);  // relaxed: hints
+      huge_parts_.fetch_sub(std::popcount(parts), std::memory_order_relaxed);
+    }
+    if (end > c) pages_->advise_huge(reinterpret_cast<void*>(address(c * kChunkSpans)), (end - c) * kChunkBytes, false);
+  }
+  if (kind == ChunkKind::kSlots) huge_borders_.store(0, std::memory_order_relaxed);
 }
 
 // ---- free spans -----------------------------------------------------------------------------------------------------
@@ -286,7 +345,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept {
   constexpr auto kBytes = static_cast<std::int64_t>(kSpanBytes);
   const bool reported = budget_.spans_changed(shards_[shard_number()].budget, dirty_spans * kBytes, run_spans * kBytes);
-  if (reported && run_spans < 0 && budget_.excess() > kSlackBytes)
+  if (reported && run_spans < 0 && budget_.excess() > slack())
     relieve(now, static_cast<std::size_t>(-run_spans) << kSpanShift);
 }
 

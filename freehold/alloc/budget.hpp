@@ -67,7 +67,7 @@ class Budget {
 
   // Memory was needed so soon after it went back. `now` in milliseconds.
   void regret(std::int64_t bytes, std::uint64_t now) noexcept {
-    const std::int64_t peak = purged_in_time_.load(std::memory_order_relaxed) ? get(peak_) : 0;
+    const std::int64_t peak = is_purged_in_time() ? get(peak_) : 0;
     const std::int64_t most = peak > Config::kRegretBytes ? peak : Config::kRegretBytes;
     const std::int64_t next = get(regret_) + 2 * bytes;
     regret_.store(next < most ? next : most, std::memory_order_relaxed);
@@ -83,6 +83,7 @@ class Budget {
     purged_in_time_.store(is, std::memory_order_relaxed);
     if (!is && get(regret_) > Config::kRegretBytes) regret_.store(Config::kRegretBytes, std::memory_order_relaxed);
   }
+  [[nodiscard]] bool is_purged_in_time() const noexcept { return purged_in_time_.load(std::memory_order_relaxed); }
   // Halves the regret now and then.
   void forget(std::uint64_t now) noexcept {
     if (get(regret_) == 0 || now - regretted_at_.load(std::memory_order_relaxed) + kSoonMs < 2 * kSoonMs) return;
@@ -96,6 +97,7 @@ class Budget {
   [[nodiscard]] std::int64_t scattered() const noexcept { return free_in_spans() - stuck(); }
   [[nodiscard]] std::int64_t in_use() const noexcept { return get(live_) + get(runs_) + get(direct_); }
   [[nodiscard]] std::int64_t dirty() const noexcept { return get(dirty_); }
+  [[nodiscard]] std::int64_t class_span_bytes() const noexcept { return get(class_spans_); }
   // Memory that the program holds and that is kept for it: never more than what is resident but for untouched pages.
   [[nodiscard]] std::int64_t footprint() const noexcept {
     return get(class_spans_) - get(returned_) + get(runs_) + get(direct_) + get(dirty_) + get(kept_);

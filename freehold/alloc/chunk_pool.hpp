@@ -51,6 +51,7 @@ struct alignas(base::kCacheLine) Chunk {
   typename A::template atomic<std::uint32_t> user{0};  // the CPU that works here, plus one: a hint
   typename A::template atomic<ChunkKind> kind{ChunkKind::kNone};
   typename A::template atomic<bool> has_records{false};  // spans of it had a size class since their records were purged
+  typename A::template atomic<std::uint8_t> huge{0};     // one bit for each part that huge pages are asked for under
 };
 static_assert(sizeof(Chunk<sync::NativeAtomics>) == base::kCacheLine);
 
@@ -183,15 +184,23 @@ class ChunkPool {
 
   // The first chunk at or after `from` that may hold free spans with pages; kNoChunk if there is none.
   [[nodiscard]] std::uint32_t find_dirty(std::uint32_t from) noexcept { return trees_[kDirtyTree].find(from); }
-  // Takes up to `most` neighbouring spans of the chunk that are free and dirty; `n` says how many. kNoSpan: none, and the
-  // chunk leaves the dirty tree until something is freed there.
-  [[nodiscard]] SpanIndex take_dirty(std::uint32_t c, unsigned most, unsigned& n) noexcept {
+  // Bits of the spans of the chunk that are free and dirty; 0: none is, and the chunk leaves the dirty tree until something
+  // is freed there. Relaxed: a glance.
+  [[nodiscard]] std::uint64_t free_and_dirty(std::uint32_t c) noexcept {
+    ChunkType& chunk = chunks_[c];
+    const std::uint64_t bits = chunk.free.load(std::memory_order_relaxed) & chunk.dirty.load(std::memory_order_relaxed);
+    if (bits == 0) trees_[kDirtyTree].retire(c, [&] { return has_dirty(chunk); });
+    return bits;
+  }
+  // Takes up to `most` neighbouring spans of the chunk that are free, dirty and in `among`; `n` says how many. kNoSpan:
+  // none; the chunk leaves the dirty tree if it has none at all.
+  [[nodiscard]] SpanIndex take_dirty(std::uint32_t c, unsigned most, unsigned& n, std::uint64_t among = kAll) noexcept {
     ChunkType& chunk = chunks_[c];
     std::uint64_t seen = chunk.free.load(std::memory_order_relaxed);
     for (;;) {
-      const std::uint64_t bits = seen & chunk.dirty.load(std::memory_order_relaxed);  // relaxed: a glance; we look again
+      const std::uint64_t bits = seen & among & chunk.dirty.load(std::memory_order_relaxed);  // relaxed: a glance
       if (bits == 0) {
-        trees_[kDirtyTree].retire(c, [&] { return has_dirty(chunk); });
+        (void)free_and_dirty(c);
         return kNoSpan;
       }
       const unsigned low = base::lowest_bit(bits);

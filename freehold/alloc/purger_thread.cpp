@@ -92,6 +92,7 @@ void* PurgerThread::main(void* self) noexcept {
     return nullptr;
   }
   ::pthread_setname_np(::pthread_self(), "freehold-purge");
+  (void)purger.step_();  // at once: threads that free rely on it from then on
   purger.state_.run(purger.step_, purger.round_ms_ * 1'000'000);
   return nullptr;
 }

@@ -6,6 +6,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <utility>
+
 #include "tests/memory_return/scenarios/probe.hpp"
 
 extern "C" __attribute__((weak)) std::size_t freehold_idle(void);
@@ -207,6 +209,34 @@ SCENARIO(idle_after_a_sawtooth) {
   figure("cpu_ms", spent * 1e3);
   figure("live_mib", static_cast<double>(kBlocks / 16) / 1024);
   report(watch, resident);
+}
+
+struct Node {
+  Node* next;
+  char payload[28];
+};
+// Builds and drops a list of a million nodes, six times; THREADS share it.
+SCENARIO(idle_lists_built_and_dropped) {
+  const std::size_t threads = number(arguments, 0), nodes = 1'000'000 / threads;
+  const auto work = [nodes] {
+    for (int round = 0; round < 6; ++round) {
+      Node* head = nullptr;
+      for (std::size_t i = 0; i < nodes; ++i) {
+        auto* const node = static_cast<Node*>(CApi::allocate(sizeof(Node)));
+        node->next = head;
+        head = node;
+      }
+      while (head != nullptr) CApi::deallocate(std::exchange(head, head->next));
+    }
+  };
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  std::thread others[4];
+  for (std::size_t t = 1; t < threads; ++t) others[t] = std::thread(work);
+  work();
+  for (std::size_t t = 1; t < threads; ++t) others[t].join();
+  ::getrusage(RUSAGE_SELF, &after);
+  figure("minor_faults", static_cast<double>(after.ru_minflt - before.ru_minflt));
 }
 
 // An event loop that says when it has nothing to do. THREADS: 1 or 4.

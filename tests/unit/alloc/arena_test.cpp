@@ -259,6 +259,100 @@ TEST(Arena, Trim_PartlyFreeSpans_ReturnsTheFreePagesAndKeepsLiveSlots) {
   }
 }
 
+// ---- huge pages -------------------------------------------------------------------------------------------------------
+
+[[nodiscard]] std::vector<std::pair<SpanIndex, bool>> advice(Native& arena) {
+  std::vector<std::pair<SpanIndex, bool>> calls;
+  for (const auto& call : arena.pages.huge_advice())
+    calls.emplace_back(static_cast<SpanIndex>((call.address - arena->base()) / kSpan), call.wanted);
+  return calls;
+}
+
+TEST(Arena, HugePages_Auto_OnceTheHeapOfSlotsIsNotSmall) {
+  ArenaSettings settings = small_settings();
+  settings.huge_pages = HugePages::kAuto;
+  Native arena(settings);
+  ASSERT_NE(arena.run(1).first, kNoSpan);
+  for (unsigned i = 0; i < 2 * kChunkSpans; ++i) ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
+  using Advice = std::vector<std::pair<SpanIndex, bool>>;
+  EXPECT_EQ(advice(arena), (Advice{{0, false}, {kChunkSpans, false}, {2 * kChunkSpans, true}}));
+  arena.pages.forget_log();
+  for (unsigned i = 0; i < 3 * kChunkSpans; ++i) ASSERT_NE(arena.run(1).first, kNoSpan);
+  EXPECT_EQ(advice(arena), Advice{}) << "runs as the system likes, but for the first chunk of a small program";
+}
+
+// Each CPU has a chunk: a program that uses little in each stays small.
+TEST(Arena, HugePages_Auto_LittleInEachOfManyChunks_None) {
+  ArenaSettings settings = small_settings();
+  settings.huge_pages = HugePages::kAuto;
+  Native arena(settings);
+  arena->expect_threads(8);
+  for (AtomicsOnCpu::cpu = 0; AtomicsOnCpu::cpu < 4; ++AtomicsOnCpu::cpu)
+    for (unsigned i = 0; i < kChunkSpans / 2 - 1; ++i) ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
+  AtomicsOnCpu::cpu = 0;
+  for (const auto& call : arena.pages.huge_advice()) EXPECT_FALSE(call.wanted);
+}
+
+// The system's collector of huge pages would fill again what went back in part.
+TEST(Arena, HugePages_PartlyPurged_AreForbiddenThereOnly) {
+  ArenaSettings settings = small_settings();
+  settings.huge_pages = HugePages::kAuto;
+  Native arena(settings);
+  std::vector<std::vector<Taken>> spans;
+  for (unsigned i = 0; i < 4 * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
+  arena.pages.forget_log();
+  arena.put(kSmall, spans[2 * kChunkSpans + 3]);
+  (void)arena->trim(arena.now);
+  ASSERT_EQ(arena.pages.huge_advice().size(), 1U);
+  EXPECT_FALSE(arena.pages.huge_advice()[0].wanted);
+  EXPECT_EQ(arena.pages.huge_advice()[0].address, arena->address(2 * kChunkSpans));
+  EXPECT_EQ(arena.pages.huge_advice()[0].bytes, kChunk);
+  arena.put(kSmall, spans[2 * kChunkSpans + 5]);
+  (void)arena->trim(arena.now);
+  EXPECT_EQ(arena.pages.huge_advice().size(), 1U) << "once is enough";
+  EXPECT_TRUE(arena.check());
+}
+
+// Small pages go back before a huge page is split, and whole huge pages before either, at one call each.
+TEST(Arena, HugePages_WhollyFree_GoBackFirstAndWhole) {
+  ArenaSettings settings = small_settings();
+  settings.huge_pages = HugePages::kAuto;
+  Native arena(settings);
+  std::vector<std::vector<Taken>> spans;
+  for (unsigned i = 0; i < 8 * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
+  arena.pages.forget_log();
+  for (unsigned i = 0; i < kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);                // of small pages
+  for (unsigned i = kChunkSpans; i < 3 * kChunkSpans / 2; ++i) arena.put(kSmall, spans[i]);  // half a huge page
+  for (unsigned i = 3 * kChunkSpans; i < 6 * kChunkSpans; ++i) arena.put(kSmall, spans[i]);  // three whole ones
+  EXPECT_TRUE(arena->relieve(arena.now));
+  ASSERT_FALSE(arena.pages.purges().empty());
+  EXPECT_EQ(arena.pages.purges()[0].bytes, kChunk);
+  EXPECT_EQ(arena.pages.huge_advice().size(), 0U) << "no huge page was split while whole ones were enough";
+  EXPECT_LE(arena->budget().excess(), static_cast<std::int64_t>(kChunk));
+  EXPECT_TRUE(arena.check());
+}
+
+// A huge page that was split and then went back as a whole is as good as new.
+TEST(Arena, HugePages_PartThatIsWhollyClean_GetsThemAgain) {
+  ArenaSettings settings = small_settings();
+  settings.huge_pages = HugePages::kAuto;
+  Native arena(settings);
+  std::vector<std::vector<Taken>> spans;
+  for (unsigned i = 0; i < 2 * kChunkSpans; ++i) spans.push_back(arena.claim_whole(kSmall));
+  arena.put(kSmall, spans[kChunkSpans]);
+  (void)arena->trim(arena.now);
+  for (unsigned i = kChunkSpans + 1; i < 2 * kChunkSpans; ++i) arena.put(kSmall, spans[i]);
+  (void)arena->trim(arena.now);
+  ASSERT_EQ(arena->free_dirty_bytes(), 0U);
+  arena.pages.forget_log();
+  ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
+  ASSERT_EQ(arena.pages.huge_advice().size(), 1U);
+  EXPECT_TRUE(arena.pages.huge_advice()[0].wanted);
+  ASSERT_NE(arena.claim_span(kSmall), kNoSpan);
+  EXPECT_EQ(arena.pages.huge_advice().size(), 1U) << "at its first span only";
+  EXPECT_TRUE(arena.check());
+}
+
 // ---- the limit --------------------------------------------------------------------------------------------------------
 
 // ---- another thread at any moment -------------------------------------------------------------------------------------

@@ -235,6 +235,7 @@ struct FakeClock {
 struct SmallConfig : alloc::NativeConfig {
   static constexpr std::size_t kBaseAlignment = std::size_t{1} << 20;
   static constexpr unsigned kChunkSpans = 16;  // 1 MiB
+  static constexpr std::size_t kHugeAfterBytes = std::size_t{512} << 10;
   static constexpr std::uint32_t kMaxExtentChunks = 4;
   static constexpr std::size_t kTableStepSpans = 64;
   static constexpr unsigned kShards = 4;
