@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kLongestArgument = 1 << 20;
 constexpr auto kLookInterval = 100ms;
 // With keep_order, jobs that have ended and wait for their turn: more than these, and no job is read.
-constexpr std::size_t kMostHeldJobs = 4096, kMostHeldBytes = 64u << 20;
+constexpr std::size_t kMostHeldJobs = 4096, kMostHeldJobBytes = 64u << 20;
 
 struct Job {
   std::uint64_t number = 0;
@@ -144,7 +144,7 @@ class Exec {
     return some;
   }
   [[nodiscard]] bool has_room() const {
-    return !ended_ && jobs_.size() < kMostHeldJobs && held_bytes_ < kMostHeldBytes && !output_.is_large();
+    return !ended_ && jobs_.size() < kMostHeldJobs && held_bytes_ < kMostHeldJobBytes && !output_.is_large();
   }
 
   // Returns false if the table is full.
