@@ -66,7 +66,9 @@ void take_over(const scale::Results& results, Claims& claims, std::string_view i
   claim.limits = std::move(limits);
   if (found != verdict.claims.end()) {
     claim.figure = found->figures;
-    claim.ratio = claim.least = claim.greatest = found->ratio;
+    claim.ratio = found->ratio;
+    claim.least = found->least;
+    claim.greatest = found->greatest;
     constexpr std::array kAs{articles::Verdict::kNotMeasured, articles::Verdict::kReproduced, articles::Verdict::kRefuted,
                              articles::Verdict::kUndecided};
     claim.verdict = kAs[static_cast<std::size_t>(found->outcome)];
@@ -140,7 +142,7 @@ void table_of_blocks(const Results& results, const Scaling& scaling, Findings& f
 
 void find_scaling(const Results& results, Findings& findings) {
   const Scaling scaling(*results.scaling);
-  Claims claims(4, results.machine.cpus, findings.claims);
+  Claims claims(4, results.machine.cpus, results.scaling->others, findings.claims);
   const std::string cpus = fmt::format("{} CPUs", results.machine.cpus);
   controls(scaling, claims);
   take_over(*results.scaling, claims, "system-threads-degrade",
@@ -170,7 +172,7 @@ void find_scaling(const Results& results, Findings& findings) {
 
 void find_thread_local(const Results& results, Findings& findings) {
   const Scaling scaling(*results.blocks);
-  Claims claims(5, results.machine.cpus, findings.claims);
+  Claims claims(5, results.machine.cpus, results.blocks->others, findings.claims);
   const std::uint32_t n = scaling.most();
   const auto isolation = [&](std::string_view name, std::uint32_t workers) {
     return scaling.time(Workload::kIsolation, Mode::kThreads, name, workers);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Decides for each claim of the five articles whether the figures of this machine reproduce it. A claim is a ratio and a
 // threshold, or a sentence that no machine like this can test. Each set gives a ratio of its own, from figures that were
-// measured side by side. If fewer than two thirds of the sets lie on one side of the threshold, the claim is undecided.
+// measured side by side. Unless all sets lie on one side of the threshold, the claim is undecided; so is a claim by elapsed
+// time if other programs had the CPUs.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "cli/report/text.hpp"
@@ -76,12 +77,17 @@ void Claims::judge(Words words, const Sets& ratio, double threshold, bool at_lea
   claim.limits = std::move(words.limits);
   claim.threshold = threshold;
   claim.at_least = at_least;
-  if (const std::vector<double> values = measured(ratio); !values.empty()) {
+  if (std::vector<double> values = measured(ratio); !values.empty()) {
+    for (double& value : values) value = std::round(100 * value) / 100;  // as it is printed
     claim.figure = std::move(words.figure);
     claim.ratio = median(values);
     claim.least = std::ranges::min(values);
     claim.greatest = std::ranges::max(values);
     claim.verdict = verdict_of(scale::decide(values, threshold, !at_least));
+    if (others_ > scale::kBusyMachine && !words.by_cpu_time) {
+      claim.verdict = Verdict::kUndecided;
+      claim.limits += fmt::format("; other programs had {:.0f}% of the CPUs", 100 * others_);
+    }
   }
   add(std::move(claim));
 }

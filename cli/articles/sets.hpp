@@ -28,11 +28,14 @@ using Sets = std::vector<std::optional<double>>;
 // Claims as they are found.
 class Claims {
  public:
-  Claims(std::uint32_t article, unsigned cpus, std::vector<Claim>& all) : article_(article), cpus_(cpus), all_(all) {}
+  // `others`: the share of the CPUs that other programs had.
+  Claims(std::uint32_t article, unsigned cpus, double others, std::vector<Claim>& all)
+      : article_(article), cpus_(cpus), others_(others), all_(all) {}
 
   struct Words {
     std::string id, statement, figure, limits;
-    unsigned least_cpus = 1;  // with fewer, nothing can be said
+    unsigned least_cpus = 1;   // with fewer, nothing can be said
+    bool by_cpu_time = false;  // else other programs change the figures
   };
   void at_least(Words words, const Sets& ratio, double threshold) { judge(std::move(words), ratio, threshold, true); }
   void at_most(Words words, const Sets& ratio, double threshold) { judge(std::move(words), ratio, threshold, false); }
@@ -45,6 +48,7 @@ class Claims {
 
   std::uint32_t article_;
   unsigned cpus_;
+  double others_;
   std::vector<Claim>& all_;
 };
 

@@ -4,6 +4,7 @@
 // A subcommand gives its cells, an order, a measurement and a description for the progress line; this header holds the
 // loop. A cell that failed once is not measured again, because it would fail again, perhaps only at its time limit.
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -51,8 +52,10 @@ void record_run(RunRecord& record, auto measure) {
   record.machine = this_machine();
   record.date = today();
   const auto begin = std::chrono::steady_clock::now();
+  const double others_s = cpu_seconds_of_others();
   record.complete = measure();
   record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  record.others = std::max(0.0, cpu_seconds_of_others() - others_s) / (record.seconds * record.machine.cpus);
 }
 
 }  // namespace freehold::cli

@@ -26,6 +26,7 @@ struct RunRecord {
   std::string date;      // of the beginning; UTC, ISO 8601
   bool complete = true;  // false: interrupted
   double seconds = 0;    // from beginning to end
+  double others = 0;     // the share of the CPUs that other programs had meanwhile
 };
 
 // `Cell` must be equality comparable.

@@ -13,7 +13,6 @@ namespace freehold::cli::scale {
 namespace {
 
 constexpr double kNoisySpread = 0.20;  // sets that differ by more than this are mentioned
-constexpr double kBusyMachine = 0.85;  // of their CPUs that compute workers get on a quiet machine
 
 std::optional<std::size_t> subject_named(const Results& results, std::string_view name) {
   const auto found = std::ranges::find(results.settings.subjects, name, &Subject::name);
@@ -56,11 +55,17 @@ std::string speed_text(const Results& results, Cell cell) {
   return value ? fmt::format("{:.2f}", *value) : "?";
 }
 
+void decide(Claim& claim, const std::vector<double>& sets, double threshold, bool below_reproduces) {
+  claim.ratio = median(sets);
+  claim.least = std::ranges::min(sets);
+  claim.greatest = std::ranges::max(sets);
+  claim.outcome = scale::decide(sets, threshold, below_reproduces);
+}
+
 Claim judge(const Results& results, Claim claim, const Cell& of, const Cell& to, double threshold, bool below_reproduces) {
   const std::vector<double> sets = ratios(results, of, to);
   if (sets.empty()) return claim;
-  claim.ratio = median(sets);
-  claim.outcome = decide(sets, threshold, below_reproduces);
+  decide(claim, sets, threshold, below_reproduces);
   return claim;
 }
 
@@ -71,7 +76,9 @@ Claim system_threads(const Results& results, std::size_t system, std::uint32_t n
               .statement = "threads on the system allocator degrade",
               .outcome = {},
               .figures = {},
-              .ratio = {}};
+              .ratio = {},
+              .least = {},
+              .greatest = {}};
   claim.figures = fmt::format("{} threads build and free lists {} times as fast as one, and compute {} times as fast", n,
                               speed_text(results, of), speed_text(results, control));
   return judge(results, claim, of, control, kScales, true);
@@ -80,7 +87,13 @@ Claim system_threads(const Results& results, std::size_t system, std::uint32_t n
 Claim processes(const Results& results, std::size_t system, std::uint32_t n) {
   const Cell of{Workload::kAllocate, Mode::kProcesses, system, n};
   const Cell control{Workload::kCompute, Mode::kProcesses, system, n};
-  Claim claim{.id = "processes-scale", .statement = "processes scale", .outcome = {}, .figures = {}, .ratio = {}};
+  Claim claim{.id = "processes-scale",
+              .statement = "processes scale",
+              .outcome = {},
+              .figures = {},
+              .ratio = {},
+              .least = {},
+              .greatest = {}};
   claim.figures = fmt::format("{} processes build and free lists {} times as fast as one, and compute {} times as fast", n,
                               speed_text(results, of), speed_text(results, control));
   return judge(results, claim, of, control, kScales, false);
@@ -91,7 +104,9 @@ Claim freehold_threads(const Results& results, std::size_t system, std::optional
               .statement = "Freehold's threads scale like processes",
               .outcome = {},
               .figures = {},
-              .ratio = {}};
+              .ratio = {},
+              .least = {},
+              .greatest = {}};
   if (!freehold) return claim;
   const Cell of{Workload::kAllocate, Mode::kThreads, *freehold, n};
   const Cell to{Workload::kAllocate, Mode::kProcesses, system, n};
@@ -112,8 +127,13 @@ bool has_pool(const Results& results) { return std::ranges::count(results.settin
 Claim pool(const Results& results, std::size_t system, std::optional<std::size_t> freehold, std::uint32_t n) {
   const Cell of{Workload::kAllocate, Mode::kPool, system, n};
   const Cell control{Workload::kCompute, Mode::kPool, system, n};
-  Claim claim{
-      .id = "pool-scales", .statement = "a pool of worker processes scales", .outcome = {}, .figures = {}, .ratio = {}};
+  Claim claim{.id = "pool-scales",
+              .statement = "a pool of worker processes scales",
+              .outcome = {},
+              .figures = {},
+              .ratio = {},
+              .least = {},
+              .greatest = {}};
   claim.figures = fmt::format(
       "{} threads that call a pool have lists built and freed {} times as fast as one, and compute "
       "{} times as fast",
@@ -134,7 +154,9 @@ Claim pool_unlocks(const Results& results, std::size_t system, std::uint32_t n) 
               .statement = "a pool frees a component from its own lock",
               .outcome = {},
               .figures = {},
-              .ratio = {}};
+              .ratio = {},
+              .least = {},
+              .greatest = {}};
   const Series* threads = results.find({Workload::kLocked, Mode::kThreads, system, n});
   const Series* pooled = results.find({Workload::kLocked, Mode::kPool, system, n});
   if (threads == nullptr || pooled == nullptr) return claim;
@@ -142,8 +164,7 @@ Claim pool_unlocks(const Results& results, std::size_t system, std::uint32_t n) 
     return static_cast<double>(a.elapsed_ns) / static_cast<double>(b.elapsed_ns);
   });
   if (sets.empty()) return claim;
-  claim.ratio = median(sets);
-  claim.outcome = decide(sets, kUnlocks, false);
+  decide(claim, sets, kUnlocks, false);
   claim.figures = fmt::format("{} workers of a pool do {:.2f} times what {} threads do with a component that holds one lock",
                               n, *claim.ratio, n);
   return claim;
@@ -202,7 +223,7 @@ void note_noise(const Results& results, std::vector<std::string>& notes) {
 
 void note_busy_machine(const Results& results, std::vector<std::string>& notes) {
   const auto share = share_of_cpus(results);
-  if (!share || *share >= kBusyMachine) return;
+  if (!share || *share >= 1 - kBusyMachine) return;
   notes.push_back(fmt::format(
       "Other processes used the CPUs: the workers got {:.0f}% of theirs. Repeat this on a quiet machine.", 100 * *share));
 }
@@ -220,10 +241,11 @@ std::string_view name_of(Outcome outcome) {
 }
 
 Outcome decide(const std::vector<double>& ratios, double threshold, bool below_reproduces) {
-  const auto below = static_cast<std::size_t>(std::ranges::count_if(ratios, [&](double r) { return r < threshold; }));
-  const std::size_t above = ratios.size() - below;
-  if (3 * std::max(below, above) < 2 * ratios.size()) return Outcome::kUndecided;
-  return (below > above) == below_reproduces ? Outcome::kReproduced : Outcome::kRefuted;
+  const double doubt = ratios.size() == 1 ? kOneSet : 1;
+  const double least = std::ranges::min(ratios) / doubt, greatest = std::ranges::max(ratios) * doubt;
+  if (below_reproduces ? greatest <= threshold : least >= threshold) return Outcome::kReproduced;
+  if (below_reproduces ? least > threshold : greatest < threshold) return Outcome::kRefuted;
+  return Outcome::kUndecided;
 }
 
 Verdict verdict_of(const Results& results) {
@@ -238,7 +260,7 @@ Verdict verdict_of(const Results& results) {
       verdict.claims.push_back(pool_unlocks(results, *system, n));
     }
   }
-  const bool busy = share_of_cpus(results).value_or(1) < kBusyMachine;
+  const bool busy = share_of_cpus(results).value_or(1) < 1 - kBusyMachine;
   for (Claim& claim : verdict.claims) {
     if (busy && claim.outcome != Outcome::kNotMeasured) claim.outcome = Outcome::kUndecided;
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gnu/libc-version.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -12,6 +13,9 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+
+#include "freehold/doctor/run/attendance.hpp"
+#include "freehold/doctor/run/program.hpp"
 
 namespace freehold::cli {
 namespace {
@@ -87,6 +91,17 @@ std::string today() {
   char text[32];
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;
+}
+
+double cpu_seconds_of_others() {
+  double own_s = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage use{};
+    ::getrusage(who, &use);
+    for (const timeval& time : {use.ru_utime, use.ru_stime})
+      own_s += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  }
+  return doctor::busy_on(doctor::cpus_in_order()).all_s - own_s;
 }
 
 }  // namespace freehold::cli

@@ -16,6 +16,9 @@ struct Machine {
 };
 
 [[nodiscard]] Machine this_machine();
+// CPU time that other programs, and the host, had on the CPUs that this process may use, since boot. Children of this
+// process are its own once they were waited for.
+[[nodiscard]] double cpu_seconds_of_others();
 // CPUs that a cgroup (version 2) allows: the smallest quota from `group` up to `root`; none if there is no limit.
 [[nodiscard]] std::optional<double> cgroup_cpus(const std::string& root, const std::string& group);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Children of one run: started, listened to, watched, ended. And what the CPUs did for other processes meanwhile. Internal
-// to program.cpp and service.cpp.
+// to program.cpp and service.cpp; busy_on() also serves the measuring commands.
 #pragma once
 #include <filesystem>
 #include <memory>

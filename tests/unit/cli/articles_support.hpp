@@ -29,7 +29,7 @@ inline pools::Results pools_with(const pools::Settings& settings, const Figures&
     for (std::uint32_t set = 0; set < settings.repeat; ++set) {
       pools::Sample sample;
       sample.operations = kOperations;
-      sample.elapsed_ns = static_cast<std::uint64_t>(figures.pair(pool, cell) * kOperations);
+      sample.elapsed_ns = sample.cpu_ns = static_cast<std::uint64_t>(figures.pair(pool, cell) * kOperations);
       sample.counted = kOperations;
       sample.conflicts = static_cast<std::uint64_t>(figures.conflicts(pool, cell) * kOperations / 100);
       series.samples.emplace_back(sample);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Verdicts on the articles' claims, from results that are made by hand.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 
 #include "cli/articles/findings.hpp"
@@ -24,24 +28,73 @@ const Claim& claim_of(const Findings& findings, const std::string& id) {
 
 // ---- sets
 
-Verdict verdict_on(const Sets& ratio, double threshold, bool at_least, unsigned cpus = 2) {
+Claim claim_on(const Sets& ratio, double threshold, bool at_least, unsigned cpus = 2, double others = 0) {
   std::vector<Claim> all;
-  Claims claims(1, cpus, all);
+  Claims claims(1, cpus, others, all);
   const Claims::Words words{"id", "statement", "figure", "limits", 2};
   if (at_least)
     claims.at_least(words, ratio, threshold);
   else
     claims.at_most(words, ratio, threshold);
-  return all.front().verdict;
+  return all.front();
+}
+Verdict verdict_on(const Sets& ratio, double threshold, bool at_least, unsigned cpus = 2) {
+  return claim_on(ratio, threshold, at_least, cpus).verdict;
 }
 
-TEST(ArticlesClaims, Verdict_TwoThirdsOfTheSetsMustAgree) {
+TEST(ArticlesClaims, Verdict_TheWholeRangeMustLieOnOneSide) {
   EXPECT_EQ(verdict_on({2.0, 2.0, 2.0}, 1.5, true), Verdict::kReproduced);
   EXPECT_EQ(verdict_on({2.0, 2.0, 2.0}, 1.5, false), Verdict::kRefuted);
-  EXPECT_EQ(verdict_on({1.0, 1.0, 2.0}, 1.5, true), Verdict::kRefuted);
-  EXPECT_EQ(verdict_on({1.0, 1.0, 2.0, 2.0}, 1.5, true), Verdict::kUndecided);
+  EXPECT_EQ(verdict_on({1.0, 1.0, 2.0}, 1.5, true), Verdict::kUndecided);
+  EXPECT_EQ(verdict_on({1.21, 0.91, 1.28}, 1.1, false), Verdict::kUndecided);
+  EXPECT_EQ(verdict_on({1.2, 1.2}, 1.2, false), Verdict::kReproduced);
+  EXPECT_EQ(verdict_on({1.2, 1.2}, 1.2, true), Verdict::kReproduced);
+  EXPECT_EQ(verdict_on({1.6}, 1.5, true), Verdict::kUndecided);  // one set has no range
+  EXPECT_EQ(verdict_on({3.2}, 1.5, true), Verdict::kReproduced);
   EXPECT_EQ(verdict_on({std::nullopt, std::nullopt}, 1.5, true), Verdict::kNotMeasured);
   EXPECT_EQ(verdict_on({2.0}, 1.5, true, 1), Verdict::kNotTestable);
+}
+
+// Two figures of some sets, and the claim that their ratio reaches a threshold: a firm verdict fits all that is printed, and
+// the ratio of the printed medians.
+TEST(ArticlesClaims, Verdict_NeverContradictsItsFigures) {
+  std::mt19937 random(11);
+  std::map<Verdict, int> seen;
+  for (int i = 0; i < 20'000; ++i) {
+    const double threshold = std::array{0.8, 1.0, 1.1, 1.5, 2.0}[random() % 5], bias = std::exp2(random() % 5 - 2.0);
+    std::lognormal_distribution<double> noise(0, std::array{0.01, 0.2, 1.0}[random() % 3]);
+    Sets a(1 + random() % 7), b(a.size());
+    for (std::size_t set = 0; set < a.size(); ++set) {
+      b[set] = 100 * noise(random);
+      a[set] = threshold * bias * 100 * noise(random);
+    }
+    const bool at_least = random() % 2 == 0;
+    const Claim claim = claim_on(quotient(a, b), threshold, at_least);
+    const auto holds = [&](double ratio) { return at_least ? ratio >= threshold : ratio <= threshold; };
+    const auto printed = [](double value) { return std::stod(fmt::format("{:.2f}", value)); };
+    const bool low = holds(printed(*claim.least)), high = holds(printed(*claim.greatest));
+    ++seen[claim.verdict];
+    if (claim.verdict == Verdict::kUndecided) {
+      EXPECT_TRUE(low != high || a.size() == 1);
+      continue;
+    }
+    ASSERT_EQ(low, claim.verdict == Verdict::kReproduced) << threshold << ' ' << *claim.least << ' ' << *claim.greatest;
+    ASSERT_EQ(high, low) << threshold << ' ' << *claim.least << ' ' << *claim.greatest;
+    const double of_medians = *median_of(a) / *median_of(b);
+    ASSERT_GE(of_medians, *claim.least - 0.006);
+    ASSERT_LE(of_medians, *claim.greatest + 0.006);
+  }
+  for (const Verdict verdict : {Verdict::kReproduced, Verdict::kRefuted, Verdict::kUndecided}) EXPECT_GT(seen[verdict], 500);
+}
+
+TEST(ArticlesClaims, OthersHadTheCpus_OnlyCpuTimeDecides) {
+  EXPECT_EQ(claim_on({2.0, 2.0}, 1.5, true, 2, 0.1).verdict, Verdict::kReproduced);
+  const Claim claim = claim_on({2.0, 2.0}, 1.5, true, 2, 0.4);
+  EXPECT_EQ(claim.verdict, Verdict::kUndecided);
+  EXPECT_EQ(claim.limits, "limits; other programs had 40% of the CPUs");
+  std::vector<Claim> all;
+  Claims(1, 2, 0.4, all).at_least({"id", "statement", "figure", "limits", 1, true}, {2.0, 2.0}, 1.5);
+  EXPECT_EQ(all.front().verdict, Verdict::kReproduced);
 }
 
 // ---- findings

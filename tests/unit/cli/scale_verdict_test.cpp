@@ -62,10 +62,12 @@ TEST(ScaleVerdict, ViaPool_TwoMoreFindings) {
   EXPECT_EQ(findings(0.21)[4].outcome, Outcome::kRefuted);  // 1.43 times, the article's gain is 1.5
 }
 
-TEST(ScaleVerdict, Decide_TwoThirdsCount) {
+TEST(ScaleVerdict, Decide_TheWholeRangeCounts) {
   EXPECT_EQ(decide({0.5}, 0.8, true), Outcome::kReproduced);
   EXPECT_EQ(decide({0.5}, 0.8, false), Outcome::kRefuted);
-  EXPECT_EQ(decide({0.5, 0.6, 0.9}, 0.8, true), Outcome::kReproduced);
+  EXPECT_EQ(decide({0.7}, 0.8, true), Outcome::kUndecided);  // one set has no range
+  EXPECT_EQ(decide({0.5, 0.6, 0.7}, 0.8, true), Outcome::kReproduced);
+  EXPECT_EQ(decide({0.5, 0.6, 0.9}, 0.8, true), Outcome::kUndecided);
   EXPECT_EQ(decide({0.5, 0.9}, 0.8, true), Outcome::kUndecided);
   EXPECT_EQ(decide({0.9, 0.9, 0.9, 0.5, 0.5}, 0.8, true), Outcome::kUndecided);
   EXPECT_EQ(decide({0.8, 0.9}, 0.8, false), Outcome::kReproduced);
