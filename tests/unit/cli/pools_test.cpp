@@ -102,6 +102,18 @@ std::vector<void*> free_slots_after_preparing(const Job& job) {
   return free;
 }
 
+// Pools that write links into their slots would have warm ones otherwise, and all others cold ones.
+TEST(PoolsContext, Prepared_EverySlotWasWritten) {
+  for (const Context context : kContexts) {
+    const Job job = job_with(Trial::kLong, context);
+    const pool::PoolShape shape = shape_of(job);
+    Stack pool(shape);
+    prepare(pool, job, shape.slots);
+    std::size_t unwritten = 0;
+    while (void* const slot = pool.acquire()) unwritten += has_stamp(slot, 0) ? 1 : 0;
+    EXPECT_EQ(unwritten, 0u) << name_of(context);
+  }
+}
 TEST(PoolsContext, Free_IsWhatTheContextSays) {
   for (const Context context : kContexts) {
     const Job job = job_with(Trial::kLong, context);
