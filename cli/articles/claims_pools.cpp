@@ -110,7 +110,7 @@ class DistributedPools {
   }
 
   void beyond_the_cpus() {
-    for (const pools::Row& row : {few_, many_}) {
+    for (const pools::Row& row : {few_, some_, many_}) {
       const Sets enough = cost(kByThread, row, enough_), most = cost(kByThread, row, counts_.back());
       claims_.at_most(
           {fmt::format("no-more-than-cpus-{}", row.threads),
@@ -133,7 +133,7 @@ class DistributedPools {
   }
 
   void table() {
-    for (const pools::Row& row : {few_, many_}) {
+    for (const pools::Row& row : {few_, some_, many_}) {
       Table table{
           1,
           fmt::format("Nanoseconds for a buffer, and conflicts in a hundred operations; {} threads, half of them write; "
@@ -159,7 +159,8 @@ class DistributedPools {
     return figures_.cost(pool, row, shards);
   }
 
-  const pools::Row few_{Trial::kCrc, Context::kFresh, 8}, many_{Trial::kCrc, Context::kFresh, 32};
+  const pools::Row few_{Trial::kCrc, Context::kFresh, 8}, some_{Trial::kCrc, Context::kFresh, 16},
+      many_{Trial::kCrc, Context::kFresh, 32};
   Figures figures_;
   std::vector<std::uint32_t> counts_;
   std::uint32_t cpus_;
@@ -268,6 +269,21 @@ class PoolsCompared {
     claims_.at_most({"s3-before-s4-alone", "without locks S3 is faster than S4 on one thread",
                      "S3 and S4: " + text(kS3Unlocked, kS4Unlocked), "test 3", 1, true},
                     mean_alone(kS3Unlocked, kS4Unlocked), 1);
+    claims_.at_most({"s5-before-s2-alone", "on one thread the tree without its lock (S5) is faster than S2",
+                     "S5 and S2: " + text(kS5Unlocked, kS2), "test 3", 1, true},
+                    mean_alone(kS5Unlocked, kS2), 1);
+    const auto tree_in = [&](Context context) {
+      return quotient(alone_.cost(kS5Unlocked, single(context)),
+                      least_of({alone_.cost(kS3Unlocked, single(context)), alone_.cost(kS4Unlocked, single(context))}));
+    };
+    const Sets fresh = tree_in(Context::kFresh), half = tree_in(Context::kHalfUsed);
+    claims_.at_least(
+        {"half-favours-tree", "a search that begins at a used first half would favour the tree (S5)",
+         fmt::format("S5 takes {} times as long as the best of S3 and S4 in a fresh pool, {} times with the first "
+                     "half in use",
+                     figure_text(fresh), figure_text(half)),
+         "test 3, one search through the used half", 1, true},
+        quotient(fresh, half), 1.05);
     std::vector<Sets> contexts;
     for (const Context context : pools::kContexts) contexts.push_back(alone_.cost(kS5Unlocked, single(context)));
     claims_.at_most(
@@ -278,6 +294,10 @@ class PoolsCompared {
   }
 
   void wish() {
+    claims_.at_most({"wish-thread-local", "a wish: a pool that uses thread-local storage (best) is faster than S2",
+                     row_text("best", kS2), "the worst of four rows", 2},
+                    worst([&](const auto& row) { return quotient(several_.cost("best", row), several_.cost(kS2, row)); }),
+                    1);
     claims_.at_most({"wish-several", "the wish: one pool ahead of all others in every context, several threads (best)",
                      row_text("best", kS1), "best against the best of S1 to S5 in the worst of four rows", 2},
                     worst([&](const auto& row) {

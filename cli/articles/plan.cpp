@@ -23,7 +23,7 @@ pools::Settings crc_of(const Choice& choice) {
   pools::Settings settings =
       pools_of(choice, "best,stacks-by-thread,stacks-by-hash,stacks-by-cpu,baseline", {pools::Trial::kCrc});
   settings.operations = choice.quick ? 2'000 : 30'000;  // of a writer; four times as many of a reader
-  settings.crc_threads = {kThreads, 32};
+  settings.crc_threads = {kThreads, 16, 32};
   return settings;
 }
 

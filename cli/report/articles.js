@@ -18,11 +18,11 @@
 
   function claimsTable(claims) {
     return make('div', { class: 'card scroll' }, make('table', {},
-      make('thead', {}, make('tr', {}, ...['claim', 'verdict', 'figure', '', 'ratio (in the sets)', 'reproduced if', 'limits'].map((n) => make('th', { class: 'name' }, n)))),
+      make('thead', {}, make('tr', {}, ...['claim', 'verdict', 'figure', '', 'ratio (in the sets)', 'reproduced if'].map((n) => make('th', { class: 'name' }, n)))),
       make('tbody', {}, ...claims.map((c) => make('tr', {},
         make('td', { class: 'name where' }, c.claim), make('td', { class: 'name' }, make('span', { class: `pill ${looks[c.verdict] || 'not-measured'}` }, c.verdict)),
-        make('td', { class: 'name where' }, c.figure || '–'), make('td', { class: 'name bars' }, bar(c)), make('td', { class: 'name' }, range(c)),
-        make('td', { class: 'name' }, wanted(c)), make('td', { class: 'name where' }, c.limits || ''))))));
+        make('td', { class: 'name where' }, c.figure || '–', make('div', { class: 'muted' }, c.limits || '')), make('td', { class: 'name bars' }, bar(c)), make('td', { class: 'name' }, range(c)),
+        make('td', { class: 'name' }, wanted(c)))))));
   }
   function figuresTable(table) {
     const cell = (tag, text, i) => make(tag, i === 0 ? { class: 'name' } : {}, text);
