@@ -41,6 +41,7 @@ struct Job {
   bool ended = false;
   bool failed = false;
   std::string out, err;
+  JobRecord record;
 };
 
 ProcessPoolOptions exec_pool(ProcessPoolOptions pool) {
@@ -138,7 +139,8 @@ class Exec {
                        .command = fill_template(settings_.command, argument, read_),
                        .future = {},
                        .out = {},
-                       .err = {}});
+                       .err = {},
+                       .record = {}});
       if (!submit(jobs_.back())) return some;
     }
     return some;
@@ -222,7 +224,7 @@ class Exec {
     held_bytes_ += job.out.size();
     record.number = job.number;
     record.command = job.command;
-    log_.add(record);
+    job.record = std::move(record);
     ++done_;
     failed_ += job.failed ? 1 : 0;
   }
@@ -230,6 +232,8 @@ class Exec {
   void write_ended() {
     const auto write = [this](Job& job) {
       output_.append(job.out);
+      // Not before its turn: --resume skips what is in the log, whose output would be lost.
+      if (!settings_.dry_run) log_.add(job.record);
       held_bytes_ -= settings_.dry_run ? 0 : job.out.size();
       if (job.err.empty()) return;
       progress_.wipe();

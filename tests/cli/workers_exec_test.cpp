@@ -146,6 +146,17 @@ TEST(WorkersExec, KeepOrder_OutputAndJobLogComeWhileJobsRun_ResumeAfterAKillRuns
   EXPECT_EQ(lines(content_of(ran)), before + 60 - logged);
   EXPECT_EQ(lines(content_of(log)), 61u);
 }
+TEST(WorkersExec, InterruptedBeforeItsTurn_AJobIsNotInTheLog) {
+  const Folder folder;
+  const std::string ran = folder / "ran";
+  Process command({command_path(), "workers", "-k", "--workers", "2", "--joblog", folder / "log", "--exec",
+                   "[ {} = 2 ] && sleep 100; echo {}; echo {} >> " + ran, "--", "1", "2", "3", "4"});
+  for (int i = 0; i < 4000 && lines(content_of(ran)) < 3; ++i) std::this_thread::sleep_for(5ms);
+  std::this_thread::sleep_for(100ms);  // it sees that 3 and 4 have ended
+  ::kill(command.pid(), SIGINT);
+  EXPECT_TRUE(command.wait().exited_with(130));
+  EXPECT_EQ(lines(content_of(folder / "log")), 2u) << content_of(folder / "log");  // the head and job 1
+}
 TEST(WorkersExec, Interrupted_NoMoreJobsStart) {
   for (const std::string order : {"--bar", "-k"}) {
     const Folder folder;
