@@ -48,6 +48,9 @@ Interrupts::Interrupts() {
 }
 
 Interrupts::~Interrupts() {
+  // Further ones that came while the object lived, however long ago: unblocked, they would cost the results.
+  signalfd_siginfo info{};
+  while (arrived_ != 0 && ::read(file_.get(), &info, sizeof info) == sizeof info) continue;
   struct sigaction action{};
   action.sa_handler = end_if_repeated;
   action.sa_flags = SA_RESTART;

@@ -3,7 +3,7 @@
 // process but make its descriptor readable. Ignored signals stay ignored. One object at a time, in the main thread.
 //
 // After its end the next signal kills the process again, but not within a second of the one that arrived: `timeout -s INT`
-// sends each signal twice, and the results are still to be written.
+// sends each signal twice, and the results are still to be written. Those that came before its end do nothing more.
 #pragma once
 #include <signal.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <fstream>
 
 #include "cli/support/failure.hpp"
+#include "cli/support/interrupts.hpp"
 #include "cli/support/library.hpp"
 #include "cli/support/machine.hpp"
 #include "cli/support/output_file.hpp"
@@ -113,6 +115,21 @@ TEST_F(Support, OutputFile_OfAnotherUserInAFolderOfAll_ItsRightsAreNotKept) {
   EXPECT_EQ(fs::status(planted).permissions() & (fs::perms::set_uid | fs::perms::others_write), fs::perms::none);
   EXPECT_EQ(code_of([&] { check_writable(pipe); }), kExitRefused);
   EXPECT_EQ(code_of([&] { write_file(pipe, "text"); }), kExitRefused);
+}
+
+// The results that are written behind it take no harm from what came while it lived.
+TEST_F(Support, Interrupts_SecondSignalLongBeforeItsEnd_DoesNotKill) {
+  const auto twice = [] {
+    {
+      Interrupts interrupts;
+      ::raise(SIGINT);
+      if (interrupts.arrived() != SIGINT) ::_exit(1);
+      ::raise(SIGINT);
+      ::usleep(1'100'000);
+    }
+    ::_exit(0);
+  };
+  EXPECT_EXIT(twice(), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(Support, PreloadValue_Existing_StaysBehind) {
