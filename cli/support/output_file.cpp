@@ -27,6 +27,7 @@ struct Place {
   std::string name;
   bool others_may_write = false;  // to the folder
   bool exists = false;
+  bool is_nameless = false;  // the name is a link of /proc to a pipe, say, which has none
   struct stat info{};
 
   [[nodiscard]] bool is_regular() const { return !exists || S_ISREG(info.st_mode); }
@@ -75,6 +76,7 @@ Place place_of(const std::string& path) {
     // A link of /proc may lead to what has no name, such as a pipe.
     if (!is_named && ::fstatat(place.folder.get(), place.name.c_str(), &behind, 0) == 0) {
       place.info = behind;
+      place.is_nameless = true;
       return place;
     }
     at = next;
@@ -188,8 +190,8 @@ void write_file(const std::string& path, std::string_view text) {
 FileDescriptor open_log(const std::string& path) {
   const Place place = place_of(path);
   refuse_planted(place, path);
-  FileDescriptor file(
-      ::openat(place.folder.get(), place.name.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666));
+  const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (place.is_nameless ? 0 : O_NOFOLLOW);
+  FileDescriptor file(::openat(place.folder.get(), place.name.c_str(), flags, 0666));
   struct stat info{};
   if (!file || ::fstat(file.get(), &info) != 0) refuse(path, errno);
   // Another name of a file elsewhere, which another user has made.

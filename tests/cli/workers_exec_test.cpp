@@ -157,6 +157,14 @@ TEST(WorkersExec, InterruptedBeforeItsTurn_AJobIsNotInTheLog) {
   EXPECT_TRUE(command.wait().exited_with(130));
   EXPECT_EQ(lines(content_of(folder / "log")), 2u) << content_of(folder / "log");  // the head and job 1
 }
+TEST(WorkersExec, LogIntoAPipe_HasTheLines) {
+  const Ended ended =
+      Process(
+          {"sh", "-c", "'" + command_path() + "' workers --exec 'exit 0' --joblog /dev/stderr -- a 2>&1 >/dev/null | cat"})
+          .wait();
+  EXPECT_TRUE(ended.exited_with(0));
+  EXPECT_EQ(lines(ended.out), 2u) << ended.out;
+}
 TEST(WorkersExec, Interrupted_NoMoreJobsStart) {
   for (const std::string order : {"--bar", "-k"}) {
     const Folder folder;
