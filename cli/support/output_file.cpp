@@ -91,6 +91,14 @@ void refuse_planted(const Place& place, const std::string& path) {
                                             printable(path), place.info.st_uid));
 }
 
+// In a sticky folder only root and the owners of the file and of the folder can put another file in its place.
+bool is_held_by_another(const Place& place) {
+  struct stat folder{};
+  const uid_t user = ::geteuid();
+  return place.exists && user != 0 && place.info.st_uid != user && ::fstat(place.folder.get(), &folder) == 0 &&
+         (folder.st_mode & S_ISVTX) != 0 && folder.st_uid != user;
+}
+
 // For check_different().
 std::string target_of(const std::string& path) {
   std::error_code error;
@@ -153,6 +161,8 @@ void check_writable(const std::string& path) {
     if (::faccessat(folder, place.name.c_str(), W_OK, 0) != 0) refuse(path, errno);
   } else if (::faccessat(folder, ".", W_OK | X_OK, 0) != 0) {
     refuse(path, errno);
+  } else if (is_held_by_another(place)) {
+    refuse(path, EPERM);
   }
 }
 

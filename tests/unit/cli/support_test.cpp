@@ -117,6 +117,17 @@ TEST_F(Support, OutputFile_OfAnotherUserInAFolderOfAll_ItsRightsAreNotKept) {
   EXPECT_EQ(code_of([&] { write_file(pipe, "text"); }), kExitRefused);
 }
 
+TEST_F(Support, OutputFile_OfAnotherUserInAStickyFolder_RefusedBefore) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  fs::permissions(folder_, fs::perms::all | fs::perms::sticky_bit);
+  ASSERT_EQ(::chown(file("theirs", "former").c_str(), 12345, 12345), 0);
+  const auto as_another = [&] {
+    const bool became = ::setuid(23456) == 0;
+    ::_exit(!became ? 1 : code_of([&] { check_writable(folder_ / "theirs"); }));
+  };
+  EXPECT_EXIT(as_another(), testing::ExitedWithCode(kExitRefused), "");
+}
+
 // The results that are written behind it take no harm from what came while it lived.
 TEST_F(Support, Interrupts_SecondSignalLongBeforeItsEnd_DoesNotKill) {
   const auto twice = [] {
