@@ -83,7 +83,7 @@ class ProcessPool {
 
   /// Waits until a worker has answered, which it starts if none was started yet, or until it is known that none can.
   /// Returns: whether one has, and workers can still be started. Cost: the start of a worker, the first time; load_limit at
-  /// most for one that does not answer.
+  /// most for one that does not answer. In the callback `log`, and in a child of fork, it does not wait.
   [[nodiscard]] bool ok() const;
   /// Returns: why not, in one line; empty as far as nothing is known against it. Does not wait.
   [[nodiscard]] std::string error() const;

@@ -55,6 +55,8 @@ void Supervisor::stop() noexcept {
 }
 
 void Supervisor::wait_for_worker() noexcept {
+  // No worker would come while the supervisor's own thread waits, in a callback, nor in a child of fork.
+  if (::pthread_equal(::pthread_self(), thread_) != 0 || owner_ != ::getpid()) return;
   if (was_up_.load(std::memory_order_acquire)) return;
   worker_wanted_.store(true, std::memory_order_relaxed);
   notify(wakeup_fd_);

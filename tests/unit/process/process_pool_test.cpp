@@ -497,6 +497,28 @@ TEST(ProcessPool_Unit, Ok_AWorkerHasAnswered_OrNoneCan) {
   EXPECT_FALSE(without.ok());
   EXPECT_FALSE(without.error().empty());
 }
+TEST(ProcessPool_Unit, OkInTheLogOrInAChildOfFork_DoesNotWait) {
+  ProcessPoolOptions how = options();
+  how.worker_program = "/nowhere/freehold-worker";
+  std::atomic<const ProcessPool*> shown{nullptr};
+  std::atomic<unsigned> asked{0};
+  how.log = [&](const process::PoolEvent&) {
+    if (const ProcessPool* pool = shown.load()) asked += pool->ok() ? 1 : 1;
+  };
+  const ProcessPool pool(how);
+  shown = &pool;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(5);
+    (void)pool.ok();
+    ::_exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(pool.ok());
+  EXPECT_GE(asked, 1u);
+}
 TEST(ProcessPool_Unit, LoadingHangs_KilledWithAReason) {
   const Deployed deployed("hung");
   ProcessPoolOptions how = options();
