@@ -76,6 +76,13 @@ def _milliseconds(seconds: float | None) -> int:
     return 0 if seconds is None else max(1, int(seconds * 1000))
 
 
+def _temporary() -> str:
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError:  # no folder can be written to: large calls and answers fail, others need none
+        return "/tmp"
+
+
 def _worker_words(path: str, folder: str | None, function: object, initializer: object, initargs: tuple[Any, ...]) -> list[bytes]:
     """The command line of a worker. One word has room for 128 KiB; a larger one makes freehold_pool_open fail with a clear error."""
     preparation = spawn.get_preparation_data("freehold")
@@ -119,7 +126,7 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
         path = library or find_library()
         self._c = _native.load(path)
         self._max_input, room = max_input, max_output or _native.AREA
-        self._folder = os.path.join(tempfile.gettempdir(), f"freehold-{os.getpid()}-{os.urandom(8).hex()}")
+        self._folder = os.path.join(_temporary(), f"freehold-{os.getpid()}-{os.urandom(8).hex()}")
         chosen = _native.Options(max_workers=self._workers, entries=entries, max_input=max_input or _native.AREA, max_output=room,
                                  attempts=attempts, limit_ms=_milliseconds(limit), idle_ms=_milliseconds(idle),
                                  max_tasks=max_tasks_per_child or 0, max_rss=max_rss, kill_rss=kill_rss, min_workers=min_workers)

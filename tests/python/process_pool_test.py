@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 from freehold import ProcessPool, TooLarge, WorkerDied
 
@@ -152,6 +153,10 @@ class ProcessPoolTest(unittest.TestCase):
             with self.assertRaises(TooLarge):
                 pool.submit(bytes, 9000).result()
             self.assertEqual(pool.submit(bytes, 3).result(), b"\0\0\0")
+
+    def test_no_temporary_folder(self):  # as in a container whose files can only be read
+        with unittest.mock.patch("tempfile.gettempdir", side_effect=FileNotFoundError), ProcessPool(1) as pool:
+            self.assertEqual(pool.submit(add, 1).result(), 1)
 
     def test_initializer_and_max_tasks_per_child(self):
         with ProcessPool(1, initializer=begin, initargs=("set",), max_tasks_per_child=3) as pool:
