@@ -56,7 +56,7 @@ class Exec {
  public:
   explicit Exec(const ExecSettings& settings)
       : settings_(settings),
-        log_(settings.job_log, settings.resume),
+        log_(settings.dry_run && !settings.resume ? "" : settings.job_log, settings.resume),
         reader_(open_arguments(), settings.framing, kLongestArgument),
         output_(FileDescriptor(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3))),
         interrupts_(std::in_place) {

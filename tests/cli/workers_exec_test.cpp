@@ -157,6 +157,14 @@ TEST(WorkersExec, InterruptedBeforeItsTurn_AJobIsNotInTheLog) {
   EXPECT_TRUE(command.wait().exited_with(130));
   EXPECT_EQ(lines(content_of(folder / "log")), 2u) << content_of(folder / "log");  // the head and job 1
 }
+TEST(WorkersExec, DryRun_LeavesTheLogOfAnEarlierRun) {
+  const Folder folder;
+  EXPECT_TRUE(exec("true", {"--joblog", folder / "log"}, {"a"}).exited_with(0));
+  const std::string before = content_of(folder / "log");
+  EXPECT_TRUE(exec("true", {"--joblog", folder / "log", "--dry-run"}, {"a"}).exited_with(0));
+  EXPECT_EQ(lines(before), 2u);
+  EXPECT_EQ(content_of(folder / "log"), before);
+}
 TEST(WorkersExec, LogIntoAPipe_HasTheLines) {
   const Ended ended =
       Process(
