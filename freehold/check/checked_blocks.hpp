@@ -220,8 +220,8 @@ class CheckedBlocks {
   // A spare slot for what most requests are; none: place() knows more.
   [[nodiscard, gnu::always_inline]] inline Placed place_quickly(Shard& shard, const Request& request) noexcept {
     Placed placed;
-    constexpr std::size_t kMost = 1024;
-    if (request.bytes - 1 >= kMost || request.alignment > BlockHeader::bytes()) return placed;
+    constexpr std::size_t kMost = 1024, kMostAlignment = 16;  // which every slot has
+    if (request.bytes - 1 >= kMost || request.alignment > kMostAlignment) return placed;
     Spare& spare = shard.spare[Source::class_of(BlockHeader::bytes() + request.bytes + kLeastSlack, 1)];
     if (spare.count <= spare.most / 2) return placed;
     placed.raw = static_cast<char*>(take_one(shard, spare));

@@ -68,7 +68,7 @@ void realloc_in_every_direction() {
 
 void alignments_of_every_kind() {
   for (std::size_t alignment = 8; alignment <= kMiB; alignment *= 2) {
-    for (const std::size_t n : {1UL, 100UL, 5000UL, 300 * kKiB}) {
+    for (const std::size_t n : {1UL, 21UL, 28UL, 49UL, 100UL, 5000UL, 300 * kKiB}) {
       void* p = nullptr;
       require(opaque(&::posix_memalign)(&p, alignment, n) == 0 && reinterpret_cast<std::uintptr_t>(p) % alignment == 0);
       std::memset(p, 3, n);
