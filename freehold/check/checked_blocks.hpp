@@ -417,8 +417,8 @@ class CheckedBlocks {
     }
     shard.last.store(0, std::memory_order_release);  // pairs with the acquire in forget()
   }
-  // Before a block changes its state: nobody looks at it any more. Waits for a look to end, by the lock that it is under. No
-  // circle: who looks waits for nobody, and who waits here does not look.
+  // Before a block changes its state: nobody looks at it any more. Waits for a look to end, and not for the lock that it is
+  // under: a thread that takes all locks may have it next, and wait for the caller's. Who looks waits for no lock.
   void forget(void* raw, std::uint8_t number) noexcept {
     Shard& shard = shards_[number];
     auto seen = reinterpret_cast<std::uintptr_t>(raw);
@@ -426,8 +426,8 @@ class CheckedBlocks {
     if ((shard.last.load(std::memory_order_acquire) & ~kLooking) != seen) return;
     // Relaxed: nobody has looked.
     if (shard.last.compare_exchange_strong(seen, 0, std::memory_order_relaxed, std::memory_order_acquire)) return;
-    if (seen != (reinterpret_cast<std::uintptr_t>(raw) | kLooking)) return;
-    const sync::Guard until_it_ends(shard.lock);
+    const std::uintptr_t looking = reinterpret_cast<std::uintptr_t>(raw) | kLooking;
+    sync::wait_until<A>([&] { return shard.last.load(std::memory_order_acquire) != looking; });
   }
 
   // Whether a block may be freed, or used; reports why not.

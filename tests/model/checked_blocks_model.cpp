@@ -95,9 +95,9 @@ Result exchange_blocks(Options options, bool looks) {
   });
 }
 
-// The next allocation looks at the block that another thread is freeing.
-Result look_while_freed(Options options) {
-  return sim::explore(options, [](sim::Execution& run) {
+// The next allocation looks at the block that another thread is freeing; a third one may look at all.
+Result look_while_freed(Options options, bool at_all) {
+  return sim::explore(options, [=](sim::Execution& run) {
     World world;
     SimAtomics::atomic<void*> given{nullptr};
     run.spawn([&] {
@@ -107,6 +107,7 @@ Result look_while_freed(Options options) {
     run.spawn([&] {
       if (void* const theirs = given.load(std::memory_order_acquire); theirs != nullptr) world.release(theirs);
     });
+    if (at_all) run.spawn([&] { SIM_CHECK(world.blocks.check_all() == 0); });
     run.check([&] {
       SIM_CHECK(g_reports == 0);
       SIM_CHECK(world.blocks.check_all() == 0);
@@ -123,7 +124,11 @@ TEST(CheckedBlocks_Model, ThreadsFreeEachOthersBlocks_NothingIsReported) {
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(CheckedBlocks_Model, LookAtTheLastBlockWhileItIsFreed_NothingIsReported) {
-  const Result result = look_while_freed({.name = "checked/last", .preemptions = 2, .stale = 1});
+  const Result result = look_while_freed({.name = "checked/last", .preemptions = 2, .stale = 1}, false);
+  EXPECT_TRUE(result.ok()) << result;
+}
+TEST(CheckedBlocks_Model, LookAtTheLastBlockAmidALookAtAll_NoThreadWaitsForEver) {
+  const Result result = look_while_freed({.name = "checked/last_all", .preemptions = 1, .stale = 0}, true);
   EXPECT_TRUE(result.ok()) << result;
 }
 TEST(CheckedBlocks_Model, LookAtAllAmidChanges_NothingIsReported) {
