@@ -343,7 +343,7 @@ class Arena {
       bytes -= std::min(bytes, n);
     }
   };
-  static constexpr Effort kStep{32, std::size_t{4} << 20};  // a quarter of a millisecond: 100 ns a page
+  static constexpr Effort kStep{128, std::size_t{16} << 20};  // half a millisecond: 100 ns a page
   // A huge page, and the parts of a chunk that may be one each.
   static constexpr std::size_t kHugeBytes = std::min(std::size_t{2} << 20, kChunkBytes);
   static constexpr unsigned kHugeSpans = kHugeBytes >> kSpanShift;

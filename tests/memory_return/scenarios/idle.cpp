@@ -185,6 +185,17 @@ SCENARIO(idle_four_threads) {
   report(watch, resident);
 }
 
+// 200 MiB of small blocks, freed in any order: nearly all pages become free at the end.
+SCENARIO(idle_freed_in_any_order) {
+  constexpr std::size_t kBlocks = kMiB, kBytes = 200;
+  Table<void*> blocks(kBlocks);
+  for (void*& block : blocks) block = allocate_written(kBytes);
+  Random random(7);
+  for (std::size_t i = kBlocks; i > 1; --i) std::swap(blocks[i - 1], blocks[random.below(i)]);
+  for (void* const block : blocks) CApi::deallocate(block);
+  figure("resident_mib", private_mib());
+}
+
 // Grows to 256 MiB and shrinks to 1/16 of that, ten times, then sleeps. What giving back costs such a program is printed.
 SCENARIO(idle_after_a_sawtooth) {
   constexpr std::size_t kBlocks = 256 * kKiB, kTeeth = 10;
