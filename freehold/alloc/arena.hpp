@@ -377,8 +377,7 @@ class Arena {
   [[nodiscard]] bool map_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind) noexcept;
   [[nodiscard]] bool open_more(ChunkKind kind, unsigned n) noexcept;
   [[nodiscard]] bool is_open(SpanIndex i) const noexcept;
-  void advise_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind,
-                    std::uint32_t chunks) noexcept;
+  void advise_spans(std::uint32_t chunk, unsigned from, unsigned end, ChunkKind kind, std::uint32_t chunks) noexcept;
   void ask_for_huge_page(const TakenSpans& t) noexcept;
   void set_huge(std::uint32_t chunk, unsigned part, bool wanted) noexcept;
   void split_huge_pages(std::uintptr_t at, std::size_t bytes) noexcept;
@@ -387,7 +386,7 @@ class Arena {
   // are some, another quarter of what is in use may wait, up to one huge page, until its neighbours are free as well.
   [[nodiscard]] std::int64_t patience() const noexcept {
     constexpr std::int64_t kShare = 4;
-    if (huge_parts_.load(std::memory_order_relaxed) == 0) return 0;
+    if (settings_.huge_pages == HugePages::kOff || huge_parts_.load(std::memory_order_relaxed) == 0) return 0;
     return std::clamp(budget_.in_use() / kShare, std::int64_t{0}, static_cast<std::int64_t>(kHugeBytes));
   }
   [[nodiscard]] std::int64_t slack() const noexcept { return kSlackBytes + patience(); }

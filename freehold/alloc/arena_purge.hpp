@@ -29,7 +29,7 @@ bool Arena<A, Config, Pages>::purge_range(std::uintptr_t at, std::size_t bytes, 
 // until then; they lose it all at once, so that they stay one mapping.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::split_huge_pages(std::uintptr_t at, std::size_t bytes) noexcept {
-  if (settings_.huge_pages == HugePages::kOn) return;
+  if (settings_.huge_pages != HugePages::kAuto) return;
   const auto c = static_cast<std::uint32_t>((at - base_) / kChunkBytes);
   const auto& chunk = chunks_.chunk(c);
   if (chunk.kind.load(std::memory_order_relaxed) == ChunkKind::kRuns) {

@@ -178,7 +178,8 @@ void Arena<A, Config, Pages>::advise_spans(std::uint32_t chunk, unsigned from, u
                                            std::uint32_t chunks) noexcept {
   const auto advise = [&](unsigned behind, bool wanted) {
     if (from < behind)
-      pages_->advise_huge(reinterpret_cast<void*>(address(chunk * kChunkSpans + from)), (behind - from) * kSpanBytes, wanted);
+      pages_->advise_huge(reinterpret_cast<void*>(address(chunk * kChunkSpans + from)), (behind - from) * kSpanBytes,
+                          wanted);
   };
   const bool off = settings_.huge_pages == HugePages::kOff;
   const bool small = settings_.huge_pages == HugePages::kAuto &&
@@ -202,11 +203,12 @@ void Arena<A, Config, Pages>::advise_spans(std::uint32_t chunk, unsigned from, u
 // was new to a small program stays small.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 void Arena<A, Config, Pages>::ask_for_huge_page(const TakenSpans& t) noexcept {
+  if (settings_.huge_pages == HugePages::kOff) return;
   const std::uint32_t c = t.first / kChunkSpans;
   const unsigned part = t.first % kChunkSpans / kHugeSpans;
   const auto& chunk = chunks_.chunk(c);
   // relaxed, all of it: hints.
-  if ((chunk.huge.load(std::memory_order_relaxed) >> part & 1) != 0 || settings_.huge_pages == HugePages::kOff ||
+  if ((chunk.huge.load(std::memory_order_relaxed) >> part & 1) != 0 ||
       chunk.kind.load(std::memory_order_relaxed) != ChunkKind::kSlots)
     return;
   const std::uint64_t all = base::low_bits(kHugeSpans) << part * kHugeSpans;

@@ -397,8 +397,10 @@ class CheckedBlocks {
   }
 
   // The block that was allocated last, and the one that was freed last, are looked at by the next allocation: what was
-  // written beside the one, or to the other, is told near the place. Under the shard's lock.
+  // written beside the one, or to the other, is told near the place. Under the shard's lock. Where the program goes on after
+  // a report, the free of the block or a look at all reports it, so that it is reported once.
   void look_at_last(Shard& shard) noexcept {
+    if (!settings_.aborts) return;
     // Where another thread has taken it out of the quarantine, it looks.
     if (const void* const freed = std::exchange(shard.freed, nullptr);
         freed != nullptr && !shard.quarantine.empty() && shard.quarantine.newest().raw == freed)

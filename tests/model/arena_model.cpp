@@ -45,8 +45,10 @@ class World {
 
   World() {
     std::fill(std::begin(trims_), std::end(trims_), false);  // the former execution may have been cut short
-    const bool ready = arena_.init(
-        pages_, {.capacity_bytes = std::size_t{2 * kChunk} << Layout::kSpanShift, .stripes = 1, .purge_delay_ms = 0});
+    const bool ready = arena_.init(pages_, {.capacity_bytes = std::size_t{2 * kChunk} << Layout::kSpanShift,
+                                            .stripes = 1,
+                                            .purge_delay_ms = 0,
+                                            .huge_pages = alloc::HugePages::kOff});
     SIM_CHECK(ready);
     arena_.expect_threads(2);
     pages_.memory = arena_.base();

@@ -42,8 +42,10 @@ class World {
     static std::vector<std::byte> chunk(256 * 1024);
     std::memset(chunk.data(), 0, kRecordBytes);
     pages_.chunk = chunk.data();
-    const alloc::ArenaSettings settings{
-        .capacity_bytes = std::size_t{2 * kChunk} << OneWord::kSpanShift, .stripes = 2, .purge_delay_ms = 0};
+    const alloc::ArenaSettings settings{.capacity_bytes = std::size_t{2 * kChunk} << OneWord::kSpanShift,
+                                        .stripes = 2,
+                                        .purge_delay_ms = 0,
+                                        .huge_pages = alloc::HugePages::kOff};
     const bool ready = core_.init(pages_, settings, kBudget, 1);
     SIM_CHECK(ready);
     core_.expect_threads(2);

@@ -47,8 +47,10 @@ class World {
     std::memset(chunk.data(), 0, 8192);
     pages_.chunk = chunk.data();
     gate_.init();
-    const alloc::ArenaSettings settings{
-        .capacity_bytes = std::size_t{2 * kChunk} << OneWord::kSpanShift, .stripes = 2, .purge_delay_ms = 0};
+    const alloc::ArenaSettings settings{.capacity_bytes = std::size_t{2 * kChunk} << OneWord::kSpanShift,
+                                        .stripes = 2,
+                                        .purge_delay_ms = 0,
+                                        .huge_pages = alloc::HugePages::kOff};
     const bool ready = core_.init(pages_, settings, 2 * OneWord::kPage, 1, &gate_);
     SIM_CHECK(ready);
     pages_.memory = core_.arena().base();
