@@ -311,6 +311,7 @@ class Core {
   }
   [[nodiscard]] RunPlace allocate_run(Cache* cache, std::uint32_t pages, unsigned alignment) noexcept;
   [[nodiscard]] bool admit(Cache* cache, std::size_t bytes) noexcept;
+  [[nodiscard]] void* allocate_as_run(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
   [[nodiscard]] void* allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
   [[nodiscard]] void* move_out_of_arena(Cache* cache, void* block, std::size_t old_bytes, std::size_t bytes) noexcept;
   [[nodiscard]] bool is_in_use(SizeClass c, SpanIndex i, std::uint32_t number) noexcept;

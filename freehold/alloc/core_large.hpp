@@ -236,17 +236,24 @@ void* Core<A, Config, Pages, Clock>::allocate_large(Cache* cache, std::size_t by
                                                     bool& zero) noexcept {
   if (bytes > PTRDIFF_MAX) return nullptr;
   const bool fits = bytes <= ArenaType::kChunkBytes && alignment <= ArenaType::kChunkBytes;
-  if (fits && (bytes <= Config::kMostRunBytes || alignment > Config::kPageBytes || direct_.has_most_small())) {
-    const auto pages = static_cast<std::uint32_t>(base::ceil_div(std::max<std::size_t>(bytes, 1), Config::kPageBytes));
-    const auto align = static_cast<unsigned>(std::max<std::size_t>(alignment >> ArenaType::kSpanShift, 1));
-    const RunPlace place = allocate_run(cache, pages, align);
-    if (place.first != kNoSpan) {
-      zero = place.zero;
-      return reinterpret_cast<void*>(arena_.address(place.first));
-    }
-  }
-  void* const block = allocate_direct(cache, bytes, alignment, zero);
-  return block == nullptr && give_cached_runs(cache) ? allocate_direct(cache, bytes, alignment, zero) : block;
+  const bool is_run = fits && (bytes <= Config::kMostRunBytes || alignment > Config::kPageBytes || direct_.has_most_small());
+  if (is_run)
+    if (void* const block = allocate_as_run(cache, bytes, alignment, zero); block != nullptr) return block;
+  void* block = allocate_direct(cache, bytes, alignment, zero);
+  if (block == nullptr && give_cached_runs(cache)) block = allocate_direct(cache, bytes, alignment, zero);
+  // No address space is left for a mapping: the arena may have some that it used before.
+  return block == nullptr && fits && !is_run ? allocate_as_run(cache, bytes, alignment, zero) : block;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void* Core<A, Config, Pages, Clock>::allocate_as_run(Cache* cache, std::size_t bytes, std::size_t alignment,
+                                                     bool& zero) noexcept {
+  const auto pages = static_cast<std::uint32_t>(base::ceil_div(std::max<std::size_t>(bytes, 1), Config::kPageBytes));
+  const auto align = static_cast<unsigned>(std::max<std::size_t>(alignment >> ArenaType::kSpanShift, 1));
+  const RunPlace place = allocate_run(cache, pages, align);
+  if (place.first == kNoSpan) return nullptr;
+  zero = place.zero;
+  return reinterpret_cast<void*>(arena_.address(place.first));
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
