@@ -23,7 +23,8 @@ struct TinySource {
   static std::size_t slot_bytes(unsigned) { return kSlotBytes; }
   unsigned class_at(const void* address) const {
     const auto* const p = static_cast<const char*>(address);
-    return p >= slots[0] && p < slots[0] + sizeof slots ? 1 : 0;
+    const auto* const first = reinterpret_cast<const char*>(slots);
+    return p >= first && p < first + sizeof slots ? 1 : 0;
   }
   std::size_t take(unsigned, void** out, std::size_t n) {
     std::size_t got = 0;
