@@ -283,13 +283,13 @@ class Arena {
     const sync::Guard guard(grow_lock_);
     return space_.table_bytes();
   }
-  // Calls f(span, its size class or none) for every span that exists.
+  // Calls f(span, its size class or none) for every span that exists. The records of one that has a class can be read.
   template <class F>
   void for_each_span(F&& f) noexcept {
     const auto count = static_cast<SpanIndex>(span_count());
     for (SpanIndex i = 0; i < count; ++i)
       if (chunks_.chunk(i / kChunkSpans).kind.load(std::memory_order_relaxed) != ChunkKind::kNone)
-        f(i, SizeClass{span_class_[i].load(std::memory_order_relaxed)});
+        f(i, class_of_span(i));
   }
   // `kept`: whether a thread keeps the span as a free one.
   template <class IsKept>

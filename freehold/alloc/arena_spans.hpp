@@ -144,7 +144,9 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned n, unsigned cpu) noe
   // Relaxed: a hint.
   if (!is_first && chunks_.chunk(extent.first).user.load(std::memory_order_relaxed) == cpu + 1 && open_more(kind, n))
     return true;
-  const unsigned spans = is_first ? std::max(kFirstSpans, std::bit_ceil(n)) : kChunkSpans;
+  // Not with threads on several CPUs: one whose chunk is small would take spans of another's chunk, and stay there.
+  const bool in_steps = is_first && shard_mask_.load(std::memory_order_relaxed) == 0;  // relaxed: a hint
+  const unsigned spans = in_steps ? std::max(kFirstSpans, std::bit_ceil(n)) : kChunkSpans;
   std::uint32_t c;
   std::size_t end;
   for (;; ++extent.next) {  // a foreign mapping in a chunk stays there: the next one serves
