@@ -50,10 +50,10 @@ class Statistics(unittest.TestCase):
 
 
 class Counts(unittest.TestCase):
-    STORED = {"row": {"instructions": 100.0, "faults": 1000, "peak_mib": 10.0}}
+    STORED = {"row_1t": {"instructions": 100.0, "faults": 1000, "peak_mib": 10.0}}
 
     def compared(self, **figures):
-        worse, better = counts.changes(self.STORED, {"row": {**self.STORED["row"], **figures}})
+        worse, better = counts.changes(self.STORED, {"row_1t": {**self.STORED["row_1t"], **figures}})
         return len(worse), len(better)
 
     def test_Changes_WithinTolerance_None(self):
@@ -62,7 +62,7 @@ class Counts(unittest.TestCase):
     def test_Changes_EachFigureWorse_Named(self):
         for figure, value in (("instructions", 104), ("faults", 1500), ("peak_mib", 14)):
             self.assertEqual(self.compared(**{figure: value}), (1, 0), figure)
-            self.assertIn(figure, counts.changes(self.STORED, {"row": {figure: value}})[0][0])
+            self.assertIn(figure, counts.changes(self.STORED, {"row_1t": {figure: value}})[0][0])
 
     def test_Changes_Better_SaidToBeStored(self):
         self.assertEqual(self.compared(instructions=90, faults=100), (0, 2))
