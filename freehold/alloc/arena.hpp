@@ -288,8 +288,7 @@ class Arena {
   void for_each_span(F&& f) noexcept {
     const auto count = static_cast<SpanIndex>(span_count());
     for (SpanIndex i = 0; i < count; ++i)
-      if (chunks_.chunk(i / kChunkSpans).kind.load(std::memory_order_relaxed) != ChunkKind::kNone)
-        f(i, class_of_span(i));
+      if (chunks_.chunk(i / kChunkSpans).kind.load(std::memory_order_relaxed) != ChunkKind::kNone) f(i, class_of_span(i));
   }
   // `kept`: whether a thread keeps the span as a free one.
   template <class IsKept>
