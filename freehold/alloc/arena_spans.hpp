@@ -144,8 +144,8 @@ bool Arena<A, Config, Pages>::grow(ChunkKind kind, unsigned n, unsigned cpu) noe
   // Relaxed: a hint.
   if (!is_first && chunks_.chunk(extent.first).user.load(std::memory_order_relaxed) == cpu + 1 && open_more(kind, n))
     return true;
-  // Not with threads on several CPUs: one whose chunk is small would take spans of another's chunk, and stay there.
-  const bool in_steps = is_first && shard_mask_.load(std::memory_order_relaxed) == 0;  // relaxed: a hint
+  // Not with threads on several CPUs: one whose chunk is small would take spans of another's. Relaxed: a hint.
+  const bool in_steps = kFirstSpans < kChunkSpans && is_first && shard_mask_.load(std::memory_order_relaxed) == 0;
   const unsigned spans = in_steps ? std::max(kFirstSpans, std::bit_ceil(n)) : kChunkSpans;
   std::uint32_t c;
   std::size_t end;
