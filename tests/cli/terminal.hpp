@@ -5,6 +5,7 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <string>
@@ -28,6 +29,11 @@ class OnATerminal {
       ::execv(argv[0], argv.data());
       ::_exit(99);
     }
+    // Ctrl-C otherwise discards what the command has written and this test has not yet read.
+    termios settings{};
+    EXPECT_EQ(::tcgetattr(terminal_, &settings), 0);
+    settings.c_lflag |= NOFLSH;
+    EXPECT_EQ(::tcsetattr(terminal_, TCSANOW, &settings), 0);
   }
   ~OnATerminal() {
     if (pid_ > 0) {
