@@ -131,6 +131,7 @@ std::unique_ptr<CLI::App> make_parser(Invocation& invocation) {
   add_stats(*app, invocation);
   add_doctor(*app, invocation);
   add_heap(*app, invocation);
+  add_mcp(*app, invocation);
   add_replay(*app, invocation);
   add_scale(*app, invocation);
   add_pools(*app, invocation);

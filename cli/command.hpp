@@ -29,6 +29,7 @@ void add_articles(CLI::App& app, Invocation& invocation);
 void add_workers(CLI::App& app, Invocation& invocation);
 void add_replay(CLI::App& app, Invocation& invocation);
 void add_heap(CLI::App& app, Invocation& invocation);
+void add_mcp(CLI::App& app, Invocation& invocation);
 
 // Does what the command line says, and returns the exit code. Throws Failure.
 [[nodiscard]] int execute(int argc, char** argv);
