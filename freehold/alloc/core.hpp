@@ -81,10 +81,16 @@ class Core {
   [[nodiscard]] void* refill(Cache& cache, SizeClass c) noexcept;
   // Takes a slot of class c that push() had no room for.
   void drain(Cache& cache, SizeClass c, void* slot) noexcept;
-  // Puts a mark (thread_cache.hpp) in the place of the bin's i-th entry, the oldest first; its slot goes back.
-  void mark_entry(Cache& cache, SizeClass c, std::size_t i) noexcept;
-  // The free of a sampled block: a mark goes where its slot would.
-  void push_mark(Cache& cache, SizeClass c) noexcept;
+  // Makes room for one entry, where there is none and the bin gets an array; what is there may be slots only.
+  void make_room(Cache& cache, SizeClass c) noexcept;
+  // All caches' slow calls from now on, and those of caches to come: what `choose` returns, under the registry's lock.
+  template <class Choose>
+  void set_slow_calls(Choose choose) noexcept {
+    const sync::Guard guard(registry_);
+    slow_calls_ = choose();
+    for (Cache* cache = caches_; cache != nullptr; cache = cache->next)
+      cache->slow.store(slow_calls_, std::memory_order_relaxed);
+  }
   // The same for threads that have no cache (yet, or any more): one slot, straight from and to the bitmap. Any thread.
   [[nodiscard]] void* allocate_uncached(SizeClass c) noexcept;
   void free_uncached(SizeClass c, void* slot) noexcept;
@@ -251,19 +257,6 @@ class Core {
     return n > Config::kFirstSlots ? Config::kFirstSlots : (n < 1 ? 1 : static_cast<unsigned>(n));
   }
 
-  // Marks the owner as being where a fork would catch its cache half changed.
-  class SlowPath {
-   public:
-    explicit SlowPath(Cache& cache) noexcept : cache_(cache), before_(cache.in_slow_path.load(std::memory_order_relaxed)) {
-      cache_.in_slow_path.store(1, std::memory_order_relaxed);
-    }
-    ~SlowPath() { cache_.in_slow_path.store(before_, std::memory_order_release); }
-
-   private:
-    Cache& cache_;
-    std::uint32_t before_;  // one may lie in another
-  };
-
   [[nodiscard]] pool::Taken find_slots(pool::Cursor& cursor, SizeClass c, unsigned want, std::uint32_t thread_id,
                                        Cache* cache) noexcept;
   [[nodiscard]] bool grant(Cache& cache, std::size_t bytes) noexcept;
@@ -271,9 +264,8 @@ class Core {
   [[nodiscard]] bool grow(Cache& cache, SizeClass c) noexcept;
   void shrink(Cache& cache, SizeClass c) noexcept;
   void push_looked_at(Cache& cache, SizeClass c, void* slot) noexcept;
-  void put_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;
   void give_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;
-  [[gnu::noinline]] void put_back_but_marks(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;
+  void give_oldest(Cache& cache, SizeClass c) noexcept;
   [[gnu::always_inline]] inline void count_slow_call(Cache& cache) noexcept;
   [[gnu::noinline]] void tick_slow(Cache& cache) noexcept;
   void look_for_idle_bins(Cache& cache) noexcept;
@@ -343,6 +335,7 @@ class Core {
   typename A::template atomic<std::uint64_t> threads_{0};  // written under the lock
   std::uint64_t threads_peak_ = 0;
   std::uint32_t last_id_ = 0;
+  const typename Cache::Slow* slow_calls_ = nullptr;
   sync::ChangeCount<A> cache_changes_;  // of the list, and of what ended threads had counted
   std::uint64_t past_remote_frees_ = 0;
   PerClass<std::uint64_t, Classes::kCount> past_refills_, past_drains_;

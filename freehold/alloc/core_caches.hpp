@@ -22,6 +22,7 @@ typename Core<A, Config, Pages, Clock>::Cache* Core<A, Config, Pages, Clock>::at
   cache->allowance = Config::kThreadBytes;
   last_id_ = (last_id_ + 1) % kFirstCpuId;  // an id that comes round again costs a hint
   cache->id = last_id_ + (last_id_ == 0 ? 1 : 0);
+  cache->slow.store(slow_calls_, std::memory_order_relaxed);
   const sync::Change change(cache_changes_);
   cache->next = caches_;
   if (caches_ != nullptr) caches_->previous = cache;
@@ -35,7 +36,7 @@ typename Core<A, Config, Pages, Clock>::Cache* Core<A, Config, Pages, Clock>::at
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::detach(Cache* cache) noexcept {
   // To stay: a fork's child must leave alone a cache that is half taken apart, and the record is given back below.
-  cache->in_slow_path.store(1, std::memory_order_relaxed);
+  cache->inside.store(1, std::memory_order_relaxed);
   end_runs(*cache);
   for (const SizeClass c : AllClasses<Classes>{}) {
     empty_bin(*cache, c);
@@ -61,13 +62,13 @@ void Core<A, Config, Pages, Clock>::detach(Cache* cache) noexcept {
   metadata_.free(cache, sizeof(Cache) + 2 * sizeof(void*));
 }
 
-// In a fork's child: other threads' caches have no owner any more. What they hold is free memory, unless the owner was in
-// the middle of a refill or drain; then it is left alone, at most the cache's allowance.
+// In a fork's child: other threads' caches have no owner any more. What they hold is free memory, unless the owner was
+// inside; then it is left alone, at most the cache's allowance.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::adopt_orphans(Cache* mine) noexcept {
   for (Cache* cache = caches_; cache != nullptr;) {
     Cache* const next = cache->next;
-    if (cache != mine && cache->in_slow_path.load(std::memory_order_relaxed) == 0) detach(cache);
+    if (cache != mine && Gate::is_quiet(cache->inside)) detach(cache);
     cache = next;
   }
 }
@@ -151,18 +152,21 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::empty_bin(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
   if (bin.array == nullptr) return;
-  cache.mark_weights.drop_oldest(c.index(), bin.capacity);
+  if (bin.marks != 0) [[unlikely]] {  // they end
+    cache.top[c] = std::remove(bin.array + 1, cache.top[c], nullptr);
+    cache.mark_weights.drop_oldest(c.index(), bin.capacity);
+    bin.marks = 0;
+  }
   void** const first = bin.array + 1;
   for (std::size_t n = cache.entries(c); n != 0; n = cache.entries(c)) {
     const std::size_t batch = std::min(n, pool::kMaxBatch);
     cache.top[c] -= batch;
-    put_back(cache, c, first + (n - batch), batch);
+    give_back(cache, c, first + (n - batch), batch);
   }
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::flush(Cache& cache) noexcept {
-  const SlowPath mark(cache);
   for (const SizeClass c : AllClasses<Classes>{}) empty_bin(cache, c);
   if (Runs* const runs = own_runs(cache); runs != nullptr) empty_runs(*runs);
 }

@@ -43,7 +43,6 @@ typename Core<A, Config, Pages, Clock>::Reserved* Core<A, Config, Pages, Clock>:
 // A run came from the arena: the thread keeps the other free spans of its chunk.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::reserve_around(Cache& cache, SpanIndex first) noexcept {
-  const SlowPath mark(cache);
   if (!arena_.is_worth_reserving(first)) return;
   if (cache.runs == nullptr) make_runs(cache);
   Runs* const runs = own_runs(cache);
@@ -60,7 +59,6 @@ void Core<A, Config, Pages, Clock>::reserve_around(Cache& cache, SpanIndex first
 // then any.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 RunPlace Core<A, Config, Pages, Clock>::allocate_reserved(Cache& cache, std::uint32_t pages, unsigned alignment) noexcept {
-  const SlowPath mark(cache);
   Runs* const runs = own_runs(cache);
   if (runs == nullptr) return {};
   const auto from = [&](Reserved& r, bool dirty) {
@@ -78,7 +76,6 @@ RunPlace Core<A, Config, Pages, Clock>::allocate_reserved(Cache& cache, std::uin
 // False, and nothing done: the thread keeps nothing in its chunk.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::free_reserved(Cache& cache, SpanIndex first, std::uint32_t pages) noexcept {
-  const SlowPath mark(cache);
   Runs* const runs = own_runs(cache);
   if (runs == nullptr) return false;
   Reserved* const to = runs->find(first / ArenaType::kChunkSpans);
@@ -98,7 +95,6 @@ bool Core<A, Config, Pages, Clock>::free_reserved(Cache& cache, SpanIndex first,
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::resize_run(Cache* cache, SpanIndex first, std::uint32_t pages) noexcept {
   if (cache != nullptr) {
-    const SlowPath mark(*cache);
     Runs* const runs = own_runs(*cache);
     Reserved* const kept = runs != nullptr ? runs->find(first / ArenaType::kChunkSpans) : nullptr;
     if (kept != nullptr) {
@@ -204,7 +200,6 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 bool Core<A, Config, Pages, Clock>::give_cached_runs(Cache* mine) noexcept {
   bool some = false;
   if (mine != nullptr) {
-    const SlowPath mark(*mine);
     if (Runs* const runs = own_runs(*mine); runs != nullptr && runs->count() != 0) {
       empty_runs(*runs);
       some = true;

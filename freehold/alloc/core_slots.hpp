@@ -19,7 +19,7 @@
 //   drain(c, slot)                      the array of class c is full, or this is one of its first frees
 //     push_looked_at                      one of the first frees, or
 //     grow, push_looked_at                it doubles, or
-//     put_back                            its older half goes back
+//     give_oldest                         its older half goes back
 //       Arena::give_slots
 //         group_slots                         from addresses to bits of words
 //         WordPool::put                       one fetch_add for each word
@@ -39,7 +39,6 @@ namespace freehold::alloc {
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void* Core<A, Config, Pages, Clock>::refill(Cache& cache, SizeClass c) noexcept {
-  const SlowPath mark(cache);
   auto& bin = cache.bins[c];
   if (bin.capacity < max_slots(c)) (void)grow(cache, c);
   bin.active = true;
@@ -91,25 +90,36 @@ pool::Taken Core<A, Config, Pages, Clock>::find_slots(pool::Cursor& cursor, Size
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::drain(Cache& cache, SizeClass c, void* slot) noexcept {
-  const SlowPath mark(cache);
   auto& bin = cache.bins[c];
   bin.active = true;
   if (bin.looks != 0 && cache.entries(c) < bin.capacity) return push_looked_at(cache, c, slot);
   bin.drains.store(bin.drains.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   count_slow_call(cache);
   if (bin.capacity < max_slots(c) && grow(cache, c)) return push_looked_at(cache, c, slot);
-  if (bin.capacity == 0) return put_back(cache, c, &slot, 1);
-  const std::size_t n = cache.entries(c);
-  if (n == bin.capacity) {
-    const std::size_t oldest = std::min<std::size_t>((n + 1) / 2, 64);
-    const bool has_marks = bin.marks != 0;
-    put_back(cache, c, bin.array + 1, oldest);
-    std::memmove(bin.array + 1, bin.array + 1 + oldest, (n - oldest) * sizeof(void*));
-    cache.top[c] -= oldest;
-    if (has_marks) [[unlikely]]
-      cache.mark_weights.drop_oldest(c.index(), oldest);
-  }
+  if (bin.capacity == 0) return give_back(cache, c, &slot, 1);
+  if (cache.entries(c) == bin.capacity) give_oldest(cache, c);
   (void)cache.push(c, slot);
+}
+
+// The older half of a full bin.
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::give_oldest(Cache& cache, SizeClass c) noexcept {
+  auto& bin = cache.bins[c];
+  const std::size_t n = bin.capacity, oldest = std::min<std::size_t>((n + 1) / 2, 64);
+  give_back(cache, c, bin.array + 1, oldest);
+  std::memmove(bin.array + 1, bin.array + 1 + oldest, (n - oldest) * sizeof(void*));
+  cache.top[c] -= oldest;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::make_room(Cache& cache, SizeClass c) noexcept {
+  auto& bin = cache.bins[c];
+  bin.active = true;
+  if (cache.entries(c) == bin.capacity && (bin.capacity >= max_slots(c) || !grow(cache, c)) && bin.capacity != 0)
+    give_oldest(cache, c);
+  if (bin.capacity == 0) return;
+  bin.looks = 0;
+  cache.limit[c] = bin.array + 1 + bin.capacity;
 }
 
 // The first frees of an array, and those at which it grows, are looked at: a double free, or one of a wrong address, is told
@@ -119,20 +129,11 @@ void Core<A, Config, Pages, Clock>::push_looked_at(Cache& cache, SizeClass c, vo
   auto& bin = cache.bins[c];
   if (bin.looks != 0) --bin.looks;
   cache.limit[c] = bin.looks != 0 ? cache.top[c] + 1 : bin.array + 1 + bin.capacity;
-  if (slot != nullptr) {  // else a mark
-    const BlockPlace place = block_around(slot);
-    if (place.start != slot) return base::fatal(base::HeapError::kInteriorPointer, slot);
-    if (!place.in_use || std::find(bin.array + 1, cache.top[c], slot) != cache.top[c])
-      return base::fatal(base::HeapError::kDoubleFree, slot);
-  }
+  const BlockPlace place = block_around(slot);
+  if (place.start != slot) return base::fatal(base::HeapError::kInteriorPointer, slot);
+  if (!place.in_use || std::find(bin.array + 1, cache.top[c], slot) != cache.top[c])
+    return base::fatal(base::HeapError::kDoubleFree, slot);
   (void)cache.push(c, slot);
-}
-
-template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-void Core<A, Config, Pages, Clock>::put_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept {
-  if (cache.bins[c].marks != 0) [[unlikely]]
-    return put_back_but_marks(cache, c, slots, n);
-  give_back(cache, c, slots, n);
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
@@ -142,34 +143,6 @@ void Core<A, Config, Pages, Clock>::give_back(Cache& cache, SizeClass c, void* c
   if (remote != 0)
     cache.remote_frees.store(cache.remote_frees.load(std::memory_order_relaxed) + remote, std::memory_order_relaxed);
   report_slots(cache, -static_cast<std::int64_t>(n * Classes::slot_bytes(c)));
-}
-
-// Slots of which some are null. A mark ends where its slot would leave the thread.
-template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-void Core<A, Config, Pages, Clock>::put_back_but_marks(Cache& cache, SizeClass c, void* const* slots,
-                                                       std::size_t n) noexcept {
-  void* kept[pool::kMaxBatch];
-  const auto count =
-      static_cast<std::size_t>(std::copy_if(slots, slots + n, kept, [](void* slot) { return slot != nullptr; }) - kept);
-  auto& bin = cache.bins[c];
-  bin.marks = static_cast<std::uint8_t>(bin.marks - (n - count));
-  if (count != 0) give_back(cache, c, kept, count);
-}
-
-template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-void Core<A, Config, Pages, Clock>::mark_entry(Cache& cache, SizeClass c, std::size_t i) noexcept {
-  const SlowPath mark(cache);
-  auto& bin = cache.bins[c];
-  void* const slot = std::exchange(bin.array[1 + i], nullptr);
-  if (slot != nullptr) put_back(cache, c, &slot, 1);
-  if (slot != nullptr) ++bin.marks;
-}
-
-template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-void Core<A, Config, Pages, Clock>::push_mark(Cache& cache, SizeClass c) noexcept {
-  const SlowPath mark(cache);
-  ++cache.bins[c].marks;
-  if (!cache.push(c, nullptr)) drain(cache, c, nullptr);
 }
 
 // Adds to what the cache took (positive) or gave back since its last report, and reports when it is worth while; 0 reports

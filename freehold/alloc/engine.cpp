@@ -24,15 +24,7 @@ constinit std::atomic<std::uint8_t> engine::g_perturb{0};
 
 using namespace engine;
 
-constexpr std::size_t kAlignment = 16;  // of every block
-
 namespace {
-
-// A new block of the program's. Relaxed: a mode, it publishes nothing.
-[[nodiscard]] void* filled(void* block, std::size_t bytes) noexcept {
-  const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed);
-  return byte == 0 || block == nullptr ? block : std::memset(block, static_cast<std::uint8_t>(~byte), bytes);
-}
 
 // Once: a program that meets its limit does so again and again.
 [[gnu::cold]] void report_limit() noexcept {
@@ -58,50 +50,15 @@ void* engine::out_of_memory() noexcept {
 
 namespace {
 
-// After a refill, which stands for as many allocations as it brought slots: whether one of them gets a page of its own. It
-// is the present one; the slot goes back.
-[[nodiscard, gnu::noinline]] void* guard_at_refill(void* slot, std::size_t slots, std::size_t bytes,
-                                                   std::size_t alignment) noexcept {
-  if (slot == nullptr || !check::is_guard_due(static_cast<std::uint32_t>(slots))) return slot;
-  void* const block = check::allocate_guarded(bytes, std::max(alignment, kAlignment));
-  if (block == nullptr) return slot;
-  deallocate_inline(slot);
-  return block;
-}
-
-[[nodiscard, gnu::noinline]] void* allocate_class_slow(SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
-  NativeCache* const cache = own_cache();
-  if (cache != nullptr) {
-    if (void* const slot = cache->pop(c); slot != nullptr) return slot;
-    if (cache->bins[c].marks != 0) [[unlikely]]
-      if (void* const block = allocate_at_marks(*cache, c, bytes, alignment); block != nullptr) return block;
-    consider_purger();
-    void* slot = allocate_inside(cache, bytes, alignment, [=] { return g_core.refill(*cache, c); });
-    if (profile::mean() != 0) [[unlikely]]
-      slot = sample_refill(*cache, c, slot, bytes, alignment);
-    return check::guards_are_on() ? guard_at_refill(slot, cache->entries(c) + 1, bytes, alignment) : slot;
-  }
-  if (is_sample_due(Classes::slot_bytes(c))) [[unlikely]]
-    if (void* const block = allocate_sampled(nullptr, c, bytes, alignment); block != nullptr) return block;
-  if (t_cache == &g_modes.cpu) {
-    if (void* const slot = g_cpu_caches.pop(c); slot != nullptr) return slot;
-    void* const slot = allocate_inside(nullptr, bytes, alignment, [=] { return g_cpu_caches.refill(c); });
-    return check::guards_are_on() ? guard_at_refill(slot, g_cpu_caches.batch(c), bytes, alignment) : slot;
-  }
-  if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
-  if (check::is_guard_due(1))
-    if (void* const block = check::allocate_guarded(bytes, std::max(alignment, kAlignment)); block != nullptr) return block;
-  return allocate_inside(nullptr, bytes, alignment, [=] { return g_core.allocate_uncached(c); });
-}
-
 // Blocks above the fast path's table come here, too, and most find a slot: look before anything is saved on the stack. The
 // caches of threads without one are empty, and so are those of threads whose blocks are to be filled.
 [[nodiscard, gnu::always_inline]] inline void* allocate_class(SizeClass c, std::size_t bytes,
                                                               std::size_t alignment) noexcept {
-  void* const slot = t_cache->pop(c);
+  NativeCache& cache = *t_cache;
+  void* const slot = cache.pop(c);
   if (slot != nullptr) [[likely]]
     return slot;
-  return filled(allocate_class_slow(c, bytes, alignment), bytes);
+  return cache.slow.load(std::memory_order_relaxed)->allocate(cache, c, bytes, alignment);
 }
 
 // `zero` as in Core::allocate_large().
@@ -120,38 +77,51 @@ namespace {
 
 }  // namespace
 
+void* engine::allocate_plain(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
+  consider_purger();
+  return allocate_inside(&cache, bytes, alignment, [&cache, c] { return g_core.refill(cache, c); });
+}
+
+void engine::free_plain(NativeCache& cache, SizeClass c, void* slot) noexcept {
+  const base::KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
+  if (const Inside inside(&cache); inside) return g_core.drain(cache, c, slot);
+  defer_free(static_cast<Freed*>(slot));
+}
+
 void* allocate_slow(std::size_t bytes) noexcept {
-  if (is_unusual()) [[unlikely]]
-    return filled(allocate_unusual({bytes, 0, Family::kMalloc}, false), bytes);
   if (bytes - 1 < Classes::kMaxBytes) [[likely]]
     return allocate_class(Classes::class_of(bytes), bytes, 1);
+  if (is_unusual()) [[unlikely]]
+    return filled(allocate_unusual({bytes, 0, Family::kMalloc}, false), bytes);
   if (bytes == 0) return allocate_class(SizeClass{1}, 1, 1);
   bool zero = false;
   return filled(allocate_run(bytes, 1, zero), bytes);
 }
 
-void deallocate_slow(void* block) noexcept {
-  if (block == nullptr) return;
+namespace {
+
+// What is no slot.
+[[gnu::noinline]] void deallocate_large(void* block) noexcept {
   if (is_unusual() && is_checked()) return deallocate_checked(block, Claim{});
-  const SizeClass c = size_class_of(block);
-  if (!c.is_slot() && check::is_guarded(block)) return check::free_guarded(block);
-  const base::KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
+  if (check::is_guarded(block)) return check::free_guarded(block);
+  const base::KeepErrno keep;
   if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
     std::memset(block, byte, usable_size(block));
-  NativeCache* const cache = c.is_slot() ? own_cache() : present_cache();
-  const bool shares = t_cache == &g_modes.cpu;
-  if (c.is_slot() && shares && g_cpu_caches.push(c, block)) return;
-  if (!c.is_slot() && g_fork_blocks.free(g_pages, block)) return;
+  if (g_fork_blocks.free(g_pages, block)) return;
+  NativeCache* const cache = present_cache();
   const Inside inside(cache);
   if (!inside) return defer_free(static_cast<Freed*>(block));
-  if (!c.is_slot())
-    free_large(cache, block);
-  else if (cache != nullptr)
-    g_core.drain(*cache, c, block);
-  else if (shares)
-    g_cpu_caches.drain(c, block);
-  else
-    g_core.free_uncached(c, block);
+  free_large(cache, block);
+}
+
+}  // namespace
+
+void deallocate_slow(void* block) noexcept {
+  if (block == nullptr) return;
+  const SizeClass c = size_class_of(block);
+  if (!c.is_slot()) return deallocate_large(block);
+  NativeCache& cache = *t_cache;
+  cache.slow.load(std::memory_order_relaxed)->free(cache, c, block);
 }
 
 // ---- engine.hpp -------------------------------------------------------------------------------------------------------
@@ -264,6 +234,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
 
 void set_perturbation(std::uint8_t byte) noexcept {
   g_perturb.store(byte, std::memory_order_relaxed);
+  choose_slow_calls();
   follow_perturbation_mode();
 }
 

@@ -93,6 +93,7 @@ void after_fork_in_child() noexcept {
   if (NativeCache* const mine = present_cache(); mine != nullptr) mine->thread.store(g_process);
   g_look_at.store(kFirstLook, std::memory_order_relaxed);  // relaxed: there is no other thread
   g_core.after_fork_in_child(present_cache());
+  choose_slow_calls();  // another thread may have been amid it
   checks_after_fork_in_child();
   profile::after_fork_in_child();
   g_gate.reset(t_fork.forks);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The engine's part of the sampled heap profile: which calls get a sampled block.
+// Observers of slow calls: the sampled heap profile, which decides what calls get a sampled block, and the guarded blocks.
+// Caches carry kObserved (engine_state.hpp) once there is one; kPlain knows nothing of them.
 //
 // A refill passes over the slots that it brings, and where a sampling point lies in one, a mark takes the slot's place in
 // the bin (thread_cache.hpp). Fast paths know nothing of it: a pop that meets a mark finds no slot and comes here. The call
@@ -14,11 +15,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/alloc/profile.hpp"
@@ -45,8 +48,20 @@ void* engine::allocate_sampled(NativeCache* cache, SizeClass c, std::size_t byte
   return block;
 }
 
-void* engine::allocate_at_marks(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
-  while (cache.pop_mark(c)) {
+namespace {
+
+// Takes the newest entry away if it is a mark.
+[[nodiscard]] bool pop_mark(NativeCache& cache, SizeClass c) noexcept {
+  if (cache.bins[c].marks == 0 || cache.entries(c) == 0 || cache.top[c][-1] != nullptr) return false;
+  --cache.top[c];
+  --cache.bins[c].marks;
+  return true;
+}
+
+// A bin with marks that pop() found nothing in. Null: it is empty.
+[[nodiscard, gnu::noinline]] void* allocate_at_marks(NativeCache& cache, SizeClass c, std::size_t bytes,
+                                                     std::size_t alignment) noexcept {
+  while (pop_mark(cache, c)) {
     const std::uint32_t before = cache.mark_weights.take(c.index(), cache.entries(c));
     const std::uint64_t mean = profile::mean();  // 0: the mark ends
     const std::uint32_t weight =
@@ -62,18 +77,24 @@ void* engine::allocate_at_marks(NativeCache& cache, SizeClass c, std::size_t byt
   return nullptr;
 }
 
-void* engine::sample_refill(NativeCache& cache, SizeClass c, void* slot, std::size_t bytes, std::size_t alignment) noexcept {
+// After a refill that brought `slot` and what is in the bin: marks those that are sampled. Returns the block for the caller.
+[[nodiscard, gnu::noinline]] void* sample_refill(NativeCache& cache, SizeClass c, void* slot, std::size_t bytes,
+                                                 std::size_t alignment) noexcept {
   const std::uint64_t mean = profile::mean();
-  if (slot == nullptr || mean == 0 || size_class_of(slot) != c) return slot;  // or it was mapped amid a fork
+  if (slot == nullptr || mean == 0 || engine::size_class_of(slot) != c) return slot;  // or it was mapped amid a fork
   const std::size_t size = Classes::slot_bytes(c), below = cache.entries(c);
   if (profile::sampler().passes_freely(mean, size, below + 1)) return slot;
   bool is_mine = false;
   {
     const Inside inside(&cache);
     if (!inside) return slot;
-    // In the order in which they will be used.
+    // In the order in which they will be used. The slots of those that are marked go back.
     profile::sampler().pass(mean, size, below + 1, [&](std::uint64_t i) {
-      i == 0 ? static_cast<void>(is_mine = true) : g_core.mark_entry(cache, c, below - i);
+      if (i == 0) return static_cast<void>(is_mine = true);
+      void* const marked = std::exchange(cache.bins[c].array[1 + below - i], nullptr);
+      if (marked == nullptr) return;
+      ++cache.bins[c].marks;
+      g_core.give_batch(c, &marked, 1);
     });
   }
   if (!is_mine || profile::is_own_memory()) return slot;
@@ -86,13 +107,66 @@ void* engine::sample_refill(NativeCache& cache, SizeClass c, void* slot, std::si
   return block;
 }
 
+// Before the older half of a full bin goes back: a mark ends where its slot would leave the thread. Returns how many ended.
+[[nodiscard]] std::size_t end_oldest_marks(NativeCache& cache, SizeClass c) noexcept {
+  auto& bin = cache.bins[c];
+  const std::size_t n = cache.entries(c);
+  if (bin.marks == 0 || n != bin.capacity) return 0;
+  std::size_t kept = 0, ended = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i >= (n + 1) / 2 || bin.array[1 + i] != nullptr)
+      bin.array[1 + kept++] = bin.array[1 + i];
+    else
+      cache.mark_weights.remove(c.index(), i - ended++);
+  }
+  cache.top[c] -= ended;
+  bin.marks = static_cast<std::uint8_t>(bin.marks - ended);
+  return ended;
+}
+
+}  // namespace
+
+void* engine::guard_at_refill(void* slot, std::size_t slots, std::size_t bytes, std::size_t alignment) noexcept {
+  if (slot == nullptr || !check::is_guard_due(static_cast<std::uint32_t>(slots))) return slot;
+  void* const block = check::allocate_guarded(bytes, std::max(alignment, kAlignment));
+  if (block == nullptr) return slot;
+  deallocate_inline(slot);
+  return block;
+}
+
+void* engine::allocate_observed(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
+  if (void* const block = allocate_at_marks(cache, c, bytes, alignment); block != nullptr) return block;
+  void* const slot = sample_refill(cache, c, allocate_plain(cache, c, bytes, alignment), bytes, alignment);
+  // A refill stands for as many allocations as it brought slots.
+  return guard_at_refill(slot, cache.entries(c) + 1, bytes, alignment);
+}
+
+void engine::free_observed(NativeCache& cache, SizeClass c, void* slot) noexcept {
+  if (end_oldest_marks(cache, c) != 0 && cache.push(c, slot)) return;
+  const std::size_t before = cache.entries(c);
+  free_plain(cache, c, slot);
+  const std::size_t after = cache.entries(c);
+  if (after <= before) cache.mark_weights.drop_oldest(c.index(), before + 1 - after);
+}
+
+void engine::push_mark(NativeCache& cache, SizeClass c, std::uint32_t weight) noexcept {
+  if (!cache.push(c, nullptr)) {
+    (void)end_oldest_marks(cache, c);
+    const std::size_t before = cache.entries(c);
+    g_core.make_room(cache, c);
+    cache.mark_weights.drop_oldest(c.index(), before - cache.entries(c));
+    if (!cache.push(c, nullptr)) return;  // there is no array: it ends
+  }
+  ++cache.bins[c].marks;
+  cache.mark_weights.put(c.index(), cache.entries(c) - 1, weight);
+}
+
 void engine::free_large(NativeCache* cache, void* block) noexcept {
   const auto [size, weight] = profile::was_started() ? profile::forget(block) : profile::Forgotten();
   g_core.free_large(cache, block);
   if (size == 0 || size > Classes::kMaxBytes || cache == nullptr || profile::mean() == 0) return;
   const SizeClass c = Classes::class_of(size);
-  g_core.push_mark(*cache, c);
-  if (const std::size_t n = cache->entries(c); n != 0) cache->mark_weights.put(c.index(), n - 1, weight);
+  push_mark(*cache, c, weight);
 }
 
 void* engine::resize_sampled(NativeCache* cache, void* block, std::size_t bytes) noexcept {
@@ -208,7 +282,10 @@ bool start_profile(std::uint64_t mean) noexcept {
     return false;
   }
   (void)os::prepare_call_stacks();  // without an unwinder there are sizes and no stacks
-  if (profile::start(g_pages, mean == 0 ? profile::kDefaultMean : mean, os::kMostFrames)) return true;
+  if (profile::start(g_pages, mean == 0 ? profile::kDefaultMean : mean, os::kMostFrames)) {
+    choose_slow_calls();
+    return true;
+  }
   errno = ENOMEM;
   return false;
 }

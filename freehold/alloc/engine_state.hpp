@@ -5,7 +5,7 @@
 //   engine_start.cpp    the first call: options, arena, exit handlers
 //   engine_threads.cpp  threads' caches from their first call to the threads' end, and the purger thread
 //   engine_check.cpp    checked mode: every call is looked at
-//   engine_profile.cpp  the sampled heap profile: which calls get a sampled block
+//   engine_profile.cpp  observers of slow calls: the sampled heap profile and guarded blocks
 //   engine_fork.cpp     fork: threads that are inside the engine, threads that wait, work that is deferred
 //
 // All of it is constant-initialised: malloc is called before constructors run, and after destructors did.
@@ -17,6 +17,7 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "freehold/alloc/checked.hpp"
 #include "freehold/alloc/cpu_cache.hpp"
@@ -62,14 +63,31 @@ void finish_start() noexcept;
 
 // ---- threads ----------------------------------------------------------------------------------------------------------
 
+// What a thread's slow calls of slots do. The thread's cache carries one of these, so that none of them asks for a mode.
+//   kPlain       refill and drain, and nothing else
+//   kObserved    once a profile was started or guards are on: looks at the call, which kPlain serves. engine_profile.cpp
+//   kCacheless   threads that have no cache, or may not keep the one that they have. engine_threads.cpp
+using Slow = NativeCache::Slow;
+[[nodiscard]] void* allocate_plain(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept;
+void free_plain(NativeCache& cache, SizeClass c, void* slot) noexcept;
+[[nodiscard]] void* allocate_observed(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept;
+void free_observed(NativeCache& cache, SizeClass c, void* slot) noexcept;
+[[nodiscard]] void* allocate_cacheless(NativeCache& mode, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept;
+void free_cacheless(NativeCache& mode, SizeClass c, void* slot) noexcept;
+inline constexpr Slow kPlain{allocate_plain, free_plain};
+inline constexpr Slow kObserved{allocate_observed, free_observed};
+inline constexpr Slow kCacheless{allocate_cacheless, free_cacheless};
+// After a change of what they depend on: all caches get theirs.
+void choose_slow_calls() noexcept;
+
 extern constinit void* g_nothing[2];
 // Empty and full at once: what a thread uses before it has a cache, and after. Side by side, so that one compare tells them
 // from a cache of a thread's own.
 struct Modes {
-  NativeCache no_cache{g_nothing};
-  NativeCache cpu{g_nothing};        // of a thread that shares the caches of its CPU
-  NativeCache late{g_nothing};       // of a thread that is ending: it gets no second cache
-  NativeCache perturbed{g_nothing};  // while blocks are filled or all of them guarded: every call has to come by
+  NativeCache no_cache{g_nothing, &kCacheless};
+  NativeCache cpu{g_nothing, &kCacheless};        // of a thread that shares the caches of its CPU
+  NativeCache late{g_nothing, &kCacheless};       // of a thread that is ending: it gets no second cache
+  NativeCache perturbed{g_nothing, &kCacheless};  // while blocks are filled or all of them guarded: every call comes by
 };
 extern constinit Modes g_modes;
 
@@ -242,12 +260,11 @@ void after_fork_in_child() noexcept;
 // `cache`: the caller's own, or null.
 [[nodiscard, gnu::noinline]] void* allocate_sampled(NativeCache* cache, SizeClass c, std::size_t bytes,
                                                     std::size_t alignment, std::uint32_t weight = 1) noexcept;
-// A bin with marks that pop() found nothing in. Null: it is empty.
-[[nodiscard, gnu::noinline]] void* allocate_at_marks(NativeCache& cache, SizeClass c, std::size_t bytes,
-                                                     std::size_t alignment) noexcept;
-// After a refill that brought `slot` and what is in the bin: marks those that are sampled. Returns the block for the caller.
-[[nodiscard, gnu::noinline]] void* sample_refill(NativeCache& cache, SizeClass c, void* slot, std::size_t bytes,
-                                                 std::size_t alignment) noexcept;
+// The free of a sampled block: a mark goes where its slot would. Inside the gate.
+void push_mark(NativeCache& cache, SizeClass c, std::uint32_t weight = 1) noexcept;
+// A guarded block instead of a slot, which stands for `slots` allocations, if one is due; else the slot.
+[[nodiscard, gnu::noinline]] void* guard_at_refill(void* slot, std::size_t slots, std::size_t bytes,
+                                                   std::size_t alignment) noexcept;
 // Where every call comes by: whether this one is sampled.
 [[nodiscard]] inline bool is_sample_due(std::size_t bytes) noexcept {
   const std::uint64_t mean = profile::mean();
@@ -260,6 +277,13 @@ void after_fork_in_child() noexcept;
 void free_large(NativeCache* cache, void* block) noexcept;
 // What finish_start() does for it.
 void finish_start_of_profile() noexcept;
+
+// A new block of the program's. Relaxed: a mode, it publishes nothing.
+[[nodiscard]] inline void* filled(void* block, std::size_t bytes) noexcept {
+  const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed);
+  return byte == 0 || block == nullptr ? block : std::memset(block, static_cast<std::uint8_t>(~byte), bytes);
+}
+constexpr std::size_t kAlignment = 16;  // of every block
 
 // ---- checked mode (engine_check.cpp) ----------------------------------------------------------------------------------
 

@@ -167,6 +167,14 @@ NativeCache* own_cache_slow() noexcept {
   return nullptr;
 }
 
+void choose_slow_calls() noexcept {
+  const Reading reading;
+  g_core.set_slow_calls([] {
+    if (is_perturbed()) return &kCacheless;
+    return profile::was_started() || check::guards_are_on() ? &kObserved : &kPlain;
+  });
+}
+
 void change_perturbation_mode(bool perturbed) noexcept {
   if (!perturbed) {
     t_cache = &g_modes.no_cache;
@@ -176,6 +184,37 @@ void change_perturbation_mode(bool perturbed) noexcept {
   } else if (t_cache == &g_modes.cpu) {
     t_cache = &g_modes.perturbed;
   }
+}
+
+void* allocate_cacheless(NativeCache& /*mode*/, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
+  if (is_unusual()) return filled(allocate_unusual({bytes, alignment > 1 ? alignment : 0, Family::kMalloc}, false), bytes);
+  // It may be one that kCacheless was just chosen for, or was until now.
+  if (NativeCache* const cache = own_cache(); cache != nullptr) return allocate_observed(*cache, c, bytes, alignment);
+  if (is_sample_due(Classes::slot_bytes(c))) [[unlikely]]
+    if (void* const block = allocate_sampled(nullptr, c, bytes, alignment); block != nullptr) return filled(block, bytes);
+  if (t_cache == &g_modes.cpu) {
+    if (void* const slot = g_cpu_caches.pop(c); slot != nullptr) return slot;
+    void* const slot = allocate_inside(nullptr, bytes, alignment, [=] { return g_cpu_caches.refill(c); });
+    return filled(guard_at_refill(slot, g_cpu_caches.batch(c), bytes, alignment), bytes);
+  }
+  if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
+  if (check::is_guard_due(1))
+    if (void* const block = check::allocate_guarded(bytes, std::max(alignment, kAlignment)); block != nullptr)
+      return filled(block, bytes);
+  return filled(allocate_inside(nullptr, bytes, alignment, [=] { return g_core.allocate_uncached(c); }), bytes);
+}
+
+void free_cacheless(NativeCache& /*mode*/, SizeClass c, void* slot) noexcept {
+  if (is_unusual() && is_checked()) return deallocate_checked(slot, Claim{});
+  const base::KeepErrno keep;
+  if (const std::uint8_t byte = g_perturb.load(std::memory_order_relaxed); byte != 0)  // relaxed: as in filled()
+    std::memset(slot, byte, Classes::slot_bytes(c));
+  if (NativeCache* const cache = own_cache(); cache != nullptr) return free_observed(*cache, c, slot);
+  const bool shares = t_cache == &g_modes.cpu;
+  if (shares && g_cpu_caches.push(c, slot)) return;
+  const Inside inside(nullptr);
+  if (!inside) return defer_free(static_cast<Freed*>(slot));
+  shares ? g_cpu_caches.drain(c, slot) : g_core.free_uncached(c, slot);
 }
 
 // ---- the thread that gives memory back --------------------------------------------------------------------------------

@@ -9,8 +9,8 @@
 //   Invariant, for each bin: array[0] == nullptr (the sentinel that stops pop), entries lie in array[1 … top), and
 //   array + 1 <= top <= limit <= array + 1 + capacity, and limit == array + 1 + capacity but for the first frees (Bin::looks).
 //   Slots in the array are free, and their bits are clear. An entry may be
-//   null: a mark, the place of a slot that is sampled (freehold/profile). A pop that meets one goes the slow way, as at the end
-//   of the array, and gets a block whose free comes by; bins[c].marks of the entries are marks.
+//   null: a mark, the place of a slot that is sampled. A pop that meets one goes the slow way, as at the end of the array;
+//   bins[c].marks of the entries are marks. Only caches whose `slow` is the observers' have some (engine_profile.cpp).
 //
 // Owner thread only, but for the counters, which stats read from any thread.
 #pragma once
@@ -38,8 +38,14 @@ struct ThreadCache {
   static constexpr std::size_t kCount = Classes::kCount;
   static constexpr std::uint8_t kLooks = 3;  // a, b and a again
 
+  // Where the owner's calls go on when a bin is empty or full (engine_state.hpp).
+  struct Slow {
+    void* (*allocate)(ThreadCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept;
+    void (*free)(ThreadCache& cache, SizeClass c, void* slot) noexcept;
+  };
+
   // Every bin empty and full at once; `nothing` is two null words that outlive the cache.
-  constexpr explicit ThreadCache(void** nothing) noexcept {
+  constexpr explicit ThreadCache(void** nothing, const Slow* slow_calls = nullptr) noexcept : slow(slow_calls) {
     for (std::size_t c = 0; c < kCount; ++c) top.items[c] = limit.items[c] = nothing + 1;
     for (std::size_t i = 0; i < sizeof class_of_small; ++i)
       class_of_small[i] = static_cast<std::uint8_t>(Classes::class_of(i * 16 + 1).index());
@@ -49,13 +55,15 @@ struct ThreadCache {
   PerClass<void**, kCount> top;    // one past the newest entry
   PerClass<void**, kCount> limit;  // where the array ends
   std::uint8_t class_of_small[Classes::kTableBytes / 16]{};
+  // Written under the registry's lock. Relaxed: constant tables.
+  typename A::template atomic<const Slow*> slow;
 
   struct Bin {
     void** array = nullptr;  // null: no array yet
     pool::Cursor cursor;     // where this thread took or gave slots last
     std::uint16_t capacity = 0;
     bool active = false;     // used since the last look for idle bins
-    std::uint8_t marks = 0;  // entries that are null
+    std::uint8_t marks = 0;  // entries that are null: the observers'
     std::uint8_t looks = 0;  // of the first frees, those that still meet the limit and are looked at
     Counter refills{0}, drains{0};
   };
@@ -72,9 +80,8 @@ struct ThreadCache {
   typename A::template atomic<std::uint32_t> runs_closed{0};
   std::uint8_t exit_rounds = 0;
   profile::MarkWeights mark_weights;
-  // A fork's child must not trust a cache whose owner was in here when the process was copied.
-  typename A::template atomic<std::uint32_t> in_slow_path{0};
-  // Set while the owner is inside the engine (sync/fork_gate.hpp); written by the owner, read by threads that fork.
+  // Set while the owner is inside the engine (sync/fork_gate.hpp); written by the owner, read by threads that fork. A fork's
+  // child must not trust a cache whose owner was inside when the process was copied.
   typename A::template atomic<std::uint32_t> inside{0};
   typename A::template atomic<std::int32_t> thread{0};  // the system's id of the owner; 0: unknown
   Counter remote_frees{0};                              // slots given back to spans that another thread used last
@@ -95,13 +102,6 @@ struct ThreadCache {
       return false;
     *t = slot;
     top[c] = t + 1;
-    return true;
-  }
-  // Takes the newest entry away if it is a mark.
-  [[nodiscard]] bool pop_mark(SizeClass c) noexcept {
-    if (bins[c].marks == 0 || entries(c) == 0 || top[c][-1] != nullptr) return false;
-    --top[c];
-    --bins[c].marks;
     return true;
   }
   [[nodiscard]] std::size_t entries(SizeClass c) const noexcept {

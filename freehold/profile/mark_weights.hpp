@@ -41,6 +41,12 @@ class MarkWeights {
     }
     return 1;
   }
+  // Entry `at` of the bin has left it; those above move down.
+  void remove(std::size_t bin, std::size_t at) noexcept {
+    (void)take(bin, at);
+    for (Kept& kept : kept_)
+      if (kept.weight != 0 && kept.bin == bin && kept.at > at) --kept.at;
+  }
   // The bin's n oldest entries have left it.
   void drop_oldest(std::size_t bin, std::size_t n) noexcept {
     for (Kept& kept : kept_) {

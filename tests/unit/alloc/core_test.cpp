@@ -169,7 +169,7 @@ TEST(Core, Detach_ReturnsEverything_SlotsGrantAndRecord) {
   expect_whole(machine);
 }
 
-TEST(Core, Fork_ChildAdoptsOrphans_ButNotOneCaughtInASlowPath) {
+TEST(Core, Fork_ChildAdoptsOrphans_ButNotOneCaughtInside) {
   Machine machine;
   Thread mine(machine), idle(machine), busy(machine);
   for (Thread* thread : {&mine, &idle, &busy}) {
@@ -177,13 +177,13 @@ TEST(Core, Fork_ChildAdoptsOrphans_ButNotOneCaughtInASlowPath) {
     for (int i = 0; i < 40; ++i) blocks.push_back(thread->allocate(64));
     for (void* block : blocks) thread->free(block);
   }
-  busy.cache()->in_slow_path.store(1);
+  busy.cache()->inside.store(1);
   machine->after_fork_in_child(mine.cache());
   EXPECT_EQ(machine->threads(), 2U);
   EXPECT_TRUE(machine->check_invariants());
   EXPECT_NE(mine.allocate(64), nullptr);
   // `idle` is gone with its thread; `busy` would be in a real child.
-  busy.cache()->in_slow_path.store(0);
+  busy.cache()->inside.store(0);
   EXPECT_NE(busy.allocate(64), nullptr) << "the parent goes on";
   idle.forget();
 }
@@ -198,9 +198,9 @@ TEST(Core, Fork_AmidAThreadsLeaving_ChildLeavesItsCacheAlone) {
   auto* const cache = leaving.cache();
   unsigned looks = 0, marked = 0;
   test::HookedAtomics::hook = [&](const void* changed) {  // every change of an atomic is a moment where a fork may come
-    if (changed == &cache->in_slow_path) return;
+    if (changed == &cache->inside) return;
     ++looks;
-    marked += cache->in_slow_path.load();
+    marked += cache->inside.load();
   };
   leaving.leave();
   test::HookedAtomics::hook = nullptr;

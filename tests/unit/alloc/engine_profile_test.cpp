@@ -297,7 +297,7 @@ TEST_F(ProfileOfTheEngine, LoopUntilItsMarkEnds_TheBinKeepsItsEntries) {
       {
         const engine::Inside inside(cache);
         ASSERT_TRUE(inside);
-        if (cache->bins[kClass].marks == 0) g_core.push_mark(*cache, kClass);
+        if (cache->bins[kClass].marks == 0) engine::push_mark(*cache, kClass);
       }
       const std::size_t entries = cache->entries(kClass);
       for (int turn = 0; turn < 20'000 && cache->bins[kClass].marks != 0; ++turn) {
@@ -326,7 +326,7 @@ TEST_F(ProfileOfTheEngine, StoppedWithAMark_TheNextSlotServesOrARefill) {
       {
         const engine::Inside inside(cache);
         ASSERT_TRUE(inside);
-        g_core.push_mark(*cache, kClass);
+        engine::push_mark(*cache, kClass);
       }
       const std::size_t entries = cache->entries(kClass);
       ASSERT_EQ(entries == 1, alone);
