@@ -11,7 +11,7 @@ import resource
 import tempfile
 import unittest
 
-from driver import again, articles_table, command_tables, counts, floors, floors_table, heaps, heaps_table, instructions, latency, latency_table, malloc, peers, refusal, report, runs, startup, stats, stored
+from driver import again, articles_table, command_tables, counts, floors, floors_table, heaps, heaps_table, instructions, latency, latency_table, malloc, peers, refusal, report, runs, service, service_table, startup, stats, stored, watch
 from driver.peers import Allocator
 from driver.rows import PROGRAMS, Row, macro_rows
 
@@ -47,6 +47,43 @@ class Statistics(unittest.TestCase):
     def test_AgainstEach_RowsOfBothOnly(self):
         cells = {"a": {"ours": (1.0, 1.0, 4.0), "peer": (2.0, 4.0, 2.0)}, "b": {"ours": (1.0, 1.0, 1.0)}, "c": {"peer": (1.0, 1.0, 1.0)}}
         self.assertEqual(stats.against_each(cells, "ours"), {"peer": (0.5, 0.25, 2.0)})
+
+
+class Service(unittest.TestCase):
+    SAMPLES = [(0.1, 10 << 20, 5 << 20), (0.2, 30 << 20, 20 << 20), (9.0, 8 << 20, 4 << 20)]
+
+    def test_Summarise_LoadThenIdle_IntegralsOfTheLoadAndLastSample(self):
+        found = watch.summarise(self.SAMPLES, loaded_at=1.0)
+        self.assertEqual((found["mean"], found["peak"], found["floor"], found["live"]), (20.0, 30.0, 8.0, 4.0))
+        self.assertAlmostEqual(found["integral_ratio"], 40 / 25)
+        self.assertAlmostEqual(found["peak_ratio"], 1.5)
+
+    def test_Summarise_NothingKnownToLive_NoRatios(self):
+        self.assertEqual(set(watch.summarise([(0.1, 1 << 20, 0)], 1.0)), {"mean", "peak", "floor"})
+
+    def test_Anonymous_OwnProcess_SeesTouchedMemory(self):
+        before = watch.anonymous_bytes(os.getpid())
+        held = bytearray(os.urandom(1 << 20) * 32)
+        self.assertGreater(watch.anonymous_bytes(os.getpid()) - before, 30 << 20)
+        del held
+
+    def test_AboveCeilings_MoreOrNotMeasured_Named(self):
+        def data(**figures):
+            return {"rows": {"snapshot_500": {"runs": {"freehold": figures}}}}
+        self.assertEqual(service.above_ceilings(data(child_dirty_percent=1.0), "freehold"), [])
+        self.assertEqual(len(service.above_ceilings(data(child_dirty_percent=100.0), "freehold")), 1)
+        self.assertEqual(len(service.above_ceilings(data(), "freehold")), 1)
+
+    def test_Render_TwoMallocs_TheLeastIsMarkedAndFailuresAreNamed(self):
+        data = {"allocators": {"freehold": {"version": ""}, "glibc": {"version": "2.36"}}, "missing": {"onetbb": "not installed"},
+                "rows": {"a": {"summary": "", "runs": {"freehold": {"floor": 2.0}, "glibc": {"floor": 4.0}}},
+                         "b": {"summary": "", "missing": "node not installed", "runs": {"glibc": {"error": "it ended"}}}}}
+        text = service_table.render(data)
+        self.assertIn("2.00*", text)
+        self.assertNotIn("4.00*", text)
+        for said in ("missing: onetbb", "not run: b: node", "failed: b under glibc: it ended"):
+            self.assertIn(said, text)
+        self.assertIn("| `a` | **2** | 4 |", service_table.floors(data))
 
 
 class Counts(unittest.TestCase):
