@@ -102,11 +102,12 @@ void run(const RunOptions& options, const std::vector<std::string>& program) {
   launch.program = find_program(program.front());
   check_program(launch.program, launch.library);
   if (options.json) check_writable(*options.json);
-  if (!options.stats && !options.json) become(launch);
+  const bool wants_stats = options.stats || options.json;
+  if (!wants_stats && !options.check && !options.leaks && !options.stacks) become(launch);
 
   const Outcome outcome = supervise(launch);
   if (options.stats) print_stats(launch, outcome);
-  if (!outcome.has_stats) print_missing_stats(launch, outcome.wait_status);
+  if (wants_stats && !outcome.has_stats) print_missing_stats(launch, outcome.wait_status);
   if (options.json) write_file(*options.json, dump(run_json(launch, outcome)));
   end_like(outcome.wait_status);
 }

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/run/stack_answers.hpp"
 #include "cli/support/failure.hpp"
 #include "cli/support/file_descriptor.hpp"
 #include "cli/support/library.hpp"
@@ -61,15 +62,14 @@ FileDescriptor stats_file() {
   return file;
 }
 
-// In the child: hands the file down under a high number that survives exec.
-bool pass_stats_file(int fd) {
+// In the child: hands a file down under a high number that survives exec, and names it in the environment.
+bool pass_descriptor(int fd, const char* variable) {
   struct rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const int lowest = static_cast<int>(limit.rlim_cur > 2 * 64 ? std::min(kStatsFd, limit.rlim_cur - 64) : 3);
   const int passed = ::fcntl(fd, F_DUPFD, lowest);
   if (passed < 0) return false;
-  ::setenv("FREEHOLD_STATS_FD", std::to_string(passed).c_str(), 1);
-  ::setenv("FREEHOLD_STATS_PID", std::to_string(::getpid()).c_str(), 1);
+  ::setenv(variable, std::to_string(passed).c_str(), 1);
   return true;
 }
 
@@ -85,11 +85,13 @@ struct SignalState {
 };
 
 // Starts the program in the signal state that this command was started in. `failed` gets an errno if exec fails.
-pid_t start(const Launch& launch, int stats_fd, const SignalState& original, int failed) {
+pid_t start(const Launch& launch, int stats_fd, int stack_fd, const SignalState& original, int failed) {
   const pid_t child = ::fork();
   if (child < 0) throw Failure(kExitRefused, fmt::format("cannot start a process: {}", error_text(errno)));
   if (child > 0) return child;
-  int error = pass_stats_file(stats_fd) ? 0 : errno;
+  int error = pass_descriptor(stats_fd, "FREEHOLD_STATS_FD") ? 0 : errno;
+  ::setenv("FREEHOLD_STATS_PID", std::to_string(::getpid()).c_str(), 1);
+  if (stack_fd >= 0) (void)pass_descriptor(stack_fd, "FREEHOLD_REPORT_FD");
   ::sigaction(SIGCHLD, &original.child_ended, nullptr);
   ::sigprocmask(SIG_SETMASK, &original.mask, nullptr);
   if (error == 0) error = execute(launch);
@@ -130,6 +132,7 @@ void become(const Launch& launch) { cannot_start(launch.program, execute(launch)
 
 Outcome supervise(const Launch& launch) {
   const FileDescriptor stats = stats_file();
+  StackSocket stacks = stack_socket();
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Failure(kExitRefused, fmt::format("no pipe: {}", error_text(errno)));
   const FileDescriptor failed_to_read(ends[0]);
@@ -141,8 +144,10 @@ Outcome supervise(const Launch& launch) {
   struct sigaction notice{};  // a caller that ignores SIGCHLD would make children vanish unseen
   ::sigaction(SIGCHLD, &notice, &original.child_ended);
   const auto begin = std::chrono::steady_clock::now();
-  const pid_t child = start(launch, stats.get(), original, failed_to_write.get());
+  const pid_t child = start(launch, stats.get(), stacks.program.get(), original, failed_to_write.get());
   failed_to_write.close();
+  stacks.program.close();
+  answer_stacks(std::move(stacks.command));
 
   Outcome outcome;
   outcome.process = child;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Starts a program with a preloaded library. Without --stats and --json the command becomes the program by exec, so that
-// signals, exit status and job control work as usual. Otherwise the command stays as the parent. It forwards every signal
-// that can be forwarded, stops and continues with the program, and ends as the program ended.
+// Starts a program with a preloaded library. Where nothing is asked of the command at the end or at a report, it becomes the
+// program by exec, so that signals, exit status and job control work as usual. Otherwise the command stays as the parent. It
+// forwards every signal that can be forwarded, stops and continues with the program, and ends as the program ended.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -28,7 +28,10 @@ void keep_call_stacks(unsigned depth) noexcept {
   const sync::Guard guard(g_lock);
   static constinit bool mapped = false;
   os::Pages pages;
-  if (!mapped) mapped = g_depot.init(pages, kPlaces, kWords);
+  if (!mapped) {
+    mapped = g_depot.init(pages, kPlaces, kWords);
+    prepare_stack_requests();
+  }
   if (!mapped) return;
   g_depth.store(std::min(depth, os::kMostFrames), std::memory_order_release);  // publishes the depot
 }

@@ -73,6 +73,7 @@ void LeakList::write() noexcept {
     detail(sites_[i].bytes, " bytes in ", sites_[i].blocks, " blocks by ", name_of(sites_[i].family));
     detail_call_stack("allocated at:", sites_[i].stack);
   }
+  hint_at_lines();
 }
 
 }  // namespace freehold::check

@@ -53,6 +53,7 @@ void say_misuse(const void* context) noexcept {
   if (m.claim != nullptr) say_claim(m);
   detail_call_stack("allocated at:", m.contents.allocated_at);
   if (m.state == State::kFreed) detail_call_stack("freed at:", m.contents.freed_at);
+  hint_at_lines();
 }
 
 void report_misuse(const Misuse& misuse) noexcept { base::fatal(misuse.error, misuse.pointer, say_misuse, &misuse); }

@@ -8,7 +8,9 @@
 //   freehold:     #1 0x55d0a0001139 /home/me/program+0x1139
 //
 // An address lies in the instruction that calls; "addr2line -e FILE OFFSET" and llvm-symbolizer take what stands behind it.
-// Every line is built in a buffer on the stack and written at once: no allocation, no lock, async-signal-safe. Any thread.
+// Under `freehold run` the command is asked for a stack's lines, and functions and lines stand there instead. See
+// StackRequest. Every line is built in a buffer on the stack and written at once: no allocation, no lock, async-signal-safe.
+// Any thread.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -55,8 +57,20 @@ template <class... Parts>
   line.write();
 }
 
-// Writes one line for each address; one that says so if there is none.
+// Writes one line for each address; one that says so if there is none. Where the command cannot be asked, or does not
+// answer, the lines have addresses.
 [[gnu::cold]] void detail_stack(void* const* addresses, unsigned count) noexcept;
+
+// How the command that started the program is asked for the lines of a stack: FREEHOLD_REPORT_FD is a socket to it. A
+// message has the addresses, and the descriptor of a pipe for the answer: the lines, and a byte of 0 at their end. So the
+// program writes everything itself, in order, and nothing is lost with the command.
+using StackRequest = std::uint64_t[64];
+
+// Writes which command prints lines, once in a process that was not started by it. Behind a report with stacks.
+[[gnu::cold]] void hint_at_lines() noexcept;
+
+// Finds that socket. Before the first report; complains of a value that makes no sense.
+void prepare_stack_requests() noexcept;
 
 // Writes the bytes from `begin` on, at most 16, and marks those that are not `expected`: "0x7f..20: be be [41] be". They are
 // read through the system, so that an address without memory is no fault.

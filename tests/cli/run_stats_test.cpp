@@ -55,6 +55,63 @@ TEST(RunStats, LeaksOfACleanProgram_NothingIsSaid) {
   EXPECT_EQ(leaks.err.rfind("freehold: leaked: 12 bytes in 1 blocks\n", 0), 0u) << leaks.err;
 }
 
+// The number of the first line that has the text.
+int line_with(const std::string& file, const std::string& text) {
+  const std::string content = content_of(file);
+  const std::string before = content.substr(0, content.find(text));
+  return static_cast<int>(lines_of(before)) + 1;
+}
+
+TEST(RunStats, StackOfALeak_FunctionsAndLines) {
+  const Ended leaks = freehold({"run", "--leaks", "--", built("ends_clean"), "12 letters."});
+  const int line = line_with(FREEHOLD_PROGRAMS_SOURCE "/ends_clean.c", "strdup(");
+  EXPECT_NE(leaks.err.find("freehold:     #1 main at ends_clean.c:" + std::to_string(line) + '\n'), std::string::npos)
+      << leaks.err;
+  EXPECT_EQ(leaks.err.find("+0x"), std::string::npos) << leaks.err;
+}
+
+TEST(RunStats, StackOfAMisuse_LinesAmongTheProgramsOwnAndItsSignal) {
+  const Ended ended = freehold({"run", "--stacks", "8", "--", built("misuses"), "twice"});
+  EXPECT_TRUE(ended.killed_by(SIGABRT)) << ended.status;
+  const std::size_t before = ended.err.find("before\n"), stack = ended.err.find("free_twice at misuses.c:");
+  EXPECT_NE(stack, std::string::npos) << ended.err;
+  EXPECT_LT(before, stack) << ended.err;
+  const Ended goes_on = freehold({"run", "--stacks", "8", "--", built("misuses"), "twice"}, {{"FREEHOLD_CHECK_ABORT", "0"}});
+  EXPECT_TRUE(goes_on.exited_with(3)) << goes_on.status;
+  EXPECT_LT(goes_on.err.rfind("free_twice at misuses.c:"), goes_on.err.find("after\n")) << goes_on.err;
+}
+
+TEST(RunStats, NobodyToAskForLines_AddressesAndOneHint) {
+  const std::string library = freehold({"run", "--", "sh", "-c", "printf %s \"$LD_PRELOAD\""}).out;
+  const Environment alone = {{"LD_PRELOAD", library}, {"FREEHOLD_CHECK", "1"}, {"FREEHOLD_CHECK_STACKS", "8"}};
+  const Ended cases[] = {Process({built("misuses"), "twice"}, alone).wait(),
+                         freehold({"run", "--stacks", "8", "--", built("misuses"), "closes"}),
+                         freehold({"run", "--stacks", "8", "--", built("misuses"), "reuses"})};
+  for (const Ended& ended : cases) {
+    EXPECT_TRUE(ended.killed_by(SIGABRT)) << ended.status;
+    EXPECT_NE(ended.err.find("misuses+0x"), std::string::npos) << ended.err;
+  }
+  const std::string hint = "freehold run --leaks -- PROGRAM";
+  EXPECT_NE(cases[0].err.find(hint), std::string::npos) << cases[0].err;
+  EXPECT_EQ(cases[0].err.find(hint), cases[0].err.rfind(hint)) << cases[0].err;
+  EXPECT_EQ(cases[2].out, "");  // what the program has under the socket's number gets nothing
+}
+
+TEST(RunStats, CommandDiesBeforeTheReport_ItIsWrittenAllTheSame) {
+  const Ended ended = freehold({"run", "--stacks", "8", "--", built("misuses"), "orphan"});
+  EXPECT_TRUE(ended.killed_by(SIGKILL)) << ended.status;
+  EXPECT_NE(ended.err.find("misuses+0x"), std::string::npos) << ended.err;
+}
+
+TEST(RunStats, ChildrensReports_LinesToo) {
+  const Ended ended = freehold({"run", "--stacks", "8", "--", built("misuses"), "children"});
+  EXPECT_TRUE(ended.exited_with(3)) << ended.status;
+  int stacks = 0;
+  for (std::size_t at = 0; (at = ended.err.find("free_twice at misuses.c:", at)) != std::string::npos; ++at) ++stacks;
+  EXPECT_EQ(stacks, 8) << ended.err;  // four children: where the block was made, and where it was freed
+  EXPECT_EQ(ended.err.find("+0x"), std::string::npos) << ended.err;
+}
+
 TEST(RunStats, SettingsThatAreWrongAndOfNoUse_OneLineEach) {
   const std::string library = freehold({"run", "--", "sh", "-c", "printf %s \"$LD_PRELOAD\""}).out;
   for (const std::string name : {"FREEHOLD_STATS_FD", "FREEHOLD_CHECK_FILL", "FREEHOLD_CHECK_STACKS"}) {

@@ -76,8 +76,8 @@ std::string Frame::text() const {
 
 namespace {
 
-std::uint64_t process_of(const std::filesystem::path& maps) {  // "PID-N.maps"
-  const std::string stem = maps.stem().string();
+std::uint64_t process_of(const std::filesystem::path& maps) {  // "PID-N.maps", "/proc/PID/maps"
+  const std::string stem = (maps.filename() == "maps" ? maps.parent_path().filename() : maps.stem()).string();
   std::uint64_t pid = 0;
   std::from_chars(stem.data(), stem.data() + stem.size(), pid);
   return pid;

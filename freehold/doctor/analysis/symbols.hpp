@@ -28,7 +28,7 @@ struct Frame {
 
 class Symbols {
  public:
-  // Of the recording's .maps file. One that cannot be read gives addresses without names.
+  // Of the recording's .maps file, or of a process: /proc/PID/maps. One that cannot be read gives addresses without names.
   explicit Symbols(const std::filesystem::path& maps);
   Symbols(const Symbols&) = delete;
   Symbols& operator=(const Symbols&) = delete;
