@@ -154,7 +154,31 @@ class DistributedPools {
     }
   }
 
+  // The article's figure 9: by thread, a line for each number of threads.
+  void plots() {
+    plot("Figure 9: time, spread by thread", "nanoseconds for a buffer",
+         [&](const pools::Row& row, std::uint32_t n) { return cost(kByThread, row, n); });
+    plot("Figure 9: contention, spread by thread", "conflicts in a hundred operations",
+         [&](const pools::Row& row, std::uint32_t n) { return figures_.contention(kByThread, row, n); });
+  }
+
  private:
+  template <class F>
+  void plot(std::string title, std::string y_name, F figure) {
+    Plot plot{1, std::move(title), "pool", std::move(y_name), counts_, {}};
+    for (const pools::Row& row : {few_, some_, many_}) {
+      Plot::Line line{fmt::format("{} threads", row.threads), {}, {}, {}};
+      for (const std::uint32_t n : counts_) {
+        const Sets sets = figure(row, n);
+        const auto range = range_of(sets);
+        line.values.push_back(median_of(sets));
+        line.least.push_back(range ? std::optional(range->first) : std::nullopt);
+        line.greatest.push_back(range ? std::optional(range->second) : std::nullopt);
+      }
+      plot.lines.push_back(std::move(line));
+    }
+    findings_.plots.push_back(std::move(plot));
+  }
   [[nodiscard]] Sets cost(std::string_view pool, const pools::Row& row, std::uint32_t shards) const {
     return figures_.cost(pool, row, shards);
   }
@@ -399,6 +423,7 @@ void find_distributed_pools(const Results& results, Findings& findings) {
   found.spreads();
   found.beyond_the_cpus();
   found.table();
+  found.plots();
 }
 
 void find_pools_compared(const Results& results, Findings& findings) {

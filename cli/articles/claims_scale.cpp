@@ -18,10 +18,13 @@ class Scaling {
     // As many workers as CPUs, or as near as was measured.
     for (const std::uint32_t n : results.settings.workers) {
       if (n > 1 && n <= results.machine.cpus) most_ = n;
+      if (over_ == 0 && n > results.machine.cpus) over_ = n;
     }
   }
 
   [[nodiscard]] std::uint32_t most() const { return most_; }
+  // The fewest workers of which one has no CPU; 0: not measured.
+  [[nodiscard]] std::uint32_t over() const { return over_; }
   [[nodiscard]] std::size_t subject(std::string_view name) const {
     const auto& all = results_.settings.subjects;
     return static_cast<std::size_t>(std::ranges::find(all, name, &Subject::name) - all.begin());
@@ -38,6 +41,20 @@ class Scaling {
       return 1e-6 * static_cast<double>(series->samples[set]->elapsed_ns);
     });
   }
+  // Nanoseconds of all workers' CPU time for an operation.
+  [[nodiscard]] Sets cpu(Workload test, Mode mode, std::string_view name, std::uint32_t workers) const {
+    const Series* const series = results_.find({test, mode, subject(name), workers});
+    return sets_of([&](std::size_t set) -> std::optional<double> {
+      if (series == nullptr || set >= series->samples.size() || !series->samples[set]) return {};
+      return static_cast<double>(series->samples[set]->cpu_ns) /
+             static_cast<double>(operations_of(job_of(results_, *series)));
+    });
+  }
+  // Milliseconds for one iteration, the article's document, of which every worker does one at a time.
+  [[nodiscard]] Sets document(Workload test, Mode mode, std::string_view name, std::uint32_t workers) const {
+    return combine({time(test, mode, name, workers)},
+                   [&](const auto& v) { return v[0] * workers / results_.settings.iterations; });
+  }
   // Of the same work, over all threads.
   [[nodiscard]] std::string nanoseconds(Workload test, std::string_view name, std::uint32_t workers) const {
     return figure_text(nanoseconds_per_operation(results_, results_.find({test, Mode::kThreads, subject(name), workers})));
@@ -53,6 +70,7 @@ class Scaling {
 
   const scale::Results& results_;
   std::uint32_t most_ = 2;
+  std::uint32_t over_ = 0;
 };
 
 // A finding of freehold scale as an article's claim.
@@ -99,15 +117,108 @@ void controls(const Scaling& scaling, Claims& claims) {
       {"mixed-between", "allocating and computing mixed gains from the second processor, but less (test 3)",
        fmt::format("{} times as fast, computing {}", figure_text(mixed), figure_text(compute)), "relative to computing", 2},
       quotient(mixed, compute), 0.9);
-  const Sets more = quotient(scaling.time(Workload::kCompute, Mode::kThreads, kSystem, n),
-                             scaling.time(Workload::kCompute, Mode::kThreads, kSystem, 2 * n));
-  claims.at_most({"no-more-workers", "more workers than processors gain nothing",
-                  fmt::format("{} threads are {} times as fast as {}", 2 * n, figure_text(more), n), "computing", 2},
-                 more, 1.1);
+  const Sets worse = quotient(scaling.time(Workload::kMixed, Mode::kThreads, kSystem, 2),
+                              scaling.time(Workload::kMixed, Mode::kThreads, kSystem, 4));
+  claims.at_most({"mixed-degrades", "from the third thread on it gets slower, as allocating alone does",
+                  fmt::format("4 threads are {} times as fast as 2", figure_text(worse)), "the mixed test", 2},
+                 worse, 0.95);
+}
+
+// More workers than processors. `cpus`: of the machine.
+void beyond_the_cpus(const Scaling& scaling, unsigned cpus, Claims& claims) {
+  const std::uint32_t n = scaling.most(), over = scaling.over();
+  const std::string all_have_one = fmt::format("the most workers are 6, which have a CPU each on {}", cpus);
+  constexpr const char* kMoreStatement = "more workers than processors gain nothing";
+  constexpr const char* kDocumentStatement =
+      "but each document takes longer, in proportion to the workers (twice as long with four processes)";
+  if (over == 0) {
+    claims.not_testable("no-more-workers", kMoreStatement, all_have_one);
+    claims.not_testable("document-time", kDocumentStatement, all_have_one);
+  } else {
+    const Sets more = quotient(scaling.time(Workload::kCompute, Mode::kThreads, kSystem, n),
+                               scaling.time(Workload::kCompute, Mode::kThreads, kSystem, over));
+    claims.at_most({"no-more-workers", kMoreStatement,
+                    fmt::format("{} threads are {} times as fast as {}", over, figure_text(more), n), "computing", 2},
+                   more, 1.1);
+    const auto document = [&](std::uint32_t workers) {
+      return scaling.document(Workload::kAllocate, Mode::kProcesses, kSystem, workers);
+    };
+    claims.at_least({"document-time", kDocumentStatement,
+                     fmt::format("{} ms a document with {} processes, {} with {}", figure_text(document(n)), n,
+                                 figure_text(document(over)), over),
+                     fmt::format("lists; three quarters of the proportion {}:{} count", over, n), 2},
+                    quotient(document(over), document(n)), 0.75 * over / n);
+  }
+  const auto six = [&](Mode mode) {
+    return quotient(scaling.time(Workload::kAllocate, mode, kSystem, 4),
+                    scaling.time(Workload::kAllocate, mode, kSystem, 6));
+  };
+  constexpr const char* kThreadsStatement = "six threads that allocate are faster than four";
+  constexpr const char* kProcessesStatement = "six processes that allocate are hardly faster than four";
+  if (cpus > 4) {
+    const std::string why = fmt::format("the article's machine ran four at once; on {} CPUs six have more of them", cpus);
+    claims.not_testable("six-threads", kThreadsStatement, why);
+    claims.not_testable("six-processes", kProcessesStatement, why);
+    return;
+  }
+  const auto words = [&](const char* id, const char* statement, Mode mode) {
+    return Claims::Words{id, statement, fmt::format("6 {} are {} times as fast as 4", name_of(mode), figure_text(six(mode))),
+                         fmt::format("{} CPUs", cpus), 2};
+  };
+  claims.at_least(words("six-threads", kThreadsStatement, Mode::kThreads), six(Mode::kThreads), 1.05);
+  claims.at_most(words("six-processes", kProcessesStatement, Mode::kProcesses), six(Mode::kProcesses), 1.1);
+}
+
+// The article's first remedy.
+void heap_for_each_object(const Scaling& scaling, Claims& claims) {
+  const std::uint32_t n = scaling.most();
+  const Sets shared = scaling.cpu(Workload::kAllocate, Mode::kThreads, kSystem, 1),
+             own = scaling.cpu(Workload::kObject, Mode::kThreads, kSystem, 1);
+  claims.at_least({"object-heap-faster", "a heap for each object, which ends with it, is much faster than the common one",
+                   fmt::format("{} ns of CPU for a node in a heap of the list's own, {} with the system's malloc",
+                               figure_text(own), figure_text(shared)),
+                   "one thread; OwnerLockedHeap, which frees no node", 1, true},
+                  quotient(shared, own), 1.25);
+  const Sets scales = scaling.speed(Workload::kObject, Mode::kThreads, kSystem, n),
+             compute = scaling.speed(Workload::kCompute, Mode::kThreads, kSystem, n);
+  claims.at_least(
+      {"object-heap-scales", "and threads scale with it, since nothing is synchronised",
+       fmt::format("{} threads are {} times as fast as one, computing {}", n, figure_text(scales), figure_text(compute)),
+       "relative to computing", 2},
+      quotient(scales, compute), kScales);
+}
+
+// On a single processor: the most workers against one, all kept on one CPU. By CPU time.
+void one_processor(const Scaling& scaling, std::uint32_t most, Claims& claims) {
+  const auto add = [&](std::string id, std::string statement, Workload test, Mode mode, bool is_loss) {
+    const Sets alone = scaling.cpu(test, mode, kSystem, 1), all = scaling.cpu(test, mode, kSystem, most);
+    Claims::Words words{std::move(id),
+                        std::move(statement),
+                        fmt::format("{} ns of CPU for a {} with one worker, {} with {}", figure_text(alone),
+                                    operation_name(test), figure_text(all), most),
+                        "all workers are kept on one CPU",
+                        1,
+                        true};
+    if (is_loss)
+      claims.at_least(std::move(words), quotient(all, alone), 1.1);
+    else
+      claims.at_most(std::move(words), quotient(all, alone), 1.1);
+  };
+  add("one-cpu-compute", "on a single processor, threads that compute take the same time whatever their number",
+      Workload::kCompute, Mode::kThreads, false);
+  add("one-cpu-memory", "so do threads that read and write memory", Workload::kMemory, Mode::kThreads, false);
+  add("one-cpu-allocate", "threads that allocate lose there by cache misses", Workload::kAllocate, Mode::kThreads, true);
+  add("one-cpu-processes", "processes that allocate lose nothing", Workload::kAllocate, Mode::kProcesses, false);
+  const Sets one = scaling.document(Workload::kCompute, Mode::kThreads, kSystem, 1),
+             four = scaling.document(Workload::kCompute, Mode::kThreads, kSystem, 4);
+  claims.at_least({"one-cpu-documents", "there, the time of a single document grows in proportion to the threads",
+                   fmt::format("{} ms a document with one thread, {} with 4", figure_text(one), figure_text(four)),
+                   "computing; all workers are kept on one CPU"},
+                  quotient(four, one), 3);
 }
 
 void table_of_scaling(const Results& results, const Scaling& scaling, Findings& findings) {
-  Table table{4, "Milliseconds of the same work by 1, 2 and 4 workers", {"work, malloc"}, {}};
+  Table table{4, "Milliseconds of the same work by 1, 2, 4 and 6 workers", {"work, malloc"}, {}};
   for (const char* mode : {"threads", "processes", "pool"})
     for (const std::uint32_t n : results.scaling->settings.workers) table.columns.push_back(fmt::format("{}: {}", mode, n));
   for (const Workload test : results.scaling->settings.tests) {
@@ -165,8 +276,9 @@ void find_scaling(const Results& results, Findings& findings) {
             "Freehold's malloc, relative to processes");
   claims.not_testable("hyper-threads", "four threads on two processors with two threads each reach 3 times one",
                       "the machine does not say which of its CPUs share a core");
-  claims.not_testable("one-processor", "on a single processor, threads that allocate lose by cache misses",
-                      fmt::format("{} CPUs, each with a cache that holds all lists", results.machine.cpus));
+  beyond_the_cpus(scaling, results.machine.cpus, claims);
+  heap_for_each_object(scaling, claims);
+  one_processor(Scaling(*results.one_cpu), results.one_cpu->settings.workers.back(), claims);
   table_of_scaling(results, scaling, findings);
 }
 

@@ -17,8 +17,25 @@ class Timers {
   Timers(const Results& results, Findings& findings)
       : results_(*results.timers), claims_(3, results.machine.cpus, 0, findings.claims), findings_(findings) {}
 
+  // The article's first step, before the timers' data and the pairs followed.
+  void containers() {
+    claims_.at_least({"containers-faster", "with the containers alone on a private heap the queue is faster than with new",
+                      all_text(kArticlesQueue, kArticlesContainers), kFresh},
+                     gain_of(kArticlesQueue, kArticlesContainers, Phase::kAll), 1);
+    claims_.at_least({"containers-still-contend", "but what is left on the program's heap contends with all who use that",
+                      fmt::format("{} sleeps", figure_text(sleeps("article-containers-1-arena"))),
+                      kBeside + "; malloc with one lock, as the article's had", 2},
+                     sleeps("article-containers-1-arena"), 1);
+    claims_.at_least({"rest-gains", "moving the rest to the private heap as well makes it faster again",
+                      all_text(kArticlesContainers, kArticlesPrivate), kFresh},
+                     gain_of(kArticlesContainers, kArticlesPrivate, Phase::kAll), 1);
+    claims_.at_least({"containers-of-wheel", "the wheel, too, gains by its one container, the set of handles",
+                      all_text(kArticlesWheel, kArticlesContainersWheel), kFresh},
+                     gain_of(kArticlesWheel, kArticlesContainersWheel, Phase::kAll), 1);
+  }
+
   void private_heap() {
-    const std::string limits = "100,000 timers in a fresh process, random and ascending times: the mean of both";
+    const std::string limits = kFresh;
     gain("create", "creating 100,000 timers on a private heap takes 40 ms instead of 60 (1.5 times as fast)", Phase::kCreate,
          1.25, limits);
     gain("set", "setting them takes 100 ms instead of 130 (1.3 times)", Phase::kSet, 1.15, limits);
@@ -63,11 +80,7 @@ class Timers {
   }
 
   void contention() {
-    const std::string limits = "one thread that allocates beside the one that uses the timers; sleeps in a thousand timers";
-    const auto sleeps = [&](std::string_view name) {
-      return sets_of(name, worn_, Load::kHeap,
-                     [&](const Sample& s) { return figure_of(s, worn_.test, Phase::kAll, Figure::kSleeps); });
-    };
+    const std::string& limits = kBeside;
     const auto text = [&](std::string_view name) { return fmt::format("{} sleeps", figure_text(sleeps(name))); };
     claims_.at_least({"heap-contends", "on the program's heap the queue waits for all who use that heap",
                       text("article-1-arena"), limits + "; malloc with one lock, as the article's had", 2},
@@ -118,6 +131,15 @@ class Timers {
   [[nodiscard]] Sets cost(std::string_view name, const Row& row, Phase phase) const {
     return sets_of(name, row, Load::kAlone, [&](const Sample& s) { return figure_of(s, row.test, phase, Figure::kCpu); });
   }
+  [[nodiscard]] Sets sleeps(std::string_view name) const {
+    return sets_of(name, worn_, Load::kHeap,
+                   [&](const Sample& s) { return figure_of(s, worn_.test, Phase::kAll, Figure::kSleeps); });
+  }
+  [[nodiscard]] std::string all_text(std::string_view from, std::string_view to) const {
+    return fmt::format("create, set and handle: random {} ns instead of {}, ascending {} instead of {}",
+                       figure_text(cost(to, random_, Phase::kAll)), figure_text(cost(from, random_, Phase::kAll)),
+                       figure_text(cost(to, ascending_, Phase::kAll)), figure_text(cost(from, ascending_, Phase::kAll)));
+  }
   [[nodiscard]] Sets rearm(std::uint32_t users) const {
     return cost(kArticlesPrivate, {Trial::kShared, results_.settings.shared, users}, Phase::kRearm);
   }
@@ -136,6 +158,8 @@ class Timers {
         gain_of(kArticlesQueue, kArticlesPrivate, phase), threshold);
   }
 
+  const std::string kFresh = "100,000 timers in a fresh process, random and ascending times: the mean of both",
+                    kBeside = "one thread that allocates beside the one that uses the timers; sleeps in a thousand timers";
   const timers::Results& results_;
   const Row random_{Trial::kFreshRandom, results_.settings.count, 1},
       ascending_{Trial::kFreshAscending, results_.settings.count, 1}, worn_{Trial::kRandom, results_.settings.count, 1},
@@ -148,6 +172,7 @@ class Timers {
 
 void find_timers(const articles::Results& results, Findings& findings) {
   Timers found(results, findings);
+  found.containers();
   found.private_heap();
   found.wheel();
   found.contention();

@@ -57,6 +57,7 @@ Results run_experiment(const Plan& plan, Interrupts& interrupts, Progress& progr
     experiment.pools(results.alone, plan.alone);
     experiment.timers(results.timers, plan.timers);
     experiment.scale(results.scaling, plan.scaling);
+    experiment.scale(results.one_cpu, plan.one_cpu);
     experiment.scale(results.blocks, plan.blocks);
     return experiment.is_complete();
   });
@@ -67,7 +68,7 @@ std::vector<std::string> failures_of(const Results& results) {
   std::vector<std::string> all;
   for (const auto* part : {&results.crc, &results.several, &results.fewer, &results.alone}) add_failures(all, *part);
   add_failures(all, results.timers);
-  for (const auto* part : {&results.scaling, &results.blocks}) add_failures(all, *part);
+  for (const auto* part : {&results.scaling, &results.one_cpu, &results.blocks}) add_failures(all, *part);
   return all;
 }
 

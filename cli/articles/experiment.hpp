@@ -20,7 +20,7 @@ struct Results : RunRecord {
   Plan plan;
   std::optional<pools::Results> crc, several, fewer, alone;
   std::optional<timers::Results> timers;
-  std::optional<scale::Results> scaling, blocks;
+  std::optional<scale::Results> scaling, one_cpu, blocks;
 };
 
 [[nodiscard]] Results run_experiment(const Plan& plan, Interrupts& interrupts, Progress& progress);

@@ -24,7 +24,7 @@ Findings findings_of(const Results& results) {
   if (results.crc) find_distributed_pools(results, findings);
   if (results.several && results.fewer && results.alone) find_pools_compared(results, findings);
   if (results.timers) find_timers(results, findings);
-  if (results.scaling) find_scaling(results, findings);
+  if (results.scaling && results.one_cpu) find_scaling(results, findings);
   if (results.blocks) find_thread_local(results, findings);
   if (!results.complete) findings.notes.emplace_back(kInterruptedNote);
   for (std::string& failure : failures_of(results)) findings.notes.push_back(std::move(failure));

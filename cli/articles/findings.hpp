@@ -36,9 +36,24 @@ struct Table {
   std::vector<std::vector<std::string>> rows;
 };
 
+// A figure against another: one value of each line for every x.
+struct Plot {
+  struct Line {
+    std::string label;
+    std::vector<std::optional<double>> values, least, greatest;  // over the sets: median and range
+  };
+  std::uint32_t article = 0;
+  std::string title;   // "Time"
+  std::string x_name;  // "pool"
+  std::string y_name;  // "nanoseconds for a buffer"
+  std::vector<std::uint32_t> x;
+  std::vector<Line> lines;
+};
+
 struct Findings {
   std::vector<Claim> claims;
   std::vector<Table> tables;
+  std::vector<Plot> plots;
   std::vector<std::string> notes;
 };
 

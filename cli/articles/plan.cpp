@@ -5,6 +5,7 @@
 
 namespace freehold::cli::articles {
 namespace {
+using scale::Workload;
 
 constexpr std::uint32_t kThreads = 8;  // of articles 1 and 2
 
@@ -56,8 +57,9 @@ pools::Settings alone_of(const Choice& choice) {
 timers::Settings timers_of(const Choice& choice) {
   using timers::Trial;
   timers::Settings settings;
-  settings.structures =
-      timers::parse_structures("article,article-1-arena,article-private,article-wheel,article-wheel-private,queue,wheel");
+  settings.structures = timers::parse_structures(
+      "article,article-1-arena,article-containers,article-containers-1-arena,article-private,"
+      "article-wheel,article-wheel-containers,article-wheel-private,queue,wheel");
   settings.tests = {Trial::kFreshRandom, Trial::kFreshAscending, Trial::kRandom, Trial::kCancel, Trial::kShared};
   settings.loads = {timers::Load::kAlone, timers::Load::kHeap};
   settings.repeat = choice.repeat;
@@ -67,7 +69,7 @@ timers::Settings timers_of(const Choice& choice) {
   return settings;
 }
 
-scale::Settings scale_of(const Choice& choice, std::vector<scale::Workload> tests) {
+scale::Settings scale_of(const Choice& choice, std::vector<Workload> tests) {
   scale::Settings settings;
   settings.subjects = scale::subjects_of({find_allocator("system"), find_allocator("freehold")});
   settings.tests = std::move(tests);
@@ -77,13 +79,31 @@ scale::Settings scale_of(const Choice& choice, std::vector<scale::Workload> test
   return settings;
 }
 
+// The workers of article 4, but its three.
+const std::vector<std::uint32_t> kArticlesWorkers{1, 2, 4, 6};
+
+scale::Settings one_cpu_of(const Choice& choice) {
+  scale::Settings settings = scale_of(choice, {Workload::kCompute, Workload::kAllocate, Workload::kMemory});
+  settings.subjects = scale::subjects_of({find_allocator("system")});
+  settings.workers = kArticlesWorkers;
+  settings.one_cpu = true;
+  return settings;
+}
+
 }  // namespace
 
 bool Plan::has(std::uint32_t article) const { return std::ranges::count(choice.articles, article) > 0; }
 
 Plan plan_of(const Choice& choice) {
-  using scale::Workload;
-  Plan plan{.choice = choice, .crc = {}, .several = {}, .fewer = {}, .alone = {}, .timers = {}, .scaling = {}, .blocks = {}};
+  Plan plan{.choice = choice,
+            .crc = {},
+            .several = {},
+            .fewer = {},
+            .alone = {},
+            .timers = {},
+            .scaling = {},
+            .one_cpu = {},
+            .blocks = {}};
   if (plan.has(1)) plan.crc = crc_of(choice);
   if (plan.has(2)) {
     plan.several = several_of(choice);
@@ -92,9 +112,11 @@ Plan plan_of(const Choice& choice) {
   }
   if (plan.has(3)) plan.timers = timers_of(choice);
   if (plan.has(4)) {
-    plan.scaling =
-        scale_of(choice, {Workload::kCompute, Workload::kAllocate, Workload::kMixed, Workload::kMemory, Workload::kLocked});
+    plan.scaling = scale_of(choice, {Workload::kCompute, Workload::kAllocate, Workload::kMixed, Workload::kMemory,
+                                     Workload::kObject, Workload::kLocked});
     plan.scaling->modes = {Mode::kThreads, Mode::kProcesses, Mode::kPool};
+    plan.scaling->workers = kArticlesWorkers;
+    plan.one_cpu = one_cpu_of(choice);
   }
   if (plan.has(5)) {
     plan.blocks = scale_of(choice, {Workload::kCompute, Workload::kIsolation, Workload::kHandover});

@@ -29,6 +29,7 @@ struct Plan {
   std::optional<pools::Settings> alone;    // its test 3, and other tests with one thread
   std::optional<timers::Settings> timers;  // article 3
   std::optional<scale::Settings> scaling;  // article 4
+  std::optional<scale::Settings> one_cpu;  // its tests on a single processor
   std::optional<scale::Settings> blocks;   // article 5
 
   [[nodiscard]] bool has(std::uint32_t article) const;

@@ -25,6 +25,23 @@ ordered_json claim_json(const Claim& claim) {
           {"at_least", claim.at_least}};
 }
 
+ordered_json plot_json(const Plot& plot) {
+  const auto numbers = [](const std::vector<std::optional<double>>& values) {
+    return list_json(values, [](const auto& value) -> ordered_json { return or_null(value); });
+  };
+  return {{"article", plot.article},
+          {"title", plot.title},
+          {"x_name", plot.x_name},
+          {"y_name", plot.y_name},
+          {"x", plot.x},
+          {"lines", list_json(plot.lines, [&](const Plot::Line& line) -> ordered_json {
+             return {{"label", line.label},
+                     {"values", numbers(line.values)},
+                     {"least", numbers(line.least)},
+                     {"greatest", numbers(line.greatest)}};
+           })}};
+}
+
 }  // namespace
 
 ordered_json results_json(const Results& results, const Findings& findings) {
@@ -36,6 +53,7 @@ ordered_json results_json(const Results& results, const Findings& findings) {
   json.update({{"settings", {{"articles", choice.articles}, {"repeat", choice.repeat}, {"quick", choice.quick}}},
                {"claims", list_json(findings.claims, claim_json)},
                {"tables", std::move(tables)},
+               {"plots", list_json(findings.plots, plot_json)},
                {"notes", findings.notes}});
   return json;
 }

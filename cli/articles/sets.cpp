@@ -65,6 +65,13 @@ Sets mean_of(const std::vector<Sets>& figures) {
 
 std::optional<double> median_of(const Sets& sets) { return median_if_any(measured(sets)); }
 
+std::optional<std::pair<double, double>> range_of(const Sets& sets) {
+  const std::vector<double> values = measured(sets);
+  if (values.empty()) return std::nullopt;
+  const auto [least, greatest] = std::ranges::minmax(values);
+  return std::pair(least, greatest);
+}
+
 std::string figure_text(std::optional<double> value) { return value ? three_digits(*value) : "–"; }
 std::string figure_text(const Sets& sets) { return figure_text(median_of(sets)); }
 

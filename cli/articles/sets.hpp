@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/articles/findings.hpp"
@@ -21,6 +22,8 @@ using Sets = std::vector<std::optional<double>>;
 [[nodiscard]] Sets greatest_of(const std::vector<Sets>& figures);
 [[nodiscard]] Sets mean_of(const std::vector<Sets>& figures);  // geometric
 [[nodiscard]] std::optional<double> median_of(const Sets& sets);
+// The least and the greatest; none: no set has a figure.
+[[nodiscard]] std::optional<std::pair<double, double>> range_of(const Sets& sets);
 // Three digits that count; a dash for nothing.
 [[nodiscard]] std::string figure_text(std::optional<double> value);
 [[nodiscard]] std::string figure_text(const Sets& sets);

@@ -4,10 +4,10 @@
 (() => {
   const { data, make, byId, number, megabytes, legend, plotInto, plural } = page;
   const { settings } = data;
-  const workloads = settings.tests.filter((t) => ['compute', 'allocate', 'mixed', 'memory', 'locked'].includes(t));
+  const workloads = settings.tests.filter((t) => ['compute', 'allocate', 'mixed', 'memory', 'object', 'locked'].includes(t));
   const blockTests = settings.tests.filter((t) => ['isolation', 'handover'].includes(t));
   const allocators = settings.subjects.filter((s) => s.source === 'malloc').map((s) => s.name);
-  const workloadColor = { compute: '--c0', allocate: '--c1', mixed: '--c2', memory: '--c3', locked: '--c4' };
+  const workloadColor = { compute: '--c0', allocate: '--c1', mixed: '--c2', memory: '--c3', object: '--c5', locked: '--c4' };
   const subjectColor = new Map([['system', '--c1'], ['freehold', '--c3'], ['owner-article', '--c4'], ['owner-mutex', '--c0'], ['owner-lock-free', '--c2']]);
   settings.subjects.filter((s) => !subjectColor.has(s.name)).forEach((s, i) => subjectColor.set(s.name, `--c${4 + (i % 4)}`));
 

@@ -38,7 +38,8 @@ class Experiment {
                   .source = Source::kMalloc,
                   .workers = workers_of(settings(), test).front(),
                   .iterations = settings().iterations,
-                  .units = units};
+                  .units = units,
+                  .one_cpu = settings().one_cpu};
     const Measured<Report> measured = measure_job(job, "");
     const Report* report = std::get_if<Report>(&measured);
     if (const NoReport* none = std::get_if<NoReport>(&measured)) {

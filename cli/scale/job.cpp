@@ -13,6 +13,7 @@ std::string_view name_of(Workload test) {
     case Workload::kAllocate: return "allocate";
     case Workload::kMixed: return "mixed";
     case Workload::kMemory: return "memory";
+    case Workload::kObject: return "object";
     case Workload::kLocked: return "locked";
     case Workload::kIsolation: return "isolation";
     case Workload::kHandover: return "handover";
@@ -40,6 +41,7 @@ std::uint64_t operations_of(const Job& job) {
     case Workload::kAllocate: return units * kListNodes;
     case Workload::kMixed: return units * kMixedNodes;
     case Workload::kMemory: return units * kMemoryWords;
+    case Workload::kObject:
     case Workload::kLocked: return units * kListNodes;
     case Workload::kIsolation: return units * kIsolationBlocks;
     case Workload::kHandover: return units * kHandoverBlocks;
@@ -52,6 +54,7 @@ std::string_view operation_name(Workload test) {
     case Workload::kCompute: return "round";
     case Workload::kAllocate:
     case Workload::kMixed:
+    case Workload::kObject:
     case Workload::kLocked: return "node";
     case Workload::kMemory: return "word";
     case Workload::kIsolation:
@@ -61,17 +64,18 @@ std::string_view operation_name(Workload test) {
 }
 
 std::vector<std::string> words_of(const Job& job) {
-  return job_words(job.test, job.mode, job.source, job.workers, job.iterations, job.units);
+  return job_words(job.test, job.mode, job.source, job.workers, job.iterations, job.units, job.one_cpu);
 }
 
 Job job_of(const std::vector<std::string>& words) {
-  JobWords next(kWorkerCommand, words, 6);
+  JobWords next(kWorkerCommand, words, 7);
   return {.test = next.named(workload_of),
           .mode = next.named(mode_of),
           .source = next.named(source_of),
           .workers = next.number(),
           .iterations = next.number(),
-          .units = next.large_number()};
+          .units = next.large_number(),
+          .one_cpu = next.flag()};
 }
 
 }  // namespace freehold::cli::scale

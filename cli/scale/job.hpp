@@ -13,10 +13,11 @@
 
 namespace freehold::cli::scale {
 
-// The scaling article's four workloads; a component with one lock inside; the thread-local article's two tests.
-enum class Workload : std::uint8_t { kCompute, kAllocate, kMixed, kMemory, kLocked, kIsolation, kHandover };
-inline constexpr std::array kWorkloads{Workload::kCompute, Workload::kAllocate,  Workload::kMixed,   Workload::kMemory,
-                                       Workload::kLocked,  Workload::kIsolation, Workload::kHandover};
+// The scaling article's four workloads; the second one with a heap for each list; a component with one lock inside; the
+// thread-local article's two tests.
+enum class Workload : std::uint8_t { kCompute, kAllocate, kMixed, kMemory, kObject, kLocked, kIsolation, kHandover };
+inline constexpr std::array kWorkloads{Workload::kCompute, Workload::kAllocate, Workload::kMixed,     Workload::kMemory,
+                                       Workload::kObject,  Workload::kLocked,   Workload::kIsolation, Workload::kHandover};
 // The default; and the default with a pool of processes.
 inline constexpr std::array kUsualWorkloads{Workload::kCompute, Workload::kAllocate,  Workload::kMixed,
                                             Workload::kMemory,  Workload::kIsolation, Workload::kHandover};
@@ -31,7 +32,7 @@ inline constexpr std::array kSources{Source::kMalloc, Source::kOwnerArticle, Sou
 [[nodiscard]] std::optional<Workload> workload_of(std::string_view name);
 [[nodiscard]] std::optional<Source> source_of(std::string_view name);
 
-// The first five run as threads and as processes; the two tests of the thread-local article are about threads.
+// The first six run as threads and as processes; the two tests of the thread-local article are about threads.
 [[nodiscard]] constexpr bool runs_as_processes(Workload test) { return test <= Workload::kLocked; }
 // Tasks of a pool cannot keep data from one task to the next.
 [[nodiscard]] constexpr bool runs_in_a_pool(Workload test) { return runs_as_processes(test) && test != Workload::kMemory; }
@@ -43,6 +44,7 @@ struct Job {
   std::uint32_t workers = 1;
   std::uint32_t iterations = 24;  // shared by the workers; handover: by the pairs of workers
   std::uint64_t units = 1;        // of work in an iteration; calibrated, the same for every allocator and worker count
+  bool one_cpu = false;           // all workers share one CPU
 
   friend bool operator==(const Job&, const Job&) = default;
 };

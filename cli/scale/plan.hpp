@@ -26,6 +26,7 @@ struct Settings {
   std::uint32_t iterations = 24;
   std::uint32_t repeat = 3;
   std::uint32_t milliseconds = 150;  // that one worker needs for a job, about
+  bool one_cpu = false;              // all workers of a measurement share one CPU
 };
 
 // One cell of the tables: measured once in every set.

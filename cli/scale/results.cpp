@@ -16,7 +16,8 @@ Job job_of(const Results& results, const Series& series) {
           .source = results.settings.subjects[series.cell.subject].source,
           .workers = series.cell.workers,
           .iterations = results.settings.iterations,
-          .units = results.units_of(series.cell.test)};
+          .units = results.units_of(series.cell.test),
+          .one_cpu = results.settings.one_cpu};
 }
 
 std::vector<double> times_of(const Series& series) { return figures_of(series, seconds_of); }

@@ -47,7 +47,8 @@ bool run_iteration(const Order& order) {
   pthread_barrier_t alone;
   ::pthread_barrier_init(&alone, nullptr, 1);
   GroupWorker worker(0, alone);
-  const Job job{.test = order.test, .mode = {}, .source = {}, .workers = 1, .iterations = 1, .units = order.units};
+  const Job job{
+      .test = order.test, .mode = {}, .source = {}, .workers = 1, .iterations = 1, .units = order.units, .one_cpu = false};
   const bool correct = body_of(job)(worker);
   ::pthread_barrier_destroy(&alone);
   return correct;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "cli/scale/worker.hpp"
 
+#include <sched.h>
+
 #include <cstdlib>
 #include <memory>
+#include <stdexcept>
 
 #include "cli/scale/block_tests.hpp"
 #include "cli/scale/via_pool.hpp"
@@ -39,6 +42,14 @@ Body block_test_of_source(const Job& job) {
   __builtin_unreachable();
 }
 
+// The calling thread, and all threads and processes that it will start.
+void stay_on_this_cpu() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  if (::sched_setaffinity(0, sizeof one, &one) != 0) throw std::runtime_error("the workers cannot be kept on one CPU");
+}
+
 // A worker that needs fifty times its time is not slow but stuck; ten seconds are for machines that are busy.
 std::chrono::seconds limit_of(std::uint32_t milliseconds) { return std::chrono::seconds(10 + 50 * milliseconds / 1000); }
 
@@ -50,6 +61,7 @@ Body body_of(const Job& job) {
     case Workload::kAllocate: return [job](GroupWorker& worker) { return allocate(job, worker); };
     case Workload::kMixed: return [job](GroupWorker& worker) { return mixed(job, worker); };
     case Workload::kMemory: return [job](GroupWorker& worker) { return memory(job, worker); };
+    case Workload::kObject: return [job](GroupWorker& worker) { return object(job, worker); };
     case Workload::kLocked: return [job](GroupWorker& worker) { return locked(job, worker); };
     case Workload::kIsolation:
     case Workload::kHandover: return block_test_of_source(job);
@@ -60,6 +72,7 @@ Body body_of(const Job& job) {
 int worker_main(const std::vector<std::string>& arguments) {
   return run_as_worker([&] {
     const Job job = job_of(arguments);
+    if (job.one_cpu) stay_on_this_cpu();
     Report report;
     note_malloc_library(report.malloc_library);
     if (job.mode == Mode::kPool)

@@ -4,9 +4,12 @@
 #include <array>
 #include <list>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "cli/scale/work_size.hpp"
+#include "freehold/heap/heap_allocator.hpp"
+#include "freehold/heap/owner_locked_heap.hpp"
 
 namespace freehold::cli::scale {
 namespace {
@@ -37,11 +40,11 @@ class Arithmetic {
   std::array<std::uint64_t, kComputeTable> table_;
 };
 
-void build(std::list<char>& list, std::uint64_t nodes) {
+void build(auto& list, std::uint64_t nodes) {
   for (std::uint64_t i = 0; i < nodes; ++i) list.push_back(static_cast<char>(i & 63));
 }
 
-std::uint64_t sum_of(const std::list<char>& list) {
+std::uint64_t sum_of(const auto& list) {
   std::uint64_t sum = 0;
   for (const char c : list) sum += static_cast<unsigned char>(c);
   return sum;
@@ -55,6 +58,16 @@ constexpr std::uint64_t expected_sum(std::uint64_t nodes) {
 
 bool list_comes_out_right() {
   std::list<char> list;
+  build(list, kListNodes);
+  return sum_of(list) == expected_sum(kListNodes);
+}
+
+// The same in a heap that ends with the list, which frees no node.
+bool list_in_a_heap_comes_out_right() {
+  using Allocator = heap::HeapAllocator<char, heap::OwnerLockedHeap>;
+  using List = std::list<char, Allocator>;
+  heap::OwnerLockedHeap heap;
+  auto& list = *::new (heap.allocate(sizeof(List))) List(Allocator(heap));
   build(list, kListNodes);
   return sum_of(list) == expected_sum(kListNodes);
 }
@@ -79,6 +92,8 @@ bool compute(const Job& job, GroupWorker& worker) {
 }
 
 bool allocate(const Job& job, GroupWorker& worker) { return run_share(job, worker, list_comes_out_right); }
+
+bool object(const Job& job, GroupWorker& worker) { return run_share(job, worker, list_in_a_heap_comes_out_right); }
 
 bool locked(const Job& job, GroupWorker& worker) {
   return run_share(job, worker, [] {

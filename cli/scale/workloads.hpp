@@ -17,6 +17,7 @@ bool mixed(const Job& job, GroupWorker& worker);
 bool memory(const Job& job, GroupWorker& worker);
 
 // allocate, in a component that holds its one lock all the time.
+bool object(const Job& job, GroupWorker& worker);
 bool locked(const Job& job, GroupWorker& worker);
 
 }  // namespace freehold::cli::scale

@@ -8,6 +8,7 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,7 +22,7 @@
 
 namespace freehold::cli::timers {
 
-template <class Allocator, class Locking>
+template <class Allocator, class Locking, class Objects = Allocator>
 class ArticleWheel {
  public:
   // A tick as coarse as the clock of the author's system, and a ring for what the loops set: the second hour from now on.
@@ -29,7 +30,11 @@ class ArticleWheel {
   static constexpr std::chrono::hours kMost{3};
 
   explicit ArticleWheel(const Allocator& allocator = Allocator())
-      : allocator_(allocator), handles_(allocator), slots_(kSlots, nullptr) {}
+    requires std::same_as<Allocator, Objects>
+      : ArticleWheel(allocator, allocator) {}
+  // `objects`: where the timers' data come from.
+  ArticleWheel(const Allocator& allocator, const Objects& objects)
+      : objects_(objects), handles_(allocator), slots_(kSlots, nullptr) {}
   ArticleWheel(const ArticleWheel&) = delete;
   ArticleWheel& operator=(const ArticleWheel&) = delete;
   ~ArticleWheel() {
@@ -38,7 +43,7 @@ class ArticleWheel {
 
   [[nodiscard]] timer::TimerId create(timer::Callback callback, void* context) {
     const Guard guard(lock_);
-    Rebound<Data> allocator(allocator_);
+    ObjectsOf allocator(objects_);
     Data* const data = std::construct_at(Traits::allocate(allocator, 1), Data{callback, context, nullptr, nullptr});
     handles_.insert(data);
     return timer::TimerId(reinterpret_cast<std::uintptr_t>(data));
@@ -95,7 +100,8 @@ class ArticleWheel {
   };
   template <class T>
   using Rebound = typename std::allocator_traits<Allocator>::template rebind_alloc<T>;
-  using Traits = std::allocator_traits<Rebound<Data>>;
+  using ObjectsOf = typename std::allocator_traits<Objects>::template rebind_alloc<Data>;
+  using Traits = std::allocator_traits<ObjectsOf>;
   using Mutex = typename Locking::Mutex;
   using Guard = std::lock_guard<Mutex>;
   static constexpr std::uint64_t kSlots = std::chrono::nanoseconds(kMost) / std::chrono::nanoseconds(kTick);
@@ -117,12 +123,12 @@ class ArticleWheel {
     return true;
   }
   void destroy_at(Data* data) noexcept {
-    Rebound<Data> allocator(allocator_);
+    ObjectsOf allocator(objects_);
     Traits::deallocate(allocator, data, 1);
   }
 
   [[no_unique_address]] Mutex lock_;
-  [[no_unique_address]] Allocator allocator_;
+  [[no_unique_address]] Objects objects_;
   std::set<Data*, std::less<>, Rebound<Data*>> handles_;
   std::vector<Data*> slots_;
   std::uint64_t position_ = 0;

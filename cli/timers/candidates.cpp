@@ -41,11 +41,19 @@ std::vector<Candidate> make_candidates() {
   add("article-1-arena", "the same; malloc has a single arena, so one lock for all", in_one_arena<kArticle>,
       in_one_arena<kArticleShared>);
   add("article-freehold", "the same; Freehold is the program's malloc", kArticle, kArticleShared, Kind::kOurs, true);
-  add(kArticlesPrivate, "the same on an owner-locked private heap", run_alone<ArticleOnPrivateHeap>,
+  constexpr auto kContainers = run_alone<ArticleContainersPrivate>;
+  constexpr auto kContainersShared = run_shared<ArticleContainersPrivate>;
+  add(kArticlesContainers, "its containers alone on an owner-locked private heap, the rest on the program's", kContainers,
+      kContainersShared);
+  add("article-containers-1-arena", "the same; malloc has a single arena, so one lock for all", in_one_arena<kContainers>,
+      in_one_arena<kContainersShared>);
+  add(kArticlesPrivate, "all of it on an owner-locked private heap", run_alone<ArticleOnPrivateHeap>,
       run_shared<ArticleOnPrivateHeap>);
   add(kArticlesWheel, "the article's wheel, a ring and a set of handles, on the program's heap: glibc's malloc",
       run_alone<ArticleWheelOnProgramHeap>, run_shared<ArticleWheelOnProgramHeap>);
-  add(kArticlesPrivateWheel, "the same on an owner-locked private heap", run_alone<ArticleWheelOnPrivateHeap>,
+  add(kArticlesContainersWheel, "its set alone on an owner-locked private heap", run_alone<ArticleWheelContainersPrivate>,
+      run_shared<ArticleWheelContainersPrivate>);
+  add(kArticlesPrivateWheel, "all of it on an owner-locked private heap", run_alone<ArticleWheelOnPrivateHeap>,
       run_shared<ArticleWheelOnPrivateHeap>);
   constexpr auto kAlone = run_alone<ContainerOnProgramHeap>;
   constexpr auto kShared = run_shared<ContainerOnProgramHeap>;

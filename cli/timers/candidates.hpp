@@ -27,6 +27,8 @@ struct Candidate {
 
 // The article's two structures, on the system's heap and on a private one.
 inline constexpr std::string_view kArticlesQueue = "article";
+inline constexpr std::string_view kArticlesContainers = "article-containers";
+inline constexpr std::string_view kArticlesContainersWheel = "article-wheel-containers";
 inline constexpr std::string_view kArticlesPrivate = "article-private";
 inline constexpr std::string_view kArticlesWheel = "article-wheel";
 inline constexpr std::string_view kArticlesPrivateWheel = "article-wheel-private";

@@ -76,23 +76,35 @@ class OwnTimers {
 };
 
 // A structure of containers, Timers<Allocator, Locking>, on the program's heap; or on a private one, which the structure's
-// lock guards as well.
-template <template <class, class> class Timers, class Locking>
+// lock guards as well; or with its containers alone on a private one.
+template <template <class...> class Timers, class Locking>
 struct OnProgramHeap {
   explicit OnProgramHeap(std::uint32_t) {}
   Timers<std::allocator<std::byte>, Locking> timers;
 };
-template <template <class, class> class Timers, class Locking>
+template <template <class...> class Timers, class Locking>
 struct OnPrivateHeap {
   using Allocator = heap::HeapAllocator<std::byte, heap::OwnerLockedHeap>;
   explicit OnPrivateHeap(std::uint32_t) {}
   heap::OwnerLockedHeap heap;
   Timers<Allocator, Locking> timers{Allocator(heap)};
 };
+template <template <class...> class Timers, class Locking>
+struct ContainersOnPrivateHeap {
+  using Allocator = heap::HeapAllocator<std::byte, heap::OwnerLockedHeap>;
+  using Objects = std::allocator<std::byte>;
+  explicit ContainersOnPrivateHeap(std::uint32_t) {}
+  heap::OwnerLockedHeap heap;
+  Timers<Allocator, Locking, Objects> timers{Allocator(heap), Objects()};
+};
 template <class Locking>
 using ArticleOnProgramHeap = OnProgramHeap<timer::DequeTimerQueue, Locking>;
 template <class Locking>
 using ArticleOnPrivateHeap = OnPrivateHeap<timer::DequeTimerQueue, Locking>;
+template <class Locking>
+using ArticleContainersPrivate = ContainersOnPrivateHeap<timer::DequeTimerQueue, Locking>;
+template <class Locking>
+using ArticleWheelContainersPrivate = ContainersOnPrivateHeap<ArticleWheel, Locking>;
 template <class Locking>
 using ArticleWheelOnProgramHeap = OnProgramHeap<ArticleWheel, Locking>;
 template <class Locking>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The timer queue of "Practical testing 30: reducing contention" (Len Holgate) with the author's own containers. A map leads
 // from times to pairs, each a count and a deque of the timers that are armed for that time. A second map leads from handles
-// to places in the first. The data of each timer lies in a block of its own. All of it comes from one allocator: with
-// std::allocator from the program's heap, so that the queue contends with all users of that; on a private heap it contends
-// with its own users only. It is kept to be measured beside ContainerTimerQueue, which does the same with two containers and
-// half of the allocations. Two things differ from the author's: handles are numbers, not addresses, so that the handle of a
-// destroyed timer is recognised; and a timer that a callback sets to a time that has come waits for the next advance(), as
-// in every structure here.
+// to places in the first. The data of each timer lies in a block of its own. All of it comes from one allocator, unless the
+// blocks that are no container's get another: with std::allocator from the program's heap, so that the queue contends with
+// all users of that; on a private heap it contends with its own users only. It is kept to be measured beside
+// ContainerTimerQueue, which does the same with two containers and half of the allocations. Two things differ from the
+// author's: handles are numbers, not addresses, so that the handle of a destroyed timer is recognised; and a timer that a
+// callback sets to a time that has come waits for the next advance(), as in every structure here.
 //
 //   Invariant: a timer is armed if and only if its handle has a place, and the deque there points at it. The count of a pair
 //   is the number of timers in its deque, never zero; the deque keeps null for those that were cancelled or have fired.
@@ -16,6 +16,7 @@
 // Errors: none thrown; what the allocator refuses is none or kNoMemory, and an armed timer then keeps its former time.
 #pragma once
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -34,9 +35,10 @@
 namespace freehold::timer {
 
 /// The timer queue of "Practical testing 30" with the containers of its author; kept to be measured.
-/// @tparam Allocator  where its nodes come from
+/// @tparam Allocator  where the containers' nodes come from
 /// @tparam Locking    SingleThreaded, or AnyThread
-template <class Allocator = std::allocator<std::byte>, class Locking = SingleThreaded>
+/// @tparam Objects    where the timers' data and the pairs come from
+template <class Allocator = std::allocator<std::byte>, class Locking = SingleThreaded, class Objects = Allocator>
 class DequeTimerQueue {
  public:
   /// Whether several threads may use it; see SharedTimers.
@@ -45,9 +47,19 @@ class DequeTimerQueue {
   /// A queue on the allocator's default.
   DequeTimerQueue() : DequeTimerQueue(Allocator()) {}
   /// A queue without timers.
-  /// @param allocator  where its nodes come from
+  /// @param allocator  where the containers' nodes come from
   explicit DequeTimerQueue(const Allocator& allocator)
-      : allocator_(allocator), handles_(allocator), queue_(allocator), past_{Queue(allocator), Queue(allocator)} {}
+    requires std::same_as<Allocator, Objects>
+      : DequeTimerQueue(allocator, allocator) {}
+  /// A queue without timers.
+  /// @param allocator  where the containers' nodes come from
+  /// @param objects    where the timers' data and the pairs come from
+  DequeTimerQueue(const Allocator& allocator, const Objects& objects)
+      : allocator_(allocator),
+        objects_(objects),
+        handles_(allocator),
+        queue_(allocator),
+        past_{Queue(allocator), Queue(allocator)} {}
   DequeTimerQueue(const DequeTimerQueue&) = delete;
   DequeTimerQueue& operator=(const DequeTimerQueue&) = delete;
   /// Ends every timer; none fires.
@@ -170,6 +182,8 @@ class DequeTimerQueue {
  private:
   template <class T>
   using Rebound = typename std::allocator_traits<Allocator>::template rebind_alloc<T>;
+  template <class T>
+  using ObjectsOf = typename std::allocator_traits<Objects>::template rebind_alloc<T>;
   struct Data {
     Callback callback;
     void* context;
@@ -197,20 +211,20 @@ class DequeTimerQueue {
 
   template <class T, class... Args>
   [[nodiscard]] T* make(Args&&... args) {
-    Rebound<T> allocator(allocator_);
-    T* const memory = std::allocator_traits<Rebound<T>>::allocate(allocator, 1);
+    ObjectsOf<T> allocator(objects_);
+    T* const memory = std::allocator_traits<ObjectsOf<T>>::allocate(allocator, 1);
     try {
       return std::construct_at(memory, std::forward<Args>(args)...);
     } catch (...) {
-      std::allocator_traits<Rebound<T>>::deallocate(allocator, memory, 1);
+      std::allocator_traits<ObjectsOf<T>>::deallocate(allocator, memory, 1);
       throw;
     }
   }
   template <class T>
   void destroy_at(T* object) noexcept {
-    Rebound<T> allocator(allocator_);
+    ObjectsOf<T> allocator(objects_);
     std::destroy_at(object);
-    std::allocator_traits<Rebound<T>>::deallocate(allocator, object, 1);
+    std::allocator_traits<ObjectsOf<T>>::deallocate(allocator, object, 1);
   }
 
   // Throws std::bad_alloc; then nothing has changed.
@@ -262,6 +276,7 @@ class DequeTimerQueue {
 
   [[no_unique_address]] mutable Mutex lock_;
   [[no_unique_address]] Allocator allocator_;
+  [[no_unique_address]] Objects objects_;
   std::uint64_t last_id_ = 0;
   TimePoint now_ = TimePoint::min();
   std::size_t most_ = 0;

@@ -26,6 +26,7 @@ TEST_F(ArticlesPage, OfARun_ShowsEveryClaimAndTable) {
   EXPECT_EQ(count(seen.dom, "class=\"pill "), findings.claims.size());
   EXPECT_EQ(count(seen.dom, "<table"), 3 + findings.tables.size());
   EXPECT_EQ(count(seen.dom, "<h2>Article "), 3u);
+  EXPECT_EQ(count(seen.dom, "<canvas"), 2u);  // figure 9 of the first
 }
 
 TEST_F(ArticlesPage, HostileFailureAndInterruption_ShownAsText) {

@@ -64,7 +64,8 @@ TEST(Timers, EveryStructure_IsMeasuredAndWritten) {
     ++rows[series.at("structure")];
   }
   EXPECT_EQ(rows["container"], 2 * 5);
-  for (const char* name : {"article", "article-private", "article-wheel", "article-wheel-private"})
+  for (const char* name : {"article", "article-containers", "article-private", "article-wheel", "article-wheel-containers",
+                           "article-wheel-private"})
     EXPECT_EQ(rows[name], 2 * 5);
   EXPECT_EQ(rows["libuv"], 2 * 4);  // nobody may share it
   EXPECT_EQ(rows["baseline"], 2);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Results of the articles' first three parts, made by hand: every figure is given by a function.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -17,6 +18,9 @@ struct Figures {
   // Nanoseconds of CPU for a timer in each phase; sleeps in a thousand.
   std::function<double(const std::string& structure, timers::Phase)> timer = [](const auto&, auto) { return 100.0; };
   std::function<double(const std::string& structure, timers::Load)> sleeps = [](const auto&, auto) { return 0.0; };
+  // Milliseconds of the work of a cell, elapsed and of CPU.
+  std::function<double(const std::string& subject, const scale::Cell&, bool one_cpu)> work = [](const auto&, const auto&,
+                                                                                                bool) { return 60.0; };
 };
 
 inline pools::Results pools_with(const pools::Settings& settings, const Figures& figures) {
@@ -60,6 +64,20 @@ inline timers::Results timers_with(const timers::Settings& settings, const Figur
   return results;
 }
 
+inline scale::Results scale_with(const scale::Settings& settings, const Figures& figures, unsigned cpus) {
+  scale::Results results;
+  results.settings = settings;
+  results.machine.cpus = cpus;
+  results.units.fill(10);
+  for (const scale::Cell& cell : scale::cells_of(settings)) {
+    const double ms = figures.work(settings.subjects[cell.subject].name, cell, settings.one_cpu);
+    const auto ns = static_cast<std::uint64_t>(1e6 * ms);
+    const std::uint64_t at_once = settings.one_cpu ? 1 : std::min(cell.workers, cpus);
+    results.series.push_back({cell, {settings.repeat, scale::Sample{ns, at_once * ns, 1 << 20}}, {}});
+  }
+  return results;
+}
+
 // A quad-core machine's.
 inline Results results_with(const Figures& figures, std::uint32_t repeat = 3) {
   Results results;
@@ -72,6 +90,22 @@ inline Results results_with(const Figures& figures, std::uint32_t repeat = 3) {
   results.fewer = pools_with(*results.plan.fewer, figures);
   results.alone = pools_with(*results.plan.alone, figures);
   results.timers = timers_with(*results.plan.timers, figures);
+  return results;
+}
+
+// Article 4's alone.
+inline Results scaling_with(const Figures& figures, unsigned cpus) {
+  Results results;
+  results.plan.choice = {.articles = {4}, .repeat = 3, .quick = false};
+  results.machine.cpus = cpus;
+  scale::Settings settings;
+  settings.subjects = scale::subjects_of({{"system", ""}, {"freehold", "/lib/libfreehold.so"}});
+  settings.tests.assign(scale::kWorkloads.begin(), scale::kWorkloads.end());
+  settings.modes = {Mode::kThreads, Mode::kProcesses, Mode::kPool};
+  settings.workers = {1, 2, 4, 6};
+  results.scaling = scale_with(settings, figures, cpus);
+  settings.one_cpu = true;
+  results.one_cpu = scale_with(settings, figures, cpus);
   return results;
 }
 
@@ -99,10 +133,22 @@ inline Figures as_in_the_articles() {
   figures.timer = [](const std::string& structure, timers::Phase phase) {
     if (structure == "queue" || structure == "wheel") return 100.0;
     const double gain = structure.starts_with("article-wheel") ? 40 : phase == timers::Phase::kHandle ? 10 : 200;
-    return structure.ends_with("private") ? 500.0 : 500.0 + gain;
+    return structure.ends_with("private")                   ? 500.0
+           : structure.find("containers") != structure.npos ? 500.0 + gain / 2
+                                                            : 500.0 + gain;
   };
   figures.sleeps = [](const std::string& structure, timers::Load load) {
     return load == timers::Load::kHeap && !structure.ends_with("private") ? 30.0 : 0.0;
+  };
+  figures.work = [](const std::string& subject, const scale::Cell& cell, bool one_cpu) {
+    const bool shares_malloc = cell.mode == Mode::kThreads && subject == "system";
+    const double n = cell.workers;
+    if (cell.test == scale::Workload::kObject) return 20 / std::min(n, 4.0);
+    if (cell.test == scale::Workload::kLocked && cell.mode == Mode::kThreads) return 60.0;
+    if (one_cpu) return cell.test == scale::Workload::kAllocate && shares_malloc ? 60 * (1 + 0.1 * n) : 60.0;
+    if (cell.test == scale::Workload::kAllocate && shares_malloc) return n == 6 ? 90.0 : n == 1 ? 60.0 : 30 * n;
+    if (cell.test == scale::Workload::kMixed && shares_malloc) return n == 1 ? 60.0 : n == 2 ? 40.0 : 80.0;
+    return 60 / std::min(n, 4.0);
   };
   return figures;
 }

@@ -53,7 +53,7 @@ TEST(ScalePlan, Pool_OnlyWhatKeepsNothingBetweenTasks) {
     EXPECT_TRUE(runs_as_processes(cell.test));
     EXPECT_NE(cell.test, Workload::kMemory);
   }
-  EXPECT_EQ(cells_of(settings).size(), 4u * 2 * 5);  // compute, allocate, mixed, locked
+  EXPECT_EQ(cells_of(settings).size(), 5u * 2 * 5);  // compute, allocate, mixed, object, locked
 }
 
 TEST(ScalePlan, Shares_AddUpAndDifferByOneAtMost) {
@@ -86,9 +86,10 @@ TEST(ScalePlan, Words_NameTheWholeJob) {
                 .source = Source::kOwnerMutex,
                 .workers = 3,
                 .iterations = 24,
-                .units = 5'000'000'000};
+                .units = 5'000'000'000,
+                .one_cpu = true};
   std::vector<std::string> words = words_of(job);
-  EXPECT_EQ(words, (std::vector<std::string>{"mixed", "processes", "owner-mutex", "3", "24", "5000000000"}));
+  EXPECT_EQ(words, (std::vector<std::string>{"mixed", "processes", "owner-mutex", "3", "24", "5000000000", "1"}));
   EXPECT_EQ(job_of(words), job);
   words[0] = "dance";
   EXPECT_THROW((void)job_of(words), std::runtime_error);
