@@ -62,17 +62,18 @@ typedef struct freehold_pool_options {
 
 /// How a task ended, or why there is none.
 enum {
-  FREEHOLD_OK = 0,                ///< it has output
-  FREEHOLD_SIGNAL = 1,            ///< its worker was killed; detail: the signal
-  FREEHOLD_EXIT = 2,              ///< its worker exited; detail: the status
-  FREEHOLD_DEADLINE = 3,          ///< it ran beyond its time limit; detail: the limit in milliseconds
-  FREEHOLD_MEMORY = 4,            ///< its worker held more memory than allowed; detail: the limit in MiB
-  FREEHOLD_COMPONENT = 5,         ///< the component rejected it; detail: the number that the component returned
-  FREEHOLD_NO_WORKER = 6,         ///< no worker can be started, or the pool has ended
-  FREEHOLD_CORRUPT = 7,           ///< a component has written into the pool's memory, and the task is lost
-  FREEHOLD_FULL = 32,             ///< the table stayed full for as long as the caller would wait
-  FREEHOLD_TOO_LARGE = 33,        ///< the input is longer than max_input
-  FREEHOLD_OUTPUT_TOO_SMALL = 34  ///< the caller's buffer is; *output_bytes is the length that is needed
+  FREEHOLD_OK = 0,                 ///< it has output
+  FREEHOLD_SIGNAL = 1,             ///< its worker was killed; detail: the signal
+  FREEHOLD_EXIT = 2,               ///< its worker exited; detail: the status
+  FREEHOLD_DEADLINE = 3,           ///< it ran beyond its time limit; detail: the limit in milliseconds
+  FREEHOLD_MEMORY = 4,             ///< its worker held more memory than allowed; detail: the limit in MiB
+  FREEHOLD_COMPONENT = 5,          ///< the component rejected it; detail: the number that the component returned
+  FREEHOLD_NO_WORKER = 6,          ///< no worker can be started, or the pool has ended
+  FREEHOLD_CORRUPT = 7,            ///< a component has written into the pool's memory, and the task is lost
+  FREEHOLD_FULL = 32,              ///< the table stayed full for as long as the caller would wait
+  FREEHOLD_TOO_LARGE = 33,         ///< the input is longer than max_input
+  FREEHOLD_OUTPUT_TOO_SMALL = 34,  ///< the caller's buffer is; *output_bytes is the length that is needed
+  FREEHOLD_NO_MEMORY = 35          ///< less memory is left than the input needs, or a result that must leave the table
 };
 /// A wait without an end.
 #define FREEHOLD_FOR_EVER UINT64_MAX
@@ -120,7 +121,7 @@ int freehold_pool_call(freehold_pool* pool, const void* input, size_t input_byte
 /// @param input_bytes  its length
 /// @param wait_ms      waits for so long while the table is full
 /// @param task         receives the task
-/// Returns: FREEHOLD_OK, FREEHOLD_FULL, FREEHOLD_TOO_LARGE or FREEHOLD_NO_WORKER.
+/// Returns: FREEHOLD_OK, FREEHOLD_FULL, FREEHOLD_TOO_LARGE, FREEHOLD_NO_MEMORY or FREEHOLD_NO_WORKER.
 int freehold_pool_submit(freehold_pool* pool, const void* input, size_t input_bytes, uint64_t wait_ms, freehold_task** task);
 /// Options of one task. A member that is 0 has the pool's default.
 typedef struct freehold_task_options {
@@ -146,7 +147,7 @@ enum {
 /// @param input_bytes  its length
 /// @param options      of the task; NULL: the pool's, and waits while the table is full
 /// @param task         receives the task
-/// Returns: FREEHOLD_OK, FREEHOLD_FULL, FREEHOLD_TOO_LARGE or FREEHOLD_NO_WORKER.
+/// Returns: FREEHOLD_OK, FREEHOLD_FULL, FREEHOLD_TOO_LARGE, FREEHOLD_NO_MEMORY or FREEHOLD_NO_WORKER.
 int freehold_pool_submit_with(freehold_pool* pool, const void* input, size_t input_bytes,
                               const freehold_task_options* options, freehold_task** task);
 /// Waits for a task.

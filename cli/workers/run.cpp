@@ -167,7 +167,9 @@ class Run {
       if (task && !future.valid()) {
         if (future.submit_error() == process::SubmitError::kFull) return;
         if (future.submit_error() == process::SubmitError::kNoWorker) return note_broken();
-        failure = fmt::format("it is longer than --max-input {}", settings_.pool.max_input);
+        failure = future.submit_error() == process::SubmitError::kNoMemory
+                      ? text(process::failure_of(process::SubmitError::kNoMemory))
+                      : fmt::format("it is longer than --max-input {}", settings_.pool.max_input);
       }
       has_next_ = false;
       entries_.push_back({.number = read_, .future = std::move(future), .output = {}, .failure = std::move(failure)});

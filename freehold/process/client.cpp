@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "freehold/process/callbacks.hpp"
@@ -16,6 +17,8 @@ namespace freehold::process {
 namespace {
 
 // Nanoseconds for which submit() waits for an entry before it moves results out of the table, at first and at most.
+// Inputs from here on are compared with the memory that is left, for some 50 us.
+constexpr std::size_t kCheckedBytes = std::size_t{16} << 20;
 constexpr std::uint64_t kFirstWait = 100'000, kLongestWait = 5'000'000;
 // The longest sleep before a client looks around: damage wakes nobody, nor does another process that has ended.
 constexpr std::uint64_t kLongestSleep = 250'000'000, kLongestAttachedSleep = 100'000'000;
@@ -23,7 +26,7 @@ constexpr std::uint64_t kLongestSleep = 250'000'000, kLongestAttachedSleep = 100
 }  // namespace
 
 Client::Client(const SharedMemory& memory, const TableShape& shape, unsigned slot, int wakeup_fd) noexcept
-    : table_(memory.data(), shape), slot_(slot), wakeup_fd_(wakeup_fd) {}
+    : memory_(memory), table_(memory.data(), shape), slot_(slot), wakeup_fd_(wakeup_fd) {}
 Client::~Client() = default;
 
 Callbacks& Client::callbacks() {
@@ -36,6 +39,11 @@ Future Client::submit(std::span<const std::byte> input, const TaskOptions& optio
     refused_.fetch_add(1, std::memory_order_relaxed);
     return Future(SubmitError::kTooLarge);
   }
+  // A page that cannot be had is no error of a copy: the system kills.
+  if (input.size() >= kCheckedBytes && available_memory() / 8 * 7 < input.size()) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return Future(SubmitError::kNoMemory);
+  }
   Draft draft = this->draft(options);
   if (!draft.valid()) return Future(draft.submit_error());
   if (!input.empty()) std::memcpy(draft.room().data(), input.data(), input.size());
@@ -45,10 +53,11 @@ Future Client::submit(std::span<const std::byte> input, const TaskOptions& optio
 Draft Client::draft(const TaskOptions& options) noexcept {
   const std::uint64_t begun = now();
   const bool gone = table_.closed() || pool_is_gone();
-  const std::optional<Ticket> ticket = gone ? std::nullopt : acquire(options.wait_while_full);
+  SubmitError error = gone ? SubmitError::kNoWorker : SubmitError::kFull;
+  const std::optional<Ticket> ticket = gone ? std::nullopt : acquire(options.wait_while_full, error);
   if (ticket) return {EntryHandle(*this, *ticket, begun), options};
   refused_.fetch_add(1, std::memory_order_relaxed);
-  return Draft(gone ? SubmitError::kNoWorker : SubmitError::kFull);
+  return Draft(error);
 }
 
 std::size_t Client::submit_all(std::span<const std::span<const std::byte>> inputs, std::span<Future> futures,
@@ -61,7 +70,8 @@ std::size_t Client::submit_all(std::span<const std::span<const std::byte>> input
   return n;
 }
 
-std::optional<Ticket> Client::acquire(Nanoseconds wait) noexcept {
+// `error` changes where waiting is of no use.
+std::optional<Ticket> Client::acquire(Nanoseconds wait, SubmitError& error) noexcept {
   held_.fetch_add(1, std::memory_order_relaxed);
   std::optional<Ticket> ticket = table_.try_acquire(slot_);
   if (ticket) return ticket;
@@ -73,7 +83,10 @@ std::optional<Ticket> Client::acquire(Nanoseconds wait) noexcept {
     if (left == 0) break;
     table_.wait_for_space(std::min(left, wait_time));
     if (pool_is_gone()) break;
-    store_results();
+    if (!store_results()) {
+      error = SubmitError::kNoMemory;
+      break;
+    }
     if (wait_time < kLongestWait)
       wait_time *= 2;
     else
@@ -98,20 +111,25 @@ Client::Stored Client::read_result(Ticket ticket) noexcept {
   return result;
 }
 
-// Moves every result of this client out of the table.
-void Client::store_results() noexcept {
+// Moves every result of this client out of the table. False: there is no memory for one, and it stays there.
+bool Client::store_results() noexcept {
   const std::lock_guard guard(stored_lock_);
   for (std::uint32_t i = 0; i < table_.shape().entries; ++i) {
     const std::optional<Ticket> ticket = table_.result_of(i, slot_);
-    if (!ticket || !table_.take(*ticket)) continue;
+    if (!ticket) continue;
+    const auto bytes = static_cast<std::size_t>(std::min(table_.output_bytes(i), table_.shape().max_output));
+    std::unique_ptr<std::byte[]> output(bytes == 0 ? nullptr : new (std::nothrow) std::byte[bytes]);
+    if (bytes != 0 && (output == nullptr || (bytes >= kCheckedBytes && available_memory() / 8 * 7 < bytes))) return false;
+    if (!table_.take(*ticket)) continue;
     Stored result = read_result(*ticket);
-    if (result.bytes != 0) {
-      result.output = std::make_unique_for_overwrite<std::byte[]>(result.bytes);
-      std::memcpy(result.output.get(), table_.output(i), result.bytes);
-    }
+    if (result.bytes > bytes) result = {.failure = {FailureKind::kCorrupt, 0}, .bytes = 0, .output = nullptr};
+    if (result.bytes != 0) std::memcpy(output.get(), table_.output(i), result.bytes);
+    if (result.bytes != 0) result.output = std::move(output);
     stored_.emplace(id_of(*ticket), std::move(result));
+    give_back_input(*ticket);
     release(*ticket);
   }
+  return true;
 }
 std::optional<Client::Stored> Client::take_stored(Ticket ticket) noexcept {
   const std::lock_guard guard(stored_lock_);
@@ -157,8 +175,18 @@ bool Client::pool_is_gone() const noexcept {
   return ::poll(ends, 2, 0) != 0;
 }
 
-// Of a task that was taken.
+// Of a task that is over and was taken: nothing reads the input any more.
+void Client::give_back_input(Ticket ticket) const noexcept {
+  if (table_.input_bytes(ticket.entry) >= TaskAreas<sync::NativeAtomics>::kPromptBytes)
+    table_.areas().purge_input(ticket.entry, [&](std::uint64_t at, std::uint64_t bytes) { memory_.purge(at, bytes); });
+}
+
+// Of a task that was taken. One that failed may have written any length.
 void Client::release(Ticket ticket) noexcept {
+  const bool failed = table_.failure(ticket.entry).kind != FailureKind::kNone;
+  if ((failed ? table_.shape().max_output : table_.output_bytes(ticket.entry)) >=
+      TaskAreas<sync::NativeAtomics>::kPromptBytes)
+    table_.areas().purge_output(ticket.entry, [&](std::uint64_t at, std::uint64_t bytes) { memory_.purge(at, bytes); });
   table_.drop(ticket);
   forget_entry();
 }

@@ -99,19 +99,21 @@ class Client {
   };
 
   [[nodiscard]] Callbacks& callbacks();
-  [[nodiscard]] std::optional<Ticket> acquire(Nanoseconds wait) noexcept;
+  [[nodiscard]] std::optional<Ticket> acquire(Nanoseconds wait, SubmitError& error) noexcept;
   [[nodiscard]] bool is_over(Ticket ticket) const noexcept;
-  void store_results() noexcept;
+  [[nodiscard]] bool store_results() noexcept;
   [[nodiscard]] std::optional<Stored> take_stored(Ticket ticket) noexcept;
   [[nodiscard]] Stored read_result(Ticket ticket) noexcept;
   void check_waiting_task(Ticket ticket) noexcept;
   void look_for_lost_entries() noexcept;
   void suspect_damage() noexcept;
   [[nodiscard]] std::uint64_t longest_wait(std::uint64_t nanoseconds) const noexcept;
+  void give_back_input(Ticket ticket) const noexcept;
   void release(Ticket ticket) noexcept;
   void forget_entry() noexcept { held_.fetch_sub(1, std::memory_order_relaxed); }
   void count_delivered(std::uint64_t nanoseconds, bool has_output) noexcept;
 
+  const SharedMemory& memory_;
   Table table_;
   const unsigned slot_;
   const int wakeup_fd_;

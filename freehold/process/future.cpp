@@ -53,6 +53,7 @@ Result Future::get() noexcept {
   const Ticket ticket = entry_.ticket;
   if (client.table_.take(ticket)) {
     result.entry_ = EntryHandle(client, ticket, entry_.begun);
+    client.give_back_input(ticket);
     const auto [failure, bytes, none] = client.read_result(ticket);
     result.failure_ = failure;
     result.bytes_ = {client.table_.output(ticket.entry), bytes};

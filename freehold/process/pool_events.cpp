@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/process/pool_events.hpp"
 
+#include <signal.h>
+
 namespace freehold::process {
 
 const char* text(ExitReason reason) noexcept {
@@ -25,14 +27,17 @@ std::string text(Failure failure) {
   switch (failure.kind) {
     case FailureKind::kNone: return "it is well";
     case FailureKind::kSignal:
-      return failure.value == 0 ? "its worker was killed" : "its worker was killed by signal " + value;
+      return failure.value == 0 ? "its worker was killed"
+                                : "its worker was killed by signal " + value +
+                                      (failure.value == SIGKILL ? " (the system does that where memory runs out)" : "");
     case FailureKind::kExit: return "its worker exited with status " + value;
     case FailureKind::kDeadline: return "it took longer than " + value + " ms";
     case FailureKind::kMemory: return "its worker grew beyond " + value + " MiB";
     case FailureKind::kComponent: return "the component returned " + value;
     case FailureKind::kNoWorker: return "no worker can be started";
     case FailureKind::kCorrupt: return "a component has written into the table of tasks";
-    case FailureKind::kRefused: return "it was refused";
+    case FailureKind::kRefused:
+      return failure == failure_of(SubmitError::kNoMemory) ? "too little memory is left for it" : "it was refused";
   }
   return "?";
 }

@@ -125,7 +125,9 @@ std::uint64_t Supervisor::purge(std::uint64_t time) {
     }
     const std::optional<Ticket> ticket = table_.try_acquire_entry(i, TaskWord::kPurger);
     if (!ticket) continue;
-    table_.areas().purge(i, [&](std::uint64_t offset, std::uint64_t bytes) { memory_.purge(offset, bytes); });
+    const auto give_back = [&](std::uint64_t offset, std::uint64_t bytes) { memory_.purge(offset, bytes); };
+    table_.areas().purge_input(i, give_back);
+    table_.areas().purge_output(i, give_back);
     observed_[i].clean_generation = ticket->generation;
     table_.drop(*ticket);
   }

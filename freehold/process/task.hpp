@@ -42,6 +42,7 @@ enum class SubmitError : std::uint8_t {
   kFull,      ///< the table stayed full for as long as the caller would wait
   kTooLarge,  ///< the input is longer than max_input
   kNoWorker,  ///< no worker can be started, or the pool is gone
+  kNoMemory,  ///< the system, or this process's memory cgroup, has less memory left than a large input needs, or a result
 };
 
 /// The failure that get() of a future without a task returns.

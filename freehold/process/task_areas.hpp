@@ -42,15 +42,21 @@ class TaskAreas {
 
   // Whether entries are so large that their pages are given back while they are free.
   [[nodiscard]] bool are_large() const noexcept { return bytes() > 2 * kKeptBytes; }
-  // Calls `purge(offset, bytes)`, from the table's beginning, for the pages that an entry may have used and need not keep.
-  // Pre: the caller has acquired it.
+  // Inputs and outputs from here on, in bytes, are given back by their client as soon as they are not needed. Below that the
+  // supervisor does it later: a stream of tasks is faster with pages that exist.
+  static constexpr std::uint64_t kPromptBytes = std::uint64_t{32} << 20;
+  // Each calls `purge(offset, bytes)`, from the table's beginning, for the pages that the entry may have used and need not
+  // keep. Pre: the caller has acquired it.
   template <class Purge>
-  void purge(std::uint32_t entry, Purge purge) const {
-    const std::uint64_t area = layout_.areas + entry * bytes();
+  void purge_input(std::uint32_t entry, Purge purge) const {
     if (shape_.max_input > kKeptBytes)
-      purge(area + kKeptBytes, base::align_up(shape_.max_input, Layout::kPage) - kKeptBytes);
+      purge(layout_.areas + entry * bytes() + kKeptBytes, base::align_up(shape_.max_input, Layout::kPage) - kKeptBytes);
+  }
+  template <class Purge>
+  void purge_output(std::uint32_t entry, Purge purge) const {
     if (shape_.max_output > kKeptBytes)
-      purge(area + layout_.output_offset + kKeptBytes, base::align_up(shape_.max_output, Layout::kPage) - kKeptBytes);
+      purge(layout_.areas + entry * bytes() + layout_.output_offset + kKeptBytes,
+            base::align_up(shape_.max_output, Layout::kPage) - kKeptBytes);
   }
 
  private:

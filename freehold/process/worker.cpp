@@ -23,7 +23,15 @@ namespace freehold::process {
 
 namespace {
 constexpr int kForkedChild = 127;  // as of a shell's child whose exec has failed
+
+// Where memory runs out, the system ends a worker, whose task fails, and not the program that has the pool.
+void prefer_to_be_killed() noexcept {
+  const int file = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (file < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(file, "1000", 4);
+  ::close(file);
 }
+}  // namespace
 
 Worker::Worker() noexcept : born_(now()) {
   const char* const text = std::getenv(kWorkerVariable);
@@ -42,6 +50,7 @@ Worker::Worker() noexcept : born_(now()) {
   if (!shape) return;
   shape_ = *shape;
   if (!hide_from_children(memory)) return;
+  prefer_to_be_killed();
   Table table(memory.data(), shape_);
   // A component that runs over its buffer, or over the table's end, meets these.
   table.areas().for_each_guard([](std::byte* page, std::size_t bytes) { os::MappedFile::forbid(page, bytes); });

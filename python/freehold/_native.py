@@ -4,7 +4,7 @@ import ctypes
 import os
 
 OK, SIGNAL, EXIT, DEADLINE, MEMORY, COMPONENT, NO_WORKER, CORRUPT = range(8)  # how a task ended
-FULL, TOO_LARGE = 32, 33
+FULL, TOO_LARGE, NO_MEMORY = 32, 33, 35
 
 # What a worker answers: its first byte, or what its component returns.
 RESULT, EXCEPTION = b"r", b"e"

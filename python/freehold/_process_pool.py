@@ -187,6 +187,8 @@ class ProcessPool(concurrent.futures.Executor, Generic[_P, _R]):
     def _failure(self, kind: int, detail: int) -> Exception:
         if kind == _native.TOO_LARGE:
             return TooLarge("the pickled call is larger than max_input")
+        if kind == _native.NO_MEMORY:
+            return MemoryError("too little memory is left for the pickled call")
         if kind == _native.COMPONENT:
             return TooLarge("the pickled result is larger than max_output")
         why = (self.error() or "the pool has ended") if kind == _native.NO_WORKER else detail

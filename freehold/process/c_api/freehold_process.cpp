@@ -130,6 +130,7 @@ int code_of(SubmitError error) noexcept {
     case SubmitError::kNone: return FREEHOLD_OK;
     case SubmitError::kFull: return FREEHOLD_FULL;
     case SubmitError::kTooLarge: return FREEHOLD_TOO_LARGE;
+    case SubmitError::kNoMemory: return FREEHOLD_NO_MEMORY;
     case SubmitError::kNoWorker: break;
   }
   return FREEHOLD_NO_WORKER;

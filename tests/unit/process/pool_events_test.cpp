@@ -14,7 +14,8 @@ namespace {
 TEST(PoolEvents, Failures_EachHasItsWords) {
   EXPECT_EQ(text(Failure{FailureKind::kNone, 0}), "it is well");
   EXPECT_EQ(text(Failure{FailureKind::kSignal, 0}), "its worker was killed");
-  EXPECT_EQ(text(Failure{FailureKind::kSignal, 9}), "its worker was killed by signal 9");
+  EXPECT_EQ(text(Failure{FailureKind::kSignal, 9}),
+            "its worker was killed by signal 9 (the system does that where memory runs out)");
   EXPECT_EQ(text(Failure{FailureKind::kExit, 3}), "its worker exited with status 3");
   EXPECT_EQ(text(Failure{FailureKind::kDeadline, 50}), "it took longer than 50 ms");
   EXPECT_EQ(text(Failure{FailureKind::kMemory, 200}), "its worker grew beyond 200 MiB");

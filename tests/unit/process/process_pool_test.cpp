@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -31,6 +32,7 @@
 #include "freehold/process/command_job.hpp"
 #include "freehold/process/confine.hpp"
 #include "freehold/process/histogram.hpp"
+#include "freehold/process/process_info.hpp"
 #include "freehold/process/worker_protocol.hpp"
 
 // A process that is started comes back only when it has ended: the supervisor was held up so long.
@@ -156,6 +158,84 @@ std::uint64_t table_bytes() {
     if (::stat(file.path().c_str(), &status) == 0) return static_cast<std::uint64_t>(status.st_blocks) * 512;
   }
   return 0;
+}
+TEST(ProcessPool_Unit, VeryLargeTasksInTurn_NothingStaysOfTheFormer) {
+  constexpr std::size_t kBytes = 32u << 20, kKept = 1u << 20;
+  ProcessPoolOptions how = options();
+  how.entries = 4;
+  how.max_input = how.max_output = kBytes;
+  how.attempts = 1;
+  ProcessPool pool(how);
+  std::string input = "size " + std::to_string(kBytes) + " ";
+  input.resize(kBytes, 'x');
+  for (int i = 0; i < 3; ++i) {
+    const Result result = pool.call(input);
+    ASSERT_EQ(result.bytes().size(), kBytes);
+    EXPECT_LE(table_bytes(), kBytes + kKept);  // its output
+  }
+  EXPECT_LE(table_bytes(), kKept);
+  EXPECT_EQ(pool.call("fill").failure().kind, FailureKind::kSignal);  // it fills its output first
+  EXPECT_LE(table_bytes(), kKept);
+}
+TEST(ProcessPool_Unit, InputBeyondTheSystemsMemory_RefusedWithoutACopy) {
+  ProcessPoolOptions how = options();
+  how.entries = 2;
+  how.max_input = std::uint64_t{1} << 40;
+  ProcessPool pool(how);
+  ASSERT_TRUE(pool.ok()) << pool.error();
+  void* const room = ::mmap(nullptr, how.max_input, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(room, MAP_FAILED);
+  Future refused = pool.submit(std::span(static_cast<const std::byte*>(room), how.max_input));
+  EXPECT_EQ(refused.submit_error(), SubmitError::kNoMemory);
+  EXPECT_EQ(text(refused.get().failure()), "too little memory is left for it");
+  EXPECT_LT(table_bytes(), 1u << 20);
+  EXPECT_TRUE(pool.call("echo small").ok());
+  ::munmap(room, how.max_input);
+}
+TEST(ProcessPool_Unit, NoMemoryForResultsThatMustLeaveTheTable_RefusedAndTheyStay) {
+  constexpr std::size_t kBytes = 64u << 20;
+  ProcessPoolOptions how = options();
+  how.entries = 2;
+  how.max_output = kBytes;
+  ProcessPool pool(how);
+  Future futures[] = {pool.submit("size " + std::to_string(kBytes)), pool.submit("size " + std::to_string(kBytes))};
+  for (Future& future : futures) future.wait();
+  unsigned long pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  struct rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  struct rlimit small = before;
+  small.rlim_cur = pages * static_cast<unsigned long>(::sysconf(_SC_PAGESIZE)) + kBytes / 2;
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &small), 0);
+  const SubmitError refused = pool.submit("echo third").submit_error();
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(refused, SubmitError::kNoMemory);
+  for (Future& future : futures) EXPECT_EQ(future.get().bytes().size(), kBytes);
+}
+TEST(ProcessPool_Unit, WorkerIsWhatTheSystemKillsWhereMemoryRunsOut) {
+  ProcessPool pool(options());
+  EXPECT_EQ(pool.call("run grep -qx 1000 /proc/self/oom_score_adj").text(), "0");
+}
+TEST(ProcessPool_Unit, AvailableMemory_LeastOfMachineAndGroups) {
+  const std::filesystem::path root =
+      std::filesystem::temp_directory_path() / ("freehold-memory-" + std::to_string(::getpid()));
+  const auto file = [&](const std::string& path, const std::string& content) {
+    std::filesystem::create_directories((root / path).parent_path());
+    std::ofstream(root / path) << content;
+  };
+  file("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable: 8000 kB\n");
+  EXPECT_EQ(process::available_memory(root.c_str()), 8000u * 1024);
+  file("proc/self/cgroup", "4:cpu,memory:/one\n0::/two/three\n");
+  file("sys/fs/cgroup/memory/one/memory.limit_in_bytes", "7000000\n");
+  file("sys/fs/cgroup/memory/one/memory.usage_in_bytes", "1000000\n");
+  file("sys/fs/cgroup/memory/one/memory.stat", "cache 600000\ntotal_inactive_file 500000\n");
+  EXPECT_EQ(process::available_memory(root.c_str()), 6'500'000u);
+  file("sys/fs/cgroup/two/three/memory.max", "max\n");
+  file("sys/fs/cgroup/two/memory.max", "3000000\n");
+  file("sys/fs/cgroup/two/memory.current", "3100000\n");
+  file("sys/fs/cgroup/two/memory.stat", "inactive_file 400000\n");
+  EXPECT_EQ(process::available_memory(root.c_str()), 300'000u);
+  std::filesystem::remove_all(root);
 }
 TEST(ProcessPool_Unit, LargeTasksOverFailedAndDropped_PagesAreGivenBack) {
   ProcessPoolOptions how = options();
