@@ -60,6 +60,23 @@ int freehold_check_all(void);
 /// @return the former limit in bytes; 0 if there was none.
 size_t freehold_set_limit(size_t bytes);
 
+/// Called when the process is close to the kernel's limit of its memory. May allocate and free; must return, and must not
+/// throw: it runs in the middle of an allocation.
+/// @param used_bytes   what the kernel counts against the limit, without pages of files
+/// @param limit_bytes  the limit
+/// @param context      as it was given
+typedef void (*freehold_memory_callback)(size_t used_bytes, size_t limit_bytes, void* context);
+
+/// Has `callback` called when 15/16 of the kernel's limit (memory.max and memory.high of the control group and its
+/// ancestors, memory.limit_in_bytes of version 1, RLIMIT_AS, RLIMIT_DATA) are in use although all free memory went back, or
+/// the group's processes stall for memory: a program that holds a cache can shed it before the kernel ends the program. The
+/// call comes in whichever thread allocates, one at a time, again each time memory has grown by a step of 1 MiB or a 128th
+/// of the limit.
+/// @param callback  takes the former one's place; null: none any more
+/// @param context   is handed to it
+/// Cost: none until the limit is near, and none at all where there is no limit.
+void freehold_on_memory_pressure(freehold_memory_callback callback, void* context);
+
 /// Begins a sampled heap profile (docs/heap-profile.md), or goes on with one: which call stacks hold how many bytes. Blocks
 /// that exist already are not in it. FREEHOLD_PROFILE=bytes begins one at the start.
 /// @param distance  mean distance of samples in bytes; 0 for 512 KiB

@@ -5,6 +5,7 @@
 //   free and resident = slots of class spans that are free - their pages that went back + free spans that may hold pages
 //                       + freed mappings that are kept
 //   allowed           = kKeepBytes + a sixteenth of the memory in use + regret + pages that cannot go back
+//                       where the kernel ends the process beyond some memory (set_ceiling()): a share of what is left
 //
 // The rule holds at every moment, not after a delay: a program that frees everything and then sleeps leaves little behind,
 // although none of its threads runs. *Regret* makes that cheap for a program whose use rises and falls: memory that is asked
@@ -17,6 +18,7 @@
 // Any thread; every figure is a relaxed counter of its own meaning that publishes nothing. CPUs report runs through a Shard
 // each, so that the counters' line is written once per kStep of change.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -42,20 +44,24 @@ class Budget {
   void slots_taken(std::int64_t bytes) noexcept { add(live_, bytes); }  // negative: given back
   void class_spans(std::int64_t bytes) noexcept {
     add(class_spans_, bytes);
-    if (bytes > 0) note_peak();
+    if (bytes > 0) note_growth(bytes);
   }
-  void pages_returned(std::int64_t bytes) noexcept { add(returned_, bytes); }
+  void pages_returned(std::int64_t bytes) noexcept {
+    add(returned_, bytes);
+    if (bytes < 0) count_growth(-bytes);
+  }
   void direct(std::int64_t bytes) noexcept {
     add(direct_, bytes);
-    if (bytes > 0) note_peak();
+    if (bytes > 0) note_growth(bytes);
   }
   void kept(std::int64_t bytes) noexcept { add(kept_, bytes); }
 
   // Returns whether the counters were brought up to date, so that a look at over() is worth while.
   bool spans_changed(Shard& shard, std::int64_t dirty, std::int64_t runs) noexcept {
-    const bool reported = report(shard.dirty, dirty_, dirty);
-    if (!report(shard.runs, runs_, runs)) return reported;
-    note_peak();
+    const bool reported = report(shard.dirty, dirty_, dirty) != 0;
+    const std::int64_t change = report(shard.runs, runs_, runs);
+    if (change == 0) return reported;
+    note_growth(change);
     return true;
   }
 
@@ -103,8 +109,24 @@ class Budget {
     return get(class_spans_) - get(returned_) + get(runs_) + get(direct_) + get(dirty_) + get(kept_);
   }
   [[nodiscard]] std::int64_t allowance() const noexcept {
-    return Config::kKeepBytes + in_use() / Config::kKeepShare + get(regret_);
+    const std::int64_t usual = Config::kKeepBytes + in_use() / Config::kKeepShare + get(regret_);
+    if constexpr (kKnowsCeiling)
+      if (const std::int64_t ceiling = get(ceiling_); ceiling != kNone) [[unlikely]] {
+        const std::int64_t share = (ceiling - in_use() - stuck()) / 4 * Config::kCeilingQuarters;
+        return std::min(usual, std::max(share, Config::kLeastKeptBytes));
+      }
+    return usual;
   }
+
+  // The footprint at which the kernel ends the process, as far as is known, and by how much memory may grow until the next
+  // look at that.
+  void set_ceiling(std::int64_t bytes, std::int64_t next_look) noexcept {
+    ceiling_.store(bytes, std::memory_order_relaxed);
+    until_look_.store(next_look, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::int64_t ceiling() const noexcept { return get(ceiling_); }
+  // Whether a look is due before memory grows by `bytes`, at most. Never without a ceiling.
+  [[nodiscard]] bool is_look_due(std::int64_t bytes) const noexcept { return bytes >= get(until_look_); }
   // By how much the rule is broken; at most 0: it holds.
   [[nodiscard]] std::int64_t excess() noexcept {
     const std::int64_t scattered = free_in_spans();
@@ -138,6 +160,8 @@ class Budget {
  private:
   static constexpr std::uint32_t kSoonMs = 1000;
   static constexpr std::int64_t kFreedWeight = 4;
+  static constexpr std::int64_t kNone = INT64_MAX;
+  static constexpr bool kKnowsCeiling = requires { Config::kCeilingQuarters; };  // the models leave it out
   static constexpr std::int64_t kStep = std::int64_t{1} << 20;
 
   // What cannot go back. Each byte freed since the search may have freed the rest of a page: it counts so many times, so
@@ -151,14 +175,23 @@ class Budget {
   static std::int64_t add(Bytes& b, std::int64_t bytes) noexcept {
     return b.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   }
-  static bool report(Bytes& mine, Bytes& all, std::int64_t bytes) noexcept {
-    if (bytes == 0) return false;
+  // Returns by how much the figure of all changed.
+  static std::int64_t report(Bytes& mine, Bytes& all, std::int64_t bytes) noexcept {
+    if (bytes == 0) return 0;
     const std::int64_t sum = add(mine, bytes);
-    if (sum <= kStep && sum >= -kStep) return false;
-    add(all, mine.exchange(0, std::memory_order_relaxed));
-    return true;
+    if (sum <= kStep && sum >= -kStep) return 0;
+    const std::int64_t change = mine.exchange(0, std::memory_order_relaxed);
+    add(all, change);
+    return change;
   }
-  void note_peak() noexcept {
+  // Also of memory that comes and goes: more looks than are needed.
+  void count_growth(std::int64_t bytes) noexcept {
+    if constexpr (kKnowsCeiling)
+      if (bytes > 0 && get(until_look_) != kNone) [[unlikely]]
+        add(until_look_, -bytes);
+  }
+  void note_growth(std::int64_t grown) noexcept {
+    count_growth(grown);
     const std::int64_t bytes = get(class_spans_) + get(runs_) + get(direct_);
     if (bytes > get(peak_)) peak_.store(bytes, std::memory_order_relaxed);
   }
@@ -168,6 +201,7 @@ class Budget {
   Bytes stuck_{0}, live_at_search_{0};
   alignas(base::kCacheLine) Bytes regret_{0};
   Bytes peak_{0};
+  Bytes ceiling_{kNone}, until_look_{kNone};
   typename A::template atomic<std::uint64_t> regretted_at_{0};
   typename A::template atomic<bool> purged_in_time_{false};
 };

@@ -169,6 +169,7 @@ namespace {
 
 [[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept {
   const base::KeepErrno keep;
+  look_if_due(bytes);
   NativeCache* const cache = present_cache();
   if (!profile::was_started()) {
     const Inside inside(cache);

@@ -37,6 +37,13 @@ std::size_t idle() noexcept;
 // Limits what blocks and the memory kept for them take together, in bytes; 0: no limit. Beyond it free memory goes back
 // first, then requests fail with ENOMEM. What is in use already stays. Returns the former limit.
 std::size_t set_limit(std::size_t bytes) noexcept;
+// Calls `call(bytes in use, limit, context)` whenever the process is close to the kernel's limit of its memory after all
+// free memory went back: in a thread that allocates, one call at a time, before its memory is taken. Null: no longer.
+struct MemoryCallback {
+  void (*call)(std::size_t used, std::size_t limit, void* context) = nullptr;
+  void* context = nullptr;
+};
+void set_memory_callback(const MemoryCallback& callback) noexcept;
 // The program is about to refuse itself calls to the system: from now on only mmap, munmap, mremap, madvise and futex are
 // used. No thread that gives memory back is started any more, mappings get no names, and at the exit nothing is looked at.
 // Any thread. Cost: two system calls, once.

@@ -88,6 +88,7 @@ void after_fork_in_child() noexcept {
   if (t_fork.inside != 0) return g_core.after_fork_amid_an_entry(present_cache());
   --t_fork.forks;
   g_start_lock.reset();
+  limit_after_fork_in_child();
   g_fork_blocks.reset();
   g_ended.forget();  // adopted with all others
   if (NativeCache* const mine = present_cache(); mine != nullptr) mine->thread.store(g_process);

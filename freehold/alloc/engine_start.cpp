@@ -51,6 +51,20 @@ namespace {
   return s;
 }
 
+// Bytes of all caches. `limit`: the kernel's, of which caches are a small part; 0: none.
+[[nodiscard]] std::size_t cache_budget(std::uint64_t limit) noexcept {
+  constexpr std::uint64_t kShare = 64;
+  if (g_options.cache_bytes != 0) return g_options.cache_bytes;
+  return limit == 0 ? NativeConfig::kBudgetBytes : std::min<std::size_t>(NativeConfig::kBudgetBytes, limit / kShare);
+}
+
+// A small limit is no place for huge pages: what is given back of one stays until the kernel splits it, which it does only
+// when the limit is met.
+void settle_huge_pages(std::uint64_t limit) noexcept {
+  constexpr std::uint64_t kSmallLimit = std::uint64_t{256} << 20;
+  if (limit != 0 && limit < kSmallLimit && g_options.huge_pages == HugePages::kAuto) g_options.huge_pages = HugePages::kOff;
+}
+
 // Written once, read by nobody in this process.
 [[gnu::used]] constinit LiveDirectory g_live{};
 
@@ -106,8 +120,10 @@ bool start() noexcept {
   if (g_start.load(std::memory_order_relaxed) == Start::kReady) return true;
   g_options = read_options();
   g_cpus = os::usable_cpus();
+  const std::uint64_t limit = find_memory_limit();
+  settle_huge_pages(limit);
   ArenaSettings settings = settings_for(g_options);
-  const std::size_t budget = g_options.cache_bytes != 0 ? g_options.cache_bytes : NativeConfig::kBudgetBytes;
+  const std::size_t budget = cache_budget(limit);
   bool ready = false;
   // An emulator or a container may refuse what the machine could hold: settle for less.
   for (; !ready && settings.capacity_bytes >= std::size_t{1} << 27; settings.capacity_bytes /= 4)
@@ -121,6 +137,7 @@ bool start() noexcept {
   g_base = g_core.arena().base();
   g_span_classes = g_core.arena().span_classes();
   if (!start_checks()) return false;
+  watch_memory_limit();
   publish_live_figures();
   if (g_options.live) os::let_same_user_read();
   // Where the system refuses, the program is not to blame: it runs without.

@@ -6,6 +6,7 @@
 //   engine_threads.cpp  threads' caches from their first call to the threads' end, and the purger thread
 //   engine_check.cpp    checked mode: every call is looked at
 //   engine_profile.cpp  observers of slow calls: the sampled heap profile and guarded blocks
+//   engine_limit.cpp    near the kernel's limit of memory: look, give back, warn, call the program
 //   engine_fork.cpp     fork: threads that are inside the engine, threads that wait, work that is deferred
 //
 // All of it is constant-initialised: malloc is called before constructors run, and after destructors did.
@@ -142,6 +143,19 @@ inline void consider_purger() noexcept {
   if (!g_purger.exists() && g_options.background_thread != BackgroundThread::kOff) start_purger_if_worth_while();
 }
 
+// ---- the kernel's limit of memory (engine_limit.cpp) ------------------------------------------------------------------
+
+// At the start: returns the limit, or 0; and, once there is an arena, sets its ceiling.
+[[nodiscard]] std::uint64_t find_memory_limit() noexcept;
+void watch_memory_limit() noexcept;
+// Outside the gate; `wanted`: bytes that will be taken next.
+[[gnu::cold, gnu::noinline]] void look_at_memory_limit(std::size_t wanted) noexcept;
+inline void look_if_due(std::size_t wanted) noexcept {
+  if (g_core.arena().budget().is_look_due(static_cast<std::int64_t>(wanted))) [[unlikely]]
+    look_at_memory_limit(wanted);
+}
+void limit_after_fork_in_child() noexcept;
+
 // ---- fork -------------------------------------------------------------------------------------------------------------
 
 extern constinit Gate g_gate;
@@ -244,6 +258,7 @@ template <class Take>
 }
 template <class Take>
 [[nodiscard]] void* allocate_inside(NativeCache* cache, std::size_t bytes, std::size_t alignment, Take take) noexcept {
+  look_if_due(bytes);
   void* const block = take_inside(cache, bytes, alignment, take);
   return block != nullptr ? block : out_of_memory();
 }

@@ -22,16 +22,18 @@ constexpr Name kCacheBytes{"FREEHOLD_CACHE_BYTES", "cache_bytes"};
 constexpr Name kVerbose{"FREEHOLD_VERBOSE", "verbose"};
 constexpr Name kBackgroundThread{"FREEHOLD_BACKGROUND_THREAD", "background_thread"};
 constexpr Name kLimitBytes{"FREEHOLD_LIMIT_BYTES", "limit_bytes"};
+constexpr Name kLimitWarning{"FREEHOLD_LIMIT_WARNING", "limit_warning"};
 constexpr Name kPrefault{"FREEHOLD_PREFAULT", "prefault"};
 constexpr Name kGuardRate{"FREEHOLD_GUARD_RATE", "guard_rate"};
 constexpr Name kLive{"FREEHOLD_LIVE", "live"};
 constexpr Name kProfile{"FREEHOLD_PROFILE", "profile"};
 constexpr Name kCompiled[] = {kPurgeDelay, kHugePages, kCache,     kCacheBytes, kVerbose, kBackgroundThread,
-                              kLimitBytes, kPrefault,  kGuardRate, kLive,       kProfile};
+                              kLimitBytes, kPrefault,  kGuardRate, kLive,       kProfile, kLimitWarning};
 // Only from the environment: for `freehold run`.
 constexpr Name kStatsPid{"FREEHOLD_STATS_PID", nullptr};
 constexpr Name kStatsFd{"FREEHOLD_STATS_FD", nullptr};
 // Paths are longer than the values of a program's string.
+constexpr Name kCgroup{"FREEHOLD_CGROUP", nullptr};
 constexpr Name kProfileFile{"FREEHOLD_PROFILE_FILE", nullptr};
 
 [[nodiscard]] bool is_known(const char* name, std::size_t length) noexcept {
@@ -63,7 +65,7 @@ Options read_options() noexcept {
   Options o;
   os::complain_of_unknown_options(is_known,
                                   "purge_delay_ms, huge_pages, cache, cache_bytes, background_thread, limit_bytes, "
-                                  "prefault, guard_rate, live, profile, verbose, "
+                                  "limit_warning, prefault, guard_rate, live, profile, verbose, "
                                   "check or check_..., a colon and a value, in freehold_options");
   read_number(kPurgeDelay, o.purge_delay_ms);
   o.huge_pages = read_word(kHugePages, {"off", "auto", "on"}, "off, auto or on", o.huge_pages);
@@ -73,6 +75,8 @@ Options read_options() noexcept {
   o.cache_bytes = static_cast<std::size_t>(number);
   o.background_thread = read_word(kBackgroundThread, {"off", "auto", "on"}, "off, auto or on", o.background_thread);
   read_number(kLimitBytes, o.limit_bytes);
+  os::read_switch(kLimitWarning, o.limit_warning);
+  os::read_path(kCgroup, o.cgroup, sizeof o.cgroup);
   read_number(kGuardRate, o.guard_rate);
   number = 0;
   read_number(kPrefault, number);

@@ -22,6 +22,8 @@ struct Options {
   std::size_t cache_bytes = 0;              // FREEHOLD_CACHE_BYTES: all caches beyond their minimum; 0: kBudgetBytes
   BackgroundThread background_thread = BackgroundThread::kAuto;  // FREEHOLD_BACKGROUND_THREAD=off|auto|on
   std::uint64_t limit_bytes = 0;    // FREEHOLD_LIMIT_BYTES: of blocks and what is kept for them; 0: none
+  bool limit_warning = true;        // FREEHOLD_LIMIT_WARNING=0: no line when the kernel's limit is near
+  char cgroup[512] = {};            // FREEHOLD_CGROUP: the folder whose limit counts; off: none; empty: those of the process
   bool prefault = false;            // FREEHOLD_PREFAULT=1: memory is resident before it is handed out
   bool verbose = false;             // FREEHOLD_VERBOSE=1: one line at the start
   bool live = false;                // FREEHOLD_LIVE=1: Yama keeps nobody of the same user out

@@ -143,6 +143,10 @@ FREEHOLD_EXPORT size_t freehold_trim(void) { return alloc::trim(); }
 
 FREEHOLD_EXPORT size_t freehold_idle(void) { return alloc::idle(); }
 
+FREEHOLD_EXPORT void freehold_on_memory_pressure(freehold_memory_callback callback, void* context) {
+  alloc::set_memory_callback({callback, context});
+}
+
 FREEHOLD_EXPORT int freehold_check_all(void) {
   const size_t damaged = alloc::check_all();
   return damaged < INT_MAX ? static_cast<int>(damaged) : INT_MAX;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Limits of the system: exhaustion is an answer, not a crash, and small programs work under small limits.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/stress/stress.hpp"
@@ -69,6 +73,105 @@ TEST(Limits, ThreadsUnderASmallUlimit_AllStart) {
   Command command = scenario({"lifecycle_smoke"});
   command.limits = {{RLIMIT_AS, 64 * kMiB}};
   for (int i = 0; i < kRuns; ++i) expect_passes(command);
+}
+
+// ---- limits of the kernel's that end the program -----------------------------------------------------------------------
+
+// A memory cgroup with a limit, beside those of the test's own; its programs begin in it.
+class MemoryCgroup {
+ public:
+  explicit MemoryCgroup(rlim_t bytes) {
+    std::ifstream groups("/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {
+      const std::size_t first = line.find(":memory:"), second = line.find("0::");
+      const bool is_second = second == 0;
+      if (!is_second && first == std::string::npos) continue;
+      const std::string parent =
+          is_second ? "/sys/fs/cgroup" + line.substr(3) : "/sys/fs/cgroup/memory" + line.substr(first + 8);
+      folder_ = parent + "/freehold-limits-" + std::to_string(::getpid());
+      if (::mkdir(folder_.c_str(), 0755) != 0) continue;
+      std::ofstream limit(folder_ + (is_second ? "/memory.max" : "/memory.limit_in_bytes"));
+      if (limit << bytes << std::flush; limit.good()) return;
+      ::rmdir(folder_.c_str());
+    }
+    folder_.clear();
+  }
+  ~MemoryCgroup() {
+    for (int i = 0; i < 50 && !folder_.empty() && ::rmdir(folder_.c_str()) != 0; ++i) ::usleep(20'000);
+  }
+  MemoryCgroup(const MemoryCgroup&) = delete;
+  MemoryCgroup& operator=(const MemoryCgroup&) = delete;
+  [[nodiscard]] bool exists() const { return !folder_.empty(); }
+  [[nodiscard]] Command enter(const std::vector<std::string>& arguments) const {
+    Command command = scenario(arguments);
+    command.argv.insert(command.argv.begin(),
+                        {"/bin/sh", "-c", "echo $$ > " + folder_ + "/cgroup.procs; exec \"$@\"", "sh"});
+    return command;
+  }
+
+ private:
+  std::string folder_;
+};
+
+TEST(MemoryCgroups, LiveDataOf83Percent_IsNotKilled) {
+  const MemoryCgroup group(200 * kMiB);
+  if (!group.exists()) GTEST_SKIP() << "no memory cgroup can be made here";
+  const Outcome outcome = expect_passes(group.enter({"limits_live_data", "166"}));
+  EXPECT_NE(outcome.err.find(" of 200 MiB are in use ("), std::string::npos) << outcome.err;
+}
+TEST(MemoryCgroups, SizesThatChange_LiveAt70MiB) {  // glibc does, too
+  const MemoryCgroup group(70 * kMiB);
+  if (!group.exists()) GTEST_SKIP() << "no memory cgroup can be made here";
+  expect_passes(group.enter({"limits_sizes_that_change"}));
+}
+
+// A folder that looks like a group's.
+class FakeCgroup : public ::testing::Test {
+ protected:
+  FakeCgroup() : folder_(::testing::TempDir() + "freehold-cgroup-" + std::to_string(::getpid())) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~FakeCgroup() override { std::filesystem::remove_all(folder_); }
+  void put(const char* file, rlim_t number) const { std::ofstream(folder_ + "/" + file) << number << "\n"; }
+  [[nodiscard]] Command beside(std::vector<std::string> arguments) const {
+    Command command = scenario(std::move(arguments));
+    command.environment.emplace_back("FREEHOLD_CGROUP", folder_);
+    return command;
+  }
+  std::string folder_;
+};
+
+TEST_F(FakeCgroup, AlmostFull_OneLineAndTheProgramIsCalled) {
+  put("memory.max", 100 * kMiB);
+  put("memory.current", 99 * kMiB);
+  const Outcome outcome = expect_passes(beside({"limits_callback"}));
+  EXPECT_GE(figure_of(outcome, "calls"), 10);
+  EXPECT_EQ(figure_of(outcome, "used_mib"), 99);
+  EXPECT_EQ(figure_of(outcome, "limit_mib"), 100);
+  const std::string line = "freehold: 99 of 100 MiB are in use (" + folder_ + "): ";
+  EXPECT_EQ(outcome.err.substr(0, line.size()), line);
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+}
+TEST_F(FakeCgroup, HalfFullOrSilenced_NoLine) {
+  put("memory.max", 100 * kMiB);
+  put("memory.current", 40 * kMiB);
+  const Outcome half = expect_passes(beside({"limits_callback"}));
+  EXPECT_EQ(figure_of(half, "calls"), 0);
+  EXPECT_EQ(half.err, "");
+  put("memory.current", 99 * kMiB);
+  Command silenced = beside({"limits_callback"});
+  silenced.environment.emplace_back("FREEHOLD_LIMIT_WARNING", "0");
+  EXPECT_EQ(expect_passes(silenced).err, "");
+}
+TEST_F(FakeCgroup, LittleIsLeft_LessIsKept) {
+  put("memory.high", 60 * kMiB);  // "memory.current" is not there: the limit alone is known
+  EXPECT_LE(figure_of(beside({"limits_sizes_that_change"}), "peak_mib"), 68);  // 105 without a limit
+}
+TEST_F(FakeCgroup, UnderAFilterOfSystemCalls_NothingIsRead) {
+  if (emulated()) GTEST_SKIP() << "the emulator's own calls would be filtered";
+  put("memory.max", 50 * kMiB);
+  put("memory.current", 30 * kMiB);
+  expect_passes(beside({"filters", "at_once", "five", "kill"}));
 }
 
 // After the start malloc and free use mmap, munmap, mremap, madvise and futex: filters of system calls, those of real

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Memory that runs out: an answer, not a crash; and memory that comes back can be used again.
+#include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -218,6 +219,102 @@ SCENARIO(limits_large_blocks_at_once) {
   figure("rounds_with_none", rounds_with_none);
   figure("rounds_with_more", rounds_with_more);
   figure("most_at_once", most);
+}
+
+// limits_live_data MIB: so much is live, sizes from 64 bytes to 512 KiB at random; blocks are replaced until all were, then
+// half is freed and taken again in other sizes, three times.
+SCENARIO(limits_live_data) {
+  const std::size_t most = count_of(arguments, 100) * kMiB;
+  constexpr std::size_t kMean = 10'000;
+  struct Block {
+    char* address;
+    std::size_t bytes;
+  };
+  std::vector<Block> blocks;
+  blocks.reserve(most / kMean * 2);
+  std::size_t live = blocks.capacity() * sizeof(Block);
+  Random random(live);
+  const auto fill = [&] {
+    std::size_t taken = 0;
+    for (;;) {
+      const std::size_t octave = std::size_t{64} << random.below(13), bytes = octave + random.below(octave);
+      if (live + bytes > most || blocks.size() == blocks.capacity()) return taken;
+      auto* const block = static_cast<char*>(CApi::allocate(bytes));
+      require(block != nullptr, "no memory");
+      std::memset(block, 1, bytes);
+      blocks.push_back({block, bytes});
+      live += bytes;
+      taken += bytes;
+    }
+  };
+  const auto drop = [&] {
+    const std::size_t i = random.below(blocks.size());
+    CApi::deallocate(blocks[i].address);
+    live -= blocks[i].bytes;
+    blocks[i] = blocks.back();
+    blocks.pop_back();
+  };
+  for (int round = 0; round < 3; ++round) {
+    fill();
+    for (std::size_t replaced = 0; replaced < most; replaced += fill()) drop();
+    for (std::size_t half = blocks.size() / 2; half != 0; --half) drop();
+  }
+  for (const Block& block : blocks) CApi::deallocate(block.address);
+}
+
+// limits_sizes_that_change: fills 40 MiB with blocks of one size, of which one in 200 stays; 64 sizes. How much was
+// resident.
+SCENARIO(limits_sizes_that_change) {
+  constexpr std::size_t kLive = 40 * kMiB, kSizes = 64;
+  std::vector<std::pair<char*, std::size_t>> blocks;
+  blocks.reserve(kLive / 64);
+  Random random(7);
+  std::size_t live = 0;
+  for (std::size_t size = 1; size <= kSizes; ++size) {
+    for (const std::size_t bytes = 64 * size; live + bytes <= kLive; live += bytes) {
+      blocks.emplace_back(static_cast<char*>(CApi::allocate(bytes)), bytes);
+      require(blocks.back().first != nullptr, "no memory");
+      std::memset(blocks.back().first, 1, bytes);
+    }
+    std::erase_if(blocks, [&](const auto& block) {
+      if (random.below(200) == 0) return false;
+      live -= block.second;
+      CApi::deallocate(block.first);
+      return true;
+    });
+  }
+  figure("peak_mib", peak_mib());
+}
+
+std::atomic<std::size_t> calls, told_used, told_limit;
+
+// limits_callback: takes 24 MiB beside a group that is nearly full, and is called back, which may allocate.
+SCENARIO(limits_callback) {
+  using Callback = void (*)(std::size_t, std::size_t, void*);
+  const auto set = reinterpret_cast<void (*)(Callback, void*)>(::dlsym(RTLD_DEFAULT, "freehold_on_memory_pressure"));
+  require(set != nullptr, "no freehold_on_memory_pressure");
+  static int context;
+  set(
+      [](std::size_t used, std::size_t limit, void* given) {
+        require(given == &context, "another context");
+        CApi::deallocate(CApi::allocate(2 * kMiB));
+        ++calls;
+        told_used = used;
+        told_limit = limit;
+      },
+      &context);
+  for (int i = 0; i < 24; ++i) {
+    auto* const block = static_cast<char*>(CApi::allocate(kMiB));
+    require(block != nullptr, "no memory");
+    std::memset(block, 1, kMiB);
+  }
+  figure("calls", static_cast<double>(calls));
+  figure("used_mib", static_cast<double>(told_used) / kMiB);
+  figure("limit_mib", static_cast<double>(told_limit) / kMiB);
+  set(nullptr, nullptr);
+  const std::size_t before = calls;
+  for (int i = 0; i < 8; ++i) require(CApi::allocate(kMiB) != nullptr, "no memory");
+  require(calls == before, "called when nobody asked any more");
 }
 
 }  // namespace

@@ -42,6 +42,44 @@ TEST(Budget, EveryKindOfFreeMemory_CountsOnce) {
   EXPECT_EQ(budget.excess(), 16'700 + 2 * kReport - 1000 - (40'000 + 3 * kReport) / 10);
 }
 
+struct ConfigWithCeiling : Config {
+  static constexpr std::int64_t kCeilingQuarters = 3;
+  static constexpr std::int64_t kLeastKeptBytes = 100;
+};
+TEST(Budget, NearTheCeiling_LessMayStay) {
+  Budget<sync::NativeAtomics, ConfigWithCeiling> budget;
+  budget.class_spans(50'000);
+  budget.slots_taken(20'000);
+  budget.regret(2500, 1);
+  EXPECT_EQ(budget.allowance(), 1000 + 2000 + 5000);
+  budget.set_ceiling(100'000, 4000);
+  EXPECT_EQ(budget.allowance(), 8000) << "far from it as without";
+  budget.set_ceiling(28'000, 4000);
+  EXPECT_EQ(budget.allowance(), 6000);
+  EXPECT_EQ(budget.excess(), 24'000);
+  budget.nothing_left();  // of 50,000 bytes 30,000 cannot go back: there is no room
+  EXPECT_EQ(budget.allowance(), 100);
+  budget.set_ceiling(-5000, 4000);
+  EXPECT_EQ(budget.allowance(), 100);
+}
+
+TEST(Budget, GrowthUnderACeiling_ALookIsDueAfterThatMuch) {
+  Budget<sync::NativeAtomics, ConfigWithCeiling> budget;
+  budget.direct(1'000'000'000);
+  EXPECT_FALSE(budget.is_look_due(INT64_MAX - 1)) << "never without a ceiling";
+  budget.set_ceiling(100'000, 4000);
+  EXPECT_FALSE(budget.is_look_due(3999));
+  EXPECT_TRUE(budget.is_look_due(4000));
+  budget.direct(1500);
+  budget.direct(-1500);
+  budget.class_spans(1500);
+  EXPECT_FALSE(budget.is_look_due(0));
+  budget.pages_returned(500);
+  EXPECT_FALSE(budget.is_look_due(0));
+  budget.pages_returned(-1000);
+  EXPECT_TRUE(budget.is_look_due(0));
+}
+
 TEST(Budget, EverythingFreedAgain_EveryFigureIsZero) {
   TestBudget budget;
   TestBudget::Shard shard;

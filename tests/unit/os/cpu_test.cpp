@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "freehold/os/memory_limit.hpp"
 
 namespace freehold::os {
 namespace {
@@ -104,6 +107,75 @@ TEST_F(CgroupQuota, PossibleCpus_IsOneMoreThanTheHighestNumber) {
 }
 
 // In a child, since the mask stays.
+// ---- limits of memory -------------------------------------------------------------------------------------------------
+
+class CgroupMemory : public CgroupQuota {
+ protected:
+  void SetUp() override {
+    CgroupQuota::SetUp();
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) GTEST_SKIP() << "run under ulimit -v";
+  }
+  void find(const std::string& self) {
+    write("self", self);
+    limit_.find("", root_.c_str(), (root_ / "self").c_str());
+  }
+  MemoryLimit limit_;
+};
+
+TEST_F(CgroupMemory, OfVersion2_TheSmallestOfMaxAndHighOfAllAncestors) {
+  write("a/memory.max", "500000000\n");
+  write("a/memory.high", "400000000\n");
+  write("a/b/memory.max", "max\n");
+  write("a/b/memory.high", "max\n");
+  find("0::/a/b\n");
+  EXPECT_EQ(limit_.bytes(), 400000000U);
+  EXPECT_EQ(limit_.source(), root_ / "a");
+}
+
+TEST_F(CgroupMemory, OfVersion1InAContainer_TheMountedRootCounts) {
+  write("memory/memory.limit_in_bytes", "300000000\n");
+  find("4:memory:/docker/0123\n0::/\n");
+  EXPECT_EQ(limit_.bytes(), 300000000U);
+}
+
+TEST_F(CgroupMemory, NoLimit_NoneAndNoDescriptorStaysOpen) {
+  write("memory/a/memory.limit_in_bytes", "9223372036854771712\n");
+  write("memory/a/memory.usage_in_bytes", "1000\n");
+  write("memory.max", "max\n");
+  find("4:memory:/a\n0::/\n");
+  EXPECT_EQ(limit_.bytes(), 0U);
+  EXPECT_FALSE(limit_.use().has_value());
+}
+
+TEST_F(CgroupMemory, Use_ReadAnewWithoutPagesOfFiles) {
+  write("a/memory.max", "1000\n");
+  write("a/memory.current", "400\n");
+  write("a/memory.stat", "anon 300\nfile 9\ninactive_file 200\nactive_file 100\n");
+  write("a/memory.pressure", "some avg10=3.00 avg60=0.00\nfull avg10=0.99 avg60=0.00 avg300=0.00 total=1\n");
+  find("0::/a\n");
+  ASSERT_TRUE(limit_.use().has_value());
+  EXPECT_EQ(limit_.use()->bytes, 400U) << "far from the limit nothing is taken off";
+  write("a/memory.current", "900\n");
+  EXPECT_EQ(limit_.use()->bytes, 600U);
+  EXPECT_FALSE(limit_.use()->is_stalling);
+  write("a/memory.pressure", "some avg10=30.00\nfull avg10=12.50 avg60=0.00\n");
+  EXPECT_TRUE(limit_.use()->is_stalling);
+}
+
+TEST_F(CgroupMemory, DescriptorsClosedAndTaken_NothingIsReadFromThem) {
+  write("a/memory.max", "1000\n");
+  write("a/memory.current", "400\n");
+  find("0::/a\n");
+  ASSERT_TRUE(limit_.use().has_value());
+  for (int fd = 100; fd < 110; ++fd) {
+    const int other = ::dup2(STDERR_FILENO, fd);
+    ASSERT_EQ(other, fd);
+  }
+  EXPECT_FALSE(limit_.use().has_value());
+  for (int fd = 100; fd < 110; ++fd) ::close(fd);
+}
+
 TEST(UsableCpus, AffinityToOneCpu_IsOne) {
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
