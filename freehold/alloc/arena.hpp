@@ -122,13 +122,13 @@ class Arena {
     return SizeClass{span_class_[i].load(std::memory_order_acquire)};
   }
   // Pages of the run in use that begins at span i; 0: none does.
-  [[nodiscard]] std::uint32_t run_pages(SpanIndex i) const noexcept {
-    return run_pages_[i].load(std::memory_order_relaxed);  // relaxed: the block is the caller's
-  }
+  [[nodiscard]] std::uint32_t run_pages(SpanIndex i) const noexcept { return run(i).pages; }
+  // Spans of the run in use that begins at span i: those of its pages, and room to grow; 0: none does.
+  [[nodiscard]] unsigned run_spans(SpanIndex i) const noexcept { return run(i).spans; }
   // Whether span i lies in a run in use. Searches the chunk: for reports of misuse.
   [[nodiscard]] bool is_in_used_run(SpanIndex i) const noexcept {
     for (SpanIndex first = i - i % kChunkSpans; first <= i; ++first)
-      if (i - first < spans_of(run_pages(first))) return true;
+      if (i - first < run_spans(first)) return true;
     return false;
   }
 
@@ -162,19 +162,27 @@ class Arena {
 
   // --- runs ----------------------------------------------------------------------------------------------------------
 
-  // A run of `pages` pages, at most a chunk, at a multiple of `alignment` spans; kNoSpan when out of memory.
-  [[nodiscard]] RunPlace allocate_run(std::uint32_t pages, unsigned alignment, std::uint64_t now) noexcept;
+  // What a block above the largest class takes: pages, and spans that have room for them. In the table of runs.
+  struct Run {
+    std::uint16_t pages = 0, spans = 0;
+    constexpr Run() noexcept = default;
+    constexpr Run(std::uint32_t p) noexcept : Run(p, spans_of(p)) {}
+    constexpr Run(std::uint32_t p, unsigned s) noexcept
+        : pages(static_cast<std::uint16_t>(p)), spans(static_cast<std::uint16_t>(s)) {}
+  };
+  // A run of at most a chunk, at a multiple of `alignment` spans; kNoSpan when out of memory.
+  [[nodiscard]] RunPlace allocate_run(Run run, unsigned alignment, std::uint64_t now) noexcept;
   // False, and nothing done: no run in use begins at `first`.
   [[nodiscard]] bool free_run(SpanIndex first, std::uint64_t now) noexcept;
   // Free spans that the caller keeps, of one chunk of runs.
   using Runs = RunCache<A, Config>;
   using Reserved = typename Runs::Reserved;
   // The same from spans that the caller keeps; reports go into `runs`. `dirty`: only if it still has its pages.
-  [[nodiscard]] RunPlace allocate_reserved(Runs& runs, Reserved& from, std::uint32_t pages, unsigned alignment, bool dirty,
+  [[nodiscard]] RunPlace allocate_reserved(Runs& runs, Reserved& from, Run run, unsigned alignment, bool dirty,
                                            std::uint64_t now) noexcept;
-  // A run of the caller's becomes one of the spans that it keeps; pages: of the run. Of two threads that free a run at the
-  // same time both may come here; unreserve() finds it out.
-  void free_reserved(Runs& runs, Reserved& to, SpanIndex first, std::uint32_t pages) noexcept;
+  // A run of `n` spans of the caller's becomes spans that it keeps. Of two threads that free a run at the same time both may
+  // come here; unreserve() finds it out.
+  void free_reserved(Runs& runs, Reserved& to, SpanIndex first, unsigned n) noexcept;
   // Makes the run shorter, or longer with spans that the caller keeps behind it. False: not possible, nothing changed.
   [[nodiscard]] bool resize_reserved(Runs& runs, Reserved& from, SpanIndex first, std::uint32_t pages,
                                      std::uint64_t now) noexcept;
@@ -392,8 +400,14 @@ class Arena {
   void give_spans(SpanIndex first, unsigned n, std::uint64_t now, bool just_now = true) noexcept;
   void give_untouched(const TakenSpans& t, unsigned n) noexcept;
   void account(std::int64_t dirty_spans, std::int64_t run_spans, std::uint64_t now) noexcept;
+  [[nodiscard]] Run run(SpanIndex i) const noexcept {
+    return std::bit_cast<Run>(run_pages_[i].load(std::memory_order_relaxed));  // relaxed: the block is the caller's
+  }
+  void set_run(SpanIndex i, Run run) noexcept {
+    run_pages_[i].store(std::bit_cast<std::uint32_t>(run), std::memory_order_relaxed);  // the same
+  }
   [[nodiscard]] std::optional<bool> use_reserved(Runs& runs, Reserved& from, std::uint64_t mask, unsigned n, SpanIndex first,
-                                                 std::uint32_t pages, std::uint64_t now) noexcept;
+                                                 Run run, std::uint64_t now) noexcept;
   [[nodiscard]] bool may_use_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept;
   void regret_fresh(const TakenSpans& t, unsigned n, std::uint64_t now) noexcept;
   [[nodiscard]] SpanIndex span_for(SizeClass c, std::uint64_t now) noexcept;
@@ -442,7 +456,7 @@ class Arena {
   typename A::template atomic<std::size_t> span_count_{0};
   ClassByte* span_class_ = nullptr;
   HintWord* last_users_ = nullptr;  // apart from the spans: a search reads many, and they seldom change
-  HintWord* run_pages_ = nullptr;
+  HintWord* run_pages_ = nullptr;   // a Run each
   SpanType* spans_ = nullptr;
   Pages* pages_ = nullptr;
   Storage storage_{this};

@@ -25,9 +25,9 @@ bool Arena<A, Config, Pages>::check_invariants(IsKept kept) noexcept {
   bool good = true;
   SpanIndex run_end = 0;
   for_each_span([&](SpanIndex i, SizeClass c) {
-    if (const std::uint32_t pages = run_pages(i); pages != 0) {
-      good = good && !c.is_slot() && i >= run_end;
-      run_end = i + spans_of(pages);
+    if (const auto [pages, spans] = run(i); pages != 0) {
+      good = good && !c.is_slot() && i >= run_end && spans_of(pages) <= spans;
+      run_end = i + spans;
     }
     const int places = (chunks_.is_free(i) ? 1 : 0) + (c.is_slot() || i < run_end ? 1 : 0) + (kept(i) ? 1 : 0);
     good = good && places == (is_open(i) ? 1 : 0);  // at rest nothing is on its way between two
@@ -41,7 +41,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::check_accounts(const Unreported& unreported) noexcept {
   std::int64_t live = 0, class_spans = 0, returned = 0, run_spans = 0;
   for_each_span([&](SpanIndex i, SizeClass c) {
-    run_spans += spans_of(run_pages(i));
+    run_spans += this->run_spans(i);
     returned += std::popcount(spans_[i].page_hints.load(std::memory_order_relaxed) & PageHints::kReturned);
     if (!c.is_slot()) return;
     ++class_spans;

@@ -2,6 +2,7 @@
 // Runs: blocks of 1 to 64 spans in one chunk, from the chunks or from spans that a thread keeps (run_cache.hpp); see
 // arena.hpp.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -10,21 +11,19 @@
 namespace freehold::alloc {
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-RunPlace Arena<A, Config, Pages>::allocate_run(std::uint32_t pages, unsigned alignment, std::uint64_t now) noexcept {
-  const unsigned n = spans_of(pages);
-  const TakenSpans t = take_spans(ChunkKind::kRuns, n, alignment, false, now);
+RunPlace Arena<A, Config, Pages>::allocate_run(Run run, unsigned alignment, std::uint64_t now) noexcept {
+  const TakenSpans t = take_spans(ChunkKind::kRuns, run.spans, alignment, false, now);
   if (t.first == kNoSpan) return {};
-  run_pages_[t.first].store(pages, std::memory_order_relaxed);  // relaxed: the block is the caller's alone
-  account(0, n, now);
+  set_run(t.first, run);
+  account(0, run.spans, now);
   return {t.first, t.dirty == 0};
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::free_run(SpanIndex first, std::uint64_t now) noexcept {
   // Relaxed: an exchange, so that of two frees one sees the other; what the user wrote, the give publishes.
-  const std::uint32_t pages = run_pages_[first].exchange(0, std::memory_order_relaxed);
+  const auto [pages, n] = std::bit_cast<Run>(run_pages_[first].exchange(0, std::memory_order_relaxed));
   if (pages == 0) return false;
-  const unsigned n = spans_of(pages);
   chunks_.give(first, n, true, static_cast<std::uint32_t>(now));
   note_due();
   account(n, -static_cast<std::int64_t>(n), now);
@@ -33,7 +32,8 @@ bool Arena<A, Config, Pages>::free_run(SpanIndex first, std::uint64_t now) noexc
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::resize_run(SpanIndex first, std::uint32_t pages, std::uint64_t now) noexcept {
-  const unsigned old = spans_of(run_pages(first)), n = spans_of(pages);
+  const auto [old_pages, old] = run(first);
+  const unsigned n = spans_of(pages);
   if (n > old) {
     if (first % kChunkSpans + n > kChunkSpans) return false;
     const TakenSpans t = chunks_.take_exactly(first + old, n - old);
@@ -45,8 +45,9 @@ bool Arena<A, Config, Pages>::resize_run(SpanIndex first, std::uint32_t pages, s
       return false;
     }
   }
-  run_pages_[first].store(pages, std::memory_order_relaxed);
-  if (n < old) {
+  // A run that grows keeps its room, and one that shrinks gives it back.
+  set_run(first, {pages, pages < old_pages ? n : std::max<unsigned>(n, old)});
+  if (n < old && pages < old_pages) {
     give_spans(first + n, old - n, now);
     account(0, -static_cast<std::int64_t>(old - n), now);
   }
@@ -59,7 +60,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::is_worth_reserving(SpanIndex i) const noexcept {
   // Relaxed, all of it: the kind of a chunk in use does not change, the others are hints.
   if (chunks_are_dear_.load(std::memory_order_relaxed) || limit() != 0) return false;
-  if (spans_of(run_pages(i)) > kChunkSpans / 2) return false;
+  if (run_spans(i) > kChunkSpans / 2) return false;
   const auto& chunk = chunks_.chunk(i / kChunkSpans);
   return chunk.kind.load(std::memory_order_relaxed) == ChunkKind::kRuns && chunk.free.load(std::memory_order_relaxed) != 0;
 }
@@ -80,21 +81,20 @@ const void* Arena<A, Config, Pages>::unreserve(Reserved& from, std::uint64_t now
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-RunPlace Arena<A, Config, Pages>::allocate_reserved(Runs& runs, Reserved& from, std::uint32_t pages, unsigned alignment,
-                                                    bool dirty, std::uint64_t now) noexcept {
-  const unsigned n = spans_of(pages);
-  const unsigned place = Chunks::find_run(dirty ? from.dirty() : from.free(), n, alignment);
+RunPlace Arena<A, Config, Pages>::allocate_reserved(Runs& runs, Reserved& from, Run run, unsigned alignment, bool dirty,
+                                                    std::uint64_t now) noexcept {
+  const unsigned place = Chunks::find_run(dirty ? from.dirty() : from.free(), run.spans, alignment);
   if (place == Chunks::kNoPlace) return {};
   const SpanIndex first = from.chunk() * kChunkSpans + place;
-  const std::optional<bool> zero = use_reserved(runs, from, Chunks::mask_of(first, n), n, first, pages, now);
+  const std::optional<bool> zero = use_reserved(runs, from, Chunks::mask_of(first, run.spans), run.spans, first, run, now);
   return zero ? RunPlace{first, *zero} : RunPlace{};
 }
 
-// A run of `pages` at `first`, whose `n` spans `mask` (the new ones of a run that grows) come out of what the caller keeps.
-// Returns whether all of these read as zero; nothing: under a limit the arena asks for clean ones.
+// `run` at `first`, whose `n` spans `mask` (the new ones of a run that grows) come out of what the caller keeps. Returns
+// whether all of these read as zero; nothing: under a limit the arena asks for clean ones.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 std::optional<bool> Arena<A, Config, Pages>::use_reserved(Runs& runs, Reserved& from, std::uint64_t mask, unsigned n,
-                                                          SpanIndex first, std::uint32_t pages, std::uint64_t now) noexcept {
+                                                          SpanIndex first, Run run, std::uint64_t now) noexcept {
   const std::uint64_t with_pages = from.dirty() & mask;
   auto dirty = n;
   if (with_pages != mask) {
@@ -104,17 +104,15 @@ std::optional<bool> Arena<A, Config, Pages>::use_reserved(Runs& runs, Reserved& 
     regret_fresh({first, dirty, chunk.purged_at.load(std::memory_order_relaxed)}, n, now);
   }
   from.remove(mask);
-  run_pages_[first].store(pages, std::memory_order_relaxed);  // relaxed: the block is the caller's alone
+  set_run(first, run);
   runs.dirty_spans -= dirty;
   runs.run_spans += n;
   return dirty == 0;
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::free_reserved(Runs& runs, Reserved& to, SpanIndex first, std::uint32_t pages) noexcept {
-  const unsigned n = spans_of(pages);
-  // Relaxed: the block is the caller's. No exchange: it would wait for all that the program has just written.
-  run_pages_[first].store(0, std::memory_order_relaxed);
+void Arena<A, Config, Pages>::free_reserved(Runs& runs, Reserved& to, SpanIndex first, unsigned n) noexcept {
+  set_run(first, {});  // no exchange: it would wait for all that the program has just written
   to.add(Chunks::mask_of(first, n), ~std::uint64_t{0});
   runs.dirty_spans += n;
   runs.run_spans -= n;
@@ -123,14 +121,19 @@ void Arena<A, Config, Pages>::free_reserved(Runs& runs, Reserved& to, SpanIndex 
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::resize_reserved(Runs& runs, Reserved& kept, SpanIndex first, std::uint32_t pages,
                                               std::uint64_t now) noexcept {
-  const unsigned old = spans_of(run_pages(first)), n = spans_of(pages);
+  const auto [old_pages, old] = run(first);
+  const unsigned n = spans_of(pages);
   if (n > old) {
     if (first % kChunkSpans + n > kChunkSpans) return false;
     const std::uint64_t mask = Chunks::mask_of(first + old, n - old);
     return (kept.free() & mask) == mask && use_reserved(runs, kept, mask, n - old, first, pages, now);
   }
-  run_pages_[first].store(pages, std::memory_order_relaxed);  // relaxed: the block is the caller's
-  if (n < old) free_reserved(runs, kept, first + n, (old - n) * kPagesPerSpan);
+  if (pages >= old_pages) {
+    set_run(first, {pages, old});
+    return true;
+  }
+  set_run(first, pages);
+  if (n < old) free_reserved(runs, kept, first + n, old - n);
   return true;
 }
 

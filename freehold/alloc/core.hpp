@@ -43,6 +43,7 @@ class Core {
   using Cache = ThreadCache<A, Config>;
   using Gate = sync::ForkGate<A>;
   using ArenaType = Arena<A, Config, Pages>;
+  using Run = typename ArenaType::Run;
   using Runs = typename ArenaType::Runs;
   using Reserved = typename ArenaType::Reserved;
   using Lock = sync::Mutex<A, sync::CountWaits<A>>;
@@ -104,8 +105,9 @@ class Core {
 
   // Blocks above the largest class, or with an alignment that no class has: runs of spans, or mapped one by one where the
   // arena has no room. `zero`: whether the block should read as zero; then, whether it does. `cache`: the caller's own, or
-  // null.
-  [[nodiscard]] void* allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
+  // null. `room`: bytes behind the block, if they are to be had, into which it can grow.
+  [[nodiscard]] void* allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero,
+                                     std::size_t room = 0) noexcept;
   // Frees anything that is not a slot: null, a run, a direct block; anything else is misuse.
   void free_large(Cache* cache, void* block) noexcept;
   // Reports the misuse of taking `block`, which is neither a slot nor the start of a large block, for one.
@@ -279,8 +281,8 @@ class Core {
   void make_runs(Cache& cache) noexcept;
   [[nodiscard]] Reserved* word_to_reserve(Runs& runs) noexcept;
   void reserve_around(Cache& cache, SpanIndex first) noexcept;
-  [[nodiscard]] RunPlace allocate_reserved(Cache& cache, std::uint32_t pages, unsigned alignment) noexcept;
-  [[nodiscard]] bool free_reserved(Cache& cache, SpanIndex first, std::uint32_t pages) noexcept;
+  [[nodiscard]] RunPlace allocate_reserved(Cache& cache, Run run, unsigned alignment) noexcept;
+  [[nodiscard]] bool free_reserved(Cache& cache, SpanIndex first, unsigned spans) noexcept;
   [[nodiscard]] std::int64_t reserved_words() const noexcept {
     return most_words_ - run_budget_.load(std::memory_order_relaxed);  // relaxed: a hint
   }
@@ -301,9 +303,10 @@ class Core {
     if (arena_.tick(now) && reserved_words() != 0) arena_.note_due();
     if (direct_.keeps_some()) arena_.note_due();
   }
-  [[nodiscard]] RunPlace allocate_run(Cache* cache, std::uint32_t pages, unsigned alignment) noexcept;
+  [[nodiscard]] RunPlace allocate_run(Cache* cache, Run run, unsigned alignment) noexcept;
   [[nodiscard]] bool admit(Cache* cache, std::size_t bytes) noexcept;
-  [[nodiscard]] void* allocate_as_run(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
+  [[nodiscard]] void* allocate_as_run(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero,
+                                      std::size_t room) noexcept;
   [[nodiscard]] void* allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
   [[nodiscard]] void* move_out_of_arena(Cache* cache, void* block, std::size_t old_bytes, std::size_t bytes) noexcept;
   [[nodiscard]] bool is_in_use(SizeClass c, SpanIndex i, std::uint32_t number) noexcept;

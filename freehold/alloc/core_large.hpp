@@ -58,11 +58,11 @@ void Core<A, Config, Pages, Clock>::reserve_around(Cache& cache, SpanIndex first
 // From the spans that the thread keeps: those that still have their pages, then those that others have freed in its chunks,
 // then any.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-RunPlace Core<A, Config, Pages, Clock>::allocate_reserved(Cache& cache, std::uint32_t pages, unsigned alignment) noexcept {
+RunPlace Core<A, Config, Pages, Clock>::allocate_reserved(Cache& cache, Run run, unsigned alignment) noexcept {
   Runs* const runs = own_runs(cache);
   if (runs == nullptr) return {};
   const auto from = [&](Reserved& r, bool dirty) {
-    return arena_.allocate_reserved(*runs, r, pages, alignment, dirty, dirty ? 0 : Clock::now());
+    return arena_.allocate_reserved(*runs, r, run, alignment, dirty, dirty ? 0 : Clock::now());
   };
   RunPlace place;
   for (Reserved* r = runs->begin(); place.first == kNoSpan && r != runs->end(); ++r) place = from(*r, true);
@@ -75,12 +75,12 @@ RunPlace Core<A, Config, Pages, Clock>::allocate_reserved(Cache& cache, std::uin
 
 // False, and nothing done: the thread keeps nothing in its chunk.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-bool Core<A, Config, Pages, Clock>::free_reserved(Cache& cache, SpanIndex first, std::uint32_t pages) noexcept {
+bool Core<A, Config, Pages, Clock>::free_reserved(Cache& cache, SpanIndex first, unsigned spans) noexcept {
   Runs* const runs = own_runs(cache);
   if (runs == nullptr) return false;
   Reserved* const to = runs->find(first / ArenaType::kChunkSpans);
   if (to == nullptr) return false;
-  arena_.free_reserved(*runs, *to, first, pages);
+  arena_.free_reserved(*runs, *to, first, spans);
   note_runs_used(cache);
   if (runs->run_spans < -kReportSpans && arena_.report(*runs))
     relieve(runs, static_cast<std::size_t>(kReportSpans) << ArenaType::kSpanShift);
@@ -212,41 +212,47 @@ bool Core<A, Config, Pages, Clock>::give_cached_runs(Cache* mine) noexcept {
 // ---- large blocks -----------------------------------------------------------------------------------------------------
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-RunPlace Core<A, Config, Pages, Clock>::allocate_run(Cache* cache, std::uint32_t pages, unsigned alignment) noexcept {
+RunPlace Core<A, Config, Pages, Clock>::allocate_run(Cache* cache, Run run, unsigned alignment) noexcept {
   RunPlace place;
   if (cache != nullptr) {
-    place = allocate_reserved(*cache, pages, alignment);
+    place = allocate_reserved(*cache, run, alignment);
     if (place.first != kNoSpan) return place;
-    place = arena_.allocate_run(pages, alignment, Clock::now());
+    place = arena_.allocate_run(run, alignment, Clock::now());
     if (place.first != kNoSpan) reserve_around(*cache, place.first);
   } else {
-    place = arena_.allocate_run(pages, alignment, Clock::now());
+    place = arena_.allocate_run(run, alignment, Clock::now());
   }
   if (place.first != kNoSpan || !give_cached_runs(cache)) return place;
-  return arena_.allocate_run(pages, alignment, Clock::now());
+  return arena_.allocate_run(run, alignment, Clock::now());
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-void* Core<A, Config, Pages, Clock>::allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment,
-                                                    bool& zero) noexcept {
+void* Core<A, Config, Pages, Clock>::allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero,
+                                                    std::size_t room) noexcept {
   if (bytes > PTRDIFF_MAX) return nullptr;
   const bool fits = bytes <= ArenaType::kChunkBytes && alignment <= ArenaType::kChunkBytes;
   const bool is_run = fits && (bytes <= Config::kMostRunBytes || alignment > Config::kPageBytes || direct_.has_most_small());
   if (is_run)
-    if (void* const block = allocate_as_run(cache, bytes, alignment, zero); block != nullptr) return block;
+    if (void* const block = allocate_as_run(cache, bytes, alignment, zero, room); block != nullptr) return block;
   void* block = allocate_direct(cache, bytes, alignment, zero);
   if (block == nullptr && give_cached_runs(cache)) block = allocate_direct(cache, bytes, alignment, zero);
   // No address space is left for a mapping: the arena may have some that it used before.
-  return block == nullptr && fits && !is_run ? allocate_as_run(cache, bytes, alignment, zero) : block;
+  return block == nullptr && fits && !is_run ? allocate_as_run(cache, bytes, alignment, zero, 0) : block;
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-void* Core<A, Config, Pages, Clock>::allocate_as_run(Cache* cache, std::size_t bytes, std::size_t alignment,
-                                                     bool& zero) noexcept {
+void* Core<A, Config, Pages, Clock>::allocate_as_run(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero,
+                                                     std::size_t room) noexcept {
   const auto pages = static_cast<std::uint32_t>(base::ceil_div(std::max<std::size_t>(bytes, 1), Config::kPageBytes));
   const auto align = static_cast<unsigned>(std::max<std::size_t>(alignment >> ArenaType::kSpanShift, 1));
-  const RunPlace place = allocate_run(cache, pages, align);
-  if (place.first == kNoSpan) return nullptr;
+  Run run = pages;
+  // None for a block that leaves the arena when it grows; and a limit is for what the program asks for.
+  if (room != 0 && bytes < kMoveBytes && arena_.limit() == 0) {
+    const std::size_t spans = base::ceil_div(bytes + room, ArenaType::kSpanBytes);
+    run = Run(pages, static_cast<unsigned>(std::min<std::size_t>(spans, ArenaType::kChunkSpans)));
+  }
+  const RunPlace place = allocate_run(cache, run, align);
+  if (place.first == kNoSpan) return room == 0 ? nullptr : allocate_as_run(cache, bytes, alignment, zero, 0);
   zero = place.zero;
   return reinterpret_cast<void*>(arena_.address(place.first));
 }
@@ -275,8 +281,8 @@ void Core<A, Config, Pages, Clock>::free_large(Cache* cache, void* block) noexce
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const SpanIndex i = run_at(address);
   // Once: where two threads free it at the same time it may be gone at a second look.
-  const std::uint32_t pages = i == kNoSpan ? 0 : arena_.run_pages(i);
-  if (cache != nullptr && pages != 0 && free_reserved(*cache, i, pages)) return;
+  const unsigned spans = i == kNoSpan ? 0 : arena_.run_spans(i);
+  if (cache != nullptr && spans != 0 && free_reserved(*cache, i, spans)) return;
   const std::uint64_t now = Clock::now();
   if (i == kNoSpan || !arena_.free_run(i, now)) {
     if (!direct_.free(block, now)) return report(block);
@@ -328,7 +334,7 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void* Core<A, Config, Pages, Clock>::move_out_of_arena(Cache* cache, void* block, std::size_t old_bytes,
                                                        std::size_t bytes) noexcept {
   const auto move = [&] {
-    void* const moved = direct_.adopt(block, old_bytes, bytes);
+    void* const moved = direct_.adopt(block, old_bytes, bytes, Clock::now());
     if (moved != nullptr) free_large(nullptr, block);
     return moved;
   };

@@ -22,8 +22,9 @@ BlockPlace Core<A, Config, Pages, Clock>::block_around(const void* pointer) noex
   const SizeClass c = arena_.class_of_span(i);
   if (!c.is_slot()) {
     for (SpanIndex first = i - i % ArenaType::kChunkSpans; first <= i; ++first)
-      if (const std::uint32_t pages = arena_.run_pages(first); i - first < ArenaType::spans_of(pages))
-        return {reinterpret_cast<void*>(arena_.address(first)), std::size_t{pages} * Config::kPageBytes, true};
+      if (i - first < arena_.run_spans(first))
+        return {reinterpret_cast<void*>(arena_.address(first)), std::size_t{arena_.run_pages(first)} * Config::kPageBytes,
+                true};
     return direct_.around(pointer);  // the system may have put one between the arena's chunks
   }
   const std::uint32_t number = arena_.geometry(c).index(static_cast<std::uint32_t>(address - arena_.address(i)));

@@ -37,7 +37,7 @@ void Core<A, Config, Pages, Clock>::stats(Stats& out) noexcept {
       k.free_slots += arena_.pool(c).free_slots(i);
       out.small_span_bytes += ArenaType::kSpanBytes;
     } else {
-      out.run_bytes += base::align_up(std::uint64_t{arena_.run_pages(i)} * Config::kPageBytes, ArenaType::kSpanBytes);
+      out.run_bytes += arena_.run_spans(i) * ArenaType::kSpanBytes;
     }
   });
   // Relaxed: figures that need not fit together.

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "freehold/alloc/arena_types.hpp"
@@ -59,8 +60,9 @@ class DirectBlocks {
   }
   // Changes the block's size, moving pages if need be. Null: not possible, or not one of ours; the block is untouched.
   [[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept;
-  // Takes the content of `bytes` pages in the arena into a block of its own of `new_bytes`. Null: not possible, untouched.
-  [[nodiscard]] void* adopt(void* content, std::size_t bytes, std::size_t new_bytes) noexcept;
+  // Takes the content of `bytes` pages in the arena into a block of its own of `new_bytes`: its pages, or a copy in a kept
+  // mapping. Null: not possible, untouched.
+  [[nodiscard]] void* adopt(void* content, std::size_t bytes, std::size_t new_bytes, std::uint64_t now) noexcept;
 
   // Ends kept mappings, the oldest first, while the budget's rule is broken.
   void relieve(std::uint64_t now) noexcept;
@@ -98,7 +100,7 @@ class DirectBlocks {
   static constexpr std::size_t kMaxSmall = 1024;
   // What a mapping is aligned to on every kernel, whose pages may be smaller than kPageBytes.
   static constexpr std::size_t kMappingAlignment = std::min(Config::kPageBytes, os::kSmallestPageBytes);
-  static constexpr unsigned kMaxKept = 16;
+  static constexpr unsigned kMaxKept = 64;
   static constexpr std::size_t kMaxKeptBytes = std::size_t{64} << 20;  // larger mappings end when they are freed
   static constexpr std::size_t kFirstBuckets = 64;
 
@@ -145,6 +147,8 @@ class DirectBlocks {
     return take_oldest_locked(before);
   }
   [[nodiscard]] Kept take_oldest_locked(std::uint64_t before) noexcept;
+  [[nodiscard]] std::span<Kept> kept() noexcept { return {kept_, kept_count_.load(std::memory_order_relaxed)}; }
+  [[nodiscard]] Kept take_kept_with_room(std::size_t bytes) noexcept;
   [[nodiscard]] Kept take_out(Kept& kept) noexcept;
   void change_kept(std::int64_t count, std::int64_t bytes) noexcept;
   [[nodiscard]] bool keep(std::uintptr_t mapping, std::size_t bytes, std::uint64_t now) noexcept;

@@ -94,9 +94,8 @@ typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::ta
   if (!keeps_some()) return {};
   const sync::Guard guard(lock_);
   Kept* best = nullptr;
-  for (Kept& k : kept_)
-    if (k.bytes != 0 &&
-        (best == nullptr || (best->bytes < bytes ? k.bytes > best->bytes : k.bytes >= bytes && k.bytes < best->bytes)))
+  for (Kept& k : kept())
+    if (best == nullptr || (best->bytes < bytes ? k.bytes > best->bytes : k.bytes >= bytes && k.bytes < best->bytes))
       best = &k;
   if (best == nullptr) return {};
   if (best->bytes <= bytes + bytes / 2) return take_out(*best);
@@ -105,6 +104,18 @@ typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::ta
   best->bytes -= bytes;
   change_kept(0, -static_cast<std::int64_t>(bytes));
   return front;
+}
+
+// The shortest kept mapping that is not shorter, nor more than twice as long; none: there is no such mapping.
+template <sync::Atomics A, class Config, os::PageSource Pages>
+typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_kept_with_room(
+    std::size_t bytes) noexcept {
+  if (!keeps_some()) return {};
+  const sync::Guard guard(lock_);
+  Kept* best = nullptr;
+  for (Kept& k : kept())
+    if (k.bytes >= bytes && k.bytes / 2 <= bytes && (best == nullptr || k.bytes < best->bytes)) best = &k;
+  return best == nullptr ? Kept{} : take_out(*best);
 }
 
 // A mapping of at least `bytes` out of one that is kept; none: there is none, or the system refuses.
@@ -132,15 +143,15 @@ template <sync::Atomics A, class Config, os::PageSource Pages>
 typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_oldest_locked(
     std::uint64_t before) noexcept {
   Kept* oldest = nullptr;
-  for (Kept& k : kept_)
-    if (k.bytes != 0 && k.freed_at <= before && (oldest == nullptr || k.freed_at < oldest->freed_at)) oldest = &k;
+  for (Kept& k : kept())
+    if (k.freed_at <= before && (oldest == nullptr || k.freed_at < oldest->freed_at)) oldest = &k;
   return oldest == nullptr ? Kept{} : take_out(*oldest);
 }
 
 // Under the lock.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 typename DirectBlocks<A, Config, Pages>::Kept DirectBlocks<A, Config, Pages>::take_out(Kept& kept) noexcept {
-  const Kept found = std::exchange(kept, {});
+  const Kept found = std::exchange(kept, this->kept().back());
   change_kept(-1, -static_cast<std::int64_t>(found.bytes));
   return found;
 }
@@ -166,9 +177,8 @@ bool DirectBlocks<A, Config, Pages>::keep(std::uintptr_t mapping, std::size_t by
     Kept old;
     {
       const sync::Guard guard(lock_);
-      Kept* const free = std::find_if(kept_, kept_ + kMaxKept, [](const Kept& k) { return k.bytes == 0; });
-      if (missing <= 0 && free != kept_ + kMaxKept) {
-        *free = {mapping, bytes, now};
+      if (const std::size_t count = kept().size(); missing <= 0 && count != kMaxKept) {
+        kept_[count] = {mapping, bytes, now};
         change_kept(1, size);
         return true;
       }
@@ -305,10 +315,17 @@ void* DirectBlocks<A, Config, Pages>::resize(void* block, std::size_t bytes) noe
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void* DirectBlocks<A, Config, Pages>::adopt(void* content, std::size_t bytes, std::size_t new_bytes) noexcept {
+void* DirectBlocks<A, Config, Pages>::adopt(void* content, std::size_t bytes, std::size_t new_bytes,
+                                            std::uint64_t now) noexcept {
   if (is_small(new_bytes) && has_most_small()) return nullptr;
   Record* const record = new_record();
   if (record == nullptr) return nullptr;
+  // A kept mapping has its pages, and what it is too long is room to grow: by copying all of that is taken.
+  if (const Kept k = take_kept_with_room(new_bytes); k.bytes != 0) {
+    std::memcpy(reinterpret_cast<void*>(k.mapping), content, bytes);
+    return insert(record, {nullptr, k.mapping, k.mapping, k.bytes, new_bytes});
+  }
+  regret_if_soon(new_bytes, now);
   void* const mapping = pages_->move_out(content, bytes, new_bytes);
   if (mapping == nullptr) {
     drop_record(record);

@@ -24,6 +24,8 @@ constinit std::atomic<std::uint8_t> engine::g_perturb{0};
 
 using namespace engine;
 
+constexpr std::size_t kRoomShare = 4;  // of a large block that realloc moves, for its growth
+
 namespace {
 
 // Once: a program that meets its limit does so again and again.
@@ -61,15 +63,15 @@ namespace {
   return cache.slow.load(std::memory_order_relaxed)->allocate(cache, c, bytes, alignment);
 }
 
-// `zero` as in Core::allocate_large().
-[[nodiscard]] void* allocate_run(std::size_t bytes, std::size_t alignment, bool& zero) noexcept {
+// `zero` and `room` as in Core::allocate_large().
+[[nodiscard]] void* allocate_run(std::size_t bytes, std::size_t alignment, bool& zero, std::size_t room = 0) noexcept {
   NativeCache* const cache = own_cache();  // for its mark, which no other thread writes; and it starts the engine
   if (g_start.load(std::memory_order_acquire) != Start::kReady) return out_of_memory();
   if (cache != nullptr) consider_purger();
   const bool is_sampled = is_sample_due(bytes);
   const std::uint32_t stack = is_sampled ? check::note_call_stack() : 0;
   return allocate_inside(cache, bytes, alignment, [=, &zero] {
-    void* const block = g_core.allocate_large(cache, bytes, alignment, zero);
+    void* const block = g_core.allocate_large(cache, bytes, alignment, zero, room);
     if (is_sampled && block != nullptr) profile::add(block, bytes, bytes, stack);
     return block;
   });
@@ -184,6 +186,12 @@ void resize_sample(void* block, std::size_t bytes) noexcept {
   if (const Inside inside(present_cache()); inside) profile::resize(block, bytes);
 }
 
+// A block that grows will grow again.
+[[nodiscard]] void* allocate_with_room(std::size_t bytes) noexcept {
+  bool zero = false;
+  return filled(allocate_run(bytes, 1, zero, bytes / kRoomShare), bytes);
+}
+
 // Pages that read as zero on both sides are left alone: those that nobody wrote stay without memory.
 void copy_pages(char* to, const char* from, std::size_t bytes) noexcept {
   constexpr std::size_t kPage = os::kSmallestPageBytes;
@@ -222,7 +230,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
     if (profile::was_started()) resize_sample(block, bytes);
     return block;  // a smaller slot would save less than half
   }
-  void* fresh = allocate_inline(bytes);
+  void* const fresh = bytes > std::max(old, Classes::kMaxBytes) ? allocate_with_room(bytes) : allocate_inline(bytes);
   if (fresh == nullptr) return bytes <= old ? block : nullptr;
   const std::size_t kept = std::min(old, bytes);
   if (kept > Classes::kMaxBytes)

@@ -306,6 +306,32 @@ TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
   }
 }
 
+TEST(Core, ResizeLarge_RoomBehindTheBlock_IsUsedAndGoesBack) {
+  for (const bool kept : {false, true}) {
+    Machine machine;
+    test::Thread thread(machine);
+    if (kept) thread.free(thread.allocate(8 * kSpan));  // the thread keeps free spans from now on
+    bool zero = false;
+    void* const block = machine->allocate_large(kept ? thread.cache() : nullptr, 3 * kSpan, 1, zero, 2 * kSpan);
+    void* const behind = thread.allocate(kSpan);
+    ASSERT_EQ(static_cast<char*>(behind) - static_cast<char*>(block), static_cast<std::ptrdiff_t>(5 * kSpan));
+    EXPECT_EQ(machine.usable(block), 3 * kSpan) << "what was asked for";
+    for (const std::size_t bytes : {4 * kSpan, 5 * kSpan}) {
+      EXPECT_EQ(thread.resize(block, bytes), block);
+      EXPECT_EQ(machine.usable(block), bytes);
+      EXPECT_EQ(machine.stats().run_bytes, 6 * kSpan);
+    }
+    EXPECT_EQ(thread.resize(block, 4 * kSpan), block);
+    EXPECT_EQ(machine.stats().run_bytes, 5 * kSpan) << "one that shrinks gives its room back";
+    EXPECT_TRUE(machine->check_invariants());
+    EXPECT_TRUE(machine->check_accounts());
+    thread.free(block);
+    thread.free(behind);
+    thread.leave();
+    expect_whole(machine);
+  }
+}
+
 // ---- the limit --------------------------------------------------------------------------------------------------------
 
 ArenaSettings limited(std::size_t bytes) {

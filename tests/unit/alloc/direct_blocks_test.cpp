@@ -258,7 +258,7 @@ TEST(DirectBlocks, Adopt_TakesTheContentAndLeavesTheRangeMapped) {
   void* const from = blocks.pages.map(kMiB);
   for (const std::size_t bytes : {kMiB, 3 * kMiB}) {
     std::memset(from, 5, kMiB);
-    void* const block = blocks->adopt(from, kMiB, bytes);
+    void* const block = blocks->adopt(from, kMiB, bytes, blocks.now);
     if (block == nullptr) GTEST_SKIP() << "the kernel cannot";
     EXPECT_EQ(blocks->bytes_of(block), bytes);
     const auto* p = static_cast<const unsigned char*>(block);
@@ -269,9 +269,30 @@ TEST(DirectBlocks, Adopt_TakesTheContentAndLeavesTheRangeMapped) {
     blocks.free(block);
   }
   blocks.pages.fail_from_now_on(FakePages::kMoveOut);
-  EXPECT_EQ(blocks->adopt(from, kMiB, 2 * kMiB), nullptr);
+  EXPECT_EQ(blocks->adopt(from, kMiB, 2 * kMiB, blocks.now), nullptr);
   EXPECT_EQ(static_cast<unsigned char*>(from)[kMiB - 1], 6) << "untouched";
   EXPECT_TRUE(blocks.pages.unmap(from, kMiB));
+  EXPECT_TRUE(blocks.check());
+}
+
+// Buffers that grow and are dropped, again and again, find the pages of the last ones, and room.
+TEST(DirectBlocks, Adopt_WhereOneIsKept_UsesItsPagesAndGrowsInPlace) {
+  TestBlocks blocks;
+  void* const from = blocks.pages.map(kMiB / 4);
+  std::memset(from, 5, kMiB / 4);
+  blocks.free(blocks.allocate(kMiB));
+  const auto calls = blocks.pages.calls(FakePages::kMoveOut) + blocks.pages.calls(FakePages::kRemap);
+  ASSERT_EQ(blocks->kept_bytes(), kMiB);
+  void* const block = blocks->adopt(from, kMiB / 4, kMiB / 2 + kPage, blocks.now);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(blocks->bytes_of(block), kMiB / 2 + kPage) << "what was asked for";
+  EXPECT_EQ(blocks->resize(block, kMiB), block);
+  EXPECT_EQ(blocks.pages.calls(FakePages::kMoveOut) + blocks.pages.calls(FakePages::kRemap), calls);
+  const auto* const p = static_cast<const unsigned char*>(block);
+  EXPECT_EQ(std::count(p, p + kMiB / 4, 5), static_cast<std::ptrdiff_t>(kMiB / 4));
+  EXPECT_NE(blocks->resize(block, kMiB / 2), nullptr);
+  EXPECT_EQ(blocks->live_bytes(), kMiB / 2) << "what shrinks gives its room back";
+  EXPECT_TRUE(blocks.pages.unmap(from, kMiB / 4));
   EXPECT_TRUE(blocks.check());
 }
 
@@ -282,7 +303,8 @@ TEST(DirectBlocks, SmallMappings_MadeByAdoptingOrShrinking_AreBounded) {
   void* const from = adopting.pages.map(10 * kPage);
   std::memset(from, 5, 10 * kPage);
   std::size_t adopted = 0, shrunk = 0;
-  for (std::size_t i = 0; i < kMost + 50; ++i) adopted += adopting->adopt(from, 10 * kPage, 10 * kPage) != nullptr ? 1 : 0;
+  for (std::size_t i = 0; i < kMost + 50; ++i)
+    adopted += adopting->adopt(from, 10 * kPage, 10 * kPage, adopting.now) != nullptr ? 1 : 0;
   EXPECT_LE(adopted, kMost);
   for (std::size_t i = 0; i < kMost + 50; ++i) {
     Stamped b(shrinking.allocate(kMiB + kPage), 1, 3);
@@ -327,7 +349,7 @@ unsigned live(TestBlocks& blocks) {
   void* const from = blocks.pages.map(kUnit);
   if (from != nullptr) {
     std::memset(from, 8, kUnit);
-    void* const block = blocks->adopt(from, kUnit, 2 * kUnit);
+    void* const block = blocks->adopt(from, kUnit, 2 * kUnit, blocks.now);
     EXPECT_EQ(static_cast<unsigned char*>(block != nullptr ? block : from)[kUnit - 1], 8);
     if (block != nullptr) blocks.free(block);
   }
