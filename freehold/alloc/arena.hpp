@@ -177,12 +177,14 @@ class Arena {
   // Free spans that the caller keeps, of one chunk of runs.
   using Runs = RunCache<A, Config>;
   using Reserved = typename Runs::Reserved;
-  // The same from spans that the caller keeps; reports go into `runs`. `dirty`: only if it still has its pages.
-  [[nodiscard]] RunPlace allocate_reserved(Runs& runs, Reserved& from, Run run, unsigned alignment, bool dirty,
+  // The same from spans that the caller keeps and that still have their pages; reports go into `runs`.
+  [[nodiscard]] inline SpanIndex allocate_dirty(Runs& runs, Reserved& from, Run run, unsigned alignment) noexcept;
+  // The same from any that the caller keeps.
+  [[nodiscard]] RunPlace allocate_reserved(Runs& runs, Reserved& from, Run run, unsigned alignment,
                                            std::uint64_t now) noexcept;
   // A run of `n` spans of the caller's becomes spans that it keeps. Of two threads that free a run at the same time both may
   // come here; unreserve() finds it out.
-  void free_reserved(Runs& runs, Reserved& to, SpanIndex first, unsigned n) noexcept;
+  inline void free_reserved(Runs& runs, Reserved& to, SpanIndex first, unsigned n) noexcept;
   // Makes the run shorter, or longer with spans that the caller keeps behind it. False: not possible, nothing changed.
   [[nodiscard]] bool resize_reserved(Runs& runs, Reserved& from, SpanIndex first, std::uint32_t pages,
                                      std::uint64_t now) noexcept;

@@ -81,9 +81,21 @@ const void* Arena<A, Config, Pages>::unreserve(Reserved& from, std::uint64_t now
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-RunPlace Arena<A, Config, Pages>::allocate_reserved(Runs& runs, Reserved& from, Run run, unsigned alignment, bool dirty,
+inline SpanIndex Arena<A, Config, Pages>::allocate_dirty(Runs& runs, Reserved& from, Run run, unsigned alignment) noexcept {
+  const unsigned place = Chunks::find_run(from.dirty(), run.spans, alignment);
+  if (place == Chunks::kNoPlace) return kNoSpan;
+  const SpanIndex first = from.chunk() * kChunkSpans + place;
+  from.remove(Chunks::mask_of(first, run.spans));
+  set_run(first, run);
+  runs.dirty_spans -= run.spans;
+  runs.run_spans += run.spans;
+  return first;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages>
+RunPlace Arena<A, Config, Pages>::allocate_reserved(Runs& runs, Reserved& from, Run run, unsigned alignment,
                                                     std::uint64_t now) noexcept {
-  const unsigned place = Chunks::find_run(dirty ? from.dirty() : from.free(), run.spans, alignment);
+  const unsigned place = Chunks::find_run(from.free(), run.spans, alignment);
   if (place == Chunks::kNoPlace) return {};
   const SpanIndex first = from.chunk() * kChunkSpans + place;
   const std::optional<bool> zero = use_reserved(runs, from, Chunks::mask_of(first, run.spans), run.spans, first, run, now);
@@ -111,7 +123,7 @@ std::optional<bool> Arena<A, Config, Pages>::use_reserved(Runs& runs, Reserved& 
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-void Arena<A, Config, Pages>::free_reserved(Runs& runs, Reserved& to, SpanIndex first, unsigned n) noexcept {
+inline void Arena<A, Config, Pages>::free_reserved(Runs& runs, Reserved& to, SpanIndex first, unsigned n) noexcept {
   set_run(first, {});  // no exchange: it would wait for all that the program has just written
   to.add(Chunks::mask_of(first, n), ~std::uint64_t{0});
   runs.dirty_spans += n;

@@ -108,6 +108,10 @@ class Core {
   // null. `room`: bytes behind the block, if they are to be had, into which it can grow.
   [[nodiscard]] void* allocate_large(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero,
                                      std::size_t room = 0) noexcept;
+  // The common case of the two around this: a run out of what the thread keeps, and into it, without a look at what others
+  // write. bytes <= kMostRunBytes. Null, or false: nothing done; allocate_large() or free_large() can.
+  [[nodiscard, gnu::always_inline]] inline void* allocate_kept(Cache& cache, std::size_t bytes) noexcept;
+  [[nodiscard, gnu::always_inline]] inline bool free_kept(Cache& cache, void* block) noexcept;
   // Frees anything that is not a slot: null, a run, a direct block; anything else is misuse.
   void free_large(Cache* cache, void* block) noexcept;
   // Reports the misuse of taking `block`, which is neither a slot nor the start of a large block, for one.
@@ -282,7 +286,7 @@ class Core {
   [[nodiscard]] Reserved* word_to_reserve(Runs& runs) noexcept;
   void reserve_around(Cache& cache, SpanIndex first) noexcept;
   [[nodiscard]] RunPlace allocate_reserved(Cache& cache, Run run, unsigned alignment) noexcept;
-  [[nodiscard]] bool free_reserved(Cache& cache, SpanIndex first, unsigned spans) noexcept;
+  [[gnu::noinline]] void after_free_kept(Cache& cache, Runs& runs) noexcept;
   [[nodiscard]] std::int64_t reserved_words() const noexcept {
     return most_words_ - run_budget_.load(std::memory_order_relaxed);  // relaxed: a hint
   }

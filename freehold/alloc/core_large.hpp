@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "freehold/alloc/core.hpp"
+#include "freehold/base/keep_errno.hpp"
 
 namespace freehold::alloc {
 
@@ -61,34 +62,54 @@ template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 RunPlace Core<A, Config, Pages, Clock>::allocate_reserved(Cache& cache, Run run, unsigned alignment) noexcept {
   Runs* const runs = own_runs(cache);
   if (runs == nullptr) return {};
-  const auto from = [&](Reserved& r, bool dirty) {
-    return arena_.allocate_reserved(*runs, r, run, alignment, dirty, dirty ? 0 : Clock::now());
-  };
+  for (Reserved& r : *runs)
+    if (const SpanIndex first = arena_.allocate_dirty(*runs, r, run, alignment); first != kNoSpan) return {first, false};
+  for (Reserved& r : *runs)
+    if (arena_.reserve(r))
+      if (const SpanIndex first = arena_.allocate_dirty(*runs, r, run, alignment); first != kNoSpan) return {first, false};
   RunPlace place;
-  for (Reserved* r = runs->begin(); place.first == kNoSpan && r != runs->end(); ++r) place = from(*r, true);
+  const std::uint64_t now = Clock::now();
   for (Reserved* r = runs->begin(); place.first == kNoSpan && r != runs->end(); ++r)
-    if (arena_.reserve(*r)) place = from(*r, true);
-  for (Reserved* r = runs->begin(); place.first == kNoSpan && r != runs->end(); ++r) place = from(*r, false);
+    place = arena_.allocate_reserved(*runs, *r, run, alignment, now);
   if (runs->run_spans > kReportSpans) (void)arena_.report(*runs);
   return place;
 }
 
-// False, and nothing done: the thread keeps nothing in its chunk.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-bool Core<A, Config, Pages, Clock>::free_reserved(Cache& cache, SpanIndex first, unsigned spans) noexcept {
+inline void* Core<A, Config, Pages, Clock>::allocate_kept(Cache& cache, std::size_t bytes) noexcept {
   Runs* const runs = own_runs(cache);
-  if (runs == nullptr) return false;
+  if (runs == nullptr) return nullptr;
+  const Run run = static_cast<std::uint32_t>(base::ceil_div(bytes, Config::kPageBytes));
+  for (Reserved& r : *runs)
+    if (const SpanIndex first = arena_.allocate_dirty(*runs, r, run, 1); first != kNoSpan)
+      return reinterpret_cast<void*>(arena_.address(first));
+  return nullptr;
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+inline bool Core<A, Config, Pages, Clock>::free_kept(Cache& cache, void* block) noexcept {
+  Runs* const runs = own_runs(cache);
+  const SpanIndex first = run_at(reinterpret_cast<std::uintptr_t>(block));
+  if (runs == nullptr || first == kNoSpan) return false;
   Reserved* const to = runs->find(first / ArenaType::kChunkSpans);
   if (to == nullptr) return false;
-  arena_.free_reserved(*runs, *to, first, spans);
+  arena_.free_reserved(*runs, *to, first, arena_.run_spans(first));
   note_runs_used(cache);
-  if (runs->run_spans < -kReportSpans && arena_.report(*runs))
-    relieve(runs, static_cast<std::size_t>(kReportSpans) << ArenaType::kSpanShift);
   // The clock is not for each of them.
   ++cache.slow_calls;
-  if (cache.slow_calls % kSlowCallsPerTick == 0 || (cache.slow_calls % kRunsPerTick == 0 && arena_.something_due()))
-    tick_slow(cache);
+  if (runs->run_spans < -kReportSpans || cache.slow_calls % kRunsPerTick == 0) [[unlikely]]
+    after_free_kept(cache, *runs);
   return true;
+}
+
+// What is due now and then.
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::after_free_kept(Cache& cache, Runs& runs) noexcept {
+  const bool many = runs.run_spans < -kReportSpans || runs.run_spans > kReportSpans;
+  if (cache.slow_calls % kSlowCallsPerTick != 0 && !many && !arena_.something_due()) return;
+  const base::KeepErrno keep;
+  if (many && arena_.report(runs)) relieve(&runs, static_cast<std::size_t>(kReportSpans) << ArenaType::kSpanShift);
+  if (cache.slow_calls % kRunsPerTick == 0) tick_slow(cache);
 }
 
 // False: not possible where it is; the run is untouched.
@@ -280,9 +301,7 @@ void Core<A, Config, Pages, Clock>::free_large(Cache* cache, void* block) noexce
   if (block == nullptr) return;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const SpanIndex i = run_at(address);
-  // Once: where two threads free it at the same time it may be gone at a second look.
-  const unsigned spans = i == kNoSpan ? 0 : arena_.run_spans(i);
-  if (cache != nullptr && spans != 0 && free_reserved(*cache, i, spans)) return;
+  if (cache != nullptr && free_kept(*cache, block)) return;
   const std::uint64_t now = Clock::now();
   if (i == kNoSpan || !arena_.free_run(i, now)) {
     if (!direct_.free(block, now)) return report(block);

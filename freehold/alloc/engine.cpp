@@ -90,14 +90,45 @@ void engine::free_plain(NativeCache& cache, SizeClass c, void* slot) noexcept {
   defer_free(static_cast<Freed*>(slot));
 }
 
-void* allocate_slow(std::size_t bytes) noexcept {
-  if (bytes - 1 < Classes::kMaxBytes) [[likely]]
-    return allocate_class(Classes::class_of(bytes), bytes, 1);
+namespace {
+
+// f(cache) inside the gate for a thread whose calls nobody looks at, and which keeps runs; else nothing.
+template <class F>
+[[gnu::always_inline]] inline auto with_kept_runs(F&& f) noexcept -> decltype(f(*t_cache)) {
+  NativeCache& cache = *t_cache;
+  decltype(f(cache)) result{};
+  // Relaxed: a mode, it publishes nothing. Not quiet: amid another call of this thread, which goes on after us.
+  if (cache.slow.load(std::memory_order_relaxed) != &kPlain || cache.runs == nullptr || !Gate::is_quiet(cache.inside))
+    return result;
+  ++t_fork.inside;  // first and last, as in Inside
+  sync::NativeAtomics::light_fence();
+  if (g_gate.enter(cache.inside, t_fork.forks)) [[likely]] {
+    result = f(cache);
+    g_gate.leave(cache.inside);
+  }
+  sync::NativeAtomics::light_fence();
+  --t_fork.inside;
+  return result;
+}
+
+[[gnu::noinline]] void* allocate_above_classes(std::size_t bytes) noexcept {
   if (is_unusual()) [[unlikely]]
     return filled(allocate_unusual({bytes, 0, Family::kMalloc}, false), bytes);
   if (bytes == 0) return allocate_class(SizeClass{1}, 1, 1);
   bool zero = false;
   return filled(allocate_run(bytes, 1, zero), bytes);
+}
+
+}  // namespace
+
+void* allocate_slow(std::size_t bytes) noexcept {
+  if (bytes - 1 < Classes::kMaxBytes) [[likely]]
+    return allocate_class(Classes::class_of(bytes), bytes, 1);
+  if (bytes - 1 < NativeConfig::kMostRunBytes)
+    if (void* const block = with_kept_runs([=](auto& cache) { return g_core.allocate_kept(cache, bytes); });
+        block != nullptr)
+      return block;
+  return allocate_above_classes(bytes);
 }
 
 namespace {
@@ -121,7 +152,11 @@ namespace {
 void deallocate_slow(void* block) noexcept {
   if (block == nullptr) return;
   const SizeClass c = size_class_of(block);
-  if (!c.is_slot()) return deallocate_large(block);
+  if (!c.is_slot()) {
+    if (!with_kept_runs([=](auto& cache) { return g_core.free_kept(cache, block); })) return deallocate_large(block);
+    if (g_core.arena().something_due()) g_purger.wake();
+    return;
+  }
   NativeCache& cache = *t_cache;
   cache.slow.load(std::memory_order_relaxed)->free(cache, c, block);
 }

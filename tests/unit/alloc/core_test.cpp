@@ -272,7 +272,7 @@ TEST(Core, ResizeLarge_RandomSizes_KeepsTheContentOrTheBlock) {
       return Stamped(machine->allocate_large(nullptr, bytes, 1, zero), bytes, stamp);
     };
     for (unsigned i = 0; i < 6; ++i) blocks.push_back(fresh_block(i + 1));
-    for (int step = 0; step < 1000; ++step) {
+    for (int step = 0; step < 1200; ++step) {
       Stamped& b = blocks[random() % blocks.size()];
       if (step % 8 == 0) {  // in the arena again
         ASSERT_TRUE(b.intact());
