@@ -34,6 +34,9 @@ using LaneMask [[gnu::vector_size(32)]] = std::int64_t;  // of each lane all bit
 [[nodiscard]] FREEHOLD_IN_LANES inline bool all_set(const LaneMask& mask) noexcept {
   return _mm256_movemask_epi8(reinterpret_cast<__m256i>(mask)) == -1;
 }
+[[nodiscard]] FREEHOLD_IN_LANES inline bool none_set(const LaneMask& mask) noexcept {
+  return _mm256_movemask_epi8(reinterpret_cast<__m256i>(mask)) == 0;
+}
 
 #else
 
@@ -56,7 +59,19 @@ using LaneMask [[gnu::vector_size(32)]] = std::int64_t;  // of each lane all bit
 #endif
 }
 [[nodiscard]] inline bool all_set(const LaneMask& mask) noexcept { return (mask[0] & mask[1] & mask[2] & mask[3]) == -1; }
+[[nodiscard]] inline bool none_set(const LaneMask& mask) noexcept { return (mask[0] | mask[1] | mask[2] | mask[3]) == 0; }
 
 #endif
+
+// The last element of `before`, then all of `lanes` but their last.
+[[nodiscard]] FREEHOLD_IN_LANES inline Lanes shifted_in(const Lanes& before, const Lanes& lanes) noexcept {
+  return __builtin_shufflevector(before, lanes, 3, 4, 5, 6);
+}
+// Writes (a, b) of each lane, two elements side by side, to 64 bytes.
+FREEHOLD_IN_LANES inline void store_pairs(void* to, const Lanes& a, const Lanes& b) noexcept {
+  UnalignedLanes* const out = static_cast<UnalignedLanes*>(to);
+  out[0] = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  out[1] = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+}
 
 }  // namespace freehold::os

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "freehold/pool/slot_groups.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -14,23 +15,30 @@ namespace {
 // word, in one freed in order hardly any does, and most are between.
 class Run {
  public:
-  explicit Run(SlotGroups& out) noexcept : out_(out) {}
+  // `first`: the word of the first slot that will be added.
+  Run(SlotGroups& out, WordIndex first) noexcept : out_(out), last_(out.groups) { *last_ = {first, 0}; }
 
   [[gnu::always_inline]] void add(WordIndex word, std::uint64_t bits) noexcept {
-    const bool same = word == word_;
-    bits_ = (same ? bits_ : 0) | bits;
-    count_ += same ? 0 : 1;
-    out_.groups[count_ - 1] = {word, bits_};
-    word_ = word;
+    const bool same = word == last_->word;
+    const std::uint64_t kept = same ? last_->bits : 0;
+    repeated_ |= kept & bits;
+    last_ += same ? 0 : 1;
+    *last_ = {word, kept | bits};
   }
-  void close() noexcept { out_.count = count_; }
-  [[nodiscard]] WordIndex word() const noexcept { return word_; }
+  // Where four groups of their own go, of which none is of the last one's word.
+  [[gnu::always_inline]] SlotGroup* add_four() noexcept { return (last_ += 4) - 3; }
+  void note_repeated(std::uint64_t bits) noexcept { repeated_ |= bits; }
+  // Returns whether no slot stood twice in a group.
+  [[nodiscard]] bool close() noexcept {
+    out_.count = static_cast<std::size_t>(last_ - out_.groups) + 1;
+    return repeated_ == 0;
+  }
+  [[nodiscard]] WordIndex word() const noexcept { return last_->word; }
 
  private:
   SlotGroups& out_;
-  std::size_t count_ = 0;
-  WordIndex word_ = ~WordIndex{0};
-  std::uint64_t bits_ = 0;
+  SlotGroup* last_;
+  std::uint64_t repeated_ = 0;
 };
 
 struct Place {
@@ -39,29 +47,12 @@ struct Place {
   bool exact;
 };
 
-Place place_of(const SlotGeometry& g, std::uintptr_t address) noexcept {
+[[gnu::always_inline]] inline Place place_of(const SlotGeometry& g, std::uintptr_t address) noexcept {
   const std::uintptr_t offset = address - g.base;
   const auto within = static_cast<std::uint32_t>(offset & ((std::uintptr_t{1} << g.span_shift) - 1));
   const std::uint32_t index = g.index(within);
   return {word_index(static_cast<std::uint32_t>(offset >> g.span_shift), index >> 6), index & 63,
           index * g.slot_bytes == within && within <= g.last_offset};
-}
-
-// A batch that is one run of neighbours, in ascending order and within a span, as slots are that were acquired in a row:
-// its words without a look at each. False: it is not, or its first address is none of a slot.
-bool group_run(const SlotGeometry& g, std::uintptr_t first, std::size_t n, SlotGroups& out) noexcept {
-  const Place p = place_of(g, first);
-  std::size_t index = word_in_span(p.word) * 64 + p.bit;
-  if (!p.exact || (index + n) * g.slot_bytes > std::size_t{1} << g.span_shift) return false;
-  for (std::size_t left = n; left != 0;) {
-    const auto bit = static_cast<unsigned>(index & 63);
-    const std::size_t here = left < 64 - bit ? left : 64 - bit;
-    out.groups[out.count++] = {word_index(span_of(p.word), static_cast<unsigned>(index >> 6)),
-                               base::low_bits(static_cast<unsigned>(here)) << bit};
-    index += here;
-    left -= here;
-  }
-  return true;
 }
 
 // Something is wrong in the batch: once more, slowly, with names.
@@ -85,46 +76,77 @@ bool group_run(const SlotGeometry& g, std::uintptr_t first, std::size_t n, SlotG
   }
 }
 
-// Always inlined: within a function for newer CPUs the population counts are an instruction each.
-[[gnu::always_inline]] inline void finish(const SlotGeometry& g, void* const* slots, std::size_t n, SlotGroups& out,
-                                          bool exact) noexcept {
-  std::size_t members = 0;
-  for (std::size_t i = 0; i < out.count; ++i) members += static_cast<std::size_t>(std::popcount(out.groups[i].bits));
-  if (!exact || members != n) [[unlikely]]
-    group_suspicious(g, slots, n, out);
-}
-
 using os::Lanes, os::LaneMask, os::UnalignedLanes;
 
 FREEHOLD_IN_LANES Lanes load(void* const* slots) noexcept { return *reinterpret_cast<const UnalignedLanes*>(slots); }
 
-// The bits of all lanes in one word.
-FREEHOLD_IN_LANES std::uint64_t fold(const Lanes& gathered) noexcept {
-  return gathered[0] | gathered[1] | gathered[2] | gathered[3];
-}
-
-// Whether every address is the one before plus the size of a slot. Looks at the first and the last before it looks at all.
-FREEHOLD_IN_LANES bool is_run(const SlotGeometry& g, void* const* slots, std::size_t n) noexcept {
-  if (n < 8 || n % os::kLanes != 0) return false;
+// Whether every address is the one before plus `step`. Pre: n > 1, and the last one is where it should be.
+FREEHOLD_IN_LANES bool are_neighbours(void* const* slots, std::size_t n, std::uint64_t step) noexcept {
   const auto first = reinterpret_cast<std::uintptr_t>(slots[0]);
-  if (reinterpret_cast<std::uintptr_t>(slots[n - 1]) - first != (n - 1) * g.slot_bytes) return false;
-  const std::uint64_t bytes = g.slot_bytes;
-  Lanes expected = first + Lanes{0, bytes, 2 * bytes, 3 * bytes};
-  const Lanes step = Lanes{} + 4 * bytes;
-  LaneMask equal = LaneMask{} - 1;
-  for (void* const* const end = slots + n; slots != end; slots += os::kLanes) {
+  if (n < os::kLanes) return reinterpret_cast<std::uintptr_t>(slots[1]) - first == step;
+  Lanes expected = first + Lanes{0, step, 2 * step, 3 * step};
+  // The last ones, of which some are looked at again.
+  LaneMask equal = load(slots + n - os::kLanes) == expected + (n - os::kLanes) * step;
+  const Lanes steps = Lanes{} + os::kLanes * step;
+#pragma GCC unroll 4
+  for (void* const* const end = slots + n / os::kLanes * os::kLanes; slots != end; slots += os::kLanes) {
     equal &= load(slots) == expected;
-    expected += step;
+    expected += steps;
   }
   return os::all_set(equal);
+}
+
+// A batch of neighbours in ascending or descending order, as slots are that were acquired in a row, or one whose slots of
+// each word are neighbours up to the word's end: its words without a look at each slot. False: it is another.
+FREEHOLD_IN_LANES bool group_neighbours(const SlotGeometry& g, void* const* slots, std::size_t n, SlotGroups& out) noexcept {
+  const std::uint64_t size = g.slot_bytes;
+  SlotGroup* group = out.groups;
+  for (void *const *at = slots, *const *const end = slots + n; at != end;) {
+    const auto first = reinterpret_cast<std::uintptr_t>(at[0]);
+    const Place p = place_of(g, first);
+    if (!p.exact) return false;
+    auto left = static_cast<std::size_t>(end - at);
+    if (left == 1) {
+      *group++ = {p.word, base::bit(p.bit)};
+      break;
+    }
+    const bool descends = reinterpret_cast<std::uintptr_t>(at[1]) < first;
+    const std::uint64_t step = descends ? -size : size;
+    std::uintptr_t last = first + (left - 1) * step;
+    if (reinterpret_cast<std::uintptr_t>(end[-1]) != last) {
+      left = std::min<std::size_t>(left, descends ? p.bit + 1 : 64 - p.bit);
+      last = first + (left - 1) * step;
+      if (reinterpret_cast<std::uintptr_t>(at[left - 1]) != last) return false;
+    }
+    if (((last - g.base) ^ (first - g.base)) >> g.span_shift != 0 ||
+        ((last - g.base) & (base::bit(g.span_shift) - 1)) > g.last_offset || (left > 1 && !are_neighbours(at, left, step)))
+      return false;
+    at += left;
+    WordIndex word = p.word;
+    for (unsigned bit = p.bit; left != 0; bit = descends ? 63 : 0, word += descends ? -1U : 1U) {
+      const std::size_t here = std::min<std::size_t>(left, descends ? bit + 1 : 64 - bit);
+      *group++ = {word, base::low_bits(static_cast<unsigned>(here)) << (descends ? bit + 1 - here : bit)};
+      left -= here;
+    }
+  }
+  out.count = static_cast<std::size_t>(group - out.groups);
+  return true;
+}
+
+// `count` slots of the last group's word, gathered by lane.
+FREEHOLD_IN_LANES void join(Run& run, const Lanes& gathered, int count) noexcept {
+  const std::uint64_t bits = gathered[0] | gathered[1] | gathered[2] | gathered[3];
+  if (std::popcount(bits) != count) run.note_repeated(bits);
+  run.add(run.word(), bits);
 }
 
 FREEHOLD_IN_LANES void group_slots_in_lanes(const SlotGeometry& g, void* const* slots, std::size_t n,
                                             SlotGroups& out) noexcept {
   out.count = 0;
   out.misplaced = out.repeated = 0;
-  if (is_run(g, slots, n) && group_run(g, reinterpret_cast<std::uintptr_t>(slots[0]), n, out)) return;
-  Run run(out);
+  if (group_neighbours(g, slots, n, out)) return;
+  const Place first = place_of(g, reinterpret_cast<std::uintptr_t>(slots[0]));
+  Run run(out, first.word);
   const Lanes span0 = Lanes{} + g.base;
   const Lanes within_mask = Lanes{} + (base::bit(g.span_shift) - 1);
   const Lanes reciprocal = Lanes{} + g.reciprocal;
@@ -134,9 +156,9 @@ FREEHOLD_IN_LANES void group_slots_in_lanes(const SlotGeometry& g, void* const* 
   const Lanes one = Lanes{} + 1;
   const unsigned span_shift = g.span_shift;
   LaneMask exact = LaneMask{} - 1;
-  Lanes gathered{};  // bits of the last group's word that are not in it yet, by lane
-  bool any_gathered = false;
-  Lanes current = Lanes{} - 1;  // the last group's word, in every lane
+  Lanes gathered{};  // slots of the last group's word that are not in it yet, by lane
+  int gathered_count = 0;
+  Lanes current = Lanes{} + first.word;  // the last group's word, in every lane
   std::size_t i = 0;
   for (; i + os::kLanes <= n; i += os::kLanes) {
     const Lanes offset = load(slots + i) - span0;
@@ -148,33 +170,35 @@ FREEHOLD_IN_LANES void group_slots_in_lanes(const SlotGeometry& g, void* const* 
     const Lanes bits = one << (index & low6);
     if (os::all_set(word == current)) {
       gathered |= bits;
-      any_gathered = true;
+      gathered_count += static_cast<int>(os::kLanes);
       continue;
     }
-    if (any_gathered) {
-      run.add(run.word(), fold(gathered));
+    if (gathered_count != 0) {
+      join(run, gathered, gathered_count);
       gathered = Lanes{};
-      any_gathered = false;
+      gathered_count = 0;
+    }
+    const bool all_differ = os::none_set(word == os::shifted_in(current, word));
+    current = Lanes{} + word[os::kLanes - 1];
+    if (all_differ) {
+      os::store_pairs(run.add_four(), word, bits);
+      continue;
     }
     alignas(Lanes) std::uint64_t words[os::kLanes];
     alignas(Lanes) std::uint64_t ones[os::kLanes];
     *reinterpret_cast<UnalignedLanes*>(words) = word;
     *reinterpret_cast<UnalignedLanes*>(ones) = bits;
-    run.add(static_cast<WordIndex>(words[0]), ones[0]);
-    run.add(static_cast<WordIndex>(words[1]), ones[1]);
-    run.add(static_cast<WordIndex>(words[2]), ones[2]);
-    run.add(static_cast<WordIndex>(words[3]), ones[3]);
-    current = Lanes{} + words[os::kLanes - 1];
+    for (unsigned lane = 0; lane < os::kLanes; ++lane) run.add(static_cast<WordIndex>(words[lane]), ones[lane]);
   }
-  if (any_gathered) run.add(run.word(), fold(gathered));
+  if (gathered_count != 0) join(run, gathered, gathered_count);
   bool all_exact = os::all_set(exact);
   for (; i < n; ++i) {
     const Place p = place_of(g, reinterpret_cast<std::uintptr_t>(slots[i]));
     all_exact &= p.exact;
     run.add(p.word, base::bit(p.bit));
   }
-  run.close();
-  finish(g, slots, n, out, all_exact);
+  if (!run.close() || !all_exact) [[unlikely]]
+    group_suspicious(g, slots, n, out);
 }
 
 // From the lowest bit, written from the end: clearing the lowest bit is the shortest chain from one slot to the next. Always
@@ -222,6 +246,7 @@ FREEHOLD_IN_LANES void list_word_in_lanes(std::uintptr_t first, std::uint32_t sl
   const std::uint64_t bytes = slot_bytes;
   Lanes now = first + 60 * bytes + Lanes{3 * bytes, 2 * bytes, bytes, 0};
   const Lanes step = Lanes{} + 4 * bytes;
+#pragma GCC unroll 4
   for (unsigned i = 0; i < 64; i += os::kLanes) {
     *reinterpret_cast<UnalignedLanes*>(out + i) = now;
     now -= step;
@@ -261,15 +286,16 @@ constinit std::atomic<Vectors> g_vectors{Vectors::kUnknown};
 void group_slots_scalar(const SlotGeometry& g, void* const* slots, std::size_t n, SlotGroups& out) noexcept {
   out.count = 0;
   out.misplaced = out.repeated = 0;
-  Run run(out);
+  if (n == 0) return;
+  Run run(out, place_of(g, reinterpret_cast<std::uintptr_t>(slots[0])).word);
   bool exact = true;
   for (std::size_t i = 0; i < n; ++i) {
     const Place p = place_of(g, reinterpret_cast<std::uintptr_t>(slots[i]));
     exact &= p.exact;
     run.add(p.word, base::bit(p.bit));
   }
-  run.close();
-  finish(g, slots, n, out, exact);
+  if (!run.close() || !exact) [[unlikely]]
+    group_suspicious(g, slots, n, out);
 }
 
 void group_slots(const SlotGeometry& geometry, void* const* slots, std::size_t n, SlotGroups& out) noexcept {
