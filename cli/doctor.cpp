@@ -261,14 +261,13 @@ int ask_about_memory(const DoctorOptions& options, const std::vector<std::string
 // A name that no treatment on this machine has would leave the gate undecided for ever.
 std::vector<Condition> conditions_of_run(const DoctorOptions& options, const DoctorRequest& asked) {
   auto conditions = conditions_of("--fail-if", options.gate.fail_if, report_words());
-  std::vector<std::string> ignored, names{"best", "arenas"};
+  std::vector<std::string> ignored, names{"best", "arenas", "thresholds"};
   for (const std::string& one : freehold::doctor::known_switches()) {
     names.push_back(one);
     names.push_back("freehold, " + one);
   }
   for (const auto& variant : variants_of(asked.allocators, MallocOrigin{}, 1, ignored)) {
-    if (variant.treatment != freehold::doctor::Treatment::kNone &&
-        variant.treatment != freehold::doctor::Treatment::kCappedArenas)
+    if (variant.treatment != freehold::doctor::Treatment::kNone && variant.environment.empty())
       names.push_back(variant.name);
   }
   check_treatments("--fail-if", conditions, names);
@@ -334,9 +333,10 @@ void add_options_of_experiment(Command& command, DoctorOptions& options) {
   command.add_option("--arg", options.arg, "Arguments that say how many threads, with {n} for the number: '-t {n}'", "TEXT");
   command.add_option("--work", options.work, "fixed: threads share the work; per-thread: each brings its own; auto [auto]",
                      "KIND");
-  command.add_option("--allocators", options.allocators,
-                     "freehold, arenas, padded, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH [all]",
-                     "LIST");
+  command.add_option(
+      "--allocators", options.allocators,
+      "freehold, arenas, thresholds, padded, jemalloc, tcmalloc, tbbmalloc, mimalloc, /path/to/lib.so or NAME=PATH [all]",
+      "LIST");
   command.add_option("--budget", options.budget,
                      "Total time limit of all runs [100s; with --memory 60s, but two runs of each]", "TIME");
   command.add_option("--repeat", options.repeat, "Run every trial N times, without a time limit", "N");

@@ -28,6 +28,7 @@ constexpr Word kReportWords[] = {
 // "arenas" and "padded" are what --allocators calls them; the report has "glibc, 2 arenas".
 std::string short_name(const ordered_json& variant) {
   const auto treatment = variant.at("treatment").get<std::string>();
+  if (treatment == "high-thresholds") return "thresholds";
   return treatment == "capped-arenas" ? "arenas" : variant.at("name").get<std::string>();
 }
 

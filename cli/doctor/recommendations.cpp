@@ -100,6 +100,7 @@ void add_fix(const Diagnosis& diagnosis, const Fix& fix, Recommendations& out) {
     case Treatment::kFreehold: add_freehold(diagnosis, variant, out); break;
     case Treatment::kPadded: add_padding(diagnosis, out); break;
     case Treatment::kCappedArenas:
+    case Treatment::kHighThresholds:
     case Treatment::kPeer:
       out.push_back({fmt::format("Run it with {}", text_of(variant)), with_environment(variant, line_of(diagnosis))});
   }

@@ -21,6 +21,7 @@ using freehold::doctor::Variant;
 namespace fs = std::filesystem;
 
 constexpr std::string_view kArenas = "arenas";
+constexpr std::string_view kThresholds = "thresholds";
 constexpr std::string_view kPadded = "padded";
 
 bool has_malloc(const std::string& file) {
@@ -48,6 +49,14 @@ Variant capped_arenas(unsigned cpus) {
           .environment = {{"MALLOC_ARENA_MAX", std::to_string(arenas)}}};
 }
 
+// The greatest threshold that glibc accepts; what is freed stays up to a gigabyte.
+Variant high_thresholds() {
+  return {.treatment = Treatment::kHighThresholds,
+          .name = "glibc, high thresholds",
+          .preload = {},
+          .environment = {{"MALLOC_MMAP_THRESHOLD_", "33554432"}, {"MALLOC_TRIM_THRESHOLD_", "1073741824"}}};
+}
+
 Variant preloaded(Treatment treatment, const std::string& name, const std::string& library) {
   return {.treatment = treatment, .name = name, .preload = {library}};
 }
@@ -67,6 +76,7 @@ void add_if_there(std::vector<Variant>& variants, const std::string& name, std::
 
 Variant wished_variant(const std::string& word, unsigned cpus) {
   if (word == kArenas) return capped_arenas(cpus);
+  if (word == kThresholds) return high_thresholds();
   if (word == kPadded) return preloaded(Treatment::kPadded, word, find_own_library("libfreehold-pad.so"));
   const auto switches = freehold::doctor::known_switches();
   if (std::ranges::find(switches, word) != switches.end()) {
@@ -114,6 +124,7 @@ std::vector<Variant> variants_of(const std::optional<std::string>& wished, const
     others = wished_variants(*wished, cpus);
   } else {
     others.push_back(capped_arenas(cpus));
+    others.push_back(high_thresholds());
     for (const std::string& name : {std::string(kPadded), std::string("freehold")}) add_if_there(others, name, notes);
     for (const std::string& name : known_peers()) add_if_there(others, name, notes);
   }
@@ -129,7 +140,9 @@ std::vector<Variant> variants_of(const std::optional<std::string>& wished, const
       return variants;
     }
     notes.push_back(fmt::format("The program brings its own malloc, that of {}; the others were put before it.", file));
-    std::erase_if(others, [](const Variant& variant) { return variant.treatment == Treatment::kCappedArenas; });
+    std::erase_if(others, [](const Variant& variant) {
+      return variant.treatment == Treatment::kCappedArenas || variant.treatment == Treatment::kHighThresholds;
+    });
   }
   variants.insert(variants.end(), others.begin(), others.end());
   return variants;

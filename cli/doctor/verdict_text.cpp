@@ -54,7 +54,8 @@ std::string use_of(const Diagnosis& diagnosis, const Fix& fix) {
   switch (variant.treatment) {
     case Treatment::kNone: return {};
     case Treatment::kFreehold: return "run it with Freehold, or link Freehold into it";
-    case Treatment::kCappedArenas: return fmt::format("run it with {}", text_of(variant));
+    case Treatment::kCappedArenas:
+    case Treatment::kHighThresholds: return fmt::format("run it with {}", text_of(variant));
     case Treatment::kPadded: return "give the blocks that threads hold a cache line each (alignas(64))";
     case Treatment::kPeer: return fmt::format("run it with {}", variant.name);
   }
@@ -134,7 +135,8 @@ std::string text_of(const Variant& variant) {
     case Treatment::kPadded: return "padded blocks";
     case Treatment::kNone:
     case Treatment::kPeer: return variant.name;
-    case Treatment::kCappedArenas: break;
+    case Treatment::kCappedArenas:
+    case Treatment::kHighThresholds: break;
   }
   const std::size_t comma = variant.name.find(", ");
   return comma == std::string::npos ? variant.name

@@ -469,6 +469,7 @@ void write_page_events(const fs::path& file, const std::vector<doctor::PageEvent
                             .dropped = 0,
                             .empty_call_ticks = 0,
                             .fast_path_picoseconds = 0,
+                            .mapped_bytes = 0,
                             .is_by_bytes = 0});
   for (std::size_t i = 0; i < events.size(); ++i) {
     const std::size_t at = doctor::kExtentBytes * (1 + i);

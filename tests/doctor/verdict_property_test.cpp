@@ -73,9 +73,8 @@ class World {
 
   void run(std::size_t variant) {
     const Treatment treatment = experiment.variants[variant].treatment;
-    const bool ends = treatment != Treatment::kCappedArenas && treatment != Treatment::kPadded;
     const double speed = treatment == Treatment::kFreehold || treatment == Treatment::kPeer ? 0.4 + 0.8 * uniform() : 1;
-    if (ends) add(variant, {.cpus = 1}, needs(treatment, 1, speed));
+    if (conditions_.complete || variant == 0 || chance(0.8)) add(variant, {.cpus = 1}, needs(treatment, 1, speed));
     if (conditions_.complete || variant == 0 || chance(0.9)) add(variant, {.cpus = cpus_}, needs(treatment, cpus_, speed));
     if (!conditions_.complete && variant != 0 && chance(0.05) && experiment.cells.back().variant == variant)
       experiment.cells.back().failure = "exit code 1";
@@ -129,6 +128,7 @@ class World {
       case Cause::kRemoteFrees: recorded.cpu_share = 0.5, recorded.remote_share = 0.7; break;
       case Cause::kAllocatorFalseSharing: recorded.lines_shared = 100; break;
       case Cause::kOwnLock: recorded.lock_wait_share = 0.9 * lost_; break;
+      case Cause::kOwnPageFaults: recorded.mapped_bytes = 4096 * 200'000.0; break;
       default: break;
     }
   }

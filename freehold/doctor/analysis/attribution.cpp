@@ -137,6 +137,7 @@ class Attributor {
     probe_s_ += probe_s;
     result_.threads += recording.threads.size();
     result_.dropped += recording.dropped;
+    result_.mapped_bytes += recording.mapped_bytes;
     result_.samples += recording.blocks.size() + recording.frees.size() + recording.waits.size();
   }
 

@@ -105,7 +105,8 @@ struct Attribution {
   std::uint64_t dropped = 0;  // records that found no room
   std::size_t samples = 0;
 
-  double probe_share = 0;  // of all CPU time while recorded
+  double probe_share = 0;   // of all CPU time while recorded
+  double mapped_bytes = 0;  // by calls of mmap() and the like that the program or a library made, not malloc
 
   CallTime allocating, freeing;
   double allocations_per_s = 0, frees_per_s = 0;  // of wall time

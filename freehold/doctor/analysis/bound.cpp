@@ -16,9 +16,11 @@ constexpr std::size_t kDraws = 1000;
 constexpr double kSpread = 0.01;        // of a median, at least, beside what its trials differ by
 constexpr double kCallFactor = 1.5;     // a call takes at most so many times what was recorded,
 constexpr double kCallDoubt_s = 10e-9;  // or so much more: a clock costs as much as a fast call
-constexpr double kMostSaved = 0.9;      // of the time: beyond that nothing is bounded
-constexpr double kCountFactor = 2;      // there are at most so many times the calls that were recorded, as samples say,
-constexpr double kCountDoubt = 10;      // and so many more
+constexpr double kMostSaved = 0.98;     // of the time
+constexpr double kMostInTurn = 2;       // CPUs that are in malloc for the same critical path, where delays say no more
+constexpr double kFault_s = 2e-6;   // that the kernel takes for a page at most: to clear it, to map it and to take it back
+constexpr double kCountFactor = 2;  // there are at most so many times the calls that were recorded, as samples say,
+constexpr double kCountDoubt = 10;  // and so many more
 
 // Seconds of a call of malloc or free, waits included.
 struct CallCost {
@@ -70,10 +72,24 @@ double hang(double cost, const std::vector<double>& delayed, const std::vector<d
   return steepest;
 }
 
+// What malloc and free take of the time, at most: their share of the CPU time, on the critical path as often as it can be.
+// Of a program that calls them from one thread while it keeps more CPUs busy at other times, that is many times the share.
+double most_in_malloc(const Attribution& recorded, double busy) {
+  const double share = kCallFactor * (recorded.cpu_share + kNineOfTen * recorded.cpu_share_error);
+  return share * std::max(1.0, busy) + kCallFactor * recorded.blocked_share;
+}
+
+// The kernel's time for memory: what its faults can take of the time that it had.
+double for_memory(const Cell& as_it_is) {
+  const double cpu_s = cpu_seconds(as_it_is);
+  return cpu_s > 0 ? std::min(system_share(as_it_is), page_faults(as_it_is) * kFault_s / cpu_s) : 0;
+}
+
 }  // namespace
 
 std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it_is, const Attribution& recorded,
-                                 std::span<const Fix> fixes, double usual_spread) {
+                                 double usual_spread) {
+  if (as_it_is.trials.empty()) return std::nullopt;
   std::vector<DrawnCosts> with_delay;
   std::vector<double> delays;
   for (const Delayed& of : experiment.delayed) {
@@ -83,12 +99,13 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
   }
   const CallCost call = call_cost(recorded);
   const double most_calls = kCountFactor * (recorded.allocating.calls + recorded.freeing.calls) + kCountDoubt;
-  if (delays.empty() || as_it_is.trials.empty()) return std::nullopt;
-  const double kernel_share = system_share(as_it_is);
-  const auto gain = [&](double cost, const std::vector<double>& delayed, double call_s) {
-    const double saved = std::min(hang(cost, delayed, delays), most_calls) * call_s / cost + kernel_share;
-    return 1 / (1 - std::clamp(saved, 0.0, kMostSaved));
+  const double kernel = for_memory(as_it_is), busy = busy_cpus(as_it_is);
+  double most = most_in_malloc(recorded, busy);
+  const auto gain = [&](double in_malloc) { return 1 / (1 - std::clamp(in_malloc + kernel, 0.0, kMostSaved)); };
+  const auto delayed_share = [&](double cost, const std::vector<double>& delayed, double call_s) {
+    return std::min(hang(cost, delayed, delays), most_calls) * call_s / cost;
   };
+  if (delays.empty()) return Estimate{1, gain(std::min(recorded.cpu_share, most)), gain(most)};
   const DrawnCosts own(as_it_is.trials, as_it_is.setting.width(), usual_spread);
   std::vector<double> measured, drawn;
   for (const DrawnCosts& each : with_delay) measured.push_back(each.measured());
@@ -96,15 +113,15 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
   for (std::size_t draw = 0; draw < kDraws; ++draw) {
     std::vector<double> again;
     for (const DrawnCosts& each : with_delay) again.push_back(each.drawn(random));
-    drawn.push_back(gain(own.drawn(random), again, call.most_s));
+    drawn.push_back(delayed_share(own.drawn(random), again, call.most_s));
   }
   std::ranges::sort(drawn);
-  const double value = gain(own.measured(), measured, call.value_s);
-  const double high = std::max(value, drawn[kDraws - kDraws / 20 - 1]);
-  if (high >= 1 / (1 - kMostSaved)) return std::nullopt;
-  const bool is_beaten = std::ranges::any_of(fixes, [high](const Fix& fix) { return fix.helps && fix.gain.low > high; });
-  if (is_beaten) return std::nullopt;
-  return Estimate{std::min(value, drawn[kDraws / 20]), value, high};
+  // Calls that many threads make side by side are not waited for in turn, unless the delays say so.
+  if (const double in_turn = most_in_malloc(recorded, std::min(busy, kMostInTurn)); drawn[kDraws / 2] < in_turn)
+    most = in_turn;
+  for (double& share : drawn) share = gain(std::min(share, most));
+  const double value = gain(std::min(delayed_share(own.measured(), measured, call.value_s), most));
+  return Estimate{std::min(value, drawn[kDraws / 20]), value, std::max(value, drawn[kDraws - kDraws / 20 - 1])};
 }
 
 }  // namespace freehold::doctor

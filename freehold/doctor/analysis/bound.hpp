@@ -4,23 +4,25 @@
 //
 //   hang   = d(cost) / d(delay): calls one after the other that the program waits for; calls of threads that run side by
 //            side, or that others wait for anyway, count for less. Never more than there are
-//   saved  = hang x (time of a call, as recorded)  +  the kernel's share of the time, which is for memory at most
+//   saved  = hang x (time of a call, as recorded)  +  the kernel's time for page faults
 //   bound  = cost / (cost - saved)
 //
-// It is a bound of time spent inside malloc, free and the kernel. Where an allocator puts blocks can help beside: if another
-// one surely does more, there is no bound. Pure functions. Cost: O(trials) for each of a thousand draws.
+// Trials that differ make hang uncertain, so that a second bound holds beside: the share of the CPU time that malloc and
+// free were recorded to take, half as much again, on each CPU that is busy.
+//
+// It is a bound of time spent inside malloc, free and the kernel. Where an allocator puts blocks can help beside.
+// Pure functions. Cost: O(trials) for each of a thousand draws.
 #pragma once
 #include <optional>
-#include <span>
 
 #include "freehold/doctor/analysis/experiment.hpp"
 #include "freehold/doctor/analysis/verdict.hpp"
 
 namespace freehold::doctor {
 
-// `as_it_is`: the cell that was delayed. Of no delays: none. `usual_spread`: what trials of the experiment differ by, as
-// a share of their median.
+// `as_it_is`: the cell that was delayed, if any was. `usual_spread`: what trials of the experiment differ by, as a share of
+// their median.
 [[nodiscard]] std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it_is,
-                                               const Attribution& recorded, std::span<const Fix> fixes, double usual_spread);
+                                               const Attribution& recorded, double usual_spread);
 
 }  // namespace freehold::doctor

@@ -70,7 +70,7 @@ class OnBusyMachine {
     const Variant* const found = of_.experiment.find(treatment);
     if (found == nullptr) return true;
     const auto variant = static_cast<std::size_t>(found - of_.experiment.variants.data());
-    if (of_.cell(variant, of_.all->setting) == nullptr) return true;
+    if (!of_.has_pair(variant)) return true;
     const double high = of_.costs
                             .estimate([&](const Costs& costs) {
                               const double lost = of_.lost_with(costs, 0);

@@ -17,10 +17,12 @@ constexpr double kFewerFaults = 0.5;       // that are left with another allocat
 constexpr double kSystemTimeAlone = 0.1;   // the same on one CPU, where it is not threads that wake each other
 constexpr double kFaultsPerSecond = 5000;
 constexpr double kPageBytes = 4096;
+constexpr double kMapsItself = 0.5;       // of the bytes that were faulted in: mapped by calls of the program's own
 constexpr double kGrownOnce = 1.5;        // of the peak memory was faulted in: it is not given back and fetched again
 constexpr double kLockWaits = 0.5;        // of the time that its part of the CPUs was lost
 constexpr double kSomeLockWaits = 0.1;    // of the threads' lives: the kernel's new work is that of waking them
 constexpr double kIdleShare = 0.5;        // of what is lost: CPUs had nothing to do
+constexpr double kIdleMalloc = 0.01;      // of the time in malloc: no other one can help by being faster
 constexpr double kBloat = 0.67;           // of the memory is enough with another allocator
 constexpr double kBloatBytes = 32 << 20;  // and it is worth a word
 constexpr double kGrowsAway = 0.3;        // of what another allocator saves: CPU time that it does not need only on all CPUs
@@ -42,12 +44,14 @@ Cause Causes::allocator_cause(const Verdict& verdict) const {
   // What arenas hold had to be faulted in, once: little time, most of it the kernel's, and less of it with the memory.
   const double faults_left = page_faults(*of_.all) > 0 ? page_faults(best) / page_faults(*of_.all) : 1;
   const bool only_growth = page_faults(*of_.all) * kPageBytes <= kGrownOnce * peak_bytes(*of_.all);
-  if (faults_left <= kBloat && only_growth && is_bloated(verdict) && system_share(*of_.alone) >= kSystemTimeAlone &&
-      is_kernel_time(best))
-    return Cause::kArenaBloat;
+  const bool only_faulted_in = faults_left <= kBloat && only_growth && is_bloated(verdict) &&
+                               system_share(*of_.alone) >= kSystemTimeAlone && is_kernel_time(best);
+  // Blocks that another thread frees make arenas grow: what is counted comes before its consequence.
+  const bool is_remote = of_.recorded != nullptr && of_.recorded->remote_share >= kManyRemote;
+  if (is_remote && is_bloated(verdict) && is_credible(Cause::kRemoteFrees)) return Cause::kRemoteFrees;
+  if (only_faulted_in || faults_go_with_arenas(verdict)) return Cause::kArenaBloat;
   if (faults_left <= kFewerFaults && is_faulting(*of_.all)) return Cause::kPageFaults;
-  if (of_.recorded != nullptr && of_.recorded->remote_share >= kManyRemote) return Cause::kRemoteFrees;
-  return Cause::kAllocatorLock;
+  return is_remote ? Cause::kRemoteFrees : Cause::kAllocatorLock;
 }
 
 bool Causes::is_credible(Cause kind) const {
@@ -73,12 +77,24 @@ bool Causes::is_faulting(const Cell& on_all) const {
          system_share(*of_.alone) >= kSystemTimeAlone;
 }
 
+bool Causes::maps_itself() const {
+  return of_.recorded != nullptr && of_.recorded->mapped_bytes >= kMapsItself * kPageBytes * page_faults(*of_.all);
+}
+
+bool Causes::faults_go_with_arenas(const Verdict& verdict) const {
+  const Variant* const capped = of_.experiment.find(Treatment::kCappedArenas);
+  if (capped == nullptr || !is_bloated(verdict)) return false;
+  const Cell* const with = of_.cell(static_cast<std::size_t>(capped - of_.experiment.variants.data()), of_.all->setting);
+  return with != nullptr && peak_bytes(*with) <= kBloat * peak_bytes(*of_.all) &&
+         page_faults(*with) <= kFewerFaults * page_faults(*of_.all);
+}
+
 bool Causes::padding_explains() const {
   const Variant* const padded = of_.experiment.find(Treatment::kPadded);
   if (padded == nullptr) return false;
   const auto variant = static_cast<std::size_t>(padded - of_.experiment.variants.data());
   if (variant == of_.best_allocator) return true;
-  if (of_.cell(variant, of_.all->setting) == nullptr) return false;
+  if (!of_.has_pair(variant)) return false;
   const double saved =
       of_.costs.estimate([&](const Costs& costs) { return of_.lost_with(costs, 0) - of_.lost_with(costs, variant); }).low;
   const double best =
@@ -93,9 +109,8 @@ double Causes::growth_of_work() const {
 }
 
 double Causes::more_work(std::size_t variant) const {
-  const Cell* const alone = of_.cell(variant, of_.alone->setting);
   return cpu_seconds(*of_.cell(variant, of_.all->setting)) -
-         growth_of_work() * cpu_seconds(alone != nullptr ? *alone : *of_.alone);
+         growth_of_work() * cpu_seconds(*of_.cell(variant, of_.alone->setting));
 }
 
 double Causes::saved_capacity() const {
@@ -123,7 +138,7 @@ Cause Causes::own_cause(const Verdict& verdict) const {
   };
   const double lost = verdict.lost.value;
   if (lock_time() >= kLockWaits * std::min(lost, 0.5)) return Cause::kOwnLock;
-  if (is_faulting(rest)) return Cause::kOwnPageFaults;
+  if (is_faulting(rest)) return maps_itself() ? Cause::kOwnPageFaults : Cause::kUndecided;
   if (const auto seen = cause_in_code(lost, idle(1))) return *seen;
   if (idle(1) >= kIdleShare * lost) return cause_of_idleness(idle(1));
   if (idle(0) >= kIdleShare * lost) return Cause::kUndecided;
@@ -178,9 +193,21 @@ bool Causes::padding_was_tried() const {
   });
 }
 
-bool Causes::threads_meet_in_malloc() const {
-  return of_.recorded == nullptr || of_.recorded->blocked_share >= kAsleepInMalloc ||
-         of_.recorded->remote_share >= kManyRemote;
+bool Causes::malloc_is_idle(std::size_t variant) const {
+  if (of_.recorded == nullptr || !of_.experiment.variants[variant].environment.empty()) return false;
+  const double most = of_.recorded->cpu_share + of_.recorded->blocked_share +
+                      kNineOfTen * (of_.recorded->cpu_share_error + of_.recorded->blocked_share_error);
+  const Cell* const with = of_.cell(variant, of_.all->setting);
+  const bool same_faults = with == nullptr || page_faults(*with) > kAsManyFaults * page_faults(*of_.all);
+  return most < kIdleMalloc && (same_faults || system_share(*of_.all) < kSystemTimeAlone);
+}
+
+bool Causes::placement_matters(const Verdict& verdict) const {
+  return of_.recorded == nullptr || of_.recorded->lines_shared > 0 ||
+         std::ranges::any_of(verdict.fixes, [&](const Fix& fix) {
+           const bool is_padded = of_.experiment.variants[fix.variant].treatment == Treatment::kPadded;
+           return is_padded && fix.helps;
+         });
 }
 
 bool Causes::faults_cost_time(const Verdict& verdict) const {

@@ -26,8 +26,11 @@ class Causes {
   [[nodiscard]] bool was_copied() const;
   // Or was not wanted.
   [[nodiscard]] bool padding_was_tried() const;
-  // Whether threads are asleep in malloc, or free each other's blocks, as far as was recorded.
-  [[nodiscard]] bool threads_meet_in_malloc() const;
+  // Whether the program was seen to spend next to nothing in malloc, with the variant's as with its own: neither CPU time
+  // nor waits nor page faults.
+  [[nodiscard]] bool malloc_is_idle(std::size_t variant) const;
+  // Whether it may matter where blocks lie: threads were seen to share lines, or padding helps.
+  [[nodiscard]] bool placement_matters(const Verdict& verdict) const;
   // Whether malloc's page faults take time on one CPU as on all, so that they cost time but no scaling.
   [[nodiscard]] bool faults_cost_time(const Verdict& verdict) const;
   // Whether arenas hold much more than the program needs: few of them, or another allocator, do with much less.
@@ -44,10 +47,15 @@ class Causes {
   // Whether the kernel's time goes to page faults. Threads that wait for locks need the kernel too, and may have many faults
   // beside, but not on one CPU; a page costs about the same there.
   [[nodiscard]] bool is_faulting(const Cell& on_all) const;
+  // Whether the pages were mapped by calls of the program's own. malloc maps memory as well, and a program that has all of
+  // its memory from there has page faults with most mallocs.
+  [[nodiscard]] bool maps_itself() const;
+  // Whether the faults go with the arenas, and so does the memory.
+  [[nodiscard]] bool faults_go_with_arenas(const Verdict& verdict) const;
   [[nodiscard]] bool padding_explains() const;
   // Work on all CPUs, of that on one.
   [[nodiscard]] double growth_of_work() const;
-  // CPU seconds that the program needs on all CPUs beyond those that it needs alone.
+  // CPU seconds that the program needs on all CPUs beyond those that it needs alone. Pre: the variant has both.
   [[nodiscard]] double more_work(std::size_t variant) const;
   // CPU seconds that the best other allocator saves on all CPUs, idle ones included.
   [[nodiscard]] double saved_capacity() const;

@@ -57,7 +57,7 @@ class Check {
     note(verdict_.cause == Cause::kPageFaults && faults_stay(), Contradiction::kFaultsStay);
     note(!shares_add(), Contradiction::kSharesDoNotAdd);
     note(bad_advice(), Contradiction::kAdviceDoesNotHelp);
-    note(blames_allocator(verdict_.cause) && all_help_alike(), Contradiction::kAllHelpAlike);
+    note(!verdict_.one_thread && all_help_alike(), Contradiction::kAllHelpAlike);
     return std::move(found_);
   }
 

@@ -29,7 +29,8 @@ std::vector<Setting> Experiment::sweep() const {
 }
 
 std::string_view name_of(Treatment treatment) noexcept {
-  static constexpr std::array<std::string_view, 5> kNames{"none", "capped-arenas", "padded", "freehold", "peer"};
+  static constexpr std::array<std::string_view, 6> kNames{"none",     "capped-arenas", "padded",
+                                                          "freehold", "peer",          "high-thresholds"};
   return kNames[static_cast<std::size_t>(treatment)];
 }
 

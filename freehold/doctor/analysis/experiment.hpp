@@ -20,7 +20,8 @@ enum class Treatment : std::uint8_t {
   kCappedArenas,  // glibc's malloc with few arenas (MALLOC_ARENA_MAX)
   kPadded,        // the program's malloc, a cache line longer for each block, so that no two share one
   kFreehold,
-  kPeer,  // another library
+  kPeer,            // another library
+  kHighThresholds,  // glibc's malloc that keeps what it would give back (MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_)
 };
 
 struct Variant {

@@ -46,12 +46,13 @@ double Losses::allowed_cpus() const {
   return throttled_share(*all) > kThrottled ? std::min(cpus, busy_cpus(*all)) : cpus;
 }
 
-// Without the variant's own time on one CPU the program's must do.
+bool Losses::has_pair(std::size_t variant) const {
+  return cell(variant, alone->setting) != nullptr && cell(variant, all->setting) != nullptr;
+}
+
 double Losses::lost_with(const Costs& cost, std::size_t variant) const {
-  const Cell* const with = cell(variant, all->setting);
-  const Cell* const with_alone = cell(variant, alone->setting);
-  const double cost_alone = cost(with_alone != nullptr ? *with_alone : *alone);
-  const double lost = cost(*with) - ideal(cost_alone);
+  const double cost_alone = cost(*cell(variant, alone->setting));
+  const double lost = cost(*cell(variant, all->setting)) - ideal(cost_alone);
   return waits_for_own_locks() ? lost * cost(*alone) / cost_alone : lost;
 }
 
@@ -59,9 +60,8 @@ bool Losses::is_only_faster() const {
   if (best_allocator == 0) return false;
   const Costs cost = costs.measured();
   const double lost = lost_with(cost, 0), left = lost_with(cost, best_allocator);
-  const Cell* const best_alone = cell(best_allocator, alone->setting);
-  if (best_alone == nullptr || lost <= 0 || (lost - left) / lost >= kExplainsAll) return false;
-  return (lost - left * cost(*alone) / cost(*best_alone)) / lost < kExplainsNothing;
+  if (lost <= 0 || (lost - left) / lost >= kExplainsAll) return false;
+  return (lost - left * cost(*alone) / cost(*cell(best_allocator, alone->setting))) / lost < kExplainsNothing;
 }
 
 bool Losses::waits_for_own_locks() const {

@@ -41,8 +41,12 @@ struct Losses {
   // Of a variant; null: it was not measured there.
   [[nodiscard]] const Cell* cell(std::size_t variant, const Setting& setting) const;
 
+  // Whether the variant was tried on one CPU and on all. A treatment without both says nothing of scaling, because what it
+  // saves on one CPU as well is no scaling.
+  [[nodiscard]] bool has_pair(std::size_t variant) const;
+
   // The others need `alone` and `all`.
-  // What a variant loses on all CPUs.
+  // What a variant loses on all CPUs. Pre: has_pair(variant).
   [[nodiscard]] double lost_with(const Costs& cost, std::size_t variant) const;
   [[nodiscard]] Split split(const Costs& cost) const;
   // A part, as a share of what is lost.

@@ -82,6 +82,7 @@ struct Recording {
   double seconds = 0;                              // from the probe's beginning to the last record
   double cpu_s = 0;                                // of the process, the probe's share in it included
   std::uint64_t dropped = 0;                       // records that found no room
+  double mapped_bytes = 0;                         // by calls of mmap() and the like outside malloc
   double fast_path_ns = 0;                         // what the probe adds to each call that is not sampled
   std::vector<std::vector<std::uint64_t>> stacks;  // return addresses, innermost first
   std::vector<BlockSample> blocks;                 // in the order of their beginnings

@@ -50,11 +50,12 @@ class Judge {
     verdict.all = of_.all->setting;
     verdict.alone = of_.alone != nullptr ? of_.alone->setting : of_.all->setting;
     judge_fixes(verdict);
+    hold_to_bound(verdict);
+    choose_fix(verdict);
+    choose_allocator(verdict);
     judge_noise(verdict);
     fit_laws(verdict);
     verdict.one_thread = has_one_thread();
-    if (of_.recorded != nullptr)
-      verdict.most_gain = bound_of(experiment_, *of_.all, *of_.recorded, verdict.fixes, of_.costs.usual_spread());
     if (of_.alone == nullptr) {
       verdict.cause = cause_without_comparison(verdict);
       if (verdict.cause == Cause::kUndecided) verdict.doubt = Doubt::kNoComparison;
@@ -71,6 +72,7 @@ class Judge {
       doubt(verdict, Doubt::kBusyMachine);
     verdict.contradictions = contradictions_in(experiment_, verdict);
     if (!verdict.contradictions.empty()) doubt(verdict, Doubt::kContradiction);
+    if (std::ranges::count(verdict.contradictions, Contradiction::kAllHelpAlike) > 0) withdraw_advice(verdict);
     return verdict;
   }
 
@@ -95,13 +97,33 @@ class Judge {
       }
       verdict.fixes.push_back(fix);
     }
+  }
+
+  // Where malloc is idle, no other one helps, unless blocks lie elsewhere: what seems to help is a program that was slow in
+  // its own trials. An allocator that surely does more than the bound does it by where it puts blocks.
+  void hold_to_bound(Verdict& verdict) const {
+    if (of_.recorded == nullptr) return;
+    verdict.most_gain = bound_of(experiment_, *of_.all, *of_.recorded, of_.costs.usual_spread());
+    if (!verdict.most_gain) return;
+    for (Fix& fix : verdict.fixes) {
+      if (fix.gain.value <= 0 || experiment_.variants[fix.variant].treatment == Treatment::kPadded) continue;
+      if (causes_.malloc_is_idle(fix.variant) && !causes_.placement_matters(verdict)) fix.helps = false;
+      double& most = verdict.most_gain->high;
+      if (fix.helps && fix.gain.low > most)
+        most = fix.gain.high;
+      else
+        fix.gain = {std::min(fix.gain.low, most), std::min(fix.gain.value, most), std::min(fix.gain.high, most)};
+      fix.helps = fix.helps && fix.gain.value >= kGainFrom;
+    }
+  }
+
+  void choose_fix(Verdict& verdict) const {
     for (std::size_t i = 0; i < verdict.fixes.size(); ++i) {
       const Fix& fix = verdict.fixes[i];
       if (fix.helps && (!verdict.best_fix || fix.gain.value > verdict.fixes[*verdict.best_fix].gain.value))
         verdict.best_fix = i;
     }
     prefer_freehold(verdict);
-    choose_allocator(verdict);
   }
 
   // What cannot be told from the best by these trials is as good, and Freehold is here already.
@@ -113,22 +135,12 @@ class Judge {
     }
   }
 
-  // Whether it is known what the treatment saves on one CPU. Padding and fewer arenas ask about several threads alone.
-  [[nodiscard]] bool is_known_alone(const Fix& fix) const {
-    return experiment_.variants[fix.variant].treatment != Treatment::kPeer ||
-           of_.cell(fix.variant, of_.alone->setting) != nullptr;
-  }
-
   // The treatment that the allocator's part is measured by: the one under which least is lost, of those that surely help.
-  // What it saves on one CPU as well is no scaling. Unless threads meet in malloc, one that was tried there tells more.
   void choose_allocator(const Verdict& verdict) {
     if (of_.alone == nullptr) return;
-    const bool must_know_alone =
-        !causes_.threads_meet_in_malloc() &&
-        std::ranges::any_of(verdict.fixes, [&](const Fix& fix) { return fix.helps && is_known_alone(fix); });
     double least = 0;
     for (const Fix& fix : verdict.fixes) {
-      if (!fix.helps || (must_know_alone && !is_known_alone(fix))) continue;
+      if (!fix.helps || !of_.has_pair(fix.variant)) continue;
       const double lost = of_.costs.estimate([&](const Costs& costs) { return of_.lost_with(costs, fix.variant); }).value;
       if (of_.best_allocator == 0 || lost < least) {
         of_.best_allocator = fix.variant;
@@ -222,6 +234,12 @@ class Judge {
   [[nodiscard]] static bool is_sure_part(const Verdict& verdict) {
     return std::ranges::any_of(
         verdict.parts, [&](const Part& part) { return part.cause == verdict.cause && part.share.low >= kSurePartFrom; });
+  }
+
+  // The program as it is was slow in its trials.
+  static void withdraw_advice(Verdict& verdict) {
+    for (Fix& fix : verdict.fixes) fix.helps = false;
+    verdict.best_fix.reset();
   }
 
   static void doubt(Verdict& verdict, Doubt doubt) {

@@ -12,11 +12,11 @@ enum class Group : std::uint8_t {
   kFreeholdEnds,
   kMainAll,  // these two, on all CPUs
   kMainEnds,
-  kMainInner,  // these two, between one CPU and all
-  kOthersAll,  // padded, capped arenas
+  kMainInner,   // these two, between one CPU and all
+  kOthersEnds,  // padded, and glibc with its switches
   kCopies,
-  kPeersAll,
-  kPeersElsewhere,
+  kPeersEnds,
+  kPeersInner,
   kRecordingAll,
   kRecordingAlone,
   kSampled,
@@ -38,32 +38,32 @@ constexpr Level kLevels[] = {
     {Group::kSampled, 1},
     {Group::kMainEnds, 2},
     {Group::kMainAll, 3},
-    {Group::kOthersAll, 1},
+    {Group::kOthersEnds, 1},
     {Group::kCopies, 1},
     {Group::kRecordingAlone, 1},
     {Group::kMainEnds, 3},
-    {Group::kOthersAll, 2},
+    {Group::kOthersEnds, 2},
     {Group::kCopies, 2},
     {Group::kDelays, 1},
-    {Group::kPeersAll, 1},
+    {Group::kPeersEnds, 1},
     {Group::kMainInner, 1},
-    {Group::kOthersAll, 3},
+    {Group::kOthersEnds, 3},
     {Group::kCopies, 3},
     {Group::kDelays, 3},
-    {Group::kPeersAll, 3},
+    {Group::kPeersEnds, 3},
     {Group::kMainInner, 3},
     {Group::kMainEnds, 5},
-    {Group::kOthersAll, 5},
+    {Group::kOthersEnds, 5},
     {Group::kCopies, 5},
     {Group::kDelays, 5},
-    {Group::kPeersAll, 5},
+    {Group::kPeersEnds, 5},
     {Group::kMainInner, 5},
-    {Group::kPeersElsewhere, 3},
+    {Group::kPeersInner, 3},
     {Group::kMainEnds, kMostRounds},
-    {Group::kOthersAll, kMostRounds},
-    {Group::kPeersAll, kMostRounds},
+    {Group::kOthersEnds, kMostRounds},
+    {Group::kPeersEnds, kMostRounds},
     {Group::kMainInner, kMostRounds},
-    {Group::kPeersElsewhere, kMostRounds},
+    {Group::kPeersInner, kMostRounds},
 };
 
 class Classifier {
@@ -93,9 +93,9 @@ class Classifier {
       case Group::kMainEnds: return main && (all || alone);
       case Group::kMainAll: return main && all;
       case Group::kMainInner: return main && !all && !alone;
-      case Group::kOthersAll: return !main && !peer;
-      case Group::kPeersAll: return peer && all;
-      case Group::kPeersElsewhere: return peer && !all;
+      case Group::kOthersEnds: return !main && !peer;
+      case Group::kPeersEnds: return peer && (all || alone);
+      case Group::kPeersInner: return peer && !all && !alone;
       default: return false;
     }
   }
@@ -128,10 +128,11 @@ std::vector<Task> tasks_of(const Settings& settings, std::span<const Variant> va
   std::vector<Task> tasks;
   for (std::size_t variant = 0; variant < variants.size(); ++variant) {
     const Treatment treatment = variants[variant].treatment;
-    const bool only_all = treatment == Treatment::kPadded || treatment == Treatment::kCappedArenas;
+    const bool is_main = treatment == Treatment::kNone || treatment == Treatment::kFreehold || treatment == Treatment::kPeer;
     // All CPUs first: what is run in the order of the tasks is of most use if it is ended early.
     for (auto setting = sweep.rbegin(); setting != sweep.rend(); ++setting) {
-      if (!only_all || setting == sweep.rbegin()) tasks.push_back({.variant = variant, .setting = *setting});
+      const bool is_end = setting == sweep.rbegin() || *setting == sweep.front();
+      if (is_main || is_end) tasks.push_back({.variant = variant, .setting = *setting});
     }
   }
   if (cpus > 1 && !settings.server.used())

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// What a verdict may rest on: a treatment that has trials on one CPU and on all, counts rather than times, and advice that
+// keeps within the bound.
+#include <gtest/gtest.h>
+
+#include "tests/doctor/made_experiment.hpp"
+
+namespace freehold::doctor {
+namespace {
+
+void add_delays(Made& made, double calls, const Cell& to) {
+  for (const double delay : {30e-9, 90e-9}) {
+    Delayed& delayed = made.experiment_.delayed.emplace_back(Delayed{.delay_s = delay, .trials = to.trials});
+    for (Trial& trial : delayed.trials) trial.wall_s += calls * delay;
+  }
+}
+
+// A serial part full of mallocs beside atomics: jemalloc shortens the serial part, which on one CPU was not tried.
+TEST(Evidence, TreatmentWithoutItsOwnTimeAlone_DecidesNothing) {
+  Attribution recorded;
+  recorded.cpu_share = 0.5;
+  recorded.blocked_share = 0.02;
+  Made made = Made().takes(0, 1, 0.6).takes(2, 1, 0.6).takes(3, 1, 0.6).takes_on_all(4, 0.3).copies(1);
+  const Verdict verdict = made.verdict(&recorded);
+  EXPECT_FALSE(blames_allocator(verdict.cause)) << found(verdict);
+  EXPECT_EQ(verdict.allocator_share.value, 0);
+  made = Made().takes(0, 1, 0.6).takes(3, 1, 0.6).takes_on_all(2, 0.26).copies(1);
+  EXPECT_NE(found(made.verdict(&recorded)), "allocator-false-sharing") << "padding needs its own time alone, too";
+}
+
+TEST(Evidence, FaultsThatTheProgramDoesNotMap_NotItsOwn) {
+  Attribution recorded;
+  recorded.cpu_share = 0.04;
+  Made made;
+  made.takes(0, 1, 0.9).treated(1, 0.9).copies(1);
+  for (std::size_t v = 0; v < made.experiment_.variants.size(); ++v)
+    made.trials(v, [](Trial& trial) { trial.system_s = trial.user_s, trial.page_faults = 100'000; });
+  EXPECT_EQ(found(made.verdict(&recorded)), "undecided") << "malloc maps it, whichever malloc it is";
+  recorded.mapped_bytes = 1e5 * 4096;
+  EXPECT_EQ(found(made.verdict(&recorded)), "own-page-faults");
+}
+
+// With its thresholds raised glibc keeps what it would give back: the faults go, though Freehold has as many.
+TEST(Evidence, FaultsGoWithGlibcsThresholds_PageFaults) {
+  Attribution recorded;
+  recorded.cpu_share = 0.04;
+  Made made;
+  made.experiment_.variants.push_back({Treatment::kHighThresholds, "glibc, high thresholds", {}});
+  made.takes(0, 4, 3.6).takes(2, 4, 3.6).takes(3, 4, 3.6).takes(5, 0.4, 0.11).copies(4);
+  for (std::size_t v = 0; v < 5; ++v)
+    made.trials(v, [](Trial& trial) { trial.system_s = 3 * trial.user_s, trial.page_faults = 400'000; });
+  EXPECT_EQ(found(made.verdict(&recorded)), "page-faults");
+}
+
+// Two threads that pass each other every block: most memory lies in arenas, and that is a consequence.
+TEST(Evidence, EveryBlockFreedByTheOther_RemoteFreesBeforeArenas) {
+  Attribution recorded;
+  recorded.cpu_share = 0.6;
+  recorded.remote_share = 1;
+  Made made = Made().takes(0, 1, 1.2).takes(1, 1, 1.2).takes(2, 1, 1.2).takes(3, 1, 0.26).takes(4, 0.9, 0.2).copies(1);
+  for (const std::size_t v : {0, 1, 2})
+    made.trials(
+        v, [](Trial& trial) { trial.page_faults = 60'000, trial.system_s = 0.9 * trial.user_s, trial.peak_rss_bytes *= 4; });
+  EXPECT_EQ(found(made.verdict(&recorded)), "remote-frees");
+}
+
+// 110 MiB, 30 with one arena, 56 under Freehold, and the faults go with the arenas.
+TEST(Evidence, FaultsGoWithFewerArenas_ArenaBloat) {
+  Attribution recorded;
+  recorded.cpu_share = 0.2;
+  Made made = Made().takes(0, 1, 0.4).takes(1, 0.9, 0.26).takes(2, 1, 0.4).takes(3, 0.9, 0.28).copies(1);
+  for (const std::size_t v : {0, 2})
+    made.trials(v, [](Trial& trial) {
+      trial.page_faults = 80'000, trial.system_s = trial.user_s, trial.peak_rss_bytes = 110 << 20;
+    });
+  made.trials(1, [](Trial& trial) { trial.page_faults = 8'000, trial.peak_rss_bytes = 30 << 20; });
+  made.trials(3, [](Trial& trial) { trial.page_faults = 14'000, trial.peak_rss_bytes = 56 << 20; });
+  EXPECT_EQ(found(made.verdict(&recorded)), "arena-bloat");
+}
+
+// A readers-writer lock, whose program as it is was slow in its trials: no allocator does that where malloc is idle.
+TEST(Evidence, MallocIsIdle_NoAllocatorIsAdvised) {
+  Attribution recorded;
+  recorded.cpu_share = 0.004;
+  recorded.allocating.calls = recorded.freeing.calls = 1000;
+  Made made = Made().takes(0, 1, 0.9).treated(1, 0.3).copies(1);
+  const Verdict verdict = made.verdict(&recorded);
+  EXPECT_FALSE(verdict.best_fix);
+  EXPECT_FALSE(blames_allocator(verdict.cause)) << found(verdict);
+  made = Made().takes(0, 1, 0.9).takes(2, 1, 0.9).takes(3, 1, 0.3).copies(1);
+  EXPECT_FALSE(made.verdict(&recorded).best_fix);
+  recorded.lines_shared = 100;
+  EXPECT_TRUE(made.verdict(&recorded).best_fix) << "where blocks lie matters as well";
+}
+
+// Under any cause: what helps alike to every question is a slow baseline, and nothing is advised.
+TEST(Evidence, EveryTreatmentHelpsAlike_NothingIsAdvised) {
+  Attribution recorded;
+  recorded.cpu_share = 0.3;
+  recorded.lock_wait_share = 0.6;
+  const Verdict verdict = Made().takes(0, 1, 0.8).treated(1, 0.5).copies(1).busy(0, 0.4).verdict(&recorded);
+  EXPECT_EQ(found(verdict), "undecided");
+  EXPECT_FALSE(verdict.best_fix);
+  for (const Fix& fix : verdict.fixes) EXPECT_FALSE(fix.helps);
+}
+
+// SQLite: 4% of the CPU time in malloc, trials that differ by some percent, and few of them.
+TEST(Evidence, BoundIsThreeTimesTheShareAtMost) {
+  for (const double share : {0.01, 0.02, 0.04, 0.1, 0.2}) {
+    for (const double spread : {0.01, 0.05, 0.1}) {
+      for (const bool has_delays : {true, false}) {
+        Attribution recorded;
+        recorded.cpu_share = share;
+        recorded.allocating.calls = recorded.freeing.calls = share * 2 / 50e-9;
+        recorded.allocating.cpu_s = recorded.freeing.cpu_s = share;
+        Made made(spread, 2, 7);
+        made.takes(0, 1, 0.5).takes(3, 1, 0.5).copies(1).busy(0, 0.5);  // two of the four CPUs are busy
+        if (has_delays) add_delays(made, share * 2 / 50e-9 / 2, made.experiment_.cells[1]);
+        const auto most = made.verdict(&recorded).most_gain;
+        ASSERT_TRUE(most) << "a bound stands in each report: " << share << ", " << spread;
+        EXPECT_GE(most->high, 1 / (1 - share)) << share;
+        EXPECT_LE(1 - 1 / most->high, 3 * share + 0.005) << share << ", trials differ by " << spread;
+      }
+    }
+  }
+}
+
+TEST(Evidence, AdviceKeepsWithinTheBound) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Attribution recorded;
+    recorded.cpu_share = 0.05;
+    recorded.allocating.calls = recorded.freeing.calls = 1e6;
+    recorded.allocating.cpu_s = recorded.freeing.cpu_s = 0.025;
+    Made made(0.1, 3, seed);
+    made.takes(0, 1, 0.5).treated(0.97, 0.45).copies(1);
+    add_delays(made, 1e6, made.experiment_.cells[1]);
+    const Verdict verdict = made.verdict(&recorded);
+    ASSERT_TRUE(verdict.most_gain);
+    for (const Fix& fix : verdict.fixes) {
+      if (!fix.helps || made.experiment_.variants[fix.variant].treatment == Treatment::kPadded) continue;
+      EXPECT_LE(fix.gain.value, verdict.most_gain->high) << seed;
+      EXPECT_LE(fix.gain.high, verdict.most_gain->high) << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace freehold::doctor
