@@ -142,6 +142,9 @@ class Arena {
   // finds none.
   [[nodiscard]] inline pool::Taken take_slots(SizeClass c, pool::Cursor& cursor, unsigned want, std::uint32_t thread_id,
                                               unsigned max_foreign_spans) noexcept;
+  // The same where the cursor stands, in line: what most calls find. bits == 0: look further.
+  [[nodiscard]] inline pool::Taken take_slots_at_home(SizeClass c, pool::Cursor& cursor, unsigned want,
+                                                      std::uint32_t thread_id) noexcept;
   // Gives slots of class `c` back. Returns those of them that were free already; then nothing was changed.
   [[nodiscard]] inline std::uint64_t give_slots(SizeClass c, const pool::Taken& slots) noexcept;
   // The same for n <= kMaxBatch addresses; `last` becomes the word of the last one. Reports misuse. Returns how many of

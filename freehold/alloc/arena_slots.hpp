@@ -31,6 +31,21 @@ inline pool::Taken Arena<A, Config, Pages>::take_slots(SizeClass c, pool::Cursor
   }
 }
 
+template <sync::Atomics A, class Config, os::PageSource Pages>
+inline pool::Taken Arena<A, Config, Pages>::take_slots_at_home(SizeClass c, pool::Cursor& cursor, unsigned want,
+                                                               std::uint32_t thread_id) noexcept {
+  const pool::Taken taken = pools_[c].find_at_home(cursor, want, thread_id);
+  if (taken.bits == 0) return taken;
+  const SpanIndex span = pool::span_of(taken.word);
+  if (class_of_span(span) != c) [[unlikely]] {  // as in take_slots()
+    put_back(taken.word, taken.bits);
+    return {};
+  }
+  pools_[c].settle(cursor, taken.word, thread_id);
+  note_taken(span);
+  return taken;
+}
+
 // Puts slots back that were taken for a moment: from a span of an unexpected class, or to purge their pages. Concurrent
 // frees saw these slots as taken and did not report the span as empty, so we must.
 template <sync::Atomics A, class Config, os::PageSource Pages>

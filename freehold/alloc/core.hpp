@@ -30,6 +30,7 @@
 #include "freehold/alloc/stats.hpp"
 #include "freehold/alloc/thread_cache.hpp"
 #include "freehold/base/check.hpp"
+#include "freehold/base/keep_errno.hpp"
 #include "freehold/pool/slot_groups.hpp"
 #include "freehold/sync/change_count.hpp"
 #include "freehold/sync/fork_gate.hpp"
@@ -247,7 +248,8 @@ class Core {
  private:
   static constexpr std::uint32_t kFirstCpuId = 1U << 30;
   static constexpr unsigned kSlowCallsPerTick = 64;
-  static constexpr unsigned kRunsPerTick = 8;  // while something is due
+  static constexpr unsigned kSlowCallsPerDueTick = 8;  // while something is due
+  static constexpr unsigned kRunsPerTick = 8;          // while something is due
   static constexpr unsigned kTicksPerIdleLook = 16;
   static constexpr std::int64_t kReportBytes = 64 * 1024;
   static constexpr std::int64_t kReportSpans = (std::int64_t{2} << 20) / static_cast<std::int64_t>(ArenaType::kSpanBytes);
@@ -263,13 +265,13 @@ class Core {
     return n > Config::kFirstSlots ? Config::kFirstSlots : (n < 1 ? 1 : static_cast<unsigned>(n));
   }
 
-  [[nodiscard]] pool::Taken find_slots(pool::Cursor& cursor, SizeClass c, unsigned want, std::uint32_t thread_id,
-                                       Cache* cache) noexcept;
+  [[nodiscard, gnu::noinline]] pool::Taken find_slots(pool::Cursor& cursor, SizeClass c, unsigned want,
+                                                      std::uint32_t thread_id, Cache* cache) noexcept;
   [[nodiscard]] bool grant(Cache& cache, std::size_t bytes) noexcept;
   void release_grant(Cache& cache, std::size_t bytes) noexcept;
-  [[nodiscard]] bool grow(Cache& cache, SizeClass c) noexcept;
+  [[nodiscard, gnu::noinline]] bool grow(Cache& cache, SizeClass c) noexcept;
   void shrink(Cache& cache, SizeClass c) noexcept;
-  void push_looked_at(Cache& cache, SizeClass c, void* slot) noexcept;
+  [[gnu::noinline]] void push_looked_at(Cache& cache, SizeClass c, void* slot) noexcept;
   void give_back(Cache& cache, SizeClass c, void* const* slots, std::size_t n) noexcept;
   void give_oldest(Cache& cache, SizeClass c) noexcept;
   [[gnu::always_inline]] inline void count_slow_call(Cache& cache) noexcept;
@@ -280,7 +282,9 @@ class Core {
   [[nodiscard]] bool is_kept(SpanIndex i) noexcept;
   [[nodiscard]] bool check_bin(const Cache& cache, SizeClass c) noexcept;
 
-  void report_slots(Cache& cache, std::int64_t bytes) noexcept;
+  [[gnu::always_inline]] inline void report_slots(Cache& cache, std::int64_t bytes) noexcept;
+  [[gnu::noinline]] void report_now(Cache& cache) noexcept;
+  [[nodiscard, gnu::noinline]] std::size_t top_up(Cache& cache, SizeClass c, unsigned want, std::size_t n) noexcept;
   [[nodiscard]] Runs* own_runs(Cache& cache) noexcept;
   void make_runs(Cache& cache) noexcept;
   [[nodiscard]] Reserved* word_to_reserve(Runs& runs) noexcept;

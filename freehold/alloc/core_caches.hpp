@@ -106,6 +106,7 @@ bool Core<A, Config, Pages, Clock>::grow(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
   const unsigned old = bin.capacity;
   const unsigned capacity = old == 0 ? first_slots(c) : std::min(old * 2, max_slots(c));
+  const base::KeepErrno keep;
   if (capacity <= old || !grant(cache, (capacity - old) * Classes::slot_bytes(c))) return false;
   void** array;
   {

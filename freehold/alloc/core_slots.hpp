@@ -4,6 +4,7 @@
 //
 //   refill(c)                           the array of class c is empty
 //     grow                                it doubles, if the caches' budget has room
+//     Arena::take_slots_at_home           free slots of the span where the thread works
 //     find_slots
 //       Arena::take_slots                   free slots where the thread worked last, or where no other thread works
 //         WordPool::find                      the word of the cursor; the thread's stripe of the tree; the other stripes
@@ -40,36 +41,47 @@ namespace freehold::alloc {
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void* Core<A, Config, Pages, Clock>::refill(Cache& cache, SizeClass c) noexcept {
   auto& bin = cache.bins[c];
-  if (bin.capacity < max_slots(c)) (void)grow(cache, c);
+  if (bin.capacity < max_slots(c)) [[unlikely]]
+    (void)grow(cache, c);
   bin.active = true;
   const unsigned want = std::clamp(bin.capacity / 2U, 1U, 64U);
-  pool::Taken taken = find_slots(bin.cursor, c, want, cache.id, &cache);
+  pool::Taken taken = arena_.take_slots_at_home(c, bin.cursor, want, cache.id);
+  if (taken.bits == 0) [[unlikely]]
+    taken = find_slots(bin.cursor, c, want, cache.id, &cache);
   if (taken.bits == 0) return nullptr;
   // Relaxed: only this thread writes it.
   bin.refills.store(bin.refills.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   count_slow_call(cache);
   const auto& geometry = arena_.geometry(c);
-  const auto slot_bytes = static_cast<std::int64_t>(Classes::slot_bytes(c));
-  if (bin.capacity <= 1) {  // as it was asked for: one slot
-    report_slots(cache, slot_bytes);
+  if (bin.capacity <= 1) [[unlikely]] {  // as it was asked for: one slot
+    report_slots(cache, geometry.slot_bytes);
     return reinterpret_cast<void*>(geometry.address(taken.word, base::lowest_bit(taken.bits)));
   }
   void** const first = bin.array + 1;
   std::size_t n = pool::list_slots(geometry, taken, first);
-  report_slots(cache, static_cast<std::int64_t>(n) * slot_bytes);
-  // A fragmented word yields little: a few more make the call worth while.
-  for (unsigned tries = 0; tries < 7 && n * 2 < want; ++tries) {
-    // Again `want`, not what is missing: the rest of a word that was cut would be the next call's fragment, and so on.
-    taken = arena_.take_slots(c, bin.cursor, want, cache.id, max_foreign_spans_);
-    if (taken.bits == 0) break;
-    const std::size_t more = pool::list_slots(geometry, taken, first + n);
-    report_slots(cache, static_cast<std::int64_t>(more) * slot_bytes);
-    n += more;
-  }
+  report_slots(cache, static_cast<std::int64_t>(n * geometry.slot_bytes));
+  if (n * 2 < want) n = top_up(cache, c, want, n);
   void** const top = first + n;
   cache.top[c] = top - 1;
-  if (bin.looks != 0) cache.limit[c] = top - 1;
+  if (bin.looks != 0) [[unlikely]]
+    cache.limit[c] = top - 1;
   return top[-1];
+}
+
+// A fragmented word yields little: a few more make the call worth while. Returns how many slots there are then.
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+std::size_t Core<A, Config, Pages, Clock>::top_up(Cache& cache, SizeClass c, unsigned want, std::size_t n) noexcept {
+  auto& bin = cache.bins[c];
+  const auto& geometry = arena_.geometry(c);
+  for (unsigned tries = 0; tries < 7 && n * 2 < want; ++tries) {
+    // Again `want`, not what is missing: the rest of a word that was cut would be the next call's fragment, and so on.
+    const pool::Taken taken = arena_.take_slots(c, bin.cursor, want, cache.id, max_foreign_spans_);
+    if (taken.bits == 0) break;
+    const std::size_t more = pool::list_slots(geometry, taken, bin.array + 1 + n);
+    report_slots(cache, static_cast<std::int64_t>(more * geometry.slot_bytes));
+    n += more;
+  }
+  return n;
 }
 
 // Free slots of spans that no other thread uses; else a new span, unless that many threads work in this class already that
@@ -77,6 +89,7 @@ void* Core<A, Config, Pages, Clock>::refill(Cache& cache, SizeClass c) noexcept 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 pool::Taken Core<A, Config, Pages, Clock>::find_slots(pool::Cursor& cursor, SizeClass c, unsigned want,
                                                       std::uint32_t thread_id, Cache* cache) noexcept {
+  const base::KeepErrno keep;
   pool::Taken taken = arena_.take_slots(c, cursor, want, thread_id, max_foreign_spans_);
   if (taken.bits != 0) return taken;
   taken = arena_.claim(c, want, thread_id, Clock::now());
@@ -148,22 +161,29 @@ void Core<A, Config, Pages, Clock>::give_back(Cache& cache, SizeClass c, void* c
 // Adds to what the cache took (positive) or gave back since its last report, and reports when it is worth while; 0 reports
 // what there is.
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
-void Core<A, Config, Pages, Clock>::report_slots(Cache& cache, std::int64_t bytes) noexcept {
+inline void Core<A, Config, Pages, Clock>::report_slots(Cache& cache, std::int64_t bytes) noexcept {
   const std::int64_t unreported = cache.unreported += bytes;
-  if (bytes != 0 && unreported < kReportBytes && unreported > -kReportBytes) return;
-  const std::int64_t sum = std::exchange(cache.unreported, 0);
-  if (arena_.report_slots(sum)) relieve(own_runs(cache), 0);
+  if (bytes == 0 || unreported >= kReportBytes || unreported <= -kReportBytes) [[unlikely]]
+    report_now(cache);
+}
+
+template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
+void Core<A, Config, Pages, Clock>::report_now(Cache& cache) noexcept {
+  const base::KeepErrno keep;
+  if (arena_.report_slots(std::exchange(cache.unreported, 0))) relieve(own_runs(cache), 0);
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::count_slow_call(Cache& cache) noexcept {
-  // Every 64th call, or every one while memory waits to be given back: a program that went quiet makes few.
-  if (++cache.slow_calls % kSlowCallsPerTick == 0 || arena_.something_due()) [[unlikely]]
+  // Every 64th call, or more of them while memory waits to be given back: a program that went quiet makes few.
+  const std::uint32_t calls = ++cache.slow_calls;
+  if (calls % kSlowCallsPerDueTick == 0 && (calls % kSlowCallsPerTick == 0 || arena_.something_due())) [[unlikely]]
     tick_slow(cache);
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::tick_slow(Cache& cache) noexcept {
+  const base::KeepErrno keep;
   tick(Clock::now());
   if (cache.slow_calls % (kSlowCallsPerTick * kTicksPerIdleLook) == 0) look_for_idle_bins(cache);
 }

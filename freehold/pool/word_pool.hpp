@@ -150,6 +150,14 @@ class WordPool {
     if (const Taken t = take_found(found, want); t.bits != 0) return t;
     return find(cursor, want, thread_id, 0);
   }
+  // The first step of find(), in line: slots of the span where `cursor` stands, if another thread has not come there since.
+  [[nodiscard, gnu::always_inline]] Taken find_at_home(const Cursor& cursor, unsigned want,
+                                                       std::uint32_t thread_id) noexcept {
+    const std::uint32_t home = span_of(cursor.word);
+    if (!storage_->belongs(home, tag_) || last_user_of(home).is_foreign(thread_id)) [[unlikely]]
+      return {};
+    return take_in_span(home, word_in_span(cursor.word), want);
+  }
   // The caller keeps slots of this word: it works there from now on.
   void settle(Cursor& cursor, WordIndex index, std::uint32_t thread_id) noexcept {
     cursor.word = index;
@@ -343,10 +351,11 @@ class WordPool {
     return {};
   }
 
-  [[nodiscard]] Taken take_in_span(std::uint32_t span, unsigned first, unsigned want) noexcept {
+  [[nodiscard, gnu::always_inline]] Taken take_in_span(std::uint32_t span, unsigned first, unsigned want) noexcept {
     Word& summary = storage_->summary(span);
     const std::uint64_t candidates = summary.load(Orders::kReadSummary);
     std::uint64_t stale = 0;
+    int stale_words = 0;  // what std::popcount would say, which is a call on older processors
     Taken taken;
     // From `first` upwards, then from the bottom: slots that were given back last are warm.
     for (std::uint64_t left = std::rotr(candidates, static_cast<int>(first)); left != 0; left &= left - 1) {
@@ -354,8 +363,10 @@ class WordPool {
       taken = take_word(word_index(span, w), want);
       if (taken.bits != 0) break;
       stale |= base::bit(w);
+      ++stale_words;
     }
-    if (stale != 0 && (taken.bits == 0 || std::popcount(stale) >= kStaleEnough)) clear_stale(span, summary, stale);
+    if (stale_words != 0 && (taken.bits == 0 || stale_words >= kStaleEnough)) [[unlikely]]
+      clear_stale(span, summary, stale);
     return taken;
   }
 
@@ -374,7 +385,7 @@ class WordPool {
   // After a word became non-zero: sets its bit in the summary, then the span's in the tree of the pool that it belongs to.
   // That is asked after the summary's bit is set: we hold no slot of the span any more, so it may have gone to another
   // pool, whose tree would miss it for ever.
-  void announce(WordIndex index) noexcept {
+  [[gnu::noinline]] void announce(WordIndex index) noexcept {
     Word& summary = storage_->summary(span_of(index));
     if ((summary.load(Orders::kReadSummary) & base::bit(word_in_span(index))) != 0) return;
     summary.fetch_or(base::bit(word_in_span(index)), Orders::kSetSummary);
@@ -384,7 +395,7 @@ class WordPool {
 
   // Clears summary bits over words that were seen empty, reads the words again, and restores the bits of those that
   // were not: the put whose announce() saw the bit before it was cleared relies on this.
-  void clear_stale(std::uint32_t span, Word& summary, std::uint64_t stale) noexcept {
+  [[gnu::noinline]] void clear_stale(std::uint32_t span, Word& summary, std::uint64_t stale) noexcept {
     summary.fetch_and(~stale, Orders::kClearSummary);
     for (; stale != 0; stale &= stale - 1) {
       const WordIndex index = word_index(span, base::lowest_bit(stale));
