@@ -418,9 +418,10 @@ class Arena {
   [[nodiscard]] SpanIndex span_for(SizeClass c, std::uint64_t now) noexcept;
 
   // A statistic of a hint, which decides nothing: the simulated machine leaves it out, and explores the rest further.
-  [[nodiscard]] bool is_used_by_others(SpanIndex i, std::uint32_t thread_id) const noexcept {
+  // `mine`: as the last user of a span that the caller uses. A span of a class was always used by somebody.
+  [[nodiscard]] bool is_used_by_others(SpanIndex i, pool::LastUser mine) const noexcept {
     if constexpr (requires { Config::kCountsRemoteFrees; })
-      return pool::LastUser{last_users_[i].load(std::memory_order_relaxed)}.is_foreign(thread_id);
+      return (last_users_[i].load(std::memory_order_relaxed) | 1) != mine.value;
     else
       return false;
   }

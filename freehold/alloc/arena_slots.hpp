@@ -32,8 +32,9 @@ inline pool::Taken Arena<A, Config, Pages>::take_slots(SizeClass c, pool::Cursor
 }
 
 template <sync::Atomics A, class Config, os::PageSource Pages>
-inline pool::Taken Arena<A, Config, Pages>::take_slots_at_home(SizeClass c, pool::Cursor& cursor, unsigned want,
-                                                               std::uint32_t thread_id) noexcept {
+[[gnu::always_inline]] inline pool::Taken Arena<A, Config, Pages>::take_slots_at_home(SizeClass c, pool::Cursor& cursor,
+                                                                                      unsigned want,
+                                                                                      std::uint32_t thread_id) noexcept {
   const pool::Taken taken = pools_[c].find_at_home(cursor, want, thread_id);
   if (taken.bits == 0) return taken;
   const SpanIndex span = pool::span_of(taken.word);
@@ -83,6 +84,7 @@ std::uint32_t Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slot
   Pool& pool = pools_[c];
   const std::uint64_t last_full = pool.shape().full(pool.shape().words() - 1);
   const auto drained = drained_.leaves();
+  const auto mine = pool::LastUser::active(thread_id);
   std::size_t remote_groups = 0, is_remote = 0;
   SpanIndex seen = kNoSpan;
   for (std::size_t i = 0; i < count; ++i) {
@@ -99,7 +101,7 @@ std::uint32_t Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slot
       seen = span;
       if (!drained.test(span)) [[unlikely]]
         note_drained(span);
-      is_remote = is_used_by_others(span, thread_id) ? 1 : 0;
+      is_remote = is_used_by_others(span, mine) ? 1 : 0;
     }
     remote_groups += is_remote;
   }
@@ -109,7 +111,7 @@ std::uint32_t Arena<A, Config, Pages>::give_slots(SizeClass c, void* const* slot
   // Bits are counted only where it must be: without an instruction for it that takes longer than all of the above.
   std::uint32_t remote = 0;
   for (std::size_t i = 0; i < count; ++i)
-    if (is_used_by_others(pool::span_of(groups.groups[i].word), thread_id))
+    if (is_used_by_others(pool::span_of(groups.groups[i].word), mine))
       remote += static_cast<std::uint32_t>(std::popcount(groups.groups[i].bits));
   return remote;
 }

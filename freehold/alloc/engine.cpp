@@ -81,12 +81,16 @@ namespace {
 
 void* engine::allocate_plain(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
   consider_purger();
+  if (const Inside inside(cache); inside) [[likely]]
+    if (void* const slot = g_core.refill(cache, c); slot != nullptr) return slot;
   return allocate_inside(&cache, bytes, alignment, [&cache, c] { return g_core.refill(cache, c); });
 }
 
+// POSIX: free leaves errno alone. What makes system calls in there sees to it.
 void engine::free_plain(NativeCache& cache, SizeClass c, void* slot) noexcept {
-  const base::KeepErrno keep;  // POSIX: free leaves errno alone, and giving memory back makes system calls that may fail
-  if (const Inside inside(&cache); inside) return g_core.drain(cache, c, slot);
+  if (const Inside inside(cache); inside) [[likely]]
+    return g_core.drain(cache, c, slot);
+  const base::KeepErrno keep;
   defer_free(static_cast<Freed*>(slot));
 }
 

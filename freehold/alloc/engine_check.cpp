@@ -156,9 +156,11 @@ void* allocate_as(Family family, std::size_t bytes, std::size_t alignment) noexc
 
 void deallocate_as(void* block, const Claim& claim) noexcept {
   if (is_checked()) return deallocate_checked(block, claim);
-  if (claim.bytes != Claim::kUnsaid)
-    if (const std::size_t usable = usable_size(block); usable != 0 && claim.bytes > usable)
-      return base::fatal(base::HeapError::kWrongSize, block);
+  if (claim.bytes != Claim::kUnsaid) {
+    const SizeClass c = size_class_of(block);
+    const std::size_t usable = c.is_slot() ? g_core.arena().geometry(c).slot_bytes : usable_size(block);
+    if (usable != 0 && claim.bytes > usable) return base::fatal(base::HeapError::kWrongSize, block);
+  }
   deallocate_slow(block);
 }
 

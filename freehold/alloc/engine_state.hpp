@@ -140,8 +140,11 @@ void start_purger_if_worth_while() noexcept;
 void end_purger_at_exit() noexcept;
 // Called where memory is allocated, outside the gate: a program with threads that holds enough to give some back gets one.
 inline void consider_purger() noexcept {
-  if (!g_purger.exists() && g_options.background_thread != BackgroundThread::kOff) start_purger_if_worth_while();
+  const bool may_have_one = g_core.threads() > 1 || g_options.background_thread == BackgroundThread::kOn;
+  if (may_have_one && !g_purger.exists()) [[unlikely]]
+    start_purger_if_worth_while();
 }
+[[gnu::noinline]] void wake_purger() noexcept;
 
 // ---- the kernel's limit of memory (engine_limit.cpp) ------------------------------------------------------------------
 
@@ -187,6 +190,17 @@ class [[nodiscard]] Inside {
       entered_ = g_gate.enter_shared(*shared_, t_fork.forks);
     }
   }
+  // The same in line, for a thread with a cache.
+  [[gnu::always_inline]] explicit Inside(NativeCache& cache) noexcept : own_(&cache.inside) {
+    ++t_fork.inside;
+    sync::NativeAtomics::light_fence();
+    if (!g_gate.is_quiet(*own_)) [[unlikely]] {
+      own_ = nullptr;
+      entered_ = true;
+    } else {
+      entered_ = g_gate.enter(*own_, t_fork.forks);
+    }
+  }
   // The same with no cache, in fewer instructions: checked mode has none.
   explicit Inside(std::nullptr_t) noexcept
       : own_(nullptr), shared_(&g_gate.shared_mark(sync::NativeAtomics::thread_number())) {
@@ -194,11 +208,12 @@ class [[nodiscard]] Inside {
     sync::NativeAtomics::light_fence();
     entered_ = g_gate.enter_shared(*shared_, t_fork.forks);
   }
-  ~Inside() {
-    if (entered_) {
+  [[gnu::always_inline]] ~Inside() {
+    if (entered_) [[likely]] {
       if (own_ != nullptr) g_gate.leave(*own_);
       if (shared_ != nullptr) g_gate.leave_shared(*shared_);
-      if (g_core.arena().something_due()) g_purger.wake();
+      if (g_purger.exists() && g_core.arena().something_due()) [[unlikely]]
+        wake_purger();
     }
     sync::NativeAtomics::light_fence();
     --t_fork.inside;

@@ -234,8 +234,14 @@ namespace {
 
 }  // namespace
 
+void wake_purger() noexcept {
+  const base::KeepErrno keep;
+  g_purger.wake();
+}
+
 void start_purger_if_worth_while() noexcept {
   constexpr std::int64_t kEnoughBytes = std::int64_t{8} << 20;
+  if (g_options.background_thread == BackgroundThread::kOff) return;
   if (g_core.threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
   if (g_core.arena().budget().footprint() + g_core.most_unreported_bytes() < kEnoughBytes) return;
   if (t_fork.inside != 0 || g_gate.forks() != 0 || os::is_confined() || ::getpid() != g_process) return;
