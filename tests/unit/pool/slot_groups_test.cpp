@@ -90,6 +90,39 @@ TEST_P(EveryVersion, RandomBatches_EveryClass_GroupsAreThoseOfDivision) {
   }
 }
 
+// As a thread acquires and releases: pieces of neighbours, up or down, that begin and end anywhere. A slot in a hundred is
+// out of its place, so that a batch that only begins and ends like neighbours is one of them.
+TEST_P(EveryVersion, BatchesOfNeighbours_EitherDirection_GroupsAreThoseOfDivision) {
+  std::mt19937 random(7);
+  SlotGroups groups;
+  for (const SlotGeometry& g : every_class()) {
+    const std::uint32_t per_span = (1U << kShift) / g.slot_bytes;
+    for (int round = 0; round < 200; ++round) {
+      std::vector<void*> slots;
+      std::set<void*> distinct;
+      const std::size_t n = 1 + random() % kMaxBatch;
+      while (slots.size() < n && distinct.size() < 2 * per_span) {
+        const bool descends = random() % 2 == 0;
+        auto number = static_cast<std::int64_t>(random() % (2 * per_span));
+        // To the end of the word more often than not.
+        const std::int64_t in_word = descends ? number % 64 + 1 : 64 - number % 64;
+        const std::int64_t length = random() % 4 == 0 ? 1 + random() % 130 : in_word;
+        for (std::int64_t i = 0; i < length && slots.size() < n && number >= 0 && number < 2 * per_span; ++i) {
+          const std::uint32_t slot = random() % 100 == 0 ? random() % (2 * per_span) : static_cast<std::uint32_t>(number);
+          void* const address =
+              at(g.base + (std::uintptr_t{slot / per_span} << kShift) + std::size_t{slot % per_span} * g.slot_bytes);
+          if (distinct.insert(address).second) slots.push_back(address);
+          number += descends ? -1 : 1;
+        }
+      }
+      GetParam()(g, slots.data(), slots.size(), groups);
+      ASSERT_EQ(groups.misplaced, 0U);
+      ASSERT_EQ(groups.repeated, 0U);
+      ASSERT_EQ(united(groups), expected(g, slots)) << g.slot_bytes << " bytes, " << slots.size() << " slots";
+    }
+  }
+}
+
 TEST_P(EveryVersion, MisplacedAddress_EveryPosition_IsReportedAndTheOthersGrouped) {
   SlotGroups groups;
   for (const SlotGeometry& g : every_class())
