@@ -10,8 +10,9 @@
 // The rule holds at every moment, not after a delay: a program that frees everything and then sleeps leaves little behind,
 // although none of its threads runs. *Regret* makes that cheap for a program whose use rises and falls: memory that is asked
 // for within a second of its return to the system raises the allowance by twice as much. The most is kRegretBytes, or the
-// largest size seen where the purger thread gives memory back in time. Seconds without regret halve it. *Pages that cannot
-// go back* hold free slots beside slots in use, as the last search found.
+// largest size seen where the purger thread gives memory back in time; of that counts what use has fallen from the largest
+// size seen, or a quarter of what is in use, or what three quarters of that leave of kRegretBytes. Seconds without regret
+// halve it. *Pages that cannot go back* hold free slots beside slots in use, as the last search found.
 //
 //   Invariant, at rest with all caches and shards flushed: the figures are exact sums over the spans.
 //
@@ -109,10 +110,13 @@ class Budget {
     return get(class_spans_) - get(returned_) + get(runs_) + get(direct_) + get(dirty_) + get(kept_);
   }
   [[nodiscard]] std::int64_t allowance() const noexcept {
-    const std::int64_t usual = Config::kKeepBytes + in_use() / Config::kKeepShare + get(regret_);
+    const std::int64_t used = in_use();
+    // Where use has not fallen, what comes and goes is what other sizes cannot use: a share of it is enough.
+    const std::int64_t most = std::max({get(peak_) - used, used / 4, Config::kRegretBytes - used / 4 * 3});
+    const std::int64_t usual = Config::kKeepBytes + used / Config::kKeepShare + std::min(get(regret_), most);
     if constexpr (kKnowsCeiling)
       if (const std::int64_t ceiling = get(ceiling_); ceiling != kNone) [[unlikely]] {
-        const std::int64_t share = (ceiling - in_use() - stuck()) / 4 * Config::kCeilingQuarters;
+        const std::int64_t share = (ceiling - used - stuck()) / 4 * Config::kCeilingQuarters;
         return std::min(usual, std::max(share, Config::kLeastKeptBytes));
       }
     return usual;
