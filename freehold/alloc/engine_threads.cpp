@@ -244,6 +244,7 @@ void start_purger_if_worth_while() noexcept {
   if (g_options.background_thread == BackgroundThread::kOff) return;
   if (g_core.threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
   if (g_core.arena().budget().footprint() + g_core.most_unreported_bytes() < kEnoughBytes) return;
+  if (g_purger.has_to_wait()) return;  // before the system call
   if (t_fork.inside != 0 || g_gate.forks() != 0 || os::is_confined() || ::getpid() != g_process) return;
   const profile::OwnMemory own_memory;
   g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge_delay_ms() / 2, 10));

@@ -66,8 +66,7 @@ void PurgerThread::join() noexcept {
 }
 
 void PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
-  const std::uint64_t now = os::coarse_milliseconds();
-  if (now < not_before_.load(std::memory_order_relaxed)) return;
+  if (has_to_wait()) return;
   const BlockSignals blocked;
   const auto begun = state_.begin();
   if (begun == decltype(state_)::Begun::kNo) return;
@@ -78,7 +77,7 @@ void PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
   step_ = step;
   round_ms_ = round_ms;
   const bool created = create();
-  if (!created) not_before_.store(now + kRetryMs, std::memory_order_relaxed);
+  if (!created) not_before_.store(os::coarse_milliseconds() + kRetryMs, std::memory_order_relaxed);
   state_.started(created);
 }
 

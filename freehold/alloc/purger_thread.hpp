@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "freehold/alloc/purger_state.hpp"
+#include "freehold/os/clock.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::alloc {
@@ -31,6 +32,10 @@ class PurgerThread {
 
   // Whether it is there, or being started.
   [[nodiscard]] bool exists() const noexcept { return state_.exists(); }
+  // Whether it ended or was refused a moment ago.
+  [[nodiscard]] bool has_to_wait() const noexcept {
+    return os::coarse_milliseconds() < not_before_.load(std::memory_order_relaxed);
+  }
   // Starts it unless it exists, or ended or was refused a moment ago. Must not be called from free or with a lock of ours
   // held. `round_ms`: between two rounds.
   void start(Step step, std::uint64_t round_ms) noexcept;
