@@ -9,10 +9,11 @@
 //
 // The rule holds at every moment, not after a delay: a program that frees everything and then sleeps leaves little behind,
 // although none of its threads runs. *Regret* makes that cheap for a program whose use rises and falls: memory that is asked
-// for within a second of its return to the system raises the allowance by twice as much. The most is kRegretBytes, or the
-// largest size seen where the purger thread gives memory back in time; of that counts what use has fallen from the largest
-// size seen, or a quarter of what is in use, or what three quarters of that leave of kRegretBytes. Seconds without regret
-// halve it. *Pages that cannot go back* hold free slots beside slots in use, as the last search found.
+// for within a second of its return to the system raises the allowance by twice as much. The most is kRegretBytes; the
+// largest size seen where the purger thread gives memory back in time; a sixteenth of kRegretBytes where it was refused.
+// Of that counts what use has fallen from the largest size seen, or a quarter of what is in use, or what three quarters of
+// that leave of kRegretBytes. Seconds without regret halve it. *Pages that cannot go back* hold free slots beside slots in
+// use, as the last search found.
 //
 //   Invariant, at rest with all caches and shards flushed: the figures are exact sums over the spans.
 //
@@ -75,7 +76,7 @@ class Budget {
   // Memory was needed so soon after it went back. `now` in milliseconds.
   void regret(std::int64_t bytes, std::uint64_t now) noexcept {
     const std::int64_t peak = is_purged_in_time() ? get(peak_) : 0;
-    const std::int64_t most = peak > Config::kRegretBytes ? peak : Config::kRegretBytes;
+    const std::int64_t usual = get(regret_limit_), most = peak > usual ? peak : usual;
     const std::int64_t next = get(regret_) + 2 * bytes;
     regret_.store(next < most ? next : most, std::memory_order_relaxed);
     regretted_at_.store(now, std::memory_order_relaxed);
@@ -89,6 +90,12 @@ class Budget {
   void set_purged_in_time(bool is) noexcept {
     purged_in_time_.store(is, std::memory_order_relaxed);
     if (!is && get(regret_) > Config::kRegretBytes) regret_.store(Config::kRegretBytes, std::memory_order_relaxed);
+  }
+  // A program of several threads gets no purger thread: all of them may sleep from now on, so little of what one regretted
+  // may stay.
+  void limit_regret() noexcept {
+    regret_limit_.store(kRegretUnattended, std::memory_order_relaxed);
+    if (get(regret_) > kRegretUnattended) regret_.store(kRegretUnattended, std::memory_order_relaxed);
   }
   [[nodiscard]] bool is_purged_in_time() const noexcept { return purged_in_time_.load(std::memory_order_relaxed); }
   // Halves the regret now and then.
@@ -164,6 +171,7 @@ class Budget {
  private:
   static constexpr std::uint32_t kSoonMs = 1000;
   static constexpr std::int64_t kFreedWeight = 4;
+  static constexpr std::int64_t kRegretUnattended = Config::kRegretBytes / 16;  // 4 MiB
   static constexpr std::int64_t kNone = INT64_MAX;
   static constexpr bool kKnowsCeiling = requires { Config::kCeilingQuarters; };  // the models leave it out
   static constexpr std::int64_t kStep = std::int64_t{1} << 20;
@@ -204,7 +212,7 @@ class Budget {
   Bytes class_spans_{0}, returned_{0}, dirty_{0}, runs_{0}, direct_{0}, kept_{0};
   Bytes stuck_{0}, live_at_search_{0};
   alignas(base::kCacheLine) Bytes regret_{0};
-  Bytes peak_{0};
+  Bytes peak_{0}, regret_limit_{Config::kRegretBytes};
   Bytes ceiling_{kNone}, until_look_{kNone};
   typename A::template atomic<std::uint64_t> regretted_at_{0};
   typename A::template atomic<bool> purged_in_time_{false};

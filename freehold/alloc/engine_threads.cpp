@@ -245,9 +245,11 @@ void start_purger_if_worth_while() noexcept {
   if (g_core.threads() < (g_options.background_thread == BackgroundThread::kOn ? 1 : 2)) return;
   if (g_core.arena().budget().footprint() + g_core.most_unreported_bytes() < kEnoughBytes) return;
   if (g_purger.has_to_wait()) return;  // before the system call
-  if (t_fork.inside != 0 || g_gate.forks() != 0 || os::is_confined() || ::getpid() != g_process) return;
+  if (os::is_confined()) return g_core.arena().budget().limit_regret();
+  if (t_fork.inside != 0 || g_gate.forks() != 0 || ::getpid() != g_process) return;
   const profile::OwnMemory own_memory;
-  g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge_delay_ms() / 2, 10));
+  if (!g_purger.start(purge_step, std::max<std::uint64_t>(g_core.arena().purge_delay_ms() / 2, 10)))
+    g_core.arena().budget().limit_regret();
 }
 
 void end_purger_at_exit() noexcept {

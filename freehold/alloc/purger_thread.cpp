@@ -65,11 +65,11 @@ void PurgerThread::join() noexcept {
   os::Pages::release(std::exchange(stack_, nullptr), os::page_bytes() + stack_bytes_);
 }
 
-void PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
-  if (has_to_wait()) return;
+bool PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
+  if (has_to_wait()) return true;
   const BlockSignals blocked;
   const auto begun = state_.begin();
-  if (begun == decltype(state_)::Begun::kNo) return;
+  if (begun == decltype(state_)::Begun::kNo) return true;
   if (begun == decltype(state_)::Begun::kCramped) {
     join();
     stack_bytes_ *= 2;
@@ -79,6 +79,7 @@ void PurgerThread::start(Step step, std::uint64_t round_ms) noexcept {
   const bool created = create();
   if (!created) not_before_.store(os::coarse_milliseconds() + kRetryMs, std::memory_order_relaxed);
   state_.started(created);
+  return created;
 }
 
 void* PurgerThread::main(void* self) noexcept {

@@ -37,8 +37,8 @@ class PurgerThread {
     return os::coarse_milliseconds() < not_before_.load(std::memory_order_relaxed);
   }
   // Starts it unless it exists, or ended or was refused a moment ago. Must not be called from free or with a lock of ours
-  // held. `round_ms`: between two rounds.
-  void start(Step step, std::uint64_t round_ms) noexcept;
+  // held. `round_ms`: between two rounds. False: the system refuses a thread.
+  bool start(Step step, std::uint64_t round_ms) noexcept;
   // Something became due.
   void wake() noexcept { state_.wake(); }
   // Makes it end, between two steps, and waits until it is gone. Returns whether there was one.

@@ -43,6 +43,13 @@ INSTANTIATE_TEST_SUITE_P(
                       std::tuple{"QuarterKeptSleeps", "dense", "sleep"}, std::tuple{"QuarterKeptPairs", "dense", "pairs"}),
     [](const auto& instance) { return std::string(std::get<0>(instance.param)); });
 
+// 60 to 78 MiB where regret may be as large as in a program that has the helper thread.
+TEST(Idle, FourThreadsWhereTheHelperThreadIsRefused_LittleIsLeftAtOnce) {
+  const Outcome outcome = run_and_print({"idle_four_threads_and_no_more"});
+  EXPECT_LE(figure_of(outcome, "resident_mib"), 24);
+  EXPECT_EQ(figure_of(outcome, "threads"), 4);
+}
+
 // Of 200 MiB some 23 are left, in pages that the last steps did not come to; 118 where a step makes a quarter of the calls.
 TEST(Idle, FreedInAnyOrder_LittleIsLeftAtOnce) {
   EXPECT_LE(figure_of(run_and_print({"idle_freed_in_any_order"}), "resident_mib"), 50);

@@ -8,6 +8,8 @@
 
 #include <utility>
 
+#include <semaphore.h>
+
 #include "tests/memory_return/scenarios/probe.hpp"
 
 extern "C" __attribute__((weak)) std::size_t freehold_idle(void);
@@ -183,6 +185,29 @@ SCENARIO(idle_four_threads) {
   figure("live_mib", live);
   figure("freed_mib", freed);
   report(watch, resident);
+}
+
+// The same with nothing kept where the system refuses one thread more, as RLIMIT_NPROC does: not to root.
+SCENARIO(idle_four_threads_and_no_more) {
+  static sem_t go;
+  static Mix mixes[4] = {Mix(75'000), Mix(75'000), Mix(75'000), Mix(75'000)};
+  const auto work = [](unsigned t) {
+    mixes[t].allocate();
+    mixes[t].release(0);
+    fill_cache();
+  };
+  static Sleepers sleepers([work](unsigned t) {
+    ::sem_wait(&go);
+    work(t);
+  });
+  require(::geteuid() != 0 || ::setuid(65534) == 0, "setuid");
+  const rlimit none{1, 1};
+  require(::setrlimit(RLIMIT_NPROC, &none) == 0, "setrlimit");
+  for (unsigned t = 0; t < Sleepers::kCount; ++t) ::sem_post(&go);
+  work(3);
+  sleepers.await();
+  ThreadWatch watch;
+  report(watch, private_mib());
 }
 
 // 200 MiB of small blocks, freed in any order: nearly all pages become free at the end.

@@ -42,6 +42,16 @@ TEST(Budget, EveryKindOfFreeMemory_CountsOnce) {
   EXPECT_EQ(budget.excess(), 16'700 + 2 * kReport - 1000 - (40'000 + 3 * kReport) / 10);
 }
 
+TEST(Budget, NoPurgerThreadForSeveralThreads_LittleRegret) {
+  TestBudget budget;
+  budget.regret(2500, 1);
+  EXPECT_EQ(budget.allowance(), 6000);
+  budget.limit_regret();
+  EXPECT_EQ(budget.allowance(), 1000 + 5000 / 16);
+  budget.regret(2500, 1);
+  EXPECT_EQ(budget.allowance(), 1000 + 5000 / 16);
+}
+
 struct ConfigWithCeiling : Config {
   static constexpr std::int64_t kCeilingQuarters = 3;
   static constexpr std::int64_t kLeastKeptBytes = 100;
