@@ -46,6 +46,23 @@ size_t freehold_trim(void);
 /// Cost: a few loads when nothing is due; otherwise a system call for each contiguous range.
 size_t freehold_idle(void);
 
+/// Tells whether moving a block elsewhere would help its page go back to the system: it lies on a page of which a quarter or
+/// more is free, and there is room at a lower address. For programs that defragment their heap:
+///
+///     if (freehold_worth_moving(old)) {
+///       void* moved = malloc(size);  // by the same thread, before it allocates anything else of this size
+///       memcpy(moved, old, size);
+///       free(old);
+///     }
+///
+/// After 1, the calling thread's next malloc of the same size class returns that room. One pass over all blocks in any order
+/// packs them; freehold_trim() then gives the pages back at once.
+/// @param block  a block in use, or null
+/// @return 1 if it is worth moving; 0 if not, if the block is null, takes a page or more, or is not Freehold's, and for
+///         threads without a cache of their own (FREEHOLD_CACHE=cpu, checked mode).
+/// Cost: some loads; for 1, about one atomic operation. Every 4,096th call of a class begins a pass over its spans again.
+int freehold_worth_moving(const void* block);
+
 /// In checked mode (FREEHOLD_CHECK=1, docs/hardening.md): looks at all blocks now, those that were freed and are not reused
 /// included, and reports each one that is damaged on standard error. The first report ends the process (SIGABRT), unless
 /// FREEHOLD_CHECK_ABORT=0 says otherwise. Other threads' calls of malloc and free wait meanwhile.

@@ -17,6 +17,7 @@ from .refusal import check_writable
 from .rows import PROGRAMS, build_programs
 
 IDLE_SECONDS = 30
+IDLE_PERIOD = 1.0  # seconds between samples then
 LONG_IDLE = {"idle": 10}  # times as long
 QUICK_SCALE = 0.1
 # For any machine, since counts of pages repeat; at a tenth of the size, too. A survivors' row may keep what the budget allows and the
@@ -82,6 +83,7 @@ def load(run, seconds, period):
         run.figures |= {name: value for name, value in json.loads(line).items() if name != "row"}
     else:
         run.figures |= run.row.load(run.process, port, seconds)
+    run.watcher.period = IDLE_PERIOD
     run.figures["loaded_at"] = time.monotonic() - run.watcher.started
 
 

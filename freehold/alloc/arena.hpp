@@ -151,6 +151,9 @@ class Arena {
   // them lie in spans that another thread than `thread_id` used last; 0 where nobody counts them.
   std::uint32_t give_slots(SizeClass c, void* const* slots, std::size_t n, pool::WordIndex& last,
                            std::uint32_t thread_id) noexcept;
+  // Takes up to `most` free slots of one word that begin on the first of the pages [from, end) of span i of class c that has
+  // any.
+  [[nodiscard]] pool::Taken take_lowest(SpanIndex i, SizeClass c, std::size_t from, std::size_t end, unsigned most) noexcept;
   // Slots of a span were handed out: drops the hints about its pages.
   void note_taken(SpanIndex i) noexcept {
     if (spans_[i].page_hints.load(std::memory_order_relaxed) != 0) [[unlikely]]

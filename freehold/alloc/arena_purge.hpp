@@ -68,8 +68,7 @@ std::uint32_t Arena<A, Config, Pages>::free_pages_of(SpanIndex i, SizeClass c) n
   const std::size_t bytes = Classes::slot_bytes(c);
   std::uint32_t pages = 0;
   for (unsigned p = 0; p < kPagesPerSpan; ++p) {
-    const auto from = static_cast<std::uint32_t>(p * Config::kPageBytes / bytes);
-    const auto end = std::min(shape.slots, static_cast<std::uint32_t>(base::ceil_div((p + 1) * Config::kPageBytes, bytes)));
+    const auto [from, end] = slots_on_pages<Config>(shape.slots, bytes, p, p + 1);
     bool free = from < end;
     for (unsigned w = from / 64; free && w <= (end - 1) / 64; ++w) {
       const std::uint64_t bits = pool::bits_of_word(w, from, end);
@@ -80,14 +79,43 @@ std::uint32_t Arena<A, Config, Pages>::free_pages_of(SpanIndex i, SizeClass c) n
   return pages;
 }
 
+template <sync::Atomics A, class Config, os::PageSource Pages>
+pool::Taken Arena<A, Config, Pages>::take_lowest(SpanIndex i, SizeClass c, std::size_t from, std::size_t end,
+                                                 unsigned most) noexcept {
+  Pool& pool = pools_[c];
+  const auto shape = pool.shape();
+  const std::size_t bytes = Classes::slot_bytes(c);
+  const auto first_on = [&](std::size_t page) {
+    return std::min(shape.slots, static_cast<std::uint32_t>(base::ceil_div(page * Config::kPageBytes, bytes)));
+  };
+  if (spans_[i].summary.load(std::memory_order_relaxed) == 0) return {};  // relaxed: a hint
+  const std::uint32_t first = first_on(from), last = first_on(end);
+  for (unsigned w = first / 64; w * 64 < last; ++w) {
+    std::uint64_t bits = spans_[i].words[w].load(std::memory_order_relaxed) & pool::bits_of_word(w, first, last);
+    if (bits == 0) continue;
+    const std::uint32_t slot = w * 64 + base::lowest_bit(bits);
+    bits &= pool::bits_of_word(w, slot, first_on(slot * bytes / Config::kPageBytes + 1));
+    while (static_cast<unsigned>(std::popcount(bits)) > most) bits &= bits - 1;
+    const pool::WordIndex index = pool::word_index(i, w);
+    if (!pool.take_exactly(index, bits)) continue;
+    if (class_of_span(i) != c) {
+      put_back(index, bits);
+      return {};
+    }
+    // We hold slots, so the span's class does not change any more. The pages are wanted for less memory in all: no regret.
+    if (spans_[i].page_hints.load(std::memory_order_relaxed) != 0) drop_hints(i, false);
+    return {index, bits};
+  }
+  return {};
+}
+
 // Returns the pages [page, end) of span `i`, all of whose slots are taken while the system call runs. Nothing happens if one
 // is not free, or the span has changed its class, which cannot be once we hold slots. False: the system refuses.
 template <sync::Atomics A, class Config, os::PageSource Pages>
 bool Arena<A, Config, Pages>::purge_pages(SpanIndex i, SizeClass c, unsigned page, unsigned end, Effort& effort) noexcept {
   Pool& pool = pools_[c];
   const std::size_t bytes = Classes::slot_bytes(c);
-  const auto from = static_cast<std::uint32_t>(page * Config::kPageBytes / bytes);
-  const auto to = std::min(pool.shape().slots, static_cast<std::uint32_t>(base::ceil_div(end * Config::kPageBytes, bytes)));
+  const auto [from, to] = slots_on_pages<Config>(pool.shape().slots, bytes, page, end);
   const unsigned first_word = from / 64, last_word = (to - 1) / 64;
   unsigned w = first_word;
   while (w <= last_word && pool.take_exactly(pool::word_index(i, w), pool::bits_of_word(w, from, to))) ++w;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The arena's settings, its counters, the memory orders of its hand-over of spans, and where a run lies; see arena.hpp.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "freehold/alloc/span.hpp"
+#include "freehold/base/bits.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::alloc {
@@ -47,5 +49,16 @@ struct BlockPlace {
   std::size_t bytes = 0;
   bool in_use = false;
 };
+
+// The slots [from, end) of a span of `slots` that lie on its pages [page, end_page), in part at least.
+struct SlotRange {
+  std::uint32_t from, end;
+};
+template <class Config>
+[[nodiscard]] constexpr SlotRange slots_on_pages(std::uint32_t slots, std::size_t slot_bytes, std::size_t page,
+                                                 std::size_t end_page) noexcept {
+  return {static_cast<std::uint32_t>(page * Config::kPageBytes / slot_bytes),
+          std::min(slots, static_cast<std::uint32_t>(base::ceil_div(end_page * Config::kPageBytes, slot_bytes)))};
+}
 
 }  // namespace freehold::alloc

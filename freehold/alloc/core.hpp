@@ -5,7 +5,7 @@
 //
 //   core_slots.hpp   refill and drain, with their call trees     core_large.hpp   blocks above the largest class
 //   core_caches.hpp  threads' caches and their arrays            core_stats.hpp   figures and checks
-//   core_look.hpp    which block an address lies in
+//   core_look.hpp    which block an address lies in              core_moving.hpp  which blocks are worth moving
 //
 // Refill takes up to half a bin from one word of the shared bitmap; if no word is left, it claims a span. Drain gives the
 // older half of a full bin back, grouped by word. Bins begin small and double while they are used. Their bytes are granted
@@ -121,6 +121,15 @@ class Core {
   [[nodiscard]] std::size_t large_bytes(const void* block) noexcept;
   // The block that the address lies in, in use or not; start is null if there is none. Cost: up to 64 spans are looked at.
   [[nodiscard]] BlockPlace block_around(const void* pointer) noexcept;
+  // Whether the pages of a block of the caller's would be less crowded without it while its thread's next malloc of the same
+  // size gets a slot on a lower page. `cache`: the caller's own.
+  [[nodiscard]] bool is_worth_moving(Cache& cache, const void* block) noexcept;
+  // The second half of that, for any class: whether there is such a slot below a page. Then it is the cache's newest entry.
+  [[nodiscard]] bool find_slot_below(Cache& cache, SizeClass c, std::size_t page) noexcept;
+  // Of the arena's pages, the one where `address` lies.
+  [[nodiscard]] std::size_t page_at(const void* address) const noexcept {
+    return (reinterpret_cast<std::uintptr_t>(address) - arena_.base()) / Config::kPageBytes;
+  }
   // Calls f(BlockPlace) for every block in use.
   template <class F>
   void for_each_block(F&& f) noexcept;
@@ -318,6 +327,8 @@ class Core {
   [[nodiscard]] void* allocate_direct(Cache* cache, std::size_t bytes, std::size_t alignment, bool& zero) noexcept;
   [[nodiscard]] void* move_out_of_arena(Cache* cache, void* block, std::size_t old_bytes, std::size_t bytes) noexcept;
   [[nodiscard]] bool is_in_use(SizeClass c, SpanIndex i, std::uint32_t number) noexcept;
+  [[nodiscard]] bool is_well_used(SpanIndex i, SizeClass c, std::size_t page) noexcept;
+  void put_back_above(Cache& cache, SizeClass c, std::size_t page) noexcept;
   [[nodiscard]] bool in_arena(std::uintptr_t address) const noexcept {
     return (address - arena_.base()) >> ArenaType::kSpanShift < arena_.span_count();
   }
@@ -351,6 +362,13 @@ class Core {
   std::uint64_t past_remote_frees_ = 0;
   PerClass<std::uint64_t, Classes::kCount> past_refills_, past_drains_;
 
+  // Of core_moving.hpp: the page that is being filled, and how often was asked. Hints.
+  struct Finger {
+    typename A::template atomic<std::size_t> page{0};
+    typename A::template atomic<std::uint32_t> calls{0};
+  };
+  PerClass<Finger, Classes::kCount> fingers_;
+
   DirectBlocks<A, Config, Pages> direct_;
 
   alignas(base::kCacheLine) typename A::template atomic<std::uint64_t> budget_{0};
@@ -364,5 +382,6 @@ class Core {
 #include "freehold/alloc/core_caches.hpp"
 #include "freehold/alloc/core_large.hpp"
 #include "freehold/alloc/core_look.hpp"
+#include "freehold/alloc/core_moving.hpp"
 #include "freehold/alloc/core_slots.hpp"
 #include "freehold/alloc/core_stats.hpp"

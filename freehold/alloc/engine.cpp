@@ -329,6 +329,15 @@ std::size_t idle() noexcept {
   return g_core.arena().something_due() || g_core.keeps_mappings() ? trim_in_steps(cache) : 0;
 }
 
+bool is_worth_moving(const void* block) noexcept {
+  if (is_unusual()) return false;
+  NativeCache* const cache = own_cache();
+  if (cache == nullptr) return false;
+  const base::KeepErrno keep;
+  const Inside inside(cache);
+  return inside && g_core.is_worth_moving(*cache, block);
+}
+
 std::size_t set_limit(std::size_t bytes) noexcept {
   if (g_start.load(std::memory_order_acquire) != Start::kReady && !start()) return 0;
   return g_core.set_limit(bytes);

@@ -34,6 +34,9 @@ std::size_t trim() noexcept;
 // For event loops, when there is nothing to do: the same, but quick when nothing is due, and other threads' work goes on.
 // Returns bytes released.
 std::size_t idle() noexcept;
+// Whether moving a block would let its pages go (freehold/malloc.h). If so, the calling thread's next allocation of the size
+// is a place for it. False for null, for blocks of a page or more, and for threads without a cache.
+[[nodiscard]] bool is_worth_moving(const void* block) noexcept;
 // Limits what blocks and the memory kept for them take together, in bytes; 0: no limit. Beyond it free memory goes back
 // first, then requests fail with ENOMEM. What is in use already stays. Returns the former limit.
 std::size_t set_limit(std::size_t bytes) noexcept;

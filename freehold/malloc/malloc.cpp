@@ -147,6 +147,8 @@ FREEHOLD_EXPORT void freehold_on_memory_pressure(freehold_memory_callback callba
   alloc::set_memory_callback({callback, context});
 }
 
+FREEHOLD_EXPORT int freehold_worth_moving(const void* block) { return alloc::is_worth_moving(block) ? 1 : 0; }
+
 FREEHOLD_EXPORT int freehold_check_all(void) {
   const size_t damaged = alloc::check_all();
   return damaged < INT_MAX ? static_cast<int>(damaged) : INT_MAX;

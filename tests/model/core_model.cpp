@@ -257,6 +257,34 @@ Result late_free_against_refill(Options options) {
   });
 }
 
+// A block moves to a lower span, which is empty, while that may go to another class. `moves`: in how many executions it did.
+template <class Traits>
+Result moving_against_claim(Options options, unsigned& moves) {
+  options.name += "moving/claim";
+  return sim::explore(options, [&moves](sim::Execution& run) {
+    World<Traits> world;
+    world.crowd(2);
+    auto* moving = world.attach();
+    void* slots[3] = {};
+    for (void*& slot : slots) slot = world.allocate(*moving, 1, 0);
+    std::ranges::sort(slots, std::less<>());
+    for (void* slot : {slots[0], slots[1]}) world.free_late(1, slot, 0);
+    run.spawn([&] {
+      if (!world.core().find_slot_below(*moving, alloc::SizeClass{1}, world.core().page_at(slots[2]))) return;
+      void* const to = world.allocate(*moving, 1);
+      SIM_CHECK(std::less<>()(to, slots[2]));
+      world.free(*moving, 1, std::exchange(slots[2], to));
+      ++moves;
+    });
+    run.spawn([&] { world.free_late(2, world.allocate_late(2, 1), 1); });
+    run.check([&] {
+      world.free(*moving, 1, slots[2], 0);
+      world.detach(moving);
+      world.check_at_rest();
+    });
+  });
+}
+
 // Threads that come and go, two classes, slots handed to another thread through a mailbox; for random schedules.
 template <class Traits>
 Result everything(Options options) {
@@ -323,6 +351,12 @@ TEST(Core_Model, LateFreeAgainstRefill_NothingTwiceNothingLost) {
 TEST(Core_Model, ExitAgainstClaimAndRefill_NothingTwiceNothingLost) {
   const Result result = exit_against_claim_and_refill<Faithful>(three());
   EXPECT_TRUE(result.ok()) << result;
+}
+TEST(Core_Model, MovingAgainstClaim_NothingTwiceNothingLost) {
+  unsigned moves = 0;
+  const Result result = moving_against_claim<Faithful>(three(), moves);
+  EXPECT_TRUE(result.ok()) << result;
+  EXPECT_GT(moves, 0U);
 }
 TEST(Core_Model, EverythingAtOnce_Pct_NothingTwiceNothingLost) {
   Options options = three();

@@ -13,6 +13,8 @@
 #include "tests/memory_return/scenarios/probe.hpp"
 
 extern "C" __attribute__((weak)) std::size_t freehold_idle(void);
+extern "C" __attribute__((weak)) std::size_t freehold_trim(void);
+extern "C" __attribute__((weak)) int freehold_worth_moving(const void*);
 
 namespace freehold::test {
 namespace {
@@ -294,6 +296,64 @@ SCENARIO(idle_by_call) {
   figure("resident_mib", resident);
   figure("given_back_twice_mib", static_cast<double>(second) / static_cast<double>(kMiB));
   Churn(3).run(2000);
+}
+
+// A heap of 128 MiB, 16 B to 2 KiB, of which one block in fifteen is left at random. Then the program moves, in any order,
+// what is worth it.
+SCENARIO(idle_after_moving) {
+  constexpr std::size_t kBlocks = 384 * kKiB;
+  auto* const worth_moving = opaque(&freehold_worth_moving);
+  auto* const trim = opaque(&freehold_trim);
+  if (worth_moving == nullptr || trim == nullptr) return figure("absent", 1);
+  Random random(7);
+  Table<char*> blocks(kBlocks);
+  Table<std::size_t> sizes(kBlocks);
+  const double before = private_mib();
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    const std::size_t low = std::size_t{16} << random.below(7);
+    sizes[i] = low + random.below(low);
+    blocks[i] = static_cast<char*>(allocate_written(sizes[i]));
+    std::memset(blocks[i], static_cast<int>(i), sizes[i]);
+  }
+  std::size_t live = 0, left = 0, moved = 0;
+  for (std::size_t i = 0; i < kBlocks; ++i) {
+    if (random.below(15) != 0) {
+      CApi::deallocate(blocks[i]);
+      continue;
+    }
+    live += sizes[i];
+    blocks[left] = blocks[i];
+    sizes[left++] = sizes[i] << 8 | (i & 0xff);
+  }
+  trim();
+  const double fragmented = private_mib() - before;
+  for (std::size_t i = left; i > 1; --i) {
+    const std::size_t j = random.below(i);
+    std::swap(blocks[i - 1], blocks[j]);
+    std::swap(sizes[i - 1], sizes[j]);
+  }
+  for (std::size_t i = 0; i < left; ++i) {
+    if (worth_moving(blocks[i]) == 0) continue;
+    char* const old = blocks[i];
+    blocks[i] = static_cast<char*>(CApi::allocate(sizes[i] >> 8));
+    std::memcpy(blocks[i], old, sizes[i] >> 8);
+    CApi::deallocate(old);
+    ++moved;
+  }
+  trim();
+  const double resident = private_mib() - before;
+  std::size_t again = 0, damaged = 0;
+  for (std::size_t i = 0; i < left; ++i) {
+    again += worth_moving(blocks[i]) != 0 ? 1 : 0;
+    for (std::size_t b = 0; b < sizes[i] >> 8; ++b)
+      damaged += static_cast<unsigned char>(blocks[i][b]) != (sizes[i] & 0xff) ? 1 : 0;
+  }
+  figure("live_mib", static_cast<double>(live) / static_cast<double>(kMiB));
+  figure("fragmented_mib", fragmented);
+  figure("resident_mib", resident);
+  figure("moved_share", static_cast<double>(moved) / static_cast<double>(left));
+  figure("worth_moving_again_share", static_cast<double>(again) / static_cast<double>(left));
+  figure("damaged", static_cast<double>(damaged));
 }
 
 }  // namespace

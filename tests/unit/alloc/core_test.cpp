@@ -492,12 +492,13 @@ TEST(Core, Spike_AfterTheDelay_GoesBackByItself) {
   EXPECT_TRUE(machine->check_invariants());
 }
 
-// Threads with caches of their own and one without, blocks that wander, sizes of every kind, purges in between.
+// Threads with caches of their own and one without, blocks that wander and move, sizes of every kind, purges in between.
 TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
   Machine machine(small_settings(std::size_t{64} << 20), Machine::kBudget, 2);
   constexpr unsigned kThreads = 4, kShelf = 256;
   std::atomic<Stamped*> shelf[kShelf] = {};
   std::atomic<bool> wrong{false};
+  std::atomic<unsigned> moves{0};
   const auto work = [&](unsigned t) {
     std::mt19937 random(t);
     const auto life = [&](Thread& thread) {
@@ -513,6 +514,14 @@ TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
         }
         if (Stamped* old = place.exchange(fresh); old != nullptr) {
           if (!old->intact()) wrong = true;
+          if (thread.cache() != nullptr && machine->is_worth_moving(*thread.cache(), old->memory)) {
+            auto* const moved = static_cast<unsigned char*>(thread.allocate_class(machine.class_of(old->memory)));
+            if (moved == nullptr || !std::less<>()(moved, old->memory)) wrong = true;
+            std::memcpy(moved, old->memory, old->bytes);
+            thread.free(std::exchange(old->memory, moved));
+            ++moves;
+            if (!old->intact()) wrong = true;
+          }
           thread.free(old->memory);
           delete old;
         }
@@ -534,6 +543,7 @@ TEST(Core, Threads_RandomBlocksWander_ContentsHoldAndNothingIsLost) {
   for (unsigned t = 0; t < kThreads; ++t) threads.emplace_back(work, t);
   for (auto& thread : threads) thread.join();
   EXPECT_FALSE(wrong);
+  EXPECT_GT(moves, 0U);
   Thread last(machine);
   for (auto& place : shelf)
     if (Stamped* old = place.load(); old != nullptr) {
