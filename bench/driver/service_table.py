@@ -44,6 +44,7 @@ def label(data, name):
 
 
 def markdown(data, figure, digits=".0f"):
+    """Each malloc on each row that has the figure, the best in bold."""
     table = cells(data, figure)
     lines = []
     for row, values in table.items():
@@ -53,21 +54,29 @@ def markdown(data, figure, digits=".0f"):
     return command_tables.table(["row", *(label(data, a) for a in data["allocators"])], lines)
 
 
-def floors(data):
-    return markdown(data, "floor")
-
-
-def ratios(data):
-    return markdown(data, "integral_ratio", ".2f")
-
-
 def forks(data):
     return markdown(data, "child_dirty_mib", ".1f")
 
 
-def rows(data):
-    lines = [[f"`{name}`", about["summary"], about.get("missing", "")] for name, about in data["rows"].items()]
-    return command_tables.table(["row", "what it does", "not run because"], lines)
+def against_best(data, row, figure):
+    """Ours, and the best of the others with its name."""
+    values = cells(data, figure).get(row, {})
+    others = {name: value for name, value in values.items() if name != "freehold"}
+    if "freehold" not in values or not others:
+        return "–"
+    name = min(others, key=others.get)
+    return f"{report.number(values['freehold'])} : {report.number(others[name])} {command_tables.NAMES.get(name, name)}"
+
+
+def overview(data):
+    """One line for each row: ours against the best of the others in each figure."""
+    figures = ["floor", "integral_ratio", "peak_ratio", "faults", "cpu"]
+    wanted = [row for row in data["rows"] if row in cells(data, "floor") and not row.startswith("snapshot")]
+    lines = [[f"`{row}`", *(against_best(data, row, figure) for figure in figures)] for row in wanted]
+    about = data["machine"]
+    source = (f"Measured on {about['processor']}, {about['cpus']} CPUs, kernel {about['kernel']}, {about['libc']}; {data['date']}; {data['program_seconds']:.0f} s of load on "
+              f"each real program; {command_tables.stored('service')}. Each cell: Freehold : the best of the others.")
+    return source + "\n\n" + command_tables.table(["row", "MiB after idle", "resident / live", "peak / peak live", "faults", "CPU s"], lines)
 
 
 def picture(data, row="survivors_random"):

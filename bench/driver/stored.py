@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from . import again, articles_table, command_tables, floors_table, heaps_table, latency_table, machine, peers, report, stats
+from . import again, articles_table, command_tables, floors_table, heaps_table, latency_table, machine, peers, report, service_table, stats
 from .pools import built_command
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -116,9 +116,14 @@ WRITTEN = [  # (text, mark, stored run, how it is shown)
     (ROOT / "docs" / "timers.md", "timers", STORE / "timers.json", command_table(command_tables.timers)),
     (ROOT / "docs" / "process.md", "processes", STORE / "processes.json", command_table(command_tables.processes)),
     (ROOT / "docs" / "simulate.md", "simulate", STORE / "simulate.json", command_table(command_tables.simulate)),
+    (ROOT / "docs" / "service.md", "service", STORE / "service.json", command_table(service_table.overview)),
+    (ROOT / "docs" / "service.md", "forks", STORE / "service.json", command_table(service_table.forks)),
     (ROOT / "docs" / "articles.md", "articles", STORE / "articles.json", articles_head),
     *((ROOT / "docs" / "articles.md", f"article {n}", STORE / "articles.json", article_tables(n)) for n in range(1, 6)),
 ]
+
+
+PICTURES = [(ROOT / "docs" / "images" / "survivors.svg", STORE / "service.json", command_table(service_table.picture))]
 
 
 def write_tables():
@@ -127,6 +132,9 @@ def write_tables():
     for text, mark, run, show in WRITTEN:
         if run.exists():
             text.write_text(between_marks(text.read_text(), mark, show(run)))
+    for picture, run, show in PICTURES:
+        if run.exists():
+            picture.write_text(show(run))
 
 
 def without_samples(data):
@@ -151,7 +159,7 @@ SUBCOMMANDS = {  # of the freehold command, whose JSON is stored
 
 def run_all():
     """Each in a process of its own, so that leftovers of the one before cannot disturb it."""
-    for command in (["malloc", "--rounds", "3"], ["latency"], ["floors"], ["heaps"], ["instructions"], ["startup"], ["processes", "--repeat", "4"]):
+    for command in (["malloc", "--rounds", "3"], ["latency"], ["floors"], ["heaps"], ["instructions"], ["startup"], ["processes", "--repeat", "4"], ["service"]):
         if subprocess.run([ROOT / "script" / "bench", *command, "--docs"], check=False).returncode != 0:
             print(f"script/bench {' '.join(command)} failed: docs/benchmarks holds its last good run", file=sys.stderr)
             return 1
@@ -168,7 +176,7 @@ def run_all():
 def main(arguments):
     parser = argparse.ArgumentParser(prog="script/bench docs", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a table is not that of the stored run")
-    parser.add_argument("--run", action="store_true", help="measure everything first but the articles, about twenty minutes")
+    parser.add_argument("--run", action="store_true", help="measure everything first but the articles, about an hour")
     options = parser.parse_args(arguments)
     if options.run and options.check:
         parser.error("--run measures and writes, --check writes nothing: choose one")
@@ -179,6 +187,7 @@ def main(arguments):
         return 0
     stale = [f"{text.relative_to(ROOT)}: {mark}" for text, mark, run, show in WRITTEN
              if run.exists() and between_marks(text.read_text(), mark, show(run)) != text.read_text()]
+    stale += [f"{picture.relative_to(ROOT)}" for picture, run, show in PICTURES if run.exists() and picture.read_text() != show(run)]
     for one in stale:
         print(f"not of the stored run: {one}; script/bench docs writes it again")
     return 1 if stale else 0

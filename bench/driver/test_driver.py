@@ -83,7 +83,9 @@ class Service(unittest.TestCase):
         self.assertNotIn("4.00*", text)
         for said in ("missing: onetbb", "not run: b: node", "failed: b under glibc: it ended"):
             self.assertIn(said, text)
-        self.assertIn("| `a` | **2** | 4 |", service_table.floors(data))
+        self.assertIn("| `a` | **2** | 4 |", service_table.markdown(data, "floor"))
+        self.assertEqual(service_table.against_best(data, "a", "floor"), "2.00 : 4.00 glibc")
+        self.assertEqual(service_table.against_best(data, "b", "floor"), "–")
 
 
 class Counts(unittest.TestCase):
