@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by the rows of `script/bench service`, which look at memory as a long-running service does. A row loads the malloc,
-// then main() tells the driver and sleeps while the driver watches what stays resident. What a row keeps for itself lies in
+// then main() tells the driver and sleeps while the driver watches what stays resident. A row's own tables lie in
 // shared mappings, so that the process's anonymous memory is the malloc's alone.
 #pragma once
 
