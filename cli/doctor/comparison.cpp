@@ -77,6 +77,8 @@ Trial trial_of(const ordered_json& json) {
   trial.involuntary_switches = json.at("involuntary_switches").get<std::uint64_t>();
   trial.stolen_s = json.at("stolen_s").get<double>();
   trial.taken_s = json.at("taken_s").get<double>();
+  if (const auto ready = json.find("ready_share"); ready != json.end() && !ready->is_null())
+    trial.ready_share = ready->get<double>();
   trial.throttled_s = json.at("throttled_s").get<double>();
   if (!json.at("throughput").is_null()) trial.throughput = json.at("throughput").get<double>();
   return trial;

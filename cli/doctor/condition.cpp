@@ -284,7 +284,16 @@ Condition::Condition(std::string_view option, std::string text, std::span<const 
 Condition::Judgement Condition::judge(const Facts& facts) const {
   Judgement judgement;
   judgement.answer = judge(nodes_.back(), facts, judgement.because);
+  judgement.is_between_limits = judgement.answer == Answer::kUndecided && is_between_limits(facts);
   return judgement;
+}
+
+bool Condition::is_between_limits(const Facts& facts) const {
+  return std::ranges::any_of(nodes_, [&](const Node& node) {
+    std::vector<std::string> ignored;
+    return node.kind == Kind::kFigure && facts.figures.contains(node.figure) &&
+           judge_figure(node, facts, ignored) == Answer::kUndecided;
+  });
 }
 
 Answer Condition::judge(const Node& node, const Facts& facts, std::vector<std::string>& because) const {

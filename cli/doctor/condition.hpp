@@ -65,6 +65,7 @@ class Condition {
   struct Judgement {
     Answer answer = Answer::kUndecided;
     std::vector<std::string> because;  // a clause for each comparison: "lost is 60% (55 to 62%)"
+    bool is_between_limits = false;    // a figure that was measured is undecided, rather than one that was not
   };
   [[nodiscard]] Judgement judge(const Facts& facts) const;
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
@@ -88,6 +89,7 @@ class Condition {
   };
 
   [[nodiscard]] Answer judge(const Node& node, const Facts& facts, std::vector<std::string>& because) const;
+  [[nodiscard]] bool is_between_limits(const Facts& facts) const;
   static Answer judge_figure(const Node& node, const Facts& facts, std::vector<std::string>& because);
   static Answer judge_flag(const Node& node, const Facts& facts, std::vector<std::string>& because);
   static Answer judge_cause(const Node& node, const Facts& facts, std::vector<std::string>& because);

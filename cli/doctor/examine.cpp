@@ -7,6 +7,7 @@
 #include "cli/doctor/command_lines.hpp"
 #include "cli/doctor/own_allocators_text.hpp"
 #include "cli/doctor/variants.hpp"
+#include "cli/doctor/verdict_text.hpp"
 #include "cli/replay/advice.hpp"
 #include "cli/support/library.hpp"
 #include "freehold/doctor/run/child.hpp"
@@ -18,7 +19,18 @@ using freehold::doctor::Note;
 using freehold::doctor::Refusal;
 using freehold::doctor::Refused;
 
+constexpr double kNoEnd_s = 1e9;  // where there is no budget
 constexpr unsigned kReplays = 3;  // of a call site through every pool and heap
+
+// What the trials go on for.
+std::string still_open(const Activity& activity) {
+  using freehold::doctor::Doubt;
+  if (activity.open == Doubt::kNone) return {};
+  const std::string what = activity.suspected == freehold::doctor::Cause::kUndecided
+                               ? "the cause"
+                               : fmt::format("whether it is {}", text_of(activity.suspected));
+  return fmt::format("still open: {}{}; ", what, activity.open == Doubt::kBusyMachine ? ", beside other programs" : "");
+}
 
 std::string activity_text(const Activity& activity, const std::string& program) {
   switch (activity.kind) {
@@ -29,7 +41,8 @@ std::string activity_text(const Activity& activity, const std::string& program) 
     case Activity::Kind::kReadRecording: return "reading what was recorded";
     case Activity::Kind::kTrial: break;
   }
-  return fmt::format("round {}: {}, {}{}", activity.round, activity.variant, describe(activity.setting),
+  return fmt::format("{}round {}: {}, {}{}", still_open(activity), activity.round, activity.variant,
+                     describe(activity.setting),
                      activity.recorded  ? ", recorded"
                      : activity.sampled ? ", sampled"
                      : activity.delayed ? ", calls delayed"
@@ -114,13 +127,14 @@ Diagnosis examine(const DoctorRequest& request, Interrupts& interrupts, Progress
       .signal = [&interrupts] { return interrupts.arrived(); }};
   try {
     freehold::doctor::Outcome outcome = freehold::doctor::examine(request.program, caller);
+    const double until = settings.budget_s > 0 ? begin + settings.budget_s : begin + kNoEnd_s;
     const std::vector<freehold::doctor::SiteTrace> traces = std::move(outcome.traces);
     Diagnosis diagnosis = diagnosis_of(request, std::move(outcome), std::move(notes));
     diagnosis.machine = machine;
     diagnosis.date = date;
     if (diagnosis.recorded != nullptr) {
       show("trying pools and heaps on what was recorded", 0);
-      const auto is_over = [&interrupts] { return interrupts.arrived() != 0; };
+      const auto is_over = [&] { return interrupts.arrived() != 0 || freehold::doctor::now_s() > until; };
       diagnosis.advice = std::make_shared<const replay::Advice>(replay::advice_of(traces, {.repeat = kReplays}, is_over));
     }
     diagnosis.seconds = freehold::doctor::now_s() - begin;

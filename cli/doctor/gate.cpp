@@ -32,6 +32,9 @@ std::string short_name(const ordered_json& variant) {
   return treatment == "capped-arenas" ? "arenas" : variant.at("name").get<std::string>();
 }
 
+// Of what is lost: a verdict that does not name the allocator excludes that it explains more.
+constexpr double kUnnamedPart = 0.1;
+
 // Share of the time that is saved if the cost is divided by `gain`.
 double saved(double gain) { return gain > 1 ? 1 - 1 / gain : 0; }
 
@@ -110,15 +113,19 @@ class Reader {
   }
 
   // The allocator's share of the time on all CPUs. The report has it as a share of what is lost, and as nothing where no
-  // other allocator surely helps; how much it could still be, the limits of what was tried say.
+  // other allocator surely helps; how much it could still be, the verdict says, and without one the limits of what was
+  // tried and of the loss.
   void add_loss() {
     const Estimate lost = estimate_of(verdict_.at("lost")), of_lost = estimate_of(verdict_.at("allocator_share"));
     facts_.figures["lost"] = lost;
     facts_.figures["speedup"] = estimate_of(verdict_.at("speedup"));
+    const bool is_innocent = !verdict_.at("blames_allocator").get<bool>() && facts_.cause && *facts_.cause != "undecided";
     if (of_lost.value > 0) {
       facts_.figures["allocator"] = {lost.low * of_lost.low, lost.value * of_lost.value, lost.high * of_lost.high};
+    } else if (is_innocent) {
+      facts_.figures["allocator"] = {0, 0, kUnnamedPart * lost.high};
     } else if (most_gain_ > 0) {
-      facts_.figures["allocator"] = {0, 0, saved(most_gain_)};
+      facts_.figures["allocator"] = {0, 0, std::min(saved(most_gain_), lost.high)};
     }
     cap_by_most_gain();
   }
@@ -215,14 +222,16 @@ Gate judge(std::span<const Condition> conditions, const Facts& facts) {
 std::string text_of(const Gate& gate) {
   std::string text;
   for (const auto& [condition, judgement] : gate.conditions) {
-    const char* const answer = judgement.answer == Answer::kYes  ? "FAILS"
-                               : judgement.answer == Answer::kNo ? "holds"
+    const char* const answer = judgement.answer == Answer::kYes  ? "fails: the condition holds"
+                               : judgement.answer == Answer::kNo ? "passes: the condition does not hold"
                                                                  : "undecided";
     text += fmt::format("{}: --fail-if '{}': {}\n", answer, printable(condition),
                         printable(fmt::format("{}", fmt::join(judgement.because, "; "))));
   }
-  if (gate.fails == Answer::kUndecided)
-    text += "Undecided: the limits lie on both sides. A longer --budget or a quiet machine narrows them.\n";
+  if (gate.fails != Answer::kUndecided) return text;
+  const bool is_between = std::ranges::any_of(gate.conditions, [](const auto& of) { return of.second.is_between_limits; });
+  text += is_between ? "Undecided: the limits lie on both sides. A longer --budget or a quiet machine narrows them.\n"
+                     : "Undecided: what the condition names is not known. A longer --budget may measure it.\n";
   return text;
 }
 

@@ -133,6 +133,7 @@ ordered_json trial_json(const Trial& trial) {
           {"involuntary_switches", trial.involuntary_switches},
           {"stolen_s", trial.stolen_s},
           {"taken_s", trial.taken_s},
+          {"ready_share", or_null(trial.ready_share)},
           {"throttled_s", trial.throttled_s},
           {"throughput", or_null(trial.throughput)},
           {"wait_status", trial.wait_status}};

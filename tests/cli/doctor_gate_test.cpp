@@ -89,7 +89,8 @@ TEST(DoctorGate, OfARun_IsAskedAtItsEnd) {
   const Ended ended = doctor({"--repeat", "2", "--allocators", "freehold", "--summary", folder / "page.md", "--fail-if",
                               "gain(freehold) > 1000", "--fail-if", "not lost >= 0%", "--", example(), "20000"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.status << ended.err << ended.out;
-  EXPECT_NE(ended.out.find("holds: --fail-if 'gain(freehold) > 1000'"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("passes: the condition does not hold: --fail-if 'gain(freehold) > 1000'"), std::string::npos)
+      << ended.out;
   const std::string page = content_of(folder / "page.md");
   EXPECT_EQ(page.rfind("## freehold doctor: freehold-doctor-example", 0), 0u) << page;
   EXPECT_NE(page.find("✅ holds"), std::string::npos) << page;

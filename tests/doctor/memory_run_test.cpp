@@ -163,9 +163,9 @@ TEST(DoctorMemory, FailIf_ExitCodesAndAnswers) {
     const char* condition;
     int exit_code;
     const char* answer;
-  } cases[] = {{"memory > 1M", 1, "FAILS: --fail-if 'memory > 1M': memory is "},
-               {"memory > 1000G", 0, "holds: --fail-if 'memory > 1000G': memory is "},
-               {"saved(best) > 99% or failed", 0, "holds: "}};
+  } cases[] = {{"memory > 1M", 1, "fails: the condition holds: --fail-if 'memory > 1M': memory is "},
+               {"memory > 1000G", 0, "passes: the condition does not hold: --fail-if 'memory > 1000G': memory is "},
+               {"saved(best) > 99% or failed", 0, "passes: "}};
   for (const auto& [condition, exit_code, answer] : cases) {
     const Folder folder;
     const Ended ended = freehold({"doctor", "--memory", "--repeat", "2", "--allocators", "arenas", "--fail-if", condition,

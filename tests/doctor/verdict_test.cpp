@@ -372,9 +372,9 @@ TEST(Bound, OthersTookTime_DoesNotChangeIt) {
     Made made = Made(0.003).takes(0, 4, 1).takes(3, 4, 1).copies(1);
     auto& trials = made.experiment_.cells[1].trials;
     made.experiment_.delayed = {{.delay_s = 90e-9, .trials = trials}};
-    for (Trial& trial : made.experiment_.delayed[0].trials) trial.wall_s += 0.18;
-    const auto disturb = [&](Trial& trial) {
-      trial.taken_s = trial.wall_s * made.experiment_.cells[1].setting.width();
+    for (Trial& trial : made.experiment_.delayed[0].trials) trial.wall_s += 0.18, trial.user_s += 0.18;
+    const auto disturb = [](Trial& trial) {
+      trial.taken_s = trial.cpu_s();
       trial.wall_s *= 2;
     };
     if (as_it_is) std::ranges::for_each(trials, disturb);

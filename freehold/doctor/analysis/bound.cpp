@@ -46,16 +46,16 @@ class DrawnCosts {
         spread_(std::max(kSpread, usual_spread / std::sqrt(static_cast<double>(trials.size())))) {}
   [[nodiscard]] double measured() const {
     std::vector<double> costs;
-    for (const Trial& trial : trials_) costs.push_back(cost_without_others(trial, 1.0 / width_));
+    for (const Trial& trial : trials_) costs.push_back(cost_without_others(trial, width_, std::nullopt));
     return median(std::move(costs));
   }
   [[nodiscard]] double drawn(std::mt19937_64& random) const {
     std::uniform_int_distribution<std::size_t> any(0, trials_.size() - 1);
     std::uniform_real_distribution<double> delayed(0, 1);
     std::normal_distribution<double> shake(0, spread_);
-    const double how = width_ > 1 ? delayed(random) : 1;
+    const double how = delayed(random);
     std::vector<double> again(trials_.size());
-    std::ranges::generate(again, [&] { return cost_without_others(trials_[any(random)], how); });
+    std::ranges::generate(again, [&] { return cost_without_others(trials_[any(random)], width_, how); });
     return median(std::move(again)) * (1 + shake(random));
   }
 
@@ -99,7 +99,7 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
   }
   const CallCost call = call_cost(recorded);
   const double most_calls = kCountFactor * (recorded.allocating.calls + recorded.freeing.calls) + kCountDoubt;
-  const double kernel = for_memory(as_it_is), busy = busy_cpus(as_it_is);
+  const double kernel = for_memory(as_it_is), busy = wanted_cpus(as_it_is);
   double most = most_in_malloc(recorded, busy);
   const auto gain = [&](double in_malloc) { return 1 / (1 - std::clamp(in_malloc + kernel, 0.0, kMostSaved)); };
   const auto delayed_share = [&](double cost, const std::vector<double>& delayed, double call_s) {
@@ -117,10 +117,11 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
   }
   std::ranges::sort(drawn);
   // Calls that many threads make side by side are not waited for in turn, unless the delays say so.
-  if (const double in_turn = most_in_malloc(recorded, std::min(busy, kMostInTurn)); drawn[kDraws / 2] < in_turn)
-    most = in_turn;
+  const double in_turn = most_in_malloc(recorded, std::min(busy, kMostInTurn));
+  const double as_measured = delayed_share(own.measured(), measured, call.value_s);
+  if (std::max(drawn[kDraws / 2], as_measured) < in_turn) most = in_turn;
   for (double& share : drawn) share = gain(std::min(share, most));
-  const double value = gain(std::min(delayed_share(own.measured(), measured, call.value_s), most));
+  const double value = gain(std::min(as_measured, most));
   return Estimate{std::min(value, drawn[kDraws / 20]), value, std::max(value, drawn[kDraws - kDraws / 20 - 1])};
 }
 

@@ -13,7 +13,9 @@ namespace {
 
 constexpr double kSureOnBusyMachine = 0.5;  // of what is lost, the lower limit of a part that is the answer there
 constexpr double kSureGainOnBusyMachine = 1.15;
-constexpr double kMostDisturbance = 0.3;  // of the CPUs was others': what was seen is not what the program does by itself
+constexpr double kLeastOnCpu = 0.15;           // of the time that its threads were ready: less says nothing of the program
+constexpr double kHiddenLoss = 0.32;           // CPU time and idleness beyond the work, as if its threads had had all CPUs
+constexpr double kShortWait_s = 1.5e-3;        // less than a slice of CPU time that the scheduler gives to others
 constexpr double kSureMixOnBusyMachine = 0.2;  // the lower limit of each of two parts there
 
 class OnBusyMachine {
@@ -21,48 +23,81 @@ class OnBusyMachine {
   explicit OnBusyMachine(const Losses& losses) : of_(losses) {}
 
   [[nodiscard]] bool stands(const Verdict& verdict) const {
-    if (verdict.one_thread) return true;
-    // Threads that seldom ran at the same time were not seen to get into each other's way.
-    if (verdict.disturbance > kMostDisturbance) return false;
-    const bool surely_loses = verdict.lost.low >= kLosesFrom;
-    const auto surely = [&](double least) {
-      return surely_loses && !verdict.parts.empty() && verdict.parts.front().cause == verdict.cause &&
-             verdict.parts.front().share.low >= least;
-    };
+    if (verdict.one_thread || verdict.cause == Cause::kCpuQuota) return verdict.one_thread || is_surely(verdict);
+    if (on_cpu() < kLeastOnCpu) return false;
     switch (verdict.cause) {
-      case Cause::kNone: return verdict.lost.high < kScalesBelow;
-      case Cause::kArenaBloat: return verdict.lost.high < kScalesBelow || !surely_loses;
+      case Cause::kNone: return verdict.lost.high < kScalesBelow && hides_no_loss();
+      case Cause::kArenaBloat: return true;  // memory is counted, and nothing of it is time
       case Cause::kMixed:
-        return surely_loses && verdict.parts.size() >= 2 && verdict.parts[0].share.low >= kSureMixOnBusyMachine &&
-               verdict.parts[1].share.low >= kSureMixOnBusyMachine;
-      case Cause::kAllocatorLock:
-      case Cause::kRemoteFrees:
-        if (could_save(Treatment::kPadded, kPaddingExplains)) return false;
-        [[fallthrough]];
-      case Cause::kAllocatorFalseSharing:
-      case Cause::kPageFaults:
-        return surely(kSureOnBusyMachine) && verdict.best_fix &&
-               verdict.fixes[*verdict.best_fix].gain.low >= kSureGainOnBusyMachine;
-      case Cause::kCpuQuota: return surely(kSureOnBusyMachine);
-      case Cause::kMemoryBandwidth:
-        if (!copies_surely_need_more()) return false;
-        break;
-      case Cause::kSerial:
-        if (of_.recorded == nullptr) return false;
-        break;
-      // What does not depend on who else is there: faults are counted, and threads were seen to wait elsewhere than in
-      // malloc.
-      case Cause::kOwnPageFaults: return surely(kSureOnBusyMachine) && faults_stay();
-      case Cause::kOwnLock:
-        if (of_.recorded->cpu_share + of_.recorded->blocked_share <= kInMalloc) return surely(kSureOnBusyMachine);
-        break;
+        return verdict.lost.low >= kLosesFrom && verdict.parts.size() >= 2 &&
+               verdict.parts[0].share.low >= kSureMixOnBusyMachine && verdict.parts[1].share.low >= kSureMixOnBusyMachine;
       default: break;
     }
-    return surely(kSureOnBusyMachine) && !could_save(Treatment::kFreehold, kSureOnBusyMachine) &&
-           !could_save(Treatment::kPadded, kSureOnBusyMachine);
+    if (!is_surely(verdict) || !is_counted(verdict.cause, verdict.lost.value)) return false;
+    if (blames_allocator(verdict.cause))
+      return verdict.best_fix && verdict.fixes[*verdict.best_fix].gain.low >= kSureGainOnBusyMachine &&
+             (verdict.cause == Cause::kAllocatorFalseSharing || verdict.cause == Cause::kPageFaults ||
+              !could_save(Treatment::kPadded, kPaddingExplains));
+    if (verdict.cause == Cause::kOwnPageFaults || is_malloc_idle()) return true;
+    return !could_save(Treatment::kFreehold, kSureOnBusyMachine) && !could_save(Treatment::kPadded, kSureOnBusyMachine);
   }
 
  private:
+  // Whether the part that is the answer is so within its limits.
+  [[nodiscard]] static bool is_surely(const Verdict& verdict) {
+    return verdict.lost.low >= kLosesFrom && !verdict.parts.empty() && verdict.parts.front().cause == verdict.cause &&
+           verdict.parts.front().share.low >= kSureOnBusyMachine;
+  }
+  // Whether what others do not change says the same: counts of the recording and of the kernel.
+  [[nodiscard]] bool is_counted(Cause cause, double lost) const {
+    if (cause == Cause::kMemoryBandwidth) return copies_surely_need_more();
+    if (cause == Cause::kCpuQuota) return true;
+    if (of_.recorded == nullptr) return false;
+    switch (cause) {
+      case Cause::kAllocatorFalseSharing: return of_.recorded->lines_shared > 0;
+      case Cause::kOwnPageFaults: return faults_stay();
+      // One that holds a lock and has no CPU lets the others wait for milliseconds: of a lock that matters by itself the
+      // waits are short, or there are more than a thread can have that is held up once in a while.
+      case Cause::kOwnLock: return waits_are_short();
+      // A thread that others held up ends later, and its fellows' CPUs idle until then: by another time in each trial.
+      case Cause::kSerial: return least_idle() >= std::max(kLosesFrom, kSureOnBusyMachine * lost);
+      default: return true;
+    }
+  }
+  // Of the CPUs' time: no thread was ready for it, in the trial in which that was least.
+  [[nodiscard]] double least_idle() const {
+    double least = 1;
+    for (const Trial& trial : of_.all->trials) least = std::min(least, idle_share(trial));
+    return least;
+  }
+  [[nodiscard]] double idle_share(const Trial& trial) const {
+    return std::max(0.0, 1 - (trial.cpu_s() + trial.taken_s) / (trial.wall_s * of_.all->setting.width()));
+  }
+  [[nodiscard]] bool waits_are_short() const {
+    double waits = 0, seconds = 0;
+    for (const WaitSite& site : of_.recorded->lock_waits) waits += site.count, seconds += site.seconds;
+    return waits <= 0 || seconds / waits <= kShortWait_s;
+  }
+  [[nodiscard]] bool is_malloc_idle() const { return of_.recorded->cpu_share + of_.recorded->blocked_share <= kInMalloc; }
+  // Of the time in which a thread was ready to run on all CPUs, it ran.
+  [[nodiscard]] double on_cpu() const {
+    return median_of(*of_.all, [](const Trial& trial) {
+      const double wanted = trial.cpu_s() + trial.taken_s;
+      return wanted > 0 ? trial.cpu_s() / wanted : 1;
+    });
+  }
+  // Threads that seldom run at the same time seldom get into each other's way. What they lost by that grows with the time
+  // that they do.
+  [[nodiscard]] bool hides_no_loss() const {
+    const double grows = of_.experiment.work_grows ? double(of_.all->setting.width()) / of_.alone->setting.width() : 1;
+    const double more = of_.costs
+                            .estimate([&](const Costs& costs) {
+                              return costs.cpu_seconds(*of_.all) / (grows * costs.cpu_seconds(*of_.alone)) - 1;
+                            })
+                            .high;
+    return (std::max(0.0, more) + least_idle()) / on_cpu() < kHiddenLoss;
+  }
+
   using Costs = Resampled::Costs;
 
   // Whether the treatment might save so much of what is lost; also if it was not tried.

@@ -26,7 +26,8 @@ void put_in_place(Value value_of, bool is_time, std::vector<Trial>& trials) {
   for (Trial& trial : trials) {
     const double value = value_of(trial);  // the time for a unit, if there is a throughput
     trial.throughput.reset();
-    trial.taken_s = is_time && trial.wall_s > 0 ? trial.taken_s / trial.wall_s * value : 0;
+    const double scale = is_time && trial.wall_s > 0 ? value / trial.wall_s : 0;
+    for (double* const seconds : {&trial.taken_s, &trial.user_s, &trial.system_s}) *seconds *= scale;
     trial.wall_s = value;
   }
 }

@@ -30,6 +30,9 @@ double page_faults_per_second(const Cell& cell) {
 double busy_cpus(const Cell& cell) {
   return median_of(cell, [](const Trial& trial) { return trial.cpu_s() / trial.wall_s; });
 }
+double wanted_cpus(const Cell& cell) {
+  return median_of(cell, [](const Trial& trial) { return (trial.cpu_s() + trial.taken_s) / trial.wall_s; });
+}
 double system_share(const Cell& cell) {
   return median_of(cell, [](const Trial& trial) { return trial.cpu_s() > 0 ? trial.system_s / trial.cpu_s() : 0; });
 }

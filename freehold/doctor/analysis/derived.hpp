@@ -31,6 +31,8 @@ inline constexpr double kAsManyFaults = 0.8;  // of them with another allocator:
 [[nodiscard]] double page_faults_per_second(const Cell& cell);
 // CPUs that were kept busy on the average.
 [[nodiscard]] double busy_cpus(const Cell& cell);
+// CPUs that its threads had or were ready for, on the average.
+[[nodiscard]] double wanted_cpus(const Cell& cell);
 // Share of the CPU time that is the kernel's.
 [[nodiscard]] double system_share(const Cell& cell);
 // Share of the wall time that a quota kept it from running.

@@ -10,7 +10,7 @@ namespace freehold::doctor {
 namespace {
 
 constexpr std::size_t kEnoughUndisturbed = 2;  // trials of a cell: the disturbed ones are left out
-constexpr double kLeastLeft = 0.1;             // of the time: a trial that had its CPUs for less says nothing exact
+constexpr double kLeastLeft = 0.02;            // of the time: a trial that had its CPUs for less says nothing exact
 constexpr double kLeastSpread = 0.01;
 constexpr double kUnknownSpread = 0.08;  // assumed where nothing was tried twice
 // From the median of absolute deviations to a standard deviation, for what is normally distributed.
@@ -31,14 +31,34 @@ void leave_out_disturbed(const Setting& setting, std::vector<Trial>& trials) {
   std::vector<Trial> quiet;
   for (const Trial& trial : trials)
     if (taken_share(trial, setting) <= kDisturbed) quiet.push_back(trial);
-  if (quiet.size() >= kEnoughUndisturbed || 2 * quiet.size() >= trials.size()) trials = std::move(quiet);
+  if (quiet.size() >= kEnoughUndisturbed || 2 * quiet.size() >= trials.size()) {
+    trials = std::move(quiet);
+  } else if (trials.size() >= 2 * kEnoughUndisturbed) {  // of a machine that is never quiet, its quieter moments
+    std::ranges::stable_sort(trials, {}, [&](const Trial& trial) { return taken_share(trial, setting); });
+    trials.resize((trials.size() + 1) / 2);
+  }
 }
 
 }  // namespace
 
-double cost_without_others(const Trial& trial, double delayed) noexcept {
-  if (trial.taken_s <= 0) return trial.cost();
-  return trial.cost() * std::max(1 - delayed * trial.taken_s / trial.wall_s, kLeastLeft);
+// Of the wall time: in the share p1 one thread was ready to run, in pw all were, and they had a CPU in the shares q1 and qw
+// of that. Known are the CPU time, p1 q1 + w pw qw, and the demand for it, p1 + w pw. Without others the program takes idle
+// + p1 q1 + pw qw.
+double cost_without_others(const Trial& trial, unsigned width, std::optional<double> how) noexcept {
+  if (trial.taken_s <= 0 || trial.wall_s <= 0) return trial.cost();
+  const double w = width, had = std::min(trial.cpu_s() / trial.wall_s, w);
+  const double demand = std::clamp(had + trial.taken_s / trial.wall_s, had, w);
+  const double least_idle = std::max(0.0, 1 - demand), most_idle = std::max(least_idle, 1 - demand / w);
+  const double idle = trial.ready_share ? std::clamp(1 - *trial.ready_share, least_idle, most_idle)
+                                        : least_idle + (1 - how.value_or(1)) * (most_idle - least_idle);
+  double left = idle + had;
+  if (width > 1 && demand > 0) {
+    const double all_ready = std::clamp((demand - (1 - idle)) / (w - 1), 0.0, 1.0), one_ready = 1 - idle - all_ready;
+    const double least = std::max(0.0, (had - one_ready) / w), most = std::max(least, std::min(all_ready, had / w));
+    const double at_once = how ? least + *how * (most - least) : std::clamp(all_ready * had / demand, least, most);
+    left -= (w - 1) * at_once;
+  }
+  return trial.cost() * std::clamp(left, kLeastLeft, 1.0);
 }
 
 double taken_share(const Trial& trial, const Setting& setting) noexcept {
@@ -57,7 +77,7 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
   std::vector<std::vector<double>> costs;
   for (const Cell& cell : experiment.cells) {
     std::vector<double>& of_cell = costs.emplace_back();
-    for (const Trial& trial : cell.trials) of_cell.push_back(cost_without_others(trial, 1.0 / cell.setting.width()));
+    for (const Trial& trial : cell.trials) of_cell.push_back(cost_without_others(trial, cell.setting.width(), std::nullopt));
   }
   usual_spread_ = usual_spread_of(costs);
 
@@ -74,8 +94,8 @@ Resampled::Resampled(const Experiment& experiment) : experiment_(experiment) {
     std::normal_distribution<double> shake(0, usual_spread_ / std::sqrt(static_cast<double>(cell.trials.size())));
     std::vector<double> drawn(cell.trials.size());
     for (std::size_t draw = 0; draw < kDraws; ++draw) {
-      const double how = cell.setting.width() > 1 ? delayed(random) : 1;
-      std::ranges::generate(drawn, [&] { return cost_without_others(cell.trials[any(random)], how); });
+      const double how = delayed(random);
+      std::ranges::generate(drawn, [&] { return cost_without_others(cell.trials[any(random)], cell.setting.width(), how); });
       medians.push_back(median(drawn) * std::exp(shake(random)));
     }
     for (std::size_t draw = 0; draw < kDraws; ++draw) {

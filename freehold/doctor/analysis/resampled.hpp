@@ -3,14 +3,16 @@
 // computed again from each draw. Few trials tell little about their own spread, so each draw is also varied by as much as
 // trials of this experiment usually differ.
 //
-// The time that other processes took from a trial's CPUs is taken off its cost. It is not known by how much they delayed a
-// program with several CPUs: not at all, or by all of that time. Each draw assumes something between the two; the value
-// itself assumes that the delay was divided among the CPUs.
+// What other processes took from a trial's CPUs is taken off its cost. It is counted how much CPU time the program had and
+// how long its threads were ready to run without a CPU. So the time is known for a program of which all threads are always
+// ready, and for one of which one is. Between the two it is not known whether it was one thread that waited or all: each
+// draw assumes something that agrees with the counts, and the value itself that all waited alike.
 //
 // Repeatable: the draws depend on nothing but the experiment. One thread. Cost: O(cells x trials) for a thousand draws.
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "freehold/doctor/analysis/experiment.hpp"
@@ -22,10 +24,9 @@ namespace freehold::doctor {
 [[nodiscard]] double taken_share(const Trial& trial, const Setting& setting) noexcept;
 // A trial from whose CPUs others took more than this says more about these others.
 inline constexpr double kDisturbed = 0.05;
-// What the trial would have cost if others had taken nothing: they delayed it by this share of what they took, 0 to 1. One
-// that had a single CPU was delayed by all of it; one that had more, by its share of the CPUs if it used them all at that
-// time, by all if one thread was held up for which the others waited, and not at all if another CPU was free.
-[[nodiscard]] double cost_without_others(const Trial& trial, double delayed) noexcept;
+// What the trial would have cost on `width` CPUs if others had taken nothing. `how`: 0: it was most delayed while one thread
+// was ready, and idle as long as it can have been; 1: while all were; none: alike.
+[[nodiscard]] double cost_without_others(const Trial& trial, unsigned width, std::optional<double> how) noexcept;
 // Without the trials that others disturbed, where there are enough others: in each cell, and with each delay.
 [[nodiscard]] Experiment without_disturbed(Experiment experiment);
 

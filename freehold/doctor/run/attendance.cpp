@@ -187,6 +187,7 @@ void Attendance::report(Run& run) {
     run.own_cpus = watch_->own_cpus();
     run.most_threads = watch_->most_threads();
     run.files = watch_->files();
+    if (children_.size() == 1) run.trial.ready_share = watch_->ready_share();
   }
   run.quota_cpus = throttling_.quota_cpus();
   run.trial.throttled_s = throttling_.seconds();

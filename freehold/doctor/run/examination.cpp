@@ -35,10 +35,15 @@ constexpr double kWarmUp_s = 4;         // the same without a budget
 constexpr double kCountingShare = 0.1;  // of the budget: a run whose allocations are counted, which slows it down
 constexpr double kCounting_s = 10;      // the same without a budget
 
-constexpr double kWaitShare = 0.1;   // of the budget, for others to end
-constexpr double kWaitAtOnce_s = 1;  // before one trial
-constexpr unsigned kReadings = 3;    // of the machine, before and after
-constexpr double kShort_s = 10;      // an examination after which the machine is read once
+constexpr double kRunsShare = 0.92;      // of the budget; the rest is to read what was recorded
+constexpr double kSwitchedShare = 0.25;  // of the budget, for the recording of a program that leaves all to malloc
+constexpr double kInTime = 1.5;          // times what a run was expected to take: the budget waits for its end
+constexpr unsigned kMoreRuns = 2;        // of what decides, while the verdict is open
+constexpr unsigned kSameVerdicts = 2;    // one after the other, that end the trials before the budget does
+constexpr double kWaitShare = 0.1;       // of the budget, for others to end
+constexpr double kWaitAtOnce_s = 1;      // before one trial
+constexpr unsigned kReadings = 3;        // of the machine, before and after
+constexpr double kShort_s = 10;          // an examination after which the machine is read once
 
 constexpr const char* kAll = "all";  // names of recordings
 constexpr const char* kAlone = "alone";
@@ -56,10 +61,10 @@ class Examination {
   }
 
   Outcome examine() {
+    began_s_ = now_s();
     describe_machine();
     show({.kind = Activity::Kind::kReadMachine});
-    control_.read(kReadings);
-    began_s_ = now_s();
+    control_.read(budget_or(1, kShort_s) < kShort_s ? 1 : kReadings);
     const Run first = first_run();
     plan(first);
     const bool complete = run_rounds();
@@ -171,7 +176,7 @@ class Examination {
         experiment().cells.push_back({.variant = task.variant, .setting = task.setting, .trials = {}, .failure = {}});
     }
     schedule_ = Schedule(std::move(tasks), std::move(goals),
-                         {.budget_s = settings().budget_s,
+                         {.budget_s = kRunsShare * settings().budget_s,
                           .rounds = settings().rounds,
                           .serves = settings().server.used(),
                           .began_s = began_s_,
@@ -201,7 +206,7 @@ class Examination {
     std::error_code ignored;
     files.insert(fs::canonical(request_.program, ignored).string());  // of a short run nothing else may have been seen
     outcome_.own_allocators = own_allocators_of(files, run, std::min(most_s, kTimeout * first_elapsed_s_ + kLeastTimeout_s));
-    record_switched(std::max(most_s, kTimeout * first_elapsed_s_));
+    record_switched(std::min(budget_or(kSwitchedShare, kFirstTimeout_s), kTimeout * first_elapsed_s_));
   }
 
   // What the probe sees of a program that leaves all to malloc is all that it allocates.
@@ -229,7 +234,7 @@ class Examination {
   bool run_rounds() {
     for (unsigned round = 0;; ++round) {
       const std::vector<std::size_t> order = schedule_.order_of_round(round);
-      if (order.empty()) return true;
+      if (order.empty() && !go_on()) return true;
       for (const std::size_t task : order) {
         const std::vector<unsigned> wanted = schedule_.targets();
         if (wanted[task] <= schedule_.done(task)) continue;  // time is running out
@@ -241,10 +246,33 @@ class Examination {
               .recorded = what.recording,
               .sampled = what.sampled,
               .delayed = what.delay_ns > 0,
-              .seconds_left = schedule_.seconds_left(wanted)});
+              .seconds_left = schedule_.seconds_left(wanted),
+              .open = open_.doubt,
+              .suspected = open_.suspected});
         if (!run_task(task)) return false;
       }
     }
+  }
+
+  // Everything was tried as often as was planned. While the verdict is open and time is left, what decides is run again:
+  // undecided is an answer only when the budget is spent. False: it is time to conclude.
+  bool go_on() {
+    if (settings().rounds > 0 || !schedule_.has_time()) return false;
+    show({.kind = Activity::Kind::kReadRecording});
+    read_recordings();
+    Outcome so_far;
+    so_far.experiment = experiment();
+    finish(so_far.experiment);
+    if (so_far.experiment.cells.empty()) return false;
+    open_ = verdict_of(so_far.experiment, outcome_.recorded.get());
+    decided_ = open_.cause != Cause::kUndecided ? decided_ + 1 : 0;
+    if (decided_ >= kSameVerdicts) return false;
+    std::vector<std::size_t> variants{0};
+    for (const Fix& fix : open_.fixes) {
+      const bool is_freehold = experiment().variants[fix.variant].treatment == Treatment::kFreehold;
+      if (fix.helps || is_freehold) variants.push_back(fix.variant);
+    }
+    return schedule_.run_again(variants, kMoreRuns);
   }
 
   // The machine may be busy for a moment only: a tenth of the budget goes into waiting for that, not more than a second at
@@ -270,10 +298,17 @@ class Examination {
     const bool all = task.setting == sweep_.back();
     double timeout_s = kTimeout * schedule_.estimate(index) + kLeastTimeout_s;
     if (settings().server.used()) timeout_s += kReadyTimeout_s;
+    const double in_time_s = std::max(schedule_.time_left(), kInTime * schedule_.estimate(index));
+    const bool is_cut = in_time_s < timeout_s;
+    timeout_s = std::min(timeout_s, in_time_s);
     const double begin = now_s();
     const Variant variant = variant_of(task);
     const Run run = perform(variant, task.setting, timeout_s, task.recording ? (all ? kAll : kAlone) : "", task.sampled);
     if (run.ending == Ending::kStopped || interrupted()) return false;
+    if (run.ending == Ending::kOutOfTime && is_cut) {  // the budget ended it: nothing is known of the program by that
+      schedule_.give_up(index);
+      return true;
+    }
     note_facts(run, task.setting);
     const std::string failure = failure_of(run, variant, timeout_s);
     if (task.sampled) {
@@ -330,20 +365,32 @@ class Examination {
                      });
     if (std::ranges::none_of(facts.cells, [](const Cell& cell) { return cell.variant == 0 && !cell.trials.empty(); }))
       throw complete ? Refused(Refusal::kFailsLater, facts.cells.front().failure) : Refused(Refusal::kInterruptedTooEarly);
-    std::erase_if(facts.cells, [](const Cell& cell) { return cell.trials.empty() && cell.failure.empty(); });
-    std::erase_if(facts.delayed, [](const Delayed& of) { return of.trials.empty(); });
-    facts.control = control_.control();
-    if (!own_cpus_.empty()) facts.own_cpus = static_cast<unsigned>(median(own_cpus_));
     show({.kind = Activity::Kind::kReadRecording});
+    read_recordings();
+    finish(facts);
+    outcome_.verdict = verdict_of(facts, outcome_.recorded.get());
+    judge_switched();
+  }
+
+  // What was recorded and sampled; each is made once, so it is read once.
+  void read_recordings() {
+    if (std::exchange(are_read_, true)) return;
     Recordings::Read recorded = read_recording(kAll, sweep_.back());
     outcome_.recorded = std::move(recorded.attribution);
     outcome_.profile = std::move(recorded.profile);
     outcome_.traces = std::move(recorded.traces);
     outcome_.recorded_alone = read_recording(kAlone, sweep_.front()).attribution;
     compare_code();
-    judge_work();
-    outcome_.verdict = verdict_of(facts, outcome_.recorded.get());
-    judge_switched();
+  }
+
+  // The trials as a verdict needs them.
+  void finish(Experiment& facts) {
+    std::erase_if(facts.cells, [](const Cell& cell) { return cell.trials.empty() && cell.failure.empty(); });
+    std::erase_if(facts.delayed, [](const Delayed& of) { return of.trials.empty(); });
+    facts.control = control_.control();
+    if (!own_cpus_.empty()) facts.own_cpus = static_cast<unsigned>(median(own_cpus_));
+    facts.code = code_;
+    judge_work(facts);
   }
 
   [[nodiscard]] Recordings::Read read_recording(const char* name, const Setting& setting) {
@@ -360,20 +407,20 @@ class Examination {
   void compare_code() {
     const auto threads = [](const Setting& setting) { return setting.threads != 0 ? setting.threads : setting.cpus; };
     const double factor = static_cast<double>(threads(sweep_.back())) / threads(sweep_.front());
-    CodeGrowth& code = experiment().code;
+    CodeGrowth& code = code_;
     code = growth_between(sampled_alone_, sampled_, factor);
     if (code.hottest_spin != 0) outcome_.spins_at = recordings_.frame_at(sampled_.maps, code.hottest_spin);
     if (code.hottest_contended != 0) outcome_.contended_at = recordings_.frame_at(sampled_.maps, code.hottest_contended);
   }
 
-  void judge_work() {
+  void judge_work(Experiment& facts) {
     WorkGrowth growth;
     if (settings().work != Work::kAuto)
       growth.grows = settings().work == Work::kPerThread;
     else if (!settings().server.used())
-      growth = work_growth_of(experiment(), outcome_.recorded.get(), outcome_.recorded_alone.get());
-    experiment().work_grows = growth.grows;
-    experiment().work_is_guessed = growth.is_guessed;
+      growth = work_growth_of(facts, outcome_.recorded.get(), outcome_.recorded_alone.get());
+    facts.work_grows = growth.grows;
+    facts.work_is_guessed = growth.is_guessed;
   }
 
   const Request& request_;
@@ -388,6 +435,10 @@ class Examination {
   Schedule schedule_;
   std::vector<double> own_cpus_;  // in each run on all CPUs; a short one may be seen before it confines itself
   CodeSamples sampled_, sampled_alone_;
+  CodeGrowth code_;
+  bool are_read_ = false;  // the recordings
+  Verdict open_;           // so far, where the trials go on for its sake
+  unsigned decided_ = 0;   // verdicts so far, one after the other, that were not undecided
   std::optional<int> expected_status_;
   double began_s_ = 0;
   double first_elapsed_s_ = 0;

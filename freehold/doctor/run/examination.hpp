@@ -46,7 +46,9 @@ struct Activity {
   std::string variant = {};  // kTrial: its name; kRecordSwitched: the switch
   unsigned round = 0;        // from 1 on
   bool recorded = false, sampled = false, delayed = false;
-  double seconds_left = 0;  // 0: not known
+  double seconds_left = 0;              // 0: not known
+  Doubt open = Doubt::kNone;            // why the trials go on though all was tried; kNone: they do not
+  Cause suspected = Cause::kUndecided;  // what the cause would be without that doubt
 };
 
 // Something that could not be done.

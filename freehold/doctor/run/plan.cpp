@@ -12,10 +12,12 @@ enum class Group : std::uint8_t {
   kFreeholdEnds,
   kMainAll,  // these two, on all CPUs
   kMainEnds,
-  kMainInner,   // these two, between one CPU and all
-  kOthersEnds,  // padded, and glibc with its switches
+  kMainInner,  // these two, between one CPU and all
+  kOthersAll,  // padded, and glibc with its switches
+  kOthersAlone,
   kCopies,
-  kPeersEnds,
+  kPeersAll,
+  kPeersAlone,
   kPeersInner,
   kRecordingAll,
   kRecordingAlone,
@@ -38,30 +40,38 @@ constexpr Level kLevels[] = {
     {Group::kSampled, 1},
     {Group::kMainEnds, 2},
     {Group::kMainAll, 3},
-    {Group::kOthersEnds, 1},
+    {Group::kOthersAll, 1},
     {Group::kCopies, 1},
     {Group::kRecordingAlone, 1},
     {Group::kMainEnds, 3},
-    {Group::kOthersEnds, 2},
+    {Group::kOthersAlone, 1},
+    {Group::kOthersAll, 2},
     {Group::kCopies, 2},
     {Group::kDelays, 1},
-    {Group::kPeersEnds, 1},
+    {Group::kPeersAll, 1},
+    {Group::kPeersAlone, 1},
     {Group::kMainInner, 1},
-    {Group::kOthersEnds, 3},
+    {Group::kOthersAlone, 3},
+    {Group::kOthersAll, 3},
     {Group::kCopies, 3},
     {Group::kDelays, 3},
-    {Group::kPeersEnds, 3},
+    {Group::kPeersAll, 3},
+    {Group::kPeersAlone, 3},
     {Group::kMainInner, 3},
     {Group::kMainEnds, 5},
-    {Group::kOthersEnds, 5},
+    {Group::kOthersAlone, 5},
+    {Group::kOthersAll, 5},
     {Group::kCopies, 5},
     {Group::kDelays, 5},
-    {Group::kPeersEnds, 5},
+    {Group::kPeersAll, 5},
+    {Group::kPeersAlone, 5},
     {Group::kMainInner, 5},
     {Group::kPeersInner, 3},
     {Group::kMainEnds, kMostRounds},
-    {Group::kOthersEnds, kMostRounds},
-    {Group::kPeersEnds, kMostRounds},
+    {Group::kOthersAlone, kMostRounds},
+    {Group::kOthersAll, kMostRounds},
+    {Group::kPeersAll, kMostRounds},
+    {Group::kPeersAlone, kMostRounds},
     {Group::kMainInner, kMostRounds},
     {Group::kPeersInner, kMostRounds},
 };
@@ -93,8 +103,10 @@ class Classifier {
       case Group::kMainEnds: return main && (all || alone);
       case Group::kMainAll: return main && all;
       case Group::kMainInner: return main && !all && !alone;
-      case Group::kOthersEnds: return !main && !peer;
-      case Group::kPeersEnds: return peer && (all || alone);
+      case Group::kOthersAll: return !main && !peer && all;
+      case Group::kOthersAlone: return !main && !peer && alone;
+      case Group::kPeersAll: return peer && all;
+      case Group::kPeersAlone: return peer && alone;
       case Group::kPeersInner: return peer && !all && !alone;
       default: return false;
     }
@@ -158,8 +170,7 @@ std::vector<Goal> goals_of(std::span<const Task> tasks, std::span<const Variant>
   std::vector<Goal> goals;
   for (const Level& level : kLevels) {
     for (std::size_t task = 0; task < tasks.size(); ++task) {
-      if (classifier.is_in(level.group, tasks[task]))
-        goals.push_back({.task = task, .runs = level.runs, .essential = level.group == Group::kSystemEnds});
+      if (classifier.is_in(level.group, tasks[task])) goals.push_back({.task = task, .runs = level.runs});
     }
   }
   return goals;

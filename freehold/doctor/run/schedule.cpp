@@ -42,7 +42,7 @@ double Schedule::estimate(std::size_t task) const {
 std::vector<unsigned> Schedule::targets() const {
   std::vector<double> seconds(tasks_.size());
   for (std::size_t i = 0; i < tasks_.size(); ++i) seconds[i] = estimate(i);
-  const double left = effort_.rounds > 0 ? -1 : std::max(0.0, effort_.began_s + effort_.budget_s - now_s());
+  const double left = effort_.rounds > 0 ? -1 : time_left();
   return targets_of(goals_, done_, seconds, left);
 }
 
@@ -63,7 +63,9 @@ std::vector<std::size_t> Schedule::order_of_round(unsigned round) const {
       order.push_back(goal.task);
   }
   if (round == 0 && !trials.empty()) return trials;
-  std::ranges::shuffle(trials, std::mt19937(round));
+  // Each order once forwards and once backwards (A B B A): what drifts meets both halves of each pair alike.
+  std::ranges::shuffle(trials, std::mt19937((round + 1) / 2));
+  if (round % 2 == 0) std::ranges::reverse(trials);
   others.insert(others.end(), trials.begin(), trials.end());
   return others;
 }
@@ -75,6 +77,34 @@ void Schedule::count(std::size_t task, double elapsed_s, bool was_disturbed) {
   ++repeats_[task];
   for (Goal& goal : goals_)
     if (goal.task == task && !goal.essential) ++goal.runs;
+}
+
+double Schedule::time_left() const {
+  return effort_.rounds > 0 ? kFirstTimeout_s : std::max(0.0, effort_.began_s + effort_.budget_s - now_s());
+}
+
+bool Schedule::has_time() const {
+  const double left = time_left();
+  for (const Goal& goal : goals_)
+    if (estimate(goal.task) <= left) return true;
+  return false;
+}
+
+bool Schedule::run_again(const std::vector<std::size_t>& variants, unsigned runs) {
+  std::vector<Goal> more;
+  const unsigned most = std::ranges::max(tasks_, {}, [](const Task& task) { return task.setting.width(); }).setting.width();
+  const unsigned least = std::ranges::min(tasks_, {}, [](const Task& task) { return task.setting.width(); }).setting.width();
+  for (std::size_t task = 0; task < tasks_.size(); ++task) {
+    const Task& what = tasks_[task];
+    const bool is_end = what.setting.width() == most || what.setting.width() == least;
+    const bool is_given_up = std::ranges::find(goals_, task, &Goal::task) == goals_.end();
+    if (!what.is_trial() || what.delay_ns > 0 || !is_end || is_given_up) continue;
+    if (std::ranges::find(variants, what.variant) != variants.end())
+      more.push_back({.task = task, .runs = done_[task] + runs});
+  }
+  goals_.insert(goals_.end(), more.begin(), more.end());
+  const std::vector<unsigned> wanted = targets();
+  return std::ranges::any_of(more, [&](const Goal& goal) { return wanted[goal.task] > done_[goal.task]; });
 }
 
 void Schedule::give_up(std::size_t task) {

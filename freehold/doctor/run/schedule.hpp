@@ -41,6 +41,12 @@ class Schedule {
 
   // A run of the task is over. A run that other processes disturbed counts, but is repeated while there is time.
   void count(std::size_t task, double elapsed_s, bool was_disturbed = false);
+  // Seconds of the budget that are left.
+  [[nodiscard]] double time_left() const;
+  // Whether any task might still be run.
+  [[nodiscard]] bool has_time() const;
+  // Adds `runs` more of these variants at both ends of the sweep, and of the copies. False: there is no time for any.
+  bool run_again(const std::vector<std::size_t>& variants, unsigned runs);
   // The task would fail again, perhaps only at its timeout.
   void give_up(std::size_t task);
 

@@ -19,6 +19,7 @@ struct Trial {
   double stolen_s = 0;                     // CPU time that others took while it ran: the host of the virtual machine, and
                                            // other processes on its CPUs
   double taken_s = 0;                      // of that, what the program would have used: its threads were ready to run
+  std::optional<double> ready_share;       // of the looks at it: a thread was ready to run, or ran; none: too few looks
   double throttled_s = 0;                  // time that its control group's quota kept it from running
   std::optional<double> throughput;        // what its load reported, in units a second; the higher the better
   int wait_status = 0;                     // as of waitpid

@@ -157,6 +157,7 @@ void Watch::look() {
       (looks_ & (looks_ - 1)) == 0;  // the first looks, then ever fewer: a program loads what it needs early
   ++looks_;
   unsigned threads = 0;
+  bool any_ready = false;
   std::set<unsigned> allowed;
   std::string last_list;  // most threads have the same
   for (const pid_t pid : family_of(root_)) {
@@ -166,6 +167,7 @@ void Watch::look() {
       const fs::path folder = tasks / std::to_string(task);
       add_times(task, folder);
       const Status status = status_of(folder);
+      any_ready = any_ready || status.running;
       if (!status.running || status.cpus == last_list) continue;
       last_list = status.cpus;
       add_list(status.cpus, allowed);
@@ -173,10 +175,17 @@ void Watch::look() {
     if (files_too) add_files(pid);
   }
   most_threads_ = std::max(most_threads_, threads);
+  looks_at_ready_ += any_ready ? 1 : 0;
   if (allowed.empty()) return;
   ++looks_at_running_;
   if (allowed_.size() <= *allowed.rbegin()) allowed_.resize(*allowed.rbegin() + 1);
   for (const unsigned cpu : allowed) ++allowed_[cpu];
+}
+
+std::optional<double> Watch::ready_share() const {
+  constexpr unsigned kEnoughLooks = 6;
+  if (looks_ < kEnoughLooks) return std::nullopt;
+  return static_cast<double>(looks_at_ready_) / looks_;
 }
 
 unsigned Watch::own_cpus() const {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,6 +48,8 @@ class Watch {
   [[nodiscard]] Times times() const noexcept { return times_; }
   // CPUs that running threads might use in at least a tenth of the looks; 0: none was seen running.
   [[nodiscard]] unsigned own_cpus() const;
+  // Share of the looks in which a thread was ready to run, or ran; none: there were too few.
+  [[nodiscard]] std::optional<double> ready_share() const;
   [[nodiscard]] unsigned most_threads() const noexcept { return most_threads_; }
   // Files that were mapped as code.
   [[nodiscard]] const std::set<std::string>& files() const noexcept { return files_; }
@@ -58,6 +61,7 @@ class Watch {
   pid_t root_;
   unsigned looks_ = 0;
   unsigned looks_at_running_ = 0;
+  unsigned looks_at_ready_ = 0;
   unsigned most_threads_ = 0;
   std::vector<unsigned> allowed_;  // by CPU: looks in which a running thread might use it
   std::set<std::string> files_;
