@@ -128,6 +128,7 @@ std::unique_ptr<CLI::App> make_parser(Invocation& invocation) {
   app->require_subcommand(1);
   app->formatter(std::make_shared<Formatter>());
   add_run(*app, invocation);
+  add_check_preload(*app, invocation);
   add_stats(*app, invocation);
   add_doctor(*app, invocation);
   add_heap(*app, invocation);
@@ -143,7 +144,7 @@ std::unique_ptr<CLI::App> make_parser(Invocation& invocation) {
 }
 
 bool runs_a_program(const std::string& subcommand) {
-  return subcommand == "run" || subcommand == "doctor" || subcommand == "heap profile";
+  return subcommand == "run" || subcommand == "doctor" || subcommand == "check-preload" || subcommand == "heap profile";
 }
 
 std::vector<std::string> cut_program(const CLI::App& command, std::vector<std::string>& words) {

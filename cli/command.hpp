@@ -16,6 +16,7 @@ struct Invocation {
 };
 
 void add_run(CLI::App& app, Invocation& invocation);
+void add_check_preload(CLI::App& app, Invocation& invocation);
 void add_stats(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 // These two belong to the command of add_doctor().
@@ -37,7 +38,7 @@ void add_mcp(CLI::App& app, Invocation& invocation);
 // The parser of the whole command line, with every subcommand: for execute(), the manual pages and the completions of
 // shells.
 [[nodiscard]] std::unique_ptr<CLI::App> make_parser(Invocation& invocation);
-// Subcommands whose arguments end in the command line of a program: "run", "heap profile".
+// Subcommands whose arguments end in the command line of a program: "run", "heap profile", "check-preload".
 [[nodiscard]] bool runs_a_program(const std::string& subcommand);
 
 // Cuts `words` (the arguments of `command`) where the command's own options end: at "--", or at the first word that is

@@ -2,7 +2,12 @@
 // freehold run with the real library: the stats arrive, and arrive nowhere else.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/command.hpp"
@@ -110,6 +115,73 @@ TEST(RunStats, ChildrensReports_LinesToo) {
   for (std::size_t at = 0; (at = ended.err.find("free_twice at misuses.c:", at)) != std::string::npos; ++at) ++stacks;
   EXPECT_EQ(stacks, 8) << ended.err;  // four children: where the block was made, and where it was freed
   EXPECT_EQ(ended.err.find("+0x"), std::string::npos) << ended.err;
+}
+
+// "cause program" of each process, by its file's name.
+std::map<std::string, std::string> causes_of(const Ended& ended) {
+  std::map<std::string, std::string> causes;
+  const auto json = nlohmann::json::parse(ended.out);
+  for (const auto& one : json.at("processes"))
+    causes[std::filesystem::path(one.at("program").get<std::string>()).filename()] = one.at("cause");
+  return causes;
+}
+
+TEST(CheckPreload, Command_EachProcessAndItsCause) {
+  const Folder folder;
+  const auto copy = [&](const char* of, const std::string& name) {
+    std::filesystem::copy_file(std::filesystem::canonical(of), folder / name);
+    return folder / name;
+  };
+  const std::string program = copy("/bin/ls", "served"), cleared = copy("/bin/ls", "cleared"),
+                    lost = copy("/bin/ls", "lost"), behind = copy("/bin/ls", "behind"), quick = copy("/bin/true", "quick");
+  std::string script = program + " /; env -i " + cleared + " /; LD_PRELOAD=/nowhere/libfreehold.so " + lost +
+                       " /; LD_PRELOAD=" + built("libown_malloc_library.so") + ":$LD_PRELOAD " + behind + " /; " +
+                       built("static_program") + "; " + built("own_malloc") + "; (" + quick + " & " + quick + "); ";
+  std::map<std::string, std::string> expected = {
+      {"served", "served"},         {"cleared", "environment"},     {"lost", "path"},   {"behind", "other-malloc"},
+      {"static_program", "static"}, {"own_malloc", "other-malloc"}, {"quick", "served"}};
+  if (::geteuid() == 0) {  // another user's file, with that user's rights
+    const std::string setuid = copy("/bin/ls", "setuid");
+    ASSERT_EQ(::chown(setuid.c_str(), 65534, 65534), 0);
+    ASSERT_EQ(::chmod(setuid.c_str(), 04755), 0);
+    script += setuid + " /; ";
+    expected["setuid"] = "privileges";
+  }
+  folder.file("musl.c", "int main(void) { return 0; }");
+  if (std::system(("musl-gcc -o " + folder / "musl " + folder / "musl.c 2>/dev/null").c_str()) == 0) {
+    script += (folder / "musl") + "; ";
+    expected["musl"] = "musl";
+  }
+  const Ended ended = freehold({"check-preload", "--json", "--", "sh", "-c", script + "exit 7"});
+  EXPECT_TRUE(ended.exited_with(1)) << ended.status << ended.err;
+  auto causes = causes_of(ended);
+  for (const auto& [name, cause] : expected) EXPECT_EQ(causes[name], cause) << name << '\n' << ended.out;
+  EXPECT_NE(ended.err.find("tmp"), std::string::npos);  // what the programs print
+}
+
+TEST(CheckPreload, AllServed_ExitCode0AndOneLineForEach) {
+  const Ended ended = freehold({"check-preload", "sh", "-c", "ls / & ls /; wait"});
+  EXPECT_TRUE(ended.exited_with(0)) << ended.out << ended.err;
+  EXPECT_NE(ended.out.find("3 of 3 processes are served"), std::string::npos) << ended.out;
+  EXPECT_EQ(lines_of(ended.out), 3) << ended.out;
+}
+
+TEST(CheckPreload, Process_ItAndItsChildren) {
+  const std::string wait =
+      "sleep 60 & env -i sleep 60 & while [ $(pgrep -c -P $$ sleep) -lt 2 ]; do :; done; echo ready; wait";
+  Process process({command_path(), "run", "--", "sh", "-c", wait});
+  ASSERT_TRUE(process.wait_for_output("ready"));
+  const Ended ended = freehold({"check-preload", std::to_string(process.pid())});
+  EXPECT_TRUE(ended.exited_with(1)) << ended.status << ended.err;
+  EXPECT_NE(ended.out.find("LD_PRELOAD is not in its environment"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("2 of 3 processes are served"), std::string::npos) << ended.out;
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"check-preload"},
+                                                {"check-preload", "4194303"},
+                                                {"check-preload", "--", "/nowhere/at-all"}}) {
+    const Ended refused = freehold(wrong);
+    EXPECT_TRUE(refused.exited_with(wrong.size() == 3 ? 127 : 2)) << refused.status;
+    EXPECT_EQ(lines_of(refused.err), 1) << refused.err;
+  }
 }
 
 TEST(RunStats, SettingsThatAreWrongAndOfNoUse_OneLineEach) {

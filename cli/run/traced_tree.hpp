@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Runs a program and looks at each process of its tree at the moment when it ends, which ptrace shows: no process is too
+// short. Slow for programs that start many threads; a program that traces its own children cannot be run so.
+#pragma once
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace freehold::cli {
+
+struct TracedProgram {
+  std::string program;                                          // path of the file to execute
+  std::vector<std::string> arguments;                           // argv
+  std::vector<std::pair<std::string, std::string>> settings{};  // environment variables besides
+};
+
+// Calls `look` once for each process that ended, and for those that are left when the program has ended; these go on.
+// The program's standard output goes to standard error. Returns its wait status. Throws Failure where it cannot be started
+// or traced.
+int run_traced(const TracedProgram& program, const std::function<void(pid_t)>& look);
+
+}  // namespace freehold::cli
