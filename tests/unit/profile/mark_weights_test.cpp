@@ -74,6 +74,16 @@ TEST(MarkWeights, OldestEntriesLeave_TheOthersMoveDown) {
   EXPECT_EQ(weights.take(3, 10), 1u);
   EXPECT_EQ(weights.take(5, 10), 16u);
 }
+TEST(MarkWeights, EntryRemoved_ThoseAboveMoveDown) {
+  MarkWeights weights;
+  for (const std::size_t at : {2, 5, 9}) weights.put(3, at, static_cast<std::uint32_t>(2 * at));
+  weights.put(4, 9, 4);
+  weights.remove(3, 5);
+  EXPECT_EQ(weights.take(3, 2), 4u);
+  EXPECT_EQ(weights.take(3, 8), 18u);
+  EXPECT_EQ(weights.take(4, 9), 4u);
+  EXPECT_EQ(weights.take(3, 5), 1u);
+}
 TEST(MarkWeights, NoRoom_TheLightestIsForgotten) {
   MarkWeights weights;
   for (std::size_t i = 0; i < MarkWeights::kKept; ++i) weights.put(1, i, i == 5 ? 2 : 8);
