@@ -146,8 +146,7 @@ class SharedState {
     for (;;) {
       if (!is(word, generation)) return {SetResult::kNoTimer, false};
       if ((word & kSetting) != 0) {
-        A::pause();
-        word = word_.load(Orders::kLook);
+        word = once_set();
       } else if (word_.compare_exchange_weak(word, (word | kSetting) & ~kArmed, Orders::kLook, Orders::kLook)) {
         break;
       }
@@ -175,12 +174,8 @@ class SharedState {
   // As PlainState's. Any thread; waits for an arm() that is under way, which is a handful of instructions.
   [[nodiscard]] std::optional<Ticks> armed_for(std::uint32_t generation) const noexcept {
     for (;;) {
-      const std::uint64_t word = word_.load(Orders::kLook);
+      const std::uint64_t word = once_set();
       if (!is(word, generation)) return std::nullopt;
-      if ((word & kSetting) != 0) {
-        A::pause();
-        continue;
-      }
       if ((word & kArmed) == 0) return std::nullopt;
       const Ticks due = due_.load(Orders::kReadDue);
       // relaxed: not older than the tick, which was acquired. The same word: the tick is its own, and of this life.
@@ -249,6 +244,12 @@ class SharedState {
   static constexpr unsigned kVersionShift = 5, kGenerationShift = 32;
   static constexpr std::uint64_t kVersionMask = ((std::uint64_t{1} << 27) - 1) << kVersionShift;
 
+  // The word when no arm() holds it. Naps in the end: a real-time thread may keep the one that does from running.
+  [[nodiscard]] std::uint64_t once_set() const noexcept {
+    std::uint64_t word = 0;
+    sync::wait_until<A>([&] { return ((word = word_.load(Orders::kLook)) & kSetting) == 0; });
+    return word;
+  }
   [[nodiscard]] static std::uint32_t generation_of(std::uint64_t word) noexcept {
     return static_cast<std::uint32_t>(word >> kGenerationShift);
   }

@@ -2,6 +2,10 @@
 // The promises of every timer structure (freehold/timer/timer.hpp), tested for each with each locking policy.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -10,6 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "freehold/timer/timer_state.hpp"
+#include "tests/unit/hooked_atomics.hpp"
 #include "tests/unit/timer/implementations.hpp"
 
 namespace freehold::test {
@@ -354,6 +360,39 @@ TYPED_TEST(Timers, SetAfter_FiresThenAndIdsAreKeys) {
   timers.advance(timer::Clock::now() + std::chrono::seconds(61));
   EXPECT_EQ(fired, 1);
   EXPECT_EQ(by_id.at(id), 7);
+}
+
+// Atomics that tell of a thread's nap, in which the system lets a thread go on that was preempted.
+struct NappingAtomics : HookedAtomics {
+  static inline thread_local std::atomic<bool>* napped = nullptr;
+  static void yield() noexcept { *napped = true; }
+};
+
+// A thread that is preempted while it sets a timer gets no CPU from a real-time thread that only spins.
+TEST(SharedTimerState, AskedAndSetWhileAnotherThreadSetsIt_BothNap) {
+  timer::SharedState<NappingAtomics> state;
+  const std::uint32_t life = state.begin();
+  std::atomic<bool> asker_napped{false}, setter_napped{false};
+  std::thread asker, setter;
+  unsigned changes = 0;
+  // The second change of an arm() is that of the tick: it holds the word then.
+  NappingAtomics::interrupt_at(2, changes, [&] {
+    asker = std::thread([&] {
+      NappingAtomics::napped = &asker_napped;
+      EXPECT_TRUE(state.armed_for(life).has_value());
+    });
+    setter = std::thread([&] {
+      NappingAtomics::napped = &setter_napped;
+      EXPECT_EQ(state.arm(life, 9).result, timer::SetResult::kRearmed);
+    });
+    for (int i = 0; i < 1000 && !(asker_napped && setter_napped); ++i) std::this_thread::sleep_for(1ms);
+  });
+  EXPECT_EQ(state.arm(life, 7).result, timer::SetResult::kArmed);
+  asker.join();
+  setter.join();
+  EXPECT_TRUE(asker_napped);
+  EXPECT_TRUE(setter_napped);
+  EXPECT_EQ(state.due(), 9U);
 }
 
 }  // namespace
