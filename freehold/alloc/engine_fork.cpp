@@ -83,6 +83,7 @@ void after_fork_in_child() noexcept {
   g_purger_gate.reset(--t_fork.all_forks);
   g_core.arena().budget().set_purged_in_time(false);
   g_process = os::is_confined() ? 0 : ::getpid();
+  if (g_own_page != nullptr) *g_own_page = 1;
   check::forget_reports();
   if (g_options.live && !os::is_confined()) os::let_same_user_read();
   if (t_fork.inside != 0) return g_core.after_fork_amid_an_entry(present_cache());
@@ -98,6 +99,10 @@ void after_fork_in_child() noexcept {
   checks_after_fork_in_child();
   profile::after_fork_in_child();
   g_gate.reset(t_fork.forks);
+  if (os::is_confined()) {  // the fork came amid confine(), whose thread is not here
+    g_gate.fence_alone_from_start();
+    g_purger_gate.fence_alone_from_start();
+  }
   run_deferred();
 }
 

@@ -34,6 +34,7 @@ constinit Options g_options;
 constinit os::CpuCount g_cpus;
 constinit CpuCaches<NativeCore, Classes> g_cpu_caches;
 constinit pid_t g_process = 0;
+constinit char* g_own_page = nullptr;
 
 namespace {
 
@@ -113,6 +114,12 @@ void announce() noexcept {
 
 }  // namespace
 
+// Whether this is a child of vfork: its filter is not its parent's, whose memory it uses; it only calls exec or ends. A
+// child of a fork of its own finds the page empty.
+bool shares_memory_with_parent() noexcept {
+  return !os::is_confined() && ::getpid() != g_process && g_own_page != nullptr && *g_own_page != 0;
+}
+
 bool start() noexcept {
   const base::KeepErrno keep;
   if (freehold_refuse_sanitizers != nullptr) freehold_refuse_sanitizers();
@@ -132,6 +139,8 @@ bool start() noexcept {
   g_gate.init();
   g_purger_gate.init();
   g_process = ::getpid();
+  g_own_page = static_cast<char*>(os::Pages::map_for_one_process(os::page_bytes()));
+  if (g_own_page != nullptr) *g_own_page = 1;
   if (::pthread_key_create(&g_key, thread_ends) != 0)
     g_key = kNoKey;  // before any thread can have a cache; allocates nothing
   g_base = g_core.arena().base();
@@ -174,7 +183,7 @@ void finish_start() noexcept {
 // The start takes other calls.
 void freehold::alloc::confine() noexcept {
   if (engine::g_start.load(std::memory_order_acquire) != engine::Start::kReady) (void)engine::start();
-  if (os::g_confined.exchange(true, std::memory_order_relaxed)) return;
+  if (engine::shares_memory_with_parent() || os::g_confined.exchange(true, std::memory_order_relaxed)) return;
   engine::g_gate.fence_alone();
   engine::g_purger_gate.fence_alone();
 }

@@ -51,6 +51,9 @@ extern constinit os::Pages g_pages;
 extern constinit Options g_options;
 extern constinit os::CpuCount g_cpus;
 extern constinit CpuCaches<NativeCore, Classes> g_cpu_caches;
+// Not 0 in the process that started, and in children of vfork, which share its memory; 0 in children of fork.
+extern constinit char* g_own_page;
+[[nodiscard]] bool shares_memory_with_parent() noexcept;
 extern constinit pid_t g_process;  // the one whose threads are ours; another may share our memory (vfork, clone)
 // What freed blocks are filled with, new ones with its complement; 0: nothing.
 extern constinit std::atomic<std::uint8_t> g_perturb;

@@ -135,8 +135,19 @@ FREEHOLD_EXPORT int prctl(int operation, ...) FREEHOLD_LIBC_NOEXCEPT {
   unsigned long of[4];
   for (unsigned long& argument : of) argument = va_arg(list, unsigned long);
   va_end(list);
-  if (operation == PR_SET_NO_NEW_PRIVS || operation == PR_SET_SECCOMP) alloc::confine();
+  if (freehold::os::announces_filter(operation)) alloc::confine();
   return freehold::os::control_process(operation, of);
+}
+
+// The same for a program that calls the system by number, as libseccomp does where no_new_privs is not wanted.
+FREEHOLD_EXPORT long syscall(long number, ...) FREEHOLD_LIBC_NOEXCEPT {
+  va_list list;
+  va_start(list, number);
+  long of[6];
+  for (long& argument : of) argument = va_arg(list, long);
+  va_end(list);
+  if (freehold::os::announces_filter(number, of[0])) alloc::confine();
+  return freehold::os::call_system(number, of);
 }
 
 FREEHOLD_EXPORT size_t freehold_trim(void) { return alloc::trim(); }

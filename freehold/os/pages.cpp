@@ -29,9 +29,9 @@ namespace {
 // A mapping at `hint`, if that is free, or anywhere. By no newer flags: the filters of OpenSSH (MAP_NORESERVE) and of
 // Chromium (MAP_FIXED_NOREPLACE) refuse them.
 [[nodiscard]] void* map_private(void* hint, std::size_t bytes, int access) noexcept {
-  constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
-  void* const got = ::mmap(hint, bytes, access, kPrivate | MAP_NORESERVE, -1, 0);
-  return got != MAP_FAILED || errno != EINVAL ? got : ::mmap(hint, bytes, access, kPrivate, -1, 0);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  void* const got = ::mmap(hint, bytes, access, flags | MAP_NORESERVE, -1, 0);
+  return got != MAP_FAILED || errno != EINVAL ? got : ::mmap(hint, bytes, access, flags, -1, 0);
 }
 
 // Newer than some C libraries.
@@ -141,6 +141,14 @@ bool Pages::purge(void* address, std::size_t bytes) noexcept {
 void* Pages::map(std::size_t bytes) noexcept {
   void* p = map_private(nullptr, bytes, PROT_READ | PROT_WRITE);
   return p == MAP_FAILED ? nullptr : p;
+}
+
+void* Pages::map_for_one_process(std::size_t bytes) noexcept {
+  const base::KeepErrno keep;
+  void* const pages = map(bytes);
+  if (pages == nullptr || ::madvise(pages, bytes, MADV_WIPEONFORK) == 0) return pages;
+  ::munmap(pages, bytes);
+  return nullptr;
 }
 
 void Pages::advise_huge(void* address, std::size_t bytes, bool wanted) noexcept {

@@ -41,6 +41,8 @@ struct Pages {
   static bool guard_at(void* address, std::size_t bytes) noexcept;
   // A committed mapping anywhere; null if there is none.
   static void* map(std::size_t bytes) noexcept;
+  // The same, empty in a child of fork (MADV_WIPEONFORK, Linux 4.14); null where the system cannot do that.
+  static void* map_for_one_process(std::size_t bytes) noexcept;
   // Unmaps a mapping or a part of one. False: the system would have to split a mapping and cannot; it stays.
   static bool unmap(void* address, std::size_t bytes) noexcept;
   // Gives the pages back to the system at once (MADV_DONTNEED, for locked ones MADV_DONTNEED_LOCKED, Linux 5.18); the range

@@ -31,8 +31,43 @@ std::uint64_t handled_by(long version) noexcept {
 
 }  // namespace
 
+long call_system(long number, const long (&of)[6]) noexcept {
+#if defined(__x86_64__)
+  register long a3 asm("r10") = of[3];
+  register long a4 asm("r8") = of[4];
+  register long a5 asm("r9") = of[5];
+  long result = 0;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "0"(number), "D"(of[0]), "S"(of[1]), "d"(of[2]), "r"(a3), "r"(a4), "r"(a5)
+               : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+  register long call asm("x8") = number;
+  register long result asm("x0") = of[0];
+  register long a1 asm("x1") = of[1];
+  register long a2 asm("x2") = of[2];
+  register long a3 asm("x3") = of[3];
+  register long a4 asm("x4") = of[4];
+  register long a5 asm("x5") = of[5];
+  asm volatile("svc #0" : "+r"(result) : "r"(call), "r"(a1), "r"(a2), "r"(a3), "r"(a4), "r"(a5) : "memory");
+#else
+#error "how this processor calls the system"
+#endif
+  constexpr long kMostErrors = 4095;
+  if (result >= 0 || result < -kMostErrors) return result;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+bool announces_filter(long operation) noexcept { return operation == PR_SET_NO_NEW_PRIVS || operation == PR_SET_SECCOMP; }
+bool announces_filter(long number, long first) noexcept {
+  return (number == SYS_prctl && announces_filter(first)) ||
+         (number == SYS_seccomp && (first == SECCOMP_SET_MODE_STRICT || first == SECCOMP_SET_MODE_FILTER));
+}
+
 int control_process(int operation, const unsigned long (&of)[4]) noexcept {
-  return static_cast<int>(::syscall(SYS_prctl, operation, of[0], of[1], of[2], of[3]));
+  const auto as_long = [&of](unsigned i) { return static_cast<long>(of[i]); };
+  return static_cast<int>(call_system(SYS_prctl, {operation, as_long(0), as_long(1), as_long(2), as_long(3), 0}));
 }
 
 int forbid_new_privileges() noexcept { return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 ? 0 : errno; }

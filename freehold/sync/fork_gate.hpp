@@ -56,6 +56,9 @@ class ForkGate {
     if (heavy_fence()) how_.store(kAlone, std::memory_order_relaxed);
   }
 
+  // The same where there is no other thread.
+  void fence_alone_from_start() noexcept { how_.store(kAlone, std::memory_order_relaxed); }
+
   // For threads that have no mark of their own.
   [[nodiscard]] Mark& shared_mark(std::uint32_t thread) noexcept { return shared_[thread % kSharedMarks].mark; }
 

@@ -191,6 +191,14 @@ TEST_P(Filters, WhatIsRefusedEndsTheProgramOrFails_MallocWorks) {
   }
 }
 
+TEST(OwnFilter, ByTheNumberOfTheCall_MallocWorks) {
+  if (emulated()) GTEST_SKIP() << "the emulator's own calls would be filtered";
+  if (::geteuid() != 0) GTEST_SKIP() << "without no_new_privs root alone may set a filter";
+  expect_passes(scenario({"filters", "by_number", "five", "kill"}));
+}
+TEST(OwnFilter, InAChildOfVfork_TheParentIsNotConfined) {
+  EXPECT_EQ(figure_of(scenario({"filter_in_vfork"}), "threads"), 3);  // one is Freehold's
+}
 TEST(OwnFilter, BeforeTheFirstMalloc_MallocWorks) {
   if (emulated()) GTEST_SKIP() << "the emulator's own calls would be filtered";
   expect_passes(under(Malloc::kFreehold, {FREEHOLD_PLAIN_C, "confined"}));
@@ -203,7 +211,8 @@ INSTANTIATE_TEST_SUITE_P(Of, Filters,
                                            Filter{"child", "openssh"}, Filter{"child", "chromium"},
                                            Filter{"threads", "five"}, Filter{"threads", "five_and_threads"},
                                            Filter{"threads", "chromium"}, Filter{"exec", "systemd_system_service"},
-                                           Filter{"exec", "docker"}),
+                                           Filter{"exec", "docker"}, Filter{"exec", "podman"}, Filter{"at_once", "podman"},
+                                           Filter{"at_once", "firejail"}),
                          [](const auto& instance) { return std::string(instance.param.when) + "_" + instance.param.whose; });
 
 // Strict overcommit concerns the whole machine, so it is asked for: FREEHOLD_TEST_OVERCOMMIT=1, as root, nothing else

@@ -127,10 +127,31 @@ const Rules kChromium{{SYS_brk},
 // Lists that refuse little: all that malloc could want but what is not in them.
 const Rules kDocker = together(kSystemdDefault, kSystemService, Rules{{SYS_mincore}});
 
+// Podman's differs in calls that no C program here makes.
+const Rules kPodman = kDocker;
+// Firejail's refuses what is in the list.
+const Rules kFirejail{{SYS_mincore},
+                      {SYS_mbind},
+                      {SYS_set_mempolicy},
+                      {SYS_migrate_pages},
+                      {SYS_move_pages},
+                      {SYS_userfaultfd},
+                      {SYS_bpf},
+                      {SYS_perf_event_open},
+                      {SYS_ptrace},
+                      {SYS_kcmp},
+                      {SYS_process_vm_readv},
+                      {SYS_io_uring_setup},
+                      {SYS_process_vm_writev},
+                      {SYS_vmsplice},
+                      {SYS_membarrier},
+                      {SYS_personality}};
+
 struct Filter {
   const char* whose;
   Rules rules;
   bool has_threads;
+  bool refuses = false;  // what is in the list, and nothing else
 };
 const std::vector<Filter>& filters() {
   static const std::vector<Filter> all{{"five", together(kFive, kEnd), false},
@@ -139,11 +160,14 @@ const std::vector<Filter>& filters() {
                                        {"systemd_system_service", together(kSystemdDefault, kSystemService), true},
                                        {"openssh", kOpenSsh, false},
                                        {"chromium", kChromium, true},
-                                       {"docker", kDocker, true}};
+                                       {"docker", kDocker, true},
+                                       {"podman", kPodman, true},
+                                       {"firejail", kFirejail, true, true}};
   return all;
 }
 
-std::vector<sock_filter> program_of(const Rules& rules, Word refuse) {
+std::vector<sock_filter> program_of(const Filter& filter, Word refuse) {
+  const Rules& rules = filter.rules;
   std::vector<sock_filter> program;
   const auto add = [&](int code, Word k, std::uint8_t yes = 0, std::uint8_t no = 0) {
     program.push_back({static_cast<std::uint16_t>(code), yes, no, k});
@@ -167,10 +191,10 @@ std::vector<sock_filter> program_of(const Rules& rules, Word refuse) {
       }
       give(rule.otherwise);
     } else {
-      give(kAllow);
+      give(filter.refuses ? kRefuse : kAllow);
     }
   }
-  give(kRefuse);
+  give(filter.refuses ? kAllow : kRefuse);
   return program;
 }
 
@@ -180,13 +204,19 @@ const Filter& filter_of(const std::string& whose) {
   fail("no filter " + whose);
 }
 std::vector<sock_filter> program_of(const Arguments& arguments) {
-  return program_of(filter_of(arguments[1]).rules, arguments[2] == "kill" ? SECCOMP_RET_KILL_PROCESS : fails(EPERM));
+  return program_of(filter_of(arguments[1]), arguments[2] == "kill" ? SECCOMP_RET_KILL_PROCESS : fails(EPERM));
 }
 
 void confine(const std::vector<sock_filter>& program) {
   const sock_fprog filter{static_cast<unsigned short>(program.size()), const_cast<sock_filter*>(program.data())};
   require(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
   require(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0, "seccomp");
+}
+
+// Root needs no promise before: libseccomp does the same where it is told so.
+void confine_by_number(const std::vector<sock_filter>& program) {
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), const_cast<sock_filter*>(program.data())};
+  require(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0, "seccomp");
 }
 
 // Everything that malloc and free do: they grow, give back, move and count.
@@ -277,6 +307,9 @@ SCENARIO(filters) {
       return;
     }
     confine(program);
+  } else if (when == "by_number") {
+    use_memory();
+    confine_by_number(program);
   } else if (when == "threads") {
     confine_beside_threads(program);
   } else if (when == "exec") {
@@ -286,6 +319,29 @@ SCENARIO(filters) {
   }
   use_all(filter);
   std::exit(0);  // with the handlers that are called at the exit
+}
+
+// filter_in_vfork: a child of vfork announces a filter; its parent still gets the helper thread, and names its mappings.
+SCENARIO(filter_in_vfork) {
+  use_memory();
+  const pid_t child = ::vfork();
+  if (child == 0) {
+    ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    ::_exit(0);
+  }
+  require(::waitpid(child, nullptr, 0) == child, "waitpid");
+  static sem_t done;
+  std::thread([] {
+    CApi::deallocate(CApi::allocate(100));
+    ::sem_post(&done);
+    for (;;) ::pause();
+  }).detach();
+  ::sem_wait(&done);
+  use_memory();
+  std::size_t threads = 0;
+  for (int i = 0; i < 100 && threads < 3; ++i, ::usleep(10'000))
+    threads = static_cast<std::size_t>(memory_mib("/proc/self/status", "\nThreads:") * 1024);
+  figure("threads", static_cast<double>(threads));
 }
 
 }  // namespace
