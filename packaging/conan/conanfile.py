@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Freehold's libraries as a Conan package, from the tree that this file lies in. `override` adds what replaces malloc."""
+"""Freehold's libraries as a Conan package. `override` adds what replaces malloc.
+
+The sources are those of the tree that this file lies in; beside a conandata.yml, as in a release's recipe, those that it names.
+"""
 import os
 import re
 
@@ -7,7 +10,7 @@ from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
 from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
-from conan.tools.files import copy, load, rm, rmdir
+from conan.tools.files import copy, get, load, rm, rmdir
 
 required_conan_version = ">=2.0"
 
@@ -47,13 +50,25 @@ class FreeholdConan(ConanFile):
         return os.path.join(self.recipe_folder, os.pardir, os.pardir)
 
     def set_version(self):
+        if self.conan_data:
+            (self.version,) = self.conan_data["sources"]
+            return
         text = load(self, os.path.join(self._tree, "CMakeLists.txt"))
         self.version = re.search(r"^  VERSION ([0-9.]+)$", text, re.MULTILINE).group(1)
         self.url = self.homepage = re.search(r'^  HOMEPAGE_URL "([^"]*)"', text, re.MULTILINE).group(1) or None
 
+    def init(self):
+        self.url = self.homepage = (self.conan_data or {}).get("homepage")
+
     def export_sources(self):
+        if self.conan_data:
+            return
         for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "freehold/*", "python/freehold/*", "third_party/uplot/LICENSE"):
             copy(self, pattern, self._tree, self.export_sources_folder, excludes="*__pycache__*")
+
+    def source(self):
+        if self.conan_data:
+            get(self, **self.conan_data["sources"][self.version], strip_root=True)
 
     def layout(self):
         cmake_layout(self)

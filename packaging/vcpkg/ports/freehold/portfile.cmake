@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# begin sources
 # The sources are in the archive beside this file (script/package vcpkg puts it there), or this file lies in their tree.
 set(archive "${CMAKE_CURRENT_LIST_DIR}/sources.tar.gz")
 if(EXISTS "${archive}")
@@ -9,6 +10,7 @@ endif()
 if(NOT EXISTS "${SOURCE_PATH}/cmake/FreeholdBuild.cmake")
   message(FATAL_ERROR "The sources of Freehold are not at ${SOURCE_PATH}")
 endif()
+# end sources
 
 vcpkg_check_features(
   OUT_FEATURE_OPTIONS feature_options
