@@ -44,10 +44,11 @@ def package(name, version, **more):
 
 
 def artefacts(folder):
-    for file in sorted(folder.iterdir()):
+    for file in sorted(folder.rglob("*")):
         if file.name.endswith(ARTEFACTS):
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
-            yield package(file.name, None, file_name=file.name, checksums=[Checksum(ChecksumAlgorithm.SHA256, digest)])
+            name = str(file.relative_to(folder))
+            yield package(name, None, file_name=name, checksums=[Checksum(ChecksumAlgorithm.SHA256, digest)])
 
 
 def document(version, folder):
