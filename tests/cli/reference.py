@@ -33,7 +33,7 @@ class Help:
         rows = [re.match(r"  (-\S+) ?(\S*)", line).groups() for line in sections["Options"].splitlines()]
         self.options = sorted(name for names, _ in rows for name in names.split(","))
         self.subcommands = re.findall(r"^  (\S+)", sections.get("Subcommands", ""), re.M)
-        self.runs_a_program = path in (["run"], ["doctor"], ["heap", "profile"])
+        self.runs_a_program = path in (["run"], ["doctor"], ["check-preload"], ["heap", "profile"])
 
 
 def helps_of(freehold, path=()):

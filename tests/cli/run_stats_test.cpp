@@ -53,9 +53,11 @@ TEST(RunStats, ChildThatExitsBeforeItsParentIsKilled_StatsAreNotTheChilds) {
 }
 
 TEST(RunStats, LeaksOfACleanProgram_NothingIsSaid) {
-  const Ended clean = freehold({"run", "--leaks", "--", built("ends_clean")});
-  EXPECT_EQ(clean.out, "clean\n");
-  EXPECT_EQ(clean.err, "");
+  for (const char* program : {"ends_clean", "ends_clean_static"}) {
+    const Ended clean = freehold({"run", "--leaks", "--", built(program)});
+    EXPECT_EQ(clean.out, "clean\n");
+    EXPECT_EQ(clean.err, "") << program;
+  }
   const Ended leaks = freehold({"run", "--leaks", "--", built("ends_clean"), "12 letters."});
   EXPECT_EQ(leaks.err.rfind("freehold: leaked: 12 bytes in 1 blocks\n", 0), 0u) << leaks.err;
 }
