@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <filesystem>
 #include <map>
@@ -27,10 +28,10 @@ struct Place {
   std::string name;
   bool others_may_write = false;  // to the folder
   bool exists = false;
-  bool is_nameless = false;  // the name is a link of /proc to a pipe, say, which has none
+  int descriptor = -1;  // the name is one of this process's in /proc: what is open, which the shell may have opened
   struct stat info{};
 
-  [[nodiscard]] bool is_regular() const { return !exists || S_ISREG(info.st_mode); }
+  [[nodiscard]] bool is_regular() const { return descriptor < 0 && (!exists || S_ISREG(info.st_mode)); }
   // A file, pipe or device that another user may have put here.
   [[nodiscard]] bool may_be_planted() const {
     return others_may_write && exists && info.st_uid != ::geteuid() && info.st_uid != 0;
@@ -43,10 +44,32 @@ bool others_may_write(int folder) {
   return (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 || (info.st_uid != ::geteuid() && info.st_uid != 0);
 }
 
-std::string target_of_link(int folder, const std::string& name) {
+// The link that `name` is; who else may write to the folder can exchange it, but not what is open here. Throws Failure if
+// another user may have planted it.
+std::string target_of_link(const Place& place, const std::string& path) {
+  const FileDescriptor link(::openat(place.folder.get(), place.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info{};
   char target[PATH_MAX];
-  const ssize_t length = ::readlinkat(folder, name.c_str(), target, sizeof target);
-  return {target, static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+  const ssize_t length = link ? ::readlinkat(link.get(), "", target, sizeof target) : -1;
+  if (length < 0 || ::fstat(link.get(), &info) != 0) refuse(path, errno);
+  if (place.others_may_write && ((info.st_uid != ::geteuid() && info.st_uid != 0) || info.st_nlink > 1))
+    throw Failure(kExitRefused,
+                  fmt::format("cannot write {}: it is a symbolic link of another user's, in a folder that others may write "
+                              "to; name the file that it leads to",
+                              printable(path)));
+  return {target, static_cast<std::size_t>(length)};
+}
+
+// N of /proc/self/fd/N, to which /dev/stdout and /dev/fd lead; -1: the place is another one. Throws Failure if N is not
+// open.
+int descriptor_at(const Place& place, const std::string& path) {
+  struct stat folder{}, own{};
+  if (::fstat(place.folder.get(), &folder) != 0 || ::stat("/proc/self/fd", &own) != 0) return -1;
+  if (folder.st_dev != own.st_dev || folder.st_ino != own.st_ino) return -1;
+  int number = -1;
+  const char* const end = place.name.data() + place.name.size();
+  if (std::from_chars(place.name.data(), end, number).ptr != end || ::fcntl(number, F_GETFD) < 0) refuse(path, EBADF);
+  return number;
 }
 
 // Follows symbolic links, which stay, but none that another user may have planted. Throws Failure.
@@ -61,25 +84,13 @@ Place place_of(const std::string& path) {
     if (!place.folder) refuse(path, errno);
     if (place.name.empty()) refuse(path, EISDIR);
     place.others_may_write = others_may_write(place.folder.get());
+    place.descriptor = descriptor_at(place, path);
+    if (place.descriptor >= 0) return place;
     place.exists = ::fstatat(place.folder.get(), place.name.c_str(), &place.info, AT_SYMLINK_NOFOLLOW) == 0;
     if (!place.exists && errno != ENOENT) refuse(path, errno);
     if (place.exists && S_ISDIR(place.info.st_mode)) refuse(path, EISDIR);
     if (!place.exists || !S_ISLNK(place.info.st_mode)) return place;
-    if (place.others_may_write)
-      throw Failure(kExitRefused,
-                    fmt::format("cannot write {}: it is a symbolic link in a folder that others may write to; name the file "
-                                "that it leads to",
-                                printable(path)));
-    struct stat behind{};
-    const std::filesystem::path next = parent / target_of_link(place.folder.get(), place.name);
-    const bool is_named = ::lstat(next.c_str(), &behind) == 0;
-    // A link of /proc may lead to what has no name, such as a pipe.
-    if (!is_named && ::fstatat(place.folder.get(), place.name.c_str(), &behind, 0) == 0) {
-      place.info = behind;
-      place.is_nameless = true;
-      return place;
-    }
-    at = next;
+    at = parent / target_of_link(place, path);
   }
   refuse(path, ELOOP);
 }
@@ -124,6 +135,10 @@ int write_all(int fd, std::string_view text) {
 }
 
 void write_directly(const Place& place, const std::string& path, std::string_view text) {
+  if (place.descriptor >= 0) {  // where it stands, and at its end if it was opened so
+    if (const int error = write_all(place.descriptor, text); error != 0) refuse(path, error);
+    return;
+  }
   refuse_planted(place, path);
   FileDescriptor file(::openat(place.folder.get(), place.name.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file) refuse(path, errno);
@@ -156,7 +171,9 @@ void check_writable(const std::string& path) {
   if (path == "-") throw Failure(kExitRefused, "- is standard output, but this option needs a file: name one, or use ./-");
   const Place place = place_of(path);
   const int folder = place.folder.get();
-  if (!place.is_regular()) {
+  if (place.descriptor >= 0) {
+    if ((::fcntl(place.descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY) refuse(path, EBADF);
+  } else if (!place.is_regular()) {
     refuse_planted(place, path);
     if (::faccessat(folder, place.name.c_str(), W_OK, 0) != 0) refuse(path, errno);
   } else if (::faccessat(folder, ".", W_OK | X_OK, 0) != 0) {
@@ -200,7 +217,7 @@ void write_file(const std::string& path, std::string_view text) {
 FileDescriptor open_log(const std::string& path) {
   const Place place = place_of(path);
   refuse_planted(place, path);
-  const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (place.is_nameless ? 0 : O_NOFOLLOW);
+  const int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | (place.descriptor >= 0 ? 0 : O_NOFOLLOW);
   FileDescriptor file(::openat(place.folder.get(), place.name.c_str(), flags, 0666));
   struct stat info{};
   if (!file || ::fstat(file.get(), &info) != 0) refuse(path, errno);

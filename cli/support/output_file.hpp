@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Opens every file that the command writes. Results are never half-written: the text goes to a new file beside the target,
-// is flushed to the disk, and then takes the target's name by a rename. A target that is not a regular file (/dev/stdout, a
-// pipe) is written directly.
+// is flushed to the disk, and then takes the target's name by a rename. A target that is not a regular file (a pipe), and
+// what is open already (/dev/stdout, /dev/fd/N), is written directly.
 //
 // Root may write results into a folder to which others may write, too. The command refuses what they may have planted
-// there: a symbolic link, a pipe or a device of theirs, another name of a file elsewhere. Elsewhere links are followed and
-// stay.
+// there: a symbolic link, a pipe or a device of theirs, another name of a file elsewhere. The user's own links are followed
+// and stay.
 #pragma once
 #include <string>
 #include <string_view>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -77,8 +78,39 @@ TEST_F(Support, OutputFile_LinkInOwnFolder_StaysAndLeadsToTheText) {
   EXPECT_EQ(content(target), "text");
 }
 
+TEST_F(Support, OutputFile_OwnLinkInAFolderOfAGroup_IsFollowed) {
+  const std::string target = file("target", "former");
+  fs::permissions(folder_, fs::perms::group_write, fs::perm_options::add);
+  fs::create_symlink("target", folder_ / "link");
+  check_writable(folder_ / "link");
+  write_file(folder_ / "link", "text");
+  EXPECT_EQ(content(target), "text");
+}
+
+TEST_F(Support, OutputFile_OpenDescriptor_IsWrittenThroughAndNeverReplaced) {
+  const std::string target = file("target", "former\n");
+  const auto inode = [&] {
+    struct stat info{};
+    return ::stat(target.c_str(), &info) == 0 ? info.st_ino : 0;
+  };
+  const auto before = inode();
+  const FileDescriptor open(::open(target.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  for (const std::string name : {"/dev/fd/", "/proc/self/fd/"}) {
+    check_writable(name + std::to_string(open.get()));
+    write_file(name + std::to_string(open.get()), "text\n");
+  }
+  fs::create_symlink("/proc/self/fd/" + std::to_string(open.get()), folder_ / "link");
+  write_file(folder_ / "link", "end\n");
+  EXPECT_EQ(content(target), "former\ntext\ntext\nend\n");
+  EXPECT_EQ(inode(), before);
+  EXPECT_EQ(code_of([&] { check_writable("/dev/fd/9999"); }), kExitRefused);
+  const FileDescriptor read_only(::open(target.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(code_of([&] { check_writable("/dev/fd/" + std::to_string(read_only.get())); }), kExitRefused);
+}
+
 // What another user may have planted in a folder to which all may write.
 TEST_F(Support, OutputFile_LinkInAFolderOfAll_RefusedAndNothingIsWritten) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a link away";
   const std::string victim = file("victim", "former");
   const fs::path shared = folder_ / "shared";
   fs::create_directory(shared);
@@ -86,6 +118,7 @@ TEST_F(Support, OutputFile_LinkInAFolderOfAll_RefusedAndNothingIsWritten) {
   fs::create_symlink(victim, shared / "link");
   fs::create_symlink(folder_ / "missing", shared / "dangling");
   fs::create_hard_link(victim, shared / "name");
+  for (const char* name : {"link", "dangling"}) ASSERT_EQ(::lchown((shared / name).c_str(), 12345, 12345), 0);
   for (const char* name : {"link", "dangling"}) {
     EXPECT_EQ(code_of([&] { check_writable(shared / name); }), kExitRefused) << name;
     EXPECT_EQ(code_of([&] { write_file(shared / name, "text"); }), kExitRefused) << name;
