@@ -2,6 +2,7 @@
 #include "freehold/process/process_pool.hpp"
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,12 +37,22 @@ std::string find_beside(std::string file) {
   return "";
 }
 
+// A program that only this user and root can have put there. The path of a header came with the caller's build.
+bool is_trusted(const std::string& file) {
+  const auto is_ours = [](const struct stat& info) { return info.st_uid == ::geteuid() || info.st_uid == 0; };
+  struct stat program{}, folder{};
+  if (::stat(file.c_str(), &program) != 0 || ::stat(file.substr(0, file.rfind('/')).c_str(), &folder) != 0) return false;
+  const bool is_sticky = (folder.st_mode & S_ISVTX) != 0;
+  return is_ours(program) && is_ours(folder) && (program.st_mode & S_IWOTH) == 0 &&
+         ((folder.st_mode & S_IWOTH) == 0 || is_sticky);
+}
+
 // In the prefix of an installed header, include/freehold/process/...; or in the one that was configured.
 std::string find_installed(const char* header) {
   const std::filesystem::path prefix = std::filesystem::path(header).parent_path() / "../../..";
   for (const char* place : {"bin/freehold-worker", "libexec/freehold/freehold-worker", "tools/freehold/freehold-worker"})
     if (const std::string file = (prefix / place).lexically_normal().string();
-        file.starts_with('/') && ::access(file.c_str(), X_OK) == 0)
+        file.starts_with('/') && ::access(file.c_str(), X_OK) == 0 && is_trusted(file))
       return file;
   return ::access(FREEHOLD_INSTALLED_WORKER, X_OK) == 0 ? FREEHOLD_INSTALLED_WORKER : "";
 }
