@@ -168,6 +168,14 @@ TEST(CheckPreload, AllServed_ExitCode0AndOneLineForEach) {
   EXPECT_EQ(lines_of(ended.out), 3) << ended.out;
 }
 
+TEST(CheckPreload, NowhereToPrint_OneLineAndExitCode2) {
+  for (const char* nowhere : {" >&-", " >/dev/full"}) {
+    const Ended ended = Process({"sh", "-c", command_path() + " check-preload -- true" + nowhere}).wait();
+    EXPECT_TRUE(ended.exited_with(2)) << nowhere;
+    EXPECT_EQ(lines_of(ended.err), 1) << ended.err;
+  }
+}
+
 TEST(CheckPreload, Process_ItAndItsChildren) {
   const std::string wait =
       "sleep 60 & env -i sleep 60 & while [ $(pgrep -c -P $$ sleep) -lt 2 ]; do :; done; echo ready; wait";
