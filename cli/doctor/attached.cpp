@@ -60,16 +60,18 @@ void add_rows(const Attached& of, unsigned cpus, std::string& out) {
     out += fmt::format("  {:<34}{}\n", name, printable(value));
   };
   row("malloc", malloc_text(of));
-  row("threads", std::to_string(of.threads));
-  row("CPUs that it keeps busy",
-      fmt::format("{:.2f} of {}, {:.0f}% of that in the kernel", of.seconds > 0 ? cpu / of.seconds : 0.0, cpus,
-                  cpu > 0 ? 100 * of.system_s / cpu : 0.0));
-  if (of.waited_for_cpu_s && of.seconds > 0)
-    row("threads that wait for a CPU", fmt::format("{:.2f} on the average", *of.waited_for_cpu_s / of.seconds));
+  if (of.is_counted) {
+    row("threads", std::to_string(of.threads));
+    row("CPUs that it keeps busy",
+        fmt::format("{:.2f} of {}, {:.0f}% of that in the kernel", of.seconds > 0 ? cpu / of.seconds : 0.0, cpus,
+                    cpu > 0 ? 100 * of.system_s / cpu : 0.0));
+    if (of.waited_for_cpu_s && of.seconds > 0)
+      row("threads that wait for a CPU", fmt::format("{:.2f} on the average", *of.waited_for_cpu_s / of.seconds));
+  }
   if (of.in_own_allocators) row("CPU time in its own allocators", percent_text(*of.in_own_allocators));
   if (of.in_memory_calls) row("CPU time in mmap, munmap and such", percent_text(*of.in_memory_calls));
   if (of.asleep_in_malloc) row("asleep in malloc's lock", percent_text(*of.asleep_in_malloc) + " of the threads' time");
-  if (of.seconds > 0) {
+  if (of.is_counted && of.seconds > 0) {
     row("page faults", count_text(static_cast<double>(of.page_faults) / of.seconds) + " a second");
     row("waits", count_text(static_cast<double>(of.voluntary_switches) / of.seconds) + " a second");
   }
@@ -223,6 +225,7 @@ ordered_json json_of(const AttachedReport& report) {
   ordered_json functions = ordered_json::array();
   for (const HotFunction& function : of.functions)
     functions.push_back({{"text", function.text}, {"kind", function.kind}, {"share", function.share}});
+  const auto counted = [&of](auto figure) { return of.is_counted ? ordered_json(figure) : ordered_json(nullptr); };
   return {{"schema", kAttachedSchema},
           {"date", report.date},
           {"machine", machine_json(report.machine)},
@@ -231,13 +234,13 @@ ordered_json json_of(const AttachedReport& report) {
           {"headline", headline_of(of)},
           {"seconds", of.seconds},
           {"complete", of.signal == 0 && !of.has_ended},
-          {"threads", of.threads},
-          {"user_s", of.user_s},
-          {"system_s", of.system_s},
+          {"threads", counted(of.threads)},
+          {"user_s", counted(of.user_s)},
+          {"system_s", counted(of.system_s)},
           {"waited_for_cpu_s", or_null(of.waited_for_cpu_s)},
-          {"voluntary_switches", of.voluntary_switches},
-          {"involuntary_switches", of.involuntary_switches},
-          {"page_faults", of.page_faults},
+          {"voluntary_switches", counted(of.voluntary_switches)},
+          {"involuntary_switches", counted(of.involuntary_switches)},
+          {"page_faults", counted(of.page_faults)},
           {"resident_bytes", of.resident_bytes},
           {"anonymous_bytes", of.anonymous_bytes},
           {"huge_bytes", of.huge_bytes},

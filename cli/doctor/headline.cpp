@@ -27,7 +27,18 @@ std::string_view doing_of(Cause cause) {
   }
 }
 
+// Threads of Python's: one of them runs at a time, whatever they wait in.
+bool is_python_with_threads(const Diagnosis& diagnosis) {
+  return diagnosis.experiment.most_threads > 1 && std::ranges::any_of(diagnosis.own_allocators, [](const OwnAllocator& own) {
+           return own.use_malloc == "PYTHONMALLOC=malloc";
+         });
+}
+constexpr std::string_view kInterpreterLock =
+    "Not the allocator: Python's threads wait for the interpreter's lock (the GIL), so that one of them runs at a time. "
+    "Processes, or a Python without that lock, would run side by side.";
+
 std::string own_lock(const Diagnosis& diagnosis) {
+  if (is_python_with_threads(diagnosis)) return std::string(kInterpreterLock);
   const Attribution* const recorded = diagnosis.recorded.get();
   std::string text = "Not the allocator: the program waits on its own lock";
   if (recorded != nullptr && !recorded->lock_waits.empty())
@@ -175,7 +186,9 @@ std::string headline_of(const Diagnosis& diagnosis) {
       return "Not the allocator: the program takes memory from the kernel and gives it back itself.";
     case Cause::kMemoryBandwidth: return "Not the allocator: the program is limited by memory bandwidth.";
     case Cause::kCpuQuota: return quota(diagnosis.experiment);
-    case Cause::kSerial: return "Not the allocator: CPUs idle, because too little of the program runs at the same time.";
+    case Cause::kSerial:
+      if (is_python_with_threads(diagnosis)) return std::string(kInterpreterLock);
+      return "Not the allocator: CPUs idle, because too little of the program runs at the same time.";
     case Cause::kMixed: return mixed(verdict);
     case Cause::kUndecided: return undecided(diagnosis);
   }

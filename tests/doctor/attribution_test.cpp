@@ -142,6 +142,11 @@ TEST(Attribution, Plumbing_IsToldFromTheProgramByNameModuleAndFolder) {
       "std::ostream& std::operator<< <char>(std::ostream&, char)",
       "__gnu_cxx::new_allocator<int>::allocate(unsigned long)",
       "xmalloc",
+      "alloc::raw_vec::RawVec<T,A>::grow_one",
+      "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
+      "std::sys::sync::mutex::futex::Mutex::lock_contended",
+      "runtime.mallocgc",
+      "PyObject_Malloc",
   };
   for (const auto& name : library) EXPECT_TRUE(is_library_frame(frame(name))) << name;
   const std::vector<std::string> own{"main",
@@ -157,9 +162,18 @@ TEST(Attribution, Plumbing_IsToldFromTheProgramByNameModuleAndFolder) {
                                      ""};
   for (const auto& name : own) EXPECT_FALSE(is_library_frame(frame(name))) << name;
   EXPECT_TRUE(is_library_frame(frame("printf", "", 0, "/lib/x86_64-linux-gnu/libc.so.6")));
+  EXPECT_TRUE(is_library_frame(frame("GC_locker", "", 0, "/usr/lib/jvm/lib/server/libjvm.so")));
+  EXPECT_TRUE(is_library_frame(inlined("exchange_malloc", "/rustc/59807616e/library/alloc/src/alloc.rs")));
   EXPECT_TRUE(is_library_frame(inlined("allocate", "/usr/include/c++/12/bits/allocator.h")));
   EXPECT_FALSE(is_library_frame(frame("parse()", "/usr/include/c++/12/bits/std_mutex.h"))) << "inlined, but nobody said so";
   EXPECT_FALSE(is_library_frame(frame("xmlNewNode", "", 0, "/lib/libxml2.so.2")));
+}
+
+TEST(Attribution, NamesOfRust_AsTheSourceHasThem) {
+  EXPECT_EQ(demangled("_ZN4demo3fooEv"), "demo::foo()");
+  EXPECT_EQ(demangled("plain"), "plain");
+  const std::string rust = demangled("_RNvC6_123foo3bar");
+  EXPECT_TRUE(rust == "123foo::bar" || rust == "_RNvC6_123foo3bar") << "without libiberty: " << rust;
 }
 
 // Two sites: one of one size, freed elsewhere after 2 ms; the other of many sizes, living on.

@@ -43,21 +43,76 @@ std::string_view qualified_name(std::string_view function) {
 }
 
 // The C names of allocation, with the wrappers that programs commonly have: none of them is where a program decides.
-constexpr auto kAllocationNames = std::to_array<std::string_view>(
-    {"malloc",        "calloc",        "realloc",      "reallocarray", "free",      "memalign",  "aligned_alloc",
-     "valloc",        "pvalloc",       "cfree",        "strdup",       "strndup",   "asprintf",  "vasprintf",
-     "__libc_malloc", "__libc_free",   "xmalloc",      "xcalloc",      "xrealloc",  "xzalloc",   "xnmalloc",
-     "xnrealloc",     "xstrdup",       "xstrndup",     "xmemdup",      "xfree",     "x2realloc", "x2nrealloc",
-     "xcharalloc",    "xreallocarray", "g_malloc",     "g_malloc0",    "g_realloc", "g_free",    "g_malloc_n",
-     "g_strdup",      "g_slice_alloc", "g_try_malloc", "zmalloc",      "zcalloc",   "zrealloc",  "zfree",
-     "posix_memalign"});
+constexpr auto kAllocationNames = std::to_array<std::string_view>({"malloc",
+                                                                   "calloc",
+                                                                   "realloc",
+                                                                   "reallocarray",
+                                                                   "free",
+                                                                   "memalign",
+                                                                   "aligned_alloc",
+                                                                   "valloc",
+                                                                   "pvalloc",
+                                                                   "cfree",
+                                                                   "strdup",
+                                                                   "strndup",
+                                                                   "asprintf",
+                                                                   "vasprintf",
+                                                                   "__libc_malloc",
+                                                                   "__libc_free",
+                                                                   "xmalloc",
+                                                                   "xcalloc",
+                                                                   "xrealloc",
+                                                                   "xzalloc",
+                                                                   "xnmalloc",
+                                                                   "xnrealloc",
+                                                                   "xstrdup",
+                                                                   "xstrndup",
+                                                                   "xmemdup",
+                                                                   "xfree",
+                                                                   "x2realloc",
+                                                                   "x2nrealloc",
+                                                                   "xcharalloc",
+                                                                   "xreallocarray",
+                                                                   "g_malloc",
+                                                                   "g_malloc0",
+                                                                   "g_realloc",
+                                                                   "g_free",
+                                                                   "g_malloc_n",
+                                                                   "g_strdup",
+                                                                   "g_slice_alloc",
+                                                                   "g_try_malloc",
+                                                                   "zmalloc",
+                                                                   "zcalloc",
+                                                                   "zrealloc",
+                                                                   "zfree",
+                                                                   "posix_memalign",
+                                                                   "__rust_alloc",
+                                                                   "__rust_dealloc",
+                                                                   "__rust_realloc",
+                                                                   "__rust_alloc_zeroed",
+                                                                   "_PyMem_RawMalloc",
+                                                                   "PyMem_Malloc",
+                                                                   "PyObject_Malloc",
+                                                                   "_PyObject_New",
+                                                                   "_PyObject_GC_New",
+                                                                   "PyObject_Free",
+                                                                   "PyMem_Free",
+                                                                   "PyThread_acquire_lock",
+                                                                   "PyThread_acquire_lock_timed",
+                                                                   "take_gil",
+                                                                   "drop_gil"});
 constexpr auto kLibraryNames = std::to_array<std::string_view>(
-    {"std::", "__gnu_cxx::", "__cxxabiv1::", "boost::", "operator new", "operator delete", "__gthread", "__gthrw"});
+    {"std::",     "__gnu_cxx::",      "__cxxabiv1::",     "boost::", "operator new", "operator delete",
+     "__gthread", "__gthrw",          "alloc::",          "core::",  "hashbrown::",  "<alloc::",
+     "<core::",   "<std::",           "<hashbrown::",     "__rdl_",  "__rg_",        "runtime.",
+     "sync.(*",   "internal/runtime", "_PyObject_Malloc", "_PyMem_"});
 constexpr auto kLibraryModules = std::to_array<std::string_view>(
-    {"libc.so", "libc-", "libstdc++.so", "libc++.so", "libc++abi", "libgcc_s", "libm.so", "libpthread", "ld-linux", "ld-2.",
-     "libfreehold", "libjemalloc", "libtcmalloc", "libmimalloc", "libsnmalloc", "librpmalloc", "libhoard"});
+    {"libc.so",     "libc-",       "libstdc++.so", "libc++.so",   "libc++abi",   "libgcc_s",    "libm.so",
+     "libpthread",  "ld-linux",    "ld-2.",        "libfreehold", "libjemalloc", "libtcmalloc", "libmimalloc",
+     "libsnmalloc", "librpmalloc", "libhoard",     "libjvm.so",   "libjli.so",   "libnio.so"});
 constexpr auto kLibraryFolders =
-    std::to_array<std::string_view>({"/include/c++/", "/c++/bits/", "/include/boost/", "/bits/gthr"});
+    std::to_array<std::string_view>({"/include/c++/", "/c++/bits/", "/include/boost/", "/bits/gthr", "/rustc/",
+                                     "/rustlib/src/", "/library/alloc/src/", "/library/core/src/", "/library/std/src/"});
 
 bool is_library_source(const Frame& frame) {
   return std::ranges::any_of(kLibraryFolders,

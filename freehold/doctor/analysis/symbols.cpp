@@ -19,22 +19,32 @@
 #include "freehold/doctor/analysis/maps_words.hpp"
 #include "freehold/doctor/analysis/perf_map.hpp"
 
+extern "C" char* rust_demangle(const char* name, int options);  // of libiberty, which has no header for it
+
 namespace freehold::doctor {
-namespace {
 
-std::string number_text(std::uint64_t address) {
-  std::ostringstream text;
-  text << "0x" << std::hex << address;
-  return text.str();
-}
-
+// Names of Rust's own form begin with _R; others have C++'s. binutils' library knows both, the C++ library C++'s alone.
 std::string demangled(const char* name) {
+  if constexpr (FREEHOLD_HAS_LIBIBERTY != 0) {
+    if (std::string_view(name).starts_with("_R")) {
+      const std::unique_ptr<char, void (*)(void*)> text(::rust_demangle(name, 0), std::free);
+      if (text != nullptr) return text.get();
+    }
+  }
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
   std::string found = status == 0 ? text.get() : name;
   // What the compiler made of a function is the same function to a reader.
   if (const auto clone = found.find(" [clone "); clone != std::string::npos) found.resize(clone);
   return found;
+}
+
+namespace {
+
+std::string number_text(std::uint64_t address) {
+  std::ostringstream text;
+  text << "0x" << std::hex << address;
+  return text.str();
 }
 
 // The name that the linker knows, or that the source has.

@@ -13,6 +13,10 @@
 
 namespace freehold::doctor {
 
+// The name of a function as its source has it, from the linker's: C++'s and, with libiberty, Rust's. Others stay as they
+// are.
+[[nodiscard]] std::string demangled(const char* name);
+
 struct Frame {
   std::string function;  // demangled; empty: unknown
   std::string file;      // of the source; empty: unknown

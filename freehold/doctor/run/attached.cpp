@@ -42,6 +42,8 @@ std::uint64_t number_in(const std::string& text, const std::string& name) {
 constexpr unsigned long kKernelThread = 0x200000;
 
 // What the kernel has counted so far, of all threads that there are.
+constexpr double kTotalsEvery_s = 0.1;  // what is left of a process that ends while it is watched
+
 struct Totals {
   double user_s = 0, system_s = 0, waited_s = 0;
   std::uint64_t faults = 0, voluntary = 0, involuntary = 0;
@@ -97,6 +99,11 @@ class Watcher {
     const Totals after = totals_of(pid_);
     of_.has_ended = after.threads == 0;
     of_.signal = caller_.signal();
+    // Of a process that has ended nothing can be read any more: what was read last counts, for the time until then.
+    if (of_.has_ended && last_.threads > 0) {
+      of_.seconds = last_s_ - begin;
+      add_totals(before, last_);
+    }
     if (!of_.has_ended) {
       add_totals(before, after);
       of_.held = read_live_figures(pid_, maps_of(pid_));  // libraries may have come meanwhile
@@ -139,12 +146,16 @@ class Watcher {
   }
 
   void watch_threads(double begin) {
+    last_s_ = begin;
     caller_.show_watching();
     for (double now = begin; now - begin < of_.settings.seconds; now = now_s()) {
       sampler_.look({pid_});
       pollfd stop{.fd = caller_.stop_fd, .events = POLLIN, .revents = 0};
       if (::poll(&stop, 1, kLook_ms) > 0) break;
       look_at_sleepers();
+      if (now - last_s_ >= kTotalsEvery_s) {
+        if (const Totals totals = totals_of(pid_); totals.threads > 0) last_ = totals, last_s_ = now;
+      }
       sampler_.drain([this](std::uint64_t address) {
         ++of_.samples;
         ++addresses_[address];
@@ -168,6 +179,7 @@ class Watcher {
   }
 
   void add_totals(const Totals& before, const Totals& after) {
+    of_.is_counted = true;
     of_.threads = after.threads;
     of_.user_s = after.user_s - before.user_s;
     of_.system_s = after.system_s - before.system_s;
@@ -267,6 +279,8 @@ class Watcher {
   Sampler sampler_;
   std::map<std::uint64_t, std::uint64_t> addresses_;
   std::uint64_t looks_ = 0, looks_in_malloc_lock_ = 0;
+  Totals last_;        // while it was watched; no threads: none yet
+  double last_s_ = 0;  // when
   Attached of_;
 };
 

@@ -57,7 +57,8 @@ struct Attached {
   int signal = 0;          // that ended it early, or 0
   bool has_ended = false;  // the process, meanwhile
 
-  unsigned threads = 0;  // at the end
+  bool is_counted = false;  // these four lines were read twice; else it ended at once, and they say nothing
+  unsigned threads = 0;     // at the end, or shortly before the process's
   double user_s = 0, system_s = 0;
   std::optional<double> waited_for_cpu_s;  // runnable, while others had its CPUs
   std::uint64_t voluntary_switches = 0, involuntary_switches = 0;
