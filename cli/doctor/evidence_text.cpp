@@ -46,7 +46,7 @@ void add_allocator_time(const Diagnosis& diagnosis, Sentences& out) {
   const Attribution& recorded = *diagnosis.recorded;
   std::string text = fmt::format("malloc and free take {} of its CPU time", percent_text(recorded.cpu_share));
   if (recorded.blocked_share > kWorthAWord)
-    text += fmt::format(", and its threads are asleep in them for {} of their lives", percent_text(recorded.blocked_share));
+    text += fmt::format(", and its threads sleep in them for {} of their time", percent_text(recorded.blocked_share));
   out.push_back(text + '.');
 }
 
@@ -77,7 +77,7 @@ void add_false_sharing(const Attribution& recorded, Sentences& out) {
 void add_own_waits(const Attribution& recorded, Sentences& out) {
   if (recorded.lock_wait_share < kWorthAWord) return;
   std::string text =
-      fmt::format("Its threads wait for locks of its own for {} of their lives", percent_text(recorded.lock_wait_share));
+      fmt::format("Its threads wait for locks of its own for {} of their time", percent_text(recorded.lock_wait_share));
   if (!recorded.lock_waits.empty() && recorded.lock_wait_share > 0) {
     const WaitSite& first = recorded.lock_waits.front();
     text += fmt::format(", {} at {}", portion(std::min(first.share / recorded.lock_wait_share, 1.0)),

@@ -71,7 +71,7 @@ std::string mixed(const Verdict& verdict) {
     if (blames_allocator(part.cause) || part.cause == Cause::kNone) continue;
     others += fmt::format("{}{} ({})", others.empty() ? "" : ", ", text_of(part.cause), percent_value_text(part.share));
   }
-  return fmt::format("The allocator explains {} of the scaling that this program loses{}{}.",
+  return fmt::format("The allocator explains {} of the time that this program loses on several CPUs{}{}.",
                      percent_text(verdict.allocator_share), others.empty() ? "" : "; beside it, ", others);
 }
 
@@ -173,7 +173,7 @@ std::string headline_of(const Diagnosis& diagnosis) {
       if (verdict.parts.empty())
         return fmt::format("The allocator costs this program time, not scaling: {}. {}.", doing_of(verdict.cause),
                            gain_all_the_same(diagnosis));
-      return fmt::format("The allocator explains {} of the scaling that this program loses: {}.",
+      return fmt::format("The allocator explains {} of the time that this program loses on several CPUs: {}.",
                          percent_text(verdict.allocator_share), doing_of(verdict.cause));
     case Cause::kArenaBloat: {
       const std::string gain = gain_all_the_same(diagnosis);

@@ -128,7 +128,7 @@ class Summary {
 
   void locks() {
     if (recorded_ == nullptr || recorded_->lock_waits.empty()) return;
-    print("\nLOCKS of the program that its threads wait for: share of their lives\n{:>6} {:>10}  {}\n", "share", "waits",
+    print("\nLOCKS of the program that its threads wait for: share of their time\n{:>6} {:>10}  {}\n", "share", "waits",
           "where");
     for (const WaitSite& site : firsts(recorded_->lock_waits))
       print("{:>6} {:>10}  {}\n", share(site.share), count_text(site.count), where(site.place, 80));

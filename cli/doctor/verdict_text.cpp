@@ -132,7 +132,7 @@ std::string_view text_of(Cause cause) noexcept {
 std::string text_of(const Variant& variant) {
   switch (variant.treatment) {
     case Treatment::kFreehold: return "Freehold";
-    case Treatment::kPadded: return "padded blocks";
+    case Treatment::kPadded: return "blocks a cache line apart";
     case Treatment::kNone:
     case Treatment::kPeer: return variant.name;
     case Treatment::kCappedArenas:

@@ -71,7 +71,9 @@
   function parts() {
     const sum = verdict.parts.reduce((total, part) => total + part.share.value, 0);
     if (sum === 0) return byId('parts').remove();
-    byId('parts-title').textContent = 'What is lost goes to';
+    const isOpen = verdict.cause === 'undecided';
+    byId('parts').classList.toggle('open', isOpen);
+    byId('parts-title').textContent = isOpen ? 'Not decided. What the trials so far point to' : 'What is lost goes to';
     const colors = verdict.parts.map((part, i) => (part.allocator ? '--c1' : palette[i % palette.length]));
     const scale = Math.max(1, sum);
     // Each rounded sum less the one before, so that the labels add up to what the bar shows.

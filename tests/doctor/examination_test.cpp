@@ -258,6 +258,27 @@ TEST(Examination, EveryTaskIsRun_AsOftenAsWasAskedFor) {
   EXPECT_EQ(outcome.recorded, nullptr);
 }
 
+// A slow starter, such as a wrapper: the budget ends the trials, whatever there was to try.
+TEST(Examination, Budget_HoldsForASlowProgram) {
+  Request request = request_of({"/bin/sh", "-c", "sleep 0.4"});
+  request.settings.rounds = 0;
+  request.settings.budget_s = 2;
+  const double begin = now_s();
+  const Outcome outcome = examine(request, quiet_caller());
+  EXPECT_LT(now_s() - begin, 3);
+  EXPECT_FALSE(outcome.experiment.cells.empty());
+}
+
+TEST_F(OfTwo, OpenVerdict_WhatDecidesIsRunAgain) {
+  for (std::size_t task = 0; task < tasks_.size(); ++task)
+    for (unsigned i = 0; i < kMostRounds; ++i) schedule_.count(task, 1);
+  ASSERT_TRUE(schedule_.order_of_round(kMostRounds).empty());
+  ASSERT_TRUE(schedule_.run_again({0, 3}, 2));
+  EXPECT_EQ(schedule_.targets()[index(all_)], kMostRounds + 2);
+  EXPECT_EQ(schedule_.targets()[index(alone_)], kMostRounds + 2);
+  EXPECT_EQ(schedule_.targets()[index({.variant = 4, .setting = kAll})], kMostRounds) << "it decides nothing";
+}
+
 TEST(Examination, ProgramsThatCannotBeExamined_RefusedWithTheReason) {
   const auto why = [](std::vector<std::string> command) -> std::pair<Refusal, std::string> {
     try {

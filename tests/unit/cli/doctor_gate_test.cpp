@@ -219,6 +219,31 @@ TEST(DoctorGate, OfAReport_HasItsFigures) {
   EXPECT_EQ(facts.flags.at("failed"), false);
 }
 
+// A decided verdict that does not name the allocator is an answer to a gate about it, also where what was tried differed.
+TEST(DoctorGate, CauseOfItsOwn_AllocatorIsExcluded) {
+  Diagnosis diagnosis = diagnosis_with(Cause::kOwnLock);
+  diagnosis.verdict.allocator_share = {0, 0, 0};
+  diagnosis.verdict.lost = {0.5, 0.6, 0.7};
+  const Facts facts = facts_of(results_json(diagnosis));
+  EXPECT_LE(facts.figures.at("allocator").high, 0.1);
+  EXPECT_EQ(Condition("--fail-if", "allocator > 10%", report_words()).judge(facts).answer, Answer::kNo);
+  diagnosis.verdict.cause = Cause::kUndecided;
+  diagnosis.verdict.lost = {0, 0.05, 0.11};
+  EXPECT_LE(facts_of(results_json(diagnosis)).figures.at("allocator").high, 0.11) << "no more than is lost";
+}
+
+TEST(DoctorGate, Text_SaysWhetherTheConditionHoldsAndWhyItIsOpen) {
+  Facts facts;
+  facts.figures["lost"] = {0.1, 0.2, 0.3};
+  const auto text = [&facts](const char* condition) {
+    return text_of(judge(std::vector{Condition("--fail-if", condition, report_words())}, facts));
+  };
+  EXPECT_TRUE(text("lost > 5%").starts_with("fails: the condition holds"));
+  EXPECT_TRUE(text("lost > 50%").starts_with("passes: the condition does not hold"));
+  EXPECT_NE(text("lost > 20%").find("both sides"), std::string::npos);
+  EXPECT_EQ(text("bound > 2").find("both sides"), std::string::npos) << "it was not measured";
+}
+
 TEST(DoctorMarkdown, HostileNames_StayText) {
   Diagnosis d = diagnosis_with(Cause::kAllocatorLock);
   d.settings.command = {"/x/a|b`<script>\n*c*"};

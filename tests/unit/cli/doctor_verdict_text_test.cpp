@@ -20,15 +20,15 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 TEST(VerdictText, OfRemoteFrees_AreThoseOfTheIssue) {
   const VerdictText words = verdict_text_of(diagnosis_with(Cause::kRemoteFrees));
   EXPECT_EQ(words.headline,
-            "The allocator explains 60% (50 to 70%) of the scaling that this program loses: threads free blocks that other "
-            "threads allocated, which its malloc makes them pay for.");
+            "The allocator explains 60% (50 to 70%) of the time that this program loses on several CPUs: threads free blocks "
+            "that other threads allocated, which its malloc makes them pay for.");
   ASSERT_GE(words.because.size(), 3u);
   EXPECT_EQ(
       words.because[0],
       "On 4 CPUs it runs 1.6 times (1.5 to 1.7) as fast as on 1 CPU, where 4 would be ideal: 60% (57 to 62%) of its time "
       "there is lost.");
   EXPECT_EQ(words.because[1],
-            "malloc and free take 37% of its CPU time, and its threads are asleep in them for 15% of their lives.");
+            "malloc and free take 37% of its CPU time, and its threads sleep in them for 15% of their time.");
   EXPECT_EQ(words.because[2],
             "83% of the frees cross threads: another thread allocated the block, nearly all at parse.cpp:210.");
   EXPECT_EQ(words.tried,
