@@ -295,7 +295,11 @@ TEST_F(LiveHistoryOf, Sites_AreToldApartByWhatBecomesOfTheirBlocks) {
   EXPECT_DOUBLE_EQ(live.sites[0].in_mean, (100 + 800) / 2.0);
   EXPECT_TRUE(live.sites[1].is_kept());
   EXPECT_FALSE(live.sites[1].grows());
+  for (double at = 0.6; at < 8; at += 0.1) add(at, at + 0.05, 100, 1, 0);  // nine of ten are freed soon
+  EXPECT_TRUE(history({101, 107.9}).sites[0].grows()) << "a leak of each tenth block";
+  EXPECT_FALSE(history({101, 107.9}).sites[0].is_kept());
   add(1, 7.95, 100, 1, 0);  // some of it is freed at the end
+  EXPECT_FALSE(history({101, 107.9}).sites[0].grows()) << "old ones are freed as well: a cache";
   EXPECT_FALSE(history({101, 107.9}).sites[0].is_kept());
 }
 

@@ -18,6 +18,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kQuarters = 4;
 constexpr double kLeastQuarter = 0.1;  // of a site's bytes, in each quarter of the time: it grows all along
+constexpr double kSoonFreed = 0.1;     // of the time: no block that was freed was older
 constexpr double kNeverFreed = 0.98;   // of a site's bytes: what is freed beside that is chance
 
 [[nodiscard]] bool is_large(const BlockSample& block) { return block.bytes >= kLargeBytes; }
@@ -73,10 +74,14 @@ class Copies {
 struct Fate {
   double allocated = 0, kept = 0, in_mean = 0;
   std::array<double, kQuarters> kept_in{};  // by when it was allocated
+  double oldest_freed = 0;                  // age at which a block was freed, of the recording's time
 
   [[nodiscard]] bool is_kept() const { return allocated > 0 && kept >= kNeverFreed * allocated; }
+  // Each tenth block of a stack may leak, and the others be freed soon: what outlives all that was ever freed stays.
+  [[nodiscard]] bool leaks_some() const { return kept > 0 && oldest_freed <= kSoonFreed; }
   [[nodiscard]] bool grows() const {
-    return is_kept() && std::ranges::all_of(kept_in, [this](double part) { return part >= kLeastQuarter * kept; });
+    return (is_kept() || leaks_some()) &&
+           std::ranges::all_of(kept_in, [this](double part) { return part >= kLeastQuarter * kept; });
   }
 };
 
@@ -177,6 +182,8 @@ class Replay {
         site_of_[{process, block.stack}] = site;
         for (Fate* const fate : {&sums.fate, &sums.through[{process, block.stack}]}) {
           fate->allocated += bytes;
+          if (block.ended_s && recording.seconds > 0)
+            fate->oldest_freed = std::max(fate->oldest_freed, (*block.ended_s - block.began_s) / recording.seconds);
           if (block.ended_s) continue;
           const double at = recording.seconds > 0 ? block.began_s / recording.seconds : 0;
           fate->kept += bytes;
