@@ -125,6 +125,17 @@ TEST(Evidence, BoundIsThreeTimesTheShareAtMost) {
   }
 }
 
+// Two fifths in malloc, and all CPUs busy: three fifths of the work remain, whatever malloc does.
+TEST(Evidence, BoundLeavesTheWorkOutsideMalloc) {
+  Attribution recorded;
+  recorded.cpu_share = 0.4;
+  recorded.allocating.calls = recorded.freeing.calls = 1e7;
+  const auto most = Made().takes(0, 1, 0.25).takes(3, 1, 0.25).copies(1).verdict(&recorded).most_gain;
+  ASSERT_TRUE(most);
+  EXPECT_GE(most->high, 1 / 0.6);
+  EXPECT_LE(most->high, 2.6);
+}
+
 TEST(Evidence, AdviceKeepsWithinTheBound) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Attribution recorded;

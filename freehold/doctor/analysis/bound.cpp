@@ -79,6 +79,13 @@ double most_in_malloc(const Attribution& recorded, double busy) {
   return share * std::max(1.0, busy) + kCallFactor * recorded.blocked_share;
 }
 
+// What is saved at most, because the work outside malloc remains and needs its time on all CPUs. CPUs that spin while one is
+// in malloc look as if they worked: the delays may say otherwise.
+double most_beside_work(const Attribution& recorded, double busy_share) {
+  const double share = kCallFactor * (recorded.cpu_share + kNineOfTen * recorded.cpu_share_error);
+  return 1 - std::max(0.0, 1 - share) * std::min(1.0, busy_share);
+}
+
 // The kernel's time for memory: what its faults can take of the time that it had.
 double for_memory(const Cell& as_it_is) {
   const double cpu_s = cpu_seconds(as_it_is);
@@ -100,12 +107,16 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
   const CallCost call = call_cost(recorded);
   const double most_calls = kCountFactor * (recorded.allocating.calls + recorded.freeing.calls) + kCountDoubt;
   const double kernel = for_memory(as_it_is), busy = wanted_cpus(as_it_is);
+  const double beside_work = most_beside_work(recorded, busy / as_it_is.setting.width());
   double most = most_in_malloc(recorded, busy);
   const auto gain = [&](double in_malloc) { return 1 / (1 - std::clamp(in_malloc + kernel, 0.0, kMostSaved)); };
   const auto delayed_share = [&](double cost, const std::vector<double>& delayed, double call_s) {
     return std::min(hang(cost, delayed, delays), most_calls) * call_s / cost;
   };
-  if (delays.empty()) return Estimate{1, gain(std::min(recorded.cpu_share, most)), gain(most)};
+  if (delays.empty()) {
+    most = std::min(most, beside_work);
+    return Estimate{1, gain(std::min(recorded.cpu_share, most)), gain(most)};
+  }
   const DrawnCosts own(as_it_is.trials, as_it_is.setting.width(), usual_spread);
   std::vector<double> measured, drawn;
   for (const DrawnCosts& each : with_delay) measured.push_back(each.measured());
@@ -117,7 +128,7 @@ std::optional<Estimate> bound_of(const Experiment& experiment, const Cell& as_it
   }
   std::ranges::sort(drawn);
   // Calls that many threads make side by side are not waited for in turn, unless the delays say so.
-  const double in_turn = most_in_malloc(recorded, std::min(busy, kMostInTurn));
+  const double in_turn = std::min(most_in_malloc(recorded, std::min(busy, kMostInTurn)), beside_work);
   const double as_measured = delayed_share(own.measured(), measured, call.value_s);
   if (std::max(drawn[kDraws / 2], as_measured) < in_turn) most = in_turn;
   for (double& share : drawn) share = gain(std::min(share, most));
