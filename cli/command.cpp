@@ -90,8 +90,8 @@ void check_subcommands(const CLI::App& app, int argc, char** argv) {
       names.push_back(below->get_name());
     if (names.empty()) return;
     if (std::ranges::find(names, argv[i]) == names.end())
-      throw Failure(kExitRefused, fmt::format("there is no subcommand '{}'{} freehold{}{} --help", printable(argv[i]),
-                                              suggestion(argv[i], names), path.empty() ? "" : " ", path));
+      throw Failure(kExitRefused, fmt::format("there is no subcommand '{}'{} {}{}{} --help", printable(argv[i]),
+                                              suggestion(argv[i], names), app.get_name(), path.empty() ? "" : " ", path));
     command = command->get_subcommand(argv[i]);
     path += (path.empty() ? "" : " ") + command->get_name();
   }
@@ -121,25 +121,12 @@ std::vector<std::string> own_words(const CLI::App& app, std::vector<std::string>
 
 }  // namespace
 
-std::unique_ptr<CLI::App> make_parser(Invocation& invocation) {
-  auto app = std::make_unique<CLI::App>(
-      "A malloc and memory tools for multithreaded programs that do not get faster with more CPUs", "freehold");
-  app->set_version_flag("--version", "freehold " FREEHOLD_VERSION);
+std::unique_ptr<CLI::App> make_parser(const Program& program, Invocation& invocation) {
+  auto app = std::make_unique<CLI::App>(program.summary, program.name);
+  app->set_version_flag("--version", program.name + " " FREEHOLD_VERSION);
   app->require_subcommand(1);
   app->formatter(std::make_shared<Formatter>());
-  add_run(*app, invocation);
-  add_check_preload(*app, invocation);
-  add_stats(*app, invocation);
-  add_doctor(*app, invocation);
-  add_heap(*app, invocation);
-  add_mcp(*app, invocation);
-  add_replay(*app, invocation);
-  add_scale(*app, invocation);
-  add_pools(*app, invocation);
-  add_simulate(*app, invocation);
-  add_timers(*app, invocation);
-  add_articles(*app, invocation);
-  add_workers(*app, invocation);
+  program.add_subcommands(*app, invocation);
   return app;
 }
 
@@ -161,9 +148,9 @@ std::vector<std::string> cut_program(const CLI::App& command, std::vector<std::s
   return program;
 }
 
-int execute(int argc, char** argv) {
+int execute(const Program& program, int argc, char** argv) {
   Invocation invocation;
-  const std::unique_ptr<CLI::App> parser = make_parser(invocation);
+  const std::unique_ptr<CLI::App> parser = make_parser(program, invocation);
   CLI::App& app = *parser;
   check_subcommands(app, argc, argv);
   try {
@@ -175,12 +162,25 @@ int execute(int argc, char** argv) {
       print_to_stdout(text.str());
       return code;
     }
-    const std::string command = argc > 1 && has_subcommand(app, argv[1]) ? fmt::format("freehold {}", argv[1]) : "freehold";
+    const std::string command =
+        argc > 1 && has_subcommand(app, argv[1]) ? fmt::format("{} {}", program.name, argv[1]) : program.name;
     const std::string near =
         dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ? suggestion_for_option(app, error.what()) : "; see";
     throw Failure(kExitRefused, fmt::format("{}{} {} --help", error.what(), near, command));
   }
   return invocation.exit_code;
+}
+
+int exit_code_of(const std::string& name, const std::function<int()>& action) {
+  try {
+    return action();
+  } catch (const Failure& failure) {
+    fmt::print(stderr, "{}: {}\n", name, failure.what());
+    return failure.exit_code();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", name, error.what());
+    return kExitRefused;
+  }
 }
 
 }  // namespace freehold::cli

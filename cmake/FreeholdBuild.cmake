@@ -178,6 +178,28 @@ function(freehold_unite list)
   set(${list} ${rest} PARENT_SCOPE)
 endfunction()
 
+# freehold_embed(<variable> <header> <name>=<file>...): a source that defines what the header declares, the content of the files.
+function(freehold_embed source header)
+  list(TRANSFORM ARGN REPLACE "^[^=]+=" "" OUTPUT_VARIABLE files)
+  set(made ${CMAKE_CURRENT_BINARY_DIR}/assets.cpp)
+  set(script ${PROJECT_SOURCE_DIR}/cli/report/embed.cmake)
+  add_custom_command(
+    OUTPUT ${made}
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${made} -DHEADER=${header} "-DASSETS=${ARGN}" -P ${script}
+    DEPENDS ${files} ${script}
+    COMMENT "Embedding the pages of results"
+    VERBATIM)
+  set(${source} ${made} PARENT_SCOPE)
+endfunction()
+
+# freehold_program_library(<target>): compiled like a program, not like a shared library: the measured code is inlined from headers,
+# thread-local storage included.
+function(freehold_program_library target)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE -fPIE)
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+endfunction()
+
 # freehold_add_part(<folder> IF <option>): the folder, if the option is on and the folder has been begun.
 function(freehold_add_part folder)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "IF" "")

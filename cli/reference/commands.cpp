@@ -7,8 +7,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include "cli/command.hpp"
-
 namespace freehold::cli::reference {
 namespace {
 
@@ -60,9 +58,9 @@ bool Word::takes_path() const { return name == "FILE" || name == "TRACE"; }
 
 std::string Command::joined(const std::string& separator) const { return fmt::format("{}", fmt::join(path, separator)); }
 
-CommandLine command_line() {
+CommandLine command_line(const Program& program) {
   Invocation invocation;
-  const auto parser = make_parser(invocation);
+  const auto parser = make_parser(program, invocation);
   return {.root = command_of(*parser, {parser->get_name()}), .version = parser->version()};
 }
 

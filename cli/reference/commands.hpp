@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/command.hpp"
+
 namespace freehold::cli::reference {
 
 struct Option {
@@ -46,7 +48,7 @@ struct CommandLine {
   std::string version;  // "freehold 0.1.0"
 };
 
-[[nodiscard]] CommandLine command_line();
+[[nodiscard]] CommandLine command_line(const Program& program);
 // The command and all below it.
 [[nodiscard]] std::vector<const Command*> flattened(const Command& command);
 

@@ -13,7 +13,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "cli/experiment/worker_group.hpp"
+#include "cli/support/worker_group.hpp"
 
 namespace freehold::cli::replay {
 namespace {

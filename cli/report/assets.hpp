@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Files inside the command: the parts of the HTML pages, and the plot library.
-// cli/CMakeLists.txt names them; cli/report/embed.cmake turns them into a source.
+// cli/CMakeLists.txt names them; cli/report/embed.cmake turns them into a source, as it does with those of lab/assets.hpp.
 #pragma once
 #include <string_view>
 
 namespace freehold::cli::assets {
 
 extern const std::string_view shell_html;
-extern const std::string_view scale_html;
-extern const std::string_view scale_js;
-extern const std::string_view pools_html;
-extern const std::string_view pools_js;
-extern const std::string_view timers_html;
-extern const std::string_view timers_js;
-extern const std::string_view articles_html;
-extern const std::string_view articles_js;
 extern const std::string_view doctor_html;
 extern const std::string_view doctor_js;
 extern const std::string_view heap_html;

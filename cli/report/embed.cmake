@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# cmake -DOUTPUT=<file.cpp> "-DASSETS=<name>=<path>;..." -P embed.cmake
+# cmake -DOUTPUT=<file.cpp> -DHEADER=<header that declares them> "-DASSETS=<name>=<path>;..." -P embed.cmake
 # Writes a C++ source in which every asset is an array of bytes behind a std::string_view of its name. Bytes rather than
 # string literals: nothing in a file can end them early, and no compiler has a limit on them.
-set(text "// Made by cli/report/embed.cmake.\n#include \"cli/report/assets.hpp\"\n\nnamespace freehold::cli::assets {\n")
+set(text "// Made by cli/report/embed.cmake.\n#include \"${HEADER}\"\n\nnamespace freehold::cli::assets {\n")
 foreach(asset IN LISTS ASSETS)
   string(REGEX MATCH "^([^=]+)=(.+)$" matched "${asset}")
   set(name ${CMAKE_MATCH_1})

@@ -11,12 +11,6 @@ ordered_json machine_json(const Machine& machine) {
           {"system", machine.system},       {"libc", machine.libc}, {"huge_pages", text_or_null(machine.huge_pages)}};
 }
 
-ordered_json head_json(const char* format, const RunRecord& record) {
-  return {{"format", format},          {"version", 1},
-          {"date", record.date},       {"complete", record.complete},
-          {"seconds", record.seconds}, {"machine", machine_json(record.machine)}};
-}
-
 std::string text_of(const ordered_json& json) {
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + '\n';
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The parts of the results' JSON that every experiment shares.
+// Parts of JSON that several reports share.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/experiment/series.hpp"
 #include "cli/support/machine.hpp"
 
 namespace freehold::cli {
@@ -32,8 +31,6 @@ template <class T>
 [[nodiscard]] nlohmann::ordered_json text_or_null(const std::string& text);
 
 [[nodiscard]] nlohmann::ordered_json machine_json(const Machine& machine);
-// The first fields of an experiment's results.
-[[nodiscard]] nlohmann::ordered_json head_json(const char* format, const RunRecord& record);
 // For a file: one line per field, invalid UTF-8 replaced.
 [[nodiscard]] std::string text_of(const nlohmann::ordered_json& json);
 

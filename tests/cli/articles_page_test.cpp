@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/articles/page.hpp"
-#include "cli/articles/results_json.hpp"
+#include "lab/articles/page.hpp"
+#include "lab/articles/results_json.hpp"
 #include "tests/cli/page_fixture.hpp"
-#include "tests/unit/cli/articles_support.hpp"
+#include "tests/unit/lab/articles_support.hpp"
 
 namespace freehold::tests {
 namespace {

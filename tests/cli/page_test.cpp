@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/scale/page.hpp"
-#include "cli/scale/results_json.hpp"
+#include "lab/scale/page.hpp"
+#include "lab/scale/results_json.hpp"
 #include "tests/cli/page_fixture.hpp"
-#include "tests/unit/cli/scale_support.hpp"
+#include "tests/unit/lab/scale_support.hpp"
 
 namespace freehold::tests {
 namespace {

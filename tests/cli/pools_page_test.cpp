@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/pools/page.hpp"
-#include "cli/pools/results_json.hpp"
+#include "lab/pools/page.hpp"
+#include "lab/pools/results_json.hpp"
 #include "tests/cli/page_fixture.hpp"
-#include "tests/unit/cli/pools_support.hpp"
+#include "tests/unit/lab/pools_support.hpp"
 
 namespace freehold::tests {
 namespace {

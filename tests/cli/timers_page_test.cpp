@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/timers/page.hpp"
-#include "cli/timers/results_json.hpp"
+#include "lab/timers/page.hpp"
+#include "lab/timers/results_json.hpp"
 #include "tests/cli/page_fixture.hpp"
-#include "tests/unit/cli/timers_support.hpp"
+#include "tests/unit/lab/timers_support.hpp"
 
 namespace freehold::tests {
 namespace {

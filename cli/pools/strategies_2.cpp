@@ -1,4 +1,0 @@
-// SPDX-License-Identifier: MIT
-#include "cli/pools/strategies_part.hpp"
-
-template void freehold::cli::pools::fill_strategies<2>(StrategyTable& table);

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+// Articles 4 and 5.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lab/articles/claims.hpp"
+#include "lab/articles/sets.hpp"
+#include "lab/scale/verdict.hpp"
+
+namespace freehold::cli::articles {
+namespace {
+using namespace scale;
+
+class Scaling {
+ public:
+  explicit Scaling(const scale::Results& results) : results_(results) {
+    // As many workers as CPUs, or as near as was measured.
+    for (const std::uint32_t n : results.settings.workers) {
+      if (n > 1 && n <= results.machine.cpus) most_ = n;
+      if (over_ == 0 && n > results.machine.cpus) over_ = n;
+    }
+  }
+
+  [[nodiscard]] std::uint32_t most() const { return most_; }
+  // The fewest workers of which one has no CPU; 0: not measured.
+  [[nodiscard]] std::uint32_t over() const { return over_; }
+  [[nodiscard]] std::size_t subject(std::string_view name) const {
+    const auto& all = results_.settings.subjects;
+    return static_cast<std::size_t>(std::ranges::find(all, name, &Subject::name) - all.begin());
+  }
+  [[nodiscard]] Sets speed(Workload test, Mode mode, std::string_view name, std::uint32_t workers) const {
+    const Cell cell{test, mode, subject(name), workers};
+    return sets_of([&](std::size_t set) { return speed_in_set(results_, cell, set); });
+  }
+  // Milliseconds.
+  [[nodiscard]] Sets time(Workload test, Mode mode, std::string_view name, std::uint32_t workers) const {
+    const Series* const series = results_.find({test, mode, subject(name), workers});
+    return sets_of([&](std::size_t set) -> std::optional<double> {
+      if (series == nullptr || set >= series->samples.size() || !series->samples[set]) return {};
+      return 1e-6 * static_cast<double>(series->samples[set]->elapsed_ns);
+    });
+  }
+  // Nanoseconds of all workers' CPU time for an operation.
+  [[nodiscard]] Sets cpu(Workload test, Mode mode, std::string_view name, std::uint32_t workers) const {
+    const Series* const series = results_.find({test, mode, subject(name), workers});
+    return sets_of([&](std::size_t set) -> std::optional<double> {
+      if (series == nullptr || set >= series->samples.size() || !series->samples[set]) return {};
+      return static_cast<double>(series->samples[set]->cpu_ns) /
+             static_cast<double>(operations_of(job_of(results_, *series)));
+    });
+  }
+  // Milliseconds for one iteration, the article's document, of which every worker does one at a time.
+  [[nodiscard]] Sets document(Workload test, Mode mode, std::string_view name, std::uint32_t workers) const {
+    return combine({time(test, mode, name, workers)},
+                   [&](const auto& v) { return v[0] * workers / results_.settings.iterations; });
+  }
+  // Of the same work, over all threads.
+  [[nodiscard]] std::string nanoseconds(Workload test, std::string_view name, std::uint32_t workers) const {
+    return figure_text(nanoseconds_per_operation(results_, results_.find({test, Mode::kThreads, subject(name), workers})));
+  }
+
+ private:
+  template <class F>
+  [[nodiscard]] Sets sets_of(F f) const {
+    Sets sets(results_.settings.repeat);
+    for (std::size_t set = 0; set < sets.size(); ++set) sets[set] = f(set);
+    return sets;
+  }
+
+  const scale::Results& results_;
+  std::uint32_t most_ = 2;
+  std::uint32_t over_ = 0;
+};
+
+// A finding of freehold scale as an article's claim.
+void take_over(const scale::Results& results, Claims& claims, std::string_view id, std::string statement,
+               std::string limits) {
+  const scale::Verdict verdict = verdict_of(results);
+  const auto found = std::ranges::find(verdict.claims, id, &scale::Claim::id);
+  articles::Claim claim;
+  claim.id = id;
+  claim.statement = std::move(statement);
+  claim.limits = std::move(limits);
+  if (found != verdict.claims.end()) {
+    claim.figure = found->figures;
+    claim.ratio = found->ratio;
+    claim.least = found->least;
+    claim.greatest = found->greatest;
+    constexpr std::array kAs{articles::Verdict::kNotMeasured, articles::Verdict::kReproduced, articles::Verdict::kRefuted,
+                             articles::Verdict::kUndecided};
+    claim.verdict = kAs[static_cast<std::size_t>(found->outcome)];
+    const bool is_below = id == "system-threads-degrade";
+    claim.at_least = !is_below;
+    claim.threshold = id == "freehold-threads-scale" ? kLikeProcesses : id == "pool-unlocks" ? kUnlocks : kScales;
+  }
+  if (results.machine.cpus == 1) claim.verdict = articles::Verdict::kNotTestable;
+  claims.add(std::move(claim));
+}
+
+constexpr const char* kSystem = "system";
+
+void controls(const Scaling& scaling, Claims& claims) {
+  const std::uint32_t n = scaling.most();
+  const Sets compute = scaling.speed(Workload::kCompute, Mode::kThreads, kSystem, n);
+  claims.at_least({"compute-scales", "threads that compute and share nothing scale (test 1)",
+                   fmt::format("{} threads are {} times as fast as one", n, figure_text(compute)),
+                   "other work on the machine lowers the figure", 2},
+                  compute, 0.85 * n);
+  const Sets memory = scaling.speed(Workload::kMemory, Mode::kThreads, kSystem, n);
+  claims.at_least({"memory-scales", "reading and writing memory scales nearly as well (test 4)",
+                   fmt::format("{} times as fast, computing {}", figure_text(memory), figure_text(compute)),
+                   "relative to computing; a buffer of its own for each thread", 2},
+                  quotient(memory, compute), kScales);
+  const Sets mixed = scaling.speed(Workload::kMixed, Mode::kThreads, kSystem, n);
+  claims.at_most(
+      {"mixed-between", "allocating and computing mixed gains from the second processor, but less (test 3)",
+       fmt::format("{} times as fast, computing {}", figure_text(mixed), figure_text(compute)), "relative to computing", 2},
+      quotient(mixed, compute), 0.9);
+  const Sets worse = quotient(scaling.time(Workload::kMixed, Mode::kThreads, kSystem, 2),
+                              scaling.time(Workload::kMixed, Mode::kThreads, kSystem, 4));
+  claims.at_most({"mixed-degrades", "from the third thread on it gets slower, as allocating alone does",
+                  fmt::format("4 threads are {} times as fast as 2", figure_text(worse)), "the mixed test", 2},
+                 worse, 0.95);
+}
+
+// More workers than processors. `cpus`: of the machine.
+void beyond_the_cpus(const Scaling& scaling, unsigned cpus, Claims& claims) {
+  const std::uint32_t n = scaling.most(), over = scaling.over();
+  const std::string all_have_one = fmt::format("the most workers are 6, which have a CPU each on {}", cpus);
+  constexpr const char* kMoreStatement = "more workers than processors gain nothing";
+  constexpr const char* kDocumentStatement =
+      "but each document takes longer, in proportion to the workers (twice as long with four processes)";
+  if (over == 0) {
+    claims.not_testable("no-more-workers", kMoreStatement, all_have_one);
+    claims.not_testable("document-time", kDocumentStatement, all_have_one);
+  } else {
+    const Sets more = quotient(scaling.time(Workload::kCompute, Mode::kThreads, kSystem, n),
+                               scaling.time(Workload::kCompute, Mode::kThreads, kSystem, over));
+    claims.at_most({"no-more-workers", kMoreStatement,
+                    fmt::format("{} threads are {} times as fast as {}", over, figure_text(more), n), "computing", 2},
+                   more, 1.1);
+    const auto document = [&](std::uint32_t workers) {
+      return scaling.document(Workload::kAllocate, Mode::kProcesses, kSystem, workers);
+    };
+    claims.at_least({"document-time", kDocumentStatement,
+                     fmt::format("{} ms a document with {} processes, {} with {}", figure_text(document(n)), n,
+                                 figure_text(document(over)), over),
+                     fmt::format("lists; three quarters of the proportion {}:{} count", over, n), 2},
+                    quotient(document(over), document(n)), 0.75 * over / n);
+  }
+  const auto six = [&](Mode mode) {
+    return quotient(scaling.time(Workload::kAllocate, mode, kSystem, 4),
+                    scaling.time(Workload::kAllocate, mode, kSystem, 6));
+  };
+  constexpr const char* kThreadsStatement = "six threads that allocate are faster than four";
+  constexpr const char* kProcessesStatement = "six processes that allocate are hardly faster than four";
+  if (cpus > 4) {
+    const std::string why = fmt::format("the article's machine ran four at once; on {} CPUs six have more of them", cpus);
+    claims.not_testable("six-threads", kThreadsStatement, why);
+    claims.not_testable("six-processes", kProcessesStatement, why);
+    return;
+  }
+  const auto words = [&](const char* id, const char* statement, Mode mode) {
+    return Claims::Words{id, statement, fmt::format("6 {} are {} times as fast as 4", name_of(mode), figure_text(six(mode))),
+                         fmt::format("{} CPUs", cpus), 2};
+  };
+  claims.at_least(words("six-threads", kThreadsStatement, Mode::kThreads), six(Mode::kThreads), 1.05);
+  claims.at_most(words("six-processes", kProcessesStatement, Mode::kProcesses), six(Mode::kProcesses), 1.1);
+}
+
+// The article's first remedy.
+void heap_for_each_object(const Scaling& scaling, Claims& claims) {
+  const std::uint32_t n = scaling.most();
+  const Sets shared = scaling.cpu(Workload::kAllocate, Mode::kThreads, kSystem, 1),
+             own = scaling.cpu(Workload::kObject, Mode::kThreads, kSystem, 1);
+  claims.at_least({"object-heap-faster", "a heap for each object, which ends with it, is much faster than the common one",
+                   fmt::format("{} ns of CPU for a node in a heap of the list's own, {} with the system's malloc",
+                               figure_text(own), figure_text(shared)),
+                   "one thread; OwnerLockedHeap, which frees no node", 1, true},
+                  quotient(shared, own), 1.25);
+  const Sets scales = scaling.speed(Workload::kObject, Mode::kThreads, kSystem, n),
+             compute = scaling.speed(Workload::kCompute, Mode::kThreads, kSystem, n);
+  claims.at_least(
+      {"object-heap-scales", "and threads scale with it, since nothing is synchronised",
+       fmt::format("{} threads are {} times as fast as one, computing {}", n, figure_text(scales), figure_text(compute)),
+       "relative to computing", 2},
+      quotient(scales, compute), kScales);
+}
+
+// On a single processor: the most workers against one, all kept on one CPU. By CPU time.
+void one_processor(const Scaling& scaling, std::uint32_t most, Claims& claims) {
+  const auto add = [&](std::string id, std::string statement, Workload test, Mode mode, bool is_loss) {
+    const Sets alone = scaling.cpu(test, mode, kSystem, 1), all = scaling.cpu(test, mode, kSystem, most);
+    Claims::Words words{std::move(id),
+                        std::move(statement),
+                        fmt::format("{} ns of CPU for a {} with one worker, {} with {}", figure_text(alone),
+                                    operation_name(test), figure_text(all), most),
+                        "all workers are kept on one CPU",
+                        1,
+                        true};
+    if (is_loss)
+      claims.at_least(std::move(words), quotient(all, alone), 1.1);
+    else
+      claims.at_most(std::move(words), quotient(all, alone), 1.1);
+  };
+  add("one-cpu-compute", "on a single processor, threads that compute take the same time whatever their number",
+      Workload::kCompute, Mode::kThreads, false);
+  add("one-cpu-memory", "so do threads that read and write memory", Workload::kMemory, Mode::kThreads, false);
+  add("one-cpu-allocate", "threads that allocate lose there by cache misses", Workload::kAllocate, Mode::kThreads, true);
+  add("one-cpu-processes", "processes that allocate lose nothing", Workload::kAllocate, Mode::kProcesses, false);
+  const Sets one = scaling.document(Workload::kCompute, Mode::kThreads, kSystem, 1),
+             four = scaling.document(Workload::kCompute, Mode::kThreads, kSystem, 4);
+  claims.at_least({"one-cpu-documents", "there, the time of a single document grows in proportion to the threads",
+                   fmt::format("{} ms a document with one thread, {} with 4", figure_text(one), figure_text(four)),
+                   "computing; all workers are kept on one CPU"},
+                  quotient(four, one), 3);
+}
+
+void table_of_scaling(const Results& results, const Scaling& scaling, Findings& findings) {
+  Table table{4, "Milliseconds of the same work by 1, 2, 4 and 6 workers", {"work, malloc"}, {}};
+  for (const char* mode : {"threads", "processes", "pool"})
+    for (const std::uint32_t n : results.scaling->settings.workers) table.columns.push_back(fmt::format("{}: {}", mode, n));
+  for (const Workload test : results.scaling->settings.tests) {
+    for (const char* subject : {"system", "freehold"}) {
+      std::vector<std::string> cells{fmt::format("{}, {}", name_of(test), subject)};
+      for (const Mode mode : kModes) {
+        for (const std::uint32_t n : results.scaling->settings.workers)
+          cells.push_back(figure_text(scaling.time(test, mode, subject, n)));
+      }
+      table.rows.push_back(std::move(cells));
+    }
+  }
+  findings.tables.push_back(std::move(table));
+}
+
+void table_of_blocks(const Results& results, const Scaling& scaling, Findings& findings) {
+  Table table{5, "Nanoseconds for a block over all threads", {"allocator"}, {}};
+  const auto& settings = results.blocks->settings;
+  for (const Workload test : {Workload::kIsolation, Workload::kHandover})
+    for (const std::uint32_t n : workers_of(settings, test))
+      table.columns.push_back(fmt::format("{}: {} threads", name_of(test), n));
+  for (const Subject& subject : settings.subjects) {
+    std::vector<std::string> cells{subject.name};
+    for (const Workload test : {Workload::kIsolation, Workload::kHandover})
+      for (const std::uint32_t n : workers_of(settings, test)) cells.push_back(scaling.nanoseconds(test, subject.name, n));
+    table.rows.push_back(std::move(cells));
+  }
+  findings.tables.push_back(std::move(table));
+}
+
+}  // namespace
+
+void find_scaling(const Results& results, Findings& findings) {
+  const Scaling scaling(*results.scaling);
+  Claims claims(4, results.machine.cpus, results.scaling->others, findings.claims);
+  const std::string cpus = fmt::format("{} CPUs", results.machine.cpus);
+  controls(scaling, claims);
+  take_over(*results.scaling, claims, "system-threads-degrade",
+            "threads that allocate on the system's malloc do not scale (test 2)",
+            cpus + "; relative to computing; threads have arenas of their own today");
+  const std::uint32_t n = scaling.most();
+  const Sets allocate = scaling.speed(Workload::kAllocate, Mode::kThreads, kSystem, n);
+  claims.at_most({"slower-than-one", "they are slower than a single thread even",
+                  fmt::format("{} threads are {} times as fast as one", n, figure_text(allocate)), cpus, 2},
+                 allocate, 1);
+  take_over(*results.scaling, claims, "processes-scale", "processes that do the same scale",
+            cpus + "; relative to computing");
+  take_over(*results.scaling, claims, "pool-scales", "so does a pool of worker processes that is called like a function",
+            "tasks of about a millisecond; relative to computing");
+  take_over(*results.scaling, claims, "pool-unlocks",
+            "the pool makes a component that does not scale 1.5 to 2 times as fast as threads do",
+            "the component is lists behind one lock, as the libraries' were then");
+  take_over(*results.scaling, claims, "freehold-threads-scale",
+            "another memory manager does without the processes, where allocating is what does not scale",
+            "Freehold's malloc, relative to processes");
+  claims.not_testable("hyper-threads", "four threads on two processors with two threads each reach 3 times one",
+                      "the machine does not say which of its CPUs share a core");
+  beyond_the_cpus(scaling, results.machine.cpus, claims);
+  heap_for_each_object(scaling, claims);
+  one_processor(Scaling(*results.one_cpu), results.one_cpu->settings.workers.back(), claims);
+  table_of_scaling(results, scaling, findings);
+}
+
+void find_thread_local(const Results& results, Findings& findings) {
+  const Scaling scaling(*results.blocks);
+  Claims claims(5, results.machine.cpus, results.blocks->others, findings.claims);
+  const std::uint32_t n = scaling.most();
+  const auto isolation = [&](std::string_view name, std::uint32_t workers) {
+    return scaling.time(Workload::kIsolation, Mode::kThreads, name, workers);
+  };
+  const auto handover = [&](std::string_view name) { return scaling.time(Workload::kHandover, Mode::kThreads, name, 2); };
+  const auto text = [&](Workload test, const char* a, const char* b, std::uint32_t workers) {
+    return fmt::format("{} ns a block, {} {}", scaling.nanoseconds(test, a, workers), b,
+                       scaling.nanoseconds(test, b, workers));
+  };
+  constexpr const char* kArticle = "owner-article";
+  claims.at_least({"isolation-faster", "four threads in isolation: 2 to 6 times as fast as the standard allocator (test 1)",
+                   "system " + text(Workload::kIsolation, "system", kArticle, 4),
+                   "the article's policy to the letter, blocks of 16 to 128 bytes"},
+                  quotient(isolation("system", 4), isolation(kArticle, 4)), 2);
+  claims.at_least({"handover-faster", "producer and consumer: 1.2 to 1.4 times as fast (test 2)",
+                   "system " + text(Workload::kHandover, "system", kArticle, 2), "one pair of threads", 2},
+                  quotient(handover("system"), handover(kArticle)), 1.15);
+  claims.at_least({"hundred-times", "almost 100 times as fast on two processors",
+                   "system " + text(Workload::kIsolation, "system", kArticle, 4), "the article's own table says 4 to 6", 2},
+                  quotient(isolation("system", 4), isolation(kArticle, 4)), 50);
+  const Sets own = scaling.speed(Workload::kIsolation, Mode::kThreads, kArticle, n);
+  const Sets compute = scaling.speed(Workload::kCompute, Mode::kThreads, kSystem, n);
+  claims.at_least(
+      {"processors-speed-up", "in isolation, more processors make it faster only",
+       fmt::format("{} threads are {} times as fast as one, computing {}", n, figure_text(own), figure_text(compute)),
+       "relative to computing", 2},
+      quotient(own, compute), kScales);
+  const Sets standard = scaling.speed(Workload::kIsolation, Mode::kThreads, kSystem, n);
+  claims.at_most({"standard-collapses", "the standard allocator becomes slower with more processors",
+                  fmt::format("{} threads are {} times as fast as one", n, figure_text(standard)),
+                  "glibc's threads have caches and arenas of their own today", 2},
+                 standard, 1);
+  claims.at_least({"batches", "a question of ours: does it pay to gather a hundred slots before they are handed over?",
+                   "to the letter " + text(Workload::kHandover, kArticle, "owner-mutex", 2), "one pair of threads", 2},
+                  quotient(handover(kArticle), handover("owner-mutex")), 1.05);
+  claims.not_testable("absolute-times-5", "seconds on a Pentium 4 and a Xeon of 3 GHz", "processors of 2006");
+  table_of_blocks(results, scaling, findings);
+}
+
+}  // namespace freehold::cli::articles

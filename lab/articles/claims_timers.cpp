@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Article 3.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lab/articles/claims.hpp"
+#include "lab/articles/sets.hpp"
+
+namespace freehold::cli::articles {
+namespace {
+using namespace timers;
+
+class Timers {
+ public:
+  // CPU time and counts, which other programs hardly change.
+  Timers(const Results& results, Findings& findings)
+      : results_(*results.timers), claims_(3, results.machine.cpus, 0, findings.claims), findings_(findings) {}
+
+  // The article's first step, before the timers' data and the pairs followed.
+  void containers() {
+    claims_.at_least({"containers-faster", "with the containers alone on a private heap the queue is faster than with new",
+                      all_text(kArticlesQueue, kArticlesContainers), kFresh},
+                     gain_of(kArticlesQueue, kArticlesContainers, Phase::kAll), 1);
+    claims_.at_least({"containers-still-contend", "but what is left on the program's heap contends with all who use that",
+                      fmt::format("{} sleeps", figure_text(sleeps("article-containers-1-arena"))),
+                      kBeside + "; malloc with one lock, as the article's had", 2},
+                     sleeps("article-containers-1-arena"), 1);
+    claims_.at_least({"rest-gains", "moving the rest to the private heap as well makes it faster again",
+                      all_text(kArticlesContainers, kArticlesPrivate), kFresh},
+                     gain_of(kArticlesContainers, kArticlesPrivate, Phase::kAll), 1);
+    claims_.at_least({"containers-of-wheel", "the wheel, too, gains by its one container, the set of handles",
+                      all_text(kArticlesWheel, kArticlesContainersWheel), kFresh},
+                     gain_of(kArticlesWheel, kArticlesContainersWheel, Phase::kAll), 1);
+  }
+
+  void private_heap() {
+    const std::string limits = kFresh;
+    gain("create", "creating 100,000 timers on a private heap takes 40 ms instead of 60 (1.5 times as fast)", Phase::kCreate,
+         1.25, limits);
+    gain("set", "setting them takes 100 ms instead of 130 (1.3 times)", Phase::kSet, 1.15, limits);
+    gain("handle", "handling them is a little faster, too", Phase::kHandle, 1, limits);
+    std::vector<Sets> phases;
+    for (const Phase phase : {Phase::kCreate, Phase::kSet, Phase::kCancel})
+      phases.push_back(quotient(cost(kArticlesQueue, cancel_, phase), cost(kArticlesPrivate, cancel_, phase)));
+    claims_.at_least({"every-operation", "every operation is faster, cancelling included",
+                      fmt::format("cancel {} ns on the program's heap, {} on a private one",
+                                  figure_text(cost(kArticlesQueue, cancel_, Phase::kCancel)),
+                                  figure_text(cost(kArticlesPrivate, cancel_, Phase::kCancel))),
+                      "create, set and cancel in a heap that is worn: the least of the three"},
+                     least_of(phases), 1);
+    claims_.not_testable("slower-private-heap", "on the system's own private heap the queue was slower than with new",
+                         "a heap of another system; ours is the one that the article looked for");
+  }
+
+  void wheel() {
+    const Sets wheel = gain_of(kArticlesWheel, kArticlesPrivateWheel, Phase::kAll);
+    claims_.at_least({"wheel-gains", "the wheel gains from a private heap as well",
+                      fmt::format("create, set and handle {} ns on the program's heap, {} on a private one",
+                                  figure_text(cost(kArticlesWheel, random_, Phase::kAll)),
+                                  figure_text(cost(kArticlesPrivateWheel, random_, Phase::kAll))),
+                      "the article's wheel: a ring, a set of handles, timer data apart"},
+                     wheel, 1.05);
+    const auto saved = [&](std::string_view shared, std::string_view own) {
+      return combine({cost(shared, random_, Phase::kAll), cost(own, random_, Phase::kAll)},
+                     [](const auto& v) { return std::max(v[0] - v[1], 1.0); });
+    };
+    const Sets by_queue = saved(kArticlesQueue, kArticlesPrivate), by_wheel = saved(kArticlesWheel, kArticlesPrivateWheel);
+    claims_.at_least(
+        {"wheel-gains-less", "but less than the queue, since it allocates less",
+         fmt::format("{} ns less for a timer of the queue, {} of the wheel", figure_text(by_queue), figure_text(by_wheel)),
+         "random times, fresh process"},
+        quotient(by_queue, by_wheel), 1);
+    claims_.at_least({"intrusive", "containers whose nodes are in the timers would do better still",
+                      fmt::format("{} ns with containers on a private heap, {} with TimerQueue",
+                                  figure_text(cost(kArticlesPrivate, random_, Phase::kAll)),
+                                  figure_text(cost(kQueue, random_, Phase::kAll))),
+                      "create, set and handle; the article had none yet"},
+                     gain_of(kArticlesPrivate, kQueue, Phase::kAll), 1.1);
+  }
+
+  void contention() {
+    const std::string& limits = kBeside;
+    const auto text = [&](std::string_view name) { return fmt::format("{} sleeps", figure_text(sleeps(name))); };
+    claims_.at_least({"heap-contends", "on the program's heap the queue waits for all who use that heap",
+                      text("article-1-arena"), limits + "; malloc with one lock, as the article's had", 2},
+                     sleeps("article-1-arena"), 1);
+    claims_.at_least({"heap-contends-today", "the same with malloc as it is today", text(kArticlesQueue),
+                      limits + "; glibc gives each thread an arena", 2},
+                     sleeps(kArticlesQueue), 1);
+    claims_.at_most(
+        {"private-does-not", "on a private heap it waits only for its own users", text(kArticlesPrivate), limits, 2},
+        sleeps(kArticlesPrivate), 1);
+    const Sets one = rearm(1), four = rearm(4);
+    claims_.at_least(
+        {"users-contend", "users who share the queue contend with each other still",
+         fmt::format("{} ns of CPU for set and cancel with one user, {} with four", figure_text(one), figure_text(four)),
+         fmt::format("{} CPUs", results_.machine.cpus), 2},
+        quotient(four, one), 1.1);
+    claims_.not_testable("absolute-times-3", "milliseconds", "a machine of 2008");
+  }
+
+  void table() {
+    Table table{3, "Nanoseconds of CPU for a timer, fresh process, random times", {"structure"}, {}};
+    for (const Phase phase : phases_of(random_.test)) table.columns.emplace_back(name_of(phase));
+    table.columns.insert(table.columns.end(),
+                         {"ascending, all", "worn, random, all", "beside a thread that allocates", "sleeps"});
+    for (const Candidate* const structure : results_.settings.structures) {
+      std::vector<std::string> cells{structure->name};
+      for (const Phase phase : phases_of(random_.test)) cells.push_back(figure_text(cost(structure->name, random_, phase)));
+      cells.push_back(figure_text(cost(structure->name, ascending_, Phase::kAll)));
+      cells.push_back(figure_text(cost(structure->name, worn_, Phase::kAll)));
+      for (const Figure figure : {Figure::kCpu, Figure::kSleeps})
+        cells.push_back(
+            figure_text(timers::median_of(results_.find(worn_, Load::kHeap, structure->name), Phase::kAll, figure)));
+      table.rows.push_back(std::move(cells));
+    }
+    findings_.tables.push_back(std::move(table));
+  }
+
+ private:
+  template <class F>
+  [[nodiscard]] Sets sets_of(std::string_view name, const Row& row, Load load, F f) const {
+    Sets sets(results_.settings.repeat);
+    const Series* const series = results_.find(row, load, name);
+    for (std::size_t set = 0; series != nullptr && set < std::min(sets.size(), series->samples.size()); ++set) {
+      if (series->samples[set]) sets[set] = f(*series->samples[set]);
+    }
+    return sets;
+  }
+  [[nodiscard]] Sets cost(std::string_view name, const Row& row, Phase phase) const {
+    return sets_of(name, row, Load::kAlone, [&](const Sample& s) { return figure_of(s, row.test, phase, Figure::kCpu); });
+  }
+  [[nodiscard]] Sets sleeps(std::string_view name) const {
+    return sets_of(name, worn_, Load::kHeap,
+                   [&](const Sample& s) { return figure_of(s, worn_.test, Phase::kAll, Figure::kSleeps); });
+  }
+  [[nodiscard]] std::string all_text(std::string_view from, std::string_view to) const {
+    return fmt::format("create, set and handle: random {} ns instead of {}, ascending {} instead of {}",
+                       figure_text(cost(to, random_, Phase::kAll)), figure_text(cost(from, random_, Phase::kAll)),
+                       figure_text(cost(to, ascending_, Phase::kAll)), figure_text(cost(from, ascending_, Phase::kAll)));
+  }
+  [[nodiscard]] Sets rearm(std::uint32_t users) const {
+    return cost(kArticlesPrivate, {Trial::kShared, results_.settings.shared, users}, Phase::kRearm);
+  }
+  [[nodiscard]] Sets gain_of(std::string_view from, std::string_view to, Phase phase) const {
+    return mean_of({quotient(cost(from, random_, phase), cost(to, random_, phase)),
+                    quotient(cost(from, ascending_, phase), cost(to, ascending_, phase))});
+  }
+  void gain(std::string id, std::string statement, Phase phase, double threshold, const std::string& limits) {
+    claims_.at_least(
+        {std::move(id), std::move(statement),
+         fmt::format("random {} ns instead of {}, ascending {} instead of {}",
+                     figure_text(cost(kArticlesPrivate, random_, phase)), figure_text(cost(kArticlesQueue, random_, phase)),
+                     figure_text(cost(kArticlesPrivate, ascending_, phase)),
+                     figure_text(cost(kArticlesQueue, ascending_, phase))),
+         limits},
+        gain_of(kArticlesQueue, kArticlesPrivate, phase), threshold);
+  }
+
+  const std::string kFresh = "100,000 timers in a fresh process, random and ascending times: the mean of both",
+                    kBeside = "one thread that allocates beside the one that uses the timers; sleeps in a thousand timers";
+  const timers::Results& results_;
+  const Row random_{Trial::kFreshRandom, results_.settings.count, 1},
+      ascending_{Trial::kFreshAscending, results_.settings.count, 1}, worn_{Trial::kRandom, results_.settings.count, 1},
+      cancel_{Trial::kCancel, results_.settings.cancelled, 1};
+  Claims claims_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void find_timers(const articles::Results& results, Findings& findings) {
+  Timers found(results, findings);
+  found.containers();
+  found.private_heap();
+  found.wheel();
+  found.contention();
+  found.table();
+}
+
+}  // namespace freehold::cli::articles

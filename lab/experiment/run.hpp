@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Carries an experiment out: measures every cell once in each set, and keeps what it has when the user interrupts it.
+//
+// A subcommand gives its cells, an order, a measurement and a description for the progress line; this header holds the
+// loop. A cell that failed once is not measured again, because it would fail again, perhaps only at its time limit.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "cli/support/progress.hpp"
+#include "lab/experiment/measure.hpp"
+#include "lab/experiment/series.hpp"
+
+namespace freehold::cli {
+
+// Puts a measurement into the place of `set`, or notes why there is none. False: interrupted.
+template <class Report, class Cell, class Sample>
+[[nodiscard]] bool keep(const Measured<Report>& measured, CellSeries<Cell, Sample>& series, std::uint32_t set,
+                        auto sample_of) {
+  if (std::holds_alternative<Interrupted>(measured)) return false;
+  if (const NoReport* none = std::get_if<NoReport>(&measured)) {
+    series.failure = none->why;
+    return true;
+  }
+  series.samples.resize(set + 1);
+  series.samples[set] = sample_of(std::get<Report>(measured));
+  return true;
+}
+
+// order(set) -> the indices of `series` in the order of this set; describe(cell) -> text for the progress line;
+// measure(series) -> Measured<Report>; sample_of(report) -> Sample. Returns false as soon as a measurement is interrupted.
+template <class Cell, class Sample>
+[[nodiscard]] bool measure_sets(std::uint32_t sets, std::vector<CellSeries<Cell, Sample>>& series, Progress& progress,
+                                auto order, auto describe, auto measure, auto sample_of) {
+  std::size_t done = 0;
+  for (std::uint32_t set = 0; set < sets; ++set) {
+    for (const std::size_t i : order(set)) {
+      progress.show(done++, series.size() * sets, describe(series[i].cell));
+      if (!series[i].failure.empty()) continue;
+      if (!keep(measure(series[i]), series[i], set, sample_of)) return false;
+    }
+  }
+  return true;
+}
+
+// Calls measure(), which returns whether it was completed, and notes where, when and how long that was.
+void record_run(RunRecord& record, auto measure) {
+  record.machine = this_machine();
+  record.date = today();
+  const auto begin = std::chrono::steady_clock::now();
+  const double others_s = cpu_seconds_of_others();
+  record.complete = measure();
+  record.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  record.others = std::max(0.0, cpu_seconds_of_others() - others_s) / (record.seconds * record.machine.cpus);
+}
+
+}  // namespace freehold::cli

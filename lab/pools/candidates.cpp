@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "lab/pools/candidates.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "lab/pools/library_pools.hpp"
+#include "lab/pools/results.hpp"
+#include "lab/pools/run.hpp"
+#include "lab/pools/strategies.hpp"
+
+namespace freehold::cli::pools {
+namespace {
+
+template <class P>
+Report run_plain(const Job& job) {
+  return run_on<P>(job, make_plain<P>);
+}
+
+// For one thread: without locks, as in article 2's test 3.
+template <class S>
+void add_unlocked(std::vector<Candidate>& all) {
+  all.push_back({std::string(S::kName) + "-unlocked", std::string(S::kSource) + ", for one thread", Kind::kUnlocked, false,
+                 run_plain<pool::UnlockedPool<S>>});
+}
+
+static_assert(kOurs == pool::Best::kName);
+
+void add_strategies(std::vector<Candidate>& all) {
+  StrategyTable strategies;
+  fill_strategies<0>(strategies);
+  fill_strategies<1>(strategies);
+  fill_strategies<2>(strategies);
+  static_assert(kStrategyParts == 3);
+  std::ranges::move(strategies, std::back_inserter(all));
+}
+
+std::vector<Candidate> make_candidates() {
+  std::vector<Candidate> all;
+  add_strategies(all);
+  all.push_back({"boost-pool", "Boost.Pool with a mutex", Kind::kLibrary, false, run_plain<BoostPool>});
+  all.push_back({"pmr-synchronized", "std::pmr::synchronized_pool_resource", Kind::kLibrary, false,
+                 run_plain<SynchronizedPoolResource>});
+  all.push_back({std::string(kOursAlone), "for one thread: a stack of addresses", Kind::kUnlocked, false,
+                 run_plain<pool::SingleThread>});
+  add_unlocked<pool::Best>(all);
+  add_unlocked<pool::LockedFlags>(all);
+  add_unlocked<pool::LockedBits>(all);
+  add_unlocked<pool::LockedBitmapTree>(all);
+  all.push_back({"boost-pool-unlocked", "Boost.Pool, for one thread", Kind::kUnlocked, false, run_plain<UnlockedBoostPool>});
+  all.push_back({"pmr-unsynchronized", "std::pmr::unsynchronized_pool_resource, for one thread", Kind::kUnlocked, false,
+                 run_plain<UnsynchronizedPoolResource>});
+  all.push_back({"baseline", "a bare thread-local list of free slots", Kind::kBaseline, false, run_plain<ThreadFreeList>});
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Candidate>& candidates() {
+  static const std::vector<Candidate> all = make_candidates();
+  return all;
+}
+
+bool runs(const Candidate& candidate, Trial test, Context context, std::uint32_t threads) {
+  if (candidate.kind == Kind::kUnlocked) return threads == 1;
+  // The baseline's slots do not travel between threads, and are no array that could be half used.
+  if (candidate.kind == Kind::kBaseline) return test != Trial::kRing && context == Context::kFresh;
+  return true;
+}
+
+}  // namespace freehold::cli::pools

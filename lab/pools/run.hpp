@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Does one job on one type of pool: makes the pool, brings it into its context, runs the test, fills the report in.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "lab/experiment/memory.hpp"
+#include "lab/pools/crc.hpp"
+#include "lab/pools/loops.hpp"
+
+namespace freehold::cli::pools {
+
+// Whether acquiring takes memory from malloc. Other pools have all of theirs from the start.
+template <class P, class Make>
+bool takes_from_heap(const Make& make, const Job& job) {
+  constexpr std::size_t kTried = 64;
+  P pool = make({.slots = 16 * kTried, .slot_bytes = job.slot_bytes}, job);
+  void* slots[kTried];
+  const std::size_t before = heap_bytes();
+  for (void*& slot : slots) slot = pool.acquire();
+  const bool takes = heap_bytes() >= before + kTried * job.slot_bytes;
+  for (void* const slot : slots) {
+    if (slot != nullptr) pool.release(slot);
+  }
+  return takes;
+}
+
+// Each thread of the baseline has slots of its own.
+template <class P>
+inline constexpr bool kThreadsShare = true;
+template <class P>
+  requires requires { P::kThreadsShare; }
+inline constexpr bool kThreadsShare<P> = P::kThreadsShare;
+
+// Brings the pool into the job's context: acquires all slots and writes them, then releases those that should be free. A
+// pool with a cursor has it at the start again. Slots that nobody wrote would be cold in all pools but those that write
+// links into them, and the test, which passes over the slots once, would measure that.
+template <class P>
+void prepare(P& pool, const Job& job, std::size_t slots) {
+  const pool::ZeroedArray<void*> held(slots);
+  std::size_t n = 0;
+  while (n < slots && (held[n] = pool.acquire()) != nullptr) stamp(held[n++], ~0U);
+  if (!std::is_sorted(held.data(), held.data() + n)) std::sort(held.data(), held.data() + n);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!is_used(job.context, i, n)) pool.release(held[i]);
+  }
+}
+
+struct alignas(64) PaddedShare {
+  Share share;
+};
+
+template <class P>
+void run_test(P& pool, const Job& job, GroupWorker& worker, Share& share, std::vector<std::unique_ptr<SlotRing>>& rings,
+              bool comparable) {
+  switch (job.test) {
+    case Trial::kShort: return short_life(pool, job, worker, share);
+    case Trial::kPair: return pair(pool, job, worker, share);
+    case Trial::kLong:
+    case Trial::kSingle:
+    case Trial::kRandom: return long_life(pool, job, worker, share);
+    case Trial::kCrc: return write_and_read(pool, job, worker, share, comparable);
+    case Trial::kRing: {
+      SlotRing& ring = *rings[worker.index() / 2];
+      return worker.index() % 2 == 0 ? produce(pool, job, worker, share, ring) : consume(pool, worker, share, ring);
+    }
+  }
+}
+
+// Does the job on the pool that make(shape, job) returns. test(pool, worker, share, rings, comparable) is one thread's part.
+template <class P>
+Report run_tests(const Job& job, const auto& make, const auto& test) {
+  const pool::PoolShape shape = shape_of(job);
+  const bool from_heap = takes_from_heap<P>(make, job);
+  if (from_heap) keep_heap();
+  P pool = make(shape, job);
+  make_resident(4 * shape.slots * std::max<std::size_t>(shape.slot_bytes, 16) + (std::size_t{64} << 20));
+  bool comparable = false;
+  // In a thread of its own, whose end returns what the pool cached for it.
+  std::thread([&] {
+    if (job.test != Trial::kCrc)
+      prepare(pool, job, shape.slots);
+    else if constexpr (kThreadsShare<P>)
+      comparable = fill_all(pool, job, shape.slots) && pool.capacity() != pool::kUnlimited;
+  }).join();
+  std::vector<std::unique_ptr<SlotRing>> rings;
+  if (job.test == Trial::kRing) {
+    for (std::uint32_t i = 0; i < job.threads / 2; ++i) rings.push_back(std::make_unique<SlotRing>());
+  }
+  std::vector<PaddedShare> shares(job.threads);
+  const sync::Contention before = pool.contention();
+  Report report;
+  const Body body = [&](GroupWorker& worker) {
+    if (from_heap) warm_heap(batch_of(job) * (shape.slot_bytes + 32));
+    Share share;
+    test(pool, worker, share, rings, comparable);
+    shares[worker.index()].share = share;
+    return share.correct;
+  };
+  run_group(Mode::kThreads, job.threads, body, report.group);
+  const sync::Contention after = pool.contention();
+  for (const PaddedShare& line : shares) {
+    report.operations += line.share.operations;
+    report.failures += line.share.failures;
+  }
+  report.counted = after.operations - before.operations;
+  report.conflicts = after.retries + after.waits - before.retries - before.waits;
+  return report;
+}
+
+// `make(shape, job)` returns the pool. Pre: a ring has an even number of threads.
+template <class P>
+Report run_on(const Job& job, const auto& make) {
+  return run_tests<P>(job, make, [&job](P& pool, auto&... rest) { run_test(pool, job, rest...); });
+}
+
+// Trial::kCrc only, so that the compiler makes only its loop. Throws std::runtime_error on another test.
+template <class P>
+Report run_crc_on(const Job& job, const auto& make) {
+  if (job.test != Trial::kCrc) throw std::runtime_error("this pool does the test crc only");
+  return run_tests<P>(job, make, [&job](P& pool, GroupWorker& worker, Share& share, auto&, bool& comparable) {
+    write_and_read(pool, job, worker, share, comparable);
+  });
+}
+
+// The usual `make`.
+template <class P>
+inline constexpr auto make_plain = [](const pool::PoolShape& shape, const Job&) { return P(shape); };
+
+}  // namespace freehold::cli::pools

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// The size of the pool that a job needs, and the slots that are in use before the clock starts.
+#pragma once
+#include <cstdint>
+
+#include "freehold/pool/concept.hpp"
+#include "lab/pools/job.hpp"
+
+namespace freehold::cli::pools {
+
+inline constexpr std::uint32_t kAlmostFullOneIn = 100;  // of an almost full pool one slot in so many is free
+inline constexpr std::uint64_t kRingBatch = 64;         // blocks published at a time
+// Bytes of a buffer of article 1's experiment besides its contents: 16 that a pool may use for links, the sum, a mark.
+inline constexpr std::uint32_t kCrcHeader = 24;
+
+// The pool of a job. Pools that cache slots for threads may not find the last one: there is a sixteenth more than is needed.
+[[nodiscard]] pool::PoolShape shape_of(const Job& job);
+// Pairs of a thread in one round of acquiring and releasing: all of them, or as many as an almost full pool has.
+[[nodiscard]] std::uint64_t batch_of(const Job& job);
+// Whether the slot that is number `i` in the order of addresses, of `count`, is in use when the test begins.
+[[nodiscard]] bool is_used(Context context, std::size_t i, std::size_t count);
+
+}  // namespace freehold::cli::pools

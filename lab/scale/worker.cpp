@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "lab/scale/worker.hpp"
+
+#include <sched.h>
+
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+
+#include "cli/support/library.hpp"
+#include "freehold/thread_alloc/owner_pages_heap.hpp"
+#include "lab/scale/block_tests.hpp"
+#include "lab/scale/via_pool.hpp"
+#include "lab/scale/workloads.hpp"
+
+namespace freehold::cli::scale {
+namespace {
+
+struct ProcessMalloc {
+  static void* allocate(std::size_t bytes) { return std::malloc(bytes); }
+  static void deallocate(void* block) { std::free(block); }
+};
+using OwnerArticle = thread_alloc::OwnerPagesHeap<thread_alloc::ArticlePages<thread_alloc::SystemUpstream>>;
+using OwnerMutex = thread_alloc::OwnerPagesHeap<thread_alloc::MutexPages<thread_alloc::SystemUpstream>>;
+using OwnerLockFree = thread_alloc::OwnerPagesHeap<thread_alloc::LockFreePages<thread_alloc::SystemUpstream>>;
+
+template <class Blocks>
+Body block_test(const Job& job) {
+  if (job.test == Workload::kIsolation) return [job](GroupWorker& worker) { return isolation<Blocks>(job, worker); };
+  auto rings = std::make_shared<std::vector<std::unique_ptr<BlockRing>>>();
+  for (std::uint32_t pair = 0; pair < job.workers / 2; ++pair) rings->push_back(std::make_unique<BlockRing>());
+  return [job, rings](GroupWorker& worker) { return handover<Blocks>(job, worker, *rings); };
+}
+
+Body block_test_of_source(const Job& job) {
+  switch (job.source) {
+    case Source::kMalloc: return block_test<ProcessMalloc>(job);
+    case Source::kOwnerArticle: return block_test<OwnerArticle>(job);
+    case Source::kOwnerMutex: return block_test<OwnerMutex>(job);
+    case Source::kOwnerLockFree: return block_test<OwnerLockFree>(job);
+  }
+  __builtin_unreachable();
+}
+
+// The calling thread, and all threads and processes that it will start.
+void stay_on_this_cpu() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  if (::sched_setaffinity(0, sizeof one, &one) != 0) throw std::runtime_error("the workers cannot be kept on one CPU");
+}
+
+// A worker that needs fifty times its time is not slow but stuck; ten seconds are for machines that are busy.
+std::chrono::seconds limit_of(std::uint32_t milliseconds) { return std::chrono::seconds(10 + 50 * milliseconds / 1000); }
+
+}  // namespace
+
+Body body_of(const Job& job) {
+  switch (job.test) {
+    case Workload::kCompute: return [job](GroupWorker& worker) { return compute(job, worker); };
+    case Workload::kAllocate: return [job](GroupWorker& worker) { return allocate(job, worker); };
+    case Workload::kMixed: return [job](GroupWorker& worker) { return mixed(job, worker); };
+    case Workload::kMemory: return [job](GroupWorker& worker) { return memory(job, worker); };
+    case Workload::kObject: return [job](GroupWorker& worker) { return object(job, worker); };
+    case Workload::kLocked: return [job](GroupWorker& worker) { return locked(job, worker); };
+    case Workload::kIsolation:
+    case Workload::kHandover: return block_test_of_source(job);
+  }
+  __builtin_unreachable();
+}
+
+int worker_main(const std::vector<std::string>& arguments) {
+  return run_as_worker([&] {
+    const Job job = job_of(arguments);
+    if (job.one_cpu) stay_on_this_cpu();
+    Report report;
+    note_malloc_library(report.malloc_library);
+    if (job.mode == Mode::kPool)
+      run_in_pool(job, report.group);
+    else
+      run_group(job.mode, job.workers, body_of(job), report.group);
+    return report;
+  });
+}
+
+Measured<Report> measure(const Job& job, const std::string& library, std::uint32_t milliseconds, Interrupts& interrupts) {
+  const auto complaint = [&](const Report& report) {
+    std::string why = wrong_malloc(library, report.malloc_library);
+    if (why.empty() && report.group.correct != 1) why = "the workers computed wrong results: their memory was damaged";
+    return why;
+  };
+  return measure_in_worker<Report>(kWorkerCommand, words_of(job), library, limit_of(milliseconds), interrupts, complaint);
+}
+
+}  // namespace freehold::cli::scale

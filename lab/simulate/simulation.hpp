@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// The experiment of `freehold simulate`: runs the whole engine on simulated cores (sim/engine), one row after the other.
+// The figures are the same on every machine.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/support/interrupts.hpp"
+#include "cli/support/progress.hpp"
+#include "lab/experiment/series.hpp"
+#include "sim/engine/whole_engine.hpp"
+
+namespace freehold::cli::simulate {
+
+using sim::EngineWorkload;
+using sim::name_of;
+
+struct Settings {
+  std::vector<EngineWorkload> workloads{sim::kEngineWorkloads.begin(), sim::kEngineWorkloads.end()};
+  std::vector<std::uint32_t> sizes{16, 64, 512, 4096, 32768, 65536, 262144, 1048576};  // bytes, ascending
+  std::vector<std::uint32_t> cores{1, 2, 4, 8, 16, 32, 64, 128, 256};                  // ascending
+  std::uint32_t quantum = 1;  // accesses to memory before another core gets its turn
+  std::uint32_t pairs = 0;    // of each core; 0: enough for the size
+  std::uint32_t places = 0;   // to list for each row, on the greatest number of cores
+};
+
+// One workload and size, with the counts for each number of cores that was simulated.
+struct Row {
+  EngineWorkload workload;
+  std::uint32_t bytes = 0;
+  std::vector<sim::EngineCount> counts;
+};
+
+struct Results : RunRecord {
+  Settings settings;
+  std::vector<Row> rows;
+};
+
+// A row counts as flat if its misses grow by no more than this from 4 cores on.
+inline constexpr unsigned kFlatFrom = 4;
+inline constexpr double kFlatRatio = 1.1;
+inline constexpr double kFlatSlack = 0.1;  // misses per pair
+
+// Whether the row's misses are flat from kFlatFrom cores on. None: kFlatFrom cores, or more, were not simulated.
+[[nodiscard]] std::optional<bool> is_flat(const Settings& settings, const Row& row);
+
+// Ends early at an interrupt, between two counts.
+[[nodiscard]] Results run(const Settings& settings, Interrupts& interrupts, Progress& progress);
+
+}  // namespace freehold::cli::simulate

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "lab/timers/job.hpp"
+
+#include "cli/support/arguments.hpp"
+#include "lab/experiment/job_words.hpp"
+
+namespace freehold::cli::timers {
+std::string_view name_of(Trial test) {
+  switch (test) {
+    case Trial::kFreshRandom: return "fresh-random";
+    case Trial::kFreshAscending: return "fresh-ascending";
+    case Trial::kRandom: return "random";
+    case Trial::kAscending: return "ascending";
+    case Trial::kCancel: return "cancel";
+    case Trial::kRearm: return "rearm";
+    case Trial::kShared: return "shared";
+  }
+  __builtin_unreachable();
+}
+
+std::string_view name_of(Load load) {
+  switch (load) {
+    case Load::kAlone: return "alone";
+    case Load::kBusy: return "busy";
+    case Load::kHeap: return "heap";
+  }
+  __builtin_unreachable();
+}
+
+std::string_view name_of(Phase phase) {
+  switch (phase) {
+    case Phase::kCreate: return "create";
+    case Phase::kSet: return "set";
+    case Phase::kCancel: return "cancel";
+    case Phase::kHandle: return "handle";
+    case Phase::kRearm: return "set-then-cancel";
+    case Phase::kAll: return "all";
+  }
+  __builtin_unreachable();
+}
+
+std::optional<Trial> test_of(std::string_view name) { return value_of<Trial>(kTests, name); }
+std::optional<Load> load_of(std::string_view name) { return value_of<Load>(kLoads, name); }
+
+const std::vector<Phase>& phases_of(Trial test) {
+  static const std::vector<Phase> life{Phase::kCreate, Phase::kSet, Phase::kHandle, Phase::kAll};
+  // A structure may leave part of a cancellation for later; it does that part in the phase handle.
+  static const std::vector<Phase> cancelled{Phase::kCreate, Phase::kSet, Phase::kCancel, Phase::kHandle, Phase::kAll};
+  static const std::vector<Phase> rearmed{Phase::kRearm};
+  switch (test) {
+    case Trial::kFreshRandom:
+    case Trial::kFreshAscending:
+    case Trial::kRandom:
+    case Trial::kAscending: return life;
+    case Trial::kCancel: return cancelled;
+    case Trial::kRearm:
+    case Trial::kShared: return rearmed;
+  }
+  __builtin_unreachable();
+}
+
+Cost& Cost::operator+=(const Cost& other) noexcept {
+  operations += other.operations;
+  cpu_ns += other.cpu_ns;
+  wall_ns += other.wall_ns;
+  sleeps += other.sleeps;
+  waits += other.waits;
+  return *this;
+}
+
+std::vector<std::string> words_of(const Job& job) {
+  return job_words(job.structure, job.test, job.load, job.timers, job.users, job.background, job.milliseconds);
+}
+
+Job job_of(const std::vector<std::string>& words) {
+  JobWords next(kWorkerCommand, words, 7);
+  return {.structure = next.text(),
+          .test = next.named(test_of),
+          .load = next.named(load_of),
+          .timers = next.number(),
+          .users = next.number(),
+          .background = next.number(),
+          .milliseconds = next.number()};
+}
+
+}  // namespace freehold::cli::timers

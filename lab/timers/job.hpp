@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// One measurement of `freehold timers`: Job describes it, Report has its result. It runs in a fresh process (`freehold
+// timers-worker`, the same executable) on one structure. The Job travels as command-line words, the Report as bytes.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/support/worker_group.hpp"
+
+namespace freehold::cli::timers {
+
+// The first five are the tests of "Practical testing 30". A test creates timers, sets them (to random times within an hour,
+// or to ascending times) and handles them; kCancel cancels them all instead. The two fresh tests do this once in a new
+// process, page faults included; the next three repeat it in a heap that has been used. kRearm: N timers are armed; the test
+// cancels one of them at random and sets it again, over and over. kShared: several threads do that in one structure.
+enum class Trial : std::uint8_t { kFreshRandom, kFreshAscending, kRandom, kAscending, kCancel, kRearm, kShared };
+inline constexpr std::array kTests{Trial::kFreshRandom, Trial::kFreshAscending, Trial::kRandom, Trial::kAscending,
+                                   Trial::kCancel,      Trial::kRearm,          Trial::kShared};
+[[nodiscard]] constexpr bool is_fresh(Trial test) { return test <= Trial::kFreshAscending; }
+// Timers are created and destroyed all the time; in the other tests they stay.
+[[nodiscard]] constexpr bool is_life(Trial test) { return test <= Trial::kCancel; }
+// The work of other threads during the test: there are no others; they touch their own memory; they allocate and free.
+enum class Load : std::uint8_t { kAlone, kBusy, kHeap };
+inline constexpr std::array kLoads{Load::kAlone, Load::kBusy, Load::kHeap};
+// The parts of a test that are timed. kAll: their sum, per timer.
+enum class Phase : std::uint8_t { kCreate, kSet, kCancel, kHandle, kRearm, kAll };
+inline constexpr std::size_t kPhases = 5;  // without kAll
+
+[[nodiscard]] std::string_view name_of(Trial test);
+[[nodiscard]] std::string_view name_of(Load load);
+[[nodiscard]] std::string_view name_of(Phase phase);
+[[nodiscard]] std::optional<Trial> test_of(std::string_view name);
+[[nodiscard]] std::optional<Load> load_of(std::string_view name);
+// In their order; kAll at the end if there are several.
+[[nodiscard]] const std::vector<Phase>& phases_of(Trial test);
+
+struct Job {
+  std::string structure;  // the name of a candidate
+  Trial test = Trial::kRandom;
+  Load load = Load::kAlone;
+  std::uint32_t timers = 0;
+  std::uint32_t users = 1;         // threads that use the structure
+  std::uint32_t background = 0;    // threads of the load
+  std::uint32_t milliseconds = 0;  // of CPU time of each user, after which it ends
+
+  friend bool operator==(const Job&, const Job&) = default;
+};
+
+// The cost of a phase for all users together.
+struct Cost {
+  std::uint64_t operations = 0;
+  std::uint64_t cpu_ns = 0;   // of the users' threads
+  std::uint64_t wall_ns = 0;  // of the slowest user
+  std::uint64_t sleeps = 0;   // times that a user gave up its CPU to wait for a lock, of the heap or of the structure
+  std::uint64_t waits = 0;    // of those, for the lock of a structure of ours
+
+  Cost& operator+=(const Cost& other) noexcept;
+};
+
+struct Report {
+  static constexpr std::uint64_t kMagic = 0x736d697430303031;
+  std::uint64_t magic = kMagic;
+  GroupReport group;
+  std::array<Cost, kPhases> costs{};
+  std::uint64_t background_operations = 0;  // of the load, while the users were timed
+  char malloc_library[480] = {};            // the file that malloc came from
+};
+
+inline constexpr const char* kWorkerCommand = "timers-worker";
+
+[[nodiscard]] std::vector<std::string> words_of(const Job& job);
+// The inverse. Throws std::exception.
+[[nodiscard]] Job job_of(const std::vector<std::string>& words);
+
+}  // namespace freehold::cli::timers

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Adapters of Freehold's structures for the timed loops.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "freehold/heap/heap_allocator.hpp"
+#include "freehold/heap/owner_locked_heap.hpp"
+#include "freehold/timer/container_timer_queue.hpp"
+#include "freehold/timer/deque_timer_queue.hpp"
+#include "freehold/timer/locking.hpp"
+#include "freehold/timer/timer.hpp"
+#include "freehold/timer/timer_queue.hpp"
+#include "freehold/timer/timer_wheel.hpp"
+#include "lab/timers/article_wheel.hpp"
+#include "lab/timers/fired.hpp"
+#include "lab/timers/structure.hpp"
+
+namespace freehold::cli::timers {
+
+// How often the calling thread slept for the lock of a structure.
+inline thread_local std::uint64_t t_lock_waits = 0;
+struct CountLockWaits {
+  static void taken() noexcept {}
+  static void waited() noexcept { ++t_lock_waits; }
+};
+struct CountedAnyThread : timer::AnyThread {
+  using Mutex = sync::Mutex<sync::NativeAtomics, CountLockWaits>;
+};
+
+// The resolution of a home's timers: ticks of a millisecond at most, unless the home says otherwise.
+template <class Home>
+inline constexpr Nanoseconds kOrderOf = std::chrono::milliseconds(1);
+template <class Home>
+  requires requires(Home& home) { home.timers.kTick; }
+inline constexpr Nanoseconds kOrderOf<Home> = decltype(Home::timers)::kTick;
+
+// Home: has `timers`, which have the functions of timer::Timers that the loops use, and their memory.
+template <class Home>
+class OwnTimers {
+ public:
+  static constexpr Nanoseconds kOrder = kOrderOf<Home>;
+
+  explicit OwnTimers(std::uint32_t timers, bool = false) : ids_(timers), home_(timers) {}
+
+  void begin() noexcept {
+    start_ = now_;
+    home_.timers.advance(now_);  // destroyed timers can be used again
+  }
+  void create(std::uint32_t i) noexcept {
+    ids_[i] = home_.timers.create(
+        [](void* context, timer::TimerId) {
+          g_fired.note(static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(context)));
+        },
+        reinterpret_cast<void*>(std::uintptr_t{i}));
+  }
+  void destroy(std::uint32_t i) noexcept { home_.timers.destroy(ids_[i]); }
+  void set(std::uint32_t i, Nanoseconds time) noexcept { home_.timers.set(ids_[i], start_ + time); }
+  [[nodiscard]] bool cancel(std::uint32_t i) noexcept { return home_.timers.cancel(ids_[i]); }
+  void look(Nanoseconds time) noexcept { home_.timers.advance(start_ + time); }
+  static void await() noexcept {}
+  void expire() noexcept {
+    now_ = start_ + kHour + kOrder;
+    home_.timers.advance(now_);
+  }
+
+ private:
+  timer::TimePoint start_{};
+  timer::TimePoint now_{};
+  std::vector<timer::TimerId> ids_;
+  Home home_;
+};
+
+// A structure of containers, Timers<Allocator, Locking>, on the program's heap; or on a private one, which the structure's
+// lock guards as well; or with its containers alone on a private one.
+template <template <class...> class Timers, class Locking>
+struct OnProgramHeap {
+  explicit OnProgramHeap(std::uint32_t) {}
+  Timers<std::allocator<std::byte>, Locking> timers;
+};
+template <template <class...> class Timers, class Locking>
+struct OnPrivateHeap {
+  using Allocator = heap::HeapAllocator<std::byte, heap::OwnerLockedHeap>;
+  explicit OnPrivateHeap(std::uint32_t) {}
+  heap::OwnerLockedHeap heap;
+  Timers<Allocator, Locking> timers{Allocator(heap)};
+};
+template <template <class...> class Timers, class Locking>
+struct ContainersOnPrivateHeap {
+  using Allocator = heap::HeapAllocator<std::byte, heap::OwnerLockedHeap>;
+  using Objects = std::allocator<std::byte>;
+  explicit ContainersOnPrivateHeap(std::uint32_t) {}
+  heap::OwnerLockedHeap heap;
+  Timers<Allocator, Locking, Objects> timers{Allocator(heap), Objects()};
+};
+template <class Locking>
+using ArticleOnProgramHeap = OnProgramHeap<timer::DequeTimerQueue, Locking>;
+template <class Locking>
+using ArticleOnPrivateHeap = OnPrivateHeap<timer::DequeTimerQueue, Locking>;
+template <class Locking>
+using ArticleContainersPrivate = ContainersOnPrivateHeap<timer::DequeTimerQueue, Locking>;
+template <class Locking>
+using ArticleWheelContainersPrivate = ContainersOnPrivateHeap<ArticleWheel, Locking>;
+template <class Locking>
+using ArticleWheelOnProgramHeap = OnProgramHeap<ArticleWheel, Locking>;
+template <class Locking>
+using ArticleWheelOnPrivateHeap = OnPrivateHeap<ArticleWheel, Locking>;
+template <class Locking>
+using ContainerOnProgramHeap = OnProgramHeap<timer::ContainerTimerQueue, Locking>;
+template <class Locking>
+using ContainerOnPrivateHeap = OnPrivateHeap<timer::ContainerTimerQueue, Locking>;
+
+// A structure with memory of its own for so many timers.
+template <class T>
+struct Bounded {
+  explicit Bounded(std::uint32_t most) : timers(most) {}
+  T timers;
+};
+template <class Locking>
+using IntrusiveQueue = Bounded<timer::TimerQueue<Locking>>;
+template <class Locking>
+using Wheel = Bounded<timer::TimerWheel<Locking>>;
+
+// Not a structure of timers: a line for each, which set and cancel write, and a handle that says where. Nothing fires.
+class Lines {
+ public:
+  static constexpr Nanoseconds kOrder{1};
+
+  explicit Lines(std::uint32_t timers, bool) : handles_(timers), lines_(timers) {}
+
+  static void begin() noexcept {}
+  void create(std::uint32_t i) noexcept { handles_[i] = i; }
+  static void destroy(std::uint32_t) noexcept {}
+  void set(std::uint32_t i, Nanoseconds time) noexcept {
+    Line& line = lines_[handles_[i]];
+    line.time = time;
+    line.is_armed = true;
+  }
+  [[nodiscard]] bool cancel(std::uint32_t i) noexcept { return std::exchange(lines_[handles_[i]].is_armed, false); }
+  static void look(Nanoseconds) noexcept {}
+  static void await() noexcept {}
+  static void expire() noexcept {}
+
+ private:
+  struct alignas(64) Line {
+    Nanoseconds time{};
+    bool is_armed = false;
+  };
+
+  std::vector<std::uint64_t> handles_;
+  std::vector<Line> lines_;
+};
+static_assert(Structure<Lines>);
+
+}  // namespace freehold::cli::timers

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// Verdicts on the articles' claims, from results that are made by hand.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+
+#include "lab/articles/findings.hpp"
+#include "lab/articles/results_json.hpp"
+#include "lab/articles/sets.hpp"
+#include "lab/articles/table.hpp"
+#include "tests/unit/lab/articles_support.hpp"
+
+namespace freehold::cli::articles {
+namespace {
+
+const Claim& claim_of(const Findings& findings, const std::string& id) {
+  const auto found = std::ranges::find(findings.claims, id, &Claim::id);
+  if (found == findings.claims.end()) throw std::runtime_error("no claim " + id);
+  return *found;
+}
+
+// ---- sets
+
+Claim claim_on(const Sets& ratio, double threshold, bool at_least, unsigned cpus = 2, double others = 0) {
+  std::vector<Claim> all;
+  Claims claims(1, cpus, others, all);
+  const Claims::Words words{"id", "statement", "figure", "limits", 2};
+  if (at_least)
+    claims.at_least(words, ratio, threshold);
+  else
+    claims.at_most(words, ratio, threshold);
+  return all.front();
+}
+Verdict verdict_on(const Sets& ratio, double threshold, bool at_least, unsigned cpus = 2) {
+  return claim_on(ratio, threshold, at_least, cpus).verdict;
+}
+
+TEST(ArticlesClaims, Verdict_TheWholeRangeMustLieOnOneSide) {
+  EXPECT_EQ(verdict_on({2.0, 2.0, 2.0}, 1.5, true), Verdict::kReproduced);
+  EXPECT_EQ(verdict_on({2.0, 2.0, 2.0}, 1.5, false), Verdict::kRefuted);
+  EXPECT_EQ(verdict_on({1.0, 1.0, 2.0}, 1.5, true), Verdict::kUndecided);
+  EXPECT_EQ(verdict_on({1.21, 0.91, 1.28}, 1.1, false), Verdict::kUndecided);
+  EXPECT_EQ(verdict_on({1.2, 1.2}, 1.2, false), Verdict::kReproduced);
+  EXPECT_EQ(verdict_on({1.2, 1.2}, 1.2, true), Verdict::kReproduced);
+  EXPECT_EQ(verdict_on({1.6}, 1.5, true), Verdict::kUndecided);  // one set has no range
+  EXPECT_EQ(verdict_on({3.2}, 1.5, true), Verdict::kReproduced);
+  EXPECT_EQ(verdict_on({std::nullopt, std::nullopt}, 1.5, true), Verdict::kNotMeasured);
+  EXPECT_EQ(verdict_on({2.0}, 1.5, true, 1), Verdict::kNotTestable);
+}
+
+// Two figures of some sets, and the claim that their ratio reaches a threshold: a firm verdict fits all that is printed, and
+// the ratio of the printed medians.
+TEST(ArticlesClaims, Verdict_NeverContradictsItsFigures) {
+  std::mt19937 random(11);
+  std::map<Verdict, int> seen;
+  for (int i = 0; i < 20'000; ++i) {
+    const double threshold = std::array{0.8, 1.0, 1.1, 1.5, 2.0}[random() % 5], bias = std::exp2(random() % 5 - 2.0);
+    std::lognormal_distribution<double> noise(0, std::array{0.01, 0.2, 1.0}[random() % 3]);
+    Sets a(1 + random() % 7), b(a.size());
+    for (std::size_t set = 0; set < a.size(); ++set) {
+      b[set] = 100 * noise(random);
+      a[set] = threshold * bias * 100 * noise(random);
+    }
+    const bool at_least = random() % 2 == 0;
+    const Claim claim = claim_on(quotient(a, b), threshold, at_least);
+    const auto holds = [&](double ratio) { return at_least ? ratio >= threshold : ratio <= threshold; };
+    const auto printed = [](double value) { return std::stod(fmt::format("{:.2f}", value)); };
+    const bool low = holds(printed(*claim.least)), high = holds(printed(*claim.greatest));
+    ++seen[claim.verdict];
+    if (claim.verdict == Verdict::kUndecided) {
+      EXPECT_TRUE(low != high || a.size() == 1);
+      continue;
+    }
+    ASSERT_EQ(low, claim.verdict == Verdict::kReproduced) << threshold << ' ' << *claim.least << ' ' << *claim.greatest;
+    ASSERT_EQ(high, low) << threshold << ' ' << *claim.least << ' ' << *claim.greatest;
+    const double of_medians = *median_of(a) / *median_of(b);
+    ASSERT_GE(of_medians, *claim.least - 0.006);
+    ASSERT_LE(of_medians, *claim.greatest + 0.006);
+  }
+  for (const Verdict verdict : {Verdict::kReproduced, Verdict::kRefuted, Verdict::kUndecided}) EXPECT_GT(seen[verdict], 500);
+}
+
+TEST(ArticlesClaims, OthersHadTheCpus_OnlyCpuTimeDecides) {
+  EXPECT_EQ(claim_on({2.0, 2.0}, 1.5, true, 2, 0.1).verdict, Verdict::kReproduced);
+  const Claim claim = claim_on({2.0, 2.0}, 1.5, true, 2, 0.4);
+  EXPECT_EQ(claim.verdict, Verdict::kUndecided);
+  EXPECT_EQ(claim.limits, "limits; other programs had 40% of the CPUs");
+  std::vector<Claim> all;
+  Claims(1, 2, 0.4, all).at_least({"id", "statement", "figure", "limits", 1, true}, {2.0, 2.0}, 1.5);
+  EXPECT_EQ(all.front().verdict, Verdict::kReproduced);
+}
+
+// ---- findings
+
+TEST(ArticlesFindings, ResultsAsInTheArticles_EveryClaimReproduced) {
+  const Findings findings = findings_of(results_with(as_in_the_articles()));
+  std::set<std::pair<std::uint32_t, std::string>> ids;
+  for (const Claim& claim : findings.claims) {
+    EXPECT_TRUE(ids.emplace(claim.article, claim.id).second) << claim.id;
+    EXPECT_FALSE(claim.limits.empty()) << claim.id;
+    if (claim.verdict == Verdict::kNotTestable || claim.id == "users-contend") continue;
+    EXPECT_EQ(claim.verdict, Verdict::kReproduced) << claim.id << ' ' << claim.figure << ' ' << claim.ratio.value_or(-1);
+    EXPECT_FALSE(claim.figure.empty()) << claim.id;
+  }
+  EXPECT_GE(findings.claims.size(), 10u + 18 + 12);
+}
+
+// Every figure the same: nothing is faster than anything, and nobody waits.
+TEST(ArticlesFindings, AllEqual_WhatClaimsADifferenceRefuted) {
+  const Findings findings = findings_of(results_with(Figures{}));
+  for (const char* id :
+       {"array-is-faster", "more-threads-gain-more", "thread-contends-more", "default-sinks", "pollution-slows-s2",
+        "atomics-cost-alone", "create", "set", "wheel-gains", "intrusive", "heap-contends"})
+    EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kRefuted) << id;
+  for (const char* id : {"processor-not-faster", "no-more-than-cpus-8", "stable-counts", "s5-constant", "private-does-not"})
+    EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kReproduced) << id;
+}
+
+TEST(ArticlesFindings, Article3_TheContainersAloneAreAStepOfTheirOwn) {
+  Figures figures = as_in_the_articles();
+  const Findings findings = findings_of(results_with(figures));
+  for (const char* id : {"containers-faster", "containers-still-contend", "rest-gains", "containers-of-wheel"})
+    EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kReproduced) << id;
+  figures.timer = [](const std::string& structure, timers::Phase) {
+    return structure.find("containers") == structure.npos ? 500.0 : 600.0;
+  };
+  figures.sleeps = [](const auto&, auto) { return 0.0; };
+  const Findings slower = findings_of(results_with(figures));
+  for (const char* id : {"containers-faster", "containers-still-contend", "containers-of-wheel"})
+    EXPECT_EQ(claim_of(slower, id).verdict, Verdict::kRefuted) << id;
+}
+
+constexpr std::array kArticle4{"six-threads",        "six-processes",   "document-time",     "no-more-workers",
+                               "object-heap-faster", "one-cpu-compute", "one-cpu-memory",    "one-cpu-allocate",
+                               "object-heap-scales", "mixed-degrades",  "one-cpu-processes", "one-cpu-documents"};
+
+TEST(ArticlesFindings, Article4AsWritten_EveryClaimReproduced) {
+  const Findings findings = findings_of(scaling_with(as_in_the_articles(), 4));
+  for (const char* id : kArticle4)
+    EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kReproduced) << id << ' ' << claim_of(findings, id).figure;
+}
+
+TEST(ArticlesFindings, Article4NothingChangesAnything_GainsAndLossesRefuted) {
+  const Findings findings = findings_of(scaling_with(Figures{}, 4));
+  for (const char* id : {"six-threads", "object-heap-faster", "one-cpu-allocate"})
+    EXPECT_EQ(claim_of(findings, id).verdict, Verdict::kRefuted) << id << ' ' << claim_of(findings, id).figure;
+  EXPECT_EQ(claim_of(findings, "document-time").verdict, Verdict::kReproduced);
+  EXPECT_EQ(claim_of(findings, "one-cpu-compute").verdict, Verdict::kReproduced);
+}
+
+TEST(ArticlesFindings, Article4_WhatTheMachinesCpusCannotShowSaysSo) {
+  const Findings one = findings_of(scaling_with(as_in_the_articles(), 1));
+  for (const char* id : {"six-threads", "document-time", "object-heap-scales"})
+    EXPECT_EQ(claim_of(one, id).verdict, Verdict::kNotTestable) << id;
+  EXPECT_EQ(claim_of(one, "one-cpu-allocate").verdict, Verdict::kReproduced);
+  const Findings many = findings_of(scaling_with(as_in_the_articles(), 64));
+  for (const char* id : {"six-threads", "six-processes", "document-time", "no-more-workers"}) {
+    EXPECT_EQ(claim_of(many, id).verdict, Verdict::kNotTestable) << id;
+    EXPECT_NE(claim_of(many, id).limits.find("64"), std::string::npos) << claim_of(many, id).limits;
+  }
+}
+
+TEST(ArticlesFindings, Figure9_AnArticlesPlotForTimeAndContention) {
+  const Findings findings = findings_of(results_with(as_in_the_articles()));
+  ASSERT_EQ(findings.plots.size(), 2u);
+  for (const Plot& plot : findings.plots) {
+    ASSERT_EQ(plot.lines.size(), 3u) << plot.title;
+    EXPECT_EQ(plot.lines[1].label, "16 threads");
+    for (const Plot::Line& line : plot.lines) EXPECT_EQ(line.values.size(), plot.x.size());
+  }
+  EXPECT_EQ(findings.plots[0].lines[2].values[0], 1000.0);
+  EXPECT_EQ(findings.plots[0].lines[2].greatest[0], 1000.0);
+  EXPECT_NEAR(*findings.plots[1].lines[0].values[0], 26, 1e-9);
+}
+
+TEST(ArticlesFindings, Interrupted_WhatIsMissingIsNotMeasured) {
+  Results results = results_with(as_in_the_articles());
+  results.complete = false;
+  results.timers.reset();
+  for (pools::Series& series : results.crc->series) series.samples.clear();
+  const Findings findings = findings_of(results);
+  for (const Claim& claim : findings.claims) {
+    EXPECT_NE(claim.article, 3u);
+    if (claim.article != 1) continue;
+    EXPECT_TRUE(claim.verdict == Verdict::kNotMeasured || claim.verdict == Verdict::kNotTestable) << claim.id;
+  }
+  EXPECT_NE(table_of(results, findings).find("Interrupted"), std::string::npos);
+}
+
+TEST(ArticlesJson, ClaimsAndTables_AreAllThere) {
+  const Results results = results_with(as_in_the_articles());
+  const Findings findings = findings_of(results);
+  const nlohmann::ordered_json json = results_json(results, findings);
+  EXPECT_EQ(json.at("format"), "freehold-articles");
+  ASSERT_EQ(json.at("claims").size(), findings.claims.size());
+  for (const auto& claim : json.at("claims")) EXPECT_EQ(claim.at("ratio").is_null(), claim.at("threshold").is_null());
+  for (const auto& table : json.at("tables")) {
+    for (const auto& row : table.at("rows")) EXPECT_LE(row.size(), table.at("columns").size()) << table.at("title");
+  }
+  for (const Claim& claim : findings.claims) EXPECT_NE(table_of(results, findings).find(claim.statement), std::string::npos);
+}
+
+}  // namespace
+}  // namespace freehold::cli::articles

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "cli/support/failure.hpp"
+#include "freehold/pool/registry.hpp"
+#include "lab/experiment/candidates.hpp"
+#include "lab/pools/results_json.hpp"
+#include "lab/pools/run.hpp"
+#include "lab/pools/table.hpp"
+#include "tests/unit/lab/pools_support.hpp"
+
+namespace freehold::cli::pools {
+namespace {
+
+// ---- the plan
+
+TEST(PoolsPlan, Words_NameTheWholeJob) {
+  const Job job{.pool = "a-pool",
+                .test = Trial::kRandom,
+                .context = Context::kPolluted,
+                .threads = 3,
+                .operations = 5'000'000'000,
+                .slot_bytes = 12,
+                .milliseconds = 150,
+                .reads = 4,
+                .shards = 7,
+                .counted = true};
+  EXPECT_EQ(job_of(words_of(job)), job);
+  std::vector<std::string> words = words_of(job);
+  words[1] = "dance";
+  EXPECT_THROW((void)job_of(words), std::runtime_error);
+  words.pop_back();
+  EXPECT_THROW((void)job_of(words), std::runtime_error);
+}
+
+TEST(PoolsPlan, Cells_EachOnceAndOnlyWhereAPoolTakesPart) {
+  const Results results = results_with(ours_loses_the_ring);
+  for (const Series& series : results.series) {
+    const Cell& cell = series.cell;
+    EXPECT_EQ(std::ranges::count(results.series, cell, &Series::cell), 1);
+    if (cell.pool == kBaselinePool) {
+      EXPECT_TRUE(cell.row.test != Trial::kRing && cell.row.context == Context::kFresh);
+    }
+    EXPECT_EQ(cell.shards != 0, cell.row.test == Trial::kCrc && cell.pool == kSpreadPool);
+    if (is_single_threaded(cell.row.test)) {
+      EXPECT_EQ(cell.row.threads, 1u);
+    }
+  }
+  // 12 rows of three tests in four contexts, three rows of the others, two of article 1's.
+  EXPECT_EQ(rows_of(results.settings).size(), 3u * 4 + 3 + 2);
+}
+
+TEST(PoolsPlan, Pools_KnownNamesInTheOrderOfTheTables) {
+  const auto chosen = parse_pools("baseline,boost-pool,boost-pool");
+  ASSERT_EQ(chosen.size(), 2u);
+  EXPECT_EQ(chosen[0]->name, "boost-pool");
+  EXPECT_EQ(chosen[1]->name, "baseline");
+  EXPECT_THROW((void)parse_pools("no-such-pool"), Failure);
+}
+
+TEST(PoolsPlan, Candidates_AreEveryStrategyOfTheRegistryAndMore) {
+  pool::for_each_strategy([]<class S> {
+    const Candidate* const candidate = find_by_name(candidates(), S::kName);
+    ASSERT_NE(candidate, nullptr) << S::kName;
+    EXPECT_EQ(candidate->source, S::kSource);
+    EXPECT_EQ(candidate->kind, Kind::kStrategy);
+  });
+  EXPECT_GT(candidates().size(), pool::Strategies::kCount);
+}
+
+// ---- what a test finds when it begins
+
+using Stack = pool::NativePool<pool::TaggedStack>;
+
+Job job_with(Trial test, Context context, std::uint32_t threads = 1) {
+  return {.pool = "",
+          .test = test,
+          .context = context,
+          .threads = threads,
+          .operations = 5000,
+          .slot_bytes = 12,
+          .milliseconds = 20'000};
+}
+
+std::vector<void*> free_slots_after_preparing(const Job& job) {
+  const pool::PoolShape shape = shape_of(job);
+  Stack pool(shape);
+  prepare(pool, job, shape.slots);
+  std::vector<void*> free;
+  while (void* const slot = pool.acquire()) free.push_back(slot);
+  std::ranges::sort(free);
+  return free;
+}
+
+// Pools that write links into their slots would have warm ones otherwise, and all others cold ones.
+TEST(PoolsContext, Prepared_EverySlotWasWritten) {
+  for (const Context context : kContexts) {
+    const Job job = job_with(Trial::kLong, context);
+    const pool::PoolShape shape = shape_of(job);
+    Stack pool(shape);
+    prepare(pool, job, shape.slots);
+    std::size_t unwritten = 0;
+    while (void* const slot = pool.acquire()) unwritten += has_stamp(slot, 0) ? 1 : 0;
+    EXPECT_EQ(unwritten, 0u) << name_of(context);
+  }
+}
+TEST(PoolsContext, Free_IsWhatTheContextSays) {
+  for (const Context context : kContexts) {
+    const Job job = job_with(Trial::kLong, context);
+    const std::size_t slots = shape_of(job).slots;
+    const std::vector<void*> free = free_slots_after_preparing(job);
+    const std::size_t one_in = context == Context::kFresh ? 1 : context == Context::kAlmostFull ? 100 : 2;
+    EXPECT_NEAR(static_cast<double>(free.size()), static_cast<double>(slots) / static_cast<double>(one_in), 1)
+        << name_of(context);
+    const auto distance = [&](std::size_t a, std::size_t b) {
+      return static_cast<char*>(free[b]) - static_cast<char*>(free[a]);
+    };
+    const auto last = free.size() - 1;
+    if (context == Context::kPolluted) {
+      EXPECT_EQ(distance(0, 1), 2 * 16);
+    }
+    if (context == Context::kAlmostFull) {
+      EXPECT_EQ(distance(0, 1), 100 * 16);
+    }
+    if (context == Context::kHalfUsed) {
+      EXPECT_EQ(distance(0, last), static_cast<long>(16 * last));
+    }
+  }
+}
+
+// ---- the loops
+
+constexpr auto kMake = []<class P>(std::type_identity<P>) {
+  return [](const pool::PoolShape& shape, const Job&) { return P(shape); };
+};
+template <class P>
+Report run(const Job& job) {
+  return run_on<P>(job, kMake(std::type_identity<P>{}));
+}
+
+TEST(PoolsLoops, EveryTest_DoesItsOperationsAndFindsNothingWrong) {
+  for (const Trial test : kTests) {
+    const std::uint32_t threads = is_single_threaded(test) ? 1 : 4;
+    const Report report = run<Stack>(job_with(test, Context::kFresh, threads));
+    EXPECT_EQ(report.group.correct, 1u) << name_of(test);
+    EXPECT_EQ(report.failures, 0u) << name_of(test);
+    if (test == Trial::kRing)
+      EXPECT_EQ(report.operations, 2 * 6144u);  // whole blocks of each producer
+    else
+      EXPECT_EQ(report.operations, 5000u * threads) << name_of(test);
+  }
+}
+
+TEST(PoolsLoops, TooSlow_EndsEarly) {
+  struct Slow : Stack {
+    using Stack::Stack;
+    void* acquire() noexcept {
+      std::this_thread::sleep_for(std::chrono::microseconds(2));
+      return Stack::acquire();
+    }
+  };
+  Job job = job_with(Trial::kRing, Context::kFresh, 2);
+  job.operations = 20 * kBlock;
+  job.milliseconds = 1;
+  const Report report = run<Slow>(job);
+  EXPECT_LT(report.operations, job.operations);
+  EXPECT_GE(report.operations, kBlock);
+}
+
+// Hands the same slot out again and again.
+class SameSlotPool {
+ public:
+  explicit SameSlotPool(const pool::PoolShape& shape) : slot_(shape.slot_bytes) {}
+  [[nodiscard]] void* acquire() noexcept { return slot_.data(); }
+  void release(void*) noexcept {}
+  [[nodiscard]] std::size_t capacity() const noexcept { return 1; }
+  [[nodiscard]] sync::Contention contention() const noexcept { return {}; }
+
+ private:
+  std::vector<char> slot_;
+};
+
+TEST(PoolsLoops, SlotHandedOutTwice_IsNoticed) {
+  for (const Trial test : {Trial::kLong, Trial::kSingle, Trial::kRandom})
+    EXPECT_EQ(run<SameSlotPool>(job_with(test, Context::kFresh)).group.correct, 0u) << name_of(test);
+}
+
+// ---- what is computed from the samples
+
+TEST(PoolsResults, Comparisons_LostRowsFirstAndTheBaselineIsNoRival) {
+  const std::vector<Comparison> all = comparisons(results_with(ours_loses_the_ring));
+  ASSERT_EQ(all.size(), 17u);
+  EXPECT_EQ(all[0].row.test, Trial::kRing);
+  EXPECT_DOUBLE_EQ(all[0].ratio(), 30 * 1.01 / 10);
+  EXPECT_EQ(all[0].name, "other");
+  EXPECT_NEAR(all[0].least, 3.0, 1e-6);
+  EXPECT_NEAR(all[0].greatest, 3.06, 1e-6);
+  for (const Comparison& one : std::span(all).subspan(1)) EXPECT_LT(one.ratio(), 0.6);
+}
+
+}  // namespace
+}  // namespace freehold::cli::pools

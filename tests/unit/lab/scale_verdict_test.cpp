@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include "lab/scale/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/lab/scale_support.hpp"
+
+namespace freehold::cli::scale {
+namespace {
+
+std::vector<Outcome> outcomes(const Results& results) {
+  std::vector<Outcome> list;
+  for (const Claim& claim : verdict_of(results).claims) list.push_back(claim.outcome);
+  return list;
+}
+
+bool has_note(const Results& results, const std::string& words) {
+  for (const std::string& note : notes_of(results)) {
+    if (note.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(ScaleVerdict, AsInTheArticle_AllReproducedWithFigures) {
+  const Results results = results_with(as_in_the_article);
+  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kReproduced)));
+  const Verdict verdict = verdict_of(results);
+  EXPECT_NE(verdict.paragraph.find("2 CPUs"), std::string::npos);
+  EXPECT_NE(verdict.paragraph.find("0.50 times as fast as one"), std::string::npos) << verdict.paragraph;
+  EXPECT_NEAR(*verdict.claims[0].ratio, 0.1768, 1e-3);  // sqrt(0.25 * 0.125)
+}
+
+TEST(ScaleVerdict, FreeholdThatDegrades_Refuted) {
+  const Results results = results_with([](const Cell& cell, std::size_t) {
+    const bool bad = cell.mode == Mode::kThreads && cell.test == Workload::kAllocate;
+    return bad ? 0.2 : 0.2 / std::min(cell.workers, 2u);
+  });
+  EXPECT_EQ(outcomes(results), (std::vector{Outcome::kReproduced, Outcome::kReproduced, Outcome::kRefuted}));
+}
+
+TEST(ScaleVerdict, ViaPool_TwoMoreFindings) {
+  // A locked component: threads wait for each other, whatever the number; the pool's workers take `pooled` seconds.
+  const auto findings = [](double pooled) {
+    const auto seconds = [=](const Cell& cell, std::size_t set) {
+      if (cell.test == Workload::kLocked && cell.mode == Mode::kThreads) return 0.3;
+      if (cell.test == Workload::kLocked && cell.mode == Mode::kPool) return pooled;
+      return as_in_the_article(cell, set);
+    };
+    return verdict_of(results_with(seconds, {1, 2, 4}, 3, true)).claims;
+  };
+  const std::vector<Claim> faster = findings(0.19);
+  ASSERT_EQ(faster.size(), 5u);
+  EXPECT_EQ(faster[3].id, "pool-scales");
+  EXPECT_EQ(faster[3].outcome, Outcome::kReproduced);
+  EXPECT_NE(faster[3].figures.find("100 ms in the pool, 400 ms in threads, 100 ms in threads under"), std::string::npos)
+      << faster[3].figures;
+  EXPECT_EQ(faster[4].id, "pool-unlocks");
+  EXPECT_EQ(faster[4].outcome, Outcome::kReproduced);
+  EXPECT_NEAR(*faster[4].ratio, 0.3 / 0.19, 1e-6);
+  EXPECT_EQ(findings(0.21)[4].outcome, Outcome::kRefuted);  // 1.43 times, the article's gain is 1.5
+}
+
+TEST(ScaleVerdict, Decide_TheWholeRangeCounts) {
+  EXPECT_EQ(decide({0.5}, 0.8, true), Outcome::kReproduced);
+  EXPECT_EQ(decide({0.5}, 0.8, false), Outcome::kRefuted);
+  EXPECT_EQ(decide({0.7}, 0.8, true), Outcome::kUndecided);  // one set has no range
+  EXPECT_EQ(decide({0.5, 0.6, 0.7}, 0.8, true), Outcome::kReproduced);
+  EXPECT_EQ(decide({0.5, 0.6, 0.9}, 0.8, true), Outcome::kUndecided);
+  EXPECT_EQ(decide({0.5, 0.9}, 0.8, true), Outcome::kUndecided);
+  EXPECT_EQ(decide({0.9, 0.9, 0.9, 0.5, 0.5}, 0.8, true), Outcome::kUndecided);
+  EXPECT_EQ(decide({0.8, 0.9}, 0.8, false), Outcome::kReproduced);
+}
+
+TEST(ScaleVerdict, BusyMachine_NothingIsDecided) {
+  Results results = results_with(as_in_the_article);
+  for (Series& series : results.series) {
+    for (auto& sample : series.samples) sample->cpu_ns /= 2;
+  }
+  EXPECT_EQ(outcomes(results), (std::vector(3, Outcome::kUndecided)));
+  EXPECT_TRUE(has_note(results, "Other processes used the CPUs: the workers got 50%"));
+}
+
+TEST(ScaleNotes, FailuresOfOneKind_AreToldOnce) {
+  Results results = results_with(as_in_the_article);
+  for (Series& series : results.series) {
+    if (series.cell.test == Workload::kMixed && series.cell.subject == kFreehold) series.failure = "killed by signal 11";
+  }
+  const auto notes = notes_of(results);
+  EXPECT_EQ(std::ranges::count(notes, "freehold failed in mixed (threads): killed by signal 11."), 1);
+  EXPECT_EQ(std::ranges::count(notes, "freehold failed in mixed (processes): killed by signal 11."), 1);
+}
+
+}  // namespace
+}  // namespace freehold::cli::scale
