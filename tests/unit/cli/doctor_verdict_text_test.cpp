@@ -19,9 +19,10 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST(VerdictText, OfRemoteFrees_AreThoseOfTheIssue) {
   const VerdictText words = verdict_text_of(diagnosis_with(Cause::kRemoteFrees));
-  EXPECT_EQ(words.headline,
-            "The allocator explains 60% (50 to 70%) of the time that this program loses on several CPUs: threads free blocks "
-            "that other threads allocated, which its malloc makes them pay for.");
+  EXPECT_EQ(
+      words.headline,
+      "The allocator explains 60% (50 to 70%) of the time that this program loses on several CPUs: threads free blocks "
+      "that other threads allocated, which its malloc makes them pay for.");
   ASSERT_GE(words.because.size(), 3u);
   EXPECT_EQ(
       words.because[0],
