@@ -27,7 +27,7 @@ namespace freehold::cli {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr std::string_view kLinkInstead = "link it with freehold::malloc";
+constexpr std::string_view kLinkIt = "link it with freehold::malloc";
 
 bool is_freehold(std::string_view file) {
   const std::string_view name = file.substr(file.rfind('/') + 1);
@@ -106,7 +106,7 @@ class Check {
       say_unknown();
     } else if (const Elf elf = read_elf(program.get()); elf.interpreter.find("/ld-musl-") != std::string::npos) {
       say(Preload::kMusl, "a program for the musl C library; libfreehold.so needs glibc",
-          fmt::format("{}, built for musl", kLinkInstead));  // its linker may have loaded the library in vain
+          fmt::format("{}, built for musl", kLinkIt));  // its linker may have loaded the library in vain
     } else if (!find_malloc(program.get())) {
       say_why_not(program.get(), elf);
     }
@@ -195,10 +195,10 @@ class Check {
           "build Freehold for it and set FREEHOLD_LIBRARY");
     else if (elf.interpreter.empty() && !elf.is_library)
       say(Preload::kStatic, "a static program has no dynamic linker that would load the library",
-          fmt::format("{}, or build it dynamically", kLinkInstead));
+          fmt::format("{}, or build it dynamically", kLinkIt));
     else if (is_secure(made_.process) || (is_traced_ && promises_rights(program)))
       say(Preload::kPrivileges, "setuid, setgid or file capabilities: the dynamic linker ignores LD_PRELOAD",
-          fmt::format("run an ordinary copy of it, or {}", kLinkInstead));
+          fmt::format("run an ordinary copy of it, or {}", kLinkIt));
     else
       say_environment();
   }
