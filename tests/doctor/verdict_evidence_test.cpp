@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a verdict may rest on: a treatment that has trials on one CPU and on all, counts rather than times, and advice that
+// Evidence that a verdict may rest on: a treatment that has trials on one CPU and on all, counts rather than times, and advice that
 // keeps within the bound.
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // computed again from each draw. Few trials tell little about their own spread, so each draw is also varied by as much as
 // trials of this experiment usually differ.
 //
-// What other processes took from a trial's CPUs is taken off its cost. It is counted how much CPU time the program had and
+// CPU time that other processes took is taken off a trial's cost. It is counted how much CPU time the program had and
 // how long its threads were ready to run without a CPU. So the time is known for a program of which all threads are always
 // ready, and for one of which one is. Between the two it is not known whether it was one thread that waited or all: each
 // draw assumes something that agrees with the counts, and the value itself that all waited alike.
