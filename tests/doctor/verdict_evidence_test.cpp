@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Evidence that a verdict may rest on: a treatment that has trials on one CPU and on all, counts rather than times, and advice that
-// keeps within the bound.
+// Evidence that a verdict may rest on: a treatment that has trials on one CPU and on all, counts rather than times, and
+// advice that keeps within the bound.
 #include <gtest/gtest.h>
 
 #include "tests/doctor/made_experiment.hpp"
