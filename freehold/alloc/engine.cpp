@@ -81,6 +81,7 @@ namespace {
 
 void* engine::allocate_plain(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
   consider_purger();
+  look_if_due(bytes);
   if (const Inside inside(cache); inside) [[likely]]
     if (void* const slot = g_core.refill(cache, c); slot != nullptr) return slot;
   return allocate_inside(&cache, bytes, alignment, [&cache, c] { return g_core.refill(cache, c); });

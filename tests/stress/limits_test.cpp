@@ -144,13 +144,16 @@ class FakeCgroup : public ::testing::Test {
 TEST_F(FakeCgroup, AlmostFull_OneLineAndTheProgramIsCalled) {
   put("memory.max", 100 * kMiB);
   put("memory.current", 99 * kMiB);
-  const Outcome outcome = expect_passes(beside({"limits_callback"}));
-  EXPECT_GE(figure_of(outcome, "calls"), 10);
-  EXPECT_EQ(figure_of(outcome, "used_mib"), 99);
-  EXPECT_EQ(figure_of(outcome, "limit_mib"), 100);
-  const std::string line = "freehold: 99 of 100 MiB are in use (" + folder_ + "): ";
-  EXPECT_EQ(outcome.err.substr(0, line.size()), line);
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  for (const char* bytes : {"1048576", "20000", "64"}) {
+    SCOPED_TRACE(bytes);
+    const Outcome outcome = expect_passes(beside({"limits_callback", bytes}));
+    EXPECT_GE(figure_of(outcome, "calls"), 10);
+    EXPECT_EQ(figure_of(outcome, "used_mib"), 99);
+    EXPECT_EQ(figure_of(outcome, "limit_mib"), 100);
+    const std::string line = "freehold: 99 of 100 MiB are in use (" + folder_ + "): ";
+    EXPECT_EQ(outcome.err.substr(0, line.size()), line);
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+  }
 }
 TEST_F(FakeCgroup, HalfFullOrSilenced_NoLine) {
   put("memory.max", 100 * kMiB);

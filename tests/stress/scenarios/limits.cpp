@@ -288,13 +288,19 @@ SCENARIO(limits_sizes_that_change) {
 
 std::atomic<std::size_t> calls, told_used, told_limit;
 
-// limits_callback: takes 24 MiB beside a group that is nearly full, and is called back, which may allocate.
-SCENARIO(limits_callback) {
-  using Callback = void (*)(std::size_t, std::size_t, void*);
+using Callback = void (*)(std::size_t, std::size_t, void*);
+void on_memory_pressure(Callback callback, void* context) {
   const auto set = reinterpret_cast<void (*)(Callback, void*)>(::dlsym(RTLD_DEFAULT, "freehold_on_memory_pressure"));
   require(set != nullptr, "no freehold_on_memory_pressure");
+  set(callback, context);
+}
+
+// limits_callback BYTES: takes 24 MiB in blocks of this size beside a group that is nearly full, and is called back, which
+// may allocate.
+SCENARIO(limits_callback) {
+  const std::size_t bytes = count_of(arguments, kMiB);
   static int context;
-  set(
+  on_memory_pressure(
       [](std::size_t used, std::size_t limit, void* given) {
         require(given == &context, "another context");
         CApi::deallocate(CApi::allocate(2 * kMiB));
@@ -303,15 +309,15 @@ SCENARIO(limits_callback) {
         told_limit = limit;
       },
       &context);
-  for (int i = 0; i < 24; ++i) {
-    auto* const block = static_cast<char*>(CApi::allocate(kMiB));
+  for (std::size_t taken = 0; taken < 24 * kMiB; taken += bytes) {
+    auto* const block = static_cast<char*>(CApi::allocate(bytes));
     require(block != nullptr, "no memory");
-    std::memset(block, 1, kMiB);
+    std::memset(block, 1, bytes);
   }
   figure("calls", static_cast<double>(calls));
   figure("used_mib", static_cast<double>(told_used) / kMiB);
   figure("limit_mib", static_cast<double>(told_limit) / kMiB);
-  set(nullptr, nullptr);
+  on_memory_pressure(nullptr, nullptr);
   const std::size_t before = calls;
   for (int i = 0; i < 8; ++i) require(CApi::allocate(kMiB) != nullptr, "no memory");
   require(calls == before, "called when nobody asked any more");
