@@ -209,9 +209,9 @@ std::size_t usable_size(const void* block) noexcept {
 
 namespace {
 
-[[nodiscard]] void* resize(void* block, std::size_t bytes) noexcept {
+[[nodiscard]] void* resize(void* block, std::size_t old, std::size_t bytes) noexcept {
   const base::KeepErrno keep;
-  look_if_due(bytes);
+  look_if_due(bytes - std::min(old, bytes));
   NativeCache* const cache = present_cache();
   if (!profile::was_started()) {
     const Inside inside(cache);
@@ -265,7 +265,7 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
   }
   if (old > Classes::kMaxBytes) {
     if (bytes > Classes::kMaxBytes)
-      if (void* moved = resize(block, bytes); moved != nullptr) return moved;
+      if (void* moved = resize(block, old, bytes); moved != nullptr) return moved;
   } else if (bytes <= old && bytes >= old / 2 && (bytes == old || !check::is_guarded(block))) {
     if (profile::was_started()) resize_sample(block, bytes);
     return block;  // a smaller slot would save less than half

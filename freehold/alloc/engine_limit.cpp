@@ -94,7 +94,8 @@ void engine::watch_memory_limit() noexcept {
 void engine::look_at_memory_limit(std::size_t wanted) noexcept {
   if (t_fork.inside != 0 || g_gate.forks() != 0 || g_looking.exchange(true, std::memory_order_acquire)) return;
   const base::KeepErrno keep;
-  const auto more = static_cast<std::int64_t>(std::min<std::size_t>(wanted, PTRDIFF_MAX / 2));
+  // What is larger than the limit itself is refused, or never used as a whole.
+  const auto more = static_cast<std::int64_t>(wanted > g_limit.bytes() ? 0 : wanted);
   Look l = look();
   const bool close = l.is_close(more);
   if (close) {

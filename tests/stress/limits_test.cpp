@@ -155,6 +155,13 @@ TEST_F(FakeCgroup, AlmostFull_OneLineAndTheProgramIsCalled) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
 }
+TEST_F(FakeCgroup, GrowthAndWhatIsNeverUsed_AreNotTakenForTheWholeBlock) {
+  put("memory.max", 100 * kMiB);
+  put("memory.current", 40 * kMiB);
+  const Outcome outcome = expect_passes(beside({"limits_growth"}));
+  EXPECT_EQ(figure_of(outcome, "calls"), 0);
+  EXPECT_EQ(outcome.err, "");
+}
 TEST_F(FakeCgroup, HalfFullOrSilenced_NoLine) {
   put("memory.max", 100 * kMiB);
   put("memory.current", 40 * kMiB);

@@ -323,5 +323,14 @@ SCENARIO(limits_callback) {
   require(calls == before, "called when nobody asked any more");
 }
 
+// limits_growth: a block that is half of the limit grows page by page, and one of ten times the limit is never used.
+SCENARIO(limits_growth) {
+  on_memory_pressure([](std::size_t, std::size_t, void*) { ++calls; }, nullptr);
+  void* block = CApi::allocate(50 * kMiB);
+  for (std::size_t i = 1; i <= 20; ++i) block = CApi::reallocate(block, 50 * kMiB + i * 4 * kKiB);
+  CApi::deallocate(CApi::allocate(1000 * kMiB));
+  figure("calls", static_cast<double>(calls));
+}
+
 }  // namespace
 }  // namespace freehold::test
