@@ -7,6 +7,7 @@
 
 #include "freehold/alloc/engine_state.hpp"
 #include "freehold/base/keep_errno.hpp"
+#include "freehold/base/not_cancelled.hpp"
 #include "freehold/base/text_line.hpp"
 #include "freehold/os/memory_limit.hpp"
 #include "freehold/os/sandbox.hpp"
@@ -94,6 +95,7 @@ void engine::watch_memory_limit() noexcept {
 void engine::look_at_memory_limit(std::size_t wanted) noexcept {
   if (t_fork.inside != 0 || g_gate.forks() != 0 || g_looking.exchange(true, std::memory_order_acquire)) return;
   const base::KeepErrno keep;
+  const base::NotCancelled not_cancelled;  // POSIX: malloc is no cancellation point
   // What is larger than the limit itself is refused, or never used as a whole.
   const auto more = static_cast<std::int64_t>(wanted > g_limit.bytes() ? 0 : wanted);
   Look l = look();

@@ -162,6 +162,11 @@ TEST_F(FakeCgroup, GrowthAndWhatIsNeverUsed_AreNotTakenForTheWholeBlock) {
   EXPECT_EQ(figure_of(outcome, "calls"), 0);
   EXPECT_EQ(outcome.err, "");
 }
+TEST_F(FakeCgroup, ThreadThatIsToBeCancelled_IsNotCancelledByALook) {
+  put("memory.max", 100 * kMiB);
+  put("memory.current", 40 * kMiB);
+  expect_passes(beside({"limits_cancelled"}));
+}
 TEST_F(FakeCgroup, HalfFullOrSilenced_NoLine) {
   put("memory.max", 100 * kMiB);
   put("memory.current", 40 * kMiB);

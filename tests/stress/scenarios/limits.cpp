@@ -332,5 +332,19 @@ SCENARIO(limits_growth) {
   figure("calls", static_cast<double>(calls));
 }
 
+// limits_cancelled: malloc is no place where a thread is cancelled, be it at a look at the limit.
+SCENARIO(limits_cancelled) {
+  pthread_t thread;
+  const auto work = [](void*) -> void* {
+    pthread_cancel(pthread_self());
+    CApi::deallocate(CApi::allocate(20 * kMiB));
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
+    return nullptr;
+  };
+  void* result = PTHREAD_CANCELED;
+  require(pthread_create(&thread, nullptr, work, nullptr) == 0 && pthread_join(thread, &result) == 0, "no thread");
+  require(result == nullptr, "cancelled in malloc");
+}
+
 }  // namespace
 }  // namespace freehold::test
