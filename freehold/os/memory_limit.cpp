@@ -21,9 +21,10 @@ void MemoryLimit::File::open(const char* folder, const char* name) noexcept {
   identity = FileIdentity::of(fd);
 }
 
+// No limit: version 1 says so by a number beyond every machine's memory. RLIM_INFINITY is greater, and "max" is no number.
+static constexpr std::uint64_t kNone = std::uint64_t{1} << 60;
+
 void MemoryLimit::look_at(const char* folder, bool is_second_version) noexcept {
-  // "max" is no number; version 1 says no limit by one beyond every machine's memory.
-  constexpr std::uint64_t kNone = std::uint64_t{1} << 60;
   static constexpr const char* kFiles[][2] = {{"/memory.limit_in_bytes", nullptr}, {"/memory.max", "/memory.high"}};
   for (const char* const file : kFiles[is_second_version ? 1 : 0]) {
     std::uint64_t bytes = 0;
@@ -43,8 +44,7 @@ void MemoryLimit::look_at_process() noexcept {
   };
   for (const Limit& limit : {Limit{RLIMIT_AS, "RLIMIT_AS"}, Limit{RLIMIT_DATA, "RLIMIT_DATA"}}) {
     rlimit r{};
-    if (::getrlimit(limit.resource, &r) != 0 || r.rlim_cur == RLIM_INFINITY || (bytes_ != 0 && r.rlim_cur >= bytes_))
-      continue;
+    if (::getrlimit(limit.resource, &r) != 0 || r.rlim_cur >= kNone || (bytes_ != 0 && r.rlim_cur >= bytes_)) continue;
     bytes_ = std::max<std::uint64_t>(r.rlim_cur, 1);
     source_ = Path(limit.name);
     is_group_ = false;

@@ -123,6 +123,15 @@ class CgroupMemory : public CgroupQuota {
   MemoryLimit limit_;
 };
 
+TEST_F(CgroupMemory, LimitOfTheProcessBeyondEveryMachine_IsNone) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_DATA, &before), 0);
+  const rlimit huge{rlim_t{1} << 63, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &huge), 0);
+  find("0::/\n");
+  EXPECT_EQ(::setrlimit(RLIMIT_DATA, &before), 0);
+  EXPECT_EQ(limit_.bytes(), 0U);
+}
 TEST_F(CgroupMemory, OfVersion2_TheSmallestOfMaxAndHighOfAllAncestors) {
   write("a/memory.max", "500000000\n");
   write("a/memory.high", "400000000\n");
