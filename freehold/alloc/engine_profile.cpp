@@ -142,7 +142,12 @@ void* engine::allocate_observed(NativeCache& cache, SizeClass c, std::size_t byt
 }
 
 void engine::free_observed(NativeCache& cache, SizeClass c, void* slot) noexcept {
-  if (end_oldest_marks(cache, c) != 0 && cache.push(c, slot)) return;
+  if (cache.bins[c].marks != 0) {
+    const base::KeepErrno keep;
+    const Inside inside(cache);  // a fork's child gives back what is in the array
+    if (!inside) return defer_free(static_cast<Freed*>(slot));
+    if (end_oldest_marks(cache, c) != 0 && cache.push(c, slot)) return;
+  }
   const std::size_t before = cache.entries(c);
   free_plain(cache, c, slot);
   const std::size_t after = cache.entries(c);

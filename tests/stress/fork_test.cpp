@@ -6,6 +6,12 @@ namespace freehold::test {
 namespace {
 
 TEST(Fork, AllThreadsAllocating_ChildAllocatesAndExits) { expect_passes("fork_under_load"); }
+TEST(Fork, AmidFreesThatEndSamplesOfAProfile_ChildGivesBackEachSlotOnce) {
+  Command command = scenario({"fork_beside_full_bins"});
+  command.environment.emplace_back("FREEHOLD_PROFILE", "1024");
+  command.environment.emplace_back("FREEHOLD_PROFILE_FILE", "/dev/null");
+  expect_passes(command);
+}
 TEST(Fork, ManyThreadsForkAtOnce_ChildrenAllocate) { expect_passes("fork_from_many_threads"); }
 TEST(Fork, ThreadsComeAndGo_ChildAllocates) {
   // https://gitlab.com/qemu-project/qemu/-/issues/358: nobody unlocks in the child what a thread that begins holds in QEMU.

@@ -70,6 +70,23 @@ SCENARIO(fork_under_load) {
   }
 }
 
+// fork_beside_full_bins: other threads' full arrays are emptied while the process is copied; the child gives back the rest.
+SCENARIO(fork_beside_full_bins) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&] {
+      std::vector<void*> blocks(20'000);
+      while (!stop) {
+        for (void*& block : blocks) block = CApi::allocate(32);
+        for (void* const block : blocks) CApi::deallocate(block);
+      }
+    });
+  for (int i = 0; i < 300; ++i) await(start_child([] { CApi::deallocate(CApi::allocate(100)); }));
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
 SCENARIO(fork_from_many_threads) {
   Load load(2);
   std::barrier all(4);
