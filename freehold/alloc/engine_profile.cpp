@@ -287,12 +287,13 @@ bool start_profile(std::uint64_t mean) noexcept {
     return false;
   }
   (void)os::prepare_call_stacks();  // without an unwinder there are sizes and no stacks
-  if (profile::start(g_pages, mean == 0 ? profile::kDefaultMean : mean, os::kMostFrames)) {
-    choose_slow_calls();
-    return true;
+  if (!profile::prepare(g_pages, os::kMostFrames)) {
+    errno = ENOMEM;
+    return false;
   }
-  errno = ENOMEM;
-  return false;
+  choose_slow_calls();  // before there is a sampled block, which another thread may free
+  profile::start(mean == 0 ? profile::kDefaultMean : mean);
+  return true;
 }
 
 void stop_profile() noexcept { profile::stop(); }

@@ -72,17 +72,17 @@ void insert(const Sample& sample) noexcept {
 
 }  // namespace
 
-bool start(os::Pages& pages, std::uint64_t mean, unsigned depth) noexcept {
+bool prepare(os::Pages& pages, unsigned depth) noexcept {
   const sync::Guard guard(g_start_lock);
   const bool is_first = !g_started.load(std::memory_order_relaxed);  // relaxed: under the lock
   if (is_first && !make_table(pages)) return false;
   check::keep_call_stacks(depth);
   if (is_first) publish_live_profile();
   g_started.store(true, std::memory_order_release);
-  g_mean.store(mean, std::memory_order_release);
   return true;
 }
 
+void start(std::uint64_t mean) noexcept { g_mean.store(mean, std::memory_order_release); }
 void stop() noexcept { g_mean.store(0, std::memory_order_release); }
 
 void add(void* block, std::size_t bytes, std::size_t size, std::uint32_t stack, std::uint32_t weight) noexcept {

@@ -26,15 +26,18 @@ extern constinit thread_local bool t_own_memory;
 inline constexpr std::uint64_t kDefaultMean = std::uint64_t{512} << 10;  // bytes
 inline constexpr std::size_t kPlaces = std::size_t{1} << 18;             // blocks at a time: 128 GiB at the default distance
 
-// From now on one byte in `mean` is sampled, with stacks of at most `depth` frames. Once the unwinder is prepared
-// (os/call_stack.hpp). Again: the distance changes. False: no memory.
-[[nodiscard]] bool start(os::Pages& pages, std::uint64_t mean, unsigned depth) noexcept;
+// From now on there may be sampled blocks, with stacks of at most `depth` frames. Once the unwinder is prepared
+// (os/call_stack.hpp). Again: nothing changes. False: no memory.
+[[nodiscard]] bool prepare(os::Pages& pages, unsigned depth) noexcept;
+// From now on one byte in `mean` is sampled. Once prepare() was called. Again: the distance changes.
+void start(std::uint64_t mean) noexcept;
 // No further block is sampled; those that are stay known until they are freed.
 void stop() noexcept;
 
 // Bytes; 0: off.
 [[nodiscard]] inline std::uint64_t mean() noexcept {
-  return profiler::g_mean.load(std::memory_order_acquire);  // pairs with the release in start(): the table is there
+  return profiler::g_mean.load(
+      std::memory_order_acquire);  // pairs with the releases in prepare() and start(): the table is there
 }
 // Whether there may be sampled blocks.
 [[nodiscard]] inline bool was_started() noexcept {
