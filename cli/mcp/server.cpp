@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +28,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kProtocol = "2025-06-18";
 constexpr auto kProgressEvery = std::chrono::seconds(5);
+constexpr auto kPatience = std::chrono::seconds(2);  // with a call that is to end
+constexpr int kMostDepth = 64;                       // of a message: values are copied and written by recursion
 constexpr std::size_t kMostLine = std::size_t{16} << 20;
 constexpr std::size_t kMostOutput = std::size_t{64} << 20;  // of a call's process; the rest is dropped
 constexpr std::size_t kMostText = std::size_t{64} << 10;    // the end of what a program printed
@@ -42,16 +44,16 @@ void send_error(const json& id, int code, const std::string& text) {
   send({{"id", id}, {"error", {{"code", code}, {"message", text}}}});
 }
 
-// What a tool answers: a text, and the same as data where it is JSON.
-ordered_json answer_of(std::string text, const std::string& output, bool failed) {
+void keep_end(std::string& text) {
+  if (text.size() > kMostText) text.erase(0, text.size() - kMostText);
+}
+
+// What a tool answers: a text, and its data, if any. A text that is missing is the data's.
+ordered_json answer_of(std::string text, ordered_json data, bool failed) {
   ordered_json result{{"content", ordered_json::array()}, {"isError", failed}};
-  ordered_json data = ordered_json::parse(output, nullptr, false);
   if (data.is_object()) {
-    if (text.empty()) text = output;
+    if (text.empty()) text = data.dump(2, ' ', false, json::error_handler_t::replace);
     result["structuredContent"] = std::move(data);
-  } else {
-    text += output;
-    if (text.size() > kMostText) text.erase(0, text.size() - kMostText);
   }
   result["content"].push_back({{"type", "text"}, {"text", std::move(text)}});
   return result;
@@ -64,8 +66,24 @@ struct Pipe {
     if (::pipe2(ends, O_CLOEXEC) != 0) throw Failure(kExitRefused, fmt::format("no pipe: {}", error_text(errno)));
     read_end = FileDescriptor(ends[0]);
     write_end = FileDescriptor(ends[1]);
+    ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   }
 };
+
+// In the child: in a session without a terminal, and told when the server ends, however that ends.
+[[noreturn]] void become(std::vector<std::string> words, const Pipe& output, const Pipe& complaint, const sigset_t& mask,
+                         pid_t server) {
+  ::setsid();
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  ::dup2(nothing, STDIN_FILENO);
+  if (nothing > STDERR_FILENO) ::close(nothing);
+  ::dup2(output.write_end.get(), STDOUT_FILENO);
+  ::dup2(complaint.write_end.get(), STDERR_FILENO);
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  if (::getppid() == server) ::execv("/proc/self/exe", os::pointers_to(words).data());
+  ::_exit(kExitCannotExecute);
+}
 
 }  // namespace
 
@@ -78,27 +96,24 @@ class Server::Running {
     if (const auto result = std::ranges::find(words, kResultFile); result != words.end())
       *result = result_file_ = folder_.emplace("mcp").path() / "result";
     Pipe output, complaint;
-    posix_spawn_file_actions_t files;
-    ::posix_spawn_file_actions_init(&files);
-    ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    ::posix_spawn_file_actions_adddup2(&files, output.write_end.get(), STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&files, complaint.write_end.get(), STDERR_FILENO);
-    posix_spawnattr_t attributes;
-    ::posix_spawnattr_init(&attributes);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    ::posix_spawnattr_setpgroup(&attributes, 0);
-    ::posix_spawnattr_setsigmask(&attributes, &interrupts.original_mask());
-    const int error = ::posix_spawn(&pid_, "/proc/self/exe", &files, &attributes, os::pointers_to(words).data(), ::environ);
-    ::posix_spawnattr_destroy(&attributes);
-    ::posix_spawn_file_actions_destroy(&files);
-    if (error != 0) throw Failure(kExitRefused, fmt::format("cannot start freehold: {}", error_text(error)));
+    const pid_t server = ::getpid();
+    pid_ = ::fork();
+    if (pid_ < 0) throw Failure(kExitRefused, fmt::format("cannot start freehold: {}", error_text(errno)));
+    if (pid_ == 0) become(words, output, complaint, interrupts.original_mask(), server);
     output_ = std::move(output.read_end);
     complaint_ = std::move(complaint.read_end);
   }
   ~Running() {
     if (pid_ <= 0) return;
     interrupt();
-    ::waitpid(pid_, nullptr, 0);
+    while (!has_ended()) {
+      pollfd files[]{{.fd = output(), .events = POLLIN, .revents = 0}, {.fd = complaint(), .events = POLLIN, .revents = 0}};
+      constexpr int kTick_ms = 20;
+      ::poll(files, std::size(files), kTick_ms);
+      read_all();
+      end_if_late();
+    }
+    reap();
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
@@ -107,12 +122,25 @@ class Server::Running {
   [[nodiscard]] int output() const { return output_.get(); }
   [[nodiscard]] int complaint() const { return complaint_.get(); }
   // It ends its programs, and then itself.
-  void interrupt() const { ::kill(pid_, SIGTERM); }
-  void be_silent() { silent_ = true; }
+  void interrupt() {
+    silent_ = true;
+    end_ = Clock::now() + kPatience;
+    ::kill(pid_, SIGTERM);
+  }
+  void end_if_late() const {
+    if (silent_ && Clock::now() >= end_) ::kill(-pid_, SIGKILL);
+  }
 
-  void read_output() { read_from(output_, out_); }
-  void read_complaint() { read_from(complaint_, err_); }
-  [[nodiscard]] bool has_ended() const { return !output_ && !complaint_; }
+  void read_all() {
+    read_from(output_, out_);
+    read_from(complaint_, err_);
+  }
+  // Its own end counts: what a program left behind may hold the pipes for longer.
+  [[nodiscard]] bool has_ended() const {
+    siginfo_t info{};
+    return (!output_ && !complaint_) ||
+           (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_);
+  }
 
   void tell_progress() {
     const auto now = Clock::now();
@@ -123,27 +151,39 @@ class Server::Running {
           {"params", {{"progressToken", asked_.progress_token}, {"progress", seconds}, {"message", "running"}}}});
   }
   void answer() {
-    int status = 0;
-    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    read_all();
+    const int status = reap();
     if (silent_) return;
-    ordered_json result = answer_of(err_, out_, !WIFEXITED(status) || WEXITSTATUS(status) != 0);
-    if (!result_file_.empty()) {
+    ordered_json data;
+    if (result_file_.empty()) {
+      data = ordered_json::parse(out_, nullptr, false);
+    } else {  // what the program printed is no data
       std::ifstream file(result_file_);
-      ordered_json data = ordered_json::parse(file, nullptr, false);
-      if (data.is_object()) result["structuredContent"] = std::move(data);
+      data = ordered_json::parse(file, nullptr, false);
     }
-    send_result(asked_.id, std::move(result));
+    std::string text = std::move(err_);
+    if (!result_file_.empty() || !data.is_object()) text += out_;
+    keep_end(text);
+    send_result(asked_.id, answer_of(std::move(text), std::move(data), !WIFEXITED(status) || WEXITSTATUS(status) != 0));
   }
 
  private:
+  // As much as a pipe holds: a program that never ends its output does not keep the server.
   static void read_from(FileDescriptor& from, std::string& to) {
     char buffer[16'384];
-    const ssize_t got = ::read(from.get(), buffer, sizeof buffer);
-    if (got > 0) {
-      if (to.size() < kMostOutput) to.append(buffer, static_cast<std::size_t>(got));
-    } else if (got == 0 || errno != EINTR) {
-      from.close();
+    for (int i = 0; from && i < 5; ++i) {
+      const ssize_t got = ::read(from.get(), buffer, sizeof buffer);
+      if (got > 0 && to.size() < kMostOutput) to.append(buffer, static_cast<std::size_t>(got));
+      if (got < 0 && errno == EAGAIN) return;
+      if (got == 0 || (got < 0 && errno != EINTR)) from.close();
     }
+  }
+  // Of a call that is to end, what its programs started ends, too.
+  int reap() {
+    int status = 0;
+    if (silent_) ::kill(-pid_, SIGKILL);
+    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    return status;
   }
 
   Waiting asked_;
@@ -152,7 +192,7 @@ class Server::Running {
   std::string out_, err_, result_file_;
   std::optional<TemporaryFolder> folder_;
   bool silent_ = false;
-  Clock::time_point begin_ = Clock::now(), next_ = begin_ + kProgressEvery;
+  Clock::time_point begin_ = Clock::now(), next_ = begin_ + kProgressEvery, end_;
 };
 
 void Server::take_call(const json& id, const json& parameters) {
@@ -165,7 +205,7 @@ void Server::take_call(const json& id, const json& parameters) {
     Waiting asked{.id = id, .progress_token = {}, .call = call_of(name->get<std::string>(), arguments)};
     if (meta.is_object()) asked.progress_token = meta.value("progressToken", json());
     if (asked.call.words.empty())
-      send_result(id, answer_of(std::move(asked.call.text), "", false));
+      send_result(id, answer_of(std::move(asked.call.text), {}, false));
     else
       waiting_.push_back(std::move(asked));
   } catch (const Failure& failure) {
@@ -192,15 +232,19 @@ void Server::take_request(const json& id, const std::string& method, const json&
 void Server::cancel(const json& id) {
   std::erase_if(waiting_, [&](const Waiting& one) { return one.id == id; });
   if (running_ == nullptr || running_->id() != id) return;
-  running_->be_silent();
   running_->interrupt();
 }
 
 void Server::take(const std::string& line) {
-  const json message = json::parse(line, nullptr, false);
+  bool is_deep = false;
+  const auto note_depth = [&](int depth, json::parse_event_t, const json&) { return !(is_deep |= depth > kMostDepth); };
+  const json message = json::parse(line, note_depth, false);
+  if (is_deep) return send_error(nullptr, kInvalidRequest, fmt::format("a message is nested {} deep at most", kMostDepth));
   if (message.is_discarded()) return send_error(nullptr, kParseError, "this line is not JSON");
   const bool is_object = message.is_object();
   const json id = is_object ? message.value("id", json()) : json();
+  if (!id.is_null() && !id.is_string() && !id.is_number_integer())
+    return send_error(nullptr, kInvalidRequest, "an id is a string or an integer of 64 bits");
   if (!is_object || !message.contains("method") || !message["method"].is_string()) {
     if (!is_object || !message.contains("result")) send_error(id, kInvalidRequest, "a request is an object with a method");
     return;
@@ -251,9 +295,9 @@ int Server::serve() {
     if (const int signal = interrupts_.arrived(); signal != 0) return 128 + signal;
     if (files[0].revents != 0 && !read_input(input)) return 0;
     if (!running) continue;
-    if (files[2].revents != 0) running->read_output();
-    if (files[3].revents != 0) running->read_complaint();
+    running->read_all();
     running->tell_progress();
+    running->end_if_late();
     if (!running->has_ended()) continue;
     running_ = nullptr;
     running->answer();

@@ -141,18 +141,22 @@ ordered_json schema_of(const Parameter& parameter) {
   return schema;
 }
 
+// Whether it can be a word of a command line, which ends at a zero byte.
+bool is_word(const json& value) {
+  return value.is_string() && value.get_ref<const std::string&>().find('\0') == std::string::npos;
+}
+
 // The words of one argument's value; nothing if it is of another type.
 std::optional<std::vector<std::string>> words_of(const Parameter& parameter, const json& value) {
   switch (parameter.kind) {
-    case Kind::kText: return value.is_string() ? std::optional(std::vector{value.get<std::string>()}) : std::nullopt;
+    case Kind::kText: return is_word(value) ? std::optional(std::vector{value.get<std::string>()}) : std::nullopt;
     case Kind::kInteger:
       return value.is_number_integer() && value > 0 ? std::optional(std::vector{value.dump()}) : std::nullopt;
     case Kind::kSeconds:
       return value.is_number() && value > 0 ? std::optional(std::vector{fmt::format("{}", value.get<double>())})
                                             : std::nullopt;
     case Kind::kTexts:
-      if (!value.is_array() || value.empty() || !std::ranges::all_of(value, [](const json& one) { return one.is_string(); }))
-        return std::nullopt;
+      if (!value.is_array() || value.empty() || !std::ranges::all_of(value, is_word)) return std::nullopt;
       return value.get<std::vector<std::string>>();
   }
   return std::nullopt;

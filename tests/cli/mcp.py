@@ -4,11 +4,13 @@
   mcp.py COMMAND PAGE
 """
 import json
+import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 
@@ -56,11 +58,21 @@ def check_wrong_input(client):
     assert client.receive()["error"]["code"] == -32700
     client.write("[]")
     assert client.receive()["error"]["code"] == -32600
+    deep = "[" * 300_000 + "]" * 300_000
+    client.write('{"id": ' + deep + ', "method": "ping"}')
+    assert client.receive()["error"]["code"] == -32600, "values that are nested deeply"
+    client.write('{"id": 1, "method": "ping", "params": {"a": ' + deep + "}}")
+    assert client.receive()["error"]["code"] == -32600
+    for id in ("{}", "1.5", str(1 << 70)):  # would come back as another
+        client.write('{"id": ' + id + ', "method": "ping"}')
+        assert client.receive()["error"]["code"] == -32600, id
+    client.send(method="notifications/cancelled", params={"requestId": 99})
     assert client.ask(4, "no/such")["error"]["code"] == -32601
     wrong = [{}, {"name": 7}, {"name": "nothing"}, {"name": "stats"}, {"name": "stats", "arguments": []},
              {"name": "stats", "arguments": {"pid": "1"}}, {"name": "stats", "arguments": {"pid": 0}},
              {"name": "stats", "arguments": {"pid": 1, "more": 2}}, {"name": "examine", "arguments": {"command": []}},
              {"name": "examine", "arguments": {"command": ["true"], "budget_s": "9"}},
+             {"name": "heap_profile", "arguments": {"command": ["true\0more"]}},
              {"name": "explain_cause", "arguments": {"cause": "weather"}}]
     for params in wrong:
         error = client.ask(5, "tools/call", **params)["error"]
@@ -81,6 +93,67 @@ def check_calls(client):
     assert profile["structuredContent"]["format"] == "freehold-heap-profile", list(profile["structuredContent"])
 
 
+def profile_of(client, id, *command):
+    return client.send(id=id, method="tools/call", params={"name": "heap_profile", "arguments": {"command": command}})
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for_end(pid):
+    until = time.monotonic() + 20
+    while is_running(pid):
+        assert time.monotonic() < until, "left behind"
+        time.sleep(0.02)
+
+
+def check_odd_programs(client):
+    begin = time.monotonic()
+    profile_of(client, 20, "sh", "-c", "sleep 55 & echo pid $!")  # it keeps the output open
+    answer = client.receive()
+    pid = int(re.search(r"pid (\d+)", answer["result"]["content"][0]["text"])[1])
+    assert answer["id"] == 20 and time.monotonic() - begin < 30 and is_running(pid), answer
+    os.kill(pid, signal.SIGKILL)
+    profile_of(client, 21, "sh", "-c", """echo '{"format": "mine"}'; cat; cat /dev/tty || exit 7""")
+    result = client.receive()["result"]
+    assert result["structuredContent"]["format"] == "freehold-heap-profile" and '"mine"' in result["content"][0]["text"], result
+    profile_of(client, 22, sys.executable, "-c", "import os\nfor i in range(65): os.write(1, b'x' * (1 << 20))")
+    assert len(client.receive()["result"]["content"][0]["text"]) <= 1 << 16
+
+
+# A program that ignores SIGTERM, with a child: both end with a cancelled call, and with the server.
+def check_stubborn_programs(command, folder):
+    for end in ("cancel", "close", "kill"):
+        note = folder / end
+        client = Client(command)
+        stubborn = f"trap '' TERM; sleep 55 & echo $$ $! > {note}.new; mv {note}.new {note}; while :; do wait; done"
+        if end == "kill":
+            stubborn = stubborn.replace("trap '' TERM; ", "").replace("while :; do wait; done", "exec sleep 56")
+        profile_of(client, 30, "sh", "-c", stubborn)
+        while not note.exists():
+            time.sleep(0.02)
+        pids = [int(pid) for pid in note.read_text().split()]
+        if end == "cancel":
+            client.send(method="notifications/cancelled", params={"requestId": 30})
+            profile_of(client, 31, "true")
+            assert client.receive()["id"] == 31
+        elif end == "close":
+            assert client.end() == 0
+        else:
+            client.server.kill()
+            client.server.wait()
+            os.kill(pids.pop(), signal.SIGKILL)  # a child of the program's own, of which nobody knows
+        for pid in pids:
+            wait_for_end(pid)
+        if end == "cancel":
+            client.end()
+
+
 def check_cancelling(client):
     sleep = {"name": "heap_profile", "arguments": {"command": ["sleep", "60"]}}
     begin = time.monotonic()
@@ -98,7 +171,10 @@ def main(command, page):
     check_hello(client, pathlib.Path(page).read_text())
     check_wrong_input(client)
     check_calls(client)
+    check_odd_programs(client)
     check_cancelling(client)
+    with tempfile.TemporaryDirectory() as folder:
+        check_stubborn_programs(command, pathlib.Path(folder))
     client.send(id=14, method="tools/call", params={"name": "heap_profile", "arguments": {"command": ["sleep", "60"]}})
     assert client.end() == 0, "the end of its input ends the server, and what it runs"
     client = Client(command)
