@@ -45,7 +45,7 @@ class Made {
     return *this;
   }
   template <class Change>
-  Made& trials(std::size_t variant, const Change& change) {
+  Made& trials(std::size_t variant, Change change) {
     for (Cell& cell : experiment_.cells)
       if (cell.variant == variant && cell.setting.copies == 1)
         for (Trial& trial : cell.trials) change(trial);
@@ -56,6 +56,15 @@ class Made {
     for (Cell& cell : experiment_.cells)
       if (cell.variant == variant && cell.setting.cpus == kCpus)
         for (Trial& trial : cell.trials) trial.user_s *= share;
+    return *this;
+  }
+  // Other processes take `share` of the time in which a thread is ready, from all threads alike.
+  Made& beside_others(double share) {
+    for (Cell& cell : experiment_.cells)
+      for (Trial& trial : cell.trials) {
+        trial.taken_s = trial.stolen_s = trial.cpu_s() * share / (1 - share);
+        trial.wall_s += trial.taken_s / cell.setting.cpus;
+      }
     return *this;
   }
 

@@ -127,7 +127,12 @@ class World {
       case Cause::kAllocatorLock: recorded.cpu_share = 0.5, recorded.blocked_share = sleeps_ ? lost_ : 0.1; break;
       case Cause::kRemoteFrees: recorded.cpu_share = 0.5, recorded.remote_share = 0.7; break;
       case Cause::kAllocatorFalseSharing: recorded.lines_shared = 100; break;
-      case Cause::kOwnLock: recorded.lock_wait_share = 0.9 * lost_; break;
+      case Cause::kOwnLock:
+        recorded.lock_wait_share = 0.9 * lost_;
+        recorded.lock_waits.resize(1);
+        recorded.lock_waits[0].count = 1e5;
+        recorded.lock_waits[0].seconds = 10;
+        break;
       case Cause::kOwnPageFaults: recorded.mapped_bytes = 4096 * 200'000.0; break;
       default: break;
     }

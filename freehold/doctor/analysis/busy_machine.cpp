@@ -17,6 +17,8 @@ constexpr double kLeastOnCpu = 0.15;           // of the time that its threads w
 constexpr double kHiddenLoss = 0.32;           // CPU time and idleness beyond the work, as if its threads had had all CPUs
 constexpr double kShortWait_s = 1.5e-3;        // less than a slice of CPU time that the scheduler gives to others
 constexpr double kSureMixOnBusyMachine = 0.2;  // the lower limit of each of two parts there
+constexpr double kExplainsIdleness = 0.25;     // of the idle CPUs: waits for locks that might be why
+constexpr double kFewSleeps = 0.1;             // of all, in locks
 
 class OnBusyMachine {
  public:
@@ -27,19 +29,22 @@ class OnBusyMachine {
     if (on_cpu() < kLeastOnCpu) return false;
     switch (verdict.cause) {
       case Cause::kNone: return verdict.lost.high < kScalesBelow && hides_no_loss();
-      case Cause::kArenaBloat: return true;  // memory is counted, and nothing of it is time
+      case Cause::kArenaBloat: return verdict.lost.high < kMemoryAloneBelow;  // memory is counted; time may be lost beside
       case Cause::kMixed:
-        return verdict.lost.low >= kLosesFrom && verdict.parts.size() >= 2 &&
+        return verdict.lost.low >= kLosesFrom && verdict.parts.size() >= 2 && surely_gains(verdict) &&
                verdict.parts[0].share.low >= kSureMixOnBusyMachine && verdict.parts[1].share.low >= kSureMixOnBusyMachine;
       default: break;
     }
     if (!is_surely(verdict) || !is_counted(verdict.cause, verdict.lost.value)) return false;
     if (blames_allocator(verdict.cause))
-      return verdict.best_fix && verdict.fixes[*verdict.best_fix].gain.low >= kSureGainOnBusyMachine &&
+      return surely_gains(verdict) &&
              (verdict.cause == Cause::kAllocatorFalseSharing || verdict.cause == Cause::kPageFaults ||
               !could_save(Treatment::kPadded, kPaddingExplains));
-    if (verdict.cause == Cause::kOwnPageFaults || is_malloc_idle()) return true;
-    return !could_save(Treatment::kFreehold, kSureOnBusyMachine) && !could_save(Treatment::kPadded, kSureOnBusyMachine);
+    if (verdict.cause == Cause::kOwnPageFaults) return true;
+    if (!is_malloc_idle() && could_save(Treatment::kFreehold, kSureOnBusyMachine)) return false;
+    // A malloc that takes no time can put blocks of two threads on one line all the same.
+    const bool is_asleep = verdict.cause == Cause::kOwnLock || verdict.cause == Cause::kSerial;
+    return (is_asleep && is_malloc_idle()) || !could_save(Treatment::kPadded, kSureOnBusyMachine);
   }
 
  private:
@@ -47,6 +52,9 @@ class OnBusyMachine {
   [[nodiscard]] static bool is_surely(const Verdict& verdict) {
     return verdict.lost.low >= kLosesFrom && !verdict.parts.empty() && verdict.parts.front().cause == verdict.cause &&
            verdict.parts.front().share.low >= kSureOnBusyMachine;
+  }
+  [[nodiscard]] static bool surely_gains(const Verdict& verdict) {
+    return verdict.best_fix && verdict.fixes[*verdict.best_fix].gain.low >= kSureGainOnBusyMachine;
   }
   // Whether what others do not change says the same: counts of the recording and of the kernel.
   [[nodiscard]] bool is_counted(Cause cause, double lost) const {
@@ -56,11 +64,12 @@ class OnBusyMachine {
     switch (cause) {
       case Cause::kAllocatorFalseSharing: return of_.recorded->lines_shared > 0;
       case Cause::kOwnPageFaults: return faults_stay();
-      // One that holds a lock and has no CPU lets the others wait for milliseconds: of a lock that matters by itself the
-      // waits are short, or there are more than a thread can have that is held up once in a while.
+      // One that holds a lock and has no CPU lets the others wait for milliseconds, or spin: of a lock that matters by
+      // itself the waits are short, or there are more than a thread can have that is held up once in a while.
       case Cause::kOwnLock: return waits_are_short();
       // A thread that others held up ends later, and its fellows' CPUs idle until then: by another time in each trial.
-      case Cause::kSerial: return least_idle() >= std::max(kLosesFrom, kSureOnBusyMachine * lost);
+      case Cause::kSerial:
+        return least_idle() >= std::max(kLosesFrom, kSureOnBusyMachine * lost) && !locks_may_explain(least_idle());
       default: return true;
     }
   }
@@ -73,12 +82,25 @@ class OnBusyMachine {
   [[nodiscard]] double idle_share(const Trial& trial) const {
     return std::max(0.0, 1 - (trial.cpu_s() + trial.taken_s) / (trial.wall_s * of_.all->setting.width()));
   }
+  // Whether most of the waits' time is where they are short. Many short ones elsewhere say nothing of it.
   [[nodiscard]] bool waits_are_short() const {
-    double waits = 0, seconds = 0;
-    for (const WaitSite& site : of_.recorded->lock_waits) waits += site.count, seconds += site.seconds;
-    return waits <= 0 || seconds / waits <= kShortWait_s;
+    double seconds = 0, where_short = 0;
+    for (const WaitSite& site : of_.recorded->lock_waits) {
+      seconds += site.seconds;
+      if (site.seconds <= kShortWait_s * site.count) where_short += site.seconds;
+    }
+    return of_.recorded->lock_wait_share >= kSomeLockWaits && where_short > kSureOnBusyMachine * seconds;
   }
-  [[nodiscard]] bool is_malloc_idle() const { return of_.recorded->cpu_share + of_.recorded->blocked_share <= kInMalloc; }
+  // Waits that the probe saw, or many short sleeps of which it is not known that they are elsewhere.
+  [[nodiscard]] bool locks_may_explain(double idle) const {
+    if (of_.recorded->lock_wait_share + of_.recorded->blocked_share >= kExplainsIdleness * idle) return true;
+    if (of_.experiment.code.known && of_.experiment.code.lock_sleeps < kFewSleeps) return false;
+    const double sleeps = median_of(*of_.all, [](const Trial& trial) { return double(trial.voluntary_switches); });
+    return idle * median_of(*of_.all, &Trial::wall_s) * of_.all->setting.width() < kShortWait_s * sleeps;
+  }
+  [[nodiscard]] bool is_malloc_idle() const {
+    return of_.recorded != nullptr && of_.recorded->cpu_share + of_.recorded->blocked_share <= kInMalloc;
+  }
   // Of the time in which a thread was ready to run on all CPUs, it ran.
   [[nodiscard]] double on_cpu() const {
     return median_of(*of_.all, [](const Trial& trial) {
@@ -95,7 +117,8 @@ class OnBusyMachine {
                               return costs.cpu_seconds(*of_.all) / (grows * costs.cpu_seconds(*of_.alone)) - 1;
                             })
                             .high;
-    return (std::max(0.0, more) + least_idle()) / on_cpu() < kHiddenLoss;
+    const double idle = median_of(*of_.all, [this](const Trial& trial) { return idle_share(trial); });
+    return (std::max(0.0, more) + idle) / on_cpu() < kHiddenLoss;
   }
 
   using Costs = Resampled::Costs;

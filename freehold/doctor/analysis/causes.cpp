@@ -20,7 +20,6 @@ constexpr double kPageBytes = 4096;
 constexpr double kMapsItself = 0.5;       // of the bytes that were faulted in: mapped by calls of the program's own
 constexpr double kGrownOnce = 1.5;        // of the peak memory was faulted in: it is not given back and fetched again
 constexpr double kLockWaits = 0.5;        // of the time that its part of the CPUs was lost
-constexpr double kSomeLockWaits = 0.1;    // of the threads' lives: the kernel's new work is that of waking them
 constexpr double kIdleShare = 0.5;        // of what is lost: CPUs had nothing to do
 constexpr double kIdleMalloc = 0.01;      // of the time in malloc: no other one can help by being faster
 constexpr double kBloat = 0.67;           // of the memory is enough with another allocator

@@ -10,6 +10,7 @@ namespace freehold::doctor {
 
 inline constexpr double kPaddingExplains = 0.6;  // of the allocator's part: lines that blocks share
 inline constexpr double kInMalloc = 0.05;        // of the time: what happens there can be the cause
+inline constexpr double kSomeLockWaits = 0.1;    // of the threads' lives: the kernel's new work is that of waking them
 
 class Causes {
  public:

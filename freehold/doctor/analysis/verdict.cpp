@@ -23,7 +23,6 @@ namespace {
 // What counts as something. Shares are of what is lost unless said.
 constexpr double kSurelyLosesFrom = 0.04;   // the same, of the lower limit
 constexpr std::size_t kTrialsToAcquit = 2;  // of each of the two settings: one trial alone excludes nothing
-constexpr double kMemoryAloneBelow = 0.5;   // of the time is lost at most, where memory is the cause and time is not
 constexpr double kPartFrom = 0.25;          // a part that is named
 constexpr double kSurePartFrom = 0.10;      // its lower limit
 constexpr double kWholeFrom = 0.75;         // a part that is the whole answer
@@ -155,7 +154,11 @@ class Judge {
     };
     verdict.disturbance = std::max(taken(of_.all), taken(of_.alone));
     for (const Fix& fix : verdict.fixes) {
-      if (fix.helps) verdict.disturbance = std::max(verdict.disturbance, taken(of_.cell(fix.variant, of_.all->setting)));
+      // That these do not help acquits the allocator.
+      const Treatment treatment = experiment_.variants[fix.variant].treatment;
+      const bool may_acquit = treatment == Treatment::kPadded || treatment == Treatment::kFreehold;
+      if (fix.helps || may_acquit)
+        verdict.disturbance = std::max(verdict.disturbance, taken(of_.cell(fix.variant, of_.all->setting)));
     }
     verdict.noisy = experiment_.control.compute > kNoisyControl || of_.costs.usual_spread() > kNoisySpread ||
                     verdict.disturbance > kBusyFrom;
