@@ -172,6 +172,7 @@ TEST(Attribution, Plumbing_IsToldFromTheProgramByNameModuleAndFolder) {
 TEST(Attribution, NamesOfRust_AsTheSourceHasThem) {
   EXPECT_EQ(demangled("_ZN4demo3fooEv"), "demo::foo()");
   EXPECT_EQ(demangled("plain"), "plain");
+  for (const char* const function : {"f", "i", "St", "Pc"}) EXPECT_EQ(demangled(function), function) << "no type";
   const std::string rust = demangled("_RNvC6_123foo3bar");
   EXPECT_TRUE(rust == "123foo::bar" || rust == "_RNvC6_123foo3bar") << "without libiberty: " << rust;
 }

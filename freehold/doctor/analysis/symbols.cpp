@@ -31,6 +31,7 @@ std::string demangled(const char* name) {
       if (text != nullptr) return text.get();
     }
   }
+  if (!std::string_view(name).starts_with("_Z")) return name;  // "f" would be a type, float
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
   std::string found = status == 0 ? text.get() : name;
