@@ -264,13 +264,14 @@ class Examination {
     so_far.experiment = experiment();
     finish(so_far.experiment);
     if (so_far.experiment.cells.empty()) return false;
-    open_ = verdict_of(so_far.experiment, outcome_.recorded.get());
-    decided_ = open_.cause != Cause::kUndecided ? decided_ + 1 : 0;
-    if (decided_ >= kSameVerdicts) return false;
+    const Cause before = std::exchange(open_, verdict_of(so_far.experiment, outcome_.recorded.get())).cause;
+    decided_ = open_.cause == before ? decided_ + 1 : 1;
+    if (open_.cause != Cause::kUndecided && decided_ >= kSameVerdicts) return false;
     std::vector<std::size_t> variants{0};
     for (const Fix& fix : open_.fixes) {
-      const bool is_freehold = experiment().variants[fix.variant].treatment == Treatment::kFreehold;
-      if (fix.helps || is_freehold) variants.push_back(fix.variant);
+      const Treatment treatment = experiment().variants[fix.variant].treatment;
+      const bool may_acquit = treatment == Treatment::kFreehold || treatment == Treatment::kPadded;
+      if (fix.helps || may_acquit) variants.push_back(fix.variant);
     }
     return schedule_.run_again(variants, kMoreRuns);
   }
@@ -438,7 +439,7 @@ class Examination {
   CodeGrowth code_;
   bool are_read_ = false;  // the recordings
   Verdict open_;           // so far, where the trials go on for its sake
-  unsigned decided_ = 0;   // verdicts so far, one after the other, that were not undecided
+  unsigned decided_ = 0;   // verdicts so far, one after the other, that were the same
   std::optional<int> expected_status_;
   double began_s_ = 0;
   double first_elapsed_s_ = 0;
