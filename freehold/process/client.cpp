@@ -16,9 +16,9 @@
 namespace freehold::process {
 namespace {
 
-// Nanoseconds for which submit() waits for an entry before it moves results out of the table, at first and at most.
 // Inputs from here on are compared with the memory that is left, for some 50 us.
 constexpr std::size_t kCheckedBytes = std::size_t{16} << 20;
+// Nanoseconds for which submit() waits for an entry before it moves results out of the table, at first and at most.
 constexpr std::uint64_t kFirstWait = 100'000, kLongestWait = 5'000'000;
 // The longest sleep before a client looks around: damage wakes nobody, nor does another process that has ended.
 constexpr std::uint64_t kLongestSleep = 250'000'000, kLongestAttachedSleep = 100'000'000;
