@@ -39,7 +39,7 @@ void MemoryLimit::look_at(const char* folder, bool is_second_version) noexcept {
 
 void MemoryLimit::look_at_process() noexcept {
   struct Limit {
-    __rlimit_resource_t resource;
+    decltype(RLIMIT_AS) resource;
     const char* name;
   };
   for (const Limit& limit : {Limit{RLIMIT_AS, "RLIMIT_AS"}, Limit{RLIMIT_DATA, "RLIMIT_DATA"}}) {
