@@ -352,6 +352,7 @@ class Arena {
   struct Effort {
     unsigned calls;
     std::size_t bytes;
+    std::size_t reclaimed = 0;  // bytes of spans that became free ones, which the next step can give back
     [[nodiscard]] bool left() const noexcept { return calls != 0 && bytes != 0; }
     void spend(std::size_t n) noexcept {
       calls -= calls != 0 ? 1 : 0;

@@ -277,6 +277,7 @@ bool Arena<A, Config, Pages>::purge_something(std::uint64_t now, Effort& effort,
   constexpr std::size_t kLookBytes = 32 * 1024;  // what a look costs, beside giving pages back
   if (const SpanIndex i = reclaim_empty_span(0); i != kNoSpan) {
     effort.bytes -= std::min(effort.bytes, kLookBytes);
+    effort.reclaimed += kSpanBytes;
     give_spans(i, 1, now);
     return true;
   }
@@ -311,7 +312,7 @@ bool Arena<A, Config, Pages>::relieve(std::uint64_t now, std::size_t freed) noex
   }
   // A step that hardly finds a free page is not worth its time at every report: free slots lie scattered, for now.
   const std::uint64_t purged = counters_.purged_bytes.load(std::memory_order_relaxed) - before;
-  if (split && (!more || (!effort.left() && purged < kStep.bytes / 256))) budget_.nothing_left();
+  if (split && (!more || (!effort.left() && purged + effort.reclaimed < kStep.bytes / 256))) budget_.nothing_left();
   purge_lock_.unlock();
   return purged != 0;
 }

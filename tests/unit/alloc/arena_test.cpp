@@ -185,6 +185,23 @@ TEST(Arena, Sawtooth_SettlesWithoutSystemCalls) {
   EXPECT_EQ(arena->budget().allowance(), SmallConfig::kKeepBytes) << "forgotten";
 }
 
+// Regret that ends leaves more wholly free spans than one step can look at: those that wait for the next can go back, too.
+TEST(Arena, MoreEmptySpansThanAStepReclaims_AllThatIsTooMuchGoesBack) {
+  constexpr std::size_t kSpans = 2000;
+  Native arena(small_settings(256 * kMiB));
+  std::vector<std::vector<Taken>> spans;
+  for (std::size_t i = 0; i < kSpans; ++i) spans.push_back(arena.claim_whole(kOneWord));
+  const auto& budget = arena->budget();
+  arena->budget().set_purged_in_time(true);
+  arena->budget().regret(static_cast<std::int64_t>(kSpans * kSpan), arena.now);
+  for (const auto& span : spans) arena.put(kOneWord, span);
+  ASSERT_GE(budget.figures().class_spans, static_cast<std::int64_t>(kSpans * kSpan / 2)) << "regretted";
+  arena->budget().set_purged_in_time(false);  // as in a child of a fork
+  for (int i = 0; i < 20; ++i) (void)arena->relieve(arena.now);
+  const auto now = budget.figures();
+  EXPECT_LE(now.class_spans - now.live + now.dirty, budget.allowance() + static_cast<std::int64_t>(kChunk));
+}
+
 // ---- giving back by the delay -----------------------------------------------------------------------------------------
 
 TEST(Arena, Tick_BeforeTheDelay_KeepsAfterIt_Purges) {
