@@ -94,7 +94,8 @@ class Budget {
   // A program of several threads gets no purger thread: all of them may sleep from now on, so little of what one regretted
   // may stay.
   void limit_regret() noexcept {
-    regret_limit_.store(kRegretUnattended, std::memory_order_relaxed);
+    // Asked at each slow call of a process that has confined itself, whose threads all read this line.
+    if (get(regret_limit_) != kRegretUnattended) regret_limit_.store(kRegretUnattended, std::memory_order_relaxed);
     if (get(regret_) > kRegretUnattended) regret_.store(kRegretUnattended, std::memory_order_relaxed);
   }
   [[nodiscard]] bool is_purged_in_time() const noexcept { return purged_in_time_.load(std::memory_order_relaxed); }
