@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <set>
 
 #include "cli/support/failure.hpp"
@@ -75,12 +76,9 @@ class Tree {
       const pid_t changed = ::waitpid(-1, &status, __WALL);
       if (changed < 0 && errno == EINTR) continue;
       if (changed < 0) throw Failure(kExitRefused, fmt::format("lost the program: {}", error_text(errno)));
-      if (WIFSTOPPED(status)) {
-        go_on(changed, status);
-        continue;
-      }
-      known_.erase(changed);
-      if (changed != program_) continue;
+      note(changed, status);
+      if (WIFSTOPPED(status) || changed != program_) continue;
+      let_others_begin();
       for (const pid_t process : known_)
         if (is_process(process)) look_(process);
       return status;
@@ -88,6 +86,25 @@ class Tree {
   }
 
  private:
+  void note(pid_t thread, int status) {
+    if (WIFSTOPPED(status))
+      go_on(thread, status);
+    else
+      known_.erase(thread);
+  }
+  // Those that outlive the program may have been forked just now, or still be without their libraries.
+  void let_others_begin() {
+    constexpr timespec kMoment{0, 1'000'000};
+    for (int moments = 0; moments < 100;) {
+      int status = 0;
+      const pid_t changed = ::waitpid(-1, &status, __WALL | WNOHANG);
+      if (changed < 0) return;  // there are none
+      if (changed > 0)
+        note(changed, status);
+      else
+        ::nanosleep(&kMoment, nullptr), ++moments;
+    }
+  }
   void go_on(pid_t thread, int status) {
     const int event = status >> 16, signal = WSTOPSIG(status);
     known_.insert(thread);

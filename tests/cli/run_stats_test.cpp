@@ -161,6 +161,11 @@ TEST(CheckPreload, Command_EachProcessAndItsCause) {
   EXPECT_NE(ended.err.find("tmp"), std::string::npos);  // what the programs print
 }
 
+TEST(CheckPreload, ForkedLast_IsTheProgramThatItBecomes) {
+  const Ended ended = freehold({"check-preload", "sh", "-c", "sleep 1 >/dev/null 2>&1 & exit 3"});
+  EXPECT_NE(ended.out.find("/sleep: served"), std::string::npos) << ended.out << ended.err;
+}
+
 TEST(CheckPreload, AllServed_ExitCode0AndOneLineForEach) {
   const Ended ended = freehold({"check-preload", "sh", "-c", "ls / & ls /; wait"});
   EXPECT_TRUE(ended.exited_with(0)) << ended.out << ended.err;
