@@ -297,7 +297,12 @@ TEST(VerdictProperty, BusyNeighbours_FewerDecidedAndNoneWrong) {
   for (const unsigned neighbours : {1U, 2U, 6U}) {
     const Tally tally = ask_all({.spread = 0.03, .trials = 4, .neighbours = neighbours}, 25, 10000 * neighbours);
     EXPECT_LE(tally.wrong, tally.asked / 1000) << neighbours << " neighbours, " << tally.text();
-    EXPECT_GE(tally.right, tally.asked * (neighbours == 1 ? 25 : neighbours == 2 ? 8 : 1) / 100) << neighbours << " neighbours, " << tally.text();
+    EXPECT_GE(tally.right, tally.asked *
+                               (neighbours == 1   ? 25
+                                : neighbours == 2 ? 8
+                                                  : 1) /
+                               100)
+        << neighbours << " neighbours, " << tally.text();
   }
 }
 
