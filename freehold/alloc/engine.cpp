@@ -80,11 +80,18 @@ namespace {
 }  // namespace
 
 void* engine::allocate_plain(NativeCache& cache, SizeClass c, std::size_t bytes, std::size_t alignment) noexcept {
+  const auto refill = [&cache, c] { return g_core.refill(cache, c); };
+  void* slot = nullptr;
+  if (const Inside inside(cache); inside) [[likely]]
+    slot = refill();
+  if (slot == nullptr) [[unlikely]]
+    slot = take_inside(&cache, bytes, alignment, refill);
+  if (slot == nullptr) [[unlikely]]
+    return out_of_memory();
+  // After the refill, which expects an empty bin: both may call malloc and free.
   consider_purger();
   look_if_due(bytes);
-  if (const Inside inside(cache); inside) [[likely]]
-    if (void* const slot = g_core.refill(cache, c); slot != nullptr) return slot;
-  return allocate_inside(&cache, bytes, alignment, [&cache, c] { return g_core.refill(cache, c); });
+  return slot;
 }
 
 // POSIX: free leaves errno alone. What makes system calls in there sees to it.

@@ -155,6 +155,11 @@ TEST_F(FakeCgroup, AlmostFull_OneLineAndTheProgramIsCalled) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
   }
 }
+TEST_F(FakeCgroup, CallbackFreesWhatIsBeingAllocated_NothingIsLost) {
+  put("memory.max", 100 * kMiB);
+  put("memory.current", 99 * kMiB);
+  EXPECT_GE(figure_of(beside({"limits_callback_frees"}), "calls"), 10);
+}
 TEST_F(FakeCgroup, GrowthAndWhatIsNeverUsed_AreNotTakenForTheWholeBlock) {
   put("memory.max", 100 * kMiB);
   put("memory.current", 40 * kMiB);

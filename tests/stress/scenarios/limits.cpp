@@ -323,6 +323,25 @@ SCENARIO(limits_callback) {
   require(calls == before, "called when nobody asked any more");
 }
 
+// limits_callback_frees: sheds blocks of the size that is being allocated. None is lost: the newest is the next to be used.
+SCENARIO(limits_callback_frees) {
+  static std::vector<void*> shed(200);
+  static void* newest = nullptr;
+  for (void*& block : shed) block = CApi::allocate(64);
+  on_memory_pressure(
+      [](std::size_t, std::size_t, void*) {
+        ++calls;
+        for (int i = 0; i < 4 && !shed.empty(); ++i, shed.pop_back()) CApi::deallocate(newest = shed.back());
+      },
+      nullptr);
+  for (std::size_t taken = 0; taken < 24 * kMiB; taken += 64) {
+    newest = nullptr;
+    require(CApi::allocate(64) != nullptr, "no memory");
+    if (void* const freed = newest; freed != nullptr) require(CApi::allocate(64) == freed, "a freed block was lost");
+  }
+  figure("calls", static_cast<double>(calls));
+}
+
 // limits_growth: a block that is half of the limit grows page by page, and one of ten times the limit is never used.
 SCENARIO(limits_growth) {
   on_memory_pressure([](std::size_t, std::size_t, void*) { ++calls; }, nullptr);
