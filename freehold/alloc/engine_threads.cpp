@@ -170,7 +170,7 @@ NativeCache* own_cache_slow() noexcept {
 void choose_slow_calls() noexcept {
   const Reading reading;
   g_core.set_slow_calls([] {
-    if (is_perturbed()) return &kCacheless;
+    if (is_perturbed() || is_checked()) return &kCacheless;
     return profile::was_started() || check::guards_are_on() ? &kObserved : &kPlain;
   });
 }

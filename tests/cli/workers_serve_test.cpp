@@ -39,7 +39,9 @@ class WorkersServe : public testing::Test {
     EXPECT_EQ(lines_of(second.err), 1) << second.err;
     return second.err;
   }
-  const std::string name_ = "test-" + std::to_string(::getpid());
+  // Of each test its own: a former test's workers may still hold its socket.
+  const std::string name_ =
+      "test-" + std::to_string(::getpid()) + "-" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

@@ -54,7 +54,7 @@ const std::vector<Expected> kNotFlat{
     // Blocks above 32 KiB: the line of the budget, written once for 2 MiB of a thread's change, and where another thread
     // frees
     // them, searches of chunks that others use.
-    {EngineWorkload::kOwn, {1048576}},
+    {EngineWorkload::kOwn, {262144, 1048576}},
     {EngineWorkload::kMany, {1048576}},
     {EngineWorkload::kNeighbour, {65536, 262144, 1048576}},
     {EngineWorkload::kProducer, {65536, 262144, 1048576}},
@@ -232,7 +232,7 @@ TEST(EngineScale, LockHeldForLong_OthersSleep) {
 
 TEST(EngineScale, Places_AccountForAllMisses) {
   const EngineCount count =
-      sim::count_engine({.workload = EngineWorkload::kMany, .bytes = 1048576, .cores = 8, .note_places = true});
+      sim::count_engine({.workload = EngineWorkload::kProducer, .bytes = 4096, .cores = 8, .note_places = true});
   double sum = 0;
   for (const sim::MissPlace& place : count.places) sum += place.misses_per_pair;
   // Noted while all cores are counted, the others from each core's own beginning to its end: nearly the same.
