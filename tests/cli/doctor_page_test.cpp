@@ -25,7 +25,7 @@ TEST_F(DoctorPage, OfADiagnosis_DrawsEveryPart) {
   EXPECT_EQ(count(seen.dom, "data-ready=\"3\""), 1u);  // speed-up, memory, allocations
   EXPECT_EQ(count(seen.dom, "<canvas"), 3u);
   EXPECT_EQ(count(seen.dom, "<section"), 12u);
-  EXPECT_EQ(count(seen.dom, "The allocator explains 60% (50 to 70%) of the scaling"), 1u + 1u);  // and in the data
+  EXPECT_EQ(count(seen.dom, "The allocator explains 60% (50 to 70%) of the time"), 1u + 1u);  // and in the data
   EXPECT_EQ(count(seen.dom, "Is the allocator why parser does not scale?"), 1u);
   EXPECT_EQ(count(seen.dom, "class=\"fill won\""), 3u);
   EXPECT_EQ(count(seen.dom, "class=\"step\""), 3u + 1u + 2u);  // to do, advised, to repeat
