@@ -47,9 +47,9 @@ bool is_trusted(const std::string& file) {
          ((folder.st_mode & S_IWOTH) == 0 || is_sticky);
 }
 
-// In the prefix of an installed header, include/freehold/process/...; or in the one that was configured.
+// In the prefix of an installed header, PREFIX/include/freehold/detail/process/...; or in the one that was configured.
 std::string find_installed(const char* header) {
-  const std::filesystem::path prefix = std::filesystem::path(header).parent_path() / "../../..";
+  const std::filesystem::path prefix = std::filesystem::path(header).parent_path() / "../../../..";
   for (const char* place : {"bin/freehold-worker", "libexec/freehold/freehold-worker", "tools/freehold/freehold-worker"})
     if (const std::string file = (prefix / place).lexically_normal().string();
         file.starts_with('/') && ::access(file.c_str(), X_OK) == 0 && is_trusted(file))

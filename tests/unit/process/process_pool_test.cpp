@@ -558,17 +558,17 @@ TEST(ProcessPool_Unit, WorkerProgramOfAnInstallation_FoundByItsHeader) {
     const std::filesystem::path worker = prefix / place / "freehold-worker";
     std::filesystem::create_directories(worker.parent_path());
     std::filesystem::create_symlink("/bin/true", worker);
-    EXPECT_EQ(find_worker_program((prefix / "include/freehold/process/process_pool.hpp").c_str()), worker);
+    EXPECT_EQ(find_worker_program((prefix / "include/freehold/detail/process/process_pool.hpp").c_str()), worker);
     std::filesystem::remove(worker);
     std::filesystem::copy_file("/bin/true", worker);
     std::filesystem::permissions(worker, std::filesystem::perms::all);  // anybody may have written it
-    EXPECT_NE(find_worker_program((prefix / "include/freehold/process/process_pool.hpp").c_str()), worker);
+    EXPECT_NE(find_worker_program((prefix / "include/freehold/detail/process/process_pool.hpp").c_str()), worker);
     std::filesystem::permissions(worker, std::filesystem::perms::owner_all);
     std::filesystem::permissions(worker.parent_path(), std::filesystem::perms::all);
-    EXPECT_NE(find_worker_program((prefix / "include/freehold/process/process_pool.hpp").c_str()), worker);
+    EXPECT_NE(find_worker_program((prefix / "include/freehold/detail/process/process_pool.hpp").c_str()), worker);
     std::filesystem::remove_all(prefix);
   }
-  EXPECT_EQ(find_worker_program("freehold/process/process_pool.hpp"), find_worker_program("/"));
+  EXPECT_EQ(find_worker_program("freehold/detail/process/process_pool.hpp"), find_worker_program("/"));
 }
 TEST(ProcessPool_Unit, Ok_AWorkerHasAnswered_OrNoneCan) {
   const ProcessPool pool(options());
