@@ -257,8 +257,7 @@ class Core {
  private:
   static constexpr std::uint32_t kFirstCpuId = 1U << 30;
   static constexpr unsigned kSlowCallsPerTick = 64;
-  static constexpr unsigned kSlowCallsPerDueTick = 8;  // while something is due
-  static constexpr unsigned kRunsPerTick = 8;          // while something is due
+  static constexpr unsigned kRunsPerTick = 8;  // while something is due
   static constexpr unsigned kTicksPerIdleLook = 16;
   static constexpr std::int64_t kReportBytes = 64 * 1024;
   static constexpr std::int64_t kReportSpans = (std::int64_t{2} << 20) / static_cast<std::int64_t>(ArenaType::kSpanBytes);

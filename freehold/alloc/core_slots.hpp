@@ -175,9 +175,8 @@ void Core<A, Config, Pages, Clock>::report_now(Cache& cache) noexcept {
 
 template <sync::Atomics A, class Config, os::PageSource Pages, class Clock>
 void Core<A, Config, Pages, Clock>::count_slow_call(Cache& cache) noexcept {
-  // Every 64th call, or more of them while memory waits to be given back: a program that went quiet makes few.
-  const std::uint32_t calls = ++cache.slow_calls;
-  if (calls % kSlowCallsPerDueTick == 0 && (calls % kSlowCallsPerTick == 0 || arena_.something_due())) [[unlikely]]
+  // Every 64th call, or every one while memory waits to be given back: a program that went quiet makes few.
+  if (++cache.slow_calls % kSlowCallsPerTick == 0 || arena_.something_due()) [[unlikely]]
     tick_slow(cache);
 }
 

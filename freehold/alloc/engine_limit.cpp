@@ -93,6 +93,7 @@ void engine::watch_memory_limit() noexcept {
 }
 
 void engine::look_at_memory_limit(std::size_t wanted) noexcept {
+  if (g_limit.bytes() == 0) return;  // asked for more than any machine has
   if (t_fork.inside != 0 || g_gate.forks() != 0 || g_looking.exchange(true, std::memory_order_acquire)) return;
   const base::KeepErrno keep;
   const base::NotCancelled not_cancelled;  // POSIX: malloc is no cancellation point

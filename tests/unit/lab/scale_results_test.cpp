@@ -75,7 +75,7 @@ TEST(ScalePage, NothingIsFetched_AndEveryPartIsInside) {
   for (const char* mark : {"/*{", "{data}", "src=\"", "@import", "url("}) {
     EXPECT_EQ(page.find(mark), std::string::npos) << mark;
   }
-  for (const char* part : {"var uPlot=", ".uplot", "default-src 'none'", "freehold-scale"}) {
+  for (const char* part : {"var uPlot = ", ".uplot", "default-src 'none'", "freehold-scale"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
 }
