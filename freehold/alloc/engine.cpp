@@ -277,7 +277,8 @@ void* reallocate(void* block, std::size_t bytes) noexcept {
     if (profile::was_started()) resize_sample(block, bytes);
     return block;  // a smaller slot would save less than half
   }
-  void* const fresh = bytes > std::max(old, Classes::kMaxBytes) ? allocate_with_room(bytes) : allocate_inline(bytes);
+  const bool grows_large = bytes > std::max(old, Classes::kMaxBytes) && !is_checked();  // where each block is known
+  void* const fresh = grows_large ? allocate_with_room(bytes) : allocate_inline(bytes);
   if (fresh == nullptr) return bytes <= old ? block : nullptr;
   const std::size_t kept = std::min(old, bytes);
   if (kept > Classes::kMaxBytes)
