@@ -53,7 +53,7 @@ void start_experiment(char** argv) {
   if (error != ENOENT)
     throw Failure(kExitRefused, fmt::format("cannot start {}: {}", printable(program), error_text(error)));
   throw Failure(kExitRefused, fmt::format("{}: {} is not installed: Debian's package {} has it, or build it from the "
-                                          "source with Boost, libuv and zlib: docs/install.md",
+                                          "source with Boost and libuv: docs/install.md",
                                           argv[1], kLaboratory, kLaboratory));
 }
 

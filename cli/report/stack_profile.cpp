@@ -2,13 +2,13 @@
 #include "cli/report/stack_profile.hpp"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <string_view>
 
 #include "cli/report/json.hpp"
 #include "cli/support/failure.hpp"
@@ -87,36 +87,19 @@ void add_frame(Message& profile, Strings& strings, const Frame& frame, std::uint
   profile.message(5, function);
 }
 
-std::uint32_t crc32(std::string_view text) {
-  std::uint32_t sum = ~0u;
-  for (const char one : text) {
-    sum ^= static_cast<unsigned char>(one);
-    for (int bit = 0; bit < 8; ++bit) sum = sum >> 1 ^ ((sum & 1) != 0 ? 0xedb88320u : 0u);
-  }
-  return ~sum;
-}
-
-void append_number(std::string& out, std::size_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> 8 * i);
-}
-
-// The format wants gzip (RFC 1952). Blocks of deflate that hold the bytes as they are need no library; profiles are small.
 std::string gzipped(const std::string& text) {
-  constexpr std::size_t kMostOfBlock = 0xffff;
-  std::string out("\x1f\x8b\x08\0\0\0\0\0\0\xff", 10);
-  std::string_view rest = text;
-  bool is_last = false;
-  while (!is_last) {
-    const std::string_view block = rest.substr(0, kMostOfBlock);
-    rest.remove_prefix(block.size());
-    is_last = rest.empty();
-    append_number(out, is_last ? 1 : 0, 1);
-    append_number(out, block.size(), 2);
-    append_number(out, ~block.size(), 2);
-    out += block;
-  }
-  append_number(out, crc32(text), 4);
-  append_number(out, text.size(), 4);
+  constexpr int kGzip = 16 + MAX_WBITS;
+  z_stream stream{};
+  if (::deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw Failure(kExitRefused, "there is no memory to compress the profile");
+  std::string out(::deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  ::deflate(&stream, Z_FINISH);
+  out.resize(stream.total_out);
+  ::deflateEnd(&stream);
   return out;
 }
 

@@ -26,7 +26,7 @@ NAMESPACE = uuid.UUID("5d3d2b64-7a2a-4b0a-9d2b-0f3f3c7c2a11")
 ARTEFACTS = (".tar.gz", ".tgz", ".deb", ".whl", ".crate")
 # Packages of Debian, and how Freehold has them.
 COMPILED_IN = ["libcli11-dev", "nlohmann-json3-dev", "libboost-dev", "libuv1-dev", "libunwind-19-dev"]
-LINKED = ["libfmt-dev", "libdw-dev", "zlib1g-dev", "libgearman-dev"]
+LINKED = ["libfmt-dev", "libdw-dev", "libiberty-dev", "zlib1g-dev", "libgearman-dev"]
 
 
 def debian_version(package):
