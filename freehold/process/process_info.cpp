@@ -6,10 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <fstream>
-#include <string>
-#include <string_view>
 
+#include "freehold/os/cgroup_files.hpp"
 #include "freehold/os/pages.hpp"
 
 namespace freehold::process {
@@ -31,57 +29,29 @@ struct ProcFile {
   char text[1024] = "";
 };
 
-// The number behind a word of a small file; `otherwise` if it has none. No word: the file begins with the number.
-std::uint64_t number_in(const std::string& path, std::string_view word, std::uint64_t otherwise) {
-  std::ifstream in(path);
-  std::string name;
-  std::uint64_t number = 0;
-  while (!word.empty() && in >> name && name != word) continue;
-  return in >> number ? number : otherwise;
-}
-
-// What a memory cgroup and those above it leave; the page cache does not count, since the kernel can drop it.
-struct GroupFiles {
-  const char *limit, *usage, *cache;
-};
-constexpr GroupFiles kVersion1{"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"};
-constexpr GroupFiles kVersion2{"/memory.max", "/memory.current", "inactive_file"};
-
-std::uint64_t left_in_groups(const std::string& root, std::string group, const GroupFiles& files) {
-  std::uint64_t least = UINT64_MAX;
-  for (;; group.resize(group.rfind('/'))) {
-    const std::string folder = root + group;
-    const std::uint64_t limit = number_in(folder + files.limit, "", UINT64_MAX);
-    if (limit != UINT64_MAX) {
-      const std::uint64_t usage = number_in(folder + files.usage, "", 0);
-      const std::uint64_t cache = number_in(folder + "/memory.stat", files.cache, 0);
-      const std::uint64_t used = usage - std::min(cache, usage);
-      least = std::min(least, limit - std::min(limit, used));
-    }
-    if (group.empty() || group.rfind('/') == std::string::npos) return least;
-  }
-}
-
-std::uint64_t available(const std::string& root) {
-  constexpr std::uint64_t kKibibyte = 1024;
-  const std::uint64_t machine = number_in(root + "/proc/meminfo", "MemAvailable:", UINT64_MAX / kKibibyte) * kKibibyte;
-  std::uint64_t least = machine;
-  std::ifstream in(root + "/proc/self/cgroup");  // lines "number:controllers:/path"
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t path = line.find(":/");
-    if (path == std::string::npos) continue;
-    const std::string group = line.substr(path + 1) == "/" ? "" : line.substr(path + 1);
-    const std::string controllers = "," + line.substr(std::min(line.find(':') + 1, path), path - line.find(':') - 1) + ",";
-    if (controllers == ",,") least = std::min(least, left_in_groups(root + "/sys/fs/cgroup", group, kVersion2));
-    if (controllers.find(",memory,") != std::string::npos)
-      least = std::min(least, left_in_groups(root + "/sys/fs/cgroup/memory", group, kVersion1));
-  }
-  return least;
+// What a memory cgroup leaves of its limit. The page cache does not count as used, since the kernel can drop it.
+std::uint64_t left_in_group(const char* folder, bool is_version2) noexcept {
+  std::uint64_t limit = 0, usage = 0, cache = 0;
+  if (!os::number_in_file(folder, is_version2 ? "/memory.max" : "/memory.limit_in_bytes", limit)) return UINT64_MAX;
+  os::number_in_file(folder, is_version2 ? "/memory.current" : "/memory.usage_in_bytes", usage);
+  os::Path path(folder);
+  const os::SmallFile stat(path.add("/memory.stat").text());
+  os::number_in(stat.text, is_version2 ? "inactive_file " : "total_inactive_file ", cache);
+  return limit - std::min(limit, usage - std::min(cache, usage));
 }
 
 }  // namespace
 
-std::uint64_t available_memory(const char* root) noexcept { return available(root); }
+std::uint64_t available_memory(const char* root) noexcept {
+  const auto below_root = [root](const char* path) { return os::Path(root).add(path); };
+  std::uint64_t kibibytes = 0, least = UINT64_MAX;
+  const os::SmallFile machine(below_root("/proc/meminfo").text());
+  if (os::number_in(machine.text, "MemAvailable:", kibibytes)) least = kibibytes * 1024;
+  os::for_each_cgroup(
+      below_root("/sys/fs/cgroup").text(), below_root("/proc/self/cgroup").text(), "memory",
+      [&](const char* folder, bool is_version2) { least = std::min(least, left_in_group(folder, is_version2)); });
+  return least;
+}
 
 std::uint64_t now() noexcept {
   timespec t{};
