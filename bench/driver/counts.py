@@ -3,8 +3,9 @@
 
 Instructions: callgrind counts a row of one thread at two sizes; the difference, divided by the operations, is the cost of one
 operation with the row's own loop. Faults and peak memory: the median of three plain runs. `--check` compares with the
-figures that bench/counts.json keeps, and fails on what has become worse by more than TOLERANCE. What has become better by more
-is reported, so that `--store` keeps it.
+figures that bench/counts.json keeps, and fails on what has become worse by more than TOLERANCE in each of ATTEMPTS counts: a
+loaded machine only adds, since the helper thread and the delayed return go by the clock. What has become better by more is
+reported, so that `--store` keeps it.
 """
 
 import argparse
@@ -33,6 +34,9 @@ RUNS = 3
 # How much worse a figure may be: the ratio, and an amount that is noise.
 TOLERANCE = {"instructions": (1.03, 0.5), "faults": (1.25, 150), "peak_mib": (1.2, 1.0)}
 BY_CHANCE = {"faults": (1.6, 300), "peak_mib": (1.35, 1.0)}  # the same of rows of several threads
+BY_CLOCK = {"large_1t", "buffers_1t", "grow_1t"}  # what goes back, and is mapped again, depends on the time that passes
+CLOCK_TOLERANCE = (1.06, 0.5)
+ATTEMPTS = 3
 
 
 def executed(program, library, arguments, folder):
@@ -80,6 +84,12 @@ def count(allocator, wanted):
     return found
 
 
+def tolerance(row, figure):
+    if figure == "instructions" and row in BY_CLOCK:
+        return CLOCK_TOLERANCE
+    return TOLERANCE[figure] if row.endswith("_1t") or row == "pair" else BY_CHANCE[figure]
+
+
 def changes(stored, found):
     """(what has become worse, what has become better): lines of text."""
     worse, better = [], []
@@ -89,13 +99,27 @@ def changes(stored, found):
             if before is None:
                 worse.append(f"{row}: no {figure} are stored; run script/bench counts --store")
                 continue
-            ratio, noise = TOLERANCE[figure] if row.endswith("_1t") or row == "pair" else BY_CHANCE[figure]
+            ratio, noise = tolerance(row, figure)
             line = f"{row}: {figure} {before:g} before, {value:g} now ({value / before if before else 0:.2f})"
             if value > before * ratio + noise:
                 worse.append(line)
             elif value * ratio + noise < before:
                 better.append(line)
     return worse, better
+
+
+def least(first, second):
+    return {row: {figure: min(value, second.get(row, {}).get(figure, value)) for figure, value in figures.items()} for row, figures in first.items()}
+
+
+def count_again(stored, found, recount):
+    """`found`, where rows that are worse than stored have the least of further counts by recount(wanted)."""
+    for _ in range(ATTEMPTS - 1):
+        suspects = {line.split(":")[0] for line in changes(stored, found)[0]}
+        if not suspects:
+            break
+        found = {**found, **least({row: found[row] for row in suspects}, recount(suspects.__contains__))}
+    return found
 
 
 def render(counted):
@@ -126,11 +150,14 @@ def main(arguments):
     allocators, missing = peers.find_all(options.allocators.split(","))
     if missing:
         refuse("; ".join(f"{name}: {reason}" for name, reason in missing.items()))
+    stored = json.loads(STORED.read_text()) if STORED.exists() else {}
     counted = {a.name: count(a, lambda row: names is None or row in names) for a in allocators}
+    first = allocators[0]
+    if options.check:
+        counted[first.name] = count_again(stored, counted[first.name], lambda wanted: count(first, wanted))
     print(machine.one_line(machine.describe()) + "\n")
     print(render(counted))
-    ours = counted[allocators[0].name]
-    stored = json.loads(STORED.read_text()) if STORED.exists() else {}
+    ours = counted[first.name]
     if options.store:
         merged = {row: {**stored.get(row, {}), **ours.get(row, {})} for row in dict.fromkeys([*stored, *ours])}
         STORED.write_text("{\n" + ",\n".join(f' "{row}": {json.dumps(figures)}' for row, figures in merged.items()) + "\n}\n")

@@ -109,6 +109,17 @@ class Counts(unittest.TestCase):
     def test_Changes_RowThatIsNotStored_Worse(self):
         self.assertEqual(len(counts.changes({}, {"row": {"faults": 1}})[0]), 1)
 
+    def test_CountAgain_WorseOnce_LeastOfItsCounts(self):
+        asked = []
+        recount = lambda wanted: asked.append(wanted("row_1t")) or {"row_1t": {"instructions": 101.0}}
+        found = {"row_1t": {"instructions": 110.0, "faults": 900}, "other": {"faults": 1}}
+        kept = counts.count_again({**self.STORED, "other": {"faults": 1}}, found, recount)
+        self.assertEqual((kept, asked), ({"row_1t": {"instructions": 101.0, "faults": 900}, "other": {"faults": 1}}, [True]))
+
+    def test_CountAgain_WorseEachTime_StaysWorse(self):
+        found = counts.count_again(self.STORED, {"row_1t": {"instructions": 110.0}}, lambda wanted: {"row_1t": {"instructions": 109.0}})
+        self.assertEqual(found, {"row_1t": {"instructions": 109.0}})
+
     def test_Stored_EveryRowOfTheGate(self):
         stored = json.loads(counts.STORED.read_text())
         self.assertEqual(set(stored), set(counts.INSTRUCTIONS) | set(counts.FAULTS))
