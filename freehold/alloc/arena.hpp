@@ -44,9 +44,9 @@
 #include "freehold/base/check.hpp"
 #include "freehold/base/member_offset.hpp"
 #include "freehold/os/pages.hpp"
-#include "freehold/pool/slot_groups.hpp"
-#include "freehold/pool/summary_tree.hpp"
-#include "freehold/pool/word_pool.hpp"
+#include "freehold/slots/slot_groups.hpp"
+#include "freehold/slots/summary_tree.hpp"
+#include "freehold/slots/word_pool.hpp"
 #include "freehold/sync/atomics.hpp"
 #include "freehold/sync/lock.hpp"
 

@@ -25,7 +25,7 @@
 
 #include "freehold/alloc/span.hpp"
 #include "freehold/base/bits.hpp"
-#include "freehold/pool/summary_tree.hpp"
+#include "freehold/slots/summary_tree.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::alloc {

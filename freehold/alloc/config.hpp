@@ -11,7 +11,7 @@
 #include "freehold/alloc/size_classes.hpp"
 #include "freehold/alloc/span.hpp"
 #include "freehold/os/pages.hpp"
-#include "freehold/pool/word_pool.hpp"
+#include "freehold/slots/word_pool.hpp"
 
 namespace freehold::alloc {
 

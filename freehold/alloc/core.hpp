@@ -31,7 +31,7 @@
 #include "freehold/alloc/thread_cache.hpp"
 #include "freehold/base/check.hpp"
 #include "freehold/base/keep_errno.hpp"
-#include "freehold/pool/slot_groups.hpp"
+#include "freehold/slots/slot_groups.hpp"
 #include "freehold/sync/change_count.hpp"
 #include "freehold/sync/fork_gate.hpp"
 

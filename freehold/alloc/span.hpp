@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "freehold/base/bits.hpp"
-#include "freehold/pool/word_pool.hpp"
+#include "freehold/slots/word_pool.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::alloc {

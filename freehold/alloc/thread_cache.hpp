@@ -25,8 +25,8 @@
 #include "freehold/alloc/run_cache.hpp"
 #include "freehold/alloc/size_classes.hpp"
 #include "freehold/base/member_offset.hpp"
-#include "freehold/pool/word_pool.hpp"
 #include "freehold/profile/mark_weights.hpp"
+#include "freehold/slots/word_pool.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::alloc {

@@ -31,7 +31,7 @@
 #include "freehold/base/bits.hpp"
 #include "freehold/pool/tagged_stack.hpp"
 #include "freehold/pool/thread_arrays.hpp"
-#include "freehold/pool/word_pool.hpp"
+#include "freehold/slots/word_pool.hpp"
 #include "freehold/sync/lock.hpp"
 
 namespace freehold::pool {

@@ -27,11 +27,11 @@
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/named_pools.hpp"
-#include "freehold/pool/slot_groups.hpp"
 #include "freehold/pool/slot_layout.hpp"
-#include "freehold/pool/summary_tree.hpp"
 #include "freehold/pool/thread_arrays.hpp"
-#include "freehold/pool/word_pool.hpp"
+#include "freehold/slots/slot_groups.hpp"
+#include "freehold/slots/summary_tree.hpp"
+#include "freehold/slots/word_pool.hpp"
 
 namespace freehold::pool {
 

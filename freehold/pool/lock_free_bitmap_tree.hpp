@@ -25,7 +25,7 @@
 #include "freehold/pool/memory.hpp"
 #include "freehold/pool/shortage.hpp"
 #include "freehold/pool/slots.hpp"
-#include "freehold/pool/summary_tree.hpp"
+#include "freehold/slots/summary_tree.hpp"
 
 namespace freehold::pool {
 

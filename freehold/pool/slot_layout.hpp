@@ -23,8 +23,8 @@
 #include "freehold/pool/checked_slots.hpp"
 #include "freehold/pool/concept.hpp"
 #include "freehold/pool/memory.hpp"
-#include "freehold/pool/slot_groups.hpp"
-#include "freehold/pool/word_pool.hpp"
+#include "freehold/slots/slot_groups.hpp"
+#include "freehold/slots/word_pool.hpp"
 
 namespace freehold::pool {
 

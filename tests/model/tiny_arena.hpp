@@ -11,7 +11,7 @@
 #include "freehold/alloc/chunk_pool.hpp"
 #include "freehold/alloc/span.hpp"
 #include "freehold/os/pages.hpp"
-#include "freehold/pool/word_pool.hpp"
+#include "freehold/slots/word_pool.hpp"
 #include "sim/explore.hpp"
 #include "sim/sim_atomics.hpp"
 

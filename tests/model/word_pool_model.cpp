@@ -5,7 +5,7 @@
 // Oracle: every slot carries a plain stamp that its holder writes when taking and clears when giving back, so a slot
 // handed out twice, or without the former holder's writes, is a data race or a wrong stamp. At rest the summaries cover
 // every free slot, and taking until nothing is found yields every slot once.
-#include "freehold/pool/word_pool.hpp"
+#include "freehold/slots/word_pool.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "freehold/pool/word_pool.hpp"
+#include "freehold/slots/word_pool.hpp"
 
 namespace freehold::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/pool/word_pool.hpp"
+#include "freehold/slots/word_pool.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/unit/hooked_atomics.hpp"
-#include "tests/unit/pool/pool_support.hpp"
+#include "tests/unit/slots/slots_support.hpp"
 
 namespace freehold::pool {
 namespace {

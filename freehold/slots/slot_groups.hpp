@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "freehold/pool/word_pool.hpp"
+#include "freehold/slots/word_pool.hpp"
 
 namespace freehold::pool {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/pool/summary_tree.hpp"
+#include "freehold/slots/summary_tree.hpp"
 
 #include <gtest/gtest.h>
 

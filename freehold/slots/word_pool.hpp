@@ -26,7 +26,7 @@
 #include <cstdint>
 
 #include "freehold/base/bits.hpp"
-#include "freehold/pool/summary_tree.hpp"
+#include "freehold/slots/summary_tree.hpp"
 #include "freehold/sync/atomics.hpp"
 
 namespace freehold::pool {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "freehold/pool/slot_groups.hpp"
+#include "freehold/slots/slot_groups.hpp"
 
 #include <algorithm>
 #include <atomic>
