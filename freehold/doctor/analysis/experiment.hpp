@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "freehold/doctor/analysis/code_growth.hpp"
-#include "freehold/doctor/run/trial.hpp"
+#include "freehold/doctor/analysis/trial.hpp"
 
 namespace freehold::doctor {
 

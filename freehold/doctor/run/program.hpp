@@ -16,7 +16,7 @@
 
 #include "freehold/doctor/analysis/code_growth.hpp"
 #include "freehold/doctor/analysis/memory_snapshot.hpp"
-#include "freehold/doctor/run/trial.hpp"
+#include "freehold/doctor/analysis/trial.hpp"
 
 namespace freehold::doctor {
 
